@@ -1,227 +1,134 @@
-// OpenCL's functions that enqueue commands, and those that wait for them. Each has the same form: what is known of the
-// command before the driver's call, that call, and what the driver said.
+// OpenCL's functions that enqueue commands. Each has the same form: what is known of the command before the driver's call, that
+// call, and what the driver said.
 #include <stdlib.h>
 #include <string.h>
 
 #include "layers/opencl/layer.h"
 
-#define BEGIN(work)                                                                          \
-    struct command command;                                                                  \
-    command_begin(&command, queue, __func__ + sizeof "layer_" - 1, WEIR_NOTE_##work, CALLER, \
-                  wait_count, waits, event)
+// The parameters of all of them. What is copied goes from one side to the other; that of the host counts for nothing.
+struct call {
+    cl_command_queue queue;
+    cl_mem from, to, from_image, to_image;
+    cl_bool blocking;
+    size_t size; // of both sides
+    size_t from_offset, to_offset;
+    const size_t *region; // of both sides
+    const size_t *from_origin, *to_origin, *host_origin;
+    size_t from_row, from_slice, to_row, to_slice, host_row, host_slice;
+    void *to_host;
+    const void *from_host, *pattern;
+    size_t pattern_size;
+    cl_bitfield flags;
+    size_t *out_row, *out_slice;
+    void *address; // of a map, or of shared virtual memory
+    const void *source;
+    cl_kernel kernel;
+    cl_uint dimensions;
+    const size_t *offsets, *global, *local;
+    cl_uint count;
+    const cl_mem *memories;
+    const void **places;
+    const size_t *sizes;
+    void **addresses;
+    void(CL_CALLBACK *native)(void *);
+    void(CL_CALLBACK *freeing)(cl_command_queue, cl_uint, void **, void *);
+    void *arguments;
+    cl_uint wait_count;
+    const cl_event *waits;
+    cl_event *event;
+    cl_int *code;
+};
 
-#define END(...)              \
-    command_before(&command); \
-    return command_after(&command, layer.driver->__VA_ARGS__)
-
-static void use(struct command *command, cl_mem handle, size_t offset, size_t size,
-                weir_access access)
+static void use_nothing(struct command *command, const struct call *call)
 {
-    if (command->on)
-        command_use(command, memory_find(handle), offset, size, access, false);
+    (void)command;
+    (void)call;
 }
 
-// All of it, as far as is known.
-static void use_whole(struct command *command, cl_mem handle, weir_access access)
+// Copies.
+
+struct side {
+    cl_mem buffer, image;
+    size_t offset;
+    const size_t *origin;
+    size_t row, slice; // 0: that of adjacent rows or slices
+};
+
+static void use_rows(struct command *command, const struct call *call, const struct side *side,
+                     weir_access access)
 {
-    struct memory *memory = command->on ? memory_find(handle) : NULL;
-    if (memory)
-        command_use(command, memory, 0, memory->size, access, true);
+    const size_t *origin = side->origin, *region = call->region;
+    const size_t row = side->row ? side->row : region[0];
+    const size_t slice = side->slice ? side->slice : row * region[1];
+    command_use_box(command, memory_find(side->buffer),
+                    &(struct weir_note_range){
+                        .offset = origin[0] + origin[1] * row + origin[2] * slice,
+                        .size = region[0],
+                        .access = access,
+                        .rows = region[1],
+                        .pitch = row,
+                        .slices = region[2],
+                        .slice_pitch = slice,
+                    });
 }
 
-// Buffers.
-
-cl_int CL_API_CALL layer_clEnqueueReadBuffer(cl_command_queue queue, cl_mem buffer,
-                                             cl_bool blocking, size_t offset, size_t size,
-                                             void *pointer, cl_uint wait_count,
-                                             const cl_event *waits, cl_event *event)
+// All of an image that has no elements which are known.
+static void use_image(struct command *command, const struct call *call, const struct side *side,
+                      weir_access access)
 {
-    BEGIN(TO_HOST);
-    use(&command, buffer, offset, size, WEIR_ACCESS_READ);
-    command.blocking = blocking;
-    END(clEnqueueReadBuffer(queue, buffer, blocking, offset, size, pointer, wait_count, waits,
-                            command_event(&command)));
-}
-
-cl_int CL_API_CALL layer_clEnqueueWriteBuffer(cl_command_queue queue, cl_mem buffer,
-                                              cl_bool blocking, size_t offset, size_t size,
-                                              const void *pointer, cl_uint wait_count,
-                                              const cl_event *waits, cl_event *event)
-{
-    BEGIN(TO_DEVICE);
-    use(&command, buffer, offset, size, WEIR_ACCESS_WRITE);
-    command.blocking = blocking;
-    END(clEnqueueWriteBuffer(queue, buffer, blocking, offset, size, pointer, wait_count, waits,
-                             command_event(&command)));
-}
-
-// A pitch of 0 is that of adjacent rows or slices.
-static void use_box(struct command *command, cl_mem handle, const size_t *origin,
-                    const size_t *region, size_t row, size_t slice, weir_access access)
-{
-    if (!command->on || !origin || !region)
+    struct memory *memory = memory_find(side->image);
+    const size_t *origin = side->origin, *region = call->region;
+    if (!memory || !origin || !region)
         return;
-    const size_t pitch = row ? row : region[0];
-    const size_t slice_pitch = slice ? slice : pitch * region[1];
-    const struct weir_note_range range = {
-        .offset = origin[0] + origin[1] * pitch + origin[2] * slice_pitch,
-        .size = region[0],
-        .access = access,
-        .rows = region[1],
-        .pitch = pitch,
-        .slices = region[2],
-        .slice_pitch = slice_pitch,
-    };
-    command_use_box(command, memory_find(handle), &range);
+    if (!memory->element) {
+        command_use(command, memory, 0, memory->size, access, true);
+        return;
+    }
+    command_use_box(command, memory,
+                    &(struct weir_note_range){
+                        .offset = origin[0] * memory->element + origin[1] * memory->row +
+                                  origin[2] * memory->slice,
+                        .size = region[0] * memory->element,
+                        .access = access,
+                        .rows = region[1],
+                        .pitch = memory->row,
+                        .slices = region[2],
+                        .slice_pitch = memory->slice,
+                    });
 }
 
-cl_int CL_API_CALL layer_clEnqueueReadBufferRect(
-    cl_command_queue queue, cl_mem buffer, cl_bool blocking, const size_t *origin,
-    const size_t *host_origin, const size_t *region, size_t row, size_t slice, size_t host_row,
-    size_t host_slice, void *pointer, cl_uint wait_count, const cl_event *waits, cl_event *event)
+// A region of an image has no gaps in a buffer.
+static size_t size_of(const struct call *call)
 {
-    BEGIN(TO_HOST);
-    use_box(&command, buffer, origin, region, row, slice, WEIR_ACCESS_READ);
-    command.blocking = blocking;
-    END(clEnqueueReadBufferRect(queue, buffer, blocking, origin, host_origin, region, row, slice,
-                                host_row, host_slice, pointer, wait_count, waits,
-                                command_event(&command)));
+    const size_t *region = call->region;
+    const struct memory *image = memory_find(call->from_image ? call->from_image : call->to_image);
+    return !region ? call->size : image ? image->element * region[0] * region[1] * region[2] : 0;
 }
 
-cl_int CL_API_CALL layer_clEnqueueWriteBufferRect(cl_command_queue queue, cl_mem buffer,
-                                                  cl_bool blocking, const size_t *origin,
-                                                  const size_t *host_origin, const size_t *region,
-                                                  size_t row, size_t slice, size_t host_row,
-                                                  size_t host_slice, const void *pointer,
-                                                  cl_uint wait_count, const cl_event *waits,
-                                                  cl_event *event)
+static void use_side(struct command *command, const struct call *call, const struct side *side,
+                     weir_access access)
 {
-    BEGIN(TO_DEVICE);
-    use_box(&command, buffer, origin, region, row, slice, WEIR_ACCESS_WRITE);
-    command.blocking = blocking;
-    END(clEnqueueWriteBufferRect(queue, buffer, blocking, origin, host_origin, region, row, slice,
-                                 host_row, host_slice, pointer, wait_count, waits,
-                                 command_event(&command)));
+    if (side->image)
+        use_image(command, call, side, access);
+    else if (side->origin && call->region)
+        use_rows(command, call, side, access);
+    else if (side->buffer)
+        command_use(command, memory_find(side->buffer), side->offset, size_of(call), access, false);
 }
 
-cl_int CL_API_CALL layer_clEnqueueCopyBuffer(cl_command_queue queue, cl_mem from, cl_mem to,
-                                             size_t from_offset, size_t to_offset, size_t size,
-                                             cl_uint wait_count, const cl_event *waits,
-                                             cl_event *event)
+static struct side side_from(const struct call *call)
 {
-    BEGIN(ON_DEVICE);
-    use(&command, from, from_offset, size, WEIR_ACCESS_READ);
-    use(&command, to, to_offset, size, WEIR_ACCESS_WRITE);
-    END(clEnqueueCopyBuffer(queue, from, to, from_offset, to_offset, size, wait_count, waits,
-                            command_event(&command)));
+    return (struct side){call->from,        call->from_image, call->from_offset,
+                         call->from_origin, call->from_row,   call->from_slice};
 }
 
-cl_int CL_API_CALL layer_clEnqueueCopyBufferRect(cl_command_queue queue, cl_mem from, cl_mem to,
-                                                 const size_t *from_origin, const size_t *to_origin,
-                                                 const size_t *region, size_t from_row,
-                                                 size_t from_slice, size_t to_row, size_t to_slice,
-                                                 cl_uint wait_count, const cl_event *waits,
-                                                 cl_event *event)
+static void use_sides(struct command *command, const struct call *call)
 {
-    BEGIN(ON_DEVICE);
-    use_box(&command, from, from_origin, region, from_row, from_slice, WEIR_ACCESS_READ);
-    use_box(&command, to, to_origin, region, to_row, to_slice, WEIR_ACCESS_WRITE);
-    END(clEnqueueCopyBufferRect(queue, from, to, from_origin, to_origin, region, from_row,
-                                from_slice, to_row, to_slice, wait_count, waits,
-                                command_event(&command)));
-}
-
-cl_int CL_API_CALL layer_clEnqueueFillBuffer(cl_command_queue queue, cl_mem buffer,
-                                             const void *pattern, size_t pattern_size,
-                                             size_t offset, size_t size, cl_uint wait_count,
-                                             const cl_event *waits, cl_event *event)
-{
-    BEGIN(ON_DEVICE);
-    use(&command, buffer, offset, size, WEIR_ACCESS_WRITE);
-    END(clEnqueueFillBuffer(queue, buffer, pattern, pattern_size, offset, size, wait_count, waits,
-                            command_event(&command)));
-}
-
-// Images.
-
-cl_int CL_API_CALL layer_clEnqueueReadImage(cl_command_queue queue, cl_mem image, cl_bool blocking,
-                                            const size_t *origin, const size_t *region, size_t row,
-                                            size_t slice, void *pointer, cl_uint wait_count,
-                                            const cl_event *waits, cl_event *event)
-{
-    BEGIN(TO_HOST);
-    command_use_image(&command, image, origin, region, WEIR_ACCESS_READ);
-    command.blocking = blocking;
-    END(clEnqueueReadImage(queue, image, blocking, origin, region, row, slice, pointer, wait_count,
-                           waits, command_event(&command)));
-}
-
-cl_int CL_API_CALL layer_clEnqueueWriteImage(cl_command_queue queue, cl_mem image, cl_bool blocking,
-                                             const size_t *origin, const size_t *region, size_t row,
-                                             size_t slice, const void *pointer, cl_uint wait_count,
-                                             const cl_event *waits, cl_event *event)
-{
-    BEGIN(TO_DEVICE);
-    command_use_image(&command, image, origin, region, WEIR_ACCESS_WRITE);
-    command.blocking = blocking;
-    END(clEnqueueWriteImage(queue, image, blocking, origin, region, row, slice, pointer, wait_count,
-                            waits, command_event(&command)));
-}
-
-cl_int CL_API_CALL layer_clEnqueueCopyImage(cl_command_queue queue, cl_mem from, cl_mem to,
-                                            const size_t *from_origin, const size_t *to_origin,
-                                            const size_t *region, cl_uint wait_count,
-                                            const cl_event *waits, cl_event *event)
-{
-    BEGIN(ON_DEVICE);
-    command_use_image(&command, from, from_origin, region, WEIR_ACCESS_READ);
-    command_use_image(&command, to, to_origin, region, WEIR_ACCESS_WRITE);
-    END(clEnqueueCopyImage(queue, from, to, from_origin, to_origin, region, wait_count, waits,
-                           command_event(&command)));
-}
-
-// Of a region of an image, without gaps.
-static size_t bytes_of(const struct command *command, cl_mem image, const size_t *region)
-{
-    const struct memory *memory = command->on && region ? memory_find(image) : NULL;
-    return memory ? memory->element * region[0] * region[1] * region[2] : 0;
-}
-
-cl_int CL_API_CALL layer_clEnqueueCopyImageToBuffer(cl_command_queue queue, cl_mem image,
-                                                    cl_mem buffer, const size_t *origin,
-                                                    const size_t *region, size_t offset,
-                                                    cl_uint wait_count, const cl_event *waits,
-                                                    cl_event *event)
-{
-    BEGIN(ON_DEVICE);
-    command_use_image(&command, image, origin, region, WEIR_ACCESS_READ);
-    use(&command, buffer, offset, bytes_of(&command, image, region), WEIR_ACCESS_WRITE);
-    END(clEnqueueCopyImageToBuffer(queue, image, buffer, origin, region, offset, wait_count, waits,
-                                   command_event(&command)));
-}
-
-cl_int CL_API_CALL layer_clEnqueueCopyBufferToImage(cl_command_queue queue, cl_mem buffer,
-                                                    cl_mem image, size_t offset,
-                                                    const size_t *origin, const size_t *region,
-                                                    cl_uint wait_count, const cl_event *waits,
-                                                    cl_event *event)
-{
-    BEGIN(ON_DEVICE);
-    use(&command, buffer, offset, bytes_of(&command, image, region), WEIR_ACCESS_READ);
-    command_use_image(&command, image, origin, region, WEIR_ACCESS_WRITE);
-    END(clEnqueueCopyBufferToImage(queue, buffer, image, offset, origin, region, wait_count, waits,
-                                   command_event(&command)));
-}
-
-cl_int CL_API_CALL layer_clEnqueueFillImage(cl_command_queue queue, cl_mem image, const void *color,
-                                            const size_t *origin, const size_t *region,
-                                            cl_uint wait_count, const cl_event *waits,
-                                            cl_event *event)
-{
-    BEGIN(ON_DEVICE);
-    command_use_image(&command, image, origin, region, WEIR_ACCESS_WRITE);
-    END(clEnqueueFillImage(queue, image, color, origin, region, wait_count, waits,
-                           command_event(&command)));
+    const struct side read = side_from(call);
+    const struct side written = {call->to,        call->to_image, call->to_offset,
+                                 call->to_origin, call->to_row,   call->to_slice};
+    use_side(command, call, &read, WEIR_ACCESS_READ);
+    use_side(command, call, &written, WEIR_ACCESS_WRITE);
 }
 
 // Maps. What the host does with a part that it has begins with the map and ends with the unmap: what it reads is read at the
@@ -236,28 +143,44 @@ static weir_access access_of(cl_map_flags flags)
     return (weir_access)(read | write);
 }
 
-// With the lock held. `range` is that of the map.
-static void keep_mapping(struct memory *memory, const void *pointer,
-                         const struct weir_note_range *range)
+static void use_map(struct command *command, const struct call *call)
 {
+    const struct side side = side_from(call);
+    use_side(command, call, &side, access_of(call->flags));
+}
+
+// With the lock held, after the map: it is all that the command uses.
+static void keep_mapping(const struct command *command, struct memory *memory, const void *pointer)
+{
+    size_t offset = 0;
+    if (!memory || command->task.use_count == 0)
+        return;
     struct mapping *mapping = malloc(sizeof *mapping);
     if (!mapping) {
         layer_lose(LAYER_LOSS_MEMORY);
         return;
     }
-    *mapping = (struct mapping){memory->mappings, pointer, *range};
+    (void)memory_root(memory, &offset);
+    *mapping = (struct mapping){memory->mappings, pointer, command->ranges[0]};
+    mapping->range.offset -= offset;
     memory->mappings = mapping;
 }
 
-// Uses what is written, and forgets the part.
-static void use_mapping(struct command *command, struct memory *memory, const void *pointer)
+static void end_map(const struct command *command, cl_mem handle, const void *pointer)
 {
-    if (!command->on || !memory)
+    if (!pointer || !command->on || !layer_enter())
         return;
-    struct mapping **at = &memory->mappings;
-    while (*at && (*at)->pointer != pointer)
+    keep_mapping(command, memory_find(handle), pointer);
+    layer_unlock();
+}
+
+// Uses what is written, and forgets the part.
+static void unmap(struct command *command, struct memory *memory, const void *pointer)
+{
+    struct mapping **at = memory ? &memory->mappings : NULL;
+    while (at && *at && (*at)->pointer != pointer)
         at = &(*at)->next;
-    struct mapping *mapping = *at;
+    struct mapping *mapping = at ? *at : NULL;
     if (!mapping)
         return;
     if (mapping->range.access & WEIR_ACCESS_WRITE) {
@@ -268,103 +191,70 @@ static void use_mapping(struct command *command, struct memory *memory, const vo
     free(mapping);
 }
 
-static void *map_buffer(struct command *command, cl_command_queue queue, cl_mem buffer,
-                        cl_bool blocking, cl_map_flags flags, size_t offset, size_t size,
-                        cl_uint wait_count, const cl_event *waits, cl_int *code)
+static void use_unmap(struct command *command, const struct call *call)
 {
-    const struct weir_note_range range = {.offset = offset,
-                                          .size = size,
-                                          .access = access_of(flags)};
-    if (command->on)
-        command_use_box(command, memory_find(buffer), &range);
-    command->blocking = blocking;
-    command_before(command);
-    void *pointer =
-        layer.driver->clEnqueueMapBuffer(queue, buffer, blocking, flags, offset, size, wait_count,
-                                         waits, command_event(command), code);
-    if (pointer && command->on) {
-        layer_lock();
-        struct memory *memory = layer_is_on() ? memory_find(buffer) : NULL;
-        if (memory)
-            keep_mapping(memory, pointer, &range);
-        layer_unlock();
+    unmap(command, memory_find(call->from), call->address);
+}
+
+// Shared virtual memory.
+
+static void use_address(struct command *command, const void *address, size_t size,
+                        weir_access access)
+{
+    size_t offset = 0;
+    struct memory *memory = memory_at(address, &offset);
+    command_use(command, memory, offset, size, access, false);
+}
+
+static void use_svm(struct command *command, const struct call *call)
+{
+    use_address(command, call->source, call->size, WEIR_ACCESS_READ);
+    use_address(command, call->address, call->size, WEIR_ACCESS_WRITE);
+}
+
+static void use_svm_map(struct command *command, const struct call *call)
+{
+    size_t offset = 0;
+    use_address(command, call->address, call->size, access_of(call->flags));
+    keep_mapping(command, memory_at(call->address, &offset), call->address);
+}
+
+static void use_svm_unmap(struct command *command, const struct call *call)
+{
+    size_t offset = 0;
+    unmap(command, memory_at(call->address, &offset), call->address);
+}
+
+// The memory is the driver's once the command runs, unless the program frees it in its own function.
+static void use_svm_free(struct command *command, const struct call *call)
+{
+    for (cl_uint i = 0; call->addresses && i < call->count; i++) {
+        size_t offset = 0;
+        struct memory *memory = memory_at(call->addresses[i], &offset);
+        if (!memory)
+            continue;
+        command_use(command, memory, 0, memory->size, WEIR_ACCESS_WRITE, true);
+        svm_remove(call->addresses[i]);
     }
-    command_after(command, *code);
-    return pointer;
-}
-
-void *CL_API_CALL layer_clEnqueueMapBuffer(cl_command_queue queue, cl_mem buffer, cl_bool blocking,
-                                           cl_map_flags flags, size_t offset, size_t size,
-                                           cl_uint wait_count, const cl_event *waits,
-                                           cl_event *event, cl_int *out_code)
-{
-    cl_int code = CL_SUCCESS;
-    BEGIN(TO_HOST);
-    void *pointer = map_buffer(&command, queue, buffer, blocking, flags, offset, size, wait_count,
-                               waits, &code);
-    if (out_code)
-        *out_code = code;
-    return pointer;
-}
-
-void *CL_API_CALL layer_clEnqueueMapImage(cl_command_queue queue, cl_mem image, cl_bool blocking,
-                                          cl_map_flags flags, const size_t *origin,
-                                          const size_t *region, size_t *row, size_t *slice,
-                                          cl_uint wait_count, const cl_event *waits,
-                                          cl_event *event, cl_int *out_code)
-{
-    cl_int code = CL_SUCCESS;
-    BEGIN(TO_HOST);
-    command_use_image(&command, image, origin, region, access_of(flags));
-    struct weir_note_range range = {.size = 0};
-    if (command.on && command.use_count)
-        range = command.ranges[0];
-    command.blocking = blocking;
-    command_before(&command);
-    void *pointer =
-        layer.driver->clEnqueueMapImage(queue, image, blocking, flags, origin, region, row, slice,
-                                        wait_count, waits, command_event(&command), &code);
-    if (pointer && range.size) {
-        layer_lock();
-        struct memory *memory = layer_is_on() ? memory_find(image) : NULL;
-        size_t from_root = 0;
-        if (memory) {
-            (void)memory_root(memory, &from_root);
-            range.offset -= from_root;
-            keep_mapping(memory, pointer, &range);
-        }
-        layer_unlock();
-    }
-    command_after(&command, code);
-    if (out_code)
-        *out_code = code;
-    return pointer;
-}
-
-cl_int CL_API_CALL layer_clEnqueueUnmapMemObject(cl_command_queue queue, cl_mem memory,
-                                                 void *pointer, cl_uint wait_count,
-                                                 const cl_event *waits, cl_event *event)
-{
-    BEGIN(TO_DEVICE);
-    use_mapping(&command, command.on ? memory_find(memory) : NULL, pointer);
-    END(clEnqueueUnmapMemObject(queue, memory, pointer, wait_count, waits,
-                                command_event(&command)));
 }
 
 // Kernels. Which part of a buffer a kernel uses is not known, unless that is found on copies: all of it may be.
+
+static struct memory *memory_of(const struct argument *argument)
+{
+    return argument->size == sizeof(cl_mem) && argument->bits
+               ? (struct memory *)object_find(OBJECT_MEMORY,
+                                              (const void *)(uintptr_t)argument->bits)
+               : NULL;
+}
 
 static void use_argument(struct command *command, const struct parameter *parameter,
                          const struct argument *argument)
 {
     size_t offset = 0;
-    struct memory *memory = NULL;
     if (parameter->known && !parameter->access)
         return;
-    if (argument->svm)
-        memory = memory_at(argument->svm, &offset);
-    else if (argument->size == sizeof(cl_mem) && argument->bits)
-        memory =
-            (struct memory *)object_find(OBJECT_MEMORY, (const void *)(uintptr_t)argument->bits);
+    struct memory *memory = argument->svm ? memory_at(argument->svm, &offset) : memory_of(argument);
     if (memory)
         command_use(command, memory, offset, memory->size - offset,
                     parameter->known ? (weir_access)parameter->access : WEIR_ACCESS_READ_WRITE,
@@ -377,221 +267,112 @@ static void use_found(struct command *command, const struct kernel *kernel,
     uint32_t done = 0;
     for (uint32_t i = 0; i < kernel->count; i++) {
         const uint32_t buffer = found->buffer[i];
-        struct memory *memory =
-            buffer && !(done >> (buffer - 1) & 1u)
-                ? (struct memory *)object_find(OBJECT_MEMORY,
-                                               (const void *)(uintptr_t)kernel->arguments[i].bits)
-                : NULL;
-        for (uint32_t k = 0; memory && k < found->range_count[buffer - 1]; k++)
-            command_use_box(command, memory, &found->ranges[buffer - 1][k]);
-        if (buffer)
-            done |= 1u << (buffer - 1);
+        if (!buffer || done >> (buffer - 1) & 1u)
+            continue;
+        done |= 1u << (buffer - 1);
+        for (uint32_t k = 0; k < found->range_count[buffer - 1]; k++)
+            command_use_box(command, memory_of(&kernel->arguments[i]),
+                            &found->ranges[buffer - 1][k]);
     }
 }
 
-static void use_kernel(struct command *command, cl_kernel handle, const struct found *found)
+static void use_kernel(struct command *command, const struct call *call)
 {
-    const struct kernel *kernel =
-        command->on ? (struct kernel *)object_find(OBJECT_KERNEL, handle) : NULL;
+    static const struct parameter any = {0, false};
+    const struct kernel *kernel = (struct kernel *)object_find(OBJECT_KERNEL, call->kernel);
     if (!kernel)
         return;
-    command->name = kernel->name;
-    if (found) {
-        use_found(command, kernel, found);
+    command->task.name = kernel->name;
+    if (command->found) {
+        use_found(command, kernel, command->found);
         return;
     }
     for (uint32_t i = 0; i < kernel->count; i++)
         use_argument(command, &kernel->parameters[i], &kernel->arguments[i]);
-    for (size_t i = 0; i < kernel->pointer_count; i++) {
-        const struct argument argument = {.svm = kernel->pointers[i]};
-        use_argument(command, &(struct parameter){0, false}, &argument);
-    }
+    for (size_t i = 0; i < kernel->pointer_count; i++)
+        use_argument(command, &any, &(struct argument){.svm = kernel->pointers[i]});
 }
 
-cl_int CL_API_CALL layer_clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel,
-                                                cl_uint dimensions, const size_t *offset,
-                                                const size_t *global, const size_t *local,
-                                                cl_uint wait_count, const cl_event *waits,
-                                                cl_event *event)
-{
-    struct found *found = verify_launch(queue, &(struct launch){kernel, dimensions, offset, global,
-                                                                local, wait_count, waits});
-    BEGIN(KERNEL);
-    use_kernel(&command, kernel, found);
-    free(found);
-    END(clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local, wait_count, waits,
-                               command_event(&command)));
-}
-
-cl_int CL_API_CALL layer_clEnqueueTask(cl_command_queue queue, cl_kernel kernel, cl_uint wait_count,
-                                       const cl_event *waits, cl_event *event)
+// On copies, before the command begins. A task is one work-item.
+static struct found *verify(const struct call *call)
 {
     static const size_t one = 1;
-    struct found *found =
-        verify_launch(queue, &(struct launch){kernel, 1, NULL, &one, &one, wait_count, waits});
-    BEGIN(KERNEL);
-    use_kernel(&command, kernel, found);
-    free(found);
-    END(clEnqueueTask(queue, kernel, wait_count, waits, command_event(&command)));
+    const bool task = call->dimensions == 0 && !call->global;
+    const struct launch launch = {
+        .kernel = call->kernel,
+        .dimensions = task ? 1 : call->dimensions,
+        .offset = call->offsets,
+        .global = task ? &one : call->global,
+        .local = task ? &one : call->local,
+        .wait_count = call->wait_count,
+        .waits = call->waits,
+    };
+    return verify_launch(call->queue, &launch);
 }
 
-cl_int CL_API_CALL layer_clEnqueueNativeKernel(cl_command_queue queue,
-                                               void(CL_CALLBACK *function)(void *), void *arguments,
-                                               size_t size, cl_uint count, const cl_mem *memory,
-                                               const void **places, cl_uint wait_count,
-                                               const cl_event *waits, cl_event *event)
+static void use_native(struct command *command, const struct call *call)
 {
-    BEGIN(ON_HOST);
-    for (cl_uint i = 0; memory && i < count; i++)
-        use_whole(&command, memory[i], WEIR_ACCESS_READ_WRITE);
-    END(clEnqueueNativeKernel(queue, function, arguments, size, count, memory, places, wait_count,
-                              waits, command_event(&command)));
-}
-
-// Moves bytes, and changes none that are defined.
-cl_int CL_API_CALL layer_clEnqueueMigrateMemObjects(cl_command_queue queue, cl_uint count,
-                                                    const cl_mem *memory,
-                                                    cl_mem_migration_flags flags,
-                                                    cl_uint wait_count, const cl_event *waits,
-                                                    cl_event *event)
-{
-    BEGIN(TO_DEVICE);
-    END(clEnqueueMigrateMemObjects(queue, count, memory, flags, wait_count, waits,
-                                   command_event(&command)));
-}
-
-// Shared virtual memory.
-
-cl_int CL_API_CALL layer_clEnqueueSVMMemcpy(cl_command_queue queue, cl_bool blocking, void *to,
-                                            const void *from, size_t size, cl_uint wait_count,
-                                            const cl_event *waits, cl_event *event)
-{
-    BEGIN(ON_DEVICE);
-    command_use_svm(&command, from, size, WEIR_ACCESS_READ);
-    command_use_svm(&command, to, size, WEIR_ACCESS_WRITE);
-    command.blocking = blocking;
-    END(clEnqueueSVMMemcpy(queue, blocking, to, from, size, wait_count, waits,
-                           command_event(&command)));
-}
-
-cl_int CL_API_CALL layer_clEnqueueSVMMemFill(cl_command_queue queue, void *address,
-                                             const void *pattern, size_t pattern_size, size_t size,
-                                             cl_uint wait_count, const cl_event *waits,
-                                             cl_event *event)
-{
-    BEGIN(ON_DEVICE);
-    command_use_svm(&command, address, size, WEIR_ACCESS_WRITE);
-    END(clEnqueueSVMMemFill(queue, address, pattern, pattern_size, size, wait_count, waits,
-                            command_event(&command)));
-}
-
-cl_int CL_API_CALL layer_clEnqueueSVMMap(cl_command_queue queue, cl_bool blocking,
-                                         cl_map_flags flags, void *address, size_t size,
-                                         cl_uint wait_count, const cl_event *waits, cl_event *event)
-{
-    struct weir_note_range range = {.size = size, .access = access_of(flags)};
-    BEGIN(TO_HOST);
-    struct memory *memory = command.on ? memory_at(address, &range.offset) : NULL;
-    command_use_box(&command, memory, &range);
-    if (memory)
-        keep_mapping(memory, address, &range);
-    command.blocking = blocking;
-    END(clEnqueueSVMMap(queue, blocking, flags, address, size, wait_count, waits,
-                        command_event(&command)));
-}
-
-cl_int CL_API_CALL layer_clEnqueueSVMUnmap(cl_command_queue queue, void *address,
-                                           cl_uint wait_count, const cl_event *waits,
-                                           cl_event *event)
-{
-    size_t offset = 0;
-    BEGIN(TO_DEVICE);
-    use_mapping(&command, command.on ? memory_at(address, &offset) : NULL, address);
-    END(clEnqueueSVMUnmap(queue, address, wait_count, waits, command_event(&command)));
-}
-
-cl_int CL_API_CALL layer_clEnqueueSVMMigrateMem(cl_command_queue queue, cl_uint count,
-                                                const void **pointers, const size_t *sizes,
-                                                cl_mem_migration_flags flags, cl_uint wait_count,
-                                                const cl_event *waits, cl_event *event)
-{
-    BEGIN(TO_DEVICE);
-    END(clEnqueueSVMMigrateMem(queue, count, pointers, sizes, flags, wait_count, waits,
-                               command_event(&command)));
-}
-
-// The memory is the driver's once the command runs, unless the program frees it in its own function.
-cl_int CL_API_CALL layer_clEnqueueSVMFree(cl_command_queue queue, cl_uint count, void **pointers,
-                                          void(CL_CALLBACK *function)(cl_command_queue, cl_uint,
-                                                                      void **, void *),
-                                          void *user, cl_uint wait_count, const cl_event *waits,
-                                          cl_event *event)
-{
-    BEGIN(ON_DEVICE);
-    for (cl_uint i = 0; command.on && pointers && i < count; i++) {
-        size_t offset = 0;
-        struct memory *memory = memory_at(pointers[i], &offset);
+    for (cl_uint i = 0; call->memories && i < call->count; i++) {
+        struct memory *memory = memory_find(call->memories[i]);
         if (memory)
-            command_use(&command, memory, 0, memory->size, WEIR_ACCESS_WRITE, true);
-        if (memory)
-            svm_remove(pointers[i]);
+            command_use(command, memory, 0, memory->size, WEIR_ACCESS_READ_WRITE, true);
     }
-    END(clEnqueueSVMFree(queue, count, pointers, function, user, wait_count, waits,
-                         command_event(&command)));
 }
 
 // Order.
 
-cl_int CL_API_CALL layer_clEnqueueMarkerWithWaitList(cl_command_queue queue, cl_uint wait_count,
-                                                     const cl_event *waits, cl_event *event)
+static void use_marker(struct command *command, const struct call *call)
 {
-    BEGIN(ON_DEVICE);
-    command.order = ORDER_MARKER;
-    END(clEnqueueMarkerWithWaitList(queue, wait_count, waits, command_event(&command)));
+    (void)call;
+    command->task.order = ORDER_MARKER;
 }
 
-cl_int CL_API_CALL layer_clEnqueueBarrierWithWaitList(cl_command_queue queue, cl_uint wait_count,
-                                                      const cl_event *waits, cl_event *event)
+static void use_barrier(struct command *command, const struct call *call)
 {
-    BEGIN(ON_DEVICE);
-    command.order = ORDER_BARRIER;
-    END(clEnqueueBarrierWithWaitList(queue, wait_count, waits, command_event(&command)));
+    (void)call;
+    command->task.order = ORDER_BARRIER;
 }
 
-cl_int CL_API_CALL layer_clEnqueueMarker(cl_command_queue queue, cl_event *event)
+// The functions.
+
+static void begin(struct command *command, struct call *call, const char *name,
+                  enum weir_note_work work, void (*use)(struct command *, const struct call *),
+                  void *caller)
 {
-    const cl_uint wait_count = 0;
-    const cl_event *const waits = NULL;
-    BEGIN(ON_DEVICE);
-    command.order = ORDER_MARKER;
-    END(clEnqueueMarker(queue, command_event(&command)));
+    command->found = use == use_kernel && layer.verify ? verify(call) : NULL;
+    command_begin(command, call->queue, name, work, caller, call->wait_count, call->waits,
+                  call->event);
+    command->blocking = call->blocking;
+    if (command->on)
+        use(command, call);
+    free(command->found);
+    command_before(command);
+    call->event = command_event(command);
 }
 
-cl_int CL_API_CALL layer_clEnqueueWaitForEvents(cl_command_queue queue, cl_uint wait_count,
-                                                const cl_event *waits)
-{
-    cl_event *const event = NULL;
-    BEGIN(ON_DEVICE);
-    command.order = ORDER_BARRIER;
-    END(clEnqueueWaitForEvents(queue, wait_count, waits));
-}
-
-cl_int CL_API_CALL layer_clEnqueueBarrier(cl_command_queue queue)
-{
-    const cl_uint wait_count = 0;
-    const cl_event *const waits = NULL;
-    cl_event *const event = NULL;
-    BEGIN(ON_DEVICE);
-    command.order = ORDER_BARRIER;
-    END(clEnqueueBarrier(queue));
-}
-
-cl_int CL_API_CALL layer_clFinish(cl_command_queue queue)
-{
-    const cl_int code = layer.driver->clFinish(queue);
-    if (code == CL_SUCCESS && layer_is_on()) {
-        const struct place place = place_find(CALLER);
-        mirror_learn_all(queue, &place);
+#define COMMAND(name, work, use, ...)                                       \
+    LAYER_FUNCTION(cl_int, name, __VA_ARGS__)                               \
+    {                                                                       \
+        struct command command;                                             \
+        LAYER_CALL(__VA_ARGS__);                                            \
+        begin(&command, &call, #name, WEIR_NOTE_##work, use_##use, CALLER); \
+        return command_after(&command, LAYER_DRIVER(name, __VA_ARGS__));    \
     }
-    return code;
-}
+
+#define MAP(name, ...)                                                       \
+    LAYER_FUNCTION(void *, name, __VA_ARGS__)                                \
+    {                                                                        \
+        struct command command;                                              \
+        cl_int result = CL_SUCCESS;                                          \
+        LAYER_CALL(__VA_ARGS__);                                             \
+        begin(&command, &call, #name, WEIR_NOTE_TO_HOST, use_map, CALLER);   \
+        call.code = &result;                                                 \
+        void *pointer = LAYER_DRIVER(name, __VA_ARGS__);                     \
+        end_map(&command, call.from ? call.from : call.from_image, pointer); \
+        command_after(&command, result);                                     \
+        if (code)                                                            \
+            *code = result;                                                  \
+        return pointer;                                                      \
+    }
+
+LAYER_ENTRIES(LAYER_NOTHING, LAYER_NOTHING, COMMAND, MAP)

@@ -7,12 +7,17 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "layers/opencl/layer.h"
+
+enum {
+    MOST = 1 << 20 // descriptors
+};
 
 // The environment without what makes a program load libraries.
 static char **clean_environment(void)
@@ -23,6 +28,7 @@ static char **clean_environment(void)
     char **clean = calloc(count + 1, sizeof(char *));
     for (size_t i = 0, used = 0; clean && i < count; i++)
         if (strncmp(environ[i], "LD_PRELOAD=", 11) != 0 &&
+            strncmp(environ[i], "LD_AUDIT=", 9) != 0 &&
             strncmp(environ[i], "OPENCL_LAYERS=", 14) != 0)
             clean[used++] = environ[i];
     return clean;
@@ -38,8 +44,11 @@ static bool place_descriptors(int input, int output, int errors, int kept)
         from[i] = fcntl(from[i], F_DUPFD, CHILD_KEPT + 1);
     for (int i = 0; i < count; i++)
         placed = placed && dup2(from[i], i) == i;
-    // The program's own, which it may expect to be closed elsewhere.
-    (void)syscall(SYS_close_range, count, ~0u, 0);
+    // The program's own, which it may expect to be closed elsewhere. Before Linux 5.9 there is no such call.
+    struct rlimit limit = {.rlim_cur = 0};
+    if (syscall(SYS_close_range, count, ~0u, 0) != 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0)
+        for (int i = count; i < (int)(limit.rlim_cur < MOST ? limit.rlim_cur : MOST); i++)
+            close(i);
     return placed;
 }
 

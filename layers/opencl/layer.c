@@ -10,6 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <weir/check.h>
+#include <weir/inspect.h>
+
 #include "layers/opencl/layer.h"
 
 struct layer layer = {.lock = PTHREAD_MUTEX_INITIALIZER};
@@ -17,9 +20,9 @@ struct layer layer = {.lock = PTHREAD_MUTEX_INITIALIZER};
 // What is not followed.
 
 static const char *const entry_names[LAYER_ENTRY_COUNT] = {
-#define ENTRY(name, how) [LAYER_ENTRY_##name] = #name,
-    LAYER_ENTRIES(ENTRY)
-#undef ENTRY
+#define NAME(name, ...) [LAYER_ENTRY_##name] = #name,
+    LAYER_ENTRIES(LAYER_NOTHING, NAME, NAME, NAME)
+#undef NAME
 };
 
 _Static_assert(sizeof(cl_icd_dispatch) / sizeof(void *) >= LAYER_ENTRY_COUNT,
@@ -106,17 +109,30 @@ bool layer_directory(char *directory, size_t size)
                              info.dli_fname) < (int)size;
 }
 
+static bool take_setting(void *user, const char *section, const struct weir_setting *setting)
+{
+    (void)user;
+    if (setting && strcmp(section, "check") == 0 && strcmp(setting->key->name, "verify") == 0)
+        layer.verify = setting->integer;
+    return true;
+}
+
 static bool open_runtime(void)
 {
     char directory[PATH_MAX];
     const char *path = getenv("WEIR_MODULE_PATH");
     if (!path && layer_directory(directory, sizeof directory))
         path = directory;
-    return weir_open(WEIR_PARAMS(weir_open, .backend = "null", .module_path = path),
-                     &layer.runtime) == WEIR_OK &&
-           weir_device_open(layer.runtime, NULL, &layer.device) == WEIR_OK &&
-           weir_queue_create(layer.device, WEIR_PARAMS(weir_queue, .label = "the program"),
-                             &layer.host) == WEIR_OK;
+    const struct weir_open_params *params =
+        WEIR_PARAMS(weir_open, .backend = "null", .module_path = path);
+    if (weir_open(params, &layer.runtime) < 0 ||
+        weir_device_open(layer.runtime, NULL, &layer.device) < 0 ||
+        weir_queue_create(layer.device, WEIR_PARAMS(weir_queue, .label = "the program"),
+                          &layer.host) < 0)
+        return false;
+    if (weir_check_is_on(layer.runtime))
+        WEIR_IGNORE(weir_inspect_settings(params, take_setting, NULL));
+    return true;
 }
 
 static void close_runtime(void)
@@ -150,7 +166,6 @@ static void leave_child(void)
 static void start_once(void)
 {
     const char *times = getenv("WEIR_OPENCL_TIMES");
-    const char *verify = getenv("WEIR_CHECK_VERIFY");
     if (dl_iterate_phdr(has_weir, NULL))
         return;
     if (!open_runtime()) {
@@ -159,7 +174,6 @@ static void start_once(void)
         return;
     }
     layer.times = times && strcmp(times, "1") == 0;
-    layer.verify = verify && strcmp(verify, "1") == 0;
     place_init();
     pthread_atfork(NULL, NULL, leave_child);
     atexit(finish);
@@ -209,15 +223,9 @@ WEIR_API cl_int CL_API_CALL clInitLayer(cl_uint count, const cl_icd_dispatch *dr
     memcpy(&target, driver, kept * sizeof target.entries[0]);
     table = target;
     layer.driver = &target.dispatch;
-#define PASSED(name)
-#define FOLLOWED(name) table.dispatch.name = layer_##name;
-#define LOST(name) FOLLOWED(name)
-#define ENTRY(name, how) how(name)
-    LAYER_ENTRIES(ENTRY)
-#undef ENTRY
-#undef LOST
-#undef FOLLOWED
-#undef PASSED
+#define FOLLOW(name, ...) table.dispatch.name = layer_##name;
+    LAYER_ENTRIES(LAYER_NOTHING, FOLLOW, FOLLOW, FOLLOW)
+#undef FOLLOW
     *out_count = kept;
     *out_table = &table.dispatch;
     return CL_SUCCESS;

@@ -71,8 +71,10 @@ void layer_start(void);
 
 // The functions of entries.h, by number.
 enum layer_entry {
-#define LAYER_ENTRY(name, how) LAYER_ENTRY_##name,
-    LAYER_ENTRIES(LAYER_ENTRY)
+#define LAYER_ENTRY(name, ...) LAYER_ENTRY_##name,
+#define LAYER_PASSED(name) LAYER_ENTRY_##name,
+    LAYER_ENTRIES(LAYER_PASSED, LAYER_ENTRY, LAYER_ENTRY, LAYER_ENTRY)
+#undef LAYER_PASSED
 #undef LAYER_ENTRY
     LAYER_ENTRY_COUNT
 };
@@ -105,6 +107,18 @@ static inline void layer_lock(void)
 static inline void layer_unlock(void)
 {
     pthread_mutex_unlock(&layer.lock);
+}
+
+// Takes the lock if calls are followed; returns whether they are.
+static inline bool layer_enter(void)
+{
+    if (!layer_is_on())
+        return false;
+    layer_lock();
+    if (layer_is_on())
+        return true;
+    layer_unlock();
+    return false;
 }
 
 // place.c
@@ -163,7 +177,6 @@ struct queue {
     uint32_t number;
     uint32_t deferred;          // commands that wait for user events
     uint32_t deferred_barriers; // those of them that later ones come after
-    uint64_t blocked;           // the last round in which one of them stayed
     struct weir_event barrier;  // that new lanes come after; sequence 0: none
 };
 
@@ -176,7 +189,6 @@ struct memory {
     bool assumed;        // its bytes may be used in ways that are not seen
     // Of images: how many bytes lead from an element, a row, a slice to the next.
     size_t element; // 0: no image
-    size_t width, height, depth;
     size_t row, slice;
     struct mapping *mappings;
 };
@@ -262,8 +274,9 @@ weir_queue *queue_control(struct queue *queue, const struct place *place);
 struct memory *memory_find(cl_mem handle);
 // The shared virtual memory that has the address, and its offset there.
 struct memory *memory_at(const void *address, size_t *out_offset);
-// Makes the buffer of memory that was filled in. `written`: it has contents from the beginning.
-void memory_open(struct memory *memory, const char *label, bool written, const struct place *place);
+// Adds what the program has made; `written`: it has contents from the beginning. NULL if out of memory. Without a place it
+// was made elsewhere: by an extension, or from an object of OpenGL.
+struct memory *memory_add(cl_mem handle, bool written, const struct place *place);
 // The offset of bytes in the buffer that they lie in, which is that of the outermost parent.
 struct memory *memory_root(struct memory *memory, size_t *offset);
 void svm_add(const void *address, size_t size, const struct place *place);
@@ -282,25 +295,34 @@ enum order {
     ORDER_BARRIER, // and before all that comes
 };
 
+// What Weir gets of a command.
+struct task {
+    struct task *next; // of those that wait for user events
+    const char *name;
+    struct place place;
+    enum weir_note_work work;
+    enum order order;
+    struct queue *queue; // held, as all that follow
+    struct event *event; // NULL: not needed
+    uint32_t wait_count;
+    uint32_t use_count;
+    struct event **waits;
+    struct memory **memories; // of the ranges, the outermost
+    struct weir_note_range *ranges;
+};
+
 // A command of the driver's, from before its call until after.
 struct command {
     bool on; // it is followed
     bool blocking;
     bool mirrored; // Weir has it, or it waits for user events
-    const char *name;
-    struct place place;
-    enum weir_note_work work;
-    enum order order;
-    struct queue *queue; // held
-    struct event *event; // of the command; held; NULL: not needed
+    struct task task;
+    struct found *found; // of a launch that was run on copies
     cl_event *out;       // the program's
     cl_event own;        // the layer's, for times
     uint64_t called_ns;  // with times: before the call
-    uint32_t wait_count;
-    struct event **waits; // held
     struct event *few[8];
-    uint32_t use_count;
-    struct memory *memories[COMMAND_USES]; // of the ranges, the outermost; held
+    struct memory *memories[COMMAND_USES];
     struct weir_note_range ranges[COMMAND_USES];
 };
 
@@ -314,10 +336,6 @@ void command_use(struct command *command, struct memory *memory, size_t offset, 
 // Rows of `size` bytes and slices of them, as struct weir_note_range has them.
 void command_use_box(struct command *command, struct memory *memory,
                      const struct weir_note_range *range);
-// A region of an image, in elements; or of shared virtual memory.
-void command_use_image(struct command *command, cl_mem image, const size_t *origin,
-                       const size_t *region, weir_access access);
-void command_use_svm(struct command *command, const void *address, size_t size, weir_access access);
 // Before the driver's call. A command that blocks goes to Weir now, others after it.
 void command_before(struct command *command);
 // What the driver's call gets for an event.
@@ -327,7 +345,6 @@ cl_int command_after(struct command *command, cl_int code);
 
 // The host knows that the event is complete, or all that the queue has. Without the lock.
 void mirror_learn(cl_event handle, const struct place *place);
-void mirror_learn_object(struct event *event, const struct place *place);
 void mirror_learn_all(cl_command_queue handle, const struct place *place);
 // A user event has got its status: what waits for it goes to Weir. With the lock held.
 void mirror_set(struct event *event, bool failed);
@@ -390,14 +407,8 @@ bool child_wait(pid_t child, uint64_t deadline_ns);
 
 #define CALLER __builtin_return_address(0)
 
-#define LAYER_PASSED(name)
-#define LAYER_FOLLOWED(name) __typeof__(*((const cl_icd_dispatch *)NULL)->name) layer_##name;
-#define LAYER_LOST(name) LAYER_FOLLOWED(name)
-#define LAYER_DECLARE(name, how) LAYER_##how(name)
-LAYER_ENTRIES(LAYER_DECLARE)
+#define LAYER_DECLARE(name, ...) __typeof__(*((const cl_icd_dispatch *)NULL)->name) layer_##name;
+LAYER_ENTRIES(LAYER_NOTHING, LAYER_DECLARE, LAYER_DECLARE, LAYER_DECLARE)
 #undef LAYER_DECLARE
-#undef LAYER_LOST
-#undef LAYER_FOLLOWED
-#undef LAYER_PASSED
 
 #endif

@@ -7,24 +7,9 @@
 #include "base/clock.h"
 #include "layers/opencl/layer.h"
 
-// A command that waits for user events, with what it needs.
-struct pending {
-    struct pending *next;
-    const char *name;
-    struct place place;
-    enum weir_note_work work;
-    enum order order;
-    struct queue *queue; // held, as all that follow
-    struct event *event;
-    uint32_t wait_count;
-    uint32_t use_count;
-    struct event **waits;
-    struct memory **memories;
-    struct weir_note_range *ranges;
-};
-
-static struct pending *first_pending;
-static struct pending **pending_end = &first_pending;
+// Commands that wait for user events.
+static struct task *first_pending;
+static struct task **pending_end = &first_pending;
 
 // To Weir.
 
@@ -51,7 +36,7 @@ static void end_at(struct event *event, weir_queue *lane, const struct place *pl
     event->lane = lane;
 }
 
-static void note(const struct pending *it, weir_queue *lane)
+static void note(const struct task *it, weir_queue *lane)
 {
     uint64_t number = 0;
     if (weir_queue_note_at(lane,
@@ -83,7 +68,7 @@ static void spread(struct queue *queue, weir_queue *control, const struct place 
             layer_lose(LAYER_LOSS_WEIR);
 }
 
-static bool is_impossible(const struct pending *it)
+static bool is_impossible(const struct task *it)
 {
     for (uint32_t i = 0; i < it->wait_count; i++)
         if (it->waits[i]->state == EVENT_FAILED)
@@ -91,7 +76,7 @@ static bool is_impossible(const struct pending *it)
     return false;
 }
 
-static void submit(const struct pending *it)
+static void submit(const struct task *it)
 {
     const bool works = it->order == ORDER_WORK;
     weir_queue *lane =
@@ -114,7 +99,7 @@ static void submit(const struct pending *it)
 
 // What waits.
 
-static bool is_held_up(const struct pending *it)
+static bool is_held_up(const struct task *it)
 {
     const struct queue *queue = it->queue;
     for (uint32_t i = 0; i < it->wait_count; i++)
@@ -125,7 +110,7 @@ static bool is_held_up(const struct pending *it)
     return queue->deferred > 0;
 }
 
-static void release(const struct pending *it)
+static void release(const struct task *it)
 {
     for (uint32_t i = 0; i < it->wait_count; i++)
         object_drop(&it->waits[i]->object);
@@ -136,7 +121,7 @@ static void release(const struct pending *it)
     object_drop(&it->queue->object);
 }
 
-static void hold(const struct pending *it)
+static void hold(const struct task *it)
 {
     for (uint32_t i = 0; i < it->wait_count; i++)
         object_hold(&it->waits[i]->object);
@@ -156,12 +141,21 @@ static void *put(char **at, const void *from, size_t size)
     return to;
 }
 
-static void defer(const struct pending *it)
+static void append(struct task *it)
+{
+    it->next = NULL;
+    *pending_end = it;
+    pending_end = &it->next;
+    it->queue->deferred++;
+    it->queue->deferred_barriers += it->order == ORDER_BARRIER;
+}
+
+static void defer(const struct task *it)
 {
     const size_t ranges = it->use_count * sizeof *it->ranges;
     const size_t memories = it->use_count * sizeof(struct memory *);
     const size_t waits = it->wait_count * sizeof(struct event *);
-    struct pending *copy = malloc(sizeof *copy + ranges + memories + waits);
+    struct task *copy = malloc(sizeof *copy + ranges + memories + waits);
     if (!copy) {
         layer_lose(LAYER_LOSS_MEMORY);
         if (it->event)
@@ -173,58 +167,31 @@ static void defer(const struct pending *it)
     copy->ranges = put(&at, it->ranges, ranges);
     copy->memories = put(&at, it->memories, memories);
     copy->waits = put(&at, it->waits, waits);
-    copy->next = NULL;
     hold(copy);
-    *pending_end = copy;
-    pending_end = &copy->next;
-    copy->queue->deferred++;
-    copy->queue->deferred_barriers += copy->order == ORDER_BARRIER;
+    append(copy);
 }
 
-// Whether one went. A queue with order lets none pass one that stays.
-static bool go_through_pending(uint64_t round)
-{
-    bool went = false;
-    for (struct pending **at = &first_pending; *at;) {
-        struct pending *it = *at;
-        struct queue *queue = it->queue;
-        const bool barrier = it->order == ORDER_BARRIER;
-        // Those before it that stay are counted by the round.
-        const uint32_t deferred = queue->deferred;
-        const uint32_t barriers = queue->deferred_barriers;
-        queue->deferred = queue->blocked == round && (!queue->unordered || it->order != ORDER_WORK);
-        queue->deferred_barriers =
-            queue->blocked == round && queue->unordered && barriers > barrier;
-        const bool stays = is_held_up(it);
-        queue->deferred = deferred;
-        queue->deferred_barriers = barriers;
-        if (stays) {
-            queue->blocked = round;
-            at = &it->next;
-            continue;
-        }
-        *at = it->next;
-        queue->deferred--;
-        queue->deferred_barriers -= barrier;
-        submit(it);
-        release(it);
-        free(it);
-        went = true;
-    }
-    pending_end = &first_pending;
-    while (*pending_end)
-        pending_end = &(*pending_end)->next;
-    return went;
-}
-
+// All that waits comes once more, in its order: nothing waits for what came later.
 void mirror_set(struct event *event, bool failed)
 {
-    static uint64_t round;
     if (event->state != EVENT_WAITING)
         return;
     event->state = failed ? EVENT_FAILED : EVENT_SET;
-    while (go_through_pending(++round))
-        ;
+    struct task *it = first_pending;
+    first_pending = NULL;
+    pending_end = &first_pending;
+    for (struct task *at = it; at; at = at->next)
+        at->queue->deferred = at->queue->deferred_barriers = 0;
+    for (struct task *next; it; it = next) {
+        next = it->next;
+        if (is_held_up(it)) {
+            append(it);
+            continue;
+        }
+        submit(it);
+        release(it);
+        free(it);
+    }
 }
 
 // Commands.
@@ -235,12 +202,12 @@ static struct event unknown_event = {.object = {.kind = OBJECT_EVENT, .holds = 1
 
 static void find_waits(struct command *command, cl_uint count, const cl_event *waits)
 {
-    command->waits = command->few;
+    struct task *task = &command->task;
     if (!waits)
         return;
     if (count > sizeof command->few / sizeof *command->few) {
-        command->waits = malloc(count * sizeof(struct event *));
-        if (!command->waits) {
+        task->waits = malloc(count * sizeof(struct event *));
+        if (!task->waits) {
             layer_lose(LAYER_LOSS_MEMORY);
             return;
         }
@@ -250,7 +217,7 @@ static void find_waits(struct command *command, cl_uint count, const cl_event *w
         if (!event) // a list of such events must not become one that is empty
             event = &unknown_event;
         object_hold(&event->object);
-        command->waits[command->wait_count++] = event;
+        task->waits[task->wait_count++] = event;
     }
 }
 
@@ -264,8 +231,9 @@ void command_begin(struct command *command, cl_command_queue queue, const char *
     if (!layer_is_on())
         return;
     const struct place place = place_find(caller);
-    layer_lock();
-    struct queue *known = layer_is_on() ? queue_find(queue) : NULL;
+    if (!layer_enter())
+        return;
+    struct queue *known = queue_find(queue);
     if (!known) {
         layer_unlock();
         return;
@@ -273,14 +241,16 @@ void command_begin(struct command *command, cl_command_queue queue, const char *
     command->on = true;
     command->blocking = false;
     command->mirrored = false;
-    command->name = name;
-    command->place = place;
-    command->work = work;
-    command->order = ORDER_WORK;
-    command->queue = known;
-    command->event = NULL;
-    command->wait_count = 0;
-    command->use_count = 0;
+    command->task = (struct task){
+        .name = name,
+        .place = place,
+        .work = work,
+        .order = ORDER_WORK,
+        .queue = known,
+        .waits = command->few,
+        .memories = command->memories,
+        .ranges = command->ranges,
+    };
     object_hold(&known->object);
     find_waits(command, wait_count, waits);
 }
@@ -310,11 +280,12 @@ void command_use_box(struct command *command, struct memory *memory,
     struct memory *root = memory_root(memory, &offset);
     if (!root->buffer)
         return;
-    if (command->use_count == COMMAND_USES) {
+    struct task *task = &command->task;
+    if (task->use_count == COMMAND_USES) {
         layer_lose(LAYER_LOSS_ARGUMENTS);
         return;
     }
-    struct weir_note_range *it = &command->ranges[command->use_count];
+    struct weir_note_range *it = &task->ranges[task->use_count];
     *it = *range;
     it->buffer = root->buffer;
     it->offset = offset;
@@ -322,7 +293,7 @@ void command_use_box(struct command *command, struct memory *memory,
     if (!fits(it, root->size))
         return;
     object_hold(&root->object);
-    command->memories[command->use_count++] = root;
+    task->memories[task->use_count++] = root;
 }
 
 void command_use(struct command *command, struct memory *memory, size_t offset, size_t size,
@@ -335,66 +306,32 @@ void command_use(struct command *command, struct memory *memory, size_t offset, 
     command_use_box(command, memory, &range);
 }
 
-void command_use_image(struct command *command, cl_mem image, const size_t *origin,
-                       const size_t *region, weir_access access)
-{
-    struct memory *memory = command->on ? memory_find(image) : NULL;
-    if (!memory || !origin || !region)
-        return;
-    if (!memory->element) {
-        command_use(command, memory, 0, memory->size, access, true);
-        return;
-    }
-    const struct weir_note_range range = {
-        .offset = origin[0] * memory->element + origin[1] * memory->row + origin[2] * memory->slice,
-        .size = region[0] * memory->element,
-        .access = access,
-        .rows = region[1],
-        .pitch = memory->row,
-        .slices = region[2],
-        .slice_pitch = memory->slice,
-    };
-    command_use_box(command, memory, &range);
-}
-
-void command_use_svm(struct command *command, const void *address, size_t size, weir_access access)
-{
-    size_t offset = 0;
-    struct memory *memory = command->on ? memory_at(address, &offset) : NULL;
-    if (memory)
-        command_use(command, memory, offset, size, access, false);
-}
-
 static void mirror(struct command *command)
 {
-    const struct pending it = {
-        .name = command->name,
-        .place = command->place,
-        .work = command->work,
-        .order = command->order,
-        .queue = command->queue,
-        .event = command->event,
-        .wait_count = command->wait_count,
-        .use_count = command->use_count,
-        .waits = command->waits,
-        .memories = command->memories,
-        .ranges = command->ranges,
-    };
     command->mirrored = true;
-    if (is_held_up(&it))
-        defer(&it);
+    if (is_held_up(&command->task))
+        defer(&command->task);
     else
-        submit(&it);
+        submit(&command->task);
+}
+
+// What the host learns. Weir waits for nothing: on its backend all notes are complete.
+static void learn(const struct event *event, const struct place *place)
+{
+    if (event->state == EVENT_SUBMITTED &&
+        weir_event_sync_at(event->point, WEIR_FOREVER, place->file, place->line) < 0)
+        layer_lose(LAYER_LOSS_WEIR);
 }
 
 void command_before(struct command *command)
 {
+    struct task *task = &command->task;
     if (!command->on)
         return;
     if (command->out || command->blocking || layer.times)
-        command->event = object_make(OBJECT_EVENT, sizeof *command->event);
-    if (command->event)
-        command->event->profiled = command->queue->profiled;
+        task->event = object_make(OBJECT_EVENT, sizeof *task->event);
+    if (task->event)
+        task->event->profiled = task->queue->profiled;
     if (command->blocking)
         mirror(command);
     layer_unlock();
@@ -407,67 +344,39 @@ cl_event *command_event(struct command *command)
     return command->out || !command->on || !layer.times ? command->out : &command->own;
 }
 
-static void release_command(struct command *command)
-{
-    for (uint32_t i = 0; i < command->wait_count; i++)
-        object_drop(&command->waits[i]->object);
-    for (uint32_t i = 0; i < command->use_count; i++)
-        object_drop(&command->memories[i]->object);
-    if (command->waits != command->few)
-        free(command->waits);
-    if (command->event)
-        object_drop(&command->event->object);
-    object_drop(&command->queue->object);
-}
-
 cl_int command_after(struct command *command, cl_int code)
 {
+    struct task *task = &command->task;
     if (!command->on)
         return code;
-    const bool done = code == CL_SUCCESS;
     layer_lock();
-    if (layer_is_on()) {
-        if (done && !command->mirrored)
+    if (code == CL_SUCCESS && layer_is_on()) {
+        if (!command->mirrored)
             mirror(command);
-        if (done && command->event && command->out)
-            object_name(&command->event->object, *command->out);
-        if (done && layer.times && command->event && command->order == ORDER_WORK)
+        if (task->event && command->out)
+            object_name(&task->event->object, *command->out);
+        if (task->event && command->blocking)
+            learn(task->event, &task->place);
+        if (task->event && layer.times && task->order == ORDER_WORK)
             times_watch(command, command->out ? *command->out : command->own);
     }
-    struct event *event = done && command->blocking ? command->event : NULL;
-    if (event)
-        object_hold(&event->object);
-    release_command(command);
+    release(task);
+    if (task->waits != command->few)
+        free(task->waits);
     layer_unlock();
     if (command->own)
         layer.driver->clReleaseEvent(command->own);
-    if (event)
-        mirror_learn_object(event, &command->place);
     return code;
-}
-
-// What the host learns. Weir waits for nothing: on its backend all notes are complete.
-
-void mirror_learn_object(struct event *event, const struct place *place)
-{
-    layer_lock();
-    const bool known = layer_is_on() && event->state == EVENT_SUBMITTED;
-    const struct weir_event point = event->point;
-    object_drop(&event->object);
-    if (known && weir_event_sync_at(point, WEIR_FOREVER, place->file, place->line) < 0)
-        layer_lose(LAYER_LOSS_WEIR);
-    layer_unlock();
 }
 
 void mirror_learn(cl_event handle, const struct place *place)
 {
-    layer_lock();
-    struct event *event = layer_is_on() ? (struct event *)object_find(OBJECT_EVENT, handle) : NULL;
+    if (!layer_enter())
+        return;
+    const struct event *event = (struct event *)object_find(OBJECT_EVENT, handle);
     if (event)
-        object_hold(&event->object);
+        learn(event, place);
     layer_unlock();
-    if (event)
-        mirror_learn_object(event, place);
 }
 
 static void sync(weir_queue *lane, const struct place *place)
@@ -478,8 +387,9 @@ static void sync(weir_queue *lane, const struct place *place)
 
 void mirror_learn_all(cl_command_queue handle, const struct place *place)
 {
-    layer_lock();
-    struct queue *queue = layer_is_on() ? queue_find(handle) : NULL;
+    if (!layer_enter())
+        return;
+    struct queue *queue = queue_find(handle);
     for (uint32_t i = 0; queue && i < queue->lane_count; i++)
         sync(queue->lanes[i], place);
     if (queue)

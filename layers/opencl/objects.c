@@ -8,59 +8,33 @@
 
 #include "layers/opencl/layer.h"
 
-static struct object **buckets;
-static size_t bucket_count;
-static size_t object_count;
+enum {
+    BUCKETS = 1 << 16
+};
+
+static struct object *buckets[BUCKETS]; // by handle
 static struct object *newest;
 
-static size_t hash_of(enum object_kind kind, const void *handle)
+static struct object **bucket_of(enum object_kind kind, const void *handle)
 {
     const uint64_t bits = ((uint64_t)(uintptr_t)handle >> 4) ^ ((uint64_t)kind << 56);
-    return (size_t)((bits * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & (bucket_count - 1);
+    return &buckets[(bits * UINT64_C(0x9e3779b97f4a7c15)) >> 48];
 }
 
 struct object *object_find(enum object_kind kind, const void *handle)
 {
-    if (!bucket_count)
-        return NULL;
-    struct object *object = buckets[hash_of(kind, handle)];
+    struct object *object = *bucket_of(kind, handle);
     while (object && (object->handle != handle || object->kind != kind))
         object = object->next;
     return object;
 }
 
-static bool grow(void)
-{
-    struct object **old = buckets;
-    const size_t old_count = bucket_count;
-    const size_t count = old_count ? 2 * old_count : 1024;
-    struct object **fresh = calloc(count, sizeof(struct object *));
-    if (!fresh)
-        return old_count > 0;
-    buckets = fresh;
-    bucket_count = count;
-    for (size_t i = 0; i < old_count; i++) {
-        for (struct object *at = old[i]; at;) {
-            struct object *next = at->next;
-            struct object **bucket = &buckets[hash_of(at->kind, at->handle)];
-            at->next = *bucket;
-            *bucket = at;
-            at = next;
-        }
-    }
-    free(old);
-    return true;
-}
-
 static void forget(struct object *object)
 {
-    struct object **at = &buckets[hash_of(object->kind, object->handle)];
-    while (*at && *at != object)
+    struct object **at = bucket_of(object->kind, object->handle);
+    while (*at != object)
         at = &(*at)->next;
-    if (*at) {
-        *at = object->next;
-        object_count--;
-    }
+    *at = object->next;
     object->handle = NULL;
 }
 
@@ -88,17 +62,12 @@ void object_name(struct object *object, const void *handle)
         forget(old);
         object_drop(old);
     }
-    if (object_count >= 2 * bucket_count && !grow()) {
-        layer_lose(LAYER_LOSS_MEMORY);
-        return;
-    }
+    struct object **bucket = bucket_of(object->kind, handle);
     object->handle = handle;
     object->references = 1;
     object->holds++;
-    struct object **bucket = &buckets[hash_of(object->kind, handle)];
     object->next = *bucket;
     *bucket = object;
-    object_count++;
 }
 
 void *object_add(enum object_kind kind, const void *handle, size_t size)
@@ -107,9 +76,8 @@ void *object_add(enum object_kind kind, const void *handle, size_t size)
     if (!object)
         return NULL;
     object_name(object, handle);
-    const bool kept = object->handle != NULL;
     object_drop(object);
-    return kept ? object : NULL;
+    return object;
 }
 
 void object_retain(enum object_kind kind, const void *handle)
@@ -311,10 +279,9 @@ static void write_all(struct memory *memory, const struct place *place)
         layer_lose(LAYER_LOSS_WEIR);
 }
 
-void memory_open(struct memory *memory, const char *label, bool written, const struct place *place)
+static void open_buffer(struct memory *memory, const char *label, bool written,
+                        const struct place *place)
 {
-    if (memory->parent || memory->size == 0)
-        return;
     if (weir_buffer_create_at(layer.device,
                               WEIR_PARAMS(weir_buffer, .label = label, .size = memory->size),
                               &memory->buffer, place->file, place->line) < 0)
@@ -323,33 +290,85 @@ void memory_open(struct memory *memory, const char *label, bool written, const s
         write_all(memory, place);
 }
 
-// Made elsewhere: by an extension, or from an object of OpenGL.
-static struct memory *adopt(cl_mem handle)
+static size_t ask(cl_mem handle, cl_mem_info name)
+{
+    size_t size = 0;
+    layer.driver->clGetMemObjectInfo(handle, name, sizeof size, &size, NULL);
+    return size;
+}
+
+static size_t ask_image(cl_mem image, cl_image_info name)
+{
+    size_t size = 0;
+    layer.driver->clGetImageInfo(image, name, sizeof size, &size, NULL);
+    return size ? size : 1;
+}
+
+// Elements as they would lie without gaps, or as they lie in the buffer that has them.
+static void measure_image(struct memory *memory, cl_mem handle, cl_mem_object_type type)
+{
+    cl_uint levels = 0;
+    const size_t array = ask_image(handle, CL_IMAGE_ARRAY_SIZE);
+    const size_t element = ask_image(handle, CL_IMAGE_ELEMENT_SIZE);
+    const bool lines = type == CL_MEM_OBJECT_IMAGE1D_ARRAY;
+    const bool planes = type == CL_MEM_OBJECT_IMAGE2D_ARRAY;
+    const size_t height = lines ? array : ask_image(handle, CL_IMAGE_HEIGHT);
+    const size_t depth = planes ? array : ask_image(handle, CL_IMAGE_DEPTH);
+    memory->row = memory->parent && height > 1 ? ask_image(handle, CL_IMAGE_ROW_PITCH)
+                                               : element * ask_image(handle, CL_IMAGE_WIDTH);
+    memory->slice = memory->row * height;
+    memory->size = memory->slice * depth;
+    layer.driver->clGetImageInfo(handle, CL_IMAGE_NUM_MIP_LEVELS, sizeof levels, &levels, NULL);
+    memory->element = levels > 1 ? 0 : element;
+}
+
+static void describe(char *label, size_t size, const char *what, const struct place *place)
+{
+    static unsigned number;
+    const char *slash = place->file ? strrchr(place->file, '/') : NULL;
+    const char *file = slash ? slash + 1 : place->file;
+    if (file && place->line)
+        snprintf(label, size, "%s %u, %.60s:%d", what, number++, file, place->line);
+    else
+        snprintf(label, size, "%s %u", what, number++);
+}
+
+struct memory *memory_add(cl_mem handle, bool written, const struct place *place)
 {
     static const struct place nowhere = {NULL, 0};
+    char label[128];
     cl_mem parent = NULL;
-    size_t size = 0;
+    cl_mem_object_type type = CL_MEM_OBJECT_BUFFER;
     const cl_icd_dispatch *cl = layer.driver;
-    if (cl->clGetMemObjectInfo(handle, CL_MEM_SIZE, sizeof size, &size, NULL) != CL_SUCCESS)
+    if (cl->clGetMemObjectInfo(handle, CL_MEM_TYPE, sizeof type, &type, NULL) != CL_SUCCESS)
         return NULL;
-    cl->clGetMemObjectInfo(handle, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof(cl_mem), &parent, NULL);
     struct memory *memory = object_add(OBJECT_MEMORY, handle, sizeof *memory);
     if (!memory)
         return NULL;
-    memory->size = size;
-    memory->assumed = true;
-    if (parent)
-        memory->parent = memory_find(parent);
+    const bool image = type != CL_MEM_OBJECT_BUFFER;
+    cl->clGetMemObjectInfo(handle, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof(cl_mem), &parent, NULL);
+    memory->size = ask(handle, CL_MEM_SIZE);
+    memory->offset = ask(handle, CL_MEM_OFFSET);
+    memory->assumed = !place;
+    memory->parent = parent ? memory_find(parent) : NULL;
     if (memory->parent)
         object_hold(&memory->parent->object);
-    memory_open(memory, "memory", true, &nowhere);
+    if (image && place)
+        measure_image(memory, handle, type);
+    describe(label, sizeof label,
+             !place  ? "memory"
+             : image ? "image"
+                     : "buffer",
+             place ? place : &nowhere);
+    if (!memory->parent && memory->size > 0)
+        open_buffer(memory, label, written, place ? place : &nowhere);
     return memory;
 }
 
 struct memory *memory_find(cl_mem handle)
 {
     struct memory *memory = (struct memory *)object_find(OBJECT_MEMORY, handle);
-    return memory || !handle ? memory : adopt(handle);
+    return memory || !handle ? memory : memory_add(handle, true, NULL);
 }
 
 // Shared virtual memory, in ascending order. Its handle is its address.
@@ -402,7 +421,7 @@ void svm_add(const void *address, size_t size, const struct place *place)
         return;
     snprintf(label, sizeof label, "shared memory %p", address);
     memory->size = size;
-    memory_open(memory, label, true, place);
+    open_buffer(memory, label, true, place);
     const size_t at = area_after(address);
     memmove(&areas[at + 1], &areas[at], (area_count - at) * sizeof(struct memory *));
     areas[at] = memory;

@@ -84,7 +84,7 @@ void times_watch(const struct command *command, cl_event event)
         layer_lose(LAYER_LOSS_MEMORY);
         return;
     }
-    *watch = (struct watch){command->queue, command->event, command->called_ns};
+    *watch = (struct watch){command->task.queue, command->task.event, command->called_ns};
     object_hold(&watch->queue->object);
     object_hold(&watch->event->object);
     layer_unlock();
