@@ -6,48 +6,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-PyObject *device_queue(PyObject *self, PyObject *arguments, PyObject *keywords)
-{
-    struct wp_object *device = (struct wp_object *)self;
-    struct weir_queue_params params = {.struct_size = sizeof params};
-    int timing = 0;
-    weir_queue *handle = NULL;
-    if (!WP_PARSE(Device_queue, "|z$ip", &params.label, &params.priority, &timing) ||
-        !wp_usable(device))
-        return NULL;
-    params.timing = timing;
-    WP_HERE(place);
-    const weir_status status = weir_queue_create_at(device->handle, &params, &handle, WP_AT(place));
-    return wp_made(status, &wp_queue_kind, device, handle, params.label);
-}
+WP_METHOD(Device_queue, WP_HELD,
+          weir_queue_create_at(a.self->handle,
+                               WP_PARAMS(weir_queue_params, .label = a.label,
+                                         .priority = a.priority, .timing = a.timing),
+                               &a.result, WP_AT(place)))
 
-PyObject *device_wrap_queue(PyObject *self, PyObject *arguments, PyObject *keywords)
+FUNCTION_Device_wrap_queue
 {
-    struct wp_object *device = (struct wp_object *)self;
-    struct weir_queue_wrap_params params = {.struct_size = sizeof params};
-    PyObject *stream;
-    int timing = 0;
-    weir_queue *handle = NULL;
-    if (!WP_PARSE(Device_wrap_queue, "O|z$p", &stream, &params.label, &timing) ||
-        !wp_usable(device))
-        return NULL;
-    PyObject *number = wp_helper("stream", "O", stream);
-    params.native = number ? PyLong_AsVoidPtr(number) : NULL;
+    struct Device_wrap_queue a = DEFAULTS_Device_wrap_queue;
+    PyObject *number = READ_Device_wrap_queue(&a) ? wp_helper("stream", "O", a.stream) : NULL;
+    void *native = number ? PyLong_AsVoidPtr(number) : NULL;
     Py_XDECREF(number);
     if (PyErr_Occurred())
         return NULL;
-    params.timing = timing;
     WP_HERE(place);
-    const weir_status status = weir_queue_wrap_at(device->handle, &params, &handle, WP_AT(place));
-    return wp_made(status, &wp_queue_kind, device, handle, params.label);
+    const weir_status status =
+        weir_queue_wrap_at(a.self->handle,
+                           WP_PARAMS(weir_queue_wrap_params, .native = native, .label = a.label,
+                                     .timing = a.timing),
+                           &a.result, WP_AT(place));
+    return RESULT_Device_wrap_queue;
 }
 
 // The native queue; of that API, unless it is NULL.
 static PyObject *native_of(const struct wp_object *queue, const char *api)
 {
     struct weir_native_queue native;
-    if (!wp_usable(queue))
-        return NULL;
     const weir_status status = weir_queue_get_native(queue->handle, &native);
     if (status != WEIR_OK)
         return wp_raise(status);
@@ -56,15 +41,17 @@ static PyObject *native_of(const struct wp_object *queue, const char *api)
                : wp_refuse("the queue is one of %s, and has no CUDA stream", native.api);
 }
 
-static PyObject *queue_get(PyObject *self, void *Py_UNUSED(name))
+FUNCTION_Queue___cuda_stream__
 {
-    return native_of((struct wp_object *)self, NULL);
+    struct wp_object *queue = (struct wp_object *)self;
+    PyObject *native = wp_usable(queue) ? native_of(queue, WEIR_NATIVE_CUDA) : NULL;
+    return native ? Py_BuildValue("(iN)", 0, native) : NULL;
 }
 
-PyObject *queue_cuda_stream(PyObject *self, PyObject *Py_UNUSED(unused))
+PyObject *get_Queue_native(PyObject *self, void *Py_UNUSED(unused))
 {
-    PyObject *native = native_of((struct wp_object *)self, WEIR_NATIVE_CUDA);
-    return native ? Py_BuildValue("(iN)", 0, native) : NULL;
+    const struct wp_object *queue = (struct wp_object *)self;
+    return wp_usable(queue) ? native_of(queue, NULL) : NULL;
 }
 
 // Submits.
@@ -290,46 +277,24 @@ bool wp_device_wait(struct wp_object *device)
     return waited;
 }
 
-PyObject *queue_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
+FUNCTION_Queue_sync
 {
-    struct wp_object *queue = (struct wp_object *)self;
-    PyObject *timeout = NULL;
-    if (!WP_PARSE(Queue_sync, "|O", &timeout) || !wp_usable(queue))
-        return NULL;
-    struct sync sync = {.queue = queue->handle};
-    return run_sync(&sync, timeout, queue);
+    struct Queue_sync a = DEFAULTS_Queue_sync;
+    return READ_Queue_sync(&a)
+               ? run_sync(&(struct sync){.queue = a.self->handle}, a.timeout, a.self)
+               : NULL;
 }
 
-PyObject *device_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
+FUNCTION_Device_sync
 {
-    struct wp_object *device = (struct wp_object *)self;
-    PyObject *timeout = NULL;
-    if (!WP_PARSE(Device_sync, "|O", &timeout) || !wp_usable(device))
-        return NULL;
-    struct sync sync = {.device = device->handle};
-    return run_sync(&sync, timeout, device);
+    struct Device_sync a = DEFAULTS_Device_sync;
+    return READ_Device_sync(&a)
+               ? run_sync(&(struct sync){.device = a.self->handle}, a.timeout, a.self)
+               : NULL;
 }
 
-static PyObject *run_held(PyObject *self, weir_status (*call)(weir_queue *, const char *, int))
-{
-    struct wp_object *queue = (struct wp_object *)self;
-    weir_status status;
-    if (!wp_usable(queue))
-        return NULL;
-    WP_HERE(place);
-    WP_HELD(queue, status = call(queue->handle, WP_AT(place)));
-    return wp_none(status);
-}
-
-PyObject *queue_flush(PyObject *self, PyObject *Py_UNUSED(unused))
-{
-    return run_held(self, weir_queue_flush_at);
-}
-
-PyObject *queue_recover(PyObject *self, PyObject *Py_UNUSED(unused))
-{
-    return run_held(self, weir_queue_recover_at);
-}
+WP_METHOD(Queue_flush, WP_HELD, weir_queue_flush_at(a.self->handle, WP_AT(place)))
+WP_METHOD(Queue_recover, WP_HELD, weir_queue_recover_at(a.self->handle, WP_AT(place)))
 
 // Functions that the library calls.
 struct wp_call {
@@ -557,37 +522,35 @@ void wp_drop_now(void)
 }
 
 // Events.
-PyObject *event_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
+FUNCTION_Event_sync
 {
-    PyObject *timeout = NULL;
-    struct sync sync = {.events = &((struct event *)self)->event, .count = 1};
-    return WP_PARSE(Event_sync, "|O", &timeout) ? run_sync(&sync, timeout, NULL) : NULL;
+    struct Event_sync a = DEFAULTS_Event_sync;
+    return READ_Event_sync(&a)
+               ? run_sync(&(struct sync){.events = &((struct event *)self)->event, .count = 1},
+                          a.timeout, NULL)
+               : NULL;
 }
 
-static PyObject *event_get(PyObject *self, void *name)
+PyObject *get_Event_done(PyObject *self, void *Py_UNUSED(unused))
 {
-    const struct weir_event event = ((struct event *)self)->event;
     WP_HERE(place);
-    if (strcmp(name, "done") == 0) {
-        const weir_status status = weir_event_query_at(event, WP_AT(place));
-        return status < 0 ? wp_raise(status) : PyBool_FromLong(status == WEIR_OK);
-    }
+    const weir_status status = weir_event_query_at(((struct event *)self)->event, WP_AT(place));
+    return status < 0 ? wp_raise(status) : PyBool_FromLong(status == WEIR_OK);
+}
+
+PyObject *get_Event_time_ns(PyObject *self, void *Py_UNUSED(unused))
+{
     uint64_t time_ns;
-    const weir_status status = weir_event_time_ns_at(event, &time_ns, WP_AT(place));
+    WP_HERE(place);
+    const weir_status status =
+        weir_event_time_ns_at(((struct event *)self)->event, &time_ns, WP_AT(place));
     return status == WEIR_OK ? PyLong_FromUnsignedLongLong(time_ns) : wp_raise(status);
 }
 
-PyObject *event_elapsed_ns(PyObject *self, PyObject *end)
-{
-    int64_t elapsed_ns;
-    if (Py_TYPE(end) != wp_event_kind.type)
-        return wp_of(end, &wp_event_kind, "end");
-    WP_HERE(place);
-    const weir_status status =
-        weir_event_elapsed_ns_at(((struct event *)self)->event, ((struct event *)end)->event,
-                                 &elapsed_ns, WP_AT(place));
-    return status == WEIR_OK ? PyLong_FromLongLong(elapsed_ns) : wp_raise(status);
-}
+WP_VALUE(Event_elapsed_ns, int64_t,
+         weir_event_elapsed_ns_at(((struct event *)self)->event, ((struct event *)a.end)->event,
+                                  &result, WP_AT(place)))
+WP_VALUE(Event_fd, int, weir_event_fd_at(((struct event *)self)->event, &result, WP_AT(place)))
 
 static PyObject *sync_events(PyObject *events, PyObject *timeout, bool any)
 {
@@ -609,26 +572,16 @@ static PyObject *sync_events(PyObject *events, PyObject *timeout, bool any)
     return result;
 }
 
-PyObject *wp_sync_all(PyObject *Py_UNUSED(module), PyObject *arguments, PyObject *keywords)
+FUNCTION_sync_all
 {
-    PyObject *events, *timeout = NULL;
-    return WP_PARSE(sync_all, "O|O", &events, &timeout) ? sync_events(events, timeout, false)
-                                                        : NULL;
+    struct sync_all a = DEFAULTS_sync_all;
+    return READ_sync_all(&a) ? sync_events(a.events, a.timeout, false) : NULL;
 }
 
-PyObject *wp_sync_any(PyObject *Py_UNUSED(module), PyObject *arguments, PyObject *keywords)
+FUNCTION_sync_any
 {
-    PyObject *events, *timeout = NULL;
-    return WP_PARSE(sync_any, "O|O", &events, &timeout) ? sync_events(events, timeout, true) : NULL;
-}
-
-PyObject *event_fd(PyObject *self, PyObject *Py_UNUSED(unused))
-{
-    int descriptor;
-    WP_HERE(place);
-    const weir_status status =
-        weir_event_fd_at(((struct event *)self)->event, &descriptor, WP_AT(place));
-    return status == WEIR_OK ? PyLong_FromLong(descriptor) : wp_raise(status);
+    struct sync_any a = DEFAULTS_sync_any;
+    return READ_sync_any(&a) ? sync_events(a.events, a.timeout, true) : NULL;
 }
 
 static PyObject *event_await(PyObject *self)

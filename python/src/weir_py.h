@@ -14,16 +14,6 @@
 
 #include <weir/weir.h>
 
-// How C declares a function of a method, by how it gets the arguments.
-#define WP_NOARGS_DECLARE(function) PyObject *function(PyObject *self, PyObject *unused)
-#define WP_O_DECLARE(function) PyObject *function(PyObject *self, PyObject *argument)
-#define WP_VARARGS_DECLARE(function) PyObject *function(PyObject *self, PyObject *arguments)
-#define WP_FAST_DECLARE(function) \
-    PyObject *function(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
-#define WP_KEYED_DECLARE(function) \
-    PyObject *function(PyObject *self, PyObject *arguments, PyObject *keywords)
-#include "python/stubs.h" // of weir/__init__.pyi: stubs.py
-
 // The buffer protocol is in the limited API from 3.11 on. 3.10 has the same functions, layout and
 // numbers.
 #ifndef Py_bf_getbuffer
@@ -199,17 +189,11 @@ extern struct wp_kind wp_block_kind, wp_runtime_kind, wp_device_kind, wp_buffer_
 #define WP_FAST(function) (PyCFunction)(void (*)(void))(function), METH_FASTCALL
 #define WP_KEYED(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
 
-// Reads the arguments of a method with keywords, by the stubs' names: WP_PARSE(Queue_sync, "|O", …).
-#define WP_PARSE(method, format, ...)                                                    \
-    PyArg_ParseTupleAndKeywords(arguments, keywords, format ":" #method, NAMES_##method, \
-                                __VA_ARGS__)
-
 // Makes an object of a kind with its handle, or raises the status of the handle's creation.
 void *wp_made(weir_status status, struct wp_kind *kind, struct wp_object *owner, void *handle,
               const char *label);
 void wp_close(struct wp_object *object, struct wp_place place);
 void wp_dealloc(PyObject *self);
-PyObject *child_get(PyObject *self, void *name); // the getter of what all of them have
 // Around a call without the lock, or as long as a view of its memory lives.
 void wp_hold(struct wp_object *object);
 void wp_let(struct wp_object *object);
@@ -318,5 +302,58 @@ struct wp_later {
 };
 void wp_drop_later(struct wp_later *later); // any thread, with or without the lock
 void wp_drop_now(void);
+
+#include "python/stubs.h" // of weir/__init__.pyi: stubs.py
+
+// Methods that call the library once, by what the stubs say of them. Their arguments are `a`, and
+// `place` is the caller's line.
+#define WP_METHOD(name, run, ...)          \
+    FUNCTION_##name                        \
+    {                                      \
+        struct name a = DEFAULTS_##name;   \
+        weir_status status;                \
+        if (!READ_##name(&a))              \
+            return NULL;                   \
+        WP_HERE(place);                    \
+        (void)place;                       \
+        run(a.self, status = __VA_ARGS__); \
+        return RESULT_##name;              \
+    }
+// The same; the call gives a value of a type.
+#define WP_VALUE(name, type, ...)                                         \
+    FUNCTION_##name                                                       \
+    {                                                                     \
+        struct name a = DEFAULTS_##name;                                  \
+        type result = 0;                                                  \
+        if (!READ_##name(&a))                                             \
+            return NULL;                                                  \
+        WP_HERE(place);                                                   \
+        (void)place;                                                      \
+        const weir_status status = __VA_ARGS__;                           \
+        return status == WEIR_OK ? int_OBJECT(result) : wp_raise(status); \
+    }
+// The parameters of a function of the library.
+#define WP_PARAMS(type, ...) (&(struct type){.struct_size = sizeof(struct type), __VA_ARGS__})
+
+// An attribute of objects of a type, and one of an object that has to be open.
+#define WP_GET_OF(name, type, value)                                         \
+    PyObject *get_##name(PyObject *object, void *Py_UNUSED(unused))          \
+    {                                                                        \
+        const struct type *self = (const struct type *)(const void *)object; \
+        return OBJECT_##name(value);                                         \
+    }
+#define WP_GET(name, value)                                                      \
+    PyObject *get_##name(PyObject *object, void *Py_UNUSED(unused))              \
+    {                                                                            \
+        const struct wp_object *self = (const struct wp_object *)(void *)object; \
+        return wp_usable(self) ? OBJECT_##name(value) : NULL;                    \
+    }
+// A value as an object, by its type in the stubs.
+#define bool_OBJECT(value) PyBool_FromLong((value) != 0)
+#define int_OBJECT(value)                   \
+    _Generic((value), int32_t               \
+             : PyLong_FromLong, int64_t     \
+             : PyLong_FromLongLong, default \
+             : PyLong_FromUnsignedLongLong)(value)
 
 #endif
