@@ -163,7 +163,7 @@ void *wp_of(PyObject *object, const struct wp_kind *kind, const char *argument)
     if (Py_TYPE(object) != kind->type)
         return PyErr_Format(PyExc_TypeError, "%s is %R; it is a %s", argument, object,
                             kind->spec.name);
-    return wp_usable((struct wp_object *)object) ? object : NULL;
+    return !kind->destroy || wp_usable((struct wp_object *)object) ? object : NULL;
 }
 
 WP_GET_OF(_Child_label, wp_object, Py_BuildValue("O", self->label ? self->label : Py_None))
