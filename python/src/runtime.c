@@ -305,14 +305,6 @@ static PyObject *all_findings(const struct wp_object *runtime)
     return list;
 }
 
-PyObject *wp_open_runtimes(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    long count = 0;
-    for (const struct wp_object *runtime = runtimes; runtime; runtime = runtime->next)
-        count++;
-    return PyLong_FromLong(count);
-}
-
 static weir_status destroy_runtime(struct wp_object *object, struct wp_place place)
 {
     weir_runtime *handle = object->handle;
@@ -320,7 +312,7 @@ static weir_status destroy_runtime(struct wp_object *object, struct wp_place pla
     if (object->link && !take_findings((struct runtime *)object))
         PyErr_WriteUnraisable(NULL);
     if (runtimes == object && !object->next)
-        wp_calls_forget();
+        Py_XDECREF(wp_helper("show_untold", ""));
     object->handle = NULL; // weir.findings() of another thread passes it over
     WP_UNLOCKED(status = weir_close_at(&handle, WP_AT(place)));
     return status;
@@ -420,7 +412,10 @@ static weir_status destroy_device(struct wp_object *object, struct wp_place plac
     weir_device *handle = object->handle;
     weir_status status;
     WP_UNLOCKED(status = weir_device_close_at(&handle, WP_AT(place)));
-    wp_calls_drop((struct wp_device *)object);
+    PyObject **calls = &((struct wp_device *)object)->calls; // which cannot run any more
+    if (*calls)
+        PySet_Clear(*calls);
+    Py_CLEAR(*calls);
     return status;
 }
 
@@ -503,28 +498,20 @@ WP_TYPE(device, Device, struct wp_device, destroy_device, WP_FLAGS,
 // The end of the interpreter.
 atomic_bool wp_over;
 
-static struct wp_object *open_device(void)
+PyObject *wp_alive(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    struct wp_object *device = NULL;
-    for (struct wp_object *runtime = runtimes; runtime && !device; runtime = runtime->next)
-        device = open_child(runtime->children);
-    return device;
+    PyObject *list = PyList_New(0);
+    Py_ssize_t count = 0;
+    for (struct wp_object *runtime = runtimes; list && runtime; runtime = runtime->next, count++)
+        for (struct wp_object *device = runtime->children; list && device; device = device->next)
+            if (!device->closed && PyList_Append(list, (PyObject *)device) != 0)
+                Py_CLEAR(list);
+    return list ? Py_BuildValue("nN", count, list) : NULL;
 }
 
-void wp_close_all(void)
+PyObject *wp_end(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     wp_drop_now();
-    for (struct wp_object *device; (device = open_device());) {
-        PyObject *result = device_close((PyObject *)device, NULL);
-        // A tensor of others' that lives on keeps its device.
-        if (!result && !wp_raised("ForkedError") && !wp_raised("InvalidError"))
-            PyErr_WriteUnraisable((PyObject *)device);
-        PyErr_Clear();
-        Py_XDECREF(result);
-        device->closed = true; // also where a signal came first
-        Py_DECREF(device);
-    }
-    wp_drop_now();
-    wp_calls_forget();
     atomic_store(&wp_over, true);
+    return wp_helper("show_untold", "");
 }

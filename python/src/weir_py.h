@@ -56,8 +56,6 @@ struct wp_place wp_here(void);
 // Errors.
 // Sets the exception of a status that is not WEIR_OK, with the thread's error detail. Returns NULL.
 PyObject *wp_raise(weir_status status);
-// Whether the exception that is set is one of that class of weir's.
-bool wp_raised(const char *name);
 // Sets weir.InvalidError with a sentence that has no counterpart in the library. Returns NULL.
 PyObject *wp_refuse(const char *format, ...);
 // The library's text; the same with its C names as those of Python. New references.
@@ -70,7 +68,7 @@ static inline PyObject *wp_none(weir_status status)
     return status == WEIR_OK ? Py_BuildValue("") : wp_raise(status);
 }
 
-// The result of a function of weir._help, whose arguments `format` describes as Py_BuildValue()
+// The result of what weir._help has by that name, whose arguments `format` describes as Py_BuildValue()
 // does.
 PyObject *wp_helper(const char *name, const char *format, ...);
 
@@ -207,16 +205,16 @@ bool wp_runtime_types(PyObject *module); // DeviceInfo, Limits
 
 struct wp_device {
     struct wp_object object;
-    struct wp_call *calls; // Python functions that were submitted and have not run
-    uint32_t captures;     // that have begun
-    bool submits_free;     // submits release the lock: the driver may call Python in a graph
+    PyObject *calls;   // a set of HostCalls that may still run, or NULL
+    uint32_t captures; // that have begun
+    bool submits_free; // submits release the lock: the driver may call Python in a graph
 };
 
-PyObject *wp_open_runtimes(PyObject *module, PyObject *unused); // how many
+// How many runtimes there are, and a list of the devices that are not closed.
+PyObject *wp_alive(PyObject *module, PyObject *unused);
 PyObject *wp_region(PyObject *module, PyObject *arguments);
-// Waits for all work and closes what can be closed: when the interpreter ends. From then on no
-// thread of the library's calls Python.
-void wp_close_all(void);
+// From then on no thread of the library's calls Python.
+PyObject *wp_end(PyObject *module, PyObject *unused);
 extern atomic_bool wp_over;
 
 // Elements and buffers.
@@ -287,15 +285,9 @@ bool wp_array_of(PyObject *object, const struct wp_buffer *buffer, bool writable
 // KeyboardInterrupt.
 bool wp_device_wait(struct wp_object *device);
 
-// The exception of a function that the library called and that the error is about; NULL if it is
-// not known. Borrowed.
-PyObject *wp_call_cause(const struct weir_error *error);
-void wp_calls_forget(void);                   // those exceptions
-void wp_calls_drop(struct wp_device *device); // its functions that have not run and cannot any more
-
 // Later.
 // Something that is to be dropped with the interpreter's lock, from a thread that may hold locks of
-// the library.
+// the library. NULL: the HostCalls that have ended.
 struct wp_later {
     struct wp_later *next;
     void (*drop)(struct wp_later *later);
