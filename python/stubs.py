@@ -1,9 +1,14 @@
 """stubs.py STUBS: prints a C header of what the stubs say: what there is, its signatures and its texts.
 
     DOC_X            the text of a class, function or method (CLASS_method), with its signature
-    NAMES_X          the names of its parameters, for PyArg_ParseTupleAndKeywords()
-    METHODS_CLASS    entries of a PyMethodDef table: method `copy` of Queue is queue_copy() in C, which is declared
-    GETTERS_CLASS    entries of a PyGetSetDef table: queue_get(), whose closure is the attribute's name
+    struct X         the arguments of a method: `self`, each parameter by its name (KINDS), and the `result` that it makes
+    DEFAULTS_X       its initializer, with the parameters' defaults
+    FUNCTION_X       the head of the C function: method `split` of Comm is comm_split()
+    READ_X(&a)       reads the arguments: false with an exception, also where an object is closed or of another type
+    RESULT_X         the method's result, of `a` and the library's `status`
+    METHODS_CLASS    entries of a PyMethodDef table
+    GETTERS_CLASS    entries of a PyGetSetDef table: attribute `rank` of Comm is get_Comm_rank()
+    OBJECT_X(value)  the object of an attribute's value
     FIELDS_CLASS(X)  X(name, type, text) for each field of a named tuple: type is int, bool, str or tuple
 """
 
@@ -14,13 +19,33 @@ import sys
 # Methods that are slots of their type.
 SLOTS = {"__getitem__", "__len__", "__call__", "__await__"}
 
+# How C has a parameter, and its format of PyArg_Parse(), by its annotation. Others are objects.
+KINDS = {
+    "str": ("const char *", "s"),
+    "str | None": ("const char *", "z"),
+    "_Placement": ("const char *", "s"),
+    "_Reduction": ("const char *", "s"),
+    "_Mode": ("const char *", "s"),
+    "int": ("int ", "i"),
+    "bool": ("int ", "p"),
+    "float": ("double ", "d"),
+    "_Bytes": ("Py_ssize_t ", "n"),
+}
+# How C gets the arguments: see the table of PyMethodDef in Python's manual.
+HEADS = {
+    "NOARGS": "PyObject *self, PyObject *Py_UNUSED(unused)",
+    "O": "PyObject *self, PyObject *arguments",
+    "VARARGS": "PyObject *self, PyObject *arguments",
+    "KEYED": "PyObject *self, PyObject *arguments, PyObject *keywords",
+    "FAST": "PyObject *self, PyObject *const *arguments, Py_ssize_t count",
+}
+
 
 def string(text):
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
 
 
 def flags(arguments):
-    """How C gets the arguments: see the table of PyMethodDef in Python's manual."""
     positional = len(arguments.posonlyargs) - ("self" in [argument.arg for argument in arguments.posonlyargs])
     if arguments.kwonlyargs or arguments.kwarg or [each for each in arguments.args if each.arg != "self"]:
         return "KEYED"
@@ -29,21 +54,94 @@ def flags(arguments):
     return ("NOARGS", "O")[positional] if positional < 2 else "FAST"
 
 
-def function(node, owner):
-    """Prints its texts and returns its entry of a table."""
+def parameters(arguments):
+    """(name, annotation, default) of each; no default: None. '$' stands before those that need their name."""
+    several = arguments.posonlyargs + arguments.args
+    defaults = [None] * (len(several) - len(arguments.defaults)) + arguments.defaults
+    rows = [*zip(several, defaults), ("$", None), *zip(arguments.kwonlyargs, arguments.kw_defaults)]
+    for each, default in rows:
+        if each == "$":
+            yield "$", "", None
+        elif each.arg != "self":
+            yield each.arg, ast.unparse(each.annotation or ast.Constant("")), default
+
+
+def value(annotation, default):
+    """A default in C."""
+    if default.value is None or annotation not in KINDS:
+        return "NULL" if annotation in KINDS or default.value is not None else "Py_None"
+    return string(default.value) if isinstance(default.value, str) else str(int(default.value))
+
+
+def reader(node, name, owner, way, classes):
+    """Prints what reads a method's arguments."""
+    fields, targets, defaults, checks, form, local = [], [], [], [], "", []
+    if owner:
+        fields.append(f"{'struct wp_object' if is_object(owner, classes) else 'PyObject'} *self; ")
+        checks.append("wp_usable(a->self)" if is_object(owner, classes) else "true")
+    for each, annotation, default in parameters(node.args):
+        if each == "$":
+            form += ("$" if "|" in form else "|$") if node.args.kwonlyargs else ""
+            continue
+        kind, letter = KINDS.get(annotation, ("PyObject *", "O"))
+        form += "|" if default is not None and "|" not in form else ""
+        form += letter
+        if annotation in classes and annotation != "Buffer":  # whose parts may have a closed base: wp_buffer_of()
+            local.append(f"PyObject *{each} = NULL; ")
+            targets.append(f", &{each}")
+            kind = "struct wp_object *"
+            checks.append(f"(a->{each} = wp_of({each}, &wp_{annotation.lower()}_kind, {string(each)}))")
+        else:
+            targets.append(f", &a->{each}")
+        fields.append(f"{kind}{each}; ")
+        if default is not None:
+            defaults.append(f".{each} = {value(annotation, default)}, ")
+    result = ast.unparse(node.returns) if node.returns else ""
+    made = result.removesuffix(" | None")
+    is_made = made in classes and is_object(made, classes)
+    if is_made:
+        fields.append(f"weir_{made.lower()} *result; ")
+    label = next((f"a.{each}" for each, _, _ in parameters(node.args) if each in ("label", "name")), "NULL")
+    parent = "a.self" if owner in ("Runtime", "Device") else "a.self->owner"
+    parse = {
+        "NOARGS": "",
+        "O": f"PyArg_Parse(arguments, {string(form + ':' + node.name)}{''.join(targets)}) && ",
+        "KEYED": f"PyArg_ParseTupleAndKeywords(arguments, keywords, {string(form + ':' + node.name)}, NAMES_{name}"
+                 f"{''.join(targets)}) && ",
+    }[way]
+    names = [each for each, _, _ in parameters(node.args) if each != "$"]
+    print(f"#define NAMES_{name} ((char *[]){{{''.join(string(each) + ', ' for each in names)}NULL}})")
+    passed = {"NOARGS": "", "O": "arguments, ", "KEYED": "arguments, keywords, "}[way]
+    taken = {"NOARGS": "", "O": "PyObject *arguments, ", "KEYED": "PyObject *arguments, PyObject *keywords, "}[way]
+    print(f"struct {name} {{ {''.join(fields) or 'int none; '}}};")
+    print(f"#define DEFAULTS_{name} {{{''.join(defaults) or '0'}}}")
+    print(f"#define READ_{name}(a) read_{name}(self, {passed}a)")
+    print(f"static inline bool read_{name}(PyObject *self, {taken}struct {name} *a)\n{{")
+    print(f"    {''.join(local)}{'a->self = (void *)self;' if owner else '(void)self, (void)a;'}")
+    print(f"    return {parse}{' && '.join(checks) or 'true'};\n}}")
+    if is_made:
+        print(f"#define RESULT_{name} wp_made(status, &wp_{made.lower()}_kind, {parent}, a.result, {label})")
+    else:
+        print(f"#define RESULT_{name} wp_none(status)")
+
+
+def function(node, owner, classes):
+    """Prints its texts and what reads its arguments; returns its entry of a table."""
+    name = f"{owner}_{node.name}" if owner else node.name
+    way = flags(node.args)
+    c_name = f"{owner.strip('_').lower()}_{node.name.strip('_')}" if owner else f"wp_{node.name.lower()}"
+    print(f"PyObject *{c_name}({HEADS[way].replace('Py_UNUSED(unused)', 'unused')});")
+    print(f"#define FUNCTION_{name} PyObject *{c_name}({HEADS[way]})")
+    if way in ("NOARGS", "O", "KEYED"):
+        reader(node, name, owner, way, classes)
     for each in ast.walk(node.args):
         if isinstance(each, ast.arg):
             each.annotation = None
-    name = f"{owner}_{node.name}" if owner else node.name
     signature = ast.unparse(node.args)
     signature = "$" + signature if owner else "$module" + (", " + signature if signature else "")
     text = inspect.cleandoc(ast.get_docstring(node) or "")
     print(f"#define DOC_{name} {string(f'{node.name}({signature})' + chr(10) + '--' + chr(10) * 2 + text)}")
-    names = [each.arg for each in node.args.posonlyargs + node.args.args + node.args.kwonlyargs if each.arg != "self"]
-    print(f"#define NAMES_{name} ((char *[]){{{''.join(string(each) + ', ' for each in names)}NULL}})")
-    c_name = f"{owner.strip('_').lower()}_{node.name.strip('_')}" if owner else f"wp_{node.name.lower()}"
-    print(f"WP_{flags(node.args)}_DECLARE({c_name});")
-    return f"{{{string(node.name)}, WP_{flags(node.args)}({c_name}), DOC_{name}}}, "
+    return f"{{{string(node.name)}, WP_{way}({c_name}), DOC_{name}}}, "
 
 
 def comment(lines, number):
@@ -64,27 +162,38 @@ def getters(node, lines):
             yield each.name, each.returns, ast.get_docstring(each)
 
 
+def is_object(name, classes):
+    """Whether it is closed: a runtime, a device, or what a device has."""
+    return name.startswith("_") or any(getattr(base, "id", "") in ("_Block", "_Child") for base in classes[name].bases)
+
+
+def getter(name, field, kind, text):
+    """Prints what an attribute's C function needs; its entry of a table."""
+    print(f"PyObject *get_{name}_{field}(PyObject *self, void *unused);")
+    object_of = {"int": "int_OBJECT", "bool": "bool_OBJECT", "str": "wp_text"}.get(getattr(kind, "id", ""), "")
+    print(f"#define OBJECT_{name}_{field}(value) {object_of}(value)")
+    return f"{{{string(field)}, get_{name}_{field}, NULL, {string(text)}, NULL}}, "
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         text = file.read()
     lines, tree = text.splitlines() + [""], ast.parse(text)
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)
                and not any(getattr(base, "id", "") in ("Protocol", "TypedDict") for base in node.bases)}
-    functions = [function(node, "") for node in tree.body if isinstance(node, ast.FunctionDef)]
+    functions = [function(node, "", classes) for node in tree.body if isinstance(node, ast.FunctionDef)]
     print(f"#define FUNCTIONS {''.join(functions)}")
+    entries = {}
     for name, node in classes.items():
         print(f"#define DOC_{name} {string(ast.get_docstring(node) or '')}")
         fields = list(getters(node, lines))
         rows = (f"X({field}, {getattr(kind, 'id', '')}, {string(text)})" for field, kind, text in fields)
         print(f"#define FIELDS_{name}(X) {' '.join(rows)}")
+        entries[name] = "".join(getter(name, *field) for field in fields)
         # What every object of a device has stands in its class's table.
-        of = [(name, fields)]
-        if any(getattr(base, "id", "") == "_Child" for base in node.bases):
-            of.append(("_Child", list(getters(classes["_Child"], lines))))
-        entries = (f"{{{string(field)}, {owner.strip('_').lower()}_get, NULL, {string(text)}, {string(field)}}}, "
-                   for owner, group in of for field, _, text in group)
-        print(f"#define GETTERS_{name} {''.join(entries)}")
-        methods = [function(each, name) for each in node.body if isinstance(each, ast.FunctionDef)
+        of_all = entries["_Child"] if any(getattr(base, "id", "") == "_Child" for base in node.bases) else ""
+        print(f"#define GETTERS_{name} {entries[name]}{of_all}")
+        methods = [function(each, name, classes) for each in node.body if isinstance(each, ast.FunctionDef)
                    and not each.decorator_list and each.name not in SLOTS]
         print(f"#define METHODS_{name} {''.join(methods)}")
 

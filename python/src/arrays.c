@@ -42,7 +42,7 @@ bool wp_array_of(PyObject *object, const struct wp_buffer *buffer, bool writable
     return false;
 }
 
-PyObject *buffer_dlpack_device(PyObject *self, PyObject *Py_UNUSED(unused))
+FUNCTION_Buffer___dlpack_device__
 {
     struct wp_buffer *buffer = wp_buffer_of(self, "buffer");
     struct weir_native_device native = {.dlpack = kDLCPU};
@@ -175,15 +175,13 @@ static PyObject *take_tensor(struct wp_object *device, struct shared *shared,
     return wp_buffer_made(status, form ? form : &own, device, described.buffer, label);
 }
 
-PyObject *device_wrap(PyObject *self, PyObject *arguments, PyObject *keywords)
+FUNCTION_Device_wrap
 {
-    struct wp_object *device = (struct wp_object *)self;
-    PyObject *array;
-    const char *label = NULL;
+    struct Device_wrap a = DEFAULTS_Device_wrap;
     struct wp_buffer form = {.dtype = NULL};
     Py_buffer view;
-    if (!WP_PARSE(Device_wrap, "O|$z", &array, &label) || !wp_usable(device) ||
-        PyObject_GetBuffer(array, &view, PyBUF_STRIDES | PyBUF_FORMAT) != 0)
+    if (!READ_Device_wrap(&a) ||
+        PyObject_GetBuffer(a.array, &view, PyBUF_STRIDES | PyBUF_FORMAT) != 0)
         return NULL;
     PyObject *format = wp_text(view.format ? view.format : "B");
     form.dtype = format ? wp_dtype_of(format) : NULL;
@@ -193,7 +191,7 @@ PyObject *device_wrap(PyObject *self, PyObject *arguments, PyObject *keywords)
     Py_XDECREF(shape);
     Py_XDECREF(format);
     struct shared *shared = fits ? calloc(1, sizeof *shared) : NULL;
-    if (!shared || !wp_array_of(array, &form, true, &shared->view)) {
+    if (!shared || !wp_array_of(a.array, &form, true, &shared->view)) {
         free(shared);
         return fits && !shared ? PyErr_NoMemory() : NULL;
     }
@@ -203,23 +201,21 @@ PyObject *device_wrap(PyObject *self, PyObject *arguments, PyObject *keywords)
                                           .ndim = 1,
                                           .dtype = {kDLUInt, 8, 1},
                                           .shape = shared->shape};
-    return take_tensor(device, shared, &form, label);
+    return take_tensor(a.self, shared, &form, a.label);
 }
 
-PyObject *device_from_dlpack(PyObject *self, PyObject *arguments, PyObject *keywords)
+FUNCTION_Device_from_dlpack
 {
-    struct wp_object *device = (struct wp_object *)self;
-    PyObject *object, *queue = Py_None, *buffer = NULL;
-    const char *label = NULL;
-    if (!WP_PARSE(Device_from_dlpack, "O|$Oz", &object, &queue, &label) || !wp_usable(device))
+    struct Device_from_dlpack a = DEFAULTS_Device_from_dlpack;
+    if (!READ_Device_from_dlpack(&a))
         return NULL;
-    PyObject *capsule = wp_helper("capsule", "OO", object, queue);
+    PyObject *buffer = NULL, *capsule = wp_helper("capsule", "OO", a.tensor, a.queue);
     DLManagedTensor *tensor = capsule ? PyCapsule_GetPointer(capsule, "dltensor") : NULL;
     struct shared *shared = tensor ? calloc(1, sizeof *shared) : NULL;
     if (shared && PyCapsule_SetName(capsule, "used_dltensor") == 0) {
         shared->tensor.dl_tensor = tensor->dl_tensor;
         shared->origin = tensor;
-        buffer = take_tensor(device, shared, NULL, label);
+        buffer = take_tensor(a.self, shared, NULL, a.label);
     } else {
         free(shared);
     }

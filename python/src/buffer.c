@@ -189,23 +189,23 @@ PyObject *wp_buffer_made(weir_status status, const struct wp_buffer *form, struc
     return (PyObject *)buffer;
 }
 
-PyObject *device_buffer(PyObject *self, PyObject *arguments, PyObject *keywords)
+FUNCTION_Device_buffer
 {
-    struct wp_object *device = (struct wp_object *)self;
-    struct weir_buffer_params params = {.struct_size = sizeof params};
+    struct Device_buffer a = DEFAULTS_Device_buffer;
     struct wp_buffer form = {.dtype = NULL};
-    PyObject *shape, *dtype = NULL;
-    const char *placement = "device";
+    weir_placement placement;
     weir_buffer *handle = NULL;
-    if (!WP_PARSE(Device_buffer, "O|Os$z", &shape, &dtype, &placement, &params.label) ||
-        !wp_usable(device) || !find_placement(placement, &params.placement) ||
-        !(form.dtype = wp_dtype_of(dtype)) || !wp_set_shape(&form, shape))
-        return NULL;
     weir_status status;
+    if (!READ_Device_buffer(&a) || !find_placement(a.placement, &placement) ||
+        !(form.dtype = wp_dtype_of(a.dtype)) || !wp_set_shape(&form, a.shape))
+        return NULL;
     WP_HERE(place);
-    params.size = form.size;
-    WP_HELD(device, status = weir_buffer_create_at(device->handle, &params, &handle, WP_AT(place)));
-    return wp_buffer_made(status, &form, device, handle, params.label);
+    WP_HELD(a.self,
+            status = weir_buffer_create_at(a.self->handle,
+                                           WP_PARAMS(weir_buffer_params, .size = form.size,
+                                                     .placement = placement, .label = a.label),
+                                           &handle, WP_AT(place)));
+    return wp_buffer_made(status, &form, a.self, handle, a.label);
 }
 
 struct wp_buffer *wp_buffer_of(PyObject *object, const char *argument)
@@ -317,8 +317,9 @@ static PyObject *buffer_repr(PyObject *self)
     return text;
 }
 
-static PyObject *address_of(const struct wp_buffer *buffer)
+PyObject *get_Buffer_address(PyObject *self, void *Py_UNUSED(unused))
 {
+    const struct wp_buffer *buffer = wp_buffer_of(self, "buffer");
     uint64_t address = 0;
     if (!buffer)
         return NULL;
@@ -327,21 +328,12 @@ static PyObject *address_of(const struct wp_buffer *buffer)
                              : wp_raise(status);
 }
 
-static PyObject *buffer_get(PyObject *self, void *name)
-{
-    const struct wp_buffer *buffer = (struct wp_buffer *)self;
-    if (strcmp(name, "shape") == 0)
-        return wp_tuple(buffer->shape, buffer->dimensions);
-    if (strcmp(name, "strides") == 0)
-        return wp_tuple(buffer->strides, buffer->dimensions);
-    if (strcmp(name, "dtype") == 0)
-        return wp_text(buffer->dtype->name);
-    if (strcmp(name, "placement") == 0)
-        return wp_text(buffer->placement);
-    if (strcmp(name, "address") == 0)
-        return address_of(wp_buffer_of(self, "buffer"));
-    return PyLong_FromSize_t(strcmp(name, "nbytes") == 0 ? buffer->size : buffer->offset);
-}
+WP_GET_OF(Buffer_shape, wp_buffer, wp_tuple(self->shape, self->dimensions))
+WP_GET_OF(Buffer_strides, wp_buffer, wp_tuple(self->strides, self->dimensions))
+WP_GET_OF(Buffer_dtype, wp_buffer, self->dtype->name)
+WP_GET_OF(Buffer_placement, wp_buffer, self->placement)
+WP_GET_OF(Buffer_nbytes, wp_buffer, self->size)
+WP_GET_OF(Buffer_offset, wp_buffer, self->offset)
 
 // The host's access.
 struct access {
@@ -352,12 +344,13 @@ struct access {
     PyObject *array; // what `with` handed out
 };
 
-PyObject *buffer_host(PyObject *self, PyObject *arguments, PyObject *keywords)
+FUNCTION_Buffer_host
 {
+    struct Buffer_host a = DEFAULTS_Buffer_host;
     struct wp_buffer *buffer = wp_buffer_of(self, "buffer");
-    const char *mode = "r";
-    if (!buffer || !WP_PARSE(Buffer_host, "|s", &mode))
+    if (!buffer || !READ_Buffer_host(&a))
         return NULL;
+    const char *mode = a.mode;
     const bool read = strchr(mode, 'r'), write = strchr(mode, 'w');
     if (strlen(mode) != (size_t)read + write || !*mode)
         return wp_refuse("mode is '%s'; it is 'r', 'w' or 'rw'", mode);
@@ -409,17 +402,14 @@ static int access_view(PyObject *self, Py_buffer *view, int flags)
     return 0;
 }
 
-static PyObject *access_get(PyObject *self, void *Py_UNUSED(name))
-{
-    return wp_helper("array", "O", self);
-}
+WP_GET_OF(Access_array, access, wp_helper("array", "O", self))
 
 // Keeps the array until the block's end, which revokes it.
 PyObject *access_enter(PyObject *self, PyObject *Py_UNUSED(unused))
 {
     struct access *access = (struct access *)self;
     if (!access->array)
-        access->array = access_get(self, NULL);
+        access->array = get_Access_array(self, NULL);
     Py_XINCREF(access->array);
     return access->array;
 }
@@ -469,37 +459,35 @@ WP_TYPE(access, Access, struct access, NULL, WP_FLAGS, WP_SLOT(Py_tp_dealloc, ac
         WP_SLOT(Py_bf_getbuffer, access_view));
 
 // Pools.
-PyObject *device_pool(PyObject *self, PyObject *arguments, PyObject *keywords)
+FUNCTION_Device_pool
 {
-    struct wp_object *device = (struct wp_object *)self;
-    struct weir_pool_params params = {.struct_size = sizeof params};
-    Py_ssize_t limit = 0;
-    const char *placement = "device";
-    weir_pool *handle = NULL;
-    if (!WP_PARSE(Device_pool, "|ns$z", &limit, &placement, &params.label) || !wp_usable(device) ||
-        !find_placement(placement, &params.placement))
-        return NULL;
-    params.limit_bytes = limit < 0 ? 0 : (size_t)limit;
-    WP_HERE(place);
-    const weir_status status = weir_pool_create_at(device->handle, &params, &handle, WP_AT(place));
-    return wp_made(status, &wp_pool_kind, device, handle, params.label);
-}
-
-PyObject *pool_allocate(PyObject *self, PyObject *arguments, PyObject *keywords)
-{
-    struct wp_object *pool = (struct wp_object *)self, *queue;
-    struct wp_buffer form = {.pooled = true};
-    PyObject *object, *shape, *dtype = NULL;
-    weir_buffer *handle = NULL;
-    if (!WP_PARSE(Pool_allocate, "OO|O", &object, &shape, &dtype) || !wp_usable(pool) ||
-        !(queue = wp_of(object, &wp_queue_kind, "queue")) || !(form.dtype = wp_dtype_of(dtype)) ||
-        !wp_set_shape(&form, shape))
+    struct Device_pool a = DEFAULTS_Device_pool;
+    weir_placement placement;
+    if (!READ_Device_pool(&a) || !find_placement(a.placement, &placement))
         return NULL;
     WP_HERE(place);
     const weir_status status =
-        weir_pool_allocate_at(pool->handle, queue->handle, form.size, &handle, WP_AT(place));
-    const char *label = pool->label ? PyUnicode_AsUTF8AndSize(pool->label, NULL) : NULL;
-    return wp_buffer_made(status, &form, pool->owner, handle, label);
+        weir_pool_create_at(a.self->handle,
+                            WP_PARAMS(weir_pool_params, .limit_bytes = (size_t)a.limit_bytes,
+                                      .placement = placement, .label = a.label),
+                            &a.result, WP_AT(place));
+    return RESULT_Device_pool;
+}
+
+FUNCTION_Pool_allocate
+{
+    struct Pool_allocate a = DEFAULTS_Pool_allocate;
+    struct wp_buffer form = {.pooled = true};
+    weir_buffer *handle = NULL;
+    if (!READ_Pool_allocate(&a) || !(form.dtype = wp_dtype_of(a.dtype)) ||
+        !wp_set_shape(&form, a.shape))
+        return NULL;
+    WP_HERE(place);
+    const weir_status status =
+        weir_pool_allocate_at(a.self->handle, a.queue->handle, form.size, &handle, WP_AT(place));
+    PyObject *label = a.self->label;
+    return wp_buffer_made(status, &form, a.self->owner, handle,
+                          label ? PyUnicode_AsUTF8AndSize(label, NULL) : NULL);
 }
 
 PyObject *buffer_free(PyObject *self, PyObject *object)
@@ -522,29 +510,18 @@ PyObject *buffer_free(PyObject *self, PyObject *object)
     return wp_none(status);
 }
 
-PyObject *pool_trim(PyObject *self, PyObject *bytes)
-{
-    struct wp_object *pool = (struct wp_object *)self;
-    const size_t keep = PyLong_AsSize_t(bytes);
-    weir_status status;
-    if (PyErr_Occurred() || !wp_usable(pool))
-        return NULL;
-    WP_HELD(pool, status = weir_pool_trim(pool->handle, keep));
-    return wp_none(status);
-}
+WP_METHOD(Pool_trim, WP_HELD, weir_pool_trim(a.self->handle, (size_t)a.keep_bytes))
 
-static PyObject *pool_get(PyObject *self, void *Py_UNUSED(name))
+static PyObject *statistics_of(const struct wp_object *pool)
 {
-    struct wp_object *pool = (struct wp_object *)self;
     struct weir_pool_statistics figures;
-    if (!wp_usable(pool))
-        return NULL;
     weir_pool_read_statistics(pool->handle, &figures);
     return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K}", "in_use_bytes", figures.in_use_bytes,
                          "kept_bytes", figures.kept_bytes, "high_bytes", figures.high_bytes,
                          "allocations", figures.allocations, "reused", figures.reused, "blocked",
                          figures.blocked);
 }
+WP_GET(Pool_statistics, statistics_of(self))
 
 WP_CHILD_TYPE(pool, Pool, struct wp_object, {0, NULL});
 WP_CHILD_TYPE(buffer, Buffer, struct wp_buffer, WP_SLOT(Py_tp_dealloc, buffer_dealloc),

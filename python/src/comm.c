@@ -11,22 +11,21 @@ static bool read_timeout(double seconds, uint64_t *out_ns)
            wp_refuse("timeout is a number of seconds, or 0 for that of the configuration");
 }
 
-PyObject *device_comm(PyObject *self, PyObject *arguments, PyObject *keywords)
+FUNCTION_Device_comm
 {
-    struct wp_object *device = (struct wp_object *)self;
-    struct weir_comm_params params = {.struct_size = sizeof params};
-    double timeout = 0;
-    int check = 0;
-    weir_comm *handle = NULL;
+    struct Device_comm a = DEFAULTS_Device_comm;
+    uint64_t timeout_ns;
     weir_status status;
-    if (!WP_PARSE(Device_comm, "|IIz$dpz", &params.rank, &params.count, &params.rendezvous,
-                  &timeout, &check, &params.label) ||
-        !wp_usable(device) || !read_timeout(timeout, &params.timeout_ns))
+    if (!READ_Device_comm(&a) || !read_timeout(a.timeout, &timeout_ns))
         return NULL;
-    params.check = check;
     WP_HERE(place);
-    WP_HELD(device, status = weir_comm_create_at(device->handle, &params, &handle, WP_AT(place)));
-    return wp_made(status, &wp_comm_kind, device, handle, params.label);
+    WP_HELD(a.self, status = weir_comm_create_at(
+                        a.self->handle,
+                        WP_PARAMS(weir_comm_params, .label = a.label, .rank = (uint32_t)a.rank,
+                                  .count = (uint32_t)a.count, .rendezvous = a.rendezvous,
+                                  .timeout_ns = timeout_ns, .check = a.check),
+                        &a.result, WP_AT(place)));
+    return RESULT_Device_comm;
 }
 
 // Makes the objects of communicators that were created together.
@@ -46,17 +45,16 @@ static PyObject *wrap_all(weir_status status, PyObject *devices, weir_comm **han
     return list;
 }
 
-PyObject *wp_comms(PyObject *Py_UNUSED(module), PyObject *arguments, PyObject *keywords)
+FUNCTION_comms
 {
+    struct comms a = DEFAULTS_comms;
     struct weir_comm_params params = {.struct_size = sizeof params};
     weir_device *devices[64];
     weir_comm *handles[64];
-    double timeout = 0;
-    PyObject *given;
-    if (!WP_PARSE(comms, "O|$dz", &given, &timeout, &params.label) ||
-        !read_timeout(timeout, &params.timeout_ns))
+    if (!READ_comms(&a) || !read_timeout(a.timeout, &params.timeout_ns))
         return NULL;
-    PyObject *list = PySequence_Tuple(given);
+    params.label = a.label;
+    PyObject *list = PySequence_Tuple(a.devices);
     const Py_ssize_t count = list ? PyTuple_Size(list) : 0;
     bool fits = count >= 1 && count <= 64;
     if (list && !fits)
@@ -82,68 +80,28 @@ PyObject *wp_comms(PyObject *Py_UNUSED(module), PyObject *arguments, PyObject *k
     return comms;
 }
 
-PyObject *comm_split(PyObject *self, PyObject *arguments, PyObject *keywords)
+FUNCTION_Comm_split
 {
-    struct wp_object *comm = (struct wp_object *)self;
-    PyObject *object;
-    int key = 0;
-    const char *label = NULL;
-    weir_comm *handle = NULL;
+    struct Comm_split a = DEFAULTS_Comm_split;
     weir_status status;
-    if (!WP_PARSE(Comm_split, "O|i$z", &object, &key, &label) || !wp_usable(comm))
+    if (!READ_Comm_split(&a))
         return NULL;
-    const long color = object == Py_None ? WEIR_NO_COLOR : PyLong_AsLong(object);
-    if (PyErr_Occurred() || (object != Py_None && (color < 0 || color > INT32_MAX)))
-        return wp_refuse("color is %R; it is a number from 0 on, or None for no part", object);
+    const long color = a.color == Py_None ? WEIR_NO_COLOR : PyLong_AsLong(a.color);
+    if (PyErr_Occurred() || (a.color != Py_None && (color < 0 || color > INT32_MAX)))
+        return wp_refuse("color is %R; it is a number from 0 on, or None for no part", a.color);
     WP_HERE(place);
-    WP_HELD(comm, status = weir_comm_split_at(comm->handle, (int32_t)color, key, label, &handle,
-                                              WP_AT(place)));
-    return status == WEIR_OK && !handle
-               ? Py_BuildValue("")
-               : wp_made(status, &wp_comm_kind, comm->owner, handle, label);
+    WP_HELD(a.self, status = weir_comm_split_at(a.self->handle, (int32_t)color, a.key, a.label,
+                                                &a.result, WP_AT(place)));
+    return status == WEIR_OK && !a.result ? Py_BuildValue("") : RESULT_Comm_split;
 }
 
-PyObject *comm_shrink(PyObject *self, PyObject *arguments, PyObject *keywords)
-{
-    struct wp_object *comm = (struct wp_object *)self;
-    const char *label = NULL;
-    weir_comm *handle = NULL;
-    weir_status status;
-    if (!WP_PARSE(Comm_shrink, "|z", &label) || !wp_usable(comm))
-        return NULL;
-    WP_HERE(place);
-    WP_HELD(comm, status = weir_comm_shrink_at(comm->handle, label, &handle, WP_AT(place)));
-    return wp_made(status, &wp_comm_kind, comm->owner, handle, label);
-}
-
-PyObject *comm_abort(PyObject *self, PyObject *why)
-{
-    struct wp_object *comm = (struct wp_object *)self;
-    const char *text = PyUnicode_AsUTF8AndSize(why, NULL);
-    weir_status status;
-    if (!text || !wp_usable(comm))
-        return NULL;
-    WP_HERE(place);
-    WP_HELD(comm, status = weir_comm_abort_at(comm->handle, text, WP_AT(place)));
-    return wp_none(status);
-}
-
-PyObject *comm_error(PyObject *self, PyObject *Py_UNUSED(unused))
-{
-    const struct wp_object *comm = (struct wp_object *)self;
-    return wp_usable(comm) ? wp_none(weir_comm_error(comm->handle)) : NULL;
-}
-
-static PyObject *comm_get(PyObject *self, void *name)
-{
-    const struct wp_object *comm = (struct wp_object *)self;
-    if (!wp_usable(comm))
-        return NULL;
-    if (strcmp(name, "engine") == 0)
-        return wp_text(weir_comm_engine(comm->handle));
-    return PyLong_FromUnsignedLong(strcmp(name, "rank") == 0 ? weir_comm_rank(comm->handle)
-                                                             : weir_comm_count(comm->handle));
-}
+WP_METHOD(Comm_shrink, WP_HELD,
+          weir_comm_shrink_at(a.self->handle, a.label, &a.result, WP_AT(place)))
+WP_METHOD(Comm_abort, WP_HELD, weir_comm_abort_at(a.self->handle, a.why, WP_AT(place)))
+WP_METHOD(Comm_error, WP_HELD, weir_comm_error(a.self->handle))
+WP_GET(Comm_rank, weir_comm_rank(self->handle))
+WP_GET(Comm_count, weir_comm_count(self->handle))
+WP_GET(Comm_engine, weir_comm_engine(self->handle))
 
 // Collectives.
 // Which elements an operand has: none, `count`, or `count` of each rank; with ROOTS only the root
@@ -198,10 +156,12 @@ static weir_buffer *operand(const struct wp_object *comm, PyObject *object, cons
     return wp_handle(buffer);
 }
 
+// What `operand` has of each collective's arguments.
 struct operands {
-    PyObject *queue, *dst, *src;
+    struct wp_object *queue;
+    PyObject *dst, *src;
     const char *reduction;
-    unsigned root; // or peer
+    int root; // or peer
 };
 
 static PyObject *submit(struct wp_object *comm, struct wp_object *queue,
@@ -214,57 +174,46 @@ static PyObject *submit(struct wp_object *comm, struct wp_object *queue,
     return wp_none(status);
 }
 
-static PyObject *collective(PyObject *self, const struct operands *given, weir_collective kind,
+static PyObject *collective(struct wp_object *comm, struct operands given, weir_collective kind,
                             unsigned dst, unsigned src)
 {
-    struct wp_object *comm = (struct wp_object *)self;
-    struct wp_object *queue = wp_usable(comm) ? wp_of(given->queue, &wp_queue_kind, "queue") : NULL;
     struct weir_collective_params params = {.struct_size = sizeof params,
                                             .kind = kind,
-                                            .root = given->root,
-                                            .reduction =
-                                                given->reduction ? WEIR_AVERAGE : WEIR_SUM};
-    if (!queue)
-        return NULL;
-    while (given->reduction && params.reduction &&
-           strcmp(given->reduction, weir_reduction_name(params.reduction)) != 0)
+                                            .root = (uint32_t)given.root,
+                                            .reduction = given.reduction ? WEIR_AVERAGE : WEIR_SUM};
+    while (given.reduction && params.reduction &&
+           strcmp(given.reduction, weir_reduction_name(params.reduction)) != 0)
         params.reduction--;
     if (!params.reduction)
         return wp_refuse(
             "reduction is '%s'; it is 'sum', 'product', 'minimum', 'maximum' or 'average'",
-            given->reduction);
-    params.dst = operand(comm, given->dst, "dst", dst, &params, &params.dst_offset);
+            given.reduction);
+    params.dst = operand(comm, given.dst, "dst", dst, &params, &params.dst_offset);
     if (!PyErr_Occurred())
-        params.src = operand(comm, given->src, "src", src, &params, &params.src_offset);
-    return PyErr_Occurred() ? NULL : submit(comm, queue, &params);
+        params.src = operand(comm, given.src, "src", src, &params, &params.src_offset);
+    return PyErr_Occurred() ? NULL : submit(comm, given.queue, &params);
 }
 
-#define COLLECTIVE(name, kind, dst_share, src_share, format, ...)                  \
-    PyObject *comm_##name(PyObject *self, PyObject *arguments, PyObject *keywords) \
-    {                                                                              \
-        struct operands o = {.dst = Py_None, .src = Py_None};                      \
-        return WP_PARSE(Comm_##name, "O" format, &o.queue, __VA_ARGS__)            \
-                   ? collective(self, &o, kind, dst_share, src_share)              \
-                   : NULL;                                                         \
+#define COLLECTIVE(name, dst_share, src_share, kind, ...)                                         \
+    FUNCTION_Comm_##name                                                                          \
+    {                                                                                             \
+        struct Comm_##name a = DEFAULTS_Comm_##name;                                              \
+        return READ_Comm_##name(&a) ? collective(a.self, (struct operands){a.queue, __VA_ARGS__}, \
+                                                 kind, dst_share, src_share)                      \
+                                    : NULL;                                                       \
     }
-COLLECTIVE(all_reduce, WEIR_ALL_REDUCE, COUNT, COUNT, "OO|s", &o.dst, &o.src, &o.reduction)
-COLLECTIVE(reduce, WEIR_REDUCE, ROOTS | COUNT, COUNT, "OO|sI", &o.dst, &o.src, &o.reduction,
-           &o.root)
-COLLECTIVE(broadcast, WEIR_BROADCAST, COUNT, ROOTS | COUNT, "OO|I", &o.dst, &o.src, &o.root)
-COLLECTIVE(all_gather, WEIR_ALL_GATHER, ALL, COUNT, "OO", &o.dst, &o.src)
-COLLECTIVE(reduce_scatter, WEIR_REDUCE_SCATTER, COUNT, ALL, "OO|s", &o.dst, &o.src, &o.reduction)
-COLLECTIVE(all_to_all, WEIR_ALL_TO_ALL, ALL, ALL, "OO", &o.dst, &o.src)
-COLLECTIVE(gather, WEIR_GATHER, ROOTS | ALL, COUNT, "OO|I", &o.dst, &o.src, &o.root)
-COLLECTIVE(scatter, WEIR_SCATTER, COUNT, ROOTS | ALL, "OO|I", &o.dst, &o.src, &o.root)
-COLLECTIVE(send, WEIR_SEND, NONE, COUNT, "OI", &o.src, &o.root)
-COLLECTIVE(recv, WEIR_RECV, COUNT, NONE, "OI", &o.dst, &o.root)
+COLLECTIVE(all_reduce, COUNT, COUNT, WEIR_ALL_REDUCE, a.dst, a.src, a.reduction, 0)
+COLLECTIVE(reduce, ROOTS | COUNT, COUNT, WEIR_REDUCE, a.dst, a.src, a.reduction, a.root)
+COLLECTIVE(broadcast, COUNT, ROOTS | COUNT, WEIR_BROADCAST, a.dst, a.src, NULL, a.root)
+COLLECTIVE(all_gather, ALL, COUNT, WEIR_ALL_GATHER, a.dst, a.src, NULL, 0)
+COLLECTIVE(reduce_scatter, COUNT, ALL, WEIR_REDUCE_SCATTER, a.dst, a.src, a.reduction, 0)
+COLLECTIVE(all_to_all, ALL, ALL, WEIR_ALL_TO_ALL, a.dst, a.src, NULL, 0)
+COLLECTIVE(gather, ROOTS | ALL, COUNT, WEIR_GATHER, a.dst, a.src, NULL, a.root)
+COLLECTIVE(scatter, COUNT, ROOTS | ALL, WEIR_SCATTER, a.dst, a.src, NULL, a.root)
+COLLECTIVE(send, NONE, COUNT, WEIR_SEND, NULL, a.src, NULL, a.peer)
+COLLECTIVE(recv, COUNT, NONE, WEIR_RECV, a.dst, NULL, NULL, a.peer)
+COLLECTIVE(barrier, NONE, NONE, WEIR_BARRIER, NULL, NULL, NULL, 0)
 #undef COLLECTIVE
-
-PyObject *comm_barrier(PyObject *self, PyObject *queue)
-{
-    const struct operands o = {.queue = queue};
-    return collective(self, &o, WEIR_BARRIER, NONE, NONE);
-}
 
 // Reads pairs of a buffer and a peer. How many were read, or -1 with an exception.
 static Py_ssize_t read_pairs(PyObject *pairs, bool receive, struct weir_exchange *out)
@@ -288,25 +237,20 @@ static Py_ssize_t read_pairs(PyObject *pairs, bool receive, struct weir_exchange
     return PyTuple_Size(pairs);
 }
 
-PyObject *comm_exchange(PyObject *self, PyObject *arguments, PyObject *keywords)
+FUNCTION_Comm_exchange
 {
-    struct wp_object *comm = (struct wp_object *)self, *queue;
-    PyObject *object, *sends, *receives, *result = NULL;
-    if (!WP_PARSE(Comm_exchange, "OOO", &object, &sends, &receives) || !wp_usable(comm) ||
-        !(queue = wp_of(object, &wp_queue_kind, "queue")))
+    struct Comm_exchange a = DEFAULTS_Comm_exchange;
+    if (!READ_Comm_exchange(&a))
         return NULL;
-    sends = PySequence_Tuple(sends);
-    receives = sends ? PySequence_Tuple(receives) : NULL;
+    PyObject *result = NULL, *sends = PySequence_Tuple(a.sends);
+    PyObject *receives = sends ? PySequence_Tuple(a.receives) : NULL;
     const size_t room = receives ? (size_t)(PyTuple_Size(sends) + PyTuple_Size(receives)) : 0;
     struct weir_exchange *list = receives ? calloc(room + 1, sizeof *list) : NULL;
     const Py_ssize_t sent = list ? read_pairs(sends, false, list) : -1;
-    const Py_ssize_t received = sent >= 0 ? read_pairs(receives, true, list + sent) : -1;
-    const struct weir_collective_params params = {.struct_size = sizeof params,
-                                                  .kind = WEIR_EXCHANGE,
-                                                  .exchanges = list,
-                                                  .exchange_count = (uint32_t)room};
-    if (received >= 0)
-        result = submit(comm, queue, &params);
+    if (sent >= 0 && read_pairs(receives, true, list + sent) >= 0)
+        result = submit(a.self, a.queue,
+                        WP_PARAMS(weir_collective_params, .kind = WEIR_EXCHANGE, .exchanges = list,
+                                  .exchange_count = (uint32_t)room));
     else if (receives && !list)
         PyErr_NoMemory();
     free(list);

@@ -62,39 +62,43 @@ struct wp_place wp_here(void)
 }
 
 // Errors.
-static PyObject *errors; // the module weir._errors
+static PyObject *helpers; // the module weir._help
 
 PyObject *wp_text(const char *text)
 {
     return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 }
 
+PyObject *wp_helper(const char *name, const char *format, ...)
+{
+    char list[32];
+    snprintf(list, sizeof list, "(%s)", format);
+    va_list values;
+    va_start(values, format);
+    PyObject *arguments = Py_VaBuildValue(list, values);
+    va_end(values);
+    PyObject *function = arguments ? PyObject_GetAttrString(helpers, name) : NULL;
+    PyObject *result = function ? PyObject_CallObject(function, arguments) : NULL;
+    Py_XDECREF(function);
+    Py_XDECREF(arguments);
+    return result;
+}
+
 PyObject *wp_python_text(const char *text)
 {
-    return PyObject_CallMethod(errors, "_text", "O&", wp_text, text);
+    return wp_helper("python_text", "O&", wp_text, text);
 }
 
 // Raises the exception of a status with that text and the parts of `*error`.
 static PyObject *raise_error(weir_status status, const struct weir_error *error, const char *text)
 {
-    PyObject *make = PyObject_GetAttrString(errors, "_make");
-    PyObject *pair = Py_BuildValue("(sO&)", weir_status_name(status), wp_text, text);
-    PyObject *parts =
-        Py_BuildValue("{s:O&,s:O&,s:O&,s:O&,s:L,s:O&,s:O&,s:i}", "message", wp_text, error->message,
-                      "object", wp_text, error->object, "native_call", wp_text, error->native_call,
-                      "native_name", wp_text, error->native_name, "native_code",
-                      (long long)error->native_code, "remedy", wp_text, error->remedy, "file",
-                      wp_text, error->file ? error->file : "", "line", error->line);
-    PyObject *raised = make && pair && parts ? PyObject_Call(make, pair, parts) : NULL;
-    PyObject *cause = raised && status == WEIR_ERROR_HOST_CALL ? wp_call_cause(error) : NULL;
-    Py_XINCREF(cause);
-    if (cause)
-        PyException_SetCause(raised, cause);
+    PyObject *raised =
+        wp_helper("error", "sO&O&O&O&O&LO&O&i", weir_status_name(status), wp_text, text, wp_text,
+                  error->message, wp_text, error->object, wp_text, error->native_call, wp_text,
+                  error->native_name, (long long)error->native_code, wp_text, error->remedy,
+                  wp_text, error->file ? error->file : "", error->line);
     if (raised)
         PyErr_SetObject((PyObject *)Py_TYPE(raised), raised);
-    Py_XDECREF(make);
-    Py_XDECREF(pair);
-    Py_XDECREF(parts);
     Py_XDECREF(raised);
     return NULL;
 }
@@ -105,34 +109,6 @@ PyObject *wp_raise(weir_status status)
     const bool known = weir_last_error()->status == status;
     return raise_error(status, known ? weir_last_error() : &none,
                        known ? weir_last_error_text() : weir_status_text(status));
-}
-
-PyObject *wp_helper(const char *name, const char *format, ...)
-{
-    PyObject *module = PyImport_ImportModule("weir._help");
-    PyObject *function = module ? PyObject_GetAttrString(module, name) : NULL;
-    char list[16];
-    snprintf(list, sizeof list, "(%s)", format);
-    va_list values;
-    va_start(values, format);
-    PyObject *arguments = Py_VaBuildValue(list, values);
-    va_end(values);
-    PyObject *result = function && arguments ? PyObject_CallObject(function, arguments) : NULL;
-    Py_XDECREF(module);
-    Py_XDECREF(function);
-    Py_XDECREF(arguments);
-    return result;
-}
-
-bool wp_raised(const char *name)
-{
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyObject *wanted = PyObject_GetAttrString(errors, name);
-    const bool raised = type && wanted && PyErr_GivenExceptionMatches(type, wanted);
-    Py_XDECREF(wanted);
-    PyErr_Restore(type, value, traceback);
-    return raised;
 }
 
 PyObject *wp_refuse(const char *format, ...)
@@ -182,12 +158,6 @@ bool wp_wait(PyObject *seconds, wp_step step, void *user, weir_status *out_statu
 }
 
 // The module.
-static PyObject *close_all(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
-{
-    wp_close_all();
-    Py_RETURN_NONE;
-}
-
 // Objects of a runtime or a device have the first one as their base.
 static struct wp_kind *const kinds[] = {
     &wp_block_kind,    &wp_runtime_kind,  &wp_device_kind, &wp_buffer_kind,  &wp_access_kind,
@@ -228,7 +198,7 @@ static int execute(PyObject *module)
         return -1;
     }
     place_files = place_files ? place_files : PyDict_New();
-    if (!place_files || !find_folder(module) || !(errors = PyImport_ImportModule("weir._errors")) ||
+    if (!place_files || !find_folder(module) || !(helpers = PyImport_ImportModule("weir._help")) ||
         !wp_runtime_types(module))
         return -1;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
@@ -238,8 +208,8 @@ static int execute(PyObject *module)
 }
 
 static PyMethodDef methods[] = {
-    FUNCTIONS{"_close_all", close_all, METH_NOARGS, NULL},
-    {"_open_runtimes", wp_open_runtimes, METH_NOARGS, NULL},
+    FUNCTIONS{"_alive", wp_alive, METH_NOARGS, NULL},
+    {"_end", wp_end, METH_NOARGS, NULL},
     {"_region", wp_region, METH_VARARGS, NULL},
     {0},
 };

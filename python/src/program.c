@@ -25,43 +25,30 @@ static const struct weir_bundle *load_bundle(const char *text)
     return bundle;
 }
 
-PyObject *device_program(PyObject *self, PyObject *arguments, PyObject *keywords)
+FUNCTION_Device_program
 {
-    struct wp_object *device = (struct wp_object *)self;
-    struct weir_program_params params = {.struct_size = sizeof params};
-    PyObject *path = Py_None, *text = NULL;
-    const char *bundle = NULL;
-    int exact = 0, fast = 0;
-    if (!WP_PARSE(Device_program, "|z$Ozzzzppz", &params.source, &path, &bundle, &params.options,
-                  &params.cuda_source, &params.cuda_options, &exact, &fast, &params.label) ||
-        !wp_usable(device) || (bundle && !(params.bundle = load_bundle(bundle))) ||
-        (path != Py_None && !(text = wp_helper("read", "O", path))))
-        return NULL;
-    params.exact = exact;
-    params.fast = fast;
-    if (text)
-        params.source = PyBytes_AsString(text);
-    weir_program *handle = NULL;
+    struct Device_program a = DEFAULTS_Device_program;
+    const struct weir_bundle *bundle = NULL;
+    PyObject *text = NULL;
     weir_status status;
-    WP_HERE(place);
-    WP_HELD(device,
-            status = weir_program_create_at(device->handle, &params, &handle, WP_AT(place)));
-    Py_XDECREF(text);
-    return wp_made(status, &wp_program_kind, device, handle, params.label);
-}
-
-PyObject *program_kernel(PyObject *self, PyObject *name)
-{
-    struct wp_object *program = (struct wp_object *)self;
-    const char *text = PyUnicode_AsUTF8AndSize(name, NULL);
-    weir_kernel *handle = NULL;
-    if (!text || !wp_usable(program))
+    if (!READ_Device_program(&a) || (a.bundle && !(bundle = load_bundle(a.bundle))) ||
+        (a.file != Py_None && !(text = wp_helper("read", "O", a.file))))
         return NULL;
     WP_HERE(place);
-    const weir_status status = weir_kernel_create_at(program->handle, text, &handle, WP_AT(place));
-    return wp_made(status, &wp_kernel_kind, program->owner, handle, text);
+    WP_HELD(a.self,
+            status = weir_program_create_at(
+                a.self->handle,
+                WP_PARAMS(weir_program_params, .source = text ? PyBytes_AsString(text) : a.source,
+                          .bundle = bundle, .options = a.options, .cuda_source = a.cuda_source,
+                          .cuda_options = a.cuda_options, .exact = a.exact, .fast = a.fast,
+                          .label = a.label),
+                &a.result, WP_AT(place)));
+    Py_XDECREF(text);
+    return RESULT_Device_program;
 }
 
+WP_METHOD(Program_kernel, WP_HELD,
+          weir_kernel_create_at(a.self->handle, a.name, &a.result, WP_AT(place)))
 WP_CHILD_TYPE(program, Program, struct wp_object, {0, NULL});
 
 // Kernels.
@@ -76,31 +63,12 @@ static PyObject *parameters_of(const struct weir_kernel_signature *signature)
     return parameters;
 }
 
-static PyObject *kernel_get(PyObject *self, void *name)
-{
-    const struct wp_object *kernel = (struct wp_object *)self;
-    if (!wp_usable(kernel))
-        return NULL;
-    if (strcmp(name, "parameters") == 0)
-        return parameters_of(weir_kernel_get_signature(kernel->handle));
-    const struct weir_kernel_info *info = weir_kernel_get_info(kernel->handle);
-    return PyLong_FromUnsignedLongLong(strcmp(name, "max_block_items") == 0 ? info->max_block_items
-                                       : strcmp(name, "local_bytes") == 0
-                                           ? info->local_bytes
-                                           : info->preferred_block_items);
-}
-
-PyObject *kernel_suggest_block(PyObject *self, PyObject *arguments, PyObject *keywords)
-{
-    const struct wp_object *kernel = (struct wp_object *)self;
-    Py_ssize_t local = 0;
-    uint32_t items = 0;
-    if (!WP_PARSE(Kernel_suggest_block, "|n", &local) || !wp_usable(kernel))
-        return NULL;
-    const weir_status status =
-        weir_kernel_suggest_block(kernel->handle, local < 0 ? SIZE_MAX : (size_t)local, &items);
-    return status == WEIR_OK ? PyLong_FromUnsignedLong(items) : wp_raise(status);
-}
+WP_GET(Kernel_parameters, parameters_of(weir_kernel_get_signature(self->handle)))
+WP_GET(Kernel_max_block_items, weir_kernel_get_info(self->handle)->max_block_items)
+WP_GET(Kernel_preferred_block_items, weir_kernel_get_info(self->handle)->preferred_block_items)
+WP_GET(Kernel_local_bytes, weir_kernel_get_info(self->handle)->local_bytes)
+WP_VALUE(Kernel_suggest_block, uint32_t,
+         weir_kernel_suggest_block(a.self->handle, (size_t)a.local_bytes, &result))
 
 // Arguments.
 struct argument {
@@ -375,17 +343,17 @@ static uint32_t *captures_of(const struct capture *capture)
     return &((struct wp_device *)capture->queue->owner)->captures;
 }
 
-PyObject *queue_capture(PyObject *self, PyObject *arguments, PyObject *keywords)
+FUNCTION_Queue_capture
 {
-    const char *label = NULL;
-    if (!WP_PARSE(Queue_capture, "|z", &label) || !wp_usable((struct wp_object *)self))
+    struct Queue_capture a = DEFAULTS_Queue_capture;
+    if (!READ_Queue_capture(&a))
         return NULL;
     struct capture *capture = (struct capture *)PyType_GenericAlloc(wp_capture_kind.type, 0);
     if (!capture)
         return NULL;
     Py_INCREF(self);
-    capture->queue = (struct wp_object *)self;
-    capture->label = label ? wp_text(label) : NULL;
+    capture->queue = a.self;
+    capture->label = a.label ? wp_text(a.label) : NULL;
     return (PyObject *)capture;
 }
 
@@ -427,11 +395,7 @@ PyObject *capture_exit(PyObject *self, PyObject *arguments)
     return capture->graph ? Py_BuildValue("") : NULL;
 }
 
-static PyObject *capture_get(PyObject *self, void *Py_UNUSED(name))
-{
-    PyObject *graph = ((struct capture *)self)->graph;
-    return Py_BuildValue("O", graph ? graph : Py_None);
-}
+WP_GET_OF(Capture_graph, capture, Py_BuildValue("O", self->graph ? self->graph : Py_None))
 
 static void capture_dealloc(PyObject *self)
 {
@@ -449,19 +413,13 @@ static void capture_dealloc(PyObject *self)
 
 WP_TYPE(capture, Capture, struct capture, NULL, WP_FLAGS, WP_SLOT(Py_tp_dealloc, capture_dealloc));
 
-PyObject *graph_launch(PyObject *self, PyObject *object)
+FUNCTION_Graph_launch
 {
-    const struct wp_object *graph = (struct wp_object *)self;
-    struct wp_object *queue = wp_usable(graph) ? wp_of(object, &wp_queue_kind, "queue") : NULL;
-    if (!queue)
+    struct Graph_launch a = DEFAULTS_Graph_launch;
+    if (!READ_Graph_launch(&a))
         return NULL;
-    WP_RETURN_SUBMIT(queue, weir_queue_graph_at, graph->handle);
+    WP_RETURN_SUBMIT(a.queue, weir_queue_graph_at, a.self->handle);
 }
 
-static PyObject *graph_get(PyObject *self, void *Py_UNUSED(name))
-{
-    const struct wp_object *graph = (struct wp_object *)self;
-    return wp_usable(graph) ? PyLong_FromUnsignedLong(weir_graph_node_count(graph->handle)) : NULL;
-}
-
+WP_GET(Graph_node_count, weir_graph_node_count(self->handle))
 WP_CHILD_TYPE(graph, Graph, struct wp_object, {0, NULL});

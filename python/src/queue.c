@@ -6,48 +6,33 @@
 #include <stdlib.h>
 #include <string.h>
 
-PyObject *device_queue(PyObject *self, PyObject *arguments, PyObject *keywords)
-{
-    struct wp_object *device = (struct wp_object *)self;
-    struct weir_queue_params params = {.struct_size = sizeof params};
-    int timing = 0;
-    weir_queue *handle = NULL;
-    if (!WP_PARSE(Device_queue, "|z$ip", &params.label, &params.priority, &timing) ||
-        !wp_usable(device))
-        return NULL;
-    params.timing = timing;
-    WP_HERE(place);
-    const weir_status status = weir_queue_create_at(device->handle, &params, &handle, WP_AT(place));
-    return wp_made(status, &wp_queue_kind, device, handle, params.label);
-}
+WP_METHOD(Device_queue, WP_HELD,
+          weir_queue_create_at(a.self->handle,
+                               WP_PARAMS(weir_queue_params, .label = a.label,
+                                         .priority = a.priority, .timing = a.timing),
+                               &a.result, WP_AT(place)))
 
-PyObject *device_wrap_queue(PyObject *self, PyObject *arguments, PyObject *keywords)
+FUNCTION_Device_wrap_queue
 {
-    struct wp_object *device = (struct wp_object *)self;
-    struct weir_queue_wrap_params params = {.struct_size = sizeof params};
-    PyObject *stream;
-    int timing = 0;
-    weir_queue *handle = NULL;
-    if (!WP_PARSE(Device_wrap_queue, "O|z$p", &stream, &params.label, &timing) ||
-        !wp_usable(device))
-        return NULL;
-    PyObject *number = wp_helper("stream", "O", stream);
-    params.native = number ? PyLong_AsVoidPtr(number) : NULL;
+    struct Device_wrap_queue a = DEFAULTS_Device_wrap_queue;
+    PyObject *number = READ_Device_wrap_queue(&a) ? wp_helper("stream", "O", a.stream) : NULL;
+    void *native = number ? PyLong_AsVoidPtr(number) : NULL;
     Py_XDECREF(number);
     if (PyErr_Occurred())
         return NULL;
-    params.timing = timing;
     WP_HERE(place);
-    const weir_status status = weir_queue_wrap_at(device->handle, &params, &handle, WP_AT(place));
-    return wp_made(status, &wp_queue_kind, device, handle, params.label);
+    const weir_status status =
+        weir_queue_wrap_at(a.self->handle,
+                           WP_PARAMS(weir_queue_wrap_params, .native = native, .label = a.label,
+                                     .timing = a.timing),
+                           &a.result, WP_AT(place));
+    return RESULT_Device_wrap_queue;
 }
 
 // The native queue; of that API, unless it is NULL.
 static PyObject *native_of(const struct wp_object *queue, const char *api)
 {
     struct weir_native_queue native;
-    if (!wp_usable(queue))
-        return NULL;
     const weir_status status = weir_queue_get_native(queue->handle, &native);
     if (status != WEIR_OK)
         return wp_raise(status);
@@ -56,15 +41,17 @@ static PyObject *native_of(const struct wp_object *queue, const char *api)
                : wp_refuse("the queue is one of %s, and has no CUDA stream", native.api);
 }
 
-static PyObject *queue_get(PyObject *self, void *Py_UNUSED(name))
+FUNCTION_Queue___cuda_stream__
 {
-    return native_of((struct wp_object *)self, NULL);
+    struct wp_object *queue = (struct wp_object *)self;
+    PyObject *native = wp_usable(queue) ? native_of(queue, WEIR_NATIVE_CUDA) : NULL;
+    return native ? Py_BuildValue("(iN)", 0, native) : NULL;
 }
 
-PyObject *queue_cuda_stream(PyObject *self, PyObject *Py_UNUSED(unused))
+PyObject *get_Queue_native(PyObject *self, void *Py_UNUSED(unused))
 {
-    PyObject *native = native_of((struct wp_object *)self, WEIR_NATIVE_CUDA);
-    return native ? Py_BuildValue("(iN)", 0, native) : NULL;
+    const struct wp_object *queue = (struct wp_object *)self;
+    return wp_usable(queue) ? native_of(queue, NULL) : NULL;
 }
 
 // Submits.
@@ -290,212 +277,46 @@ bool wp_device_wait(struct wp_object *device)
     return waited;
 }
 
-PyObject *queue_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
+FUNCTION_Queue_sync
 {
-    struct wp_object *queue = (struct wp_object *)self;
-    PyObject *timeout = NULL;
-    if (!WP_PARSE(Queue_sync, "|O", &timeout) || !wp_usable(queue))
-        return NULL;
-    struct sync sync = {.queue = queue->handle};
-    return run_sync(&sync, timeout, queue);
+    struct Queue_sync a = DEFAULTS_Queue_sync;
+    return READ_Queue_sync(&a)
+               ? run_sync(&(struct sync){.queue = a.self->handle}, a.timeout, a.self)
+               : NULL;
 }
 
-PyObject *device_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
+FUNCTION_Device_sync
 {
-    struct wp_object *device = (struct wp_object *)self;
-    PyObject *timeout = NULL;
-    if (!WP_PARSE(Device_sync, "|O", &timeout) || !wp_usable(device))
-        return NULL;
-    struct sync sync = {.device = device->handle};
-    return run_sync(&sync, timeout, device);
+    struct Device_sync a = DEFAULTS_Device_sync;
+    return READ_Device_sync(&a)
+               ? run_sync(&(struct sync){.device = a.self->handle}, a.timeout, a.self)
+               : NULL;
 }
 
-static PyObject *run_held(PyObject *self, weir_status (*call)(weir_queue *, const char *, int))
-{
-    struct wp_object *queue = (struct wp_object *)self;
-    weir_status status;
-    if (!wp_usable(queue))
-        return NULL;
-    WP_HERE(place);
-    WP_HELD(queue, status = call(queue->handle, WP_AT(place)));
-    return wp_none(status);
-}
+WP_METHOD(Queue_flush, WP_HELD, weir_queue_flush_at(a.self->handle, WP_AT(place)))
+WP_METHOD(Queue_recover, WP_HELD, weir_queue_recover_at(a.self->handle, WP_AT(place)))
 
-PyObject *queue_flush(PyObject *self, PyObject *Py_UNUSED(unused))
-{
-    return run_held(self, weir_queue_flush_at);
-}
-
-PyObject *queue_recover(PyObject *self, PyObject *Py_UNUSED(unused))
-{
-    return run_held(self, weir_queue_recover_at);
-}
-
-// Functions that the library calls.
-struct wp_call {
-    struct wp_later later;
-    PyObject *function;
-    PyObject *arguments;
-    struct wp_place place;
-    struct wp_call *next; // of the device's calls that have not run
-    struct wp_call **link;
-    bool kept; // by a graph, which may run it again
-};
-
-// Exceptions of functions, the latest ones, with the line that submitted each: the cause of the
-// failure that names it.
-static struct raised {
-    PyObject *exception;
-    struct wp_place place;
-    bool told; // as the cause of an exception
-} raised[8];
-static unsigned raised_count;
-
-// Drops one; what was not told goes to sys.unraisablehook.
-static void forget(struct raised *one)
-{
-    PyObject *exception = one->exception;
-    one->exception = NULL;
-    if (exception && !one->told) {
-        PyErr_SetObject((PyObject *)Py_TYPE(exception), exception);
-        PyErr_WriteUnraisable(NULL);
-    }
-    Py_XDECREF(exception);
-}
-
-PyObject *wp_call_cause(const struct weir_error *error)
-{
-    char named[1024]; // in the message about a graph's call
-    for (unsigned i = raised_count, least = i > 8 ? i - 8 : 0; i-- > least;) {
-        const struct wp_place place = raised[i % 8].place;
-        snprintf(named, sizeof named, "%s:%d", place.file ? place.file : "", place.line);
-        const bool same = error->file && place.file && place.line == error->line &&
-                          strcmp(place.file, error->file) == 0;
-        if (raised[i % 8].exception && (same || strstr(error->message, named))) {
-            raised[i % 8].told = true;
-            return raised[i % 8].exception;
-        }
-    }
-    return NULL;
-}
-
-void wp_calls_forget(void)
-{
-    for (unsigned i = 0; i < 8; i++)
-        forget(&raised[i]);
-}
-
-static void drop_call(struct wp_later *later)
-{
-    struct wp_call *call = (struct wp_call *)later;
-    Py_XDECREF(call->function);
-    Py_XDECREF(call->arguments);
-    free(call);
-}
-
-static void unlink_call(struct wp_call *call)
-{
-    if (!call->link)
-        return;
-    if (call->next)
-        call->next->link = call->link;
-    *call->link = call->next;
-    call->link = NULL;
-}
-
-// Keeps the exception that is set, and makes its text the thread's error detail.
-static weir_status note_exception(const struct wp_call *call)
-{
-    struct weir_error error = {.status = WEIR_ERROR_HOST_CALL,
-                               .file = call->place.file,
-                               .line = call->place.line};
-    PyObject *type, *value, *traceback;
-    PyErr_Fetch(&type, &value, &traceback);
-    PyErr_NormalizeException(&type, &value, &traceback);
-    if (traceback)
-        PyException_SetTraceback(value, traceback);
-    PyObject *name = PyObject_GetAttrString(type, "__name__");
-    PyObject *text =
-        name ? PyUnicode_FromFormat("the function of a host call raised %S: %S", name, value)
-             : NULL;
-    const char *message = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-    strncat(error.message, message ? message : "the function of a host call raised",
-            sizeof error.message - 1);
-    strncat(error.remedy, "__cause__ of this exception is what it raised, with its traceback",
-            sizeof error.remedy - 1);
-    PyErr_Clear();
-    Py_XDECREF(name);
-    Py_XDECREF(text);
-    Py_XDECREF(type);
-    Py_XDECREF(traceback);
-    struct raised *one = &raised[raised_count++ % 8];
-    forget(one);
-    *one = (struct raised){.exception = value, .place = call->place};
-    return weir_error_set(&error);
-}
-
+// Functions that the library calls, each a HostCall of weir._help, which keeps the device's.
 // Runs on a thread of the library's or the driver's, which sets `in_call` meanwhile.
-static weir_status run_call(void *user)
+static weir_status run_call(void *call)
 {
-    struct wp_call *call = user;
+    struct weir_error error = {.status = WEIR_ERROR_HOST_CALL};
     if (atomic_load(&wp_over))
-        return WEIR_ERROR_HOST_CALL;
+        return error.status;
     const PyGILState_STATE state = PyGILState_Ensure();
     in_call = true;
-    PyObject *result = PyObject_CallObject(call->function, call->arguments);
+    PyObject *text = PyObject_CallMethod(call, "run", NULL);
     in_call = false;
-    const weir_status status = result ? WEIR_OK : note_exception(call);
-    Py_XDECREF(result);
-    if (!call->kept) {
-        unlink_call(call);
-        wp_drop_later(&call->later); // what it has may end objects, which this thread must not
-    }
+    const char *message = text && text != Py_None ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
+    const bool failed = text != Py_None;
+    snprintf(error.message, sizeof error.message, "%s", message ? message : "a host call raised");
+    snprintf(error.remedy, sizeof error.remedy,
+             "__cause__ of this exception is what it raised, with its traceback");
+    PyErr_Clear();
+    Py_XDECREF(text);
+    wp_drop_later(NULL);
     PyGILState_Release(state);
-    return status;
-}
-
-static struct wp_call *new_call(struct wp_device *device, PyObject *function, PyObject *arguments,
-                                struct wp_place place)
-{
-    if (!PyCallable_Check(function)) {
-        PyErr_Format(PyExc_TypeError, "function is %R; it is something that can be called",
-                     function);
-        return NULL;
-    }
-    struct wp_call *call = calloc(1, sizeof *call);
-    if (!call) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    Py_INCREF(function);
-    Py_XINCREF(arguments);
-    call->later.drop = drop_call;
-    call->function = function;
-    call->arguments = arguments;
-    call->place = place;
-    call->next = device->calls;
-    call->link = &device->calls;
-    if (call->next)
-        call->next->link = &call->next;
-    device->calls = call;
-    return call;
-}
-
-static void end_call(struct wp_call *call)
-{
-    unlink_call(call);
-    drop_call(&call->later);
-}
-
-void wp_calls_drop(struct wp_device *device)
-{
-    struct wp_call *call = device->calls;
-    device->calls = NULL;
-    while (call) {
-        struct wp_call *next = call->next;
-        drop_call(&call->later);
-        call = next;
-    }
+    return failed ? weir_error_set(&error) : WEIR_OK;
 }
 
 PyObject *queue_host_call(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
@@ -503,26 +324,27 @@ PyObject *queue_host_call(PyObject *self, PyObject *const *arguments, Py_ssize_t
     struct wp_object *queue =
         usable(self, count, 1, PY_SSIZE_T_MAX, "host_call(function, *arguments)");
     struct wp_device *device = queue ? (struct wp_device *)queue->owner : NULL;
-    PyObject *rest = queue ? PyTuple_New(count - 1) : NULL;
-    for (Py_ssize_t i = 1; rest && i < count; i++) {
+    PyObject *all = queue ? PyTuple_New(count) : NULL;
+    for (Py_ssize_t i = 0; all && i < count; i++) {
         Py_INCREF(arguments[i]);
-        PyTuple_SetItem(rest, i - 1, arguments[i]);
+        PyTuple_SetItem(all, i, arguments[i]);
     }
-    if (!rest)
+    if (!all)
         return NULL;
-    WP_HERE(place);
-    struct wp_call *call = new_call(device, arguments[0], rest, place);
-    Py_DECREF(rest);
+    // Perhaps it is this queue that is captured: then the call stays until the device closes.
+    const bool kept = device->captures > 0;
+    device->calls = device->calls ? device->calls : PySet_New(NULL);
+    PyObject *call = device->calls ? wp_helper("HostCall", "OOi", device->calls, all, kept) : NULL;
+    Py_DECREF(all);
     if (!call)
         return NULL;
-    if (device->captures > 0) { // perhaps this queue's: then it stays until the device closes
-        call->kept = true;
-        device->submits_free = true;
-    }
     weir_status status;
+    WP_HERE(place);
+    device->submits_free |= kept;
     WP_HELD(queue, status = weir_queue_host_call_at(queue->handle, run_call, call, WP_AT(place)));
     if (status != WEIR_OK)
-        end_call(call);
+        PySet_Discard(device->calls, call);
+    Py_DECREF(call);
     return wp_none(status);
 }
 
@@ -538,12 +360,11 @@ static int drop_pending(void *Py_UNUSED(unused))
 void wp_drop_later(struct wp_later *later)
 {
     struct wp_later *next = atomic_load(&laters);
-    do
-        later->next = next;
-    while (!atomic_compare_exchange_weak(&laters, &next, later));
-    if (!next && !atomic_load(&wp_over))
-        Py_AddPendingCall(drop_pending,
-                          NULL); // where its list is full, the next object's creation does it
+    while (later && (later->next = next, !atomic_compare_exchange_weak(&laters, &next, later)))
+        continue;
+    if (!next &&
+        !atomic_load(&wp_over)) // where the list is full, the next object's creation does it
+        Py_AddPendingCall(drop_pending, NULL);
 }
 
 void wp_drop_now(void)
@@ -554,40 +375,39 @@ void wp_drop_now(void)
         list->drop(list);
         list = next;
     }
+    Py_XDECREF(wp_helper("drop_ended", ""));
 }
 
 // Events.
-PyObject *event_sync(PyObject *self, PyObject *arguments, PyObject *keywords)
+FUNCTION_Event_sync
 {
-    PyObject *timeout = NULL;
-    struct sync sync = {.events = &((struct event *)self)->event, .count = 1};
-    return WP_PARSE(Event_sync, "|O", &timeout) ? run_sync(&sync, timeout, NULL) : NULL;
+    struct Event_sync a = DEFAULTS_Event_sync;
+    return READ_Event_sync(&a)
+               ? run_sync(&(struct sync){.events = &((struct event *)self)->event, .count = 1},
+                          a.timeout, NULL)
+               : NULL;
 }
 
-static PyObject *event_get(PyObject *self, void *name)
+PyObject *get_Event_done(PyObject *self, void *Py_UNUSED(unused))
 {
-    const struct weir_event event = ((struct event *)self)->event;
     WP_HERE(place);
-    if (strcmp(name, "done") == 0) {
-        const weir_status status = weir_event_query_at(event, WP_AT(place));
-        return status < 0 ? wp_raise(status) : PyBool_FromLong(status == WEIR_OK);
-    }
+    const weir_status status = weir_event_query_at(((struct event *)self)->event, WP_AT(place));
+    return status < 0 ? wp_raise(status) : PyBool_FromLong(status == WEIR_OK);
+}
+
+PyObject *get_Event_time_ns(PyObject *self, void *Py_UNUSED(unused))
+{
     uint64_t time_ns;
-    const weir_status status = weir_event_time_ns_at(event, &time_ns, WP_AT(place));
+    WP_HERE(place);
+    const weir_status status =
+        weir_event_time_ns_at(((struct event *)self)->event, &time_ns, WP_AT(place));
     return status == WEIR_OK ? PyLong_FromUnsignedLongLong(time_ns) : wp_raise(status);
 }
 
-PyObject *event_elapsed_ns(PyObject *self, PyObject *end)
-{
-    int64_t elapsed_ns;
-    if (Py_TYPE(end) != wp_event_kind.type)
-        return wp_of(end, &wp_event_kind, "end");
-    WP_HERE(place);
-    const weir_status status =
-        weir_event_elapsed_ns_at(((struct event *)self)->event, ((struct event *)end)->event,
-                                 &elapsed_ns, WP_AT(place));
-    return status == WEIR_OK ? PyLong_FromLongLong(elapsed_ns) : wp_raise(status);
-}
+WP_VALUE(Event_elapsed_ns, int64_t,
+         weir_event_elapsed_ns_at(((struct event *)self)->event, ((struct event *)a.end)->event,
+                                  &result, WP_AT(place)))
+WP_VALUE(Event_fd, int, weir_event_fd_at(((struct event *)self)->event, &result, WP_AT(place)))
 
 static PyObject *sync_events(PyObject *events, PyObject *timeout, bool any)
 {
@@ -609,26 +429,16 @@ static PyObject *sync_events(PyObject *events, PyObject *timeout, bool any)
     return result;
 }
 
-PyObject *wp_sync_all(PyObject *Py_UNUSED(module), PyObject *arguments, PyObject *keywords)
+FUNCTION_sync_all
 {
-    PyObject *events, *timeout = NULL;
-    return WP_PARSE(sync_all, "O|O", &events, &timeout) ? sync_events(events, timeout, false)
-                                                        : NULL;
+    struct sync_all a = DEFAULTS_sync_all;
+    return READ_sync_all(&a) ? sync_events(a.events, a.timeout, false) : NULL;
 }
 
-PyObject *wp_sync_any(PyObject *Py_UNUSED(module), PyObject *arguments, PyObject *keywords)
+FUNCTION_sync_any
 {
-    PyObject *events, *timeout = NULL;
-    return WP_PARSE(sync_any, "O|O", &events, &timeout) ? sync_events(events, timeout, true) : NULL;
-}
-
-PyObject *event_fd(PyObject *self, PyObject *Py_UNUSED(unused))
-{
-    int descriptor;
-    WP_HERE(place);
-    const weir_status status =
-        weir_event_fd_at(((struct event *)self)->event, &descriptor, WP_AT(place));
-    return status == WEIR_OK ? PyLong_FromLong(descriptor) : wp_raise(status);
+    struct sync_any a = DEFAULTS_sync_any;
+    return READ_sync_any(&a) ? sync_events(a.events, a.timeout, true) : NULL;
 }
 
 static PyObject *event_await(PyObject *self)

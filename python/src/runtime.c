@@ -163,23 +163,13 @@ void *wp_of(PyObject *object, const struct wp_kind *kind, const char *argument)
     if (Py_TYPE(object) != kind->type)
         return PyErr_Format(PyExc_TypeError, "%s is %R; it is a %s", argument, object,
                             kind->spec.name);
-    return wp_usable((struct wp_object *)object) ? object : NULL;
+    return !kind->destroy || wp_usable((struct wp_object *)object) ? object : NULL;
 }
 
-PyObject *child_get(PyObject *self, void *name)
-{
-    const struct wp_object *object = (struct wp_object *)self;
-    PyObject *value = strcmp(name, "label") != 0 ? (PyObject *)object->owner
-                      : object->label            ? object->label
-                                                 : Py_None;
-    Py_INCREF(value);
-    return value;
-}
-
-static PyObject *block_get(PyObject *self, void *Py_UNUSED(name))
-{
-    return PyBool_FromLong(((struct wp_object *)self)->closed);
-}
+WP_GET_OF(_Child_label, wp_object, Py_BuildValue("O", self->label ? self->label : Py_None))
+WP_GET_OF(_Child_device, wp_object, Py_BuildValue("O", self->owner))
+WP_GET_OF(Device_runtime, wp_object, Py_BuildValue("O", self->owner))
+WP_GET_OF(_Block_closed, wp_object, self->closed)
 
 PyObject *block_close(PyObject *self, PyObject *Py_UNUSED(unused))
 {
@@ -213,19 +203,20 @@ WP_TYPE(block, _Block, struct wp_object, NULL, WP_FLAGS | Py_TPFLAGS_BASETYPE,
         WP_SLOT(Py_tp_dealloc, wp_dealloc), WP_SLOT(Py_tp_repr, block_repr));
 
 // Runtimes.
-PyObject *wp_open(PyObject *Py_UNUSED(module), PyObject *arguments, PyObject *keywords)
+FUNCTION_open
 {
-    struct weir_open_params params = {.struct_size = sizeof params};
-    PyObject *config = Py_None, *path = NULL;
-    if (!WP_PARSE(open, "|O$zzzz", &config, &params.config_text, &params.backend, &params.plugins,
-                  &params.module_path) ||
-        (config != Py_None && !PyUnicode_FSConverter(config, &path)))
-        return NULL;
-    params.config_path = path ? PyBytes_AsString(path) : NULL;
+    struct open a = DEFAULTS_open;
+    PyObject *path = NULL;
     weir_runtime *handle = NULL;
     weir_status status;
+    if (!READ_open(&a) || (a.config != Py_None && !PyUnicode_FSConverter(a.config, &path)))
+        return NULL;
     WP_HERE(place);
-    WP_UNLOCKED(status = weir_open_at(&params, &handle, WP_AT(place)));
+    WP_UNLOCKED(status = weir_open_at(WP_PARAMS(weir_open_params,
+                                                .config_path = path ? PyBytes_AsString(path) : NULL,
+                                                .config_text = a.text, .backend = a.backend,
+                                                .plugins = a.plugins, .module_path = a.module_path),
+                                      &handle, WP_AT(place)));
     Py_XDECREF(path);
     return wp_made(status, &wp_runtime_kind, NULL, handle, NULL);
 }
@@ -259,50 +250,45 @@ static PyObject *use(const struct weir_check_use *use)
                          "kernel", use->kernel, "file", use->file, "line", use->line);
 }
 
-static PyObject *findings(const struct wp_object *runtime)
+// Adds what the runtime has found, from that number on, to a list; `all`: also hints and what is
+// suppressed. False with an exception.
+static bool add_findings(const struct wp_object *runtime, size_t first, bool all, PyObject *list)
 {
-    PyObject *list = PyList_New(0);
-    const size_t count = list ? weir_check_count(runtime->handle) : 0;
-    for (size_t i = 0; list && i < count; i++) {
-        struct weir_check_finding finding;
+    struct weir_check_finding finding;
+    bool added = list;
+    for (size_t i = first; added && i < weir_check_count(runtime->handle); i++) {
         if (weir_check_get(runtime->handle, i, &finding) != WEIR_OK)
             break;
+        const bool hint = finding.kind >= WEIR_CHECK_FIRST_HINT;
+        if (!all && (hint || finding.suppression))
+            continue;
         PyObject *item =
             Py_BuildValue("{s:s,s:K,s:s,s:n,s:n,s:O,s:O&,s:O&,s:z,s:N,s:N}", "kind",
                           weir_check_kind_name(finding.kind), "count",
                           (unsigned long long)finding.count, "buffer", finding.buffer, "offset",
                           (Py_ssize_t)finding.offset, "size", (Py_ssize_t)finding.size, "hint",
-                          finding.kind >= WEIR_CHECK_FIRST_HINT ? Py_True : Py_False, "message",
-                          wp_python_text, finding.message, "remedy", wp_python_text, finding.remedy,
-                          "suppression", finding.suppression, "first", use(&finding.first),
-                          "second", use(&finding.second));
-        if (!item || PyList_Append(list, item) != 0)
-            Py_CLEAR(list);
+                          hint ? Py_True : Py_False, "message", wp_python_text, finding.message,
+                          "remedy", wp_python_text, finding.remedy, "suppression",
+                          finding.suppression, "first", use(&finding.first), "second",
+                          use(&finding.second));
+        added = item && PyList_Append(list, item) == 0;
         Py_XDECREF(item);
     }
-    return list;
-}
-
-// Moves what the runtime has found since the last time to `kept`, without hints and what is
-// suppressed. False with an exception.
-static bool take_findings(struct runtime *runtime)
-{
-    kept = kept ? kept : PyList_New(0);
-    PyObject *all = kept ? findings(&runtime->object) : NULL;
-    bool added = all;
-    const size_t count = all ? (size_t)PyList_Size(all) : 0;
-    for (; added && runtime->told < count; runtime->told++) {
-        PyObject *finding = PyList_GetItem(all, (Py_ssize_t)runtime->told);
-        added = PyDict_GetItemString(finding, "hint") != Py_False ||
-                PyDict_GetItemString(finding, "suppression") != Py_None ||
-                PyList_Append(kept, finding) == 0;
-    }
-    Py_XDECREF(all);
     return added;
 }
 
-PyObject *wp_findings(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+// Moves what the runtime has found since the last time to `kept`. False with an exception.
+static bool take_findings(struct runtime *runtime)
 {
+    const size_t first = runtime->told;
+    kept = kept ? kept : PyList_New(0);
+    runtime->told = weir_check_count(runtime->object.handle);
+    return add_findings(&runtime->object, first, false, kept);
+}
+
+FUNCTION_findings
+{
+    (void)self;
     for (struct wp_object *runtime = runtimes; runtime; runtime = runtime->next)
         if (runtime->handle && !take_findings((struct runtime *)runtime))
             return NULL;
@@ -311,12 +297,12 @@ PyObject *wp_findings(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
     return taken ? taken : PyList_New(0);
 }
 
-PyObject *wp_open_runtimes(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+static PyObject *all_findings(const struct wp_object *runtime)
 {
-    long count = 0;
-    for (const struct wp_object *runtime = runtimes; runtime; runtime = runtime->next)
-        count++;
-    return PyLong_FromLong(count);
+    PyObject *list = PyList_New(0);
+    if (!add_findings(runtime, 0, true, list))
+        Py_CLEAR(list);
+    return list;
 }
 
 static weir_status destroy_runtime(struct wp_object *object, struct wp_place place)
@@ -326,7 +312,7 @@ static weir_status destroy_runtime(struct wp_object *object, struct wp_place pla
     if (object->link && !take_findings((struct runtime *)object))
         PyErr_WriteUnraisable(NULL);
     if (runtimes == object && !object->next)
-        wp_calls_forget();
+        Py_XDECREF(wp_helper("show_untold", ""));
     object->handle = NULL; // weir.findings() of another thread passes it over
     WP_UNLOCKED(status = weir_close_at(&handle, WP_AT(place)));
     return status;
@@ -347,33 +333,21 @@ static PyObject *info(const struct weir_device_info *described)
 static PyObject *devices(const struct wp_object *runtime)
 {
     PyObject *list = PyList_New(0);
-    const size_t count = list ? weir_device_count(runtime->handle) : 0;
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; list && i < weir_device_count(runtime->handle); i++) {
         struct weir_device_info described;
         const weir_status status = weir_device_describe(runtime->handle, i, &described);
         PyObject *item = status == WEIR_OK ? info(&described) : wp_raise(status);
         if (!item || PyList_Append(list, item) != 0)
             Py_CLEAR(list);
         Py_XDECREF(item);
-        if (!list)
-            return NULL;
     }
     return list;
 }
 
-static PyObject *runtime_get(PyObject *self, void *name)
-{
-    const struct wp_object *runtime = (struct wp_object *)self;
-    if (!wp_usable(runtime))
-        return NULL;
-    if (strcmp(name, "devices") == 0)
-        return devices(runtime);
-    if (strcmp(name, "findings") == 0)
-        return findings(runtime);
-    if (strcmp(name, "report") == 0)
-        return wp_text(weir_load_report_text(weir_runtime_report(runtime->handle)));
-    return wp_text(weir_runtime_backend(runtime->handle));
-}
+WP_GET(Runtime_devices, devices(self))
+WP_GET(Runtime_findings, all_findings(self))
+WP_GET(Runtime_report, weir_load_report_text(weir_runtime_report(self->handle)))
+WP_GET(Runtime_backend, weir_runtime_backend(self->handle))
 
 static PyObject *runtime_repr(PyObject *self)
 {
@@ -387,25 +361,23 @@ static PyObject *runtime_repr(PyObject *self)
                                 weir_runtime_backend(runtime->handle), count);
 }
 
-PyObject *runtime_device(PyObject *self, PyObject *arguments, PyObject *keywords)
+FUNCTION_Runtime_device
 {
-    struct wp_object *runtime = (struct wp_object *)self;
-    struct weir_device_params params = {.struct_size = sizeof params};
-    PyObject *select = Py_None;
-    int timing = 0;
-    weir_device *handle = NULL;
-    if (!WP_PARSE(Runtime_device, "|O$zp", &select, &params.label, &timing) || !wp_usable(runtime))
+    struct Runtime_device a = DEFAULTS_Runtime_device;
+    weir_status status = WEIR_OK;
+    if (!READ_Runtime_device(&a))
         return NULL;
-    params.default_timing = timing;
-    PyObject *text = select == Py_None ? NULL : PyObject_Str(select);
-    weir_status status = WEIR_ERROR_INVALID;
+    PyObject *text = a.select == Py_None ? NULL : PyObject_Str(a.select);
+    const char *select = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
     WP_HERE(place);
-    if (select == Py_None || (text && (params.select = PyUnicode_AsUTF8AndSize(text, NULL))))
-        WP_HELD(runtime,
-                status = weir_device_open_at(runtime->handle, &params, &handle, WP_AT(place)));
+    if (!PyErr_Occurred())
+        WP_HELD(a.self, status = weir_device_open_at(a.self->handle,
+                                                     WP_PARAMS(weir_device_params, .select = select,
+                                                               .label = a.label,
+                                                               .default_timing = a.default_timing),
+                                                     &a.result, WP_AT(place)));
     Py_XDECREF(text);
-    return PyErr_Occurred() ? NULL
-                            : wp_made(status, &wp_device_kind, runtime, handle, params.label);
+    return PyErr_Occurred() ? NULL : RESULT_Runtime_device;
 }
 
 // Enters a region of a runtime, or leaves it where there is no name: of weir._help.
@@ -425,12 +397,10 @@ PyObject *wp_region(PyObject *Py_UNUSED(module), PyObject *arguments)
     Py_RETURN_NONE;
 }
 
-PyObject *runtime_region(PyObject *self, PyObject *arguments, PyObject *keywords)
+FUNCTION_Runtime_region
 {
-    PyObject *name, *number = Py_None;
-    return WP_PARSE(Runtime_region, "U|O", &name, &number)
-               ? wp_helper("region", "OOO", self, name, number)
-               : NULL;
+    struct Runtime_region a = DEFAULTS_Runtime_region;
+    return READ_Runtime_region(&a) ? wp_helper("region", "OsO", self, a.name, a.number) : NULL;
 }
 
 WP_TYPE(runtime, Runtime, struct runtime, destroy_runtime, WP_FLAGS,
@@ -442,7 +412,10 @@ static weir_status destroy_device(struct wp_object *object, struct wp_place plac
     weir_device *handle = object->handle;
     weir_status status;
     WP_UNLOCKED(status = weir_device_close_at(&handle, WP_AT(place)));
-    wp_calls_drop((struct wp_device *)object);
+    PyObject **calls = &((struct wp_device *)object)->calls; // which cannot run any more
+    if (*calls)
+        PySet_Clear(*calls);
+    Py_CLEAR(*calls);
     return status;
 }
 
@@ -474,10 +447,6 @@ static PyObject *extent(struct weir_extent value)
     return Py_BuildValue("(III)", value.x, value.y, value.z);
 }
 
-// A field of struct weir_limits as an object, by its type in the stubs.
-#define bool_OBJECT(value) PyBool_FromLong((value) != 0)
-#define int_OBJECT(value) \
-    _Generic((value), int32_t : PyLong_FromLong, default : PyLong_FromUnsignedLongLong)(value)
 #define tuple_OBJECT(value) extent(value)
 #define FIELD(name, type, text) {#name, text},
 static PyStructSequence_Field limits_fields[] = {FIELDS_Limits(FIELD){NULL, NULL}};
@@ -510,26 +479,9 @@ static PyObject *limits_of(const struct weir_limits *limits)
     return made;
 }
 
-static PyObject *device_get(PyObject *self, void *name)
-{
-    const struct wp_object *device = (struct wp_object *)self;
-    if (strcmp(name, "runtime") == 0)
-        return child_get(self, name);
-    if (!wp_usable(device))
-        return NULL;
-    return strcmp(name, "limits") == 0 ? limits_of(weir_device_limits(device->handle))
-                                       : info(weir_device_get_info(device->handle));
-}
-
-PyObject *device_trim(PyObject *self, PyObject *Py_UNUSED(unused))
-{
-    struct wp_object *device = (struct wp_object *)self;
-    weir_status status;
-    if (!wp_usable(device))
-        return NULL;
-    WP_HELD(device, status = weir_device_trim(device->handle));
-    return wp_none(status);
-}
+WP_GET(Device_limits, limits_of(weir_device_limits(self->handle)))
+WP_GET(Device_info, info(weir_device_get_info(self->handle)))
+WP_METHOD(Device_trim, WP_HELD, weir_device_trim(a.self->handle))
 
 static PyObject *device_repr(PyObject *self)
 {
@@ -546,28 +498,20 @@ WP_TYPE(device, Device, struct wp_device, destroy_device, WP_FLAGS,
 // The end of the interpreter.
 atomic_bool wp_over;
 
-static struct wp_object *open_device(void)
+PyObject *wp_alive(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
-    struct wp_object *device = NULL;
-    for (struct wp_object *runtime = runtimes; runtime && !device; runtime = runtime->next)
-        device = open_child(runtime->children);
-    return device;
+    PyObject *list = PyList_New(0);
+    Py_ssize_t count = 0;
+    for (struct wp_object *runtime = runtimes; list && runtime; runtime = runtime->next, count++)
+        for (struct wp_object *device = runtime->children; list && device; device = device->next)
+            if (!device->closed && PyList_Append(list, (PyObject *)device) != 0)
+                Py_CLEAR(list);
+    return list ? Py_BuildValue("nN", count, list) : NULL;
 }
 
-void wp_close_all(void)
+PyObject *wp_end(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
 {
     wp_drop_now();
-    for (struct wp_object *device; (device = open_device());) {
-        PyObject *result = device_close((PyObject *)device, NULL);
-        // A tensor of others' that lives on keeps its device.
-        if (!result && !wp_raised("ForkedError") && !wp_raised("InvalidError"))
-            PyErr_WriteUnraisable((PyObject *)device);
-        PyErr_Clear();
-        Py_XDECREF(result);
-        device->closed = true; // also where a signal came first
-        Py_DECREF(device);
-    }
-    wp_drop_now();
-    wp_calls_forget();
     atomic_store(&wp_over, true);
+    return wp_helper("show_untold", "");
 }

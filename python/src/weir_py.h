@@ -14,16 +14,6 @@
 
 #include <weir/weir.h>
 
-// How C declares a function of a method, by how it gets the arguments.
-#define WP_NOARGS_DECLARE(function) PyObject *function(PyObject *self, PyObject *unused)
-#define WP_O_DECLARE(function) PyObject *function(PyObject *self, PyObject *argument)
-#define WP_VARARGS_DECLARE(function) PyObject *function(PyObject *self, PyObject *arguments)
-#define WP_FAST_DECLARE(function) \
-    PyObject *function(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
-#define WP_KEYED_DECLARE(function) \
-    PyObject *function(PyObject *self, PyObject *arguments, PyObject *keywords)
-#include "python/stubs.h" // of weir/__init__.pyi: stubs.py
-
 // The buffer protocol is in the limited API from 3.11 on. 3.10 has the same functions, layout and
 // numbers.
 #ifndef Py_bf_getbuffer
@@ -66,8 +56,6 @@ struct wp_place wp_here(void);
 // Errors.
 // Sets the exception of a status that is not WEIR_OK, with the thread's error detail. Returns NULL.
 PyObject *wp_raise(weir_status status);
-// Whether the exception that is set is one of that class of weir's.
-bool wp_raised(const char *name);
 // Sets weir.InvalidError with a sentence that has no counterpart in the library. Returns NULL.
 PyObject *wp_refuse(const char *format, ...);
 // The library's text; the same with its C names as those of Python. New references.
@@ -80,7 +68,7 @@ static inline PyObject *wp_none(weir_status status)
     return status == WEIR_OK ? Py_BuildValue("") : wp_raise(status);
 }
 
-// The result of a function of weir._help, whose arguments `format` describes as Py_BuildValue()
+// The result of what weir._help has by that name, whose arguments `format` describes as Py_BuildValue()
 // does.
 PyObject *wp_helper(const char *name, const char *format, ...);
 
@@ -199,17 +187,11 @@ extern struct wp_kind wp_block_kind, wp_runtime_kind, wp_device_kind, wp_buffer_
 #define WP_FAST(function) (PyCFunction)(void (*)(void))(function), METH_FASTCALL
 #define WP_KEYED(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
 
-// Reads the arguments of a method with keywords, by the stubs' names: WP_PARSE(Queue_sync, "|O", …).
-#define WP_PARSE(method, format, ...)                                                    \
-    PyArg_ParseTupleAndKeywords(arguments, keywords, format ":" #method, NAMES_##method, \
-                                __VA_ARGS__)
-
 // Makes an object of a kind with its handle, or raises the status of the handle's creation.
 void *wp_made(weir_status status, struct wp_kind *kind, struct wp_object *owner, void *handle,
               const char *label);
 void wp_close(struct wp_object *object, struct wp_place place);
 void wp_dealloc(PyObject *self);
-PyObject *child_get(PyObject *self, void *name); // the getter of what all of them have
 // Around a call without the lock, or as long as a view of its memory lives.
 void wp_hold(struct wp_object *object);
 void wp_let(struct wp_object *object);
@@ -223,16 +205,16 @@ bool wp_runtime_types(PyObject *module); // DeviceInfo, Limits
 
 struct wp_device {
     struct wp_object object;
-    struct wp_call *calls; // Python functions that were submitted and have not run
-    uint32_t captures;     // that have begun
-    bool submits_free;     // submits release the lock: the driver may call Python in a graph
+    PyObject *calls;   // a set of HostCalls that may still run, or NULL
+    uint32_t captures; // that have begun
+    bool submits_free; // submits release the lock: the driver may call Python in a graph
 };
 
-PyObject *wp_open_runtimes(PyObject *module, PyObject *unused); // how many
+// How many runtimes there are, and a list of the devices that are not closed.
+PyObject *wp_alive(PyObject *module, PyObject *unused);
 PyObject *wp_region(PyObject *module, PyObject *arguments);
-// Waits for all work and closes what can be closed: when the interpreter ends. From then on no
-// thread of the library's calls Python.
-void wp_close_all(void);
+// From then on no thread of the library's calls Python.
+PyObject *wp_end(PyObject *module, PyObject *unused);
 extern atomic_bool wp_over;
 
 // Elements and buffers.
@@ -303,20 +285,67 @@ bool wp_array_of(PyObject *object, const struct wp_buffer *buffer, bool writable
 // KeyboardInterrupt.
 bool wp_device_wait(struct wp_object *device);
 
-// The exception of a function that the library called and that the error is about; NULL if it is
-// not known. Borrowed.
-PyObject *wp_call_cause(const struct weir_error *error);
-void wp_calls_forget(void);                   // those exceptions
-void wp_calls_drop(struct wp_device *device); // its functions that have not run and cannot any more
-
 // Later.
 // Something that is to be dropped with the interpreter's lock, from a thread that may hold locks of
-// the library.
+// the library. NULL: the HostCalls that have ended.
 struct wp_later {
     struct wp_later *next;
     void (*drop)(struct wp_later *later);
 };
 void wp_drop_later(struct wp_later *later); // any thread, with or without the lock
 void wp_drop_now(void);
+
+#include "python/stubs.h" // of weir/__init__.pyi: stubs.py
+
+// Methods that call the library once, by what the stubs say of them. Their arguments are `a`, and
+// `place` is the caller's line.
+#define WP_METHOD(name, run, ...)          \
+    FUNCTION_##name                        \
+    {                                      \
+        struct name a = DEFAULTS_##name;   \
+        weir_status status;                \
+        if (!READ_##name(&a))              \
+            return NULL;                   \
+        WP_HERE(place);                    \
+        (void)place;                       \
+        run(a.self, status = __VA_ARGS__); \
+        return RESULT_##name;              \
+    }
+// The same; the call gives a value of a type.
+#define WP_VALUE(name, type, ...)                                         \
+    FUNCTION_##name                                                       \
+    {                                                                     \
+        struct name a = DEFAULTS_##name;                                  \
+        type result = 0;                                                  \
+        if (!READ_##name(&a))                                             \
+            return NULL;                                                  \
+        WP_HERE(place);                                                   \
+        (void)place;                                                      \
+        const weir_status status = __VA_ARGS__;                           \
+        return status == WEIR_OK ? int_OBJECT(result) : wp_raise(status); \
+    }
+// The parameters of a function of the library.
+#define WP_PARAMS(type, ...) (&(struct type){.struct_size = sizeof(struct type), __VA_ARGS__})
+
+// An attribute of objects of a type, and one of an object that has to be open.
+#define WP_GET_OF(name, type, value)                                         \
+    PyObject *get_##name(PyObject *object, void *Py_UNUSED(unused))          \
+    {                                                                        \
+        const struct type *self = (const struct type *)(const void *)object; \
+        return OBJECT_##name(value);                                         \
+    }
+#define WP_GET(name, value)                                                      \
+    PyObject *get_##name(PyObject *object, void *Py_UNUSED(unused))              \
+    {                                                                            \
+        const struct wp_object *self = (const struct wp_object *)(void *)object; \
+        return wp_usable(self) ? OBJECT_##name(value) : NULL;                    \
+    }
+// A value as an object, by its type in the stubs.
+#define bool_OBJECT(value) PyBool_FromLong((value) != 0)
+#define int_OBJECT(value)                   \
+    _Generic((value), int32_t               \
+             : PyLong_FromLong, int64_t     \
+             : PyLong_FromLongLong, default \
+             : PyLong_FromUnsignedLongLong)(value)
 
 #endif

@@ -17,6 +17,9 @@ _Memory: TypeAlias = Any
 _Shape: TypeAlias = Union[SupportsIndex, tuple[SupportsIndex, ...], list[int]]
 _Index: TypeAlias = Union[SupportsIndex, slice]
 _Placement: TypeAlias = Literal["device", "host", "managed"]
+_Reduction: TypeAlias = Literal["sum", "product", "minimum", "maximum", "average"]
+_Mode: TypeAlias = Literal["r", "w", "rw", "wr"]
+_Bytes: TypeAlias = int
 _Seconds: TypeAlias = Union[SupportsFloat, None]
 _Extent: TypeAlias = Union[SupportsIndex, tuple[SupportsIndex, ...]]
 _Number: TypeAlias = Union[SupportsFloat, SupportsIndex]
@@ -191,7 +194,7 @@ class Device(_Block):
         memory, waits for the work that writes the tensor.
         """
     def pool(
-        self, limit_bytes: int = 0, placement: Literal["device", "host"] = "device", *, label: str | None = None
+        self, limit_bytes: _Bytes = 0, placement: _Placement = "device", *, label: str | None = None
     ) -> Pool:
         """A pool of buffers; limit_bytes 0: the device's."""
     def comm(
@@ -325,7 +328,7 @@ class Buffer(_Child):
     nbytes: Final[int]  # Bytes of its elements.
     offset: Final[int]  # Bytes from the start of the whole buffer to the first element.
     address: Final[int]  # The device's address of the first element.
-    def host(self, mode: Literal["r", "w", "rw", "wr"] = "r") -> Access:
+    def host(self, mode: _Mode = "r") -> Access:
         """Begins an access of the host to a 'host' or 'managed' buffer, or to a part of one:
 
             with buffer.host('w') as array:
@@ -366,7 +369,7 @@ class Pool(_Child):
         """A buffer for work that is submitted to the queue after this call. Never waits. Free it with
         buffer.free(queue).
         """
-    def trim(self, keep_bytes: int, /) -> None:
+    def trim(self, keep_bytes: _Bytes, /) -> None:
         """Returns idle memory to the device until at most so many bytes are kept."""
 
 @final
@@ -389,7 +392,7 @@ class Kernel(_Child):
     max_block_items: Final[int]  # Work-items in a block, at most.
     preferred_block_items: Final[int]  # Blocks should be multiples of it.
     local_bytes: Final[int]  # Bytes of local memory that the kernel declares.
-    def suggest_block(self, local_bytes: int = 0) -> int:
+    def suggest_block(self, local_bytes: _Bytes = 0) -> int:
         """A number of work-items for the kernel's blocks."""
     def __getitem__(self, key: Union[SupportsIndex, tuple[_Extent, _Extent]], /) -> Launcher: ...
 
@@ -417,8 +420,6 @@ class Graph(_Child):
     node_count: Final[int]  # The number of its nodes, which count from 0.
     def launch(self, queue: Queue, /) -> None:
         """Submits the whole graph as one operation of the queue."""
-
-_Reduction: TypeAlias = Literal["sum", "product", "minimum", "maximum", "average"]
 
 @final
 class Comm(_Child):

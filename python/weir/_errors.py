@@ -131,17 +131,8 @@ def _name(match):
     return _NAMES.get(name) or name.replace("_destroy", ".close").replace("_", ".", 1)
 
 
-def _text(c_text):
+def _python_text(c_text):
     """The library's text with its C names as those of Python."""
     import re  # which would be a third of the time that importing weir takes
 
     return re.sub(r"\bweir_([a-z0-9_]+)(?=\()", _name, c_text)
-
-
-def _make(status, whole, **parts):
-    """The exception of a status, of its whole text, with the parts of the library's detail as attributes."""
-    error = _TYPES.get(status, Error)(_text(whole))
-    error.status = status
-    for name, part in parts.items():
-        setattr(error, name, _text(part) if name in ("message", "remedy") else part)
-    return error

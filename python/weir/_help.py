@@ -1,13 +1,93 @@
 """What the extension leaves to Python."""
 
 import os
+import sys
 
-from . import _weir  # type: ignore[attr-defined]  # it has no stub: what it has is weir's
-from ._errors import _make
+from ._errors import _TYPES, Error, ForkedError, InvalidError, _python_text as python_text
+
+_PARTS = "message", "object", "native_call", "native_name", "native_code", "remedy", "file", "line"
+
+
+def error(status, text, *parts):
+    """The exception of a status, with its whole text; the parts of the library's detail are its attributes."""
+    made = _TYPES.get(status, Error)(python_text(text))
+    made.status = status
+    for name, part in zip(_PARTS, parts):
+        setattr(made, name, python_text(part) if name in ("message", "remedy") else part)
+    if status == "WEIR_ERROR_HOST_CALL":
+        made.__cause__ = _cause(made.message)
+    return made
 
 
 def _invalid(message):
-    return _make("WEIR_ERROR_INVALID", message, message=message)
+    return error("WEIR_ERROR_INVALID", message, message)
+
+
+_raised: "list[list]" = []  # by host calls, the latest ones: [exception, its text, whether it was told as a cause]
+_ended: "list[HostCall]" = []  # which only a thread of the program may drop: what they have may end objects
+
+
+class HostCall:
+    """A function of queue.host_call(). `calls`, which its device has, keep it as long as it may run."""
+
+    def __init__(self, calls, function_and_arguments, kept):
+        self._function, *self._arguments = function_and_arguments
+        if not callable(self._function):
+            raise TypeError(f"function is {self._function!r}; it is something that can be called")
+        self._calls, self._kept = calls, kept
+        calls.add(self)
+
+    def run(self):
+        """Runs it, on a thread of the library's; a sentence if it raises."""
+        try:
+            self._function(*self._arguments)
+        except BaseException as raised:
+            text = f"the function of a host call raised {type(raised).__name__}: {raised}"
+            _raised.append([raised, text[:500], False])
+            if len(_raised) > 8:
+                _show(_raised.pop(0))
+            return text
+        finally:
+            if not self._kept:
+                self._calls.discard(self)
+                _ended.append(self)
+
+
+def drop_ended():
+    """Drops host calls that have run."""
+    _ended.clear()
+
+
+def _cause(message):
+    for row in reversed(_raised):
+        if row[1] in message:
+            row[2] = True
+            return row[0]
+    return None
+
+
+def _show(row):
+    if not row[2]:
+        sys.excepthook(type(row[0]), row[0], row[0].__traceback__)
+
+
+def show_untold():
+    """Shows what host calls raised and no error has told."""
+    while _raised:
+        _show(_raised.pop())
+
+
+def close_all():
+    """Waits for all work and closes what can be closed: when the interpreter ends."""
+    _weir = sys.modules["weir._weir"]
+    for device in _weir._alive()[1]:
+        try:
+            device.close()
+        except (ForkedError, InvalidError):
+            pass  # a tensor of others' that lives on keeps its device
+        except BaseException as raised:
+            sys.excepthook(type(raised), raised, raised.__traceback__)
+    _weir._end()
 
 
 async def complete(event):
@@ -35,10 +115,10 @@ class region:
         self._runtime, self._arguments = runtime, (name,) if number is None else (name, number)
 
     def __enter__(self):
-        _weir._region(self._runtime, *self._arguments)
+        sys.modules["weir._weir"]._region(self._runtime, *self._arguments)
 
     def __exit__(self, *unused):
-        _weir._region(self._runtime, None)
+        sys.modules["weir._weir"]._region(self._runtime, None)
 
 
 def dtype(value):

@@ -92,7 +92,7 @@ def _judge(item, outcome, is_last):
 
     mark = _mark(item)
     text = _text(weir.findings()) if item.config.getoption("--weir-check") else ""
-    traces = glob.glob(os.path.join(item.weir_folder, "*.json")) if weir._weir._open_runtimes() == 0 else []
+    traces = glob.glob(os.path.join(item.weir_folder, "*.json")) if weir._weir._alive()[0] == 0 else []
     if mark and not text and not item.weir_judged and (traces or is_last):
         item.weir_judged = True
         text = _check_overlap(mark, traces) if traces else (
