@@ -42,8 +42,10 @@
 #define CLK_FILTER_LINEAR 0x20
 #define WEIR__MODE 14
 
-#define WEIR__OVER __attribute__((overloadable))
-#define WEIR__APART __attribute__((noinline))
+// Clang makes no code of functions that are static and not used.
+#define WEIR__OWN static __attribute__((unused))
+#define WEIR__OVER WEIR__OWN __attribute__((overloadable))
+#define WEIR__APART WEIR__OWN __attribute__((noinline))
 
 typedef struct {
     uint width, height, depth;
@@ -88,19 +90,19 @@ enum {
     WEIR__UNORM8,
     WEIR__UNORM16,
     WEIR__HALF = 0x10dd,
+    WEIR__ANY = 0x80000000, // see weir__load_f()
     WEIR__RGBA_UNORM8 = 0x10d210b5,
-    WEIR__RGBA_HALF = 0x10dd10b5,
-    WEIR__RGBA_FLOAT = 0x10de10b5
+    WEIR__RGBA_HALF = 0x10dd10b5
 };
 
-uint weir__channels(uint format)
+uint WEIR__OWN weir__channels(uint format)
 {
     const uint order = format & 0xffff;
     return order == WEIR__R ? 1 : order == WEIR__RG ? 2 : 4;
 }
 
 // The bits of each channel, in the order of memory; 0 where there is none.
-uint4 weir__load(const __global uchar *at, uint channels, uint bytes)
+uint4 WEIR__OWN weir__load(const __global uchar *at, uint channels, uint bytes)
 {
     const __global ushort *two = (const __global ushort *)at;
     const __global uint *four = (const __global uint *)at;
@@ -118,7 +120,7 @@ uint4 weir__load(const __global uchar *at, uint channels, uint bytes)
     return bits;
 }
 
-void weir__store(__global uchar *at, uint channels, uint bytes, uint4 bits)
+void WEIR__OWN weir__store(__global uchar *at, uint channels, uint bytes, uint4 bits)
 {
     const uint all[4] = {bits.x, bits.y, bits.z, bits.w};
     for (uint i = 0; i < channels; i++) {
@@ -131,26 +133,30 @@ void weir__store(__global uchar *at, uint channels, uint bytes, uint4 bits)
     }
 }
 
-float weir__half_value(uint bits)
+float WEIR__OWN weir__half_value(uint bits)
 {
     ushort value = (ushort)bits;
     return vload_half(0, (const half *)&value);
 }
 
-uint weir__half_bits(float value)
+uint WEIR__OWN weir__half_bits(float value)
 {
+#ifdef cl_khr_fp16
+    return as_ushort((half)value);
+#else
     ushort bits;
     vstore_half_rte(value, 0, (half *)&bits);
     return bits;
+#endif
 }
 
-float4 weir__half4(uint4 bits)
+float4 WEIR__OWN weir__half4(uint4 bits)
 {
     return (float4)(weir__half_value(bits.x), weir__half_value(bits.y), weir__half_value(bits.z),
                     weir__half_value(bits.w));
 }
 
-int4 weir__signed(uint4 bits, uint bytes)
+int4 WEIR__OWN weir__signed(uint4 bits, uint bytes)
 {
     return as_int4(bits << (32 - 8 * bytes)) >> (int)(32 - 8 * bytes);
 }
@@ -184,9 +190,9 @@ float4 WEIR__APART weir__load_other(const __global uchar *at, uint format, uint 
     return (format & 0xffff) == WEIR__BGRA ? value.zyxw : value;
 }
 
-float4 weir__load_f(const __global uchar *at, uint format, uint pixel_bytes)
+float4 WEIR__OWN weir__load_f(const __global uchar *at, uint format, uint pixel_bytes)
 {
-    if (format == WEIR__RGBA_FLOAT)
+    if (pixel_bytes == 16)
         return *(const __global float4 *)at;
     if (format == WEIR__RGBA_HALF) {
         const uint2 two = *(const __global uint2 *)at;
@@ -209,20 +215,20 @@ uint4 WEIR__APART weir__load_bits(const __global uchar *at, uint format, uint pi
     return (format & 0xffff) == WEIR__BGRA ? bits.zyxw : bits;
 }
 
-uint4 weir__load_ui(const __global uchar *at, uint format, uint pixel_bytes)
+uint4 WEIR__OWN weir__load_ui(const __global uchar *at, uint format, uint pixel_bytes)
 {
     return pixel_bytes == 16 ? *(const __global uint4 *)at
                              : weir__load_bits(at, format, pixel_bytes, 0);
 }
 
-int4 weir__load_i(const __global uchar *at, uint format, uint pixel_bytes)
+int4 WEIR__OWN weir__load_i(const __global uchar *at, uint format, uint pixel_bytes)
 {
     return pixel_bytes == 16 ? *(const __global int4 *)at
                              : as_int4(weir__load_bits(at, format, pixel_bytes, 1));
 }
 
 // The nearest integer, the even one of two. Not a number is the least.
-uint4 weir__rounded(float4 value, float scale, float least)
+uint4 WEIR__OWN weir__rounded(float4 value, float scale, float least)
 {
     return as_uint4(convert_int4(fmin(fmax(rint(value * scale), least), scale)));
 }
@@ -255,12 +261,24 @@ void WEIR__APART weir__store_other(__global uchar *at, uint format, uint pixel_b
     weir__store(at, channels, pixel_bytes / channels, bits);
 }
 
-void weir__store_f(__global uchar *at, uint format, uint pixel_bytes, float4 value)
+uint4 WEIR__OWN weir__half4_bits(float4 value)
 {
-    if (format == WEIR__RGBA_FLOAT)
+    return (uint4)(weir__half_bits(value.x), weir__half_bits(value.y), weir__half_bits(value.z),
+                   weir__half_bits(value.w));
+}
+
+void WEIR__OWN weir__store_f(__global uchar *at, uint format, uint pixel_bytes, float4 value)
+{
+    if (pixel_bytes == 16) {
         *(__global float4 *)at = value;
-    else
+    } else if (format == WEIR__RGBA_HALF) {
+        const uint4 bits = weir__half4_bits(value);
+        *(__global uint2 *)at = bits.xz | bits.yw << 16;
+    } else if (format == WEIR__RGBA_UNORM8) {
+        *(__global uchar4 *)at = convert_uchar4(weir__rounded(value, 255, 0));
+    } else {
         weir__store_other(at, format, pixel_bytes, value);
+    }
 }
 
 void WEIR__APART weir__store_bits(__global uchar *at, uint format, uint pixel_bytes, uint4 bits)
@@ -270,7 +288,7 @@ void WEIR__APART weir__store_bits(__global uchar *at, uint format, uint pixel_by
                 (format & 0xffff) == WEIR__BGRA ? bits.zyxw : bits);
 }
 
-void weir__store_ui(__global uchar *at, uint format, uint pixel_bytes, uint4 value)
+void WEIR__OWN weir__store_ui(__global uchar *at, uint format, uint pixel_bytes, uint4 value)
 {
     const uint bytes = pixel_bytes / weir__channels(format);
     if (pixel_bytes == 16)
@@ -280,7 +298,7 @@ void weir__store_ui(__global uchar *at, uint format, uint pixel_bytes, uint4 val
                          bytes < 4 ? min(value, (uint4)((1u << 8 * bytes) - 1)) : value);
 }
 
-void weir__store_i(__global uchar *at, uint format, uint pixel_bytes, int4 value)
+void WEIR__OWN weir__store_i(__global uchar *at, uint format, uint pixel_bytes, int4 value)
 {
     const uint bytes = pixel_bytes / weir__channels(format);
     const int most = (int)(0x7fffffffu >> (32 - 8 * bytes));
@@ -298,13 +316,13 @@ int WEIR__OVER weir__place(int at, uint size, uint sampler)
     return (sampler & WEIR__MODE) == CLK_ADDRESS_CLAMP ? at : clamp(at, 0, (int)size - 1);
 }
 
-int weir__integer(float at, uint size)
+int WEIR__OWN weir__integer(float at, uint size)
 {
     return (int)fmin(fmax(at, -1.0f), (float)size);
 }
 
 // A coordinate in pixels, and what is taken from it.
-float weir__scaled(float at, uint size, uint sampler, float less)
+float WEIR__OWN weir__scaled(float at, uint size, uint sampler, float less)
 {
     const uint mode = sampler & WEIR__MODE;
     if (!(sampler & CLK_NORMALIZED_COORDS_TRUE))
@@ -329,7 +347,7 @@ struct weir__two {
     float weight; // of the higher one
 };
 
-struct weir__two weir__between(float at, uint size, uint sampler)
+struct weir__two WEIR__OWN weir__between(float at, uint size, uint sampler)
 {
     const float scaled = weir__scaled(at, size, sampler, 0.5f);
     const float below = floor(scaled);
@@ -353,30 +371,53 @@ int WEIR__OVER weir__layer(float at, uint layers)
     return weir__layer(weir__integer(rint(at), layers), layers);
 }
 
-int weir__is_inside(weir_image_layout at, int x, int y, int z)
+int WEIR__OWN weir__is_inside(weir_image_layout at, int x, int y, int z)
 {
     return (uint)x < at.width && (uint)y < at.height && (uint)z < at.depth;
 }
 
-__global uchar *weir__address(struct weir__image image, int x, int y, int z)
+uint WEIR__OWN weir__offset(weir_image_layout at, int x, int y, int z)
 {
-    return image.pixels + ((uint)z * image.at.slice_pitch + (uint)y * image.at.row_pitch +
-                           (uint)x * image.at.pixel_bytes);
+    return (uint)z * at.slice_pitch + (uint)y * at.row_pitch + (uint)x * at.pixel_bytes;
 }
 
-#define WEIR__TEXEL(vector, suffix)                                                              \
-    vector weir__texel_##suffix(struct weir__image image, uint sampler, int x, int y, int z)     \
-    {                                                                                            \
-        if ((sampler & WEIR__MODE) == CLK_ADDRESS_CLAMP && !weir__is_inside(image.at, x, y, z))  \
-            return (vector)(0, 0, 0, weir__channels(image.at.format) < 4);                       \
-        return weir__load_##suffix(weir__address(image, x, y, z), image.at.format,               \
-                                   image.at.pixel_bytes);                                        \
-    }                                                                                            \
-    void weir__set_##suffix(struct weir__image image, int x, int y, int z, vector value)         \
-    {                                                                                            \
-        if (weir__is_inside(image.at, x, y, z))                                                  \
-            weir__store_##suffix(weir__address(image, x, y, z), image.at.format,                 \
-                                 image.at.pixel_bytes, value);                                   \
+// Accesses to images of any formats are calls with no branches around: clang moves the arithmetic of what was read into
+// the branch that uses it, and then each pixel has registers until there.
+#define WEIR__TEXEL(vector, suffix)                                                                \
+    vector WEIR__APART weir__read_any_##suffix(const __global uchar *at, uint format,              \
+                                               uint pixel_bytes, int is_inside)                    \
+    {                                                                                              \
+        format &= ~WEIR__ANY;                                                                      \
+        if (!is_inside)                                                                            \
+            return (vector)(0, 0, 0, weir__channels(format) < 4);                                  \
+        return weir__load_##suffix(at, format, pixel_bytes);                                       \
+    }                                                                                              \
+    void WEIR__APART weir__write_any_##suffix(__global uchar *at, uint format, uint pixel_bytes,   \
+                                              int is_inside, vector value)                         \
+    {                                                                                              \
+        if (is_inside)                                                                             \
+            weir__store_##suffix(at, format & ~WEIR__ANY, pixel_bytes, value);                     \
+    }                                                                                              \
+    vector WEIR__OWN weir__texel_##suffix(struct weir__image image, uint sampler, int x, int y,    \
+                                          int z)                                                   \
+    {                                                                                              \
+        const int is_inside =                                                                      \
+            (sampler & WEIR__MODE) != CLK_ADDRESS_CLAMP || weir__is_inside(image.at, x, y, z);     \
+        const __global uchar *at =                                                                 \
+            image.pixels + (is_inside ? weir__offset(image.at, x, y, z) : 0);                      \
+        if (image.at.format & WEIR__ANY)                                                           \
+            return weir__read_any_##suffix(at, image.at.format, image.at.pixel_bytes, is_inside);  \
+        const vector value = weir__load_##suffix(at, image.at.format, image.at.pixel_bytes);       \
+        return is_inside ? value : (vector)(0, 0, 0, weir__channels(image.at.format) < 4);         \
+    }                                                                                              \
+    void WEIR__OWN weir__set_##suffix(struct weir__image image, int x, int y, int z, vector value) \
+    {                                                                                              \
+        const int is_inside = weir__is_inside(image.at, x, y, z);                                  \
+        __global uchar *at = image.pixels + (is_inside ? weir__offset(image.at, x, y, z) : 0);     \
+        if (image.at.format & WEIR__ANY)                                                           \
+            weir__write_any_##suffix(at, image.at.format, image.at.pixel_bytes, is_inside, value); \
+        else if (is_inside)                                                                        \
+            weir__store_##suffix(at, image.at.format, image.at.pixel_bytes, value);                \
     }
 WEIR__TEXEL(float4, f)
 WEIR__TEXEL(int4, i)
@@ -384,26 +425,26 @@ WEIR__TEXEL(uint4, ui)
 
 // Linear filters.
 
-float4 weir__mix(float4 low, float4 high, float weight)
+float4 WEIR__OWN weir__mix(float4 low, float4 high, float weight)
 {
     return fma((float4)(weight), high - low, low);
 }
 
-float4 weir__linear1(struct weir__image image, uint sampler, float at, int y, int z)
+float4 WEIR__OWN weir__linear1(struct weir__image image, uint sampler, float at, int y, int z)
 {
     const struct weir__two x = weir__between(at, image.at.width, sampler);
     return weir__mix(weir__texel_f(image, sampler, x.low, y, z),
                      weir__texel_f(image, sampler, x.high, y, z), x.weight);
 }
 
-float4 weir__linear2(struct weir__image image, uint sampler, float2 at, int z)
+float4 WEIR__OWN weir__linear2(struct weir__image image, uint sampler, float2 at, int z)
 {
     const struct weir__two y = weir__between(at.y, image.at.height, sampler);
     return weir__mix(weir__linear1(image, sampler, at.x, y.low, z),
                      weir__linear1(image, sampler, at.x, y.high, z), y.weight);
 }
 
-float4 weir__linear3(struct weir__image image, uint sampler, float4 at)
+float4 WEIR__OWN weir__linear3(struct weir__image image, uint sampler, float4 at)
 {
     const struct weir__two z = weir__between(at.z, image.at.depth, sampler);
     return weir__mix(weir__linear2(image, sampler, at.xy, z.low),
@@ -417,82 +458,81 @@ float4 weir__linear3(struct weir__image image, uint sampler, float4 at)
 #define WEIR__Z(where) weir__place(where, image.i.at.depth, sampler)
 #define WEIR__LAYER(where) weir__layer(where, image.i.at.depth)
 
-#define WEIR__NEAREST(kind, coordinate, x, y, z)                                              \
-    float4 WEIR__OVER weir__read_imagef(struct kind image, uint sampler, coordinate at)       \
-    {                                                                                         \
-        return weir__texel_f(image.i, sampler, x, y, z);                                      \
-    }                                                                                         \
+#define WEIR__NEAREST(kind, coordinate, x, y, z)                                        \
+    float4 WEIR__OVER weir__read_imagef(struct kind image, uint sampler, coordinate at) \
+    {                                                                                   \
+        return weir__texel_f(image.i, sampler, x, y, z);                                \
+    }                                                                                   \
     WEIR__INTEGERS(kind, coordinate, x, y, z)
-#define WEIR__INTEGERS(kind, coordinate, x, y, z)                                             \
-    int4 WEIR__OVER weir__read_imagei(struct kind image, uint sampler, coordinate at)         \
-    {                                                                                         \
-        return weir__texel_i(image.i, sampler, x, y, z);                                      \
-    }                                                                                         \
-    uint4 WEIR__OVER weir__read_imageui(struct kind image, uint sampler, coordinate at)       \
-    {                                                                                         \
-        return weir__texel_ui(image.i, sampler, x, y, z);                                     \
-    }                                                                                         \
+#define WEIR__INTEGERS(kind, coordinate, x, y, z)                                       \
+    int4 WEIR__OVER weir__read_imagei(struct kind image, uint sampler, coordinate at)   \
+    {                                                                                   \
+        return weir__texel_i(image.i, sampler, x, y, z);                                \
+    }                                                                                   \
+    uint4 WEIR__OVER weir__read_imageui(struct kind image, uint sampler, coordinate at) \
+    {                                                                                   \
+        return weir__texel_ui(image.i, sampler, x, y, z);                               \
+    }                                                                                   \
     WEIR__READ_HALF(kind, uint sampler WEIR__COMMA, sampler WEIR__COMMA, coordinate)
-#define WEIR__LINEAR(kind, coordinate, filtered, x, y, z)                                     \
-    float4 WEIR__OVER weir__read_imagef(struct kind image, uint sampler, coordinate at)       \
-    {                                                                                         \
-        return sampler & CLK_FILTER_LINEAR ? filtered                                         \
-                                           : weir__texel_f(image.i, sampler, x, y, z);        \
-    }                                                                                         \
+#define WEIR__LINEAR(kind, coordinate, filtered, x, y, z)                                         \
+    float4 WEIR__OVER weir__read_imagef(struct kind image, uint sampler, coordinate at)           \
+    {                                                                                             \
+        return sampler & CLK_FILTER_LINEAR ? filtered : weir__texel_f(image.i, sampler, x, y, z); \
+    }                                                                                             \
     WEIR__INTEGERS(kind, coordinate, x, y, z)
-#define WEIR__PLAIN(kind, coordinate, x, y, z)                                                \
-    float4 WEIR__OVER weir__read_imagef(struct kind image, coordinate at)                     \
-    {                                                                                         \
-        const uint sampler = 0;                                                               \
-        return weir__texel_f(image.i, sampler, WEIR__X(x), WEIR__Y(y), WEIR__Z(z));           \
-    }                                                                                         \
-    int4 WEIR__OVER weir__read_imagei(struct kind image, coordinate at)                       \
-    {                                                                                         \
-        const uint sampler = 0;                                                               \
-        return weir__texel_i(image.i, sampler, WEIR__X(x), WEIR__Y(y), WEIR__Z(z));           \
-    }                                                                                         \
-    uint4 WEIR__OVER weir__read_imageui(struct kind image, coordinate at)                     \
-    {                                                                                         \
-        const uint sampler = 0;                                                               \
-        return weir__texel_ui(image.i, sampler, WEIR__X(x), WEIR__Y(y), WEIR__Z(z));          \
-    }                                                                                         \
-    void WEIR__OVER weir__write_imagef(struct kind image, coordinate at, float4 value)        \
-    {                                                                                         \
-        weir__set_f(image.i, x, y, z, value);                                                 \
-    }                                                                                         \
-    void WEIR__OVER weir__write_imagei(struct kind image, coordinate at, int4 value)          \
-    {                                                                                         \
-        weir__set_i(image.i, x, y, z, value);                                                 \
-    }                                                                                         \
-    void WEIR__OVER weir__write_imageui(struct kind image, coordinate at, uint4 value)        \
-    {                                                                                         \
-        weir__set_ui(image.i, x, y, z, value);                                                \
-    }                                                                                         \
-    WEIR__READ_HALF(kind, , , coordinate)                                                     \
-    WEIR__WRITE_HALF(kind, coordinate)                                                        \
-    int WEIR__OVER weir__get_image_width(struct kind image)                                   \
-    {                                                                                         \
-        return (int)image.i.at.width;                                                         \
-    }                                                                                         \
-    int WEIR__OVER weir__get_image_channel_data_type(struct kind image)                       \
-    {                                                                                         \
-        return (int)(image.i.at.format >> 16);                                                \
-    }                                                                                         \
-    int WEIR__OVER weir__get_image_channel_order(struct kind image)                           \
-    {                                                                                         \
-        return (int)(image.i.at.format & 0xffff);                                             \
+#define WEIR__PLAIN(kind, coordinate, x, y, z)                                         \
+    float4 WEIR__OVER weir__read_imagef(struct kind image, coordinate at)              \
+    {                                                                                  \
+        const uint sampler = 0;                                                        \
+        return weir__texel_f(image.i, sampler, WEIR__X(x), WEIR__Y(y), WEIR__Z(z));    \
+    }                                                                                  \
+    int4 WEIR__OVER weir__read_imagei(struct kind image, coordinate at)                \
+    {                                                                                  \
+        const uint sampler = 0;                                                        \
+        return weir__texel_i(image.i, sampler, WEIR__X(x), WEIR__Y(y), WEIR__Z(z));    \
+    }                                                                                  \
+    uint4 WEIR__OVER weir__read_imageui(struct kind image, coordinate at)              \
+    {                                                                                  \
+        const uint sampler = 0;                                                        \
+        return weir__texel_ui(image.i, sampler, WEIR__X(x), WEIR__Y(y), WEIR__Z(z));   \
+    }                                                                                  \
+    void WEIR__OVER weir__write_imagef(struct kind image, coordinate at, float4 value) \
+    {                                                                                  \
+        weir__set_f(image.i, x, y, z, value);                                          \
+    }                                                                                  \
+    void WEIR__OVER weir__write_imagei(struct kind image, coordinate at, int4 value)   \
+    {                                                                                  \
+        weir__set_i(image.i, x, y, z, value);                                          \
+    }                                                                                  \
+    void WEIR__OVER weir__write_imageui(struct kind image, coordinate at, uint4 value) \
+    {                                                                                  \
+        weir__set_ui(image.i, x, y, z, value);                                         \
+    }                                                                                  \
+    WEIR__READ_HALF(kind, , , coordinate)                                              \
+    WEIR__WRITE_HALF(kind, coordinate)                                                 \
+    int WEIR__OVER weir__get_image_width(struct kind image)                            \
+    {                                                                                  \
+        return (int)image.i.at.width;                                                  \
+    }                                                                                  \
+    int WEIR__OVER weir__get_image_channel_data_type(struct kind image)                \
+    {                                                                                  \
+        return (int)(image.i.at.format >> 16 & 0x7fff);                                \
+    }                                                                                  \
+    int WEIR__OVER weir__get_image_channel_order(struct kind image)                    \
+    {                                                                                  \
+        return (int)(image.i.at.format & 0xffff);                                      \
     }
 #define WEIR__COMMA ,
 #ifdef cl_khr_fp16
-#define WEIR__READ_HALF(kind, parameter, argument, coordinate)                                \
-    half4 WEIR__OVER weir__read_imageh(struct kind image, parameter coordinate at)            \
-    {                                                                                         \
-        return convert_half4(weir__read_imagef(image, argument at));                          \
+#define WEIR__READ_HALF(kind, parameter, argument, coordinate)                     \
+    half4 WEIR__OVER weir__read_imageh(struct kind image, parameter coordinate at) \
+    {                                                                              \
+        return convert_half4(weir__read_imagef(image, argument at));               \
     }
-#define WEIR__WRITE_HALF(kind, coordinate)                                                    \
-    void WEIR__OVER weir__write_imageh(struct kind image, coordinate at, half4 value)         \
-    {                                                                                         \
-        weir__write_imagef(image, at, convert_float4(value));                                 \
+#define WEIR__WRITE_HALF(kind, coordinate)                                            \
+    void WEIR__OVER weir__write_imageh(struct kind image, coordinate at, half4 value) \
+    {                                                                                 \
+        weir__write_imagef(image, at, convert_float4(value));                         \
     }
 #else
 #define WEIR__READ_HALF(kind, parameter, argument, coordinate)
@@ -518,9 +558,8 @@ WEIR__LINEAR(weir__image1d_array, float2,
              WEIR__LAYER(at.y))
 WEIR__LINEAR(weir__image2d, float2, weir__linear2(image.i, sampler, at, 0), WEIR__X(at.x),
              WEIR__Y(at.y), 0)
-WEIR__LINEAR(weir__image2d_array, float4,
-             weir__linear2(image.i, sampler, at.xy, WEIR__LAYER(at.z)), WEIR__X(at.x),
-             WEIR__Y(at.y), WEIR__LAYER(at.z))
+WEIR__LINEAR(weir__image2d_array, float4, weir__linear2(image.i, sampler, at.xy, WEIR__LAYER(at.z)),
+             WEIR__X(at.x), WEIR__Y(at.y), WEIR__LAYER(at.z))
 WEIR__LINEAR(weir__image3d, float4, weir__linear3(image.i, sampler, at), WEIR__X(at.x),
              WEIR__Y(at.y), WEIR__Z(at.z))
 
