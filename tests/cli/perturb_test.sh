@@ -30,50 +30,50 @@ expect_data 0 "$weir" perturb --compare ./loader_mended
 expect_contains "$(cat "$here/docs/perturb.md")" "$(head -1 <<<"$output")"
 
 # Exit statuses, files, one seed.
-expect_data 1 "$weir" perturb --seeds 4 "$racy" no-wait broken
+expect_data 1 "$weir" perturb --seeds 4 "$racy" broken
 expect_contains "$output" "seed 2: ended with 1, and without perturb ended with 0"
 expect_contains "$output" "2 of 4 seeds changed the result"
-expect_data 1 "$weir" perturb --stop --output out.txt "$racy" no-wait broken out.txt
+expect_data 1 "$weir" perturb --stop --output out.txt "$racy" broken out.txt
 expect_contains "$output" "out.txt differs from line 1 on"
 expect_contains "$output" "1 of 2 seeds changed the result"
-expect_data 0 "$weir" perturb --seed 1 --seeds 1 "$racy" no-wait broken
+expect_data 0 "$weir" perturb --seed 1 --seeds 1 "$racy" broken
 expect_contains "$output" "0 of 1 seed changed the result"
-expect_data 0 "$weir" perturb --seed 3 --seeds 1 "$racy" no-wait broken
+expect_data 0 "$weir" perturb --seed 3 --seeds 1 "$racy" broken
 expect_contains "$output" "Only exit statuses were compared; --compare adds what the program prints"
-expect_data 0 "$weir" perturb --seeds 20 --compare "$racy" no-wait mended
+expect_data 0 "$weir" perturb --seeds 20 --compare "$racy" mended
 expect_contains "$output" "no two operations were without an order"
-expect_data 0 "$weir" perturb --seeds 4 "$racy" no-wait broken quiet
-expect_data 1 "$weir" perturb --compare --seeds 4 "$racy" no-wait broken quiet
+expect_data 0 "$weir" perturb --seeds 4 "$racy" broken quiet
+expect_data 1 "$weir" perturb --compare --seeds 4 "$racy" broken quiet
 expect_contains "$output" "seed 2: standard output differs from line 1 on"
 # The program reads nothing of what the command could read.
-expect_data 0 "$weir" perturb --seeds 2 "$racy" no-wait mended wait <<<"a line"
+expect_data 0 "$weir" perturb --seeds 2 "$racy" mended wait <<<"a line"
 
 # The other modes.
-expect_data 1 "$weir" perturb --mode late "$racy" no-wait broken
+expect_data 1 "$weir" perturb --mode late "$racy" broken
 expect_contains "$output" "mode late: ended with 1"
 expect_contains "$output" "WEIR_PERTURB_MODE=late"
 fill="$(grep -n 'weir_queue_fill(' "$here/tests/plugins/racy/racy.c" | cut -d: -f1)"
-copy="$(grep -n 'weir_queue_copy(rig.queues\[1\], rig.b' "$here/tests/plugins/racy/racy.c" | head -1 | cut -d: -f1)"
-expect_data 1 "$weir" perturb --pair "racy.c:$fill,racy.c:$copy" "$racy" no-wait broken
+copy="$(grep -n 'weir_queue_copy(' "$here/tests/plugins/racy/racy.c" | head -1 | cut -d: -f1)"
+expect_data 1 "$weir" perturb --pair "racy.c:$fill,racy.c:$copy" "$racy" broken
 expect_contains "$output" "The pair was reversed 1 time"
 expect_contains "$output" "The result changed."
 expect_contains "$output" "WEIR_PERTURB_PAIR=racy.c:$fill,racy.c:$copy"
-expect_data 0 "$weir" perturb --mode pair --pair "racy.c:$fill,racy.c:$copy" "$racy" no-wait mended
+expect_data 0 "$weir" perturb --mode pair --pair "racy.c:$fill,racy.c:$copy" "$racy" mended
 expect_contains "$output" "The pair was never reversed"
 
 # JSON.
-expect_data 1 "$weir" perturb --json --seeds 4 --compare "$racy" no-wait broken
+expect_data 1 "$weir" perturb --json --seeds 4 --compare "$racy" broken
 as_json 'data["changed"] == 2 and data["seeds"] == 4 and data["reproduced"] is True'
 as_json '[c["seed"] for c in data["changes"]] == [2, 4] and data["changes"][0]["exit"] == 1'
 as_json 'data["changes"][0]["output_line"] == 1 and data["unperturbed"]["exit"] == 0'
 as_json '"WEIR_PERTURB_SEED=2" in data["changes"][0]["command"]'
-expect_data 0 "$weir" perturb --json --seeds 2 "$racy" no-wait mended
+expect_data 0 "$weir" perturb --json --seeds 2 "$racy" mended
 as_json 'data["changes"] == [] and data["reproduced"] is None and data["by_the_clock"] == 0'
 
 # Programs that are killed, do not end, or end with an error as they are.
-expect_data 1 "$weir" perturb --seeds 2 "$racy" no-wait broken kill
+expect_data 1 "$weir" perturb --seeds 2 "$racy" broken kill
 expect_contains "$output" "seed 2: ended by signal 9"
-expect_data 1 "$weir" perturb --json --limit 1 --seeds 2 "$racy" no-wait broken hang
+expect_data 1 "$weir" perturb --json --limit 1 --seeds 2 "$racy" broken hang
 as_json 'data["changes"][0]["late"] is True and data["changes"][0]["exit"] is None'
 expect_message 1 "sleep did not end within 1 seconds without the plugin" "$weir" perturb --limit 1 --seeds 2 sleep 10
 expect_message 137 "sh ended by signal 9 (SIGKILL) without the plugin" "$weir" perturb sh -c 'kill -9 $$'
@@ -81,15 +81,15 @@ expect_message 127 "./no-such-program cannot be run" "$weir" perturb ./no-such-p
 expect_message 1 "sh ends with 5 without the plugin" "$weir" perturb --seeds 2 sh -c 'echo why >&2; exit 5'
 expect_contains "$messages" "why"
 expect_contains "$messages" "sh opened no runtime of Weir's"
-expect_message 1 "without the plugin gave different results" "$weir" perturb --compare "$racy" no-wait mended clock
-expect_message 3 "no folder for temporary files can be created in /no/such" env TMPDIR=/no/such "$weir" perturb "$racy" no-wait mended
+expect_message 1 "without the plugin gave different results" "$weir" perturb --compare "$racy" mended clock
+expect_message 3 "no folder for temporary files can be created in /no/such" env TMPDIR=/no/such "$weir" perturb "$racy" mended
 mkdir taken
-expect_message 3 "taken cannot be removed before a run" "$weir" perturb --output taken "$racy" no-wait mended
+expect_message 3 "taken cannot be removed before a run" "$weir" perturb --output taken "$racy" mended
 
 # An interrupt ends it, with what is known so far: within a run, and between two runs.
 for delay in 0 0.003 0.006 0.009 0.012 0.015 0.018 0.021 0.024 0.027; do
     : >interrupted
-    "$program" perturb --seeds 100000 "$racy" no-wait broken >interrupted 2>&1 &
+    "$program" perturb --seeds 100000 "$racy" broken >interrupted 2>&1 &
     pid=$!
     for _ in $(seq 600); do
         ! grep -q "^seed 4" interrupted || break
@@ -117,11 +117,11 @@ expect_data 3 env WEIR_CONFIG=wrong.ini "$weir" perturb "$racy"
 # Temporary files, in a folder with a long name too.
 long="$PWD/$(printf '%0100d' 0)"
 mkdir "$long"
-TMPDIR="$long" expect_data 0 "$weir" perturb --seeds 2 "$racy" no-wait mended
+TMPDIR="$long" expect_data 0 "$weir" perturb --seeds 2 "$racy" mended
 [ -z "$(ls -A "$long")" ] || fail "left: $(ls -A "$long")"
 
 # Other plugins of the configuration stay, and see what the program submits.
 printf '[weir]\nbackend = null\nplugins = trace\n[trace]\nfile = traced.json\n' >traced.ini
-expect_data 1 env WEIR_CONFIG="$PWD/traced.ini" "$weir" perturb --seeds 2 "$racy" no-wait broken
+expect_data 1 env WEIR_CONFIG="$PWD/traced.ini" "$weir" perturb --seeds 2 "$racy" broken
 expect_contains "$output" "env 'WEIR_PLUGINS=trace, perturb'"
 [ -s traced.json ] || fail "there is no trace"

@@ -221,8 +221,7 @@ CONFORM(Legacy, IsOneAndTheDevicesOwn)
     weir_error_set(NULL);
     weir_queue_destroy(&same);
     EXPECT_NULL(same);
-    EXPECT_INT_EQ(weir_last_error()->status, WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error()->message, "came from weir_legacy_queue()");
+    EXPECT_FAILURE(weir_last_error()->status, WEIR_ERROR_INVALID, "came from weir_legacy_queue()");
     EXPECT_SYNC(legacy);
     EXPECT_TRUE(legacy == legacy_queue(f));
 }

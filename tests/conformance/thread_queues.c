@@ -85,8 +85,7 @@ CONFORM(ThreadQueue, Refusals)
     weir_error_set(NULL);
     weir_queue_destroy(&mine);
     EXPECT_NULL(mine);
-    EXPECT_INT_EQ(weir_last_error()->status, WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error()->message, "came from weir_thread_queue()");
+    EXPECT_FAILURE(weir_last_error()->status, WEIR_ERROR_INVALID, "came from weir_thread_queue()");
     EXPECT_SYNC(queue);
 }
 

@@ -3,10 +3,9 @@
 // a line for each check, with the figure if there is one; each process exits with 1 if a check of its own
 // failed.
 //
-//   comm_check speed         Weir's all-reduce, and a graph of 20, alternate with NCCL's own, on one more
-//                            communicator of the same process; medians of pairs are compared
-//   comm_check submit        what submits of all-reduces take beside NCCL's own, on the same communicator and
-//                            on another one, and NCCL's beside themselves; also as one process, on one GPU
+//   comm_check speed         Weir's all-reduce, and a graph of 20, alternate with NCCL's own, on the same
+//                            communicator; medians of pairs are compared
+//   comm_check submit        what submits of all-reduces take beside NCCL's own; also as one process, on one GPU
 //   comm_check shrink FILE   rank 1 ends with SIGKILL, and rank 0 goes on alone
 //   comm_check kill FILE     rank 1 ends with SIGKILL, and has left the time in FILE
 //   comm_check skip          rank 1 leaves out a collective

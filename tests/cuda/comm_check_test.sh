@@ -9,7 +9,7 @@ export WEIR_CUDA_NCCL=tests/support/libnccl/libnccl.so.2
 export LD_LIBRARY_PATH="$PWD/tests/support/libcuda${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
 # Ends at the first row of figures.
-rows="$(tests/cuda/comm_check submit | grep -m 2 -e "one rank" -e "raw on the same")"
+rows="$(tests/cuda/comm_check submit | grep -m 2 -e "one rank" -e "^ok    submit of")"
 grep -q "^ok    1 GPU: one rank" <<<"$rows" || fail "no word of one rank: $rows"
 grep -q "^ok    submit of " <<<"$rows" || fail "no figures: $rows"
 

@@ -1,12 +1,17 @@
-// Collectives beside NCCL's own: calls, their bandwidth, and graphs of them. What alternates meets the same
-// of what else the machine does; a ratio is that of two neighbours.
+// Collectives beside NCCL's own on the same communicator: submits, calls with their bandwidth, and graphs of
+// them. What alternates meets the same of what else the machine does; a ratio is that of two neighbours.
+#define _GNU_SOURCE // RTLD_NOLOAD
 #include "tests/cuda/comm_speed.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "backends/cuda/nccl.h"
+#include "backends/cuda/symbols.h"
 #include "base/clock.h"
-#include "tests/cuda/comm_raw.h"
+#include "core/object/comm.h"
 
 enum {
     TURNS = 101,
@@ -15,7 +20,6 @@ enum {
     LAUNCHES = 10,
     PAIRS = 301, // of batches of submits
     BATCH = 40,
-    PROFILES = 1001,
 };
 
 static weir_queue *queue;
@@ -23,9 +27,152 @@ static weir_comm *comm;
 static weir_buffer *buffer;
 static weir_graph *graph; // of CAPTURED all-reduces
 
-static weir_status all_reduce(size_t bytes)
+// NCCL, on a stream of its own.
+static struct {
+    struct nccl_symbols nccl;
+    struct cu_symbols cu;
+    ncclComm_t comm; // Weir's
+    CUstream stream;
+    void *memory; // the buffer's
+    CUgraphExec graph;
+} raw;
+
+static bool find(char *reason, size_t size)
 {
-    return weir_queue_all_reduce(queue, comm, buffer, 0, buffer, 0, bytes / 4, WEIR_F32, WEIR_SUM);
+    void *handle = dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD);
+    int version;
+    if (!handle || !cu_symbols_load("", &raw.cu, &version, reason, size))
+        return false;
+#define FIND(result, name, parameters)                    \
+    do {                                                  \
+        void *address = dlsym(handle, #name);             \
+        memcpy(&raw.nccl.name, &address, sizeof address); \
+        if (!address)                                     \
+            return false;                                 \
+    } while (0);
+    NCCL_SYMBOLS(FIND)
+#undef FIND
+    return true;
+}
+
+// Without them NCCL's calls return before they are done, and its own ones here do not wait for that.
+static bool calls_block(char *reason, size_t size)
+{
+    const char *blocking = getenv("NCCL_COMM_BLOCKING");
+    if (!blocking || strcmp(blocking, "0") != 0)
+        return true;
+    snprintf(reason, size,
+             "NCCL_COMM_BLOCKING=0 is set, and raw calls cannot take turns with Weir's then");
+    return false;
+}
+
+static bool open_raw(weir_queue *own_queue, weir_comm *own_comm, weir_buffer *own_buffer)
+{
+    struct weir_native_device device = {.struct_size = sizeof device};
+    struct weir_native_buffer native = {.struct_size = sizeof native};
+    char reason[512] = "";
+    queue = own_queue;
+    comm = own_comm;
+    buffer = own_buffer;
+    if (!calls_block(reason, sizeof reason) || !find(reason, sizeof reason) ||
+        weir_device_get_native(weir_comm_device(comm), &device) < 0 ||
+        weir_buffer_get_native(buffer, &native) < 0 ||
+        raw.cu.cuCtxSetCurrent(device.context) != CUDA_SUCCESS ||
+        raw.cu.cuStreamCreateWithPriority(&raw.stream, CU_STREAM_NON_BLOCKING, 0) != CUDA_SUCCESS)
+        return comm_check(false, "NCCL beside Weir: %s",
+                          reason[0] ? reason : weir_last_error_text());
+    raw.comm = cu_comm_of(comm->engine, comm)->native;
+    raw.memory = (void *)(uintptr_t)native.address;
+    return true;
+}
+
+static void drop_raw_graph(void)
+{
+    if (raw.graph)
+        raw.cu.cuGraphExecDestroy(raw.graph);
+    raw.graph = NULL;
+}
+
+static void close_raw(void)
+{
+    drop_raw_graph();
+    raw.cu.cuStreamDestroy(raw.stream);
+}
+
+static bool all_reduce(bool by_raw, size_t bytes)
+{
+    if (by_raw)
+        return raw.nccl.ncclAllReduce(raw.memory, raw.memory, bytes / 4, ncclFloat32, ncclSum,
+                                      raw.comm, raw.stream) == ncclSuccess;
+    return weir_queue_all_reduce(queue, comm, buffer, 0, buffer, 0, bytes / 4, WEIR_F32,
+                                 WEIR_SUM) == WEIR_OK;
+}
+
+static bool launch(bool by_raw)
+{
+    return by_raw ? raw.cu.cuGraphLaunch(raw.graph, raw.stream) == CUDA_SUCCESS
+                  : weir_queue_graph(queue, graph) == WEIR_OK;
+}
+
+// With a timeout Weir's wait would poll, with pauses.
+static void finish(bool by_raw, bool good, size_t bytes)
+{
+    const bool done = by_raw ? raw.cu.cuStreamSynchronize(raw.stream) == CUDA_SUCCESS
+                             : weir_queue_sync(queue, WEIR_FOREVER) == WEIR_OK;
+    if (!good || !done)
+        comm_check(false, "an all-reduce of %zu bytes", bytes);
+}
+
+static void meet(void)
+{
+    if (weir_queue_barrier(queue, comm) < 0 || weir_queue_sync(queue, WEIR_FOREVER) < 0)
+        comm_check(false, "a barrier");
+}
+
+static bool capture(size_t bytes)
+{
+    CUgraph captured = NULL;
+    drop_raw_graph();
+    bool good = weir_capture_begin(queue) == WEIR_OK;
+    for (int i = 0; i < CAPTURED && good; i++)
+        good = all_reduce(false, bytes);
+    good = good && weir_capture_end(queue, NULL, &graph) == WEIR_OK &&
+           raw.cu.cuStreamBeginCapture(raw.stream, CU_STREAM_CAPTURE_MODE_RELAXED) == CUDA_SUCCESS;
+    for (int i = 0; i < CAPTURED && good; i++)
+        good = all_reduce(true, bytes);
+    good = raw.cu.cuStreamEndCapture(raw.stream, &captured) == CUDA_SUCCESS && good &&
+           raw.cu.cuGraphInstantiateWithFlags(&raw.graph, captured, 0) == CUDA_SUCCESS &&
+           raw.cu.cuGraphUpload(raw.graph, raw.stream) == CUDA_SUCCESS;
+    if (captured)
+        raw.cu.cuGraphDestroy(captured);
+    return good;
+}
+
+// What is compared: `count` at once, after `warm` more that are not timed, with all that comes until they are
+// complete or without.
+struct work {
+    const char *what;
+    size_t bytes;
+    int count, warm, turns;
+    bool launches; // of graphs
+    bool submits;  // without the wait
+};
+
+// The microseconds of one.
+static double measure(const struct work *work, bool by_raw)
+{
+    bool good = true;
+    uint64_t start_ns = 0;
+    meet();
+    for (int i = -work->warm; i < work->count; i++) {
+        if (i == 0)
+            start_ns = weir_clock_now_ns();
+        good = (work->launches ? launch(by_raw) : all_reduce(by_raw, work->bytes)) && good;
+    }
+    const uint64_t submitted_ns = weir_clock_now_ns();
+    finish(by_raw, good, work->bytes);
+    const uint64_t end_ns = work->submits ? submitted_ns : weir_clock_now_ns();
+    return (double)(end_ns - start_ns) / 1e3 / work->count;
 }
 
 static int by_value(const void *a, const void *b)
@@ -35,219 +182,84 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// Sorts them.
-static double median(double *values, size_t count)
+static void compare(const struct work *work)
 {
-    qsort(values, count, sizeof *values, by_value);
-    return values[count / 2];
-}
-
-static bool open_raw(weir_queue *own_queue, weir_comm *own_comm, weir_buffer *own_buffer)
-{
-    queue = own_queue;
-    comm = own_comm;
-    buffer = own_buffer;
-    if (comm_raw_open(queue, comm, buffer))
-        return true;
-    return comm_check(false, "NCCL beside Weir: %s", comm_raw_reason());
-}
-
-static void meet(void)
-{
-    if (weir_queue_barrier(queue, comm) < 0 || weir_queue_sync(queue, WEIR_FOREVER) < 0)
-        comm_check(false, "a barrier");
-}
-
-// Calls and launches, with all that comes until they are complete.
-
-// What a turn does `calls` times.
-enum work {
-    CALL,
-    LAUNCH
-};
-
-static bool submit(bool raw, enum work work, size_t bytes)
-{
-    if (work == LAUNCH)
-        return raw ? comm_raw_launch() : weir_queue_graph(queue, graph) == WEIR_OK;
-    return raw ? comm_raw_all_reduce(COMM_RAW_OTHER, bytes) : all_reduce(bytes) == WEIR_OK;
-}
-
-// Returns the microseconds of one of them.
-static double measure(bool raw, enum work work, size_t bytes, int calls)
-{
-    meet();
-    const uint64_t start_ns = weir_clock_now_ns();
-    bool good = true;
-    for (int i = 0; i < calls; i++)
-        good = submit(raw, work, bytes) && good;
-    // With a timeout the wait would poll, with pauses.
-    good = (raw ? comm_raw_finish() : weir_queue_sync(queue, WEIR_FOREVER) == WEIR_OK) && good;
-    if (!good)
-        comm_check(false, "an all-reduce of %zu bytes", bytes);
-    return (double)(weir_clock_now_ns() - start_ns) / 1e3 / calls;
-}
-
-static void compare(const char *what, enum work work, size_t bytes, int calls)
-{
-    const int turns = bytes > 1024 * 1024 ? LONG_TURNS : TURNS;
-    double times[2][TURNS];
-    double ratios[TURNS];
-    for (int turn = -2; turn < turns; turn++)
+    double times[2][PAIRS], ratios[PAIRS];
+    const size_t turns = (size_t)work->turns;
+    for (int turn = -2; turn < work->turns; turn++)
         for (int i = 0; i < 2; i++) {
-            const bool raw = i == (turn & 1);
-            const double took = measure(raw, work, bytes, calls);
+            const bool by_raw = i == (turn & 1);
+            const double took = measure(work, by_raw);
             if (turn >= 0)
-                times[raw][turn] = took;
+                times[by_raw][turn] = took;
         }
-    for (int turn = 0; turn < turns; turn++)
+    for (size_t turn = 0; turn < turns; turn++)
         ratios[turn] = times[0][turn] / times[1][turn];
-    const double weir = median(times[0], (size_t)turns);
-    const double raw = median(times[1], (size_t)turns);
-    const double ratio = median(ratios, (size_t)turns);
+    for (int i = 0; i < 2; i++)
+        qsort(times[i], turns, sizeof times[i][0], by_value);
+    qsort(ratios, turns, sizeof ratios[0], by_value);
+    const double own = times[0][turns / 2];
+    char rate[32] = "";
+    if (!work->submits)
+        snprintf(rate, sizeof rate, "; %.1f GB/s",
+                 (double)work->bytes / own / 1e3 * (work->launches ? CAPTURED : 1));
     comm_check(true,
-               "%s of %zu KiB: Weir %.2f us, raw %.2f us (ratio %.3f, half of them from %.3f to "
-               "%.3f; %.1f GB/s)",
-               what, bytes / 1024, weir, raw, ratio, ratios[turns / 4], ratios[turns * 3 / 4],
-               (double)bytes / weir / 1e3 * (work == LAUNCH ? CAPTURED : 1));
+               "%s of %zu KiB after %d: Weir %.2f us, raw %.2f us (ratio %.3f, half of them from "
+               "%.3f to %.3f%s)",
+               work->what, work->bytes / 1024, work->warm, own, times[1][turns / 2],
+               ratios[turns / 2], ratios[turns / 4], ratios[turns * 3 / 4], rate);
 }
 
-static bool capture(size_t bytes)
+static void compare_submits(size_t bytes, int warm)
 {
-    bool good = weir_capture_begin(queue) == WEIR_OK;
-    for (int i = 0; i < CAPTURED && good; i++)
-        good = all_reduce(bytes) == WEIR_OK;
-    return good && weir_capture_end(queue, NULL, &graph) == WEIR_OK &&
-           comm_raw_capture(bytes, CAPTURED);
+    compare(&(struct work){.what = "submit",
+                           .bytes = bytes,
+                           .count = BATCH,
+                           .warm = warm,
+                           .turns = PAIRS,
+                           .submits = true});
+}
+
+static void compare_calls(size_t bytes)
+{
+    compare(&(struct work){.what = "all-reduce",
+                           .bytes = bytes,
+                           .count = bytes < COMM_SPEED_BYTES / 16 ? 20 : 5,
+                           .turns = bytes > 1024 * 1024 ? LONG_TURNS : TURNS});
 }
 
 static void compare_captured(size_t bytes)
 {
     if (comm_check(capture(bytes), "%d all-reduces of %zu KiB are captured", CAPTURED,
                    bytes / 1024))
-        compare("a graph of 20 all-reduces", LAUNCH, bytes, LAUNCHES);
+        compare(&(struct work){.what = "a graph of 20 all-reduces",
+                               .bytes = bytes,
+                               .count = LAUNCHES,
+                               .turns = bytes > 1024 * 1024 ? LONG_TURNS : TURNS,
+                               .launches = true});
     weir_graph_destroy(&graph);
-}
-
-// Submits.
-
-// The library that a batch is submitted to: Weir, or NCCL itself on one of two communicators.
-enum library {
-    WEIR,
-    RAW_SAME,
-    RAW_OTHER,
-};
-
-static bool call(enum library library, size_t bytes)
-{
-    if (library == WEIR)
-        return all_reduce(bytes) == WEIR_OK;
-    return comm_raw_all_reduce(library == RAW_SAME ? COMM_RAW_SAME : COMM_RAW_OTHER, bytes);
-}
-
-static void end_batch(enum library library, size_t bytes, bool good)
-{
-    good =
-        (library == WEIR ? weir_queue_sync(queue, WEIR_FOREVER) == WEIR_OK : comm_raw_finish()) &&
-        good;
-    if (!good)
-        comm_check(false, "all-reduces of %zu bytes", bytes);
-}
-
-// The microseconds of a submit in a batch that comes after `warm` more.
-static double batch(enum library library, size_t bytes, int warm)
-{
-    bool good = true;
-    meet();
-    for (int i = 0; i < warm; i++)
-        good = call(library, bytes) && good;
-    const uint64_t start_ns = weir_clock_now_ns();
-    for (int i = 0; i < BATCH; i++)
-        good = call(library, bytes) && good;
-    const uint64_t end_ns = weir_clock_now_ns();
-    end_batch(library, bytes, good);
-    return (double)(end_ns - start_ns) / 1e3 / BATCH;
-}
-
-static void compare_submits(const char *what, enum library first, enum library second, size_t bytes,
-                            int warm)
-{
-    double times[2][PAIRS];
-    double ratios[PAIRS];
-    const enum library both[] = {first, second};
-    for (int pair = -2; pair < PAIRS; pair++)
-        for (int i = 0; i < 2; i++) {
-            const int side = i ^ (pair & 1);
-            const double took = batch(both[side], bytes, warm);
-            if (pair >= 0)
-                times[side][pair] = took;
-        }
-    for (int pair = 0; pair < PAIRS; pair++)
-        ratios[pair] = times[0][pair] / times[1][pair];
-    const double a = median(times[0], PAIRS);
-    const double b = median(times[1], PAIRS);
-    const double ratio = median(ratios, PAIRS);
-    comm_check(true,
-               "submit of %4zu KiB after %2d, %s: %.2f us, %.2f us (ratio %.3f, half of them from "
-               "%.3f to %.3f; quarters %.2f to %.2f, %.2f to %.2f)",
-               bytes / 1024, warm, what, a, b, ratio, ratios[PAIRS / 4], ratios[PAIRS * 3 / 4],
-               times[0][PAIRS / 4], times[0][PAIRS * 3 / 4], times[1][PAIRS / 4],
-               times[1][PAIRS * 3 / 4]);
-}
-
-// Where in a batch the time goes: the median of the first submits, one by one, and of the rest.
-static void profile(const char *what, enum library library, size_t bytes)
-{
-    static double times[BATCH][PROFILES];
-    char text[BATCH * 8] = "";
-    size_t used = 0;
-    for (int turn = 0; turn < PROFILES; turn++) {
-        bool good = true;
-        meet();
-        for (int i = 0; i < BATCH; i++) {
-            const uint64_t start_ns = weir_clock_now_ns();
-            good = call(library, bytes) && good;
-            times[i][turn] = (double)(weir_clock_now_ns() - start_ns) / 1e3;
-        }
-        end_batch(library, bytes, good);
-    }
-    for (int i = 0; i < BATCH; i++)
-        used +=
-            (size_t)snprintf(text + used, sizeof text - used, " %.2f", median(times[i], PROFILES));
-    comm_check(true, "each submit of %zu KiB, %s:%s", bytes / 1024, what, text);
 }
 
 void comm_submits(weir_queue *own_queue, weir_comm *own_comm, weir_buffer *own_buffer)
 {
-    static const size_t sizes[] = {1024, 32 * 1024, 1024 * 1024};
     if (!open_raw(own_queue, own_comm, own_buffer))
         return;
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        for (int warm = 0; warm <= 64; warm += warm ? 56 : 8) {
-            compare_submits("Weir beside raw on the same communicator", WEIR, RAW_SAME, sizes[i],
-                            warm);
-            compare_submits("Weir beside raw on another one", WEIR, RAW_OTHER, sizes[i], warm);
-            compare_submits("raw beside raw", RAW_SAME, RAW_SAME, sizes[i], warm);
-            compare_submits("raw beside raw on another one", RAW_SAME, RAW_OTHER, sizes[i], warm);
-        }
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        profile("Weir", WEIR, sizes[i]);
-        profile("raw", RAW_SAME, sizes[i]);
-    }
-    comm_raw_driver_calls();
-    comm_raw_close();
+    for (size_t bytes = 1024; bytes <= 1024 * 1024; bytes *= 32)
+        for (int warm = 0; warm <= 64; warm += warm ? 56 : 8)
+            compare_submits(bytes, warm);
+    close_raw();
 }
 
 void comm_speed(weir_queue *own_queue, weir_comm *own_comm, weir_buffer *own_buffer)
 {
     if (!open_raw(own_queue, own_comm, own_buffer))
         return;
-    compare_submits("Weir beside raw on the same communicator", WEIR, RAW_SAME, 1024, 0);
-    compare_submits("Weir beside raw on the same communicator", WEIR, RAW_SAME, 1024 * 1024, 0);
+    compare_submits(1024, 0);
+    compare_submits(1024 * 1024, 0);
     for (size_t bytes = 1024; bytes < COMM_SPEED_BYTES; bytes *= bytes < 1024 * 1024 ? 1024 : 16)
-        compare("all-reduce", CALL, bytes, bytes < COMM_SPEED_BYTES / 16 ? 20 : 5);
-    compare("all-reduce", CALL, COMM_SPEED_BYTES, 5);
+        compare_calls(bytes);
+    compare_calls(COMM_SPEED_BYTES);
     for (size_t bytes = 1024; bytes <= 16 * 1024 * 1024; bytes *= bytes < 1024 * 1024 ? 32 : 16)
         compare_captured(bytes);
-    comm_raw_close();
+    close_raw();
 }

@@ -32,13 +32,6 @@ weir_buffer *buffer_of(const struct bench *bench, size_t size, weir_placement pl
 void begin_call(void);
 void end_call(const char *what);
 
-// gpu_words.c
-
-struct cu_symbols;
-
-// The cost of attribute_faults per launch, compared with the cost of a word for a raw launch.
-void check_words(const struct bench *bench, const struct cu_symbols *driver);
-
 // gpu_graphs.c
 
 // `spin` keeps the queue busy for `steps`.

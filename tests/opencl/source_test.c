@@ -88,8 +88,8 @@ WEIR_TEST(OpenclSource, WhatALaunchCannotPass)
     opencl_rig_open(&rig, "");
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         weir_program *program;
-        EXPECT_INT_EQ(create(&rig, sources[i][0], NULL, &program), WEIR_ERROR_UNSUPPORTED);
-        EXPECT_CONTAINS(weir_last_error()->message, sources[i][1]);
+        EXPECT_FAILURE(create(&rig, sources[i][0], NULL, &program), WEIR_ERROR_UNSUPPORTED,
+                       sources[i][1]);
         EXPECT_INT_EQ(strstr(weir_last_error()->message, "source:") != NULL,
                       strstr(sources[i][1], "source:") != NULL);
         EXPECT_NULL(program);
@@ -103,12 +103,11 @@ WEIR_TEST(OpenclSource, LinesOfErrors)
     struct opencl_rig rig;
     weir_program *program;
     opencl_rig_open(&rig, "");
-    EXPECT_INT_EQ(create(&rig,
-                         "// one\n__kernel void k(__global uint *out)\n{\n"
-                         "    out[0] = absent;\n}\n",
-                         NULL, &program),
-                  WEIR_ERROR_BUILD);
-    EXPECT_CONTAINS(weir_last_error()->message, "source:4:14:");
+    EXPECT_FAILURE(create(&rig,
+                          "// one\n__kernel void k(__global uint *out)\n{\n"
+                          "    out[0] = absent;\n}\n",
+                          NULL, &program),
+                   WEIR_ERROR_BUILD, "source:4:14:");
     EXPECT_CONTAINS(weir_last_error()->message, "absent");
     opencl_rig_close(&rig);
 }

@@ -348,8 +348,7 @@ WEIR_TEST(QueuePool, SyncAllReturnsTheFirstFailure)
     ASSERT_OK(weir_queue_host_call(low, fail_otherwise, NULL));
     ASSERT_OK(weir_queue_host_call(high, fail_late, NULL));
     EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, WEIR_FOREVER), WEIR_ERROR_IO);
-    EXPECT_INT_EQ(weir_last_error()->status, WEIR_ERROR_IO);
-    EXPECT_CONTAINS(weir_last_error()->message, "pool/high/0");
+    EXPECT_FAILURE(weir_last_error()->status, WEIR_ERROR_IO, "pool/high/0");
     close_pool();
 }
 

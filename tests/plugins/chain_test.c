@@ -278,8 +278,8 @@ static void expect_rolled_back(const char *what)
     snprintf(destroy, sizeof destroy, "%s_destroy", what);
     forget_lines();
     ASSERT_OK(open_chain("count, count, count", section, &runtime));
-    EXPECT_INT_EQ(create_objects(runtime, &objects), WEIR_ERROR_DEVICE);
-    EXPECT_CONTAINS(weir_last_error()->message, "link 1 was asked to fail");
+    EXPECT_FAILURE(create_objects(runtime, &objects), WEIR_ERROR_DEVICE,
+                   "link 1 was asked to fail");
     EXPECT_CONTAINS(weir_last_error()->message, what);
     destroy_objects(&objects);
     ASSERT_OK(weir_close(&runtime));
