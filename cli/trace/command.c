@@ -382,7 +382,7 @@ static int run_command(int argc, char **argv)
     const int code = cli_trace_run(argc, argv);
     if (code != CLI_NOT_FOUND)
         return code;
-    for (size_t i = 0; i < readers.member_count; i++)
+    for (size_t i = 0; argv[1][0] != '-' && i < readers.member_count; i++)
         nearest = weir_text_nearer(argv[1], nearest, members[i].name);
     if (nearest)
         cli_error("weir trace has no '%s' either; did you mean '%s'?", argv[1], nearest);

@@ -172,6 +172,8 @@ expect_data 137 "$weir" trace sh -c 'kill -9 $$'
 expect_message 127 "./no-such-program cannot be run" "$weir" trace ./no-such-program
 expect_not_contains "$messages" "did you mean"
 expect_message 127 "weir trace has no 'reprot' either; did you mean 'report'?" "$weir" trace reprot trace.json
+expect_status 127 "$weir" trace --report no_such_program
+expect_not_contains "$output" "either"
 expect_message 1 "nowhere/trace.json: cannot be written" "$weir" trace --output nowhere/trace.json true
 expect_not_contains "$messages" "wrote no trace"
 # With the process's number in its name.
