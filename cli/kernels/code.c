@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/program.h"
 #include "cli/common/output.h"
 #include "cli/kernels/kernels.h"
 
@@ -192,15 +193,9 @@ static bool find_in(const char *folder, size_t length, char *out, size_t size)
 // Beside ptxas, and then in the folders of PATH.
 static bool find_disassembler(const struct kc_tools *tools, char *out, size_t size)
 {
-    const char *path = getenv("PATH");
     const char *slash = strrchr(tools->ptxas, '/');
-    bool found = slash && find_in(tools->ptxas, (size_t)(slash - tools->ptxas), out, size);
-    for (const char *at = path; at && *at && !found;) {
-        const size_t length = strcspn(at, ":");
-        found = length > 0 && find_in(at, length, out, size);
-        at += length + (at[length] == ':');
-    }
-    return found;
+    return (slash && find_in(tools->ptxas, (size_t)(slash - tools->ptxas), out, size)) ||
+           weir_program_find("nvdisasm", out, size) || weir_program_find("cuobjdump", out, size);
 }
 
 // Runs the job, which is finished by the caller, with a file that has the image's data as its last

@@ -17,14 +17,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/program.h"
 #include "base/text.h"
 #include "kernels/compiler/compiler.h"
-
-// libclc of one version is read by clang of the same, so the newest is looked for first, and
-// `clang` last.
-static const char *const clangs[] = {"clang-24", "clang-23", "clang-22", "clang-21",
-                                     "clang-20", "clang-19", "clang-18", "clang-17",
-                                     "clang",    "clang-16", "clang-15", "clang-14"};
 
 static const char *const libclcs[] = {
     "/usr/lib/clc/nvptx64--nvidiacl.bc",
@@ -37,21 +32,6 @@ static const char *const libdevices[] = {
     "/usr/lib/cuda/nvvm/libdevice/libdevice.10.bc",
     "/usr/lib/nvidia-cuda-toolkit/libdevice/libdevice.10.bc",
 };
-
-static bool find_program(const char *name, char *out, size_t size)
-{
-    const char *path = getenv("PATH");
-    bool found = false;
-    while (path && *path && !found) {
-        const size_t length = strcspn(path, ":");
-        snprintf(out, size, "%.*s/%s", (int)length, path, name);
-        found = length > 0 && access(out, X_OK) == 0;
-        path += length + (path[length] == ':');
-    }
-    if (!found)
-        out[0] = '\0';
-    return found;
-}
 
 static void find_file(const char *const *paths, size_t count, char *out, size_t size)
 {
@@ -95,14 +75,14 @@ static bool find_in_toolkit(struct kc_tools *tools)
 
 static void find_of_toolkit(const char *name, const char *usual, char *out, size_t size)
 {
-    if (out[0] == '\0' && !find_program(name, out, size))
+    if (out[0] == '\0' && !weir_program_find(name, out, size))
         find_file(&usual, 1, out, size);
 }
 
 void kc_tools_find(struct kc_tools *tools)
 {
-    for (size_t i = 0; i < sizeof clangs / sizeof *clangs && tools->clang[0] == '\0'; i++)
-        find_program(clangs[i], tools->clang, sizeof tools->clang);
+    // libclc of one version is read by clang of the same, so the newest is looked for.
+    weir_program_find_clang(tools->clang, sizeof tools->clang);
     find_libclc(tools);
     if (!find_in_toolkit(tools))
         return;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/disk_cache.h"
+#include "base/program.h"
 #include "base/siphash.h"
 #include "layers/opencl/layer.h"
 
@@ -122,21 +123,11 @@ static void take(struct kernel *kernel, const char *list)
 
 static const char *find_clang(void)
 {
-    static const char *const names[] = {"clang-22", "clang-21", "clang-20", "clang-19", "clang-18",
-                                        "clang-17", "clang-16", "clang-15", "clang-14", "clang"};
     static _Thread_local char found[4096]; // kernels are made by several threads
     const char *wanted = getenv("WEIR_OPENCL_CLANG");
-    const char *path = getenv("PATH");
     if (wanted)
         return *wanted ? wanted : NULL;
-    for (size_t i = 0; path && i < sizeof names / sizeof *names; i++)
-        for (const char *at = path; *at; at += strcspn(at, ":") + (at[strcspn(at, ":")] == ':')) {
-            const int length =
-                snprintf(found, sizeof found, "%.*s/%s", (int)strcspn(at, ":"), at, names[i]);
-            if (length < (int)sizeof found && access(found, X_OK) == 0)
-                return found;
-        }
-    return NULL;
+    return weir_program_find_clang(found, sizeof found) ? found : NULL;
 }
 
 // Takes a word from `*at`, which it writes over: quotes and backslashes as a shell has them. NULL at the end.

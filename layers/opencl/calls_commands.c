@@ -240,40 +240,18 @@ static void use_svm_free(struct command *command, const struct call *call)
 
 // Kernels. Which part of a buffer a kernel uses is not known, unless that is found on copies: all of it may be.
 
-static struct memory *memory_of(const struct argument *argument)
-{
-    return argument->size == sizeof(cl_mem) && argument->bits
-               ? (struct memory *)object_find(OBJECT_MEMORY,
-                                              (const void *)(uintptr_t)argument->bits)
-               : NULL;
-}
-
 static void use_argument(struct command *command, const struct parameter *parameter,
                          const struct argument *argument)
 {
     size_t offset = 0;
     if (parameter->known && !parameter->access)
         return;
-    struct memory *memory = argument->svm ? memory_at(argument->svm, &offset) : memory_of(argument);
+    struct memory *memory =
+        argument->svm ? memory_at(argument->svm, &offset) : argument_memory(argument);
     if (memory)
         command_use(command, memory, offset, memory->size - offset,
                     parameter->known ? (weir_access)parameter->access : WEIR_ACCESS_READ_WRITE,
                     true);
-}
-
-static void use_found(struct command *command, const struct kernel *kernel,
-                      const struct found *found)
-{
-    uint32_t done = 0;
-    for (uint32_t i = 0; i < kernel->count; i++) {
-        const uint32_t buffer = found->buffer[i];
-        if (!buffer || done >> (buffer - 1) & 1u)
-            continue;
-        done |= 1u << (buffer - 1);
-        for (uint32_t k = 0; k < found->range_count[buffer - 1]; k++)
-            command_use_box(command, memory_of(&kernel->arguments[i]),
-                            &found->ranges[buffer - 1][k]);
-    }
 }
 
 static void use_kernel(struct command *command, const struct call *call)
@@ -284,7 +262,7 @@ static void use_kernel(struct command *command, const struct call *call)
         return;
     command->task.name = kernel->name;
     if (command->found) {
-        use_found(command, kernel, command->found);
+        verify_use(command, kernel, command->found);
         return;
     }
     for (uint32_t i = 0; i < kernel->count; i++)
@@ -294,7 +272,7 @@ static void use_kernel(struct command *command, const struct call *call)
 }
 
 // On copies, before the command begins. A task is one work-item.
-static struct found *verify(const struct call *call)
+static struct trial *verify(const struct call *call)
 {
     static const size_t one = 1;
     const bool task = call->dimensions == 0 && !call->global;

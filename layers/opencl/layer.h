@@ -146,6 +146,7 @@ enum object_kind {
     OBJECT_EVENT,
     OBJECT_KERNEL,
     OBJECT_PROGRAM,
+    OBJECT_ADDRESS, // of a call: place.c
 };
 
 // What is known of one of the driver's objects. It is found by its handle until the program's last release, and stays
@@ -272,6 +273,8 @@ weir_queue *queue_next_lane(struct queue *queue, const struct place *place);
 weir_queue *queue_control(struct queue *queue, const struct place *place);
 
 struct memory *memory_find(cl_mem handle);
+// That of a kernel's argument, or NULL.
+struct memory *argument_memory(const struct argument *argument);
 // The shared virtual memory that has the address, and its offset there.
 struct memory *memory_at(const void *address, size_t *out_offset);
 // Adds what the program has made; `written`: it has contents from the beginning. NULL if out of memory. Without a place it
@@ -317,7 +320,7 @@ struct command {
     bool blocking;
     bool mirrored; // Weir has it, or it waits for user events
     struct task task;
-    struct found *found; // of a launch that was run on copies
+    struct trial *found; // of a launch that was run on copies
     cl_event *out;       // the program's
     cl_event own;        // the layer's, for times
     uint64_t called_ns;  // with times: before the call
@@ -336,6 +339,8 @@ void command_use(struct command *command, struct memory *memory, size_t offset, 
 // Rows of `size` bytes and slices of them, as struct weir_note_range has them.
 void command_use_box(struct command *command, struct memory *memory,
                      const struct weir_note_range *range);
+// Whether rows and slices lie inside of memory of that size, so that Weir takes them.
+bool command_fits(const struct weir_note_range *range, size_t size);
 // Before the driver's call. A command that blocks goes to Weir now, others after it.
 void command_before(struct command *command);
 // What the driver's call gets for an event.
@@ -377,17 +382,12 @@ struct launch {
     const cl_event *waits;
 };
 
-// What a launch uses of its buffers.
-struct found {
-    uint32_t buffer[TRIAL_ARGUMENTS]; // 1 + the number of the argument's; 0: it has none
-    uint32_t range_count[TRIAL_BUFFERS];
-    struct weir_note_range ranges[TRIAL_BUFFERS][TRIAL_RANGES];
-};
-
 // Runs a launch on copies, before the driver gets it. Without the lock. NULL if that was not asked for, or is not possible.
 //
 // Ownership: the caller's, to be freed with free().
-struct found *verify_launch(cl_command_queue queue, const struct launch *launch);
+struct trial *verify_launch(cl_command_queue queue, const struct launch *launch);
+// What was found is used by the command.
+void verify_use(struct command *command, const struct kernel *kernel, const struct trial *found);
 // At the end.
 void verify_finish(void);
 

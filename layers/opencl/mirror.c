@@ -255,8 +255,7 @@ void command_begin(struct command *command, cl_command_queue queue, const char *
     find_waits(command, wait_count, waits);
 }
 
-// Whether rows and slices lie inside, so that Weir takes them: the driver refuses others itself.
-static bool fits(const struct weir_note_range *range, size_t size)
+bool command_fits(const struct weir_note_range *range, size_t size)
 {
     const size_t rows = range->rows ? range->rows : 1;
     const size_t slices = range->slices ? range->slices : 1;
@@ -290,7 +289,7 @@ void command_use_box(struct command *command, struct memory *memory,
     it->buffer = root->buffer;
     it->offset = offset;
     it->assumed = range->assumed || root->assumed;
-    if (!fits(it, root->size))
+    if (!command_fits(it, root->size)) // the driver refuses it
         return;
     object_hold(&root->object);
     task->memories[task->use_count++] = root;

@@ -160,6 +160,7 @@ static void finish(struct object *object)
         break;
     }
     case OBJECT_EVENT:
+    case OBJECT_ADDRESS:
         break;
     }
     *(object->newer ? &object->newer->older : &newest) = object->older;
@@ -369,6 +370,14 @@ struct memory *memory_find(cl_mem handle)
 {
     struct memory *memory = (struct memory *)object_find(OBJECT_MEMORY, handle);
     return memory || !handle ? memory : memory_add(handle, true, NULL);
+}
+
+struct memory *argument_memory(const struct argument *argument)
+{
+    return argument->size == sizeof(cl_mem) && argument->bits
+               ? (struct memory *)object_find(OBJECT_MEMORY,
+                                              (const void *)(uintptr_t)argument->bits)
+               : NULL;
 }
 
 // Shared virtual memory, in ascending order. Its handle is its address.

@@ -286,14 +286,14 @@ enum how {
 };
 
 struct known {
-    void *address;
     enum how how;
     struct place place;
 };
 
-static struct known *knowns;
-static size_t known_count;
-static size_t known_room; // a power of two
+struct address {
+    struct object object;
+    struct known known;
+};
 
 static struct place function_of(void *address, const Dl_info *info)
 {
@@ -313,7 +313,7 @@ static bool is_python(const char *library)
 
 static struct known look_at(void *address)
 {
-    struct known known = {.address = address};
+    struct known known = {.how = HOW_PLACE};
     Dl_info info = {0};
     int line = 0;
     dladdr(address, &info);
@@ -340,63 +340,43 @@ static struct known look_at(void *address)
     return known;
 }
 
-static struct known *slot_of(void *address)
-{
-    size_t at = (size_t)(((uint64_t)(uintptr_t)address * UINT64_C(0x9e3779b97f4a7c15)) >> 20);
-    for (at &= known_room - 1; knowns[at].address && knowns[at].address != address;
-         at = (at + 1) & (known_room - 1))
-        ;
-    return &knowns[at];
-}
-
-static void make_room(void)
-{
-    if (known_room && (2 * known_count < known_room || known_room >= 2 * MOST))
-        return;
-    struct known *old = knowns;
-    const size_t old_room = known_room;
-    struct known *fresh = calloc(old_room ? 2 * old_room : 256, sizeof *fresh);
-    if (!fresh)
-        return;
-    knowns = fresh;
-    known_room = old_room ? 2 * old_room : 256;
-    for (size_t i = 0; i < old_room; i++)
-        if (old[i].address)
-            *slot_of(old[i].address) = old[i];
-    free(old);
-}
-
-// With the lock.
 static struct known know_of(void *address)
 {
-    struct known known = {0};
-    struct known *slot = known_room ? slot_of(address) : NULL;
-    if (slot && slot->address) {
-        known = *slot;
-    } else {
-        known = look_at(address);
-        make_room();
-        slot = known_room && known_count < MOST && 2 * known_count < known_room ? slot_of(address)
-                                                                                : NULL;
-        if (slot) {
-            *slot = known;
-            known_count++;
-        }
+    static uint32_t count;
+    struct known known = {.how = HOW_PLACE};
+    layer_lock();
+    struct address *kept = (struct address *)object_find(OBJECT_ADDRESS, address);
+    if (kept)
+        known = kept->known;
+    layer_unlock();
+    if (kept)
+        return known;
+    pthread_mutex_lock(&lock);
+    known = look_at(address);
+    pthread_mutex_unlock(&lock);
+    layer_lock();
+    if (count < MOST && !object_find(OBJECT_ADDRESS, address) &&
+        (kept = object_add(OBJECT_ADDRESS, address, sizeof *kept))) {
+        kept->known = known;
+        count++;
     }
+    layer_unlock();
     return known;
 }
 
 // A thread keeps what it asked for last.
 static struct known know(void *address)
 {
-    static _Thread_local struct known recent[RECENT];
-    struct known *own = &recent[((uintptr_t)address ^ (uintptr_t)address >> 5) % RECENT];
-    if (own->address == address)
-        return *own;
-    pthread_mutex_lock(&lock);
-    *own = know_of(address);
-    pthread_mutex_unlock(&lock);
-    return *own;
+    static _Thread_local struct {
+        void *address;
+        struct known known;
+    } recent[RECENT];
+    const size_t at = ((uintptr_t)address ^ (uintptr_t)address >> 5) % RECENT;
+    if (recent[at].address != address) {
+        recent[at].known = know_of(address);
+        recent[at].address = address;
+    }
+    return recent[at].known;
 }
 
 // Python. Its functions are those of the process's interpreter. A wrapper may have released the interpreter's lock, which is

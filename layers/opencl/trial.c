@@ -82,12 +82,6 @@ static unsigned patience_s = PATIENCE_S;
 // False if the driver refuses it.
 static bool run(void)
 {
-    size_t offset[3], global[3], local[3];
-    for (size_t i = 0; i < 3; i++) {
-        offset[i] = trial->offset[i];
-        global[i] = trial->global[i];
-        local[i] = trial->local[i];
-    }
     cl_int code = CL_SUCCESS;
     alarm(patience_s);
     for (uint32_t i = 0; i < trial->buffer_count && code == CL_SUCCESS; i++)
@@ -95,8 +89,8 @@ static bool run(void)
                                        copies[i].initial, 0, NULL, NULL);
     if (code == CL_SUCCESS)
         code = cl.clEnqueueNDRangeKernel(queue, kernel, trial->dimensions,
-                                         trial->has_offset ? offset : NULL, global,
-                                         trial->has_local ? local : NULL, 0, NULL, NULL);
+                                         trial->has_offset ? trial->offset : NULL, trial->global,
+                                         trial->has_local ? trial->local : NULL, 0, NULL, NULL);
     if (code == CL_SUCCESS)
         code = cl.clFinish(queue);
     for (uint32_t i = 0; i < trial->buffer_count && code == CL_SUCCESS; i++)
@@ -281,31 +275,37 @@ static void close_words(struct copy *copy)
     }
 }
 
-// Equal runs at equal distances are one range. False if there are too many.
+static void add_hull(struct trial_buffer *buffer, size_t begin, size_t end, uint32_t access)
+{
+    add(buffer, (struct trial_range){begin, end - begin, 1, 0, access, true});
+}
+
+// Equal runs at equal distances are one range. False, and none, if there are too many.
 static bool add_marked(struct trial_buffer *buffer, const struct copy *copy, uint32_t access,
                        uint32_t most)
 {
-    struct trial_range range = {.rows = 0};
-    for (size_t i = 0; i < copy->size;) {
-        size_t end = i;
-        while (end < copy->size && copy->marks[end] & WRITTEN)
+    const uint32_t before = buffer->range_count;
+    struct trial_range *range = NULL;
+    for (size_t i = 0, end; i < copy->size; i = end) {
+        for (end = i; end < copy->size && copy->marks[end] & WRITTEN;)
             end++;
-        const size_t size = end - i;
-        const bool next = range.rows && size == range.size &&
-                          (range.rows == 1 || i == range.offset + range.rows * range.pitch);
-        if (next && range.rows++ == 1)
-            range.pitch = i - range.offset;
-        if (size && !next) {
-            if (range.rows && buffer->range_count + 1 >= most)
-                return false;
-            if (range.rows)
-                add(buffer, range);
-            range = (struct trial_range){i, size, 1, 0, access, false};
+        if (end == i) {
+            end++;
+            continue;
         }
-        i = end + (end == i);
+        if (range && end - i == range->size &&
+            (range->rows == 1 || i == range->offset + range->rows * range->pitch)) {
+            if (range->rows++ == 1)
+                range->pitch = i - range->offset;
+            continue;
+        }
+        if (buffer->range_count == most) {
+            buffer->range_count = before;
+            return false;
+        }
+        range = &buffer->ranges[buffer->range_count];
+        add(buffer, (struct trial_range){i, end - i, 1, 0, access, false});
     }
-    if (range.rows)
-        add(buffer, range);
     return true;
 }
 
@@ -336,6 +336,7 @@ static const struct copy *find_pattern(struct copy *copy, const struct trial_buf
     return NULL;
 }
 
+// The last of its ranges is kept for what is written.
 static void describe(struct copy *copy, struct trial_buffer *buffer)
 {
     const uint32_t room = TRIAL_ALL_RANGES / trial->buffer_count;
@@ -343,25 +344,14 @@ static void describe(struct copy *copy, struct trial_buffer *buffer)
     const struct copy *pattern = find_pattern(copy, buffer);
     size_t begin, end;
     buffer->range_count = 0;
-    if (pattern && !add_marked(buffer, pattern,
-                               pattern == copy ? WEIR_ACCESS_READ_WRITE : WEIR_ACCESS_READ, most)) {
-        buffer->range_count = 0;
-        pattern = NULL;
-    }
-    if (pattern == copy)
+    if (pattern == copy && add_marked(buffer, copy, WEIR_ACCESS_READ_WRITE, most))
         return;
-    if (!pattern && copy->reads)
-        add(buffer, (struct trial_range){copy->read_begin, copy->read_end - copy->read_begin, 1, 0,
-                                         WEIR_ACCESS_READ, true});
-    const uint32_t before = buffer->range_count;
-    if (!find_hull(copy, WRITTEN, &begin, &end) ||
-        (before < most && add_marked(buffer, copy, WEIR_ACCESS_WRITE, most)))
-        return;
-    buffer->range_count = 0;
-    if (copy->reads)
-        add(buffer, (struct trial_range){copy->read_begin, copy->read_end - copy->read_begin, 1, 0,
-                                         WEIR_ACCESS_READ, true});
-    add(buffer, (struct trial_range){begin, end - begin, 1, 0, WEIR_ACCESS_WRITE, true});
+    if (copy->reads &&
+        (!pattern || pattern == copy || !add_marked(buffer, pattern, WEIR_ACCESS_READ, most - 1)))
+        add_hull(buffer, copy->read_begin, copy->read_end, WEIR_ACCESS_READ);
+    if (find_hull(copy, WRITTEN, &begin, &end) &&
+        !add_marked(buffer, copy, WEIR_ACCESS_WRITE, most))
+        add_hull(buffer, begin, end, WEIR_ACCESS_WRITE);
 }
 
 static bool is_steady(void)

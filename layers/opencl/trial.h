@@ -6,6 +6,7 @@
 #ifndef WEIR_LAYERS_OPENCL_TRIAL_H
 #define WEIR_LAYERS_OPENCL_TRIAL_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -62,7 +63,7 @@ struct trial {
     uint64_t binary_at, binary_size, binary_hash;
     char name[TRIAL_NAME];
     uint32_t dimensions, has_offset, has_local;
-    uint64_t offset[3], global[3], local[3];
+    size_t offset[3], global[3], local[3];
     uint32_t argument_count, buffer_count;
     struct trial_argument arguments[TRIAL_ARGUMENTS];
     struct trial_buffer buffers[TRIAL_BUFFERS];

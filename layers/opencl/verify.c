@@ -34,7 +34,7 @@ enum {
 // A launch, without its place.
 struct known {
     uint64_t key; // 0: none
-    struct found *found;
+    struct trial *found;
     const char *reason; // why there is none, and will be none
     uint32_t turns;
     uint32_t fragile; // a bit for each buffer
@@ -412,57 +412,40 @@ static bool ask(struct question *it, struct trial *file, struct known *entry)
     return refuse(it, "on copies it does not end well");
 }
 
-static bool lies_within(const struct trial_range *range, uint64_t size)
+static struct weir_note_range range_of(const struct trial_range *from)
 {
-    return range->size > 0 && range->size <= size && range->offset <= size - range->size &&
-           range->rows > 0 &&
-           (range->rows == 1 ||
-            range->pitch <= (size - range->size - range->offset) / (range->rows - 1));
+    return (struct weir_note_range){
+        .offset = from->offset,
+        .size = from->size,
+        .rows = from->rows,
+        .pitch = from->pitch,
+        .access = (weir_access)(from->access & WEIR_ACCESS_READ_WRITE),
+        .assumed = from->assumed,
+    };
 }
 
-static bool is_sound(const struct trial *trial, const struct trial *file)
+// A kernel that ran on copies may have written to the file, so that what was asked is not taken from there.
+static bool take_ranges(struct question *it, const struct trial *file)
 {
-    for (uint32_t i = 0; i < trial->buffer_count; i++) {
-        const struct trial_buffer *buffer = &file->buffers[i];
-        if (buffer->range_count > TRIAL_RANGES)
-            return false;
-        for (uint32_t k = 0; k < buffer->range_count; k++)
-            if (!lies_within(&buffer->ranges[k], trial->buffers[i].size))
-                return false;
+    for (uint32_t i = 0; i < it->trial->buffer_count; i++) {
+        struct trial_buffer *buffer = &it->trial->buffers[i];
+        buffer->range_count = file->buffers[i].range_count;
+        memcpy(buffer->ranges, file->buffers[i].ranges, sizeof buffer->ranges);
+        bool sound = buffer->range_count <= TRIAL_RANGES;
+        for (uint32_t k = 0; sound && k < buffer->range_count; k++) {
+            const struct weir_note_range range = range_of(&buffer->ranges[k]);
+            sound = range.size > 0 && command_fits(&range, buffer->size);
+        }
+        if (!sound)
+            return refuse(it, "on copies it does not end well");
     }
     return true;
 }
 
-// A kernel that ran on copies may have written to the file, so that what was asked is not taken from there.
-static struct found *keep_found(struct question *it, const struct trial *file)
-{
-    const struct trial *trial = it->trial;
-    struct found *found = is_sound(trial, file) ? calloc(1, sizeof *found) : NULL;
-    if (!found)
-        (void)refuse(it, "on copies it does not end well");
-    for (uint32_t i = 0; found && i < trial->argument_count; i++)
-        found->buffer[i] =
-            trial->arguments[i].kind == TRIAL_BUFFER ? 1 + trial->arguments[i].buffer : 0;
-    for (uint32_t i = 0; found && i < trial->buffer_count; i++) {
-        const struct trial_buffer *from = &file->buffers[i];
-        found->range_count[i] = from->range_count;
-        for (uint32_t k = 0; k < found->range_count[i]; k++)
-            found->ranges[i][k] = (struct weir_note_range){
-                .offset = from->ranges[k].offset,
-                .size = from->ranges[k].size,
-                .rows = from->ranges[k].rows,
-                .pitch = from->ranges[k].pitch,
-                .access = (weir_access)(from->ranges[k].access & WEIR_ACCESS_READ_WRITE),
-                .assumed = from->ranges[k].assumed,
-            };
-    }
-    return found;
-}
-
 // The memory stays if the driver may still write to it, and the next launch gets another file.
-static struct found *try(struct question *it, struct known *entry)
+static bool try(struct question *it, struct known *entry)
 {
-    struct found *found = NULL;
+    bool found = false;
     bool in_use = false;
     const size_t size = it->trial->size;
     if (child_file < 0)
@@ -470,13 +453,11 @@ static struct found *try(struct question *it, struct known *entry)
     unsigned char *file = child_file >= 0 && ftruncate(child_file, (off_t)size) == 0
                               ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, child_file, 0)
                               : MAP_FAILED;
-    if (file == MAP_FAILED) {
-        (void)refuse(it, "there is no memory for copies");
-        return NULL;
-    }
+    if (file == MAP_FAILED)
+        return refuse(it, "there is no memory for copies");
     memcpy(file + it->trial->binary_at, it->binary, it->trial->binary_size);
     if (read_buffers(it, file, &in_use) && ask(it, (struct trial *)file, entry)) {
-        found = keep_found(it, (struct trial *)file);
+        found = take_ranges(it, (struct trial *)file);
         entry->turns = ((struct trial *)file)->steady ? 0 : entry->turns + 1;
     }
     if (!in_use) {
@@ -489,15 +470,7 @@ static struct found *try(struct question *it, struct known *entry)
     return found;
 }
 
-static struct found *copy_found(const struct found *from)
-{
-    struct found *copy = malloc(sizeof *copy);
-    if (copy)
-        *copy = *from;
-    return copy;
-}
-
-static struct found *find_or_try(struct question *it)
+static bool find_or_try(struct question *it)
 {
     static const struct weir_siphash_key keys = {{7, 8}};
     const uint64_t key = weir_siphash(&keys, it->trial, sizeof *it->trial) | 1;
@@ -506,23 +479,25 @@ static struct found *find_or_try(struct question *it)
         free(entry->found);
         *entry = (struct known){.key = key};
     }
-    if (entry->found)
-        return copy_found(entry->found);
+    if (entry->found) {
+        *it->trial = *entry->found;
+        return true;
+    }
     if (entry->turns == TURNS)
         entry->reason = "its bytes depend on data, and it was run 16 times";
     if (spent_ns > ALL_NS)
         entry->reason = "10 minutes were spent on copies";
-    if (entry->reason && !refuse(it, entry->reason))
-        return NULL;
+    if (entry->reason)
+        return refuse(it, entry->reason);
     if (!await_turn(it))
-        return NULL;
+        return false;
     const uint64_t start = weir_clock_now_ns();
-    struct found *found = try(it, entry);
+    const bool found = try(it, entry);
     spent_ns += weir_clock_now_ns() - start;
-    if (found && entry->turns == 0)
-        entry->found = copy_found(found);
     if (!found)
         entry->reason = it->reason;
+    if (found && entry->turns == 0 && (entry->found = malloc(sizeof *entry->found)))
+        *entry->found = *it->trial;
     return found;
 }
 
@@ -540,21 +515,37 @@ static bool take(struct question *it)
     return taken && number_device(it) && take_binary(it) && place_parts(it);
 }
 
-struct found *verify_launch(cl_command_queue queue, const struct launch *launch)
+struct trial *verify_launch(cl_command_queue queue, const struct launch *launch)
 {
-    if (!layer.verify || !layer_is_on())
+    struct question it = {.launch = launch, .queue = queue};
+    if (!layer.verify || !layer_is_on() || !(it.trial = calloc(1, sizeof *it.trial)))
         return NULL;
     pthread_mutex_lock(&busy);
-    struct found *found = NULL;
-    struct question it = {.launch = launch, .queue = queue, .trial = calloc(1, sizeof *it.trial)};
-    if (it.trial && take(&it))
-        found = find_or_try(&it);
+    const bool found = take(&it) && find_or_try(&it);
     if (!found)
         tell_reason(&it);
-    free(it.binary);
-    free(it.trial);
     pthread_mutex_unlock(&busy);
-    return found;
+    free(it.binary);
+    if (found)
+        return it.trial;
+    free(it.trial);
+    return NULL;
+}
+
+void verify_use(struct command *command, const struct kernel *kernel, const struct trial *found)
+{
+    uint32_t done = 0;
+    for (uint32_t i = 0; i < kernel->count && i < found->argument_count; i++) {
+        const uint32_t number = found->arguments[i].buffer;
+        const struct trial_buffer *buffer = &found->buffers[number];
+        if (found->arguments[i].kind != TRIAL_BUFFER || done >> number & 1u)
+            continue;
+        done |= 1u << number;
+        for (uint32_t k = 0; k < buffer->range_count; k++) {
+            const struct weir_note_range range = range_of(&buffer->ranges[k]);
+            command_use_box(command, argument_memory(&kernel->arguments[i]), &range);
+        }
+    }
 }
 
 // The child of a thread that still waits for it ends with this process, since their socket closes then.

@@ -106,6 +106,13 @@ else
     echo "SKIPPED: there is no cliloader; opencl-intercept-layer has it"
 fi
 
+# Programs that the layer runs load nothing that the program's environment names.
+printf '#!/bin/sh\nenv >"%s"\nexit 1\n' "$TEST_TMPDIR/environment" >"$TEST_TMPDIR/clang"
+chmod +x "$TEST_TMPDIR/clang"
+expect_status 1 env LD_AUDIT=/none/there.so WEIR_OPENCL_CLANG="$TEST_TMPDIR/clang" "$weir" check "$pairs" broken kernel_read
+expect_contains "$(cat "$TEST_TMPDIR/environment")" "WEIR_PLUGINS="
+expect_status 1 grep -E '^(LD_AUDIT|LD_PRELOAD|OPENCL_LAYERS)=' "$TEST_TMPDIR/environment"
+
 # Children: one that uses nothing, and one that runs another program.
 expect_status 0 "$pairs" forked write_kernel
 expect_status 1 "$weir" check "$pairs" forked write_kernel

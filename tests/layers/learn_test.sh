@@ -21,6 +21,9 @@ else
     echo "SKIPPED: there is no clang, which says which arguments are only read"
 fi
 expect_status 1 env XDG_CACHE_HOME="$TEST_TMPDIR/empty" WEIR_OPENCL_CLANG= "$weir" check "$learn" mended binary
+# The configuration may ask for it, too.
+printf '[check]\nverify = 1\n' >"$TEST_TMPDIR/verify.ini"
+expect_status 0 env WEIR_CONFIG="$TEST_TMPDIR/verify.ini" "$weir" check "$learn" mended halves
 # What cannot be run on copies is as without.
 PAIRS_OPTIONS=--verify python3 tests/layers/pairs.py "$weir" tests/layers/pairs || fail "some pairs are not told apart"
 

@@ -19,12 +19,12 @@ static int other(bool mended)
     return mended ? 0 : 1;
 }
 
-static struct timespec soon(clockid_t clock)
+static const struct timespec *soon(clockid_t clock)
 {
-    struct timespec time;
+    static _Thread_local struct timespec time;
     clock_gettime(clock, &time);
     time.tv_sec += 20;
-    return time;
+    return &time;
 }
 
 static void need(bool right)
@@ -33,42 +33,29 @@ static void need(bool right)
         abort();
 }
 
+// What takes and gives up one of two locks: the first thread the first one, the second thread the one that is wanted.
+#define HOLD(name, lock, take, end)     \
+    static void name(bool mended)       \
+    {                                   \
+        __typeof__(lock) *it = &(lock); \
+        (void)mended;                   \
+        need((take) == 0);              \
+        end(it);                        \
+    }
+#define GIVE(name, locks, take, end) HOLD(name, locks[0], take, end)
+#define TAKE(name, locks, take, end) HOLD(name, locks[other(mended)], take, end)
+
 // Mutexes.
 
 static pthread_mutex_t mutexes[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 
-static void give_mutex(bool mended)
-{
-    (void)mended;
-    pthread_mutex_lock(&mutexes[0]);
-    pthread_mutex_unlock(&mutexes[0]);
-}
-
-static void take_mutex(bool mended)
-{
-    pthread_mutex_lock(&mutexes[other(mended)]);
-    pthread_mutex_unlock(&mutexes[other(mended)]);
-}
-
-static void take_trylock(bool mended)
-{
-    need(pthread_mutex_trylock(&mutexes[other(mended)]) == 0);
-    pthread_mutex_unlock(&mutexes[other(mended)]);
-}
-
-static void take_timedlock(bool mended)
-{
-    const struct timespec until = soon(CLOCK_REALTIME);
-    need(pthread_mutex_timedlock(&mutexes[other(mended)], &until) == 0);
-    pthread_mutex_unlock(&mutexes[other(mended)]);
-}
-
-static void take_clocklock(bool mended)
-{
-    const struct timespec until = soon(CLOCK_MONOTONIC);
-    need(pthread_mutex_clocklock(&mutexes[other(mended)], CLOCK_MONOTONIC, &until) == 0);
-    pthread_mutex_unlock(&mutexes[other(mended)]);
-}
+GIVE(give_mutex, mutexes, pthread_mutex_lock(it), pthread_mutex_unlock)
+TAKE(take_mutex, mutexes, pthread_mutex_lock(it), pthread_mutex_unlock)
+TAKE(take_trylock, mutexes, pthread_mutex_trylock(it), pthread_mutex_unlock)
+TAKE(take_timedlock, mutexes, pthread_mutex_timedlock(it, soon(CLOCK_REALTIME)),
+     pthread_mutex_unlock)
+TAKE(take_clocklock, mutexes, pthread_mutex_clocklock(it, CLOCK_MONOTONIC, soon(CLOCK_MONOTONIC)),
+     pthread_mutex_unlock)
 
 // A lock that is not taken orders nothing.
 static void give_held(bool mended)
@@ -90,20 +77,14 @@ static void take_held(bool mended)
 static pthread_mutex_t recursive[2] = {PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
                                        PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
 
-static void give_recursive(bool mended)
+static void unlock_twice(pthread_mutex_t *mutex)
 {
-    (void)mended;
-    for (int i = 0; i < 2; i++)
-        pthread_mutex_lock(&recursive[0]);
-    for (int i = 0; i < 2; i++)
-        pthread_mutex_unlock(&recursive[0]);
+    pthread_mutex_unlock(mutex);
+    pthread_mutex_unlock(mutex);
 }
 
-static void take_recursive(bool mended)
-{
-    pthread_mutex_lock(&recursive[other(mended)]);
-    pthread_mutex_unlock(&recursive[other(mended)]);
-}
+GIVE(give_recursive, recursive, pthread_mutex_lock(it) | pthread_mutex_lock(it), unlock_twice)
+TAKE(take_recursive, recursive, pthread_mutex_lock(it), pthread_mutex_unlock)
 
 // The broken one is another mutex in the same place.
 static void take_made_anew(bool mended)
@@ -136,26 +117,15 @@ static void take_through_another(bool mended)
 
 static pthread_spinlock_t spins[2];
 
-static void give_spin(bool mended)
+__attribute__((constructor)) static void make_spins(void)
 {
-    (void)mended;
-    for (int i = 0; i < 2; i++)
-        pthread_spin_init(&spins[i], 0);
-    pthread_spin_lock(&spins[0]);
-    pthread_spin_unlock(&spins[0]);
+    pthread_spin_init(&spins[0], 0);
+    pthread_spin_init(&spins[1], 0);
 }
 
-static void take_spin(bool mended)
-{
-    pthread_spin_lock(&spins[other(mended)]);
-    pthread_spin_unlock(&spins[other(mended)]);
-}
-
-static void take_spin_try(bool mended)
-{
-    need(pthread_spin_trylock(&spins[other(mended)]) == 0);
-    pthread_spin_unlock(&spins[other(mended)]);
-}
+GIVE(give_spin, spins, pthread_spin_lock(it), pthread_spin_unlock)
+TAKE(take_spin, spins, pthread_spin_lock(it), pthread_spin_unlock)
+TAKE(take_spin_try, spins, pthread_spin_trylock(it), pthread_spin_unlock)
 
 // Conditions. The broken form signals without the mutex, again and again.
 
@@ -180,45 +150,22 @@ static void give_condition(bool mended)
     atomic_store(&taken, false);
 }
 
-enum {
-    PLAIN,
-    TIMED,
-    CLOCKED
-};
-
-static void take_condition_by(int way)
-{
-    pthread_mutex_lock(&guard);
-    while (!atomic_load(&ready)) {
-        const struct timespec until = soon(way == CLOCKED ? CLOCK_MONOTONIC : CLOCK_REALTIME);
-        if (way == PLAIN)
-            pthread_cond_wait(&condition, &guard);
-        else if (way == TIMED)
-            pthread_cond_timedwait(&condition, &guard, &until);
-        else
-            pthread_cond_clockwait(&condition, &guard, CLOCK_MONOTONIC, &until);
+#define TAKE_CONDITION(name, wait)    \
+    static void name(bool mended)     \
+    {                                 \
+        (void)mended;                 \
+        pthread_mutex_lock(&guard);   \
+        while (!atomic_load(&ready))  \
+            (void)(wait);             \
+        pthread_mutex_unlock(&guard); \
+        atomic_store(&taken, true);   \
     }
-    pthread_mutex_unlock(&guard);
-    atomic_store(&taken, true);
-}
 
-static void take_condition(bool mended)
-{
-    (void)mended;
-    take_condition_by(PLAIN);
-}
-
-static void take_condition_timed(bool mended)
-{
-    (void)mended;
-    take_condition_by(TIMED);
-}
-
-static void take_condition_clocked(bool mended)
-{
-    (void)mended;
-    take_condition_by(CLOCKED);
-}
+TAKE_CONDITION(take_condition, pthread_cond_wait(&condition, &guard))
+TAKE_CONDITION(take_condition_timed,
+               pthread_cond_timedwait(&condition, &guard, soon(CLOCK_REALTIME)))
+TAKE_CONDITION(take_condition_clocked,
+               pthread_cond_clockwait(&condition, &guard, CLOCK_MONOTONIC, soon(CLOCK_MONOTONIC)))
 
 // A thread that is cancelled in a wait has its mutex again, and gives it to what cleans up.
 
@@ -257,38 +204,15 @@ static void cancelled(bool mended)
 
 static pthread_rwlock_t rwlocks[2] = {PTHREAD_RWLOCK_INITIALIZER, PTHREAD_RWLOCK_INITIALIZER};
 
-static void give_as_writer(bool mended)
-{
-    (void)mended;
-    pthread_rwlock_wrlock(&rwlocks[0]);
-    pthread_rwlock_unlock(&rwlocks[0]);
-}
-
-static void give_as_reader(bool mended)
-{
-    (void)mended;
-    pthread_rwlock_rdlock(&rwlocks[0]);
-    pthread_rwlock_unlock(&rwlocks[0]);
-}
-
-static void take_as_reader(bool mended)
-{
-    pthread_rwlock_rdlock(&rwlocks[other(mended)]);
-    pthread_rwlock_unlock(&rwlocks[other(mended)]);
-}
-
-static void take_as_reader_try(bool mended)
-{
-    need(pthread_rwlock_tryrdlock(&rwlocks[other(mended)]) == 0);
-    pthread_rwlock_unlock(&rwlocks[other(mended)]);
-}
-
-static void take_as_reader_timed(bool mended)
-{
-    const struct timespec until = soon(CLOCK_REALTIME);
-    need(pthread_rwlock_timedrdlock(&rwlocks[other(mended)], &until) == 0);
-    pthread_rwlock_unlock(&rwlocks[other(mended)]);
-}
+GIVE(give_as_writer, rwlocks, pthread_rwlock_wrlock(it), pthread_rwlock_unlock)
+GIVE(give_as_reader, rwlocks, pthread_rwlock_rdlock(it), pthread_rwlock_unlock)
+TAKE(take_as_reader, rwlocks, pthread_rwlock_rdlock(it), pthread_rwlock_unlock)
+TAKE(take_as_reader_try, rwlocks, pthread_rwlock_tryrdlock(it), pthread_rwlock_unlock)
+TAKE(take_as_reader_timed, rwlocks, pthread_rwlock_timedrdlock(it, soon(CLOCK_REALTIME)),
+     pthread_rwlock_unlock)
+TAKE(take_as_writer_try, rwlocks, pthread_rwlock_trywrlock(it), pthread_rwlock_unlock)
+TAKE(take_as_writer_timed, rwlocks,
+     pthread_rwlock_clockwrlock(it, CLOCK_MONOTONIC, soon(CLOCK_MONOTONIC)), pthread_rwlock_unlock)
 
 static void take_as_writer_or_reader(bool mended)
 {
@@ -297,19 +221,6 @@ static void take_as_writer_or_reader(bool mended)
     else
         pthread_rwlock_rdlock(&rwlocks[0]);
     pthread_rwlock_unlock(&rwlocks[0]);
-}
-
-static void take_as_writer_try(bool mended)
-{
-    need(pthread_rwlock_trywrlock(&rwlocks[other(mended)]) == 0);
-    pthread_rwlock_unlock(&rwlocks[other(mended)]);
-}
-
-static void take_as_writer_timed(bool mended)
-{
-    const struct timespec until = soon(CLOCK_MONOTONIC);
-    need(pthread_rwlock_clockwrlock(&rwlocks[other(mended)], CLOCK_MONOTONIC, &until) == 0);
-    pthread_rwlock_unlock(&rwlocks[other(mended)]);
 }
 
 // Semaphores. The one that is not given has been posted before.
@@ -324,27 +235,13 @@ static void give_semaphore(bool mended)
     sem_post(&semaphores[0]);
 }
 
-static void take_semaphore(bool mended)
-{
-    need(sem_wait(&semaphores[other(mended)]) == 0);
-}
+#define NOTHING(it) (void)(it)
 
-static void take_semaphore_try(bool mended)
-{
-    need(sem_trywait(&semaphores[other(mended)]) == 0);
-}
-
-static void take_semaphore_timed(bool mended)
-{
-    const struct timespec until = soon(CLOCK_REALTIME);
-    need(sem_timedwait(&semaphores[other(mended)], &until) == 0);
-}
-
-static void take_semaphore_clocked(bool mended)
-{
-    const struct timespec until = soon(CLOCK_MONOTONIC);
-    need(sem_clockwait(&semaphores[other(mended)], CLOCK_MONOTONIC, &until) == 0);
-}
+TAKE(take_semaphore, semaphores, sem_wait(it), NOTHING)
+TAKE(take_semaphore_try, semaphores, sem_trywait(it), NOTHING)
+TAKE(take_semaphore_timed, semaphores, sem_timedwait(it, soon(CLOCK_REALTIME)), NOTHING)
+TAKE(take_semaphore_clocked, semaphores, sem_clockwait(it, CLOCK_MONOTONIC, soon(CLOCK_MONOTONIC)),
+     NOTHING)
 
 // Barriers. Each of the broken form's has one thread.
 
@@ -437,56 +334,26 @@ static void *read_in_thread(void *user)
     return user;
 }
 
-static void join(bool mended)
-{
-    pthread_t thread;
-    need(pthread_create(&thread, NULL, write_in_thread, NULL) == 0);
-    pair_receive();
-    if (mended)
-        pthread_join(thread, NULL);
-    pair_read();
-    if (!mended)
-        pthread_join(thread, NULL);
-}
+// `early` joins in the mended form, before the bytes are read.
+#define JOIN(name, user, early)                                          \
+    static void name(bool mended)                                        \
+    {                                                                    \
+        void *result = NULL;                                             \
+        pthread_t thread;                                                \
+        need(pthread_create(&thread, NULL, write_in_thread, user) == 0); \
+        pair_receive();                                                  \
+        while (mended && (early) != 0)                                   \
+            usleep(100);                                                 \
+        pair_read();                                                     \
+        if (!mended)                                                     \
+            pthread_join(thread, &result);                               \
+        need(result == (user));                                          \
+    }
 
-static void join_after_exit(bool mended)
-{
-    void *result = NULL;
-    pthread_t thread;
-    need(pthread_create(&thread, NULL, write_in_thread, &done) == 0);
-    pair_receive();
-    if (mended)
-        pthread_join(thread, &result);
-    pair_read();
-    if (!mended)
-        pthread_join(thread, &result);
-    need(result == &done);
-}
-
-static void try_join(bool mended)
-{
-    pthread_t thread;
-    need(pthread_create(&thread, NULL, write_in_thread, NULL) == 0);
-    pair_receive();
-    while (mended && pthread_tryjoin_np(thread, NULL) != 0)
-        usleep(100);
-    pair_read();
-    if (!mended)
-        pthread_join(thread, NULL);
-}
-
-static void join_within(bool mended)
-{
-    const struct timespec until = soon(CLOCK_REALTIME);
-    pthread_t thread;
-    need(pthread_create(&thread, NULL, write_in_thread, NULL) == 0);
-    pair_receive();
-    if (mended)
-        need(pthread_timedjoin_np(thread, NULL, &until) == 0);
-    pair_read();
-    if (!mended)
-        pthread_join(thread, NULL);
-}
+JOIN(join, NULL, pthread_join(thread, &result))
+JOIN(join_after_exit, &done, pthread_join(thread, &result))
+JOIN(try_join, NULL, pthread_tryjoin_np(thread, &result))
+JOIN(join_within, NULL, pthread_timedjoin_np(thread, &result, soon(CLOCK_REALTIME)))
 
 static void create(bool mended)
 {
@@ -559,31 +426,10 @@ __attribute__((constructor)) static void make_c11(void)
     cnd_init(&c11_condition);
 }
 
-static void give_c11(bool mended)
-{
-    (void)mended;
-    mtx_lock(&c11_mutexes[0]);
-    mtx_unlock(&c11_mutexes[0]);
-}
-
-static void take_c11(bool mended)
-{
-    mtx_lock(&c11_mutexes[other(mended)]);
-    mtx_unlock(&c11_mutexes[other(mended)]);
-}
-
-static void take_c11_try(bool mended)
-{
-    need(mtx_trylock(&c11_mutexes[other(mended)]) == thrd_success);
-    mtx_unlock(&c11_mutexes[other(mended)]);
-}
-
-static void take_c11_timed(bool mended)
-{
-    const struct timespec until = soon(CLOCK_REALTIME);
-    need(mtx_timedlock(&c11_mutexes[other(mended)], &until) == thrd_success);
-    mtx_unlock(&c11_mutexes[other(mended)]);
-}
+GIVE(give_c11, c11_mutexes, mtx_lock(it), mtx_unlock)
+TAKE(take_c11, c11_mutexes, mtx_lock(it), mtx_unlock)
+TAKE(take_c11_try, c11_mutexes, mtx_trylock(it), mtx_unlock)
+TAKE(take_c11_timed, c11_mutexes, mtx_timedlock(it, soon(CLOCK_REALTIME)), mtx_unlock)
 
 static void give_c11_condition(bool mended)
 {
@@ -604,13 +450,12 @@ static void give_c11_condition(bool mended)
 
 static void take_c11_condition(bool mended)
 {
-    const struct timespec until = soon(CLOCK_REALTIME);
     mtx_lock(&c11_mutexes[0]);
     while (!atomic_load(&ready)) {
         if (mended)
             cnd_wait(&c11_condition, &c11_mutexes[0]);
         else
-            cnd_timedwait(&c11_condition, &c11_mutexes[0], &until);
+            cnd_timedwait(&c11_condition, &c11_mutexes[0], soon(CLOCK_REALTIME));
     }
     mtx_unlock(&c11_mutexes[0]);
     atomic_store(&taken, true);
