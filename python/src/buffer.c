@@ -501,13 +501,30 @@ PyObject *buffer_free(PyObject *self, PyObject *object)
                              ? "an array shows the buffer's memory; drop it first"
                              : "the buffer is not a whole one of a pool; close() destroys others");
     WP_HERE(place);
-    weir_buffer *handle = buffer->object.handle;
-    const weir_status status = weir_pool_free_at(queue->handle, &handle, WP_AT(place));
-    if (status == WEIR_OK) {
+    if (wp_submits()) { // one of them may use it
+        Py_INCREF(queue);
+        buffer->freed = queue;
+    } else {
+        weir_buffer *handle = buffer->object.handle;
+        const weir_status status = weir_pool_free_at(queue->handle, &handle, WP_AT(place));
+        if (status != WEIR_OK)
+            return wp_raise(status);
         buffer->object.handle = NULL; // there is nothing left to destroy
-        wp_close(&buffer->object, place);
     }
-    return wp_none(status);
+    wp_close(&buffer->object, place);
+    Py_RETURN_NONE;
+}
+
+static weir_status destroy_buffer(struct wp_object *object, struct wp_place place)
+{
+    struct wp_object *queue = ((struct wp_buffer *)object)->freed;
+    weir_buffer *handle = object->handle;
+    weir_status status = WEIR_OK;
+    if (queue && queue->handle)
+        status = weir_pool_free_at(queue->handle, &handle, WP_AT(place));
+    Py_XDECREF(queue);
+    weir_buffer_destroy_at(&handle, WP_AT(place)); // unless the pool has it again
+    return status;
 }
 
 WP_METHOD(Pool_trim, WP_HELD, weir_pool_trim(a.self->handle, (size_t)a.keep_bytes))
@@ -524,6 +541,6 @@ static PyObject *statistics_of(const struct wp_object *pool)
 WP_GET(Pool_statistics, statistics_of(self))
 
 WP_CHILD_TYPE(pool, Pool, struct wp_object, {0, NULL});
-WP_CHILD_TYPE(buffer, Buffer, struct wp_buffer, WP_SLOT(Py_tp_dealloc, buffer_dealloc),
-              WP_SLOT(Py_tp_repr, buffer_repr), WP_SLOT(Py_mp_subscript, buffer_part),
-              WP_SLOT(Py_mp_length, buffer_length));
+WP_TYPE(buffer, Buffer, struct wp_buffer, destroy_buffer, WP_FLAGS,
+        WP_SLOT(Py_tp_dealloc, buffer_dealloc), WP_SLOT(Py_tp_repr, buffer_repr),
+        WP_SLOT(Py_mp_subscript, buffer_part), WP_SLOT(Py_mp_length, buffer_length));

@@ -99,6 +99,7 @@ PyObject *wp_helper(const char *name, const char *format, ...);
     } while (0)
 void wp_submit_begin(void);
 void wp_submit_end(void);
+bool wp_submits(void); // whether one runs
 
 // Runs a call that submits: without the interpreter's lock where the driver may call Python.
 #define WP_SUBMIT(queue, statement)                               \
@@ -252,6 +253,7 @@ struct wp_buffer {
     size_t size;           // bytes of its elements
     bool dense;            // they are contiguous
     bool pooled;
+    struct wp_object *freed; // NULL, or the queue on which the pool gets it when it is destroyed
     int dimensions;
     Py_ssize_t shape[WP_DIMENSIONS];
     Py_ssize_t strides[WP_DIMENSIONS]; // bytes
