@@ -8,7 +8,7 @@
 
 bool wp_array_of(PyObject *object, const struct wp_buffer *buffer, bool writable, Py_buffer *out)
 {
-    static const char *const classes[] = {"bhilq", "BHILQ", "efd", "", "", "Z", "?"};
+    static const char *const classes[] = {"bhilq", "BHILQ", "efd", "", "HE", "Z", "?"};
     const struct wp_dtype *dtype = buffer->dtype;
     if (PyObject_GetBuffer(object, out,
                            PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0)) !=

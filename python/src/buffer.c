@@ -10,20 +10,21 @@
 
 // Elements.
 static const struct wp_dtype dtypes[] = {
-    {"uint8", "u1", "B", WEIR_SCALAR_U8, WEIR_ELEMENT_UINT, 1},
-    {"int8", "i1", "b", WEIR_SCALAR_I8, WEIR_ELEMENT_INT, 1},
-    {"uint16", "u2", "H", WEIR_SCALAR_U16, WEIR_ELEMENT_UINT, 2},
-    {"int16", "i2", "h", WEIR_SCALAR_I16, WEIR_ELEMENT_INT, 2},
-    {"uint32", "u4", "I", WEIR_SCALAR_U32, WEIR_ELEMENT_UINT, 4},
-    {"int32", "i4", "i", WEIR_SCALAR_I32, WEIR_ELEMENT_INT, 4},
-    {"uint64", "u8", "Q", WEIR_SCALAR_U64, WEIR_ELEMENT_UINT, 8},
-    {"int64", "i8", "q", WEIR_SCALAR_I64, WEIR_ELEMENT_INT, 8},
-    {"float16", "f2", "e", WEIR_SCALAR_F16, WEIR_ELEMENT_FLOAT, 2},
-    {"float32", "f4", "f", WEIR_SCALAR_F32, WEIR_ELEMENT_FLOAT, 4},
-    {"float64", "f8", "d", WEIR_SCALAR_F64, WEIR_ELEMENT_FLOAT, 8},
-    {"complex64", "c8", "Zf", WEIR_SCALAR_OTHER, WEIR_ELEMENT_COMPLEX, 8},
-    {"complex128", "c16", "Zd", WEIR_SCALAR_OTHER, WEIR_ELEMENT_COMPLEX, 16},
-    {"bool", "b1", "?", WEIR_SCALAR_BOOL, WEIR_ELEMENT_BOOL, 1},
+    {"uint8", "u1", "B", WEIR_SCALAR_U8, WEIR_ELEMENT_UINT, 1, WEIR_U8},
+    {"float32", "f4", "f", WEIR_SCALAR_F32, WEIR_ELEMENT_FLOAT, 4, WEIR_F32},
+    {"int32", "i4", "i", WEIR_SCALAR_I32, WEIR_ELEMENT_INT, 4, WEIR_I32},
+    {"float64", "f8", "d", WEIR_SCALAR_F64, WEIR_ELEMENT_FLOAT, 8, WEIR_F64},
+    {"int8", "i1", "b", WEIR_SCALAR_I8, WEIR_ELEMENT_INT, 1, WEIR_I8},
+    {"uint16", "u2", "H", WEIR_SCALAR_U16, WEIR_ELEMENT_UINT, 2, WEIR_U16},
+    {"int16", "i2", "h", WEIR_SCALAR_I16, WEIR_ELEMENT_INT, 2, WEIR_I16},
+    {"uint32", "u4", "I", WEIR_SCALAR_U32, WEIR_ELEMENT_UINT, 4, WEIR_U32},
+    {"uint64", "u8", "Q", WEIR_SCALAR_U64, WEIR_ELEMENT_UINT, 8, WEIR_U64},
+    {"int64", "i8", "q", WEIR_SCALAR_I64, WEIR_ELEMENT_INT, 8, WEIR_I64},
+    {"float16", "f2", "e", WEIR_SCALAR_F16, WEIR_ELEMENT_FLOAT, 2, WEIR_F16},
+    {"complex64", "c8", "Zf", WEIR_SCALAR_OTHER, WEIR_ELEMENT_COMPLEX, 8, 0},
+    {"complex128", "c16", "Zd", WEIR_SCALAR_OTHER, WEIR_ELEMENT_COMPLEX, 16, 0},
+    {"bfloat16", "bf16", "H", WEIR_SCALAR_OTHER, WEIR_ELEMENT_BFLOAT, 2, WEIR_BF16},
+    {"bool", "b1", "?", WEIR_SCALAR_BOOL, WEIR_ELEMENT_BOOL, 1, 0},
 };
 enum {
     DTYPES = sizeof dtypes / sizeof dtypes[0],
@@ -57,57 +58,54 @@ const struct wp_dtype *wp_dtype_find(weir_element element, uint32_t bits)
     return NULL;
 }
 
+static bool pack_float(weir_scalar scalar, PyObject *number, const char *what, uint64_t *out)
+{
+    const double value = PyFloat_AsDouble(number);
+    const float single = (float)value;
+    if (value == -1.0 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return wp_refuse("%s is %R; it is a number", what, number);
+    }
+    if (scalar == WEIR_SCALAR_F64)
+        memcpy(out, &value, sizeof value);
+    else if (scalar == WEIR_SCALAR_F32)
+        memcpy(out, &single, sizeof single);
+    else
+        *out = weir_half(single).bits;
+    return true;
+}
+
 bool wp_pack(weir_scalar scalar, PyObject *number, const char *what, uint64_t *out)
 {
-    static const struct {
-        int bits; // negative: signed
-        const char *name;
-    } integers[] = {
-        [WEIR_SCALAR_I8] = {-8, "int8"},    [WEIR_SCALAR_U8] = {8, "uint8"},
-        [WEIR_SCALAR_I16] = {-16, "int16"}, [WEIR_SCALAR_U16] = {16, "uint16"},
-        [WEIR_SCALAR_I32] = {-32, "int32"}, [WEIR_SCALAR_U32] = {32, "uint32"},
-        [WEIR_SCALAR_I64] = {-64, "int64"}, [WEIR_SCALAR_U64] = {64, "uint64"},
-    };
+    const struct wp_dtype *dtype = dtypes, *last = dtypes + DTYPES;
+    while (dtype < last && (dtype->scalar != scalar || scalar == WEIR_SCALAR_OTHER))
+        dtype++;
     *out = 0;
-    if (scalar == WEIR_SCALAR_F32 || scalar == WEIR_SCALAR_F64 || scalar == WEIR_SCALAR_F16) {
-        const double value = PyFloat_AsDouble(number);
-        if (value == -1.0 && PyErr_Occurred()) {
-            PyErr_Clear();
-            return wp_refuse("%s is %R; it is a number", what, number);
-        }
-        const float single = (float)value;
-        if (scalar == WEIR_SCALAR_F64)
-            memcpy(out, &value, sizeof value);
-        else if (scalar == WEIR_SCALAR_F32)
-            memcpy(out, &single, sizeof single);
-        else
-            *out = weir_half(single).bits;
-        return true;
-    }
-    if (scalar == WEIR_SCALAR_BOOL) {
+    if (dtype == last)
+        return wp_refuse("%s is %R, and its type takes bytes of its size", what, number);
+    if (dtype->element == WEIR_ELEMENT_FLOAT)
+        return pack_float(scalar, number, what, out);
+    if (dtype->element == WEIR_ELEMENT_BOOL) {
         const int truth = PyObject_IsTrue(number);
         *out = truth == 1;
         return truth >= 0;
     }
-    if (scalar < WEIR_SCALAR_I8 || scalar > WEIR_SCALAR_U64)
-        return wp_refuse("%s is %R, and its type takes bytes of its size", what, number);
-    const int bits = abs(integers[scalar].bits);
+    const unsigned unused = 64 - 8 * dtype->size;
     PyObject *index = PyNumber_Index(number);
     bool fits = index;
-    if (index && integers[scalar].bits < 0) {
+    if (index && dtype->element == WEIR_ELEMENT_INT) {
         const long long value = PyLong_AsLongLong(index);
-        const long long most = (long long)(UINT64_MAX >> (64 - bits) >> 1);
-        fits = !PyErr_Occurred() && value <= most && value >= -most - 1;
+        fits = value <= INT64_MAX >> unused && value >= -(INT64_MAX >> unused) - 1;
         *out = (uint64_t)value;
     } else if (index) {
         *out = PyLong_AsUnsignedLongLong(index);
-        fits = !PyErr_Occurred() && *out <= UINT64_MAX >> (64 - bits);
+        fits = *out <= UINT64_MAX >> unused;
     }
     Py_XDECREF(index);
-    if (fits)
+    if (fits && !PyErr_Occurred())
         return true;
     PyErr_Clear();
-    return wp_refuse("%s is %R; it is an %s", what, number, integers[scalar].name);
+    return wp_refuse("%s is %R; it is an %s", what, number, dtype->name);
 }
 
 // Shapes.

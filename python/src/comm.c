@@ -113,21 +113,6 @@ enum {
     ROOTS = 4,
 };
 
-static weir_datatype element_of(const struct wp_buffer *buffer)
-{
-    switch (buffer->dtype->scalar) {
-    case WEIR_SCALAR_F16:
-        return WEIR_F16;
-    case WEIR_SCALAR_F32:
-        return WEIR_F32;
-    case WEIR_SCALAR_F64:
-        return WEIR_F64;
-    default: // integers have the same numbers
-        return buffer->dtype->scalar <= WEIR_SCALAR_U64 ? (weir_datatype)buffer->dtype->scalar
-                                                        : (weir_datatype)0;
-    }
-}
-
 // Adds an operand to `params`, and returns its buffer; NULL where this rank has none, or with an
 // exception.
 static weir_buffer *operand(const struct wp_object *comm, PyObject *object, const char *name,
@@ -139,7 +124,7 @@ static weir_buffer *operand(const struct wp_object *comm, PyObject *object, cons
     const struct wp_buffer *buffer = wp_dense_of(object, name);
     if (!buffer)
         return NULL;
-    const weir_datatype element = element_of(buffer);
+    const weir_datatype element = buffer->dtype->datatype;
     const size_t elements = buffer->size / buffer->dtype->size, count = elements / ranks;
     if (!element)
         return (void *)wp_refuse("%s is %R; collectives have integers and floats", name, object);

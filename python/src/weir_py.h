@@ -225,9 +225,10 @@ struct wp_dtype {
     const char *name;   // "float32"
     const char *code;   // "f4"
     const char *format; // "f"
-    weir_scalar scalar; // OTHER: complex numbers
+    weir_scalar scalar; // OTHER: complex numbers, bfloat16, which the host has as uint16
     weir_element element;
-    uint32_t size; // bytes
+    uint32_t size;          // bytes
+    weir_datatype datatype; // of collectives; 0: they have no such elements
 };
 
 // The type that `object` names: "float32", "f4", numpy.float32, numpy.dtype("f4"), torch.float32,
