@@ -30,10 +30,8 @@ enum {
     DTYPES = sizeof dtypes / sizeof dtypes[0],
 };
 
-const struct wp_dtype *wp_dtype_of(PyObject *object)
+int wp_to_dtype(PyObject *object, void *out)
 {
-    if (!object)
-        return &dtypes[0];
     PyObject *name = wp_helper("dtype", "O", object);
     const char *text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
     const struct wp_dtype *found = NULL;
@@ -47,7 +45,8 @@ const struct wp_dtype *wp_dtype_of(PyObject *object)
                   "'bool', or a type of that name; structures are 'uint8' with their bytes as the "
                   "last dimension",
                   object);
-    return found;
+    *(const struct wp_dtype **)out = found;
+    return found != NULL;
 }
 
 const struct wp_dtype *wp_dtype_find(weir_element element, uint32_t bits)
@@ -109,8 +108,9 @@ bool wp_pack(weir_scalar scalar, PyObject *number, const char *what, uint64_t *o
 }
 
 // Shapes.
-bool wp_set_shape(struct wp_buffer *form, PyObject *shape)
+bool wp_set_shape(struct wp_buffer *form, const struct wp_dtype *dtype, PyObject *shape)
 {
+    form->dtype = dtype ? dtype : dtypes;
     PyObject *list = PyIndex_Check(shape) ? PyTuple_Pack(1, shape) : PySequence_Tuple(shape);
     const Py_ssize_t count = list ? PyTuple_Size(list) : -1;
     form->dimensions = (int)count;
@@ -164,14 +164,14 @@ PyObject *wp_tuple(const Py_ssize_t *values, int count)
 // Buffers.
 static const char *const placements[] = {"device", "host", "managed"};
 
-static bool find_placement(const char *name, weir_placement *out)
+int wp_to_placement(PyObject *object, void *out)
 {
     for (int i = 0; i < 3; i++) {
-        *out = (weir_placement)i;
-        if (strcmp(name, placements[i]) == 0)
+        *(weir_placement *)out = (weir_placement)i;
+        if (PyUnicode_Check(object) && PyUnicode_CompareWithASCIIString(object, placements[i]) == 0)
             return true;
     }
-    return wp_refuse("placement is '%s'; it is 'device', 'host' (pinned) or 'managed'", name);
+    return !!wp_refuse("placement is %R; it is 'device', 'host' (pinned) or 'managed'", object);
 }
 
 PyObject *wp_buffer_made(weir_status status, const struct wp_buffer *form, struct wp_object *device,
@@ -191,19 +191,16 @@ FUNCTION_Device_buffer
 {
     struct Device_buffer a = DEFAULTS_Device_buffer;
     struct wp_buffer form = {.dtype = NULL};
-    weir_placement placement;
-    weir_buffer *handle = NULL;
     weir_status status;
-    if (!READ_Device_buffer(&a) || !find_placement(a.placement, &placement) ||
-        !(form.dtype = wp_dtype_of(a.dtype)) || !wp_set_shape(&form, a.shape))
+    if (!READ_Device_buffer(&a) || !wp_set_shape(&form, a.dtype, a.shape))
         return NULL;
     WP_HERE(place);
     WP_HELD(a.self,
             status = weir_buffer_create_at(a.self->handle,
                                            WP_PARAMS(weir_buffer_params, .size = form.size,
-                                                     .placement = placement, .label = a.label),
-                                           &handle, WP_AT(place)));
-    return wp_buffer_made(status, &form, a.self, handle, a.label);
+                                                     .placement = a.placement, .label = a.label),
+                                           &a.result, WP_AT(place)));
+    return wp_buffer_made(status, &form, a.self, a.result, a.label);
 }
 
 struct wp_buffer *wp_buffer_of(PyObject *object, const char *argument)
@@ -457,34 +454,23 @@ WP_TYPE(access, Access, struct access, NULL, WP_FLAGS, WP_SLOT(Py_tp_dealloc, ac
         WP_SLOT(Py_bf_getbuffer, access_view));
 
 // Pools.
-FUNCTION_Device_pool
-{
-    struct Device_pool a = DEFAULTS_Device_pool;
-    weir_placement placement;
-    if (!READ_Device_pool(&a) || !find_placement(a.placement, &placement))
-        return NULL;
-    WP_HERE(place);
-    const weir_status status =
-        weir_pool_create_at(a.self->handle,
-                            WP_PARAMS(weir_pool_params, .limit_bytes = (size_t)a.limit_bytes,
-                                      .placement = placement, .label = a.label),
-                            &a.result, WP_AT(place));
-    return RESULT_Device_pool;
-}
+WP_METHOD(Device_pool, WP_HELD,
+          weir_pool_create_at(a.self->handle,
+                              WP_PARAMS(weir_pool_params, .limit_bytes = (size_t)a.limit_bytes,
+                                        .placement = a.placement, .label = a.label),
+                              &a.result, WP_AT(place)))
 
 FUNCTION_Pool_allocate
 {
     struct Pool_allocate a = DEFAULTS_Pool_allocate;
     struct wp_buffer form = {.pooled = true};
-    weir_buffer *handle = NULL;
-    if (!READ_Pool_allocate(&a) || !(form.dtype = wp_dtype_of(a.dtype)) ||
-        !wp_set_shape(&form, a.shape))
+    if (!READ_Pool_allocate(&a) || !wp_set_shape(&form, a.dtype, a.shape))
         return NULL;
     WP_HERE(place);
     const weir_status status =
-        weir_pool_allocate_at(a.self->handle, a.queue->handle, form.size, &handle, WP_AT(place));
+        weir_pool_allocate_at(a.self->handle, a.queue->handle, form.size, &a.result, WP_AT(place));
     PyObject *label = a.self->label;
-    return wp_buffer_made(status, &form, a.self->owner, handle,
+    return wp_buffer_made(status, &form, a.self->owner, a.result,
                           label ? PyUnicode_AsUTF8AndSize(label, NULL) : NULL);
 }
 
