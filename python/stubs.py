@@ -19,11 +19,16 @@ import sys
 # Methods that are slots of their type.
 SLOTS = {"__getitem__", "__len__", "__call__", "__await__"}
 
-# How C has a parameter, and its format of PyArg_Parse(), by its annotation. Others are objects.
+# How C has a parameter, and its format of PyArg_Parse(), by its annotation; "O&": with a converter, whose default is
+# 0. Others are objects.
 KINDS = {
     "str": ("const char *", "s"),
     "str | None": ("const char *", "z"),
-    "_Placement": ("const char *", "s"),
+    "_Placement": ("weir_placement ", "O&", "wp_to_placement"),
+    "_Limit": ("uint64_t ", "O&", "wp_to_limit"),
+    "_Stream": ("void *", "O&", "wp_to_stream"),
+    "_Color": ("int32_t ", "O&", "wp_to_color"),
+    "_Dtype": ("const struct wp_dtype *", "O&", "wp_to_dtype"),
     "_Reduction": ("const char *", "s"),
     "_Mode": ("const char *", "s"),
     "int": ("int ", "i"),
@@ -68,6 +73,8 @@ def parameters(arguments):
 
 def value(annotation, default):
     """A default in C."""
+    if len(KINDS.get(annotation, "")) == 3:
+        return "0"
     if default.value is None or annotation not in KINDS:
         return "NULL" if annotation in KINDS or default.value is not None else "Py_None"
     return string(default.value) if isinstance(default.value, str) else str(int(default.value))
@@ -83,7 +90,7 @@ def reader(node, name, owner, way, classes):
         if each == "$":
             form += ("$" if "|" in form else "|$") if node.args.kwonlyargs else ""
             continue
-        kind, letter = KINDS.get(annotation, ("PyObject *", "O"))
+        kind, letter, *converter = KINDS.get(annotation, ("PyObject *", "O"))
         form += "|" if default is not None and "|" not in form else ""
         form += letter
         if annotation in classes and annotation != "Buffer":  # whose parts may have a closed base: wp_buffer_of()
@@ -92,7 +99,7 @@ def reader(node, name, owner, way, classes):
             kind = "struct wp_object *"
             checks.append(f"(a->{each} = wp_of({each}, &wp_{annotation.lower()}_kind, {string(each)}))")
         else:
-            targets.append(f", &a->{each}")
+            targets.append(f", {''.join(f'{each}, ' for each in converter)}&a->{each}")
         fields.append(f"{kind}{each}; ")
         if default is not None:
             defaults.append(f".{each} = {value(annotation, default)}, ")

@@ -68,7 +68,8 @@ usage: tools/setup.sh [--tests] [--check | --help]
 Installs the Debian packages that are missing, and nothing else: those that
 `bazel run //:demo` needs. May be run again at any time. Needs root, or sudo.
 
-  --tests   also those of `bazel test //...` and tools/check.sh
+  --tests   also those of `bazel test //...` and tools/check.sh, and basedpyright
+            from PyPI, in ~/.cache/weir/pyright
   --check   only say what is missing; exit status 1 when something is
   --help    this text
 TEXT
@@ -110,11 +111,26 @@ choose_modules()
     [ ! -e /usr/share/bazel/rules/cc/MODULE.bazel ] || ln -s debian7.bazelrc "$link"
 }
 
+# The types of the Python package are also checked by pyright, which Debian has not: its test is skipped without it.
+install_pyright()
+{
+    local venv="${XDG_CACHE_HOME:-$HOME/.cache}/weir/pyright"
+    [ "$tests_too" -eq 1 ] || return 0
+    if [ ! -x "$venv/bin/basedpyright" ] &&
+        ! { python3 -m venv "$venv" && "$venv/bin/pip" install --quiet --timeout 10 "basedpyright<2"; } >/dev/null 2>&1; then
+        echo "setup: basedpyright cannot be installed from PyPI; the test that needs it will be skipped"
+    fi
+}
+
 check_only=0
+tests_too=0
 packages=("${build[@]}")
 for option; do
     case "$option" in
-    --tests) packages=("${build[@]}" "${tests[@]}") ;;
+    --tests)
+        packages=("${build[@]}" "${tests[@]}")
+        tests_too=1
+        ;;
     --check) check_only=1 ;;
     --help)
         usage
@@ -136,6 +152,7 @@ fi
 mapfile -t wanted < <(missing)
 if [ "${#wanted[@]}" -eq 0 ]; then
     choose_modules
+    [ "$check_only" -eq 1 ] || install_pyright
     echo "setup: all ${#packages[@]} packages are installed"
     exit 0
 fi
@@ -168,4 +185,5 @@ if [ "${#wanted[@]}" -ne 0 ]; then
     exit 1
 fi
 choose_modules
+install_pyright
 echo "setup: done"

@@ -8,7 +8,7 @@
 
 bool wp_array_of(PyObject *object, const struct wp_buffer *buffer, bool writable, Py_buffer *out)
 {
-    static const char *const classes[] = {"bhilq", "BHILQ", "efd", "", "", "Z", "?"};
+    static const char *const classes[] = {"bhilq", "BHILQ", "efd", "", "HE", "Z", "?"};
     const struct wp_dtype *dtype = buffer->dtype;
     if (PyObject_GetBuffer(object, out,
                            PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0)) !=
@@ -26,7 +26,7 @@ bool wp_array_of(PyObject *object, const struct wp_buffer *buffer, bool writable
     format += *format == '<' || *format == '@' || *format == '=';
     const bool bytes = (*format == 'B' || *format == 'c') && out->itemsize == 1;
     const bool fits =
-        (bytes || dtype == wp_dtype_of(NULL) ||
+        (bytes || (dtype->size == 1 && dtype->element == WEIR_ELEMENT_UINT) ||
          ((size_t)out->itemsize == dtype->size && strchr(classes[dtype->element], *format)));
     if (fits && (size_t)out->len == buffer->size)
         return true;
@@ -184,9 +184,9 @@ FUNCTION_Device_wrap
         PyObject_GetBuffer(a.array, &view, PyBUF_STRIDES | PyBUF_FORMAT) != 0)
         return NULL;
     PyObject *format = wp_text(view.format ? view.format : "B");
-    form.dtype = format ? wp_dtype_of(format) : NULL;
-    PyObject *shape = form.dtype ? wp_tuple(view.shape, view.ndim) : NULL;
-    const bool fits = shape && wp_set_shape(&form, shape);
+    PyObject *shape = format ? wp_tuple(view.shape, view.ndim) : NULL;
+    const bool fits =
+        shape && wp_to_dtype(format, &form.dtype) && wp_set_shape(&form, form.dtype, shape);
     PyBuffer_Release(&view);
     Py_XDECREF(shape);
     Py_XDECREF(format);

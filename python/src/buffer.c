@@ -10,29 +10,28 @@
 
 // Elements.
 static const struct wp_dtype dtypes[] = {
-    {"uint8", "u1", "B", WEIR_SCALAR_U8, WEIR_ELEMENT_UINT, 1},
-    {"int8", "i1", "b", WEIR_SCALAR_I8, WEIR_ELEMENT_INT, 1},
-    {"uint16", "u2", "H", WEIR_SCALAR_U16, WEIR_ELEMENT_UINT, 2},
-    {"int16", "i2", "h", WEIR_SCALAR_I16, WEIR_ELEMENT_INT, 2},
-    {"uint32", "u4", "I", WEIR_SCALAR_U32, WEIR_ELEMENT_UINT, 4},
-    {"int32", "i4", "i", WEIR_SCALAR_I32, WEIR_ELEMENT_INT, 4},
-    {"uint64", "u8", "Q", WEIR_SCALAR_U64, WEIR_ELEMENT_UINT, 8},
-    {"int64", "i8", "q", WEIR_SCALAR_I64, WEIR_ELEMENT_INT, 8},
-    {"float16", "f2", "e", WEIR_SCALAR_F16, WEIR_ELEMENT_FLOAT, 2},
-    {"float32", "f4", "f", WEIR_SCALAR_F32, WEIR_ELEMENT_FLOAT, 4},
-    {"float64", "f8", "d", WEIR_SCALAR_F64, WEIR_ELEMENT_FLOAT, 8},
-    {"complex64", "c8", "Zf", WEIR_SCALAR_OTHER, WEIR_ELEMENT_COMPLEX, 8},
-    {"complex128", "c16", "Zd", WEIR_SCALAR_OTHER, WEIR_ELEMENT_COMPLEX, 16},
-    {"bool", "b1", "?", WEIR_SCALAR_BOOL, WEIR_ELEMENT_BOOL, 1},
+    {"uint8", "u1", "B", WEIR_SCALAR_U8, WEIR_ELEMENT_UINT, 1, WEIR_U8},
+    {"float32", "f4", "f", WEIR_SCALAR_F32, WEIR_ELEMENT_FLOAT, 4, WEIR_F32},
+    {"int32", "i4", "i", WEIR_SCALAR_I32, WEIR_ELEMENT_INT, 4, WEIR_I32},
+    {"float64", "f8", "d", WEIR_SCALAR_F64, WEIR_ELEMENT_FLOAT, 8, WEIR_F64},
+    {"int8", "i1", "b", WEIR_SCALAR_I8, WEIR_ELEMENT_INT, 1, WEIR_I8},
+    {"uint16", "u2", "H", WEIR_SCALAR_U16, WEIR_ELEMENT_UINT, 2, WEIR_U16},
+    {"int16", "i2", "h", WEIR_SCALAR_I16, WEIR_ELEMENT_INT, 2, WEIR_I16},
+    {"uint32", "u4", "I", WEIR_SCALAR_U32, WEIR_ELEMENT_UINT, 4, WEIR_U32},
+    {"uint64", "u8", "Q", WEIR_SCALAR_U64, WEIR_ELEMENT_UINT, 8, WEIR_U64},
+    {"int64", "i8", "q", WEIR_SCALAR_I64, WEIR_ELEMENT_INT, 8, WEIR_I64},
+    {"float16", "f2", "e", WEIR_SCALAR_F16, WEIR_ELEMENT_FLOAT, 2, WEIR_F16},
+    {"complex64", "c8", "Zf", WEIR_SCALAR_OTHER, WEIR_ELEMENT_COMPLEX, 8, 0},
+    {"complex128", "c16", "Zd", WEIR_SCALAR_OTHER, WEIR_ELEMENT_COMPLEX, 16, 0},
+    {"bfloat16", "bf16", "H", WEIR_SCALAR_OTHER, WEIR_ELEMENT_BFLOAT, 2, WEIR_BF16},
+    {"bool", "b1", "?", WEIR_SCALAR_BOOL, WEIR_ELEMENT_BOOL, 1, 0},
 };
 enum {
     DTYPES = sizeof dtypes / sizeof dtypes[0],
 };
 
-const struct wp_dtype *wp_dtype_of(PyObject *object)
+int wp_to_dtype(PyObject *object, void *out)
 {
-    if (!object)
-        return &dtypes[0];
     PyObject *name = wp_helper("dtype", "O", object);
     const char *text = name ? PyUnicode_AsUTF8AndSize(name, NULL) : NULL;
     const struct wp_dtype *found = NULL;
@@ -46,7 +45,8 @@ const struct wp_dtype *wp_dtype_of(PyObject *object)
                   "'bool', or a type of that name; structures are 'uint8' with their bytes as the "
                   "last dimension",
                   object);
-    return found;
+    *(const struct wp_dtype **)out = found;
+    return found != NULL;
 }
 
 const struct wp_dtype *wp_dtype_find(weir_element element, uint32_t bits)
@@ -57,62 +57,60 @@ const struct wp_dtype *wp_dtype_find(weir_element element, uint32_t bits)
     return NULL;
 }
 
+static bool pack_float(weir_scalar scalar, PyObject *number, const char *what, uint64_t *out)
+{
+    const double value = PyFloat_AsDouble(number);
+    const float single = (float)value;
+    if (value == -1.0 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return wp_refuse("%s is %R; it is a number", what, number);
+    }
+    if (scalar == WEIR_SCALAR_F64)
+        memcpy(out, &value, sizeof value);
+    else if (scalar == WEIR_SCALAR_F32)
+        memcpy(out, &single, sizeof single);
+    else
+        *out = weir_half(single).bits;
+    return true;
+}
+
 bool wp_pack(weir_scalar scalar, PyObject *number, const char *what, uint64_t *out)
 {
-    static const struct {
-        int bits; // negative: signed
-        const char *name;
-    } integers[] = {
-        [WEIR_SCALAR_I8] = {-8, "int8"},    [WEIR_SCALAR_U8] = {8, "uint8"},
-        [WEIR_SCALAR_I16] = {-16, "int16"}, [WEIR_SCALAR_U16] = {16, "uint16"},
-        [WEIR_SCALAR_I32] = {-32, "int32"}, [WEIR_SCALAR_U32] = {32, "uint32"},
-        [WEIR_SCALAR_I64] = {-64, "int64"}, [WEIR_SCALAR_U64] = {64, "uint64"},
-    };
+    const struct wp_dtype *dtype = dtypes, *last = dtypes + DTYPES;
+    while (dtype < last && (dtype->scalar != scalar || scalar == WEIR_SCALAR_OTHER))
+        dtype++;
     *out = 0;
-    if (scalar == WEIR_SCALAR_F32 || scalar == WEIR_SCALAR_F64 || scalar == WEIR_SCALAR_F16) {
-        const double value = PyFloat_AsDouble(number);
-        if (value == -1.0 && PyErr_Occurred()) {
-            PyErr_Clear();
-            return wp_refuse("%s is %R; it is a number", what, number);
-        }
-        const float single = (float)value;
-        if (scalar == WEIR_SCALAR_F64)
-            memcpy(out, &value, sizeof value);
-        else if (scalar == WEIR_SCALAR_F32)
-            memcpy(out, &single, sizeof single);
-        else
-            *out = weir_half(single).bits;
-        return true;
-    }
-    if (scalar == WEIR_SCALAR_BOOL) {
+    if (dtype == last)
+        return wp_refuse("%s is %R, and its type takes bytes of its size", what, number);
+    if (dtype->element == WEIR_ELEMENT_FLOAT)
+        return pack_float(scalar, number, what, out);
+    if (dtype->element == WEIR_ELEMENT_BOOL) {
         const int truth = PyObject_IsTrue(number);
         *out = truth == 1;
         return truth >= 0;
     }
-    if (scalar < WEIR_SCALAR_I8 || scalar > WEIR_SCALAR_U64)
-        return wp_refuse("%s is %R, and its type takes bytes of its size", what, number);
-    const int bits = abs(integers[scalar].bits);
+    const unsigned unused = 64 - 8 * dtype->size;
     PyObject *index = PyNumber_Index(number);
     bool fits = index;
-    if (index && integers[scalar].bits < 0) {
+    if (index && dtype->element == WEIR_ELEMENT_INT) {
         const long long value = PyLong_AsLongLong(index);
-        const long long most = (long long)(UINT64_MAX >> (64 - bits) >> 1);
-        fits = !PyErr_Occurred() && value <= most && value >= -most - 1;
+        fits = value <= INT64_MAX >> unused && value >= -(INT64_MAX >> unused) - 1;
         *out = (uint64_t)value;
     } else if (index) {
         *out = PyLong_AsUnsignedLongLong(index);
-        fits = !PyErr_Occurred() && *out <= UINT64_MAX >> (64 - bits);
+        fits = *out <= UINT64_MAX >> unused;
     }
     Py_XDECREF(index);
-    if (fits)
+    if (fits && !PyErr_Occurred())
         return true;
     PyErr_Clear();
-    return wp_refuse("%s is %R; it is an %s", what, number, integers[scalar].name);
+    return wp_refuse("%s is %R; it is an %s", what, number, dtype->name);
 }
 
 // Shapes.
-bool wp_set_shape(struct wp_buffer *form, PyObject *shape)
+bool wp_set_shape(struct wp_buffer *form, const struct wp_dtype *dtype, PyObject *shape)
 {
+    form->dtype = dtype ? dtype : dtypes;
     PyObject *list = PyIndex_Check(shape) ? PyTuple_Pack(1, shape) : PySequence_Tuple(shape);
     const Py_ssize_t count = list ? PyTuple_Size(list) : -1;
     form->dimensions = (int)count;
@@ -166,14 +164,14 @@ PyObject *wp_tuple(const Py_ssize_t *values, int count)
 // Buffers.
 static const char *const placements[] = {"device", "host", "managed"};
 
-static bool find_placement(const char *name, weir_placement *out)
+int wp_to_placement(PyObject *object, void *out)
 {
     for (int i = 0; i < 3; i++) {
-        *out = (weir_placement)i;
-        if (strcmp(name, placements[i]) == 0)
+        *(weir_placement *)out = (weir_placement)i;
+        if (PyUnicode_Check(object) && PyUnicode_CompareWithASCIIString(object, placements[i]) == 0)
             return true;
     }
-    return wp_refuse("placement is '%s'; it is 'device', 'host' (pinned) or 'managed'", name);
+    return !!wp_refuse("placement is %R; it is 'device', 'host' (pinned) or 'managed'", object);
 }
 
 PyObject *wp_buffer_made(weir_status status, const struct wp_buffer *form, struct wp_object *device,
@@ -193,19 +191,16 @@ FUNCTION_Device_buffer
 {
     struct Device_buffer a = DEFAULTS_Device_buffer;
     struct wp_buffer form = {.dtype = NULL};
-    weir_placement placement;
-    weir_buffer *handle = NULL;
     weir_status status;
-    if (!READ_Device_buffer(&a) || !find_placement(a.placement, &placement) ||
-        !(form.dtype = wp_dtype_of(a.dtype)) || !wp_set_shape(&form, a.shape))
+    if (!READ_Device_buffer(&a) || !wp_set_shape(&form, a.dtype, a.shape))
         return NULL;
     WP_HERE(place);
     WP_HELD(a.self,
             status = weir_buffer_create_at(a.self->handle,
                                            WP_PARAMS(weir_buffer_params, .size = form.size,
-                                                     .placement = placement, .label = a.label),
-                                           &handle, WP_AT(place)));
-    return wp_buffer_made(status, &form, a.self, handle, a.label);
+                                                     .placement = a.placement, .label = a.label),
+                                           &a.result, WP_AT(place)));
+    return wp_buffer_made(status, &form, a.self, a.result, a.label);
 }
 
 struct wp_buffer *wp_buffer_of(PyObject *object, const char *argument)
@@ -459,34 +454,23 @@ WP_TYPE(access, Access, struct access, NULL, WP_FLAGS, WP_SLOT(Py_tp_dealloc, ac
         WP_SLOT(Py_bf_getbuffer, access_view));
 
 // Pools.
-FUNCTION_Device_pool
-{
-    struct Device_pool a = DEFAULTS_Device_pool;
-    weir_placement placement;
-    if (!READ_Device_pool(&a) || !find_placement(a.placement, &placement))
-        return NULL;
-    WP_HERE(place);
-    const weir_status status =
-        weir_pool_create_at(a.self->handle,
-                            WP_PARAMS(weir_pool_params, .limit_bytes = (size_t)a.limit_bytes,
-                                      .placement = placement, .label = a.label),
-                            &a.result, WP_AT(place));
-    return RESULT_Device_pool;
-}
+WP_METHOD(Device_pool, WP_HELD,
+          weir_pool_create_at(a.self->handle,
+                              WP_PARAMS(weir_pool_params, .limit_bytes = (size_t)a.limit_bytes,
+                                        .placement = a.placement, .label = a.label),
+                              &a.result, WP_AT(place)))
 
 FUNCTION_Pool_allocate
 {
     struct Pool_allocate a = DEFAULTS_Pool_allocate;
     struct wp_buffer form = {.pooled = true};
-    weir_buffer *handle = NULL;
-    if (!READ_Pool_allocate(&a) || !(form.dtype = wp_dtype_of(a.dtype)) ||
-        !wp_set_shape(&form, a.shape))
+    if (!READ_Pool_allocate(&a) || !wp_set_shape(&form, a.dtype, a.shape))
         return NULL;
     WP_HERE(place);
     const weir_status status =
-        weir_pool_allocate_at(a.self->handle, a.queue->handle, form.size, &handle, WP_AT(place));
+        weir_pool_allocate_at(a.self->handle, a.queue->handle, form.size, &a.result, WP_AT(place));
     PyObject *label = a.self->label;
-    return wp_buffer_made(status, &form, a.self->owner, handle,
+    return wp_buffer_made(status, &form, a.self->owner, a.result,
                           label ? PyUnicode_AsUTF8AndSize(label, NULL) : NULL);
 }
 
@@ -501,13 +485,30 @@ PyObject *buffer_free(PyObject *self, PyObject *object)
                              ? "an array shows the buffer's memory; drop it first"
                              : "the buffer is not a whole one of a pool; close() destroys others");
     WP_HERE(place);
-    weir_buffer *handle = buffer->object.handle;
-    const weir_status status = weir_pool_free_at(queue->handle, &handle, WP_AT(place));
-    if (status == WEIR_OK) {
+    if (wp_submits()) { // one of them may use it
+        Py_INCREF(queue);
+        buffer->freed = queue;
+    } else {
+        weir_buffer *handle = buffer->object.handle;
+        const weir_status status = weir_pool_free_at(queue->handle, &handle, WP_AT(place));
+        if (status != WEIR_OK)
+            return wp_raise(status);
         buffer->object.handle = NULL; // there is nothing left to destroy
-        wp_close(&buffer->object, place);
     }
-    return wp_none(status);
+    wp_close(&buffer->object, place);
+    Py_RETURN_NONE;
+}
+
+static weir_status destroy_buffer(struct wp_object *object, struct wp_place place)
+{
+    struct wp_object *queue = ((struct wp_buffer *)object)->freed;
+    weir_buffer *handle = object->handle;
+    weir_status status = WEIR_OK;
+    if (queue && queue->handle)
+        status = weir_pool_free_at(queue->handle, &handle, WP_AT(place));
+    Py_XDECREF(queue);
+    weir_buffer_destroy_at(&handle, WP_AT(place)); // unless the pool has it again
+    return status;
 }
 
 WP_METHOD(Pool_trim, WP_HELD, weir_pool_trim(a.self->handle, (size_t)a.keep_bytes))
@@ -524,6 +525,6 @@ static PyObject *statistics_of(const struct wp_object *pool)
 WP_GET(Pool_statistics, statistics_of(self))
 
 WP_CHILD_TYPE(pool, Pool, struct wp_object, {0, NULL});
-WP_CHILD_TYPE(buffer, Buffer, struct wp_buffer, WP_SLOT(Py_tp_dealloc, buffer_dealloc),
-              WP_SLOT(Py_tp_repr, buffer_repr), WP_SLOT(Py_mp_subscript, buffer_part),
-              WP_SLOT(Py_mp_length, buffer_length));
+WP_TYPE(buffer, Buffer, struct wp_buffer, destroy_buffer, WP_FLAGS,
+        WP_SLOT(Py_tp_dealloc, buffer_dealloc), WP_SLOT(Py_tp_repr, buffer_repr),
+        WP_SLOT(Py_mp_subscript, buffer_part), WP_SLOT(Py_mp_length, buffer_length));

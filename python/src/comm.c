@@ -4,29 +4,32 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool read_timeout(double seconds, uint64_t *out_ns)
+int wp_to_limit(PyObject *object, void *out)
 {
-    *out_ns = seconds >= 0 && seconds < 1.8e10 ? (uint64_t)(seconds * 1e9) : 0;
-    return *out_ns > 0 || seconds == 0 ||
+    const double seconds = PyFloat_AsDouble(object);
+    uint64_t *ns = out;
+    if (PyErr_Occurred())
+        return 0;
+    *ns = seconds >= 0 && seconds < 1.8e10 ? (uint64_t)(seconds * 1e9) : 0;
+    return *ns > 0 || seconds == 0 ||
            wp_refuse("timeout is a number of seconds, or 0 for that of the configuration");
 }
 
-FUNCTION_Device_comm
+int wp_to_color(PyObject *object, void *out)
 {
-    struct Device_comm a = DEFAULTS_Device_comm;
-    uint64_t timeout_ns;
-    weir_status status;
-    if (!READ_Device_comm(&a) || !read_timeout(a.timeout, &timeout_ns))
-        return NULL;
-    WP_HERE(place);
-    WP_HELD(a.self, status = weir_comm_create_at(
-                        a.self->handle,
-                        WP_PARAMS(weir_comm_params, .label = a.label, .rank = (uint32_t)a.rank,
-                                  .count = (uint32_t)a.count, .rendezvous = a.rendezvous,
-                                  .timeout_ns = timeout_ns, .check = a.check),
-                        &a.result, WP_AT(place)));
-    return RESULT_Device_comm;
+    const long color = object == Py_None ? WEIR_NO_COLOR : PyLong_AsLong(object);
+    *(int32_t *)out = (int32_t)color;
+    return (!PyErr_Occurred() && (object == Py_None || (color >= 0 && color <= INT32_MAX))) ||
+           wp_refuse("color is %R; it is a number from 0 on, or None for no part", object);
 }
+
+WP_METHOD(Device_comm, WP_HELD,
+          weir_comm_create_at(a.self->handle,
+                              WP_PARAMS(weir_comm_params, .label = a.label,
+                                        .rank = (uint32_t)a.rank, .count = (uint32_t)a.count,
+                                        .rendezvous = a.rendezvous, .timeout_ns = a.timeout,
+                                        .check = a.check),
+                              &a.result, WP_AT(place)))
 
 // Makes the objects of communicators that were created together.
 static PyObject *wrap_all(weir_status status, PyObject *devices, weir_comm **handles,
@@ -51,8 +54,9 @@ FUNCTION_comms
     struct weir_comm_params params = {.struct_size = sizeof params};
     weir_device *devices[64];
     weir_comm *handles[64];
-    if (!READ_comms(&a) || !read_timeout(a.timeout, &params.timeout_ns))
+    if (!READ_comms(&a))
         return NULL;
+    params.timeout_ns = a.timeout;
     params.label = a.label;
     PyObject *list = PySequence_Tuple(a.devices);
     const Py_ssize_t count = list ? PyTuple_Size(list) : 0;
@@ -86,12 +90,9 @@ FUNCTION_Comm_split
     weir_status status;
     if (!READ_Comm_split(&a))
         return NULL;
-    const long color = a.color == Py_None ? WEIR_NO_COLOR : PyLong_AsLong(a.color);
-    if (PyErr_Occurred() || (a.color != Py_None && (color < 0 || color > INT32_MAX)))
-        return wp_refuse("color is %R; it is a number from 0 on, or None for no part", a.color);
     WP_HERE(place);
-    WP_HELD(a.self, status = weir_comm_split_at(a.self->handle, (int32_t)color, a.key, a.label,
-                                                &a.result, WP_AT(place)));
+    WP_HELD(a.self, status = weir_comm_split_at(a.self->handle, a.color, a.key, a.label, &a.result,
+                                                WP_AT(place)));
     return status == WEIR_OK && !a.result ? Py_BuildValue("") : RESULT_Comm_split;
 }
 
@@ -113,21 +114,6 @@ enum {
     ROOTS = 4,
 };
 
-static weir_datatype element_of(const struct wp_buffer *buffer)
-{
-    switch (buffer->dtype->scalar) {
-    case WEIR_SCALAR_F16:
-        return WEIR_F16;
-    case WEIR_SCALAR_F32:
-        return WEIR_F32;
-    case WEIR_SCALAR_F64:
-        return WEIR_F64;
-    default: // integers have the same numbers
-        return buffer->dtype->scalar <= WEIR_SCALAR_U64 ? (weir_datatype)buffer->dtype->scalar
-                                                        : (weir_datatype)0;
-    }
-}
-
 // Adds an operand to `params`, and returns its buffer; NULL where this rank has none, or with an
 // exception.
 static weir_buffer *operand(const struct wp_object *comm, PyObject *object, const char *name,
@@ -139,7 +125,7 @@ static weir_buffer *operand(const struct wp_object *comm, PyObject *object, cons
     const struct wp_buffer *buffer = wp_dense_of(object, name);
     if (!buffer)
         return NULL;
-    const weir_datatype element = element_of(buffer);
+    const weir_datatype element = buffer->dtype->datatype;
     const size_t elements = buffer->size / buffer->dtype->size, count = elements / ranks;
     if (!element)
         return (void *)wp_refuse("%s is %R; collectives have integers and floats", name, object);

@@ -12,22 +12,19 @@ WP_METHOD(Device_queue, WP_HELD,
                                          .priority = a.priority, .timing = a.timing),
                                &a.result, WP_AT(place)))
 
-FUNCTION_Device_wrap_queue
+int wp_to_stream(PyObject *object, void *out)
 {
-    struct Device_wrap_queue a = DEFAULTS_Device_wrap_queue;
-    PyObject *number = READ_Device_wrap_queue(&a) ? wp_helper("stream", "O", a.stream) : NULL;
-    void *native = number ? PyLong_AsVoidPtr(number) : NULL;
+    PyObject *number = wp_helper("stream", "O", object);
+    *(void **)out = number ? PyLong_AsVoidPtr(number) : NULL;
     Py_XDECREF(number);
-    if (PyErr_Occurred())
-        return NULL;
-    WP_HERE(place);
-    const weir_status status =
-        weir_queue_wrap_at(a.self->handle,
-                           WP_PARAMS(weir_queue_wrap_params, .native = native, .label = a.label,
-                                     .timing = a.timing),
-                           &a.result, WP_AT(place));
-    return RESULT_Device_wrap_queue;
+    return !PyErr_Occurred();
 }
+
+WP_METHOD(Device_wrap_queue, WP_HELD,
+          weir_queue_wrap_at(a.self->handle,
+                             WP_PARAMS(weir_queue_wrap_params, .native = a.stream, .label = a.label,
+                                       .timing = a.timing),
+                             &a.result, WP_AT(place)))
 
 // The native queue; of that API, unless it is NULL.
 static PyObject *native_of(const struct wp_object *queue, const char *api)

@@ -116,6 +116,11 @@ void wp_submit_begin(void)
     submits++;
 }
 
+bool wp_submits(void)
+{
+    return submits > 0;
+}
+
 void wp_submit_end(void)
 {
     submits--;

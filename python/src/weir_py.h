@@ -99,6 +99,7 @@ PyObject *wp_helper(const char *name, const char *format, ...);
     } while (0)
 void wp_submit_begin(void);
 void wp_submit_end(void);
+bool wp_submits(void); // whether one runs
 
 // Runs a call that submits: without the interpreter's lock where the driver may call Python.
 #define WP_SUBMIT(queue, statement)                               \
@@ -224,14 +225,19 @@ struct wp_dtype {
     const char *name;   // "float32"
     const char *code;   // "f4"
     const char *format; // "f"
-    weir_scalar scalar; // OTHER: complex numbers
+    weir_scalar scalar; // OTHER: complex numbers, bfloat16, which the host has as uint16
     weir_element element;
-    uint32_t size; // bytes
+    uint32_t size;          // bytes
+    weir_datatype datatype; // of collectives; 0: they have no such elements
 };
 
 // The type that `object` names: "float32", "f4", numpy.float32, numpy.dtype("f4"), torch.float32,
-// float, … NULL: uint8. NULL with an exception.
-const struct wp_dtype *wp_dtype_of(PyObject *object);
+// float, …; a converter of arguments, as those below.
+int wp_to_dtype(PyObject *object, void *out);
+int wp_to_placement(PyObject *object, void *out); // weir_placement
+int wp_to_limit(PyObject *object, void *out);     // seconds to uint64_t nanoseconds
+int wp_to_stream(PyObject *object, void *out);    // void *: a native handle
+int wp_to_color(PyObject *object, void *out);     // int32_t: of a communicator's part
 // The type of an element with so many bits, or NULL.
 const struct wp_dtype *wp_dtype_find(weir_element element, uint32_t bits);
 // Stores a number as a scalar of the device, in the first bytes of `out`. False with an exception
@@ -252,6 +258,7 @@ struct wp_buffer {
     size_t size;           // bytes of its elements
     bool dense;            // they are contiguous
     bool pooled;
+    struct wp_object *freed; // NULL, or the queue on which the pool gets it when it is destroyed
     int dimensions;
     Py_ssize_t shape[WP_DIMENSIONS];
     Py_ssize_t strides[WP_DIMENSIONS]; // bytes
@@ -271,8 +278,9 @@ static inline weir_buffer *wp_handle(const struct wp_buffer *buffer)
 {
     return wp_whole(buffer)->handle;
 }
-// Reads a shape, an int or a sequence of them, and sets dense strides; false with an exception.
-bool wp_set_shape(struct wp_buffer *form, PyObject *shape);
+// Sets the type of elements (NULL: bytes), the shape, an int or a sequence of them, and dense
+// strides; false with an exception.
+bool wp_set_shape(struct wp_buffer *form, const struct wp_dtype *dtype, PyObject *shape);
 // A buffer of a form, whose `object` is not looked at, with its handle.
 PyObject *wp_buffer_made(weir_status status, const struct wp_buffer *form, struct wp_object *device,
                          weir_buffer *handle, const char *label);

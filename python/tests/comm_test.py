@@ -1,5 +1,6 @@
 """Communicators and collectives, with ranks in threads, in devices of one process, and in processes of `weir launch`."""
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -235,3 +236,35 @@ def test_processes_of_weir_launch_are_ranks(tmp_path):
                             capture_output=True, text=True, timeout=120, cwd=tmp_path)
     assert result.returncode == 0, result
     assert sorted(line[line.index("rank"):] for line in result.stdout.splitlines()) == ["rank 0 of 2 1.5", "rank 1 of 2 1.5"]
+
+
+class Tensor:
+    """What PyTorch gives of a bfloat16 tensor: DLPack's capsule, here with numpy's memory and another type of elements."""
+
+    def __init__(self, bits):
+        self.bits = bits
+
+    def __dlpack_device__(self):
+        return self.bits.__dlpack_device__()
+
+    def __dlpack__(self, **unused):
+        capsule = self.bits.__dlpack__()
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+        # data, the device's type and number, dimensions: then the code of the elements' type
+        ctypes.c_uint8.from_address(pointer(capsule, b"dltensor") + 20).value = 4
+        return capsule
+
+
+def test_tensors_of_bfloat16_are_reduced():
+    def work(comm, device, queue):
+        bits = (numpy.array([1, 2.5, -3], "float32") * (comm.rank + 1)).view("uint32") >> 16
+        gradient = device.from_dlpack(Tensor(bits.astype("uint16")))
+        assert (gradient.dtype, gradient.nbytes) == ("bfloat16", 6)
+        total = device.buffer(3, "bfloat16")
+        comm.all_reduce(queue, total, gradient)
+        result = numpy.empty(3, "uint16")
+        queue.download(result, total)
+        return (result.astype("uint32") << 16).view("float32").tolist()
+
+    assert in_ranks("bfloat16", work) == [[6, 15, -18]] * 3

@@ -199,14 +199,15 @@ def test_a_device_is_not_closed_in_a_host_call(device):
     assert not device.closed
 
 
-def test_another_thread_may_close_what_a_submit_uses(device):
+@pytest.mark.parametrize("end", ["close", "free"])
+def test_another_thread_may_end_what_a_submit_uses(device, end):
     queue, copies, ended = device.queue("calls"), device.queue("copies"), threading.Event()
-    comm, dst, failures = device.comm(), device.buffer(64, "int32"), []
+    comm, dst, pool, failures = device.comm(), device.buffer(64, "int32"), device.pool(), []
     with queue.capture():
         queue.host_call(int)  # from now on submits release the interpreter's lock
 
     def filled():
-        buffer = device.buffer(64, "int32")
+        buffer = pool.allocate(copies, 64, "int32") if end == "free" else device.buffer(64, "int32")
         copies.fill(buffer, 1)
         return buffer
 
@@ -226,9 +227,9 @@ def test_another_thread_may_close_what_a_submit_uses(device):
     threads = [threading.Thread(target=submit, args=(call,)) for call in calls]
     for thread in threads:
         thread.start()
-    for _ in range(1000):
+    for _ in range(300):
         old, shared[0] = shared[0], filled()
-        old.close()
+        old.free(copies) if end == "free" else old.close()
     ended.set()
     for thread in threads:
         thread.join(60)

@@ -1,6 +1,9 @@
 """The stubs say what the extension has, and a type checker uses them."""
 
+import glob
+import json
 import os
+import pwd
 import subprocess
 import sys
 
@@ -8,7 +11,7 @@ import pytest
 
 import weir
 
-pytest.importorskip("mypy", reason="mypy is not installed")
+PACKAGE = os.path.dirname(os.path.dirname(weir.__file__))
 
 GOOD = """
 import weir
@@ -46,12 +49,13 @@ device.program("").kernel("k")[1, 1](queue, weir.In("a"), object())
 
 
 def mypy(*arguments, folder):
+    pytest.importorskip("mypy", reason="mypy is not installed")
     return subprocess.run(
         [sys.executable, "-m", *arguments],
         capture_output=True,
         text=True,
         cwd=folder,
-        env={**os.environ, "MYPYPATH": os.path.dirname(os.path.dirname(weir.__file__))},
+        env={**os.environ, "MYPYPATH": PACKAGE},
     )
 
 
@@ -84,3 +88,30 @@ def test_a_checker_takes_what_is_right_and_refuses_what_is_not(tmp_path):
     bad = mypy("mypy", "--follow-imports=silent", "bad.py", folder=tmp_path)
     lines = sorted({int(line.split(":")[1]) for line in bad.stdout.splitlines() if ": error:" in line})
     assert lines == [5, 6, 7, 8], bad.stdout
+
+
+def pyright(folder):
+    """What pyright says of a folder's programs, as (file, line), without its warnings."""
+    # tools/setup.sh --tests puts it there. Bazel's tests have no HOME.
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(pwd.getpwuid(os.getuid()).pw_dir, ".cache")
+    command = os.path.join(cache, "weir/pyright/bin/basedpyright")
+    if not os.path.exists(command):
+        pytest.skip(f"{command} is missing: tools/setup.sh --tests installs it from PyPI")
+    (folder / "pyrightconfig.json").write_text(json.dumps({"extraPaths": [PACKAGE], "typeCheckingMode": "standard"}))
+    result = subprocess.run([command, "--pythonpath", sys.executable, "--outputjson", str(folder)],
+                            capture_output=True, text=True, env={**os.environ, "LD_PRELOAD": ""})
+    said = json.loads(result.stdout)
+    assert said["summary"]["filesAnalyzed"] > 0, result
+    return [(os.path.basename(each["file"]), each["range"]["start"]["line"] + 1)
+            for each in said["generalDiagnostics"] if each["severity"] == "error"]
+
+
+def test_pyright_takes_the_examples_and_what_is_right_and_refuses_what_is_not(tmp_path):
+    (tmp_path / "good.py").write_text(GOOD)
+    (tmp_path / "bad.py").write_text(BAD)
+    examples = glob.glob("python/examples/*.py")
+    assert examples
+    for file in examples:
+        with open(file, encoding="utf-8") as text:
+            (tmp_path / os.path.basename(file)).write_text(text.read())
+    assert sorted(set(pyright(tmp_path))) == [("bad.py", line) for line in (5, 6, 7, 8)]

@@ -18,6 +18,10 @@ _Shape: TypeAlias = Union[SupportsIndex, tuple[SupportsIndex, ...], list[int]]
 _Index: TypeAlias = Union[SupportsIndex, slice]
 _Placement: TypeAlias = Literal["device", "host", "managed"]
 _Reduction: TypeAlias = Literal["sum", "product", "minimum", "maximum", "average"]
+_Limit: TypeAlias = float
+_Stream: TypeAlias = Any
+_Color: TypeAlias = Union[int, None]
+_Dtype: TypeAlias = Any
 _Mode: TypeAlias = Literal["r", "w", "rw", "wr"]
 _Bytes: TypeAlias = int
 _Seconds: TypeAlias = Union[SupportsFloat, None]
@@ -80,7 +84,7 @@ def sync_all(events: Iterable[Event], timeout: _Seconds = None) -> None:
     """Waits on the host until all events are complete; timeout in seconds. Raises Timeout; the first failure."""
 def sync_any(events: Iterable[Event], timeout: _Seconds = None) -> int:
     """Waits on the host until one event is complete, and returns its index. Raises Timeout; that event's failure."""
-def comms(devices: Iterable[Device], *, timeout: float = 0, label: str | None = None) -> tuple[Comm, ...]:
+def comms(devices: Iterable[Device], *, timeout: _Limit = 0, label: str | None = None) -> tuple[Comm, ...]:
     """A communicator whose ranks are devices of this process: one Comm for each. See Device.comm()."""
 
 class _Block:
@@ -173,12 +177,12 @@ class Device(_Block):
         """A queue. priority is between limits.priority_lowest and limits.priority_highest; timing gives times to its
         events.
         """
-    def wrap_queue(self, stream: Any, *, label: str | None = None, timing: bool = False) -> Queue:
+    def wrap_queue(self, stream: _Stream, *, label: str | None = None, timing: bool = False) -> Queue:
         """A queue of a stream that exists: a CUDA stream or command queue by its handle, or an object with
         __cuda_stream__, cuda_stream (torch) or ptr (CuPy). It must outlive the queue's work.
         """
     def buffer(
-        self, shape: _Shape, dtype: Any = "uint8", placement: _Placement = "device", *, label: str | None = None
+        self, shape: _Shape, dtype: _Dtype = "uint8", placement: _Placement = "device", *, label: str | None = None
     ) -> Buffer:
         """A buffer, contents undefined. shape is a number of elements, bytes by default, or a tuple; placement
         'device', 'host' (pinned) or 'managed'.
@@ -203,7 +207,7 @@ class Device(_Block):
         count: int = 0,
         rendezvous: str | None = None,
         *,
-        timeout: float = 0,
+        timeout: _Limit = 0,
         check: bool = False,
         label: str | None = None,
     ) -> Comm:
@@ -365,7 +369,7 @@ class Pool(_Child):
     @property
     def statistics(self) -> dict[str, int]:
         """A dict: in_use_bytes, kept_bytes, high_bytes, allocations, reused, blocked."""
-    def allocate(self, queue: Queue, shape: _Shape, dtype: Any = "uint8") -> Buffer:
+    def allocate(self, queue: Queue, shape: _Shape, dtype: _Dtype = "uint8") -> Buffer:
         """A buffer for work that is submitted to the queue after this call. Never waits. Free it with
         buffer.free(queue).
         """
@@ -461,7 +465,7 @@ class Comm(_Child):
         """Sends and receives pairs of a buffer and the rank of its peer at once, so that none waits for another."""
     def barrier(self, queue: Queue, /) -> None:
         """Later work of the queue waits until every rank's queue has come here."""
-    def split(self, color: int | None, key: int = 0, *, label: str | None = None) -> Comm | None:
+    def split(self, color: _Color, key: int = 0, *, label: str | None = None) -> Comm | None:
         """A communicator of the ranks with the same color, in the order of key; None for color None. All ranks call it."""
     def shrink(self, label: str | None = None) -> Comm:
         """A communicator of the ranks that are left after others have died; those that are left call it."""
