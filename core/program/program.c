@@ -314,6 +314,7 @@ struct files {
     void *opencl; // NULL: no path
     void *cuda;
     struct weir_long_text images;
+    bool hidden; // macros may hide images
 };
 
 static void free_files(struct files *files)
@@ -355,17 +356,28 @@ static weir_status read_files(struct weir_program_params *params, struct files *
     return status;
 }
 
-// Every backend gets images as buffers. Those that macros hide stay, and the compiler tells where (docs/kernels.md).
+// Every backend gets images as buffers. Those that macros hide stay, and compilers refuse them.
 static weir_status change_images(struct weir_program_params *params, struct files *files)
 {
     if (!params->source || !weir_images_are_named(params->source))
         return WEIR_OK;
-    (void)weir_images_rewrite(params->source, &files->images);
+    files->hidden = !weir_images_rewrite(params->source, &files->images);
     if (files->images.failed)
         return weir__fail_at(NULL, 0, params->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
                              "weir_program_create: no memory for a source with images");
     params->source = files->images.text;
     return WEIR_OK;
+}
+
+// What a compiler says of those does not name the cause.
+WEIR_COLD static weir_status name_macros(weir_status status)
+{
+    const struct weir_error cause = weir__error_of(status);
+    struct weir_error named = cause;
+    snprintf(named.remedy, sizeof named.remedy,
+             "where macros hide '__kernel', 'sampler_t' or a type of images, write these out; %.150s",
+             cause.remedy);
+    return weir__error_set(&named);
 }
 
 static weir_status create_all(weir_device *device, const struct weir_program_params *params,
@@ -402,6 +414,8 @@ weir_status weir_program_create_at(weir_device *device, const struct weir_progra
         status = change_images(&known, &files);
     if (status == WEIR_OK)
         status = create_all(device, params, out_program);
+    if (status == WEIR_ERROR_BUILD && files.hidden)
+        status = name_macros(status);
     free_files(&files);
     for (weir_program *each = *out_program; each; each = each->next)
         weir__member_place(&each->member, file, line);

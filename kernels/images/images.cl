@@ -194,10 +194,12 @@ float4 WEIR__OWN weir__load_f(const __global uchar *at, uint format, uint pixel_
 {
     if (pixel_bytes == 16)
         return *(const __global float4 *)at;
-    if (format == WEIR__RGBA_HALF) {
-        const uint2 two = *(const __global uint2 *)at;
-        return weir__half4((uint4)(two.x, two.x >> 16, two.y, two.y >> 16));
-    }
+    if (format == WEIR__RGBA_HALF)
+#ifdef cl_khr_fp16
+        return convert_float4(*(const __global half4 *)at);
+#else
+        return vloada_half4(0, (const __global half *)at);
+#endif
     if (format == WEIR__RGBA_UNORM8)
         return convert_float4(*(const __global uchar4 *)at) * (1 / 255.0f);
     return weir__load_other(at, format, pixel_bytes);

@@ -713,6 +713,37 @@ WEIR_TEST(Images, SourceAtRunTime)
     close_rig(&rig);
 }
 
+// What the compiler says does not name the cause.
+WEIR_TEST(Images, HiddenByMacros)
+{
+    static const char *const sources[] = {
+        "#define IN read_only image2d_t\n"
+        "__kernel void k(IN in, sampler_t how, __global float4 *out)\n"
+        "{ *out = read_imagef(in, how, (int2)(0, 0)); }\n",
+        "#define SAMPLER sampler_t\n"
+        "const SAMPLER how = CLK_FILTER_NEAREST;\n"
+        "__kernel void k(read_only image2d_t in, __global float4 *out)\n"
+        "{ *out = read_imagef(in, how, (int2)(0, 0)); }\n",
+        "#define KERNEL __kernel\n"
+        "KERNEL void k(read_only image2d_t in) { (void)in; }\n"};
+    struct rig rig;
+    weir_program *program = NULL;
+    open_rig(&rig);
+    for (size_t i = 0; i < COUNT(sources); i++) {
+        const weir_status status = weir_program_create(
+            rig.device, WEIR_PARAMS(weir_program, .source = sources[i]), &program);
+        if (status == WEIR_ERROR_UNSUPPORTED) {
+            close_rig(&rig);
+            WEIR_SKIP("this device compiles no source");
+        }
+        EXPECT_INT_EQ(status, WEIR_ERROR_BUILD);
+        EXPECT_CONTAINS(weir_last_error_text(),
+                        "where macros hide '__kernel', 'sampler_t' or a type of images, write "
+                        "these out; mend the source");
+    }
+    close_rig(&rig);
+}
+
 WEIR_TEST(Images, HalfATurn)
 {
     enum {
