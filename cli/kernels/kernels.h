@@ -18,12 +18,12 @@ int kernels_resources_main(int argc, char **argv);
 
 // source.c
 
-// What every command takes: the files, -D, -I, --std, --fast and --exact.
+// What every command takes: the files, -D, -I, --std, --fast, --exact and --restrict.
 struct kernels_source {
     struct cli_list definitions;
     struct cli_list folders;
     const char *standard;
-    bool fast, exact, quiet, strict;
+    bool fast, exact, restricted, quiet, strict;
     struct kc_build build;
 };
 

@@ -214,7 +214,7 @@ json_t *kernels_diagnostics(const char *report, bool *ok)
 }
 
 enum {
-    OPTIONS_MOST = 16,
+    OPTIONS_MOST = 24,
     FILES_MOST = 4096
 };
 
@@ -333,6 +333,9 @@ bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int ar
         {"werror", NULL, "warnings are errors, also as -Werror", CLI_FLAG, &source->strict, 0, 0},
         {"exact", NULL, "a * b + c rounds twice, so that devices give the\nsame bits", CLI_FLAG,
          &source->exact, 0, 0},
+        {"restrict", NULL,
+         "pointers to global memory are restrict: what one\npoints to is written through no other",
+         CLI_FLAG, &source->restricted, 0, 0},
     };
     size_t count = 0;
     *source = (struct kernels_source){.standard = "CL1.2"};
@@ -359,6 +362,7 @@ bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int ar
     source->build.language = (struct kc_language){.standard = source->standard,
                                                   .fast = source->fast,
                                                   .exact = source->exact,
+                                                  .restricted = source->restricted,
                                                   .quiet = source->quiet,
                                                   .strict = source->strict};
     *out_exit = CLI_USAGE;

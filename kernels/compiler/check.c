@@ -228,9 +228,21 @@ void kc_plain_name(const struct kc_symbol *symbol, char *out, size_t size)
              known ? end : symbol->name);
 }
 
+// Whether a function makes a work-item wait for others, or see what they write.
+static bool is_meeting(const char *name)
+{
+    static const char *const parts[] = {"barrier",     "fence",      "atom",
+                                        "work_group_", "sub_group_", "wait_group"};
+    bool found = false;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        found = found || strstr(name, parts[i]);
+    return found;
+}
+
 static void check_calls(struct kc_context *context, const struct kc_module *module,
                         struct kc_kernel *kernel)
 {
+    kernel->waits = strstr(module->text, " asm ") != NULL;
     bool *reached = kc_module_reach(module, kernel->name);
     for (size_t s = 0; reached && s < module->symbol_count && !kernel->refused; s++) {
         const struct kc_symbol *symbol = &module->symbols[s];
@@ -242,6 +254,7 @@ static void check_calls(struct kc_context *context, const struct kc_module *modu
         for (size_t i = 0; i < OUTSIDE && !kernel->refused; i++)
             if (strstr(whole, outside[i].part))
                 kc_refuse(context, kernel, whole, "uses %s: %s", name, outside[i].sentence);
+        kernel->waits = kernel->waits || is_meeting(name);
         kernel->grid_barrier = kernel->grid_barrier || strcmp(whole, KC_GRID_BARRIER) == 0;
     }
     context->report->failed = context->report->failed || !reached;

@@ -93,6 +93,7 @@ struct kc_language {
     const char *standard; // "CL1.2"
     bool fast;            // KC_FAST
     bool exact;           // the text begins with KC_EXACT
+    bool restricted;      // the kernels' pointers are `restrict`
     bool quiet;           // no warnings
     bool strict;          // warnings are errors
 };
@@ -243,6 +244,7 @@ struct kc_kernel {
     unsigned block[3];  // zeros: any
     unsigned sub_group; // likewise
     bool grid_barrier;  // it calls KC_GRID_BARRIER
+    bool waits;         // it may read what other work-items wrote since it began
     bool refused;       // a sentence of the report says why
 };
 

@@ -6,6 +6,7 @@
 //     and never inline that: here it is. Functions that are no kernels become internal; so do those that
 //     are declared `inline`, which clang else takes to be defined elsewhere too.
 //   - The architecture of the first step is taken away.
+//   - What a `restrict` pointer points to is taken to change at barriers.
 //   - The block that a kernel requires, which clang does not pass on, is added.
 //   - Memory of the address space `constant` becomes global memory: that of CUDA has 64 KiB and no
 //     pointers from the host, and caches for data that is only read are as good: loads
@@ -298,6 +299,73 @@ static void change_line(const char *line, const char *end, struct weir_long_text
     weir_long_text_add(out, "%s\n", loads_constant(line) ? ", !invariant.load " NO_FIELDS : "");
 }
 
+static const struct kc_kernel *kernel_of(const struct kc_kernels *kernels, const char *line)
+{
+    const char *name = kc_in_line(line, KC_KERNEL_CODE);
+    name = name ? name + strlen(KC_KERNEL_CODE) : kc_in_line(line, "ptx_kernel void @");
+    name += name && starts_with(name, "ptx_kernel ") ? strlen("ptx_kernel void @") : 0;
+    for (size_t i = 0; name && i < kernels->count; i++) {
+        const size_t length = strlen(kernels->items[i].name);
+        if (strncmp(name, kernels->items[i].name, length) == 0 && name[length] == '(')
+            return &kernels->items[i];
+    }
+    return NULL;
+}
+
+static bool any_waits(const struct kc_kernels *kernels)
+{
+    bool any = false;
+    for (size_t i = 0; i < kernels->count; i++)
+        any = any || kernels->items[i].waits;
+    return any;
+}
+
+// LLVM takes it that a barrier leaves alone what a `noalias` pointer points to, although other work-items write that:
+// such a pointer is to global memory, and in a kernel that waits for others it is const.
+static bool may_be_noalias(const struct kc_kernels *kernels, const struct kc_kernel *kernel,
+                           size_t index)
+{
+    if (!kernel)
+        return !any_waits(kernels);
+    return index < kernel->parameter_count &&
+           (!kernel->waits || !kernel->parameters[index].writable);
+}
+
+// Adds a definition with `noalias` where that is right.
+static void change_parameters(const struct cuda_build *build, const char *line, const char *end,
+                              struct weir_long_text *out)
+{
+    static const char noalias[] = " noalias", global[] = "ptr addrspace(1)",
+                      constant[] = "ptr addrspace(4)";
+    const struct kc_kernel *kernel = kernel_of(build->kernels, line);
+    const char *kept = line, *at = kc_in_line(line, "@");
+    size_t depth = 0, index = 0;
+    bool is_fit = false;
+    at = at ? at + strcspn(at, "(\n") : end;
+    for (bool begins = true; at < end && (begins || depth > 0); at++) {
+        depth += *at == '(';
+        depth -= *at == ')';
+        index += depth == 1 && *at == ',';
+        if (begins || (depth == 1 && *at == ',')) {
+            const char *type = at + (begins ? 1 : 2);
+            is_fit = (starts_with(type, global) || starts_with(type, constant)) &&
+                     may_be_noalias(build->kernels, kernel, index);
+            begins = false;
+            if (is_fit && build->language->restricted && kernel) {
+                type += sizeof global - 1;
+                weir_long_text_add(out, "%.*s%s", (int)(type - kept), kept,
+                                   starts_with(type, noalias) ? "" : noalias);
+                kept = type;
+            }
+        }
+        if (!is_fit && starts_with(at, noalias)) {
+            weir_long_text_add(out, "%.*s", (int)(at - kept), kept);
+            kept = at + sizeof noalias - 1;
+        }
+    }
+    weir_long_text_add(out, "%.*s", (int)(end - kept), kept);
+}
+
 // A definition. Only kernels are visible from outside; a kernel's code is always inlined.
 static void change_definition(const char *line, const char *end, struct weir_long_text *out)
 {
@@ -415,7 +483,12 @@ static bool change_module(const struct cuda_build *build, const char *in, const 
         const char *newline = strchr(line, '\n');
         const char *end = newline ? newline : line + strlen(line);
         if (starts_with(line, "define ")) {
-            change_definition(line, end, &out);
+            struct weir_long_text definition = {0};
+            change_parameters(build, line, end, &definition);
+            if (definition.text)
+                change_definition(definition.text, definition.text + definition.used, &out);
+            out.failed = out.failed || definition.failed;
+            free(definition.text);
         } else {
             add_formats(line, end, &out);
             change_line(line, end, &out);
@@ -454,6 +527,9 @@ static bool optimise_within(const struct cuda_build *build, const char *in, cons
     // A loop whose number of turns takes some instructions to compute is unrolled too, and one of more
     // than 256 turns gains nothing by being unrolled wholly.
     ADD(&job, "-mllvm", "-scev-cheap-expansion-budget=40", "-mllvm", "-unroll-full-max-count=256");
+    // Both sides of `i < n && j < n` are computed before one branch, so that reads of ids and parameters do not wait
+    // for each other.
+    ADD(&job, "-mllvm", "-bonus-inst-threshold=10");
     return run(build, &job, 1, "clang cannot optimise the kernels for CUDA");
 }
 

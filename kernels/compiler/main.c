@@ -61,6 +61,9 @@ static bool take(int option, const char *value)
     case 'e':
         language.exact = true;
         return true;
+    case 'r':
+        language.restricted = true;
+        return true;
     case 'u':
         cuda_source = value;
         return true;
@@ -97,6 +100,7 @@ static bool read_arguments(int argc, char **argv)
         {"nvcc-option", required_argument, NULL, 'n'},
         {"cuda-image", required_argument, NULL, 'i'},
         {"exact", no_argument, NULL, 'e'},
+        {"restrict", no_argument, NULL, 'r'},
         {NULL, 0, NULL, 0},
     };
     bool fine = true;
@@ -150,7 +154,7 @@ int main(int argc, char **argv)
     fprintf(stderr,
             "usage: weir_kernels --symbol NAME --label LABEL --header PATH --out PREFIX\n"
             "       [--ptx ARCH]... [--cubin ARCH]... [--std CL1.2] [--fast | --exact] [--skip]\n"
-            "       [-I DIR]...\n"
+            "       [--restrict] [-I DIR]...\n"
             "       [-D NAME=VALUE]... [--cuda FILE.cu [--nvcc-option OPTION]...]\n"
             "       [--cuda-image FILE]... FILE...       (at most %d of each)\n",
             ITEMS_MOST);

@@ -10,7 +10,9 @@
 
 FUNCTION size_t get_global_id(uint dimension)
 {
-    return OF(dimension, ctaid) * OF(dimension, ntid) + OF(dimension, tid);
+    // Read in this order, the block's size is an operand of ptxas's multiplication, and no load.
+    const uint size = OF(dimension, ntid), group = OF(dimension, ctaid);
+    return group * size + OF(dimension, tid);
 }
 
 FUNCTION size_t get_global_size(uint dimension)

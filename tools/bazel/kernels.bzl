@@ -118,6 +118,7 @@ def weir_kernels(
         standard = "CL1.2",
         fast = False,
         exact = False,
+        restrict = False,
         defines = [],
         includes = [],
         cubins = None,
@@ -143,6 +144,7 @@ def weir_kernels(
       standard: the version of OpenCL C: CL1.2, CL2.0 or CL3.0.
       fast: faster and less exact arithmetic on every device, as -cl-fast-relaxed-math has it.
       exact: `a * b + c` rounds twice, so that devices give the same bits.
+      restrict: the kernels' pointers to global memory are `restrict`.
       defines: macros, "NAME" or "NAME=VALUE".
       includes: folders, from the repository's root, in which #include looks too.
       cubins: the architectures of cubins, in place of the usual ones: ["90"]; of CUDA C++ also
@@ -157,6 +159,7 @@ def weir_kernels(
     """
     symbol = symbol or name + "_kernels"
     options = ["--std", standard] + (["--fast"] if fast else []) + (["--exact"] if exact else [])
+    options += ["--restrict"] if restrict else []
     options += ["-I" + folder for folder in includes]
     options += ["'-D%s'" % define for define in defines]
     archs = (cubins or []) + (ptx or [])

@@ -29,8 +29,9 @@ class Case:
     """Where a case's sources are. `original`: CUDA files that one file includes. `counts`: it is
     one of those that the mean is of."""
 
-    def __init__(self, name, source, original, defines=(), includes=(), extra="", counts=True):
-        self.name, self.source, self.original = name, source, original
+    def __init__(self, name, source, original, defines=(), includes=(), extra="", counts=True,
+                 options=()):
+        self.name, self.source, self.original, self.options = name, source, original, options
         self.defines, self.includes, self.extra = defines, includes, extra
         self.counts, self.script = counts, None
 
@@ -249,9 +250,10 @@ template __global__ void bottom_scan<float, float4, 256>(const float *, float *,
 
 
 # The original's block size is an argument of its templates; that of the OpenCL C is asked for at
-# run time, so that no compiler can unroll its loops. A macro makes them alike.
+# run time, so that no compiler can unroll its loops. A macro makes them alike, and an option what
+# the original promises of its pointers.
 @case(SHOC + "opencl/level1/scan/scan.cl", [SHOC + "cuda/level1/scan/scan_kernel.h"],
-      defines=["SINGLE_PRECISION", "get_local_size(d)=256"], extra=SCANS)
+      defines=["SINGLE_PRECISION", "get_local_size(d)=256"], extra=SCANS, options=["--restrict"])
 def scan(s):
     n, groups, block = 16777216, 64, 256
     data, out = s.buffer(n, "uniform 0 1"), s.buffer(n)
@@ -473,7 +475,7 @@ def build(args):
         base = os.path.join(args.out, one.name)
         defines = ["-D" + d for d in one.defines if "(" not in d]
         ptx = run_command([args.weir, "kernels", "ptx", "--arch", args.arch]
-                          + ["--fast"] * args.fast
+                          + ["--fast"] * args.fast + list(one.options)
                           + [w for d in one.defines for w in ("-D", d)]
                           + [os.path.join(args.folder, one.source)])
         with open(base + ".ours.ptx", "w") as file:
