@@ -333,7 +333,7 @@ static void create_line(struct arr_coc_bench *a, struct arr_coc_line *line, uint
     line->graphs = graphs;
     line->frame = (struct weir_arr_coc_frame){.load = load, .user = line};
     pthread_mutex_init(&line->lock, NULL);
-    bench_own(a->bench, destroy_line, line, NULL);
+    cli_own(destroy_line, line, NULL);
     bench_fine(a->bench, weir_pipeline_group_create(NULL, &line->group));
     for (uint32_t d = 0; d < devices; d++)
         create_pipeline(line, d, timing);
@@ -356,9 +356,9 @@ static void load_weights(struct arr_coc_bench *a)
         bench_leave(a->bench, CLI_FAILED);
     if (!weir_arr_coc_weights_load(a->weights_path ? a->weights_path : found, &a->weights, &error))
         bench_fail(a->bench, CLI_FAILED, "%s", error.message);
-    bench_own(a->bench, destroy_weights, &a->weights, NULL);
+    cli_own(destroy_weights, &a->weights, NULL);
     const size_t size = weir_arr_coc_weights_query_size(a->weights);
-    a->query = bench_allocate(a->bench, size, sizeof *a->query);
+    a->query = cli_allocate(size, sizeof *a->query);
     weir_arr_coc_seeded_query(QUERY_SEED, a->query, size);
 }
 
@@ -410,7 +410,7 @@ static void read_image(struct arr_coc_bench *a, const char *path)
     if (!weir_io_image_probe(path, &info, &error))
         bench_fail(a->bench, CLI_FAILED, "%s", error.message);
     const size_t bytes = (size_t)weir_io_image_bytes(&info);
-    image->rgb = bench_allocate(a->bench, bytes, 1);
+    image->rgb = cli_allocate(bytes, 1);
     if (!weir_io_image_read(path, 0, image->rgb, bytes, &info, &error))
         bench_fail(a->bench, CLI_FAILED, "%s", error.message);
     snprintf(image->name, sizeof image->name, "%s", slash ? slash + 1 : path);
@@ -423,7 +423,7 @@ static void make_noise(struct arr_coc_bench *a)
     struct arr_coc_image *image = &a->images[a->image_count++];
     const size_t bytes = (size_t)(3 * a->size * a->size);
     uint32_t state = 1;
-    image->rgb = bench_allocate(a->bench, bytes, 1);
+    image->rgb = cli_allocate(bytes, 1);
     for (size_t i = 0; i < bytes; i++) {
         state = state * 1664525u + 1013904223u;
         image->rgb[i] = (unsigned char)(state >> 24);
@@ -492,7 +492,7 @@ static void destroy_results(void *object, void *with)
 // Each pipeline runs each image until all slots have been used twice.
 static void check_results(struct arr_coc_bench *a)
 {
-    bench_own(a->bench, destroy_results, a, NULL);
+    cli_own(destroy_results, a, NULL);
     for (size_t k = 0; k < a->image_count; k++)
         for (size_t i = 0; i < a->line_count; i++) {
             struct arr_coc_line *line = &a->lines[i];

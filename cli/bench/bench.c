@@ -370,50 +370,6 @@ void bench_note(struct bench *bench, const char *format, ...)
     va_end(arguments);
 }
 
-// Owning.
-
-struct bench_owned {
-    struct bench_owned *next;
-    void (*destroy)(void *object, void *with);
-    void *object, *with;
-};
-
-void bench_own(struct bench *bench, void (*destroy)(void *object, void *with), void *object,
-               void *with)
-{
-    struct bench_owned *owned = malloc(sizeof *owned);
-    if (!owned) {
-        destroy(object, with);
-        bench_fail(bench, CLI_FAILED, "no memory for the benchmark");
-    }
-    *owned = (struct bench_owned){bench->owned, destroy, object, with};
-    bench->owned = owned;
-}
-
-static void destroy_memory(void *object, void *with)
-{
-    (void)with;
-    free(object);
-}
-
-void *bench_allocate(struct bench *bench, size_t count, size_t size)
-{
-    void *memory = calloc(count, size);
-    if (!memory)
-        bench_fail(bench, CLI_FAILED, "no memory for %zu times %zu bytes", count, size);
-    bench_own(bench, destroy_memory, memory, NULL);
-    return memory;
-}
-
-static void destroy_all(struct bench *bench)
-{
-    for (struct bench_owned *owned = bench->owned; owned; owned = bench->owned) {
-        bench->owned = owned->next;
-        owned->destroy(owned->object, owned->with);
-        free(owned);
-    }
-}
-
 // Ending.
 
 static void leave_turns(struct bench *bench)
@@ -422,23 +378,30 @@ static void leave_turns(struct bench *bench)
     cli_signals_resume();
 }
 
-int bench_close(struct bench *bench)
+static void close_bench(void *object, void *with)
 {
-    destroy_all(bench);
+    struct bench *bench = object;
+    (void)with;
+    leave_turns(bench);
     cli_clock_use(NULL);
-    const int code = cli_close(&bench->device, &bench->runtime, bench->code);
+    bench->code = cli_close(&bench->device, &bench->runtime, bench->code);
     if (bench->takes_signals)
         cli_signals_end();
+    bench->takes_signals = false;
     for (size_t i = 0; i < bench->table_count; i++)
         free(bench->tables[i].cells);
-    return code;
+    bench->table_count = 0;
+}
+
+void bench_begin_all(struct bench *bench)
+{
+    cli_own(close_bench, bench, NULL);
 }
 
 void bench_leave(struct bench *bench, int code)
 {
-    leave_turns(bench);
     bench->code = code;
-    exit(cli_flush(bench_close(bench)));
+    cli_end(code);
 }
 
 void bench_fail(struct bench *bench, int code, const char *format, ...)
@@ -682,6 +645,15 @@ static void open_device(const struct bench_program *program, struct bench *bench
 
 // The command.
 
+// Only figures in tables have a plot, and a file of JSON.
+static bool has_option(const struct bench_program *program, const struct bench *bench,
+                       const void *out)
+{
+    if (out == &bench->serve)
+        return program->serves;
+    return !program->report || (out != &bench->plot_path && out != &bench->save_path);
+}
+
 static bool parse(const struct bench_program *program, struct bench *bench, int argc, char **argv,
                   int *out_code)
 {
@@ -705,7 +677,7 @@ static bool parse(const struct bench_program *program, struct bench *bench, int 
     for (size_t i = 0; i < program->option_count; i++)
         options[count++] = program->options[i];
     for (size_t i = 0; i < common_count; i++)
-        if (common[i].out != &bench->serve || program->serves)
+        if (has_option(program, bench, common[i].out))
             options[count++] = common[i];
     snprintf(bench->command, sizeof bench->command, "%s %s",
              program->group ? program->group : "weir bench", program->name);
@@ -714,7 +686,7 @@ static bool parse(const struct bench_program *program, struct bench *bench, int 
         .operands = program->operands ? program->operands : "",
         .operand = "an image",
         .about = program->about,
-        .manual = "weir-bench(1)",
+        .manual = program->manual ? program->manual : "weir-bench(1)",
         .options = options,
         .option_count = count,
         .operand_maximum = program->operands ? 64 : 0,
@@ -724,13 +696,15 @@ static bool parse(const struct bench_program *program, struct bench *bench, int 
 }
 
 // After an interrupt the whole turns measured so far are reported, if there are any.
-static void finish_run(struct bench *bench, const char *name)
+static void finish_run(const struct bench_program *program, struct bench *bench, void *user)
 {
     if (cli_signal() && bench->kept == 0)
         bench_fail(bench, CLI_SIGNALLED + cli_signal(),
                    "interrupted before the first turn was over: there are no figures");
-    if (!bench->silent && !bench->serve)
-        bench->code = bench_report(bench, name);
+    if (program->report)
+        bench->code = program->report(bench, user);
+    else if (!bench->silent && !bench->serve)
+        bench->code = bench_report(bench, program->name);
     if (cli_signal())
         bench->code = CLI_SIGNALLED + cli_signal();
 }
@@ -741,23 +715,24 @@ int bench_main(const struct bench_program *program, void *user, int argc, char *
     struct bench *bench = &one;
     *bench = (struct bench){.turns = 11};
     if (!parse(program, bench, argc, argv, &bench->code))
-        return bench_close(bench);
+        return bench->code;
+    bench->code = CLI_OK;
+    bench_begin_all(bench);
     parse_lists(program, bench);
     cli_set_quiet(bench->quiet);
     cli_log_to_stderr();
-    bench->code = CLI_FAILED;
     if (!cli_can_write(bench->plot_path) || !cli_can_write(bench->save_path) ||
         !(bench->takes_signals = cli_signals_start()))
-        return bench_close(bench);
-    bench->code = CLI_OK;
+        bench_leave(bench, CLI_FAILED);
+    if (program->select)
+        bench->select = *program->select;
     if (program->check)
         program->check(bench, user);
     if (program->opens_device)
         open_device(program, bench);
     program->run(bench, user);
     leave_turns(bench);
-    destroy_all(bench);
-    if (bench->code == CLI_OK)
-        finish_run(bench, program->name);
-    return bench_close(bench);
+    finish_run(program, bench, user);
+    cli_disown();
+    return bench->code;
 }

@@ -22,6 +22,7 @@
 
 #include "cli/common/cli.h"
 #include "cli/common/options.h"
+#include "cli/common/own.h"
 #include "cli/common/plot.h"
 #include "cli/common/progress.h"
 
@@ -148,13 +149,13 @@ struct bench {
     char served[8192]; // figures of this turn, as members of a JSON object
     struct cli_progress progress;
     bool takes_signals;
-    struct bench_owned *owned;
     int code;
 };
 
 struct bench_program {
-    const char *group; // what the name follows; NULL: "weir bench"
-    const char *name;  // "overlap"
+    const char *group;  // what the name follows; NULL: "weir bench"
+    const char *manual; // NULL: "weir-bench(1)"
+    const char *name;   // "overlap"
     const char *about;
     const char *operands;             // as in the help; NULL: none
     const struct cli_option *options; // its own; the common ones follow
@@ -166,20 +167,17 @@ struct bench_program {
     // Checks what the options say, before anything is opened; may be NULL.
     void (*check)(struct bench *bench, void *user);
     void (*run)(struct bench *bench, void *user);
+    // In place of the tables: prints what was found, and returns the exit code. NULL: the tables.
+    int (*report)(struct bench *bench, void *user);
+    const char *const *select; // for bench->select, after the options were read; may be NULL
 };
 
 // What the `main` of a benchmark's cli_command does: parses, opens the device that
 // the configuration names, runs, reports. `user` is handed to `check` and `run`.
 int bench_main(const struct bench_program *program, void *user, int argc, char **argv);
 
-// Destroys what the benchmark owns, and closes its device and runtime. Returns its exit code.
-int bench_close(struct bench *bench);
-
-// When the benchmark ends, destroy(object, with) is called.
-void bench_own(struct bench *bench, void (*destroy)(void *object, void *with), void *object,
-               void *with);
-// Zeroed memory. Never NULL.
-void *bench_allocate(struct bench *bench, size_t count, size_t size);
+// Without bench_main(): its device and runtime are closed when the command ends.
+void bench_begin_all(struct bench *bench);
 
 // Starts a table. Where memory runs out the command fails at its end.
 #define bench_table(bench, key, title, columns) \

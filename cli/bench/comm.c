@@ -186,7 +186,7 @@ static bool has_parts(weir_collective kind)
 
 static void make_rows(struct comm_bench *b)
 {
-    b->rows = bench_allocate(b->bench, b->kinds.count * b->sizes.count, sizeof *b->rows);
+    b->rows = cli_allocate(b->kinds.count * b->sizes.count, sizeof *b->rows);
     for (size_t i = 0; i < b->kinds.count * b->sizes.count; i++) {
         const uint64_t size = b->sizes.values[i % b->sizes.count];
         struct comm_row *row = &b->rows[b->row_count++];
@@ -200,7 +200,7 @@ static void make_rows(struct comm_bench *b)
                        "--size: %llu bytes are less than one number for each of %u ranks",
                        (unsigned long long)size, (unsigned)b->all.count);
     }
-    b->numbers = bench_allocate(b->bench, b->largest, 1);
+    b->numbers = cli_allocate(b->largest, 1);
 }
 
 // Measuring.

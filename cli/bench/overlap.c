@@ -155,7 +155,7 @@ static void check_job(struct overlap *o, const struct weir_chunks_params *params
 {
     struct overlap_job *job = params->user;
     bench_fine(o->bench, weir_chunks_create(params, &job->chunks));
-    bench_own(o->bench, destroy_chunks, &job->chunks, NULL);
+    cli_own(destroy_chunks, &job->chunks, NULL);
     weir_chunks_get_plan(job->chunks, out_plan);
     o->queue_count += out_plan->queue_count;
     if (o->queue_count > QUEUES_MAX)
@@ -521,7 +521,7 @@ static void list_ways(struct overlap *o)
         bench_fail(o->bench, CLI_USAGE,
                    "%zu ways to run the job, and at most %d are measured; name fewer", most,
                    WAYS_MAX);
-    o->ways = bench_allocate(o->bench, most, sizeof *o->ways);
+    o->ways = cli_allocate(most, sizeof *o->ways);
     for (size_t i = 0; i < o->reference_count; i++)
         for (size_t k = 0; k < o->orders.count; k++)
             list_order(o, i, o->orders.values[k]);

@@ -214,7 +214,7 @@ static void create_line(struct pipeline_bench *p, struct line *line)
         .repeat = repeat,
     };
     bench_fine(p->bench, weir_pipeline_create(&params, &line->pipeline));
-    bench_own(p->bench, destroy_line, line, NULL);
+    cli_own(destroy_line, line, NULL);
 }
 
 // Submits the frames, drains, and sees that all of them succeeded.

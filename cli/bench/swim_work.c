@@ -105,7 +105,7 @@ static void make_twin(struct swim *swim)
     if (swim->portable || strcmp(weir_runtime_backend(swim->bench->runtime), "cuda") != 0)
         return;
     const weir_status status = weir_program_create(swim->bench->device, &twin, &swim->twin_program);
-    bench_own(swim->bench, destroy_twin, swim, NULL);
+    cli_own(destroy_twin, swim, NULL);
     if (status == WEIR_ERROR_UNSUPPORTED) {
         bench_note(swim->bench, "not measured: twin: %s", weir_last_error_text());
         return;
@@ -117,7 +117,7 @@ static void make_twin(struct swim *swim)
 static void fill_factors(struct swim *swim)
 {
     const size_t side = (size_t)swim->side, size = swim->matrix_bytes;
-    float *matrix = bench_allocate(swim->bench, 1, size);
+    float *matrix = cli_allocate(1, size);
     for (size_t i = 0; i < SWIM_RING; i++) {
         for (size_t at = 0; at < side * side; at++)
             matrix[at] = factor_at(i, at / side, at % side);
@@ -174,7 +174,7 @@ static void open_blas(struct swim *swim)
         return;
     if (train_blas_open(swim->bench->device, NULL, &swim->blas) == WEIR_OK &&
         describe_products(swim) == WEIR_OK) {
-        bench_own(swim->bench, close_blas, swim, NULL);
+        cli_own(close_blas, swim, NULL);
         return;
     }
     train_blas_close(&swim->blas);
@@ -194,10 +194,10 @@ void swim_open(struct swim *swim)
                    (unsigned long long)swim->side, (unsigned long long)most);
     swim->matrix_bytes = (size_t)matrix;
     swim->all_bytes = (size_t)(matrix * swim->copies);
-    swim->down_plain = bench_allocate(bench, swim->all_bytes, 1);
-    swim->up_plain = bench_allocate(bench, swim->all_bytes, 1);
+    swim->down_plain = cli_allocate(swim->all_bytes, 1);
+    swim->up_plain = cli_allocate(swim->all_bytes, 1);
     swim->read_back =
-        bench_allocate(bench, swim->all_bytes > matrix ? swim->all_bytes : swim->matrix_bytes, 1);
+        cli_allocate(swim->all_bytes > matrix ? swim->all_bytes : swim->matrix_bytes, 1);
     make_queues(swim);
     make_kernels(swim);
     make_buffers(swim);

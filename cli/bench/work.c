@@ -100,17 +100,17 @@ void bench_runtime(struct bench *bench, const char *backend, weir_runtime **out_
                                             .backend = backend,
                                             .plugins = ""};
     bench_fine(bench, weir_open_at(&params, out_runtime, NULL, 0));
-    bench_own_runtime(bench, out_runtime);
+    bench_own_runtime(out_runtime);
 }
 
-void bench_own_runtime(struct bench *bench, weir_runtime **runtime)
+void bench_own_runtime(weir_runtime **runtime)
 {
-    bench_own(bench, close_runtime, runtime, NULL);
+    cli_own(close_runtime, runtime, NULL);
 }
 
 void bench_own_device(struct bench *bench, weir_device **device)
 {
-    bench_own(bench, close_device, device, bench);
+    cli_own(close_device, device, bench);
 }
 
 void bench_device(struct bench *bench, weir_runtime *runtime, const char *select,
@@ -128,7 +128,7 @@ void bench_buffer(struct bench *bench, weir_device *device, const char *label, s
                                          WEIR_PARAMS(weir_buffer, .label = label, .size = size,
                                                      .placement = placement),
                                          out_buffer));
-    bench_own(bench, destroy_buffer, out_buffer, NULL);
+    cli_own(destroy_buffer, out_buffer, NULL);
 }
 
 static void make_queue(struct bench *bench, weir_device *device, const char *label,
@@ -138,7 +138,7 @@ static void make_queue(struct bench *bench, weir_device *device, const char *lab
                weir_queue_create(device,
                                  WEIR_PARAMS(weir_queue, .label = label, .priority = priority),
                                  out_queue));
-    bench_own(bench, destroy_queue, out_queue, NULL);
+    cli_own(destroy_queue, out_queue, NULL);
 }
 
 void bench_queue(struct bench *bench, weir_device *device, const char *label,
@@ -160,7 +160,7 @@ void bench_program_of(struct bench *bench, weir_device *device, const struct wei
                weir_program_create(device,
                                    WEIR_PARAMS(weir_program, .label = "bench", .bundle = bundle),
                                    out_program));
-    bench_own(bench, destroy_program, out_program, NULL);
+    cli_own(destroy_program, out_program, NULL);
 }
 
 void bench_kernel(struct bench *bench, weir_device *device, const struct weir_bundle *bundle,
@@ -169,7 +169,7 @@ void bench_kernel(struct bench *bench, weir_device *device, const struct weir_bu
     if (!*program)
         bench_program_of(bench, device, bundle, program);
     bench_fine(bench, weir_kernel_create(*program, name, out_kernel));
-    bench_own(bench, destroy_kernel, out_kernel, NULL);
+    cli_own(destroy_kernel, out_kernel, NULL);
 }
 
 void bench_sync(struct bench *bench, weir_queue *queue)
@@ -349,7 +349,7 @@ static void create_all(struct bench *bench, uint64_t asked, struct bench_ranks *
                                            WEIR_PARAMS(weir_comm, .label = "bench"), comms));
     for (uint32_t i = 0; i < all->local_count; i++) {
         all->ranks[i].comm = comms[i];
-        bench_own(bench, destroy_comm, &all->ranks[i].comm, NULL);
+        cli_own(destroy_comm, &all->ranks[i].comm, NULL);
     }
 }
 
@@ -363,7 +363,7 @@ static void create_comms(struct bench *bench, uint64_t asked, struct bench_ranks
     bench_fine(bench, weir_comm_create(first->device, WEIR_PARAMS(weir_comm, .label = "bench"),
                                        &first->comm));
     if (weir_comm_count(first->comm) > 1) {
-        bench_own(bench, destroy_comm, &first->comm, NULL);
+        cli_own(destroy_comm, &first->comm, NULL);
         return;
     }
     weir_comm_destroy(&first->comm);

@@ -49,7 +49,7 @@ bool bench_work_check(struct bench *bench, weir_buffer *buffer, size_t size, uin
 void bench_runtime(struct bench *bench, const char *backend, weir_runtime **out_runtime);
 void bench_device(struct bench *bench, weir_runtime *runtime, const char *select,
                   weir_device **out_device);
-void bench_own_runtime(struct bench *bench, weir_runtime **runtime);
+void bench_own_runtime(weir_runtime **runtime);
 void bench_own_device(struct bench *bench, weir_device **device);
 void bench_buffer(struct bench *bench, weir_device *device, const char *label, size_t size,
                   weir_placement placement, weir_buffer **out_buffer);

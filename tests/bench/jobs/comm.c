@@ -133,7 +133,7 @@ static bool open_nccl(struct comm_bench *b)
                 raw_nccl_load(b->bench, &raw.api, raw.file, message, sizeof message) &&
                 make_streams(message, sizeof message) &&
                 raw_nccl_make_id(&raw.api, raw.first, &raw.id, message, sizeof message);
-    bench_own(b->bench, close_nccl, NULL, NULL);
+    cli_own(close_nccl, NULL, NULL);
     if (agree(b, fine, message, sizeof message))
         raw.failed = !agree(b, join(b, message, sizeof message), message, sizeof message);
     else
@@ -340,11 +340,11 @@ static bool open_mpi(struct comm_bench *b)
 {
     mpi.library = b->all.local_count == 1 ? find_library() : NULL;
     if (mpi.library)
-        bench_own(b->bench, close_mpi, mpi.library, NULL);
+        cli_own(close_mpi, mpi.library, NULL);
     if (!mpi.library || !is_started() || !find_functions() || !find_handles())
         return false;
-    mpi.src = bench_allocate(b->bench, 1, b->largest);
-    mpi.dst = bench_allocate(b->bench, 1, b->largest);
+    mpi.src = cli_allocate(1, b->largest);
+    mpi.dst = cli_allocate(1, b->largest);
     bench_note(b->bench, "beside %.200s on memory of the host", mpi.version);
     return true;
 }

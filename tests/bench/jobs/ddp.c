@@ -94,7 +94,7 @@ static void make_rows(struct ddp_run *run)
     run->ways = ddp->raw ? 3 : 2;
     run->rows_of_batch = 2 + run->ways * ddp->caps.count;
     run->row_count = ddp->batches.count * run->rows_of_batch;
-    run->rows = bench_allocate(ddp->bench, run->row_count, sizeof *run->rows);
+    run->rows = cli_allocate(run->row_count, sizeof *run->rows);
     for (size_t i = 0; i < run->row_count; i++) {
         const size_t k = i % run->rows_of_batch;
         run->rows[i].batch = (size_t)ddp->batches.values[i / run->rows_of_batch];

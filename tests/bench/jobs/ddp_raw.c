@@ -43,8 +43,8 @@ static void close_raw(void *object, void *with)
 
 static void make_streams(struct ddp *ddp, struct ddp_raw *raw)
 {
-    raw->ready = bench_allocate(ddp->bench, (size_t)ddp->layers + 1, sizeof *raw->ready);
-    bench_own(ddp->bench, close_raw, raw, NULL);
+    raw->ready = cli_allocate((size_t)ddp->layers + 1, sizeof *raw->ready);
+    cli_own(close_raw, raw, NULL);
     CU(raw, cuCtxSetCurrent, raw->context);
     CU(raw, cuStreamCreateWithPriority, &raw->compute, CU_STREAM_NON_BLOCKING, 0);
     CU(raw, cuStreamCreateWithPriority, &raw->reduce, CU_STREAM_NON_BLOCKING, 0);
@@ -72,7 +72,7 @@ static bool prepare(struct ddp *ddp, struct ddp_raw *raw, char *message, size_t 
 // All ranks have it, or none: a communicator waits for all.
 struct ddp_raw *ddp_raw_open(struct ddp *ddp, char *message, size_t size)
 {
-    struct ddp_raw *raw = bench_allocate(ddp->bench, 1, sizeof *raw);
+    struct ddp_raw *raw = cli_allocate(1, sizeof *raw);
     snprintf(message, size, "another rank lacks something");
     if (bench_ranks_slowest(&ddp->all, prepare(ddp, raw, message, size) ? 0 : 1) != 0)
         return NULL;

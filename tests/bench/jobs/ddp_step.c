@@ -35,7 +35,7 @@ static void open_rank(struct ddp *ddp, struct ddp_rank *rank)
     bench_buffer(bench, device, "ddp/activations", (layers + 1) * batch, WEIR_PLACE_DEVICE,
                  &rank->activations);
     bench_buffer(bench, device, "ddp/gradients", 3 * batch, WEIR_PLACE_DEVICE, &rank->gradients);
-    rank->forward = bench_allocate(bench, (2 + ddp->caps.count) * layers, sizeof *rank->forward);
+    rank->forward = cli_allocate((2 + ddp->caps.count) * layers, sizeof *rank->forward);
     rank->back = rank->forward + layers;
     rank->weight = rank->back + layers;
     rank->engine.bf16 = ddp->bf16;
@@ -45,7 +45,7 @@ static void open_rank(struct ddp *ddp, struct ddp_rank *rank)
         bench_kernel(bench, device, &train_f32_kernels, "sum_parts", &rank->program,
                      &rank->engine.sum_parts);
     }
-    bench_own(bench, close_rank, rank, NULL);
+    cli_own(close_rank, rank, NULL);
     if (ddp->blas)
         bench_fine(bench, train_blas_open(device, ddp->cublas, &rank->engine.blas));
 }
@@ -83,7 +83,7 @@ static void make_buckets(struct ddp *ddp, size_t index,
 static void make_all_buckets(struct ddp *ddp)
 {
     struct weir_bucket_parameter *parameters =
-        bench_allocate(ddp->bench, (size_t)ddp->layers, sizeof *parameters);
+        cli_allocate((size_t)ddp->layers, sizeof *parameters);
     for (uint64_t i = 0; i < ddp->layers; i++)
         parameters[i] = (struct weir_bucket_parameter){.struct_size = sizeof *parameters,
                                                        .name = "weight",
@@ -142,7 +142,7 @@ void ddp_open(struct ddp *ddp)
 {
     const size_t weight = (size_t)(ddp->width * ddp->width);
     const size_t batch = ddp->batch_max * (size_t)ddp->width;
-    void *memory = bench_allocate(ddp->bench, weight > batch ? weight : batch, ddp->element_size);
+    void *memory = cli_allocate(weight > batch ? weight : batch, ddp->element_size);
     for (uint32_t i = 0; i < ddp->all.local_count; i++) {
         ddp->ranks[i].place = &ddp->all.ranks[i];
         open_rank(ddp, &ddp->ranks[i]);
@@ -333,7 +333,7 @@ static void make_slices(struct ddp *ddp, struct slices *slices)
     slices->layers[0] = 0;
     slices->layers[1] = (size_t)ddp->layers / 2;
     slices->layers[2] = (size_t)ddp->layers - 1;
-    slices->bytes = bench_allocate(ddp->bench, 3 * slices->count, ddp->element_size);
+    slices->bytes = cli_allocate(3 * slices->count, ddp->element_size);
 }
 
 static void read_slices(struct ddp *ddp, struct ddp_rank *rank, size_t buckets,

@@ -128,11 +128,11 @@ static void raw_capture(struct graphs *g, struct shape *it)
     const CUresult code = raw_once(g, it->nodes);
     const CUresult ended = g->cu.cuStreamEndCapture(g->stream, &graph);
     if (graph)
-        bench_own(g->bench, destroy_raw_graph, graph, &g->cu);
+        cli_own(destroy_raw_graph, graph, &g->cu);
     raw_cuda_check(&g->cu, code, "cuLaunchKernel");
     raw_cuda_check(&g->cu, ended, "cuStreamEndCapture");
     RAW_CU(&g->cu, cuGraphInstantiateWithFlags, &it->raw_graph, graph, 0);
-    bench_own(g->bench, destroy_raw_exec, it->raw_graph, &g->cu);
+    cli_own(destroy_raw_exec, it->raw_graph, &g->cu);
     RAW_CU(&g->cu, cuGraphUpload, it->raw_graph, g->stream);
 }
 
@@ -294,7 +294,7 @@ static void capture(struct graphs *g, struct shape *it)
     bench_fine(g->bench, submit_once(g, it));
     bench_fine(g->bench, weir_capture_end(g->queues[0], WEIR_PARAMS(weir_graph, .label = "bench"),
                                           &it->graph));
-    bench_own(g->bench, destroy_graph, &it->graph, NULL);
+    cli_own(destroy_graph, &it->graph, NULL);
 }
 
 // The driver's first device.

@@ -504,7 +504,7 @@ static const char *name_of(size_t way)
 static void *open_raw(struct bench *bench, size_t size)
 {
     const char *backend = weir_runtime_backend(bench->runtime);
-    struct raw *raw = bench_allocate(bench, 1, sizeof *raw);
+    struct raw *raw = cli_allocate(1, sizeof *raw);
     raw->bench = bench;
     raw->size = size;
     if (!(strcmp(backend, "opencl") == 0 ? cl_open(raw) : cu_open(raw)))

@@ -205,13 +205,13 @@ static void start_threads(struct pageable *p)
     for (size_t i = 0; i < p->thread_count; i++)
         if (pthread_create(&p->threads[i].id, NULL, work, &p->threads[i]) != 0)
             bench_fail(p->bench, CLI_FAILED, "a thread cannot be created");
-    bench_own(p->bench, end_threads, p, NULL);
+    cli_own(end_threads, p, NULL);
 }
 
 static void open_all(struct pageable *p)
 {
-    p->src = bench_allocate(p->bench, 1, (size_t)p->most);
-    p->dst = bench_allocate(p->bench, 1, (size_t)p->most);
+    p->src = cli_allocate(1, (size_t)p->most);
+    p->dst = cli_allocate(1, (size_t)p->most);
     bench_queue(p->bench, p->bench->device, "pageable", &p->queue);
     bench_buffer(p->bench, p->bench->device, "memory", (size_t)p->most, WEIR_PLACE_DEVICE,
                  &p->memory);

@@ -191,7 +191,7 @@ static void open_driver(struct pool_bench *b)
                                                     .id = cu->device}};
     b->stream = raw_cuda_stream(cu);
     RAW_CU(cu, cuMemPoolCreate, &b->driver_pool, &properties);
-    bench_own(b->bench, destroy_driver_pool, b->driver_pool, cu);
+    cli_own(destroy_driver_pool, b->driver_pool, cu);
     RAW_CU(cu, cuMemPoolSetAttribute, b->driver_pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_all);
 }
 
@@ -223,7 +223,7 @@ static void make_objects(struct pool_bench *b)
     bench_buffer(b->bench, b->bench->device, "host", 8192, WEIR_PLACE_HOST, &b->host);
     bench_fine(b->bench, weir_pool_create(b->bench->device,
                                           WEIR_PARAMS(weir_pool, .label = "bench"), &b->pool));
-    bench_own(b->bench, destroy_pool, &b->pool, NULL);
+    cli_own(destroy_pool, &b->pool, NULL);
     open_driver(b);
 }
 

@@ -182,7 +182,7 @@ static void make_objects(struct priority *p)
     struct bench *bench = p->bench;
     weir_device *device = bench->device;
     p->busy_bytes = bench->limits->unified_memory ? BUSY_BYTES_CPU : BUSY_BYTES_GPU;
-    p->times = bench_allocate(bench, p->samples, sizeof *p->times);
+    p->times = cli_allocate(p->samples, sizeof *p->times);
     bench_work_open(bench, &p->work);
     make_queues(p);
     bench_buffer(bench, device, "host", p->busy_bytes, WEIR_PLACE_HOST, &p->host);

@@ -81,7 +81,7 @@ void raw_cuda_open_device(struct raw_cuda *cu)
 {
     RAW_CU(cu, cuDeviceGet, &cu->device, 0);
     RAW_CU(cu, cuDevicePrimaryCtxRetain, &cu->context, cu->device);
-    bench_own(cu->bench, close_device, cu, NULL);
+    cli_own(close_device, cu, NULL);
     RAW_CU(cu, cuCtxSetCurrent, cu->context);
 }
 
@@ -159,7 +159,7 @@ CUstream raw_cuda_stream(struct raw_cuda *cu)
 {
     CUstream stream;
     RAW_CU(cu, cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, 0);
-    bench_own(cu->bench, destroy_stream, stream, cu);
+    cli_own(destroy_stream, stream, cu);
     return stream;
 }
 
@@ -167,7 +167,7 @@ CUevent raw_cuda_event(struct raw_cuda *cu)
 {
     CUevent event;
     RAW_CU(cu, cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
-    bench_own(cu->bench, destroy_event, event, cu);
+    cli_own(destroy_event, event, cu);
     return event;
 }
 
@@ -175,7 +175,7 @@ CUdeviceptr raw_cuda_memory(struct raw_cuda *cu, size_t size)
 {
     CUdeviceptr memory;
     RAW_CU(cu, cuMemAlloc, &memory, size);
-    bench_own(cu->bench, free_memory, (void *)(uintptr_t)memory, cu);
+    cli_own(free_memory, (void *)(uintptr_t)memory, cu);
     return memory;
 }
 
@@ -183,7 +183,7 @@ void *raw_cuda_pinned(struct raw_cuda *cu, size_t size)
 {
     void *memory;
     RAW_CU(cu, cuMemHostAlloc, &memory, size, 0);
-    bench_own(cu->bench, free_pinned, memory, cu);
+    cli_own(free_pinned, memory, cu);
     return memory;
 }
 
@@ -266,7 +266,7 @@ bool raw_opencl_open(struct bench *bench, const char *what, const char *device,
     }
     cl->context = cl->clCreateContext(NULL, 1, &cl->device, NULL, NULL, &code);
     raw_opencl_check(cl, code, "clCreateContext");
-    bench_own(bench, close_opencl, cl, NULL);
+    cli_own(close_opencl, cl, NULL);
     cl->program = cl->clCreateProgramWithSource(cl->context, 1, &source, NULL, &code);
     raw_opencl_check(cl, code, "clCreateProgramWithSource");
     RAW_CL(cl, clBuildProgram, cl->program, 1, &cl->device, "-cl-std=CL1.2", NULL, NULL);
@@ -293,7 +293,7 @@ cl_command_queue raw_opencl_queue(struct raw_opencl *cl)
     cl_int code;
     cl_command_queue queue = cl->clCreateCommandQueue(cl->context, cl->device, 0, &code);
     raw_opencl_check(cl, code, "clCreateCommandQueue");
-    bench_own(cl->bench, release_queue, queue, cl);
+    cli_own(release_queue, queue, cl);
     return queue;
 }
 
@@ -302,7 +302,7 @@ cl_kernel raw_opencl_kernel(struct raw_opencl *cl, const char *name)
     cl_int code;
     cl_kernel kernel = cl->clCreateKernel(cl->program, name, &code);
     raw_opencl_check(cl, code, "clCreateKernel");
-    bench_own(cl->bench, release_kernel, kernel, cl);
+    cli_own(release_kernel, kernel, cl);
     return kernel;
 }
 
@@ -311,7 +311,7 @@ cl_mem raw_opencl_buffer(struct raw_opencl *cl, cl_mem_flags flags, size_t size)
     cl_int code;
     cl_mem buffer = cl->clCreateBuffer(cl->context, CL_MEM_READ_WRITE | flags, size, NULL, &code);
     raw_opencl_check(cl, code, "clCreateBuffer");
-    bench_own(cl->bench, release_buffer, buffer, cl);
+    cli_own(release_buffer, buffer, cl);
     return buffer;
 }
 
@@ -357,7 +357,7 @@ bool raw_nccl_make_id(const struct raw_nccl *raw, uint32_t rank, ncclUniqueId *i
 void raw_nccl_share(const struct raw_nccl *raw, const struct bench_rank *rank, ncclUniqueId *id)
 {
     const size_t size = sizeof *id;
-    weir_buffer **buffer = bench_allocate(raw->bench, 1, sizeof *buffer);
+    weir_buffer **buffer = cli_allocate(1, sizeof *buffer);
     bench_buffer(raw->bench, rank->device, "bench/id", size, WEIR_PLACE_DEVICE, buffer);
     bench_fine(raw->bench, weir_upload(rank->queue, *buffer, 0, id, size));
     bench_fine(raw->bench, weir_queue_broadcast(rank->queue, rank->comm, *buffer, 0, *buffer, 0,

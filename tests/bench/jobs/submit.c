@@ -291,7 +291,7 @@ static bool open_runtime(struct sides *s, const char *backend, const char *name)
                                             .backend = backend,
                                             .plugins = ""};
     if (weir_open_at(&params, &s->runtime, NULL, 0) == WEIR_OK) {
-        bench_own_runtime(s->bench, &s->runtime);
+        bench_own_runtime(&s->runtime);
         return true;
     }
     bench_note(s->bench, "not measured: %s: %.250s", name, weir_last_error()->message);
