@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/bench/bench.h"
 #include "cli/bench/work.h"
 #include "cli/runtime/open.h"
 #include "io/image.h"
@@ -39,7 +38,6 @@ struct arr_coc_copies {
     weir_device *device;
     weir_queue *up, *down;
     weir_buffer *up_host, *up_device, *down_host, *down_device;
-    size_t down_bytes;
 };
 
 struct arr_coc_image {
@@ -69,12 +67,11 @@ struct arr_coc_line {
     struct arr_coc_filled filled[ARR_COC_FILLED_MOST];
     const struct arr_coc_image *image; // the one that is run now
     bool checking;
-    bool right;
     struct weir_arr_coc_frame frame; // stands for all of them
 };
 
 struct arr_coc_bench {
-    const char *asked_slots, *asked_graphs, *asked_devices, *weights_path;
+    const char *asked_devices, *weights_path;
     uint64_t frames, size;
     struct bench_list slots, graphs;
     size_t line_count;
@@ -116,22 +113,6 @@ static bool results_fit(const struct weir_arr_coc_output *output,
            output->patch_count <=
                sizes->budget / (WEIR_ARR_COC_SIDE_LEAST * WEIR_ARR_COC_SIDE_LEAST) &&
            output->token_count <= sizes->budget;
-}
-
-static bool results_take(struct arr_coc_results *results, const struct weir_arr_coc_output *output,
-                         const struct weir_arr_coc_sizes *sizes)
-{
-    struct weir_arr_coc_output copy = *output;
-    results->memory = malloc(cli_results_place(&copy, sizes, NULL));
-    if (results->memory)
-        cli_results_copy(output, sizes, results->memory, &results->output);
-    return results->memory;
-}
-
-static void arr_coc_results_finish(struct arr_coc_results *results)
-{
-    free(results->memory);
-    *results = (struct arr_coc_results){0};
 }
 
 // Checking.
@@ -183,10 +164,8 @@ static bool results_check(const struct weir_arr_coc_output *output,
     bool fine = are_numbers(output->relevance, patches) &&
                 are_numbers(output->scores, 3 * patches) && are_numbers(output->balance, 3) &&
                 are_numbers(output->tokens, (size_t)output->token_count * WEIR_ARR_COC_CHANNELS);
-    if (!fine)
-        snprintf(message, message_size, "not all of the results are numbers");
-    else if (!wanted)
-        snprintf(message, message_size, "no memory for the check");
+    snprintf(message, message_size, "%s",
+             fine ? "no memory for the check" : "not all of the results are numbers");
     fine = fine && wanted && check_patches(output, sizes, wanted, message, message_size);
     free(wanted);
     return fine;
@@ -194,29 +173,28 @@ static bool results_check(const struct weir_arr_coc_output *output,
 
 // Keeps a frame's results in `first`, if that is empty, after a check that they can be those of an image: all values
 // are numbers, and patches, sides and order are exactly those that follow from the relevance. Else compares them with
-// `first`, bit by bit. False after a sentence.
-static bool arr_coc_results_judge(struct bench *bench, struct arr_coc_results *first,
-                                  const struct weir_arr_coc_output *output,
-                                  const struct weir_arr_coc_sizes *sizes, const char *name)
+// `first`, bit by bit. False after bench_wrong().
+static bool results_judge(struct bench *bench, struct arr_coc_results *first,
+                          const struct weir_arr_coc_output *output,
+                          const struct weir_arr_coc_sizes *sizes, const char *name)
 {
+    struct weir_arr_coc_output copy = *output;
     char message[256];
     if (!results_fit(output, sizes))
-        return bench_fail_result(bench,
-                                 "%s: wrong results: %u patches and %u tokens; nothing was timed",
-                                 name, (unsigned)output->patch_count,
-                                 (unsigned)output->token_count);
+        return bench_wrong(bench, "%s: wrong results: %u patches and %u tokens; nothing was timed",
+                           name, (unsigned)output->patch_count, (unsigned)output->token_count);
     bench->checked++;
-    if (!first->memory) {
-        if (!results_take(first, output, sizes))
-            return bench_fail(bench, CLI_FAILED, "no memory for the results");
-        return !bench->runs_kernels || results_check(output, sizes, message, sizeof message) ||
-               bench_fail_result(bench, "%s: wrong results: %s; nothing was timed", name, message);
-    }
-    return cli_results_same(&first->output, output, sizes) ||
-           bench_fail_result(bench,
-                             "%s: a frame gave other results than the first one; nothing "
-                             "was timed",
-                             name);
+    if (first->memory)
+        return cli_results_same(&first->output, output, sizes) ||
+               bench_wrong(bench,
+                           "%s: a frame gave other results than the first one; nothing was timed",
+                           name);
+    first->memory = malloc(cli_results_place(&copy, sizes, NULL));
+    if (!first->memory)
+        return bench_wrong(bench, "no memory for the results");
+    cli_results_copy(output, sizes, first->memory, &first->output);
+    return !bench->runs_kernels || results_check(output, sizes, message, sizeof message) ||
+           bench_wrong(bench, "%s: wrong results: %s; nothing was timed", name, message);
 }
 
 // Frames through a line of slots.
@@ -267,56 +245,63 @@ static void deliver(void *user, struct weir_arr_coc_frame *frame,
     struct arr_coc_bench *a = line->owner;
     struct arr_coc_image *image = &a->images[line->image - a->images];
     (void)user;
-    if (line->checking && line->right && result->status == WEIR_OK && output)
-        line->right =
-            arr_coc_results_judge(a->bench, &image->results, output, &a->sizes, image->name);
+    if (line->checking && result->status == WEIR_OK && output)
+        (void)results_judge(a->bench, &image->results, output, &a->sizes, image->name);
 }
 
-static bool end_frames(struct arr_coc_line *line, const struct arr_coc_image *image, uint64_t count,
-                       uint64_t succeeded_before)
+static uint64_t succeeded(const struct arr_coc_line *line)
+{
+    struct weir_pipeline_statistics statistics;
+    weir_pipeline_group_get_statistics(line->group, &statistics);
+    return statistics.succeeded;
+}
+
+static void end_frames(struct arr_coc_line *line, const struct arr_coc_image *image, uint64_t count,
+                       uint64_t before)
 {
     struct bench *bench = line->owner->bench;
-    struct weir_pipeline_statistics after;
-    if (weir_pipeline_group_drain(line->group, WEIR_FOREVER) != WEIR_OK)
-        return bench_fail_weir(bench);
-    weir_pipeline_group_get_statistics(line->group, &after);
-    return after.succeeded - succeeded_before == count ||
-           bench_fail(bench, CLI_FAILED, "%s: %" PRIu64 " of %" PRIu64 " frames failed",
-                      image->name, count - (after.succeeded - succeeded_before), count);
+    bench_fine(bench, weir_pipeline_group_drain(line->group, WEIR_FOREVER));
+    const uint64_t failed = count - (succeeded(line) - before);
+    if (failed)
+        bench_fail(bench, CLI_FAILED, "%s: %" PRIu64 " of %" PRIu64 " frames failed", image->name,
+                   failed, count);
 }
 
 // Runs `count` frames, and waits for them.
-static bool arr_coc_line_run(struct arr_coc_line *line, const struct arr_coc_image *image,
-                             uint64_t count)
+static void run_line(struct arr_coc_line *line, const struct arr_coc_image *image, uint64_t count)
 {
-    struct weir_pipeline_statistics before;
+    const uint64_t before = succeeded(line);
     line->image = image;
-    weir_pipeline_group_get_statistics(line->group, &before);
     for (uint64_t i = 0; i < count; i++)
-        if (weir_pipeline_group_submit(line->group, &line->frame) != WEIR_OK)
-            return bench_fail_weir(line->owner->bench);
-    return end_frames(line, image, count, before.succeeded);
+        bench_fine(line->owner->bench, weir_pipeline_group_submit(line->group, &line->frame));
+    end_frames(line, image, count, before);
 }
 
 // The same, `rounds` frames in every slot of every device.
-static bool arr_coc_line_run_slots(struct arr_coc_line *line, const struct arr_coc_image *image,
-                                   uint64_t rounds)
+static void run_slots(struct arr_coc_line *line, const struct arr_coc_image *image, uint64_t rounds)
 {
-    const uint64_t count = rounds * line->slots;
-    struct weir_pipeline_statistics before;
+    const uint64_t count = rounds * line->slots, before = succeeded(line);
     line->image = image;
-    weir_pipeline_group_get_statistics(line->group, &before);
     for (uint32_t d = 0; d < line->devices; d++)
         for (uint64_t i = 0; i < count; i++)
-            if (weir_pipeline_submit(weir_arr_coc_pipeline(line->arr_coc[d]), &line->frame) !=
-                WEIR_OK)
-                return bench_fail_weir(line->owner->bench);
-    return end_frames(line, image, count * line->devices, before.succeeded);
+            bench_fine(line->owner->bench,
+                       weir_pipeline_submit(weir_arr_coc_pipeline(line->arr_coc[d]), &line->frame));
+    end_frames(line, image, count * line->devices, before);
 }
 
 // The pipelines.
 
-static bool create_pipeline(struct arr_coc_line *line, uint32_t device, bool timing)
+static void destroy_line(void *object, void *with)
+{
+    struct arr_coc_line *line = object;
+    (void)with;
+    for (uint32_t d = 0; d < line->devices; d++)
+        weir_arr_coc_destroy(&line->arr_coc[d]);
+    WEIR_IGNORE(weir_pipeline_group_destroy(&line->group));
+    pthread_mutex_destroy(&line->lock);
+}
+
+static void create_pipeline(struct arr_coc_line *line, uint32_t device, bool timing)
 {
     struct arr_coc_bench *a = line->owner;
     struct weir_arr_coc_params params = {
@@ -327,8 +312,7 @@ static bool create_pipeline(struct arr_coc_line *line, uint32_t device, bool tim
         .deliver = deliver,
         .group = line->group,
     };
-    if (weir_arr_coc_params_from_settings(a->bench->runtime, &params) != WEIR_OK)
-        return bench_fail_weir(a->bench);
+    bench_fine(a->bench, weir_arr_coc_params_from_settings(a->bench->runtime, &params));
     params.device = a->copies[device].device;
     params.max_pixels = arr_coc_most_pixels(a);
     params.slot_count = line->slots;
@@ -336,11 +320,12 @@ static bool create_pipeline(struct arr_coc_line *line, uint32_t device, bool tim
     params.backlog = 0;
     params.timing = timing;
     params.graphs = line->graphs;
-    return bench_fine(a->bench, weir_arr_coc_create(&params, &line->arr_coc[device]));
+    bench_fine(a->bench, weir_arr_coc_create(&params, &line->arr_coc[device]));
 }
 
-static bool arr_coc_line_create(struct arr_coc_bench *a, struct arr_coc_line *line,
-                                uint32_t devices, uint32_t slots, bool graphs, bool timing)
+// Pipelines with so many slots on each of the first devices.
+static void create_line(struct arr_coc_bench *a, struct arr_coc_line *line, uint32_t devices,
+                        uint32_t slots, bool graphs, bool timing)
 {
     line->owner = a;
     line->devices = devices;
@@ -348,167 +333,135 @@ static bool arr_coc_line_create(struct arr_coc_bench *a, struct arr_coc_line *li
     line->graphs = graphs;
     line->frame = (struct weir_arr_coc_frame){.load = load, .user = line};
     pthread_mutex_init(&line->lock, NULL);
-    if (weir_pipeline_group_create(NULL, &line->group) != WEIR_OK)
-        return bench_fail_weir(a->bench);
+    cli_own(destroy_line, line, NULL);
+    bench_fine(a->bench, weir_pipeline_group_create(NULL, &line->group));
     for (uint32_t d = 0; d < devices; d++)
-        if (!create_pipeline(line, d, timing))
-            return false;
+        create_pipeline(line, d, timing);
     a->sizes = *weir_arr_coc_get_sizes(line->arr_coc[0]);
     a->result_bytes = weir_arr_coc_result_bytes(line->arr_coc[0]);
-    return true;
 }
 
-// Pipelines with so many slots on each of the first devices. After a failure too, the line is destroyed.
-static void arr_coc_line_destroy(struct arr_coc_line *line)
+static void destroy_weights(void *object, void *with)
 {
-    if (!line->owner)
-        return;
-    for (uint32_t d = 0; d < line->devices; d++)
-        weir_arr_coc_destroy(&line->arr_coc[d]);
-    WEIR_IGNORE(weir_pipeline_group_destroy(&line->group));
-    pthread_mutex_destroy(&line->lock);
+    (void)with;
+    weir_arr_coc_weights_destroy(object);
 }
 
-// The weights of a file, NULL: those that come with the command, and a query. False after a sentence.
-static bool arr_coc_load(struct bench *bench, const char *path, weir_arr_coc_weights **out_weights,
-                         float **out_query)
+// The weights of a file, or those that come with the command, and a query.
+static void load_weights(struct arr_coc_bench *a)
 {
     struct weir_io_error error;
     char found[4608];
-    if (!path && !cli_find_weights(found, sizeof found)) {
-        bench->code = CLI_FAILED;
-        return false;
-    }
-    if (!weir_arr_coc_weights_load(path ? path : found, out_weights, &error))
-        return bench_fail(bench, CLI_FAILED, "%s", error.message);
-    const size_t size = weir_arr_coc_weights_query_size(*out_weights);
-    *out_query = malloc(size * sizeof **out_query);
-    if (!*out_query)
-        return bench_fail(bench, CLI_FAILED, "no memory for a query of %zu numbers", size);
-    weir_arr_coc_seeded_query(QUERY_SEED, *out_query, size);
-    return true;
+    if (!a->weights_path && !cli_find_weights(found, sizeof found))
+        bench_leave(a->bench, CLI_FAILED);
+    if (!weir_arr_coc_weights_load(a->weights_path ? a->weights_path : found, &a->weights, &error))
+        bench_fail(a->bench, CLI_FAILED, "%s", error.message);
+    cli_own(destroy_weights, &a->weights, NULL);
+    const size_t size = weir_arr_coc_weights_query_size(a->weights);
+    a->query = cli_allocate(size, sizeof *a->query);
+    weir_arr_coc_seeded_query(QUERY_SEED, a->query, size);
 }
 
 static const char *const graph_words[] = {"off", "on", NULL};
 
 // Bare copies of as many bytes as the frames of a pipeline have.
 
-static bool make_copies_of(struct bench *bench, struct arr_coc_copies *c, size_t up_bytes,
-                           size_t down_bytes)
+static void make_copies(struct arr_coc_bench *a, struct arr_coc_copies *c)
 {
-    weir_device *device = c->device;
-    c->down_bytes = down_bytes;
-    return bench_queue_on(bench, device, "bench/up", &c->up) &&
-           bench_queue_on(bench, device, "bench/down", &c->down) &&
-           bench_buffer_on(bench, device, "copies", up_bytes, WEIR_PLACE_HOST, &c->up_host) &&
-           bench_buffer_on(bench, device, "copies", up_bytes, WEIR_PLACE_DEVICE, &c->up_device) &&
-           bench_buffer_on(bench, device, "copies", down_bytes, WEIR_PLACE_HOST, &c->down_host) &&
-           bench_buffer_on(bench, device, "copies", down_bytes, WEIR_PLACE_DEVICE,
-                           &c->down_device) &&
-           bench_work_spoil(bench, c->up_host, up_bytes) &&
-           bench_fill(bench, c->down, c->down_device, down_bytes);
+    struct bench *bench = a->bench;
+    const size_t up = (size_t)(3 * arr_coc_most_pixels(a)), down = a->result_bytes;
+    bench_queue(bench, c->device, "bench/up", &c->up);
+    bench_queue(bench, c->device, "bench/down", &c->down);
+    bench_buffer(bench, c->device, "copies", up, WEIR_PLACE_HOST, &c->up_host);
+    bench_buffer(bench, c->device, "copies", up, WEIR_PLACE_DEVICE, &c->up_device);
+    bench_buffer(bench, c->device, "copies", down, WEIR_PLACE_HOST, &c->down_host);
+    bench_buffer(bench, c->device, "copies", down, WEIR_PLACE_DEVICE, &c->down_device);
+    bench_work_spoil(bench, c->up_host, up);
+    bench_fill(bench, c->down, c->down_device, down);
 }
 
-static void destroy_copies(struct arr_coc_copies *copies)
+static void run_copies(struct arr_coc_bench *a, uint32_t devices, size_t up_bytes)
 {
-    weir_buffer_destroy(&copies->down_device);
-    weir_buffer_destroy(&copies->down_host);
-    weir_buffer_destroy(&copies->up_device);
-    weir_buffer_destroy(&copies->up_host);
-    weir_queue_destroy(&copies->down);
-    weir_queue_destroy(&copies->up);
-}
-
-static bool run_copies(struct bench *bench, const struct arr_coc_copies *copies, uint32_t count,
-                       size_t up_bytes, uint64_t times)
-{
-    weir_status status = WEIR_OK;
-    for (uint64_t i = 0; i < times * count && status == WEIR_OK; i++) {
-        const struct arr_coc_copies *c = &copies[i % count];
-        if ((status = weir_queue_copy(c->up, c->up_device, 0, c->up_host, 0, up_bytes)) == WEIR_OK)
-            status = weir_queue_copy(c->down, c->down_host, 0, c->down_device, 0, c->down_bytes);
+    struct bench *bench = a->bench;
+    for (uint64_t i = 0; i < a->frames * devices; i++) {
+        const struct arr_coc_copies *c = &a->copies[i % devices];
+        bench_fine(bench, weir_queue_copy(c->up, c->up_device, 0, c->up_host, 0, up_bytes));
+        bench_fine(bench,
+                   weir_queue_copy(c->down, c->down_host, 0, c->down_device, 0, a->result_bytes));
     }
-    for (uint32_t d = 0; d < count && status == WEIR_OK; d++)
-        if ((status = weir_queue_flush(copies[d].up)) == WEIR_OK)
-            status = weir_queue_flush(copies[d].down);
-    for (uint32_t d = 0; d < count && status == WEIR_OK; d++)
-        if ((status = weir_queue_sync(copies[d].up, WEIR_FOREVER)) == WEIR_OK)
-            status = weir_queue_sync(copies[d].down, WEIR_FOREVER);
-    return bench_fine(bench, status);
+    for (uint32_t d = 0; d < devices; d++) {
+        bench_fine(bench, weir_queue_flush(a->copies[d].up));
+        bench_fine(bench, weir_queue_flush(a->copies[d].down));
+    }
+    for (uint32_t d = 0; d < devices; d++) {
+        bench_sync(bench, a->copies[d].up);
+        bench_sync(bench, a->copies[d].down);
+    }
 }
 
 // Images.
 
-static bool read_image(struct arr_coc_bench *a, const char *path)
+static void read_image(struct arr_coc_bench *a, const char *path)
 {
-    struct arr_coc_image *image = &a->images[a->image_count];
+    struct arr_coc_image *image = &a->images[a->image_count++];
     struct weir_io_image_info info;
     struct weir_io_error error;
     const char *slash = strrchr(path, '/');
     if (!weir_io_image_probe(path, &info, &error))
-        return bench_fail(a->bench, CLI_FAILED, "%s", error.message);
+        bench_fail(a->bench, CLI_FAILED, "%s", error.message);
     const size_t bytes = (size_t)weir_io_image_bytes(&info);
-    image->rgb = malloc(bytes);
-    if (!image->rgb)
-        return bench_fail(a->bench, CLI_FAILED, "%s: no memory for its pixels", path);
-    a->image_count++;
+    image->rgb = cli_allocate(bytes, 1);
     if (!weir_io_image_read(path, 0, image->rgb, bytes, &info, &error))
-        return bench_fail(a->bench, CLI_FAILED, "%s", error.message);
+        bench_fail(a->bench, CLI_FAILED, "%s", error.message);
     snprintf(image->name, sizeof image->name, "%s", slash ? slash + 1 : path);
     image->width = info.width;
     image->height = info.height;
-    return true;
 }
 
-static bool make_noise(struct arr_coc_bench *a)
+static void make_noise(struct arr_coc_bench *a)
 {
-    struct arr_coc_image *image = &a->images[a->image_count];
+    struct arr_coc_image *image = &a->images[a->image_count++];
     const size_t bytes = (size_t)(3 * a->size * a->size);
     uint32_t state = 1;
-    image->rgb = malloc(bytes);
-    if (!image->rgb)
-        return bench_fail(a->bench, CLI_FAILED, "no memory for a frame of noise");
-    a->image_count++;
+    image->rgb = cli_allocate(bytes, 1);
     for (size_t i = 0; i < bytes; i++) {
         state = state * 1664525u + 1013904223u;
         image->rgb[i] = (unsigned char)(state >> 24);
     }
     snprintf(image->name, sizeof image->name, "noise %ux%u", (unsigned)a->size, (unsigned)a->size);
     image->width = image->height = (uint32_t)a->size;
-    return true;
 }
 
-static bool make_images(struct arr_coc_bench *a)
+static void make_images(struct arr_coc_bench *a)
 {
-    if (a->bench->operand_count > ARR_COC_IMAGES_MOST)
-        return bench_fail(a->bench, CLI_USAGE, "%zu images were named, and at most %d are measured",
-                          a->bench->operand_count, ARR_COC_IMAGES_MOST);
-    for (size_t i = 0; i < a->bench->operand_count; i++)
-        if (!read_image(a, a->bench->operands[i]))
-            return false;
-    return a->bench->operand_count > 0 || make_noise(a);
+    const size_t count = a->bench->operand_count;
+    if (count > ARR_COC_IMAGES_MOST)
+        bench_fail(a->bench, CLI_USAGE, "%zu images were named, and at most %d are measured", count,
+                   ARR_COC_IMAGES_MOST);
+    for (size_t i = 0; i < count; i++)
+        read_image(a, a->bench->operands[i]);
+    if (count == 0)
+        make_noise(a);
 }
 
 // The pipelines.
 
-static bool make_lines(struct arr_coc_bench *a)
+static void make_lines(struct arr_coc_bench *a)
 {
-    const bool can_time = a->bench->limits->timing_history > 0;
     const size_t one = arr_coc_lines_of_one(a);
     a->line_count = one * (a->device_count > 1 ? 2 : 1);
     for (size_t i = 0; i < a->line_count; i++)
-        if (!arr_coc_line_create(a, &a->lines[i], i < one ? 1 : a->device_count,
-                                 (uint32_t)a->slots.values[i % a->slots.count],
-                                 a->graphs.values[i % one / a->slots.count] == BENCH_WORD + 1,
-                                 false))
-            return false;
-    if (!can_time)
+        create_line(a, &a->lines[i], i < one ? 1 : a->device_count,
+                    (uint32_t)a->slots.values[i % a->slots.count],
+                    a->graphs.values[i % one / a->slots.count] == BENCH_WORD + 1, false);
+    if (a->bench->limits->timing_history > 0)
+        create_line(a, &a->timed, 1, 1, false, true);
+    else
         bench_note(a->bench, "not measured: times of the stages, which this device does not keep");
-    return !can_time || arr_coc_line_create(a, &a->timed, 1, 1, false, true);
 }
 
 // The first is the benchmark's.
-static bool open_devices(struct arr_coc_bench *a)
+static void open_devices(struct arr_coc_bench *a)
 {
     weir_device *list[CLI_DEVICES_MAX];
     struct cli_devices rest = {.count = 0};
@@ -520,98 +473,85 @@ static bool open_devices(struct arr_coc_bench *a)
     const weir_status status =
         rest.count ? cli_devices_open(a->bench->runtime, &rest, list, &count) : WEIR_OK;
     a->copies[0].device = a->bench->device;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         a->copies[1 + i].device = list[i];
+        bench_own_device(a->bench, &a->copies[1 + i].device);
+    }
     a->device_count = 1 + count;
-    return bench_fine(a->bench, status);
+    bench_fine(a->bench, status);
 }
 
-static bool make_copies(struct arr_coc_bench *a)
+static void destroy_results(void *object, void *with)
 {
-    const size_t up = (size_t)(3 * arr_coc_most_pixels(a));
-    for (uint32_t d = 0; d < a->device_count; d++)
-        if (!make_copies_of(a->bench, &a->copies[d], up, a->result_bytes))
-            return false;
-    return true;
+    struct arr_coc_bench *a = object;
+    (void)with;
+    for (size_t k = 0; k < a->image_count; k++)
+        free(a->images[k].results.memory);
 }
 
 // Each pipeline runs each image until all slots have been used twice.
-static bool check_results(struct arr_coc_bench *a)
+static void check_results(struct arr_coc_bench *a)
 {
+    cli_own(destroy_results, a, NULL);
     for (size_t k = 0; k < a->image_count; k++)
         for (size_t i = 0; i < a->line_count; i++) {
             struct arr_coc_line *line = &a->lines[i];
-            line->checking = line->right = true;
-            if (!arr_coc_line_run_slots(line, &a->images[k], 2) ||
-                !arr_coc_line_run(line, &a->images[k], 1) || !line->right)
-                return false;
+            line->checking = true;
+            run_slots(line, &a->images[k], 2);
+            run_line(line, &a->images[k], 1);
             line->checking = false;
+            bench_judge(a->bench);
         }
-    return true;
 }
 
 // Measuring.
 
-static bool time_copies(struct arr_coc_bench *a, struct arr_coc_image *image, uint32_t devices,
-                        struct bench_samples *samples)
+static void keep_rate(struct arr_coc_bench *a, struct bench_samples *samples, uint64_t frames,
+                      uint64_t began)
 {
-    const size_t up = (size_t)3 * image->width * image->height;
-    const uint64_t began = cli_now_ns();
-    if (!run_copies(a->bench, a->copies, devices, up, a->frames))
-        return false;
-    bench_keep(a->bench, samples,
-               (double)(a->frames * devices) * 1e9 / (double)(cli_now_ns() - began));
-    return true;
+    bench_keep(a->bench, samples, (double)frames * 1e9 / (double)(cli_now_ns() - began));
 }
 
-static bool time_line(struct arr_coc_bench *a, size_t index, struct arr_coc_image *image)
+static void time_copies(struct arr_coc_bench *a, struct arr_coc_image *image, uint32_t devices,
+                        struct bench_samples *samples)
+{
+    const uint64_t began = cli_now_ns();
+    run_copies(a, devices, (size_t)3 * image->width * image->height);
+    keep_rate(a, samples, a->frames * devices, began);
+}
+
+static void time_line(struct arr_coc_bench *a, size_t index, struct arr_coc_image *image)
 {
     struct arr_coc_line *line = &a->lines[index];
     const uint64_t frames = a->frames * line->devices;
-    if (!arr_coc_line_run_slots(line, image, 1)) // puts the image into every slot
-        return false;
+    run_slots(line, image, 1); // puts the image into every slot
     const uint64_t began = cli_now_ns();
-    if (!arr_coc_line_run(line, image, frames))
-        return false;
-    bench_keep(a->bench, &image->rate[index],
-               (double)frames * 1e9 / (double)(cli_now_ns() - began));
-    return true;
+    run_line(line, image, frames);
+    keep_rate(a, &image->rate[index], frames, began);
 }
 
-static bool time_stages(struct arr_coc_bench *a, struct arr_coc_image *image)
+static void time_stages(struct arr_coc_bench *a, struct arr_coc_image *image)
 {
     const uint64_t frames = a->frames < 20 ? a->frames : 20;
     struct weir_pipeline_statistics before, after;
     weir_pipeline_group_get_statistics(a->timed.group, &before);
-    if (!arr_coc_line_run(&a->timed, image, frames))
-        return false;
+    run_line(&a->timed, image, frames);
     weir_pipeline_group_get_statistics(a->timed.group, &after);
     for (uint32_t i = 0; i < after.stage_count; i++)
         bench_keep(a->bench, &image->stage_us[i],
                    (double)(after.stages[i].busy_ns - before.stages[i].busy_ns) / (double)frames *
                        1e-3);
-    return true;
 }
 
-static bool time_image(struct arr_coc_bench *a, struct arr_coc_image *image)
+static void time_image(struct arr_coc_bench *a, struct arr_coc_image *image)
 {
-    if (!time_copies(a, image, 1, &image->copies[0]) ||
-        (a->device_count > 1 && !time_copies(a, image, a->device_count, &image->copies[1])) ||
-        (a->timed.owner && !time_stages(a, image)))
-        return false;
+    time_copies(a, image, 1, &image->copies[0]);
+    if (a->device_count > 1)
+        time_copies(a, image, a->device_count, &image->copies[1]);
+    if (a->timed.owner)
+        time_stages(a, image);
     for (size_t i = 0; i < a->line_count; i++)
-        if (!time_line(a, i, image))
-            return false;
-    return true;
-}
-
-static bool measure(struct arr_coc_bench *a)
-{
-    for (bench_start(a->bench); bench_turn(a->bench);)
-        for (size_t k = 0; k < a->image_count; k++)
-            if (!time_image(a, &a->images[k]))
-                return false;
-    return true;
+        time_line(a, i, image);
 }
 
 // Tables and the plot.
@@ -628,7 +568,7 @@ static void report_copies(struct arr_coc_bench *a)
     const struct weir_limits *limits = a->bench->limits;
     struct bench_table *table =
         bench_table(a->bench, "copies", "bare copies of the frames, in two queues of a device",
-                    columns, sizeof columns / sizeof *columns);
+                    columns);
     for (size_t k = 0; k < a->image_count; k++)
         for (uint32_t all = 0; all < (a->device_count > 1 ? 2 : 1); all++) {
             const struct arr_coc_image *image = &a->images[k];
@@ -678,8 +618,8 @@ static void report_rates(struct arr_coc_bench *a)
         {"speed_up", "x first", BENCH_SPREAD, 2},
         {"of_one_device", "x one device", BENCH_SPREAD, 3},
     };
-    struct bench_table *table = bench_table(a->bench, "frames", "the pipeline, from pinned memory",
-                                            columns, sizeof columns / sizeof *columns);
+    struct bench_table *table =
+        bench_table(a->bench, "frames", "the pipeline, from pinned memory", columns);
     for (size_t k = 0; k < a->image_count; k++)
         for (size_t i = 0; i < a->line_count; i++)
             report_rate(a, table, &a->images[k], i);
@@ -695,7 +635,7 @@ static void report_stages(struct arr_coc_bench *a)
     struct bench_table *table = bench_table(a->bench, "stages",
                                             "busy time of a frame's stages, "
                                             "one frame at a time",
-                                            columns, 3);
+                                            columns);
     struct weir_pipeline_statistics statistics;
     if (!a->timed.owner)
         return;
@@ -709,93 +649,67 @@ static void report_stages(struct arr_coc_bench *a)
 
 static void report(struct arr_coc_bench *a)
 {
-    struct cli_plot *plot = &a->bench->plot;
     bench_parameter(a->bench, "frames", (double)a->frames);
     bench_parameter(a->bench, "side", a->sizes.side);
-    snprintf(plot->title, sizeof plot->title, "ARR-COC: frames a second by slots");
-    snprintf(plot->y_name, sizeof plot->y_name, "frames/s");
+    bench_plot(a->bench, "ARR-COC: frames a second by slots", "", "frames/s");
     report_copies(a);
     report_rates(a);
     report_stages(a);
 }
 
-static void destroy_all(struct arr_coc_bench *a)
-{
-    for (size_t i = 0; i < ARR_COC_PIPELINES_MOST; i++)
-        arr_coc_line_destroy(&a->lines[i]);
-    arr_coc_line_destroy(&a->timed);
-    for (uint32_t d = 0; d < a->device_count; d++) {
-        destroy_copies(&a->copies[d]);
-        if (d > 0 && weir_device_close(&a->copies[d].device) < 0)
-            bench_fail_weir(a->bench);
-    }
-    for (size_t k = 0; k < a->image_count; k++) {
-        arr_coc_results_finish(&a->images[k].results);
-        free(a->images[k].rgb);
-    }
-    free(a->query);
-    weir_arr_coc_weights_destroy(&a->weights);
-}
-
 // The command.
 
-static bool check_devices(struct arr_coc_bench *a)
+static void check(struct bench *bench, void *user)
 {
-    struct bench *bench = a->bench;
-    if (!cli_devices_parse(a->asked_devices, &a->wanted)) {
-        bench->code = CLI_USAGE;
-        return false;
-    }
+    struct arr_coc_bench *a = user;
+    a->bench = bench;
+    if (!cli_devices_parse(a->asked_devices, &a->wanted))
+        bench_leave(bench, CLI_USAGE);
     if (a->wanted.count > ARR_COC_DEVICES_MOST)
-        return bench_fail(bench, CLI_USAGE, "%u devices are named, and at most %d are measured",
-                          (unsigned)a->wanted.count, ARR_COC_DEVICES_MOST);
+        bench_fail(bench, CLI_USAGE, "%u devices are named, and at most %d are measured",
+                   (unsigned)a->wanted.count, ARR_COC_DEVICES_MOST);
     if (a->asked_devices) {
         snprintf(a->first, sizeof a->first, "%u",
                  a->wanted.all ? 0u : (unsigned)a->wanted.indices[0]);
         bench->select = a->first;
     }
-    return true;
+    if (arr_coc_lines_of_one(a) * (a->asked_devices ? 2 : 1) > ARR_COC_PIPELINES_MOST)
+        bench_fail(bench, CLI_USAGE, "more than %d pipelines; name fewer numbers of slots",
+                   ARR_COC_PIPELINES_MOST);
 }
 
-static bool check(struct bench *bench, void *user)
-{
-    struct arr_coc_bench *a = user;
-    a->bench = bench;
-    return check_devices(a) &&
-           bench_parse_list(bench, "slots", a->asked_slots, NULL, 1, ARR_COC_SLOTS_MOST,
-                            &a->slots) &&
-           bench_parse_list(bench, "graphs", a->asked_graphs, graph_words, 0, 0, &a->graphs) &&
-           (a->graphs.count <= 2 ||
-            bench_fail(bench, CLI_USAGE, "--graphs takes off, on or both")) &&
-           (arr_coc_lines_of_one(a) * (a->asked_devices ? 2 : 1) <= ARR_COC_PIPELINES_MOST ||
-            bench_fail(bench, CLI_USAGE, "more than %d pipelines; name fewer numbers of slots",
-                       ARR_COC_PIPELINES_MOST));
-}
-
-static bool run(struct bench *bench, void *user)
+static void run(struct bench *bench, void *user)
 {
     struct arr_coc_bench *a = user;
     if (a->frames == 0)
         a->frames = bench->limits->unified_memory ? 10 : 500;
-    const bool fine = open_devices(a) && make_images(a) &&
-                      arr_coc_load(a->bench, a->weights_path, &a->weights, &a->query) &&
-                      make_lines(a) && make_copies(a) && check_results(a) && measure(a);
-    if (fine)
-        report(a);
-    destroy_all(a);
-    return fine;
+    open_devices(a);
+    make_images(a);
+    load_weights(a);
+    make_lines(a);
+    for (uint32_t d = 0; d < a->device_count; d++)
+        make_copies(a, &a->copies[d]);
+    check_results(a);
+    for (bench_start(bench); bench_turn(bench);)
+        for (size_t k = 0; k < a->image_count; k++)
+            time_image(a, &a->images[k]);
+    report(a);
 }
 
 static int arr_coc_main(int argc, char **argv)
 {
-    static struct arr_coc_bench a = {.asked_slots = "1,2,3,6", .asked_graphs = "off", .size = 1024};
-    const struct cli_option options[] = {
+    static struct arr_coc_bench a = {
+        .size = 1024,
+        .slots = {.text = "1,2,3,6", .minimum = 1, .maximum = ARR_COC_SLOTS_MOST},
+        .graphs = {.text = "off", .words = graph_words, .most = 2},
+    };
+    static const struct cli_option options[] = {
         {"size", "N", "without an IMAGE: pixels of a side of a noise frame (1024)", CLI_COUNT,
          &a.size, 1, 16384},
-        {"slots", "LIST", "numbers of slots; the first is compared with (1,2,3,6)", CLI_TEXT,
-         &a.asked_slots, 0, 0},
-        {"graphs", "LIST", "off, on or both: each frame is a launch of a graph (off)", CLI_TEXT,
-         &a.asked_graphs, 0, 0},
+        {"slots", "LIST", "numbers of slots; the first is compared with (1,2,3,6)", CLI_VALUES,
+         &a.slots, 0, 0},
+        {"graphs", "LIST", "off, on or both: each frame is a launch of a graph (off)", CLI_VALUES,
+         &a.graphs, 0, 0},
         {"devices", "LIST",
          "on the first of these devices, and on all of them: 0,1 (see\n`weir devices`), or all",
          CLI_TEXT, &a.asked_devices, 0, 0},
@@ -805,7 +719,7 @@ static int arr_coc_main(int argc, char **argv)
         {"weights", "W", "the weights; without it, the seeded ones that come\nwith weir", CLI_FILE,
          &a.weights_path, 0, 0},
     };
-    const struct bench_program program = {
+    static const struct bench_program program = {
         .name = "arr-coc",
         .about = "Measures frames a second of the ARR-COC pipeline, whose frames lie in pinned\n"
                  "memory, beside bare copies of as many bytes in and out; on each IMAGE, or on\n"
@@ -815,7 +729,7 @@ static int arr_coc_main(int argc, char **argv)
                  "  weir bench arr-coc --devices 0,1 --slots 4 --graphs on",
         .operands = "[IMAGE]...",
         .options = options,
-        .option_count = sizeof options / sizeof *options,
+        .option_count = BENCH_COUNT(options),
         .opens_device = true,
         .check = check,
         .run = run,

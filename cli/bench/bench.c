@@ -1,6 +1,7 @@
 // What every benchmark shares: command line, device, turns, failures, and what is printed.
 #include "cli/bench/bench.h"
 
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,8 +16,8 @@
 
 // Filling.
 
-struct bench_table *bench_table(struct bench *bench, const char *key, const char *title,
-                                const struct bench_column *columns, size_t column_count)
+struct bench_table *bench_table_of(struct bench *bench, const char *key, const char *title,
+                                   const struct bench_column *columns, size_t column_count)
 {
     const size_t index =
         bench->table_count < BENCH_TABLES_MAX ? bench->table_count++ : BENCH_TABLES_MAX - 1;
@@ -78,6 +79,14 @@ static bool check_tables(const struct bench *bench)
 }
 
 // Plots.
+
+void bench_plot(struct bench *bench, const char *title, const char *x, const char *y)
+{
+    struct cli_plot *plot = &bench->plot;
+    snprintf(plot->title, sizeof plot->title, "%s", title);
+    snprintf(plot->x_name, sizeof plot->x_name, "%s", x);
+    snprintf(plot->y_name, sizeof plot->y_name, "%s", y);
+}
 
 static void add_point(struct bench *bench, const char *series, double x,
                       const struct bench_samples *samples)
@@ -361,44 +370,80 @@ void bench_note(struct bench *bench, const char *format, ...)
     va_end(arguments);
 }
 
-// Failures.
+// Ending.
 
-static bool fail(struct bench *bench, int code, const char *format, va_list arguments)
+static void leave_turns(struct bench *bench)
+{
+    cli_progress_end(&bench->progress);
+    cli_signals_resume();
+}
+
+static void close_bench(void *object, void *with)
+{
+    struct bench *bench = object;
+    (void)with;
+    leave_turns(bench);
+    cli_clock_use(NULL);
+    bench->code = cli_close(&bench->device, &bench->runtime, bench->code);
+    if (bench->takes_signals)
+        cli_signals_end();
+    bench->takes_signals = false;
+    for (size_t i = 0; i < bench->table_count; i++)
+        free(bench->tables[i].cells);
+    bench->table_count = 0;
+}
+
+void bench_begin_all(struct bench *bench)
+{
+    cli_own(close_bench, bench, NULL);
+}
+
+void bench_leave(struct bench *bench, int code)
+{
+    bench->code = code;
+    cli_end(code);
+}
+
+void bench_fail(struct bench *bench, int code, const char *format, ...)
 {
     char text[2048];
+    va_list arguments;
+    va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
     cli_error("%s", text);
-    bench->code = code;
-    return false;
+    bench_leave(bench, code);
 }
 
-bool bench_fail(struct bench *bench, int code, const char *format, ...)
+void bench_fail_weir(struct bench *bench)
+{
+    bench_leave(bench, cli_weir_error());
+}
+
+void bench_fine(struct bench *bench, weir_status status)
+{
+    if (status != WEIR_OK)
+        bench_fail_weir(bench);
+}
+
+static pthread_mutex_t wrong_lock = PTHREAD_MUTEX_INITIALIZER;
+
+bool bench_wrong(struct bench *bench, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    fail(bench, code, format, arguments);
+    pthread_mutex_lock(&wrong_lock);
+    if (!bench->wrong[0])
+        vsnprintf(bench->wrong, sizeof bench->wrong, format, arguments);
+    pthread_mutex_unlock(&wrong_lock);
     va_end(arguments);
     return false;
 }
 
-bool bench_fail_result(struct bench *bench, const char *format, ...)
+void bench_judge(struct bench *bench)
 {
-    va_list arguments;
-    va_start(arguments, format);
-    fail(bench, CLI_FAILED, format, arguments);
-    va_end(arguments);
-    return false;
-}
-
-bool bench_fail_weir(struct bench *bench)
-{
-    bench->code = cli_weir_error();
-    return false;
-}
-
-bool bench_fine(struct bench *bench, weir_status status)
-{
-    return status == WEIR_OK || bench_fail_weir(bench);
+    if (bench->wrong[0])
+        bench_fail(bench, CLI_FAILED, "%s", bench->wrong);
 }
 
 // Turns.
@@ -434,8 +479,7 @@ bool bench_turn(struct bench *bench)
     bench->turn++; // from UINT64_MAX to 0
     if (goes_on && (bench->turn <= bench->turns || bench->serve) && !cli_signal())
         return true;
-    cli_progress_end(&bench->progress);
-    cli_signals_resume();
+    leave_turns(bench);
     return false;
 }
 
@@ -507,43 +551,45 @@ static void join(const char *const *words, char *text, size_t size)
         snprintf(text + strlen(text), size - strlen(text), "%s%s", i ? ", " : "", words[i]);
 }
 
-static bool refuse_item(struct bench *bench, const char *option, const char *item, size_t length,
-                        const char *const *words, uint64_t minimum, uint64_t maximum)
+static _Noreturn void refuse_item(struct bench *bench, const char *option,
+                                  const struct bench_list *list, const char *item, size_t length)
 {
     char names[128];
-    join(words, names, sizeof names);
-    if (maximum == 0)
-        return bench_fail(bench, CLI_USAGE,
-                          "--%s takes some of %s, with commas between them, not '%.*s'", option,
-                          names, (int)length, item);
-    return bench_fail(bench, CLI_USAGE,
-                      "--%s takes whole numbers from %llu to %llu%s%s%s, with commas between them, "
-                      "not '%.*s'",
-                      option, (unsigned long long)minimum, (unsigned long long)maximum,
-                      maximum >= 1 << 20 ? ", such as 64K or 16M" : "", words ? ", and " : "",
-                      names, (int)length, item);
+    join(list->words, names, sizeof names);
+    if (list->maximum == 0)
+        bench_fail(bench, CLI_USAGE, "--%s takes some of %s, with commas between them, not '%.*s'",
+                   option, names, (int)length, item);
+    bench_fail(bench, CLI_USAGE,
+               "--%s takes whole numbers from %llu to %llu%s%s%s, with commas between them, "
+               "not '%.*s'",
+               option, (unsigned long long)list->minimum, (unsigned long long)list->maximum,
+               list->maximum >= 1 << 20 ? ", such as 64K or 16M" : "", list->words ? ", and " : "",
+               names, (int)length, item);
 }
 
-bool bench_parse_list(struct bench *bench, const char *option, const char *text,
-                      const char *const *words, uint64_t minimum, uint64_t maximum,
-                      struct bench_list *out_list)
+void bench_parse_list(struct bench *bench, const char *option, struct bench_list *list)
 {
-    *out_list = (struct bench_list){0};
-    for (;; text++) {
+    const size_t most = list->most ? list->most : BENCH_LIST_MAX;
+    for (const char *text = list->text; text; text = *text ? text + 1 : NULL) {
         const size_t length = strcspn(text, ",");
         uint64_t value = 0;
-        const bool number = maximum > 0 && parse_number(text, length, &value) && value >= minimum &&
-                            value <= maximum;
-        if (!number && !parse_word(text, length, words, &value))
-            return refuse_item(bench, option, text, length, words, minimum, maximum);
-        if (out_list->count == BENCH_LIST_MAX)
-            return bench_fail(bench, CLI_USAGE, "--%s takes at most %d values; name fewer", option,
-                              BENCH_LIST_MAX);
-        out_list->values[out_list->count++] = value;
+        const bool number = list->maximum > 0 && parse_number(text, length, &value) &&
+                            value >= list->minimum && value <= list->maximum;
+        if (!number && !parse_word(text, length, list->words, &value))
+            refuse_item(bench, option, list, text, length);
+        if (list->count == most)
+            bench_fail(bench, CLI_USAGE, "--%s takes at most %zu value%s; name fewer", option, most,
+                       most == 1 ? "" : "s");
+        list->values[list->count++] = value;
         text += length;
-        if (*text == '\0')
-            return true;
     }
+}
+
+static void parse_lists(const struct bench_program *program, struct bench *bench)
+{
+    for (size_t i = 0; i < program->option_count; i++)
+        if (program->options[i].kind == CLI_VALUES)
+            bench_parse_list(bench, program->options[i].name, program->options[i].out);
 }
 
 // The device.
@@ -577,30 +623,36 @@ static weir_status increment_once(const struct bench *bench, uint32_t *out_value
     return status;
 }
 
-static bool open_device(const struct bench_program *program, struct bench *bench)
+static void open_device(const struct bench_program *program, struct bench *bench)
 {
-    const struct weir_device_params params = {.struct_size = sizeof params,
-                                              .select = bench->select};
     uint32_t value;
-    if (cli_open(bench->config, NULL, &bench->runtime) < 0 ||
-        weir_device_open_at(bench->runtime, &params, &bench->device, NULL, 0) < 0)
-        return bench_fail_weir(bench);
+    bench_fine(bench, cli_open(bench->config, NULL, &bench->runtime));
+    bench_fine(bench, weir_device_open_at(bench->runtime,
+                                          WEIR_PARAMS(weir_device, .select = bench->select),
+                                          &bench->device, NULL, 0));
     bench->limits = weir_device_limits(bench->device);
     cli_clock_use(weir_runtime_extension(bench->runtime, WEIR_HOST_CLOCK));
     if (program->launches_nothing)
-        return true;
-    if (increment_once(bench, &value) < 0)
-        return bench_fail_weir(bench);
+        return;
+    bench_fine(bench, increment_once(bench, &value));
     bench->runs_kernels = value != 0;
     if (cli_clock_is_virtual())
         bench_note(bench, "times are those of the modelled GPU, in virtual time");
     else if (!bench->runs_kernels)
         bench_note(bench, "this device runs no kernels: results were checked as copies, and times "
                           "are those of calls");
-    return true;
 }
 
 // The command.
+
+// Only figures in tables have a plot, and a file of JSON.
+static bool has_option(const struct bench_program *program, const struct bench *bench,
+                       const void *out)
+{
+    if (out == &bench->serve)
+        return program->serves;
+    return !program->report || (out != &bench->plot_path && out != &bench->save_path);
+}
 
 static bool parse(const struct bench_program *program, struct bench *bench, int argc, char **argv,
                   int *out_code)
@@ -625,7 +677,7 @@ static bool parse(const struct bench_program *program, struct bench *bench, int 
     for (size_t i = 0; i < program->option_count; i++)
         options[count++] = program->options[i];
     for (size_t i = 0; i < common_count; i++)
-        if (common[i].out != &bench->serve || program->serves)
+        if (has_option(program, bench, common[i].out))
             options[count++] = common[i];
     snprintf(bench->command, sizeof bench->command, "%s %s",
              program->group ? program->group : "weir bench", program->name);
@@ -634,7 +686,7 @@ static bool parse(const struct bench_program *program, struct bench *bench, int 
         .operands = program->operands ? program->operands : "",
         .operand = "an image",
         .about = program->about,
-        .manual = "weir-bench(1)",
+        .manual = program->manual ? program->manual : "weir-bench(1)",
         .options = options,
         .option_count = count,
         .operand_maximum = program->operands ? 64 : 0,
@@ -644,49 +696,43 @@ static bool parse(const struct bench_program *program, struct bench *bench, int 
 }
 
 // After an interrupt the whole turns measured so far are reported, if there are any.
-static void finish_run(struct bench *bench, const char *name, bool fine)
+static void finish_run(const struct bench_program *program, struct bench *bench, void *user)
 {
-    if (!fine)
-        return;
     if (cli_signal() && bench->kept == 0)
         bench_fail(bench, CLI_SIGNALLED + cli_signal(),
                    "interrupted before the first turn was over: there are no figures");
+    if (program->report)
+        bench->code = program->report(bench, user);
     else if (!bench->silent && !bench->serve)
-        bench->code = bench_report(bench, name);
+        bench->code = bench_report(bench, program->name);
     if (cli_signal())
         bench->code = CLI_SIGNALLED + cli_signal();
 }
 
 int bench_main(const struct bench_program *program, void *user, int argc, char **argv)
 {
-    struct bench *bench = calloc(1, sizeof *bench);
-    int code = CLI_FAILED;
-    if (!bench) {
-        cli_error("no memory for the figures");
-        return code;
-    }
-    bench->turns = 11;
-    if (parse(program, bench, argc, argv, &code)) {
-        cli_set_quiet(bench->quiet);
-        cli_log_to_stderr();
-        if (cli_can_write(bench->plot_path) && cli_can_write(bench->save_path) &&
-            cli_signals_start()) {
-            const bool fine = (!program->check || program->check(bench, user)) &&
-                              (!program->opens_device || open_device(program, bench)) &&
-                              program->run(bench, user);
-            cli_progress_end(&bench->progress);
-            cli_signals_resume();
-            finish_run(bench, program->name, fine);
-            cli_clock_use(NULL);
-            bench->code = cli_close(&bench->device, &bench->runtime, bench->code);
-            cli_signals_end();
-        } else {
-            bench->code = CLI_FAILED;
-        }
-        code = bench->code;
-    }
-    for (size_t i = 0; i < bench->table_count; i++)
-        free(bench->tables[i].cells);
-    free(bench);
-    return code;
+    static struct bench one;
+    struct bench *bench = &one;
+    *bench = (struct bench){.turns = 11};
+    if (!parse(program, bench, argc, argv, &bench->code))
+        return bench->code;
+    bench->code = CLI_OK;
+    bench_begin_all(bench);
+    parse_lists(program, bench);
+    cli_set_quiet(bench->quiet);
+    cli_log_to_stderr();
+    if (!cli_can_write(bench->plot_path) || !cli_can_write(bench->save_path) ||
+        !(bench->takes_signals = cli_signals_start()))
+        bench_leave(bench, CLI_FAILED);
+    if (program->select)
+        bench->select = *program->select;
+    if (program->check)
+        program->check(bench, user);
+    if (program->opens_device)
+        open_device(program, bench);
+    program->run(bench, user);
+    leave_turns(bench);
+    finish_run(program, bench, user);
+    cli_disown();
+    return bench->code;
 }

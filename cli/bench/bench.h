@@ -12,8 +12,9 @@
 // What was measured goes into tables, from which the text, the JSON and the plot
 // are made.
 //
-// Errors: functions that return bool have printed a sentence and set `code` when they
-// fail.
+// Ownership: what the functions below make is destroyed when the benchmark ends, last first.
+// Threads: those of bench_main(), unless a comment says something else.
+// Errors: they end the command after a sentence, with its exit code.
 #ifndef WEIR_CLI_BENCH_H
 #define WEIR_CLI_BENCH_H
 
@@ -21,6 +22,7 @@
 
 #include "cli/common/cli.h"
 #include "cli/common/options.h"
+#include "cli/common/own.h"
 #include "cli/common/plot.h"
 #include "cli/common/progress.h"
 
@@ -29,8 +31,11 @@ enum {
     BENCH_TABLES_MAX = 8,
     BENCH_COLUMNS_MAX = 12,
     BENCH_NOTES_MAX = 8,
-    BENCH_PARAMETERS_MAX = 16
+    BENCH_PARAMETERS_MAX = 16,
+    BENCH_LIST_MAX = 16
 };
+
+#define BENCH_COUNT(array) (sizeof(array) / sizeof *(array))
 
 // One figure of every turn that was kept.
 struct bench_samples {
@@ -64,6 +69,24 @@ struct bench_column {
     enum bench_cell_kind kind;
     int decimals;
 };
+
+// Lists on the command line: `out` of options that are CLI_VALUES. Reads "16M,1G,auto": numbers from
+// `minimum` to `maximum`, in which K, M, G and T are binary, and `words`. A `maximum` of 0: words alone.
+struct bench_list {
+    const char *text; // as given, or the default; NULL: the list is empty
+    uint64_t minimum, maximum;
+    const char *const *words; // NULL-terminated, or NULL
+    size_t most;              // values; 0: BENCH_LIST_MAX
+    size_t count;
+    uint64_t values[BENCH_LIST_MAX];
+};
+
+// For a `text` that was chosen later. The message of a wrong one names the option.
+struct bench;
+void bench_parse_list(struct bench *bench, const char *option, struct bench_list *list);
+
+// The value of the first of a list's words; the next one is + 1.
+#define BENCH_WORD UINT64_C(0x8000000000000000)
 
 struct bench_cell {
     bool empty;
@@ -110,6 +133,7 @@ struct bench {
     struct bench_table tables[BENCH_TABLES_MAX];
     size_t table_count;
     uint64_t checked; // results that were compared with their expected values
+    char wrong[512];  // of bench_wrong()
     struct {
         const char *key;
         double value;
@@ -124,12 +148,14 @@ struct bench {
     uint64_t kept;
     char served[8192]; // figures of this turn, as members of a JSON object
     struct cli_progress progress;
+    bool takes_signals;
     int code;
 };
 
 struct bench_program {
-    const char *group; // what the name follows; NULL: "weir bench"
-    const char *name;  // "overlap"
+    const char *group;  // what the name follows; NULL: "weir bench"
+    const char *manual; // NULL: "weir-bench(1)"
+    const char *name;   // "overlap"
     const char *about;
     const char *operands;             // as in the help; NULL: none
     const struct cli_option *options; // its own; the common ones follow
@@ -139,17 +165,25 @@ struct bench_program {
     bool launches_nothing;
     bool serves; // has --serve
     // Checks what the options say, before anything is opened; may be NULL.
-    bool (*check)(struct bench *bench, void *user);
-    bool (*run)(struct bench *bench, void *user);
+    void (*check)(struct bench *bench, void *user);
+    void (*run)(struct bench *bench, void *user);
+    // In place of the tables: prints what was found, and returns the exit code. NULL: the tables.
+    int (*report)(struct bench *bench, void *user);
+    const char *const *select; // for bench->select, after the options were read; may be NULL
 };
 
 // What the `main` of a benchmark's cli_command does: parses, opens the device that
 // the configuration names, runs, reports. `user` is handed to `check` and `run`.
 int bench_main(const struct bench_program *program, void *user, int argc, char **argv);
 
-// Starts a table. Never NULL. Where memory runs out the command fails at its end.
-struct bench_table *bench_table(struct bench *bench, const char *key, const char *title,
-                                const struct bench_column *columns, size_t column_count);
+// Without bench_main(): its device and runtime are closed when the command ends.
+void bench_begin_all(struct bench *bench);
+
+// Starts a table. Where memory runs out the command fails at its end.
+#define bench_table(bench, key, title, columns) \
+    bench_table_of(bench, key, title, columns, BENCH_COUNT(columns))
+struct bench_table *bench_table_of(struct bench *bench, const char *key, const char *title,
+                                   const struct bench_column *columns, size_t column_count);
 // Adds a row: of each column a `const char *`, a double, or a `const struct bench_samples *` (without samples:
 // an empty cell, null in JSON). More than there are columns are left out.
 void bench_row(struct bench_table *table, ...);
@@ -160,12 +194,17 @@ void bench_parameter(struct bench *bench, const char *key, double value);
 // Notes what could not be measured, or what a reader of the figures should know.
 void bench_note(struct bench *bench, const char *format, ...) WEIR_PRINTF(2, 3);
 
-// Failing. All return false: after the thread's Weir error; on a wrong result;
-// and with an exit code and a sentence.
-bool bench_fail_weir(struct bench *bench);
-bool bench_fine(struct bench *bench, weir_status status); // fails unless it is WEIR_OK
-bool bench_fail_result(struct bench *bench, const char *format, ...) WEIR_PRINTF(2, 3);
-bool bench_fail(struct bench *bench, int code, const char *format, ...) WEIR_PRINTF(3, 4);
+// Ends the command, after a sentence with an exit code; after the thread's Weir error; or after that unless
+// the status is WEIR_OK.
+_Noreturn void bench_fail(struct bench *bench, int code, const char *format, ...) WEIR_PRINTF(3, 4);
+_Noreturn void bench_fail_weir(struct bench *bench);
+_Noreturn void bench_leave(struct bench *bench, int code); // after a sentence that was printed
+void bench_fine(struct bench *bench, weir_status status);
+
+// After a wrong result, on any thread: keeps the first such sentence. Returns false.
+bool bench_wrong(struct bench *bench, const char *format, ...) WEIR_PRINTF(2, 3);
+// Ends the command if there is one.
+void bench_judge(struct bench *bench);
 
 // Turns:
 //
@@ -186,32 +225,12 @@ void bench_add(const struct bench *bench, struct bench_samples *samples, double 
 void bench_figure(struct bench *bench, struct bench_samples *samples, double ms, const char *format,
                   ...) WEIR_PRINTF(4, 5);
 
+// The names of the plot and its axes; `x` may be "".
+void bench_plot(struct bench *bench, const char *title, const char *x, const char *y);
 // In the plot, a bar of a group or a point of a line. Without samples: nothing.
 void bench_plot_bar(struct bench *bench, const char *series, const char *group,
                     const struct bench_samples *samples);
 void bench_plot_point(struct bench *bench, const char *series, double x,
                       const struct bench_samples *samples);
-
-// Lists on the command line.
-
-enum {
-    BENCH_LIST_MAX = 16
-};
-
-// The value of the first of a list's words; the next one is + 1.
-#define BENCH_WORD UINT64_C(0x8000000000000000)
-
-struct bench_list {
-    size_t count;
-    uint64_t values[BENCH_LIST_MAX];
-};
-
-// Reads "16M,1G,auto": numbers from `minimum` to `maximum`, in which K, M, G and T are
-// binary, and `words`, which is NULL-terminated, or NULL. A `maximum` of 0: words alone.
-//
-// Errors: false after a sentence that names the option.
-bool bench_parse_list(struct bench *bench, const char *option, const char *text,
-                      const char *const *words, uint64_t minimum, uint64_t maximum,
-                      struct bench_list *out_list);
 
 #endif

@@ -3,8 +3,6 @@
 #include "cli/bench/comm.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/bus.h"
 #include "cli/runtime/open.h"
@@ -26,30 +24,24 @@ static const char *const kind_names[] = {"all-reduce",     "reduce",     "broadc
 
 // Opening.
 
-static bool make_buffers(struct comm_bench *b, struct bench_rank *rank, size_t bytes)
+static void open_ranks(struct comm_bench *b)
 {
     const weir_placement place = b->host_memory ? WEIR_PLACE_HOST : WEIR_PLACE_DEVICE;
-    return bench_buffer_on(b->bench, rank->device, "bench", bytes, place, &rank->src) &&
-           bench_buffer_on(b->bench, rank->device, "bench", bytes, place, &rank->dst);
-}
-
-static bool open_ranks(struct comm_bench *b)
-{
     size_t bytes = 0;
     for (size_t i = 0; i < b->sizes.count; i++)
         bytes = b->sizes.values[i] > bytes ? (size_t)b->sizes.values[i] : bytes;
-    if (!bench_ranks_open(b->bench, b->asked_ranks, &b->all))
-        return false;
-    for (uint32_t i = 0; i < b->all.local_count; i++)
-        if (!make_buffers(b, &b->all.ranks[i], bytes))
-            return false;
-    return true;
+    bench_ranks_open(b->bench, b->asked_ranks, &b->all);
+    for (uint32_t i = 0; i < b->all.local_count; i++) {
+        struct bench_rank *rank = &b->all.ranks[i];
+        bench_buffer(b->bench, rank->device, "bench", bytes, place, &rank->src);
+        bench_buffer(b->bench, rank->device, "bench", bytes, place, &rank->dst);
+    }
 }
 
 // Collectives.
 
-static weir_status submit(const struct comm_bench *b, const struct bench_rank *rank,
-                          const struct comm_row *row)
+static void submit(const struct comm_bench *b, const struct bench_rank *rank,
+                   const struct comm_row *row)
 {
     const uint32_t own = weir_comm_rank(rank->comm);
     struct weir_collective_params params = {
@@ -71,39 +63,34 @@ static weir_status submit(const struct comm_bench *b, const struct bench_rank *r
         params.exchanges = ring;
         params.exchange_count = 2;
     }
-    return weir_queue_collective(rank->queue, rank->comm, &params);
+    bench_fine(b->bench, weir_queue_collective(rank->queue, rank->comm, &params));
 }
 
-static weir_status submit_all(const struct comm_bench *b, const struct comm_row *row)
+static void submit_way(const struct comm_bench *b, const struct comm_row *row,
+                       const struct comm_peer *peer)
 {
-    weir_status status = WEIR_OK;
-    for (uint32_t i = 0; i < b->all.local_count && status == WEIR_OK; i++)
-        status = submit(b, &b->all.ranks[i], row);
-    return status;
+    if (peer)
+        peer->submit(b, row);
+    for (uint32_t i = 0; !peer && i < b->all.local_count; i++)
+        submit(b, &b->all.ranks[i], row);
 }
 
-static weir_status submit_way(const struct comm_bench *b, const struct comm_row *row,
-                              const struct comm_peer *peer)
+static void sync_way(const struct comm_bench *b, const struct comm_peer *peer)
 {
-    return peer ? peer->submit(b, row) : submit_all(b, row);
-}
-
-static weir_status sync_way(const struct comm_bench *b, const struct comm_peer *peer)
-{
-    return peer ? peer->sync(b) : bench_ranks_sync(&b->all);
+    if (peer)
+        peer->sync(b);
+    else
+        bench_ranks_sync(&b->all);
 }
 
 static double time_row(struct comm_bench *b, const struct comm_row *row,
                        const struct comm_peer *peer)
 {
-    if (bench_ranks_meet(&b->all) < 0)
-        return -1;
+    bench_ranks_meet(&b->all);
     const uint64_t began = cli_now_ns();
     for (uint64_t i = 0; i < b->iterations; i++)
-        if (submit_way(b, row, peer) < 0)
-            return -1;
-    if (sync_way(b, peer) < 0)
-        return -1;
+        submit_way(b, row, peer);
+    sync_way(b, peer);
     return bench_ranks_slowest(&b->all, (double)(cli_now_ns() - began) / (double)b->iterations);
 }
 
@@ -150,54 +137,43 @@ static uint64_t written(const struct comm_row *row, uint32_t rank, uint32_t coun
                                                                         : row->count;
 }
 
-static bool fill(struct comm_bench *b, const struct bench_rank *rank, float *numbers, size_t bytes)
+static void fill(struct comm_bench *b, const struct bench_rank *rank, float *numbers, size_t bytes)
 {
     const uint32_t own = weir_comm_rank(rank->comm);
-    const uint32_t nothing = 0xffffffff; // no number
     for (size_t i = 0; i < bytes / sizeof *numbers; i++)
         numbers[i] = number(own, i);
-    return (weir_queue_fill(rank->queue, rank->dst, 0, bytes, &nothing, sizeof nothing) ==
-                WEIR_OK &&
-            weir_upload(rank->queue, rank->src, 0, numbers, bytes) == WEIR_OK) ||
-           bench_fail_weir(b->bench);
+    bench_fill(b->bench, rank->queue, rank->dst, bytes);
+    bench_fine(b->bench, weir_upload(rank->queue, rank->src, 0, numbers, bytes));
 }
 
-static bool compare(struct comm_bench *b, const struct comm_row *row, const struct comm_peer *peer,
+static void compare(struct comm_bench *b, const struct comm_row *row, const struct comm_peer *peer,
                     const struct bench_rank *rank, float *numbers)
 {
     const uint32_t own = weir_comm_rank(rank->comm);
     const uint64_t elements = written(row, own, b->all.count);
-    if (weir_download(rank->queue, numbers, rank->dst, 0, elements * sizeof *numbers) < 0)
-        return bench_fail_weir(b->bench);
+    bench_fine(b->bench,
+               weir_download(rank->queue, numbers, rank->dst, 0, elements * sizeof *numbers));
     b->bench->checked++;
     for (uint64_t i = 0; i < elements; i++)
         if (numbers[i] != expected(row, own, b->all.count, i))
-            return bench_fail_result(
-                b->bench, "%s%s of %zu bytes: element %llu of rank %u is %g in place of %g",
-                peer ? "raw " : "", weir_collective_name(row->kind), row->bytes,
-                (unsigned long long)i, (unsigned)own, (double)numbers[i],
-                (double)expected(row, own, b->all.count, i));
-    return true;
+            bench_fail(b->bench, CLI_FAILED,
+                       "%s%s of %zu bytes: element %llu of rank %u is %g in place of %g",
+                       peer ? "raw " : "", weir_collective_name(row->kind), row->bytes,
+                       (unsigned long long)i, (unsigned)own, (double)numbers[i],
+                       (double)expected(row, own, b->all.count, i));
 }
 
-static bool check_row(struct comm_bench *b, const struct comm_row *row,
+static void check_row(struct comm_bench *b, const struct comm_row *row,
                       const struct comm_peer *peer)
 {
     const size_t bytes = row->bytes / sizeof(float) * sizeof(float);
-    float *numbers = malloc(bytes);
-    bool fine = numbers != NULL;
-    if (!fine)
-        return bench_fail(b->bench, CLI_FAILED, "no memory to check %zu bytes", bytes);
-    for (uint32_t i = 0; i < b->all.local_count && fine; i++)
-        fine = fill(b, &b->all.ranks[i], numbers, bytes);
-    // What fills them is on Weir's queues.
-    if (fine &&
-        (bench_ranks_sync(&b->all) < 0 || submit_way(b, row, peer) < 0 || sync_way(b, peer) < 0))
-        fine = bench_fail_weir(b->bench);
-    for (uint32_t i = 0; i < b->all.local_count && fine; i++)
-        fine = compare(b, row, peer, &b->all.ranks[i], numbers);
-    free(numbers);
-    return fine;
+    for (uint32_t i = 0; i < b->all.local_count; i++)
+        fill(b, &b->all.ranks[i], b->numbers, bytes);
+    bench_ranks_sync(&b->all); // what fills them is on Weir's queues
+    submit_way(b, row, peer);
+    sync_way(b, peer);
+    for (uint32_t i = 0; i < b->all.local_count; i++)
+        compare(b, row, peer, &b->all.ranks[i], b->numbers);
 }
 
 // Rows.
@@ -208,25 +184,23 @@ static bool has_parts(weir_collective kind)
     return kind == WEIR_ALL_GATHER || kind == WEIR_REDUCE_SCATTER || kind == WEIR_ALL_TO_ALL;
 }
 
-static bool make_rows(struct comm_bench *b)
+static void make_rows(struct comm_bench *b)
 {
-    b->rows = calloc(b->kinds.count * b->sizes.count, sizeof *b->rows);
-    if (!b->rows)
-        return bench_fail(b->bench, CLI_FAILED, "no memory for the figures");
-    for (size_t kind = 0; kind < b->kinds.count; kind++)
-        for (size_t i = 0; i < b->sizes.count; i++) {
-            struct comm_row *row = &b->rows[b->row_count++];
-            row->kind = kinds[b->kinds.values[kind] - BENCH_WORD];
-            const uint32_t parts = has_parts(row->kind) ? b->all.count : 1;
-            row->count = b->sizes.values[i] / sizeof(float) / parts;
-            row->bytes = (size_t)(row->count * parts * sizeof(float));
-            if (row->count == 0)
-                return bench_fail(
-                    b->bench, CLI_USAGE,
-                    "--size: %llu bytes are less than one number for each of %u ranks",
-                    (unsigned long long)b->sizes.values[i], (unsigned)b->all.count);
-        }
-    return true;
+    b->rows = cli_allocate(b->kinds.count * b->sizes.count, sizeof *b->rows);
+    for (size_t i = 0; i < b->kinds.count * b->sizes.count; i++) {
+        const uint64_t size = b->sizes.values[i % b->sizes.count];
+        struct comm_row *row = &b->rows[b->row_count++];
+        row->kind = kinds[b->kinds.values[i / b->sizes.count] - BENCH_WORD];
+        const uint32_t parts = has_parts(row->kind) ? b->all.count : 1;
+        row->count = size / sizeof(float) / parts;
+        row->bytes = (size_t)(row->count * parts * sizeof(float));
+        b->largest = row->bytes > b->largest ? row->bytes : b->largest;
+        if (row->count == 0)
+            bench_fail(b->bench, CLI_USAGE,
+                       "--size: %llu bytes are less than one number for each of %u ranks",
+                       (unsigned long long)size, (unsigned)b->all.count);
+    }
+    b->numbers = cli_allocate(b->largest, 1);
 }
 
 // Measuring.
@@ -240,52 +214,34 @@ static void keep(struct comm_bench *b, struct comm_row *row, double ns)
               rate * weir_bus_factor(weir_collective_name(row->kind), b->all.count));
 }
 
-static bool measure_way(struct comm_bench *b, struct comm_row *row, size_t way)
-{
-    const double ns = time_row(b, row, way ? b->peers[way - 1] : NULL);
-    if (ns < 0)
-        return bench_fail_weir(b->bench);
-    if (way)
-        bench_keep(b->bench, &row->peer_ns[way - 1], ns);
-    else
-        keep(b, row, ns);
-    return true;
-}
-
 // Each way goes first in turn.
-static bool measure_row(struct comm_bench *b, struct comm_row *row)
+static void measure_row(struct comm_bench *b, struct comm_row *row)
 {
     const size_t ways = 1 + b->peer_count;
-    for (size_t i = 0; i < ways; i++)
-        if (!measure_way(b, row, (i + b->bench->turn) % ways))
-            return false;
-    return true;
+    for (size_t i = 0; i < ways; i++) {
+        const size_t way = (i + b->bench->turn) % ways;
+        const double ns = time_row(b, row, way ? b->peers[way - 1] : NULL);
+        if (way)
+            bench_keep(b->bench, &row->peer_ns[way - 1], ns);
+        else
+            keep(b, row, ns);
+    }
 }
 
-static bool measure(struct comm_bench *b)
+static void measure(struct comm_bench *b)
 {
     for (size_t i = 0; i < b->row_count; i++) {
-        if (!check_row(b, &b->rows[i], NULL))
-            return false;
+        check_row(b, &b->rows[i], NULL);
         for (size_t k = 0; k < b->peer_count; k++)
-            if (b->peers[k]->on_weirs_memory && !check_row(b, &b->rows[i], b->peers[k]))
-                return false;
+            if (b->peers[k]->on_weirs_memory)
+                check_row(b, &b->rows[i], b->peers[k]);
     }
     for (bench_start(b->bench); bench_turn(b->bench);)
         for (size_t i = 0; i < b->row_count; i++)
-            if (!measure_row(b, &b->rows[i]))
-                return false;
-    return true;
+            measure_row(b, &b->rows[i]);
 }
 
 // Reporting.
-
-static void plot_row(struct bench *bench, const struct comm_row *row)
-{
-    char group[32];
-    snprintf(group, sizeof group, "%zu", row->bytes);
-    bench_plot_bar(bench, weir_collective_name(row->kind), group, &row->bus);
-}
 
 static void put_row(struct bench_table *table, const struct comm_row *row)
 {
@@ -312,13 +268,14 @@ static void report(struct comm_bench *b)
         columns[count++] = b->peers[i]->columns[1];
     }
     struct bench_table *table =
-        bench_table(bench, "collectives", "one collective, by the slowest rank", columns, count);
-    snprintf(bench->plot.title, sizeof bench->plot.title, "Collectives of %u ranks",
-             (unsigned)b->all.count);
-    snprintf(bench->plot.y_name, sizeof bench->plot.y_name, "bus GB/s");
+        bench_table_of(bench, "collectives", "one collective, by the slowest rank", columns, count);
+    char title[64], group[32];
+    snprintf(title, sizeof title, "Collectives of %u ranks", (unsigned)b->all.count);
+    bench_plot(bench, title, "", "bus GB/s");
     for (size_t i = 0; i < b->row_count; i++) {
         put_row(table, &b->rows[i]);
-        plot_row(bench, &b->rows[i]);
+        snprintf(group, sizeof group, "%zu", b->rows[i].bytes);
+        bench_plot_bar(bench, weir_collective_name(b->rows[i].kind), group, &b->rows[i].bus);
     }
 }
 
@@ -335,80 +292,41 @@ static void describe(struct comm_bench *b)
 
 // The command.
 
-static bool check_options(struct bench *bench, void *user)
-{
-    struct comm_bench *b = user;
-    struct bench_list memory;
-    if (!bench_parse_list(bench, "size", b->asked_sizes, NULL, sizeof(float), SIZE_MOST,
-                          &b->sizes) ||
-        !bench_parse_list(bench, "collectives", b->asked_kinds, kind_names, 0, 0, &b->kinds) ||
-        !bench_parse_list(bench, "memory", b->asked_memory, memories, 0, 0, &memory))
-        return false;
-    b->host_memory = memory.values[0] == BENCH_WORD + 1;
-    return memory.count == 1 ||
-           bench_fail(bench, CLI_USAGE, "--memory takes one of device and host");
-}
-
-// Peers that this machine lacks leave a note.
-static void open_peers(struct comm_bench *b, const struct comm_peer *const *peers, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (peers[i]->open(b))
-            b->peers[b->peer_count++] = peers[i];
-}
-
-static size_t largest(const struct comm_bench *b)
-{
-    size_t bytes = 0;
-    for (size_t i = 0; i < b->row_count; i++)
-        bytes = b->rows[i].bytes > bytes ? b->rows[i].bytes : bytes;
-    return bytes;
-}
-
-// The other ranks measure the same, and rank 0 tells it.
-static bool run(struct bench *bench, void *user)
+// The other ranks measure the same, and rank 0 tells it. Peers that this machine lacks leave a note.
+static void run(struct bench *bench, void *user)
 {
     struct comm_bench *b = user;
     b->bench = bench;
-    if (cli_open(b->config, NULL, &bench->runtime) < 0)
-        return bench_fail_weir(bench);
-    bool fine = open_ranks(b) && make_rows(b);
+    b->host_memory = b->memory.values[0] == BENCH_WORD + 1;
+    bench_fine(bench, cli_open(b->config, NULL, &bench->runtime));
+    open_ranks(b);
+    make_rows(b);
     bench->silent = b->all.first > 0;
     bench->quiet = bench->quiet || bench->silent;
-    b->largest = largest(b);
-    if (fine)
-        open_peers(b, b->asked_peers, b->asked_peer_count);
-    fine = fine && measure(b);
-    if (fine) {
-        describe(b);
-        report(b);
-    }
-    for (size_t i = 0; i < b->peer_count; i++)
-        b->peers[i]->close();
-    bench_ranks_close(bench, &b->all);
-    free(b->rows);
-    return fine;
+    for (size_t i = 0; i < b->asked_peer_count; i++)
+        if (b->asked_peers[i]->open(b))
+            b->peers[b->peer_count++] = b->asked_peers[i];
+    measure(b);
+    describe(b);
+    report(b);
 }
 
 int bench_comm_main(const struct comm_with *with, int argc, char **argv)
 {
-    struct comm_bench b = {
-        .asked_sizes = "4K,64K,1M,16M",
-        .asked_kinds = "all-reduce",
-        .asked_memory = "device",
+    static struct comm_bench b = {
+        .sizes = {.text = "4K,64K,1M,16M", .minimum = sizeof(float), .maximum = SIZE_MOST},
+        .kinds = {.text = "all-reduce", .words = kind_names},
+        .memory = {.text = "device", .words = memories, .most = 1},
         .asked_ranks = 2,
         .iterations = 10,
-        .asked_peers = with->peers,
-        .asked_peer_count = with->peer_count,
     };
     const struct cli_option options[] = {
         {"collectives", "LIST",
          "some of all-reduce, reduce, broadcast, all-gather,\nreduce-scatter, all-to-all, exchange "
          "(all-reduce)",
-         CLI_TEXT, &b.asked_kinds, 0, 0},
-        {"size", "LIST", "bytes, of the larger side (4K,64K,1M,16M)", CLI_TEXT, &b.asked_sizes, 0,
-         0},
-        {"memory", "M", "device or host (device)", CLI_TEXT, &b.asked_memory, 0, 0},
+         CLI_VALUES, &b.kinds, 0, 0},
+        {"size", "LIST", "bytes, of the larger side (4K,64K,1M,16M)", CLI_VALUES, &b.sizes, 0, 0},
+        {"memory", "M", "device or host (device)", CLI_VALUES, &b.memory, 0, 0},
         {"ranks", "N", "ranks in this process, if no launcher started it (2)", CLI_COUNT,
          &b.asked_ranks, 1, BENCH_RANKS_MAX},
         {"iterations", "N", "collectives in a turn (10)", CLI_COUNT, &b.iterations, 1,
@@ -421,10 +339,11 @@ int bench_comm_main(const struct comm_with *with, int argc, char **argv)
         .name = "comm",
         .about = with->about,
         .options = options,
-        .option_count = sizeof options / sizeof *options - !with->option.name,
-        .check = check_options,
+        .option_count = BENCH_COUNT(options) - !with->option.name,
         .run = run,
     };
+    b.asked_peers = with->peers;
+    b.asked_peer_count = with->peer_count;
     return bench_main(&program, &b, argc, argv);
 }
 

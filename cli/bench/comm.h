@@ -22,11 +22,7 @@ struct comm_row {
 struct comm_bench {
     struct bench *bench;
     const char *config;
-    const char *asked_sizes;
-    const char *asked_kinds;
-    const char *asked_memory;
-    struct bench_list sizes;
-    struct bench_list kinds;
+    struct bench_list sizes, kinds, memory;
     bool host_memory;
     uint64_t asked_ranks;
     uint64_t iterations;
@@ -39,6 +35,7 @@ struct comm_bench {
     struct comm_row *rows;
     size_t row_count;
     size_t largest; // bytes of a row
+    float *numbers; // as many, on the host
 };
 
 // Another library with the same ranks.
@@ -47,10 +44,9 @@ struct comm_peer {
     bool on_weirs_memory;           // so that results are compared
     // False, after a note, on all ranks if one of them cannot have it.
     bool (*open)(struct comm_bench *b);
-    void (*close)(void);
     // The row's call on all ranks of this process, and the end of all such calls.
-    weir_status (*submit)(const struct comm_bench *b, const struct comm_row *row);
-    weir_status (*sync)(const struct comm_bench *b);
+    void (*submit)(const struct comm_bench *b, const struct comm_row *row);
+    void (*sync)(const struct comm_bench *b);
 };
 
 struct comm_with {

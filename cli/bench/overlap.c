@@ -5,7 +5,6 @@
 // assigns its channels in turn gives them different ones, and kept, because a queue is
 // warm only when it has created all events of its ring.
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/text.h"
 #include "cli/bench/overlap.h"
@@ -52,7 +51,6 @@ struct overlap_way {
 };
 
 struct overlap {
-    const char *asked_sizes, *asked_chunks, *asked_orders, *asked_queues, *asked_kernels;
     struct bench *bench;
     struct bench_work work;
     struct bench_list sizes, kernels, orders, queues, chunks;
@@ -135,122 +133,108 @@ static void choose(const struct overlap_way *way, struct weir_chunks_params *par
     }
 }
 
-// Submits the job and waits for it; nanoseconds of that in `*out_ns`.
-static bool run_job(const struct overlap *o, weir_chunks *chunks, double *out_ns)
+// Nanoseconds of the job, from its submission to its end.
+static double time_job(const struct overlap *o, weir_chunks *chunks)
 {
     struct weir_event done;
     const uint64_t began = cli_now_ns();
-    *out_ns = 0;
-    if (weir_chunks_run(chunks, NULL, 0, &done) != WEIR_OK ||
-        weir_event_sync(done, WEIR_FOREVER) != WEIR_OK)
-        return bench_fail_weir(o->bench);
-    *out_ns = (double)(cli_now_ns() - began);
-    return true;
+    bench_fine(o->bench, weir_chunks_run(chunks, NULL, 0, &done));
+    bench_fine(o->bench, weir_event_sync(done, WEIR_FOREVER));
+    return (double)(cli_now_ns() - began);
+}
+
+static void destroy_chunks(void *object, void *with)
+{
+    (void)with;
+    weir_chunks_destroy(object);
 }
 
 // Creates the job, which is kept, and runs it once to check its results.
-static bool check_job(struct overlap *o, const struct weir_chunks_params *params,
+static void check_job(struct overlap *o, const struct weir_chunks_params *params,
                       struct weir_chunks_plan *out_plan, const char *what)
 {
     struct overlap_job *job = params->user;
-    double ns;
-    if (weir_chunks_create(params, &job->chunks) != WEIR_OK)
-        return bench_fail_weir(o->bench);
+    bench_fine(o->bench, weir_chunks_create(params, &job->chunks));
+    cli_own(destroy_chunks, &job->chunks, NULL);
     weir_chunks_get_plan(job->chunks, out_plan);
     o->queue_count += out_plan->queue_count;
     if (o->queue_count > QUEUES_MAX)
-        return bench_fail(o->bench, CLI_USAGE,
-                          "these ways have more than %d queues together; name fewer", QUEUES_MAX);
-    return run_job(o, job->chunks, &ns) &&
-           bench_work_check(o->bench, o->dst, params->element_count * sizeof(uint32_t),
-                            OVERLAP_SEED, job->rounds, what);
+        bench_fail(o->bench, CLI_USAGE, "these ways have more than %d queues together; name fewer",
+                   QUEUES_MAX);
+    (void)time_job(o, job->chunks);
+    (void)bench_work_check(o->bench, o->dst, params->element_count * sizeof(uint32_t), OVERLAP_SEED,
+                           job->rounds, what);
+    bench_judge(o->bench);
 }
 
 // The bare copies. Both queues are flushed before the host waits for either.
-static bool time_copies(const struct overlap *o, size_t size, bool up, bool down, double *out_ns)
+static double time_copies(const struct overlap *o, size_t size, bool up, bool down)
 {
     const uint64_t began = cli_now_ns();
-    *out_ns = 0;
-    if ((up && (weir_queue_copy(o->up, o->values, 0, o->src, 0, size) != WEIR_OK ||
-                weir_queue_flush(o->up) != WEIR_OK)) ||
-        (down && (weir_queue_copy(o->down, o->dst, 0, o->rest, 0, size) != WEIR_OK ||
-                  weir_queue_flush(o->down) != WEIR_OK)) ||
-        weir_queue_sync(o->up, WEIR_FOREVER) != WEIR_OK ||
-        weir_queue_sync(o->down, WEIR_FOREVER) != WEIR_OK)
-        return bench_fail_weir(o->bench);
-    *out_ns = (double)(cli_now_ns() - began);
-    return true;
+    if (up) {
+        bench_fine(o->bench, weir_queue_copy(o->up, o->values, 0, o->src, 0, size));
+        bench_fine(o->bench, weir_queue_flush(o->up));
+    }
+    if (down) {
+        bench_fine(o->bench, weir_queue_copy(o->down, o->dst, 0, o->rest, 0, size));
+        bench_fine(o->bench, weir_queue_flush(o->down));
+    }
+    bench_sync(o->bench, o->up);
+    bench_sync(o->bench, o->down);
+    return (double)(cli_now_ns() - began);
 }
 
 // Making everything.
 
-static bool fill_rest(struct overlap *o)
-{
-    return (weir_queue_copy(o->down, o->rest, 0, o->src, 0, o->size_most) == WEIR_OK &&
-            weir_queue_sync(o->down, WEIR_FOREVER) == WEIR_OK) ||
-           bench_fail_weir(o->bench);
-}
-
-static bool make_all(struct overlap *o)
+static void make_all(struct overlap *o)
 {
     struct bench *bench = o->bench;
     for (size_t i = 0; i < o->sizes.count; i++)
         if (o->sizes.values[i] > o->size_most)
             o->size_most = (size_t)o->sizes.values[i];
-    return bench_work_open(bench, &o->work) &&
-           bench_buffer(bench, "src", o->size_most, WEIR_PLACE_HOST, &o->src) &&
-           bench_buffer(bench, "dst", o->size_most, WEIR_PLACE_HOST, &o->dst) &&
-           bench_buffer(bench, "values", o->size_most, WEIR_PLACE_DEVICE, &o->values) &&
-           bench_buffer(bench, "rest", o->size_most, WEIR_PLACE_DEVICE, &o->rest) &&
-           bench_queue(bench, "bench/up", 0, &o->up) &&
-           bench_queue(bench, "bench/down", 0, &o->down) &&
-           bench_work_fill(bench, o->src, o->size_most, OVERLAP_SEED) &&
-           bench_work_spoil(bench, o->dst, o->size_most) && fill_rest(o);
-}
-
-static void destroy_all(struct overlap *o)
-{
-    if (o->calls)
-        o->calls->close(o->raw);
-    for (size_t i = 0; i < o->way_count; i++)
-        weir_chunks_destroy(&o->ways[i].job.chunks);
-    for (size_t i = 0; i < o->reference_count; i++)
-        weir_chunks_destroy(&o->references[i].job.chunks);
-    weir_queue_destroy(&o->down);
-    weir_queue_destroy(&o->up);
-    weir_buffer_destroy(&o->rest);
-    weir_buffer_destroy(&o->values);
-    weir_buffer_destroy(&o->dst);
-    weir_buffer_destroy(&o->src);
-    bench_work_close(&o->work);
-    free(o->ways);
+    const struct {
+        const char *label;
+        weir_placement place;
+        weir_buffer **out_buffer;
+    } buffers[] = {{"src", WEIR_PLACE_HOST, &o->src},
+                   {"dst", WEIR_PLACE_HOST, &o->dst},
+                   {"values", WEIR_PLACE_DEVICE, &o->values},
+                   {"rest", WEIR_PLACE_DEVICE, &o->rest}};
+    bench_work_open(bench, &o->work);
+    for (size_t i = 0; i < BENCH_COUNT(buffers); i++)
+        bench_buffer(bench, bench->device, buffers[i].label, o->size_most, buffers[i].place,
+                     buffers[i].out_buffer);
+    bench_queue(bench, bench->device, "bench/up", &o->up);
+    bench_queue(bench, bench->device, "bench/down", &o->down);
+    bench_work_fill(bench, o->src, o->size_most, OVERLAP_SEED);
+    bench_work_spoil(bench, o->dst, o->size_most);
+    bench_fine(bench, weir_queue_copy(o->down, o->rest, 0, o->src, 0, o->size_most));
+    bench_sync(bench, o->down);
 }
 
 // A heavy kernel takes about as long as the copies, so that all three engines of a
 // device could be busy all of the time.
-static bool choose_rounds(struct overlap *o, struct overlap_reference *reference)
+static void choose_rounds(struct overlap *o, struct overlap_reference *reference)
 {
-    double ns = 0;
     if (reference->kernel < BENCH_WORD) {
         reference->rounds = (uint32_t)reference->kernel;
         snprintf(reference->kernel_name, sizeof reference->kernel_name, "%u rounds",
                  (unsigned)reference->rounds);
-        return true;
+        return;
     }
     snprintf(reference->kernel_name, sizeof reference->kernel_name, "%s",
              kernel_words[reference->kernel - BENCH_WORD]);
     reference->rounds = 1;
     if (reference->kernel == BENCH_WORD)
-        return true;
-    for (int i = 0; i < 2; i++) // the second one counts
-        if (!time_copies(o, reference->size, true, true, &ns))
-            return false;
-    return bench_work_calibrate(&o->work, o->values, reference->size, ns, &reference->rounds);
+        return;
+    (void)time_copies(o, reference->size, true, true); // the second one counts
+    reference->rounds = bench_work_calibrate(&o->work, o->values, reference->size,
+                                             time_copies(o, reference->size, true, true));
 }
 
 // Measuring.
 
-static bool check_reference(struct overlap *o, struct overlap_reference *reference)
+static void check_reference(struct overlap *o, struct overlap_reference *reference)
 {
     struct weir_chunks_plan plan;
     reference->job = (struct overlap_job){.overlap = o, .rounds = reference->rounds};
@@ -258,10 +242,10 @@ static bool check_reference(struct overlap *o, struct overlap_reference *referen
     params.layout = WEIR_CHUNKS_BY_CHUNK;
     params.queue_count = 1;
     params.chunk_count = 1;
-    return check_job(o, &params, &plan, "one queue, one piece");
+    check_job(o, &params, &plan, "one queue, one piece");
 }
 
-static bool check_way(struct overlap *o, struct overlap_way *way)
+static void check_way(struct overlap *o, struct overlap_way *way)
 {
     const struct overlap_reference *reference = &o->references[way->reference];
     char what[64];
@@ -270,88 +254,66 @@ static bool check_way(struct overlap *o, struct overlap_way *way)
     choose(way, &params);
     snprintf(what, sizeof what, "order %s, %u chunks", order_words[way->order - BENCH_WORD],
              (unsigned)params.chunk_count);
-    return check_job(o, &params, &way->plan, what);
+    check_job(o, &params, &way->plan, what);
 }
 
-static bool check_all(struct overlap *o)
+static void check_all(struct overlap *o)
 {
-    for (size_t i = 0; i < o->reference_count; i++)
-        if (!choose_rounds(o, &o->references[i]) || !check_reference(o, &o->references[i]))
-            return false;
+    for (size_t i = 0; i < o->reference_count; i++) {
+        choose_rounds(o, &o->references[i]);
+        check_reference(o, &o->references[i]);
+    }
     for (size_t i = 0; i < o->way_count; i++)
-        if (!check_way(o, &o->ways[i]))
-            return false;
+        check_way(o, &o->ways[i]);
     if (o->calls)
         o->raw = o->calls->open(o->bench, o->references[0].size);
     for (size_t i = OVERLAP_RAW_COPIES; o->raw && i < o->calls->count(o->raw); i++)
-        if (!o->calls->run(o->raw, i, true, &(double){0}))
-            return false;
-    return o->bench->code == CLI_OK;
+        (void)o->calls->run(o->raw, i, true);
 }
 
-static bool measure_reference(struct overlap *o, struct overlap_reference *reference)
+static void measure_reference(struct overlap *o, struct overlap_reference *reference)
 {
     struct bench *bench = o->bench;
-    double up, down, both, kernel, one;
-    if (!time_copies(o, reference->size, true, false, &up) ||
-        !time_copies(o, reference->size, false, true, &down) ||
-        !time_copies(o, reference->size, true, true, &both) ||
-        !bench_work_time(&o->work, o->values, reference->size, reference->rounds, &kernel) ||
-        !run_job(o, reference->job.chunks, &one))
-        return false;
-    bench_keep(bench, &reference->up, up);
-    bench_keep(bench, &reference->down, down);
-    bench_keep(bench, &reference->both, both);
-    bench_keep(bench, &reference->kernel_alone, kernel);
+    const size_t size = reference->size;
+    bench_keep(bench, &reference->up, time_copies(o, size, true, false));
+    bench_keep(bench, &reference->down, time_copies(o, size, false, true));
+    bench_keep(bench, &reference->both, time_copies(o, size, true, true));
+    bench_keep(bench, &reference->kernel_alone,
+               bench_work_time(&o->work, o->values, size, reference->rounds));
+    const double one = time_job(o, reference->job.chunks);
     bench_keep(bench, &reference->one_queue, one);
     if (reference == o->references)
         bench_figure(bench, &(struct bench_samples){0}, one * 1e-6, "weir_one_queue");
-    return true;
 }
 
-static bool measure_way(struct overlap *o, struct overlap_way *way)
-{
-    double ns;
-    if (!run_job(o, way->job.chunks, &ns))
-        return false;
-    bench_keep(o->bench, &way->ns, ns);
-    if (way->reference == 0 && way->order == BENCH_WORD + OVERLAP_AUTO)
-        bench_figure(o->bench, &o->auto_ms, ns * 1e-6, "weir_auto");
-    return true;
-}
-
-static bool measure_weir(struct overlap *o)
+static void measure_weir(struct overlap *o)
 {
     for (size_t i = 0; i < o->reference_count; i++)
-        if (!measure_reference(o, &o->references[i]))
-            return false;
-    for (size_t i = 0; i < o->way_count; i++)
-        if (!measure_way(o, &o->ways[i]))
-            return false;
-    return true;
+        measure_reference(o, &o->references[i]);
+    for (size_t i = 0; i < o->way_count; i++) {
+        struct overlap_way *way = &o->ways[i];
+        const double ns = time_job(o, way->job.chunks);
+        bench_keep(o->bench, &way->ns, ns);
+        if (way->reference == 0 && way->order == BENCH_WORD + OVERLAP_AUTO)
+            bench_figure(o->bench, &o->auto_ms, ns * 1e-6, "weir_auto");
+    }
 }
 
-static bool measure_raw(struct overlap *o)
+static void measure_raw(struct overlap *o)
 {
-    double ms;
-    for (size_t i = 0; o->raw && i < o->calls->count(o->raw); i++) {
-        if (!o->calls->run(o->raw, i, false, &ms))
-            return false;
-        bench_figure(o->bench, &o->raw_ms[i], ms, "raw_%s", o->calls->name(i));
-    }
-    return true;
+    for (size_t i = 0; o->raw && i < o->calls->count(o->raw); i++)
+        bench_figure(o->bench, &o->raw_ms[i], o->calls->run(o->raw, i, false), "raw_%s",
+                     o->calls->name(i));
 }
 
 // Each side goes first in turn.
-static bool measure_all(struct overlap *o)
+static void measure_all(struct overlap *o)
 {
     for (bench_start(o->bench); bench_turn(o->bench);) {
         const bool weir_first = o->bench->turn % 2 == 0;
-        if (!(weir_first ? measure_weir : measure_raw)(o) ||
-            !(weir_first ? measure_raw : measure_weir)(o))
-            return false;
+        (weir_first ? measure_weir : measure_raw)(o);
+        (weir_first ? measure_raw : measure_weir)(o);
     }
-    return true;
 }
 
 static struct bench_samples scaled(const struct bench_samples *samples, double by)
@@ -380,7 +342,7 @@ static void report_references(struct overlap *o)
         {"ms", "ms", BENCH_SPREAD, 3},
         {"gb_per_s", "GB/s", BENCH_SPREAD, 1},
     };
-    struct bench_table *table = bench_table(o->bench, "alone", "each part alone", columns, 4);
+    struct bench_table *table = bench_table(o->bench, "alone", "each part alone", columns);
     for (size_t i = 0; i < o->reference_count; i++) {
         const struct overlap_reference *reference = &o->references[i];
         const double size = (double)reference->size;
@@ -434,7 +396,7 @@ static void report_ways(struct overlap *o)
         bench_table(o->bench, "ways",
                     "in chunks: time, as a multiple of the bare copies in both "
                     "directions, and speed-up to one queue in one piece",
-                    columns, sizeof columns / sizeof *columns);
+                    columns);
     for (size_t i = 0; i < o->way_count; i++) {
         const struct overlap_way *way = &o->ways[i];
         const struct overlap_reference *reference = &o->references[way->reference];
@@ -460,8 +422,7 @@ static void report_plans(struct overlap *o)
         {"first", "the first", BENCH_TEXT, 0},
         {"largest", "the largest", BENCH_TEXT, 0},
     };
-    struct bench_table *table =
-        bench_table(o->bench, "plans", "chunks of auto", columns, sizeof columns / sizeof *columns);
+    struct bench_table *table = bench_table(o->bench, "plans", "chunks of auto", columns);
     for (size_t i = 0; i < o->way_count; i++) {
         const struct weir_chunks_plan *plan = &o->ways[i].plan;
         const struct overlap_reference *reference = &o->references[o->ways[i].reference];
@@ -484,8 +445,7 @@ static void report_raw(struct overlap *o)
         {"auto_to_it", "auto to it", BENCH_SPREAD, 3},
     };
     struct bench_table *table =
-        bench_table(o->bench, "raw", "the first size, light, by the driver's own calls", columns,
-                    4);
+        bench_table(o->bench, "raw", "the first size, light, by the driver's own calls", columns);
     for (size_t i = 0; i < o->calls->count(o->raw); i++) {
         const struct bench_samples of_copies =
             bench_ratio(&o->raw_ms[i], &o->raw_ms[OVERLAP_RAW_BOTH]);
@@ -502,11 +462,11 @@ static bool has_order(const struct overlap *o, uint64_t order)
     return false;
 }
 
-static void set_plot(struct cli_plot *plot)
+static void set_plot(struct bench *bench)
 {
-    snprintf(plot->title, sizeof plot->title, "Chunked copies and a kernel: time over the limit");
-    snprintf(plot->x_name, sizeof plot->x_name, "chunks");
-    snprintf(plot->y_name, sizeof plot->y_name, "multiple of the bare copies' time");
+    struct cli_plot *plot = &bench->plot;
+    bench_plot(bench, "Chunked copies and a kernel: time over the limit", "chunks",
+               "multiple of the bare copies' time");
     snprintf(plot->level_name, sizeof plot->level_name, "bare copies, both ways");
     plot->level = 1;
     plot->doubling = true;
@@ -514,7 +474,7 @@ static void set_plot(struct cli_plot *plot)
 
 static void report_all(struct overlap *o)
 {
-    set_plot(&o->bench->plot);
+    set_plot(o->bench);
     report_references(o);
     report_ways(o);
     if (has_order(o, OVERLAP_AUTO))
@@ -523,19 +483,17 @@ static void report_all(struct overlap *o)
         report_raw(o);
 }
 
-static bool list_references(struct overlap *o)
+static void list_references(struct overlap *o)
 {
+    if (o->sizes.count * o->kernels.count > OVERLAP_CASES_MAX)
+        bench_fail(o->bench, CLI_USAGE, "more than %d pairs of a size and a kernel; name fewer",
+                   OVERLAP_CASES_MAX);
     for (size_t s = 0; s < o->sizes.count; s++)
         for (size_t k = 0; k < o->kernels.count; k++) {
-            if (o->reference_count == OVERLAP_CASES_MAX)
-                return bench_fail(o->bench, CLI_USAGE,
-                                  "more than %d pairs of a size and a kernel; name fewer",
-                                  OVERLAP_CASES_MAX);
             struct overlap_reference *reference = &o->references[o->reference_count++];
             reference->size = (size_t)o->sizes.values[s] / sizeof(uint32_t) * sizeof(uint32_t);
             reference->kernel = o->kernels.values[k];
         }
-    return true;
 }
 
 // `auto` is one way; the other orders are combined with the lists of queues and chunks.
@@ -556,85 +514,78 @@ static void list_order(struct overlap *o, size_t reference, uint64_t order)
                                                            .chunks = o->chunks.values[c]};
 }
 
-static bool list_ways(struct overlap *o)
+static void list_ways(struct overlap *o)
 {
     const size_t most = o->reference_count * o->orders.count * o->queues.count * o->chunks.count;
     if (most > WAYS_MAX)
-        return bench_fail(o->bench, CLI_USAGE,
-                          "%zu ways to run the job, and at most %d are measured; name fewer", most,
-                          WAYS_MAX);
-    o->ways = calloc(most, sizeof *o->ways);
-    if (!o->ways)
-        return bench_fail(o->bench, CLI_FAILED, "no memory for the figures");
+        bench_fail(o->bench, CLI_USAGE,
+                   "%zu ways to run the job, and at most %d are measured; name fewer", most,
+                   WAYS_MAX);
+    o->ways = cli_allocate(most, sizeof *o->ways);
     for (size_t i = 0; i < o->reference_count; i++)
         for (size_t k = 0; k < o->orders.count; k++)
             list_order(o, i, o->orders.values[k]);
-    return true;
 }
 
 // The command.
 
-static bool check(struct bench *bench, void *user)
-{
-    struct overlap *o = user;
-    o->bench = bench;
-    return (!o->asked_sizes || bench_parse_list(bench, "size", o->asked_sizes, NULL, SIZE_LEAST,
-                                                SIZE_MOST, &o->sizes)) &&
-           bench_parse_list(bench, "chunks", o->asked_chunks, chunk_words, 1, WEIR_CHUNKS_MAX,
-                            &o->chunks) &&
-           bench_parse_list(bench, "orders", o->asked_orders, order_words, 0, 0, &o->orders) &&
-           bench_parse_list(bench, "queues", o->asked_queues, queue_words, 1,
-                            WEIR_CHUNKS_QUEUES_MAX, &o->queues) &&
-           bench_parse_list(bench, "kernel", o->asked_kernels, kernel_words, 1, ROUNDS_MOST,
-                            &o->kernels);
-}
-
-static bool run(struct bench *bench, void *user)
+static void run(struct bench *bench, void *user)
 {
     struct overlap *o = user;
     const struct weir_limits *limits = bench->limits;
-    if (!o->asked_sizes)
-        o->sizes = (struct bench_list){
-            1, {limits->unified_memory && !limits->copy_engines_to_device ? SIZE_CPU : SIZE_GPU}};
-    const bool fine =
-        list_references(o) && list_ways(o) && make_all(o) && check_all(o) && measure_all(o);
-    if (fine)
-        report_all(o);
-    destroy_all(o);
-    return fine;
+    o->bench = bench;
+    if (o->sizes.count == 0)
+        o->sizes.values[o->sizes.count++] =
+            limits->unified_memory && !limits->copy_engines_to_device ? SIZE_CPU : SIZE_GPU;
+    list_references(o);
+    list_ways(o);
+    make_all(o);
+    check_all(o);
+    measure_all(o);
+    report_all(o);
 }
 
 int bench_overlap_main(const struct overlap_with *with, int argc, char **argv)
 {
-    static struct overlap o = {.asked_chunks = "4,16,64,256", .asked_queues = "auto"};
-    o.asked_orders = with->orders;
-    o.asked_kernels = with->kernels;
+    static struct overlap o = {
+        .sizes = {.minimum = SIZE_LEAST, .maximum = SIZE_MOST},
+        .chunks = {.text = "4,16,64,256",
+                   .minimum = 1,
+                   .maximum = WEIR_CHUNKS_MAX,
+                   .words = chunk_words},
+        .orders = {.words = order_words},
+        .queues = {.text = "auto",
+                   .minimum = 1,
+                   .maximum = WEIR_CHUNKS_QUEUES_MAX,
+                   .words = queue_words},
+        .kernels = {.minimum = 1, .maximum = ROUNDS_MOST, .words = kernel_words},
+    };
+    o.orders.text = with->orders;
+    o.kernels.text = with->kernels;
     o.calls = with->raw;
-    const struct cli_option options[] = {
+    static const struct cli_option options[] = {
         {"size", "LIST", "bytes each way: 16M,1G (16M where the processor is the\ndevice, else 1G)",
-         CLI_TEXT, &o.asked_sizes, 0, 0},
-        {"chunks", "LIST", "how many: numbers, or auto (4,16,64,256)", CLI_TEXT, &o.asked_chunks, 0,
-         0},
+         CLI_VALUES, &o.sizes, 0, 0},
+        {"chunks", "LIST", "how many: numbers, or auto (4,16,64,256)", CLI_VALUES, &o.chunks, 0, 0},
         {"orders", "LIST",
          "of depth, breadth, interleaved, and auto, for which\nWeir chooses everything (all)",
-         CLI_TEXT, &o.asked_orders, 0, 0},
+         CLI_VALUES, &o.orders, 0, 0},
         {"queues", "LIST",
          "numbers, or auto, or engine: one a direction and one\nfor kernels "
          "(auto)",
-         CLI_TEXT, &o.asked_queues, 0, 0},
+         CLI_VALUES, &o.queues, 0, 0},
         {"kernel", "LIST",
-         "light (1 round), heavy (as long as the copies), or\nrounds (light,heavy)", CLI_TEXT,
-         &o.asked_kernels, 0, 0},
+         "light (1 round), heavy (as long as the copies), or\nrounds (light,heavy)", CLI_VALUES,
+         &o.kernels, 0, 0},
     };
     const struct bench_program program = {
         .group = with->group,
         .name = "overlap",
         .about = with->about,
         .options = options,
-        .option_count = sizeof options / sizeof *options,
+        .option_count = BENCH_COUNT(options),
         .opens_device = true,
         .serves = with->raw != NULL,
-        .check = check,
         .run = run,
     };
     return bench_main(&program, &o, argc, argv);

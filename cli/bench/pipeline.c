@@ -55,12 +55,10 @@ struct line {
     uint32_t slots;
     bool graphs;
     bool checking;
-    bool right;                // every frame checked so far
     struct bench_samples rate; // frames a second
 };
 
 struct pipeline_bench {
-    const char *asked_size, *asked_slots, *asked_graphs;
     uint64_t frames;
     struct bench_list sizes, slots, graphs;
     size_t line_count; // of each setting
@@ -85,49 +83,55 @@ static void destroy_slot(void *user, void *slot_pointer)
     free(slot);
 }
 
+static weir_status create_buffer(weir_device *device, const char *label, size_t size,
+                                 weir_placement placement, weir_buffer **out_buffer)
+{
+    return weir_buffer_create(device,
+                              WEIR_PARAMS(weir_buffer, .label = label, .size = size,
+                                          .placement = placement),
+                              out_buffer);
+}
+
 static weir_status create_slot(void *user, weir_device *device, uint32_t index, void **out_slot)
 {
-    const struct line *line = user;
-    const size_t size = line->owner->size;
+    const size_t size = ((const struct line *)user)->owner->size;
     struct slot *slot = calloc(1, sizeof *slot);
-    weir_status status = WEIR_ERROR_OUT_OF_MEMORY;
+    weir_status status;
     (void)index;
     *out_slot = NULL;
     if (!slot)
-        return status;
-    if ((status = weir_buffer_create(device,
-                                     WEIR_PARAMS(weir_buffer, .label = "in", .size = size,
-                                                 .placement = WEIR_PLACE_HOST),
-                                     &slot->in)) == WEIR_OK &&
-        (status = weir_buffer_create(device,
-                                     WEIR_PARAMS(weir_buffer, .label = "values", .size = size,
-                                                 .placement = WEIR_PLACE_DEVICE),
-                                     &slot->values)) == WEIR_OK)
-        status = weir_buffer_create(device,
-                                    WEIR_PARAMS(weir_buffer, .label = "out", .size = size,
-                                                .placement = WEIR_PLACE_HOST),
-                                    &slot->out);
-    if (status != WEIR_OK) {
+        return WEIR_ERROR_OUT_OF_MEMORY;
+    if ((status = create_buffer(device, "in", size, WEIR_PLACE_HOST, &slot->in)) < 0 ||
+        (status = create_buffer(device, "values", size, WEIR_PLACE_DEVICE, &slot->values)) < 0 ||
+        (status = create_buffer(device, "out", size, WEIR_PLACE_HOST, &slot->out)) < 0) {
         const struct weir_error error = *weir_last_error();
         destroy_slot(user, slot);
         return weir_error_set(&error);
     }
     *out_slot = slot;
-    return WEIR_OK;
+    return status;
 }
 
-// Stages, and what surrounds them.
+// Stages, and what surrounds them. All run on threads of the pipeline.
 
 static weir_status prepare(void *user, void *slot_pointer, void *frame_pointer)
 {
     const struct line *line = user;
     const struct slot *slot = slot_pointer;
     const struct frame *frame = frame_pointer;
-    struct bench *bench = line->owner->bench;
-    if (line->checking && (!bench_work_fill(bench, slot->in, line->owner->size, frame->seed) ||
-                           !bench_work_spoil(bench, slot->out, line->owner->size)))
-        return weir_last_error()->status;
-    return WEIR_OK;
+    const size_t size = line->owner->size;
+    void *in, *out;
+    weir_status status;
+    if (!line->checking)
+        return WEIR_OK;
+    if ((status = weir_host_begin(slot->in, 0, size, WEIR_ACCESS_WRITE, &in)) < 0)
+        return status;
+    bench_work_numbers(in, size, frame->seed);
+    if ((status = weir_host_end(slot->in, 0, size, WEIR_ACCESS_WRITE)) < 0 ||
+        (status = weir_host_begin(slot->out, 0, size, WEIR_ACCESS_WRITE, &out)) < 0)
+        return status;
+    memset(out, 0xa5, size);
+    return weir_host_end(slot->out, 0, size, WEIR_ACCESS_WRITE);
 }
 
 static weir_status upload(void *user, void *slot_pointer, void *frame, weir_queue *queue)
@@ -171,15 +175,22 @@ static void deliver(void *user, void *frame_pointer, void *slot_pointer,
     const struct slot *slot = slot_pointer;
     const struct frame *frame = frame_pointer;
     char what[64];
-    if (!line->checking || !line->right || result->status != WEIR_OK)
+    if (!line->checking || result->status != WEIR_OK)
         return;
     snprintf(what, sizeof what, "%s, %u slots%s, frame %u", line->setting, (unsigned)line->slots,
              line->graphs ? ", graphs" : "", (unsigned)frame->seed);
-    line->right = bench_work_check(line->owner->bench, slot->out, line->owner->size, frame->seed,
-                                   line->rounds, what);
+    (void)bench_work_check(line->owner->bench, slot->out, line->owner->size, frame->seed,
+                           line->rounds, what);
 }
 
-static bool create_line(struct pipeline_bench *p, struct line *line)
+static void destroy_line(void *object, void *with)
+{
+    struct line *line = object;
+    (void)with;
+    WEIR_IGNORE(weir_pipeline_destroy(&line->pipeline));
+}
+
+static void create_line(struct pipeline_bench *p, struct line *line)
 {
     static const struct weir_pipeline_stage stages[] = {
         {.name = "upload", .submit = upload},
@@ -202,69 +213,64 @@ static bool create_line(struct pipeline_bench *p, struct line *line)
         .graphs = line->graphs,
         .repeat = repeat,
     };
-    return bench_fine(p->bench, weir_pipeline_create(&params, &line->pipeline));
+    bench_fine(p->bench, weir_pipeline_create(&params, &line->pipeline));
+    cli_own(destroy_line, line, NULL);
 }
 
 // Submits the frames, drains, and sees that all of them succeeded.
-static bool run_frames(struct line *line, struct frame *frames, uint64_t count, bool same)
+static void run_frames(struct line *line, struct frame *frames, uint64_t count, bool same)
 {
     struct bench *bench = line->owner->bench;
     struct weir_pipeline_statistics before, after;
     weir_pipeline_get_statistics(line->pipeline, &before);
     for (uint64_t i = 0; i < count; i++)
-        if (weir_pipeline_submit(line->pipeline, &frames[same ? 0 : i]) != WEIR_OK)
-            return bench_fail_weir(bench);
-    if (weir_pipeline_drain(line->pipeline, WEIR_FOREVER) != WEIR_OK)
-        return bench_fail_weir(bench);
+        bench_fine(bench, weir_pipeline_submit(line->pipeline, &frames[same ? 0 : i]));
+    bench_fine(bench, weir_pipeline_drain(line->pipeline, WEIR_FOREVER));
     weir_pipeline_get_statistics(line->pipeline, &after);
-    return after.succeeded - before.succeeded == count ||
-           bench_fail(bench, CLI_FAILED, "%s, %u slots: %llu of %llu frames failed", line->setting,
-                      (unsigned)line->slots,
-                      (unsigned long long)(count - (after.succeeded - before.succeeded)),
-                      (unsigned long long)count);
+    if (after.succeeded - before.succeeded != count)
+        bench_fail(bench, CLI_FAILED, "%s, %u slots: %llu of %llu frames failed", line->setting,
+                   (unsigned)line->slots,
+                   (unsigned long long)(count - (after.succeeded - before.succeeded)),
+                   (unsigned long long)count);
 }
 
 // Checking and measuring.
 
-static bool check_line(struct line *line)
+static void check_line(struct line *line)
 {
     struct frame frames[2 * SLOTS_MOST + CHECKED_FRAMES];
     const uint64_t count = 2 * line->slots + CHECKED_FRAMES;
     for (uint64_t i = 0; i < count; i++)
         frames[i].seed = (uint32_t)i;
-    line->checking = line->right = true;
-    const bool fine = run_frames(line, frames, count, false) && line->right;
+    line->checking = true;
+    run_frames(line, frames, count, false);
     line->checking = false;
-    return fine;
+    bench_judge(line->owner->bench);
 }
 
-static bool time_copies(struct pipeline_bench *p, bool up, double *out_ns)
+static double time_copies(struct pipeline_bench *p, bool up)
 {
+    weir_buffer *to = up ? p->values : p->host, *from = up ? p->host : p->values;
     const uint64_t began = cli_now_ns();
     for (int i = 0; i < COPIES; i++)
-        if (weir_queue_copy(p->work.queue, up ? p->values : p->host, 0, up ? p->host : p->values, 0,
-                            p->size) != WEIR_OK)
-            return bench_fail_weir(p->bench);
-    if (weir_queue_sync(p->work.queue, WEIR_FOREVER) != WEIR_OK)
-        return bench_fail_weir(p->bench);
-    *out_ns = (double)(cli_now_ns() - began) / COPIES;
-    return true;
+        bench_fine(p->bench, weir_queue_copy(p->work.queue, to, 0, from, 0, p->size));
+    bench_sync(p->bench, p->work.queue);
+    return (double)(cli_now_ns() - began) / COPIES;
 }
 
-static bool calibrate(struct pipeline_bench *p)
+static void calibrate(struct pipeline_bench *p)
 {
-    double up, down;
-    for (int i = 0; i < 3; i++) // the last one counts
-        if (!time_copies(p, true, &up) || !time_copies(p, false, &down))
-            return false;
+    double up = 0, down = 0;
+    for (int i = 0; i < 3; i++) { // the last one counts
+        up = time_copies(p, true);
+        down = time_copies(p, false);
+    }
     for (int i = 0; i < SETTINGS; i++)
-        if (!bench_work_calibrate(&p->work, p->values, p->size,
-                                  settings[i].kernel * (up > down ? up : down), &p->rounds[i]))
-            return false;
-    return true;
+        p->rounds[i] = bench_work_calibrate(&p->work, p->values, p->size,
+                                            settings[i].kernel * (up > down ? up : down));
 }
 
-static bool make_lines(struct pipeline_bench *p)
+static void make_lines(struct pipeline_bench *p)
 {
     p->line_count = p->slots.count * p->graphs.count;
     for (int i = 0; i < SETTINGS; i++)
@@ -275,46 +281,31 @@ static bool make_lines(struct pipeline_bench *p)
             line->rounds = p->rounds[i];
             line->slots = (uint32_t)p->slots.values[k % p->slots.count];
             line->graphs = p->graphs.values[k / p->slots.count] == BENCH_WORD + 1;
-            if (!create_line(p, line) || !check_line(line))
-                return false;
+            create_line(p, line);
+            check_line(line);
         }
-    return true;
 }
 
-static bool measure_parts(struct pipeline_bench *p)
-{
-    double ns;
-    if (!time_copies(p, true, &ns))
-        return false;
-    bench_keep(p->bench, &p->up, ns);
-    if (!time_copies(p, false, &ns))
-        return false;
-    bench_keep(p->bench, &p->down, ns);
-    for (int i = 0; i < SETTINGS; i++) {
-        if (!bench_work_time(&p->work, p->values, p->size, p->rounds[i], &ns))
-            return false;
-        bench_keep(p->bench, &p->kernels[i], ns);
-    }
-    return true;
-}
-
-static bool measure(struct pipeline_bench *p)
+static void measure_line(struct pipeline_bench *p, struct line *line)
 {
     struct frame frame = {0};
+    const uint64_t began = cli_now_ns();
+    run_frames(line, &frame, p->frames, true);
+    bench_keep(p->bench, &line->rate, (double)p->frames * 1e9 / (double)(cli_now_ns() - began));
+}
+
+static void measure(struct pipeline_bench *p)
+{
     for (bench_start(p->bench); bench_turn(p->bench);) {
-        if (!measure_parts(p))
-            return false;
+        bench_keep(p->bench, &p->up, time_copies(p, true));
+        bench_keep(p->bench, &p->down, time_copies(p, false));
         for (int i = 0; i < SETTINGS; i++)
-            for (size_t k = 0; k < p->line_count; k++) {
-                struct line *line = &p->lines[i][k];
-                const uint64_t began = cli_now_ns();
-                if (!run_frames(line, &frame, p->frames, true))
-                    return false;
-                bench_keep(p->bench, &line->rate,
-                           (double)p->frames * 1e9 / (double)(cli_now_ns() - began));
-            }
+            bench_keep(p->bench, &p->kernels[i],
+                       bench_work_time(&p->work, p->values, p->size, p->rounds[i]));
+        for (int i = 0; i < SETTINGS; i++)
+            for (size_t k = 0; k < p->line_count; k++)
+                measure_line(p, &p->lines[i][k]);
     }
-    return true;
 }
 
 // Reporting.
@@ -333,7 +324,7 @@ static void report_parts(struct pipeline_bench *p)
         {"part", "a frame's", BENCH_TEXT, 0},
         {"us", "us", BENCH_SPREAD, 1},
     };
-    struct bench_table *table = bench_table(p->bench, "alone", "each part alone", columns, 2);
+    struct bench_table *table = bench_table(p->bench, "alone", "each part alone", columns);
     put_part(table, "upload", &p->up);
     put_part(table, "download", &p->down);
     for (int i = 0; i < SETTINGS; i++) {
@@ -354,8 +345,7 @@ static void report_lines(struct pipeline_bench *p)
     };
     struct bench_table *table =
         bench_table(p->bench, "pipeline",
-                    "the pipeline, and its speed-up to the first number of slots", columns,
-                    sizeof columns / sizeof *columns);
+                    "the pipeline, and its speed-up to the first number of slots", columns);
     for (int i = 0; i < SETTINGS; i++)
         for (size_t k = 0; k < p->line_count; k++) {
             const struct line *line = &p->lines[i][k];
@@ -372,78 +362,57 @@ static void report_lines(struct pipeline_bench *p)
 static void set_plot(struct pipeline_bench *p)
 {
     struct cli_plot *plot = &p->bench->plot;
-    char size[WEIR_TEXT_QUANTITY_SIZE];
-    snprintf(plot->title, sizeof plot->title, "Pipeline of frames of %s: speed-up by slots",
+    char size[WEIR_TEXT_QUANTITY_SIZE], title[96];
+    snprintf(title, sizeof title, "Pipeline of frames of %s: speed-up by slots",
              weir_text_bytes(size, p->size));
-    snprintf(plot->y_name, sizeof plot->y_name, "frames/s, as a multiple of the first bar's");
+    bench_plot(p->bench, title, "", "frames/s, as a multiple of the first bar's");
     snprintf(plot->level_name, sizeof plot->level_name, "no gain");
     plot->level = 1;
 }
 
-static void destroy_all(struct pipeline_bench *p)
-{
-    for (int i = 0; i < SETTINGS; i++)
-        for (size_t k = 0; k < p->line_count; k++)
-            WEIR_IGNORE(weir_pipeline_destroy(&p->lines[i][k].pipeline));
-    weir_buffer_destroy(&p->values);
-    weir_buffer_destroy(&p->host);
-    bench_work_close(&p->work);
-}
-
 // The command.
 
-static bool check(struct bench *bench, void *user)
-{
-    struct pipeline_bench *p = user;
-    p->bench = bench;
-    return (!p->asked_size || bench_parse_list(bench, "size", p->asked_size, NULL, SIZE_LEAST,
-                                               SIZE_MOST, &p->sizes)) &&
-           bench_parse_list(bench, "slots", p->asked_slots, NULL, 1, SLOTS_MOST, &p->slots) &&
-           bench_parse_list(bench, "graphs", p->asked_graphs, graph_words, 0, 0, &p->graphs) &&
-           (p->graphs.count <= 2 ||
-            bench_fail(bench, CLI_USAGE, "--graphs takes off, on or both")) &&
-           (p->sizes.count <= 1 || bench_fail(bench, CLI_USAGE, "--size takes one size here"));
-}
-
-static bool run(struct bench *bench, void *user)
+static void run(struct bench *bench, void *user)
 {
     struct pipeline_bench *p = user;
     const struct weir_limits *limits = bench->limits;
     const bool shared = limits->unified_memory && limits->copy_engines_to_device == 0;
-    p->size = (size_t)(p->asked_size ? p->sizes.values[0] : shared ? SIZE_CPU : SIZE_GPU);
+    p->bench = bench;
+    p->size = (size_t)(p->sizes.count ? p->sizes.values[0] : shared ? SIZE_CPU : SIZE_GPU);
     p->size -= p->size % sizeof(uint32_t);
-    const bool fine = bench_work_open(bench, &p->work) &&
-                      bench_buffer(bench, "host", p->size, WEIR_PLACE_HOST, &p->host) &&
-                      bench_buffer(bench, "values", p->size, WEIR_PLACE_DEVICE, &p->values) &&
-                      bench_work_fill(bench, p->host, p->size, 0) && calibrate(p) &&
-                      make_lines(p) && measure(p);
-    if (fine) {
-        bench_parameter(bench, "frames", (double)p->frames);
-        bench_parameter(bench, "frame bytes", (double)p->size);
-        set_plot(p);
-        report_parts(p);
-        report_lines(p);
-    }
-    destroy_all(p);
-    return fine;
+    bench_work_open(bench, &p->work);
+    bench_buffer(bench, bench->device, "host", p->size, WEIR_PLACE_HOST, &p->host);
+    bench_buffer(bench, bench->device, "values", p->size, WEIR_PLACE_DEVICE, &p->values);
+    bench_work_fill(bench, p->host, p->size, 0);
+    calibrate(p);
+    make_lines(p);
+    measure(p);
+    bench_parameter(bench, "frames", (double)p->frames);
+    bench_parameter(bench, "frame bytes", (double)p->size);
+    set_plot(p);
+    report_parts(p);
+    report_lines(p);
 }
 
 static int pipeline_main(int argc, char **argv)
 {
-    static struct pipeline_bench p = {.frames = 100,
-                                      .asked_slots = "1,2,3,4",
-                                      .asked_graphs = "off"};
-    const struct cli_option options[] = {
+    static struct pipeline_bench p = {
+        .frames = 100,
+        .sizes = {.minimum = SIZE_LEAST, .maximum = SIZE_MOST, .most = 1},
+        .slots = {.text = "1,2,3,4", .minimum = 1, .maximum = SLOTS_MOST},
+        .graphs = {.text = "off", .words = graph_words, .most = 2},
+    };
+    static const struct cli_option options[] = {
         {"frames", "N", "frames of a run (100)", CLI_COUNT, &p.frames, 1, FRAMES_MOST},
         {"size", "BYTES",
-         "of a frame, in and out: 8M (1M where the processor is\nthe device, else 8M)", CLI_TEXT,
-         &p.asked_size, 0, 0},
-        {"slots", "LIST", "numbers of slots; the first is compared with (1,2,3,4)", CLI_TEXT,
-         &p.asked_slots, 0, 0},
-        {"graphs", "LIST", "off, on or both: each frame is a launch of a graph (off)", CLI_TEXT,
-         &p.asked_graphs, 0, 0},
+         "of a frame, in and out: 8M (1M where the processor is\nthe device, else 8M)", CLI_VALUES,
+         &p.sizes, 0, 0},
+        {"slots", "LIST", "numbers of slots; the first is compared with (1,2,3,4)", CLI_VALUES,
+         &p.slots, 0, 0},
+        {"graphs", "LIST", "off, on or both: each frame is a launch of a graph (off)", CLI_VALUES,
+         &p.graphs, 0, 0},
     };
-    const struct bench_program program = {
+    static const struct bench_program program = {
         .name = "pipeline",
         .about =
             "Runs frames through upload, kernel and download with several numbers of slots.\n"
@@ -452,9 +421,8 @@ static int pipeline_main(int argc, char **argv)
             "  weir bench pipeline --plot pipeline.svg\n"
             "  weir bench pipeline --slots 1,3 --size 4M --frames 1000",
         .options = options,
-        .option_count = sizeof options / sizeof *options,
+        .option_count = BENCH_COUNT(options),
         .opens_device = true,
-        .check = check,
         .run = run,
     };
     return bench_main(&program, &p, argc, argv);

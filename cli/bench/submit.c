@@ -2,9 +2,6 @@
 // and what it costs above the backend, on the null backend. That one does next to nothing in a call, so the
 // time of a loop of public calls, less the time of a loop that calls its slots with the same operations, is
 // the front end's. No time makes the command fail.
-#include <stdio.h>
-#include <string.h>
-
 #include <weir/inspect.h>
 #include <weir/module/module.h>
 
@@ -201,111 +198,69 @@ struct row {
 
 // Set-up.
 
-static weir_status fill(struct calls *c)
-{
-    void *numbers;
-    const weir_status status = weir_host_begin(c->pinned, 0, BYTES, WEIR_ACCESS_WRITE, &numbers);
-    for (uint32_t i = 0; i < NUMBERS && status == WEIR_OK; i++)
-        ((uint32_t *)numbers)[i] = i;
-    return status == WEIR_OK ? weir_host_end(c->pinned, 0, BYTES, WEIR_ACCESS_WRITE) : status;
-}
-
-static bool make_calls(struct calls *c)
+static void make_calls(struct calls *c)
 {
     weir_queue **const queues[] = {&c->queue, &c->other, &c->direct};
     for (int i = 0; i < 3; i++)
-        if (!bench_queue_on(c->bench, c->device, "bench", queues[i]))
-            return false;
-    if (!bench_kernel_on(c->bench, c->device, &conformance_kernels, "increment", &c->program,
-                         &c->kernel) ||
-        !bench_buffer_on(c->bench, c->device, "bench", BYTES, WEIR_PLACE_DEVICE, &c->memory) ||
-        !bench_buffer_on(c->bench, c->device, "bench", BYTES, WEIR_PLACE_HOST, &c->pinned) ||
-        !bench_fine(c->bench, fill(c)))
-        return false;
+        bench_queue(c->bench, c->device, "bench", queues[i]);
+    bench_kernel(c->bench, c->device, &conformance_kernels, "increment", &c->program, &c->kernel);
+    bench_buffer(c->bench, c->device, "bench", BYTES, WEIR_PLACE_DEVICE, &c->memory);
+    bench_buffer(c->bench, c->device, "bench", BYTES, WEIR_PLACE_HOST, &c->pinned);
+    uint32_t *numbers = bench_begin(c->bench, c->pinned, WEIR_ACCESS_WRITE);
+    for (uint32_t i = 0; i < NUMBERS; i++)
+        numbers[i] = i;
+    bench_end(c->bench, c->pinned, WEIR_ACCESS_WRITE);
     c->arguments[0] = weir_inout(c->memory, 0, BYTES);
     c->arguments[1] = weir__argument_u32(1);
     c->arguments[2] = weir__argument_u32(LAUNCHED);
-    return true;
-}
-
-static void destroy_calls(struct calls *c)
-{
-    weir_buffer_destroy(&c->pinned);
-    weir_buffer_destroy(&c->memory);
-    weir_kernel_destroy(&c->kernel);
-    weir_program_destroy(&c->program);
-    weir_queue_destroy(&c->direct);
-    weir_queue_destroy(&c->other);
-    weir_queue_destroy(&c->queue);
 }
 
 // The sequence and two launches, or with `direct` the copy of the slot: each launch adds 1.
-static bool check(struct calls *c, bool direct, uint32_t launches)
+static void check(struct calls *c, bool direct, uint32_t launches)
 {
-    static const uint32_t nothing = 0xffffffff;
+    struct bench *bench = c->bench;
     uint32_t numbers[NUMBERS];
-    if (weir_queue_fill(c->queue, c->memory, 0, BYTES, &nothing, sizeof nothing) < 0 ||
-        weir_queue_sync(c->queue, WEIR_FOREVER) < 0 ||
-        (direct ? copy_direct(c, 1) : sequence_call(c, 1)) < 0 ||
-        (!direct && launch_call(c, 2) < 0) ||
-        weir_download(c->queue, numbers, c->memory, 0, BYTES) < 0)
-        return bench_fail_weir(c->bench);
-    c->bench->checked++;
+    bench_fill(bench, c->queue, c->memory, BYTES);
+    bench_fine(bench, direct ? copy_direct(c, 1) : sequence_call(c, 1));
+    if (!direct)
+        bench_fine(bench, launch_call(c, 2));
+    bench_fine(bench, weir_download(c->queue, numbers, c->memory, 0, BYTES));
+    bench->checked++;
     for (uint32_t i = 0; i < c->bytes / sizeof *numbers; i++) {
         const uint32_t right = i < LAUNCHED ? i + launches : i;
         if (numbers[i] != right)
-            return bench_fail_result(c->bench, "number %u must be %u and is %u; nothing was timed",
-                                     (unsigned)i, (unsigned)right, (unsigned)numbers[i]);
+            bench_fail(bench, CLI_FAILED, "number %u must be %u and is %u; nothing was timed",
+                       (unsigned)i, (unsigned)right, (unsigned)numbers[i]);
     }
-    return true;
 }
 
 // Measuring.
 
-// Nanoseconds a call, negative on failure.
+// Nanoseconds a call.
 static double time_calls(struct calls *c, const struct kind *kind, bool direct, uint64_t operations)
 {
+    weir_status (*call)(struct calls *, size_t) = direct ? kind->direct : kind->call;
     uint64_t total = 0;
-    for (uint64_t done = 0; done < operations;) {
+    for (uint64_t done = 0; call && done < operations;) {
         const size_t count = operations - done < BATCH ? (size_t)(operations - done) : BATCH;
-        if (kind->prepare && kind->prepare(c, count) < 0)
-            return -1;
+        if (kind->prepare)
+            bench_fine(c->bench, kind->prepare(c, count));
         const uint64_t began = cli_now_ns();
-        if ((direct ? kind->direct : kind->call)(c, count) < 0)
-            return -1;
+        const weir_status status = call(c, count);
         total += cli_now_ns() - began;
-        if (weir_queue_sync(c->queue, WEIR_FOREVER) < 0 ||
-            weir_queue_sync(c->other, WEIR_FOREVER) < 0)
-            return -1;
+        bench_fine(c->bench, status);
+        bench_sync(c->bench, c->queue);
+        bench_sync(c->bench, c->other);
         done += count;
     }
     return (double)total / (double)operations;
 }
 
-static bool measure_row(struct submit *submit, struct calls *c, size_t kind, struct row *row)
+static void measure_row(struct submit *submit, struct calls *c, size_t kind, struct row *row)
 {
-    const double weir = time_calls(c, &kinds[kind], false, submit->operations);
-    if (weir < 0)
-        return bench_fail_weir(submit->bench);
-    bench_keep(submit->bench, &row->weir, weir);
-    if (!c->backend)
-        return true;
-    const double direct =
-        kinds[kind].direct ? time_calls(c, &kinds[kind], true, submit->operations) : 0;
-    if (direct < 0)
-        return bench_fail_weir(submit->bench);
-    bench_keep(submit->bench, &row->direct, direct);
-    return true;
-}
-
-static void plot_rows(struct bench *bench, const struct row *rows, size_t count)
-{
-    struct cli_plot *plot = &bench->plot;
-    snprintf(plot->title, sizeof plot->title, "The cost of submitting");
-    snprintf(plot->y_name, sizeof plot->y_name, "ns a call");
-    for (size_t i = 0; i < count; i++) {
-        bench_plot_bar(bench, "Weir", kinds[i].name, &rows[i].weir);
-    }
+    bench_keep(c->bench, &row->weir, time_calls(c, &kinds[kind], false, submit->operations));
+    if (c->backend)
+        bench_keep(c->bench, &row->direct, time_calls(c, &kinds[kind], true, submit->operations));
 }
 
 // With the null backend's slots beside them. Those do next to nothing, so a ratio would be meaningless.
@@ -318,76 +273,59 @@ static void report(struct bench *bench, const struct row *rows, size_t count, bo
     };
     struct bench_table *table =
         above_null
-            ? bench_table(bench, "null", "above the null backend, ns a call; copies of 64 bytes",
-                          columns, 5)
-            : bench_table(bench, "calls", "of this device, ns a call; copies of 4 KiB", columns, 3);
+            ? bench_table_of(bench, "null", "above the null backend, ns a call; copies of 64 bytes",
+                             columns, 5)
+            : bench_table_of(bench, "calls", "of this device, ns a call; copies of 4 KiB", columns,
+                             3);
+    bench_plot(bench, "The cost of submitting", "", "ns a call");
     for (size_t i = 0; i < count; i++) {
         const struct bench_samples added = bench_difference(&rows[i].weir, &rows[i].direct);
         bench_row(table, kinds[i].name, kinds[i].about, &rows[i].weir, &rows[i].direct, &added);
+        if (!above_null)
+            bench_plot_bar(bench, "Weir", kinds[i].name, &rows[i].weir);
     }
-    if (!above_null)
-        plot_rows(bench, rows, count);
 }
 
-static bool measure(struct submit *submit, struct calls *c)
+static void measure(struct submit *submit, struct calls *c)
 {
     const size_t count = c->backend ? ABOVE_NULL : KIND_COUNT;
     struct row rows[KIND_COUNT] = {0};
     for (bench_start(submit->bench); bench_turn(submit->bench);)
         for (size_t i = 0; i < count; i++)
-            if (!measure_row(submit, c, i, &rows[i]))
-                return false;
+            measure_row(submit, c, i, &rows[i]);
     report(submit->bench, rows, count, c->backend != NULL);
-    return true;
 }
 
-static bool measure_device(struct submit *submit)
+static void run(struct bench *bench, void *user)
 {
-    struct bench *bench = submit->bench;
-    struct calls c = {.bench = bench, .device = bench->device, .bytes = BYTES};
-    const bool fine =
-        make_calls(&c) && check(&c, false, bench->runs_kernels ? 3 : 0) && measure(submit, &c);
-    destroy_calls(&c);
-    return fine;
-}
-
-static bool measure_null(struct submit *submit)
-{
-    const struct weir_open_params params = {.struct_size = sizeof params,
-                                            .config_path = "",
-                                            .backend = "null",
-                                            .plugins = ""};
-    struct calls c = {.bench = submit->bench, .bytes = 64};
-    weir_runtime *runtime = NULL;
-    bool fine = (weir_open_at(&params, &runtime, NULL, 0) == WEIR_OK &&
-                 weir_device_open_at(runtime, NULL, &c.device, NULL, 0) == WEIR_OK) ||
-                bench_fail_weir(submit->bench);
-    if (fine)
-        c.backend = weir_inspect_backend(runtime);
-    fine =
-        fine && make_calls(&c) && check(&c, false, 0) && check(&c, true, 0) && measure(submit, &c);
-    destroy_calls(&c);
-    WEIR_IGNORE(weir_device_close(&c.device));
-    WEIR_IGNORE(weir_close(&runtime));
-    return fine;
-}
-
-static bool run(struct bench *bench, void *user)
-{
+    static struct calls device = {.bytes = BYTES}, null = {.bytes = 64};
+    static weir_runtime *runtime;
     struct submit *submit = user;
-    submit->bench = bench;
+    submit->bench = device.bench = null.bench = bench;
     bench_parameter(bench, "operations", (double)submit->operations);
-    return measure_device(submit) && (cli_clock_is_virtual() || measure_null(submit));
+    device.device = bench->device;
+    make_calls(&device);
+    check(&device, false, bench->runs_kernels ? 3 : 0);
+    measure(submit, &device);
+    if (cli_clock_is_virtual())
+        return;
+    bench_runtime(bench, "null", &runtime);
+    bench_device(bench, runtime, NULL, &null.device);
+    null.backend = weir_inspect_backend(runtime);
+    make_calls(&null);
+    check(&null, false, 0);
+    check(&null, true, 0);
+    measure(submit, &null);
 }
 
 static int submit_main(int argc, char **argv)
 {
-    struct submit submit = {.operations = 10000};
-    const struct cli_option options[] = {
+    static struct submit submit = {.operations = 10000};
+    static const struct cli_option options[] = {
         {"operations", "N", "calls in a turn (10000)", CLI_COUNT, &submit.operations, 1,
          OPERATIONS_MOST},
     };
-    const struct bench_program program = {
+    static const struct bench_program program = {
         .name = "submit",
         .about =
             "Measures what a call costs the thread that submits, and how much of that is above\n"
@@ -395,7 +333,7 @@ static int submit_main(int argc, char **argv)
             "  weir bench submit\n"
             "  weir bench submit --turns 31 --json",
         .options = options,
-        .option_count = sizeof options / sizeof *options,
+        .option_count = BENCH_COUNT(options),
         .opens_device = true,
         .run = run,
     };

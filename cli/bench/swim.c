@@ -2,7 +2,6 @@
 // and copies up, in one queue and in three, from pinned memory and from pageable; and
 // light kernels beside the products. docs/swim.md tells what there is to see.
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/bench/swim.h"
 
@@ -81,57 +80,49 @@ static bool has_beside(const struct swim *swim, size_t index)
 }
 
 // As many products as take as long as the copies one way, so that the two can overlap.
-static bool choose_products(struct swim *swim)
+static void choose_products(struct swim *swim)
 {
     struct swim_times product = {0}, copies = {0};
     if (swim->products)
-        return true;
+        return;
     swim->products = 1;
-    for (int i = 0; i < 3; i++)
-        if (!swim_run(swim, &ways[PRODUCTS], &product) ||
-            !swim_run(swim, &ways[UP_PINNED], &copies))
-            return false;
+    for (int i = 0; i < 3; i++) {
+        product = swim_run(swim, &ways[PRODUCTS]);
+        copies = swim_run(swim, &ways[UP_PINNED]);
+    }
     const double count = product.all_ms > 0 ? copies.all_ms / product.all_ms + 0.5 : 1;
     swim->products = count < 1                   ? 1
                      : count > SWIM_PRODUCTS_MAX ? SWIM_PRODUCTS_MAX
                                                  : (uint64_t)count;
-    return true;
 }
 
-static bool check_all(struct swim *swim)
+static void check_all(struct swim *swim)
 {
     for (size_t i = 0; i < WAYS; i++)
-        if (has_way(swim, i) && !swim_check(swim, &ways[i]))
-            return false;
+        if (has_way(swim, i))
+            swim_check(swim, &ways[i]);
     for (size_t i = 0; i < BESIDES; i++)
-        if (has_beside(swim, i) && !swim_check_beside(swim, besides[i].beside, besides[i].product))
-            return false;
-    return true;
+        if (has_beside(swim, i))
+            swim_check_beside(swim, besides[i].beside, besides[i].product);
 }
 
-static bool measure(struct swim *swim, struct figures *figures)
+static void measure_ways(struct swim *swim, struct figures *figures)
 {
-    struct bench *bench = swim->bench;
-    struct swim_times times;
-    for (bench_start(bench); bench_turn(bench);) {
-        for (size_t i = 0; i < WAYS; i++) {
-            if (!has_way(swim, i))
-                continue;
-            if (!swim_run(swim, &ways[i], &times))
-                return false;
-            bench_keep(bench, &figures->all[i], times.all_ms);
-            bench_keep(bench, &figures->host[i], times.host_ms);
-        }
-        for (size_t i = 0; i < BESIDES; i++) {
-            if (!has_beside(swim, i))
-                continue;
-            if (!swim_run_beside(swim, besides[i].beside, besides[i].product, &times))
-                return false;
-            bench_keep(bench, &figures->beside_all[i], times.all_ms);
-            bench_keep(bench, &figures->beside_light[i], times.light_ms);
-        }
+    for (size_t i = 0; i < WAYS; i++) {
+        if (!has_way(swim, i))
+            continue;
+        const struct swim_times times = swim_run(swim, &ways[i]);
+        bench_keep(swim->bench, &figures->all[i], times.all_ms);
+        bench_keep(swim->bench, &figures->host[i], times.host_ms);
     }
-    return true;
+    for (size_t i = 0; i < BESIDES; i++) {
+        if (!has_beside(swim, i))
+            continue;
+        const struct swim_times times =
+            swim_run_beside(swim, besides[i].beside, besides[i].product);
+        bench_keep(swim->bench, &figures->beside_all[i], times.all_ms);
+        bench_keep(swim->bench, &figures->beside_light[i], times.light_ms);
+    }
 }
 
 // Of each turn: the longest of the three parts, and all three one after the other.
@@ -166,8 +157,7 @@ static void report_parts(struct swim *swim, const struct figures *figures)
         {"ms", "ms", BENCH_SPREAD, 2},
         {"giga_per_second", "Gflop/s, GB/s", BENCH_SPREAD, 1},
     };
-    struct bench_table *table = bench_table(swim->bench, "parts", "each part alone", columns,
-                                            sizeof columns / sizeof *columns);
+    struct bench_table *table = bench_table(swim->bench, "parts", "each part alone", columns);
     const double side = (double)swim->side;
     for (size_t i = 0; i < WAYS; i++) {
         if (!has_way(swim, i) || ways[i].parts == SWIM_ALL)
@@ -189,8 +179,7 @@ static void report_ways(struct swim *swim, const struct figures *figures)
         {"of_longest", "of the longest part", BENCH_SPREAD, 3},
         {"of_sum", "of all parts in turn", BENCH_SPREAD, 3},
     };
-    struct bench_table *table = bench_table(swim->bench, "ways", "all three parts", columns,
-                                            sizeof columns / sizeof *columns);
+    struct bench_table *table = bench_table(swim->bench, "ways", "all three parts", columns);
     for (size_t i = PARTS; i < PORTABLE; i++) {
         struct bench_samples longest, sum;
         parts_of(figures, ways[i].pageable, &longest, &sum);
@@ -208,8 +197,7 @@ static void report_besides(struct swim *swim, const struct figures *figures)
         {"light_ms", "light ones done, ms", BENCH_SPREAD, 2},
     };
     struct bench_table *table =
-        bench_table(swim->bench, "kernels", "products, and as many light kernels", columns,
-                    sizeof columns / sizeof *columns);
+        bench_table(swim->bench, "kernels", "products, and as many light kernels", columns);
     for (size_t i = 0; i < BESIDES; i++) {
         if (!has_beside(swim, i))
             continue;
@@ -325,52 +313,45 @@ static void explain(struct swim *swim, const struct figures *figures)
 
 static void draw(struct swim *swim, const struct figures *figures)
 {
-    struct cli_plot *plot = &swim->bench->plot;
-    snprintf(plot->title, sizeof plot->title, "Products, %llu copies down and %llu up",
+    char title[96];
+    snprintf(title, sizeof title, "Products, %llu copies down and %llu up",
              (unsigned long long)swim->copies, (unsigned long long)swim->copies);
-    snprintf(plot->y_name, sizeof plot->y_name, "milliseconds");
+    bench_plot(swim->bench, title, "", "milliseconds");
     for (size_t i = 0; i < WAYS; i++)
-        if (has_way(swim, i))
-            bench_plot_bar(swim->bench, "all done", ways[i].name, &figures->all[i]);
+        bench_plot_bar(swim->bench, "all done", ways[i].name, &figures->all[i]);
     for (size_t i = 0; i < WAYS; i++)
-        if (has_way(swim, i))
-            bench_plot_bar(swim->bench, "host busy", ways[i].name, &figures->host[i]);
+        bench_plot_bar(swim->bench, "host busy", ways[i].name, &figures->host[i]);
 }
 
 // The command.
 
-static bool swim_through(struct swim *swim)
+static void run(struct bench *bench, void *user)
 {
-    struct figures figures = {0};
-    if (!swim_open(swim) || !choose_products(swim) || !check_all(swim) || !measure(swim, &figures))
-        return false;
-    bench_parameter(swim->bench, "side", (double)swim->side);
-    bench_parameter(swim->bench, "copies", (double)swim->copies);
-    bench_parameter(swim->bench, "products", (double)swim->products);
+    static struct figures figures;
+    struct swim *swim = user;
+    swim->bench = bench;
+    if (swim->side % 8 != 0)
+        bench_fail(bench, CLI_USAGE, "--side is a multiple of 8, not %llu",
+                   (unsigned long long)swim->side);
+    swim_open(swim);
+    choose_products(swim);
+    check_all(swim);
+    for (bench_start(bench); bench_turn(bench);)
+        measure_ways(swim, &figures);
+    bench_parameter(bench, "side", (double)swim->side);
+    bench_parameter(bench, "copies", (double)swim->copies);
+    bench_parameter(bench, "products", (double)swim->products);
     report_parts(swim, &figures);
     report_ways(swim, &figures);
     report_besides(swim, &figures);
     explain(swim, &figures);
     draw(swim, &figures);
-    return true;
-}
-
-static bool run(struct bench *bench, void *user)
-{
-    struct swim *swim = user;
-    swim->bench = bench;
-    if (swim->side % 8 != 0)
-        return bench_fail(bench, CLI_USAGE, "--side is a multiple of 8, not %llu",
-                          (unsigned long long)swim->side);
-    const bool fine = swim_through(swim);
-    swim_close(swim);
-    return fine;
 }
 
 static int swim_main(int argc, char **argv)
 {
-    struct swim swim = {.side = 1024, .copies = 100};
-    const struct cli_option options[] = {
+    static struct swim swim = {.side = 1024, .copies = 100};
+    static const struct cli_option options[] = {
         {"side", "N", "rows and columns of a matrix, a multiple of 8 (1024)", CLI_COUNT, &swim.side,
          8, 8192},
         {"copies", "N", "matrices that are copied each way (100)", CLI_COUNT, &swim.copies, 1,
@@ -382,7 +363,7 @@ static int swim_main(int argc, char **argv)
         {"portable", NULL, "no products of cuBLAS and of kernels for CUDA alone", CLI_FLAG,
          &swim.portable, 0, 0},
     };
-    const struct bench_program program = {
+    static const struct bench_program program = {
         .name = "swim",
         .about =
             "Multiplies matrices, copies others down and others up: in one queue and in\n"
@@ -390,7 +371,7 @@ static int swim_main(int argc, char **argv)
             "  weir bench swim --plot swim.svg\n"
             "  weir bench swim --side 512 --copies 50",
         .options = options,
-        .option_count = sizeof options / sizeof *options,
+        .option_count = BENCH_COUNT(options),
         .opens_device = true,
         .run = run,
     };

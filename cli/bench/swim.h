@@ -79,24 +79,22 @@ struct swim {
     weir_buffer *down_from, *up_to;
     weir_buffer *down_pinned, *up_pinned;
     unsigned char *down_plain, *up_plain;
+    void *read_back;                                        // for checks
     struct train_blas *blas;                                // NULL where there is no cuBLAS
     struct train_blas_product blas_products[2 * SWIM_RING]; // those on tensor cores last
 };
 
 // Makes queues, kernels and memory, and fills what is read.
-//
-// Errors: false after a sentence; swim_close() frees what was made.
-bool swim_open(struct swim *swim);
-void swim_close(struct swim *swim);
+void swim_open(struct swim *swim);
 
-// Does the work once. False after a sentence.
-bool swim_run(struct swim *swim, const struct swim_way *way, struct swim_times *out_times);
-bool swim_run_beside(struct swim *swim, enum swim_beside beside, enum swim_product product,
-                     struct swim_times *out_times);
+// Does the work once.
+struct swim_times swim_run(struct swim *swim, const struct swim_way *way);
+struct swim_times swim_run_beside(struct swim *swim, enum swim_beside beside,
+                                  enum swim_product product);
 
 // Clears what a way writes, runs the way, and compares every byte that it copied, and
 // samples of its products, with their expected values.
-bool swim_check(struct swim *swim, const struct swim_way *way);
-bool swim_check_beside(struct swim *swim, enum swim_beside beside, enum swim_product product);
+void swim_check(struct swim *swim, const struct swim_way *way);
+void swim_check_beside(struct swim *swim, enum swim_beside beside, enum swim_product product);
 
 #endif

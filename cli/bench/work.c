@@ -3,7 +3,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/runtime/open.h"
@@ -51,71 +50,160 @@ static uint32_t number_at(size_t index, uint32_t seed)
 
 // Objects.
 
-bool bench_buffer_on(struct bench *bench, weir_device *device, const char *label, size_t size,
-                     weir_placement placement, weir_buffer **out_buffer)
+static void close_runtime(void *object, void *with)
 {
-    return bench_fine(bench, weir_buffer_create(device,
-                                                WEIR_PARAMS(weir_buffer, .label = label,
-                                                            .size = size, .placement = placement),
-                                                out_buffer));
+    (void)with;
+    WEIR_IGNORE(weir_close(object));
 }
 
-bool bench_buffer(struct bench *bench, const char *label, size_t size, weir_placement placement,
-                  weir_buffer **out_buffer)
+static void close_device(void *object, void *with)
 {
-    return bench_buffer_on(bench, bench->device, label, size, placement, out_buffer);
+    struct bench *bench = with;
+    if (weir_device_close(object) != WEIR_OK && bench->code == CLI_OK)
+        bench->code = cli_weir_error();
 }
 
-bool bench_queue_on(struct bench *bench, weir_device *device, const char *label,
+static void destroy_buffer(void *object, void *with)
+{
+    (void)with;
+    weir_buffer_destroy(object);
+}
+
+static void destroy_queue(void *object, void *with)
+{
+    (void)with;
+    weir_queue_destroy(object);
+}
+
+static void destroy_program(void *object, void *with)
+{
+    (void)with;
+    weir_program_destroy(object);
+}
+
+static void destroy_kernel(void *object, void *with)
+{
+    (void)with;
+    weir_kernel_destroy(object);
+}
+
+static void destroy_comm(void *object, void *with)
+{
+    (void)with;
+    weir_comm_destroy(object);
+}
+
+void bench_runtime(struct bench *bench, const char *backend, weir_runtime **out_runtime)
+{
+    const struct weir_open_params params = {.struct_size = sizeof params,
+                                            .config_path = "",
+                                            .backend = backend,
+                                            .plugins = ""};
+    bench_fine(bench, weir_open_at(&params, out_runtime, NULL, 0));
+    bench_own_runtime(out_runtime);
+}
+
+void bench_own_runtime(weir_runtime **runtime)
+{
+    cli_own(close_runtime, runtime, NULL);
+}
+
+void bench_own_device(struct bench *bench, weir_device **device)
+{
+    cli_own(close_device, device, bench);
+}
+
+void bench_device(struct bench *bench, weir_runtime *runtime, const char *select,
+                  weir_device **out_device)
+{
+    bench_fine(bench, weir_device_open_at(runtime, WEIR_PARAMS(weir_device, .select = select),
+                                          out_device, NULL, 0));
+    bench_own_device(bench, out_device);
+}
+
+void bench_buffer(struct bench *bench, weir_device *device, const char *label, size_t size,
+                  weir_placement placement, weir_buffer **out_buffer)
+{
+    bench_fine(bench, weir_buffer_create(device,
+                                         WEIR_PARAMS(weir_buffer, .label = label, .size = size,
+                                                     .placement = placement),
+                                         out_buffer));
+    cli_own(destroy_buffer, out_buffer, NULL);
+}
+
+static void make_queue(struct bench *bench, weir_device *device, const char *label,
+                       int32_t priority, weir_queue **out_queue)
+{
+    bench_fine(bench,
+               weir_queue_create(device,
+                                 WEIR_PARAMS(weir_queue, .label = label, .priority = priority),
+                                 out_queue));
+    cli_own(destroy_queue, out_queue, NULL);
+}
+
+void bench_queue(struct bench *bench, weir_device *device, const char *label,
+                 weir_queue **out_queue)
+{
+    make_queue(bench, device, label, 0, out_queue);
+}
+
+void bench_queue_of(struct bench *bench, const char *label, int32_t priority,
                     weir_queue **out_queue)
 {
-    return bench_fine(bench, weir_queue_create(device, WEIR_PARAMS(weir_queue, .label = label),
-                                               out_queue));
+    make_queue(bench, bench->device, label, priority, out_queue);
 }
 
-bool bench_queue(struct bench *bench, const char *label, int32_t priority, weir_queue **out_queue)
+void bench_program_of(struct bench *bench, weir_device *device, const struct weir_bundle *bundle,
+                      weir_program **out_program)
 {
-    return bench_fine(bench, weir_queue_create(bench->device,
-                                               WEIR_PARAMS(weir_queue, .label = label,
-                                                           .priority = priority),
-                                               out_queue));
+    bench_fine(bench,
+               weir_program_create(device,
+                                   WEIR_PARAMS(weir_program, .label = "bench", .bundle = bundle),
+                                   out_program));
+    cli_own(destroy_program, out_program, NULL);
 }
 
-bool bench_kernel_on(struct bench *bench, weir_device *device, const struct weir_bundle *bundle,
-                     const char *name, weir_program **program, weir_kernel **out_kernel)
+void bench_kernel(struct bench *bench, weir_device *device, const struct weir_bundle *bundle,
+                  const char *name, weir_program **program, weir_kernel **out_kernel)
 {
-    if (!*program &&
-        !bench_fine(bench, weir_program_create(device,
-                                               WEIR_PARAMS(weir_program, .label = "bench",
-                                                           .bundle = bundle),
-                                               program)))
-        return false;
-    return bench_fine(bench, weir_kernel_create(*program, name, out_kernel));
+    if (!*program)
+        bench_program_of(bench, device, bundle, program);
+    bench_fine(bench, weir_kernel_create(*program, name, out_kernel));
+    cli_own(destroy_kernel, out_kernel, NULL);
 }
 
-bool bench_fill(struct bench *bench, weir_queue *queue, weir_buffer *buffer, size_t size)
+void bench_sync(struct bench *bench, weir_queue *queue)
+{
+    bench_fine(bench, weir_queue_sync(queue, WEIR_FOREVER));
+}
+
+void bench_fill(struct bench *bench, weir_queue *queue, weir_buffer *buffer, size_t size)
 {
     static const uint32_t nothing = 0xffffffff;
-    return bench_fine(bench, weir_queue_fill(queue, buffer, 0, size, &nothing, sizeof nothing)) &&
-           bench_fine(bench, weir_queue_sync(queue, WEIR_FOREVER));
+    bench_fine(bench, weir_queue_fill(queue, buffer, 0, size, &nothing, sizeof nothing));
+    bench_sync(bench, queue);
 }
 
-bool bench_work_open(struct bench *bench, struct bench_work *out_work)
+void *bench_begin(struct bench *bench, weir_buffer *buffer, weir_access access)
+{
+    void *pointer;
+    bench_fine(bench, weir_host_begin(buffer, 0, weir_buffer_size(buffer), access, &pointer));
+    return pointer;
+}
+
+void bench_end(struct bench *bench, weir_buffer *buffer, weir_access access)
+{
+    bench_fine(bench, weir_host_end(buffer, 0, weir_buffer_size(buffer), access));
+}
+
+void bench_work_open(struct bench *bench, struct bench_work *out_work)
 {
     *out_work = (struct bench_work){.bench = bench};
-    if (!bench_kernel_on(bench, bench->device, &bench_kernels, "advance", &out_work->program,
-                         &out_work->kernel))
-        return false;
+    bench_kernel(bench, bench->device, &bench_kernels, "advance", &out_work->program,
+                 &out_work->kernel);
     const uint32_t most = weir_kernel_get_info(out_work->kernel)->max_block_items;
     out_work->block = most < BLOCK ? most : BLOCK;
-    return bench_queue(bench, "bench/work", 0, &out_work->queue);
-}
-
-void bench_work_close(struct bench_work *work)
-{
-    weir_queue_destroy(&work->queue);
-    weir_kernel_destroy(&work->kernel);
-    weir_program_destroy(&work->program);
+    bench_queue(bench, bench->device, "bench/work", &out_work->queue);
 }
 
 weir_status bench_work_launch(const struct bench_work *work, weir_queue *queue, weir_buffer *buffer,
@@ -130,72 +218,55 @@ weir_status bench_work_launch(const struct bench_work *work, weir_queue *queue, 
 
 // Times.
 
-bool bench_work_time(const struct bench_work *work, weir_buffer *buffer, size_t size,
-                     uint32_t rounds, double *out_ns)
+static double time_launches(const struct bench_work *work, weir_buffer *buffer, size_t size,
+                            uint32_t rounds, int count)
 {
     const uint64_t began = cli_now_ns();
-    *out_ns = 0;
-    if (bench_work_launch(work, work->queue, buffer, 0, size, rounds) != WEIR_OK ||
-        weir_queue_sync(work->queue, WEIR_FOREVER) != WEIR_OK)
-        return bench_fail_weir(work->bench);
-    *out_ns = (double)(cli_now_ns() - began);
-    return true;
+    for (int i = 0; i < count; i++)
+        bench_fine(work->bench, bench_work_launch(work, work->queue, buffer, 0, size, rounds));
+    bench_sync(work->bench, work->queue);
+    return (double)(cli_now_ns() - began) / count;
+}
+
+double bench_work_time(const struct bench_work *work, weir_buffer *buffer, size_t size,
+                       uint32_t rounds)
+{
+    return time_launches(work, buffer, size, rounds, 1);
 }
 
 // The time of one of several launches in a row, so that the wait for the end weighs
 // little; the smallest of a few such times, since other load only adds to them.
-static bool least_time(const struct bench_work *work, weir_buffer *buffer, size_t size,
-                       uint32_t rounds, double *out_ns)
+static double least_time(const struct bench_work *work, weir_buffer *buffer, size_t size,
+                         uint32_t rounds)
 {
-    *out_ns = 0;
-    for (int i = 0; i < 3; i++) {
-        const uint64_t began = cli_now_ns();
-        for (int k = 0; k < IN_A_ROW; k++)
-            if (bench_work_launch(work, work->queue, buffer, 0, size, rounds) != WEIR_OK)
-                return bench_fail_weir(work->bench);
-        if (weir_queue_sync(work->queue, WEIR_FOREVER) != WEIR_OK)
-            return bench_fail_weir(work->bench);
-        const double ns = (double)(cli_now_ns() - began) / IN_A_ROW;
-        if (i == 0 || ns < *out_ns)
-            *out_ns = ns;
+    double least = time_launches(work, buffer, size, rounds, IN_A_ROW);
+    for (int i = 0; i < 2; i++) {
+        const double ns = time_launches(work, buffer, size, rounds, IN_A_ROW);
+        least = ns < least ? ns : least;
     }
-    return true;
+    return least;
 }
 
-bool bench_work_calibrate(const struct bench_work *work, weir_buffer *buffer, size_t size,
-                          double wanted_ns, uint32_t *out_rounds)
+uint32_t bench_work_calibrate(const struct bench_work *work, weir_buffer *buffer, size_t size,
+                              double wanted_ns)
 {
-    double base, ns;
     uint32_t rounds = 1;
-    *out_rounds = 1;
     if (!work->bench->runs_kernels && !cli_clock_is_virtual())
-        return true;
-    if (!least_time(work, buffer, size, 1, &base))
-        return false;
+        return rounds;
+    const double base = least_time(work, buffer, size, 1);
+    double ns = base;
     // The time beyond `base` grows in proportion to the rounds.
-    for (ns = base; ns < wanted_ns && rounds < ROUNDS_MAX;) {
-        rounds *= 2;
-        if (!least_time(work, buffer, size, rounds, &ns))
-            return false;
-    }
+    while (ns < wanted_ns && rounds < ROUNDS_MAX)
+        ns = least_time(work, buffer, size, rounds *= 2);
     if (rounds > 1 && ns > base) {
         const double share = (wanted_ns - base) / (ns - base);
         const double found = share * (double)(rounds - 1) + 1.5;
         rounds = found < ROUNDS_MAX ? (uint32_t)found : ROUNDS_MAX;
     }
-    *out_rounds = rounds > 0 ? rounds : 1;
-    return true;
+    return rounds > 0 ? rounds : 1;
 }
 
 // Memory.
-
-static uint32_t *begin(struct bench *bench, weir_buffer *buffer, size_t size, weir_access access)
-{
-    void *pointer = NULL;
-    if (weir_host_begin(buffer, 0, size, access, &pointer) != WEIR_OK)
-        bench_fail_weir(bench);
-    return pointer;
-}
 
 void bench_work_numbers(uint32_t *numbers, size_t size, uint32_t seed)
 {
@@ -203,24 +274,16 @@ void bench_work_numbers(uint32_t *numbers, size_t size, uint32_t seed)
         numbers[i] = number_at(i, seed);
 }
 
-bool bench_work_fill(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed)
+void bench_work_fill(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed)
 {
-    uint32_t *numbers = begin(bench, buffer, size, WEIR_ACCESS_WRITE);
-    if (!numbers)
-        return false;
-    bench_work_numbers(numbers, size, seed);
-    WEIR_IGNORE(weir_host_end(buffer, 0, size, WEIR_ACCESS_WRITE));
-    return true;
+    bench_work_numbers(bench_begin(bench, buffer, WEIR_ACCESS_WRITE), size, seed);
+    bench_end(bench, buffer, WEIR_ACCESS_WRITE);
 }
 
-bool bench_work_spoil(struct bench *bench, weir_buffer *buffer, size_t size)
+void bench_work_spoil(struct bench *bench, weir_buffer *buffer, size_t size)
 {
-    void *bytes = begin(bench, buffer, size, WEIR_ACCESS_WRITE);
-    if (!bytes)
-        return false;
-    memset(bytes, 0xa5, size);
-    WEIR_IGNORE(weir_host_end(buffer, 0, size, WEIR_ACCESS_WRITE));
-    return true;
+    memset(bench_begin(bench, buffer, WEIR_ACCESS_WRITE), 0xa5, size);
+    bench_end(bench, buffer, WEIR_ACCESS_WRITE);
 }
 
 bool bench_work_compare(struct bench *bench, uint32_t *numbers, size_t size, uint32_t seed,
@@ -239,126 +302,99 @@ bool bench_work_compare(struct bench *bench, uint32_t *numbers, size_t size, uin
         numbers[i] = right ^ SPOILED;
     }
     bench->checked++;
-    return wrong == 0 ||
-           bench_fail_result(bench,
-                             "%s: %zu of %zu numbers are wrong; number %zu is %" PRIu32
-                             " and must be %" PRIu32 "; nothing was timed",
-                             what, wrong, count, first, got,
-                             step.factor * number_at(first, seed) + step.addend);
+    return wrong == 0 || bench_wrong(bench,
+                                     "%s: %zu of %zu numbers are wrong; number %zu is %" PRIu32
+                                     " and must be %" PRIu32 "; nothing was timed",
+                                     what, wrong, count, first, got,
+                                     step.factor * number_at(first, seed) + step.addend);
 }
 
 bool bench_work_check(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed,
                       uint32_t rounds, const char *what)
 {
-    uint32_t *numbers = begin(bench, buffer, size, WEIR_ACCESS_READ_WRITE);
-    if (!numbers)
-        return false;
+    void *numbers;
+    if (weir_host_begin(buffer, 0, size, WEIR_ACCESS_READ_WRITE, &numbers) != WEIR_OK)
+        return bench_wrong(bench, "%s: %s", what, weir_last_error_text());
     const bool fine = bench_work_compare(bench, numbers, size, seed, rounds, what);
     WEIR_IGNORE(weir_host_end(buffer, 0, size, WEIR_ACCESS_READ_WRITE));
     return fine;
 }
 
-static bool open_device(struct bench *bench, struct bench_ranks *all, struct bench_rank *rank,
+// Ranks.
+
+// A device that another rank has is shared.
+static void open_device(struct bench *bench, struct bench_ranks *all, struct bench_rank *rank,
                         uint32_t index)
 {
     const size_t devices = weir_device_count(bench->runtime);
     char select[16];
     snprintf(select, sizeof select, "%u", (unsigned)(devices ? index % devices : 0));
-    const struct weir_device_params params = {.struct_size = sizeof params, .select = select};
     for (uint32_t i = 0; devices && i < all->local_count; i++)
         if (&all->ranks[i] != rank && all->ranks[i].device && i % devices == index % devices)
             rank->device = all->ranks[i].device;
-    if (rank->device)
-        return true;
-    if (weir_device_open_at(bench->runtime, devices > 1 ? &params : NULL, &rank->device, NULL, 0) <
-        0)
-        return bench_fail_weir(bench);
-    rank->opened = true;
-    return true;
+    if (!rank->device)
+        bench_device(bench, bench->runtime, devices > 1 ? select : NULL, &rank->device);
 }
 
-static bool create_all(struct bench *bench, uint64_t asked, struct bench_ranks *all)
+static void create_all(struct bench *bench, uint64_t asked, struct bench_ranks *all)
 {
-    const struct weir_comm_params params = {.struct_size = sizeof params, .label = "bench"};
     weir_device *devices[BENCH_RANKS_MAX];
     weir_comm *comms[BENCH_RANKS_MAX];
     all->local_count = (uint32_t)asked;
     for (uint32_t i = 0; i < all->local_count; i++) {
-        if (!open_device(bench, all, &all->ranks[i], i))
-            return false;
+        open_device(bench, all, &all->ranks[i], i);
         devices[i] = all->ranks[i].device;
     }
-    if (weir_comm_create_all(devices, all->local_count, &params, comms) < 0)
-        return bench_fail_weir(bench);
-    for (uint32_t i = 0; i < all->local_count; i++)
+    bench_fine(bench, weir_comm_create_all(devices, all->local_count,
+                                           WEIR_PARAMS(weir_comm, .label = "bench"), comms));
+    for (uint32_t i = 0; i < all->local_count; i++) {
         all->ranks[i].comm = comms[i];
-    return true;
+        cli_own(destroy_comm, &all->ranks[i].comm, NULL);
+    }
 }
 
-static bool create_comms(struct bench *bench, uint64_t asked, struct bench_ranks *all)
+static void create_comms(struct bench *bench, uint64_t asked, struct bench_ranks *all)
 {
-    const struct weir_comm_params params = {.struct_size = sizeof params, .label = "bench"};
+    struct bench_rank *first = &all->ranks[0];
     uint32_t rank;
     cli_local_rank(&rank);
-    if (!open_device(bench, all, &all->ranks[0], rank))
-        return false;
+    open_device(bench, all, first, rank);
     all->local_count = 1;
-    if (weir_comm_create(all->ranks[0].device, &params, &all->ranks[0].comm) < 0)
-        return bench_fail_weir(bench);
-    if (weir_comm_count(all->ranks[0].comm) > 1)
-        return true;
-    weir_comm_destroy(&all->ranks[0].comm);
-    return create_all(bench, asked, all);
+    bench_fine(bench, weir_comm_create(first->device, WEIR_PARAMS(weir_comm, .label = "bench"),
+                                       &first->comm));
+    if (weir_comm_count(first->comm) > 1) {
+        cli_own(destroy_comm, &first->comm, NULL);
+        return;
+    }
+    weir_comm_destroy(&first->comm);
+    create_all(bench, asked, all);
 }
 
-bool bench_ranks_open(struct bench *bench, uint64_t asked, struct bench_ranks *out_ranks)
+void bench_ranks_open(struct bench *bench, uint64_t asked, struct bench_ranks *out_ranks)
 {
-    *out_ranks = (struct bench_ranks){0};
-    if (!create_comms(bench, asked, out_ranks))
-        return false;
+    *out_ranks = (struct bench_ranks){.bench = bench};
+    create_comms(bench, asked, out_ranks);
     for (uint32_t i = 0; i < out_ranks->local_count; i++) {
         struct bench_rank *rank = &out_ranks->ranks[i];
-        if (!bench_queue_on(bench, rank->device, "bench", &rank->queue) ||
-            !bench_buffer_on(bench, rank->device, "bench/value", sizeof(double), WEIR_PLACE_DEVICE,
-                             &rank->value))
-            return false;
+        bench_queue(bench, rank->device, "bench", &rank->queue);
+        bench_buffer(bench, rank->device, "bench/value", sizeof(double), WEIR_PLACE_DEVICE,
+                     &rank->value);
     }
     out_ranks->first = weir_comm_rank(out_ranks->ranks[0].comm);
     out_ranks->count = weir_comm_count(out_ranks->ranks[0].comm);
-    return true;
 }
 
-void bench_ranks_close(struct bench *bench, struct bench_ranks *ranks)
+void bench_ranks_sync(const struct bench_ranks *ranks)
 {
-    for (uint32_t i = ranks->local_count; i-- > 0;) {
-        struct bench_rank *rank = &ranks->ranks[i];
-        weir_buffer_destroy(&rank->dst);
-        weir_buffer_destroy(&rank->src);
-        weir_buffer_destroy(&rank->value);
-        weir_queue_destroy(&rank->queue);
-        weir_comm_destroy(&rank->comm);
-    }
-    for (uint32_t i = ranks->local_count; i-- > 0;) {
-        struct bench_rank *rank = &ranks->ranks[i];
-        if (rank->opened && weir_device_close(&rank->device) < 0)
-            (void)bench_fail_weir(bench);
-    }
+    for (uint32_t i = 0; i < ranks->local_count; i++)
+        bench_sync(ranks->bench, ranks->ranks[i].queue);
 }
 
-weir_status bench_ranks_sync(const struct bench_ranks *ranks)
+void bench_ranks_meet(const struct bench_ranks *ranks)
 {
-    weir_status status = WEIR_OK;
-    for (uint32_t i = 0; i < ranks->local_count && status == WEIR_OK; i++)
-        status = weir_queue_sync(ranks->ranks[i].queue, WEIR_FOREVER);
-    return status;
-}
-
-weir_status bench_ranks_meet(const struct bench_ranks *ranks)
-{
-    weir_status status = WEIR_OK;
-    for (uint32_t i = 0; i < ranks->local_count && status == WEIR_OK; i++)
-        status = weir_queue_barrier(ranks->ranks[i].queue, ranks->ranks[i].comm);
-    return status == WEIR_OK ? bench_ranks_sync(ranks) : status;
+    for (uint32_t i = 0; i < ranks->local_count; i++)
+        bench_fine(ranks->bench, weir_queue_barrier(ranks->ranks[i].queue, ranks->ranks[i].comm));
+    bench_ranks_sync(ranks);
 }
 
 double bench_ranks_slowest(const struct bench_ranks *ranks, double value)
@@ -367,13 +403,12 @@ double bench_ranks_slowest(const struct bench_ranks *ranks, double value)
     double slowest = value;
     for (uint32_t i = 0; i < ranks->local_count; i++) {
         const struct bench_rank *rank = &ranks->ranks[i];
-        if (weir_upload(rank->queue, rank->value, 0, &value, sizeof value) < 0 ||
-            weir_queue_all_reduce(rank->queue, rank->comm, rank->value, 0, rank->value, 0, 1,
-                                  WEIR_F64, WEIR_MAXIMUM) < 0)
-            return -1;
+        bench_fine(ranks->bench, weir_upload(rank->queue, rank->value, 0, &value, sizeof value));
+        bench_fine(ranks->bench, weir_queue_all_reduce(rank->queue, rank->comm, rank->value, 0,
+                                                       rank->value, 0, 1, WEIR_F64, WEIR_MAXIMUM));
     }
-    if (bench_ranks_sync(ranks) < 0 ||
-        weir_download(first->queue, &slowest, first->value, 0, sizeof slowest) < 0)
-        return -1;
+    bench_ranks_sync(ranks);
+    bench_fine(ranks->bench,
+               weir_download(first->queue, &slowest, first->value, 0, sizeof slowest));
     return slowest;
 }

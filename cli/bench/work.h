@@ -1,5 +1,5 @@
 // The work that benchmarks run on a device: a kernel with a chosen duration and a known
-// result, and buffers of numbers for it.
+// result, and buffers of numbers for it. Ownership, threads and errors are those of bench.h.
 #ifndef WEIR_CLI_BENCH_WORK_H
 #define WEIR_CLI_BENCH_WORK_H
 
@@ -13,53 +13,63 @@ struct bench_work {
     uint32_t block;
 };
 
-bool bench_work_open(struct bench *bench, struct bench_work *out_work);
-void bench_work_close(struct bench_work *work);
+void bench_work_open(struct bench *bench, struct bench_work *out_work);
 
 // Launches the kernel, with `rounds` rounds, on the numbers in `size` bytes of the buffer.
-// `size` is a multiple of 4.
+// `size` is a multiple of 4. Errors: returned.
 weir_status bench_work_launch(const struct bench_work *work, weir_queue *queue, weir_buffer *buffer,
                               size_t offset, size_t size, uint32_t rounds);
 
 // Nanoseconds of the kernel alone over these bytes, from submit to sync.
-bool bench_work_time(const struct bench_work *work, weir_buffer *buffer, size_t size,
-                     uint32_t rounds, double *out_ns);
+double bench_work_time(const struct bench_work *work, weir_buffer *buffer, size_t size,
+                       uint32_t rounds);
 
 // The rounds with which the kernel takes about `wanted_ns` over these bytes, at least 1.
 // 1 on a device that runs no kernels, unless they take virtual time.
-bool bench_work_calibrate(const struct bench_work *work, weir_buffer *buffer, size_t size,
-                          double wanted_ns, uint32_t *out_rounds);
+uint32_t bench_work_calibrate(const struct bench_work *work, weir_buffer *buffer, size_t size,
+                              double wanted_ns);
 
-// Host memory. Fills a range with numbers that depend on `seed`.
-bool bench_work_fill(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed);
-
-// The same with memory of any kind.
+// Fills memory of any kind, or a buffer of the host's, with numbers that depend on `seed`.
 void bench_work_numbers(uint32_t *numbers, size_t size, uint32_t seed);
-bool bench_work_compare(struct bench *bench, uint32_t *numbers, size_t size, uint32_t seed,
-                        uint32_t rounds, const char *what);
+void bench_work_fill(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed);
 
 // Overwrites a range with values that are never a right result.
-bool bench_work_spoil(struct bench *bench, weir_buffer *buffer, size_t size);
+void bench_work_spoil(struct bench *bench, weir_buffer *buffer, size_t size);
 
 // Checks that a range holds the kernel's results for the numbers of `seed`, counts it as
 // checked, and spoils it. The message of a wrong result names `what`.
+//
+// Threads: any. Errors: false after bench_wrong().
+bool bench_work_compare(struct bench *bench, uint32_t *numbers, size_t size, uint32_t seed,
+                        uint32_t rounds, const char *what);
 bool bench_work_check(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed,
                       uint32_t rounds, const char *what);
 
-// Objects, with a message when they cannot be made.
-bool bench_buffer(struct bench *bench, const char *label, size_t size, weir_placement placement,
-                  weir_buffer **out_buffer);
-bool bench_queue(struct bench *bench, const char *label, int32_t priority, weir_queue **out_queue);
-// The same on a device of its own.
-bool bench_buffer_on(struct bench *bench, weir_device *device, const char *label, size_t size,
-                     weir_placement placement, weir_buffer **out_buffer);
-bool bench_queue_on(struct bench *bench, weir_device *device, const char *label,
+// Objects. A device is one of the runtime's, which is open as long, by its index; NULL: the configuration's.
+void bench_runtime(struct bench *bench, const char *backend, weir_runtime **out_runtime);
+void bench_device(struct bench *bench, weir_runtime *runtime, const char *select,
+                  weir_device **out_device);
+void bench_own_runtime(weir_runtime **runtime);
+void bench_own_device(struct bench *bench, weir_device **device);
+void bench_buffer(struct bench *bench, weir_device *device, const char *label, size_t size,
+                  weir_placement placement, weir_buffer **out_buffer);
+void bench_queue(struct bench *bench, weir_device *device, const char *label,
+                 weir_queue **out_queue);
+void bench_queue_of(struct bench *bench, const char *label, int32_t priority,
                     weir_queue **out_queue);
+void bench_program_of(struct bench *bench, weir_device *device, const struct weir_bundle *bundle,
+                      weir_program **out_program);
 // A kernel of `*program`, which is made of the bundle if it is NULL.
-bool bench_kernel_on(struct bench *bench, weir_device *device, const struct weir_bundle *bundle,
-                     const char *name, weir_program **program, weir_kernel **out_kernel);
+void bench_kernel(struct bench *bench, weir_device *device, const struct weir_bundle *bundle,
+                  const char *name, weir_program **program, weir_kernel **out_kernel);
+
+// Waits for the queue.
+void bench_sync(struct bench *bench, weir_queue *queue);
 // Fills a range with bytes that are no right result, and waits.
-bool bench_fill(struct bench *bench, weir_queue *queue, weir_buffer *buffer, size_t size);
+void bench_fill(struct bench *bench, weir_queue *queue, weir_buffer *buffer, size_t size);
+// Of the host's access to all of a buffer.
+void *bench_begin(struct bench *bench, weir_buffer *buffer, weir_access access);
+void bench_end(struct bench *bench, weir_buffer *buffer, weir_access access);
 
 // The ranks of a benchmark that measures collectives: the one that a launcher started, or several in
 // this process.
@@ -70,7 +80,6 @@ enum {
 
 struct bench_rank {
     weir_device *device; // may be that of another rank
-    bool opened;         // it is this one's to close
     weir_comm *comm;
     weir_queue *queue;
     weir_buffer *value;     // 8 bytes
@@ -78,6 +87,7 @@ struct bench_rank {
 };
 
 struct bench_ranks {
+    struct bench *bench;
     struct bench_rank ranks[BENCH_RANKS_MAX];
     uint32_t local_count; // of `ranks`
     uint32_t first;       // the rank of the first of them
@@ -86,15 +96,12 @@ struct bench_ranks {
 
 // Opens devices of the benchmark's runtime, communicators and queues: of the rank that the environment tells,
 // else of `asked` ranks in this process. With as many devices as ranks each has its own.
-//
-// Errors: false after a sentence; bench_ranks_close() frees what was made.
-bool bench_ranks_open(struct bench *bench, uint64_t asked, struct bench_ranks *out_ranks);
-void bench_ranks_close(struct bench *bench, struct bench_ranks *ranks);
+void bench_ranks_open(struct bench *bench, uint64_t asked, struct bench_ranks *out_ranks);
 
 // Of all queues of this process: their end, and a barrier after which all are idle.
-weir_status bench_ranks_sync(const struct bench_ranks *ranks);
-weir_status bench_ranks_meet(const struct bench_ranks *ranks);
-// The largest value that any rank gives; negative on failure.
+void bench_ranks_sync(const struct bench_ranks *ranks);
+void bench_ranks_meet(const struct bench_ranks *ranks);
+// The largest value that any rank gives.
 double bench_ranks_slowest(const struct bench_ranks *ranks, double value);
 
 #endif

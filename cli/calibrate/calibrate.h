@@ -10,17 +10,15 @@
 // with a copy that is long enough for all submits (the gate). So they hold in virtual time too, where
 // the figures of the modelled GPU are found again.
 //
-// Errors: what fails prints a sentence and sets `code`; from then on nothing is done, and times are 0.
+// Ownership, threads and errors are those of cli/bench/bench.h.
 #ifndef WEIR_CLI_CALIBRATE_H
 #define WEIR_CLI_CALIBRATE_H
 
 #include <weir/weir.h>
 
-#include "cli/common/cli.h"
-#include "cli/common/progress.h"
+#include "cli/bench/work.h"
 
 enum {
-    CAL_TURNS_MOST = 101,
     CAL_QUEUES = 256,
     CAL_SIZES = 8,
     CAL_IN_A_ROW = 32, // small operations of a run
@@ -132,18 +130,8 @@ struct cal_work {
 };
 
 struct calibration {
-    // The command line.
-    const char *config;
-    const char *select;
     const char *out;
-    uint64_t turns;
-    bool json;
-    bool quiet;
-
-    // Where it runs.
-    weir_runtime *runtime;
-    weir_device *device;
-    const struct weir_limits *limits;
+    struct bench *bench;
     weir_device *peer; // NULL: none
     weir_program *program;
     weir_kernel *kernel;
@@ -162,7 +150,6 @@ struct calibration {
 
     struct cal_figure figures[CAL_KEYS];
     double copy_ns[CAL_COPIES][CAL_SIZES]; // medians, of each kind and size alone
-    int code;
 };
 
 // command.c
@@ -182,14 +169,6 @@ void cal_figure_leave(struct calibration *c, enum cal_key key, const char *why);
 // rig.c
 
 void cal_open(struct calibration *c);
-void cal_close(struct calibration *c);
-void cal_create_buffer(struct calibration *c, weir_device *device, size_t size,
-                       weir_placement placement, weir_buffer **out_buffer);
-// Takes a call's status: prints the thread's Weir error if it failed.
-void cal_check(struct calibration *c, weir_status status);
-// The call is made unless something has failed.
-#define CAL_TRY(c, call) ((c)->code ? (void)0 : cal_check(c, call))
-void cal_fail(struct calibration *c, int code, const char *format, ...) WEIR_PRINTF(3, 4);
 // Creates queues until there are `count`, one after the other.
 void cal_reserve_queues(struct calibration *c, size_t count);
 void cal_submit(struct calibration *c, size_t queue, const struct cal_work *work, uint64_t count);

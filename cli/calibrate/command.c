@@ -30,36 +30,23 @@ static const struct about {
 
 // Figures.
 
-static int compare_numbers(const void *a, const void *b)
-{
-    const double left = *(const double *)a, right = *(const double *)b;
-    return left < right ? -1 : left > right;
-}
-
 // A difference of times that is negative was too small to be measured.
-static struct cal_figure figure_of(double values[CAL_TURNS_MOST], size_t count)
-{
-    qsort(values, count, sizeof *values, compare_numbers);
-    const double median = (values[(count - 1) / 2] + values[count / 2]) / 2;
-    return (struct cal_figure){.measured = true,
-                               .spreads = true,
-                               .value = fmax(median, 0),
-                               .least = fmax(values[0], 0),
-                               .most = fmax(values[count - 1], 0)};
-}
-
 struct cal_figure cal_median(struct calibration *c, cal_measure measure, size_t at)
 {
-    double values[CAL_TURNS_MOST];
-    size_t count = 0;
+    struct bench_samples samples = {.count = 0};
     if (!cli_clock_is_virtual())
         measure(c, at); // warms up
-    while (count < c->turns && !c->code) {
+    while (samples.count < c->bench->turns) {
         if (cli_signal())
-            cal_fail(c, CLI_SIGNALLED + cli_signal(), "interrupted: there is no model");
-        values[count++] = measure(c, at);
+            bench_fail(c->bench, CLI_SIGNALLED + cli_signal(), "interrupted: there is no model");
+        samples.values[samples.count++] = measure(c, at);
     }
-    return c->code ? (struct cal_figure){.value = 0} : figure_of(values, count);
+    const struct bench_spread spread = bench_spread(&samples);
+    return (struct cal_figure){.measured = true,
+                               .spreads = true,
+                               .value = fmax(spread.median, 0),
+                               .least = fmax(spread.minimum, 0),
+                               .most = fmax(spread.maximum, 0)};
 }
 
 void cal_measure_figure(struct calibration *c, enum cal_key key, cal_measure measure)
@@ -95,12 +82,13 @@ static const char *show(enum unit unit, double value, char text[VALUE_SIZE])
 
 static void write_head(const struct calibration *c, struct weir_long_text *ini)
 {
-    const struct weir_device_info *info = weir_device_get_info(c->device);
+    const struct weir_device_info *info = weir_device_get_info(c->bench->device);
     weir_long_text_add(ini, "; %s, driver %s, backend %s: measured by weir calibrate %s; medians\n",
-                       info->name, info->driver, weir_runtime_backend(c->runtime), weir_version());
+                       info->name, info->driver, weir_runtime_backend(c->bench->runtime),
+                       weir_version());
     weir_long_text_add(ini, "; of %llu turns, with the least and the most.\n",
-                       (unsigned long long)c->turns);
-    const bool processor = c->limits->kind == WEIR_DEVICE_CPU;
+                       (unsigned long long)c->bench->turns);
+    const bool processor = c->bench->limits->kind == WEIR_DEVICE_CPU;
     if (cli_clock_is_virtual())
         weir_long_text_add(ini, "; The times are those of a modelled GPU.\n");
     else if (processor)
@@ -187,30 +175,32 @@ static int print_json(const struct calibration *c)
     bool ok = true;
     json_t *root = json_object();
     json_t *figures = json_array();
-    const struct weir_device_info *info = weir_device_get_info(c->device);
+    const struct weir_device_info *info = weir_device_get_info(c->bench->device);
     for (size_t i = 0; i < CAL_KEYS; i++)
         weir_json_append(figures, figure_json(&c->figures[i], &keys[i], &ok), &ok);
     weir_json_set(root, "weir", json_string(weir_version()), &ok);
-    weir_json_set(root, "backend", cli_json_string(weir_runtime_backend(c->runtime)), &ok);
+    weir_json_set(root, "backend", cli_json_string(weir_runtime_backend(c->bench->runtime)), &ok);
     weir_json_set(root, "device", cli_json_string(info->name), &ok);
     weir_json_set(root, "driver", cli_json_string(info->driver), &ok);
     weir_json_set(root, "virtual", json_boolean(cli_clock_is_virtual()), &ok);
-    weir_json_set(root, "turns", weir_json_count(c->turns), &ok);
+    weir_json_set(root, "turns", weir_json_count(c->bench->turns), &ok);
     weir_json_set(root, "figures", figures, &ok);
     return cli_json_print(root, ok, CLI_OK);
 }
 
-static int report(struct calibration *c)
+static int report(struct bench *bench, void *user)
 {
+    const struct calibration *c = user;
     struct weir_long_text ini = {0};
     char message[512] = "no memory for the model";
+    (void)bench;
     int code = CLI_OK;
     write_model(c, &ini);
     if (ini.failed ||
         (c->out && !weir_file_write(c->out, ini.text, ini.used, message, sizeof message))) {
         cli_error("%s", message);
         code = CLI_FAILED;
-    } else if (c->json) {
+    } else if (c->bench->json) {
         code = print_json(c);
     } else if (c->out) {
         print_table(c);
@@ -231,27 +221,17 @@ static const char description[] =
     "  weir calibrate --output card.ini\n"
     "  weir sim --gpu card.ini ./program";
 
-static bool parse(struct calibration *c, int argc, char **argv, int *out_code)
+static void check(struct bench *bench, void *user)
 {
-    const struct cli_option options[] = {
-        {"output", "FILE", "write the model to FILE, and print a table", CLI_FILE, &c->out, 0, 0},
-        {"device", "WHICH",
-         "the device's index, or a part of its name; without it,\nthe "
-         "configuration's",
-         CLI_TEXT, &c->select, 0, 0},
-        {"turns", "N", "turns of each measurement (11)", CLI_COUNT, &c->turns, 1, CAL_TURNS_MOST},
-        {"json", NULL, "print the figures as JSON", CLI_FLAG, &c->json, 0, 0},
-        {"quiet", NULL, "print no notes on standard error", CLI_FLAG, &c->quiet, 0, 0},
-        CLI_CONFIG(&c->config),
-    };
-    const struct cli_usage usage =
-        CLI_FORM_PLAIN("weir calibrate", description, "weir-calibrate(1)", options);
-    size_t operands;
-    return cli_parse(&usage, argc, argv, &operands, out_code);
+    const struct calibration *c = user;
+    if (!cli_can_write(c->out))
+        bench_leave(bench, CLI_FAILED);
 }
 
-static void run(struct calibration *c)
+static void run(struct bench *bench, void *user)
 {
+    struct calibration *c = user;
+    c->bench = bench;
     cli_signals_defer(NULL, NULL);
     cal_open(c);
     cal_measure_gate(c);
@@ -262,32 +242,35 @@ static void run(struct calibration *c)
     cal_measure_engines(c);
     cal_measure_graphs(c);
     cal_measure_peers(c);
-    cli_signals_resume();
-    if (!c->code)
-        c->code = report(c);
-    cal_close(c);
-    cli_signals_end();
+    bench->kept = bench->turns;
 }
 
 static int calibrate_main(int argc, char **argv)
 {
-    struct calibration *c = calloc(1, sizeof *c);
-    int code = CLI_FAILED;
-    if (!c) {
-        cli_error("no memory for the figures");
-        return code;
-    }
-    c->turns = 11;
-    if (parse(c, argc, argv, &code)) {
-        cli_set_quiet(c->quiet);
-        cli_log_to_stderr();
-        c->code = cli_can_write(c->out) && cli_signals_start() ? CLI_OK : CLI_FAILED;
-        if (!c->code)
-            run(c);
-        code = c->code;
-    }
-    free(c);
-    return code;
+    static struct calibration c;
+    static const char *select;
+    static const struct cli_option options[] = {
+        {"output", "FILE", "write the model to FILE, and print a table", CLI_FILE, &c.out, 0, 0},
+        {"device", "WHICH",
+         "the device's index, or a part of its name; without it,\nthe "
+         "configuration's",
+         CLI_TEXT, &select, 0, 0},
+    };
+    static const struct bench_program program = {
+        .group = "weir",
+        .name = "calibrate",
+        .manual = "weir-calibrate(1)",
+        .about = description,
+        .options = options,
+        .option_count = BENCH_COUNT(options),
+        .opens_device = true,
+        .launches_nothing = true,
+        .select = &select,
+        .check = check,
+        .run = run,
+        .report = report,
+    };
+    return bench_main(&program, &c, argc, argv);
 }
 
 const struct cli_command cli_calibrate = {

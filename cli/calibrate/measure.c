@@ -3,7 +3,6 @@
 #include <math.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/calibrate/calibrate.h"
@@ -40,8 +39,6 @@ static double measure_submits(struct calibration *c, size_t at)
 // The slowest submit takes a few times the mean.
 void cal_measure_gate(struct calibration *c)
 {
-    if (c->code)
-        return;
     const double large = cal_median(c, measure_large, 0).value;
     const double submit = cal_median(c, measure_submits, 0).value;
     c->gate_count = 1 + (uint64_t)(GATE_MARGIN * 4.0 * CAL_IN_A_ROW * submit / fmax(large, 1));
@@ -101,9 +98,10 @@ static double measure_line(struct calibration *c, cal_measure measure, enum cal_
         ns[i] = cal_median(c, measure, (size_t)kind * CAL_SIZES + i).value;
     const double latency = fit_line(c, ns, &per_byte);
     if (!(per_byte > 0))
-        cal_fail(c, CLI_FAILED,
-                 "larger copies took no longer than smaller ones, so there is no bandwidth; is the "
-                 "machine busy? Try more --turns");
+        bench_fail(
+            c->bench, CLI_FAILED,
+            "larger copies took no longer than smaller ones, so there is no bandwidth; is the "
+            "machine busy? Try more --turns");
     cal_figure_set(c, rate, fmin(1 / per_byte, MOST_GB_PER_S));
     return latency;
 }
@@ -147,7 +145,7 @@ static double time_beside(struct calibration *c, enum cal_kind kind, size_t size
     cal_prepare(c, 1, &other);
     const uint64_t began = cli_now_ns();
     cal_submit(c, 1, &other, copies_beside(c, kind, size, count));
-    CAL_TRY(c, weir_queue_flush(c->queues[1]));
+    bench_fine(c->bench, weir_queue_flush(c->queues[1]));
     cal_submit(c, 0, &gate, c->gate_count);
     cal_submit(c, 0, &work, count);
     cal_sync(c, 0);
@@ -212,19 +210,20 @@ static double measure_pull(struct calibration *c, size_t at)
 
 void cal_measure_peers(struct calibration *c)
 {
-    CAL_TRY(c, cli_open_other(c->runtime, c->device, &c->peer));
-    if (c->code)
-        return;
-    if (!c->peer || !weir_device_can_peer(c->device, c->peer)) {
+    bench_fine(c->bench, cli_open_other(c->bench->runtime, c->bench->device, &c->peer));
+    bench_own_device(c->bench, &c->peer);
+    if (!c->peer || !weir_device_can_peer(c->bench->device, c->peer)) {
         const char *why = c->peer ? "the devices cannot reach each other" : "there is one device";
         cal_figure_leave(c, CAL_PEER, why);
         cal_figure_leave(c, CAL_PULL_LATENCY, why);
         return;
     }
-    cal_create_buffer(c, c->device, c->large, WEIR_PLACE_DEVICE, &c->from[CAL_ACROSS]);
-    cal_create_buffer(c, c->peer, c->large, WEIR_PLACE_DEVICE, &c->to[CAL_ACROSS]);
-    cal_create_buffer(c, c->peer, c->large, WEIR_PLACE_DEVICE, &c->from[CAL_PULL]);
-    cal_create_buffer(c, c->device, c->large, WEIR_PLACE_DEVICE, &c->to[CAL_PULL]);
+    bench_buffer(c->bench, c->bench->device, "calibrate", c->large, WEIR_PLACE_DEVICE,
+                 &c->from[CAL_ACROSS]);
+    bench_buffer(c->bench, c->peer, "calibrate", c->large, WEIR_PLACE_DEVICE, &c->to[CAL_ACROSS]);
+    bench_buffer(c->bench, c->peer, "calibrate", c->large, WEIR_PLACE_DEVICE, &c->from[CAL_PULL]);
+    bench_buffer(c->bench, c->bench->device, "calibrate", c->large, WEIR_PLACE_DEVICE,
+                 &c->to[CAL_PULL]);
     measure_alone(c, CAL_ACROSS, CAL_PEER);
     cal_measure_figure(c, CAL_PULL_LATENCY, measure_pull);
     if (c->figures[CAL_COPY_ENGINES].value > 1 &&
@@ -261,9 +260,9 @@ static double time_staged(struct calibration *c, size_t size)
 {
     char *up = next_part(c, size), *down = next_part(c, size);
     const uint64_t began = cli_now_ns();
-    cal_check(c, weir_upload(c->queues[0], c->to[CAL_UP], 0, up, size));
+    bench_fine(c->bench, weir_upload(c->queues[0], c->to[CAL_UP], 0, up, size));
     cal_sync(c, 0);
-    CAL_TRY(c, weir_download(c->queues[0], down, c->from[CAL_DOWN], 0, size));
+    bench_fine(c->bench, weir_download(c->queues[0], down, c->from[CAL_DOWN], 0, size));
     return (double)(cli_now_ns() - began);
 }
 
@@ -290,18 +289,10 @@ static void measure_rate(struct calibration *c, enum cal_key key, double share)
 void cal_measure_pageable(struct calibration *c)
 {
     const size_t bytes = LARGE_COPIES * c->large;
-    if (c->code)
-        return;
-    c->pageable = malloc(bytes);
-    if (!c->pageable) {
-        cal_fail(c, CLI_FAILED, "no memory for %zu bytes that are not pinned", bytes);
-        return;
-    }
+    c->pageable = cli_allocate(1, bytes);
     memset(c->pageable, 1, bytes);
     measure_rate(c, CAL_STAGING, SHARE_MOST);
     measure_rate(c, CAL_STAGING_ALL, SHARE_MOST_ALL);
-    free(c->pageable);
-    c->pageable = NULL;
 }
 
 // What the host's calls take: submits, waits, graphs, and waking another thread.
@@ -319,9 +310,9 @@ static const struct cal_work launch = {.kind = CAL_LAUNCH, .rounds = 1};
 static void submit_pairs(struct calibration *c, uint64_t count)
 {
     struct weir_event event;
-    for (; count > 0 && !c->code; count--) {
-        cal_check(c, weir_queue_record(c->queues[1], &event));
-        CAL_TRY(c, weir_queue_wait(c->queues[0], event));
+    for (; count > 0; count--) {
+        bench_fine(c->bench, weir_queue_record(c->queues[1], &event));
+        bench_fine(c->bench, weir_queue_wait(c->queues[0], event));
     }
 }
 
@@ -460,15 +451,13 @@ static double time_waiter(struct calibration *c, struct waiter *waiter, const st
     pthread_t thread;
     const uint64_t began = cli_now_ns();
     cal_submit(c, 0, copy, 1);
-    CAL_TRY(c, weir_queue_record(c->queues[0], &waiter->event));
-    const int error = c->code ? 0 : pthread_create(&thread, NULL, wait_for_event, waiter);
+    bench_fine(c->bench, weir_queue_record(c->queues[0], &waiter->event));
+    const int error = pthread_create(&thread, NULL, wait_for_event, waiter);
     if (error)
-        cal_fail(c, CLI_FAILED, "no thread can be started: %s", strerror(error));
-    if (c->code)
-        return 0;
+        bench_fail(c->bench, CLI_FAILED, "no thread can be started: %s", strerror(error));
     while (sem_wait(&waiter->ended) != 0) {
     }
-    CAL_TRY(c, weir_queue_record(c->queues[0], &event));
+    bench_fine(c->bench, weir_queue_record(c->queues[0], &event));
     const double ns = (double)(cli_now_ns() - began);
     pthread_join(thread, NULL);
     return ns;
@@ -484,8 +473,8 @@ static double measure_wake(struct calibration *c, size_t at)
     const double ns = time_waiter(c, &waiter, &copy);
     sem_destroy(&waiter.ended);
     if (waiter.status != WEIR_OK)
-        cal_fail(c, CLI_FAILED, "a wait in another thread failed: %s",
-                 weir_status_text(waiter.status));
+        bench_fail(c->bench, CLI_FAILED, "a wait in another thread failed: %s",
+                   weir_status_text(waiter.status));
     return ns - alone;
 }
 
@@ -520,7 +509,7 @@ static bool holds_up(struct calibration *c, size_t queue)
     const uint64_t began = cli_now_ns();
     cal_submit(c, 0, &large, 1);
     cal_submit(c, 0, &blocked, 1);
-    CAL_TRY(c, weir_queue_flush(c->queues[0]));
+    bench_fine(c->bench, weir_queue_flush(c->queues[0]));
     cal_submit(c, queue, &blocked, 1);
     cal_sync(c, queue);
     const double other_ns = (double)(cli_now_ns() - began);
@@ -531,7 +520,7 @@ static bool holds_up(struct calibration *c, size_t queue)
 static bool is_held_up(struct calibration *c, size_t queue)
 {
     uint64_t yes = 0;
-    for (uint64_t i = 0; i < votes_of() && !c->code; i++)
+    for (uint64_t i = 0; i < votes_of(); i++)
         yes += holds_up(c, queue);
     return 2 * yes > votes_of();
 }
@@ -541,7 +530,7 @@ static void measure_channels(struct calibration *c)
 {
     size_t queue = 1;
     cal_reserve_queues(c, CHANNELS_MOST + 1);
-    while (queue <= CHANNELS_MOST && !c->code && !is_held_up(c, queue))
+    while (queue <= CHANNELS_MOST && !is_held_up(c, queue))
         queue++;
     cal_figure_set(c, CAL_QUEUE_KIND, queue != 1);
     if (queue == 1)
@@ -558,7 +547,7 @@ static double time_kernels(struct calibration *c, uint32_t rounds, size_t count)
     const uint64_t began = cli_now_ns();
     for (size_t i = 0; i < count; i++) {
         cal_submit(c, i, &kernel, 1);
-        CAL_TRY(c, weir_queue_flush(c->queues[i]));
+        bench_fine(c->bench, weir_queue_flush(c->queues[i]));
     }
     for (size_t i = 0; i < count; i++)
         cal_sync(c, i);
@@ -582,30 +571,30 @@ static uint32_t find_rounds(struct calibration *c)
     const double submits = 4 * CAL_QUEUES * cal_submits(c, 1, &launch, 1);
     const double wanted = submits > KERNEL_NS ? submits : KERNEL_NS;
     double ns = 0;
-    for (uint32_t rounds = 1; rounds <= ROUNDS_MOST && !c->code; rounds *= 2) {
+    for (uint32_t rounds = 1; rounds <= ROUNDS_MOST; rounds *= 2) {
         ns = least_kernels(c, rounds, 1);
         if (ns >= wanted)
             return rounds;
     }
-    cal_fail(c, CLI_FAILED,
-             "the kernel 'advance' with %u rounds took %.0f ns: its time does not grow with "
-             "its work, so kernels at once cannot be counted%s",
-             (unsigned)ROUNDS_MOST, ns,
-             cli_clock_is_virtual() ? "; give it a cost with per_item_argument_1_ns" : "");
+    bench_fail(c->bench, CLI_FAILED,
+               "the kernel 'advance' with %u rounds took %.0f ns: its time does not grow with "
+               "its work, so kernels at once cannot be counted%s",
+               (unsigned)ROUNDS_MOST, ns,
+               cli_clock_is_virtual() ? "; give it a cost with per_item_argument_1_ns" : "");
     return 1;
 }
 
 static bool fits(struct calibration *c, uint32_t rounds, size_t count)
 {
     const double one = least_kernels(c, rounds, 1);
-    return !c->code && least_kernels(c, rounds, count) < 1.5 * one;
+    return least_kernels(c, rounds, count) < 1.5 * one;
 }
 
 static void measure_kernels(struct calibration *c, uint32_t rounds)
 {
     size_t most = 1, next = CAL_QUEUES + 1;
     // `most` fit, and `next` do not, or are more than there may be.
-    while (next - most > 1 && !c->code) {
+    while (next - most > 1) {
         const size_t middle = (most + next) / 2;
         *(fits(c, rounds, middle) ? &most : &next) = middle;
     }
@@ -643,28 +632,38 @@ struct order {
     size_t first[COPIES]; // the other queues in the order in which their copies ended
 };
 
+static void destroy_queues(void *object, void *with)
+{
+    struct order *order = object;
+    (void)with;
+    for (size_t i = 0; i < QUEUES; i++)
+        weir_queue_destroy(&order->queues[i]);
+}
+
 static void create_queues(struct order *order)
 {
-    const struct weir_queue_params params = {.struct_size = sizeof params,
-                                             .label = "calibrate/order",
-                                             .timing = true};
+    struct bench *bench = order->c->bench;
+    cli_own(destroy_queues, order, NULL);
     for (size_t i = 0; i < QUEUES; i++)
-        CAL_TRY(order->c, weir_queue_create(order->c->device, &params, &order->queues[i]));
+        bench_fine(bench, weir_queue_create(bench->device,
+                                            WEIR_PARAMS(weir_queue, .label = "calibrate/order",
+                                                        .timing = true),
+                                            &order->queues[i]));
 }
 
 static void submit_copy(struct order *order, size_t queue, size_t bytes)
 {
     struct calibration *c = order->c;
     weir_queue *on = order->queues[queue];
-    CAL_TRY(c, weir_queue_copy(on, c->to[CAL_UP], 0, c->from[CAL_UP], 0, bytes));
-    CAL_TRY(c, weir_queue_record(on, &order->ends[queue]));
-    CAL_TRY(c, weir_queue_flush(on));
+    bench_fine(c->bench, weir_queue_copy(on, c->to[CAL_UP], 0, c->from[CAL_UP], 0, bytes));
+    bench_fine(c->bench, weir_queue_record(on, &order->ends[queue]));
+    bench_fine(c->bench, weir_queue_flush(on));
 }
 
 static void wait_for_all(struct order *order)
 {
     for (size_t i = 0; i < QUEUES; i++)
-        CAL_TRY(order->c, weir_event_sync(order->ends[i], WEIR_FOREVER));
+        bench_fine(order->c->bench, weir_event_sync(order->ends[i], WEIR_FOREVER));
 }
 
 static void sort_by_end(struct order *order)
@@ -672,7 +671,7 @@ static void sort_by_end(struct order *order)
     uint64_t ends[QUEUES] = {0};
     for (size_t i = 1; i < QUEUES; i++) {
         size_t at = i - 1;
-        CAL_TRY(order->c, weir_event_time_ns(order->ends[i], &ends[i]));
+        bench_fine(order->c->bench, weir_event_time_ns(order->ends[i], &ends[i]));
         for (; at > 0 && ends[order->first[at - 1]] > ends[i]; at--)
             order->first[at] = order->first[at - 1];
         order->first[at] = i;
@@ -709,7 +708,7 @@ static bool measure_order(struct order *order)
     submit_copy(order, 0, order->c->large);
     for (size_t i = 1; i < QUEUES; i++)
         submit_copy(order, i, WORK_BYTES);
-    const bool valid = !order->c->code && weir_event_query(order->ends[0]) == WEIR_NOT_READY;
+    const bool valid = weir_event_query(order->ends[0]) == WEIR_NOT_READY;
     wait_for_all(order);
     sort_by_end(order);
     return valid;
@@ -718,7 +717,7 @@ static bool measure_order(struct order *order)
 // The number that a turn is for; 0: none.
 static int count_turn(struct order *order)
 {
-    for (int i = 0; i < TRIES && !order->c->code; i++)
+    for (int i = 0; i < TRIES; i++)
         if (measure_order(order))
             return channels_of(order);
     return 0;
@@ -730,11 +729,11 @@ static void decide(struct order *order)
     struct calibration *c = order->c;
     uint64_t turns_for[COPY_CHANNELS_MOST + 1] = {0};
     int best = 0;
-    for (uint64_t turn = 0; turn < c->turns && !c->code; turn++)
+    for (uint64_t turn = 0; turn < c->bench->turns; turn++)
         turns_for[count_turn(order)]++;
     for (int i = 1; i <= COPY_CHANNELS_MOST; i++)
         best = turns_for[i] > turns_for[best] ? i : best;
-    if ((double)turns_for[best] >= TURNS_SHARE * (double)c->turns)
+    if ((double)turns_for[best] >= TURNS_SHARE * (double)c->bench->turns)
         cal_figure_set(c, CAL_COPY_CHANNELS, best);
     else
         cal_figure_leave(c, CAL_COPY_CHANNELS,
@@ -744,17 +743,16 @@ static void decide(struct order *order)
 
 static void measure_copy_channels(struct calibration *c)
 {
-    struct order order = {.c = c};
-    if (c->limits->timing_history == 0 || c->figures[CAL_QUEUE_KIND].value == 0) {
+    static struct order order;
+    order.c = c;
+    if (c->bench->limits->timing_history == 0 || c->figures[CAL_QUEUE_KIND].value == 0) {
         cal_figure_leave(c, CAL_COPY_CHANNELS,
-                         c->limits->timing_history == 0 ? "the device keeps no times"
-                                                        : "each queue holds up all others");
+                         c->bench->limits->timing_history == 0 ? "the device keeps no times"
+                                                               : "each queue holds up all others");
         return;
     }
     create_queues(&order);
     decide(&order);
-    for (size_t i = 0; i < QUEUES; i++)
-        weir_queue_destroy(&order.queues[i]);
 }
 
 // All of them.
@@ -762,24 +760,21 @@ static void measure_copy_channels(struct calibration *c)
 static void ask_driver(struct calibration *c)
 {
     struct weir_occupancy occupancy = {0};
-    cal_check(c, weir_kernel_occupancy(c->kernel, weir_dim(CAL_BLOCK, 1, 1), 0, &occupancy));
-    cal_figure_set(c, CAL_MULTIPROCESSORS, (double)c->limits->compute_units);
+    bench_fine(c->bench,
+               weir_kernel_occupancy(c->kernel, weir_dim(CAL_BLOCK, 1, 1), 0, &occupancy));
+    cal_figure_set(c, CAL_MULTIPROCESSORS, (double)c->bench->limits->compute_units);
     cal_figure_set(c, CAL_THREADS, (double)occupancy.max_unit_items);
     if (occupancy.max_unit_items == 0)
         cal_figure_leave(c, CAL_THREADS, "the driver does not tell");
     // A model has CUDA's order, in which smaller numbers go first.
-    cal_figure_set(c, CAL_GREATEST_PRIORITY, -c->limits->priority_highest);
+    cal_figure_set(c, CAL_GREATEST_PRIORITY, -c->bench->limits->priority_highest);
 }
 
 void cal_measure_engines(struct calibration *c)
 {
-    if (!c->code)
-        measure_channels(c);
+    measure_channels(c);
     const uint32_t rounds = find_rounds(c);
-    if (!c->code)
-        measure_copy_channels(c);
-    if (!c->code)
-        measure_kernels(c, rounds);
-    if (!c->code)
-        ask_driver(c);
+    measure_copy_channels(c);
+    measure_kernels(c, rounds);
+    ask_driver(c);
 }

@@ -1,9 +1,5 @@
 // The device, its queues, buffers and graphs, and work on them that is timed.
-#include <stdarg.h>
-#include <stdio.h>
-
 #include "cli/calibrate/calibrate.h"
-#include "cli/runtime/open.h"
 #include "kernels/bench/bench.h"
 
 #define LARGE_GPU ((size_t)64 << 20)
@@ -11,34 +7,12 @@
 #define LARGE_VIRTUAL ((size_t)16 << 20) // the bytes are copied too
 #define SMALL ((size_t)4 << 10)
 
-// Failures.
-
-void cal_check(struct calibration *c, weir_status status)
-{
-    if (status < 0 && !c->code)
-        c->code = cli_weir_error();
-}
-
-void cal_fail(struct calibration *c, int code, const char *format, ...)
-{
-    char text[1024];
-    va_list arguments;
-    if (c->code)
-        return;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    cli_error("%s", text);
-    c->code = code;
-}
-
 // Work.
 
 void cal_reserve_queues(struct calibration *c, size_t count)
 {
-    const struct weir_queue_params params = {.struct_size = sizeof params, .label = "calibrate"};
-    for (; c->queue_count < count && !c->code; c->queue_count += !c->code)
-        cal_check(c, weir_queue_create(c->device, &params, &c->queues[c->queue_count]));
+    for (; c->queue_count < count; c->queue_count++)
+        bench_queue(c->bench, c->bench->device, "calibrate", &c->queues[c->queue_count]);
 }
 
 static weir_status do_nothing(void *user)
@@ -71,15 +45,15 @@ static weir_status submit_one(struct calibration *c, size_t queue, const struct 
 
 void cal_submit(struct calibration *c, size_t queue, const struct cal_work *work, uint64_t count)
 {
-    for (; count > 0 && !c->code; count--)
-        cal_check(c, submit_one(c, queue, work));
+    for (; count > 0; count--)
+        bench_fine(c->bench, submit_one(c, queue, work));
 }
 
 void cal_sync(struct calibration *c, size_t queue)
 {
     struct weir_event end;
-    CAL_TRY(c, weir_queue_record(c->queues[queue], &end));
-    CAL_TRY(c, weir_event_sync(end, WEIR_FOREVER));
+    bench_fine(c->bench, weir_queue_record(c->queues[queue], &end));
+    bench_fine(c->bench, weir_event_sync(end, WEIR_FOREVER));
 }
 
 void cal_gate(struct calibration *c, size_t queue)
@@ -130,7 +104,7 @@ static double time_pair(struct calibration *c, const struct cal_work *a, const s
     const uint64_t began = cli_now_ns();
     cal_submit(c, 0, a, 1);
     cal_submit(c, 1, b, 1);
-    CAL_TRY(c, weir_queue_flush(c->queues[1]));
+    bench_fine(c->bench, weir_queue_flush(c->queues[1]));
     cal_sync(c, 0);
     cal_sync(c, 1);
     return (double)(cli_now_ns() - began);
@@ -160,52 +134,23 @@ double cal_submits(struct calibration *c, size_t queues, const struct cal_work *
 
 // The device.
 
-static void open_device(struct calibration *c)
-{
-    const struct weir_device_params params = {.struct_size = sizeof params,
-                                              .label = "calibrate",
-                                              .select = c->select};
-    cal_check(c, cli_open(c->config, NULL, &c->runtime));
-    CAL_TRY(c, weir_device_open_at(c->runtime, &params, &c->device, NULL, 0));
-    if (c->code)
-        return;
-    c->limits = weir_device_limits(c->device);
-    cli_clock_use(weir_runtime_extension(c->runtime, WEIR_HOST_CLOCK));
-}
-
-void cal_create_buffer(struct calibration *c, weir_device *device, size_t size,
-                       weir_placement placement, weir_buffer **out_buffer)
-{
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .label = "calibrate",
-                                              .size = size,
-                                              .placement = placement};
-    CAL_TRY(c, weir_buffer_create(device, &params, out_buffer));
-}
-
 static void create_buffers(struct calibration *c)
 {
     const weir_placement host = WEIR_PLACE_HOST, device = WEIR_PLACE_DEVICE;
-    const bool cpu = c->limits->kind == WEIR_DEVICE_CPU;
+    const bool cpu = c->bench->limits->kind == WEIR_DEVICE_CPU;
     const size_t most = cli_clock_is_virtual() ? LARGE_VIRTUAL : cpu ? LARGE_CPU : LARGE_GPU;
+    weir_device *on = c->bench->device;
     for (size_t size = SMALL; size <= most; size *= 4)
         c->sizes[c->size_count++] = c->large = size;
     c->gate_count = 1;
     for (int kind = CAL_UP; kind <= CAL_WITHIN; kind++) {
-        cal_create_buffer(c, c->device, c->large, kind == CAL_UP ? host : device, &c->from[kind]);
-        cal_create_buffer(c, c->device, c->large, kind == CAL_DOWN ? host : device, &c->to[kind]);
+        bench_buffer(c->bench, on, "calibrate", c->large, kind == CAL_UP ? host : device,
+                     &c->from[kind]);
+        bench_buffer(c->bench, on, "calibrate", c->large, kind == CAL_DOWN ? host : device,
+                     &c->to[kind]);
     }
-    cal_create_buffer(c, c->device, CAL_QUEUES * (CAL_BLOCK * sizeof(uint32_t)), device,
-                      &c->numbers);
-}
-
-static void create_kernel(struct calibration *c)
-{
-    const struct weir_program_params params = {.struct_size = sizeof params,
-                                               .label = "calibrate",
-                                               .bundle = &bench_kernels};
-    CAL_TRY(c, weir_program_create(c->device, &params, &c->program));
-    CAL_TRY(c, weir_kernel_create(c->program, "advance", &c->kernel));
+    bench_buffer(c->bench, on, "calibrate", CAL_QUEUES * (CAL_BLOCK * sizeof(uint32_t)), device,
+                 &c->numbers);
 }
 
 // Graphs.
@@ -217,82 +162,61 @@ static void submit_fork(struct calibration *c)
 {
     struct weir_event event;
     cal_submit(c, 0, &single, 1);
-    cal_check(c, weir_queue_record(c->queues[0], &event));
-    for (size_t i = 1; i < CAL_BRANCHES && !c->code; i++)
-        cal_check(c, weir_queue_wait(c->queues[i], event));
+    bench_fine(c->bench, weir_queue_record(c->queues[0], &event));
+    for (size_t i = 1; i < CAL_BRANCHES; i++)
+        bench_fine(c->bench, weir_queue_wait(c->queues[i], event));
     for (size_t i = 0; i < CAL_BRANCHES; i++)
         cal_submit(c, i, &single, 1);
-    for (size_t i = 1; i < CAL_BRANCHES && !c->code; i++) {
-        cal_check(c, weir_queue_record(c->queues[i], &event));
-        CAL_TRY(c, weir_queue_wait(c->queues[0], event));
+    for (size_t i = 1; i < CAL_BRANCHES; i++) {
+        bench_fine(c->bench, weir_queue_record(c->queues[i], &event));
+        bench_fine(c->bench, weir_queue_wait(c->queues[0], event));
     }
+}
+
+static void destroy_graph(void *object, void *with)
+{
+    (void)with;
+    weir_graph_destroy(object);
 }
 
 static void create_graph(struct calibration *c, enum cal_kind kind)
 {
     const uint64_t length = kind == CAL_LONG ? CAL_LENGTH : kind == CAL_CHAIN ? 2 : 1;
-    cal_check(c, weir_capture_begin(c->queues[0]));
-    if (c->code)
-        return;
+    weir_graph **graph = &c->graphs[kind - CAL_GRAPH];
+    bench_fine(c->bench, weir_capture_begin(c->queues[0]));
     if (kind == CAL_FORK)
         submit_fork(c);
     else
         cal_submit(c, 0, &single, length);
-    if (c->code)
-        WEIR_IGNORE(weir_capture_cancel(c->queues[0]));
-    else
-        cal_check(c, weir_capture_end(c->queues[0], NULL, &c->graphs[kind - CAL_GRAPH]));
+    bench_fine(c->bench, weir_capture_end(c->queues[0], NULL, graph));
+    cli_own(destroy_graph, graph, NULL);
 }
 
 // Runs the kernel once on zeros.
-static bool runs_kernels(struct calibration *c)
-{
-    const uint32_t zero = 0;
-    uint32_t number = 0;
-    cal_check(c, weir_queue_fill(c->queues[0], c->numbers, 0, CAL_BLOCK * sizeof zero, &zero,
-                                 sizeof zero));
-    cal_submit(c, 0, &single, 1);
-    CAL_TRY(c, weir_download(c->queues[0], &number, c->numbers, 0, sizeof number));
-    return number != 0;
-}
-
 static void check_times(struct calibration *c)
 {
-    if (!cli_clock_is_virtual() && !runs_kernels(c))
-        cal_fail(
-            c, CLI_SETUP,
+    static const uint32_t zero = 0;
+    const size_t bytes = CAL_BLOCK * sizeof zero;
+    uint32_t number = 0;
+    if (cli_clock_is_virtual())
+        return;
+    bench_fine(c->bench, weir_queue_fill(c->queues[0], c->numbers, 0, bytes, &zero, sizeof zero));
+    cal_submit(c, 0, &single, 1);
+    bench_fine(c->bench, weir_download(c->queues[0], &number, c->numbers, 0, sizeof number));
+    if (number == 0)
+        bench_fail(
+            c->bench, CLI_SETUP,
             "the device '%s' of the backend %s runs no kernels, so its times tell nothing of a "
             "GPU; choose another backend, or a modelled GPU with weir sim",
-            weir_device_get_info(c->device)->name, weir_runtime_backend(c->runtime));
+            weir_device_get_info(c->bench->device)->name, weir_runtime_backend(c->bench->runtime));
 }
 
 void cal_open(struct calibration *c)
 {
-    open_device(c);
-    if (!c->code)
-        create_buffers(c);
+    create_buffers(c);
     cal_reserve_queues(c, CAL_BRANCHES);
-    create_kernel(c);
-    if (!c->code)
-        check_times(c);
-    for (int kind = CAL_GRAPH; kind < CAL_KINDS && !c->code; kind++)
+    bench_kernel(c->bench, c->bench->device, &bench_kernels, "advance", &c->program, &c->kernel);
+    check_times(c);
+    for (int kind = CAL_GRAPH; kind < CAL_KINDS; kind++)
         create_graph(c, (enum cal_kind)kind);
-}
-
-void cal_close(struct calibration *c)
-{
-    for (size_t i = 0; i < c->queue_count; i++)
-        weir_queue_destroy(&c->queues[i]);
-    for (size_t i = 0; i < CAL_COPIES; i++) {
-        weir_buffer_destroy(&c->from[i]);
-        weir_buffer_destroy(&c->to[i]);
-    }
-    weir_buffer_destroy(&c->numbers);
-    for (size_t i = 0; i < CAL_KINDS - CAL_GRAPH; i++)
-        weir_graph_destroy(&c->graphs[i]);
-    weir_kernel_destroy(&c->kernel);
-    weir_program_destroy(&c->program);
-    cli_clock_use(NULL);
-    cal_check(c, weir_device_close(&c->peer));
-    c->code = cli_close(&c->device, &c->runtime, c->code);
 }

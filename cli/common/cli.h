@@ -80,7 +80,7 @@ void cli_set_quiet(bool quiet);
 // Prints the version, for --version of every command.
 void cli_print_version(void);
 
-// Flushes stdout and returns the exit code: `code`, or CLI_FAILED with a message if what
+// Destroys what the command owns (own.h), flushes stdout, and returns the exit code: `code`, or CLI_FAILED with a message if what
 // was printed could not be written.
 int cli_flush(int code);
 

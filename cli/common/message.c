@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/common/cli.h"
+#include "cli/common/own.h"
 #include "cli/common/progress.h"
 
 static struct {
@@ -127,6 +128,7 @@ void cli_print_version(void)
 
 int cli_flush(int code)
 {
+    cli_disown();
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;
     cli_error("standard output cannot be written: what it holds is incomplete; free space or "

@@ -10,6 +10,7 @@ enum cli_option_kind {
     CLI_TEXT,    // const char **
     CLI_FILE,    // the same, the name of a file
     CLI_FOLDER,  // the same, the name of a folder
+    CLI_VALUES,  // CLI_TEXT as the first member of a structure, which the command reads further
     CLI_COUNT,   // uint64_t *, between `minimum` and `maximum`
     CLI_LIST,    // struct cli_list *; may be given several times
     CLI_FILES,   // the same, names of files

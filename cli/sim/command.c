@@ -64,25 +64,23 @@ static const char *kind_of(const struct weir_trace_device *device)
 }
 
 // Costs of two kinds of device have no sum.
-static bool learn_device(struct learnt *learnt, const struct weir_trace_device *device,
+static void learn_device(struct learnt *learnt, const struct weir_trace_device *device,
                          const char *path)
 {
     const char *kind = kind_of(device);
-    if (kind && learnt->kind && strcmp(kind, learnt->kind) != 0) {
-        cli_error("%s has kernels of '%s', a %s, and those before ran on '%s', a %s: learn from "
-                  "each kind on its own",
-                  path, device->name, kind, learnt->device, learnt->kind);
-        return false;
-    }
+    if (kind && learnt->kind && strcmp(kind, learnt->kind) != 0)
+        cli_fail(CLI_FAILED,
+                 "%s has kernels of '%s', a %s, and those before ran on '%s', a %s: learn from "
+                 "each kind on its own",
+                 path, device->name, kind, learnt->device, learnt->kind);
     if (*learnt->device && strcmp(device->name, learnt->device) != 0)
         cli_warning("%s has kernels of '%s', and those before ran on '%s'", path, device->name,
                     learnt->device);
     snprintf(learnt->device, sizeof learnt->device, "%s", device->name);
     learnt->kind = kind ? kind : learnt->kind;
-    return true;
 }
 
-static bool learn_devices(struct learnt *learnt, const struct weir_trace *trace, const char *path)
+static void learn_devices(struct learnt *learnt, const struct weir_trace *trace, const char *path)
 {
     size_t last = SIZE_MAX;
     for (size_t i = 0; i < trace->operation_count; i++) {
@@ -90,11 +88,9 @@ static bool learn_devices(struct learnt *learnt, const struct weir_trace *trace,
         const size_t device = trace->queues[operation->queue_index].device;
         if (!operation->timed || operation->engine != WEIR_ENGINE_KERNELS || device == last)
             continue;
-        if (!learn_device(learnt, &trace->devices[device], path))
-            return false;
+        learn_device(learnt, &trace->devices[device], path);
         last = device;
     }
-    return true;
 }
 
 static void write_learnt(struct weir_long_text *ini, const struct learnt *learnt)
@@ -110,30 +106,29 @@ static void write_learnt(struct weir_long_text *ini, const struct learnt *learnt
         weir_long_text_add(ini, "kind = %s\n", learnt->kind);
 }
 
-static bool add_trace(struct sim_kernels *kernels, struct learnt *learnt, const char *path)
+static void destroy_trace(void *object, void *with)
+{
+    struct weir_trace *trace = object;
+    (void)with;
+    weir_trace_destroy(&trace);
+}
+
+static void add_trace(struct sim_kernels *kernels, struct learnt *learnt, const char *path)
 {
     struct weir_trace *trace = NULL;
     char message[512];
-    if (!weir_trace_read(path, NULL, &trace, message, sizeof message)) {
-        cli_error("%s", message);
-        return false;
-    }
+    if (!weir_trace_read(path, NULL, &trace, message, sizeof message))
+        cli_fail(CLI_FAILED, "%s", message);
+    cli_own(destroy_trace, trace, NULL);
     for (size_t i = 0; i < trace->note_count; i++)
         cli_warning("%s: %s", path, trace->notes[i]);
-    size_t launches;
-    const bool added = sim_kernels_add(kernels, trace, &launches);
-    const bool alike = learn_devices(learnt, trace, path);
-    weir_trace_destroy(&trace);
-    if (!alike)
-        return false;
-    if (!added)
-        cli_error("no memory for the launches of %s", path);
-    else if (launches == 0)
-        cli_error(
-            "%s holds no kernel with times; trace a program that launches kernels, with `weir "
-            "trace COMMAND` on the GPU",
-            path);
-    return added && launches > 0;
+    const size_t launches = sim_kernels_add(kernels, trace);
+    learn_devices(learnt, trace, path);
+    if (launches == 0)
+        cli_fail(CLI_FAILED,
+                 "%s holds no kernel with times; trace a program that launches kernels, with "
+                 "`weir trace COMMAND` on the GPU",
+                 path);
 }
 
 // Why a kernel gets no section; NULL: it gets one.
@@ -210,11 +205,11 @@ static void add_head(struct weir_table *table)
         weir_table_add(table, "%s", head[i]);
 }
 
-// Fits every kernel that can be fitted, and counts them; false after a message.
-static bool fit_all(const struct sim_kernels *kernels, struct weir_long_text *ini,
-                    struct weir_table *table, size_t *out_count)
+// Fits every kernel that can be fitted, and counts them.
+static size_t fit_all(const struct sim_kernels *kernels, struct weir_long_text *ini,
+                      struct weir_table *table)
 {
-    *out_count = 0;
+    size_t count = 0;
     add_head(table);
     for (size_t i = 0; i < kernels->count; i++) {
         struct sim_kernel *kernel = &kernels->items[i];
@@ -224,52 +219,34 @@ static bool fit_all(const struct sim_kernels *kernels, struct weir_long_text *in
             cli_warning("the kernel '%s' is left out: %s", kernel->name, why);
             continue;
         }
-        if (!sim_fit(kernel, &fit)) {
-            cli_error("no memory for the launches of '%s'", kernel->name);
-            return false;
-        }
+        sim_fit(kernel, &fit);
         write_section(ini, kernel, &fit);
         add_row(table, kernel, &fit);
-        ++*out_count;
+        count++;
     }
-    return true;
-}
-
-static int put(const char *path, const struct weir_long_text *ini, struct weir_table *table)
-{
-    char message[512];
-    if (ini->failed) {
-        cli_error("no memory for the sections");
-        return CLI_FAILED;
-    }
-    if (!path) {
-        fputs(ini->text, stdout);
-        return CLI_OK;
-    }
-    if (!weir_file_write(path, ini->text, ini->used, message, sizeof message)) {
-        cli_error("%s", message);
-        return CLI_FAILED;
-    }
-    cli_table_print(table, stdout, 0);
-    return CLI_OK;
+    return count;
 }
 
 static int learn(const struct sim_kernels *kernels, const struct learnt *learnt, const char *path)
 {
     struct weir_long_text ini = {0};
     struct weir_table table = {.alignment = "lrrrrl"};
-    size_t count;
-    int code = CLI_FAILED;
+    char message[512];
     weir_long_text_add(&ini, "; What kernels cost, in nanoseconds. Found by weir sim learn.\n");
     write_learnt(&ini, learnt);
-    const bool fitted = fit_all(kernels, &ini, &table, &count);
-    if (fitted && count > 0)
-        code = put(path, &ini, &table);
-    else if (fitted)
-        cli_error("no kernel's cost can be found in these traces");
-    free(ini.text);
+    const size_t count = fit_all(kernels, &ini, &table), size = ini.used;
+    const char *text = cli_take_text(&ini);
+    if (count > 0 && path && weir_file_write(path, text, size, message, sizeof message)) {
+        cli_table_print(&table, stdout, 0);
+        return CLI_OK;
+    }
     weir_table_finish(&table);
-    return code;
+    if (count == 0)
+        cli_fail(CLI_FAILED, "no kernel's cost can be found in these traces");
+    if (path)
+        cli_fail(CLI_FAILED, "%s", message);
+    fputs(text, stdout);
+    return CLI_OK;
 }
 
 static int learn_main(int argc, char **argv)
@@ -287,12 +264,11 @@ static int learn_main(int argc, char **argv)
     int code;
     if (!cli_parse(&usage, argc, argv, &operands, &code))
         return code;
-    bool fine = cli_can_write(path);
-    for (size_t i = 0; i < operands && fine; i++)
-        fine = add_trace(&kernels, &learnt, argv[i]);
-    code = fine ? learn(&kernels, &learnt, path) : CLI_FAILED;
-    sim_kernels_finish(&kernels);
-    return code;
+    if (!cli_can_write(path))
+        return CLI_FAILED;
+    for (size_t i = 0; i < operands; i++)
+        add_trace(&kernels, &learnt, argv[i]);
+    return learn(&kernels, &learnt, path);
 }
 
 // The forms. A first word that is not the name of a member begins the options of a run.

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/common/own.h"
 #include "cli/sim/fit.h"
 
 // A launch beside another kernel took longer than it would have alone, which says nothing about what
@@ -60,17 +61,6 @@ static size_t take_runs(struct run *runs, const struct weir_trace *trace)
     return count;
 }
 
-static void *grow(void *items, size_t count, size_t *capacity, size_t size)
-{
-    if (count < *capacity)
-        return items;
-    const size_t more = *capacity ? 2 * *capacity : 16;
-    void *grown = realloc(items, more * size);
-    if (grown)
-        *capacity = more;
-    return grown;
-}
-
 // Where the kernel of that name is, or belongs.
 static size_t place_of(const struct sim_kernels *kernels, const char *name)
 {
@@ -92,15 +82,10 @@ static struct sim_kernel *kernel_of(struct sim_kernels *kernels, const char *nam
     if (place < kernels->count && strcmp(kernels->items[place].name, name) == 0)
         return &kernels->items[place];
     struct sim_kernel *items =
-        grow(kernels->items, kernels->count, &kernels->capacity, sizeof *items);
-    if (!items)
-        return NULL;
+        cli_grow(kernels->items, kernels->count, &kernels->capacity, sizeof *items);
     kernels->items = items;
-    char *copy = strdup(name);
-    if (!copy)
-        return NULL;
     memmove(&items[place + 1], &items[place], (kernels->count - place) * sizeof *items);
-    items[place] = (struct sim_kernel){.name = copy};
+    items[place] = (struct sim_kernel){.name = name};
     kernels->count++;
     return &items[place];
 }
@@ -134,12 +119,10 @@ static void add_scalars(struct sim_kernel *kernel, struct sim_launch *launch,
     }
 }
 
-static bool add_launch(struct sim_kernel *kernel, const struct weir_trace_operation *operation)
+static void add_launch(struct sim_kernel *kernel, const struct weir_trace_operation *operation)
 {
     struct sim_launch *launches =
-        grow(kernel->launches, kernel->count, &kernel->capacity, sizeof *launches);
-    if (!launches)
-        return false;
+        cli_grow(kernel->launches, kernel->count, &kernel->capacity, sizeof *launches);
     const double blocks = volume(operation->grid);
     kernel->launches = launches;
     launches[kernel->count] = (struct sim_launch){
@@ -147,50 +130,26 @@ static bool add_launch(struct sim_kernel *kernel, const struct weir_trace_operat
         .ns = (double)(operation->end_ns - operation->start_ns),
     };
     add_scalars(kernel, &launches[kernel->count++], operation);
-    return true;
 }
 
-static bool add_run(struct sim_kernels *kernels, const struct run *run)
+size_t sim_kernels_add(struct sim_kernels *kernels, const struct weir_trace *trace)
 {
-    if (run->operation->kind != WEIR_TRACE_LAUNCH)
-        return true;
-    struct sim_kernel *kernel = kernel_of(kernels, run->operation->name);
-    if (!kernel)
-        return false;
-    if (run->beside)
-        kernel->beside++;
-    else if (run->operation->start_is_earliest)
-        kernel->inexact++;
-    else
-        return add_launch(kernel, run->operation);
-    return true;
-}
-
-bool sim_kernels_add(struct sim_kernels *kernels, const struct weir_trace *trace,
-                     size_t *out_launches)
-{
-    *out_launches = 0;
-    struct run *runs = calloc(trace->operation_count + 1, sizeof *runs);
-    if (!runs)
-        return false;
+    struct run *runs = cli_allocate(trace->operation_count + 1, sizeof *runs);
     const size_t count = take_runs(runs, trace);
-    bool ok = true;
-    for (size_t i = 0; i < count && ok; i++) {
-        *out_launches += runs[i].operation->kind == WEIR_TRACE_LAUNCH;
-        ok = add_run(kernels, &runs[i]);
+    size_t launches = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (runs[i].operation->kind != WEIR_TRACE_LAUNCH)
+            continue;
+        struct sim_kernel *kernel = kernel_of(kernels, runs[i].operation->name);
+        launches++;
+        if (runs[i].beside)
+            kernel->beside++;
+        else if (runs[i].operation->start_is_earliest)
+            kernel->inexact++;
+        else
+            add_launch(kernel, runs[i].operation);
     }
-    free(runs);
-    return ok;
-}
-
-void sim_kernels_finish(struct sim_kernels *kernels)
-{
-    for (size_t i = 0; i < kernels->count; i++) {
-        free((char *)kernels->items[i].name);
-        free(kernels->items[i].launches);
-    }
-    free(kernels->items);
-    *kernels = (struct sim_kernels){0};
+    return launches;
 }
 
 // Least squares.
@@ -423,19 +382,13 @@ static void measure(const struct sim_kernel *kernel, double *errors, struct sim_
     fit->worst = errors[kernel->count - 1];
 }
 
-bool sim_fit(struct sim_kernel *kernel, struct sim_fit *out_fit)
+void sim_fit(struct sim_kernel *kernel, struct sim_fit *out_fit)
 {
-    struct size *sizes = malloc(kernel->count * sizeof *sizes);
-    double *errors = malloc(kernel->count * sizeof *errors);
+    struct size *sizes = cli_allocate(kernel->count, sizeof *sizes);
+    double *errors = cli_allocate(kernel->count, sizeof *errors);
     *out_fit = (struct sim_fit){0};
-    if (sizes && errors) {
-        qsort(kernel->launches, kernel->count, sizeof *kernel->launches, compare_launches);
-        out_fit->sizes = take_sizes(kernel, sizes);
-        fit_sizes(sizes, out_fit->sizes, out_fit->factors);
-        measure(kernel, errors, out_fit);
-    }
-    const bool ok = sizes && errors;
-    free(sizes);
-    free(errors);
-    return ok;
+    qsort(kernel->launches, kernel->count, sizeof *kernel->launches, compare_launches);
+    out_fit->sizes = take_sizes(kernel, sizes);
+    fit_sizes(sizes, out_fit->sizes, out_fit->factors);
+    measure(kernel, errors, out_fit);
 }

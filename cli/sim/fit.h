@@ -33,7 +33,7 @@ struct sim_launch {
 };
 
 struct sim_kernel {
-    const char *name;            // the list's
+    const char *name;            // the trace's
     struct sim_launch *launches; // those that tell what the kernel takes
     size_t count;
     size_t capacity;
@@ -50,13 +50,8 @@ struct sim_kernels {
     size_t capacity;
 };
 
-// Adds the launches of a trace that ran and were timed, and counts them.
-//
-// Errors: false if out of memory.
-bool sim_kernels_add(struct sim_kernels *kernels, const struct weir_trace *trace,
-                     size_t *out_launches);
-
-void sim_kernels_finish(struct sim_kernels *kernels);
+// Adds the launches of a trace that ran and were timed, and counts them. The trace lives as long as the list.
+size_t sim_kernels_add(struct sim_kernels *kernels, const struct weir_trace *trace);
 
 struct sim_fit {
     double factors[SIM_TERM_COUNT]; // none is negative
@@ -70,8 +65,6 @@ struct sim_fit {
 // make the relative errors' squares least, with the median time of launches of the same size in
 // place of their times; each size counts once, however often it was launched. A term is used only if it explains more than chance would (Schwarz's
 // criterion); of terms that cannot be told apart the first is used.
-//
-// Errors: false if out of memory.
-bool sim_fit(struct sim_kernel *kernel, struct sim_fit *out_fit);
+void sim_fit(struct sim_kernel *kernel, struct sim_fit *out_fit);
 
 #endif

@@ -23,23 +23,18 @@ static char *trim(char *text)
     return text;
 }
 
-bool cli_sim_list_init(struct sim_list *list, const char *text, const char *option)
+void cli_sim_list_read(struct sim_list *list, const char *text, const char *option)
 {
     char *rest = NULL;
-    *list = (struct sim_list){.text = strdup(text ? text : "")};
-    if (!list->text)
-        cli_error("no memory for %s", option);
-    for (char *item = list->text ? strtok_r(list->text, ",", &rest) : NULL; item;
-         item = strtok_r(NULL, ",", &rest)) {
+    char *copy = cli_copy(text ? text : "");
+    *list = (struct sim_list){.count = 0};
+    for (char *item = strtok_r(copy, ",", &rest); item; item = strtok_r(NULL, ",", &rest)) {
         item = trim(item);
-        if (*item && list->count == SIM_LIST) {
-            cli_error("%s has %d items at most", option, SIM_LIST);
-            return false;
-        }
+        if (*item && list->count == SIM_LIST)
+            cli_fail(CLI_USAGE, "%s has %d items at most", option, SIM_LIST);
         if (*item)
             list->items[list->count++] = item;
     }
-    return list->text != NULL;
 }
 
 bool cli_sim_cut(char *text, char **out_key, char **out_value)
@@ -51,12 +46,6 @@ bool cli_sim_cut(char *text, char **out_key, char **out_value)
     *out_key = trim(text);
     *out_value = trim(equals + 1);
     return **out_key && **out_value;
-}
-
-void cli_sim_list_finish(struct sim_list *list)
-{
-    free(list->text);
-    *list = (struct sim_list){0};
 }
 
 // {KEY} or {KEY=VALUE}.
@@ -124,26 +113,24 @@ void cli_sim_settle(struct sim_settings *settings, char *const *command)
 
 // The command of a run.
 
-// Returns what it added a value for, 0 for none; SIZE_MAX after a message.
+// Returns the size of what it added a value for; 0: nothing.
 static size_t add_place(struct weir_long_text *out, const char *text,
                         const struct sim_setting *setting)
 {
     const struct place place = place_at(text, setting->key);
     if (place.size == 0)
         return 0;
-    if (setting->value) {
+    if (!setting->value && !place.value)
+        cli_fail(CLI_USAGE, "{%s} has no value without --what-if; write one, such as {%s=1}",
+                 setting->key, setting->key);
+    if (setting->value)
         weir_long_text_add(out, "%s", setting->value);
-    } else if (place.value) {
+    else
         weir_long_text_add(out, "%.*s", (int)place.value_size, place.value);
-    } else {
-        cli_error("{%s} has no value without --what-if; write one, such as {%s=1}", setting->key,
-                  setting->key);
-        return SIZE_MAX;
-    }
     return place.size;
 }
 
-static bool add_word(struct weir_long_text *out, const char *word,
+static void add_word(struct weir_long_text *out, const char *word,
                      const struct sim_settings *settings)
 {
     weir_long_text_add(out, "%s", "");
@@ -151,13 +138,10 @@ static bool add_word(struct weir_long_text *out, const char *word,
         size_t size = 0;
         for (size_t i = 0; i < settings->count && size == 0; i++)
             size = add_place(out, word, &settings->items[i]);
-        if (size == SIZE_MAX)
-            return false;
         if (size == 0)
             weir_long_text_add(out, "%c", *word);
         word += size ? size : 1;
     }
-    return true;
 }
 
 // --KEY=VALUE, or VALUE after --KEY. False: the word is neither.
@@ -181,37 +165,19 @@ static bool add_option(struct weir_long_text *out, char *const *command, size_t 
     return false;
 }
 
-static char *end_text(struct weir_long_text *text)
-{
-    if (!text->failed)
-        return text->text;
-    cli_error("no memory for what a run changes");
-    free(text->text);
-    return NULL;
-}
-
-static char *make_word(char *const *command, size_t index, const struct sim_settings *settings)
-{
-    struct weir_long_text text = {0};
-    if (add_option(&text, command, index, settings) || add_word(&text, command[index], settings))
-        return end_text(&text);
-    free(text.text);
-    return NULL;
-}
-
-static bool make_command(struct sim_run *run, char *const *command,
+static void make_command(struct sim_run *run, char *const *command,
                          const struct sim_settings *settings)
 {
     size_t count = 0;
     while (command[count])
         count++;
-    run->command = (char **)calloc(count + 1, sizeof *run->command);
-    if (!run->command)
-        cli_error("no memory for what a run changes");
-    for (size_t i = 0; run->command && i < count; i++)
-        if (!(run->command[i] = make_word(command, i, settings)))
-            return false;
-    return run->command != NULL;
+    run->command = cli_allocate(count + 1, sizeof *run->command);
+    for (size_t i = 0; i < count; i++) {
+        struct weir_long_text text = {0};
+        if (!add_option(&text, command, i, settings))
+            add_word(&text, command[i], settings);
+        run->command[i] = cli_take_text(&text);
+    }
 }
 
 // The configuration.
@@ -219,28 +185,20 @@ static bool make_command(struct sim_run *run, char *const *command,
 // "WEIR_PIPELINE_SLOTS" for pipeline.slots.
 static char *name_variable(const char *key)
 {
-    struct weir_long_text text = {0};
-    weir_long_text_add(&text, "WEIR_%s", key);
-    for (char *at = text.text; at && *at; at++)
+    char *name = cli_text("WEIR_%s", key);
+    for (char *at = name; *at; at++)
         *at = *at == '.' || *at == '-' ? '_' : (char)toupper((unsigned char)*at);
-    return end_text(&text);
+    return name;
 }
 
-static bool add_variables(struct sim_run *run, const struct sim_settings *settings)
+static void add_variables(struct sim_run *run, const struct sim_settings *settings)
 {
     for (size_t i = 0; i < settings->count; i++) {
         const struct sim_setting *setting = &settings->items[i];
-        if (setting->owner != SIM_OF_SECTION || !setting->value)
-            continue;
-        char *name = name_variable(setting->key);
-        char *value = strdup(setting->value);
-        run->variables[run->variable_count++] = (struct cli_program_variable){name, value};
-        if (name && !value)
-            cli_error("no memory for what a run changes");
-        if (!name || !value)
-            return false;
+        if (setting->owner == SIM_OF_SECTION && setting->value)
+            run->variables[run->variable_count++] =
+                (struct cli_program_variable){name_variable(setting->key), setting->value};
     }
-    return true;
 }
 
 // `model`: only the keys of the model.
@@ -254,38 +212,17 @@ static char *join(const struct sim_settings *settings, bool model)
             weir_long_text_add(&text, "%s%s=%s", text.used ? ", " : "", setting->key,
                                setting->value);
     }
-    return end_text(&text);
+    return cli_take_text(&text);
 }
 
-bool cli_sim_run_init(struct sim_run *run, const char *gpu, char *const *command,
+void cli_sim_make_run(struct sim_run *run, const char *gpu, char *const *command,
                       const struct sim_settings *settings)
 {
-    *run = (struct sim_run){.gpu = strdup(gpu)};
-    run->what_if = join(settings, false);
-    run->changes = join(settings, true);
-    if (!run->gpu)
-        cli_error("no memory for the name of a GPU");
-    if (run->gpu && run->what_if && run->changes && make_command(run, command, settings) &&
-        add_variables(run, settings))
-        return true;
-    cli_sim_run_finish(run);
-    return false;
-}
-
-void cli_sim_run_finish(struct sim_run *run)
-{
-    for (char **word = run->command; word && *word; word++)
-        free(*word);
-    free((void *)run->command);
-    for (size_t i = 0; i < run->variable_count; i++) {
-        free((char *)(uintptr_t)run->variables[i].name);
-        free((char *)(uintptr_t)run->variables[i].value);
-    }
-    free(run->gpu);
-    free(run->changes);
-    free(run->what_if);
-    weir_report_destroy(&run->report);
-    *run = (struct sim_run){0};
+    *run = (struct sim_run){.gpu = gpu,
+                            .what_if = join(settings, false),
+                            .changes = join(settings, true)};
+    make_command(run, command, settings);
+    add_variables(run, settings);
 }
 
 // The environment of a run.
@@ -314,7 +251,7 @@ static void set_run(const struct sim_run *run)
     setenv("WEIR_TRACE_FILE", run->trace, 1);
 }
 
-bool cli_sim_prepare(const struct sim_common *common)
+void cli_sim_prepare(const struct sim_common *common)
 {
     if (common->costs)
         set_file("WEIR_SIM_COSTS", common->costs);
@@ -325,11 +262,12 @@ bool cli_sim_prepare(const struct sim_common *common)
     if (common->host)
         setenv("WEIR_SIM_HOST", common->host, 1);
     // trace is the outermost: it sees the times of sim.
-    return cli_program_add_plugin("sim") && cli_program_add_plugin("trace");
+    if (!cli_program_add_plugin("sim") || !cli_program_add_plugin("trace"))
+        cli_fail_weir();
 }
 
 // Opens the plugin alone, which says what is wrong with the model.
-int cli_sim_check(const struct sim_run *run)
+void cli_sim_check(const struct sim_run *run)
 {
     const struct weir_open_params params = {
         .struct_size = sizeof params,
@@ -346,12 +284,12 @@ int cli_sim_check(const struct sim_run *run)
             "with {KEY}; for the configuration write SECTION.KEY, as in pipeline.slots=2",
             run->changes);
     WEIR_IGNORE(weir_close(&runtime));
-    return code;
+    cli_go_on(code);
 }
 
 // Running.
 
-int cli_sim_name_trace(struct sim_run *run, const char *output, size_t number)
+void cli_sim_name_trace(struct sim_run *run, const char *output, size_t number)
 {
     char name[PATH_MAX];
     const char *file = strrchr(run->gpu, '/') ? strrchr(run->gpu, '/') + 1 : run->gpu;
@@ -362,10 +300,10 @@ int cli_sim_name_trace(struct sim_run *run, const char *output, size_t number)
                            ? snprintf(name, sizeof name, "%s", output)
                            : snprintf(name, sizeof name, "%.*s.%zu.%.*s%s", (int)stem, output,
                                       number, (int)strcspn(file, "."), file, end ? end : "");
-    if (length < (int)sizeof name)
-        return cli_program_take_trace(name, run->trace, sizeof run->trace);
-    cli_error("%s: the name is too long for a trace; give another one with --output", output);
-    return CLI_USAGE;
+    if (length >= (int)sizeof name)
+        cli_fail(CLI_USAGE, "%s: the name is too long for a trace; give another one with --output",
+                 output);
+    cli_go_on(cli_program_take_trace(name, run->trace, sizeof run->trace));
 }
 
 static bool read_report(struct sim_run *run)

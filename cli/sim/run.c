@@ -74,74 +74,65 @@ static bool parse(struct options *out, int argc, char **argv, char ***out_comman
 
 // The runs.
 
-static bool read_changes(const struct sim_list *changes, char *const *command,
+static void read_changes(const struct sim_list *changes, char *const *command,
                          struct sim_settings *settings)
 {
-    if (changes->count > SIM_SETTINGS) {
-        cli_error("--what-if changes %d keys at most", SIM_SETTINGS);
-        return false;
-    }
+    if (changes->count > SIM_SETTINGS)
+        cli_fail(CLI_USAGE, "--what-if changes %d keys at most", SIM_SETTINGS);
     for (size_t i = 0; i < changes->count; i++) {
         char *key;
         char *value;
-        if (!cli_sim_cut(changes->items[i], &key, &value)) {
-            cli_error("--what-if is KEY=VALUE,..., such as copy_engines=1,slots=2");
-            return false;
-        }
+        if (!cli_sim_cut(changes->items[i], &key, &value))
+            cli_fail(CLI_USAGE, "--what-if is KEY=VALUE,..., such as copy_engines=1,slots=2");
         settings->items[settings->count++] = (struct sim_setting){.key = key, .value = value};
     }
     cli_sim_settle(settings, command);
-    return true;
 }
 
-static bool add_run(struct sim_runs *runs, const char *gpu, char *const *command,
+static void add_run(struct sim_runs *runs, const char *gpu, char *const *command,
                     const struct sim_settings *settings)
 {
-    if (runs->count < SIM_RUNS)
-        return cli_sim_run_init(&runs->items[runs->count++], gpu, command, settings);
-    cli_error("weir sim runs a program %d times at most; name fewer GPUs", SIM_RUNS);
-    return false;
+    if (runs->count == SIM_RUNS)
+        cli_fail(CLI_USAGE, "weir sim runs a program %d times at most; name fewer GPUs", SIM_RUNS);
+    cli_sim_make_run(&runs->items[runs->count++], gpu, command, settings);
 }
 
-static bool add_runs(struct sim_runs *runs, const struct sim_list *gpus, char *const *command,
-                     const struct sim_settings *settings)
+static void make_runs(struct sim_runs *runs, const struct options *options, char *const *command)
 {
-    struct sim_settings without = *settings;
+    struct sim_list gpus, changes;
+    struct sim_settings settings = {.count = 0};
+    cli_sim_list_read(&gpus, options->gpus, "--gpu");
+    cli_sim_list_read(&changes, options->changes, "--what-if");
+    read_changes(&changes, command, &settings);
+    struct sim_settings without = settings;
     for (size_t i = 0; i < without.count; i++)
         without.items[i].value = NULL;
-    for (size_t i = 0; i < gpus->count; i++)
-        if (!add_run(runs, gpus->items[i], command, &without) ||
-            (settings->count && !add_run(runs, gpus->items[i], command, settings)))
-            return false;
-    if (gpus->count == 0)
-        cli_error("--gpu names no GPU; write one, such as --gpu h200");
-    return gpus->count > 0;
+    for (size_t i = 0; i < gpus.count; i++) {
+        add_run(runs, gpus.items[i], command, &without);
+        if (settings.count)
+            add_run(runs, gpus.items[i], command, &settings);
+    }
+    if (gpus.count == 0)
+        cli_fail(CLI_USAGE, "--gpu names no GPU; write one, such as --gpu h200");
 }
 
-static bool make_runs(struct sim_runs *runs, const struct options *options, char *const *command)
+static void destroy_report(void *object, void *with)
 {
-    struct sim_list gpus = {0};
-    struct sim_list changes = {0};
-    struct sim_settings settings = {.count = 0};
-    const bool fine = cli_sim_list_init(&gpus, options->gpus, "--gpu") &&
-                      cli_sim_list_init(&changes, options->changes, "--what-if") &&
-                      read_changes(&changes, command, &settings) &&
-                      add_runs(runs, &gpus, command, &settings);
-    cli_sim_list_finish(&gpus);
-    cli_sim_list_finish(&changes);
-    return fine;
+    struct sim_run *run = object;
+    (void)with;
+    weir_report_destroy(&run->report);
 }
 
-static int run_all(struct sim_runs *runs, const char *output)
+static void run_all(struct sim_runs *runs, const char *output)
 {
-    int code = CLI_OK;
-    for (size_t i = 0; i < runs->count && code == CLI_OK; i++)
-        code = cli_sim_name_trace(&runs->items[i], output, runs->count > 1 ? i + 1 : 0);
-    for (size_t i = 0; i < runs->count && code == CLI_OK; i++)
-        code = cli_sim_check(&runs->items[i]);
-    for (size_t i = 0; i < runs->count && code == CLI_OK; i++)
-        code = cli_sim_once(&runs->items[i], STDERR_FILENO);
-    return code;
+    for (size_t i = 0; i < runs->count; i++)
+        cli_sim_name_trace(&runs->items[i], output, runs->count > 1 ? i + 1 : 0);
+    for (size_t i = 0; i < runs->count; i++)
+        cli_sim_check(&runs->items[i]);
+    for (size_t i = 0; i < runs->count; i++) {
+        cli_own(destroy_report, &runs->items[i], NULL);
+        cli_go_on(cli_sim_once(&runs->items[i], STDERR_FILENO));
+    }
 }
 
 static int tell(const struct sim_runs *runs, const struct sim_common *common)
@@ -152,37 +143,22 @@ static int tell(const struct sim_runs *runs, const struct sim_common *common)
     return common->json ? cli_sim_tell_json(runs) : cli_sim_tell(runs);
 }
 
-static int run_and_tell(struct sim_runs *runs, const struct options *options, char **command)
-{
-    if (!make_runs(runs, options, command))
-        return CLI_USAGE;
-    if (!cli_can_write(options->picture))
-        return CLI_FAILED;
-    if (!cli_sim_prepare(&options->common))
-        return cli_weir_error();
-    int code = run_all(runs, options->common.output);
-    if (code == CLI_OK && options->picture)
-        code = cli_sim_draw(runs, options->picture);
-    return code == CLI_OK ? tell(runs, &options->common) : code;
-}
-
 int cli_sim_run(int argc, char **argv)
 {
+    static struct sim_runs runs;
     struct options options = {.common.output = "sim.json"};
     char **command;
     int code;
     if (!parse(&options, argc, argv, &command, &code))
         return code;
-    struct sim_runs *runs = calloc(1, sizeof *runs);
-    if (!runs) {
-        cli_error("no memory to run a program");
+    make_runs(&runs, &options, command);
+    if (!cli_can_write(options.picture))
         return CLI_FAILED;
-    }
-    code = run_and_tell(runs, &options, command);
-    for (size_t i = 0; i < runs->count; i++)
-        cli_sim_run_finish(&runs->items[i]);
-    free(runs);
-    return code;
+    cli_sim_prepare(&options.common);
+    run_all(&runs, options.common.output);
+    if (options.picture)
+        cli_go_on(cli_sim_draw(&runs, options.picture));
+    return tell(&runs, &options.common);
 }
 
 // Sweeps: the values, and which of them a run has.
@@ -199,111 +175,61 @@ static bool read_range(const char *text, long *out_first, long *out_last)
     return end > last && *end == '\0' && *out_first >= 0 && *out_first <= *out_last;
 }
 
-// Ranges become lists, in a new text.
-static char *expand(const struct sim_list *list)
+// Ranges become lists.
+static void read_values(struct sweep_axis *axis, const char *values)
 {
     struct weir_long_text text = {0};
-    for (size_t i = 0; i < list->count; i++) {
+    struct sim_list list;
+    cli_sim_list_read(&list, values, "--over");
+    for (size_t i = 0; i < list.count; i++) {
         long first;
         long last;
-        if (!read_range(list->items[i], &first, &last)) {
-            weir_long_text_add(&text, "%s,", list->items[i]);
+        if (!read_range(list.items[i], &first, &last)) {
+            weir_long_text_add(&text, "%s,", list.items[i]);
             continue;
         }
         for (long value = first; value <= last && value <= first + SIM_LIST; value++)
             weir_long_text_add(&text, "%ld,", value);
     }
-    if (!text.failed)
-        return text.text;
-    free(text.text);
-    cli_error("no memory for --over");
-    return NULL;
+    cli_sim_list_read(&axis->values, cli_take_text(&text), "--over");
 }
 
-static bool read_values(struct sweep_axis *axis, const char *values)
+static void add_axis(struct sweep *sweep, const char *over)
 {
-    struct sim_list list;
-    char *text = cli_sim_list_init(&list, values, "--over") && list.count ? expand(&list) : NULL;
-    const bool fine = text && cli_sim_list_init(&axis->values, text, "--over");
-    free(text);
-    cli_sim_list_finish(&list);
-    return fine;
-}
-
-static bool add_axis(struct sweep *sweep, const char *over)
-{
-    char *text = strdup(over);
     char *values;
-    struct sweep_axis *axis = &sweep->axes[sweep->axis_count];
-    if (!text) {
-        cli_error("no memory for --over");
-        return false;
-    }
-    sweep->texts[sweep->axis_count++] = text;
-    if (!cli_sim_cut(text, &axis->key, &values) || strspn(values, ", ") == strlen(values)) {
-        cli_error("--over is KEY=VALUE,..., such as slots=1,2,3 or slots=1..3, not '%s'", over);
-        return false;
-    }
+    struct sweep_axis *axis = &sweep->axes[sweep->axis_count++];
+    if (!cli_sim_cut(cli_copy(over), &axis->key, &values) || strspn(values, ", ") == strlen(values))
+        cli_fail(CLI_USAGE, "--over is KEY=VALUE,..., such as slots=1,2,3 or slots=1..3, not '%s'",
+                 over);
     for (size_t i = 0; i + 1 < sweep->axis_count; i++)
-        if (strcmp(sweep->axes[i].key, axis->key) == 0) {
-            cli_error("--over %s is given twice; list all its values once", axis->key);
-            return false;
-        }
-    return read_values(axis, values);
+        if (strcmp(sweep->axes[i].key, axis->key) == 0)
+            cli_fail(CLI_USAGE, "--over %s is given twice; list all its values once", axis->key);
+    read_values(axis, values);
 }
 
-static bool add_axes(struct sweep *sweep, const struct cli_list *over)
-{
-    if (over->count > SWEEP_AXES) {
-        cli_error("--over is given %d times at most", SWEEP_AXES);
-        return false;
-    }
-    for (size_t i = 0; i < over->count; i++)
-        if (!add_axis(sweep, over->items[i]))
-            return false;
-    return true;
-}
-
-static bool make_points(struct sweep *sweep)
+static void make_points(struct sweep *sweep)
 {
     const size_t gpus = sweep->gpus.count;
     sweep->per_gpu = 1;
     for (size_t i = 0; i < sweep->axis_count && sweep->per_gpu <= SWEEP_RUNS; i++)
         sweep->per_gpu *= sweep->axes[i].values.count;
-    if (sweep->per_gpu * gpus > SWEEP_RUNS) {
-        cli_error("these are more than %d runs; name fewer values", SWEEP_RUNS);
-        return false;
-    }
-    sweep->points = calloc(sweep->per_gpu * gpus, sizeof *sweep->points);
-    sweep->best = calloc(gpus, sizeof *sweep->best);
-    sweep->traces = calloc(gpus, sizeof *sweep->traces);
-    if (sweep->points && sweep->best && sweep->traces)
-        return true;
-    cli_error("no memory for %zu runs", sweep->per_gpu * gpus);
-    return false;
+    if (sweep->per_gpu * gpus > SWEEP_RUNS)
+        cli_fail(CLI_USAGE, "these are more than %d runs; name fewer values", SWEEP_RUNS);
+    sweep->points = cli_allocate(sweep->per_gpu * gpus, sizeof *sweep->points);
+    sweep->best = cli_allocate(gpus, sizeof *sweep->best);
+    sweep->traces = cli_allocate(gpus, sizeof *sweep->traces);
 }
 
-static bool sweep_init(struct sweep *sweep, const char *gpus, const struct cli_list *over)
+static void make_sweep(struct sweep *sweep, const char *gpus, const struct cli_list *over)
 {
-    if (!cli_sim_list_init(&sweep->gpus, gpus, "--gpu"))
-        return false;
-    if (sweep->gpus.count == 0) {
-        cli_error("--gpu names no GPU; write one, such as --gpu h200");
-        return false;
-    }
-    return add_axes(sweep, over) && make_points(sweep);
-}
-
-static void sweep_finish(struct sweep *sweep)
-{
-    for (size_t i = 0; i < sweep->axis_count; i++) {
-        cli_sim_list_finish(&sweep->axes[i].values);
-        free(sweep->texts[i]);
-    }
-    cli_sim_list_finish(&sweep->gpus);
-    free(sweep->points);
-    free(sweep->best);
-    free(sweep->traces);
+    cli_sim_list_read(&sweep->gpus, gpus, "--gpu");
+    if (sweep->gpus.count == 0)
+        cli_fail(CLI_USAGE, "--gpu names no GPU; write one, such as --gpu h200");
+    if (over->count > SWEEP_AXES)
+        cli_fail(CLI_USAGE, "--over is given %d times at most", SWEEP_AXES);
+    for (size_t i = 0; i < over->count; i++)
+        add_axis(sweep, over->items[i]);
+    make_points(sweep);
 }
 
 size_t sweep_value(const struct sweep *sweep, size_t run, size_t axis)
@@ -401,30 +327,18 @@ static bool parse_sweep(struct sweep_options *out, int argc, char **argv, char *
 
 // Running.
 
-static bool init_run(const struct sweep *sweep, size_t number, char *const *command,
+static void make_run(const struct sweep *sweep, size_t number, char *const *command,
                      struct sim_run *run)
 {
     struct sim_settings settings;
     sweep_settings(sweep, number, &settings);
     cli_sim_settle(&settings, command);
-    return cli_sim_run_init(run, sweep->gpus.items[number / sweep->per_gpu], command, &settings);
+    cli_sim_make_run(run, sweep->gpus.items[number / sweep->per_gpu], command, &settings);
 }
 
 static size_t run_count(const struct sweep *sweep)
 {
     return sweep->gpus.count * sweep->per_gpu;
-}
-
-// Finds what is wrong with a model before anything runs.
-static int check_all(const struct sweep *sweep, char *const *command)
-{
-    int code = CLI_OK;
-    for (size_t i = 0; i < run_count(sweep) && code == CLI_OK; i++) {
-        struct sim_run run = {0};
-        code = init_run(sweep, i, command, &run) ? cli_sim_check(&run) : CLI_FAILED;
-        cli_sim_run_finish(&run);
-    }
-    return code;
 }
 
 void cli_sim_take(const struct sim_run *run, struct sweep_point *point)
@@ -442,105 +356,94 @@ void cli_sim_take(const struct sim_run *run, struct sweep_point *point)
 }
 
 // Its trace is kept if it is the GPU's best so far.
-static int keep(struct sweep *sweep, size_t number, const struct sim_run *run)
+static void keep(struct sweep *sweep, size_t number, const struct sim_run *run)
 {
     const size_t gpu = number / sweep->per_gpu;
     const bool first = number % sweep->per_gpu == 0;
     if (!first && sweep->points[number].span_ns >= sweep->points[sweep->best[gpu]].span_ns) {
         unlink(run->trace);
-        return CLI_OK;
+        return;
     }
     sweep->best[gpu] = number;
-    if (rename(run->trace, sweep->traces[gpu]) == 0)
-        return CLI_OK;
-    cli_error("%s cannot become %s: %s", run->trace, sweep->traces[gpu], strerror(errno));
-    return CLI_FAILED;
+    if (rename(run->trace, sweep->traces[gpu]) != 0)
+        cli_fail(CLI_FAILED, "%s cannot become %s: %s", run->trace, sweep->traces[gpu],
+                 strerror(errno));
 }
 
-static int run_one(struct sweep *sweep, size_t number, char *const *command, const char *output,
-                   int sink)
+static void run_one(struct sweep *sweep, size_t number, struct sim_run *run, const char *output,
+                    int sink)
 {
-    struct sim_run run;
-    if (!init_run(sweep, number, command, &run))
-        return CLI_FAILED;
-    int code = cli_sim_name_trace(&run, output, run_count(sweep) + 1);
+    cli_sim_name_trace(run, output, run_count(sweep) + 1);
+    const int code = cli_sim_once(run, sink);
     if (code == CLI_OK)
-        code = cli_sim_once(&run, sink);
+        cli_sim_take(run, &sweep->points[number]);
+    weir_report_destroy(&run->report);
     if (code == CLI_OK)
-        cli_sim_take(&run, &sweep->points[number]);
-    if (code == CLI_OK)
-        code = keep(sweep, number, &run);
+        keep(sweep, number, run);
     else
-        unlink(run.trace);
-    cli_sim_run_finish(&run);
-    return code;
+        unlink(run->trace);
+    cli_go_on(code);
 }
 
-static int name_traces(struct sweep *sweep, const char *output)
+static void name_traces(struct sweep *sweep, const char *output)
 {
-    int code = CLI_OK;
-    for (size_t i = 0; i < sweep->gpus.count && code == CLI_OK; i++) {
+    for (size_t i = 0; i < sweep->gpus.count; i++) {
         struct sim_run run = {.gpu = sweep->gpus.items[i]};
-        code = cli_sim_name_trace(&run, output, sweep->gpus.count > 1 ? i + 1 : 0);
+        cli_sim_name_trace(&run, output, sweep->gpus.count > 1 ? i + 1 : 0);
         snprintf(sweep->traces[i], sizeof sweep->traces[i], "%s", run.trace);
     }
-    return code;
 }
 
-static int sweep_all(struct sweep *sweep, char *const *command, const struct sim_common *common)
+static void end_progress(void *object, void *with)
 {
-    struct cli_progress progress;
+    (void)with;
+    cli_progress_end(object);
+    cli_program_end_series();
+}
+
+// Finds what is wrong with a model before anything runs.
+static void sweep_all(struct sweep *sweep, char *const *command, const struct sim_common *common)
+{
+    static struct cli_progress progress;
     const int sink = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (sink < 0) {
-        cli_error("/dev/null cannot be written: %s", strerror(errno));
-        return CLI_FAILED;
+    struct sim_run *runs = cli_allocate(run_count(sweep), sizeof *runs);
+    if (sink < 0)
+        cli_fail(CLI_FAILED, "/dev/null cannot be written: %s", strerror(errno));
+    for (size_t i = 0; i < run_count(sweep); i++) {
+        make_run(sweep, i, command, &runs[i]);
+        cli_sim_check(&runs[i]);
     }
-    int code = name_traces(sweep, common->output);
+    name_traces(sweep, common->output);
     cli_progress_start(&progress, !common->quiet, run_count(sweep), "runs/s");
     cli_program_begin_series();
-    for (size_t i = 0; i < run_count(sweep) && code == CLI_OK; i++) {
-        code = run_one(sweep, i, command, common->output, sink);
-        if (code == CLI_OK && cli_program_signal())
-            code = CLI_SIGNALLED + cli_program_signal();
+    cli_own(end_progress, &progress, NULL);
+    for (size_t i = 0; i < run_count(sweep); i++) {
+        run_one(sweep, i, &runs[i], common->output, sink);
+        cli_go_on(cli_program_signal() ? CLI_SIGNALLED + cli_program_signal() : CLI_OK);
         cli_progress_update(&progress, i + 1, sweep->gpus.items[i / sweep->per_gpu]);
     }
-    cli_program_end_series();
     cli_progress_end(&progress);
     close(sink);
-    return code;
-}
-
-static int sweep_and_tell(struct sweep *sweep, const struct sweep_options *options, char **command)
-{
-    const struct sim_common *common = &options->common;
-    if (!sweep_init(sweep, options->gpus, &options->over) ||
-        (options->plot && !sweep_can_plot(sweep)))
-        return CLI_USAGE;
-    if (!cli_can_write(options->plot))
-        return CLI_FAILED;
-    if (!cli_sim_prepare(common))
-        return cli_weir_error();
-    int code = check_all(sweep, command);
-    if (code == CLI_OK)
-        code = sweep_all(sweep, command, common);
-    if (code == CLI_OK && options->plot)
-        code = sweep_plot(sweep, command[0], options->plot);
-    if (code != CLI_OK)
-        return code;
-    for (size_t i = 0; i < sweep->gpus.count && !common->quiet; i++)
-        cli_note("%s: the trace of the best on %s", sweep->traces[i], sweep->gpus.items[i]);
-    return common->json ? sweep_tell_json(sweep) : sweep_tell(sweep);
 }
 
 int cli_sim_sweep(int argc, char **argv)
 {
     struct sweep_options options = {.common.output = "sim.json"};
-    struct sweep sweep = {.axis_count = 0};
+    static struct sweep sweep;
     char **command;
     int code;
     if (!parse_sweep(&options, argc, argv, &command, &code))
         return code;
-    code = sweep_and_tell(&sweep, &options, command);
-    sweep_finish(&sweep);
-    return code;
+    make_sweep(&sweep, options.gpus, &options.over);
+    if (options.plot)
+        sweep_check_plot(&sweep);
+    if (!cli_can_write(options.plot))
+        return CLI_FAILED;
+    cli_sim_prepare(&options.common);
+    sweep_all(&sweep, command, &options.common);
+    if (options.plot)
+        cli_go_on(sweep_plot(&sweep, command[0], options.plot));
+    for (size_t i = 0; i < sweep.gpus.count && !options.common.quiet; i++)
+        cli_note("%s: the trace of the best on %s", sweep.traces[i], sweep.gpus.items[i]);
+    return options.common.json ? sweep_tell_json(&sweep) : sweep_tell(&sweep);
 }

@@ -5,6 +5,8 @@
 //   run.c      a program on modelled GPUs, once for each, or with each of many settings
 //   once.c     one run, and what it changes, of the model and of the program
 //   tell.c     what is printed and drawn of runs
+//
+// Ownership and errors are those of cli/common/own.h.
 #ifndef WEIR_CLI_SIM_H
 #define WEIR_CLI_SIM_H
 
@@ -13,6 +15,7 @@
 #include <weir/report.h>
 
 #include "cli/common/options.h"
+#include "cli/common/own.h"
 #include "cli/program/program.h"
 
 enum {
@@ -41,24 +44,20 @@ struct sim_settings {
     size_t count;
 };
 
-// A list of the command line, cut at its commas. Zeroed before use.
+// A list of the command line, cut at its commas.
 struct sim_list {
-    char *text;
     char *items[SIM_LIST]; // without spaces around them; none is empty
     size_t count;
 };
 
 // `text` NULL has no items. `option` is what the command line calls it.
-//
-// Errors: false after a message.
-bool cli_sim_list_init(struct sim_list *list, const char *text, const char *option);
-void cli_sim_list_finish(struct sim_list *list);
+void cli_sim_list_read(struct sim_list *list, const char *text, const char *option);
 
 // Cuts "KEY=VALUE". False if either is empty.
 bool cli_sim_cut(char *text, char **out_key, char **out_value);
 
 struct sim_run {
-    char *gpu;
+    const char *gpu;
     char *what_if;  // all settings, for people; "": none
     char *changes;  // those of the model
     char **command; // with its own
@@ -73,12 +72,8 @@ struct sim_run {
 void cli_sim_settle(struct sim_settings *settings, char *const *command);
 
 // Makes a run of COMMAND with these settings, which were settled.
-//
-// Errors: false after a message; the run is then empty.
-bool cli_sim_run_init(struct sim_run *run, const char *gpu, char *const *command,
+void cli_sim_make_run(struct sim_run *run, const char *gpu, char *const *command,
                       const struct sim_settings *settings);
-// Accepts a zeroed one.
-void cli_sim_run_finish(struct sim_run *run);
 
 struct sim_common {
     const char *costs; // NULL: none
@@ -90,18 +85,17 @@ struct sim_common {
 };
 
 // Puts what all runs have into the environment.
-//
-// Errors: false, with the thread's Weir error set.
-bool cli_sim_prepare(const struct sim_common *common);
+void cli_sim_prepare(const struct sim_common *common);
 
 // Names the trace of a run, and removes an old one: the third one's, of my/h200.ini, is
-// "run.3.h200.json" if `output` is "run.json". With number 0 it is `output`. Returns an exit code.
-int cli_sim_name_trace(struct sim_run *run, const char *output, size_t number);
+// "run.3.h200.json" if `output` is "run.json". With number 0 it is `output`.
+void cli_sim_name_trace(struct sim_run *run, const char *output, size_t number);
 
-// Whether the model can be used. Returns an exit code, after a message if it is not CLI_OK.
-int cli_sim_check(const struct sim_run *run);
+// Ends the command unless the model can be used.
+void cli_sim_check(const struct sim_run *run);
 
 // Runs the program, whose standard output is `output`, and reads the report. Returns an exit code.
+// Ownership: the report is the caller's.
 int cli_sim_once(struct sim_run *run, int output);
 
 // run.c. Each returns an exit code.
@@ -139,7 +133,6 @@ void cli_sim_take(const struct sim_run *run, struct sweep_point *out_point);
 struct sweep {
     struct sim_list gpus;
     struct sweep_axis axes[SWEEP_AXES];
-    char *texts[SWEEP_AXES]; // that the axes point into
     size_t axis_count;
     size_t per_gpu; // runs
     struct sweep_point *points;
@@ -169,8 +162,8 @@ int cli_sim_draw(const struct sim_runs *runs, const char *path);
 int sweep_tell(const struct sweep *sweep);
 int sweep_tell_json(const struct sweep *sweep);
 
-// Whether the plot has room for all. False after a message.
-bool sweep_can_plot(const struct sweep *sweep);
+// Ends the command unless the plot has room for all.
+void sweep_check_plot(const struct sweep *sweep);
 int sweep_plot(const struct sweep *sweep, const char *command, const char *path);
 
 #endif

@@ -349,26 +349,24 @@ static void put_all(FILE *to, const struct sim_runs *runs)
     fprintf(to, "</svg>\n");
 }
 
-static bool is_small_enough(const struct sim_runs *runs)
+static void check_size(const struct sim_runs *runs)
 {
     size_t count = 0;
     for (size_t i = 0; i < runs->count; i++)
         count += runs->items[i].report->run_count;
-    if (count <= OPERATIONS_MOST)
-        return true;
-    cli_error(
-        "--picture draws %d operations at most, and these are %zu; `weir trace html` shows any "
-        "number",
-        OPERATIONS_MOST, count);
-    return false;
+    if (count > OPERATIONS_MOST)
+        cli_fail(
+            CLI_FAILED,
+            "--picture draws %d operations at most, and these are %zu; `weir trace html` shows any "
+            "number",
+            OPERATIONS_MOST, count);
 }
 
 int cli_sim_draw(const struct sim_runs *runs, const char *path)
 {
     char *text = NULL;
     size_t size = 0;
-    if (!is_small_enough(runs))
-        return CLI_FAILED;
+    check_size(runs);
     FILE *to = open_memstream(&text, &size);
     if (to)
         put_all(to, runs);
@@ -415,15 +413,14 @@ static size_t series_count(const struct sweep *sweep)
     return sweep->gpus.count * (sweep->per_gpu / sweep->axes[0].values.count);
 }
 
-bool sweep_can_plot(const struct sweep *sweep)
+void sweep_check_plot(const struct sweep *sweep)
 {
     const size_t most = has_numbers(&sweep->axes[0]) ? CLI_PLOT_POINTS_MAX : CLI_PLOT_GROUPS_MAX;
-    if (series_count(sweep) <= CLI_PLOT_SERIES_MAX && sweep->axes[0].values.count <= most)
-        return true;
-    cli_error("a plot has room for %d lines of %zu values, and these are %zu of %zu; name fewer "
-              "GPUs or values, or leave out --plot",
-              CLI_PLOT_SERIES_MAX, most, series_count(sweep), sweep->axes[0].values.count);
-    return false;
+    if (series_count(sweep) > CLI_PLOT_SERIES_MAX || sweep->axes[0].values.count > most)
+        cli_fail(CLI_USAGE,
+                 "a plot has room for %d lines of %zu values, and these are %zu of %zu; name fewer "
+                 "GPUs or values, or leave out --plot",
+                 CLI_PLOT_SERIES_MAX, most, series_count(sweep), sweep->axes[0].values.count);
 }
 
 // "h200, queues=2".
@@ -466,11 +463,7 @@ static int by_x(const void *a, const void *b)
 int sweep_plot(const struct sweep *sweep, const char *command, const char *path)
 {
     const bool numbers = has_numbers(&sweep->axes[0]);
-    struct cli_plot *plot = calloc(1, sizeof *plot);
-    if (!plot) {
-        cli_error("no memory to draw the plot");
-        return CLI_FAILED;
-    }
+    struct cli_plot *plot = cli_allocate(1, sizeof *plot);
     const char *base = strrchr(command, '/');
     snprintf(plot->title, sizeof plot->title, "%s on modelled GPUs", base ? base + 1 : command);
     snprintf(plot->subtitle, sizeof plot->subtitle, "virtual time, from weir sim sweep");
@@ -481,7 +474,5 @@ int sweep_plot(const struct sweep *sweep, const char *command, const char *path)
         plot_point(plot, sweep, i, numbers);
     for (size_t i = 0; i < plot->series_count; i++)
         qsort(plot->series[i].points, plot->series[i].count, sizeof *plot->series[i].points, by_x);
-    const bool fine = cli_plot_write(plot, path);
-    free(plot);
-    return fine ? CLI_OK : CLI_FAILED;
+    return cli_plot_write(plot, path) ? CLI_OK : CLI_FAILED;
 }

@@ -89,7 +89,7 @@ USES = {
     "cli/runtime": _RUNTIME + ["cli/common"],
     # The product by cuBLAS opens its library as a backend does.
     "cli/bench": _COMMAND + ["backends/kit"],
-    "cli/calibrate": _COMMAND,
+    "cli/calibrate": _COMMAND + ["backends/kit", "cli/bench"],
     "cli/check": ["api", "base", "base/json", "cli/common", "cli/program", "report"],
     "cli/completion": ["api", "base", "cli/common"],
     "cli/conform": _COMMAND,

@@ -39,7 +39,7 @@ assert data["parameters"]["ranks"] == 2 and data["parameters"]["ranks_of_this_pr
 '
 
 expect_message 2 "--collectives takes some of all-reduce, reduce, broadcast" "$weir" bench comm --collectives all-reduce,all
-expect_message 2 "--memory takes one of device and host" "$weir" bench comm --memory host,device
+expect_message 2 "--memory takes at most 1 value" "$weir" bench comm --memory host,device
 expect_message 2 "--size takes whole numbers" "$weir" bench comm --size 2
 expect_message 2 "8 bytes are less than one number for each of 3 ranks" "$weir" bench comm --ranks 3 --collectives all-gather --size 8
 expect_message 3 "RANK is set, and WORLD_SIZE is not" env RANK=1 "$weir" bench comm

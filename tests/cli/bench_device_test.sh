@@ -163,7 +163,7 @@ expect_usage "and light, heavy" overlap --kernel 0
 expect_usage "--chunks takes at most 16 values" overlap --chunks 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17
 expect_data 2 "$weir" bench overlap --config null.ini --size 1M --queues 64 --chunks 64,65,66,67,68 --turns 1
 expect_contains "$messages" "more than 512 queues together"
-expect_usage "--size takes one size here" pipeline --size 1M,2M
+expect_usage "--size takes at most 1 value" pipeline --size 1M,2M
 expect_usage "--slots takes whole numbers from 1 to 64" pipeline --slots 65
 expect_usage "more than 16 pipelines" arr-coc --slots 1,2,3,4,5,6,7,8,9 --graphs off,on
 expect_usage "more than 16 pipelines" arr-coc --slots 1,2,3,4,5,6,7,8,9 --devices 0,1
@@ -171,7 +171,7 @@ expect_usage "--devices names device 0 twice" arr-coc --devices 0,0
 expect_usage "9 devices are named, and at most 8 are measured" arr-coc --devices 0,1,2,3,4,5,6,7,8
 expect_message 3 "1" "$weir" bench arr-coc --config null.ini --devices 0,1 --turns 1
 expect_usage "--graphs takes some of off, on" pipeline --graphs yes
-expect_usage "--graphs takes off, on or both" arr-coc --graphs on,off,on
+expect_usage "--graphs takes at most 2 values" arr-coc --graphs on,off,on
 expect_usage "does not know what to do with 'x'" submit x
 expect_message 1 "missing.png" "$weir" bench arr-coc --config null.ini missing.png
 expect_message 1 "missing/plot.svg" "$weir" bench overlap --config null.ini --size 8K --turns 1 --plot missing/plot.svg

@@ -6,7 +6,6 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tests/bench/jobs/raw.h"
@@ -96,12 +95,8 @@ static ncclResult_t init_ranks(void)
 
 static bool join(const struct comm_bench *b, char *message, size_t size)
 {
-    const struct bench_rank *rank = &b->all.ranks[0];
-    if (b->all.local_count == 1 &&
-        raw_nccl_share(rank->device, rank->queue, rank->comm, &raw.id) != WEIR_OK) {
-        snprintf(message, size, "%s", weir_last_error_text());
-        return false;
-    }
+    if (b->all.local_count == 1)
+        raw_nccl_share(&raw.api, &b->all.ranks[0], &raw.id);
     const ncclResult_t error = init_ranks();
     if (error != ncclSuccess)
         snprintf(message, size, "%s refused a communicator: %s", raw.api.name,
@@ -112,15 +107,16 @@ static bool join(const struct comm_bench *b, char *message, size_t size)
 // Whether all ranks say so, since a communicator waits for all.
 static bool agree(struct comm_bench *b, bool fine, char *message, size_t size)
 {
-    const double lacking = bench_ranks_slowest(&b->all, fine ? 0 : 1);
-    if (fine && lacking != 0)
-        snprintf(message, size, "%s",
-                 lacking < 0 ? weir_last_error_text() : "another rank lacks it");
-    return fine && lacking == 0;
+    const bool lacks = bench_ranks_slowest(&b->all, fine ? 0 : 1) != 0;
+    if (fine && lacks)
+        snprintf(message, size, "another rank lacks it");
+    return !lacks;
 }
 
-static void close_nccl(void)
+static void close_nccl(void *object, void *with)
 {
+    (void)object;
+    (void)with;
     for (uint32_t i = 0; i < raw.local_count; i++) {
         struct raw_rank *rank = &raw.ranks[i];
         if (rank->comm)
@@ -134,21 +130,19 @@ static bool open_nccl(struct comm_bench *b)
 {
     char message[512] = "";
     bool fine = take_ranks(b, message, sizeof message) &&
-                raw_nccl_load(&raw.api, raw.file, message, sizeof message) &&
+                raw_nccl_load(b->bench, &raw.api, raw.file, message, sizeof message) &&
                 make_streams(message, sizeof message) &&
                 raw_nccl_make_id(&raw.api, raw.first, &raw.id, message, sizeof message);
-    fine = agree(b, fine, message, sizeof message);
-    if (fine) {
-        fine = agree(b, join(b, message, sizeof message), message, sizeof message);
-        raw.failed = !fine;
-    }
-    if (fine) {
+    cli_own(close_nccl, NULL, NULL);
+    if (agree(b, fine, message, sizeof message))
+        raw.failed = !agree(b, join(b, message, sizeof message), message, sizeof message);
+    else
+        fine = false;
+    if (fine && !raw.failed)
         bench_note(b->bench, "raw: %s on streams of its own, the same memory", raw.api.name);
-        return true;
-    }
-    bench_note(b->bench, "no raw NCCL beside it: %.250s", message);
-    close_nccl();
-    return false;
+    else
+        bench_note(b->bench, "no raw NCCL beside it: %.250s", message);
+    return fine && !raw.failed;
 }
 
 // Calls.
@@ -219,7 +213,14 @@ static ncclResult_t carry(uint32_t index, const struct comm_row *row)
     }
 }
 
-static weir_status submit_nccl(const struct comm_bench *b, const struct comm_row *row)
+// What is refused leaves calls that NCCL may wait for.
+static void check(ncclResult_t error, const char *call)
+{
+    raw.failed = raw.failed || error != ncclSuccess;
+    raw_nccl_check(&raw.api, error, call);
+}
+
+static void submit_nccl(const struct comm_bench *b, const struct comm_row *row)
 {
     const bool grouped =
         raw.local_count > 1 || row->kind == WEIR_ALL_TO_ALL || row->kind == WEIR_EXCHANGE;
@@ -229,25 +230,20 @@ static weir_status submit_nccl(const struct comm_bench *b, const struct comm_row
     for (uint32_t i = 0; i < raw.local_count && error == ncclSuccess; i++)
         error = carry(i, row);
     const ncclResult_t ended = grouped ? raw.api.nccl.ncclGroupEnd() : ncclSuccess;
-    if (error == ncclSuccess && ended == ncclSuccess)
-        return WEIR_OK;
-    raw.failed = true;
-    return raw_nccl_refuse(&raw.api, error ? call_name : "ncclGroupEnd", error ? error : ended);
+    check(error, call_name);
+    check(ended, "ncclGroupEnd");
 }
 
 // The context stays current: it is the one that Weir uses too.
-static weir_status sync_nccl(const struct comm_bench *b)
+static void sync_nccl(const struct comm_bench *b)
 {
     (void)b;
     for (uint32_t i = 0; i < raw.local_count; i++) {
         CUresult error = raw.api.cu.cuCtxSetCurrent(raw.ranks[i].context);
         error = error ? error : raw.api.cu.cuStreamSynchronize(raw.ranks[i].stream);
-        if (error == CUDA_SUCCESS)
-            continue;
-        raw.failed = true;
-        return raw_cuda_refuse("cuStreamSynchronize", error);
+        raw.failed = raw.failed || error != CUDA_SUCCESS;
+        raw_nccl_check_driver(&raw.api, error, "cuStreamSynchronize");
     }
-    return WEIR_OK;
 }
 
 // MPI, by the library that the transport has started. Its headers are not needed: handles, which are pointers
@@ -334,28 +330,23 @@ static bool find_handles(void)
     return strstr(mpi.version, "MPICH") != NULL;
 }
 
-static void close_mpi(void)
+static void close_mpi(void *object, void *with)
 {
-    free(mpi.src);
-    free(mpi.dst);
-    if (mpi.library)
-        dlclose(mpi.library);
-    memset(&mpi, 0, sizeof mpi);
+    (void)with;
+    dlclose(object);
 }
 
 static bool open_mpi(struct comm_bench *b)
 {
     mpi.library = b->all.local_count == 1 ? find_library() : NULL;
-    if (mpi.library && is_started() && find_functions() && find_handles()) {
-        mpi.src = calloc(1, b->largest);
-        mpi.dst = calloc(1, b->largest);
-    }
-    if (mpi.src && mpi.dst) {
-        bench_note(b->bench, "beside %.200s on memory of the host", mpi.version);
-        return true;
-    }
-    close_mpi();
-    return false;
+    if (mpi.library)
+        cli_own(close_mpi, mpi.library, NULL);
+    if (!mpi.library || !is_started() || !find_functions() || !find_handles())
+        return false;
+    mpi.src = cli_allocate(1, b->largest);
+    mpi.dst = cli_allocate(1, b->largest);
+    bench_note(b->bench, "beside %.200s on memory of the host", mpi.version);
+    return true;
 }
 
 static int call_mpi(const struct comm_row *row, uint32_t rank, uint32_t ranks)
@@ -385,21 +376,16 @@ static int call_mpi(const struct comm_row *row, uint32_t rank, uint32_t ranks)
     }
 }
 
-static weir_status submit_mpi(const struct comm_bench *b, const struct comm_row *row)
+static void submit_mpi(const struct comm_bench *b, const struct comm_row *row)
 {
-    struct weir_error error = {.status = WEIR_ERROR_COMM};
-    if (row->count <= INT32_MAX && call_mpi(row, b->all.first, b->all.count) == 0)
-        return WEIR_OK;
-    snprintf(error.message, sizeof error.message, "MPI refused a collective of %zu bytes",
-             row->bytes);
-    return weir_error_set(&error);
+    if (row->count > INT32_MAX || call_mpi(row, b->all.first, b->all.count) != 0)
+        bench_fail(b->bench, CLI_SETUP, "MPI refused a collective of %zu bytes", row->bytes);
 }
 
 // Its calls return when they are done.
-static weir_status sync_mpi(const struct comm_bench *b)
+static void sync_mpi(const struct comm_bench *b)
 {
     (void)b;
-    return WEIR_OK;
 }
 
 // The job.
@@ -410,14 +396,12 @@ static int comm_main(int argc, char **argv)
                                               {"of_raw", "over raw", BENCH_SPREAD, 3}},
                                              true,
                                              open_nccl,
-                                             close_nccl,
                                              submit_nccl,
                                              sync_nccl};
     static const struct comm_peer by_mpi = {{{"mpi_ns", "MPI ns", BENCH_SPREAD, 0},
                                              {"of_mpi", "over MPI", BENCH_SPREAD, 3}},
                                             false,
                                             open_mpi,
-                                            close_mpi,
                                             submit_mpi,
                                             sync_mpi};
     static const struct comm_peer *const peers[] = {&by_nccl, &by_mpi};

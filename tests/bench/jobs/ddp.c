@@ -1,8 +1,6 @@
 // The job `ddp`: a step of data-parallel training whose gradients are reduced in buckets, after the
 // backward pass and beside it.
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cli/runtime/open.h"
 #include "tests/bench/jobs/ddp.h"
@@ -59,54 +57,50 @@ static bool can_blas(struct ddp *ddp)
 
 // A GPU with cuBLAS gets a step that keeps it busy, other devices one that a processor does in some
 // milliseconds.
-static bool choose(struct ddp *ddp)
+static void choose_list(struct bench *bench, const char *option, struct bench_list *list,
+                        const char *text)
 {
-    struct bench_list element = {0};
+    if (list->text)
+        return;
+    list->text = text;
+    bench_parse_list(bench, option, list);
+}
+
+static void choose(struct ddp *ddp)
+{
     ddp->blas = can_blas(ddp);
     if (!ddp->blas && ddp->cublas)
-        return bench_fail_weir(ddp->bench);
+        bench_fail_weir(ddp->bench);
     ddp->layers = ddp->layers ? ddp->layers : ddp->blas ? 96 : 16;
     ddp->width = ddp->width ? ddp->width : ddp->blas ? 2048 : 128;
-    if (!ddp->asked_batches)
-        ddp->asked_batches = ddp->blas ? "2048,4096,8192" : "64";
-    if (!ddp->asked_buckets)
-        ddp->asked_buckets = ddp->blas ? "auto,8M,16M,32M,48M,64M,96M,768M" : "auto,64K,256K,1M";
-    if (!ddp->asked_element)
-        ddp->asked_element = ddp->blas ? "bf16" : "f32";
-    if (!bench_parse_list(ddp->bench, "batch", ddp->asked_batches, NULL, 1, BATCH_MOST,
-                          &ddp->batches) ||
-        !bench_parse_list(ddp->bench, "buckets", ddp->asked_buckets, cap_words, 1, CAP_MOST,
-                          &ddp->caps) ||
-        !bench_parse_list(ddp->bench, "element", ddp->asked_element, elements, 0, 0, &element))
-        return false;
-    ddp->bf16 = element.values[0] == BENCH_WORD + 1;
+    choose_list(ddp->bench, "batch", &ddp->batches, ddp->blas ? "2048,4096,8192" : "64");
+    choose_list(ddp->bench, "buckets", &ddp->caps,
+                ddp->blas ? "auto,8M,16M,32M,48M,64M,96M,768M" : "auto,64K,256K,1M");
+    choose_list(ddp->bench, "element", &ddp->element, ddp->blas ? "bf16" : "f32");
+    ddp->bf16 = ddp->element.values[0] == BENCH_WORD + 1;
     ddp->element_size = ddp->bf16 ? 2 : 4;
     for (size_t i = 0; i < ddp->batches.count; i++)
         if (ddp->batch_max < ddp->batches.values[i])
             ddp->batch_max = (size_t)ddp->batches.values[i];
-    return !ddp->bf16 || ddp->blas ||
-           bench_fail(ddp->bench, CLI_SETUP,
-                      "--element bf16 needs cuBLAS, and here is none; use f32");
+    if (ddp->bf16 && !ddp->blas)
+        bench_fail(ddp->bench, CLI_SETUP, "--element bf16 needs cuBLAS, and here is none; use f32");
 }
 
 // Measuring.
 
-static bool make_rows(struct ddp_run *run)
+static void make_rows(struct ddp_run *run)
 {
     struct ddp *ddp = &run->ddp;
     run->ways = ddp->raw ? 3 : 2;
     run->rows_of_batch = 2 + run->ways * ddp->caps.count;
     run->row_count = ddp->batches.count * run->rows_of_batch;
-    run->rows = calloc(run->row_count, sizeof *run->rows);
-    if (!run->rows)
-        return bench_fail(ddp->bench, CLI_FAILED, "no memory for the figures");
+    run->rows = cli_allocate(run->row_count, sizeof *run->rows);
     for (size_t i = 0; i < run->row_count; i++) {
         const size_t k = i % run->rows_of_batch;
         run->rows[i].batch = (size_t)ddp->batches.values[i / run->rows_of_batch];
         run->rows[i].buckets = k < 2 ? 0 : (k - 2) / run->ways;
         run->rows[i].way = (enum ddp_way)(k < 2 ? k : DDP_SERIAL + (k - 2) % run->ways);
     }
-    return true;
 }
 
 // What the figures of one turn are to each other.
@@ -123,12 +117,10 @@ static void relate(struct ddp_run *run, struct ddp_row *rows, const double *ms)
 }
 
 // Brings a GPU to the clocks that it has under this load.
-static bool settle(struct ddp *ddp, const struct ddp_row *row, int steps)
+static void settle(struct ddp *ddp, const struct ddp_row *row, int steps)
 {
     for (int i = 0; i < steps && ddp->blas; i++)
-        if (ddp_time(ddp, row->way, row->buckets) < 0)
-            return false;
-    return true;
+        (void)ddp_time(ddp, row->way, row->buckets);
 }
 
 // Numbers below `count` in an order that follows from the seed and the turn, the same on all ranks, so that
@@ -147,38 +139,33 @@ static void shuffle(uint64_t seed, uint64_t turn, size_t *order, size_t count)
 }
 
 // What ran before a step sets the clocks of a GPU, so the first one of a row is not counted there.
-static bool measure_batch(struct ddp_run *run, struct ddp_row *rows)
+static void measure_batch(struct ddp_run *run, struct ddp_row *rows)
 {
     struct ddp *ddp = &run->ddp;
     double ms[ROWS_MOST] = {0};
     size_t order[ROWS_MOST] = {0};
     shuffle(ddp->seed, ddp->bench->turn, order, run->rows_of_batch);
-    if (!ddp_set_batch(ddp, rows[0].batch) || !settle(ddp, &rows[0], SETTLING))
-        return false;
+    ddp_set_batch(ddp, rows[0].batch);
+    settle(ddp, &rows[0], SETTLING);
     for (size_t k = 0; k < run->rows_of_batch; k++) {
         const size_t i = order[k];
-        if (!settle(ddp, &rows[i], 1))
-            return false;
+        settle(ddp, &rows[i], 1);
         ms[i] = ddp_time(ddp, rows[i].way, rows[i].buckets);
-        if (ms[i] < 0)
-            return false;
         bench_keep(ddp->bench, &rows[i].ms, ms[i]);
     }
     relate(run, rows, ms);
-    return true;
 }
 
-static bool measure(struct ddp_run *run)
+static void measure(struct ddp_run *run)
 {
     struct ddp *ddp = &run->ddp;
-    for (size_t i = 0; i < ddp->batches.count; i++)
-        if (!ddp_set_batch(ddp, (size_t)ddp->batches.values[i]) || !ddp_check(ddp))
-            return false;
+    for (size_t i = 0; i < ddp->batches.count; i++) {
+        ddp_set_batch(ddp, (size_t)ddp->batches.values[i]);
+        ddp_check(ddp);
+    }
     for (bench_start(ddp->bench); bench_turn(ddp->bench);)
         for (size_t i = 0; i < ddp->batches.count; i++)
-            if (!measure_batch(run, &run->rows[i * run->rows_of_batch]))
-                return false;
-    return true;
+            measure_batch(run, &run->rows[i * run->rows_of_batch]);
 }
 
 // Reporting.
@@ -230,13 +217,13 @@ static void report_rows(struct ddp_run *run)
         {"exposed_ms", "exposed, ms", BENCH_SPREAD, 3},
         {"of_raw", "over raw", BENCH_SPREAD, 3},
     };
-    struct bench *bench = run->ddp.bench;
     struct bench_table *table =
-        bench_table(bench, "steps", "one step, by the slowest rank", columns,
-                    sizeof columns / sizeof *columns - (run->ddp.raw ? 0 : 1));
-    snprintf(bench->plot.title, sizeof bench->plot.title, "A step of %llu layers on %u ranks",
+        bench_table_of(run->ddp.bench, "steps", "one step, by the slowest rank", columns,
+                       BENCH_COUNT(columns) - (run->ddp.raw ? 0 : 1));
+    char title[80];
+    snprintf(title, sizeof title, "A step of %llu layers on %u ranks",
              (unsigned long long)run->ddp.layers, (unsigned)run->ddp.all.count);
-    snprintf(bench->plot.y_name, sizeof bench->plot.y_name, "milliseconds");
+    bench_plot(run->ddp.bench, title, "", "milliseconds");
     for (size_t i = 0; i < run->row_count; i++) {
         put_row(&run->ddp, table, &run->rows[i]);
         plot_row(&run->ddp, &run->rows[i]);
@@ -266,8 +253,7 @@ static void report_gains(struct ddp_run *run)
         {"auto_over_best", "auto / best", BENCH_SPREAD, 3},
     };
     struct bench_table *table =
-        bench_table(run->ddp.bench, "gains", "what overlap gains, and auto loses", columns,
-                    sizeof columns / sizeof *columns);
+        bench_table(run->ddp.bench, "gains", "what overlap gains, and auto loses", columns);
     for (size_t i = 0; i < run->ddp.batches.count; i++) {
         const struct ddp_row *automatic = pick(run, i, true), *best = pick(run, i, false);
         struct bench_samples ratio = {0};
@@ -330,59 +316,55 @@ static void describe(struct ddp_run *run)
 // The command.
 
 // The other ranks measure the same, and rank 0 tells it.
-static bool run_ddp(struct bench *bench, void *user)
+static void run_ddp(struct bench *bench, void *user)
 {
     struct ddp_run *run = user;
     struct ddp *ddp = &run->ddp;
     ddp->bench = bench;
-    if (cli_open(ddp->config, NULL, &bench->runtime) < 0)
-        return bench_fail_weir(bench);
-    bool fine = bench_ranks_open(bench, ddp->asked_ranks, &ddp->all);
+    bench_fine(bench, cli_open(ddp->config, NULL, &bench->runtime));
+    bench_ranks_open(bench, ddp->asked_ranks, &ddp->all);
     bench->silent = ddp->all.first > 0;
     bench->quiet = bench->quiet || bench->silent;
-    fine = fine && choose(ddp) && ddp_open(ddp);
-    if (fine)
-        ddp->raw = ddp_raw_open(ddp, run->raw_message, sizeof run->raw_message);
-    fine = fine && make_rows(run) && measure(run);
-    if (fine) {
-        describe(run);
-        report_rows(run);
-        report_gains(run);
-    }
-    ddp_raw_close(&ddp->raw);
-    ddp_close(ddp);
-    bench_ranks_close(bench, &ddp->all);
-    free(run->rows);
-    return fine;
+    choose(ddp);
+    ddp_open(ddp);
+    ddp->raw = ddp_raw_open(ddp, run->raw_message, sizeof run->raw_message);
+    make_rows(run);
+    measure(run);
+    describe(run);
+    report_rows(run);
+    report_gains(run);
 }
 
 static int ddp_main(int argc, char **argv)
 {
-    struct ddp_run run = {.ddp = {.asked_ranks = 2}};
-    struct ddp *ddp = &run.ddp;
-    const struct cli_option options[] = {
-        {"layers", "N", "layers, all alike (96 with cuBLAS, else 16)", CLI_COUNT, &ddp->layers, 1,
-         DDP_LAYERS_MAX},
-        {"width", "N", "rows and columns of a layer's weight (2048, 128)", CLI_COUNT, &ddp->width,
-         1, WIDTH_MOST},
-        {"batch", "LIST", "samples of a rank (2048,4096,8192; 64)", CLI_TEXT, &ddp->asked_batches,
+    static struct ddp_run run = {
+        .ddp = {.batches = {.minimum = 1, .maximum = BATCH_MOST},
+                .caps = {.minimum = 1, .maximum = CAP_MOST, .words = cap_words},
+                .element = {.words = elements, .most = 1},
+                .asked_ranks = 2},
+    };
+    static const struct cli_option options[] = {
+        {"layers", "N", "layers, all alike (96 with cuBLAS, else 16)", CLI_COUNT, &run.ddp.layers,
+         1, DDP_LAYERS_MAX},
+        {"width", "N", "rows and columns of a layer's weight (2048, 128)", CLI_COUNT,
+         &run.ddp.width, 1, WIDTH_MOST},
+        {"batch", "LIST", "samples of a rank (2048,4096,8192; 64)", CLI_VALUES, &run.ddp.batches, 0,
+         0},
+        {"buckets", "LIST", "the largest bucket, such as 25M, or auto", CLI_VALUES, &run.ddp.caps,
          0, 0},
-        {"buckets", "LIST", "the largest bucket, such as 25M, or auto", CLI_TEXT,
-         &ddp->asked_buckets, 0, 0},
-        {"element", "E", "f32, or bf16, which needs cuBLAS (bf16, f32)", CLI_TEXT,
-         &ddp->asked_element, 0, 0},
+        {"element", "E", "f32, or bf16, which needs cuBLAS (bf16, f32)", CLI_VALUES,
+         &run.ddp.element, 0, 0},
         {"cublas", "F", "the file of cuBLAS; without it, the one that the\nlinker finds", CLI_TEXT,
-         &ddp->cublas, 0, 0},
-        {"nccl", "F", "the same of NCCL, for the raw step", CLI_TEXT, &ddp->nccl, 0, 0},
+         &run.ddp.cublas, 0, 0},
+        {"nccl", "F", "the same of NCCL, for the raw step", CLI_TEXT, &run.ddp.nccl, 0, 0},
         {"ranks", "N", "ranks in this process, if no launcher started it (2)", CLI_COUNT,
-         &ddp->asked_ranks, 1, BENCH_RANKS_MAX},
+         &run.ddp.asked_ranks, 1, BENCH_RANKS_MAX},
         {"seed", "N",
          "of the order in which a turn measures; runs that are\ncompared take other ones (0)",
-         CLI_COUNT, &ddp->seed, 0, UINT32_MAX},
-        {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
-         CLI_FILE, &ddp->config, 0, 0},
+         CLI_COUNT, &run.ddp.seed, 0, UINT32_MAX},
+        CLI_CONFIG(&run.ddp.config),
     };
-    const struct bench_program program = {
+    static const struct bench_program program = {
         .group = "jobs",
         .name = "ddp",
         .about = "Measures a step of data-parallel training: products of matrices forward and "
@@ -390,7 +372,7 @@ static int ddp_main(int argc, char **argv)
                  "and the gradients averaged over all ranks in buckets, after the backward pass\n"
                  "(serial) and beside it (overlapped). Rank 0 prints.\n",
         .options = options,
-        .option_count = sizeof options / sizeof *options,
+        .option_count = BENCH_COUNT(options),
         .run = run_ddp,
     };
     return bench_main(&program, &run, argc, argv);

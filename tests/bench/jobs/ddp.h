@@ -45,9 +45,6 @@ struct ddp_rank {
 struct ddp {
     // The command line. 0: by the device.
     const char *config;
-    const char *asked_batches;
-    const char *asked_buckets;
-    const char *asked_element;
     const char *cublas; // the file; NULL: the linker's
     const char *nccl;   // the same, for the raw step
     uint64_t layers;
@@ -58,8 +55,7 @@ struct ddp {
     struct bench *bench;
     struct bench_ranks all;
     struct ddp_rank ranks[BENCH_RANKS_MAX];
-    struct bench_list batches;
-    struct bench_list caps;
+    struct bench_list batches, caps, element;
     bool bf16;
     bool blas;           // products are cuBLAS's
     bool computes;       // products give numbers
@@ -70,30 +66,25 @@ struct ddp {
 };
 
 // Makes memory, products and buckets for the largest batch, and fills what is read.
-//
-// Errors: false after a sentence; ddp_close() frees what was made.
-bool ddp_open(struct ddp *ddp);
-void ddp_close(struct ddp *ddp);
+void ddp_open(struct ddp *ddp);
 
 // Prepares the products for a batch. The queues are idle.
-bool ddp_set_batch(struct ddp *ddp, size_t batch);
+void ddp_set_batch(struct ddp *ddp, size_t batch);
 
-// The milliseconds of one step, by the slowest rank, with the buckets of that index; negative after a
-// sentence.
+// The milliseconds of one step, by the slowest rank, with the buckets of that index.
 double ddp_time(struct ddp *ddp, enum ddp_way way, size_t buckets);
 
 // Compares the averages of the ways that reduce, with all buckets, with those of plain all-reduces. Sets
 // `computes`. What products are, tests/pipelines/train tests.
-bool ddp_check(struct ddp *ddp);
+void ddp_check(struct ddp *ddp);
 
 // ddp_raw.c
 
 // NULL, with the reason in `message`, where there is no NCCL, or the ranks are not one a process.
 struct ddp_raw *ddp_raw_open(struct ddp *ddp, char *message, size_t size);
-void ddp_raw_close(struct ddp_raw **raw);
 const char *ddp_raw_name(const struct ddp_raw *raw); // "NCCL 2.28.9"
 
 // One overlapped step with the buckets of that index. Waits for its end.
-weir_status ddp_raw_step(const struct ddp *ddp, size_t buckets);
+void ddp_raw_step(const struct ddp *ddp, size_t buckets);
 
 #endif

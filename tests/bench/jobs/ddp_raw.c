@@ -3,8 +3,6 @@
 //
 // The context stays current, which is the one that Weir uses too.
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "tests/bench/jobs/ddp.h"
 #include "tests/bench/jobs/raw.h"
@@ -19,42 +17,40 @@ struct ddp_raw {
     ncclUniqueId id; // of rank 0
 };
 
+#define NCCL(raw, name, ...) raw_nccl_check(&(raw)->api, (raw)->api.nccl.name(__VA_ARGS__), #name)
+#define CU(raw, name, ...) \
+    raw_nccl_check_driver(&(raw)->api, (raw)->api.cu.name(__VA_ARGS__), #name)
+
 // Opening.
 
-static bool make_streams(struct ddp_raw *raw, size_t layers, char *message, size_t size)
+static void close_raw(void *object, void *with)
 {
-    int error = raw->api.cu.cuCtxSetCurrent(raw->context);
-    raw->ready = calloc(layers + 1, sizeof *raw->ready);
-    error = raw->ready ? error : -1;
-    error = error
-                ? error
-                : raw->api.cu.cuStreamCreateWithPriority(&raw->compute, CU_STREAM_NON_BLOCKING, 0);
-    error = error ? error
-                  : raw->api.cu.cuStreamCreateWithPriority(&raw->reduce, CU_STREAM_NON_BLOCKING, 0);
-    error = error ? error : raw->api.cu.cuEventCreate(&raw->reduced, CU_EVENT_DISABLE_TIMING);
-    for (size_t i = 0; i < layers && error == 0; i++)
-        error = raw->api.cu.cuEventCreate(&raw->ready[i], CU_EVENT_DISABLE_TIMING);
-    if (error != 0)
-        snprintf(message, size, "the driver refused streams and events (%d)", error);
-    return error == 0;
+    struct ddp_raw *raw = object;
+    (void)with;
+    if (raw->api.cu.cuCtxSetCurrent(raw->context) != CUDA_SUCCESS)
+        return;
+    if (raw->comm)
+        raw->api.nccl.ncclCommDestroy(raw->comm);
+    for (size_t i = 0; raw->ready[i]; i++)
+        raw->api.cu.cuEventDestroy(raw->ready[i]);
+    if (raw->reduced)
+        raw->api.cu.cuEventDestroy(raw->reduced);
+    if (raw->reduce)
+        raw->api.cu.cuStreamDestroy(raw->reduce);
+    if (raw->compute)
+        raw->api.cu.cuStreamDestroy(raw->compute);
 }
 
-static bool join(struct ddp *ddp, struct ddp_raw *raw, char *message, size_t size)
+static void make_streams(struct ddp *ddp, struct ddp_raw *raw)
 {
-    struct ddp_rank *rank = &ddp->ranks[0];
-    if (raw_nccl_share(rank->place->device, rank->place->queue, rank->place->comm, &raw->id) !=
-        WEIR_OK) {
-        snprintf(message, size, "%s", weir_last_error_text());
-        return false;
-    }
-    int error = raw->api.cu.cuCtxSetCurrent(raw->context) ? ncclUnhandledCudaError : 0;
-    if (error == 0)
-        error = raw->api.nccl.ncclCommInitRank(&raw->comm, (int)ddp->all.count, raw->id,
-                                               (int)ddp->all.first);
-    if (error != 0)
-        snprintf(message, size, "%s refused a communicator: %s", raw->api.name,
-                 raw->api.nccl.ncclGetErrorString(error));
-    return error == 0;
+    raw->ready = cli_allocate((size_t)ddp->layers + 1, sizeof *raw->ready);
+    cli_own(close_raw, raw, NULL);
+    CU(raw, cuCtxSetCurrent, raw->context);
+    CU(raw, cuStreamCreateWithPriority, &raw->compute, CU_STREAM_NON_BLOCKING, 0);
+    CU(raw, cuStreamCreateWithPriority, &raw->reduce, CU_STREAM_NON_BLOCKING, 0);
+    CU(raw, cuEventCreate, &raw->reduced, CU_EVENT_DISABLE_TIMING);
+    for (size_t i = 0; i < ddp->layers; i++)
+        CU(raw, cuEventCreate, &raw->ready[i], CU_EVENT_DISABLE_TIMING);
 }
 
 static bool prepare(struct ddp *ddp, struct ddp_raw *raw, char *message, size_t size)
@@ -69,46 +65,22 @@ static bool prepare(struct ddp *ddp, struct ddp_raw *raw, char *message, size_t 
         return false;
     }
     raw->context = native.context;
-    return raw_nccl_load(&raw->api, ddp->nccl, message, size) &&
-           make_streams(raw, (size_t)ddp->layers, message, size) &&
+    return raw_nccl_load(ddp->bench, &raw->api, ddp->nccl, message, size) &&
            raw_nccl_make_id(&raw->api, ddp->all.first, &raw->id, message, size);
 }
 
 // All ranks have it, or none: a communicator waits for all.
 struct ddp_raw *ddp_raw_open(struct ddp *ddp, char *message, size_t size)
 {
-    struct ddp_raw *raw = calloc(1, sizeof *raw);
-    message[0] = '\0';
-    const bool ready = raw && prepare(ddp, raw, message, size);
-    const double lacking = bench_ranks_slowest(&ddp->all, ready ? 0 : 1);
-    if (lacking != 0 && message[0] == '\0')
-        snprintf(message, size, "%s",
-                 lacking < 0 ? weir_last_error_text() : "another rank lacks something");
-    if (!ready || lacking != 0 || !join(ddp, raw, message, size))
-        ddp_raw_close(&raw);
+    struct ddp_raw *raw = cli_allocate(1, sizeof *raw);
+    snprintf(message, size, "another rank lacks something");
+    if (bench_ranks_slowest(&ddp->all, prepare(ddp, raw, message, size) ? 0 : 1) != 0)
+        return NULL;
+    make_streams(ddp, raw);
+    raw_nccl_share(&raw->api, &ddp->all.ranks[0], &raw->id);
+    CU(raw, cuCtxSetCurrent, raw->context);
+    NCCL(raw, ncclCommInitRank, &raw->comm, (int)ddp->all.count, raw->id, (int)ddp->all.first);
     return raw;
-}
-
-void ddp_raw_close(struct ddp_raw **raw)
-{
-    struct ddp_raw *gone = *raw;
-    *raw = NULL;
-    if (!gone)
-        return;
-    if (gone->ready && gone->api.cu.cuCtxSetCurrent(gone->context) == 0) {
-        if (gone->comm)
-            gone->api.nccl.ncclCommDestroy(gone->comm);
-        for (size_t i = 0; gone->ready[i]; i++)
-            gone->api.cu.cuEventDestroy(gone->ready[i]);
-        if (gone->reduced)
-            gone->api.cu.cuEventDestroy(gone->reduced);
-        if (gone->reduce)
-            gone->api.cu.cuStreamDestroy(gone->reduce);
-        if (gone->compute)
-            gone->api.cu.cuStreamDestroy(gone->compute);
-    }
-    free(gone->ready);
-    free(gone);
 }
 
 const char *ddp_raw_name(const struct ddp_raw *raw)
@@ -118,65 +90,55 @@ const char *ddp_raw_name(const struct ddp_raw *raw)
 
 // The step.
 
-static weir_status multiply(const struct ddp_raw *raw, struct train_product *product)
+static void multiply(const struct ddp *ddp, struct train_product *product)
 {
     const struct weir_native_queue native = {.struct_size = sizeof native,
                                              .api = WEIR_NATIVE_CUDA,
-                                             .context = raw->context,
-                                             .queue = raw->compute};
-    return train_blas_multiply(&native, &product->native);
+                                             .context = ddp->raw->context,
+                                             .queue = ddp->raw->compute};
+    bench_fine(ddp->bench, train_blas_multiply(&native, &product->native));
 }
 
-static weir_status reduce(const struct ddp *ddp, const struct ddp_raw *raw,
-                          const struct weir_bucket *bucket, uint64_t base)
+static void reduce(const struct ddp *ddp, const struct weir_bucket *bucket, uint64_t base)
 {
+    const struct ddp_raw *raw = ddp->raw;
     void *address = (void *)(uintptr_t)(base + bucket->offset);
-    int error = raw->api.cu.cuEventRecord(raw->ready[bucket->index], raw->compute);
-    error =
-        error ? error : raw->api.cu.cuStreamWaitEvent(raw->reduce, raw->ready[bucket->index], 0);
-    if (error != 0)
-        return raw_cuda_refuse("cuStreamWaitEvent", error);
-    error = raw->api.nccl.ncclAllReduce(address, address, bucket->size / ddp->element_size,
-                                        ddp->bf16 ? ncclBfloat16 : ncclFloat32, ncclAvg, raw->comm,
-                                        raw->reduce);
-    return error == 0 ? WEIR_OK : raw_nccl_refuse(&raw->api, "ncclAllReduce", error);
+    CU(raw, cuEventRecord, raw->ready[bucket->index], raw->compute);
+    CU(raw, cuStreamWaitEvent, raw->reduce, raw->ready[bucket->index], 0);
+    NCCL(raw, ncclAllReduce, address, address, bucket->size / ddp->element_size,
+         ddp->bf16 ? ncclBfloat16 : ncclFloat32, ncclAvg, raw->comm, raw->reduce);
 }
 
-static weir_status go_back(const struct ddp *ddp, const struct ddp_raw *raw,
-                           const struct ddp_rank *rank, size_t buckets, uint64_t base)
+static void go_back(const struct ddp *ddp, const struct ddp_rank *rank, size_t buckets,
+                    uint64_t base)
 {
     struct weir_bucket bucket;
-    weir_status status = weir_buckets_get_bucket(rank->buckets[buckets], 0, &bucket);
     uint32_t done = 0;
-    for (size_t i = (size_t)ddp->layers; i-- > 0 && status == WEIR_OK;) {
-        status = multiply(raw, &rank->weight[buckets * ddp->layers + i]);
-        if (status == WEIR_OK && ++done == bucket.first + bucket.count) {
-            status = reduce(ddp, raw, &bucket, base);
-            if (status == WEIR_OK && i > 0)
-                status = weir_buckets_get_bucket(rank->buckets[buckets], bucket.index + 1, &bucket);
+    bench_fine(ddp->bench, weir_buckets_get_bucket(rank->buckets[buckets], 0, &bucket));
+    for (size_t i = (size_t)ddp->layers; i-- > 0;) {
+        multiply(ddp, &rank->weight[buckets * ddp->layers + i]);
+        if (++done == bucket.first + bucket.count) {
+            reduce(ddp, &bucket, base);
+            if (i > 0)
+                bench_fine(ddp->bench, weir_buckets_get_bucket(rank->buckets[buckets],
+                                                               bucket.index + 1, &bucket));
         }
-        if (status == WEIR_OK && i > 0)
-            status = multiply(raw, &rank->back[i]);
+        if (i > 0)
+            multiply(ddp, &rank->back[i]);
     }
-    return status;
 }
 
-weir_status ddp_raw_step(const struct ddp *ddp, size_t buckets)
+void ddp_raw_step(const struct ddp *ddp, size_t buckets)
 {
     const struct ddp_raw *raw = ddp->raw;
     const struct ddp_rank *rank = &ddp->ranks[0];
     // The first gradient of the backward pass is the first byte of the buckets.
     const uint64_t base = rank->weight[buckets * ddp->layers + ddp->layers - 1].native.c;
-    int error = raw->api.cu.cuCtxSetCurrent(raw->context);
-    weir_status status = error == 0 ? WEIR_OK : raw_cuda_refuse("cuCtxSetCurrent", error);
-    for (size_t i = 0; i < ddp->layers && status == WEIR_OK; i++)
-        status = multiply(raw, &rank->forward[i]);
-    if (status == WEIR_OK)
-        status = go_back(ddp, raw, rank, buckets, base);
-    if (status != WEIR_OK)
-        return status;
-    error = raw->api.cu.cuEventRecord(raw->reduced, raw->reduce);
-    error = error ? error : raw->api.cu.cuStreamWaitEvent(raw->compute, raw->reduced, 0);
-    error = error ? error : raw->api.cu.cuStreamSynchronize(raw->compute);
-    return error == 0 ? WEIR_OK : raw_cuda_refuse("cuStreamSynchronize", error);
+    CU(raw, cuCtxSetCurrent, raw->context);
+    for (size_t i = 0; i < ddp->layers; i++)
+        multiply(ddp, &rank->forward[i]);
+    go_back(ddp, rank, buckets, base);
+    CU(raw, cuEventRecord, raw->reduced, raw->reduce);
+    CU(raw, cuStreamWaitEvent, raw->compute, raw->reduced, 0);
+    CU(raw, cuStreamSynchronize, raw->compute);
 }

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/bench/work.h"
 #include "kernels/conformance/conformance.h"
 #include "tests/bench/jobs/raw.h"
 
@@ -40,7 +39,6 @@ struct shape {
 };
 
 struct graphs {
-    const char *asked_nodes;
     uint64_t launches;
     struct bench_list nodes;
     struct bench *bench;
@@ -113,30 +111,34 @@ static CUresult raw_once(struct graphs *g, size_t nodes)
     return code;
 }
 
-static bool raw_fine(struct graphs *g, CUresult code, const char *what)
+static void destroy_raw_graph(void *object, void *cu)
 {
-    return raw_cuda_check(g->bench, &g->cu, code, what);
+    ((struct raw_cuda *)cu)->cuGraphDestroy(object);
 }
 
-static bool raw_capture(struct graphs *g, struct shape *it)
+static void destroy_raw_exec(void *object, void *cu)
+{
+    ((struct raw_cuda *)cu)->cuGraphExecDestroy(object);
+}
+
+static void raw_capture(struct graphs *g, struct shape *it)
 {
     CUgraph graph = NULL;
-    const bool fine =
-        raw_fine(g, g->cu.cuStreamBeginCapture(g->stream, CU_STREAM_CAPTURE_MODE_RELAXED),
-                 "cuStreamBeginCapture") &&
-        raw_fine(g, raw_once(g, it->nodes), "cuLaunchKernel") &&
-        raw_fine(g, g->cu.cuStreamEndCapture(g->stream, &graph), "cuStreamEndCapture") &&
-        raw_fine(g, g->cu.cuGraphInstantiateWithFlags(&it->raw_graph, graph, 0),
-                 "cuGraphInstantiateWithFlags") &&
-        raw_fine(g, g->cu.cuGraphUpload(it->raw_graph, g->stream), "cuGraphUpload");
+    RAW_CU(&g->cu, cuStreamBeginCapture, g->stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+    const CUresult code = raw_once(g, it->nodes);
+    const CUresult ended = g->cu.cuStreamEndCapture(g->stream, &graph);
     if (graph)
-        g->cu.cuGraphDestroy(graph);
-    return fine;
+        cli_own(destroy_raw_graph, graph, &g->cu);
+    raw_cuda_check(&g->cu, code, "cuLaunchKernel");
+    raw_cuda_check(&g->cu, ended, "cuStreamEndCapture");
+    RAW_CU(&g->cu, cuGraphInstantiateWithFlags, &it->raw_graph, graph, 0);
+    cli_own(destroy_raw_exec, it->raw_graph, &g->cu);
+    RAW_CU(&g->cu, cuGraphUpload, it->raw_graph, g->stream);
 }
 
 // All ways.
 
-static bool submit(struct graphs *g, struct shape *it, enum way way, size_t count)
+static void submit(struct graphs *g, struct shape *it, enum way way, size_t count)
 {
     weir_status status = WEIR_OK;
     CUresult code = CUDA_SUCCESS;
@@ -148,14 +150,16 @@ static bool submit(struct graphs *g, struct shape *it, enum way way, size_t coun
         else
             code = way == RAW_GRAPH ? g->cu.cuGraphLaunch(it->raw_graph, g->stream)
                                     : raw_once(g, it->nodes);
-    return (status == WEIR_OK || bench_fail_weir(g->bench)) && raw_fine(g, code, way_names[way]);
+    bench_fine(g->bench, status);
+    raw_cuda_check(&g->cu, code, way_names[way]);
 }
 
-static bool finish(struct graphs *g, enum way way)
+static void finish(struct graphs *g, enum way way)
 {
     if (way >= RAW_GRAPH)
-        return raw_fine(g, g->cu.cuStreamSynchronize(g->stream), "cuStreamSynchronize");
-    return bench_fine(g->bench, weir_queue_sync(g->queues[0], WEIR_FOREVER));
+        RAW_CU(&g->cu, cuStreamSynchronize, g->stream);
+    else
+        bench_sync(g->bench, g->queues[0]);
 }
 
 static int ways_of(const struct graphs *g, const struct shape *it)
@@ -166,90 +170,77 @@ static int ways_of(const struct graphs *g, const struct shape *it)
 // Checking.
 
 // To the values of one side, or from them. `numbers` is as long as Weir's.
-static bool move_numbers(struct graphs *g, bool raw, bool up, uint32_t *numbers)
+static void move_numbers(struct graphs *g, bool raw, bool up, uint32_t *numbers)
 {
     const size_t size = QUEUES * BYTES;
     if (!raw) {
-        const weir_status status = up ? weir_upload(g->queues[0], g->values, 0, numbers, size)
-                                      : weir_download(g->queues[0], numbers, g->values, 0, size);
-        return bench_fine(g->bench, status);
+        bench_fine(g->bench, up ? weir_upload(g->queues[0], g->values, 0, numbers, size)
+                                : weir_download(g->queues[0], numbers, g->values, 0, size));
+        return;
     }
-    if (up)
+    if (up) {
         memcpy(g->pinned, numbers, BYTES);
-    const CUresult code = up ? g->cu.cuMemcpyHtoDAsync(g->memory, g->pinned, BYTES, g->stream)
-                             : g->cu.cuMemcpyDtoHAsync(g->pinned, g->memory, BYTES, g->stream);
-    if (!raw_fine(g, code, "an asynchronous copy") || !finish(g, RAW_GRAPH))
-        return false;
+        RAW_CU(&g->cu, cuMemcpyHtoDAsync, g->memory, g->pinned, BYTES, g->stream);
+    } else {
+        RAW_CU(&g->cu, cuMemcpyDtoHAsync, g->pinned, g->memory, BYTES, g->stream);
+    }
+    finish(g, RAW_GRAPH);
     memcpy(numbers, g->pinned, BYTES);
-    return true;
 }
 
 // The graph PROOF times and its kernels one by one once: each kernel adds 1.
-static bool check(struct graphs *g, struct shape *it, enum way as_graph)
+static void check(struct graphs *g, struct shape *it, enum way as_graph)
 {
     uint32_t numbers[QUEUES * NUMBERS];
     for (uint32_t i = 0; i < QUEUES * NUMBERS; i++)
         numbers[i] = i;
-    if (!move_numbers(g, as_graph == RAW_GRAPH, true, numbers) || !submit(g, it, as_graph, PROOF) ||
-        !submit(g, it, as_graph + 1, 1) || !finish(g, as_graph) ||
-        !move_numbers(g, as_graph == RAW_GRAPH, false, numbers))
-        return false;
+    move_numbers(g, as_graph == RAW_GRAPH, true, numbers);
+    submit(g, it, as_graph, PROOF);
+    submit(g, it, as_graph + 1, 1);
+    finish(g, as_graph);
+    move_numbers(g, as_graph == RAW_GRAPH, false, numbers);
     for (uint32_t i = 0; i < it->queues * NUMBERS; i++) {
         const size_t queue = i / NUMBERS, times = share_of(it, queue) + !queue;
         const bool adds = i % NUMBERS < LAUNCHED && g->bench->runs_kernels;
         const uint32_t right = i + (adds ? (uint32_t)((PROOF + 1) * times) : 0);
         if (numbers[i] != right)
-            return bench_fail_result(
-                g->bench, "%s of %zu nodes: number %u is %u and must be %u; nothing was timed",
-                way_names[as_graph], it->nodes, (unsigned)i, (unsigned)numbers[i], (unsigned)right);
+            bench_fail(g->bench, CLI_FAILED,
+                       "%s of %zu nodes: number %u is %u and must be %u; nothing was timed",
+                       way_names[as_graph], it->nodes, (unsigned)i, (unsigned)numbers[i],
+                       (unsigned)right);
     }
     g->bench->checked++;
-    return true;
-}
-
-static bool check_all(struct graphs *g)
-{
-    for (size_t i = 0; i < g->count; i++)
-        if (!check(g, &g->shapes[i], WEIR_GRAPH) ||
-            (ways_of(g, &g->shapes[i]) == WAYS && !check(g, &g->shapes[i], RAW_GRAPH)))
-            return false;
-    return true;
 }
 
 // Measuring.
 
-static bool measure_way(struct graphs *g, struct shape *it, enum way way)
+static void measure_way(struct graphs *g, struct shape *it, enum way way)
 {
     const size_t batch = it->nodes < PENDING ? PENDING / it->nodes : 1;
     double submitting = 0, all = 0;
     for (uint64_t done = 0; done < g->launches;) {
         const size_t count = g->launches - done < batch ? (size_t)(g->launches - done) : batch;
         const uint64_t began = cli_now_ns();
-        if (!submit(g, it, way, count))
-            return false;
+        submit(g, it, way, count);
         submitting += (double)(cli_now_ns() - began);
-        if (!finish(g, way))
-            return false;
+        finish(g, way);
         all += (double)(cli_now_ns() - began);
         done += count;
     }
     bench_keep(g->bench, &it->submit_us[way], submitting * 1e-3 / (double)g->launches);
     bench_keep(g->bench, &it->complete_us[way], all * 1e-3 / (double)g->launches);
-    return true;
 }
 
 // The order of the ways changes from turn to turn.
-static bool measure(struct graphs *g)
+static void measure(struct graphs *g)
 {
     for (bench_start(g->bench); bench_turn(g->bench);)
         for (size_t i = 0; i < g->count; i++) {
             const int ways = ways_of(g, &g->shapes[i]);
             for (int k = 0; k < ways; k++)
-                if (!measure_way(g, &g->shapes[i],
-                                 (enum way)(g->bench->turn % 2 == 0 ? k : ways - 1 - k)))
-                    return false;
+                measure_way(g, &g->shapes[i],
+                            (enum way)(g->bench->turn % 2 == 0 ? k : ways - 1 - k));
         }
-    return true;
 }
 
 static void put_way(struct graphs *g, struct bench_table *table, const struct shape *it, int way)
@@ -275,15 +266,15 @@ static void report(struct graphs *g)
         {"submit_to_raw", "x raw", BENCH_SPREAD, 3},
         {"complete_to_raw", "x raw", BENCH_SPREAD, 3},
     };
-    struct cli_plot *plot = &g->bench->plot;
     bench_parameter(g->bench, "launches", (double)g->launches);
-    snprintf(plot->title, sizeof plot->title, "Submitting a chain of small kernels");
-    snprintf(plot->x_name, sizeof plot->x_name, "kernels");
-    snprintf(plot->y_name, sizeof plot->y_name, "microseconds");
-    plot->doubling = true;
-    struct bench_table *tables[2] = {
-        bench_table(g->bench, "graphs", "kernels that do next to nothing, in a chain", columns, 6),
-        bench_table(g->bench, "forks", "the same, forked to four queues and joined", columns, 4)};
+    bench_plot(g->bench, "Submitting a chain of small kernels", "kernels", "microseconds");
+    g->bench->plot.doubling = true;
+    struct bench_table *tables[2] = {bench_table_of(g->bench, "graphs",
+                                                    "kernels that do next to nothing, in a chain",
+                                                    columns, 6),
+                                     bench_table_of(g->bench, "forks",
+                                                    "the same, forked to four queues and joined",
+                                                    columns, 4)};
     for (size_t i = 0; i < g->count; i++)
         for (int way = 0; way < ways_of(g, &g->shapes[i]); way++)
             put_way(g, tables[g->shapes[i].queues > 1], &g->shapes[i], way);
@@ -291,132 +282,104 @@ static void report(struct graphs *g)
 
 // Set-up.
 
-static bool capture(struct graphs *g, struct shape *it)
+static void destroy_graph(void *object, void *with)
 {
-    const struct weir_graph_params params = {.struct_size = sizeof params, .label = "bench"};
-    if (weir_capture_begin(g->queues[0]) == WEIR_OK && submit_once(g, it) == WEIR_OK &&
-        weir_capture_end(g->queues[0], &params, &it->graph) == WEIR_OK)
-        return true;
-    bench_fail_weir(g->bench);
-    WEIR_IGNORE(weir_capture_cancel(g->queues[0]));
-    return false;
+    (void)with;
+    weir_graph_destroy(object);
+}
+
+static void capture(struct graphs *g, struct shape *it)
+{
+    bench_fine(g->bench, weir_capture_begin(g->queues[0]));
+    bench_fine(g->bench, submit_once(g, it));
+    bench_fine(g->bench, weir_capture_end(g->queues[0], WEIR_PARAMS(weir_graph, .label = "bench"),
+                                          &it->graph));
+    cli_own(destroy_graph, &it->graph, NULL);
 }
 
 // The driver's first device.
-static bool open_raw(struct graphs *g)
+static void open_raw(struct graphs *g)
 {
-    const struct raw_cuda *cu = &g->cu;
     struct weir_device_info first;
     struct bench *bench = g->bench;
-    char message[512];
     if (strcmp(weir_runtime_backend(bench->runtime), "cuda") != 0)
-        return true;
+        return;
     if (weir_device_describe(bench->runtime, 0, &first) != WEIR_OK ||
         strcmp(first.name, weir_device_get_info(bench->device)->name) != 0) {
         bench_note(bench, "not measured: raw CUDA, which is measured on the first device only");
-        return true;
+        return;
     }
-    g->has_raw = raw_cuda_open(&g->cu, &conformance_kernels, message, sizeof message);
+    g->has_raw = raw_cuda_open(bench, "raw CUDA", &conformance_kernels, &g->cu);
     if (!g->has_raw)
-        bench_note(bench, "not measured: raw CUDA: %s", message);
-    return !g->has_raw ||
-           (raw_fine(g, cu->cuModuleGetFunction(&g->function, cu->module, "increment"),
-                     "cuModuleGetFunction") &&
-            raw_fine(g, cu->cuMemAlloc(&g->memory, BYTES), "cuMemAlloc") &&
-            raw_fine(g, cu->cuMemHostAlloc(&g->pinned, BYTES, 0), "cuMemHostAlloc") &&
-            raw_fine(g, cu->cuStreamCreateWithPriority(&g->stream, CU_STREAM_NON_BLOCKING, 0),
-                     "cuStreamCreateWithPriority"));
+        return;
+    g->function = raw_cuda_function(&g->cu, "increment");
+    g->memory = raw_cuda_memory(&g->cu, BYTES);
+    g->pinned = raw_cuda_pinned(&g->cu, BYTES);
+    g->stream = raw_cuda_stream(&g->cu);
 }
 
-static bool add_shape(struct graphs *g, size_t nodes, size_t queues)
+static void add_shape(struct graphs *g, size_t nodes, size_t queues)
 {
     struct shape *it = &g->shapes[g->count++];
     it->nodes = nodes;
     it->queues = queues;
-    return capture(g, it) && (ways_of(g, it) < WAYS || raw_capture(g, it));
+    capture(g, it);
+    if (ways_of(g, it) == WAYS)
+        raw_capture(g, it);
 }
 
-static bool open_all(struct graphs *g)
+static void open_all(struct graphs *g)
 {
     struct bench *bench = g->bench;
-    if (!bench_kernel_on(bench, bench->device, &conformance_kernels, "increment", &g->program,
-                         &g->increment))
-        return false;
+    bench_kernel(bench, bench->device, &conformance_kernels, "increment", &g->program,
+                 &g->increment);
     for (int i = 0; i < QUEUES; i++)
-        if (!bench_queue(bench, "bench", 0, &g->queues[i]))
-            return false;
-    if (!bench_buffer(bench, "values", QUEUES * BYTES, WEIR_PLACE_DEVICE, &g->values) ||
-        !open_raw(g))
-        return false;
+        bench_queue(bench, bench->device, "bench", &g->queues[i]);
+    bench_buffer(bench, bench->device, "values", QUEUES * BYTES, WEIR_PLACE_DEVICE, &g->values);
+    open_raw(g);
     for (size_t i = 0; i < 2 * g->nodes.count; i++) {
         const size_t nodes = (size_t)g->nodes.values[i % g->nodes.count];
         const size_t queues = i < g->nodes.count ? 1 : QUEUES;
         // A fork with fewer has queues without a kernel.
-        if ((queues == 1 || nodes > QUEUES) && !add_shape(g, nodes, queues))
-            return false;
+        if (queues == 1 || nodes > QUEUES)
+            add_shape(g, nodes, queues);
     }
-    return true;
 }
 
-static void close_all(struct graphs *g)
-{
-    for (size_t i = 0; i < g->count; i++) {
-        weir_graph_destroy(&g->shapes[i].graph);
-        if (g->shapes[i].raw_graph)
-            g->cu.cuGraphExecDestroy(g->shapes[i].raw_graph);
-    }
-    if (g->stream)
-        g->cu.cuStreamDestroy(g->stream);
-    if (g->pinned)
-        g->cu.cuMemFreeHost(g->pinned);
-    if (g->memory)
-        g->cu.cuMemFree(g->memory);
-    raw_cuda_close(&g->cu);
-    weir_buffer_destroy(&g->values);
-    weir_kernel_destroy(&g->increment);
-    weir_program_destroy(&g->program);
-    for (int i = 0; i < QUEUES; i++)
-        weir_queue_destroy(&g->queues[i]);
-}
-
-static bool check_options(struct bench *bench, void *user)
+static void run(struct bench *bench, void *user)
 {
     struct graphs *g = user;
     g->bench = bench;
-    return bench_parse_list(bench, "nodes", g->asked_nodes, NULL, 1, NODES_MOST, &g->nodes) &&
-           (g->nodes.count <= COUNTS_MOST ||
-            bench_fail(bench, CLI_USAGE, "--nodes takes at most %d values", COUNTS_MOST));
-}
-
-static bool run(struct bench *bench, void *user)
-{
-    struct graphs *g = user;
-    (void)bench;
-    const bool fine = open_all(g) && check_all(g) && measure(g);
-    if (fine)
-        report(g);
-    close_all(g);
-    return fine;
+    open_all(g);
+    for (size_t i = 0; i < g->count; i++) {
+        check(g, &g->shapes[i], WEIR_GRAPH);
+        if (ways_of(g, &g->shapes[i]) == WAYS)
+            check(g, &g->shapes[i], RAW_GRAPH);
+    }
+    measure(g);
+    report(g);
 }
 
 static int graph_main(int argc, char **argv)
 {
-    static struct graphs g = {.asked_nodes = "1,5,20,100", .launches = 200};
-    const struct cli_option options[] = {
-        {"nodes", "LIST", "kernels of a graph (1,5,20,100)", CLI_TEXT, &g.asked_nodes, 0, 0},
+    static struct graphs g = {
+        .nodes = {.text = "1,5,20,100", .minimum = 1, .maximum = NODES_MOST, .most = COUNTS_MOST},
+        .launches = 200,
+    };
+    static const struct cli_option options[] = {
+        {"nodes", "LIST", "kernels of a graph (1,5,20,100)", CLI_VALUES, &g.nodes, 0, 0},
         {"launches", "N", "launches of a graph in a turn (200)", CLI_COUNT, &g.launches, 1,
          1000000},
     };
-    const struct bench_program program = {
+    static const struct bench_program program = {
         .group = "jobs",
         .name = "graph",
         .about =
             "Launches a chain of small kernels as a graph and one by one, on CUDA also by the\n"
             "driver's own calls; and as many forked to four queues and joined.\n",
         .options = options,
-        .option_count = sizeof options / sizeof *options,
+        .option_count = BENCH_COUNT(options),
         .opens_device = true,
-        .check = check_options,
         .run = run,
     };
     return bench_main(&program, &g, argc, argv);

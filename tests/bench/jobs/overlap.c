@@ -3,7 +3,6 @@
 // it: pinned memory is a buffer with CL_MEM_ALLOC_HOST_PTR that stays mapped, and every operation is flushed. Queues
 // are created for each way, outside the measured time, so that those of one way do not share a device's channels
 // with those of another.
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/bench/overlap.h"
@@ -83,18 +82,17 @@ struct pieces {
 
 struct raw;
 
-// All return at once but `open`, `close` and `finish`. Errors: false after a sentence.
+// Of either driver. All return at once but `finish`.
 struct calls {
-    bool (*open_queue)(struct raw *raw, unsigned queue);
+    void (*open_queue)(struct raw *raw, unsigned queue);
     void (*close_queue)(struct raw *raw, unsigned queue);
-    bool (*copy)(struct raw *raw, unsigned queue, bool up, size_t at, size_t size);
-    bool (*multiply)(struct raw *raw, unsigned queue, size_t at, size_t size, uint32_t rounds);
-    bool (*record)(struct raw *raw, unsigned queue, unsigned event);
-    bool (*wait)(struct raw *raw, unsigned queue, unsigned event);
-    bool (*flush)(struct raw *raw, unsigned queue);
-    bool (*finish)(struct raw *raw, unsigned queue);
-    bool (*spoil)(struct raw *raw); // the device's memory, in queue 0
-    void (*close)(struct raw *raw);
+    void (*copy)(struct raw *raw, unsigned queue, bool up, size_t at, size_t size);
+    void (*multiply)(struct raw *raw, unsigned queue, size_t at, size_t size, uint32_t rounds);
+    void (*record)(struct raw *raw, unsigned queue, unsigned event);
+    void (*wait)(struct raw *raw, unsigned queue, unsigned event);
+    void (*flush)(struct raw *raw, unsigned queue);
+    void (*finish)(struct raw *raw, unsigned queue);
+    void (*spoil)(struct raw *raw); // the device's memory, in queue 0
 };
 
 struct raw {
@@ -102,8 +100,7 @@ struct raw {
     struct bench *bench;
     size_t size;
     uint32_t *src, *dst; // pinned
-    unsigned queue_count;
-    bool bare; // a copy down is of what no kernel writes
+    bool bare;           // a copy down is of what no kernel writes
     struct {
         struct raw_cuda api;
         CUfunction advance;
@@ -116,7 +113,7 @@ struct raw {
     struct {
         struct raw_opencl api;
         cl_kernel advance;
-        cl_mem in, out, src, dst;
+        cl_mem in, out;
         cl_command_queue queues[QUEUES_MAX], keeper; // the latter of the mappings
         cl_event events[EVENTS];
     } cl;
@@ -124,11 +121,11 @@ struct raw {
 
 // CUDA.
 
-#define CU(name, ...) raw_cuda_check(raw->bench, &raw->cu.api, raw->cu.api.name(__VA_ARGS__), #name)
+#define CU(name, ...) RAW_CU(&raw->cu.api, name, __VA_ARGS__)
 
-static bool cu_open_queue(struct raw *raw, unsigned queue)
+static void cu_open_queue(struct raw *raw, unsigned queue)
 {
-    return CU(cuStreamCreateWithPriority, &raw->cu.queues[queue], CU_STREAM_NON_BLOCKING, 0);
+    CU(cuStreamCreateWithPriority, &raw->cu.queues[queue], CU_STREAM_NON_BLOCKING, 0);
 }
 
 static void cu_close_queue(struct raw *raw, unsigned queue)
@@ -142,92 +139,69 @@ static void cu_close_queue(struct raw *raw, unsigned queue)
     raw->cu.api.cuStreamDestroy(raw->cu.queues[queue]);
 }
 
-static bool cu_copy(struct raw *raw, unsigned queue, bool up, size_t at, size_t size)
+static void cu_copy(struct raw *raw, unsigned queue, bool up, size_t at, size_t size)
 {
-    return up ? CU(cuMemcpyHtoDAsync, raw->cu.in + at, (char *)raw->src + at, size,
-                   raw->cu.queues[queue])
-              : CU(cuMemcpyDtoHAsync, (char *)raw->dst + at,
-                   (raw->bare ? raw->cu.out : raw->cu.in) + at, size, raw->cu.queues[queue]);
+    if (up)
+        CU(cuMemcpyHtoDAsync, raw->cu.in + at, (char *)raw->src + at, size, raw->cu.queues[queue]);
+    else
+        CU(cuMemcpyDtoHAsync, (char *)raw->dst + at, (raw->bare ? raw->cu.out : raw->cu.in) + at,
+           size, raw->cu.queues[queue]);
 }
 
-static bool cu_multiply(struct raw *raw, unsigned queue, size_t at, size_t size, uint32_t rounds)
+static void cu_multiply(struct raw *raw, unsigned queue, size_t at, size_t size, uint32_t rounds)
 {
     CUdeviceptr values = raw->cu.in + at;
     uint32_t count = (uint32_t)(size / sizeof(uint32_t));
     void *arguments[] = {&values, &rounds, &count};
-    return CU(cuLaunchKernel, raw->cu.advance, (count + BLOCK - 1) / BLOCK, 1, 1, BLOCK, 1, 1, 0,
-              raw->cu.queues[queue], arguments, NULL);
+    CU(cuLaunchKernel, raw->cu.advance, (count + BLOCK - 1) / BLOCK, 1, 1, BLOCK, 1, 1, 0,
+       raw->cu.queues[queue], arguments, NULL);
 }
 
-static bool cu_record(struct raw *raw, unsigned queue, unsigned event)
+static void cu_record(struct raw *raw, unsigned queue, unsigned event)
 {
-    return CU(cuEventRecord, raw->cu.events[event], raw->cu.queues[queue]);
+    CU(cuEventRecord, raw->cu.events[event], raw->cu.queues[queue]);
 }
 
-static bool cu_wait(struct raw *raw, unsigned queue, unsigned event)
+static void cu_wait(struct raw *raw, unsigned queue, unsigned event)
 {
-    return CU(cuStreamWaitEvent, raw->cu.queues[queue], raw->cu.events[event], 0);
+    CU(cuStreamWaitEvent, raw->cu.queues[queue], raw->cu.events[event], 0);
 }
 
-static bool cu_flush(struct raw *raw, unsigned queue)
+static void cu_flush(struct raw *raw, unsigned queue)
 {
     (void)raw;
     (void)queue;
-    return true;
 }
 
-static bool cu_finish(struct raw *raw, unsigned queue)
+static void cu_finish(struct raw *raw, unsigned queue)
 {
-    return CU(cuStreamSynchronize, raw->cu.queues[queue]);
+    CU(cuStreamSynchronize, raw->cu.queues[queue]);
 }
 
-static bool cu_spoil(struct raw *raw)
+static void cu_spoil(struct raw *raw)
 {
-    return CU(cuMemsetD8Async, raw->cu.in, 0xff, raw->size, raw->cu.queues[0]) &&
-           CU(cuMemsetD8Async, raw->cu.out, 0xff, raw->size, raw->cu.queues[0]) &&
-           cu_finish(raw, 0);
+    CU(cuMemsetD8Async, raw->cu.in, 0xff, raw->size, raw->cu.queues[0]);
+    CU(cuMemsetD8Async, raw->cu.out, 0xff, raw->size, raw->cu.queues[0]);
+    cu_finish(raw, 0);
 }
 
 // All queues are captured from queue 0, to which they return.
-static bool begin_capture(struct raw *raw)
+static void begin_capture(struct raw *raw, unsigned queues)
 {
-    bool fine = CU(cuStreamBeginCapture, raw->cu.queues[0], CU_STREAM_CAPTURE_MODE_RELAXED) &&
-                CU(cuEventRecord, raw->cu.fork, raw->cu.queues[0]);
-    for (unsigned i = 1; fine && i < raw->queue_count; i++)
-        fine = CU(cuStreamWaitEvent, raw->cu.queues[i], raw->cu.fork, 0);
-    return fine;
+    CU(cuStreamBeginCapture, raw->cu.queues[0], CU_STREAM_CAPTURE_MODE_RELAXED);
+    CU(cuEventRecord, raw->cu.fork, raw->cu.queues[0]);
+    for (unsigned i = 1; i < queues; i++)
+        CU(cuStreamWaitEvent, raw->cu.queues[i], raw->cu.fork, 0);
 }
 
-static bool end_capture(struct raw *raw)
+static void end_capture(struct raw *raw, unsigned queues)
 {
-    bool fine = true;
-    for (unsigned i = 1; fine && i < raw->queue_count; i++)
-        fine = CU(cuEventRecord, raw->cu.ends[i], raw->cu.queues[i]) &&
-               CU(cuStreamWaitEvent, raw->cu.queues[0], raw->cu.ends[i], 0);
-    return fine && CU(cuStreamEndCapture, raw->cu.queues[0], &raw->cu.graph) &&
-           CU(cuGraphInstantiateWithFlags, &raw->cu.executable, raw->cu.graph, 0);
-}
-
-static void cu_close(struct raw *raw)
-{
-    const struct raw_cuda *api = &raw->cu.api;
-    for (unsigned i = 0; i < EVENTS; i++)
-        if (raw->cu.events[i])
-            api->cuEventDestroy(raw->cu.events[i]);
-    for (unsigned i = 0; i < QUEUES_MAX; i++)
-        if (raw->cu.ends[i])
-            api->cuEventDestroy(raw->cu.ends[i]);
-    if (raw->cu.fork)
-        api->cuEventDestroy(raw->cu.fork);
-    if (raw->src)
-        api->cuMemFreeHost(raw->src);
-    if (raw->dst)
-        api->cuMemFreeHost(raw->dst);
-    if (raw->cu.in)
-        api->cuMemFree(raw->cu.in);
-    if (raw->cu.out)
-        api->cuMemFree(raw->cu.out);
-    raw_cuda_close(&raw->cu.api);
+    for (unsigned i = 1; i < queues; i++) {
+        CU(cuEventRecord, raw->cu.ends[i], raw->cu.queues[i]);
+        CU(cuStreamWaitEvent, raw->cu.queues[0], raw->cu.ends[i], 0);
+    }
+    CU(cuStreamEndCapture, raw->cu.queues[0], &raw->cu.graph);
+    CU(cuGraphInstantiateWithFlags, &raw->cu.executable, raw->cu.graph, 0);
 }
 
 static const struct calls cu_calls = {
@@ -240,45 +214,37 @@ static const struct calls cu_calls = {
     .flush = cu_flush,
     .finish = cu_finish,
     .spoil = cu_spoil,
-    .close = cu_close,
 };
 
 static bool cu_open(struct raw *raw)
 {
-    const size_t size = raw->size;
-    bool fine = CU(cuModuleGetFunction, &raw->cu.advance, raw->cu.api.module, "advance") &&
-                CU(cuMemAlloc, &raw->cu.in, size) && CU(cuMemAlloc, &raw->cu.out, size) &&
-                CU(cuMemHostAlloc, (void **)&raw->src, size, 0) &&
-                CU(cuMemHostAlloc, (void **)&raw->dst, size, 0) &&
-                CU(cuEventCreate, &raw->cu.fork, CU_EVENT_DISABLE_TIMING);
-    for (unsigned i = 0; i < EVENTS && fine; i++)
-        fine = CU(cuEventCreate, &raw->cu.events[i], CU_EVENT_DISABLE_TIMING);
-    for (unsigned i = 0; i < QUEUES_MAX && fine; i++)
-        fine = CU(cuEventCreate, &raw->cu.ends[i], CU_EVENT_DISABLE_TIMING);
-    return fine;
+    struct raw_cuda *api = &raw->cu.api;
+    if (!raw_cuda_open(raw->bench, "raw calls", &bench_kernels, api))
+        return false;
+    raw->calls = &cu_calls;
+    raw->cu.advance = raw_cuda_function(api, "advance");
+    raw->cu.in = raw_cuda_memory(api, raw->size);
+    raw->cu.out = raw_cuda_memory(api, raw->size);
+    raw->src = raw_cuda_pinned(api, raw->size);
+    raw->dst = raw_cuda_pinned(api, raw->size);
+    raw->cu.fork = raw_cuda_event(api);
+    for (unsigned i = 0; i < EVENTS; i++)
+        raw->cu.events[i] = raw_cuda_event(api);
+    for (unsigned i = 0; i < QUEUES_MAX; i++)
+        raw->cu.ends[i] = raw_cuda_event(api);
+    return true;
 }
 
 // OpenCL.
 
-static bool cl_fine(struct raw *raw, cl_int code, const char *call)
-{
-    return code == CL_SUCCESS ||
-           bench_fail(raw->bench, CLI_SETUP, "plain OpenCL: %s failed with %d", call, (int)code);
-}
+#define CL(name, ...) RAW_CL(&raw->cl.api, name, __VA_ARGS__)
 
-#define CL(name, ...) cl_fine(raw, raw->cl.api.name(__VA_ARGS__), #name)
-
-static bool cl_make_queue(struct raw *raw, cl_command_queue *out_queue)
+static void cl_open_queue(struct raw *raw, unsigned queue)
 {
-    cl_int code = 0;
-    *out_queue =
-        raw->cl.api.clCreateCommandQueue(raw->cl.api.context, raw->cl.api.device, 0, &code);
-    return cl_fine(raw, code, "clCreateCommandQueue");
-}
-
-static bool cl_open_queue(struct raw *raw, unsigned queue)
-{
-    return cl_make_queue(raw, &raw->cl.queues[queue]);
+    const struct raw_opencl *api = &raw->cl.api;
+    cl_int code;
+    raw->cl.queues[queue] = api->clCreateCommandQueue(api->context, api->device, 0, &code);
+    raw_opencl_check(api, code, "clCreateCommandQueue");
 }
 
 static void cl_forget(struct raw *raw, unsigned event)
@@ -295,83 +261,60 @@ static void cl_close_queue(struct raw *raw, unsigned queue)
     raw->cl.api.clReleaseCommandQueue(raw->cl.queues[queue]);
 }
 
-static bool cl_flush(struct raw *raw, unsigned queue)
+static void cl_flush(struct raw *raw, unsigned queue)
 {
-    return CL(clFlush, raw->cl.queues[queue]);
+    CL(clFlush, raw->cl.queues[queue]);
 }
 
-static bool cl_copy(struct raw *raw, unsigned queue, bool up, size_t at, size_t size)
+static void cl_copy(struct raw *raw, unsigned queue, bool up, size_t at, size_t size)
 {
-    return (up ? CL(clEnqueueWriteBuffer, raw->cl.queues[queue], raw->cl.in, 0, at, size,
-                    (char *)raw->src + at, 0, NULL, NULL)
-               : CL(clEnqueueReadBuffer, raw->cl.queues[queue],
-                    raw->bare ? raw->cl.out : raw->cl.in, 0, at, size, (char *)raw->dst + at, 0,
-                    NULL, NULL)) &&
-           cl_flush(raw, queue);
+    if (up)
+        CL(clEnqueueWriteBuffer, raw->cl.queues[queue], raw->cl.in, 0, at, size,
+           (char *)raw->src + at, 0, NULL, NULL);
+    else
+        CL(clEnqueueReadBuffer, raw->cl.queues[queue], raw->bare ? raw->cl.out : raw->cl.in, 0, at,
+           size, (char *)raw->dst + at, 0, NULL, NULL);
+    cl_flush(raw, queue);
 }
 
 // The kernel takes whole buffers and starts at a global offset: no sub-buffers, which some drivers order
 // against each other.
-static bool cl_multiply(struct raw *raw, unsigned queue, size_t at, size_t size, uint32_t rounds)
+static void cl_multiply(struct raw *raw, unsigned queue, size_t at, size_t size, uint32_t rounds)
 {
-    cl_kernel kernel = raw->cl.advance;
     const uint32_t end = (uint32_t)((at + size) / sizeof(uint32_t));
     const size_t first = at / sizeof(uint32_t), count = size / sizeof(uint32_t), block = BLOCK;
-    return CL(clSetKernelArg, kernel, 0, sizeof raw->cl.in, &raw->cl.in) &&
-           CL(clSetKernelArg, kernel, 1, sizeof rounds, &rounds) &&
-           CL(clSetKernelArg, kernel, 2, sizeof end, &end) &&
-           CL(clEnqueueNDRangeKernel, raw->cl.queues[queue], kernel, 1, &first, &count, &block, 0,
-              NULL, NULL) &&
-           cl_flush(raw, queue);
+    CL(clSetKernelArg, raw->cl.advance, 0, sizeof raw->cl.in, &raw->cl.in);
+    CL(clSetKernelArg, raw->cl.advance, 1, sizeof rounds, &rounds);
+    CL(clSetKernelArg, raw->cl.advance, 2, sizeof end, &end);
+    CL(clEnqueueNDRangeKernel, raw->cl.queues[queue], raw->cl.advance, 1, &first, &count, &block, 0,
+       NULL, NULL);
+    cl_flush(raw, queue);
 }
 
-static bool cl_record(struct raw *raw, unsigned queue, unsigned event)
+static void cl_record(struct raw *raw, unsigned queue, unsigned event)
 {
     cl_forget(raw, event);
-    return CL(clEnqueueMarkerWithWaitList, raw->cl.queues[queue], 0, NULL, &raw->cl.events[event]);
+    CL(clEnqueueMarkerWithWaitList, raw->cl.queues[queue], 0, NULL, &raw->cl.events[event]);
 }
 
-static bool cl_wait(struct raw *raw, unsigned queue, unsigned event)
+static void cl_wait(struct raw *raw, unsigned queue, unsigned event)
 {
-    return CL(clEnqueueBarrierWithWaitList, raw->cl.queues[queue], 1, &raw->cl.events[event], NULL);
+    CL(clEnqueueBarrierWithWaitList, raw->cl.queues[queue], 1, &raw->cl.events[event], NULL);
 }
 
-static bool cl_finish(struct raw *raw, unsigned queue)
+static void cl_finish(struct raw *raw, unsigned queue)
 {
-    return CL(clFinish, raw->cl.queues[queue]);
+    CL(clFinish, raw->cl.queues[queue]);
 }
 
-static bool cl_spoil(struct raw *raw)
+static void cl_spoil(struct raw *raw)
 {
     const uint32_t nothing = 0xffffffffu;
-    return CL(clEnqueueFillBuffer, raw->cl.queues[0], raw->cl.in, &nothing, sizeof nothing, 0,
-              raw->size, 0, NULL, NULL) &&
-           CL(clEnqueueFillBuffer, raw->cl.queues[0], raw->cl.out, &nothing, sizeof nothing, 0,
-              raw->size, 0, NULL, NULL) &&
-           cl_finish(raw, 0);
-}
-
-static void release(struct raw *raw, cl_mem buffer, void *pointer)
-{
-    if (pointer)
-        raw->cl.api.clEnqueueUnmapMemObject(raw->cl.keeper, buffer, pointer, 0, NULL, NULL);
-    if (raw->cl.keeper)
-        raw->cl.api.clFinish(raw->cl.keeper);
-    if (buffer)
-        raw->cl.api.clReleaseMemObject(buffer);
-}
-
-static void cl_close(struct raw *raw)
-{
-    release(raw, raw->cl.src, raw->src);
-    release(raw, raw->cl.dst, raw->dst);
-    release(raw, raw->cl.in, NULL);
-    release(raw, raw->cl.out, NULL);
-    if (raw->cl.advance)
-        raw->cl.api.clReleaseKernel(raw->cl.advance);
-    if (raw->cl.keeper)
-        raw->cl.api.clReleaseCommandQueue(raw->cl.keeper);
-    raw_opencl_close(&raw->cl.api);
+    CL(clEnqueueFillBuffer, raw->cl.queues[0], raw->cl.in, &nothing, sizeof nothing, 0, raw->size,
+       0, NULL, NULL);
+    CL(clEnqueueFillBuffer, raw->cl.queues[0], raw->cl.out, &nothing, sizeof nothing, 0, raw->size,
+       0, NULL, NULL);
+    cl_finish(raw, 0);
 }
 
 static const struct calls cl_calls = {
@@ -384,30 +327,34 @@ static const struct calls cl_calls = {
     .flush = cl_flush,
     .finish = cl_finish,
     .spoil = cl_spoil,
-    .close = cl_close,
 };
 
-static bool make_buffer(struct raw *raw, cl_mem *out_buffer, uint32_t **out_pinned)
+// Pinned memory; the mapping ends with the buffer.
+static uint32_t *cl_map(struct raw *raw)
 {
-    const struct raw_opencl *api = &raw->cl.api;
     cl_int code;
-    *out_buffer = api->clCreateBuffer(api->context,
-                                      CL_MEM_READ_WRITE | (out_pinned ? CL_MEM_ALLOC_HOST_PTR : 0),
-                                      raw->size, NULL, &code);
-    if (code == CL_SUCCESS && out_pinned)
-        *out_pinned =
-            api->clEnqueueMapBuffer(raw->cl.keeper, *out_buffer, 1, CL_MAP_READ | CL_MAP_WRITE, 0,
-                                    raw->size, 0, NULL, NULL, &code);
-    return cl_fine(raw, code, "a buffer");
+    cl_mem buffer = raw_opencl_buffer(&raw->cl.api, CL_MEM_ALLOC_HOST_PTR, raw->size);
+    void *pinned =
+        raw->cl.api.clEnqueueMapBuffer(raw->cl.keeper, buffer, 1, CL_MAP_READ | CL_MAP_WRITE, 0,
+                                       raw->size, 0, NULL, NULL, &code);
+    raw_opencl_check(&raw->cl.api, code, "clEnqueueMapBuffer");
+    return pinned;
 }
 
 static bool cl_open(struct raw *raw)
 {
-    cl_int code = 0;
-    raw->cl.advance = raw->cl.api.clCreateKernel(raw->cl.api.program, "advance", &code);
-    return cl_fine(raw, code, "clCreateKernel") && cl_make_queue(raw, &raw->cl.keeper) &&
-           make_buffer(raw, &raw->cl.in, NULL) && make_buffer(raw, &raw->cl.out, NULL) &&
-           make_buffer(raw, &raw->cl.src, &raw->src) && make_buffer(raw, &raw->cl.dst, &raw->dst);
+    struct raw_opencl *api = &raw->cl.api;
+    if (!raw_opencl_open(raw->bench, "raw calls", weir_device_get_info(raw->bench->device)->name,
+                         &bench_kernels, api))
+        return false;
+    raw->calls = &cl_calls;
+    raw->cl.advance = raw_opencl_kernel(api, "advance");
+    raw->cl.keeper = raw_opencl_queue(api);
+    raw->cl.in = raw_opencl_buffer(api, 0, raw->size);
+    raw->cl.out = raw_opencl_buffer(api, 0, raw->size);
+    raw->src = cl_map(raw);
+    raw->dst = cl_map(raw);
+    return true;
 }
 
 // The orders.
@@ -430,96 +377,117 @@ static void cut(size_t size, const struct way *way, struct pieces *out)
     }
 }
 
+// What is run once.
+struct run {
+    struct raw *raw;
+    const struct way *way;
+    struct pieces pieces;
+    uint32_t rounds;
+};
+
 // One operation of one piece, with the events that its stage needs `by_engine`.
-static bool submit(struct raw *raw, const struct way *way, const struct pieces *pieces,
-                   enum stage stage, unsigned piece, uint32_t rounds)
+static void submit(const struct run *run, enum stage stage, unsigned piece)
 {
-    const struct calls *calls = raw->calls;
-    const size_t at = piece > 0 ? pieces->ends[piece - 1] : 0, size = pieces->ends[piece] - at;
-    const unsigned queue = way->by_engine ? stage : piece % way->queues;
-    if (way->by_engine && stage != UP && !calls->wait(raw, queue, 2 * piece + (stage == DOWN)))
-        return false;
-    if (stage == MULTIPLY ? !calls->multiply(raw, queue, at, size, rounds)
-                          : !calls->copy(raw, queue, stage == UP, at, size))
-        return false;
+    const struct calls *calls = run->raw->calls;
+    const size_t at = piece > 0 ? run->pieces.ends[piece - 1] : 0;
+    const size_t size = run->pieces.ends[piece] - at;
+    const bool by_engine = run->way->by_engine;
+    const unsigned queue = by_engine ? stage : piece % run->way->queues;
+    if (by_engine && stage != UP)
+        calls->wait(run->raw, queue, 2 * piece + (stage == DOWN));
+    if (stage == MULTIPLY)
+        calls->multiply(run->raw, queue, at, size, run->rounds);
+    else
+        calls->copy(run->raw, queue, stage == UP, at, size);
+    if (!by_engine || stage == DOWN)
+        return;
     // Flushes the work that another queue waits for.
-    return !way->by_engine || stage == DOWN ||
-           (calls->record(raw, queue, 2 * piece + (stage == MULTIPLY)) && calls->flush(raw, queue));
+    calls->record(run->raw, queue, 2 * piece + (stage == MULTIPLY));
+    calls->flush(run->raw, queue);
 }
 
-static bool submit_all(struct raw *raw, const struct way *way, const struct pieces *pieces,
-                       uint32_t rounds)
+static void submit_all(const struct run *run)
 {
-    const unsigned count = pieces->count;
-    bool fine = true;
-    for (unsigned i = 0; way->order != INTERLEAVED && fine && i < count * STAGES; i++)
-        fine = way->order == DEPTH_FIRST
-                   ? submit(raw, way, pieces, (enum stage)(i % STAGES), i / STAGES, rounds)
-                   : submit(raw, way, pieces, (enum stage)(i / count), i % count, rounds);
-    if (way->order != INTERLEAVED)
-        return fine;
-    fine = submit(raw, way, pieces, UP, 0, rounds);
-    for (unsigned i = 0; fine && i < count; i++)
-        fine = submit(raw, way, pieces, MULTIPLY, i, rounds) &&
-               (i + 1 == count || submit(raw, way, pieces, UP, i + 1, rounds)) &&
-               submit(raw, way, pieces, DOWN, i, rounds);
-    return fine;
+    const unsigned count = run->pieces.count;
+    const enum order order = run->way->order;
+    for (unsigned i = 0; order == DEPTH_FIRST && i < count * STAGES; i++)
+        submit(run, (enum stage)(i % STAGES), i / STAGES);
+    for (unsigned i = 0; order == BREADTH_FIRST && i < count * STAGES; i++)
+        submit(run, (enum stage)(i / count), i % count);
+    if (order != INTERLEAVED)
+        return;
+    submit(run, UP, 0);
+    for (unsigned i = 0; i < count; i++) {
+        submit(run, MULTIPLY, i);
+        if (i + 1 < count)
+            submit(run, UP, i + 1);
+        submit(run, DOWN, i);
+    }
 }
 
 // The bare copies: up in queue 0, down in queue 1.
-static bool submit_copies(struct raw *raw, const struct way *way)
+static void submit_copies(const struct run *run)
 {
-    const bool up = way != &ways[1], down = way != &ways[0];
-    return (!up || (raw->calls->copy(raw, 0, true, 0, raw->size) && raw->calls->flush(raw, 0))) &&
-           (!down || (raw->calls->copy(raw, 1, false, 0, raw->size) && raw->calls->flush(raw, 1)));
-}
-
-static bool run_once(struct raw *raw, const struct way *way, const struct pieces *pieces,
-                     uint32_t rounds)
-{
-    bool fine = way->order == COPIES ? submit_copies(raw, way)
-                : way->graph         ? CU(cuGraphLaunch, raw->cu.executable, raw->cu.queues[0])
-                                     : submit_all(raw, way, pieces, rounds);
-    for (unsigned i = 0; fine && i < way->queues; i++)
-        fine = raw->calls->flush(raw, i);
-    for (unsigned i = 0; fine && i < way->queues; i++)
-        fine = raw->calls->finish(raw, i);
-    return fine;
-}
-
-static bool run_times(struct raw *raw, const struct way *way, uint32_t rounds, int times,
-                      double *out_ms)
-{
-    struct pieces pieces = {.count = 0};
-    bool fine = true;
-    if (way->pieces)
-        cut(raw->size, way, &pieces);
-    if (way->graph)
-        fine = begin_capture(raw) && submit_all(raw, way, &pieces, rounds) && end_capture(raw);
-    for (int i = 0; fine && i < times; i++) {
-        const uint64_t began = cli_now_ns();
-        fine = run_once(raw, way, &pieces, rounds);
-        *out_ms = (double)(cli_now_ns() - began) * 1e-6;
+    for (unsigned queue = 0; queue < 2; queue++) {
+        if (run->way == &ways[!queue])
+            continue;
+        run->raw->calls->copy(run->raw, queue, queue == 0, 0, run->raw->size);
+        run->raw->calls->flush(run->raw, queue);
     }
-    return fine;
 }
 
-static bool run_way(void *user, size_t index, bool checks, double *out_ms)
+static void run_once(const struct run *run)
+{
+    struct raw *raw = run->raw;
+    if (run->way->order == COPIES)
+        submit_copies(run);
+    else if (run->way->graph)
+        CU(cuGraphLaunch, raw->cu.executable, raw->cu.queues[0]);
+    else
+        submit_all(run);
+    for (unsigned i = 0; i < run->way->queues; i++)
+        raw->calls->flush(raw, i);
+    for (unsigned i = 0; i < run->way->queues; i++)
+        raw->calls->finish(raw, i);
+}
+
+static double run_times(const struct run *run, int times)
+{
+    double ms = 0;
+    if (run->way->graph) {
+        begin_capture(run->raw, run->way->queues);
+        submit_all(run);
+        end_capture(run->raw, run->way->queues);
+    }
+    for (int i = 0; i < times; i++) {
+        const uint64_t began = cli_now_ns();
+        run_once(run);
+        ms = (double)(cli_now_ns() - began) * 1e-6;
+    }
+    return ms;
+}
+
+// Other rounds in each way that is checked.
+static double run_way(void *user, size_t index, bool checks)
 {
     struct raw *raw = user;
     const struct way *way = &ways[index];
-    const uint32_t rounds = 1 + (checks ? index % 14 : 0); // others in each way that is checked
-    bool fine = true;
+    struct run run = {.raw = raw, .way = way, .rounds = 1 + (checks ? index % 14 : 0)};
     raw->bare = way->order == COPIES;
-    for (raw->queue_count = 0; fine && raw->queue_count < way->queues;)
-        if ((fine = raw->calls->open_queue(raw, raw->queue_count)))
-            raw->queue_count++;
-    fine = fine && (!checks || raw->calls->spoil(raw)) &&
-           run_times(raw, way, rounds, checks ? 1 : 2, out_ms);
-    while (raw->queue_count > 0)
-        raw->calls->close_queue(raw, --raw->queue_count);
-    return fine && (!checks || bench_work_compare(raw->bench, raw->dst, raw->size, OVERLAP_SEED,
-                                                  rounds, way->name));
+    if (way->pieces)
+        cut(raw->size, way, &run.pieces);
+    for (unsigned i = 0; i < way->queues; i++)
+        raw->calls->open_queue(raw, i);
+    if (checks)
+        raw->calls->spoil(raw);
+    const double ms = run_times(&run, checks ? 1 : 2);
+    for (unsigned i = way->queues; i-- > 0;)
+        raw->calls->close_queue(raw, i);
+    if (checks)
+        (void)bench_work_compare(raw->bench, raw->dst, raw->size, OVERLAP_SEED, run.rounds,
+                                 way->name);
+    bench_judge(raw->bench);
+    return ms;
 }
 
 static size_t count_ways(const void *user)
@@ -533,40 +501,16 @@ static const char *name_of(size_t way)
     return ways[way].name;
 }
 
-static void close_raw(void *user)
-{
-    struct raw *raw = user;
-    if (raw && raw->calls)
-        raw->calls->close(raw);
-    free(raw);
-}
-
 static void *open_raw(struct bench *bench, size_t size)
 {
     const char *backend = weir_runtime_backend(bench->runtime);
-    const bool cuda = strcmp(backend, "cuda") == 0;
-    struct raw *raw = calloc(1, sizeof *raw);
-    char message[512] = "the backend has no driver";
-    if (!raw) {
-        bench_fail(bench, CLI_FAILED, "no memory for the driver's calls");
-        return NULL;
-    }
+    struct raw *raw = cli_allocate(1, sizeof *raw);
     raw->bench = bench;
     raw->size = size;
-    if (cuda && raw_cuda_open(&raw->cu.api, &bench_kernels, message, sizeof message))
-        raw->calls = &cu_calls;
-    if (strcmp(backend, "opencl") == 0 &&
-        raw_opencl_open(&raw->cl.api, weir_device_get_info(bench->device)->name, &bench_kernels,
-                        message, sizeof message))
-        raw->calls = &cl_calls;
-    if (!raw->calls) {
-        bench_note(bench, "not measured: raw calls: %.250s", message);
-    } else if (cuda ? cu_open(raw) : cl_open(raw)) {
-        bench_work_numbers(raw->src, size, OVERLAP_SEED);
-        return raw;
-    }
-    close_raw(raw);
-    return NULL;
+    if (!(strcmp(backend, "opencl") == 0 ? cl_open(raw) : cu_open(raw)))
+        return NULL;
+    bench_work_numbers(raw->src, size, OVERLAP_SEED);
+    return raw;
 }
 
 // The job.
@@ -575,7 +519,6 @@ static int overlap_main(int argc, char **argv)
 {
     static const struct overlap_raw raw = {
         .open = open_raw,
-        .close = close_raw,
         .count = count_ways,
         .name = name_of,
         .run = run_way,

@@ -3,11 +3,9 @@
 // that copy pieces through pinned memory of their own, and bare copies of pinned memory, which bound them all.
 #include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "cli/bench/work.h"
 #include "tests/bench/jobs/raw.h"
 
 enum {
@@ -26,7 +24,6 @@ struct pageable;
 struct thread {
     struct pageable *p;
     pthread_t id;
-    bool started, fine;
     CUstream stream;
     unsigned char *slots[SLOTS];
     CUevent events[SLOTS];
@@ -35,7 +32,7 @@ struct thread {
 // One way of copying, to or from the beginning of the device's memory.
 struct way {
     const char *name;
-    bool (*copy)(struct pageable *p, bool up, size_t size);
+    void (*copy)(struct pageable *p, bool up, size_t size);
     bool raw, is_bound;
 };
 
@@ -59,42 +56,42 @@ struct pageable {
     CUdeviceptr raw_memory;
     unsigned char *pinned;
     struct thread threads[THREADS_MAX];
-    bool has_barrier;
     pthread_barrier_t barrier; // the threads and main(): a copy begins, and ends
     bool up;                   // of the copy that begins
     size_t size;               // the same; 0: the threads end
     struct bench_samples ms[SIZES_MOST][2][WAYS];
 };
 
-#define CU(name, ...) raw_cuda_check(p->bench, &p->cu, p->cu.name(__VA_ARGS__), #name)
-
-// Weir's ways.
-
-static bool copy_weir(struct pageable *p, bool up, size_t size)
+static void copy_weir(struct pageable *p, bool up, size_t size)
 {
-    return bench_fine(p->bench, up ? weir_upload(p->queue, p->memory, 0, p->src, size)
-                                   : weir_download(p->queue, p->dst, p->memory, 0, size));
+    bench_fine(p->bench, up ? weir_upload(p->queue, p->memory, 0, p->src, size)
+                            : weir_download(p->queue, p->dst, p->memory, 0, size));
 }
 
-// The driver's.
-
-static bool copy_driver(struct pageable *p, bool up, size_t size)
+static void copy_driver(struct pageable *p, bool up, size_t size)
 {
-    return up ? CU(cuMemcpyHtoD, p->raw_memory, p->src, size)
-              : CU(cuMemcpyDtoH, p->dst, p->raw_memory, size);
+    if (up)
+        RAW_CU(&p->cu, cuMemcpyHtoD, p->raw_memory, p->src, size);
+    else
+        RAW_CU(&p->cu, cuMemcpyDtoH, p->dst, p->raw_memory, size);
 }
 
 // Copies nothing of the program's memory: what the link can do.
-static bool copy_pinned(struct pageable *p, bool up, size_t size)
+static void copy_pinned(struct pageable *p, bool up, size_t size)
 {
-    bool fine = true;
-    for (size_t at = 0; at < size && fine; at += PINNED_BYTES) {
+    for (size_t at = 0; at < size; at += PINNED_BYTES) {
         const size_t bytes = size - at < PINNED_BYTES ? size - at : PINNED_BYTES;
-        fine = up ? CU(cuMemcpyHtoDAsync, p->raw_memory + at, p->pinned, bytes, p->stream)
-                  : CU(cuMemcpyDtoHAsync, p->pinned, p->raw_memory + at, bytes, p->stream);
+        if (up)
+            RAW_CU(&p->cu, cuMemcpyHtoDAsync, p->raw_memory + at, p->pinned, bytes, p->stream);
+        else
+            RAW_CU(&p->cu, cuMemcpyDtoHAsync, p->pinned, p->raw_memory + at, bytes, p->stream);
     }
-    return fine && CU(cuStreamSynchronize, p->stream);
+    RAW_CU(&p->cu, cuStreamSynchronize, p->stream);
 }
+
+// Threads on the driver.
+
+#define CU(name, ...) raw_cuda_fine(&p->cu, p->cu.name(__VA_ARGS__), #name)
 
 static size_t size_at(const struct pageable *p, size_t at)
 {
@@ -150,21 +147,19 @@ static void *work(void *user)
         pthread_barrier_wait(&p->barrier);
         if (p->size == 0)
             return NULL;
-        thread->fine = fine && copy_share(thread);
+        if (fine)
+            (void)copy_share(thread);
         pthread_barrier_wait(&p->barrier);
     }
 }
 
-static bool copy_threads(struct pageable *p, bool up, size_t size)
+static void copy_threads(struct pageable *p, bool up, size_t size)
 {
-    bool fine = true;
     p->up = up;
     p->size = size;
     pthread_barrier_wait(&p->barrier);
     pthread_barrier_wait(&p->barrier);
-    for (size_t i = 0; i < p->thread_count; i++)
-        fine = fine && p->threads[i].fine;
-    return fine;
+    bench_judge(p->bench);
 }
 
 static const struct way ways[WAYS] = {
@@ -183,103 +178,67 @@ static bool has_way(const struct pageable *p, size_t way)
 
 // Opening.
 
-static bool start_thread(struct pageable *p, struct thread *thread)
+static void end_threads(void *object, void *with)
 {
-    thread->p = p;
-    if (!CU(cuStreamCreateWithPriority, &thread->stream, CU_STREAM_NON_BLOCKING, 0))
-        return false;
-    for (int i = 0; i < SLOTS; i++)
-        if (!CU(cuMemHostAlloc, (void **)&thread->slots[i], p->piece, 0) ||
-            !CU(cuEventCreate, &thread->events[i], CU_EVENT_DISABLE_TIMING))
-            return false;
-    thread->started = pthread_create(&thread->id, NULL, work, thread) == 0;
-    return thread->started || bench_fail(p->bench, CLI_FAILED, "a thread cannot be created");
+    struct pageable *p = object;
+    (void)with;
+    p->size = 0;
+    pthread_barrier_wait(&p->barrier);
+    for (size_t i = 0; i < p->thread_count; i++)
+        pthread_join(p->threads[i].id, NULL);
+    pthread_barrier_destroy(&p->barrier);
 }
 
-static bool open_raw(struct pageable *p)
+static void start_threads(struct pageable *p)
 {
-    char message[512] = "this is not CUDA";
-    p->has_raw = strcmp(weir_runtime_backend(p->bench->runtime), "cuda") == 0 &&
-                 raw_cuda_open(&p->cu, NULL, message, sizeof message);
-    if (!p->has_raw) {
-        bench_note(p->bench, "not measured: raw CUDA: %.250s", message);
-        return true;
-    }
-    p->has_barrier = pthread_barrier_init(&p->barrier, NULL, (unsigned)p->thread_count + 1) == 0;
-    bool fine = CU(cuStreamCreateWithPriority, &p->stream, CU_STREAM_NON_BLOCKING, 0) &&
-                CU(cuMemAlloc, &p->raw_memory, p->most) &&
-                CU(cuMemHostAlloc, (void **)&p->pinned, PINNED_BYTES, 0);
-    for (size_t i = 0; i < p->thread_count && fine; i++)
-        fine = start_thread(p, &p->threads[i]);
-    return fine;
-}
-
-static void end_threads(struct pageable *p)
-{
-    if (p->has_barrier && p->threads[p->thread_count - 1].started) {
-        p->size = 0;
-        pthread_barrier_wait(&p->barrier);
-        for (size_t i = 0; i < p->thread_count; i++)
-            pthread_join(p->threads[i].id, NULL);
-    }
-    for (size_t i = 0; i < THREADS_MAX; i++) {
+    for (size_t i = 0; i < p->thread_count; i++) {
         struct thread *thread = &p->threads[i];
+        thread->p = p;
+        thread->stream = raw_cuda_stream(&p->cu);
         for (int slot = 0; slot < SLOTS; slot++) {
-            if (thread->slots[slot])
-                p->cu.cuMemFreeHost(thread->slots[slot]);
-            if (thread->events[slot])
-                p->cu.cuEventDestroy(thread->events[slot]);
+            thread->slots[slot] = raw_cuda_pinned(&p->cu, p->piece);
+            thread->events[slot] = raw_cuda_event(&p->cu);
         }
-        if (thread->stream)
-            p->cu.cuStreamDestroy(thread->stream);
     }
+    if (pthread_barrier_init(&p->barrier, NULL, (unsigned)p->thread_count + 1) != 0)
+        bench_fail(p->bench, CLI_FAILED, "a barrier cannot be created");
+    for (size_t i = 0; i < p->thread_count; i++)
+        if (pthread_create(&p->threads[i].id, NULL, work, &p->threads[i]) != 0)
+            bench_fail(p->bench, CLI_FAILED, "a thread cannot be created");
+    cli_own(end_threads, p, NULL);
 }
 
-static void close_all(struct pageable *p)
+static void open_all(struct pageable *p)
 {
-    end_threads(p);
-    if (p->pinned)
-        p->cu.cuMemFreeHost(p->pinned);
-    if (p->raw_memory)
-        p->cu.cuMemFree(p->raw_memory);
-    if (p->stream)
-        p->cu.cuStreamDestroy(p->stream);
-    raw_cuda_close(&p->cu);
-    weir_buffer_destroy(&p->memory);
-    weir_queue_destroy(&p->queue);
-    free(p->src);
-    free(p->dst);
-}
-
-static bool open_all(struct pageable *p)
-{
-    p->src = malloc((size_t)p->most);
-    p->dst = malloc((size_t)p->most);
-    if (!p->src || !p->dst)
-        return bench_fail(p->bench, CLI_FAILED,
-                          "no memory for twice %llu bytes; give a lower --most",
-                          (unsigned long long)p->most);
-    return bench_queue(p->bench, "pageable", 0, &p->queue) &&
-           bench_buffer(p->bench, "memory", (size_t)p->most, WEIR_PLACE_DEVICE, &p->memory) &&
-           open_raw(p);
+    p->src = cli_allocate(1, (size_t)p->most);
+    p->dst = cli_allocate(1, (size_t)p->most);
+    bench_queue(p->bench, p->bench->device, "pageable", &p->queue);
+    bench_buffer(p->bench, p->bench->device, "memory", (size_t)p->most, WEIR_PLACE_DEVICE,
+                 &p->memory);
+    p->has_raw = raw_cuda_open(p->bench, "raw CUDA", NULL, &p->cu);
+    if (!p->has_raw)
+        return;
+    p->stream = raw_cuda_stream(&p->cu);
+    p->raw_memory = raw_cuda_memory(&p->cu, p->most);
+    p->pinned = raw_cuda_pinned(&p->cu, PINNED_BYTES);
+    start_threads(p);
 }
 
 // Whole, and a size that is a multiple of nothing.
-static bool check_way(struct pageable *p, size_t way)
+static void check_way(struct pageable *p, size_t way)
 {
     const size_t sizes[] = {(size_t)p->most, (size_t)(p->most - p->most / 3 - 1)};
     for (size_t i = 0; i < p->most; i++)
         p->src[i] = (unsigned char)(i * 7 + (i >> 12) + (i >> 21) + way);
     for (size_t i = 0; i < 2; i++) {
         memset(p->dst, 0, (size_t)p->most);
-        if (!ways[way].copy(p, true, sizes[i]) || !ways[way].copy(p, false, sizes[i]))
-            return false;
+        ways[way].copy(p, true, sizes[i]);
+        ways[way].copy(p, false, sizes[i]);
         p->bench->checked++;
         if (memcmp(p->src, p->dst, sizes[i]) != 0)
-            return bench_fail_result(p->bench, "%s: bytes that went up and down differ",
-                                     ways[way].name);
+            bench_fail(p->bench, CLI_FAILED, "%s: bytes that went up and down differ",
+                       ways[way].name);
     }
-    return true;
 }
 
 // Measuring.
@@ -294,35 +253,31 @@ static bool has_size(const struct pageable *p, size_t index)
     return size_of(index) >= p->least && size_of(index) <= p->most;
 }
 
-static bool measure_way(struct pageable *p, size_t index, bool up, size_t way)
+static void measure_way(struct pageable *p, size_t index, bool up, size_t way)
 {
     static const char suffixes[] = "KMG";
     const size_t size = size_of(index), repeats = READY_BYTES / size;
     const size_t count = repeats < 1 ? 1 : repeats > REPEATS_MAX ? REPEATS_MAX : repeats;
     const unsigned unit = size >> 30 ? 2 : size >> 20 ? 1 : 0;
-    bool fine = true;
     const uint64_t began = cli_now_ns();
-    for (size_t i = 0; i < count && fine; i++)
-        fine = ways[way].copy(p, up, size);
-    if (fine)
-        bench_figure(p->bench, &p->ms[index][up][way],
-                     (double)(cli_now_ns() - began) * 1e-6 / (double)count, "%s_%s_%zu%c",
-                     ways[way].name, up ? "up" : "down", size >> 10 * (unit + 1), suffixes[unit]);
-    return fine;
+    for (size_t i = 0; i < count; i++)
+        ways[way].copy(p, up, size);
+    bench_figure(p->bench, &p->ms[index][up][way],
+                 (double)(cli_now_ns() - began) * 1e-6 / (double)count, "%s_%s_%zu%c",
+                 ways[way].name, up ? "up" : "down", size >> 10 * (unit + 1), suffixes[unit]);
 }
 
 // Each way goes first in turn.
-static bool measure(struct pageable *p)
+static void measure(struct pageable *p)
 {
-    for (bench_start(p->bench); bench_turn(p->bench);)
-        for (size_t i = 0; i < SIZES_MOST; i++)
-            for (size_t k = 0; has_size(p, i) && k < WAYS; k++) {
-                const size_t way = (size_t)((k + p->bench->turn) % WAYS);
-                if (has_way(p, way) &&
-                    (!measure_way(p, i, true, way) || !measure_way(p, i, false, way)))
-                    return false;
-            }
-    return true;
+    for (size_t i = 0; i < SIZES_MOST; i++)
+        for (size_t k = 0; has_size(p, i) && k < WAYS; k++) {
+            const size_t way = (size_t)((k + p->bench->turn) % WAYS);
+            if (!has_way(p, way))
+                continue;
+            measure_way(p, i, true, way);
+            measure_way(p, i, false, way);
+        }
 }
 
 static void report(struct pageable *p)
@@ -334,11 +289,9 @@ static void report(struct pageable *p)
         {"ms", "ms", BENCH_SPREAD, 4},
         {"to_weir", "to Weir's", BENCH_SPREAD, 3},
     };
-    struct bench_table *table = bench_table(p->bench, "copies", "one copy", columns, 5);
+    struct bench_table *table = bench_table(p->bench, "copies", "one copy", columns);
     char size[WEIR_TEXT_QUANTITY_SIZE];
-    snprintf(p->bench->plot.title, sizeof p->bench->plot.title,
-             "Copies of memory that is not pinned");
-    snprintf(p->bench->plot.y_name, sizeof p->bench->plot.y_name, "milliseconds");
+    bench_plot(p->bench, "Copies of memory that is not pinned", "", "milliseconds");
     for (size_t i = 0; i < SIZES_MOST; i++)
         for (size_t k = 0; has_size(p, i) && k < 2 * WAYS; k++) {
             const size_t up = k < WAYS, way = k % WAYS;
@@ -353,18 +306,17 @@ static void report(struct pageable *p)
         }
 }
 
-static bool run(struct bench *bench, void *user)
+static void run(struct bench *bench, void *user)
 {
     struct pageable *p = user;
     p->bench = bench;
-    bool fine = open_all(p);
-    for (size_t i = 0; i < WAYS && fine; i++)
-        fine = !has_way(p, i) || ways[i].is_bound || check_way(p, i);
-    fine = fine && measure(p);
-    if (fine)
-        report(p);
-    close_all(p);
-    return fine;
+    open_all(p);
+    for (size_t i = 0; i < WAYS; i++)
+        if (has_way(p, i) && !ways[i].is_bound)
+            check_way(p, i);
+    for (bench_start(bench); bench_turn(bench);)
+        measure(p);
+    report(p);
 }
 
 static int pageable_main(int argc, char **argv)
@@ -373,7 +325,7 @@ static int pageable_main(int argc, char **argv)
                                 .most = 1 << 30,
                                 .thread_count = 8,
                                 .piece = 4 << 20};
-    const struct cli_option options[] = {
+    static const struct cli_option options[] = {
         {"least", "N", "bytes of the smallest copy (4096)", CLI_COUNT, &p.least, 1, UINT32_MAX},
         {"most", "N", "bytes of the largest copy (1 GiB)", CLI_COUNT, &p.most, SIZE_LEAST,
          UINT64_C(1) << 32},
@@ -382,14 +334,14 @@ static int pageable_main(int argc, char **argv)
         {"piece", "N", "bytes that such a thread copies at a time (4 MiB)", CLI_COUNT, &p.piece,
          4096, 64 << 20},
     };
-    const struct bench_program program = {
+    static const struct bench_program program = {
         .group = "jobs",
         .name = "pageable",
         .about =
             "Measures copies of memory that is not pinned, beside the driver's own copy, threads\n"
             "on the driver, and copies of pinned memory.\n",
         .options = options,
-        .option_count = sizeof options / sizeof *options,
+        .option_count = BENCH_COUNT(options),
         .opens_device = true,
         .launches_nothing = true,
         .serves = true,

@@ -64,100 +64,76 @@ static void forget_finished(struct priority *p)
     }
 }
 
-static bool keep_busy(struct priority *p, weir_queue *queue)
+static void keep_busy(struct priority *p, weir_queue *queue)
 {
     forget_finished(p);
     for (; p->pending_count < AHEAD; p->pending_count++) {
-        if (bench_work_launch(&p->work, queue, p->busy_values, 0, p->busy_bytes, p->busy_rounds) !=
-                WEIR_OK ||
-            weir_queue_record(queue, &p->pending[p->pending_count]) != WEIR_OK)
-            return bench_fail_weir(p->bench);
+        bench_fine(p->bench, bench_work_launch(&p->work, queue, p->busy_values, 0, p->busy_bytes,
+                                               p->busy_rounds));
+        bench_fine(p->bench, weir_queue_record(queue, &p->pending[p->pending_count]));
         p->busy_launches++;
     }
-    return bench_fine(p->bench, weir_queue_flush(queue));
+    bench_fine(p->bench, weir_queue_flush(queue));
 }
 
-// One sample, and whether the busy queue was busy to its end.
-static bool sample(struct priority *p, enum condition condition, double *out_us, bool *out_beside)
+// Microseconds of one sample, and whether the busy queue was busy to its end.
+static double sample(struct priority *p, enum condition condition, bool *out_beside)
 {
     struct weir_event done;
-    *out_us = 0;
-    *out_beside = false;
-    if (p->busy[condition] && !keep_busy(p, p->busy[condition]))
-        return false;
+    if (p->busy[condition])
+        keep_busy(p, p->busy[condition]);
     const uint64_t began = cli_now_ns();
-    if (bench_work_launch(&p->work, p->small[condition], p->small_values, 0, SMALL_BYTES, 1) !=
-            WEIR_OK ||
-        weir_queue_record(p->small[condition], &done) != WEIR_OK ||
-        weir_event_sync(done, WEIR_FOREVER) != WEIR_OK)
-        return bench_fail_weir(p->bench);
-    *out_us = (double)(cli_now_ns() - began) * 1e-3;
+    bench_fine(p->bench, bench_work_launch(&p->work, p->small[condition], p->small_values, 0,
+                                           SMALL_BYTES, 1));
+    bench_fine(p->bench, weir_queue_record(p->small[condition], &done));
+    bench_fine(p->bench, weir_event_sync(done, WEIR_FOREVER));
+    const double us = (double)(cli_now_ns() - began) * 1e-3;
     p->small_launches++;
     forget_finished(p);
     *out_beside = p->pending_count > 0;
-    return true;
+    return us;
 }
 
 // Waits for all work, so that none of it runs during the next condition.
-static bool settle(struct priority *p, enum condition condition)
+static void settle(struct priority *p, enum condition condition)
 {
     p->pending_count = 0;
-    if ((p->busy[condition] && weir_queue_sync(p->busy[condition], WEIR_FOREVER) != WEIR_OK) ||
-        weir_queue_sync(p->small[condition], WEIR_FOREVER) != WEIR_OK)
-        return bench_fail_weir(p->bench);
-    return true;
+    if (p->busy[condition])
+        bench_sync(p->bench, p->busy[condition]);
+    bench_sync(p->bench, p->small[condition]);
 }
 
 // Checking.
 
-static bool fill_values(struct priority *p)
+static void check_values(struct priority *p, weir_buffer *values, size_t size, uint32_t rounds,
+                         const char *what, const char *when)
 {
-    weir_queue *queue = p->work.queue;
-    p->small_launches = p->busy_launches = 0;
-    if (!bench_work_fill(p->bench, p->host, p->busy_bytes, SEED))
-        return false;
-    return (weir_queue_copy(queue, p->small_values, 0, p->host, 0, SMALL_BYTES) == WEIR_OK &&
-            weir_queue_copy(queue, p->busy_values, 0, p->host, 0, p->busy_bytes) == WEIR_OK &&
-            weir_queue_sync(queue, WEIR_FOREVER) == WEIR_OK) ||
-           bench_fail_weir(p->bench);
-}
-
-static bool check_values(struct priority *p, weir_buffer *values, size_t size, uint32_t rounds,
-                         const char *what)
-{
-    if (!bench_work_spoil(p->bench, p->host, size))
-        return false;
-    if (weir_queue_copy(p->work.queue, p->host, 0, values, 0, size) != WEIR_OK ||
-        weir_queue_sync(p->work.queue, WEIR_FOREVER) != WEIR_OK)
-        return bench_fail_weir(p->bench);
-    return bench_work_check(p->bench, p->host, size, SEED, rounds, what);
+    char text[96];
+    snprintf(text, sizeof text, "the %s work %s", what, when);
+    bench_work_spoil(p->bench, p->host, size);
+    bench_fine(p->bench, weir_queue_copy(p->work.queue, p->host, 0, values, 0, size));
+    bench_sync(p->bench, p->work.queue);
+    (void)bench_work_check(p->bench, p->host, size, SEED, rounds, text);
+    bench_judge(p->bench);
 }
 
 // Every launch so far has added to its values.
-static bool check_all(struct priority *p, const char *when)
+static void check_all(struct priority *p, const char *when)
 {
-    char what[96];
-    snprintf(what, sizeof what, "the small work %s", when);
-    if (!check_values(p, p->small_values, SMALL_BYTES, p->small_launches, what))
-        return false;
-    snprintf(what, sizeof what, "the busy work %s", when);
-    return check_values(p, p->busy_values, p->busy_bytes, p->busy_launches * p->busy_rounds, what);
+    check_values(p, p->small_values, SMALL_BYTES, p->small_launches, "small", when);
+    check_values(p, p->busy_values, p->busy_bytes, p->busy_launches * p->busy_rounds, "busy", when);
 }
 
-static bool prove(struct priority *p)
+static void prove(struct priority *p)
 {
-    double us;
     bool beside;
     for (int i = 0; i < CONDITIONS; i++) {
-        if (!p->small[i])
-            continue;
-        for (int k = 0; k < PROOF; k++)
-            if (!sample(p, (enum condition)i, &us, &beside))
-                return false;
-        if (!settle(p, (enum condition)i))
-            return false;
+        for (int k = 0; p->small[i] && k < PROOF; k++)
+            (void)sample(p, (enum condition)i, &beside);
+        if (p->small[i])
+            settle(p, (enum condition)i);
     }
-    return check_all(p, "before the turns");
+    check_all(p, "before the turns");
 }
 
 // Measuring.
@@ -168,76 +144,55 @@ static int compare_numbers(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-static bool measure_condition(struct priority *p, enum condition condition)
+static void measure_condition(struct priority *p, enum condition condition)
 {
     struct row *row = &p->rows[condition];
     uint64_t beside_count = 0;
     for (uint64_t i = 0; i < p->samples; i++) {
         bool beside;
-        if (!sample(p, condition, &p->times[i], &beside))
-            return false;
+        p->times[i] = sample(p, condition, &beside);
         beside_count += beside;
     }
-    if (!settle(p, condition))
-        return false;
+    settle(p, condition);
     qsort(p->times, p->samples, sizeof *p->times, compare_numbers);
     bench_keep(p->bench, &row->median_us, p->times[p->samples / 2]);
     bench_keep(p->bench, &row->late_us, p->times[p->samples * 99 / 100]);
     bench_keep(p->bench, &row->beside, 100.0 * (double)beside_count / (double)p->samples);
-    return true;
-}
-
-static bool measure(struct priority *p)
-{
-    for (bench_start(p->bench); bench_turn(p->bench);)
-        for (int i = 0; i < CONDITIONS; i++)
-            if (p->small[i] && !measure_condition(p, (enum condition)i))
-                return false;
-    return true;
 }
 
 // Set-up and report.
 
-static bool make_queues(struct priority *p)
+static void make_queues(struct priority *p)
 {
     const struct weir_limits *limits = p->bench->limits;
     const int32_t high = limits->priority_highest, low = limits->priority_lowest;
-    if (high == low)
+    bench_queue_of(p->bench, "small/idle", 0, &p->small[IDLE]);
+    bench_queue_of(p->bench, "small/same", 0, &p->small[SAME]);
+    bench_queue_of(p->bench, "busy/same", 0, &p->busy[SAME]);
+    if (high == low) {
         bench_note(p->bench, "not measured: this device has no priorities");
-    return bench_queue(p->bench, "small/idle", 0, &p->small[IDLE]) &&
-           bench_queue(p->bench, "small/same", 0, &p->small[SAME]) &&
-           bench_queue(p->bench, "busy/same", 0, &p->busy[SAME]) &&
-           (high == low || (bench_queue(p->bench, "small/high", high, &p->small[HIGH]) &&
-                            bench_queue(p->bench, "busy/low", low, &p->busy[HIGH])));
+        return;
+    }
+    bench_queue_of(p->bench, "small/high", high, &p->small[HIGH]);
+    bench_queue_of(p->bench, "busy/low", low, &p->busy[HIGH]);
 }
 
-static bool make_objects(struct priority *p)
+static void make_objects(struct priority *p)
 {
     struct bench *bench = p->bench;
+    weir_device *device = bench->device;
     p->busy_bytes = bench->limits->unified_memory ? BUSY_BYTES_CPU : BUSY_BYTES_GPU;
-    p->times = calloc(p->samples, sizeof *p->times);
-    if (!p->times)
-        return bench_fail(bench, CLI_FAILED, "no memory for the figures");
-    return bench_work_open(bench, &p->work) && make_queues(p) &&
-           bench_buffer(bench, "host", p->busy_bytes, WEIR_PLACE_HOST, &p->host) &&
-           bench_buffer(bench, "small", SMALL_BYTES, WEIR_PLACE_DEVICE, &p->small_values) &&
-           bench_buffer(bench, "busy", p->busy_bytes, WEIR_PLACE_DEVICE, &p->busy_values) &&
-           bench_work_calibrate(&p->work, p->busy_values, p->busy_bytes, BUSY_NS,
-                                &p->busy_rounds) &&
-           fill_values(p);
-}
-
-static void destroy_objects(struct priority *p)
-{
-    for (int i = 0; i < CONDITIONS; i++) {
-        weir_queue_destroy(&p->small[i]);
-        weir_queue_destroy(&p->busy[i]);
-    }
-    weir_buffer_destroy(&p->busy_values);
-    weir_buffer_destroy(&p->small_values);
-    weir_buffer_destroy(&p->host);
-    bench_work_close(&p->work);
-    free(p->times);
+    p->times = cli_allocate(p->samples, sizeof *p->times);
+    bench_work_open(bench, &p->work);
+    make_queues(p);
+    bench_buffer(bench, device, "host", p->busy_bytes, WEIR_PLACE_HOST, &p->host);
+    bench_buffer(bench, device, "small", SMALL_BYTES, WEIR_PLACE_DEVICE, &p->small_values);
+    bench_buffer(bench, device, "busy", p->busy_bytes, WEIR_PLACE_DEVICE, &p->busy_values);
+    p->busy_rounds = bench_work_calibrate(&p->work, p->busy_values, p->busy_bytes, BUSY_NS);
+    bench_work_fill(bench, p->host, p->busy_bytes, SEED);
+    bench_fine(bench, weir_queue_copy(p->work.queue, p->small_values, 0, p->host, 0, SMALL_BYTES));
+    bench_fine(bench, weir_queue_copy(p->work.queue, p->busy_values, 0, p->host, 0, p->busy_bytes));
+    bench_sync(bench, p->work.queue);
 }
 
 static void report(struct priority *p)
@@ -249,14 +204,12 @@ static void report(struct priority *p)
         {"p99_us", "99 % us", BENCH_SPREAD, 1},
         {"beside_percent", "% beside", BENCH_SPREAD, 0},
     };
-    struct cli_plot *plot = &p->bench->plot;
     struct bench_table *table =
         bench_table(p->bench, "latency",
                     "from submission to end; the last column: of how many samples the busy queue "
                     "was busy to the end",
-                    columns, sizeof columns / sizeof *columns);
-    snprintf(plot->title, sizeof plot->title, "Latency of a small kernel");
-    snprintf(plot->y_name, sizeof plot->y_name, "microseconds");
+                    columns);
+    bench_plot(p->bench, "Latency of a small kernel", "", "microseconds");
     for (int i = 0; i < CONDITIONS; i++) {
         const struct row *row = &p->rows[i];
         if (!p->small[i])
@@ -268,27 +221,29 @@ static void report(struct priority *p)
     }
 }
 
-static bool run(struct bench *bench, void *user)
+static void run(struct bench *bench, void *user)
 {
     struct priority *p = user;
     p->bench = bench;
-    const bool fine = make_objects(p) && prove(p) && measure(p) && check_all(p, "after the turns");
-    if (fine) {
-        bench_parameter(bench, "samples", (double)p->samples);
-        report(p);
-    }
-    destroy_objects(p);
-    return fine;
+    make_objects(p);
+    prove(p);
+    for (bench_start(bench); bench_turn(bench);)
+        for (int i = 0; i < CONDITIONS; i++)
+            if (p->small[i])
+                measure_condition(p, (enum condition)i);
+    check_all(p, "after the turns");
+    bench_parameter(bench, "samples", (double)p->samples);
+    report(p);
 }
 
 static int priority_main(int argc, char **argv)
 {
-    struct priority p = {.samples = 50};
-    const struct cli_option options[] = {
+    static struct priority p = {.samples = 50};
+    static const struct cli_option options[] = {
         {"samples", "N", "pieces of small work in a turn (50)", CLI_COUNT, &p.samples, 1,
          SAMPLES_MOST},
     };
-    const struct bench_program program = {
+    static const struct bench_program program = {
         .group = "jobs",
         .name = "priority",
         .about = "Measures how long a small kernel takes from its submission to its end: on an\n"
@@ -296,7 +251,7 @@ static int priority_main(int argc, char **argv)
                  "millisecond; and the same in a queue of the highest priority beside one of the\n"
                  "lowest.\n",
         .options = options,
-        .option_count = sizeof options / sizeof *options,
+        .option_count = BENCH_COUNT(options),
         .opens_device = true,
         .run = run,
     };

@@ -11,30 +11,35 @@ enum {
 
 // CUDA.
 
-bool raw_cuda_fine(const struct raw_cuda *cu, CUresult result, const char *call, char *message,
-                   size_t size)
+static void describe(const struct raw_cuda *cu, CUresult result, const char *call, char *message,
+                     size_t size)
 {
     const char *name = NULL;
-    if (result == CUDA_SUCCESS)
-        return true;
     if (cu->cuGetErrorName)
         cu->cuGetErrorName(result, &name);
-    snprintf(message, size, "%s failed with %s (%d)", call, name ? name : "an unknown error",
-             (int)result);
-    return false;
+    snprintf(message, size, "raw CUDA: %s failed with %s (%d)", call,
+             name ? name : "an unknown error", (int)result);
 }
 
-bool raw_cuda_check(struct bench *bench, const struct raw_cuda *cu, CUresult result,
-                    const char *call)
+bool raw_cuda_fine(const struct raw_cuda *cu, CUresult result, const char *call)
 {
     char message[256];
-    return raw_cuda_fine(cu, result, call, message, sizeof message) ||
-           bench_fail(bench, CLI_SETUP, "raw CUDA: %s", message);
+    if (result == CUDA_SUCCESS)
+        return true;
+    describe(cu, result, call, message, sizeof message);
+    return bench_wrong(cu->bench, "%s", message);
 }
 
-#define CUDA(name, ...) raw_cuda_fine(cu, cu->name(__VA_ARGS__), #name, message, size)
+void raw_cuda_check(const struct raw_cuda *cu, CUresult result, const char *call)
+{
+    char message[256];
+    if (result == CUDA_SUCCESS)
+        return;
+    describe(cu, result, call, message, sizeof message);
+    bench_fail(cu->bench, CLI_SETUP, "%s", message);
+}
 
-bool raw_cuda_init(struct raw_cuda *cu, char *message, size_t size)
+static bool load(struct raw_cuda *cu, char *message, size_t size)
 {
     static const char *const library = "libcuda.so.1";
     static const struct weir_kit_symbol blocking[] = {
@@ -50,18 +55,34 @@ bool raw_cuda_init(struct raw_cuda *cu, char *message, size_t size)
     if (!handle || !weir_kit_symbols_load(handle, library, blocking, 2, cu, message, size))
         return false;
     const CUresult result = cu->cuInit(0);
-    if (result != CUDA_SUCCESS)
-        snprintf(message, size, "the CUDA driver cannot be used: cuInit failed with %d",
-                 (int)result);
+    snprintf(message, size, "the CUDA driver cannot be used: cuInit failed with %d", (int)result);
     return result == CUDA_SUCCESS;
 }
 
-bool raw_cuda_open_device(struct raw_cuda *cu, char *message, size_t size)
+void raw_cuda_init(struct bench *bench, struct raw_cuda *cu)
 {
-    return CUDA(cuDeviceGet, &cu->device, 0) &&
-           CUDA(cuDeviceGetName, cu->name, sizeof cu->name, cu->device) &&
-           CUDA(cuDevicePrimaryCtxRetain, &cu->context, cu->device) &&
-           CUDA(cuCtxSetCurrent, cu->context);
+    char message[1024];
+    cu->bench = bench;
+    if (!load(cu, message, sizeof message))
+        bench_fail(bench, CLI_SETUP, "%s", message);
+}
+
+static void close_device(void *object, void *with)
+{
+    struct raw_cuda *cu = object;
+    (void)with;
+    if (cu->module)
+        cu->cuModuleUnload(cu->module);
+    cu->cuCtxSetCurrent(NULL);
+    cu->cuDevicePrimaryCtxRelease(cu->device);
+}
+
+void raw_cuda_open_device(struct raw_cuda *cu)
+{
+    RAW_CU(cu, cuDeviceGet, &cu->device, 0);
+    RAW_CU(cu, cuDevicePrimaryCtxRetain, &cu->context, cu->device);
+    cli_own(close_device, cu, NULL);
+    RAW_CU(cu, cuCtxSetCurrent, cu->context);
 }
 
 // A cubin of the device's architecture, else the newest of its generation, else the newest PTX that it takes.
@@ -82,40 +103,95 @@ static const struct weir_image *image_for(const struct weir_bundle *bundle, unsi
     return cubin ? cubin : ptx;
 }
 
-bool raw_cuda_load_kernels(struct raw_cuda *cu, const struct weir_bundle *bundle, char *message,
-                           size_t size)
+void raw_cuda_load_kernels(struct raw_cuda *cu, const struct weir_bundle *bundle)
 {
     int major = 0, minor = 0;
-    if (!CUDA(cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
-              cu->device) ||
-        !CUDA(cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
-              cu->device))
-        return false;
+    RAW_CU(cu, cuDeviceGetAttribute, &major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+           cu->device);
+    RAW_CU(cu, cuDeviceGetAttribute, &minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR,
+           cu->device);
     const struct weir_image *image = image_for(bundle, (unsigned)(10 * major + minor));
     if (!image)
-        snprintf(message, size,
-                 "this program has no CUDA kernels for sm_%d%d: it was built without a CUDA "
-                 "toolkit",
-                 major, minor);
-    return image && CUDA(cuModuleLoadDataEx, &cu->module, image->data, 0, NULL, NULL);
+        bench_fail(cu->bench, CLI_SETUP,
+                   "this program has no CUDA kernels for sm_%d%d: it was built without a CUDA "
+                   "toolkit",
+                   major, minor);
+    RAW_CU(cu, cuModuleLoadDataEx, &cu->module, image->data, 0, NULL, NULL);
 }
 
-bool raw_cuda_open(struct raw_cuda *cu, const struct weir_bundle *bundle, char *message,
-                   size_t size)
+bool raw_cuda_open(struct bench *bench, const char *what, const struct weir_bundle *bundle,
+                   struct raw_cuda *cu)
 {
-    return raw_cuda_init(cu, message, size) && raw_cuda_open_device(cu, message, size) &&
-           (!bundle || raw_cuda_load_kernels(cu, bundle, message, size));
-}
-
-void raw_cuda_close(struct raw_cuda *cu)
-{
-    if (cu->module)
-        cu->cuModuleUnload(cu->module);
-    if (cu->context) {
-        cu->cuCtxSetCurrent(NULL);
-        cu->cuDevicePrimaryCtxRelease(cu->device);
+    char message[1024] = "this is not CUDA";
+    cu->bench = bench;
+    if ((bench->runtime && strcmp(weir_runtime_backend(bench->runtime), "cuda") != 0) ||
+        !load(cu, message, sizeof message)) {
+        bench_note(bench, "not measured: %s: %.250s", what, message);
+        return false;
     }
-    memset(cu, 0, sizeof *cu);
+    raw_cuda_open_device(cu);
+    if (bundle)
+        raw_cuda_load_kernels(cu, bundle);
+    return true;
+}
+
+static void destroy_stream(void *object, void *cu)
+{
+    ((struct raw_cuda *)cu)->cuStreamDestroy(object);
+}
+
+static void destroy_event(void *object, void *cu)
+{
+    ((struct raw_cuda *)cu)->cuEventDestroy(object);
+}
+
+static void free_memory(void *object, void *cu)
+{
+    ((struct raw_cuda *)cu)->cuMemFree((CUdeviceptr)(uintptr_t)object);
+}
+
+static void free_pinned(void *object, void *cu)
+{
+    ((struct raw_cuda *)cu)->cuMemFreeHost(object);
+}
+
+CUstream raw_cuda_stream(struct raw_cuda *cu)
+{
+    CUstream stream;
+    RAW_CU(cu, cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, 0);
+    cli_own(destroy_stream, stream, cu);
+    return stream;
+}
+
+CUevent raw_cuda_event(struct raw_cuda *cu)
+{
+    CUevent event;
+    RAW_CU(cu, cuEventCreate, &event, CU_EVENT_DISABLE_TIMING);
+    cli_own(destroy_event, event, cu);
+    return event;
+}
+
+CUdeviceptr raw_cuda_memory(struct raw_cuda *cu, size_t size)
+{
+    CUdeviceptr memory;
+    RAW_CU(cu, cuMemAlloc, &memory, size);
+    cli_own(free_memory, (void *)(uintptr_t)memory, cu);
+    return memory;
+}
+
+void *raw_cuda_pinned(struct raw_cuda *cu, size_t size)
+{
+    void *memory;
+    RAW_CU(cu, cuMemHostAlloc, &memory, size, 0);
+    cli_own(free_pinned, memory, cu);
+    return memory;
+}
+
+CUfunction raw_cuda_function(struct raw_cuda *cu, const char *name)
+{
+    CUfunction function;
+    RAW_CU(cu, cuModuleGetFunction, &function, cu->module, name);
+    return function;
 }
 
 // OpenCL.
@@ -123,31 +199,30 @@ void raw_cuda_close(struct raw_cuda *cu)
 static bool take_device(struct raw_opencl *cl, cl_platform_id platform, const char *wanted)
 {
     cl_device_id devices[LISTED_MOST];
+    char name[256];
     cl_uint count = 0;
     if (cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, LISTED_MOST, devices, &count) !=
         CL_SUCCESS)
         return false;
     for (cl_uint i = 0; i < count && i < LISTED_MOST; i++) {
         cl->device = devices[i];
-        if (cl->clGetDeviceInfo(devices[i], CL_DEVICE_NAME, sizeof cl->name - 1, cl->name, NULL) ==
+        if (cl->clGetDeviceInfo(devices[i], CL_DEVICE_NAME, sizeof name, name, NULL) ==
                 CL_SUCCESS &&
-            (!wanted || strcmp(cl->name, wanted) == 0))
+            strcmp(name, wanted) == 0)
             return true;
     }
     return false;
 }
 
-static bool find_device(struct raw_opencl *cl, const char *wanted, char *message, size_t size)
+static bool find_device(struct raw_opencl *cl, const char *wanted)
 {
     cl_platform_id platforms[LISTED_MOST];
     cl_uint count = 0;
     if (cl->clGetPlatformIDs(LISTED_MOST, platforms, &count) != CL_SUCCESS)
-        count = 0;
+        return false;
     for (cl_uint i = 0; i < count && i < LISTED_MOST; i++)
         if (take_device(cl, platforms[i], wanted))
             return true;
-    snprintf(message, size, "the OpenCL loader lists no device%s%s", wanted ? " " : "",
-             wanted ? wanted : "");
     return false;
 }
 
@@ -159,36 +234,85 @@ static const char *source_of(const struct weir_bundle *bundle)
     return "";
 }
 
-bool raw_opencl_open(struct raw_opencl *cl, const char *wanted, const struct weir_bundle *bundle,
-                     char *message, size_t size)
+void raw_opencl_check(const struct raw_opencl *cl, cl_int code, const char *call)
+{
+    if (code != CL_SUCCESS)
+        bench_fail(cl->bench, CLI_SETUP, "plain OpenCL: %s failed with %d", call, (int)code);
+}
+
+static void close_opencl(void *object, void *with)
+{
+    struct raw_opencl *cl = object;
+    (void)with;
+    if (cl->program)
+        cl->clReleaseProgram(cl->program);
+    cl->clReleaseContext(cl->context);
+}
+
+bool raw_opencl_open(struct bench *bench, const char *what, const char *device,
+                     const struct weir_bundle *bundle, struct raw_opencl *cl)
 {
     const char *source = source_of(bundle);
     char reason[512];
-    cl_int code = CL_SUCCESS;
+    cl_int code;
+    cl->bench = bench;
     if (!ocl_symbols_load("libOpenCL.so.1", &cl->symbols, reason, sizeof reason)) {
-        snprintf(message, size, "there is no OpenCL: %s", reason);
+        bench_note(bench, "not measured: %s: there is no OpenCL: %.200s", what, reason);
         return false;
     }
-    if (!find_device(cl, wanted, message, size))
+    if (!find_device(cl, device)) {
+        bench_note(bench, "not measured: %s: the OpenCL loader lists no device %s", what, device);
         return false;
+    }
     cl->context = cl->clCreateContext(NULL, 1, &cl->device, NULL, NULL, &code);
-    if (code == CL_SUCCESS)
-        cl->program = cl->clCreateProgramWithSource(cl->context, 1, &source, NULL, &code);
-    if (code == CL_SUCCESS)
-        code = cl->clBuildProgram(cl->program, 1, &cl->device, "-cl-std=CL1.2", NULL, NULL);
-    if (code != CL_SUCCESS)
-        snprintf(message, size, "plain OpenCL cannot set up the same work on %s (%d)", cl->name,
-                 (int)code);
-    return code == CL_SUCCESS;
+    raw_opencl_check(cl, code, "clCreateContext");
+    cli_own(close_opencl, cl, NULL);
+    cl->program = cl->clCreateProgramWithSource(cl->context, 1, &source, NULL, &code);
+    raw_opencl_check(cl, code, "clCreateProgramWithSource");
+    RAW_CL(cl, clBuildProgram, cl->program, 1, &cl->device, "-cl-std=CL1.2", NULL, NULL);
+    return true;
 }
 
-void raw_opencl_close(struct raw_opencl *cl)
+static void release_queue(void *object, void *cl)
 {
-    if (cl->program)
-        cl->clReleaseProgram(cl->program);
-    if (cl->context)
-        cl->clReleaseContext(cl->context);
-    memset(cl, 0, sizeof *cl);
+    ((struct raw_opencl *)cl)->clReleaseCommandQueue(object);
+}
+
+static void release_kernel(void *object, void *cl)
+{
+    ((struct raw_opencl *)cl)->clReleaseKernel(object);
+}
+
+static void release_buffer(void *object, void *cl)
+{
+    ((struct raw_opencl *)cl)->clReleaseMemObject(object);
+}
+
+cl_command_queue raw_opencl_queue(struct raw_opencl *cl)
+{
+    cl_int code;
+    cl_command_queue queue = cl->clCreateCommandQueue(cl->context, cl->device, 0, &code);
+    raw_opencl_check(cl, code, "clCreateCommandQueue");
+    cli_own(release_queue, queue, cl);
+    return queue;
+}
+
+cl_kernel raw_opencl_kernel(struct raw_opencl *cl, const char *name)
+{
+    cl_int code;
+    cl_kernel kernel = cl->clCreateKernel(cl->program, name, &code);
+    raw_opencl_check(cl, code, "clCreateKernel");
+    cli_own(release_kernel, kernel, cl);
+    return kernel;
+}
+
+cl_mem raw_opencl_buffer(struct raw_opencl *cl, cl_mem_flags flags, size_t size)
+{
+    cl_int code;
+    cl_mem buffer = cl->clCreateBuffer(cl->context, CL_MEM_READ_WRITE | flags, size, NULL, &code);
+    raw_opencl_check(cl, code, "clCreateBuffer");
+    cli_own(release_buffer, buffer, cl);
+    return buffer;
 }
 
 // NCCL.
@@ -199,16 +323,17 @@ static const struct weir_kit_symbol nccl_table[] = {
 #undef SYMBOL
 };
 
-bool raw_nccl_load(struct raw_nccl *raw, const char *file, char *message, size_t size)
+bool raw_nccl_load(struct bench *bench, struct raw_nccl *raw, const char *file, char *message,
+                   size_t size)
 {
     const char *name = file ? file : "libnccl.so.2";
     int version = 0;
+    raw->bench = bench;
     if (!cu_symbols_load("", &raw->cu, &version, message, size))
         return false;
     void *library = weir_kit_library_open(&name, 1, message, size);
-    if (!library ||
-        !weir_kit_symbols_load(library, name, nccl_table, sizeof nccl_table / sizeof *nccl_table,
-                               raw, message, size))
+    if (!library || !weir_kit_symbols_load(library, name, nccl_table, BENCH_COUNT(nccl_table), raw,
+                                           message, size))
         return false;
     const ncclResult_t error = raw->nccl.ncclGetVersion(&version);
     snprintf(raw->name, sizeof raw->name, "NCCL %d.%d.%d", version / 10000, version / 100 % 100,
@@ -229,39 +354,32 @@ bool raw_nccl_make_id(const struct raw_nccl *raw, uint32_t rank, ncclUniqueId *i
     return error == ncclSuccess;
 }
 
-weir_status raw_nccl_share(weir_device *device, weir_queue *queue, weir_comm *comm,
-                           ncclUniqueId *id)
+void raw_nccl_share(const struct raw_nccl *raw, const struct bench_rank *rank, ncclUniqueId *id)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .label = "bench/id",
-                                              .size = sizeof *id};
-    weir_buffer *buffer = NULL;
-    weir_status status = weir_buffer_create(device, &params, &buffer);
-    if (status == WEIR_OK)
-        status = weir_upload(queue, buffer, 0, id, sizeof *id);
-    if (status == WEIR_OK)
-        status = weir_queue_broadcast(queue, comm, buffer, 0, buffer, 0, sizeof *id, WEIR_U8, 0);
-    if (status == WEIR_OK)
-        status = weir_download(queue, id, buffer, 0, sizeof *id);
-    weir_buffer_destroy(&buffer);
-    return status;
+    const size_t size = sizeof *id;
+    weir_buffer **buffer = cli_allocate(1, sizeof *buffer);
+    bench_buffer(raw->bench, rank->device, "bench/id", size, WEIR_PLACE_DEVICE, buffer);
+    bench_fine(raw->bench, weir_upload(rank->queue, *buffer, 0, id, size));
+    bench_fine(raw->bench, weir_queue_broadcast(rank->queue, rank->comm, *buffer, 0, *buffer, 0,
+                                                size, WEIR_U8, 0));
+    bench_fine(raw->bench, weir_download(rank->queue, id, *buffer, 0, size));
 }
 
-static weir_status refuse(weir_status status, const char *call, int code, const char *name)
+static _Noreturn void refuse(const struct raw_nccl *raw, const char *call, int code,
+                             const char *name)
 {
-    struct weir_error detail = {.status = status, .native_code = code};
-    snprintf(detail.message, sizeof detail.message, "a raw call was refused");
-    snprintf(detail.native_call, sizeof detail.native_call, "%s", call);
-    snprintf(detail.native_name, sizeof detail.native_name, "%s", name);
-    return weir_error_set(&detail);
+    bench_fail(raw->bench, CLI_SETUP, "a raw call was refused (%s returned %s, %d)", call, name,
+               code);
 }
 
-weir_status raw_nccl_refuse(const struct raw_nccl *raw, const char *call, ncclResult_t code)
+void raw_nccl_check(const struct raw_nccl *raw, ncclResult_t code, const char *call)
 {
-    return refuse(WEIR_ERROR_COMM, call, (int)code, raw->nccl.ncclGetErrorString(code));
+    if (code != ncclSuccess)
+        refuse(raw, call, (int)code, raw->nccl.ncclGetErrorString(code));
 }
 
-weir_status raw_cuda_refuse(const char *call, CUresult code)
+void raw_nccl_check_driver(const struct raw_nccl *raw, CUresult code, const char *call)
 {
-    return refuse(WEIR_ERROR_DEVICE, call, (int)code, "");
+    if (code != CUDA_SUCCESS)
+        refuse(raw, call, (int)code, "an error");
 }

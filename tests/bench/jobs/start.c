@@ -64,112 +64,91 @@ struct first {
 
 static struct first it;
 
-#define CU(name, ...) raw_cuda_check(&it.bench, &it.cu, it.cu.name(__VA_ARGS__), #name)
-
-static bool raw_fails(const char *message)
-{
-    return bench_fail(&it.bench, CLI_SETUP, "%s", message);
-}
-
-static bool compute(void)
-{
-    return bench_fine(&it.bench,
-                      weir_queue_launch(it.queue, it.scale, weir_dim(NUMBERS / 64, 1, 1),
-                                        weir_dim(64, 1, 1), weir_whole_in(it.in),
-                                        weir_whole_out(it.out), 2.0f, (uint32_t)NUMBERS)) &&
-           bench_fine(&it.bench, weir_download(it.queue, it.results, it.out, 0, sizeof it.results));
-}
-
-static bool run_weir(enum step step)
+static void run_weir(enum step step)
 {
     struct bench *bench = &it.bench;
     switch (step) {
     case RUNTIME:
-        return bench_fine(bench, weir_open(NULL, &bench->runtime));
+        bench_fine(bench, weir_open(NULL, &bench->runtime));
+        break;
     case DEVICE:
-        return bench_fine(bench, weir_device_open(bench->runtime, NULL, &bench->device));
+        bench_fine(bench, weir_device_open(bench->runtime, NULL, &bench->device));
+        break;
     case PROGRAM:
-        return bench_fine(bench, weir_program_create(bench->device,
-                                                     WEIR_PARAMS(weir_program,
-                                                                 .bundle = &conformance_kernels),
-                                                     &it.program));
+        bench_program_of(bench, bench->device, &conformance_kernels, &it.program);
+        break;
     case KERNEL:
-        return bench_fine(bench, weir_kernel_create(it.program, "scale", &it.scale));
+        bench_kernel(bench, bench->device, NULL, "scale", &it.program, &it.scale);
+        break;
     case QUEUE:
-        return bench_queue(bench, "first", 0, &it.queue);
+        bench_queue(bench, bench->device, "first", &it.queue);
+        break;
     case BUFFER:
-        return bench_buffer(bench, "in", sizeof it.numbers, WEIR_PLACE_DEVICE, &it.in);
+        bench_buffer(bench, bench->device, "in", sizeof it.numbers, WEIR_PLACE_DEVICE, &it.in);
+        break;
     case NEXT_BUFFER:
-        return bench_buffer(bench, "out", sizeof it.numbers, WEIR_PLACE_DEVICE, &it.out);
+        bench_buffer(bench, bench->device, "out", sizeof it.numbers, WEIR_PLACE_DEVICE, &it.out);
+        break;
     case UPLOAD:
-        return bench_fine(bench, weir_upload(it.queue, it.in, 0, it.numbers, sizeof it.numbers));
+        bench_fine(bench, weir_upload(it.queue, it.in, 0, it.numbers, sizeof it.numbers));
+        break;
     default:
-        return compute();
+        bench_fine(bench, weir_queue_launch(it.queue, it.scale, weir_dim(NUMBERS / 64, 1, 1),
+                                            weir_dim(64, 1, 1), weir_whole_in(it.in),
+                                            weir_whole_out(it.out), 2.0f, (uint32_t)NUMBERS));
+        bench_fine(bench, weir_download(it.queue, it.results, it.out, 0, sizeof it.results));
     }
 }
 
-static bool raw_compute(void)
+static void raw_compute(void)
 {
     float factor = 2;
     uint32_t count = NUMBERS;
     void *arguments[] = {&it.raw_in, &it.raw_out, &factor, &count};
-    return CU(cuLaunchKernel, it.function, NUMBERS / 64, 1, 1, 64, 1, 1, 0, it.stream, arguments,
-              NULL) &&
-           CU(cuStreamSynchronize, it.stream) &&
-           CU(cuMemcpyDtoH, it.results, it.raw_out, sizeof it.results);
+    RAW_CU(&it.cu, cuLaunchKernel, it.function, NUMBERS / 64, 1, 1, 64, 1, 1, 0, it.stream,
+           arguments, NULL);
+    RAW_CU(&it.cu, cuStreamSynchronize, it.stream);
+    RAW_CU(&it.cu, cuMemcpyDtoH, it.results, it.raw_out, sizeof it.results);
 }
 
-static bool run_raw(enum step step)
+static void run_raw(enum step step)
 {
-    char message[1024];
     switch (step) {
     case RUNTIME:
-        return raw_cuda_init(&it.cu, message, sizeof message) || raw_fails(message);
+        raw_cuda_init(&it.bench, &it.cu);
+        break;
     case DEVICE:
-        return raw_cuda_open_device(&it.cu, message, sizeof message) || raw_fails(message);
+        raw_cuda_open_device(&it.cu);
+        break;
     case PROGRAM:
-        return raw_cuda_load_kernels(&it.cu, &conformance_kernels, message, sizeof message) ||
-               raw_fails(message);
+        raw_cuda_load_kernels(&it.cu, &conformance_kernels);
+        break;
     case KERNEL:
-        return CU(cuModuleGetFunction, &it.function, it.cu.module, "scale");
+        it.function = raw_cuda_function(&it.cu, "scale");
+        break;
     case QUEUE:
-        return CU(cuStreamCreateWithPriority, &it.stream, CU_STREAM_NON_BLOCKING, 0);
+        it.stream = raw_cuda_stream(&it.cu);
+        break;
     case BUFFER:
-        return CU(cuMemAlloc, &it.raw_in, sizeof it.numbers);
+        it.raw_in = raw_cuda_memory(&it.cu, sizeof it.numbers);
+        break;
     case NEXT_BUFFER:
-        return CU(cuMemAlloc, &it.raw_out, sizeof it.numbers);
+        it.raw_out = raw_cuda_memory(&it.cu, sizeof it.numbers);
+        break;
     case UPLOAD:
-        return CU(cuMemcpyHtoD, it.raw_in, it.numbers, sizeof it.numbers);
+        RAW_CU(&it.cu, cuMemcpyHtoD, it.raw_in, it.numbers, sizeof it.numbers);
+        break;
     default:
-        return raw_compute();
+        raw_compute();
     }
 }
 
-static void end(void)
-{
-    if (it.raw_in)
-        it.cu.cuMemFree(it.raw_in);
-    if (it.raw_out)
-        it.cu.cuMemFree(it.raw_out);
-    if (it.stream)
-        it.cu.cuStreamDestroy(it.stream);
-    raw_cuda_close(&it.cu);
-    weir_buffer_destroy(&it.in);
-    weir_buffer_destroy(&it.out);
-    weir_queue_destroy(&it.queue);
-    weir_kernel_destroy(&it.scale);
-    weir_program_destroy(&it.program);
-    WEIR_IGNORE(weir_device_close(&it.bench.device));
-    WEIR_IGNORE(weir_close(&it.bench.runtime));
-}
-
-static bool check(void)
+static void check(void)
 {
     for (size_t i = 0; i < NUMBERS; i++)
         if (it.results[i] != 2 * it.numbers[i])
-            return bench_fail_result(&it.bench, "number %zu is %g, not %g", i,
-                                     (double)it.results[i], 2 * (double)it.numbers[i]);
-    return true;
+            bench_fail(&it.bench, CLI_FAILED, "number %zu is %g, not %g", i, (double)it.results[i],
+                       2 * (double)it.numbers[i]);
 }
 
 static void stamp(void)
@@ -180,17 +159,19 @@ static void stamp(void)
 int start_first(const char *side)
 {
     const bool raw = strcmp(side, sides[1]) == 0;
-    bool fine = true;
     stamp();
+    bench_begin_all(&it.bench);
     for (size_t i = 0; i < NUMBERS; i++)
         it.numbers[i] = (float)i;
-    for (size_t i = 0; fine && i < STEPS; i++) {
-        fine = (raw ? run_raw : run_weir)((enum step)i) && (i + 1 < STEPS || check());
+    for (size_t i = 0; i < STEPS; i++) {
+        (raw ? run_raw : run_weir)((enum step)i);
+        if (i + 1 == STEPS)
+            check();
         stamp();
     }
-    end();
+    cli_disown();
     stamp();
-    return fine ? CLI_OK : CLI_FAILED;
+    return it.bench.code;
 }
 
 // The one that measures.
@@ -240,17 +221,17 @@ static size_t read_stamps(int descriptor, uint64_t *stamps)
     return count;
 }
 
-static bool run_process(struct start *start, size_t side, double *ms)
+static void run_process(struct start *start, size_t side, double *ms)
 {
     uint64_t stamps[STAMPS] = {0};
     int descriptor, status = 0;
     const uint64_t began = cli_now_ns();
     const pid_t child = spawn(sides[side], &descriptor);
     if (child < 0)
-        return bench_fail(start->bench, CLI_FAILED, "a process cannot be made");
+        bench_fail(start->bench, CLI_FAILED, "a process cannot be made");
     const size_t count = read_stamps(descriptor, stamps);
     if (waitpid(child, &status, 0) != child || status != 0 || count != STAMPS)
-        return bench_fail(start->bench, CLI_SETUP, "the process of %s has failed", sides[side]);
+        bench_fail(start->bench, CLI_SETUP, "the process of %s has failed", sides[side]);
     const uint64_t ended = cli_now_ns();
     ms[FIRST_RESULT] = (double)(stamps[STEPS] - began) * 1e-6;
     ms[ENDED] = (double)(ended - began) * 1e-6;
@@ -258,23 +239,19 @@ static bool run_process(struct start *start, size_t side, double *ms)
     for (size_t i = 0; i <= STEPS; i++) // `close` follows the steps
         ms[i] = (double)(stamps[i + 1] - stamps[i]) * 1e-6;
     ms[EXIT] = (double)(ended - stamps[STAMPS - 1]) * 1e-6;
-    return true;
 }
 
 // Each side goes first in turn. A process compares its results before it succeeds.
-static bool measure(struct start *start)
+static void measure(struct start *start)
 {
     double ms[FIGURES];
-    for (bench_start(start->bench); bench_turn(start->bench);)
-        for (size_t i = 0; i < start->side_count; i++) {
-            const size_t side = (size_t)((i + start->bench->turn) % start->side_count);
-            if (!run_process(start, side, ms))
-                return false;
-            start->bench->checked += NUMBERS;
-            for (size_t k = 0; k < FIGURES; k++)
-                bench_keep(start->bench, &start->ms[k][side], ms[k]);
-        }
-    return true;
+    for (size_t i = 0; i < start->side_count; i++) {
+        const size_t side = (size_t)((i + start->bench->turn) % start->side_count);
+        run_process(start, side, ms);
+        start->bench->checked += NUMBERS;
+        for (size_t k = 0; k < FIGURES; k++)
+            bench_keep(start->bench, &start->ms[k][side], ms[k]);
+    }
 }
 
 static void report(struct start *start)
@@ -285,11 +262,10 @@ static void report(struct start *start)
         {"ratio", "over raw", BENCH_SPREAD, 3},
     };
     struct bench_table *table =
-        bench_table(start->bench, "start",
-                    "a process until its first result, until its end, and its steps", columns,
-                    start->side_count > 1 ? 5 : 2);
-    snprintf(start->bench->plot.title, sizeof start->bench->plot.title, "Starting");
-    snprintf(start->bench->plot.y_name, sizeof start->bench->plot.y_name, "milliseconds");
+        bench_table_of(start->bench, "start",
+                       "a process until its first result, until its end, and its steps", columns,
+                       start->side_count > 1 ? 5 : 2);
+    bench_plot(start->bench, "Starting", "", "milliseconds");
     for (size_t i = 0; i < FIGURES; i++) {
         const struct bench_samples *weir = &start->ms[i][0], *raw = &start->ms[i][1];
         const struct bench_samples added = bench_difference(weir, raw),
@@ -301,32 +277,29 @@ static void report(struct start *start)
 }
 
 // What the processes open is not open here.
-static bool run(struct bench *bench, void *user)
+static void run(struct bench *bench, void *user)
 {
     struct start *start = user;
     start->bench = bench;
     if (start->config)
         setenv("WEIR_CONFIG", start->config, 1);
-    if (cli_open(NULL, NULL, &bench->runtime) < 0)
-        return bench_fail_weir(bench);
+    bench_fine(bench, cli_open(NULL, NULL, &bench->runtime));
     start->side_count = strcmp(weir_runtime_backend(bench->runtime), "cuda") == 0 ? 2 : 1;
     WEIR_IGNORE(weir_close(&bench->runtime));
     if (start->side_count == 1)
         bench_note(bench, "not measured: raw CUDA: this is not CUDA");
-    if (!measure(start))
-        return false;
+    for (bench_start(bench); bench_turn(bench);)
+        measure(start);
     report(start);
-    return true;
 }
 
 static int start_main(int argc, char **argv)
 {
     static struct start start;
-    const struct cli_option options[] = {
-        {"config", "F", "the INI file; without it, the one that WEIR_CONFIG\nnames, or none",
-         CLI_FILE, &start.config, 0, 0},
+    static const struct cli_option options[] = {
+        CLI_CONFIG(&start.config),
     };
-    const struct bench_program program = {
+    static const struct bench_program program = {
         .group = "jobs",
         .name = "start",
         .about =

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/bench/work.h"
 #include "cli/runtime/open.h"
 #include "kernels/conformance/conformance.h"
 #include "tests/bench/jobs/raw.h"
@@ -61,6 +60,10 @@ struct table {
     const struct kind *kinds;
     size_t count;
     bool to_the_end; // the wait for the device is timed too
+};
+
+struct submit {
+    uint64_t operations;
 };
 
 struct sides {
@@ -125,11 +128,21 @@ static bool repeat(struct sides *s, bool weir, unsigned steps, size_t count)
     return status == WEIR_OK;
 }
 
-static bool finish(struct sides *s, bool weir)
+static void run_steps(struct sides *s, bool weir, const char *about, unsigned steps, size_t count)
 {
-    return weir ? weir_queue_sync(s->queue, WEIR_FOREVER) == WEIR_OK &&
-                      weir_queue_sync(s->other, WEIR_FOREVER) == WEIR_OK
-                : s->raw_finish(s);
+    if (!repeat(s, weir, steps, count))
+        bench_fail(s->bench, CLI_SETUP, "'%s' failed by %s: %s", about,
+                   weir ? "Weir" : "the driver's own calls", weir ? weir_last_error_text() : "");
+}
+
+static void finish(struct sides *s, bool weir)
+{
+    if (weir) {
+        bench_sync(s->bench, s->queue);
+        bench_sync(s->bench, s->other);
+    } else if (!s->raw_finish(s)) {
+        bench_fail(s->bench, CLI_SETUP, "the driver refused a wait");
+    }
 }
 
 // The driver's calls.
@@ -192,28 +205,28 @@ static bool opencl_finish(struct sides *s)
 
 // Measuring.
 
-// Nanoseconds a repetition; negative on failure.
+// Nanoseconds a repetition.
 static double time_side(struct sides *s, const struct table *table, const struct kind *kind,
                         bool weir)
 {
     uint64_t total = 0;
-    bool fine = true;
     if (s->cu.context)
         s->cu.cuCtxSetCurrent(weir && kind->without_context ? NULL : s->cu.context);
-    for (uint64_t done = 0; done < s->operations && fine;) {
+    for (uint64_t done = 0; done < s->operations;) {
         const uint64_t left = s->operations - done;
         const size_t count = left < BATCH ? (size_t)left : BATCH;
-        fine = kind->prepare == 0 || repeat(s, weir, kind->prepare, count);
+        if (kind->prepare)
+            run_steps(s, weir, kind->about, kind->prepare, count);
         const uint64_t began = cli_now_ns();
-        fine = fine && repeat(s, weir, kind->steps, count);
+        run_steps(s, weir, kind->about, kind->steps, count);
         const uint64_t submitted = cli_now_ns();
-        fine = fine && finish(s, weir);
+        finish(s, weir);
         total += (table->to_the_end ? cli_now_ns() : submitted) - began;
         done += count;
     }
     if (s->cu.context)
         s->cu.cuCtxSetCurrent(s->cu.context);
-    return fine ? (double)total / (double)s->operations : -1;
+    return (double)total / (double)s->operations;
 }
 
 static void report(struct sides *s, const struct table *table)
@@ -226,8 +239,7 @@ static void report(struct sides *s, const struct table *table)
     char title[256];
     snprintf(title, sizeof title, "beside %s on %s, ns %s", table->title,
              weir_device_get_info(s->device)->name, table->to_the_end ? "an operation" : "a call");
-    struct bench_table *to =
-        bench_table(s->bench, table->key, title, columns, sizeof columns / sizeof *columns);
+    struct bench_table *to = bench_table(s->bench, table->key, title, columns);
     for (size_t i = 0; i < table->count; i++) {
         const struct bench_samples *weir = &s->rows[i].weir, *other = &s->rows[i].other;
         const struct bench_samples added = bench_difference(weir, other);
@@ -237,73 +249,53 @@ static void report(struct sides *s, const struct table *table)
 }
 
 // The order of the two changes from turn to turn.
-static bool measure(struct sides *s, const struct table *table)
+static void measure(struct sides *s, const struct table *table)
 {
     struct bench *bench = s->bench;
     memset(s->rows, 0, sizeof s->rows);
     for (bench_start(bench); bench_turn(bench);)
-        for (size_t i = 0; i < table->count; i++) {
-            const bool weir_first = bench->turn % 2 == 0;
-            const double first = time_side(s, table, &table->kinds[i], weir_first);
-            const double second = time_side(s, table, &table->kinds[i], !weir_first);
-            if (first < 0 || second < 0)
-                return bench_fail(bench, CLI_SETUP, "'%s' failed while it was timed: %s",
-                                  table->kinds[i].about, weir_last_error_text());
-            bench_keep(bench, &s->rows[i].weir, weir_first ? first : second);
-            bench_keep(bench, &s->rows[i].other, weir_first ? second : first);
-        }
+        for (size_t i = 0; i < table->count; i++)
+            for (int side = 0; side < 2; side++) {
+                const bool weir = (bench->turn + (unsigned)side) % 2 == 0;
+                bench_keep(bench, weir ? &s->rows[i].weir : &s->rows[i].other,
+                           time_side(s, table, &table->kinds[i], weir));
+            }
     report(s, table);
-    return true;
 }
 
 // Set-up.
 
-static bool open_weir(struct sides *s, size_t index)
+static void open_weir(struct sides *s, size_t index)
 {
     struct bench *bench = s->bench;
     char select[24];
-    void *pointer;
     snprintf(select, sizeof select, "%zu", index);
-    if (!bench_fine(bench,
-                    weir_device_open_at(s->runtime, WEIR_PARAMS(weir_device, .select = select),
-                                        &s->device, NULL, 0)) ||
-        !bench_queue_on(bench, s->device, "bench", &s->queue) ||
-        !bench_queue_on(bench, s->device, "bench", &s->other) ||
-        !bench_kernel_on(bench, s->device, &conformance_kernels, "increment", &s->program,
-                         &s->increment) ||
-        !bench_kernel_on(bench, s->device, &conformance_kernels, "spin", &s->program, &s->spin) ||
-        !bench_buffer_on(bench, s->device, "bench", BYTES, WEIR_PLACE_DEVICE, &s->memory) ||
-        !bench_buffer_on(bench, s->device, "bench", BYTES, WEIR_PLACE_HOST, &s->pinned) ||
-        !bench_fine(bench, weir_host_begin(s->pinned, 0, BYTES, WEIR_ACCESS_WRITE, &pointer)))
-        return false;
+    bench_device(bench, s->runtime, select, &s->device);
+    bench_queue(bench, s->device, "bench", &s->queue);
+    bench_queue(bench, s->device, "bench", &s->other);
+    bench_kernel(bench, s->device, &conformance_kernels, "increment", &s->program, &s->increment);
+    bench_kernel(bench, s->device, &conformance_kernels, "spin", &s->program, &s->spin);
+    bench_buffer(bench, s->device, "bench", BYTES, WEIR_PLACE_DEVICE, &s->memory);
+    bench_buffer(bench, s->device, "bench", BYTES, WEIR_PLACE_HOST, &s->pinned);
+    uint32_t *numbers = bench_begin(bench, s->pinned, WEIR_ACCESS_WRITE);
     for (uint32_t i = 0; i < NUMBERS; i++)
-        ((uint32_t *)pointer)[i] = i;
-    return bench_fine(bench, weir_host_end(s->pinned, 0, BYTES, WEIR_ACCESS_WRITE));
+        numbers[i] = i;
+    bench_end(bench, s->pinned, WEIR_ACCESS_WRITE);
 }
 
-static void close_sides(struct sides *s)
-{
-    weir_buffer_destroy(&s->pinned);
-    weir_buffer_destroy(&s->memory);
-    weir_kernel_destroy(&s->spin);
-    weir_kernel_destroy(&s->increment);
-    weir_program_destroy(&s->program);
-    weir_queue_destroy(&s->other);
-    weir_queue_destroy(&s->queue);
-    WEIR_IGNORE(weir_device_close(&s->device));
-}
-
-// The null backend where the wanted one is absent, with a note.
-static bool open_runtime(struct sides *s, const char *backend, const char *name, bool *out_absent)
+// False after a note where it is absent.
+static bool open_runtime(struct sides *s, const char *backend, const char *name)
 {
     const struct weir_open_params params = {.struct_size = sizeof params,
                                             .config_path = "",
                                             .backend = backend,
                                             .plugins = ""};
-    *out_absent = weir_open_at(&params, &s->runtime, NULL, 0) < 0;
-    if (*out_absent)
-        bench_note(s->bench, "not measured: %s: %s", name, weir_last_error()->message);
-    return !*out_absent;
+    if (weir_open_at(&params, &s->runtime, NULL, 0) == WEIR_OK) {
+        bench_own_runtime(&s->runtime);
+        return true;
+    }
+    bench_note(s->bench, "not measured: %s: %.250s", name, weir_last_error()->message);
+    return false;
 }
 
 // CUDA.
@@ -311,80 +303,58 @@ static bool open_runtime(struct sides *s, const char *backend, const char *name,
 static bool open_driver(struct sides *s)
 {
     struct raw_cuda *cu = &s->cu;
-    char message[512];
+    if (!raw_cuda_open(s->bench, "raw CUDA", &conformance_kernels, cu))
+        return false;
     s->raw_repeat = cuda_repeat;
     s->raw_finish = cuda_finish;
-    if (!raw_cuda_open(cu, &conformance_kernels, message, sizeof message))
-        return bench_fail(s->bench, CLI_SETUP, "%s", message);
-    bool fine = cu->cuModuleGetFunction(&s->function, cu->module, "increment") == 0 &&
-                cu->cuMemAlloc(&s->raw_memory, BYTES) == 0 &&
-                cu->cuMemHostAlloc((void **)&s->raw_pinned, BYTES, 0) == 0;
-    for (int i = 0; i < 2 && fine; i++)
-        fine = cu->cuStreamCreateWithPriority(&s->streams[i], CU_STREAM_NON_BLOCKING, 0) == 0;
-    for (int i = 0; i < BATCH && fine; i++)
-        fine = cu->cuEventCreate(&s->raw_events[i], CU_EVENT_DISABLE_TIMING) == 0;
-    for (uint32_t i = 0; i < NUMBERS && fine; i++)
-        s->raw_pinned[i] = i;
-    return fine || bench_fail(s->bench, CLI_SETUP, "raw driver calls cannot set up the same work");
-}
-
-static void close_driver(struct sides *s)
-{
-    struct raw_cuda *cu = &s->cu;
-    for (int i = 0; i < BATCH; i++)
-        if (s->raw_events[i])
-            cu->cuEventDestroy(s->raw_events[i]);
+    s->function = raw_cuda_function(cu, "increment");
+    s->raw_memory = raw_cuda_memory(cu, BYTES);
+    s->raw_pinned = raw_cuda_pinned(cu, BYTES);
     for (int i = 0; i < 2; i++)
-        if (s->streams[i])
-            cu->cuStreamDestroy(s->streams[i]);
-    if (s->raw_pinned)
-        cu->cuMemFreeHost(s->raw_pinned);
-    if (s->raw_memory)
-        cu->cuMemFree(s->raw_memory);
-    raw_cuda_close(cu);
-}
-
-// Both sides run the sequence and launch twice more; their results are compared with the expected ones.
-static bool check_cuda(struct sides *s)
-{
-    uint32_t found[2][NUMBERS];
-    for (int weir = 0; weir < 2; weir++)
-        if (!repeat(s, weir, SEQUENCE, 1) || !repeat(s, weir, LAUNCH, 2) || !finish(s, weir))
-            return bench_fail(s->bench, CLI_SETUP, "the %s failed: %s",
-                              weir ? "calls of Weir" : "raw driver calls", weir_last_error_text());
-    if (weir_download(s->queue, found[1], s->memory, 0, BYTES) != WEIR_OK)
-        return bench_fail_weir(s->bench);
-    if (s->cu.cuMemcpyDtoHAsync(s->raw_pinned, s->raw_memory, BYTES, s->streams[0]) != 0 ||
-        !cuda_finish(s))
-        return bench_fail(s->bench, CLI_SETUP, "the raw driver calls of the peer failed");
-    memcpy(found[0], s->raw_pinned, BYTES);
-    for (uint32_t i = 0; i < NUMBERS; i++) {
-        const uint32_t right = i < LAUNCHED ? i + 3 : i;
-        if (found[1][i] != right || found[0][i] != right)
-            return bench_fail_result(s->bench,
-                                     "on CUDA number %u must be %u; Weir's is %u, that of the raw "
-                                     "driver calls %u; nothing was timed",
-                                     (unsigned)i, (unsigned)right, (unsigned)found[1][i],
-                                     (unsigned)found[0][i]);
-    }
-    s->bench->checked += 2;
+        s->streams[i] = raw_cuda_stream(cu);
+    for (int i = 0; i < BATCH; i++)
+        s->raw_events[i] = raw_cuda_event(cu);
+    for (uint32_t i = 0; i < NUMBERS; i++)
+        s->raw_pinned[i] = i;
     return true;
 }
 
-static bool run_cuda(struct sides *s)
+// Both sides run the sequence and launch twice more; their results are compared with the expected ones.
+static void check_cuda(struct sides *s)
 {
-    static const struct table table = {
-        "cuda", "raw driver calls", "raw CUDA", cuda_kinds, sizeof cuda_kinds / sizeof *cuda_kinds,
-        false};
-    bool absent;
-    if (!open_runtime(s, "cuda", "CUDA", &absent))
-        return absent;
-    bool fine = open_weir(s, 0);
-    fine = fine && open_driver(s) && check_cuda(s) && measure(s, &table);
-    close_driver(s);
-    close_sides(s);
-    WEIR_IGNORE(weir_close(&s->runtime));
-    return fine;
+    uint32_t found[NUMBERS];
+    for (int weir = 0; weir < 2; weir++) {
+        run_steps(s, weir, "the check", SEQUENCE, 1);
+        run_steps(s, weir, "the check", LAUNCH, 2);
+        finish(s, weir);
+    }
+    bench_fine(s->bench, weir_download(s->queue, found, s->memory, 0, BYTES));
+    RAW_CU(&s->cu, cuMemcpyDtoHAsync, s->raw_pinned, s->raw_memory, BYTES, s->streams[0]);
+    finish(s, false);
+    for (uint32_t i = 0; i < NUMBERS; i++) {
+        const uint32_t right = i < LAUNCHED ? i + 3 : i;
+        if (found[i] != right || s->raw_pinned[i] != right)
+            bench_fail(s->bench, CLI_FAILED,
+                       "on CUDA number %u must be %u; Weir's is %u, that of the raw "
+                       "driver calls %u; nothing was timed",
+                       (unsigned)i, (unsigned)right, (unsigned)found[i],
+                       (unsigned)s->raw_pinned[i]);
+        s->raw_pinned[i] = i;
+    }
+    s->bench->checked += 2;
+}
+
+static void run_cuda(struct sides *s)
+{
+    static const struct table table = {"cuda",     "raw driver calls",      "raw CUDA",
+                                       cuda_kinds, BENCH_COUNT(cuda_kinds), false};
+    if (!open_runtime(s, "cuda", "CUDA"))
+        return;
+    open_weir(s, 0);
+    if (!open_driver(s))
+        return;
+    check_cuda(s);
+    measure(s, &table);
 }
 
 // OpenCL.
@@ -392,65 +362,44 @@ static bool run_cuda(struct sides *s)
 static bool open_plain(struct sides *s)
 {
     struct raw_opencl *cl = &s->cl;
-    char message[512];
-    cl_int code = 0;
+    if (!raw_opencl_open(s->bench, "plain OpenCL", weir_device_get_info(s->device)->name,
+                         &conformance_kernels, cl))
+        return false;
     s->raw_repeat = opencl_repeat;
     s->raw_finish = opencl_finish;
-    if (!raw_opencl_open(cl, weir_device_get_info(s->device)->name, &conformance_kernels, message,
-                         sizeof message))
-        return bench_fail(s->bench, CLI_SETUP, "%s", message);
-    return ((s->cl_queue = cl->clCreateCommandQueue(cl->context, cl->device, 0, &code)) &&
-            (s->cl_buffer =
-                 cl->clCreateBuffer(cl->context, CL_MEM_READ_WRITE, BYTES, NULL, &code)) &&
-            (s->cl_spin = cl->clCreateKernel(cl->program, "spin", &code)) &&
-            (s->cl_increment = cl->clCreateKernel(cl->program, "increment", &code))) ||
-           bench_fail(s->bench, CLI_SETUP, "plain OpenCL cannot set up the same work");
-}
-
-static void close_plain(struct sides *s)
-{
-    struct raw_opencl *cl = &s->cl;
-    if (s->cl_increment)
-        cl->clReleaseKernel(s->cl_increment);
-    if (s->cl_spin)
-        cl->clReleaseKernel(s->cl_spin);
-    if (s->cl_buffer)
-        cl->clReleaseMemObject(s->cl_buffer);
-    if (s->cl_queue)
-        cl->clReleaseCommandQueue(s->cl_queue);
-    s->cl_increment = s->cl_spin = NULL;
-    s->cl_buffer = NULL;
-    s->cl_queue = NULL;
-    raw_opencl_close(cl);
+    s->cl_queue = raw_opencl_queue(cl);
+    s->cl_buffer = raw_opencl_buffer(cl, 0, BYTES);
+    s->cl_spin = raw_opencl_kernel(cl, "spin");
+    s->cl_increment = raw_opencl_kernel(cl, "increment");
+    return true;
 }
 
 // Nothing is timed unless both sides give the same number.
-static bool check_opencl(struct sides *s)
+static void check_opencl(struct sides *s)
 {
     uint32_t weir = 0, raw = 1;
-    if (!repeat(s, true, SPIN, 1) || !repeat(s, false, SPIN, 1) ||
-        weir_download(s->queue, &weir, s->memory, 0, sizeof weir) != WEIR_OK ||
-        s->cl.clEnqueueReadBuffer(s->cl_queue, s->cl_buffer, CL_TRUE, 0, sizeof raw, &raw, 0, NULL,
-                                  NULL) != 0)
-        return bench_fail(s->bench, CLI_SETUP, "an operation failed: %s", weir_last_error_text());
+    run_steps(s, true, "the check", SPIN, 1);
+    run_steps(s, false, "the check", SPIN, 1);
+    bench_fine(s->bench, weir_download(s->queue, &weir, s->memory, 0, sizeof weir));
+    RAW_CL(&s->cl, clEnqueueReadBuffer, s->cl_queue, s->cl_buffer, CL_TRUE, 0, sizeof raw, &raw, 0,
+           NULL, NULL);
     s->bench->checked++;
-    return weir == raw ||
-           bench_fail_result(s->bench,
-                             "Weir and plain OpenCL gave different results; nothing was timed");
+    if (weir != raw)
+        bench_fail(s->bench, CLI_FAILED,
+                   "Weir and plain OpenCL gave different results; nothing was timed");
 }
 
 // As many steps as make an operation of at least LONG_NS on this device.
-static bool calibrate(struct sides *s, const struct table *table)
+static void calibrate(struct sides *s, const struct table *table)
 {
     const uint64_t operations = s->operations;
     double ns = 0;
     s->operations = 50;
-    for (s->spins = 1000; s->spins < UINT64_C(1) << 40 && ns >= 0 && ns < LONG_NS;
-         s->spins += s->spins / 2)
+    for (s->spins = 1000; s->spins < UINT64_C(1) << 40 && ns < LONG_NS; s->spins += s->spins / 2)
         ns = time_side(s, table, &table->kinds[0], false);
     s->operations = operations;
-    return ns >= LONG_NS ||
-           bench_fail(s->bench, CLI_SETUP, "no operation of %d us could be made", LONG_NS / 1000);
+    if (ns < LONG_NS)
+        bench_fail(s->bench, CLI_SETUP, "no operation of %d us could be made", LONG_NS / 1000);
 }
 
 // A part on each of PoCL's devices, of which the serial one runs an empty launch within its submit; their
@@ -481,50 +430,56 @@ static size_t device_for(weir_runtime *runtime, size_t part)
     return 0;
 }
 
-static bool run_opencl(struct sides *s)
+static void run_part(struct sides *s, size_t part)
 {
-    bool absent, fine = true;
-    // PoCL lists its serial device only if POCL_DEVICES asks for it before PoCL is loaded.
-    setenv("POCL_DEVICES", "pthread basic", 0);
-    if (!open_runtime(s, "opencl", "OpenCL", &absent))
-        return absent;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts && fine; i++) {
-        const struct table *table = &parts[i].table;
-        s->spins = 1000;
-        fine = open_weir(s, device_for(s->runtime, i));
-        fine = fine && open_plain(s) && check_opencl(s) &&
-               (table->kinds != long_kinds || calibrate(s, table)) && measure(s, table);
-        close_plain(s);
-        close_sides(s);
-    }
-    WEIR_IGNORE(weir_close(&s->runtime));
-    return fine;
+    const struct table *table = &parts[part].table;
+    s->spins = 1000;
+    open_weir(s, device_for(s->runtime, part));
+    if (!open_plain(s))
+        return;
+    check_opencl(s);
+    if (table->kinds == long_kinds)
+        calibrate(s, table);
+    measure(s, table);
 }
 
-static bool run(struct bench *bench, void *user)
+// Each part has objects of its own, since they are destroyed when all is done.
+static void run(struct bench *bench, void *user)
 {
-    struct sides *s = user;
-    s->bench = bench;
-    bench_parameter(bench, "operations", (double)s->operations);
-    return run_cuda(s) && run_opencl(s);
+    static struct sides sides[1 + BENCH_COUNT(parts)];
+    const struct submit *submit = user;
+    bench_parameter(bench, "operations", (double)submit->operations);
+    for (size_t i = 0; i < BENCH_COUNT(sides); i++) {
+        sides[i].bench = bench;
+        sides[i].operations = submit->operations;
+    }
+    run_cuda(&sides[0]);
+    // PoCL lists its serial device only if POCL_DEVICES asks for it before PoCL is loaded.
+    setenv("POCL_DEVICES", "pthread basic", 0);
+    if (!open_runtime(&sides[1], "opencl", "OpenCL"))
+        return;
+    for (size_t i = 0; i < BENCH_COUNT(parts); i++) {
+        sides[1 + i].runtime = sides[1].runtime;
+        run_part(&sides[1 + i], i);
+    }
 }
 
 static int submit_main(int argc, char **argv)
 {
-    static struct sides s = {.operations = 10000};
-    const struct cli_option options[] = {
-        {"operations", "N", "calls in a turn (10000)", CLI_COUNT, &s.operations, 1, 100000000},
+    static struct submit submit = {.operations = 10000};
+    static const struct cli_option options[] = {
+        {"operations", "N", "calls in a turn (10000)", CLI_COUNT, &submit.operations, 1, 100000000},
     };
-    const struct bench_program program = {
+    static const struct bench_program program = {
         .group = "jobs",
         .name = "submit",
         .about = "Measures what calls cost through Weir beside the same calls of the driver: raw\n"
                  "CUDA, and plain OpenCL. What is not on this machine is left out with a note.\n",
         .options = options,
-        .option_count = sizeof options / sizeof *options,
+        .option_count = BENCH_COUNT(options),
         .run = run,
     };
-    return bench_main(&program, &s, argc, argv);
+    return bench_main(&program, &submit, argc, argv);
 }
 
 const struct cli_command job_submit = {

@@ -1,0 +1,122 @@
+// See the header.
+#include "cli/common/own.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct owned {
+    struct owned *next;
+    void (*destroy)(void *object, void *with);
+    void *object, *with;
+};
+
+static struct owned *first;
+
+void cli_own(void (*destroy)(void *object, void *with), void *object, void *with)
+{
+    struct owned *owned = malloc(sizeof *owned);
+    if (!owned) {
+        destroy(object, with);
+        cli_fail(CLI_FAILED, "no memory for the command");
+    }
+    *owned = (struct owned){first, destroy, object, with};
+    first = owned;
+}
+
+void cli_disown(void)
+{
+    for (struct owned *owned = first; owned; owned = first) {
+        first = owned->next;
+        owned->destroy(owned->object, owned->with);
+        free(owned);
+    }
+}
+
+static void destroy_memory(void *object, void *with)
+{
+    (void)with;
+    free(object);
+}
+
+static void *own_memory(void *memory, size_t size)
+{
+    if (!memory)
+        cli_fail(CLI_FAILED, "no memory for %zu bytes", size);
+    cli_own(destroy_memory, memory, NULL);
+    return memory;
+}
+
+void *cli_allocate(size_t count, size_t size)
+{
+    return own_memory(calloc(count, size), count * size);
+}
+
+void *cli_grow(void *items, size_t count, size_t *capacity, size_t size)
+{
+    if (count < *capacity)
+        return items;
+    *capacity = *capacity ? 2 * *capacity : 64;
+    void *grown = cli_allocate(*capacity, size);
+    if (count > 0)
+        memcpy(grown, items, count * size);
+    return grown;
+}
+
+char *cli_copy(const char *text)
+{
+    return own_memory(strdup(text), strlen(text) + 1);
+}
+
+char *cli_text(const char *format, ...)
+{
+    char *text = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    const size_t size = length < 0 ? 1 : (size_t)length + 1;
+    text = cli_allocate(1, size);
+    va_start(arguments, format);
+    vsnprintf(text, size, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+char *cli_take_text(struct weir_long_text *text)
+{
+    if (text->failed) {
+        free(text->text);
+        text->text = NULL;
+    }
+    return own_memory(text->text, text->used);
+}
+
+void cli_end(int code)
+{
+    cli_disown();
+    exit(cli_flush(code));
+}
+
+void cli_fail(int code, const char *format, ...)
+{
+    char text[2048];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    cli_error("%s", text);
+    cli_end(code);
+}
+
+void cli_fail_weir(void)
+{
+    cli_end(cli_weir_error());
+}
+
+void cli_go_on(int code)
+{
+    if (code != CLI_OK)
+        cli_end(code);
+}
