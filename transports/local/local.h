@@ -2,7 +2,7 @@
 //
 // A group's part that knows no wire (group.c) checks calls, tells their failures, and says which piece of whose memory
 // each rank needs for a collective, in one or two phases; a wire compares the calls of all ranks
-// (transports/kit/call.h) and carries those pieces: hub.c within a process, mesh.c between processes.
+// (transports/kit/call.h) and carries those pieces (mesh.c).
 //
 // The arithmetic has one order: each element of a reduction is ((x0 + x1) + x2) + …, in the order of
 // ranks, whatever the count of elements and whichever the wire.
@@ -164,20 +164,11 @@ void local_describe_elsewhere(const struct local_group *group, const struct weir
 // Visits the other groups of the rank, with a lock of all groups.
 void local_for_others(const struct local_group *own,
                       void (*visit)(struct local_group *group, void *user), void *user);
-// Copies a group, with that lock.
-bool local_find_listed(bool (*is_it)(const struct local_group *group, const void *user),
-                       const void *user, struct local_group *out_group);
 
 weir_status local_shrink(void *group, const struct weir_transport_shrink *shrink, void **out_group);
 // How long the ranks that are there wait for those that are not.
 uint64_t local_shrink_patience(const struct weir_transport_shrink *shrink);
 // The failure of a rank that has come too late.
 weir_status local_shrink_without(const struct local_group *group);
-
-// hub.c
-
-// Rank setup->rank of a group whose ranks are threads of this process and name the same NAME.
-weir_status local_hub_join(const struct weir_host *host, const struct weir_transport_setup *setup,
-                           const char *name, struct local_group **out_group);
 
 #endif

@@ -310,7 +310,8 @@ static bool meet(struct meeting *meeting, struct local_address *addresses)
 // Before any rank has come, for all ranks mostly have the same limit.
 static bool has_descriptors(struct meeting *meeting)
 {
-    const unsigned long long wanted = 2 * (setup_of(meeting)->count - 1ull);
+    const unsigned long long count = setup_of(meeting)->count;
+    const unsigned long long wanted = 2 * (count - 1) * (meeting->place.is_name ? count : 1);
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || wanted <= limit.rlim_cur)
         return true;
@@ -322,14 +323,15 @@ static bool has_descriptors(struct meeting *meeting)
 static bool join(struct meeting *meeting, struct mesh_group *group, struct local_address *addresses)
 {
     const struct local_place *place = &meeting->place;
-    if (!has_descriptors(meeting) || !local_place_find(&meeting->place) ||
+    if (!local_place_find(&meeting->place) || !has_descriptors(meeting) ||
         !meet(meeting, addresses))
         return false;
+    group->in_process = place->is_name;
     group->secret = place->secret;
     return local_mesh_connect(group, addresses, &meeting->door, meeting->token, place->deadline_ns,
                               NULL, meeting->place.cause) &&
-           local_mesh_begin(group, setup_of(meeting)->timeout_ns, place->deadline_ns,
-                            meeting->place.cause);
+           local_mesh_begin(group, meeting->token, setup_of(meeting)->timeout_ns,
+                            place->deadline_ns, meeting->place.cause);
 }
 
 static bool join_with_room(struct meeting *meeting, struct mesh_group *group)

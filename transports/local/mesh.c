@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,11 +15,18 @@
 #include "transports/kit/reduce.h"
 #include "transports/local/socket.h"
 
-// Messages between processes: each is a head and its bytes, in the order of the parts of both sides.
+// Messages: each is a head and its bytes, in the order of the parts of both sides. Between threads of one process a
+// large one is a head and the place of its message at the sender, which lends the bytes until they are taken.
+#define LENT_BYTES ((size_t)32 << 10)
 
-struct message {
+struct mesh_message {
+    struct mesh_message *next; // lent to the same peer
     struct weir_head head;
     struct mesh_span spans[2];
+    void *memory;
+    size_t size;
+    struct mesh_message *at; // at the sender
+    atomic_bool taken;
 };
 
 static bool local_mesh_pump(struct local_run *run, bool sends);
@@ -34,23 +42,69 @@ static void local_mesh_append(struct mesh_list *list, struct mesh_span *span)
     list->end = &span->next;
 }
 
-static void queue(struct local_run *run, const struct weir_transport_part *part,
-                  struct message *message)
+static void lend(struct mesh_peer *peer, struct mesh_message *message)
 {
-    struct mesh_peer *peer = &local_mesh_of(run)->peers[part->peer];
+    struct mesh_message **end = &peer->lent;
+    while (*end)
+        end = &(*end)->next;
+    *end = message;
+}
+
+static bool is_lent(struct mesh_peer *peer)
+{
+    while (peer->lent && atomic_load(&peer->lent->taken))
+        peer->lent = peer->lent->next;
+    return peer->lent;
+}
+
+static void queue(struct local_run *run, const struct weir_transport_part *part,
+                  struct mesh_message *message)
+{
+    struct mesh_group *group = local_mesh_of(run);
+    struct mesh_peer *peer = &group->peers[part->peer];
     struct mesh_list *list = part->receive ? &peer->in : &peer->out;
     message->head = run->by.head;
     message->head.element = part->element;
     message->head.count = part->count;
+    message->memory = part->memory;
+    message->size = (size_t)part->count * weir_datatype_size(part->element);
+    message->at = message;
     message->spans[0] = (struct mesh_span){.at = (char *)&message->head,
                                            .left = sizeof message->head,
                                            .head = part->receive ? &message->head : NULL,
                                            .message = part};
-    message->spans[1] =
-        (struct mesh_span){.at = part->memory,
-                           .left = (size_t)part->count * weir_datatype_size(part->element)};
+    message->spans[1] = (struct mesh_span){.at = part->memory, .left = message->size};
+    if (group->room && message->size >= LENT_BYTES) {
+        message->spans[1] = (struct mesh_span){.at = (char *)&message->at,
+                                               .left = sizeof message->at,
+                                               .lent = part->receive ? message : NULL};
+        if (!part->receive)
+            lend(peer, message);
+    }
     local_mesh_append(list, &message->spans[0]);
     local_mesh_append(list, &message->spans[1]);
+}
+
+// A failure is noticed after so many bytes.
+#define COPY_BYTES ((size_t)1 << 20)
+
+// Copies what a peer has lent. Only while it is pinned the message is there.
+static bool take(struct local_run *run, uint32_t index, struct mesh_message *message)
+{
+    struct mesh_group *group = local_mesh_of(run);
+    struct mesh_message *lent = message->at;
+    for (size_t at = 0; at < message->size; at += COPY_BYTES) {
+        const size_t left = message->size - at;
+        if (!local_window_pin(group, index))
+            return local_mesh_lost(run, index);
+        memcpy((char *)message->memory + at, (const char *)lent->memory + at,
+               left < COPY_BYTES ? left : COPY_BYTES);
+        if (left <= COPY_BYTES)
+            atomic_store(&lent->taken, true);
+        local_window_unpin(group, index);
+    }
+    local_room_wake(group->room, index);
+    return true;
 }
 
 static bool was_interrupted(void)
@@ -58,25 +112,50 @@ static bool was_interrupted(void)
     return errno == EAGAIN || errno == EINTR;
 }
 
-// A collective's head that is another one is judged when all are there.
-static bool head_is_right(struct local_run *run, uint32_t index, const struct mesh_span *span)
+void local_mesh_take_head(struct local_run *run, uint32_t index, const struct weir_head *head)
 {
     struct mesh_peer *peer = &local_mesh_of(run)->peers[index];
-    struct local_run message = *run;
-    if (weir_is_numbered(span->head->kind) && span->head->kind != WEIR_CALL_JOIN) {
-        peer->head = *span->head;
+    peer->has_come = true;
+    if (head->kind != WEIR_CALL_JOIN && weir_is_numbered(head->kind)) {
+        peer->head = *head;
         peer->has_head = true;
     }
-    if (span->message) {
-        message.by.head.element = span->message->element;
-        message.by.head.count = span->message->count;
-        return weir_caller_agrees(&message.by, index, span->head);
-    }
-    if (!run->differs && !weir_head_equals(&run->by.head, span->head)) {
-        run->differs = true;
-        run->deadline_ns = weir_judge_by(run->deadline_ns);
-    }
-    return true;
+    if (run->differs || weir_head_equals(&run->by.head, head))
+        return;
+    run->differs = true;
+    run->deadline_ns = weir_judge_by(run->deadline_ns);
+}
+
+// A message's number is that of the collective before it.
+static bool is_of_the_same_time(const struct local_run *run, uint32_t index,
+                                const struct weir_head *head)
+{
+    char call[WEIR_HEAD_TEXT_SIZE];
+    return weir_is_numbered(head->kind) || head->number == run->by.head.number ||
+           weir_caller_blame(&run->by, WEIR_FAULT_DIFFERS, UINT32_MAX,
+                             "rank %u has called %s after collective %llu, and rank %u after %llu",
+                             index, weir_head_describe(head, call),
+                             (unsigned long long)head->number, run->group->rank,
+                             (unsigned long long)run->by.head.number);
+}
+
+static bool message_is_right(const struct local_run *run, uint32_t index,
+                             const struct mesh_span *span)
+{
+    struct local_run message = *run;
+    message.by.head.element = span->message->element;
+    message.by.head.count = span->message->count;
+    return weir_caller_agrees(&message.by, index, span->head) &&
+           is_of_the_same_time(run, index, span->head);
+}
+
+bool local_mesh_sends_nothing(const struct local_run *run, uint32_t index)
+{
+    const int data = local_mesh_of(run)->peers[index].data;
+    struct weir_head head;
+    return index == run->group->rank ||
+           recv(data, &head, sizeof head, MSG_PEEK) != (ssize_t)sizeof head ||
+           weir_caller_agrees(&run->by, index, &head);
 }
 
 // Receives what is there. `*moved` becomes true if that is anything.
@@ -96,7 +175,11 @@ static bool receive(struct local_run *run, uint32_t index, bool *moved)
         if (span->left > 0)
             continue;
         peer->in.first = span->next;
-        if (span->head && !head_is_right(run, index, span))
+        if (span->head && span->message && !message_is_right(run, index, span))
+            return false;
+        if (span->head && !span->message)
+            local_mesh_take_head(run, index, span->head);
+        if (span->lent && !take(run, index, span->lent))
             return false;
         span = peer->in.first;
     }
@@ -126,9 +209,9 @@ static bool transmit(struct local_run *run, uint32_t index, bool *moved)
     return true;
 }
 
-static bool is_busy(const struct mesh_peer *peer, bool sends)
+static bool is_busy(struct mesh_peer *peer, bool sends)
 {
-    return peer->in.first || (sends && peer->out.first);
+    return peer->in.first || (sends && (peer->out.first || is_lent(peer)));
 }
 
 // A rank whose peers are about to come asks again for so long before it sleeps: being woken takes
@@ -176,7 +259,7 @@ static void await(const struct local_run *run, uint32_t index)
 }
 
 // The first peer that this rank still waits for.
-static uint32_t first_busy(const struct mesh_group *group, bool sends)
+static uint32_t first_busy(struct mesh_group *group, bool sends)
 {
     uint32_t index = 0;
     while (index + 1 < group->local.count && !is_busy(&group->peers[index], sends))
@@ -199,7 +282,7 @@ static uint64_t ask_at(const struct local_run *run)
 static const struct weir_head *head_of(const void *user, uint32_t rank)
 {
     const struct mesh_peer *peer = &((const struct mesh_group *)user)->peers[rank];
-    return peer->in.first ? NULL : &peer->incoming;
+    return peer->has_come ? &peer->incoming : NULL;
 }
 
 // Whether the heads of a collective that have come are the same; fails the group if not.
@@ -276,6 +359,10 @@ static bool mesh_meet(struct local_run *run)
 {
     struct mesh_group *group = local_mesh_of(run);
     local_enlist(&group->local);
+    for (uint32_t i = 0; i < group->local.count; i++)
+        group->peers[i].has_come = false;
+    if (local_window_takes(run))
+        return local_window_meet(run) && (!run->differs || local_mesh_judge(run));
     for (uint32_t i = 0; i < group->local.count; i++) {
         struct mesh_peer *peer = &group->peers[i];
         if (i == group->local.rank)
@@ -408,7 +495,8 @@ static void local_mesh_stop_asking(struct mesh_group *group)
 static bool mesh_end(struct local_run *run)
 {
     struct mesh_group *group = local_mesh_of(run);
-    const bool ended = !run->group->wire->cause(run->group, NULL) && local_mesh_pump(run, true);
+    const bool ended = !run->group->wire->cause(run->group, NULL) && local_window_end(run) &&
+                       local_mesh_pump(run, true);
     local_mesh_stop_asking(group);
     if (ended)
         local_mesh_tell_elsewhere(run, MESH_NONE);
@@ -418,6 +506,7 @@ static bool mesh_end(struct local_run *run)
         group->peers[i].in.first = NULL;
         group->peers[i].out.first = NULL;
     }
+    local_window_close(group);
     return false;
 }
 
@@ -444,6 +533,7 @@ static void mesh_fail(struct local_group *local, const struct weir_cause *cause)
         group->failed = true;
         tell(group, &news);
         (void)!write(group->wake, &one, sizeof one);
+        local_window_wake(group);
     }
     pthread_mutex_unlock(&group->lock);
 }
@@ -511,10 +601,11 @@ static void local_mesh_tell_elsewhere(const struct local_run *run, uint32_t awai
     local_for_others(&group->local, say_elsewhere, &news);
 }
 
-static bool may_go_on(struct local_run *run)
+bool local_mesh_may_wait(struct local_run *run, uint32_t first)
 {
     const struct mesh_group *group = local_mesh_of(run);
     const uint64_t now_ns = weir_clock_now_ns();
+    await(run, first);
     if (now_ns >= run->deadline_ns)
         return give_up(run);
     if (now_ns >= ask_at(run) && group->asked_ns != run->deadline_ns)
@@ -524,13 +615,20 @@ static bool may_go_on(struct local_run *run)
     return true;
 }
 
+// A peer that comes to a collective in its window wakes no other one, so a rank that waits for messages looks there.
+#define LOOK_NS (UINT64_C(5) * 1000 * 1000)
+
 // Sleeps until something can be done. Each peer has two entries, and the last one wakes.
 static bool rest(struct local_run *run, bool sends)
 {
     struct mesh_group *group = local_mesh_of(run);
     const size_t count = group->local.count;
     const bool has_asked = group->asked_ns == run->deadline_ns;
-    await(run, first_busy(group, sends));
+    struct weir_head head;
+    uint64_t woken;
+    const uint32_t first = first_busy(group, sends);
+    await(run, first);
+    const bool is_ahead = local_window_is_ahead(group, first, &head);
     for (size_t i = 0; i < count; i++) {
         const struct mesh_peer *peer = &group->peers[i];
         const short events =
@@ -540,12 +638,22 @@ static bool rest(struct local_run *run, bool sends)
             (struct pollfd){.fd = peer->left ? -1 : peer->control, .events = POLLIN};
     }
     group->polls[2 * count] = (struct pollfd){.fd = group->wake, .events = POLLIN};
-    poll(group->polls, 2 * count + 1, local_poll_ms(has_asked ? run->deadline_ns : ask_at(run)));
+    const uint64_t until_ns = has_asked ? run->deadline_ns : ask_at(run);
+    poll(group->polls, 2 * count + 1,
+         local_poll_ms(group->windows ? local_sooner(until_ns, weir_clock_now_ns() + LOOK_NS)
+                                      : until_ns));
+    if (group->polls[2 * count].revents)
+        (void)!read(group->wake, &woken, sizeof woken);
     for (uint32_t i = 0; i < count; i++) {
         if (group->polls[2 * i + 1].revents && !local_mesh_read_news(run, i))
             return false;
+        if (group->peers[i].left && is_lent(&group->peers[i]))
+            return local_mesh_lost(run, i);
     }
-    return may_go_on(run);
+    // What it has sent was there before.
+    if (is_ahead && !group->polls[2 * first].revents && is_busy(&group->peers[first], sends))
+        return weir_caller_agrees(&run->by, first, &head);
+    return local_mesh_may_wait(run, first);
 }
 
 static bool pump(struct local_run *run, bool sends)
@@ -571,6 +679,11 @@ static bool pump(struct local_run *run, bool sends)
     }
 }
 
+void local_mesh_wait_ends(const struct local_run *run)
+{
+    await(run, MESH_NONE);
+}
+
 // Sends and receives until all that is to be received is there, and with `sends` all is sent.
 static bool local_mesh_pump(struct local_run *run, bool sends)
 {
@@ -583,7 +696,7 @@ static bool local_mesh_messages(struct local_run *run)
 {
     const struct weir_host *host = run->group->host;
     local_enlist(run->group);
-    struct message *messages = host->allocate((run->part_count + 1) * sizeof *messages);
+    struct mesh_message *messages = host->allocate((run->part_count + 1) * sizeof *messages);
     if (!messages)
         return weir_caller_fail(&run->by, "rank %u has no host memory left for %u messages",
                                 run->group->rank, run->part_count);
@@ -593,6 +706,10 @@ static bool local_mesh_messages(struct local_run *run)
     local_mesh_stop_asking(local_mesh_of(run));
     if (carried)
         local_mesh_tell_elsewhere(run, MESH_NONE);
+    else
+        local_window_close(local_mesh_of(run));
+    for (uint32_t i = 0; i < run->group->count; i++)
+        local_mesh_of(run)->peers[i].lent = NULL;
     host->release(messages);
     return carried;
 }

@@ -12,6 +12,7 @@
 #define WEIR_LOCAL_MESH_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 
 #include "transports/local/door.h"
@@ -24,6 +25,7 @@ struct mesh_span {
     size_t left;
     struct weir_head *head; // a head that is received: compared as soon as it is there
     const struct weir_transport_part *message; // whose head; NULL: the collective's
+    struct mesh_message *lent;                 // whose bytes are taken when the span is there
 };
 
 struct mesh_list {
@@ -75,12 +77,14 @@ struct mesh_peer {
     uint32_t awaits; // the rank for which it waits, as it has said; MESH_NONE: it has not
     char waits_in[WEIR_HEAD_TEXT_SIZE];   // the call in which it does
     char elsewhere[LOCAL_ELSEWHERE_SIZE]; // the one of another group; "": it has not said so
+    bool has_come;                        // to the collective, with its head
     bool has_head;
     struct weir_head head;     // its latest collective
     struct weir_head incoming; // its next one
     struct mesh_list in;
     struct mesh_list out;
     struct mesh_span spans[4]; // of a collective: head and bytes, each way
+    struct mesh_message *lent; // to it, and not yet taken
     struct mesh_news news;
     size_t news_size;   // received of it
     uint32_t told_step; // these two: what it has told last
@@ -95,6 +99,8 @@ struct mesh_group {
     uint64_t asked_ns; // the deadline of the call for which the others are asked; 0: they are not
     bool failed;
     struct weir_cause cause;
+    bool in_process;              // all ranks are threads of this process
+    struct local_room *room;      // theirs
     bool maps_memory;             // where it can: the setting `memory`
     struct mesh_windows *windows; // of all ranks; NULL: all bytes go over the connections
     bool eager;                   // there are no more ranks than processors
@@ -115,6 +121,14 @@ extern const struct local_wire local_mesh_wire;
 struct mesh_group *local_mesh_of(const struct local_run *run);
 // Receives the next news of a peer into peer->news, if all of it is there.
 bool local_mesh_next_news(struct mesh_peer *peer);
+// Within a wait for others, of which `first` is the first: tells those that have asked, asks when the time is nearly over.
+// False at the deadline.
+bool local_mesh_may_wait(struct local_run *run, uint32_t first);
+void local_mesh_wait_ends(const struct local_run *run);
+// Takes the head of a peer's collective. One that is another is judged when all are there.
+void local_mesh_take_head(struct local_run *run, uint32_t index, const struct weir_head *head);
+// Whether a peer sends no message, where it is to come to a collective.
+bool local_mesh_sends_nothing(const struct local_run *run, uint32_t index);
 // Reads what a peer's control connection has. False once that has failed the group. The end of a peer
 // does not: it may have sent all that this call needs.
 bool local_mesh_read_news(const struct local_run *run, uint32_t index);
@@ -149,8 +163,8 @@ bool local_mesh_connect(struct mesh_group *group, const struct local_address *ad
                         struct mesh_gather *gather, char *cause);
 
 // After that: what all ranks must agree on.
-bool local_mesh_begin(struct mesh_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
-                      char *cause);
+bool local_mesh_begin(struct mesh_group *group, uint64_t token, uint64_t timeout_ns,
+                      uint64_t deadline_ns, char *cause);
 
 // Collects a record of each rank of a new group. False if that has failed the group.
 bool local_mesh_all_gather(struct mesh_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
@@ -197,12 +211,58 @@ struct mesh_gather {
 // descriptor of memory without a name whose size is sealed. What is read belongs to the group, and not to the caller,
 // so a rank whose call has failed may return at once.
 
+// Threads of one process have their windows in a room of the group, with no areas, and read each other's memory
+// itself. A rank whose call has failed waits for the copies from its memory that are under way.
+
+// What a rank shows of its own.
+struct mesh_window {
+    _Atomic uint32_t stage;
+    _Atomic uint32_t bell; // of its rank, which sleeps there
+    _Atomic uint32_t asleep;
+    _Atomic int cpu; // where its rank was when it came to the stage
+    // In a room:
+    _Atomic bool closed;      // its memory may not be read any more
+    _Atomic uint32_t readers; // copies from its memory that are under way
+    const void *src;          // these two of its latest collective
+    void *dst;
+    int wake; // its group's plus 1; 0: it is not there
+    // Of its collectives, at their first stages: an odd and an even one.
+    struct weir_head heads[2];
+};
+
+struct local_room {
+    struct local_room *next;
+    uint64_t token;
+    uint32_t members;
+    struct mesh_window windows[];
+};
+
+// Enters the room of the token, which is made by the first rank and goes with the last; NULL: no memory.
+struct local_room *local_room_enter(const struct local_group *group, uint64_t token, int wake);
+void local_room_leave(const struct local_group *group, struct local_room *room);
+// Ends the poll() of another rank's call.
+void local_room_wake(struct local_room *room, uint32_t rank);
+
+// Uses the room of the token. False: no memory.
+bool local_window_enter(struct mesh_group *group, uint64_t token);
+// Whether memory of the rank may be read, until unpin.
+bool local_window_pin(struct mesh_group *group, uint32_t rank);
+void local_window_unpin(struct mesh_group *group, uint32_t rank);
+// After a failure: returns when no rank reads memory of this one any more.
+void local_window_close(struct mesh_group *group);
+// Wakes all ranks, which look whether one has failed.
+void local_window_wake(struct mesh_group *group);
+// Whether the rank has come to a collective to which this one has not, and its call.
+bool local_window_is_ahead(struct mesh_group *group, uint32_t rank, struct weir_head *out_head);
+
 // Exchanges windows, if all ranks can. False if that has failed the group.
 bool local_window_agree(struct mesh_group *group, uint64_t timeout_ns, uint64_t deadline_ns);
 void local_window_destroy(struct mesh_group *group);
 // Whether the call's bytes go that way: the same answer on all ranks.
 bool local_window_takes(const struct local_run *run);
-// Moves the pieces of one phase, after the ranks have met.
+// The parts of a collective. False once that has failed the group.
+bool local_window_meet(struct local_run *run);
 bool local_window_phase(struct local_run *run, uint32_t phase);
+bool local_window_end(struct local_run *run);
 
 #endif

@@ -368,9 +368,11 @@ static bool spans_machines(const struct mesh_group *group)
     return i < group->local.count;
 }
 
-bool local_mesh_begin(struct mesh_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
-                      char *cause)
+bool local_mesh_begin(struct mesh_group *group, uint64_t token, uint64_t timeout_ns,
+                      uint64_t deadline_ns, char *cause)
 {
+    if (group->in_process)
+        return local_window_enter(group, token);
     group->local.spans_machines = spans_machines(group);
     if (group->local.spans_machines || local_window_agree(group, timeout_ns, deadline_ns))
         return true;
@@ -467,8 +469,10 @@ weir_status local_mesh_split(struct local_run *run, const struct local_part *par
     if (group) {
         group->secret = whole->secret;
         group->maps_memory = whole->maps_memory;
+        group->in_process = whole->in_process;
         connected = connect_part(group, whole, part, run->deadline_ns, cause) &&
-                    local_mesh_begin(group, run->by.timeout_ns, run->deadline_ns, cause);
+                    local_mesh_begin(group, part->records[part->members[0]].token,
+                                     run->by.timeout_ns, run->deadline_ns, cause);
     }
     local_mesh_door_close(whole, whole->door);
     whole->door = NULL;
@@ -558,9 +562,11 @@ static bool connect_members(struct shrink *shrink, struct mesh_group *group)
     }
     group->secret = whole->secret;
     group->maps_memory = whole->maps_memory;
+    group->in_process = whole->in_process;
     return local_mesh_connect(group, shrink->addresses, shrink->door, shrink->token, deadline_ns,
                               &shrink->gather, shrink->cause) &&
-           local_mesh_begin(group, shrink->params->timeout_ns, deadline_ns, shrink->cause);
+           local_mesh_begin(group, shrink->token, shrink->params->timeout_ns, deadline_ns,
+                            shrink->cause);
 }
 
 // What a member has told of joining; 0: nothing in time, or it has gone.

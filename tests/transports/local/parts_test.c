@@ -18,7 +18,7 @@ static weir_status abort_at_once(struct rank *rank)
     return WEIR_OK;
 }
 
-WEIR_TEST(Hub, AllHaveJoinedWhenOneFails)
+WEIR_TEST(Threads, AllHaveJoinedWhenOneFails)
 {
     for (int turn = 0; turn < 50; turn++) {
         struct rank ranks[RANKS_MAX];
@@ -29,7 +29,7 @@ WEIR_TEST(Hub, AllHaveJoinedWhenOneFails)
     EXPECT_INT_EQ(ranks_blocks(), 1);
 }
 
-WEIR_TEST(Hub, TellsThatNoPlaceIsNamed)
+WEIR_TEST(Threads, TellsThatNoPlaceIsNamed)
 {
     static const char *const places[] = {NULL, ""};
     struct rank rank = {.rank = 0};
@@ -44,7 +44,7 @@ WEIR_TEST(Hub, TellsThatNoPlaceIsNamed)
     }
 }
 
-WEIR_TEST(Hub, RefusesMoreRanksThanItCanServe)
+WEIR_TEST(Threads, RefusesMoreRanksThanItCanServe)
 {
     struct rank rank = {.rank = 0};
     struct weir_transport_setup setup = ranks_setup("process");
@@ -53,7 +53,7 @@ WEIR_TEST(Hub, RefusesMoreRanksThanItCanServe)
     EXPECT_CONTAINS(rank.error.message, "at most 4096 ranks, not 5000");
 }
 
-WEIR_TEST(Hub, NeedsNoPlaceForOneRank)
+WEIR_TEST(Threads, NeedsNoPlaceForOneRank)
 {
     struct rank rank = {.rank = 0};
     struct weir_transport_setup setup = ranks_setup("process");
@@ -65,7 +65,7 @@ WEIR_TEST(Hub, NeedsNoPlaceForOneRank)
 }
 
 // A name is free again as soon as all ranks of a group are there.
-WEIR_TEST(Hub, UsesANameAgain)
+WEIR_TEST(Threads, UsesANameAgain)
 {
     struct rank first = {.rank = 0};
     struct rank second = {.rank = 0};
