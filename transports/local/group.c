@@ -134,47 +134,14 @@ void local_append_wait(char *text, const struct local_wait *wait)
         weir_text_append(text, WEIR_CAUSE_SIZE, &used, "%s", more);
 }
 
-bool local_circle(const struct local_run *run, const char *waits)
-{
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
-    return weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
-                             "the ranks wait in a circle, for %s: %s",
-                             weir_text_duration(duration, (double)run->by.timeout_ns), waits);
-}
-
-bool local_late_elsewhere(const struct local_run *run, uint32_t peer, const char *elsewhere)
-{
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
-    return weir_caller_blame(
-        &run->by, WEIR_FAULT_SILENT, peer,
-        "rank %u has not come to it in %s: it waits in %s; use communicators in the same "
-        "order on all ranks",
-        peer, weir_text_duration(duration, (double)run->by.timeout_ns), elsewhere);
-}
-
-// Groups of the ranks that are left: what both wires need.
-
-uint64_t local_shrink_patience(const struct weir_transport_shrink *shrink)
-{
-    return shrink->timeout_ns / 4;
-}
-
-weir_status local_shrink_without(const struct local_group *group)
-{
-    return weir_host_fail(group->host, WEIR_ERROR_COMM,
-                          "end this rank, or let all ranks create another communicator",
-                          "'%s': the other ranks have gone on without rank %u, which came late",
-                          group->label, group->rank);
-}
-
 weir_status local_shrink(void *group, const struct weir_transport_shrink *shrink, void **out_group)
 {
     struct local_group *whole = group;
     struct local_group *part = NULL;
     *out_group = NULL;
-    if (!whole->wire->cause(whole, NULL))
+    if (!local_mesh_cause(whole, NULL))
         local_abort(whole, "it goes on with the ranks that are left");
-    const weir_status status = whole->wire->shrink(whole, shrink, &part);
+    const weir_status status = local_mesh_shrink(whole, shrink, &part);
     *out_group = part;
     return status;
 }
@@ -186,7 +153,7 @@ weir_status local_shrink(void *group, const struct weir_transport_shrink *shrink
 static weir_status report(const struct local_run *run, weir_status status)
 {
     struct weir_cause cause;
-    if (!run->group->wire->cause(run->group, &cause))
+    if (!local_mesh_cause(run->group, &cause))
         return WEIR_OK;
     return weir_host_fail(run->group->host, status, REMEDY, "%s", cause.text);
 }
@@ -194,7 +161,7 @@ static weir_status report(const struct local_run *run, weir_status status)
 static void fail(void *group, const struct weir_cause *cause)
 {
     struct local_group *local = group;
-    local->wire->fail(local, cause);
+    local_mesh_fail(local, cause);
 }
 
 struct local_run local_run_begin(struct local_group *group, struct weir_head head,
@@ -255,18 +222,17 @@ static bool carry_messages(struct local_run *run, const struct weir_transport_ca
     const struct weir_transport_part single = weir_part_of(call);
     run->parts = call->kind == WEIR_EXCHANGE ? call->parts : &single;
     run->part_count = call->kind == WEIR_EXCHANGE ? call->part_count : 1;
-    const bool carried = parts_acceptable(run) && run->group->wire->messages(run);
-    return run->group->wire->end(run) && carried;
+    const bool carried = parts_acceptable(run) && local_mesh_messages(run);
+    return local_mesh_end(run) && carried;
 }
 
 bool local_carry(struct local_run *run)
 {
-    const struct local_wire *wire = run->group->wire;
     const uint32_t phases = local_phases(run->by.head.kind);
-    bool carried = wire->meet(run);
+    bool carried = local_mesh_meet(run);
     for (uint32_t phase = 0; carried && phase < phases; phase++)
-        carried = wire->phase(run, phase);
-    return wire->end(run) && carried;
+        carried = local_mesh_phase(run, phase);
+    return local_mesh_end(run) && carried;
 }
 
 // What a collective needs beside the caller's memory: the segment of a reduction, or a copy of what
@@ -311,7 +277,7 @@ static weir_status refuse_data(const struct local_run *run)
         &run->by, "rank %u is asked to send host memory to another machine, and 'local' does not",
         run->group->rank);
     struct weir_cause cause = {.text = ""};
-    (void)run->group->wire->cause(run->group, &cause);
+    (void)local_mesh_cause(run->group, &cause);
     return weir_host_fail(run->group->host, WEIR_ERROR_UNSUPPORTED, LOCAL_MPI_REMEDY, "%s",
                           cause.text);
 }
@@ -359,15 +325,14 @@ static weir_status split_with_room(struct local_run *run, const struct weir_tran
     struct local_group *group = NULL;
     run->src = &own;
     run->dst = records;
-    const struct local_wire *wire = run->group->wire;
-    if ((wire->offer && !wire->offer(run, &own)) || !local_carry(run))
+    if (!local_mesh_offer(run, &own) || !local_carry(run))
         return report(run, WEIR_ERROR_COMM);
 
     struct local_part part = part_of(run, records, members);
     part.label = split->label;
     if (split->color == WEIR_NO_COLOR)
         part.count = 0;
-    const weir_status status = run->group->wire->split(run, &part, &group);
+    const weir_status status = local_mesh_split(run, &part, &group);
     *out_part = group;
     return status;
 }
@@ -418,23 +383,17 @@ void local_abort(void *group, const char *reason)
     struct weir_cause cause = {.fault = WEIR_FAULT_ABORTED, .rank = local->rank};
     snprintf(cause.text, sizeof cause.text, "rank %u has aborted '%s': %s", local->rank,
              local->label, reason);
-    local->wire->fail(local, &cause);
+    local_mesh_fail(local, &cause);
 }
 
 bool local_first_cause(void *group, struct weir_transport_cause *out_cause)
 {
     struct local_group *local = group;
     struct weir_cause cause;
-    if (!local->wire->cause(local, &cause))
+    if (!local_mesh_cause(local, &cause))
         return false;
     out_cause->fault = (enum weir_transport_fault)cause.fault;
     out_cause->rank = cause.rank;
     out_cause->number = cause.number;
     return true;
-}
-
-void local_leave(void *group)
-{
-    struct local_group *local = group;
-    local->wire->leave(local);
 }

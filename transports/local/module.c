@@ -1,4 +1,4 @@
-// The module's header, its functions, and the choice of a wire by the rendezvous.
+// The module's header and its functions.
 #include <string.h>
 
 #include "transports/local/meeting.h"

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "transports/local/meeting.h"
-#include "transports/local/mesh.h"
 
 static struct {
     pthread_mutex_t lock;
@@ -193,15 +192,6 @@ static bool is_of_the_same_rank(const struct local_group *a, const struct local_
 {
     return a->host == b->host && a->origin_rank == b->origin_rank &&
            a->origin_count == b->origin_count;
-}
-
-void local_describe_elsewhere(const struct local_group *group, const struct weir_head *head,
-                              uint32_t awaits, char text[LOCAL_ELSEWHERE_SIZE])
-{
-    char call[WEIR_HEAD_TEXT_SIZE];
-    weir_head_describe(head, call);
-    snprintf(text, LOCAL_ELSEWHERE_SIZE, "%.80s of '%s' for its rank %u", call, group->label,
-             awaits);
 }
 
 void local_for_others(const struct local_group *own,

@@ -4,7 +4,7 @@
 //
 // NOLINTNEXTLINE(bugprone-reserved-identifier): for memfd_create(), seals and syscall()
 #define _GNU_SOURCE
-#include "transports/local/mesh.h"
+#include "transports/local/local.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "transports/kit/reduce.h"
 
 // Of one step, on each rank; both areas of two ranks fit into a usual cache.
@@ -44,7 +45,7 @@ struct mesh_windows {
     struct mesh_window *of[]; // each rank
 };
 
-static char *area_of(struct mesh_group *group, uint32_t rank, uint32_t index)
+static char *area_of(struct local_group *group, uint32_t rank, uint32_t index)
 {
     return (char *)group->windows->of[rank] + HEAD_BYTES + (size_t)index * STEP_BYTES;
 }
@@ -68,7 +69,7 @@ static bool may_write_windows(void)
 }
 
 // Memory without a name, whose size nothing can change any more. Returns the file, or -1.
-static int make_own(struct mesh_group *group)
+static int make_own(struct local_group *group)
 {
     struct mesh_window *window = NULL;
     int file =
@@ -80,7 +81,7 @@ static int make_own(struct mesh_group *group)
         close(file);
         file = -1;
     }
-    group->windows->of[group->local.rank] = window;
+    group->windows->of[group->rank] = window;
     return file;
 }
 
@@ -95,7 +96,7 @@ static bool is_window(int file)
            state.st_size == (off_t)WINDOW_BYTES;
 }
 
-static bool map_other(struct mesh_group *group, uint32_t rank, uint64_t deadline_ns)
+static bool map_other(struct local_group *group, uint32_t rank, uint64_t deadline_ns)
 {
     int file = -1;
     if (local_read_descriptor(group->peers[rank].data, &file, deadline_ns) && is_window(file))
@@ -106,25 +107,25 @@ static bool map_other(struct mesh_group *group, uint32_t rank, uint64_t deadline
 }
 
 // A rank that has none sends that, so that none waits for it.
-static bool exchange(struct mesh_group *group, uint64_t deadline_ns)
+static bool exchange(struct local_group *group, uint64_t deadline_ns)
 {
     const int own = group->maps_memory ? make_own(group) : -1;
     bool all = own >= 0;
-    for (uint32_t i = 0; i < group->local.count; i++)
-        if (i != group->local.rank)
+    for (uint32_t i = 0; i < group->count; i++)
+        if (i != group->rank)
             all = local_write_descriptor(group->peers[i].data, own, deadline_ns) && all;
-    for (uint32_t i = 0; i < group->local.count; i++)
-        if (i != group->local.rank)
+    for (uint32_t i = 0; i < group->count; i++)
+        if (i != group->rank)
             all = map_other(group, i, deadline_ns) && all;
     if (own >= 0)
         close(own);
     return all;
 }
 
-bool local_window_agree(struct mesh_group *group, uint64_t timeout_ns, uint64_t deadline_ns)
+bool local_window_agree(struct local_group *group, uint64_t timeout_ns, uint64_t deadline_ns)
 {
-    const struct weir_host *host = group->local.host;
-    const size_t count = group->local.count;
+    const struct weir_host *host = group->host;
+    const size_t count = group->count;
     uint8_t *answers = host->allocate(count * sizeof *answers);
     group->windows = host->allocate(sizeof *group->windows + count * sizeof group->windows->of[0]);
     const uint8_t answer = answers && group->windows && exchange(group, deadline_ns);
@@ -139,34 +140,34 @@ bool local_window_agree(struct mesh_group *group, uint64_t timeout_ns, uint64_t 
     return agreed;
 }
 
-void local_window_destroy(struct mesh_group *group)
+void local_window_destroy(struct local_group *group)
 {
     if (!group->windows)
         return;
-    for (uint32_t i = 0; i < group->local.count && !group->in_process; i++)
+    for (uint32_t i = 0; i < group->count && !group->in_process; i++)
         if (group->windows->of[i])
             munmap(group->windows->of[i], WINDOW_BYTES);
     if (group->room)
-        local_room_leave(&group->local, group->room);
-    group->local.host->release(group->windows);
+        local_room_leave(group, group->room);
+    group->host->release(group->windows);
     group->windows = NULL;
 }
 
-bool local_window_enter(struct mesh_group *group, uint64_t token)
+bool local_window_enter(struct local_group *group, uint64_t token)
 {
-    const size_t count = group->local.count;
+    const size_t count = group->count;
     group->windows =
-        group->local.host->allocate(sizeof *group->windows + count * sizeof group->windows->of[0]);
+        group->host->allocate(sizeof *group->windows + count * sizeof group->windows->of[0]);
     if (!group->windows)
         return false;
-    group->room = local_room_enter(&group->local, token, group->wake);
+    group->room = local_room_enter(group, token, group->wake);
     for (size_t i = 0; group->room && i < count; i++)
         group->windows->of[i] = &group->room->windows[i];
     group->windows->ready = group->room;
     return group->room;
 }
 
-bool local_window_pin(struct mesh_group *group, uint32_t rank)
+bool local_window_pin(struct local_group *group, uint32_t rank)
 {
     struct mesh_window *window = &group->room->windows[rank];
     atomic_fetch_add(&window->readers, 1);
@@ -176,16 +177,16 @@ bool local_window_pin(struct mesh_group *group, uint32_t rank)
     return false;
 }
 
-void local_window_unpin(struct mesh_group *group, uint32_t rank)
+void local_window_unpin(struct local_group *group, uint32_t rank)
 {
     atomic_fetch_sub(&group->room->windows[rank].readers, 1);
 }
 
-void local_window_close(struct mesh_group *group)
+void local_window_close(struct local_group *group)
 {
     if (!group->room)
         return;
-    struct mesh_window *own = &group->room->windows[group->local.rank];
+    struct mesh_window *own = &group->room->windows[group->rank];
     atomic_store(&own->closed, true);
     while (atomic_load(&own->readers) > 0)
         sched_yield();
@@ -193,24 +194,24 @@ void local_window_close(struct mesh_group *group)
 
 // Waiting for each other.
 
-static bool is_at(struct mesh_group *group, uint32_t rank, uint32_t stage)
+static bool is_at(struct local_group *group, uint32_t rank, uint32_t stage)
 {
     return (int32_t)(group->windows->of[rank]->stage - stage) >= 0;
 }
 
-static bool are_at(struct mesh_group *group, uint32_t stage)
+static bool are_at(struct local_group *group, uint32_t stage)
 {
     uint32_t rank = 0;
-    while (rank < group->local.count && is_at(group, rank, stage))
+    while (rank < group->count && is_at(group, rank, stage))
         rank++;
-    return rank == group->local.count;
+    return rank == group->count;
 }
 
 // The last rank that comes to a stage wakes those that sleep. Both sides write their word before they read the
 // other's, so that one of them sees it: in one order for all, which acquire and release are not.
-static void wake(struct mesh_group *group)
+static void wake(struct local_group *group)
 {
-    for (uint32_t i = 0; i < group->local.count; i++) {
+    for (uint32_t i = 0; i < group->count; i++) {
         struct mesh_window *window = group->windows->of[i];
         if (!atomic_load(&window->asleep))
             continue;
@@ -219,19 +220,40 @@ static void wake(struct mesh_group *group)
     }
 }
 
-void local_window_wake(struct mesh_group *group)
+struct mesh_window *local_window_of(struct local_group *group, uint32_t rank)
+{
+    return group->windows && group->windows->ready ? group->windows->of[rank] : NULL;
+}
+
+void local_window_write(struct window_text *text, const char *from)
+{
+    for (size_t i = 0; i == 0 || (i < sizeof text->at && from[i - 1]); i++)
+        atomic_store_explicit(&text->at[i], from[i], memory_order_relaxed);
+}
+
+// It is another process's.
+void local_window_read(struct window_text *text, char to[LOCAL_ELSEWHERE_SIZE])
+{
+    char said[LOCAL_ELSEWHERE_SIZE];
+    for (size_t i = 0; i < sizeof said; i++)
+        said[i] = atomic_load_explicit(&text->at[i], memory_order_relaxed);
+    said[sizeof said - 1] = '\0';
+    weir_text_escape(to, LOCAL_ELSEWHERE_SIZE, said, "");
+}
+
+void local_window_wake(struct local_group *group)
 {
     if (group->windows && group->windows->ready)
         wake(group);
 }
 
-static void sleep_until_woken(struct mesh_group *group, uint32_t stage)
+static void sleep_until_woken(struct local_group *group, uint32_t stage)
 {
-    const struct timespec most = {.tv_nsec = SLEEP_NS(group->local.count)};
-    struct mesh_window *own = group->windows->of[group->local.rank];
+    const struct timespec most = {.tv_nsec = SLEEP_NS(group->count)};
+    struct mesh_window *own = group->windows->of[group->rank];
     const uint32_t bell = atomic_load(&own->bell);
     atomic_store(&own->asleep, 1);
-    if (!are_at(group, stage) && !group->local.wire->cause(&group->local, NULL))
+    if (!are_at(group, stage) && !local_mesh_cause(group, NULL))
         syscall(SYS_futex, &own->bell, FUTEX_WAIT, bell, &most, NULL, 0);
     atomic_store(&own->asleep, 0);
 }
@@ -239,17 +261,17 @@ static void sleep_until_woken(struct mesh_group *group, uint32_t stage)
 // Takes the calls of those that have come to the first stage of a collective.
 static void read_heads(struct local_run *run, uint32_t stage)
 {
-    struct mesh_group *group = local_mesh_of(run);
-    for (uint32_t i = 0; i < group->local.count; i++) {
+    struct local_group *group = run->group;
+    for (uint32_t i = 0; i < group->count; i++) {
         struct mesh_peer *peer = &group->peers[i];
-        if (i == group->local.rank || peer->has_come || !is_at(group, i, stage))
+        if (i == group->rank || peer->has_come || !is_at(group, i, stage))
             continue;
         peer->incoming = group->windows->of[i]->heads[stage & 1];
         local_mesh_take_head(run, i, &peer->incoming);
     }
 }
 
-bool local_window_is_ahead(struct mesh_group *group, uint32_t rank, struct weir_head *out_head)
+bool local_window_is_ahead(struct local_group *group, uint32_t rank, struct weir_head *out_head)
 {
     if (!group->windows || !group->windows->ready || !is_at(group, rank, group->windows->stage + 1))
         return false;
@@ -260,13 +282,13 @@ bool local_window_is_ahead(struct mesh_group *group, uint32_t rank, struct weir_
 // Looks whether the wait is in vain: false once that has failed the group.
 static bool may_wait(struct local_run *run, uint32_t stage)
 {
-    struct mesh_group *group = local_mesh_of(run);
+    struct local_group *group = run->group;
     uint32_t first = UINT32_MAX;
-    if (run->group->wire->cause(run->group, NULL)) // this rank's program has aborted
+    if (local_mesh_cause(run->group, NULL)) // this rank's program has aborted
         return false;
-    for (uint32_t i = 0; i < group->local.count; i++) {
+    for (uint32_t i = 0; i < group->count; i++) {
         // Also of one that has come to it: it may fail while this one waits for another.
-        if (i != group->local.rank && !local_mesh_read_news(run, i))
+        if (i != group->rank && !local_mesh_read_news(run, i))
             return false;
         if (is_at(group, i, stage))
             continue;
@@ -281,15 +303,15 @@ static bool may_wait(struct local_run *run, uint32_t stage)
 }
 
 // A rank that was last on this processor does not come while this one looks for it.
-static bool is_kept_away(struct mesh_group *group, uint32_t stage, int cpu)
+static bool is_kept_away(struct local_group *group, uint32_t stage, int cpu)
 {
     bool kept = false;
-    for (uint32_t i = 0; i < group->local.count; i++)
+    for (uint32_t i = 0; i < group->count; i++)
         kept = kept || (!is_at(group, i, stage) && group->windows->of[i]->cpu == cpu);
     return kept;
 }
 
-static bool looks_eagerly(struct mesh_group *group, uint32_t stage, int cpu)
+static bool looks_eagerly(struct local_group *group, uint32_t stage, int cpu)
 {
     const uint64_t until_ns = weir_clock_now_ns() + EAGER_NS;
     if (!group->eager || is_kept_away(group, stage, cpu))
@@ -304,7 +326,7 @@ static bool looks_eagerly(struct mesh_group *group, uint32_t stage, int cpu)
 
 static bool await_others(struct local_run *run, uint32_t stage, bool first)
 {
-    struct mesh_group *group = local_mesh_of(run);
+    struct local_group *group = run->group;
     while (!are_at(group, stage)) {
         sleep_until_woken(group, stage);
         if (first)
@@ -318,8 +340,8 @@ static bool await_others(struct local_run *run, uint32_t stage, bool first)
 // All ranks have come so far. `first`: to the collective's first stage, with their heads.
 static bool meet(struct local_run *run, bool first)
 {
-    struct mesh_group *group = local_mesh_of(run);
-    struct mesh_window *own = group->windows->of[group->local.rank];
+    struct local_group *group = run->group;
+    struct mesh_window *own = group->windows->of[group->rank];
     const uint32_t stage = ++group->windows->stage;
     const int cpu = sched_getcpu();
     own->cpu = cpu;
@@ -327,7 +349,6 @@ static bool meet(struct local_run *run, bool first)
     if (are_at(group, stage))
         wake(group);
     const bool met = looks_eagerly(group, stage, cpu) || await_others(run, stage, first);
-    local_mesh_wait_ends(run);
     if (met && first)
         read_heads(run, stage);
     return met;
@@ -350,7 +371,7 @@ static struct slots slots_of(const struct local_run *run, uint32_t phase)
     const bool parted = (chunks && phase == 0) || kind == WEIR_SCATTER ||
                         kind == WEIR_REDUCE_SCATTER || kind == WEIR_ALL_TO_ALL;
     const size_t count = (size_t)run->by.head.count;
-    const bool direct = local_mesh_of(run)->room;
+    const bool direct = run->group->room;
     return (struct slots){
         .shared = !parted,
         .size = direct   ? COPY_BYTES
@@ -384,7 +405,7 @@ static void show_pieces(struct local_run *run, uint32_t phase, const struct slot
     for (uint32_t reader = 0; reader < run->group->count; reader++) {
         if (reader == own || !local_piece(run, phase, reader, own, &piece))
             continue;
-        memcpy(area_of(local_mesh_of(run), own, area) + (slots->shared ? 0 : reader * slots->size),
+        memcpy(area_of(run->group, own, area) + (slots->shared ? 0 : reader * slots->size),
                memory_of(run, &piece) + at, part_of(&piece, slots, at));
         if (slots->shared)
             return;
@@ -396,7 +417,7 @@ static const char *look_at(struct local_run *run, uint32_t owner, const struct l
                            const struct slots *slots, size_t at, uint32_t area)
 {
     const uint32_t own = run->group->rank;
-    struct mesh_group *group = local_mesh_of(run);
+    struct local_group *group = run->group;
     if (owner == own)
         return memory_of(run, piece) + at;
     if (!group->room)
@@ -409,7 +430,7 @@ static const char *look_at(struct local_run *run, uint32_t owner, const struct l
 
 static void hide(const struct local_run *run, uint32_t owner)
 {
-    struct mesh_group *group = local_mesh_of(run);
+    struct local_group *group = run->group;
     if (group->room && owner != run->group->rank)
         local_window_unpin(group, owner);
 }
@@ -479,8 +500,8 @@ static void take_own(struct local_run *run, uint32_t phase)
 
 bool local_window_meet(struct local_run *run)
 {
-    struct mesh_group *group = local_mesh_of(run);
-    struct mesh_window *own = group->windows->of[group->local.rank];
+    struct local_group *group = run->group;
+    struct mesh_window *own = group->windows->of[group->rank];
     const uint32_t stage = group->windows->stage;
     own->heads[(stage + 1) & 1] = run->by.head;
     if (group->room) {
@@ -495,7 +516,7 @@ bool local_window_meet(struct local_run *run)
 
 bool local_window_phase(struct local_run *run, uint32_t phase)
 {
-    const struct mesh_group *group = local_mesh_of(run);
+    const struct local_group *group = run->group;
     const struct slots slots = slots_of(run, phase);
     take_own(run, phase);
     if (group->room && phase > 0 && !meet(run, false))
@@ -516,12 +537,12 @@ bool local_window_phase(struct local_run *run, uint32_t phase)
 // Others may read this rank's memory until all have come to the end.
 bool local_window_end(struct local_run *run)
 {
-    return !local_mesh_of(run)->room || local_phases(run->by.head.kind) == 0 || meet(run, false);
+    return !run->group->room || local_phases(run->by.head.kind) == 0 || meet(run, false);
 }
 
 bool local_window_takes(const struct local_run *run)
 {
-    const struct mesh_group *group = local_mesh_of(run);
+    const struct local_group *group = run->group;
     return group->windows && group->windows->ready &&
            (group->room || run->group->count <= STEP_BYTES / LEAST_SLOT);
 }
