@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/strangers/round.h"
-#include "transports/local/mesh.h"
+#include "transports/local/local.h"
 
 #define WINDOW_BYTES (4096 + ((size_t)1 << 20))
 #define CALL_NS (30 * ROUND_MS)
@@ -165,7 +165,7 @@ void round_chatter(struct round *round, const int *data, const int *control, uin
 // A group in which this is rank 0.
 struct peer_round {
     struct round round;
-    struct mesh_group *group;
+    struct local_group *group;
     int data[ROUND_PEERS]; // of the hostile side
     int control[ROUND_PEERS];
     bool joined[ROUND_PEERS];
