@@ -80,7 +80,7 @@ WEIR_TEST(StrangersFuzz, AFailureThatAPeerDoesNotExplainHasASentence)
     ASSERT_TRUE(connect_to(&group->peers[1], hostile));
     ASSERT_TRUE(send(hostile[1], &news, sizeof news, 0) == (ssize_t)sizeof news);
     EXPECT_INT_EQ(local_run_call(group, &call), WEIR_ERROR_COMM);
-    EXPECT_TRUE(group->wire->cause(group, &cause));
+    EXPECT_TRUE(local_mesh_cause(group, &cause));
     EXPECT_CONTAINS(cause.text, "rank 1");
     local_leave(group);
     close(hostile[0]);
