@@ -1,6 +1,5 @@
-// Each defence suffices alone: owner and mode of the folder, owner and mode of the entries, and the
-// secret key. So no foreign entry is used even if the folder was writable for a while, or if an
-// archive was unpacked over it.
+// Owner and mode of the folder suffice, and so do those of the entries: no foreign entry is used even if the folder was
+// writable for a while.
 #define _GNU_SOURCE // secure_getenv, and strerror_r that returns the text
 #include "base/disk_cache.h"
 
@@ -11,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,12 +19,10 @@
 
 #define ENTRY_SUFFIX ".entry"
 #define ENTRY_NAME_SIZE (16 + sizeof ENTRY_SUFFIX) // a hash in hexadecimal, and the zero
-#define KEY_NAME ".key"
 
 struct weir_disk_cache {
     char *folder;
     uint64_t limit_bytes;
-    struct weir_siphash_key key;
 };
 
 // The beginning of a file, in the machine's own byte order: key and data follow.
@@ -37,17 +33,19 @@ struct entry_header {
     uint64_t check; // of everything else
 };
 
-static const char magic[8] = {'w', 'e', 'i', 'r', 'c', 'a', '0', '2'};
+static const char magic[8] = {'w', 'e', 'i', 'r', 'c', 'a', '0', '3'};
 
-static uint64_t check_of(const weir_disk_cache *cache, const struct entry_header *header,
-                         const void *key, const void *data)
+// Against damage and chance, not against forgery.
+static const struct weir_siphash_key hash_key;
+
+static uint64_t check_of(const struct entry_header *header, const void *key, const void *data)
 {
     const uint64_t parts[] = {
-        weir_siphash(&cache->key, header, offsetof(struct entry_header, check)),
-        weir_siphash(&cache->key, key, (size_t)header->key_size),
-        weir_siphash(&cache->key, data, (size_t)header->data_size),
+        weir_siphash(&hash_key, header, offsetof(struct entry_header, check)),
+        weir_siphash(&hash_key, key, (size_t)header->key_size),
+        weir_siphash(&hash_key, data, (size_t)header->data_size),
     };
-    return weir_siphash(&cache->key, parts, sizeof parts);
+    return weir_siphash(&hash_key, parts, sizeof parts);
 }
 
 static char *join(const char *first, const char *second)
@@ -62,8 +60,7 @@ static char *join(const char *first, const char *second)
 static char *entry_path(const weir_disk_cache *cache, const void *key, size_t key_size)
 {
     char name[ENTRY_NAME_SIZE];
-    snprintf(name, sizeof name, "%016" PRIx64 ENTRY_SUFFIX,
-             weir_siphash(&cache->key, key, key_size));
+    snprintf(name, sizeof name, "%016" PRIx64 ENTRY_SUFFIX, weir_siphash(&hash_key, key, key_size));
     return join(cache->folder, name);
 }
 
@@ -166,53 +163,6 @@ static char *choose_folder(const struct weir_disk_cache_params *params, char *me
     return folder;
 }
 
-// The key.
-
-static bool read_key(const char *path, struct weir_siphash_key *out_key)
-{
-    char message[512];
-    void *data;
-    size_t size;
-    if (!weir_file_read_trusted(path, sizeof *out_key, &data, &size, message, sizeof message))
-        return false;
-    const bool whole = size == sizeof *out_key;
-    if (whole)
-        memcpy(out_key, data, size);
-    free(data);
-    return whole;
-}
-
-static bool make_key(const char *path, struct weir_siphash_key *out_key, char *message,
-                     size_t message_size)
-{
-    if (!weir_siphash_random_key(out_key)) {
-        weir_text_about(message, message_size, path,
-                        "the cache is not used: the system has no random numbers for its key");
-        return false;
-    }
-    weir_file_writer *writer = weir_file_writer_create_private(path, message, message_size);
-    if (!writer)
-        return false;
-    weir_file_writer_append(writer, out_key, sizeof *out_key);
-    return weir_file_writer_commit(&writer, message, message_size);
-}
-
-// The folder is locked while the key is read or created, so that processes that open a new cache at
-// the same time use one key.
-static bool get_key(weir_disk_cache *cache, char *message, size_t message_size)
-{
-    char *path = join(cache->folder, KEY_NAME);
-    const int lock = open(cache->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (lock >= 0)
-        (void)flock(lock, LOCK_EX); // if it fails, two may make a key; the later one stays
-    const bool ok =
-        path && (read_key(path, &cache->key) || make_key(path, &cache->key, message, message_size));
-    if (lock >= 0)
-        close(lock);
-    free(path);
-    return ok;
-}
-
 // Resolves symbolic links in `cache->folder`, so that the folder that is checked is the one that is
 // used later.
 static bool resolve(weir_disk_cache *cache, char *message, size_t message_size)
@@ -244,8 +194,7 @@ weir_disk_cache *weir_disk_cache_create(const struct weir_disk_cache_params *par
     if (!cache->folder || !make_folders(cache->folder, message, message_size) ||
         !resolve(cache, message, message_size) ||
         !is_private(cache->folder, message, message_size) ||
-        !are_parents_kept(cache->folder, message, message_size) ||
-        !get_key(cache, message, message_size))
+        !are_parents_kept(cache->folder, message, message_size))
         weir_disk_cache_destroy(&cache);
     return cache;
 }
@@ -265,8 +214,8 @@ const char *weir_disk_cache_folder(const weir_disk_cache *cache)
 }
 
 // Sizes are compared by subtraction: a damaged header may hold any number.
-static bool is_entry_of(const weir_disk_cache *cache, const unsigned char *file, size_t file_size,
-                        const void *key, size_t key_size, struct entry_header *out_header)
+static bool is_entry_of(const unsigned char *file, size_t file_size, const void *key,
+                        size_t key_size, struct entry_header *out_header)
 {
     const size_t header_size = sizeof *out_header;
     if (file_size < header_size)
@@ -276,7 +225,7 @@ static bool is_entry_of(const weir_disk_cache *cache, const unsigned char *file,
            out_header->key_size == key_size && key_size <= file_size - header_size &&
            out_header->data_size == file_size - header_size - key_size &&
            memcmp(file + header_size, key, key_size) == 0 &&
-           out_header->check == check_of(cache, out_header, key, file + header_size + key_size);
+           out_header->check == check_of(out_header, key, file + header_size + key_size);
 }
 
 bool weir_disk_cache_read(const weir_disk_cache *cache, const void *key, size_t key_size,
@@ -293,7 +242,7 @@ bool weir_disk_cache_read(const weir_disk_cache *cache, const void *key, size_t 
     const bool found = path &&
                        weir_file_read_trusted(path, (size_t)cache->limit_bytes, &file, &file_size,
                                               message, sizeof message) &&
-                       is_entry_of(cache, file, file_size, key, key_size, &header);
+                       is_entry_of(file, file_size, key, key_size, &header);
     if (found) {
         *out_size = (size_t)header.data_size;
         memmove(file, (unsigned char *)file + sizeof header + key_size, *out_size);
@@ -390,7 +339,7 @@ bool weir_disk_cache_write(const weir_disk_cache *cache, const void *key, size_t
 {
     struct entry_header header = {.key_size = key_size, .data_size = size};
     memcpy(header.magic, magic, sizeof magic);
-    header.check = check_of(cache, &header, key, data);
+    header.check = check_of(&header, key, data);
 
     const uint64_t most = cache->limit_bytes;
     if (most < sizeof header || key_size > most - sizeof header ||

@@ -14,10 +14,7 @@
 //   only. A folder above it may be writable by others if only owners may rename (the sticky bit, as
 //   on /tmp);
 // - an entry counts as absent unless it is a regular file that belongs to the user and is writable
-//   by the user only. Entries are created so, whatever the umask is;
-// - names and checksums of entries are hashes with a secret key, a file ".key" in the folder that
-//   only the user may read. A key that is missing or not trusted is replaced by a new one, and
-//   older entries then count as absent.
+//   by the user only. Entries are created so, whatever the umask is.
 //
 // Threads: safe; several processes may use one cache.
 #ifndef WEIR_BASE_DISK_CACHE_H

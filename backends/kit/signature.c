@@ -13,7 +13,7 @@
 #include <string.h>
 #include <weir/module/error.h>
 
-#include "base/calls.h"
+#include "backends/kit/calls.h"
 #include "base/text.h"
 
 #define TOKENS_OF_PARAMETER 32
@@ -76,7 +76,7 @@ static char *end_of_comment(char *at)
     return end ? end + 2 : at + strlen(at);
 }
 
-static void make_blank(char *text)
+void weir_kit_blank(char *text, bool directives)
 {
     bool line_start = true;
     for (char *at = text; *at;) {
@@ -85,9 +85,9 @@ static void make_blank(char *text)
             end = end_of_comment(at);
         else if (at[0] == '"' || at[0] == '\'')
             end = end_of_literal(at);
-        else if (at[0] == '#' && line_start)
+        else if (at[0] == '#' && line_start && directives)
             end = end_of_line(at);
-        if (end > at + 1 || *at == '#')
+        if (end > at + 1 || (*at == '#' && directives))
             blank(at, end);
         line_start = *at == '\n' || (line_start && isspace((unsigned char)*at));
         at = end;
@@ -461,7 +461,7 @@ weir_status weir_kit_signatures_read(const struct weir_host *host, const char *s
     if (!clean)
         return weir_host_no_memory(host, "the signatures of a program");
     memcpy(clean, source, strlen(source) + 1);
-    make_blank(clean);
+    weir_kit_blank(clean, true);
 
     struct reader reader = {.host = host, .clean = clean, .cuda = is_cuda(clean)};
     weir_status status = walk(&reader);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/calls.h"
+#include "backends/kit/calls.h"
 #include "base/clock.h"
 #include "base/clock_map.h"
 #include "base/ini/ini.h"

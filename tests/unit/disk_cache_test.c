@@ -281,53 +281,6 @@ PLACE_TEST(DiskCache, FollowsNoSymbolicLinkToAnEntry, 1 << 20)
     EXPECT_FALSE(holds(place, "key", "data", 4));
 }
 
-// An entry made without the key is not used, even if owner and mode are right.
-PLACE_TEST(DiskCache, TakesNoEntryMadeUnderAnotherKey, 1 << 20)
-{
-    struct place other;
-    char path[600];
-    char made[600];
-    set_up(&other, 1 << 20);
-    ASSERT_TRUE(put(place, "key", "data", 4));
-    ASSERT_TRUE(put(&other, "key", "evil", 4));
-    ASSERT_TRUE(find_entry(place, path, sizeof path));
-    ASSERT_TRUE(find_entry(&other, made, sizeof made));
-    EXPECT_STR_NE(strrchr(path, '/'), strrchr(made, '/'));
-    ASSERT_INT_EQ(rename(made, path), 0);
-    EXPECT_FALSE(holds(place, "key", "data", 4));
-    EXPECT_FALSE(holds(place, "key", "evil", 4));
-    tear_down(&other);
-}
-
-static void expect_new_key(struct place *place)
-{
-    struct stat status;
-    char path[600];
-    weir_disk_cache_destroy(&place->cache);
-    place->cache = open_cache(place, 1 << 20);
-    ASSERT_NOT_NULL(place->cache);
-    EXPECT_FALSE(holds(place, "key", "data", 4));
-    ASSERT_TRUE(put(place, "key", "data", 4));
-    EXPECT_TRUE(holds(place, "key", "data", 4));
-    snprintf(path, sizeof path, "%s/.key", weir_disk_cache_folder(place->cache));
-    ASSERT_INT_EQ(stat(path, &status), 0);
-    EXPECT_INT_EQ(status.st_mode & 0777, 0600);
-    EXPECT_SIZE_EQ((size_t)status.st_size, 16);
-}
-
-PLACE_TEST(DiskCache, MakesAKeyAnewThatIsNotToBeTrusted, 1 << 20)
-{
-    char path[600];
-    expect_new_key(place); // of an empty cache
-    snprintf(path, sizeof path, "%s/.key", weir_disk_cache_folder(place->cache));
-    ASSERT_INT_EQ(chmod(path, 0606), 0);
-    expect_new_key(place);
-    ASSERT_INT_EQ(truncate(path, 15), 0);
-    expect_new_key(place);
-    ASSERT_INT_EQ(unlink(path), 0);
-    expect_new_key(place);
-}
-
 PLACE_TEST(DiskCache, RefusesAFolderThatOthersMayWrite, 1 << 20)
 {
     EXPECT_INT_EQ(chmod(weir_disk_cache_folder(place->cache), 0777), 0);

@@ -134,157 +134,14 @@ void local_append_wait(char *text, const struct local_wait *wait)
         weir_text_append(text, WEIR_CAUSE_SIZE, &used, "%s", more);
 }
 
-bool local_circle(const struct local_run *run, const char *waits)
-{
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
-    return weir_caller_blame(&run->by, WEIR_FAULT_SILENT, UINT32_MAX,
-                             "the ranks wait in a circle, for %s: %s",
-                             weir_text_duration(duration, (double)run->by.timeout_ns), waits);
-}
-
-bool local_late_elsewhere(const struct local_run *run, uint32_t peer, const char *elsewhere)
-{
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
-    return weir_caller_blame(
-        &run->by, WEIR_FAULT_SILENT, peer,
-        "rank %u has not come to it in %s: it waits in %s; use communicators in the same "
-        "order on all ranks",
-        peer, weir_text_duration(duration, (double)run->by.timeout_ns), elsewhere);
-}
-
-// Other groups of a rank.
-
-// What a rank waits in, in another group of its own, while a group waits for it: communicators that the
-// ranks use in another order end so. A rank is known by its process and its place in the group that all
-// its groups are parts of.
-// Within a process each looks at the other's. Between processes a rank whose time is nearly over says in
-// its other groups that it waits.
-
-static struct {
-    pthread_mutex_t lock;
-    struct local_group *first;
-} groups = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void before_fork(void)
-{
-    pthread_mutex_lock(&groups.lock);
-}
-
-static void after_fork(void)
-{
-    pthread_mutex_unlock(&groups.lock);
-}
-
-// A child has nothing of its parent's groups but memory.
-static void in_child(void)
-{
-    groups.first = NULL;
-    pthread_mutex_unlock(&groups.lock);
-}
-
-static void watch_forks(void)
-{
-    (void)pthread_atfork(before_fork, after_fork, in_child);
-}
-
-void local_enlist(struct local_group *group)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (group->listed)
-        return;
-    pthread_once(&once, watch_forks);
-    group->listed = true;
-    group->origin_rank = group->rank;
-    group->origin_count = group->count;
-    pthread_mutex_lock(&groups.lock);
-    group->next = groups.first;
-    groups.first = group;
-    pthread_mutex_unlock(&groups.lock);
-}
-
-void local_enlist_part(const struct local_group *whole, struct local_group *part)
-{
-    local_enlist(part);
-    pthread_mutex_lock(&groups.lock);
-    part->origin_rank = whole->origin_rank;
-    part->origin_count = whole->origin_count;
-    pthread_mutex_unlock(&groups.lock);
-}
-
-void local_delist(struct local_group *group)
-{
-    if (!group->listed)
-        return;
-    pthread_mutex_lock(&groups.lock);
-    struct local_group **at = &groups.first;
-    while (*at && *at != group)
-        at = &(*at)->next;
-    if (*at)
-        *at = group->next;
-    pthread_mutex_unlock(&groups.lock);
-}
-
-static bool is_of_the_same_rank(const struct local_group *a, const struct local_group *b)
-{
-    return a->host == b->host && a->origin_rank == b->origin_rank &&
-           a->origin_count == b->origin_count;
-}
-
-void local_describe_elsewhere(const struct local_group *group, const struct weir_head *head,
-                              uint32_t awaits, char text[LOCAL_ELSEWHERE_SIZE])
-{
-    char call[WEIR_HEAD_TEXT_SIZE];
-    weir_head_describe(head, call);
-    snprintf(text, LOCAL_ELSEWHERE_SIZE, "%.80s of '%s' for its rank %u", call, group->label,
-             awaits);
-}
-
-void local_for_others(const struct local_group *own,
-                      void (*visit)(struct local_group *group, void *user), void *user)
-{
-    pthread_mutex_lock(&groups.lock);
-    for (struct local_group *group = groups.first; group; group = group->next)
-        if (group != own && is_of_the_same_rank(group, own))
-            visit(group, user);
-    pthread_mutex_unlock(&groups.lock);
-}
-
-bool local_find_listed(bool (*is_it)(const struct local_group *group, const void *user),
-                       const void *user, struct local_group *out_group)
-{
-    pthread_mutex_lock(&groups.lock);
-    const struct local_group *group = groups.first;
-    while (group && !is_it(group, user))
-        group = group->next;
-    if (group)
-        *out_group = *group;
-    pthread_mutex_unlock(&groups.lock);
-    return group;
-}
-
-// Groups of the ranks that are left: what both wires need.
-
-uint64_t local_shrink_patience(const struct weir_transport_shrink *shrink)
-{
-    return shrink->timeout_ns / 4;
-}
-
-weir_status local_shrink_without(const struct local_group *group)
-{
-    return weir_host_fail(group->host, WEIR_ERROR_COMM,
-                          "end this rank, or let all ranks create another communicator",
-                          "'%s': the other ranks have gone on without rank %u, which came late",
-                          group->label, group->rank);
-}
-
 weir_status local_shrink(void *group, const struct weir_transport_shrink *shrink, void **out_group)
 {
     struct local_group *whole = group;
     struct local_group *part = NULL;
     *out_group = NULL;
-    if (!whole->wire->cause(whole, NULL))
+    if (!local_mesh_cause(whole, NULL))
         local_abort(whole, "it goes on with the ranks that are left");
-    const weir_status status = whole->wire->shrink(whole, shrink, &part);
+    const weir_status status = local_mesh_shrink(whole, shrink, &part);
     *out_group = part;
     return status;
 }
@@ -296,7 +153,7 @@ weir_status local_shrink(void *group, const struct weir_transport_shrink *shrink
 static weir_status report(const struct local_run *run, weir_status status)
 {
     struct weir_cause cause;
-    if (!run->group->wire->cause(run->group, &cause))
+    if (!local_mesh_cause(run->group, &cause))
         return WEIR_OK;
     return weir_host_fail(run->group->host, status, REMEDY, "%s", cause.text);
 }
@@ -304,7 +161,7 @@ static weir_status report(const struct local_run *run, weir_status status)
 static void fail(void *group, const struct weir_cause *cause)
 {
     struct local_group *local = group;
-    local->wire->fail(local, cause);
+    local_mesh_fail(local, cause);
 }
 
 struct local_run local_run_begin(struct local_group *group, struct weir_head head,
@@ -365,18 +222,17 @@ static bool carry_messages(struct local_run *run, const struct weir_transport_ca
     const struct weir_transport_part single = weir_part_of(call);
     run->parts = call->kind == WEIR_EXCHANGE ? call->parts : &single;
     run->part_count = call->kind == WEIR_EXCHANGE ? call->part_count : 1;
-    const bool carried = parts_acceptable(run) && run->group->wire->messages(run);
-    return run->group->wire->end(run) && carried;
+    const bool carried = parts_acceptable(run) && local_mesh_messages(run);
+    return local_mesh_end(run) && carried;
 }
 
 bool local_carry(struct local_run *run)
 {
-    const struct local_wire *wire = run->group->wire;
     const uint32_t phases = local_phases(run->by.head.kind);
-    bool carried = wire->meet(run);
+    bool carried = local_mesh_meet(run);
     for (uint32_t phase = 0; carried && phase < phases; phase++)
-        carried = wire->phase(run, phase);
-    return wire->end(run) && carried;
+        carried = local_mesh_phase(run, phase);
+    return local_mesh_end(run) && carried;
 }
 
 // What a collective needs beside the caller's memory: the segment of a reduction, or a copy of what
@@ -421,7 +277,7 @@ static weir_status refuse_data(const struct local_run *run)
         &run->by, "rank %u is asked to send host memory to another machine, and 'local' does not",
         run->group->rank);
     struct weir_cause cause = {.text = ""};
-    (void)run->group->wire->cause(run->group, &cause);
+    (void)local_mesh_cause(run->group, &cause);
     return weir_host_fail(run->group->host, WEIR_ERROR_UNSUPPORTED, LOCAL_MPI_REMEDY, "%s",
                           cause.text);
 }
@@ -469,15 +325,14 @@ static weir_status split_with_room(struct local_run *run, const struct weir_tran
     struct local_group *group = NULL;
     run->src = &own;
     run->dst = records;
-    const struct local_wire *wire = run->group->wire;
-    if ((wire->offer && !wire->offer(run, &own)) || !local_carry(run))
+    if (!local_mesh_offer(run, &own) || !local_carry(run))
         return report(run, WEIR_ERROR_COMM);
 
     struct local_part part = part_of(run, records, members);
     part.label = split->label;
     if (split->color == WEIR_NO_COLOR)
         part.count = 0;
-    const weir_status status = run->group->wire->split(run, &part, &group);
+    const weir_status status = local_mesh_split(run, &part, &group);
     *out_part = group;
     return status;
 }
@@ -528,23 +383,17 @@ void local_abort(void *group, const char *reason)
     struct weir_cause cause = {.fault = WEIR_FAULT_ABORTED, .rank = local->rank};
     snprintf(cause.text, sizeof cause.text, "rank %u has aborted '%s': %s", local->rank,
              local->label, reason);
-    local->wire->fail(local, &cause);
+    local_mesh_fail(local, &cause);
 }
 
 bool local_first_cause(void *group, struct weir_transport_cause *out_cause)
 {
     struct local_group *local = group;
     struct weir_cause cause;
-    if (!local->wire->cause(local, &cause))
+    if (!local_mesh_cause(local, &cause))
         return false;
     out_cause->fault = (enum weir_transport_fault)cause.fault;
     out_cause->rank = cause.rank;
     out_cause->number = cause.number;
     return true;
-}
-
-void local_leave(void *group)
-{
-    struct local_group *local = group;
-    local->wire->leave(local);
 }

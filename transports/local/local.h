@@ -1,19 +1,29 @@
 // The transport "local": what its files share.
 //
-// A group's part that knows no wire (group.c) checks calls, tells their failures, and says which piece of whose memory
-// each rank needs for a collective, in one or two phases; a wire compares the calls of all ranks
-// (transports/kit/call.h) and carries those pieces: hub.c within a process, mesh.c between processes.
+// A call is checked, planned in phases, and told of (group.c). On one machine ranks compare their calls, wait for each
+// other and move bytes in windows, memory that they share (window.c); threads of one process read each other's. Each two
+// ranks have two connections (mesh.c; door.h says whose they may be). One carries messages, and where there are no windows
+// all that there is, in an order that both sides know from their calls. The other one, the control connection, carries
+// only the cause of a failure, or that a rank leaves; its end without either is a rank that has died. After a failure the
+// ranks that are left settle there which of them go on (mesh_connect.c).
 //
-// The arithmetic has one order: each element of a reduction is ((x0 + x1) + x2) + …, in the order of
-// ranks, whatever the count of elements and whichever the wire.
+// Between machines this is the line of control for ranks whose devices' memory an engine carries: it takes a few bytes at
+// a time. No thread serves the connections: a call looks after all of them while it waits.
+//
+// The arithmetic has one order: each element of a reduction is ((x0 + x1) + x2) + …, in the order of ranks, whatever the
+// count of elements and whichever the way.
 #ifndef WEIR_LOCAL_LOCAL_H
 #define WEIR_LOCAL_LOCAL_H
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
+#include <sys/types.h>
 #include <weir/module/error.h>
 #include <weir/module/transport.h>
 
 #include "transports/kit/call.h"
+#include "transports/local/door.h"
 
 #define LOCAL_LABEL_SIZE 64
 #define LOCAL_ELSEWHERE_SIZE 192
@@ -70,35 +80,69 @@ struct local_part {
     const struct local_record *records; // of all ranks of the whole group
 };
 
-// One wire. Functions that return a bool have failed the group (weir_caller_fail()) when that is false.
-struct local_wire {
-    // Tells all ranks the head, learns theirs, and compares.
-    bool (*meet)(struct local_run *run);
-    // Moves the pieces of one phase.
-    bool (*phase)(struct local_run *run, uint32_t phase);
-    // The end of a call, also of one that has failed: returns when no other rank reads this one's
-    // memory for it any more.
-    bool (*end)(struct local_run *run);
-    // SEND, RECV and EXCHANGE: all of run->parts.
-    bool (*messages)(struct local_run *run);
-    // Sets what other ranks must know of this one to reach it in a part; NULL: nothing.
-    bool (*offer)(struct local_run *run, struct local_record *record);
-    // Makes the group of the ranks whose record has this one's color. All of them call it.
-    weir_status (*split)(struct local_run *run, const struct local_part *part,
-                         struct local_group **out_group);
-    // Keeps the cause unless there is one already, and tells the other ranks.
-    void (*fail)(struct local_group *group, const struct weir_cause *cause);
-    // Whether there is a first cause, and copies it, unless that is NULL.
-    bool (*cause)(struct local_group *group, struct weir_cause *out_cause);
-    void (*leave)(struct local_group *group);
-    // Makes a group of the ranks of this one, which has failed, that come here.
-    weir_status (*shrink)(struct local_group *group, const struct weir_transport_shrink *shrink,
-                          struct local_group **out_group);
+// Bytes that are to be sent, or received, in the order of a peer's list.
+struct mesh_span {
+    struct mesh_span *next;
+    char *at;
+    size_t left;
+    struct weir_head *head; // a head that is received: compared as soon as it is there
+    const struct weir_transport_part *message; // whose head; NULL: the collective's
+    struct mesh_message *lent;                 // whose bytes are taken when the span is there
 };
 
-// What every wire's group begins with.
+struct mesh_list {
+    struct mesh_span *first;
+    struct mesh_span **end;
+};
+
+// So many news of a control connection are read at a time: one that says things without end keeps no call from its
+// deadline.
+#define MESH_MOST_NEWS 64
+
+// What control connections carry.
+enum mesh_news_kind {
+    MESH_FAILED = 1,
+    MESH_LEAVES = 2,
+    MESH_TELLS = 3,  // these two as below
+    MESH_SETTLED = 4 // a struct mesh_member for each follows
+};
+
+struct mesh_news {
+    uint32_t kind;
+    uint32_t number;         // SETTLED: how many members follow
+    uint64_t value;          // TELLS: the value; SETTLED: the token of the list
+    uint32_t step;           // of these two
+    struct weir_cause cause; // FAILED
+};
+
+// A rank and what it has told.
+struct mesh_member {
+    uint64_t value;
+    uint32_t rank;
+    uint32_t unused;
+};
+
+struct mesh_peer {
+    int data;
+    int control;
+    struct local_address address; // of its door's host, or of the machine
+    bool left;                    // its control connection has ended, or it has said that it leaves
+    bool died;                    // it has not said so
+    bool has_come;                // to the collective, with its head
+    bool has_head;
+    struct weir_head head;     // its latest collective
+    struct weir_head incoming; // its next one
+    struct mesh_list in;
+    struct mesh_list out;
+    struct mesh_span spans[4]; // of a collective: head and bytes, each way
+    struct mesh_message *lent; // to it, and not yet taken
+    struct mesh_news news;
+    size_t news_size;   // received of it
+    uint32_t told_step; // these two: what it has told last
+    uint64_t told;
+};
+
 struct local_group {
-    const struct local_wire *wire;
     const struct weir_host *host;
     uint32_t rank;
     uint32_t count;
@@ -109,6 +153,25 @@ struct local_group {
     uint32_t origin_count;
     bool listed;
     struct local_group *next;
+    pthread_mutex_t lock; // guards `failed`, `cause` and what is sent to control connections
+    bool elsewhere;       // the other groups of the rank have been told that it waits in this one
+    bool failed;
+    struct weir_cause cause;
+    bool in_process;              // all ranks are threads of this process
+    struct local_room *room;      // theirs
+    bool maps_memory;             // where it can: the setting `memory`
+    struct mesh_windows *windows; // of all ranks; NULL: all bytes go over the connections
+    bool eager;                   // there are no more ranks than processors
+    int wake;                     // an eventfd: abort() while a call waits
+    struct local_secret secret;   // of ranks of other machines
+    struct local_door *door;      // of a split
+    unsigned forks;               // before it was made: socket.h
+    uint32_t step;                // of those that go on after a failure
+    bool left_out;                // they have gone on without this rank
+    char *staging;                // a segment of each rank, for reductions
+    size_t segment;
+    struct mesh_peer *peers; // this rank's own is unused
+    struct pollfd *polls;
 };
 
 // group.c
@@ -136,10 +199,6 @@ struct local_wait {
 };
 // Appends it to a text of WEIR_CAUSE_SIZE.
 void local_append_wait(char *text, const struct local_wait *wait);
-// The failure of a wait at the deadline where the last rank waits for the first one.
-bool local_circle(const struct local_run *run, const char *waits);
-// The same where it is known what the peer waits in meanwhile.
-bool local_late_elsewhere(const struct local_run *run, uint32_t peer, const char *elsewhere);
 
 // The phases of a collective, and its end.
 bool local_carry(struct local_run *run);
@@ -158,26 +217,148 @@ void local_leave(void *group);
 void local_enlist(struct local_group *group);
 void local_enlist_part(const struct local_group *whole, struct local_group *part);
 void local_delist(struct local_group *group);
-// "all-reduce 1 (app.c:99) of 'part' for its rank 0".
-void local_describe_elsewhere(const struct local_group *group, const struct weir_head *head,
-                              uint32_t awaits, char text[LOCAL_ELSEWHERE_SIZE]);
 // Visits the other groups of the rank, with a lock of all groups.
 void local_for_others(const struct local_group *own,
                       void (*visit)(struct local_group *group, void *user), void *user);
-// Copies a group, with that lock.
-bool local_find_listed(bool (*is_it)(const struct local_group *group, const void *user),
-                       const void *user, struct local_group *out_group);
 
 weir_status local_shrink(void *group, const struct weir_transport_shrink *shrink, void **out_group);
-// How long the ranks that are there wait for those that are not.
-uint64_t local_shrink_patience(const struct weir_transport_shrink *shrink);
-// The failure of a rank that has come too late.
-weir_status local_shrink_without(const struct local_group *group);
 
-// hub.c
+// mesh.c. Functions that return a bool have failed the group (weir_caller_fail()) when that is false.
 
-// Rank setup->rank of a group whose ranks are threads of this process and name the same NAME.
-weir_status local_hub_join(const struct weir_host *host, const struct weir_transport_setup *setup,
-                           const char *name, struct local_group **out_group);
+// Tells all ranks the head, learns theirs, and compares.
+bool local_mesh_meet(struct local_run *run);
+// Moves the pieces of one phase.
+bool local_mesh_phase(struct local_run *run, uint32_t phase);
+// The end of a call, also of one that has failed: returns when no other rank reads this one's memory for it any more.
+bool local_mesh_end(struct local_run *run);
+// SEND, RECV and EXCHANGE: all of run->parts.
+bool local_mesh_messages(struct local_run *run);
+// Keeps the cause unless there is one already, and tells the other ranks.
+void local_mesh_fail(struct local_group *group, const struct weir_cause *cause);
+// Whether there is a first cause, and copies it, unless that is NULL.
+bool local_mesh_cause(struct local_group *group, struct weir_cause *out_cause);
+// Receives the next news of a peer into peer->news, if all of it is there.
+bool local_mesh_next_news(struct mesh_peer *peer);
+// Within a wait for others, of which `first` is the first. False at the deadline.
+bool local_mesh_may_wait(struct local_run *run, uint32_t first);
+// Takes the head of a peer's collective. One that is another is judged when all are there.
+void local_mesh_take_head(struct local_run *run, uint32_t index, const struct weir_head *head);
+// Whether a peer sends no message, where it is to come to a collective.
+bool local_mesh_sends_nothing(const struct local_run *run, uint32_t index);
+// Reads what a peer's control connection has. False once that has failed the group. The end of a peer
+// does not: it may have sent all that this call needs.
+bool local_mesh_read_news(const struct local_run *run, uint32_t index);
+// The data connection of a peer has ended, or its memory: fails the group with what its control
+// connection says.
+bool local_mesh_lost(const struct local_run *run, uint32_t index);
+// Sets what other ranks must know of this one to reach it in a part.
+bool local_mesh_offer(struct local_run *run, struct local_record *record);
+// Makes the group of the ranks whose record has this one's color. All of them call it.
+weir_status local_mesh_split(struct local_run *run, const struct local_part *part,
+                             struct local_group **out_group);
+// Makes a group of the ranks of this one, which has failed, that come here.
+weir_status local_mesh_shrink(struct local_group *group, const struct weir_transport_shrink *params,
+                              struct local_group **out_group);
+void local_mesh_door_close(const struct local_group *group, struct local_door *door);
+
+// An empty group with no connections; NULL if out of memory or of descriptors.
+struct local_group *local_mesh_create(const struct weir_host *host, const char *label,
+                                      uint32_t rank, uint32_t count);
+void local_mesh_destroy(struct local_group *group);
+// Whether this process is a child that has got the group by fork(), and has nothing of it but memory.
+bool local_mesh_is_inherited(const struct local_group *group);
+
+struct mesh_gather;
+
+// Connects this rank with all others of the group, which do the same. `addresses` of ranks are where
+// their doors are. `gather` is NULL, or knows whether the wait for another rank is in vain. On failure
+// writes the cause, unless it was in vain.
+bool local_mesh_connect(struct local_group *group, const struct local_address *addresses,
+                        struct local_door *door, uint64_t token, uint64_t deadline_ns,
+                        struct mesh_gather *gather, char *cause);
+
+// After that: what all ranks must agree on.
+bool local_mesh_begin(struct local_group *group, uint64_t token, uint64_t timeout_ns,
+                      uint64_t deadline_ns, char *cause);
+
+// Collects a record of each rank of a new group. False if that has failed the group.
+bool local_mesh_all_gather(struct local_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
+                           const void *record, size_t size, void *records);
+
+// Bytes between the processes of one machine, through memory that all ranks have mapped: each copies to its window
+// what others need of it, and they take it or add it up from there. That is a copy more than reading the others'
+// memory, and yet faster, for the kernel does not have to look up their pages; and ranks wait for each other by words
+// in the windows, without messages.
+//
+// Ranks agree on it when a group is made: each hands its window to each other one over their connection, as a
+// descriptor of memory without a name whose size is sealed. What is read belongs to the group, and not to the caller,
+// so a rank whose call has failed may return at once.
+
+// Threads of one process have their windows in a room of the group, with no areas, and read each other's memory
+// itself. A rank whose call has failed waits for the copies from its memory that are under way.
+
+// A text that may be read while it changes: what is read then is some text.
+struct window_text {
+    _Atomic char at[LOCAL_ELSEWHERE_SIZE];
+};
+
+// What a rank shows of its own.
+struct mesh_window {
+    _Atomic uint32_t stage;
+    _Atomic uint32_t bell; // of its rank, which sleeps there
+    _Atomic uint32_t asleep;
+    _Atomic int cpu; // where its rank was when it came to the stage
+    // Where its rank waits long: the rank for which it does, plus 1, and the call; and what it does in another group.
+    _Atomic uint32_t awaits;
+    struct window_text waits_in;
+    struct window_text elsewhere;
+    // In a room:
+    _Atomic bool closed;      // its memory may not be read any more
+    _Atomic uint32_t readers; // copies from its memory that are under way
+    const void *src;          // these two of its latest collective
+    void *dst;
+    int wake; // its group's plus 1; 0: it is not there
+    // Of its collectives, at their first stages: an odd and an even one.
+    struct weir_head heads[2];
+};
+
+struct local_room {
+    struct local_room *next;
+    uint64_t token;
+    uint32_t members;
+    struct mesh_window windows[];
+};
+
+// Enters the room of the token, which is made by the first rank and goes with the last; NULL: no memory.
+struct local_room *local_room_enter(const struct local_group *group, uint64_t token, int wake);
+void local_room_leave(const struct local_group *group, struct local_room *room);
+// Ends the poll() of another rank's call.
+void local_room_wake(struct local_room *room, uint32_t rank);
+
+// Uses the room of the token. False: no memory.
+bool local_window_enter(struct local_group *group, uint64_t token);
+// Whether memory of the rank may be read, until unpin.
+bool local_window_pin(struct local_group *group, uint32_t rank);
+void local_window_unpin(struct local_group *group, uint32_t rank);
+// After a failure: returns when no rank reads memory of this one any more.
+void local_window_close(struct local_group *group);
+void local_window_write(struct window_text *text, const char *from);
+void local_window_read(struct window_text *text, char to[LOCAL_ELSEWHERE_SIZE]);
+// That of a rank; NULL: there are none.
+struct mesh_window *local_window_of(struct local_group *group, uint32_t rank);
+// Wakes all ranks, which look whether one has failed.
+void local_window_wake(struct local_group *group);
+// Whether the rank has come to a collective to which this one has not, and its call.
+bool local_window_is_ahead(struct local_group *group, uint32_t rank, struct weir_head *out_head);
+
+// Exchanges windows, if all ranks can. False if that has failed the group.
+bool local_window_agree(struct local_group *group, uint64_t timeout_ns, uint64_t deadline_ns);
+void local_window_destroy(struct local_group *group);
+// Whether the call's bytes go that way: the same answer on all ranks.
+bool local_window_takes(const struct local_run *run);
+// The parts of a collective. False once that has failed the group.
+bool local_window_meet(struct local_run *run);
+bool local_window_phase(struct local_run *run, uint32_t phase);
+bool local_window_end(struct local_run *run);
 
 #endif

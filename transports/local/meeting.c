@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "transports/local/mesh.h"
 
 #define ANSWER_NS (UINT64_C(2000) * 1000 * 1000)
 #define START_REMEDY "start as many ranks as the count says, each with a number of its own"
@@ -310,7 +309,8 @@ static bool meet(struct meeting *meeting, struct local_address *addresses)
 // Before any rank has come, for all ranks mostly have the same limit.
 static bool has_descriptors(struct meeting *meeting)
 {
-    const unsigned long long wanted = 2 * (setup_of(meeting)->count - 1ull);
+    const unsigned long long count = setup_of(meeting)->count;
+    const unsigned long long wanted = 2 * (count - 1) * (meeting->place.is_name ? count : 1);
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || wanted <= limit.rlim_cur)
         return true;
@@ -319,20 +319,22 @@ static bool has_descriptors(struct meeting *meeting)
                             setup_of(meeting)->count, wanted, (unsigned long long)limit.rlim_cur);
 }
 
-static bool join(struct meeting *meeting, struct mesh_group *group, struct local_address *addresses)
+static bool join(struct meeting *meeting, struct local_group *group,
+                 struct local_address *addresses)
 {
     const struct local_place *place = &meeting->place;
-    if (!has_descriptors(meeting) || !local_place_find(&meeting->place) ||
+    if (!local_place_find(&meeting->place) || !has_descriptors(meeting) ||
         !meet(meeting, addresses))
         return false;
+    group->in_process = place->is_name;
     group->secret = place->secret;
     return local_mesh_connect(group, addresses, &meeting->door, meeting->token, place->deadline_ns,
                               NULL, meeting->place.cause) &&
-           local_mesh_begin(group, setup_of(meeting)->timeout_ns, place->deadline_ns,
-                            meeting->place.cause);
+           local_mesh_begin(group, meeting->token, setup_of(meeting)->timeout_ns,
+                            place->deadline_ns, meeting->place.cause);
 }
 
-static bool join_with_room(struct meeting *meeting, struct mesh_group *group)
+static bool join_with_room(struct meeting *meeting, struct local_group *group)
 {
     const struct weir_host *host = meeting->host;
     const uint32_t count = setup_of(meeting)->count;
@@ -358,7 +360,7 @@ weir_status local_mesh_join(const struct weir_host *host, const struct weir_tran
                             struct local_group **out_group)
 {
     const uint64_t now_ns = weir_clock_now_ns();
-    struct mesh_group *group = local_mesh_create(host, setup->label, setup->rank, setup->count);
+    struct local_group *group = local_mesh_create(host, setup->label, setup->rank, setup->count);
     struct meeting *meeting = host->allocate(sizeof *meeting);
     weir_status status = WEIR_OK;
     if (group && meeting) {
@@ -373,7 +375,7 @@ weir_status local_mesh_join(const struct weir_host *host, const struct weir_tran
         };
     }
     if (group && meeting && join_with_room(meeting, group))
-        *out_group = &group->local;
+        *out_group = group;
     else if (meeting && meeting->place.cause[0])
         status = weir_host_fail(host, meeting->place.status, meeting->place.remedy, "%s",
                                 meeting->place.cause);

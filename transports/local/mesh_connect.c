@@ -8,11 +8,43 @@
 #include "base/clock.h"
 #include "base/siphash.h"
 #include "base/text.h"
-#include "transports/local/mesh.h"
+#include "transports/local/local.h"
+
+// What the ranks of a group that has failed settle over its control connections, which still stand:
+// first which of them go on, and where each listens; then whether each has joined the others.
+//
+// Both are a step of one kind: each rank tells all others a value. The first rank that has told
+// gathers: when those that it waits for have told or have gone, or its patience is at an end, it sends
+// the list of ranks and values to all. A rank passes the list on to all others before it uses it, so
+// that none goes on by a list that another one, which lives, never gets. If the rank that gathers
+// goes, or says nothing for long, the next one gathers.
+//
+// A rank that stops for long and then goes on may gather a second list of the step. Its token is another one,
+// so that at most one of their groups can be joined by all of its ranks.
+
+// Values of the second step.
+enum {
+    MESH_JOINED = 1,
+    MESH_NOT_JOINED = 2,
+    MESH_IN_VAIN = 3 // not, because another one has not
+};
+
+struct mesh_gather {
+    struct local_group *whole;
+    uint64_t patience_ns; // of the rank that gathers; the others have twice as much with it
+    uint64_t deadline_ns; // of weir_clock_now_ns(), for all steps
+    bool *awaited;        // the ranks of the step, as far as they are waited for
+    bool in_vain;         // local_mesh_gather_is_in_vain() was
+    bool settled;         // the list is there:
+    uint32_t count;
+    uint64_t token;
+    struct mesh_member *members; // these two have room for all ranks of the whole
+    struct mesh_member *spare;
+};
 
 static uint32_t own_rank(const struct mesh_gather *gather)
 {
-    return gather->whole->local.rank;
+    return gather->whole->rank;
 }
 
 static bool has_told(const struct mesh_gather *gather, uint32_t rank)
@@ -32,9 +64,9 @@ static bool may_tell(const struct mesh_gather *gather, uint32_t rank)
 static bool all_have_told(const struct mesh_gather *gather)
 {
     uint32_t rank = 0;
-    while (rank < gather->whole->local.count && !may_tell(gather, rank))
+    while (rank < gather->whole->count && !may_tell(gather, rank))
         rank++;
-    return rank == gather->whole->local.count;
+    return rank == gather->whole->count;
 }
 
 // The rank that gathers.
@@ -55,7 +87,7 @@ static void read_list(struct mesh_gather *gather, struct mesh_peer *peer)
     // One that stops within its list must not keep this rank from what the others say.
     const uint64_t until_ns =
         local_sooner(gather->deadline_ns, weir_clock_now_ns() + gather->patience_ns);
-    if (news->number > gather->whole->local.count ||
+    if (news->number > gather->whole->count ||
         !local_read_all(peer->control, list, news->number * sizeof *list, until_ns)) {
         peer->left = peer->died = true;
         return;
@@ -87,15 +119,15 @@ static void listen_to(struct mesh_gather *gather, struct mesh_peer *peer)
 // Sets an entry for each rank of the whole, and reads what those with something have said.
 static void local_mesh_gather_polls(const struct mesh_gather *gather, struct pollfd *polls)
 {
-    const struct mesh_group *whole = gather->whole;
-    for (uint32_t i = 0; i < whole->local.count; i++)
+    const struct local_group *whole = gather->whole;
+    for (uint32_t i = 0; i < whole->count; i++)
         polls[i] = (struct pollfd){.fd = whole->peers[i].left ? -1 : whole->peers[i].control,
                                    .events = POLLIN};
 }
 
 static void local_mesh_gather_listen(struct mesh_gather *gather, const struct pollfd *polls)
 {
-    for (uint32_t i = 0; i < gather->whole->local.count; i++)
+    for (uint32_t i = 0; i < gather->whole->count; i++)
         if (polls[i].revents)
             listen_to(gather, &gather->whole->peers[i]);
 }
@@ -105,16 +137,16 @@ static void hear(struct mesh_gather *gather, uint64_t deadline_ns)
 {
     struct pollfd *polls = gather->whole->polls;
     local_mesh_gather_polls(gather, polls);
-    if (poll(polls, gather->whole->local.count, local_poll_ms(deadline_ns)) > 0)
+    if (poll(polls, gather->whole->count, local_poll_ms(deadline_ns)) > 0)
         local_mesh_gather_listen(gather, polls);
 }
 
 static void make_list(struct mesh_gather *gather)
 {
-    const struct mesh_group *whole = gather->whole;
+    const struct local_group *whole = gather->whole;
     struct weir_siphash_key key;
     gather->count = 0;
-    for (uint32_t i = 0; i < whole->local.count; i++)
+    for (uint32_t i = 0; i < whole->count; i++)
         if (i == own_rank(gather) || has_told(gather, i))
             gather->members[gather->count++] =
                 (struct mesh_member){.rank = i, .value = whole->peers[i].told};
@@ -129,7 +161,7 @@ static void send_to_all(struct mesh_gather *gather, const struct mesh_news *news
 {
     const uint64_t until_ns =
         local_sooner(gather->deadline_ns, weir_clock_now_ns() + gather->patience_ns);
-    for (uint32_t i = 0; i < gather->whole->local.count; i++) {
+    for (uint32_t i = 0; i < gather->whole->count; i++) {
         const struct mesh_peer *peer = &gather->whole->peers[i];
         if (i != own_rank(gather) && !peer->left &&
             local_write_all(peer->control, news, sizeof *news, until_ns) && count > 0)
@@ -149,8 +181,8 @@ static void pass_on(struct mesh_gather *gather)
 // Allocates the arrays. False if out of memory.
 static bool local_mesh_gather_create(struct mesh_gather *gather)
 {
-    const struct weir_host *host = gather->whole->local.host;
-    const size_t count = gather->whole->local.count;
+    const struct weir_host *host = gather->whole->host;
+    const size_t count = gather->whole->count;
     gather->awaited = host->allocate(count * sizeof *gather->awaited);
     gather->members = host->allocate(count * sizeof *gather->members);
     gather->spare = host->allocate(count * sizeof *gather->spare);
@@ -159,7 +191,7 @@ static bool local_mesh_gather_create(struct mesh_gather *gather)
 
 static void local_mesh_gather_destroy(struct mesh_gather *gather)
 {
-    const struct weir_host *host = gather->whole->local.host;
+    const struct weir_host *host = gather->whole->host;
     host->release(gather->spare);
     host->release(gather->members);
     host->release(gather->awaited);
@@ -169,7 +201,7 @@ static void local_mesh_gather_destroy(struct mesh_gather *gather)
 // The first step waits for all ranks, the second one for those of the first one's list.
 static void local_mesh_gather_begin(struct mesh_gather *gather)
 {
-    for (uint32_t i = 0; i < gather->whole->local.count; i++)
+    for (uint32_t i = 0; i < gather->whole->count; i++)
         gather->awaited[i] = true;
     gather->whole->step = (gather->whole->step + 1) | 1;
     gather->settled = false;
@@ -177,9 +209,9 @@ static void local_mesh_gather_begin(struct mesh_gather *gather)
 
 static void local_mesh_gather_begin_second(struct mesh_gather *gather)
 {
-    memset(gather->awaited, 0, gather->whole->local.count * sizeof *gather->awaited);
+    memset(gather->awaited, 0, gather->whole->count * sizeof *gather->awaited);
     for (uint32_t i = 0; i < gather->count; i++)
-        if (gather->members[i].rank < gather->whole->local.count)
+        if (gather->members[i].rank < gather->whole->count)
             gather->awaited[gather->members[i].rank] = true;
     gather->whole->step++;
     gather->settled = false;
@@ -224,7 +256,7 @@ static bool local_mesh_gather_settle(struct mesh_gather *gather)
 static bool local_mesh_gather_is_in_vain(struct mesh_gather *gather)
 {
     gather->in_vain = gather->settled;
-    for (uint32_t i = 0; i < gather->whole->local.count && !gather->in_vain; i++) {
+    for (uint32_t i = 0; i < gather->whole->count && !gather->in_vain; i++) {
         const struct mesh_peer *peer = &gather->whole->peers[i];
         gather->in_vain = i != own_rank(gather) && gather->awaited[i] &&
                           (peer->left || (has_told(gather, i) && peer->told != MESH_JOINED));
@@ -238,13 +270,13 @@ static int *place_of(struct mesh_peer *peer, uint32_t purpose)
 }
 
 // The higher rank connects to the lower one.
-static bool connect_to(struct mesh_group *group, uint32_t index,
+static bool connect_to(struct local_group *group, uint32_t index,
                        const struct local_address *address, uint64_t token, uint64_t deadline_ns)
 {
     struct mesh_peer *peer = &group->peers[index];
     peer->address = *address;
     for (uint32_t purpose = LOCAL_TO_SEND; purpose <= LOCAL_TO_CONTROL; purpose++) {
-        struct local_hello hello = {.purpose = purpose, .token = token, .rank = group->local.rank};
+        struct local_hello hello = {.purpose = purpose, .token = token, .rank = group->rank};
         int *place = place_of(peer, purpose);
         *place = local_knock(address, &group->secret, &hello, deadline_ns);
         if (*place < 0)
@@ -253,24 +285,23 @@ static bool connect_to(struct mesh_group *group, uint32_t index,
     return true;
 }
 
-static bool is_expected(const struct mesh_group *group, const struct local_hello *hello,
+static bool is_expected(const struct local_group *group, const struct local_hello *hello,
                         uint64_t token)
 {
-    return hello->token == token && hello->rank > group->local.rank &&
-           hello->rank < group->local.count && hello->purpose >= LOCAL_TO_SEND &&
-           hello->purpose <= LOCAL_TO_CONTROL &&
+    return hello->token == token && hello->rank > group->rank && hello->rank < group->count &&
+           hello->purpose >= LOCAL_TO_SEND && hello->purpose <= LOCAL_TO_CONTROL &&
            *place_of(&group->peers[hello->rank], hello->purpose) < 0;
 }
 
 // Takes one connection; one that is not expected is closed. False with errno: ETIMEDOUT, ECANCELED if the wait is in vain.
-static bool accept_one(struct mesh_group *group, struct local_door *door, uint64_t token,
+static bool accept_one(struct local_group *group, struct local_door *door, uint64_t token,
                        uint64_t deadline_ns, struct mesh_gather *gather, struct pollfd *polls,
                        uint32_t *left)
 {
     struct local_address from;
     struct local_hello hello;
     int connection = -1;
-    const uint32_t others = gather ? gather->whole->local.count : 0;
+    const uint32_t others = gather ? gather->whole->count : 0;
     errno = ECANCELED;
     if (gather && local_mesh_gather_is_in_vain(gather))
         return false;
@@ -298,20 +329,20 @@ static bool accept_one(struct mesh_group *group, struct local_door *door, uint64
     return true;
 }
 
-static uint32_t first_missing(const struct mesh_group *group)
+static uint32_t first_missing(const struct local_group *group)
 {
-    uint32_t index = group->local.rank + 1;
-    while (index + 1 < group->local.count && group->peers[index].control >= 0)
+    uint32_t index = group->rank + 1;
+    while (index + 1 < group->count && group->peers[index].control >= 0)
         index++;
     return index;
 }
 
-static bool accept_higher(struct mesh_group *group, struct local_door *door, uint64_t token,
+static bool accept_higher(struct local_group *group, struct local_door *door, uint64_t token,
                           uint64_t deadline_ns, struct mesh_gather *gather, char *cause)
 {
-    const struct weir_host *host = group->local.host;
-    const size_t others = gather ? gather->whole->local.count : 0;
-    uint32_t left = 2 * (group->local.count - 1 - group->local.rank);
+    const struct weir_host *host = group->host;
+    const size_t others = gather ? gather->whole->count : 0;
+    uint32_t left = 2 * (group->count - 1 - group->rank);
     struct pollfd *polls = left > 0 ? host->allocate((others + DOOR_POLLS) * sizeof *polls) : NULL;
     errno = ECANCELED; // without a cause, memory is what lacks
     while (polls && left > 0 && accept_one(group, door, token, deadline_ns, gather, polls, &left))
@@ -322,36 +353,36 @@ static bool accept_higher(struct mesh_group *group, struct local_door *door, uin
         return true;
     if (error == ETIMEDOUT)
         snprintf(cause, WEIR_CAUSE_SIZE, "'%s': rank %u has not connected to rank %u in time",
-                 group->local.label, first_missing(group), group->local.rank);
+                 group->label, first_missing(group), group->rank);
     else if (error != ECANCELED)
-        snprintf(cause, WEIR_CAUSE_SIZE, "'%s': rank %u cannot take a connection: %s",
-                 group->local.label, group->local.rank, strerror(error));
+        snprintf(cause, WEIR_CAUSE_SIZE, "'%s': rank %u cannot take a connection: %s", group->label,
+                 group->rank, strerror(error));
     return false;
 }
 
-bool local_mesh_connect(struct mesh_group *group, const struct local_address *addresses,
+bool local_mesh_connect(struct local_group *group, const struct local_address *addresses,
                         struct local_door *door, uint64_t token, uint64_t deadline_ns,
                         struct mesh_gather *gather, char *cause)
 {
     char host[LOCAL_HOST_SIZE];
-    for (uint32_t i = 0; i < group->local.rank; i++) {
+    for (uint32_t i = 0; i < group->rank; i++) {
         if (connect_to(group, i, &addresses[i], token, deadline_ns))
             continue;
         const int error = errno;
         local_address_text(&addresses[i], host, sizeof host);
         snprintf(cause, WEIR_CAUSE_SIZE, "'%s': rank %u cannot connect to rank %u at %s: %s",
-                 group->local.label, group->local.rank, i, host, strerror(error));
+                 group->label, group->rank, i, host, strerror(error));
         return false;
     }
     return accept_higher(group, door, token, deadline_ns, gather, cause);
 }
 
-bool local_mesh_all_gather(struct mesh_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
+bool local_mesh_all_gather(struct local_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
                            const void *record, size_t size, void *records)
 {
     struct local_run run = local_run_begin(
-        &group->local,
-        (struct weir_head){.kind = WEIR_CALL_JOIN, .element = WEIR_U8, .count = size}, timeout_ns);
+        group, (struct weir_head){.kind = WEIR_CALL_JOIN, .element = WEIR_U8, .count = size},
+        timeout_ns);
     run.deadline_ns = deadline_ns;
     run.src = record;
     run.dst = records;
@@ -359,42 +390,44 @@ bool local_mesh_all_gather(struct mesh_group *group, uint64_t timeout_ns, uint64
 }
 
 // Ranks of one machine have its connections with each other.
-static bool spans_machines(const struct mesh_group *group)
+static bool spans_machines(const struct local_group *group)
 {
     uint32_t i = 0;
-    while (i < group->local.count &&
-           (i == group->local.rank || local_address_is_machine(&group->peers[i].address)))
+    while (i < group->count &&
+           (i == group->rank || local_address_is_machine(&group->peers[i].address)))
         i++;
-    return i < group->local.count;
+    return i < group->count;
 }
 
-bool local_mesh_begin(struct mesh_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
-                      char *cause)
+bool local_mesh_begin(struct local_group *group, uint64_t token, uint64_t timeout_ns,
+                      uint64_t deadline_ns, char *cause)
 {
-    group->local.spans_machines = spans_machines(group);
-    if (group->local.spans_machines || local_window_agree(group, timeout_ns, deadline_ns))
+    if (group->in_process)
+        return local_window_enter(group, token);
+    group->spans_machines = spans_machines(group);
+    if (group->spans_machines || local_window_agree(group, timeout_ns, deadline_ns))
         return true;
     struct weir_cause first;
-    if (group->local.wire->cause(&group->local, &first))
+    if (local_mesh_cause(group, &first))
         snprintf(cause, WEIR_CAUSE_SIZE, "%s", first.text);
     return false;
 }
 
 // On the network it is at the address by which a peer is reached. Where there is no way to it any more, ranks of this
 // machine need none.
-static struct local_door *local_mesh_door(const struct mesh_group *group)
+static struct local_door *local_mesh_door(const struct local_group *group)
 {
-    struct local_door *door = group->local.host->allocate(sizeof *door);
+    struct local_door *door = group->host->allocate(sizeof *door);
     struct local_address own = {.size = 0};
     uint32_t peer = 0;
-    while (peer < group->local.count &&
-           (peer == group->local.rank || local_address_is_machine(&group->peers[peer].address)))
+    while (peer < group->count &&
+           (peer == group->rank || local_address_is_machine(&group->peers[peer].address)))
         peer++;
     errno = ENOMEM;
     if (!door)
         return NULL;
     local_door_init(door, &group->secret);
-    if (peer < group->local.count && !local_address_toward(&group->peers[peer].address, &own))
+    if (peer < group->count && !local_address_toward(&group->peers[peer].address, &own))
         own.size = 0;
     if (local_door_open(door, &own))
         return door;
@@ -404,14 +437,14 @@ static struct local_door *local_mesh_door(const struct mesh_group *group)
     return NULL;
 }
 
-void local_mesh_door_close(const struct mesh_group *group, struct local_door *door)
+void local_mesh_door_close(const struct local_group *group, struct local_door *door)
 {
     if (door)
         local_door_close(door);
-    group->local.host->release(door);
+    group->host->release(door);
 }
 
-static struct local_address local_mesh_peer_door(const struct mesh_group *group, uint32_t peer,
+static struct local_address local_mesh_peer_door(const struct local_group *group, uint32_t peer,
                                                  uint32_t number, uint32_t port)
 {
     struct local_address address = group->peers[peer].address;
@@ -423,12 +456,12 @@ static struct local_address local_mesh_peer_door(const struct mesh_group *group,
 
 bool local_mesh_offer(struct local_run *run, struct local_record *record)
 {
-    struct mesh_group *group = local_mesh_of(run);
+    struct local_group *group = run->group;
     struct weir_siphash_key key;
     group->door = local_mesh_door(group);
     if (!group->door)
-        return weir_caller_fail(&run->by, "rank %u cannot listen for its part: %s",
-                                group->local.rank, strerror(errno));
+        return weir_caller_fail(&run->by, "rank %u cannot listen for its part: %s", group->rank,
+                                strerror(errno));
     weir_siphash_random_key(&key);
     record->token = key.words[0];
     record->number = group->door->number;
@@ -436,10 +469,10 @@ bool local_mesh_offer(struct local_run *run, struct local_record *record)
     return true;
 }
 
-static bool connect_part(struct mesh_group *group, const struct mesh_group *whole,
+static bool connect_part(struct local_group *group, const struct local_group *whole,
                          const struct local_part *part, uint64_t deadline_ns, char *cause)
 {
-    const struct weir_host *host = group->local.host;
+    const struct weir_host *host = group->host;
     struct local_address *addresses = host->allocate(part->count * sizeof *addresses);
     if (!addresses)
         return false;
@@ -457,24 +490,26 @@ static bool connect_part(struct mesh_group *group, const struct mesh_group *whol
 weir_status local_mesh_split(struct local_run *run, const struct local_part *part,
                              struct local_group **out_group)
 {
-    struct mesh_group *whole = local_mesh_of(run);
-    const struct weir_host *host = whole->local.host;
+    struct local_group *whole = run->group;
+    const struct weir_host *host = whole->host;
     char cause[WEIR_CAUSE_SIZE] = "";
-    struct mesh_group *group = NULL;
+    struct local_group *group = NULL;
     bool connected = part->count == 0;
     if (!connected)
         group = local_mesh_create(host, part->label, part->rank, part->count);
     if (group) {
         group->secret = whole->secret;
         group->maps_memory = whole->maps_memory;
+        group->in_process = whole->in_process;
         connected = connect_part(group, whole, part, run->deadline_ns, cause) &&
-                    local_mesh_begin(group, run->by.timeout_ns, run->deadline_ns, cause);
+                    local_mesh_begin(group, part->records[part->members[0]].token,
+                                     run->by.timeout_ns, run->deadline_ns, cause);
     }
     local_mesh_door_close(whole, whole->door);
     whole->door = NULL;
     if (connected && group)
-        local_enlist_part(&whole->local, &group->local);
-    *out_group = connected && group ? &group->local : NULL;
+        local_enlist_part(whole, group);
+    *out_group = connected && group ? group : NULL;
     if (connected)
         return WEIR_OK;
     if (group)
@@ -501,7 +536,7 @@ struct shrink {
     char cause[WEIR_CAUSE_SIZE]; // of this rank's failure to join; "": there is none
 };
 
-static const struct mesh_group *whole_of(const struct shrink *shrink)
+static const struct local_group *whole_of(const struct shrink *shrink)
 {
     return shrink->gather.whole;
 }
@@ -510,7 +545,7 @@ static weir_status fail_late(const struct shrink *shrink)
 {
     char duration[WEIR_TEXT_QUANTITY_SIZE];
     weir_text_duration(duration, 2 * (double)shrink->params->timeout_ns);
-    return weir_host_fail(whole_of(shrink)->local.host, WEIR_ERROR_COMM,
+    return weir_host_fail(whole_of(shrink)->host, WEIR_ERROR_COMM,
                           "end the ranks that have stopped, and shrink the communicator again",
                           "'%s': the ranks that are left have not settled in %s which they are",
                           shrink->params->label, duration);
@@ -520,11 +555,11 @@ static weir_status find_members(struct shrink *shrink)
 {
     shrink->door = local_mesh_door(whole_of(shrink));
     if (!shrink->door && errno == ENOMEM)
-        return weir_host_no_memory(whole_of(shrink)->local.host, "a group");
+        return weir_host_no_memory(whole_of(shrink)->host, "a group");
     if (!shrink->door)
-        return weir_host_fail(whole_of(shrink)->local.host, WEIR_ERROR_SYSTEM, NULL,
+        return weir_host_fail(whole_of(shrink)->host, WEIR_ERROR_SYSTEM, NULL,
                               "'%s': rank %u cannot listen: %s", shrink->params->label,
-                              whole_of(shrink)->local.rank, strerror(errno));
+                              whole_of(shrink)->rank, strerror(errno));
     local_mesh_gather_begin(&shrink->gather);
     local_mesh_gather_tell(&shrink->gather,
                            (uint64_t)shrink->door->number << PORT_BITS | shrink->door->port);
@@ -539,28 +574,30 @@ static weir_status find_members(struct shrink *shrink)
 static uint32_t own_member(const struct shrink *shrink)
 {
     uint32_t index = 0;
-    while (index < shrink->count && shrink->members[index].rank != whole_of(shrink)->local.rank)
+    while (index < shrink->count && shrink->members[index].rank != whole_of(shrink)->rank)
         index++;
     return index;
 }
 
-static bool connect_members(struct shrink *shrink, struct mesh_group *group)
+static bool connect_members(struct shrink *shrink, struct local_group *group)
 {
-    const struct mesh_group *whole = whole_of(shrink);
+    const struct local_group *whole = whole_of(shrink);
     const uint64_t deadline_ns = local_sooner(shrink->gather.deadline_ns,
                                               weir_clock_now_ns() + 2 * shrink->gather.patience_ns);
-    for (uint32_t i = 0; i < group->local.rank; i++) {
+    for (uint32_t i = 0; i < group->rank; i++) {
         const struct mesh_member *member = &shrink->members[i];
-        if (member->rank < whole->local.count)
+        if (member->rank < whole->count)
             shrink->addresses[i] =
                 local_mesh_peer_door(whole, member->rank, (uint32_t)(member->value >> PORT_BITS),
                                      (uint32_t)(member->value & PORT_MASK));
     }
     group->secret = whole->secret;
     group->maps_memory = whole->maps_memory;
+    group->in_process = whole->in_process;
     return local_mesh_connect(group, shrink->addresses, shrink->door, shrink->token, deadline_ns,
                               &shrink->gather, shrink->cause) &&
-           local_mesh_begin(group, shrink->params->timeout_ns, deadline_ns, shrink->cause);
+           local_mesh_begin(group, shrink->token, shrink->params->timeout_ns, deadline_ns,
+                            shrink->cause);
 }
 
 // What a member has told of joining; 0: nothing in time, or it has gone.
@@ -595,8 +632,8 @@ static weir_status fail_without(struct shrink *shrink, uint32_t rank)
         snprintf(shrink->cause, sizeof shrink->cause,
                  "'%s': rank %u, which was to go on too, has not joined the others",
                  shrink->params->label, rank);
-    return weir_host_fail(whole_of(shrink)->local.host, WEIR_ERROR_COMM,
-                          "shrink the communicator again", "%s", shrink->cause);
+    return weir_host_fail(whole_of(shrink)->host, WEIR_ERROR_COMM, "shrink the communicator again",
+                          "%s", shrink->cause);
 }
 
 static uint32_t what_to_tell(const struct shrink *shrink, bool joined)
@@ -609,11 +646,11 @@ static uint32_t what_to_tell(const struct shrink *shrink, bool joined)
 // All members come here, and none goes on unless all have joined.
 static weir_status join(struct shrink *shrink, uint32_t rank, struct local_group **out_group)
 {
-    const struct weir_host *host = whole_of(shrink)->local.host;
+    const struct weir_host *host = whole_of(shrink)->host;
     weir_status status = WEIR_OK;
     uint32_t missing = 0;
     local_mesh_gather_begin_second(&shrink->gather);
-    struct mesh_group *group = local_mesh_create(host, shrink->params->label, rank, shrink->count);
+    struct local_group *group = local_mesh_create(host, shrink->params->label, rank, shrink->count);
     const bool joined = group && connect_members(shrink, group);
     local_mesh_gather_tell(&shrink->gather, what_to_tell(shrink, joined));
     if (!local_mesh_gather_settle(&shrink->gather))
@@ -623,7 +660,7 @@ static weir_status join(struct shrink *shrink, uint32_t rank, struct local_group
     else if (find_missing(shrink, &missing))
         status = fail_without(shrink, missing);
     if (status == WEIR_OK)
-        *out_group = &group->local;
+        *out_group = group;
     else if (group)
         local_mesh_destroy(group);
     return status;
@@ -631,14 +668,18 @@ static weir_status join(struct shrink *shrink, uint32_t rank, struct local_group
 
 static weir_status go_on(struct shrink *shrink, struct local_group **out_group)
 {
-    weir_status status = find_members(shrink);
+    struct local_group *whole = shrink->gather.whole;
+    const weir_status status = whole->left_out ? WEIR_OK : find_members(shrink);
+    const uint32_t rank = own_member(shrink);
     if (status < 0)
         return status;
-    const uint32_t rank = own_member(shrink);
     if (rank < shrink->count)
         return join(shrink, rank, out_group);
-    shrink->gather.whole->left_out = true;
-    return local_shrink_without(&whole_of(shrink)->local);
+    whole->left_out = true;
+    return weir_host_fail(whole_of(shrink)->host, WEIR_ERROR_COMM,
+                          "end this rank, or let all ranks create another communicator",
+                          "'%s': the other ranks have gone on without rank %u, which came late",
+                          whole_of(shrink)->label, whole_of(shrink)->rank);
 }
 
 weir_status local_mesh_shrink(struct local_group *group, const struct weir_transport_shrink *params,
@@ -647,11 +688,11 @@ weir_status local_mesh_shrink(struct local_group *group, const struct weir_trans
     const struct weir_host *host = group->host;
     const uint64_t now_ns = weir_clock_now_ns();
     struct weir_cause cause;
-    if (local_mesh_is_inherited((struct mesh_group *)group) && group->wire->cause(group, &cause))
+    if (local_mesh_is_inherited(group) && local_mesh_cause(group, &cause))
         return weir_host_fail(host, WEIR_ERROR_COMM, "call it in the parent", "%s", cause.text);
     struct shrink shrink = {
-        .gather = {.whole = (struct mesh_group *)group,
-                   .patience_ns = local_shrink_patience(params),
+        .gather = {.whole = group,
+                   .patience_ns = params->timeout_ns / 4,
                    .deadline_ns = params->timeout_ns > UINT64_MAX / 4
                                       ? UINT64_MAX / 2
                                       : now_ns + 2 * params->timeout_ns},
@@ -659,13 +700,10 @@ weir_status local_mesh_shrink(struct local_group *group, const struct weir_trans
         .members = host->allocate(group->count * sizeof *shrink.members),
         .addresses = host->allocate(group->count * sizeof *shrink.addresses),
     };
-    weir_status status = WEIR_OK;
-    if (shrink.gather.whole->left_out)
-        status = local_shrink_without(group);
-    else if (shrink.members && shrink.addresses && local_mesh_gather_create(&shrink.gather))
-        status = go_on(&shrink, out_group);
-    else
-        status = weir_host_no_memory(host, "a group");
+    const bool room =
+        shrink.members && shrink.addresses && local_mesh_gather_create(&shrink.gather);
+    const weir_status status =
+        room ? go_on(&shrink, out_group) : weir_host_no_memory(host, "a group");
     local_mesh_door_close(shrink.gather.whole, shrink.door);
     local_mesh_gather_destroy(&shrink.gather);
     host->release(shrink.addresses);

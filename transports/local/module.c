@@ -1,4 +1,4 @@
-// The module's header, its functions, and the choice of a wire by the rendezvous.
+// The module's header and its functions.
 #include <string.h>
 
 #include "transports/local/meeting.h"
@@ -34,28 +34,24 @@ static void transport_close(void *state)
     transport->host->release(state);
 }
 
-static const char *after(const char *text, const char *prefix)
-{
-    const size_t length = strlen(prefix);
-    return strncmp(text, prefix, length) == 0 ? text + length : NULL;
-}
-
 static const char rendezvous_remedy[] =
     "name a place where the ranks meet, such as in WEIR_COMM_RENDEZVOUS: tcp://HOST:PORT, "
     "unix:PATH, file:PATH, or for ranks of one process process:NAME";
 
-// One rank alone is complete as soon as it has joined, so it needs no name.
+// One rank alone needs no name.
 static weir_status join_at(const struct transport *transport,
                            const struct weir_transport_setup *setup, struct local_group **out_group)
 {
+    static const char *const kinds[] = {"process:", "tcp://", "unix:", "file:"};
     const struct weir_host *host = transport->host;
-    const char *place = setup->rendezvous;
-    const char *name = place ? after(place, "process:") : "alone";
-    if (name && name[0] && (place || setup->count == 1))
-        return local_hub_join(host, setup, name, out_group);
-    if (place && (after(place, "tcp://") || after(place, "unix:") || after(place, "file:")))
-        return local_mesh_join(host, setup, transport->secret_file, transport->maps_memory,
-                               out_group);
+    struct weir_transport_setup named = *setup;
+    if (!setup->rendezvous && setup->count == 1)
+        named.rendezvous = "process:alone";
+    const char *place = named.rendezvous;
+    for (size_t i = 0; place && i < sizeof kinds / sizeof *kinds; i++)
+        if (strncmp(place, kinds[i], strlen(kinds[i])) == 0)
+            return local_mesh_join(host, &named, transport->secret_file, transport->maps_memory,
+                                   out_group);
     if (!place || !place[0])
         return weir_host_fail(host, WEIR_ERROR_CONFIG, rendezvous_remedy,
                               "'%s': no rendezvous is named, where %u ranks are to meet",
@@ -104,9 +100,8 @@ static const struct weir_key local_keys[KEY_COUNT] = {
             .type = WEIR_KEY_CHOICE,
             .fallback = "map",
             .choices = memory_choices,
-            .help =
-                "How bytes get to another process of this machine: what is large through memory "
-                "that both have mapped, or all of it sent over sockets.",
+            .help = "How the bytes of collectives get to another process of this machine: through "
+                    "memory that both have mapped, or sent over sockets.",
         },
     [KEY_SECRET_FILE] =
         {

@@ -25,6 +25,7 @@
 // One attempt at a place, so that a file is looked at again.
 #define KNOCK_NS (UINT64_C(2000) * 1000 * 1000)
 #define LOOK_AGAIN_NS (UINT64_C(20) * 1000 * 1000)
+#define LOOK_AGAIN_WITHIN_NS (UINT64_C(200) * 1000) // this process
 
 bool local_place_fail(struct local_place *place, weir_status status, const char *remedy,
                       const char *format, ...)
@@ -47,12 +48,13 @@ static bool take_path(struct local_place *place, const char *path)
     const size_t length = strlen(path);
     if (length > 0 && length < sizeof place->path)
         memcpy(place->path, path, length + 1);
-    if (place->path[0] && (place->is_file || local_address_at_path(place->path, &place->socket)))
+    if (place->path[0] &&
+        (place->is_file || place->is_name || local_address_at_path(place->path, &place->socket)))
         return true;
     return local_place_fail(place, WEIR_ERROR_CONFIG, "name a shorter one",
                             "the path of the rendezvous %s has %zu bytes, where 1 to %d are right",
                             place->setup->rendezvous, length,
-                            place->is_file ? (int)sizeof place->path - 1 : 107);
+                            place->is_file || place->is_name ? (int)sizeof place->path - 1 : 107);
 }
 
 // Splits "HOST:PORT"; a host with colons stands in brackets.
@@ -131,7 +133,8 @@ bool local_place_find(struct local_place *place)
     if (after(rendezvous, "tcp://"))
         return take_port(place, after(rendezvous, "tcp://"));
     place->is_file = after(rendezvous, "file:") != NULL;
-    return take_path(place, after(rendezvous, place->is_file ? "file:" : "unix:"));
+    place->is_name = after(rendezvous, "process:") != NULL;
+    return take_path(place, strchr(rendezvous, ':') + 1);
 }
 
 // The secret is that of all who may come over the network.
@@ -400,13 +403,46 @@ static bool close_at_file(struct local_place *place)
     return true;
 }
 
+// Rank 0's name, which one rank alone does not need.
+
+static bool open_at_name(struct local_place *place, struct local_door *door)
+{
+    struct local_secret token;
+    if (!local_door_open(door, NULL) || !local_secret_random(&token))
+        return local_place_fail(place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
+                                "rank 0 cannot listen: %s", strerror(errno));
+    memcpy(&place->token, token.key, sizeof place->token);
+    place->name =
+        (struct local_name){.text = place->path, .number = door->number, .token = place->token};
+    if (place->setup->count == 1 || local_name_give(&place->name))
+        return true;
+    return local_place_fail(place, WEIR_ERROR_COMM, "give each group a name of its own",
+                            "another rank 0 is at %s already", place->setup->rendezvous);
+}
+
+static bool read_name(struct local_place *place)
+{
+    struct local_name name;
+    if (!local_name_find(place->path, &name))
+        return false;
+    place->token = name.token;
+    place->socket = local_address_at_number(name.number);
+    return true;
+}
+
 bool local_place_open(struct local_place *place, struct local_door *door)
 {
+    if (place->is_name)
+        return open_at_name(place, door);
     return place->is_file ? open_at_file(place, door) : open_at_path(place, door);
 }
 
 bool local_place_close(struct local_place *place)
 {
+    if (place->is_name)
+        local_name_take(&place->name);
+    if (place->is_name)
+        return true;
     return place->is_file ? close_at_file(place) : close_at_path(place);
 }
 
@@ -415,7 +451,7 @@ bool local_place_close(struct local_place *place)
 // What a file names may be left from an earlier run, and anything may be there now.
 static bool may_come(const struct local_place *place, int error)
 {
-    if (place->is_file)
+    if (place->is_file || place->is_name)
         return error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM;
     return error == ENOENT || error == ECONNREFUSED || error == EAGAIN || error == ECONNRESET ||
            error == ETIMEDOUT || error == EHOSTUNREACH;
@@ -468,7 +504,8 @@ static bool open_own_door(struct local_place *place, struct local_door *door)
 // A file of an earlier run names a place at which nothing listens until rank 0 has written its own.
 static int knock_once(struct local_place *place, struct local_door *door, struct local_hello *hello)
 {
-    if (place->is_file && !(read_file(place) && is_reachable(place))) {
+    if ((place->is_file && !(read_file(place) && is_reachable(place))) ||
+        (place->is_name && !read_name(place))) {
         errno = ENOENT;
         return -1;
     }
@@ -484,7 +521,7 @@ static int knock_once(struct local_place *place, struct local_door *door, struct
 // A socket in a folder of another user's would be one too.
 static bool may_enter(struct local_place *place)
 {
-    if (place->is_file || place->socket.size == 0)
+    if (place->is_file || place->is_name || place->socket.size == 0)
         return true;
     const int folder = open_folder(place);
     if (folder >= 0)
@@ -509,6 +546,6 @@ int local_place_knock(struct local_place *place, struct local_door *door, struct
             tell_missing(place, error);
             return -1;
         }
-        weir_clock_sleep_ns(LOOK_AGAIN_NS);
+        weir_clock_sleep_ns(place->is_name ? LOOK_AGAIN_WITHIN_NS : LOOK_AGAIN_NS);
     }
 }

@@ -4,7 +4,7 @@
 //
 // NOLINTNEXTLINE(bugprone-reserved-identifier): for memfd_create(), seals and syscall()
 #define _GNU_SOURCE
-#include "transports/local/mesh.h"
+#include "transports/local/local.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,10 +19,9 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "transports/kit/reduce.h"
 
-// Below this, messages need less.
-#define LEAST_BYTES ((size_t)32 << 10)
 // Of one step, on each rank; both areas of two ranks fit into a usual cache.
 #define STEP_BYTES ((size_t)512 << 10)
 // Of what is added up at once, so that it stays in a core's own cache.
@@ -35,29 +34,25 @@
 // A rank asks again for so long before it sleeps, if each may have a processor of its own.
 #define EAGER_NS (UINT64_C(50) * 1000)
 #define EAGER_LOOKS 256
-// It sleeps for so long before it looks whether a rank has died or failed.
-#define SLEEP_NS 5000000
-
-struct window {
-    _Atomic uint32_t stage;
-    _Atomic uint32_t bell; // of its rank, which sleeps there
-    _Atomic uint32_t asleep;
-    _Atomic int cpu; // where its rank was when it came to the stage
-};
+// Between threads of one process a failure is noticed after so many bytes at least.
+#define COPY_BYTES ((size_t)1 << 20)
+// It sleeps for so long before it looks whether a rank has died.
+#define SLEEP_NS(ranks) ((ranks) < 16 ? 1000000 : 5000000)
 
 struct mesh_windows {
+    bool ready; // all ranks have all
     uint32_t stage;
-    struct window *of[]; // each rank
+    struct mesh_window *of[]; // each rank
 };
 
-static char *area_of(struct mesh_group *group, uint32_t rank, uint32_t index)
+static char *area_of(struct local_group *group, uint32_t rank, uint32_t index)
 {
     return (char *)group->windows->of[rank] + HEAD_BYTES + (size_t)index * STEP_BYTES;
 }
 
 // Making them.
 
-static struct window *map(int file)
+static struct mesh_window *map(int file)
 {
     void *memory = mmap(NULL, WINDOW_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (memory == MAP_FAILED)
@@ -74,9 +69,9 @@ static bool may_write_windows(void)
 }
 
 // Memory without a name, whose size nothing can change any more. Returns the file, or -1.
-static int make_own(struct mesh_group *group)
+static int make_own(struct local_group *group)
 {
-    struct window *window = NULL;
+    struct mesh_window *window = NULL;
     int file =
         may_write_windows() ? memfd_create("weir-window", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
     if (file >= 0 && ftruncate(file, (off_t)WINDOW_BYTES) == 0 &&
@@ -86,7 +81,7 @@ static int make_own(struct mesh_group *group)
         close(file);
         file = -1;
     }
-    group->windows->of[group->local.rank] = window;
+    group->windows->of[group->rank] = window;
     return file;
 }
 
@@ -101,7 +96,7 @@ static bool is_window(int file)
            state.st_size == (off_t)WINDOW_BYTES;
 }
 
-static bool map_other(struct mesh_group *group, uint32_t rank, uint64_t deadline_ns)
+static bool map_other(struct local_group *group, uint32_t rank, uint64_t deadline_ns)
 {
     int file = -1;
     if (local_read_descriptor(group->peers[rank].data, &file, deadline_ns) && is_window(file))
@@ -112,25 +107,25 @@ static bool map_other(struct mesh_group *group, uint32_t rank, uint64_t deadline
 }
 
 // A rank that has none sends that, so that none waits for it.
-static bool exchange(struct mesh_group *group, uint64_t deadline_ns)
+static bool exchange(struct local_group *group, uint64_t deadline_ns)
 {
     const int own = group->maps_memory ? make_own(group) : -1;
     bool all = own >= 0;
-    for (uint32_t i = 0; i < group->local.count; i++)
-        if (i != group->local.rank)
+    for (uint32_t i = 0; i < group->count; i++)
+        if (i != group->rank)
             all = local_write_descriptor(group->peers[i].data, own, deadline_ns) && all;
-    for (uint32_t i = 0; i < group->local.count; i++)
-        if (i != group->local.rank)
+    for (uint32_t i = 0; i < group->count; i++)
+        if (i != group->rank)
             all = map_other(group, i, deadline_ns) && all;
     if (own >= 0)
         close(own);
     return all;
 }
 
-bool local_window_agree(struct mesh_group *group, uint64_t timeout_ns, uint64_t deadline_ns)
+bool local_window_agree(struct local_group *group, uint64_t timeout_ns, uint64_t deadline_ns)
 {
-    const struct weir_host *host = group->local.host;
-    const size_t count = group->local.count;
+    const struct weir_host *host = group->host;
+    const size_t count = group->count;
     uint8_t *answers = host->allocate(count * sizeof *answers);
     group->windows = host->allocate(sizeof *group->windows + count * sizeof group->windows->of[0]);
     const uint8_t answer = answers && group->windows && exchange(group, deadline_ns);
@@ -139,42 +134,85 @@ bool local_window_agree(struct mesh_group *group, uint64_t timeout_ns, uint64_t 
         local_mesh_all_gather(group, timeout_ns, deadline_ns, &answer, sizeof answer, answers);
     if (!agreed || memchr(answers, 0, count))
         local_window_destroy(group);
+    else
+        group->windows->ready = true;
     host->release(answers);
     return agreed;
 }
 
-void local_window_destroy(struct mesh_group *group)
+void local_window_destroy(struct local_group *group)
 {
     if (!group->windows)
         return;
-    for (uint32_t i = 0; i < group->local.count; i++)
+    for (uint32_t i = 0; i < group->count && !group->in_process; i++)
         if (group->windows->of[i])
             munmap(group->windows->of[i], WINDOW_BYTES);
-    group->local.host->release(group->windows);
+    if (group->room)
+        local_room_leave(group, group->room);
+    group->host->release(group->windows);
     group->windows = NULL;
+}
+
+bool local_window_enter(struct local_group *group, uint64_t token)
+{
+    const size_t count = group->count;
+    group->windows =
+        group->host->allocate(sizeof *group->windows + count * sizeof group->windows->of[0]);
+    if (!group->windows)
+        return false;
+    group->room = local_room_enter(group, token, group->wake);
+    for (size_t i = 0; group->room && i < count; i++)
+        group->windows->of[i] = &group->room->windows[i];
+    group->windows->ready = group->room;
+    return group->room;
+}
+
+bool local_window_pin(struct local_group *group, uint32_t rank)
+{
+    struct mesh_window *window = &group->room->windows[rank];
+    atomic_fetch_add(&window->readers, 1);
+    if (!atomic_load(&window->closed))
+        return true;
+    local_window_unpin(group, rank);
+    return false;
+}
+
+void local_window_unpin(struct local_group *group, uint32_t rank)
+{
+    atomic_fetch_sub(&group->room->windows[rank].readers, 1);
+}
+
+void local_window_close(struct local_group *group)
+{
+    if (!group->room)
+        return;
+    struct mesh_window *own = &group->room->windows[group->rank];
+    atomic_store(&own->closed, true);
+    while (atomic_load(&own->readers) > 0)
+        sched_yield();
 }
 
 // Waiting for each other.
 
-static bool is_at(struct mesh_group *group, uint32_t rank, uint32_t stage)
+static bool is_at(struct local_group *group, uint32_t rank, uint32_t stage)
 {
     return (int32_t)(group->windows->of[rank]->stage - stage) >= 0;
 }
 
-static bool are_at(struct mesh_group *group, uint32_t stage)
+static bool are_at(struct local_group *group, uint32_t stage)
 {
     uint32_t rank = 0;
-    while (rank < group->local.count && is_at(group, rank, stage))
+    while (rank < group->count && is_at(group, rank, stage))
         rank++;
-    return rank == group->local.count;
+    return rank == group->count;
 }
 
-// Both sides write their word before they read the other's, so that one of them sees it: in one order for
-// all, which acquire and release are not.
-static void wake_others(struct mesh_group *group)
+// The last rank that comes to a stage wakes those that sleep. Both sides write their word before they read the
+// other's, so that one of them sees it: in one order for all, which acquire and release are not.
+static void wake(struct local_group *group)
 {
-    for (uint32_t i = 0; i < group->local.count; i++) {
-        struct window *window = group->windows->of[i];
+    for (uint32_t i = 0; i < group->count; i++) {
+        struct mesh_window *window = group->windows->of[i];
         if (!atomic_load(&window->asleep))
             continue;
         atomic_fetch_add(&window->bell, 1);
@@ -182,47 +220,98 @@ static void wake_others(struct mesh_group *group)
     }
 }
 
-static void sleep_until_woken(struct mesh_group *group, uint32_t stage)
+struct mesh_window *local_window_of(struct local_group *group, uint32_t rank)
 {
-    static const struct timespec most = {.tv_nsec = SLEEP_NS};
-    struct window *own = group->windows->of[group->local.rank];
+    return group->windows && group->windows->ready ? group->windows->of[rank] : NULL;
+}
+
+void local_window_write(struct window_text *text, const char *from)
+{
+    for (size_t i = 0; i == 0 || (i < sizeof text->at && from[i - 1]); i++)
+        atomic_store_explicit(&text->at[i], from[i], memory_order_relaxed);
+}
+
+// It is another process's.
+void local_window_read(struct window_text *text, char to[LOCAL_ELSEWHERE_SIZE])
+{
+    char said[LOCAL_ELSEWHERE_SIZE];
+    for (size_t i = 0; i < sizeof said; i++)
+        said[i] = atomic_load_explicit(&text->at[i], memory_order_relaxed);
+    said[sizeof said - 1] = '\0';
+    weir_text_escape(to, LOCAL_ELSEWHERE_SIZE, said, "");
+}
+
+void local_window_wake(struct local_group *group)
+{
+    if (group->windows && group->windows->ready)
+        wake(group);
+}
+
+static void sleep_until_woken(struct local_group *group, uint32_t stage)
+{
+    const struct timespec most = {.tv_nsec = SLEEP_NS(group->count)};
+    struct mesh_window *own = group->windows->of[group->rank];
     const uint32_t bell = atomic_load(&own->bell);
     atomic_store(&own->asleep, 1);
-    if (!are_at(group, stage))
+    if (!are_at(group, stage) && !local_mesh_cause(group, NULL))
         syscall(SYS_futex, &own->bell, FUTEX_WAIT, bell, &most, NULL, 0);
     atomic_store(&own->asleep, 0);
 }
 
-// Looks whether the wait is in vain: false once that has failed the group.
-static bool may_wait(const struct local_run *run, uint32_t stage)
+// Takes the calls of those that have come to the first stage of a collective.
+static void read_heads(struct local_run *run, uint32_t stage)
 {
-    struct mesh_group *group = local_mesh_of(run);
-    const bool late = weir_clock_now_ns() >= run->deadline_ns;
-    if (run->group->wire->cause(run->group, NULL)) // this rank's program has aborted
-        return false;
-    for (uint32_t i = 0; i < group->local.count; i++) {
-        // Also of one that has come to it: it may fail while this one waits for another.
-        if (i != group->local.rank && !local_mesh_read_news(run, i))
-            return false;
-        // One that has left may have come to it before.
-        if (group->peers[i].left && !is_at(group, i, stage))
-            return local_mesh_lost(run, i);
-        if (late && !is_at(group, i, stage))
-            return weir_caller_late(&run->by, i, &group->peers[i].head);
+    struct local_group *group = run->group;
+    for (uint32_t i = 0; i < group->count; i++) {
+        struct mesh_peer *peer = &group->peers[i];
+        if (i == group->rank || peer->has_come || !is_at(group, i, stage))
+            continue;
+        peer->incoming = group->windows->of[i]->heads[stage & 1];
+        local_mesh_take_head(run, i, &peer->incoming);
     }
+}
+
+bool local_window_is_ahead(struct local_group *group, uint32_t rank, struct weir_head *out_head)
+{
+    if (!group->windows || !group->windows->ready || !is_at(group, rank, group->windows->stage + 1))
+        return false;
+    *out_head = group->windows->of[rank]->heads[(group->windows->stage + 1) & 1];
     return true;
 }
 
+// Looks whether the wait is in vain: false once that has failed the group.
+static bool may_wait(struct local_run *run, uint32_t stage)
+{
+    struct local_group *group = run->group;
+    uint32_t first = UINT32_MAX;
+    if (local_mesh_cause(run->group, NULL)) // this rank's program has aborted
+        return false;
+    for (uint32_t i = 0; i < group->count; i++) {
+        // Also of one that has come to it: it may fail while this one waits for another.
+        if (i != group->rank && !local_mesh_read_news(run, i))
+            return false;
+        if (is_at(group, i, stage))
+            continue;
+        first = i < first ? i : first;
+        // One that has left may have come to it before.
+        if (group->peers[i].left && !is_at(group, i, stage))
+            return local_mesh_lost(run, i);
+        if (!local_mesh_sends_nothing(run, i))
+            return false;
+    }
+    return first == UINT32_MAX || local_mesh_may_wait(run, first);
+}
+
 // A rank that was last on this processor does not come while this one looks for it.
-static bool is_kept_away(struct mesh_group *group, uint32_t stage, int cpu)
+static bool is_kept_away(struct local_group *group, uint32_t stage, int cpu)
 {
     bool kept = false;
-    for (uint32_t i = 0; i < group->local.count; i++)
+    for (uint32_t i = 0; i < group->count; i++)
         kept = kept || (!is_at(group, i, stage) && group->windows->of[i]->cpu == cpu);
     return kept;
 }
 
-static bool looks_eagerly(struct mesh_group *group, uint32_t stage, int cpu)
+static bool looks_eagerly(struct local_group *group, uint32_t stage, int cpu)
 {
     const uint64_t until_ns = weir_clock_now_ns() + EAGER_NS;
     if (!group->eager || is_kept_away(group, stage, cpu))
@@ -235,24 +324,34 @@ static bool looks_eagerly(struct mesh_group *group, uint32_t stage, int cpu)
     return false;
 }
 
-// All ranks have come so far.
-static bool meet(struct local_run *run)
+static bool await_others(struct local_run *run, uint32_t stage, bool first)
 {
-    struct mesh_group *group = local_mesh_of(run);
-    struct window *own = group->windows->of[group->local.rank];
+    struct local_group *group = run->group;
+    while (!are_at(group, stage)) {
+        sleep_until_woken(group, stage);
+        if (first)
+            read_heads(run, stage);
+        if (!are_at(group, stage) && !may_wait(run, stage))
+            return false;
+    }
+    return true;
+}
+
+// All ranks have come so far. `first`: to the collective's first stage, with their heads.
+static bool meet(struct local_run *run, bool first)
+{
+    struct local_group *group = run->group;
+    struct mesh_window *own = group->windows->of[group->rank];
     const uint32_t stage = ++group->windows->stage;
     const int cpu = sched_getcpu();
     own->cpu = cpu;
     own->stage = stage;
-    wake_others(group);
-    if (looks_eagerly(group, stage, cpu))
-        return true;
-    while (!are_at(group, stage)) {
-        sleep_until_woken(group, stage);
-        if (!may_wait(run, stage))
-            return false;
-    }
-    return true;
+    if (are_at(group, stage))
+        wake(group);
+    const bool met = looks_eagerly(group, stage, cpu) || await_others(run, stage, first);
+    if (met && first)
+        read_heads(run, stage);
+    return met;
 }
 
 // In each step a rank shows a part of each piece that others need of it, and takes its own.
@@ -272,9 +371,12 @@ static struct slots slots_of(const struct local_run *run, uint32_t phase)
     const bool parted = (chunks && phase == 0) || kind == WEIR_SCATTER ||
                         kind == WEIR_REDUCE_SCATTER || kind == WEIR_ALL_TO_ALL;
     const size_t count = (size_t)run->by.head.count;
+    const bool direct = run->group->room;
     return (struct slots){
         .shared = !parted,
-        .size = parted ? STEP_BYTES / n / LEAST_SLOT * LEAST_SLOT : STEP_BYTES,
+        .size = direct   ? COPY_BYTES
+                : parted ? STEP_BYTES / n / LEAST_SLOT * LEAST_SLOT
+                         : STEP_BYTES,
         .longest = (chunks ? count / n + (count % n > 0) : count) * element,
     };
 }
@@ -282,6 +384,11 @@ static struct slots slots_of(const struct local_run *run, uint32_t phase)
 static const char *memory_of(const struct local_run *run, const struct local_piece *piece)
 {
     return (piece->of_result ? (const char *)run->dst : (const char *)run->src) + piece->offset;
+}
+
+static const char *memory_in(const struct mesh_window *window, const struct local_piece *piece)
+{
+    return (const char *)(piece->of_result ? window->dst : window->src) + piece->offset;
 }
 
 static size_t part_of(const struct local_piece *piece, const struct slots *slots, size_t at)
@@ -298,24 +405,37 @@ static void show_pieces(struct local_run *run, uint32_t phase, const struct slot
     for (uint32_t reader = 0; reader < run->group->count; reader++) {
         if (reader == own || !local_piece(run, phase, reader, own, &piece))
             continue;
-        memcpy(area_of(local_mesh_of(run), own, area) + (slots->shared ? 0 : reader * slots->size),
+        memcpy(area_of(run->group, own, area) + (slots->shared ? 0 : reader * slots->size),
                memory_of(run, &piece) + at, part_of(&piece, slots, at));
         if (slots->shared)
             return;
     }
 }
 
-// What this rank needs of an owner in the step.
-static const char *shown_by(struct local_run *run, uint32_t owner, const struct local_piece *piece,
-                            const struct slots *slots, size_t at, uint32_t area)
+// What this rank needs of an owner in the step, until hide().
+static const char *look_at(struct local_run *run, uint32_t owner, const struct local_piece *piece,
+                           const struct slots *slots, size_t at, uint32_t area)
 {
     const uint32_t own = run->group->rank;
+    struct local_group *group = run->group;
     if (owner == own)
         return memory_of(run, piece) + at;
-    return area_of(local_mesh_of(run), owner, area) + (slots->shared ? 0 : own * slots->size);
+    if (!group->room)
+        return area_of(group, owner, area) + (slots->shared ? 0 : own * slots->size);
+    if (local_window_pin(group, owner))
+        return memory_in(&group->room->windows[owner], piece) + at;
+    (void)local_mesh_lost(run, owner);
+    return NULL;
 }
 
-static void reduce_pieces(struct local_run *run, uint32_t phase, const struct slots *slots,
+static void hide(const struct local_run *run, uint32_t owner)
+{
+    struct local_group *group = run->group;
+    if (group->room && owner != run->group->rank)
+        local_window_unpin(group, owner);
+}
+
+static bool reduce_pieces(struct local_run *run, uint32_t phase, const struct slots *slots,
                           size_t at, uint32_t area)
 {
     const size_t element = weir_datatype_size(run->by.head.element);
@@ -326,34 +446,44 @@ static void reduce_pieces(struct local_run *run, uint32_t phase, const struct sl
     char *to = (char *)run->dst + piece.target + at;
     for (size_t from = 0; from < size; from += SEGMENT_BYTES) {
         const size_t part = size - from < SEGMENT_BYTES ? size - from : SEGMENT_BYTES;
-        memcpy(run->total, shown_by(run, 0, &piece, slots, at, area) + from, part);
-        for (uint32_t owner = 1; owner < run->group->count; owner++)
-            weir_reduce(run->by.head.element, run->by.head.reduction, run->total,
-                        shown_by(run, owner, &piece, slots, at, area) + from, part / element);
+        for (uint32_t owner = 0; owner < run->group->count; owner++) {
+            const char *shown = look_at(run, owner, &piece, slots, at, area);
+            if (!shown)
+                return false;
+            if (owner == 0)
+                memcpy(run->total, shown + from, part);
+            else
+                weir_reduce(run->by.head.element, run->by.head.reduction, run->total, shown + from,
+                            part / element);
+            hide(run, owner);
+        }
         if (run->by.head.reduction == WEIR_AVERAGE)
             weir_reduce_divide(run->by.head.element, run->total, part / element, run->group->count);
         memcpy(to + from, run->total, part);
     }
+    return true;
 }
 
-static void take_pieces(struct local_run *run, uint32_t phase, const struct slots *slots, size_t at,
+static bool take_pieces(struct local_run *run, uint32_t phase, const struct slots *slots, size_t at,
                         uint32_t area)
 {
     const uint32_t own = run->group->rank;
     struct local_piece piece;
-    for (uint32_t i = 0; i < run->group->count; i++) {
+    for (uint32_t i = 1; i <= run->group->count; i++) {
         const uint32_t owner = (own + i) % run->group->count;
         if (!local_piece(run, phase, own, owner, &piece))
             continue;
-        if (piece.reduced) {
-            reduce_pieces(run, phase, slots, at, area);
-            return;
-        }
-        char *to = (char *)run->dst + piece.target + at;
-        const char *from = shown_by(run, owner, &piece, slots, at, area);
-        if (to != from && owner != own)
-            memcpy(to, from, part_of(&piece, slots, at));
+        if (piece.reduced)
+            return reduce_pieces(run, phase, slots, at, area);
+        if (owner == own)
+            continue;
+        const char *from = look_at(run, owner, &piece, slots, at, area);
+        if (!from)
+            return false;
+        memcpy((char *)run->dst + piece.target + at, from, part_of(&piece, slots, at));
+        hide(run, owner);
     }
+    return true;
 }
 
 // The root of a broadcast needs all of its own, whatever the others need of it.
@@ -368,23 +498,51 @@ static void take_own(struct local_run *run, uint32_t phase)
         memmove(to, memory_of(run, &piece), piece.size);
 }
 
+bool local_window_meet(struct local_run *run)
+{
+    struct local_group *group = run->group;
+    struct mesh_window *own = group->windows->of[group->rank];
+    const uint32_t stage = group->windows->stage;
+    own->heads[(stage + 1) & 1] = run->by.head;
+    if (group->room) {
+        own->src = run->src;
+        own->dst = run->dst;
+    } else if (local_phases(run->by.head.kind) > 0) {
+        const struct slots slots = slots_of(run, 0);
+        show_pieces(run, 0, &slots, 0, stage & 1);
+    }
+    return meet(run, true);
+}
+
 bool local_window_phase(struct local_run *run, uint32_t phase)
 {
+    const struct local_group *group = run->group;
     const struct slots slots = slots_of(run, phase);
     take_own(run, phase);
+    if (group->room && phase > 0 && !meet(run, false))
+        return false;
     for (size_t at = 0; at < slots.longest; at += slots.size) {
-        const uint32_t area = local_mesh_of(run)->windows->stage & 1;
-        show_pieces(run, phase, &slots, at, area);
-        if (!meet(run))
+        const bool is_shown = group->room || (phase == 0 && at == 0); // when the ranks met
+        const uint32_t area = (group->windows->stage - is_shown) & 1;
+        if (!is_shown)
+            show_pieces(run, phase, &slots, at, area);
+        if (!is_shown && !meet(run, false))
             return false;
-        take_pieces(run, phase, &slots, at, area);
+        if (!take_pieces(run, phase, &slots, at, area))
+            return false;
     }
     return true;
 }
 
+// Others may read this rank's memory until all have come to the end.
+bool local_window_end(struct local_run *run)
+{
+    return !run->group->room || local_phases(run->by.head.kind) == 0 || meet(run, false);
+}
+
 bool local_window_takes(const struct local_run *run)
 {
-    const size_t whole = (size_t)run->by.head.count * weir_datatype_size(run->by.head.element);
-    return local_mesh_of(run)->windows && whole >= LEAST_BYTES &&
-           local_phases(run->by.head.kind) > 0 && run->group->count <= STEP_BYTES / LEAST_SLOT;
+    const struct local_group *group = run->group;
+    return group->windows && group->windows->ready &&
+           (group->room || run->group->count <= STEP_BYTES / LEAST_SLOT);
 }

@@ -1,11 +1,11 @@
-// A transport whose ranks are threads of one process, for tests of the front end: the hub of `local`, which can fail and
+// A transport whose ranks are threads of one process, for tests of the front end: `local`, which can fail and
 // hang where its section says so, takes any rendezvous as a name, and logs each call of rank 0.
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "transports/local/local.h"
+#include "transports/local/meeting.h"
 
 enum setting {
     FAIL_AT,
@@ -18,6 +18,7 @@ static struct {
     const struct weir_host *host;
     const struct weir_setting *const *settings;
     atomic_int groups;
+    atomic_bool aborted; // one of them
 } fake;
 
 static bool is_at(enum setting which, uint64_t number)
@@ -32,6 +33,7 @@ static weir_status fake_open(const struct weir_host *host,
         return weir_host_fail(host, WEIR_ERROR_MODULE, "install libabsent", "libabsent is missing");
     fake.host = host;
     fake.settings = settings;
+    fake.aborted = false;
     *out_state = &fake;
     return WEIR_OK;
 }
@@ -46,17 +48,21 @@ static void fake_close(void *state)
 static weir_status fake_join(void *state, const struct weir_transport_setup *setup,
                              void **out_group)
 {
-    const char *name = setup->rendezvous ? setup->rendezvous : "";
+    struct weir_transport_setup named = *setup;
+    char name[128];
+    snprintf(name, sizeof name, "process:fake %s", setup->rendezvous ? setup->rendezvous : "");
+    named.rendezvous = name;
     struct local_group *group = NULL;
     (void)state;
     if (is_at(JOIN_FAILS, (uint64_t)setup->rank + 1))
         return weir_host_fail(fake.host, WEIR_ERROR_COMM, "start it",
                               "creation of '%s': rank %u is not there", setup->label,
                               (unsigned)setup->rank);
-    if (local_hub_join(fake.host, setup, name, &group) != WEIR_OK)
+    if (local_mesh_join(fake.host, &named, "", true, &group) != WEIR_OK)
         return weir_host_fail(fake.host, WEIR_ERROR_COMM, "start all ranks",
                               "creation of '%s': some of %u ranks are missing at '%s'",
-                              setup->label, (unsigned)setup->count, name);
+                              setup->label, (unsigned)setup->count,
+                              setup->rendezvous ? setup->rendezvous : "");
     fake.groups++;
     *out_group = group;
     return WEIR_OK;
@@ -83,9 +89,15 @@ static weir_status fake_run(void *group, const struct weir_transport_call *call)
                               "%s %llu of '%s', %s:%d: rank 1 has died",
                               weir_collective_name(call->kind), (unsigned long long)call->number,
                               local->label, call->file, call->line);
-    while (is_at(HANG_AT, call->number) && !local->wire->cause(group, NULL))
+    while (is_at(HANG_AT, call->number) && !fake.aborted)
         weir_clock_sleep_ns(100000);
     return local_run_call(group, call);
+}
+
+static void fake_abort(void *group, const char *reason)
+{
+    local_abort(group, reason);
+    fake.aborted = true;
 }
 
 static void fake_leave(void *group)
@@ -101,7 +113,7 @@ static const struct weir_transport_ops transport_ops = {
     .split = fake_split,
     .place = local_place,
     .run = fake_run,
-    .abort = local_abort,
+    .abort = fake_abort,
     .leave = fake_leave,
 };
 

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/strangers/round.h"
-#include "transports/local/mesh.h"
+#include "transports/local/local.h"
 
 enum {
     CAME_MOST = 128,
@@ -145,7 +145,7 @@ void round_of_mesh(struct round *round)
     struct local_address none[MESH_COUNT];
     struct local_door door;
     char cause[WEIR_CAUSE_SIZE] = "";
-    struct mesh_group *group = local_mesh_create(host, "mesh", 0, MESH_COUNT);
+    struct local_group *group = local_mesh_create(host, "mesh", 0, MESH_COUNT);
     local_door_init(&door, &round->world->secret);
     if (!group || !local_door_open(&door, &round->world->loopback)) {
         round->broken = "no door of a group";

@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/strangers/round.h"
-#include "transports/local/mesh.h"
+#include "transports/local/local.h"
 
 #define JOIN_NS (80 * ROUND_MS)
 #define ELEMENTS 16384 // more than a message has

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/strangers/round.h"
-#include "transports/local/mesh.h"
+#include "transports/local/local.h"
 
 #define WINDOW_BYTES (4096 + ((size_t)1 << 20))
 #define CALL_NS (30 * ROUND_MS)
@@ -134,15 +134,14 @@ static void say_one(struct round *round, const int *data, const int *control, ui
         shutdown(round_is_one_of(round, 2) || !data ? control[rank] : data[rank], SHUT_RDWR);
 }
 
-// Never the end of a connection, nor of a call.
-static void flood(struct round *round, const int *control, uint32_t kinds)
+// Never the end of a connection.
+static void flood(struct round *round, const int *control)
 {
     const uint64_t until_ns = weir_clock_now_ns() + FLOOD_NS;
-    const uint32_t kind = kinds >> MESH_ASKS & 1 ? MESH_ASKS : MESH_TELLS;
     struct mesh_news same[16];
     memset(same, 0, sizeof same);
     for (size_t i = 0; i < sizeof same / sizeof *same; i++)
-        same[i].kind = kind;
+        same[i].kind = MESH_TELLS;
     while (!round->returned && weir_clock_now_ns() < until_ns)
         for (uint32_t i = 0; i < ROUND_PEERS; i++)
             if (control[i] >= 0)
@@ -152,7 +151,7 @@ static void flood(struct round *round, const int *control, uint32_t kinds)
 void round_chatter(struct round *round, const int *data, const int *control, uint32_t kinds)
 {
     if (round_is_one_of(round, 12)) {
-        flood(round, control, kinds);
+        flood(round, control);
         return;
     }
     for (size_t n = damage_below(&round->state, 40); n > 0 && !round->returned; n--) {
@@ -165,7 +164,7 @@ void round_chatter(struct round *round, const int *data, const int *control, uin
 // A group in which this is rank 0.
 struct peer_round {
     struct round round;
-    struct mesh_group *group;
+    struct local_group *group;
     int data[ROUND_PEERS]; // of the hostile side
     int control[ROUND_PEERS];
     bool joined[ROUND_PEERS];
@@ -200,12 +199,10 @@ static bool make_group(struct peer_round *own)
 static void attack_call(struct round *round)
 {
     struct peer_round *own = (struct peer_round *)round;
-    const uint32_t all = UINT32_MAX;
-    const uint32_t quiet = 1u << MESH_ASKS | 1u << MESH_WAITS; // what ends no call
     for (uint32_t i = 1; i < ROUND_PEERS; i++)
         if (!round_is_one_of(round, 4))
             round->said_head[i] = round_say(round, own->data[i], &round->head, sizeof round->head);
-    round_chatter(round, own->data, own->control, round_is_one_of(round, 2) ? quiet : all);
+    round_chatter(round, own->data, own->control, UINT32_MAX);
 }
 
 // A call of some kind, with a few elements.
@@ -326,7 +323,7 @@ static void attack_shrink(struct round *round)
         own->joined[i] = round_agree(round, made[0]) && right;
     }
     for (uint32_t i = 1; i < ROUND_PEERS && joins; i++)
-        say_told(round, own->control[i], 2, MESH_JOINED);
+        say_told(round, own->control[i], 2, 1); // it has joined
     round_chatter(round, NULL, own->control, 1u << MESH_TELLS | 1u << MESH_SETTLED);
 }
 

@@ -4,7 +4,7 @@
 
 #include "tests/fuzz/strangers/drive.h"
 #include "tests/support/test.h"
-#include "transports/local/mesh.h"
+#include "transports/local/local.h"
 
 WEIR_TEST(StrangersFuzz, NothingIsBelievedThatWasNotSaid)
 {
@@ -49,7 +49,7 @@ WEIR_TEST(StrangersFuzz, APeerThatStopsWithinItsListDoesNotKeepTheOthers)
     news.kind = MESH_SETTLED;
     news.number = 2;
     news.step = 1;
-    struct mesh_group *group = local_mesh_create(drive_host(), "grads", 0, 2);
+    struct local_group *group = local_mesh_create(drive_host(), "grads", 0, 2);
     ASSERT_NOT_NULL(group);
     ASSERT_TRUE(connect_to(&group->peers[1], hostile));
     ASSERT_TRUE(send(hostile[1], &news, sizeof news, 0) == (ssize_t)sizeof news);
@@ -75,12 +75,12 @@ WEIR_TEST(StrangersFuzz, AFailureThatAPeerDoesNotExplainHasASentence)
     int hostile[2];
     memset(&news, 0, sizeof news);
     news.kind = MESH_FAILED;
-    struct mesh_group *group = local_mesh_create(drive_host(), "grads", 0, 2);
+    struct local_group *group = local_mesh_create(drive_host(), "grads", 0, 2);
     ASSERT_NOT_NULL(group);
     ASSERT_TRUE(connect_to(&group->peers[1], hostile));
     ASSERT_TRUE(send(hostile[1], &news, sizeof news, 0) == (ssize_t)sizeof news);
     EXPECT_INT_EQ(local_run_call(group, &call), WEIR_ERROR_COMM);
-    EXPECT_TRUE(group->local.wire->cause(&group->local, &cause));
+    EXPECT_TRUE(local_mesh_cause(group, &cause));
     EXPECT_CONTAINS(cause.text, "rank 1");
     local_leave(group);
     close(hostile[0]);

@@ -237,6 +237,26 @@ WEIR_TEST(Failures, MessagesThatDiffer)
                        "with the datatype u32, and rank 0 with f32");
 }
 
+// Rank 1 sends before the barrier what rank 0 receives after it, which may come into rank 0's memory or not.
+static weir_status pass_a_barrier(struct rank *rank)
+{
+    const struct weir_transport_call barrier = {.kind = WEIR_BARRIER};
+    const struct weir_transport_call message =
+        message_of(rank->rank == 0 ? WEIR_RECV : WEIR_SEND, (int)rank->rank, 1);
+    const weir_status status = rank_call(rank, rank->rank == 0 ? barrier : message);
+    return status ? status : rank_call(rank, rank->rank == 0 ? message : barrier);
+}
+
+WEIR_TEST(Failures, AMessageAcrossACollective)
+{
+    struct rank ranks[RANKS_MAX];
+    for (int turn = 0; turn < 20; turn++) {
+        ranks_run(WIRE, 2, pass_a_barrier, NULL, ranks);
+        EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_COMM);
+        EXPECT_CONTAINS(ranks[0].error.message, "rank 1 has called send");
+    }
+}
+
 // Rank 0 waits for rank 1 until its time is out; then rank 1 comes, and gets the first cause.
 static weir_status come_late(struct rank *rank)
 {

@@ -9,7 +9,7 @@
 #include "tests/support/test.h"
 #include "tests/transports/local/ranks.h"
 #include "transports/kit/reduce.h"
-#include "transports/local/mesh.h"
+#include "transports/local/local.h"
 
 // With some luck the others have not woken when the last one to come aborts: they have joined all the same.
 static weir_status abort_at_once(struct rank *rank)
@@ -18,7 +18,7 @@ static weir_status abort_at_once(struct rank *rank)
     return WEIR_OK;
 }
 
-WEIR_TEST(Hub, AllHaveJoinedWhenOneFails)
+WEIR_TEST(Threads, AllHaveJoinedWhenOneFails)
 {
     for (int turn = 0; turn < 50; turn++) {
         struct rank ranks[RANKS_MAX];
@@ -29,7 +29,7 @@ WEIR_TEST(Hub, AllHaveJoinedWhenOneFails)
     EXPECT_INT_EQ(ranks_blocks(), 1);
 }
 
-WEIR_TEST(Hub, TellsThatNoPlaceIsNamed)
+WEIR_TEST(Threads, TellsThatNoPlaceIsNamed)
 {
     static const char *const places[] = {NULL, ""};
     struct rank rank = {.rank = 0};
@@ -44,7 +44,7 @@ WEIR_TEST(Hub, TellsThatNoPlaceIsNamed)
     }
 }
 
-WEIR_TEST(Hub, RefusesMoreRanksThanItCanServe)
+WEIR_TEST(Threads, RefusesMoreRanksThanItCanServe)
 {
     struct rank rank = {.rank = 0};
     struct weir_transport_setup setup = ranks_setup("process");
@@ -53,7 +53,7 @@ WEIR_TEST(Hub, RefusesMoreRanksThanItCanServe)
     EXPECT_CONTAINS(rank.error.message, "at most 4096 ranks, not 5000");
 }
 
-WEIR_TEST(Hub, NeedsNoPlaceForOneRank)
+WEIR_TEST(Threads, NeedsNoPlaceForOneRank)
 {
     struct rank rank = {.rank = 0};
     struct weir_transport_setup setup = ranks_setup("process");
@@ -65,7 +65,7 @@ WEIR_TEST(Hub, NeedsNoPlaceForOneRank)
 }
 
 // A name is free again as soon as all ranks of a group are there.
-WEIR_TEST(Hub, UsesANameAgain)
+WEIR_TEST(Threads, UsesANameAgain)
 {
     struct rank first = {.rank = 0};
     struct rank second = {.rank = 0};
@@ -137,14 +137,14 @@ static struct weir_cause hear(const struct weir_cause *said)
     const struct mesh_news news = {.kind = MESH_FAILED, .cause = *said};
     struct weir_cause heard = {.number = 0};
     int sockets[2];
-    struct mesh_group *group = local_mesh_create(&ranks_host, "grads", 0, 2);
-    struct local_run run = {.group = &group->local};
+    struct local_group *group = local_mesh_create(&ranks_host, "grads", 0, 2);
+    struct local_run run = {.group = group};
     EXPECT_INT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
     EXPECT_INT_EQ(fcntl(sockets[0], F_SETFL, O_NONBLOCK), 0);
     group->peers[1].control = sockets[0];
     EXPECT_INT_EQ(write(sockets[1], &news, sizeof news), sizeof news);
     EXPECT_FALSE(local_mesh_read_news(&run, 1));
-    EXPECT_TRUE(local_mesh_wire.cause(&group->local, &heard));
+    EXPECT_TRUE(local_mesh_cause(group, &heard));
     close(sockets[1]);
     local_mesh_destroy(group);
     return heard;

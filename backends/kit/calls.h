@@ -1,10 +1,13 @@
 // Which functions of a C text lead to another one.
 //
 // Threads: safe; the function keeps no state.
-#ifndef WEIR_BASE_CALLS_H
-#define WEIR_BASE_CALLS_H
+#ifndef WEIR_KIT_CALLS_H
+#define WEIR_KIT_CALLS_H
 
 #include <stdbool.h>
+
+// Replaces comments and literals, and preprocessor lines too, by blanks. Newlines stay.
+void weir_kit_blank(char *text, bool directives);
 
 // Whether function `from`, which the text defines, may come to `to`: its body names that, or names a
 // function or a macro whose body does, and so on. This is no compiler: every branch of an #if counts,

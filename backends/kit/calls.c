@@ -1,7 +1,7 @@
 // See the header. A definition is a head, with the name before its parameters, and a body in braces;
 // a macro is a name and the rest of its lines. The names that lead to the function are collected until
 // there are no more.
-#include "base/calls.h"
+#include "backends/kit/calls.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -83,41 +83,6 @@ static void reach(struct search *search, struct part name)
     search->reached[search->count++] = name;
 }
 
-// Preparing the text.
-
-static void blank(char *from, const char *to)
-{
-    for (; from < to; from++)
-        if (*from != '\n')
-            *from = ' ';
-}
-
-// The end of a comment, a string or a character that begins here; `at` if none does.
-static char *skip_quoted(char *at)
-{
-    if (at[0] == '/' && at[1] == '/')
-        return at + strcspn(at, "\n");
-    if (at[0] == '/' && at[1] == '*') {
-        char *end = strstr(at + 2, "*/");
-        return end ? end + 2 : at + strlen(at);
-    }
-    if (*at != '"' && *at != '\'')
-        return at;
-    char *end = at + 1;
-    while (*end && *end != *at && *end != '\n')
-        end += end[0] == '\\' && end[1] ? 2 : 1;
-    return *end == *at ? end + 1 : end;
-}
-
-static void blank_quoted(char *text)
-{
-    for (char *at = text; *at;) {
-        char *end = skip_quoted(at);
-        blank(at, end);
-        at = end > at ? end : at + 1;
-    }
-}
-
 // The end of a line that may go on after a backslash.
 static char *line_end(char *line)
 {
@@ -125,26 +90,6 @@ static char *line_end(char *line)
     while (*end && end > line && end[-1] == '\\')
         end += 1 + strcspn(end + 1, "\n");
     return end;
-}
-
-static char *next_line(char *end)
-{
-    return *end ? end + 1 : end;
-}
-
-static bool is_directive(const char *line)
-{
-    return line[strspn(line, " \t")] == '#';
-}
-
-static void blank_directives(char *text)
-{
-    for (char *line = text; *line;) {
-        char *end = line_end(line);
-        if (is_directive(line))
-            blank(line, end);
-        line = next_line(end);
-    }
 }
 
 // Macros and definitions.
@@ -164,9 +109,9 @@ static void visit_macros(struct search *search)
 {
     for (char *line = search->code; *line;) {
         char *end = line_end(line);
-        if (is_directive(line))
+        if (line[strspn(line, " \t")] == '#')
             visit_macro(search, line, end);
-        line = next_line(end);
+        line = end + (*end != '\0');
     }
 }
 
@@ -224,12 +169,12 @@ static void visit_definitions(struct search *search)
 static bool prepare(struct search *search, const char *text)
 {
     search->code = strdup(text);
+    search->blocks = strdup(text);
     if (search->code)
-        blank_quoted(search->code);
-    search->blocks = search->code ? strdup(search->code) : NULL;
+        weir_kit_blank(search->code, false);
     if (search->blocks)
-        blank_directives(search->blocks);
-    return search->blocks != NULL;
+        weir_kit_blank(search->blocks, true);
+    return search->code && search->blocks;
 }
 
 static bool find(struct search *search, struct part to)
