@@ -1,15 +1,13 @@
-// The pipeline's own rules, with a stand-in for Weir: the graphs that it refuses,
-// its waits, its figures for known device times, and its handling of failed queues
-// and devices.
+// The pipeline's own rules on the steered rig: the graphs that it refuses, its waits, its figures for known device
+// times, and its handling of failed queues and devices.
 #include "patterns/pipeline_group.h"
 
 #include <signal.h>
 #include <string.h>
 
 #include "base/sized.h"
-#include "tests/patterns/fake_weir.h"
 #include "tests/patterns/recorder.h"
-#include "tests/support/test.h"
+#include "tests/patterns/steered.h"
 
 // The behaviour of one test's pipeline. Frames are numbers, from 1.
 static struct rules {
@@ -44,9 +42,9 @@ static weir_status go_wrong(weir_queue *queue)
     if (rules.bad.message)
         memcpy(error.message, rules.bad.message, strlen(rules.bad.message));
     if (rules.bad.breaks_queue)
-        fake_break(queue, rules.bad.status, rules.bad.message);
+        steered_break(queue, rules.bad.status, rules.bad.message, false);
     if (rules.bad.reaches_first)
-        fake_break_soon(rules.first_queue, rules.bad.status, rules.bad.message);
+        steered_break(rules.first_queue, rules.bad.status, rules.bad.message, true);
     if (rules.bad.message)
         weir_error_set(&error);
     return rules.bad.status;
@@ -55,7 +53,7 @@ static weir_status go_wrong(weir_queue *queue)
 static weir_status work(void *frame, weir_queue *queue, uint64_t duration_ns)
 {
     rules.submits++;
-    weir_status status = fake_work(queue, duration_ns);
+    weir_status status = steered_work(queue, duration_ns);
     if (status == WEIR_OK && frame == frame_of(rules.bad.frame))
         return go_wrong(queue);
     return status;
@@ -67,7 +65,7 @@ static weir_status work_10(void *user, void *slot, void *frame, weir_queue *queu
     rules.submits++;
     if (!rules.first_queue)
         rules.first_queue = queue;
-    return fake_work(queue, 10);
+    return steered_work(queue, 10);
 }
 
 static weir_status work_20(void *user, void *slot, void *frame, weir_queue *queue)
@@ -124,7 +122,7 @@ static struct weir_pipeline_params begin(void)
     gate_init(&rules.gate);
     return (struct weir_pipeline_params){
         .struct_size = sizeof(struct weir_pipeline_params),
-        .device = fake_begin(),
+        .device = steered_open(),
         .label = "p",
         .stages = two_stages,
         .stage_count = 2,
@@ -141,7 +139,7 @@ static void end(void)
     EXPECT_INT_EQ(weir_pipeline_destroy(&rules.pipeline), WEIR_OK);
     EXPECT_NULL(rules.pipeline);
     EXPECT_UINT_EQ(rules.slots_freed, rules.slots_made);
-    EXPECT_UINT_EQ(fake_queue_count(), 0);
+    steered_close();
     recorder_finish(&rules.recorder);
     gate_finish(&rules.gate);
 }
@@ -171,7 +169,7 @@ static void expect_refused(struct weir_pipeline_params params, const char *sente
     EXPECT_NULL(pipeline);
     EXPECT_CONTAINS(weir_last_error()->message, sentence);
     EXPECT_INT_EQ(weir_last_error()->status, WEIR_ERROR_INVALID);
-    EXPECT_UINT_EQ(fake_queue_count(), 0);
+    EXPECT_UINT_EQ(steered_queues(), 0);
     EXPECT_UINT_EQ(rules.slots_made, 0);
     weir_test_note(NULL);
 }
@@ -276,14 +274,6 @@ WEIR_TEST(Rules, CallsOnNoPipelineAreRefused)
     EXPECT_UINT_EQ(figures.accepted, 0);
 }
 
-WEIR_TEST(Rules, UndeclaredSettingsAreNamed)
-{
-    struct weir_pipeline_params params = begin();
-    EXPECT_FAILURE(weir_pipeline_params_from_settings(NULL, "left", &params), WEIR_ERROR_NOT_FOUND,
-                   "[left]");
-    end();
-}
-
 WEIR_TEST(Rules, FailedSlotRollsBackTheOthers)
 {
     struct weir_pipeline_params params = begin();
@@ -316,7 +306,7 @@ WEIR_TEST(Rules, FailedSlotWithoutDetailIsNamed)
 WEIR_TEST(Rules, FailedQueueRollsBack)
 {
     struct weir_pipeline_params params = begin();
-    fake_refuse_queue(2);
+    steered_refuse_queue(2);
     EXPECT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_ERROR_OUT_OF_MEMORY);
     EXPECT_STR_EQ(weir_last_error()->message, "no more queues");
     EXPECT_UINT_EQ(rules.slots_made, 0);
@@ -345,12 +335,12 @@ WEIR_TEST(Rules, WaitsAreTheEdgesOfTheGraph)
             const char to[] = {'p', '/', (char)('0' + producer), '\0'};
             unsigned edge = diamond[waiter].depends_on >> producer & 1;
             weir_test_note("%s waits for %s", from, to);
-            EXPECT_UINT_EQ(fake_wait_count(from, to), 5 * edge);
+            EXPECT_UINT_EQ(steered_wait_count(from, to), 5 * edge);
         }
     }
     weir_test_note(NULL);
     // Waits flush the others.
-    EXPECT_UINT_EQ(fake_flush_count("p/3"), 5);
+    EXPECT_UINT_EQ(steered_flush_count("p/3"), 5);
     end();
 }
 
@@ -401,7 +391,7 @@ WEIR_TEST(Rules, TimesThatAreGoneAreLeftOut)
     struct weir_pipeline_statistics figures;
     params.timing = true;
     run(&params, 1, 3);
-    fake_expire_times(true);
+    steered_expire_times();
     submit_and_drain(4, 9);
     weir_pipeline_get_statistics(rules.pipeline, &figures);
     EXPECT_UINT_EQ(figures.succeeded, 9);
@@ -417,7 +407,7 @@ WEIR_TEST(Rules, ADeviceWithoutTimesGivesNone)
     struct weir_pipeline_params params = begin();
     struct weir_pipeline_statistics figures;
     params.timing = true;
-    fake_timing_history(0);
+    steered_timing_history(0);
     run(&params, 1, 3);
     weir_pipeline_get_statistics(rules.pipeline, &figures);
     EXPECT_UINT_EQ(figures.succeeded, 3);
@@ -537,7 +527,7 @@ WEIR_TEST(Rules, DestructionLeavesNoFailure)
                              .breaks_queue = true};
     run(&params, 1, 2);
     EXPECT_INT_EQ(weir_pipeline_destroy(&rules.pipeline), WEIR_OK);
-    EXPECT_UINT_EQ(fake_destroyed_broken(), 0);
+    EXPECT_UINT_EQ(steered_destroyed_broken(), 0);
     end();
 }
 
@@ -549,7 +539,7 @@ WEIR_TEST(Rules, RecoveringIsTriedAgain)
                              .status = WEIR_ERROR_DEVICE,
                              .message = "a fault",
                              .breaks_queue = true};
-    fake_recover_with(WEIR_ERROR_SYSTEM, 2);
+    steered_recover_with(WEIR_ERROR_SYSTEM, 2);
     run(&params, 1, 6);
     expect_failed(1, "b", WEIR_ERROR_DEVICE, "a fault");
     expect_failed(2, "", WEIR_ERROR_SYSTEM, "a fault");
@@ -567,7 +557,7 @@ WEIR_TEST(Rules, ALostDeviceFailsEveryLaterFrame)
                              .status = WEIR_ERROR_DEVICE,
                              .message = "an illegal address",
                              .breaks_queue = true};
-    fake_recover_with(WEIR_ERROR_DEVICE_LOST, 100);
+    steered_recover_with(WEIR_ERROR_DEVICE_LOST, 100);
     run(&params, 1, 3);
     unsigned submits = rules.submits;
     submit_and_drain(4, 9);
@@ -593,7 +583,7 @@ WEIR_TEST(Rules, AGroupLeavesALostDeviceOut)
                              .status = WEIR_ERROR_DEVICE,
                              .message = NULL,
                              .breaks_queue = true};
-    fake_recover_with(WEIR_ERROR_DEVICE_LOST, 2);
+    steered_recover_with(WEIR_ERROR_DEVICE_LOST, 2);
 
     ASSERT_INT_EQ(weir_pipeline_group_create(NULL, &group), WEIR_OK);
     params.group = group;
@@ -609,7 +599,7 @@ WEIR_TEST(Rules, AGroupLeavesALostDeviceOut)
     EXPECT_UINT_EQ(figures[1].accepted, 2);
     EXPECT_UINT_EQ(figures[0].succeeded, 18);
     rules.bad.frame = 21;
-    fake_recover_with(WEIR_ERROR_DEVICE_LOST, 2);
+    steered_recover_with(WEIR_ERROR_DEVICE_LOST, 2);
     for (uint64_t i = 21; i <= 24; i++)
         ASSERT_INT_EQ(weir_pipeline_group_submit(group, frame_of(i)), WEIR_OK);
     ASSERT_INT_EQ(weir_pipeline_group_drain(group, WEIR_FOREVER), WEIR_OK);

@@ -547,8 +547,8 @@ WEIR_TEST(Pipeline, SettingsReachTheParams)
     EXPECT_UINT_EQ(params.backlog, 5);
     EXPECT_TRUE(params.timing);
     EXPECT_TRUE(params.graphs);
-    EXPECT_INT_EQ(weir_pipeline_params_from_settings(rig.runtime, "other", &params),
-                  WEIR_ERROR_NOT_FOUND);
+    EXPECT_FAILURE(weir_pipeline_params_from_settings(rig.runtime, "other", &params),
+                   WEIR_ERROR_NOT_FOUND, "[other]");
     line_close();
 
     ASSERT_OK(line_open(NULL));
