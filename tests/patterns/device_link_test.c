@@ -6,7 +6,6 @@
 
 #include "patterns/device_link.h"
 #include "patterns/pipeline.h"
-#include "tests/patterns/recorder.h"
 #include "tests/patterns/rig.h"
 
 enum {

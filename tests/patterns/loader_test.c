@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/patterns/recorder.h"
 #include "tests/patterns/rig.h"
 #include "tests/support/memory.h"
 

@@ -8,8 +8,6 @@
 #include "base/clock.h"
 #include "patterns/pipeline_group.h"
 #include "patterns/pipeline_parts.h"
-#include "tests/patterns/blocked.h"
-#include "tests/patterns/recorder.h"
 #include "tests/patterns/rig.h"
 
 enum {

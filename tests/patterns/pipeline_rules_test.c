@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/sized.h"
-#include "tests/patterns/recorder.h"
 #include "tests/patterns/steered.h"
 
 // The behaviour of one test's pipeline. Frames are numbers, from 1.
@@ -227,6 +226,8 @@ WEIR_TEST(Rules, ParamsOutOfRangeAreRefused)
     expect_refused(params, "stage_count is 65");
     params = good, params.slot_count = 257;
     expect_refused(params, "slot_count is 257, but must be 0 to 256");
+    params = good, params.prepare_threads = WEIR_PIPELINE_SLOTS_MAX + 1;
+    expect_refused(params, "prepare_threads is 257, but must be 0 to 256");
     params = good, params.backlog = 65537;
     expect_refused(params, "backlog is 65537");
     params = good, params.dropped_backlog = 65537;

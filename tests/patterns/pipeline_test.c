@@ -1,5 +1,4 @@
 // The pipeline on a real chain: null by default, or what WEIR_BACKEND names.
-#include "tests/patterns/blocked.h"
 #include "tests/patterns/line.h"
 
 static void expect_statuses(const weir_status *statuses, unsigned count)

@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <time.h>
 
-#include "tests/patterns/recorder.h"
 #include "tests/patterns/steered.h"
 
 // Frames are numbers, from 1. The second one's preparation waits at the gate.
