@@ -14,7 +14,7 @@ static struct weir_kit_signatures *must_read(const char *source)
     struct weir_kit_signatures *all = NULL;
     kit_host_reset();
     weir_test_note("%s", source);
-    EXPECT_INT_EQ(weir_kit_signatures_read(&kit_test_host, source, &all), WEIR_OK);
+    EXPECT_OK(weir_kit_signatures_read(&kit_test_host, source, &all));
     return all;
 }
 

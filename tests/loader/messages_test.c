@@ -18,21 +18,19 @@ struct fixture {
 static struct fixture start(void)
 {
     struct fixture fixture = {0};
-    EXPECT_INT_EQ(weir_open(WEIR_PARAMS(weir_open, .config_path = "", .backend = "null",
-                                        .plugins = "",
-                                        .module_path = weir_test_runfile("backends/null")),
-                            &fixture.runtime),
-                  WEIR_OK);
-    EXPECT_INT_EQ(weir_device_open(fixture.runtime, NULL, &fixture.device), WEIR_OK);
-    EXPECT_INT_EQ(weir_queue_create(fixture.device, NULL, &fixture.queue), WEIR_OK);
+    EXPECT_OK(weir_open(WEIR_PARAMS(weir_open, .config_path = "", .backend = "null", .plugins = "",
+                                    .module_path = weir_test_runfile("backends/null")),
+                        &fixture.runtime));
+    EXPECT_OK(weir_device_open(fixture.runtime, NULL, &fixture.device));
+    EXPECT_OK(weir_queue_create(fixture.device, NULL, &fixture.queue));
     return fixture;
 }
 
 static void finish(struct fixture *fixture)
 {
     weir_queue_destroy(&fixture->queue);
-    EXPECT_INT_EQ(weir_device_close(&fixture->device), WEIR_OK);
-    EXPECT_INT_EQ(weir_close(&fixture->runtime), WEIR_OK);
+    EXPECT_OK(weir_device_close(&fixture->device));
+    EXPECT_OK(weir_close(&fixture->runtime));
 }
 
 #define own_fixture __attribute__((cleanup(finish))) struct fixture
@@ -47,20 +45,18 @@ static weir_status fail(void *user)
 WEIR_TEST(Messages, ObjectsWithoutALabel)
 {
     own_fixture fixture = start();
-    EXPECT_INT_EQ(weir_device_close(&fixture.device), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "the queue without a label still exists (created at ");
-    EXPECT_INT_EQ(weir_queue_host_call(fixture.queue, fail, NULL), WEIR_OK);
-    EXPECT_INT_EQ(weir_queue_sync(fixture.queue, WEIR_FOREVER), WEIR_ERROR_IO);
-    EXPECT_CONTAINS(weir_last_error_text(), "of queue '(no label)', a host call, failed");
-    EXPECT_INT_EQ(weir_queue_recover(fixture.queue), WEIR_OK);
+    EXPECT_FAILURE(weir_device_close(&fixture.device), WEIR_ERROR_INVALID,
+                   "the queue without a label still exists (created at ");
+    EXPECT_OK(weir_queue_host_call(fixture.queue, fail, NULL));
+    EXPECT_FAILURE(weir_queue_sync(fixture.queue, WEIR_FOREVER), WEIR_ERROR_IO,
+                   "of queue '(no label)', a host call, failed");
+    EXPECT_OK(weir_queue_recover(fixture.queue));
 }
 
 static weir_queue *labelled(struct fixture *fixture, const char *label)
 {
     weir_queue *queue = NULL;
-    EXPECT_INT_EQ(weir_queue_create(fixture->device, WEIR_PARAMS(weir_queue, .label = label),
-                                    &queue),
-                  WEIR_OK);
+    EXPECT_OK(weir_queue_create(fixture->device, WEIR_PARAMS(weir_queue, .label = label), &queue));
     return queue;
 }
 
@@ -71,12 +67,11 @@ WEIR_TEST(Messages, ALongLabelLeavesRoomForTheReason)
     memset(label, 'x', sizeof label - 1);
     label[sizeof label - 1] = '\0';
     weir_queue *queue = labelled(&fixture, label);
-    EXPECT_INT_EQ(weir_queue_host_call(queue, fail, NULL), WEIR_OK);
-    EXPECT_INT_EQ(weir_queue_sync(queue, WEIR_FOREVER), WEIR_ERROR_IO);
-    EXPECT_CONTAINS(weir_last_error_text(), "xxx...', a host call, failed: the function returned");
-    EXPECT_INT_EQ(weir_queue_recover(queue), WEIR_OK);
-    EXPECT_INT_EQ(weir_device_close(&fixture.device), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "xxx...' still exists");
+    EXPECT_OK(weir_queue_host_call(queue, fail, NULL));
+    EXPECT_FAILURE(weir_queue_sync(queue, WEIR_FOREVER), WEIR_ERROR_IO,
+                   "xxx...', a host call, failed: the function returned");
+    EXPECT_OK(weir_queue_recover(queue));
+    EXPECT_FAILURE(weir_device_close(&fixture.device), WEIR_ERROR_INVALID, "xxx...' still exists");
     weir_queue_destroy(&queue);
 }
 
@@ -88,14 +83,14 @@ WEIR_TEST(Messages, AllThatIsLeftIsNamed)
     own_fixture fixture = start();
     weir_queue *many[MANY], *named = NULL;
     named = labelled(&fixture, "upload");
-    EXPECT_INT_EQ(weir_device_close(&fixture.device), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "the queue 'upload' still exists (created at ");
+    EXPECT_FAILURE(weir_device_close(&fixture.device), WEIR_ERROR_INVALID,
+                   "the queue 'upload' still exists (created at ");
     EXPECT_CONTAINS(weir_last_error_text(), "); so do the queue without a label (created at ");
     EXPECT_CONTAINS(weir_last_error_text(), "destroy them first");
     for (size_t i = 0; i < MANY; i++)
         many[i] = labelled(&fixture, "one of forty");
-    EXPECT_INT_EQ(weir_device_close(&fixture.device), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "the queue 'one of forty' (created at ");
+    EXPECT_FAILURE(weir_device_close(&fixture.device), WEIR_ERROR_INVALID,
+                   "the queue 'one of forty' (created at ");
     EXPECT_CONTAINS(weir_last_error_text(), " more");
     for (size_t i = 0; i < MANY; i++)
         weir_queue_destroy(&many[i]);
@@ -107,11 +102,11 @@ WEIR_TEST(Messages, LabelsDoNotReachTheTerminalRaw)
 {
     own_fixture fixture = start();
     weir_queue *queue = labelled(&fixture, "a\x1b]0;b\x07\nc\xe2\x80\xae");
-    EXPECT_INT_EQ(weir_queue_host_call(queue, fail, NULL), WEIR_OK);
-    EXPECT_INT_EQ(weir_queue_sync(queue, WEIR_FOREVER), WEIR_ERROR_IO);
-    EXPECT_CONTAINS(weir_last_error_text(), "of queue 'a\\x1b]0;b\\x07\\nc\\u202e'");
+    EXPECT_OK(weir_queue_host_call(queue, fail, NULL));
+    EXPECT_FAILURE(weir_queue_sync(queue, WEIR_FOREVER), WEIR_ERROR_IO,
+                   "of queue 'a\\x1b]0;b\\x07\\nc\\u202e'");
     EXPECT_STR_EQ(weir_last_error()->object, "a\\x1b]0;b\\x07\\nc\\u202e");
-    EXPECT_INT_EQ(weir_queue_recover(queue), WEIR_OK);
+    EXPECT_OK(weir_queue_recover(queue));
     weir_queue_destroy(&queue);
 }
 
@@ -127,11 +122,10 @@ WEIR_TEST(Messages, LabelsAddNoLine)
     weir_device *device = NULL;
     EXPECT_INT_EQ(weir_queue_create(fixture.device, &refused, &queue), WEIR_ERROR_INVALID);
     EXPECT_STR_EQ(weir_last_error()->object, "a\\nb");
-    ASSERT_INT_EQ(weir_device_open(fixture.runtime, &named, &device), WEIR_OK);
-    EXPECT_INT_EQ(weir_close(&fixture.runtime), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "'c\\nd'");
+    ASSERT_OK(weir_device_open(fixture.runtime, &named, &device));
+    EXPECT_FAILURE(weir_close(&fixture.runtime), WEIR_ERROR_INVALID, "'c\\nd'");
     EXPECT_NULL(strchr(weir_last_error_text(), '\n'));
-    EXPECT_INT_EQ(weir_device_close(&device), WEIR_OK);
+    EXPECT_OK(weir_device_close(&device));
 }
 
 // So do messages of modules and of programs; the lines of a compiler's log stay lines.
@@ -184,8 +178,8 @@ WEIR_TEST(Messages, ARangeOutsideItsBufferNamesTheCallAndTheBuffer)
     weir_buffer *buffer = NULL, *other = NULL;
     void *pointer;
     char bytes[65] = "";
-    EXPECT_INT_EQ(weir_buffer_create(fixture.device, &params, &buffer), WEIR_OK);
-    EXPECT_INT_EQ(weir_buffer_create(fixture.device, &params, &other), WEIR_OK);
+    EXPECT_OK(weir_buffer_create(fixture.device, &params, &buffer));
+    EXPECT_OK(weir_buffer_create(fixture.device, &params, &other));
     expect_range(weir_download(fixture.queue, bytes, buffer, 0, 65),
                  "weir_download: src: ", "65 bytes at offset 0 ");
     expect_range(weir_upload(fixture.queue, buffer, 1, bytes, 64),

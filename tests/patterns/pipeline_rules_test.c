@@ -135,7 +135,7 @@ static struct weir_pipeline_params begin(void)
 
 static void end(void)
 {
-    EXPECT_INT_EQ(weir_pipeline_destroy(&rules.pipeline), WEIR_OK);
+    EXPECT_OK(weir_pipeline_destroy(&rules.pipeline));
     EXPECT_NULL(rules.pipeline);
     EXPECT_UINT_EQ(rules.slots_freed, rules.slots_made);
     steered_close();
@@ -146,13 +146,13 @@ static void end(void)
 static void submit_and_drain(uint64_t first, uint64_t last)
 {
     for (uint64_t number = first; number <= last; number++)
-        EXPECT_INT_EQ(weir_pipeline_submit(rules.pipeline, frame_of(number)), WEIR_OK);
-    EXPECT_INT_EQ(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER), WEIR_OK);
+        EXPECT_OK(weir_pipeline_submit(rules.pipeline, frame_of(number)));
+    EXPECT_OK(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER));
 }
 
 static void run(const struct weir_pipeline_params *params, uint64_t first, uint64_t last)
 {
-    ASSERT_INT_EQ(weir_pipeline_create(params, &rules.pipeline), WEIR_OK);
+    ASSERT_OK(weir_pipeline_create(params, &rules.pipeline));
     submit_and_drain(first, last);
 }
 
@@ -256,7 +256,7 @@ WEIR_TEST(Rules, StagesOfNewerHeaders)
     expect_refused(params, "weir_pipeline_create: struct weir_pipeline_stage has");
     EXPECT_CONTAINS(weir_last_error()->message, "is not zero");
     stages[1].appended = 0;
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+    ASSERT_OK(weir_pipeline_create(&params, &rules.pipeline));
     end();
 }
 
@@ -268,8 +268,8 @@ WEIR_TEST(Rules, CallsOnNoPipelineAreRefused)
     EXPECT_INT_EQ(weir_pipeline_drain(NULL, 0), WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(weir_pipeline_cancel(NULL), WEIR_ERROR_INVALID);
     weir_pipeline *none = NULL;
-    EXPECT_INT_EQ(weir_pipeline_destroy(NULL), WEIR_OK);
-    EXPECT_INT_EQ(weir_pipeline_destroy(&none), WEIR_OK);
+    EXPECT_OK(weir_pipeline_destroy(NULL));
+    EXPECT_OK(weir_pipeline_destroy(&none));
     struct weir_pipeline_statistics figures = {.accepted = 1};
     weir_pipeline_get_statistics(NULL, &figures);
     EXPECT_UINT_EQ(figures.accepted, 0);
@@ -527,7 +527,7 @@ WEIR_TEST(Rules, DestructionLeavesNoFailure)
                              .message = "a fault",
                              .breaks_queue = true};
     run(&params, 1, 2);
-    EXPECT_INT_EQ(weir_pipeline_destroy(&rules.pipeline), WEIR_OK);
+    EXPECT_OK(weir_pipeline_destroy(&rules.pipeline));
     EXPECT_UINT_EQ(steered_destroyed_broken(), 0);
     end();
 }
@@ -586,13 +586,13 @@ WEIR_TEST(Rules, AGroupLeavesALostDeviceOut)
                              .breaks_queue = true};
     steered_recover_with(WEIR_ERROR_DEVICE_LOST, 2);
 
-    ASSERT_INT_EQ(weir_pipeline_group_create(NULL, &group), WEIR_OK);
+    ASSERT_OK(weir_pipeline_group_create(NULL, &group));
     params.group = group;
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &pipelines[0]), WEIR_OK);
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &pipelines[1]), WEIR_OK);
+    ASSERT_OK(weir_pipeline_create(&params, &pipelines[0]));
+    ASSERT_OK(weir_pipeline_create(&params, &pipelines[1]));
     for (uint64_t i = 1; i <= 20; i++) {
-        ASSERT_INT_EQ(weir_pipeline_group_submit(group, frame_of(i)), WEIR_OK);
-        ASSERT_INT_EQ(weir_pipeline_group_drain(group, WEIR_FOREVER), WEIR_OK);
+        ASSERT_OK(weir_pipeline_group_submit(group, frame_of(i)));
+        ASSERT_OK(weir_pipeline_group_drain(group, WEIR_FOREVER));
     }
     for (int i = 0; i < 2; i++)
         weir_pipeline_get_statistics(pipelines[i], &figures[i]);
@@ -602,12 +602,12 @@ WEIR_TEST(Rules, AGroupLeavesALostDeviceOut)
     rules.bad.frame = 21;
     steered_recover_with(WEIR_ERROR_DEVICE_LOST, 2);
     for (uint64_t i = 21; i <= 24; i++)
-        ASSERT_INT_EQ(weir_pipeline_group_submit(group, frame_of(i)), WEIR_OK);
-    ASSERT_INT_EQ(weir_pipeline_group_drain(group, WEIR_FOREVER), WEIR_OK);
+        ASSERT_OK(weir_pipeline_group_submit(group, frame_of(i)));
+    ASSERT_OK(weir_pipeline_group_drain(group, WEIR_FOREVER));
     EXPECT_INT_EQ(recorder_at(&rules.recorder, 23)->status, WEIR_ERROR_DEVICE_LOST);
     for (int i = 0; i < 2; i++)
-        ASSERT_INT_EQ(weir_pipeline_destroy(&pipelines[i]), WEIR_OK);
-    ASSERT_INT_EQ(weir_pipeline_group_destroy(&group), WEIR_OK);
+        ASSERT_OK(weir_pipeline_destroy(&pipelines[i]));
+    ASSERT_OK(weir_pipeline_group_destroy(&group));
     end();
 }
 
@@ -658,7 +658,7 @@ WEIR_TEST(Rules, DeliverMaySubmitWhereNothingBlocks)
     params.full = WEIR_PIPELINE_WOULD_BLOCK;
     run(&params, 1, 1);
     EXPECT_INT_EQ(rules.from_callback[2], WEIR_OK);
-    EXPECT_INT_EQ(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER), WEIR_OK);
+    EXPECT_OK(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER));
     EXPECT_PTR_EQ(recorder_at(&rules.recorder, 1)->frame, frame_of(2));
     end();
 }
@@ -707,13 +707,13 @@ WEIR_TEST(Rules, RoomDoesNotDependOnThreads)
         params.prepare = gated_prepare;
         params.backlog = 3;
 
-        ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+        ASSERT_OK(weir_pipeline_create(&params, &rules.pipeline));
         for (uint64_t i = 1; i <= 5; i++)
-            ASSERT_INT_EQ(weir_pipeline_submit(rules.pipeline, frame_of(i)), WEIR_OK);
+            ASSERT_OK(weir_pipeline_submit(rules.pipeline, frame_of(i)));
         ASSERT_INT_EQ(weir_pipeline_submit(rules.pipeline, frame_of(6)), WEIR_NOT_READY);
         ASSERT_INT_EQ(weir_pipeline_drain(rules.pipeline, 1000), WEIR_TIMEOUT);
         gate_open(&rules.gate);
-        ASSERT_INT_EQ(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER), WEIR_OK);
+        ASSERT_OK(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER));
         EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 5);
         end();
     }
@@ -733,14 +733,14 @@ WEIR_TEST(Rules, DroppedFramesHaveABacklogOfTheirOwn)
         params.dropped_backlog = 4;
 
         weir_test_note("policy %d", (int)policies[i]);
-        ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
-        ASSERT_INT_EQ(weir_pipeline_submit(rules.pipeline, frame_of(1)), WEIR_OK);
+        ASSERT_OK(weir_pipeline_create(&params, &rules.pipeline));
+        ASSERT_OK(weir_pipeline_submit(rules.pipeline, frame_of(1)));
         gate_await(&rules.gate, 1);
         for (uint64_t number = 2; number <= 6; number++)
-            ASSERT_INT_EQ(weir_pipeline_submit(rules.pipeline, frame_of(number)), WEIR_OK);
+            ASSERT_OK(weir_pipeline_submit(rules.pipeline, frame_of(number)));
         EXPECT_INT_EQ(weir_pipeline_submit(rules.pipeline, frame_of(7)), WEIR_NOT_READY);
         gate_open(&rules.gate);
-        ASSERT_INT_EQ(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER), WEIR_OK);
+        ASSERT_OK(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER));
         EXPECT_TRUE(recorder_is_in_order(&rules.recorder, 6));
         EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_DROPPED), 4);
         // The frame that survives besides frame 1: the newest, or the one that

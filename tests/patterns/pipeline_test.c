@@ -571,12 +571,10 @@ WEIR_TEST(Pipeline, SettingsReachTheParams)
     EXPECT_UINT_EQ(params.backlog, 5);
     line_close();
     setenv("WEIR_PIPELINE_SLOTS", "many", 1);
-    EXPECT_INT_EQ(line_open(NULL), WEIR_ERROR_CONFIG);
-    EXPECT_CONTAINS(weir_last_error_text(), "WEIR_PIPELINE_SLOTS");
+    EXPECT_FAILURE(line_open(NULL), WEIR_ERROR_CONFIG, "WEIR_PIPELINE_SLOTS");
     unsetenv("WEIR_PIPELINE_SLOTS");
 
-    EXPECT_INT_EQ(line_open("[pipeline]\nfull = drop-latest\n"), WEIR_ERROR_CONFIG);
-    EXPECT_CONTAINS(weir_last_error_text(), "drop-oldest");
+    EXPECT_FAILURE(line_open("[pipeline]\nfull = drop-latest\n"), WEIR_ERROR_CONFIG, "drop-oldest");
     recorder_finish(&line.recorder);
     gate_finish(&line.gate);
 }

@@ -61,17 +61,17 @@ static void begin(unsigned frames, uint32_t threads, unsigned pending)
                                                 .prepare_threads = threads,
                                                 .deliver = deliver};
     steered_pend(pending);
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &waited.pipeline), WEIR_OK);
+    ASSERT_OK(weir_pipeline_create(&params, &waited.pipeline));
     for (unsigned i = 1; i <= frames; i++)
-        EXPECT_INT_EQ(weir_pipeline_submit(waited.pipeline, frame_of(i)), WEIR_OK);
+        EXPECT_OK(weir_pipeline_submit(waited.pipeline, frame_of(i)));
 }
 
 static void end(unsigned early_syncs)
 {
-    EXPECT_INT_EQ(weir_pipeline_drain(waited.pipeline, WEIR_FOREVER), WEIR_OK);
+    EXPECT_OK(weir_pipeline_drain(waited.pipeline, WEIR_FOREVER));
     EXPECT_UINT_EQ(recorder_count_of(&waited.recorder, WEIR_OK), waited.frames);
     EXPECT_UINT_EQ(steered_early_sync_count(), early_syncs);
-    EXPECT_INT_EQ(weir_pipeline_destroy(&waited.pipeline), WEIR_OK);
+    EXPECT_OK(weir_pipeline_destroy(&waited.pipeline));
     steered_close();
     recorder_finish(&waited.recorder);
     gate_finish(&waited.gate);
@@ -156,14 +156,14 @@ static void fill(uint32_t threads)
     waited.frames = 1;
     atomic_store(&submitted, 0);
     recorder_init(&waited.recorder);
-    ASSERT_INT_EQ(weir_pipeline_create(full_params(threads), &waited.pipeline), WEIR_OK);
+    ASSERT_OK(weir_pipeline_create(full_params(threads), &waited.pipeline));
     for (unsigned i = 0; i < MANY; i++) {
-        EXPECT_INT_EQ(weir_pipeline_submit(waited.pipeline, frame_of(3)), WEIR_OK);
+        EXPECT_OK(weir_pipeline_submit(waited.pipeline, frame_of(3)));
         atomic_fetch_add(&submitted, 1);
     }
-    EXPECT_INT_EQ(weir_pipeline_drain(waited.pipeline, WEIR_FOREVER), WEIR_OK);
+    EXPECT_OK(weir_pipeline_drain(waited.pipeline, WEIR_FOREVER));
     EXPECT_TRUE(recorder_is_in_order(&waited.recorder, MANY));
-    EXPECT_INT_EQ(weir_pipeline_destroy(&waited.pipeline), WEIR_OK);
+    EXPECT_OK(weir_pipeline_destroy(&waited.pipeline));
     steered_close();
     recorder_finish(&waited.recorder);
 }

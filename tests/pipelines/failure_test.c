@@ -98,7 +98,7 @@ WEIR_TEST(ArrCocFailure, ParamsOfOtherSizes)
     params.known.struct_size = sizeof params;
     expect_refused(&params.known, "which only the program knows, is not zero");
     params.newer[1] = 0;
-    EXPECT_INT_EQ(weir_arr_coc_create(&params.known, &arr_coc), WEIR_OK);
+    EXPECT_OK(weir_arr_coc_create(&params.known, &arr_coc));
     weir_arr_coc_destroy(&arr_coc);
 
     // What lies above that is not read, and so there is no delivery function. On the heap, so
@@ -108,7 +108,7 @@ WEIR_TEST(ArrCocFailure, ParamsOfOtherSizes)
     ASSERT_NOT_NULL(older);
     memcpy(older, &params, size);
     memcpy(older, &size, sizeof size);
-    EXPECT_INT_EQ(weir_arr_coc_create(older, &arr_coc), WEIR_OK);
+    EXPECT_OK(weir_arr_coc_create(older, &arr_coc));
     weir_arr_coc_destroy(&arr_coc);
     size = offsetof(struct weir_arr_coc_params, query);
     memcpy(older, &size, sizeof size);

@@ -185,8 +185,8 @@ WEIR_TEST(Fault, LosesTheDeviceAtEachOperation)
         EXPECT_INT_EQ(rig_reached(), at);
         expect_cause(at);
         expect_lost(&rig, at);
-        EXPECT_INT_EQ(weir_device_open(rig.runtime, NULL, &again), WEIR_ERROR_DEVICE_LOST);
-        EXPECT_CONTAINS(weir_last_error_text(), "has lost the device before");
+        EXPECT_FAILURE(weir_device_open(rig.runtime, NULL, &again), WEIR_ERROR_DEVICE_LOST,
+                       "has lost the device before");
         rig_finish(&rig);
     }
 }
@@ -294,8 +294,7 @@ static void expect_bad(const char *text, const char *sentence)
 {
     struct rig rig;
     weir_test_note("%s", text);
-    EXPECT_INT_EQ(rig_open(&rig, text), WEIR_ERROR_CONFIG);
-    EXPECT_CONTAINS(weir_last_error_text(), sentence);
+    EXPECT_FAILURE(rig_open(&rig, text), WEIR_ERROR_CONFIG, sentence);
 }
 
 WEIR_TEST(Fault, BadSettingsAreRefused)
@@ -316,12 +315,11 @@ WEIR_TEST(Fault, TwiceInAChainIsRefused)
 {
     weir_runtime *runtime = NULL;
     const char *section = getenv("WEIR_TEST_SECTION");
-    EXPECT_INT_EQ(weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini",
-                                        .config_text = section ? section : "",
-                                        .plugins = "fault, fault"),
-                            &runtime),
-                  WEIR_ERROR_CONFIG);
-    EXPECT_CONTAINS(weir_last_error_text(), "the plugin fault is twice in the chain; list it once");
+    EXPECT_FAILURE(weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini",
+                                         .config_text = section ? section : "",
+                                         .plugins = "fault, fault"),
+                             &runtime),
+                   WEIR_ERROR_CONFIG, "the plugin fault is twice in the chain; list it once");
 }
 
 WEIR_TEST(Fault, TheEnvironmentReplacesKeys)
@@ -331,8 +329,7 @@ WEIR_TEST(Fault, TheEnvironmentReplacesKeys)
     setenv("WEIR_FAULT_AT", "3", 1);
     setenv("WEIR_FAULT_KINDS", "", 1);
     ASSERT_OK(rig_open(&rig, "fault = slow\nkinds = copy\nat = 1"));
-    EXPECT_INT_EQ(rig_create(&rig), WEIR_ERROR_OUT_OF_MEMORY);
-    EXPECT_CONTAINS(weir_last_error_text(), "(number 3, new-queue)");
+    EXPECT_FAILURE(rig_create(&rig), WEIR_ERROR_OUT_OF_MEMORY, "(number 3, new-queue)");
     rig_finish(&rig);
     setenv("WEIR_FAULT_AT", "three", 1);
     expect_bad("", "WEIR_FAULT_AT: 'at' of [fault] needs a decimal number");
@@ -400,8 +397,8 @@ WEIR_TEST(Fault, ListsWhatIsChosen)
 WEIR_TEST(Fault, AListThatCannotBeWrittenIsTold)
 {
     struct rig rig;
-    EXPECT_INT_EQ(rig_open(&rig, "list = /nowhere/list"), WEIR_ERROR_IO);
-    EXPECT_CONTAINS(weir_last_error_text(), "the list /nowhere/list cannot be written");
+    EXPECT_FAILURE(rig_open(&rig, "list = /nowhere/list"), WEIR_ERROR_IO,
+                   "the list /nowhere/list cannot be written");
     ASSERT_TRUE(rig_start(&rig, "list = /dev/full"));
     EXPECT_OK(rig_submit(&rig));
     EXPECT_OK(weir_event_sync(rig.last, GUARD_NS));

@@ -167,12 +167,10 @@ WEIR_TEST(Trace, NamesManagedMemory)
     ASSERT_TRUE(rig_start(&rig, path));
     const bool has_managed = weir_device_limits(rig.device)->managed_memory != 0;
     if (has_managed) {
-        ASSERT_INT_EQ(weir_buffer_create(rig.device,
-                                         WEIR_PARAMS(weir_buffer, .label = "shared",
-                                                     .size = RIG_BYTES,
-                                                     .placement = WEIR_PLACE_MANAGED),
-                                         &managed),
-                      WEIR_OK);
+        ASSERT_OK(weir_buffer_create(rig.device,
+                                     WEIR_PARAMS(weir_buffer, .label = "shared", .size = RIG_BYTES,
+                                                 .placement = WEIR_PLACE_MANAGED),
+                                     &managed));
         EXPECT_OK(weir_queue_copy(rig.up, managed, 0, rig.frame, 0, 64));
         EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, managed, 0, 64));
         EXPECT_OK(weir_queue_fill(rig.up, managed, 0, 64, "a", 1));
@@ -387,8 +385,7 @@ WEIR_TEST(TraceRefuses, ADiskThatIsFullAtTheEnd)
     weir_error_set(NULL);
     ASSERT_TRUE(rig_start_with(&rig, "/dev/full", "flush = 60000", "trace"));
     EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
-    EXPECT_INT_EQ(rig_close(&rig), WEIR_ERROR_IO);
-    EXPECT_CONTAINS(weir_last_error_text(), "/dev/full: the trace is incomplete");
+    EXPECT_FAILURE(rig_close(&rig), WEIR_ERROR_IO, "/dev/full: the trace is incomplete");
 }
 
 // The file may not grow; the signal for that is not the program's.
@@ -412,8 +409,7 @@ WEIR_TEST(TraceRefuses, AReportThatCannotBeWritten)
 {
     struct rig rig;
     ASSERT_TRUE(rig_start_with(&rig, rig_path("fine.json"), "report = /dev/full", "trace"));
-    EXPECT_INT_EQ(rig_close(&rig), WEIR_ERROR_IO);
-    EXPECT_CONTAINS(weir_last_error_text(), "/dev/full: cannot be written");
+    EXPECT_FAILURE(rig_close(&rig), WEIR_ERROR_IO, "/dev/full: cannot be written");
 }
 
 WEIR_TEST(TraceRefuses, APipeWithoutAReader)
@@ -464,8 +460,7 @@ WEIR_TEST(TraceRefuses, APipeWhoseReaderLeaves)
     ASSERT_TRUE(rig_start_with(&rig, path, "flush = 60000", "trace"));
     EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
     close(reader);
-    EXPECT_INT_EQ(rig_close(&rig), WEIR_ERROR_IO);
-    EXPECT_CONTAINS(weir_last_error_text(), "Broken pipe");
+    EXPECT_FAILURE(rig_close(&rig), WEIR_ERROR_IO, "Broken pipe");
 }
 
 // A path that is not a regular file is neither numbered nor removed.

@@ -416,12 +416,12 @@ WEIR_TEST(DecimalComma, FiguresHaveAPoint)
     const struct weir_report_summary *summary = weir_report_get_summary(report);
     EXPECT_UINT_EQ(summary->span_ns, 2000);
     EXPECT_NEAR(summary->speedup_most, 1.25, 1e-9);
-    EXPECT_INT_EQ(weir_report_check(report, "idle<=0.99", &finding), WEIR_OK);
+    EXPECT_OK(weir_report_check(report, "idle<=0.99", &finding));
     EXPECT_TRUE(finding.holds);
-    EXPECT_INT_EQ(weir_report_check(report, "speedup>=1.5", &finding), WEIR_OK);
+    EXPECT_OK(weir_report_check(report, "speedup>=1.5", &finding));
     EXPECT_FALSE(finding.holds);
     EXPECT_CONTAINS(finding.sentence, "1.25, and not >= 1.5");
-    EXPECT_INT_EQ(weir_report_check(report, "bubbles<=0.5ms", &finding), WEIR_OK);
+    EXPECT_OK(weir_report_check(report, "bubbles<=0.5ms", &finding));
     EXPECT_TRUE(finding.holds);
     EXPECT_INT_LT(weir_report_check(report, "idle<=0,99", &finding), 0);
     char *text = weir_report_text(report);

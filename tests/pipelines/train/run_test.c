@@ -43,9 +43,9 @@ static void expect_serial_is_same(struct weir_train_run_params params, uint32_t 
 
 WEIR_TEST(Train, SerialAndOverlappedHaveTheSameBits)
 {
+    expect_serial_is_same(params_of(programs[0]), 1);
     for (int i = 0; i < PROGRAMS; i++)
-        for (uint32_t ranks = 1; ranks <= 2; ranks++)
-            expect_serial_is_same(params_of(programs[i]), ranks);
+        expect_serial_is_same(params_of(programs[i]), 2);
 }
 
 WEIR_TEST(Train, AugmentsOnTheHostWithTheSameBits)
@@ -333,6 +333,7 @@ static void train_into(const char *path)
     struct weir_train_run_params params = runs_params(NULL, WEIR_TRAIN_DDP);
     struct weir_train_figures figures;
     params.checkpoint = path;
+    params.steps = 12;
     runs_train_alone(1, params, &figures);
     weir_train_figures_finish(&figures);
 }
