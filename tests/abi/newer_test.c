@@ -16,15 +16,15 @@ static bool set_up(void)
 {
     runtime = NULL;
     device = NULL;
-    EXPECT_INT_EQ(weir_open(NULL, &runtime), WEIR_OK);
-    EXPECT_INT_EQ(weir_device_open(runtime, NULL, &device), WEIR_OK);
+    EXPECT_OK(weir_open(NULL, &runtime));
+    EXPECT_OK(weir_device_open(runtime, NULL, &device));
     return device;
 }
 
 static void tear_down(void)
 {
-    EXPECT_INT_EQ(weir_device_close(&device), WEIR_OK);
-    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+    EXPECT_OK(weir_device_close(&device));
+    EXPECT_OK(weir_close(&runtime));
 }
 
 static bool is_zero(const uint64_t newer[4])
@@ -70,8 +70,8 @@ WEIR_TEST(Newer, ParamsOfOpeningThatTheLibraryLacksAreRefused)
     weir_device *twin = NULL;
     expect_tail(weir_open(WEIR_PARAMS(weir_open, .newer = {[3] = 1}), &other));
     expect_tail(weir_device_open(runtime, WEIR_PARAMS(weir_device, .newer = {[3] = 1}), &twin));
-    EXPECT_INT_EQ(weir_device_close(&twin), WEIR_OK);
-    EXPECT_INT_EQ(weir_close(&other), WEIR_OK);
+    EXPECT_OK(weir_device_close(&twin));
+    EXPECT_OK(weir_close(&other));
     tear_down();
 }
 
@@ -93,14 +93,14 @@ WEIR_TEST(Newer, SectionsAndKeysThatTheLibraryLacksAreRefused)
     weir_runtime *other = NULL;
 
     expect_tail(weir_open(&params, &other));
-    EXPECT_INT_EQ(weir_close(&other), WEIR_OK);
+    EXPECT_OK(weir_close(&other));
     keys[1].newer[3] = 0;
     section.newer[3] = 1;
     expect_tail(weir_open(&params, &other));
-    EXPECT_INT_EQ(weir_close(&other), WEIR_OK);
+    EXPECT_OK(weir_close(&other));
     section.newer[3] = 0;
-    EXPECT_INT_EQ(weir_open(&params, &other), WEIR_OK);
-    EXPECT_INT_EQ(weir_close(&other), WEIR_OK);
+    EXPECT_OK(weir_open(&params, &other));
+    EXPECT_OK(weir_close(&other));
 }
 
 // The plugin, of the same headers, sets them; a library that lacks them hands none of it on.
@@ -119,11 +119,9 @@ WEIR_TEST(Newer, WhatIsHandedOutIsZeroWhereTheLibraryLacksIt)
 
     EXPECT_TRUE(is_zero(weir_device_get_info(device)->newer));
     EXPECT_TRUE(is_zero(weir_load_report_entry(weir_runtime_report(runtime), 0)->newer));
-    EXPECT_INT_EQ(weir_program_create(device,
-                                      WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
-                                      &program),
-                  WEIR_OK);
-    EXPECT_INT_EQ(weir_kernel_create(program, "vector_add", &kernel), WEIR_OK);
+    EXPECT_OK(weir_program_create(device, WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
+                                  &program));
+    EXPECT_OK(weir_kernel_create(program, "vector_add", &kernel));
     EXPECT_TRUE(is_zero(weir_kernel_get_info(kernel)->newer));
     EXPECT_STR_EQ(weir_signature_parameter(weir_kernel_get_signature(kernel), 2)->name, "sum");
     weir_kernel_destroy(&kernel);
@@ -141,7 +139,7 @@ WEIR_TEST(Newer, WhatIsFilledIsZeroWhereTheLibraryLacksIt)
     weir_counters_read(&counters);
     EXPECT_TRUE(is_zero(counters.newer));
     memset(&info, 0xff, sizeof info);
-    EXPECT_INT_EQ(weir_device_describe(runtime, 0, &info), WEIR_OK);
+    EXPECT_OK(weir_device_describe(runtime, 0, &info));
     EXPECT_TRUE(is_zero(info.newer));
     tear_down();
 }

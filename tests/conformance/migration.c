@@ -306,7 +306,7 @@ CONFORM(Legacy, KeepsItsOrderAfterARecovery)
     EXPECT_OK(weir_queue_recover(legacy));
     ASSERT_OK(weir_queue_host_call(legacy, gate_function, gate));
     fill(legacy, source, 7);
-    EXPECT_INT_EQ(weir_queue_flush(queue), WEIR_OK);
+    EXPECT_OK(weir_queue_flush(queue));
     EXPECT_OK(weir_queue_recover(queue));
     copy(queue, result, source);
     const struct weir_event end = record(queue);

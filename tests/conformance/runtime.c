@@ -48,7 +48,7 @@ CONFORM(Runtime, AFallbackIsNoError)
     snprintf(list, sizeof list, "no_such_backend, %s", weir_runtime_backend(f->runtime));
     weir_error_set(NULL);
     ASSERT_OK(weir_open(WEIR_PARAMS(weir_open, .backend = list), &runtime));
-    EXPECT_INT_EQ(weir_last_error()->status, WEIR_OK);
+    EXPECT_OK(weir_last_error()->status);
     const weir_load_report *report = weir_runtime_report(runtime);
     size_t missing = 0;
     for (size_t i = 0; i < weir_load_report_count(report); i++)
@@ -297,7 +297,7 @@ CONFORM(Status, CallSites)
     EXPECT_SYNC(queue);
     EXPECT_INT_EQ(weir_last_error()->line, 42);
     weir_error_set(NULL);
-    EXPECT_INT_EQ(weir_last_error()->status, WEIR_OK);
+    EXPECT_OK(weir_last_error()->status);
 }
 
 struct log {

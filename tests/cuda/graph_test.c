@@ -295,8 +295,8 @@ WEIR_TEST(CudaGraph, ARefusedNodeIsNamed)
     fill(&scene, 1);
     fill(&scene, 2);
     fake->fail("cuGraphAddMemsetNode", 2, 0);
-    EXPECT_INT_EQ(weir_capture_end(scene.rig.queue, NULL, &graph), WEIR_ERROR_DEVICE);
-    EXPECT_CONTAINS(weir_last_error_text(), "node 1 of the graph");
+    EXPECT_FAILURE(weir_capture_end(scene.rig.queue, NULL, &graph), WEIR_ERROR_DEVICE,
+                   "node 1 of the graph");
     EXPECT_CONTAINS(weir_last_error_text(), "graph_test.c:");
     EXPECT_CONTAINS(weir_last_error_text(), "cuGraphAddMemsetNode");
     EXPECT_NULL(graph);
@@ -571,8 +571,7 @@ WEIR_TEST(CudaGraph, TheFailedLaunchIsNamed)
     EXPECT_OK(weir_queue_graph(other, graph));
     EXPECT_OK(weir_queue_graph(other, graph));
     scene.fake->hold(0);
-    EXPECT_INT_EQ(weir_queue_sync(other, GUARD_NS), WEIR_ERROR_IO);
-    EXPECT_CONTAINS(weir_last_error_text(), "operation 1 of queue");
+    EXPECT_FAILURE(weir_queue_sync(other, GUARD_NS), WEIR_ERROR_IO, "operation 1 of queue");
     EXPECT_CONTAINS(weir_last_error_text(), "node 1, a host call captured at ");
     EXPECT_INT_EQ(atomic_load(&scene.calls), 2);
     EXPECT_OK(weir_queue_recover(other));
@@ -616,8 +615,8 @@ WEIR_TEST(CudaGraph, DisablingBuildsNothing)
 
     // A failure leaves all parts as they were.
     fake->fail("cuGraphNodeSetEnabled", 2, 0);
-    EXPECT_INT_EQ(weir_graph_set_enabled(graph, 1, true), WEIR_ERROR_DEVICE);
-    EXPECT_CONTAINS(weir_last_error_text(), "cuGraphNodeSetEnabled");
+    EXPECT_FAILURE(weir_graph_set_enabled(graph, 1, true), WEIR_ERROR_DEVICE,
+                   "cuGraphNodeSetEnabled");
     fake->fail(NULL, 0, 0);
     expect_byte(&scene, graph, 3);
     EXPECT_OK(weir_graph_set_enabled(graph, 1, true));

@@ -57,8 +57,8 @@ WEIR_TEST(CudaImages, OfOneArchitectureAlone)
     EXPECT_OK(try_images(&rig, &own_text, 1));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         weir_test_note("%s", others[i].target);
-        EXPECT_INT_EQ(try_images(&rig, &others[i], 1), WEIR_ERROR_UNSUPPORTED);
-        EXPECT_CONTAINS(weir_last_error_text(), "no image for 'Fake GPU 0', which is sm_90");
+        EXPECT_FAILURE(try_images(&rig, &others[i], 1), WEIR_ERROR_UNSUPPORTED,
+                       "no image for 'Fake GPU 0', which is sm_90");
         EXPECT_CONTAINS(weir_last_error_text(), others[i].target);
     }
     weir_test_note(NULL);
@@ -95,13 +95,12 @@ WEIR_TEST(CudaImages, OfATwin)
     weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
     EXPECT_STR_EQ(logged,
                   "bundle 'rig': the cubin sm_90, made from a/k.cu and not from its OpenCL C");
-    EXPECT_INT_EQ(try_images(&rig, images, 2), WEIR_ERROR_UNSUPPORTED);
-    EXPECT_CONTAINS(weir_last_error_text(),
-                    "bundle 'rig' has no CUDA images: a/k.cu was not compiled");
+    EXPECT_FAILURE(try_images(&rig, images, 2), WEIR_ERROR_UNSUPPORTED,
+                   "bundle 'rig' has no CUDA images: a/k.cu was not compiled");
     EXPECT_CONTAINS(weir_last_error_text(), "build it on a machine with nvcc, or without its CUDA "
                                             "C++");
-    EXPECT_INT_EQ(try_images(&rig, others, 2), WEIR_ERROR_UNSUPPORTED);
-    EXPECT_CONTAINS(weir_last_error_text(), "it has cubin sm_80, made from a/k.cu");
+    EXPECT_FAILURE(try_images(&rig, others, 2), WEIR_ERROR_UNSUPPORTED,
+                   "it has cubin sm_80, made from a/k.cu");
     rig_finish(&rig);
 }
 
@@ -120,18 +119,17 @@ WEIR_TEST(CudaImages, ThatDoNotFitAreNamed)
                                         "// x\n.version 10.1\n", 19};
     struct rig rig;
     ASSERT_TRUE(rig_start(&rig));
-    EXPECT_INT_EQ(try_images(&rig, foreign, 2), WEIR_ERROR_UNSUPPORTED);
-    EXPECT_CONTAINS(weir_last_error_text(), "no image for 'Fake GPU 0', which is sm_90; it has "
-                                            "cubin sm_80, PTX sm_100");
-    EXPECT_INT_EQ(try_images(&rig, &none, 1), WEIR_ERROR_UNSUPPORTED);
-    EXPECT_CONTAINS(weir_last_error_text(), "bundle 'rig' has no CUDA images");
-    EXPECT_INT_EQ(try_images(&rig, &broken, 1), WEIR_ERROR_UNSUPPORTED);
-    EXPECT_CONTAINS(weir_last_error_text(), "does not take the cubin sm_90 of 'rig'");
-    EXPECT_INT_EQ(try_images(&rig, &lacking, 1), WEIR_ERROR_NOT_FOUND);
-    EXPECT_CONTAINS(weir_last_error_text(),
-                    "kernel 'saxpy' is missing from the cubin sm_90 of bundle 'rig'");
-    EXPECT_INT_EQ(try_images(&rig, &tomorrow, 1), WEIR_ERROR_UNSUPPORTED);
-    EXPECT_CONTAINS(weir_last_error_text(), "CUDA 14 built it, and the driver supports CUDA 13.0");
+    EXPECT_FAILURE(try_images(&rig, foreign, 2), WEIR_ERROR_UNSUPPORTED,
+                   "no image for 'Fake GPU 0', which is sm_90; it has "
+                   "cubin sm_80, PTX sm_100");
+    EXPECT_FAILURE(try_images(&rig, &none, 1), WEIR_ERROR_UNSUPPORTED,
+                   "bundle 'rig' has no CUDA images");
+    EXPECT_FAILURE(try_images(&rig, &broken, 1), WEIR_ERROR_UNSUPPORTED,
+                   "does not take the cubin sm_90 of 'rig'");
+    EXPECT_FAILURE(try_images(&rig, &lacking, 1), WEIR_ERROR_NOT_FOUND,
+                   "kernel 'saxpy' is missing from the cubin sm_90 of bundle 'rig'");
+    EXPECT_FAILURE(try_images(&rig, &tomorrow, 1), WEIR_ERROR_UNSUPPORTED,
+                   "CUDA 14 built it, and the driver supports CUDA 13.0");
     rig_finish(&rig);
 }
 
@@ -143,12 +141,12 @@ WEIR_TEST(CudaImages, LocalMemoryInAllIsChecked)
     weir_program *program = rig_program(&rig);
     weir_kernel *kernel = rig_kernel(program, "two_locals");
     weir_buffer *buffer = rig_buffer(&rig, 4096, WEIR_PLACE_DEVICE);
-    EXPECT_INT_EQ(weir_queue_launch(rig.queue, kernel, weir_dim(1, 1, 1), weir_dim(32, 1, 1),
-                                    weir_in(buffer, 0, 128), weir_out(buffer, 2048, 128),
-                                    weir_local(200001), weir_local(32447)),
-                  WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "asks for 32447 bytes of local memory; of the device's "
-                                            "232448 this launch has 32432 left");
+    EXPECT_FAILURE(weir_queue_launch(rig.queue, kernel, weir_dim(1, 1, 1), weir_dim(32, 1, 1),
+                                     weir_in(buffer, 0, 128), weir_out(buffer, 2048, 128),
+                                     weir_local(200001), weir_local(32447)),
+                   WEIR_ERROR_INVALID,
+                   "asks for 32447 bytes of local memory; of the device's "
+                   "232448 this launch has 32432 left");
     weir_buffer_destroy(&buffer);
     weir_kernel_destroy(&kernel);
     weir_program_destroy(&program);
@@ -199,11 +197,10 @@ WEIR_TEST(CudaImages, WithOtherParameters)
     bundle.kernels = &iota;
     bundle.kernel_count = 1;
     ASSERT_TRUE(rig_start(&rig));
-    EXPECT_INT_EQ(create_iota(&rig, &bundle), WEIR_ERROR_BUILD);
-    EXPECT_CONTAINS(weir_last_error_text(),
-                    "parameter 'first' of type 'ulong' has 4 bytes in the image, not 8");
+    EXPECT_FAILURE(create_iota(&rig, &bundle), WEIR_ERROR_BUILD,
+                   "parameter 'first' of type 'ulong' has 4 bytes in the image, not 8");
     iota.parameter_count = 1;
-    EXPECT_INT_EQ(create_iota(&rig, &bundle), WEIR_ERROR_BUILD);
-    EXPECT_CONTAINS(weir_last_error_text(), "has more parameters in the image than the 1");
+    EXPECT_FAILURE(create_iota(&rig, &bundle), WEIR_ERROR_BUILD,
+                   "has more parameters in the image than the 1");
     rig_finish(&rig);
 }

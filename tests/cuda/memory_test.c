@@ -1,4 +1,4 @@
-// Memory of the CUDA backend: its caches, wrapped memory, shortages, pools; and the calls of the legacy queue.
+// Memory of the CUDA backend: its caches, wrapped memory, shortages, pools, staging; and the calls of the legacy queue.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +11,11 @@ enum {
 };
 
 static const unsigned char pattern[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+
+static struct weir_plane plane_of(weir_buffer *buffer, size_t offset, size_t pitch)
+{
+    return (struct weir_plane){buffer, offset, pitch};
+}
 
 WEIR_TEST(CudaMemory, PinnedMemoryIsCachedUntilTrim)
 {
@@ -195,11 +200,10 @@ WEIR_TEST(CudaMemory, WrapsMayLieInEachOther)
     ASSERT_TRUE(rig_start(&rig));
     weir_buffer *whole = rig_wrap(&rig, memory, 2048);
     weir_buffer *part = rig_wrap(&rig, memory + 512, 512);
-    EXPECT_INT_EQ(weir_buffer_wrap(rig.device,
-                                   WEIR_PARAMS(weir_wrap, .pointer = memory + 1024, .size = 2048),
-                                   &refused),
-                  WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "registered with CUDA already");
+    EXPECT_FAILURE(weir_buffer_wrap(rig.device,
+                                    WEIR_PARAMS(weir_wrap, .pointer = memory + 1024, .size = 2048),
+                                    &refused),
+                   WEIR_ERROR_INVALID, "registered with CUDA already");
     // The part keeps the registration after the whole was destroyed.
     weir_buffer_destroy(&whole);
     EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
@@ -354,5 +358,61 @@ WEIR_TEST(CudaPools, TheLegacyQueueCostsARecordAndAWaitForEachQueue)
     for (int i = 0; i < QUEUES; i++)
         weir_queue_destroy(&queues[i]);
     weir_buffer_destroy(&buffer);
+    rig_finish(&rig);
+}
+
+// Rows that fill the staging memory more than once, and rows that are larger.
+static void fill_large(struct rig *rig, weir_buffer *dst, size_t size)
+{
+    const size_t rows = size / 2016;
+    const size_t row = (size_t)17 << 20;
+    unsigned char *out = rig_bytes(dst);
+    size_t wrong = 0;
+    memset(out, 0, size);
+    EXPECT_OK(weir_queue_fill_2d(rig->queue, plane_of(dst, 0, 2016), 1008, rows, pattern, 16));
+    EXPECT_OK(weir_queue_sync(rig->queue, GUARD_NS));
+    for (size_t i = 0; i < rows * 2016; i++)
+        wrong += out[i] != (i % 2016 < 1008 ? pattern[i % 16] : 0);
+    EXPECT_SIZE_EQ(wrong, 0);
+    memset(out, 0, size);
+    EXPECT_OK(weir_queue_fill_2d(rig->queue, plane_of(dst, 0, row + 16), row, 2, pattern, 8));
+    EXPECT_OK(weir_queue_sync(rig->queue, GUARD_NS));
+    EXPECT_MEM_EQ(out + row - 8, pattern, 8);
+    EXPECT_INT_EQ(out[row], 0);
+    EXPECT_MEM_EQ(out + 2 * row + 8, pattern, 8);
+    EXPECT_INT_EQ(out[2 * row + 16], 0);
+}
+
+// More than one piece of the staging memory.
+WEIR_TEST(CudaCopies, LargeBetweenHostBuffers)
+{
+    const size_t size = ((size_t)40 << 20) + 12345;
+    const size_t width = 1000;
+    struct rig rig;
+    ASSERT_TRUE(rig_start(&rig));
+    weir_buffer *src = rig_buffer(&rig, size, WEIR_PLACE_HOST);
+    weir_buffer *dst = rig_buffer(&rig, size, WEIR_PLACE_HOST);
+    unsigned char *in = rig_bytes(src);
+    unsigned char *out = rig_bytes(dst);
+    for (size_t i = 0; i < size; i++)
+        in[i] = (unsigned char)(i * 7 + (i >> 12));
+    memset(out, 0, size);
+    EXPECT_OK(weir_queue_copy(rig.queue, dst, 0, src, 0, size));
+    EXPECT_OK(weir_queue_sync(rig.queue, GUARD_NS));
+    EXPECT_MEM_EQ(out, in, size);
+    memset(out, 0, size);
+    const size_t rows = size / (2 * width);
+    EXPECT_OK(weir_queue_copy_2d(rig.queue, plane_of(dst, 0, 2 * width),
+                                 plane_of(src, 0, 2 * width), width, rows));
+    EXPECT_OK(weir_queue_fill(rig.queue, src, 0, size / 16 * 16, pattern, 16));
+    EXPECT_OK(weir_queue_sync(rig.queue, GUARD_NS));
+    size_t wrong = 0;
+    for (size_t i = 0; i < rows * 2 * width; i++)
+        wrong += out[i] != (i % (2 * width) < width ? (unsigned char)(i * 7 + (i >> 12)) : 0);
+    EXPECT_SIZE_EQ(wrong, 0);
+    EXPECT_MEM_EQ(in + size / 16 * 16 - 16, pattern, 16);
+    fill_large(&rig, dst, size);
+    weir_buffer_destroy(&src);
+    weir_buffer_destroy(&dst);
     rig_finish(&rig);
 }

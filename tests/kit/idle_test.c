@@ -39,7 +39,7 @@ static weir_kit_idle *make(struct device *device)
         .unregister = unregister,
     };
     weir_kit_idle *idle = NULL;
-    EXPECT_INT_EQ(weir_kit_idle_create(&params, &idle), WEIR_OK);
+    EXPECT_OK(weir_kit_idle_create(&params, &idle));
     return idle;
 }
 
@@ -206,7 +206,7 @@ WEIR_TEST(KitIdle, BlocksServeWhatTheyFit)
     const struct kit_host *host = kit_host_reset();
     weir_kit_blocks *blocks = NULL;
     unsigned freed = 0;
-    ASSERT_INT_EQ(weir_kit_blocks_create(&kit_test_host, &blocks), WEIR_OK);
+    ASSERT_OK(weir_kit_blocks_create(&kit_test_host, &blocks));
     put_block(blocks, 300);
     put_block(blocks, 100);
     put_block(blocks, 200);

@@ -97,7 +97,7 @@ WEIR_TEST(KitError, WarningsOfAGoodBuildAreLogged)
     struct kit_host *host = kit_host_reset();
     struct weir_kit_build build = failed;
     build.failed = false;
-    EXPECT_INT_EQ(weir_kit_build_report(&kit_test_host, &build), WEIR_OK);
+    EXPECT_OK(weir_kit_build_report(&kit_test_host, &build));
     EXPECT_INT_EQ(host->level, WEIR_LOG_INFO);
     EXPECT_STR_EQ(host->source, "third");
     EXPECT_UINT_EQ(host->error_count, 0);

@@ -144,7 +144,7 @@ static weir_kit_records *make(const struct weir_kit_record_ops *ops, uint32_t de
     driver.refuse_create = -1;
     driver.time_code = 0;
     driver.reported = 0;
-    EXPECT_INT_EQ(weir_kit_records_create(&params, &records), WEIR_OK);
+    EXPECT_OK(weir_kit_records_create(&params, &records));
     return records;
 }
 
@@ -160,14 +160,14 @@ static struct event *record(const struct weir_kit_record_ops *ops, weir_kit_reco
                             uint64_t sequence)
 {
     struct weir_kit_event *held;
-    EXPECT_INT_EQ(weir_kit_records_take(records, &held), WEIR_OK);
+    EXPECT_OK(weir_kit_records_take(records, &held));
     if (!held)
         return NULL;
     if (!ops->create)
         held->native = new_event();
     struct event *event = held->native;
     event->state = WEIR_KIT_PENDING;
-    EXPECT_INT_EQ(weir_kit_records_append(records, sequence, held), WEIR_OK);
+    EXPECT_OK(weir_kit_records_append(records, sequence, held));
     return event;
 }
 
@@ -188,8 +188,8 @@ TEST_OF_EACH_KIND(WaitsOnTheHost)
     record(ops, records, 1);
     EXPECT_INT_EQ(weir_kit_records_wait(records, 1, 0), WEIR_TIMEOUT);
     EXPECT_INT_EQ(weir_kit_records_wait(records, 1, 100000), WEIR_TIMEOUT);
-    EXPECT_INT_EQ(weir_kit_records_wait(records, 1, WEIR_FOREVER), WEIR_OK);
-    EXPECT_INT_EQ(weir_kit_records_wait(records, 1, WEIR_FOREVER), WEIR_OK);
+    EXPECT_OK(weir_kit_records_wait(records, 1, WEIR_FOREVER));
+    EXPECT_OK(weir_kit_records_wait(records, 1, WEIR_FOREVER));
     end(records);
 }
 
@@ -209,7 +209,7 @@ WEIR_TEST(KitRecords, ADriverWithoutABlockingWaitIsPolled)
     struct event *event = record(&ops, records, 1);
     pthread_t thread;
     ASSERT_INT_EQ(pthread_create(&thread, NULL, complete_later, event), 0);
-    EXPECT_INT_EQ(weir_kit_records_wait(records, 1, WEIR_FOREVER), WEIR_OK);
+    EXPECT_OK(weir_kit_records_wait(records, 1, WEIR_FOREVER));
     pthread_join(thread, NULL);
     end(records);
 }
@@ -236,7 +236,7 @@ WEIR_TEST(KitRecords, EventsOfOneUseAreGivenBackAsTheyComplete)
         record(&of_one_use, records, i)->state = WEIR_KIT_COMPLETE;
         EXPECT_UINT_LE(driver.created - driver.destroyed, 2);
     }
-    EXPECT_INT_EQ(weir_kit_records_query(records, 1000), WEIR_OK);
+    EXPECT_OK(weir_kit_records_query(records, 1000));
     EXPECT_UINT_EQ(driver.created, driver.destroyed);
     end(records);
 }
@@ -251,7 +251,7 @@ WEIR_TEST(KitRecords, EventsOfOneUseAreGivenBackTogether)
         EXPECT_UINT_LE(driver.created - driver.destroyed, 16);
     }
     EXPECT_UINT_LT(driver.asked, 3000);
-    EXPECT_INT_EQ(weir_kit_records_query(records, 10000), WEIR_OK);
+    EXPECT_OK(weir_kit_records_query(records, 10000));
     end(records);
 }
 
@@ -264,7 +264,7 @@ TEST_OF_EACH_KIND(TheRingGrowsWhereTheDeviceIsSlow)
     for (uint64_t i = 0; i < 500; i++) {
         EXPECT_INT_EQ(weir_kit_records_query(records, i + 1), WEIR_NOT_READY);
         events[i]->state = WEIR_KIT_COMPLETE;
-        EXPECT_INT_EQ(weir_kit_records_query(records, i + 1), WEIR_OK);
+        EXPECT_OK(weir_kit_records_query(records, i + 1));
     }
     end(records);
 }
@@ -280,7 +280,7 @@ TEST_OF_EACH_KIND(AHeldEventIsKept)
     for (uint64_t i = 3; i < 100; i++)
         record(ops, records, i)->state = WEIR_KIT_COMPLETE;
     first->state = WEIR_KIT_COMPLETE;
-    EXPECT_INT_EQ(weir_kit_records_query(records, 99), WEIR_OK);
+    EXPECT_OK(weir_kit_records_query(records, 99));
     for (uint64_t i = 100; i < 200; i++)
         record(ops, records, i)->state = WEIR_KIT_COMPLETE;
     EXPECT_TRUE(first->alive && held->native == first && first->state == WEIR_KIT_COMPLETE);
@@ -311,17 +311,17 @@ TEST_OF_EACH_KIND(TheFirstFailureIsReportedUntilItIsSettled)
         events[i]->state = WEIR_KIT_COMPLETE;
     events[1]->state = WEIR_KIT_FAILED;
     events[1]->code = -7;
-    EXPECT_INT_EQ(weir_kit_records_query(records, 1), WEIR_OK);
+    EXPECT_OK(weir_kit_records_query(records, 1));
     EXPECT_INT_EQ(weir_kit_records_query(records, 2), WEIR_ERROR_DEVICE);
     EXPECT_INT_EQ(driver.question, WEIR_KIT_WORKED);
     EXPECT_INT_EQ(driver.reported, -7);
     EXPECT_UINT_EQ(driver.reported_sequence, 2);
     EXPECT_INT_EQ(weir_kit_records_query(records, 4), WEIR_ERROR_DEVICE);
     EXPECT_INT_EQ(weir_kit_records_wait(records, 4, WEIR_FOREVER), WEIR_ERROR_DEVICE);
-    EXPECT_INT_EQ(weir_kit_records_query(records, 1), WEIR_OK);
+    EXPECT_OK(weir_kit_records_query(records, 1));
     EXPECT_INT_EQ(weir_kit_records_settle(records), WEIR_ERROR_DEVICE);
-    EXPECT_INT_EQ(weir_kit_records_settle(records), WEIR_OK);
-    EXPECT_INT_EQ(weir_kit_records_query(records, 4), WEIR_OK);
+    EXPECT_OK(weir_kit_records_settle(records));
+    EXPECT_OK(weir_kit_records_query(records, 4));
     end(records);
 }
 
@@ -356,7 +356,7 @@ TEST_OF_EACH_KIND(ARefusedQuestionIsReported)
     EXPECT_INT_EQ(weir_kit_records_settle(records), WEIR_ERROR_DEVICE);
     EXPECT_UINT_EQ(weir_kit_records_completed(records), 0); // it may still run
     event->state = WEIR_KIT_COMPLETE;
-    EXPECT_INT_EQ(weir_kit_records_query(records, 1), WEIR_OK);
+    EXPECT_OK(weir_kit_records_query(records, 1));
     end(records);
 }
 
@@ -373,7 +373,7 @@ TEST_OF_EACH_KIND(ATimeThatTheDriverDoesNotTellIsReportedWhenItIsAskedFor)
     struct event *event = record(ops, records, 2);
     event->time_ns = 70;
     event->state = WEIR_KIT_COMPLETE;
-    EXPECT_INT_EQ(weir_kit_records_time(records, 2, &time_ns), WEIR_OK);
+    EXPECT_OK(weir_kit_records_time(records, 2, &time_ns));
     EXPECT_UINT_EQ(time_ns, 70);
     EXPECT_NULL(driver.before); // nothing to measure from
     end(records);
@@ -383,7 +383,7 @@ WEIR_TEST(KitRecords, WhatTheDriverRefusedLeavesNothing)
 {
     struct weir_kit_event *held;
     weir_kit_records *records = make(&of_one_use, 4, 0);
-    ASSERT_INT_EQ(weir_kit_records_take(records, &held), WEIR_OK);
+    ASSERT_OK(weir_kit_records_take(records, &held));
     weir_kit_records_cancel(records, held);
     EXPECT_NULL(weir_kit_records_hold(records, 1));
     record(&of_one_use, records, 1);
@@ -425,7 +425,7 @@ TEST_OF_EACH_KIND(WithoutMemoryARecordIsRefused)
     EXPECT_INT_EQ(weir_kit_records_take(records, &held), WEIR_ERROR_OUT_OF_MEMORY);
     EXPECT_NULL(held);
     host->left = 1; // nor for the ring
-    ASSERT_INT_EQ(weir_kit_records_take(records, &held), WEIR_OK);
+    ASSERT_OK(weir_kit_records_take(records, &held));
     if (!ops->create)
         held->native = new_event();
     EXPECT_INT_EQ(weir_kit_records_append(records, 5, held), WEIR_ERROR_OUT_OF_MEMORY);
@@ -449,7 +449,7 @@ static void *ask(void *user)
         const uint64_t sequence = crowd->submitted;
         if (sequence == 0)
             continue;
-        EXPECT_INT_EQ(weir_kit_records_wait(crowd->records, sequence, WEIR_FOREVER), WEIR_OK);
+        EXPECT_OK(weir_kit_records_wait(crowd->records, sequence, WEIR_FOREVER));
         EXPECT_UINT_LE(sequence, weir_kit_records_completed(crowd->records));
         struct weir_kit_event *held = weir_kit_records_hold(crowd->records, sequence + 1);
         if (held)
@@ -466,11 +466,11 @@ TEST_OF_EACH_KIND(ManyThreadsAsk)
         ASSERT_INT_EQ(pthread_create(&threads[i], NULL, ask, &crowd), 0);
     for (uint64_t i = 1; i <= 3000; i++) {
         struct weir_kit_event *held;
-        ASSERT_INT_EQ(weir_kit_records_take(crowd.records, &held), WEIR_OK);
+        ASSERT_OK(weir_kit_records_take(crowd.records, &held));
         if (!ops->create)
             held->native = new_event();
         ((struct event *)held->native)->state = WEIR_KIT_COMPLETE;
-        ASSERT_INT_EQ(weir_kit_records_append(crowd.records, i, held), WEIR_OK);
+        ASSERT_OK(weir_kit_records_append(crowd.records, i, held));
         crowd.submitted = i;
     }
     crowd.done = true;

@@ -75,13 +75,11 @@ WEIR_TEST(Inspect, AModuleThatIsRefusedIsLeftOut)
     struct seen seen = {0};
     static const struct weir_error none = {.status = WEIR_OK};
     weir_error_set(&none);
-    EXPECT_INT_EQ(
-        weir_inspect_settings(WEIR_PARAMS(weir_open, .config_path = "", .backend = "too-new",
-                                          .module_path = weir_test_runfile("tests/loader")),
-                              see, &seen),
-        WEIR_OK);
+    EXPECT_OK(weir_inspect_settings(WEIR_PARAMS(weir_open, .config_path = "", .backend = "too-new",
+                                                .module_path = weir_test_runfile("tests/loader")),
+                                    see, &seen));
     EXPECT_SIZE_EQ(seen.absent, 0);
-    EXPECT_INT_EQ(weir_last_error()->status, WEIR_OK);
+    EXPECT_OK(weir_last_error()->status);
 }
 
 WEIR_TEST(Inspect, TheFunctionEndsIt)
@@ -94,12 +92,10 @@ WEIR_TEST(Inspect, TheFunctionEndsIt)
 WEIR_TEST(Inspect, AFileIsRefusedAsByOpen)
 {
     struct seen seen = {0};
-    EXPECT_INT_EQ(inspect("[weir]\nbakend = null\n", &seen), WEIR_ERROR_CONFIG);
-    EXPECT_CONTAINS(weir_last_error_text(), "F:2: ");
+    EXPECT_FAILURE(inspect("[weir]\nbakend = null\n", &seen), WEIR_ERROR_CONFIG, "F:2: ");
     EXPECT_SIZE_EQ(seen.count, 0);
-    EXPECT_INT_EQ(inspect("[weir]\nbackend = null\n[null]\ndevices = 17\n", &seen),
-                  WEIR_ERROR_CONFIG);
-    EXPECT_CONTAINS(weir_last_error_text(), "F:4: ");
+    EXPECT_FAILURE(inspect("[weir]\nbackend = null\n[null]\ndevices = 17\n", &seen),
+                   WEIR_ERROR_CONFIG, "F:4: ");
     EXPECT_TRUE(seen.count > 0); // [weir] and [comm]
     EXPECT_INT_EQ(weir_inspect_settings(NULL, NULL, NULL), WEIR_ERROR_INVALID);
 }
@@ -114,7 +110,7 @@ WEIR_TEST(Inspect, ModulesOfAFolder)
     const char *before = "";
     snprintf(path, sizeof path, "%s:%s:/nonexistent", weir_test_runfile("tests/loader"),
              weir_test_runfile("backends/null"));
-    ASSERT_INT_EQ(weir_inspect_modules(path, &report), WEIR_OK);
+    ASSERT_OK(weir_inspect_modules(path, &report));
     const size_t count = weir_load_report_count(report);
     ASSERT_TRUE(count > 2);
     for (size_t i = 0; i < count - 1; i++) {
@@ -140,16 +136,15 @@ WEIR_TEST(Inspect, APlaceOfTheConfigurationOrOfALauncher)
 {
     struct weir_inspect_place place;
     const char *text = "[comm]\nrank = 2\ncount = 5\nrendezvous = tcp://node1:29500\n";
-    ASSERT_INT_EQ(weir_inspect_place(WEIR_PARAMS(weir_open, .config_text = text), &place), WEIR_OK);
+    ASSERT_OK(weir_inspect_place(WEIR_PARAMS(weir_open, .config_text = text), &place));
     EXPECT_UINT_EQ(place.rank, 2);
     EXPECT_UINT_EQ(place.count, 5);
     EXPECT_STR_EQ(place.rendezvous, "tcp://node1:29500");
     setenv("RANK", "1", 1);
-    EXPECT_INT_EQ(weir_inspect_place(WEIR_PARAMS(weir_open, .config_path = ""), &place),
-                  WEIR_ERROR_CONFIG);
-    EXPECT_CONTAINS(weir_last_error_text(), "WORLD_SIZE");
+    EXPECT_FAILURE(weir_inspect_place(WEIR_PARAMS(weir_open, .config_path = ""), &place),
+                   WEIR_ERROR_CONFIG, "WORLD_SIZE");
     unsetenv("RANK");
-    ASSERT_INT_EQ(weir_inspect_place(WEIR_PARAMS(weir_open, .config_path = ""), &place), WEIR_OK);
+    ASSERT_OK(weir_inspect_place(WEIR_PARAMS(weir_open, .config_path = ""), &place));
     EXPECT_UINT_EQ(place.count, 1);
     EXPECT_STR_EQ(place.rendezvous, "");
 }
@@ -170,15 +165,14 @@ WEIR_TEST(Inspect, TransportAndBackendOfARuntime)
 {
     const char *library;
     weir_runtime *runtime;
-    ASSERT_INT_EQ(open_null("local", &runtime), WEIR_OK);
-    EXPECT_INT_EQ(weir_inspect_transport(runtime, &library), WEIR_OK);
+    ASSERT_OK(open_null("local", &runtime));
+    EXPECT_OK(weir_inspect_transport(runtime, &library));
     EXPECT_STR_EQ(library, "");
     EXPECT_STR_EQ(weir_inspect_backend(runtime)->name, "null");
-    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+    EXPECT_OK(weir_close(&runtime));
     EXPECT_NULL(weir_inspect_backend(NULL));
 
-    ASSERT_INT_EQ(open_null("absent", &runtime), WEIR_OK);
-    EXPECT_INT_EQ(weir_inspect_transport(runtime, &library), WEIR_ERROR_MODULE);
-    EXPECT_CONTAINS(weir_last_error_text(), "absent");
-    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+    ASSERT_OK(open_null("absent", &runtime));
+    EXPECT_FAILURE(weir_inspect_transport(runtime, &library), WEIR_ERROR_MODULE, "absent");
+    EXPECT_OK(weir_close(&runtime));
 }

@@ -62,8 +62,7 @@ WEIR_TEST(Loader, LoadsABackend)
     weir_load_report *report = weir__load_report_create();
     const char *path = weir_test_runfile("backends/null");
 
-    ASSERT_INT_EQ(weir__loader_load("null", WEIR_MODULE_BACKEND, path, &host, report, &loaded),
-                  WEIR_OK);
+    ASSERT_OK(weir__loader_load("null", WEIR_MODULE_BACKEND, path, &host, report, &loaded));
     EXPECT_STR_EQ(loaded.module->name, "null");
     EXPECT_CONTAINS(loaded.path, "backends/null/weir_null.so");
     EXPECT_TRUE(loaded.ops->queue_submit != NULL);
@@ -240,8 +239,7 @@ WEIR_TEST(Loader, ReportsEachDirectoryTried)
 
     snprintf(path, sizeof path, ":/nonexistent::%s:%s:", weir_test_temp_dir(),
              weir_test_runfile("backends/null"));
-    ASSERT_INT_EQ(weir__loader_load("null", WEIR_MODULE_BACKEND, path, &host, report, &loaded),
-                  WEIR_OK);
+    ASSERT_OK(weir__loader_load("null", WEIR_MODULE_BACKEND, path, &host, report, &loaded));
     ASSERT_SIZE_EQ(weir_load_report_count(report), 3);
     EXPECT_STR_EQ(weir_load_report_entry(report, 0)->path, "/nonexistent/weir_null.so");
     EXPECT_INT_EQ(weir_load_report_entry(report, 0)->outcome, WEIR_LOAD_MISSING);

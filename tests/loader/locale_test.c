@@ -44,12 +44,11 @@ WEIR_TEST(Locale, NamesOfVariablesAndDevicesAreAscii)
         WEIR_SKIP("localedef cannot make " NAME " here; package locales has its source");
     ASSERT_TRUE(toupper('i') != 'I');
     setenv("WEIR_NULL_DEVICES", "2", 1);
-    ASSERT_INT_EQ(open_null(&runtime), WEIR_OK);
+    ASSERT_OK(open_null(&runtime));
     EXPECT_SIZE_EQ(weir_device_count(runtime), 2);
-    EXPECT_INT_EQ(weir_device_open(runtime, WEIR_PARAMS(weir_device, .select = "NULL DEVICE 1"),
-                                   &device),
-                  WEIR_OK);
-    EXPECT_INT_EQ(weir_device_close(&device), WEIR_OK);
-    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+    EXPECT_OK(
+        weir_device_open(runtime, WEIR_PARAMS(weir_device, .select = "NULL DEVICE 1"), &device));
+    EXPECT_OK(weir_device_close(&device));
+    EXPECT_OK(weir_close(&runtime));
     setlocale(LC_ALL, "C");
 }

@@ -5,6 +5,7 @@
 
 #include <weir/weir.h>
 
+#include "core/module/load_report.h"
 #include "core/support/error.h"
 #include "tests/support/test.h"
 
@@ -17,21 +18,19 @@ struct fixture {
 static struct fixture start(void)
 {
     struct fixture fixture = {0};
-    EXPECT_INT_EQ(weir_open(WEIR_PARAMS(weir_open, .config_path = "", .backend = "null",
-                                        .plugins = "",
-                                        .module_path = weir_test_runfile("backends/null")),
-                            &fixture.runtime),
-                  WEIR_OK);
-    EXPECT_INT_EQ(weir_device_open(fixture.runtime, NULL, &fixture.device), WEIR_OK);
-    EXPECT_INT_EQ(weir_queue_create(fixture.device, NULL, &fixture.queue), WEIR_OK);
+    EXPECT_OK(weir_open(WEIR_PARAMS(weir_open, .config_path = "", .backend = "null", .plugins = "",
+                                    .module_path = weir_test_runfile("backends/null")),
+                        &fixture.runtime));
+    EXPECT_OK(weir_device_open(fixture.runtime, NULL, &fixture.device));
+    EXPECT_OK(weir_queue_create(fixture.device, NULL, &fixture.queue));
     return fixture;
 }
 
 static void finish(struct fixture *fixture)
 {
     weir_queue_destroy(&fixture->queue);
-    EXPECT_INT_EQ(weir_device_close(&fixture->device), WEIR_OK);
-    EXPECT_INT_EQ(weir_close(&fixture->runtime), WEIR_OK);
+    EXPECT_OK(weir_device_close(&fixture->device));
+    EXPECT_OK(weir_close(&fixture->runtime));
 }
 
 #define own_fixture __attribute__((cleanup(finish))) struct fixture
@@ -46,20 +45,18 @@ static weir_status fail(void *user)
 WEIR_TEST(Messages, ObjectsWithoutALabel)
 {
     own_fixture fixture = start();
-    EXPECT_INT_EQ(weir_device_close(&fixture.device), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "the queue without a label still exists (created at ");
-    EXPECT_INT_EQ(weir_queue_host_call(fixture.queue, fail, NULL), WEIR_OK);
-    EXPECT_INT_EQ(weir_queue_sync(fixture.queue, WEIR_FOREVER), WEIR_ERROR_IO);
-    EXPECT_CONTAINS(weir_last_error_text(), "of queue '(no label)', a host call, failed");
-    EXPECT_INT_EQ(weir_queue_recover(fixture.queue), WEIR_OK);
+    EXPECT_FAILURE(weir_device_close(&fixture.device), WEIR_ERROR_INVALID,
+                   "the queue without a label still exists (created at ");
+    EXPECT_OK(weir_queue_host_call(fixture.queue, fail, NULL));
+    EXPECT_FAILURE(weir_queue_sync(fixture.queue, WEIR_FOREVER), WEIR_ERROR_IO,
+                   "of queue '(no label)', a host call, failed");
+    EXPECT_OK(weir_queue_recover(fixture.queue));
 }
 
 static weir_queue *labelled(struct fixture *fixture, const char *label)
 {
     weir_queue *queue = NULL;
-    EXPECT_INT_EQ(weir_queue_create(fixture->device, WEIR_PARAMS(weir_queue, .label = label),
-                                    &queue),
-                  WEIR_OK);
+    EXPECT_OK(weir_queue_create(fixture->device, WEIR_PARAMS(weir_queue, .label = label), &queue));
     return queue;
 }
 
@@ -70,12 +67,11 @@ WEIR_TEST(Messages, ALongLabelLeavesRoomForTheReason)
     memset(label, 'x', sizeof label - 1);
     label[sizeof label - 1] = '\0';
     weir_queue *queue = labelled(&fixture, label);
-    EXPECT_INT_EQ(weir_queue_host_call(queue, fail, NULL), WEIR_OK);
-    EXPECT_INT_EQ(weir_queue_sync(queue, WEIR_FOREVER), WEIR_ERROR_IO);
-    EXPECT_CONTAINS(weir_last_error_text(), "xxx...', a host call, failed: the function returned");
-    EXPECT_INT_EQ(weir_queue_recover(queue), WEIR_OK);
-    EXPECT_INT_EQ(weir_device_close(&fixture.device), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "xxx...' still exists");
+    EXPECT_OK(weir_queue_host_call(queue, fail, NULL));
+    EXPECT_FAILURE(weir_queue_sync(queue, WEIR_FOREVER), WEIR_ERROR_IO,
+                   "xxx...', a host call, failed: the function returned");
+    EXPECT_OK(weir_queue_recover(queue));
+    EXPECT_FAILURE(weir_device_close(&fixture.device), WEIR_ERROR_INVALID, "xxx...' still exists");
     weir_queue_destroy(&queue);
 }
 
@@ -87,14 +83,14 @@ WEIR_TEST(Messages, AllThatIsLeftIsNamed)
     own_fixture fixture = start();
     weir_queue *many[MANY], *named = NULL;
     named = labelled(&fixture, "upload");
-    EXPECT_INT_EQ(weir_device_close(&fixture.device), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "the queue 'upload' still exists (created at ");
+    EXPECT_FAILURE(weir_device_close(&fixture.device), WEIR_ERROR_INVALID,
+                   "the queue 'upload' still exists (created at ");
     EXPECT_CONTAINS(weir_last_error_text(), "); so do the queue without a label (created at ");
     EXPECT_CONTAINS(weir_last_error_text(), "destroy them first");
     for (size_t i = 0; i < MANY; i++)
         many[i] = labelled(&fixture, "one of forty");
-    EXPECT_INT_EQ(weir_device_close(&fixture.device), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "the queue 'one of forty' (created at ");
+    EXPECT_FAILURE(weir_device_close(&fixture.device), WEIR_ERROR_INVALID,
+                   "the queue 'one of forty' (created at ");
     EXPECT_CONTAINS(weir_last_error_text(), " more");
     for (size_t i = 0; i < MANY; i++)
         weir_queue_destroy(&many[i]);
@@ -106,11 +102,11 @@ WEIR_TEST(Messages, LabelsDoNotReachTheTerminalRaw)
 {
     own_fixture fixture = start();
     weir_queue *queue = labelled(&fixture, "a\x1b]0;b\x07\nc\xe2\x80\xae");
-    EXPECT_INT_EQ(weir_queue_host_call(queue, fail, NULL), WEIR_OK);
-    EXPECT_INT_EQ(weir_queue_sync(queue, WEIR_FOREVER), WEIR_ERROR_IO);
-    EXPECT_CONTAINS(weir_last_error_text(), "of queue 'a\\x1b]0;b\\x07\\nc\\u202e'");
+    EXPECT_OK(weir_queue_host_call(queue, fail, NULL));
+    EXPECT_FAILURE(weir_queue_sync(queue, WEIR_FOREVER), WEIR_ERROR_IO,
+                   "of queue 'a\\x1b]0;b\\x07\\nc\\u202e'");
     EXPECT_STR_EQ(weir_last_error()->object, "a\\x1b]0;b\\x07\\nc\\u202e");
-    EXPECT_INT_EQ(weir_queue_recover(queue), WEIR_OK);
+    EXPECT_OK(weir_queue_recover(queue));
     weir_queue_destroy(&queue);
 }
 
@@ -126,11 +122,10 @@ WEIR_TEST(Messages, LabelsAddNoLine)
     weir_device *device = NULL;
     EXPECT_INT_EQ(weir_queue_create(fixture.device, &refused, &queue), WEIR_ERROR_INVALID);
     EXPECT_STR_EQ(weir_last_error()->object, "a\\nb");
-    ASSERT_INT_EQ(weir_device_open(fixture.runtime, &named, &device), WEIR_OK);
-    EXPECT_INT_EQ(weir_close(&fixture.runtime), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "'c\\nd'");
+    ASSERT_OK(weir_device_open(fixture.runtime, &named, &device));
+    EXPECT_FAILURE(weir_close(&fixture.runtime), WEIR_ERROR_INVALID, "'c\\nd'");
     EXPECT_NULL(strchr(weir_last_error_text(), '\n'));
-    EXPECT_INT_EQ(weir_device_close(&device), WEIR_OK);
+    EXPECT_OK(weir_device_close(&device));
 }
 
 // So do messages of modules and of programs; the lines of a compiler's log stay lines.
@@ -183,8 +178,8 @@ WEIR_TEST(Messages, ARangeOutsideItsBufferNamesTheCallAndTheBuffer)
     weir_buffer *buffer = NULL, *other = NULL;
     void *pointer;
     char bytes[65] = "";
-    EXPECT_INT_EQ(weir_buffer_create(fixture.device, &params, &buffer), WEIR_OK);
-    EXPECT_INT_EQ(weir_buffer_create(fixture.device, &params, &other), WEIR_OK);
+    EXPECT_OK(weir_buffer_create(fixture.device, &params, &buffer));
+    EXPECT_OK(weir_buffer_create(fixture.device, &params, &other));
     expect_range(weir_download(fixture.queue, bytes, buffer, 0, 65),
                  "weir_download: src: ", "65 bytes at offset 0 ");
     expect_range(weir_upload(fixture.queue, buffer, 1, bytes, 64),
@@ -197,4 +192,137 @@ WEIR_TEST(Messages, ARangeOutsideItsBufferNamesTheCallAndTheBuffer)
                  "weir_host_begin: ", "0 bytes at offset 65 ");
     weir_buffer_destroy(&buffer);
     weir_buffer_destroy(&other);
+}
+
+// The load report as data and as text.
+
+static const struct weir_load_entry missing = {
+    .module = "cuda",
+    .path = "lib/weir/weir_cuda.so",
+    .outcome = WEIR_LOAD_MISSING,
+    .reason = "there is no such file",
+    .abi_wanted = 1,
+};
+
+static const struct weir_load_entry used = {
+    .module = "null",
+    .path = "lib/weir/weir_null.so",
+    .outcome = WEIR_LOAD_USED,
+    .abi_wanted = 1,
+    .abi_seen = 1,
+    .version = "0.1.0",
+};
+
+WEIR_TEST(LoadReport, KeepsCopiesInOrder)
+{
+    weir_load_report *report = weir__load_report_create();
+    char name[] = "cuda";
+    struct weir_load_entry entry = missing;
+
+    entry.module = name;
+    weir__load_report_add(report, &entry);
+    name[0] = 'x';
+    for (size_t i = 0; i < 20; i++)
+        weir__load_report_add(report, &used);
+    ASSERT_SIZE_EQ(weir_load_report_count(report), 21);
+    EXPECT_STR_EQ(weir_load_report_entry(report, 0)->module, "cuda");
+    EXPECT_STR_EQ(weir_load_report_entry(report, 0)->version, "");
+    EXPECT_STR_EQ(weir_load_report_entry(report, 20)->module, "null");
+    EXPECT_NULL(weir_load_report_entry(report, 21));
+    weir_load_report_destroy(&report);
+}
+
+WEIR_TEST(LoadReport, Text)
+{
+    weir_load_report *report = weir__load_report_create();
+
+    weir__load_report_set_origin(report, "weir.ini:3");
+    weir__load_report_add(report, &missing);
+    weir__load_report_add(report, &used);
+    weir__load_report_set_driver(report, "driver 7", 2);
+    weir__load_report_set_remedy(report, "install the CUDA module");
+    EXPECT_STR_EQ(
+        weir_load_report_text(report),
+        "modules, requested by weir.ini:3:\n"
+        "  cuda: missing, lib/weir/weir_cuda.so\n"
+        "    there is no such file\n"
+        "  null: used, lib/weir/weir_null.so\n"
+        "    module ABI 1, this library's is 1; version 0.1.0; driver driver 7; 2 devices\n"
+        "what to do: install the CUDA module\n");
+    EXPECT_STR_EQ(weir_load_report_origin(report), "weir.ini:3");
+    EXPECT_STR_EQ(weir_load_report_remedy(report), "install the CUDA module");
+    weir_load_report_destroy(&report);
+}
+
+WEIR_TEST(LoadReport, WhatAModuleSaysAboutItself)
+{
+    static const char *const pairs[] = {"summary", "Runs nothing.", "needs", "libmade", NULL};
+    static const char *const half[] = {"summary", NULL};
+    weir_load_report *report = weir__load_report_create();
+    struct weir_load_entry talks = used;
+
+    talks.about = pairs;
+    weir__load_report_add(report, &talks);
+    talks.about = half;
+    weir__load_report_add(report, &talks);
+    EXPECT_STR_EQ(weir_load_report_entry(report, 0)->about[3], "libmade");
+    EXPECT_STR_EQ(weir_load_report_text(report),
+                  "modules:\n"
+                  "  null: used, lib/weir/weir_null.so\n"
+                  "    module ABI 1, this library's is 1; version 0.1.0\n"
+                  "    summary: Runs nothing.\n"
+                  "    needs: libmade\n"
+                  "  null: used, lib/weir/weir_null.so\n"
+                  "    module ABI 1, this library's is 1; version 0.1.0\n");
+    weir_load_report_destroy(&report);
+}
+
+WEIR_TEST(LoadReport, RefusesTheLastUsedEntryOfAModule)
+{
+    weir_load_report *report = weir__load_report_create();
+    struct weir_load_entry other = used;
+
+    other.module = "other";
+    weir__load_report_add(report, &used);
+    weir__load_report_add(report, &used);
+    weir__load_report_add(report, &other);
+    weir__load_report_refuse(report, "null", "it does not open");
+    weir__load_report_refuse(report, "unknown", "never seen");
+    EXPECT_INT_EQ(weir_load_report_entry(report, 0)->outcome, WEIR_LOAD_USED);
+    EXPECT_INT_EQ(weir_load_report_entry(report, 1)->outcome, WEIR_LOAD_REFUSED);
+    EXPECT_STR_EQ(weir_load_report_entry(report, 1)->reason, "it does not open");
+    EXPECT_INT_EQ(weir_load_report_entry(report, 2)->outcome, WEIR_LOAD_USED);
+    EXPECT_CONTAINS(weir_load_report_text(report), "null: refused");
+    weir_load_report_destroy(&report);
+}
+
+WEIR_TEST(LoadReport, LivesUntilTheLastOwner)
+{
+    weir_load_report *report = weir__load_report_create();
+    weir_load_report *second = weir__load_report_retain(report);
+
+    weir__load_report_add(report, &used);
+    weir_load_report_destroy(&report);
+    EXPECT_NULL(report);
+    EXPECT_SIZE_EQ(weir_load_report_count(second), 1);
+    weir_load_report_destroy(&second);
+}
+
+WEIR_TEST(LoadReport, AcceptsNull)
+{
+    weir_load_report *report = NULL;
+
+    weir__load_report_add(report, &used);
+    weir__load_report_set_driver(report, "x", 1);
+    weir__load_report_refuse(report, "null", "x");
+    weir__load_report_set_origin(report, "x");
+    weir__load_report_set_remedy(report, "x");
+    EXPECT_NULL(weir__load_report_retain(report));
+    EXPECT_SIZE_EQ(weir_load_report_count(report), 0);
+    EXPECT_NULL(weir_load_report_entry(report, 0));
+    EXPECT_STR_EQ(weir_load_report_text(report), "");
+    EXPECT_STR_EQ(weir_load_report_origin(report), "");
+    EXPECT_STR_EQ(weir_load_report_remedy(report), "");
+    weir_load_report_destroy(&report);
+    weir_load_report_destroy(NULL);
 }

@@ -40,7 +40,7 @@ WEIR_TEST(Open, TheReportOfSuccess)
     weir_runtime *runtime;
     weir_load_report *report;
 
-    ASSERT_INT_EQ(open_with("null", "", &runtime, &report), WEIR_OK);
+    ASSERT_OK(open_with("null", "", &runtime, &report));
     EXPECT_STR_EQ(weir_runtime_backend(runtime), "null");
     EXPECT_SIZE_EQ(weir_load_report_count(report), 2);
     expect_entry(report, 0, "null", WEIR_LOAD_MISSING, "no such file");
@@ -49,7 +49,7 @@ WEIR_TEST(Open, TheReportOfSuccess)
     EXPECT_STR_EQ(weir_load_report_remedy(report), "");
     EXPECT_STR_EQ(weir_load_report_text(weir_runtime_report(runtime)),
                   weir_load_report_text(report));
-    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+    EXPECT_OK(weir_close(&runtime));
     // The caller's report outlives the runtime.
     expect_entry(report, 1, "null", WEIR_LOAD_USED, "");
     weir_load_report_destroy(&report);
@@ -75,7 +75,7 @@ WEIR_TEST(Open, FallbackIsRecorded)
 {
     weir_runtime *runtime;
 
-    ASSERT_INT_EQ(open_with("too-new, broken, absent, null", "", &runtime, NULL), WEIR_OK);
+    ASSERT_OK(open_with("too-new, broken, absent, null", "", &runtime, NULL));
     EXPECT_STR_EQ(weir_runtime_backend(runtime), "null");
     const weir_load_report *report = weir_runtime_report(runtime);
     ASSERT_SIZE_EQ(weir_load_report_count(report), 6);
@@ -85,7 +85,7 @@ WEIR_TEST(Open, FallbackIsRecorded)
     expect_entry(report, 3, "absent", WEIR_LOAD_MISSING, "no such file");
     expect_entry(report, 4, "null", WEIR_LOAD_MISSING, "no such file");
     expect_entry(report, 5, "null", WEIR_LOAD_USED, "");
-    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+    EXPECT_OK(weir_close(&runtime));
 }
 
 WEIR_TEST(Open, NoneOfSeveral)
@@ -109,13 +109,13 @@ WEIR_TEST(Open, ABackendWithoutDevicesIsNone)
     weir_runtime *runtime;
     weir_load_report *report;
 
-    EXPECT_INT_EQ(open_with("no-devices", "", &runtime, &report), WEIR_ERROR_NO_DEVICE);
-    EXPECT_CONTAINS(weir_last_error_text(), "no device");
+    EXPECT_FAILURE(open_with("no-devices", "", &runtime, &report), WEIR_ERROR_NO_DEVICE,
+                   "no device");
     expect_entry(report, 0, "no-devices", WEIR_LOAD_REFUSED, "no device");
     weir_load_report_destroy(&report);
-    ASSERT_INT_EQ(open_with("no-devices, null", "", &runtime, NULL), WEIR_OK);
+    ASSERT_OK(open_with("no-devices, null", "", &runtime, NULL));
     EXPECT_STR_EQ(weir_runtime_backend(runtime), "null");
-    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+    EXPECT_OK(weir_close(&runtime));
 }
 
 // A plugin is never skipped: without it the chain would be a different one.
@@ -124,13 +124,12 @@ WEIR_TEST(Open, AMissingPluginIsAnError)
     weir_runtime *runtime;
     weir_load_report *report;
 
-    EXPECT_INT_EQ(open_with("null", "shart", &runtime, &report), WEIR_ERROR_MODULE);
-    EXPECT_CONTAINS(weir_last_error_text(), "there is no plugin 'shart'");
+    EXPECT_FAILURE(open_with("null", "shart", &runtime, &report), WEIR_ERROR_MODULE,
+                   "there is no plugin 'shart'");
     EXPECT_CONTAINS(weir_last_error_text(), "did you mean 'short'?");
     expect_entry(report, 0, "shart", WEIR_LOAD_MISSING, "no such file");
     weir_load_report_destroy(&report);
-    EXPECT_INT_EQ(open_with("null", "large", &runtime, NULL), WEIR_ERROR_MODULE);
-    EXPECT_CONTAINS(weir_last_error_text(), "is a backend");
+    EXPECT_FAILURE(open_with("null", "large", &runtime, NULL), WEIR_ERROR_MODULE, "is a backend");
 }
 
 // A plugin of two slots forwards everything else.
@@ -143,19 +142,17 @@ WEIR_TEST(Open, AnOlderPluginForwards)
     weir_queue *queue;
     weir_buffer *buffer;
 
-    ASSERT_INT_EQ(open_with("null", "short, short", &runtime, NULL), WEIR_OK);
-    ASSERT_INT_EQ(weir_device_open(runtime, NULL, &device), WEIR_OK);
-    ASSERT_INT_EQ(weir_queue_create(device, NULL, &queue), WEIR_OK);
-    ASSERT_INT_EQ(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = sizeof hello),
-                                     &buffer),
-                  WEIR_OK);
-    EXPECT_INT_EQ(weir_upload(queue, buffer, 0, hello, sizeof hello), WEIR_OK);
-    EXPECT_INT_EQ(weir_download(queue, back, buffer, 0, sizeof hello), WEIR_OK);
+    ASSERT_OK(open_with("null", "short, short", &runtime, NULL));
+    ASSERT_OK(weir_device_open(runtime, NULL, &device));
+    ASSERT_OK(weir_queue_create(device, NULL, &queue));
+    ASSERT_OK(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = sizeof hello), &buffer));
+    EXPECT_OK(weir_upload(queue, buffer, 0, hello, sizeof hello));
+    EXPECT_OK(weir_download(queue, back, buffer, 0, sizeof hello));
     EXPECT_STR_EQ(back, hello);
     weir_buffer_destroy(&buffer);
     weir_queue_destroy(&queue);
-    EXPECT_INT_EQ(weir_device_close(&device), WEIR_OK);
-    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+    EXPECT_OK(weir_device_close(&device));
+    EXPECT_OK(weir_close(&runtime));
 }
 
 static weir_status open_null(const char *key, weir_runtime **out_runtime)
@@ -173,18 +170,16 @@ WEIR_TEST(Open, DevicesOfNullAreConfigured)
     weir_runtime *runtime;
     struct weir_device_info info;
 
-    ASSERT_INT_EQ(open_null("devices = 3", &runtime), WEIR_OK);
+    ASSERT_OK(open_null("devices = 3", &runtime));
     EXPECT_SIZE_EQ(weir_device_count(runtime), 3);
-    ASSERT_INT_EQ(weir_device_describe(runtime, 2, &info), WEIR_OK);
+    ASSERT_OK(weir_device_describe(runtime, 2, &info));
     EXPECT_STR_EQ(info.name, "null device 2");
     EXPECT_UINT_GT(info.memory_bytes, 0);
     EXPECT_INT_EQ(weir_device_describe(runtime, 3, &info), WEIR_ERROR_NO_DEVICE);
-    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+    EXPECT_OK(weir_close(&runtime));
     EXPECT_INT_EQ(open_null("devices = 0", &runtime), WEIR_ERROR_NO_DEVICE);
-    EXPECT_INT_EQ(open_null("devices = 17", &runtime), WEIR_ERROR_CONFIG);
-    EXPECT_CONTAINS(weir_last_error_text(), "test.ini:4");
-    EXPECT_INT_EQ(open_null("device = 1", &runtime), WEIR_ERROR_CONFIG);
-    EXPECT_CONTAINS(weir_last_error_text(), "devices");
+    EXPECT_FAILURE(open_null("devices = 17", &runtime), WEIR_ERROR_CONFIG, "test.ini:4");
+    EXPECT_FAILURE(open_null("device = 1", &runtime), WEIR_ERROR_CONFIG, "devices");
 }
 
 WEIR_TEST(Open, ABundleNeedsAnImageOnNull)
@@ -194,14 +189,13 @@ WEIR_TEST(Open, ABundleNeedsAnImageOnNull)
     weir_device *device;
     weir_program *program;
 
-    ASSERT_INT_EQ(open_null("", &runtime), WEIR_OK);
-    ASSERT_INT_EQ(weir_device_open(runtime, NULL, &device), WEIR_OK);
-    EXPECT_INT_EQ(weir_program_create(device, WEIR_PARAMS(weir_program, .bundle = &bundle),
-                                      &program),
-                  WEIR_ERROR_UNSUPPORTED);
-    EXPECT_CONTAINS(weir_last_error_text(), "hollow");
-    EXPECT_INT_EQ(weir_device_close(&device), WEIR_OK);
-    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+    ASSERT_OK(open_null("", &runtime));
+    ASSERT_OK(weir_device_open(runtime, NULL, &device));
+    EXPECT_FAILURE(weir_program_create(device, WEIR_PARAMS(weir_program, .bundle = &bundle),
+                                       &program),
+                   WEIR_ERROR_UNSUPPORTED, "hollow");
+    EXPECT_OK(weir_device_close(&device));
+    EXPECT_OK(weir_close(&runtime));
 }
 
 // A section of a module that is installed nowhere is legal if the configuration names the
@@ -219,15 +213,15 @@ WEIR_TEST(Open, ASectionThatOnlyAListNames)
 
     params.config_text = "[weir]\nbackend = later, null\nplugins = seer, hear\n"
                          "[hear]\nkey = 1\n[later]\nkey = 2\n";
-    EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_OK);
-    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+    EXPECT_OK(weir_open(&params, &runtime));
+    EXPECT_OK(weir_close(&runtime));
     // A part of a name in a list is another name.
     params.config_text = "[weir]\nbackend = later, null\nplugins = seer\n[see]\nkey = 1\n";
-    EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_ERROR_CONFIG);
-    EXPECT_CONTAINS(weir_last_error_text(), "made.ini:4: unknown section [see]");
+    EXPECT_FAILURE(weir_open(&params, &runtime), WEIR_ERROR_CONFIG,
+                   "made.ini:4: unknown section [see]");
     params.config_text = "[weir]\nbackend = null\n[later]\nkey = 2\n";
-    EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_ERROR_CONFIG);
-    EXPECT_CONTAINS(weir_last_error_text(), "made.ini:3: unknown section [later]");
+    EXPECT_FAILURE(weir_open(&params, &runtime), WEIR_ERROR_CONFIG,
+                   "made.ini:3: unknown section [later]");
 }
 
 // The keys of a program that was built with older headers lie closer together, but a key has
@@ -256,9 +250,9 @@ WEIR_TEST(Open, KeysOfASectionHaveTheirSize)
     };
     weir_runtime *runtime;
 
-    ASSERT_INT_EQ(weir_open(&params, &runtime), WEIR_OK);
+    ASSERT_OK(weir_open(&params, &runtime));
     EXPECT_INT_EQ(weir_runtime_setting(runtime, "made", "second")->integer, 2);
-    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+    EXPECT_OK(weir_close(&runtime));
     for (uint32_t size = 0; size < least; size += 4) {
         section.key_size = size;
         weir_test_note("%u bytes", (unsigned)size);
@@ -269,15 +263,15 @@ WEIR_TEST(Open, KeysOfASectionHaveTheirSize)
     }
     weir_test_note(NULL);
     section.key_size = UINT32_MAX;
-    EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "key_size of the section [made] is 4294967295");
+    EXPECT_FAILURE(weir_open(&params, &runtime), WEIR_ERROR_INVALID,
+                   "key_size of the section [made] is 4294967295");
     section.key_count = 0; // no stride is needed then
-    EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_OK);
-    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+    EXPECT_OK(weir_open(&params, &runtime));
+    EXPECT_OK(weir_close(&runtime));
     section.key_count = 2;
     section.keys = NULL;
-    EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "the section [made] has no table of keys");
+    EXPECT_FAILURE(weir_open(&params, &runtime), WEIR_ERROR_INVALID,
+                   "the section [made] has no table of keys");
 }
 
 // What only the program knows of a key must be zero.
@@ -309,9 +303,9 @@ WEIR_TEST(Open, KeysOfNewerHeaders)
     };
     weir_runtime *runtime;
 
-    ASSERT_INT_EQ(weir_open(&params, &runtime), WEIR_OK);
+    ASSERT_OK(weir_open(&params, &runtime));
     EXPECT_INT_EQ(weir_runtime_setting(runtime, "made", "second")->integer, 2);
-    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+    EXPECT_OK(weir_close(&runtime));
     keys[1].appended = 1;
     EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_ERROR_INVALID);
     EXPECT_NULL(runtime);

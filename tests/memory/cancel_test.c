@@ -51,8 +51,8 @@ static void end(struct world *world)
 {
     weir_buffer_destroy(&world->buffer);
     weir_queue_destroy(&world->queue);
-    EXPECT_INT_EQ(weir_device_close(&world->device), WEIR_OK);
-    EXPECT_INT_EQ(weir_close(&world->runtime), WEIR_OK);
+    EXPECT_OK(weir_device_close(&world->device));
+    EXPECT_OK(weir_close(&world->runtime));
 }
 
 static void *wait_and_end(void *user)
@@ -78,8 +78,8 @@ static void expect_survived(weir_status (*wait)(struct world *world))
     pthread_cancel(thread);
     weir_clock_sleep_ns(50000000);
     atomic_store(&world.open, true);
-    EXPECT_INT_EQ(weir_event_sync(world.event, NEVER_NS), WEIR_OK);
-    EXPECT_INT_EQ(weir_queue_sync(world.queue, NEVER_NS), WEIR_OK);
+    EXPECT_OK(weir_event_sync(world.event, NEVER_NS));
+    EXPECT_OK(weir_queue_sync(world.queue, NEVER_NS));
     EXPECT_INT_EQ(pthread_join(thread, &result), 0);
     EXPECT_INT_EQ(atomic_load(&world.status), WEIR_OK);
     EXPECT_PTR_EQ(result, PTHREAD_CANCELED);

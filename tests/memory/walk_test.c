@@ -194,12 +194,12 @@ static void expect_as_before(const struct life *life)
         WEIR_IGNORE(weir_capture_cancel(life->queue));
     for (int i = 0; i < 2 && life->other; i++) {
         WEIR_IGNORE(weir_queue_sync(queues[i], NEVER_NS));
-        EXPECT_INT_EQ(weir_queue_recover(queues[i]), WEIR_OK);
+        EXPECT_OK(weir_queue_recover(queues[i]));
     }
     for (int i = 0; i < 2 && life->other; i++) {
         if (life->wide)
-            EXPECT_INT_EQ(weir_queue_graph(queues[i], life->wide), WEIR_OK);
-        EXPECT_INT_EQ(weir_queue_sync(queues[i], NEVER_NS), WEIR_OK);
+            EXPECT_OK(weir_queue_graph(queues[i], life->wide));
+        EXPECT_OK(weir_queue_sync(queues[i], NEVER_NS));
     }
 }
 

@@ -253,8 +253,7 @@ WEIR_TEST(OpenclCommands, RecordsWithTimesAfterWaits)
     struct weir_event third = {0};
     EXPECT_OK(weir_queue_wait(queues[1], opencl_rig_record(queues[0])));
     rig.shim->fail(BARRIER, 1, 0);
-    EXPECT_INT_EQ(weir_queue_record(queues[1], &third), WEIR_ERROR_DEVICE);
-    EXPECT_CONTAINS(weir_last_error_text(), BARRIER);
+    EXPECT_FAILURE(weir_queue_record(queues[1], &third), WEIR_ERROR_DEVICE, BARRIER);
     EXPECT_OK(weir_queue_recover(queues[1]));
     opencl_rig_expect_works(&rig, queues[1], 3);
     weir_queue_destroy(&queues[0]);
@@ -366,8 +365,7 @@ WEIR_TEST(OpenclCommands, ACopyAfterAFailedLaunch)
     EXPECT_OK(weir_queue_wait(rig.queues[1], first));
     copy(&rig, rig.queues[1]);
     const struct weir_event second = opencl_rig_record(rig.queues[1]);
-    EXPECT_INT_EQ(weir_event_sync(second, WEIR_FOREVER), WEIR_ERROR_DEVICE);
-    EXPECT_CONTAINS(weir_last_error_text(), "waits for one");
+    EXPECT_FAILURE(weir_event_sync(second, WEIR_FOREVER), WEIR_ERROR_DEVICE, "waits for one");
     EXPECT_CONTAINS(weir_last_error_text(), "CL_OUT_OF_RESOURCES");
     EXPECT_INT_EQ(weir_event_sync(first, WEIR_FOREVER), WEIR_ERROR_DEVICE);
     opencl_rig_recover(&rig);
@@ -459,8 +457,7 @@ WEIR_TEST(OpenclCommands, ThatTheDriverRefuses)
     EXPECT_INT_EQ(rig.shim->calls(MARKER) - markers, 1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         rig.shim->fail(cases[i].name, cases[i].n, 0);
-        EXPECT_INT_EQ(cases[i].attempt(&rig), WEIR_ERROR_DEVICE);
-        EXPECT_CONTAINS(weir_last_error_text(), cases[i].name);
+        EXPECT_FAILURE(cases[i].attempt(&rig), WEIR_ERROR_DEVICE, cases[i].name);
         EXPECT_INT_EQ(rig.shim->struck(), 1);
         EXPECT_OK(weir_queue_recover(rig.queues[1]));
         opencl_rig_expect_works(&rig, rig.queues[1], (uint32_t)i);
@@ -478,8 +475,7 @@ WEIR_TEST(OpenclCommands, WhoseBarrierIsRefused)
     opencl_rig_open(&rig, "");
     EXPECT_OK(try_to_wait(&rig));
     rig.shim->fail(BARRIER, 1, 0);
-    EXPECT_INT_EQ(weir_queue_get_native(rig.queues[1], &native), WEIR_ERROR_DEVICE);
-    EXPECT_CONTAINS(weir_last_error_text(), BARRIER);
+    EXPECT_FAILURE(weir_queue_get_native(rig.queues[1], &native), WEIR_ERROR_DEVICE, BARRIER);
     EXPECT_TRUE(native.queue == NULL);
     rig.shim->fail("clEnqueueCopyBuffer", 1, 0);
     EXPECT_INT_EQ(weir_queue_copy(rig.queues[1], rig.other, 0, rig.buffer, 0, OPENCL_RIG_BYTES),

@@ -50,24 +50,21 @@ static void open_world(struct world *w)
     struct weir_buffer_params buffer_params = {.struct_size = sizeof buffer_params,
                                                .size = ITEMS * sizeof(uint32_t)};
     memset(w, 0, sizeof *w);
-    ASSERT_INT_EQ(weir_open(WEIR_PARAMS(weir_open, .config_path = "", .backend = "opencl",
-                                        .module_path = weir_test_runfile("backends/opencl")),
-                            &w->runtime),
-                  WEIR_OK);
-    ASSERT_INT_EQ(weir_device_open(w->runtime, NULL, &w->device), WEIR_OK);
+    ASSERT_OK(weir_open(WEIR_PARAMS(weir_open, .config_path = "", .backend = "opencl",
+                                    .module_path = weir_test_runfile("backends/opencl")),
+                        &w->runtime));
+    ASSERT_OK(weir_device_open(w->runtime, NULL, &w->device));
     for (size_t i = 0; i < 2; i++) {
-        ASSERT_INT_EQ(weir_queue_create(w->device, NULL, &w->queues[i]), WEIR_OK);
+        ASSERT_OK(weir_queue_create(w->device, NULL, &w->queues[i]));
         buffer_params.placement = WEIR_PLACE_DEVICE;
-        ASSERT_INT_EQ(weir_buffer_create(w->device, &buffer_params, &w->device_buffers[i]),
-                      WEIR_OK);
+        ASSERT_OK(weir_buffer_create(w->device, &buffer_params, &w->device_buffers[i]));
         buffer_params.placement = WEIR_PLACE_HOST;
-        ASSERT_INT_EQ(weir_buffer_create(w->device, &buffer_params, &w->host_buffers[i]), WEIR_OK);
+        ASSERT_OK(weir_buffer_create(w->device, &buffer_params, &w->host_buffers[i]));
     }
-    ASSERT_INT_EQ(weir_program_create(w->device,
-                                      WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
-                                      &w->program),
-                  WEIR_OK);
-    ASSERT_INT_EQ(weir_kernel_create(w->program, "iota", &w->iota), WEIR_OK);
+    ASSERT_OK(weir_program_create(w->device,
+                                  WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
+                                  &w->program));
+    ASSERT_OK(weir_kernel_create(w->program, "iota", &w->iota));
 }
 
 static void close_world(struct world *w)
@@ -79,8 +76,8 @@ static void close_world(struct world *w)
         weir_buffer_destroy(&w->host_buffers[i]);
         weir_queue_destroy(&w->queues[i]);
     }
-    EXPECT_INT_EQ(weir_device_close(&w->device), WEIR_OK);
-    EXPECT_INT_EQ(weir_close(&w->runtime), WEIR_OK);
+    EXPECT_OK(weir_device_close(&w->device));
+    EXPECT_OK(weir_close(&w->runtime));
 }
 
 static weir_status launch(struct world *w, size_t queue, uint32_t first)
@@ -101,14 +98,12 @@ static void be_busy(void)
     for (uint64_t turn = 0; !weir_test_has_failed(); turn++) {
         const size_t i = turn % 2;
         EXPECT_INT_EQ(launch(&w, i, 1), WEIR_OK);
-        EXPECT_INT_EQ(weir_queue_copy(w.queues[i], w.host_buffers[i], 0, w.device_buffers[i], 0,
-                                      size),
-                      WEIR_OK);
-        EXPECT_INT_EQ(weir_queue_record(w.queues[i], &events[i]), WEIR_OK);
+        EXPECT_OK(weir_queue_copy(w.queues[i], w.host_buffers[i], 0, w.device_buffers[i], 0, size));
+        EXPECT_OK(weir_queue_record(w.queues[i], &events[i]));
         if (turn == 20)
             EXPECT_INT_EQ(write(busy_pipe[1], "b", 1), 1);
         if (turn > 8)
-            EXPECT_INT_EQ(weir_event_sync(events[(turn + 1) % 2], WEIR_FOREVER), WEIR_OK);
+            EXPECT_OK(weir_event_sync(events[(turn + 1) % 2], WEIR_FOREVER));
     }
 }
 
@@ -119,8 +114,7 @@ static void expect_right_results(void)
     uint32_t wrong = 0;
     open_world(&w);
     EXPECT_INT_EQ(launch(&w, 0, 7), WEIR_OK);
-    EXPECT_INT_EQ(weir_download(w.queues[0], result, w.device_buffers[0], 0, sizeof result),
-                  WEIR_OK);
+    EXPECT_OK(weir_download(w.queues[0], result, w.device_buffers[0], 0, sizeof result));
     for (uint32_t i = 0; i < ITEMS; i++)
         wrong += result[i] != 7 + i;
     EXPECT_UINT_EQ(wrong, 0);

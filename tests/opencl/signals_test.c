@@ -59,17 +59,14 @@ WEIR_TEST(Signals, AreForThreadsOfTheProgram)
     sigset_t after;
 
     sigprocmask(SIG_BLOCK, NULL, &before);
-    ASSERT_INT_EQ(weir_open(NULL, &runtime), WEIR_OK);
-    ASSERT_INT_EQ(weir_device_open(runtime, NULL, &device), WEIR_OK);
-    ASSERT_INT_EQ(weir_queue_create(device, NULL, &queue), WEIR_OK);
-    ASSERT_INT_EQ(weir_buffer_create(device,
-                                     WEIR_PARAMS(weir_buffer, .size = 64,
-                                                 .placement = WEIR_PLACE_DEVICE),
-                                     &buffer),
-                  WEIR_OK);
-    EXPECT_INT_EQ(weir_queue_fill(queue, buffer, 0, 64, &value, 1), WEIR_OK);
-    EXPECT_INT_EQ(weir_queue_host_call(queue, do_nothing, NULL), WEIR_OK);
-    EXPECT_INT_EQ(weir_queue_sync(queue, WEIR_FOREVER), WEIR_OK);
+    ASSERT_OK(weir_open(NULL, &runtime));
+    ASSERT_OK(weir_device_open(runtime, NULL, &device));
+    ASSERT_OK(weir_queue_create(device, NULL, &queue));
+    ASSERT_OK(weir_buffer_create(
+        device, WEIR_PARAMS(weir_buffer, .size = 64, .placement = WEIR_PLACE_DEVICE), &buffer));
+    EXPECT_OK(weir_queue_fill(queue, buffer, 0, 64, &value, 1));
+    EXPECT_OK(weir_queue_host_call(queue, do_nothing, NULL));
+    EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
     EXPECT_SIZE_GT(count_threads(SIGTERM, &takers), 1);
     EXPECT_SIZE_EQ(takers, 1);
     count_threads(SIGALRM, &takers);
@@ -79,6 +76,6 @@ WEIR_TEST(Signals, AreForThreadsOfTheProgram)
         EXPECT_INT_EQ(sigismember(&after, number), sigismember(&before, number));
     weir_buffer_destroy(&buffer);
     weir_queue_destroy(&queue);
-    EXPECT_INT_EQ(weir_device_close(&device), WEIR_OK);
-    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+    EXPECT_OK(weir_device_close(&device));
+    EXPECT_OK(weir_close(&runtime));
 }

@@ -45,7 +45,7 @@ WEIR_TEST(OpenclSource, ParametersOfEveryKind)
     weir_kernel *kernel;
     opencl_rig_open(&rig, "");
     ASSERT_INT_EQ(create(&rig, source, NULL, &program), WEIR_OK);
-    ASSERT_INT_EQ(weir_kernel_create(program, "several", &kernel), WEIR_OK);
+    ASSERT_OK(weir_kernel_create(program, "several", &kernel));
     expect_parameter(kernel, 0, WEIR_PARAMETER_BUFFER, "const float *", 0);
     expect_parameter(kernel, 1, WEIR_PARAMETER_BUFFER, "struct pair *", 0);
     expect_parameter(kernel, 2, WEIR_PARAMETER_LOCAL, "uchar *", 0);
@@ -188,8 +188,8 @@ WEIR_TEST(OpenclSource, LocalMemoryOfTheKernel)
     const uint64_t limit = weir_device_limits(rig.device)->max_local_bytes;
     snprintf(options, sizeof options, "-DSIZE=%zu", (size_t)limit / 4 + 1);
     ASSERT_INT_EQ(create(&rig, source, options, &program), WEIR_OK);
-    EXPECT_INT_EQ(weir_kernel_create(program, "large", &kernel), WEIR_ERROR_UNSUPPORTED);
-    EXPECT_CONTAINS(weir_last_error_text(), "bytes of local memory; a block of");
+    EXPECT_FAILURE(weir_kernel_create(program, "large", &kernel), WEIR_ERROR_UNSUPPORTED,
+                   "bytes of local memory; a block of");
     weir_program_destroy(&program);
     opencl_rig_close(&rig);
 }
@@ -223,7 +223,7 @@ WEIR_TEST(OpenclSource, ValuesHaveTheSizesOfTheirTypes)
 
     opencl_rig_open(&rig, "");
     ASSERT_INT_EQ(create(&rig, source, NULL, &program), WEIR_OK);
-    ASSERT_INT_EQ(weir_kernel_create(program, "sum", &kernel), WEIR_OK);
+    ASSERT_OK(weir_kernel_create(program, "sum", &kernel));
     const struct weir_kernel_signature *signature = weir_kernel_get_signature(kernel);
     ASSERT_UINT_EQ(signature->parameter_count, 7);
     for (uint32_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -260,13 +260,12 @@ WEIR_TEST(OpenclCache, ARefusedOneIsAWarning)
     ASSERT_INT_EQ(chmod(folder, 0777), 0);
     snprintf(text, sizeof text, "[weir]\nbackend = opencl\n[opencl]\ncache_dir = %s\n", folder);
     weir_log_set(keep_log, log, WEIR_LOG_WARNING);
-    EXPECT_INT_EQ(weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini", .config_text = text,
-                                        .module_path = weir_test_runfile("lib/weir")),
-                            &runtime),
-                  WEIR_OK);
+    EXPECT_OK(weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini", .config_text = text,
+                                    .module_path = weir_test_runfile("lib/weir")),
+                        &runtime));
     weir_log_set(NULL, NULL, WEIR_LOG_WARNING);
     EXPECT_CONTAINS(log, "other users may put their own folders in it");
-    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+    EXPECT_OK(weir_close(&runtime));
 }
 
 // Makes a program, and counts the driver's calls about binaries.

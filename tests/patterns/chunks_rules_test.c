@@ -353,7 +353,7 @@ static void check_cover(size_t expected_chunks)
     weir_chunks_get_plan(chunks, &plan);
     ASSERT_SIZE_EQ(plan.chunk_count, expected_chunks);
     for (uint32_t i = 0; i < plan.chunk_count; i++) {
-        ASSERT_INT_EQ(weir_chunks_get_chunk(chunks, i, &chunk), WEIR_OK);
+        ASSERT_OK(weir_chunks_get_chunk(chunks, i, &chunk));
         EXPECT_UINT_EQ(chunk.index, i);
         EXPECT_SIZE_EQ(chunk.first, at);
         EXPECT_SIZE_GT(chunk.count, 0);
@@ -466,7 +466,7 @@ static void check_growing(bool reversed)
     EXPECT_TRUE(plan.chunk_count <= 256);
     const uint32_t first = reversed ? 2 : 0;
     for (uint32_t i = 0; i < plan.chunk_count; i++) {
-        ASSERT_INT_EQ(weir_chunks_get_chunk(chunks, i, &chunk), WEIR_OK);
+        ASSERT_OK(weir_chunks_get_chunk(chunks, i, &chunk));
         EXPECT_SIZE_EQ(chunk.first, at);
         at += chunk.count;
         EXPECT_SIZE_LE(chunk.count, plan.most_count);
@@ -522,7 +522,7 @@ RULE(UnitsThatAreLargerThanAChunk)
             if (i > 0)
                 EXPECT_SIZE_EQ(plan.chunk_count, units[i].chunks);
             for (uint32_t k = 0; k < plan.chunk_count; k++) {
-                EXPECT_INT_EQ(weir_chunks_get_chunk(chunks, k, &chunk), WEIR_OK);
+                EXPECT_OK(weir_chunks_get_chunk(chunks, k, &chunk));
                 EXPECT_SIZE_EQ(chunk.first % units[i].granularity, 0);
             }
             EXPECT_SIZE_EQ(chunk.first + chunk.count, LARGE);

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "patterns/chunks.h"
-#include "tests/patterns/recorder.h"
 #include "tests/patterns/rig.h"
 #include "tests/support/memory.h"
 

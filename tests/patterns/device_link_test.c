@@ -6,7 +6,6 @@
 
 #include "patterns/device_link.h"
 #include "patterns/pipeline.h"
-#include "tests/patterns/recorder.h"
 #include "tests/patterns/rig.h"
 
 enum {
@@ -49,7 +48,7 @@ static bool open_world(void)
     const struct weir_device_params second = {.struct_size = sizeof second, .select = "1"};
     memset(&world, 0, sizeof world);
     recorder_init(&world.recorder);
-    EXPECT_INT_EQ(rig_open_with("[null]\ndevices = 2\n"), WEIR_OK);
+    EXPECT_OK(rig_open_with("[null]\ndevices = 2\n"));
     return weir_device_count(rig.runtime) > 1 &&
            weir_device_open(rig.runtime, &second, &world.other) == WEIR_OK;
 }
@@ -72,7 +71,7 @@ static void close_world(void)
     EXPECT_NULL(world.link);
     EXPECT_UINT_EQ(world.wrong, 0);
     if (world.other)
-        EXPECT_INT_EQ(weir_device_close(&world.other), WEIR_OK);
+        EXPECT_OK(weir_device_close(&world.other));
     rig_close();
     recorder_finish(&world.recorder);
 }
@@ -172,8 +171,8 @@ WEIR_TEST(DeviceLink, SurvivesCopiesThatAreRefused)
                       WEIR_ERROR_IO);
     ASSERT_OK(weir_queue_recover(queue));
     for (int i = 0; i < 3; i++)
-        EXPECT_INT_EQ(weir_device_link_copy(world.link, queue, dst, 0, src, 0, SIZE), WEIR_OK);
-    EXPECT_INT_EQ(weir_queue_sync(queue, WEIR_FOREVER), WEIR_OK);
+        EXPECT_OK(weir_device_link_copy(world.link, queue, dst, 0, src, 0, SIZE));
+    EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
     EXPECT_SIZE_EQ(rig_wrong_words(dst, 0, 2, 7), 0);
     weir_buffer_destroy(&src), weir_buffer_destroy(&dst), weir_queue_destroy(&queue);
     close_world();
@@ -356,7 +355,7 @@ static void run(const struct weir_pipeline_params *params, struct frame *frames,
         ASSERT_OK(weir_pipeline_submit(pipeline, &frames[i]));
     ASSERT_OK(weir_pipeline_drain(pipeline, WEIR_FOREVER));
     weir_pipeline_get_statistics(pipeline, out_figures);
-    EXPECT_INT_EQ(weir_pipeline_destroy(&pipeline), WEIR_OK);
+    EXPECT_OK(weir_pipeline_destroy(&pipeline));
     EXPECT_TRUE(recorder_is_in_order(&world.recorder, count));
 }
 

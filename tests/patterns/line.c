@@ -272,7 +272,7 @@ void line_expect_flat(const struct weir_pipeline_params *params, struct frame *f
 
 void line_close(void)
 {
-    EXPECT_INT_EQ(weir_pipeline_destroy(&line.pipeline), WEIR_OK);
+    EXPECT_OK(weir_pipeline_destroy(&line.pipeline));
     EXPECT_UINT_EQ(line.slots_alive, 0);
     EXPECT_UINT_EQ(line.wrong_words, 0);
     EXPECT_UINT_EQ(line.early_reuses, 0);

@@ -4,7 +4,6 @@
 #define WEIR_TESTS_PATTERNS_LINE_H
 
 #include "patterns/pipeline.h"
-#include "tests/patterns/recorder.h"
 #include "tests/patterns/rig.h"
 
 struct frame {

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/patterns/recorder.h"
 #include "tests/patterns/rig.h"
 #include "tests/support/memory.h"
 
@@ -532,8 +531,8 @@ WEIR_TEST(Loader, MayEndAtAnyTime)
             rig_sleep_ns(2000000);
         close_loader();
     }
-    EXPECT_INT_EQ(weir_loader_destroy(NULL), WEIR_OK);
-    EXPECT_INT_EQ(weir_loader_destroy(&fixture.loader), WEIR_OK);
+    EXPECT_OK(weir_loader_destroy(NULL));
+    EXPECT_OK(weir_loader_destroy(&fixture.loader));
 }
 
 static weir_status calling_source(void *user, uint64_t index, void *memory, size_t capacity,

@@ -85,8 +85,8 @@ WEIR_TEST(PipelineGraphs, NeedToKnowWhatRepeats)
     ASSERT_OK(line_open(NULL));
     struct weir_pipeline_params params = graph_params(2);
     params.repeat = NULL;
-    EXPECT_INT_EQ(weir_pipeline_create(&params, &line.pipeline), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "cannot run as graphs");
+    EXPECT_FAILURE(weir_pipeline_create(&params, &line.pipeline), WEIR_ERROR_INVALID,
+                   "cannot run as graphs");
     EXPECT_CONTAINS(weir_last_error_text(), "graphs = 0");
     line_close();
 }

@@ -8,8 +8,6 @@
 #include "base/clock.h"
 #include "patterns/pipeline_group.h"
 #include "patterns/pipeline_parts.h"
-#include "tests/patterns/blocked.h"
-#include "tests/patterns/recorder.h"
 #include "tests/patterns/rig.h"
 
 enum {
@@ -212,11 +210,11 @@ static void open_world(weir_pipeline_full full)
 static void close_world(void)
 {
     for (uint32_t i = 0; i < world.count; i++)
-        EXPECT_INT_EQ(weir_pipeline_destroy(&world.lanes[i].pipeline), WEIR_OK);
-    EXPECT_INT_EQ(weir_pipeline_group_destroy(&world.group), WEIR_OK);
+        EXPECT_OK(weir_pipeline_destroy(&world.lanes[i].pipeline));
+    EXPECT_OK(weir_pipeline_group_destroy(&world.group));
     EXPECT_NULL(world.group);
     for (uint32_t i = 1; i < world.count; i++)
-        EXPECT_INT_EQ(weir_device_close(&world.lanes[i].device), WEIR_OK);
+        EXPECT_OK(weir_device_close(&world.lanes[i].device));
     rig_close();
     EXPECT_UINT_EQ(world.met, 0);
     EXPECT_UINT_EQ(world.wrong, 0);
@@ -523,7 +521,7 @@ WEIR_TEST(PipelineGroup, DestroyDeliversEveryFrameFirst)
     number_frames(frames, FRAMES);
     submit_frames(frames, 2 * world.count);
     for (uint32_t i = world.count; i-- > 0;)
-        EXPECT_INT_EQ(weir_pipeline_destroy(&world.lanes[i].pipeline), WEIR_OK);
+        EXPECT_OK(weir_pipeline_destroy(&world.lanes[i].pipeline));
     expect_order(frames, 2 * world.count);
     close_world();
 }
@@ -547,7 +545,7 @@ WEIR_TEST(PipelineGroup, APipelineMayJoinLater)
     gate_open(&world.gate);
     ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
     expect_order(frames, 4);
-    EXPECT_INT_EQ(weir_pipeline_destroy(&third), WEIR_OK);
+    EXPECT_OK(weir_pipeline_destroy(&third));
     close_world();
 }
 
@@ -569,7 +567,7 @@ WEIR_TEST(PipelineGroup, JoinsAreNotKept)
     for (int i = 0; i < 60; i++) {
         weir_pipeline *other = NULL;
         ASSERT_OK(weir_pipeline_create(&params, &other));
-        EXPECT_INT_EQ(weir_pipeline_destroy(&other), WEIR_OK);
+        EXPECT_OK(weir_pipeline_destroy(&other));
         before = i == 9 ? memory_in_use() : before;
     }
     EXPECT_SIZE_LT(memory_in_use(), before + (512 << 10));
@@ -600,10 +598,10 @@ WEIR_TEST(PipelineGroup, RefusesWrongUse)
     expect_refused(weir_pipeline_group_submit(group, &frame), "the group has no pipelines",
                    "create pipelines with this group");
     EXPECT_STR_EQ(weir_last_error()->object, "dealt");
-    EXPECT_INT_EQ(weir_pipeline_group_drain(group, WEIR_FOREVER), WEIR_OK);
-    EXPECT_INT_EQ(weir_pipeline_group_destroy(&group), WEIR_OK);
-    EXPECT_INT_EQ(weir_pipeline_group_destroy(&group), WEIR_OK);
-    EXPECT_INT_EQ(weir_pipeline_group_destroy(NULL), WEIR_OK);
+    EXPECT_OK(weir_pipeline_group_drain(group, WEIR_FOREVER));
+    EXPECT_OK(weir_pipeline_group_destroy(&group));
+    EXPECT_OK(weir_pipeline_group_destroy(&group));
+    EXPECT_OK(weir_pipeline_group_destroy(NULL));
 
     open_world(WEIR_PIPELINE_BLOCK);
     expect_refused(weir_pipeline_group_destroy(&world.group), "one of them 'lane'",
@@ -625,7 +623,7 @@ WEIR_TEST(PipelineGroup, HoldsNoMoreThanItCan)
     expect_refused(weir_pipeline_create(&params, &one_more), "has 64 pipelines already", "");
     EXPECT_NULL(one_more);
     for (uint32_t i = 0; i < WEIR_PIPELINE_GROUP_MAX; i++)
-        EXPECT_INT_EQ(weir_pipeline_destroy(&pipelines[i]), WEIR_OK);
+        EXPECT_OK(weir_pipeline_destroy(&pipelines[i]));
     close_world();
 }
 

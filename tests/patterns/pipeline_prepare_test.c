@@ -137,13 +137,3 @@ WEIR_TEST(PipelinePrepare, ASlotCountOfZeroHasTwoForEachThread)
     EXPECT_UINT_EQ(figures.in_flight_max, slots);
     line_close();
 }
-
-WEIR_TEST(PipelinePrepare, TooManyThreadsAreRefused)
-{
-    ASSERT_OK(line_open(NULL));
-    struct weir_pipeline_params params = line_params(2);
-    params.prepare_threads = WEIR_PIPELINE_SLOTS_MAX + 1;
-    EXPECT_FAILURE(weir_pipeline_create(&params, &line.pipeline), WEIR_ERROR_INVALID,
-                   "prepare_threads is 257, but must be 0 to 256");
-    line_close();
-}

@@ -1,15 +1,12 @@
-// The pipeline's own rules, with a stand-in for Weir: the graphs that it refuses,
-// its waits, its figures for known device times, and its handling of failed queues
-// and devices.
+// The pipeline's own rules on the steered rig: the graphs that it refuses, its waits, its figures for known device
+// times, and its handling of failed queues and devices.
 #include "patterns/pipeline_group.h"
 
 #include <signal.h>
 #include <string.h>
 
 #include "base/sized.h"
-#include "tests/patterns/fake_weir.h"
-#include "tests/patterns/recorder.h"
-#include "tests/support/test.h"
+#include "tests/patterns/steered.h"
 
 // The behaviour of one test's pipeline. Frames are numbers, from 1.
 static struct rules {
@@ -44,9 +41,9 @@ static weir_status go_wrong(weir_queue *queue)
     if (rules.bad.message)
         memcpy(error.message, rules.bad.message, strlen(rules.bad.message));
     if (rules.bad.breaks_queue)
-        fake_break(queue, rules.bad.status, rules.bad.message);
+        steered_break(queue, rules.bad.status, rules.bad.message, false);
     if (rules.bad.reaches_first)
-        fake_break_soon(rules.first_queue, rules.bad.status, rules.bad.message);
+        steered_break(rules.first_queue, rules.bad.status, rules.bad.message, true);
     if (rules.bad.message)
         weir_error_set(&error);
     return rules.bad.status;
@@ -55,7 +52,7 @@ static weir_status go_wrong(weir_queue *queue)
 static weir_status work(void *frame, weir_queue *queue, uint64_t duration_ns)
 {
     rules.submits++;
-    weir_status status = fake_work(queue, duration_ns);
+    weir_status status = steered_work(queue, duration_ns);
     if (status == WEIR_OK && frame == frame_of(rules.bad.frame))
         return go_wrong(queue);
     return status;
@@ -67,7 +64,7 @@ static weir_status work_10(void *user, void *slot, void *frame, weir_queue *queu
     rules.submits++;
     if (!rules.first_queue)
         rules.first_queue = queue;
-    return fake_work(queue, 10);
+    return steered_work(queue, 10);
 }
 
 static weir_status work_20(void *user, void *slot, void *frame, weir_queue *queue)
@@ -124,7 +121,7 @@ static struct weir_pipeline_params begin(void)
     gate_init(&rules.gate);
     return (struct weir_pipeline_params){
         .struct_size = sizeof(struct weir_pipeline_params),
-        .device = fake_begin(),
+        .device = steered_open(),
         .label = "p",
         .stages = two_stages,
         .stage_count = 2,
@@ -138,10 +135,10 @@ static struct weir_pipeline_params begin(void)
 
 static void end(void)
 {
-    EXPECT_INT_EQ(weir_pipeline_destroy(&rules.pipeline), WEIR_OK);
+    EXPECT_OK(weir_pipeline_destroy(&rules.pipeline));
     EXPECT_NULL(rules.pipeline);
     EXPECT_UINT_EQ(rules.slots_freed, rules.slots_made);
-    EXPECT_UINT_EQ(fake_queue_count(), 0);
+    steered_close();
     recorder_finish(&rules.recorder);
     gate_finish(&rules.gate);
 }
@@ -149,13 +146,13 @@ static void end(void)
 static void submit_and_drain(uint64_t first, uint64_t last)
 {
     for (uint64_t number = first; number <= last; number++)
-        EXPECT_INT_EQ(weir_pipeline_submit(rules.pipeline, frame_of(number)), WEIR_OK);
-    EXPECT_INT_EQ(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER), WEIR_OK);
+        EXPECT_OK(weir_pipeline_submit(rules.pipeline, frame_of(number)));
+    EXPECT_OK(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER));
 }
 
 static void run(const struct weir_pipeline_params *params, uint64_t first, uint64_t last)
 {
-    ASSERT_INT_EQ(weir_pipeline_create(params, &rules.pipeline), WEIR_OK);
+    ASSERT_OK(weir_pipeline_create(params, &rules.pipeline));
     submit_and_drain(first, last);
 }
 
@@ -171,7 +168,7 @@ static void expect_refused(struct weir_pipeline_params params, const char *sente
     EXPECT_NULL(pipeline);
     EXPECT_CONTAINS(weir_last_error()->message, sentence);
     EXPECT_INT_EQ(weir_last_error()->status, WEIR_ERROR_INVALID);
-    EXPECT_UINT_EQ(fake_queue_count(), 0);
+    EXPECT_UINT_EQ(steered_queues(), 0);
     EXPECT_UINT_EQ(rules.slots_made, 0);
     weir_test_note(NULL);
 }
@@ -229,6 +226,8 @@ WEIR_TEST(Rules, ParamsOutOfRangeAreRefused)
     expect_refused(params, "stage_count is 65");
     params = good, params.slot_count = 257;
     expect_refused(params, "slot_count is 257, but must be 0 to 256");
+    params = good, params.prepare_threads = WEIR_PIPELINE_SLOTS_MAX + 1;
+    expect_refused(params, "prepare_threads is 257, but must be 0 to 256");
     params = good, params.backlog = 65537;
     expect_refused(params, "backlog is 65537");
     params = good, params.dropped_backlog = 65537;
@@ -257,7 +256,7 @@ WEIR_TEST(Rules, StagesOfNewerHeaders)
     expect_refused(params, "weir_pipeline_create: struct weir_pipeline_stage has");
     EXPECT_CONTAINS(weir_last_error()->message, "is not zero");
     stages[1].appended = 0;
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+    ASSERT_OK(weir_pipeline_create(&params, &rules.pipeline));
     end();
 }
 
@@ -269,19 +268,11 @@ WEIR_TEST(Rules, CallsOnNoPipelineAreRefused)
     EXPECT_INT_EQ(weir_pipeline_drain(NULL, 0), WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(weir_pipeline_cancel(NULL), WEIR_ERROR_INVALID);
     weir_pipeline *none = NULL;
-    EXPECT_INT_EQ(weir_pipeline_destroy(NULL), WEIR_OK);
-    EXPECT_INT_EQ(weir_pipeline_destroy(&none), WEIR_OK);
+    EXPECT_OK(weir_pipeline_destroy(NULL));
+    EXPECT_OK(weir_pipeline_destroy(&none));
     struct weir_pipeline_statistics figures = {.accepted = 1};
     weir_pipeline_get_statistics(NULL, &figures);
     EXPECT_UINT_EQ(figures.accepted, 0);
-}
-
-WEIR_TEST(Rules, UndeclaredSettingsAreNamed)
-{
-    struct weir_pipeline_params params = begin();
-    EXPECT_FAILURE(weir_pipeline_params_from_settings(NULL, "left", &params), WEIR_ERROR_NOT_FOUND,
-                   "[left]");
-    end();
 }
 
 WEIR_TEST(Rules, FailedSlotRollsBackTheOthers)
@@ -316,7 +307,7 @@ WEIR_TEST(Rules, FailedSlotWithoutDetailIsNamed)
 WEIR_TEST(Rules, FailedQueueRollsBack)
 {
     struct weir_pipeline_params params = begin();
-    fake_refuse_queue(2);
+    steered_refuse_queue(2);
     EXPECT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_ERROR_OUT_OF_MEMORY);
     EXPECT_STR_EQ(weir_last_error()->message, "no more queues");
     EXPECT_UINT_EQ(rules.slots_made, 0);
@@ -345,12 +336,12 @@ WEIR_TEST(Rules, WaitsAreTheEdgesOfTheGraph)
             const char to[] = {'p', '/', (char)('0' + producer), '\0'};
             unsigned edge = diamond[waiter].depends_on >> producer & 1;
             weir_test_note("%s waits for %s", from, to);
-            EXPECT_UINT_EQ(fake_wait_count(from, to), 5 * edge);
+            EXPECT_UINT_EQ(steered_wait_count(from, to), 5 * edge);
         }
     }
     weir_test_note(NULL);
     // Waits flush the others.
-    EXPECT_UINT_EQ(fake_flush_count("p/3"), 5);
+    EXPECT_UINT_EQ(steered_flush_count("p/3"), 5);
     end();
 }
 
@@ -401,7 +392,7 @@ WEIR_TEST(Rules, TimesThatAreGoneAreLeftOut)
     struct weir_pipeline_statistics figures;
     params.timing = true;
     run(&params, 1, 3);
-    fake_expire_times(true);
+    steered_expire_times();
     submit_and_drain(4, 9);
     weir_pipeline_get_statistics(rules.pipeline, &figures);
     EXPECT_UINT_EQ(figures.succeeded, 9);
@@ -417,7 +408,7 @@ WEIR_TEST(Rules, ADeviceWithoutTimesGivesNone)
     struct weir_pipeline_params params = begin();
     struct weir_pipeline_statistics figures;
     params.timing = true;
-    fake_timing_history(0);
+    steered_timing_history(0);
     run(&params, 1, 3);
     weir_pipeline_get_statistics(rules.pipeline, &figures);
     EXPECT_UINT_EQ(figures.succeeded, 3);
@@ -536,8 +527,8 @@ WEIR_TEST(Rules, DestructionLeavesNoFailure)
                              .message = "a fault",
                              .breaks_queue = true};
     run(&params, 1, 2);
-    EXPECT_INT_EQ(weir_pipeline_destroy(&rules.pipeline), WEIR_OK);
-    EXPECT_UINT_EQ(fake_destroyed_broken(), 0);
+    EXPECT_OK(weir_pipeline_destroy(&rules.pipeline));
+    EXPECT_UINT_EQ(steered_destroyed_broken(), 0);
     end();
 }
 
@@ -549,7 +540,7 @@ WEIR_TEST(Rules, RecoveringIsTriedAgain)
                              .status = WEIR_ERROR_DEVICE,
                              .message = "a fault",
                              .breaks_queue = true};
-    fake_recover_with(WEIR_ERROR_SYSTEM, 2);
+    steered_recover_with(WEIR_ERROR_SYSTEM, 2);
     run(&params, 1, 6);
     expect_failed(1, "b", WEIR_ERROR_DEVICE, "a fault");
     expect_failed(2, "", WEIR_ERROR_SYSTEM, "a fault");
@@ -567,7 +558,7 @@ WEIR_TEST(Rules, ALostDeviceFailsEveryLaterFrame)
                              .status = WEIR_ERROR_DEVICE,
                              .message = "an illegal address",
                              .breaks_queue = true};
-    fake_recover_with(WEIR_ERROR_DEVICE_LOST, 100);
+    steered_recover_with(WEIR_ERROR_DEVICE_LOST, 100);
     run(&params, 1, 3);
     unsigned submits = rules.submits;
     submit_and_drain(4, 9);
@@ -593,15 +584,15 @@ WEIR_TEST(Rules, AGroupLeavesALostDeviceOut)
                              .status = WEIR_ERROR_DEVICE,
                              .message = NULL,
                              .breaks_queue = true};
-    fake_recover_with(WEIR_ERROR_DEVICE_LOST, 2);
+    steered_recover_with(WEIR_ERROR_DEVICE_LOST, 2);
 
-    ASSERT_INT_EQ(weir_pipeline_group_create(NULL, &group), WEIR_OK);
+    ASSERT_OK(weir_pipeline_group_create(NULL, &group));
     params.group = group;
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &pipelines[0]), WEIR_OK);
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &pipelines[1]), WEIR_OK);
+    ASSERT_OK(weir_pipeline_create(&params, &pipelines[0]));
+    ASSERT_OK(weir_pipeline_create(&params, &pipelines[1]));
     for (uint64_t i = 1; i <= 20; i++) {
-        ASSERT_INT_EQ(weir_pipeline_group_submit(group, frame_of(i)), WEIR_OK);
-        ASSERT_INT_EQ(weir_pipeline_group_drain(group, WEIR_FOREVER), WEIR_OK);
+        ASSERT_OK(weir_pipeline_group_submit(group, frame_of(i)));
+        ASSERT_OK(weir_pipeline_group_drain(group, WEIR_FOREVER));
     }
     for (int i = 0; i < 2; i++)
         weir_pipeline_get_statistics(pipelines[i], &figures[i]);
@@ -609,14 +600,14 @@ WEIR_TEST(Rules, AGroupLeavesALostDeviceOut)
     EXPECT_UINT_EQ(figures[1].accepted, 2);
     EXPECT_UINT_EQ(figures[0].succeeded, 18);
     rules.bad.frame = 21;
-    fake_recover_with(WEIR_ERROR_DEVICE_LOST, 2);
+    steered_recover_with(WEIR_ERROR_DEVICE_LOST, 2);
     for (uint64_t i = 21; i <= 24; i++)
-        ASSERT_INT_EQ(weir_pipeline_group_submit(group, frame_of(i)), WEIR_OK);
-    ASSERT_INT_EQ(weir_pipeline_group_drain(group, WEIR_FOREVER), WEIR_OK);
+        ASSERT_OK(weir_pipeline_group_submit(group, frame_of(i)));
+    ASSERT_OK(weir_pipeline_group_drain(group, WEIR_FOREVER));
     EXPECT_INT_EQ(recorder_at(&rules.recorder, 23)->status, WEIR_ERROR_DEVICE_LOST);
     for (int i = 0; i < 2; i++)
-        ASSERT_INT_EQ(weir_pipeline_destroy(&pipelines[i]), WEIR_OK);
-    ASSERT_INT_EQ(weir_pipeline_group_destroy(&group), WEIR_OK);
+        ASSERT_OK(weir_pipeline_destroy(&pipelines[i]));
+    ASSERT_OK(weir_pipeline_group_destroy(&group));
     end();
 }
 
@@ -667,7 +658,7 @@ WEIR_TEST(Rules, DeliverMaySubmitWhereNothingBlocks)
     params.full = WEIR_PIPELINE_WOULD_BLOCK;
     run(&params, 1, 1);
     EXPECT_INT_EQ(rules.from_callback[2], WEIR_OK);
-    EXPECT_INT_EQ(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER), WEIR_OK);
+    EXPECT_OK(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER));
     EXPECT_PTR_EQ(recorder_at(&rules.recorder, 1)->frame, frame_of(2));
     end();
 }
@@ -716,13 +707,13 @@ WEIR_TEST(Rules, RoomDoesNotDependOnThreads)
         params.prepare = gated_prepare;
         params.backlog = 3;
 
-        ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
+        ASSERT_OK(weir_pipeline_create(&params, &rules.pipeline));
         for (uint64_t i = 1; i <= 5; i++)
-            ASSERT_INT_EQ(weir_pipeline_submit(rules.pipeline, frame_of(i)), WEIR_OK);
+            ASSERT_OK(weir_pipeline_submit(rules.pipeline, frame_of(i)));
         ASSERT_INT_EQ(weir_pipeline_submit(rules.pipeline, frame_of(6)), WEIR_NOT_READY);
         ASSERT_INT_EQ(weir_pipeline_drain(rules.pipeline, 1000), WEIR_TIMEOUT);
         gate_open(&rules.gate);
-        ASSERT_INT_EQ(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER), WEIR_OK);
+        ASSERT_OK(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER));
         EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 5);
         end();
     }
@@ -742,14 +733,14 @@ WEIR_TEST(Rules, DroppedFramesHaveABacklogOfTheirOwn)
         params.dropped_backlog = 4;
 
         weir_test_note("policy %d", (int)policies[i]);
-        ASSERT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_OK);
-        ASSERT_INT_EQ(weir_pipeline_submit(rules.pipeline, frame_of(1)), WEIR_OK);
+        ASSERT_OK(weir_pipeline_create(&params, &rules.pipeline));
+        ASSERT_OK(weir_pipeline_submit(rules.pipeline, frame_of(1)));
         gate_await(&rules.gate, 1);
         for (uint64_t number = 2; number <= 6; number++)
-            ASSERT_INT_EQ(weir_pipeline_submit(rules.pipeline, frame_of(number)), WEIR_OK);
+            ASSERT_OK(weir_pipeline_submit(rules.pipeline, frame_of(number)));
         EXPECT_INT_EQ(weir_pipeline_submit(rules.pipeline, frame_of(7)), WEIR_NOT_READY);
         gate_open(&rules.gate);
-        ASSERT_INT_EQ(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER), WEIR_OK);
+        ASSERT_OK(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER));
         EXPECT_TRUE(recorder_is_in_order(&rules.recorder, 6));
         EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_DROPPED), 4);
         // The frame that survives besides frame 1: the newest, or the one that

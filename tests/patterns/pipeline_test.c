@@ -1,5 +1,4 @@
 // The pipeline on a real chain: null by default, or what WEIR_BACKEND names.
-#include "tests/patterns/blocked.h"
 #include "tests/patterns/line.h"
 
 static void expect_statuses(const weir_status *statuses, unsigned count)
@@ -547,8 +546,8 @@ WEIR_TEST(Pipeline, SettingsReachTheParams)
     EXPECT_UINT_EQ(params.backlog, 5);
     EXPECT_TRUE(params.timing);
     EXPECT_TRUE(params.graphs);
-    EXPECT_INT_EQ(weir_pipeline_params_from_settings(rig.runtime, "other", &params),
-                  WEIR_ERROR_NOT_FOUND);
+    EXPECT_FAILURE(weir_pipeline_params_from_settings(rig.runtime, "other", &params),
+                   WEIR_ERROR_NOT_FOUND, "[other]");
     line_close();
 
     ASSERT_OK(line_open(NULL));
@@ -572,12 +571,10 @@ WEIR_TEST(Pipeline, SettingsReachTheParams)
     EXPECT_UINT_EQ(params.backlog, 5);
     line_close();
     setenv("WEIR_PIPELINE_SLOTS", "many", 1);
-    EXPECT_INT_EQ(line_open(NULL), WEIR_ERROR_CONFIG);
-    EXPECT_CONTAINS(weir_last_error_text(), "WEIR_PIPELINE_SLOTS");
+    EXPECT_FAILURE(line_open(NULL), WEIR_ERROR_CONFIG, "WEIR_PIPELINE_SLOTS");
     unsetenv("WEIR_PIPELINE_SLOTS");
 
-    EXPECT_INT_EQ(line_open("[pipeline]\nfull = drop-latest\n"), WEIR_ERROR_CONFIG);
-    EXPECT_CONTAINS(weir_last_error_text(), "drop-oldest");
+    EXPECT_FAILURE(line_open("[pipeline]\nfull = drop-latest\n"), WEIR_ERROR_CONFIG, "drop-oldest");
     recorder_finish(&line.recorder);
     gate_finish(&line.gate);
 }

@@ -1,12 +1,10 @@
 // How a pipeline with prepare_threads waits for the device: without keeping a processor busy while all of these
-// threads are at work, with a stand-in for Weir of which events are pending; and when it wakes what waits for room.
+// threads are at work, on the steered rig, where events are pending on command; and when it wakes what waits for room.
 #include <limits.h>
 #include <stdatomic.h>
 #include <time.h>
 
-#include "tests/patterns/fake_weir.h"
-#include "tests/patterns/recorder.h"
-#include "tests/support/test.h"
+#include "tests/patterns/steered.h"
 
 // Frames are numbers, from 1. The second one's preparation waits at the gate.
 static struct wait {
@@ -36,7 +34,7 @@ static weir_status submit(void *user, void *slot, void *frame, weir_queue *queue
     (void)user, (void)slot;
     if (frame == frame_of(1) && waited.frames > 1)
         gate_await(&waited.gate, 1);
-    return fake_work(queue, 10);
+    return steered_work(queue, 10);
 }
 
 static void deliver(void *user, void *frame, void *slot, const struct weir_pipeline_result *result)
@@ -54,7 +52,7 @@ static void begin(unsigned frames, uint32_t threads, unsigned pending)
     recorder_init(&waited.recorder);
     gate_init(&waited.gate);
     const struct weir_pipeline_params params = {.struct_size = sizeof params,
-                                                .device = fake_begin(),
+                                                .device = steered_open(),
                                                 .stages = &stage,
                                                 .stage_count = 1,
                                                 .stage_size = sizeof stage,
@@ -62,18 +60,19 @@ static void begin(unsigned frames, uint32_t threads, unsigned pending)
                                                 .prepare = prepare,
                                                 .prepare_threads = threads,
                                                 .deliver = deliver};
-    fake_pend(pending);
-    ASSERT_INT_EQ(weir_pipeline_create(&params, &waited.pipeline), WEIR_OK);
+    steered_pend(pending);
+    ASSERT_OK(weir_pipeline_create(&params, &waited.pipeline));
     for (unsigned i = 1; i <= frames; i++)
-        EXPECT_INT_EQ(weir_pipeline_submit(waited.pipeline, frame_of(i)), WEIR_OK);
+        EXPECT_OK(weir_pipeline_submit(waited.pipeline, frame_of(i)));
 }
 
 static void end(unsigned early_syncs)
 {
-    EXPECT_INT_EQ(weir_pipeline_drain(waited.pipeline, WEIR_FOREVER), WEIR_OK);
+    EXPECT_OK(weir_pipeline_drain(waited.pipeline, WEIR_FOREVER));
     EXPECT_UINT_EQ(recorder_count_of(&waited.recorder, WEIR_OK), waited.frames);
-    EXPECT_UINT_EQ(fake_early_sync_count(), early_syncs);
-    EXPECT_INT_EQ(weir_pipeline_destroy(&waited.pipeline), WEIR_OK);
+    EXPECT_UINT_EQ(steered_early_sync_count(), early_syncs);
+    EXPECT_OK(weir_pipeline_destroy(&waited.pipeline));
+    steered_close();
     recorder_finish(&waited.recorder);
     gate_finish(&waited.gate);
 }
@@ -83,7 +82,7 @@ WEIR_TEST(PipelineWait, NapsWhileAllThreadsPrepare)
     waited.opens = true;
     begin(2, 1, 5);
     end(0);
-    EXPECT_UINT_EQ(fake_query_count(), 5);
+    EXPECT_UINT_EQ(steered_query_count(), 5);
 }
 
 WEIR_TEST(PipelineWait, WaitsInTheDriverWhereAThreadIsIdle)
@@ -91,17 +90,17 @@ WEIR_TEST(PipelineWait, WaitsInTheDriverWhereAThreadIsIdle)
     waited.opens = true;
     begin(2, 2, 5);
     end(1);
-    EXPECT_UINT_EQ(fake_query_count(), 0);
+    EXPECT_UINT_EQ(steered_query_count(), 0);
     begin(1, 1, 5);
     end(1);
-    EXPECT_UINT_EQ(fake_query_count(), 0);
+    EXPECT_UINT_EQ(steered_query_count(), 0);
 }
 
 WEIR_TEST(PipelineWait, WaitsInTheDriverOnceAThreadIsIdle)
 {
     waited.opens = false;
     begin(2, 1, UINT_MAX);
-    while (fake_query_count() == 0)
+    while (steered_query_count() == 0)
         ;
     gate_open(&waited.gate);
     end(1);
@@ -140,7 +139,7 @@ static const struct weir_pipeline_params *full_params(uint32_t threads)
     static const struct weir_pipeline_stage stage = {.name = "work", .submit = submit};
     static struct weir_pipeline_params params;
     params = (struct weir_pipeline_params){.struct_size = sizeof params,
-                                           .device = fake_begin(),
+                                           .device = steered_open(),
                                            .stages = &stage,
                                            .stage_count = 1,
                                            .stage_size = sizeof stage,
@@ -157,14 +156,15 @@ static void fill(uint32_t threads)
     waited.frames = 1;
     atomic_store(&submitted, 0);
     recorder_init(&waited.recorder);
-    ASSERT_INT_EQ(weir_pipeline_create(full_params(threads), &waited.pipeline), WEIR_OK);
+    ASSERT_OK(weir_pipeline_create(full_params(threads), &waited.pipeline));
     for (unsigned i = 0; i < MANY; i++) {
-        EXPECT_INT_EQ(weir_pipeline_submit(waited.pipeline, frame_of(3)), WEIR_OK);
+        EXPECT_OK(weir_pipeline_submit(waited.pipeline, frame_of(3)));
         atomic_fetch_add(&submitted, 1);
     }
-    EXPECT_INT_EQ(weir_pipeline_drain(waited.pipeline, WEIR_FOREVER), WEIR_OK);
+    EXPECT_OK(weir_pipeline_drain(waited.pipeline, WEIR_FOREVER));
     EXPECT_TRUE(recorder_is_in_order(&waited.recorder, MANY));
-    EXPECT_INT_EQ(weir_pipeline_destroy(&waited.pipeline), WEIR_OK);
+    EXPECT_OK(weir_pipeline_destroy(&waited.pipeline));
+    steered_close();
     recorder_finish(&waited.recorder);
 }
 

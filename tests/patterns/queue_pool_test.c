@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/patterns/recorder.h"
 #include "tests/patterns/rig.h"
 #include "tests/support/memory.h"
 

@@ -4,11 +4,9 @@
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "io/safetensors.h"
 #include "tests/pipelines/rig.h"
@@ -100,7 +98,7 @@ WEIR_TEST(ArrCocFailure, ParamsOfOtherSizes)
     params.known.struct_size = sizeof params;
     expect_refused(&params.known, "which only the program knows, is not zero");
     params.newer[1] = 0;
-    EXPECT_INT_EQ(weir_arr_coc_create(&params.known, &arr_coc), WEIR_OK);
+    EXPECT_OK(weir_arr_coc_create(&params.known, &arr_coc));
     weir_arr_coc_destroy(&arr_coc);
 
     // What lies above that is not read, and so there is no delivery function. On the heap, so
@@ -110,7 +108,7 @@ WEIR_TEST(ArrCocFailure, ParamsOfOtherSizes)
     ASSERT_NOT_NULL(older);
     memcpy(older, &params, size);
     memcpy(older, &size, sizeof size);
-    EXPECT_INT_EQ(weir_arr_coc_create(older, &arr_coc), WEIR_OK);
+    EXPECT_OK(weir_arr_coc_create(older, &arr_coc));
     weir_arr_coc_destroy(&arr_coc);
     size = offsetof(struct weir_arr_coc_params, query);
     memcpy(older, &size, sizeof size);
@@ -451,7 +449,7 @@ WEIR_TEST(ArrCocFailure, TextureOfNoFrame)
     rig_image_finish(&image);
 }
 
-// Ending early.
+// Ending early: that of pipelines is in tests/patterns/pipeline_test.c.
 
 enum {
     MANY = 24
@@ -462,19 +460,14 @@ struct many {
     struct rig_image image;
     struct weir_arr_coc_frame frames[MANY];
     int ends[MANY][2]; // deliveries, status
-    atomic_bool gate_open;
-    bool gated; // loading waits at the gate
     bool destroys_in_deliver;
 };
 
-static weir_status load_gated(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
-                              uint32_t *out_height)
+static weir_status load_one(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
+                            uint32_t *out_height)
 {
     struct many *many = user;
-    const struct timespec pause = {.tv_nsec = 100000};
     (void)capacity;
-    while (many->gated && !many->gate_open)
-        nanosleep(&pause, NULL);
     memcpy(rgb, many->image.rgb, (size_t)40 * 50 * 3);
     *out_width = 50;
     *out_height = 40;
@@ -504,7 +497,7 @@ static bool many_start(struct many *many, const struct rig *rig, uint32_t slots)
     many->image = rig_image_make(40, 50);
     made_image_noise(40, 50, 1, many->image.rgb);
     for (int i = 0; i < MANY; i++)
-        many->frames[i] = (struct weir_arr_coc_frame){.load = load_gated, .user = many};
+        many->frames[i] = (struct weir_arr_coc_frame){.load = load_one, .user = many};
     params.slot_count = slots;
     params.backlog = MANY;
     params.deliver = deliver_many;
@@ -542,40 +535,13 @@ WEIR_TEST(ArrCocEnding, DestroyWithFramesInFlight)
     rig_close(&rig);
 }
 
-WEIR_TEST(ArrCocEnding, Cancel)
-{
-    struct many many = {.gated = true};
-    struct rig rig;
-
-    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
-    ASSERT_TRUE(many_start(&many, &rig, 2));
-    weir_pipeline *pipeline = weir_arr_coc_pipeline(many.arr_coc);
-    // At most one frame has started by now, and it waits at the gate.
-    EXPECT_OK(weir_pipeline_cancel(pipeline));
-    many.gate_open = true;
-    EXPECT_OK(weir_pipeline_drain(pipeline, WEIR_FOREVER));
-    EXPECT_INT_GE(many_ended(&many, WEIR_CANCELLED), MANY - 1);
-    EXPECT_INT_EQ(many_ended(&many, WEIR_OK) + many_ended(&many, WEIR_CANCELLED), MANY);
-
-    // The pipeline continues with later frames.
-    memset(many.ends, 0, sizeof many.ends);
-    for (int i = 0; i < MANY; i++)
-        EXPECT_OK(weir_pipeline_submit(pipeline, &many.frames[i]));
-    EXPECT_OK(weir_pipeline_drain(pipeline, WEIR_FOREVER));
-    EXPECT_INT_EQ(many_ended(&many, WEIR_OK), MANY);
-    weir_arr_coc_destroy(&many.arr_coc);
-    rig_close(&rig);
-    rig_image_finish(&many.image);
-}
-
 WEIR_TEST(ArrCocEnding, DestroyInACallbackDoesNothing)
 {
-    struct many many = {.destroys_in_deliver = true, .gated = true};
+    struct many many = {.destroys_in_deliver = true};
     struct rig rig;
 
     ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
     ASSERT_TRUE(many_start(&many, &rig, 3));
-    many.gate_open = true;
     EXPECT_OK(weir_pipeline_drain(weir_arr_coc_pipeline(many.arr_coc), WEIR_FOREVER));
     EXPECT_INT_EQ(many_ended(&many, WEIR_OK), MANY);
     weir_arr_coc_destroy(&many.arr_coc);

@@ -1,9 +1,13 @@
 // Each fault at each operation of a run: what the calls, the events and the results say, and that
 // the queues work again afterwards.
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "tests/plugins/fault_rig.h"
 
 #define GUARD_NS (UINT64_C(60) * 1000000000u)
@@ -181,8 +185,8 @@ WEIR_TEST(Fault, LosesTheDeviceAtEachOperation)
         EXPECT_INT_EQ(rig_reached(), at);
         expect_cause(at);
         expect_lost(&rig, at);
-        EXPECT_INT_EQ(weir_device_open(rig.runtime, NULL, &again), WEIR_ERROR_DEVICE_LOST);
-        EXPECT_CONTAINS(weir_last_error_text(), "has lost the device before");
+        EXPECT_FAILURE(weir_device_open(rig.runtime, NULL, &again), WEIR_ERROR_DEVICE_LOST,
+                       "has lost the device before");
         rig_finish(&rig);
     }
 }
@@ -214,4 +218,254 @@ WEIR_TEST(Fault, FailedGraphIsLaunchedAgain)
     expect_cause(1);
     expect_recovered(&rig);
     rig_finish(&rig);
+}
+
+// The section of the plugin, the environment, and the list of what is chosen.
+
+#define GUARD_NS (UINT64_C(60) * 1000000000u)
+
+static void expect_number(const char *more, int first)
+{
+    struct rig rig;
+    weir_test_note("%s", more);
+    ASSERT_TRUE(rig_start(&rig, rig_section("refuse", 1, more)));
+    EXPECT_INT_EQ(rig_submit(&rig), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(rig_reached(), first);
+    rig_finish(&rig);
+}
+
+WEIR_TEST(Fault, ChoosesByKindQueueAndLabel)
+{
+    expect_number("kinds = launch, graph", RIG_LAUNCH);
+    expect_number("kinds = host-call", RIG_CALL);
+    expect_number("kinds = graph", RIG_LAUNCH_GRAPH);
+    expect_number("queue = down", RIG_WAIT);
+    expect_number("queue = down\nkinds = copy", RIG_COPY_OUT);
+    expect_number("label = spin", RIG_LAUNCH);
+    expect_number("label = graph", RIG_LAUNCH_GRAPH);
+    expect_number("label = memory", RIG_COPY_IN);
+    expect_number("queue = down\nlabel = frame", RIG_COPY_OUT);
+}
+
+WEIR_TEST(Fault, ANumberThatIsNotReachedIsTold)
+{
+    struct rig rig;
+    ASSERT_TRUE(rig_start(&rig, rig_section("refuse", 100, "kinds = fill")));
+    EXPECT_OK(rig_submit(&rig));
+    EXPECT_OK(weir_event_sync(rig.last, GUARD_NS));
+    rig_expect_results(&rig);
+    rig_finish(&rig);
+    EXPECT_STR_EQ(rig_log(), "no fault: `at` is 100, and the chosen operations end with 1\n");
+}
+
+// The numbers of those of `count` records that are refused.
+static void draw(const char *more, size_t count, bool *refused)
+{
+    struct rig rig;
+    ASSERT_TRUE(rig_start(&rig, more));
+    for (size_t i = 0; i < count; i++) {
+        struct weir_event event;
+        refused[i] = weir_queue_record(rig.up, &event) < 0;
+        if (refused[i])
+            EXPECT_OK(weir_queue_recover(rig.up));
+    }
+    rig_finish(&rig);
+}
+
+WEIR_TEST(Fault, OneInSoManyIsDrawnBySeed)
+{
+    enum {
+        COUNT = 2000
+    };
+    static bool first[COUNT], again[COUNT], other[COUNT];
+    size_t hits = 0;
+    draw("one_in = 10\nseed = 7", COUNT, first);
+    draw("one_in = 10\nseed = 7", COUNT, again);
+    draw("one_in = 10\nseed = 8", COUNT, other);
+    EXPECT_MEM_EQ(first, again, sizeof first);
+    EXPECT_TRUE(memcmp(first, other, sizeof first) != 0);
+    for (size_t i = 0; i < COUNT; i++)
+        hits += first[i];
+    EXPECT_SIZE_GE(hits, 140);
+    EXPECT_SIZE_LE(hits, 260);
+}
+
+static void expect_bad(const char *text, const char *sentence)
+{
+    struct rig rig;
+    weir_test_note("%s", text);
+    EXPECT_FAILURE(rig_open(&rig, text), WEIR_ERROR_CONFIG, sentence);
+}
+
+WEIR_TEST(Fault, BadSettingsAreRefused)
+{
+    char long_label[256];
+    snprintf(long_label, sizeof long_label, "queue = %0150d", 1);
+    expect_bad("fault = explode", "explode");
+    expect_bad("at = -1", "-1");
+    expect_bad("at = 3\none_in = 3", "at and one_in are both set");
+    expect_bad("kinds = lunch", "'lunch' is nothing to which 'refuse' can happen");
+    expect_bad("fault = garbage\nkinds = copy", "it can to host-call");
+    expect_bad("fault = memory\nkinds = new-buffer, copy", "'copy' is nothing to which 'memory'");
+    expect_bad("delay_ms = 0", "delay_ms");
+    expect_bad(long_label, "queue has more than 127 bytes");
+}
+
+WEIR_TEST(Fault, TwiceInAChainIsRefused)
+{
+    weir_runtime *runtime = NULL;
+    const char *section = getenv("WEIR_TEST_SECTION");
+    EXPECT_FAILURE(weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini",
+                                         .config_text = section ? section : "",
+                                         .plugins = "fault, fault"),
+                             &runtime),
+                   WEIR_ERROR_CONFIG, "the plugin fault is twice in the chain; list it once");
+}
+
+WEIR_TEST(Fault, TheEnvironmentReplacesKeys)
+{
+    struct rig rig;
+    setenv("WEIR_FAULT_FAULT", "memory", 1);
+    setenv("WEIR_FAULT_AT", "3", 1);
+    setenv("WEIR_FAULT_KINDS", "", 1);
+    ASSERT_OK(rig_open(&rig, "fault = slow\nkinds = copy\nat = 1"));
+    EXPECT_FAILURE(rig_create(&rig), WEIR_ERROR_OUT_OF_MEMORY, "(number 3, new-queue)");
+    rig_finish(&rig);
+    setenv("WEIR_FAULT_AT", "three", 1);
+    expect_bad("", "WEIR_FAULT_AT: 'at' of [fault] needs a decimal number");
+    unsetenv("WEIR_FAULT_AT");
+    setenv("WEIR_FAULT_FAULT", "explode", 1);
+    expect_bad("", "WEIR_FAULT_FAULT: 'fault' of [fault] cannot be 'explode'");
+    unsetenv("WEIR_FAULT_FAULT");
+    unsetenv("WEIR_FAULT_KINDS");
+}
+
+// The list.
+
+static const char *list_path(void)
+{
+    static char path[512];
+    const char *folder = getenv("TEST_TMPDIR");
+    snprintf(path, sizeof path, "%s/weir_fault_list_%d", folder ? folder : "/tmp", (int)getpid());
+    return path;
+}
+
+// What the file has after a run. The caller frees it.
+static char *list_of(const char *text)
+{
+    struct rig rig;
+    char lines[1024];
+    char message[512] = "";
+    void *data = NULL;
+    size_t size = 0;
+    snprintf(lines, sizeof lines, "%s\nlist = %s", text, list_path());
+    unlink(list_path());
+    EXPECT_OK(rig_open(&rig, lines));
+    if (rig_create(&rig) == WEIR_OK)
+        (void)rig_submit(&rig);
+    rig_finish(&rig);
+    EXPECT_TRUE(weir_file_read(list_path(), 1 << 20, &data, &size, message, sizeof message));
+    char *list = strndup(data ? data : "", size);
+    free(data);
+    unlink(list_path());
+    return list;
+}
+
+WEIR_TEST(Fault, ListsWhatIsChosen)
+{
+    char *list = list_of("fault = memory");
+    EXPECT_STR_EQ(list, "1\tnew-device\t\t\t\t0\n2\tnew-queue\tup\tup\t\t0\n"
+                        "3\tnew-queue\tdown\tdown\t\t0\n4\tnew-buffer\t\tframe\t\t0\n"
+                        "5\tnew-buffer\t\tmemory\t\t0\n6\tnew-program\t\tprogram\t\t0\n"
+                        "7\tnew-kernel\t\tspin\t\t0\n8\tnew-graph\t\tgraph\t\t0\n");
+    free(list);
+    list = list_of("fault = fail");
+    EXPECT_CONTAINS(list, "1\tcopy\tup\tmemory\t");
+    EXPECT_CONTAINS(list, "2\tlaunch\tdown\tspin\t");
+    EXPECT_CONTAINS(list, "3\tfill\tdown\tmemory\t");
+    EXPECT_CONTAINS(list, "4\thost-call\tdown\t\t");
+    EXPECT_CONTAINS(list, "5\tgraph\tdown\tgraph\t");
+    EXPECT_CONTAINS(list, "6\tcopy\tdown\tframe\t");
+    EXPECT_NOT_CONTAINS(list, "7\t");
+    free(list);
+    list = list_of("fault = refuse\nat = 4");
+    EXPECT_TRUE(strncmp(list, "4\tlaunch\tdown\tspin\t", 19) == 0);
+    EXPECT_NOT_CONTAINS(list, "\n5\t");
+    free(list);
+}
+
+WEIR_TEST(Fault, AListThatCannotBeWrittenIsTold)
+{
+    struct rig rig;
+    EXPECT_FAILURE(rig_open(&rig, "list = /nowhere/list"), WEIR_ERROR_IO,
+                   "the list /nowhere/list cannot be written");
+    ASSERT_TRUE(rig_start(&rig, "list = /dev/full"));
+    EXPECT_OK(rig_submit(&rig));
+    EXPECT_OK(weir_event_sync(rig.last, GUARD_NS));
+    EXPECT_CONTAINS(rig_log(), "a line of the list cannot be written");
+    rig_finish(&rig);
+}
+
+// Many faults.
+
+struct many {
+    struct rig *rig;
+    weir_queue *queue;
+    size_t offset;
+    int rounds;
+    int failures;
+};
+
+static void *submit_many(void *user)
+{
+    struct many *many = user;
+    const uint32_t one = 1;
+    for (int i = 0; i < many->rounds; i++) {
+        struct weir_event event;
+        weir_status status =
+            weir_queue_fill(many->queue, many->rig->memory, many->offset, 4, &one, 4);
+        if (status == WEIR_OK)
+            status = weir_queue_record(many->queue, &event);
+        if (status == WEIR_OK)
+            status = weir_event_sync(event, GUARD_NS);
+        if (status == WEIR_OK)
+            continue;
+        many->failures++;
+        EXPECT_CONTAINS(weir_last_error_text(), "the plugin fault injected ");
+        EXPECT_OK(weir_queue_recover(many->queue));
+    }
+    return NULL;
+}
+
+static void run_two_threads(struct rig *rig, int rounds, int *out_failures)
+{
+    struct many sides[2] = {{rig, rig->up, 0, rounds, 0}, {rig, rig->down, 64, rounds, 0}};
+    pthread_t other;
+    ASSERT_INT_EQ(pthread_create(&other, NULL, submit_many, &sides[1]), 0);
+    submit_many(&sides[0]);
+    pthread_join(other, NULL);
+    *out_failures = sides[0].failures + sides[1].failures;
+}
+
+WEIR_TEST(Fault, TwoThreadsMeetFaults)
+{
+    static const char *const faults[] = {"refuse", "fail", "slow"};
+    bool drawn[100] = {false};
+    int hits = 0;
+    draw("one_in = 5", 100, drawn);
+    for (size_t i = 0; i < 100; i++)
+        hits += drawn[i];
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        struct rig rig;
+        char text[128];
+        int failures = 0;
+        weir_test_note("%s", faults[i]);
+        snprintf(text, sizeof text, "fault = %s\none_in = 5\nkinds = fill\ndelay_ms = 1",
+                 faults[i]);
+        ASSERT_TRUE(rig_start(&rig, text));
+        run_two_threads(&rig, 50, &failures);
+        // The threads change which fills get these numbers.
+        EXPECT_INT_EQ(failures, strcmp(faults[i], "slow") == 0 ? 0 : hits);
+        rig_finish(&rig);
+    }
 }

@@ -247,8 +247,7 @@ static void expect_refused(const char *section, const char *message, const char 
 {
     weir_runtime *runtime = NULL;
     weir_test_note("%s", section);
-    EXPECT_INT_EQ(open_with("perturb", section, &runtime), WEIR_ERROR_CONFIG);
-    EXPECT_CONTAINS(weir_last_error_text(), message);
+    EXPECT_FAILURE(open_with("perturb", section, &runtime), WEIR_ERROR_CONFIG, message);
     EXPECT_CONTAINS(weir_last_error()->remedy, remedy);
     WEIR_IGNORE(weir_close(&runtime));
     weir_test_note(NULL);
@@ -283,8 +282,8 @@ WEIR_TEST(PerturbSettings, AreRefused)
 WEIR_TEST(PerturbSettings, TwiceIsRefused)
 {
     weir_runtime *runtime = NULL;
-    EXPECT_INT_EQ(open_with("perturb, perturb", "", &runtime), WEIR_ERROR_CONFIG);
-    EXPECT_CONTAINS(weir_last_error_text(), "the plugin perturb is twice in the chain");
+    EXPECT_FAILURE(open_with("perturb, perturb", "", &runtime), WEIR_ERROR_CONFIG,
+                   "the plugin perturb is twice in the chain");
     EXPECT_CONTAINS(weir_last_error()->remedy, "list it once");
     WEIR_IGNORE(weir_close(&runtime));
 }

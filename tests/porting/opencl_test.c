@@ -202,7 +202,7 @@ WEIR_TEST(OpenCL, WaitListsAndCallbacks)
     EXPECT_OK(weir_queue_record(other, &done));
     EXPECT_OK(weir_event_sync(done, WEIR_FOREVER));
     EXPECT_INT_EQ(calls, 1);
-    EXPECT_INT_EQ(weir_event_query(done), WEIR_OK);
+    EXPECT_OK(weir_event_query(done));
     EXPECT_TRUE(number_of(queue, rig.host, 5) == 1);
 
     // A user event is the record after a function that returns when it is to be set.

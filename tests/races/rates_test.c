@@ -17,10 +17,10 @@ static void run_pair(void)
     if (pair->steady)
         WEIR_SKIP("%s", pair->steady);
     if (rig_may_race()) {
-        ASSERT_INT_EQ(rates_measure(pair, false, true, SEEDS, true, &broken), WEIR_OK);
+        ASSERT_OK(rates_measure(pair, false, true, SEEDS, true, &broken));
         EXPECT_INT_GT(broken.first, 0);
     }
-    ASSERT_INT_EQ(rates_measure(pair, true, true, SEEDS_MENDED, true, &mended), WEIR_OK);
+    ASSERT_OK(rates_measure(pair, true, true, SEEDS_MENDED, true, &mended));
     EXPECT_INT_EQ(mended.first, 0);
     EXPECT_INT_EQ(mended.runs, SEEDS_MENDED);
 }

@@ -186,7 +186,7 @@ static void check_overlaps(const struct grid *grid, const weir_report *report)
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++)
         for (size_t k = 0; k < sizeof sets / sizeof *sets; k++) {
             struct weir_report_overlap overlap;
-            ASSERT_INT_EQ(weir_report_get_overlap(report, sets[i], sets[k], &overlap), WEIR_OK);
+            ASSERT_OK(weir_report_get_overlap(report, sets[i], sets[k], &overlap));
             EXPECT_UINT_EQ(overlap.both.most_ns, both(grid, sets[i], sets[k], false) * CELL);
             EXPECT_UINT_EQ(overlap.both.least_ns, both(grid, sets[i], sets[k], true) * CELL);
             EXPECT_UINT_EQ(overlap.first.most_ns, busy(grid, is_of_set, sets[i], false) * CELL);
@@ -294,7 +294,7 @@ WEIR_TEST(Grid, RandomTracesAreMeasuredAsTheCellsAre)
         made_random(&made, seed, CELL);
         made_write(&made, path);
         make_grid(&grid, &made);
-        ASSERT_INT_EQ(weir_report_read(path, NULL, &report), WEIR_OK);
+        ASSERT_OK(weir_report_read(path, NULL, &report));
         apart += !weir_report_get_summary(report)->exact;
         check_summary(&grid, report);
         check_bubbles(&grid, report);

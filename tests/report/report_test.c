@@ -121,7 +121,7 @@ WEIR_TEST(Report, KernelsWithoutStartsGiveAnInterval)
     EXPECT_NEAR(weir_report_get_summary(report)->speedup_least, 1.0, 1e-9);
     EXPECT_NEAR(weir_report_get_summary(report)->speedup_most, 1.4, 1e-9);
     struct weir_report_finding check;
-    ASSERT_INT_EQ(weir_report_check(report, "overlap compute/compute>=0.2", &check), WEIR_OK);
+    ASSERT_OK(weir_report_check(report, "overlap compute/compute>=0.2", &check));
     EXPECT_FALSE(check.holds);
     EXPECT_CONTAINS(check.sentence, "between 0.0 % and 40.0 %");
     weir_report_destroy(&report);
@@ -143,7 +143,7 @@ WEIR_TEST(Report, ADeviceThatSerialisesHasNoOverlap)
     EXPECT_CONTAINS(overlap.reason, "a device has no copy engine and runs one kernel at a time");
     EXPECT_CONTAINS(weir_report_get_summary(report)->serial_reason, "no two operations");
     struct weir_report_finding check;
-    ASSERT_INT_EQ(weir_report_check(report, "speedup<=9", &check), WEIR_OK);
+    ASSERT_OK(weir_report_check(report, "speedup<=9", &check));
     EXPECT_FALSE(check.holds);
     EXPECT_CONTAINS(check.sentence, "n/a: a device");
     weir_report_destroy(&report);
@@ -173,7 +173,7 @@ WEIR_TEST(Report, CommunicationHasARow)
     EXPECT_UINT_EQ(weir_report_get_summary(report)->compute_ns, 3 * MS);
     EXPECT_UINT_EQ(weir_report_get_summary(report)->non_compute_ns, 3 * MS);
     EXPECT_STR_EQ(weir_report_get_summary(report)->bound_engine, "communication");
-    ASSERT_INT_EQ(weir_report_check(report, "overlap communication/compute>=0.2", &check), WEIR_OK);
+    ASSERT_OK(weir_report_check(report, "overlap communication/compute>=0.2", &check));
     EXPECT_TRUE(check.holds);
     char *text = weir_report_text(report);
     EXPECT_CONTAINS(text, "communication / compute");
@@ -493,7 +493,7 @@ static void expect_check(const weir_report *report, const char *condition, bool 
 {
     struct weir_report_finding check;
     weir_test_note("%s", condition);
-    EXPECT_INT_EQ(weir_report_check(report, condition, &check), WEIR_OK);
+    EXPECT_OK(weir_report_check(report, condition, &check));
     EXPECT_TRUE(check.holds == holds);
     EXPECT_STR_NE(check.sentence, "");
     weir_test_note(NULL);
@@ -503,8 +503,7 @@ static void expect_no_condition(const weir_report *report, const char *condition
 {
     struct weir_report_finding check;
     weir_test_note("%s", condition);
-    EXPECT_INT_EQ(weir_report_check(report, condition, &check), WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), part);
+    EXPECT_FAILURE(weir_report_check(report, condition, &check), WEIR_ERROR_INVALID, part);
     EXPECT_FALSE(check.holds);
     weir_test_note(NULL);
 }

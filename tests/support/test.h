@@ -108,11 +108,11 @@
 #define IS_OK(call) weir_test_check_ok(__FILE__, __LINE__, #call, (call))
 #define EXPECT_OK(call) ((void)weir_test_check_ok(__FILE__, __LINE__, #call, (call)))
 #define ASSERT_OK(call) WEIR_TEST_ASSERT_(weir_test_check_ok(__FILE__, __LINE__, #call, (call)))
-// One that returns `status`, with `part` in the message of the library's error.
+// One that returns `status`, with `part` in the text of the library's error.
 #define EXPECT_FAILURE(call, status, part)                         \
     do {                                                           \
         (void)WEIR_TEST_2_(int, #call, ==, #status, call, status); \
-        EXPECT_CONTAINS(weir_last_error()->message, part);         \
+        EXPECT_CONTAINS(weir_last_error_text(), part);             \
     } while (0)
 
 // Signed integers of any width.

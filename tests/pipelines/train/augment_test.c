@@ -46,8 +46,8 @@ static bool rig_open(struct rig *rig)
 static void rig_close(struct rig *rig)
 {
     weir_queue_destroy(&rig->queue);
-    EXPECT_INT_EQ(weir_device_close(&rig->device), WEIR_OK);
-    EXPECT_INT_EQ(weir_close(&rig->runtime), WEIR_OK);
+    EXPECT_OK(weir_device_close(&rig->device));
+    EXPECT_OK(weir_close(&rig->runtime));
 }
 
 // On the device, images from `first` on of `images`, which has all.

@@ -20,20 +20,19 @@ static void convert(bool whole, float *numbers)
     weir_train_centre *centre = NULL;
     for (int i = 0; i < COUNT; i++)
         bytes[i] = (unsigned char)i;
-    ASSERT_INT_EQ(weir_open(NULL, &runtime), WEIR_OK);
-    ASSERT_INT_EQ(weir_device_open(runtime, NULL, &device), WEIR_OK);
-    ASSERT_INT_EQ(weir_queue_create(device, NULL, &queue), WEIR_OK);
-    ASSERT_INT_EQ(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = COUNT), &images),
-                  WEIR_OK);
-    ASSERT_INT_EQ(weir_train_centre_create(device, COUNT, whole, &centre), WEIR_OK);
-    EXPECT_INT_EQ(weir_upload(queue, images, 0, bytes, COUNT), WEIR_OK);
-    EXPECT_INT_EQ(weir_train_centre_submit(centre, queue, images, &result), WEIR_OK);
-    EXPECT_INT_EQ(weir_download(queue, numbers, result, 0, COUNT * sizeof *numbers), WEIR_OK);
+    ASSERT_OK(weir_open(NULL, &runtime));
+    ASSERT_OK(weir_device_open(runtime, NULL, &device));
+    ASSERT_OK(weir_queue_create(device, NULL, &queue));
+    ASSERT_OK(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = COUNT), &images));
+    ASSERT_OK(weir_train_centre_create(device, COUNT, whole, &centre));
+    EXPECT_OK(weir_upload(queue, images, 0, bytes, COUNT));
+    EXPECT_OK(weir_train_centre_submit(centre, queue, images, &result));
+    EXPECT_OK(weir_download(queue, numbers, result, 0, COUNT * sizeof *numbers));
     weir_train_centre_destroy(&centre);
     weir_buffer_destroy(&images);
     weir_queue_destroy(&queue);
-    EXPECT_INT_EQ(weir_device_close(&device), WEIR_OK);
-    EXPECT_INT_EQ(weir_close(&runtime), WEIR_OK);
+    EXPECT_OK(weir_device_close(&device));
+    EXPECT_OK(weir_close(&runtime));
 }
 
 WEIR_TEST(Centre, MakesNumbersAboutZero)

@@ -209,8 +209,7 @@ WEIR_TEST(TrainCheckpoint, WithoutAnOptimizer)
 static void expect_refused(const struct state *state, const char *path, const char *part)
 {
     unsigned char *before = bytes_of(state);
-    EXPECT_INT_EQ(read_state(state, path), WEIR_ERROR_IO);
-    EXPECT_CONTAINS(weir_last_error_text(), part);
+    EXPECT_FAILURE(read_state(state, path), WEIR_ERROR_IO, part);
     EXPECT_CONTAINS(weir_last_error_text(), strrchr(path, '/')); // a long path is cut
     unsigned char *after = bytes_of(state);
     EXPECT_MEM_EQ(before, after, 3 * state->bytes);
@@ -362,8 +361,7 @@ WEIR_TEST(TrainCheckpoint, WithAFlippedBitIsRefused)
     for (long i = 0; i < 8 * size && !weir_test_has_failed(); i++) {
         weir_test_note("bit %ld of byte %ld of %ld", i % 8, i / 8, size);
         flip(file, i / 8, (unsigned)(i % 8));
-        EXPECT_INT_EQ(read_state(&state, path), WEIR_ERROR_IO);
-        EXPECT_CONTAINS(weir_last_error_text(), strrchr(path, '/'));
+        EXPECT_FAILURE(read_state(&state, path), WEIR_ERROR_IO, strrchr(path, '/'));
         flip(file, i / 8, (unsigned)(i % 8));
     }
     weir_test_note(NULL);
@@ -381,14 +379,13 @@ WEIR_TEST(TrainCheckpoint, ThatCannotBeWrittenSaysSo)
     struct state state;
     ASSERT_TRUE(rig_open(&rig));
     ASSERT_TRUE(open_one(&state, &rig));
-    EXPECT_INT_EQ(write_state(&state, "/none/model.safetensors"), WEIR_ERROR_IO);
-    EXPECT_CONTAINS(weir_last_error_text(), "/none/model.safetensors");
+    EXPECT_FAILURE(write_state(&state, "/none/model.safetensors"), WEIR_ERROR_IO,
+                   "/none/model.safetensors");
     struct weir_io_tensor other = extra;
     other.name = "curve";
-    EXPECT_INT_EQ(weir_train_checkpoint_write(path_of("none"), state.model, state.optimizer,
-                                              rig.queue, &done, &other, 1),
-                  WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "'curve' does not begin with 'program.'");
+    EXPECT_FAILURE(weir_train_checkpoint_write(path_of("none"), state.model, state.optimizer,
+                                               rig.queue, &done, &other, 1),
+                   WEIR_ERROR_INVALID, "'curve' does not begin with 'program.'");
     close_state(&state);
     rig_close(&rig);
 }

@@ -24,7 +24,7 @@ enum {
 static weir_train_data *make(struct weir_train_made_params params)
 {
     weir_train_data *data = NULL;
-    EXPECT_INT_EQ(weir_train_data_make(&params, &data), WEIR_OK);
+    EXPECT_OK(weir_train_data_make(&params, &data));
     return data;
 }
 
@@ -227,7 +227,7 @@ WEIR_TEST(TrainData, ReadsFiles)
     unsigned char bytes[4];
     float numbers[8];
     uint32_t batch[2];
-    ASSERT_INT_EQ(open_files(images, sizeof images, labels, sizeof labels, &data), WEIR_OK);
+    ASSERT_OK(open_files(images, sizeof images, labels, sizeof labels, &data));
     EXPECT_UINT_EQ(weir_train_data_count(data), 3);
     EXPECT_UINT_EQ(weir_train_data_classes(data), 10);
     EXPECT_UINT_EQ(weir_train_data_shape(data).height, 2);
@@ -240,8 +240,7 @@ WEIR_TEST(TrainData, ReadsFiles)
     EXPECT_DOUBLE_EQ((double)numbers[7], (images[16 + 4 * index + 3] - 128) / 64.0);
     weir_train_data_destroy(&data);
 
-    ASSERT_INT_EQ(open_files(colours, sizeof colours, two_labels, sizeof two_labels, &data),
-                  WEIR_OK);
+    ASSERT_OK(open_files(colours, sizeof colours, two_labels, sizeof two_labels, &data));
     EXPECT_UINT_EQ(weir_train_data_shape(data).channels, 3);
     EXPECT_UINT_EQ(weir_train_data_bytes(data, 1, bytes), 0);
     EXPECT_UINT_EQ(bytes[2], 6);

@@ -29,7 +29,7 @@ static void open_feed(void)
     runs_open(&runs, 1);
     params = runs_params(&runs, WEIR_TRAIN_AUGMENT);
     params.steps = 3; // so that no thread of the loader waits for the third one
-    ASSERT_INT_EQ(weir_queue_create(runs.device, NULL, &queue), WEIR_OK);
+    ASSERT_OK(weir_queue_create(runs.device, NULL, &queue));
     const struct train_feed_params feed_params = {
         .run = &params,
         .order = {.seed = 3, .ranks = 1, .passes = 1, .batch = 8},
@@ -65,7 +65,7 @@ WEIR_TEST(TrainFeed, EndsAfterWhatItPrepares)
     open_feed();
     ASSERT_INT_EQ(sem_init(&gate, 0, 0), 0);
     ASSERT_INT_EQ(train_feed_next(feed, &batch), WEIR_OK);
-    ASSERT_INT_EQ(weir_queue_host_call(queue, pass_gate, NULL), WEIR_OK);
+    ASSERT_OK(weir_queue_host_call(queue, pass_gate, NULL));
     ASSERT_INT_EQ(train_feed_release(feed), WEIR_OK);
     ASSERT_INT_EQ(train_feed_next(feed, &batch), WEIR_OK);
     ASSERT_INT_EQ(pthread_create(&thread, NULL, destroy_feed, NULL), 0);
@@ -74,7 +74,7 @@ WEIR_TEST(TrainFeed, EndsAfterWhatItPrepares)
         continue;
     ASSERT_INT_EQ(sem_post(&gate), 0);
     pthread_join(thread, NULL);
-    EXPECT_INT_EQ(weir_queue_sync(queue, WEIR_FOREVER), WEIR_OK);
+    EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
     EXPECT_FALSE(destroyed_before);
     EXPECT_NULL(feed);
     weir_queue_destroy(&queue);

@@ -19,12 +19,12 @@ void runs_open(struct runs *runs, uint32_t ranks)
     weir_device *devices[RUNS_RANKS_MAX];
     const struct weir_comm_params comm = {.struct_size = sizeof comm, .label = "train"};
     *runs = (struct runs){.ranks = ranks};
-    ASSERT_INT_EQ(weir_open(NULL, &runs->runtime), WEIR_OK);
-    ASSERT_INT_EQ(weir_device_open(runs->runtime, NULL, &runs->device), WEIR_OK);
-    ASSERT_INT_EQ(weir_train_data_make(&made, &runs->data), WEIR_OK);
+    ASSERT_OK(weir_open(NULL, &runs->runtime));
+    ASSERT_OK(weir_device_open(runs->runtime, NULL, &runs->device));
+    ASSERT_OK(weir_train_data_make(&made, &runs->data));
     for (uint32_t i = 0; i < ranks; i++)
         devices[i] = runs->device;
-    ASSERT_INT_EQ(weir_comm_create_all(devices, ranks, &comm, runs->comms), WEIR_OK);
+    ASSERT_OK(weir_comm_create_all(devices, ranks, &comm, runs->comms));
 }
 
 void runs_close(struct runs *runs)
@@ -32,8 +32,8 @@ void runs_close(struct runs *runs)
     for (uint32_t i = 0; i < runs->ranks; i++)
         weir_comm_destroy(&runs->comms[i]);
     weir_train_data_destroy(&runs->data);
-    EXPECT_INT_EQ(weir_device_close(&runs->device), WEIR_OK);
-    EXPECT_INT_EQ(weir_close(&runs->runtime), WEIR_OK);
+    EXPECT_OK(weir_device_close(&runs->device));
+    EXPECT_OK(weir_close(&runs->runtime));
 }
 
 struct weir_train_run_params runs_params(const struct runs *runs, weir_train_program program)
@@ -43,7 +43,7 @@ struct weir_train_run_params runs_params(const struct runs *runs, weir_train_pro
         .program = program,
         .comm = runs ? runs->comms[0] : NULL,
         .data = runs ? runs->data : NULL,
-        .steps = 12,
+        .steps = 6,
         .batch = 8,
         .passes = 1,
         .seed = 3,

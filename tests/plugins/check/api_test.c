@@ -30,14 +30,13 @@ static void open_rig(struct rig *rig, const char *plugins, const char *config)
                                               .size = 64};
     memset(rig, 0, sizeof *rig);
     failed[0] = '\0';
-    ASSERT_INT_EQ(weir_open(WEIR_PARAMS(weir_open, .backend = "null", .plugins = plugins,
-                                        .config_path = "rig.ini", .config_text = config),
-                            &rig->runtime),
-                  WEIR_OK);
-    ASSERT_INT_EQ(weir_device_open(rig->runtime, NULL, &rig->device), WEIR_OK);
-    ASSERT_INT_EQ(weir_queue_create(rig->device, &a, &rig->a), WEIR_OK);
-    ASSERT_INT_EQ(weir_queue_create(rig->device, &b, &rig->b), WEIR_OK);
-    ASSERT_INT_EQ(weir_buffer_create(rig->device, &memory, &rig->buffer), WEIR_OK);
+    ASSERT_OK(weir_open(WEIR_PARAMS(weir_open, .backend = "null", .plugins = plugins,
+                                    .config_path = "rig.ini", .config_text = config),
+                        &rig->runtime));
+    ASSERT_OK(weir_device_open(rig->runtime, NULL, &rig->device));
+    ASSERT_OK(weir_queue_create(rig->device, &a, &rig->a));
+    ASSERT_OK(weir_queue_create(rig->device, &b, &rig->b));
+    ASSERT_OK(weir_buffer_create(rig->device, &memory, &rig->buffer));
 }
 
 static void close_rig(struct rig *rig)
@@ -45,8 +44,8 @@ static void close_rig(struct rig *rig)
     weir_buffer_destroy(&rig->buffer);
     weir_queue_destroy(&rig->a);
     weir_queue_destroy(&rig->b);
-    EXPECT_INT_EQ(weir_device_close(&rig->device), WEIR_OK);
-    EXPECT_INT_EQ(weir_close(&rig->runtime), WEIR_OK);
+    EXPECT_OK(weir_device_close(&rig->device));
+    EXPECT_OK(weir_close(&rig->runtime));
 }
 
 #define API_TEST(suite, name, plugins, config)                                                  \
@@ -57,7 +56,7 @@ static void close_rig(struct rig *rig)
 static int race(struct rig *rig, weir_status wanted)
 {
     const unsigned char zero = 0;
-    EXPECT_INT_EQ(weir_queue_fill(rig->a, rig->buffer, 0, 64, &zero, 1), WEIR_OK);
+    EXPECT_OK(weir_queue_fill(rig->a, rig->buffer, 0, 64, &zero, 1));
     EXPECT_INT_EQ(weir_queue_fill(rig->b, rig->buffer, 8, 8, &zero, 1), wanted);
     return __LINE__ - 1;
 }
@@ -77,7 +76,7 @@ API_TEST(CheckApi, FindingsAreData, "check", "")
     const int line = race(rig, WEIR_OK);
     EXPECT_SIZE_EQ(weir_check_count(rig->runtime), 1);
     EXPECT_SIZE_EQ(weir_check_error_count(rig->runtime), 1);
-    ASSERT_INT_EQ(weir_check_get(rig->runtime, 0, &finding), WEIR_OK);
+    ASSERT_OK(weir_check_get(rig->runtime, 0, &finding));
     EXPECT_INT_EQ(finding.kind, WEIR_CHECK_WRITE_AFTER_WRITE);
     EXPECT_STR_EQ(weir_check_kind_name(finding.kind), "write-after-write");
     EXPECT_INT_EQ(finding.count, 1);
@@ -108,7 +107,7 @@ API_TEST(CheckApi, AFindingRefusesTheOperation, "check", "[check]\nreport = fail
     EXPECT_INT_EQ(weir_last_error()->line, line);
     EXPECT_FAILURE(weir_queue_record(rig->b, &event), WEIR_ERROR_INVALID,
                    "write-after-write: the fill on 'b' at ");
-    EXPECT_INT_EQ(weir_queue_sync(rig->a, WEIR_FOREVER), WEIR_OK);
+    EXPECT_OK(weir_queue_sync(rig->a, WEIR_FOREVER));
 }
 
 API_TEST(CheckApi, WithoutThePlugin, "", "")
@@ -143,7 +142,7 @@ WEIR_TEST(CheckApi, LargerStructures)
     open_rig(&rig, "check", "");
     race(&rig, WEIR_OK);
     memset(&larger, 0x5a, sizeof larger);
-    EXPECT_INT_EQ(weir_check_get_sized(rig.runtime, 0, &larger.finding, sizeof larger), WEIR_OK);
+    EXPECT_OK(weir_check_get_sized(rig.runtime, 0, &larger.finding, sizeof larger));
     EXPECT_INT_EQ(larger.more, 0);
     EXPECT_STR_EQ(larger.finding.first.queue, "a");
     close_rig(&rig);

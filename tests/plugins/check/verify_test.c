@@ -34,9 +34,8 @@ struct rig {
 };
 
 // A launch of `rig`'s kernel, on its queue.
-#define LAUNCH(...)        \
-    (rig->line = __LINE__, \
-     EXPECT_INT_EQ(weir_queue_launch(rig->queue, rig->kernel, __VA_ARGS__), WEIR_OK))
+#define LAUNCH(...) \
+    (rig->line = __LINE__, EXPECT_OK(weir_queue_launch(rig->queue, rig->kernel, __VA_ARGS__)))
 
 // A test with such a `rig`; the section is the text of [check].
 #define VERIFY_TEST(suite, name, section_, kernel_)                                               \

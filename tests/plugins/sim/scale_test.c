@@ -181,8 +181,8 @@ WEIR_TEST(Scale, InAGraph)
     ASSERT_OK(weir_capture_begin(job.queue));
     ASSERT_OK(launch(&job, 6, 1));
     ASSERT_OK(weir_capture_end(job.queue, NULL, &graph));
-    EXPECT_INT_EQ(weir_queue_graph(job.queue, graph), WEIR_ERROR_UNSUPPORTED);
-    EXPECT_CONTAINS(weir_last_error_text(), "of a graph has no cost, and was not measured");
+    EXPECT_FAILURE(weir_queue_graph(job.queue, graph), WEIR_ERROR_UNSUPPORTED,
+                   "of a graph has no cost, and was not measured");
     EXPECT_OK(weir_queue_recover(job.queue));
     ASSERT_OK(launch(&job, 6, 1));
     EXPECT_OK(weir_queue_graph(job.queue, graph));
@@ -197,8 +197,7 @@ WEIR_TEST(Scale, ALaunchThatFails)
 {
     struct job job;
     ASSERT_TRUE(start_job(&job, "", measured));
-    EXPECT_INT_EQ(launch(&job, 13, 1), WEIR_ERROR_DEVICE);
-    EXPECT_CONTAINS(weir_last_error_text(), "13 blocks are unlucky");
+    EXPECT_FAILURE(launch(&job, 13, 1), WEIR_ERROR_DEVICE, "13 blocks are unlucky");
     EXPECT_OK(weir_queue_recover(job.queue));
     EXPECT_INT_EQ(length_of(&job, 10, 1), 10 * 1000);
     finish_job(&job);
@@ -209,9 +208,8 @@ static void expect_refusal(const char *lines, const char *sentence)
     weir_runtime *runtime = NULL;
     char section[256];
     snprintf(section, sizeof section, "[sim]\ngpu = h200\n%s\n", lines);
-    EXPECT_INT_EQ(rig_open(rig_section(rig_path("trace.json"), section), "sim", &runtime),
-                  WEIR_ERROR_CONFIG);
-    EXPECT_CONTAINS(weir_last_error_text(), sentence);
+    EXPECT_FAILURE(rig_open(rig_section(rig_path("trace.json"), section), "sim", &runtime),
+                   WEIR_ERROR_CONFIG, sentence);
 }
 
 WEIR_TEST(Scale, BadKeys)

@@ -39,7 +39,7 @@ extern bool fake_dead;       // a new context is dead too
 extern int fake_held;
 extern bool fake_lets_go; // see the control `let_go`
 
-// memory.c: ranges that the driver knows. All under the lock.
+// libcuda.c: ranges that the driver knows. All under the lock.
 
 enum fake_kind {
     FAKE_DEVICE = 1,
@@ -140,7 +140,7 @@ CUresult fake_graph_add(CUresult code, CUgraphNode *out_node, CUgraph graph,
 bool fake_graph_ends_in(CUgraph graph, const CUgraphNode *nodes, size_t count);
 
 extern bool fake_captures_fork; // see the control `fork_captures`
-// calls_capture.c: whether the call would spoil what another library captures, with the lock; and the
+// calls_graph.c: whether the call would spoil what another library captures, with the lock; and the
 // control `others_capture`.
 bool fake_spoils_others(const char *name);
 long fake_capture_others(int begin);
@@ -172,7 +172,7 @@ void fake_fence_wait(struct fake_fence *fence);
 // this.
 void fake_fence_reach(struct fake_fence *fence);
 
-// print.c: under the lock.
+// stream.c: under the lock.
 
 // Kernels print to the ring whose address is there, until it is forgotten.
 void fake_print_use(const uint64_t *ring_address);
@@ -186,7 +186,7 @@ uint32_t fake_cupti_call(void);
 // An operation has ended just now.
 void fake_cupti_note(const struct fake_operation *operation, uint64_t start_ns);
 
-// calls_peer.c
+// calls_memory.c
 
 // Whether the whole range is device memory that work of the current context may use.
 bool fake_device_reaches(const void *pointer, size_t size);

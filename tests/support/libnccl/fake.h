@@ -81,7 +81,7 @@ bool fake_is_released(const struct ncclComm *comm);
 // meet.c: the bytes that this rank gets, into `result`; the clique has the calls of all ranks.
 size_t fake_read_others(const struct fake_call *call);
 
-// share.c, with the lock: ranks in processes. NULL: they are of this process.
+// meet.c, with the lock: ranks in processes. NULL: they are of this process.
 struct fake_share;
 const char *fake_share_folder(void);
 struct fake_share *fake_share_open(const char *id);

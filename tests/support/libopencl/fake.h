@@ -61,7 +61,7 @@ void fake_fail_launch(long n, int status);
 
 extern bool fake_misused;
 
-// calls_device.c
+// libopencl.c
 
 void fake_offer_prints(int offered);
 int fake_print(const char *text, size_t size, size_t is_last);

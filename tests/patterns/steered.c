@@ -1,0 +1,306 @@
+// A queue's clock is the virtual time at which its work so far ends; records note it, waits raise it.
+#include "tests/patterns/steered.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define QUEUES 64
+#define RECORDS 4096
+
+struct steered_queue {
+    const weir_queue *queue; // NULL: destroyed
+    char label[128];
+    uint64_t id; // in events
+    bool timing;
+    bool broken;
+    uint64_t now_ns;
+    uint64_t times[RECORDS];
+    unsigned waits[QUEUES]; // by producer
+    unsigned flushes;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct steered_queue queues[QUEUES];
+static weir_buffer *memory;
+static struct weir_error breaking;
+static struct {
+    struct weir_limits limits;
+    unsigned made, refused_queue;
+    weir_status recover_status;
+    unsigned recover_times;
+    bool times_expired;
+    unsigned destroyed_broken;
+    unsigned pending, queried, synced_early;
+} asked;
+
+#define WRAP(result, name, ...)             \
+    result __real_weir_##name(__VA_ARGS__); \
+    result __wrap_weir_##name(__VA_ARGS__); \
+    result __wrap_weir_##name(__VA_ARGS__)
+
+// With the lock. All queues that are asked for were created here, and all events recorded.
+static struct steered_queue *find(const weir_queue *queue)
+{
+    struct steered_queue *at = queues;
+    while (at->queue != queue)
+        at++;
+    return at;
+}
+
+static struct steered_queue *find_id(uint64_t id)
+{
+    struct steered_queue *at = queues;
+    while (at->id != id)
+        at++;
+    return at;
+}
+
+static struct steered_queue *find_label(const char *label)
+{
+    struct steered_queue *at = queues;
+    while (strcmp(at->label, label) != 0)
+        at++;
+    return at;
+}
+
+static weir_status fail(weir_status status, const char *message)
+{
+    struct weir_error error = {.status = status};
+    snprintf(error.message, sizeof error.message, "%s", message);
+    return weir_error_set(&error);
+}
+
+weir_device *steered_open(void)
+{
+    memset(queues, 0, sizeof queues);
+    memset(&asked, 0, sizeof asked);
+    if (!IS_OK(rig_open()) || !IS_OK(rig_buffer(64, WEIR_PLACE_DEVICE, &memory)))
+        return NULL;
+    asked.limits = *weir_device_limits(rig.device);
+    asked.limits.timing_history = RECORDS;
+    return rig.device;
+}
+
+void steered_close(void)
+{
+    weir_buffer_destroy(&memory);
+    rig_close();
+}
+
+WRAP(const struct weir_limits *, device_limits, const weir_device *device)
+{
+    return asked.limits.timing_history == 0 && asked.limits.max_buffer_bytes == 0
+               ? __real_weir_device_limits(device)
+               : &asked.limits;
+}
+
+void steered_timing_history(uint32_t records)
+{
+    asked.limits.timing_history = records;
+}
+
+void steered_refuse_queue(unsigned nth)
+{
+    asked.refused_queue = asked.made + nth;
+}
+
+unsigned steered_queues(void)
+{
+    return asked.made;
+}
+
+WRAP(weir_status, queue_create_at, weir_device *device, const struct weir_queue_params *params,
+     weir_queue **out_queue, const char *file, int line)
+{
+    *out_queue = NULL;
+    if (++asked.made == asked.refused_queue)
+        return fail(WEIR_ERROR_OUT_OF_MEMORY, "no more queues");
+    const weir_status status = __real_weir_queue_create_at(device, params, out_queue, file, line);
+    struct steered_queue *queue = &queues[asked.made - 1];
+    queue->queue = *out_queue;
+    queue->timing = params->timing;
+    snprintf(queue->label, sizeof queue->label, "%s", params->label);
+    return status;
+}
+
+WRAP(void, queue_destroy_at, weir_queue **queue, const char *file, int line)
+{
+    if (*queue) {
+        asked.destroyed_broken += find(*queue)->broken;
+        find(*queue)->queue = NULL;
+    }
+    __real_weir_queue_destroy_at(queue, file, line);
+}
+
+unsigned steered_destroyed_broken(void)
+{
+    return asked.destroyed_broken;
+}
+
+weir_status steered_work(weir_queue *queue, uint64_t duration_ns)
+{
+    const weir_status status = weir_queue_fill(queue, memory, 0, 64, "", 1);
+    pthread_mutex_lock(&lock);
+    if (status == WEIR_OK)
+        find(queue)->now_ns += duration_ns;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+WRAP(weir_status, queue_record_at, weir_queue *queue, struct weir_event *out_event,
+     const char *file, int line)
+{
+    const weir_status status = __real_weir_queue_record_at(queue, out_event, file, line);
+    pthread_mutex_lock(&lock);
+    if (status == WEIR_OK) {
+        struct steered_queue *of = find(queue);
+        of->id = out_event->queue;
+        of->times[out_event->sequence % RECORDS] = of->now_ns;
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+WRAP(weir_status, queue_wait_at, weir_queue *queue, struct weir_event event, const char *file,
+     int line)
+{
+    const weir_status status = __real_weir_queue_wait_at(queue, event, file, line);
+    pthread_mutex_lock(&lock);
+    if (status == WEIR_OK) {
+        struct steered_queue *waiter = find(queue);
+        struct steered_queue *producer = find_id(event.queue);
+        const uint64_t time_ns = producer->times[event.sequence % RECORDS];
+        waiter->waits[producer - queues]++;
+        waiter->now_ns = waiter->now_ns < time_ns ? time_ns : waiter->now_ns;
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+unsigned steered_wait_count(const char *label, const char *producer)
+{
+    return find_label(label)->waits[find_label(producer) - queues];
+}
+
+WRAP(weir_status, queue_flush_at, weir_queue *queue, const char *file, int line)
+{
+    pthread_mutex_lock(&lock);
+    find(queue)->flushes++;
+    pthread_mutex_unlock(&lock);
+    return __real_weir_queue_flush_at(queue, file, line);
+}
+
+unsigned steered_flush_count(const char *label)
+{
+    return find_label(label)->flushes;
+}
+
+// Failures.
+
+static weir_status break_now(void *user)
+{
+    (void)user;
+    return weir_error_set(&breaking);
+}
+
+static weir_status break_soon(void *user)
+{
+    rig_sleep_ns(20000000);
+    return break_now(user);
+}
+
+void steered_break(weir_queue *queue, weir_status status, const char *message, bool soon)
+{
+    WEIR_IGNORE(fail(status, message ? message : ""));
+    breaking = *weir_last_error();
+    find(queue)->broken = true;
+    EXPECT_OK(weir_queue_host_call(queue, soon ? break_soon : break_now, NULL));
+    EXPECT_TRUE(soon || weir_queue_sync(queue, WEIR_FOREVER) < 0);
+}
+
+void steered_recover_with(weir_status status, unsigned times)
+{
+    asked.recover_status = status;
+    asked.recover_times = times;
+}
+
+WRAP(weir_status, queue_recover_at, weir_queue *queue, const char *file, int line)
+{
+    struct steered_queue *of = find(queue);
+    if (of->broken && asked.recover_times > 0) {
+        asked.recover_times--;
+        return fail(asked.recover_status, breaking.message);
+    }
+    const weir_status status = __real_weir_queue_recover_at(queue, file, line);
+    of->broken = of->broken && status != WEIR_OK;
+    return status;
+}
+
+// Events.
+
+void steered_expire_times(void)
+{
+    asked.times_expired = true;
+}
+
+WRAP(weir_status, event_time_ns_at, struct weir_event event, uint64_t *out_time_ns,
+     const char *file, int line)
+{
+    (void)file;
+    (void)line;
+    pthread_mutex_lock(&lock);
+    const struct steered_queue *queue = find_id(event.queue);
+    *out_time_ns = queue->times[event.sequence % RECORDS];
+    const weir_status status = !queue->timing        ? WEIR_ERROR_INVALID
+                               : asked.times_expired ? WEIR_ERROR_EXPIRED
+                                                     : WEIR_OK;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+void steered_pend(unsigned queries)
+{
+    pthread_mutex_lock(&lock);
+    asked.pending = queries;
+    asked.queried = asked.synced_early = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+static unsigned read_locked(const unsigned *figure)
+{
+    pthread_mutex_lock(&lock);
+    const unsigned value = *figure;
+    pthread_mutex_unlock(&lock);
+    return value;
+}
+
+unsigned steered_query_count(void)
+{
+    return read_locked(&asked.queried);
+}
+
+unsigned steered_early_sync_count(void)
+{
+    return read_locked(&asked.synced_early);
+}
+
+WRAP(weir_status, event_query_at, struct weir_event event, const char *file, int line)
+{
+    pthread_mutex_lock(&lock);
+    const bool is_pending = asked.pending > 0;
+    asked.queried += is_pending;
+    asked.pending -= is_pending;
+    pthread_mutex_unlock(&lock);
+    return is_pending ? WEIR_NOT_READY : __real_weir_event_query_at(event, file, line);
+}
+
+WRAP(weir_status, event_sync_at, struct weir_event event, uint64_t timeout_ns, const char *file,
+     int line)
+{
+    pthread_mutex_lock(&lock);
+    asked.synced_early += asked.pending > 0;
+    asked.pending = 0;
+    pthread_mutex_unlock(&lock);
+    return __real_weir_event_sync_at(event, timeout_ns, file, line);
+}
