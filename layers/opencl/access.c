@@ -277,12 +277,33 @@ static void keep(const char *key, const char *lines)
                                     sizeof message);
 }
 
+// Whether a source may include a file: it has the word outside of its comments. Quotes end with their line.
+static bool may_include(const char *source)
+{
+    char quote = '\0';
+    for (const char *at = source; *at; at++) {
+        if (!quote && at[0] == '/' && (at[1] == '/' || at[1] == '*')) {
+            const char *end = strstr(at + 2, at[1] == '/' ? "\n" : "*/");
+            if (!end || end[-1] == '\\') // a line that goes on
+                return end != NULL;
+            at = end + (*end == '*');
+        } else if (strncmp(at, "include", 7) == 0) {
+            return true;
+        } else if (quote ? *at == quote || *at == '\n' : *at == '"' || *at == '\'') {
+            quote = quote ? '\0' : *at;
+        } else if (quote && *at == '\\' && at[1]) {
+            at++;
+        }
+    }
+    return false;
+}
+
 // NULL if the lines do not follow from the source alone: a file that it includes may change.
 static char *source_key(const char *clang, const char *options, const char *source)
 {
     struct stat status;
     char *key = NULL;
-    if (strstr(source, "include") || stat(clang, &status) != 0 ||
+    if (may_include(source) || stat(clang, &status) != 0 ||
         asprintf(&key, "%s %lld %lld\n%s\n%s", clang, (long long)status.st_mtime,
                  (long long)status.st_size, options ? options : "", source) < 0)
         return NULL;

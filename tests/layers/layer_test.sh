@@ -44,6 +44,30 @@ expect_contains "$output" "a flag or an atomic variable between their threads, w
 expect_status 1 "$weir" check "$pairs" broken write_kernel
 expect_not_contains "$output" "a flag"
 
+# What clang says is kept, but of a source that includes a file, whose comments do not count.
+cat >"$TEST_TMPDIR/clang" <<SH
+#!/bin/sh
+echo run >>"$TEST_TMPDIR/runs"
+echo 'define spir_kernel void @dbl(ptr addrspace(1) readonly %0, ptr addrspace(1) writeonly %1) {'
+SH
+chmod +x "$TEST_TMPDIR/clang"
+while IFS='|' read -r runs source; do
+    rm -rf "$TEST_TMPDIR/runs" "$TEST_TMPDIR/kept"
+    for _ in 1 2; do
+        expect_status 1 env WEIR_OPENCL_CLANG="$TEST_TMPDIR/clang" XDG_CACHE_HOME="$TEST_TMPDIR/kept" \
+            PAIRS_SOURCE="$(printf '%b' "$source")"$'\n' "$weir" check "$pairs" broken write_kernel
+        expect_contains "$output" "'dbl' on 'queue 1' at tests/layers/pairs.c"
+        expect_not_contains "$output" "may read and write"
+    done
+    [ "$(wc -l <"$TEST_TMPDIR/runs")" -eq "$runs" ] || fail "clang ran $(wc -l <"$TEST_TMPDIR/runs") times: $source"
+done <<'SOURCES'
+1|// No #include.
+1|/* No "\\n #include. */ constant char quote = '"'; // include
+2|#if 0\n#include "none.h"\n#endif
+2|constant char open[] = "/*";\n#if 0\n#include "none.h"\n#endif //*/
+2|// goes on \\\n /* \n#if 0\n#include "none.h"\n#endif // */
+SOURCES
+
 # A trace has the driver's times.
 expect_status 0 "$weir" trace --report --output "$TEST_TMPDIR/trace.json" "$pairs" mended write_kernel
 expect_contains "$output" "clEnqueueWriteBuffer"

@@ -1,7 +1,7 @@
 // Plain OpenCL programs in pairs, which know nothing of Weir: the broken one lacks an order that the mended one has.
 //
 // usage: pairs broken|mended|killed|forked|crashed|left|signalled [CASE...], or pairs --list. Prints each case's name and two lines.
-// $PAIRS_BUILD has options for OpenCL's compiler.
+// $PAIRS_BUILD has options for OpenCL's compiler, and $PAIRS_SOURCE what is before the source.
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_1_APIS
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
@@ -661,8 +661,10 @@ static void set_up(void)
     DO(clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, NULL));
     context = clCreateContext(NULL, 1, &device, NULL, NULL, &code);
     check(code, __LINE__);
+    const char *const before = getenv("PAIRS_SOURCE");
     char *text = strdup(source);
-    program = clCreateProgramWithSource(context, 1, (const char **)&text, NULL, &code);
+    program = clCreateProgramWithSource(context, 2, (const char *[]){before ? before : "", text},
+                                        NULL, &code);
     check(code, __LINE__);
     const char *const options = getenv("PAIRS_BUILD");
     DO(clBuildProgram(program, 1, &device, options ? options : "", NULL, NULL));
