@@ -491,7 +491,7 @@ static void count_extension(const struct call *call)
     static const char *const prefixes[] = {"clEnqueue", "clCommand"};
     for (size_t i = 0; layer_is_on() && i < sizeof prefixes / sizeof *prefixes; i++)
         if (strncmp(call->text, prefixes[i], strlen(prefixes[i])) == 0)
-            layer_count_extension(call->text);
+            layer_count_lost(call->text, false);
 }
 
 // The functions.
@@ -547,7 +547,7 @@ static void count_extension(const struct call *call)
     LAYER_FUNCTION(result, function, __VA_ARGS__)   \
     {                                               \
         LAYER_CALL(__VA_ARGS__);                    \
-        layer_count_lost(LAYER_ENTRY_##function);   \
+        layer_count_lost(#function, true);          \
         return LAYER_DRIVER(function, __VA_ARGS__); \
     }
 

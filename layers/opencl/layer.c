@@ -19,38 +19,29 @@ struct layer layer = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 // What is not followed.
 
-static const char *const entry_names[LAYER_ENTRY_COUNT] = {
-#define NAME(name, ...) [LAYER_ENTRY_##name] = #name,
-    LAYER_ENTRIES(LAYER_NOTHING, NAME, NAME, NAME)
-#undef NAME
-};
-
 _Static_assert(sizeof(cl_icd_dispatch) / sizeof(void *) >= LAYER_ENTRY_COUNT,
                "entries.h has the functions of the loader's table");
 
 enum {
-    EXTENSIONS = 16
+    NAMES = 32
 };
 
-static atomic_uint_fast64_t lost[LAYER_ENTRY_COUNT];
-static const char *extensions[EXTENSIONS]; // under the lock
-static size_t extension_count;
+static struct {
+    const char *name;
+    uint64_t calls; // 0: it was asked for, and its calls are not seen
+} lost[NAMES];      // under the lock
+static size_t lost_count;
 
-void layer_count_lost(enum layer_entry entry)
+void layer_count_lost(const char *name, bool called)
 {
-    atomic_fetch_add_explicit(&lost[entry], 1, memory_order_relaxed);
-}
-
-void layer_count_extension(const char *name)
-{
-    layer_lock();
     size_t i = 0;
-    while (i < extension_count && strcmp(extensions[i], name) != 0)
+    layer_lock();
+    while (i < lost_count && strcmp(lost[i].name, name) != 0)
         i++;
-    if (i == extension_count && i < EXTENSIONS) {
-        extensions[i] = strdup(name);
-        extension_count += extensions[i] != NULL;
-    }
+    if (i == lost_count && i < NAMES && (lost[i].name = strdup(name)))
+        lost_count++;
+    if (i < lost_count)
+        lost[i].calls += called;
     layer_unlock();
 }
 
@@ -71,15 +62,16 @@ static void tell_lost(void)
         [LAYER_LOSS_ARGUMENTS] = "because they name more than 64 buffers",
         [LAYER_LOSS_WEIR] = "because Weir refused them",
     };
-    for (size_t i = 0; i < LAYER_ENTRY_COUNT; i++) {
-        const uint64_t count = atomic_load(&lost[i]);
-        if (count)
-            layer_tell("%" PRIu64 " call%s of %s %s not followed: findings may be missed", count,
-                       count == 1 ? "" : "s", entry_names[i], count == 1 ? "was" : "were");
+    for (size_t i = 0; i < lost_count; i++) {
+        const uint64_t calls = lost[i].calls;
+        if (calls)
+            layer_tell("%" PRIu64 " call%s of %s %s not followed: findings may be missed", calls,
+                       calls == 1 ? "" : "s", lost[i].name, calls == 1 ? "was" : "were");
+        else
+            layer_tell("the program asked for %s, whose calls are not followed: findings may be "
+                       "missed",
+                       lost[i].name);
     }
-    for (size_t i = 0; i < extension_count; i++)
-        layer_tell("the program asked for %s, whose calls are not followed: findings may be missed",
-                   extensions[i]);
     for (size_t i = 0; i < LAYER_LOSSES; i++) {
         const uint64_t count = atomic_load(&layer.losses[i]);
         if (count)

@@ -69,20 +69,15 @@ extern struct layer layer;
 // Begins to follow, at the first context, unless the process uses Weir itself.
 void layer_start(void);
 
-// The functions of entries.h, by number.
-enum layer_entry {
-#define LAYER_ENTRY(name, ...) LAYER_ENTRY_##name,
-#define LAYER_PASSED(name) LAYER_ENTRY_##name,
-    LAYER_ENTRIES(LAYER_PASSED, LAYER_ENTRY, LAYER_ENTRY, LAYER_ENTRY)
-#undef LAYER_PASSED
-#undef LAYER_ENTRY
-    LAYER_ENTRY_COUNT
+// Of entries.h.
+#define LAYER_ONE(...) +1
+enum {
+    LAYER_ENTRY_COUNT = 0 LAYER_ENTRIES(LAYER_ONE, LAYER_ONE, LAYER_ONE, LAYER_ONE)
 };
+#undef LAYER_ONE
 
-// One that is not followed was called.
-void layer_count_lost(enum layer_entry entry);
-// A function of an extension, whose calls are not seen, was asked for.
-void layer_count_extension(const char *name);
+// A function that is not followed was called, or asked for: one of an extension, whose calls are not seen.
+void layer_count_lost(const char *name, bool called);
 
 // A sentence on standard error.
 void layer_tell(const char *format, ...) WEIR_PRINTF(1, 2);

@@ -105,6 +105,25 @@ for _ in range(3):
     _ctypes.dlclose(cl._handle)
 '
 
+# What is not followed is told at the end: calls by their number, and functions of extensions.
+expect_status 0 "$weir" check python3 -c '
+import ctypes
+cl = ctypes.CDLL("libOpenCL.so.1")
+platform, device = ctypes.c_void_p(), ctypes.c_void_p()
+for function in (cl.clCreateContext, cl.clCreateCommandQueue, cl.clGetExtensionFunctionAddressForPlatform):
+    function.restype = ctypes.c_void_p
+assert cl.clGetPlatformIDs(1, ctypes.byref(platform), None) == 0
+assert cl.clGetDeviceIDs(platform, ctypes.c_ulong(0xFFFFFFFF), 1, ctypes.byref(device), None) == 0
+context = ctypes.c_void_p(cl.clCreateContext(None, 1, ctypes.byref(device), None, None, None))
+queue = ctypes.c_void_p(cl.clCreateCommandQueue(context, device, ctypes.c_ulong(0), None))
+for _ in range(3):
+    cl.clEnqueueAcquireGLObjects(queue, 0, None, 0, None, None)
+    assert cl.clGetExtensionFunctionAddressForPlatform(platform, b"clCommandNDRangeKernelKHR")
+'
+expect_contains "$output" "3 calls of clEnqueueAcquireGLObjects were not followed: findings may be missed"
+told="$(grep -c "the program asked for clCommandNDRangeKernelKHR, whose calls are not followed" <<<"$output")" || true
+[ "$told" = 1 ] || fail "it is told $told times: $output"
+
 # Beside another layer, on either side of it: that one sees the launches, and the layer the missing wait.
 other="$PWD/tests/layers/libother_layer.so"
 for layers in "$layer:$other" "$other:$layer"; do
