@@ -180,14 +180,9 @@ static PyObject *collective(struct wp_object *comm, struct operands given, weir_
     return PyErr_Occurred() ? NULL : submit(comm, given.queue, &params);
 }
 
-#define COLLECTIVE(name, dst_share, src_share, kind, ...)                                         \
-    FUNCTION_Comm_##name                                                                          \
-    {                                                                                             \
-        struct Comm_##name a = DEFAULTS_Comm_##name;                                              \
-        return READ_Comm_##name(&a) ? collective(a.self, (struct operands){a.queue, __VA_ARGS__}, \
-                                                 kind, dst_share, src_share)                      \
-                                    : NULL;                                                       \
-    }
+#define COLLECTIVE(name, dst_share, src_share, kind, ...)                                    \
+    WP_RETURN(Comm_##name, collective(a.self, (struct operands){a.queue, __VA_ARGS__}, kind, \
+                                      dst_share, src_share))
 COLLECTIVE(all_reduce, COUNT, COUNT, WEIR_ALL_REDUCE, a.dst, a.src, a.reduction, 0)
 COLLECTIVE(reduce, ROOTS | COUNT, COUNT, WEIR_REDUCE, a.dst, a.src, a.reduction, a.root)
 COLLECTIVE(broadcast, COUNT, ROOTS | COUNT, WEIR_BROADCAST, a.dst, a.src, NULL, a.root)

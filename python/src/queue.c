@@ -274,22 +274,8 @@ bool wp_device_wait(struct wp_object *device)
     return waited;
 }
 
-FUNCTION_Queue_sync
-{
-    struct Queue_sync a = DEFAULTS_Queue_sync;
-    return READ_Queue_sync(&a)
-               ? run_sync(&(struct sync){.queue = a.self->handle}, a.timeout, a.self)
-               : NULL;
-}
-
-FUNCTION_Device_sync
-{
-    struct Device_sync a = DEFAULTS_Device_sync;
-    return READ_Device_sync(&a)
-               ? run_sync(&(struct sync){.device = a.self->handle}, a.timeout, a.self)
-               : NULL;
-}
-
+WP_RETURN(Queue_sync, run_sync(&(struct sync){.queue = a.self->handle}, a.timeout, a.self))
+WP_RETURN(Device_sync, run_sync(&(struct sync){.device = a.self->handle}, a.timeout, a.self))
 WP_METHOD(Queue_flush, WP_HELD, weir_queue_flush_at(a.self->handle, WP_AT(place)))
 WP_METHOD(Queue_recover, WP_HELD, weir_queue_recover_at(a.self->handle, WP_AT(place)))
 
@@ -376,14 +362,8 @@ void wp_drop_now(void)
 }
 
 // Events.
-FUNCTION_Event_sync
-{
-    struct Event_sync a = DEFAULTS_Event_sync;
-    return READ_Event_sync(&a)
-               ? run_sync(&(struct sync){.events = &((struct event *)self)->event, .count = 1},
-                          a.timeout, NULL)
-               : NULL;
-}
+WP_RETURN(Event_sync, run_sync(&(struct sync){.events = &((struct event *)self)->event, .count = 1},
+                               a.timeout, NULL))
 
 PyObject *get_Event_done(PyObject *self, void *Py_UNUSED(unused))
 {
@@ -426,17 +406,8 @@ static PyObject *sync_events(PyObject *events, PyObject *timeout, bool any)
     return result;
 }
 
-FUNCTION_sync_all
-{
-    struct sync_all a = DEFAULTS_sync_all;
-    return READ_sync_all(&a) ? sync_events(a.events, a.timeout, false) : NULL;
-}
-
-FUNCTION_sync_any
-{
-    struct sync_any a = DEFAULTS_sync_any;
-    return READ_sync_any(&a) ? sync_events(a.events, a.timeout, true) : NULL;
-}
+WP_RETURN(sync_all, sync_events(a.events, a.timeout, false))
+WP_RETURN(sync_any, sync_events(a.events, a.timeout, true))
 
 static PyObject *event_await(PyObject *self)
 {
