@@ -343,8 +343,10 @@ static int drop_pending(void *Py_UNUSED(unused))
 void wp_drop_later(struct wp_later *later)
 {
     struct wp_later *next = atomic_load(&laters);
-    while (later && (later->next = next, !atomic_compare_exchange_weak(&laters, &next, later)))
-        continue;
+    if (later)
+        do
+            later->next = next;
+        while (!atomic_compare_exchange_weak(&laters, &next, later));
     if (!next &&
         !atomic_load(&wp_over)) // where the list is full, the next object's creation does it
         Py_AddPendingCall(drop_pending, NULL);
