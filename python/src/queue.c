@@ -279,6 +279,41 @@ WP_RETURN(Device_sync, run_sync(&(struct sync){.device = a.self->handle}, a.time
 WP_METHOD(Queue_flush, WP_HELD, weir_queue_flush_at(a.self->handle, WP_AT(place)))
 WP_METHOD(Queue_recover, WP_HELD, weir_queue_recover_at(a.self->handle, WP_AT(place)))
 
+// Later.
+static _Atomic(struct wp_later *) laters;
+static bool ended; // HostCalls
+
+static int drop_pending(void *Py_UNUSED(unused))
+{
+    wp_drop_now();
+    return 0;
+}
+
+void wp_drop_later(struct wp_later *later)
+{
+    struct wp_later *next = atomic_load(&laters);
+    do
+        later->next = next;
+    while (!atomic_compare_exchange_weak(&laters, &next, later));
+    if (!next &&
+        !atomic_load(&wp_over)) // where the list is full, the next object's creation does it
+        Py_AddPendingCall(drop_pending, NULL);
+}
+
+void wp_drop_now(void)
+{
+    struct wp_later *list = atomic_load(&laters) ? atomic_exchange(&laters, NULL) : NULL;
+    while (list) {
+        struct wp_later *next = list->next;
+        list->drop(list);
+        list = next;
+    }
+    if (ended) {
+        ended = false; // what is dropped may let others end meanwhile
+        Py_XDECREF(wp_helper("drop_ended", ""));
+    }
+}
+
 // Functions that the library calls, each a HostCall of weir._help, which keeps the device's.
 // Runs on a thread of the library's or the driver's, which sets `in_call` meanwhile.
 static weir_status run_call(void *call)
@@ -297,7 +332,9 @@ static weir_status run_call(void *call)
              "__cause__ of this exception is what it raised, with its traceback");
     PyErr_Clear();
     Py_XDECREF(text);
-    wp_drop_later(NULL);
+    if (!ended) // where the list is full, the next object's creation does it
+        Py_AddPendingCall(drop_pending, NULL);
+    ended = true;
     PyGILState_Release(state);
     return failed ? weir_error_set(&error) : WEIR_OK;
 }
@@ -329,38 +366,6 @@ PyObject *queue_host_call(PyObject *self, PyObject *const *arguments, Py_ssize_t
         PySet_Discard(device->calls, call);
     Py_DECREF(call);
     return wp_none(status);
-}
-
-// Later.
-static _Atomic(struct wp_later *) laters;
-
-static int drop_pending(void *Py_UNUSED(unused))
-{
-    wp_drop_now();
-    return 0;
-}
-
-void wp_drop_later(struct wp_later *later)
-{
-    struct wp_later *next = atomic_load(&laters);
-    if (later)
-        do
-            later->next = next;
-        while (!atomic_compare_exchange_weak(&laters, &next, later));
-    if (!next &&
-        !atomic_load(&wp_over)) // where the list is full, the next object's creation does it
-        Py_AddPendingCall(drop_pending, NULL);
-}
-
-void wp_drop_now(void)
-{
-    struct wp_later *list = atomic_load(&laters) ? atomic_exchange(&laters, NULL) : NULL;
-    while (list) {
-        struct wp_later *next = list->next;
-        list->drop(list);
-        list = next;
-    }
-    Py_XDECREF(wp_helper("drop_ended", ""));
 }
 
 // Events.

@@ -288,7 +288,7 @@ bool wp_device_wait(struct wp_object *device);
 
 // Later.
 // Something that is to be dropped with the interpreter's lock, from a thread that may hold locks of
-// the library. NULL: the HostCalls that have ended.
+// the library.
 struct wp_later {
     struct wp_later *next;
     void (*drop)(struct wp_later *later);
