@@ -38,11 +38,11 @@ KINDS = {
 }
 # How C gets the arguments: see the table of PyMethodDef in Python's manual.
 HEADS = {
-    "NOARGS": "PyObject *self, PyObject *Py_UNUSED(unused)",
-    "O": "PyObject *self, PyObject *arguments",
-    "VARARGS": "PyObject *self, PyObject *arguments",
-    "KEYED": "PyObject *self, PyObject *arguments, PyObject *keywords",
-    "FAST": "PyObject *self, PyObject *const *arguments, Py_ssize_t count",
+    "NOARGS": ("PyObject *self, PyObject *Py_UNUSED(unused)", "METH_NOARGS"),
+    "O": ("PyObject *self, PyObject *arguments", "METH_O"),
+    "VARARGS": ("PyObject *self, PyObject *arguments", "METH_VARARGS"),
+    "KEYED": ("PyObject *self, PyObject *arguments, PyObject *keywords", "METH_VARARGS | METH_KEYWORDS"),
+    "FAST": ("PyObject *self, PyObject *const *arguments, Py_ssize_t count", "METH_FASTCALL"),
 }
 
 
@@ -137,8 +137,8 @@ def function(node, owner, classes):
     name = f"{owner}_{node.name}" if owner else node.name
     way = flags(node.args)
     c_name = f"{owner.strip('_').lower()}_{node.name.strip('_')}" if owner else f"wp_{node.name.lower()}"
-    print(f"PyObject *{c_name}({HEADS[way].replace('Py_UNUSED(unused)', 'unused')});")
-    print(f"#define FUNCTION_{name} PyObject *{c_name}({HEADS[way]})")
+    print(f"PyObject *{c_name}({HEADS[way][0].replace('Py_UNUSED(unused)', 'unused')});")
+    print(f"#define FUNCTION_{name} PyObject *{c_name}({HEADS[way][0]})")
     if way in ("NOARGS", "O", "KEYED"):
         reader(node, name, owner, way, classes)
     for each in ast.walk(node.args):
@@ -148,7 +148,7 @@ def function(node, owner, classes):
     signature = "$" + signature if owner else "$module" + (", " + signature if signature else "")
     text = inspect.cleandoc(ast.get_docstring(node) or "")
     print(f"#define DOC_{name} {string(f'{node.name}({signature})' + chr(10) + '--' + chr(10) * 2 + text)}")
-    return f"{{{string(node.name)}, WP_{way}({c_name}), DOC_{name}}}, "
+    return f"{{{string(node.name)}, (PyCFunction)(void (*)(void)){c_name}, {HEADS[way][1]}, DOC_{name}}}, "
 
 
 def comment(lines, number):

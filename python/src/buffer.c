@@ -77,13 +77,13 @@ static bool pack_float(weir_scalar scalar, PyObject *number, const char *what, u
 bool wp_pack(weir_scalar scalar, PyObject *number, const char *what, uint64_t *out)
 {
     const struct wp_dtype *dtype = dtypes, *last = dtypes + DTYPES;
+    *out = 0;
+    if (scalar == WEIR_SCALAR_F32 || scalar == WEIR_SCALAR_F64 || scalar == WEIR_SCALAR_F16)
+        return pack_float(scalar, number, what, out);
     while (dtype < last && (dtype->scalar != scalar || scalar == WEIR_SCALAR_OTHER))
         dtype++;
-    *out = 0;
     if (dtype == last)
         return wp_refuse("%s is %R, and its type takes bytes of its size", what, number);
-    if (dtype->element == WEIR_ELEMENT_FLOAT)
-        return pack_float(scalar, number, what, out);
     if (dtype->element == WEIR_ELEMENT_BOOL) {
         const int truth = PyObject_IsTrue(number);
         *out = truth == 1;
@@ -485,7 +485,7 @@ PyObject *buffer_free(PyObject *self, PyObject *object)
                              ? "an array shows the buffer's memory; drop it first"
                              : "the buffer is not a whole one of a pool; close() destroys others");
     WP_HERE(place);
-    if (wp_submits()) { // one of them may use it
+    if (wp_submits > 0) { // one of them may use it
         Py_INCREF(queue);
         buffer->freed = queue;
     } else {

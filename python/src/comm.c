@@ -31,57 +31,51 @@ WP_METHOD(Device_comm, WP_HELD,
                                         .check = a.check),
                               &a.result, WP_AT(place)))
 
-// Makes the objects of communicators that were created together.
-static PyObject *wrap_all(weir_status status, PyObject *devices, weir_comm **handles,
-                          const char *label)
+static PyObject *create_all(PyObject *list, struct weir_comm_params *params)
 {
-    PyObject *list = status == WEIR_OK ? PyTuple_New(PyTuple_Size(devices)) : wp_raise(status);
-    for (Py_ssize_t i = 0; status == WEIR_OK && i < PyTuple_Size(devices); i++) {
-        PyObject *comm =
-            wp_made(status, &wp_comm_kind, (struct wp_object *)PyTuple_GetItem(devices, i),
-                    handles[i], label);
-        if (!comm)
-            Py_CLEAR(list); // the others' handles are made into objects, and dropped
-        else if (!list || PyTuple_SetItem(list, i, comm) != 0)
-            Py_DECREF(comm);
+    weir_device *devices[64];
+    weir_comm *handles[64];
+    const Py_ssize_t count = PyTuple_Size(list);
+    weir_status status;
+    if (count < 1 || count > 64)
+        return wp_refuse("there are %zd devices; a communicator of one process has 1 to 64", count);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        struct wp_object *device = wp_of(PyTuple_GetItem(list, i), &wp_device_kind, "device");
+        if (!device)
+            return NULL;
+        devices[i] = device->handle;
     }
-    return list;
+    WP_HERE(place);
+    for (Py_ssize_t i = 0; i < count; i++)
+        wp_hold((struct wp_object *)PyTuple_GetItem(list, i));
+    WP_UNLOCKED(
+        status = weir_comm_create_all_at(devices, (uint32_t)count, params, handles, WP_AT(place)));
+    PyObject *comms = status == WEIR_OK ? PyList_New(0) : wp_raise(status);
+    for (Py_ssize_t i = 0; i < count; i++) {
+        struct wp_object *device = (struct wp_object *)PyTuple_GetItem(list, i);
+        PyObject *comm = status != WEIR_OK
+                             ? NULL
+                             : wp_made(status, &wp_comm_kind, device, handles[i], params->label);
+        if (comms && (!comm || PyList_Append(comms, comm) != 0))
+            Py_CLEAR(comms); // the others' handles are made into objects, and dropped
+        Py_XDECREF(comm);
+        wp_let(device);
+    }
+    return comms;
 }
 
 FUNCTION_comms
 {
     struct comms a = DEFAULTS_comms;
-    struct weir_comm_params params = {.struct_size = sizeof params};
-    weir_device *devices[64];
-    weir_comm *handles[64];
-    if (!READ_comms(&a))
-        return NULL;
-    params.timeout_ns = a.timeout;
-    params.label = a.label;
-    PyObject *list = PySequence_Tuple(a.devices);
-    const Py_ssize_t count = list ? PyTuple_Size(list) : 0;
-    bool fits = count >= 1 && count <= 64;
-    if (list && !fits)
-        wp_refuse("there are %zd devices; a communicator of one process has 1 to 64", count);
-    for (Py_ssize_t i = 0; fits && i < count; i++) {
-        struct wp_object *device = wp_of(PyTuple_GetItem(list, i), &wp_device_kind, "device");
-        fits = device;
-        devices[i] = device ? device->handle : NULL;
-    }
-    PyObject *comms = NULL;
-    if (fits) {
-        weir_status status;
-        WP_HERE(place);
-        for (Py_ssize_t i = 0; i < count; i++)
-            wp_hold((struct wp_object *)PyTuple_GetItem(list, i));
-        WP_UNLOCKED(status = weir_comm_create_all_at(devices, (uint32_t)count, &params, handles,
-                                                     WP_AT(place)));
-        comms = wrap_all(status, list, handles, params.label);
-        for (Py_ssize_t i = 0; i < count; i++)
-            wp_let((struct wp_object *)PyTuple_GetItem(list, i));
-    }
+    PyObject *list = READ_comms(&a) ? PySequence_Tuple(a.devices) : NULL;
+    PyObject *comms = list ? create_all(list, WP_PARAMS(weir_comm_params, .label = a.label,
+                                                        .timeout_ns = a.timeout))
+                           : NULL;
+    PyObject *tuple = comms ? PyList_AsTuple(comms) : NULL;
+    (void)self;
     Py_XDECREF(list);
-    return comms;
+    Py_XDECREF(comms);
+    return tuple;
 }
 
 FUNCTION_Comm_split
@@ -180,14 +174,9 @@ static PyObject *collective(struct wp_object *comm, struct operands given, weir_
     return PyErr_Occurred() ? NULL : submit(comm, given.queue, &params);
 }
 
-#define COLLECTIVE(name, dst_share, src_share, kind, ...)                                         \
-    FUNCTION_Comm_##name                                                                          \
-    {                                                                                             \
-        struct Comm_##name a = DEFAULTS_Comm_##name;                                              \
-        return READ_Comm_##name(&a) ? collective(a.self, (struct operands){a.queue, __VA_ARGS__}, \
-                                                 kind, dst_share, src_share)                      \
-                                    : NULL;                                                       \
-    }
+#define COLLECTIVE(name, dst_share, src_share, kind, ...)                                    \
+    WP_RETURN(Comm_##name, collective(a.self, (struct operands){a.queue, __VA_ARGS__}, kind, \
+                                      dst_share, src_share))
 COLLECTIVE(all_reduce, COUNT, COUNT, WEIR_ALL_REDUCE, a.dst, a.src, a.reduction, 0)
 COLLECTIVE(reduce, ROOTS | COUNT, COUNT, WEIR_REDUCE, a.dst, a.src, a.reduction, a.root)
 COLLECTIVE(broadcast, COUNT, ROOTS | COUNT, WEIR_BROADCAST, a.dst, a.src, NULL, a.root)

@@ -175,21 +175,6 @@ static bool make_type(PyObject *module, struct wp_kind *kind)
     return kind->type && (kind == &wp_block_kind || PyModule_AddType(module, kind->type) == 0);
 }
 
-// The folder of the package, whose own frames are no callers.
-static bool find_folder(PyObject *module)
-{
-    PyObject *file = PyObject_GetAttrString(module, "__file__");
-    if (!file) {
-        PyErr_Clear();
-        place_folder = PyUnicode_FromString("/weir/");
-        return place_folder;
-    }
-    const Py_ssize_t slash = PyUnicode_FindChar(file, '/', 0, PyUnicode_GetLength(file), -1);
-    place_folder = slash < 0 ? NULL : PyUnicode_Substring(file, 0, slash + 1);
-    Py_DECREF(file);
-    return place_folder;
-}
-
 static int execute(PyObject *module)
 {
     if (PyInterpreterState_GetID(PyInterpreterState_Get()) != 0) {
@@ -198,8 +183,8 @@ static int execute(PyObject *module)
         return -1;
     }
     place_files = place_files ? place_files : PyDict_New();
-    if (!place_files || !find_folder(module) || !(helpers = PyImport_ImportModule("weir._help")) ||
-        !wp_runtime_types(module))
+    if (!place_files || !(helpers = PyImport_ImportModule("weir._help")) ||
+        !(place_folder = PyObject_GetAttrString(helpers, "FOLDER")) || !wp_runtime_types(module))
         return -1;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (!make_type(module, kinds[i]))

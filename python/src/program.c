@@ -91,25 +91,17 @@ static PyObject *argument_new(struct wp_buffer *buffer, weir_access access, size
     return (PyObject *)argument;
 }
 
-PyObject *wp_in(PyObject *Py_UNUSED(module), PyObject *buffer)
-{
-    return argument_new(wp_dense_of(buffer, "the argument of In()"), WEIR_ACCESS_READ, 0);
-}
-
-PyObject *wp_out(PyObject *Py_UNUSED(module), PyObject *buffer)
-{
-    return argument_new(wp_dense_of(buffer, "the argument of Out()"), WEIR_ACCESS_WRITE, 0);
-}
-
-PyObject *wp_inout(PyObject *Py_UNUSED(module), PyObject *buffer)
-{
-    return argument_new(wp_dense_of(buffer, "the argument of InOut()"), WEIR_ACCESS_READ_WRITE, 0);
-}
-
-PyObject *wp_local(PyObject *Py_UNUSED(module), PyObject *bytes)
-{
-    return argument_new(NULL, WEIR_ACCESS_READ_WRITE, PyLong_AsSize_t(bytes));
-}
+#define RANGE(name, access)                                                                    \
+    FUNCTION_##name                                                                            \
+    {                                                                                          \
+        (void)self;                                                                            \
+        return argument_new(wp_dense_of(arguments, "the argument of " #name "()"), access, 0); \
+    }
+RANGE(In, WEIR_ACCESS_READ)
+RANGE(Out, WEIR_ACCESS_WRITE)
+RANGE(InOut, WEIR_ACCESS_READ_WRITE)
+#undef RANGE
+WP_RETURN(Local, argument_new(NULL, WEIR_ACCESS_READ_WRITE, PyLong_AsSize_t(a.bytes)))
 
 static void argument_dealloc(PyObject *self)
 {

@@ -274,24 +274,45 @@ bool wp_device_wait(struct wp_object *device)
     return waited;
 }
 
-FUNCTION_Queue_sync
-{
-    struct Queue_sync a = DEFAULTS_Queue_sync;
-    return READ_Queue_sync(&a)
-               ? run_sync(&(struct sync){.queue = a.self->handle}, a.timeout, a.self)
-               : NULL;
-}
-
-FUNCTION_Device_sync
-{
-    struct Device_sync a = DEFAULTS_Device_sync;
-    return READ_Device_sync(&a)
-               ? run_sync(&(struct sync){.device = a.self->handle}, a.timeout, a.self)
-               : NULL;
-}
-
+WP_RETURN(Queue_sync, run_sync(&(struct sync){.queue = a.self->handle}, a.timeout, a.self))
+WP_RETURN(Device_sync, run_sync(&(struct sync){.device = a.self->handle}, a.timeout, a.self))
 WP_METHOD(Queue_flush, WP_HELD, weir_queue_flush_at(a.self->handle, WP_AT(place)))
 WP_METHOD(Queue_recover, WP_HELD, weir_queue_recover_at(a.self->handle, WP_AT(place)))
+
+// Later.
+static _Atomic(struct wp_later *) laters;
+static bool ended; // HostCalls
+
+static int drop_pending(void *Py_UNUSED(unused))
+{
+    wp_drop_now();
+    return 0;
+}
+
+void wp_drop_later(struct wp_later *later)
+{
+    struct wp_later *next = atomic_load(&laters);
+    do
+        later->next = next;
+    while (!atomic_compare_exchange_weak(&laters, &next, later));
+    if (!next &&
+        !atomic_load(&wp_over)) // where the list is full, the next object's creation does it
+        Py_AddPendingCall(drop_pending, NULL);
+}
+
+void wp_drop_now(void)
+{
+    struct wp_later *list = atomic_load(&laters) ? atomic_exchange(&laters, NULL) : NULL;
+    while (list) {
+        struct wp_later *next = list->next;
+        list->drop(list);
+        list = next;
+    }
+    if (ended) {
+        ended = false; // what is dropped may let others end meanwhile
+        Py_XDECREF(wp_helper("drop_ended", ""));
+    }
+}
 
 // Functions that the library calls, each a HostCall of weir._help, which keeps the device's.
 // Runs on a thread of the library's or the driver's, which sets `in_call` meanwhile.
@@ -311,7 +332,9 @@ static weir_status run_call(void *call)
              "__cause__ of this exception is what it raised, with its traceback");
     PyErr_Clear();
     Py_XDECREF(text);
-    wp_drop_later(NULL);
+    if (!ended) // where the list is full, the next object's creation does it
+        Py_AddPendingCall(drop_pending, NULL);
+    ended = true;
     PyGILState_Release(state);
     return failed ? weir_error_set(&error) : WEIR_OK;
 }
@@ -345,45 +368,9 @@ PyObject *queue_host_call(PyObject *self, PyObject *const *arguments, Py_ssize_t
     return wp_none(status);
 }
 
-// Later.
-static _Atomic(struct wp_later *) laters;
-
-static int drop_pending(void *Py_UNUSED(unused))
-{
-    wp_drop_now();
-    return 0;
-}
-
-void wp_drop_later(struct wp_later *later)
-{
-    struct wp_later *next = atomic_load(&laters);
-    while (later && (later->next = next, !atomic_compare_exchange_weak(&laters, &next, later)))
-        continue;
-    if (!next &&
-        !atomic_load(&wp_over)) // where the list is full, the next object's creation does it
-        Py_AddPendingCall(drop_pending, NULL);
-}
-
-void wp_drop_now(void)
-{
-    struct wp_later *list = atomic_load(&laters) ? atomic_exchange(&laters, NULL) : NULL;
-    while (list) {
-        struct wp_later *next = list->next;
-        list->drop(list);
-        list = next;
-    }
-    Py_XDECREF(wp_helper("drop_ended", ""));
-}
-
 // Events.
-FUNCTION_Event_sync
-{
-    struct Event_sync a = DEFAULTS_Event_sync;
-    return READ_Event_sync(&a)
-               ? run_sync(&(struct sync){.events = &((struct event *)self)->event, .count = 1},
-                          a.timeout, NULL)
-               : NULL;
-}
+WP_RETURN(Event_sync, run_sync(&(struct sync){.events = &((struct event *)self)->event, .count = 1},
+                               a.timeout, NULL))
 
 PyObject *get_Event_done(PyObject *self, void *Py_UNUSED(unused))
 {
@@ -426,17 +413,8 @@ static PyObject *sync_events(PyObject *events, PyObject *timeout, bool any)
     return result;
 }
 
-FUNCTION_sync_all
-{
-    struct sync_all a = DEFAULTS_sync_all;
-    return READ_sync_all(&a) ? sync_events(a.events, a.timeout, false) : NULL;
-}
-
-FUNCTION_sync_any
-{
-    struct sync_any a = DEFAULTS_sync_any;
-    return READ_sync_any(&a) ? sync_events(a.events, a.timeout, true) : NULL;
-}
+WP_RETURN(sync_all, sync_events(a.events, a.timeout, false))
+WP_RETURN(sync_any, sync_events(a.events, a.timeout, true))
 
 static PyObject *event_await(PyObject *self)
 {

@@ -10,8 +10,8 @@
 static PyTypeObject *info_type, *limits_type;
 static struct wp_object *runtimes; // whose handles are not destroyed yet
 static PyObject *kept;             // a list: findings that weir.findings() has still to give
-static uint32_t submits;           // that run without the interpreter's lock
-static bool postponed;             // an object was closed meanwhile
+uint32_t wp_submits;
+static bool postponed; // an object was closed meanwhile
 
 struct runtime {
     struct wp_object object;
@@ -88,7 +88,7 @@ static void end(struct wp_object *object, struct wp_place place)
 void wp_close(struct wp_object *object, struct wp_place place)
 {
     object->closed = true;
-    if (submits > 0)
+    if (wp_submits > 0)
         postponed = true;
     else
         end(object, place);
@@ -111,20 +111,9 @@ static bool end_one(struct wp_object *list)
     return false;
 }
 
-void wp_submit_begin(void)
+void wp_end_postponed(void)
 {
-    submits++;
-}
-
-bool wp_submits(void)
-{
-    return submits > 0;
-}
-
-void wp_submit_end(void)
-{
-    submits--;
-    while (submits == 0 && postponed)
+    while (wp_submits == 0 && postponed)
         postponed = end_one(runtimes);
 }
 
@@ -402,11 +391,7 @@ PyObject *wp_region(PyObject *Py_UNUSED(module), PyObject *arguments)
     Py_RETURN_NONE;
 }
 
-FUNCTION_Runtime_region
-{
-    struct Runtime_region a = DEFAULTS_Runtime_region;
-    return READ_Runtime_region(&a) ? wp_helper("region", "OsO", self, a.name, a.number) : NULL;
-}
+WP_RETURN(Runtime_region, wp_helper("region", "OsO", self, a.name, a.number))
 
 WP_TYPE(runtime, Runtime, struct runtime, destroy_runtime, WP_FLAGS,
         WP_SLOT(Py_tp_repr, runtime_repr));
@@ -439,7 +424,7 @@ PyObject *device_close(PyObject *self, PyObject *Py_UNUSED(unused))
         Py_DECREF(child);
     }
     device->users--;
-    if (device->children && submits == 0 &&
+    if (device->children && wp_submits == 0 &&
         PyErr_ResourceWarning(self, 1, "the device stays open until arrays of %s %R have gone",
                               device->children->kind->noun,
                               device->children->label ? device->children->label : Py_None) != 0)

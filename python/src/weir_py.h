@@ -93,13 +93,13 @@ PyObject *wp_helper(const char *name, const char *format, ...);
 // destroyed after it.
 #define WP_SUBMIT_UNLOCKED(statement) \
     do {                              \
-        wp_submit_begin();            \
+        wp_submits++;                 \
         WP_UNLOCKED(statement);       \
-        wp_submit_end();              \
+        if (--wp_submits == 0)        \
+            wp_end_postponed();       \
     } while (0)
-void wp_submit_begin(void);
-void wp_submit_end(void);
-bool wp_submits(void); // whether one runs
+extern uint32_t wp_submits; // that run
+void wp_end_postponed(void);
 
 // Runs a call that submits: without the interpreter's lock where the driver may call Python.
 #define WP_SUBMIT(queue, statement)                               \
@@ -181,13 +181,6 @@ extern struct wp_kind wp_block_kind, wp_runtime_kind, wp_device_kind, wp_buffer_
     {                                       \
         slot, (void *)(uintptr_t)(function) \
     }
-// How entries of tables of methods name their functions.
-#define WP_NOARGS(function) function, METH_NOARGS
-#define WP_O(function) function, METH_O
-#define WP_VARARGS(function) function, METH_VARARGS
-#define WP_FAST(function) (PyCFunction)(void (*)(void))(function), METH_FASTCALL
-#define WP_KEYED(function) (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
-
 // Makes an object of a kind with its handle, or raises the status of the handle's creation.
 void *wp_made(weir_status status, struct wp_kind *kind, struct wp_object *owner, void *handle,
               const char *label);
@@ -295,7 +288,7 @@ bool wp_device_wait(struct wp_object *device);
 
 // Later.
 // Something that is to be dropped with the interpreter's lock, from a thread that may hold locks of
-// the library. NULL: the HostCalls that have ended.
+// the library.
 struct wp_later {
     struct wp_later *next;
     void (*drop)(struct wp_later *later);
@@ -318,6 +311,13 @@ void wp_drop_now(void);
         (void)place;                       \
         run(a.self, status = __VA_ARGS__); \
         return RESULT_##name;              \
+    }
+// The same for what has its line from elsewhere: the value of an expression.
+#define WP_RETURN(name, ...)                         \
+    FUNCTION_##name                                  \
+    {                                                \
+        struct name a = DEFAULTS_##name;             \
+        return READ_##name(&a) ? __VA_ARGS__ : NULL; \
     }
 // The same; the call gives a value of a type.
 #define WP_VALUE(name, type, ...)                                         \

@@ -5,6 +5,7 @@ import sys
 
 from ._errors import _TYPES, Error, ForkedError, InvalidError, _python_text as python_text
 
+FOLDER = os.path.join(os.path.dirname(sys._getframe().f_code.co_filename), "")  # whose code is no caller
 _PARTS = "message", "object", "native_call", "native_name", "native_code", "remedy", "file", "line"
 
 
