@@ -275,8 +275,7 @@ static void change_part(const char *line, const char *end, struct weir_long_text
 #define RGBA_32 0x10de10b5u
 #define RGBA_HALF 0x10dd10b5u
 #define RGBA_UNORM8 0x10d210b5u
-#define ANY_FORMAT "-2147483648" // WEIR__ANY of images.cl
-#define KNOWN "2147483647"       // and the bits without it
+#define ANY_FORMAT 0x80000000u // WEIR__ANY of images.cl
 
 // The first number of nodes that the module does not have.
 #define FIRST_NODE 1000000u
@@ -395,16 +394,13 @@ static void change_definition(const char *line, const char *end, struct weir_lon
     change_line(rest, end, out);
 }
 
-// A kernel with images is there for each of some formats that all of its images may have, where no access has branches
-// that keep loads apart and take registers, and for any formats. Its code is inlined in all places.
-static void add_formats(const char *line, const char *end, struct weir_long_text *out)
+// Reads the format of each layout among the arguments of a call, and whether they are the same. Returns how many there
+// are.
+static size_t add_layouts(const char *line, const char *end, struct weir_long_text *out)
 {
-    static const char call[] = "  call void " KC_KERNEL_CODE;
     static const char layout[] = "byval(%struct.weir_image_layout) align 4 %";
-    static const unsigned formats[] = {RGBA_32, RGBA_HALF, RGBA_UNORM8}, bytes[] = {16, 8, 4};
-    const char *at = starts_with(line, call) ? line : end;
-    size_t count = 0;
-    while (at < end && (at = kc_in_line(at, layout))) {
+    size_t k = 0;
+    for (const char *at = line; at < end && (at = kc_in_line(at, layout)); k++) {
         at += sizeof layout - 1;
         const unsigned long value = strtoul(at, NULL, 10);
         weir_long_text_add(out,
@@ -412,50 +408,50 @@ static void add_formats(const char *line, const char *end, struct weir_long_text
                            "  %%weir.bytes.%zu = getelementptr i8, ptr %%%lu, i64 24\n"
                            "  %%weir.format.%zu = load i32, ptr %%weir.at.%zu, align 4\n"
                            "  %%weir.size.%zu = load i32, ptr %%weir.bytes.%zu, align 4\n"
-                           "  %%weir.long.%zu = icmp eq i32 %%weir.size.%zu, 16\n"
+                           "  %%weir.plain.%zu = and i32 %%weir.format.%zu, %u\n"
+                           "  %%weir.long.%zu = icmp eq i32 %%weir.size.%zu, 16\n",
+                           k, value, k, value, k, k, k, k, k, k, ~ANY_FORMAT, k, k);
+        weir_long_text_add(out,
                            "  %%weir.key.%zu = select i1 %%weir.long.%zu, i32 %u, "
                            "i32 %%weir.format.%zu\n"
-                           "  %%weir.is.%zu = icmp eq i32 %%weir.key.%zu, %%weir.key.0\n",
-                           count, value, count, value, count, count, count, count, count, count,
-                           count, count, RGBA_32, count, count, count);
-        if (count == 0)
-            weir_long_text_add(out, "  %%weir.all.0 = and i1 %%weir.is.0, true\n");
-        else
-            weir_long_text_add(out, "  %%weir.all.%zu = and i1 %%weir.is.%zu, %%weir.all.%zu\n",
-                               count, count, count - 1);
-        count++;
+                           "  %%weir.is.%zu = icmp eq i32 %%weir.key.%zu, %%weir.key.0\n"
+                           "  %%weir.same.%zu = select i1 %%weir.is.%zu, i32 %%weir.%s.%zu, i32 0\n",
+                           k, k, RGBA_32, k, k, k, k, k, k > 0 ? "same" : "key", k - (k > 0));
     }
+    return k;
+}
+
+// A kernel with images is there for each of some formats that all of its images may have, where no access has branches
+// that keep loads apart and take registers, and for any formats. Its code is inlined in all places.
+static void add_formats(const char *line, const char *end, struct weir_long_text *out)
+{
+    static const char call[] = "  call void " KC_KERNEL_CODE;
+    static const unsigned formats[] = {RGBA_32, RGBA_HALF, RGBA_UNORM8}, bytes[] = {16, 8, 4};
+    const size_t count = starts_with(line, call) ? add_layouts(line, end, out) : 0;
     if (count == 0)
         return;
-    weir_long_text_add(out,
-                       "  %%weir.same = select i1 %%weir.all.%zu, i32 %%weir.key.0, i32 0\n"
-                       "  switch i32 %%weir.same, label %%weir.any [",
-                       count - 1);
+    weir_long_text_add(out, "  switch i32 %%weir.same.%zu, label %%weir.any [", count - 1);
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        weir_long_text_add(out, " i32 %u, label %%weir.as.%zu", formats[i], i);
+        weir_long_text_add(out, " i32 %u, label %%weir.known.%zu", formats[i], i);
     weir_long_text_add(out, " ]\n");
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
-        weir_long_text_add(out, "weir.as.%zu:\n", i);
-        for (size_t k = 0; k < count; k++) {
-            if (formats[i] == RGBA_32)
-                weir_long_text_add(out,
-                                   "  %%weir.known.%zu = and i32 %%weir.format.%zu, " KNOWN "\n"
-                                   "  store i32 %%weir.known.%zu, ptr %%weir.at.%zu, align 4\n",
-                                   k, k, k, k);
-            else
-                weir_long_text_add(out, "  store i32 %u, ptr %%weir.at.%zu, align 4\n", formats[i],
-                                   k);
-            weir_long_text_add(out, "  store i32 %u, ptr %%weir.bytes.%zu, align 4\n", bytes[i], k);
-        }
+        weir_long_text_add(out, "weir.known.%zu:\n", i);
+        for (size_t k = 0; k < count; k++)
+            weir_long_text_add(out,
+                               "  %%weir.%zu.%zu = select i1 %s, i32 %%weir.plain.%zu, i32 %u\n"
+                               "  store i32 %%weir.%zu.%zu, ptr %%weir.at.%zu, align 4\n"
+                               "  store i32 %u, ptr %%weir.bytes.%zu, align 4\n",
+                               i, k, formats[i] == RGBA_32 ? "true" : "false", k, formats[i], i, k,
+                               k, bytes[i], k);
         change_line(line, end, out);
         weir_long_text_add(out, "  ret void\n");
     }
     weir_long_text_add(out, "weir.any:\n");
     for (size_t k = 0; k < count; k++)
         weir_long_text_add(out,
-                           "  %%weir.any.%zu = or i32 %%weir.format.%zu, " ANY_FORMAT "\n"
+                           "  %%weir.any.%zu = or i32 %%weir.format.%zu, %u\n"
                            "  store i32 %%weir.any.%zu, ptr %%weir.at.%zu, align 4\n",
-                           k, k, k, k);
+                           k, k, ANY_FORMAT, k, k);
 }
 
 static void add_blocks(const struct kc_kernels *kernels, struct weir_long_text *out)

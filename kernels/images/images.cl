@@ -22,15 +22,9 @@
 #ifndef cl_khr_3d_image_writes
 #define cl_khr_3d_image_writes 1
 #endif
-#undef CLK_NORMALIZED_COORDS_FALSE
-#undef CLK_NORMALIZED_COORDS_TRUE
-#undef CLK_ADDRESS_NONE
-#undef CLK_ADDRESS_CLAMP_TO_EDGE
-#undef CLK_ADDRESS_CLAMP
-#undef CLK_ADDRESS_REPEAT
-#undef CLK_ADDRESS_MIRRORED_REPEAT
-#undef CLK_FILTER_NEAREST
-#undef CLK_FILTER_LINEAR
+// A driver's own macros of these names go.
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wmacro-redefined"
 #define CLK_NORMALIZED_COORDS_FALSE 0
 #define CLK_NORMALIZED_COORDS_TRUE 1
 #define CLK_ADDRESS_NONE 0
@@ -58,24 +52,6 @@ struct weir__image {
     __global uchar *pixels;
     weir_image_layout at;
 };
-struct weir__image1d {
-    struct weir__image i;
-};
-struct weir__image1d_buffer {
-    struct weir__image i;
-};
-struct weir__image1d_array {
-    struct weir__image i;
-};
-struct weir__image2d {
-    struct weir__image i;
-};
-struct weir__image2d_array {
-    struct weir__image i;
-};
-struct weir__image3d {
-    struct weir__image i;
-};
 #define WEIR__IMAGE(name) \
     {{(__global uchar *)name##__pixels, name##__layout}}
 
@@ -90,7 +66,7 @@ enum {
     WEIR__UNORM8,
     WEIR__UNORM16,
     WEIR__HALF = 0x10dd,
-    WEIR__ANY = 0x80000000, // see weir__load_f()
+    WEIR__ANY = 0x80000000, // kernels/compiler sets it where formats are others than the next
     WEIR__RGBA_UNORM8 = 0x10d210b5,
     WEIR__RGBA_HALF = 0x10dd10b5
 };
@@ -122,14 +98,13 @@ uint4 WEIR__OWN weir__load(const __global uchar *at, uint channels, uint bytes)
 
 void WEIR__OWN weir__store(__global uchar *at, uint channels, uint bytes, uint4 bits)
 {
-    const uint all[4] = {bits.x, bits.y, bits.z, bits.w};
-    for (uint i = 0; i < channels; i++) {
+    for (uint i = 0; i < channels; i++, bits = bits.yzww, at += bytes) {
         if (bytes == 1)
-            at[i] = (uchar)all[i];
+            *at = (uchar)bits.x;
         else if (bytes == 2)
-            ((__global ushort *)at)[i] = (ushort)all[i];
+            *(__global ushort *)at = (ushort)bits.x;
         else
-            ((__global uint *)at)[i] = all[i];
+            *(__global uint *)at = bits.x;
     }
 }
 
@@ -453,154 +428,108 @@ float4 WEIR__OWN weir__linear3(struct weir__image image, uint sampler, float4 at
                      weir__linear2(image, sampler, at.xy, z.high), z.weight);
 }
 
-// What sources call.
+// What sources call. Functions with a sampler and those without have the same text: WEIR__FIRST_ and WEIR__PASS_ name
+// the parameter, and where there is none, weir__sampler is the constant.
 
-#define WEIR__X(where) weir__place(where, image.i.at.width, sampler)
-#define WEIR__Y(where) weir__place(where, image.i.at.height, sampler)
-#define WEIR__Z(where) weir__place(where, image.i.at.depth, sampler)
+enum {
+    weir__sampler = CLK_ADDRESS_NONE
+};
+#define WEIR__FIRST_plain
+#define WEIR__PASS_plain
+#define WEIR__FIRST_sampled uint weir__sampler,
+#define WEIR__PASS_sampled weir__sampler,
+
+#define WEIR__X(where) weir__place(where, image.i.at.width, weir__sampler)
+#define WEIR__Y(where) weir__place(where, image.i.at.height, weir__sampler)
+#define WEIR__Z(where) weir__place(where, image.i.at.depth, weir__sampler)
 #define WEIR__LAYER(where) weir__layer(where, image.i.at.depth)
 
-#define WEIR__NEAREST(kind, coordinate, x, y, z)                                        \
-    float4 WEIR__OVER weir__read_imagef(struct kind image, uint sampler, coordinate at) \
-    {                                                                                   \
-        return weir__texel_f(image.i, sampler, x, y, z);                                \
-    }                                                                                   \
-    WEIR__INTEGERS(kind, coordinate, x, y, z)
-#define WEIR__INTEGERS(kind, coordinate, x, y, z)                                       \
-    int4 WEIR__OVER weir__read_imagei(struct kind image, uint sampler, coordinate at)   \
-    {                                                                                   \
-        return weir__texel_i(image.i, sampler, x, y, z);                                \
-    }                                                                                   \
-    uint4 WEIR__OVER weir__read_imageui(struct kind image, uint sampler, coordinate at) \
-    {                                                                                   \
-        return weir__texel_ui(image.i, sampler, x, y, z);                               \
-    }                                                                                   \
-    WEIR__READ_HALF(kind, uint sampler WEIR__COMMA, sampler WEIR__COMMA, coordinate)
+#define WEIR__READ(vector, suffix, how, kind, coordinate, value)                \
+    vector WEIR__OVER weir__read_image##suffix(struct weir__##kind image,       \
+                                               WEIR__FIRST_##how coordinate at) \
+    {                                                                           \
+        return value;                                                           \
+    }
+#define WEIR__READS(how, kind, coordinate, x, y, z)                                               \
+    WEIR__READ(int4, i, how, kind, coordinate, weir__texel_i(image.i, weir__sampler, x, y, z))    \
+    WEIR__READ(uint4, ui, how, kind, coordinate, weir__texel_ui(image.i, weir__sampler, x, y, z)) \
+    WEIR__READ_HALF(how, kind, coordinate)
+#define WEIR__NEAREST(how, kind, coordinate, x, y, z)                                            \
+    WEIR__READ(float4, f, how, kind, coordinate, weir__texel_f(image.i, weir__sampler, x, y, z)) \
+    WEIR__READS(how, kind, coordinate, x, y, z)
 #define WEIR__LINEAR(kind, coordinate, filtered, x, y, z)                                         \
-    float4 WEIR__OVER weir__read_imagef(struct kind image, uint sampler, coordinate at)           \
-    {                                                                                             \
-        return sampler & CLK_FILTER_LINEAR ? filtered : weir__texel_f(image.i, sampler, x, y, z); \
-    }                                                                                             \
-    WEIR__INTEGERS(kind, coordinate, x, y, z)
-#define WEIR__PLAIN(kind, coordinate, x, y, z)                                         \
-    float4 WEIR__OVER weir__read_imagef(struct kind image, coordinate at)              \
-    {                                                                                  \
-        const uint sampler = 0;                                                        \
-        return weir__texel_f(image.i, sampler, WEIR__X(x), WEIR__Y(y), WEIR__Z(z));    \
-    }                                                                                  \
-    int4 WEIR__OVER weir__read_imagei(struct kind image, coordinate at)                \
-    {                                                                                  \
-        const uint sampler = 0;                                                        \
-        return weir__texel_i(image.i, sampler, WEIR__X(x), WEIR__Y(y), WEIR__Z(z));    \
-    }                                                                                  \
-    uint4 WEIR__OVER weir__read_imageui(struct kind image, coordinate at)              \
-    {                                                                                  \
-        const uint sampler = 0;                                                        \
-        return weir__texel_ui(image.i, sampler, WEIR__X(x), WEIR__Y(y), WEIR__Z(z));   \
-    }                                                                                  \
-    void WEIR__OVER weir__write_imagef(struct kind image, coordinate at, float4 value) \
-    {                                                                                  \
-        weir__set_f(image.i, x, y, z, value);                                          \
-    }                                                                                  \
-    void WEIR__OVER weir__write_imagei(struct kind image, coordinate at, int4 value)   \
-    {                                                                                  \
-        weir__set_i(image.i, x, y, z, value);                                          \
-    }                                                                                  \
-    void WEIR__OVER weir__write_imageui(struct kind image, coordinate at, uint4 value) \
-    {                                                                                  \
-        weir__set_ui(image.i, x, y, z, value);                                         \
-    }                                                                                  \
-    WEIR__READ_HALF(kind, , , coordinate)                                              \
-    WEIR__WRITE_HALF(kind, coordinate)                                                 \
-    int WEIR__OVER weir__get_image_width(struct kind image)                            \
-    {                                                                                  \
-        return (int)image.i.at.width;                                                  \
-    }                                                                                  \
-    int WEIR__OVER weir__get_image_channel_data_type(struct kind image)                \
-    {                                                                                  \
-        return (int)(image.i.at.format >> 16 & 0x7fff);                                \
-    }                                                                                  \
-    int WEIR__OVER weir__get_image_channel_order(struct kind image)                    \
-    {                                                                                  \
-        return (int)(image.i.at.format & 0xffff);                                      \
+    WEIR__READ(float4, f, sampled, kind, coordinate,                                              \
+               weir__sampler &CLK_FILTER_LINEAR ? filtered                                        \
+                                                : weir__texel_f(image.i, weir__sampler, x, y, z)) \
+    WEIR__READS(sampled, kind, coordinate, x, y, z)
+#define WEIR__WRITE(vector, suffix, kind, coordinate, call)                             \
+    void WEIR__OVER weir__write_image##suffix(struct weir__##kind image, coordinate at, \
+                                              vector value)                             \
+    {                                                                                   \
+        call;                                                                           \
     }
-#define WEIR__COMMA ,
+#define WEIR__GET(type, name, kind, value)                            \
+    type WEIR__OVER weir__get_image_##name(struct weir__##kind image) \
+    {                                                                 \
+        return (type)(value);                                         \
+    }
+#define WEIR__KIND(kind, coordinate, x, y, z)                                       \
+    struct weir__##kind {                                                           \
+        struct weir__image i;                                                       \
+    };                                                                              \
+    WEIR__NEAREST(plain, kind, coordinate, WEIR__X(x), WEIR__Y(y), WEIR__Z(z))      \
+    WEIR__WRITE(float4, f, kind, coordinate, weir__set_f(image.i, x, y, z, value))  \
+    WEIR__WRITE(int4, i, kind, coordinate, weir__set_i(image.i, x, y, z, value))    \
+    WEIR__WRITE(uint4, ui, kind, coordinate, weir__set_ui(image.i, x, y, z, value)) \
+    WEIR__WRITE_HALF(kind, coordinate, x, y, z)                                     \
+    WEIR__GET(int, width, kind, image.i.at.width)                                   \
+    WEIR__GET(int, channel_data_type, kind, image.i.at.format >> 16 & 0x7fff)       \
+    WEIR__GET(int, channel_order, kind, image.i.at.format & 0xffff)
 #ifdef cl_khr_fp16
-#define WEIR__READ_HALF(kind, parameter, argument, coordinate)                     \
-    half4 WEIR__OVER weir__read_imageh(struct kind image, parameter coordinate at) \
-    {                                                                              \
-        return convert_half4(weir__read_imagef(image, argument at));               \
-    }
-#define WEIR__WRITE_HALF(kind, coordinate)                                            \
-    void WEIR__OVER weir__write_imageh(struct kind image, coordinate at, half4 value) \
-    {                                                                                 \
-        weir__write_imagef(image, at, convert_float4(value));                         \
-    }
+#define WEIR__READ_HALF(how, kind, coordinate)  \
+    WEIR__READ(half4, h, how, kind, coordinate, \
+               convert_half4(weir__read_imagef(image, WEIR__PASS_##how at)))
+#define WEIR__WRITE_HALF(kind, coordinate, x, y, z) \
+    WEIR__WRITE(half4, h, kind, coordinate, weir__set_f(image.i, x, y, z, convert_float4(value)))
 #else
-#define WEIR__READ_HALF(kind, parameter, argument, coordinate)
-#define WEIR__WRITE_HALF(kind, coordinate)
+#define WEIR__READ_HALF(how, kind, coordinate)
+#define WEIR__WRITE_HALF(kind, coordinate, x, y, z)
 #endif
 
-WEIR__PLAIN(weir__image1d, int, at, 0, 0)
-WEIR__PLAIN(weir__image1d_buffer, int, at, 0, 0)
-WEIR__PLAIN(weir__image1d_array, int2, at.x, 0, at.y)
-WEIR__PLAIN(weir__image2d, int2, at.x, at.y, 0)
-WEIR__PLAIN(weir__image2d_array, int4, at.x, at.y, at.z)
-WEIR__PLAIN(weir__image3d, int4, at.x, at.y, at.z)
+WEIR__KIND(image1d, int, at, 0, 0)
+WEIR__KIND(image1d_buffer, int, at, 0, 0)
+WEIR__KIND(image1d_array, int2, at.x, 0, at.y)
+WEIR__KIND(image2d, int2, at.x, at.y, 0)
+WEIR__KIND(image2d_array, int4, at.x, at.y, at.z)
+WEIR__KIND(image3d, int4, at.x, at.y, at.z)
 
-WEIR__NEAREST(weir__image1d, int, WEIR__X(at), 0, 0)
-WEIR__NEAREST(weir__image1d_array, int2, WEIR__X(at.x), 0, WEIR__LAYER(at.y))
-WEIR__NEAREST(weir__image2d, int2, WEIR__X(at.x), WEIR__Y(at.y), 0)
-WEIR__NEAREST(weir__image2d_array, int4, WEIR__X(at.x), WEIR__Y(at.y), WEIR__LAYER(at.z))
-WEIR__NEAREST(weir__image3d, int4, WEIR__X(at.x), WEIR__Y(at.y), WEIR__Z(at.z))
+WEIR__NEAREST(sampled, image1d, int, WEIR__X(at), 0, 0)
+WEIR__NEAREST(sampled, image1d_array, int2, WEIR__X(at.x), 0, WEIR__LAYER(at.y))
+WEIR__NEAREST(sampled, image2d, int2, WEIR__X(at.x), WEIR__Y(at.y), 0)
+WEIR__NEAREST(sampled, image2d_array, int4, WEIR__X(at.x), WEIR__Y(at.y), WEIR__LAYER(at.z))
+WEIR__NEAREST(sampled, image3d, int4, WEIR__X(at.x), WEIR__Y(at.y), WEIR__Z(at.z))
 
-WEIR__LINEAR(weir__image1d, float, weir__linear1(image.i, sampler, at, 0, 0), WEIR__X(at), 0, 0)
-WEIR__LINEAR(weir__image1d_array, float2,
-             weir__linear1(image.i, sampler, at.x, 0, WEIR__LAYER(at.y)), WEIR__X(at.x), 0,
+#define WEIR__LINEAR1(at, y, z) weir__linear1(image.i, weir__sampler, at, y, z)
+#define WEIR__LINEAR2(at, z) weir__linear2(image.i, weir__sampler, at, z)
+WEIR__LINEAR(image1d, float, WEIR__LINEAR1(at, 0, 0), WEIR__X(at), 0, 0)
+WEIR__LINEAR(image1d_array, float2, WEIR__LINEAR1(at.x, 0, WEIR__LAYER(at.y)), WEIR__X(at.x), 0,
              WEIR__LAYER(at.y))
-WEIR__LINEAR(weir__image2d, float2, weir__linear2(image.i, sampler, at, 0), WEIR__X(at.x),
-             WEIR__Y(at.y), 0)
-WEIR__LINEAR(weir__image2d_array, float4, weir__linear2(image.i, sampler, at.xy, WEIR__LAYER(at.z)),
-             WEIR__X(at.x), WEIR__Y(at.y), WEIR__LAYER(at.z))
-WEIR__LINEAR(weir__image3d, float4, weir__linear3(image.i, sampler, at), WEIR__X(at.x),
+WEIR__LINEAR(image2d, float2, WEIR__LINEAR2(at, 0), WEIR__X(at.x), WEIR__Y(at.y), 0)
+WEIR__LINEAR(image2d_array, float4, WEIR__LINEAR2(at.xy, WEIR__LAYER(at.z)), WEIR__X(at.x),
+             WEIR__Y(at.y), WEIR__LAYER(at.z))
+WEIR__LINEAR(image3d, float4, weir__linear3(image.i, weir__sampler, at), WEIR__X(at.x),
              WEIR__Y(at.y), WEIR__Z(at.z))
 
-int WEIR__OVER weir__get_image_height(struct weir__image2d image)
-{
-    return (int)image.i.at.height;
-}
-int WEIR__OVER weir__get_image_height(struct weir__image2d_array image)
-{
-    return (int)image.i.at.height;
-}
-int WEIR__OVER weir__get_image_height(struct weir__image3d image)
-{
-    return (int)image.i.at.height;
-}
-int WEIR__OVER weir__get_image_depth(struct weir__image3d image)
-{
-    return (int)image.i.at.depth;
-}
-int2 WEIR__OVER weir__get_image_dim(struct weir__image2d image)
-{
-    return (int2)((int)image.i.at.width, (int)image.i.at.height);
-}
-int2 WEIR__OVER weir__get_image_dim(struct weir__image2d_array image)
-{
-    return (int2)((int)image.i.at.width, (int)image.i.at.height);
-}
-int4 WEIR__OVER weir__get_image_dim(struct weir__image3d image)
-{
-    return (int4)((int)image.i.at.width, (int)image.i.at.height, (int)image.i.at.depth, 0);
-}
-size_t WEIR__OVER weir__get_image_array_size(struct weir__image1d_array image)
-{
-    return image.i.at.depth;
-}
-size_t WEIR__OVER weir__get_image_array_size(struct weir__image2d_array image)
-{
-    return image.i.at.depth;
-}
+WEIR__GET(int, height, image2d, image.i.at.height)
+WEIR__GET(int, height, image2d_array, image.i.at.height)
+WEIR__GET(int, height, image3d, image.i.at.height)
+WEIR__GET(int, depth, image3d, image.i.at.depth)
+WEIR__GET(int2, dim, image2d, (int2)((int)image.i.at.width, (int)image.i.at.height))
+WEIR__GET(int2, dim, image2d_array, (int2)((int)image.i.at.width, (int)image.i.at.height))
+WEIR__GET(int4, dim, image3d,
+          (int4)((int)image.i.at.width, (int)image.i.at.height, (int)image.i.at.depth, 0))
+WEIR__GET(size_t, array_size, image1d_array, image.i.at.depth)
+WEIR__GET(size_t, array_size, image2d_array, image.i.at.depth)
 
 #define read_only
 #define __read_only
@@ -631,3 +560,4 @@ size_t WEIR__OVER weir__get_image_array_size(struct weir__image2d_array image)
 #define get_image_array_size weir__get_image_array_size
 #define get_image_channel_data_type weir__get_image_channel_data_type
 #define get_image_channel_order weir__get_image_channel_order
+#pragma clang diagnostic pop
