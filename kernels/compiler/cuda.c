@@ -48,6 +48,7 @@ struct cuda_build {
     const char *architectures[ARCHITECTURES_MOST]; // that images are wanted for: "90"
     unsigned targets[ARCHITECTURES_MOST]; // theirs, or the newest up to it that clang knows
     size_t count;
+    bool pow;  // the kernels call libdevice's pow
     bool huge; // a block of the kernels has more instructions than HUGE_BLOCK
 };
 
@@ -472,13 +473,14 @@ static void add_blocks(const struct kc_kernels *kernels, struct weir_long_text *
     }
 }
 
-static bool change_module(const struct cuda_build *build, const char *in, const char *path)
+static bool change_module(struct cuda_build *build, const char *in, const char *path)
 {
     struct weir_long_text out = {0};
     char *ir;
     size_t size;
     if (!read_file(build, in, &ir, &size))
         return false;
+    build->pow = strstr(ir, " @__nv_powf(") != NULL;
     for (const char *line = ir; *line;) {
         const char *newline = strchr(line, '\n');
         const char *end = newline ? newline : line + strlen(line);
@@ -529,7 +531,7 @@ static bool optimise_within(const struct cuda_build *build, const char *in, cons
     ADD(&job, "-mllvm", "-scev-cheap-expansion-budget=40", "-mllvm", "-unroll-full-max-count=256");
     // Both sides of `i < n && j < n` are computed before one branch, so that reads of ids and parameters do not wait
     // for each other.
-    ADD(&job, "-mllvm", "-bonus-inst-threshold=10");
+    ADD(&job, "-mllvm", "-bonus-inst-threshold=10", "-mllvm", "-instcombine-code-sinking=0");
     return run(build, &job, 1, "clang cannot optimise the kernels for CUDA");
 }
 
@@ -677,6 +679,9 @@ static bool make_ptx(struct cuda_build *build, const char *module)
             build->huge ? "-O0" : "-O3", march[i], NO_TOOLKIT,
             ptx_version_of(build, build->targets[i]), "-Xclang", "-disable-llvm-passes", "-S",
             module, "-o", outs[i]);
+        // It computes the result before it asks for special cases; LLVM would move that behind four branches.
+        if (build->pow)
+            ADD(&jobs[i], "-mllvm", "-disable-machine-sink");
     }
     kc_run(jobs, build->count);
     bool fine = true;
