@@ -48,7 +48,6 @@ struct cuda_build {
     const char *architectures[ARCHITECTURES_MOST]; // that images are wanted for: "90"
     unsigned targets[ARCHITECTURES_MOST]; // theirs, or the newest up to it that clang knows
     size_t count;
-    bool pow;  // the kernels call libdevice's pow
     bool huge; // a block of the kernels has more instructions than HUGE_BLOCK
 };
 
@@ -473,14 +472,13 @@ static void add_blocks(const struct kc_kernels *kernels, struct weir_long_text *
     }
 }
 
-static bool change_module(struct cuda_build *build, const char *in, const char *path)
+static bool change_module(const struct cuda_build *build, const char *in, const char *path)
 {
     struct weir_long_text out = {0};
     char *ir;
     size_t size;
     if (!read_file(build, in, &ir, &size))
         return false;
-    build->pow = strstr(ir, " @__nv_powf(") != NULL;
     for (const char *line = ir; *line;) {
         const char *newline = strchr(line, '\n');
         const char *end = newline ? newline : line + strlen(line);
@@ -679,9 +677,6 @@ static bool make_ptx(struct cuda_build *build, const char *module)
             build->huge ? "-O0" : "-O3", march[i], NO_TOOLKIT,
             ptx_version_of(build, build->targets[i]), "-Xclang", "-disable-llvm-passes", "-S",
             module, "-o", outs[i]);
-        // It computes the result before it asks for special cases; LLVM would move that behind four branches.
-        if (build->pow)
-            ADD(&jobs[i], "-mllvm", "-disable-machine-sink");
     }
     kc_run(jobs, build->count);
     bool fine = true;

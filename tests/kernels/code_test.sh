@@ -77,13 +77,3 @@ make
 expect_steps "ld.global st.global ld.global st.global" "a load is left out"
 make --restrict
 expect_steps "ld.global.nc st.global st.global" "--restrict"
-
-# libdevice's pow is computed before its special cases are asked for, not behind their branches.
-cat >k.cl <<'TEXT'
-__kernel void k(__global float *a)
-{
-    a[get_global_id(0)] = pow(a[get_global_id(0)], a[get_global_id(0) + 64]);
-}
-TEXT
-make
-[ "$(grep -oE 'rcp\.approx|@%p[0-9]+ bra' out.c | head -1)" = rcp.approx ] || fail "pow waits for branches"

@@ -136,6 +136,7 @@ def measure(file, args, work):
             judged = judge(*run(fill(command, path, file, options, folder, work), folder, args.limit))
             entry[way] = dict(zip(("outcome", "reason", "message"), judged),
                               seconds=processor_s() - begin)
+            entry["valid"] = "there is no kernel" not in entry[way]["message"]
     return entry
 
 

@@ -101,6 +101,7 @@ CLBLAST.update({"level3/" + n: ["level3", n] for n in COPIES + ["convert_symmetr
 CLBLAST.update({"level3/xgemm": ["level3"] + COPIES + GEMM, "level3/xgemm_batched": ["level3"] + GEMM + ["xgemm_batched"],
                 "level3/xgemm_direct": ["level3"] + ["xgemm_direct_part%d" % n for n in (1, 2, 3)],
                 "level3/invert": ["level3"] + ["invert_diagonal_blocks_part%d" % n for n in (1, 2)]})
+ROUTINES = {"convert_symmetric": "SYMM", "convert_triangular": "TRMM", "convert_hermitian": "HEMM", "invert": "INVERT"}
 PYOPENCL = {"airy": "p[0] = 1", "bessel-j": "p[0] = bessel_jv(2, p[0])", "bessel-y": "p[0] = bessel_y0(p[0])",
             "eval-tbl": "p[0] = 1", "bessel-j-complex": "p[0] = 1", "hankel-complex": "p[0] = 1"}
 RANDOM = {"philox": "philox4x32_ctr_t c = {{1,2,3,4}}; philox4x32_key_t k = {{1,2}}; p[0] = philox4x32(c, k).v[0]",
@@ -163,8 +164,9 @@ def clblast(folder):
         return "".join(re.findall(r'R"\((.*?)\)"', text_of(root, name + ".opencl"), re.S)) + "\n"
     for precision in (32, 64, 3232):
         for name, parts in CLBLAST.items():
-            level = name.split("/")[0]
-            yield "%s_%d.cl" % (name, precision), "#define PRECISION %d\n" % precision + raw("common") + "".join(
+            level, routine = name.split("/")
+            start = "#define PRECISION %d\n#define ROUTINE_%s\n" % (precision, ROUTINES.get(routine, "X"))
+            yield "%s_%d.cl" % (name, precision), start + raw("common") + "".join(
                 raw(level + "/" + part) for part in parts)
 
 
