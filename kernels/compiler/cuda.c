@@ -525,7 +525,7 @@ static bool optimise_within(const struct cuda_build *build, const char *in, cons
     ADD(&job, "-mllvm", "-scev-cheap-expansion-budget=40", "-mllvm", "-unroll-full-max-count=256");
     // Both sides of `i < n && j < n` are computed before one branch, so that reads of ids and parameters do not wait
     // for each other.
-    ADD(&job, "-mllvm", "-bonus-inst-threshold=10");
+    ADD(&job, "-mllvm", "-bonus-inst-threshold=10", "-mllvm", "-instcombine-code-sinking=0");
     return run(build, &job, 1, "clang cannot optimise the kernels for CUDA");
 }
 

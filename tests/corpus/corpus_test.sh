@@ -12,7 +12,7 @@ cd "$TEST_TMPDIR"
 mkdir -p checkouts/someone/thing/deep checkouts/else/other
 printf '#include "a.h"\n__kernel void a(__global int *p) { *p = VALUE + MORE; }\n' \
     >checkouts/someone/thing/deep/a.cl
-printf '#include "a.h"\n#include "../other.h"\n' >checkouts/someone/thing/deep/a.h
+printf '#pragma once\n#include "a.h"\n#include "../other.h"\n' >checkouts/someone/thing/deep/a.h
 printf '#define MORE 1\n' >checkouts/someone/thing/other.h
 printf '__kernel void b(read_only image2d_t p) {}\n' >checkouts/someone/thing/b.cl
 printf 'int three(void) { return 3; }\n' >checkouts/else/other/first.cl
@@ -46,6 +46,12 @@ expect_contains "$output" "someone/thing/b.cl: cuda refused: images: k.cl:1:2: e
 expect_contains "$(cat calls)" "CL1.2|--fast|-Ideep|-DSHARED=1|-DTEXT=(a,b)|-DVALUE=3|"
 expect_contains "$(cat calls)" "CL2.0|-I.|-DSHARED=1|-DTEXT=(a,b)|"
 [ "$(python3 -c 'import json; print(len(json.load(open("out.json"))))')" = 3 ] || fail "out.json"
+
+# What clang alone does not take counts for no compiler.
+printf '__kernel void b(read_only image2d_t p) { absent(); }\n' >checkouts/someone/thing/b.cl
+expect_status 0 count --cuda "bash $PWD/compiler.sh {std} {fast} {defines} {file}"
+expect_contains "$(tr -s ' ' <<<"$output")" "all 3 2 0 0 1 0"
+printf '__kernel void b(read_only image2d_t p) {}\n' >checkouts/someone/thing/b.cl
 
 # A crash, a signal, an unresolved function and a compiler that does not end are failures.
 expect_status 0 count --cuda "sh -c 'exit 3'"

@@ -4,12 +4,14 @@ import collections
 import json
 import os
 import re
+import resource
 import shlex
 import subprocess
 import sys
 import tempfile
 
 import files
+import hosts
 
 # Reasons by which a file is refused: the first whose pattern is in the compiler's message.
 REASONS = [
@@ -54,6 +56,12 @@ def run(command, folder, limit):
     return done.returncode, (done.stderr + done.stdout).decode("utf-8", "replace")
 
 
+def processor_s():
+    """What the children that ended have taken."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def first_error(text):
     """The line that says most: an error, else what mentions one, else the first."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -81,9 +89,22 @@ def judge(status, text):
     return "refused", reason(text, line), line
 
 
-def has_images(path, file, options, folder):
-    status, text = run(["clang-22", "-E", "-P", "-x", "cl", "-target", "spir64",
-                        "-cl-std=" + file.standard] + options + [path], folder, 60)
+def clang(options, file, path, folder):
+    return run(["clang-22", "-x", "cl", "-w", "-Xclang", "-cl-ext=+all", "-cl-std=" + file.standard]
+               + options + file.options + ["-I" + (os.path.dirname(file.paths[-1]) or "."), path],
+               folder, 120)
+
+
+def is_valid(path, file, folder):
+    """Whether clang alone takes it: for a neutral target, and PTX in asm for CUDA."""
+    return any(clang(["-fsyntax-only"] + options, file, path, folder)[0] == 0 for options in (
+        ["-target", "spir64"],
+        ["-target", "nvptx64-unknown-nvidiacl", "-march=sm_90", "--cuda-path=/nonexistent", "-Xclang",
+         "-fgnu-keywords"]))
+
+
+def has_images(path, file, folder):
+    status, text = clang(["-E", "-P", "-target", "spir64"], file, path, folder)
     return bool(re.search(r"\b(image[123]d\w*_t|sampler_t)\b", text)) if status == 0 else None
 
 
@@ -108,36 +129,46 @@ def measure(file, args, work):
     options = ["-I" + own] + file.options
     path = files.source(file, folder, work)
     entry = {"file": file.name, "standard": file.standard, "options": options,
-             "images": has_images(path, file, options, folder)}
+             "valid": is_valid(path, file, folder), "images": has_images(path, file, folder)}
     for way, command in (("opencl", args.opencl), ("cuda", args.cuda)):
-        if command:
+        if command and entry["valid"]:
+            begin = processor_s()
             judged = judge(*run(fill(command, path, file, options, folder, work), folder, args.limit))
-            entry[way] = dict(zip(("outcome", "reason", "message"), judged))
+            entry[way] = dict(zip(("outcome", "reason", "message"), judged),
+                              seconds=processor_s() - begin)
+            entry["valid"] = "there is no kernel" not in entry[way]["message"]
     return entry
 
 
 OUTCOMES = ("accepted", "refused", "failed")
 
 
-def rows(entries, ways):
+def row(name, group, ways):
+    valid = [e for e in group if e["valid"]]
+    cells = [name, len(group)]
+    for way in ways:
+        cells += [sum(e[way]["outcome"] == outcome for e in valid) for outcome in OUTCOMES]
+    cells += [len(group) - len(valid), sum(bool(e["images"]) for e in valid)]
+    for way in ways:
+        times = [(e[way]["seconds"], os.path.basename(e["file"])) for e in valid]
+        cells += ["%.1f" % sum(t for t, _ in times)] + ["%.1f %s" % max(times, default=(0, ""))]
+    return [str(cell) for cell in cells]
+
+
+def print_table(entries, ways):
+    heads = ["", "files"] + ["%s %s" % (way, outcome) for way in ways for outcome in OUTCOMES]
+    heads += ["not valid", "images"] + [way + part for way in ways for part in (" s", " worst")]
     groups = collections.OrderedDict()
     for entry in entries:
         groups.setdefault("/".join(entry["file"].split("/")[:2]), []).append(entry)
     groups["all"] = entries
     groups["all without images"] = [e for e in entries if not e["images"]]
-    for name, group in groups.items():
-        counts = [sum(e[way]["outcome"] == outcome for e in group)
-                  for way in ways for outcome in OUTCOMES]
-        yield [name, len(group)] + counts
-
-
-def print_table(entries, ways):
-    heads = ["", "files"] + ["%s %s" % (way, outcome) for way in ways for outcome in OUTCOMES]
-    table = [heads] + [[str(cell) for cell in row] for row in rows(entries, ways)]
+    table = [heads] + [row(name, group, ways) for name, group in groups.items()]
     widths = [max(len(row[i]) for row in table) for i in range(len(heads))]
-    for row in table:
+    for cells in table:
         print("  ".join(cell.ljust(w) if i == 0 else cell.rjust(w)
-                        for i, (cell, w) in enumerate(zip(row, widths))).rstrip())
+                        for i, (cell, w) in enumerate(zip(cells, widths))).rstrip())
+    entries = [e for e in entries if e["valid"]]
     for way in ways:
         reasons = collections.Counter((e[way]["outcome"], e[way]["reason"]) for e in entries
                                       if e[way]["outcome"] != "accepted")
@@ -155,6 +186,7 @@ def parse():
     parser.add_argument("--cuda", default="")
     parser.add_argument("--limit", type=int, default=120)
     parser.add_argument("--only", default="")
+    parser.add_argument("--hosts", action="store_true")
     parser.add_argument("--json")
     parser.add_argument("--messages", action="store_true")
     return parser.parse_args()
@@ -163,17 +195,20 @@ def parse():
 def main():
     args = parse()
     repositories, listed = files.read_list(args.list)
+    if args.hosts:
+        repositories = {name: ("https://github.com/" + name, commit)
+                        for name, commit in hosts.REPOSITORIES.items()}
     if args.folder is None:
         fetch(repositories, args.fetch)
     args.folder = os.path.abspath(args.folder or args.fetch)
     ways = [way for way in ("opencl", "cuda") if getattr(args, way)]
     entries = []
     with tempfile.TemporaryDirectory() as work:
-        for file in listed:
+        for file in hosts.programs(args.folder, work) if args.hosts else listed:
             if re.search(args.only, file.name):
                 entries.append(measure(file, args, work))
     print_table(entries, ways)
-    for entry in entries if args.messages else []:
+    for entry in [e for e in entries if e["valid"]] if args.messages else []:
         for way in ways:
             if entry[way]["outcome"] != "accepted":
                 print("%s: %s %s: %s: %s" % (entry["file"], way, entry[way]["outcome"],
