@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/common/options.h"
+
 struct owned {
     struct owned *next;
     void (*destroy)(void *object, void *with);
@@ -119,4 +121,12 @@ void cli_go_on(int code)
 {
     if (code != CLI_OK)
         cli_end(code);
+}
+
+size_t cli_choose(const char *option, const char *text, const char *const *words)
+{
+    size_t index = 0;
+    if (!cli_pick(option, text, words, &index))
+        cli_end(CLI_USAGE);
+    return index;
 }

@@ -35,4 +35,7 @@ _Noreturn void cli_end(int code);
 // Ends it unless the code is CLI_OK.
 void cli_go_on(int code);
 
+// As cli_pick(): the index of the option's value among the words.
+size_t cli_choose(const char *option, const char *text, const char *const *words);
+
 #endif

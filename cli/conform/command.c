@@ -20,6 +20,7 @@
 #include "cli/common/folder.h"
 #include "cli/common/options.h"
 #include "cli/common/output.h"
+#include "cli/common/own.h"
 #include "cli/common/progress.h"
 #include "cli/common/signals.h"
 #include "cli/runtime/open.h"
@@ -44,15 +45,12 @@ struct conform {
     uint64_t test_limit_seconds;
     struct conform_result *results;
     size_t count;
+    size_t capacity;
     uint64_t expected_failures; // tests that fail as the suite's list says; they pass
     char *exit_text;            // the failure after the last test; else NULL
     uint64_t elapsed_ns;
     // The chain.
-    char module[64];
-    char plugins[256];
-    char device[256];
-    char platform[256];
-    char driver[256];
+    const char *module, *plugins, *device, *platform, *driver;
 };
 
 // The child prints GoogleTest's lines, which name a test when it begins and when it ends;
@@ -76,7 +74,7 @@ struct child {
 };
 
 // Starts the suite with one argument or two, its output and errors in a pipe.
-static bool start(const struct conform *conform, const char *first, const char *second,
+static void start(const struct conform *conform, const char *first, const char *second,
                   struct child *child)
 {
     const char *arguments[] = {"conformance", first, second, NULL};
@@ -98,12 +96,8 @@ static bool start(const struct conform *conform, const char *first, const char *
         close(ends[1]);
         child->output = ends[0];
     }
-    if (error != 0) {
-        cli_error("%s cannot be started: %s", conform->program, strerror(error));
-        if (child->output >= 0)
-            close(child->output);
-    }
-    return error == 0;
+    if (error != 0)
+        cli_fail(CLI_SETUP, "%s cannot be started: %s", conform->program, strerror(error));
 }
 
 static bool has_ended(struct child *child)
@@ -166,73 +160,37 @@ static bool read_some(struct child *child, void (*take)(void *user, const char *
 struct listing {
     struct conform *conform;
     char suite[128];
-    bool ok;
 };
-
-static void add_test(struct listing *listing, const char *name)
-{
-    struct conform *conform = listing->conform;
-    struct conform_result *larger =
-        realloc(conform->results, (conform->count + 1) * sizeof *conform->results);
-    const size_t size = strlen(listing->suite) + strlen(name) + 1;
-    char *whole = malloc(size);
-    if (larger)
-        conform->results = larger;
-    listing->ok = listing->ok && larger && whole;
-    if (!listing->ok) {
-        free(whole);
-        return;
-    }
-    snprintf(whole, size, "%s%s", listing->suite, name);
-    conform->results[conform->count++] = (struct conform_result){.name = whole};
-}
 
 static void take_listed(void *user, const char *line)
 {
     struct listing *listing = user;
+    struct conform *conform = listing->conform;
     const size_t length = strlen(line);
-    if (strncmp(line, "  ", 2) == 0 && listing->suite[0])
-        add_test(listing, line + 2);
-    else if (length > 1 && line[length - 1] == '.' && !strchr(line, ' '))
+    if (strncmp(line, "  ", 2) == 0 && listing->suite[0]) {
+        conform->results = cli_grow(conform->results, conform->count, &conform->capacity,
+                                    sizeof *conform->results);
+        conform->results[conform->count++] =
+            (struct conform_result){.name = cli_text("%s%s", listing->suite, line + 2)};
+    } else if (length > 1 && line[length - 1] == '.' && !strchr(line, ' ')) {
         snprintf(listing->suite, sizeof listing->suite, "%s", line);
-}
-
-static char *join_filter(const char *filter)
-{
-    static const char option[] = "--gtest_filter=";
-    const size_t size = sizeof option + strlen(filter);
-    char *text = malloc(size);
-    if (text)
-        snprintf(text, size, "%s%s", option, filter);
-    return text;
+    }
 }
 
 // Fills `results` with the tests that `filter` matches: GoogleTest's patterns.
-//
-// Errors: false, after a message.
-static bool conform_list(struct conform *conform, const char *filter)
+static void conform_list(struct conform *conform, const char *filter)
 {
-    struct listing listing = {.conform = conform, .ok = true};
+    struct listing listing = {.conform = conform};
     struct child child;
-    char list[] = "--gtest_list_tests";
-    char *argument = join_filter(filter);
-    if (!argument)
-        cli_error("no memory for the filter of tests");
-    if (!argument || !start(conform, list, argument, &child)) {
-        free(argument);
-        return false;
-    }
-    free(argument);
+    start(conform, "--gtest_list_tests", cli_text("--gtest_filter=%s", filter), &child);
     while (read_some(&child, take_listed, &listing))
         continue;
     while (!has_ended(&child))
         poll(NULL, 0, 1);
     stop(&child);
-    if (!listing.ok)
-        cli_error("no memory for the list of tests");
-    else if (child.status != 0)
-        cli_error("%s does not list its tests: it is not the suite of this Weir", conform->program);
-    return listing.ok && child.status == 0;
+    if (child.status != 0)
+        cli_fail(CLI_SETUP, "%s does not list its tests: it is not the suite of this Weir",
+                 conform->program);
 }
 
 // Running.
@@ -262,10 +220,7 @@ static char *skip_reason(const char *text)
     static const char mark[] = ": Skipped\n";
     const char *reason = strstr(text, mark);
     reason = reason ? reason + strlen(mark) : text;
-    char *copy = strdup(reason);
-    if (copy)
-        copy[strcspn(copy, "\n")] = '\0';
-    return copy;
+    return cli_text("%.*s", (int)strcspn(reason, "\n"), reason);
 }
 
 static void settle(struct reading *reading, enum conform_outcome outcome)
@@ -275,7 +230,7 @@ static void settle(struct reading *reading, enum conform_outcome outcome)
     result->outcome = outcome;
     result->ms = (cli_now_ns() - reading->began_ns) / 1000000;
     if (outcome == CONFORM_FAILED)
-        result->text = strdup(reading->text);
+        result->text = cli_copy(reading->text);
     if (outcome == CONFORM_SKIPPED)
         result->text = skip_reason(reading->text);
     if (result->text && strncmp(result->text, unsupported, strlen(unsupported)) == 0) {
@@ -342,20 +297,15 @@ static void take_line(void *user, const char *line)
 // "Suite.A:Suite.B" of all that has not run.
 static char *filter_of_rest(const struct conform *conform)
 {
-    static const char option[] = "--gtest_filter=";
-    size_t size = sizeof option;
-    size_t used = 0;
-    for (size_t i = 0; i < conform->count; i++)
-        size += strlen(conform->results[i].name) + 1;
-    char *text = malloc(size);
-    if (!text)
-        return NULL;
-    weir_text_append(text, size, &used, "%s", option);
-    for (size_t i = 0; i < conform->count; i++)
-        if (conform->results[i].outcome == CONFORM_NOT_RUN)
-            weir_text_append(text, size, &used, "%s%s", used >= sizeof option ? ":" : "",
-                             conform->results[i].name);
-    return text;
+    struct weir_long_text text = {0};
+    const char *before = "--gtest_filter=";
+    for (size_t i = 0; i < conform->count; i++) {
+        if (conform->results[i].outcome != CONFORM_NOT_RUN)
+            continue;
+        weir_long_text_add(&text, "%s%s", before, conform->results[i].name);
+        before = ":";
+    }
+    return cli_take_text(&text);
 }
 
 static void describe_end(char *text, size_t size, int status)
@@ -396,26 +346,16 @@ static void check_end(struct conform *conform, const struct child *child, bool s
         return;
     if (!stuck)
         describe_end(end, sizeof end, child->status);
-    free(conform->exit_text);
-    conform->exit_text = malloc(sizeof end + 32);
-    if (conform->exit_text)
-        snprintf(conform->exit_text, sizeof end + 32, "what ran after the last test %s", end);
+    conform->exit_text = cli_text("what ran after the last test %s", end);
 }
 
 // Runs what has not run yet, until the program ends.
-static bool run_rest(struct reading *reading)
+static void run_rest(struct reading *reading)
 {
     struct conform *conform = reading->conform;
     struct child child;
-    char plain[] = "--gtest_color=no";
     bool hung = false;
-    char *filter = filter_of_rest(conform);
-    if (!filter)
-        cli_error("no memory for the filter of tests");
-    const bool started = filter && start(conform, filter, plain, &child);
-    free(filter);
-    if (!started)
-        return false;
+    start(conform, filter_of_rest(conform), "--gtest_color=no", &child);
     while (!hung && !cli_signal() && read_some(&child, take_line, reading))
         hung = reading->current &&
                cli_now_ns() - reading->began_ns > conform->test_limit_seconds * 1000000000u;
@@ -425,59 +365,34 @@ static bool run_rest(struct reading *reading)
     const bool stuck = !has_ended(&child);
     stop(&child);
     if (cli_signal())
-        return true;
+        return;
     if (reading->current)
         settle_broken(reading, &child, hung);
     else
         check_end(conform, &child, stuck);
-    return true;
 }
 
 // Runs them all. Afterwards each has an outcome; CONFORM_NOT_RUN remains only after an
 // interrupt (cli/common/signals.h).
-//
-// Errors: false, after a message, when the suite cannot be started.
-static bool conform_run(struct conform *conform)
+static void conform_run(struct conform *conform)
 {
-    struct reading *reading = calloc(1, sizeof *reading);
+    struct reading *reading = cli_allocate(1, sizeof *reading);
     const uint64_t began = cli_now_ns();
-    bool fine = reading != NULL;
     size_t before = 0;
-    if (!reading)
-        cli_error("no memory to run the suite");
-    else
-        reading->conform = conform;
-    if (fine)
-        cli_progress_start(&reading->progress, true, conform->count, "tests/s");
+    reading->conform = conform;
+    cli_progress_start(&reading->progress, true, conform->count, "tests/s");
     // Stops after a round in which no test ended: the next one would not differ.
     do {
-        before = fine ? reading->finished : 0;
-        fine = fine && run_rest(reading);
-    } while (fine && !cli_signal() && reading->finished < conform->count &&
-             reading->finished > before);
-    if (reading)
-        cli_progress_end(&reading->progress);
-    free(reading);
+        before = reading->finished;
+        run_rest(reading);
+    } while (!cli_signal() && reading->finished < conform->count && reading->finished > before);
+    cli_progress_end(&reading->progress);
     conform->elapsed_ns = cli_now_ns() - began;
-    for (size_t i = 0; fine && !cli_signal() && i < conform->count; i++)
+    for (size_t i = 0; !cli_signal() && i < conform->count; i++)
         if (conform->results[i].outcome == CONFORM_NOT_RUN) {
             conform->results[i].outcome = CONFORM_FAILED;
-            conform->results[i].text = strdup("the program ended before it ran this test\n");
+            conform->results[i].text = cli_copy("the program ended before it ran this test\n");
         }
-    return fine;
-}
-
-static void conform_finish(struct conform *conform)
-{
-    for (size_t i = 0; i < conform->count; i++) {
-        free(conform->results[i].name);
-        free(conform->results[i].text);
-    }
-    free(conform->results);
-    free(conform->exit_text);
-    conform->results = NULL;
-    conform->exit_text = NULL;
-    conform->count = 0;
 }
 
 // The report of a run, as text, as JSON, and as JUnit's XML.
@@ -720,49 +635,44 @@ static bool parse(struct options *out, int argc, char **argv, int *out_exit)
 
 // The suite of an installation, or of a build tree, where it does not find the modules
 // without WEIR_MODULE_PATH.
-static bool find_suite(char *path, size_t size)
+static const char *find_suite(void)
 {
     char directory[PATH_MAX];
-    char modules[PATH_MAX + 32];
-    if (!cli_program_directory(directory, sizeof directory)) {
-        cli_error("/proc/self/exe cannot be read, so the folder of the program is not known; mount "
-                  "/proc");
-        return false;
-    }
-    snprintf(path, size, "%s/../libexec/weir/conformance", directory);
-    if (access(path, X_OK) == 0)
-        return true;
-    snprintf(path, size, "%s/../tests/conformance/conformance", directory);
-    if (access(path, X_OK) == 0) {
-        snprintf(modules, sizeof modules, "%s/../lib/weir", directory);
-        setenv("WEIR_MODULE_PATH", modules, 0);
-        return true;
-    }
-    cli_error("the suite is missing: there is neither %s/../libexec/weir/conformance nor %s; "
-              "unpack the whole archive, or build //tests/conformance",
-              directory, path);
-    return false;
+    if (!cli_program_directory(directory, sizeof directory))
+        cli_fail(CLI_SETUP, "/proc/self/exe cannot be read, so the folder of the program is not "
+                            "known; mount /proc");
+    const char *installed = cli_text("%s/../libexec/weir/conformance", directory);
+    const char *built = cli_text("%s/../tests/conformance/conformance", directory);
+    if (access(installed, X_OK) == 0)
+        return installed;
+    if (access(built, X_OK) != 0)
+        cli_fail(CLI_SETUP,
+                 "the suite is missing: there is neither %s nor %s; unpack the whole archive, or "
+                 "build //tests/conformance",
+                 installed, built);
+    setenv("WEIR_MODULE_PATH", cli_text("%s/../lib/weir", directory), 0);
+    return built;
 }
 
 // Opens the chain and stores its names for the report.
-static bool look_at_chain(struct conform *conform)
+static void look_at_chain(struct conform *conform)
 {
     weir_runtime *runtime = NULL;
     weir_device *device = NULL;
     const char *plugins = getenv("WEIR_PLUGINS");
-    const bool fine = cli_open(NULL, NULL, &runtime) == WEIR_OK &&
-                      weir_device_open_at(runtime, NULL, &device, NULL, 0) == WEIR_OK;
-    if (fine) {
-        const struct weir_device_info *info = weir_device_get_info(device);
-        snprintf(conform->module, sizeof conform->module, "%s", weir_runtime_backend(runtime));
-        snprintf(conform->plugins, sizeof conform->plugins, "%s", plugins ? plugins : "");
-        snprintf(conform->device, sizeof conform->device, "%s", info->name);
-        snprintf(conform->platform, sizeof conform->platform, "%s", info->platform);
-        snprintf(conform->driver, sizeof conform->driver, "%s", info->driver);
+    int code = CLI_OK;
+    if (cli_open(NULL, NULL, &runtime) < 0 ||
+        weir_device_open_at(runtime, NULL, &device, NULL, 0) < 0) {
+        code = cli_weir_error();
     } else {
-        cli_weir_error();
+        const struct weir_device_info *info = weir_device_get_info(device);
+        conform->module = cli_copy(weir_runtime_backend(runtime));
+        conform->plugins = plugins ? plugins : "";
+        conform->device = cli_copy(info->name);
+        conform->platform = cli_copy(info->platform);
+        conform->driver = cli_copy(info->driver);
     }
-    return cli_close(&device, &runtime, CLI_OK) == CLI_OK && fine;
+    cli_go_on(cli_close(&device, &runtime, code) ? CLI_SETUP : CLI_OK);
 }
 
 static int list_tests(const struct conform *conform)
@@ -780,23 +690,22 @@ static int tell_interrupt(const struct conform *conform)
     return CLI_SIGNALLED + cli_signal();
 }
 
-static bool run_suite(struct conform *conform)
+static void run_suite(struct conform *conform)
 {
     if (!cli_signals_start())
-        return false;
+        cli_end(CLI_SETUP);
     cli_signals_defer(NULL, NULL);
-    const bool fine = conform_run(conform);
+    conform_run(conform);
     cli_signals_resume();
     cli_signals_end();
-    return fine;
 }
 
 static int run_tests(struct conform *conform, const struct options *options)
 {
     if (!cli_can_write(options->xml))
         return CLI_FAILED;
-    if (!look_at_chain(conform) || !run_suite(conform))
-        return CLI_SETUP;
+    look_at_chain(conform);
+    run_suite(conform);
     if (cli_signal())
         return tell_interrupt(conform);
     int code =
@@ -813,8 +722,7 @@ static int conform_main(int argc, char **argv)
 {
     struct options options = {.filter = "*", .limit_seconds = LIMIT_SECONDS};
     struct conform conform = {0};
-    char path[PATH_MAX + 64];
-    int code = CLI_USAGE;
+    int code;
     if (!parse(&options, argc, argv, &code))
         return code;
     cli_log_to_stderr();
@@ -822,20 +730,13 @@ static int conform_main(int argc, char **argv)
         setenv("WEIR_BACKEND", options.backend, 1);
     if (options.plugins)
         setenv("WEIR_PLUGINS", options.plugins, 1);
-    if (!find_suite(path, sizeof path))
-        return CLI_SETUP;
-    conform.program = path;
+    conform.program = find_suite();
     conform.test_limit_seconds = options.limit_seconds;
-    if (!conform_list(&conform, options.filter)) {
-        code = CLI_SETUP;
-    } else if (conform.count == 0) {
-        cli_error("no test matches '%s'; `weir conform --list` prints their names", options.filter);
-        code = CLI_USAGE;
-    } else {
-        code = options.list ? list_tests(&conform) : run_tests(&conform, &options);
-    }
-    conform_finish(&conform);
-    return code;
+    conform_list(&conform, options.filter);
+    if (conform.count == 0)
+        cli_fail(CLI_USAGE, "no test matches '%s'; `weir conform --list` prints their names",
+                 options.filter);
+    return options.list ? list_tests(&conform) : run_tests(&conform, &options);
 }
 
 const struct cli_command cli_conform = {

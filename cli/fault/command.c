@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "cli/common/folder.h"
 #include "cli/common/output.h"
+#include "cli/common/own.h"
 #include "cli/common/progress.h"
 #include "cli/program/program.h"
 
@@ -116,38 +117,29 @@ static size_t count_lines(const char *text)
 
 // Reads the list that the plugin wrote. None is an empty list.
 //
-// Ownership: `*out_items` is the caller's, to be freed with free().
-// Errors: false after a message.
-static bool fault_list_read(const char *path, struct fault_item **out_items, size_t *out_count)
+// Ownership: that of cli/common/own.h.
+static struct fault_item *list_read(const char *path, size_t *out_count)
 {
     char message[512];
-    void *data;
-    size_t size;
-    *out_items = NULL;
+    void *data = NULL;
+    size_t size = 0;
     *out_count = 0;
     if (access(path, F_OK) != 0)
-        return true;
-    if (!weir_file_read(path, LIST_LIMIT, &data, &size, message, sizeof message)) {
-        cli_error("%s", message);
-        return false;
-    }
+        return NULL;
+    if (!weir_file_read(path, LIST_LIMIT, &data, &size, message, sizeof message))
+        cli_fail(CLI_FAILED, "%s", message);
     char *text = strndup(data, size);
     free(data);
-    const size_t count = text ? count_lines(text) : 0;
-    struct fault_item *items = calloc(count + 1, sizeof *items);
+    if (!text)
+        cli_fail(CLI_FAILED, "no memory is left for the operations of the program; use --every "
+                             "with a larger number, or --kinds");
+    *out_count = count_lines(text);
+    struct fault_item *items = cli_allocate(*out_count + 1, sizeof *items);
     char *rest = text;
-    for (size_t i = 0; items && i < count; i++)
+    for (size_t i = 0; i < *out_count; i++)
         read_row(strsep(&rest, "\n"), &items[i]);
     free(text);
-    if (!text || !items) {
-        free(items);
-        cli_error("no memory is left for the operations of the program; use --every with a larger "
-                  "number, or --kinds");
-        return false;
-    }
-    *out_items = items;
-    *out_count = count;
-    return true;
+    return items;
 }
 
 static const char *fault_item_text(const struct fault_item *item, char *text, size_t size)
@@ -360,13 +352,18 @@ struct fault_plan {
     uint64_t digest;   // of a run without a fault
 };
 
-// Errors: false after a message.
-static bool fault_folder_create(struct fault_folder *folder)
+static void remove_folder(void *object, void *with)
+{
+    (void)with;
+    cli_folder_remove(object);
+}
+
+static void folder_create(struct fault_folder *folder)
 {
     if (!cli_folder_create(&folder->files, "fault"))
-        return false;
+        cli_end(CLI_FAILED);
+    cli_own(remove_folder, &folder->files, NULL);
     cli_folder_place(&folder->files, "list", folder->list);
-    return true;
 }
 
 // What the program printed.
@@ -425,7 +422,7 @@ static enum fault_outcome judge(const struct fault_plan *plan, const struct faul
     return told ? FAULT_TOLD : FAULT_NO_CAUSE;
 }
 
-static bool run_with(const struct fault_options *options, const struct fault_folder *folder,
+static void run_with(const struct fault_options *options, const struct fault_folder *folder,
                      const struct cli_program *base, const char *fault, uint64_t at,
                      uint64_t one_in, struct cli_program_end *out_end,
                      struct cli_content *out_output)
@@ -445,98 +442,52 @@ static bool run_with(const struct fault_options *options, const struct fault_fol
     program.variables = variables;
     program.variable_count = sizeof variables / sizeof *variables;
     unlink(folder->list);
-    return out_output ? cli_program_capture(&program, &folder->files, out_end, out_output, NULL)
-                      : cli_program_run(&program, out_end);
-}
-
-// Stores the operation that got the fault, and whether there is one.
-static bool read_item(const struct fault_folder *folder, struct fault_item *item, bool *out_reached)
-{
-    struct fault_item *items;
-    size_t count;
-    if (!fault_list_read(folder->list, &items, &count))
-        return false;
-    *out_reached = count > 0;
-    if (count > 0)
-        *item = items[0];
-    free(items);
-    return true;
-}
-
-static bool finish_run(const struct fault_plan *plan, const struct fault_item *item,
-                       const struct cli_program_end *end, const struct cli_content *output,
-                       struct fault_run *run)
-{
-    bool reached;
-    run->code = end->code;
-    const bool told = read_output(output, item ? item->number : 0, run);
-    if (!item)
-        return true;
-    run->item = *item;
-    if (!read_item(plan->folder, &run->item, &reached))
-        return false;
-    run->outcome = judge(plan, run, end->late, reached, told);
-    return true;
+    if (!(out_output ? cli_program_capture(&program, &folder->files, out_end, out_output, NULL)
+                     : cli_program_run(&program, out_end)))
+        cli_end(out_output ? CLI_FAILED : CLI_SETUP);
 }
 
 // Runs the program with the fault at `item`, or with none if it is NULL: the list then has all
 // chosen operations. With threads the number may be another operation's in this run; `out_run` has
 // the one that got the fault.
-//
-// Errors: false after a message.
-static bool fault_run_hidden(const struct fault_plan *plan, const struct fault_item *item,
-                             struct fault_run *out_run)
+static void run_hidden(const struct fault_plan *plan, const struct fault_item *item,
+                       struct fault_run *out_run)
 {
     struct cli_program_end end;
     struct cli_content output = {NULL, 0};
+    size_t reached;
     const struct cli_program program = {.command = plan->command, .limit_ms = plan->limit_ms};
-    *out_run = (struct fault_run){.fault = plan->fault};
-    const bool ok = run_with(plan->options, plan->folder, &program, plan->fault,
-                             item ? item->number : 0, 0, &end, &output) &&
-                    finish_run(plan, item, &end, &output, out_run);
+    run_with(plan->options, plan->folder, &program, plan->fault, item ? item->number : 0, 0, &end,
+             &output);
+    *out_run = (struct fault_run){.fault = plan->fault, .code = end.code};
+    const bool told = read_output(&output, item ? item->number : 0, out_run);
     free(output.bytes);
-    return ok;
-}
-
-// Runs it once with the options' `at` or `one_in`, in the open.
-static bool fault_run_open(const struct fault_options *options, const struct fault_folder *folder,
-                           char **command, struct cli_program_end *out_end)
-{
-    const struct cli_program program = {.command = command, .limit_ms = options->limit_s * 1000};
-    return run_with(options, folder, &program, options->fault, options->at, options->one_in,
-                    out_end, NULL);
+    if (!item)
+        return;
+    const struct fault_item *got = list_read(plan->folder->list, &reached);
+    out_run->item = reached > 0 ? got[0] : *item;
+    out_run->outcome = judge(plan, out_run, end.late, reached > 0, told);
 }
 
 // A run for each chosen operation. The first run of each kind of fault has none: it lists the
 // operations, and shows how long the program takes.
 
-static bool keep(struct fault_walk *walk, const struct fault_run *run)
+static void keep(struct fault_walk *walk, const struct fault_run *run)
 {
-    if (walk->count == walk->capacity) {
-        const size_t capacity = walk->capacity ? 2 * walk->capacity : 256;
-        struct fault_run *runs = realloc(walk->runs, capacity * sizeof *runs);
-        if (!runs) {
-            cli_error("no memory is left for the outcomes; use --every with a larger number");
-            return false;
-        }
-        walk->runs = runs;
-        walk->capacity = capacity;
-    }
+    walk->runs = cli_grow(walk->runs, walk->count, &walk->capacity, sizeof *walk->runs);
     walk->runs[walk->count++] = *run;
     walk->counts[run->outcome]++;
-    return true;
 }
 
 // A program that fails anyway would hide what the faults do.
-static bool check_first(const struct fault_plan *plan, const struct fault_run *run)
+static void check_first(const struct fault_plan *plan, const struct fault_run *run)
 {
-    if (run->code == 0)
-        return true;
-    cli_error("%s ends with %d without any fault, and so says nothing about faults; mend that "
-              "first%s%s",
-              plan->command[0], run->code, run->last_line[0] ? "; its last line: " : "",
-              run->last_line);
-    return false;
+    if (run->code != 0)
+        cli_fail(CLI_FAILED,
+                 "%s ends with %d without any fault, and so says nothing about faults; mend that "
+                 "first%s%s",
+                 plan->command[0], run->code, run->last_line[0] ? "; its last line: " : "",
+                 run->last_line);
 }
 
 static uint64_t limit_of(const struct fault_options *options, uint64_t first_ns)
@@ -545,69 +496,39 @@ static uint64_t limit_of(const struct fault_options *options, uint64_t first_ns)
                             : 10000 + 10 * (first_ns / 1000000) + options->delay_ms;
 }
 
-static bool run_items(const struct fault_plan *plan, const struct fault_item *items, size_t count,
+static void run_items(const struct fault_plan *plan, const struct fault_item *items, size_t count,
                       struct fault_walk *walk)
 {
     const uint64_t every = plan->options->every;
     struct cli_progress progress;
     struct fault_run run;
     char text[256];
-    bool ok = true;
     cli_progress_start(&progress, !plan->options->quiet, count / every, NULL);
-    for (size_t i = every - 1; i < count && ok && !cli_program_signal(); i += every) {
+    for (size_t i = every - 1; i < count && !cli_program_signal(); i += every) {
         cli_progress_update(&progress, (i + 1) / every - 1,
                             fault_item_text(&items[i], text, sizeof text));
-        ok = fault_run_hidden(plan, &items[i], &run);
-        // A signal to this process may have ended the program too.
-        ok = ok && (cli_program_signal() || keep(walk, &run));
+        run_hidden(plan, &items[i], &run);
+        if (!cli_program_signal()) // which may have ended the program too
+            keep(walk, &run);
     }
     cli_progress_end(&progress);
-    return ok;
 }
 
-static bool walk_fault(struct fault_plan *plan, struct fault_walk *walk)
+static void walk_fault(struct fault_plan *plan, struct fault_walk *walk)
 {
-    struct fault_item *items;
     size_t count;
     struct fault_run first;
     const uint64_t start = cli_now_ns();
     plan->limit_ms = plan->options->limit_s * 1000;
-    if (!fault_run_hidden(plan, NULL, &first))
-        return false;
+    run_hidden(plan, NULL, &first);
     plan->limit_ms = limit_of(plan->options, cli_now_ns() - start);
     plan->digest = first.digest;
     if (cli_program_signal())
-        return true;
-    if (!check_first(plan, &first) || !fault_list_read(plan->folder->list, &items, &count))
-        return false;
+        return;
+    check_first(plan, &first);
+    const struct fault_item *items = list_read(plan->folder->list, &count);
     walk->operations += count;
-    const bool ok = run_items(plan, items, count, walk);
-    free(items);
-    return ok;
-}
-
-static bool has_runs(const struct fault_walk *walk)
-{
-    if (walk->operations > 0 || cli_program_signal())
-        return true;
-    cli_error("%s has no operation for a fault: it opened no runtime of Weir's, or one whose "
-              "plugins the program names itself; list fault there. Or --kinds, --queue and --label "
-              "choose none",
-              walk->command[0]);
-    return false;
-}
-
-// `names` is cut into its parts.
-static bool walk_all(struct fault_plan *plan, char *names, struct fault_walk *walk)
-{
-    char *rest = NULL;
-    bool ok = true;
-    for (char *name = strtok_r(names, ",", &rest); name && ok && !cli_program_signal();
-         name = strtok_r(NULL, ",", &rest)) {
-        plan->fault = name;
-        ok = walk_fault(plan, walk);
-    }
-    return ok && has_runs(walk);
+    run_items(plan, items, count, walk);
 }
 
 static int fault_walk(const struct fault_options *options, const struct fault_folder *folder,
@@ -615,16 +536,22 @@ static int fault_walk(const struct fault_options *options, const struct fault_fo
 {
     struct fault_plan plan = {.options = options, .folder = folder, .command = command};
     struct fault_walk walk = {.command = command, .options = options};
-    char *names = strdup(options->fault);
+    char *rest = NULL;
     cli_program_begin_series();
-    const bool ok = names && walk_all(&plan, names, &walk);
+    for (char *name = strtok_r(cli_copy(options->fault), ",", &rest); name && !cli_program_signal();
+         name = strtok_r(NULL, ",", &rest)) {
+        plan.fault = name;
+        walk_fault(&plan, &walk);
+    }
     cli_program_end_series();
-    int code = ok ? fault_report_print(&walk) : CLI_FAILED;
-    if (cli_program_signal())
-        code = CLI_SIGNALLED + cli_program_signal();
-    free(walk.runs);
-    free(names);
-    return code;
+    if (walk.operations == 0 && !cli_program_signal())
+        cli_fail(CLI_FAILED,
+                 "%s has no operation for a fault: it opened no runtime of Weir's, or one whose "
+                 "plugins the program names itself; list fault there. Or --kinds, --queue and "
+                 "--label choose none",
+                 command[0]);
+    const int code = fault_report_print(&walk);
+    return cli_program_signal() ? CLI_SIGNALLED + cli_program_signal() : code;
 }
 
 #define NUMBER_MAX UINT64_C(1000000000000)
@@ -681,59 +608,38 @@ static bool parse(struct fault_options *out, int argc, char **argv, char ***out_
 
 // Checks.
 
-static bool check_kinds(const char *list)
+static void check_kinds(const char *list)
 {
     static const char *const kinds[] = {"refuse", "fail",    "slow", "lose",
                                         "memory", "garbage", NULL};
-    char names[256];
     char *rest = NULL;
-    if (!*list || strlen(list) >= sizeof names) {
-        cli_error("--fault takes a kind, such as refuse, or several with commas between them");
-        return false;
-    }
-    snprintf(names, sizeof names, "%s", list);
-    for (char *name = strtok_r(names, ",", &rest); name; name = strtok_r(NULL, ",", &rest))
+    if (!*list || strlen(list) >= 256)
+        cli_fail(CLI_USAGE,
+                 "--fault takes a kind, such as refuse, or several with commas between them");
+    for (char *name = strtok_r(cli_copy(list), ",", &rest); name; name = strtok_r(NULL, ",", &rest))
         if (!cli_pick("fault", name, kinds, NULL))
-            return false;
-    return true;
+            cli_end(CLI_USAGE);
 }
 
-// The environment has a line for each setting.
-static bool check_lines(const struct fault_options *options)
-{
-    if (!strchr(options->kinds, '\n') && !strchr(options->queue, '\n') &&
-        !strchr(options->label, '\n'))
-        return true;
-    cli_error("--kinds, --queue and --label take one line");
-    return false;
-}
-
-static bool check(struct fault_options *options)
+static void check(struct fault_options *options)
 {
     const bool walks = options->every > 0;
-    if ((options->at > 0) + (options->one_in > 0) + walks != 1) {
-        cli_error("weir fault needs one of --at, --one-in and --every");
-        return false;
-    }
-    if (!walks && (options->recovers || options->all || options->json)) {
-        cli_error("--recovers, --all and --json need --every");
-        return false;
-    }
+    if ((options->at > 0) + (options->one_in > 0) + walks != 1)
+        cli_fail(CLI_USAGE, "weir fault needs one of --at, --one-in and --every");
+    if (!walks && (options->recovers || options->all || options->json))
+        cli_fail(CLI_USAGE, "--recovers, --all and --json need --every");
     if (!options->fault)
         options->fault = walks ? "refuse,fail,memory" : "refuse";
-    if (!check_kinds(options->fault) || !check_lines(options))
-        return false;
-    if (!strchr(options->fault, ','))
-        return true;
-    if (!walks) {
-        cli_error("--fault takes one kind without --every");
-        return false;
-    }
-    if (options->kinds[0]) {
-        cli_error("--kinds needs one kind of --fault, as other faults happen to other operations");
-        return false;
-    }
-    return true;
+    check_kinds(options->fault);
+    // The environment has a line for each setting.
+    if (strchr(options->kinds, '\n') || strchr(options->queue, '\n') ||
+        strchr(options->label, '\n'))
+        cli_fail(CLI_USAGE, "--kinds, --queue and --label take one line");
+    if (!walks && strchr(options->fault, ','))
+        cli_fail(CLI_USAGE, "--fault takes one kind without --every");
+    if (options->kinds[0] && strchr(options->fault, ','))
+        cli_fail(CLI_USAGE,
+                 "--kinds needs one kind of --fault, as other faults happen to other operations");
 }
 
 // A single run.
@@ -741,57 +647,50 @@ static bool check(struct fault_options *options)
 static int tell(const struct fault_options *options, const struct fault_folder *folder,
                 const char *command, const struct cli_program_end *end)
 {
-    struct fault_item *items;
     size_t count;
     char text[256];
     char place[300];
-    if (!fault_list_read(folder->list, &items, &count))
-        return CLI_FAILED;
+    const struct fault_item *items = list_read(folder->list, &count);
     if (end->late)
         cli_error("%s was killed after %" PRIu64 " s", command, options->limit_s);
-    if (count == 0 && end->code == 0) {
-        cli_error("no operation of %s got a fault: it has fewer than the number, --kinds, --queue "
-                  "and --label choose none, or it names its plugins itself and leaves out fault",
-                  command);
-        return CLI_FAILED;
-    }
+    if (count == 0 && end->code == 0)
+        cli_fail(CLI_FAILED,
+                 "no operation of %s got a fault: it has fewer than the number, --kinds, --queue "
+                 "and --label choose none, or it names its plugins itself and leaves out fault",
+                 command);
     for (size_t i = 0; i < count && !options->quiet; i++) {
         fault_item_place(&items[i], place, sizeof place);
         cli_note("operation %" PRIu64 " got the fault '%s': %s%s%s", items[i].number,
                  options->fault, fault_item_text(&items[i], text, sizeof text),
                  place[0] ? " at " : "", place);
     }
-    free(items);
     return end->code;
 }
 
+// In the open, with the options' `at` or `one_in`.
 static int run_once(const struct fault_options *options, const struct fault_folder *folder,
                     char **command)
 {
+    const struct cli_program program = {.command = command, .limit_ms = options->limit_s * 1000};
     struct cli_program_end end;
-    if (!fault_run_open(options, folder, command, &end))
-        return CLI_SETUP;
+    run_with(options, folder, &program, options->fault, options->at, options->one_in, &end, NULL);
     return tell(options, folder, command[0], &end);
 }
 
 static int fault_main(int argc, char **argv)
 {
+    static struct fault_folder folder;
     struct fault_options options = {.kinds = "", .queue = "", .label = "", .delay_ms = 1000};
-    struct fault_folder folder;
     char **command;
     int code;
     if (!parse(&options, argc, argv, &command, &code))
         return code;
-    if (!check(&options))
-        return CLI_USAGE;
+    check(&options);
     if (!cli_program_add_plugin("fault"))
-        return cli_weir_error();
-    if (!fault_folder_create(&folder))
-        return CLI_FAILED;
-    code = options.every ? fault_walk(&options, &folder, command)
+        cli_fail_weir();
+    folder_create(&folder);
+    return options.every ? fault_walk(&options, &folder, command)
                          : run_once(&options, &folder, command);
-    cli_folder_remove(&folder.files);
-    return code;
 }
 
 const struct cli_command cli_fault = {

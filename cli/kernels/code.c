@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/program.h"
 #include "cli/common/output.h"
+#include "cli/common/own.h"
 #include "cli/kernels/kernels.h"
 
 enum {
@@ -43,33 +44,36 @@ static size_t architecture(const char *text, bool letters)
     return *end == ',' || *end == '\0' ? (size_t)(end - text) : 0;
 }
 
-bool kernels_architectures_parse(const char *option, const char *text, bool letters,
+void kernels_architectures_parse(const char *option, const char *text, bool letters,
                                  struct kernels_architectures *out)
 {
     *out = (struct kernels_architectures){0};
     if (strcmp(text, "none") == 0)
-        return true;
-    for (const char *at = text;; at++) {
+        return;
+    for (const char *at = text; at; at = *at ? at + 1 : NULL) {
         const size_t length = architecture(at, letters);
-        if (length == 0) {
-            cli_error("--%s takes architectures from %d on, separated by commas, such as 80,90; "
-                      "not '%s'",
-                      option, LOWEST, text);
-            return false;
-        }
-        if (out->count == KERNELS_ARCHITECTURES_MOST) {
-            cli_error("--%s takes %d architectures at most", option, KERNELS_ARCHITECTURES_MOST);
-            return false;
-        }
+        if (length == 0)
+            cli_fail(CLI_USAGE,
+                     "--%s takes architectures from %d on, separated by commas, such as 80,90; "
+                     "not '%s'",
+                     option, LOWEST, text);
+        if (out->count == KERNELS_ARCHITECTURES_MOST)
+            cli_fail(CLI_USAGE, "--%s takes %d architectures at most", option,
+                     KERNELS_ARCHITECTURES_MOST);
         add(out, at, length);
         at += length;
-        if (*at == '\0')
-            return true;
     }
 }
 
+void kernels_architecture_parse(const char *text, bool letters, struct kernels_architectures *out)
+{
+    kernels_architectures_parse("arch", text ? text : "90", letters, out);
+    if (out->count != 1)
+        cli_fail(CLI_USAGE, "--arch takes one architecture, such as 90, not '%s'", text);
+}
+
 // The help of ptxas has a list of them: 'sm_89','sm_90','sm_90a'.
-bool kernels_architectures_keep_known(const struct kc_tools *tools,
+void kernels_architectures_keep_known(const struct kc_tools *tools,
                                       struct kernels_architectures *list)
 {
     struct kc_job job = {.output_too = true};
@@ -87,27 +91,31 @@ bool kernels_architectures_keep_known(const struct kc_tools *tools,
     list->count = kept;
     kc_jobs_finish(&job, 1);
     if (!told)
-        cli_error("%s --help does not list GPUs: mend the CUDA toolkit, or leave it out with "
-                  "CUDA_HOME=none",
-                  tools->ptxas);
-    return told;
+        cli_fail(CLI_SETUP,
+                 "%s --help does not list GPUs: mend the CUDA toolkit, or leave it out with "
+                 "CUDA_HOME=none",
+                 tools->ptxas);
 }
 
-bool kernels_architectures_are_known(const struct kc_tools *tools,
-                                     const struct kernels_architectures *list)
+void kernels_architectures_check(const struct kc_tools *tools,
+                                 const struct kernels_architectures *list)
 {
     struct kernels_architectures known = *list;
-    if (!kernels_architectures_keep_known(tools, &known))
-        return false;
     size_t i = 0;
+    kernels_architectures_keep_known(tools, &known);
     while (i < known.count && strcmp(known.names[i], list->names[i]) == 0)
         i++;
-    if (i == list->count)
-        return true;
-    cli_error("%s makes no cubins for %s: install a CUDA toolkit that does, or name another "
-              "architecture",
-              tools->ptxas, list->names[i]);
-    return false;
+    if (i < list->count)
+        cli_fail(CLI_SETUP,
+                 "%s makes no cubins for %s: install a CUDA toolkit that does, or name another "
+                 "architecture",
+                 tools->ptxas, list->names[i]);
+}
+
+void kernels_need(const char *lack)
+{
+    if (lack)
+        cli_fail(CLI_SETUP, "%s", lack);
 }
 
 struct kc_list kernels_architectures_list(struct kernels_architectures *list)
@@ -124,26 +132,6 @@ static const char sass_about[] = "Prints the machine code that a cubin has for a
                                  "nvdisasm or cuobjdump of the\n"
                                  "CUDA toolkit.";
 
-// One architecture, 90 if `text` is NULL. Errors: false after a message.
-static bool kernels_architecture_parse(const char *text, struct kernels_architectures *out)
-{
-    if (!kernels_architectures_parse("arch", text ? text : "90", false, out))
-        return false;
-    if (out->count != 1)
-        cli_error("--arch takes one architecture, such as 90, not '%s'", text);
-    return out->count == 1;
-}
-
-// Whether the parts are there that PTX, and cubins, need; false after a message, with the exit code.
-static bool kernels_can_make(const struct kernels_source *source, bool cubin, int *out_exit)
-{
-    const char *lack = kc_tools_lack(&source->build.tools, cubin);
-    *out_exit = CLI_SETUP;
-    if (lack)
-        cli_error("%s", lack);
-    return !lack;
-}
-
 struct request {
     struct kernels_source source;
     struct kernels_architectures architecture;
@@ -159,24 +147,21 @@ static bool parse(struct request *request, const char *command, const char *abou
     const struct cli_usage usage = CLI_FORM_PLAIN(command, about, "weir-kernels(1)", options);
     if (!kernels_parse(&request->source, usage, argc, argv, out_exit))
         return false;
-    *out_exit = CLI_USAGE;
-    return kernels_architecture_parse(architecture, &request->architecture);
+    kernels_architecture_parse(architecture, false, &request->architecture);
+    return true;
 }
 
 int kernels_ptx_main(int argc, char **argv)
 {
     struct request request;
-    struct kc_result result = {0};
     int code;
-    if (!parse(&request, "weir kernels ptx", ptx_about, argc, argv, &code) ||
-        !kernels_can_make(&request.source, false, &code))
+    if (!parse(&request, "weir kernels ptx", ptx_about, argc, argv, &code))
         return code;
+    kernels_need(kc_tools_lack(&request.source.build.tools, false));
     request.source.build.ptx = kernels_architectures_list(&request.architecture);
-    code = kernels_compile(&request.source.build, &result);
-    if (code == CLI_OK)
-        fwrite(result.images.items[0].data, 1, result.images.items[0].size, stdout);
-    kc_result_finish(&result);
-    return code;
+    const struct kc_image *ptx = &kernels_compile(&request.source.build)->images.items[0];
+    fwrite(ptx->data, 1, ptx->size, stdout);
+    return CLI_OK;
 }
 
 static bool find_in(const char *folder, size_t length, char *out, size_t size)
@@ -198,68 +183,63 @@ static bool find_disassembler(const struct kc_tools *tools, char *out, size_t si
            weir_program_find("nvdisasm", out, size) || weir_program_find("cuobjdump", out, size);
 }
 
-// Runs the job, which is finished by the caller, with a file that has the image's data as its last
-// argument. False after a message: it failed.
-static bool kernels_run_on(const struct kc_image *image, struct kc_job *job)
+static void remove_folder(void *object, void *with)
 {
-    char folder[512], path[600], message[512];
-    struct weir_long_text report = {0};
-    bool fine = false;
-    if (!kc_folder_create(folder, sizeof folder, &report)) {
-        kernels_print_report(&report);
-        return false;
-    }
-    snprintf(path, sizeof path, "%s/kernels", folder);
-    kc_job_add(job, path);
-    if (weir_file_write(path, image->data, image->size, message, sizeof message)) {
-        kc_run(job, 1);
-        fine = job->status == 0;
-        const char *said = job->errors ? job->errors : "";
-        if (!fine)
-            cli_error("%s fails: %.*s", job->arguments[0], (int)strcspn(said, "\n"), said);
-    } else {
-        cli_error("%s", message);
-    }
-    kc_folder_remove(folder);
-    return fine;
+    (void)with;
+    kc_folder_remove(object);
 }
 
-static int disassemble(const char *disassembler, const struct kc_image *cubin)
+static void finish_job(void *object, void *with)
 {
-    struct kc_job job = {.output_too = true};
-    kc_job_add(&job, disassembler);
-    if (strcmp(strrchr(disassembler, '/'), "/cuobjdump") == 0)
-        kc_job_add(&job, "-sass");
-    const bool fine = kernels_run_on(cubin, &job);
-    if (fine && job.errors)
-        fputs(job.errors, stdout);
-    kc_jobs_finish(&job, 1);
-    return fine ? CLI_OK : CLI_FAILED;
+    (void)with;
+    kc_jobs_finish(object, 1);
+}
+
+// Runs the job with a file that has the image's data as its last argument. Returns what it said.
+static const char *run_on(const struct kc_image *image, struct kc_job *job)
+{
+    static char folder[512];
+    char path[600], message[512];
+    struct weir_long_text report = {0};
+    cli_own(finish_job, job, NULL);
+    if (!kc_folder_create(folder, sizeof folder, &report)) {
+        kernels_print_report(&report);
+        cli_end(CLI_FAILED);
+    }
+    cli_own(remove_folder, folder, NULL);
+    snprintf(path, sizeof path, "%s/kernels", folder);
+    kc_job_add(job, path);
+    if (!weir_file_write(path, image->data, image->size, message, sizeof message))
+        cli_fail(CLI_FAILED, "%s", message);
+    kc_run(job, 1);
+    const char *said = job->errors ? job->errors : "";
+    if (job->status != 0)
+        cli_fail(CLI_FAILED, "%s fails: %.*s", job->arguments[0], (int)strcspn(said, "\n"), said);
+    return said;
 }
 
 int kernels_sass_main(int argc, char **argv)
 {
+    static struct kc_job job = {.output_too = true};
     struct request request;
-    struct kc_result result = {0};
     char disassembler[1024];
     int code;
-    if (!parse(&request, "weir kernels sass", sass_about, argc, argv, &code) ||
-        !kernels_can_make(&request.source, true, &code))
+    if (!parse(&request, "weir kernels sass", sass_about, argc, argv, &code))
         return code;
-    if (!kernels_architectures_are_known(&request.source.build.tools, &request.architecture))
-        return CLI_SETUP;
-    if (!find_disassembler(&request.source.build.tools, disassembler, sizeof disassembler)) {
-        cli_error(
+    const struct kc_tools *tools = &request.source.build.tools;
+    kernels_need(kc_tools_lack(tools, true));
+    kernels_architectures_check(tools, &request.architecture);
+    if (!find_disassembler(tools, disassembler, sizeof disassembler))
+        kernels_need(
             "neither nvdisasm nor cuobjdump is found, and machine code needs one to be "
             "shown; they are parts of the CUDA toolkit and of the package nvidia-cuda-toolkit");
-        return CLI_SETUP;
-    }
     request.source.build.cubins = kernels_architectures_list(&request.architecture);
-    code = kernels_compile(&request.source.build, &result);
-    if (code == CLI_OK)
-        code = disassemble(disassembler, &result.images.items[0]);
-    kc_result_finish(&result);
-    return code;
+    const struct kc_result *result = kernels_compile(&request.source.build);
+    kc_job_add(&job, disassembler);
+    if (strcmp(strrchr(disassembler, '/'), "/cuobjdump") == 0)
+        kc_job_add(&job, "-sass");
+    fputs(run_on(&result->images.items[0], &job), stdout);
+    return CLI_OK;
 }
 
 // What `ptxas -v` tells, in lines such as
@@ -393,34 +373,11 @@ static int print_json(const struct kc_kernels *kernels, const char *report, cons
     return cli_json_print(root, ok, CLI_OK);
 }
 
-static int measure(const struct kernels_source *source, const struct kc_result *result,
-                   const char *architecture, bool as_json)
-{
-    char option[32];
-    struct kc_job job = {0};
-    int code = CLI_FAILED;
-    snprintf(option, sizeof option, "-arch=sm_%s", architecture);
-    const char *const arguments[] = {source->build.tools.ptxas, "-v", option, "-o", "/dev/null"};
-    for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++)
-        kc_job_add(&job, arguments[i]);
-    if (kernels_run_on(&result->images.items[0], &job)) {
-        const char *report = job.errors ? job.errors : "";
-        const char *ptx = result->images.items[0].data;
-        code = CLI_OK;
-        if (as_json)
-            code = print_json(&result->kernels, report, ptx, architecture);
-        else
-            print_table(&result->kernels, report, ptx);
-    }
-    kc_jobs_finish(&job, 1);
-    return code;
-}
-
 int kernels_resources_main(int argc, char **argv)
 {
+    static struct kc_job job;
     struct kernels_source source;
     struct kernels_architectures architecture;
-    struct kc_result result = {0};
     const char *text = NULL;
     bool as_json = false;
     const struct cli_option options[] = {
@@ -432,16 +389,21 @@ int kernels_resources_main(int argc, char **argv)
     int code;
     if (!kernels_parse(&source, usage, argc, argv, &code))
         return code;
-    if (!kernels_architecture_parse(text, &architecture))
-        return CLI_USAGE;
-    if (!kernels_can_make(&source, true, &code))
-        return code;
-    if (!kernels_architectures_are_known(&source.build.tools, &architecture))
-        return CLI_SETUP;
+    const struct kc_tools *tools = &source.build.tools;
+    kernels_architecture_parse(text, false, &architecture);
+    kernels_need(kc_tools_lack(tools, true));
+    kernels_architectures_check(tools, &architecture);
     source.build.ptx = kernels_architectures_list(&architecture);
-    code = kernels_compile(&source.build, &result);
-    if (code == CLI_OK)
-        code = measure(&source, &result, architecture.names[0], as_json);
-    kc_result_finish(&result);
-    return code;
+    const struct kc_result *result = kernels_compile(&source.build);
+    const char *const arguments[] = {tools->ptxas, "-v",
+                                     cli_text("-arch=sm_%s", architecture.names[0]), "-o",
+                                     "/dev/null"};
+    for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++)
+        kc_job_add(&job, arguments[i]);
+    const char *report = run_on(&result->images.items[0], &job);
+    const char *ptx = result->images.items[0].data;
+    if (as_json)
+        return print_json(&result->kernels, report, ptx, architecture.names[0]);
+    print_table(&result->kernels, report, ptx);
+    return CLI_OK;
 }

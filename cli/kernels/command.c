@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "cli/common/options.h"
 #include "cli/common/output.h"
+#include "cli/common/own.h"
 #include "cli/kernels/kernels.h"
 #include "cli/runtime/open.h"
 #include "kernels/compare/compare.h"
@@ -33,18 +34,13 @@ struct comparison {
     struct kernels_architectures own; // of the OpenCL C: "90"
 };
 
-static bool take_architectures(struct comparison *comparison)
+static void take_architectures(struct comparison *comparison)
 {
     const char *text = comparison->architecture ? comparison->architecture : "90";
     char number[16];
-    if (!kernels_architectures_parse("arch", text, comparison->twin.cuda != NULL, &comparison->all))
-        return false;
-    if (comparison->all.count != 1) {
-        cli_error("--arch takes one architecture, such as 90, not '%s'", text);
-        return false;
-    }
+    kernels_architecture_parse(text, comparison->twin.cuda != NULL, &comparison->all);
     snprintf(number, sizeof number, "%lu", strtoul(text, NULL, 10));
-    return kernels_architectures_parse("arch", number, false, &comparison->own);
+    kernels_architecture_parse(number, false, &comparison->own);
 }
 
 static bool parse_compare(struct comparison *comparison, int argc, char **argv, int *out_exit)
@@ -64,15 +60,14 @@ static bool parse_compare(struct comparison *comparison, int argc, char **argv, 
         CLI_FORM_PLAIN("weir kernels compare", compare_about, "weir-kernels(1)", options);
     if (!kernels_parse(&comparison->source, usage, argc, argv, out_exit))
         return false;
-    *out_exit = CLI_USAGE;
     if (!comparison->cases)
-        cli_error("weir kernels compare needs --cases FILE, the launches to compare");
-    else if (!comparison->twin.cuda && comparison->twin.images.count == 0)
-        cli_error("weir kernels compare needs --cuda FILE.cu or --cuda-image FILE, the other form");
-    else
-        return kernels_twin_take(&comparison->twin, false, &comparison->source) &&
-               take_architectures(comparison);
-    return false;
+        cli_fail(CLI_USAGE, "weir kernels compare needs --cases FILE, the launches to compare");
+    if (!comparison->twin.cuda && comparison->twin.images.count == 0)
+        cli_fail(CLI_USAGE,
+                 "weir kernels compare needs --cuda FILE.cu or --cuda-image FILE, the other form");
+    kernels_twin_take(&comparison->twin, false, &comparison->source);
+    take_architectures(comparison);
+    return true;
 }
 
 // Bundles.
@@ -161,17 +156,14 @@ static size_t count_parameters(const struct kc_kernels *kernels)
 }
 
 // What the result holds is not copied.
-static bool make(struct made *made, const struct kc_language *language,
+static void make(struct made *made, const struct kc_language *language,
                  const struct kc_result *result, const char *name)
 {
     const size_t kernels = result->kernels.count;
-    made->kernels = calloc(kernels + 1, sizeof *made->kernels);
-    made->parameters = calloc(count_parameters(&result->kernels) + 1, sizeof *made->parameters);
-    made->images = calloc(result->images.count + 2, sizeof *made->images);
-    if (!made->kernels || !made->parameters || !made->images) {
-        cli_error("no memory for the kernels");
-        return false;
-    }
+    made->kernels = cli_allocate(kernels + 1, sizeof *made->kernels);
+    made->parameters =
+        cli_allocate(count_parameters(&result->kernels) + 1, sizeof *made->parameters);
+    made->images = cli_allocate(result->images.count + 2, sizeof *made->images);
     made->bundle = (struct weir_bundle){.struct_size = sizeof made->bundle,
                                         .name = name,
                                         .kernels = made->kernels,
@@ -180,25 +172,14 @@ static bool make(struct made *made, const struct kc_language *language,
     kc_source_target(language, made->target);
     take_kernels(made, &result->kernels);
     take_images(made, result);
-    return true;
 }
 
-static void finish(struct made *made)
-{
-    free(made->kernels);
-    free(made->parameters);
-    free(made->images);
-}
-
-static bool can_make_images(struct comparison *comparison)
+static void check_tools(struct comparison *comparison)
 {
     const struct kc_tools *tools = &comparison->source.build.tools;
-    const char *lack = kc_tools_lack(tools, true);
-    if (!lack && comparison->twin.cuda)
-        lack = kc_tools_lack_nvcc(tools);
-    if (lack)
-        cli_error("%s", lack);
-    return !lack;
+    kernels_need(kc_tools_lack(tools, true));
+    if (comparison->twin.cuda)
+        kernels_need(kc_tools_lack_nvcc(tools));
 }
 
 // PTX too, which drivers of later GPUs take.
@@ -207,61 +188,68 @@ static void name_images(struct kc_build *build, struct kernels_architectures *ar
     build->cubins = build->ptx = kernels_architectures_list(architectures);
 }
 
-// What compilers say of the OpenCL C was told.
-static int compile_twin(const struct kc_build *build, struct kc_result *result)
+static void finish_result(void *object, void *with)
 {
+    (void)with;
+    kc_result_finish(object);
+}
+
+// What compilers say of the OpenCL C was told.
+static const struct kc_result *compile_twin(const struct kc_build *build)
+{
+    struct kc_result *result = cli_allocate(1, sizeof *result);
     struct weir_long_text report = {0};
     const bool fine = kc_build(build, result, &report);
-    if (!fine)
+    cli_own(finish_result, result, NULL);
+    if (!fine) {
         kernels_print_report(&report);
+        cli_end(CLI_FAILED);
+    }
     free(report.text);
-    return fine ? CLI_OK : CLI_FAILED;
+    return result;
 }
 
 static int compare(struct comparison *comparison, weir_runtime *runtime, bool cuda)
 {
     struct kc_build twin = comparison->source.build, own = comparison->source.build;
-    struct kc_result twin_result = {0}, own_result = {0};
     struct made twin_made = {0}, own_made = {0};
     own.twin = (struct kc_twin){0};
     if (cuda && twin.twin.source)
         name_images(&twin, &comparison->all);
     if (cuda)
         name_images(&own, &comparison->own);
-    int code = kernels_compile(&own, &own_result);
-    if (code == CLI_OK)
-        code = compile_twin(&twin, &twin_result);
-    if (code == CLI_OK &&
-        (!make(&twin_made, &twin.language, &twin_result, twin.sources.files.items[0]) ||
-         !make(&own_made, &own.language, &own_result, own.sources.files.items[0])))
-        code = CLI_FAILED;
-    if (code == CLI_OK) {
-        const struct compare_params params = {.twin = &twin_made.bundle,
-                                              .opencl = &own_made.bundle,
-                                              .cases = comparison->cases,
-                                              .runtime = runtime};
-        code = compare_kernels(&params) == 0 ? CLI_OK : CLI_FAILED;
-    }
-    finish(&twin_made);
-    finish(&own_made);
-    kc_result_finish(&twin_result);
-    kc_result_finish(&own_result);
-    return code;
+    const struct kc_result *own_result = kernels_compile(&own);
+    make(&twin_made, &twin.language, compile_twin(&twin), twin.sources.files.items[0]);
+    make(&own_made, &own.language, own_result, own.sources.files.items[0]);
+    const struct compare_params params = {.twin = &twin_made.bundle,
+                                          .opencl = &own_made.bundle,
+                                          .cases = comparison->cases,
+                                          .runtime = runtime};
+    return compare_kernels(&params) == 0 ? CLI_OK : CLI_FAILED;
+}
+
+static void close_runtime(void *object, void *code)
+{
+    weir_device *none = NULL;
+    *(int *)code = cli_close(&none, object, *(int *)code);
 }
 
 static int kernels_compare_main(int argc, char **argv)
 {
     struct comparison comparison = {0};
-    weir_runtime *runtime = NULL;
-    weir_device *none = NULL;
-    int code;
+    static weir_runtime *runtime;
+    static int code;
     if (!parse_compare(&comparison, argc, argv, &code))
         return code;
     if (cli_open(NULL, NULL, &runtime) < 0)
-        return cli_weir_error();
+        cli_fail_weir();
+    cli_own(close_runtime, &runtime, &code);
     const bool cuda = strcmp(weir_runtime_backend(runtime), "cuda") == 0;
-    code = !cuda || can_make_images(&comparison) ? compare(&comparison, runtime, cuda) : CLI_SETUP;
-    return cli_close(&none, &runtime, code);
+    if (cuda)
+        check_tools(&comparison);
+    code = compare(&comparison, runtime, cuda);
+    cli_disown();
+    return code;
 }
 
 static const char build_about[] =
@@ -291,22 +279,19 @@ struct request {
     char name[512];    // "tone_kernels"
 };
 
-static bool name_files(struct request *request)
+static void name_files(struct request *request)
 {
     const char *out = request->out;
     const size_t length = strlen(out);
     const char *slash = strrchr(out, '/');
     const char *file = slash ? slash + 1 : out;
     const int stem = (int)(out + length - 2 - file);
-    if (length < 2 || strcmp(out + length - 2, ".c") != 0 || stem < 1 || !kernels_is_plain(file)) {
-        cli_error("-o takes the name of a C file, such as kernels.c, not '%s'", out);
-        return false;
-    }
-    if (length >= sizeof request->prefix || (size_t)stem + 16 > sizeof request->name) {
-        cli_error("the name after -o is too long; %zu characters are the most for the file",
-                  sizeof request->name - 16);
-        return false;
-    }
+    if (length < 2 || strcmp(out + length - 2, ".c") != 0 || stem < 1 || !kernels_is_plain(file))
+        cli_fail(CLI_USAGE, "-o takes the name of a C file, such as kernels.c, not '%s'", out);
+    if (length >= sizeof request->prefix || (size_t)stem + 16 > sizeof request->name)
+        cli_fail(CLI_USAGE,
+                 "the name after -o is too long; %zu characters are the most for the file",
+                 sizeof request->name - 16);
     snprintf(request->prefix, sizeof request->prefix, "%.*s", (int)length - 2, out);
     snprintf(request->label, sizeof request->label, "%.*s", stem, file);
     snprintf(request->header, sizeof request->header, "%.*s.h", stem, file);
@@ -315,25 +300,23 @@ static bool name_files(struct request *request)
     for (char *at = request->name; *at; at++)
         if (!isalnum((unsigned char)*at))
             *at = '_';
-    return true;
 }
 
-static bool check_symbol(const struct request *request)
+static void check_request(struct request *request)
 {
     const char *symbol = request->symbol;
-    if (!symbol || (kernels_identifier(symbol) == strlen(symbol)))
-        return true;
-    cli_error("--symbol takes a name of C, letters, digits and '_', not '%s'", symbol);
-    return false;
-}
-
-static bool parse_architectures(struct request *request)
-{
     const bool letters = request->twin.cuda != NULL;
-    return (!request->cubin_text ||
-            kernels_architectures_parse("cubin", request->cubin_text, letters, &request->cubins)) &&
-           (!request->ptx_text ||
-            kernels_architectures_parse("ptx", request->ptx_text, letters, &request->ptx));
+    if (!request->out)
+        cli_fail(CLI_USAGE, "weir kernels build needs --output OUT.c, the file to write");
+    name_files(request);
+    if (symbol && kernels_identifier(symbol) != strlen(symbol))
+        cli_fail(CLI_USAGE, "--symbol takes a name of C, letters, digits and '_', not '%s'",
+                 symbol);
+    kernels_twin_take(&request->twin, request->cubin_text || request->ptx_text, &request->source);
+    if (request->cubin_text)
+        kernels_architectures_parse("cubin", request->cubin_text, letters, &request->cubins);
+    if (request->ptx_text)
+        kernels_architectures_parse("ptx", request->ptx_text, letters, &request->ptx);
 }
 
 static bool parse(struct request *request, int argc, char **argv, int *out_exit)
@@ -360,74 +343,70 @@ static bool parse(struct request *request, int argc, char **argv, int *out_exit)
         CLI_FORM_PLAIN("weir kernels build", build_about, "weir-kernels(1)", options);
     if (!kernels_parse(&request->source, usage, argc, argv, out_exit))
         return false;
-    *out_exit = CLI_USAGE;
-    if (!request->out)
-        cli_error("weir kernels build needs --output OUT.c, the file to write");
-    return request->out && name_files(request) && check_symbol(request) &&
-           kernels_twin_take(&request->twin, request->cubin_text || request->ptx_text,
-                             &request->source) &&
-           parse_architectures(request);
+    check_request(request);
+    return true;
 }
 
 // What was asked for is made, or the command fails.
-static bool check_named(struct request *request)
+static void check_named(struct request *request)
 {
     const struct kc_tools *tools = &request->source.build.tools;
-    const char *lack = request->twin.cuda ? kc_tools_lack_nvcc(tools)
-                                          : kc_tools_lack(tools, request->cubins.count > 0);
     if (request->cubins.count + request->ptx.count == 0)
-        return true;
-    if (lack)
-        cli_error("%s", lack);
-    return !lack &&
-           (request->cubins.count == 0 || kernels_architectures_are_known(tools, &request->cubins));
+        return;
+    kernels_need(request->twin.cuda ? kc_tools_lack_nvcc(tools)
+                                    : kc_tools_lack(tools, request->cubins.count > 0));
+    if (request->cubins.count > 0)
+        kernels_architectures_check(tools, &request->cubins);
 }
 
-static bool add_usual(struct request *request, bool cubins)
+static void add_usual(struct request *request, bool cubins)
 {
     for (size_t i = 0; i < sizeof usual_ptx / sizeof *usual_ptx; i++)
         kernels_architectures_add(&request->ptx, usual_ptx[i]);
     for (size_t i = 0; i < sizeof usual_cubins / sizeof *usual_cubins && cubins; i++)
         kernels_architectures_add(&request->cubins, usual_cubins[i]);
-    return !cubins ||
-           kernels_architectures_keep_known(&request->source.build.tools, &request->cubins);
+    if (cubins)
+        kernels_architectures_keep_known(&request->source.build.tools, &request->cubins);
 }
 
-static bool choose_usual(struct request *request)
+static void choose_usual(struct request *request)
 {
     const struct kc_tools *tools = &request->source.build.tools;
     const char *no_ptx = kc_tools_lack(tools, false);
     const char *no_cubins = kc_tools_lack(tools, true);
     if (no_ptx) {
         cli_note("the bundle has no CUDA images: %s", no_ptx);
-        return true;
+        return;
     }
     if (no_cubins)
         cli_note("the bundle has PTX and no cubins: %s", no_cubins);
-    return add_usual(request, !no_cubins);
+    add_usual(request, !no_cubins);
 }
 
-static bool choose_usual_of_twin(struct request *request)
+static void choose_usual_of_twin(struct request *request)
 {
     const char *lack = kc_tools_lack_nvcc(&request->source.build.tools);
-    if (!lack)
-        return add_usual(request, true);
-    cli_note("%s is not compiled, and CUDA devices will refuse the bundle: %s", request->twin.cuda,
-             lack);
-    return true;
+    if (lack)
+        cli_note("%s is not compiled, and CUDA devices will refuse the bundle: %s",
+                 request->twin.cuda, lack);
+    else
+        add_usual(request, true);
 }
 
-static bool choose(struct request *request)
+static void choose(struct request *request)
 {
     if (request->twin.images.count > 0)
-        return true;
+        return;
     if (request->cubin_text || request->ptx_text)
-        return check_named(request);
-    return request->twin.cuda ? choose_usual_of_twin(request) : choose_usual(request);
+        check_named(request);
+    else if (request->twin.cuda)
+        choose_usual_of_twin(request);
+    else
+        choose_usual(request);
 }
 
 // A header of the same name as the kernels may be one that they include.
-static bool is_ours(const char *prefix, char suffix)
+static void check_ours(const char *prefix, char suffix)
 {
     static const char mark[] = "// Generated by weir kernels.";
     char path[sizeof((struct request *)0)->prefix + 2];
@@ -437,32 +416,28 @@ static bool is_ours(const char *prefix, char suffix)
     int file;
     snprintf(path, sizeof path, "%s.%c", prefix, suffix);
     if (access(path, F_OK) != 0)
-        return true;
-    if (!weir_file_open(path, &file, &size, message, sizeof message)) {
-        cli_error("%s", message);
-        return false;
-    }
+        return;
+    if (!weir_file_open(path, &file, &size, message, sizeof message))
+        cli_fail(CLI_FAILED, "%s", message);
     const size_t length = size < sizeof mark ? (size_t)size : sizeof mark - 1;
     const bool read = weir_file_read_exactly(file, path, start, length, message, sizeof message);
     close(file);
-    if (size == 0 || (read && strcmp(start, mark) == 0))
-        return true;
-    cli_error("%s exists and was not made by this command; remove it, or name another file with -o",
-              path);
-    return false;
+    if (size > 0 && !(read && strcmp(start, mark) == 0))
+        cli_fail(CLI_FAILED,
+                 "%s exists and was not made by this command; remove it, or name another file "
+                 "with -o",
+                 path);
 }
 
 static int kernels_build_main(int argc, char **argv)
 {
     struct request request = {0};
-    struct kc_result result = {0};
     int code;
     if (!parse(&request, argc, argv, &code))
         return code;
-    if (!is_ours(request.prefix, 'c') || !is_ours(request.prefix, 'h'))
-        return CLI_FAILED;
-    if (!choose(&request))
-        return CLI_SETUP;
+    check_ours(request.prefix, 'c');
+    check_ours(request.prefix, 'h');
+    choose(&request);
     const struct kc_bundle bundle = {
         .symbol = request.symbol ? request.symbol : request.name,
         .label = request.label,
@@ -472,11 +447,10 @@ static int kernels_build_main(int argc, char **argv)
     request.source.build.cubins = kernels_architectures_list(&request.cubins);
     request.source.build.ptx = kernels_architectures_list(&request.ptx);
     request.source.build.bundle = &bundle;
-    code = kernels_compile(&request.source.build, &result);
-    if (code == CLI_OK && request.depfile)
-        code = kernels_write_depfile(request.depfile, request.out, &request.source.build, &result);
-    kc_result_finish(&result);
-    return code;
+    const struct kc_result *result = kernels_compile(&request.source.build);
+    if (request.depfile)
+        kernels_write_depfile(request.depfile, request.out, &request.source.build, result);
+    return CLI_OK;
 }
 
 static const char check_about[] =
@@ -484,10 +458,12 @@ static const char check_about[] =
     "nothing. Errors and warnings go to standard error, as FILE:LINE:COLUMN: error: TEXT. No GPU\n"
     "and no CUDA toolkit is needed.";
 
-static int check_as_json(const struct kc_build *build, struct kc_result *result)
+static int check_as_json(const struct kc_build *build)
 {
+    struct kc_result result = {0};
     struct weir_long_text report = {0};
-    const bool fine = kc_build(build, result, &report);
+    const bool fine = kc_build(build, &result, &report);
+    kc_result_finish(&result);
     bool ok = !report.failed;
     json_t *root = json_object();
     weir_json_set(root, "sound", json_boolean(fine), &ok);
@@ -500,7 +476,6 @@ static int check_as_json(const struct kc_build *build, struct kc_result *result)
 static int check_main(int argc, char **argv)
 {
     struct kernels_source source;
-    struct kc_result result = {0};
     bool as_json = false;
     const struct cli_option options[] = {
         {"json", NULL, "print what was found as JSON", CLI_FLAG, &as_json, 0, 0},
@@ -513,10 +488,10 @@ static int check_main(int argc, char **argv)
     if (source.build.tools.libclc[0] == '\0')
         cli_note("functions that CUDA lacks are not looked for: libclc is not installed; install "
                  "the package libclc of clang's version, such as libclc-22");
-    code =
-        as_json ? check_as_json(&source.build, &result) : kernels_compile(&source.build, &result);
-    kc_result_finish(&result);
-    return code;
+    if (as_json)
+        return check_as_json(&source.build);
+    kernels_compile(&source.build);
+    return CLI_OK;
 }
 
 static const char about[] =
@@ -598,7 +573,6 @@ static int print_json(const struct kc_kernels *kernels)
 static int list_main(int argc, char **argv)
 {
     struct kernels_source source;
-    struct kc_result result = {0};
     bool as_json = false;
     const struct cli_option options[] = {
         {"json", NULL, "print them as JSON", CLI_FLAG, &as_json, 0, 0},
@@ -608,14 +582,12 @@ static int list_main(int argc, char **argv)
     int code;
     if (!kernels_parse(&source, usage, argc, argv, &code))
         return code;
-    code = kernels_compile(&source.build, &result);
-    if (code == CLI_OK && as_json)
-        code = print_json(&result.kernels);
-    else if (code == CLI_OK)
-        for (size_t i = 0; i < result.kernels.count; i++)
-            print_kernel(&result.kernels.items[i]);
-    kc_result_finish(&result);
-    return code;
+    const struct kc_kernels *kernels = &kernels_compile(&source.build)->kernels;
+    if (as_json)
+        return print_json(kernels);
+    for (size_t i = 0; i < kernels->count; i++)
+        print_kernel(&kernels->items[i]);
+    return CLI_OK;
 }
 
 static int kernels_main(int argc, char **argv)

@@ -34,9 +34,10 @@ struct kernels_source {
 bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int argc, char **argv,
                    int *out_exit);
 
-// Compiles, prints what the compilers say to stderr, and returns an exit code. The result is
-// finished by the caller, also after an error.
-int kernels_compile(const struct kc_build *build, struct kc_result *result);
+// Compiles, and prints what the compilers say to stderr. Ends the command after an error.
+//
+// Ownership: the command's, as that of all which it makes (cli/common/own.h).
+const struct kc_result *kernels_compile(const struct kc_build *build);
 
 // Prints what compilers say to stderr, and frees it.
 void kernels_print_report(struct weir_long_text *report);
@@ -54,8 +55,8 @@ struct kernels_twin {
     struct cli_list images;
 };
 
-// Hands them to the build. False after a message: they do not go together, or with architectures.
-bool kernels_twin_take(const struct kernels_twin *twin, bool architectures_are_named,
+// Hands them to the build. Ends the command if they do not go together, or with architectures.
+void kernels_twin_take(const struct kernels_twin *twin, bool architectures_are_named,
                        struct kernels_source *source);
 
 enum {
@@ -68,27 +69,30 @@ struct kernels_architectures {
     size_t count;
 };
 
-// Reads "80,90", or "none" for no architecture; with `letters` "90a" too. Errors: false after a
-// message.
-bool kernels_architectures_parse(const char *option, const char *text, bool letters,
+// Reads "80,90", or "none" for no architecture; with `letters` "90a" too.
+void kernels_architectures_parse(const char *option, const char *text, bool letters,
                                  struct kernels_architectures *out);
+// The same of one, 90 if `text` is NULL.
+void kernels_architecture_parse(const char *text, bool letters, struct kernels_architectures *out);
 
 void kernels_architectures_add(struct kernels_architectures *list, unsigned number);
 
-// Removes those that ptxas makes no cubins for. Errors: false after a message: ptxas does not say.
-bool kernels_architectures_keep_known(const struct kc_tools *tools,
+// Removes those that ptxas makes no cubins for. Ends the command if ptxas does not say.
+void kernels_architectures_keep_known(const struct kc_tools *tools,
                                       struct kernels_architectures *list);
 
-// Whether ptxas makes cubins for all of them; false after a message.
-bool kernels_architectures_are_known(const struct kc_tools *tools,
-                                     const struct kernels_architectures *list);
+// Ends the command unless ptxas makes cubins for all of them.
+void kernels_architectures_check(const struct kc_tools *tools,
+                                 const struct kernels_architectures *list);
+// Ends it after this sentence, of what is not installed, unless that is NULL.
+void kernels_need(const char *lack);
 
 struct kc_list kernels_architectures_list(struct kernels_architectures *list);
 
 // Writes a rule of make's: the target depends on the files that the joined text came from, on those
-// of the twin and on what these include. Returns an exit code, after a message if it is not 0.
-int kernels_write_depfile(const char *depfile, const char *target, const struct kc_build *build,
-                          const struct kc_result *result);
+// of the twin and on what these include.
+void kernels_write_depfile(const char *depfile, const char *target, const struct kc_build *build,
+                           const struct kc_result *result);
 
 // An array of {file, line, column, severity, message} of the lines of a report that begin a
 // diagnostic; file, line and column are null where there is none.

@@ -7,26 +7,24 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "cli/common/output.h"
+#include "cli/common/own.h"
 #include "cli/kernels/kernels.h"
 
-bool kernels_twin_take(const struct kernels_twin *twin, bool architectures_are_named,
+void kernels_twin_take(const struct kernels_twin *twin, bool architectures_are_named,
                        struct kernels_source *source)
 {
     if (twin->cuda && twin->images.count > 0)
-        cli_error("--cuda and --cuda-image both name what CUDA runs; leave one out");
-    else if (architectures_are_named && twin->images.count > 0)
-        cli_error("--cuda-image names images that are there; leave --cubin and --ptx out");
-    else if (twin->nvcc_options.count > 0 && !twin->cuda)
-        cli_error("--nvcc-option is for the file of --cuda, and there is none");
-    else {
-        source->build.twin = (struct kc_twin){
-            .source = twin->cuda,
-            .options = {twin->nvcc_options.items, twin->nvcc_options.count},
-            .images = {twin->images.items, twin->images.count},
-        };
-        return true;
-    }
-    return false;
+        cli_fail(CLI_USAGE, "--cuda and --cuda-image both name what CUDA runs; leave one out");
+    if (architectures_are_named && twin->images.count > 0)
+        cli_fail(CLI_USAGE,
+                 "--cuda-image names images that are there; leave --cubin and --ptx out");
+    if (twin->nvcc_options.count > 0 && !twin->cuda)
+        cli_fail(CLI_USAGE, "--nvcc-option is for the file of --cuda, and there is none");
+    source->build.twin = (struct kc_twin){
+        .source = twin->cuda,
+        .options = {twin->nvcc_options.items, twin->nvcc_options.count},
+        .images = {twin->images.items, twin->images.count},
+    };
 }
 
 // The joined text names each file in a "#line" directive. A source may have such directives of its
@@ -58,17 +56,12 @@ static char *named_file(const char *line)
 
 static void add_file(struct weir_long_text *out, struct weir_long_text *seen, const char *path)
 {
-    char *entry = malloc(strlen(path) + 3);
-    if (entry) {
-        snprintf(entry, strlen(path) + 3, "\n%s\n", path);
-        if (!seen->text || !strstr(seen->text, entry)) {
-            weir_long_text_add(seen, "%s", entry);
-            weir_long_text_add(out, " \\\n  ");
-            add_path(out, path);
-        }
-    }
-    out->failed = out->failed || seen->failed || !entry;
-    free(entry);
+    const char *entry = cli_text("\n%s\n", path);
+    if (seen->text && strstr(seen->text, entry))
+        return;
+    weir_long_text_add(seen, "%s", entry);
+    weir_long_text_add(out, " \\\n  ");
+    add_path(out, path);
 }
 
 static void add_files(struct weir_long_text *out, struct weir_long_text *seen, const char *text)
@@ -99,24 +92,22 @@ static void add_twin(struct weir_long_text *out, struct weir_long_text *seen,
     }
 }
 
-int kernels_write_depfile(const char *depfile, const char *target, const struct kc_build *build,
-                          const struct kc_result *result)
+void kernels_write_depfile(const char *depfile, const char *target, const struct kc_build *build,
+                           const struct kc_result *result)
 {
     struct weir_long_text out = {0};
     struct weir_long_text seen = {0};
-    char message[512] = "no memory for the names of files";
+    char message[512];
     add_path(&out, target);
     weir_long_text_add(&out, ":");
     add_files(&out, &seen, result->text.text);
     add_twin(&out, &seen, build, result);
     weir_long_text_add(&out, "\n");
-    const bool fine =
-        !out.failed && weir_file_write(depfile, out.text, out.used, message, sizeof message);
-    if (!fine)
-        cli_error("%s", message);
+    out.failed = out.failed || seen.failed;
     free(seen.text);
-    free(out.text);
-    return fine ? CLI_OK : CLI_FAILED;
+    const size_t size = out.used;
+    if (!weir_file_write(depfile, cli_take_text(&out), size, message, sizeof message))
+        cli_fail(CLI_FAILED, "%s", message);
 }
 
 // A diagnostic of clang's begins with "FILE:LINE:COLUMN: SEVERITY: "; sentences of the kernel
@@ -235,33 +226,21 @@ bool kernels_is_plain(const char *name)
     return true;
 }
 
-static bool check_files(const struct kc_list *files)
+static void check(const struct kernels_source *source, const char *const *files, size_t count)
 {
-    for (size_t i = 0; i < files->count; i++)
-        if (!kernels_is_plain(files->items[i])) {
-            cli_error("%s: a name with quotes, backslashes or control characters cannot stand in "
-                      "messages of compilers; rename the file",
-                      files->items[i]);
-            return false;
-        }
-    return true;
-}
-
-static bool check_definitions(const struct cli_list *definitions)
-{
-    for (size_t i = 0; i < definitions->count; i++)
-        if (!kc_is_definition(definitions->items[i])) {
-            cli_error(KC_DEFINITIONS ", not '%s'", definitions->items[i]);
-            return false;
-        }
-    return true;
-}
-
-static bool check_arithmetic(const struct kernels_source *source)
-{
+    static const char *const standards[] = {"CL1.0", "CL1.1", "CL1.2", "CL2.0", "CL3.0", NULL};
     if (source->fast && source->exact)
-        cli_error("--fast and --exact contradict each other; leave one out");
-    return !source->fast || !source->exact;
+        cli_fail(CLI_USAGE, "--fast and --exact contradict each other; leave one out");
+    cli_choose("std", source->standard, standards);
+    for (size_t i = 0; i < source->definitions.count; i++)
+        if (!kc_is_definition(source->definitions.items[i]))
+            cli_fail(CLI_USAGE, KC_DEFINITIONS ", not '%s'", source->definitions.items[i]);
+    for (size_t i = 0; i < count; i++)
+        if (!kernels_is_plain(files[i]))
+            cli_fail(CLI_USAGE,
+                     "%s: a name with quotes, backslashes or control characters cannot stand in "
+                     "messages of compilers; rename the file",
+                     files[i]);
 }
 
 static struct kc_list list_of(const struct cli_list *list)
@@ -269,19 +248,16 @@ static struct kc_list list_of(const struct cli_list *list)
     return (struct kc_list){list->items, list->count};
 }
 
-static bool find_tools(struct kernels_source *source, int *out_exit)
+static void find_tools(struct kernels_source *source)
 {
     kc_tools_find(&source->build.tools);
-    if (source->build.tools.clang[0] != '\0')
-        return true;
-    cli_error("clang is not installed, which compiles kernels; install clang and libclc of one "
-              "version, such as clang-22 and libclc-22");
-    *out_exit = CLI_SETUP;
-    return false;
+    if (source->build.tools.clang[0] == '\0')
+        cli_fail(CLI_SETUP, "clang is not installed, which compiles kernels; install clang and "
+                            "libclc of one version, such as clang-22 and libclc-22");
 }
 
 // Options of OpenCL's own compilers, which have other names here; and clang's -Werror.
-static bool check_spelling(int argc, char **argv)
+static void check_spelling(int argc, char **argv)
 {
     static char strict[] = "--werror";
     static const char *const names[][2] = {
@@ -304,18 +280,15 @@ static bool check_spelling(int argc, char **argv)
             if (strncmp(argv[i], names[n][0], length) != 0)
                 continue;
             const bool has_value = names[n][0][length - 1] == '=';
-            cli_error("%s is an option of OpenCL's compilers; here: %s%s", argv[i], names[n][1],
-                      has_value ? argv[i] + length : "");
-            return false;
+            cli_fail(CLI_USAGE, "%s is an option of OpenCL's compilers; here: %s%s", argv[i],
+                     names[n][1], has_value ? argv[i] + length : "");
         }
     }
-    return true;
 }
 
 bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int argc, char **argv,
                    int *out_exit)
 {
-    static const char *const standards[] = {"CL1.0", "CL1.1", "CL1.2", "CL2.0", "CL3.0", NULL};
     struct cli_option options[OPTIONS_MOST];
     const struct cli_option common[] = {
         {"std", "S", "the language: CL1.2, which it is without this,\nCL1.0, CL1.1, CL2.0 or CL3.0",
@@ -351,9 +324,7 @@ bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int ar
     usage.operand_minimum = 1;
     usage.operand_maximum = FILES_MOST;
     size_t files;
-    *out_exit = CLI_USAGE;
-    if (!check_spelling(argc, argv))
-        return false;
+    check_spelling(argc, argv);
     if (!cli_parse(&usage, argc, argv, &files, out_exit))
         return false;
     source->build.sources = (struct kc_sources){{(const char *const *)argv, files},
@@ -365,10 +336,9 @@ bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int ar
                                                   .restricted = source->restricted,
                                                   .quiet = source->quiet,
                                                   .strict = source->strict};
-    *out_exit = CLI_USAGE;
-    return check_arithmetic(source) && cli_pick("std", source->standard, standards, NULL) &&
-           check_definitions(&source->definitions) && check_files(&source->build.sources.files) &&
-           find_tools(source, out_exit);
+    check(source, (const char *const *)argv, files);
+    find_tools(source);
+    return true;
 }
 
 // Not through cli_error(): editors look for FILE:LINE:COLUMN at the start of a line.
@@ -384,10 +354,20 @@ void kernels_print_report(struct weir_long_text *report)
     *report = (struct weir_long_text){0};
 }
 
-int kernels_compile(const struct kc_build *build, struct kc_result *result)
+static void finish_result(void *object, void *with)
 {
+    (void)with;
+    kc_result_finish(object);
+}
+
+const struct kc_result *kernels_compile(const struct kc_build *build)
+{
+    struct kc_result *result = cli_allocate(1, sizeof *result);
     struct weir_long_text report = {0};
     const bool fine = kc_build(build, result, &report);
+    cli_own(finish_result, result, NULL);
     kernels_print_report(&report);
-    return fine ? CLI_OK : CLI_FAILED;
+    if (!fine)
+        cli_end(CLI_FAILED);
+    return result;
 }

@@ -7,7 +7,6 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -16,6 +15,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/common/output.h"
+#include "cli/common/own.h"
 #include "cli/launch/launch.h"
 
 // What weir launch prints: the lines of the ranks, and how they ended.
@@ -277,85 +277,51 @@ static void name_place(char *text, size_t size)
 }
 
 // For programs that meet by torch's means. Rank 0 listens at it, so it is free again when this returns.
-static bool find_port(uint64_t wanted, char *text, size_t size)
+static uint64_t find_port(void)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t length = sizeof address;
-    uint64_t port = wanted;
-    if (!wanted) {
-        const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        const bool ok = listener >= 0 && bind(listener, (struct sockaddr *)&address, length) == 0 &&
-                        getsockname(listener, (struct sockaddr *)&address, &length) == 0;
-        const int error = errno;
-        if (listener >= 0)
-            close(listener);
-        if (!ok) {
-            cli_error("no free port at 127.0.0.1 was found: %s; name one with --port",
-                      strerror(error));
-            return false;
-        }
-        port = ntohs(address.sin_port);
-    }
-    snprintf(text, size, "%" PRIu64, port);
-    return true;
+    const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (listener < 0 || bind(listener, (struct sockaddr *)&address, length) != 0 ||
+        getsockname(listener, (struct sockaddr *)&address, &length) != 0)
+        cli_fail(CLI_SETUP, "no free port at 127.0.0.1 was found: %s; name one with --port",
+                 strerror(errno));
+    close(listener);
+    return ntohs(address.sin_port);
 }
 
-// What the ranks need in this process.
-
-static void release(struct launch *launch)
+// Not one of the standard descriptors, if this process has been given fewer.
+static int open_input(void)
 {
-    free(launch->ranks);
-    free(launch->streams);
-    free(launch->polled);
-    free(launch->output);
-    free(launch->messages);
-    if (launch->input >= 0)
-        close(launch->input);
-}
-
-static bool allocate(struct launch *launch)
-{
-    const size_t count = launch->options->count;
-    const bool prefix = !launch->options->no_prefix;
-    launch->ranks = calloc(count, sizeof *launch->ranks);
-    launch->streams = prefix ? calloc(2 * count, sizeof *launch->streams) : NULL;
-    launch->polled = calloc(2 + 2 * count, sizeof *launch->polled);
-    launch->output = calloc(1, sizeof *launch->output);
-    launch->messages = calloc(1, sizeof *launch->messages);
-    if (!launch->ranks || (prefix && !launch->streams) || !launch->polled || !launch->output ||
-        !launch->messages) {
-        cli_error("no memory for %zu ranks; start fewer", count);
-        return false;
-    }
-    launch->output->descriptor = STDOUT_FILENO;
-    launch->messages->descriptor = STDERR_FILENO;
-    return true;
-}
-
-static bool open_input(struct launch *launch)
-{
-    // Not one of the standard ones, if this process has been given fewer.
+    int input;
     do
-        launch->input = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    while (launch->input >= 0 && launch->input <= STDERR_FILENO);
-    if (launch->input < 0)
-        cli_error("/dev/null, the ranks' input, cannot be opened: %s", strerror(errno));
-    return launch->input >= 0;
+        input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    while (input >= 0 && input <= STDERR_FILENO);
+    if (input < 0)
+        cli_fail(CLI_SETUP, "/dev/null, the ranks' input, cannot be opened: %s", strerror(errno));
+    return input;
 }
 
 static int run(const struct launch_options *options)
 {
-    struct launch launch = {.options = options, .input = -1, .guard = -1, .first_failed = -1};
+    struct launch launch = {.options = options, .guard = -1, .first_failed = -1};
     const uint64_t began_ns = weir_clock_now_ns();
-    int code = CLI_SETUP;
-    if (allocate(&launch) && open_input(&launch) &&
-        find_port(options->port, launch.port, sizeof launch.port)) {
-        name_place(launch.place, sizeof launch.place);
-        watch(&launch);
-        code = tell(&launch, weir_clock_now_ns() - began_ns);
-        (void)unlink(launch.place + strlen("unix:")); // left if rank 0 was killed there
-    }
-    release(&launch);
+    const size_t count = options->count;
+    launch.ranks = cli_allocate(count, sizeof *launch.ranks);
+    launch.streams = options->no_prefix ? NULL : cli_allocate(2 * count, sizeof *launch.streams);
+    launch.polled = cli_allocate(2 + 2 * count, sizeof *launch.polled);
+    launch.output = cli_allocate(1, sizeof *launch.output);
+    launch.messages = cli_allocate(1, sizeof *launch.messages);
+    launch.output->descriptor = STDOUT_FILENO;
+    launch.messages->descriptor = STDERR_FILENO;
+    launch.input = open_input();
+    snprintf(launch.port, sizeof launch.port, "%" PRIu64,
+             options->port ? options->port : find_port());
+    name_place(launch.place, sizeof launch.place);
+    watch(&launch);
+    const int code = tell(&launch, weir_clock_now_ns() - began_ns);
+    (void)unlink(launch.place + strlen("unix:")); // left if rank 0 was killed there
+    close(launch.input);
     return code;
 }
 
@@ -365,10 +331,10 @@ static int launch_main(int argc, char **argv)
     int code;
     if (!parse(&options, argc, argv, &code))
         return code;
-    if (options.count)
-        return run(&options);
-    cli_error("weir launch needs a number of ranks: weir launch -n 4 %s", options.command[0]);
-    return CLI_USAGE;
+    if (options.count == 0)
+        cli_fail(CLI_USAGE, "weir launch needs a number of ranks: weir launch -n 4 %s",
+                 options.command[0]);
+    return run(&options);
 }
 
 const struct cli_command cli_launch = {

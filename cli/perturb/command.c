@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/common/options.h"
 #include "cli/common/output.h"
+#include "cli/common/own.h"
 #include "cli/common/progress.h"
 #include "cli/program/program.h"
 
@@ -331,36 +332,34 @@ static bool start(const struct settings *settings, const uint64_t *seed, uint64_
 }
 
 // What an earlier run left must not be taken for this one's.
-static bool clear_files(const struct settings *settings)
+static void clear_files(const struct settings *settings)
 {
     for (size_t i = 0; i < settings->files.count; i++) {
         const char *path = settings->files.items[i];
-        if (unlink(path) == 0 || errno == ENOENT)
-            continue;
-        cli_error("%s cannot be removed before a run: %s", path, strerror(errno));
-        return false;
+        if (unlink(path) != 0 && errno != ENOENT)
+            cli_fail(CLI_SETUP, "%s cannot be removed before a run: %s", path, strerror(errno));
     }
-    return true;
 }
 
-// Runs the program, with a seed if `seed` is not NULL. False after an error of the command's own,
-// which was told.
-static bool run_once(const struct settings *settings, const uint64_t *seed, uint64_t limit_ms,
+// Runs the program, with a seed if `seed` is not NULL. Ends the command after an error of its own.
+static void run_once(const struct settings *settings, const uint64_t *seed, uint64_t limit_ms,
                      struct result *out_result)
 {
     struct cli_folder folder;
     *out_result = (struct result){.took_ns = 0};
-    if (!clear_files(settings) || !cli_folder_create(&folder, "perturb"))
-        return false;
+    clear_files(settings);
+    if (!cli_folder_create(&folder, "perturb"))
+        cli_end(CLI_SETUP);
     const uint64_t began_ns = cli_now_ns();
     bool ok = start(settings, seed, limit_ms, &folder, out_result);
     for (size_t i = 0; i < settings->files.count; i++)
         ok = ok && cli_content_read(settings->files.items[i], &out_result->files[i]);
     out_result->took_ns = cli_now_ns() - began_ns;
     cli_folder_remove(&folder);
-    if (!ok)
-        result_finish(out_result);
-    return ok;
+    if (ok)
+        return;
+    result_finish(out_result);
+    cli_end(CLI_SETUP);
 }
 
 enum {
@@ -421,33 +420,30 @@ static bool is_line(const char *text, size_t length)
     return digits > 0 && digits + 1 < length && text[length - 1 - digits] == ':';
 }
 
-static bool check_pair(const struct settings *settings)
+static void check_pair(const struct settings *settings)
 {
     const char *comma = strchr(settings->pair, ',');
     if (comma && is_line(settings->pair, (size_t)(comma - settings->pair)) &&
         is_line(comma + 1, strlen(comma + 1)))
-        return true;
+        return;
     if (settings->pair[0])
-        cli_error("--pair takes two lines, as app.c:80,app.c:91, not '%s'", settings->pair);
-    else
-        cli_error("mode pair needs two lines: --pair app.c:80,app.c:91");
-    return false;
+        cli_fail(CLI_USAGE, "--pair takes two lines, as app.c:80,app.c:91, not '%s'",
+                 settings->pair);
+    cli_fail(CLI_USAGE, "mode pair needs two lines: --pair app.c:80,app.c:91");
 }
 
-static bool check(struct settings *settings)
+static void check(struct settings *settings)
 {
     if (!settings->mode)
         settings->mode = settings->pair[0] ? "pair" : "random";
-    if (!cli_pick("mode", settings->mode, modes, NULL))
-        return false;
+    cli_choose("mode", settings->mode, modes);
     const bool pair = strcmp(settings->mode, "pair") == 0;
-    if (!pair && settings->pair[0]) {
-        cli_error("--pair belongs to mode pair, and the mode is %s", settings->mode);
-        return false;
-    }
+    if (pair)
+        check_pair(settings);
+    else if (settings->pair[0])
+        cli_fail(CLI_USAGE, "--pair belongs to mode pair, and the mode is %s", settings->mode);
     if (strcmp(settings->mode, "random") != 0)
         settings->seeds = 1;
-    return !pair || check_pair(settings);
 }
 
 // The run without the plugin.
@@ -457,56 +453,58 @@ static void relay(const struct result *result)
     fwrite(result->messages.bytes, 1, result->messages.size, stderr);
 }
 
-static bool is_usable(const struct settings *settings, const struct result *plain)
+static void check_usable(const struct settings *settings, const struct result *plain)
 {
     const int code = plain->end.code;
-    if (plain->end.late) {
-        cli_error("%s did not end within %" PRIu64 " seconds without the plugin; give it more "
-                  "with --limit",
-                  settings->command[0], settings->limit_s);
-        return false;
-    }
+    if (plain->end.late)
+        cli_fail(CLI_FAILED,
+                 "%s did not end within %" PRIu64 " seconds without the plugin; give it more "
+                 "with --limit",
+                 settings->command[0], settings->limit_s);
     if (code != 126 && code < CLI_NOT_FOUND)
-        return true;
+        return;
     if (code > CLI_SIGNALLED && cli_program_signal() == 0) {
         relay(plain);
         cli_error("%s ended by %s without the plugin, so there is no result to compare with",
                   settings->command[0],
                   weir_text_signal((char[WEIR_TEXT_QUANTITY_SIZE]){0}, code - CLI_SIGNALLED));
     }
-    return false;
+    cli_end(code);
 }
 
 // What differs between two runs as they are says nothing about orders.
-static int check_twice(const struct settings *settings, const struct result *plain)
+static void check_twice(const struct settings *settings, const struct result *plain)
 {
     struct result again;
     if ((!settings->compare && settings->files.count == 0) || cli_program_signal())
-        return CLI_OK;
-    if (!run_once(settings, NULL, settings->limit_s * 1000, &again))
-        return CLI_SETUP;
+        return;
+    run_once(settings, NULL, settings->limit_s * 1000, &again);
     const bool differs = result_differs(settings, plain, &again);
     result_finish(&again);
-    if (!differs || cli_program_signal())
-        return CLI_OK;
-    cli_error("two runs of %s without the plugin gave different results: it writes what does not "
-              "depend on its work alone, or the lack of a wait shows without the plugin too; leave "
-              "out --compare and --output, or use `weir check`",
-              settings->command[0]);
-    return CLI_FAILED;
+    if (differs && !cli_program_signal())
+        cli_fail(CLI_FAILED,
+                 "two runs of %s without the plugin gave different results: it writes what does "
+                 "not depend on its work alone, or the lack of a wait shows without the plugin "
+                 "too; leave out --compare and --output, or use `weir check`",
+                 settings->command[0]);
 }
 
-static int run_plain(const struct settings *settings, struct result *plain)
+static void destroy_result(void *object, void *with)
 {
-    if (!run_once(settings, NULL, settings->limit_s * 1000, plain))
-        return CLI_SETUP;
-    if (!is_usable(settings, plain))
-        return plain->end.late ? CLI_FAILED : plain->end.code;
+    (void)with;
+    result_finish(object);
+}
+
+static void run_plain(const struct settings *settings, struct result *plain)
+{
+    run_once(settings, NULL, settings->limit_s * 1000, plain);
+    cli_own(destroy_result, plain, NULL);
+    check_usable(settings, plain);
     if (plain->end.code != 0 && !settings->quiet) {
         relay(plain);
         cli_warning("%s ends with %d without the plugin", settings->command[0], plain->end.code);
     }
-    return check_twice(settings, plain);
+    check_twice(settings, plain);
 }
 
 // The runs with the plugin.
@@ -533,8 +531,7 @@ static bool is_same_again(const struct summary *summary, uint64_t seed, uint64_t
                           const struct result *result)
 {
     struct result again;
-    if (!run_once(summary->settings, &seed, limit, &again))
-        return false;
+    run_once(summary->settings, &seed, limit, &again);
     const bool same = !result_differs(summary->settings, result, &again);
     result_finish(&again);
     return same;
@@ -560,14 +557,13 @@ static void note_change(struct summary *summary, uint64_t seed, uint64_t limit,
 }
 
 // Returns false when there is no sense in another seed.
-static bool run_seed(struct summary *summary, uint64_t seed, uint64_t limit, bool *out_ok)
+static bool run_seed(struct summary *summary, uint64_t seed, uint64_t limit)
 {
     struct result result;
-    *out_ok = run_once(summary->settings, &seed, limit, &result);
+    run_once(summary->settings, &seed, limit, &result);
     summary->signal = cli_program_signal();
-    if (!*out_ok || summary->signal) {
-        if (*out_ok)
-            result_finish(&result);
+    if (summary->signal) {
+        result_finish(&result);
         return false;
     }
     summary->runs++;
@@ -580,23 +576,21 @@ static bool run_seed(struct summary *summary, uint64_t seed, uint64_t limit, boo
     return !without && !(differs && summary->settings->stop);
 }
 
-static bool run_seeds(struct summary *summary)
+static void run_seeds(struct summary *summary)
 {
     const struct settings *settings = summary->settings;
     const uint64_t limit = limit_ms(settings, summary->plain);
     struct cli_progress progress;
-    bool ok = true;
     char text[64];
     cli_progress_start(&progress, !settings->quiet, settings->seeds, "runs/s");
     for (uint64_t i = 0; i < settings->seeds && !cli_program_signal(); i++) {
-        if (!run_seed(summary, settings->first + i, limit, &ok))
+        if (!run_seed(summary, settings->first + i, limit))
             break;
         snprintf(text, sizeof text, "%" PRIu64 " changed", summary->changed);
         cli_progress_update(&progress, i + 1, text);
     }
     summary->signal = cli_program_signal();
     cli_progress_end(&progress);
-    return ok;
 }
 
 static int finish(const struct summary *summary)
@@ -617,41 +611,24 @@ static int finish(const struct summary *summary)
     return code;
 }
 
-static int perturb(const struct settings *settings, struct result *plain)
-{
-    struct summary summary = {.settings = settings, .plain = plain};
-    const int code = run_plain(settings, plain);
-    if (code != CLI_OK)
-        return code;
-    summary.changes = calloc(CHANGES_KEPT, sizeof *summary.changes);
-    if (!summary.changes) {
-        cli_error("no memory for the results");
-        return CLI_FAILED;
-    }
-    cli_program_begin_series();
-    const int result = run_seeds(&summary) ? finish(&summary) : CLI_SETUP;
-    cli_program_end_series();
-    free(summary.changes);
-    return result;
-}
-
 static int perturb_main(int argc, char **argv)
 {
+    static struct result plain;
     struct settings settings = {.first = 1, .seeds = 100, .pair = ""};
-    struct result *plain = calloc(1, sizeof *plain);
-    int code = CLI_FAILED;
-    if (!plain) {
-        cli_error("no memory for the results");
-    } else if (parse(&settings, argc, argv, &code)) {
-        code = CLI_USAGE;
-        cli_set_quiet(settings.quiet);
-        if (check(&settings))
-            code = cli_program_list_plugins("perturb", settings.plugins, sizeof settings.plugins)
-                       ? perturb(&settings, plain)
-                       : cli_weir_error();
-        result_finish(plain);
-    }
-    free(plain);
+    struct summary summary = {.settings = &settings, .plain = &plain};
+    int code;
+    if (!parse(&settings, argc, argv, &code))
+        return code;
+    cli_set_quiet(settings.quiet);
+    check(&settings);
+    if (!cli_program_list_plugins("perturb", settings.plugins, sizeof settings.plugins))
+        cli_fail_weir();
+    run_plain(&settings, &plain);
+    summary.changes = cli_allocate(CHANGES_KEPT, sizeof *summary.changes);
+    cli_program_begin_series();
+    run_seeds(&summary);
+    code = finish(&summary);
+    cli_program_end_series();
     return code;
 }
 

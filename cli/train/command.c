@@ -14,6 +14,7 @@
 #include "cli/common/cli.h"
 #include "cli/common/options.h"
 #include "cli/common/output.h"
+#include "cli/common/own.h"
 #include "cli/common/plot.h"
 #include "cli/common/progress.h"
 #include "cli/common/signals.h"
@@ -230,108 +231,87 @@ static bool is_number(const char *text, double minimum, bool beyond, double maxi
     return true;
 }
 
-static bool read_number(const char *option, const char *text, double minimum, bool beyond,
-                        double maximum, float *out)
+static float read_number(const char *option, const char *text, double minimum, bool beyond,
+                         double maximum)
 {
-    if (is_number(text, minimum, beyond, maximum, out))
-        return true;
-    cli_error("--%s takes a number %s %g and below %g, not '%s'", option, beyond ? "above" : "from",
-              minimum, maximum, text);
-    return false;
+    float number = 0;
+    if (!is_number(text, minimum, beyond, maximum, &number))
+        cli_fail(CLI_USAGE, "--%s takes a number %s %g and below %g, not '%s'", option,
+                 beyond ? "above" : "from", minimum, maximum, text);
+    return number;
 }
 
-static bool take_model(struct train_command *command)
+static void take_model(struct train_command *command)
 {
     static const char *const networks[] = {"mlp", "convnet", NULL},
                              *const elements[] = {"f32", "bf16", NULL},
                              *const products[] = {"kernels", "cublas", NULL};
     const struct train_options *o = &command->options;
     struct weir_train_run_params *p = &command->params;
-    size_t network, element, product;
-    if (!cli_pick("network", o->network ? o->network : program_of(o->program)->network, networks,
-                  &network) ||
-        !cli_pick("element", o->element ? o->element : "f32", elements, &element) ||
-        !cli_pick("products", o->products ? o->products : "kernels", products, &product))
-        return false;
-    p->network = (weir_train_network)network;
-    p->element = (weir_train_element)element;
-    p->products = (weir_train_products)product;
+    const char *network = o->network ? o->network : program_of(o->program)->network;
+    p->network = (weir_train_network)cli_choose("network", network, networks);
+    p->element =
+        (weir_train_element)cli_choose("element", o->element ? o->element : "f32", elements);
+    p->products = (weir_train_products)cli_choose("products", o->products ? o->products : "kernels",
+                                                  products);
     p->hidden = (uint32_t)o->hidden;
     p->width = (uint32_t)o->width;
     p->channels = (uint32_t)o->channels;
-    return true;
 }
 
-static bool take_optimizer(struct train_command *command)
+static void take_optimizer(struct train_command *command)
 {
     static const char *const methods[] = {"sgd", "adam", NULL};
     const struct train_options *o = &command->options;
     struct weir_train_run_params *p = &command->params;
-    size_t method;
-    if (!cli_pick("optimizer", o->optimizer ? o->optimizer : "sgd", methods, &method))
-        return false;
-    p->method = method ? WEIR_TRAIN_ADAM : WEIR_TRAIN_SGD;
-    const char *rate = o->rate ? o->rate : method ? "0.001" : "0.02";
-    if (method && o->momentum) {
-        cli_error("--momentum is of sgd, and adam has none; leave it out");
-        return false;
-    }
-    return read_number("rate", rate, 0, true, 1e6, &p->rate) &&
-           read_number("momentum", o->momentum ? o->momentum : "0.9", 0, false, 1, &p->momentum);
+    const bool adam = cli_choose("optimizer", o->optimizer ? o->optimizer : "sgd", methods) == 1;
+    p->method = adam ? WEIR_TRAIN_ADAM : WEIR_TRAIN_SGD;
+    if (adam && o->momentum)
+        cli_fail(CLI_USAGE, "--momentum is of sgd, and adam has none; leave it out");
+    p->rate = read_number("rate", o->rate ? o->rate : adam ? "0.001" : "0.02", 0, true, 1e6);
+    p->momentum = read_number("momentum", o->momentum ? o->momentum : "0.9", 0, false, 1);
 }
 
-static bool take_buckets(struct train_command *command)
+static void take_buckets(struct train_command *command)
 {
     static const char *const wires[] = {"f32", "bf16", NULL};
     const struct train_options *o = &command->options;
     struct weir_train_run_params *p = &command->params;
-    float mib;
-    size_t wire;
-    if (!cli_pick("wire", o->wire ? o->wire : "f32", wires, &wire))
-        return false;
-    p->wire = wire ? WEIR_BF16 : WEIR_F32;
+    float mib = 0;
+    p->wire = cli_choose("wire", o->wire ? o->wire : "f32", wires) ? WEIR_BF16 : WEIR_F32;
     if (!o->buckets)
-        return true;
+        return;
     if (strcmp(o->buckets, "auto") == 0) {
         p->bucket_bytes = WEIR_BUCKETS_AUTO;
-        return true;
+        return;
     }
-    if (!is_number(o->buckets, 0, true, BUCKET_MIB_MAX, &mib)) {
-        cli_error("--buckets takes auto, or MiB above 0 and below %d, not '%s'", BUCKET_MIB_MAX,
-                  o->buckets);
-        return false;
-    }
+    if (!is_number(o->buckets, 0, true, BUCKET_MIB_MAX, &mib))
+        cli_fail(CLI_USAGE, "--buckets takes auto, or MiB above 0 and below %d, not '%s'",
+                 BUCKET_MIB_MAX, o->buckets);
     p->bucket_bytes = (size_t)ceil((double)mib * MIB);
-    return true;
 }
 
-static bool take_checkpoint(struct train_command *command)
+static void take_checkpoint(struct train_command *command)
 {
     const struct train_options *o = &command->options;
-    if (!o->checkpoint && (o->resume || o->every)) {
-        cli_error("--%s needs a folder: --checkpoint DIR", o->resume ? "resume" : "every");
-        return false;
-    }
+    if (!o->checkpoint && (o->resume || o->every))
+        cli_fail(CLI_USAGE, "--%s needs a folder: --checkpoint DIR",
+                 o->resume ? "resume" : "every");
     if (!o->checkpoint)
-        return true;
+        return;
     const int length = snprintf(command->checkpoint, sizeof command->checkpoint,
                                 "%s/checkpoint.safetensors", o->checkpoint);
-    if (length < 0 || (size_t)length >= sizeof command->checkpoint) {
-        cli_error(
-            "the path of the file in --checkpoint is longer than %zu bytes; use a shorter one",
-            sizeof command->checkpoint - 1);
-        return false;
-    }
+    if (length < 0 || (size_t)length >= sizeof command->checkpoint)
+        cli_fail(CLI_USAGE,
+                 "the path of the file in --checkpoint is longer than %zu bytes; use a shorter one",
+                 sizeof command->checkpoint - 1);
     command->params.checkpoint = command->checkpoint;
     command->params.checkpoint_every = o->every;
     command->params.resume = o->resume;
-    return true;
 }
 
 // Sets `command->params` but for what is opened.
-//
-// Errors: false after a sentence.
-static bool train_take_options(struct train_command *command)
+static void take_options(struct train_command *command)
 {
     const struct train_options *o = &command->options;
     struct weir_train_run_params *p = &command->params;
@@ -350,8 +330,10 @@ static bool train_take_options(struct train_command *command)
         .crop_height = (uint32_t)o->crop,
         .augment_on_host = o->on_host,
     };
-    return take_model(command) && take_optimizer(command) && take_buckets(command) &&
-           take_checkpoint(command);
+    take_model(command);
+    take_optimizer(command);
+    take_buckets(command);
+    take_checkpoint(command);
 }
 
 // What a training run prints: its figures, and its losses as a plot.
@@ -383,11 +365,7 @@ static void add_curve(struct cli_plot *plot, const char *name, const float *valu
 static bool draw(const struct train_command *command)
 {
     const struct weir_train_figures *figures = &command->figures;
-    struct cli_plot *plot = calloc(1, sizeof *plot);
-    if (!plot) {
-        cli_error("no memory to draw the curve");
-        return false;
-    }
+    struct cli_plot *plot = cli_allocate(1, sizeof *plot);
     snprintf(plot->title, sizeof plot->title, "weir train %s",
              train_program_name(command->options.program));
     snprintf(plot->subtitle, sizeof plot->subtitle,
@@ -398,9 +376,7 @@ static bool draw(const struct train_command *command)
     snprintf(plot->y_name, sizeof plot->y_name, "mean over the samples");
     add_curve(plot, "loss", figures->losses, figures->steps);
     add_curve(plot, "classified right", figures->right, figures->steps);
-    const bool drawn = cli_plot_write(plot, command->options.curve);
-    free(plot);
-    return drawn;
+    return cli_plot_write(plot, command->options.curve);
 }
 
 // The figures of a run, as text and as JSON.
@@ -657,26 +633,25 @@ static weir_status prepare_data(struct train_command *command)
     return weir_error_set(&cause);
 }
 
-// Returns the exit code after a message, CLI_OK if everything is open.
-static int open_all(struct train_command *command)
+static void close_all(void *object, void *code)
+{
+    struct train_command *command = object;
+    weir_comm_destroy(&command->comm);
+    *(int *)code = cli_close(&command->device, &command->runtime, *(int *)code);
+    weir_train_data_destroy(&command->data);
+    weir_train_figures_finish(&command->figures);
+    cli_signals_end();
+}
+
+static void open_all(struct train_command *command)
 {
     // A configuration that cannot be read is told as by all commands.
     if (cli_open(command->options.config, NULL, &command->runtime) != WEIR_OK)
-        return cli_weir_error();
+        cli_fail_weir();
     if (join(command) != WEIR_OK || prepare_data(command) != WEIR_OK)
-        return tell_error();
+        cli_end(tell_error());
     command->params.comm = command->comm;
     command->params.data = command->data;
-    return CLI_OK;
-}
-
-static int close_all(struct train_command *command, int code)
-{
-    weir_comm_destroy(&command->comm);
-    code = cli_close(&command->device, &command->runtime, code);
-    weir_train_data_destroy(&command->data);
-    weir_train_figures_finish(&command->figures);
-    return code;
 }
 
 // Running.
@@ -736,27 +711,26 @@ static int run(struct train_command *command)
 
 static int train(weir_train_program program, int argc, char **argv)
 {
-    struct train_command command = {.options = {.program = program,
-                                                .seed = 1,
-                                                .hidden = 2,
-                                                .width = 256,
-                                                .channels = 8,
-                                                .steps = 200,
-                                                .batch = 32}};
-    int code;
+    static struct train_command command;
+    static int code;
+    command = (struct train_command){.options = {.program = program,
+                                                 .seed = 1,
+                                                 .hidden = 2,
+                                                 .width = 256,
+                                                 .channels = 8,
+                                                 .steps = 200,
+                                                 .batch = 32}};
     if (!train_parse(&command, argc, argv, &code))
         return code;
-    if (!train_take_options(&command))
-        return CLI_USAGE;
+    take_options(&command);
     cli_set_quiet(command.options.quiet);
     cli_log_to_stderr();
     if (!cli_signals_start())
         return CLI_FAILED;
-    code = open_all(&command);
-    if (code == CLI_OK)
-        code = run(&command);
-    code = close_all(&command, code);
-    cli_signals_end();
+    cli_own(close_all, &command, &code);
+    open_all(&command);
+    code = run(&command);
+    cli_disown();
     return code;
 }
 
