@@ -3,6 +3,7 @@
 . tests/cli/cli.sh
 export LC_ALL=C WEIR_BACKEND=null WEIR_MODULE_PATH="$here/lib/weir"
 unset WEIR_CHECK_REPORT WEIR_CHECK_THREADS WEIR_CHECK_HINTS WEIR_CHECK_VERIFY WEIR_CHECK_SUPPRESSIONS WEIR_CHECK_TEXT WEIR_CHECK_JSON WEIR_CHECK_SARIF
+small="$here/tests/plugins/check/small"
 broken="$here/tests/plugins/check/frames"
 mended="$here/tests/plugins/check/frames_mended"
 export TMPDIR="$TEST_TMPDIR/folders"
@@ -81,7 +82,7 @@ expect_message 127 "no-such-program cannot be run" "$weir" check no-such-program
 expect_message 137 "write-after-read, 6 times" "$weir" check sh -c '"$1"; kill -9 $$' sh "$broken"
 expect_contains "$messages" "weir: sh was ended by signal 9 (SIGKILL)"
 expect_message 138 "weir: sh was ended by signal 10 (SIGUSR1)" "$weir" check sh -c 'kill -USR1 $$'
-expect_message 143 "write-after-write, 1 time" "$weir" check "$here/tests/plugins/check/killed"
+expect_message 143 "write-after-write, 1 time" "$weir" check "$small" killed
 expect_contains "$messages" "the program had not closed its runtime"
 
 # --demonstrate: the two in the other order, and what the program then prints, with a plugin perturb
@@ -98,14 +99,14 @@ expect_data 1 "$weir" check --demonstrate sh -c '"$1" | grep -q "^0 wrong" || ex
 expect_contains "$messages" "$up reversed: the program ends with 3 in place of 0"
 expect_data 0 "$weir" check --demonstrate --suppressions known.json "$broken"
 expect_not_contains "$messages" "reversed"
-expect_message 1 "host-read, " "$weir" check --demonstrate "$here/tests/plugins/check/early"
-expect_contains "$messages" ", queues as late as possible: the program prints '0' in place of '7'"
+expect_message 1 "host-read, " "$weir" check --demonstrate "$small" early
+expect_contains "$messages" ", queues as late as possible: the program prints '1' in place of '7'"
 
 mkdir some
 cp -L "$here"/lib/weir/weir_{check,null}.so some
 expect_data 1 env WEIR_MODULE_PATH="$PWD/some" "$weir" check --demonstrate "$broken"
 expect_contains "$messages" "frames closed no runtime with the plugin perturb, so no order can be shown"
-expect_message 143 "killed closed no runtime with the plugin perturb" "$weir" check --demonstrate "$here/tests/plugins/check/killed"
+expect_message 143 "small closed no runtime with the plugin perturb" "$weir" check --demonstrate "$small" killed
 
 # Reports that are not what the plugin wrote, and a folder that is gone.
 expect_data 1 "$weir" check sh -c '"$1"; for file in "$TMPDIR"/weir-check-*/*; do echo {} >"$file"; done' sh "$mended"
@@ -145,13 +146,13 @@ expect_message 1 "trace.json: this is no report of the plugin check" "$weir" tra
 expect_message 1 "missing.json: there is no such file" "$weir" trace html --findings missing.json trace.json
 
 # Hints, which are no faults; threads of which nothing is assumed.
-expect_message 0 "nothing was found" "$weir" check "$here/tests/plugins/check/hints"
-expect_message 0 "implied-wait, 1 time" "$weir" check --hints "$here/tests/plugins/check/hints"
+expect_message 0 "nothing was found" "$weir" check "$small" hints
+expect_message 0 "implied-wait, 1 time" "$weir" check --hints "$small" hints
 expect_contains "$messages" "to do: remove the wait of "
-expect_contains "$messages" "hints: 0 findings, 1 hint, 0 suppressed"
-expect_data 0 "$weir" check --hints --quiet "$here/tests/plugins/check/hints"
+expect_contains "$messages" "small: 0 findings, 1 hint, 0 suppressed"
+expect_data 0 "$weir" check --hints --quiet "$small" hints
 [ -z "$messages" ] || fail "$messages"
-expect_message 1 "weir_check_release() after " "$weir" check --strict "$here/tests/plugins/check/hints"
+expect_message 1 "weir_check_release() after " "$weir" check --strict "$small" hints
 
 # What kernels do; on null they do nothing.
 expect_message 0 "nothing was found" "$weir" check --verify "$mended"

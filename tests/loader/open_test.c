@@ -224,53 +224,63 @@ WEIR_TEST(Open, ASectionThatOnlyAListNames)
                    "made.ini:3: unknown section [later]");
 }
 
+// A section of a program's, whose keys are these.
+static weir_status open_keys(const struct weir_key *keys, uint32_t count, uint32_t size,
+                             weir_runtime **out_runtime)
+{
+    const struct weir_section section = {.struct_size = sizeof section,
+                                         .name = "made",
+                                         .keys = keys,
+                                         .key_count = count,
+                                         .key_size = size};
+    const struct weir_section *const sections[] = {&section};
+    return weir_open(WEIR_PARAMS(weir_open, .config_path = "", .backend = "null", .plugins = "",
+                                 .module_path = weir_test_runfile("backends/null"),
+                                 .sections = sections, .section_count = 1),
+                     out_runtime);
+}
+
+static void expect_second(const struct weir_key *keys, uint32_t size)
+{
+    weir_runtime *runtime;
+    ASSERT_OK(open_keys(keys, 2, size, &runtime));
+    EXPECT_INT_EQ(weir_runtime_setting(runtime, "made", "second")->integer, 2);
+    EXPECT_OK(weir_close(&runtime));
+}
+
+static const struct weir_key first = {.name = "first",
+                                      .type = WEIR_KEY_INTEGER,
+                                      .fallback = "1",
+                                      .maximum = 9,
+                                      .help = "A."},
+                             second = {.name = "second",
+                                       .type = WEIR_KEY_INTEGER,
+                                       .fallback = "2",
+                                       .maximum = 9,
+                                       .help = "B."};
+
 // The keys of a program that was built with older headers lie closer together, but a key has
 // always had a name, a type, a default, its limits and a help.
 WEIR_TEST(Open, KeysOfASectionHaveTheirSize)
 {
-    const struct weir_key keys[] = {
-        {.name = "first", .type = WEIR_KEY_INTEGER, .fallback = "1", .maximum = 9, .help = "A."},
-        {.name = "second", .type = WEIR_KEY_INTEGER, .fallback = "2", .maximum = 9, .help = "B."},
-    };
+    const struct weir_key keys[] = {first, second};
     const uint32_t least = offsetof(struct weir_key, help) + sizeof(const char *);
-    struct weir_section section = {.struct_size = sizeof section,
-                                   .name = "made",
-                                   .keys = keys,
-                                   .key_count = 2,
-                                   .key_size = sizeof keys[0]};
-    const struct weir_section *const sections[] = {&section};
-    const struct weir_open_params params = {
-        .struct_size = sizeof params,
-        .config_path = "",
-        .backend = "null",
-        .plugins = "",
-        .module_path = weir_test_runfile("backends/null"),
-        .sections = sections,
-        .section_count = 1,
-    };
     weir_runtime *runtime;
 
-    ASSERT_OK(weir_open(&params, &runtime));
-    EXPECT_INT_EQ(weir_runtime_setting(runtime, "made", "second")->integer, 2);
-    EXPECT_OK(weir_close(&runtime));
+    expect_second(keys, sizeof keys[0]);
     for (uint32_t size = 0; size < least; size += 4) {
-        section.key_size = size;
         weir_test_note("%u bytes", (unsigned)size);
-        EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_ERROR_INVALID);
+        EXPECT_FAILURE(open_keys(keys, 2, size, &runtime), WEIR_ERROR_INVALID,
+                       "key_size of the section [made] is");
         EXPECT_NULL(runtime);
-        EXPECT_CONTAINS(weir_last_error_text(), "key_size of the section [made] is");
         EXPECT_CONTAINS(weir_last_error()->remedy, "sizeof(struct weir_key)");
     }
     weir_test_note(NULL);
-    section.key_size = UINT32_MAX;
-    EXPECT_FAILURE(weir_open(&params, &runtime), WEIR_ERROR_INVALID,
+    EXPECT_FAILURE(open_keys(keys, 2, UINT32_MAX, &runtime), WEIR_ERROR_INVALID,
                    "key_size of the section [made] is 4294967295");
-    section.key_count = 0; // no stride is needed then
-    EXPECT_OK(weir_open(&params, &runtime));
+    EXPECT_OK(open_keys(keys, 0, UINT32_MAX, &runtime)); // no stride is needed then
     EXPECT_OK(weir_close(&runtime));
-    section.key_count = 2;
-    section.keys = NULL;
-    EXPECT_FAILURE(weir_open(&params, &runtime), WEIR_ERROR_INVALID,
+    EXPECT_FAILURE(open_keys(NULL, 2, sizeof keys[0], &runtime), WEIR_ERROR_INVALID,
                    "the section [made] has no table of keys");
 }
 
@@ -280,35 +290,13 @@ WEIR_TEST(Open, KeysOfNewerHeaders)
     struct newer_key {
         struct weir_key known;
         uint64_t appended;
-    } keys[] = {
-        {{.name = "first", .type = WEIR_KEY_INTEGER, .fallback = "1", .maximum = 9, .help = "A."},
-         0},
-        {{.name = "second", .type = WEIR_KEY_INTEGER, .fallback = "2", .maximum = 9, .help = "B."},
-         0},
-    };
-    const struct weir_section section = {.struct_size = sizeof section,
-                                         .name = "made",
-                                         .keys = &keys[0].known,
-                                         .key_count = 2,
-                                         .key_size = sizeof keys[0]};
-    const struct weir_section *const sections[] = {&section};
-    const struct weir_open_params params = {
-        .struct_size = sizeof params,
-        .config_path = "",
-        .backend = "null",
-        .plugins = "",
-        .module_path = weir_test_runfile("backends/null"),
-        .sections = sections,
-        .section_count = 1,
-    };
+    } keys[] = {{first, 0}, {second, 0}};
     weir_runtime *runtime;
 
-    ASSERT_OK(weir_open(&params, &runtime));
-    EXPECT_INT_EQ(weir_runtime_setting(runtime, "made", "second")->integer, 2);
-    EXPECT_OK(weir_close(&runtime));
+    expect_second(&keys[0].known, sizeof keys[0]);
     keys[1].appended = 1;
-    EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_ERROR_INVALID);
+    EXPECT_FAILURE(open_keys(&keys[0].known, 2, sizeof keys[0], &runtime), WEIR_ERROR_INVALID,
+                   "weir_open: struct weir_key has");
     EXPECT_NULL(runtime);
-    EXPECT_CONTAINS(weir_last_error_text(), "weir_open: struct weir_key has");
     EXPECT_CONTAINS(weir_last_error_text(), "is not zero");
 }
