@@ -14,6 +14,7 @@
 
 import ast
 import inspect
+import re
 import sys
 
 # Methods that are slots of their type.
@@ -137,7 +138,7 @@ def function(node, owner, classes):
     name = f"{owner}_{node.name}" if owner else node.name
     way = flags(node.args)
     c_name = f"{owner.strip('_').lower()}_{node.name.strip('_')}" if owner else f"wp_{node.name.lower()}"
-    print(f"PyObject *{c_name}({HEADS[way][0].replace('Py_UNUSED(unused)', 'unused')});")
+    print(f"PyObject *{c_name}({re.sub(r'(Py_UNUSED.unused.|[a-z]+)(?=, |$)', '', HEADS[way][0])});")
     print(f"#define FUNCTION_{name} PyObject *{c_name}({HEADS[way][0]})")
     if way in ("NOARGS", "O", "KEYED"):
         reader(node, name, owner, way, classes)
@@ -176,7 +177,7 @@ def is_object(name, classes):
 
 def getter(name, field, kind, text):
     """Prints what an attribute's C function needs; its entry of a table."""
-    print(f"PyObject *get_{name}_{field}(PyObject *self, void *unused);")
+    print(f"PyObject *get_{name}_{field}(PyObject *, void *);")
     object_of = {"int": "int_OBJECT", "bool": "bool_OBJECT", "str": "wp_text"}.get(getattr(kind, "id", ""), "")
     print(f"#define OBJECT_{name}_{field}(value) {object_of}(value)")
     return f"{{{string(field)}, get_{name}_{field}, NULL, {string(text)}, NULL}}, "

@@ -340,6 +340,6 @@ WEIR_TEST(OpenCL, Images)
     weir_program_destroy(&program);
     params.source = "__kernel void wrong(";
     EXPECT_INT_EQ(weir_program_create(rig.device, &params, &program), WEIR_ERROR_BUILD);
-    EXPECT_TRUE(strstr(weir_last_error_text(), "error:"));
+    EXPECT_CONTAINS(weir_last_error_text(), "error:");
     close_rig(&rig);
 }

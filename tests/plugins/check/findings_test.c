@@ -219,9 +219,9 @@ WEIR_TEST(CheckFindings, APairIsOnceAndCounted)
     EXPECT_INT_EQ(check_findings_error_count(findings), 3);
     struct weir_check_finding finding;
     EXPECT_FALSE(check_findings_get(findings, 4, &finding, sizeof finding));
-    EXPECT_TRUE(strstr(logged, "2 check: read-after-write: the launch of 'blur'") != NULL);
-    EXPECT_TRUE(strstr(logged, "3 check: needless-wait: ") != NULL);
-    EXPECT_TRUE(strstr(strstr(logged, "read-after-write") + 1, "read-after-write") == NULL);
+    EXPECT_CONTAINS(logged, "2 check: read-after-write: the launch of 'blur'");
+    EXPECT_CONTAINS(logged, "3 check: needless-wait: ");
+    EXPECT_NOT_CONTAINS(strstr(logged, "read-after-write") + 1, "read-after-write");
     check_findings_destroy(&findings);
     check_findings_destroy(&findings);
 }
@@ -248,7 +248,7 @@ WEIR_TEST(CheckFindings, TextsOfProgramsAreEscaped)
     struct check_conflict conflict = race();
     conflict.buffer = "a\x1b[31m\nb\xff";
     check_findings_add(findings, &conflict);
-    EXPECT_TRUE(strstr(get(findings, 0).message, "'a\\x1b[31m\\nb\\xff'") != NULL);
+    EXPECT_CONTAINS(get(findings, 0).message, "'a\\x1b[31m\\nb\\xff'");
     check_findings_destroy(&findings);
 }
 
@@ -261,10 +261,10 @@ WEIR_TEST(CheckFindings, MorePairsThanAreKept)
         EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_ERROR_INVALID);
     }
     EXPECT_INT_EQ(check_findings_count(findings), 1000);
-    EXPECT_TRUE(strstr(told.message, "one more pair of lines than the 1000") != NULL);
+    EXPECT_CONTAINS(told.message, "one more pair of lines than the 1000");
     logged[0] = '\0';
     check_findings_destroy(&findings);
-    EXPECT_TRUE(strstr(logged, "3 uses in more pairs of lines than the 1000") != NULL);
+    EXPECT_CONTAINS(logged, "3 uses in more pairs of lines than the 1000");
 }
 
 WEIR_TEST(CheckFindings, ARefusalIsTheFinding)
@@ -348,8 +348,8 @@ WEIR_TEST(CheckSuppressions, OfKindLinesAndBuffer)
     check_findings_destroy(&findings);
     EXPECT_TRUE(strstr(logged, "entry 1 suppresses nothing that was found, remove it: not this") !=
                 NULL);
-    EXPECT_TRUE(strstr(logged, "entry 2 suppresses nothing") != NULL);
-    EXPECT_TRUE(strstr(logged, "entry 3") == NULL);
+    EXPECT_CONTAINS(logged, "entry 2 suppresses nothing");
+    EXPECT_NOT_CONTAINS(logged, "entry 3");
 }
 
 static void expect_refused(const char *text, const char *message, const char *remedy)
@@ -387,7 +387,7 @@ WEIR_TEST(CheckSuppressions, WrongFiles)
     const struct check_findings_params missing = {.suppressions = "/nowhere/at/all.json"};
     EXPECT_TRUE(create(&missing) == NULL);
     EXPECT_INT_EQ(told.status, WEIR_ERROR_CONFIG);
-    EXPECT_TRUE(strstr(told.message, "/nowhere/at/all.json") != NULL);
+    EXPECT_CONTAINS(told.message, "/nowhere/at/all.json");
 }
 
 // Files.
@@ -451,16 +451,16 @@ WEIR_TEST(CheckFiles, AreCompleteAtEachMoment)
     expect_files(json, sarif, 2, false);
     check_findings_add(findings, &conflict);
     ASSERT_TRUE(weir_file_read(text, 1 << 20, &report, &size, message, sizeof message));
-    EXPECT_TRUE(strstr(report, "1 finding, 1 hint, 0 suppressed; the program had not closed its "
-                               "runtime\n") != NULL);
+    EXPECT_CONTAINS(report, "1 finding, 1 hint, 0 suppressed; the program had not closed its "
+                            "runtime\n");
     free(report);
     check_findings_destroy(&findings);
     expect_files(json, sarif, 2, true);
     ASSERT_TRUE(weir_file_read(text, 1 << 20, &report, &size, message, sizeof message));
-    EXPECT_TRUE(strstr(report, "read-after-write, 1 time\n  the launch of 'blur'") != NULL);
-    EXPECT_TRUE(strstr(report, "\n\nneedless-wait, 2 times\n") != NULL);
-    EXPECT_TRUE(strstr(report, ": 1 finding, 1 hint, 0 suppressed\n") != NULL);
-    EXPECT_TRUE(strstr(report, "\n  to do: record on 'copy' after src/app.c:80, wait on") != NULL);
+    EXPECT_CONTAINS(report, "read-after-write, 1 time\n  the launch of 'blur'");
+    EXPECT_CONTAINS(report, "\n\nneedless-wait, 2 times\n");
+    EXPECT_CONTAINS(report, ": 1 finding, 1 hint, 0 suppressed\n");
+    EXPECT_CONTAINS(report, "\n  to do: record on 'copy' after src/app.c:80, wait on");
     free(report);
 }
 
@@ -517,7 +517,7 @@ WEIR_TEST(CheckFiles, ThatCannotBeWritten)
     const struct check_findings_params missing = {.json = "/nowhere/at/all.json"};
     EXPECT_TRUE(create(&missing) == NULL);
     EXPECT_INT_EQ(told.status, WEIR_ERROR_IO);
-    EXPECT_TRUE(strstr(told.message, "/nowhere/at/all.json") != NULL);
+    EXPECT_CONTAINS(told.message, "/nowhere/at/all.json");
     char path[700];
     memset(path, 'a', sizeof path);
     path[sizeof path - 1] = '\0';
@@ -614,8 +614,8 @@ WEIR_TEST(CheckReader, AddsUpSeveralRuns)
     EXPECT_INT_EQ(all->rules[1]->used, 2);
     EXPECT_TRUE(all->complete);
     char *report = weir_findings_text(all);
-    EXPECT_TRUE(strstr(report, "suppressions.json: entry 1 suppresses nothing") != NULL);
-    EXPECT_TRUE(strstr(report, "suppressions.json: entry 2") == NULL);
+    EXPECT_CONTAINS(report, "suppressions.json: entry 1 suppresses nothing");
+    EXPECT_NOT_CONTAINS(report, "suppressions.json: entry 2");
     free(report);
     weir_findings_reader_destroy(&reader);
 }
@@ -633,7 +633,7 @@ WEIR_TEST(CheckReader, RefusesOtherFiles)
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         EXPECT_FALSE(weir_findings_read(reader, file_of(path, "other.json", texts[i]), message,
                                         sizeof message));
-        EXPECT_TRUE(strstr(message, "other.json: this is no report of the plugin check") != NULL);
+        EXPECT_CONTAINS(message, "other.json: this is no report of the plugin check");
     }
     EXPECT_FALSE(weir_findings_read(reader, "/nowhere.json", message, sizeof message));
     EXPECT_INT_EQ(weir_findings_all(reader)->count, 0);
