@@ -384,8 +384,8 @@ uint WEIR__OWN weir__offset(weir_image_layout at, int x, int y, int z)
             image.pixels + (is_inside ? weir__offset(image.at, x, y, z) : 0);                      \
         if (image.at.format & WEIR__ANY)                                                           \
             return weir__read_any_##suffix(at, image.at.format, image.at.pixel_bytes, is_inside);  \
-        const vector value = weir__load_##suffix(at, image.at.format, image.at.pixel_bytes);       \
-        return is_inside ? value : (vector)(0, 0, 0, weir__channels(image.at.format) < 4);         \
+        return is_inside ? weir__load_##suffix(at, image.at.format, image.at.pixel_bytes)           \
+                         : (vector)(0, 0, 0, weir__channels(image.at.format) < 4);                  \
     }                                                                                              \
     void WEIR__OWN weir__set_##suffix(struct weir__image image, int x, int y, int z, vector value) \
     {                                                                                              \

@@ -20,37 +20,62 @@ struct rig {
     weir_device *device;
     weir_queue *queue;
     weir_program *program;
+    weir_kernel *kernel; // the last one that was asked for
+    weir_buffer *buffers[4];
+    int count;
 };
 
 static void open_rig(struct rig *rig)
 {
+    *rig = (struct rig){.count = 0};
     EXPECT_OK(weir_open(NULL, &rig->runtime));
     EXPECT_OK(weir_device_open(rig->runtime, NULL, &rig->device));
     EXPECT_OK(weir_queue_create(rig->device, NULL, &rig->queue));
     EXPECT_OK(weir_program_load(rig->device, &images_kernels, &rig->program));
 }
 
+static void drop_buffers(struct rig *rig)
+{
+    while (rig->count > 0)
+        weir_buffer_destroy(&rig->buffers[--rig->count]);
+}
+
 static void close_rig(struct rig *rig)
 {
+    drop_buffers(rig);
+    weir_kernel_destroy(&rig->kernel);
     weir_program_destroy(&rig->program);
     weir_queue_destroy(&rig->queue);
     EXPECT_OK(weir_device_close(&rig->device));
     EXPECT_OK(weir_close(&rig->runtime));
 }
 
-static weir_kernel *kernel_of(const struct rig *rig, const char *name)
+// What these return is the rig's.
+static weir_kernel *kernel_of(struct rig *rig, const char *name)
 {
-    weir_kernel *kernel = NULL;
-    EXPECT_OK(weir_kernel_create(rig->program, name, &kernel));
-    return kernel;
+    weir_kernel_destroy(&rig->kernel);
+    EXPECT_OK(weir_kernel_create(rig->program, name, &rig->kernel));
+    return rig->kernel;
 }
 
-static weir_buffer *buffer_of(const struct rig *rig, const void *data, size_t size)
+static weir_buffer *buffer_of(struct rig *rig, const void *data, size_t size)
 {
-    weir_buffer *buffer = NULL;
-    EXPECT_OK(weir_buffer_create(rig->device, WEIR_PARAMS(weir_buffer, .size = size), &buffer));
-    EXPECT_OK(weir_upload(rig->queue, buffer, 0, data, size));
-    return buffer;
+    weir_buffer **buffer = &rig->buffers[rig->count++];
+    EXPECT_OK(weir_buffer_create(rig->device, WEIR_PARAMS(weir_buffer, .size = size), buffer));
+    EXPECT_OK(weir_upload(rig->queue, *buffer, 0, data, size));
+    return *buffer;
+}
+
+// False: the device compiles no source.
+static bool create(struct rig *rig, const char *source, weir_status wanted)
+{
+    weir_program_destroy(&rig->program);
+    const weir_status status =
+        weir_program_create(rig->device, WEIR_PARAMS(weir_program, .source = source),
+                            &rig->program);
+    if (status != WEIR_ERROR_UNSUPPORTED)
+        EXPECT_INT_EQ(status, wanted);
+    return status != WEIR_ERROR_UNSUPPORTED;
 }
 
 static uint32_t next(uint32_t *state)
@@ -297,18 +322,18 @@ static bool is_near(double got, double wanted)
     return fabs(got - wanted) <= 4e-6 * (1 + fabs(wanted));
 }
 
-static void compare_reads(const struct rig *rig, const char *name, const struct view *view)
+// `how` is the kernel's second argument.
+static void compare_reads(struct rig *rig, const char *name, const struct view *view, unsigned how)
 {
     const struct image *image = view->image;
-    weir_kernel *kernel = kernel_of(rig, name);
     float at[PLACES][4], got[PLACES][4];
     make_places(at, view);
     memset(got, 0xff, sizeof got);
     weir_buffer *pixels = buffer_of(rig, image->data, image->size);
     weir_buffer *places = buffer_of(rig, at, sizeof at), *out = buffer_of(rig, got, sizeof got);
-    EXPECT_OK(weir_queue_launch(rig->queue, kernel, weir_dim(PLACES / LINE, 1, 1),
+    EXPECT_OK(weir_queue_launch(rig->queue, kernel_of(rig, name), weir_dim(PLACES / LINE, 1, 1),
                                 weir_dim(LINE, 1, 1), weir_image_in(pixels, OFFSET, &image->layout),
-                                view->sampler, weir_whole_in(places), weir_whole_out(out)));
+                                how, weir_whole_in(places), weir_whole_out(out)));
     EXPECT_OK(weir_download(rig->queue, got, out, 0, sizeof got));
     for (unsigned i = 0; i < PLACES; i++) {
         double wanted[4];
@@ -324,10 +349,7 @@ static void compare_reads(const struct rig *rig, const char *name, const struct 
                 break;
             }
     }
-    weir_buffer_destroy(&out);
-    weir_buffer_destroy(&places);
-    weir_buffer_destroy(&pixels);
-    weir_kernel_destroy(&kernel);
+    drop_buffers(rig);
 }
 
 static const unsigned samplers[] = {
@@ -339,7 +361,7 @@ static const unsigned samplers[] = {
     WEIR_ADDRESS_MIRRORED_REPEAT | WEIR_COORDS_NORMALIZED,
 };
 
-static void read_format(const struct rig *rig, weir_channel_order order, weir_channel_type type)
+static void read_format(struct rig *rig, weir_channel_order order, weir_channel_type type)
 {
     static const struct {
         const char *kernel;
@@ -359,7 +381,7 @@ static void read_format(const struct rig *rig, weir_channel_order order, weir_ch
                                                  (s % 2 ? WEIR_FILTER_LINEAR : WEIR_FILTER_NEAREST),
                                       .dimensions = kinds[k].dimensions,
                                       .array = kinds[k].array};
-            compare_reads(rig, kinds[k].kernel, &view);
+            compare_reads(rig, kinds[k].kernel, &view, view.sampler);
         }
         free(image.data);
     }
@@ -394,35 +416,15 @@ WEIR_TEST(Images, SamplersOfTheProgram)
     struct image image;
     open_rig(&rig);
     make_image(&image, WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 7, 5, 1);
-    weir_kernel *kernel = kernel_of(&rig, "read_constant");
-    weir_buffer *pixels = buffer_of(&rig, image.data, image.size);
-    for (int which = 0; which < 3; which++) {
-        const struct view view = {.image = &image, .sampler = same[which], .dimensions = 2};
-        float at[PLACES][4], got[PLACES][4] = {{0}};
-        make_places(at, &view);
-        weir_buffer *places = buffer_of(&rig, at, sizeof at);
-        weir_buffer *out = buffer_of(&rig, got, sizeof got);
-        EXPECT_OK(weir_queue_launch(rig.queue, kernel, weir_dim(PLACES / LINE, 1, 1),
-                                    weir_dim(LINE, 1, 1),
-                                    weir_image_in(pixels, OFFSET, &image.layout), which,
-                                    weir_whole_in(places), weir_whole_out(out)));
-        EXPECT_OK(weir_download(rig.queue, got, out, 0, sizeof got));
-        for (unsigned i = 0; i < PLACES; i++) {
-            double wanted[4];
-            expected(&view, at[i], wanted);
-            for (unsigned c = 0; c < 4; c++)
-                EXPECT_TRUE(is_near((double)got[i][c], wanted[c]));
-        }
-        weir_buffer_destroy(&out);
-        weir_buffer_destroy(&places);
-    }
-    weir_buffer_destroy(&pixels);
-    weir_kernel_destroy(&kernel);
+    for (unsigned which = 0; which < COUNT(same); which++)
+        compare_reads(&rig, "read_constant",
+                      &(struct view){.image = &image, .sampler = same[which], .dimensions = 2},
+                      which);
     free(image.data);
     close_rig(&rig);
 }
 
-static void compare_integers(const struct rig *rig, const struct image *image, unsigned sampler)
+static void compare_integers(struct rig *rig, const struct image *image, unsigned sampler)
 {
     const int is_signed = image->layout.format >> 16 <= WEIR_CHANNEL_SIGNED_INT32;
     int32_t at[PLACES][4];
@@ -431,12 +433,12 @@ static void compare_integers(const struct rig *rig, const struct image *image, u
         at[i][0] = i % 16 - 4;
         at[i][1] = i / 16 - 4;
     }
-    weir_kernel *kernel = kernel_of(rig, "read_integers");
     weir_buffer *pixels = buffer_of(rig, image->data, image->size);
     weir_buffer *places = buffer_of(rig, at, sizeof at), *out = buffer_of(rig, got, sizeof got);
-    EXPECT_OK(weir_queue_launch(rig->queue, kernel, weir_dim(PLACES / LINE, 1, 1),
-                                weir_dim(LINE, 1, 1), weir_image_in(pixels, OFFSET, &image->layout),
-                                sampler, weir_whole_in(places), is_signed, weir_whole_out(out)));
+    EXPECT_OK(weir_queue_launch(rig->queue, kernel_of(rig, "read_integers"),
+                                weir_dim(PLACES / LINE, 1, 1), weir_dim(LINE, 1, 1),
+                                weir_image_in(pixels, OFFSET, &image->layout), sampler,
+                                weir_whole_in(places), is_signed, weir_whole_out(out)));
     EXPECT_OK(weir_download(rig->queue, got, out, 0, sizeof got));
     for (unsigned i = 0; i < PLACES; i++) {
         double wanted[4];
@@ -449,15 +451,12 @@ static void compare_integers(const struct rig *rig, const struct image *image, u
                                image->layout.format, at[i][0], at[i][1], is, wanted[c]);
         }
     }
-    weir_buffer_destroy(&out);
-    weir_buffer_destroy(&places);
-    weir_buffer_destroy(&pixels);
-    weir_kernel_destroy(&kernel);
+    drop_buffers(rig);
 }
 
 // Opens a device, and compares an image of 7 x 5 x depth pixels of each format.
 static void with_formats(const weir_channel_type *types, size_t count, uint32_t depth,
-                         void (*compare)(const struct rig *rig, const struct image *image))
+                         void (*compare)(struct rig *rig, const struct image *image))
 {
     struct rig rig;
     open_rig(&rig);
@@ -473,7 +472,7 @@ static void with_formats(const weir_channel_type *types, size_t count, uint32_t 
     close_rig(&rig);
 }
 
-static void compare_integer_reads(const struct rig *rig, const struct image *image)
+static void compare_integer_reads(struct rig *rig, const struct image *image)
 {
     compare_integers(rig, image, WEIR_ADDRESS_CLAMP);
     compare_integers(rig, image, WEIR_ADDRESS_CLAMP_TO_EDGE);
@@ -493,51 +492,46 @@ WEIR_TEST(Images, ReadsOfPlainElements)
         values[i] = i * 0x01010101u;
     const struct weir_image_layout layout =
         weir_image_2d(WEIR_ORDER_R, WEIR_CHANNEL_UNSIGNED_INT32, LINE, 1);
-    weir_kernel *kernel = kernel_of(&rig, "read_plain");
     weir_buffer *pixels = buffer_of(&rig, values, sizeof values);
     weir_buffer *out = buffer_of(&rig, got, sizeof got);
-    EXPECT_OK(weir_queue_launch(rig.queue, kernel, weir_dim(2, 1, 1), weir_dim(LINE, 1, 1),
-                                weir_image_in(pixels, 0, &layout), weir_whole_out(out)));
+    EXPECT_OK(weir_queue_launch(rig.queue, kernel_of(&rig, "read_plain"), weir_dim(2, 1, 1),
+                                weir_dim(LINE, 1, 1), weir_image_in(pixels, 0, &layout),
+                                weir_whole_out(out)));
     EXPECT_OK(weir_download(rig.queue, got, out, 0, sizeof got));
     for (uint32_t i = 0; i < 2 * LINE; i++) { // from LINE on outside: the last one
         EXPECT_UINT_EQ(got[i][0], values[i < LINE ? i : LINE - 1]);
         EXPECT_UINT_EQ(got[i][3], 1);
     }
-    weir_buffer_destroy(&out);
-    weir_buffer_destroy(&pixels);
-    weir_kernel_destroy(&kernel);
     close_rig(&rig);
 }
 
 // Writes. The kernels write a pixel on each side too, which must not change a byte.
 
-static uint32_t rounded(float value, float scale, float least)
-{
-    return (uint32_t)(int32_t)rintf(fminf(fmaxf(value * scale, least), scale));
-}
+static const struct {
+    weir_channel_type type;
+    float scale, least;
+} scales[] = {{WEIR_CHANNEL_SNORM_INT8, 127, -128},
+              {WEIR_CHANNEL_SNORM_INT16, 32767, -32768},
+              {WEIR_CHANNEL_UNORM_INT8, 255, 0},
+              {WEIR_CHANNEL_UNORM_INT16, 65535, 0}};
 
 static uint32_t fraction_bits(const struct image *image, float value)
 {
+    const unsigned type = image->layout.format >> 16;
     uint32_t bits;
-    switch (image->layout.format >> 16) {
-    case WEIR_CHANNEL_SNORM_INT8:
-        return rounded(value, 127, -128);
-    case WEIR_CHANNEL_SNORM_INT16:
-        return rounded(value, 32767, -32768);
-    case WEIR_CHANNEL_UNORM_INT8:
-        return rounded(value, 255, 0);
-    case WEIR_CHANNEL_UNORM_INT16:
-        return rounded(value, 65535, 0);
-    case WEIR_CHANNEL_HALF_FLOAT:
+    for (size_t i = 0; i < COUNT(scales); i++)
+        if (scales[i].type == type)
+            return (uint32_t)(int32_t)rintf(
+                fminf(fmaxf(value * scales[i].scale, scales[i].least), scales[i].scale));
+    if (type == WEIR_CHANNEL_HALF_FLOAT)
         return (uint32_t)weir_half(value).bits;
-    default:
-        memcpy(&bits, &value, sizeof bits);
-        return bits;
-    }
+    memcpy(&bits, &value, sizeof bits);
+    return bits;
 }
 
-static uint32_t integer_bits(const struct image *image, uint32_t value, unsigned bytes)
+static uint32_t integer_bits(const struct image *image, uint32_t value)
 {
+    const unsigned bytes = image->layout.pixel_bytes / channels_of(image);
     const int32_t most = (int32_t)(0x7fffffffu >> (32 - 8 * bytes));
     const int32_t is = (int32_t)value;
     if (image->layout.format >> 16 <= WEIR_CHANNEL_SIGNED_INT32)
@@ -555,12 +549,25 @@ static void set_texel(const struct image *image, int x, int y, int z, const uint
                 (unsigned char)(bits[blue && c < 3 ? 2 - c : c] >> 8 * b);
 }
 
-static void compare_memory(const struct rig *rig, const struct image *image, weir_buffer *pixels)
+enum { // of what the kernels write
+    W = 9,
+    H = 7,
+    D = 5
+};
+
+// What the image holds after `values`, a pixel for each of W x H x depth + 2, were written to it.
+static void expect_written(struct rig *rig, const struct image *image, weir_buffer *pixels,
+                           uint32_t values[][H][W][4])
 {
+    const uint32_t depth = image->layout.depth;
     unsigned char *got = malloc(image->size);
     size_t at = 0;
     if (!got)
         abort();
+    for (uint32_t z = 0; z < depth; z++)
+        for (int y = 0; y < H - 2; y++)
+            for (int x = 0; x < W - 2; x++)
+                set_texel(image, x, y, (int)z, values[depth > 1 ? z + 1 : 0][y + 1][x + 1]);
     EXPECT_OK(weir_download(rig->queue, got, pixels, 0, image->size));
     while (at < image->size && got[at] == image->data[at])
         at++;
@@ -569,18 +576,14 @@ static void compare_memory(const struct rig *rig, const struct image *image, wei
                        "format %08x: byte %zu after the offset is %02x, not %02x",
                        image->layout.format, at - OFFSET, got[at], image->data[at]);
     free(got);
+    drop_buffers(rig);
 }
 
-static void compare_writes(const struct rig *rig, const struct image *image)
+static void compare_writes(struct rig *rig, const struct image *image)
 {
-    enum {
-        W = 9,
-        H = 7,
-        D = 5
-    };
     static float in[D][H][W][4];
+    static uint32_t bits[D][H][W][4];
     uint32_t state = 99;
-    weir_kernel *kernel = kernel_of(rig, "write_f");
     weir_buffer *pixels = buffer_of(rig, image->data, image->size);
     for (size_t i = 0; i < sizeof in / sizeof(float); i++)
         (&in[0][0][0][0])[i] = (float)(next(&state) >> 8) / (1 << 22) - 2;
@@ -588,22 +591,13 @@ static void compare_writes(const struct rig *rig, const struct image *image)
         in[1][1][1][0] = NAN;
     in[1][1][2][1] = INFINITY;
     in[1][1][2][2] = -INFINITY;
+    for (size_t i = 0; i < sizeof in / sizeof(float); i++)
+        (&bits[0][0][0][0])[i] = fraction_bits(image, (&in[0][0][0][0])[i]);
     weir_buffer *values = buffer_of(rig, in, sizeof in);
-    EXPECT_OK(weir_queue_launch(rig->queue, kernel, weir_dim(1, H, D), weir_dim(W, 1, 1),
-                                weir_image_out(pixels, OFFSET, &image->layout),
+    EXPECT_OK(weir_queue_launch(rig->queue, kernel_of(rig, "write_f"), weir_dim(1, H, D),
+                                weir_dim(W, 1, 1), weir_image_out(pixels, OFFSET, &image->layout),
                                 weir_whole_in(values)));
-    for (int z = 0; z < D - 2; z++)
-        for (int y = 0; y < H - 2; y++)
-            for (int x = 0; x < W - 2; x++) {
-                uint32_t bits[4];
-                for (int c = 0; c < 4; c++)
-                    bits[c] = fraction_bits(image, in[z + 1][y + 1][x + 1][c]);
-                set_texel(image, x, y, z, bits);
-            }
-    compare_memory(rig, image, pixels);
-    weir_buffer_destroy(&values);
-    weir_buffer_destroy(&pixels);
-    weir_kernel_destroy(&kernel);
+    expect_written(rig, image, pixels, bits);
 }
 
 WEIR_TEST(Images, WritesOfFractions)
@@ -611,34 +605,21 @@ WEIR_TEST(Images, WritesOfFractions)
     with_formats(fractions, COUNT(fractions), 3, compare_writes);
 }
 
-static void compare_integer_writes(const struct rig *rig, const struct image *image)
+static void compare_integer_writes(struct rig *rig, const struct image *image)
 {
-    enum {
-        W = 9,
-        H = 7
-    };
     const int is_signed = image->layout.format >> 16 <= WEIR_CHANNEL_SIGNED_INT32;
-    const unsigned bytes = image->layout.pixel_bytes / channels_of(image);
-    uint32_t in[H][W][4], state = 5;
-    for (size_t i = 0; i < sizeof in / sizeof(uint32_t); i++)
-        (&in[0][0][0])[i] = (uint32_t)((int32_t)next(&state) >> state % 32);
-    weir_kernel *kernel = kernel_of(rig, "write_integers");
+    uint32_t in[1][H][W][4], bits[1][H][W][4], state = 5;
+    for (size_t i = 0; i < sizeof in / sizeof(uint32_t); i++) {
+        const uint32_t value = (uint32_t)((int32_t)next(&state) >> state % 32);
+        (&in[0][0][0][0])[i] = value;
+        (&bits[0][0][0][0])[i] = integer_bits(image, value);
+    }
     weir_buffer *pixels = buffer_of(rig, image->data, image->size);
     weir_buffer *values = buffer_of(rig, in, sizeof in);
-    EXPECT_OK(weir_queue_launch(rig->queue, kernel, weir_dim(1, H, 1), weir_dim(W, 1, 1),
-                                weir_image_out(pixels, OFFSET, &image->layout), is_signed,
-                                weir_whole_in(values)));
-    for (int y = 0; y < H - 2; y++)
-        for (int x = 0; x < W - 2; x++) {
-            uint32_t bits[4];
-            for (int c = 0; c < 4; c++)
-                bits[c] = integer_bits(image, in[y + 1][x + 1][c], bytes);
-            set_texel(image, x, y, 0, bits);
-        }
-    compare_memory(rig, image, pixels);
-    weir_buffer_destroy(&values);
-    weir_buffer_destroy(&pixels);
-    weir_kernel_destroy(&kernel);
+    EXPECT_OK(weir_queue_launch(rig->queue, kernel_of(rig, "write_integers"), weir_dim(1, H, 1),
+                                weir_dim(W, 1, 1), weir_image_out(pixels, OFFSET, &image->layout),
+                                is_signed, weir_whole_in(values)));
+    expect_written(rig, image, pixels, bits);
 }
 
 WEIR_TEST(Images, WritesOfIntegers)
@@ -655,15 +636,12 @@ WEIR_TEST(Images, ReadAndWritten)
         (&values[0][0][0])[i] = (float)i;
     const struct weir_image_layout layout =
         weir_image_2d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 4, 4);
-    weir_kernel *kernel = kernel_of(&rig, "twice");
     weir_buffer *pixels = buffer_of(&rig, values, sizeof values);
-    EXPECT_OK(weir_queue_launch(rig.queue, kernel, weir_dim(1, 1, 1), weir_dim(4, 4, 1),
-                                weir_image_inout(pixels, 0, &layout)));
+    EXPECT_OK(weir_queue_launch(rig.queue, kernel_of(&rig, "twice"), weir_dim(1, 1, 1),
+                                weir_dim(4, 4, 1), weir_image_inout(pixels, 0, &layout)));
     EXPECT_OK(weir_download(rig.queue, values, pixels, 0, sizeof values));
     for (int i = 0; i < 64; i++)
         EXPECT_TRUE((&values[0][0][0])[i] == (float)(2 * i));
-    weir_buffer_destroy(&pixels);
-    weir_kernel_destroy(&kernel);
     close_rig(&rig);
 }
 
@@ -683,14 +661,10 @@ WEIR_TEST(Images, SourceAtRunTime)
     struct rig rig;
     unsigned char values[4][4], got[4][4];
     open_rig(&rig);
-    weir_program_destroy(&rig.program);
-    const weir_status status =
-        weir_program_create(rig.device, WEIR_PARAMS(weir_program, .source = source), &rig.program);
-    if (status == WEIR_ERROR_UNSUPPORTED) {
+    if (!create(&rig, source, WEIR_OK)) {
         close_rig(&rig);
         WEIR_SKIP("this device compiles no source");
     }
-    EXPECT_OK(status);
     for (int i = 0; i < 16; i++)
         values[i / 4][i % 4] = (unsigned char)(8 * i);
     const struct weir_image_layout layout =
@@ -707,9 +681,6 @@ WEIR_TEST(Images, SourceAtRunTime)
                                       values[y < 3 ? y + 1 : 3][x] +
                                       values[y < 3 ? y + 1 : 3][x < 3 ? x + 1 : 3]) /
                                          4);
-    weir_buffer_destroy(&out);
-    weir_buffer_destroy(&in);
-    weir_kernel_destroy(&kernel);
     close_rig(&rig);
 }
 
@@ -727,16 +698,12 @@ WEIR_TEST(Images, HiddenByMacros)
         "#define KERNEL __kernel\n"
         "KERNEL void k(read_only image2d_t in) { (void)in; }\n"};
     struct rig rig;
-    weir_program *program = NULL;
     open_rig(&rig);
     for (size_t i = 0; i < COUNT(sources); i++) {
-        const weir_status status = weir_program_create(
-            rig.device, WEIR_PARAMS(weir_program, .source = sources[i]), &program);
-        if (status == WEIR_ERROR_UNSUPPORTED) {
+        if (!create(&rig, sources[i], WEIR_ERROR_BUILD)) {
             close_rig(&rig);
             WEIR_SKIP("this device compiles no source");
         }
-        EXPECT_INT_EQ(status, WEIR_ERROR_BUILD);
         EXPECT_CONTAINS(weir_last_error_text(),
                         "where macros hide '__kernel', 'sampler_t' or a type of images, write "
                         "these out; mend the source");
@@ -770,9 +737,6 @@ WEIR_TEST(Images, HalfATurn)
         for (int x = 0; x < SIDE; x++)
             for (int c = 0; c < 4; c++)
                 EXPECT_TRUE(got[y][x][c] == values[SIDE - 1 - y][SIDE - 1 - x][c]);
-    weir_buffer_destroy(&out);
-    weir_buffer_destroy(&in);
-    weir_kernel_destroy(&turn);
     close_rig(&rig);
 }
 
@@ -787,93 +751,82 @@ WEIR_TEST(Images, SizesAndFormats)
                                    array = weir_image_3d(WEIR_ORDER_R, WEIR_CHANNEL_FLOAT, 7, 5, 2),
                                    flat = weir_image_2d(WEIR_ORDER_BGRA, WEIR_CHANNEL_UNORM_INT8,
                                                         11, 13);
-    weir_kernel *kernel = kernel_of(&rig, "tell");
-    weir_buffer *pixels = NULL, *out = buffer_of(&rig, got, sizeof got);
-    EXPECT_OK(weir_buffer_create(rig.device, WEIR_PARAMS(weir_buffer, .size = 4096), &pixels));
+    static const char bytes[4096];
+    weir_buffer *pixels = buffer_of(&rig, bytes, sizeof bytes);
+    weir_buffer *out = buffer_of(&rig, got, sizeof got);
     const struct weir_argument arguments[] = {weir_image_in(pixels, 0, &solid),
                                               weir_image_in(pixels, 0, &array),
                                               weir_image_in(pixels, 0, &flat), weir_whole_out(out)};
-    EXPECT_OK(weir_queue_launch_array(rig.queue, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
-                                      arguments, 7));
+    EXPECT_OK(weir_queue_launch_array(rig.queue, kernel_of(&rig, "tell"), weir_dim(1, 1, 1),
+                                      weir_dim(1, 1, 1), arguments, 7));
     EXPECT_OK(weir_download(rig.queue, got, out, 0, sizeof got));
     for (int i = 0; i < 10; i++)
         EXPECT_INT_EQ(got[i], wanted[i]);
-    weir_buffer_destroy(&out);
-    weir_buffer_destroy(&pixels);
-    weir_kernel_destroy(&kernel);
     close_rig(&rig);
 }
 
 // Bad images.
 
-static void refused(const struct rig *rig, weir_kernel *kernel, struct weir_argument range,
-                    const struct weir_image_layout *layout, const char *sentence)
+static void refused(struct rig *rig, struct weir_argument range, struct weir_argument layout,
+                    const char *sentence)
 {
-    const struct weir_argument arguments[] = {range, weir_value(layout, sizeof *layout)};
-    EXPECT_INT_EQ(weir_queue_launch_array(rig->queue, kernel, weir_dim(1, 1, 1), weir_dim(4, 4, 1),
-                                          arguments, 2),
+    const struct weir_argument arguments[] = {range, layout};
+    EXPECT_INT_EQ(weir_queue_launch_array(rig->queue, rig->kernel, weir_dim(1, 1, 1),
+                                          weir_dim(4, 4, 1), arguments, 2),
                   WEIR_ERROR_INVALID);
     EXPECT_CONTAINS(weir_last_error_text(), sentence);
 }
 
 WEIR_TEST(Images, RefusedLayouts)
 {
+    static const char bytes[1024];
+    static const uint32_t rgba = WEIR_ORDER_RGBA | (uint32_t)WEIR_CHANNEL_FLOAT << 16,
+                          bgra = WEIR_ORDER_BGRA | (uint32_t)WEIR_CHANNEL_FLOAT << 16,
+                          r = WEIR_ORDER_R | (uint32_t)WEIR_CHANNEL_UNORM_INT8 << 16;
+    static const struct {
+        struct weir_image_layout layout; // width, height, depth, pitches, format, pixel_bytes
+        const char *sentence;
+    } cases[] = {
+        {{0}, "an image of 0 x 0 x 0 pixels has none"},
+        {{8, 8, 1, 128, 1024, WEIR_ORDER_RGBA | 0x10d4u << 16, 16},
+         "0x10d410b5 is no format of pixels of 16 bytes"},
+        {{8, 8, 1, 128, 1024, bgra, 16}, "0x10de10b6 is no format of pixels of 16 bytes"},
+        {{8, 8, 1, 128, 1024, rgba, 0}, "0x10de10b5 is no format of pixels of 0 bytes"},
+        {{8, 8, 1, 120, 1024, rgba, 16}, "pitches of 120 and 1024 bytes; a row has 128"},
+        {{8, 8, 1, 132, 1024, rgba, 16}, "give it larger pitches, in whole pixels"},
+        {{1u << 15, 1u << 15, 1, 1u << 19, 0, rgba, 16},
+         "an image of 17179869184 bytes in a range of 1024"},
+        {{2, 2, 0x7fffffff, 32, 64, rgba, 16}, "an image of 137438953408 bytes"},
+        {{0x80000000, 1, 1, 0x80000000, 0x80000000, r, 1}, "a dimension has 2147483647 at most"},
+        {{1, 1, 0x80000000, 1, 1, r, 1}, "use several images"},
+    };
+    const struct weir_image_layout good = weir_image_2d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 8, 8),
+                                   high = weir_image_2d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 9, 8),
+                                   large = weir_image_2d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 1024,
+                                                         1024),
+                                   *none = NULL;
     struct rig rig;
-    weir_buffer *pixels = NULL;
     open_rig(&rig);
-    weir_kernel *kernel = kernel_of(&rig, "twice");
-    EXPECT_OK(weir_buffer_create(rig.device, WEIR_PARAMS(weir_buffer, .size = 1024), &pixels));
-    const struct weir_image_layout good = weir_image_2d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 8, 8);
+    kernel_of(&rig, "twice");
+    weir_buffer *pixels = buffer_of(&rig, bytes, sizeof bytes);
     const struct weir_argument whole = weir_whole_inout(pixels);
-    struct weir_image_layout bad = good;
-    refused(&rig, kernel, weir_inout(pixels, 0, 1008), &bad,
+    for (size_t i = 0; i < COUNT(cases); i++)
+        refused(&rig, whole, weir_value(&cases[i].layout, sizeof cases[i].layout),
+                cases[i].sentence);
+    refused(&rig, weir_inout(pixels, 0, 1008), weir_value(&good, sizeof good),
             "launch: parameter 1, 'image__layout': an image of 1024 bytes in a range of 1008");
-    refused(&rig, kernel, weir_null(), &bad, "pass a larger range, by weir_image_in()");
-    refused(&rig, kernel, weir_whole_in(pixels), &(struct weir_image_layout){0},
-            "an image of 0 x 0 x 0 pixels has none");
-    bad.format = WEIR_ORDER_RGBA | 0x10d4u << 16;
-    refused(&rig, kernel, whole, &bad, "0x10d410b5 is no format of pixels of 16 bytes");
-    bad.format = WEIR_ORDER_BGRA | (uint32_t)WEIR_CHANNEL_FLOAT << 16;
-    refused(&rig, kernel, whole, &bad, "0x10de10b6 is no format of pixels of 16 bytes");
-    bad = good;
-    bad.pixel_bytes = 0;
-    refused(&rig, kernel, whole, &bad, "0x10de10b5 is no format of pixels of 0 bytes");
-    bad = good;
-    bad.row_pitch = 120;
-    refused(&rig, kernel, whole, &bad, "pitches of 120 and 1024 bytes; a row has 128");
-    bad.row_pitch = 132;
-    refused(&rig, kernel, whole, &bad, "give it larger pitches, in whole pixels");
-    bad = weir_image_2d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 1u << 15, 1u << 15);
-    refused(&rig, kernel, whole, &bad, "an image of 17179869184 bytes in a range of 1024");
-    bad = weir_image_3d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 2, 2, 0x7fffffffu);
-    refused(&rig, kernel, whole, &bad, "an image of 137438953408 bytes");
-    bad = weir_image_2d(WEIR_ORDER_R, WEIR_CHANNEL_UNORM_INT8, 0x80000000u, 1);
-    refused(&rig, kernel, whole, &bad, "a dimension has 2147483647 at most");
-    bad = weir_image_3d(WEIR_ORDER_R, WEIR_CHANNEL_UNORM_INT8, 1, 1, 0x80000000u);
-    refused(&rig, kernel, whole, &bad, "use several images");
-    // As a vector of as many bytes.
-    bad = weir_image_2d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 1024, 1024);
-    const struct weir_argument vector = {.kind = WEIR_PARAMETER_VALUE,
-                                         .scalar = WEIR_SCALAR_U32,
-                                         .size = sizeof bad,
-                                         .pointer = &bad,
-                                         .bits = 7};
-    const struct weir_argument arguments[] = {whole, vector};
-    EXPECT_INT_EQ(weir_queue_launch_array(rig.queue, kernel, weir_dim(1, 1, 1), weir_dim(4, 4, 1),
-                                          arguments, 2),
-                  WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "an image of 16777216 bytes in a range of 1024");
-    const struct weir_image_layout *none = NULL;
-    EXPECT_INT_EQ(weir_queue_launch(rig.queue, kernel, weir_dim(1, 1, 1), weir_dim(4, 4, 1),
-                                    weir_image_inout(pixels, 0, none)),
-                  WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error_text(), "an empty range");
-    bad = weir_image_2d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 9, 8);
-    EXPECT_INT_EQ(weir_queue_launch(rig.queue, kernel, weir_dim(1, 1, 1), weir_dim(4, 4, 1),
-                                    weir_image_inout(pixels, 0, &bad)),
-                  WEIR_ERROR_INVALID); // the range is outside of the buffer
-    EXPECT_CONTAINS(weir_last_error_text(), "'image__pixels'");
-    weir_buffer_destroy(&pixels);
-    weir_kernel_destroy(&kernel);
+    refused(&rig, weir_null(), weir_value(&good, sizeof good),
+            "pass a larger range, by weir_image_in()");
+    refused(&rig, whole, // as a vector of as many bytes
+            (struct weir_argument){.kind = WEIR_PARAMETER_VALUE,
+                                   .scalar = WEIR_SCALAR_U32,
+                                   .size = sizeof large,
+                                   .pointer = &large,
+                                   .bits = 7},
+            "an image of 16777216 bytes in a range of 1024");
+    const struct weir_argument of_none[] = {weir_image_inout(pixels, 0, none)},
+                               outside[] = {weir_image_inout(pixels, 0, &high)};
+    refused(&rig, of_none[0], of_none[1], "an empty range");
+    refused(&rig, outside[0], outside[1], "'image__pixels'");
     close_rig(&rig);
 }
