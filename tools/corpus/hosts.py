@@ -126,7 +126,9 @@ def plain(folder, repository, pattern, options, standard, step):
             continue
         if repository.endswith("Paddle-Lite") and ("OPERATOR" in text or "DATAINIT" in text):
             own += " " + PADDLE_OWN.get(os.path.basename(path), PADDLE_OPERATOR)
-        yield repository, os.path.relpath(path, root), None, words(own), standard
+        # clSPARSE's are strings of C++.
+        made = re.sub(r'(?m)^R"\(|^\)"', "", text) if text.startswith('R"(') else None
+        yield repository, os.path.relpath(path, root), made, words(own), standard
 
 
 def silx(folder):
