@@ -126,10 +126,32 @@ ONE(asinh, double, __nv_asinh)
 ONE(acosh, double, __nv_acosh)
 ONE(atanh, double, __nv_atanh)
 
+#ifdef __FAST_RELAXED_MATH__
+#define POW __nv_fast_powf
+#else
+// The questions for special cases are a fourth of __nv_powf: where x is positive and both are finite, which takes four
+// instructions to find out, none is asked.
+#define POW usual_pow
+float __nv_powf(float x, float y);
+
+static __attribute__((noinline)) float any_pow(float x, float y)
+{
+    return __nv_powf(x, y);
+}
+
+static float usual_pow(float x, float y)
+{
+    if (as_uint(x) - 1 >= 0x7f7fffff || (as_uint(y) & 0x7fffffff) >= 0x7f800000)
+        return any_pow(x, y);
+    __builtin_assume(x > 0.0f && x < INFINITY && fabs(y) < INFINITY);
+    return __nv_powf(x, y);
+}
+#endif
+
 TWO(atan2, float, float, __nv_atan2f)
 TWO(fmod, float, float, __nv_fmodf)
 TWO(hypot, float, float, __nv_hypotf)
-TWO(pow, float, float, FASTER(pow))
+TWO(pow, float, float, POW)
 TWO(remainder, float, float, __nv_remainderf)
 TWO(ldexp, float, int, __nv_ldexpf)
 TWO(atan2, double, double, __nv_atan2)

@@ -90,21 +90,24 @@ def judge(status, text):
 
 
 def clang(options, file, path, folder):
-    return run(["clang-22", "-x", "cl", "-w", "-Xclang", "-cl-ext=+all", "-cl-std=" + file.standard]
+    return run(["clang-22", "-x", "cl", "-w", "-cl-std=" + file.standard]
                + options + file.options + ["-I" + (os.path.dirname(file.paths[-1]) or "."), path],
                folder, 120)
 
 
 def is_valid(path, file, folder):
-    """Whether clang alone takes it: for a neutral target, and PTX in asm for CUDA."""
+    """Whether clang alone takes it: for a neutral target, with and without the vendors' extensions, and PTX in asm
+    for CUDA."""
+    every = ["-Xclang", "-cl-ext=+all"]
     return any(clang(["-fsyntax-only"] + options, file, path, folder)[0] == 0 for options in (
-        ["-target", "spir64"],
-        ["-target", "nvptx64-unknown-nvidiacl", "-march=sm_90", "--cuda-path=/nonexistent", "-Xclang",
-         "-fgnu-keywords"]))
+        every + ["-target", "spir64"],
+        ["-Xclang", "-cl-ext=+all,-cl_intel_subgroups,-cl_amd_media_ops", "-target", "spir64"],
+        every + ["-target", "nvptx64-unknown-nvidiacl", "-march=sm_90", "--cuda-path=/nonexistent", "-Xclang",
+                 "-fgnu-keywords"]))
 
 
 def has_images(path, file, folder):
-    status, text = clang(["-E", "-P", "-target", "spir64"], file, path, folder)
+    status, text = clang(["-E", "-P", "-Xclang", "-cl-ext=+all", "-target", "spir64"], file, path, folder)
     return bool(re.search(r"\b(image[123]d\w*_t|sampler_t)\b", text)) if status == 0 else None
 
 

@@ -60,19 +60,20 @@ PLAIN = [
         -DWG_SIZE=256 -DWAVE_SIZE=32 -DSUBWAVE_SIZE=16 -DKEY_TYPE=int -DKERNEL2WORKGROUPSIZE=256
         -DKERNEL0WORKGROUPSIZE=256 -DKERNEL1WORKGROUPSIZE=256 -DWGSIZE=256 -DN_BLOCKS=8 -DN_THREADS=256
         -DBLOCKSIZE=1024 -DBLOCK_MULTIPLIER=3 -DROWS_FOR_VECTOR=1 -DOP_RI_PLUS -DOP_EW_PLUS -DOP_RO_DUMMY
-        -DATOMIC_FLOAT -DWG_BITS=24 -DROW_BITS=32 -DLONG=0 -DBLOCKSIZE2=256 -Dscan_exclusive -DOP_RI_F_MULTIPLY""",
+        -DATOMIC_FLOAT -DWG_BITS=24 -DROW_BITS=32 -DLONG=0 -DBLOCKSIZE2=256 -DROWBITS=32 -DWGBITS=24
+        -DREDUCE_BLOCK_SIZE=256 -Dscan_exclusive -DOP_RI_F_MULTIPLY""",
      "CL1.2", 1),
     ("ufo-kit/ufo-filters", "src/kernels/*.cl", "", "CL1.2", 1),
     ("ufo-kit/ufo-filters", "contrib/kernels/*.cl", "", "CL1.2", 1),
     ("gromacs/gromacs", "src/gromacs/nbnxm/opencl/nbnxm_ocl_kernels.cl", GMX + """ -I src/gromacs/nbnxm/opencl
         -I src/gromacs/ewald -I src/include -I api/legacy/include -Dwarp_size_test=32 -DGMX_OCL_FASTGEN -DEL_CUTOFF
-        -DEELNAME=_ElecCut -DVDWNAME=_VdwLJ -DIATYPE_SHMEM -Dc_nbnxnGpuClusterSize=8
-        -Dc_nbnxnMinDistanceSquared=3.82e-7f -Dc_nbnxnGpuNumClusterPerSupercluster=8 -Dc_nbnxnGpuJgroupSize=4
+        -DEELNAME=_ElecCut -DVDWNAME=_VdwLJ -DIATYPE_SHMEM -Dc_nbnxmGpuClusterSize=8
+        -Dc_nbnxmMinDistanceSquared=3.82e-7f -Dc_nbnxmGpuNumClusterPerSupercluster=8 -Dc_nbnxmGpuJgroupSize=4
         -DNBNXM_MIN_DISTANCE_SQUARED_VALUE=3.82e-7f -DNB_EL_CUTOFF""", "CL1.2", 1),
     ("gromacs/gromacs", "src/gromacs/ewald/pme_program.cl", GMX + """ -I src/gromacs/ewald -Dwarp_size=32 -Dorder=4
         -DthreadsPerAtom=16 -Dc_virialAndEnergyCount=7 -Dc_spreadWorkGroupSize=128 -Dc_solveMaxWorkGroupSize=256
         -Dc_gatherWorkGroupSize=128 -DDIM=3 -DXX=0 -DYY=1 -DZZ=2 -Dc_usePadding=1 -Dc_skipNeutralAtoms=0
-        -DwrapX=true -DwrapY=true -DsolveMaxWorkGroupSize=256 -Dc_pmeNeighborUnitcellCount=5
+        -DwrapX=true -DwrapY=true -DsolveMaxWorkGroupSize=256 -Dc_pmeNeighborUnitcellCount=5 -Dc_pmeMaxUnitcellShift=2
         -DparallelExecutionWidth=32 -DatomsPerWarp=2""", "CL1.2", 1),
     ("preda/gpuowl", "src/cl/*.cl", """-I src/cl -DEXP=77936867 -DWIDTH=512 -DSMALL_HEIGHT=512 -DMIDDLE=8
         -DCARRY_LEN=8 -DNW=8 -DNH=8 -DWEIGHT_STEP=0.5 -DIWEIGHT_STEP=-0.3 -DFFT_VARIANT=2 '-DTAILT=U2(0.5,0.5)'
@@ -83,7 +84,9 @@ SILX = """-DX87_VOLATILE= -DNIMAGE=1024 -DNB_COLOR=1 -DWORKGROUP_SIZE=64 -DIMAGE
     -DUSED_CONV_MODE=0 -DIMAGE_DIMS=2 -DFILTER_DIMS=1 -DDONT_USE_TEXTURES"""
 KATAGO = """-DPRECISION=32 -DPRECISION_STORAGE=32 -DINTILE_XSIZE=4 -DINTILE_YSIZE=4 -DOUTTILE_XSIZE=2 -DOUTTILE_YSIZE=2
     -DCONV_XSIZE=3 -DCONV_YSIZE=3 -DINTILE_XOFFSET=-1 -DINTILE_YOFFSET=-1 -DXYSTRIDE=64 -DCHANNELSTRIDE=32
-    -DBATCHSTRIDE=1 -DTILE_CHANNELS=4 -DTILE_XSIZE=8 -DTILE_YSIZE=8 -DLOCALSIZE_TOTAL=64 -DACTIVATION=1 -DTHREADS=64"""
+    -DBATCHSTRIDE=1 -DTILE_CHANNELS=4 -DTILE_XSIZE=8 -DTILE_YSIZE=8 -DLOCALSIZE_TOTAL=64 -DACTIVATION=1 -DTHREADS=64
+    -DWG_XY_SIZE=64 -DWG_C_SIZE=1 -DC_PER_THREAD=4 -DTILE_SIZE=64 -DAPPLY_ELTS_PER_THREAD=4 -DELTS_PER_THREAD=4 -DATTN_BLOCK_Q=16 -DATTN_BLOCK_KV=16
+    -DATTN_HEAD_DIM=32 -DATTN_V_HEAD_DIM=32"""
 XMRIG = """-DSTRIDED_INDEX=2U -DMEM_CHUNK_EXPONENT=2U -DITERATIONS=0x80000U -DMASK=2097136U -DWORKSIZE=8U
     -DMEMORY=2097152LU -DCN_UNROLL=2 -DWORKERS_PER_HASH=8 -DGCN_VERSION=0 -DPLATFORM=2 -DGROUP_SIZE=256 -DPROGRAM=0
     -DXMRIG_INCLUDE_RANDOM_MATH -DKECCAK_PASSES=24 -I."""
@@ -126,7 +129,9 @@ def plain(folder, repository, pattern, options, standard, step):
             continue
         if repository.endswith("Paddle-Lite") and ("OPERATOR" in text or "DATAINIT" in text):
             own += " " + PADDLE_OWN.get(os.path.basename(path), PADDLE_OPERATOR)
-        yield repository, os.path.relpath(path, root), None, words(own), standard
+        # clSPARSE's are strings of C++.
+        made = re.sub(r'R"\(|\)"', "", text) if text.startswith('R"(') else None
+        yield repository, os.path.relpath(path, root), made, words(own), standard
 
 
 def silx(folder):
