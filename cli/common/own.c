@@ -27,7 +27,7 @@ void cli_own(void (*destroy)(void *object, void *with), void *object, void *with
     first = owned;
 }
 
-void cli_disown(void)
+void cli_destroy_owned(void)
 {
     for (struct owned *owned = first; owned; owned = first) {
         first = owned->next;
@@ -97,7 +97,7 @@ char *cli_take_text(struct weir_long_text *text)
 
 void cli_end(int code)
 {
-    cli_disown();
+    cli_destroy_owned();
     exit(cli_flush(code));
 }
 
