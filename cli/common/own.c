@@ -45,7 +45,8 @@ static void destroy_memory(void *object, void *with)
 static void *own_memory(void *memory, size_t size)
 {
     if (!memory)
-        cli_fail(CLI_FAILED, "no memory for %zu bytes", size);
+        cli_fail(CLI_FAILED, "no memory for %zu bytes; ask for smaller sizes, or for fewer things",
+                 size);
     cli_own(destroy_memory, memory, NULL);
     return memory;
 }
