@@ -393,7 +393,7 @@ static void close_bench(void *object, void *with)
     bench->table_count = 0;
 }
 
-void bench_begin_all(struct bench *bench)
+void bench_close_at_end(struct bench *bench)
 {
     cli_own(close_bench, bench, NULL);
 }
@@ -717,7 +717,7 @@ int bench_main(const struct bench_program *program, void *user, int argc, char *
     if (!parse(program, bench, argc, argv, &bench->code))
         return bench->code;
     bench->code = CLI_OK;
-    bench_begin_all(bench);
+    bench_close_at_end(bench);
     parse_lists(program, bench);
     cli_set_quiet(bench->quiet);
     cli_log_to_stderr();
@@ -733,6 +733,6 @@ int bench_main(const struct bench_program *program, void *user, int argc, char *
     program->run(bench, user);
     leave_turns(bench);
     finish_run(program, bench, user);
-    cli_disown();
+    cli_destroy_owned();
     return bench->code;
 }

@@ -177,7 +177,7 @@ struct bench_program {
 int bench_main(const struct bench_program *program, void *user, int argc, char **argv);
 
 // Without bench_main(): its device and runtime are closed when the command ends.
-void bench_begin_all(struct bench *bench);
+void bench_close_at_end(struct bench *bench);
 
 // Starts a table. Where memory runs out the command fails at its end.
 #define bench_table(bench, key, title, columns) \

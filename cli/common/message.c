@@ -128,7 +128,7 @@ void cli_print_version(void)
 
 int cli_flush(int code)
 {
-    cli_disown();
+    cli_destroy_owned();
     if (fflush(stdout) == 0 && !ferror(stdout))
         return code;
     cli_error("standard output cannot be written: what it holds is incomplete; free space or "

@@ -27,7 +27,7 @@ void cli_own(void (*destroy)(void *object, void *with), void *object, void *with
     first = owned;
 }
 
-void cli_disown(void)
+void cli_destroy_owned(void)
 {
     for (struct owned *owned = first; owned; owned = first) {
         first = owned->next;
@@ -45,7 +45,8 @@ static void destroy_memory(void *object, void *with)
 static void *own_memory(void *memory, size_t size)
 {
     if (!memory)
-        cli_fail(CLI_FAILED, "no memory for %zu bytes", size);
+        cli_fail(CLI_FAILED, "no memory for %zu bytes; ask for smaller sizes, or for fewer things",
+                 size);
     cli_own(destroy_memory, memory, NULL);
     return memory;
 }
@@ -97,7 +98,7 @@ char *cli_take_text(struct weir_long_text *text)
 
 void cli_end(int code)
 {
-    cli_disown();
+    cli_destroy_owned();
     exit(cli_flush(code));
 }
 

@@ -13,7 +13,7 @@
 // When the command ends, destroy(object, with) is called; what was owned last comes first.
 void cli_own(void (*destroy)(void *object, void *with), void *object, void *with);
 // Destroys it all now.
-void cli_disown(void);
+void cli_destroy_owned(void);
 
 // Zeroed memory, a copy, and a text. Never NULL.
 //

@@ -248,7 +248,7 @@ static int kernels_compare_main(int argc, char **argv)
     if (cuda)
         check_tools(&comparison);
     code = compare(&comparison, runtime, cuda);
-    cli_disown();
+    cli_destroy_owned();
     return code;
 }
 

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -302,16 +303,32 @@ static int open_input(void)
     return input;
 }
 
+static void free_memory(void *object, void *with)
+{
+    (void)with;
+    free(object);
+}
+
+static void *allocate(const struct launch_options *options, size_t count, size_t size)
+{
+    void *memory = calloc(count, size);
+    if (!memory)
+        cli_fail(CLI_SETUP, "no memory for %" PRIu64 " ranks; start fewer", options->count);
+    cli_own(free_memory, memory, NULL);
+    return memory;
+}
+
 static int run(const struct launch_options *options)
 {
     struct launch launch = {.options = options, .guard = -1, .first_failed = -1};
     const uint64_t began_ns = weir_clock_now_ns();
     const size_t count = options->count;
-    launch.ranks = cli_allocate(count, sizeof *launch.ranks);
-    launch.streams = options->no_prefix ? NULL : cli_allocate(2 * count, sizeof *launch.streams);
-    launch.polled = cli_allocate(2 + 2 * count, sizeof *launch.polled);
-    launch.output = cli_allocate(1, sizeof *launch.output);
-    launch.messages = cli_allocate(1, sizeof *launch.messages);
+    launch.ranks = allocate(options, count, sizeof *launch.ranks);
+    launch.streams =
+        options->no_prefix ? NULL : allocate(options, 2 * count, sizeof *launch.streams);
+    launch.polled = allocate(options, 2 + 2 * count, sizeof *launch.polled);
+    launch.output = allocate(options, 1, sizeof *launch.output);
+    launch.messages = allocate(options, 1, sizeof *launch.messages);
     launch.output->descriptor = STDOUT_FILENO;
     launch.messages->descriptor = STDERR_FILENO;
     launch.input = open_input();

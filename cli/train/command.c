@@ -730,7 +730,7 @@ static int train(weir_train_program program, int argc, char **argv)
     cli_own(close_all, &command, &code);
     open_all(&command);
     code = run(&command);
-    cli_disown();
+    cli_destroy_owned();
     return code;
 }
 

@@ -56,7 +56,7 @@ static struct sim_fit fit_first(void)
     EXPECT_INT_EQ(kernels.count, 1);
     if (kernels.count == 1)
         sim_fit(&kernels.items[0], &fit);
-    cli_disown();
+    cli_destroy_owned();
     return fit;
 }
 
@@ -267,7 +267,7 @@ WEIR_TEST(SimLaunches, KernelsAreByName)
     EXPECT_INT_EQ(kernels.items[0].count, 2);
     EXPECT_STR_EQ(kernels.items[1].name, "sum");
     EXPECT_INT_EQ(kernels.items[1].count, 4);
-    cli_disown();
+    cli_destroy_owned();
 }
 
 // Moves a launch to another queue and another time.
@@ -294,7 +294,7 @@ WEIR_TEST(SimLaunches, ThoseBesideOthersAreLeftOut)
     ASSERT_INT_EQ(kernels.count, 1);
     EXPECT_INT_EQ(kernels.items[0].count, 2);
     EXPECT_INT_EQ(kernels.items[0].beside, 4);
-    cli_disown();
+    cli_destroy_owned();
 }
 
 WEIR_TEST(SimLaunches, ThoseWithoutAStartAreLeftOut)
@@ -307,7 +307,7 @@ WEIR_TEST(SimLaunches, ThoseWithoutAStartAreLeftOut)
     ASSERT_INT_EQ(kernels.count, 1);
     EXPECT_INT_EQ(kernels.items[0].count, 1);
     EXPECT_INT_EQ(kernels.items[0].inexact, 1);
-    cli_disown();
+    cli_destroy_owned();
 }
 
 // In a process of its own, since a command ends where it has no memory.

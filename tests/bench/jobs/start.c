@@ -160,7 +160,7 @@ int start_first(const char *side)
 {
     const bool raw = strcmp(side, sides[1]) == 0;
     stamp();
-    bench_begin_all(&it.bench);
+    bench_close_at_end(&it.bench);
     for (size_t i = 0; i < NUMBERS; i++)
         it.numbers[i] = (float)i;
     for (size_t i = 0; i < STEPS; i++) {
@@ -169,7 +169,7 @@ int start_first(const char *side)
             check();
         stamp();
     }
-    cli_disown();
+    cli_destroy_owned();
     stamp();
     return it.bench.code;
 }
