@@ -37,7 +37,10 @@
 // Between threads of one process a failure is noticed after so many bytes at least.
 #define COPY_BYTES ((size_t)1 << 20)
 // It sleeps for so long before it looks whether a rank has died.
-#define SLEEP_NS(ranks) ((ranks) < 16 ? 1000000 : 5000000)
+#define SLEEP_NS 1000000
+#define LONG_SLEEP_NS 5000000 // of many ranks, and after so many
+#define SHORT_SLEEPS 100
+#define MANY_RANKS 16
 
 struct mesh_windows {
     bool ready; // all ranks have all
@@ -247,9 +250,10 @@ void local_window_wake(struct local_group *group)
         wake(group);
 }
 
-static void sleep_until_woken(struct local_group *group, uint32_t stage)
+static void sleep_until_woken(struct local_group *group, uint32_t stage, int turn)
 {
-    const struct timespec most = {.tv_nsec = SLEEP_NS(group->count)};
+    const bool is_long = turn >= SHORT_SLEEPS || group->count > MANY_RANKS;
+    const struct timespec most = {.tv_nsec = is_long ? LONG_SLEEP_NS : SLEEP_NS};
     struct mesh_window *own = group->windows->of[group->rank];
     const uint32_t bell = atomic_load(&own->bell);
     atomic_store(&own->asleep, 1);
@@ -327,8 +331,8 @@ static bool looks_eagerly(struct local_group *group, uint32_t stage, int cpu)
 static bool await_others(struct local_run *run, uint32_t stage, bool first)
 {
     struct local_group *group = run->group;
-    while (!are_at(group, stage)) {
-        sleep_until_woken(group, stage);
+    for (int turn = 0; !are_at(group, stage); turn += turn < SHORT_SLEEPS) {
+        sleep_until_woken(group, stage, turn);
         if (first)
             read_heads(run, stage);
         if (!are_at(group, stage) && !may_wait(run, stage))
