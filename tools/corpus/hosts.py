@@ -68,7 +68,7 @@ PLAIN = [
     ("gromacs/gromacs", "src/gromacs/nbnxm/opencl/nbnxm_ocl_kernels.cl", GMX + """ -I src/gromacs/nbnxm/opencl
         -I src/gromacs/ewald -I src/include -I api/legacy/include -Dwarp_size_test=32 -DGMX_OCL_FASTGEN -DEL_CUTOFF
         -DEELNAME=_ElecCut -DVDWNAME=_VdwLJ -DIATYPE_SHMEM -Dc_nbnxmGpuClusterSize=8
-        -Dc_nbnxmMinDistanceSquared=3.82e-7f -Dc_nbnxmGpuNumClusterPerSupercluster=8 -Dc_nbnxmGpuJgroupSize=4
+        -DNBNXM_MIN_DISTANCE_SQUARED_VALUE_FLOAT=3.82e-7f -Dc_centralShiftIndex=22 -Dc_nbnxmGpuNumClusterPerSupercluster=8 -Dc_nbnxmGpuJgroupSize=4
         -DNBNXM_MIN_DISTANCE_SQUARED_VALUE=3.82e-7f -DNB_EL_CUTOFF""", "CL1.2", 1),
     ("gromacs/gromacs", "src/gromacs/ewald/pme_program.cl", GMX + """ -I src/gromacs/ewald -Dwarp_size=32 -Dorder=4
         -DthreadsPerAtom=16 -Dc_virialAndEnergyCount=7 -Dc_spreadWorkGroupSize=128 -Dc_solveMaxWorkGroupSize=256
