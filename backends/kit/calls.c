@@ -171,9 +171,9 @@ static bool prepare(struct search *search, const char *text)
     search->code = strdup(text);
     search->blocks = strdup(text);
     if (search->code)
-        weir_kit_blank(search->code, false);
+        kit_blank(search->code, false);
     if (search->blocks)
-        weir_kit_blank(search->blocks, true);
+        kit_blank(search->blocks, true);
     return search->code && search->blocks;
 }
 

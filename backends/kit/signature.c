@@ -76,7 +76,7 @@ static char *end_of_comment(char *at)
     return end ? end + 2 : at + strlen(at);
 }
 
-void weir_kit_blank(char *text, bool directives)
+void kit_blank(char *text, bool directives)
 {
     bool line_start = true;
     for (char *at = text; *at;) {
@@ -461,7 +461,7 @@ weir_status weir_kit_signatures_read(const struct weir_host *host, const char *s
     if (!clean)
         return weir_host_no_memory(host, "the signatures of a program");
     memcpy(clean, source, strlen(source) + 1);
-    weir_kit_blank(clean, true);
+    kit_blank(clean, true);
 
     struct reader reader = {.host = host, .clean = clean, .cuda = is_cuda(clean)};
     weir_status status = walk(&reader);
