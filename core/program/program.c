@@ -374,9 +374,10 @@ WEIR_COLD static weir_status name_macros(weir_status status)
 {
     const struct weir_error cause = weir__error_of(status);
     struct weir_error named = cause;
-    snprintf(named.remedy, sizeof named.remedy,
-             "where macros hide '__kernel', 'sampler_t' or a type of images, write these out; %.150s",
-             cause.remedy);
+    snprintf(
+        named.remedy, sizeof named.remedy,
+        "where macros hide '__kernel', 'sampler_t' or a type of images, write these out; %.150s",
+        cause.remedy);
     return weir__error_set(&named);
 }
 

@@ -48,7 +48,8 @@ struct cuda_build {
     const char *architectures[ARCHITECTURES_MOST]; // that images are wanted for: "90"
     unsigned targets[ARCHITECTURES_MOST]; // theirs, or the newest up to it that clang knows
     size_t count;
-    bool huge; // a block of the kernels has more instructions than HUGE_BLOCK
+    bool images; // a kernel has images
+    bool huge;   // a block of the kernels has more instructions than HUGE_BLOCK
 };
 
 static bool refuse(const struct cuda_build *build, const char *sentence)
@@ -411,25 +412,28 @@ static size_t add_layouts(const char *line, const char *end, struct weir_long_te
                            "  %%weir.plain.%zu = and i32 %%weir.format.%zu, %u\n"
                            "  %%weir.long.%zu = icmp eq i32 %%weir.size.%zu, 16\n",
                            k, value, k, value, k, k, k, k, k, k, ~ANY_FORMAT, k, k);
-        weir_long_text_add(out,
-                           "  %%weir.key.%zu = select i1 %%weir.long.%zu, i32 %u, "
-                           "i32 %%weir.format.%zu\n"
-                           "  %%weir.is.%zu = icmp eq i32 %%weir.key.%zu, %%weir.key.0\n"
-                           "  %%weir.same.%zu = select i1 %%weir.is.%zu, i32 %%weir.%s.%zu, i32 0\n",
-                           k, k, RGBA_32, k, k, k, k, k, k > 0 ? "same" : "key", k - (k > 0));
+        weir_long_text_add(
+            out,
+            "  %%weir.key.%zu = select i1 %%weir.long.%zu, i32 %u, "
+            "i32 %%weir.format.%zu\n"
+            "  %%weir.is.%zu = icmp eq i32 %%weir.key.%zu, %%weir.key.0\n"
+            "  %%weir.same.%zu = select i1 %%weir.is.%zu, i32 %%weir.%s.%zu, i32 0\n",
+            k, k, RGBA_32, k, k, k, k, k, k > 0 ? "same" : "key", k - (k > 0));
     }
     return k;
 }
 
 // A kernel with images is there for each of some formats that all of its images may have, where no access has branches
 // that keep loads apart and take registers, and for any formats. Its code is inlined in all places.
-static void add_formats(const char *line, const char *end, struct weir_long_text *out)
+static void add_formats(struct cuda_build *build, const char *line, const char *end,
+                        struct weir_long_text *out)
 {
     static const char call[] = "  call void " KC_KERNEL_CODE;
     static const unsigned formats[] = {RGBA_32, RGBA_HALF, RGBA_UNORM8}, bytes[] = {16, 8, 4};
     const size_t count = starts_with(line, call) ? add_layouts(line, end, out) : 0;
     if (count == 0)
         return;
+    build->images = true;
     weir_long_text_add(out, "  switch i32 %%weir.same.%zu, label %%weir.any [", count - 1);
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         weir_long_text_add(out, " i32 %u, label %%weir.known.%zu", formats[i], i);
@@ -468,7 +472,7 @@ static void add_blocks(const struct kc_kernels *kernels, struct weir_long_text *
     }
 }
 
-static bool change_module(const struct cuda_build *build, const char *in, const char *path)
+static bool change_module(struct cuda_build *build, const char *in, const char *path)
 {
     struct weir_long_text out = {0};
     char *ir;
@@ -486,7 +490,7 @@ static bool change_module(const struct cuda_build *build, const char *in, const 
             out.failed = out.failed || definition.failed;
             free(definition.text);
         } else {
-            add_formats(line, end, &out);
+            add_formats(build, line, end, &out);
             change_line(line, end, &out);
         }
         line = newline ? newline + 1 : end;
@@ -577,7 +581,9 @@ static bool is_worth(struct extent far, struct extent near)
 // A GPU hides the time of loads by issuing many, so loops are unrolled further than on a CPU: with
 // LLVM's own limits the relevance of ARR-COC took 46 us on an H200, and 26 with these. LLVM's limits
 // hold for modules that are large before, and where they halve what code takes minutes to make for:
-// the largest block, or the number of blocks, which loops with conditions in them multiply.
+// the largest block, or the number of blocks, which loops with conditions in them multiply. They hold
+// for kernels with images too, whose loops of reads would take so many registers that few blocks run
+// at once: a convolution of 3 x 3 took 909 us with the further limits, and 347.
 static bool optimise(struct cuda_build *build, const char *in, const char *out)
 {
     static const struct limits far = {"-unroll-threshold=2000", "-unroll-partial-threshold=1000"},
@@ -587,11 +593,11 @@ static bool optimise(struct cuda_build *build, const char *in, const char *out)
     snprintf(other, sizeof other, "%s/near.ll", build->folder);
     if (!measure_file(build, in, &before))
         return false;
-    const bool large = before.all > LARGE_MODULE;
-    if (!optimise_within(build, in, out, large ? near : far) || !measure_file(build, out, &after))
+    const bool least = build->images || before.all > LARGE_MODULE;
+    if (!optimise_within(build, in, out, least ? near : far) || !measure_file(build, out, &after))
         return false;
     build->huge = after.block > HUGE_BLOCK;
-    if (large || (after.block <= LARGE_BLOCK && after.blocks <= MANY_BLOCKS))
+    if (least || (after.block <= LARGE_BLOCK && after.blocks <= MANY_BLOCKS))
         return true;
     if (!optimise_within(build, in, other, near) || !measure_file(build, other, &less))
         return false;
