@@ -310,6 +310,7 @@ struct mesh_window {
     _Atomic int cpu; // where its rank was when it came to the stage
     // Where its rank waits long: the rank for which it does, plus 1, and the call; and what it does in another group.
     _Atomic uint32_t awaits;
+    _Atomic uint64_t waits_in_number;
     struct window_text waits_in;
     struct window_text elsewhere;
     // In a room:

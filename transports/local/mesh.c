@@ -246,6 +246,7 @@ static void show_wait(const struct local_run *run, uint32_t first, uint64_t now_
     weir_head_describe(&run->by.head, call);
     if (own && own->awaits != first + 1) {
         local_window_write(&own->waits_in, call);
+        own->waits_in_number = run->by.head.number;
         own->awaits = first + 1;
     }
     if (group->elsewhere || now_ns < run->deadline_ns - run->by.timeout_ns + LONG_NS)
@@ -306,11 +307,22 @@ static bool tell_elsewhere(const struct local_run *run, uint32_t peer, const cha
         peer, weir_text_duration(duration, (double)run->by.timeout_ns), elsewhere);
 }
 
+// Whether the second rank waits for what comes after the wait of the first: it has done its part of that, and a first one
+// that waits still has stopped.
+static bool waits_later(const struct mesh_window *first, const struct mesh_window *second)
+{
+    return (int32_t)(second->stage - first->stage) > 0 ||
+           (second->awaits && second->waits_in_number > first->waits_in_number);
+}
+
 // The rank for which another one waits; a number above all: for none that is known.
 static uint32_t awaited_by(struct local_group *group, uint32_t rank)
 {
-    struct mesh_window *window = local_window_of(group, rank);
-    return window ? window->awaits - 1 : UINT32_MAX;
+    const struct mesh_window *window = local_window_of(group, rank);
+    const uint32_t awaited = window ? window->awaits - 1 : UINT32_MAX;
+    return awaited < group->count && !waits_later(window, local_window_of(group, awaited))
+               ? awaited
+               : UINT32_MAX;
 }
 
 // Of the ranks that wait for each other, from `first` on.

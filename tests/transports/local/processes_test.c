@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "tests/support/test.h"
 #include "tests/transports/local/ranks.h"
 
@@ -203,6 +204,20 @@ WEIR_TEST(Processes, TellOfOneThatIsStopped)
     expect_told(&processes[0], expected);
     kill(processes[1].id, SIGCONT);
     expect_told(&processes[1], expected);
+}
+
+// So is one that is stopped while it waits: the others have come since, and it does not wait for them any more.
+WEIR_TEST(Processes, TellOfOneThatIsStoppedWhileItWaits)
+{
+    struct process processes[2] = {{.id = 0}};
+    start_all(processes, 2, "2", "2000", NULL, 2, NULL);
+    go_on(&processes[1]);
+    weir_clock_sleep_ns(UINT64_C(300) * 1000 * 1000);
+    kill(processes[1].id, SIGSTOP);
+    go_on(&processes[0]);
+    expect_told(&processes[0], ": rank 1 has ");
+    kill(processes[1].id, SIGCONT);
+    expect_told(&processes[1], ": rank 1 has ");
 }
 
 // The same within a collective: what it has begun it does not finish.
