@@ -205,7 +205,6 @@ json_t *kernels_diagnostics(const char *report, bool *ok)
 }
 
 enum {
-    OPTIONS_MOST = 24,
     FILES_MOST = 4096
 };
 
@@ -289,7 +288,6 @@ static void check_spelling(int argc, char **argv)
 bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int argc, char **argv,
                    int *out_exit)
 {
-    struct cli_option options[OPTIONS_MOST];
     const struct cli_option common[] = {
         {"std", "S", "the language: CL1.2, which it is without this,\nCL1.0, CL1.1, CL2.0 or CL3.0",
          CLI_TEXT, &source->standard, 0, 0},
@@ -300,7 +298,7 @@ bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int ar
         {"fast", NULL, "faster and less exact arithmetic, on every device:\n-cl-fast-relaxed-math",
          CLI_FLAG, &source->fast, 0, 0},
         {"skip", NULL,
-         "leave out kernels that CUDA cannot have, such as\nthose that use images, with a warning",
+         "leave out kernels that CUDA cannot have, such as\nthose that use pipes, with a warning",
          CLI_FLAG, &source->build.skip, 0, 0},
         {"w", NULL, "no warnings", CLI_FLAG, &source->quiet, 0, 0},
         {"werror", NULL, "warnings are errors, also as -Werror", CLI_FLAG, &source->strict, 0, 0},
@@ -310,14 +308,14 @@ bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int ar
          "pointers to global memory are restrict: what one\npoints to is written through no other",
          CLI_FLAG, &source->restricted, 0, 0},
     };
-    size_t count = 0;
+    const size_t own = usage.option_count;
+    struct cli_option *options = cli_allocate(1, own * sizeof *options + sizeof common);
     *source = (struct kernels_source){.standard = "CL1.2"};
-    for (size_t i = 0; i < usage.option_count; i++)
-        options[count++] = usage.options[i];
-    for (size_t i = 0; i < sizeof common / sizeof *common; i++)
-        options[count++] = common[i];
+    if (own > 0)
+        memcpy(options, usage.options, own * sizeof *options);
+    memcpy(options + own, common, sizeof common);
     usage.options = options;
-    usage.option_count = count;
+    usage.option_count = own + sizeof common / sizeof *common;
     usage.operands = "FILE...";
     usage.operand = "a file in OpenCL C";
     usage.manual = "weir-kernels(1)";
