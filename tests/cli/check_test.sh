@@ -175,10 +175,11 @@ killed=$!
 "$program" check sleep 600 &
 running=$!
 for _ in $(seq 600); do
-    [ "$(find "$TMPDIR" -name .weir-running | wc -l)" -lt 2 ] || break
+    children="$(pgrep -P "$killed" || true)" # it starts after the folder is there
+    [ -z "$children" ] || [ "$(find "$TMPDIR" -name .weir-running | wc -l)" -lt 2 ] || break
     sleep 0.1
 done
-children="$(pgrep -P "$killed")"
+[ -n "$children" ] || fail "weir check has started nothing"
 kill -s KILL "$killed"
 wait "$killed" || true
 kill $children
