@@ -35,7 +35,7 @@ KINDS = {
     "int": ("int ", "i"),
     "bool": ("int ", "p"),
     "float": ("double ", "d"),
-    "_Bytes": ("Py_ssize_t ", "n"),
+    "_Bytes": ("size_t ", "O&", "wp_to_bytes"),
 }
 # How C gets the arguments: see the table of PyMethodDef in Python's manual.
 HEADS = {

@@ -164,6 +164,15 @@ PyObject *wp_tuple(const Py_ssize_t *values, int count)
 // Buffers.
 static const char *const placements[] = {"device", "host", "managed"};
 
+int wp_to_bytes(PyObject *object, void *out)
+{
+    *(size_t *)out = PyLong_AsSize_t(object);
+    if (!PyErr_Occurred())
+        return 1;
+    PyErr_Clear();
+    return !!wp_refuse("%R is no number of bytes; it is a whole number from 0 on", object);
+}
+
 int wp_to_placement(PyObject *object, void *out)
 {
     for (int i = 0; i < 3; i++) {
@@ -456,7 +465,7 @@ WP_TYPE(access, Access, struct access, NULL, WP_FLAGS, WP_SLOT(Py_tp_dealloc, ac
 // Pools.
 WP_METHOD(Device_pool, WP_HELD,
           weir_pool_create_at(a.self->handle,
-                              WP_PARAMS(weir_pool_params, .limit_bytes = (size_t)a.limit_bytes,
+                              WP_PARAMS(weir_pool_params, .limit_bytes = a.limit_bytes,
                                         .placement = a.placement, .label = a.label),
                               &a.result, WP_AT(place)))
 
@@ -511,7 +520,7 @@ static weir_status destroy_buffer(struct wp_object *object, struct wp_place plac
     return status;
 }
 
-WP_METHOD(Pool_trim, WP_HELD, weir_pool_trim(a.self->handle, (size_t)a.keep_bytes))
+WP_METHOD(Pool_trim, WP_HELD, weir_pool_trim(a.self->handle, a.keep_bytes))
 
 static PyObject *statistics_of(const struct wp_object *pool)
 {

@@ -68,7 +68,7 @@ WP_GET(Kernel_max_block_items, weir_kernel_get_info(self->handle)->max_block_ite
 WP_GET(Kernel_preferred_block_items, weir_kernel_get_info(self->handle)->preferred_block_items)
 WP_GET(Kernel_local_bytes, weir_kernel_get_info(self->handle)->local_bytes)
 WP_VALUE(Kernel_suggest_block, uint32_t,
-         weir_kernel_suggest_block(a.self->handle, (size_t)a.local_bytes, &result))
+         weir_kernel_suggest_block(a.self->handle, a.local_bytes, &result))
 
 // Arguments.
 struct argument {

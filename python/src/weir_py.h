@@ -228,6 +228,7 @@ struct wp_dtype {
 // float, …; a converter of arguments, as those below.
 int wp_to_dtype(PyObject *object, void *out);
 int wp_to_placement(PyObject *object, void *out); // weir_placement
+int wp_to_bytes(PyObject *object, void *out);     // size_t
 int wp_to_limit(PyObject *object, void *out);     // seconds to uint64_t nanoseconds
 int wp_to_stream(PyObject *object, void *out);    // void *: a native handle
 int wp_to_color(PyObject *object, void *out);     // int32_t: of a communicator's part

@@ -138,6 +138,15 @@ def test_memory_of_the_device_is_not_the_hosts(device):
         device.buffer(8, "uint8", "host").host("x")
 
 
+@pytest.mark.parametrize("size", [-1, 2**64, 1.5, "much"])
+def test_sizes_in_bytes_are_whole_numbers_from_0_on(device, size):
+    with device.pool() as pool:
+        with pytest.raises(weir.InvalidError, match="number of bytes"):
+            pool.trim(size)
+    with pytest.raises(weir.InvalidError, match="number of bytes"):
+        device.pool(size)
+
+
 def test_a_pool_lends_memory_again(device, queue):
     pool = device.pool(1 << 20, label="pool")
     first = pool.allocate(queue, (4, 4), "float32")
