@@ -32,7 +32,4 @@ struct cli_trace_window {
 weir_report *cli_trace_open(const char *path, const struct cli_trace_window *window,
                             uint64_t bubbles, bool quiet, int failed);
 
-// Of `weir trace`, beside the command that it runs.
-extern const struct cli_command cli_trace_readers;
-
 #endif
