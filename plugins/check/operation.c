@@ -534,7 +534,7 @@ static void enter(struct check *check, const char *name, uint64_t number)
 {
     check_lock(check);
     check->has_regions = true;
-    const char *kept = check_name_keep(check, name);
+    const char *kept = weir_names_keep(check->names, name);
     check_unlock(check);
     if (regions.depth < DEPTH)
         regions.levels[regions.depth] = (struct level){kept, number};

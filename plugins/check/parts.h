@@ -35,6 +35,7 @@
 #include "base/cold.h"
 #include "base/lock.h"
 #include "base/lock_listener.h"
+#include "base/names.h"
 #include "base/thread_local.h"
 #include "plugins/check/clock.h"
 #include "plugins/check/finding.h"
@@ -61,12 +62,6 @@ struct check_told {
     char first_queue[CHECK_LABEL_SIZE];
     char second_queue[CHECK_LABEL_SIZE];
     char buffer[CHECK_LABEL_SIZE];
-};
-
-// Texts that live as long as the link, each once.
-struct check_name {
-    struct check_name *next;
-    char text[];
 };
 
 // Some memory. Buffers may share it.
@@ -110,7 +105,7 @@ struct check {
     pthread_t sync_thread; // the last one that waited
     struct check_told *told;
     struct check_told **told_end;
-    struct check_name *names;
+    struct weir_names *names;    // of kernels and regions, which uses outlive
     struct check_memory wrapped; // memory of the user's that has an address, by that
     struct check_shared *shared; // memory of the user's that has a handle
     struct check_memory *probed; // of the graph that is examined
@@ -404,8 +399,6 @@ weir_status check_buffer_native(const struct weir_link *link, weir_buffer *objec
                                 struct weir_native_buffer *out_native);
 weir_status check_buffer_address(const struct weir_link *link, weir_buffer *object,
                                  uint64_t *out_address);
-// A copy of the text that lives as long as the link; NULL if out of memory. With the lock held.
-const char *check_name_keep(struct check *check, const char *text);
 // An object that a sync may have been for is changed, or goes.
 void check_note_change(struct check *check);
 // Drops the uses of its bytes.

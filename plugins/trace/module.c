@@ -253,7 +253,8 @@ static void release(struct trace *trace)
 {
     trace_threads_finish(trace);
     trace_objects_finish(trace);
-    trace_names_finish(&trace->names);
+    weir_names_destroy(trace->names.texts);
+    pthread_mutex_destroy(&trace->names.lock);
     pthread_mutex_destroy(&trace->lists);
     pthread_mutex_destroy(&trace->lock);
     free(trace);
@@ -273,11 +274,10 @@ static weir_status trace_open(struct weir_link *link, const struct weir_setting 
     trace->limit = (uint64_t)settings[KEY_LIMIT]->integer << 20;
     pthread_mutex_init(&trace->lists, NULL);
     pthread_mutex_init(&trace->lock, NULL);
-    weir_status status = WEIR_OK;
-    if (!trace_names_init(&trace->names))
-        status = weir_host_no_memory(link->host, "a trace");
-    if (status == WEIR_OK)
-        status = open_file(trace, settings);
+    pthread_mutex_init(&trace->names.lock, NULL);
+    trace->names.texts = weir_names_create();
+    weir_status status = trace->names.texts ? open_file(trace, settings)
+                                            : weir_host_no_memory(link->host, "a trace");
     if (status == WEIR_OK && !trace_drain_start(trace)) {
         struct weir_trace_meta end = {.end_ns = 0};
         char message[512];
