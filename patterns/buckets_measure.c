@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/siphash.h"
 #include "patterns/fail.h"
-#include "patterns/place.h"
+#include "patterns/shared.h"
 
 // What all ranks of a communicator must have alike, since each sees only its own half of a mismatch:
 // the parameters and the options.
@@ -37,11 +37,8 @@ static weir_status make_scratch(const weir_buckets *buckets, size_t size, weir_b
 {
     const size_t ranks = weir_comm_count(buckets->params.comm);
     return weir_buffer_create(weir_comm_device(buckets->params.comm),
-                              &(struct weir_buffer_params){
-                                  .struct_size = sizeof(struct weir_buffer_params),
-                                  .label = buckets->label,
-                                  .size = size + ranks * size,
-                              },
+                              WEIR_PARAMS(weir_buffer, .label = buckets->label,
+                                          .size = size + ranks * size),
                               out_buffer);
 }
 
@@ -64,8 +61,7 @@ static weir_status buckets_gather(weir_buckets *const *buckets, uint32_t count, 
     weir_buffer **scratch = calloc((size_t)count + 1, sizeof(weir_buffer *)); // never 0 bytes
     weir_status status = WEIR_OK;
     if (!scratch)
-        return weir__pattern_fail(buckets[0]->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
-                                  "no memory to compare the ranks");
+        return weir__pattern_no_memory(buckets[0]->label, "the comparison of ranks");
     for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
         status = make_scratch(buckets[i], size, &scratch[i]);
     for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
@@ -116,21 +112,20 @@ static weir_status refuse(const weir_buckets *buckets, uint32_t rank, const stru
                           const struct note *first)
 {
     if (note->parameter_count != first->parameter_count || note->bytes != first->bytes)
-        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID,
-                                  "create the buckets of one model on all ranks",
-                                  "weir_buckets_create: rank %" PRIu32 " has %" PRIu64
-                                  " parameters of %" PRIu64 " bytes in all, and rank 0 %" PRIu64
-                                  " of %" PRIu64,
-                                  rank, note->parameter_count, note->bytes, first->parameter_count,
-                                  first->bytes);
+        return weir__pattern_refuse(buckets->label, "create the buckets of one model on all ranks",
+                                    "weir_buckets_create: rank %" PRIu32 " has %" PRIu64
+                                    " parameters of %" PRIu64 " bytes in all, and rank 0 %" PRIu64
+                                    " of %" PRIu64,
+                                    rank, note->parameter_count, note->bytes,
+                                    first->parameter_count, first->bytes);
     if (note->parameters != first->parameters)
-        return weir__pattern_fail(
-            buckets->label, WEIR_ERROR_INVALID, "list the same parameters in the same order",
+        return weir__pattern_refuse(
+            buckets->label, "list the same parameters in the same order",
             "weir_buckets_create: rank %" PRIu32
             " has parameters of other names, counts or another order than rank 0",
             rank);
-    return weir__pattern_fail(
-        buckets->label, WEIR_ERROR_INVALID, "pass the same values on all ranks",
+    return weir__pattern_refuse(
+        buckets->label, "pass the same values on all ranks",
         "weir_buckets_create: rank %" PRIu32
         " has another element, reduction, wire, cap_bytes or first_bytes than rank 0",
         rank);
@@ -154,8 +149,7 @@ weir_status weir__buckets_compare(weir_buckets *const *buckets, uint32_t count)
     const size_t ranks = weir_comm_count(buckets[0]->params.comm);
     struct note *notes = calloc(count + ranks, sizeof *notes);
     if (!notes)
-        return weir__pattern_fail(buckets[0]->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
-                                  "no memory to compare %zu ranks", ranks);
+        return weir__pattern_no_memory(buckets[0]->label, "the comparison of ranks");
     const weir_status status = compare(buckets, count, notes);
     free(notes);
     return status;
@@ -431,8 +425,7 @@ weir_status weir__buckets_measure(weir_buckets *const *buckets, uint32_t count)
     const size_t ranks = weir_comm_count(buckets[0]->params.comm);
     struct figures *figures = calloc(count + ranks, sizeof *figures);
     if (!figures)
-        return weir__pattern_fail(buckets[0]->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
-                                  "no memory for the figures of %zu ranks", ranks);
+        return weir__pattern_no_memory(buckets[0]->label, "the figures of ranks");
     const struct work work = {buckets, count, figures, figures + count};
     const weir_status status = measure_with(&work);
     free(figures);

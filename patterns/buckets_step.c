@@ -92,10 +92,11 @@ weir_status weir_buckets_get_bucket_statistics(weir_buckets *buckets, uint32_t i
 {
     *out_statistics = (struct weir_bucket_statistics){0};
     if (index >= buckets->plan.bucket_count)
-        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID, NULL,
-                                  "weir_buckets_get_bucket_statistics: there is no bucket %" PRIu32
-                                  ", there are %" PRIu32,
-                                  index, buckets->plan.bucket_count);
+        return weir__pattern_refuse(
+            buckets->label, NULL,
+            "weir_buckets_get_bucket_statistics: there is no bucket %" PRIu32
+            ", there are %" PRIu32,
+            index, buckets->plan.bucket_count);
     read_all(buckets);
     *out_statistics = buckets->buckets[index].figures;
     return WEIR_OK;
@@ -216,21 +217,20 @@ static weir_status submit_due(weir_buckets *buckets)
 
 static weir_status refuse_outside(const weir_buckets *buckets, const char *function)
 {
-    return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID, "call weir_buckets_begin() first",
-                              "%s: no pass has begun", function);
+    return weir__pattern_refuse(buckets->label, "call weir_buckets_begin() first",
+                                "%s: no pass has begun", function);
 }
 
 static weir_status check_queue(const weir_buckets *buckets, const char *function,
                                const weir_queue *queue)
 {
     if (!queue)
-        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID, WEIR__CREATE_REMEDY,
-                                  "%s: queue is NULL", function);
+        return weir__pattern_refuse_null(function, "queue");
     if (weir_queue_device(queue) != weir_comm_device(buckets->params.comm))
-        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID,
-                                  "use a queue of the communicator's device",
-                                  "%s: queue '%s' belongs to another device than the communicator",
-                                  function, WEIR__PATTERN_SHOWN(weir_queue_label(queue)));
+        return weir__pattern_refuse(
+            buckets->label, "use a queue of the communicator's device",
+            "%s: queue '%s' belongs to another device than the communicator", function,
+            WEIR__PATTERN_SHOWN(weir_queue_label(queue)));
     return WEIR_OK;
 }
 
@@ -240,13 +240,12 @@ static weir_status check_mark(const weir_buckets *buckets, const char *function,
     if (!buckets->in_pass)
         return refuse_outside(buckets, function);
     if (index >= buckets->params.parameter_count)
-        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID, NULL,
-                                  "%s: there is no parameter %" PRIu32 ", there are %" PRIu32,
-                                  function, index, buckets->params.parameter_count);
+        return weir__pattern_refuse(buckets->label, NULL,
+                                    "%s: there is no parameter %" PRIu32 ", there are %" PRIu32,
+                                    function, index, buckets->params.parameter_count);
     if (buckets->parameters[index].marked)
-        return weir__pattern_fail(
-            buckets->label, WEIR_ERROR_INVALID,
-            "mark a parameter once a pass, after the last work on its gradient",
+        return weir__pattern_refuse(
+            buckets->label, "mark a parameter once a pass, after the last work on its gradient",
             "%s: '%s' is marked already in this pass", function, buckets->parameters[index].name);
     return check_queue(buckets, function, queue);
 }
@@ -295,10 +294,9 @@ weir_status weir_buckets_skip(weir_buckets *buckets, uint32_t index, weir_queue 
     if (status != WEIR_OK)
         return status;
     if (!buckets->parameters[index].optional)
-        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID,
-                                  "set `optional` of the parameter",
-                                  "weir_buckets_skip: '%s' is not optional",
-                                  buckets->parameters[index].name);
+        return weir__pattern_refuse(buckets->label, "set `optional` of the parameter",
+                                    "weir_buckets_skip: '%s' is not optional",
+                                    buckets->parameters[index].name);
     return leave_out(buckets, index, queue);
 }
 
@@ -312,9 +310,8 @@ uint32_t weir_buckets_pass(const weir_buckets *buckets)
 weir_status weir_buckets_begin(weir_buckets *buckets, bool reduce)
 {
     if (buckets->in_pass)
-        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID,
-                                  "call weir_buckets_finish() first",
-                                  "weir_buckets_begin: a pass has begun already");
+        return weir__pattern_refuse(buckets->label, "call weir_buckets_finish() first",
+                                    "weir_buckets_begin: a pass has begun already");
     weir_status status = weir_comm_error(buckets->params.comm);
     if (status != WEIR_OK)
         return status;
@@ -362,13 +359,10 @@ static weir_status refuse_unmarked(weir_buckets *buckets)
     const uint32_t count = list_unmarked(buckets, names, sizeof names);
     if (count > 3)
         snprintf(more, sizeof more, " and %" PRIu32 " more", count - 3);
-    weir_status status =
-        weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID,
-                           "mark each parameter with weir_buckets_ready(), or make it optional",
-                           "weir_buckets_finish: %" PRIu32 " of %" PRIu32
-                           " parameters %s never marked: %s%s",
-                           count, buckets->params.parameter_count, count == 1 ? "was" : "were",
-                           names, more);
+    weir_status status = weir__pattern_refuse(
+        buckets->label, "mark each parameter with weir_buckets_ready(), or make it optional",
+        "weir_buckets_finish: %" PRIu32 " of %" PRIu32 " parameters %s never marked: %s%s", count,
+        buckets->params.parameter_count, count == 1 ? "was" : "were", names, more);
     return fail_step(buckets, status);
 }
 
@@ -443,15 +437,15 @@ weir_status weir_buckets_wait(weir_buckets *buckets, uint32_t index, weir_queue 
     if (status != WEIR_OK)
         return status;
     if (index >= buckets->plan.bucket_count)
-        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID, NULL,
-                                  "weir_buckets_wait: there is no bucket %" PRIu32
-                                  ", there are %" PRIu32,
-                                  index, buckets->plan.bucket_count);
+        return weir__pattern_refuse(buckets->label, NULL,
+                                    "weir_buckets_wait: there is no bucket %" PRIu32
+                                    ", there are %" PRIu32,
+                                    index, buckets->plan.bucket_count);
     if (!buckets->buckets[index].submitted)
-        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID,
-                                  "mark its parameters, and those before them, first",
-                                  "weir_buckets_wait: bucket %" PRIu32
-                                  " of this step is not submitted yet",
-                                  index);
+        return weir__pattern_refuse(buckets->label,
+                                    "mark its parameters, and those before them, first",
+                                    "weir_buckets_wait: bucket %" PRIu32
+                                    " of this step is not submitted yet",
+                                    index);
     return weir_queue_wait(queue, buckets->buckets[index].done);
 }

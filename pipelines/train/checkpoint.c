@@ -112,9 +112,9 @@ static weir_status check_extras(const struct weir_io_tensor *extras, size_t coun
 {
     for (size_t i = 0; i < count; i++)
         if (strncmp(extras[i].name, extra_prefix, sizeof extra_prefix - 1) != 0)
-            return weir__pattern_fail("checkpoint", WEIR_ERROR_INVALID, NULL,
-                                      "the name of the tensor '%.40s' does not begin with '%s'",
-                                      extras[i].name, extra_prefix);
+            return weir__pattern_refuse("checkpoint", NULL,
+                                        "the name of the tensor '%.40s' does not begin with '%s'",
+                                        extras[i].name, extra_prefix);
     return WEIR_OK;
 }
 

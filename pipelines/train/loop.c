@@ -382,10 +382,9 @@ static weir_status look(struct train *train, uint64_t before)
     const struct weir_train_run_params *p = train->params;
     for (uint64_t i = before; i < curve->known; i++)
         if (!isfinite(curve->losses[i]))
-            return weir__pattern_fail("train", WEIR_ERROR_INVALID,
-                                      "train with a lower learning rate",
-                                      "the loss of step %" PRIu64 " is %g", i + 1,
-                                      (double)curve->losses[i]);
+            return weir__pattern_refuse("train", "train with a lower learning rate",
+                                        "the loss of step %" PRIu64 " is %g", i + 1,
+                                        (double)curve->losses[i]);
     if (curve->known > before && p->progress && train->order.rank == 0)
         p->progress(p->user, curve->known, curve->losses[curve->known - 1]);
     return WEIR_OK;

@@ -45,9 +45,8 @@ size_t weir_train_convnet(uint32_t channels, uint32_t classes, struct weir_train
 static weir_status refuse_layer(const weir_train_model *model, size_t index, const char *what,
                                 uint64_t value, const char *limits)
 {
-    return weir__pattern_fail(model->label, WEIR_ERROR_INVALID, NULL,
-                              "layer %zu has %s %" PRIu64 "; it must be %s", index, what, value,
-                              limits);
+    return weir__pattern_refuse(model->label, NULL, "layer %zu has %s %" PRIu64 "; it must be %s",
+                                index, what, value, limits);
 }
 
 static weir_status check_layer(const weir_train_model *model, size_t index,
@@ -63,8 +62,8 @@ static weir_status check_layer(const weir_train_model *model, size_t index,
     if (layer->kind == WEIR_TRAIN_CONVOLUTION && (layer->stride < 1 || layer->stride > 16))
         return refuse_layer(model, index, "the stride", layer->stride, "1 ... 16");
     if (layer->relu && index + 1 == model->layer_count && !model->forward_only)
-        return weir__pattern_fail(
-            model->label, WEIR_ERROR_INVALID, "leave it out",
+        return weir__pattern_refuse(
+            model->label, "leave it out",
             "the last layer has a ReLU, after which no class can be unlikely");
     return WEIR_OK;
 }
@@ -100,9 +99,9 @@ static uint64_t count_of(uint64_t a, uint64_t b)
 static weir_status refuse_size(const weir_train_model *model, size_t index, const char *what,
                                const char *remedy)
 {
-    return weir__pattern_fail(model->label, WEIR_ERROR_INVALID, remedy,
-                              "the %s of layer %zu are more than %" PRId32 " numbers", what, index,
-                              COUNT_MAX);
+    return weir__pattern_refuse(model->label, remedy,
+                                "the %s of layer %zu are more than %" PRId32 " numbers", what,
+                                index, COUNT_MAX);
 }
 
 static weir_status set_layer(weir_train_model *model, size_t index,
@@ -121,9 +120,9 @@ static weir_status set_layer(weir_train_model *model, size_t index,
     if (count_of(depth, what->outputs) > COUNT_MAX)
         return refuse_size(model, index, "weights", "choose fewer outputs or channels");
     if (rows > ROWS_MAX)
-        return weir__pattern_fail(model->label, WEIR_ERROR_INVALID, "choose a smaller batch",
-                                  "layer %zu has %" PRIu64 " places in a batch; %u is the limit",
-                                  index, rows, ROWS_MAX);
+        return weir__pattern_refuse(model->label, "choose a smaller batch",
+                                    "layer %zu has %" PRIu64 " places in a batch; %u is the limit",
+                                    index, rows, ROWS_MAX);
     if (count_of(rows, depth) > COUNT_MAX || count_of(rows, what->outputs) > COUNT_MAX)
         return refuse_size(model, index, "inputs or outputs", "choose a smaller batch");
     layer->depth = (uint32_t)depth;
@@ -171,21 +170,20 @@ static weir_status check_input(const weir_train_model *model)
     const struct weir_train_shape *in = &model->input;
     const uint64_t numbers = count_of(count_of(in->height, in->width), in->channels);
     if (numbers < 1)
-        return weir__pattern_fail(model->label, WEIR_ERROR_INVALID,
-                                  "a vector of n numbers is {1, 1, n}",
-                                  "the input is %" PRIu32 " x %" PRIu32 " x %" PRIu32
-                                  ": it is empty",
-                                  in->height, in->width, in->channels);
+        return weir__pattern_refuse(model->label, "a vector of n numbers is {1, 1, n}",
+                                    "the input is %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                                    ": it is empty",
+                                    in->height, in->width, in->channels);
     if (numbers > COUNT_MAX)
-        return weir__pattern_fail(model->label, WEIR_ERROR_INVALID, NULL,
-                                  "the input is %" PRIu32 " x %" PRIu32 " x %" PRIu32
-                                  ": more than %" PRId32 " numbers",
-                                  in->height, in->width, in->channels, COUNT_MAX);
+        return weir__pattern_refuse(model->label, NULL,
+                                    "the input is %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                                    ": more than %" PRId32 " numbers",
+                                    in->height, in->width, in->channels, COUNT_MAX);
     if (model->batch < 1 || count_of(numbers, model->batch) > COUNT_MAX)
-        return weir__pattern_fail(model->label, WEIR_ERROR_INVALID, NULL,
-                                  "the batch is %" PRIu32 "; it must be 1 ... %" PRIu64
-                                  " with %" PRIu64 " numbers in a sample",
-                                  model->batch, (uint64_t)COUNT_MAX / numbers, numbers);
+        return weir__pattern_refuse(model->label, NULL,
+                                    "the batch is %" PRIu32 "; it must be 1 ... %" PRIu64
+                                    " with %" PRIu64 " numbers in a sample",
+                                    model->batch, (uint64_t)COUNT_MAX / numbers, numbers);
     return WEIR_OK;
 }
 
@@ -198,10 +196,10 @@ static weir_status train_model_lay_out(weir_train_model *model,
     for (size_t i = 0; i < model->layer_count && status == WEIR_OK; i++)
         status = set_layer(model, i, &params->layers[i], &shape);
     if (status == WEIR_OK && shape.height * shape.width > 1 && !model->forward_only)
-        status = weir__pattern_fail(model->label, WEIR_ERROR_INVALID, "end with a dense layer",
-                                    "the last layer has %" PRIu32 " x %" PRIu32
-                                    " places; it must have one",
-                                    shape.height, shape.width);
+        status = weir__pattern_refuse(model->label, "end with a dense layer",
+                                      "the last layer has %" PRIu32 " x %" PRIu32
+                                      " places; it must have one",
+                                      shape.height, shape.width);
     if (status == WEIR_OK)
         set_parameters(model);
     return status;
@@ -440,9 +438,8 @@ weir_status weir_train_model_backward(weir_train_model *model, weir_queue *queue
                                       weir_train_ready ready, void *user)
 {
     if (model->forward_only)
-        return weir__pattern_fail(model->label, WEIR_ERROR_INVALID,
-                                  "create it without forward_only",
-                                  "the model has no backward pass");
+        return weir__pattern_refuse(model->label, "create it without forward_only",
+                                    "the model has no backward pass");
     for (size_t i = model->layer_count; i-- > 0;) {
         TRY(submit_bias(model, queue, i, accumulate));
         TRY(tell(ready, user, 2 * i + 1, queue));
@@ -647,25 +644,21 @@ static weir_status check(const struct weir_train_model_params *params)
 {
     const char *label = params->label;
     if (!params->device || !params->layers)
-        return weir__pattern_fail(label, WEIR_ERROR_INVALID, NULL,
-                                  "a device and layers are needed");
+        return weir__pattern_refuse(label, NULL, "a device and layers are needed");
     if (params->layer_count < 1 || params->layer_count > WEIR_TRAIN_LAYERS_MAX)
-        return weir__pattern_fail(label, WEIR_ERROR_INVALID, NULL,
-                                  "layer_count is %zu; it must be 1 ... %d", params->layer_count,
-                                  WEIR_TRAIN_LAYERS_MAX);
+        return weir__pattern_refuse(label, NULL, "layer_count is %zu; it must be 1 ... %d",
+                                    params->layer_count, WEIR_TRAIN_LAYERS_MAX);
     if ((unsigned)params->element > WEIR_TRAIN_BF16)
-        return weir__pattern_fail(label, WEIR_ERROR_INVALID,
-                                  "pass WEIR_TRAIN_F32 or WEIR_TRAIN_BF16",
-                                  "there is no element %d", (int)params->element);
+        return weir__pattern_refuse(label, "pass WEIR_TRAIN_F32 or WEIR_TRAIN_BF16",
+                                    "there is no element %d", (int)params->element);
     if ((unsigned)params->products > WEIR_TRAIN_CUBLAS)
-        return weir__pattern_fail(label, WEIR_ERROR_INVALID,
-                                  "pass WEIR_TRAIN_KERNELS or WEIR_TRAIN_CUBLAS",
-                                  "there are no products %d", (int)params->products);
+        return weir__pattern_refuse(label, "pass WEIR_TRAIN_KERNELS or WEIR_TRAIN_CUBLAS",
+                                    "there are no products %d", (int)params->products);
     if (params->grid != 0 &&
         !(params->grid >= 0x1p-16f && params->grid <= 1 && is_power_of_two(params->grid)))
-        return weir__pattern_fail(label, WEIR_ERROR_INVALID, NULL,
-                                  "grid is %g; it must be 0 or a power of two, 2^-16 ... 1",
-                                  (double)params->grid);
+        return weir__pattern_refuse(label, NULL,
+                                    "grid is %g; it must be 0 or a power of two, 2^-16 ... 1",
+                                    (double)params->grid);
     return WEIR_OK;
 }
 
@@ -748,8 +741,8 @@ static weir_status bind_given(weir_train_model *model, const struct weir_train_v
         const size_t bytes = model->parameter[i].count * sizeof(float);
         const size_t room = weir_buffer_size(views[i].buffer);
         if (bytes > room || views[i].offset > room - bytes)
-            return weir__pattern_fail(
-                model->label, WEIR_ERROR_INVALID, NULL,
+            return weir__pattern_refuse(
+                model->label, NULL,
                 "the gradient of %s takes %zu bytes from byte %zu of a buffer of %zu",
                 model->parameter[i].name, bytes, views[i].offset, room);
     }
@@ -762,8 +755,8 @@ static weir_status bind_given(weir_train_model *model, const struct weir_train_v
 weir_status weir_train_model_bind(weir_train_model *model, const struct weir_train_view *views)
 {
     if (model->forward_only)
-        return weir__pattern_fail(model->label, WEIR_ERROR_INVALID, NULL,
-                                  "the model is forward_only: it has no gradients");
+        return weir__pattern_refuse(model->label, NULL,
+                                    "the model is forward_only: it has no gradients");
     weir_status status = views ? bind_given(model, views) : bind_own(model);
     for (size_t i = 0; i < model->layer_count && status == WEIR_OK; i++)
         for (int add = 0; add < 2 && status == WEIR_OK; add++) {

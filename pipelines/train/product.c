@@ -102,11 +102,10 @@ static weir_status load(struct train_blas *blas, const char *path)
 {
     void *library = open_library(path);
     if (!library)
-        return weir__pattern_fail(
-            "cuBLAS", WEIR_ERROR_UNSUPPORTED,
-            "install cuBLAS 12 or newer, name its file, or let the library's kernels "
-            "compute the products",
-            "the library cannot be opened: %s", dlerror());
+        return weir__pattern_fail("cuBLAS", WEIR_ERROR_UNSUPPORTED,
+                                  "install cuBLAS 12 or newer, name its file, or let the library's "
+                                  "kernels compute the products",
+                                  "the library cannot be opened: %s", dlerror());
     weir_status status;
     if ((status = find(library, "cublasCreate_v2", &blas->create)) ||
         (status = find(library, "cublasDestroy_v2", &blas->destroy)) ||

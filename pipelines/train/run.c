@@ -175,13 +175,15 @@ static weir_status check_progress(const struct train *train,
 {
     const struct weir_train_run_params *p = train->params;
     if (progress->seed != p->seed)
-        return weir__pattern_fail("train", WEIR_ERROR_INVALID, "resume with that seed",
-                                  "%s is of a run with the seed %" PRIu64 ", this one has %" PRIu64,
-                                  p->checkpoint, progress->seed, p->seed);
+        return weir__pattern_refuse("train", "resume with that seed",
+                                    "%s is of a run with the seed %" PRIu64
+                                    ", this one has %" PRIu64,
+                                    p->checkpoint, progress->seed, p->seed);
     if (progress->step > p->steps)
-        return weir__pattern_fail("train", WEIR_ERROR_INVALID, "ask for more steps",
-                                  "%s has done %" PRIu64 " steps, and this run is to have %" PRIu64,
-                                  p->checkpoint, progress->step, p->steps);
+        return weir__pattern_refuse("train", "ask for more steps",
+                                    "%s has done %" PRIu64
+                                    " steps, and this run is to have %" PRIu64,
+                                    p->checkpoint, progress->step, p->steps);
     return WEIR_OK;
 }
 
@@ -316,38 +318,34 @@ static const char name[] = "train";
 static weir_status check_counts(const struct weir_train_run_params *p)
 {
     if (p->steps < 1 || p->steps > WEIR_TRAIN_STEPS_MAX)
-        return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL,
-                                  "%" PRIu64 " steps; 1 to %" PRIu64 " are possible", p->steps,
-                                  WEIR_TRAIN_STEPS_MAX);
+        return weir__pattern_refuse(name, NULL, "%" PRIu64 " steps; 1 to %" PRIu64 " are possible",
+                                    p->steps, WEIR_TRAIN_STEPS_MAX);
     if (p->passes < 1 || p->passes > WEIR_TRAIN_PASSES_MAX)
-        return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL,
-                                  "a step of %u passes; 1 to %d are possible", p->passes,
-                                  WEIR_TRAIN_PASSES_MAX);
+        return weir__pattern_refuse(name, NULL, "a step of %u passes; 1 to %d are possible",
+                                    p->passes, WEIR_TRAIN_PASSES_MAX);
     if (p->batch < 1 || p->batch > WEIR_TRAIN_BATCH_MAX)
-        return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL,
-                                  "a batch of %u samples; 1 to %d are possible", p->batch,
-                                  WEIR_TRAIN_BATCH_MAX);
+        return weir__pattern_refuse(name, NULL, "a batch of %u samples; 1 to %d are possible",
+                                    p->batch, WEIR_TRAIN_BATCH_MAX);
     if (!(p->rate > 0 && isfinite(p->rate)))
-        return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL,
-                                  "a learning rate of %g; it is above 0", (double)p->rate);
+        return weir__pattern_refuse(name, NULL, "a learning rate of %g; it is above 0",
+                                    (double)p->rate);
     return WEIR_OK;
 }
 
 static weir_status check(const struct weir_train_run_params *p)
 {
     if (!p->comm || !p->data)
-        return weir__pattern_fail(name, WEIR_ERROR_INVALID, "set it in the params",
-                                  "weir_train_run: %s is NULL", p->comm ? "data" : "comm");
+        return weir__pattern_refuse(name, "set it in the params", "weir_train_run: %s is NULL",
+                                    p->comm ? "data" : "comm");
     if (p->program < WEIR_TRAIN_DDP || p->program > WEIR_TRAIN_ENCDEC)
-        return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL, "there is no program %d",
-                                  (int)p->program);
+        return weir__pattern_refuse(name, NULL, "there is no program %d", (int)p->program);
     if (p->exact && p->program == WEIR_TRAIN_AUGMENT)
-        return weir__pattern_fail(
-            name, WEIR_ERROR_INVALID, "train with another program, or not exactly",
+        return weir__pattern_refuse(
+            name, "train with another program, or not exactly",
             "augmented images are no integers, so sums over them are not exact");
     if (p->resume && !p->checkpoint)
-        return weir__pattern_fail(name, WEIR_ERROR_INVALID, "name a checkpoint",
-                                  "there is no checkpoint to resume from");
+        return weir__pattern_refuse(name, "name a checkpoint",
+                                    "there is no checkpoint to resume from");
     return check_counts(p);
 }
 
@@ -377,15 +375,14 @@ static struct weir_train_augment_params augmentation(const struct weir_train_run
 static weir_status check_augmentation(const struct weir_train_augment_params *augment)
 {
     if (augment->channels > WEIR_TRAIN_AUGMENT_CHANNELS_MAX)
-        return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL,
-                                  "images of %u channels; augmentation takes up to %d",
-                                  augment->channels, WEIR_TRAIN_AUGMENT_CHANNELS_MAX);
+        return weir__pattern_refuse(name, NULL,
+                                    "images of %u channels; augmentation takes up to %d",
+                                    augment->channels, WEIR_TRAIN_AUGMENT_CHANNELS_MAX);
     if (augment->out_width > augment->width || augment->out_height > augment->height)
-        return weir__pattern_fail(name, WEIR_ERROR_INVALID,
-                                  "cut out fewer pixels, or take larger images",
-                                  "%u x %u pixels cannot be cut out of images of %u x %u",
-                                  augment->out_width, augment->out_height, augment->width,
-                                  augment->height);
+        return weir__pattern_refuse(name, "cut out fewer pixels, or take larger images",
+                                    "%u x %u pixels cannot be cut out of images of %u x %u",
+                                    augment->out_width, augment->out_height, augment->width,
+                                    augment->height);
     return WEIR_OK;
 }
 
@@ -420,9 +417,8 @@ static struct weir_train_model_params usual(const struct train *train, const cha
 static weir_status check_network(const struct weir_train_run_params *p)
 {
     if (p->network == WEIR_TRAIN_MLP && p->hidden > WEIR_TRAIN_LAYERS_MAX - 1)
-        return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL,
-                                  "%u hidden layers; at most %d are possible", p->hidden,
-                                  WEIR_TRAIN_LAYERS_MAX - 1);
+        return weir__pattern_refuse(name, NULL, "%u hidden layers; at most %d are possible",
+                                    p->hidden, WEIR_TRAIN_LAYERS_MAX - 1);
     return WEIR_OK;
 }
 
