@@ -15,7 +15,6 @@
 #include "core/object/device.h"
 #include "core/object/object.h"
 #include "core/object/peer.h"
-#include "core/queue/failures.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
 #include "core/queue/retire.h"
@@ -243,13 +242,13 @@ static weir_device *allocate_device(weir_runtime *runtime, const char *given)
     weir_lock_init(&device->lock, &weir__locks[WEIR__LOCK_DEVICE]);
     weir__staging_init(&device->staging);
     weir_lock_init(&device->notifier_lock, &weir__locks[WEIR__LOCK_NOTIFIERS]);
-    weir__legacy_init(&device->legacy);
+    weir_lock_init(&device->legacy.lock, &weir__locks[WEIR__LOCK_LEGACY]);
     return device;
 }
 
 static void free_device(weir_device *device)
 {
-    weir__legacy_finish(&device->legacy);
+    weir_lock_finish(&device->legacy.lock);
     weir_lock_finish(&device->notifier_lock);
     weir__staging_finish(&device->staging);
     weir_lock_finish(&device->lock);
@@ -383,7 +382,6 @@ static void finish_retired(weir_device *device)
     while ((queue = pin_queue(device))) {
         if (weir__queue_finish(queue) < 0)
             weir__completion_complete(queue, atomic_load(&queue->seen));
-        weir__refused_await(queue);
         weir__registry_unpin(queue);
         weir__device_reap_all(device);
     }

@@ -17,7 +17,6 @@
 #include "core/graph/graph.h"
 #include "core/object/device.h"
 #include "core/queue/awaited.h"
-#include "core/queue/failures.h"
 #include "core/queue/host_call.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"

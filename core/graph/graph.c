@@ -13,7 +13,6 @@
 #include "core/object/device.h"
 #include "core/object/program.h"
 #include "core/queue/delivery.h"
-#include "core/queue/failures.h"
 #include "core/queue/node_call.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"

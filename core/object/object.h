@@ -27,6 +27,13 @@ struct weir__class {
     void (*finalize)(struct weir__member *member);
 };
 
+// What has to end before a destroyed object is finalized.
+enum weir__frontier {
+    WEIR__FRONTIER_NONE, // not known yet
+    WEIR__FRONTIER_ITSELF,
+    WEIR__FRONTIER_ALL, // queues of the device and of its peers
+};
+
 // The first member of every object but the device. The members that operations read are in
 // one cache line with the slots of a chain of usual length; the members that a type adds
 // begin another line.
@@ -35,13 +42,13 @@ struct weir__member {
     weir_device *device;
     void *slots[WEIR__SLOTS_INSIDE];
     const struct weir__class *class;
-    bool internal;                 // created by the library; does not keep a device from
-                                   // closing
-    struct weir__member *previous; // the device's list: of live objects, or,
-    struct weir__member *next;     // after destruction, of retired ones
-    bool has_frontier;             // after destruction: `frontier` is filled in
-    atomic_uint uses;              // by captures and graphs, which keep it alive
-    struct weir_event *frontier;   // events to be complete before it is finalized
+    bool internal;                    // created by the library; does not keep a device from
+                                      // closing
+    struct weir__member *previous;    // the device's list: of live objects, or,
+    struct weir__member *next;        // after destruction, of retired ones
+    enum weir__frontier has_frontier; // after destruction: what `frontier` holds
+    atomic_uint uses;                 // by captures and graphs, which keep it alive
+    struct weir_event *frontier;      // events to be complete before it is finalized
     uint32_t frontier_count;
     void *block;      // the block that contains the object
     const char *file; // where the program created it; NULL: not known

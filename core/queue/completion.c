@@ -6,7 +6,6 @@
 #include "core/queue/failures.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
-#include "core/queue/wait_ring.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
@@ -17,6 +16,19 @@
 
 // A full ring costs a query to the driver, so it is large: 20 KiB.
 #define CAPACITY_AT_FIRST 512u
+
+// Appends a wait; false when the ring is full. For the writer.
+static bool push(struct weir__wait_ring *waits, const struct weir__wait *wait)
+{
+    unsigned head = atomic_load_explicit(&waits->head, memory_order_acquire);
+    unsigned tail = atomic_load_explicit(&waits->tail, memory_order_relaxed);
+
+    if (tail - head == waits->capacity)
+        return false;
+    *weir__wait_ring_at(waits, tail) = *wait;
+    atomic_store_explicit(&waits->tail, tail + 1, memory_order_release);
+    return true;
+}
 
 bool weir__wait_ring_get(const struct weir__wait_ring *waits, uint32_t index, uint64_t own,
                          struct weir__wait *out_wait)
@@ -30,24 +42,8 @@ bool weir__wait_ring_get(const struct weir__wait_ring *waits, uint32_t index, ui
     return true;
 }
 
-uint32_t weir__wait_ring_find(const struct weir__wait_ring *waits, uint64_t own)
-{
-    unsigned head = atomic_load_explicit(&waits->head, memory_order_relaxed);
-    unsigned tail = atomic_load_explicit(&waits->tail, memory_order_acquire);
-    uint32_t first = 0;
-    uint32_t end = tail - head;
-
-    while (first < end) {
-        const uint32_t middle = first + (end - first) / 2;
-        if (weir__wait_ring_at(waits, head + middle)->own <= own)
-            first = middle + 1;
-        else
-            end = middle;
-    }
-    return first;
-}
-
-void weir__wait_ring_drop(struct weir__wait_ring *waits, uint64_t own)
+// Removes the waits of operations up to `own`. For the reader.
+static void drop(struct weir__wait_ring *waits, uint64_t own)
 {
     unsigned head = atomic_load_explicit(&waits->head, memory_order_relaxed);
     unsigned tail = atomic_load_explicit(&waits->tail, memory_order_acquire);
@@ -57,8 +53,9 @@ void weir__wait_ring_drop(struct weir__wait_ring *waits, uint64_t own)
     atomic_store_explicit(&waits->head, head, memory_order_release);
 }
 
-void weir__wait_ring_filter(struct weir__wait_ring *waits,
-                            bool (*keep)(void *user, const struct weir__wait *wait), void *user)
+// Keeps only the waits for which `keep` returns true. With both locks held.
+static void filter(struct weir__wait_ring *waits,
+                   bool (*keep)(void *user, const struct weir__wait *wait), void *user)
 {
     unsigned head = atomic_load(&waits->head);
     unsigned tail = atomic_load(&waits->tail);
@@ -70,30 +67,25 @@ void weir__wait_ring_filter(struct weir__wait_ring *waits,
     atomic_store(&waits->tail, kept);
 }
 
-bool weir__wait_ring_grow(struct weir__wait_ring *waits)
+// Doubles the ring if more than half of it is used; false when there is no memory. With both locks held.
+static bool grow(struct weir__wait_ring *waits)
 {
-    unsigned head = atomic_load(&waits->head);
-    unsigned count = atomic_load(&waits->tail) - head;
+    const unsigned head = atomic_load(&waits->head);
+    const unsigned tail = atomic_load(&waits->tail);
+    struct weir__wait_ring larger = {.capacity =
+                                         waits->capacity ? 2 * waits->capacity : CAPACITY_AT_FIRST};
 
-    if (waits->capacity && count <= waits->capacity / 2)
+    if (waits->capacity && tail - head <= waits->capacity / 2)
         return true;
-    uint32_t capacity = waits->capacity ? 2 * waits->capacity : CAPACITY_AT_FIRST;
-    struct weir__wait *ring = weir__allocate(capacity * sizeof *ring);
-    if (!ring)
+    larger.ring = weir__allocate(larger.capacity * sizeof *larger.ring);
+    if (!larger.ring)
         return false;
-    for (unsigned i = 0; i < count; i++)
-        ring[i] = *weir__wait_ring_at(waits, head + i);
+    for (unsigned i = head; i != tail; i++)
+        *weir__wait_ring_at(&larger, i) = *weir__wait_ring_at(waits, i);
     weir__release(waits->ring);
-    waits->ring = ring;
-    waits->capacity = capacity;
-    atomic_store(&waits->head, 0);
-    atomic_store(&waits->tail, count);
+    waits->ring = larger.ring;
+    waits->capacity = larger.capacity;
     return true;
-}
-
-void weir__wait_ring_finish(struct weir__wait_ring *waits)
-{
-    weir__release(waits->ring);
 }
 
 // See the header for the rules. Locks: a queue's completion lock is a leaf; the
@@ -145,7 +137,7 @@ void weir__completion_keep_failures(weir_queue *queue)
 void weir__completion_finish(struct weir__completion *completion)
 {
     weir__failures_finish(&completion->failures);
-    weir__wait_ring_finish(&completion->waits);
+    weir__release(completion->waits.ring);
     weir_lock_finish(&completion->lock);
 }
 
@@ -256,10 +248,11 @@ void weir__completion_recover(weir_queue *queue, uint64_t sequence)
 
     weir__recovery_begin(&completion->failures, &recovery);
     weir_lock_take(&queue->member.device->shared->walk_lock);
-    weir__wait_ring_drop(&completion->waits, UINT64_MAX);
+    drop(&completion->waits, UINT64_MAX);
     weir_lock_take(&completion->lock);
     weir__failures_recover(&completion->failures, sequence, &recovery);
     atomic_store(&completion->failed, false);
+    atomic_store(&completion->refused, 0);
     weir_lock_release(&completion->lock);
     weir_lock_release(&queue->member.device->shared->walk_lock);
     weir__recovery_end(&recovery);
@@ -310,7 +303,7 @@ static bool still_waits(void *user, const struct weir__wait *wait)
                            : cause_of_gone(wait->event, &cause);
     if (failed && !wait->order)
         weir__completion_fail(sift->queue, wait->own, &cause);
-    return !done || (failed && producer); // its own waits matter too: failures.h
+    return !done || (failed && producer); // the queue has a refused wait then
 }
 
 // Without syncs the list would grow without limit, so if it is full, first its
@@ -327,10 +320,10 @@ static bool make_room(weir_queue *queue)
     if (any && !middle.no_record)
         ask_driver(middle.event);
     weir_lock_take(&queue->member.device->shared->walk_lock);
-    weir__wait_ring_filter(waits, still_waits, &sift);
+    filter(waits, still_waits, &sift);
     if (sift.producer)
         weir__registry_unpin_later(sift.producer);
-    bool room = weir__wait_ring_grow(waits);
+    bool room = grow(waits);
     weir_lock_release(&queue->member.device->shared->walk_lock);
     return room;
 }
@@ -338,9 +331,9 @@ static bool make_room(weir_queue *queue)
 static weir_status note_wait(weir_queue *queue, const struct weir__wait *wait)
 {
     struct weir__wait_ring *waits = &queue->completion.waits;
-    if (weir__wait_ring_push(waits, wait))
+    if (push(waits, wait))
         return WEIR_OK;
-    if (make_room(queue) && weir__wait_ring_push(waits, wait))
+    if (make_room(queue) && push(waits, wait))
         return WEIR_OK;
     // Without the wait nothing after it is in order.
     weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to note a wait");
@@ -369,8 +362,8 @@ weir_status weir__completion_wait(weir_queue *queue, const struct weir__wait *wa
     return *out_implied ? WEIR_OK : note_wait(queue, wait);
 }
 
-// It is for the time after a failure alone: failures.h. One for a producer that is complete and has failed
-// counts too, for the producer's own waits.
+// It is for the time after a failure alone. One for a producer that is complete and has failed counts too, for
+// the producer's own waits.
 weir_status weir__completion_order(weir_queue *queue, struct weir_event event, weir_queue *producer,
                                    bool *out_implied)
 {
@@ -486,14 +479,14 @@ static void raise_completed(struct weir__completion *completion, uint64_t sequen
     }
 }
 
-// A failed queue keeps its waits: failures.h.
+// A failed queue keeps its waits: see weir__refused_note().
 static void walk_book(weir_queue *queue)
 {
     struct weir__completion *completion = &queue->completion;
     const uint64_t before_failure = weir__completion_failed_from(queue) - 1;
 
-    weir__wait_ring_drop(&completion->waits,
-                         completion->target < before_failure ? completion->target : before_failure);
+    drop(&completion->waits,
+         completion->target < before_failure ? completion->target : before_failure);
     raise_completed(completion, completion->target);
     completion->target = 0;
     completion->walk_next = NULL;
@@ -522,4 +515,101 @@ void weir__completion_complete(weir_queue *queue, uint64_t sequence)
         weir__registry_unpin_later(at);
     }
     weir_lock_release(&queue->member.device->shared->walk_lock);
+}
+
+// The waits of a failed queue, from its failure on.
+
+static struct weir_lock *walk_lock(const weir_queue *queue)
+{
+    return &queue->member.device->shared->walk_lock;
+}
+
+// Whether the list has the wait: it is covered, or takes the place of one that came after the same accepted
+// operation. So a failed queue's list grows with the operations that it accepts, and not with the calls that
+// it refuses. A wait before an accepted operation stays as it is: if that is a call that always runs, it
+// waits for it, and the later operation may come after the call. It waits for records only, so a record and
+// another operation do not stand for each other. With both locks of the ring held.
+static bool merge(struct weir__wait_ring *waits, const struct weir__wait *wait,
+                  uint64_t failed_from)
+{
+    const unsigned head = atomic_load(&waits->head);
+    for (unsigned i = atomic_load(&waits->tail); i != head; i--) {
+        struct weir__wait *known = weir__wait_ring_at(waits, i - 1);
+        if (known->own < failed_from || known->event.queue != wait->event.queue ||
+            known->no_record != wait->no_record)
+            continue;
+        if (known->event.sequence >= wait->event.sequence)
+            return true;
+        if (known->own != wait->own)
+            return false;
+        *known = *wait;
+        return true;
+    }
+    return false;
+}
+
+void weir__refused_note(weir_queue *queue, struct weir_event event, bool is_record)
+{
+    struct weir__wait_ring *waits = &queue->completion.waits;
+    const struct weir__wait wait = {.own = queue->sequence + 1,
+                                    .event = event,
+                                    .no_record = !is_record};
+
+    if (event.queue == queue->member.object.id || event.sequence == 0)
+        return;
+    atomic_fetch_add(&queue->completion.refused, 1); // also without memory for the list
+    weir_lock_take(walk_lock(queue));
+    if (!merge(waits, &wait, weir__completion_failed_from(queue)) && !push(waits, &wait) &&
+        grow(waits))
+        (void)push(waits, &wait);
+    weir_lock_release(walk_lock(queue));
+}
+
+bool weir__refused_any(weir_queue *queue)
+{
+    const struct weir__wait_ring *waits = &queue->completion.waits;
+    bool any = atomic_load(&queue->completion.refused) > 0;
+    if (any || !atomic_load(&queue->completion.failed))
+        return any;
+    weir_lock_take(walk_lock(queue));
+    const uint64_t failed_from = weir__completion_failed_from(queue);
+    const unsigned tail = atomic_load(&waits->tail);
+    any = tail != atomic_load(&waits->head) &&
+          weir__wait_ring_at(waits, tail - 1)->own >= failed_from;
+    weir_lock_release(walk_lock(queue));
+    return any;
+}
+
+// Stores the first wait for a record from place `*at` on, up to operation `own`, and where to go on; false: none.
+// Launches have no record.
+static bool next_record(weir_queue *queue, unsigned *at, uint64_t own, struct weir__wait *out_wait)
+{
+    const struct weir__wait_ring *waits = &queue->completion.waits;
+    bool found = false;
+    weir_lock_take(walk_lock(queue));
+    const unsigned head = atomic_load(&waits->head);
+    if ((int)(*at - head) < 0)
+        *at = head;
+    while (!found && weir__wait_ring_get(waits, *at - head, own, out_wait)) {
+        found = !out_wait->no_record;
+        ++*at;
+    }
+    weir_lock_release(walk_lock(queue));
+    return found;
+}
+
+void weir__refused_await(weir_queue *queue, uint64_t sequence)
+{
+    const struct weir_error saved = *weir_last_error();
+    unsigned at = atomic_load(&queue->completion.waits.head);
+    struct weir__wait wait;
+    while (next_record(queue, &at, sequence, &wait)) {
+        weir_queue *producer = weir__registry_pin(wait.event.queue);
+        if (!producer)
+            continue;
+        const struct weir_link *link = producer->delivery.link;
+        (void)link->ops->event_wait(link, producer, wait.event.sequence, WEIR_FOREVER);
+        weir__registry_unpin(producer);
+    }
+    weir__error_set(&saved);
 }

@@ -482,10 +482,10 @@ static weir_status run_always(weir_queue *queue, const struct weir_operation *op
                               bool failed)
 {
     if (failed)
-        weir__always_await(queue, operation->sequence);
+        weir__refused_await(queue, operation->sequence);
     const weir_status finished = finish_earlier(queue, operation);
     if (finished < 0)
-        weir__always_await(queue, operation->sequence);
+        weir__refused_await(queue, operation->sequence);
     const bool booked = failed || finished == WEIR_OK;
     const weir_status before =
         booked ? weir__completion_status(queue, operation->sequence) : finished;

@@ -11,10 +11,10 @@
 #include "base/cold.h"
 #include "core/object/buffer.h"
 #include "core/object/program.h"
-#include "core/queue/failures.h"
 #include "core/queue/host_call.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
+#include "core/queue/registry.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"
@@ -540,14 +540,30 @@ weir_status weir_queue_flush_at(weir_queue *queue, const char *file, int line)
     return status;
 }
 
+static void finish_all(const weir_runtime *runtime)
+{
+    const struct weir_error saved = *weir_last_error();
+    uint32_t index = 0;
+    weir_queue *queue;
+    while ((queue = weir__registry_next(&index))) {
+        if (queue->member.device->runtime == runtime)
+            (void)weir__queue_finish(queue);
+        weir__registry_unpin(queue);
+    }
+    weir__error_set(&saved);
+}
+
 // Takes the submit lock once the producers of the failed queue's waits have ended; more may come while they
 // are waited for.
 static void enter_settled(weir_queue *queue)
 {
+    const atomic_uint_fast32_t *refused = &queue->completion.refused;
     for (;;) {
-        weir__refused_await(queue);
+        const uint_fast32_t known = atomic_load(refused);
+        if (weir__refused_any(queue))
+            finish_all(queue->member.device->runtime);
         weir_lock_take(&queue->submit_lock);
-        if (!weir__refused_any(queue))
+        if (atomic_load(refused) == known)
             return;
         weir_lock_release(&queue->submit_lock);
     }
@@ -583,7 +599,7 @@ weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)
                                     atomic_load(&queue->completion.completed)};
     enter_settled(queue);
     weir__completion_recover(queue, queue->sequence);
-    weir__legacy_recovered(queue);
+    queue->saw = queue->sequence; // the legacy queue does not get its failure
     weir_lock_release(&queue->submit_lock);
     if (weir__takes_notes(queue->member.device))
         weir__host_note_complete(queue, last, status, &(struct weir__host_caller){file, line, 0});
