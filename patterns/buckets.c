@@ -66,10 +66,8 @@ static weir_status read_parameter(weir_buckets *buckets, const struct weir_bucke
     const char *item = (const char *)params->parameters + index * params->parameter_size;
     struct weir__buckets_parameter *parameter = &buckets->parameters[index];
     struct weir_bucket_parameter known;
-    weir_status status = weir__pattern_item("weir_buckets_create", "weir_bucket_parameter", item,
-                                            params->parameter_size, &known, sizeof known);
-    if (status != WEIR_OK)
-        return status;
+    TRY(weir__pattern_item("weir_buckets_create", "weir_bucket_parameter", item,
+                           params->parameter_size, &known, sizeof known));
     if (!known.name || known.count == 0)
         return weir__pattern_refuse(buckets->label, "each parameter has a name and elements",
                                     "weir_buckets_create: parameter %" PRIu32 " has %s", index,
@@ -144,9 +142,7 @@ static weir_status allocate(weir_buckets *buckets)
 // free_plan() does not free.
 static weir_status lay_out(const struct weir_buckets_params *params, weir_buckets *buckets)
 {
-    weir_status status = check_params(params);
-    if (status != WEIR_OK)
-        return status;
+    TRY(check_params(params));
     buckets->params = *params;
     snprintf(buckets->label, sizeof buckets->label, "%s",
              weir__pattern_label(params->label, "buckets"));
@@ -159,11 +155,11 @@ static weir_status lay_out(const struct weir_buckets_params *params, weir_bucket
     buckets->wire_size = weir_datatype_size(buckets->params.wire);
     buckets->narrows = buckets->params.wire != params->element;
     choose_caps(buckets);
-    status = allocate(buckets);
-    for (uint32_t i = 0; i < params->parameter_count && status == WEIR_OK; i++)
-        status = read_parameter(buckets, params, i);
+    TRY(allocate(buckets));
+    for (uint32_t i = 0; i < params->parameter_count; i++)
+        TRY(read_parameter(buckets, params, i));
     buckets->params.parameters = NULL;
-    return status == WEIR_OK ? place(buckets) : status;
+    return place(buckets);
 }
 
 static void free_plan(weir_buckets *buckets)
@@ -242,52 +238,41 @@ static weir_status make_buffer(weir_buckets *buckets, const char *name, size_t s
     static const uint32_t zero;
     char label[WEIR__PATTERN_LABEL_SIZE + 16];
     snprintf(label, sizeof label, "%s/%s", buckets->label, name);
-    weir_status status =
-        weir_buffer_create(device_of(buckets),
-                           WEIR_PARAMS(weir_buffer, .label = label, .size = size), out_buffer);
-    if (status != WEIR_OK)
-        return status;
+    TRY(weir_buffer_create(device_of(buckets),
+                           WEIR_PARAMS(weir_buffer, .label = label, .size = size), out_buffer));
     return weir_queue_fill(buckets->comm_queue, *out_buffer, 0, size, &zero, 1);
 }
 
 static weir_status make_kernels(weir_buckets *buckets)
 {
-    weir_status status = weir_program_create(device_of(buckets),
-                                             WEIR_PARAMS(weir_program, .label = buckets->label,
-                                                         .bundle = &buckets_kernels),
-                                             &buckets->program);
-    if (status == WEIR_OK)
-        status = weir_kernel_create(buckets->program, "buckets_narrow", &buckets->narrow);
-    if (status == WEIR_OK)
-        status = weir_kernel_create(buckets->program, "buckets_widen", &buckets->widen);
-    return status;
+    TRY(weir_program_create(device_of(buckets),
+                            WEIR_PARAMS(weir_program, .label = buckets->label,
+                                        .bundle = &buckets_kernels),
+                            &buckets->program));
+    TRY(weir_kernel_create(buckets->program, "buckets_narrow", &buckets->narrow));
+    return weir_kernel_create(buckets->program, "buckets_widen", &buckets->widen);
 }
 
 static weir_status make_way(weir_buckets *buckets)
 {
     const size_t bytes = buckets->plan.bytes / buckets->element_size * buckets->wire_size;
-    weir_status status = make_kernels(buckets);
-    if (status == WEIR_OK)
-        status = make_queue(buckets, "narrow", false, &buckets->narrow_queue);
-    if (status == WEIR_OK)
-        status = make_queue(buckets, "widen", buckets->params.timing, &buckets->widen_queue);
-    if (status == WEIR_OK)
-        status = make_buffer(buckets, "wire", bytes, &buckets->wire);
-    return status;
+    TRY(make_kernels(buckets));
+    TRY(make_queue(buckets, "narrow", false, &buckets->narrow_queue));
+    TRY(make_queue(buckets, "widen", buckets->params.timing, &buckets->widen_queue));
+    return make_buffer(buckets, "wire", bytes, &buckets->wire);
 }
 
 static weir_status make_parts(weir_buckets *buckets)
 {
     if (weir_device_limits(device_of(buckets))->timing_history == 0)
         buckets->params.timing = false;
-    weir_status status = make_queue(buckets, "comm", buckets->params.timing, &buckets->comm_queue);
-    if (status == WEIR_OK && buckets->params.timing)
-        status = make_queue(buckets, "clock", true, &buckets->clock);
-    if (status == WEIR_OK)
-        status = make_buffer(buckets, "gradients", buckets->plan.bytes, &buckets->gradients);
-    if (status == WEIR_OK && buckets->narrows)
-        status = make_way(buckets);
-    return status;
+    TRY(make_queue(buckets, "comm", buckets->params.timing, &buckets->comm_queue));
+    if (buckets->params.timing)
+        TRY(make_queue(buckets, "clock", true, &buckets->clock));
+    TRY(make_buffer(buckets, "gradients", buckets->plan.bytes, &buckets->gradients));
+    if (buckets->narrows)
+        TRY(make_way(buckets));
+    return WEIR_OK;
 }
 
 static weir_status make(const struct weir_buckets_params *params, weir_comm *comm,
@@ -297,12 +282,10 @@ static weir_status make(const struct weir_buckets_params *params, weir_comm *com
     weir_buckets *buckets = calloc(1, sizeof *buckets);
     if (!buckets)
         return weir__pattern_no_memory(params->label, "buckets");
-    mine.comm = comm;
-    weir_status status = lay_out(&mine, buckets);
-    if (status == WEIR_OK)
-        status = make_parts(buckets);
     *out_buckets = buckets;
-    return status;
+    mine.comm = comm;
+    TRY(lay_out(&mine, buckets));
+    return make_parts(buckets);
 }
 
 // The filled buffers may be used on any queue once the comparison has waited for this one. A difference,

@@ -124,10 +124,10 @@ static weir_status note_source(weir_buckets *buckets, struct weir__buckets_bucke
 static weir_status wait_for_gradients(weir_buckets *buckets, struct weir__buckets_bucket *bucket,
                                       weir_queue *queue)
 {
-    weir_status status = note_source(buckets, bucket);
-    for (uint32_t i = 0; i < bucket->event_count && status == WEIR_OK; i++)
-        status = weir_queue_wait(queue, buckets->events[bucket->range.first + i]);
-    return status;
+    TRY(note_source(buckets, bucket));
+    for (uint32_t i = 0; i < bucket->event_count; i++)
+        TRY(weir_queue_wait(queue, buckets->events[bucket->range.first + i]));
+    return WEIR_OK;
 }
 
 // The place of a bucket in the buffer `wire`.
@@ -141,30 +141,27 @@ static weir_status narrow(weir_buckets *buckets, struct weir__buckets_bucket *bu
     const struct weir_bucket *range = &bucket->range;
     const size_t count = range->size / buckets->element_size;
     struct weir_event narrowed;
-    weir_status status = wait_for_gradients(buckets, bucket, buckets->narrow_queue);
-    if (status == WEIR_OK)
-        status = weir_queue_launch_count(buckets->narrow_queue, buckets->narrow, count,
-                                         weir_in(buckets->gradients, range->offset, range->size),
-                                         weir_out(buckets->wire, wire_offset(buckets, range),
-                                                  count * buckets->wire_size),
-                                         (uint64_t)count);
-    if (status == WEIR_OK)
-        status = weir_queue_record(buckets->narrow_queue, &narrowed);
-    return status == WEIR_OK ? weir_queue_wait(buckets->comm_queue, narrowed) : status;
+    TRY(wait_for_gradients(buckets, bucket, buckets->narrow_queue));
+    TRY(weir_queue_launch_count(buckets->narrow_queue, buckets->narrow, count,
+                                weir_in(buckets->gradients, range->offset, range->size),
+                                weir_out(buckets->wire, wire_offset(buckets, range),
+                                         count * buckets->wire_size),
+                                (uint64_t)count));
+    TRY(weir_queue_record(buckets->narrow_queue, &narrowed));
+    return weir_queue_wait(buckets->comm_queue, narrowed);
 }
 
 static weir_status widen(weir_buckets *buckets, struct weir__buckets_bucket *bucket)
 {
     const struct weir_bucket *range = &bucket->range;
     const size_t count = range->size / buckets->element_size;
-    weir_status status = weir_queue_wait(buckets->widen_queue, bucket->done);
-    if (status == WEIR_OK)
-        status = weir_queue_launch_count(buckets->widen_queue, buckets->widen, count,
-                                         weir_in(buckets->wire, wire_offset(buckets, range),
-                                                 count * buckets->wire_size),
-                                         weir_out(buckets->gradients, range->offset, range->size),
-                                         (uint64_t)count);
-    return status == WEIR_OK ? weir_queue_record(buckets->widen_queue, &bucket->done) : status;
+    TRY(weir_queue_wait(buckets->widen_queue, bucket->done));
+    TRY(weir_queue_launch_count(buckets->widen_queue, buckets->widen, count,
+                                weir_in(buckets->wire, wire_offset(buckets, range),
+                                        count * buckets->wire_size),
+                                weir_out(buckets->gradients, range->offset, range->size),
+                                (uint64_t)count));
+    return weir_queue_record(buckets->widen_queue, &bucket->done);
 }
 
 static weir_status reduce(weir_buckets *buckets, struct weir__buckets_bucket *bucket)
@@ -269,8 +266,8 @@ static weir_status mark(weir_buckets *buckets, uint32_t index, weir_queue *queue
 
 weir_status weir_buckets_ready(weir_buckets *buckets, uint32_t index, weir_queue *queue)
 {
-    weir_status status = check_mark(buckets, "weir_buckets_ready", index, queue);
-    return status == WEIR_OK ? mark(buckets, index, queue) : status;
+    TRY(check_mark(buckets, "weir_buckets_ready", index, queue));
+    return mark(buckets, index, queue);
 }
 
 // Zeros, unless an earlier pass has written the gradient.
@@ -290,9 +287,7 @@ static weir_status leave_out(weir_buckets *buckets, uint32_t index, weir_queue *
 
 weir_status weir_buckets_skip(weir_buckets *buckets, uint32_t index, weir_queue *queue)
 {
-    weir_status status = check_mark(buckets, "weir_buckets_skip", index, queue);
-    if (status != WEIR_OK)
-        return status;
+    TRY(check_mark(buckets, "weir_buckets_skip", index, queue));
     if (!buckets->parameters[index].optional)
         return weir__pattern_refuse(buckets->label, "set `optional` of the parameter",
                                     "weir_buckets_skip: '%s' is not optional",
@@ -312,9 +307,7 @@ weir_status weir_buckets_begin(weir_buckets *buckets, bool reduce)
     if (buckets->in_pass)
         return weir__pattern_refuse(buckets->label, "call weir_buckets_finish() first",
                                     "weir_buckets_begin: a pass has begun already");
-    weir_status status = weir_comm_error(buckets->params.comm);
-    if (status != WEIR_OK)
-        return status;
+    TRY(weir_comm_error(buckets->params.comm));
     for (uint32_t i = 0; i < buckets->params.parameter_count; i++) {
         buckets->parameters[i].marked = false;
         buckets->parameters[i].written &= buckets->pass > 0;
@@ -368,11 +361,10 @@ static weir_status refuse_unmarked(weir_buckets *buckets)
 
 static weir_status skip_the_rest(weir_buckets *buckets, weir_queue *queue)
 {
-    weir_status status = WEIR_OK;
-    for (uint32_t i = 0; i < buckets->params.parameter_count && status == WEIR_OK; i++)
+    for (uint32_t i = 0; i < buckets->params.parameter_count; i++)
         if (!buckets->parameters[i].marked && buckets->parameters[i].optional)
-            status = leave_out(buckets, i, queue);
-    return status;
+            TRY(leave_out(buckets, i, queue));
+    return WEIR_OK;
 }
 
 static bool has_unmarked(const weir_buckets *buckets)
@@ -387,13 +379,10 @@ static bool has_unmarked(const weir_buckets *buckets)
 static weir_status note_reached(weir_buckets *buckets, weir_queue *queue)
 {
     struct weir_event here;
-    weir_status status = weir_queue_record(queue, &here);
-    if (status == WEIR_OK)
-        status = weir_queue_wait(buckets->clock, here);
-    if (status == WEIR_OK)
-        status = weir_queue_record(buckets->clock,
-                                   &buckets->reached[buckets->step % WEIR__BUCKETS_STEPS]);
-    return status;
+    TRY(weir_queue_record(queue, &here));
+    TRY(weir_queue_wait(buckets->clock, here));
+    return weir_queue_record(buckets->clock,
+                             &buckets->reached[buckets->step % WEIR__BUCKETS_STEPS]);
 }
 
 static weir_status finish_step(weir_buckets *buckets, weir_queue *queue)
@@ -415,16 +404,12 @@ weir_status weir_buckets_finish(weir_buckets *buckets, weir_queue *queue)
 {
     if (!buckets->in_pass)
         return refuse_outside(buckets, "weir_buckets_finish");
-    weir_status status = check_queue(buckets, "weir_buckets_finish", queue);
-    if (status != WEIR_OK)
-        return status;
-    status = skip_the_rest(buckets, queue);
-    if (status == WEIR_OK && has_unmarked(buckets))
-        status = refuse_unmarked(buckets);
-    if (status == WEIR_OK && buckets->reduces)
-        status = finish_step(buckets, queue);
-    if (status != WEIR_OK)
-        return status;
+    TRY(check_queue(buckets, "weir_buckets_finish", queue));
+    TRY(skip_the_rest(buckets, queue));
+    if (has_unmarked(buckets))
+        TRY(refuse_unmarked(buckets));
+    if (buckets->reduces)
+        TRY(finish_step(buckets, queue));
     buckets->figures.passes++;
     buckets->pass = buckets->reduces ? 0 : buckets->pass + 1;
     buckets->in_pass = false;
@@ -433,9 +418,7 @@ weir_status weir_buckets_finish(weir_buckets *buckets, weir_queue *queue)
 
 weir_status weir_buckets_wait(weir_buckets *buckets, uint32_t index, weir_queue *queue)
 {
-    weir_status status = check_queue(buckets, "weir_buckets_wait", queue);
-    if (status != WEIR_OK)
-        return status;
+    TRY(check_queue(buckets, "weir_buckets_wait", queue));
     if (index >= buckets->plan.bucket_count)
         return weir__pattern_refuse(buckets->label, NULL,
                                     "weir_buckets_wait: there is no bucket %" PRIu32

@@ -307,21 +307,20 @@ static weir_status check_places(const struct weir_chunks_params *params)
 {
     bool up = has_stage(params, STAGE_UPLOAD);
     bool down = has_stage(params, STAGE_DOWNLOAD);
-    weir_status status = WEIR_OK;
 
     if (up)
-        status = check_range(params, "src", &params->src, params->in_bytes, WEIR_PLACE_HOST);
-    if (up && status == WEIR_OK)
-        status = check_range(params, "in", &params->in, params->in_bytes, WEIR_PLACE_DEVICE);
-    if (down && status == WEIR_OK)
-        status = check_range(params, "out", &params->out, params->out_bytes, WEIR_PLACE_DEVICE);
-    if (down && status == WEIR_OK)
-        status = check_range(params, "dst", &params->dst, params->out_bytes, WEIR_PLACE_HOST);
-    if (up && down && status == WEIR_OK)
-        status = check_pair(params, "params->in and params->out", &params->in, &params->out);
-    if (up && down && status == WEIR_OK)
-        status = check_pair(params, "params->src and params->dst", &params->src, &params->dst);
-    return status;
+        TRY(check_range(params, "src", &params->src, params->in_bytes, WEIR_PLACE_HOST));
+    if (up)
+        TRY(check_range(params, "in", &params->in, params->in_bytes, WEIR_PLACE_DEVICE));
+    if (down)
+        TRY(check_range(params, "out", &params->out, params->out_bytes, WEIR_PLACE_DEVICE));
+    if (down)
+        TRY(check_range(params, "dst", &params->dst, params->out_bytes, WEIR_PLACE_HOST));
+    if (up && down)
+        TRY(check_pair(params, "params->in and params->out", &params->in, &params->out));
+    if (up && down)
+        TRY(check_pair(params, "params->src and params->dst", &params->src, &params->dst));
+    return WEIR_OK;
 }
 
 static weir_status check_choices(const struct weir_chunks_params *params)
@@ -357,8 +356,8 @@ static weir_status check(const struct weir_chunks_params *params)
         return weir__pattern_refuse(params->label, "set in_bytes, out_bytes or both",
                                     "weir_chunks_create: in_bytes and out_bytes are both 0");
 
-    weir_status status = check_choices(params);
-    return status == WEIR_OK ? check_places(params) : status;
+    TRY(check_choices(params));
+    return check_places(params);
 }
 
 // --- sizes ---
@@ -447,9 +446,7 @@ static weir_status make_plan(weir_chunks *chunks)
 {
     const struct weir_chunks_params *params = &chunks->params;
     struct weir_chunks_plan *plan = &chunks->plan;
-    const weir_status status = check(params);
-    if (status != WEIR_OK)
-        return status;
+    TRY(check(params));
     plan->unit = choose_unit(params);
     if (plan->unit == 0)
         return weir__pattern_refuse(params->label, "use a smaller granularity",
@@ -522,17 +519,16 @@ static weir_status make_queues(weir_chunks *chunks)
 {
     bool by_engine = chunks->plan.layout == WEIR_CHUNKS_BY_ENGINE;
     uint32_t made = 0;
-    weir_status status = WEIR_OK;
 
-    for (int i = 0; by_engine && i < STAGES && status == WEIR_OK; i++) {
+    for (int i = 0; by_engine && i < STAGES; i++) {
         if (!has_stage(&chunks->params, (enum stage)i))
             continue;
         chunks->queue_of[i] = made;
-        status = make_queue(chunks, made++, stage_names[i]);
+        TRY(make_queue(chunks, made++, stage_names[i]));
     }
-    for (; made < chunks->plan.queue_count && status == WEIR_OK; made++)
-        status = make_queue(chunks, made, NULL);
-    return status;
+    for (; made < chunks->plan.queue_count; made++)
+        TRY(make_queue(chunks, made, NULL));
+    return WEIR_OK;
 }
 
 static weir_status make_steps(weir_chunks *chunks)
@@ -625,10 +621,9 @@ static weir_status wait_for_others(const weir_chunks *chunks, const struct step 
     if (step->stage == STAGE_UPLOAD)
         return wait_if_recorded(queue, ends[chunks->in_place ? STAGE_DOWNLOAD : STAGE_COMPUTE]);
 
-    weir_status status = WEIR_OK;
     if (!chunks->in_place)
-        status = wait_if_recorded(queue, ends[STAGE_DOWNLOAD]);
-    return status == WEIR_OK ? wait_if_recorded(queue, ends[STAGE_UPLOAD]) : status;
+        TRY(wait_if_recorded(queue, ends[STAGE_DOWNLOAD]));
+    return wait_if_recorded(queue, ends[STAGE_UPLOAD]);
 }
 
 static weir_status submit_kernel(const weir_chunks *chunks, weir_queue *queue,
@@ -664,18 +659,17 @@ static weir_status submit_step(weir_chunks *chunks, uint32_t number)
     const uint32_t index = queue_index(chunks, step);
     const struct weir_chunk chunk = chunk_at(chunks, step->chunk);
     weir_queue *queue = chunks->queues[index];
-    weir_status status = by_engine ? wait_for_others(chunks, step, queue) : WEIR_OK;
+    if (by_engine)
+        TRY(wait_for_others(chunks, step, queue));
 
-    if (status == WEIR_OK)
-        status = submit_work(chunks, step->stage, queue, &chunk);
-    if (status == WEIR_OK && by_engine)
-        status = weir_queue_record(queue, &chunks->ends[step->chunk].of[step->stage]);
+    TRY(submit_work(chunks, step->stage, queue, &chunk));
+    if (by_engine)
+        TRY(weir_queue_record(queue, &chunks->ends[step->chunk].of[step->stage]));
     // Work must not stay in a driver's buffer until some later wait happens to flush it: the queue is flushed
     // when the next step is in another one.
-    if (status == WEIR_OK &&
-        (number + 1 == chunks->step_count || queue_index(chunks, step + 1) != index))
-        status = weir_queue_flush(queue);
-    return status;
+    if (number + 1 == chunks->step_count || queue_index(chunks, step + 1) != index)
+        TRY(weir_queue_flush(queue));
+    return WEIR_OK;
 }
 
 // BY_ENGINE, all work of the job comes after its first queue, so only that queue waits
@@ -683,12 +677,11 @@ static weir_status submit_step(weir_chunks *chunks, uint32_t number)
 static weir_status wait_before(weir_chunks *chunks, const struct weir_event *after, size_t count)
 {
     uint32_t heads = chunks->plan.layout == WEIR_CHUNKS_BY_ENGINE ? 1 : chunks->plan.queue_count;
-    weir_status status = WEIR_OK;
 
     for (uint32_t q = 0; q < heads; q++)
-        for (size_t i = 0; i < count && status == WEIR_OK; i++)
-            status = weir_queue_wait(chunks->queues[q], after[i]);
-    return status;
+        for (size_t i = 0; i < count; i++)
+            TRY(weir_queue_wait(chunks->queues[q], after[i]));
+    return WEIR_OK;
 }
 
 // Records the event at which all queues have joined, in the last chunk's queue: the
@@ -699,19 +692,16 @@ static weir_status join(weir_chunks *chunks, struct weir_event *out_done)
     uint32_t count = chunks->plan.queue_count;
     uint32_t chunk_count = chunks->plan.chunk_count;
     uint32_t last = chunk_count == 0 ? 0 : by_engine ? count - 1 : (chunk_count - 1) % count;
-    weir_status status = WEIR_OK;
 
-    for (uint32_t i = 0; !by_engine && i < count && status == WEIR_OK; i++) {
+    for (uint32_t i = 0; !by_engine && i < count; i++) {
         struct weir_event end;
         if (i == last)
             continue;
-        status = weir_queue_record(chunks->queues[i], &end);
-        if (status == WEIR_OK)
-            status = weir_queue_wait(chunks->queues[last], end);
+        TRY(weir_queue_record(chunks->queues[i], &end));
+        TRY(weir_queue_wait(chunks->queues[last], end));
     }
-    if (status == WEIR_OK)
-        status = weir_queue_record(chunks->queues[last], out_done);
-    return status == WEIR_OK ? weir_queue_flush(chunks->queues[last]) : status;
+    TRY(weir_queue_record(chunks->queues[last], out_done));
+    return weir_queue_flush(chunks->queues[last]);
 }
 
 static weir_status check_run(const weir_chunks *chunks, const struct weir_event *after,

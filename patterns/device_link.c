@@ -49,14 +49,12 @@ static weir_status make_buffer(weir_device_link *link, weir_device *device,
 
 static weir_status make_rooms(weir_device_link *link, weir_device *from)
 {
-    weir_status status =
-        weir_queue_create(from, WEIR_PARAMS(weir_queue, .label = link->label), &link->queue);
-    for (int i = 0; i < ROOMS && status == WEIR_OK; i++) {
-        status = make_buffer(link, from, &link->rooms[i].down);
-        if (status == WEIR_OK)
-            status = make_buffer(link, link->to, &link->rooms[i].up);
+    TRY(weir_queue_create(from, WEIR_PARAMS(weir_queue, .label = link->label), &link->queue));
+    for (int i = 0; i < ROOMS; i++) {
+        TRY(make_buffer(link, from, &link->rooms[i].down));
+        TRY(make_buffer(link, link->to, &link->rooms[i].up));
     }
-    return status;
+    return WEIR_OK;
 }
 
 static weir_status check_params(const struct weir_device_link_params *params)
@@ -189,14 +187,11 @@ static weir_status copy_down(weir_device_link *link, const struct call *call, we
                              struct weir_event now, weir_buffer *src, size_t src_offset)
 {
     struct weir_event down;
-    weir_status status = begin_down(link, now);
-    if (status == WEIR_OK)
-        status = weir_queue_copy(link->queue, call->room->down, 0, src, src_offset, call->size);
-    if (status == WEIR_OK)
-        status = weir_queue_record(link->queue, &down);
-    if (status == WEIR_OK)
-        status = weir_queue_flush(link->queue);
-    return status == WEIR_OK ? weir_queue_wait(queue, down) : status;
+    TRY(begin_down(link, now));
+    TRY(weir_queue_copy(link->queue, call->room->down, 0, src, src_offset, call->size));
+    TRY(weir_queue_record(link->queue, &down));
+    TRY(weir_queue_flush(link->queue));
+    return weir_queue_wait(queue, down);
 }
 
 static weir_status copy_through_host(weir_device_link *link, weir_queue *queue, weir_buffer *dst,

@@ -173,11 +173,9 @@ static struct weir__room *claim_room(weir_loader *loader, struct weir__entry *en
 static weir_status copy(weir_loader *loader, struct weir__entry *entry,
                         const struct weir__room *room)
 {
-    weir_status status =
-        weir_queue_copy(loader->queue, room->buffer, 0, entry->pinned, 0, entry->size);
-    if (status == WEIR_OK)
-        status = weir_queue_record(loader->queue, &entry->copied);
-    return status == WEIR_OK ? weir_queue_flush(loader->queue) : status;
+    TRY(weir_queue_copy(loader->queue, room->buffer, 0, entry->pinned, 0, entry->size));
+    TRY(weir_queue_record(loader->queue, &entry->copied));
+    return weir_queue_flush(loader->queue);
 }
 
 // A queue that failed with an earlier batch refuses this one, whose data is still intact.
@@ -269,19 +267,17 @@ static weir_status make_buffer(const weir_loader *loader, weir_placement placeme
 static weir_status make_slots(weir_loader *loader)
 {
     uint32_t count = loader->params.slot_count;
-    weir_status status = WEIR_OK;
 
     loader->entries = calloc(count, sizeof *loader->entries);
     loader->rooms = calloc(count, sizeof *loader->rooms);
     if (!loader->entries || !loader->rooms)
         return weir__pattern_fail(loader->label, WEIR_ERROR_OUT_OF_MEMORY, "use fewer slots",
                                   "no memory for %" PRIu32 " slots", count);
-    for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
-        status = make_buffer(loader, WEIR_PLACE_HOST, &loader->entries[i].pinned);
-        if (status == WEIR_OK)
-            status = make_buffer(loader, WEIR_PLACE_DEVICE, &loader->rooms[i].buffer);
+    for (uint32_t i = 0; i < count; i++) {
+        TRY(make_buffer(loader, WEIR_PLACE_HOST, &loader->entries[i].pinned));
+        TRY(make_buffer(loader, WEIR_PLACE_DEVICE, &loader->rooms[i].buffer));
     }
-    return status;
+    return WEIR_OK;
 }
 
 static weir_status start_thread(weir_loader *loader)
@@ -441,9 +437,8 @@ static weir_status deliver_batch(weir_loader *loader, struct weir__entry *entry,
         room->released = (struct weir_event){0, 0};
         return deliver_error(loader, entry);
     }
-    weir_status status = queue ? weir_queue_wait(queue, entry->copied) : WEIR_OK;
-    if (status != WEIR_OK)
-        return status;
+    if (queue)
+        TRY(weir_queue_wait(queue, entry->copied));
 
     *out_batch = (struct weir_batch){
         .buffer = room->buffer,

@@ -30,19 +30,13 @@ static weir_status check_count(const struct weir_pipeline_params *params, const 
 
 static weir_status check_counts(const struct weir_pipeline_params *params)
 {
-    weir_status status =
-        check_count(params, "stage_count", params->stage_count, 1, WEIR_PIPELINE_STAGES_MAX);
-    if (status == WEIR_OK)
-        status = check_count(params, "slot_count", params->slot_count, 0, WEIR_PIPELINE_SLOTS_MAX);
-    if (status == WEIR_OK)
-        status = check_count(params, "prepare_threads", params->prepare_threads, 0,
-                             WEIR_PIPELINE_SLOTS_MAX);
-    if (status == WEIR_OK)
-        status = check_count(params, "backlog", params->backlog, 0, WEIR_PIPELINE_BACKLOG_MAX);
-    if (status == WEIR_OK)
-        status = check_count(params, "dropped_backlog", params->dropped_backlog, 0,
-                             WEIR_PIPELINE_BACKLOG_MAX);
-    return status;
+    TRY(check_count(params, "stage_count", params->stage_count, 1, WEIR_PIPELINE_STAGES_MAX));
+    TRY(check_count(params, "slot_count", params->slot_count, 0, WEIR_PIPELINE_SLOTS_MAX));
+    TRY(check_count(params, "prepare_threads", params->prepare_threads, 0,
+                    WEIR_PIPELINE_SLOTS_MAX));
+    TRY(check_count(params, "backlog", params->backlog, 0, WEIR_PIPELINE_BACKLOG_MAX));
+    return check_count(params, "dropped_backlog", params->dropped_backlog, 0,
+                       WEIR_PIPELINE_BACKLOG_MAX);
 }
 
 // The lowest stage in the set, or 64.
@@ -121,20 +115,17 @@ static weir_status check_device(const struct weir_pipeline_params *params, uint3
 
 static weir_status check_stages(const struct weir_pipeline_params *params)
 {
-    weir_status status = WEIR_OK;
-
-    for (uint32_t i = 0; i < params->stage_count && status == WEIR_OK; i++)
-        status = check_name(params, i);
-    for (uint32_t i = 0; i < params->stage_count && status == WEIR_OK; i++) {
-        status = check_dependencies(params, i);
-        if (status == WEIR_OK && !params->stages[i].submit)
-            status = weir__pattern_refuse(params->label, "set its `submit`",
-                                          "stage %" PRIu32 " ('%s') has no submit callback", i,
-                                          params->stages[i].name);
-        if (status == WEIR_OK)
-            status = check_device(params, i);
+    for (uint32_t i = 0; i < params->stage_count; i++)
+        TRY(check_name(params, i));
+    for (uint32_t i = 0; i < params->stage_count; i++) {
+        TRY(check_dependencies(params, i));
+        if (!params->stages[i].submit)
+            TRY(weir__pattern_refuse(params->label, "set its `submit`",
+                                     "stage %" PRIu32 " ('%s') has no submit callback", i,
+                                     params->stages[i].name));
+        TRY(check_device(params, i));
     }
-    return status;
+    return WEIR_OK;
 }
 
 static weir_status check(const struct weir_pipeline_params *params)
@@ -169,13 +160,13 @@ static weir_status check_stage_size(const struct weir_pipeline_params *params)
 static weir_status read_stages(const struct weir_pipeline_params *params,
                                struct weir_pipeline_stage *stages)
 {
-    weir_status status = check_stage_size(params);
+    TRY(check_stage_size(params));
     const char *given = (const char *)params->stages;
-    for (uint32_t i = 0; i < params->stage_count && status == WEIR_OK; i++)
-        status = weir__pattern_item("weir_pipeline_create", "weir_pipeline_stage",
-                                    given + (size_t)i * params->stage_size, params->stage_size,
-                                    &stages[i], sizeof stages[i]);
-    return status;
+    for (uint32_t i = 0; i < params->stage_count; i++)
+        TRY(weir__pattern_item("weir_pipeline_create", "weir_pipeline_stage",
+                               given + (size_t)i * params->stage_size, params->stage_size,
+                               &stages[i], sizeof stages[i]));
+    return WEIR_OK;
 }
 
 // Reads what this library knows of a user's params, with their stages in `stages`, which has
@@ -184,16 +175,11 @@ static weir_status pipeline_read(const struct weir_pipeline_params *given,
                                  struct weir_pipeline_params *params,
                                  struct weir_pipeline_stage *stages)
 {
-    weir_status status = weir__pattern_params("weir_pipeline_create", "weir_pipeline_params", given,
-                                              params, sizeof *params);
-    if (status != WEIR_OK)
-        return status;
+    TRY(weir__pattern_params("weir_pipeline_create", "weir_pipeline_params", given, params,
+                             sizeof *params));
     params->label = weir__pattern_label(params->label, "pipeline");
-    status = check(params);
-    if (status == WEIR_OK)
-        status = read_stages(params, stages);
-    if (status != WEIR_OK)
-        return status;
+    TRY(check(params));
+    TRY(read_stages(params, stages));
     params->stages = stages;
     params->stage_size = sizeof *stages;
     return check_stages(params);

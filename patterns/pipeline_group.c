@@ -29,13 +29,9 @@ static weir_status create(const struct weir_pipeline_group_params *params,
 {
     struct weir_pipeline_group_params known = {.label = NULL};
     *out_group = NULL;
-    if (params) {
-        const weir_status status =
-            weir__pattern_params("weir_pipeline_group_create", "weir_pipeline_group_params", params,
-                                 &known, sizeof known);
-        if (status != WEIR_OK)
-            return status;
-    }
+    if (params)
+        TRY(weir__pattern_params("weir_pipeline_group_create", "weir_pipeline_group_params", params,
+                                 &known, sizeof known));
     const char *label = weir__pattern_label(known.label, "group");
     weir_pipeline_group *group = calloc(1, sizeof *group);
     if (!group)

@@ -66,18 +66,16 @@ static int32_t highest_priority(const weir_pipeline *pipeline)
 
 weir_status weir__pipeline_make_graphs(weir_pipeline *pipeline)
 {
-    weir_status status = WEIR_OK;
-
     choose_lanes(pipeline);
-    for (uint32_t i = 0; i < pipeline->params.slot_count && status == WEIR_OK; i++) {
+    for (uint32_t i = 0; i < pipeline->params.slot_count; i++) {
         char label[WEIR__PATTERN_LABEL_SIZE + WEIR__NAME_SIZE];
         snprintf(label, sizeof label, "%s/slot %u", pipeline->label, (unsigned)i);
-        status = weir_queue_create(pipeline->params.device,
-                                   WEIR_PARAMS(weir_queue, .label = label,
-                                               .priority = highest_priority(pipeline)),
-                                   &pipeline->slots[i].queue);
+        TRY(weir_queue_create(pipeline->params.device,
+                              WEIR_PARAMS(weir_queue, .label = label,
+                                          .priority = highest_priority(pipeline)),
+                              &pipeline->slots[i].queue));
     }
-    return status;
+    return WEIR_OK;
 }
 
 void weir__pipeline_free_graphs(weir_pipeline *pipeline)

@@ -228,12 +228,10 @@ weir_status weir_train_data_make(const struct weir_train_made_params *params,
                                  weir_train_data **out_data)
 {
     struct weir_train_made_params known;
-    weir_status status;
     *out_data = NULL;
-    if ((status = weir__pattern_params("weir_train_data_make", "weir_train_made_params", params,
-                                       &known, sizeof known)) ||
-        (status = check(&known)))
-        return status;
+    TRY(weir__pattern_params("weir_train_data_make", "weir_train_made_params", params, &known,
+                             sizeof known));
+    TRY(check(&known));
     weir_train_data *data = calloc(1, sizeof *data);
     if (!data)
         return train_fail_memory("data");

@@ -1,5 +1,4 @@
-// Creation and destruction of a model, and where its gradients are. Sizes are in layout.c, the passes
-// in passes.c.
+// A model: its sizes and parameters, its passes, its creation and destruction, and where its gradients are.
 #include "pipelines/train/model.h"
 
 #include <inttypes.h>
@@ -108,9 +107,7 @@ static weir_status set_layer(weir_train_model *model, size_t index,
                              const struct weir_train_layer *what, struct weir_train_shape *shape)
 {
     struct train_layer *layer = &model->layers[index];
-    const weir_status status = check_layer(model, index, what);
-    if (status != WEIR_OK)
-        return status;
+    TRY(check_layer(model, index, what));
     layer->what = *what;
     layer->view = view_of(what, shape);
     const struct train_geometry *view = &layer->view;
@@ -242,25 +239,25 @@ weir_status weir_train_model_initialise(weir_train_model *model, weir_queue *que
         set_random(values + weight->offset / sizeof(float), weight->count, seed, i,
                    sqrtf(6.0f / (float)model->layers[i].depth));
     }
-    weir_status status = weir_upload(queue, model->parameters, 0, values, model->parameter_bytes);
+    const weir_status status =
+        weir_upload(queue, model->parameters, 0, values, model->parameter_bytes);
     free(values);
-    if (status == WEIR_OK)
-        status = weir_train_model_refresh(model, queue);
-    return status == WEIR_OK ? weir_queue_sync(queue, WEIR_FOREVER) : status;
+    TRY(status);
+    TRY(weir_train_model_refresh(model, queue));
+    return weir_queue_sync(queue, WEIR_FOREVER);
 }
 
 weir_status weir_train_model_refresh(weir_train_model *model, weir_queue *queue)
 {
-    weir_status status = WEIR_OK;
-    for (size_t i = 0; i < model->layer_count && model->bf16 && status == WEIR_OK; i++) {
+    for (size_t i = 0; i < model->layer_count && model->bf16; i++) {
         const struct weir_train_parameter *weight = &model->parameter[2 * i];
-        status = weir_queue_launch_count(queue, model->kernels[TRAIN_NARROW], weight->count,
-                                         weir_in(model->parameters, weight->offset,
-                                                 weight->count * sizeof(float)),
-                                         train_model_copy_argument(model, 2 * i),
-                                         (uint32_t)weight->count);
+        TRY(weir_queue_launch_count(queue, model->kernels[TRAIN_NARROW], weight->count,
+                                    weir_in(model->parameters, weight->offset,
+                                            weight->count * sizeof(float)),
+                                    train_model_copy_argument(model, 2 * i),
+                                    (uint32_t)weight->count));
     }
-    return status;
+    return WEIR_OK;
 }
 
 // What else a model tells.
@@ -298,13 +295,6 @@ double weir_train_model_flop(const weir_train_model *model, bool backward)
 
 // The passes, layer by layer. The gradient of a layer's outputs (its delta) and of those before it
 // are in two buffers in turn; the sums of a product are used up before the next one is submitted.
-
-#define TRY(call)                      \
-    do {                               \
-        const weir_status try_ = call; \
-        if (try_ != WEIR_OK)           \
-            return try_;               \
-    } while (0)
 
 static weir_buffer *input_of(const weir_train_model *model, size_t index)
 {
@@ -469,14 +459,14 @@ static weir_status create_kernels(weir_train_model *model)
         .label = model->label,
         .bundle = model->bf16 ? &train_bf16_kernels : &train_f32_kernels,
     };
-    weir_status status = weir_program_create(model->device, &params, &model->program);
-    for (int i = 0; i < TRAIN_KERNEL_COUNT && status == WEIR_OK; i++)
-        status = weir_kernel_create(model->program, kernel_names[i], &model->kernels[i]);
+    TRY(weir_program_create(model->device, &params, &model->program));
+    for (int i = 0; i < TRAIN_KERNEL_COUNT; i++)
+        TRY(weir_kernel_create(model->program, kernel_names[i], &model->kernels[i]));
     model->engine.product = model->kernels[TRAIN_PRODUCT];
     model->engine.sum_parts = model->kernels[TRAIN_SUM_PARTS];
     model->engine.column_sums = model->kernels[TRAIN_COLUMN_SUMS];
     model->engine.bf16 = model->bf16;
-    return status;
+    return WEIR_OK;
 }
 
 static weir_status create_buffer(weir_train_model *model, const char *what, size_t size,
@@ -494,10 +484,8 @@ static weir_status create_layer(weir_train_model *model, struct train_layer *lay
 {
     const size_t pieces = (size_t)layer->rows * layer->depth * model->element_bytes;
     const bool is_its_pieces = layer->view.side == 1 && layer->view.stride == 1;
-    const weir_status status =
-        is_its_pieces ? WEIR_OK : create_buffer(model, "pieces", pieces, &layer->pieces);
-    if (status != WEIR_OK)
-        return status;
+    if (!is_its_pieces)
+        TRY(create_buffer(model, "pieces", pieces, &layer->pieces));
     return create_buffer(model, "activations", layer->out_count * model->element_bytes,
                          &layer->output);
 }
@@ -570,8 +558,7 @@ static void measure(weir_train_model *model, struct needs *needs)
 // The ranges of the products, except for gradients, which are bound.
 static weir_status prepare(weir_train_model *model)
 {
-    weir_status status = WEIR_OK;
-    for (size_t i = 0; i < model->layer_count && status == WEIR_OK; i++) {
+    for (size_t i = 0; i < model->layer_count; i++) {
         struct train_layer *l = &model->layers[i];
         weir_buffer *input = i ? model->layers[i - 1].output : model->entry;
         const struct train_range pieces =
@@ -586,20 +573,19 @@ static weir_status prepare(weir_train_model *model)
         l->back.a = delta, l->back.b = weight;
         l->back.c =
             (struct train_range){model->sums, 0, (size_t)l->rows * l->depth * sizeof(float)};
-        status = train_product_prepare(&model->engine, &l->forward);
-        if (status == WEIR_OK && !model->forward_only)
-            status = train_product_prepare(&model->engine, &l->back);
+        TRY(train_product_prepare(&model->engine, &l->forward));
+        if (!model->forward_only)
+            TRY(train_product_prepare(&model->engine, &l->back));
     }
-    return status;
+    return WEIR_OK;
 }
 
 static weir_status create_buffers(weir_train_model *model)
 {
     struct needs needs = {0};
-    weir_status status = WEIR_OK;
     measure(model, &needs);
-    for (size_t i = 0; i < model->layer_count && status == WEIR_OK; i++)
-        status = create_layer(model, &model->layers[i]);
+    for (size_t i = 0; i < model->layer_count; i++)
+        TRY(create_layer(model, &model->layers[i]));
     const struct {
         const char *what;
         size_t size;
@@ -614,10 +600,10 @@ static weir_status create_buffers(weir_train_model *model)
         {"deltas1", model->forward_only ? 0 : needs.deltas, &model->deltas[1]},
         {"results", (size_t)model->batch * WEIR_TRAIN_RESULT_BYTES, &model->results},
     };
-    for (size_t i = 0; i < sizeof table / sizeof *table && status == WEIR_OK; i++)
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].size)
-            status = create_buffer(model, table[i].what, table[i].size, table[i].out);
-    return status;
+            TRY(create_buffer(model, table[i].what, table[i].size, table[i].out));
+    return WEIR_OK;
 }
 
 static weir_status create_parts(weir_train_model *model,
@@ -724,12 +710,8 @@ void weir_train_model_destroy(weir_train_model **model)
 
 static weir_status bind_own(weir_train_model *model)
 {
-    if (!model->gradients) {
-        const weir_status status =
-            create_buffer(model, "gradients", model->parameter_bytes, &model->gradients);
-        if (status != WEIR_OK)
-            return status;
-    }
+    if (!model->gradients)
+        TRY(create_buffer(model, "gradients", model->parameter_bytes, &model->gradients));
     for (size_t i = 0; i < 2 * model->layer_count; i++)
         model->views[i] = (struct weir_train_view){model->gradients, model->parameter[i].offset};
     return WEIR_OK;
@@ -757,13 +739,13 @@ weir_status weir_train_model_bind(weir_train_model *model, const struct weir_tra
     if (model->forward_only)
         return weir__pattern_refuse(model->label, NULL,
                                     "the model is forward_only: it has no gradients");
-    weir_status status = views ? bind_given(model, views) : bind_own(model);
-    for (size_t i = 0; i < model->layer_count && status == WEIR_OK; i++)
-        for (int add = 0; add < 2 && status == WEIR_OK; add++) {
+    TRY(views ? bind_given(model, views) : bind_own(model));
+    for (size_t i = 0; i < model->layer_count; i++)
+        for (int add = 0; add < 2; add++) {
             model->layers[i].weight[add].c = train_model_gradient_range(model, 2 * i);
-            status = train_product_prepare(&model->engine, &model->layers[i].weight[add]);
+            TRY(train_product_prepare(&model->engine, &model->layers[i].weight[add]));
         }
-    return status;
+    return WEIR_OK;
 }
 
 struct weir_train_view weir_train_model_gradient(const weir_train_model *model, size_t index)
