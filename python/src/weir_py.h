@@ -199,10 +199,13 @@ bool wp_runtime_types(PyObject *module); // DeviceInfo, Limits
 
 struct wp_device {
     struct wp_object object;
-    PyObject *calls;   // a set of HostCalls that may still run, or NULL
-    uint32_t captures; // that have begun
-    bool submits_free; // submits release the lock: the driver may call Python in a graph
+    struct wp_call *calls; // of the host, that may still run
+    uint32_t captures;     // that have begun
+    bool submits_free;     // submits release the lock: the driver may call Python in a graph
 };
+
+// Drops the calls of a device that has ended, which cannot run any more.
+void wp_drop_calls(struct wp_device *device);
 
 // How many runtimes there are, and a list of the devices that are not closed.
 PyObject *wp_alive(PyObject *module, PyObject *unused);

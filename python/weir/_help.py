@@ -16,7 +16,7 @@ def error(status, text, *parts):
     for name, part in zip(_PARTS, parts):
         setattr(made, name, python_text(part) if name in ("message", "remedy") else part)
     if status == "WEIR_ERROR_HOST_CALL":
-        made.__cause__ = _cause(made.message)
+        made.__cause__ = _cause(made.message, (made.file, made.line))
     return made
 
 
@@ -24,51 +24,29 @@ def _invalid(message):
     return error("WEIR_ERROR_INVALID", message, message)
 
 
-_raised: "list[list]" = []  # by host calls, the latest ones: [exception, its text, whether it was told as a cause]
-_ended: "list[HostCall]" = []  # which only a thread of the program may drop: what they have may end objects
+# By host calls, the latest ones: [exception, its text, (file, line) of its call, whether it was told as a cause].
+_raised: "list[list]" = []
 
 
-class HostCall:
-    """A function of queue.host_call(). `calls`, which its device has, keep it as long as it may run."""
-
-    def __init__(self, calls, function_and_arguments, kept):
-        self._function, *self._arguments = function_and_arguments
-        if not callable(self._function):
-            raise TypeError(f"function is {self._function!r}; it is something that can be called")
-        self._calls, self._kept = calls, kept
-        calls.add(self)
-
-    def run(self):
-        """Runs it, on a thread of the library's; a sentence if it raises."""
-        try:
-            self._function(*self._arguments)
-        except BaseException as raised:
-            text = f"the function of a host call raised {type(raised).__name__}: {raised}"
-            _raised.append([raised, text[:500], False])
-            if len(_raised) > 8:
-                _show(_raised.pop(0))
-            return text
-        finally:
-            if not self._kept:
-                self._calls.discard(self)
-                _ended.append(self)
+def raised(exception, file, line):
+    """Keeps what a host call raised; a sentence on it."""
+    text = f"the function of a host call raised {type(exception).__name__}: {exception}"
+    _raised.append([exception, text[:500], (file, line), False])
+    if len(_raised) > 8:
+        _show(_raised.pop(0))
+    return text
 
 
-def drop_ended():
-    """Drops host calls that have run."""
-    _ended.clear()
-
-
-def _cause(message):
+def _cause(message, place):
     for row in reversed(_raised):
-        if row[1] in message:
-            row[2] = True
+        if row[1] in message and row[2] in (place, (None, 0)):
+            row[3] = True
             return row[0]
     return None
 
 
 def _show(row):
-    if not row[2]:
+    if not row[3]:
         sys.excepthook(type(row[0]), row[0], row[0].__traceback__)
 
 
