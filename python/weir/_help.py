@@ -3,15 +3,60 @@
 import os
 import sys
 
-from ._errors import _TYPES, Error, ForkedError, InvalidError, _python_text as python_text
+from . import _errors
 
 FOLDER = os.path.join(os.path.dirname(sys._getframe().f_code.co_filename), "")  # whose code is no caller
+_TYPES = {each.status: each for each in vars(_errors).values() if isinstance(each, type) and issubclass(each, _errors.Error)}
 _PARTS = "message", "object", "native_call", "native_name", "native_code", "remedy", "file", "line"
+
+# The library's functions as Python has them. Others are NOUN.VERB: weir_queue_recover() is queue.recover(), and
+# weir_pool_create() is device.pool().
+_NAMES = {
+    "in": "weir.In",
+    "out": "weir.Out",
+    "inout": "weir.InOut",
+    "whole_in": "weir.In",
+    "whole_out": "weir.Out",
+    "whole_inout": "weir.InOut",
+    "local": "weir.Local",
+    "upload": "queue.upload",
+    "download": "queue.download",
+    "open": "weir.open",
+    "close": "runtime.close",
+    "host_begin": "buffer.host",
+    "host_end": "access.end",
+    "device_open": "runtime.device",
+    "queue_wrap": "device.wrap_queue",
+    "queue_launch": "kernel[grid, block]",
+    "queue_launch_count": "kernel[count]",
+    "queue_graph": "graph.launch",
+    "buffer_wrap": "device.wrap",
+    "dlpack_import": "device.from_dlpack",
+    "dlpack_export": "buffer.__dlpack__",
+    "kernel_create": "program.kernel",
+    "pool_free": "buffer.free",
+    "capture_begin": "queue.capture",
+    "capture_end": "queue.capture",
+}
+
+
+def _name(match):
+    name = match[1]
+    if name not in _NAMES and name.endswith("_create"):
+        return "device." + name[:-7]
+    return _NAMES.get(name) or name.replace("_destroy", ".close").replace("_", ".", 1)
+
+
+def python_text(c_text):
+    """The library's text with its C names as those of Python."""
+    import re  # which would be a third of the time that importing weir takes
+
+    return re.sub(r"\bweir_([a-z0-9_]+)(?=\()", _name, c_text)
 
 
 def error(status, text, *parts):
     """The exception of a status, with its whole text; the parts of the library's detail are its attributes."""
-    made = _TYPES.get(status, Error)(python_text(text))
+    made = _TYPES.get(status, _errors.Error)(python_text(text))
     made.status = status
     for name, part in zip(_PARTS, parts):
         setattr(made, name, python_text(part) if name in ("message", "remedy") else part)
@@ -62,7 +107,7 @@ def close_all():
     for device in _weir._alive()[1]:
         try:
             device.close()
-        except (ForkedError, InvalidError):
+        except (_errors.ForkedError, _errors.InvalidError):
             pass  # a tensor of others' that lives on keeps its device
         except BaseException as raised:
             sys.excepthook(type(raised), raised, raised.__traceback__)
