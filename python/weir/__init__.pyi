@@ -347,6 +347,8 @@ class Queue(_Child):
                 queue.copy(a, b)
             capture.graph.launch(queue)
         """
+    def _begin_capture(self) -> None: ...
+    def _end_capture(self, label: str | None, drop: bool) -> Graph | None: ...
 
 @final
 class Event:
@@ -456,9 +458,9 @@ class Launcher:
 class Argument:
     """An argument of a launch. Made by In(), Out(), InOut(), Local()."""
 
-@final
 class Capture:
     """A block whose submits become a graph. Made by queue.capture()."""
+    def __init__(self, queue: Queue, label: str | None) -> None: ...
     @property
     def graph(self) -> Graph | None:
         """The graph, after the block; else None."""
