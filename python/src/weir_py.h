@@ -151,7 +151,7 @@ struct wp_kind {
 };
 extern struct wp_kind wp_block_kind, wp_runtime_kind, wp_device_kind, wp_buffer_kind,
     wp_access_kind, wp_pool_kind, wp_queue_kind, wp_event_kind, wp_program_kind, wp_kernel_kind,
-    wp_launcher_kind, wp_argument_kind, wp_graph_kind, wp_capture_kind, wp_comm_kind;
+    wp_launcher_kind, wp_argument_kind, wp_graph_kind, wp_comm_kind;
 
 // Defines wp_NOUN_kind: the type weir.NAME, whose objects are of type `struct_type`, with further
 // slots.
