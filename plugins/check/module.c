@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "plugins/check/parts.h"
-#include "plugins/kit/chain.h"
+#include "plugins/kit/kit.h"
 
 // In the order of the key table.
 enum key {

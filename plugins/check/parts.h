@@ -197,7 +197,6 @@ struct check_user {
     bool late;    // a host call that runs now: later operations were submitted before it
     bool passing; // no use of it is kept
     bool probe;   // a graph is examined
-    bool plain;   // none of these: an operation of a queue
 };
 
 static inline struct check *check_of(const struct weir_link *link)
@@ -223,29 +222,9 @@ void check_region(const struct weir_link *link, const char *name, uint64_t numbe
 // Adds the calling thread's region.
 void check_region_fill(const struct check *check, struct check_origin *origin);
 
-// One field after the other: a copy of the whole, right after its parts were written, waits for them.
-static inline void check_origin_copy(struct check_origin *to, const struct check_origin *from)
-{
-    to->file = from->file;
-    to->kernel = from->kernel;
-    to->region = from->region;
-    to->region_number = from->region_number;
-    to->line = from->line;
-    to->operation = from->operation;
-}
-
-static inline void check_origin_set(struct check_origin *origin, const struct check *check,
-                                    const struct weir_operation *operation)
-{
-    origin->file = operation->file;
-    origin->kernel = NULL;
-    origin->region = NULL;
-    origin->region_number = WEIR_NO_NUMBER;
-    origin->line = operation->line;
-    origin->operation = (uint32_t)operation->kind;
-    if (check->has_regions)
-        check_region_fill(check, origin);
-}
+// Of the operation, with the calling thread's region.
+struct check_origin check_origin_of(const struct check *check,
+                                    const struct weir_operation *operation);
 
 // thread.c
 
@@ -321,22 +300,8 @@ static inline bool check_writes(weir_access access)
     return access & WEIR_ACCESS_WRITE;
 }
 
-// What changes if the actor stays.
-static inline void check_use_set_again(struct check_use *node, struct check *check,
-                                       const struct check_user *user, weir_access access)
-{
-    node->count = user->count;
-    node->access = (uint32_t)access;
-    node->serial = ++check->serial;
-    check_origin_copy(&node->origin, &user->origin);
-}
-
-static inline void check_use_set(struct check_use *node, struct check *check,
-                                 const struct check_user *user, weir_access access)
-{
-    node->actor = user->actor->index;
-    check_use_set_again(node, check, user, access);
-}
+void check_use_set(struct check_use *node, struct check *check, const struct check_user *user,
+                   weir_access access);
 
 // `user` uses bytes of the buffer: what is wrong with that is told, and the use is kept.
 void check_use_bytes(struct check *check, const struct check_user *user,
