@@ -7,6 +7,7 @@
 
 #include <weir/report.h>
 
+#include "base/names.h"
 #include "base/sized.h"
 #include "report/intervals.h"
 #include "report/trace.h"
@@ -33,23 +34,21 @@ struct weir__lane {
 };
 
 // Rows and bubbles as they are returned to users.
-struct weir__row_cell {
+struct weir__row {
     WEIR_SIZED_CELL(struct weir_report_row, row, 256);
 };
 
-struct weir__bubble_cell {
+struct weir__bubble {
     WEIR_SIZED_CELL(struct weir_report_bubble, bubble, 256);
 };
 
 struct weir__rows_of_table {
-    struct weir_report_row *rows;
-    struct weir__row_cell *cells; // of the finished rows
+    struct weir__row *rows;
     size_t count;
 };
 
 struct weir__bubbles {
-    struct weir_report_bubble *items;
-    struct weir__bubble_cell *cells;
+    struct weir__bubble *items;
     size_t count; // kept
 };
 
@@ -73,7 +72,7 @@ struct weir_report {
     struct weir__rows_of_table tables[WEIR__TABLE_COUNT];
     struct weir__bubbles bubbles[2]; // of devices; of the bound
     char serial_reason[256];
-    struct weir__names *names; // texts of rows and sentences
+    struct weir_names *names; // texts of rows and sentences
 };
 
 // Makes a report of a trace that was already read.
@@ -96,10 +95,6 @@ bool weir__measure_tables(weir_report *report);  // all tables but the path
 bool weir__measure_summary(weir_report *report); // the rest of the summary
 bool weir__measure_bubbles(weir_report *report);
 bool weir__measure_path(weir_report *report);
-
-// Returns a copy of the text that lives as long as the report; equal texts have the same address.
-// NULL if out of memory.
-const char *weir__report_keep(weir_report *report, const char *text);
 
 // A set of operations, as weir_report_get_overlap() lists them.
 struct weir__set {
@@ -126,23 +121,10 @@ struct weir__before {
 // The displayed name of a queue: its label, or "queue 7".
 const char *weir__queue_name(const struct weir_trace_queue *queue, char *text, size_t size);
 
-// Compares rows for qsort(): the busiest first, equal ones by name.
+// Compares struct weir__row for qsort(): the busiest first, equal ones by name.
 int weir__rows_by_busy(const void *a, const void *b);
 
 // A region's path without numbers: "frame 12/texture" is "frame/texture".
 void weir__region_family(const char *region, char *text, size_t size);
-
-// The texts of a report, each stored once and numbered in the order of their addition.
-
-struct weir__names;
-
-struct weir__names *weir__names_create(void);
-void weir__names_destroy(struct weir__names *names);
-
-// Returns the number of the text, which is copied if it is new; SIZE_MAX if out of memory.
-size_t weir__names_number(struct weir__names *names, const char *text);
-
-const char *weir__names_text(const struct weir__names *names, size_t number);
-size_t weir__names_count(const struct weir__names *names);
 
 #endif

@@ -555,7 +555,10 @@ static struct weir_trace *new_trace(void)
     if (!trace)
         return NULL;
     trace->storage = calloc(1, sizeof *trace->storage);
-    if (!trace->storage) {
+    if (trace->storage)
+        trace->storage->texts = weir_names_create();
+    if (!trace->storage || !trace->storage->texts) {
+        free(trace->storage);
         free(trace);
         return NULL;
     }

@@ -1,20 +1,18 @@
-// The storage of the reader: texts and waits in blocks that never move, each
-// text once, and arrays that grow.
+// The storage of the reader: texts, each once, waits in blocks that never move, and arrays that grow.
 #ifndef WEIR_REPORT_TRACE_STORAGE_H
 #define WEIR_REPORT_TRACE_STORAGE_H
 
 #include <weir/common.h>
 
+#include "base/names.h"
 #include "base/siphash.h"
 #include "report/trace.h"
 
 struct weir_trace_storage {
     struct weir__block *blocks;
-    struct weir_siphash_key key; // of both tables
+    struct weir_names *texts;
+    struct weir_siphash_key key; // of the table of queues
     bool has_key;
-    const char **texts; // a hash table of `text_slots`, a power of two
-    size_t text_slots;
-    size_t text_count;
     // From a queue's id to its index: open addressing, 0 is free, else index + 1.
     uint32_t *queue_slots;
     size_t queue_slot_count;

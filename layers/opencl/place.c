@@ -13,11 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/names.h"
 #include "layers/opencl/layer.h"
 
 enum {
     FRAMES = 48,
-    TEXTS = 4096,   // buckets
     MOST = 1 << 16, // addresses that are kept
     SKIPS = 64,
     RECENT = 16, // addresses of a thread
@@ -26,32 +26,11 @@ enum {
 // Its lock is taken with none of the layer's held, and with an interpreter's held.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-// Texts, each once.
-
-struct text {
-    struct text *next;
-    char text[];
-};
-
-static struct text *texts[TEXTS];
+static struct weir_names *texts; // NULL: out of memory
 
 static const char *keep_text(const char *text)
 {
-    uint32_t hash = 2166136261u;
-    for (const char *at = text; *at; at++)
-        hash = (hash ^ (unsigned char)*at) * 16777619u;
-    struct text **bucket = &texts[hash % TEXTS];
-    for (struct text *at = *bucket; at; at = at->next)
-        if (strcmp(at->text, text) == 0)
-            return at->text;
-    const size_t size = strlen(text) + 1;
-    struct text *kept = malloc(sizeof *kept + size);
-    if (!kept)
-        return NULL;
-    memcpy(kept->text, text, size);
-    kept->next = *bucket;
-    *bucket = kept;
-    return kept->text;
+    return texts ? weir_names_keep(texts, text) : NULL;
 }
 
 // Paths below the working directory are told from there, as a compiler tells them.
@@ -519,6 +498,7 @@ struct place place_find(void *address)
 void place_init(void)
 {
     const char *names = getenv("WEIR_OPENCL_SKIP");
+    texts = weir_names_create();
     if (names)
         add_skips(names);
     find_python();

@@ -201,22 +201,17 @@ static void destroy_slot(void *user, void *slot)
 static weir_status create_slot_buffers(weir_arr_coc *a, struct arr_coc_slot *slot)
 {
     static const unsigned char zero = 0;
-    weir_status status;
 
-    if ((status = create_buffer(a, "rgb (host)", a->rgb_size, WEIR_PLACE_HOST, &slot->rgb_host)) ||
-        (status = create_buffer(a, "results (host)", a->layout.total, WEIR_PLACE_HOST,
-                                &slot->results_host)) ||
-        (status = create_buffer(a, "texture", a->layout.texture_size, WEIR_PLACE_DEVICE,
-                                &slot->texture)))
-        return status;
+    TRY(create_buffer(a, "rgb (host)", a->rgb_size, WEIR_PLACE_HOST, &slot->rgb_host));
+    TRY(create_buffer(a, "results (host)", a->layout.total, WEIR_PLACE_HOST, &slot->results_host));
+    TRY(create_buffer(a, "texture", a->layout.texture_size, WEIR_PLACE_DEVICE, &slot->texture));
     if (a->direct) {
         slot->rgb = slot->rgb_host;
         slot->results = slot->results_host;
         return WEIR_OK;
     }
-    if ((status = create_buffer(a, "rgb", a->rgb_size, WEIR_PLACE_DEVICE, &slot->rgb)) ||
-        (status = create_buffer(a, "results", a->layout.total, WEIR_PLACE_DEVICE, &slot->results)))
-        return status;
+    TRY(create_buffer(a, "rgb", a->rgb_size, WEIR_PLACE_DEVICE, &slot->rgb));
+    TRY(create_buffer(a, "results", a->layout.total, WEIR_PLACE_DEVICE, &slot->results));
     // One copy downloads all results, with what is between them.
     return weir_queue_fill(a->setup, slot->results, 0, a->layout.total, &zero, 1);
 }
@@ -256,12 +251,12 @@ static weir_status create_kernels(weir_arr_coc *a, const struct weir_arr_coc_par
     const struct weir_program_params params = {.struct_size = sizeof params,
                                                .label = "arr-coc",
                                                .bundle = &arr_coc_kernels};
-    weir_status status = weir_program_create(a->device, &params, &a->program);
-    if (status == WEIR_OK && given->built)
+    TRY(weir_program_create(a->device, &params, &a->program));
+    if (given->built)
         given->built(given->user);
-    for (int i = 0; i < ARR_COC_KERNEL_COUNT && status == WEIR_OK; i++)
-        status = weir_kernel_create(a->program, arr_coc_kernel_names[i], &a->kernels[i]);
-    return status;
+    for (int i = 0; i < ARR_COC_KERNEL_COUNT; i++)
+        TRY(weir_kernel_create(a->program, arr_coc_kernel_names[i], &a->kernels[i]));
+    return WEIR_OK;
 }
 
 static weir_status upload_weights(weir_arr_coc *a, const struct weir_arr_coc_params *params)
@@ -423,12 +418,10 @@ static weir_status create_shared(weir_arr_coc *a, const struct weir_arr_coc_para
     const struct weir_queue_params setup = {.struct_size = sizeof setup, .label = "arr-coc/setup"};
     const size_t weights_size = ARR_COC_PACK_FLOATS * sizeof(float);
     const size_t position_size = (size_t)4 * a->sizes.grid * a->sizes.grid * sizeof(float);
-    weir_status status;
 
-    if ((status = weir_queue_create(a->device, &setup, &a->setup)) ||
-        (status = create_kernels(a, params)) ||
-        (status = create_buffer(a, "weights", weights_size, WEIR_PLACE_DEVICE, &a->weights)))
-        return status;
+    TRY(weir_queue_create(a->device, &setup, &a->setup));
+    TRY(create_kernels(a, params));
+    TRY(create_buffer(a, "weights", weights_size, WEIR_PLACE_DEVICE, &a->weights));
     return create_buffer(a, "position", position_size, WEIR_PLACE_DEVICE, &a->position);
 }
 

@@ -91,7 +91,6 @@ weir_status arr_coc_create_slot(struct weir_arr_coc *arr_coc, struct arr_coc_slo
 void arr_coc_destroy_slot(struct arr_coc_slot *slot);
 
 // Fails with WEIR_ERROR_INVALID and a formatted sentence as detail.
-#define arr_coc_refuse(remedy, ...) \
-    weir__pattern_fail("arr-coc", WEIR_ERROR_INVALID, (remedy), __VA_ARGS__)
+#define arr_coc_refuse(remedy, ...) weir__pattern_refuse("arr-coc", (remedy), __VA_ARGS__)
 
 #endif

@@ -101,20 +101,19 @@ static uint64_t checksum_of(const struct weir_io_tensor *tensors, size_t count)
 
 static weir_status download(const struct parts *parts, weir_queue *queue)
 {
-    weir_status status = WEIR_OK;
-    for (size_t i = 0; i < parts->count && status == WEIR_OK; i++)
-        status = weir_download(queue, parts->values[i], parts->buffers[i], 0,
-                               parts->model->parameter_bytes);
-    return status;
+    for (size_t i = 0; i < parts->count; i++)
+        TRY(weir_download(queue, parts->values[i], parts->buffers[i], 0,
+                          parts->model->parameter_bytes));
+    return WEIR_OK;
 }
 
 static weir_status check_extras(const struct weir_io_tensor *extras, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (strncmp(extras[i].name, extra_prefix, sizeof extra_prefix - 1) != 0)
-            return weir__pattern_fail("checkpoint", WEIR_ERROR_INVALID, NULL,
-                                      "the name of the tensor '%.40s' does not begin with '%s'",
-                                      extras[i].name, extra_prefix);
+            return weir__pattern_refuse("checkpoint", NULL,
+                                        "the name of the tensor '%.40s' does not begin with '%s'",
+                                        extras[i].name, extra_prefix);
     return WEIR_OK;
 }
 
@@ -283,12 +282,10 @@ static weir_status check_names(const char *path, const weir_io_safetensors *file
 
 static weir_status upload(const struct parts *parts, weir_train_model *model, weir_queue *queue)
 {
-    weir_status status = WEIR_OK;
-    for (size_t i = 0; i < parts->count && status == WEIR_OK; i++)
-        status = weir_upload(queue, parts->buffers[i], 0, parts->values[i], model->parameter_bytes);
-    if (status == WEIR_OK)
-        status = weir_train_model_refresh(model, queue);
-    return status == WEIR_OK ? weir_queue_sync(queue, WEIR_FOREVER) : status;
+    for (size_t i = 0; i < parts->count; i++)
+        TRY(weir_upload(queue, parts->buffers[i], 0, parts->values[i], model->parameter_bytes));
+    TRY(weir_train_model_refresh(model, queue));
+    return weir_queue_sync(queue, WEIR_FOREVER);
 }
 
 static weir_status read_file(const char *path, const weir_io_safetensors *file,

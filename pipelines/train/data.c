@@ -179,26 +179,24 @@ static weir_status check(const struct weir_train_made_params *params)
                       shape->height <= NUMBERS_MAX && shape->width <= NUMBERS_MAX / shape->height &&
                       shape->channels <= NUMBERS_MAX / (shape->height * shape->width);
     if (!fits)
-        return weir__pattern_fail("data", WEIR_ERROR_INVALID, NULL,
-                                  "a sample is %" PRIu32 " x %" PRIu32 " x %" PRIu32
-                                  "; it must have 1 ... %u numbers",
-                                  shape->height, shape->width, shape->channels, NUMBERS_MAX);
+        return weir__pattern_refuse("data", NULL,
+                                    "a sample is %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                                    "; it must have 1 ... %u numbers",
+                                    shape->height, shape->width, shape->channels, NUMBERS_MAX);
     if (params->classes < 1 || params->classes > 65536)
-        return weir__pattern_fail("data", WEIR_ERROR_INVALID, NULL,
-                                  "classes is %" PRIu32 "; it must be 1 ... 65536",
-                                  params->classes);
+        return weir__pattern_refuse("data", NULL, "classes is %" PRIu32 "; it must be 1 ... 65536",
+                                    params->classes);
     const uint64_t numbers = (uint64_t)shape->height * shape->width * shape->channels;
     if (params->classes * numbers > PICTURES_MAX)
-        return weir__pattern_fail("data", WEIR_ERROR_INVALID,
-                                  "choose fewer classes or a smaller sample",
-                                  "%" PRIu32 " classes of samples of %" PRIu64
-                                  " numbers are more than %" PRIu64 " numbers",
-                                  params->classes, numbers, PICTURES_MAX);
+        return weir__pattern_refuse("data", "choose fewer classes or a smaller sample",
+                                    "%" PRIu32 " classes of samples of %" PRIu64
+                                    " numbers are more than %" PRIu64 " numbers",
+                                    params->classes, numbers, PICTURES_MAX);
     if (params->count < 1)
-        return weir__pattern_fail("data", WEIR_ERROR_INVALID, NULL, "count is 0; it must be above");
+        return weir__pattern_refuse("data", NULL, "count is 0; it must be above");
     if (params->noise > 255)
-        return weir__pattern_fail("data", WEIR_ERROR_INVALID, NULL,
-                                  "noise is %" PRIu32 "; it must be 0 ... 255", params->noise);
+        return weir__pattern_refuse("data", NULL, "noise is %" PRIu32 "; it must be 0 ... 255",
+                                    params->noise);
     return WEIR_OK;
 }
 
@@ -230,12 +228,10 @@ weir_status weir_train_data_make(const struct weir_train_made_params *params,
                                  weir_train_data **out_data)
 {
     struct weir_train_made_params known;
-    weir_status status;
     *out_data = NULL;
-    if ((status = weir__pattern_params("weir_train_data_make", "weir_train_made_params", params,
-                                       &known, sizeof known)) ||
-        (status = check(&known)))
-        return status;
+    TRY(weir__pattern_params("weir_train_data_make", "weir_train_made_params", params, &known,
+                             sizeof known));
+    TRY(check(&known));
     weir_train_data *data = calloc(1, sizeof *data);
     if (!data)
         return train_fail_memory("data");

@@ -208,11 +208,17 @@ static void find(struct check_use *use, struct check_span span, struct check_fou
     }
 }
 
-void check_history_find_many(const struct check_history *history, struct check_span span,
-                             struct check_found *found)
+// `found` has room for a list.
+void check_history_find(const struct check_history *history, struct check_span span,
+                        struct check_found *found)
 {
     found->count = 0;
-    find(history->root, span, found);
+    if (history->count > CHECK_FEW) {
+        find(history->root, span, found);
+        return;
+    }
+    found->count = history->count;
+    memcpy(found->uses, history->few, sizeof history->few);
 }
 
 // Changing the tree.
@@ -332,26 +338,21 @@ static void list(struct check_use *use, struct check_use **few, size_t *count)
     list(use->right, few, count);
 }
 
-static void remove_few(struct check_uses *uses, struct check_history *history,
-                       const struct check_use *use)
-{
-    size_t i = 0;
-    while (history->few[i] != use)
-        i++;
-    check_history_remove_few(uses, history, i);
-}
-
+// Of a list the last one takes its place.
 void check_history_remove(struct check_uses *uses, struct check_history *history,
                           struct check_use *use)
 {
     if (history->count <= CHECK_FEW) {
-        remove_few(uses, history, use);
-        return;
-    }
-    history->root = erase(history->root, use);
-    if (--history->count == CHECK_FEW) {
-        size_t count = 0;
-        list(history->root, history->few, &count);
+        size_t i = 0;
+        while (history->few[i] != use)
+            i++;
+        history->few[i] = history->few[--history->count];
+    } else {
+        history->root = erase(history->root, use);
+        if (--history->count == CHECK_FEW) {
+            size_t count = 0;
+            list(history->root, history->few, &count);
+        }
     }
     give_use(uses, use);
 }

@@ -73,21 +73,9 @@ struct check_found {
 bool check_found_init(struct check_found *found);
 void check_found_finish(struct check_found *found);
 
-// What check_history_find() calls for a tree. What finds no memory is missing.
-void check_history_find_many(const struct check_history *history, struct check_span span,
-                             struct check_found *found);
-
-// Finds uses, among them all those whose extents meet the span. `found` has room for CHECK_FEW.
-static inline void check_history_find(const struct check_history *history, struct check_span span,
-                                      struct check_found *found)
-{
-    found->count = history->count;
-    if (history->count > CHECK_FEW)
-        check_history_find_many(history, span, found);
-    else
-        for (size_t i = 0; i < history->count; i++)
-            found->uses[i] = history->few[i];
-}
+// Finds uses, among them all those whose extents meet the span. What finds no memory is missing.
+void check_history_find(const struct check_history *history, struct check_span span,
+                        struct check_found *found);
 
 // Returns a new use in the history, of which only the shape is set, or NULL if out of memory.
 struct check_use *check_history_add(struct check_uses *uses, struct check_history *history,
@@ -95,16 +83,6 @@ struct check_use *check_history_add(struct check_uses *uses, struct check_histor
 void check_history_remove(struct check_uses *uses, struct check_history *history,
                           struct check_use *use);
 void check_history_clear(struct check_uses *uses, struct check_history *history);
-
-// Removes use `index` of a list; the last one takes its place.
-static inline void check_history_remove_few(struct check_uses *uses, struct check_history *history,
-                                            size_t index)
-{
-    struct check_use *use = history->few[index];
-    history->few[index] = history->few[--history->count];
-    use->left = uses->spare;
-    uses->spare = use;
-}
 
 // The bytes of a buffer that nothing has written yet: disjoint spans in ascending order.
 //

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "plugins/check/parts.h"
-#include "plugins/kit/chain.h"
+#include "plugins/kit/kit.h"
 
 // In the order of the key table.
 enum key {
@@ -152,11 +152,13 @@ static weir_status check_open_link(struct weir_link *link,
     check->told_end = &check->told;
     check->hints = settings[KEY_HINTS]->integer;
     check->verify = settings[KEY_VERIFY]->integer;
-    const weir_status status = check_found_init(&check->found)
+    check->names = weir_names_create();
+    const weir_status status = check_found_init(&check->found) && check->names
                                    ? open_findings(check, settings)
                                    : weir_host_no_memory(link->host, "the plugin check");
     if (status < 0) {
         check_found_finish(&check->found);
+        weir_names_destroy(check->names);
         free(check);
         return status;
     }
@@ -170,15 +172,6 @@ static weir_status check_open_link(struct weir_link *link,
     return WEIR_OK;
 }
 
-static void free_names(struct check *check)
-{
-    while (check->names) {
-        struct check_name *name = check->names;
-        check->names = name->next;
-        free(name);
-    }
-}
-
 static void check_close(const struct weir_link *link)
 {
     struct check *check = check_of(link);
@@ -187,7 +180,7 @@ static void check_close(const struct weir_link *link)
     check_syncs_finish(check);
     check_findings_destroy(&check->findings);
     check_threads_finish(check);
-    free_names(check);
+    weir_names_destroy(check->names);
     check_host_finish(check);
     check_found_finish(&check->found);
     check_uses_finish(&check->uses);

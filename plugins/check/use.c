@@ -278,6 +278,16 @@ static void sweep(struct check *check, const struct check_actors *actors,
     history->limit = 2 * history->count;
 }
 
+void check_use_set(struct check_use *node, struct check *check, const struct check_user *user,
+                   weir_access access)
+{
+    node->actor = user->actor->index;
+    node->count = user->count;
+    node->access = (uint32_t)access;
+    node->serial = ++check->serial;
+    node->origin = user->origin;
+}
+
 // A node for the use that was judged, all but its shape not set.
 static struct check_use *add(struct check *check, const struct check_user *user,
                              struct check_history *history, const struct check_shape *shape)

@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "plugins/kit/chain.h"
+#include "plugins/kit/kit.h"
 
 // Creation, and what the plugin keeps with objects. Destroying always works, as on a device that is
 // lost.

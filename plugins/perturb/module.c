@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "plugins/kit/chain.h"
+#include "plugins/kit/kit.h"
 #include "plugins/perturb/perturb.h"
 
 // In the order of enum perturb_mode.

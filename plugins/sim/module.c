@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "plugins/kit/chain.h"
+#include "plugins/kit/kit.h"
 #include "plugins/sim/sim.h"
 
 // The virtual timeline begins here, so that 0 is never a time.
@@ -195,14 +195,11 @@ static weir_status start(struct sim *sim, const struct weir_setting *const *sett
 static weir_status sim_open(struct weir_link *link, const struct weir_setting *const *settings,
                             void **out_state)
 {
-    const struct weir_link *backend = link;
     struct sim *sim = calloc(1, sizeof *sim);
     if (!sim)
         return weir_host_no_memory(link->host, "the plugin sim");
-    while (backend->next)
-        backend = backend->next;
     sim->link = link;
-    sim->graphs = backend->ops->graph_create != NULL;
+    sim->graphs = plugin_last_link(link)->ops->graph_create != NULL;
     sim->clock = (struct weir_host_clock){sim_clock_now_ns, sim};
     sim->every.now_ns = sim->newest_ns = sim->woken_ns = BEGINNING_NS;
     sim->patience_ns = SIM_PATIENCE_NS;
@@ -451,31 +448,8 @@ static const struct weir_module_ops ops = {
 static const char *const about[] = {
     "summary",
     "Places all operations in virtual time on the GPU of a model, so that times, traces and "
-    "reports "
-    "are those of that GPU, on any machine.",
+    "reports are those of that GPU, on any machine.",
     NULL,
 };
 
-static const struct weir_module module_info = {
-    .abi = WEIR_MODULE_ABI,
-    .struct_size = sizeof(struct weir_module),
-    .kind = WEIR_MODULE_PLUGIN,
-    .name = "sim",
-    .version = WEIR_VERSION_STRING,
-    .build_id = __VERSION__, // the compiler's
-    .sanitizer = WEIR_MODULE_SANITIZER,
-    .keys = keys,
-    .key_count = KEY_COUNT,
-    .key_size = sizeof(struct weir_key),
-    .slot_count = WEIR_MODULE_SLOT_COUNT,
-    .operation_kinds = WEIR_OPERATION_KINDS,
-    .ops = &ops,
-    .about = about,
-};
-
-const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
-{
-    (void)host_abi;
-    (void)host;
-    return &module_info;
-}
+PLUGIN_MODULE("sim", keys, KEY_COUNT, 0)
