@@ -282,7 +282,7 @@ static weir_status make_slots(weir_loader *loader)
 
 static weir_status start_thread(weir_loader *loader)
 {
-    int error = weir_thread_start_known(&loader->thread, run, loader);
+    int error = weir_thread_start(&loader->thread, run, loader);
     if (error == 0)
         return WEIR_OK;
     return weir__pattern_fail(loader->label, WEIR_ERROR_SYSTEM, WEIR__THREADS_REMEDY,

@@ -433,7 +433,7 @@ static int start_preparers(weir_pipeline *pipeline)
 {
     int error = 0;
     for (uint32_t i = 0; i < pipeline->params.prepare_threads && error == 0; i++) {
-        error = weir_thread_start_known(&pipeline->preparers[i], weir__pipeline_preparer, pipeline);
+        error = weir_thread_start(&pipeline->preparers[i], weir__pipeline_preparer, pipeline);
         pipeline->preparer_count += error == 0;
     }
     return error;
@@ -444,11 +444,11 @@ static weir_status make_threads(weir_pipeline *pipeline)
     int error = start_preparers(pipeline);
     bool started = false;
     if (error == 0) {
-        error = weir_thread_start_known(&pipeline->starter, weir__pipeline_starter, pipeline);
+        error = weir_thread_start(&pipeline->starter, weir__pipeline_starter, pipeline);
         started = error == 0;
     }
     if (error == 0)
-        error = weir_thread_start_known(&pipeline->deliverer, weir__pipeline_deliverer, pipeline);
+        error = weir_thread_start(&pipeline->deliverer, weir__pipeline_deliverer, pipeline);
     if (error == 0)
         return WEIR_OK;
     stop_threads(pipeline, started, false);

@@ -1,14 +1,176 @@
-// Completion and failures: the ring of waits, and the walk that passes failures on. See the header.
+// Completion and failures: the failures of a queue, the ring of its waits, and the walk that passes failures on.
+// See the header.
 #include "core/queue/completion.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "core/queue/failures.h"
 #include "core/queue/queue.h"
 #include "core/queue/registry.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
+
+// The failures of one queue, under the lock of its completion.
+
+// Operations first..last report `cause`.
+struct weir__failure {
+    struct weir__failure *next;
+    uint64_t first;
+    uint64_t last; // UINT64_MAX until recovered
+    struct weir_error cause;
+};
+
+// A failure whose cause is no longer kept.
+struct weir__past {
+    uint64_t first;
+    uint64_t last;
+    weir_status status;
+};
+
+static void finish_failures(struct weir__failures *failures)
+{
+    while (failures->latest) {
+        struct weir__failure *next = failures->latest->next;
+        weir__release(failures->latest);
+        failures->latest = next;
+    }
+    weir__release(failures->past);
+    weir__release(failures->spare);
+}
+
+// The earliest failure of the list that covers `sequence`.
+static const struct weir__failure *find_latest(const struct weir__failures *failures,
+                                               uint64_t sequence)
+{
+    const struct weir__failure *found = NULL;
+    for (const struct weir__failure *f = failures->latest; f; f = f->next)
+        if (f->first <= sequence && sequence <= f->last && (!found || f->first < found->first))
+            found = f;
+    return found;
+}
+
+static const struct weir__past *find_past(const struct weir__failures *failures, uint64_t sequence)
+{
+    size_t low = 0;
+    size_t high = failures->past_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (failures->past[middle].last < sequence)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == failures->past_count || failures->past[low].first > sequence)
+        return NULL;
+    return &failures->past[low];
+}
+
+static void describe_past(const struct weir__past *past, struct weir_error *out_cause)
+{
+    memset(out_cause, 0, sizeof *out_cause);
+    out_cause->status = past->status;
+    snprintf(out_cause->message, sizeof out_cause->message,
+             "operation %" PRIu64 " of the queue failed, or its driver found a failure there; the "
+             "cause is no longer kept, since %d recoveries came after it",
+             past->first, WEIR__CAUSES_KEPT);
+    snprintf(out_cause->remedy, sizeof out_cause->remedy,
+             "ask for an event's error before its queue recovers so often");
+}
+
+// Copies the cause of the earliest failure that covers the operation; false: none.
+static bool find_failure(const struct weir__failures *failures, uint64_t sequence,
+                         struct weir_error *out_cause)
+{
+    const struct weir__past *past = find_past(failures, sequence);
+    const struct weir__failure *latest = past ? NULL : find_latest(failures, sequence);
+    if (past)
+        describe_past(past, out_cause);
+    else if (latest)
+        *out_cause = latest->cause;
+    return past || latest;
+}
+
+// Adds a failure of `first` and all later operations, if none covers these yet.
+static void add_failure(struct weir__failures *failures, uint64_t first,
+                        const struct weir_error *cause)
+{
+    const struct weir__failure *known = find_latest(failures, UINT64_MAX);
+    if (known && known->first <= first)
+        return;
+    struct weir__failure *made = weir__allocate(sizeof *made);
+    if (!made) {
+        made = failures->spare;
+        failures->spare = NULL;
+    }
+    if (!made)
+        return;
+    *made = (struct weir__failure){.next = failures->latest,
+                                   .first = first,
+                                   .last = UINT64_MAX,
+                                   .cause = *cause};
+    failures->latest = made;
+}
+
+// Ends the open failures. The first in the list has the lowest number, and covers the others, which
+// are removed.
+static void close_open(struct weir__failures *failures, uint64_t sequence)
+{
+    struct weir__failure *first = failures->latest;
+    if (!first || first->last != UINT64_MAX)
+        return;
+    first->last = sequence;
+    while (first->next && first->next->last == UINT64_MAX) {
+        struct weir__failure *covered = first->next;
+        first->next = covered->next;
+        weir__release(covered);
+    }
+}
+
+static bool has_room_for_past(struct weir__failures *failures)
+{
+    if (failures->past_count < failures->past_capacity)
+        return true;
+    const size_t capacity = failures->past_capacity ? 2 * failures->past_capacity : 64;
+    struct weir__past *larger = weir__allocate(capacity * sizeof *larger);
+    if (!larger)
+        return false;
+    if (failures->past)
+        memcpy(larger, failures->past, failures->past_count * sizeof *larger);
+    weir__release(failures->past);
+    failures->past = larger;
+    failures->past_capacity = capacity;
+    return true;
+}
+
+// Two ranges overlap if a driver reported a failure without its operation: they become one.
+static void add_past(struct weir__failures *failures, const struct weir__failure *failure)
+{
+    struct weir__past *last =
+        failures->past_count > 0 ? &failures->past[failures->past_count - 1] : NULL;
+    if (!last || failure->first > last->last)
+        failures->past[failures->past_count++] =
+            (struct weir__past){failure->first, failure->last, failure->cause.status};
+    else if (failure->last > last->last)
+        last->last = failure->last;
+}
+
+// The oldest failure becomes a past one if the list is longer than it may be.
+static void shorten(struct weir__failures *failures)
+{
+    struct weir__failure **at = &failures->latest;
+    size_t count = 0;
+    for (; *at && (*at)->next; at = &(*at)->next)
+        count++;
+    if (count < WEIR__CAUSES_KEPT || !has_room_for_past(failures))
+        return;
+    add_past(failures, *at);
+    weir__release(*at);
+    *at = NULL;
+}
+
+// The ring of waits.
 
 // `head` and `tail` count without end and wrap together; a place
 // in the ring is a count modulo the capacity. The reader is done with a wait when
@@ -109,11 +271,10 @@ static atomic_uint_fast64_t recovery_count;
 bool weir__completion_init(struct weir__completion *completion)
 {
     weir_lock_init(&completion->lock, &weir__locks[WEIR__LOCK_COMPLETION]);
-    return weir__failures_init(&completion->failures);
+    completion->failures.spare = weir__allocate(sizeof *completion->failures.spare);
+    return completion->failures.spare;
 }
 
-// The record of the destroyed queue and the queue share the list while there are
-// references to the queue.
 void weir__completion_keep_failures(weir_queue *queue)
 {
     struct weir__completion *completion = &queue->completion;
@@ -126,7 +287,8 @@ void weir__completion_keep_failures(weir_queue *queue)
     weir_lock_take(&completion->lock);
     *gone = (struct gone_queue){.id = queue->member.object.id,
                                 .runtime = queue->member.device->runtime,
-                                .failures = weir__failures_share(&completion->failures)};
+                                .failures = completion->failures};
+    completion->buried = true;
     weir_lock_release(&completion->lock);
     weir_lock_take(&gone_lock);
     gone->next = gone_queues;
@@ -136,7 +298,8 @@ void weir__completion_keep_failures(weir_queue *queue)
 
 void weir__completion_finish(struct weir__completion *completion)
 {
-    weir__failures_finish(&completion->failures);
+    if (!completion->buried)
+        finish_failures(&completion->failures);
     weir__release(completion->waits.ring);
     weir_lock_finish(&completion->lock);
 }
@@ -151,7 +314,7 @@ void weir__completion_forget(weir_runtime *runtime)
             continue;
         }
         *at = gone->next;
-        weir__failures_finish(&gone->failures);
+        finish_failures(&gone->failures);
         weir__release(gone);
     }
     weir_lock_release(&gone_lock);
@@ -165,7 +328,7 @@ static bool cause_at(weir_queue *queue, uint64_t sequence, struct weir_error *ou
         return false;
 
     weir_lock_take(&completion->lock);
-    const bool found = weir__failures_find(&completion->failures, sequence, out_cause);
+    const bool found = find_failure(&completion->failures, sequence, out_cause);
     weir_lock_release(&completion->lock);
     return found;
 }
@@ -176,8 +339,7 @@ static bool cause_of_gone(struct weir_event event, struct weir_error *out_cause)
 
     weir_lock_take(&gone_lock);
     for (const struct gone_queue *gone = gone_queues; gone && !found; gone = gone->next)
-        found = gone->id == event.queue &&
-                weir__failures_find(&gone->failures, event.sequence, out_cause);
+        found = gone->id == event.queue && find_failure(&gone->failures, event.sequence, out_cause);
     weir_lock_release(&gone_lock);
     return found;
 }
@@ -219,15 +381,14 @@ weir_status weir__completion_refuse(weir_queue *queue)
 void weir__completion_fail(weir_queue *queue, uint64_t first, const struct weir_error *cause)
 {
     struct weir__completion *completion = &queue->completion;
-    struct weir__failure *failure = weir__failure_make();
 
     atomic_fetch_add(&failure_count, 1);
     weir_lock_take(&completion->lock);
-    failure = weir__failures_add(&completion->failures, failure, first, cause);
+    if (!completion->buried)
+        add_failure(&completion->failures, first, cause);
     atomic_store(&completion->has_failures, true);
     atomic_store(&completion->failed, true);
     weir_lock_release(&completion->lock);
-    weir__release(failure);
 }
 
 uint64_t weir__completion_failed_from(weir_queue *queue)
@@ -236,7 +397,8 @@ uint64_t weir__completion_failed_from(weir_queue *queue)
     if (!atomic_load_explicit(&completion->failed, memory_order_acquire))
         return UINT64_MAX;
     weir_lock_take(&completion->lock);
-    const uint64_t first = weir__failures_open(&completion->failures);
+    const struct weir__failure *failure = find_latest(&completion->failures, UINT64_MAX);
+    const uint64_t first = failure ? failure->first : 1; // no memory was left to keep it
     weir_lock_release(&completion->lock);
     return first;
 }
@@ -244,18 +406,19 @@ uint64_t weir__completion_failed_from(weir_queue *queue)
 void weir__completion_recover(weir_queue *queue, uint64_t sequence)
 {
     struct weir__completion *completion = &queue->completion;
-    struct weir__recovery recovery;
+    struct weir__failures *failures = &completion->failures;
 
-    weir__recovery_begin(&completion->failures, &recovery);
     weir_lock_take(&queue->member.device->shared->walk_lock);
     drop(&completion->waits, UINT64_MAX);
     weir_lock_take(&completion->lock);
-    weir__failures_recover(&completion->failures, sequence, &recovery);
+    close_open(failures, sequence);
+    shorten(failures);
+    if (!failures->spare)
+        failures->spare = weir__allocate(sizeof *failures->spare);
     atomic_store(&completion->failed, false);
     atomic_store(&completion->refused, 0);
     weir_lock_release(&completion->lock);
     weir_lock_release(&queue->member.device->shared->walk_lock);
-    weir__recovery_end(&recovery);
     atomic_fetch_add(&recovery_count, 1);
 }
 

@@ -17,8 +17,25 @@
 #include <weir/status.h>
 
 #include "base/cold.h"
-#include "core/queue/failures.h"
 #include "core/support/locks.h"
+
+enum {
+    WEIR__CAUSES_KEPT = 32
+};
+
+struct weir__failure;
+struct weir__past;
+
+// The failures of one queue. Each covers a range of operations; what a queue recovers from ends the
+// range. The causes of the latest WEIR__CAUSES_KEPT ranges are kept, and of older ones the range and
+// the status, so that a queue that fails and recovers for days neither grows much nor gets slow.
+struct weir__failures {
+    struct weir__failure *latest; // the newest first
+    struct weir__failure *spare;  // for a cause for which there is no memory
+    struct weir__past *past;      // the oldest first, disjoint
+    size_t past_count;
+    size_t past_capacity;
+};
 
 // One wait: operation `own` of this queue waits for `event`.
 struct weir__wait {
@@ -72,6 +89,8 @@ struct weir__completion {
                                     // included
     struct weir_lock lock;          // of the failures; a leaf
     struct weir__failures failures;
+    bool
+        buried; // the failures belong to the record of the destroyed queue, and do not change any more
     struct weir__wait_ring waits;
     atomic_uint_fast32_t refused; // waits that the failed queue did not submit
     // For the walk over queues whose completion is booked; under its lock.

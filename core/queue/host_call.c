@@ -2,6 +2,7 @@
 #include "core/queue/host_call.h"
 
 #include "core/object/buffer.h"
+#include "core/queue/node_call.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
 #include "core/support/debug.h"
@@ -63,10 +64,7 @@ static weir_status call_native(const struct weir_native_queue *native, void *use
     const struct weir__call_scope outer = weir__enter_native_call();
     weir_status status = operation->u.native.function(native, operation->u.native.user);
     weir__leave_call(outer);
-    if (status < 0 && weir_last_error()->status != status)
-        weir__report(status, NULL, "the function returned %s (%d)", weir_status_name(status),
-                     (int)status);
-    return status < 0 ? status : WEIR_OK;
+    return weir__function_status(status);
 }
 
 weir_status weir__native_submit(const struct weir_link *backend, weir_queue *queue,
