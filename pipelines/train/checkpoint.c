@@ -159,7 +159,7 @@ static weir_status write_file(const char *path, const struct parts *parts, const
     char(*names)[NAME_SIZE] = calloc(count, sizeof *names);
     weir_status status = WEIR_OK;
     if (!tensors || !names) {
-        status = train_fail_memory(parts->model->label);
+        status = weir__pattern_no_memory(parts->model->label, "a checkpoint");
     } else {
         list_tensors(parts, progress, extras, extra_count, names, tensors);
         checksum = checksum_of(tensors, count);
@@ -187,7 +187,7 @@ weir_status weir_train_checkpoint_write(const char *path, weir_train_model *mode
     if ((status = check_extras(extras, extra_count)) != WEIR_OK)
         return status;
     if (!open_parts(model, optimizer, &parts))
-        return train_fail_memory(model->label);
+        return weir__pattern_no_memory(model->label, "the parameters");
     status = download(&parts, queue);
     if (status == WEIR_OK)
         status = write_file(path, &parts, words, extras, extra_count);
@@ -205,8 +205,7 @@ static weir_status check_checksum(const char *path, const weir_io_safetensors *f
     uint64_t checksum;
     const struct weir_io_tensor *tensor = weir_io_safetensors_get(file, checksum_name);
     if (!tensor)
-        return train_fail_file(path, another,
-                               "has no checksum: an older version of Weir has written it");
+        return train_fail_file(path, another, "has no checksum");
     if (tensor->dtype != WEIR_IO_U64 || tensor->size_bytes != sizeof checksum)
         return train_fail_file(path, another, "is damaged: its checksum is no U64 number");
     memcpy(&checksum, tensor->data, sizeof checksum);
@@ -295,7 +294,7 @@ static weir_status read_file(const char *path, const weir_io_safetensors *file,
     struct parts parts;
     weir_status status;
     if (!open_parts(model, optimizer, &parts))
-        return train_fail_memory(model->label);
+        return weir__pattern_no_memory(model->label, "the parameters");
     if ((status = read_progress(path, file, out_progress)) == WEIR_OK &&
         (status = read_parts(path, file, &parts)) == WEIR_OK &&
         (status = check_names(path, file, &parts, !optimizer)) == WEIR_OK &&

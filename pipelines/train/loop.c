@@ -283,7 +283,7 @@ static weir_status create_loading(train_feed *feed, weir_device *device)
     if (feed->params.run->serial) {
         feed->host = calloc(1, loaded_bytes(feed));
         return feed->host ? create_memory(device, loaded_bytes(feed), &feed->loaded)
-                          : train_fail_memory("batch");
+                          : weir__pattern_no_memory("batch", "a batch");
     }
     if (is_prepared(feed)) {
         feed->ahead = NULL;
@@ -308,7 +308,7 @@ static weir_status create_conversion(train_feed *feed, weir_device *device)
     if (!feed->params.run->augment_on_host)
         return weir_train_augment_create(device, feed->params.augment, &feed->augment);
     feed->images = malloc(feed->params.order.batch * feed->image_bytes);
-    return feed->images ? WEIR_OK : train_fail_memory("batch");
+    return feed->images ? WEIR_OK : weir__pattern_no_memory("batch", "a batch");
 }
 
 weir_status train_feed_create(const struct train_feed_params *params, size_t model_inputs,
@@ -318,7 +318,7 @@ weir_status train_feed_create(const struct train_feed_params *params, size_t mod
     train_feed *feed = calloc(1, sizeof *feed);
     *out_feed = feed;
     if (!feed)
-        return train_fail_memory("batches");
+        return weir__pattern_no_memory("batches", "batches");
     feed->params = *params;
     measure(feed, model_inputs);
     TRY(create_conversion(feed, device));

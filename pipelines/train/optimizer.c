@@ -65,10 +65,10 @@ static weir_status create_states(weir_train_optimizer *optimizer)
             continue;
         char label[96];
         snprintf(label, sizeof label, "%s/%s", optimizer->model->label, name);
-        const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                                  .label = label,
-                                                  .size = optimizer->model->parameter_bytes};
-        TRY(weir_buffer_create(optimizer->model->device, &params, &optimizer->states[i]));
+        TRY(weir_buffer_create(optimizer->model->device,
+                               WEIR_PARAMS(weir_buffer, .label = label,
+                                           .size = optimizer->model->parameter_bytes),
+                               &optimizer->states[i]));
     }
     return WEIR_OK;
 }
@@ -85,7 +85,7 @@ weir_status weir_train_optimizer_create(const struct weir_train_optimizer_params
         return status;
     weir_train_optimizer *optimizer = calloc(1, sizeof *optimizer);
     if (!optimizer)
-        return train_fail_memory("optimizer");
+        return weir__pattern_no_memory("optimizer", "an optimizer");
     optimizer->model = known.model;
     optimizer->method = known.method;
     optimizer->momentum = known.momentum;
@@ -179,16 +179,6 @@ weir_status weir_train_optimizer_update(weir_train_optimizer *optimizer, weir_qu
         TRY(optimizer->method == WEIR_TRAIN_SGD ? update_sgd(optimizer, queue, i, rates)
                                                 : update_adam(optimizer, queue, i, rates));
     return WEIR_OK;
-}
-
-weir_train_method weir_train_optimizer_method(const weir_train_optimizer *optimizer)
-{
-    return optimizer->method;
-}
-
-weir_train_model *weir_train_optimizer_model(const weir_train_optimizer *optimizer)
-{
-    return optimizer->model;
 }
 
 bool weir_train_optimizer_state(const weir_train_optimizer *optimizer, size_t index,

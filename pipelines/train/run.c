@@ -20,21 +20,20 @@ enum {
 static weir_status train_curve_create(struct train_curve *curve, weir_comm *comm, uint64_t steps,
                                       uint64_t samples)
 {
-    const struct weir_buffer_params sums = {.struct_size = sizeof sums,
-                                            .label = "curve",
-                                            .size = WINDOW_BYTES};
-    const struct weir_buffer_params copy = {.struct_size = sizeof copy,
-                                            .label = "curve",
-                                            .size = WINDOW_BYTES,
-                                            .placement = WEIR_PLACE_HOST};
+    weir_device *device = weir_comm_device(comm);
     *curve = (struct train_curve){.comm = comm, .samples = samples};
     curve->losses = calloc(steps, sizeof *curve->losses);
     curve->right = calloc(steps, sizeof *curve->right);
     if (!curve->losses || !curve->right)
-        return train_fail_memory("curve");
+        return weir__pattern_no_memory("curve", "the curve");
     for (int i = 0; i < 2; i++) {
-        TRY(weir_buffer_create(weir_comm_device(comm), &sums, &curve->windows[i].sums));
-        TRY(weir_buffer_create(weir_comm_device(comm), &copy, &curve->windows[i].copy));
+        TRY(weir_buffer_create(device,
+                               WEIR_PARAMS(weir_buffer, .label = "curve", .size = WINDOW_BYTES),
+                               &curve->windows[i].sums));
+        TRY(weir_buffer_create(device,
+                               WEIR_PARAMS(weir_buffer, .label = "curve", .size = WINDOW_BYTES,
+                                           .placement = WEIR_PLACE_HOST),
+                               &curve->windows[i].copy));
     }
     return WEIR_OK;
 }
@@ -281,7 +280,7 @@ weir_status train_digest(struct train *train, struct weir_train_figures *figures
     const size_t size = weir_buffer_size(parameters);
     unsigned char *bytes = malloc(size);
     if (!bytes)
-        return train_fail_memory("parameters");
+        return weir__pattern_no_memory("parameters", "the parameters");
     const weir_status status = weir_download(train->queue, bytes, parameters, 0, size);
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     figures->parameters = 0;
