@@ -7,7 +7,6 @@
 
 #include <weir/check.h>
 
-static PyTypeObject *info_type, *limits_type;
 static struct wp_object *runtimes; // whose handles are not destroyed yet
 static PyObject *kept;             // a list: findings that weir.findings() has still to give
 uint32_t wp_submits;
@@ -314,14 +313,8 @@ static weir_status destroy_runtime(struct wp_object *object, struct wp_place pla
 
 static PyObject *info(const struct weir_device_info *described)
 {
-    PyObject *made = PyStructSequence_New(info_type);
-    if (!made)
-        return NULL;
-    PyStructSequence_SetItem(made, 0, wp_text(described->name));
-    PyStructSequence_SetItem(made, 1, wp_text(described->platform));
-    PyStructSequence_SetItem(made, 2, wp_text(described->driver));
-    PyStructSequence_SetItem(made, 3, PyLong_FromUnsignedLongLong(described->memory_bytes));
-    return made;
+    return wp_helper("DeviceInfo", "O&O&O&K", wp_text, described->name, wp_text,
+                     described->platform, wp_text, described->driver, described->memory_bytes);
 }
 
 static PyObject *devices(const struct wp_object *runtime)
@@ -374,23 +367,8 @@ FUNCTION_Runtime_device
     return PyErr_Occurred() ? NULL : RESULT_Runtime_device;
 }
 
-// Enters a region of a runtime, or leaves it where there is no name: of weir._help.
-PyObject *wp_region(PyObject *Py_UNUSED(module), PyObject *arguments)
-{
-    struct wp_object *runtime;
-    const char *name;
-    unsigned long long number = WEIR_NO_NUMBER;
-    if (!PyArg_ParseTuple(arguments, "Oz|K", &runtime, &name, &number))
-        return NULL;
-    if (!name && !runtime->closed)
-        weir_region_pop(runtime->handle);
-    else if (name && !wp_usable(runtime))
-        return NULL;
-    else if (name)
-        weir_region_push(runtime->handle, name, number);
-    Py_RETURN_NONE;
-}
-
+WP_RETURN(Runtime__push, (weir_region_push(a.self->handle, a.name, a.number), wp_none(WEIR_OK)))
+WP_RETURN(Runtime__pop, (weir_region_pop(a.self->handle), wp_none(WEIR_OK)))
 WP_RETURN(Runtime_region, wp_helper("region", "OsO", self, a.name, a.number))
 
 WP_TYPE(runtime, Runtime, struct runtime, destroy_runtime, WP_FLAGS,
@@ -435,35 +413,19 @@ static PyObject *extent(struct weir_extent value)
 }
 
 #define tuple_OBJECT(value) extent(value)
-#define FIELD(name, type, text) {#name, text},
-static PyStructSequence_Field limits_fields[] = {FIELDS_Limits(FIELD){NULL, NULL}};
-static PyStructSequence_Field info_fields[] = {FIELDS_DeviceInfo(FIELD){NULL, NULL}};
-#undef FIELD
-static PyStructSequence_Desc limits_description = {"weir.Limits", DOC_Limits, limits_fields,
-                                                   sizeof limits_fields / sizeof limits_fields[0] -
-                                                       1};
-static PyStructSequence_Desc info_description = {"weir.DeviceInfo", DOC_DeviceInfo, info_fields, 4};
-
-bool wp_runtime_types(PyObject *module)
-{
-    info_type = PyStructSequence_NewType(&info_description);
-    limits_type = PyStructSequence_NewType(&limits_description);
-    return info_type && limits_type && PyModule_AddType(module, info_type) == 0 &&
-           PyModule_AddType(module, limits_type) == 0;
-}
 
 static PyObject *limits_of(const struct weir_limits *limits)
 {
-    PyObject *made = PyStructSequence_New(limits_type);
     Py_ssize_t at = 0;
-#define SET(name, type, text) PyStructSequence_SetItem(made, at++, type##_OBJECT(limits->name));
-    if (made) {
+#define COUNT(name, type, text) +1
+#define SET(name, type, text) PyTuple_SetItem(values, at++, type##_OBJECT(limits->name));
+    PyObject *values = PyTuple_New(0 FIELDS_Limits(COUNT));
+    if (values) {
         FIELDS_Limits(SET)
     }
+#undef COUNT
 #undef SET
-    if (PyErr_Occurred())
-        Py_CLEAR(made);
-    return made;
+    return values ? wp_helper("limits", "N", values) : NULL;
 }
 
 WP_GET(Device_limits, limits_of(weir_device_limits(self->handle)))

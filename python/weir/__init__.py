@@ -12,7 +12,7 @@ from . import _pocl  # noqa: E402
 
 _pocl.find()
 
-from ._errors import *  # noqa: E402,F401,F403
+from ._types import *  # noqa: E402,F401,F403
 from ._weir import *  # noqa: E402,F401,F403
 from ._weir import __version__, open  # noqa: E402,F401
 from ._help import Capture, close_all as _close_all  # noqa: E402,F401
