@@ -1,5 +1,6 @@
 """What the extension leaves to Python."""
 
+import importlib.util
 import os
 import sys
 
@@ -96,6 +97,21 @@ def show_untold():
         _show(_raised.pop())
 
 
+_found: "list[dict]" = []  # what weir.findings() has still to give
+
+
+def found(findings):
+    """Keeps what the plugin check has found, without hints and what is suppressed."""
+    _found.extend(each for each in findings if not each["hint"] and not each["suppression"])
+
+
+def take_found():
+    """What was kept since the last time."""
+    taken = _found[:]
+    _found.clear()
+    return taken
+
+
 def close_all():
     """Waits for all work and closes what can be closed: when the interpreter ends."""
     for device in _weir._alive()[1]:
@@ -106,6 +122,18 @@ def close_all():
         except BaseException as raised:
             sys.excepthook(type(raised), raised, raised.__traceback__)
     _weir._end()
+
+
+def find_pocl():
+    """Names the driver of the extra `pocl` to the library, unless $WEIR_OPENCL_DRIVER names one."""
+    spec = importlib.util.find_spec("pocl_binary_distribution")
+    if "WEIR_OPENCL_DRIVER" in os.environ or spec is None or not spec.origin:
+        return
+    folder = os.path.join(os.path.dirname(os.path.dirname(spec.origin)), "pyopencl", ".libs")
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    drivers = [name for name in names if name.startswith("libpocl") and ".so" in name]
+    if drivers:
+        os.environ["WEIR_OPENCL_DRIVER"] = os.path.join(folder, drivers[0])
 
 
 async def complete(event):
