@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "patterns/place.h"
+#include "patterns/shared.h"
 
 struct weir__record *weir__pipeline_record(weir_pipeline *pipeline, uint64_t sequence)
 {
@@ -51,16 +51,9 @@ bool weir__pipeline_in_callback(const weir_pipeline *pipeline)
 static weir_status refuse_in_callback(const weir_pipeline *pipeline, const char *call,
                                       const char *remedy)
 {
-    return weir__pipeline_fail(pipeline->label, WEIR_ERROR_INVALID, remedy,
-                               "%s was called from a callback of the same pipeline, which it would "
-                               "wait for",
-                               call);
-}
-
-static weir_status refuse_null(const char *call)
-{
-    return weir__pipeline_fail(NULL, WEIR_ERROR_INVALID, WEIR__CREATE_REMEDY,
-                               "%s: pipeline is NULL", call);
+    return weir__pattern_refuse(
+        pipeline->label, remedy,
+        "%s was called from a callback of the same pipeline, which it would wait for", call);
 }
 
 static uint64_t count_alive(const weir_pipeline *pipeline)
@@ -135,7 +128,7 @@ static void accept_frame(weir_pipeline *pipeline, void *frame, weir_status statu
 weir_status weir_pipeline_submit(weir_pipeline *pipeline, void *frame)
 {
     if (!pipeline)
-        return refuse_null("weir_pipeline_submit");
+        return weir__pattern_refuse_null("weir_pipeline_submit", "pipeline");
     if (pipeline->params.full == WEIR_PIPELINE_BLOCK && weir__pipeline_in_callback(pipeline))
         return refuse_in_callback(pipeline, "weir_pipeline_submit",
                                   "use another policy than WEIR_PIPELINE_BLOCK");
@@ -190,7 +183,7 @@ weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns)
     struct timespec deadline;
 
     if (!pipeline)
-        return refuse_null("weir_pipeline_drain");
+        return weir__pattern_refuse_null("weir_pipeline_drain", "pipeline");
     if (weir__pipeline_in_callback(pipeline))
         return refuse_in_callback(pipeline, "weir_pipeline_drain",
                                   "drain from a thread of the program's");
@@ -215,7 +208,7 @@ weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns)
 weir_status weir_pipeline_cancel(weir_pipeline *pipeline)
 {
     if (!pipeline)
-        return refuse_null("weir_pipeline_cancel");
+        return weir__pattern_refuse_null("weir_pipeline_cancel", "pipeline");
 
     weir__pattern_lock_take(&pipeline->lock);
     while (pipeline->waiting > 0)

@@ -1,4 +1,6 @@
-"""stubs.py STUBS: prints a C header of what the stubs say: what there is, its signatures and its texts.
+"""stubs.py STUBS [errors]: prints a C header of what the stubs say: what there is, its signatures and its texts.
+
+With `errors` it prints the module of the exceptions, each with the status that its comment names.
 
     DOC_X            the text of a class, function or method (CLASS_method), with its signature
     struct X         the arguments of a method: `self`, each parameter by its name (KINDS), and the `result` that it makes
@@ -183,11 +185,26 @@ def getter(name, field, kind, text):
     return f"{{{string(field)}, get_{name}_{field}, NULL, {string(text)}, NULL}}, "
 
 
+def is_error(node):
+    bases = {getattr(base, "id", "") for base in getattr(node, "bases", [])}
+    return not bases.isdisjoint({"Exception", "Error", "DeviceError"})
+
+
+def errors(tree, lines):
+    print('"""The exceptions, of the stubs."""')
+    for node in filter(is_error, tree.body):
+        node.body += ast.parse(f"__module__, status = 'weir', '{comment(lines, node.lineno)}'").body
+        print("\n\n" + ast.unparse(node))
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         text = file.read()
     lines, tree = text.splitlines() + [""], ast.parse(text)
+    if sys.argv[2:] == ["errors"]:
+        return errors(tree, lines)
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)
+               and not is_error(node)
                and not any(getattr(base, "id", "") in ("Protocol", "TypedDict") for base in node.bases)}
     functions = [function(node, "", classes) for node in tree.body if isinstance(node, ast.FunctionDef)]
     print(f"#define FUNCTIONS {''.join(functions)}")

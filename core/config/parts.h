@@ -34,9 +34,7 @@ struct weir__config {
     struct weir__config_part *parts;
     struct weir_setting weir[WEIR__CONFIG_WEIR_KEYS];
     struct weir_setting comm[WEIR__CONFIG_COMM_KEYS];
-    char *owned[WEIR__CONFIG_WEIR_KEYS];  // copies of the values that replaced the
-                                          // file's
-    struct weir__config_owned *variables; // names and values that replaced those of modules
+    struct weir__config_owned *variables; // names and values that replaced those of the file
 };
 
 // Checks and reads the text of a setting. `section` is named in messages.

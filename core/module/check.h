@@ -32,9 +32,6 @@ void weir__module_read_ops(const struct weir_module *module, struct weir_module_
 void weir__module_read_transport(const struct weir_module *module,
                                  struct weir_transport_ops *out_ops);
 
-// How many slots of the ops table weir__module_check() knows by name.
-size_t weir__module_slots_checked(void);
-
 // "backend", "plugin" or "transport".
 const char *weir__module_kind_name(enum weir_module_kind kind);
 

@@ -37,10 +37,6 @@ struct weir__legacy {
     // The number of operations begun on the legacy queue. Each queue has the number of
     // the last one that it comes after, and compares it with this one at every operation.
     atomic_uint_fast64_t turn;
-    // The number of recoveries of the legacy queue; after each it waits for everything
-    // again, because it may have skipped waits when it had failed. Changes under its
-    // submit lock.
-    atomic_uint_fast64_t epoch;
     struct weir_lock lock; // taken before any submit lock, never inside one
     weir_queue *queue;     // NULL: not created yet
 };

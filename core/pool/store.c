@@ -254,7 +254,7 @@ static struct weir__block *out(weir_pool *pool, struct weir__block *block)
     return block;
 }
 
-// What a failed queue freed may be in use until its recovery: see core/queue/failures.h.
+// What a failed queue freed may be in use until its recovery: see weir__refused_note().
 static bool is_withheld(weir_queue *queue, struct weir_event freed)
 {
     return weir__completion_failed_from(queue) <= freed.sequence;
@@ -282,7 +282,7 @@ static bool is_complete(struct weir_event freed)
 // Whether the queue, whose submit lock the caller holds, comes after the point.
 static bool comes_after(const weir_queue *queue, struct weir_event freed)
 {
-    const struct weir_event *legacy = &queue->legacy.end;
+    const struct weir_event *legacy = &queue->legacy_end;
     if (weir__wait_ring_covers(&queue->completion.waits, freed) ||
         (legacy->queue == freed.queue && legacy->sequence >= freed.sequence))
         return !is_withheld_by_its_queue(freed);

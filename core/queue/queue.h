@@ -50,8 +50,9 @@ struct weir_queue {
     struct weir__completion completion;
     struct weir__delivery delivery;
     enum weir__queue_owner owner;
-    struct weir__legacy_view legacy; // under the lock
-    weir_queue *previous;            // the device's list of queues
+    struct weir_event legacy_end; // of the legacy queue, that it waited for last; under the lock
+    uint64_t saw;         // the legacy queue comes after this one up to here; under the lock
+    weir_queue *previous; // the device's list of queues
     weir_queue *next;
     weir_queue *next_ended;        // see weir__registry_unpin_later()
     struct weir__history *history; // in debug mode; under the completion's lock

@@ -527,14 +527,6 @@ static bool is_of_the_backend(const struct weir__replay *replay, const struct we
     return replay->is_native && node->operation->kind != WEIR_OPERATION_HOST_CALL;
 }
 
-static weir_status update_backend(const struct weir_link *link, weir_graph *graph, uint32_t index,
-                                  const struct weir_graph_node *node)
-{
-    return node->operation->kind == WEIR_OPERATION_NATIVE
-               ? link->next->ops->graph_recapture(link->next, graph, index, node)
-               : link->next->ops->graph_update(link->next, graph, index, node);
-}
-
 // On success with a backend without graphs, the replay takes ownership of `owned`.
 static weir_status apply(const struct weir_link *link, weir_graph *graph,
                          struct weir__replay *replay, uint32_t index,
@@ -542,7 +534,7 @@ static weir_status apply(const struct weir_link *link, weir_graph *graph,
 {
     if (is_of_the_backend(replay, node)) {
         atomic_store(&replay->is_launched, false);
-        return update_backend(link, graph, index, node);
+        return link->next->ops->graph_update(link->next, graph, index, node);
     }
     if (replay->is_native)
         return WEIR_OK;

@@ -128,6 +128,11 @@ PyObject *wp_refuse(const char *format, ...)
     return NULL;
 }
 
+static PyObject *refuse(PyObject *Py_UNUSED(module), PyObject *text)
+{
+    return wp_refuse("%U", text);
+}
+
 // Waits.
 #define SLICE_NS WEIR_MS(50) // the longest time until a signal is seen
 
@@ -162,7 +167,7 @@ bool wp_wait(PyObject *seconds, wp_step step, void *user, weir_status *out_statu
 static struct wp_kind *const kinds[] = {
     &wp_block_kind,    &wp_runtime_kind,  &wp_device_kind, &wp_buffer_kind,  &wp_access_kind,
     &wp_pool_kind,     &wp_queue_kind,    &wp_event_kind,  &wp_program_kind, &wp_kernel_kind,
-    &wp_launcher_kind, &wp_argument_kind, &wp_graph_kind,  &wp_capture_kind, &wp_comm_kind,
+    &wp_launcher_kind, &wp_argument_kind, &wp_graph_kind,  &wp_comm_kind,
 };
 
 static bool make_type(PyObject *module, struct wp_kind *kind)
@@ -195,6 +200,7 @@ static int execute(PyObject *module)
 static PyMethodDef methods[] = {
     FUNCTIONS{"_alive", wp_alive, METH_NOARGS, NULL},
     {"_end", wp_end, METH_NOARGS, NULL},
+    {"_refuse", refuse, METH_O, NULL},
     {"_region", wp_region, METH_VARARGS, NULL},
     {0},
 };

@@ -402,10 +402,7 @@ static weir_status destroy_device(struct wp_object *object, struct wp_place plac
     weir_device *handle = object->handle;
     weir_status status;
     WP_UNLOCKED(status = weir_device_close_at(&handle, WP_AT(place)));
-    PyObject **calls = &((struct wp_device *)object)->calls; // which cannot run any more
-    if (*calls)
-        PySet_Clear(*calls);
-    Py_CLEAR(*calls);
+    wp_drop_calls((struct wp_device *)object);
     return status;
 }
 

@@ -151,7 +151,7 @@ struct wp_kind {
 };
 extern struct wp_kind wp_block_kind, wp_runtime_kind, wp_device_kind, wp_buffer_kind,
     wp_access_kind, wp_pool_kind, wp_queue_kind, wp_event_kind, wp_program_kind, wp_kernel_kind,
-    wp_launcher_kind, wp_argument_kind, wp_graph_kind, wp_capture_kind, wp_comm_kind;
+    wp_launcher_kind, wp_argument_kind, wp_graph_kind, wp_comm_kind;
 
 // Defines wp_NOUN_kind: the type weir.NAME, whose objects are of type `struct_type`, with further
 // slots.
@@ -199,10 +199,13 @@ bool wp_runtime_types(PyObject *module); // DeviceInfo, Limits
 
 struct wp_device {
     struct wp_object object;
-    PyObject *calls;   // a set of HostCalls that may still run, or NULL
-    uint32_t captures; // that have begun
-    bool submits_free; // submits release the lock: the driver may call Python in a graph
+    struct wp_call *calls; // of the host, that may still run
+    uint32_t captures;     // that have begun
+    bool submits_free;     // submits release the lock: the driver may call Python in a graph
 };
+
+// Drops the calls of a device that has ended, which cannot run any more.
+void wp_drop_calls(struct wp_device *device);
 
 // How many runtimes there are, and a list of the devices that are not closed.
 PyObject *wp_alive(PyObject *module, PyObject *unused);

@@ -15,7 +15,7 @@ _pocl.find()
 from ._errors import *  # noqa: E402,F401,F403
 from ._weir import *  # noqa: E402,F401,F403
 from ._weir import __version__, open  # noqa: E402,F401
-from ._help import close_all as _close_all  # noqa: E402
+from ._help import Capture, close_all as _close_all  # noqa: E402,F401
 from ._patterns import buckets, chunks, loader, pipeline, queue_pool  # noqa: E402,F401
 
 _atexit.register(_close_all)

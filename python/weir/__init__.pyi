@@ -6,7 +6,6 @@ from typing import Any, Final, Literal, Protocol, SupportsFloat, SupportsIndex, 
 
 from typing_extensions import Self, TypeAlias
 
-from ._errors import *
 from ._patterns import buckets as buckets, chunks as chunks, loader as loader, pipeline as pipeline
 from ._patterns import queue_pool as queue_pool
 
@@ -86,6 +85,54 @@ def sync_any(events: Iterable[Event], timeout: _Seconds = None) -> int:
     """Waits on the host until one event is complete, and returns its index. Raises Timeout; that event's failure."""
 def comms(devices: Iterable[Device], *, timeout: _Limit = 0, label: str | None = None) -> tuple[Comm, ...]:
     """A communicator whose ranks are devices of this process: one Comm for each. See Device.comm()."""
+
+# The comment is the status.
+class Error(Exception):  # WEIR_OK
+    """What Weir refuses or reports, with its first cause.
+
+    status is "WEIR_ERROR_INVALID", say; message, remedy and object (a label) are parts of the text;
+    native_call, native_name and native_code are the driver's; file and line are those of the first cause.
+    """
+
+    message = object = native_call = native_name = remedy = file = status = ""
+    native_code = line = 0
+
+class Timeout(Error, TimeoutError):  # WEIR_TIMEOUT
+    """A wait's time passed."""
+class NotReadyError(Error):  # WEIR_NOT_READY
+    """What was asked for is not complete yet."""
+class InvalidError(Error, ValueError):  # WEIR_ERROR_INVALID
+    """An argument breaks the call's contract."""
+class OutOfMemoryError(Error, MemoryError):  # WEIR_ERROR_OUT_OF_MEMORY
+    """Memory of the host or of the device is exhausted."""
+class UnsupportedError(Error):  # WEIR_ERROR_UNSUPPORTED
+    """The device does not support it."""
+class NotFoundError(Error, LookupError):  # WEIR_ERROR_NOT_FOUND
+    """Nothing has that name."""
+class ConfigError(Error):  # WEIR_ERROR_CONFIG
+    """The configuration is wrong."""
+class ModuleError(Error):  # WEIR_ERROR_MODULE
+    """No listed backend or plugin can be used."""
+class NoDeviceError(Error):  # WEIR_ERROR_NO_DEVICE
+    """No device matches."""
+class BuildError(Error):  # WEIR_ERROR_BUILD
+    """Device code does not build."""
+class ExpiredError(Error):  # WEIR_ERROR_EXPIRED
+    """It is no longer known."""
+class DeviceError(Error):  # WEIR_ERROR_DEVICE
+    """The driver reported an error."""
+class DeviceLostError(DeviceError):  # WEIR_ERROR_DEVICE_LOST
+    """The device is lost."""
+class HostCallError(Error):  # WEIR_ERROR_HOST_CALL
+    """A function of queue.host_call() raised; __cause__ is what it raised."""
+class ForkedError(Error):  # WEIR_ERROR_FORKED
+    """The process was forked after Weir was used."""
+class FileError(Error):  # WEIR_ERROR_IO
+    """A file cannot be read or written."""
+class SystemCallError(Error):  # WEIR_ERROR_SYSTEM
+    """The operating system refused a request."""
+class CommError(Error):  # WEIR_ERROR_COMM
+    """A collective failed between ranks."""
 
 class _Block:
     """What `with` closes."""
@@ -300,6 +347,8 @@ class Queue(_Child):
                 queue.copy(a, b)
             capture.graph.launch(queue)
         """
+    def _begin_capture(self) -> None: ...
+    def _end_capture(self, label: str | None, drop: bool) -> Graph | None: ...
 
 @final
 class Event:
@@ -409,9 +458,9 @@ class Launcher:
 class Argument:
     """An argument of a launch. Made by In(), Out(), InOut(), Local()."""
 
-@final
 class Capture:
     """A block whose submits become a graph. Made by queue.capture()."""
+    def __init__(self, queue: Queue, label: str | None) -> None: ...
     @property
     def graph(self) -> Graph | None:
         """The graph, after the block; else None."""

@@ -167,7 +167,7 @@ expect_contains "$messages" "frames: 1 finding"
 expect_message 2 "weir check needs a command" "$weir" check
 expect_message 2 "did you mean --json?" "$weir" check --jsn "$broken"
 expect_message 1 "/nowhere/at/all.sarif" "$weir" check --sarif /nowhere/at/all.sarif "$broken"
-TMPDIR=/nowhere expect_message 1 "no folder for temporary files can be created in /nowhere: No such file" "$weir" check "$broken"
+TMPDIR=/nowhere expect_message 3 "no folder for temporary files can be created in /nowhere: No such file" "$weir" check "$broken"
 
 # The folder of a command that is killed goes with the next one; that of one that runs stays, and a stranger's.
 "$program" check sleep 600 &
