@@ -272,7 +272,7 @@ static void know(struct variables *variables, const char *name)
 static bool know_setting(void *user, const char *section, const struct weir_setting *setting)
 {
     char name[2 * VARIABLE_SIZE];
-    if (setting && strcmp(section, "weir") != 0) {
+    if (setting) {
         weir_text_variable(name, sizeof name, section, setting->key->name);
         know(user, name + strlen(variable_lead));
     }
