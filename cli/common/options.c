@@ -27,8 +27,7 @@ static const struct cli_command *running;
 static const struct cli_visitor *help_visitor; // while cli_help_visit() runs
 static jmp_buf visit_end;                      // where a command that is visited ends
 
-// Of an option with that name.
-static const char *dashes(const char *name)
+const char *cli_option_dashes(const char *name)
 {
     return name[0] != '\0' && name[1] == '\0' ? "-" : "--";
 }
@@ -46,8 +45,8 @@ static void print_option(const char *name, const char *value, const char *help)
 {
     const char letter[] = {'-', cli_option_letter(name), ',', ' ', '\0'};
     char left[64];
-    snprintf(left, sizeof left, "%s%s%s%s%s", letter[1] ? letter : "", dashes(name), name,
-             value ? " " : "", value ? value : "");
+    snprintf(left, sizeof left, "%s%s%s%s%s", letter[1] ? letter : "", cli_option_dashes(name),
+             name, value ? " " : "", value ? value : "");
     printf("  %-*s", HELP_COLUMN - 2, left);
     if (strlen(left) > HELP_COLUMN - 3)
         printf("\n%*s", HELP_COLUMN, "");
@@ -120,7 +119,7 @@ static _Noreturn void refuse_option(const struct cli_usage *usage, const char *a
         nearest = weir_text_nearer(name, nearest, usage->options[i].name);
     if (nearest)
         cli_fail(CLI_USAGE, "%s has no option '%s'; did you mean %s%s?", usage->command, argument,
-                 dashes(nearest), nearest);
+                 cli_option_dashes(nearest), nearest);
     cli_fail(CLI_USAGE, "%s has no option '%s'; `%s --help` lists them", usage->command, argument,
              usage->command);
 }
@@ -133,7 +132,8 @@ static void set_count(const struct cli_option *option, const char *text)
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || number < option->minimum ||
         number > option->maximum)
         cli_fail(CLI_USAGE, "%s%s takes a whole number from %" PRIu64 " to %" PRIu64 ", not '%s'",
-                 dashes(option->name), option->name, option->minimum, option->maximum, text);
+                 cli_option_dashes(option->name), option->name, option->minimum, option->maximum,
+                 text);
     *(uint64_t *)option->out = number;
 }
 
@@ -141,8 +141,8 @@ static void add_to_list(const struct cli_option *option, const char *value)
 {
     struct cli_list *list = option->out;
     if (list->count == CLI_LIST_LIMIT)
-        cli_fail(CLI_USAGE, "%s%s is given more than %d times", dashes(option->name), option->name,
-                 CLI_LIST_LIMIT);
+        cli_fail(CLI_USAGE, "%s%s is given more than %d times", cli_option_dashes(option->name),
+                 option->name, CLI_LIST_LIMIT);
     list->items[list->count++] = value;
 }
 
@@ -158,8 +158,8 @@ static void set(const struct cli_option *option, const char *value)
     else if (option->kind == CLI_COUNT)
         set_count(option, value);
     else if (value[0] == '\0')
-        cli_fail(CLI_USAGE, "%s%s is empty; give it a %s or leave it out", dashes(option->name),
-                 option->name, option->value);
+        cli_fail(CLI_USAGE, "%s%s is empty; give it a %s or leave it out",
+                 cli_option_dashes(option->name), option->name, option->value);
     else if (is_list(option->kind))
         add_to_list(option, value);
     else
@@ -174,7 +174,7 @@ static void take(const struct cli_usage *usage, int argc, char **argv, int *inde
     const struct cli_option *option = cli_option_find(usage, argv[*index], &value);
     if (!option)
         refuse_option(usage, argv[*index]);
-    const char *lead = dashes(option->name);
+    const char *lead = cli_option_dashes(option->name);
     bool *twice = &given[option - usage->options];
     if (*twice && !is_list(option->kind))
         cli_fail(CLI_USAGE, "%s%s is given twice; give it once", lead, option->name);

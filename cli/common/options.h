@@ -53,6 +53,9 @@ struct cli_usage {
     const char *const *instead; // the value of an option with which no operand is needed, or NULL
 };
 
+// What stands before an option of that name: "-" or "--".
+const char *cli_option_dashes(const char *name);
+
 // The letter that an option of this name has besides, in every command that has it; '\0' for none.
 char cli_option_letter(const char *name);
 

@@ -52,11 +52,6 @@ static bool repeats(const struct cli_option *option)
     return option->kind == CLI_LIST || option->kind == CLI_FILES || option->kind == CLI_FOLDERS;
 }
 
-static const char *dashes(const char *name)
-{
-    return name[1] == '\0' ? "-" : "--";
-}
-
 // Prints the first clause of a help text, on one line, with `\\` before each character of
 // `special`. A quotation mark ' becomes `quote`.
 static void print_text(const char *text, const char *special, const char *quote)
@@ -194,7 +189,8 @@ static void bash_print_option(const struct cli_option *option)
     const char letter = cli_option_letter(option->name);
     if (letter)
         printf(" '-%c %c'", letter, bash_letters[of_option(option)]);
-    printf(" '%s%s %c'", dashes(option->name), option->name, bash_letters[of_option(option)]);
+    printf(" '%s%s %c'", cli_option_dashes(option->name), option->name,
+           bash_letters[of_option(option)]);
 }
 
 static void bash_print_usage(void *user, const struct cli_usage *usage)
@@ -306,7 +302,7 @@ static void zsh_print_members(void *user, const struct cli_command *group, const
 static void zsh_print_spelling(const struct cli_option *option, const char *name)
 {
     const enum completion_value value = of_option(option);
-    const char *lead = dashes(name);
+    const char *lead = cli_option_dashes(name);
     const char *joint = lead[1] == '\0' ? "+" : "=";
     const char letter = cli_option_letter(option->name);
     printf("            '");
@@ -489,8 +485,8 @@ static void fish_print_usage(void *user, const struct cli_usage *usage)
         fish_print_option(usage->command, option);
         const char letter = cli_option_letter(option->name);
         if (of_option(option) != COMPLETION_NONE)
-            printf("set -a __weir_values '%s %s%s'\n", usage->command, dashes(option->name),
-                   option->name);
+            printf("set -a __weir_values '%s %s%s'\n", usage->command,
+                   cli_option_dashes(option->name), option->name);
         if (of_option(option) != COMPLETION_NONE && letter)
             printf("set -a __weir_values '%s -%c'\n", usage->command, letter);
     }

@@ -245,6 +245,9 @@ void run_take_figures(struct run_device *device, const struct weir_pipeline_resu
 // whether these frames are done.
 void run_take_first(struct run *run);
 
+// Stores the figures of a histogram of latencies.
+void run_put_latency(struct weir_pipeline_statistics *to, const struct weir__histogram *latency);
+
 // The figures of warm frames.
 struct weir_pipeline_statistics run_warm_statistics(const struct run *run);
 

@@ -7,7 +7,7 @@
 #include "cli/common/options.h"
 #include "cli/common/own.h"
 
-// Each is in its <name>.c. Returns an exit code.
+// Each returns an exit code.
 int cli_trace_report(int argc, char **argv);
 int cli_trace_timeline(int argc, char **argv);
 int cli_trace_check(int argc, char **argv);
