@@ -373,7 +373,6 @@ weir_status weir__graph_create(weir_device *device, const char *label,
         weir__member_free(&graph->member);
         return status;
     }
-    graph->first = device->first;
     graph->parts = *parts;
     *parts = (struct weir__graph_parts){0};
     weir_lock_init(&graph->lock, &weir__locks[WEIR__LOCK_GRAPH]);

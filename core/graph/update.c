@@ -51,7 +51,8 @@ static weir_status replace(weir_graph *graph, uint32_t index, struct weir_operat
     fresh->file = old->file;
     fresh->line = old->line;
     node.operation = fresh;
-    weir_status status = graph->first->ops->graph_update(graph->first, graph, index, &node);
+    const struct weir_link *first = graph->member.device->first;
+    weir_status status = first->ops->graph_update(first, graph, index, &node);
     if (status < 0)
         return status;
     weir__operation_use(fresh);
