@@ -383,15 +383,13 @@ static weir_status make_slots(weir_pipeline *pipeline)
     if (!params->slot_create)
         return WEIR_OK;
     for (uint32_t i = 0; i < params->slot_count; i++) {
-        weir_error_set(NULL);
-        weir_status status =
+        char what[32];
+        snprintf(what, sizeof what, "slot_create of slot %u", (unsigned)i);
+        weir__pattern_forget();
+        const weir_status status =
             params->slot_create(params->user, params->device, i, &pipeline->slots[i].data);
-        if (status < 0 && weir_last_error()->status == status)
-            return status;
         if (status != WEIR_OK)
-            return weir__pattern_fail(pipeline->label, status < 0 ? status : WEIR_ERROR_INVALID,
-                                      NULL, "slot_create of slot %u returned %s", (unsigned)i,
-                                      weir_status_name(status));
+            return weir__pattern_callback_failed(pipeline->label, what, status);
         pipeline->slots_made++;
     }
     return WEIR_OK;

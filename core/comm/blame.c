@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "core/comm/pulse.h"
 #include "core/queue/queue.h"
-#include "core/queue/registry.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
 

@@ -9,7 +9,7 @@
 #include <weir/module/module.h>
 
 #include "base/clock.h"
-#include "core/module/check.h"
+#include "core/module/loader.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
 
