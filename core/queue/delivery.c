@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "core/object/comm.h"
-#include "core/queue/awaited.h"
 #include "core/queue/host_call.h"
 #include "core/queue/node_call.h"
 #include "core/queue/operation.h"
