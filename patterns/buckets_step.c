@@ -92,11 +92,8 @@ weir_status weir_buckets_get_bucket_statistics(weir_buckets *buckets, uint32_t i
 {
     *out_statistics = (struct weir_bucket_statistics){0};
     if (index >= buckets->plan.bucket_count)
-        return weir__pattern_refuse(
-            buckets->label, NULL,
-            "weir_buckets_get_bucket_statistics: there is no bucket %" PRIu32
-            ", there are %" PRIu32,
-            index, buckets->plan.bucket_count);
+        return weir__buckets_refuse_index(buckets, "weir_buckets_get_bucket_statistics", "bucket",
+                                          index, buckets->plan.bucket_count);
     read_all(buckets);
     *out_statistics = buckets->buckets[index].figures;
     return WEIR_OK;
@@ -237,9 +234,8 @@ static weir_status check_mark(const weir_buckets *buckets, const char *function,
     if (!buckets->in_pass)
         return refuse_outside(buckets, function);
     if (index >= buckets->params.parameter_count)
-        return weir__pattern_refuse(buckets->label, NULL,
-                                    "%s: there is no parameter %" PRIu32 ", there are %" PRIu32,
-                                    function, index, buckets->params.parameter_count);
+        return weir__buckets_refuse_index(buckets, function, "parameter", index,
+                                          buckets->params.parameter_count);
     if (buckets->parameters[index].marked)
         return weir__pattern_refuse(
             buckets->label, "mark a parameter once a pass, after the last work on its gradient",
@@ -420,10 +416,8 @@ weir_status weir_buckets_wait(weir_buckets *buckets, uint32_t index, weir_queue 
 {
     TRY(check_queue(buckets, "weir_buckets_wait", queue));
     if (index >= buckets->plan.bucket_count)
-        return weir__pattern_refuse(buckets->label, NULL,
-                                    "weir_buckets_wait: there is no bucket %" PRIu32
-                                    ", there are %" PRIu32,
-                                    index, buckets->plan.bucket_count);
+        return weir__buckets_refuse_index(buckets, "weir_buckets_wait", "bucket", index,
+                                          buckets->plan.bucket_count);
     if (!buckets->buckets[index].submitted)
         return weir__pattern_refuse(buckets->label,
                                     "mark its parameters, and those before them, first",

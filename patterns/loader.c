@@ -95,7 +95,7 @@ static bool wait_for_entry(weir_loader *loader, const struct weir__entry *entry)
 {
     weir__pattern_lock_take(&loader->lock);
     while (!loader->stopping && entry->state != WEIR__ENTRY_NONE)
-        weir__pattern_lock_wait(&loader->lock, &loader->to_load);
+        (void)weir__pattern_lock_wait(&loader->lock, &loader->to_load, NULL);
     bool go_on = !loader->stopping;
     weir__pattern_lock_release(&loader->lock);
     return go_on;
@@ -159,7 +159,7 @@ static struct weir__room *claim_room(weir_loader *loader, struct weir__entry *en
     // Consumers that find every slot held can be refused now.
     pthread_cond_broadcast(&loader->to_next);
     while (!(room = free_room(loader)) && !loader->stopping)
-        weir__pattern_lock_wait(&loader->lock, &loader->to_load);
+        (void)weir__pattern_lock_wait(&loader->lock, &loader->to_load, NULL);
     if (loader->stopping)
         room = NULL;
     else
@@ -399,7 +399,7 @@ static weir_status wait_for_next(weir_loader *loader, struct weir__entry **out_e
                 "weir_loader_next: all %" PRIu32 " slots are held", loader->params.slot_count);
         if (since_ns == 0)
             since_ns = weir_clock_now_ns();
-        weir__pattern_lock_wait(&loader->lock, &loader->to_next);
+        (void)weir__pattern_lock_wait(&loader->lock, &loader->to_next, NULL);
     }
     if (since_ns > 0) {
         loader->figures.waits++;

@@ -319,14 +319,12 @@ static weir_status make_storage(weir_pipeline *pipeline)
     pipeline->stages = calloc(stages, sizeof *pipeline->stages);
     pipeline->slots = calloc(slots, sizeof *pipeline->slots);
     pipeline->records = calloc(pipeline->record_count, sizeof *pipeline->records);
-    pipeline->events = calloc(slots * stages * 2, sizeof *pipeline->events);
-    pipeline->spans = calloc(slots * stages, sizeof *pipeline->spans);
     pipeline->covered = calloc(stages, sizeof *pipeline->covered);
     pipeline->pieces = calloc(stages * (slots * stages + 1), sizeof *pipeline->pieces);
     pipeline->preparers = // never 0 bytes
         calloc((size_t)pipeline->params.prepare_threads + 1, sizeof *pipeline->preparers);
     if (!pipeline->stages || !pipeline->preparers || !pipeline->slots || !pipeline->records ||
-        !pipeline->events || !pipeline->spans || !pipeline->covered || !pipeline->pieces)
+        !pipeline->covered || !pipeline->pieces)
         return weir__pattern_fail(pipeline->label, WEIR_ERROR_OUT_OF_MEMORY,
                                   "use fewer slots or a smaller backlog",
                                   "no memory for %zu slots of %zu stages and %u frames", slots,
@@ -338,11 +336,6 @@ static weir_status make_storage(weir_pipeline *pipeline)
     for (size_t i = 0; i < stages; i++) {
         pipeline->covered[i].capacity = (uint32_t)(slots * stages);
         pipeline->covered[i].pieces = pipeline->pieces + i * (slots * stages + 1);
-    }
-    for (size_t i = 0; i < slots; i++) {
-        pipeline->slots[i].begins = pipeline->events + i * stages * 2;
-        pipeline->slots[i].ends = pipeline->slots[i].begins + stages;
-        pipeline->slots[i].spans = pipeline->spans + i * stages;
     }
     return WEIR_OK;
 }
@@ -383,15 +376,13 @@ static weir_status make_slots(weir_pipeline *pipeline)
     if (!params->slot_create)
         return WEIR_OK;
     for (uint32_t i = 0; i < params->slot_count; i++) {
-        weir_error_set(NULL);
-        weir_status status =
+        char what[32];
+        snprintf(what, sizeof what, "slot_create of slot %u", (unsigned)i);
+        weir__pattern_forget();
+        const weir_status status =
             params->slot_create(params->user, params->device, i, &pipeline->slots[i].data);
-        if (status < 0 && weir_last_error()->status == status)
-            return status;
         if (status != WEIR_OK)
-            return weir__pattern_fail(pipeline->label, status < 0 ? status : WEIR_ERROR_INVALID,
-                                      NULL, "slot_create of slot %u returned %s", (unsigned)i,
-                                      weir_status_name(status));
+            return weir__pattern_callback_failed(pipeline->label, what, status);
         pipeline->slots_made++;
     }
     return WEIR_OK;
@@ -480,8 +471,6 @@ static void release(weir_pipeline *pipeline)
     free(pipeline->preparers);
     free(pipeline->pieces);
     free(pipeline->covered);
-    free(pipeline->spans);
-    free(pipeline->events);
     free(pipeline->records);
     free(pipeline->slots);
     free(pipeline->stages);

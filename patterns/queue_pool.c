@@ -215,15 +215,6 @@ weir_status weir_queue_pool_get(weir_queue_pool *pool, weir_queue_class kind,
     return WEIR_OK;
 }
 
-// The time left of a timeout that began at `since_ns`.
-static uint64_t left(uint64_t timeout_ns, uint64_t since_ns)
-{
-    if (timeout_ns == WEIR_FOREVER)
-        return WEIR_FOREVER;
-    uint64_t passed = weir_clock_now_ns() - since_ns;
-    return passed < timeout_ns ? timeout_ns - passed : 0;
-}
-
 weir_status weir_queue_pool_sync_all(weir_queue_pool *pool, uint64_t timeout_ns)
 {
     const uint64_t since_ns = weir_clock_now_ns();
@@ -236,7 +227,8 @@ weir_status weir_queue_pool_sync_all(weir_queue_pool *pool, uint64_t timeout_ns)
         for (uint32_t q = 0; q < class->count; q++) {
             weir_queue *queue = atomic_load(&class->queues[q]);
             if (queue)
-                weir__pattern_note(&first, weir_queue_sync(queue, left(timeout_ns, since_ns)));
+                weir__pattern_note(&first, weir_queue_sync(queue, weir__pattern_left(timeout_ns,
+                                                                                     since_ns)));
         }
     }
     return weir__pattern_first(&first);

@@ -12,7 +12,7 @@
 #include "core/buffer/buffer.h"
 #include "core/comm/pulse.h"
 #include "core/object/device.h"
-#include "core/queue/retire.h"
+#include "core/queue/queue.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"

@@ -9,7 +9,6 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "core/config/parts.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
 

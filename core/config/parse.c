@@ -8,7 +8,7 @@
 
 #include "base/ini/ini.h"
 #include "base/text.h"
-#include "core/config/parts.h"
+#include "core/config/config.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
 

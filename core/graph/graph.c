@@ -16,9 +16,7 @@
 #include "core/queue/node_call.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
-#include "core/queue/registry.h"
 #include "core/queue/replay.h"
-#include "core/queue/retire.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
@@ -375,7 +373,6 @@ weir_status weir__graph_create(weir_device *device, const char *label,
         weir__member_free(&graph->member);
         return status;
     }
-    graph->first = device->first;
     graph->parts = *parts;
     *parts = (struct weir__graph_parts){0};
     weir_lock_init(&graph->lock, &weir__locks[WEIR__LOCK_GRAPH]);

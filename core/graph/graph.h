@@ -38,8 +38,7 @@ struct weir__graph_comms {
 
 struct weir_graph {
     struct weir__member member;
-    const struct weir_link *first; // of the chain
-    struct weir_lock lock;         // launches and updates; taken before a submit lock
+    struct weir_lock lock; // launches and updates; taken before a submit lock
     struct weir__graph_parts parts;
     struct weir__graph_comms comms;
     bool is_native;             // a graph of the backend's, else delivery replays it

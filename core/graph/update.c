@@ -12,7 +12,7 @@
 #include "core/queue/delivery.h"
 #include "core/queue/node_call.h"
 #include "core/queue/operation.h"
-#include "core/queue/retire.h"
+#include "core/queue/queue.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
@@ -51,7 +51,8 @@ static weir_status replace(weir_graph *graph, uint32_t index, struct weir_operat
     fresh->file = old->file;
     fresh->line = old->line;
     node.operation = fresh;
-    weir_status status = graph->first->ops->graph_update(graph->first, graph, index, &node);
+    const struct weir_link *first = graph->member.device->first;
+    weir_status status = first->ops->graph_update(first, graph, index, &node);
     if (status < 0)
         return status;
     weir__operation_use(fresh);
@@ -287,11 +288,11 @@ static weir_status update_call(weir_graph *graph, uint32_t node,
                                const struct weir__node_target *target)
 {
     struct weir__node_call *call = weir__node_call_of(operation);
-    if (!weir__node_call_change(call, target))
-        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a node of a graph");
+    const struct weir__node_target before = call->latest;
+    call->latest = *target;
     const weir_status status = update(graph, node, operation);
     if (status < 0)
-        weir__node_call_keep(call);
+        call->latest = before;
     return status;
 }
 

@@ -9,7 +9,7 @@
 #include <weir/module/module.h>
 
 #include "base/clock.h"
-#include "core/module/check.h"
+#include "core/module/loader.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
 
@@ -390,21 +390,6 @@ weir_status weir__chain_finish(struct weir__chain *chain)
     weir__release(chain->links);
     *chain = (struct weir__chain){0};
     return status;
-}
-
-const struct weir_link *weir__chain_first(const struct weir__chain *chain)
-{
-    return &chain->links[0];
-}
-
-const struct weir_link *weir__chain_own(const struct weir__chain *chain)
-{
-    return &chain->links[chain->count - 2];
-}
-
-const struct weir_link *weir__chain_backend(const struct weir__chain *chain)
-{
-    return &chain->links[chain->count - 1];
 }
 
 // All kinds of object are created and destroyed alike. `CREATE` is one

@@ -1,6 +1,6 @@
 // Modules are trusted code, but may be incomplete: a missing slot is found and
 // named here, once, instead of crashing at its first call.
-#include "core/module/check.h"
+#include "core/module/loader.h"
 
 #include <errno.h>
 #include <stdarg.h>

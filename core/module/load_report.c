@@ -1,7 +1,7 @@
 // The report keeps its text written at all times, so that reading it needs
 // neither memory nor a lock. It changes only while modules are being loaded, and
 // has only a few entries.
-#include "core/module/load_report.h"
+#include "core/module/loader.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -20,8 +20,6 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "core/module/check.h"
-#include "core/module/load_report.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"

@@ -11,7 +11,6 @@
 #include "core/object/program.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
-#include "core/queue/registry.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "core/queue/queue.h"
-#include "core/queue/registry.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"

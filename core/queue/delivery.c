@@ -19,7 +19,6 @@
 #include "core/queue/node_call.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
-#include "core/queue/registry.h"
 #include "core/queue/replay.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
@@ -610,8 +609,8 @@ void weir__delivery_init(struct weir__delivery *delivery, const struct weir__cha
     pthread_cond_init(&delivery->changed, &attributes);
     pthread_condattr_destroy(&attributes);
     weir_lock_init(&delivery->lock, &weir__locks[WEIR__LOCK_DELIVERY]);
-    delivery->link = weir__chain_own(chain);
-    delivery->backend = delivery->link->next;
+    delivery->backend = weir__chain_backend(chain);
+    delivery->link = delivery->backend - 1;
 }
 
 void weir__delivery_finish(struct weir__delivery *delivery)

@@ -8,7 +8,6 @@
 
 #include "core/object/buffer.h"
 #include "core/object/device.h"
-#include "core/object/peer.h"
 #include "core/object/program.h"
 #include "core/support/error.h"
 

@@ -7,8 +7,6 @@
 
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
-#include "core/queue/registry.h"
-#include "core/queue/retire.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"

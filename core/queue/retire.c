@@ -1,12 +1,10 @@
 // See the header. A device's lists are guarded by its lock; frontiers are checked without
 // it, by the thread that removed the object from the list.
-#include "core/queue/retire.h"
+#include "core/queue/queue.h"
 
 #include <stdatomic.h>
 
-#include "core/object/peer.h"
-#include "core/queue/queue.h"
-#include "core/queue/registry.h"
+#include "core/object/device.h"
 #include "core/support/debug.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"

@@ -14,7 +14,6 @@
 #include "core/queue/host_call.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
-#include "core/queue/registry.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"

@@ -114,11 +114,9 @@ static weir_status check_open_link(struct weir_link *link,
     check->hints = settings[KEY_HINTS]->integer;
     check->verify = settings[KEY_VERIFY]->integer;
     check->names = weir_names_create();
-    const weir_status status = check_found_init(&check->found) && check->names
-                                   ? open_findings(check, settings)
-                                   : weir_host_no_memory(link->host, "the plugin check");
+    const weir_status status = check->names ? open_findings(check, settings)
+                                            : weir_host_no_memory(link->host, "the plugin check");
     if (status < 0) {
-        check_found_finish(&check->found);
         weir_names_destroy(check->names);
         free(check);
         return status;

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/module/check.h"
+#include "core/module/loader.h"
 #include "tests/support/test.h"
 
 static void never(void)

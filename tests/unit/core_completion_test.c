@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/queue/registry.h"
+#include "core/queue/queue.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
 #include "tests/unit/core_backend.h"

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "core/queue/registry.h"
+#include "core/queue/queue.h"
 #include "tests/support/memory.h"
 #include "tests/unit/core_backend.h"
 
