@@ -5,9 +5,9 @@
 
 #include <weir/weir.h>
 
+#include "backends/clc/symbols.h"
 #include "backends/cuda/libraries.h"
 #include "backends/cuda/symbols.h"
-#include "backends/opencl/symbols.h"
 #include "cli/bench/work.h"
 
 // The driver and its first device.
@@ -17,6 +17,7 @@ struct raw_cuda {
         struct {
 #define RAW_CALL(version, result, name, parameters) result(*name) parameters;
             CU_SYMBOLS(RAW_CALL)
+#undef RAW_CALL
         };
     };
     // The two that block, which Weir never calls; NULL where the driver lacks them.
@@ -50,6 +51,7 @@ struct raw_opencl {
     union {
         struct ocl_symbols symbols;
         struct {
+#define RAW_CALL(since, place, result, name, parameters) result(*name) parameters;
             OCL_SYMBOLS(RAW_CALL)
 #undef RAW_CALL
         };
