@@ -214,18 +214,22 @@ static void drop(struct weir__wait_ring *waits, uint64_t own)
     atomic_store_explicit(&waits->head, head, memory_order_release);
 }
 
-// Keeps only the waits for which `keep` returns true. With both locks held.
+// Keeps only the waits for which `keep` returns true, and moves these towards the tail: a reader that goes on at a
+// count misses none (next_record()). With both locks held.
 static void filter(struct weir__wait_ring *waits,
                    bool (*keep)(void *user, const struct weir__wait *wait), void *user)
 {
-    unsigned head = atomic_load(&waits->head);
-    unsigned tail = atomic_load(&waits->tail);
+    const unsigned head = atomic_load(&waits->head);
+    const unsigned tail = atomic_load(&waits->tail);
     unsigned kept = head;
+    unsigned first = tail;
 
     for (unsigned i = head; i != tail; i++)
         if (keep(user, weir__wait_ring_at(waits, i)))
             *weir__wait_ring_at(waits, kept++) = *weir__wait_ring_at(waits, i);
-    atomic_store(&waits->tail, kept);
+    while (kept != head)
+        *weir__wait_ring_at(waits, --first) = *weir__wait_ring_at(waits, --kept);
+    atomic_store(&waits->head, first);
 }
 
 // Doubles the ring if more than half of it is used; false when there is no memory. With both locks held.
