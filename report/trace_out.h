@@ -38,9 +38,8 @@ void weir__out_free(struct weir__out *out);
 // Notes a failure, as a failed write does; the first one is kept.
 void weir__out_fail(struct weir__out *out, const char *reason);
 
-// Text, or bytes, without any change.
+// Text without any change.
 void weir__out_raw(struct weir__out *out, const char *text);
-void weir__out_bytes(struct weir__out *out, const char *bytes, size_t size);
 // A JSON string with its quotes; NULL is "". Bytes that are not UTF-8 become '?'.
 void weir__out_string(struct weir__out *out, const char *text);
 // At most 2^63 - 1: JSON readers have no larger whole numbers.

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "base/c_locale.h"
 #include "base/file.h"
@@ -11,9 +12,44 @@
 #include "base/text.h"
 #include "report/trace_reader.h"
 
-// The source, and its lines.
+// The source, a file, compressed or not, or memory; and its lines.
 
-size_t weir__source_fetch(struct weir__source *source, char *data, size_t size)
+enum {
+    WEIR__TRACE_CHUNK = 1 << 18 // bytes that are read at once
+};
+
+// Either `file` or `memory` is set.
+struct weir__source {
+    gzFile file;
+    const char *memory;
+    size_t memory_size;
+    size_t memory_at;
+    uint64_t total; // of the file, compressed or not
+    bool damaged;   // the compressed data is
+    const struct weir_trace_read_options *options;
+};
+
+// Zeroed but for `source` and `limit`, which may change between two lines.
+struct weir__lines {
+    struct weir__source *source;
+    size_t limit; // of a line
+    char *data;
+    size_t capacity;
+    size_t begin;
+    size_t end;
+    uint64_t number; // of the line that was last read
+    bool over;
+};
+
+enum weir__line_answer {
+    WEIR__LINE,
+    WEIR__LINE_NONE, // the source has ended
+    WEIR__LINE_NO_MEMORY,
+    WEIR__LINE_TOO_LONG // longer than the limit
+};
+
+// Fetches at most `size` bytes and reports progress. 0: there are no more.
+static size_t weir__source_fetch(struct weir__source *source, char *data, size_t size)
 {
     if (!source->file) {
         const size_t left = source->memory_size - source->memory_at;
@@ -34,7 +70,7 @@ size_t weir__source_fetch(struct weir__source *source, char *data, size_t size)
     return count > 0 ? (size_t)count : 0;
 }
 
-void weir__source_rewind(struct weir__source *source)
+static void weir__source_rewind(struct weir__source *source)
 {
     source->memory_at = 0;
     source->damaged = false;
@@ -67,8 +103,10 @@ static enum weir__line_answer read_more(struct weir__lines *lines)
     return WEIR__LINE;
 }
 
-enum weir__line_answer weir__lines_next(struct weir__lines *lines, const char **out_text,
-                                        size_t *out_size, bool *out_whole)
+// The next line without its end; `*out_whole` is false for a last line without one. It stays
+// valid until the next call.
+static enum weir__line_answer weir__lines_next(struct weir__lines *lines, const char **out_text,
+                                               size_t *out_size, bool *out_whole)
 {
     size_t looked = 0;
     for (;;) {
@@ -92,7 +130,7 @@ enum weir__line_answer weir__lines_next(struct weir__lines *lines, const char **
     }
 }
 
-void weir__lines_finish(struct weir__lines *lines)
+static void weir__lines_finish(struct weir__lines *lines)
 {
     free(lines->data);
     *lines = (struct weir__lines){.source = lines->source};
