@@ -89,27 +89,22 @@ static void leave(void)
 
 // Telling. Functions that lock do not change errno.
 
-static bool tell_release(const void *key, bool signal)
-{
-    const int error = errno;
-    if (!enter())
-        return false;
-    bool told = true;
-    for (struct weir_lock_listener *at = listeners; at; at = at->next)
-        told = at->release(at->user, key, signal) && told;
-    leave();
-    errno = error;
-    return told;
-}
+enum what {
+    RELEASE,
+    RELEASE_IN_HANDLER,
+    ACQUIRE,
+};
 
-static bool tell_acquire(const void *key)
+static bool tell(const void *key, enum what what)
 {
     const int error = errno;
     if (!enter())
         return false;
     bool told = true;
     for (struct weir_lock_listener *at = listeners; at; at = at->next)
-        told = at->acquire(at->user, key) && told;
+        told = (what == ACQUIRE ? at->acquire(at->user, key)
+                                : at->release(at->user, key, what == RELEASE_IN_HANDLER)) &&
+               told;
     leave();
     errno = error;
     return told;
@@ -124,34 +119,32 @@ static struct recent *recent_of(const void *key)
     return recent;
 }
 
-void locks_release_own(const void *key)
+// `seen` is the news at which the thread did the same with the key last.
+static void tell_unless_known(const void *key, enum what what, uint64_t *seen)
 {
-    struct recent *recent = recent_of(key);
     const uint64_t now = atomic_load_explicit(&news, memory_order_acquire);
-    if (recent->released == now)
+    if (*seen == now)
         return;
-    if (tell_release(key, false))
-        recent->released = now;
+    if (tell(key, what))
+        *seen = now;
     else
         lose();
+}
+
+void locks_release_own(const void *key)
+{
+    tell_unless_known(key, RELEASE, &recent_of(key)->released);
+}
+
+void locks_acquire_own(const void *key)
+{
+    tell_unless_known(key, ACQUIRE, &recent_of(key)->acquired);
 }
 
 // Nothing of the thread's is changed but what no other part of it looks at.
 void locks_release_in_handler(const void *key)
 {
-    if (self.hidden || !tell_release(key, true))
-        lose();
-}
-
-void locks_acquire_own(const void *key)
-{
-    struct recent *recent = recent_of(key);
-    const uint64_t now = atomic_load_explicit(&news, memory_order_acquire);
-    if (recent->acquired == now)
-        return;
-    if (tell_acquire(key))
-        recent->acquired = now;
-    else
+    if (self.hidden || !tell(key, RELEASE_IN_HANDLER))
         lose();
 }
 

@@ -144,9 +144,7 @@ static weir_status lay_out(const struct weir_buckets_params *params, weir_bucket
 {
     TRY(check_params(params));
     buckets->params = *params;
-    snprintf(buckets->label, sizeof buckets->label, "%s",
-             weir__pattern_label(params->label, "buckets"));
-    buckets->params.label = buckets->label;
+    buckets->params.label = weir__pattern_keep(buckets->label, params->label, "buckets");
     if (!buckets->params.reduction)
         buckets->params.reduction = WEIR_AVERAGE;
     if (!buckets->params.wire)
@@ -366,15 +364,21 @@ void weir_buckets_destroy(weir_buckets **buckets)
 
 // --- the plan ---
 
+weir_status weir__buckets_refuse_index(const weir_buckets *buckets, const char *function,
+                                       const char *what, uint32_t index, uint32_t count)
+{
+    return weir__pattern_refuse(buckets->label, NULL,
+                                "%s: there is no %s %" PRIu32 ", there are %" PRIu32, function,
+                                what, index, count);
+}
+
 weir_status weir_buckets_get_view(const weir_buckets *buckets, uint32_t index,
                                   struct weir_bucket_view *out_view)
 {
     *out_view = (struct weir_bucket_view){0};
     if (index >= buckets->params.parameter_count)
-        return weir__pattern_refuse(buckets->label, NULL,
-                                    "weir_buckets_get_view: there is no parameter %" PRIu32
-                                    ", there are %" PRIu32,
-                                    index, buckets->params.parameter_count);
+        return weir__buckets_refuse_index(buckets, "weir_buckets_get_view", "parameter", index,
+                                          buckets->params.parameter_count);
     const struct weir__buckets_parameter *parameter = &buckets->parameters[index];
     *out_view = (struct weir_bucket_view){buckets->gradients, parameter->offset, parameter->size};
     return WEIR_OK;
@@ -385,10 +389,8 @@ weir_status weir_buckets_get_bucket(const weir_buckets *buckets, uint32_t index,
 {
     *out_bucket = (struct weir_bucket){0};
     if (index >= buckets->plan.bucket_count)
-        return weir__pattern_refuse(buckets->label, NULL,
-                                    "weir_buckets_get_bucket: there is no bucket %" PRIu32
-                                    ", there are %" PRIu32,
-                                    index, buckets->plan.bucket_count);
+        return weir__buckets_refuse_index(buckets, "weir_buckets_get_bucket", "bucket", index,
+                                          buckets->plan.bucket_count);
     *out_bucket = buckets->buckets[index].range;
     return WEIR_OK;
 }

@@ -92,11 +92,8 @@ weir_status weir_buckets_get_bucket_statistics(weir_buckets *buckets, uint32_t i
 {
     *out_statistics = (struct weir_bucket_statistics){0};
     if (index >= buckets->plan.bucket_count)
-        return weir__pattern_refuse(
-            buckets->label, NULL,
-            "weir_buckets_get_bucket_statistics: there is no bucket %" PRIu32
-            ", there are %" PRIu32,
-            index, buckets->plan.bucket_count);
+        return weir__buckets_refuse_index(buckets, "weir_buckets_get_bucket_statistics", "bucket",
+                                          index, buckets->plan.bucket_count);
     read_all(buckets);
     *out_statistics = buckets->buckets[index].figures;
     return WEIR_OK;
@@ -115,10 +112,9 @@ static weir_status fail_step(weir_buckets *buckets, weir_status status)
 static weir_status note_source(weir_buckets *buckets, struct weir__buckets_bucket *bucket)
 {
     struct weir_event *event = &buckets->events[bucket->range.first + bucket->event_count];
-    weir_status status = weir_queue_record(bucket->source, event);
-    if (status == WEIR_OK)
-        bucket->event_count++;
-    return status;
+    TRY(weir_queue_record(bucket->source, event));
+    bucket->event_count++;
+    return WEIR_OK;
 }
 
 static weir_status wait_for_gradients(weir_buckets *buckets, struct weir__buckets_bucket *bucket,
@@ -171,19 +167,13 @@ static weir_status reduce(weir_buckets *buckets, struct weir__buckets_bucket *bu
     const size_t offset = wire_offset(buckets, range);
     const size_t count = range->size / buckets->element_size;
     struct weir__buckets_times *times = &bucket->times[buckets->step % WEIR__BUCKETS_STEPS];
-    weir_status status = WEIR_OK;
     if (buckets->params.timing)
-        status = weir_queue_record(buckets->comm_queue, &times->begin);
-    if (status == WEIR_OK)
-        status =
-            weir_queue_all_reduce(buckets->comm_queue, buckets->params.comm, buffer, offset, buffer,
-                                  offset, count, buckets->params.wire, buckets->params.reduction);
-    if (status == WEIR_OK)
-        status = weir_queue_record(buckets->comm_queue, &bucket->done);
-    if (status == WEIR_OK && buckets->narrows)
-        status = widen(buckets, bucket);
-    if (status != WEIR_OK)
-        return status;
+        TRY(weir_queue_record(buckets->comm_queue, &times->begin));
+    TRY(weir_queue_all_reduce(buckets->comm_queue, buckets->params.comm, buffer, offset, buffer,
+                              offset, count, buckets->params.wire, buckets->params.reduction));
+    TRY(weir_queue_record(buckets->comm_queue, &bucket->done));
+    if (buckets->narrows)
+        TRY(widen(buckets, bucket));
     times->end = bucket->done;
     buckets->figures.reductions++;
     buckets->figures.reduced_bytes += count * buckets->wire_size;
@@ -192,22 +182,19 @@ static weir_status reduce(weir_buckets *buckets, struct weir__buckets_bucket *bu
 
 static weir_status submit(weir_buckets *buckets, struct weir__buckets_bucket *bucket)
 {
-    weir_status status = buckets->narrows
-                             ? narrow(buckets, bucket)
-                             : wait_for_gradients(buckets, bucket, buckets->comm_queue);
-    if (status == WEIR_OK)
-        status = reduce(buckets, bucket);
-    bucket->submitted = status == WEIR_OK;
-    return status;
+    TRY(buckets->narrows ? narrow(buckets, bucket)
+                         : wait_for_gradients(buckets, bucket, buckets->comm_queue));
+    TRY(reduce(buckets, bucket));
+    bucket->submitted = true;
+    return WEIR_OK;
 }
 
 static weir_status submit_due(weir_buckets *buckets)
 {
-    weir_status status = WEIR_OK;
-    while (status == WEIR_OK && buckets->next < buckets->plan.bucket_count &&
+    while (buckets->next < buckets->plan.bucket_count &&
            buckets->buckets[buckets->next].pending == 0)
-        status = submit(buckets, &buckets->buckets[buckets->next++]);
-    return status;
+        TRY(submit(buckets, &buckets->buckets[buckets->next++]));
+    return WEIR_OK;
 }
 
 // --- marks ---
@@ -237,9 +224,8 @@ static weir_status check_mark(const weir_buckets *buckets, const char *function,
     if (!buckets->in_pass)
         return refuse_outside(buckets, function);
     if (index >= buckets->params.parameter_count)
-        return weir__pattern_refuse(buckets->label, NULL,
-                                    "%s: there is no parameter %" PRIu32 ", there are %" PRIu32,
-                                    function, index, buckets->params.parameter_count);
+        return weir__buckets_refuse_index(buckets, function, "parameter", index,
+                                          buckets->params.parameter_count);
     if (buckets->parameters[index].marked)
         return weir__pattern_refuse(
             buckets->label, "mark a parameter once a pass, after the last work on its gradient",
@@ -420,10 +406,8 @@ weir_status weir_buckets_wait(weir_buckets *buckets, uint32_t index, weir_queue 
 {
     TRY(check_queue(buckets, "weir_buckets_wait", queue));
     if (index >= buckets->plan.bucket_count)
-        return weir__pattern_refuse(buckets->label, NULL,
-                                    "weir_buckets_wait: there is no bucket %" PRIu32
-                                    ", there are %" PRIu32,
-                                    index, buckets->plan.bucket_count);
+        return weir__buckets_refuse_index(buckets, "weir_buckets_wait", "bucket", index,
+                                          buckets->plan.bucket_count);
     if (!buckets->buckets[index].submitted)
         return weir__pattern_refuse(buckets->label,
                                     "mark its parameters, and those before them, first",

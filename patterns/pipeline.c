@@ -78,7 +78,7 @@ static weir_status wait_for_room(weir_pipeline *pipeline)
 
     pipeline->blocked++;
     while (!has_room(pipeline) && pipeline->cancels == cancels)
-        weir__pattern_lock_wait(&pipeline->lock, &pipeline->moved);
+        (void)weir__pattern_lock_wait(&pipeline->lock, &pipeline->moved, NULL);
     pipeline->blocked--;
     if (pipeline->cancels == cancels)
         return WEIR_OK;
@@ -193,12 +193,9 @@ weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns)
     weir__pattern_lock_take(&pipeline->lock);
     uint64_t target = pipeline->tail;
     pipeline->draining++;
-    while (pipeline->head < target && error != ETIMEDOUT) {
-        if (limited)
-            error = weir__pattern_lock_wait_until(&pipeline->lock, &pipeline->moved, &deadline);
-        else
-            weir__pattern_lock_wait(&pipeline->lock, &pipeline->moved);
-    }
+    while (pipeline->head < target && error != ETIMEDOUT)
+        error =
+            weir__pattern_lock_wait(&pipeline->lock, &pipeline->moved, limited ? &deadline : NULL);
     pipeline->draining--;
     const bool drained = pipeline->head >= target;
     weir__pattern_lock_release(&pipeline->lock);
@@ -233,7 +230,7 @@ weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
     weir__pattern_lock_take(&ending->lock);
     ending->draining++;
     while (ending->head < ending->tail || ending->blocked > 0)
-        weir__pattern_lock_wait(&ending->lock, &ending->moved);
+        (void)weir__pattern_lock_wait(&ending->lock, &ending->moved, NULL);
     weir__pattern_lock_release(&ending->lock);
     weir__pipeline_free(ending);
     *pipeline = NULL;
@@ -531,7 +528,7 @@ static bool wait_for_head(weir_pipeline *pipeline)
         if (pipeline->head < pipeline->tail &&
             (head->state == WEIR__FRAME_STARTED || head->state == WEIR__FRAME_ENDED))
             return true;
-        weir__pattern_lock_wait(&pipeline->lock, &pipeline->to_deliver);
+        (void)weir__pattern_lock_wait(&pipeline->lock, &pipeline->to_deliver, NULL);
     }
     return false;
 }

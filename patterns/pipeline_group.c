@@ -36,7 +36,7 @@ static weir_status create(const struct weir_pipeline_group_params *params,
     weir_pipeline_group *group = calloc(1, sizeof *group);
     if (!group)
         return weir__pattern_no_memory(label, "a group of pipelines");
-    snprintf(group->label, sizeof group->label, "%s", label);
+    weir__pattern_keep(group->label, label, NULL);
     pthread_mutex_init(&group->lock.mutex, NULL);
     pthread_cond_init(&group->turn, NULL);
     pthread_cond_init(&group->moved, NULL);
@@ -139,7 +139,7 @@ void weir__pipeline_await_turn(weir_pipeline *pipeline, uint64_t number)
         return;
     weir__pattern_lock_take(&group->lock);
     while (group->head != number)
-        weir__pattern_lock_wait(&group->lock, &group->turn);
+        (void)weir__pattern_lock_wait(&group->lock, &group->turn, NULL);
     weir__pattern_lock_release(&group->lock);
 }
 
@@ -215,7 +215,7 @@ static weir_status wait_for_room(weir_pipeline_group *group, const struct look *
 {
     weir__pattern_lock_take(&group->lock);
     while (group->head == look->head && group->cancels == look->cancels)
-        weir__pattern_lock_wait(&group->lock, &group->moved);
+        (void)weir__pattern_lock_wait(&group->lock, &group->moved, NULL);
     const bool cancelled = group->cancels != look->cancels;
     weir__pattern_lock_release(&group->lock);
     return cancelled ? WEIR_CANCELLED : WEIR_OK;
@@ -273,13 +273,9 @@ weir_status weir_pipeline_group_drain(weir_pipeline_group *group, uint64_t timeo
     const uint64_t began_ns = weir_clock_now_ns();
     struct weir__pattern_first first = {.status = WEIR_OK};
 
-    for (uint32_t i = 0; group && i < group->count; i++) {
-        const uint64_t gone_ns = weir_clock_now_ns() - began_ns;
-        const uint64_t left_ns = timeout_ns == WEIR_FOREVER ? WEIR_FOREVER
-                                 : gone_ns < timeout_ns     ? timeout_ns - gone_ns
-                                                            : 0;
-        weir__pattern_note(&first, weir_pipeline_drain(group->members[i], left_ns));
-    }
+    for (uint32_t i = 0; group && i < group->count; i++)
+        weir__pattern_note(&first, weir_pipeline_drain(group->members[i],
+                                                       weir__pattern_left(timeout_ns, began_ns)));
     return weir__pattern_first(&first);
 }
 

@@ -99,20 +99,11 @@ static void note(struct weir__slot *slot, const char *stage, weir_status status)
 {
     if (slot->status != WEIR_OK)
         return;
+    char what[WEIR__NAME_SIZE + 24];
+    snprintf(what, sizeof what, "the callback of '%s'", stage);
     slot->stage = stage;
-    if (status < 0 && weir_last_error()->status == status) {
-        slot->status = status;
-        slot->error = *weir_last_error();
-        return;
-    }
-    slot->status = status < 0 ? status : WEIR_ERROR_INVALID;
-    slot->error = (struct weir_error){.status = slot->status};
-    snprintf(slot->error.message, sizeof slot->error.message,
-             "the callback of '%s' returned %s: %s", stage, weir_status_name(status),
-             weir_status_text(status));
-    if (status > 0)
-        snprintf(slot->error.remedy, sizeof slot->error.remedy,
-                 "return WEIR_OK or an error: a frame that was started succeeds or fails");
+    slot->status = weir__pattern_callback_failed(NULL, what, status);
+    slot->error = *weir_last_error();
 }
 
 // The call that the capture refused gives the error; the pipeline adds the remedy.
@@ -327,7 +318,7 @@ static bool wait_for_slot(weir_pipeline *pipeline, pthread_cond_t *changed)
         else if (pipeline->waiting > 0 && slot_free)
             return true;
         else
-            weir__pattern_lock_wait(&pipeline->lock, changed);
+            (void)weir__pattern_lock_wait(&pipeline->lock, changed, NULL);
     }
     return false;
 }
@@ -514,7 +505,7 @@ static struct weir__record *wait_for_start(weir_pipeline *pipeline, uint64_t *ou
         return record;
     }
     while (!pipeline->stopping && !(record = find_prepared(pipeline)))
-        weir__pattern_lock_wait(&pipeline->lock, &pipeline->to_start);
+        (void)weir__pattern_lock_wait(&pipeline->lock, &pipeline->to_start, NULL);
     if (record)
         record->state = WEIR__FRAME_STARTING;
     *out_number = pipeline->next_submit;

@@ -11,6 +11,7 @@
 #include <weir/program.h>
 #include <weir/queue.h>
 
+#include "base/clock.h"
 #include "base/wait.h"
 
 // The line of the program that creates a pattern, which what the pattern creates gets too, and so does
@@ -40,6 +41,15 @@ struct weir__place weir__pattern_place(const char *file, int line);
 #define weir_program_create(...) weir_program_create_at(__VA_ARGS__, WEIR__PATTERN_PLACE)
 #undef weir_kernel_create
 #define weir_kernel_create(...) weir_kernel_create_at(__VA_ARGS__, WEIR__PATTERN_PLACE)
+
+// The time left of a timeout that began at `since_ns`.
+static inline uint64_t weir__pattern_left(uint64_t timeout_ns, uint64_t since_ns)
+{
+    const uint64_t passed = weir_clock_now_ns() - since_ns;
+    if (timeout_ns == WEIR_FOREVER)
+        return WEIR_FOREVER;
+    return passed < timeout_ns ? timeout_ns - passed : 0;
+}
 
 // A pattern's lock. What its threads hand over under it is in order for the plugin check too, which sees
 // the program's locks only.
@@ -73,10 +83,10 @@ static inline void weir__pattern_lock_release(struct weir__pattern_lock *lock)
     pthread_mutex_unlock(&lock->mutex);
 }
 
-// As weir_wait_until().
-static inline int weir__pattern_lock_wait_until(struct weir__pattern_lock *lock,
-                                                pthread_cond_t *condition,
-                                                const struct timespec *deadline)
+// As weir_wait_until(): without a deadline with NULL.
+static inline int weir__pattern_lock_wait(struct weir__pattern_lock *lock,
+                                          pthread_cond_t *condition,
+                                          const struct timespec *deadline)
 {
     if (lock->checked)
         weir_check_release(lock->checked, lock);
@@ -84,12 +94,6 @@ static inline int weir__pattern_lock_wait_until(struct weir__pattern_lock *lock,
     if (lock->checked)
         weir_check_acquire(lock->checked, lock);
     return error;
-}
-
-static inline void weir__pattern_lock_wait(struct weir__pattern_lock *lock,
-                                           pthread_cond_t *condition)
-{
-    (void)weir__pattern_lock_wait_until(lock, condition, NULL);
 }
 
 #endif

@@ -14,10 +14,11 @@ extern "C" {
 
 // Writes the trace anew, to a file that is complete or not there at all. Each operation whose line is
 // in a finding that is no hint and not suppressed gets the arguments `weir.finding` and
-// `weir.remedy`, and an instant event of the finding's kind, of category `weir_check`. All else
-// stays as it is. `output` may be the trace. A name that ends in .gz is compressed.
+// `weir.remedy`, and an instant event of the finding's kind, of category `weir_check`. `output` may be the trace. A name
+// that ends in .gz is compressed.
 //
-// Errors: false, with a sentence in `message`. `*out_marked` is how many operations were marked.
+// Errors: false, with a sentence in `message`, also for a trace of another program. `*out_marked` is how many operations
+// were marked that had no mark.
 bool weir_trace_mark(const char *trace, const struct weir_findings *findings, const char *output,
                      uint64_t *out_marked, char *message, size_t message_size);
 

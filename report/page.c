@@ -102,117 +102,84 @@ static uint64_t flags_of(const struct weir_trace_operation *operation)
            (operation->failed ? 4u : 0);
 }
 
-enum column {
-    QUEUE,
-    SEQUENCE,
+// Where a column's numbers come from.
+enum source {
+    NUMBER, // uint64_t
+    SMALL,  // uint32_t
+    KEPT,   // a text
+    TITLE,
+    GRID,
     ENGINE,
     FLAGS,
-    BYTES,
-    TITLE,
-    LABEL,
-    DST,
-    SRC,
-    GRID,
-    PLACE,
     LINE,
-    REGION,
-    THREAD,
-    SUBMIT,
-    SUBMIT_END,
-    START,
-    CERTAIN,
-    END,
-    COLUMN_COUNT
+    CERTAIN, // the latest start
 };
 
-static const char *const column_names[] = {
-    [QUEUE] = "queue",
-    [SEQUENCE] = "sequence",
-    [ENGINE] = "engine",
-    [FLAGS] = "flags",
-    [BYTES] = "bytes",
-    [TITLE] = "title",
-    [LABEL] = "label",
-    [DST] = "dst",
-    [SRC] = "src",
-    [GRID] = "grid",
-    [PLACE] = "file",
-    [LINE] = "line",
-    [REGION] = "region",
-    [THREAD] = "thread",
-    [SUBMIT] = "submit",
-    [START] = "start",
-    [CERTAIN] = "certain",
-    [END] = "end",
-    [SUBMIT_END] = "submit_end",
+#define FIELD(field) offsetof(struct weir_trace_operation, field)
+
+static const struct column {
+    const char *name;
+    enum source source;
+    size_t offset; // of the first three
+} columns[] = {
+    {"queue", SMALL, FIELD(queue_index)},
+    {"sequence", NUMBER, FIELD(sequence)},
+    {"engine", ENGINE, 0},
+    {"flags", FLAGS, 0},
+    {"bytes", NUMBER, FIELD(bytes)},
+    {"title", TITLE, 0},
+    {"label", KEPT, FIELD(label)},
+    {"dst", KEPT, FIELD(dst_label)},
+    {"src", KEPT, FIELD(src_label)},
+    {"grid", GRID, 0},
+    {"file", KEPT, FIELD(file)},
+    {"line", LINE, 0},
+    {"region", KEPT, FIELD(region)},
+    {"thread", NUMBER, FIELD(thread)},
+    {"submit", NUMBER, FIELD(submit_ns)},
+    {"submit_end", NUMBER, FIELD(submit_end_ns)},
+    {"start", NUMBER, FIELD(start_ns)},
+    {"certain", CERTAIN, 0},
+    {"end", NUMBER, FIELD(end_ns)},
 };
 
-static uint64_t place_of(struct page *page, enum column column, size_t index)
+static uint64_t number_of(struct page *page, const struct column *column, size_t index)
 {
     const struct weir_trace_operation *operation = &page->trace->operations[index];
-    switch (column) {
+    const void *field = (const char *)operation + column->offset;
+    const struct weir__run *run = run_of(page, index);
+    switch (column->source) {
+    case NUMBER:
+        return *(const uint64_t *)field;
+    case SMALL:
+        return *(const uint32_t *)field;
+    case KEPT:
+        return text_number(page, *(const char *const *)field);
     case TITLE:
         return title_number(page, operation);
-    case LABEL:
-        return text_number(page, operation->label);
-    case DST:
-        return text_number(page, operation->dst_label);
-    case SRC:
-        return text_number(page, operation->src_label);
     case GRID:
         return grid_number(page, operation);
-    case PLACE:
-        return text_number(page, operation->file);
-    case REGION:
-        return text_number(page, operation->region);
-    default:
-        return 0;
-    }
-}
-
-static uint64_t number_of(struct page *page, enum column column, size_t index)
-{
-    const struct weir_trace_operation *operation = &page->trace->operations[index];
-    const struct weir__run *run = run_of(page, index);
-    switch (column) {
-    case QUEUE:
-        return operation->queue_index;
-    case SEQUENCE:
-        return operation->sequence;
     case ENGINE:
         return operation->engine;
     case FLAGS:
         return flags_of(operation);
-    case BYTES:
-        return operation->bytes;
     case LINE:
         return operation->line > 0 ? (uint64_t)operation->line : 0;
-    case THREAD:
-        return operation->thread;
-    case SUBMIT:
-        return operation->submit_ns;
-    case SUBMIT_END:
-        return operation->submit_end_ns;
-    case START:
-        return operation->start_ns;
     case CERTAIN:
-        return run ? run->certain : operation->start_ns;
-    case END:
-        return operation->end_ns;
-    default:
-        return place_of(page, column, index);
+        break;
     }
+    return run ? run->certain : operation->start_ns;
 }
 
 static void write_operations(struct page *page)
 {
-    for (enum column column = 0; column < COLUMN_COUNT; column++) {
-        weir__out_key(page->out, column_names[column]);
+    for (size_t k = 0; k < sizeof columns / sizeof *columns; k++) {
+        weir__out_key(page->out, columns[k].name);
         raw(page, "[");
         for (size_t i = 0; i < page->trace->operation_count; i++) {
             if (i > 0)
                 raw(page, ",");
-            weir__out_uint(page->out, number_of(page, column, i));
+            weir__out_uint(page->out, number_of(page, &columns[k], i));
         }
         raw(page, "]\n");
         hand_over(page);

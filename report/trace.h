@@ -196,6 +196,10 @@ struct weir_trace_operation {
     const char *file;
     int line;
     const char *region; // the path of regions that the thread was in: "frame 12/texture"
+    // What the plugin `check` has found of the operation's line, by report/mark.h; "" in all three: nothing.
+    const char *finding_kind;
+    const char *finding;
+    const char *remedy;
     uint64_t thread;
     uint64_t submit_ns;     // the call began
     uint64_t submit_end_ns; // the call returned; 0: not known
@@ -284,7 +288,7 @@ uint64_t weir_trace_writer_bytes(const weir_trace_writer *writer);
 bool weir_trace_writer_flush(weir_trace_writer *writer);
 
 // Writes the end and destroys the writer, also on failure. `end` has the fields of struct
-// weir_trace_meta that are known at the end, and `devices` the clocks.
+// weir_trace_meta that are known at the end, and `devices` the clocks. A trace that is `truncated` gets no end.
 bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace_meta *end,
                              const struct weir_trace_device *devices, size_t device_count,
                              char *message, size_t message_size);

@@ -174,11 +174,6 @@ void weir__out_raw(struct weir__out *out, const char *text)
     put(out, text, strlen(text));
 }
 
-void weir__out_bytes(struct weir__out *out, const char *bytes, size_t size)
-{
-    put(out, bytes, size);
-}
-
 void weir__out_string(struct weir__out *out, const char *text)
 {
     const char *at = text ? text : "";

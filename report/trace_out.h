@@ -1,4 +1,5 @@
-// Output to a trace file: lines are composed in memory and written as a whole.
+// Output to a trace file: lines are composed in memory and written as a whole. And what the writer and the reader have in
+// common.
 #ifndef WEIR_REPORT_TRACE_OUT_H
 #define WEIR_REPORT_TRACE_OUT_H
 
@@ -6,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <zlib.h>
+
+#include "report/trace.h"
 
 // Zeroed but for the fields that weir__out_open() fills.
 struct weir__out {
@@ -35,9 +38,8 @@ void weir__out_free(struct weir__out *out);
 // Notes a failure, as a failed write does; the first one is kept.
 void weir__out_fail(struct weir__out *out, const char *reason);
 
-// Text, or bytes, without any change.
+// Text without any change.
 void weir__out_raw(struct weir__out *out, const char *text);
-void weir__out_bytes(struct weir__out *out, const char *bytes, size_t size);
 // A JSON string with its quotes; NULL is "". Bytes that are not UTF-8 become '?'.
 void weir__out_string(struct weir__out *out, const char *text);
 // At most 2^63 - 1: JSON readers have no larger whole numbers.
@@ -54,5 +56,18 @@ void weir__out_int_field(struct weir__out *out, const char *name, int64_t number
 void weir__out_us_field(struct weir__out *out, const char *name, uint64_t ns);
 void weir__out_double_field(struct weir__out *out, const char *name, double number);
 void weir__out_bool_field(struct weir__out *out, const char *name, bool value);
+
+// "Device", "Pinned", "Pageable", "Unknown".
+const char *weir__trace_memory_name(enum weir_trace_memory memory);
+
+// The pid of the host's rows: the process's number, to which this is added if it could be mistaken
+// for a device's.
+#define WEIR__TRACE_LEAST_PROCESS 4096u
+#define WEIR__TRACE_PROCESS_OFFSET 1000000u
+
+// The names of rows that only Weir reads.
+#define WEIR__TRACE_DEVICE_ROW "process_name"
+#define WEIR__TRACE_QUEUE_ROW "thread_name"
+#define WEIR__TRACE_END_ROW "weir_end"
 
 #endif

@@ -1,5 +1,5 @@
 // The rows of a trace: Weir's own operations, of which all data is in `args`, and those of other programs.
-#include "report/trace_rows.h"
+#include "report/trace_reader.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -7,15 +7,45 @@
 #include <weir/region.h>
 
 #include "base/text.h"
-#include "report/trace_parts.h"
-#include "report/trace_storage.h"
+#include "report/trace_out.h"
+
+bool weir__rows_no_memory(struct weir__rows *rows)
+{
+    weir_text_about(rows->message, rows->message_size, rows->name,
+                    "there is no memory for the trace; close other programs, or trace less");
+    return false;
+}
 
 // Whether so many more waits, spans, threads or calls may be kept; false with a message.
-static bool weir__rows_have_room(struct weir__rows *rows, size_t more);
+static bool weir__rows_have_room(struct weir__rows *rows, size_t more)
+{
+    const struct weir_trace *trace = rows->trace;
+    const size_t kept =
+        rows->wait_count + rows->call_count + trace->span_count + trace->thread_count;
+    const size_t limit = rows->operation_limit > SIZE_MAX / WEIR__OTHERS_LIMIT
+                             ? SIZE_MAX
+                             : WEIR__OTHERS_LIMIT * rows->operation_limit;
+    if (kept <= limit && more <= limit - kept)
+        return true;
+    weir_text_about(rows->message, rows->message_size, rows->name,
+                    "it holds more than %zu waits, regions and calls, which is more than is read "
+                    "at once; trace a shorter run",
+                    limit);
+    return false;
+}
 
 // The queue, which is added if it is not known. NULL if out of memory.
 static struct weir_trace_queue *weir__rows_queue(struct weir__rows *rows, uint64_t id,
-                                                 uint32_t device);
+                                                 uint32_t device)
+{
+    struct weir_trace_queue *queue = weir__trace_queue(rows->trace, id);
+    if (queue)
+        return queue;
+    queue = weir__trace_add_queue(rows->trace, id);
+    if (queue)
+        queue->device = device;
+    return queue;
+}
 
 static inline const char *weir__text_of(const struct weir__rows *rows, const json_t *object,
                                         const char *key)
@@ -222,8 +252,7 @@ static bool read_collective(struct weir__rows *rows, struct weir_trace_operation
     return true;
 }
 
-// trace_operations.c. An operation of Weir's, one of another program, and a call of its host. False, with a
-// message, as above.
+// An operation of Weir's. False with a message.
 static bool weir__rows_operation(struct weir__rows *rows, const json_t *event, const json_t *args)
 {
     const char *dst = weir__string_of(args, "weir.dst_memory");
@@ -250,6 +279,9 @@ static bool weir__rows_operation(struct weir__rows *rows, const json_t *event, c
         .file = weir__text_of(rows, args, "weir.file"),
         .line = weir__int(json_object_get(args, "weir.line")),
         .region = weir__text_of(rows, args, "weir.region"),
+        .finding_kind = weir__text_of(rows, args, "weir.finding_kind"),
+        .finding = weir__text_of(rows, args, "weir.finding"),
+        .remedy = weir__text_of(rows, args, "weir.remedy"),
         .thread = weir__uint_of(args, "weir.thread"),
         .submit_ns = weir__uint_of(args, "weir.submit"),
         .submit_end_ns = weir__uint_of(args, "weir.submit_end"),
@@ -325,6 +357,9 @@ static bool weir__rows_foreign(struct weir__rows *rows, const json_t *event, con
         .src_label = "",
         .file = "",
         .region = "",
+        .finding_kind = "",
+        .finding = "",
+        .remedy = "",
         .timed = true,
         .start_ns = weir__ns_of(event, "ts"),
     };
@@ -361,13 +396,6 @@ static bool weir__rows_call(struct weir__rows *rows, const json_t *event, const 
 enum {
     DEVICE_LIMIT = 4096
 };
-
-bool weir__rows_no_memory(struct weir__rows *rows)
-{
-    weir_text_about(rows->message, rows->message_size, rows->name,
-                    "there is no memory for the trace; close other programs, or trace less");
-    return false;
-}
 
 // The head.
 
@@ -452,18 +480,6 @@ static bool read_device(struct weir__rows *rows, uint32_t index, const json_t *a
     return true;
 }
 
-static struct weir_trace_queue *weir__rows_queue(struct weir__rows *rows, uint64_t id,
-                                                 uint32_t device)
-{
-    struct weir_trace_queue *queue = weir__trace_queue(rows->trace, id);
-    if (queue)
-        return queue;
-    queue = weir__trace_add_queue(rows->trace, id);
-    if (queue)
-        queue->device = device;
-    return queue;
-}
-
 static bool read_queue(struct weir__rows *rows, uint32_t device, uint64_t id, const json_t *args)
 {
     struct weir_trace_queue *queue = weir__rows_queue(rows, id, device);
@@ -473,23 +489,6 @@ static bool read_queue(struct weir__rows *rows, uint32_t device, uint64_t id, co
     queue->backend = weir__text_of(rows, args, "weir.backend");
     queue->priority = weir__int(json_object_get(args, "weir.priority"));
     return true;
-}
-
-static bool weir__rows_have_room(struct weir__rows *rows, size_t more)
-{
-    const struct weir_trace *trace = rows->trace;
-    const size_t kept =
-        rows->wait_count + rows->call_count + trace->span_count + trace->thread_count;
-    const size_t limit = rows->operation_limit > SIZE_MAX / WEIR__OTHERS_LIMIT
-                             ? SIZE_MAX
-                             : WEIR__OTHERS_LIMIT * rows->operation_limit;
-    if (kept <= limit && more <= limit - kept)
-        return true;
-    weir_text_about(rows->message, rows->message_size, rows->name,
-                    "it holds more than %zu waits, regions and calls, which is more than is read "
-                    "at once; trace a shorter run",
-                    limit);
-    return false;
 }
 
 static bool read_thread(struct weir__rows *rows, uint64_t id, const json_t *args)

@@ -1,12 +1,10 @@
 // The memory of a trace that is read, and what completes it.
-#include "report/trace_storage.h"
+#include "report/trace_reader.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "report/trace_rows.h"
 
 enum {
     BLOCK_SIZE = 1 << 18,

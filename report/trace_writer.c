@@ -8,7 +8,6 @@
 #include "base/bus.h"
 #include "report/trace.h"
 #include "report/trace_out.h"
-#include "report/trace_parts.h"
 
 // Each queue has a ring of its last operations, and a list of waits for it that are not drawn yet.
 // A wait is drawn when the queue's rows have passed the record, and at the latest when the list is
@@ -321,6 +320,13 @@ static void add_collective(struct weir__out *out, const struct weir_trace_operat
     weir__out_raw(out, "]");
 }
 
+static void add_finding(struct weir__out *out, const struct weir_trace_operation *operation)
+{
+    weir__row_text(out, "weir.finding_kind", operation->finding_kind);
+    weir__row_text(out, "weir.finding", operation->finding);
+    weir__row_text(out, "weir.remedy", operation->remedy);
+}
+
 static void add_facts(struct weir__out *out, const struct weir_trace_operation *operation)
 {
     weir__out_uint_field(out, "weir.sequence", operation->sequence);
@@ -348,6 +354,7 @@ static void add_facts(struct weir__out *out, const struct weir_trace_operation *
         weir__out_bool_field(out, "weir.start_is_earliest", true);
     if (operation->failed)
         weir__out_bool_field(out, "weir.failed", true);
+    add_finding(out, operation);
     add_waits(out, operation);
 }
 
@@ -628,7 +635,20 @@ static uint32_t device_of(const weir_trace_writer *writer, uint64_t queue)
 static void write_operation(weir_trace_writer *writer, const struct weir_trace_operation *operation,
                             uint32_t device)
 {
-    weir__row_operation(&writer->out, operation, device, writer->rows);
+    struct weir__out *out = &writer->out;
+    weir__row_operation(out, operation, device, writer->rows);
+    end_row(writer);
+    if (!operation->timed || !operation->finding || !*operation->finding)
+        return;
+    // For viewers: an instant at its beginning.
+    weir__row_begin(out, "i", operation->finding_kind, device, operation->queue);
+    weir__out_string_field(out, "cat", "weir_check");
+    weir__out_string_field(out, "s", "t");
+    weir__out_us_field(out, "ts", operation->start_ns);
+    weir__out_raw(out, ",\"args\":{");
+    weir__out_string_field(out, "weir.finding", operation->finding);
+    weir__out_string_field(out, "weir.remedy", operation->remedy);
+    weir__out_raw(out, "}");
     end_row(writer);
 }
 
@@ -743,6 +763,20 @@ static void write_clocks(struct weir__out *out, const struct weir_trace_device *
     weir__out_raw(out, "]");
 }
 
+static void write_end(weir_trace_writer *writer, const struct weir_trace_meta *end,
+                      const struct weir_trace_device *devices, size_t device_count)
+{
+    struct weir__out *out = &writer->out;
+    weir__row_begin(out, "M", WEIR__TRACE_END_ROW, writer->process, 0);
+    weir__out_raw(out, ",\"args\":{\"name\":\"end\"");
+    weir__out_uint_field(out, "weir.end", end->end_ns);
+    weir__out_uint_field(out, "weir.dropped", end->dropped);
+    weir__row_count(out, "weir.beyond", end->beyond);
+    weir__out_uint_field(out, "weir.unfinished", end->unfinished);
+    write_clocks(out, devices, device_count);
+    weir__out_raw(out, "}}\n]\n}\n");
+}
+
 bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace_meta *end,
                              const struct weir_trace_device *devices, size_t device_count,
                              char *message, size_t message_size)
@@ -751,14 +785,8 @@ bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace
     struct weir__out *out = &it->out;
     begin(it);
     weir__arrows_finish(&it->arrows, write_wait, it);
-    weir__row_begin(out, "M", WEIR__TRACE_END_ROW, it->process, 0);
-    weir__out_raw(out, ",\"args\":{\"name\":\"end\"");
-    weir__out_uint_field(out, "weir.end", end->end_ns);
-    weir__out_uint_field(out, "weir.dropped", end->dropped);
-    weir__row_count(out, "weir.beyond", end->beyond);
-    weir__out_uint_field(out, "weir.unfinished", end->unfinished);
-    write_clocks(out, devices, device_count);
-    weir__out_raw(out, "}}\n]\n}\n");
+    if (!end->truncated)
+        write_end(it, end, devices, device_count);
     const bool ok = weir__out_close(out, message, message_size);
     free(it->queues);
     free(it->head);

@@ -95,7 +95,7 @@ void cli_folder_create(struct cli_folder *folder, const char *command)
     errno = ENAMETOOLONG;
     if (length >= (int)sizeof folder->path || !mkdtemp(folder->path))
         cli_fail(
-            CLI_FAILED,
+            CLI_SETUP,
             "no folder for temporary files can be created in %s: %s; set TMPDIR to another one",
             parent, strerror(errno));
     folder->running = lock_folder(folder->path, O_CREAT);

@@ -63,6 +63,15 @@ static void start(const struct call *call)
     layer_start();
 }
 
+// Finds the place of the call, and takes the lock if calls are followed.
+static bool enter_at(const struct call *call, struct place *out_place)
+{
+    if (!layer_is_on())
+        return false;
+    *out_place = place_find(call->caller);
+    return layer_enter();
+}
+
 static void retain(enum object_kind kind, const void *handle)
 {
     if (!layer_enter())
@@ -171,10 +180,8 @@ static void learn_all(const struct call *call)
 
 static void add_memory(const struct call *call)
 {
-    if (!layer_is_on())
-        return;
-    const struct place place = place_find(call->caller);
-    if (!layer_enter())
+    struct place place;
+    if (!enter_at(call, &place))
         return;
     (void)memory_add(call->made,
                      call->host && call->flags & (CL_MEM_USE_HOST_PTR | CL_MEM_COPY_HOST_PTR),
@@ -184,10 +191,8 @@ static void add_memory(const struct call *call)
 
 static void add_svm(const struct call *call)
 {
-    if (!layer_is_on())
-        return;
-    const struct place place = place_find(call->caller);
-    if (!layer_enter())
+    struct place place;
+    if (!enter_at(call, &place))
         return;
     svm_add(call->made, call->size, &place);
     layer_unlock();
@@ -358,17 +363,22 @@ static void clone_kernel(const struct call *call)
     layer_unlock();
 }
 
+// With the lock held; NULL if it is not known.
+static struct argument *argument_of(const struct call *call)
+{
+    struct kernel *kernel = (struct kernel *)object_find(OBJECT_KERNEL, call->kernel);
+    return kernel && call->index < kernel->count ? &kernel->arguments[call->index] : NULL;
+}
+
 static void set_argument(const struct call *call)
 {
     if (!layer_enter())
         return;
-    struct kernel *kernel = (struct kernel *)object_find(OBJECT_KERNEL, call->kernel);
-    if (kernel && call->index < kernel->count) {
-        struct argument *argument = &kernel->arguments[call->index];
+    struct argument *argument = argument_of(call);
+    if (argument)
         *argument = (struct argument){.size = call->size, .given = call->from != NULL};
-        if (call->from && call->size <= sizeof argument->bytes)
-            memcpy(argument->bytes, call->from, call->size);
-    }
+    if (argument && call->from && call->size <= sizeof argument->bytes)
+        memcpy(argument->bytes, call->from, call->size);
     layer_unlock();
 }
 
@@ -376,9 +386,9 @@ static void set_svm(const struct call *call)
 {
     if (!layer_enter())
         return;
-    struct kernel *kernel = (struct kernel *)object_find(OBJECT_KERNEL, call->kernel);
-    if (kernel && call->index < kernel->count)
-        kernel->arguments[call->index] = (struct argument){.svm = call->from};
+    struct argument *argument = argument_of(call);
+    if (argument)
+        *argument = (struct argument){.svm = call->from};
     layer_unlock();
 }
 

@@ -110,26 +110,16 @@ static bool is_held_up(const struct task *it)
     return queue->deferred > 0;
 }
 
-static void release(const struct task *it)
+// object_hold() or object_drop() of all that the task names.
+static void each_object(const struct task *it, void (*act)(struct object *object))
 {
     for (uint32_t i = 0; i < it->wait_count; i++)
-        object_drop(&it->waits[i]->object);
+        act(&it->waits[i]->object);
     for (uint32_t i = 0; i < it->use_count; i++)
-        object_drop(&it->memories[i]->object);
+        act(&it->memories[i]->object);
     if (it->event)
-        object_drop(&it->event->object);
-    object_drop(&it->queue->object);
-}
-
-static void hold(const struct task *it)
-{
-    for (uint32_t i = 0; i < it->wait_count; i++)
-        object_hold(&it->waits[i]->object);
-    for (uint32_t i = 0; i < it->use_count; i++)
-        object_hold(&it->memories[i]->object);
-    if (it->event)
-        object_hold(&it->event->object);
-    object_hold(&it->queue->object);
+        act(&it->event->object);
+    act(&it->queue->object);
 }
 
 static void *put(char **at, const void *from, size_t size)
@@ -167,7 +157,7 @@ static void defer(const struct task *it)
     copy->ranges = put(&at, it->ranges, ranges);
     copy->memories = put(&at, it->memories, memories);
     copy->waits = put(&at, it->waits, waits);
-    hold(copy);
+    each_object(copy, object_hold);
     append(copy);
 }
 
@@ -189,7 +179,7 @@ void mirror_set(struct event *event, bool failed)
             continue;
         }
         submit(it);
-        release(it);
+        each_object(it, object_drop);
         free(it);
     }
 }
@@ -359,7 +349,7 @@ cl_int command_after(struct command *command, cl_int code)
         if (task->event && layer.times && task->order == ORDER_WORK)
             times_watch(command, command->out ? *command->out : command->own);
     }
-    release(task);
+    each_object(task, object_drop);
     if (task->waits != command->few)
         free(task->waits);
     layer_unlock();

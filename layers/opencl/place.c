@@ -20,7 +20,6 @@ enum {
     FRAMES = 48,
     MOST = 1 << 16, // addresses that are kept
     SKIPS = 64,
-    RECENT = 16, // addresses of a thread
 };
 
 // Its lock is taken with none of the layer's held, and with an interpreter's held.
@@ -319,7 +318,7 @@ static struct known look_at(void *address)
     return known;
 }
 
-static struct known know_of(void *address)
+static struct known know(void *address)
 {
     static uint32_t count;
     struct known known = {.how = HOW_PLACE};
@@ -341,21 +340,6 @@ static struct known know_of(void *address)
     }
     layer_unlock();
     return known;
-}
-
-// A thread keeps what it asked for last.
-static struct known know(void *address)
-{
-    static _Thread_local struct {
-        void *address;
-        struct known known;
-    } recent[RECENT];
-    const size_t at = ((uintptr_t)address ^ (uintptr_t)address >> 5) % RECENT;
-    if (recent[at].address != address) {
-        recent[at].known = know_of(address);
-        recent[at].address = address;
-    }
-    return recent[at].known;
 }
 
 // Python. Its functions are those of the process's interpreter. A wrapper may have released the interpreter's lock, which is

@@ -283,7 +283,7 @@ static weir_status create_loading(train_feed *feed, weir_device *device)
     if (feed->params.run->serial) {
         feed->host = calloc(1, loaded_bytes(feed));
         return feed->host ? create_memory(device, loaded_bytes(feed), &feed->loaded)
-                          : train_fail_memory("batch");
+                          : weir__pattern_no_memory("batch", "a batch");
     }
     if (is_prepared(feed)) {
         feed->ahead = NULL;
@@ -308,7 +308,7 @@ static weir_status create_conversion(train_feed *feed, weir_device *device)
     if (!feed->params.run->augment_on_host)
         return weir_train_augment_create(device, feed->params.augment, &feed->augment);
     feed->images = malloc(feed->params.order.batch * feed->image_bytes);
-    return feed->images ? WEIR_OK : train_fail_memory("batch");
+    return feed->images ? WEIR_OK : weir__pattern_no_memory("batch", "a batch");
 }
 
 weir_status train_feed_create(const struct train_feed_params *params, size_t model_inputs,
@@ -318,7 +318,7 @@ weir_status train_feed_create(const struct train_feed_params *params, size_t mod
     train_feed *feed = calloc(1, sizeof *feed);
     *out_feed = feed;
     if (!feed)
-        return train_fail_memory("batches");
+        return weir__pattern_no_memory("batches", "batches");
     feed->params = *params;
     measure(feed, model_inputs);
     TRY(create_conversion(feed, device));
@@ -346,11 +346,6 @@ void train_feed_destroy(train_feed **feed)
     free(f->images);
     free(f);
     *feed = NULL;
-}
-
-static void train_feed_statistics(train_feed *feed, struct weir_loader_statistics *out_statistics)
-{
-    weir_loader_get_statistics(feed->loader, out_statistics);
 }
 
 // The figures that have become known, since step `before`.
@@ -421,14 +416,6 @@ static weir_status run_steps(struct train *train, struct weir_train_figures *fig
     return WEIR_OK;
 }
 
-static weir_status finish(struct train *train, struct weir_train_figures *figures)
-{
-    const uint64_t known = train->curve.known;
-    TRY(train_curve_flush(&train->curve, train->queue, train->params->steps));
-    TRY(look(train, known));
-    return train_digest(train, figures);
-}
-
 static void take_figures(struct train *train, struct weir_train_figures *figures)
 {
     const double encoder = train->encoder ? weir_train_model_flop(train->encoder, false) : 0;
@@ -441,15 +428,14 @@ static void take_figures(struct train *train, struct weir_train_figures *figures
     figures->checkpoint_ns = train->checkpoint_ns;
     weir_buckets_get_plan(train->buckets, &figures->plan);
     weir_buckets_get_statistics(train->buckets, &figures->buckets);
-    train_feed_statistics(train->feed, &figures->loader);
+    weir_loader_get_statistics(train->feed->loader, &figures->loader);
     train->curve.losses = train->curve.right = NULL;
 }
 
 static weir_status run(struct train *train, struct weir_train_figures *figures)
 {
-    weir_status status = train_state_begin(train);
-    if (status != WEIR_OK)
-        return status;
+    const weir_train_model *reads = train->encoder ? train->encoder : train->model;
+    TRY(train_state_begin(train));
     const struct train_feed_params feed = {
         .run = train->params,
         .order = train->order,
@@ -458,13 +444,12 @@ static weir_status run(struct train *train, struct weir_train_figures *figures)
         .encoder = train->encoder,
         .augment = &train->augment,
     };
-    status =
-        train_feed_create(&feed,
-                          weir_train_model_inputs(train->encoder ? train->encoder : train->model),
-                          &train->feed);
-    if (status == WEIR_OK)
-        status = run_steps(train, figures);
-    return status == WEIR_OK ? finish(train, figures) : status;
+    TRY(train_feed_create(&feed, weir_train_model_inputs(reads), &train->feed));
+    TRY(run_steps(train, figures));
+    const uint64_t known = train->curve.known;
+    TRY(train_curve_flush(&train->curve, train->queue, train->params->steps));
+    TRY(look(train, known));
+    return train_digest(train, figures);
 }
 
 // The other ranks are told. Work under way is waited for, since what it uses is destroyed next.
@@ -482,11 +467,9 @@ weir_status weir_train_run(const struct weir_train_run_params *params,
     struct weir_train_run_params known;
     struct train train = {.params = &known};
     *out_figures = (struct weir_train_figures){0};
-    weir_status status = weir__pattern_params("weir_train_run", "struct weir_train_run_params",
-                                              params, &known, sizeof known);
-    if (status != WEIR_OK)
-        return status;
-    status = train_create(&train, &known);
+    TRY(weir__pattern_params("weir_train_run", "weir_train_run_params", params, &known,
+                             sizeof known));
+    weir_status status = train_create(&train, &known);
     if (status == WEIR_OK)
         status = run(&train, out_figures);
     const struct weir_error cause = *weir_last_error();

@@ -6,12 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/random.h"
 #include "kernels/train/tile.cl.h"
 #include "kernels/train/train_bf16.h"
 #include "kernels/train/train_f32.h"
 #include "pipelines/train/model_parts.h"
 #include "pipelines/train/product.h"
-#include "pipelines/train/random.h"
 
 // The geometry of a network: sizes of layers and parameters, and the limits on them. Counts of
 // elements are 32-bit integers in the kernels.
@@ -224,7 +224,7 @@ weir_buffer *weir_train_model_parameters(const weir_train_model *model)
 static void set_random(float *values, size_t count, uint64_t seed, size_t stream, float most)
 {
     for (size_t i = 0; i < count; i++) {
-        const int32_t bits = (int32_t)(train_random(seed, stream, i) >> 40);
+        const int32_t bits = (int32_t)(weir_random(seed, stream, i) >> 40);
         values[i] = (float)(bits - (1 << 23)) * 0x1p-23f * most;
     }
 }
@@ -233,7 +233,7 @@ weir_status weir_train_model_initialise(weir_train_model *model, weir_queue *que
 {
     float *values = calloc(1, model->parameter_bytes);
     if (!values)
-        return train_fail_memory(model->label);
+        return weir__pattern_no_memory(model->label, "the parameters");
     for (size_t i = 0; i < model->layer_count; i++) {
         const struct weir_train_parameter *weight = &model->parameter[2 * i];
         set_random(values + weight->offset / sizeof(float), weight->count, seed, i,
@@ -261,16 +261,6 @@ weir_status weir_train_model_refresh(weir_train_model *model, weir_queue *queue)
 }
 
 // What else a model tells.
-
-weir_device *weir_train_model_device(const weir_train_model *model)
-{
-    return model->device;
-}
-
-uint32_t weir_train_model_batch(const weir_train_model *model)
-{
-    return model->batch;
-}
 
 size_t weir_train_model_inputs(const weir_train_model *model)
 {
@@ -473,11 +463,9 @@ static weir_status create_buffer(weir_train_model *model, const char *what, size
                                  weir_buffer **out_buffer)
 {
     char label[96];
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .label = label,
-                                              .size = size};
     snprintf(label, sizeof label, "%s/%s", model->label, what);
-    return weir_buffer_create(model->device, &params, out_buffer);
+    return weir_buffer_create(model->device, WEIR_PARAMS(weir_buffer, .label = label, .size = size),
+                              out_buffer);
 }
 
 static weir_status create_layer(weir_train_model *model, struct train_layer *layer)
@@ -609,15 +597,13 @@ static weir_status create_buffers(weir_train_model *model)
 static weir_status create_parts(weir_train_model *model,
                                 const struct weir_train_model_params *params)
 {
-    weir_status status;
-    if ((status = train_model_lay_out(model, params)) || (status = create_kernels(model)) ||
-        (status = create_buffers(model)))
-        return status;
+    TRY(train_model_lay_out(model, params));
+    TRY(create_kernels(model));
+    TRY(create_buffers(model));
     if (params->products == WEIR_TRAIN_CUBLAS)
-        status = train_blas_open(model->device, params->cublas, &model->engine.blas);
-    if (status != WEIR_OK || (status = prepare(model)) || model->forward_only)
-        return status;
-    return weir_train_model_bind(model, NULL);
+        TRY(train_blas_open(model->device, params->cublas, &model->engine.blas));
+    TRY(prepare(model));
+    return model->forward_only ? WEIR_OK : weir_train_model_bind(model, NULL);
 }
 
 static bool is_power_of_two(float grid)
@@ -659,15 +645,13 @@ weir_status weir_train_model_create(const struct weir_train_model_params *params
                                     weir_train_model **out_model)
 {
     struct weir_train_model_params known;
-    weir_status status;
     *out_model = NULL;
-    if ((status = weir__pattern_params("weir_train_model_create", "weir_train_model_params", params,
-                                       &known, sizeof known)) ||
-        (status = check(&known)))
-        return status;
+    TRY(weir__pattern_params("weir_train_model_create", "weir_train_model_params", params, &known,
+                             sizeof known));
+    TRY(check(&known));
     weir_train_model *model = calloc(1, sizeof *model + known.layer_count * sizeof *model->layers);
     if (!model)
-        return train_fail_memory(known.label);
+        return weir__pattern_no_memory(known.label, "a model");
     snprintf(model->label, sizeof model->label, "%s", known.label ? known.label : "model");
     model->device = known.device;
     model->input = known.input;
@@ -678,7 +662,7 @@ weir_status weir_train_model_create(const struct weir_train_model_params *params
     model->forward_only = known.forward_only;
     model->grid = known.grid;
     model->alignment = alignment_of(known.device);
-    status = create_parts(model, &known);
+    const weir_status status = create_parts(model, &known);
     if (status != WEIR_OK)
         weir_train_model_destroy(&model);
     *out_model = model;

@@ -65,10 +65,10 @@ static weir_status create_states(weir_train_optimizer *optimizer)
             continue;
         char label[96];
         snprintf(label, sizeof label, "%s/%s", optimizer->model->label, name);
-        const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                                  .label = label,
-                                                  .size = optimizer->model->parameter_bytes};
-        TRY(weir_buffer_create(optimizer->model->device, &params, &optimizer->states[i]));
+        TRY(weir_buffer_create(optimizer->model->device,
+                               WEIR_PARAMS(weir_buffer, .label = label,
+                                           .size = optimizer->model->parameter_bytes),
+                               &optimizer->states[i]));
     }
     return WEIR_OK;
 }
@@ -77,22 +77,20 @@ weir_status weir_train_optimizer_create(const struct weir_train_optimizer_params
                                         weir_train_optimizer **out_optimizer)
 {
     struct weir_train_optimizer_params known;
-    weir_status status;
     *out_optimizer = NULL;
-    if ((status = weir__pattern_params("weir_train_optimizer_create", "weir_train_optimizer_params",
-                                       params, &known, sizeof known)) ||
-        (status = check(&known)))
-        return status;
+    TRY(weir__pattern_params("weir_train_optimizer_create", "weir_train_optimizer_params", params,
+                             &known, sizeof known));
+    TRY(check(&known));
     weir_train_optimizer *optimizer = calloc(1, sizeof *optimizer);
     if (!optimizer)
-        return train_fail_memory("optimizer");
+        return weir__pattern_no_memory("optimizer", "an optimizer");
     optimizer->model = known.model;
     optimizer->method = known.method;
     optimizer->momentum = known.momentum;
     optimizer->beta1 = or_default(known.beta1, 0.9f);
     optimizer->beta2 = or_default(known.beta2, 0.999f);
     optimizer->epsilon = or_default(known.epsilon, 1e-8f);
-    status = create_states(optimizer);
+    const weir_status status = create_states(optimizer);
     if (status != WEIR_OK)
         weir_train_optimizer_destroy(&optimizer);
     *out_optimizer = optimizer;
@@ -179,16 +177,6 @@ weir_status weir_train_optimizer_update(weir_train_optimizer *optimizer, weir_qu
         TRY(optimizer->method == WEIR_TRAIN_SGD ? update_sgd(optimizer, queue, i, rates)
                                                 : update_adam(optimizer, queue, i, rates));
     return WEIR_OK;
-}
-
-weir_train_method weir_train_optimizer_method(const weir_train_optimizer *optimizer)
-{
-    return optimizer->method;
-}
-
-weir_train_model *weir_train_optimizer_model(const weir_train_optimizer *optimizer)
-{
-    return optimizer->model;
 }
 
 bool weir_train_optimizer_state(const weir_train_optimizer *optimizer, size_t index,

@@ -23,12 +23,6 @@ weir_status train_fail_file(const char *path, const char *remedy, const char *fo
     return weir__pattern_fail(NULL, WEIR_ERROR_IO, remedy, "%s", message);
 }
 
-weir_status train_fail_memory(const char *label)
-{
-    return weir__pattern_fail(label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
-                              "no memory of the host is left");
-}
-
 // cuBLAS stores matrices by columns. A row-major matrix is the transpose of one by columns, so the
 // transposed product is computed, with the factors exchanged.
 // A handle belongs to the context that is current when it is made and destroyed, which that of the
@@ -161,10 +155,9 @@ static weir_status run_alone(struct train_blas *blas, weir_native_function funct
 
 static weir_status start(struct train_blas *blas, weir_device *device, const char *path)
 {
-    const struct weir_queue_params params = {.struct_size = sizeof params, .label = "cublas"};
     TRY(check_device(device));
     TRY(load(blas, path));
-    TRY(weir_queue_create(device, &params, &blas->queue));
+    TRY(weir_queue_create(device, WEIR_PARAMS(weir_queue, .label = "cublas"), &blas->queue));
     TRY(run_alone(blas, create));
     if (blas->status == 0)
         return WEIR_OK;
@@ -181,7 +174,7 @@ weir_status train_blas_open(weir_device *device, const char *path, struct train_
     struct train_blas *blas = calloc(1, sizeof *blas);
     *out_blas = NULL;
     if (!blas)
-        return train_fail_memory("cuBLAS");
+        return weir__pattern_no_memory("cuBLAS", "a handle of cuBLAS");
     const weir_status status = start(blas, device, path);
     if (status != WEIR_OK)
         train_blas_close(&blas);

@@ -662,8 +662,7 @@ weir_status check_findings_create(const struct check_findings_params *params,
         return weir_host_no_memory(params->link->host, "findings");
     findings->link = params->link;
     pthread_mutex_init(&findings->lock, NULL);
-    struct check_findings_params named = *params;
-    const weir_status status = start(findings, &named);
+    const weir_status status = start(findings, params);
     if (status < 0) {
         check_outputs_give_back(&findings->outputs);
         release(findings);

@@ -1,5 +1,5 @@
-// The uses of some memory that a later operation may still have to be ordered after: a short list,
-// or if there are more a tree of extents; and the memory for its nodes.
+// The uses of some memory that a later operation may still have to be ordered after, a tree of extents; and the
+// memory for its nodes.
 //
 // Threads: the caller's lock.
 #ifndef WEIR_PLUGINS_CHECK_HISTORY_H
@@ -36,7 +36,7 @@ struct check_use {
     uint64_t count;  // of the actor
     uint64_t serial; // of all uses, in the order of submission
     struct check_origin origin;
-    struct check_use *left; // of a tree; the next one of the spare ones
+    struct check_use *left; // also the next one of the spare ones
     struct check_use *right;
     uint64_t reach; // the largest end below this node
     uint32_t priority;
@@ -52,14 +52,9 @@ struct check_uses {
 void check_uses_init(struct check_uses *uses);
 void check_uses_finish(struct check_uses *uses);
 
-enum {
-    CHECK_FEW = 4
-};
-
 struct check_history {
     size_t count;
-    struct check_use *few[CHECK_FEW]; // if there are no more
-    struct check_use *root;           // else
+    struct check_use *root;
     size_t limit; // at which it is looked through for uses that are not needed any more
 };
 
@@ -69,11 +64,9 @@ struct check_found {
     size_t count;
     size_t capacity;
 };
-// False: no memory.
-bool check_found_init(struct check_found *found);
 void check_found_finish(struct check_found *found);
 
-// Finds uses, among them all those whose extents meet the span. What finds no memory is missing.
+// Finds the uses whose extents meet the span. What finds no memory is missing.
 void check_history_find(const struct check_history *history, struct check_span span,
                         struct check_found *found);
 

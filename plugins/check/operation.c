@@ -67,9 +67,6 @@ struct probe {
     uint64_t *counts; // of each node, on its branch
 };
 
-static void examine_node(struct check *check, struct probe *probe,
-                         const struct weir_operation *launch, uint32_t index);
-
 void check_graph_touch(struct check *check, struct check_memory *memory)
 {
     if (memory->probed)
@@ -124,6 +121,32 @@ static void end_probe(struct probe *probe, uint32_t branch_count)
     check_actors_finish(&probe->actors);
     free(probe->branches);
     free(probe->counts);
+}
+
+// Every node may be one that another depends on.
+static void examine_node(struct check *check, struct probe *probe,
+                         const struct weir_operation *launch, uint32_t index)
+{
+    const struct weir_graph_node *node = weir_graph_node_at(launch->u.graph.nodes, index);
+    struct check_actor *actor = &probe->branches[node->branch].actor;
+    const uint64_t count = ++actor->last;
+    probe->counts[index] = count;
+    for (uint32_t i = 0; i < node->dependency_count; i++) {
+        const uint32_t other = node->dependencies[i];
+        const uint32_t branch = weir_graph_node_at(launch->u.graph.nodes, other)->branch;
+        check_actor_learn(&probe->actors, actor, count, &probe->branches[branch].actor,
+                          probe->counts[other]);
+    }
+    struct check_user user = {
+        .actors = &probe->actors,
+        .actor = actor,
+        .count = count,
+        .probe = true,
+        .origin = check_origin_of(check, node->operation),
+    };
+    if (!(node->operation->flags & WEIR_OPERATION_EMPTY))
+        check_use_operation(check, &user, node->operation);
+    actor->recorded = count;
 }
 
 // A graph of one branch is a sequence.
@@ -371,32 +394,6 @@ static void check_use_operation(struct check *check, struct check_user *user,
         use_boxes(check, user, operation);
         break;
     }
-}
-
-// Every node may be one that another depends on.
-static void examine_node(struct check *check, struct probe *probe,
-                         const struct weir_operation *launch, uint32_t index)
-{
-    const struct weir_graph_node *node = weir_graph_node_at(launch->u.graph.nodes, index);
-    struct check_actor *actor = &probe->branches[node->branch].actor;
-    const uint64_t count = ++actor->last;
-    probe->counts[index] = count;
-    for (uint32_t i = 0; i < node->dependency_count; i++) {
-        const uint32_t other = node->dependencies[i];
-        const uint32_t branch = weir_graph_node_at(launch->u.graph.nodes, other)->branch;
-        check_actor_learn(&probe->actors, actor, count, &probe->branches[branch].actor,
-                          probe->counts[other]);
-    }
-    struct check_user user = {
-        .actors = &probe->actors,
-        .actor = actor,
-        .count = count,
-        .probe = true,
-        .origin = check_origin_of(check, node->operation),
-    };
-    if (!(node->operation->flags & WEIR_OPERATION_EMPTY))
-        check_use_operation(check, &user, node->operation);
-    actor->recorded = count;
 }
 
 // Regions: the innermost one of a thread is part of what the thread submits. A thread keeps its

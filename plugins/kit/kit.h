@@ -36,6 +36,26 @@ uint64_t plugin_collective_bytes(const struct weir_operation *operation);
 // The number that the bits of a scalar argument are; 0 for a half, a pointer and a structure.
 double plugin_scalar_value(weir_scalar scalar, uint64_t bits);
 
+// Keys of a plugin, for its table.
+#define PLUGIN_TEXT(key, or_else, about)                                             \
+    {                                                                                \
+        .name = (key), .type = WEIR_KEY_TEXT, .fallback = (or_else), .help = (about) \
+    }
+#define PLUGIN_SWITCH(key, or_else, about)                                              \
+    {                                                                                   \
+        .name = (key), .type = WEIR_KEY_BOOLEAN, .fallback = (or_else), .help = (about) \
+    }
+#define PLUGIN_CHOICE(key, or_else, words, about)                                          \
+    {                                                                                      \
+        .name = (key), .type = WEIR_KEY_CHOICE, .fallback = (or_else), .choices = (words), \
+        .help = (about)                                                                    \
+    }
+#define PLUGIN_NUMBER(key, or_else, least, most, about)                                     \
+    {                                                                                       \
+        .name = (key), .type = WEIR_KEY_INTEGER, .fallback = (or_else), .minimum = (least), \
+        .maximum = (most), .help = (about)                                                  \
+    }
+
 // The module of a plugin with the table `ops` and the texts `about`, and the function that exports it. `wants` as in
 // struct weir_module.
 #define PLUGIN_MODULE(plugin, plugin_keys, plugin_key_count, plugin_wants)                       \

@@ -28,7 +28,7 @@ enum {
     SIM_PIECES_MOST = 256,  // that they have, or will get
 };
 
-// threads.c has it in a message, too.
+// host.c has it in a message, too.
 #define SIM_PATIENCE_NS UINT64_C(30000000000)
 
 enum sim_host {

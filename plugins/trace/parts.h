@@ -236,7 +236,7 @@ struct trace_queue {
     // The draining thread's.
     _Alignas(64) _Atomic uint64_t tail;
     uint64_t joined; // entries before it have their times
-    uint64_t placed; // entries before it are complete: engines.c has moved their starts
+    uint64_t placed; // entries before it are complete: trace_engines() has moved their starts
     uint64_t end_ns; // of the last entry
     bool announced;
     struct weir_trace_wait waits[TRACE_WAITS];

@@ -1,6 +1,7 @@
-// The module: its initialisation, exceptions, the caller's line, waits that signals interrupt.
+// The module: its initialisation, exceptions, the caller's line.
 #include "weir_py.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -133,33 +134,16 @@ static PyObject *refuse(PyObject *Py_UNUSED(module), PyObject *text)
     return wp_refuse("%U", text);
 }
 
-// Waits.
-#define SLICE_NS WEIR_MS(50) // the longest time until a signal is seen
-
-bool wp_wait(PyObject *seconds, wp_step step, void *user, weir_status *out_status)
+int wp_to_ns(PyObject *object, void *out)
 {
-    uint64_t left_ns = WEIR_FOREVER;
-    if (seconds && seconds != Py_None) {
-        const double value = PyFloat_AsDouble(seconds);
-        if (value == -1.0 && PyErr_Occurred())
-            return false;
-        if (!(value >= 0))
-            return wp_refuse(
-                "timeout is %R; it is a number of seconds, 0 to poll, or None for no limit",
-                seconds);
-        if (value < 1.8e10)
-            left_ns = (uint64_t)(value * 1e9);
-    }
-    for (;;) {
-        const uint64_t slice_ns = left_ns < SLICE_NS ? left_ns : SLICE_NS;
-        WP_UNLOCKED(*out_status = step(user, slice_ns));
-        if (PyErr_CheckSignals() != 0)
-            return false;
-        if (left_ns != WEIR_FOREVER)
-            left_ns -= slice_ns;
-        if (*out_status != WEIR_TIMEOUT || left_ns == 0)
-            return true;
-    }
+    const double seconds = object == Py_None ? INFINITY : PyFloat_AsDouble(object);
+    if (PyErr_Occurred())
+        return 0;
+    *(uint64_t *)out = seconds >= 0 && seconds < 1.8e10 ? (uint64_t)(seconds * 1e9) : WEIR_FOREVER;
+    return seconds >= 0 ||
+           wp_refuse("timeout is %R; it is a number of seconds from 0 on (0 polls, and of a "
+                     "communicator is the configuration's), or None for no limit",
+                     object);
 }
 
 // The module.
@@ -189,7 +173,7 @@ static int execute(PyObject *module)
     }
     place_files = place_files ? place_files : PyDict_New();
     if (!place_files || !(helpers = PyImport_ImportModule("weir._help")) ||
-        !(place_folder = PyObject_GetAttrString(helpers, "FOLDER")) || !wp_runtime_types(module))
+        !(place_folder = PyObject_GetAttrString(helpers, "FOLDER")))
         return -1;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (!make_type(module, kinds[i]))
@@ -201,7 +185,6 @@ static PyMethodDef methods[] = {
     FUNCTIONS{"_alive", wp_alive, METH_NOARGS, NULL},
     {"_end", wp_end, METH_NOARGS, NULL},
     {"_refuse", refuse, METH_O, NULL},
-    {"_region", wp_region, METH_VARARGS, NULL},
     {0},
 };
 

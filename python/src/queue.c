@@ -160,9 +160,8 @@ struct sync {
     struct wp_place place;
 };
 
-static weir_status sync_step(void *user, uint64_t timeout_ns)
+static weir_status sync_step(struct sync *sync, uint64_t timeout_ns)
 {
-    struct sync *sync = user;
     if (sync->device)
         return weir_device_sync_at(sync->device, timeout_ns, WP_AT(sync->place));
     if (sync->queue)
@@ -171,6 +170,24 @@ static weir_status sync_step(void *user, uint64_t timeout_ns)
         return weir_event_sync_any_at(sync->events, sync->count, timeout_ns, &sync->index,
                                       WP_AT(sync->place));
     return weir_event_sync_all_at(sync->events, sync->count, timeout_ns, WP_AT(sync->place));
+}
+
+#define SLICE_NS WEIR_MS(50) // the longest time until a signal is seen
+
+// Waits until it is complete or the time has passed. The interpreter's lock is released meanwhile, and signals
+// are looked for: true with the last status, or false with an exception, such as KeyboardInterrupt.
+static bool wait_for(struct sync *sync, uint64_t left_ns, weir_status *out_status)
+{
+    for (;;) {
+        const uint64_t slice_ns = left_ns < SLICE_NS ? left_ns : SLICE_NS;
+        WP_UNLOCKED(*out_status = sync_step(sync, slice_ns));
+        if (PyErr_CheckSignals() != 0)
+            return false;
+        if (left_ns != WEIR_FOREVER)
+            left_ns -= slice_ns;
+        if (*out_status != WEIR_TIMEOUT || left_ns == 0)
+            return true;
+    }
 }
 
 // upload() and download(). Signals interrupt the wait for the work before it, and not the copy.
@@ -185,7 +202,7 @@ static PyObject *transfer(struct wp_object *queue, struct wp_buffer *buffer, PyO
     struct sync sync = {.queue = queue->handle, .place = place};
     wp_hold(wp_whole(buffer));
     wp_hold(queue);
-    const bool waited = wp_wait(NULL, sync_step, &sync, &status);
+    const bool waited = wait_for(&sync, WEIR_FOREVER, &status);
     if (waited)
         WP_UNLOCKED(status = up ? weir_upload_at(queue->handle, wp_handle(buffer), buffer->offset,
                                                  view.buf, buffer->size, WP_AT(place))
@@ -197,17 +214,8 @@ static PyObject *transfer(struct wp_object *queue, struct wp_buffer *buffer, PyO
     return waited && PyErr_CheckSignals() == 0 ? wp_none(status) : NULL;
 }
 
-PyObject *queue_upload(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
-{
-    struct wp_object *queue = usable(self, count, 2, 2, "upload(dst, array)");
-    return queue ? transfer(queue, wp_dense_of(arguments[0], "dst"), arguments[1], true) : NULL;
-}
-
-PyObject *queue_download(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
-{
-    struct wp_object *queue = usable(self, count, 2, 2, "download(array, src)");
-    return queue ? transfer(queue, wp_dense_of(arguments[1], "src"), arguments[0], false) : NULL;
-}
+WP_RETURN(Queue_upload, transfer(a.self, wp_dense_of((PyObject *)a.dst, "dst"), a.array, true))
+WP_RETURN(Queue_download, transfer(a.self, wp_dense_of((PyObject *)a.src, "src"), a.array, false))
 
 struct event {
     PyObject_HEAD struct weir_event event;
@@ -248,15 +256,15 @@ PyObject *queue_wait(PyObject *self, PyObject *object)
 static _Thread_local bool in_call;
 
 // None, or of any event its index. `object`, unless it is NULL, is in use meanwhile.
-static PyObject *run_sync(struct sync *sync, PyObject *timeout, struct wp_object *object)
+static PyObject *run_sync(struct sync *sync, uint64_t timeout_ns, struct wp_object *object)
 {
     weir_status status;
     sync->place = wp_here();
     if (object)
         wp_hold(object);
-    PyObject *result = !wp_wait(timeout, sync_step, sync, &status) ? NULL
-                       : status == WEIR_OK && sync->any            ? PyLong_FromSize_t(sync->index)
-                                                                   : wp_none(status);
+    PyObject *result = !wait_for(sync, timeout_ns, &status) ? NULL
+                       : status == WEIR_OK && sync->any     ? PyLong_FromSize_t(sync->index)
+                                                            : wp_none(status);
     if (object)
         wp_let(object);
     return result;
@@ -269,7 +277,7 @@ bool wp_device_wait(struct wp_object *device)
     if (in_call)
         return wp_refuse("a device cannot be closed in a host call, which must not wait");
     wp_hold(device);
-    const bool waited = wp_wait(NULL, sync_step, &sync, &status);
+    const bool waited = wait_for(&sync, WEIR_FOREVER, &status);
     wp_let(device);
     return waited;
 }
@@ -441,7 +449,7 @@ WP_VALUE(Event_elapsed_ns, int64_t,
                                   &result, WP_AT(place)))
 WP_VALUE(Event_fd, int, weir_event_fd_at(((struct event *)self)->event, &result, WP_AT(place)))
 
-static PyObject *sync_events(PyObject *events, PyObject *timeout, bool any)
+static PyObject *sync_events(PyObject *events, uint64_t timeout_ns, bool any)
 {
     PyObject *tuple = PySequence_Tuple(events);
     struct sync sync = {.count = tuple ? (size_t)PyTuple_Size(tuple) : 0, .any = any};
@@ -453,7 +461,7 @@ static PyObject *sync_events(PyObject *events, PyObject *timeout, bool any)
         list[i] = fits ? ((struct event *)event)->event : list[i];
     }
     sync.events = list;
-    PyObject *result = fits ? run_sync(&sync, timeout, NULL) : NULL;
+    PyObject *result = fits ? run_sync(&sync, timeout_ns, NULL) : NULL;
     if (tuple && !list)
         PyErr_NoMemory();
     free(list);

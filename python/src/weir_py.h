@@ -37,8 +37,8 @@ typedef struct {
 #define PyBUF_FORMAT 0x0004
 #define PyBUF_ND 0x0008
 #define PyBUF_STRIDES (0x0010 | PyBUF_ND)
-#define PyBUF_C_CONTIGUOUS (0x0020 | PyBUF_STRIDES)
 PyAPI_FUNC(int) PyObject_GetBuffer(PyObject *object, Py_buffer *view, int flags);
+PyAPI_FUNC(int) PyBuffer_IsContiguous(const Py_buffer *view, char order);
 PyAPI_FUNC(void) PyBuffer_Release(Py_buffer *view);
 #endif
 
@@ -120,12 +120,6 @@ void wp_end_postponed(void);
         return wp_none(wp_status);                                                             \
     } while (0)
 
-// Waits by `step`, which waits for at most `timeout_ns`, until it returns anything but WEIR_TIMEOUT
-// or `seconds` have passed (None: no limit). The lock is released meanwhile, and signals are looked
-// for: true with the last status, or false with an exception, such as KeyboardInterrupt.
-typedef weir_status (*wp_step)(void *user, uint64_t timeout_ns);
-bool wp_wait(PyObject *seconds, wp_step step, void *user, weir_status *out_status);
-
 // Objects: runtimes, their devices, and what devices have. A program may drop or close them in any
 // order: an object's handle is destroyed when it is closed and nothing needs it any more.
 struct wp_object {
@@ -195,7 +189,6 @@ bool wp_usable(const struct wp_object *object);
 void *wp_of(PyObject *object, const struct wp_kind *kind, const char *argument);
 // The dealloc of types with nothing to drop, and the end of others'.
 void wp_free(PyObject *self);
-bool wp_runtime_types(PyObject *module); // DeviceInfo, Limits
 
 struct wp_device {
     struct wp_object object;
@@ -209,7 +202,6 @@ void wp_drop_calls(struct wp_device *device);
 
 // How many runtimes there are, and a list of the devices that are not closed.
 PyObject *wp_alive(PyObject *module, PyObject *unused);
-PyObject *wp_region(PyObject *module, PyObject *arguments);
 // From then on no thread of the library's calls Python.
 PyObject *wp_end(PyObject *module, PyObject *unused);
 extern atomic_bool wp_over;
@@ -232,9 +224,9 @@ struct wp_dtype {
 int wp_to_dtype(PyObject *object, void *out);
 int wp_to_placement(PyObject *object, void *out); // weir_placement
 int wp_to_bytes(PyObject *object, void *out);     // size_t
-int wp_to_limit(PyObject *object, void *out);     // seconds to uint64_t nanoseconds
-int wp_to_stream(PyObject *object, void *out);    // void *: a native handle
-int wp_to_color(PyObject *object, void *out);     // int32_t: of a communicator's part
+int wp_to_ns(PyObject *object, void *out); // seconds, None: WEIR_FOREVER, to uint64_t nanoseconds
+int wp_to_stream(PyObject *object, void *out); // void *: a native handle
+int wp_to_color(PyObject *object, void *out);  // int32_t: of a communicator's part
 // The type of an element with so many bits, or NULL.
 const struct wp_dtype *wp_dtype_find(weir_element element, uint32_t bits);
 // Stores a number as a scalar of the device, in the first bytes of `out`. False with an exception

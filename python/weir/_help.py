@@ -1,13 +1,15 @@
 """What the extension leaves to Python."""
 
+import importlib.util
 import os
 import sys
 
-from . import _errors
+from . import _types
+from ._types import DeviceInfo
 
 _weir = sys.modules["weir._weir"]  # whose initialisation imports this module
 FOLDER = os.path.join(os.path.dirname(sys._getframe().f_code.co_filename), "")  # whose code is no caller
-_TYPES = {each.status: each for each in vars(_errors).values() if isinstance(each, type) and issubclass(each, _errors.Error)}
+_ERRORS = {each.status: each for each in vars(_types).values() if isinstance(each, type) and issubclass(each, _types.Error)}
 _PARTS = "message", "object", "native_call", "native_name", "native_code", "remedy", "file", "line"
 
 # The library's functions as Python has them. Others are NOUN.VERB: weir_queue_recover() is queue.recover(), and
@@ -16,9 +18,6 @@ _NAMES = {
     "in": "weir.In",
     "out": "weir.Out",
     "inout": "weir.InOut",
-    "whole_in": "weir.In",
-    "whole_out": "weir.Out",
-    "whole_inout": "weir.InOut",
     "local": "weir.Local",
     "upload": "queue.upload",
     "download": "queue.download",
@@ -42,7 +41,7 @@ _NAMES = {
 
 
 def _name(match):
-    name = match[1]
+    name = match[1].removeprefix("whole_")
     if name not in _NAMES and name.endswith("_create"):
         return "device." + name[:-7]
     return _NAMES.get(name) or name.replace("_destroy", ".close").replace("_", ".", 1)
@@ -57,7 +56,7 @@ def python_text(c_text):
 
 def error(status, text, *parts):
     """The exception of a status, with its whole text; the parts of the library's detail are its attributes."""
-    made = _TYPES.get(status, _errors.Error)(python_text(text))
+    made = _ERRORS.get(status, _types.Error)(python_text(text))
     made.status = status
     for name, part in zip(_PARTS, parts):
         setattr(made, name, python_text(part) if name in ("message", "remedy") else part)
@@ -81,7 +80,7 @@ def raised(exception, file, line):
 
 def _cause(message, place):
     for row in reversed(_raised):
-        if row[1] in message and row[2] in (place, (None, 0)):
+        if row[1] in message and (row[2] == place or not row[2][0] or not place[0]):
             row[3] = True
             return row[0]
     return None
@@ -98,16 +97,43 @@ def show_untold():
         _show(_raised.pop())
 
 
+_found: "list[dict]" = []  # what weir.findings() has still to give
+
+
+def found(findings):
+    """Keeps what the plugin check has found, without hints and what is suppressed."""
+    _found.extend(each for each in findings if not each["hint"] and not each["suppression"])
+
+
+def take_found():
+    """What was kept since the last time."""
+    taken = _found[:]
+    _found.clear()
+    return taken
+
+
 def close_all():
     """Waits for all work and closes what can be closed: when the interpreter ends."""
     for device in _weir._alive()[1]:
         try:
             device.close()
-        except (_errors.ForkedError, _errors.InvalidError):
+        except (_types.ForkedError, _types.InvalidError):
             pass  # a tensor of others' that lives on keeps its device
         except BaseException as raised:
             sys.excepthook(type(raised), raised, raised.__traceback__)
     _weir._end()
+
+
+def find_pocl():
+    """Names the driver of the extra `pocl` to the library, unless $WEIR_OPENCL_DRIVER names one."""
+    spec = importlib.util.find_spec("pocl_binary_distribution")
+    if "WEIR_OPENCL_DRIVER" in os.environ or spec is None or not spec.origin:
+        return
+    folder = os.path.join(os.path.dirname(os.path.dirname(spec.origin)), "pyopencl", ".libs")
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    drivers = [name for name in names if name.startswith("libpocl") and ".so" in name]
+    if drivers:
+        os.environ["WEIR_OPENCL_DRIVER"] = os.path.join(folder, drivers[0])
 
 
 async def complete(event):
@@ -159,15 +185,20 @@ class region:
     """A named section of the program, for traces: the work that the thread submits in its block."""
 
     def __init__(self, runtime, name, number):
-        if number is not None and not 0 <= number < 1 << 64:
+        number = _NO_NUMBER if number is None else number
+        if not 0 <= number <= _NO_NUMBER:
             _weir._refuse(f"number is {number}; it is 0 or more, and below 2^64")
-        self._runtime, self._arguments = runtime, (name,) if number is None else (name, number)
+        self._runtime, self._arguments = runtime, (name, number)
 
     def __enter__(self):
-        _weir._region(self._runtime, *self._arguments)
+        self._runtime._push(*self._arguments)
 
     def __exit__(self, *unused):
-        _weir._region(self._runtime, None)
+        if not self._runtime.closed:
+            self._runtime._pop()
+
+
+_NO_NUMBER = (1 << 64) - 1
 
 
 def dtype(value):
@@ -209,6 +240,11 @@ def read(path):
     """A file's bytes."""
     with open(path, "rb") as file:
         return file.read()
+
+
+def limits(values):
+    """A device's limits, of their values in order."""
+    return _types.Limits(*values)
 
 
 def stream(value):

@@ -78,6 +78,9 @@ static void expect_same_operation(const struct weir_trace_operation *a,
     EXPECT_STR_EQ(a->file, text(b->file));
     EXPECT_INT_EQ(a->line, b->line);
     EXPECT_STR_EQ(a->region, text(b->region));
+    EXPECT_STR_EQ(a->finding_kind, text(b->finding_kind));
+    EXPECT_STR_EQ(a->finding, text(b->finding));
+    EXPECT_STR_EQ(a->remedy, text(b->remedy));
     EXPECT_UINT_EQ(a->thread, b->thread);
     EXPECT_UINT_EQ(a->submit_ns, b->submit_ns);
     EXPECT_UINT_EQ(a->submit_end_ns, b->submit_end_ns);
@@ -137,6 +140,9 @@ static void make_full(void)
     struct weir_trace_operation *copy = made_operation(&made, 0, WEIR_ENGINE_TO_DEVICE, 1001, 2002);
     copy->label = "frame";
     copy->region = "frame 12/up";
+    copy->finding_kind = "write-after-read";
+    copy->finding = "the copy writes \"bytes\"";
+    copy->remedy = "wait";
     copy->failed = true;
     struct weir_trace_operation *launch = made_operation(&made, 1, WEIR_ENGINE_KERNELS, 3003, 4004);
     made_wait(&made, 0);
