@@ -39,51 +39,35 @@ static uint64_t shift(uint64_t from, uint64_t here, uint64_t there, double scale
     return there + (uint64_t)(distance + (int64_t)((double)distance * scale));
 }
 
-static uint64_t key_of(const struct weir_clock_pair *pair, int forward)
-{
-    return forward ? pair->a_ns : pair->b_ns;
-}
-
 // By which part the other clock advances more than this one between two pairs.
-static double steepness(const struct weir_clock_pair *left, const struct weir_clock_pair *right,
-                        int forward)
+static double steepness(const struct weir_clock_pair *left, const struct weir_clock_pair *right)
 {
-    const uint64_t own = key_of(right, forward) - key_of(left, forward);
-    const uint64_t other = key_of(right, !forward) - key_of(left, !forward);
+    const uint64_t own = right->a_ns - left->a_ns;
+    const uint64_t other = right->b_ns - left->b_ns;
     const double scale = (double)(int64_t)(other - own) / (double)own;
     return scale > STEEPEST ? STEEPEST : scale < -STEEPEST ? -STEEPEST : scale;
 }
 
-static uint64_t convert(const struct weir_clock_map *map, uint64_t time_ns, int forward)
+uint64_t weir_clock_map_b(const struct weir_clock_map *map, uint64_t a_ns)
 {
     if (map->count == 0)
-        return time_ns;
+        return a_ns;
     const uint64_t begin = oldest(map);
     uint64_t right = map->count - 1;
-    while (right > begin + 1 && key_of(pair_at(map, right - 1), forward) > time_ns)
+    while (right > begin + 1 && pair_at(map, right - 1)->a_ns > a_ns)
         right--;
     const struct weir_clock_pair *after = pair_at(map, right);
     if (right == begin) // the only one
-        return shift(time_ns, key_of(after, forward), key_of(after, !forward), 0);
+        return shift(a_ns, after->a_ns, after->b_ns, 0);
     const struct weir_clock_pair *before = pair_at(map, right - 1);
-    if (time_ns > key_of(after, forward)) // a longer distance gives a better slope
+    if (a_ns > after->a_ns) // a longer distance gives a better slope
         before = pair_at(map, right > begin + STRETCH ? right - STRETCH : begin);
-    const int inside = time_ns >= key_of(before, forward) && time_ns <= key_of(after, forward);
+    const int inside = a_ns >= before->a_ns && a_ns <= after->a_ns;
     // A short distance gives no slope for times outside of it.
     const int known = inside || after->a_ns - before->a_ns >= WEIR_CLOCK_MAP_DISTANCE_NS;
-    const double scale = known ? steepness(before, after, forward) : 0;
-    const struct weir_clock_pair *near = time_ns > key_of(after, forward) ? after : before;
-    return shift(time_ns, key_of(near, forward), key_of(near, !forward), scale);
-}
-
-uint64_t weir_clock_map_b(const struct weir_clock_map *map, uint64_t a_ns)
-{
-    return convert(map, a_ns, 1);
-}
-
-uint64_t weir_clock_map_a(const struct weir_clock_map *map, uint64_t b_ns)
-{
-    return convert(map, b_ns, 0);
+    const double scale = known ? steepness(before, after) : 0;
+    const struct weir_clock_pair *near = a_ns > after->a_ns ? after : before;
+    return shift(a_ns, near->a_ns, near->b_ns, scale);
 }
 
 double weir_clock_map_drift_ppm(const struct weir_clock_map *map)
@@ -93,5 +77,5 @@ double weir_clock_map_drift_ppm(const struct weir_clock_map *map)
     const struct weir_clock_pair *last = pair_at(map, map->count - 1);
     if (last->a_ns - map->first.a_ns < WEIR_CLOCK_MAP_DISTANCE_NS)
         return 0;
-    return -steepness(&map->first, last, 1) * 1e6;
+    return -steepness(&map->first, last) * 1e6;
 }

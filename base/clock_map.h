@@ -1,4 +1,4 @@
-// Maps the time of one clock to that of another by pairs of readings: linear between neighbouring
+// Maps the time of one clock, a, to that of another, b, by pairs of readings: linear between neighbouring
 // pairs, and extrapolated beyond the last one. Follows drift and slow changes of it.
 //
 // Threads: a map is used by one thread at a time.
@@ -31,9 +31,8 @@ struct weir_clock_map {
 // Adds a reading. One that runs backwards in either clock is ignored.
 void weir_clock_map_add(struct weir_clock_map *map, uint64_t a_ns, uint64_t b_ns);
 
-// The time on one clock when the other shows the given time.
+// The time on clock b when a shows the given time.
 uint64_t weir_clock_map_b(const struct weir_clock_map *map, uint64_t a_ns);
-uint64_t weir_clock_map_a(const struct weir_clock_map *map, uint64_t b_ns);
 
 // Returns how much faster clock a ran than b from the first pair to the last, in millionths; 0
 // while the two are too close to each other to measure it.

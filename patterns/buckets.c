@@ -144,9 +144,7 @@ static weir_status lay_out(const struct weir_buckets_params *params, weir_bucket
 {
     TRY(check_params(params));
     buckets->params = *params;
-    snprintf(buckets->label, sizeof buckets->label, "%s",
-             weir__pattern_label(params->label, "buckets"));
-    buckets->params.label = buckets->label;
+    buckets->params.label = weir__pattern_keep(buckets->label, params->label, "buckets");
     if (!buckets->params.reduction)
         buckets->params.reduction = WEIR_AVERAGE;
     if (!buckets->params.wire)

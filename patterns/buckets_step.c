@@ -112,10 +112,9 @@ static weir_status fail_step(weir_buckets *buckets, weir_status status)
 static weir_status note_source(weir_buckets *buckets, struct weir__buckets_bucket *bucket)
 {
     struct weir_event *event = &buckets->events[bucket->range.first + bucket->event_count];
-    weir_status status = weir_queue_record(bucket->source, event);
-    if (status == WEIR_OK)
-        bucket->event_count++;
-    return status;
+    TRY(weir_queue_record(bucket->source, event));
+    bucket->event_count++;
+    return WEIR_OK;
 }
 
 static weir_status wait_for_gradients(weir_buckets *buckets, struct weir__buckets_bucket *bucket,
@@ -168,19 +167,13 @@ static weir_status reduce(weir_buckets *buckets, struct weir__buckets_bucket *bu
     const size_t offset = wire_offset(buckets, range);
     const size_t count = range->size / buckets->element_size;
     struct weir__buckets_times *times = &bucket->times[buckets->step % WEIR__BUCKETS_STEPS];
-    weir_status status = WEIR_OK;
     if (buckets->params.timing)
-        status = weir_queue_record(buckets->comm_queue, &times->begin);
-    if (status == WEIR_OK)
-        status =
-            weir_queue_all_reduce(buckets->comm_queue, buckets->params.comm, buffer, offset, buffer,
-                                  offset, count, buckets->params.wire, buckets->params.reduction);
-    if (status == WEIR_OK)
-        status = weir_queue_record(buckets->comm_queue, &bucket->done);
-    if (status == WEIR_OK && buckets->narrows)
-        status = widen(buckets, bucket);
-    if (status != WEIR_OK)
-        return status;
+        TRY(weir_queue_record(buckets->comm_queue, &times->begin));
+    TRY(weir_queue_all_reduce(buckets->comm_queue, buckets->params.comm, buffer, offset, buffer,
+                              offset, count, buckets->params.wire, buckets->params.reduction));
+    TRY(weir_queue_record(buckets->comm_queue, &bucket->done));
+    if (buckets->narrows)
+        TRY(widen(buckets, bucket));
     times->end = bucket->done;
     buckets->figures.reductions++;
     buckets->figures.reduced_bytes += count * buckets->wire_size;
@@ -189,22 +182,19 @@ static weir_status reduce(weir_buckets *buckets, struct weir__buckets_bucket *bu
 
 static weir_status submit(weir_buckets *buckets, struct weir__buckets_bucket *bucket)
 {
-    weir_status status = buckets->narrows
-                             ? narrow(buckets, bucket)
-                             : wait_for_gradients(buckets, bucket, buckets->comm_queue);
-    if (status == WEIR_OK)
-        status = reduce(buckets, bucket);
-    bucket->submitted = status == WEIR_OK;
-    return status;
+    TRY(buckets->narrows ? narrow(buckets, bucket)
+                         : wait_for_gradients(buckets, bucket, buckets->comm_queue));
+    TRY(reduce(buckets, bucket));
+    bucket->submitted = true;
+    return WEIR_OK;
 }
 
 static weir_status submit_due(weir_buckets *buckets)
 {
-    weir_status status = WEIR_OK;
-    while (status == WEIR_OK && buckets->next < buckets->plan.bucket_count &&
+    while (buckets->next < buckets->plan.bucket_count &&
            buckets->buckets[buckets->next].pending == 0)
-        status = submit(buckets, &buckets->buckets[buckets->next++]);
-    return status;
+        TRY(submit(buckets, &buckets->buckets[buckets->next++]));
+    return WEIR_OK;
 }
 
 // --- marks ---

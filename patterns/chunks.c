@@ -564,9 +564,7 @@ static weir_status create(const struct weir_chunks_params *params, weir_chunks *
     weir_status status = weir__pattern_params("weir_chunks_create", "weir_chunks_params", params,
                                               &chunks->params, sizeof chunks->params);
     if (status == WEIR_OK) {
-        snprintf(chunks->label, sizeof chunks->label, "%s",
-                 weir__pattern_label(chunks->params.label, "chunks"));
-        chunks->params.label = chunks->label;
+        chunks->params.label = weir__pattern_keep(chunks->label, chunks->params.label, "chunks");
         status = make_plan(chunks);
     }
     if (status == WEIR_OK)

@@ -59,15 +59,15 @@ static weir_status make_rooms(weir_device_link *link, weir_device *from)
 
 static weir_status check_params(const struct weir_device_link_params *params)
 {
-    const char *label = weir__pattern_label(params->label, "link");
     if (!params->from || !params->to)
-        return weir__pattern_refuse(label, "set it", "weir_device_link_create: params->%s is NULL",
+        return weir__pattern_refuse(params->label, "set it",
+                                    "weir_device_link_create: params->%s is NULL",
                                     params->from ? "to" : "from");
     if (weir_device_runtime(params->from) != weir_device_runtime(params->to))
-        return weir__pattern_refuse(label, "open both from one runtime",
+        return weir__pattern_refuse(params->label, "open both from one runtime",
                                     "weir_device_link_create: the devices belong to two runtimes");
     if (params->bytes == 0)
-        return weir__pattern_refuse(label, "give the size of the largest copy",
+        return weir__pattern_refuse(params->label, "give the size of the largest copy",
                                     "weir_device_link_create: params->bytes is 0");
     return WEIR_OK;
 }
@@ -76,17 +76,15 @@ static weir_status create(const struct weir_device_link_params *params, weir_dev
 {
     struct weir_device_link_params known;
     *out_link = NULL;
-    weir_status status = weir__pattern_params("weir_device_link_create", "weir_device_link_params",
-                                              params, &known, sizeof known);
-    if (status == WEIR_OK)
-        status = check_params(&known);
-    if (status != WEIR_OK)
-        return status;
-    const char *label = weir__pattern_label(known.label, "link");
+    weir_status status = WEIR_OK;
+    TRY(weir__pattern_params("weir_device_link_create", "weir_device_link_params", params, &known,
+                             sizeof known));
+    known.label = weir__pattern_label(known.label, "link");
+    TRY(check_params(&known));
     weir_device_link *link = calloc(1, sizeof *link);
     if (!link)
-        return weir__pattern_no_memory(label, "a link");
-    snprintf(link->label, sizeof link->label, "%s", label);
+        return weir__pattern_no_memory(known.label, "a link");
+    weir__pattern_keep(link->label, known.label, NULL);
     link->to = known.to;
     link->bytes = known.bytes;
     if (known.from != known.to && !weir_device_can_peer(known.to, known.from))

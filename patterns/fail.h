@@ -3,6 +3,8 @@
 #ifndef WEIR_PATTERNS_FAIL_H
 #define WEIR_PATTERNS_FAIL_H
 
+#include <stdio.h>
+
 #include <weir/status.h>
 
 // A pattern's label, or what stands for it where none was given; and for a message the label of an object.
@@ -15,6 +17,14 @@ static inline const char *weir__pattern_label(const char *label, const char *oth
 
 // A pattern keeps as much of its label as struct weir_error shows.
 #define WEIR__PATTERN_LABEL_SIZE 64
+
+// Keeps a pattern's label, or `otherwise`, and returns what was kept.
+static inline const char *weir__pattern_keep(char kept[WEIR__PATTERN_LABEL_SIZE], const char *label,
+                                             const char *otherwise)
+{
+    snprintf(kept, WEIR__PATTERN_LABEL_SIZE, "%s", weir__pattern_label(label, otherwise));
+    return kept;
+}
 
 // Sets the thread's error detail, for the object with that label, and returns
 // `status`. `remedy` may be NULL.

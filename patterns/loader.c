@@ -293,11 +293,9 @@ static weir_status start_thread(weir_loader *loader)
 // are skipped.
 static void release_loader(weir_loader *loader)
 {
-    for (uint32_t i = 0; i < loader->params.slot_count; i++) {
-        if (loader->entries)
-            weir_buffer_destroy(&loader->entries[i].pinned);
-        if (loader->rooms)
-            weir_buffer_destroy(&loader->rooms[i].buffer);
+    for (uint32_t i = 0; loader->entries && loader->rooms && i < loader->params.slot_count; i++) {
+        weir_buffer_destroy(&loader->entries[i].pinned);
+        weir_buffer_destroy(&loader->rooms[i].buffer);
     }
     weir_queue_destroy(&loader->queue);
     pthread_cond_destroy(&loader->to_next);
@@ -308,40 +306,34 @@ static void release_loader(weir_loader *loader)
     free(loader);
 }
 
+static weir_status fill_loader(weir_loader *loader, const struct weir_loader_params *given)
+{
+    struct weir_loader_params *params = &loader->params;
+    TRY(weir__pattern_params("weir_loader_create", "weir_loader_params", given, params,
+                             sizeof *params));
+    params->label = weir__pattern_keep(loader->label, params->label, "loader");
+    TRY(check_params(params));
+    if (params->slot_count == 0)
+        params->slot_count = SLOTS;
+    weir__pattern_lock_use(&loader->lock, params->device);
+    TRY(weir_queue_create(params->device,
+                          WEIR_PARAMS(weir_queue, .label = params->label,
+                                      .priority = params->priority),
+                          &loader->queue));
+    TRY(make_slots(loader));
+    return start_thread(loader);
+}
+
 static weir_status create(const struct weir_loader_params *params, weir_loader **out_loader)
 {
-    *out_loader = NULL;
-
-    struct weir_loader_params known;
-    weir_status status = weir__pattern_params("weir_loader_create", "weir_loader_params", params,
-                                              &known, sizeof known);
-    params = &known;
-    if (status == WEIR_OK)
-        status = check_params(params);
-    if (status != WEIR_OK)
-        return status;
     weir_loader *loader = calloc(1, sizeof *loader);
+    *out_loader = NULL;
     if (!loader)
-        return weir__pattern_no_memory(params->label, "a loader");
-    loader->params = *params;
-    snprintf(loader->label, sizeof loader->label, "%s",
-             weir__pattern_label(params->label, "loader"));
-    loader->params.label = loader->label;
-    if (loader->params.slot_count == 0)
-        loader->params.slot_count = SLOTS;
+        return weir__pattern_no_memory(NULL, "a loader");
     pthread_mutex_init(&loader->lock.mutex, NULL);
-    weir__pattern_lock_use(&loader->lock, params->device);
     pthread_cond_init(&loader->to_load, NULL);
     pthread_cond_init(&loader->to_next, NULL);
-
-    status = weir_queue_create(params->device,
-                               WEIR_PARAMS(weir_queue, .label = loader->label,
-                                           .priority = params->priority),
-                               &loader->queue);
-    if (status == WEIR_OK)
-        status = make_slots(loader);
-    if (status == WEIR_OK)
-        status = start_thread(loader);
+    const weir_status status = fill_loader(loader, params);
     if (status == WEIR_OK)
         *out_loader = loader;
     else

@@ -285,8 +285,7 @@ static void resolve_params(weir_pipeline *pipeline, const struct weir_pipeline_p
     struct weir_pipeline_params *params = &pipeline->params;
 
     *params = *given;
-    snprintf(pipeline->label, sizeof pipeline->label, "%s", given->label);
-    params->label = pipeline->label;
+    params->label = weir__pattern_keep(pipeline->label, given->label, NULL);
     params->stages = NULL;
     if (!params->prepare)
         params->prepare_threads = 0;
@@ -319,14 +318,12 @@ static weir_status make_storage(weir_pipeline *pipeline)
     pipeline->stages = calloc(stages, sizeof *pipeline->stages);
     pipeline->slots = calloc(slots, sizeof *pipeline->slots);
     pipeline->records = calloc(pipeline->record_count, sizeof *pipeline->records);
-    pipeline->events = calloc(slots * stages * 2, sizeof *pipeline->events);
-    pipeline->spans = calloc(slots * stages, sizeof *pipeline->spans);
     pipeline->covered = calloc(stages, sizeof *pipeline->covered);
     pipeline->pieces = calloc(stages * (slots * stages + 1), sizeof *pipeline->pieces);
     pipeline->preparers = // never 0 bytes
         calloc((size_t)pipeline->params.prepare_threads + 1, sizeof *pipeline->preparers);
     if (!pipeline->stages || !pipeline->preparers || !pipeline->slots || !pipeline->records ||
-        !pipeline->events || !pipeline->spans || !pipeline->covered || !pipeline->pieces)
+        !pipeline->covered || !pipeline->pieces)
         return weir__pattern_fail(pipeline->label, WEIR_ERROR_OUT_OF_MEMORY,
                                   "use fewer slots or a smaller backlog",
                                   "no memory for %zu slots of %zu stages and %u frames", slots,
@@ -338,11 +335,6 @@ static weir_status make_storage(weir_pipeline *pipeline)
     for (size_t i = 0; i < stages; i++) {
         pipeline->covered[i].capacity = (uint32_t)(slots * stages);
         pipeline->covered[i].pieces = pipeline->pieces + i * (slots * stages + 1);
-    }
-    for (size_t i = 0; i < slots; i++) {
-        pipeline->slots[i].begins = pipeline->events + i * stages * 2;
-        pipeline->slots[i].ends = pipeline->slots[i].begins + stages;
-        pipeline->slots[i].spans = pipeline->spans + i * stages;
     }
     return WEIR_OK;
 }
@@ -478,8 +470,6 @@ static void release(weir_pipeline *pipeline)
     free(pipeline->preparers);
     free(pipeline->pieces);
     free(pipeline->covered);
-    free(pipeline->spans);
-    free(pipeline->events);
     free(pipeline->records);
     free(pipeline->slots);
     free(pipeline->stages);
@@ -495,46 +485,41 @@ void weir__pipeline_free(weir_pipeline *pipeline)
     release(pipeline);
 }
 
+static weir_status make_parts(weir_pipeline *pipeline, const struct weir_pipeline_params *params)
+{
+    resolve_params(pipeline, params);
+    weir__pattern_lock_use(&pipeline->lock, pipeline->params.device);
+    TRY(make_storage(pipeline));
+    TRY(make_stages(pipeline, params->stages));
+    if (params->graphs)
+        TRY(weir__pipeline_make_graphs(pipeline));
+    TRY(make_slots(pipeline));
+    TRY(weir__pipeline_join(pipeline));
+    return make_threads(pipeline);
+}
+
 static weir_status create(const struct weir_pipeline_params *params, weir_pipeline **out_pipeline)
 {
     struct weir_pipeline_params known;
     struct weir_pipeline_stage stages[WEIR_PIPELINE_STAGES_MAX];
     *out_pipeline = NULL;
-
-    weir_status status = pipeline_read(params, &known, stages);
-    params = &known;
-    if (status != WEIR_OK)
-        return status;
+    TRY(pipeline_read(params, &known, stages));
 
     weir_pipeline *pipeline = calloc(1, sizeof *pipeline);
     if (!pipeline || !make_locks(pipeline)) {
         free(pipeline);
-        return weir__pattern_no_memory(params->label, "a pipeline");
+        return weir__pattern_no_memory(known.label, "a pipeline");
     }
-    resolve_params(pipeline, params);
-    weir__pattern_lock_use(&pipeline->lock, pipeline->params.device);
-    status = make_storage(pipeline);
-    if (status == WEIR_OK)
-        status = make_stages(pipeline, params->stages);
-    if (status == WEIR_OK && params->graphs)
-        status = weir__pipeline_make_graphs(pipeline);
-    if (status == WEIR_OK)
-        status = make_slots(pipeline);
-    if (status == WEIR_OK)
-        status = weir__pipeline_join(pipeline);
-    if (status == WEIR_OK)
-        status = make_threads(pipeline);
-    if (status == WEIR_OK) {
+    if (make_parts(pipeline, &known) == WEIR_OK) {
         *out_pipeline = pipeline;
         return WEIR_OK;
     }
 
     // slot_destroy is a user callback, in which calls may fail and change the thread's
     // error detail.
-    struct weir_error error = *weir_last_error();
+    const struct weir_error error = *weir_last_error();
     release(pipeline);
-    weir_error_set(&error);
-    return status;
+    return weir_error_set(&error);
 }
 
 weir_status weir_pipeline_create_at(const struct weir_pipeline_params *params,

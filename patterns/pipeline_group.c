@@ -36,7 +36,7 @@ static weir_status create(const struct weir_pipeline_group_params *params,
     weir_pipeline_group *group = calloc(1, sizeof *group);
     if (!group)
         return weir__pattern_no_memory(label, "a group of pipelines");
-    snprintf(group->label, sizeof group->label, "%s", label);
+    weir__pattern_keep(group->label, label, NULL);
     pthread_mutex_init(&group->lock.mutex, NULL);
     pthread_cond_init(&group->turn, NULL);
     pthread_cond_init(&group->moved, NULL);

@@ -70,9 +70,9 @@ struct weir__slot {
     bool refused;        // `status` is the status with which a queue refused work
     uint64_t generation; // `generation` of the pipeline when it was submitted
     // One per stage. A zeroed event was not recorded.
-    struct weir_event *begins;
-    struct weir_event *ends;
-    struct weir_pipeline_span *spans;
+    struct weir_event begins[WEIR_PIPELINE_STAGES_MAX];
+    struct weir_event ends[WEIR_PIPELINE_STAGES_MAX];
+    struct weir_pipeline_span spans[WEIR_PIPELINE_STAGES_MAX];
     // With graphs.
     weir_queue *queue;      // launches its frames
     weir_graph *graph;      // NULL: none captured yet
@@ -91,8 +91,6 @@ struct weir_pipeline {
     uint32_t slots_made; // those that slot_create has filled
     struct weir__record *records;
     uint32_t record_count;
-    struct weir_event *events;        // of all slots
-    struct weir_pipeline_span *spans; // of all slots
     struct weir_thread starter;
     struct weir_thread deliverer;
     struct weir_thread *preparers; // prepare_threads of them

@@ -132,31 +132,27 @@ static weir_status make_all_queues(weir_queue_pool *pool)
     return WEIR_OK;
 }
 
-static weir_status create(const struct weir_queue_pool_params *params, weir_queue_pool **out_pool)
+static weir_status fill_pool(weir_queue_pool *pool, const struct weir_queue_pool_params *given)
 {
-    *out_pool = NULL;
-
-    struct weir_queue_pool_params known;
-    weir_status status = weir__pattern_params("weir_queue_pool_create", "weir_queue_pool_params",
-                                              params, &known, sizeof known);
-    params = &known;
-    if (status == WEIR_OK)
-        status = check_params(params);
-    if (status != WEIR_OK)
-        return status;
-    weir_queue_pool *pool = calloc(1, sizeof *pool);
-    if (!pool)
-        return weir__pattern_no_memory(params->label, "a pool of queues");
-    pool->params = *params;
-    snprintf(pool->label, sizeof pool->label, "%s", weir__pattern_label(params->label, "pool"));
-    pool->params.label = pool->label;
+    struct weir_queue_pool_params *params = &pool->params;
+    TRY(weir__pattern_params("weir_queue_pool_create", "weir_queue_pool_params", given, params,
+                             sizeof *params));
+    params->label = weir__pattern_keep(pool->label, params->label, "pool");
+    TRY(check_params(params));
     pool->channel_count = count_channels(params);
     pool->place = weir__pattern_place(NULL, 0);
-    pthread_mutex_init(&pool->lock, NULL);
+    TRY(make_classes(pool));
+    return params->eager ? make_all_queues(pool) : WEIR_OK;
+}
 
-    status = make_classes(pool);
-    if (status == WEIR_OK && params->eager)
-        status = make_all_queues(pool);
+static weir_status create(const struct weir_queue_pool_params *params, weir_queue_pool **out_pool)
+{
+    weir_queue_pool *pool = calloc(1, sizeof *pool);
+    *out_pool = NULL;
+    if (!pool)
+        return weir__pattern_no_memory(NULL, "a pool of queues");
+    pthread_mutex_init(&pool->lock, NULL);
+    const weir_status status = fill_pool(pool, params);
     if (status == WEIR_OK)
         *out_pool = pool;
     else

@@ -1,5 +1,5 @@
 // The part of the OpenCL API that Weir uses, declared here so that modules build where no
-// OpenCL headers are installed. backends/opencl/error.c compares every line with
+// OpenCL headers are installed. backends/clc/symbols.c compares every line with
 // <CL/cl.h> where that is installed. Names and values are Khronos'.
 #ifndef WEIR_BACKENDS_CLC_CL_API_H
 #define WEIR_BACKENDS_CLC_CL_API_H

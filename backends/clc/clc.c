@@ -101,7 +101,7 @@ static unsigned line_of(const char *text, const char *kernel, const char *parame
 // without running it, so a kernel that requires a block of that size tells.
 static uint32_t probe_size(const struct clc_build *build, const char *type)
 {
-    const struct clc_symbols *cl = &build->cl;
+    const struct ocl_symbols *cl = build->cl;
     char probe[256];
     snprintf(probe, sizeof probe,
              "\n__kernel __attribute__((reqd_work_group_size(sizeof(%s), 1, 1)))"
@@ -132,7 +132,7 @@ struct raw_parameter {
     cl_kernel_arg_type_qualifier qualifiers;
 };
 
-static cl_int ask_parameter(const struct clc_symbols *cl, cl_kernel kernel, cl_uint index,
+static cl_int ask_parameter(const struct ocl_symbols *cl, cl_kernel kernel, cl_uint index,
                             struct raw_parameter *raw)
 {
     memset(raw, 0, sizeof *raw);
@@ -231,7 +231,7 @@ static weir_status describe_parameter(struct weir_kit_signature_text *text,
 static weir_status describe_kernel(struct weir_kit_signature_text *text,
                                    const struct clc_build *build, cl_kernel kernel)
 {
-    const struct clc_symbols *cl = &build->cl;
+    const struct ocl_symbols *cl = build->cl;
     char name[256] = "";
     cl_uint count = 0;
     size_t block[3] = {0, 0, 0};
@@ -267,7 +267,7 @@ static weir_status describe_kernel(struct weir_kit_signature_text *text,
 
 static weir_status describe(struct clc_build *build)
 {
-    const struct clc_symbols *cl = &build->cl;
+    const struct ocl_symbols *cl = build->cl;
     const struct weir_host *host = build->host;
     struct weir_kit_signature_text text = {.host = host};
     cl_uint count = 0;
@@ -322,7 +322,7 @@ char *clc_options(const struct weir_host *host, const char *user, const char *mo
 
 static char *read_log(const struct clc_build *build)
 {
-    const struct clc_symbols *cl = &build->cl;
+    const struct ocl_symbols *cl = build->cl;
     size_t size = 0;
     cl->clGetProgramBuildInfo(build->program, build->device, CL_PROGRAM_BUILD_LOG, 0, NULL, &size);
     char *log = build->host->allocate(size + 1);
@@ -358,10 +358,10 @@ static weir_status compile(const struct clc_build *build)
                                     build->options);
     if (!options)
         return weir_host_no_memory(build->host, "the options of a program");
-    cl_int code = build->cl.clBuildProgram(build->program, 1, &build->device, options, NULL, NULL);
+    cl_int code = build->cl->clBuildProgram(build->program, 1, &build->device, options, NULL, NULL);
     if (code != CL_SUCCESS && build->signatures)
-        code = build->cl.clBuildProgram(build->program, 1, &build->device,
-                                        options + strlen(WITH_SIGNATURES), NULL, NULL);
+        code = build->cl->clBuildProgram(build->program, 1, &build->device,
+                                         options + strlen(WITH_SIGNATURES), NULL, NULL);
     build->host->release(options);
     return report(build, code);
 }
@@ -370,7 +370,7 @@ weir_status clc_build(struct clc_build *build)
 {
     const char *parts[] = {build->before, build->text, build->after};
     cl_int code;
-    build->program = build->cl.clCreateProgramWithSource(build->context, 3, parts, NULL, &code);
+    build->program = build->cl->clCreateProgramWithSource(build->context, 3, parts, NULL, &code);
     if (!build->program)
         return clc_native_error(build->host, "clCreateProgramWithSource", code,
                                 "cannot take the program's source");
@@ -383,7 +383,7 @@ weir_status clc_build(struct clc_build *build)
 void clc_drop(struct clc_build *build)
 {
     if (build->program)
-        build->cl.clReleaseProgram(build->program);
+        build->cl->clReleaseProgram(build->program);
     build->program = NULL;
     build->host->release(build->signature_text);
     build->signature_text = NULL;

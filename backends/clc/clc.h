@@ -9,33 +9,8 @@
 #include <weir/kit/signature.h>
 #include <weir/module/module.h>
 
-#include "backends/clc/cl_api.h"
+#include "backends/clc/symbols.h"
 #include "base/cold.h"
-
-// The functions that are called. X(result, name, parameters).
-#define CLC_SYMBOLS(X)                                                                        \
-    X(cl_program, clCreateProgramWithSource,                                                  \
-      (cl_context, cl_uint, const char **, const size_t *, cl_int *))                         \
-    X(cl_int, clBuildProgram,                                                                 \
-      (cl_program, cl_uint, const cl_device_id *, const char *, void (*)(cl_program, void *), \
-       void *))                                                                               \
-    X(cl_int, clGetProgramBuildInfo,                                                          \
-      (cl_program, cl_device_id, cl_program_build_info, size_t, void *, size_t *))            \
-    X(cl_int, clReleaseProgram, (cl_program))                                                 \
-    X(cl_kernel, clCreateKernel, (cl_program, const char *, cl_int *))                        \
-    X(cl_int, clCreateKernelsInProgram, (cl_program, cl_uint, cl_kernel *, cl_uint *))        \
-    X(cl_int, clReleaseKernel, (cl_kernel))                                                   \
-    X(cl_int, clGetKernelInfo, (cl_kernel, cl_kernel_info, size_t, void *, size_t *))         \
-    X(cl_int, clGetKernelArgInfo,                                                             \
-      (cl_kernel, cl_uint, cl_kernel_arg_info, size_t, void *, size_t *))                     \
-    X(cl_int, clGetKernelWorkGroupInfo,                                                       \
-      (cl_kernel, cl_device_id, cl_kernel_work_group_info, size_t, void *, size_t *))
-
-struct clc_symbols {
-#define CLC_SYMBOL(result, name, parameters) result(*name) parameters;
-    CLC_SYMBOLS(CLC_SYMBOL)
-#undef CLC_SYMBOL
-};
 
 // Precedes the text of a program that is exact, so that a * b + c rounds twice and fma() once.
 #define CLC_EXACT "#pragma OPENCL FP_CONTRACT OFF\n"
@@ -50,7 +25,7 @@ struct clc_symbols {
 
 // One program while it is built.
 struct clc_build {
-    struct clc_symbols cl;
+    const struct ocl_symbols *cl;
     const struct weir_host *host;
     const char *name; // of log messages
     cl_context context;

@@ -66,7 +66,53 @@ weir_status cu_idle_init(struct cu_device *device)
     return weir_kit_idle_create(&params, &device->idle);
 }
 
-// Memory.
+// Blocks.
+
+static void free_host(void *user, struct weir_kit_block *block)
+{
+    const struct cu_device *device = user;
+    if (!cu_is_given_up(device))
+        device->module->cu.cuMemFreeHost(block->pointer);
+    device->module->host->release(block);
+}
+
+static void free_managed(void *user, struct weir_kit_block *block)
+{
+    const struct cu_device *device = user;
+    if (!cu_is_given_up(device))
+        device->module->cu.cuMemFree((CUdeviceptr)(uintptr_t)block->pointer);
+    device->module->host->release(block);
+}
+
+static void free_plain(void *user, struct weir_kit_block *block)
+{
+    struct cu_device *device = user;
+    const size_t size = block->size;
+    free_managed(device, block);
+    atomic_fetch_sub(&device->plain_bytes, size);
+}
+
+void cu_blocks_release(struct cu_device *device)
+{
+    const CUstreamCaptureMode before = cu_relax(&device->module->cu);
+    weir_kit_blocks_empty(device->blocks, free_host, device);
+    weir_kit_blocks_empty(device->managed, free_managed, device);
+    weir_kit_blocks_empty(device->plain, free_plain, device);
+    cu_unrelax(&device->module->cu, before);
+}
+
+static weir_status refuse_host(struct cu_device *device, CUresult code, size_t size)
+{
+    const long pages = sysconf(_SC_AVPHYS_PAGES);
+    const long page = sysconf(_SC_PAGESIZE);
+    if (code == CUDA_ERROR_OUT_OF_MEMORY && pages >= 0 && page > 0)
+        return cu_native_error(device, "cuMemHostAlloc", code,
+                               "a pinned HOST buffer of %zu bytes was asked for, and %llu bytes of "
+                               "the machine's memory are free",
+                               size, (unsigned long long)pages * (unsigned long long)page);
+    return cu_native_error(device, "cuMemHostAlloc", code,
+                           "cannot make a pinned HOST buffer of %zu bytes", size);
+}
 
 static weir_status refuse_device(struct cu_device *device, const char *call, CUresult code,
                                  size_t size)
@@ -82,14 +128,69 @@ static weir_status refuse_device(struct cu_device *device, const char *call, CUr
     return cu_native_error(device, call, code, "cannot make a DEVICE buffer of %zu bytes", size);
 }
 
-static void free_plain(void *user, struct weir_kit_block *block)
+static weir_status refuse_block(const struct cu_buffer *buffer, CUresult code)
 {
-    struct cu_device *device = user;
-    if (!cu_is_given_up(device))
-        device->module->cu.cuMemFree((CUdeviceptr)(uintptr_t)block->pointer);
-    atomic_fetch_sub(&device->plain_bytes, block->size);
-    device->module->host->release(block);
+    if (buffer->managed)
+        return cu_native_error(buffer->device, "cuMemAllocManaged", code,
+                               "cannot make a MANAGED buffer of %zu bytes", buffer->size);
+    return buffer->plain ? refuse_device(buffer->device, "cuMemAlloc", code, buffer->size)
+                         : refuse_host(buffer->device, code, buffer->size);
 }
+
+static CUresult allocate(const struct cu_buffer *buffer, size_t size, void **out_pointer)
+{
+    const struct cu_symbols *cu = &buffer->device->module->cu;
+    CUdeviceptr address = 0;
+    if (!buffer->managed && !buffer->plain)
+        return cu->cuMemHostAlloc(out_pointer, size,
+                                  CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    const CUresult code = buffer->managed
+                              ? cu->cuMemAllocManaged(&address, size, CU_MEM_ATTACH_GLOBAL)
+                              : cu->cuMemAlloc(&address, size);
+    *out_pointer = (void *)(uintptr_t)address;
+    return code;
+}
+
+// Where there is no plain memory left the buffer has no block: the pool may keep memory, which it returns then.
+static weir_status create_block(struct cu_buffer *buffer, size_t size)
+{
+    struct cu_device *device = buffer->device;
+    const struct weir_host *host = device->module->host;
+    struct weir_kit_block *block = host->allocate(sizeof *block);
+    if (!block)
+        return weir_host_no_memory(host, "a buffer");
+    CUresult code = allocate(buffer, size, &block->pointer);
+    if (code == CUDA_ERROR_OUT_OF_MEMORY && !buffer->plain) {
+        cu_blocks_release(device);
+        code = allocate(buffer, size, &block->pointer);
+    }
+    if (code != CUDA_SUCCESS) {
+        host->release(block);
+        return code == CUDA_ERROR_OUT_OF_MEMORY && buffer->plain ? WEIR_OK
+                                                                 : refuse_block(buffer, code);
+    }
+    host->count_driver_object();
+    block->size = size;
+    buffer->block = block;
+    return WEIR_OK;
+}
+
+// Of the kind of the buffer's block.
+static weir_kit_blocks *blocks_of(const struct cu_buffer *buffer)
+{
+    const struct cu_device *device = buffer->device;
+    return buffer->managed ? device->managed : buffer->plain ? device->plain : device->blocks;
+}
+
+// Takes a block that was kept, or makes one.
+static weir_status need_block(struct cu_buffer *buffer)
+{
+    const size_t size = weir_kit_block_size(buffer->size);
+    buffer->block = weir_kit_block_take(blocks_of(buffer), size, size);
+    return buffer->block ? WEIR_OK : create_block(buffer, size);
+}
+
+// Memory.
 
 // The pool may keep freed memory in pieces that are too small; it returns them to the driver before
 // the allocation is tried again, and so are plain blocks, which waits for the device.
@@ -119,29 +220,6 @@ static bool count_plain(struct cu_device *device, size_t size)
     return true;
 }
 
-static weir_status create_plain_block(struct cu_buffer *buffer)
-{
-    struct cu_device *device = buffer->device;
-    const struct cu_module *module = device->module;
-    struct weir_kit_block *block = module->host->allocate(sizeof *block);
-    CUdeviceptr address = 0;
-    if (!block)
-        return weir_host_no_memory(module->host, "a buffer");
-    const CUresult code = module->cu.cuMemAlloc(&address, buffer->size);
-    if (code != CUDA_SUCCESS) {
-        module->host->release(block);
-        // The pool may keep memory, which it returns if there is no other.
-        return code == CUDA_ERROR_OUT_OF_MEMORY
-                   ? WEIR_OK
-                   : refuse_device(device, "cuMemAlloc", code, buffer->size);
-    }
-    module->host->count_driver_object();
-    block->pointer = (void *)(uintptr_t)address;
-    block->size = buffer->size;
-    buffer->block = block;
-    return WEIR_OK;
-}
-
 // Leaves the buffer without a block if its memory is to come from the pool.
 static weir_status create_plain(struct cu_buffer *buffer)
 {
@@ -150,7 +228,7 @@ static weir_status create_plain(struct cu_buffer *buffer)
     buffer->plain = true;
     buffer->block = weir_kit_block_take(device->plain, buffer->size, 2 * buffer->size);
     if (!buffer->block && count_plain(device, buffer->size)) {
-        status = create_plain_block(buffer);
+        status = create_block(buffer, buffer->size);
         if (!buffer->block)
             atomic_fetch_sub(&device->plain_bytes, buffer->size);
     }
@@ -182,67 +260,6 @@ static weir_status create_device(struct cu_buffer *buffer)
                            "cannot make a DEVICE buffer of %zu bytes", buffer->size);
 }
 
-static void free_block(void *user, struct weir_kit_block *block)
-{
-    const struct cu_device *device = user;
-    if (!cu_is_given_up(device))
-        device->module->cu.cuMemFreeHost(block->pointer);
-    device->module->host->release(block);
-}
-
-static void free_managed(void *user, struct weir_kit_block *block)
-{
-    const struct cu_device *device = user;
-    if (!cu_is_given_up(device))
-        device->module->cu.cuMemFree((CUdeviceptr)(uintptr_t)block->pointer);
-    device->module->host->release(block);
-}
-
-void cu_blocks_release(struct cu_device *device)
-{
-    const CUstreamCaptureMode before = cu_relax(&device->module->cu);
-    weir_kit_blocks_empty(device->blocks, free_block, device);
-    weir_kit_blocks_empty(device->managed, free_managed, device);
-    weir_kit_blocks_empty(device->plain, free_plain, device);
-    cu_unrelax(&device->module->cu, before);
-}
-
-static weir_status refuse_host(struct cu_device *device, CUresult code, size_t size)
-{
-    const long pages = sysconf(_SC_AVPHYS_PAGES);
-    const long page = sysconf(_SC_PAGESIZE);
-    if (code == CUDA_ERROR_OUT_OF_MEMORY && pages >= 0 && page > 0)
-        return cu_native_error(device, "cuMemHostAlloc", code,
-                               "a pinned HOST buffer of %zu bytes was asked for, and %llu bytes of "
-                               "the machine's memory are free",
-                               size, (unsigned long long)pages * (unsigned long long)page);
-    return cu_native_error(device, "cuMemHostAlloc", code,
-                           "cannot make a pinned HOST buffer of %zu bytes", size);
-}
-
-static weir_status create_block(struct cu_buffer *buffer, size_t size)
-{
-    struct cu_device *device = buffer->device;
-    const struct cu_module *module = device->module;
-    const unsigned flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
-    struct weir_kit_block *block = module->host->allocate(sizeof *block);
-    if (!block)
-        return weir_host_no_memory(module->host, "a buffer");
-    block->size = size;
-    CUresult code = module->cu.cuMemHostAlloc(&block->pointer, size, flags);
-    if (code == CUDA_ERROR_OUT_OF_MEMORY) {
-        cu_blocks_release(device);
-        code = module->cu.cuMemHostAlloc(&block->pointer, size, flags);
-    }
-    if (code != CUDA_SUCCESS) {
-        module->host->release(block);
-        return refuse_host(device, code, buffer->size);
-    }
-    module->host->count_driver_object();
-    buffer->block = block;
-    return WEIR_OK;
-}
-
 // Gets the address at which kernels access HOST memory.
 static weir_status find_address(struct cu_buffer *buffer)
 {
@@ -256,54 +273,20 @@ static weir_status find_address(struct cu_buffer *buffer)
 
 static weir_status create_host(struct cu_buffer *buffer)
 {
-    const size_t size = weir_kit_block_size(buffer->size);
-    buffer->block = weir_kit_block_take(buffer->device->blocks, size, size);
-    if (!buffer->block) {
-        weir_status status = create_block(buffer, size);
-        if (!buffer->block)
-            return status;
-    }
+    const weir_status status = need_block(buffer);
+    if (status < 0)
+        return status;
     buffer->pointer = buffer->block->pointer;
     return find_address(buffer);
 }
 
-static weir_status create_managed_block(struct cu_buffer *buffer, size_t size)
-{
-    struct cu_device *device = buffer->device;
-    const struct cu_module *module = device->module;
-    struct weir_kit_block *block = module->host->allocate(sizeof *block);
-    CUdeviceptr address = 0;
-    if (!block)
-        return weir_host_no_memory(module->host, "a buffer");
-    CUresult code = module->cu.cuMemAllocManaged(&address, size, CU_MEM_ATTACH_GLOBAL);
-    if (code == CUDA_ERROR_OUT_OF_MEMORY) {
-        cu_blocks_release(device);
-        code = module->cu.cuMemAllocManaged(&address, size, CU_MEM_ATTACH_GLOBAL);
-    }
-    if (code != CUDA_SUCCESS) {
-        module->host->release(block);
-        return cu_native_error(device, "cuMemAllocManaged", code,
-                               "cannot make a MANAGED buffer of %zu bytes", buffer->size);
-    }
-    module->host->count_driver_object();
-    block->pointer = (void *)(uintptr_t)address;
-    block->size = size;
-    buffer->block = block;
-    return WEIR_OK;
-}
-
 static weir_status create_managed(struct cu_buffer *buffer)
 {
-    const size_t size = weir_kit_block_size(buffer->size);
     buffer->managed = true;
-    buffer->block = weir_kit_block_take(buffer->device->managed, size, size);
-    if (!buffer->block) {
-        weir_status status = create_managed_block(buffer, size);
-        if (!buffer->block)
-            return status;
-    }
-    buffer->address = (CUdeviceptr)(uintptr_t)buffer->block->pointer;
-    return WEIR_OK;
+    const weir_status status = need_block(buffer);
+    if (status == WEIR_OK)
+        buffer->address = (CUdeviceptr)(uintptr_t)buffer->block->pointer;
+    return status;
 }
 
 // Memory of the caller. Adopted memory is checked here, because the driver detects wrong memory late.
@@ -471,13 +454,6 @@ static weir_status create(struct cu_buffer *buffer, const struct weir_buffer_set
     if (setup->placement == WEIR_PLACE_MANAGED)
         return create_managed(buffer);
     return setup->user_pointer ? wrap(buffer, setup->user_pointer) : create_host(buffer);
-}
-
-// Of the kind of the buffer's block.
-static weir_kit_blocks *blocks_of(const struct cu_buffer *buffer)
-{
-    const struct cu_device *device = buffer->device;
-    return buffer->managed ? device->managed : buffer->plain ? device->plain : device->blocks;
 }
 
 // Within the device's context.

@@ -1,13 +1,12 @@
 // Source that is compiled at run time: CUDA C++ by NVRTC, OpenCL C by the driver's OpenCL compiler.
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <weir/kit/symbols.h>
 #include <weir/module/error.h>
 
+#include "backends/clc/clc.h"
 #include "backends/cuda/cu.h"
-#include "backends/cuda/driver_cl.h"
 #include "backends/cuda/libraries.h"
 #include "base/text.h"
 #include "kernels/library/grid_barrier.h"
@@ -319,40 +318,22 @@ weir_status cu_compile_cuda(struct cu_device *device, const struct weir_program_
 #define PLATFORM_LIMIT 16
 #define DEVICE_LIMIT 64
 
+struct cu_cl {
+    struct ocl_symbols api;
+    cl_device_id device;
+    char driver[128]; // its version
+};
+
 // NULL: there is no such library, or it is none of a driver.
-static clc_get_platforms open_driver(char *message, size_t size)
+static ocl_get_platforms open_driver(char *message, size_t size)
 {
     static const char name[] = "libnvidia-opencl.so.1";
     const char *names[] = {name};
     void *library = weir_kit_library_open(names, 1, message, size);
-    const clc_get_platforms found = library ? clc_icd_platforms(library) : NULL;
+    const ocl_get_platforms found = library ? ocl_driver_platforms(library) : NULL;
     if (library && !found)
         snprintf(message, size, "%s has no clIcdGetPlatformIDsKHR", name);
     return found;
-}
-
-// ISO C has no conversion from an object pointer to a function pointer.
-static clc_get_platforms open_loader(void)
-{
-    static const char *const names[] = {"libOpenCL.so.1"};
-    char unused[256];
-    clc_get_platforms function = NULL;
-    void *library = weir_kit_library_open(names, 1, unused, sizeof unused);
-    void *address = library ? dlsym(library, "clGetPlatformIDs") : NULL;
-    memcpy(&function, &address, sizeof function);
-    return function;
-}
-
-static void read_table(cl_platform_id platform, struct cu_cl *cl)
-{
-    const clc_function *table = clc_icd_functions(platform);
-#define TAKE(index, result, name, parameters) \
-    memcpy(&cl->name, &table[index], sizeof(clc_function));
-    CU_CL_SYMBOLS(TAKE)
-#undef TAKE
-#define TAKE(index, name) memcpy(&cl->compiler.name, &table[index], sizeof(clc_function));
-    CU_CL_PLACES(TAKE)
-#undef TAKE
 }
 
 // Only NVIDIA's devices have a compute capability.
@@ -360,10 +341,10 @@ static unsigned capability(const struct cu_cl *cl, cl_device_id device)
 {
     cl_uint major = 0;
     cl_uint minor = 0;
-    if (cl->clGetDeviceInfo(device, OCL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, sizeof major, &major,
-                            NULL) != CL_SUCCESS ||
-        cl->clGetDeviceInfo(device, OCL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV, sizeof minor, &minor,
-                            NULL) != CL_SUCCESS)
+    if (cl->api.clGetDeviceInfo(device, OCL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV, sizeof major,
+                                &major, NULL) != CL_SUCCESS ||
+        cl->api.clGetDeviceInfo(device, OCL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV, sizeof minor,
+                                &minor, NULL) != CL_SUCCESS)
         return 0;
     return 10 * major + minor;
 }
@@ -372,26 +353,27 @@ static bool find_in_platform(cl_platform_id platform, unsigned wanted, struct cu
 {
     cl_device_id devices[DEVICE_LIMIT];
     cl_uint count = 0;
-    read_table(platform, cl);
-    if (cl->clGetDeviceIDs(platform, CL_DEVICE_TYPE_GPU, DEVICE_LIMIT, devices, &count) !=
+    ocl_driver_symbols(platform, &cl->api);
+    if (cl->api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_GPU, DEVICE_LIMIT, devices, &count) !=
         CL_SUCCESS)
         return false;
     for (cl_uint i = 0; i < count && i < DEVICE_LIMIT; i++) {
         if (capability(cl, devices[i]) != wanted)
             continue;
         cl->device = devices[i];
-        cl->clGetDeviceInfo(devices[i], CL_DRIVER_VERSION, sizeof cl->driver - 1, cl->driver, NULL);
+        cl->api.clGetDeviceInfo(devices[i], CL_DRIVER_VERSION, sizeof cl->driver - 1, cl->driver,
+                                NULL);
         return true;
     }
     return false;
 }
 
-static bool find_in(clc_get_platforms get, unsigned wanted, struct cu_cl *cl)
+static bool find_in(ocl_get_platforms get, unsigned wanted, struct cu_cl *cl)
 {
     cl_platform_id platforms[PLATFORM_LIMIT];
     cl_uint count = 0;
     bool found = false;
-    if (!get || get(PLATFORM_LIMIT, platforms, &count) != CL_SUCCESS)
+    if (get(PLATFORM_LIMIT, platforms, &count) != CL_SUCCESS)
         return false;
     for (cl_uint i = 0; i < count && i < PLATFORM_LIMIT && !found; i++)
         found = find_in_platform(platforms[i], wanted, cl);
@@ -399,8 +381,7 @@ static bool find_in(clc_get_platforms get, unsigned wanted, struct cu_cl *cl)
 }
 
 // Opens the library and finds a device with the compute capability of `device`, for which PTX is
-// the same. The library is opened by its name, and else the platforms of libOpenCL.so.1 are
-// searched.
+// the same.
 //
 // Errors: WEIR_ERROR_UNSUPPORTED without the library, or if no device is found.
 static weir_status find_compiler(const struct cu_device *device, struct cu_cl *out)
@@ -408,9 +389,8 @@ static weir_status find_compiler(const struct cu_device *device, struct cu_cl *o
     const struct weir_host *host = device->module->host;
     char message[512] = "";
     *out = (struct cu_cl){.device = NULL};
-    const clc_get_platforms driver = open_driver(message, sizeof message);
-    if (find_in(driver, device->architecture, out) ||
-        find_in(driver ? NULL : open_loader(), device->architecture, out))
+    const ocl_get_platforms driver = open_driver(message, sizeof message);
+    if (driver && find_in(driver, device->architecture, out))
         return WEIR_OK;
     if (!driver)
         return weir_host_fail(
@@ -455,15 +435,15 @@ static weir_status refuse_cl(const struct cl_build *build, const char *call, cl_
 static weir_status read_ptx(const struct cl_build *build, char **out_ptx, size_t *out_size)
 {
     size_t size = 0;
-    cl_int code = build->cl.clGetProgramInfo(build->clc.program, CL_PROGRAM_BINARY_SIZES,
-                                             sizeof size, &size, NULL);
+    cl_int code = build->cl.api.clGetProgramInfo(build->clc.program, CL_PROGRAM_BINARY_SIZES,
+                                                 sizeof size, &size, NULL);
     *out_ptx = code == CL_SUCCESS ? calloc(1, size + 1) : NULL;
     *out_size = size;
     if (code == CL_SUCCESS && !*out_ptx)
         return weir_host_no_memory(build->device->module->host, "the image of a program");
     if (code == CL_SUCCESS)
-        code = build->cl.clGetProgramInfo(build->clc.program, CL_PROGRAM_BINARIES, sizeof *out_ptx,
-                                          out_ptx, NULL);
+        code = build->cl.api.clGetProgramInfo(build->clc.program, CL_PROGRAM_BINARIES,
+                                              sizeof *out_ptx, out_ptx, NULL);
     if (code == CL_SUCCESS)
         return WEIR_OK;
     free(*out_ptx);
@@ -509,14 +489,15 @@ static weir_status rewrite(struct cl_build *build)
 static weir_status compile_cl(struct cl_build *build)
 {
     cl_int code;
-    build->clc.context = build->cl.clCreateContext(NULL, 1, &build->cl.device, NULL, NULL, &code);
+    build->clc.context =
+        build->cl.api.clCreateContext(NULL, 1, &build->cl.device, NULL, NULL, &code);
     if (!build->clc.context)
         return refuse_cl(build, "clCreateContext", code, "the driver's OpenCL does not start");
     weir_status status = clc_build(&build->clc);
     if (status == WEIR_OK)
         status = rewrite(build);
     clc_drop(&build->clc);
-    build->cl.clReleaseContext(build->clc.context);
+    build->cl.api.clReleaseContext(build->clc.context);
     return status;
 }
 
@@ -560,7 +541,7 @@ weir_status cu_compile_opencl(const struct cu_device *device,
     build.before = weir_kit_format(host, "%s%s%s", barrier ? weir_library_grid_barrier : "",
                                    params->exact ? CLC_EXACT : "", CLC_BEFORE_SOURCE);
     build.clc = (struct clc_build){
-        .cl = build.cl.compiler,
+        .cl = &build.cl.api,
         .host = host,
         .name = "cuda",
         .device = build.cl.device,

@@ -20,18 +20,12 @@
 #define HAS_NVRTC
 #include <nvrtc.h>
 #endif
-#if __has_include(<CL/cl_icd.h>)
-#define HAS_ICD
-#define CL_TARGET_OPENCL_VERSION 300
-#include <CL/cl_icd.h>
-#endif
 #endif
 
 #include <stdio.h>
 #include <string.h>
 #include <weir/kit/symbols.h>
 
-#include "backends/cuda/driver_cl.h"
 #include "backends/cuda/libraries.h"
 #include "base/text.h"
 
@@ -176,15 +170,4 @@ NVRTC_SYMBOLS(NVRTC_CHECK_SYMBOL)
 
 _Static_assert(NVRTC_SUCCESS == 0 && NVRTC_ERROR_COMPILATION == 6, "nvrtcResult differs");
 _Static_assert(sizeof(nvrtcResult) == 4, "nvrtcResult has another size");
-#endif
-
-#ifdef HAS_ICD
-#define CU_CHECK_PLACE(index, name)                                                             \
-    _Static_assert(offsetof(struct _cl_icd_dispatch, name) == (index) * sizeof(void (*)(void)), \
-                   #name " has another place");
-#define CU_CHECK_CL_SYMBOL(index, result, name, parameters) CU_CHECK_PLACE(index, name)
-CU_CL_SYMBOLS(CU_CHECK_CL_SYMBOL)
-CU_CL_PLACES(CU_CHECK_PLACE)
-#undef CU_CHECK_CL_SYMBOL
-#undef CU_CHECK_PLACE
 #endif

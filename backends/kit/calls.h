@@ -6,9 +6,6 @@
 
 #include <stdbool.h>
 
-// Replaces comments and literals, and preprocessor lines too, by blanks. Newlines stay.
-void kit_blank(char *text, bool directives);
-
 // Whether function `from`, which the text defines, may come to `to`: its body names that, or names a
 // function or a macro whose body does, and so on. This is no compiler: every branch of an #if counts,
 // and so does a name that is not called. If the text does not mention `to` the answer is false; else,

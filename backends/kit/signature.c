@@ -76,7 +76,8 @@ static char *end_of_comment(char *at)
     return end ? end + 2 : at + strlen(at);
 }
 
-void kit_blank(char *text, bool directives)
+// Replaces comments and literals, and preprocessor lines too, by blanks. Newlines stay.
+static void blank_text(char *text, bool directives)
 {
     bool line_start = true;
     for (char *at = text; *at;) {
@@ -446,6 +447,129 @@ static struct weir_kit_signatures *allocate(struct reader *reader)
     return all;
 }
 
+// Calls. A definition is a head, with the name before its parameters, and a body in braces; a macro is a name and
+// the rest of its lines. The names that lead to the function are collected until there are no more.
+
+struct search {
+    struct token *reached; // as many as the text can have
+    size_t count;
+    struct token from;
+    bool is_defined; // `from`
+    bool unsure;
+};
+
+static bool is_same(struct token a, struct token b)
+{
+    return a.length == b.length && memcmp(a.text, b.text, a.length) == 0;
+}
+
+static bool is_reached(const struct search *search, struct token name)
+{
+    size_t i = 0;
+    while (i < search->count && !is_same(search->reached[i], name))
+        i++;
+    return i < search->count;
+}
+
+static bool mentions(const struct search *search, const char *at, const char *end)
+{
+    struct reader reader = {.at = at};
+    struct token token;
+    do
+        token = next(&reader);
+    while (token.length > 0 && token.text < end && !is_reached(search, token));
+    return token.length > 0 && token.text < end;
+}
+
+static void reach(struct search *search, struct token name)
+{
+    if (!is_reached(search, name))
+        search->reached[search->count++] = name;
+}
+
+static void visit_macros(struct search *search, char *code)
+{
+    for (char *line = code; *line;) {
+        char *end = end_of_line(line);
+        struct reader reader = {.at = line};
+        const bool is_macro = is(next(&reader), "#") && is(next(&reader), "define");
+        const struct token name = next(&reader);
+        if (is_macro && name.text < end && mentions(search, reader.at, end))
+            reach(search, name);
+        line = end + (*end != '\0');
+    }
+}
+
+// A name before the brackets of a head is the function's, or that of a macro which makes it.
+static void visit_definition(struct search *search, const char *head, const char *body,
+                             const char *end)
+{
+    const bool leads = mentions(search, body, end);
+    struct reader reader = {.at = head};
+    struct token last = {head, 0};
+    int depth = 0;
+    for (struct token token = next(&reader); token.text < body; token = next(&reader)) {
+        const bool is_head = is(token, "(") && depth++ == 0 && is_name(last) &&
+                             strncmp(last.text, "__attribute", 11) != 0;
+        depth -= is(token, ")");
+        search->is_defined = search->is_defined || (is_head && is_same(last, search->from));
+        if (is_head && leads)
+            reach(search, last);
+        last = token;
+    }
+}
+
+static void visit_definitions(struct search *search, const char *blocks)
+{
+    const char *head = blocks;
+    const char *body = head;
+    int depth = 0;
+    for (const char *at = blocks; *at && depth >= 0; at++) {
+        if (*at == '{' && depth++ == 0)
+            body = at;
+        if (*at == ';' && depth == 0)
+            head = at + 1;
+        if (*at != '}' || --depth != 0)
+            continue;
+        visit_definition(search, head, body, at);
+        head = at + 1;
+    }
+    search->unsure = search->unsure || depth != 0;
+}
+
+static bool find_call(struct search *search, char *code, const char *blocks, struct token to)
+{
+    reach(search, to);
+    if (!mentions(search, code, code + strlen(code)))
+        return false;
+    for (size_t before = 0; before != search->count && !search->unsure;) {
+        before = search->count;
+        visit_macros(search, code);
+        visit_definitions(search, blocks);
+    }
+    return search->unsure || !search->is_defined || is_reached(search, search->from);
+}
+
+bool weir_calls(const char *text, const char *from, const char *to)
+{
+    if (!strstr(text, to))
+        return false;
+    struct search search = {.reached = malloc((strlen(text) + 1) * sizeof *search.reached),
+                            .from = {from, strlen(from)}};
+    char *code = strdup(text);
+    char *blocks = strdup(text);
+    bool found = true;
+    if (search.reached && code && blocks) {
+        blank_text(code, false);
+        blank_text(blocks, true);
+        found = find_call(&search, code, blocks, (struct token){to, strlen(to)});
+    }
+    free(search.reached);
+    free(blocks);
+    free(code);
+    return found;
+}
+
 void weir_kit_signatures_mark_barriers(struct weir_kit_signatures *signatures, const char *source)
 {
     for (uint32_t i = 0; i < signatures->kernel_count; i++)
@@ -461,7 +585,7 @@ weir_status weir_kit_signatures_read(const struct weir_host *host, const char *s
     if (!clean)
         return weir_host_no_memory(host, "the signatures of a program");
     memcpy(clean, source, strlen(source) + 1);
-    kit_blank(clean, true);
+    blank_text(clean, true);
 
     struct reader reader = {.host = host, .clean = clean, .cuda = is_cuda(clean)};
     weir_status status = walk(&reader);

@@ -9,7 +9,7 @@
 //   times.c      times of operations, and the device's clock
 //   buffer.c     memory, adopted memory, and the sub-buffers (views) that are arguments of kernels
 //   program.c    building, and the cache of binaries; kernels, launches
-//   error.c      the driver's functions, and reports of their errors
+//   error.c      reports of the driver's errors
 //
 // docs/architecture.md has the locks, and what may be called with each of them held.
 #ifndef WEIR_BACKENDS_OPENCL_OPENCL_H
@@ -26,7 +26,6 @@
 #include <weir/module/module.h>
 
 #include "backends/clc/clc.h"
-#include "backends/opencl/symbols.h"
 #include "base/lock.h"
 #include "base/table.h"
 

@@ -205,13 +205,10 @@ static weir_status choose_source(struct build *build, const struct weir_program_
 
 static void init_build(struct build *build, const struct ocl_device *device)
 {
-    const struct ocl_symbols *cl = &device->module->cl;
     build->device = device;
     build->clc = (struct clc_build){
-#define TAKE(result, function, parameters) .cl.function = cl->function,
-        CLC_SYMBOLS(TAKE)
-#undef TAKE
-            .host = device->module->host,
+        .cl = &device->module->cl,
+        .host = device->module->host,
         .name = "opencl",
         .context = device->context,
         .device = device->listed->device,

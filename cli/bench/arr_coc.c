@@ -15,12 +15,6 @@
 #include "pipelines/arr_coc/arr_coc.h"
 #include "pipelines/arr_coc/patches.h"
 
-// A copy of one frame's results.
-struct arr_coc_results {
-    struct weir_arr_coc_output output; // its arrays lie in `memory`
-    void *memory;
-};
-
 // What the files of `weir bench arr-coc` share: the benchmark itself.
 
 enum {
@@ -44,7 +38,7 @@ struct arr_coc_image {
     char name[64];
     unsigned char *rgb;
     uint32_t width, height;
-    struct arr_coc_results results; // of the first pipeline
+    struct cli_results results;     // of the first pipeline
     struct bench_samples copies[2]; // frames a second, of one device, and of all
     struct bench_samples stage_us[ARR_COC_STAGES];
     struct bench_samples rate[ARR_COC_PIPELINES_MOST];
@@ -78,7 +72,6 @@ struct arr_coc_bench {
     struct cli_devices wanted;
     char first[16]; // index of the first device
     uint32_t device_count;
-    struct bench *bench;
     weir_arr_coc_weights *weights;
     float *query;
     struct arr_coc_image images[ARR_COC_IMAGES_MOST];
@@ -174,27 +167,22 @@ static bool results_check(const struct weir_arr_coc_output *output,
 // Keeps a frame's results in `first`, if that is empty, after a check that they can be those of an image: all values
 // are numbers, and patches, sides and order are exactly those that follow from the relevance. Else compares them with
 // `first`, bit by bit. False after bench_wrong().
-static bool results_judge(struct bench *bench, struct arr_coc_results *first,
-                          const struct weir_arr_coc_output *output,
+static bool results_judge(struct cli_results *first, const struct weir_arr_coc_output *output,
                           const struct weir_arr_coc_sizes *sizes, const char *name)
 {
-    struct weir_arr_coc_output copy = *output;
     char message[256];
     if (!results_fit(output, sizes))
-        return bench_wrong(bench, "%s: wrong results: %u patches and %u tokens; nothing was timed",
-                           name, (unsigned)output->patch_count, (unsigned)output->token_count);
-    bench->checked++;
+        return bench_wrong("%s: wrong results: %u patches and %u tokens; nothing was timed", name,
+                           (unsigned)output->patch_count, (unsigned)output->token_count);
+    bench.checked++;
     if (first->memory)
         return cli_results_same(&first->output, output, sizes) ||
-               bench_wrong(bench,
-                           "%s: a frame gave other results than the first one; nothing was timed",
+               bench_wrong("%s: a frame gave other results than the first one; nothing was timed",
                            name);
-    first->memory = malloc(cli_results_place(&copy, sizes, NULL));
-    if (!first->memory)
-        return bench_wrong(bench, "no memory for the results");
-    cli_results_copy(output, sizes, first->memory, &first->output);
-    return !bench->runs_kernels || results_check(output, sizes, message, sizeof message) ||
-           bench_wrong(bench, "%s: wrong results: %s; nothing was timed", name, message);
+    if (!cli_results_keep(output, sizes, first))
+        return bench_wrong("no memory for the results");
+    return !bench.runs_kernels || results_check(output, sizes, message, sizeof message) ||
+           bench_wrong("%s: wrong results: %s; nothing was timed", name, message);
 }
 
 // Frames through a line of slots.
@@ -246,7 +234,7 @@ static void deliver(void *user, struct weir_arr_coc_frame *frame,
     struct arr_coc_image *image = &a->images[line->image - a->images];
     (void)user;
     if (line->checking && result->status == WEIR_OK && output)
-        (void)results_judge(a->bench, &image->results, output, &a->sizes, image->name);
+        (void)results_judge(&image->results, output, &a->sizes, image->name);
 }
 
 static uint64_t succeeded(const struct arr_coc_line *line)
@@ -310,7 +298,7 @@ static void create_pipeline(struct arr_coc_line *line, uint32_t device, bool tim
         .deliver = deliver,
         .group = line->group,
     };
-    cli_fine(weir_arr_coc_params_from_settings(a->bench->runtime, &params));
+    cli_fine(weir_arr_coc_params_from_settings(bench.runtime, &params));
     params.device = a->copies[device].device;
     params.max_pixels = arr_coc_most_pixels(a);
     params.slot_count = line->slots;
@@ -423,12 +411,12 @@ static void make_noise(struct arr_coc_bench *a)
 
 static void make_images(struct arr_coc_bench *a)
 {
-    const size_t count = a->bench->operand_count;
+    const size_t count = bench.operand_count;
     if (count > ARR_COC_IMAGES_MOST)
         cli_fail(CLI_USAGE, "%zu images were named, and at most %d are measured", count,
                  ARR_COC_IMAGES_MOST);
     for (size_t i = 0; i < count; i++)
-        read_image(a, a->bench->operands[i]);
+        read_image(a, bench.operands[i]);
     if (count == 0)
         make_noise(a);
 }
@@ -443,10 +431,10 @@ static void make_lines(struct arr_coc_bench *a)
         create_line(a, &a->lines[i], i < one ? 1 : a->device_count,
                     (uint32_t)a->slots.values[i % a->slots.count],
                     a->graphs.values[i % one / a->slots.count] == BENCH_WORD + 1, false);
-    if (a->bench->limits->timing_history > 0)
+    if (bench.limits->timing_history > 0)
         create_line(a, &a->timed, 1, 1, false, true);
     else
-        bench_note(a->bench, "not measured: times of the stages, which this device does not keep");
+        bench_note("not measured: times of the stages, which this device does not keep");
 }
 
 // The first is the benchmark's.
@@ -454,12 +442,12 @@ static void open_devices(struct arr_coc_bench *a)
 {
     weir_device *list[CLI_DEVICES_MAX];
     struct cli_devices rest = {.count = 0};
-    const uint32_t there = (uint32_t)weir_device_count(a->bench->runtime);
+    const uint32_t there = (uint32_t)weir_device_count(bench.runtime);
     const uint32_t wanted = a->wanted.all ? there : a->wanted.count;
     for (uint32_t i = 1; i < wanted && i < ARR_COC_DEVICES_MOST; i++)
         rest.indices[rest.count++] = a->wanted.all ? i : a->wanted.indices[i];
-    a->copies[0].device = a->bench->device;
-    a->device_count = 1 + (rest.count ? cli_devices_open(a->bench->runtime, &rest, list) : 0);
+    a->copies[0].device = bench.device;
+    a->device_count = 1 + (rest.count ? cli_devices_open(bench.runtime, &rest, list) : 0);
     for (uint32_t i = 1; i < a->device_count; i++)
         a->copies[i].device = list[i - 1];
 }
@@ -483,16 +471,15 @@ static void check_results(struct arr_coc_bench *a)
             run_slots(line, &a->images[k], 2);
             run_line(line, &a->images[k], 1);
             line->checking = false;
-            bench_judge(a->bench);
+            bench_judge();
         }
 }
 
 // Measuring.
 
-static void keep_rate(struct arr_coc_bench *a, struct bench_samples *samples, uint64_t frames,
-                      uint64_t began)
+static void keep_rate(struct bench_samples *samples, uint64_t frames, uint64_t began)
 {
-    bench_keep(a->bench, samples, (double)frames * 1e9 / (double)(cli_now_ns() - began));
+    bench_keep(samples, (double)frames * 1e9 / (double)(cli_now_ns() - began));
 }
 
 static void time_copies(struct arr_coc_bench *a, struct arr_coc_image *image, uint32_t devices,
@@ -500,7 +487,7 @@ static void time_copies(struct arr_coc_bench *a, struct arr_coc_image *image, ui
 {
     const uint64_t began = cli_now_ns();
     run_copies(a, devices, (size_t)3 * image->width * image->height);
-    keep_rate(a, samples, a->frames * devices, began);
+    keep_rate(samples, a->frames * devices, began);
 }
 
 static void time_line(struct arr_coc_bench *a, size_t index, struct arr_coc_image *image)
@@ -510,7 +497,7 @@ static void time_line(struct arr_coc_bench *a, size_t index, struct arr_coc_imag
     run_slots(line, image, 1); // puts the image into every slot
     const uint64_t began = cli_now_ns();
     run_line(line, image, frames);
-    keep_rate(a, &image->rate[index], frames, began);
+    keep_rate(&image->rate[index], frames, began);
 }
 
 static void time_stages(struct arr_coc_bench *a, struct arr_coc_image *image)
@@ -521,7 +508,7 @@ static void time_stages(struct arr_coc_bench *a, struct arr_coc_image *image)
     run_line(&a->timed, image, frames);
     weir_pipeline_group_get_statistics(a->timed.group, &after);
     for (uint32_t i = 0; i < after.stage_count; i++)
-        bench_keep(a->bench, &image->stage_us[i],
+        bench_keep(&image->stage_us[i],
                    (double)(after.stages[i].busy_ns - before.stages[i].busy_ns) / (double)frames *
                        1e-3);
 }
@@ -548,10 +535,9 @@ static void report_copies(struct arr_coc_bench *a)
         {"bytes_out", "bytes out", BENCH_NUMBER, 0},
         {"frames_per_second", "frames/s", BENCH_SPREAD, 1},
     };
-    const struct weir_limits *limits = a->bench->limits;
+    const struct weir_limits *limits = bench.limits;
     struct bench_table *table =
-        bench_table(a->bench, "copies", "bare copies of the frames, in two queues of a device",
-                    columns);
+        bench_table("copies", "bare copies of the frames, in two queues of a device", columns);
     for (size_t k = 0; k < a->image_count; k++)
         for (uint32_t all = 0; all < (a->device_count > 1 ? 2 : 1); all++) {
             const struct arr_coc_image *image = &a->images[k];
@@ -560,7 +546,7 @@ static void report_copies(struct arr_coc_bench *a)
                       &image->copies[all]);
             // Where the processor copies, the copies' rate is far above the pipeline's scale.
             if (!all && limits->copy_engines_to_device > 0)
-                bench_plot_bar(a->bench, "bare copies", image->name, &image->copies[0]);
+                bench_plot_bar("bare copies", image->name, &image->copies[0]);
         }
 }
 
@@ -572,7 +558,7 @@ static void plot_line(struct arr_coc_bench *a, const struct arr_coc_image *image
         snprintf(devices, sizeof devices, ", %u devices", (unsigned)line->devices);
     snprintf(name, sizeof name, "%u slot%s%s%s", (unsigned)line->slots, line->slots == 1 ? "" : "s",
              line->graphs ? ", graphs" : "", devices);
-    bench_plot_bar(a->bench, name, image->name, &image->rate[index]);
+    bench_plot_bar(name, image->name, &image->rate[index]);
 }
 
 static void report_rate(struct arr_coc_bench *a, struct bench_table *table,
@@ -601,8 +587,7 @@ static void report_rates(struct arr_coc_bench *a)
         {"speed_up", "x first", BENCH_SPREAD, 2},
         {"of_one_device", "x one device", BENCH_SPREAD, 3},
     };
-    struct bench_table *table =
-        bench_table(a->bench, "frames", "the pipeline, from pinned memory", columns);
+    struct bench_table *table = bench_table("frames", "the pipeline, from pinned memory", columns);
     for (size_t k = 0; k < a->image_count; k++)
         for (size_t i = 0; i < a->line_count; i++)
             report_rate(a, table, &a->images[k], i);
@@ -615,7 +600,7 @@ static void report_stages(struct arr_coc_bench *a)
         {"stage", "stage", BENCH_TEXT, 0},
         {"busy_us", "us", BENCH_SPREAD, 1},
     };
-    struct bench_table *table = bench_table(a->bench, "stages",
+    struct bench_table *table = bench_table("stages",
                                             "busy time of a frame's stages, "
                                             "one frame at a time",
                                             columns);
@@ -632,9 +617,9 @@ static void report_stages(struct arr_coc_bench *a)
 
 static void report(struct arr_coc_bench *a)
 {
-    bench_parameter(a->bench, "frames", (double)a->frames);
-    bench_parameter(a->bench, "side", a->sizes.side);
-    bench_plot(a->bench, "ARR-COC: frames a second by slots", "", "frames/s");
+    bench_parameter("frames", (double)a->frames);
+    bench_parameter("side", a->sizes.side);
+    bench_plot("ARR-COC: frames a second by slots", "", "frames/s");
     report_copies(a);
     report_rates(a);
     report_stages(a);
@@ -642,10 +627,9 @@ static void report(struct arr_coc_bench *a)
 
 // The command.
 
-static void check(struct bench *bench, void *user)
+static void check(void *user)
 {
     struct arr_coc_bench *a = user;
-    a->bench = bench;
     a->wanted = cli_devices_read(a->asked_devices);
     if (a->wanted.count > ARR_COC_DEVICES_MOST)
         cli_fail(CLI_USAGE, "%u devices are named, and at most %d are measured",
@@ -653,18 +637,18 @@ static void check(struct bench *bench, void *user)
     if (a->asked_devices) {
         snprintf(a->first, sizeof a->first, "%u",
                  a->wanted.all ? 0u : (unsigned)a->wanted.indices[0]);
-        bench->select = a->first;
+        bench.select = a->first;
     }
     if (arr_coc_lines_of_one(a) * (a->asked_devices ? 2 : 1) > ARR_COC_PIPELINES_MOST)
         cli_fail(CLI_USAGE, "more than %d pipelines; name fewer numbers of slots",
                  ARR_COC_PIPELINES_MOST);
 }
 
-static void run(struct bench *bench, void *user)
+static void run(void *user)
 {
     struct arr_coc_bench *a = user;
     if (a->frames == 0)
-        a->frames = bench->limits->unified_memory ? 10 : 500;
+        a->frames = bench.limits->unified_memory ? 10 : 500;
     open_devices(a);
     make_images(a);
     load_weights(a);
@@ -672,7 +656,7 @@ static void run(struct bench *bench, void *user)
     for (uint32_t d = 0; d < a->device_count; d++)
         make_copies(a, &a->copies[d]);
     check_results(a);
-    for (bench_start(bench); bench_turn(bench);)
+    for (bench_start(); bench_turn();)
         for (size_t k = 0; k < a->image_count; k++)
             time_image(a, &a->images[k]);
     report(a);

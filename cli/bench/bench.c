@@ -12,16 +12,18 @@
 #include "cli/runtime/open.h"
 #include "kernels/conformance/conformance.h"
 
+struct bench bench = {.turns = 11};
+
 // The figures of a benchmark: tables on the terminal, JSON, and the plot.
 
 // Filling.
 
-struct bench_table *bench_table_of(struct bench *bench, const char *key, const char *title,
+struct bench_table *bench_table_of(const char *key, const char *title,
                                    const struct bench_column *columns, size_t column_count)
 {
     const size_t index =
-        bench->table_count < BENCH_TABLES_MAX ? bench->table_count++ : BENCH_TABLES_MAX - 1;
-    struct bench_table *table = &bench->tables[index];
+        bench.table_count < BENCH_TABLES_MAX ? bench.table_count++ : BENCH_TABLES_MAX - 1;
+    struct bench_table *table = &bench.tables[index];
     *table = (struct bench_table){.key = key, .column_count = column_count};
     snprintf(table->title, sizeof table->title, "%s", title);
     memcpy(table->columns, columns, column_count * sizeof *columns);
@@ -56,40 +58,37 @@ void bench_row(struct bench_table *table, ...)
 
 // Plots.
 
-void bench_plot(struct bench *bench, const char *title, const char *x, const char *y)
+void bench_plot(const char *title, const char *x, const char *y)
 {
-    struct cli_plot *plot = &bench->plot;
+    struct cli_plot *plot = &bench.plot;
     snprintf(plot->title, sizeof plot->title, "%s", title);
     snprintf(plot->x_name, sizeof plot->x_name, "%s", x);
     snprintf(plot->y_name, sizeof plot->y_name, "%s", y);
 }
 
-static void add_point(struct bench *bench, const char *series, double x,
-                      const struct bench_samples *samples)
+static void add_point(const char *series, double x, const struct bench_samples *samples)
 {
     const struct bench_spread spread = bench_spread(samples);
-    cli_plot_add(cli_plot_series(&bench->plot, series),
+    cli_plot_add(cli_plot_series(&bench.plot, series),
                  (struct cli_plot_point){x, spread.median, spread.minimum, spread.maximum});
 }
 
-void bench_plot_bar(struct bench *bench, const char *series, const char *group,
-                    const struct bench_samples *samples)
+void bench_plot_bar(const char *series, const char *group, const struct bench_samples *samples)
 {
     if (samples->count > 0)
-        add_point(bench, series, (double)cli_plot_group(&bench->plot, group), samples);
+        add_point(series, (double)cli_plot_group(&bench.plot, group), samples);
 }
 
-void bench_plot_point(struct bench *bench, const char *series, double x,
-                      const struct bench_samples *samples)
+void bench_plot_point(const char *series, double x, const struct bench_samples *samples)
 {
     if (samples->count > 0)
-        add_point(bench, series, x, samples);
+        add_point(series, x, samples);
 }
 
 // How many turns were kept.
-static unsigned long long turns_of(const struct bench *bench)
+static unsigned long long turns_of(void)
 {
-    return cli_signal() && bench->turn <= bench->turns ? bench->turn - 1 : bench->turns;
+    return cli_signal() && bench.turn <= bench.turns ? bench.turn - 1 : bench.turns;
 }
 
 // Text.
@@ -144,34 +143,32 @@ static void print_table(const struct bench_table *table)
     cli_table_print(&to, stdout, 2);
 }
 
-static void print_head(const struct bench *bench)
+static void print_head(void)
 {
-    printf("%s", bench->command);
-    if (bench->device) {
-        const struct weir_device_info *info = weir_device_get_info(bench->device);
-        printf(" on %s (%s, %s)", info->name, weir_runtime_backend(bench->runtime), info->driver);
+    printf("%s", bench.command);
+    if (bench.device) {
+        const struct weir_device_info *info = weir_device_get_info(bench.device);
+        printf(" on %s (%s, %s)", info->name, weir_runtime_backend(bench.runtime), info->driver);
     }
-    printf("\nmedian of %llu turn%s, smallest .. largest", turns_of(bench),
-           turns_of(bench) == 1 ? "" : "s");
-    for (size_t i = 0; i < bench->parameter_count; i++)
-        printf("; %s %.6g", bench->parameters[i].key, bench->parameters[i].value);
-    printf("; %llu results checked\n", (unsigned long long)bench->checked);
+    printf("\nmedian of %llu turn%s, smallest .. largest", turns_of(), turns_of() == 1 ? "" : "s");
+    for (size_t i = 0; i < bench.parameter_count; i++)
+        printf("; %s %.6g", bench.parameters[i].key, bench.parameters[i].value);
+    printf("; %llu results checked\n", (unsigned long long)bench.checked);
 }
 
-static void print_text(const struct bench *bench)
+static void print_text(void)
 {
-    print_head(bench);
-    for (size_t i = 0; i < bench->table_count; i++)
-        if (bench->tables[i].count > 0)
-            print_table(&bench->tables[i]);
-    for (size_t i = 0; i < bench->note_count; i++)
-        printf("%snote: %s\n", i == 0 ? "\n" : "", bench->notes[i]);
+    print_head();
+    for (size_t i = 0; i < bench.table_count; i++)
+        if (bench.tables[i].count > 0)
+            print_table(&bench.tables[i]);
+    for (size_t i = 0; i < bench.note_count; i++)
+        printf("%snote: %s\n", i == 0 ? "\n" : "", bench.notes[i]);
 }
 
 // JSON.
 
-static json_t *cell_value(const struct bench_column *column, const struct bench_cell *cell,
-                          bool *ok)
+static json_t *cell_value(const struct bench_column *column, const struct bench_cell *cell)
 {
     if (column->kind == BENCH_TEXT)
         return cli_json_string(cell->text);
@@ -180,104 +177,100 @@ static json_t *cell_value(const struct bench_column *column, const struct bench_
     if (cell->empty)
         return json_null();
     json_t *object = json_object();
-    weir_json_set(object, "median", json_real(cell->spread.median), ok);
-    weir_json_set(object, "min", json_real(cell->spread.minimum), ok);
-    weir_json_set(object, "max", json_real(cell->spread.maximum), ok);
+    cli_json_set(object, "median", json_real(cell->spread.median));
+    cli_json_set(object, "min", json_real(cell->spread.minimum));
+    cli_json_set(object, "max", json_real(cell->spread.maximum));
     return object;
 }
 
-static json_t *row_value(const struct bench_table *table, size_t first, bool *ok)
+static json_t *row_value(const struct bench_table *table, size_t first)
 {
     json_t *row = json_object();
     for (size_t i = 0; i < table->column_count; i++)
-        weir_json_set(row, table->columns[i].key,
-                      cell_value(&table->columns[i], &table->cells[first + i], ok), ok);
+        cli_json_set(row, table->columns[i].key,
+                     cell_value(&table->columns[i], &table->cells[first + i]));
     return row;
 }
 
-static json_t *table_value(const struct bench_table *table, bool *ok)
+static json_t *table_value(const struct bench_table *table)
 {
     json_t *rows = json_array();
     for (size_t i = 0; i + table->column_count <= table->count; i += table->column_count)
-        weir_json_append(rows, row_value(table, i, ok), ok);
+        cli_json_append(rows, row_value(table, i));
     return rows;
 }
 
-static void set_device(json_t *root, const struct bench *bench, bool *ok)
+static void set_device(json_t *root)
 {
-    if (!bench->device)
+    if (!bench.device)
         return;
-    const struct weir_device_info *info = weir_device_get_info(bench->device);
-    weir_json_set(root, "backend", cli_json_string(weir_runtime_backend(bench->runtime)), ok);
-    weir_json_set(root, "device", cli_json_string(info->name), ok);
-    weir_json_set(root, "driver", cli_json_string(info->driver), ok);
+    const struct weir_device_info *info = weir_device_get_info(bench.device);
+    cli_json_set(root, "backend", cli_json_string(weir_runtime_backend(bench.runtime)));
+    cli_json_set(root, "device", cli_json_string(info->name));
+    cli_json_set(root, "driver", cli_json_string(info->driver));
 }
 
-static json_t *report_value(const struct bench *bench, const char *name, bool *ok)
+static json_t *report_value(const char *name)
 {
     json_t *root = json_object();
     json_t *parameters = json_object();
     json_t *tables = json_object();
     json_t *notes = json_array();
-    for (size_t i = 0; i < bench->parameter_count; i++)
-        weir_json_set(parameters, bench->parameters[i].key, json_real(bench->parameters[i].value),
-                      ok);
-    for (size_t i = 0; i < bench->table_count; i++)
-        weir_json_set(tables, bench->tables[i].key, table_value(&bench->tables[i], ok), ok);
-    for (size_t i = 0; i < bench->note_count; i++)
-        weir_json_append(notes, cli_json_string(bench->notes[i]), ok);
-    weir_json_set(root, "weir", json_string(weir_version()), ok);
-    weir_json_set(root, "benchmark", json_string(name), ok);
-    set_device(root, bench, ok);
-    weir_json_set(root, "turns", weir_json_count(turns_of(bench)), ok);
-    weir_json_set(root, "results_checked", weir_json_count(bench->checked), ok);
-    weir_json_set(root, "parameters", parameters, ok);
-    weir_json_set(root, "tables", tables, ok);
-    weir_json_set(root, "notes", notes, ok);
+    for (size_t i = 0; i < bench.parameter_count; i++)
+        cli_json_set(parameters, bench.parameters[i].key, json_real(bench.parameters[i].value));
+    for (size_t i = 0; i < bench.table_count; i++)
+        cli_json_set(tables, bench.tables[i].key, table_value(&bench.tables[i]));
+    for (size_t i = 0; i < bench.note_count; i++)
+        cli_json_append(notes, cli_json_string(bench.notes[i]));
+    cli_json_set(root, "weir", json_string(weir_version()));
+    cli_json_set(root, "benchmark", json_string(name));
+    set_device(root);
+    cli_json_set(root, "turns", weir_json_count(turns_of()));
+    cli_json_set(root, "results_checked", weir_json_count(bench.checked));
+    cli_json_set(root, "parameters", parameters);
+    cli_json_set(root, "tables", tables);
+    cli_json_set(root, "notes", notes);
     return root;
 }
 
-static int print_json(const struct bench *bench, const char *name)
+static int print_json(const char *name)
 {
-    bool ok = true;
-    json_t *root = report_value(bench, name, &ok);
-    return cli_json_print(root, ok, CLI_OK);
+    json_t *root = report_value(name);
+    return cli_json_print(root, CLI_OK);
 }
 
-static int save_json(const struct bench *bench, const char *name)
+static int save_json(const char *name)
 {
-    bool ok = true;
     size_t size = 0;
-    json_t *root = report_value(bench, name, &ok);
-    char *text = weir_json_text(root, ok, CLI_JSON_TEXT, &size);
-    return cli_write_file(bench->save_path, text, size, "the JSON text") ? CLI_OK : CLI_FAILED;
+    json_t *root = report_value(name);
+    char *text = cli_json_text(root, CLI_JSON_TEXT, &size);
+    return cli_write_file(bench.save_path, text, size, "the JSON text") ? CLI_OK : CLI_FAILED;
 }
 
 // Under the title of the plot: where the figures come from.
-static void write_subtitle(struct bench *bench)
+static void write_subtitle(void)
 {
-    struct cli_plot *plot = &bench->plot;
-    const struct weir_device_info *info =
-        bench->device ? weir_device_get_info(bench->device) : NULL;
+    struct cli_plot *plot = &bench.plot;
+    const struct weir_device_info *info = bench.device ? weir_device_get_info(bench.device) : NULL;
     snprintf(plot->subtitle, sizeof plot->subtitle,
              "%s%s%s%smedian of %llu turns, with the smallest and the largest",
              info ? info->name : "", info ? " (" : "",
-             info ? weir_runtime_backend(bench->runtime) : "", info ? "), " : "", turns_of(bench));
+             info ? weir_runtime_backend(bench.runtime) : "", info ? "), " : "", turns_of());
 }
 
 // For bench.c: prints the text or the JSON, draws the plot, returns the exit code.
-static int bench_report(struct bench *bench, const char *name)
+static int bench_report(const char *name)
 {
     int code = CLI_OK;
-    if (bench->json)
-        code = print_json(bench, name);
+    if (bench.json)
+        code = print_json(name);
     else
-        print_text(bench);
-    if (bench->save_path && save_json(bench, name) != CLI_OK)
+        print_text();
+    if (bench.save_path && save_json(name) != CLI_OK)
         code = CLI_FAILED;
-    if (bench->plot_path) {
-        write_subtitle(bench);
-        if (!cli_plot_write(&bench->plot, bench->plot_path))
+    if (bench.plot_path) {
+        write_subtitle();
+        if (!cli_plot_write(&bench.plot, bench.plot_path))
             code = CLI_FAILED;
     }
     return code;
@@ -326,124 +319,122 @@ struct bench_samples bench_difference(const struct bench_samples *a, const struc
     return result;
 }
 
-void bench_parameter(struct bench *bench, const char *key, double value)
+void bench_parameter(const char *key, double value)
 {
-    if (bench->parameter_count == BENCH_PARAMETERS_MAX)
+    if (bench.parameter_count == BENCH_PARAMETERS_MAX)
         return;
-    bench->parameters[bench->parameter_count].key = key;
-    bench->parameters[bench->parameter_count++].value = value;
+    bench.parameters[bench.parameter_count].key = key;
+    bench.parameters[bench.parameter_count++].value = value;
 }
 
-void bench_note(struct bench *bench, const char *format, ...)
+void bench_note(const char *format, ...)
 {
-    if (bench->note_count == BENCH_NOTES_MAX)
+    if (bench.note_count == BENCH_NOTES_MAX)
         return;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(bench->notes[bench->note_count++], sizeof bench->notes[0], format, arguments);
+    vsnprintf(bench.notes[bench.note_count++], sizeof bench.notes[0], format, arguments);
     va_end(arguments);
 }
 
 // Ending.
 
-static void leave_turns(struct bench *bench)
+static void leave_turns(void)
 {
-    cli_progress_end(&bench->progress);
+    cli_progress_end(&bench.progress);
     cli_signals_resume();
 }
 
 static void leave_bench(void *object, void *with)
 {
-    struct bench *bench = object;
-    (void)with;
-    leave_turns(bench);
+    (void)object, (void)with;
+    leave_turns();
     cli_clock_use(NULL);
 }
 
 static pthread_mutex_t wrong_lock = PTHREAD_MUTEX_INITIALIZER;
 
-bool bench_wrong(struct bench *bench, const char *format, ...)
+bool bench_wrong(const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
     pthread_mutex_lock(&wrong_lock);
-    if (!bench->wrong[0])
-        vsnprintf(bench->wrong, sizeof bench->wrong, format, arguments);
+    if (!bench.wrong[0])
+        vsnprintf(bench.wrong, sizeof bench.wrong, format, arguments);
     pthread_mutex_unlock(&wrong_lock);
     va_end(arguments);
     return false;
 }
 
-void bench_judge(struct bench *bench)
+void bench_judge(void)
 {
-    if (bench->wrong[0])
-        cli_fail(CLI_FAILED, "%s", bench->wrong);
+    if (bench.wrong[0])
+        cli_fail(CLI_FAILED, "%s", bench.wrong);
 }
 
 // Turns.
 
-void bench_start(struct bench *bench)
+void bench_start(void)
 {
-    bench->turn = UINT64_MAX;
-    bench->served[0] = '\0';
-    cli_progress_start(&bench->progress, !bench->quiet, bench->turns + 1, NULL);
+    bench.turn = UINT64_MAX;
+    bench.served[0] = '\0';
+    cli_progress_start(&bench.progress, !bench.quiet, bench.turns + 1, NULL);
     cli_signals_defer(NULL, NULL);
 }
 
 // The line of the turn that has ended, after the first one the head. Then waits for a line.
-static bool serve_turn(struct bench *bench)
+static bool serve_turn(void)
 {
-    if (bench->turn == 0)
-        printf("{\"peer\": \"%s\", \"device\": \"%s\", \"checked\": %llu}\n", bench->command,
-               weir_device_get_info(bench->device)->name, (unsigned long long)bench->checked);
+    if (bench.turn == 0)
+        printf("{\"peer\": \"%s\", \"device\": \"%s\", \"checked\": %llu}\n", bench.command,
+               weir_device_get_info(bench.device)->name, (unsigned long long)bench.checked);
     else
-        printf("{\"round\": %llu, \"ms\": {%s}}\n", (unsigned long long)bench->turn - 1,
-               bench->served);
+        printf("{\"round\": %llu, \"ms\": {%s}}\n", (unsigned long long)bench.turn - 1,
+               bench.served);
     fflush(stdout);
-    bench->served[0] = '\0';
+    bench.served[0] = '\0';
     for (int c = getchar(); c != '\n'; c = getchar())
         if (c == EOF)
             return false;
     return true;
 }
 
-bool bench_turn(struct bench *bench)
+bool bench_turn(void)
 {
-    const bool goes_on = !bench->serve || bench->turn == UINT64_MAX || serve_turn(bench);
-    bench->turn++; // from UINT64_MAX to 0
-    if (goes_on && (bench->turn <= bench->turns || bench->serve) && !cli_signal())
+    const bool goes_on = !bench.serve || bench.turn == UINT64_MAX || serve_turn();
+    bench.turn++; // from UINT64_MAX to 0
+    if (goes_on && (bench.turn <= bench.turns || bench.serve) && !cli_signal())
         return true;
-    leave_turns(bench);
+    leave_turns();
     return false;
 }
 
-void bench_keep(struct bench *bench, struct bench_samples *samples, double value)
+void bench_keep(struct bench_samples *samples, double value)
 {
     char name[32];
-    snprintf(name, sizeof name, "turn %llu", (unsigned long long)bench->turn);
-    cli_progress_update(&bench->progress, bench->turn, bench->turn == 0 ? "warming up" : name);
-    bench_add(bench, samples, value);
-    bench->kept += bench->turn > 0;
+    snprintf(name, sizeof name, "turn %llu", (unsigned long long)bench.turn);
+    cli_progress_update(&bench.progress, bench.turn, bench.turn == 0 ? "warming up" : name);
+    bench_add(samples, value);
+    bench.kept += bench.turn > 0;
 }
 
-void bench_add(const struct bench *bench, struct bench_samples *samples, double value)
+void bench_add(struct bench_samples *samples, double value)
 {
-    if (bench->turn > 0 && samples->count < BENCH_TURNS_MAX)
+    if (bench.turn > 0 && samples->count < BENCH_TURNS_MAX)
         samples->values[samples->count++] = value;
 }
 
-void bench_figure(struct bench *bench, struct bench_samples *samples, double ms, const char *format,
-                  ...)
+void bench_figure(struct bench_samples *samples, double ms, const char *format, ...)
 {
     char name[96];
-    const size_t used = strlen(bench->served);
+    const size_t used = strlen(bench.served);
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(name, sizeof name, format, arguments);
     va_end(arguments);
-    bench_keep(bench, samples, ms);
-    if (bench->serve)
-        snprintf(bench->served + used, sizeof bench->served - used, "%s\"%s\": %.6f",
+    bench_keep(samples, ms);
+    if (bench.serve)
+        snprintf(bench.served + used, sizeof bench.served - used, "%s\"%s\": %.6f",
                  used ? ", " : "", name, ms);
 }
 
@@ -546,48 +537,46 @@ static uint32_t increment_once(weir_device *device)
     return value;
 }
 
-static void open_device(const struct bench_program *program, struct bench *bench)
+static void open_device(const struct bench_program *program)
 {
-    bench->runtime = cli_open(bench->config);
-    bench->device = cli_device(bench->runtime, bench->select, NULL);
-    bench->limits = weir_device_limits(bench->device);
-    cli_clock_use(weir_runtime_extension(bench->runtime, WEIR_HOST_CLOCK));
+    bench.runtime = cli_open(bench.config);
+    bench.device = cli_device(bench.runtime, bench.select, NULL);
+    bench.limits = weir_device_limits(bench.device);
+    cli_clock_use(weir_runtime_extension(bench.runtime, WEIR_HOST_CLOCK));
     if (program->launches_nothing)
         return;
-    bench->runs_kernels = increment_once(bench->device) != 0;
+    bench.runs_kernels = increment_once(bench.device) != 0;
     if (cli_clock_is_virtual())
-        bench_note(bench, "times are those of the modelled GPU, in virtual time");
-    else if (!bench->runs_kernels)
-        bench_note(bench, "this device runs no kernels: results were checked as copies, and times "
-                          "are those of calls");
+        bench_note("times are those of the modelled GPU, in virtual time");
+    else if (!bench.runs_kernels)
+        bench_note("this device runs no kernels: results were checked as copies, and times "
+                   "are those of calls");
 }
 
 // The command.
 
 // Only figures in tables have a plot, and a file of JSON.
-static bool has_option(const struct bench_program *program, const struct bench *bench,
-                       const void *out)
+static bool has_option(const struct bench_program *program, const void *out)
 {
-    if (out == &bench->serve)
+    if (out == &bench.serve)
         return program->serves;
-    return !program->report || (out != &bench->plot_path && out != &bench->save_path);
+    return !program->report || (out != &bench.plot_path && out != &bench.save_path);
 }
 
-static void parse(const struct bench_program *program, struct bench *bench, int argc, char **argv)
+static void parse(const struct bench_program *program, int argc, char **argv)
 {
     const struct cli_option common[] = {
-        {"turns", "N", "turns of each measurement (11)", CLI_COUNT, &bench->turns, 1,
+        {"turns", "N", "turns of each measurement (11)", CLI_COUNT, &bench.turns, 1,
          BENCH_TURNS_MAX},
-        {"plot", "F.svg", "also draw the figures into this file", CLI_FILE, &bench->plot_path, 0,
-         0},
+        {"plot", "F.svg", "also draw the figures into this file", CLI_FILE, &bench.plot_path, 0, 0},
         {"output", "F.json", "also write the figures into this file, as JSON", CLI_FILE,
-         &bench->save_path, 0, 0},
-        {"json", NULL, "print the figures as JSON", CLI_FLAG, &bench->json, 0, 0},
-        {"quiet", NULL, "no progress line and no notes on standard error", CLI_FLAG, &bench->quiet,
+         &bench.save_path, 0, 0},
+        {"json", NULL, "print the figures as JSON", CLI_FLAG, &bench.json, 0, 0},
+        {"quiet", NULL, "no progress line and no notes on standard error", CLI_FLAG, &bench.quiet,
          0, 0},
-        {"serve", NULL, "measure a turn for each line of the input", CLI_FLAG, &bench->serve, 0, 0},
+        {"serve", NULL, "measure a turn for each line of the input", CLI_FLAG, &bench.serve, 0, 0},
         // Last, because benchmarks that choose their devices themselves do not have it.
-        CLI_CONFIG(&bench->config),
+        CLI_CONFIG(&bench.config),
     };
     const size_t common_count = sizeof common / sizeof *common - !program->opens_device;
     struct cli_option options[OPTIONS_MAX];
@@ -595,12 +584,12 @@ static void parse(const struct bench_program *program, struct bench *bench, int 
     for (size_t i = 0; i < program->option_count; i++)
         options[count++] = program->options[i];
     for (size_t i = 0; i < common_count; i++)
-        if (has_option(program, bench, common[i].out))
+        if (has_option(program, common[i].out))
             options[count++] = common[i];
-    snprintf(bench->command, sizeof bench->command, "%s %s",
+    snprintf(bench.command, sizeof bench.command, "%s %s",
              program->group ? program->group : "weir bench", program->name);
     const struct cli_usage usage = {
-        .command = bench->command,
+        .command = bench.command,
         .operands = program->operands ? program->operands : "",
         .operand = "an image",
         .about = program->about,
@@ -609,44 +598,41 @@ static void parse(const struct bench_program *program, struct bench *bench, int 
         .option_count = count,
         .operand_maximum = program->operands ? 64 : 0,
     };
-    bench->operands = argv;
-    bench->operand_count = cli_parse(&usage, argc, argv);
+    bench.operands = argv;
+    bench.operand_count = cli_parse(&usage, argc, argv);
 }
 
 // After an interrupt the whole turns measured so far are reported, if there are any.
-static int finish_run(const struct bench_program *program, struct bench *bench, void *user)
+static int finish_run(const struct bench_program *program, void *user)
 {
     int code = CLI_OK;
-    if (cli_signal() && bench->kept == 0)
+    if (cli_signal() && bench.kept == 0)
         cli_fail(CLI_SIGNALLED + cli_signal(),
                  "interrupted before the first turn was over: there are no figures");
     if (program->report)
-        code = program->report(bench, user);
-    else if (!bench->silent && !bench->serve)
-        code = bench_report(bench, program->name);
+        code = program->report(user);
+    else if (!bench.silent && !bench.serve)
+        code = bench_report(program->name);
     return cli_signal() ? CLI_SIGNALLED + cli_signal() : code;
 }
 
 int bench_main(const struct bench_program *program, void *user, int argc, char **argv)
 {
-    static struct bench one;
-    struct bench *bench = &one;
-    *bench = (struct bench){.turns = 11};
-    parse(program, bench, argc, argv);
+    parse(program, argc, argv);
     parse_lists(program);
-    cli_set_quiet(bench->quiet);
+    cli_set_quiet(bench.quiet);
     cli_log_to_stderr();
-    cli_need_writable(bench->plot_path);
-    cli_need_writable(bench->save_path);
+    cli_need_writable(bench.plot_path);
+    cli_need_writable(bench.save_path);
     cli_signals_start();
-    cli_own(leave_bench, bench, NULL);
+    cli_own(leave_bench, NULL, NULL);
     if (program->select)
-        bench->select = *program->select;
+        bench.select = *program->select;
     if (program->check)
-        program->check(bench, user);
+        program->check(user);
     if (program->opens_device)
-        open_device(program, bench);
-    program->run(bench, user);
-    leave_turns(bench);
-    return finish_run(program, bench, user);
+        open_device(program);
+    program->run(user);
+    leave_turns();
+    return finish_run(program, user);
 }

@@ -148,6 +148,9 @@ struct bench {
     struct cli_progress progress;
 };
 
+// The benchmark that this process runs.
+extern struct bench bench;
+
 struct bench_program {
     const char *group;  // what the name follows; NULL: "weir bench"
     const char *manual; // NULL: "weir-bench(1)"
@@ -161,11 +164,11 @@ struct bench_program {
     bool launches_nothing;
     bool serves; // has --serve
     // Checks what the options say, before anything is opened; may be NULL.
-    void (*check)(struct bench *bench, void *user);
-    void (*run)(struct bench *bench, void *user);
+    void (*check)(void *user);
+    void (*run)(void *user);
     // In place of the tables: prints what was found, and returns the exit code. NULL: the tables.
-    int (*report)(struct bench *bench, void *user);
-    const char *const *select; // for bench->select, after the options were read; may be NULL
+    int (*report)(void *user);
+    const char *const *select; // for bench.select, after the options were read; may be NULL
 };
 
 // What the `main` of a benchmark's cli_command does: parses, opens the device that
@@ -173,50 +176,47 @@ struct bench_program {
 int bench_main(const struct bench_program *program, void *user, int argc, char **argv);
 
 // Starts a table.
-#define bench_table(bench, key, title, columns) \
-    bench_table_of(bench, key, title, columns, BENCH_COUNT(columns))
-struct bench_table *bench_table_of(struct bench *bench, const char *key, const char *title,
+#define bench_table(key, title, columns) bench_table_of(key, title, columns, BENCH_COUNT(columns))
+struct bench_table *bench_table_of(const char *key, const char *title,
                                    const struct bench_column *columns, size_t column_count);
 // Adds a row: of each column a `const char *`, a double, or a `const struct bench_samples *` (without samples:
 // an empty cell, null in JSON). More than there are columns are left out.
 void bench_row(struct bench_table *table, ...);
 
 // A fact about the run, in the first lines of the text and under "parameters".
-void bench_parameter(struct bench *bench, const char *key, double value);
+void bench_parameter(const char *key, double value);
 
 // Notes what could not be measured, or what a reader of the figures should know.
-void bench_note(struct bench *bench, const char *format, ...) WEIR_PRINTF(2, 3);
+void bench_note(const char *format, ...) WEIR_PRINTF(1, 2);
 
 // After a wrong result, on any thread: keeps the first such sentence. Returns false.
-bool bench_wrong(struct bench *bench, const char *format, ...) WEIR_PRINTF(2, 3);
+bool bench_wrong(const char *format, ...) WEIR_PRINTF(1, 2);
 // Ends the command if there is one.
-void bench_judge(struct bench *bench);
+void bench_judge(void);
 
 // Turns:
 //
-//     for (bench_start(bench); bench_turn(bench);)
+//     for (bench_start(); bench_turn();)
 //         for (i = 0; i < count; i++)
-//             bench_keep(bench, &rows[i].ns, measure(i));
+//             bench_keep(&rows[i].ns, measure(i));
 //
 // An interrupt ends the run after the turn in progress.
-void bench_start(struct bench *bench);
-bool bench_turn(struct bench *bench);
+void bench_start(void);
+bool bench_turn(void);
 // Adds `value` to the samples unless this turn warms up; the second without progress.
-void bench_keep(struct bench *bench, struct bench_samples *samples, double value);
-void bench_add(const struct bench *bench, struct bench_samples *samples, double value);
+void bench_keep(struct bench_samples *samples, double value);
+void bench_add(struct bench_samples *samples, double value);
 
 // With --serve another program takes turns with this one (tests/bench/peers): after a line that says how many
 // results were checked there is a turn for each line of the input, and no report. The same as bench_keep(), in
 // milliseconds; the line of the turn has it under this name.
-void bench_figure(struct bench *bench, struct bench_samples *samples, double ms, const char *format,
-                  ...) WEIR_PRINTF(4, 5);
+void bench_figure(struct bench_samples *samples, double ms, const char *format, ...)
+    WEIR_PRINTF(3, 4);
 
 // The names of the plot and its axes; `x` may be "".
-void bench_plot(struct bench *bench, const char *title, const char *x, const char *y);
+void bench_plot(const char *title, const char *x, const char *y);
 // In the plot, a bar of a group or a point of a line. Without samples: nothing.
-void bench_plot_bar(struct bench *bench, const char *series, const char *group,
-                    const struct bench_samples *samples);
-void bench_plot_point(struct bench *bench, const char *series, double x,
-                      const struct bench_samples *samples);
+void bench_plot_bar(const char *series, const char *group, const struct bench_samples *samples);
+void bench_plot_point(const char *series, double x, const struct bench_samples *samples);
 
 #endif

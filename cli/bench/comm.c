@@ -30,7 +30,7 @@ static void open_ranks(struct comm_bench *b)
     size_t bytes = 0;
     for (size_t i = 0; i < b->sizes.count; i++)
         bytes = b->sizes.values[i] > bytes ? (size_t)b->sizes.values[i] : bytes;
-    bench_ranks_open(b->bench, b->asked_ranks, &b->all);
+    bench_ranks_open(b->asked_ranks, &b->all);
     for (uint32_t i = 0; i < b->all.local_count; i++) {
         struct bench_rank *rank = &b->all.ranks[i];
         bench_buffer(rank->device, "bench", bytes, place, &rank->src);
@@ -152,7 +152,7 @@ static void compare(struct comm_bench *b, const struct comm_row *row, const stru
     const uint32_t own = weir_comm_rank(rank->comm);
     const uint64_t elements = written(row, own, b->all.count);
     cli_fine(weir_download(rank->queue, numbers, rank->dst, 0, elements * sizeof *numbers));
-    b->bench->checked++;
+    bench.checked++;
     for (uint64_t i = 0; i < elements; i++)
         if (numbers[i] != expected(row, own, b->all.count, i))
             cli_fail(CLI_FAILED, "%s%s of %zu bytes: element %llu of rank %u is %g in place of %g",
@@ -205,10 +205,9 @@ static void make_rows(struct comm_bench *b)
 static void keep(struct comm_bench *b, struct comm_row *row, double ns)
 {
     const double rate = (double)row->bytes / ns; // bytes a nanosecond are GB a second
-    bench_keep(b->bench, &row->ns, ns);
-    bench_add(b->bench, &row->algorithm, rate);
-    bench_add(b->bench, &row->bus,
-              rate * weir_bus_factor(weir_collective_name(row->kind), b->all.count));
+    bench_keep(&row->ns, ns);
+    bench_add(&row->algorithm, rate);
+    bench_add(&row->bus, rate * weir_bus_factor(weir_collective_name(row->kind), b->all.count));
 }
 
 // Each way goes first in turn.
@@ -216,10 +215,10 @@ static void measure_row(struct comm_bench *b, struct comm_row *row)
 {
     const size_t ways = 1 + b->peer_count;
     for (size_t i = 0; i < ways; i++) {
-        const size_t way = (i + b->bench->turn) % ways;
+        const size_t way = (i + bench.turn) % ways;
         const double ns = time_row(b, row, way ? b->peers[way - 1] : NULL);
         if (way)
-            bench_keep(b->bench, &row->peer_ns[way - 1], ns);
+            bench_keep(&row->peer_ns[way - 1], ns);
         else
             keep(b, row, ns);
     }
@@ -233,7 +232,7 @@ static void measure(struct comm_bench *b)
             if (b->peers[k]->on_weirs_memory)
                 check_row(b, &b->rows[i], b->peers[k]);
     }
-    for (bench_start(b->bench); bench_turn(b->bench);)
+    for (bench_start(); bench_turn();)
         for (size_t i = 0; i < b->row_count; i++)
             measure_row(b, &b->rows[i]);
 }
@@ -258,31 +257,29 @@ static void report(struct comm_bench *b)
         {"algorithm_gbs", "GB/s", BENCH_SPREAD, 2},
         {"bus_gbs", "bus GB/s", BENCH_SPREAD, 2},
     };
-    struct bench *bench = b->bench;
     size_t count = 5;
     for (size_t i = 0; i < b->peer_count; i++) {
         columns[count++] = b->peers[i]->columns[0];
         columns[count++] = b->peers[i]->columns[1];
     }
     struct bench_table *table =
-        bench_table_of(bench, "collectives", "one collective, by the slowest rank", columns, count);
+        bench_table_of("collectives", "one collective, by the slowest rank", columns, count);
     char title[64], group[32];
     snprintf(title, sizeof title, "Collectives of %u ranks", (unsigned)b->all.count);
-    bench_plot(bench, title, "", "bus GB/s");
+    bench_plot(title, "", "bus GB/s");
     for (size_t i = 0; i < b->row_count; i++) {
         put_row(table, &b->rows[i]);
         snprintf(group, sizeof group, "%zu", b->rows[i].bytes);
-        bench_plot_bar(bench, weir_collective_name(b->rows[i].kind), group, &b->rows[i].bus);
+        bench_plot_bar(weir_collective_name(b->rows[i].kind), group, &b->rows[i].bus);
     }
 }
 
 static void describe(struct comm_bench *b)
 {
-    bench_parameter(b->bench, "ranks", b->all.count);
-    bench_parameter(b->bench, "ranks_of_this_process", b->all.local_count);
-    bench_parameter(b->bench, "iterations", (double)b->iterations);
-    bench_note(b->bench, "through %s; %s memory; %u ranks%s",
-               weir_comm_engine(b->all.ranks[0].comm),
+    bench_parameter("ranks", b->all.count);
+    bench_parameter("ranks_of_this_process", b->all.local_count);
+    bench_parameter("iterations", (double)b->iterations);
+    bench_note("through %s; %s memory; %u ranks%s", weir_comm_engine(b->all.ranks[0].comm),
                b->host_memory ? "the host's" : "the device's", (unsigned)b->all.count,
                b->all.local_count > 1 ? " in this process" : ", one a process");
 }
@@ -290,16 +287,15 @@ static void describe(struct comm_bench *b)
 // The command.
 
 // The other ranks measure the same, and rank 0 tells it. Peers that this machine lacks leave a note.
-static void run(struct bench *bench, void *user)
+static void run(void *user)
 {
     struct comm_bench *b = user;
-    b->bench = bench;
     b->host_memory = b->memory.values[0] == BENCH_WORD + 1;
-    bench->runtime = cli_open(b->config);
+    bench.runtime = cli_open(b->config);
     open_ranks(b);
     make_rows(b);
-    bench->silent = b->all.first > 0;
-    bench->quiet = bench->quiet || bench->silent;
+    bench.silent = b->all.first > 0;
+    bench.quiet = bench.quiet || bench.silent;
     for (size_t i = 0; i < b->asked_peer_count; i++)
         if (b->asked_peers[i]->open(b))
             b->peers[b->peer_count++] = b->asked_peers[i];

@@ -20,7 +20,6 @@ struct comm_row {
 };
 
 struct comm_bench {
-    struct bench *bench;
     const char *config;
     struct bench_list sizes, kinds, memory;
     bool host_memory;

@@ -51,7 +51,6 @@ struct overlap_way {
 };
 
 struct overlap {
-    struct bench *bench;
     struct bench_work work;
     struct bench_list sizes, kernels, orders, queues, chunks;
     size_t size_most;
@@ -99,7 +98,7 @@ static struct weir_chunks_params params_of(const struct overlap *o, struct overl
 {
     return (struct weir_chunks_params){
         .struct_size = sizeof(struct weir_chunks_params),
-        .device = o->bench->device,
+        .device = bench.device,
         .label = "bench/overlap",
         .element_count = size / sizeof(uint32_t),
         .in_bytes = sizeof(uint32_t),
@@ -143,11 +142,7 @@ static double time_job(weir_chunks *chunks)
     return (double)(cli_now_ns() - began);
 }
 
-static void destroy_chunks(void *object, void *with)
-{
-    (void)with;
-    weir_chunks_destroy(object);
-}
+CLI_DESTROYER(destroy_chunks, weir_chunks_destroy)
 
 // Creates the job, which is kept, and runs it once to check its results.
 static void check_job(struct overlap *o, const struct weir_chunks_params *params,
@@ -161,9 +156,9 @@ static void check_job(struct overlap *o, const struct weir_chunks_params *params
     if (o->queue_count > QUEUES_MAX)
         cli_fail(CLI_USAGE, "these ways have more than %d queues together; name fewer", QUEUES_MAX);
     (void)time_job(job->chunks);
-    (void)bench_work_check(o->bench, o->dst, params->element_count * sizeof(uint32_t), OVERLAP_SEED,
+    (void)bench_work_check(o->dst, params->element_count * sizeof(uint32_t), OVERLAP_SEED,
                            job->rounds, what);
-    bench_judge(o->bench);
+    bench_judge();
 }
 
 // The bare copies. Both queues are flushed before the host waits for either.
@@ -187,7 +182,6 @@ static double time_copies(const struct overlap *o, size_t size, bool up, bool do
 
 static void make_all(struct overlap *o)
 {
-    struct bench *bench = o->bench;
     for (size_t i = 0; i < o->sizes.count; i++)
         if (o->sizes.values[i] > o->size_most)
             o->size_most = (size_t)o->sizes.values[i];
@@ -199,12 +193,12 @@ static void make_all(struct overlap *o)
                    {"dst", WEIR_PLACE_HOST, &o->dst},
                    {"values", WEIR_PLACE_DEVICE, &o->values},
                    {"rest", WEIR_PLACE_DEVICE, &o->rest}};
-    bench_work_open(bench, &o->work);
+    bench_work_open(&o->work);
     for (size_t i = 0; i < BENCH_COUNT(buffers); i++)
-        bench_buffer(bench->device, buffers[i].label, o->size_most, buffers[i].place,
+        bench_buffer(bench.device, buffers[i].label, o->size_most, buffers[i].place,
                      buffers[i].out_buffer);
-    bench_queue(bench->device, "bench/up", 0, &o->up);
-    bench_queue(bench->device, "bench/down", 0, &o->down);
+    bench_queue(bench.device, "bench/up", 0, &o->up);
+    bench_queue(bench.device, "bench/down", 0, &o->down);
     bench_work_fill(o->src, o->size_most, OVERLAP_SEED);
     bench_work_spoil(o->dst, o->size_most);
     cli_fine(weir_queue_copy(o->down, o->rest, 0, o->src, 0, o->size_most));
@@ -265,24 +259,23 @@ static void check_all(struct overlap *o)
     for (size_t i = 0; i < o->way_count; i++)
         check_way(o, &o->ways[i]);
     if (o->calls)
-        o->raw = o->calls->open(o->bench, o->references[0].size);
+        o->raw = o->calls->open(o->references[0].size);
     for (size_t i = OVERLAP_RAW_COPIES; o->raw && i < o->calls->count(o->raw); i++)
         (void)o->calls->run(o->raw, i, true);
 }
 
 static void measure_reference(struct overlap *o, struct overlap_reference *reference)
 {
-    struct bench *bench = o->bench;
     const size_t size = reference->size;
-    bench_keep(bench, &reference->up, time_copies(o, size, true, false));
-    bench_keep(bench, &reference->down, time_copies(o, size, false, true));
-    bench_keep(bench, &reference->both, time_copies(o, size, true, true));
-    bench_keep(bench, &reference->kernel_alone,
+    bench_keep(&reference->up, time_copies(o, size, true, false));
+    bench_keep(&reference->down, time_copies(o, size, false, true));
+    bench_keep(&reference->both, time_copies(o, size, true, true));
+    bench_keep(&reference->kernel_alone,
                bench_work_time(&o->work, o->values, size, reference->rounds));
     const double one = time_job(reference->job.chunks);
-    bench_keep(bench, &reference->one_queue, one);
+    bench_keep(&reference->one_queue, one);
     if (reference == o->references)
-        bench_figure(bench, &(struct bench_samples){0}, one * 1e-6, "weir_one_queue");
+        bench_figure(&(struct bench_samples){0}, one * 1e-6, "weir_one_queue");
 }
 
 static void measure_weir(struct overlap *o)
@@ -292,24 +285,23 @@ static void measure_weir(struct overlap *o)
     for (size_t i = 0; i < o->way_count; i++) {
         struct overlap_way *way = &o->ways[i];
         const double ns = time_job(way->job.chunks);
-        bench_keep(o->bench, &way->ns, ns);
+        bench_keep(&way->ns, ns);
         if (way->reference == 0 && way->order == BENCH_WORD + OVERLAP_AUTO)
-            bench_figure(o->bench, &o->auto_ms, ns * 1e-6, "weir_auto");
+            bench_figure(&o->auto_ms, ns * 1e-6, "weir_auto");
     }
 }
 
 static void measure_raw(struct overlap *o)
 {
     for (size_t i = 0; o->raw && i < o->calls->count(o->raw); i++)
-        bench_figure(o->bench, &o->raw_ms[i], o->calls->run(o->raw, i, false), "raw_%s",
-                     o->calls->name(i));
+        bench_figure(&o->raw_ms[i], o->calls->run(o->raw, i, false), "raw_%s", o->calls->name(i));
 }
 
 // Each side goes first in turn.
 static void measure_all(struct overlap *o)
 {
-    for (bench_start(o->bench); bench_turn(o->bench);) {
-        const bool weir_first = o->bench->turn % 2 == 0;
+    for (bench_start(); bench_turn();) {
+        const bool weir_first = bench.turn % 2 == 0;
         (weir_first ? measure_weir : measure_raw)(o);
         (weir_first ? measure_raw : measure_weir)(o);
     }
@@ -341,7 +333,7 @@ static void report_references(struct overlap *o)
         {"ms", "ms", BENCH_SPREAD, 3},
         {"gb_per_s", "GB/s", BENCH_SPREAD, 1},
     };
-    struct bench_table *table = bench_table(o->bench, "alone", "each part alone", columns);
+    struct bench_table *table = bench_table("alone", "each part alone", columns);
     for (size_t i = 0; i < o->reference_count; i++) {
         const struct overlap_reference *reference = &o->references[i];
         const double size = (double)reference->size;
@@ -369,7 +361,7 @@ static void plot_way(struct overlap *o, const struct overlap_way *way,
     snprintf(name, sizeof name, "%s%s, %s%s%s", order_words[way->order - BENCH_WORD], queues,
              reference->kernel_name, o->sizes.count > 1 ? ", " : "",
              o->sizes.count > 1 ? weir_text_bytes(size, reference->size) : "");
-    struct cli_plot_series *series = cli_plot_series(&o->bench->plot, name);
+    struct cli_plot_series *series = cli_plot_series(&bench.plot, name);
     const struct cli_plot_point point = {way->plan.chunk_count, spread.median, spread.minimum,
                                          spread.maximum};
     size_t at = series->count;
@@ -392,7 +384,7 @@ static void report_ways(struct overlap *o)
         {"to_limit", "x limit", BENCH_SPREAD, 3}, {"speed_up", "x one queue", BENCH_SPREAD, 2},
     };
     struct bench_table *table =
-        bench_table(o->bench, "ways",
+        bench_table("ways",
                     "in chunks: time, as a multiple of the bare copies in both "
                     "directions, and speed-up to one queue in one piece",
                     columns);
@@ -421,7 +413,7 @@ static void report_plans(struct overlap *o)
         {"first", "the first", BENCH_TEXT, 0},
         {"largest", "the largest", BENCH_TEXT, 0},
     };
-    struct bench_table *table = bench_table(o->bench, "plans", "chunks of auto", columns);
+    struct bench_table *table = bench_table("plans", "chunks of auto", columns);
     for (size_t i = 0; i < o->way_count; i++) {
         const struct weir_chunks_plan *plan = &o->ways[i].plan;
         const struct overlap_reference *reference = &o->references[o->ways[i].reference];
@@ -444,7 +436,7 @@ static void report_raw(struct overlap *o)
         {"auto_to_it", "auto to it", BENCH_SPREAD, 3},
     };
     struct bench_table *table =
-        bench_table(o->bench, "raw", "the first size, light, by the driver's own calls", columns);
+        bench_table("raw", "the first size, light, by the driver's own calls", columns);
     for (size_t i = 0; i < o->calls->count(o->raw); i++) {
         const struct bench_samples of_copies =
             bench_ratio(&o->raw_ms[i], &o->raw_ms[OVERLAP_RAW_BOTH]);
@@ -461,10 +453,10 @@ static bool has_order(const struct overlap *o, uint64_t order)
     return false;
 }
 
-static void set_plot(struct bench *bench)
+static void set_plot(void)
 {
-    struct cli_plot *plot = &bench->plot;
-    bench_plot(bench, "Chunked copies and a kernel: time over the limit", "chunks",
+    struct cli_plot *plot = &bench.plot;
+    bench_plot("Chunked copies and a kernel: time over the limit", "chunks",
                "multiple of the bare copies' time");
     snprintf(plot->level_name, sizeof plot->level_name, "bare copies, both ways");
     plot->level = 1;
@@ -473,7 +465,7 @@ static void set_plot(struct bench *bench)
 
 static void report_all(struct overlap *o)
 {
-    set_plot(o->bench);
+    set_plot();
     report_references(o);
     report_ways(o);
     if (has_order(o, OVERLAP_AUTO))
@@ -527,11 +519,10 @@ static void list_ways(struct overlap *o)
 
 // The command.
 
-static void run(struct bench *bench, void *user)
+static void run(void *user)
 {
     struct overlap *o = user;
-    const struct weir_limits *limits = bench->limits;
-    o->bench = bench;
+    const struct weir_limits *limits = bench.limits;
     if (o->sizes.count == 0)
         o->sizes.values[o->sizes.count++] =
             limits->unified_memory && !limits->copy_engines_to_device ? SIZE_CPU : SIZE_GPU;

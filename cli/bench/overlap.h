@@ -14,7 +14,7 @@ enum {
 // Memory, queues and events of its own; a number of rounds of the kernel, as bench_work_launch().
 struct overlap_raw {
     // For this many bytes each way. NULL where the device's backend has none, with the reason in a note.
-    void *(*open)(struct bench *bench, size_t size);
+    void *(*open)(size_t size);
     size_t (*count)(const void *raw);
     const char *(*name)(size_t way);
     // Runs the way twice on new queues, for the milliseconds of the second time; with `checks` once, and compares

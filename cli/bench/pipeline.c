@@ -62,7 +62,6 @@ struct pipeline_bench {
     uint64_t frames;
     struct bench_list sizes, slots, graphs;
     size_t line_count; // of each setting
-    struct bench *bench;
     struct bench_work work;
     size_t size;
     weir_buffer *host, *values; // for measuring a copy and a kernel
@@ -179,8 +178,7 @@ static void deliver(void *user, void *frame_pointer, void *slot_pointer,
         return;
     snprintf(what, sizeof what, "%s, %u slots%s, frame %u", line->setting, (unsigned)line->slots,
              line->graphs ? ", graphs" : "", (unsigned)frame->seed);
-    (void)bench_work_check(line->owner->bench, slot->out, line->owner->size, frame->seed,
-                           line->rounds, what);
+    (void)bench_work_check(slot->out, line->owner->size, frame->seed, line->rounds, what);
 }
 
 static void destroy_line(void *object, void *with)
@@ -190,7 +188,7 @@ static void destroy_line(void *object, void *with)
     WEIR_IGNORE(weir_pipeline_destroy(&line->pipeline));
 }
 
-static void create_line(struct pipeline_bench *p, struct line *line)
+static void create_line(struct line *line)
 {
     static const struct weir_pipeline_stage stages[] = {
         {.name = "upload", .submit = upload},
@@ -199,7 +197,7 @@ static void create_line(struct pipeline_bench *p, struct line *line)
     };
     const struct weir_pipeline_params params = {
         .struct_size = sizeof params,
-        .device = p->bench->device,
+        .device = bench.device,
         .label = "bench",
         .stages = stages,
         .stage_count = 3,
@@ -244,7 +242,7 @@ static void check_line(struct line *line)
     line->checking = true;
     run_frames(line, frames, count, false);
     line->checking = false;
-    bench_judge(line->owner->bench);
+    bench_judge();
 }
 
 static double time_copies(struct pipeline_bench *p, bool up)
@@ -280,7 +278,7 @@ static void make_lines(struct pipeline_bench *p)
             line->rounds = p->rounds[i];
             line->slots = (uint32_t)p->slots.values[k % p->slots.count];
             line->graphs = p->graphs.values[k / p->slots.count] == BENCH_WORD + 1;
-            create_line(p, line);
+            create_line(line);
             check_line(line);
         }
 }
@@ -290,17 +288,16 @@ static void measure_line(struct pipeline_bench *p, struct line *line)
     struct frame frame = {0};
     const uint64_t began = cli_now_ns();
     run_frames(line, &frame, p->frames, true);
-    bench_keep(p->bench, &line->rate, (double)p->frames * 1e9 / (double)(cli_now_ns() - began));
+    bench_keep(&line->rate, (double)p->frames * 1e9 / (double)(cli_now_ns() - began));
 }
 
 static void measure(struct pipeline_bench *p)
 {
-    for (bench_start(p->bench); bench_turn(p->bench);) {
-        bench_keep(p->bench, &p->up, time_copies(p, true));
-        bench_keep(p->bench, &p->down, time_copies(p, false));
+    for (bench_start(); bench_turn();) {
+        bench_keep(&p->up, time_copies(p, true));
+        bench_keep(&p->down, time_copies(p, false));
         for (int i = 0; i < SETTINGS; i++)
-            bench_keep(p->bench, &p->kernels[i],
-                       bench_work_time(&p->work, p->values, p->size, p->rounds[i]));
+            bench_keep(&p->kernels[i], bench_work_time(&p->work, p->values, p->size, p->rounds[i]));
         for (int i = 0; i < SETTINGS; i++)
             for (size_t k = 0; k < p->line_count; k++)
                 measure_line(p, &p->lines[i][k]);
@@ -323,7 +320,7 @@ static void report_parts(struct pipeline_bench *p)
         {"part", "a frame's", BENCH_TEXT, 0},
         {"us", "us", BENCH_SPREAD, 1},
     };
-    struct bench_table *table = bench_table(p->bench, "alone", "each part alone", columns);
+    struct bench_table *table = bench_table("alone", "each part alone", columns);
     put_part(table, "upload", &p->up);
     put_part(table, "download", &p->down);
     for (int i = 0; i < SETTINGS; i++) {
@@ -343,8 +340,8 @@ static void report_lines(struct pipeline_bench *p)
         {"speed_up", "x first", BENCH_SPREAD, 3},
     };
     struct bench_table *table =
-        bench_table(p->bench, "pipeline",
-                    "the pipeline, and its speed-up to the first number of slots", columns);
+        bench_table("pipeline", "the pipeline, and its speed-up to the first number of slots",
+                    columns);
     for (int i = 0; i < SETTINGS; i++)
         for (size_t k = 0; k < p->line_count; k++) {
             const struct line *line = &p->lines[i][k];
@@ -354,40 +351,39 @@ static void report_lines(struct pipeline_bench *p)
                       &line->rate, &gain);
             snprintf(name, sizeof name, "%u slot%s%s", (unsigned)line->slots,
                      line->slots == 1 ? "" : "s", line->graphs ? ", graphs" : "");
-            bench_plot_bar(p->bench, name, line->setting, &gain);
+            bench_plot_bar(name, line->setting, &gain);
         }
 }
 
 static void set_plot(struct pipeline_bench *p)
 {
-    struct cli_plot *plot = &p->bench->plot;
+    struct cli_plot *plot = &bench.plot;
     char size[WEIR_TEXT_QUANTITY_SIZE], title[96];
     snprintf(title, sizeof title, "Pipeline of frames of %s: speed-up by slots",
              weir_text_bytes(size, p->size));
-    bench_plot(p->bench, title, "", "frames/s, as a multiple of the first bar's");
+    bench_plot(title, "", "frames/s, as a multiple of the first bar's");
     snprintf(plot->level_name, sizeof plot->level_name, "no gain");
     plot->level = 1;
 }
 
 // The command.
 
-static void run(struct bench *bench, void *user)
+static void run(void *user)
 {
     struct pipeline_bench *p = user;
-    const struct weir_limits *limits = bench->limits;
+    const struct weir_limits *limits = bench.limits;
     const bool shared = limits->unified_memory && limits->copy_engines_to_device == 0;
-    p->bench = bench;
     p->size = (size_t)(p->sizes.count ? p->sizes.values[0] : shared ? SIZE_CPU : SIZE_GPU);
     p->size -= p->size % sizeof(uint32_t);
-    bench_work_open(bench, &p->work);
-    bench_buffer(bench->device, "host", p->size, WEIR_PLACE_HOST, &p->host);
-    bench_buffer(bench->device, "values", p->size, WEIR_PLACE_DEVICE, &p->values);
+    bench_work_open(&p->work);
+    bench_buffer(bench.device, "host", p->size, WEIR_PLACE_HOST, &p->host);
+    bench_buffer(bench.device, "values", p->size, WEIR_PLACE_DEVICE, &p->values);
     bench_work_fill(p->host, p->size, 0);
     calibrate(p);
     make_lines(p);
     measure(p);
-    bench_parameter(bench, "frames", (double)p->frames);
-    bench_parameter(bench, "frame bytes", (double)p->size);
+    bench_parameter("frames", (double)p->frames);
+    bench_parameter("frame bytes", (double)p->size);
     set_plot(p);
     report_parts(p);
     report_lines(p);

@@ -17,13 +17,11 @@ enum {
 };
 
 struct submit {
-    struct bench *bench;
     uint64_t operations; // in each turn
 };
 
 // One device.
 struct calls {
-    struct bench *bench;
     weir_device *device;
     weir_queue *queue;
     weir_queue *other;  // its events are waited for
@@ -218,14 +216,13 @@ static void make_calls(struct calls *c)
 // The sequence and two launches, or with `direct` the copy of the slot: each launch adds 1.
 static void check(struct calls *c, bool direct, uint32_t launches)
 {
-    struct bench *bench = c->bench;
     uint32_t numbers[NUMBERS];
     bench_fill(c->queue, c->memory, BYTES);
     cli_fine(direct ? copy_direct(c, 1) : sequence_call(c, 1));
     if (!direct)
         cli_fine(launch_call(c, 2));
     cli_fine(weir_download(c->queue, numbers, c->memory, 0, BYTES));
-    bench->checked++;
+    bench.checked++;
     for (uint32_t i = 0; i < c->bytes / sizeof *numbers; i++) {
         const uint32_t right = i < LAUNCHED ? i + launches : i;
         if (numbers[i] != right)
@@ -258,13 +255,13 @@ static double time_calls(struct calls *c, const struct kind *kind, bool direct, 
 
 static void measure_row(struct submit *submit, struct calls *c, size_t kind, struct row *row)
 {
-    bench_keep(c->bench, &row->weir, time_calls(c, &kinds[kind], false, submit->operations));
+    bench_keep(&row->weir, time_calls(c, &kinds[kind], false, submit->operations));
     if (c->backend)
-        bench_keep(c->bench, &row->direct, time_calls(c, &kinds[kind], true, submit->operations));
+        bench_keep(&row->direct, time_calls(c, &kinds[kind], true, submit->operations));
 }
 
 // With the null backend's slots beside them. Those do next to nothing, so a ratio would be meaningless.
-static void report(struct bench *bench, const struct row *rows, size_t count, bool above_null)
+static void report(const struct row *rows, size_t count, bool above_null)
 {
     static const struct bench_column columns[] = {
         {"name", "call", BENCH_TEXT, 0},        {"about", "", BENCH_TEXT, 0},
@@ -273,16 +270,15 @@ static void report(struct bench *bench, const struct row *rows, size_t count, bo
     };
     struct bench_table *table =
         above_null
-            ? bench_table_of(bench, "null", "above the null backend, ns a call; copies of 64 bytes",
+            ? bench_table_of("null", "above the null backend, ns a call; copies of 64 bytes",
                              columns, 5)
-            : bench_table_of(bench, "calls", "of this device, ns a call; copies of 4 KiB", columns,
-                             3);
-    bench_plot(bench, "The cost of submitting", "", "ns a call");
+            : bench_table_of("calls", "of this device, ns a call; copies of 4 KiB", columns, 3);
+    bench_plot("The cost of submitting", "", "ns a call");
     for (size_t i = 0; i < count; i++) {
         const struct bench_samples added = bench_difference(&rows[i].weir, &rows[i].direct);
         bench_row(table, kinds[i].name, kinds[i].about, &rows[i].weir, &rows[i].direct, &added);
         if (!above_null)
-            bench_plot_bar(bench, "Weir", kinds[i].name, &rows[i].weir);
+            bench_plot_bar("Weir", kinds[i].name, &rows[i].weir);
     }
 }
 
@@ -290,21 +286,20 @@ static void measure(struct submit *submit, struct calls *c)
 {
     const size_t count = c->backend ? ABOVE_NULL : KIND_COUNT;
     struct row rows[KIND_COUNT] = {0};
-    for (bench_start(submit->bench); bench_turn(submit->bench);)
+    for (bench_start(); bench_turn();)
         for (size_t i = 0; i < count; i++)
             measure_row(submit, c, i, &rows[i]);
-    report(submit->bench, rows, count, c->backend != NULL);
+    report(rows, count, c->backend != NULL);
 }
 
-static void run(struct bench *bench, void *user)
+static void run(void *user)
 {
     static struct calls device = {.bytes = BYTES}, null = {.bytes = 64};
     struct submit *submit = user;
-    submit->bench = device.bench = null.bench = bench;
-    bench_parameter(bench, "operations", (double)submit->operations);
-    device.device = bench->device;
+    bench_parameter("operations", (double)submit->operations);
+    device.device = bench.device;
     make_calls(&device);
-    check(&device, false, bench->runs_kernels ? 3 : 0);
+    check(&device, false, bench.runs_kernels ? 3 : 0);
     measure(submit, &device);
     if (cli_clock_is_virtual())
         return;

@@ -112,16 +112,16 @@ static void measure_ways(struct swim *swim, struct figures *figures)
         if (!has_way(swim, i))
             continue;
         const struct swim_times times = swim_run(swim, &ways[i]);
-        bench_keep(swim->bench, &figures->all[i], times.all_ms);
-        bench_keep(swim->bench, &figures->host[i], times.host_ms);
+        bench_keep(&figures->all[i], times.all_ms);
+        bench_keep(&figures->host[i], times.host_ms);
     }
     for (size_t i = 0; i < BESIDES; i++) {
         if (!has_beside(swim, i))
             continue;
         const struct swim_times times =
             swim_run_beside(swim, besides[i].beside, besides[i].product);
-        bench_keep(swim->bench, &figures->beside_all[i], times.all_ms);
-        bench_keep(swim->bench, &figures->beside_light[i], times.light_ms);
+        bench_keep(&figures->beside_all[i], times.all_ms);
+        bench_keep(&figures->beside_light[i], times.light_ms);
     }
 }
 
@@ -157,7 +157,7 @@ static void report_parts(struct swim *swim, const struct figures *figures)
         {"ms", "ms", BENCH_SPREAD, 2},
         {"giga_per_second", "Gflop/s, GB/s", BENCH_SPREAD, 1},
     };
-    struct bench_table *table = bench_table(swim->bench, "parts", "each part alone", columns);
+    struct bench_table *table = bench_table("parts", "each part alone", columns);
     const double side = (double)swim->side;
     for (size_t i = 0; i < WAYS; i++) {
         if (!has_way(swim, i) || ways[i].parts == SWIM_ALL)
@@ -170,7 +170,7 @@ static void report_parts(struct swim *swim, const struct figures *figures)
     }
 }
 
-static void report_ways(struct swim *swim, const struct figures *figures)
+static void report_ways(const struct figures *figures)
 {
     static const struct bench_column columns[] = {
         {"way", "way", BENCH_TEXT, 0},
@@ -179,7 +179,7 @@ static void report_ways(struct swim *swim, const struct figures *figures)
         {"of_longest", "of the longest part", BENCH_SPREAD, 3},
         {"of_sum", "of all parts in turn", BENCH_SPREAD, 3},
     };
-    struct bench_table *table = bench_table(swim->bench, "ways", "all three parts", columns);
+    struct bench_table *table = bench_table("ways", "all three parts", columns);
     for (size_t i = PARTS; i < PORTABLE; i++) {
         struct bench_samples longest, sum;
         parts_of(figures, ways[i].pageable, &longest, &sum);
@@ -197,7 +197,7 @@ static void report_besides(struct swim *swim, const struct figures *figures)
         {"light_ms", "light ones done, ms", BENCH_SPREAD, 2},
     };
     struct bench_table *table =
-        bench_table(swim->bench, "kernels", "products, and as many light kernels", columns);
+        bench_table("kernels", "products, and as many light kernels", columns);
     for (size_t i = 0; i < BESIDES; i++) {
         if (!has_beside(swim, i))
             continue;
@@ -230,41 +230,36 @@ static bool is_too_short(const struct figures *figures)
     return median(&longest) < ms_to_say_anything;
 }
 
-static void explain_queues(struct swim *swim, const struct figures *figures)
+static void explain_queues(const struct figures *figures)
 {
-    const struct weir_limits *limits = swim->bench->limits;
+    const struct weir_limits *limits = bench.limits;
     const double one = median_ratio(figures, PINNED_ONE);
     const double three = median_ratio(figures, PINNED_THREE);
-    bench_note(swim->bench,
-               "pinned, one queue: %.2f times the longest part. A queue runs what it is given one "
+    bench_note("pinned, one queue: %.2f times the longest part. A queue runs what it is given one "
                "after the other, so nothing overlaps.",
                one);
     if (three < 1.2)
-        bench_note(swim->bench,
-                   "pinned, three queues: %.2f times the longest part, so the other two run "
+        bench_note("pinned, three queues: %.2f times the longest part, so the other two run "
                    "during it. Both directions of the link and the processors are separate "
                    "engines, and each queue feeds one.",
                    three);
     else
         bench_note(
-            swim->bench,
             "pinned, three queues: %.2f times the longest part, so the parts compete "
             "for the same engines. The device says that it has %u copy engines up and %u down; "
             "without any, copies are done by the processors that compute.",
             three, limits->copy_engines_to_device, limits->copy_engines_to_host);
 }
 
-static void explain_pageable(struct swim *swim, const struct figures *figures)
+static void explain_pageable(const struct figures *figures)
 {
     const double copies = median(&figures->all[DOWN_PAGEABLE]) + median(&figures->all[UP_PAGEABLE]);
     const double pinned = median(&figures->all[DOWN_PINNED]) + median(&figures->all[UP_PINNED]);
     bench_note(
-        swim->bench,
         "pageable: the copies take %.2f times as long as pinned ones. Only pinned memory can be "
         "copied without the host, so every byte of other memory is moved once more, by it.",
         pinned > 0 ? copies / pinned : 0);
-    bench_note(swim->bench,
-               "pageable, three queues: the host was busy for %.0f ms of %.0f, with pinned memory "
+    bench_note("pageable, three queues: the host was busy for %.0f ms of %.0f, with pinned memory "
                "for %.1f of %.0f. Each copy returns when it is done, so those up begin when the "
                "last one down has ended; only the products run during them.",
                median(&figures->host[PAGEABLE_THREE]), median(&figures->all[PAGEABLE_THREE]),
@@ -276,22 +271,19 @@ static void explain_kernels(struct swim *swim, const struct figures *figures)
     const double after = median(&figures->beside_light[SWIM_AFTER]);
     const double beside = median(&figures->beside_light[SWIM_BESIDE]);
     bench_note(
-        swim->bench,
         "light kernels: done after %.2f ms in a queue of their own, and after %.2f ms in "
         "that of the products. Kernels of two queues share the processors as blocks become free; "
         "where one fills them, a second queue decides the order and not the sum.",
         beside, after);
     if (swim->first)
-        bench_note(swim->bench,
-                   "highest priority: the light kernels were done after %.2f ms. Blocks of that "
+        bench_note("highest priority: the light kernels were done after %.2f ms. Blocks of that "
                    "queue are placed before waiting blocks of others; blocks that run are not "
                    "stopped.",
                    median(&figures->beside_light[SWIM_FIRST]));
     else
-        bench_note(swim->bench, "this device has no priorities of queues");
+        bench_note("this device has no priorities of queues");
     if (swim->blas)
-        bench_note(swim->bench,
-                   "tensor cores: %.2f ms for both kinds in two queues, %.2f ms in one. What two "
+        bench_note("tensor cores: %.2f ms for both kinds in two queues, %.2f ms in one. What two "
                    "save over one is how far light kernels ran on lanes that the products left.",
                    median(&figures->beside_all[TENSOR_BESIDE]),
                    median(&figures->beside_all[TENSOR_AFTER]));
@@ -300,12 +292,12 @@ static void explain_kernels(struct swim *swim, const struct figures *figures)
 static void explain(struct swim *swim, const struct figures *figures)
 {
     if (is_too_short(figures)) {
-        bench_note(swim->bench, "the parts last less than a millisecond, so the host's calls are "
-                                "most of what was measured; give a larger --side or more --copies");
+        bench_note("the parts last less than a millisecond, so the host's calls are "
+                   "most of what was measured; give a larger --side or more --copies");
         return;
     }
-    explain_queues(swim, figures);
-    explain_pageable(swim, figures);
+    explain_queues(figures);
+    explain_pageable(figures);
     explain_kernels(swim, figures);
 }
 
@@ -316,32 +308,31 @@ static void draw(struct swim *swim, const struct figures *figures)
     char title[96];
     snprintf(title, sizeof title, "Products, %llu copies down and %llu up",
              (unsigned long long)swim->copies, (unsigned long long)swim->copies);
-    bench_plot(swim->bench, title, "", "milliseconds");
+    bench_plot(title, "", "milliseconds");
     for (size_t i = 0; i < WAYS; i++)
-        bench_plot_bar(swim->bench, "all done", ways[i].name, &figures->all[i]);
+        bench_plot_bar("all done", ways[i].name, &figures->all[i]);
     for (size_t i = 0; i < WAYS; i++)
-        bench_plot_bar(swim->bench, "host busy", ways[i].name, &figures->host[i]);
+        bench_plot_bar("host busy", ways[i].name, &figures->host[i]);
 }
 
 // The command.
 
-static void run(struct bench *bench, void *user)
+static void run(void *user)
 {
     static struct figures figures;
     struct swim *swim = user;
-    swim->bench = bench;
     if (swim->side % 8 != 0)
         cli_fail(CLI_USAGE, "--side is a multiple of 8, not %llu", (unsigned long long)swim->side);
     swim_open(swim);
     choose_products(swim);
     check_all(swim);
-    for (bench_start(bench); bench_turn(bench);)
+    for (bench_start(); bench_turn();)
         measure_ways(swim, &figures);
-    bench_parameter(bench, "side", (double)swim->side);
-    bench_parameter(bench, "copies", (double)swim->copies);
-    bench_parameter(bench, "products", (double)swim->products);
+    bench_parameter("side", (double)swim->side);
+    bench_parameter("copies", (double)swim->copies);
+    bench_parameter("products", (double)swim->products);
     report_parts(swim, &figures);
-    report_ways(swim, &figures);
+    report_ways(&figures);
     report_besides(swim, &figures);
     explain(swim, &figures);
     draw(swim, &figures);

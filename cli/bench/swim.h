@@ -62,7 +62,6 @@ struct swim {
     uint64_t products; // 0: as many as last as long as the copies one way
     bool portable;     // no kernel or library that only one backend has
 
-    struct bench *bench;
     size_t matrix_bytes;
     size_t all_bytes;      // of the copies, one way
     weir_queue *queues[3]; // products, down, up

@@ -66,23 +66,23 @@ static void make_buffers(struct swim *swim)
         {"up/from", all, WEIR_PLACE_HOST, &swim->up_pinned},
     };
     for (size_t i = 0; i < BENCH_COUNT(buffers); i++)
-        bench_buffer(swim->bench->device, buffers[i].label, buffers[i].size, buffers[i].placement,
+        bench_buffer(bench.device, buffers[i].label, buffers[i].size, buffers[i].placement,
                      buffers[i].out_buffer);
 }
 
 static void make_queues(struct swim *swim)
 {
     static const char *const labels[] = {"products", "down", "up"};
-    const struct weir_limits *limits = swim->bench->limits;
+    const struct weir_limits *limits = bench.limits;
     for (int i = 0; i < 3; i++)
-        bench_queue(swim->bench->device, labels[i], 0, &swim->queues[i]);
+        bench_queue(bench.device, labels[i], 0, &swim->queues[i]);
     if (limits->priority_highest != limits->priority_lowest)
-        bench_queue(swim->bench->device, "first", limits->priority_highest, &swim->first);
+        bench_queue(bench.device, "first", limits->priority_highest, &swim->first);
 }
 
 static void make_kernels(struct swim *swim)
 {
-    weir_device *device = swim->bench->device;
+    weir_device *device = bench.device;
     bench_kernel(device, &matmul_kernels, "matmul", &swim->program, &swim->matmul);
     bench_kernel(device, &conformance_kernels, "scale", &swim->light_program, &swim->light);
 }
@@ -101,12 +101,12 @@ static void make_twin(struct swim *swim)
     const struct weir_program_params twin = {.struct_size = sizeof twin,
                                              .label = "twin",
                                              .bundle = &matmul_tensor_kernels};
-    if (swim->portable || strcmp(weir_runtime_backend(swim->bench->runtime), "cuda") != 0)
+    if (swim->portable || strcmp(weir_runtime_backend(bench.runtime), "cuda") != 0)
         return;
-    const weir_status status = weir_program_create(swim->bench->device, &twin, &swim->twin_program);
+    const weir_status status = weir_program_create(bench.device, &twin, &swim->twin_program);
     cli_own(destroy_twin, swim, NULL);
     if (status == WEIR_ERROR_UNSUPPORTED) {
-        bench_note(swim->bench, "not measured: twin: %s", weir_last_error_text());
+        bench_note("not measured: twin: %s", weir_last_error_text());
         return;
     }
     cli_fine(status);
@@ -167,22 +167,21 @@ static void close_blas(void *object, void *with)
 
 static void open_blas(struct swim *swim)
 {
-    if (swim->portable || strcmp(weir_runtime_backend(swim->bench->runtime), "cuda") != 0)
+    if (swim->portable || strcmp(weir_runtime_backend(bench.runtime), "cuda") != 0)
         return;
-    if (train_blas_open(swim->bench->device, NULL, &swim->blas) == WEIR_OK &&
+    if (train_blas_open(bench.device, NULL, &swim->blas) == WEIR_OK &&
         describe_products(swim) == WEIR_OK) {
         cli_own(close_blas, swim, NULL);
         return;
     }
     train_blas_close(&swim->blas);
-    bench_note(swim->bench, "not measured: cuBLAS: %.250s", weir_last_error()->message);
+    bench_note("not measured: cuBLAS: %.250s", weir_last_error()->message);
 }
 
 void swim_open(struct swim *swim)
 {
-    struct bench *bench = swim->bench;
     const uint64_t matrix = swim->side * swim->side * sizeof(float);
-    const uint64_t most = bench->limits->max_buffer_bytes;
+    const uint64_t most = bench.limits->max_buffer_bytes;
     if (matrix > most / SWIM_RING || matrix > most / swim->copies)
         cli_fail(CLI_USAGE,
                  "%llu copies of %llu x %llu floats are more than the largest buffer of "
@@ -370,7 +369,7 @@ static void check_ring(struct swim *swim, weir_buffer *buffer, bool light)
         cli_fine(weir_download(swim->queues[0], swim->read_back, buffer, i * swim->matrix_bytes,
                                swim->matrix_bytes));
         wrong += wrong_samples(swim, i, swim->read_back, light);
-        swim->bench->checked += SAMPLES;
+        bench.checked += SAMPLES;
     }
     if (wrong)
         cli_fail(CLI_FAILED, "%zu of %zu samples of the %s are wrong", wrong, used * SAMPLES,
@@ -390,7 +389,7 @@ static void clear_copies(struct swim *swim, const struct swim_way *way)
 static void compare(struct swim *swim, const struct swim_way *way, const void *found,
                     enum seed seed)
 {
-    swim->bench->checked += swim->copies;
+    bench.checked += swim->copies;
     if (!are_bytes(found, swim->all_bytes, seed))
         cli_fail(CLI_FAILED, "%s: a copy %s has other bytes than its source", way->name,
                  seed == SEED_UP ? "up" : "down");
@@ -419,7 +418,7 @@ static void spoil_ring(struct swim *swim, weir_buffer *buffer)
 
 void swim_check(struct swim *swim, const struct swim_way *way)
 {
-    const bool products = way->parts & SWIM_PRODUCTS && swim->bench->runs_kernels;
+    const bool products = way->parts & SWIM_PRODUCTS && bench.runs_kernels;
     if (products)
         spoil_ring(swim, swim->results);
     clear_copies(swim, way);
@@ -437,7 +436,7 @@ void swim_check_beside(struct swim *swim, enum swim_beside beside, enum swim_pro
     spoil_ring(swim, swim->results);
     spoil_ring(swim, swim->scaled);
     (void)swim_run_beside(swim, beside, product);
-    if (!swim->bench->runs_kernels)
+    if (!bench.runs_kernels)
         return;
     check_ring(swim, swim->results, false);
     check_ring(swim, swim->scaled, true);

@@ -31,11 +31,11 @@ static struct step joined(struct step a, struct step b)
     return (struct step){b.factor * a.factor, b.factor * a.addend + b.addend};
 }
 
-static struct step steps_of(const struct bench *bench, uint32_t rounds)
+static struct step steps_of(uint32_t rounds)
 {
     struct step result = {1, 0};
     struct step power = {1664525u, 1013904223u};
-    if (!bench->runs_kernels)
+    if (!bench.runs_kernels)
         return result;
     for (; rounds > 0; rounds /= 2, power = joined(power, power))
         if (rounds % 2 == 1)
@@ -116,13 +116,13 @@ void bench_end(weir_buffer *buffer, weir_access access)
     cli_fine(weir_host_end(buffer, 0, weir_buffer_size(buffer), access));
 }
 
-void bench_work_open(struct bench *bench, struct bench_work *out_work)
+void bench_work_open(struct bench_work *out_work)
 {
-    *out_work = (struct bench_work){.bench = bench};
-    bench_kernel(bench->device, &bench_kernels, "advance", &out_work->program, &out_work->kernel);
+    *out_work = (struct bench_work){.program = NULL};
+    bench_kernel(bench.device, &bench_kernels, "advance", &out_work->program, &out_work->kernel);
     const uint32_t most = weir_kernel_get_info(out_work->kernel)->max_block_items;
     out_work->block = most < BLOCK ? most : BLOCK;
-    bench_queue(bench->device, "bench/work", 0, &out_work->queue);
+    bench_queue(bench.device, "bench/work", 0, &out_work->queue);
 }
 
 weir_status bench_work_launch(const struct bench_work *work, weir_queue *queue, weir_buffer *buffer,
@@ -170,7 +170,7 @@ uint32_t bench_work_calibrate(const struct bench_work *work, weir_buffer *buffer
                               double wanted_ns)
 {
     uint32_t rounds = 1;
-    if (!work->bench->runs_kernels && !cli_clock_is_virtual())
+    if (!bench.runs_kernels && !cli_clock_is_virtual())
         return rounds;
     const double base = least_time(work, buffer, size, 1);
     double ns = base;
@@ -205,10 +205,10 @@ void bench_work_spoil(weir_buffer *buffer, size_t size)
     bench_end(buffer, WEIR_ACCESS_WRITE);
 }
 
-bool bench_work_compare(struct bench *bench, uint32_t *numbers, size_t size, uint32_t seed,
-                        uint32_t rounds, const char *what)
+bool bench_work_compare(uint32_t *numbers, size_t size, uint32_t seed, uint32_t rounds,
+                        const char *what)
 {
-    const struct step step = steps_of(bench, rounds);
+    const struct step step = steps_of(rounds);
     const size_t count = size / sizeof(uint32_t);
     size_t wrong = 0, first = 0;
     uint32_t got = 0;
@@ -220,21 +220,20 @@ bool bench_work_compare(struct bench *bench, uint32_t *numbers, size_t size, uin
         }
         numbers[i] = right ^ SPOILED;
     }
-    bench->checked++;
-    return wrong == 0 || bench_wrong(bench,
-                                     "%s: %zu of %zu numbers are wrong; number %zu is %" PRIu32
+    bench.checked++;
+    return wrong == 0 || bench_wrong("%s: %zu of %zu numbers are wrong; number %zu is %" PRIu32
                                      " and must be %" PRIu32 "; nothing was timed",
                                      what, wrong, count, first, got,
                                      step.factor * number_at(first, seed) + step.addend);
 }
 
-bool bench_work_check(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed,
-                      uint32_t rounds, const char *what)
+bool bench_work_check(weir_buffer *buffer, size_t size, uint32_t seed, uint32_t rounds,
+                      const char *what)
 {
     void *numbers;
     if (weir_host_begin(buffer, 0, size, WEIR_ACCESS_READ_WRITE, &numbers) != WEIR_OK)
-        return bench_wrong(bench, "%s: %s", what, weir_last_error_text());
-    const bool fine = bench_work_compare(bench, numbers, size, seed, rounds, what);
+        return bench_wrong("%s: %s", what, weir_last_error_text());
+    const bool fine = bench_work_compare(numbers, size, seed, rounds, what);
     WEIR_IGNORE(weir_host_end(buffer, 0, size, WEIR_ACCESS_READ_WRITE));
     return fine;
 }
@@ -242,26 +241,25 @@ bool bench_work_check(struct bench *bench, weir_buffer *buffer, size_t size, uin
 // Ranks.
 
 // A device that another rank has is shared.
-static void open_device(struct bench *bench, struct bench_ranks *all, struct bench_rank *rank,
-                        uint32_t index)
+static void open_device(struct bench_ranks *all, struct bench_rank *rank, uint32_t index)
 {
-    const size_t devices = weir_device_count(bench->runtime);
+    const size_t devices = weir_device_count(bench.runtime);
     char select[16];
     snprintf(select, sizeof select, "%u", (unsigned)(devices ? index % devices : 0));
     for (uint32_t i = 0; devices && i < all->local_count; i++)
         if (&all->ranks[i] != rank && all->ranks[i].device && i % devices == index % devices)
             rank->device = all->ranks[i].device;
     if (!rank->device)
-        rank->device = cli_device(bench->runtime, devices > 1 ? select : NULL, NULL);
+        rank->device = cli_device(bench.runtime, devices > 1 ? select : NULL, NULL);
 }
 
-static void create_all(struct bench *bench, uint64_t asked, struct bench_ranks *all)
+static void create_all(uint64_t asked, struct bench_ranks *all)
 {
     weir_device *devices[BENCH_RANKS_MAX];
     weir_comm *comms[BENCH_RANKS_MAX];
     all->local_count = (uint32_t)asked;
     for (uint32_t i = 0; i < all->local_count; i++) {
-        open_device(bench, all, &all->ranks[i], i);
+        open_device(all, &all->ranks[i], i);
         devices[i] = all->ranks[i].device;
     }
     cli_fine(weir_comm_create_all(devices, all->local_count,
@@ -272,12 +270,12 @@ static void create_all(struct bench *bench, uint64_t asked, struct bench_ranks *
     }
 }
 
-static void create_comms(struct bench *bench, uint64_t asked, struct bench_ranks *all)
+static void create_comms(uint64_t asked, struct bench_ranks *all)
 {
     struct bench_rank *first = &all->ranks[0];
     uint32_t rank;
     cli_local_rank(&rank);
-    open_device(bench, all, first, rank);
+    open_device(all, first, rank);
     all->local_count = 1;
     cli_fine(
         weir_comm_create(first->device, WEIR_PARAMS(weir_comm, .label = "bench"), &first->comm));
@@ -286,13 +284,13 @@ static void create_comms(struct bench *bench, uint64_t asked, struct bench_ranks
         return;
     }
     weir_comm_destroy(&first->comm);
-    create_all(bench, asked, all);
+    create_all(asked, all);
 }
 
-void bench_ranks_open(struct bench *bench, uint64_t asked, struct bench_ranks *out_ranks)
+void bench_ranks_open(uint64_t asked, struct bench_ranks *out_ranks)
 {
-    *out_ranks = (struct bench_ranks){.bench = bench};
-    create_comms(bench, asked, out_ranks);
+    *out_ranks = (struct bench_ranks){.count = 0};
+    create_comms(asked, out_ranks);
     for (uint32_t i = 0; i < out_ranks->local_count; i++) {
         struct bench_rank *rank = &out_ranks->ranks[i];
         bench_queue(rank->device, "bench", 0, &rank->queue);

@@ -7,14 +7,13 @@
 #include "cli/runtime/open.h"
 
 struct bench_work {
-    struct bench *bench;
     weir_program *program;
     weir_kernel *kernel;
     weir_queue *queue; // for calibration and set-up, which are not part of the times
     uint32_t block;
 };
 
-void bench_work_open(struct bench *bench, struct bench_work *out_work);
+void bench_work_open(struct bench_work *out_work);
 
 // Launches the kernel, with `rounds` rounds, on the numbers in `size` bytes of the buffer.
 // `size` is a multiple of 4. Errors: returned.
@@ -41,10 +40,10 @@ void bench_work_spoil(weir_buffer *buffer, size_t size);
 // checked, and spoils it. The message of a wrong result names `what`.
 //
 // Threads: any. Errors: false after bench_wrong().
-bool bench_work_compare(struct bench *bench, uint32_t *numbers, size_t size, uint32_t seed,
-                        uint32_t rounds, const char *what);
-bool bench_work_check(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed,
-                      uint32_t rounds, const char *what);
+bool bench_work_compare(uint32_t *numbers, size_t size, uint32_t seed, uint32_t rounds,
+                        const char *what);
+bool bench_work_check(weir_buffer *buffer, size_t size, uint32_t seed, uint32_t rounds,
+                      const char *what);
 
 // Objects.
 void bench_buffer(weir_device *device, const char *label, size_t size, weir_placement placement,
@@ -80,7 +79,6 @@ struct bench_rank {
 };
 
 struct bench_ranks {
-    struct bench *bench;
     struct bench_rank ranks[BENCH_RANKS_MAX];
     uint32_t local_count; // of `ranks`
     uint32_t first;       // the rank of the first of them
@@ -89,7 +87,7 @@ struct bench_ranks {
 
 // Opens devices of the benchmark's runtime, communicators and queues: of the rank that the environment tells,
 // else of `asked` ranks in this process. With as many devices as ranks each has its own.
-void bench_ranks_open(struct bench *bench, uint64_t asked, struct bench_ranks *out_ranks);
+void bench_ranks_open(uint64_t asked, struct bench_ranks *out_ranks);
 
 // Of all queues of this process: their end, and a barrier after which all are idle.
 void bench_ranks_sync(const struct bench_ranks *ranks);

@@ -131,7 +131,6 @@ struct cal_work {
 
 struct calibration {
     const char *out;
-    struct bench *bench;
     weir_device *peer; // NULL: none
     weir_program *program;
     weir_kernel *kernel;

@@ -36,7 +36,7 @@ struct cal_figure cal_median(struct calibration *c, cal_measure measure, size_t 
     struct bench_samples samples = {.count = 0};
     if (!cli_clock_is_virtual())
         measure(c, at); // warms up
-    while (samples.count < c->bench->turns) {
+    while (samples.count < bench.turns) {
         if (cli_signal())
             cli_fail(CLI_SIGNALLED + cli_signal(), "interrupted: there is no model");
         samples.values[samples.count++] = measure(c, at);
@@ -80,15 +80,15 @@ static const char *show(enum unit unit, double value, char text[VALUE_SIZE])
 
 // The model.
 
-static void write_head(const struct calibration *c, struct weir_long_text *ini)
+static void write_head(struct weir_long_text *ini)
 {
-    const struct weir_device_info *info = weir_device_get_info(c->bench->device);
+    const struct weir_device_info *info = weir_device_get_info(bench.device);
     weir_long_text_add(ini, "; %s, driver %s, backend %s: measured by weir calibrate %s; medians\n",
-                       info->name, info->driver, weir_runtime_backend(c->bench->runtime),
+                       info->name, info->driver, weir_runtime_backend(bench.runtime),
                        weir_version());
     weir_long_text_add(ini, "; of %llu turns, with the least and the most.\n",
-                       (unsigned long long)c->bench->turns);
-    const bool processor = c->bench->limits->kind == WEIR_DEVICE_CPU;
+                       (unsigned long long)bench.turns);
+    const bool processor = bench.limits->kind == WEIR_DEVICE_CPU;
     if (cli_clock_is_virtual())
         weir_long_text_add(ini, "; The times are those of a modelled GPU.\n");
     else if (processor)
@@ -115,7 +115,7 @@ static void write_key(const struct cal_figure *figure, const struct about *about
 
 static void write_model(const struct calibration *c, struct weir_long_text *ini)
 {
-    write_head(c, ini);
+    write_head(ini);
     for (size_t i = 0; i < CAL_KEYS; i++)
         write_key(&c->figures[i], &keys[i], ini);
 }
@@ -145,70 +145,65 @@ static void print_table(const struct calibration *c)
 
 // JSON.
 
-static json_t *spread_json(const struct cal_figure *figure, bool *ok)
+static json_t *spread_json(const struct cal_figure *figure)
 {
     json_t *object = json_object();
-    weir_json_set(object, "median", json_real(figure->value), ok);
-    weir_json_set(object, "least", json_real(figure->least), ok);
-    weir_json_set(object, "most", json_real(figure->most), ok);
+    cli_json_set(object, "median", json_real(figure->value));
+    cli_json_set(object, "least", json_real(figure->least));
+    cli_json_set(object, "most", json_real(figure->most));
     return object;
 }
 
-static json_t *figure_json(const struct cal_figure *figure, const struct about *about, bool *ok)
+static json_t *figure_json(const struct cal_figure *figure, const struct about *about)
 {
     json_t *object = json_object();
-    weir_json_set(object, "key", json_string(about->name), ok);
+    cli_json_set(object, "key", json_string(about->name));
     if (!figure->measured)
-        weir_json_set(object, "not_measured", json_string(figure->why), ok);
+        cli_json_set(object, "not_measured", json_string(figure->why));
     else if (figure->spreads)
-        weir_json_set(object, "value", spread_json(figure, ok), ok);
+        cli_json_set(object, "value", spread_json(figure));
     else if (about->unit == WORD)
-        weir_json_set(object, "value", json_string(figure->value > 0 ? "stream" : "engine"), ok);
+        cli_json_set(object, "value", json_string(figure->value > 0 ? "stream" : "engine"));
     else
-        weir_json_set(object, "value", json_real(figure->value), ok);
-    weir_json_set(object, "how", json_string(about->how), ok);
+        cli_json_set(object, "value", json_real(figure->value));
+    cli_json_set(object, "how", json_string(about->how));
     return object;
 }
 
 static int print_json(const struct calibration *c)
 {
-    bool ok = true;
     json_t *root = json_object();
     json_t *figures = json_array();
-    const struct weir_device_info *info = weir_device_get_info(c->bench->device);
+    const struct weir_device_info *info = weir_device_get_info(bench.device);
     for (size_t i = 0; i < CAL_KEYS; i++)
-        weir_json_append(figures, figure_json(&c->figures[i], &keys[i], &ok), &ok);
-    weir_json_set(root, "weir", json_string(weir_version()), &ok);
-    weir_json_set(root, "backend", cli_json_string(weir_runtime_backend(c->bench->runtime)), &ok);
-    weir_json_set(root, "device", cli_json_string(info->name), &ok);
-    weir_json_set(root, "driver", cli_json_string(info->driver), &ok);
-    weir_json_set(root, "virtual", json_boolean(cli_clock_is_virtual()), &ok);
-    weir_json_set(root, "turns", weir_json_count(c->bench->turns), &ok);
-    weir_json_set(root, "figures", figures, &ok);
-    return cli_json_print(root, ok, CLI_OK);
+        cli_json_append(figures, figure_json(&c->figures[i], &keys[i]));
+    cli_json_set(root, "weir", json_string(weir_version()));
+    cli_json_set(root, "backend", cli_json_string(weir_runtime_backend(bench.runtime)));
+    cli_json_set(root, "device", cli_json_string(info->name));
+    cli_json_set(root, "driver", cli_json_string(info->driver));
+    cli_json_set(root, "virtual", json_boolean(cli_clock_is_virtual()));
+    cli_json_set(root, "turns", weir_json_count(bench.turns));
+    cli_json_set(root, "figures", figures);
+    return cli_json_print(root, CLI_OK);
 }
 
-static int report(struct bench *bench, void *user)
+static int report(void *user)
 {
     const struct calibration *c = user;
     struct weir_long_text ini = {0};
-    char message[512] = "no memory for the model";
-    (void)bench;
-    int code = CLI_OK;
+    char message[512];
     write_model(c, &ini);
-    if (ini.failed ||
-        (c->out && !weir_file_write(c->out, ini.text, ini.used, message, sizeof message))) {
-        cli_error("%s", message);
-        code = CLI_FAILED;
-    } else if (c->bench->json) {
-        code = print_json(c);
-    } else if (c->out) {
+    const size_t size = ini.used;
+    const char *text = cli_take_text(&ini);
+    if (c->out && !weir_file_write(c->out, text, size, message, sizeof message))
+        cli_fail(CLI_FAILED, "%s", message);
+    if (bench.json)
+        return print_json(c);
+    if (c->out)
         print_table(c);
-    } else {
-        fputs(ini.text, stdout);
-    }
-    free(ini.text);
-    return code;
+    else
+        fputs(text, stdout);
+    return CLI_OK;
 }
 
 // The command.
@@ -221,17 +216,16 @@ static const char description[] =
     "  weir calibrate --output card.ini\n"
     "  weir sim --gpu card.ini ./program";
 
-static void check(struct bench *bench, void *user)
+static void check(void *user)
 {
     const struct calibration *c = user;
     (void)bench;
     cli_need_writable(c->out);
 }
 
-static void run(struct bench *bench, void *user)
+static void run(void *user)
 {
     struct calibration *c = user;
-    c->bench = bench;
     cli_signals_defer(NULL, NULL);
     cal_open(c);
     cal_measure_gate(c);
@@ -242,7 +236,7 @@ static void run(struct bench *bench, void *user)
     cal_measure_engines(c);
     cal_measure_graphs(c);
     cal_measure_peers(c);
-    bench->kept = bench->turns;
+    bench.kept = bench.turns;
 }
 
 static int calibrate_main(int argc, char **argv)

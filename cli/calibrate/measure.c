@@ -209,17 +209,17 @@ static double measure_pull(struct calibration *c, size_t at)
 
 void cal_measure_peers(struct calibration *c)
 {
-    c->peer = cli_open_other(c->bench->runtime, c->bench->device);
-    if (!c->peer || !weir_device_can_peer(c->bench->device, c->peer)) {
+    c->peer = cli_open_other(bench.runtime, bench.device);
+    if (!c->peer || !weir_device_can_peer(bench.device, c->peer)) {
         const char *why = c->peer ? "the devices cannot reach each other" : "there is one device";
         cal_figure_leave(c, CAL_PEER, why);
         cal_figure_leave(c, CAL_PULL_LATENCY, why);
         return;
     }
-    bench_buffer(c->bench->device, "calibrate", c->large, WEIR_PLACE_DEVICE, &c->from[CAL_ACROSS]);
+    bench_buffer(bench.device, "calibrate", c->large, WEIR_PLACE_DEVICE, &c->from[CAL_ACROSS]);
     bench_buffer(c->peer, "calibrate", c->large, WEIR_PLACE_DEVICE, &c->to[CAL_ACROSS]);
     bench_buffer(c->peer, "calibrate", c->large, WEIR_PLACE_DEVICE, &c->from[CAL_PULL]);
-    bench_buffer(c->bench->device, "calibrate", c->large, WEIR_PLACE_DEVICE, &c->to[CAL_PULL]);
+    bench_buffer(bench.device, "calibrate", c->large, WEIR_PLACE_DEVICE, &c->to[CAL_PULL]);
     measure_alone(c, CAL_ACROSS, CAL_PEER);
     cal_measure_figure(c, CAL_PULL_LATENCY, measure_pull);
     if (c->figures[CAL_COPY_ENGINES].value > 1 &&
@@ -638,11 +638,10 @@ static void destroy_queues(void *object, void *with)
 
 static void create_queues(struct order *order)
 {
-    struct bench *bench = order->c->bench;
     cli_own(destroy_queues, order, NULL);
     for (size_t i = 0; i < QUEUES; i++)
         cli_fine(
-            weir_queue_create(bench->device,
+            weir_queue_create(bench.device,
                               WEIR_PARAMS(weir_queue, .label = "calibrate/order", .timing = true),
                               &order->queues[i]));
 }
@@ -725,11 +724,11 @@ static void decide(struct order *order)
     struct calibration *c = order->c;
     uint64_t turns_for[COPY_CHANNELS_MOST + 1] = {0};
     int best = 0;
-    for (uint64_t turn = 0; turn < c->bench->turns; turn++)
+    for (uint64_t turn = 0; turn < bench.turns; turn++)
         turns_for[count_turn(order)]++;
     for (int i = 1; i <= COPY_CHANNELS_MOST; i++)
         best = turns_for[i] > turns_for[best] ? i : best;
-    if ((double)turns_for[best] >= TURNS_SHARE * (double)c->bench->turns)
+    if ((double)turns_for[best] >= TURNS_SHARE * (double)bench.turns)
         cal_figure_set(c, CAL_COPY_CHANNELS, best);
     else
         cal_figure_leave(c, CAL_COPY_CHANNELS,
@@ -741,10 +740,10 @@ static void measure_copy_channels(struct calibration *c)
 {
     static struct order order;
     order.c = c;
-    if (c->bench->limits->timing_history == 0 || c->figures[CAL_QUEUE_KIND].value == 0) {
+    if (bench.limits->timing_history == 0 || c->figures[CAL_QUEUE_KIND].value == 0) {
         cal_figure_leave(c, CAL_COPY_CHANNELS,
-                         c->bench->limits->timing_history == 0 ? "the device keeps no times"
-                                                               : "each queue holds up all others");
+                         bench.limits->timing_history == 0 ? "the device keeps no times"
+                                                           : "each queue holds up all others");
         return;
     }
     create_queues(&order);
@@ -757,12 +756,12 @@ static void ask_driver(struct calibration *c)
 {
     struct weir_occupancy occupancy = {0};
     cli_fine(weir_kernel_occupancy(c->kernel, weir_dim(CAL_BLOCK, 1, 1), 0, &occupancy));
-    cal_figure_set(c, CAL_MULTIPROCESSORS, (double)c->bench->limits->compute_units);
+    cal_figure_set(c, CAL_MULTIPROCESSORS, (double)bench.limits->compute_units);
     cal_figure_set(c, CAL_THREADS, (double)occupancy.max_unit_items);
     if (occupancy.max_unit_items == 0)
         cal_figure_leave(c, CAL_THREADS, "the driver does not tell");
     // A model has CUDA's order, in which smaller numbers go first.
-    cal_figure_set(c, CAL_GREATEST_PRIORITY, -c->bench->limits->priority_highest);
+    cal_figure_set(c, CAL_GREATEST_PRIORITY, -bench.limits->priority_highest);
 }
 
 void cal_measure_engines(struct calibration *c)

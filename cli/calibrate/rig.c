@@ -12,7 +12,7 @@
 void cal_reserve_queues(struct calibration *c, size_t count)
 {
     for (; c->queue_count < count; c->queue_count++)
-        bench_queue(c->bench->device, "calibrate", 0, &c->queues[c->queue_count]);
+        bench_queue(bench.device, "calibrate", 0, &c->queues[c->queue_count]);
 }
 
 static weir_status do_nothing(void *user)
@@ -137,9 +137,9 @@ double cal_submits(struct calibration *c, size_t queues, const struct cal_work *
 static void create_buffers(struct calibration *c)
 {
     const weir_placement host = WEIR_PLACE_HOST, device = WEIR_PLACE_DEVICE;
-    const bool cpu = c->bench->limits->kind == WEIR_DEVICE_CPU;
+    const bool cpu = bench.limits->kind == WEIR_DEVICE_CPU;
     const size_t most = cli_clock_is_virtual() ? LARGE_VIRTUAL : cpu ? LARGE_CPU : LARGE_GPU;
-    weir_device *on = c->bench->device;
+    weir_device *on = bench.device;
     for (size_t size = SMALL; size <= most; size *= 4)
         c->sizes[c->size_count++] = c->large = size;
     c->gate_count = 1;
@@ -201,14 +201,14 @@ static void check_times(struct calibration *c)
             CLI_SETUP,
             "the device '%s' of the backend %s runs no kernels, so its times tell nothing of a "
             "GPU; choose another backend, or a modelled GPU with weir sim",
-            weir_device_get_info(c->bench->device)->name, weir_runtime_backend(c->bench->runtime));
+            weir_device_get_info(bench.device)->name, weir_runtime_backend(bench.runtime));
 }
 
 void cal_open(struct calibration *c)
 {
     create_buffers(c);
     cal_reserve_queues(c, CAL_BRANCHES);
-    bench_kernel(c->bench->device, &bench_kernels, "advance", &c->program, &c->kernel);
+    bench_kernel(bench.device, &bench_kernels, "advance", &c->program, &c->kernel);
     check_times(c);
     for (int kind = CAL_GRAPH; kind < CAL_KINDS; kind++)
         create_graph(c, (enum cal_kind)kind);

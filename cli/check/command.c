@@ -420,21 +420,17 @@ static void demonstrate(const struct cli_folder *folder, char **command, const c
     demonstrate_all(&show, findings);
 }
 
-static void destroy_reader(void *object, void *with)
-{
-    weir_findings_reader *reader = object;
-    (void)with;
-    weir_findings_reader_destroy(&reader);
-}
+CLI_DESTROYER(destroy_reader, weir_findings_reader_destroy)
 
 static int tell(const struct options *options, const struct cli_folder *folder, char **command,
                 const char *plugins, int code)
 {
     const int failed = code ? code : CLI_FAILED;
-    weir_findings_reader *reader = weir_findings_reader_create();
+    static weir_findings_reader *reader;
+    reader = weir_findings_reader_create();
+    cli_own(destroy_reader, &reader, NULL);
     if (!reader)
         cli_fail(failed, NO_MEMORY);
-    cli_own(destroy_reader, reader, NULL);
     if (read_all(folder, reader, failed) > 0) {
         code = tell_findings(weir_findings_all(reader), options, code);
         if (options->demonstrate)

@@ -21,22 +21,23 @@ enum cli_exit {
     CLI_SIGNALLED = 128,
 };
 
-// One command, or a group of them.
+// One command, or a group of them, or both: a group that has a `main` runs it unless the first word is a member.
 struct cli_command {
     const char *name;
     const char *summary; // one line, for the list
     // argv[0] is the command's own name. Returns an exit code.
     int (*main)(int argc, char **argv);
-    // A group: NULL `main`, and what its members are called ("command").
-    const char *what;
-    const struct cli_command *members;
-    size_t member_count;
+    const struct cli_command *const *members; // ends with NULL; NULL: no group
+    const char *about;                        // above the list of members
+    // Of a group without a `main`: what its members are called ("command"), and its page.
+    const char *what, *manual;
 };
 
 // The commands. Each is in the folder of its name; `devices` and `config` are in doctor/.
 extern const struct cli_command cli_bench;
 extern const struct cli_command cli_calibrate;
 extern const struct cli_command cli_check;
+extern const struct cli_command cli_completion;
 extern const struct cli_command cli_config;
 extern const struct cli_command cli_conform;
 extern const struct cli_command cli_devices;
@@ -79,13 +80,5 @@ void cli_set_quiet(bool quiet);
 
 // Prints the version, for --version of every command.
 void cli_print_version(void);
-
-// `weir completion`: prints a script with which a shell completes weir's command lines.
-
-// `weir` is the whole command, as main() runs it: the scripts are made from what its --help and
-// that of each of its commands tell, so that an option in a table is an option in the scripts.
-//
-// Returns an exit code.
-int cli_completion(int (*weir)(int argc, char **argv), int argc, char **argv);
 
 #endif

@@ -20,16 +20,14 @@ enum {
 static const char help_line[] = "print this text";
 static const char version_line[] = "print the version";
 
-static const struct cli_visitor *help_visitor; // of cli_help_visit()
-static jmp_buf *visit_end;                     // where a command that is visited ends
+static const struct cli_command *root; // of the first cli_dispatch()
+static const char *root_path;
+static const struct cli_command *running;
 
-void cli_help_visit(const struct cli_visitor *visitor)
-{
-    help_visitor = visitor;
-}
+static const struct cli_visitor *help_visitor; // while cli_help_visit() runs
+static jmp_buf visit_end;                      // where a command that is visited ends
 
-// Of an option with that name.
-static const char *dashes(const char *name)
+const char *cli_option_dashes(const char *name)
 {
     return name[0] != '\0' && name[1] == '\0' ? "-" : "--";
 }
@@ -47,8 +45,8 @@ static void print_option(const char *name, const char *value, const char *help)
 {
     const char letter[] = {'-', cli_option_letter(name), ',', ' ', '\0'};
     char left[64];
-    snprintf(left, sizeof left, "%s%s%s%s%s", letter[1] ? letter : "", dashes(name), name,
-             value ? " " : "", value ? value : "");
+    snprintf(left, sizeof left, "%s%s%s%s%s", letter[1] ? letter : "", cli_option_dashes(name),
+             name, value ? " " : "", value ? value : "");
     printf("  %-*s", HELP_COLUMN - 2, left);
     if (strlen(left) > HELP_COLUMN - 3)
         printf("\n%*s", HELP_COLUMN, "");
@@ -62,42 +60,18 @@ static void print_option(const char *name, const char *value, const char *help)
     }
 }
 
-// How `weir completion` sees the whole command, without a process for each of its commands.
-
-static void visit_member(const struct cli_command *member)
+static void print_members(const struct cli_command *group, const char *format, const char *path)
 {
-    char name[32];
-    char help[] = "--help";
-    char *arguments[] = {name, help, NULL};
-    jmp_buf end;
-    jmp_buf *const outer = visit_end;
-    snprintf(name, sizeof name, "%s", member->name);
-    visit_end = &end;
-    if (setjmp(end) == 0)
-        member->main(2, arguments);
-    visit_end = outer;
-}
-
-static void visit_members(const struct cli_command *group, const char *path)
-{
-    help_visitor->members(help_visitor->user, group, path);
-    for (size_t i = 0; i < group->member_count; i++)
-        visit_member(&group->members[i]);
-}
-
-static _Noreturn void visit_usage(const struct cli_usage *usage)
-{
-    help_visitor->usage(help_visitor->user, usage);
-    if (usage->beside)
-        visit_members(usage->beside, usage->command);
-    longjmp(*visit_end, 1);
+    for (const struct cli_command *const *it = group->members; it && *it; it++)
+        printf(format, path, (*it)->name, (*it)->summary);
 }
 
 static void print_help(const struct cli_usage *usage)
 {
-    const struct cli_command *beside = usage->beside;
-    if (help_visitor)
-        visit_usage(usage);
+    if (help_visitor) {
+        help_visitor->usage(help_visitor->user, usage);
+        longjmp(visit_end, 1);
+    }
     printf("usage: %s [OPTION]...%s%s\n\n%s\n\n", usage->command, *usage->operands ? " " : "",
            usage->operands, usage->about);
     for (size_t i = 0; i < usage->option_count; i++)
@@ -105,11 +79,9 @@ static void print_help(const struct cli_usage *usage)
     print_option("help", NULL, help_line);
     print_option("version", NULL, version_line);
     printf("\nMore is in %s.\n", usage->manual);
-    if (beside)
-        printf("\n%s:\n", beside->summary);
-    for (size_t i = 0; beside && i < beside->member_count; i++)
-        printf("  %s %-10s %s\n", usage->command, beside->members[i].name,
-               beside->members[i].summary);
+    if (running->members)
+        printf("\n%s:\n", running->about);
+    print_members(running, "  %s %-10s %s\n", usage->command);
 }
 
 static bool is_called(const struct cli_option *option, const char *text, size_t length)
@@ -147,7 +119,7 @@ static _Noreturn void refuse_option(const struct cli_usage *usage, const char *a
         nearest = weir_text_nearer(name, nearest, usage->options[i].name);
     if (nearest)
         cli_fail(CLI_USAGE, "%s has no option '%s'; did you mean %s%s?", usage->command, argument,
-                 dashes(nearest), nearest);
+                 cli_option_dashes(nearest), nearest);
     cli_fail(CLI_USAGE, "%s has no option '%s'; `%s --help` lists them", usage->command, argument,
              usage->command);
 }
@@ -160,7 +132,8 @@ static void set_count(const struct cli_option *option, const char *text)
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || number < option->minimum ||
         number > option->maximum)
         cli_fail(CLI_USAGE, "%s%s takes a whole number from %" PRIu64 " to %" PRIu64 ", not '%s'",
-                 dashes(option->name), option->name, option->minimum, option->maximum, text);
+                 cli_option_dashes(option->name), option->name, option->minimum, option->maximum,
+                 text);
     *(uint64_t *)option->out = number;
 }
 
@@ -168,8 +141,8 @@ static void add_to_list(const struct cli_option *option, const char *value)
 {
     struct cli_list *list = option->out;
     if (list->count == CLI_LIST_LIMIT)
-        cli_fail(CLI_USAGE, "%s%s is given more than %d times", dashes(option->name), option->name,
-                 CLI_LIST_LIMIT);
+        cli_fail(CLI_USAGE, "%s%s is given more than %d times", cli_option_dashes(option->name),
+                 option->name, CLI_LIST_LIMIT);
     list->items[list->count++] = value;
 }
 
@@ -185,8 +158,8 @@ static void set(const struct cli_option *option, const char *value)
     else if (option->kind == CLI_COUNT)
         set_count(option, value);
     else if (value[0] == '\0')
-        cli_fail(CLI_USAGE, "%s%s is empty; give it a %s or leave it out", dashes(option->name),
-                 option->name, option->value);
+        cli_fail(CLI_USAGE, "%s%s is empty; give it a %s or leave it out",
+                 cli_option_dashes(option->name), option->name, option->value);
     else if (is_list(option->kind))
         add_to_list(option, value);
     else
@@ -201,7 +174,7 @@ static void take(const struct cli_usage *usage, int argc, char **argv, int *inde
     const struct cli_option *option = cli_option_find(usage, argv[*index], &value);
     if (!option)
         refuse_option(usage, argv[*index]);
-    const char *lead = dashes(option->name);
+    const char *lead = cli_option_dashes(option->name);
     bool *twice = &given[option - usage->options];
     if (*twice && !is_list(option->kind))
         cli_fail(CLI_USAGE, "%s%s is given twice; give it once", lead, option->name);
@@ -281,60 +254,83 @@ size_t cli_choose(const char *option, const char *text, const char *const *words
              near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-int cli_dispatch_beside(const struct cli_command *group, int (*own)(int argc, char **argv),
-                        int argc, char **argv)
+static void print_group_help(const struct cli_command *group, const char *path)
 {
-    for (size_t i = 0; argc > 1 && i < group->member_count; i++)
-        if (strcmp(argv[1], group->members[i].name) == 0)
-            return group->members[i].main(argc - 1, argv + 1);
-    return own(argc, argv);
+    printf("usage: %s %s [OPTION]...\n\n%s\n\n", path, group->what, group->about);
+    print_members(group, "%.0s  %-12s%s\n", path);
+    printf("\n`%s %s --help` tells more, and so does %s.\n", path, group->what, group->manual);
 }
 
-static void print_group_help(const struct cli_command *group, const char *path, const char *manual)
-{
-    if (help_visitor) {
-        visit_members(group, path);
-        return;
-    }
-    printf("usage: %s %s [OPTION]...\n\n%s\n\n", path, group->what, group->summary);
-    for (size_t i = 0; i < group->member_count; i++)
-        printf("  %-12s%s\n", group->members[i].name, group->members[i].summary);
-    printf("\n`%s %s --help` tells more, and so does %s.\n", path, group->what, manual);
-}
-
-static int unknown_member(const struct cli_command *group, const char *path, const char *name)
+static _Noreturn void refuse_member(const struct cli_command *group, const char *path,
+                                    const char *name)
 {
     const char *nearest = NULL;
-    for (size_t i = 0; i < group->member_count; i++)
-        nearest = weir_text_nearer(name, nearest, group->members[i].name);
+    for (const struct cli_command *const *it = group->members; *it; it++)
+        nearest = weir_text_nearer(name, nearest, (*it)->name);
     if (nearest)
-        cli_error("%s has no '%s'; did you mean '%s'?", path, name, nearest);
-    else
-        cli_error("%s has no '%s'; `%s --help` lists what it has", path, name, path);
-    return CLI_USAGE;
+        cli_fail(CLI_USAGE, "%s has no '%s'; did you mean '%s'?", path, name, nearest);
+    cli_fail(CLI_USAGE, "%s has no '%s'; `%s --help` lists what it has", path, name, path);
 }
 
-int cli_dispatch(const struct cli_command *group, const char *path, const char *manual, int argc,
-                 char **argv)
+// A group alone, of which no member was named.
+static void end_group(const struct cli_command *group, const char *path, const char *word)
 {
-    if (argc < 2) {
-        cli_error("%s needs a %s; `%s --help` lists them", path, group->what, path);
-        return CLI_USAGE;
-    }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        print_group_help(group, path, manual);
-        return CLI_OK;
-    }
-    if (strcmp(argv[1], "--version") == 0) {
+    const struct cli_usage none = {.command = path};
+    if (!word)
+        cli_fail(CLI_USAGE, "%s needs a %s; `%s --help` lists them", path, group->what, path);
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        print_group_help(group, path);
+    else if (strcmp(word, "--version") == 0)
         cli_print_version();
-        return CLI_OK;
+    else if (word[0] == '-')
+        refuse_option(&none, word);
+    else
+        refuse_member(group, path, word);
+}
+
+int cli_dispatch(const struct cli_command *command, const char *path, int argc, char **argv)
+{
+    char below[64];
+    root_path = root ? root_path : path;
+    root = root ? root : command;
+    running = command;
+    for (const struct cli_command *const *it = command->members; argc > 1 && it && *it; it++)
+        if (strcmp(argv[1], (*it)->name) == 0) {
+            snprintf(below, sizeof below, "%s %s", path, (*it)->name);
+            return cli_dispatch(*it, below, argc - 1, argv + 1);
+        }
+    if (command->main)
+        return command->main(argc, argv);
+    end_group(command, path, argv[1]);
+    return CLI_OK;
+}
+
+// cli_parse() of the command does not return.
+static void visit_usage(const struct cli_command *command)
+{
+    char name[32], help[] = "--help";
+    char *arguments[] = {name, help, NULL};
+    snprintf(name, sizeof name, "%s", command->name);
+    if (setjmp(visit_end) == 0)
+        command->main(2, arguments);
+}
+
+static void visit(const struct cli_command *command, const char *path)
+{
+    char below[64];
+    if (command->main)
+        visit_usage(command);
+    if (command->members)
+        help_visitor->members(help_visitor->user, command, path);
+    for (const struct cli_command *const *it = command->members; it && *it; it++) {
+        snprintf(below, sizeof below, "%s %s", path, (*it)->name);
+        visit(*it, below);
     }
-    for (size_t i = 0; i < group->member_count; i++)
-        if (strcmp(argv[1], group->members[i].name) == 0)
-            return group->members[i].main(argc - 1, argv + 1);
-    if (argv[1][0] == '-') {
-        const struct cli_usage none = {.command = path};
-        refuse_option(&none, argv[1]);
-    }
-    return unknown_member(group, path, argv[1]);
+}
+
+void cli_help_visit(const struct cli_visitor *visitor)
+{
+    help_visitor = visitor;
+    visit(root, root_path);
+    help_visitor = NULL;
 }

@@ -51,9 +51,10 @@ struct cli_usage {
     size_t operand_minimum;
     size_t operand_maximum;
     const char *const *instead; // the value of an option with which no operand is needed, or NULL
-    // Members that --help lists besides, of a command that is called with cli_dispatch_beside(), or NULL.
-    const struct cli_command *beside;
 };
+
+// What stands before an option of that name: "-" or "--".
+const char *cli_option_dashes(const char *name);
 
 // The letter that an option of this name has besides, in every command that has it; '\0' for none.
 char cli_option_letter(const char *name);
@@ -74,7 +75,7 @@ const struct cli_option *cli_option_find(const struct cli_usage *usage, const ch
 #define CLI_FORM(command, operands, operand, least, most, about, manual, options) \
     {                                                                             \
         (command), (operands), (operand), (about), (manual), (options),           \
-            sizeof(options) / sizeof *(options), (least), (most), NULL, NULL      \
+            sizeof(options) / sizeof *(options), (least), (most), NULL            \
     }
 #define CLI_FORM_PLAIN(command, about, manual, options) \
     CLI_FORM(command, "", "", 0, 0, about, manual, options)
@@ -94,11 +95,6 @@ size_t cli_parse(const struct cli_usage *usage, int argc, char **argv);
 // Errors: another value ends the command, after a sentence with all words and the nearest one.
 size_t cli_choose(const char *option, const char *text, const char *const *words);
 
-// For a command that has members beside its own options and operands: runs the member that argv[1] names, else
-// `own`, whose usage names the group.
-int cli_dispatch_beside(const struct cli_command *group, int (*own)(int argc, char **argv),
-                        int argc, char **argv);
-
 // What --help tells, as calls: of the options of a command, and of the members of a group that is
 // called `path`. The structures need only live until return, and cli_parse() does not return to its caller.
 struct cli_visitor {
@@ -107,15 +103,14 @@ struct cli_visitor {
     void *user;
 };
 
-// From this call on --help prints nothing, and calls the visitor instead; a group also tells the
-// --help of each of its members. NULL ends that. How `weir completion` sees the whole command.
+// Calls the visitor for the command that cli_dispatch() was called with and all below it, each group before its
+// members, in place of what their --help prints. How `weir completion` sees the whole command.
 //
 // Threads: one at a time.
 void cli_help_visit(const struct cli_visitor *visitor);
 
-// Runs the member of a group that argv[1] names, or prints help, version or an
-// error. `path` is how the group is called on the command line: "weir config".
-int cli_dispatch(const struct cli_command *group, const char *path, const char *manual, int argc,
-                 char **argv);
+// Runs the member that argv[1] names, or the command itself: a group alone prints help, version or an
+// error. `path` is how the command is called on the command line: "weir".
+int cli_dispatch(const struct cli_command *command, const char *path, int argc, char **argv);
 
 #endif

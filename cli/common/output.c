@@ -7,10 +7,33 @@
 #include "base/text.h"
 #include "cli/common/cli.h"
 
-static int print(json_t *value, bool ok, size_t flags, int code)
+static _Thread_local bool lost;
+
+void cli_json_set(json_t *object, const char *key, json_t *value)
+{
+    bool ok = !lost;
+    weir_json_set(object, key, value, &ok);
+    lost = !ok;
+}
+
+void cli_json_append(json_t *list, json_t *value)
+{
+    bool ok = !lost;
+    weir_json_append(list, value, &ok);
+    lost = !ok;
+}
+
+char *cli_json_text(json_t *value, size_t flags, size_t *out_size)
+{
+    const bool ok = !lost;
+    lost = false;
+    return weir_json_text(value, ok, flags, out_size);
+}
+
+static int print(json_t *value, size_t flags, int code)
 {
     size_t size;
-    char *text = weir_json_text(value, ok, flags, &size);
+    char *text = cli_json_text(value, flags, &size);
     if (!text) {
         cli_error("no memory to write the JSON text");
         return code == CLI_OK ? CLI_FAILED : code;
@@ -20,14 +43,14 @@ static int print(json_t *value, bool ok, size_t flags, int code)
     return code;
 }
 
-int cli_json_print(json_t *value, bool ok, int code)
+int cli_json_print(json_t *value, int code)
 {
-    return print(value, ok, CLI_JSON_TEXT, code);
+    return print(value, CLI_JSON_TEXT, code);
 }
 
-int cli_json_print_line(json_t *value, bool ok, int code)
+int cli_json_print_line(json_t *value, int code)
 {
-    return print(value, ok, CLI_JSON_LINE, code);
+    return print(value, CLI_JSON_LINE, code);
 }
 
 json_t *cli_json_string(const char *text)

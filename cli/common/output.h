@@ -12,10 +12,17 @@
 #define CLI_JSON_TEXT (JSON_INDENT(2) | JSON_REAL_PRECISION(9))
 #define CLI_JSON_LINE (JSON_COMPACT | JSON_REAL_PRECISION(9))
 
+// Members and elements; `value` is released. What memory is lacking for is noted for the thread, which makes one
+// document at a time, and the text is NULL then.
+void cli_json_set(json_t *object, const char *key, json_t *value);
+void cli_json_append(json_t *list, json_t *value);
+// As weir_json_text().
+char *cli_json_text(json_t *value, size_t flags, size_t *out_size);
+
 // Prints `value` to stdout, releases it, and returns the exit code: `code`, or
-// CLI_FAILED with a message when `ok` is false or memory runs out.
-int cli_json_print(json_t *value, bool ok, int code);
-int cli_json_print_line(json_t *value, bool ok, int code);
+// CLI_FAILED with a message if memory runs out.
+int cli_json_print(json_t *value, int code);
+int cli_json_print_line(json_t *value, int code);
 
 // The text as a JSON string; bytes that are not UTF-8, such as those of file
 // names, become '?'.

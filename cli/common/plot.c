@@ -165,11 +165,7 @@ static int height_of(const struct cli_plot *plot)
 
 static void put_head(FILE *to, const struct cli_plot *plot)
 {
-    fprintf(to,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
-            "height=\"%d\" role=\"img\" font-family=\"system-ui, sans-serif\" font-size=\"13\" "
-            "fill=\"%s\">\n<title>",
-            WIDTH, height_of(plot), WIDTH, height_of(plot), CLI_PLOT_INK);
+    fprintf(to, "<title>");
     put_text(to, plot->title);
     fprintf(to,
             "</title>\n<defs><clipPath id=\"field\"><rect x=\"%d\" y=\"%d\" width=\"%d\" "
@@ -312,16 +308,9 @@ static void put_legend(FILE *to, const struct cli_plot *plot, const struct scale
     }
 }
 
-// The whole text of the SVG file, or NULL if out of memory.
-//
-// Ownership: the caller's, to be freed with free().
-static char *cli_plot_text(const struct cli_plot *plot, size_t *out_size)
+static void put_plot(FILE *to, const void *user)
 {
-    char *text = NULL;
-    *out_size = 0;
-    FILE *to = open_memstream(&text, out_size);
-    if (!to)
-        return NULL;
+    const struct cli_plot *plot = user;
     const struct scale scale = scale_of(plot);
     put_head(to, plot);
     put_y_axis(to, plot, &scale);
@@ -338,17 +327,31 @@ static char *cli_plot_text(const struct cli_plot *plot, size_t *out_size)
     fprintf(to, "</g>\n");
     put_level(to, plot, &scale);
     put_legend(to, plot, &scale);
-    fprintf(to, "</svg>\n");
-    const bool fine = !ferror(to);
-    if (fclose(to) == 0 && fine)
-        return text;
-    free(text);
-    return NULL;
 }
 
 bool cli_plot_write(const struct cli_plot *plot, const char *path)
 {
-    size_t size;
-    char *text = cli_plot_text(plot, &size);
-    return cli_write_file(path, text, size, "the plot");
+    return cli_picture_write(path, WIDTH, height_of(plot), put_plot, plot);
+}
+
+bool cli_picture_write(const char *path, int width, int height,
+                       void (*put)(FILE *to, const void *user), const void *user)
+{
+    char *text = NULL;
+    size_t size = 0;
+    FILE *to = open_memstream(&text, &size);
+    if (to) {
+        fprintf(to,
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
+                "height=\"%d\" role=\"img\" font-family=\"system-ui, sans-serif\" "
+                "font-size=\"13\" fill=\"%s\">\n",
+                width, height, width, height, CLI_PLOT_INK);
+        put(to, user);
+        fprintf(to, "</svg>\n");
+    }
+    if (!to || fclose(to) != 0) {
+        free(text);
+        text = NULL;
+    }
+    return cli_write_file(path, text, size, "the picture");
 }

@@ -61,6 +61,12 @@ size_t cli_plot_group(struct cli_plot *plot, const char *name);
 // 1, 2 or 5 times a power of ten, of which an axis up to `top` has at most six.
 double cli_plot_step(double top);
 
+// Writes an SVG file of what `put` prints into it, in one piece.
+//
+// Errors: false after a message.
+bool cli_picture_write(const char *path, int width, int height,
+                       void (*put)(FILE *to, const void *user), const void *user);
+
 // Text at that place, with further attributes of its element.
 void cli_plot_label(FILE *to, double x, double y, const char *attributes, const char *text);
 

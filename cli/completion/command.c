@@ -18,8 +18,6 @@ enum completion_value {
     COMPLETION_PROGRAM, // a program and its arguments
 };
 
-static int (*whole)(int argc, char **argv); // of cli_completion()
-
 // What --help and --version are, which are in no table.
 static const struct cli_option common_options[2] = {
     {.name = "help", .help = "print this text"},
@@ -54,11 +52,6 @@ static bool repeats(const struct cli_option *option)
     return option->kind == CLI_LIST || option->kind == CLI_FILES || option->kind == CLI_FOLDERS;
 }
 
-static const char *dashes(const char *name)
-{
-    return name[1] == '\0' ? "-" : "--";
-}
-
 // Prints the first clause of a help text, on one line, with `\\` before each character of
 // `special`. A quotation mark ' becomes `quote`.
 static void print_text(const char *text, const char *special, const char *quote)
@@ -73,17 +66,12 @@ static void print_text(const char *text, const char *special, const char *quote)
     }
 }
 
-// Calls the functions for every command and every group; each group comes before its members.
+// Calls the functions for every command and every group.
 static void visit(void (*usage)(void *user, const struct cli_usage *usage),
                   void (*members)(void *user, const struct cli_command *group, const char *path))
 {
     const struct cli_visitor visitor = {.usage = usage, .members = members};
-    char name[] = "weir";
-    char help[] = "--help";
-    char *arguments[] = {name, help, NULL};
     cli_help_visit(&visitor);
-    whole(2, arguments);
-    cli_help_visit(NULL);
 }
 
 static void no_members(void *user, const struct cli_command *group, const char *path)
@@ -191,8 +179,8 @@ static void bash_print_members(void *user, const struct cli_command *group, cons
 {
     (void)user;
     printf("    '%s') printf '%%s\\n'", path);
-    for (size_t i = 0; i < group->member_count; i++)
-        printf(" %s", group->members[i].name);
+    for (size_t i = 0; group->members[i]; i++)
+        printf(" %s", group->members[i]->name);
     printf(" ;;\n");
 }
 
@@ -201,7 +189,8 @@ static void bash_print_option(const struct cli_option *option)
     const char letter = cli_option_letter(option->name);
     if (letter)
         printf(" '-%c %c'", letter, bash_letters[of_option(option)]);
-    printf(" '%s%s %c'", dashes(option->name), option->name, bash_letters[of_option(option)]);
+    printf(" '%s%s %c'", cli_option_dashes(option->name), option->name,
+           bash_letters[of_option(option)]);
 }
 
 static void bash_print_usage(void *user, const struct cli_usage *usage)
@@ -302,9 +291,9 @@ static void zsh_print_members(void *user, const struct cli_command *group, const
 {
     (void)user;
     printf("    '%s')\n        members=(\n", path);
-    for (size_t i = 0; i < group->member_count; i++) {
-        printf("            '%s:", group->members[i].name);
-        print_text(group->members[i].summary, "\\", "'\\''");
+    for (size_t i = 0; group->members[i]; i++) {
+        printf("            '%s:", group->members[i]->name);
+        print_text(group->members[i]->summary, "\\", "'\\''");
         printf("'\n");
     }
     printf("        )\n        ;;\n");
@@ -313,7 +302,7 @@ static void zsh_print_members(void *user, const struct cli_command *group, const
 static void zsh_print_spelling(const struct cli_option *option, const char *name)
 {
     const enum completion_value value = of_option(option);
-    const char *lead = dashes(name);
+    const char *lead = cli_option_dashes(name);
     const char *joint = lead[1] == '\0' ? "+" : "=";
     const char letter = cli_option_letter(option->name);
     printf("            '");
@@ -465,8 +454,8 @@ static void fish_print_common(const char *path)
 static void fish_print_members(void *user, const struct cli_command *group, const char *path)
 {
     (void)user;
-    for (size_t i = 0; i < group->member_count; i++) {
-        const struct cli_command *member = &group->members[i];
+    for (size_t i = 0; group->members[i]; i++) {
+        const struct cli_command *member = group->members[i];
         printf("set -a __weir_paths '%s %s'\n", path, member->name);
         printf("complete -c weir -n \"__weir_at '%s' first\" -a %s -d ", path, member->name);
         fish_quoted(member->summary);
@@ -496,8 +485,8 @@ static void fish_print_usage(void *user, const struct cli_usage *usage)
         fish_print_option(usage->command, option);
         const char letter = cli_option_letter(option->name);
         if (of_option(option) != COMPLETION_NONE)
-            printf("set -a __weir_values '%s %s%s'\n", usage->command, dashes(option->name),
-                   option->name);
+            printf("set -a __weir_values '%s %s%s'\n", usage->command,
+                   cli_option_dashes(option->name), option->name);
         if (of_option(option) != COMPLETION_NONE && letter)
             printf("set -a __weir_values '%s -%c'\n", usage->command, letter);
     }
@@ -515,63 +504,59 @@ static void completion_fish(void)
 
 // The command.
 
-static int write_script(const char *command, const char *about, void (*script)(void), int argc,
-                        char **argv)
+static const struct shell {
+    const char *name, *command, *about;
+    void (*script)(void);
+} shells[] = {
+    {"bash", "weir completion bash",
+     "Prints what completes weir's command lines in bash, to be read by it:\n"
+     "\n"
+     "  source <(weir completion bash)",
+     completion_bash},
+    {"fish", "weir completion fish",
+     "Prints what completes weir's command lines in fish, to be read by it:\n"
+     "\n"
+     "  weir completion fish | source",
+     completion_fish},
+    {"zsh", "weir completion zsh",
+     "Prints what completes weir's command lines in zsh: a file `_weir` of a folder in\n"
+     "$fpath, or, after compinit:\n"
+     "\n"
+     "  source <(weir completion zsh)",
+     completion_zsh},
+};
+
+// argv[0] is the shell's name.
+static int completion_main(int argc, char **argv)
 {
+    const struct shell *shell = shells;
+    while (strcmp(shell->name, argv[0]) != 0)
+        shell++;
     const struct cli_usage usage = {
-        .command = command,
+        .command = shell->command,
         .operands = "",
         .operand = "",
-        .about = about,
+        .about = shell->about,
         .manual = "weir-completion(1)",
     };
     cli_parse(&usage, argc, argv);
-    script();
+    shell->script();
     return CLI_OK;
 }
 
-static int bash_main(int argc, char **argv)
-{
-    return write_script("weir completion bash",
-                        "Prints what completes weir's command lines in bash, to be read by it:\n"
-                        "\n"
-                        "  source <(weir completion bash)",
-                        completion_bash, argc, argv);
-}
+static const struct cli_command commands[] = {
+    {.name = "bash", .summary = "for bash", .main = completion_main},
+    {.name = "fish", .summary = "for fish", .main = completion_main},
+    {.name = "zsh", .summary = "for zsh", .main = completion_main},
+};
 
-static int zsh_main(int argc, char **argv)
-{
-    return write_script(
-        "weir completion zsh",
-        "Prints what completes weir's command lines in zsh: a file `_weir` of a folder in\n"
-        "$fpath, or, after compinit:\n"
-        "\n"
-        "  source <(weir completion zsh)",
-        completion_zsh, argc, argv);
-}
+static const struct cli_command *const members[] = {&commands[0], &commands[1], &commands[2], NULL};
 
-static int fish_main(int argc, char **argv)
-{
-    return write_script("weir completion fish",
-                        "Prints what completes weir's command lines in fish, to be read by it:\n"
-                        "\n"
-                        "  weir completion fish | source",
-                        completion_fish, argc, argv);
-}
-
-int cli_completion(int (*weir)(int argc, char **argv), int argc, char **argv)
-{
-    const struct cli_command members[] = {
-        {.name = "bash", .summary = "for bash", .main = bash_main},
-        {.name = "fish", .summary = "for fish", .main = fish_main},
-        {.name = "zsh", .summary = "for zsh", .main = zsh_main},
-    };
-    const struct cli_command group = {
-        .what = "SHELL",
-        .summary = "Prints what completes weir's command lines in a shell.",
-        .members = members,
-        .member_count = sizeof members / sizeof *members,
-    };
-    whole = weir;
-    return cli_dispatch(&group, "weir completion", "weir-completion(1)", argc, argv);
-}
+const struct cli_command cli_completion = {
+    .name = "completion",
+    .summary = "print what completes weir's command lines in a shell",
+    .what = "SHELL",
+    .about = "Prints what completes weir's command lines in a shell.",
+    .manual = "weir-completion(1)",
+    .members = members,
+};

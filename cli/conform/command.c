@@ -14,7 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/text.h"
 #include "cli/common/cli.h"
 #include "cli/common/folder.h"
@@ -458,18 +457,18 @@ static void print_text(const struct conform *conform)
 
 // JSON.
 
-static json_t *test_list(const struct conform *conform, bool *ok)
+static json_t *test_list(const struct conform *conform)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < conform->count; i++) {
         const struct conform_result *result = &conform->results[i];
         json_t *test = json_object();
-        weir_json_set(test, "name", cli_json_string(result->name), ok);
-        weir_json_set(test, "outcome", json_string(outcome_names[result->outcome]), ok);
-        weir_json_set(test, "ms", weir_json_count(result->ms), ok);
+        cli_json_set(test, "name", cli_json_string(result->name));
+        cli_json_set(test, "outcome", json_string(outcome_names[result->outcome]));
+        cli_json_set(test, "ms", weir_json_count(result->ms));
         if (result->text)
-            weir_json_set(test, "text", cli_json_string(result->text), ok);
-        weir_json_append(list, test, ok);
+            cli_json_set(test, "text", cli_json_string(result->text));
+        cli_json_append(list, test);
     }
     return list;
 }
@@ -488,105 +487,72 @@ static int print_json(const struct conform *conform, int code)
         {"unsupported", conform_count(conform, CONFORM_UNSUPPORTED)},
         {"expected_failures", conform->expected_failures},
     };
-    bool ok = true;
     json_t *root = json_object();
-    weir_json_set(root, "weir", json_string(weir_version()), &ok);
-    weir_json_set(root, "module", cli_json_string(conform->module), &ok);
-    weir_json_set(root, "plugins", cli_json_string(conform->plugins), &ok);
-    weir_json_set(root, "device", cli_json_string(conform->device), &ok);
-    weir_json_set(root, "platform", cli_json_string(conform->platform), &ok);
-    weir_json_set(root, "driver", cli_json_string(conform->driver), &ok);
+    cli_json_set(root, "weir", json_string(weir_version()));
+    cli_json_set(root, "module", cli_json_string(conform->module));
+    cli_json_set(root, "plugins", cli_json_string(conform->plugins));
+    cli_json_set(root, "device", cli_json_string(conform->device));
+    cli_json_set(root, "platform", cli_json_string(conform->platform));
+    cli_json_set(root, "driver", cli_json_string(conform->driver));
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        weir_json_set(root, numbers[i].name, weir_json_count(numbers[i].value), &ok);
+        cli_json_set(root, numbers[i].name, weir_json_count(numbers[i].value));
     if (conform->exit_text)
-        weir_json_set(root, "exit", cli_json_string(conform->exit_text), &ok);
-    weir_json_set(root, "tests", test_list(conform, &ok), &ok);
-    return cli_json_print(root, ok, code);
+        cli_json_set(root, "exit", cli_json_string(conform->exit_text));
+    cli_json_set(root, "tests", test_list(conform));
+    return cli_json_print(root, code);
 }
 
 // XML.
 
-static void append(weir_file_writer *writer, const char *text)
+// As the value of an attribute. XML has no form for other control characters.
+static void add_escaped(struct weir_long_text *xml, const char *text)
 {
-    weir_file_writer_append(writer, text, strlen(text));
+    for (; *text; text++)
+        if (strchr("&<\"\n", *text))
+            weir_long_text_add(xml, "&#%d;", *text);
+        else
+            weir_long_text_add(xml, "%c", *text < 32 || *text > 126 ? '?' : *text);
 }
 
-// As the value of an attribute. XML has no form for control characters.
-static void append_escaped(weir_file_writer *writer, const char *text)
-{
-    for (const char *at = text; *at; at++) {
-        const unsigned char byte = (unsigned char)*at;
-        const char one[2] = {*at, '\0'};
-        switch (*at) {
-        case '&':
-            append(writer, "&amp;");
-            break;
-        case '<':
-            append(writer, "&lt;");
-            break;
-        case '"':
-            append(writer, "&quot;");
-            break;
-        case '\n':
-            append(writer, "&#10;");
-            break;
-        default:
-            append(writer, byte < 32 || byte > 126 ? "?" : one);
-        }
-    }
-}
-
-static void append_case(weir_file_writer *writer, const struct conform_result *result)
+static void add_case(struct weir_long_text *xml, const struct conform_result *result)
 {
     const char *dot = strchr(result->name, '.');
-    char text[256];
-    snprintf(text, sizeof text, "  <testcase classname=\"%.*s\" name=\"%s\" time=\"%.3f\"",
-             (int)(dot ? dot - result->name : 0), result->name, dot ? dot + 1 : result->name,
-             (double)result->ms / 1e3);
-    append(writer, text);
+    const bool failed = result->outcome == CONFORM_FAILED;
+    weir_long_text_add(xml, "  <testcase classname=\"%.*s\" name=\"%s\" time=\"%.3f\"",
+                       (int)(dot ? dot - result->name : 0), result->name,
+                       dot ? dot + 1 : result->name, (double)result->ms / 1e3);
     if (result->outcome == CONFORM_PASSED) {
-        append(writer, "/>\n");
+        weir_long_text_add(xml, "/>\n");
         return;
     }
-    const bool failed = result->outcome == CONFORM_FAILED;
-    append(writer, failed ? "><failure message=\"" : "><skipped message=\"");
-    if (result->outcome == CONFORM_UNSUPPORTED)
-        append(writer, "unsupported: ");
-    append_escaped(writer, result->text ? result->text : "");
-    append(writer, "\"/></testcase>\n");
+    weir_long_text_add(xml, "><%s message=\"%s", failed ? "failure" : "skipped",
+                       result->outcome == CONFORM_UNSUPPORTED ? "unsupported: " : "");
+    add_escaped(xml, result->text ? result->text : "");
+    weir_long_text_add(xml, "\"/></testcase>\n");
 }
 
 // In the form of JUnit's. False after a message.
 static bool write_xml(const struct conform *conform, const char *path)
 {
-    char message[512];
-    char head[256];
-    weir_file_writer *writer = weir_file_writer_create(path, message, sizeof message);
-    if (!writer) {
-        cli_error("%s", message);
-        return false;
-    }
-    snprintf(head, sizeof head,
-             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-             "<testsuite name=\"conformance\" tests=\"%zu\" failures=\"%zu\" skipped=\"%zu\" "
-             "time=\"%.3f\">\n",
-             conform->count + (conform->exit_text != NULL), count_failures(conform),
-             conform_count(conform, CONFORM_SKIPPED) + conform_count(conform, CONFORM_UNSUPPORTED),
-             (double)conform->elapsed_ns / 1e9);
-    append(writer, head);
+    struct weir_long_text xml = {0};
+    weir_long_text_add(
+        &xml,
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+        "<testsuite name=\"conformance\" tests=\"%zu\" failures=\"%zu\" skipped=\"%zu\" "
+        "time=\"%.3f\">\n",
+        conform->count + (conform->exit_text != NULL), count_failures(conform),
+        conform_count(conform, CONFORM_SKIPPED) + conform_count(conform, CONFORM_UNSUPPORTED),
+        (double)conform->elapsed_ns / 1e9);
     for (size_t i = 0; i < conform->count; i++)
-        append_case(writer, &conform->results[i]);
+        add_case(&xml, &conform->results[i]);
     if (conform->exit_text) {
         char name[] = "Suite.Ends";
-        append_case(writer, &(struct conform_result){.name = name,
-                                                     .outcome = CONFORM_FAILED,
-                                                     .text = conform->exit_text});
+        add_case(&xml, &(struct conform_result){.name = name,
+                                                .outcome = CONFORM_FAILED,
+                                                .text = conform->exit_text});
     }
-    append(writer, "</testsuite>\n");
-    if (weir_file_writer_commit(&writer, message, sizeof message))
-        return true;
-    cli_error("%s", message);
-    return false;
+    weir_long_text_add(&xml, "</testsuite>\n");
+    return cli_write_file(path, xml.failed ? NULL : xml.text, xml.used, "the report");
 }
 
 enum {

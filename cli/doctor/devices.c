@@ -158,7 +158,7 @@ static void print_device(const struct entry *entry, size_t index)
 
 // JSON.
 
-static json_t *describe_limits(const struct weir_limits *source, bool *ok)
+static json_t *describe_limits(const struct weir_limits *source)
 {
     struct limit limits[LIMIT_COUNT];
     json_t *object = json_object();
@@ -175,36 +175,35 @@ static json_t *describe_limits(const struct weir_limits *source, bool *ok)
                               (json_int_t)limit->extent.z);
         else
             value = weir_json_count(limit->value);
-        weir_json_set(object, limit->name, value, ok);
+        cli_json_set(object, limit->name, value);
     }
     return object;
 }
 
-static json_t *describe_device(const struct entry *entry, size_t index, bool *ok)
+static json_t *describe_device(const struct entry *entry, size_t index)
 {
     json_t *object = json_object();
-    weir_json_set(object, "index", weir_json_count(index), ok);
-    weir_json_set(object, "name", cli_json_string(entry->info.name), ok);
-    weir_json_set(object, "platform", cli_json_string(entry->info.platform), ok);
-    weir_json_set(object, "driver", cli_json_string(entry->info.driver), ok);
+    cli_json_set(object, "index", weir_json_count(index));
+    cli_json_set(object, "name", cli_json_string(entry->info.name));
+    cli_json_set(object, "platform", cli_json_string(entry->info.platform));
+    cli_json_set(object, "driver", cli_json_string(entry->info.driver));
     if (entry->opened)
-        weir_json_set(object, "limits", describe_limits(&entry->limits, ok), ok);
+        cli_json_set(object, "limits", describe_limits(&entry->limits));
     else
-        weir_json_set(object, "problem", cli_json_string(entry->problem), ok);
+        cli_json_set(object, "problem", cli_json_string(entry->problem));
     return object;
 }
 
 static int print_json(const struct listing *listing, int code)
 {
-    bool ok = true;
     json_t *root = json_object();
     json_t *devices = json_array();
     for (size_t i = 0; i < listing->count; i++)
-        weir_json_append(devices, describe_device(&listing->entries[i], i, &ok), &ok);
-    weir_json_set(root, "weir", json_string(weir_version()), &ok);
-    weir_json_set(root, "module", cli_json_string(listing->backend), &ok);
-    weir_json_set(root, "devices", devices, &ok);
-    return cli_json_print(root, ok, code);
+        cli_json_append(devices, describe_device(&listing->entries[i], i));
+    cli_json_set(root, "weir", json_string(weir_version()));
+    cli_json_set(root, "module", cli_json_string(listing->backend));
+    cli_json_set(root, "devices", devices);
+    return cli_json_print(root, code);
 }
 
 static int list_devices(weir_runtime *runtime, bool as_json)

@@ -27,7 +27,6 @@ struct printer {
     json_t *root;
     struct weir_setting module_path, plugins, backend, transport;
     size_t missing; // modules that the file, a variable or an option names, and that have no file
-    bool ok;
 };
 
 static void remember(struct printer *printer, const char *section,
@@ -98,11 +97,11 @@ static bool show(void *user, const char *section, const struct weir_setting *set
     weir_table_add(&printer->table, "%s = %s", setting->key->name, setting->text);
     weir_table_add(&printer->table, "%s", setting->origin);
     if (!json_object_get(printer->root, section))
-        weir_json_set(printer->root, section, json_object(), &printer->ok);
+        cli_json_set(printer->root, section, json_object());
     json_t *entry = json_object();
-    weir_json_set(entry, "value", cli_json_string(setting->text), &printer->ok);
-    weir_json_set(entry, "origin", cli_json_string(setting->origin), &printer->ok);
-    weir_json_set(json_object_get(printer->root, section), setting->key->name, entry, &printer->ok);
+    cli_json_set(entry, "value", cli_json_string(setting->text));
+    cli_json_set(entry, "origin", cli_json_string(setting->origin));
+    cli_json_set(json_object_get(printer->root, section), setting->key->name, entry);
     return true;
 }
 
@@ -111,10 +110,10 @@ static int print(struct printer *printer, const char *file, bool as_json)
     const int code = printer->missing > 0 ? CLI_FAILED : CLI_OK;
     if (as_json) {
         json_t *root = json_object();
-        weir_json_set(root, "file", cli_json_string(file), &printer->ok);
-        weir_json_set(root, "missing", weir_json_count(printer->missing), &printer->ok);
-        weir_json_set(root, "settings", json_incref(printer->root), &printer->ok);
-        return cli_json_print(root, printer->ok, code);
+        cli_json_set(root, "file", cli_json_string(file));
+        cli_json_set(root, "missing", weir_json_count(printer->missing));
+        cli_json_set(root, "settings", json_incref(printer->root));
+        return cli_json_print(root, code);
     }
     if (printer->missing > 0)
         printf("%s needs %zu module%s that %s not here\n\n", file, printer->missing,
@@ -127,7 +126,7 @@ static int print(struct printer *printer, const char *file, bool as_json)
 
 static int check_file(const char *file, bool as_json)
 {
-    struct printer printer = {.table = {.alignment = "lll"}, .root = json_object(), .ok = true};
+    struct printer printer = {.table = {.alignment = "lll"}, .root = json_object()};
     const struct weir_open_params params = cli_open_params(file);
     const int code = weir_inspect_settings(&params, show, &printer) < 0
                          ? cli_weir_error()
@@ -152,24 +151,21 @@ static int check_main(int argc, char **argv)
     return check_file(argv[0], as_json);
 }
 
-static int config_main(int argc, char **argv)
-{
-    const struct cli_command members[] = {
-        {.name = "check",
-         .summary = "check a file and print the settings in force",
-         .main = check_main},
-    };
-    const struct cli_command group = {.what = "COMMAND",
-                                      .summary = "Looks at configuration files.",
-                                      .members = members,
-                                      .member_count = 1};
-    return cli_dispatch(&group, "weir config", "weir-config(1)", argc, argv);
-}
+static const struct cli_command config_check = {
+    .name = "check",
+    .summary = "check a file and print the settings in force",
+    .main = check_main,
+};
+
+static const struct cli_command *const config_members[] = {&config_check, NULL};
 
 const struct cli_command cli_config = {
     .name = "config",
     .summary = "check a configuration file",
-    .main = config_main,
+    .what = "COMMAND",
+    .about = "Looks at configuration files.",
+    .manual = "weir-config(1)",
+    .members = config_members,
 };
 
 // The chain, and the module files that are installed, in the chain or not.
@@ -579,25 +575,24 @@ static void print_text(const struct doctor *doctor)
 
 static int print_json(const struct doctor *doctor, int code)
 {
-    bool ok = true;
     json_t *root = json_object();
     json_t *list = json_array();
     for (size_t i = 0; i < doctor->count; i++) {
         const struct doctor_finding *finding = &doctor->findings[i];
         json_t *entry = json_object();
-        weir_json_set(entry, "state", json_string(state_names[finding->state]), &ok);
-        weir_json_set(entry, "topic", json_string(finding->topic), &ok);
-        weir_json_set(entry, "text", cli_json_string(finding->text), &ok);
+        cli_json_set(entry, "state", json_string(state_names[finding->state]));
+        cli_json_set(entry, "topic", json_string(finding->topic));
+        cli_json_set(entry, "text", cli_json_string(finding->text));
         if (finding->state == DOCTOR_PROBLEM)
-            weir_json_set(entry, "remedy", cli_json_string(finding->remedy), &ok);
-        weir_json_append(list, entry, &ok);
+            cli_json_set(entry, "remedy", cli_json_string(finding->remedy));
+        cli_json_append(list, entry);
     }
-    weir_json_set(root, "weir", json_string(weir_version()), &ok);
-    weir_json_set(root, "problems", weir_json_count(doctor->problems), &ok);
-    weir_json_set(root, "complete", json_boolean(!doctor->incomplete), &ok);
-    weir_json_set(root, "findings", list, &ok);
-    weir_json_set(root, "load_report", cli_json_string(weir_load_report_text(doctor->report)), &ok);
-    return cli_json_print(root, ok, code);
+    cli_json_set(root, "weir", json_string(weir_version()));
+    cli_json_set(root, "problems", weir_json_count(doctor->problems));
+    cli_json_set(root, "complete", json_boolean(!doctor->incomplete));
+    cli_json_set(root, "findings", list);
+    cli_json_set(root, "load_report", cli_json_string(weir_load_report_text(doctor->report)));
+    return cli_json_print(root, code);
 }
 
 int doctor_report(struct doctor *doctor, bool as_json)
@@ -611,20 +606,6 @@ int doctor_report(struct doctor *doctor, bool as_json)
     return code;
 }
 
-// The command. A first word that is not the name of a member begins its own options.
-
-static const struct cli_command members[] = {
-    {.name = "comm",
-     .summary = "what communicators use, and whether two machines reach each other",
-     .main = doctor_comm_main},
-};
-
-static const struct cli_command others = {
-    .summary = "For communicators",
-    .members = members,
-    .member_count = sizeof members / sizeof *members,
-};
-
 static int doctor_examine_main(int argc, char **argv)
 {
     struct doctor doctor = {0};
@@ -633,25 +614,29 @@ static int doctor_examine_main(int argc, char **argv)
         CLI_CONFIG(&doctor.config),
         {"json", NULL, "print the findings as JSON", CLI_FLAG, &as_json, 0, 0},
     };
-    struct cli_usage usage = CLI_FORM_PLAIN(
+    const struct cli_usage usage = CLI_FORM_PLAIN(
         "weir doctor",
         "Examines the configuration, modules, devices and caches, runs a small test on the\n"
         "device, and tells what to do about each problem.",
         "weir-doctor(1)", options);
-    usage.beside = &others;
     cli_parse(&usage, argc, argv);
     cli_log_to_stderr();
     examine(&doctor);
     return doctor_report(&doctor, as_json);
 }
 
-static int doctor_main(int argc, char **argv)
-{
-    return cli_dispatch_beside(&others, doctor_examine_main, argc, argv);
-}
+static const struct cli_command comm = {
+    .name = "comm",
+    .summary = "what communicators use, and whether two machines reach each other",
+    .main = doctor_comm_main,
+};
+
+static const struct cli_command *const members[] = {&comm, NULL};
 
 const struct cli_command cli_doctor = {
     .name = "doctor",
     .summary = "find out what keeps weir from running, and what to do",
-    .main = doctor_main,
+    .main = doctor_examine_main,
+    .about = "For communicators",
+    .members = members,
 };

@@ -292,34 +292,33 @@ static void print_text(const struct fault_walk *walk)
     print_repeat(walk);
 }
 
-static json_t *run_json(const struct fault_run *run, bool *ok)
+static json_t *run_json(const struct fault_run *run)
 {
     json_t *object = json_object();
-    weir_json_set(object, "fault", cli_json_string(run->fault), ok);
-    weir_json_set(object, "number", weir_json_count(run->item.number), ok);
-    weir_json_set(object, "kind", cli_json_string(run->item.kind), ok);
-    weir_json_set(object, "queue", cli_json_string(run->item.queue), ok);
-    weir_json_set(object, "label", cli_json_string(run->item.label), ok);
-    weir_json_set(object, "file", cli_json_string(run->item.file), ok);
-    weir_json_set(object, "line", json_integer(run->item.line), ok);
-    weir_json_set(object, "outcome", cli_json_string(fault_outcome_names[run->outcome]), ok);
-    weir_json_set(object, "finding", json_boolean(fault_is_finding(run->outcome)), ok);
-    weir_json_set(object, "exit", json_integer(run->code), ok);
-    weir_json_set(object, "last_line", cli_json_string(run->last_line), ok);
+    cli_json_set(object, "fault", cli_json_string(run->fault));
+    cli_json_set(object, "number", weir_json_count(run->item.number));
+    cli_json_set(object, "kind", cli_json_string(run->item.kind));
+    cli_json_set(object, "queue", cli_json_string(run->item.queue));
+    cli_json_set(object, "label", cli_json_string(run->item.label));
+    cli_json_set(object, "file", cli_json_string(run->item.file));
+    cli_json_set(object, "line", json_integer(run->item.line));
+    cli_json_set(object, "outcome", cli_json_string(fault_outcome_names[run->outcome]));
+    cli_json_set(object, "finding", json_boolean(fault_is_finding(run->outcome)));
+    cli_json_set(object, "exit", json_integer(run->code));
+    cli_json_set(object, "last_line", cli_json_string(run->last_line));
     return object;
 }
 
 static int print_json(const struct fault_walk *walk, int code)
 {
-    bool ok = true;
     json_t *object = json_object();
     json_t *runs = json_array();
     for (size_t i = 0; i < walk->count; i++)
-        weir_json_append(runs, run_json(&walk->runs[i], &ok), &ok);
-    weir_json_set(object, "operations", weir_json_count(walk->operations), &ok);
-    weir_json_set(object, "findings", weir_json_count(count_findings(walk)), &ok);
-    weir_json_set(object, "runs", runs, &ok);
-    return cli_json_print(object, ok, code);
+        cli_json_append(runs, run_json(&walk->runs[i]));
+    cli_json_set(object, "operations", weir_json_count(walk->operations));
+    cli_json_set(object, "findings", weir_json_count(count_findings(walk)));
+    cli_json_set(object, "runs", runs);
+    return cli_json_print(object, code);
 }
 
 // Prints it; returns the exit code.

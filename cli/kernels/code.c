@@ -179,11 +179,7 @@ static bool find_disassembler(const struct kc_tools *tools, char *out, size_t si
            weir_program_find("nvdisasm", out, size) || weir_program_find("cuobjdump", out, size);
 }
 
-static void remove_folder(void *object, void *with)
-{
-    (void)with;
-    kc_folder_remove(object);
-}
+CLI_DESTROYER(remove_folder, kc_folder_remove)
 
 static void finish_job(void *object, void *with)
 {
@@ -350,21 +346,20 @@ static void print_table(const struct kc_kernels *kernels, const char *report, co
 static int print_json(const struct kc_kernels *kernels, const char *report, const char *ptx,
                       const char *architecture)
 {
-    bool ok = true;
     json_t *root = json_object();
     json_t *list = json_array();
     for (size_t k = 0; k < kernels->count; k++) {
         const struct usage usage = read_usage(report, ptx, kernels->items[k].name);
         json_t *entry = json_object();
-        weir_json_set(entry, "name", cli_json_string(kernels->items[k].name), &ok);
+        cli_json_set(entry, "name", cli_json_string(kernels->items[k].name));
         for (int i = 0; i < FIGURES; i++)
-            weir_json_set(entry, figures[i].key,
-                          usage.told[i] ? weir_json_count(usage.numbers[i]) : json_null(), &ok);
-        weir_json_append(list, entry, &ok);
+            cli_json_set(entry, figures[i].key,
+                         usage.told[i] ? weir_json_count(usage.numbers[i]) : json_null());
+        cli_json_append(list, entry);
     }
-    weir_json_set(root, "architecture", json_string(architecture), &ok);
-    weir_json_set(root, "kernels", list, &ok);
-    return cli_json_print(root, ok, CLI_OK);
+    cli_json_set(root, "architecture", json_string(architecture));
+    cli_json_set(root, "kernels", list);
+    return cli_json_print(root, CLI_OK);
 }
 
 int kernels_resources_main(int argc, char **argv)

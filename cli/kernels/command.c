@@ -441,13 +441,12 @@ static int check_as_json(const struct kc_build *build)
     struct weir_long_text report = {0};
     const bool fine = kc_build(build, &result, &report);
     kc_result_finish(&result);
-    bool ok = !report.failed;
     json_t *root = json_object();
-    weir_json_set(root, "sound", json_boolean(fine), &ok);
-    weir_json_set(root, "diagnostics", kernels_diagnostics(report.text ? report.text : "", &ok),
-                  &ok);
+    cli_json_set(root, "sound", json_boolean(fine));
+    cli_json_set(root, "diagnostics",
+                 report.failed ? NULL : kernels_diagnostics(report.text ? report.text : ""));
     free(report.text);
-    return cli_json_print(root, ok, fine ? CLI_OK : CLI_FAILED);
+    return cli_json_print(root, fine ? CLI_OK : CLI_FAILED);
 }
 
 static int check_main(int argc, char **argv)
@@ -502,47 +501,46 @@ static void print_kernel(const struct kc_kernel *kernel)
     cli_table_print(&table, stdout, 2);
 }
 
-static json_t *parameters_of(const struct kc_kernel *kernel, bool *ok)
+static json_t *parameters_of(const struct kc_kernel *kernel)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < kernel->parameter_count; i++) {
         const struct kc_parameter *parameter = &kernel->parameters[i];
         json_t *entry = json_object();
-        weir_json_set(entry, "name", cli_json_string(parameter->name), ok);
-        weir_json_set(entry, "type", cli_json_string(parameter->type), ok);
-        weir_json_set(entry, "kind", json_string(kind_names[parameter->kind]), ok);
-        weir_json_set(entry, "writable", json_boolean(parameter->writable), ok);
+        cli_json_set(entry, "name", cli_json_string(parameter->name));
+        cli_json_set(entry, "type", cli_json_string(parameter->type));
+        cli_json_set(entry, "kind", json_string(kind_names[parameter->kind]));
+        cli_json_set(entry, "writable", json_boolean(parameter->writable));
         if (parameter->kind == KC_VALUE)
-            weir_json_set(entry, "size", weir_json_count(parameter->size), ok);
-        weir_json_append(list, entry, ok);
+            cli_json_set(entry, "size", weir_json_count(parameter->size));
+        cli_json_append(list, entry);
     }
     return list;
 }
 
-static json_t *block_of(const struct kc_kernel *kernel, bool *ok)
+static json_t *block_of(const struct kc_kernel *kernel)
 {
     if (kernel->block[0] == 0)
         return json_null();
     json_t *block = json_array();
     for (int i = 0; i < 3; i++)
-        weir_json_append(block, weir_json_count(kernel->block[i]), ok);
+        cli_json_append(block, weir_json_count(kernel->block[i]));
     return block;
 }
 
 static int print_json(const struct kc_kernels *kernels)
 {
-    bool ok = true;
     json_t *root = json_object();
     json_t *list = json_array();
     for (size_t i = 0; i < kernels->count; i++) {
         json_t *entry = json_object();
-        weir_json_set(entry, "name", cli_json_string(kernels->items[i].name), &ok);
-        weir_json_set(entry, "required_block", block_of(&kernels->items[i], &ok), &ok);
-        weir_json_set(entry, "parameters", parameters_of(&kernels->items[i], &ok), &ok);
-        weir_json_append(list, entry, &ok);
+        cli_json_set(entry, "name", cli_json_string(kernels->items[i].name));
+        cli_json_set(entry, "required_block", block_of(&kernels->items[i]));
+        cli_json_set(entry, "parameters", parameters_of(&kernels->items[i]));
+        cli_json_append(list, entry);
     }
-    weir_json_set(root, "kernels", list, &ok);
-    return cli_json_print(root, ok, CLI_OK);
+    cli_json_set(root, "kernels", list);
+    return cli_json_print(root, CLI_OK);
 }
 
 static int list_main(int argc, char **argv)
@@ -563,30 +561,29 @@ static int list_main(int argc, char **argv)
     return CLI_OK;
 }
 
-static int kernels_main(int argc, char **argv)
-{
-    const struct cli_command members[] = {
-        {.name = "build", .summary = "make a bundle, as C", .main = kernels_build_main},
-        {.name = "check", .summary = "report what does not compile", .main = check_main},
-        {.name = "compare",
-         .summary = "run CUDA C++ against the OpenCL C beside it",
-         .main = kernels_compare_main},
-        {.name = "list", .summary = "the kernels and their parameters", .main = list_main},
-        {.name = "ptx", .summary = "print PTX of one architecture", .main = kernels_ptx_main},
-        {.name = "sass", .summary = "print machine code of one GPU", .main = kernels_sass_main},
-        {.name = "resources",
-         .summary = "registers and memory of each kernel",
-         .main = kernels_resources_main},
-    };
-    const struct cli_command group = {.what = "COMMAND",
-                                      .summary = "Compiles OpenCL C for every device.",
-                                      .members = members,
-                                      .member_count = sizeof members / sizeof *members};
-    return cli_dispatch(&group, "weir kernels", "weir-kernels(1)", argc, argv);
-}
+static const struct cli_command commands[] = {
+    {.name = "build", .summary = "make a bundle, as C", .main = kernels_build_main},
+    {.name = "check", .summary = "report what does not compile", .main = check_main},
+    {.name = "compare",
+     .summary = "run CUDA C++ against the OpenCL C beside it",
+     .main = kernels_compare_main},
+    {.name = "list", .summary = "the kernels and their parameters", .main = list_main},
+    {.name = "ptx", .summary = "print PTX of one architecture", .main = kernels_ptx_main},
+    {.name = "sass", .summary = "print machine code of one GPU", .main = kernels_sass_main},
+    {.name = "resources",
+     .summary = "registers and memory of each kernel",
+     .main = kernels_resources_main},
+};
+
+static const struct cli_command *const members[] = {&commands[0], &commands[1], &commands[2],
+                                                    &commands[3], &commands[4], &commands[5],
+                                                    &commands[6], NULL};
 
 const struct cli_command cli_kernels = {
     .name = "kernels",
     .summary = "compile kernels to bundles, and look at them",
-    .main = kernels_main,
+    .what = "COMMAND",
+    .about = "Compiles OpenCL C for every device.",
+    .manual = "weir-kernels(1)",
+    .members = members,
 };

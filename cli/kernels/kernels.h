@@ -95,6 +95,6 @@ void kernels_write_depfile(const char *depfile, const char *target, const struct
 
 // An array of {file, line, column, severity, message} of the lines of a report that begin a
 // diagnostic; file, line and column are null where there is none.
-json_t *kernels_diagnostics(const char *report, bool *ok);
+json_t *kernels_diagnostics(const char *report);
 
 #endif

@@ -169,7 +169,7 @@ static json_t *number_of(bool known, unsigned long number)
     return known ? weir_json_count(number) : json_null();
 }
 
-static void add(json_t *list, struct diagnostic diagnostic, bool *ok)
+static void add(json_t *list, struct diagnostic diagnostic)
 {
     unsigned long line = 0, column = 0;
     bool has_column = take_number(&diagnostic, &column);
@@ -180,25 +180,24 @@ static void add(json_t *list, struct diagnostic diagnostic, bool *ok)
         has_column = false;
     }
     json_t *entry = json_object();
-    weir_json_set(entry, "file",
-                  diagnostic.place_length > 0 ? text_of(diagnostic.place, diagnostic.place_length)
-                                              : json_null(),
-                  ok);
-    weir_json_set(entry, "line", number_of(has_line, line), ok);
-    weir_json_set(entry, "column", number_of(has_column, column), ok);
-    weir_json_set(entry, "severity", json_string(diagnostic.severity), ok);
-    weir_json_set(entry, "message", text_of(diagnostic.message, diagnostic.message_length), ok);
-    weir_json_append(list, entry, ok);
+    cli_json_set(entry, "file",
+                 diagnostic.place_length > 0 ? text_of(diagnostic.place, diagnostic.place_length)
+                                             : json_null());
+    cli_json_set(entry, "line", number_of(has_line, line));
+    cli_json_set(entry, "column", number_of(has_column, column));
+    cli_json_set(entry, "severity", json_string(diagnostic.severity));
+    cli_json_set(entry, "message", text_of(diagnostic.message, diagnostic.message_length));
+    cli_json_append(list, entry);
 }
 
-json_t *kernels_diagnostics(const char *report, bool *ok)
+json_t *kernels_diagnostics(const char *report)
 {
     json_t *list = json_array();
     for (const char *line = report; *line;) {
         const size_t length = strcspn(line, "\n");
         struct diagnostic diagnostic;
         if (!isblank((unsigned char)*line) && find_severity(line, length, &diagnostic))
-            add(list, diagnostic, ok);
+            add(list, diagnostic);
         line += length + (line[length] == '\n');
     }
     return list;

@@ -190,32 +190,30 @@ static void tell_signal(const struct launch *launch)
 
 // JSON.
 
-static json_t *json_of_rank(const struct rank *rank, size_t number, bool *ok)
+static json_t *json_of_rank(const struct rank *rank, size_t number)
 {
     json_t *object = json_object();
-    weir_json_set(object, "rank", weir_json_count(number), ok);
-    weir_json_set(object, "process", json_integer(rank->process), ok);
-    weir_json_set(object, "exit", rank->signal ? json_null() : json_integer(rank->code), ok);
-    weir_json_set(object, "signal", rank->signal ? json_integer(rank->signal) : json_null(), ok);
-    weir_json_set(object, "stopped", json_boolean(rank->stopped), ok);
-    weir_json_set(object, "killed", json_boolean(rank->killed), ok);
+    cli_json_set(object, "rank", weir_json_count(number));
+    cli_json_set(object, "process", json_integer(rank->process));
+    cli_json_set(object, "exit", rank->signal ? json_null() : json_integer(rank->code));
+    cli_json_set(object, "signal", rank->signal ? json_integer(rank->signal) : json_null());
+    cli_json_set(object, "stopped", json_boolean(rank->stopped));
+    cli_json_set(object, "killed", json_boolean(rank->killed));
     return object;
 }
 
 static int print_json(const struct launch *launch, uint64_t took_ns, int code)
 {
-    bool ok = true;
     json_t *root = json_object();
     json_t *ranks = json_array();
     for (size_t i = 0; i < launch->started; i++)
-        weir_json_append(ranks, json_of_rank(&launch->ranks[i], i, &ok), &ok);
-    weir_json_set(root, "ranks", ranks, &ok);
-    weir_json_set(root, "first_failed",
-                  launch->first_failed < 0 ? json_null() : json_integer(launch->first_failed), &ok);
-    weir_json_set(root, "interrupted", launch->signal ? json_integer(launch->signal) : json_null(),
-                  &ok);
-    weir_json_set(root, "seconds", json_real((double)took_ns / 1e9), &ok);
-    return cli_json_print(root, ok, code);
+        cli_json_append(ranks, json_of_rank(&launch->ranks[i], i));
+    cli_json_set(root, "ranks", ranks);
+    cli_json_set(root, "first_failed",
+                 launch->first_failed < 0 ? json_null() : json_integer(launch->first_failed));
+    cli_json_set(root, "interrupted", launch->signal ? json_integer(launch->signal) : json_null());
+    cli_json_set(root, "seconds", json_real((double)took_ns / 1e9));
+    return cli_json_print(root, code);
 }
 
 static int exit_code(const struct launch *launch)

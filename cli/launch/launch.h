@@ -96,16 +96,6 @@ struct launch {
     uint64_t kill_ns; // when `stopping`: at which ranks are killed
 };
 
-// Starts the next rank, as the leader of a process group.
-//
-// Errors: false after a message, with launch->failure set.
-bool rank_start(struct launch *launch);
-
-static inline bool rank_failed(const struct rank *rank)
-{
-    return rank->signal || rank->code;
-}
-
 // Starts all ranks, and waits until they have ended.
 void watch(struct launch *launch);
 

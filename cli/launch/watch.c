@@ -1,7 +1,5 @@
 // The ranks of weir launch: their start, the signals between them and the command, and their ends.
-#define _GNU_SOURCE // pipe2, close_range
-#define _GNU_SOURCE // ppoll
-#define _GNU_SOURCE // pipe2
+#define _GNU_SOURCE // pipe2, close_range, ppoll
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -295,7 +293,8 @@ static void tell_failure(struct launch *launch, int error, bool missing)
                   error == EMFILE ? " on open files (ulimit -n)" : " on processes (ulimit -u)");
 }
 
-bool rank_start(struct launch *launch)
+// Starts the next rank, as the leader of a process group. False after a message, with launch->failure set.
+static bool rank_start(struct launch *launch)
 {
     int pipes[PIPE_COUNT][2];
     pid_t process = -1;
@@ -409,7 +408,7 @@ static bool died_first(const struct launch *launch, const struct rank *rank)
 static void note_end(struct launch *launch, size_t index)
 {
     struct rank *rank = &launch->ranks[index];
-    if (!rank_note_end(launch, index) || !rank_failed(rank))
+    if (!rank_note_end(launch, index) || (!rank->signal && !rank->code))
         return;
     if (died_first(launch, rank)) {
         launch->first_failed = (int)index;

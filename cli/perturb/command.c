@@ -206,59 +206,56 @@ static void tell_summary(const struct summary *summary)
 
 // JSON.
 
-static json_t *json_of_end(const struct cli_program_end *end, bool *ok)
+static json_t *json_of_end(const struct cli_program_end *end)
 {
     json_t *object = json_object();
     const bool signalled = !end->late && end->code > CLI_SIGNALLED;
-    weir_json_set(object, "exit", end->late || signalled ? json_null() : json_integer(end->code),
-                  ok);
-    weir_json_set(object, "signal",
-                  signalled ? json_integer(end->code - CLI_SIGNALLED) : json_null(), ok);
-    weir_json_set(object, "late", json_boolean(end->late), ok);
+    cli_json_set(object, "exit", end->late || signalled ? json_null() : json_integer(end->code));
+    cli_json_set(object, "signal",
+                 signalled ? json_integer(end->code - CLI_SIGNALLED) : json_null());
+    cli_json_set(object, "late", json_boolean(end->late));
     return object;
 }
 
-static json_t *json_of_change(const struct summary *summary, const struct change *change, bool *ok)
+static json_t *json_of_change(const struct summary *summary, const struct change *change)
 {
     const struct settings *settings = summary->settings;
     char text[TEXT_SIZE];
-    json_t *object = json_of_end(&change->end, ok);
+    json_t *object = json_of_end(&change->end);
     json_t *files = json_object();
-    weir_json_set(object, "seed", weir_json_count(change->seed), ok);
-    weir_json_set(object, "output_line",
-                  change->output_line ? weir_json_count(change->output_line) : json_null(), ok);
+    cli_json_set(object, "seed", weir_json_count(change->seed));
+    cli_json_set(object, "output_line",
+                 change->output_line ? weir_json_count(change->output_line) : json_null());
     for (size_t i = 0; i < settings->files.count; i++)
         if (change->file_lines[i])
-            weir_json_set(files, settings->files.items[i], weir_json_count(change->file_lines[i]),
-                          ok);
-    weir_json_set(object, "files", files, ok);
-    weir_json_set(object, "command",
-                  cli_json_string(show_command(settings, change->seed, text, sizeof text)), ok);
+            cli_json_set(files, settings->files.items[i], weir_json_count(change->file_lines[i]));
+    cli_json_set(object, "files", files);
+    cli_json_set(object, "command",
+                 cli_json_string(show_command(settings, change->seed, text, sizeof text)));
     return object;
 }
 
 static int tell_json(const struct summary *summary, int code)
 {
-    bool ok = true;
     json_t *root = json_object();
     json_t *changes = json_array();
     const struct cli_perturb_counts *counts = &summary->counts;
-    weir_json_set(root, "mode", cli_json_string(summary->settings->mode), &ok);
-    weir_json_set(root, "unperturbed", json_of_end(&summary->plain->end, &ok), &ok);
-    weir_json_set(root, "first_seed", weir_json_count(summary->settings->first), &ok);
-    weir_json_set(root, "seeds", weir_json_count(summary->runs), &ok);
-    weir_json_set(root, "changed", weir_json_count(summary->changed), &ok);
+    cli_json_set(root, "mode", cli_json_string(summary->settings->mode));
+    cli_json_set(root, "unperturbed", json_of_end(&summary->plain->end));
+    cli_json_set(root, "first_seed", weir_json_count(summary->settings->first));
+    cli_json_set(root, "seeds", weir_json_count(summary->runs));
+    cli_json_set(root, "changed", weir_json_count(summary->changed));
     for (size_t i = 0; i < summary->change_count; i++)
-        weir_json_append(changes, json_of_change(summary, &summary->changes[i], &ok), &ok);
-    weir_json_set(root, "changes", changes, &ok);
-    weir_json_set(root, "reproduced",
-                  summary->changed ? json_boolean(summary->changes[0].again) : json_null(), &ok);
-    weir_json_set(root, "operations", weir_json_count(counts->operations), &ok);
-    weir_json_set(root, "choices", weir_json_count(counts->choices), &ok);
-    weir_json_set(root, "by_the_clock", weir_json_count(counts->idle + counts->stalled), &ok);
-    weir_json_set(root, "reversed", weir_json_count(counts->reversed), &ok);
-    weir_json_set(root, "interrupted", json_boolean(summary->signal != 0), &ok);
-    return cli_json_print(root, ok, code);
+        cli_json_append(changes, json_of_change(summary, &summary->changes[i]));
+    cli_json_set(root, "changes", changes);
+    cli_json_set(root, "reproduced",
+                 summary->changed ? json_boolean(summary->changes[0].again) : json_null());
+    cli_json_set(root, "operations", weir_json_count(counts->operations));
+    cli_json_set(root, "choices", weir_json_count(counts->choices));
+    cli_json_set(root, "by_the_clock", weir_json_count(counts->idle + counts->stalled));
+    cli_json_set(root, "reversed", weir_json_count(counts->reversed));
+    cli_json_set(root, "interrupted", json_boolean(summary->signal != 0));
+    return cli_json_print(root, code);
 }
 
 // Runs of the program in other orders, and whether what they print is the same.

@@ -531,26 +531,19 @@ static int run_main(int argc, char **argv)
     return run_with_inputs(&run);
 }
 
-const struct cli_command cli_run_arr_coc = {
+static const struct cli_command arr_coc = {
     .name = "arr-coc",
     .summary = "find where in an image to spend tokens, given a query",
     .main = run_main,
 };
 
-// weir run: the table of the pipelines.
-
-static int run_group_main(int argc, char **argv)
-{
-    const struct cli_command members[] = {cli_run_arr_coc};
-    const struct cli_command group = {.what = "PIPELINE",
-                                      .summary = "Runs a pipeline.",
-                                      .members = members,
-                                      .member_count = 1};
-    return cli_dispatch(&group, "weir run", "weir-run(1)", argc, argv);
-}
+static const struct cli_command *const members[] = {&arr_coc, NULL};
 
 const struct cli_command cli_run = {
     .name = "run",
     .summary = "run a pipeline over images",
-    .main = run_group_main,
+    .what = "PIPELINE",
+    .about = "Runs a pipeline.",
+    .manual = "weir-run(1)",
+    .members = members,
 };

@@ -76,10 +76,18 @@ void run_take_first(struct run *run)
     run->first.done = done;
 }
 
+void run_put_latency(struct weir_pipeline_statistics *to, const struct weir__histogram *latency)
+{
+    to->latency_min_ns = latency->minimum;
+    to->latency_mean_ns = latency->count > 0 ? latency->total / latency->count : 0;
+    to->latency_p50_ns = weir__histogram_percentile(latency, 50);
+    to->latency_p99_ns = weir__histogram_percentile(latency, 99);
+    to->latency_max_ns = latency->maximum;
+}
+
 struct weir_pipeline_statistics run_warm_statistics(const struct run *run)
 {
     const struct weir_pipeline_statistics *first = &run->first.statistics;
-    const struct weir__histogram *latency = &run->latency;
     struct weir_pipeline_statistics warm = run->statistics;
     warm.succeeded -= first->succeeded;
     warm.wall_ns -= first->wall_ns;
@@ -91,11 +99,7 @@ struct weir_pipeline_statistics run_warm_statistics(const struct run *run)
         warm.stages[i].busy_ns -= first->stages[i].busy_ns;
         warm.stages[i].wait_ns -= first->stages[i].wait_ns + run->first.gaps_ns[i];
     }
-    warm.latency_min_ns = latency->minimum;
-    warm.latency_mean_ns = latency->count > 0 ? latency->total / latency->count : 0;
-    warm.latency_p50_ns = weir__histogram_percentile(latency, 50);
-    warm.latency_p99_ns = weir__histogram_percentile(latency, 99);
-    warm.latency_max_ns = latency->maximum;
+    run_put_latency(&warm, &run->latency);
     return warm;
 }
 

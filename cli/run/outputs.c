@@ -222,16 +222,6 @@ void run_prepare_output(const struct run *run)
     weir_file_writer_destroy(&probe);
 }
 
-static bool copy_result(struct run_result *result, const struct weir_arr_coc_output *output,
-                        const struct weir_arr_coc_sizes *sizes)
-{
-    struct weir_arr_coc_output copy = *output;
-    result->memory = malloc(cli_results_place(&copy, sizes, NULL));
-    if (result->memory)
-        cli_results_copy(output, sizes, result->memory, &result->output);
-    return result->memory;
-}
-
 static void add_times(struct run_times *times, const struct weir_pipeline_result *result)
 {
     const uint64_t latency = result->latency_ns;
@@ -256,7 +246,7 @@ bool run_take_result(struct run_image *image, const struct run_device *device,
     add_times(&image->times, result);
     if (!image->result.memory) {
         image->device = device;
-        return copy_result(&image->result, output, sizes);
+        return cli_results_keep(output, sizes, &image->result);
     }
     if (!cli_results_same(&image->result.output, output, sizes))
         image->different++;
@@ -332,95 +322,90 @@ static bool write_overlay(struct target *target, const char *path, struct weir_i
 
 // The JSON.
 
-static json_t *describe_input(const struct run_image *image, bool *ok)
+static json_t *describe_input(const struct run_image *image)
 {
     json_t *object = json_object();
-    weir_json_set(object, "path", cli_json_string(image->path), ok);
-    weir_json_set(object, "kind", json_string(image->info.kind), ok);
-    weir_json_set(object, "width", json_integer(image->info.width), ok);
-    weir_json_set(object, "height", json_integer(image->info.height), ok);
+    cli_json_set(object, "path", cli_json_string(image->path));
+    cli_json_set(object, "kind", json_string(image->info.kind));
+    cli_json_set(object, "width", json_integer(image->info.width));
+    cli_json_set(object, "height", json_integer(image->info.height));
     return object;
 }
 
-static json_t *describe_balance(const float *balance, bool *ok)
+static json_t *describe_balance(const float *balance)
 {
     json_t *object = json_object();
-    weir_json_set(object, "propositional", json_real((double)balance[0]), ok);
-    weir_json_set(object, "perspectival", json_real((double)balance[1]), ok);
-    weir_json_set(object, "participatory", json_real((double)balance[2]), ok);
+    cli_json_set(object, "propositional", json_real((double)balance[0]));
+    cli_json_set(object, "perspectival", json_real((double)balance[1]));
+    cli_json_set(object, "participatory", json_real((double)balance[2]));
     return object;
 }
 
-static json_t *describe_sides(const struct weir_arr_coc_output *output, bool *ok)
+static json_t *describe_sides(const struct weir_arr_coc_output *output)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; i < output->patch_count; i++)
-        weir_json_append(list, json_integer(output->patches[3 * i + 1]), ok);
+        cli_json_append(list, json_integer(output->patches[3 * i + 1]));
     return list;
 }
 
-static json_t *describe_device(const struct run_facts *facts, const struct weir_device_info *device,
-                               bool *ok)
+static json_t *describe_device(const struct run_facts *facts, const struct weir_device_info *device)
 {
     json_t *object = json_object();
-    weir_json_set(object, "module", cli_json_string(facts->module), ok);
-    weir_json_set(object, "module_version", cli_json_string(facts->module_version), ok);
-    weir_json_set(object, "name", cli_json_string(device->name), ok);
-    weir_json_set(object, "platform", cli_json_string(device->platform), ok);
-    weir_json_set(object, "driver", cli_json_string(device->driver), ok);
+    cli_json_set(object, "module", cli_json_string(facts->module));
+    cli_json_set(object, "module_version", cli_json_string(facts->module_version));
+    cli_json_set(object, "name", cli_json_string(device->name));
+    cli_json_set(object, "platform", cli_json_string(device->platform));
+    cli_json_set(object, "driver", cli_json_string(device->driver));
     return object;
 }
 
-static json_t *describe_times(const struct run_facts *facts, const struct run_times *times,
-                              bool *ok)
+static json_t *describe_times(const struct run_facts *facts, const struct run_times *times)
 {
     json_t *object = json_object();
     const uint64_t mean = times->count ? times->latency_total_ns / times->count : 0;
-    weir_json_set(object, "runs", weir_json_count(times->count), ok);
-    weir_json_set(object, "latency_min_ns", weir_json_count(times->latency_min_ns), ok);
-    weir_json_set(object, "latency_mean_ns", weir_json_count(mean), ok);
-    weir_json_set(object, "latency_max_ns", weir_json_count(times->latency_max_ns), ok);
+    cli_json_set(object, "runs", weir_json_count(times->count));
+    cli_json_set(object, "latency_min_ns", weir_json_count(times->latency_min_ns));
+    cli_json_set(object, "latency_mean_ns", weir_json_count(mean));
+    cli_json_set(object, "latency_max_ns", weir_json_count(times->latency_max_ns));
     json_t *stages = json_object();
     for (int i = 0; times->timed > 0 && i < RUN_STAGES && facts->stages[i]; i++)
-        weir_json_set(stages, facts->stages[i], weir_json_count(times->busy_ns[i] / times->timed),
-                      ok);
-    weir_json_set(object, "stage_mean_ns", stages, ok);
+        cli_json_set(stages, facts->stages[i], weir_json_count(times->busy_ns[i] / times->timed));
+    cli_json_set(object, "stage_mean_ns", stages);
     return object;
 }
 
-static json_t *describe(const struct run *run, const struct run_image *image, bool *ok)
+static json_t *describe(const struct run *run, const struct run_image *image)
 {
     const struct run_facts *facts = &run->facts;
     const struct weir_arr_coc_output *out = &image->result.output;
     json_t *root = json_object();
-    weir_json_set(root, "weir", json_string(weir_version()), ok);
-    weir_json_set(root, "image", describe_input(image, ok), ok);
-    weir_json_set(root, "weights_file", cli_json_string(facts->weights), ok);
-    weir_json_set(root, "query_file", facts->query ? cli_json_string(facts->query) : json_null(),
-                  ok);
+    cli_json_set(root, "weir", json_string(weir_version()));
+    cli_json_set(root, "image", describe_input(image));
+    cli_json_set(root, "weights_file", cli_json_string(facts->weights));
+    cli_json_set(root, "query_file", facts->query ? cli_json_string(facts->query) : json_null());
     if (!facts->query)
-        weir_json_set(root, "query_seed", json_integer(RUN_QUERY_SEED), ok);
-    weir_json_set(root, "side", json_integer(facts->sizes.side), ok);
-    weir_json_set(root, "grid", json_integer(facts->sizes.grid), ok);
-    weir_json_set(root, "budget", json_integer(facts->sizes.budget), ok);
-    weir_json_set(root, "tokens", json_integer(out->token_count), ok);
-    weir_json_set(root, "patches", json_integer(out->patch_count), ok);
-    weir_json_set(root, "sides", describe_sides(out, ok), ok);
-    weir_json_set(root, "weights", describe_balance(out->balance, ok), ok);
-    weir_json_set(root, "device", describe_device(facts, &image->device->info, ok), ok);
-    weir_json_set(root, "times", describe_times(facts, &image->times, ok), ok);
+        cli_json_set(root, "query_seed", json_integer(RUN_QUERY_SEED));
+    cli_json_set(root, "side", json_integer(facts->sizes.side));
+    cli_json_set(root, "grid", json_integer(facts->sizes.grid));
+    cli_json_set(root, "budget", json_integer(facts->sizes.budget));
+    cli_json_set(root, "tokens", json_integer(out->token_count));
+    cli_json_set(root, "patches", json_integer(out->patch_count));
+    cli_json_set(root, "sides", describe_sides(out));
+    cli_json_set(root, "weights", describe_balance(out->balance));
+    cli_json_set(root, "device", describe_device(facts, &image->device->info));
+    cli_json_set(root, "times", describe_times(facts, &image->times));
     return root;
 }
 
 static bool write_json(struct target *target, const char *path, struct weir_io_error *error)
 {
-    bool ok = true;
     size_t size;
-    json_t *root = describe(target->run, target->image, &ok);
-    char *text = weir_json_text(root, ok, CLI_JSON_TEXT, &size);
+    json_t *root = describe(target->run, target->image);
+    char *text = cli_json_text(root, CLI_JSON_TEXT, &size);
     if (!text)
         return weir_io_fail(error, path, "no memory to write it");
-    ok = weir_file_write(path, text, size, error->message, sizeof error->message);
+    const bool ok = weir_file_write(path, text, size, error->message, sizeof error->message);
     free(text);
     return ok;
 }

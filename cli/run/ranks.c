@@ -369,12 +369,8 @@ static void sum_figures(struct run *run)
     *sum = (struct weir_pipeline_statistics){
         .stage_count = run->devices[0].statistics.stage_count,
         .wall_ns = cli_now_ns() - ranks->began_ns,
-        .latency_min_ns = ranks->latency.minimum,
-        .latency_mean_ns = ranks->latency.count ? ranks->latency.total / ranks->latency.count : 0,
-        .latency_p50_ns = weir__histogram_percentile(&ranks->latency, 50),
-        .latency_p99_ns = weir__histogram_percentile(&ranks->latency, 99),
-        .latency_max_ns = ranks->latency.maximum,
     };
+    run_put_latency(sum, &ranks->latency);
     for (uint32_t i = 0; i < sum->stage_count; i++)
         sum->stages[i].name = run->devices[0].statistics.stages[i].name;
     for (uint32_t r = 0; r < run->shown_count; r++)

@@ -197,92 +197,92 @@ void run_print_table(const struct run *run)
 
 // JSON.
 
-static json_t *stage_list(const struct weir_pipeline_statistics *s, bool *ok)
+static json_t *stage_list(const struct weir_pipeline_statistics *s)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; s->timed_frames > 0 && i < s->stage_count; i++) {
         json_t *stage = json_object();
-        weir_json_set(stage, "name", json_string(s->stages[i].name), ok);
-        weir_json_set(stage, "busy_ns", weir_json_count(s->stages[i].busy_ns), ok);
-        weir_json_set(stage, "wait_ns", weir_json_count(s->stages[i].wait_ns), ok);
-        weir_json_append(list, stage, ok);
+        cli_json_set(stage, "name", json_string(s->stages[i].name));
+        cli_json_set(stage, "busy_ns", weir_json_count(s->stages[i].busy_ns));
+        cli_json_set(stage, "wait_ns", weir_json_count(s->stages[i].wait_ns));
+        cli_json_append(list, stage);
     }
     return list;
 }
 
-static json_t *describe_video(const struct run *run, bool *ok)
+static json_t *describe_video(const struct run *run)
 {
     struct run_video_facts facts;
     json_t *object = json_object();
     run_video_figures(run, &facts);
-    weir_json_set(object, "path", cli_json_string(facts.path), ok);
-    weir_json_set(object, "name", cli_json_string(facts.name), ok);
-    weir_json_set(object, "width", json_integer(facts.width), ok);
-    weir_json_set(object, "height", json_integer(facts.height), ok);
-    weir_json_set(object, "frames_per_second", json_real(facts.rate), ok);
-    weir_json_set(object, "frames", weir_json_count(facts.frames), ok);
-    weir_json_set(object, "dropped", weir_json_count(run->statistics.dropped), ok);
+    cli_json_set(object, "path", cli_json_string(facts.path));
+    cli_json_set(object, "name", cli_json_string(facts.name));
+    cli_json_set(object, "width", json_integer(facts.width));
+    cli_json_set(object, "height", json_integer(facts.height));
+    cli_json_set(object, "frames_per_second", json_real(facts.rate));
+    cli_json_set(object, "frames", weir_json_count(facts.frames));
+    cli_json_set(object, "dropped", weir_json_count(run->statistics.dropped));
     return object;
 }
 
-static json_t *image_list(const struct run *run, bool *ok)
+static json_t *image_list(const struct run *run)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < run->image_count; i++) {
         const struct run_image *image = &run->images[i];
         json_t *entry = json_object();
-        weir_json_set(entry, "path", cli_json_string(image->path), ok);
-        weir_json_set(entry, "name", cli_json_string(image->name), ok);
-        weir_json_set(entry, "written", json_boolean(image->written), ok);
-        weir_json_set(entry, "failed", json_boolean(image->failed), ok);
-        weir_json_set(entry, "runs", weir_json_count(image->times.count), ok);
-        weir_json_set(entry, "runs_that_differ", weir_json_count(image->different), ok);
-        weir_json_append(list, entry, ok);
+        cli_json_set(entry, "path", cli_json_string(image->path));
+        cli_json_set(entry, "name", cli_json_string(image->name));
+        cli_json_set(entry, "written", json_boolean(image->written));
+        cli_json_set(entry, "failed", json_boolean(image->failed));
+        cli_json_set(entry, "runs", weir_json_count(image->times.count));
+        cli_json_set(entry, "runs_that_differ", weir_json_count(image->different));
+        cli_json_append(list, entry);
     }
     return list;
 }
 
-static json_t *latency(const struct weir_pipeline_statistics *s, bool *ok)
+static json_t *latency(const struct weir_pipeline_statistics *s)
 {
     json_t *object = json_object();
-    weir_json_set(object, "min", weir_json_count(s->latency_min_ns), ok);
-    weir_json_set(object, "mean", weir_json_count(s->latency_mean_ns), ok);
-    weir_json_set(object, "p50", weir_json_count(s->latency_p50_ns), ok);
-    weir_json_set(object, "p99", weir_json_count(s->latency_p99_ns), ok);
-    weir_json_set(object, "max", weir_json_count(s->latency_max_ns), ok);
+    cli_json_set(object, "min", weir_json_count(s->latency_min_ns));
+    cli_json_set(object, "mean", weir_json_count(s->latency_mean_ns));
+    cli_json_set(object, "p50", weir_json_count(s->latency_p50_ns));
+    cli_json_set(object, "p99", weir_json_count(s->latency_p99_ns));
+    cli_json_set(object, "max", weir_json_count(s->latency_max_ns));
     return object;
 }
 
-static json_t *device_list(const struct run *run, bool *ok)
+static json_t *device_list(const struct run *run)
 {
     json_t *list = json_array();
     for (uint32_t i = 0; i < run->shown_count; i++) {
         const struct run_device *device = &run->shown[i];
         const struct weir_pipeline_statistics *s = &device->statistics;
         json_t *entry = json_object();
-        weir_json_set(entry, "device", cli_json_string(device->info.name), ok);
-        weir_json_set(entry, "frames", weir_json_count(s->succeeded), ok);
-        weir_json_set(entry, "frames_failed", weir_json_count(s->failed), ok);
-        weir_json_set(entry, "in_flight_max", weir_json_count(s->in_flight_max), ok);
-        weir_json_set(entry, "wall_ns", weir_json_count(s->wall_ns), ok);
-        weir_json_set(entry, "busy_ns", weir_json_count(s->busy_ns), ok);
-        weir_json_set(entry, "covered_ns", weir_json_count(s->covered_ns), ok);
-        weir_json_set(entry, "latency_ns", latency(s, ok), ok);
-        weir_json_set(entry, "stages", stage_list(s, ok), ok);
-        weir_json_append(list, entry, ok);
+        cli_json_set(entry, "device", cli_json_string(device->info.name));
+        cli_json_set(entry, "frames", weir_json_count(s->succeeded));
+        cli_json_set(entry, "frames_failed", weir_json_count(s->failed));
+        cli_json_set(entry, "in_flight_max", weir_json_count(s->in_flight_max));
+        cli_json_set(entry, "wall_ns", weir_json_count(s->wall_ns));
+        cli_json_set(entry, "busy_ns", weir_json_count(s->busy_ns));
+        cli_json_set(entry, "covered_ns", weir_json_count(s->covered_ns));
+        cli_json_set(entry, "latency_ns", latency(s));
+        cli_json_set(entry, "stages", stage_list(s));
+        cli_json_append(list, entry);
     }
     return list;
 }
 
-static json_t *warm_frames(const struct run *run, bool *ok)
+static json_t *warm_frames(const struct run *run)
 {
     const struct weir_pipeline_statistics warm = run_warm_statistics(run);
     json_t *object = json_object();
-    weir_json_set(object, "frames", weir_json_count(warm.succeeded), ok);
-    weir_json_set(object, "wall_ns", weir_json_count(warm.wall_ns), ok);
-    weir_json_set(object, "frames_per_second", json_real(frames_per_second(&warm)), ok);
-    weir_json_set(object, "latency_ns", latency(&warm, ok), ok);
-    weir_json_set(object, "stages", stage_list(&warm, ok), ok);
+    cli_json_set(object, "frames", weir_json_count(warm.succeeded));
+    cli_json_set(object, "wall_ns", weir_json_count(warm.wall_ns));
+    cli_json_set(object, "frames_per_second", json_real(frames_per_second(&warm)));
+    cli_json_set(object, "latency_ns", latency(&warm));
+    cli_json_set(object, "stages", stage_list(&warm));
     return object;
 }
 
@@ -305,25 +305,24 @@ int run_print_json(const struct run *run, int code)
         {"first_frames", run->first.statistics.succeeded},
         {"first_frame_ns", run->first.statistics.latency_max_ns},
     };
-    bool ok = true;
     json_t *root = json_object();
-    weir_json_set(root, "weir", json_string(weir_version()), &ok);
-    weir_json_set(root, "module", cli_json_string(run->facts.module), &ok);
-    weir_json_set(root, "module_version", cli_json_string(run->facts.module_version), &ok);
-    weir_json_set(root, "device", cli_json_string(run->shown[0].info.name), &ok);
-    weir_json_set(root, "platform", cli_json_string(run->shown[0].info.platform), &ok);
-    weir_json_set(root, "driver", cli_json_string(run->shown[0].info.driver), &ok);
-    weir_json_set(root, "output", cli_json_string(run->output), &ok);
-    weir_json_set(root, "frames_per_second", json_real(frames_per_second(s)), &ok);
+    cli_json_set(root, "weir", json_string(weir_version()));
+    cli_json_set(root, "module", cli_json_string(run->facts.module));
+    cli_json_set(root, "module_version", cli_json_string(run->facts.module_version));
+    cli_json_set(root, "device", cli_json_string(run->shown[0].info.name));
+    cli_json_set(root, "platform", cli_json_string(run->shown[0].info.platform));
+    cli_json_set(root, "driver", cli_json_string(run->shown[0].info.driver));
+    cli_json_set(root, "output", cli_json_string(run->output));
+    cli_json_set(root, "frames_per_second", json_real(frames_per_second(s)));
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        weir_json_set(root, numbers[i].name, weir_json_count(numbers[i].value), &ok);
-    weir_json_set(root, "latency_ns", latency(s, &ok), &ok);
-    weir_json_set(root, "stages", stage_list(s, &ok), &ok);
-    weir_json_set(root, "warm", warm_frames(run, &ok), &ok);
-    weir_json_set(root, "devices", device_list(run, &ok), &ok);
+        cli_json_set(root, numbers[i].name, weir_json_count(numbers[i].value));
+    cli_json_set(root, "latency_ns", latency(s));
+    cli_json_set(root, "stages", stage_list(s));
+    cli_json_set(root, "warm", warm_frames(run));
+    cli_json_set(root, "devices", device_list(run));
     if (run->video)
-        weir_json_set(root, "video", describe_video(run, &ok), &ok);
+        cli_json_set(root, "video", describe_video(run));
     else
-        weir_json_set(root, "images", image_list(run, &ok), &ok);
-    return run->video ? cli_json_print_line(root, ok, code) : cli_json_print(root, ok, code);
+        cli_json_set(root, "images", image_list(run));
+    return run->video ? cli_json_print_line(root, code) : cli_json_print(root, code);
 }

@@ -57,12 +57,6 @@ struct run_device {
     uint64_t processor_ns; // of this process before the program was built
 };
 
-// A copy of the first successful run's results.
-struct run_result {
-    struct weir_arr_coc_output output; // its arrays lie in `memory`
-    void *memory;
-};
-
 struct run_image {
     struct run *run;
     const char *path;
@@ -75,7 +69,7 @@ struct run_image {
     uint64_t different; // runs whose results were not those of the first
     bool queued;
     struct run_times times;
-    struct run_result result;
+    struct cli_results result;       // of the first successful run
     const struct run_device *device; // of these results
     struct run_image *next;          // in the writer's list
     bool written;
@@ -153,9 +147,6 @@ struct run {
     struct run_first first;
     struct weir__histogram latency; // of warm frames
 };
-
-// arr_coc.c.
-extern const struct cli_command cli_run_arr_coc;
 
 // The seed of the query that is used without --query.
 #define RUN_QUERY_SEED 1
@@ -253,6 +244,9 @@ void run_take_figures(struct run_device *device, const struct weir_pipeline_resu
 // After each of the first frames was submitted: waits for it, says so if that takes long, and takes its figures, and
 // whether these frames are done.
 void run_take_first(struct run *run);
+
+// Stores the figures of a histogram of latencies.
+void run_put_latency(struct weir_pipeline_statistics *to, const struct weir__histogram *latency);
 
 // The figures of warm frames.
 struct weir_pipeline_statistics run_warm_statistics(const struct run *run);

@@ -191,41 +191,41 @@ static const char *word_of(weir_status status)
                                       : "failed";
 }
 
-static void describe_output(json_t *line, const struct weir_arr_coc_output *output, bool *ok)
+static void describe_output(json_t *line, const struct weir_arr_coc_output *output)
 {
     json_t *sides = json_array();
     json_t *weights = json_array();
     for (uint32_t i = 0; i < output->patch_count; i++)
-        weir_json_append(sides, json_integer(output->patches[(size_t)3 * i + 1]), ok);
+        cli_json_append(sides, json_integer(output->patches[(size_t)3 * i + 1]));
     for (int i = 0; i < 3; i++)
-        weir_json_append(weights, json_real((double)output->balance[i]), ok);
-    weir_json_set(line, "tokens", json_integer(output->token_count), ok);
-    weir_json_set(line, "patches", json_integer(output->patch_count), ok);
-    weir_json_set(line, "sides", sides, ok);
-    weir_json_set(line, "weights", weights, ok);
+        cli_json_append(weights, json_real((double)output->balance[i]));
+    cli_json_set(line, "tokens", json_integer(output->token_count));
+    cli_json_set(line, "patches", json_integer(output->patch_count));
+    cli_json_set(line, "sides", sides);
+    cli_json_set(line, "weights", weights);
 }
 
 static json_t *describe_frame(const struct video_frame *frame, const struct run_device *device,
                               const struct weir_arr_coc_output *output,
-                              const struct weir_pipeline_result *result, bool *ok)
+                              const struct weir_pipeline_result *result)
 {
     json_t *line = json_object();
-    weir_json_set(line, "frame", weir_json_count(frame->number), ok);
-    weir_json_set(line, "status", json_string(word_of(result->status)), ok);
-    weir_json_set(line, "latency_ns", weir_json_count(result->latency_ns), ok);
+    cli_json_set(line, "frame", weir_json_count(frame->number));
+    cli_json_set(line, "status", json_string(word_of(result->status)));
+    cli_json_set(line, "latency_ns", weir_json_count(result->latency_ns));
     if (result->status == WEIR_OK || result->error)
-        weir_json_set(line, "device", json_integer(device - device->run->devices), ok);
+        cli_json_set(line, "device", json_integer(device - device->run->devices));
     if (output)
-        describe_output(line, output, ok);
+        describe_output(line, output);
     if (result->error)
-        weir_json_set(line, "error", cli_json_string(result->error->message), ok);
+        cli_json_set(line, "error", cli_json_string(result->error->message));
     return line;
 }
 
-static void write_line(struct run_video *video, json_t *line, bool ok)
+static void write_line(struct run_video *video, json_t *line)
 {
     size_t size;
-    char *text = weir_json_text(line, ok, CLI_JSON_LINE, &size);
+    char *text = cli_json_text(line, CLI_JSON_LINE, &size);
     if (!text) {
         errno = ENOMEM;
         break_off(video, "a frame's line");
@@ -302,12 +302,11 @@ void run_video_deliver(struct run_device *device, struct weir_arr_coc_frame *del
     struct run *run = device->run;
     struct run_video *video = run->video;
     struct video_frame *frame = delivered->user;
-    bool ok = true;
     if (output)
         run_take_figures(device, result);
     tell_failure(video, frame, result);
     if (!video->broken)
-        write_line(video, describe_frame(frame, device, output, result, &ok), ok);
+        write_line(video, describe_frame(frame, device, output, result));
     if (output && run->overlay && !video->broken)
         write_overlay(video, frame, output);
     cli_progress_update(&run->progress, ++run->delivered, video->name);

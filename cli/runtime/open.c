@@ -236,6 +236,16 @@ void cli_results_copy(const struct weir_arr_coc_output *output,
         memcpy(to, parts[i].data, parts[i].size);
 }
 
+bool cli_results_keep(const struct weir_arr_coc_output *output,
+                      const struct weir_arr_coc_sizes *sizes, struct cli_results *out_results)
+{
+    struct weir_arr_coc_output copy = *output;
+    out_results->memory = malloc(cli_results_place(&copy, sizes, NULL));
+    if (out_results->memory)
+        cli_results_copy(output, sizes, out_results->memory, &out_results->output);
+    return out_results->memory;
+}
+
 bool cli_results_same(const struct weir_arr_coc_output *a, const struct weir_arr_coc_output *b,
                       const struct weir_arr_coc_sizes *sizes)
 {

@@ -76,6 +76,16 @@ void cli_results_copy(const struct weir_arr_coc_output *output,
                       const struct weir_arr_coc_sizes *sizes, void *at,
                       struct weir_arr_coc_output *out_copy);
 
+// A copy in memory of its own.
+struct cli_results {
+    struct weir_arr_coc_output output; // its arrays lie in `memory`
+    void *memory;                      // to be freed with free(); NULL: there is no copy
+};
+
+// Makes the copy. False if memory runs out. Threads: any.
+bool cli_results_keep(const struct weir_arr_coc_output *output,
+                      const struct weir_arr_coc_sizes *sizes, struct cli_results *out_results);
+
 // Whether both have the same patches, tokens and numbers, bit by bit.
 bool cli_results_same(const struct weir_arr_coc_output *a, const struct weir_arr_coc_output *b,
                       const struct weir_arr_coc_sizes *sizes);

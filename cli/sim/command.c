@@ -267,33 +267,36 @@ static int learn_main(int argc, char **argv)
     return learn(&kernels, &learnt, path);
 }
 
-// The forms. A first word that is not the name of a member begins the options of a run.
-
-static const struct cli_command members[] = {
-    {.name = "learn", .summary = "what kernels cost, from traces", .main = learn_main},
-    {.name = "sweep", .summary = "the best of many settings", .main = cli_sim_sweep},
+static const struct cli_command learn_command = {
+    .name = "learn",
+    .summary = "what kernels cost, from traces",
+    .main = learn_main,
 };
 
-const struct cli_command sim_others = {
-    .summary = "For the models, and over them",
-    .members = members,
-    .member_count = sizeof members / sizeof *members,
+static const struct cli_command sweep_command = {
+    .name = "sweep",
+    .summary = "the best of many settings",
+    .main = cli_sim_sweep,
 };
+
+static const struct cli_command *const members[] = {&learn_command, &sweep_command, NULL};
 
 // A first word that is nearly one of a member's names is a slip.
 static int sim_main(int argc, char **argv)
 {
     const char *first = argc > 1 ? argv[1] : "";
     const char *nearest = NULL;
-    for (size_t i = 0; i < sim_others.member_count && first[0] != '-'; i++)
-        nearest = weir_text_nearer(first, nearest, members[i].name);
-    if (nearest && strcmp(first, nearest) != 0)
+    for (size_t i = 0; members[i] && first[0] != '-'; i++)
+        nearest = weir_text_nearer(first, nearest, members[i]->name);
+    if (nearest)
         cli_fail(CLI_USAGE, "weir sim has no '%s'; did you mean '%s'?", first, nearest);
-    return cli_dispatch_beside(&sim_others, cli_sim_run, argc, argv);
+    return cli_sim_run(argc, argv);
 }
 
 const struct cli_command cli_sim = {
     .name = "sim",
     .summary = "run a program on a modelled GPU, in virtual time",
     .main = sim_main,
+    .about = "For the models, and over them",
+    .members = members,
 };

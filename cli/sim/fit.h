@@ -1,9 +1,6 @@
 // The launches of each kernel in traces, and the time that they take as a sum of terms: a fixed
 // part, and parts in proportion to the work-items, to the blocks of the grid, to the bytes of the
 // buffers, to scalar arguments, and to the work-items times a scalar argument.
-//
-//   launches.c  the launches of traces, by kernel
-//   fit.c       least squares
 #ifndef WEIR_CLI_SIM_FIT_H
 #define WEIR_CLI_SIM_FIT_H
 

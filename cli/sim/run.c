@@ -71,9 +71,8 @@ static char **parse(struct options *out, int argc, char **argv)
         {"json", NULL, "print the reports as one JSON object", CLI_FLAG, &common->json, 0, 0},
         {"quiet", NULL, "print nothing but errors and the report", CLI_FLAG, &common->quiet, 0, 0},
     };
-    struct cli_usage usage =
+    const struct cli_usage usage =
         CLI_FORM_PROGRAM("weir sim", "COMMAND [ARGUMENT]...", about, "weir-sim(1)", options);
-    usage.beside = &sim_others;
     char **command = cli_program_parse(&usage, argc, argv);
     if (!out->gpus)
         cli_fail(CLI_USAGE, "weir sim needs a GPU, such as --gpu h200");

@@ -98,9 +98,6 @@ void cli_sim_check(const struct sim_run *run);
 // Ownership: the report is the caller's.
 int cli_sim_once(struct sim_run *run, int output);
 
-// command.c: `weir sim learn` and `weir sim sweep`.
-extern const struct cli_command sim_others;
-
 // run.c. Each returns an exit code.
 // `weir sim --gpu NAME COMMAND...`: argv[0] is "sim".
 int cli_sim_run(int argc, char **argv);

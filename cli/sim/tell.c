@@ -61,27 +61,26 @@ int cli_sim_tell(const struct sim_runs *runs)
     return CLI_OK;
 }
 
-static json_t *run_json(const struct sim_run *run, bool *ok)
+static json_t *run_json(const struct sim_run *run)
 {
     json_t *object = json_object();
     char *text = weir_report_json(run->report);
-    weir_json_set(object, "gpu", cli_json_string(run->gpu), ok);
-    weir_json_set(object, "what_if", cli_json_string(run->what_if), ok);
-    weir_json_set(object, "trace", cli_json_string(run->trace), ok);
-    weir_json_set(object, "report", text ? weir_json_load(text, strlen(text), 0, NULL) : NULL, ok);
+    cli_json_set(object, "gpu", cli_json_string(run->gpu));
+    cli_json_set(object, "what_if", cli_json_string(run->what_if));
+    cli_json_set(object, "trace", cli_json_string(run->trace));
+    cli_json_set(object, "report", text ? weir_json_load(text, strlen(text), 0, NULL) : NULL);
     weir_report_free_text(&text);
     return object;
 }
 
 int cli_sim_tell_json(const struct sim_runs *runs)
 {
-    bool ok = true;
     json_t *all = json_object();
     json_t *list = json_array();
     for (size_t i = 0; i < runs->count; i++)
-        weir_json_append(list, run_json(&runs->items[i], &ok), &ok);
-    weir_json_set(all, "runs", list, &ok);
-    return cli_json_print(all, ok, CLI_OK);
+        cli_json_append(list, run_json(&runs->items[i]));
+    cli_json_set(all, "runs", list);
+    return cli_json_print(all, CLI_OK);
 }
 
 // Sweeps.
@@ -146,53 +145,51 @@ int sweep_tell(const struct sweep *sweep)
     return CLI_OK;
 }
 
-static json_t *settings_json(const struct sweep *sweep, size_t run, bool *ok)
+static json_t *settings_json(const struct sweep *sweep, size_t run)
 {
     struct sim_settings settings;
     json_t *object = json_object();
     sweep_settings(sweep, run, &settings);
     for (size_t i = 0; i < settings.count; i++)
-        weir_json_set(object, settings.items[i].key, cli_json_string(settings.items[i].value), ok);
+        cli_json_set(object, settings.items[i].key, cli_json_string(settings.items[i].value));
     return object;
 }
 
-static json_t *sweep_run_json(const struct sweep *sweep, size_t run, bool *ok)
+static json_t *sweep_run_json(const struct sweep *sweep, size_t run)
 {
     const struct sweep_point *point = &sweep->points[run];
     json_t *object = json_object();
-    weir_json_set(object, "gpu", cli_json_string(sweep->gpus.items[run / sweep->per_gpu]), ok);
-    weir_json_set(object, "settings", settings_json(sweep, run, ok), ok);
-    weir_json_set(object, "span_ns", weir_json_count((uint64_t)point->span_ns), ok);
-    weir_json_set(object, "copies_hidden",
-                  isnan(point->hidden) ? json_null() : json_real(point->hidden), ok);
-    weir_json_set(object, "idle", json_real(point->idle), ok);
-    weir_json_set(object, "bound_ns", weir_json_count((uint64_t)point->bound_ns), ok);
-    weir_json_set(object, "bound_engine", cli_json_string(point->bound_engine), ok);
+    cli_json_set(object, "gpu", cli_json_string(sweep->gpus.items[run / sweep->per_gpu]));
+    cli_json_set(object, "settings", settings_json(sweep, run));
+    cli_json_set(object, "span_ns", weir_json_count((uint64_t)point->span_ns));
+    cli_json_set(object, "copies_hidden",
+                 isnan(point->hidden) ? json_null() : json_real(point->hidden));
+    cli_json_set(object, "idle", json_real(point->idle));
+    cli_json_set(object, "bound_ns", weir_json_count((uint64_t)point->bound_ns));
+    cli_json_set(object, "bound_engine", cli_json_string(point->bound_engine));
     return object;
 }
 
-static json_t *best_json(const struct sweep *sweep, size_t gpu, bool *ok)
+static json_t *best_json(const struct sweep *sweep, size_t gpu)
 {
-    json_t *object = sweep_run_json(sweep, sweep->best[gpu], ok);
-    weir_json_set(object, "within_1_percent", settings_json(sweep, sweep_enough(sweep, gpu), ok),
-                  ok);
-    weir_json_set(object, "trace", cli_json_string(sweep->traces[gpu]), ok);
+    json_t *object = sweep_run_json(sweep, sweep->best[gpu]);
+    cli_json_set(object, "within_1_percent", settings_json(sweep, sweep_enough(sweep, gpu)));
+    cli_json_set(object, "trace", cli_json_string(sweep->traces[gpu]));
     return object;
 }
 
 int sweep_tell_json(const struct sweep *sweep)
 {
-    bool ok = true;
     json_t *all = json_object();
     json_t *runs = json_array();
     json_t *best = json_array();
     for (size_t i = 0; i < sweep->gpus.count * sweep->per_gpu; i++)
-        weir_json_append(runs, sweep_run_json(sweep, i, &ok), &ok);
+        cli_json_append(runs, sweep_run_json(sweep, i));
     for (size_t i = 0; i < sweep->gpus.count; i++)
-        weir_json_append(best, best_json(sweep, i, &ok), &ok);
-    weir_json_set(all, "runs", runs, &ok);
-    weir_json_set(all, "best", best, &ok);
-    return cli_json_print(all, ok, CLI_OK);
+        cli_json_append(best, best_json(sweep, i));
+    cli_json_set(all, "runs", runs);
+    cli_json_set(all, "best", best);
+    return cli_json_print(all, CLI_OK);
 }
 
 // Pictures: the operations of each run on one axis of time.
@@ -329,24 +326,24 @@ static void put_run(FILE *to, const struct sim_run *run, double y, double most_n
     }
 }
 
-static void put_all(FILE *to, const struct sim_runs *runs)
+static size_t height_of_all(const struct sim_runs *runs)
 {
-    const double most_ns = longest(runs);
     size_t height = TOP + AXIS;
     for (size_t i = 0; i < runs->count; i++)
         height += height_of(&runs->items[i]);
-    fprintf(to,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %zu\" width=\"%d\" "
-            "height=\"%zu\" role=\"img\" font-family=\"system-ui, sans-serif\" font-size=\"13\" "
-            "fill=\"%s\">\n",
-            WIDTH, height, WIDTH, height, CLI_PLOT_INK);
-    put_axis(to, (double)(height - AXIS), most_ns);
+    return height;
+}
+
+static void put_all(FILE *to, const void *user)
+{
+    const struct sim_runs *runs = user;
+    const double most_ns = longest(runs);
     size_t y = TOP;
+    put_axis(to, (double)(height_of_all(runs) - AXIS), most_ns);
     for (size_t i = 0; i < runs->count; i++) {
         put_run(to, &runs->items[i], (double)y, most_ns);
         y += height_of(&runs->items[i]);
     }
-    fprintf(to, "</svg>\n");
 }
 
 static void check_size(const struct sim_runs *runs)
@@ -364,17 +361,9 @@ static void check_size(const struct sim_runs *runs)
 
 int cli_sim_draw(const struct sim_runs *runs, const char *path)
 {
-    char *text = NULL;
-    size_t size = 0;
     check_size(runs);
-    FILE *to = open_memstream(&text, &size);
-    if (to)
-        put_all(to, runs);
-    if (!to || fclose(to) != 0) {
-        free(text);
-        text = NULL;
-    }
-    return cli_write_file(path, text, size, "the picture") ? CLI_OK : CLI_FAILED;
+    return cli_picture_write(path, WIDTH, (int)height_of_all(runs), put_all, runs) ? CLI_OK
+                                                                                   : CLI_FAILED;
 }
 
 // Curves.

@@ -48,9 +48,8 @@ static char **parse(struct options *out, int argc, char **argv)
         {"quiet", NULL, "print nothing but errors and the report", CLI_FLAG, &out->quiet, 0, 0},
         CLI_OPTION_SKIP(&out->opencl),
     };
-    struct cli_usage usage = CLI_FORM_PROGRAM("weir trace", "COMMAND [ARGUMENT]...", run_about,
-                                              "weir-trace(1)", options);
-    usage.beside = &cli_trace_readers;
+    const struct cli_usage usage = CLI_FORM_PROGRAM("weir trace", "COMMAND [ARGUMENT]...",
+                                                    run_about, "weir-trace(1)", options);
     return cli_program_parse(&usage, argc, argv);
 }
 
@@ -204,19 +203,15 @@ static const char *name_beside(const char *trace, const char *end)
     return cli_text("%.*s%s", (int)length, trace, end);
 }
 
-static void destroy_reader(void *object, void *with)
-{
-    weir_findings_reader *reader = object;
-    (void)with;
-    weir_findings_reader_destroy(&reader);
-}
+CLI_DESTROYER(destroy_reader, weir_findings_reader_destroy)
 
 // Of a file that `weir check --json` printed.
 static const struct weir_findings *read_findings(const char *path)
 {
     char message[512] = "no memory for the findings";
-    weir_findings_reader *reader = weir_findings_reader_create();
-    cli_own(destroy_reader, reader, NULL);
+    static weir_findings_reader *reader;
+    reader = weir_findings_reader_create();
+    cli_own(destroy_reader, &reader, NULL);
     if (!reader || !weir_findings_read(reader, path, message, sizeof message))
         cli_fail(CLI_FAILED, "%s", message);
     return weir_findings_all(reader);
@@ -301,7 +296,7 @@ static int cli_trace_mark(int argc, char **argv)
 // weir trace: records and reads traces. A first word that is not the name of a member is
 // the command to trace.
 
-static const struct cli_command members[] = {
+static const struct cli_command readers[] = {
     {.name = "report",
      .summary = "how much overlapped, and what did not",
      .main = cli_trace_report},
@@ -312,36 +307,31 @@ static const struct cli_command members[] = {
     {.name = "diff", .summary = "what got slower between two traces", .main = cli_trace_diff},
 };
 
-const struct cli_command cli_trace_readers = {
-    .summary = "To read traces",
-    .members = members,
-    .member_count = sizeof members / sizeof *members,
-};
+static const struct cli_command *const members[] = {&readers[0], &readers[1], &readers[2],
+                                                    &readers[3], &readers[4], &readers[5],
+                                                    NULL};
 
 // A command that was not found may be a misspelt member.
-static int run_command(int argc, char **argv)
-{
-    const char *nearest = NULL;
-    const int code = cli_trace_run(argc, argv);
-    if (code != CLI_NOT_FOUND)
-        return code;
-    for (size_t i = 0; argv[1][0] != '-' && i < cli_trace_readers.member_count; i++)
-        nearest = weir_text_nearer(argv[1], nearest, members[i].name);
-    if (nearest)
-        cli_error("weir trace has no '%s' either; did you mean '%s'?", argv[1], nearest);
-    return code;
-}
-
 static int trace_main(int argc, char **argv)
 {
+    const char *nearest = NULL;
     if (argc < 2)
         cli_fail(CLI_USAGE, "weir trace needs a command to run, or the name of a form that reads "
                             "traces; `weir trace --help` lists it");
-    return cli_dispatch_beside(&cli_trace_readers, run_command, argc, argv);
+    const int code = cli_trace_run(argc, argv);
+    if (code != CLI_NOT_FOUND)
+        return code;
+    for (size_t i = 0; argv[1][0] != '-' && members[i]; i++)
+        nearest = weir_text_nearer(argv[1], nearest, members[i]->name);
+    if (nearest)
+        cli_error("weir trace has no '%s' either; did you mean '%s'?", argv[1], nearest);
+    return code;
 }
 
 const struct cli_command cli_trace = {
     .name = "trace",
     .summary = "trace a program, and read traces",
     .main = trace_main,
+    .about = "To read traces",
+    .members = members,
 };

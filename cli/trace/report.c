@@ -199,12 +199,12 @@ static int take_conditions(struct conditions *conditions, int argc, char **argv)
     return left;
 }
 
-static json_t *describe(const char *condition, const struct weir_report_finding *check, bool *ok)
+static json_t *describe(const char *condition, const struct weir_report_finding *check)
 {
     json_t *object = json_object();
-    weir_json_set(object, "condition", cli_json_string(condition), ok);
-    weir_json_set(object, "holds", json_boolean(check->holds), ok);
-    weir_json_set(object, "sentence", cli_json_string(check->sentence), ok);
+    cli_json_set(object, "condition", cli_json_string(condition));
+    cli_json_set(object, "holds", json_boolean(check->holds));
+    cli_json_set(object, "sentence", cli_json_string(check->sentence));
     return object;
 }
 
@@ -212,7 +212,6 @@ static int check_all(const weir_report *report, const struct conditions *conditi
 {
     json_t *list = json_array();
     int code = CLI_OK;
-    bool ok = true;
     for (size_t i = 0; i < conditions->count; i++) {
         struct weir_report_finding check;
         if (weir_report_check(report, conditions->texts[i], &check) != WEIR_OK) {
@@ -222,12 +221,12 @@ static int check_all(const weir_report *report, const struct conditions *conditi
         if (!check.holds)
             code = CLI_FAILED;
         if (json)
-            weir_json_append(list, describe(conditions->texts[i], &check, &ok), &ok);
+            cli_json_append(list, describe(conditions->texts[i], &check));
         else
             printf("%s: %s\n", check.holds ? "holds" : "fails", check.sentence);
     }
     if (json)
-        return cli_json_print(list, ok, code);
+        return cli_json_print(list, code);
     json_decref(list);
     return code;
 }
@@ -454,24 +453,24 @@ static void print_text(weir_report *const reports[2])
 
 // JSON.
 
-static void set_sides(json_t *object, const char *key, uint64_t before, uint64_t after, bool *ok)
+static void set_sides(json_t *object, const char *key, uint64_t before, uint64_t after)
 {
     json_t *sides = json_object();
-    weir_json_set(sides, "before", weir_json_count(before), ok);
-    weir_json_set(sides, "after", weir_json_count(after), ok);
-    weir_json_set(object, key, sides, ok);
+    cli_json_set(sides, "before", weir_json_count(before));
+    cli_json_set(sides, "after", weir_json_count(after));
+    cli_json_set(object, key, sides);
 }
 
-static json_t *describe_entries(const struct entries *entries, bool *ok)
+static json_t *describe_entries(const struct entries *entries)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < entries->count; i++) {
         const struct entry *entry = &entries->items[i];
         json_t *object = json_object();
-        weir_json_set(object, "name", cli_json_string(entry->name), ok);
-        set_sides(object, "ns", entry->ns[0], entry->ns[1], ok);
-        set_sides(object, "count", entry->count[0], entry->count[1], ok);
-        weir_json_append(list, object, ok);
+        cli_json_set(object, "name", cli_json_string(entry->name));
+        set_sides(object, "ns", entry->ns[0], entry->ns[1]);
+        set_sides(object, "count", entry->count[0], entry->count[1]);
+        cli_json_append(list, object);
     }
     return list;
 }
@@ -480,17 +479,16 @@ static int print_json(weir_report *const reports[2], int code)
 {
     const struct weir_report_summary *before = weir_report_get_summary(reports[0]);
     const struct weir_report_summary *after = weir_report_get_summary(reports[1]);
-    bool ok = true;
     json_t *root = json_object();
-    set_sides(root, "span_ns", before->span_ns, after->span_ns, &ok);
-    set_sides(root, "idle_ns", before->idle_ns, after->idle_ns, &ok);
-    set_sides(root, "bound_ns", before->bound_ns, after->bound_ns, &ok);
-    set_sides(root, "longest_bubble_ns", before->longest_bubble_ns, after->longest_bubble_ns, &ok);
+    set_sides(root, "span_ns", before->span_ns, after->span_ns);
+    set_sides(root, "idle_ns", before->idle_ns, after->idle_ns);
+    set_sides(root, "bound_ns", before->bound_ns, after->bound_ns);
+    set_sides(root, "longest_bubble_ns", before->longest_bubble_ns, after->longest_bubble_ns);
     for (size_t i = 0; i < SECTION_COUNT; i++) {
         const struct entries entries = find_entries(reports, sections[i].table);
-        weir_json_set(root, sections[i].name, describe_entries(&entries, &ok), &ok);
+        cli_json_set(root, sections[i].name, describe_entries(&entries));
     }
-    return cli_json_print(root, ok, code);
+    return cli_json_print(root, code);
 }
 
 // Whether it got slower, in a sentence.

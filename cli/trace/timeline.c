@@ -234,7 +234,6 @@ static void print_axis(const struct timeline *timeline)
 
 static int print_json(const struct timeline *timeline)
 {
-    bool ok = true;
     json_t *root = json_object();
     json_t *rows = json_array();
     for (size_t i = 0; i < timeline->row_count; i++) {
@@ -242,15 +241,15 @@ static int print_json(const struct timeline *timeline)
         json_t *object = json_object();
         json_t *busy = json_array();
         for (size_t cell = 0; cell < timeline->cells; cell++)
-            weir_json_append(busy, weir_json_count(row->busy[cell]), &ok);
-        weir_json_set(object, "label", cli_json_string(row->label), &ok);
-        weir_json_set(object, "busy_ns", busy, &ok);
-        weir_json_append(rows, object, &ok);
+            cli_json_append(busy, weir_json_count(row->busy[cell]));
+        cli_json_set(object, "label", cli_json_string(row->label));
+        cli_json_set(object, "busy_ns", busy);
+        cli_json_append(rows, object);
     }
-    weir_json_set(root, "begin_ns", weir_json_count(timeline->begin - timeline->origin), &ok);
-    weir_json_set(root, "end_ns", weir_json_count(timeline->end - timeline->origin), &ok);
-    weir_json_set(root, "rows", rows, &ok);
-    return cli_json_print(root, ok, CLI_OK);
+    cli_json_set(root, "begin_ns", weir_json_count(timeline->begin - timeline->origin));
+    cli_json_set(root, "end_ns", weir_json_count(timeline->end - timeline->origin));
+    cli_json_set(root, "rows", rows);
+    return cli_json_print(root, CLI_OK);
 }
 
 static int draw(const weir_report *report, size_t width, bool ascii, bool json)

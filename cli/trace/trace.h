@@ -7,7 +7,7 @@
 #include "cli/common/options.h"
 #include "cli/common/own.h"
 
-// Each is in its <name>.c. Returns an exit code.
+// Each returns an exit code.
 int cli_trace_report(int argc, char **argv);
 int cli_trace_timeline(int argc, char **argv);
 int cli_trace_check(int argc, char **argv);
@@ -31,8 +31,5 @@ struct cli_trace_window {
 // Errors: those of the file end the command with `failed`, those of the window with CLI_USAGE.
 weir_report *cli_trace_open(const char *path, const struct cli_trace_window *window,
                             uint64_t bubbles, bool quiet, int failed);
-
-// Of `weir trace`, beside the command that it runs.
-extern const struct cli_command cli_trace_readers;
 
 #endif

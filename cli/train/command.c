@@ -481,80 +481,79 @@ static void print_table(const struct train_command *command)
 
 // JSON.
 
-static json_t *values(const float *numbers, uint64_t count, bool *ok)
+static json_t *values(const float *numbers, uint64_t count)
 {
     json_t *list = json_array();
     for (uint64_t i = 0; i < count; i++)
-        weir_json_append(list, json_real((double)numbers[i]), ok);
+        cli_json_append(list, json_real((double)numbers[i]));
     return list;
 }
 
-static json_t *buckets(const struct weir_train_figures *f, bool *ok)
+static json_t *buckets(const struct weir_train_figures *f)
 {
     json_t *object = json_object();
-    weir_json_set(object, "count", weir_json_count(f->plan.bucket_count), ok);
-    weir_json_set(object, "bytes", weir_json_count(f->plan.bytes), ok);
-    weir_json_set(object, "cap_bytes", weir_json_count(f->plan.cap_bytes), ok);
-    weir_json_set(object, "first_bytes", weir_json_count(f->plan.first_bytes), ok);
-    weir_json_set(object, "reductions", weir_json_count(f->buckets.reductions), ok);
-    weir_json_set(object, "reduced_bytes", weir_json_count(f->buckets.reduced_bytes), ok);
-    weir_json_set(object, "timed_steps", weir_json_count(f->buckets.timed_steps), ok);
-    weir_json_set(object, "hidden_ns", weir_json_count(f->buckets.hidden_ns), ok);
-    weir_json_set(object, "exposed_ns", weir_json_count(f->buckets.exposed_ns), ok);
+    cli_json_set(object, "count", weir_json_count(f->plan.bucket_count));
+    cli_json_set(object, "bytes", weir_json_count(f->plan.bytes));
+    cli_json_set(object, "cap_bytes", weir_json_count(f->plan.cap_bytes));
+    cli_json_set(object, "first_bytes", weir_json_count(f->plan.first_bytes));
+    cli_json_set(object, "reductions", weir_json_count(f->buckets.reductions));
+    cli_json_set(object, "reduced_bytes", weir_json_count(f->buckets.reduced_bytes));
+    cli_json_set(object, "timed_steps", weir_json_count(f->buckets.timed_steps));
+    cli_json_set(object, "hidden_ns", weir_json_count(f->buckets.hidden_ns));
+    cli_json_set(object, "exposed_ns", weir_json_count(f->buckets.exposed_ns));
     return object;
 }
 
-static json_t *loader(const struct weir_train_figures *f, bool *ok)
+static json_t *loader(const struct weir_train_figures *f)
 {
     json_t *object = json_object();
-    weir_json_set(object, "delivered", weir_json_count(f->loader.delivered), ok);
-    weir_json_set(object, "waits", weir_json_count(f->loader.waits), ok);
-    weir_json_set(object, "wait_ns", weir_json_count(f->loader.wait_ns), ok);
+    cli_json_set(object, "delivered", weir_json_count(f->loader.delivered));
+    cli_json_set(object, "waits", weir_json_count(f->loader.waits));
+    cli_json_set(object, "wait_ns", weir_json_count(f->loader.wait_ns));
     return object;
 }
 
-static void set_where(json_t *root, const struct train_command *command, bool *ok)
+static void set_where(json_t *root, const struct train_command *command)
 {
     const char *program = train_program_name(command->options.program);
     const char *device = weir_device_get_info(command->device)->name;
-    weir_json_set(root, "weir", json_string(weir_version()), ok);
-    weir_json_set(root, "program", json_string(program), ok);
-    weir_json_set(root, "module", cli_json_string(weir_runtime_backend(command->runtime)), ok);
-    weir_json_set(root, "device", cli_json_string(device), ok);
-    weir_json_set(root, "ranks", weir_json_count(weir_comm_count(command->comm)), ok);
-    weir_json_set(root, "serial", json_boolean(command->params.serial), ok);
+    cli_json_set(root, "weir", json_string(weir_version()));
+    cli_json_set(root, "program", json_string(program));
+    cli_json_set(root, "module", cli_json_string(weir_runtime_backend(command->runtime)));
+    cli_json_set(root, "device", cli_json_string(device));
+    cli_json_set(root, "ranks", weir_json_count(weir_comm_count(command->comm)));
+    cli_json_set(root, "serial", json_boolean(command->params.serial));
 }
 
-static void set_figures(json_t *root, const struct weir_train_figures *f, bool *ok)
+static void set_figures(json_t *root, const struct weir_train_figures *f)
 {
     char digest[24];
     snprintf(digest, sizeof digest, "%016" PRIx64, f->parameters_digest);
-    weir_json_set(root, "parameters", weir_json_count(f->parameters), ok);
-    weir_json_set(root, "parameters_digest", json_string(digest), ok);
-    weir_json_set(root, "samples", weir_json_count(f->samples), ok);
-    weir_json_set(root, "first_step", weir_json_count(f->first_step), ok);
-    weir_json_set(root, "steps", weir_json_count(f->steps), ok);
-    weir_json_set(root, "flop", json_real(f->flop), ok);
-    weir_json_set(root, "wall_ns", weir_json_count(f->wall_ns), ok);
-    weir_json_set(root, "checkpoint_ns", weir_json_count(f->checkpoint_ns), ok);
-    weir_json_set(root, "steps_per_second", json_real(per_second(f)), ok);
-    weir_json_set(root, "buckets", buckets(f, ok), ok);
-    weir_json_set(root, "loader", loader(f, ok), ok);
-    weir_json_set(root, "losses", values(f->losses, f->steps, ok), ok);
-    weir_json_set(root, "right", values(f->right, f->steps, ok), ok);
+    cli_json_set(root, "parameters", weir_json_count(f->parameters));
+    cli_json_set(root, "parameters_digest", json_string(digest));
+    cli_json_set(root, "samples", weir_json_count(f->samples));
+    cli_json_set(root, "first_step", weir_json_count(f->first_step));
+    cli_json_set(root, "steps", weir_json_count(f->steps));
+    cli_json_set(root, "flop", json_real(f->flop));
+    cli_json_set(root, "wall_ns", weir_json_count(f->wall_ns));
+    cli_json_set(root, "checkpoint_ns", weir_json_count(f->checkpoint_ns));
+    cli_json_set(root, "steps_per_second", json_real(per_second(f)));
+    cli_json_set(root, "buckets", buckets(f));
+    cli_json_set(root, "loader", loader(f));
+    cli_json_set(root, "losses", values(f->losses, f->steps));
+    cli_json_set(root, "right", values(f->right, f->steps));
 }
 
 static int tell(const struct train_command *command)
 {
-    bool ok = true;
     if (!command->options.json) {
         print_table(command);
         return CLI_OK;
     }
     json_t *root = json_object();
-    set_where(root, command, &ok);
-    set_figures(root, &command->figures, &ok);
-    return cli_json_print(root, ok, CLI_OK);
+    set_where(root, command);
+    set_figures(root, &command->figures);
+    return cli_json_print(root, CLI_OK);
 }
 
 enum {
@@ -716,45 +715,30 @@ static int train(weir_train_program program, int argc, char **argv)
     return run(&command);
 }
 
-static int ddp_main(int argc, char **argv)
-{
-    return train(WEIR_TRAIN_DDP, argc, argv);
-}
-
-static int accumulate_main(int argc, char **argv)
-{
-    return train(WEIR_TRAIN_ACCUMULATE, argc, argv);
-}
-
-static int augment_main(int argc, char **argv)
-{
-    return train(WEIR_TRAIN_AUGMENT, argc, argv);
-}
-
-static int encdec_main(int argc, char **argv)
-{
-    return train(WEIR_TRAIN_ENCDEC, argc, argv);
-}
-
+// argv[0] is the program's name.
 static int train_main(int argc, char **argv)
 {
-    static const struct cli_command members[] = {
-        {.name = "ddp", .summary = "ranks that share each batch", .main = ddp_main},
-        {.name = "accumulate", .summary = "several passes a step", .main = accumulate_main},
-        {.name = "augment", .summary = "images augmented on the device", .main = augment_main},
-        {.name = "encdec", .summary = "a head on a frozen encoder", .main = encdec_main},
-    };
-    const struct cli_command group = {
-        .what = "PROGRAM",
-        .summary = "Trains a small network, on one device or on several ranks.",
-        .members = members,
-        .member_count = sizeof members / sizeof *members,
-    };
-    return cli_dispatch(&group, "weir train", "weir-train(1)", argc, argv);
+    size_t i = 0;
+    while (strcmp(programs[i].name, argv[0]) != 0)
+        i++;
+    return train(programs[i].program, argc, argv);
 }
+
+static const struct cli_command commands[] = {
+    {.name = "ddp", .summary = "ranks that share each batch", .main = train_main},
+    {.name = "accumulate", .summary = "several passes a step", .main = train_main},
+    {.name = "augment", .summary = "images augmented on the device", .main = train_main},
+    {.name = "encdec", .summary = "a head on a frozen encoder", .main = train_main},
+};
+
+static const struct cli_command *const members[] = {&commands[0], &commands[1], &commands[2],
+                                                    &commands[3], NULL};
 
 const struct cli_command cli_train = {
     .name = "train",
     .summary = "train a small network, on one device or on several ranks",
-    .main = train_main,
+    .what = "PROGRAM",
+    .about = "Trains a small network, on one device or on several ranks.",
+    .manual = "weir-train(1)",
+    .members = members,
 };

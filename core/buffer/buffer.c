@@ -595,12 +595,6 @@ weir_status weir_host_end_at(weir_buffer *buffer, size_t offset, size_t size, we
 // memory as an argument, and on CUDA it is global memory. So this only finds the parameter and
 // copies the bytes.
 
-static const struct weir_kernel_signature *signature_at(const weir_program *program, uint32_t index)
-{
-    const char *first = (const char *)program->signatures;
-    return (const void *)(first + index * program->signatures->struct_size);
-}
-
 // Which of several parameters of one name is meant: the one with the strictest rule.
 static int rank(const struct weir_parameter *parameter)
 {
@@ -674,7 +668,7 @@ weir_status weir_program_constant_at(weir_program *program, const char *name, co
     const char *nearest = NULL;
     const struct weir_parameter *parameter = NULL;
     for (uint32_t i = 0; i < program->signature_count; i++)
-        find_in(signature_at(program, i), name, &parameter, &nearest);
+        find_in(weir__signature_at(program, i), name, &parameter, &nearest);
     if (!parameter)
         return weir__placed(refuse_name(program, name, nearest), file, line);
     if (parameter->writable)

@@ -10,8 +10,251 @@
 #include "base/text.h"
 #include "core/comm/pulse.h"
 #include "core/object/device.h"
+#include "core/queue/queue.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
+
+// Calls in flight, and what this rank has called.
+//
+// A submission leaves the call in a ring, and nothing else: what the other ranks are told of it is made by
+// the pulse's thread. Calls have turns, so there is one writer at a time.
+
+enum {
+    FIRST_ROOM = 64
+};
+
+static uint64_t end_of(const struct weir__pulse *pulse)
+{
+    return atomic_load(&pulse->flight_end);
+}
+
+static uint64_t begin_of(const struct weir__pulse *pulse)
+{
+    return atomic_load_explicit(&pulse->flight_begin, memory_order_acquire);
+}
+
+// Makes room for the first calls. False: out of memory.
+bool weir__pulse_make_room(struct weir__pulse *pulse)
+{
+    pulse->flights = weir__allocate(FIRST_ROOM * sizeof *pulse->flights);
+    pulse->flight_room = pulse->flights ? FIRST_ROOM : 0;
+    return pulse->flights;
+}
+
+// The writer: the program is far ahead of the device, or of the other ranks.
+static bool grow(struct weir__pulse *pulse)
+{
+    const uint64_t room = 2 * pulse->flight_room;
+    struct weir__flight *flights = weir__allocate(room * sizeof *flights);
+    if (!flights)
+        return false;
+    weir_lock_take(&pulse->comm->lock);
+    for (uint64_t i = begin_of(pulse); i < end_of(pulse); i++)
+        flights[i & (room - 1)] = *weir__flight_at(pulse, i);
+    struct weir__flight *before = pulse->flights;
+    pulse->flights = flights;
+    pulse->flight_room = room;
+    weir_lock_release(&pulse->comm->lock);
+    weir__release(before);
+    return true;
+}
+
+bool weir__pulse_note_in_more_room(weir_comm *comm, const weir_queue *queue,
+                                   const struct weir_operation *operation)
+{
+    if (grow(comm->pulse))
+        return weir__pulse_note(comm, queue, operation);
+    weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a collective");
+    return false;
+}
+
+// The pulse's thread.
+
+// The collective that it was, as far as is known of it.
+static struct weir_operation operation_of(const struct weir__pulse *pulse,
+                                          const struct weir__flight *flight)
+{
+    struct weir_operation operation = {.kind = WEIR_OPERATION_COLLECTIVE,
+                                       .sequence = flight->sequence,
+                                       .file = flight->file,
+                                       .line = flight->line};
+    operation.u.collective.comm = pulse->comm;
+    operation.u.collective.number = flight->number;
+    operation.u.collective.count = flight->count;
+    operation.u.collective.root = flight->root;
+    operation.u.collective.kind = (weir_collective)flight->kind;
+    operation.u.collective.element = (weir_datatype)flight->element;
+    operation.u.collective.reduction = (weir_reduction)flight->reduction;
+    return operation;
+}
+
+static bool is_direct(const struct weir__flight *flight)
+{
+    return weir__call_is_direct((weir_collective)flight->kind);
+}
+
+// Copies a call in flight, 0 being the oldest. False: there are not so many.
+bool weir__pulse_copy_flight(const struct weir__pulse *pulse, size_t index,
+                             struct weir__flight *out_flight)
+{
+    const uint64_t number = begin_of(pulse) + index;
+    if (number >= end_of(pulse))
+        return false;
+    weir_lock_take(&pulse->comm->lock);
+    *out_flight = *weir__flight_at(pulse, number);
+    weir_lock_release(&pulse->comm->lock);
+    return true;
+}
+
+static void remember(struct weir__pulse *pulse, const struct weir__flight *flight)
+{
+    const struct weir_operation operation = operation_of(pulse, flight);
+    const struct weir__call call = weir__call_of(&operation);
+    pulse->number = call.number;
+    pulse->hash = (pulse->hash ^ weir__call_hash(&call)) * UINT64_C(1099511628211);
+    pulse->calls[call.number % WEIR__PULSE_HISTORY] = call;
+    pulse->hashes[call.number % WEIR__PULSE_HISTORY] = pulse->hash;
+}
+
+void weir__pulse_hear_own(struct weir__pulse *pulse)
+{
+    struct weir__flight flight;
+    while (weir__pulse_copy_flight(pulse, pulse->flight_told - begin_of(pulse), &flight)) {
+        if (!is_direct(&flight))
+            remember(pulse, &flight);
+        pulse->flight_told++;
+    }
+}
+
+static bool is_over(const struct weir__pulse *pulse, const struct weir__flight *flight)
+{
+    return (int32_t)(flight->turn - pulse->turn) < 0;
+}
+
+// Calls complete in their order, so one that is complete tells of all before it.
+static void advance(struct weir__pulse *pulse)
+{
+    struct weir__flight flight;
+    for (size_t i = 0; weir__pulse_copy_flight(pulse, i, &flight); i++) {
+        weir_queue *queue = is_over(pulse, &flight) ? NULL : weir__registry_pin(flight.queue);
+        if (!queue)
+            continue;
+        if (weir__queue_is_past(queue, flight.sequence))
+            pulse->turn = flight.turn + 1;
+        weir__registry_unpin(queue);
+    }
+}
+
+static bool is_settled(const struct weir__pulse *pulse, uint64_t number,
+                       const struct weir__flight *flight)
+{
+    return number < pulse->flight_told && is_over(pulse, flight) && flight->looked_at &&
+           flight->number <= pulse->confirmed;
+}
+
+// Drops what is complete and confirmed, and copies the oldest that is not complete.
+static bool find_oldest(struct weir__pulse *pulse, struct weir__flight *out_oldest)
+{
+    struct weir__flight flight;
+    bool found = false;
+    while (weir__pulse_copy_flight(pulse, 0, &flight) &&
+           is_settled(pulse, begin_of(pulse), &flight))
+        atomic_store_explicit(&pulse->flight_begin, begin_of(pulse) + 1, memory_order_release);
+    for (size_t i = 0; !found && weir__pulse_copy_flight(pulse, i, &flight); i++)
+        found = !is_over(pulse, &flight);
+    if (found)
+        *out_oldest = flight;
+    return found;
+}
+
+bool weir__pulse_find(const struct weir__pulse *pulse, uint64_t number,
+                      struct weir__flight *out_flight)
+{
+    struct weir__flight flight;
+    for (size_t i = 0; weir__pulse_copy_flight(pulse, i, &flight); i++)
+        if (flight.number == number && !is_direct(&flight)) {
+            *out_flight = flight;
+            return true;
+        }
+    return false;
+}
+
+struct weir__call weir__pulse_own_call(const struct weir__pulse *pulse, uint64_t number)
+{
+    return pulse->calls[number % WEIR__PULSE_HISTORY];
+}
+
+// The hash up to the call of that number. False: it is no longer remembered, or still to come.
+static bool own_hash(const struct weir__pulse *pulse, uint64_t number, uint64_t *out_hash)
+{
+    const size_t place = number % WEIR__PULSE_HISTORY;
+    *out_hash = pulse->hashes[place];
+    return pulse->calls[place].number == number;
+}
+
+// None but the pulse's thread removes any, so the index stays that of the call.
+// Copies the first one from `*index` on that is complete and was not looked at, and stores its index.
+static bool find_complete(const struct weir__pulse *pulse, size_t *index,
+                          struct weir__flight *out_flight)
+{
+    for (; weir__pulse_copy_flight(pulse, *index, out_flight); ++*index) {
+        if (!is_over(pulse, out_flight))
+            return false;
+        if (!out_flight->looked_at)
+            return true;
+    }
+    return false;
+}
+
+// It was looked at.
+static void mark(struct weir__pulse *pulse, size_t index)
+{
+    weir_lock_take(&pulse->comm->lock);
+    weir__flight_at(pulse, begin_of(pulse) + index)->looked_at = true;
+    weir_lock_release(&pulse->comm->lock);
+}
+
+// Books the first cause on the queues of what is not complete, or has been called otherwise elsewhere.
+static void book(struct weir__pulse *pulse)
+{
+    weir_comm *comm = pulse->comm;
+    weir_lock_take(&comm->lock);
+    const struct weir_error cause = comm->error;
+    weir_lock_release(&comm->lock);
+    struct weir__flight flight;
+    for (size_t i = 0; weir__pulse_copy_flight(pulse, i, &flight); i++) {
+        weir_queue *queue = weir__registry_pin(flight.queue);
+        const struct weir_operation operation = operation_of(pulse, &flight);
+        const bool counts =
+            !is_over(pulse, &flight) || (pulse->differs && flight.number >= pulse->differs);
+        if (queue && counts) {
+            weir__error_set(&cause);
+            weir__queue_fail(queue, &operation, cause.status);
+        }
+        if (queue)
+            weir__registry_unpin(queue);
+    }
+}
+
+// A queue learns of a failure that came through a wait when it is found complete. The other ranks have
+// got undefined bytes then, and hear of it. False: the submission of the call has not returned yet.
+static bool look_at_queue(struct weir__pulse *pulse, const struct weir__flight *flight)
+{
+    weir_queue *queue = weir__registry_pin(flight->queue);
+    if (!queue)
+        return true;
+    // Booked as complete before, it would let the communicator go while it is still in use.
+    const bool submitted = atomic_load(&queue->delivery.delivered) >= flight->sequence;
+    if (submitted)
+        weir__completion_complete(queue, flight->sequence - flight->part);
+    if (submitted && weir__completion_status(queue, flight->sequence) < 0) {
+        const struct weir_error cause = *weir_last_error();
+        const struct weir_operation operation = operation_of(pulse, flight);
+        weir__comm_excuse(&operation, &cause);
+    }
+    weir__registry_unpin(queue);
+    return submitted;
+}
 
 #define MILLISECOND UINT64_C(1000000)
 
@@ -154,7 +397,7 @@ static weir_status ask(struct weir__pulse *pulse, struct weir_comm_progress *out
     end_asking();
     if (status == WEIR_OK && (int32_t)(out_progress->turn - pulse->turn) > 0)
         pulse->turn = out_progress->turn;
-    weir__pulse_advance(pulse);
+    advance(pulse);
     return status;
 }
 
@@ -223,7 +466,7 @@ static void await_end(struct weir__pulse *pulse)
         return;
     while (pause_until_look(pulse)) {
         const uint32_t before = pulse->turn;
-        if (ask(pulse, &progress) < 0 || !weir__pulse_oldest(pulse, &oldest))
+        if (ask(pulse, &progress) < 0 || !find_oldest(pulse, &oldest))
             return;
         const uint64_t now_ns = weir_clock_now_ns();
         const bool moved = pulse->turn != before || !progress.due;
@@ -266,7 +509,7 @@ static uint64_t first_difference(const struct weir__pulse *pulse, uint32_t rank)
     uint64_t hash;
     if (call)
         return call->number;
-    if (theirs->number == 0 || !weir__pulse_own_hash(pulse, theirs->number, &hash))
+    if (theirs->number == 0 || !own_hash(pulse, theirs->number, &hash))
         return 0;
     return hash == theirs->hash ? 0 : theirs->number;
 }
@@ -387,7 +630,7 @@ static bool ask_again(struct weir__pulse *pulse, struct weir__flight *out_oldest
             break;
         weir_clock_sleep_ns(MILLISECOND / 10);
     }
-    return weir__pulse_oldest(pulse, out_oldest);
+    return find_oldest(pulse, out_oldest);
 }
 
 // Asks the engine, and decides whether the oldest collective is late.
@@ -402,15 +645,15 @@ static bool look(struct weir__pulse *pulse, struct weir__flight *oldest, bool *o
     const weir_status asked = ask(pulse, &progress);
     if (asked < 0) {
         const struct weir_error error = weir__error_of(asked);
-        *out_has_oldest = weir__pulse_oldest(pulse, oldest);
+        *out_has_oldest = find_oldest(pulse, oldest);
         weir__pulse_fail(pulse, *out_has_oldest ? oldest : NULL, WEIR_FAULT_OTHER, error.message);
         return false;
     }
     if (pulse->turn != before || !progress.due)
         pulse->moved_ns = now_ns;
-    while (weir__pulse_complete(pulse, &index, oldest) && weir__pulse_look_at_queue(pulse, oldest))
-        weir__pulse_mark(pulse, index++);
-    *out_has_oldest = weir__pulse_oldest(pulse, oldest);
+    while (find_complete(pulse, &index, oldest) && look_at_queue(pulse, oldest))
+        mark(pulse, index++);
+    *out_has_oldest = find_oldest(pulse, oldest);
     *out_due = *out_has_oldest && progress.due;
     if (!*out_has_oldest)
         pulse->moved_ns = now_ns;
@@ -469,7 +712,7 @@ static void run(void *argument)
     const bool failed = comm->failed;
     weir_lock_release(&comm->lock);
     if (failed) {
-        weir__pulse_book(pulse);
+        book(pulse);
         if (begin_asking()) {
             comm->engine->ops->comm_abort(comm->engine, comm);
             end_asking();

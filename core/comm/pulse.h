@@ -58,7 +58,7 @@ void weir__call_differ(const struct weir__call *own, uint32_t rank, const struct
 // "all-reduce 16 (app.c:99)".
 void weir__call_describe(const struct weir__call *call, char text[WEIR__CALL_TEXT_SIZE]);
 
-// Calls in flight, and failures: blame.c. Beats, and the thread that sends them: pulse.c.
+// Calls in flight, beats, and the thread that sends them: pulse.c. Failures: blame.c.
 
 enum {
     WEIR__PULSE_HOST = 56,    // bytes of the name of a host
@@ -135,7 +135,7 @@ struct weir__pulse {
 // Tells the other ranks that have not left what this one has called, and learns the same of them.
 weir_status weir__beat_exchange(struct weir__pulse *pulse, bool due, uint64_t timeout_ns);
 
-// blame.c, on the submitting thread.
+// On the submitting thread.
 
 static inline struct weir__flight *weir__flight_at(const struct weir__pulse *pulse, uint64_t number)
 {
@@ -183,7 +183,7 @@ static inline bool weir__pulse_note(weir_comm *comm, const weir_queue *queue,
     return false;
 }
 
-// blame.c, on the pulse's thread.
+// On the pulse's thread.
 
 // Makes room for the first calls. False: out of memory.
 bool weir__pulse_make_room(struct weir__pulse *pulse);
@@ -195,28 +195,12 @@ void weir__pulse_hear_own(struct weir__pulse *pulse);
 bool weir__pulse_copy_flight(const struct weir__pulse *pulse, size_t index,
                              struct weir__flight *out_flight);
 
-// Learns from the queues what is complete: more than the engine knows, where the program has waited.
-void weir__pulse_advance(struct weir__pulse *pulse);
-
-// Drops what is complete and confirmed, and copies the oldest that is not complete.
-bool weir__pulse_oldest(struct weir__pulse *pulse, struct weir__flight *out_oldest);
-
-// Copies the first one from `*index` on that is complete and was not looked at, and stores its index.
-bool weir__pulse_complete(const struct weir__pulse *pulse, size_t *index,
-                          struct weir__flight *out_flight);
-
-// It was looked at.
-void weir__pulse_mark(struct weir__pulse *pulse, size_t index);
-
 // Copies the one with that number.
 bool weir__pulse_find(const struct weir__pulse *pulse, uint64_t number,
                       struct weir__flight *out_flight);
 
 // This rank's call of that number, or another one.
 struct weir__call weir__pulse_own_call(const struct weir__pulse *pulse, uint64_t number);
-
-// The hash up to the call of that number. False: it is no longer remembered, or still to come.
-bool weir__pulse_own_hash(const struct weir__pulse *pulse, uint64_t number, uint64_t *out_hash);
 
 // blame.c
 
@@ -230,12 +214,5 @@ void weir__pulse_fail_late(struct weir__pulse *pulse, const struct weir__flight 
 
 // "after all-reduce 16 (app.c:99)", "before its first collective".
 void weir__pulse_last_call(const struct weir__beat *beat, char text[WEIR__CALL_TEXT_SIZE]);
-
-// Tells the other ranks if the queue of a complete call had failed before it. False: its submission has
-// not returned yet.
-bool weir__pulse_look_at_queue(struct weir__pulse *pulse, const struct weir__flight *flight);
-
-// Books the first cause on the queues of what is not complete, or has been called otherwise elsewhere.
-void weir__pulse_book(struct weir__pulse *pulse);
 
 #endif

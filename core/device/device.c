@@ -261,6 +261,39 @@ static weir_status check_timing(const weir_device *device)
                       "weir_device_open: device '%s' cannot time operations", device->info.name);
 }
 
+// The runtime's list of open devices.
+
+static void add_opened(weir_device *device)
+{
+    struct weir__shared *shared = device->shared;
+    weir_lock_take(&shared->devices_lock);
+    device->next = shared->devices;
+    shared->devices = device;
+    weir_lock_release(&shared->devices_lock);
+    weir__debug_begin(device, "device", weir__opened_name(device));
+}
+
+static void remove_opened(weir_device *device)
+{
+    struct weir__shared *shared = device->shared;
+    weir_lock_take(&shared->devices_lock);
+    weir_device **at = &shared->devices;
+    while (*at != device)
+        at = &(*at)->next;
+    *at = device->next;
+    weir_lock_release(&shared->devices_lock);
+}
+
+static void place_opened(weir_device *device, const char *file, int line)
+{
+    struct weir__shared *shared = device->shared;
+    weir_lock_take(&shared->devices_lock);
+    device->file = weir__file_name(file);
+    device->line = line;
+    weir_lock_release(&shared->devices_lock);
+    weir__debug_place(device, file, line);
+}
+
 // `params` may be NULL.
 static weir_status open_device(weir_runtime *runtime, const struct weir_device_params *params,
                                weir_device **out_device)
@@ -297,7 +330,7 @@ static weir_status open_device(weir_runtime *runtime, const struct weir_device_p
         goto fail;
     }
     weir__staging_configure(device, weir__config_copy_threads(runtime->config));
-    weir__opened_add(device);
+    add_opened(device);
     *out_device = device;
     return WEIR_OK;
 
@@ -329,7 +362,7 @@ weir_status weir_device_open_at(weir_runtime *runtime, const struct weir_device_
         return status;
     status = open_device(runtime, params, out_device);
     if (status == WEIR_OK)
-        weir__opened_place(*out_device, file, line);
+        place_opened(*out_device, file, line);
     else
         leave_failed(runtime, file, line);
     return weir__placed(status, file, line);
@@ -391,7 +424,7 @@ weir_status weir_device_close_at(weir_device **device, const char *file, int lin
     weir__peer_forget(gone);
     weir__notifier_destroy(gone);
     weir__chain_device_destroy(gone->chain, gone);
-    weir__opened_remove(gone);
+    remove_opened(gone);
     weir__debug_end(gone, file, line);
     weir_runtime *runtime = gone->runtime;
     free_device(gone);

@@ -16,15 +16,15 @@
 #include "core/support/thread.h"
 
 // The result of a branch's last operation, if it is not a node.
-#define WEIR__NO_NODE UINT32_MAX
-#define WEIR__EMPTY_NODE (UINT32_MAX - 1)
+#define NO_NODE UINT32_MAX
+#define EMPTY_NODE (UINT32_MAX - 1)
 
 // The number of nodes of each branch.
-struct weir__branch_clock;
+struct branch_clock;
 
-struct weir__branch {
+struct branch {
     weir_queue *queue; // with a reference
-    struct weir__branch_clock *clock;
+    struct branch_clock *clock;
     uint32_t *nodes; // their indexes
     uint32_t node_count;
     uint32_t node_capacity;
@@ -32,20 +32,20 @@ struct weir__branch {
 };
 
 // Zeroed before use.
-struct weir__notes {
-    struct weir__branch *branches;
+struct notes {
+    struct branch *branches;
     uint32_t branch_count;
     uint32_t branch_capacity;
     struct weir__graph_parts parts;
-    struct weir__branch_clock **node_clocks;
+    struct branch_clock **node_clocks;
     uint32_t clock_count; // one per node, until the graph takes the nodes over
     uint32_t node_capacity;
-    struct weir__branch_clock **records; // their clocks
+    struct branch_clock **records; // their clocks
     uint32_t record_count;
     uint32_t record_capacity;
 };
 
-struct weir__branch_clock {
+struct branch_clock {
     uint32_t count;
     uint32_t nodes[];
 };
@@ -71,18 +71,18 @@ static bool make_room(void *array, size_t element, uint32_t count, uint32_t *cap
 
 // Clocks.
 
-static uint32_t nodes_of(const struct weir__branch_clock *clock, uint32_t branch)
+static uint32_t nodes_of(const struct branch_clock *clock, uint32_t branch)
 {
     return branch < clock->count ? clock->nodes[branch] : 0;
 }
 
 // A copy with at least `count` branches; zeros if there is no clock yet.
-static struct weir__branch_clock *copy_clock(const struct weir__branch_clock *clock, uint32_t count)
+static struct branch_clock *copy_clock(const struct branch_clock *clock, uint32_t count)
 {
     uint32_t known = clock ? clock->count : 0;
     if (count < known)
         count = known;
-    struct weir__branch_clock *copy = weir__allocate(sizeof *copy + count * sizeof copy->nodes[0]);
+    struct branch_clock *copy = weir__allocate(sizeof *copy + count * sizeof copy->nodes[0]);
     if (!copy)
         return NULL;
     copy->count = count;
@@ -91,10 +91,10 @@ static struct weir__branch_clock *copy_clock(const struct weir__branch_clock *cl
     return copy;
 }
 
-static bool merge_clock(struct weir__branch *branch, const struct weir__branch_clock *other)
+static bool merge_clock(struct branch *branch, const struct branch_clock *other)
 {
     if (branch->clock->count < other->count) {
-        struct weir__branch_clock *wider = copy_clock(branch->clock, other->count);
+        struct branch_clock *wider = copy_clock(branch->clock, other->count);
         if (!wider)
             return false;
         weir__release(branch->clock);
@@ -109,27 +109,27 @@ static bool merge_clock(struct weir__branch *branch, const struct weir__branch_c
 // Branches.
 
 // The queue becomes the last branch. With its submit lock held.
-static bool weir__notes_add_branch(struct weir__notes *notes, weir_queue *queue)
+static bool add_branch(struct notes *notes, weir_queue *queue)
 {
     const uint32_t count = notes->branch_count;
-    struct weir__branch_clock *clock = copy_clock(NULL, count + 1);
+    struct branch_clock *clock = copy_clock(NULL, count + 1);
     if (!clock ||
         !make_room(&notes->branches, sizeof *notes->branches, count, &notes->branch_capacity)) {
         weir__release(clock);
         return false;
     }
-    notes->branches[count] = (struct weir__branch){
+    notes->branches[count] = (struct branch){
         // The caller may use the queue, so this finds it.
         .queue = weir__registry_pin(queue->member.object.id),
         .clock = clock,
-        .last = WEIR__NO_NODE,
+        .last = NO_NODE,
     };
     notes->branch_count++;
     return true;
 }
 
 // The branch of a queue that has one.
-static uint32_t weir__notes_branch(const struct weir__notes *notes, const weir_queue *queue)
+static uint32_t branch_of(const struct notes *notes, const weir_queue *queue)
 {
     uint32_t index = 0;
     while (notes->branches[index].queue != queue)
@@ -141,7 +141,7 @@ static uint32_t weir__notes_branch(const struct weir__notes *notes, const weir_q
 
 // Whether one of the other candidates comes after node `index`, so that the edge is
 // implied.
-static bool is_implied(const struct weir__notes *notes, const uint32_t *candidates, uint32_t count,
+static bool is_implied(const struct notes *notes, const uint32_t *candidates, uint32_t count,
                        uint32_t index)
 {
     const uint32_t branch = notes->parts.nodes[index].branch;
@@ -161,8 +161,8 @@ static int compare(const void *a, const void *b)
 }
 
 // The direct predecessors of the branch's next node; NULL: no memory.
-static uint32_t *find_dependencies(const struct weir__notes *notes,
-                                   const struct weir__branch_clock *clock, uint32_t *out_count)
+static uint32_t *find_dependencies(const struct notes *notes, const struct branch_clock *clock,
+                                   uint32_t *out_count)
 {
     uint32_t *candidates = weir__allocate(2 * (size_t)clock->count * sizeof *candidates);
     uint32_t count = 0;
@@ -181,7 +181,7 @@ static uint32_t *find_dependencies(const struct weir__notes *notes,
     return candidates;
 }
 
-static bool make_node_room(struct weir__notes *notes, struct weir__branch *branch)
+static bool make_node_room(struct notes *notes, struct branch *branch)
 {
     struct weir__graph_parts *parts = &notes->parts;
     uint32_t nodes = notes->node_capacity;
@@ -200,17 +200,16 @@ static bool make_node_room(struct weir__notes *notes, struct weir__branch *branc
 }
 
 // Adds a copy of the operation as the branch's next node.
-static bool weir__notes_add_node(struct weir__notes *notes, uint32_t index,
-                                 const struct weir_operation *operation)
+static bool add_node(struct notes *notes, uint32_t index, const struct weir_operation *operation)
 {
     struct weir__graph_parts *parts = &notes->parts;
-    struct weir__branch *branch = &notes->branches[index];
+    struct branch *branch = &notes->branches[index];
     uint32_t count;
     if (!make_node_room(notes, branch))
         return false;
     uint32_t *dependencies = find_dependencies(notes, branch->clock, &count);
     struct weir_operation *copy = weir__operation_clone(operation);
-    struct weir__branch_clock *clock = copy_clock(branch->clock, 0);
+    struct branch_clock *clock = copy_clock(branch->clock, 0);
     if (!dependencies || !copy || !clock) {
         weir__release(dependencies);
         weir__release(copy);
@@ -239,9 +238,9 @@ static bool weir__notes_add_node(struct weir__notes *notes, uint32_t index,
 // Records.
 
 // Keeps the branch's clock as record number `*out_record`.
-static bool weir__notes_add_record(struct weir__notes *notes, uint32_t branch, uint32_t *out_record)
+static bool add_record(struct notes *notes, uint32_t branch, uint32_t *out_record)
 {
-    struct weir__branch_clock *clock = copy_clock(notes->branches[branch].clock, 0);
+    struct branch_clock *clock = copy_clock(notes->branches[branch].clock, 0);
     if (!clock ||
         !make_room(&notes->records, sizeof(void *), notes->record_count, &notes->record_capacity)) {
         weir__release(clock);
@@ -252,14 +251,8 @@ static bool weir__notes_add_record(struct weir__notes *notes, uint32_t branch, u
     return true;
 }
 
-// From here on the branch comes after that record.
-static bool weir__notes_follow(struct weir__notes *notes, uint32_t branch, uint32_t record)
-{
-    return merge_clock(&notes->branches[branch], notes->records[record]);
-}
-
 // A queue whose end the first branch has not waited for, or NULL.
-static const weir_queue *weir__notes_find_loose(const struct weir__notes *notes)
+static const weir_queue *find_loose(const struct notes *notes)
 {
     for (uint32_t i = 1; i < notes->branch_count; i++)
         if (notes->branches[i].node_count > nodes_of(notes->branches[0].clock, i))
@@ -267,7 +260,7 @@ static const weir_queue *weir__notes_find_loose(const struct weir__notes *notes)
     return NULL;
 }
 
-static void weir__notes_finish(struct weir__notes *notes)
+static void finish_notes(struct notes *notes)
 {
     for (uint32_t i = 0; i < notes->clock_count; i++)
         weir__release(notes->node_clocks[i]);
@@ -305,7 +298,7 @@ struct capture {
     struct weir_lock lock; // of the members below
     bool closed;
     bool out_of_memory; // an operation could not be noted
-    struct weir__notes notes;
+    struct notes notes;
 };
 
 static atomic_uint last_id;
@@ -350,7 +343,7 @@ static void release(struct capture *capture)
     if (!last)
         return;
 
-    weir__notes_finish(&capture->notes);
+    finish_notes(&capture->notes);
     weir_lock_finish(&capture->lock);
     weir__release(capture);
 }
@@ -393,7 +386,7 @@ static struct capture *create(weir_queue *origin, const char *file, int line)
 // The queue becomes the last branch. With its submit lock and the capture's held.
 static bool add_queue(struct capture *capture, weir_queue *queue)
 {
-    if (!weir__notes_add_branch(&capture->notes, queue))
+    if (!add_branch(&capture->notes, queue))
         return false;
     atomic_store_explicit(&queue->capture, &capture->base, memory_order_relaxed);
     return true;
@@ -500,13 +493,13 @@ static bool note(weir_queue *queue, const struct weir_operation *operation, weir
     struct capture *capture = enter(queue);
     if (!capture)
         return false;
-    const uint32_t branch = weir__notes_branch(&capture->notes, queue);
+    const uint32_t branch = branch_of(&capture->notes, queue);
     *out_status = WEIR_OK;
     if (!is_node(operation))
         *out_status = refuse_kind(queue, operation);
     else if (operation->flags & WEIR_OPERATION_EMPTY)
-        capture->notes.branches[branch].last = WEIR__EMPTY_NODE;
-    else if (!weir__notes_add_node(&capture->notes, branch, operation))
+        capture->notes.branches[branch].last = EMPTY_NODE;
+    else if (!add_node(&capture->notes, branch, operation))
         *out_status = fail_for_memory(capture);
     weir_lock_release(&capture->lock);
     return true;
@@ -517,10 +510,10 @@ static bool record(weir_queue *queue, struct weir_event *out_event, weir_status 
     struct capture *capture = enter(queue);
     if (!capture)
         return false;
-    const uint32_t branch = weir__notes_branch(&capture->notes, queue);
+    const uint32_t branch = branch_of(&capture->notes, queue);
     uint32_t record;
     *out_status = WEIR_OK;
-    if (weir__notes_add_record(&capture->notes, branch, &record))
+    if (add_record(&capture->notes, branch, &record))
         *out_event = (struct weir_event){
             .queue = queue->member.object.id,
             .sequence = CAPTURED | (uint64_t)capture->id << 32 | record,
@@ -568,8 +561,8 @@ static weir_status join(weir_queue *queue, struct capture *capture, struct weir_
         status =
             weir__capture_refuse_event("weir_queue_wait", queue->member.object.label, file, line);
     else if ((!inside && !add_queue(capture, queue)) ||
-             !weir__notes_follow(&capture->notes, weir__notes_branch(&capture->notes, queue),
-                                 record))
+             !merge_clock(&capture->notes.branches[branch_of(&capture->notes, queue)],
+                          capture->notes.records[record]))
         status = fail_for_memory(capture);
     weir_lock_release(&capture->lock);
     return status;
@@ -642,11 +635,11 @@ weir_status weir_capture_node(weir_queue *queue, uint32_t *out_node)
     if (weir__queue_is_called_back(queue))
         return weir__queue_refuse_callback(queue, NULL, 0);
     const char *label = queue->member.object.label;
-    uint32_t last = WEIR__NO_NODE;
+    uint32_t last = NO_NODE;
     weir_lock_take(&queue->submit_lock);
     struct capture *capture = weir__is_capturing(queue) ? enter(queue) : NULL;
     if (capture) {
-        last = capture->notes.branches[weir__notes_branch(&capture->notes, queue)].last;
+        last = capture->notes.branches[branch_of(&capture->notes, queue)].last;
         weir_lock_release(&capture->lock);
     }
     weir_lock_release(&queue->submit_lock);
@@ -655,13 +648,13 @@ weir_status weir_capture_node(weir_queue *queue, uint32_t *out_node)
                                         "weir_capture_begin() first",
                                         "weir_capture_node: queue '%s' captures nothing",
                                         weir__label_or_none(label)));
-    if (last == WEIR__NO_NODE)
+    if (last == NO_NODE)
         return weir__told(
             weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID,
                           "call it after the operation whose node is requested",
                           "weir_capture_node: nothing was captured from queue '%s' yet",
                           weir__label_or_none(label)));
-    if (last == WEIR__EMPTY_NODE)
+    if (last == EMPTY_NODE)
         return weir__told(
             weir__fail_at(NULL, 0, label, WEIR_ERROR_NOT_FOUND,
                           "an operation of size 0 has nothing to update",
@@ -678,7 +671,7 @@ static weir_status check_joined(const struct capture *capture, const char *file,
     if (capture->out_of_memory)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL,
                           "there was no memory to capture all of the graph");
-    const weir_queue *loose = weir__notes_find_loose(&capture->notes);
+    const weir_queue *loose = find_loose(&capture->notes);
     if (!loose)
         return WEIR_OK;
     return weir__fail_at(file, line, loose->member.object.label, WEIR_ERROR_INVALID,

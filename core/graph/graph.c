@@ -220,7 +220,8 @@ weir_status weir_graph_clone_at(weir_graph *graph, const struct weir_graph_param
 
 static void count_buffer(weir_buffer *buffer, unsigned change)
 {
-    atomic_fetch_add(&buffer->member.uses, change);
+    if (buffer)
+        atomic_fetch_add(&buffer->member.uses, change);
 }
 
 static void count_ranges(const struct weir_operation *operation, unsigned change)
@@ -230,28 +231,30 @@ static void count_ranges(const struct weir_operation *operation, unsigned change
         count_buffer(range.buffer, change);
 }
 
+struct weir__sides weir__sides_of(const struct weir_operation *operation)
+{
+    switch (operation->kind) {
+    case WEIR_OPERATION_COPY:
+        return (struct weir__sides){operation->u.copy.dst, operation->u.copy.src};
+    case WEIR_OPERATION_COPY_2D:
+        return (struct weir__sides){operation->u.copy_2d.dst.buffer,
+                                    operation->u.copy_2d.src.buffer};
+    case WEIR_OPERATION_COPY_3D:
+        return (struct weir__sides){operation->u.copy_3d.dst.buffer,
+                                    operation->u.copy_3d.src.buffer};
+    case WEIR_OPERATION_FILL:
+        return (struct weir__sides){operation->u.fill.dst, NULL};
+    case WEIR_OPERATION_FILL_2D:
+        return (struct weir__sides){operation->u.fill_2d.dst.buffer, NULL};
+    default:
+        return (struct weir__sides){NULL, NULL};
+    }
+}
+
 // A `change` of UINT_MAX subtracts one.
 static void count_buffers(const struct weir_operation *operation, unsigned change)
 {
     switch (operation->kind) {
-    case WEIR_OPERATION_COPY:
-        count_buffer(operation->u.copy.dst, change);
-        count_buffer(operation->u.copy.src, change);
-        return;
-    case WEIR_OPERATION_COPY_2D:
-        count_buffer(operation->u.copy_2d.dst.buffer, change);
-        count_buffer(operation->u.copy_2d.src.buffer, change);
-        return;
-    case WEIR_OPERATION_COPY_3D:
-        count_buffer(operation->u.copy_3d.dst.buffer, change);
-        count_buffer(operation->u.copy_3d.src.buffer, change);
-        return;
-    case WEIR_OPERATION_FILL:
-        count_buffer(operation->u.fill.dst, change);
-        return;
-    case WEIR_OPERATION_FILL_2D:
-        count_buffer(operation->u.fill_2d.dst.buffer, change);
-        return;
     case WEIR_OPERATION_LAUNCH:
         for (size_t i = 0; i < operation->u.launch.argument_count; i++)
             if (operation->u.launch.arguments[i].kind == WEIR_PARAMETER_BUFFER)
@@ -268,8 +271,9 @@ static void count_buffers(const struct weir_operation *operation, unsigned chang
     case WEIR_OPERATION_COLLECTIVE:
         count_ranges(operation, change);
         return;
-    default: // no other kind can be part of a graph
-        return;
+    default:
+        count_buffer(weir__sides_of(operation).dst, change);
+        count_buffer(weir__sides_of(operation).src, change);
     }
 }
 
@@ -373,7 +377,6 @@ weir_status weir__graph_create(weir_device *device, const char *label,
         weir__member_free(&graph->member);
         return status;
     }
-    graph->first = device->first;
     graph->parts = *parts;
     *parts = (struct weir__graph_parts){0};
     weir_lock_init(&graph->lock, &weir__locks[WEIR__LOCK_GRAPH]);

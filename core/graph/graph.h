@@ -38,8 +38,7 @@ struct weir__graph_comms {
 
 struct weir_graph {
     struct weir__member member;
-    const struct weir_link *first; // of the chain
-    struct weir_lock lock;         // launches and updates; taken before a submit lock
+    struct weir_lock lock; // launches and updates; taken before a submit lock
     struct weir__graph_parts parts;
     struct weir__graph_comms comms;
     bool is_native;             // a graph of the backend's, else delivery replays it
@@ -49,6 +48,13 @@ struct weir_graph {
 // Makes a graph of the parts, and takes ownership of them unless it fails. Takes no lock of a graph.
 weir_status weir__graph_create(weir_device *device, const char *label,
                                struct weir__graph_parts *parts, weir_graph **out_graph);
+
+// The buffers of a copy or a fill; NULL: it has none.
+struct weir__sides {
+    weir_buffer *dst;
+    weir_buffer *src;
+};
+struct weir__sides weir__sides_of(const struct weir_operation *operation);
 
 // Counts the buffers, the kernel and the communicator of an operation as used, or as no longer used.
 void weir__operation_use(const struct weir_operation *operation);

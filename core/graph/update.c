@@ -51,7 +51,8 @@ static weir_status replace(weir_graph *graph, uint32_t index, struct weir_operat
     fresh->file = old->file;
     fresh->line = old->line;
     node.operation = fresh;
-    weir_status status = graph->first->ops->graph_update(graph->first, graph, index, &node);
+    const struct weir_link *first = graph->member.device->first;
+    weir_status status = first->ops->graph_update(first, graph, index, &node);
     if (status < 0)
         return status;
     weir__operation_use(fresh);
@@ -77,30 +78,6 @@ static weir_status replace_by(weir_graph *graph, uint32_t index,
     return status;
 }
 
-// The buffers of a copy or a fill; NULL: it has none.
-struct sides {
-    const weir_buffer *dst;
-    const weir_buffer *src;
-};
-
-static struct sides sides_of(const struct weir_operation *operation)
-{
-    switch (operation->kind) {
-    case WEIR_OPERATION_COPY:
-        return (struct sides){operation->u.copy.dst, operation->u.copy.src};
-    case WEIR_OPERATION_COPY_2D:
-        return (struct sides){operation->u.copy_2d.dst.buffer, operation->u.copy_2d.src.buffer};
-    case WEIR_OPERATION_COPY_3D:
-        return (struct sides){operation->u.copy_3d.dst.buffer, operation->u.copy_3d.src.buffer};
-    case WEIR_OPERATION_FILL:
-        return (struct sides){operation->u.fill.dst, NULL};
-    case WEIR_OPERATION_FILL_2D:
-        return (struct sides){operation->u.fill_2d.dst.buffer, NULL};
-    default:
-        return (struct sides){NULL, NULL};
-    }
-}
-
 static const char *name_of(weir_placement placement)
 {
     if (placement == WEIR_PLACE_MANAGED)
@@ -123,8 +100,8 @@ static weir_status check_placement(const weir_graph *graph, uint32_t node, const
 static weir_status check_sides(const weir_graph *graph, uint32_t node,
                                const struct weir_operation *operation)
 {
-    const struct sides before = sides_of(graph->parts.owned[node]);
-    const struct sides now = sides_of(operation);
+    const struct weir__sides before = weir__sides_of(graph->parts.owned[node]);
+    const struct weir__sides now = weir__sides_of(operation);
     const weir_status status = check_placement(graph, node, "dst", before.dst, now.dst);
     return status < 0 ? status : check_placement(graph, node, "src", before.src, now.src);
 }

@@ -392,21 +392,6 @@ weir_status weir__chain_finish(struct weir__chain *chain)
     return status;
 }
 
-const struct weir_link *weir__chain_first(const struct weir__chain *chain)
-{
-    return &chain->links[0];
-}
-
-const struct weir_link *weir__chain_own(const struct weir__chain *chain)
-{
-    return &chain->links[chain->count - 2];
-}
-
-const struct weir_link *weir__chain_backend(const struct weir__chain *chain)
-{
-    return &chain->links[chain->count - 1];
-}
-
 // All kinds of object are created and destroyed alike. `CREATE` is one
 // link's create, with `link` and `slot` in scope.
 #define CREATE_ALONG(chain, data, create_slot, destroy_slot, object, CREATE)         \

@@ -33,9 +33,14 @@ weir_status weir__chain_open(struct weir__chain *chain,
 // does not change.
 weir_status weir__chain_finish(struct weir__chain *chain);
 
-const struct weir_link *weir__chain_first(const struct weir__chain *chain);
-const struct weir_link *weir__chain_own(const struct weir__chain *chain);
-const struct weir_link *weir__chain_backend(const struct weir__chain *chain);
+static inline const struct weir_link *weir__chain_first(const struct weir__chain *chain)
+{
+    return &chain->links[0];
+}
+static inline const struct weir_link *weir__chain_backend(const struct weir__chain *chain)
+{
+    return &chain->links[chain->count - 1];
+}
 
 // Creates an object link by link, from the outermost to the backend. If one
 // fails, those before it are rolled back in reverse order.

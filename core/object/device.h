@@ -32,7 +32,7 @@ struct weir__staging {
     struct weir_workers copiers;
 };
 
-// A device's part in the order of its legacy queue (core/queue/owned.h).
+// A device's part in the order of its legacy queue (core/queue/owned.c).
 struct weir__legacy {
     // The number of operations begun on the legacy queue. Each queue has the number of
     // the last one that it comes after, and compares it with this one at every operation.

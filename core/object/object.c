@@ -195,40 +195,9 @@ uint32_t weir__left_list(weir__left_function text_of, void *owner, uint32_t firs
 
 // The list is guarded by its lock.
 
-static const char *name_of(const weir_device *device)
+const char *weir__opened_name(const weir_device *device)
 {
     return device->object.label[0] ? device->object.label : device->info.name;
-}
-
-void weir__opened_add(weir_device *device)
-{
-    struct weir__shared *shared = device->shared;
-    weir_lock_take(&shared->devices_lock);
-    device->next = shared->devices;
-    shared->devices = device;
-    weir_lock_release(&shared->devices_lock);
-    weir__debug_begin(device, "device", name_of(device));
-}
-
-void weir__opened_remove(weir_device *device)
-{
-    struct weir__shared *shared = device->shared;
-    weir_lock_take(&shared->devices_lock);
-    weir_device **at = &shared->devices;
-    while (*at != device)
-        at = &(*at)->next;
-    *at = device->next;
-    weir_lock_release(&shared->devices_lock);
-}
-
-void weir__opened_place(weir_device *device, const char *file, int line)
-{
-    struct weir__shared *shared = device->shared;
-    weir_lock_take(&shared->devices_lock);
-    device->file = weir__file_name(file);
-    device->line = line;
-    weir_lock_release(&shared->devices_lock);
-    weir__debug_place(device, file, line);
 }
 
 static bool name_opened(void *owner, uint32_t index, char text[WEIR__LEFT_TEXT_SIZE])
@@ -241,7 +210,7 @@ static bool name_opened(void *owner, uint32_t index, char text[WEIR__LEFT_TEXT_S
     if (device) {
         char name[64];
         size_t used = 0;
-        weir_text_escape(name, sizeof name, name_of(device), "");
+        weir_text_escape(name, sizeof name, weir__opened_name(device), "");
         weir_text_append(text, WEIR__LEFT_TEXT_SIZE, &used, "'%s'", name);
         if (device->file)
             weir_text_append(text, WEIR__LEFT_TEXT_SIZE, &used, " (opened at %.200s:%d)",

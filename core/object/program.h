@@ -28,6 +28,13 @@ struct weir_kernel {
     WEIR_SIZED_CELL(struct weir_kernel_info, info, WEIR_SIZED_ROOM);
 };
 
+static inline const struct weir_kernel_signature *weir__signature_at(const weir_program *program,
+                                                                     uint32_t index)
+{
+    const char *first = (const char *)program->signatures;
+    return (const void *)(first + index * program->signatures->struct_size);
+}
+
 // The kernel as `device` has it, NULL if its program was not made for that.
 weir_kernel *weir__kernel_on(weir_kernel *kernel, const weir_device *device);
 

@@ -440,17 +440,11 @@ void weir_program_destroy_at(weir_program **program, const char *file, int line)
     }
 }
 
-static const struct weir_kernel_signature *signature_at(const weir_program *program, uint32_t index)
-{
-    const char *first = (const char *)program->signatures;
-    return (const void *)(first + index * program->signatures->struct_size);
-}
-
 static weir_status refuse_name(const weir_program *program, const char *name)
 {
     const char *nearest = NULL;
     for (uint32_t i = 0; i < program->signature_count; i++)
-        nearest = weir_text_nearer(name, nearest, signature_at(program, i)->name);
+        nearest = weir_text_nearer(name, nearest, weir__signature_at(program, i)->name);
     return weir__fail_at(NULL, 0, program->member.object.label, WEIR_ERROR_NOT_FOUND, NULL,
                          "the program has no kernel '%s'%s%s%s", name,
                          nearest ? "; did you mean '" : "", nearest ? nearest : "",
@@ -461,8 +455,8 @@ static const struct weir_kernel_signature *find_signature(const weir_program *pr
                                                           const char *name)
 {
     for (uint32_t i = 0; i < program->signature_count; i++)
-        if (strcmp(signature_at(program, i)->name, name) == 0)
-            return signature_at(program, i);
+        if (strcmp(weir__signature_at(program, i)->name, name) == 0)
+            return weir__signature_at(program, i);
     return NULL;
 }
 

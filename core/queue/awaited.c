@@ -1,6 +1,6 @@
 // See the header. Each queue of the chain is looked at under its own locks, one after another; what is
 // said may be over by then.
-#include "core/queue/awaited.h"
+#include "core/queue/queue.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "core/object/program.h"
 #include "core/queue/operation.h"
-#include "core/queue/queue.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"

@@ -14,7 +14,6 @@
 
 #include "base/clock.h"
 #include "core/object/comm.h"
-#include "core/queue/awaited.h"
 #include "core/queue/host_call.h"
 #include "core/queue/node_call.h"
 #include "core/queue/operation.h"
@@ -609,8 +608,8 @@ void weir__delivery_init(struct weir__delivery *delivery, const struct weir__cha
     pthread_cond_init(&delivery->changed, &attributes);
     pthread_condattr_destroy(&attributes);
     weir_lock_init(&delivery->lock, &weir__locks[WEIR__LOCK_DELIVERY]);
-    delivery->link = weir__chain_own(chain);
-    delivery->backend = delivery->link->next;
+    delivery->backend = weir__chain_backend(chain);
+    delivery->link = delivery->backend - 1;
 }
 
 void weir__delivery_finish(struct weir__delivery *delivery)

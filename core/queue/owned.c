@@ -1,12 +1,11 @@
 // Queues that the library owns: those of threads, and the legacy queue with its order. See the header.
-#include "core/queue/owned.h"
+#include "core/queue/queue.h"
 
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 
 #include "core/queue/operation.h"
-#include "core/queue/queue.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"

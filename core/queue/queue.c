@@ -348,6 +348,13 @@ static void fail_somewhere(weir_queue *queue, weir_status status)
     weir__tell();
 }
 
+void weir__queue_settle(weir_queue *queue)
+{
+    const weir_status status = weir__queue_finish(queue);
+    if (status < 0 && !atomic_load(&queue->completion.failed))
+        fail_somewhere(queue, status);
+}
+
 // Books the chain's answer and returns the record's status.
 static weir_status book(weir_queue *queue, uint64_t sequence, weir_status answer)
 {

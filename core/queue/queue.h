@@ -3,16 +3,16 @@
 #define WEIR_CORE_QUEUE_QUEUE_H
 
 #include <weir/common.h>
+#include <weir/migration.h>
+#include <weir/module/module.h>
 
 #include "base/cold.h"
 #include "base/lock.h"
 #include "core/object/device.h"
 #include "core/object/object.h"
-#include "core/queue/awaited.h"
 #include "core/queue/completion.h"
 #include "core/queue/delivery.h"
 #include "core/queue/host_call.h"
-#include "core/queue/owned.h"
 #include "core/support/debug.h"
 #include "core/support/thread.h"
 
@@ -32,6 +32,16 @@ struct weir__capture {
     const struct weir__capture_ops *ops;
     struct weir__capture *next; // of the runtime's list
 };
+
+// The owner of a queue, which alone may destroy it.
+enum weir__queue_owner {
+    WEIR__OWNED_BY_USER = 0,
+    WEIR__OWNED_BY_THREAD,
+    WEIR__OWNED_BY_DEVICE, // the legacy queue
+};
+
+// The latest operations of a queue, in debug mode; NULL before the first.
+struct weir__history;
 
 // The members that an operation reads are in the first cache line of the member and in the two
 // after it.
@@ -110,6 +120,11 @@ weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
                                     weir_queue *producer, uint32_t flags, const char *file,
                                     int line);
 
+// Orders the queue after the work that must come before its next operation: for the
+// legacy queue all other queues, for another queue the legacy queue. The queue's submit
+// lock is held at the call and at the return, but released meanwhile.
+void weir__legacy_order(weir_queue *queue);
+
 // Takes the queue's submit lock for a call of the user. The waits that the legacy queue's order
 // requires were submitted before; if that was not possible, the queue has failed.
 static inline void weir__queue_enter(weir_queue *queue)
@@ -131,6 +146,8 @@ WEIR_COLD weir_status weir__queue_refuse_callback(const weir_queue *queue, const
 
 // Waits for everything and books it as complete.
 weir_status weir__queue_finish(weir_queue *queue);
+// The same for the sake of another queue: a failure, which the backend tells once, is booked as the queue's own.
+void weir__queue_settle(weir_queue *queue);
 
 // Whether everything up to `sequence`, which is a record, is known to be complete.
 static inline bool weir__queue_is_past(const weir_queue *queue, uint64_t sequence)
@@ -164,6 +181,34 @@ WEIR_COLD weir_status weir__queue_fail(weir_queue *queue, const struct weir_oper
 // The flags of operations that a backend may not need.
 #define WEIR__MAY_BE_DROPPED \
     (WEIR_OPERATION_IMPLIED | WEIR_OPERATION_EMPTY | WEIR_OPERATION_RELAUNCH)
+
+// What a wait on the host waits for, in words: the queue, the queues that it waits for, and at the end
+// of that chain a host call that has not returned, a collective, or work of the device. A wait that times
+// out leaves them as the thread's error, of status WEIR_TIMEOUT; in debug mode the log is told too, also
+// of a wait without a limit once it has lasted some seconds.
+//
+// Only debug mode keeps the latest operations of a queue, so only there each is named with its line.
+
+// After this time debug mode tells of a wait, once.
+#define WEIR__AWAITED_TOLD_NS UINT64_C(3000000000)
+
+// The call that waits for operation `sequence` of the queue, which the caller keeps alive.
+struct weir__awaited {
+    const char *function;
+    weir_queue *queue;
+    uint64_t sequence;
+    const char *file;
+    int line;
+};
+
+// The wait's limit has passed. With no lock held, as the next.
+WEIR_COLD void weir__awaited_end(const struct weir__awaited *awaited, uint64_t timeout_ns);
+
+// The wait goes on for longer than WEIR__AWAITED_TOLD_NS.
+WEIR_COLD void weir__awaited_tell(const struct weir__awaited *awaited);
+
+// Notes an operation that has got its number. With the queue's submit lock held.
+WEIR_COLD void weir__awaited_note(weir_queue *queue, const struct weir_operation *operation);
 
 // Whether the backend gets the operation as it is, at once, unless the queue is held: a copy, a
 // fill, a launch, a record, or a wait for a record of the same device that its backend has.
@@ -287,5 +332,16 @@ void weir__registry_unpin_later(weir_queue *queue);
 
 // Finalizes such queues of the device. The caller holds no lock, and is in no host call.
 void weir__registry_finalize_ended(weir_device *device);
+
+// Queues that the library owns: the default queues of threads, and the legacy queue of a device: owned.c.
+
+// Reports the error of weir_queue_destroy() for a queue that is not the user's.
+void weir__queue_refuse_destroy(const weir_queue *queue);
+
+// Destroys all threads' queues of the device.
+void weir__thread_queues_close(weir_device *device);
+
+// Destroys the device's legacy queue.
+void weir__legacy_close(weir_device *device);
 
 #endif

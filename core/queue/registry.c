@@ -56,7 +56,7 @@ static uint32_t index_of(const weir_queue *queue)
     return queue->member.object.id & 0xffff;
 }
 
-static void free_slot_of(const weir_queue *queue)
+void weir__registry_cancel(weir_queue *queue)
 {
     const uint32_t index = index_of(queue);
     struct slot *slot = slot_at(index);
@@ -88,11 +88,6 @@ void weir__registry_publish(weir_queue *queue)
     struct slot *slot = slot_at(index_of(queue));
     atomic_store(&slot->id, queue->member.object.id);
     atomic_store(&slot->references, 1);
-}
-
-void weir__registry_cancel(weir_queue *queue)
-{
-    free_slot_of(queue);
 }
 
 weir_queue *weir__registry_pin(uint64_t id)
@@ -149,7 +144,7 @@ static void finalize_later(weir_queue *queue)
 static void finalize(weir_queue *queue)
 {
     atomic_store(&slot_at(index_of(queue))->id, 0);
-    free_slot_of(queue);
+    weir__registry_cancel(queue);
     weir__queue_finalize(queue);
 }
 

@@ -535,7 +535,7 @@ static void finish_all(const weir_runtime *runtime)
     weir_queue *queue;
     while ((queue = weir__registry_next(&index))) {
         if (queue->member.device->runtime == runtime)
-            (void)weir__queue_finish(queue);
+            weir__queue_settle(queue);
         weir__registry_unpin(queue);
     }
     weir__error_set(&saved);

@@ -1,4 +1,5 @@
 // Which functions of kernels/library a module calls, and the files that have them.
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/compiler/compiler.h"
@@ -80,62 +81,37 @@ static const struct {
     {"load", "_half", NONE}, // libclc has these
     {"store", "_half", NONE},
     {"", "Dh", HALF | MATH},
-    {"_Z3exp", "", MATH},
-    {"_Z4exp2", "", MATH},
-    {"_Z5exp10", "", MATH},
-    {"_Z5expm1", "", MATH},
-    {"_Z3log", "", MATH},
-    {"_Z4log2", "", MATH},
-    {"_Z5log10", "", MATH},
-    {"_Z5log1p", "", MATH},
-    {"_Z4cbrt", "", MATH},
-    {"_Z3erf", "", MATH},
-    {"_Z4erfc", "", MATH},
-    {"_Z6tgamma", "", MATH},
-    {"_Z6lgamma", "", MATH},
-    {"_Z3sin", "", MATH},
-    {"_Z3cos", "", MATH},
-    {"_Z3tan", "", MATH},
-    {"_Z5sinpi", "", MATH},
-    {"_Z5cospi", "", MATH},
-    {"_Z4asin", "", MATH},
-    {"_Z4acos", "", MATH},
-    {"_Z4atan", "", MATH},
-    {"_Z4sinh", "", MATH},
-    {"_Z4cosh", "", MATH},
-    {"_Z4tanh", "", MATH},
-    {"_Z5asinh", "", MATH},
-    {"_Z5acosh", "", MATH},
-    {"_Z5atanh", "", MATH},
-    {"_Z6sincos", "", MATH},
-    {"_Z6asinpi", "", MATH},
-    {"_Z6acospi", "", MATH},
-    {"_Z6atanpi", "", MATH},
-    {"_Z5tanpi", "", MATH},
-    {"_Z5atan2", "", MATH},
-    {"_Z7atan2pi", "", MATH},
-    {"_Z4fmod", "", MATH},
-    {"_Z5hypot", "", MATH},
-    {"_Z3pow", "", MATH},
-    {"_Z4powr", "", MATH},
-    {"_Z9remainder", "", MATH},
-    {"_Z5ldexp", "", MATH},
-    {"_Z5rootn", "", MATH},
-    {"_Z4modf", "", MATH},
-    {"_Z5fract", "", MATH},
-    {"_Z8lgamma_r", "", MATH},
-    {"_Z6remquo", "", MATH},
-    {"_Z4sign", "", MATH},
     {"_Z3nant", "", HALF},
     {"_Z3nanDv", "_t", HALF},
 };
+
+// Those of MATH, as words.
+static const char math[] =
+    "exp exp2 exp10 expm1 log log2 log10 log1p cbrt erf erfc tgamma lgamma sin cos tan sinpi "
+    "cospi asin acos atan sinh cosh tanh asinh acosh atanh sincos asinpi acospi atanpi tanpi "
+    "atan2 atan2pi fmod hypot pow powr remainder ldexp rootn modf fract lgamma_r remquo sign";
+
+// Whether the name is "_Z", the length of one of these, and that.
+static bool is_math(const char *name)
+{
+    const char *mangled = strstr(name, "_Z");
+    char *plain = NULL;
+    const size_t length = mangled ? strtoul(mangled + 2, &plain, 10) : 0;
+    for (const char *at = length > 0 ? math : ""; *at; at += strspn(at, " ")) {
+        const size_t word = strcspn(at, " ");
+        if (word == length && strncmp(plain, at, length) == 0)
+            return true;
+        at += word;
+    }
+    return false;
+}
 
 static unsigned subject_of(const char *name)
 {
     for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
         if (strstr(name, functions[i].part) && strstr(name, functions[i].type))
             return functions[i].subject;
-    return NONE;
+    return is_math(name) ? MATH : NONE;
 }
 
 unsigned kc_library_needed(const char *ir)

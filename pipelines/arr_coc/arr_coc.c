@@ -1,6 +1,6 @@
-// Creation and destruction of the pipeline, and the host's side of a frame:
-// loading it into pinned memory and delivering its results. The device's side
-// is in stages.c.
+// The ARR-COC pipeline: its creation, what each stage submits, and the host's side of a frame: loading an image
+// into pinned memory and delivering the results. Grids and arguments of launches are those that
+// kernels/arr_coc/README.md lists.
 //
 // If device and host share one memory, kernels read and write the pinned
 // buffers directly and nothing is copied.
@@ -14,11 +14,76 @@
 
 #include "base/random.h"
 #include "kernels/arr_coc/arr_coc.h"
+#include "patterns/fail.h"
 #include "pipelines/arr_coc/normal.h"
-#include "pipelines/arr_coc/parts.h"
+
+// Names errors.
+#define ARR_COC_LABEL "arr-coc"
+
+// The kernels, in the order of the table.
+enum kernel {
+    ARR_COC_TEXTURE_POSITION,
+    ARR_COC_POSITION_MEANS,
+    ARR_COC_TEXTURE_IMAGE,
+    ARR_COC_PATCH_SCORES,
+    ARR_COC_RELEVANCE,
+    ARR_COC_ALLOCATE_TOKENS,
+    ARR_COC_COMPRESS_TOKENS,
+    ARR_COC_KERNEL_COUNT
+};
+
+// One result inside the buffer that holds all results of a frame.
+struct part {
+    size_t offset;
+    size_t size;
+};
+
+// All results of a frame are in one buffer, so that one copy downloads them.
+struct layout {
+    struct part counts; // 2 int32: patches, tokens
+    struct part balance;
+    struct part relevance;
+    struct part scores;
+    struct part patches;
+    struct part tokens;
+    size_t total;
+    size_t plane;         // floats between two planes of the texture
+    size_t texture_size;  // bytes
+    uint32_t patch_limit; // the largest number of patches that the budget can buy
+};
+
+struct slot {
+    weir_buffer *rgb_host;
+    weir_buffer *rgb; // the same buffer where kernels can read host memory
+    weir_buffer *texture;
+    weir_buffer *results;
+    weir_buffer *results_host; // the same buffer where kernels can write host memory
+    uint32_t width;            // of the frame in the slot
+    uint32_t height;
+};
+
+struct weir_arr_coc {
+    weir_device *device;
+    struct weir_arr_coc_sizes sizes;
+    struct layout layout;
+    size_t rgb_size; // bytes of the largest image
+    bool direct;     // device and host share memory: nothing needs copying
+    weir_program *program;
+    weir_kernel *kernels[ARR_COC_KERNEL_COUNT];
+    weir_buffer *weights;
+    weir_buffer *position;
+    weir_queue *setup; // until the pipeline is ready
+    weir_pipeline *pipeline;
+    struct slot *last; // the slot that was delivered last
+    void (*deliver)(void *user, struct weir_arr_coc_frame *frame,
+                    const struct weir_arr_coc_output *output,
+                    const struct weir_pipeline_result *result);
+    void *user;
+};
 
 // The section [arr_coc], and the query that is used in place of a real one.
 
+// In the order of check_sizes().
 static const struct weir_key keys[] = {
     {.name = "side",
      .type = WEIR_KEY_INTEGER,
@@ -46,16 +111,15 @@ static const struct weir_key keys[] = {
      .help = "Larger images are refused; the largest image that is run sizes the slots."},
 };
 
-static const struct weir_section section = {
-    .struct_size = sizeof section,
-    .name = "arr_coc",
-    .keys = keys,
-    .key_count = sizeof keys / sizeof *keys,
-    .key_size = sizeof keys[0],
-};
-
 const struct weir_section *weir_arr_coc_section(void)
 {
+    static const struct weir_section section = {
+        .struct_size = sizeof section,
+        .name = "arr_coc",
+        .keys = keys,
+        .key_count = sizeof keys / sizeof *keys,
+        .key_size = sizeof keys[0],
+    };
     return &section;
 }
 
@@ -66,7 +130,7 @@ weir_status weir_arr_coc_params_from_settings(const weir_runtime *runtime,
     struct weir_pipeline_params pipeline = {.struct_size = sizeof pipeline};
 
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (!(values[i] = weir_runtime_setting(runtime, section.name, keys[i].name)))
+        if (!(values[i] = weir_runtime_setting(runtime, "arr_coc", keys[i].name)))
             return weir__pattern_fail(NULL, WEIR_ERROR_NOT_FOUND,
                                       "put weir_arr_coc_section() into weir_open_params.sections",
                                       "the section [arr_coc] was not declared to weir_open()");
@@ -90,28 +154,17 @@ void weir_arr_coc_seeded_query(uint64_t seed, float *query, size_t query_size)
 
 #define SIDE_MIN 8 // of a patch that is taken, and so at least 64 tokens
 
-const char *const arr_coc_kernel_names[ARR_COC_KERNEL_COUNT] = {
-    [ARR_COC_TEXTURE_POSITION] = "texture_position",
-    [ARR_COC_POSITION_MEANS] = "position_means",
-    [ARR_COC_TEXTURE_IMAGE] = "texture_image",
-    [ARR_COC_PATCH_SCORES] = "patch_scores",
-    [ARR_COC_RELEVANCE] = "relevance",
-    [ARR_COC_ALLOCATE_TOKENS] = "allocate_tokens",
-    [ARR_COC_COMPRESS_TOKENS] = "compress_tokens",
-};
-
 // Sizes.
 
-static struct arr_coc_part take(size_t *used, size_t alignment, size_t size)
+static struct part take(size_t *used, size_t alignment, size_t size)
 {
-    struct arr_coc_part part = {*used, size};
+    struct part part = {*used, size};
     *used = (*used + size + alignment - 1) / alignment * alignment;
     return part;
 }
 
 // Fills the layout for these sizes and this alignment of parts.
-static void arr_coc_lay_out(const struct weir_arr_coc_sizes *sizes, size_t alignment,
-                            struct arr_coc_layout *out)
+static void lay_out(const struct weir_arr_coc_sizes *sizes, size_t alignment, struct layout *out)
 {
     const size_t patches = (size_t)sizes->grid * sizes->grid;
     const size_t most = sizes->budget / (SIDE_MIN * SIDE_MIN);
@@ -133,12 +186,12 @@ static void arr_coc_lay_out(const struct weir_arr_coc_sizes *sizes, size_t align
 
 static weir_status check_sizes(const struct weir_arr_coc_sizes *sizes, uint64_t max_pixels)
 {
-    if (sizes->side < 32 || sizes->side > 4096)
-        return weir__pattern_refuse(ARR_COC_LABEL, NULL,
-                                    "side is %" PRIu32 "; it must be 32 … 4096", sizes->side);
-    if (sizes->grid < 1 || sizes->grid > 256)
-        return weir__pattern_refuse(ARR_COC_LABEL, NULL, "grid is %" PRIu32 "; it must be 1 … 256",
-                                    sizes->grid);
+    const uint64_t values[] = {sizes->side, sizes->grid, sizes->budget, max_pixels};
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        if (values[i] < (uint64_t)keys[i].minimum || values[i] > (uint64_t)keys[i].maximum)
+            return weir__pattern_refuse(ARR_COC_LABEL, NULL,
+                                        "%s is %" PRIu64 "; it must be %" PRId64 " … %" PRId64,
+                                        keys[i].name, values[i], keys[i].minimum, keys[i].maximum);
     if (sizes->side % sizes->grid)
         return weir__pattern_refuse(ARR_COC_LABEL, "choose a grid that divides the side",
                                     "side %" PRIu32 " is no multiple of grid %" PRIu32, sizes->side,
@@ -148,15 +201,166 @@ static weir_status check_sizes(const struct weir_arr_coc_sizes *sizes, uint64_t 
                                     "a patch of %" PRIu32
                                     " pixels a side is too large; 2896 is the limit",
                                     sizes->side / sizes->grid);
-    if (sizes->budget < 64 || sizes->budget > 1048576)
-        return weir__pattern_refuse(ARR_COC_LABEL, NULL,
-                                    "budget is %" PRIu32 "; it must be 64 … 1048576",
-                                    sizes->budget);
-    if (max_pixels < 1 || max_pixels > UINT64_C(1) << 30)
-        return weir__pattern_refuse(ARR_COC_LABEL, NULL,
-                                    "max_pixels is %" PRIu64 "; it must be 1 … 1073741824",
-                                    max_pixels);
     return WEIR_OK;
+}
+
+// What the stages submit.
+
+static uint32_t ceil_div(uint32_t value, uint32_t by)
+{
+    return (value + by - 1) / by;
+}
+
+static struct weir_argument in_part(weir_buffer *results, const struct part *part)
+{
+    return weir_in(results, part->offset, part->size);
+}
+
+static struct weir_argument out_part(weir_buffer *results, const struct part *part)
+{
+    return weir_out(results, part->offset, part->size);
+}
+
+static struct weir_argument in_texture(const weir_arr_coc *a, const struct slot *slot)
+{
+    return weir_in(slot->texture, 0, a->layout.texture_size);
+}
+
+static size_t rgb_size(const struct slot *slot)
+{
+    return (size_t)3 * slot->width * slot->height;
+}
+
+static weir_status texture_position(const weir_arr_coc *a, const struct slot *slot,
+                                    weir_queue *queue)
+{
+    const uint32_t side = a->sizes.side;
+    return weir_queue_launch(queue, a->kernels[ARR_COC_TEXTURE_POSITION],
+                             weir_dim(ceil_div(side, 64), side, 1), weir_dim(64, 1, 1),
+                             weir_inout(slot->texture, 0, a->layout.texture_size), side,
+                             (uint32_t)a->layout.plane);
+}
+
+static weir_status position_means(const weir_arr_coc *a, const struct slot *slot, weir_queue *queue)
+{
+    const uint32_t grid = a->sizes.grid;
+    return weir_queue_launch(queue, a->kernels[ARR_COC_POSITION_MEANS], weir_dim(grid * grid, 1, 1),
+                             weir_dim(64, 1, 1), in_texture(a, slot),
+                             weir_out(a->position, 0, weir_buffer_size(a->position)), a->sizes.side,
+                             grid, (uint32_t)a->layout.plane);
+}
+
+static weir_status texture_image(const weir_arr_coc *a, const struct slot *slot, weir_queue *queue)
+{
+    const uint32_t side = a->sizes.side;
+    return weir_queue_launch(queue, a->kernels[ARR_COC_TEXTURE_IMAGE],
+                             weir_dim(ceil_div(side, 32), ceil_div(side, 32), 1),
+                             weir_dim(32, 8, 1), weir_in(slot->rgb, 0, rgb_size(slot)),
+                             weir_inout(slot->texture, 0, a->layout.texture_size), slot->height,
+                             slot->width, side, (uint32_t)a->layout.plane);
+}
+
+static weir_status patch_scores(const weir_arr_coc *a, const struct slot *slot, weir_queue *queue)
+{
+    const uint32_t grid = a->sizes.grid;
+    return weir_queue_launch(queue, a->kernels[ARR_COC_PATCH_SCORES], weir_dim(grid * grid, 1, 1),
+                             weir_dim(32, 4, 1), in_texture(a, slot),
+                             weir_in(a->weights, 0, weir_buffer_size(a->weights)),
+                             weir_in(a->position, 0, weir_buffer_size(a->position)),
+                             out_part(slot->results, &a->layout.scores), a->sizes.side, grid,
+                             (uint32_t)a->layout.plane);
+}
+
+static weir_status relevance(const weir_arr_coc *a, const struct slot *slot, weir_queue *queue)
+{
+    const struct layout *layout = &a->layout;
+    return weir_queue_launch(queue, a->kernels[ARR_COC_RELEVANCE], weir_dim(1, 1, 1),
+                             weir_dim(256, 1, 1),
+                             weir_in(a->weights, 0, weir_buffer_size(a->weights)),
+                             weir_inout(slot->results, layout->scores.offset, layout->scores.size),
+                             out_part(slot->results, &layout->balance),
+                             out_part(slot->results, &layout->relevance),
+                             a->sizes.grid * a->sizes.grid);
+}
+
+static weir_status allocate_tokens(const weir_arr_coc *a, const struct slot *slot,
+                                   weir_queue *queue)
+{
+    const struct layout *layout = &a->layout;
+    const uint32_t patches = a->sizes.grid * a->sizes.grid;
+    return weir_queue_launch(queue, a->kernels[ARR_COC_ALLOCATE_TOKENS],
+                             weir_dim(ceil_div(patches, 64), 1, 1), weir_dim(256, 1, 1),
+                             in_part(slot->results, &layout->relevance),
+                             out_part(slot->results, &layout->patches),
+                             out_part(slot->results, &layout->counts), patches, a->sizes.budget);
+}
+
+static weir_status compress_tokens(const weir_arr_coc *a, const struct slot *slot,
+                                   weir_queue *queue)
+{
+    const struct layout *layout = &a->layout;
+    return weir_queue_launch(queue, a->kernels[ARR_COC_COMPRESS_TOKENS],
+                             weir_dim(layout->patch_limit, WEIR_ARR_COC_CHANNELS, 1),
+                             weir_dim(256, 1, 1), in_texture(a, slot),
+                             in_part(slot->results, &layout->patches),
+                             in_part(slot->results, &layout->counts),
+                             out_part(slot->results, &layout->tokens), a->sizes.side, a->sizes.grid,
+                             (uint32_t)layout->plane);
+}
+
+static const struct {
+    const char *name;
+    weir_status (*launch)(const weir_arr_coc *a, const struct slot *slot, weir_queue *queue);
+} kernels[ARR_COC_KERNEL_COUNT] = {
+    [ARR_COC_TEXTURE_POSITION] = {"texture_position", texture_position},
+    [ARR_COC_POSITION_MEANS] = {"position_means", position_means},
+    [ARR_COC_TEXTURE_IMAGE] = {"texture_image", texture_image},
+    [ARR_COC_PATCH_SCORES] = {"patch_scores", patch_scores},
+    [ARR_COC_RELEVANCE] = {"relevance", relevance},
+    [ARR_COC_ALLOCATE_TOKENS] = {"allocate_tokens", allocate_tokens},
+    [ARR_COC_COMPRESS_TOKENS] = {"compress_tokens", compress_tokens},
+};
+
+static weir_status submit_position(const weir_arr_coc *a, const struct slot *slot, bool first)
+{
+    TRY(texture_position(a, slot, a->setup));
+    return first ? position_means(a, slot, a->setup) : WEIR_OK;
+}
+
+static weir_status submit_upload(void *user, void *slot_pointer, void *frame, weir_queue *queue)
+{
+    const struct slot *slot = slot_pointer;
+    (void)user;
+    (void)frame;
+    return weir_queue_copy(queue, slot->rgb, 0, slot->rgb_host, 0, rgb_size(slot));
+}
+
+static weir_status submit_texture(void *user, void *slot, void *frame, weir_queue *queue)
+{
+    (void)frame;
+    return texture_image(user, slot, queue);
+}
+
+static weir_status submit_relevance(void *user, void *slot, void *frame, weir_queue *queue)
+{
+    (void)frame;
+    TRY(patch_scores(user, slot, queue));
+    return relevance(user, slot, queue);
+}
+
+static weir_status submit_allocation(void *user, void *slot, void *frame, weir_queue *queue)
+{
+    (void)frame;
+    TRY(allocate_tokens(user, slot, queue));
+    return compress_tokens(user, slot, queue);
+}
+
+static weir_status submit_download(void *user, void *slot_pointer, void *frame, weir_queue *queue)
+{
+    const weir_arr_coc *a = user;
+    const struct slot *slot = slot_pointer;
+    (void)frame;
+    return weir_queue_copy(queue, slot->results_host, 0, slot->results, 0, a->layout.total);
 }
 
 // Creation.
@@ -170,7 +374,7 @@ static weir_status create_buffer(weir_arr_coc *a, const char *label, size_t size
                               out_buffer);
 }
 
-void arr_coc_destroy_slot(struct arr_coc_slot *slot)
+static void free_slot(struct slot *slot)
 {
     if (slot->rgb != slot->rgb_host)
         weir_buffer_destroy(&slot->rgb);
@@ -185,10 +389,10 @@ void arr_coc_destroy_slot(struct arr_coc_slot *slot)
 static void destroy_slot(void *user, void *slot)
 {
     (void)user;
-    arr_coc_destroy_slot(slot);
+    free_slot(slot);
 }
 
-static weir_status create_slot_buffers(weir_arr_coc *a, struct arr_coc_slot *slot)
+static weir_status create_slot_buffers(weir_arr_coc *a, struct slot *slot)
 {
     static const unsigned char zero = 0;
 
@@ -206,34 +410,30 @@ static weir_status create_slot_buffers(weir_arr_coc *a, struct arr_coc_slot *slo
     return weir_queue_fill(a->setup, slot->results, 0, a->layout.total, &zero, 1);
 }
 
-weir_status arr_coc_create_slot(weir_arr_coc *a, struct arr_coc_slot **out_slot)
+static weir_status allocate_slot(weir_arr_coc *a, struct slot **out_slot)
 {
-    struct arr_coc_slot *slot = calloc(1, sizeof *slot);
+    struct slot *slot = calloc(1, sizeof *slot);
     if (!slot)
         return weir__pattern_no_memory(ARR_COC_LABEL, "the ARR-COC pipeline");
     const weir_status status = create_slot_buffers(a, slot);
-    if (status < 0) {
-        arr_coc_destroy_slot(slot);
-        return status;
-    }
-    *out_slot = slot;
-    return WEIR_OK;
+    if (status == WEIR_OK)
+        *out_slot = slot;
+    else
+        free_slot(slot);
+    return status;
 }
 
 static weir_status create_slot(void *user, weir_device *device, uint32_t index, void **out_slot)
 {
-    struct arr_coc_slot *slot;
+    struct slot *slot;
     (void)device;
-    weir_status status = arr_coc_create_slot(user, &slot);
-    if (status < 0)
-        return status;
-    status = arr_coc_submit_position(user, slot, index == 0);
-    if (status < 0) {
-        arr_coc_destroy_slot(slot);
-        return status;
-    }
-    *out_slot = slot;
-    return WEIR_OK;
+    TRY(allocate_slot(user, &slot));
+    const weir_status status = submit_position(user, slot, index == 0);
+    if (status == WEIR_OK)
+        *out_slot = slot;
+    else
+        free_slot(slot);
+    return status;
 }
 
 static weir_status create_kernels(weir_arr_coc *a, const struct weir_arr_coc_params *given)
@@ -245,7 +445,7 @@ static weir_status create_kernels(weir_arr_coc *a, const struct weir_arr_coc_par
     if (given->built)
         given->built(given->user);
     for (int i = 0; i < ARR_COC_KERNEL_COUNT; i++)
-        TRY(weir_kernel_create(a->program, arr_coc_kernel_names[i], &a->kernels[i]));
+        TRY(weir_kernel_create(a->program, kernels[i].name, &a->kernels[i]));
     return WEIR_OK;
 }
 
@@ -265,7 +465,7 @@ static weir_status upload_weights(weir_arr_coc *a, const struct weir_arr_coc_par
 // Everything that the stages' submits depend on, besides the slot.
 static uint64_t size_of_frame(void *user, void *slot_pointer, void *frame)
 {
-    const struct arr_coc_slot *slot = slot_pointer;
+    const struct slot *slot = slot_pointer;
     (void)user;
     (void)frame;
     return (uint64_t)slot->width << 32 | slot->height;
@@ -273,7 +473,7 @@ static uint64_t size_of_frame(void *user, void *slot_pointer, void *frame)
 
 // Frames.
 
-static weir_status check_image(const weir_arr_coc *a, const struct arr_coc_slot *slot)
+static weir_status check_image(const weir_arr_coc *a, const struct slot *slot)
 {
     const uint64_t longest = slot->width > slot->height ? slot->width : slot->height;
     const uint64_t limit = (UINT64_C(1) << 31) / a->sizes.side - 1;
@@ -299,7 +499,7 @@ static weir_status check_image(const weir_arr_coc *a, const struct arr_coc_slot 
 static weir_status prepare(void *user, void *slot_pointer, void *frame_pointer)
 {
     weir_arr_coc *a = user;
-    struct arr_coc_slot *slot = slot_pointer;
+    struct slot *slot = slot_pointer;
     struct weir_arr_coc_frame *frame = frame_pointer;
     void *rgb;
 
@@ -311,10 +511,10 @@ static weir_status prepare(void *user, void *slot_pointer, void *frame_pointer)
     return status == WEIR_OK ? check_image(a, slot) : status;
 }
 
-static void fill_output(const weir_arr_coc *a, const struct arr_coc_slot *slot, const char *results,
+static void fill_output(const weir_arr_coc *a, const struct slot *slot, const char *results,
                         struct weir_arr_coc_output *out)
 {
-    const struct arr_coc_layout *layout = &a->layout;
+    const struct layout *layout = &a->layout;
     const int32_t *counts = (const int32_t *)(const void *)(results + layout->counts.offset);
 
     *out = (struct weir_arr_coc_output){
@@ -334,7 +534,7 @@ static void deliver(void *user, void *frame, void *slot_pointer,
                     const struct weir_pipeline_result *result)
 {
     weir_arr_coc *a = user;
-    struct arr_coc_slot *slot = slot_pointer;
+    struct slot *slot = slot_pointer;
     const size_t size = a->layout.total;
     struct weir_arr_coc_output output;
     void *results = NULL;
@@ -356,35 +556,26 @@ static weir_status create_pipeline(weir_arr_coc *a, const struct weir_arr_coc_pa
 {
     // Copies have separate queues, so that the next frame is uploaded while
     // kernels work on this one.
-    static const struct weir_pipeline_stage stages[WEIR_ARR_COC_STAGES_MAX] = {
-        {.name = "upload", .submit = arr_coc_submit_upload},
-        {.name = "texture", .depends_on = WEIR_PIPELINE_AFTER(0), .submit = arr_coc_submit_texture},
-        {.name = "relevance",
-         .depends_on = WEIR_PIPELINE_AFTER(1),
-         .submit = arr_coc_submit_relevance},
-        {.name = "allocation",
-         .depends_on = WEIR_PIPELINE_AFTER(2),
-         .submit = arr_coc_submit_allocation},
-        {.name = "download",
-         .depends_on = WEIR_PIPELINE_AFTER(3),
-         .submit = arr_coc_submit_download},
+    static const struct weir_pipeline_stage all[WEIR_ARR_COC_STAGES_MAX] = {
+        {.name = "upload", .submit = submit_upload},
+        {.name = "texture", .submit = submit_texture},
+        {.name = "relevance", .submit = submit_relevance},
+        {.name = "allocation", .submit = submit_allocation},
+        {.name = "download", .submit = submit_download},
     };
     // Without copies, the three in the middle.
-    static const struct weir_pipeline_stage direct[] = {
-        {.name = "texture", .submit = arr_coc_submit_texture},
-        {.name = "relevance",
-         .depends_on = WEIR_PIPELINE_AFTER(0),
-         .submit = arr_coc_submit_relevance},
-        {.name = "allocation",
-         .depends_on = WEIR_PIPELINE_AFTER(1),
-         .submit = arr_coc_submit_allocation},
-    };
+    const uint32_t first = a->direct ? 1 : 0, count = WEIR_ARR_COC_STAGES_MAX - 2 * first;
+    struct weir_pipeline_stage stages[WEIR_ARR_COC_STAGES_MAX];
+    for (uint32_t i = 0; i < count; i++) {
+        stages[i] = all[first + i];
+        stages[i].depends_on = i > 0 ? WEIR_PIPELINE_AFTER(i - 1) : 0;
+    }
     const struct weir_pipeline_params pipeline = {
         .struct_size = sizeof pipeline,
         .device = params->device,
         .label = ARR_COC_LABEL,
-        .stages = a->direct ? direct : stages,
-        .stage_count = a->direct ? sizeof direct / sizeof *direct : sizeof stages / sizeof *stages,
+        .stages = stages,
+        .stage_count = count,
         .stage_size = sizeof(struct weir_pipeline_stage),
         .slot_count = params->slot_count,
         .slot_create = create_slot,
@@ -440,7 +631,7 @@ static weir_status abandon(weir_arr_coc *a)
     return weir_error_set(&error);
 }
 
-weir_status arr_coc_begin(const struct weir_arr_coc_params *params, weir_arr_coc **out_arr_coc)
+static weir_status begin(const struct weir_arr_coc_params *params, weir_arr_coc **out_arr_coc)
 {
     weir_arr_coc *a = calloc(1, sizeof *a);
     if (!a)
@@ -459,7 +650,7 @@ weir_status arr_coc_begin(const struct weir_arr_coc_params *params, weir_arr_coc
     weir_status status = check_sizes(&a->sizes, params->max_pixels);
     if (status == WEIR_OK) {
         size_t alignment = (size_t)limits->argument_alignment_bytes;
-        arr_coc_lay_out(&a->sizes, alignment > 16 ? alignment : 16, &a->layout);
+        lay_out(&a->sizes, alignment > 16 ? alignment : 16, &a->layout);
         status = create_shared(a, params);
     }
     if (status < 0)
@@ -475,13 +666,12 @@ weir_status weir_arr_coc_create(const struct weir_arr_coc_params *params,
     weir_arr_coc *a;
 
     *out_arr_coc = NULL;
-    weir_status status = weir__pattern_params("weir_arr_coc_create", "weir_arr_coc_params", params,
-                                              &known, sizeof known);
-    if (status < 0 || (status = check_params(&known)) < 0 ||
-        (status = arr_coc_begin(&known, &a)) < 0)
-        return status;
-    if ((status = upload_weights(a, &known)) < 0 || (status = create_pipeline(a, &known)) < 0 ||
-        (status = weir_queue_sync(a->setup, WEIR_FOREVER)) < 0)
+    TRY(weir__pattern_params("weir_arr_coc_create", "weir_arr_coc_params", params, &known,
+                             sizeof known));
+    TRY(check_params(&known));
+    TRY(begin(&known, &a));
+    if (upload_weights(a, &known) < 0 || create_pipeline(a, &known) < 0 ||
+        weir_queue_sync(a->setup, WEIR_FOREVER) < 0)
         return abandon(a);
     weir_queue_destroy(&a->setup);
     *out_arr_coc = a;
@@ -536,4 +726,73 @@ weir_status weir_arr_coc_download_texture(weir_arr_coc *a, float *out_texture)
                                c * a->layout.plane * sizeof(float), pixels * sizeof(float));
     weir_queue_destroy(&queue);
     return status;
+}
+
+// Launches of single kernels for their compilation. The blank data is all zero, with which every
+// kernel can begin: a texture of one color, no relevance, no patch.
+
+_Static_assert(WEIR_ARR_COC_KERNELS == (int)ARR_COC_KERNEL_COUNT, "the header's number");
+
+const char *weir_arr_coc_kernel_name(size_t index)
+{
+    return index < ARR_COC_KERNEL_COUNT ? kernels[index].name : NULL;
+}
+
+static weir_status clear(const weir_arr_coc *a, weir_buffer *buffer)
+{
+    static const unsigned char zero = 0;
+    return weir_queue_fill(a->setup, buffer, 0, weir_buffer_size(buffer), &zero, 1);
+}
+
+static weir_status create_blank_slot(weir_arr_coc *a, struct slot **out_slot)
+{
+    TRY(allocate_slot(a, out_slot));
+    struct slot *slot = *out_slot;
+    slot->width = 1;
+    slot->height = 1;
+    TRY(clear(a, a->weights));
+    TRY(clear(a, a->position));
+    TRY(clear(a, slot->rgb));
+    TRY(clear(a, slot->texture));
+    return clear(a, slot->results);
+}
+
+static weir_status compile(weir_arr_coc *a, struct slot **slot, const char *(*next)(void *user),
+                           void *user)
+{
+    const char *name;
+    TRY(create_blank_slot(a, slot));
+    while ((name = next(user))) {
+        int kernel = 0;
+        while (kernel < ARR_COC_KERNEL_COUNT && strcmp(name, kernels[kernel].name) != 0)
+            kernel++;
+        if (kernel == ARR_COC_KERNEL_COUNT)
+            return weir__pattern_fail(ARR_COC_LABEL, WEIR_ERROR_NOT_FOUND,
+                                      "use one of weir_arr_coc_kernel_name()",
+                                      "ARR-COC has no kernel '%s'", name);
+        TRY(kernels[kernel].launch(a, *slot, a->setup));
+        TRY(weir_queue_sync(a->setup, WEIR_FOREVER));
+    }
+    return WEIR_OK;
+}
+
+weir_status weir_arr_coc_compile(const struct weir_arr_coc_params *params,
+                                 const char *(*next)(void *user), void *user)
+{
+    struct weir_arr_coc_params known = {.struct_size = sizeof known};
+    struct slot *slot = NULL;
+    weir_arr_coc *a;
+
+    TRY(weir__pattern_params("weir_arr_coc_compile", "weir_arr_coc_params", params, &known,
+                             sizeof known));
+    if (!known.device)
+        return weir__pattern_refuse(ARR_COC_LABEL, NULL, "a device is needed");
+    known.max_pixels = 1;
+    TRY(begin(&known, &a));
+    const weir_status status = compile(a, &slot, next, user);
+    const struct weir_error error = *weir_last_error();
+    if (slot)
+        free_slot(slot);
+    weir_arr_coc_destroy(&a);
+    return status < 0 ? weir_error_set(&error) : status;
 }

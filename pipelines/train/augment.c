@@ -98,7 +98,7 @@ static weir_status check_colours(const struct weir_train_augment_params *params)
     return WEIR_OK;
 }
 
-static weir_status check(const struct weir_train_augment_params *params)
+weir_status weir_train_augment_check(const struct weir_train_augment_params *params)
 {
     const uint32_t most = 1 << 14;
     if (params->channels < 1 || params->channels > WEIR_TRAIN_AUGMENT_CHANNELS_MAX)
@@ -110,7 +110,7 @@ static weir_status check(const struct weir_train_augment_params *params)
                                     params->width, params->height, most);
     if (params->out_width < 1 || params->out_width > params->width || params->out_height < 1 ||
         params->out_height > params->height)
-        return weir__pattern_refuse("augment", NULL,
+        return weir__pattern_refuse("augment", "cut out fewer pixels, or take larger images",
                                     "%u x %u pixels cannot be cut out of images of %u x %u",
                                     params->out_width, params->out_height, params->width,
                                     params->height);
@@ -122,7 +122,7 @@ weir_status weir_train_augment_create(weir_device *device,
                                       weir_train_augment **out_augment)
 {
     *out_augment = NULL;
-    TRY(check(params));
+    TRY(weir_train_augment_check(params));
     weir_train_augment *augment = calloc(1, sizeof *augment);
     if (!augment)
         return weir__pattern_no_memory("augment", "an augmentation");

@@ -28,8 +28,11 @@ struct weir_train_augment_params {
 
 typedef struct weir_train_augment weir_train_augment;
 
+// Errors: WEIR_ERROR_INVALID, naming what is wrong.
+weir_status weir_train_augment_check(const struct weir_train_augment_params *params);
+
 // Ownership: the caller's, until weir_train_augment_destroy(). Outlived by `device`.
-// Errors: WEIR_ERROR_INVALID, naming what is wrong; those of weir_program_create().
+// Errors: those of weir_train_augment_check() and weir_program_create().
 weir_status weir_train_augment_create(weir_device *device,
                                       const struct weir_train_augment_params *params,
                                       weir_train_augment **out_augment);
@@ -56,16 +59,8 @@ void weir_train_augment_on_host(const struct weir_train_augment_params *params,
                                 const unsigned char *images, float *out, uint32_t count,
                                 uint64_t first);
 
-#ifdef __cplusplus
-}
-#endif
-
 // Images as numbers about 0, made from bytes on the device: what weir_train_data_fill() makes on the host,
 // to the bit.
-
-#ifdef __cplusplus
-extern "C" {
-#endif
 
 typedef struct weir_train_centre weir_train_centre;
 

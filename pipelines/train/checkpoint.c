@@ -183,12 +183,10 @@ weir_status weir_train_checkpoint_write(const char *path, weir_train_model *mode
 {
     const uint64_t words[PROGRESS_WORDS] = {progress->step, progress->seed};
     struct parts parts;
-    weir_status status;
-    if ((status = check_extras(extras, extra_count)) != WEIR_OK)
-        return status;
+    TRY(check_extras(extras, extra_count));
     if (!open_parts(model, optimizer, &parts))
         return weir__pattern_no_memory(model->label, "the parameters");
-    status = download(&parts, queue);
+    weir_status status = download(&parts, queue);
     if (status == WEIR_OK)
         status = write_file(path, &parts, words, extras, extra_count);
     close_parts(&parts);
@@ -287,19 +285,27 @@ static weir_status upload(const struct parts *parts, weir_train_model *model, we
     return weir_queue_sync(queue, WEIR_FOREVER);
 }
 
+// Checks all of the file before anything is uploaded.
+static weir_status take_parts(const char *path, const weir_io_safetensors *file,
+                              const struct parts *parts, weir_train_model *model, bool any_ending,
+                              weir_queue *queue, struct weir_train_progress *out_progress)
+{
+    TRY(read_progress(path, file, out_progress));
+    TRY(read_parts(path, file, parts));
+    TRY(check_names(path, file, parts, any_ending));
+    TRY(check_checksum(path, file));
+    return upload(parts, model, queue);
+}
+
 static weir_status read_file(const char *path, const weir_io_safetensors *file,
                              weir_train_model *model, const weir_train_optimizer *optimizer,
                              weir_queue *queue, struct weir_train_progress *out_progress)
 {
     struct parts parts;
-    weir_status status;
     if (!open_parts(model, optimizer, &parts))
         return weir__pattern_no_memory(model->label, "the parameters");
-    if ((status = read_progress(path, file, out_progress)) == WEIR_OK &&
-        (status = read_parts(path, file, &parts)) == WEIR_OK &&
-        (status = check_names(path, file, &parts, !optimizer)) == WEIR_OK &&
-        (status = check_checksum(path, file)) == WEIR_OK)
-        status = upload(&parts, model, queue);
+    const weir_status status =
+        take_parts(path, file, &parts, model, !optimizer, queue, out_progress);
     close_parts(&parts);
     return status;
 }

@@ -348,11 +348,6 @@ void train_feed_destroy(train_feed **feed)
     *feed = NULL;
 }
 
-static void train_feed_statistics(train_feed *feed, struct weir_loader_statistics *out_statistics)
-{
-    weir_loader_get_statistics(feed->loader, out_statistics);
-}
-
 // The figures that have become known, since step `before`.
 static weir_status look(struct train *train, uint64_t before)
 {
@@ -421,14 +416,6 @@ static weir_status run_steps(struct train *train, struct weir_train_figures *fig
     return WEIR_OK;
 }
 
-static weir_status finish(struct train *train, struct weir_train_figures *figures)
-{
-    const uint64_t known = train->curve.known;
-    TRY(train_curve_flush(&train->curve, train->queue, train->params->steps));
-    TRY(look(train, known));
-    return train_digest(train, figures);
-}
-
 static void take_figures(struct train *train, struct weir_train_figures *figures)
 {
     const double encoder = train->encoder ? weir_train_model_flop(train->encoder, false) : 0;
@@ -441,15 +428,14 @@ static void take_figures(struct train *train, struct weir_train_figures *figures
     figures->checkpoint_ns = train->checkpoint_ns;
     weir_buckets_get_plan(train->buckets, &figures->plan);
     weir_buckets_get_statistics(train->buckets, &figures->buckets);
-    train_feed_statistics(train->feed, &figures->loader);
+    weir_loader_get_statistics(train->feed->loader, &figures->loader);
     train->curve.losses = train->curve.right = NULL;
 }
 
 static weir_status run(struct train *train, struct weir_train_figures *figures)
 {
-    weir_status status = train_state_begin(train);
-    if (status != WEIR_OK)
-        return status;
+    const weir_train_model *reads = train->encoder ? train->encoder : train->model;
+    TRY(train_state_begin(train));
     const struct train_feed_params feed = {
         .run = train->params,
         .order = train->order,
@@ -458,13 +444,12 @@ static weir_status run(struct train *train, struct weir_train_figures *figures)
         .encoder = train->encoder,
         .augment = &train->augment,
     };
-    status =
-        train_feed_create(&feed,
-                          weir_train_model_inputs(train->encoder ? train->encoder : train->model),
-                          &train->feed);
-    if (status == WEIR_OK)
-        status = run_steps(train, figures);
-    return status == WEIR_OK ? finish(train, figures) : status;
+    TRY(train_feed_create(&feed, weir_train_model_inputs(reads), &train->feed));
+    TRY(run_steps(train, figures));
+    const uint64_t known = train->curve.known;
+    TRY(train_curve_flush(&train->curve, train->queue, train->params->steps));
+    TRY(look(train, known));
+    return train_digest(train, figures);
 }
 
 // The other ranks are told. Work under way is waited for, since what it uses is destroyed next.
@@ -482,11 +467,9 @@ weir_status weir_train_run(const struct weir_train_run_params *params,
     struct weir_train_run_params known;
     struct train train = {.params = &known};
     *out_figures = (struct weir_train_figures){0};
-    weir_status status = weir__pattern_params("weir_train_run", "struct weir_train_run_params",
-                                              params, &known, sizeof known);
-    if (status != WEIR_OK)
-        return status;
-    status = train_create(&train, &known);
+    TRY(weir__pattern_params("weir_train_run", "weir_train_run_params", params, &known,
+                             sizeof known));
+    weir_status status = train_create(&train, &known);
     if (status == WEIR_OK)
         status = run(&train, out_figures);
     const struct weir_error cause = *weir_last_error();

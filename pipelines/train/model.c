@@ -597,15 +597,13 @@ static weir_status create_buffers(weir_train_model *model)
 static weir_status create_parts(weir_train_model *model,
                                 const struct weir_train_model_params *params)
 {
-    weir_status status;
-    if ((status = train_model_lay_out(model, params)) || (status = create_kernels(model)) ||
-        (status = create_buffers(model)))
-        return status;
+    TRY(train_model_lay_out(model, params));
+    TRY(create_kernels(model));
+    TRY(create_buffers(model));
     if (params->products == WEIR_TRAIN_CUBLAS)
-        status = train_blas_open(model->device, params->cublas, &model->engine.blas);
-    if (status != WEIR_OK || (status = prepare(model)) || model->forward_only)
-        return status;
-    return weir_train_model_bind(model, NULL);
+        TRY(train_blas_open(model->device, params->cublas, &model->engine.blas));
+    TRY(prepare(model));
+    return model->forward_only ? WEIR_OK : weir_train_model_bind(model, NULL);
 }
 
 static bool is_power_of_two(float grid)
@@ -647,12 +645,10 @@ weir_status weir_train_model_create(const struct weir_train_model_params *params
                                     weir_train_model **out_model)
 {
     struct weir_train_model_params known;
-    weir_status status;
     *out_model = NULL;
-    if ((status = weir__pattern_params("weir_train_model_create", "weir_train_model_params", params,
-                                       &known, sizeof known)) ||
-        (status = check(&known)))
-        return status;
+    TRY(weir__pattern_params("weir_train_model_create", "weir_train_model_params", params, &known,
+                             sizeof known));
+    TRY(check(&known));
     weir_train_model *model = calloc(1, sizeof *model + known.layer_count * sizeof *model->layers);
     if (!model)
         return weir__pattern_no_memory(known.label, "a model");
@@ -666,7 +662,7 @@ weir_status weir_train_model_create(const struct weir_train_model_params *params
     model->forward_only = known.forward_only;
     model->grid = known.grid;
     model->alignment = alignment_of(known.device);
-    status = create_parts(model, &known);
+    const weir_status status = create_parts(model, &known);
     if (status != WEIR_OK)
         weir_train_model_destroy(&model);
     *out_model = model;

@@ -77,12 +77,10 @@ weir_status weir_train_optimizer_create(const struct weir_train_optimizer_params
                                         weir_train_optimizer **out_optimizer)
 {
     struct weir_train_optimizer_params known;
-    weir_status status;
     *out_optimizer = NULL;
-    if ((status = weir__pattern_params("weir_train_optimizer_create", "weir_train_optimizer_params",
-                                       params, &known, sizeof known)) ||
-        (status = check(&known)))
-        return status;
+    TRY(weir__pattern_params("weir_train_optimizer_create", "weir_train_optimizer_params", params,
+                             &known, sizeof known));
+    TRY(check(&known));
     weir_train_optimizer *optimizer = calloc(1, sizeof *optimizer);
     if (!optimizer)
         return weir__pattern_no_memory("optimizer", "an optimizer");
@@ -92,7 +90,7 @@ weir_status weir_train_optimizer_create(const struct weir_train_optimizer_params
     optimizer->beta1 = or_default(known.beta1, 0.9f);
     optimizer->beta2 = or_default(known.beta2, 0.999f);
     optimizer->epsilon = or_default(known.epsilon, 1e-8f);
-    status = create_states(optimizer);
+    const weir_status status = create_states(optimizer);
     if (status != WEIR_OK)
         weir_train_optimizer_destroy(&optimizer);
     *out_optimizer = optimizer;

@@ -212,14 +212,9 @@ static weir_status send(struct train *train, weir_buffer *buffer)
 
 static weir_status send_step(struct train *train, weir_buffer *place)
 {
-    weir_status status =
-        weir_upload(train->queue, place, 0, &train->first_step, sizeof train->first_step);
-    if (status == WEIR_OK)
-        status = send(train, place);
-    if (status == WEIR_OK)
-        status =
-            weir_download(train->queue, &train->first_step, place, 0, sizeof train->first_step);
-    return status;
+    TRY(weir_upload(train->queue, place, 0, &train->first_step, sizeof train->first_step));
+    TRY(send(train, place));
+    return weir_download(train->queue, &train->first_step, place, 0, sizeof train->first_step);
 }
 
 static weir_status send_all(struct train *train)
@@ -317,6 +312,9 @@ static weir_status check_counts(const struct weir_train_run_params *p)
     if (!(p->rate > 0 && isfinite(p->rate)))
         return weir__pattern_refuse(name, NULL, "a learning rate of %g; it is above 0",
                                     (double)p->rate);
+    if (p->network == WEIR_TRAIN_MLP && p->hidden > WEIR_TRAIN_LAYERS_MAX - 1)
+        return weir__pattern_refuse(name, NULL, "%u hidden layers; at most %d are possible",
+                                    p->hidden, WEIR_TRAIN_LAYERS_MAX - 1);
     return WEIR_OK;
 }
 
@@ -360,20 +358,6 @@ static struct weir_train_augment_params augmentation(const struct weir_train_run
     return augment;
 }
 
-static weir_status check_augmentation(const struct weir_train_augment_params *augment)
-{
-    if (augment->channels > WEIR_TRAIN_AUGMENT_CHANNELS_MAX)
-        return weir__pattern_refuse(name, NULL,
-                                    "images of %u channels; augmentation takes up to %d",
-                                    augment->channels, WEIR_TRAIN_AUGMENT_CHANNELS_MAX);
-    if (augment->out_width > augment->width || augment->out_height > augment->height)
-        return weir__pattern_refuse(name, "cut out fewer pixels, or take larger images",
-                                    "%u x %u pixels cannot be cut out of images of %u x %u",
-                                    augment->out_width, augment->out_height, augment->width,
-                                    augment->height);
-    return WEIR_OK;
-}
-
 // Models.
 
 static size_t network(const struct weir_train_run_params *p, uint32_t outputs,
@@ -400,14 +384,6 @@ static struct weir_train_model_params usual(const struct train *train, const cha
         .grid = p->exact ? GRID : 0,
         .cublas = p->cublas,
     };
-}
-
-static weir_status check_network(const struct weir_train_run_params *p)
-{
-    if (p->network == WEIR_TRAIN_MLP && p->hidden > WEIR_TRAIN_LAYERS_MAX - 1)
-        return weir__pattern_refuse(name, NULL, "%u hidden layers; at most %d are possible",
-                                    p->hidden, WEIR_TRAIN_LAYERS_MAX - 1);
-    return WEIR_OK;
 }
 
 static weir_status create_encoder(struct train *train)
@@ -497,7 +473,6 @@ static weir_status prepare(struct train *train)
 {
     const struct weir_train_run_params *p = train->params;
     TRY(check(p));
-    TRY(check_network(p));
     train->device = weir_comm_device(p->comm);
     train->order = (struct train_order){.seed = p->seed,
                                         .rank = weir_comm_rank(p->comm),
@@ -505,27 +480,19 @@ static weir_status prepare(struct train *train)
                                         .passes = p->passes,
                                         .batch = p->batch};
     train->augment = augmentation(p);
-    return p->program == WEIR_TRAIN_AUGMENT ? check_augmentation(&train->augment) : WEIR_OK;
+    return p->program == WEIR_TRAIN_AUGMENT ? weir_train_augment_check(&train->augment) : WEIR_OK;
 }
 
 weir_status train_create(struct train *train, const struct weir_train_run_params *params)
 {
     *train = (struct train){.params = params};
-    weir_status status = prepare(train);
-    if (status == WEIR_OK)
-        status =
-            weir_queue_create(train->device, WEIR_PARAMS(weir_queue, .label = name, .timing = true),
-                              &train->queue);
-    if (status == WEIR_OK)
-        status = create_model(train);
-    if (status == WEIR_OK)
-        status = create_optimizer(train);
-    if (status != WEIR_OK)
-        return status;
+    TRY(prepare(train));
+    TRY(weir_queue_create(train->device, WEIR_PARAMS(weir_queue, .label = name, .timing = true),
+                          &train->queue));
+    TRY(create_model(train));
+    TRY(create_optimizer(train));
     train->parameter_count = (uint32_t)weir_train_model_parameter_count(train->model);
-    status = create_buckets(train);
-    if (status != WEIR_OK)
-        return status;
+    TRY(create_buckets(train));
     return train_curve_create(&train->curve, params->comm, params->steps,
                               (uint64_t)params->batch * params->passes * train->order.ranks);
 }

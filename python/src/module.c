@@ -1,4 +1,4 @@
-// The module: its initialisation, exceptions, the caller's line, waits that signals interrupt.
+// The module: its initialisation, exceptions, the caller's line.
 #include "weir_py.h"
 
 #include <math.h>
@@ -134,9 +134,6 @@ static PyObject *refuse(PyObject *Py_UNUSED(module), PyObject *text)
     return wp_refuse("%U", text);
 }
 
-// Waits.
-#define SLICE_NS WEIR_MS(50) // the longest time until a signal is seen
-
 int wp_to_ns(PyObject *object, void *out)
 {
     const double seconds = object == Py_None ? INFINITY : PyFloat_AsDouble(object);
@@ -147,20 +144,6 @@ int wp_to_ns(PyObject *object, void *out)
            wp_refuse("timeout is %R; it is a number of seconds from 0 on (0 polls, and of a "
                      "communicator is the configuration's), or None for no limit",
                      object);
-}
-
-bool wp_wait(uint64_t left_ns, wp_step step, void *user, weir_status *out_status)
-{
-    for (;;) {
-        const uint64_t slice_ns = left_ns < SLICE_NS ? left_ns : SLICE_NS;
-        WP_UNLOCKED(*out_status = step(user, slice_ns));
-        if (PyErr_CheckSignals() != 0)
-            return false;
-        if (left_ns != WEIR_FOREVER)
-            left_ns -= slice_ns;
-        if (*out_status != WEIR_TIMEOUT || left_ns == 0)
-            return true;
-    }
 }
 
 // The module.

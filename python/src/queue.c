@@ -160,9 +160,8 @@ struct sync {
     struct wp_place place;
 };
 
-static weir_status sync_step(void *user, uint64_t timeout_ns)
+static weir_status sync_step(struct sync *sync, uint64_t timeout_ns)
 {
-    struct sync *sync = user;
     if (sync->device)
         return weir_device_sync_at(sync->device, timeout_ns, WP_AT(sync->place));
     if (sync->queue)
@@ -171,6 +170,24 @@ static weir_status sync_step(void *user, uint64_t timeout_ns)
         return weir_event_sync_any_at(sync->events, sync->count, timeout_ns, &sync->index,
                                       WP_AT(sync->place));
     return weir_event_sync_all_at(sync->events, sync->count, timeout_ns, WP_AT(sync->place));
+}
+
+#define SLICE_NS WEIR_MS(50) // the longest time until a signal is seen
+
+// Waits until it is complete or the time has passed. The interpreter's lock is released meanwhile, and signals
+// are looked for: true with the last status, or false with an exception, such as KeyboardInterrupt.
+static bool wait_for(struct sync *sync, uint64_t left_ns, weir_status *out_status)
+{
+    for (;;) {
+        const uint64_t slice_ns = left_ns < SLICE_NS ? left_ns : SLICE_NS;
+        WP_UNLOCKED(*out_status = sync_step(sync, slice_ns));
+        if (PyErr_CheckSignals() != 0)
+            return false;
+        if (left_ns != WEIR_FOREVER)
+            left_ns -= slice_ns;
+        if (*out_status != WEIR_TIMEOUT || left_ns == 0)
+            return true;
+    }
 }
 
 // upload() and download(). Signals interrupt the wait for the work before it, and not the copy.
@@ -185,7 +202,7 @@ static PyObject *transfer(struct wp_object *queue, struct wp_buffer *buffer, PyO
     struct sync sync = {.queue = queue->handle, .place = place};
     wp_hold(wp_whole(buffer));
     wp_hold(queue);
-    const bool waited = wp_wait(WEIR_FOREVER, sync_step, &sync, &status);
+    const bool waited = wait_for(&sync, WEIR_FOREVER, &status);
     if (waited)
         WP_UNLOCKED(status = up ? weir_upload_at(queue->handle, wp_handle(buffer), buffer->offset,
                                                  view.buf, buffer->size, WP_AT(place))
@@ -245,9 +262,9 @@ static PyObject *run_sync(struct sync *sync, uint64_t timeout_ns, struct wp_obje
     sync->place = wp_here();
     if (object)
         wp_hold(object);
-    PyObject *result = !wp_wait(timeout_ns, sync_step, sync, &status) ? NULL
-                       : status == WEIR_OK && sync->any ? PyLong_FromSize_t(sync->index)
-                                                        : wp_none(status);
+    PyObject *result = !wait_for(sync, timeout_ns, &status) ? NULL
+                       : status == WEIR_OK && sync->any     ? PyLong_FromSize_t(sync->index)
+                                                            : wp_none(status);
     if (object)
         wp_let(object);
     return result;
@@ -260,7 +277,7 @@ bool wp_device_wait(struct wp_object *device)
     if (in_call)
         return wp_refuse("a device cannot be closed in a host call, which must not wait");
     wp_hold(device);
-    const bool waited = wp_wait(WEIR_FOREVER, sync_step, &sync, &status);
+    const bool waited = wait_for(&sync, WEIR_FOREVER, &status);
     wp_let(device);
     return waited;
 }

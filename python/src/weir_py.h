@@ -120,12 +120,6 @@ void wp_end_postponed(void);
         return wp_none(wp_status);                                                             \
     } while (0)
 
-// Waits by `step`, which waits for at most `timeout_ns`, until it returns anything but WEIR_TIMEOUT
-// or so much time has passed. The lock is released meanwhile, and signals are looked
-// for: true with the last status, or false with an exception, such as KeyboardInterrupt.
-typedef weir_status (*wp_step)(void *user, uint64_t timeout_ns);
-bool wp_wait(uint64_t timeout_ns, wp_step step, void *user, weir_status *out_status);
-
 // Objects: runtimes, their devices, and what devices have. A program may drop or close them in any
 // order: an object's handle is destroyed when it is closed and nothing needs it any more.
 struct wp_object {

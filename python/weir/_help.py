@@ -80,7 +80,7 @@ def raised(exception, file, line):
 
 def _cause(message, place):
     for row in reversed(_raised):
-        if row[1] in message and row[2] in (place, (None, 0)):
+        if row[1] in message and (row[2] == place or not row[2][0] or not place[0]):
             row[3] = True
             return row[0]
     return None

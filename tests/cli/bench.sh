@@ -45,3 +45,10 @@ for element in root.iter():
 assert marks > 0, "there is nothing in it"
 PYTHON
 }
+
+# expect_usage WORDS ARGUMENT...: weir bench does not take the arguments.
+expect_usage()
+{
+    expect_message 2 "$1" "$weir" bench "${@:2}"
+    [ -z "$output" ] || fail "weir bench ${*:2} printed: $output"
+}

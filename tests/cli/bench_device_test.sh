@@ -144,14 +144,6 @@ expect_contains "$messages" "noise 48x48: "
 expect_contains "$messages" "nothing was timed"
 
 # Command lines.
-expect_usage()
-{
-    local part="$1"
-    shift
-    expect_data 2 "$weir" bench "$@"
-    [ -z "$output" ] || fail "weir bench $* printed: $output"
-    expect_contains "$messages" "$part"
-}
 expect_usage "--size takes whole numbers from 4096 to 8589934592, such as 64K or 16M, with commas" overlap --size 4000
 expect_usage "not '1X'" overlap --size 1X
 expect_usage "not ''" overlap --size 16M,

@@ -75,15 +75,7 @@ expect_wrong launch 1 "512 of 512 samples of the products are wrong"
 expect_wrong launch 2 "256 of 512 samples of the products are wrong"
 expect_wrong copy 20 "has other bytes than its source"
 
-expect_usage()
-{
-    local part="$1"
-    shift
-    expect_data 2 "$weir" bench swim "$@"
-    [ -z "$output" ] || fail "weir bench swim $* printed: $output"
-    expect_contains "$messages" "$part"
-}
-expect_usage "--side is a multiple of 8, not 100" --config null.ini --side 100
-expect_usage "--side takes a whole number from 8 to 8192" --side 4
-expect_usage "--copies takes a whole number from 1 to 10000" --copies 0
-expect_usage "--products takes a whole number from 1 to 1000" --products 1001
+expect_usage "--side is a multiple of 8, not 100" swim --config null.ini --side 100
+expect_usage "--side takes a whole number from 8 to 8192" swim --side 4
+expect_usage "--copies takes a whole number from 1 to 10000" swim --copies 0
+expect_usage "--products takes a whole number from 1 to 1000" swim --products 1001

@@ -8,6 +8,7 @@ weights="$PWD/pipelines/arr_coc/weights/arr_coc_weights.safetensors"
 man="$PWD/docs/man"
 unset WEIR_CONFIG WEIR_BACKEND WEIR_PLUGINS WEIR_MODULE_PATH POCL_DEVICES OCL_ICD_VENDORS
 here="$PWD"
+export PYTHONPATH="$here/tests/cli" PYTHONDONTWRITEBYTECODE=1 # png.py
 cd "$TEST_TMPDIR"
 
 # gcc's LeakSanitizer sometimes crashes itself ("Tracer caught signal 11") when a
@@ -61,6 +62,41 @@ expect_message()
     local words="$2"
     expect_data "$1" "${@:3}"
     expect_contains "$messages" "$words"
+}
+
+# refused WANTED WORDS COMMAND...: as expect_message, and the command writes no file in ./out.
+refused()
+{
+    rm -rf out
+    expect_message "$@"
+    expect_not_contains "$messages" "(null)"
+    expect_nothing out
+}
+
+# expect_same DIRECTORY OTHER NAME...: both have the same results of these images.
+expect_same()
+{
+    local directory="$1" other="$2" name suffix
+    shift 2
+    for name in "$@"; do
+        expect_files "$directory" "$name"
+        for suffix in tokens.npy patches.npy relevance.npy scores.npy overlay.png; do
+            cmp "$other/$name.$suffix" "$directory/$name.$suffix" || fail "$directory differs in $suffix"
+        done
+    done
+}
+
+# copy_photos: coffee1.png, chelsea1.png, coffee2.png and chelsea2.png, whose names are in $photos.
+copy_photos()
+{
+    local i name
+    photos=()
+    for i in 1 2; do
+        for name in coffee chelsea; do
+            cp "$images/$name.png" "$name$i.png"
+            photos+=("$name$i")
+        done
+    done
 }
 
 # expect_files DIRECTORY NAME: all files of an image.

@@ -4,32 +4,14 @@
 . tests/cli/cli.sh
 unset RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
 export POCL_DEVICES="pthread basic"
-photos=()
-for i in 1 2; do
-    cp "$images/coffee.png" "coffee$i.png"
-    cp "$images/chelsea.png" "chelsea$i.png"
-    photos+=("coffee$i.png" "chelsea$i.png")
-done
+copy_photos
 
-# same FOLDER PHOTO...: the results are those of one process.
-same()
-{
-    local folder="$1" photo suffix
-    shift
-    for photo in "$@"; do
-        expect_files "$folder" "${photo%.png}"
-        for suffix in tokens.npy patches.npy relevance.npy scores.npy overlay.png; do
-            cmp "one/${photo%.png}.$suffix" "$folder/${photo%.png}.$suffix" || fail "$folder differs in $suffix"
-        done
-    done
-}
-
-expect_data 0 "$weir" run arr-coc --config small.ini --output one --quiet "${photos[@]}"
+expect_data 0 "$weir" run arr-coc --config small.ini --output one --quiet "${photos[@]/%/.png}"
 
 # Three ranks: the last round has one frame. Each has a device of its own in turn.
 expect_data 0 "$weir" launch -n 3 --no-prefix "$program" run arr-coc --config small.ini --ranks --output three --json \
-    "${photos[@]}"
-same three "${photos[@]}"
+    "${photos[@]/%/.png}"
+expect_same three one "${photos[@]}"
 as_json 'data["frames"] == 4 and data["first_frames"] == 3 and data["warm"]["frames"] == 1'
 as_json '[d["frames"] for d in data["devices"]] == [2, 1, 1] and len({d["device"] for d in data["devices"]}) == 2'
 as_json 'all(i["written"] and i["runs"] == 1 for i in data["images"]) and data["frames_failed"] == 0'
@@ -40,7 +22,7 @@ messages="$(grep -v "the first frame takes long" <<<"$messages" || true)"
 
 # Repeated: results of different ranks are compared; the table has a row for each rank.
 expect_data 0 "$weir" launch -n 2 --no-prefix "$program" run arr-coc --config small.ini --ranks --repeat 5 --output two coffee1.png
-same two coffee1.png
+expect_same two one coffee1
 [ "$(python3 -c 'import json; print(json.load(open("two/coffee1.json"))["times"]["runs"])')" = 5 ] ||
     fail "the JSON does not count the runs"
 grep -qE '^0: .* 3 .*%$' <<<"$output" || fail "it does not tell what rank 0 did: $output"
@@ -49,9 +31,9 @@ grep -qE '^1: .* 2 .*%$' <<<"$output" || fail "it does not tell what rank 1 did:
 
 # One rank, without a launcher; and more ranks than frames.
 expect_data 0 "$weir" run arr-coc --config small.ini --ranks --output alone --quiet chelsea1.png
-same alone chelsea1.png
+expect_same alone one chelsea1
 expect_data 0 "$weir" launch -n 2 "$program" run arr-coc --config small.ini --ranks --output few --quiet chelsea1.png
-same few chelsea1.png
+expect_same few one chelsea1
 [ -z "$output$messages" ] || fail "--quiet printed: $output$messages"
 
 # An image that one rank cannot read fails; the others are run. Nothing but bad images.
@@ -59,7 +41,7 @@ head -c 3000 coffee1.png >torn.png
 echo text >text.png
 expect_data 1 "$weir" launch -n 2 --no-prefix "$program" run arr-coc --config small.ini --ranks --output torn coffee1.png \
     torn.png text.png chelsea1.png
-same torn coffee1.png chelsea1.png
+expect_same torn one coffee1 chelsea1
 expect_contains "$messages" "rank 1: torn.png"
 expect_contains "$messages" "rank 0: text.png"
 expect_contains "$messages" "2 of 4 images failed"

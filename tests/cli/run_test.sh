@@ -140,18 +140,9 @@ expect_contains "$messages" "drop.ini:9: full = drop-oldest is not for this comm
 expect_files drop coffee
 
 # A picture of one pixel, and one that is far from square, have an overlay too.
-python3 - <<'PYTHON'
-import struct, zlib
-def png(path, width, height):
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    rows = b"".join(b"\0" + bytes((x * 7 + y) % 256 for x in range(width)) for y in range(height))
-    with open(path, "wb") as f:
-        f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)))
-        f.write(chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
-png("pixel.png", 1, 1)
-png("line.png", 1, 5000)
-PYTHON
+python3 -c 'from png import png
+png("pixel.png", 1, 1, bytes(1))
+png("line.png", 1, 5000, bytes(y % 256 for y in range(5000)))'
 expect_data 0 "$weir" run arr-coc --config small.ini --output odd --quiet pixel.png line.png
 expect_files odd pixel
 expect_files odd line

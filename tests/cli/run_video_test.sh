@@ -5,7 +5,8 @@
 set -m # or children would ignore SIGINT
 
 cat >make.py <<'TEXT'
-import struct, sys, zlib
+import sys
+from png import png
 
 # Frame k of a gray film, whose bytes are also those of its RGB.
 def frame(k, width=48, height=40):
@@ -19,21 +20,12 @@ def film(path, count):
         f.write(head())
         for k in range(count):
             f.write(b"FRAME\n" + frame(k))
-
-def png(path, k, width=48, height=40):
-    def chunk(kind, data):
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-    rows = frame(k)
-    rows = b"".join(b"\0" + rows[y * width:(y + 1) * width] for y in range(height))
-    with open(path, "wb") as f:
-        f.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)))
-        f.write(chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 TEXT
 python3 -c 'from make import *
 film("film.y4m", 6)
 film("long.y4m", 400)
 for k in range(6):
-    png("frame%d.png" % k, k)'
+    png("frame%d.png" % k, 48, 40, frame(k))'
 
 # The frames' lines are what the same pictures give as images.
 expect_data 0 "$weir" run arr-coc --config small.ini --output images --quiet frame?.png
@@ -227,31 +219,22 @@ damaged "lost.y4m: after frame 1 there is no FRAME" 1 lost.y4m
 damaged "bare.y4m: the stream has no frame" 0 bare.y4m
 
 # What is refused before any work.
-# refused STATUS WORDS ARGUMENT...
-refused()
-{
-    local status="$1" words="$2"
-    shift 2
-    rm -rf bad
-    expect_data "$status" "$weir" run arr-coc --config small.ini --output bad "$@" </dev/null
-    expect_contains "$messages" "$words"
-    expect_nothing bad
-}
+video=("$weir" run arr-coc --config small.ini)
 echo text >text.y4m
 printf 'YUV4MPEG2 W48 H40 C420p10\n' >deep.y4m
 { cat small.ini && echo 'max_pixels = 1000'; } >cap.ini
-refused 1 "text.y4m: this is no Y4M stream, which begins with YUV4MPEG2; make one with ffmpeg" text.y4m
-refused 1 "standard input: the stream is empty" -
-refused 1 "of the kind C420p10; 8 bits of 420, 422, 444 and mono are read" deep.y4m
-refused 1 "missing.y4m: the stream cannot be opened: No such file or directory" missing.y4m
+refused 1 "text.y4m: this is no Y4M stream, which begins with YUV4MPEG2; make one with ffmpeg" "${video[@]}" text.y4m </dev/null
+refused 1 "standard input: the stream is empty" "${video[@]}" - </dev/null
+refused 1 "of the kind C420p10; 8 bits of 420, 422, 444 and mono are read" "${video[@]}" deep.y4m </dev/null
+refused 1 "missing.y4m: the stream cannot be opened: No such file or directory" "${video[@]}" missing.y4m </dev/null
 expect_message 1 "48x40 = 1920 pixels, and the cap is 1000; raise max_pixels" "$weir" run arr-coc --config cap.ini --output bad film.y4m
-refused 2 "'film.y4m' is a stream, which is run by itself" frame0.png film.y4m
-refused 2 "--repeat is for images; 'film.y4m' is a stream" --repeat 2 film.y4m
-refused 2 "--ranks is for images; 'film.y4m' is a stream" --ranks film.y4m
-refused 2 "--live is for a Y4M stream" --live frame0.png
-refused 2 "--overlay is for a Y4M stream" --overlay png frame0.png
-refused 2 "--frames is for a Y4M stream" --frames 2 frame0.png
-refused 2 "--overlay takes png or y4m, not 'gif'" --overlay gif film.y4m
+refused 2 "'film.y4m' is a stream, which is run by itself" "${video[@]}" frame0.png film.y4m </dev/null
+refused 2 "--repeat is for images; 'film.y4m' is a stream" "${video[@]}" --repeat 2 film.y4m </dev/null
+refused 2 "--ranks is for images; 'film.y4m' is a stream" "${video[@]}" --ranks film.y4m </dev/null
+refused 2 "--live is for a Y4M stream" "${video[@]}" --live frame0.png </dev/null
+refused 2 "--overlay is for a Y4M stream" "${video[@]}" --overlay png frame0.png </dev/null
+refused 2 "--frames is for a Y4M stream" "${video[@]}" --frames 2 frame0.png </dev/null
+refused 2 "--overlay takes png or y4m, not 'gif'" "${video[@]}" --overlay gif film.y4m </dev/null
 
 # Outputs that cannot be written.
 status=0

@@ -7,9 +7,8 @@
 #include <link.h>
 #include <string.h>
 
-#include "backends/clc/icd.h"
+#include "backends/clc/symbols.h"
 #include "backends/cuda/symbols.h"
-#include "backends/opencl/symbols.h"
 
 static void *open_driver(const char *name)
 {
@@ -44,17 +43,19 @@ static void *loaded(const char *part)
 static void *find_opencl(const char *name)
 {
     void *loader = loaded("libOpenCL"), *driver = loader ? NULL : loaded("libpocl");
-    const clc_get_platforms get = driver ? clc_icd_platforms(driver) : NULL;
+    const ocl_get_platforms get = driver ? ocl_driver_platforms(driver) : NULL;
     cl_platform_id platform;
+    struct ocl_symbols symbols;
     void *address = NULL;
     if (!get || get(1, &platform, NULL) != CL_SUCCESS) {
         loader = loader ? loader : open_driver("libOpenCL.so.1");
         return loader ? dlsym(loader, name) : NULL;
     }
-#define TAKE(place, function)         \
-    if (strcmp(name, #function) == 0) \
-        memcpy(&address, &clc_icd_functions(platform)[place], sizeof address);
-    OCL_PLACES(TAKE)
+    ocl_driver_symbols(platform, &symbols);
+#define TAKE(since, place, result, function, parameters) \
+    if (strcmp(name, #function) == 0)                    \
+        memcpy(&address, &symbols.function, sizeof address);
+    OCL_SYMBOLS(TAKE)
 #undef TAKE
     return address;
 }

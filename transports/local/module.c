@@ -3,11 +3,6 @@
 
 #include "transports/local/meeting.h"
 
-enum {
-    KEY_SECRET_FILE,
-    KEY_COUNT
-};
-
 struct transport {
     const struct weir_host *host;
     const char *secret_file; // of the settings, which outlive this
@@ -20,7 +15,7 @@ static weir_status transport_open(const struct weir_host *host,
     if (!transport)
         return weir_host_no_memory(host, "the transport 'local'");
     transport->host = host;
-    transport->secret_file = settings[KEY_SECRET_FILE]->text;
+    transport->secret_file = settings[0]->text;
     *out_state = transport;
     return WEIR_OK;
 }
@@ -87,16 +82,15 @@ static const struct weir_transport_ops local_ops = {
     .cause = local_first_cause,
 };
 
-static const struct weir_key local_keys[KEY_COUNT] = {
-    [KEY_SECRET_FILE] =
-        {
-            .name = "secret_file",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "A file that this user alone can read (chmod 600) with a text of 16 characters "
-                    "or more, the same on all machines: ranks of other machines prove that they "
-                    "know it. WEIR_COMM_SECRET goes before it.",
-        },
+static const struct weir_key keys[] = {
+    {
+        .name = "secret_file",
+        .type = WEIR_KEY_TEXT,
+        .fallback = "",
+        .help = "A file that this user alone can read (chmod 600) with a text of 16 characters "
+                "or more, the same on all machines: ranks of other machines prove that they "
+                "know it. WEIR_COMM_SECRET goes before it.",
+    },
 };
 
 static const char *const about[] = {
@@ -113,9 +107,9 @@ static const struct weir_module local_module = {
     .version = WEIR_VERSION_STRING,
     .build_id = __VERSION__, // the compiler's
     .sanitizer = WEIR_MODULE_SANITIZER,
-    .keys = local_keys,
-    .key_count = KEY_COUNT,
-    .key_size = sizeof(struct weir_key),
+    .keys = keys,
+    .key_count = sizeof keys / sizeof *keys,
+    .key_size = sizeof *keys,
     .about = about,
     .transport = &local_ops,
     .transport_slot_count = WEIR_TRANSPORT_SLOT_COUNT,

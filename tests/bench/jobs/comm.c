@@ -130,7 +130,7 @@ static bool open_nccl(struct comm_bench *b)
 {
     char message[512] = "";
     bool fine = take_ranks(b, message, sizeof message) &&
-                raw_nccl_load(b->bench, &raw.api, raw.file, message, sizeof message) &&
+                raw_nccl_load(&raw.api, raw.file, message, sizeof message) &&
                 make_streams(message, sizeof message) &&
                 raw_nccl_make_id(&raw.api, raw.first, &raw.id, message, sizeof message);
     cli_own(close_nccl, NULL, NULL);
@@ -139,9 +139,9 @@ static bool open_nccl(struct comm_bench *b)
     else
         fine = false;
     if (fine && !raw.failed)
-        bench_note(b->bench, "raw: %s on streams of its own, the same memory", raw.api.name);
+        bench_note("raw: %s on streams of its own, the same memory", raw.api.name);
     else
-        bench_note(b->bench, "no raw NCCL beside it: %.250s", message);
+        bench_note("no raw NCCL beside it: %.250s", message);
     return fine && !raw.failed;
 }
 
@@ -345,7 +345,7 @@ static bool open_mpi(struct comm_bench *b)
         return false;
     mpi.src = cli_allocate(1, b->largest);
     mpi.dst = cli_allocate(1, b->largest);
-    bench_note(b->bench, "beside %.200s on memory of the host", mpi.version);
+    bench_note("beside %.200s on memory of the host", mpi.version);
     return true;
 }
 

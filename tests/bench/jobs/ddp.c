@@ -105,13 +105,12 @@ static void make_rows(struct ddp_run *run)
 // What the figures of one turn are to each other.
 static void relate(struct ddp_run *run, struct ddp_row *rows, const double *ms)
 {
-    struct bench *bench = run->ddp.bench;
     const double longest = ms[0] > ms[1] ? ms[0] : ms[1];
     for (size_t i = 2; i < run->rows_of_batch; i++) {
-        bench_add(bench, &rows[i].of_longest, longest > 0 ? ms[i] / longest : 0);
-        bench_add(bench, &rows[i].exposed, ms[i] - ms[0]);
+        bench_add(&rows[i].of_longest, longest > 0 ? ms[i] / longest : 0);
+        bench_add(&rows[i].exposed, ms[i] - ms[0]);
         if (rows[i].way == DDP_RAW)
-            bench_add(bench, &rows[i - 1].of_raw, ms[i] > 0 ? ms[i - 1] / ms[i] : 0);
+            bench_add(&rows[i - 1].of_raw, ms[i] > 0 ? ms[i - 1] / ms[i] : 0);
     }
 }
 
@@ -143,14 +142,14 @@ static void measure_batch(struct ddp_run *run, struct ddp_row *rows)
     struct ddp *ddp = &run->ddp;
     double ms[ROWS_MOST] = {0};
     size_t order[ROWS_MOST] = {0};
-    shuffle(ddp->seed, ddp->bench->turn, order, run->rows_of_batch);
+    shuffle(ddp->seed, bench.turn, order, run->rows_of_batch);
     ddp_set_batch(ddp, rows[0].batch);
     settle(ddp, &rows[0], SETTLING);
     for (size_t k = 0; k < run->rows_of_batch; k++) {
         const size_t i = order[k];
         settle(ddp, &rows[i], 1);
         ms[i] = ddp_time(ddp, rows[i].way, rows[i].buckets);
-        bench_keep(ddp->bench, &rows[i].ms, ms[i]);
+        bench_keep(&rows[i].ms, ms[i]);
     }
     relate(run, rows, ms);
 }
@@ -162,7 +161,7 @@ static void measure(struct ddp_run *run)
         ddp_set_batch(ddp, (size_t)ddp->batches.values[i]);
         ddp_check(ddp);
     }
-    for (bench_start(ddp->bench); bench_turn(ddp->bench);)
+    for (bench_start(); bench_turn();)
         for (size_t i = 0; i < ddp->batches.count; i++)
             measure_batch(run, &run->rows[i * run->rows_of_batch]);
 }
@@ -201,7 +200,7 @@ static void plot_row(const struct ddp *ddp, const struct ddp_row *row)
         return;
     name_cap(ddp, row->buckets, cap, sizeof cap);
     snprintf(series, sizeof series, "%s, batch %zu", ddp_way_name(row->way), row->batch);
-    bench_plot_bar(ddp->bench, series, cap, &row->ms);
+    bench_plot_bar(series, cap, &row->ms);
 }
 
 static void report_rows(struct ddp_run *run)
@@ -216,13 +215,12 @@ static void report_rows(struct ddp_run *run)
         {"exposed_ms", "exposed, ms", BENCH_SPREAD, 3},
         {"of_raw", "over raw", BENCH_SPREAD, 3},
     };
-    struct bench_table *table =
-        bench_table_of(run->ddp.bench, "steps", "one step, by the slowest rank", columns,
-                       BENCH_COUNT(columns) - (run->ddp.raw ? 0 : 1));
+    struct bench_table *table = bench_table_of("steps", "one step, by the slowest rank", columns,
+                                               BENCH_COUNT(columns) - (run->ddp.raw ? 0 : 1));
     char title[80];
     snprintf(title, sizeof title, "A step of %llu layers on %u ranks",
              (unsigned long long)run->ddp.layers, (unsigned)run->ddp.all.count);
-    bench_plot(run->ddp.bench, title, "", "milliseconds");
+    bench_plot(title, "", "milliseconds");
     for (size_t i = 0; i < run->row_count; i++) {
         put_row(&run->ddp, table, &run->rows[i]);
         plot_row(&run->ddp, &run->rows[i]);
@@ -251,8 +249,7 @@ static void report_gains(struct ddp_run *run)
         {"serial_over_best", "serial / best", BENCH_SPREAD, 3},
         {"auto_over_best", "auto / best", BENCH_SPREAD, 3},
     };
-    struct bench_table *table =
-        bench_table(run->ddp.bench, "gains", "what overlap gains, and auto loses", columns);
+    struct bench_table *table = bench_table("gains", "what overlap gains, and auto loses", columns);
     for (size_t i = 0; i < run->ddp.batches.count; i++) {
         const struct ddp_row *automatic = pick(run, i, true), *best = pick(run, i, false);
         struct bench_samples ratio = {0};
@@ -270,10 +267,9 @@ static void describe_raw(const struct ddp_run *run)
 {
     const struct ddp *ddp = &run->ddp;
     if (ddp->raw)
-        bench_note(ddp->bench, "raw: two streams, the same products and buckets, %s",
-                   ddp_raw_name(ddp->raw));
+        bench_note("raw: two streams, the same products and buckets, %s", ddp_raw_name(ddp->raw));
     else if (ddp->blas)
-        bench_note(ddp->bench, "no raw step beside it: %s", run->raw_message);
+        bench_note("no raw step beside it: %s", run->raw_message);
 }
 
 // What was measured for the rows of `auto`, and the sizes of their buckets.
@@ -283,8 +279,7 @@ static void describe_auto(const struct ddp *ddp)
         struct weir_buckets_plan plan;
         plan_of(ddp, i, &plan);
         if (plan.latency_ns > 0)
-            bench_note(ddp->bench,
-                       "measured for auto: %.1f us and %.2f GB/s; buckets of up to %.3g MiB, the "
+            bench_note("measured for auto: %.1f us and %.2f GB/s; buckets of up to %.3g MiB, the "
                        "last ones down to %.3g MiB",
                        plan.latency_ns / 1000, plan.bytes_per_ns,
                        (double)plan.cap_bytes / (1 << 20), (double)plan.last_bytes / (1 << 20));
@@ -294,36 +289,33 @@ static void describe_auto(const struct ddp *ddp)
 static void describe(struct ddp_run *run)
 {
     const struct ddp *ddp = &run->ddp;
-    struct bench *bench = ddp->bench;
     struct weir_buckets_plan plan;
     plan_of(ddp, 0, &plan);
-    bench_parameter(bench, "ranks", ddp->all.count);
-    bench_parameter(bench, "layers", (double)ddp->layers);
-    bench_parameter(bench, "width", (double)ddp->width);
-    bench_parameter(bench, "gradient_bytes", (double)plan.bytes);
-    bench_note(bench, "%u ranks%s; %s, products by %s", (unsigned)ddp->all.count,
+    bench_parameter("ranks", ddp->all.count);
+    bench_parameter("layers", (double)ddp->layers);
+    bench_parameter("width", (double)ddp->width);
+    bench_parameter("gradient_bytes", (double)plan.bytes);
+    bench_note("%u ranks%s; %s, products by %s", (unsigned)ddp->all.count,
                ddp->all.local_count > 1 ? " in this process" : ", one a process",
                ddp->bf16 ? "bf16" : "f32", ddp->blas ? "cuBLAS" : "the library's kernels");
     describe_auto(ddp);
     describe_raw(run);
     if (!ddp->computes)
-        bench_note(bench,
-                   "this device runs no kernels: the gradients were zeros, and times are those "
+        bench_note("this device runs no kernels: the gradients were zeros, and times are those "
                    "of calls");
 }
 
 // The command.
 
 // The other ranks measure the same, and rank 0 tells it.
-static void run_ddp(struct bench *bench, void *user)
+static void run_ddp(void *user)
 {
     struct ddp_run *run = user;
     struct ddp *ddp = &run->ddp;
-    ddp->bench = bench;
-    bench->runtime = cli_open(ddp->config);
-    bench_ranks_open(bench, ddp->asked_ranks, &ddp->all);
-    bench->silent = ddp->all.first > 0;
-    bench->quiet = bench->quiet || bench->silent;
+    bench.runtime = cli_open(ddp->config);
+    bench_ranks_open(ddp->asked_ranks, &ddp->all);
+    bench.silent = ddp->all.first > 0;
+    bench.quiet = bench.quiet || bench.silent;
     choose(ddp);
     ddp_open(ddp);
     ddp->raw = ddp_raw_open(ddp, run->raw_message, sizeof run->raw_message);

@@ -52,7 +52,6 @@ struct ddp {
     uint64_t asked_ranks;
     uint64_t seed; // of the order in which rows are measured
 
-    struct bench *bench;
     struct bench_ranks all;
     struct ddp_rank ranks[BENCH_RANKS_MAX];
     struct bench_list batches, caps, element;

@@ -64,7 +64,7 @@ static bool prepare(struct ddp *ddp, struct ddp_raw *raw, char *message, size_t 
         return false;
     }
     raw->context = native.context;
-    return raw_nccl_load(ddp->bench, &raw->api, ddp->nccl, message, size) &&
+    return raw_nccl_load(&raw->api, ddp->nccl, message, size) &&
            raw_nccl_make_id(&raw->api, ddp->all.first, &raw->id, message, size);
 }
 

@@ -351,7 +351,7 @@ static void compare_slices(struct ddp *ddp, const struct slices *found, const st
     for (size_t i = 0; i < 3 * found->count; i++) {
         const double value = number_of(ddp, found->bytes, i);
         const double average = number_of(ddp, wanted->bytes, i);
-        ddp->bench->checked++;
+        bench.checked++;
         if (!(fabs(value - average) <= part * fabs(average)))
             cli_fail(CLI_FAILED, "%s, buckets %zu: element %zu of layer %zu is %g in place of %g",
                      way, buckets, i % found->count, found->layers[i / found->count], value,

@@ -52,7 +52,6 @@ struct side {
 };
 
 struct devices_bench {
-    struct bench *bench;
     struct bench_list sizes, pieces;
     struct bench_work work;
     struct side sides[2];
@@ -133,8 +132,8 @@ static double time_row(const struct devices_bench *b, const struct row *row)
 static void measure_row(struct devices_bench *b, struct row *row)
 {
     const double ms = time_row(b, row);
-    bench_keep(b->bench, &row->ms, ms);
-    bench_keep(b->bench, &row->gb_per_s, ms > 0 ? (double)row->size / ms * 1e-6 : 0);
+    bench_keep(&row->ms, ms);
+    bench_keep(&row->gb_per_s, ms > 0 ? (double)row->size / ms * 1e-6 : 0);
 }
 
 // Checking: each side's numbers are in its host memory and on its device before; what the other one
@@ -160,9 +159,8 @@ static void check_side(const struct devices_bench *b, const struct row *row, siz
         bench_sync(side->queues[0]);
     }
     const uint32_t from = row->way == APART ? (uint32_t)index : !index;
-    (void)bench_work_check(b->bench, side->host, row->size, SEED + from, ways[row->way].rounds,
-                           what);
-    bench_judge(b->bench);
+    (void)bench_work_check(side->host, row->size, SEED + from, ways[row->way].rounds, what);
+    bench_judge();
 }
 
 static void check_row(const struct devices_bench *b, const struct row *row)
@@ -208,16 +206,15 @@ static void make_side(struct devices_bench *b, struct side *side)
 
 static void make_objects(struct devices_bench *b)
 {
-    struct bench *bench = b->bench;
-    b->sides[0].device = bench->device;
-    b->sides[1].device = cli_open_other(bench->runtime, bench->device);
+    b->sides[0].device = bench.device;
+    b->sides[1].device = cli_open_other(bench.runtime, bench.device);
     if (!b->sides[1].device)
         cli_fail(CLI_SETUP, "there is one device, and this needs two; `weir devices` lists them");
     if (!weir_device_can_peer(b->sides[0].device, b->sides[1].device))
         cli_fail(CLI_SETUP, "the devices cannot reach each other's memory, so there are no copies "
                             "between them; `weir devices` lists them");
     make_rows(b);
-    bench_work_open(bench, &b->work);
+    bench_work_open(&b->work);
     make_side(b, &b->sides[0]);
     make_side(b, &b->sides[1]);
 }
@@ -230,27 +227,26 @@ static void report(struct devices_bench *b)
         {"gb_per_s", "GB/s", BENCH_SPREAD, 1}, {"about", "", BENCH_TEXT, 0},
     };
     struct bench_table *table =
-        bench_table(b->bench, "ways",
-                    "two devices: until all is done, and the bytes of one way over that", columns);
-    bench_plot(b->bench, "Copies between two devices", "", "ms");
+        bench_table("ways", "two devices: until all is done, and the bytes of one way over that",
+                    columns);
+    bench_plot("Copies between two devices", "", "ms");
     for (size_t i = 0; i < b->row_count; i++) {
         const struct row *row = &b->rows[i];
         char group[48];
         snprintf(group, sizeof group, "%zu bytes, %zu", row->size, row->pieces);
         bench_row(table, (double)row->size, (double)row->pieces, ways[row->way].key, &row->ms,
                   &row->gb_per_s, ways[row->way].about);
-        bench_plot_bar(b->bench, ways[row->way].key, group, &row->ms);
+        bench_plot_bar(ways[row->way].key, group, &row->ms);
     }
 }
 
-static void run(struct bench *bench, void *user)
+static void run(void *user)
 {
     struct devices_bench *b = user;
-    b->bench = bench;
     make_objects(b);
     for (size_t i = 0; i < b->row_count; i++)
         check_row(b, &b->rows[i]);
-    for (bench_start(bench); bench_turn(bench);)
+    for (bench_start(); bench_turn();)
         for (size_t i = 0; i < b->row_count; i++)
             measure_row(b, &b->rows[i]);
     report(b);

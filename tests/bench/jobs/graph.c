@@ -41,7 +41,6 @@ struct shape {
 struct graphs {
     uint64_t launches;
     struct bench_list nodes;
-    struct bench *bench;
     weir_queue *queues[QUEUES];
     weir_program *program;
     weir_kernel *increment;
@@ -201,7 +200,7 @@ static void check(struct graphs *g, struct shape *it, enum way as_graph)
     move_numbers(g, as_graph == RAW_GRAPH, false, numbers);
     for (uint32_t i = 0; i < it->queues * NUMBERS; i++) {
         const size_t queue = i / NUMBERS, times = share_of(it, queue) + !queue;
-        const bool adds = i % NUMBERS < LAUNCHED && g->bench->runs_kernels;
+        const bool adds = i % NUMBERS < LAUNCHED && bench.runs_kernels;
         const uint32_t right = i + (adds ? (uint32_t)((PROOF + 1) * times) : 0);
         if (numbers[i] != right)
             cli_fail(CLI_FAILED,
@@ -209,7 +208,7 @@ static void check(struct graphs *g, struct shape *it, enum way as_graph)
                      way_names[as_graph], it->nodes, (unsigned)i, (unsigned)numbers[i],
                      (unsigned)right);
     }
-    g->bench->checked++;
+    bench.checked++;
 }
 
 // Measuring.
@@ -227,23 +226,22 @@ static void measure_way(struct graphs *g, struct shape *it, enum way way)
         all += (double)(cli_now_ns() - began);
         done += count;
     }
-    bench_keep(g->bench, &it->submit_us[way], submitting * 1e-3 / (double)g->launches);
-    bench_keep(g->bench, &it->complete_us[way], all * 1e-3 / (double)g->launches);
+    bench_keep(&it->submit_us[way], submitting * 1e-3 / (double)g->launches);
+    bench_keep(&it->complete_us[way], all * 1e-3 / (double)g->launches);
 }
 
 // The order of the ways changes from turn to turn.
 static void measure(struct graphs *g)
 {
-    for (bench_start(g->bench); bench_turn(g->bench);)
+    for (bench_start(); bench_turn();)
         for (size_t i = 0; i < g->count; i++) {
             const int ways = ways_of(g, &g->shapes[i]);
             for (int k = 0; k < ways; k++)
-                measure_way(g, &g->shapes[i],
-                            (enum way)(g->bench->turn % 2 == 0 ? k : ways - 1 - k));
+                measure_way(g, &g->shapes[i], (enum way)(bench.turn % 2 == 0 ? k : ways - 1 - k));
         }
 }
 
-static void put_way(struct graphs *g, struct bench_table *table, const struct shape *it, int way)
+static void put_way(struct bench_table *table, const struct shape *it, int way)
 {
     const int raw = way % 2 == WEIR_GRAPH ? RAW_GRAPH : RAW_SINGLE;
     const struct bench_samples none = {0};
@@ -253,7 +251,7 @@ static void put_way(struct graphs *g, struct bench_table *table, const struct sh
     bench_row(table, (double)it->nodes, way_names[way], &it->submit_us[way], &it->complete_us[way],
               way < RAW_GRAPH ? &submits : &none, way < RAW_GRAPH ? &completes : &none);
     if (it->queues == 1)
-        bench_plot_point(g->bench, way_names[way], (double)it->nodes, &it->submit_us[way]);
+        bench_plot_point(way_names[way], (double)it->nodes, &it->submit_us[way]);
 }
 
 static void report(struct graphs *g)
@@ -266,18 +264,15 @@ static void report(struct graphs *g)
         {"submit_to_raw", "x raw", BENCH_SPREAD, 3},
         {"complete_to_raw", "x raw", BENCH_SPREAD, 3},
     };
-    bench_parameter(g->bench, "launches", (double)g->launches);
-    bench_plot(g->bench, "Submitting a chain of small kernels", "kernels", "microseconds");
-    g->bench->plot.doubling = true;
-    struct bench_table *tables[2] = {bench_table_of(g->bench, "graphs",
-                                                    "kernels that do next to nothing, in a chain",
-                                                    columns, 6),
-                                     bench_table_of(g->bench, "forks",
-                                                    "the same, forked to four queues and joined",
-                                                    columns, 4)};
+    bench_parameter("launches", (double)g->launches);
+    bench_plot("Submitting a chain of small kernels", "kernels", "microseconds");
+    bench.plot.doubling = true;
+    struct bench_table *tables[2] = {
+        bench_table_of("graphs", "kernels that do next to nothing, in a chain", columns, 6),
+        bench_table_of("forks", "the same, forked to four queues and joined", columns, 4)};
     for (size_t i = 0; i < g->count; i++)
         for (int way = 0; way < ways_of(g, &g->shapes[i]); way++)
-            put_way(g, tables[g->shapes[i].queues > 1], &g->shapes[i], way);
+            put_way(tables[g->shapes[i].queues > 1], &g->shapes[i], way);
 }
 
 // Set-up.
@@ -300,15 +295,14 @@ static void capture(struct graphs *g, struct shape *it)
 static void open_raw(struct graphs *g)
 {
     struct weir_device_info first;
-    struct bench *bench = g->bench;
-    if (strcmp(weir_runtime_backend(bench->runtime), "cuda") != 0)
+    if (strcmp(weir_runtime_backend(bench.runtime), "cuda") != 0)
         return;
-    if (weir_device_describe(bench->runtime, 0, &first) != WEIR_OK ||
-        strcmp(first.name, weir_device_get_info(bench->device)->name) != 0) {
-        bench_note(bench, "not measured: raw CUDA, which is measured on the first device only");
+    if (weir_device_describe(bench.runtime, 0, &first) != WEIR_OK ||
+        strcmp(first.name, weir_device_get_info(bench.device)->name) != 0) {
+        bench_note("not measured: raw CUDA, which is measured on the first device only");
         return;
     }
-    g->has_raw = raw_cuda_open(bench, "raw CUDA", &conformance_kernels, &g->cu);
+    g->has_raw = raw_cuda_open("raw CUDA", &conformance_kernels, &g->cu);
     if (!g->has_raw)
         return;
     g->function = raw_cuda_function(&g->cu, "increment");
@@ -329,11 +323,10 @@ static void add_shape(struct graphs *g, size_t nodes, size_t queues)
 
 static void open_all(struct graphs *g)
 {
-    struct bench *bench = g->bench;
-    bench_kernel(bench->device, &conformance_kernels, "increment", &g->program, &g->increment);
+    bench_kernel(bench.device, &conformance_kernels, "increment", &g->program, &g->increment);
     for (int i = 0; i < QUEUES; i++)
-        bench_queue(bench->device, "bench", 0, &g->queues[i]);
-    bench_buffer(bench->device, "values", QUEUES * BYTES, WEIR_PLACE_DEVICE, &g->values);
+        bench_queue(bench.device, "bench", 0, &g->queues[i]);
+    bench_buffer(bench.device, "values", QUEUES * BYTES, WEIR_PLACE_DEVICE, &g->values);
     open_raw(g);
     for (size_t i = 0; i < 2 * g->nodes.count; i++) {
         const size_t nodes = (size_t)g->nodes.values[i % g->nodes.count];
@@ -344,10 +337,9 @@ static void open_all(struct graphs *g)
     }
 }
 
-static void run(struct bench *bench, void *user)
+static void run(void *user)
 {
     struct graphs *g = user;
-    g->bench = bench;
     open_all(g);
     for (size_t i = 0; i < g->count; i++) {
         check(g, &g->shapes[i], WEIR_GRAPH);

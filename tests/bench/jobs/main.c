@@ -21,14 +21,15 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], START_FIRST) == 0)
         return start_first(argv[2]);
-    const struct cli_command members[] = {job_overlap, job_pageable, job_start,    job_submit,
-                                          job_graph,   job_pool,     job_priority, job_devices,
-                                          job_comm,    job_ddp};
+    const struct cli_command *const members[] = {&job_overlap,  &job_pageable, &job_start,
+                                                 &job_submit,   &job_graph,    &job_pool,
+                                                 &job_priority, &job_devices,  &job_comm,
+                                                 &job_ddp,      NULL};
     const struct cli_command group = {
         .what = "JOB",
-        .summary = "Compares Weir with what stands beside it on this machine.",
+        .about = "Compares Weir with what stands beside it on this machine.",
+        .manual = "weir-bench(1)",
         .members = members,
-        .member_count = sizeof members / sizeof *members,
     };
-    return cli_flush(cli_dispatch(&group, "jobs", "weir-bench(1)", argc, argv));
+    return cli_flush(cli_dispatch(&group, "jobs", argc, argv));
 }

@@ -97,7 +97,6 @@ struct calls {
 
 struct raw {
     const struct calls *calls;
-    struct bench *bench;
     size_t size;
     uint32_t *src, *dst; // pinned
     bool bare;           // a copy down is of what no kernel writes
@@ -219,7 +218,7 @@ static const struct calls cu_calls = {
 static bool cu_open(struct raw *raw)
 {
     struct raw_cuda *api = &raw->cu.api;
-    if (!raw_cuda_open(raw->bench, "raw calls", &bench_kernels, api))
+    if (!raw_cuda_open("raw calls", &bench_kernels, api))
         return false;
     raw->calls = &cu_calls;
     raw->cu.advance = raw_cuda_function(api, "advance");
@@ -344,8 +343,8 @@ static uint32_t *cl_map(struct raw *raw)
 static bool cl_open(struct raw *raw)
 {
     struct raw_opencl *api = &raw->cl.api;
-    if (!raw_opencl_open(raw->bench, "raw calls", weir_device_get_info(raw->bench->device)->name,
-                         &bench_kernels, api))
+    if (!raw_opencl_open("raw calls", weir_device_get_info(bench.device)->name, &bench_kernels,
+                         api))
         return false;
     raw->calls = &cl_calls;
     raw->cl.advance = raw_opencl_kernel(api, "advance");
@@ -484,9 +483,8 @@ static double run_way(void *user, size_t index, bool checks)
     for (unsigned i = way->queues; i-- > 0;)
         raw->calls->close_queue(raw, i);
     if (checks)
-        (void)bench_work_compare(raw->bench, raw->dst, raw->size, OVERLAP_SEED, run.rounds,
-                                 way->name);
-    bench_judge(raw->bench);
+        (void)bench_work_compare(raw->dst, raw->size, OVERLAP_SEED, run.rounds, way->name);
+    bench_judge();
     return ms;
 }
 
@@ -501,11 +499,10 @@ static const char *name_of(size_t way)
     return ways[way].name;
 }
 
-static void *open_raw(struct bench *bench, size_t size)
+static void *open_raw(size_t size)
 {
-    const char *backend = weir_runtime_backend(bench->runtime);
+    const char *backend = weir_runtime_backend(bench.runtime);
     struct raw *raw = cli_allocate(1, sizeof *raw);
-    raw->bench = bench;
     raw->size = size;
     if (!(strcmp(backend, "opencl") == 0 ? cl_open(raw) : cu_open(raw)))
         return NULL;

@@ -45,7 +45,6 @@ enum {
 };
 
 struct pageable {
-    struct bench *bench;
     uint64_t least, most, thread_count, piece;
     unsigned char *src, *dst;
     weir_queue *queue;
@@ -159,7 +158,7 @@ static void copy_threads(struct pageable *p, bool up, size_t size)
     p->size = size;
     pthread_barrier_wait(&p->barrier);
     pthread_barrier_wait(&p->barrier);
-    bench_judge(p->bench);
+    bench_judge();
 }
 
 static const struct way ways[WAYS] = {
@@ -212,9 +211,9 @@ static void open_all(struct pageable *p)
 {
     p->src = cli_allocate(1, (size_t)p->most);
     p->dst = cli_allocate(1, (size_t)p->most);
-    bench_queue(p->bench->device, "pageable", 0, &p->queue);
-    bench_buffer(p->bench->device, "memory", (size_t)p->most, WEIR_PLACE_DEVICE, &p->memory);
-    p->has_raw = raw_cuda_open(p->bench, "raw CUDA", NULL, &p->cu);
+    bench_queue(bench.device, "pageable", 0, &p->queue);
+    bench_buffer(bench.device, "memory", (size_t)p->most, WEIR_PLACE_DEVICE, &p->memory);
+    p->has_raw = raw_cuda_open("raw CUDA", NULL, &p->cu);
     if (!p->has_raw)
         return;
     p->stream = raw_cuda_stream(&p->cu);
@@ -233,7 +232,7 @@ static void check_way(struct pageable *p, size_t way)
         memset(p->dst, 0, (size_t)p->most);
         ways[way].copy(p, true, sizes[i]);
         ways[way].copy(p, false, sizes[i]);
-        p->bench->checked++;
+        bench.checked++;
         if (memcmp(p->src, p->dst, sizes[i]) != 0)
             cli_fail(CLI_FAILED, "%s: bytes that went up and down differ", ways[way].name);
     }
@@ -260,9 +259,9 @@ static void measure_way(struct pageable *p, size_t index, bool up, size_t way)
     const uint64_t began = cli_now_ns();
     for (size_t i = 0; i < count; i++)
         ways[way].copy(p, up, size);
-    bench_figure(p->bench, &p->ms[index][up][way],
-                 (double)(cli_now_ns() - began) * 1e-6 / (double)count, "%s_%s_%zu%c",
-                 ways[way].name, up ? "up" : "down", size >> 10 * (unit + 1), suffixes[unit]);
+    bench_figure(&p->ms[index][up][way], (double)(cli_now_ns() - began) * 1e-6 / (double)count,
+                 "%s_%s_%zu%c", ways[way].name, up ? "up" : "down", size >> 10 * (unit + 1),
+                 suffixes[unit]);
 }
 
 // Each way goes first in turn.
@@ -270,7 +269,7 @@ static void measure(struct pageable *p)
 {
     for (size_t i = 0; i < SIZES_MOST; i++)
         for (size_t k = 0; has_size(p, i) && k < WAYS; k++) {
-            const size_t way = (size_t)((k + p->bench->turn) % WAYS);
+            const size_t way = (size_t)((k + bench.turn) % WAYS);
             if (!has_way(p, way))
                 continue;
             measure_way(p, i, true, way);
@@ -287,9 +286,9 @@ static void report(struct pageable *p)
         {"ms", "ms", BENCH_SPREAD, 4},
         {"to_weir", "to Weir's", BENCH_SPREAD, 3},
     };
-    struct bench_table *table = bench_table(p->bench, "copies", "one copy", columns);
+    struct bench_table *table = bench_table("copies", "one copy", columns);
     char size[WEIR_TEXT_QUANTITY_SIZE];
-    bench_plot(p->bench, "Copies of memory that is not pinned", "", "milliseconds");
+    bench_plot("Copies of memory that is not pinned", "", "milliseconds");
     for (size_t i = 0; i < SIZES_MOST; i++)
         for (size_t k = 0; has_size(p, i) && k < 2 * WAYS; k++) {
             const size_t up = k < WAYS, way = k % WAYS;
@@ -300,19 +299,18 @@ static void report(struct pageable *p)
             bench_row(table, weir_text_bytes(size, size_of(i)), up ? "up" : "down", ways[way].name,
                       ms, &ratio);
             if (up)
-                bench_plot_bar(p->bench, ways[way].name, size, ms);
+                bench_plot_bar(ways[way].name, size, ms);
         }
 }
 
-static void run(struct bench *bench, void *user)
+static void run(void *user)
 {
     struct pageable *p = user;
-    p->bench = bench;
     open_all(p);
     for (size_t i = 0; i < WAYS; i++)
         if (has_way(p, i) && !ways[i].is_bound)
             check_way(p, i);
-    for (bench_start(bench); bench_turn(bench);)
+    for (bench_start(); bench_turn();)
         measure(p);
     report(p);
 }

@@ -39,7 +39,6 @@ struct row {
 };
 
 struct pool_bench {
-    struct bench *bench;
     struct bench_list sizes;
     uint64_t pairs;
     weir_queue *queue;
@@ -77,13 +76,14 @@ static weir_status pool_batch(struct pool_bench *b, size_t size, size_t out, siz
 
 static weir_status buffer_batch(struct pool_bench *b, size_t size, size_t out, size_t count)
 {
+    (void)b;
     const struct weir_buffer_params params = {.struct_size = sizeof params, .size = size};
     weir_buffer *buffers[SET];
     weir_status status = WEIR_OK;
     for (size_t done = 0; done < count && status == WEIR_OK; done += out) {
         size_t have = 0;
         while (have < out && status == WEIR_OK)
-            if ((status = weir_buffer_create(b->bench->device, &params, &buffers[have])) == WEIR_OK)
+            if ((status = weir_buffer_create(bench.device, &params, &buffers[have])) == WEIR_OK)
                 have++;
         while (have > 0)
             weir_buffer_destroy(&buffers[--have]);
@@ -127,17 +127,16 @@ static double time_batches(struct pool_bench *b, const struct row *row, uint64_t
 // Creating buffers is slow, so it is timed less often. A pool that is warm allocates nothing.
 static void measure_row(struct pool_bench *b, struct row *row)
 {
-    struct bench *bench = b->bench;
     struct weir_counters before, after;
     const uint64_t few = b->pairs / 10 ? b->pairs / 10 : 1;
-    bench_keep(bench, &row->pool, time_batches(b, row, b->pairs, pool_batch));
-    bench_keep(bench, &row->buffers, time_batches(b, row, few, buffer_batch));
+    bench_keep(&row->pool, time_batches(b, row, b->pairs, pool_batch));
+    bench_keep(&row->buffers, time_batches(b, row, few, buffer_batch));
     if (b->has_driver)
-        bench_keep(bench, &row->driver, time_batches(b, row, few, driver_batch));
+        bench_keep(&row->driver, time_batches(b, row, few, driver_batch));
     weir_counters_read(&before);
     cli_fine(pool_batch(b, row->size, out_of(row), SET));
     weir_counters_read(&after);
-    if (bench->turn > 0 &&
+    if (bench.turn > 0 &&
         (before.allocations != after.allocations || before.driver_objects != after.driver_objects))
         cli_fail(CLI_FAILED, "the pool was warm and still asked for memory, at %zu bytes %s",
                  row->size, ways[row->way].about);
@@ -162,7 +161,7 @@ static void check(struct pool_bench *b, size_t size)
     for (size_t i = 0; i < bytes; i++)
         right = right && seen[i] == values[0] && seen[4096 + i] == values[1];
     bench_end(b->host, WEIR_ACCESS_READ);
-    b->bench->checked += 2;
+    bench.checked += 2;
     if (!right)
         cli_fail(CLI_FAILED,
                  "buffers of %zu bytes out of the pool hold wrong bytes; nothing was timed", size);
@@ -180,7 +179,7 @@ static void open_driver(struct pool_bench *b)
 {
     struct raw_cuda *cu = &b->cu;
     cuuint64_t keep_all = UINT64_MAX;
-    b->has_driver = raw_cuda_open(b->bench, "the driver's own pool", NULL, cu);
+    b->has_driver = raw_cuda_open("the driver's own pool", NULL, cu);
     if (!b->has_driver)
         return;
     const CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -194,7 +193,7 @@ static void open_driver(struct pool_bench *b)
 
 static void make_rows(struct pool_bench *b)
 {
-    const uint64_t most = b->bench->limits->max_buffer_bytes;
+    const uint64_t most = bench.limits->max_buffer_bytes;
     for (size_t i = 0; i < b->sizes.count; i++) {
         const uint64_t size = b->sizes.values[i];
         if (size > most)
@@ -206,19 +205,14 @@ static void make_rows(struct pool_bench *b)
     }
 }
 
-static void destroy_pool(void *object, void *with)
-{
-    (void)with;
-    weir_pool_destroy(object);
-}
+CLI_DESTROYER(destroy_pool, weir_pool_destroy)
 
 static void make_objects(struct pool_bench *b)
 {
     make_rows(b);
-    bench_queue(b->bench->device, "bench", 0, &b->queue);
-    bench_buffer(b->bench->device, "host", 8192, WEIR_PLACE_HOST, &b->host);
-    cli_fine(
-        weir_pool_create(b->bench->device, WEIR_PARAMS(weir_pool, .label = "bench"), &b->pool));
+    bench_queue(bench.device, "bench", 0, &b->queue);
+    bench_buffer(bench.device, "host", 8192, WEIR_PLACE_HOST, &b->host);
+    cli_fine(weir_pool_create(bench.device, WEIR_PARAMS(weir_pool, .label = "bench"), &b->pool));
     cli_own(destroy_pool, &b->pool, NULL);
     open_driver(b);
 }
@@ -233,10 +227,9 @@ static void report(struct pool_bench *b)
         {"driver_ns", "driver's pool ns", BENCH_SPREAD, 1},
         {"to_driver", "pool / driver", BENCH_SPREAD, 3},
     };
-    struct bench_table *table =
-        bench_table_of(b->bench, "pairs", "an allocation and its free", columns,
-                       BENCH_COUNT(columns) - (b->has_driver ? 0 : 2));
-    bench_plot(b->bench, "Memory: an allocation and its free", "", "ns a pair");
+    struct bench_table *table = bench_table_of("pairs", "an allocation and its free", columns,
+                                               BENCH_COUNT(columns) - (b->has_driver ? 0 : 2));
+    bench_plot("Memory: an allocation and its free", "", "ns a pair");
     for (size_t i = 0; i < b->row_count; i++) {
         const struct row *row = &b->rows[i];
         const struct bench_samples ratio = bench_ratio(&row->pool, &row->driver);
@@ -244,23 +237,22 @@ static void report(struct pool_bench *b)
         snprintf(group, sizeof group, "%zu, %s", row->size, ways[row->way].about);
         bench_row(table, (double)row->size, ways[row->way].key, &row->pool, &row->buffers,
                   &row->driver, &ratio);
-        bench_plot_bar(b->bench, "pool", group, &row->pool);
-        bench_plot_bar(b->bench, "create, destroy", group, &row->buffers);
-        bench_plot_bar(b->bench, "driver's pool", group, &row->driver);
+        bench_plot_bar("pool", group, &row->pool);
+        bench_plot_bar("create, destroy", group, &row->buffers);
+        bench_plot_bar("driver's pool", group, &row->driver);
     }
 }
 
-static void run(struct bench *bench, void *user)
+static void run(void *user)
 {
     struct pool_bench *b = user;
-    b->bench = bench;
     make_objects(b);
     for (size_t i = 0; i < b->sizes.count; i++)
         check(b, (size_t)b->sizes.values[i]);
-    for (bench_start(bench); bench_turn(bench);)
+    for (bench_start(); bench_turn();)
         for (size_t i = 0; i < b->row_count; i++)
             measure_row(b, &b->rows[i]);
-    bench_parameter(bench, "pairs", (double)b->pairs);
+    bench_parameter("pairs", (double)b->pairs);
     report(b);
 }
 

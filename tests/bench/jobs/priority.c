@@ -41,7 +41,6 @@ struct row {
 
 struct priority {
     uint64_t samples; // in a turn
-    struct bench *bench;
     struct bench_work work;
     size_t busy_bytes;
     uint32_t busy_rounds;
@@ -112,8 +111,8 @@ static void check_values(struct priority *p, weir_buffer *values, size_t size, u
     bench_work_spoil(p->host, size);
     cli_fine(weir_queue_copy(p->work.queue, p->host, 0, values, 0, size));
     bench_sync(p->work.queue);
-    (void)bench_work_check(p->bench, p->host, size, SEED, rounds, text);
-    bench_judge(p->bench);
+    (void)bench_work_check(p->host, size, SEED, rounds, text);
+    bench_judge();
 }
 
 // Every launch so far has added to its values.
@@ -154,35 +153,34 @@ static void measure_condition(struct priority *p, enum condition condition)
     }
     settle(p, condition);
     qsort(p->times, p->samples, sizeof *p->times, compare_numbers);
-    bench_keep(p->bench, &row->median_us, p->times[p->samples / 2]);
-    bench_keep(p->bench, &row->late_us, p->times[p->samples * 99 / 100]);
-    bench_keep(p->bench, &row->beside, 100.0 * (double)beside_count / (double)p->samples);
+    bench_keep(&row->median_us, p->times[p->samples / 2]);
+    bench_keep(&row->late_us, p->times[p->samples * 99 / 100]);
+    bench_keep(&row->beside, 100.0 * (double)beside_count / (double)p->samples);
 }
 
 // Set-up and report.
 
 static void make_queues(struct priority *p)
 {
-    const struct weir_limits *limits = p->bench->limits;
+    const struct weir_limits *limits = bench.limits;
     const int32_t high = limits->priority_highest, low = limits->priority_lowest;
-    bench_queue(p->bench->device, "small/idle", 0, &p->small[IDLE]);
-    bench_queue(p->bench->device, "small/same", 0, &p->small[SAME]);
-    bench_queue(p->bench->device, "busy/same", 0, &p->busy[SAME]);
+    bench_queue(bench.device, "small/idle", 0, &p->small[IDLE]);
+    bench_queue(bench.device, "small/same", 0, &p->small[SAME]);
+    bench_queue(bench.device, "busy/same", 0, &p->busy[SAME]);
     if (high == low) {
-        bench_note(p->bench, "not measured: this device has no priorities");
+        bench_note("not measured: this device has no priorities");
         return;
     }
-    bench_queue(p->bench->device, "small/high", high, &p->small[HIGH]);
-    bench_queue(p->bench->device, "busy/low", low, &p->busy[HIGH]);
+    bench_queue(bench.device, "small/high", high, &p->small[HIGH]);
+    bench_queue(bench.device, "busy/low", low, &p->busy[HIGH]);
 }
 
 static void make_objects(struct priority *p)
 {
-    struct bench *bench = p->bench;
-    weir_device *device = bench->device;
-    p->busy_bytes = bench->limits->unified_memory ? BUSY_BYTES_CPU : BUSY_BYTES_GPU;
+    weir_device *device = bench.device;
+    p->busy_bytes = bench.limits->unified_memory ? BUSY_BYTES_CPU : BUSY_BYTES_GPU;
     p->times = cli_allocate(p->samples, sizeof *p->times);
-    bench_work_open(bench, &p->work);
+    bench_work_open(&p->work);
     make_queues(p);
     bench_buffer(device, "host", p->busy_bytes, WEIR_PLACE_HOST, &p->host);
     bench_buffer(device, "small", SMALL_BYTES, WEIR_PLACE_DEVICE, &p->small_values);
@@ -204,34 +202,33 @@ static void report(struct priority *p)
         {"beside_percent", "% beside", BENCH_SPREAD, 0},
     };
     struct bench_table *table =
-        bench_table(p->bench, "latency",
+        bench_table("latency",
                     "from submission to end; the last column: of how many samples the busy queue "
                     "was busy to the end",
                     columns);
-    bench_plot(p->bench, "Latency of a small kernel", "", "microseconds");
+    bench_plot("Latency of a small kernel", "", "microseconds");
     for (int i = 0; i < CONDITIONS; i++) {
         const struct row *row = &p->rows[i];
         if (!p->small[i])
             continue;
         bench_row(table, conditions[i].key, conditions[i].about, &row->median_us, &row->late_us,
                   &row->beside);
-        bench_plot_bar(p->bench, "median", conditions[i].key, &row->median_us);
-        bench_plot_bar(p->bench, "99th percentile", conditions[i].key, &row->late_us);
+        bench_plot_bar("median", conditions[i].key, &row->median_us);
+        bench_plot_bar("99th percentile", conditions[i].key, &row->late_us);
     }
 }
 
-static void run(struct bench *bench, void *user)
+static void run(void *user)
 {
     struct priority *p = user;
-    p->bench = bench;
     make_objects(p);
     prove(p);
-    for (bench_start(bench); bench_turn(bench);)
+    for (bench_start(); bench_turn();)
         for (int i = 0; i < CONDITIONS; i++)
             if (p->small[i])
                 measure_condition(p, (enum condition)i);
     check_all(p, "after the turns");
-    bench_parameter(bench, "samples", (double)p->samples);
+    bench_parameter("samples", (double)p->samples);
     report(p);
 }
 

@@ -27,7 +27,7 @@ bool raw_cuda_fine(const struct raw_cuda *cu, CUresult result, const char *call)
     if (result == CUDA_SUCCESS)
         return true;
     describe(cu, result, call, message, sizeof message);
-    return bench_wrong(cu->bench, "%s", message);
+    return bench_wrong("%s", message);
 }
 
 void raw_cuda_check(const struct raw_cuda *cu, CUresult result, const char *call)
@@ -59,10 +59,9 @@ static bool load(struct raw_cuda *cu, char *message, size_t size)
     return result == CUDA_SUCCESS;
 }
 
-void raw_cuda_init(struct bench *bench, struct raw_cuda *cu)
+void raw_cuda_init(struct raw_cuda *cu)
 {
     char message[1024];
-    cu->bench = bench;
     if (!load(cu, message, sizeof message))
         cli_fail(CLI_SETUP, "%s", message);
 }
@@ -119,14 +118,12 @@ void raw_cuda_load_kernels(struct raw_cuda *cu, const struct weir_bundle *bundle
     RAW_CU(cu, cuModuleLoadDataEx, &cu->module, image->data, 0, NULL, NULL);
 }
 
-bool raw_cuda_open(struct bench *bench, const char *what, const struct weir_bundle *bundle,
-                   struct raw_cuda *cu)
+bool raw_cuda_open(const char *what, const struct weir_bundle *bundle, struct raw_cuda *cu)
 {
     char message[1024] = "this is not CUDA";
-    cu->bench = bench;
-    if ((bench->runtime && strcmp(weir_runtime_backend(bench->runtime), "cuda") != 0) ||
+    if ((bench.runtime && strcmp(weir_runtime_backend(bench.runtime), "cuda") != 0) ||
         !load(cu, message, sizeof message)) {
-        bench_note(bench, "not measured: %s: %.250s", what, message);
+        bench_note("not measured: %s: %.250s", what, message);
         return false;
     }
     raw_cuda_open_device(cu);
@@ -249,19 +246,18 @@ static void close_opencl(void *object, void *with)
     cl->clReleaseContext(cl->context);
 }
 
-bool raw_opencl_open(struct bench *bench, const char *what, const char *device,
-                     const struct weir_bundle *bundle, struct raw_opencl *cl)
+bool raw_opencl_open(const char *what, const char *device, const struct weir_bundle *bundle,
+                     struct raw_opencl *cl)
 {
     const char *source = source_of(bundle);
     char reason[512];
     cl_int code;
-    cl->bench = bench;
     if (!ocl_symbols_load("libOpenCL.so.1", &cl->symbols, reason, sizeof reason)) {
-        bench_note(bench, "not measured: %s: there is no OpenCL: %.200s", what, reason);
+        bench_note("not measured: %s: there is no OpenCL: %.200s", what, reason);
         return false;
     }
     if (!find_device(cl, device)) {
-        bench_note(bench, "not measured: %s: the OpenCL loader lists no device %s", what, device);
+        bench_note("not measured: %s: the OpenCL loader lists no device %s", what, device);
         return false;
     }
     cl->context = cl->clCreateContext(NULL, 1, &cl->device, NULL, NULL, &code);
@@ -323,12 +319,10 @@ static const struct weir_kit_symbol nccl_table[] = {
 #undef SYMBOL
 };
 
-bool raw_nccl_load(struct bench *bench, struct raw_nccl *raw, const char *file, char *message,
-                   size_t size)
+bool raw_nccl_load(struct raw_nccl *raw, const char *file, char *message, size_t size)
 {
     const char *name = file ? file : "libnccl.so.2";
     int version = 0;
-    raw->bench = bench;
     if (!cu_symbols_load("", &raw->cu, &version, message, size))
         return false;
     void *library = weir_kit_library_open(&name, 1, message, size);

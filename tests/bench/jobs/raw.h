@@ -5,9 +5,9 @@
 
 #include <weir/weir.h>
 
+#include "backends/clc/symbols.h"
 #include "backends/cuda/libraries.h"
 #include "backends/cuda/symbols.h"
-#include "backends/opencl/symbols.h"
 #include "cli/bench/work.h"
 
 // The driver and its first device.
@@ -17,12 +17,12 @@ struct raw_cuda {
         struct {
 #define RAW_CALL(version, result, name, parameters) result(*name) parameters;
             CU_SYMBOLS(RAW_CALL)
+#undef RAW_CALL
         };
     };
     // The two that block, which Weir never calls; NULL where the driver lacks them.
     CUresult (*cuMemcpyHtoD)(CUdeviceptr, const void *, size_t);
     CUresult (*cuMemcpyDtoH)(void *, CUdeviceptr, size_t);
-    struct bench *bench;
     CUdevice device;
     CUcontext context;
     CUmodule module;
@@ -30,10 +30,9 @@ struct raw_cuda {
 
 // Makes the primary context current, and loads the bundle's kernels as Weir's backend does; NULL: none. False after
 // a note that `what` is not measured.
-bool raw_cuda_open(struct bench *bench, const char *what, const struct weir_bundle *bundle,
-                   struct raw_cuda *cu);
+bool raw_cuda_open(const char *what, const struct weir_bundle *bundle, struct raw_cuda *cu);
 // Its three steps. They end the command.
-void raw_cuda_init(struct bench *bench, struct raw_cuda *cu);
+void raw_cuda_init(struct raw_cuda *cu);
 void raw_cuda_open_device(struct raw_cuda *cu);
 void raw_cuda_load_kernels(struct raw_cuda *cu, const struct weir_bundle *bundle);
 
@@ -52,19 +51,19 @@ struct raw_opencl {
     union {
         struct ocl_symbols symbols;
         struct {
+#define RAW_CALL(since, place, result, name, parameters) result(*name) parameters;
             OCL_SYMBOLS(RAW_CALL)
 #undef RAW_CALL
         };
     };
-    struct bench *bench;
     cl_device_id device;
     cl_context context;
     cl_program program; // from the source that Weir builds
 };
 
 // Of the device with that name. False after a note that `what` is not measured.
-bool raw_opencl_open(struct bench *bench, const char *what, const char *device,
-                     const struct weir_bundle *bundle, struct raw_opencl *cl);
+bool raw_opencl_open(const char *what, const char *device, const struct weir_bundle *bundle,
+                     struct raw_opencl *cl);
 void raw_opencl_check(cl_int code, const char *call);
 #define RAW_CL(cl, name, ...) raw_opencl_check((cl)->name(__VA_ARGS__), #name)
 
@@ -75,14 +74,12 @@ cl_mem raw_opencl_buffer(struct raw_opencl *cl, cl_mem_flags flags, size_t size)
 struct raw_nccl {
     struct nccl_symbols nccl;
     struct cu_symbols cu;
-    struct bench *bench;
     char name[32]; // "NCCL 2.28.9"
 };
 
 // `file` NULL: the libnccl.so.2 that is loaded, else the one that the linker finds. False, with a sentence in
 // `message`, also where it is older than what Weir takes.
-bool raw_nccl_load(struct bench *bench, struct raw_nccl *raw, const char *file, char *message,
-                   size_t size);
+bool raw_nccl_load(struct raw_nccl *raw, const char *file, char *message, size_t size);
 // An id on rank 0, nothing on others. Errors: the same.
 bool raw_nccl_make_id(const struct raw_nccl *raw, uint32_t rank, ncclUniqueId *id, char *message,
                       size_t size);

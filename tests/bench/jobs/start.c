@@ -66,30 +66,29 @@ static struct first it;
 
 static void run_weir(enum step step)
 {
-    struct bench *bench = &it.bench;
     switch (step) {
     case RUNTIME:
-        cli_fine(weir_open(NULL, &bench->runtime));
-        cli_own_runtime(bench->runtime);
+        cli_fine(weir_open(NULL, &bench.runtime));
+        cli_own_runtime(bench.runtime);
         break;
     case DEVICE:
-        cli_fine(weir_device_open(bench->runtime, NULL, &bench->device));
-        cli_own_device(bench->device);
+        cli_fine(weir_device_open(bench.runtime, NULL, &bench.device));
+        cli_own_device(bench.device);
         break;
     case PROGRAM:
-        bench_program_of(bench->device, &conformance_kernels, &it.program);
+        bench_program_of(bench.device, &conformance_kernels, &it.program);
         break;
     case KERNEL:
-        bench_kernel(bench->device, NULL, "scale", &it.program, &it.scale);
+        bench_kernel(bench.device, NULL, "scale", &it.program, &it.scale);
         break;
     case QUEUE:
-        bench_queue(bench->device, "first", 0, &it.queue);
+        bench_queue(bench.device, "first", 0, &it.queue);
         break;
     case BUFFER:
-        bench_buffer(bench->device, "in", sizeof it.numbers, WEIR_PLACE_DEVICE, &it.in);
+        bench_buffer(bench.device, "in", sizeof it.numbers, WEIR_PLACE_DEVICE, &it.in);
         break;
     case NEXT_BUFFER:
-        bench_buffer(bench->device, "out", sizeof it.numbers, WEIR_PLACE_DEVICE, &it.out);
+        bench_buffer(bench.device, "out", sizeof it.numbers, WEIR_PLACE_DEVICE, &it.out);
         break;
     case UPLOAD:
         cli_fine(weir_upload(it.queue, it.in, 0, it.numbers, sizeof it.numbers));
@@ -117,7 +116,7 @@ static void run_raw(enum step step)
 {
     switch (step) {
     case RUNTIME:
-        raw_cuda_init(&it.bench, &it.cu);
+        raw_cuda_init(&it.cu);
         break;
     case DEVICE:
         raw_cuda_open_device(&it.cu);
@@ -178,7 +177,6 @@ int start_first(const char *side)
 // The one that measures.
 
 struct start {
-    struct bench *bench;
     const char *config;
     size_t side_count; // the driver too, or Weir alone
     struct bench_samples ms[FIGURES][2], added;
@@ -247,11 +245,11 @@ static void measure(struct start *start)
 {
     double ms[FIGURES];
     for (size_t i = 0; i < start->side_count; i++) {
-        const size_t side = (size_t)((i + start->bench->turn) % start->side_count);
+        const size_t side = (size_t)((i + bench.turn) % start->side_count);
         run_process(side, ms);
-        start->bench->checked += NUMBERS;
+        bench.checked += NUMBERS;
         for (size_t k = 0; k < FIGURES; k++)
-            bench_keep(start->bench, &start->ms[k][side], ms[k]);
+            bench_keep(&start->ms[k][side], ms[k]);
     }
 }
 
@@ -263,25 +261,23 @@ static void report(struct start *start)
         {"ratio", "over raw", BENCH_SPREAD, 3},
     };
     struct bench_table *table =
-        bench_table_of(start->bench, "start",
-                       "a process until its first result, until its end, and its steps", columns,
-                       start->side_count > 1 ? 5 : 2);
-    bench_plot(start->bench, "Starting", "", "milliseconds");
+        bench_table_of("start", "a process until its first result, until its end, and its steps",
+                       columns, start->side_count > 1 ? 5 : 2);
+    bench_plot("Starting", "", "milliseconds");
     for (size_t i = 0; i < FIGURES; i++) {
         const struct bench_samples *weir = &start->ms[i][0], *raw = &start->ms[i][1];
         const struct bench_samples added = bench_difference(weir, raw),
                                    ratio = bench_ratio(weir, raw);
         bench_row(table, names[i], weir, raw, &added, &ratio);
-        bench_plot_bar(start->bench, "Weir", names[i], weir);
-        bench_plot_bar(start->bench, "raw", names[i], raw);
+        bench_plot_bar("Weir", names[i], weir);
+        bench_plot_bar("raw", names[i], raw);
     }
 }
 
 // What the processes open is not open here.
-static void run(struct bench *bench, void *user)
+static void run(void *user)
 {
     struct start *start = user;
-    start->bench = bench;
     if (start->config)
         setenv("WEIR_CONFIG", start->config, 1);
     weir_runtime *runtime;
@@ -289,8 +285,8 @@ static void run(struct bench *bench, void *user)
     start->side_count = strcmp(weir_runtime_backend(runtime), "cuda") == 0 ? 2 : 1;
     WEIR_IGNORE(weir_close(&runtime));
     if (start->side_count == 1)
-        bench_note(bench, "not measured: raw CUDA: this is not CUDA");
-    for (bench_start(bench); bench_turn(bench);)
+        bench_note("not measured: raw CUDA: this is not CUDA");
+    for (bench_start(); bench_turn();)
         measure(start);
     report(start);
 }

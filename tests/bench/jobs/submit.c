@@ -67,7 +67,6 @@ struct submit {
 };
 
 struct sides {
-    struct bench *bench;
     uint64_t operations, spins;
     weir_runtime *runtime;
     weir_device *device;
@@ -239,7 +238,7 @@ static void report(struct sides *s, const struct table *table)
     char title[256];
     snprintf(title, sizeof title, "beside %s on %s, ns %s", table->title,
              weir_device_get_info(s->device)->name, table->to_the_end ? "an operation" : "a call");
-    struct bench_table *to = bench_table(s->bench, table->key, title, columns);
+    struct bench_table *to = bench_table(table->key, title, columns);
     for (size_t i = 0; i < table->count; i++) {
         const struct bench_samples *weir = &s->rows[i].weir, *other = &s->rows[i].other;
         const struct bench_samples added = bench_difference(weir, other);
@@ -251,13 +250,12 @@ static void report(struct sides *s, const struct table *table)
 // The order of the two changes from turn to turn.
 static void measure(struct sides *s, const struct table *table)
 {
-    struct bench *bench = s->bench;
     memset(s->rows, 0, sizeof s->rows);
-    for (bench_start(bench); bench_turn(bench);)
+    for (bench_start(); bench_turn();)
         for (size_t i = 0; i < table->count; i++)
             for (int side = 0; side < 2; side++) {
-                const bool weir = (bench->turn + (unsigned)side) % 2 == 0;
-                bench_keep(bench, weir ? &s->rows[i].weir : &s->rows[i].other,
+                const bool weir = (bench.turn + (unsigned)side) % 2 == 0;
+                bench_keep(weir ? &s->rows[i].weir : &s->rows[i].other,
                            time_side(s, table, &table->kinds[i], weir));
             }
     report(s, table);
@@ -293,7 +291,7 @@ static bool open_runtime(struct sides *s, const char *backend, const char *name)
         cli_own_runtime(s->runtime);
         return true;
     }
-    bench_note(s->bench, "not measured: %s: %.250s", name, weir_last_error()->message);
+    bench_note("not measured: %s: %.250s", name, weir_last_error()->message);
     return false;
 }
 
@@ -302,7 +300,7 @@ static bool open_runtime(struct sides *s, const char *backend, const char *name)
 static bool open_driver(struct sides *s)
 {
     struct raw_cuda *cu = &s->cu;
-    if (!raw_cuda_open(s->bench, "raw CUDA", &conformance_kernels, cu))
+    if (!raw_cuda_open("raw CUDA", &conformance_kernels, cu))
         return false;
     s->raw_repeat = cuda_repeat;
     s->raw_finish = cuda_finish;
@@ -339,7 +337,7 @@ static void check_cuda(struct sides *s)
                      (unsigned)i, (unsigned)right, (unsigned)found[i], (unsigned)s->raw_pinned[i]);
         s->raw_pinned[i] = i;
     }
-    s->bench->checked += 2;
+    bench.checked += 2;
 }
 
 static void run_cuda(struct sides *s)
@@ -360,7 +358,7 @@ static void run_cuda(struct sides *s)
 static bool open_plain(struct sides *s)
 {
     struct raw_opencl *cl = &s->cl;
-    if (!raw_opencl_open(s->bench, "plain OpenCL", weir_device_get_info(s->device)->name,
+    if (!raw_opencl_open("plain OpenCL", weir_device_get_info(s->device)->name,
                          &conformance_kernels, cl))
         return false;
     s->raw_repeat = opencl_repeat;
@@ -381,7 +379,7 @@ static void check_opencl(struct sides *s)
     cli_fine(weir_download(s->queue, &weir, s->memory, 0, sizeof weir));
     RAW_CL(&s->cl, clEnqueueReadBuffer, s->cl_queue, s->cl_buffer, CL_TRUE, 0, sizeof raw, &raw, 0,
            NULL, NULL);
-    s->bench->checked++;
+    bench.checked++;
     if (weir != raw)
         cli_fail(CLI_FAILED, "Weir and plain OpenCL gave different results; nothing was timed");
 }
@@ -441,15 +439,13 @@ static void run_part(struct sides *s, size_t part)
 }
 
 // Each part has objects of its own, since they are destroyed when all is done.
-static void run(struct bench *bench, void *user)
+static void run(void *user)
 {
     static struct sides sides[1 + BENCH_COUNT(parts)];
     const struct submit *submit = user;
-    bench_parameter(bench, "operations", (double)submit->operations);
-    for (size_t i = 0; i < BENCH_COUNT(sides); i++) {
-        sides[i].bench = bench;
+    bench_parameter("operations", (double)submit->operations);
+    for (size_t i = 0; i < BENCH_COUNT(sides); i++)
         sides[i].operations = submit->operations;
-    }
     run_cuda(&sides[0]);
     // PoCL lists its serial device only if POCL_DEVICES asks for it before PoCL is loaded.
     setenv("POCL_DEVICES", "pthread basic", 0);

@@ -62,37 +62,39 @@ static void *allocate(size_t size, size_t alignment)
                : NULL;
 }
 
+static CUresult make(CUdeviceptr *address, size_t size, size_t alignment, enum fake_kind kind,
+                     CUdevice device)
+{
+    void *memory = allocate(size, alignment);
+    *address = (CUdeviceptr)(uintptr_t)memory;
+    return memory && fake_memory_add(memory, size, kind, device) ? CUDA_SUCCESS
+                                                                 : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static CUresult make_on_device(CUdeviceptr *address, size_t size, CUdevice device)
+{
+    return size > fake_memory_bytes - fake_memory_used(device)
+               ? CUDA_ERROR_OUT_OF_MEMORY
+               : make(address, size, 256, FAKE_DEVICE, device);
+}
+
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemoryPool pool,
                                  CUstream stream)
 {
-    void *memory = NULL;
     (void)stream;
+    *address = 0;
     BEGIN(true);
-    if (code == CUDA_SUCCESS && size > fake_memory_bytes - fake_memory_used(pool->device))
-        code = CUDA_ERROR_OUT_OF_MEMORY;
-    if (code == CUDA_SUCCESS) {
-        memory = allocate(size, 256);
-        code = memory && fake_memory_add(memory, size, FAKE_DEVICE, pool->device)
-                   ? CUDA_SUCCESS
-                   : CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    *address = (CUdeviceptr)(uintptr_t)memory;
+    if (code == CUDA_SUCCESS)
+        code = make_on_device(address, size, pool->device);
     END;
 }
 
 CUresult cuMemAlloc(CUdeviceptr *address, size_t size)
 {
-    void *memory = NULL;
+    *address = 0;
     BEGIN(true);
-    if (code == CUDA_SUCCESS && size > fake_memory_bytes - fake_memory_used(fake_current->device))
-        code = CUDA_ERROR_OUT_OF_MEMORY;
-    if (code == CUDA_SUCCESS) {
-        memory = allocate(size, 256);
-        code = memory && fake_memory_add(memory, size, FAKE_DEVICE, fake_current->device)
-                   ? CUDA_SUCCESS
-                   : CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    *address = (CUdeviceptr)(uintptr_t)memory;
+    if (code == CUDA_SUCCESS)
+        code = make_on_device(address, size, fake_current->device);
     END;
 }
 
@@ -106,17 +108,12 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 
 CUresult cuMemAllocManaged(CUdeviceptr *address, size_t size, unsigned flags)
 {
-    void *memory = NULL;
+    *address = 0;
     BEGIN(true);
     if (code == CUDA_SUCCESS && (flags != CU_MEM_ATTACH_GLOBAL || !fake_managed))
         code = FAKE_INVALID_VALUE;
-    if (code == CUDA_SUCCESS) {
-        memory = allocate(size, 4096);
-        code = memory && fake_memory_add(memory, size, FAKE_MANAGED, fake_current->device)
-                   ? CUDA_SUCCESS
-                   : CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    *address = (CUdeviceptr)(uintptr_t)memory;
+    if (code == CUDA_SUCCESS)
+        code = make(address, size, 4096, FAKE_MANAGED, fake_current->device);
     END;
 }
 
@@ -250,29 +247,6 @@ CUresult cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstre
     END;
 }
 
-CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *rectangle, CUstream stream)
-{
-    const bool to_host = rectangle->dstMemoryType == CU_MEMORYTYPE_HOST;
-    const bool from_host = rectangle->srcMemoryType == CU_MEMORYTYPE_HOST;
-    const struct fake_operation copy = {
-        .kind = FAKE_COPY,
-        .dst = to_host ? rectangle->dstHost : (char *)(uintptr_t)rectangle->dstDevice,
-        .src = from_host ? rectangle->srcHost : (const char *)(uintptr_t)rectangle->srcDevice,
-        .dst_pitch = rectangle->dstPitch,
-        .src_pitch = rectangle->srcPitch,
-        .width = rectangle->WidthInBytes,
-        .height = rectangle->Height,
-    };
-    BEGIN(true);
-    if (code == CUDA_SUCCESS &&
-        ((to_host && from_host) || copy.dst_pitch < copy.width || copy.src_pitch < copy.width ||
-         rectangle->srcXInBytes || rectangle->srcY || rectangle->dstXInBytes || rectangle->dstY))
-        code = FAKE_INVALID_VALUE;
-    code = add_copy(code, stream, &copy, to_host ? FAKE_HOST : FAKE_DEVICE,
-                    from_host ? FAKE_HOST : FAKE_DEVICE);
-    END;
-}
-
 bool fake_box_read(const CUDA_MEMCPY3D *box, struct fake_operation *out_copy)
 {
     const bool to_host = box->dstMemoryType == CU_MEMORYTYPE_HOST;
@@ -295,15 +269,46 @@ bool fake_box_read(const CUDA_MEMCPY3D *box, struct fake_operation *out_copy)
            !box->srcY && !box->srcZ && !box->dstXInBytes && !box->dstY && !box->dstZ;
 }
 
-CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D *box, CUstream stream)
+static CUresult add_box(CUresult code, CUstream stream, const CUDA_MEMCPY3D *box)
 {
     struct fake_operation copy;
-    BEGIN(true);
     if (!fake_box_read(box, &copy) && code == CUDA_SUCCESS)
         code = FAKE_INVALID_VALUE;
-    code = add_copy(code, stream, &copy,
+    return add_copy(code, stream, &copy,
                     box->dstMemoryType == CU_MEMORYTYPE_HOST ? FAKE_HOST : FAKE_DEVICE,
                     box->srcMemoryType == CU_MEMORYTYPE_HOST ? FAKE_HOST : FAKE_DEVICE);
+}
+
+CUresult cuMemcpy2DAsync(const CUDA_MEMCPY2D *rectangle, CUstream stream)
+{
+    const CUDA_MEMCPY3D box = {
+        .srcXInBytes = rectangle->srcXInBytes,
+        .srcY = rectangle->srcY,
+        .srcMemoryType = rectangle->srcMemoryType,
+        .srcHost = rectangle->srcHost,
+        .srcDevice = rectangle->srcDevice,
+        .srcPitch = rectangle->srcPitch,
+        .srcHeight = rectangle->Height,
+        .dstXInBytes = rectangle->dstXInBytes,
+        .dstY = rectangle->dstY,
+        .dstMemoryType = rectangle->dstMemoryType,
+        .dstHost = rectangle->dstHost,
+        .dstDevice = rectangle->dstDevice,
+        .dstPitch = rectangle->dstPitch,
+        .dstHeight = rectangle->Height,
+        .WidthInBytes = rectangle->WidthInBytes,
+        .Height = rectangle->Height,
+        .Depth = 1,
+    };
+    BEGIN(true);
+    code = add_box(code, stream, &box);
+    END;
+}
+
+CUresult cuMemcpy3DAsync(const CUDA_MEMCPY3D *box, CUstream stream)
+{
+    BEGIN(true);
+    code = add_box(code, stream, box);
     END;
 }
 
@@ -339,56 +344,28 @@ static CUresult add_set(CUresult code, const struct fake_operation *set, CUstrea
     return CUDA_SUCCESS;
 }
 
-CUresult cuMemsetD8Async(CUdeviceptr dst, unsigned char value, size_t count, CUstream stream)
-{
-    const struct fake_operation set = set_of(dst, 0, value, 1, count, 1);
-    BEGIN(true);
-    code = add_set(code, &set, stream);
-    END;
-}
+// Of a line, and of rows.
+#define MEMSETS(bits, type)                                                                       \
+    CUresult cuMemsetD##bits##Async(CUdeviceptr dst, type value, size_t count, CUstream stream)   \
+    {                                                                                             \
+        const struct fake_operation set = set_of(dst, 0, value, sizeof value, count, 1);          \
+        BEGIN(true);                                                                              \
+        code = add_set(code, &set, stream);                                                       \
+        END;                                                                                      \
+    }                                                                                             \
+    CUresult cuMemsetD2D##bits##Async(CUdeviceptr dst, size_t pitch, type value, size_t width,    \
+                                      size_t height, CUstream stream)                             \
+    {                                                                                             \
+        const struct fake_operation set = set_of(dst, pitch, value, sizeof value, width, height); \
+        BEGIN(true);                                                                              \
+        code = add_set(code, &set, stream);                                                       \
+        END;                                                                                      \
+    }
 
-CUresult cuMemsetD2D8Async(CUdeviceptr dst, size_t pitch, unsigned char value, size_t width,
-                           size_t height, CUstream stream)
-{
-    const struct fake_operation set = set_of(dst, pitch, value, 1, width, height);
-    BEGIN(true);
-    code = add_set(code, &set, stream);
-    END;
-}
-
-CUresult cuMemsetD16Async(CUdeviceptr dst, unsigned short value, size_t count, CUstream stream)
-{
-    const struct fake_operation set = set_of(dst, 0, value, 2, count, 1);
-    BEGIN(true);
-    code = add_set(code, &set, stream);
-    END;
-}
-
-CUresult cuMemsetD2D16Async(CUdeviceptr dst, size_t pitch, unsigned short value, size_t width,
-                            size_t height, CUstream stream)
-{
-    const struct fake_operation set = set_of(dst, pitch, value, 2, width, height);
-    BEGIN(true);
-    code = add_set(code, &set, stream);
-    END;
-}
-
-CUresult cuMemsetD32Async(CUdeviceptr dst, unsigned value, size_t count, CUstream stream)
-{
-    const struct fake_operation set = set_of(dst, 0, value, 4, count, 1);
-    BEGIN(true);
-    code = add_set(code, &set, stream);
-    END;
-}
-
-CUresult cuMemsetD2D32Async(CUdeviceptr dst, size_t pitch, unsigned value, size_t width,
-                            size_t height, CUstream stream)
-{
-    const struct fake_operation set = set_of(dst, pitch, value, 4, width, height);
-    BEGIN(true);
-    code = add_set(code, &set, stream);
-    END;
-}
+MEMSETS(8, unsigned char)
+MEMSETS(16, unsigned short)
+MEMSETS(32, unsigned)
+#undef MEMSETS
 
 // Access between two devices, and queries about streams and memory.
 
@@ -477,11 +454,7 @@ static bool lies_in(CUdeviceptr address, size_t size, CUcontext context)
 CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
                            CUcontext src_context, size_t size, CUstream stream)
 {
-    const struct fake_operation copy = {.kind = FAKE_COPY,
-                                        .dst = (char *)(uintptr_t)dst,
-                                        .src = (const char *)(uintptr_t)src,
-                                        .width = size,
-                                        .height = 1};
+    const struct fake_operation copy = copy_of(dst, src, size);
     BEGIN(true);
     if (code == CUDA_SUCCESS &&
         (!lies_in(dst, size, dst_context) || !lies_in(src, size, src_context)))
@@ -493,24 +466,24 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr s
 
 CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *block, CUstream stream)
 {
-    const struct fake_operation copy = {
-        .kind = FAKE_COPY,
-        .dst = (char *)(uintptr_t)block->dstDevice,
-        .src = (const char *)(uintptr_t)block->srcDevice,
-        .dst_pitch = block->dstPitch,
-        .src_pitch = block->srcPitch,
-        .dst_slice = block->dstPitch * block->dstHeight,
-        .src_slice = block->srcPitch * block->srcHeight,
-        .width = block->WidthInBytes,
-        .height = block->Height,
-        .depth = block->Depth,
+    const CUDA_MEMCPY3D box = {
+        .srcMemoryType = block->srcMemoryType,
+        .srcDevice = block->srcDevice,
+        .srcPitch = block->srcPitch,
+        .srcHeight = block->srcHeight,
+        .dstMemoryType = block->dstMemoryType,
+        .dstDevice = block->dstDevice,
+        .dstPitch = block->dstPitch,
+        .dstHeight = block->dstHeight,
+        .WidthInBytes = block->WidthInBytes,
+        .Height = block->Height,
+        .Depth = block->Depth,
     };
+    struct fake_operation copy;
     BEGIN(true);
     if (code == CUDA_SUCCESS &&
-        (block->Depth == 0 || block->srcMemoryType != CU_MEMORYTYPE_DEVICE ||
-         block->dstMemoryType != CU_MEMORYTYPE_DEVICE || copy.dst_pitch < copy.width ||
-         copy.src_pitch < copy.width || block->dstHeight < block->Height ||
-         block->srcHeight < block->Height ||
+        (block->srcMemoryType != CU_MEMORYTYPE_DEVICE ||
+         block->dstMemoryType != CU_MEMORYTYPE_DEVICE || !fake_box_read(&box, &copy) ||
          !lies_in(block->dstDevice, fake_dst_bytes(&copy), block->dstContext) ||
          !lies_in(block->srcDevice, fake_src_bytes(&copy), block->srcContext)))
         code = FAKE_INVALID_VALUE;

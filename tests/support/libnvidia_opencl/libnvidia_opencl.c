@@ -7,14 +7,14 @@
 #include <string.h>
 #include <weir/kit/signature.h>
 
-#include "backends/cuda/driver_cl.h"
+#include "backends/clc/symbols.h"
 #include "tests/support/libnvidia_opencl/control.h"
 #include "tests/support/twins/twins.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
 enum {
-    TABLE_SIZE = 110,
+    TABLE_SIZE = 140,
     STRUCTURE_BYTES = 16,
     CL_INVALID_VALUE_ = -30,
     CL_BUILD_FAILURE_ = -11,
@@ -79,14 +79,35 @@ int twin_print(const char *format, const void *arguments, size_t argument_bytes,
 
 // Counting calls, and failing on request.
 
+// What the CUDA backend calls of it.
+#define FUNCTIONS(X)             \
+    X(clGetDeviceIDs)            \
+    X(clGetDeviceInfo)           \
+    X(clCreateContext)           \
+    X(clReleaseContext)          \
+    X(clCreateProgramWithSource) \
+    X(clReleaseProgram)          \
+    X(clBuildProgram)            \
+    X(clGetProgramInfo)          \
+    X(clGetProgramBuildInfo)     \
+    X(clCreateKernel)            \
+    X(clCreateKernelsInProgram)  \
+    X(clReleaseKernel)           \
+    X(clGetKernelInfo)           \
+    X(clGetKernelWorkGroupInfo)  \
+    X(clGetKernelArgInfo)
+
+enum {
+#define PLACE(since, place, result, name, parameters) PLACE_OF_##name = (place),
+    OCL_SYMBOLS(PLACE)
+#undef PLACE
+};
+
 static const char *const names[] = {
-#define NAME(index, result, name, parameters) #name,
-    CU_CL_SYMBOLS(NAME)
+#define NAME(name) #name,
+    FUNCTIONS(NAME)
 #undef NAME
-#define NAME(index, name) #name,
-        CU_CL_PLACES(NAME)
-#undef NAME
-            "clIcdGetPlatformIDsKHR",
+        "clIcdGetPlatformIDsKHR",
 };
 
 #define NAME_COUNT (sizeof names / sizeof *names)
@@ -551,15 +572,6 @@ void *clGetExtensionFunctionAddress(const char *name)
     return address;
 }
 
-#ifdef FAKE_LOADER
-// libOpenCL.so.1, which has this platform.
-EXPORT cl_int clGetPlatformIDs(cl_uint room, cl_platform_id *out, cl_uint *out_count);
-cl_int clGetPlatformIDs(cl_uint room, cl_platform_id *out, cl_uint *out_count)
-{
-    return clIcdGetPlatformIDsKHR(room, out, out_count);
-}
-#endif
-
 static long count_live(void)
 {
     return live;
@@ -608,11 +620,8 @@ __attribute__((constructor)) static void start(void)
 {
     const char *value = getenv("WEIR_TEST_NVIDIA_OPENCL_ARCH");
     architecture = value ? (unsigned)strtoul(value, NULL, 10) : architecture;
-#define ENTRY(index, result, name, parameters) table[index] = (any_function)name;
-    CU_CL_SYMBOLS(ENTRY)
-#undef ENTRY
-#define ENTRY(index, name) table[index] = (any_function)name;
-    CU_CL_PLACES(ENTRY)
+#define ENTRY(name) table[PLACE_OF_##name] = (any_function)name;
+    FUNCTIONS(ENTRY)
 #undef ENTRY
 }
 

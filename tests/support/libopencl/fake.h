@@ -6,13 +6,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "backends/opencl/symbols.h"
+#include "backends/clc/symbols.h"
 #include "tests/support/libopencl/control.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
 // What is exported, by its declarations.
-#define DECLARE(since, result, name, parameters) EXPORT result name parameters;
+#define DECLARE(since, place, result, name, parameters) EXPORT result name parameters;
 OCL_SYMBOLS(DECLARE)
 #undef DECLARE
 
