@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/common/options.h"
-#include "tests/bench/jobs/start.h"
+#include "tests/bench/jobs/raw.h"
 
 extern const struct cli_command job_overlap;
 extern const struct cli_command job_pageable;
