@@ -80,7 +80,8 @@ const char *weir_text_signal(char *text, int number)
 
 void weir_text_variable(char *text, size_t size, const char *section, const char *key)
 {
-    snprintf(text, size, "WEIR_%s_%s", section, key);
+    const bool is_own = strcmp(section, "weir") == 0;
+    snprintf(text, size, "WEIR_%s%s%s", is_own ? "" : section, is_own ? "" : "_", key);
     for (; *text; text++)
         *text = *text == '-' ? '_' : weir_text_upper(*text);
 }

@@ -45,7 +45,7 @@ const char *weir_text_nearer(const char *name, const char *best, const char *can
 const char *weir_text_nearest(const char *name, const char *const *candidates, size_t count);
 
 // Stores the variable of the environment that stands in place of a key of a section: "WEIR_TRACE_FILE" for
-// `file` of [trace].
+// `file` of [trace], "WEIR_LOG" for `log` of [weir].
 void weir_text_variable(char *text, size_t size, const char *section, const char *key);
 
 // ASCII letters in upper or lower case, and whether it is an ASCII letter or digit or '_'; other bytes stay,

@@ -1,4 +1,4 @@
-// Starting and joining, without thread-local storage: see base/thread_known.c.
+// Starting and joining, without thread-local storage, which modules have little of.
 //
 // NOLINTNEXTLINE(bugprone-reserved-identifier): for syscall()
 #define _GNU_SOURCE
@@ -12,6 +12,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/wait.h"
+
 enum {
     NAME_SIZE = 16 // of a thread, for the kernel
 };
@@ -22,7 +24,7 @@ static void name_thread(char name[NAME_SIZE], long number)
     snprintf(name, NAME_SIZE, "weir/%ld", number);
 }
 
-void weir_thread_name_own(void)
+static void name_own(void)
 {
     char name[NAME_SIZE];
     name_thread(name, syscall(SYS_gettid));
@@ -88,38 +90,39 @@ bool weir_thread_is_all_that_is_left(void)
     return all;
 }
 
-#include "base/wait.h"
-
 static void *begin(void *argument)
 {
-    const struct weir_thread *thread = argument;
-    weir_thread_name_own();
+    struct weir_thread *thread = argument;
+    atomic_store(&thread->self, pthread_self());
+    name_own();
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
     thread->run(thread->argument);
     return NULL;
 }
 
-int weir_thread_create(void *(*run)(void *argument), void *argument, pthread_t *out_id)
+int weir_thread_start(struct weir_thread *thread, void (*run)(void *argument), void *argument)
 {
     sigset_t all;
     sigset_t before;
 
+    thread->run = run;
+    thread->argument = argument;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int error = pthread_create(out_id, NULL, run, argument);
+    const int error = pthread_create(&thread->id, NULL, begin, thread);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return error;
-}
-
-int weir_thread_start(struct weir_thread *thread, void (*run)(void *argument), void *argument)
-{
-    *thread = (struct weir_thread){.run = run, .argument = argument};
-    return weir_thread_create(begin, thread, &thread->id);
 }
 
 void weir_thread_join(struct weir_thread *thread)
 {
     const int before = weir_cancel_disable();
     pthread_join(thread->id, NULL);
+    atomic_store(&thread->self, 0);
     weir_cancel_restore(before);
+}
+
+bool weir_thread_is_current(const struct weir_thread *thread)
+{
+    return atomic_load(&thread->self) == pthread_self();
 }

@@ -4,11 +4,13 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 
 // Zeroed before use.
 struct weir_thread {
     pthread_t id;
+    _Atomic(pthread_t) self; // the same, for the thread itself; 0 while it does not run
     void (*run)(void *argument);
     void *argument;
 };
@@ -24,21 +26,13 @@ void weir_thread_release_signals(const sigset_t *before);
 // Ownership: `*thread` is the caller's, and stays where it is until it is joined.
 int weir_thread_start(struct weir_thread *thread, void (*run)(void *argument), void *argument);
 
-// The same, of a thread that weir_thread_is_current() knows. Not for modules, since it uses thread-local storage (base/thread_local.h).
-int weir_thread_start_known(struct weir_thread *thread, void (*run)(void *argument),
-                            void *argument);
-
 // Whether the program's main thread has ended by pthread_exit(), and all that is left of the process are such threads: it
 // would have ended without them. False where that cannot be known.
 bool weir_thread_is_all_that_is_left(void);
 
 void weir_thread_join(struct weir_thread *thread);
 
-// Between thread.c and thread_known.c: pthread_create() without signals, and the name of such a thread for the kernel.
-void weir_thread_name_own(void);
-int weir_thread_create(void *(*run)(void *argument), void *argument, pthread_t *out_id);
-
-// Whether the calling thread is this known one.
+// Whether the calling thread is this one.
 bool weir_thread_is_current(const struct weir_thread *thread);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "cli/common/cli.h"
 #include "cli/common/options.h"
+#include "cli/common/own.h"
 
 static int completion_main(int argc, char **argv);
 

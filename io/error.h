@@ -4,25 +4,29 @@
 #ifndef WEIR_IO_ERROR_H
 #define WEIR_IO_ERROR_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 
-#ifdef __cplusplus
-extern "C" {
-#endif
+#include "base/text.h"
 
 // Undefined after a success: read it only if a call returned false.
 struct weir_io_error {
     char message[512];
 };
 
-// Fills `error` with "PATH: SENTENCE" and returns false, so that a reader can say
+// Fills `error` with "PATH: SENTENCE" as weir_text_about() does, and returns false, so that a reader can say
 // `return weir_io_fail(...)`.
 //
 // Threads: safe.
-bool weir_io_fail(struct weir_io_error *error, const char *path, const char *format, ...);
-
-#ifdef __cplusplus
+WEIR_TEXT_PRINTF(3, 4)
+static inline bool weir_io_fail(struct weir_io_error *error, const char *path, const char *format,
+                                ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    weir_text_vabout(error->message, sizeof error->message, path, format, arguments);
+    va_end(arguments);
+    return false;
 }
-#endif
 
 #endif

@@ -1,6 +1,6 @@
 // libjpeg's default error manager prints and exits, and calls a file that ends early
 // a warning and paints the rest gray. Ours jumps, prints nothing, and treats every
-// warning as damage except those that do not affect the pixels. As in io/png_read.c,
+// warning as damage except those that do not affect the pixels. As in io/png.c,
 // data that must survive the jump is in a struct that is passed by pointer.
 #include <setjmp.h>
 #include <stdio.h>

@@ -58,16 +58,6 @@ static bool check_header_bytes(uint64_t header_bytes, uint64_t file_bytes, const
     return true;
 }
 
-static bool check_file_bytes(uint64_t file_bytes, const char *path, struct weir_io_error *error)
-{
-    if (file_bytes >= LENGTH_BYTES)
-        return true;
-    return weir_io_fail(error, path,
-                        "is truncated or not a safetensors file: it has %" PRIu64
-                        " bytes, fewer than the 8 of its header's length",
-                        file_bytes);
-}
-
 static uint64_t read_u64(const unsigned char bytes[LENGTH_BYTES])
 {
     uint64_t value = 0;
@@ -243,11 +233,9 @@ static bool read_header(weir_io_safetensors *file, const char *text, size_t text
 static bool take_body(weir_io_safetensors *file, uint64_t body_bytes, struct weir_io_error *error)
 {
     file->body = body_bytes < SIZE_MAX ? malloc(body_bytes > 0 ? (size_t)body_bytes : 1) : NULL;
-    if (!file->body) {
-        weir_io_fail(error, file->path, "needs %" PRIu64 " bytes of memory; there is not enough",
-                     body_bytes);
-        return false;
-    }
+    if (!file->body)
+        return weir_io_fail(error, file->path,
+                            "needs %" PRIu64 " bytes of memory; there is not enough", body_bytes);
     uint64_t offset = 0;
     for (size_t i = 0; i < file->count; i++) {
         file->tensors[i].data = file->body + offset;
@@ -259,15 +247,13 @@ static bool take_body(weir_io_safetensors *file, uint64_t body_bytes, struct wei
 static weir_io_safetensors *create(const char *path, struct weir_io_error *error)
 {
     weir_io_safetensors *file = calloc(1, sizeof *file);
-    size_t path_bytes = strlen(path) + 1;
     if (file)
-        file->path = malloc(path_bytes);
+        file->path = strdup(path);
     if (!file || !file->path) {
         weir_io_fail(error, path, "needs memory to be read; there is not enough");
         free(file);
         return NULL;
     }
-    memcpy(file->path, path, path_bytes);
     return file;
 }
 
@@ -276,8 +262,12 @@ static bool read_file(weir_io_safetensors *file, int descriptor, uint64_t size,
                       struct weir_io_error *error)
 {
     unsigned char length[LENGTH_BYTES];
-    if (!check_file_bytes(size, file->path, error) ||
-        !weir_file_read_exactly(descriptor, file->path, length, sizeof length, error->message,
+    if (size < LENGTH_BYTES)
+        return weir_io_fail(error, file->path,
+                            "is truncated or not a safetensors file: it has %" PRIu64
+                            " bytes, fewer than the 8 of its header's length",
+                            size);
+    if (!weir_file_read_exactly(descriptor, file->path, length, sizeof length, error->message,
                                 sizeof error->message))
         return false;
     uint64_t header_bytes = read_u64(length);
@@ -309,34 +299,6 @@ bool weir_io_safetensors_open(const char *path, weir_io_safetensors **out_file,
     weir_io_safetensors *file = create(path, error);
     bool ok = file && read_file(file, descriptor, size, error);
     close(descriptor);
-    if (!ok)
-        weir_io_safetensors_destroy(&file);
-    *out_file = file;
-    return ok;
-}
-
-static bool copy_file(weir_io_safetensors *file, const unsigned char *bytes, size_t size,
-                      struct weir_io_error *error)
-{
-    if (!check_file_bytes(size, file->path, error))
-        return false;
-    uint64_t header_bytes = read_u64(bytes);
-    if (!check_header_bytes(header_bytes, size, file->path, error))
-        return false;
-    const unsigned char *text = bytes + LENGTH_BYTES;
-    uint64_t body_bytes = size - LENGTH_BYTES - header_bytes;
-    if (!read_header(file, (const char *)text, (size_t)header_bytes, body_bytes, error) ||
-        !take_body(file, body_bytes, error))
-        return false;
-    memcpy(file->body, text + header_bytes, (size_t)body_bytes);
-    return true;
-}
-
-bool weir_io_safetensors_open_memory(const char *label, const void *bytes, size_t size,
-                                     weir_io_safetensors **out_file, struct weir_io_error *error)
-{
-    weir_io_safetensors *file = create(label, error);
-    bool ok = file && copy_file(file, bytes, size, error);
     if (!ok)
         weir_io_safetensors_destroy(&file);
     *out_file = file;

@@ -46,11 +46,6 @@ struct weir_io_tensor {
 bool weir_io_safetensors_open(const char *path, weir_io_safetensors **out_file,
                               struct weir_io_error *error);
 
-// The same for a file that is already in memory. `label` takes the place of the path
-// in messages. The bytes are copied and need only be valid until return.
-bool weir_io_safetensors_open_memory(const char *label, const void *bytes, size_t size,
-                                     weir_io_safetensors **out_file, struct weir_io_error *error);
-
 // Frees the file and sets `*file` to NULL. NULL and a pointer to NULL are accepted.
 void weir_io_safetensors_destroy(weir_io_safetensors **file);
 

@@ -238,36 +238,22 @@ static int joined(struct thread *thread, int error)
     return error;
 }
 
-LOCKS_EXPORTED int pthread_join(pthread_t id, void **result)
-{
-    struct thread *thread = find(id);
-    return joined(thread, LOCKS_REAL(pthread_join)(id, result));
-}
+#define JOINS(name, parameters, arguments)                 \
+    LOCKS_EXPORTED int name parameters                     \
+    {                                                      \
+        struct thread *thread = find(id);                  \
+        return joined(thread, LOCKS_REAL(name) arguments); \
+    }
 
-LOCKS_EXPORTED int pthread_tryjoin_np(pthread_t id, void **result)
-{
-    struct thread *thread = find(id);
-    return joined(thread, LOCKS_REAL(pthread_tryjoin_np)(id, result));
-}
-
-LOCKS_EXPORTED int pthread_timedjoin_np(pthread_t id, void **result, const struct timespec *until)
-{
-    struct thread *thread = find(id);
-    return joined(thread, LOCKS_REAL(pthread_timedjoin_np)(id, result, until));
-}
-
-LOCKS_EXPORTED int pthread_clockjoin_np(pthread_t id, void **result, clockid_t clock,
-                                        const struct timespec *until)
-{
-    struct thread *thread = find(id);
-    return joined(thread, LOCKS_REAL(pthread_clockjoin_np)(id, result, clock, until));
-}
-
-LOCKS_EXPORTED int thrd_join(thrd_t id, int *result)
-{
-    struct thread *thread = find(id);
-    return joined(thread, LOCKS_REAL(thrd_join)(id, result));
-}
+JOINS(pthread_join, (pthread_t id, void **result), (id, result))
+JOINS(pthread_tryjoin_np, (pthread_t id, void **result), (id, result))
+JOINS(pthread_timedjoin_np, (pthread_t id, void **result, const struct timespec *until),
+      (id, result, until))
+JOINS(pthread_clockjoin_np,
+      (pthread_t id, void **result, clockid_t clock, const struct timespec *until),
+      (id, result, clock, until))
+JOINS(thrd_join, (thrd_t id, int *result), (id, result))
+#undef JOINS
 
 static void detached(struct thread *thread, bool is_detached)
 {

@@ -49,11 +49,18 @@ static void forget(const void *key, const void *caller)
         locks_forget(key);
 }
 
-// A function that may take what is acquired then, and one that makes or destroys what is forgotten first.
+// A function that may take what is acquired then, one that gives back what is released first, and one that makes or
+// destroys what is forgotten first.
 #define TAKES(name, taken, object, parameters, arguments)               \
     LOCKS_EXPORTED int name parameters                                  \
     {                                                                   \
         return taken(LOCKS_REAL(name) arguments, object, LOCKS_CALLER); \
+    }
+#define GIVES(name, object, parameters, arguments) \
+    LOCKS_EXPORTED int name parameters             \
+    {                                              \
+        release(object, LOCKS_CALLER);             \
+        return LOCKS_REAL(name) arguments;         \
     }
 #define FORGETS(name, object, parameters, arguments) \
     LOCKS_EXPORTED int name parameters               \
@@ -78,12 +85,7 @@ TAKES(pthread_mutex_clocklock, mutex_taken, mutex,
       (pthread_mutex_t *restrict mutex, clockid_t clock, const struct timespec *restrict until),
       (mutex, clock, until))
 
-LOCKS_EXPORTED int pthread_mutex_unlock(pthread_mutex_t *mutex)
-{
-    release(mutex, LOCKS_CALLER);
-    return LOCKS_REAL(pthread_mutex_unlock)(mutex);
-}
-
+GIVES(pthread_mutex_unlock, mutex, (pthread_mutex_t * mutex), (mutex))
 FORGETS(pthread_mutex_init, mutex, (pthread_mutex_t * mutex, const pthread_mutexattr_t *attributes),
         (mutex, attributes))
 FORGETS(pthread_mutex_destroy, mutex, (pthread_mutex_t * mutex), (mutex))
@@ -92,12 +94,7 @@ TAKES(mtx_trylock, mutex_taken, mutex, (mtx_t * mutex), (mutex))
 TAKES(mtx_timedlock, mutex_taken, mutex,
       (mtx_t *restrict mutex, const struct timespec *restrict until), (mutex, until))
 
-LOCKS_EXPORTED int mtx_unlock(mtx_t *mutex)
-{
-    release(mutex, LOCKS_CALLER);
-    return LOCKS_REAL(mtx_unlock)(mutex);
-}
-
+GIVES(mtx_unlock, mutex, (mtx_t * mutex), (mutex))
 FORGETS(mtx_init, mutex, (mtx_t * mutex, int type), (mutex, type))
 
 LOCKS_EXPORTED void mtx_destroy(mtx_t *mutex)
@@ -108,26 +105,15 @@ LOCKS_EXPORTED void mtx_destroy(mtx_t *mutex)
 
 // Spin locks.
 
-LOCKS_EXPORTED int pthread_spin_lock(pthread_spinlock_t *lock)
+static int spin_taken(int error, pthread_spinlock_t *lock, const void *caller)
 {
-    const int error = LOCKS_REAL(pthread_spin_lock)(lock);
-    acquire_if(error == 0, (const void *)(uintptr_t)lock, LOCKS_CALLER);
+    acquire_if(error == 0, (const void *)(uintptr_t)lock, caller);
     return error;
 }
 
-LOCKS_EXPORTED int pthread_spin_trylock(pthread_spinlock_t *lock)
-{
-    const int error = LOCKS_REAL(pthread_spin_trylock)(lock);
-    acquire_if(error == 0, (const void *)(uintptr_t)lock, LOCKS_CALLER);
-    return error;
-}
-
-LOCKS_EXPORTED int pthread_spin_unlock(pthread_spinlock_t *lock)
-{
-    release((const void *)(uintptr_t)lock, LOCKS_CALLER);
-    return LOCKS_REAL(pthread_spin_unlock)(lock);
-}
-
+TAKES(pthread_spin_lock, spin_taken, lock, (pthread_spinlock_t * lock), (lock))
+TAKES(pthread_spin_trylock, spin_taken, lock, (pthread_spinlock_t * lock), (lock))
+GIVES(pthread_spin_unlock, (const void *)(uintptr_t)lock, (pthread_spinlock_t * lock), (lock))
 FORGETS(pthread_spin_destroy, (const void *)(uintptr_t)lock, (pthread_spinlock_t * lock), (lock))
 
 // Conditions. A thread that is cancelled in a wait has its mutex again when it unwinds.
@@ -142,56 +128,33 @@ static void end_wait(void *user)
     acquire_if(true, wait->mutex, wait->caller);
 }
 
-// The two are a block. The handler runs in both cases.
-#define LOCKS_BEGIN_WAIT(mutex)               \
-    struct wait wait = {mutex, LOCKS_CALLER}; \
-    int error;                                \
-    release(mutex, wait.caller);              \
-    pthread_cleanup_push(end_wait, &wait)
-#define LOCKS_END_WAIT()    \
-    pthread_cleanup_pop(1); \
-    return error
+// The handler runs in both cases.
+#define WAITS(name, parameters, arguments)        \
+    LOCKS_EXPORTED int name parameters            \
+    {                                             \
+        struct wait wait = {mutex, LOCKS_CALLER}; \
+        int error;                                \
+        release(mutex, wait.caller);              \
+        pthread_cleanup_push(end_wait, &wait);    \
+        error = LOCKS_REAL(name) arguments;       \
+        pthread_cleanup_pop(1);                   \
+        return error;                             \
+    }
 
-LOCKS_EXPORTED int pthread_cond_wait(pthread_cond_t *restrict condition,
-                                     pthread_mutex_t *restrict mutex)
-{
-    LOCKS_BEGIN_WAIT(mutex);
-    error = LOCKS_REAL(pthread_cond_wait)(condition, mutex);
-    LOCKS_END_WAIT();
-}
-
-LOCKS_EXPORTED int pthread_cond_timedwait(pthread_cond_t *restrict condition,
-                                          pthread_mutex_t *restrict mutex,
-                                          const struct timespec *restrict until)
-{
-    LOCKS_BEGIN_WAIT(mutex);
-    error = LOCKS_REAL(pthread_cond_timedwait)(condition, mutex, until);
-    LOCKS_END_WAIT();
-}
-
-LOCKS_EXPORTED int pthread_cond_clockwait(pthread_cond_t *restrict condition,
-                                          pthread_mutex_t *restrict mutex, clockid_t clock,
-                                          const struct timespec *restrict until)
-{
-    LOCKS_BEGIN_WAIT(mutex);
-    error = LOCKS_REAL(pthread_cond_clockwait)(condition, mutex, clock, until);
-    LOCKS_END_WAIT();
-}
-
-LOCKS_EXPORTED int cnd_wait(cnd_t *condition, mtx_t *mutex)
-{
-    LOCKS_BEGIN_WAIT(mutex);
-    error = LOCKS_REAL(cnd_wait)(condition, mutex);
-    LOCKS_END_WAIT();
-}
-
-LOCKS_EXPORTED int cnd_timedwait(cnd_t *restrict condition, mtx_t *restrict mutex,
-                                 const struct timespec *restrict until)
-{
-    LOCKS_BEGIN_WAIT(mutex);
-    error = LOCKS_REAL(cnd_timedwait)(condition, mutex, until);
-    LOCKS_END_WAIT();
-}
+WAITS(pthread_cond_wait, (pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex),
+      (condition, mutex))
+WAITS(pthread_cond_timedwait,
+      (pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex,
+       const struct timespec *restrict until),
+      (condition, mutex, until))
+WAITS(pthread_cond_clockwait,
+      (pthread_cond_t *restrict condition, pthread_mutex_t *restrict mutex, clockid_t clock,
+       const struct timespec *restrict until),
+      (condition, mutex, clock, until))
+WAITS(cnd_wait, (cnd_t * condition, mtx_t *mutex), (condition, mutex))
+WAITS(cnd_timedwait,
+      (cnd_t *restrict condition, mtx_t *restrict mutex, const struct timespec *restrict until),
+      (condition, mutex, until))
 
 // Locks for readers and writers.
 
@@ -373,4 +336,6 @@ LOCKS_EXPORTED int dlclose(void *object)
 }
 
 #undef TAKES
+#undef GIVES
+#undef WAITS
 #undef FORGETS

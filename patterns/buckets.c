@@ -13,7 +13,7 @@
 #include "kernels/buckets/buckets.h"
 #include "patterns/buckets_parts.h"
 #include "patterns/fail.h"
-#include "patterns/place.h"
+#include "patterns/shared.h"
 
 // The plan: where each gradient lies, and which of them make a bucket.
 // Views are aligned so that each can be a launch's argument, and the bytes between them are reduced
@@ -26,38 +26,37 @@
 static weir_status check_types(const struct weir_buckets_params *params)
 {
     if (weir_datatype_size(params->element) == 0)
-        return weir__pattern_fail(params->label, WEIR_ERROR_INVALID,
-                                  "set it to the type of the gradients, such as WEIR_F32",
-                                  "weir_buckets_create: element is %d, which is no type",
-                                  (int)params->element);
+        return weir__pattern_refuse(params->label,
+                                    "set it to the type of the gradients, such as WEIR_F32",
+                                    "weir_buckets_create: element is %d, which is no type",
+                                    (int)params->element);
     if (params->reduction && (params->reduction < WEIR_SUM || params->reduction > WEIR_AVERAGE))
-        return weir__pattern_fail(params->label, WEIR_ERROR_INVALID, "0 is WEIR_AVERAGE",
-                                  "weir_buckets_create: reduction is %d, which is none",
-                                  (int)params->reduction);
+        return weir__pattern_refuse(params->label, "0 is WEIR_AVERAGE",
+                                    "weir_buckets_create: reduction is %d, which is none",
+                                    (int)params->reduction);
     if (params->wire && params->wire != params->element &&
         (params->wire != WEIR_BF16 || params->element != WEIR_F32))
-        return weir__pattern_fail(params->label, WEIR_ERROR_INVALID,
-                                  "0 sends gradients as they are; only f32 is sent as bf16",
-                                  "weir_buckets_create: %s gradients cannot be sent as %s",
-                                  weir_datatype_name(params->element),
-                                  weir_datatype_name(params->wire));
+        return weir__pattern_refuse(params->label,
+                                    "0 sends gradients as they are; only f32 is sent as bf16",
+                                    "weir_buckets_create: %s gradients cannot be sent as %s",
+                                    weir_datatype_name(params->element),
+                                    weir_datatype_name(params->wire));
     return WEIR_OK;
 }
 
 static weir_status check_params(const struct weir_buckets_params *params)
 {
     if (!params->comm)
-        return weir__pattern_fail(params->label, WEIR_ERROR_INVALID, "pass a communicator",
-                                  "weir_buckets_create: params->comm is NULL");
+        return weir__pattern_refuse(params->label, "pass a communicator",
+                                    "weir_buckets_create: params->comm is NULL");
     if (!params->parameters || params->parameter_count == 0)
-        return weir__pattern_fail(params->label, WEIR_ERROR_INVALID,
-                                  "list the model's parameters, the last layer's first",
-                                  "weir_buckets_create: there are no parameters");
+        return weir__pattern_refuse(params->label,
+                                    "list the model's parameters, the last layer's first",
+                                    "weir_buckets_create: there are no parameters");
     if (params->parameter_size < sizeof(size_t) || params->parameter_size > WEIR_SIZED_BYTES_MAX)
-        return weir__pattern_fail(params->label, WEIR_ERROR_INVALID,
-                                  "set it to sizeof(struct weir_bucket_parameter)",
-                                  "weir_buckets_create: parameter_size is %zu",
-                                  params->parameter_size);
+        return weir__pattern_refuse(params->label, "set it to sizeof(struct weir_bucket_parameter)",
+                                    "weir_buckets_create: parameter_size is %zu",
+                                    params->parameter_size);
     return check_types(params);
 }
 
@@ -67,15 +66,12 @@ static weir_status read_parameter(weir_buckets *buckets, const struct weir_bucke
     const char *item = (const char *)params->parameters + index * params->parameter_size;
     struct weir__buckets_parameter *parameter = &buckets->parameters[index];
     struct weir_bucket_parameter known;
-    weir_status status = weir__pattern_item("weir_buckets_create", "weir_bucket_parameter", item,
-                                            params->parameter_size, &known, sizeof known);
-    if (status != WEIR_OK)
-        return status;
+    TRY(weir__pattern_item("weir_buckets_create", "weir_bucket_parameter", item,
+                           params->parameter_size, &known, sizeof known));
     if (!known.name || known.count == 0)
-        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID,
-                                  "each parameter has a name and elements",
-                                  "weir_buckets_create: parameter %" PRIu32 " has %s", index,
-                                  known.name ? "no elements" : "no name");
+        return weir__pattern_refuse(buckets->label, "each parameter has a name and elements",
+                                    "weir_buckets_create: parameter %" PRIu32 " has %s", index,
+                                    known.name ? "no elements" : "no name");
     parameter->name = strdup(known.name);
     if (!parameter->name)
         return weir__pattern_fail(buckets->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
@@ -87,11 +83,10 @@ static weir_status read_parameter(weir_buckets *buckets, const struct weir_bucke
 
 static weir_status refuse_size(const weir_buckets *buckets, uint32_t index)
 {
-    return weir__pattern_fail(
-        buckets->label, WEIR_ERROR_INVALID, "give its count in elements",
+    return weir__pattern_refuse(
+        buckets->label, "give its count in elements",
         "weir_buckets_create: with parameter %" PRIu32
-        ", '%s', of %zu elements, the gradients have more bytes than a size_t "
-        "can count",
+        ", '%s', of %zu elements, the gradients have more bytes than a size_t can count",
         index, buckets->parameters[index].name, buckets->parameters[index].count);
 }
 
@@ -147,9 +142,7 @@ static weir_status allocate(weir_buckets *buckets)
 // free_plan() does not free.
 static weir_status lay_out(const struct weir_buckets_params *params, weir_buckets *buckets)
 {
-    weir_status status = check_params(params);
-    if (status != WEIR_OK)
-        return status;
+    TRY(check_params(params));
     buckets->params = *params;
     snprintf(buckets->label, sizeof buckets->label, "%s",
              weir__pattern_label(params->label, "buckets"));
@@ -162,11 +155,11 @@ static weir_status lay_out(const struct weir_buckets_params *params, weir_bucket
     buckets->wire_size = weir_datatype_size(buckets->params.wire);
     buckets->narrows = buckets->params.wire != params->element;
     choose_caps(buckets);
-    status = allocate(buckets);
-    for (uint32_t i = 0; i < params->parameter_count && status == WEIR_OK; i++)
-        status = read_parameter(buckets, params, i);
+    TRY(allocate(buckets));
+    for (uint32_t i = 0; i < params->parameter_count; i++)
+        TRY(read_parameter(buckets, params, i));
     buckets->params.parameters = NULL;
-    return status == WEIR_OK ? place(buckets) : status;
+    return place(buckets);
 }
 
 static void free_plan(weir_buckets *buckets)
@@ -234,12 +227,8 @@ static weir_status make_queue(weir_buckets *buckets, const char *name, bool timi
     char label[WEIR__PATTERN_LABEL_SIZE + 16];
     snprintf(label, sizeof label, "%s/%s", buckets->label, name);
     return weir_queue_create(device_of(buckets),
-                             &(struct weir_queue_params){
-                                 .struct_size = sizeof(struct weir_queue_params),
-                                 .label = label,
-                                 .priority = buckets->params.priority,
-                                 .timing = timing,
-                             },
+                             WEIR_PARAMS(weir_queue, .label = label,
+                                         .priority = buckets->params.priority, .timing = timing),
                              out_queue);
 }
 
@@ -249,56 +238,41 @@ static weir_status make_buffer(weir_buckets *buckets, const char *name, size_t s
     static const uint32_t zero;
     char label[WEIR__PATTERN_LABEL_SIZE + 16];
     snprintf(label, sizeof label, "%s/%s", buckets->label, name);
-    weir_status status = weir_buffer_create(device_of(buckets),
-                                            &(struct weir_buffer_params){
-                                                .struct_size = sizeof(struct weir_buffer_params),
-                                                .label = label,
-                                                .size = size,
-                                            },
-                                            out_buffer);
-    if (status != WEIR_OK)
-        return status;
+    TRY(weir_buffer_create(device_of(buckets),
+                           WEIR_PARAMS(weir_buffer, .label = label, .size = size), out_buffer));
     return weir_queue_fill(buckets->comm_queue, *out_buffer, 0, size, &zero, 1);
 }
 
 static weir_status make_kernels(weir_buckets *buckets)
 {
-    const struct weir_program_params params = {.struct_size = sizeof params,
-                                               .label = buckets->label,
-                                               .bundle = &buckets_kernels};
-    weir_status status = weir_program_create(device_of(buckets), &params, &buckets->program);
-    if (status == WEIR_OK)
-        status = weir_kernel_create(buckets->program, "buckets_narrow", &buckets->narrow);
-    if (status == WEIR_OK)
-        status = weir_kernel_create(buckets->program, "buckets_widen", &buckets->widen);
-    return status;
+    TRY(weir_program_create(device_of(buckets),
+                            WEIR_PARAMS(weir_program, .label = buckets->label,
+                                        .bundle = &buckets_kernels),
+                            &buckets->program));
+    TRY(weir_kernel_create(buckets->program, "buckets_narrow", &buckets->narrow));
+    return weir_kernel_create(buckets->program, "buckets_widen", &buckets->widen);
 }
 
 static weir_status make_way(weir_buckets *buckets)
 {
     const size_t bytes = buckets->plan.bytes / buckets->element_size * buckets->wire_size;
-    weir_status status = make_kernels(buckets);
-    if (status == WEIR_OK)
-        status = make_queue(buckets, "narrow", false, &buckets->narrow_queue);
-    if (status == WEIR_OK)
-        status = make_queue(buckets, "widen", buckets->params.timing, &buckets->widen_queue);
-    if (status == WEIR_OK)
-        status = make_buffer(buckets, "wire", bytes, &buckets->wire);
-    return status;
+    TRY(make_kernels(buckets));
+    TRY(make_queue(buckets, "narrow", false, &buckets->narrow_queue));
+    TRY(make_queue(buckets, "widen", buckets->params.timing, &buckets->widen_queue));
+    return make_buffer(buckets, "wire", bytes, &buckets->wire);
 }
 
 static weir_status make_parts(weir_buckets *buckets)
 {
     if (weir_device_limits(device_of(buckets))->timing_history == 0)
         buckets->params.timing = false;
-    weir_status status = make_queue(buckets, "comm", buckets->params.timing, &buckets->comm_queue);
-    if (status == WEIR_OK && buckets->params.timing)
-        status = make_queue(buckets, "clock", true, &buckets->clock);
-    if (status == WEIR_OK)
-        status = make_buffer(buckets, "gradients", buckets->plan.bytes, &buckets->gradients);
-    if (status == WEIR_OK && buckets->narrows)
-        status = make_way(buckets);
-    return status;
+    TRY(make_queue(buckets, "comm", buckets->params.timing, &buckets->comm_queue));
+    if (buckets->params.timing)
+        TRY(make_queue(buckets, "clock", true, &buckets->clock));
+    TRY(make_buffer(buckets, "gradients", buckets->plan.bytes, &buckets->gradients));
+    if (buckets->narrows)
+        TRY(make_way(buckets));
+    return WEIR_OK;
 }
 
 static weir_status make(const struct weir_buckets_params *params, weir_comm *comm,
@@ -307,14 +281,11 @@ static weir_status make(const struct weir_buckets_params *params, weir_comm *com
     struct weir_buckets_params mine = *params;
     weir_buckets *buckets = calloc(1, sizeof *buckets);
     if (!buckets)
-        return weir__pattern_fail(params->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
-                                  "no memory for buckets");
-    mine.comm = comm;
-    weir_status status = lay_out(&mine, buckets);
-    if (status == WEIR_OK)
-        status = make_parts(buckets);
+        return weir__pattern_no_memory(params->label, "buckets");
     *out_buckets = buckets;
-    return status;
+    mine.comm = comm;
+    TRY(lay_out(&mine, buckets));
+    return make_parts(buckets);
 }
 
 // The filled buffers may be used on any queue once the comparison has waited for this one. A difference,
@@ -369,8 +340,8 @@ weir_status weir_buckets_create_all_at(const struct weir_buckets_params *params,
     if (comms && count > 0)
         status = create_all("weir_buckets_create_all", params, comms, count, out_buckets);
     else
-        status = weir__pattern_fail(NULL, WEIR_ERROR_INVALID, "pass the communicator of each rank",
-                                    "weir_buckets_create_all: there are no communicators");
+        status = weir__pattern_refuse(NULL, "pass the communicator of each rank",
+                                      "weir_buckets_create_all: there are no communicators");
     return weir__pattern_end(status, before);
 }
 
@@ -395,15 +366,21 @@ void weir_buckets_destroy(weir_buckets **buckets)
 
 // --- the plan ---
 
+weir_status weir__buckets_refuse_index(const weir_buckets *buckets, const char *function,
+                                       const char *what, uint32_t index, uint32_t count)
+{
+    return weir__pattern_refuse(buckets->label, NULL,
+                                "%s: there is no %s %" PRIu32 ", there are %" PRIu32, function,
+                                what, index, count);
+}
+
 weir_status weir_buckets_get_view(const weir_buckets *buckets, uint32_t index,
                                   struct weir_bucket_view *out_view)
 {
     *out_view = (struct weir_bucket_view){0};
     if (index >= buckets->params.parameter_count)
-        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID, NULL,
-                                  "weir_buckets_get_view: there is no parameter %" PRIu32
-                                  ", there are %" PRIu32,
-                                  index, buckets->params.parameter_count);
+        return weir__buckets_refuse_index(buckets, "weir_buckets_get_view", "parameter", index,
+                                          buckets->params.parameter_count);
     const struct weir__buckets_parameter *parameter = &buckets->parameters[index];
     *out_view = (struct weir_bucket_view){buckets->gradients, parameter->offset, parameter->size};
     return WEIR_OK;
@@ -414,10 +391,8 @@ weir_status weir_buckets_get_bucket(const weir_buckets *buckets, uint32_t index,
 {
     *out_bucket = (struct weir_bucket){0};
     if (index >= buckets->plan.bucket_count)
-        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID, NULL,
-                                  "weir_buckets_get_bucket: there is no bucket %" PRIu32
-                                  ", there are %" PRIu32,
-                                  index, buckets->plan.bucket_count);
+        return weir__buckets_refuse_index(buckets, "weir_buckets_get_bucket", "bucket", index,
+                                          buckets->plan.bucket_count);
     *out_bucket = buckets->buckets[index].range;
     return WEIR_OK;
 }

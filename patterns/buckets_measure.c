@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/siphash.h"
 #include "patterns/fail.h"
-#include "patterns/place.h"
+#include "patterns/shared.h"
 
 // What all ranks of a communicator must have alike, since each sees only its own half of a mismatch:
 // the parameters and the options.
@@ -37,20 +37,15 @@ static weir_status make_scratch(const weir_buckets *buckets, size_t size, weir_b
 {
     const size_t ranks = weir_comm_count(buckets->params.comm);
     return weir_buffer_create(weir_comm_device(buckets->params.comm),
-                              &(struct weir_buffer_params){
-                                  .struct_size = sizeof(struct weir_buffer_params),
-                                  .label = buckets->label,
-                                  .size = size + ranks * size,
-                              },
+                              WEIR_PARAMS(weir_buffer, .label = buckets->label,
+                                          .size = size + ranks * size),
                               out_buffer);
 }
 
 static weir_status submit_gather(weir_buckets *buckets, weir_buffer *scratch, const void *mine,
                                  size_t size)
 {
-    weir_status status = weir_upload(buckets->comm_queue, scratch, 0, mine, size);
-    if (status != WEIR_OK)
-        return status;
+    TRY(weir_upload(buckets->comm_queue, scratch, 0, mine, size));
     return weir_queue_all_gather(buckets->comm_queue, buckets->params.comm, scratch, size, scratch,
                                  0, size, WEIR_U8);
 }
@@ -64,8 +59,7 @@ static weir_status buckets_gather(weir_buckets *const *buckets, uint32_t count, 
     weir_buffer **scratch = calloc((size_t)count + 1, sizeof(weir_buffer *)); // never 0 bytes
     weir_status status = WEIR_OK;
     if (!scratch)
-        return weir__pattern_fail(buckets[0]->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
-                                  "no memory to compare the ranks");
+        return weir__pattern_no_memory(buckets[0]->label, "the comparison of ranks");
     for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
         status = make_scratch(buckets[i], size, &scratch[i]);
     for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
@@ -116,21 +110,20 @@ static weir_status refuse(const weir_buckets *buckets, uint32_t rank, const stru
                           const struct note *first)
 {
     if (note->parameter_count != first->parameter_count || note->bytes != first->bytes)
-        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID,
-                                  "create the buckets of one model on all ranks",
-                                  "weir_buckets_create: rank %" PRIu32 " has %" PRIu64
-                                  " parameters of %" PRIu64 " bytes in all, and rank 0 %" PRIu64
-                                  " of %" PRIu64,
-                                  rank, note->parameter_count, note->bytes, first->parameter_count,
-                                  first->bytes);
+        return weir__pattern_refuse(buckets->label, "create the buckets of one model on all ranks",
+                                    "weir_buckets_create: rank %" PRIu32 " has %" PRIu64
+                                    " parameters of %" PRIu64 " bytes in all, and rank 0 %" PRIu64
+                                    " of %" PRIu64,
+                                    rank, note->parameter_count, note->bytes,
+                                    first->parameter_count, first->bytes);
     if (note->parameters != first->parameters)
-        return weir__pattern_fail(
-            buckets->label, WEIR_ERROR_INVALID, "list the same parameters in the same order",
+        return weir__pattern_refuse(
+            buckets->label, "list the same parameters in the same order",
             "weir_buckets_create: rank %" PRIu32
             " has parameters of other names, counts or another order than rank 0",
             rank);
-    return weir__pattern_fail(
-        buckets->label, WEIR_ERROR_INVALID, "pass the same values on all ranks",
+    return weir__pattern_refuse(
+        buckets->label, "pass the same values on all ranks",
         "weir_buckets_create: rank %" PRIu32
         " has another element, reduction, wire, cap_bytes or first_bytes than rank 0",
         rank);
@@ -142,11 +135,11 @@ static weir_status compare(weir_buckets *const *buckets, uint32_t count, struct 
     struct note *all = notes + count;
     for (uint32_t i = 0; i < count; i++)
         notes[i] = describe(buckets[i]);
-    weir_status status = buckets_gather(buckets, count, notes, sizeof *notes, all);
-    for (uint32_t rank = 1; rank < ranks && status == WEIR_OK; rank++)
+    TRY(buckets_gather(buckets, count, notes, sizeof *notes, all));
+    for (uint32_t rank = 1; rank < ranks; rank++)
         if (memcmp(&all[rank], &all[0], sizeof *all) != 0)
-            status = refuse(buckets[0], rank, &all[rank], &all[0]);
-    return status;
+            TRY(refuse(buckets[0], rank, &all[rank], &all[0]));
+    return WEIR_OK;
 }
 
 weir_status weir__buckets_compare(weir_buckets *const *buckets, uint32_t count)
@@ -154,8 +147,7 @@ weir_status weir__buckets_compare(weir_buckets *const *buckets, uint32_t count)
     const size_t ranks = weir_comm_count(buckets[0]->params.comm);
     struct note *notes = calloc(count + ranks, sizeof *notes);
     if (!notes)
-        return weir__pattern_fail(buckets[0]->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
-                                  "no memory to compare %zu ranks", ranks);
+        return weir__pattern_no_memory(buckets[0]->label, "the comparison of ranks");
     const weir_status status = compare(buckets, count, notes);
     free(notes);
     return status;
@@ -271,12 +263,11 @@ static size_t chain_of(size_t size, double ns)
 static weir_status submit_chain(weir_buckets *buckets, size_t size, size_t chain)
 {
     weir_buffer *buffer = buckets->narrows ? buckets->wire : buckets->gradients;
-    weir_status status = WEIR_OK;
-    for (size_t i = 0; i < chain && status == WEIR_OK; i++)
-        status = weir_queue_all_reduce(buckets->comm_queue, buckets->params.comm, buffer, 0, buffer,
-                                       0, size / buckets->wire_size, buckets->params.wire,
-                                       buckets->params.reduction);
-    return status;
+    for (size_t i = 0; i < chain; i++)
+        TRY(weir_queue_all_reduce(buckets->comm_queue, buckets->params.comm, buffer, 0, buffer, 0,
+                                  size / buckets->wire_size, buckets->params.wire,
+                                  buckets->params.reduction));
+    return WEIR_OK;
 }
 
 // In nanoseconds of one reduction.
@@ -284,13 +275,12 @@ static weir_status time_chain(weir_buckets *const *buckets, uint32_t count, size
                               size_t chain, double *out_ns)
 {
     const uint64_t begin_ns = weir_clock_now_ns();
-    weir_status status = WEIR_OK;
-    for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
-        status = submit_chain(buckets[i], size, chain);
-    for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
-        status = weir_queue_sync(buckets[i]->comm_queue, WEIR_FOREVER);
+    for (uint32_t i = 0; i < count; i++)
+        TRY(submit_chain(buckets[i], size, chain));
+    for (uint32_t i = 0; i < count; i++)
+        TRY(weir_queue_sync(buckets[i]->comm_queue, WEIR_FOREVER));
     *out_ns = (double)(weir_clock_now_ns() - begin_ns) / (double)chain;
-    return status;
+    return WEIR_OK;
 }
 
 // What a rank measured.
@@ -337,32 +327,29 @@ static weir_status gather(const struct work *work, const struct figures *figures
 static weir_status try_once(const struct work *work, size_t size, double *out_ns)
 {
     struct figures figures = {0};
-    weir_status status = time_chain(work->buckets, work->count, size, 1, &figures.once_ns);
-    if (status == WEIR_OK)
-        status = time_chain(work->buckets, work->count, size, 1, &figures.once_ns);
-    if (status == WEIR_OK)
-        status = gather(work, &figures);
+    TRY(time_chain(work->buckets, work->count, size, 1, &figures.once_ns));
+    TRY(time_chain(work->buckets, work->count, size, 1, &figures.once_ns));
+    TRY(gather(work, &figures));
     *out_ns = 0;
-    for (uint32_t i = 0; i < weir_comm_count(work->buckets[0]->params.comm) && status == WEIR_OK;
-         i++)
+    for (uint32_t i = 0; i < weir_comm_count(work->buckets[0]->params.comm); i++)
         *out_ns = larger(*out_ns, work->all[i].once_ns);
-    return status;
+    return WEIR_OK;
 }
 
 // The shortest of a few rounds; or, of a slow size, one reduction.
 static weir_status time_size(const struct work *work, size_t size, double *out_ns, bool *out_slow)
 {
     double once_ns;
-    weir_status status = try_once(work, size, &once_ns);
+    TRY(try_once(work, size, &once_ns));
     *out_ns = once_ns;
     *out_slow = once_ns > SLOW_NS;
-    for (int round = 0; round < ROUNDS && status == WEIR_OK && !*out_slow; round++) {
+    for (int round = 0; round < ROUNDS && !*out_slow; round++) {
         double ns;
-        status = time_chain(work->buckets, work->count, size, chain_of(size, once_ns), &ns);
+        TRY(time_chain(work->buckets, work->count, size, chain_of(size, once_ns), &ns));
         if (round == 0 || ns < *out_ns)
             *out_ns = ns;
     }
-    return status;
+    return WEIR_OK;
 }
 
 // The first size is measured where the latency is long, too: without any, all sizes would look alike.
@@ -373,17 +360,16 @@ static weir_status measure(const struct work *work, struct weir__buckets_curve *
     bool slow = false;
     *curve = (struct weir__buckets_curve){0};
     list_points(first, curve);
-    weir_status status =
-        time_size(work, bytes < SMALL_BYTES ? bytes : SMALL_BYTES, &curve->latency_ns, &slow);
-    for (uint32_t i = 0; i < curve->count && status == WEIR_OK; i++) {
+    TRY(time_size(work, bytes < SMALL_BYTES ? bytes : SMALL_BYTES, &curve->latency_ns, &slow));
+    for (uint32_t i = 0; i < curve->count; i++) {
         double ns = 0;
-        status = time_size(work, curve->bytes[i], &ns, &slow);
+        TRY(time_size(work, curve->bytes[i], &ns, &slow));
         curve->ns_per_byte[i] =
             ns > curve->latency_ns ? (ns - curve->latency_ns) / (double)curve->bytes[i] : 0;
         if (slow)
             curve->count = i + 1;
     }
-    return status;
+    return WEIR_OK;
 }
 
 static struct figures slowest_of(const struct figures *all, uint32_t ranks)
@@ -414,11 +400,8 @@ static void choose(weir_buckets *buckets, const struct figures *slowest)
 static weir_status measure_with(const struct work *work)
 {
     struct figures figures = {0};
-    weir_status status = measure(work, &figures.curve);
-    if (status == WEIR_OK)
-        status = gather(work, &figures);
-    if (status != WEIR_OK)
-        return status;
+    TRY(measure(work, &figures.curve));
+    TRY(gather(work, &figures));
     const struct figures slowest =
         slowest_of(work->all, weir_comm_count(work->buckets[0]->params.comm));
     for (uint32_t i = 0; i < work->count; i++)
@@ -431,8 +414,7 @@ weir_status weir__buckets_measure(weir_buckets *const *buckets, uint32_t count)
     const size_t ranks = weir_comm_count(buckets[0]->params.comm);
     struct figures *figures = calloc(count + ranks, sizeof *figures);
     if (!figures)
-        return weir__pattern_fail(buckets[0]->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
-                                  "no memory for the figures of %zu ranks", ranks);
+        return weir__pattern_no_memory(buckets[0]->label, "the figures of ranks");
     const struct work work = {buckets, count, figures, figures + count};
     const weir_status status = measure_with(&work);
     free(figures);

@@ -92,10 +92,8 @@ weir_status weir_buckets_get_bucket_statistics(weir_buckets *buckets, uint32_t i
 {
     *out_statistics = (struct weir_bucket_statistics){0};
     if (index >= buckets->plan.bucket_count)
-        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID, NULL,
-                                  "weir_buckets_get_bucket_statistics: there is no bucket %" PRIu32
-                                  ", there are %" PRIu32,
-                                  index, buckets->plan.bucket_count);
+        return weir__buckets_refuse_index(buckets, "weir_buckets_get_bucket_statistics", "bucket",
+                                          index, buckets->plan.bucket_count);
     read_all(buckets);
     *out_statistics = buckets->buckets[index].figures;
     return WEIR_OK;
@@ -123,10 +121,10 @@ static weir_status note_source(weir_buckets *buckets, struct weir__buckets_bucke
 static weir_status wait_for_gradients(weir_buckets *buckets, struct weir__buckets_bucket *bucket,
                                       weir_queue *queue)
 {
-    weir_status status = note_source(buckets, bucket);
-    for (uint32_t i = 0; i < bucket->event_count && status == WEIR_OK; i++)
-        status = weir_queue_wait(queue, buckets->events[bucket->range.first + i]);
-    return status;
+    TRY(note_source(buckets, bucket));
+    for (uint32_t i = 0; i < bucket->event_count; i++)
+        TRY(weir_queue_wait(queue, buckets->events[bucket->range.first + i]));
+    return WEIR_OK;
 }
 
 // The place of a bucket in the buffer `wire`.
@@ -140,30 +138,27 @@ static weir_status narrow(weir_buckets *buckets, struct weir__buckets_bucket *bu
     const struct weir_bucket *range = &bucket->range;
     const size_t count = range->size / buckets->element_size;
     struct weir_event narrowed;
-    weir_status status = wait_for_gradients(buckets, bucket, buckets->narrow_queue);
-    if (status == WEIR_OK)
-        status = weir_queue_launch_count(buckets->narrow_queue, buckets->narrow, count,
-                                         weir_in(buckets->gradients, range->offset, range->size),
-                                         weir_out(buckets->wire, wire_offset(buckets, range),
-                                                  count * buckets->wire_size),
-                                         (uint64_t)count);
-    if (status == WEIR_OK)
-        status = weir_queue_record(buckets->narrow_queue, &narrowed);
-    return status == WEIR_OK ? weir_queue_wait(buckets->comm_queue, narrowed) : status;
+    TRY(wait_for_gradients(buckets, bucket, buckets->narrow_queue));
+    TRY(weir_queue_launch_count(buckets->narrow_queue, buckets->narrow, count,
+                                weir_in(buckets->gradients, range->offset, range->size),
+                                weir_out(buckets->wire, wire_offset(buckets, range),
+                                         count * buckets->wire_size),
+                                (uint64_t)count));
+    TRY(weir_queue_record(buckets->narrow_queue, &narrowed));
+    return weir_queue_wait(buckets->comm_queue, narrowed);
 }
 
 static weir_status widen(weir_buckets *buckets, struct weir__buckets_bucket *bucket)
 {
     const struct weir_bucket *range = &bucket->range;
     const size_t count = range->size / buckets->element_size;
-    weir_status status = weir_queue_wait(buckets->widen_queue, bucket->done);
-    if (status == WEIR_OK)
-        status = weir_queue_launch_count(buckets->widen_queue, buckets->widen, count,
-                                         weir_in(buckets->wire, wire_offset(buckets, range),
-                                                 count * buckets->wire_size),
-                                         weir_out(buckets->gradients, range->offset, range->size),
-                                         (uint64_t)count);
-    return status == WEIR_OK ? weir_queue_record(buckets->widen_queue, &bucket->done) : status;
+    TRY(weir_queue_wait(buckets->widen_queue, bucket->done));
+    TRY(weir_queue_launch_count(buckets->widen_queue, buckets->widen, count,
+                                weir_in(buckets->wire, wire_offset(buckets, range),
+                                        count * buckets->wire_size),
+                                weir_out(buckets->gradients, range->offset, range->size),
+                                (uint64_t)count));
+    return weir_queue_record(buckets->widen_queue, &bucket->done);
 }
 
 static weir_status reduce(weir_buckets *buckets, struct weir__buckets_bucket *bucket)
@@ -216,21 +211,20 @@ static weir_status submit_due(weir_buckets *buckets)
 
 static weir_status refuse_outside(const weir_buckets *buckets, const char *function)
 {
-    return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID, "call weir_buckets_begin() first",
-                              "%s: no pass has begun", function);
+    return weir__pattern_refuse(buckets->label, "call weir_buckets_begin() first",
+                                "%s: no pass has begun", function);
 }
 
 static weir_status check_queue(const weir_buckets *buckets, const char *function,
                                const weir_queue *queue)
 {
     if (!queue)
-        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID, WEIR__CREATE_REMEDY,
-                                  "%s: queue is NULL", function);
+        return weir__pattern_refuse_null(function, "queue");
     if (weir_queue_device(queue) != weir_comm_device(buckets->params.comm))
-        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID,
-                                  "use a queue of the communicator's device",
-                                  "%s: queue '%s' belongs to another device than the communicator",
-                                  function, WEIR__PATTERN_SHOWN(weir_queue_label(queue)));
+        return weir__pattern_refuse(
+            buckets->label, "use a queue of the communicator's device",
+            "%s: queue '%s' belongs to another device than the communicator", function,
+            WEIR__PATTERN_SHOWN(weir_queue_label(queue)));
     return WEIR_OK;
 }
 
@@ -240,13 +234,11 @@ static weir_status check_mark(const weir_buckets *buckets, const char *function,
     if (!buckets->in_pass)
         return refuse_outside(buckets, function);
     if (index >= buckets->params.parameter_count)
-        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID, NULL,
-                                  "%s: there is no parameter %" PRIu32 ", there are %" PRIu32,
-                                  function, index, buckets->params.parameter_count);
+        return weir__buckets_refuse_index(buckets, function, "parameter", index,
+                                          buckets->params.parameter_count);
     if (buckets->parameters[index].marked)
-        return weir__pattern_fail(
-            buckets->label, WEIR_ERROR_INVALID,
-            "mark a parameter once a pass, after the last work on its gradient",
+        return weir__pattern_refuse(
+            buckets->label, "mark a parameter once a pass, after the last work on its gradient",
             "%s: '%s' is marked already in this pass", function, buckets->parameters[index].name);
     return check_queue(buckets, function, queue);
 }
@@ -270,8 +262,8 @@ static weir_status mark(weir_buckets *buckets, uint32_t index, weir_queue *queue
 
 weir_status weir_buckets_ready(weir_buckets *buckets, uint32_t index, weir_queue *queue)
 {
-    weir_status status = check_mark(buckets, "weir_buckets_ready", index, queue);
-    return status == WEIR_OK ? mark(buckets, index, queue) : status;
+    TRY(check_mark(buckets, "weir_buckets_ready", index, queue));
+    return mark(buckets, index, queue);
 }
 
 // Zeros, unless an earlier pass has written the gradient.
@@ -291,14 +283,11 @@ static weir_status leave_out(weir_buckets *buckets, uint32_t index, weir_queue *
 
 weir_status weir_buckets_skip(weir_buckets *buckets, uint32_t index, weir_queue *queue)
 {
-    weir_status status = check_mark(buckets, "weir_buckets_skip", index, queue);
-    if (status != WEIR_OK)
-        return status;
+    TRY(check_mark(buckets, "weir_buckets_skip", index, queue));
     if (!buckets->parameters[index].optional)
-        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID,
-                                  "set `optional` of the parameter",
-                                  "weir_buckets_skip: '%s' is not optional",
-                                  buckets->parameters[index].name);
+        return weir__pattern_refuse(buckets->label, "set `optional` of the parameter",
+                                    "weir_buckets_skip: '%s' is not optional",
+                                    buckets->parameters[index].name);
     return leave_out(buckets, index, queue);
 }
 
@@ -312,12 +301,9 @@ uint32_t weir_buckets_pass(const weir_buckets *buckets)
 weir_status weir_buckets_begin(weir_buckets *buckets, bool reduce)
 {
     if (buckets->in_pass)
-        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID,
-                                  "call weir_buckets_finish() first",
-                                  "weir_buckets_begin: a pass has begun already");
-    weir_status status = weir_comm_error(buckets->params.comm);
-    if (status != WEIR_OK)
-        return status;
+        return weir__pattern_refuse(buckets->label, "call weir_buckets_finish() first",
+                                    "weir_buckets_begin: a pass has begun already");
+    TRY(weir_comm_error(buckets->params.comm));
     for (uint32_t i = 0; i < buckets->params.parameter_count; i++) {
         buckets->parameters[i].marked = false;
         buckets->parameters[i].written &= buckets->pass > 0;
@@ -362,23 +348,19 @@ static weir_status refuse_unmarked(weir_buckets *buckets)
     const uint32_t count = list_unmarked(buckets, names, sizeof names);
     if (count > 3)
         snprintf(more, sizeof more, " and %" PRIu32 " more", count - 3);
-    weir_status status =
-        weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID,
-                           "mark each parameter with weir_buckets_ready(), or make it optional",
-                           "weir_buckets_finish: %" PRIu32 " of %" PRIu32
-                           " parameters %s never marked: %s%s",
-                           count, buckets->params.parameter_count, count == 1 ? "was" : "were",
-                           names, more);
+    weir_status status = weir__pattern_refuse(
+        buckets->label, "mark each parameter with weir_buckets_ready(), or make it optional",
+        "weir_buckets_finish: %" PRIu32 " of %" PRIu32 " parameters %s never marked: %s%s", count,
+        buckets->params.parameter_count, count == 1 ? "was" : "were", names, more);
     return fail_step(buckets, status);
 }
 
 static weir_status skip_the_rest(weir_buckets *buckets, weir_queue *queue)
 {
-    weir_status status = WEIR_OK;
-    for (uint32_t i = 0; i < buckets->params.parameter_count && status == WEIR_OK; i++)
+    for (uint32_t i = 0; i < buckets->params.parameter_count; i++)
         if (!buckets->parameters[i].marked && buckets->parameters[i].optional)
-            status = leave_out(buckets, i, queue);
-    return status;
+            TRY(leave_out(buckets, i, queue));
+    return WEIR_OK;
 }
 
 static bool has_unmarked(const weir_buckets *buckets)
@@ -393,13 +375,10 @@ static bool has_unmarked(const weir_buckets *buckets)
 static weir_status note_reached(weir_buckets *buckets, weir_queue *queue)
 {
     struct weir_event here;
-    weir_status status = weir_queue_record(queue, &here);
-    if (status == WEIR_OK)
-        status = weir_queue_wait(buckets->clock, here);
-    if (status == WEIR_OK)
-        status = weir_queue_record(buckets->clock,
-                                   &buckets->reached[buckets->step % WEIR__BUCKETS_STEPS]);
-    return status;
+    TRY(weir_queue_record(queue, &here));
+    TRY(weir_queue_wait(buckets->clock, here));
+    return weir_queue_record(buckets->clock,
+                             &buckets->reached[buckets->step % WEIR__BUCKETS_STEPS]);
 }
 
 static weir_status finish_step(weir_buckets *buckets, weir_queue *queue)
@@ -421,16 +400,12 @@ weir_status weir_buckets_finish(weir_buckets *buckets, weir_queue *queue)
 {
     if (!buckets->in_pass)
         return refuse_outside(buckets, "weir_buckets_finish");
-    weir_status status = check_queue(buckets, "weir_buckets_finish", queue);
-    if (status != WEIR_OK)
-        return status;
-    status = skip_the_rest(buckets, queue);
-    if (status == WEIR_OK && has_unmarked(buckets))
-        status = refuse_unmarked(buckets);
-    if (status == WEIR_OK && buckets->reduces)
-        status = finish_step(buckets, queue);
-    if (status != WEIR_OK)
-        return status;
+    TRY(check_queue(buckets, "weir_buckets_finish", queue));
+    TRY(skip_the_rest(buckets, queue));
+    if (has_unmarked(buckets))
+        TRY(refuse_unmarked(buckets));
+    if (buckets->reduces)
+        TRY(finish_step(buckets, queue));
     buckets->figures.passes++;
     buckets->pass = buckets->reduces ? 0 : buckets->pass + 1;
     buckets->in_pass = false;
@@ -439,19 +414,15 @@ weir_status weir_buckets_finish(weir_buckets *buckets, weir_queue *queue)
 
 weir_status weir_buckets_wait(weir_buckets *buckets, uint32_t index, weir_queue *queue)
 {
-    weir_status status = check_queue(buckets, "weir_buckets_wait", queue);
-    if (status != WEIR_OK)
-        return status;
+    TRY(check_queue(buckets, "weir_buckets_wait", queue));
     if (index >= buckets->plan.bucket_count)
-        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID, NULL,
-                                  "weir_buckets_wait: there is no bucket %" PRIu32
-                                  ", there are %" PRIu32,
-                                  index, buckets->plan.bucket_count);
+        return weir__buckets_refuse_index(buckets, "weir_buckets_wait", "bucket", index,
+                                          buckets->plan.bucket_count);
     if (!buckets->buckets[index].submitted)
-        return weir__pattern_fail(buckets->label, WEIR_ERROR_INVALID,
-                                  "mark its parameters, and those before them, first",
-                                  "weir_buckets_wait: bucket %" PRIu32
-                                  " of this step is not submitted yet",
-                                  index);
+        return weir__pattern_refuse(buckets->label,
+                                    "mark its parameters, and those before them, first",
+                                    "weir_buckets_wait: bucket %" PRIu32
+                                    " of this step is not submitted yet",
+                                    index);
     return weir_queue_wait(queue, buckets->buckets[index].done);
 }

@@ -1,5 +1,5 @@
-// A job in chunks: its life and its runs. All sizes and the order of all operations are planned at creation (chunks_plan.c), so
-// a run only submits.
+// A job in chunks: its plan, its life and its runs. All sizes and the order of all operations are planned at
+// creation, so a run only submits.
 //
 // Waits between queues, BY_ENGINE. Within a run each stage of a chunk waits for the
 // stage before it. Between runs a stage waits until the previous run no longer needs
@@ -20,8 +20,482 @@
 
 #include "base/sized.h"
 #include "base/text.h"
-#include "patterns/chunks_parts.h"
-#include "patterns/place.h"
+#include "patterns/fail.h"
+#include "patterns/shared.h"
+
+enum stage {
+    STAGE_UPLOAD,
+    STAGE_COMPUTE,
+    STAGE_DOWNLOAD,
+    STAGES,
+};
+
+// One operation of a run.
+struct step {
+    enum stage stage;
+    uint32_t chunk;
+};
+
+// The ends of one chunk's stages, in the latest run that reached them. BY_ENGINE
+// only; a zeroed event was not recorded.
+struct ends {
+    struct weir_event of[STAGES];
+};
+
+struct weir_chunks {
+    struct weir_chunks_params params; // `label` is the copy
+    char label[WEIR__PATTERN_LABEL_SIZE];
+    char summary[WEIR__PATTERN_LABEL_SIZE]; // of the plan, for traces
+    struct weir_chunks_plan plan;
+    size_t cuts[WEIR_CHUNKS_MAX]; // the element at which each chunk ends
+    bool in_place;                // a download writes bytes of the next run's upload
+
+    struct step *steps;
+    uint32_t step_count;
+    struct ends *ends; // one a chunk
+    // BY_ENGINE: those of the stages that the job has, in order.
+    weir_queue *queues[WEIR_CHUNKS_QUEUES_MAX];
+    uint32_t queue_of[STAGES]; // BY_ENGINE
+
+    bool broken; // runs are refused with this:
+    struct weir_error cause;
+};
+
+// The sizes of chunks that the library chooses.
+// How many. Cutting a transfer of t seconds into n chunks leaves about t / n in which only one engine
+// works, at the beginning and at the end, and costs the start of n operations. The sum is least at
+// n = sqrt(t / cost): the square root of the job's bytes divided by the bytes that are transferred in the
+// time of one start. If the same cores copy and compute, none of this applies; a chunk is then a piece that
+// stays in their cache from its upload to its download.
+// Growing. A chunk that is much larger than the one before arrives after that one has left, and the way
+// down waits; so each is a little larger, up to what one of n equal chunks has, and the first is the only one
+// that the way down waits for as a whole. At the end, where the last kernel and the last download come after
+// all uploads, they shrink faster. What that gains was measured: docs/chunks.md.
+
+// At 55.3 GB/s, in the 4.4 + 0.6 µs of a launch, a record and a wait; measured on an H200.
+#define BYTES_PER_START ((size_t)256 * 1024)
+// Measured on an H200: with smaller ones the chunks that come of growing cost more than the first one gains.
+#define LEAST_BYTES ((size_t)4 * 1024 * 1024)
+#define GROWTH 20 // each chunk is larger by so manieth a part
+// None has more than such a part of what is left, so that each is a quarter smaller at the end.
+#define TAIL 4
+// The largest chunk is at most so many times the least: then at most 48 chunks come of growing.
+#define RATIO_MAX 16
+// With about 1,000 operations pending, drivers block further submits. CHOSEN_EQUAL_MAX leaves room for those
+// that come of growing.
+#define CHOSEN_CHUNKS_MAX 256
+#define CHOSEN_EQUAL_MAX (CHOSEN_CHUNKS_MAX - 48)
+// Measured on PoCL: flat between 0.5 and 4 MiB.
+#define BYTES_PER_CACHED_CHUNK ((size_t)1024 * 1024)
+
+// Bytes of an element in the direction of more bytes.
+static size_t widest(const struct weir_chunks_params *params)
+{
+    return params->in_bytes > params->out_bytes ? params->in_bytes : params->out_bytes;
+}
+
+static uint32_t cached_count(size_t bytes)
+{
+    size_t pieces = bytes > 0 ? (bytes - 1) / BYTES_PER_CACHED_CHUNK + 1 : 1;
+    return pieces < CHOSEN_CHUNKS_MAX ? (uint32_t)pieces : CHOSEN_CHUNKS_MAX;
+}
+
+// The square root, rounded to nearest: the first n with ratio <= n (n + 1).
+static uint32_t balanced_count(size_t bytes, uint32_t most)
+{
+    uint32_t count = 1;
+    while (count < most && (size_t)count * (count + 1) < bytes / BYTES_PER_START)
+        count++;
+    return count;
+}
+
+// How many bytes the next chunk gets of those that are left. The last two share them.
+static size_t take(size_t size, size_t least, size_t left)
+{
+    const size_t most = left / TAIL > least ? left / TAIL : least;
+
+    size = size < most ? size : most;
+    if (left <= size)
+        return left;
+    return left < 2 * size ? left / 2 : size;
+}
+
+// The same chunks in the other order.
+static void turn_round(size_t *cuts, uint32_t count, size_t units)
+{
+    for (uint32_t i = 0; i < count / 2; i++) {
+        size_t *early = &cuts[i], *late = &cuts[count - 2 - i];
+        const size_t other = units - *late;
+        *late = units - *early;
+        *early = other;
+    }
+}
+
+// Cuts into chunks that grow, or shrink if more is uploaded than downloaded; in units. Returns their count.
+static uint32_t grow(const struct weir_chunks_params *params, size_t unit, size_t units,
+                     size_t *cuts)
+{
+    // The only unit may be larger than what can be counted in bytes.
+    if (units <= 1) {
+        cuts[0] = units;
+        return (uint32_t)units;
+    }
+    const size_t unit_bytes = unit * widest(params);
+    const size_t bytes = params->element_count * widest(params);
+    const size_t most = (bytes - 1) / balanced_count(bytes, CHOSEN_EQUAL_MAX) + 1;
+    const size_t least = most / RATIO_MAX > LEAST_BYTES ? most / RATIO_MAX : LEAST_BYTES;
+    size_t size = least, at = 0, end = 0;
+    uint32_t count = 0;
+
+    while (end < units) {
+        size = size < most ? size : most;
+        at += take(size, least, bytes - at);
+        end = at / unit_bytes > end ? at / unit_bytes : end + 1;
+        if (at == bytes)
+            end = units;
+        cuts[count++] = end;
+        size += size / GROWTH;
+    }
+    if (params->in_bytes > params->out_bytes)
+        turn_round(cuts, count, units);
+    return count;
+}
+
+// If the device has no copy engines and shares the host's memory, the cores that compute
+// also copy.
+static bool on_cores(const struct weir_chunks_params *params)
+{
+    const struct weir_limits *limits = weir_device_limits(params->device);
+    return limits->unified_memory && limits->copy_engines_to_device == 0 &&
+           limits->copy_engines_to_host == 0;
+}
+
+// Cuts into chunks of the same size, but for a unit; in units. Returns their count.
+static uint32_t cut_evenly(const struct weir_chunks_params *params, size_t units, size_t *cuts)
+{
+    const size_t bytes = params->element_count * widest(params);
+    uint32_t count = params->chunk_count;
+
+    if (count == 0)
+        count = on_cores(params) ? cached_count(bytes) : balanced_count(bytes, CHOSEN_CHUNKS_MAX);
+    if (count > units)
+        count = (uint32_t)units;
+    for (uint32_t i = 0; i < count; i++) {
+        const size_t more = units % count; // chunks with one unit more
+        cuts[i] = (i + 1) * (units / count) + (i + 1 < more ? i + 1 : more);
+    }
+    return count;
+}
+
+// Cuts the job, by the layout and unit of its plan.
+static void cut(weir_chunks *chunks)
+{
+    const struct weir_chunks_params *params = &chunks->params;
+    struct weir_chunks_plan *plan = &chunks->plan;
+    const size_t elements = params->element_count;
+    const size_t units = elements / plan->unit + (elements % plan->unit > 0);
+    const bool grows =
+        params->chunk_count == 0 && plan->layout == WEIR_CHUNKS_BY_ENGINE && !on_cores(params);
+    size_t first = 0;
+
+    plan->chunk_count = grows ? grow(params, plan->unit, units, chunks->cuts)
+                              : cut_evenly(params, units, chunks->cuts);
+    for (uint32_t i = 0; i < plan->chunk_count; i++) {
+        // The last chunk's units may extend past the elements, and wrap.
+        const size_t end = i + 1 < plan->chunk_count ? chunks->cuts[i] * plan->unit : elements;
+        if (i == 0)
+            plan->first_count = end;
+        if (end - first > plan->most_count)
+            plan->most_count = end - first;
+        chunks->cuts[i] = first = end;
+    }
+}
+
+static struct weir_chunk chunk_at(const weir_chunks *chunks, uint32_t index)
+{
+    const struct weir_chunks_params *params = &chunks->params;
+    const size_t first = index > 0 ? chunks->cuts[index - 1] : 0;
+    const size_t count = chunks->cuts[index] - first;
+    return (struct weir_chunk){
+        .index = index,
+        .first = first,
+        .count = count,
+        .in_offset = params->in.offset + first * params->in_bytes,
+        .in_size = count * params->in_bytes,
+        .out_offset = params->out.offset + first * params->out_bytes,
+        .out_size = count * params->out_bytes,
+    };
+}
+
+// The plan of a job: the checks of its params, its queues, and the order of the operations.
+
+// The number of channels to which a CUDA context maps its streams by default.
+#define CHANNELS 8
+
+// Where cores copy, each copy by one of them: while one queue copies, the other one has work for the rest.
+#define QUEUES_ON_CORES 2
+
+static bool has_stage(const struct weir_chunks_params *params, enum stage stage)
+{
+    if (stage == STAGE_COMPUTE)
+        return true;
+    return (stage == STAGE_UPLOAD ? params->in_bytes : params->out_bytes) > 0;
+}
+
+// --- checks ---
+
+static const char *placement_name(weir_placement placement)
+{
+    if (placement == WEIR_PLACE_MANAGED)
+        return "MANAGED";
+    return placement == WEIR_PLACE_HOST ? "HOST" : "DEVICE";
+}
+
+static weir_status check_range(const struct weir_chunks_params *params, const char *name,
+                               const struct weir_chunks_place *place, size_t bytes,
+                               weir_placement placement)
+{
+    if (!place->buffer)
+        return weir__pattern_refuse(params->label, "set it",
+                                    "weir_chunks_create: params->%s has no buffer", name);
+    if (weir_buffer_placement(place->buffer) != placement)
+        return weir__pattern_refuse(params->label,
+                                    "src and dst are HOST buffers, in and out DEVICE buffers",
+                                    "weir_chunks_create: params->%s is a %s buffer", name,
+                                    placement_name(weir_buffer_placement(place->buffer)));
+
+    size_t size = weir_buffer_size(place->buffer);
+    if (place->offset > size || params->element_count > (size - place->offset) / bytes)
+        return weir__pattern_refuse(params->label, "use a larger buffer, or fewer elements",
+                                    "weir_chunks_create: %zu elements of %zu bytes from offset %zu "
+                                    "do not fit into params->%s of %zu bytes",
+                                    params->element_count, bytes, place->offset, name, size);
+
+    size_t alignment = weir_device_limits(params->device)->argument_alignment_bytes;
+    if (placement == WEIR_PLACE_DEVICE && alignment > 0 && place->offset % alignment != 0)
+        return weir__pattern_refuse(params->label, NULL,
+                                    "weir_chunks_create: the offset of params->%s, %zu, must be a "
+                                    "multiple of the device's argument alignment, %zu",
+                                    name, place->offset, alignment);
+    return WEIR_OK;
+}
+
+static bool same_place(const struct weir_chunks_place *a, const struct weir_chunks_place *b)
+{
+    return a->buffer == b->buffer && a->offset == b->offset;
+}
+
+// Two ranges of the job must be disjoint, or the same element by element. They are known
+// to be inside their buffers, so their ends do not wrap.
+static weir_status check_pair(const struct weir_chunks_params *params, const char *names,
+                              const struct weir_chunks_place *up,
+                              const struct weir_chunks_place *down)
+{
+    if (up->buffer != down->buffer || params->element_count == 0)
+        return WEIR_OK;
+    if (up->offset + params->element_count * params->in_bytes <= down->offset ||
+        down->offset + params->element_count * params->out_bytes <= up->offset)
+        return WEIR_OK;
+    if (same_place(up, down) && params->in_bytes == params->out_bytes)
+        return WEIR_OK;
+    return weir__pattern_refuse(
+        params->label, "give them the same offset and bytes per element, or disjoint ranges",
+        "weir_chunks_create: %s overlap without being the same", names);
+}
+
+static weir_status check_places(const struct weir_chunks_params *params)
+{
+    bool up = has_stage(params, STAGE_UPLOAD);
+    bool down = has_stage(params, STAGE_DOWNLOAD);
+
+    if (up)
+        TRY(check_range(params, "src", &params->src, params->in_bytes, WEIR_PLACE_HOST));
+    if (up)
+        TRY(check_range(params, "in", &params->in, params->in_bytes, WEIR_PLACE_DEVICE));
+    if (down)
+        TRY(check_range(params, "out", &params->out, params->out_bytes, WEIR_PLACE_DEVICE));
+    if (down)
+        TRY(check_range(params, "dst", &params->dst, params->out_bytes, WEIR_PLACE_HOST));
+    if (up && down)
+        TRY(check_pair(params, "params->in and params->out", &params->in, &params->out));
+    if (up && down)
+        TRY(check_pair(params, "params->src and params->dst", &params->src, &params->dst));
+    return WEIR_OK;
+}
+
+static weir_status check_choices(const struct weir_chunks_params *params)
+{
+    if ((unsigned)params->order > WEIR_CHUNKS_INTERLEAVED ||
+        (unsigned)params->layout > WEIR_CHUNKS_BY_CHUNK)
+        return weir__pattern_refuse(
+            params->label, "use one of enum weir_chunks_order and of enum weir_chunks_layout",
+            "weir_chunks_create: order %d in layout %d does not exist", (int)params->order,
+            (int)params->layout);
+    if (params->chunk_count > WEIR_CHUNKS_MAX || params->queue_count > WEIR_CHUNKS_QUEUES_MAX)
+        return weir__pattern_refuse(params->label, "0 lets the library choose",
+                                    "weir_chunks_create: %" PRIu32 " chunks in %" PRIu32
+                                    " queues; the limits are %d and %d",
+                                    params->chunk_count, params->queue_count, WEIR_CHUNKS_MAX,
+                                    WEIR_CHUNKS_QUEUES_MAX);
+    if (params->layout == WEIR_CHUNKS_BY_ENGINE && params->queue_count > 0)
+        return weir__pattern_refuse(params->label,
+                                    "leave queue_count 0, or use WEIR_CHUNKS_BY_CHUNK",
+                                    "weir_chunks_create: %" PRIu32
+                                    " queues by engine; their number follows from the job",
+                                    params->queue_count);
+    return WEIR_OK;
+}
+
+static weir_status check(const struct weir_chunks_params *params)
+{
+    if (!params->device || !params->kernel)
+        return weir__pattern_refuse(params->label, "set it",
+                                    "weir_chunks_create: params->%s is NULL",
+                                    params->device ? "kernel" : "device");
+    if (params->in_bytes == 0 && params->out_bytes == 0)
+        return weir__pattern_refuse(params->label, "set in_bytes, out_bytes or both",
+                                    "weir_chunks_create: in_bytes and out_bytes are both 0");
+
+    TRY(check_choices(params));
+    return check_places(params);
+}
+
+// --- sizes ---
+
+static size_t greatest_common_divisor(size_t a, size_t b)
+{
+    while (b > 0) {
+        size_t rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+// The least common multiple, or 0 if it does not fit. Neither is 0.
+static size_t common_multiple(size_t a, size_t b)
+{
+    size_t factor = b / greatest_common_divisor(a, b);
+    return factor > SIZE_MAX / a ? 0 : a * factor;
+}
+
+// The least number of elements whose bytes are a multiple of `alignment`.
+static size_t elements_aligned(size_t bytes, size_t alignment)
+{
+    return bytes > 0 ? alignment / greatest_common_divisor(bytes, alignment) : 1;
+}
+
+static size_t alignment_of(const struct weir_chunks_params *params)
+{
+    size_t alignment = weir_device_limits(params->device)->argument_alignment_bytes;
+    return alignment > 0 ? alignment : 1;
+}
+
+// The elements of a unit; 0 if the number does not fit.
+static size_t choose_unit(const struct weir_chunks_params *params)
+{
+    size_t alignment = alignment_of(params);
+    size_t unit = common_multiple(elements_aligned(params->in_bytes, alignment),
+                                  elements_aligned(params->out_bytes, alignment));
+    return unit > 0 ? common_multiple(unit, params->granularity > 0 ? params->granularity : 1) : 0;
+}
+
+// --- queues ---
+
+static bool chosen_for_cores(const struct weir_chunks_params *params)
+{
+    return params->layout == WEIR_CHUNKS_LAYOUT_AUTO && params->queue_count == 0 &&
+           on_cores(params);
+}
+
+static weir_chunks_order choose_order(const struct weir_chunks_params *params,
+                                      const struct weir_chunks_plan *plan)
+{
+    if (params->order != WEIR_CHUNKS_ORDER_AUTO)
+        return params->order;
+    return plan->queue_count == 1 || chosen_for_cores(params) ? WEIR_CHUNKS_DEPTH_FIRST
+                                                              : WEIR_CHUNKS_INTERLEAVED;
+}
+
+static weir_chunks_layout choose_layout(const struct weir_chunks_params *params)
+{
+    if (params->layout != WEIR_CHUNKS_LAYOUT_AUTO)
+        return params->layout;
+    return params->queue_count > 0 || on_cores(params) ? WEIR_CHUNKS_BY_CHUNK
+                                                       : WEIR_CHUNKS_BY_ENGINE;
+}
+
+static uint32_t choose_queue_count(const struct weir_chunks_params *params,
+                                   const struct weir_chunks_plan *plan)
+{
+    const uint32_t chunks = plan->chunk_count > 0 ? plan->chunk_count : 1;
+    uint32_t count = 0;
+
+    if (plan->layout == WEIR_CHUNKS_BY_ENGINE) {
+        for (int stage = 0; stage < STAGES; stage++)
+            count += has_stage(params, (enum stage)stage);
+        return count;
+    }
+    count = params->queue_count > 0 ? params->queue_count : CHANNELS;
+    if (chosen_for_cores(params))
+        count = QUEUES_ON_CORES;
+    return count < chunks ? count : chunks;
+}
+
+static weir_status make_plan(weir_chunks *chunks)
+{
+    const struct weir_chunks_params *params = &chunks->params;
+    struct weir_chunks_plan *plan = &chunks->plan;
+    TRY(check(params));
+    plan->unit = choose_unit(params);
+    if (plan->unit == 0)
+        return weir__pattern_refuse(params->label, "use a smaller granularity",
+                                    "weir_chunks_create: no multiple of the granularity, %zu, that "
+                                    "is aligned to %zu bytes can be counted",
+                                    params->granularity, alignment_of(params));
+    plan->layout = choose_layout(params);
+    cut(chunks);
+    plan->queue_count = choose_queue_count(params, plan);
+    plan->order = choose_order(params, plan);
+    chunks->in_place =
+        params->in_bytes > 0 && params->out_bytes > 0 &&
+        (same_place(&params->in, &params->out) || same_place(&params->src, &params->dst));
+    return WEIR_OK;
+}
+
+// --- the order ---
+
+static uint32_t queue_index(const weir_chunks *chunks, const struct step *step)
+{
+    if (chunks->plan.layout == WEIR_CHUNKS_BY_ENGINE)
+        return chunks->queue_of[step->stage];
+    return step->chunk % chunks->plan.queue_count;
+}
+
+static void add_step(weir_chunks *chunks, enum stage stage, uint32_t chunk)
+{
+    if (chunk < chunks->plan.chunk_count && has_stage(&chunks->params, stage))
+        chunks->steps[chunks->step_count++] = (struct step){stage, chunk};
+}
+
+static void write_steps(weir_chunks *chunks)
+{
+    const uint32_t count = chunks->plan.chunk_count;
+    const bool breadth = chunks->plan.order == WEIR_CHUNKS_BREADTH_FIRST;
+    const bool ahead = chunks->plan.order == WEIR_CHUNKS_INTERLEAVED;
+
+    for (int stage = 0; breadth && stage < STAGES; stage++)
+        for (uint32_t i = 0; i < count; i++)
+            add_step(chunks, (enum stage)stage, i);
+    for (uint32_t i = 0; !breadth && i < count; i++) {
+        if (!ahead || i == 0)
+            add_step(chunks, STAGE_UPLOAD, i);
+        add_step(chunks, STAGE_COMPUTE, i);
+        if (ahead)
+            add_step(chunks, STAGE_UPLOAD, i + 1);
+        add_step(chunks, STAGE_DOWNLOAD, i);
+    }
+}
 
 static const char *const stage_names[] = {"upload", "compute", "download"};
 
@@ -36,11 +510,8 @@ static weir_status make_queue(weir_chunks *chunks, uint32_t index, const char *n
     else
         snprintf(label, sizeof label, "%s/%u", chunks->label, (unsigned)index);
     return weir_queue_create(chunks->params.device,
-                             &(struct weir_queue_params){
-                                 .struct_size = sizeof(struct weir_queue_params),
-                                 .label = label,
-                                 .priority = chunks->params.priority,
-                             },
+                             WEIR_PARAMS(weir_queue, .label = label,
+                                         .priority = chunks->params.priority),
                              &chunks->queues[index]);
 }
 
@@ -48,22 +519,16 @@ static weir_status make_queues(weir_chunks *chunks)
 {
     bool by_engine = chunks->plan.layout == WEIR_CHUNKS_BY_ENGINE;
     uint32_t made = 0;
-    weir_status status = WEIR_OK;
 
-    for (int i = 0; by_engine && i < WEIR__CHUNKS_STAGES && status == WEIR_OK; i++) {
-        if (!weir__chunks_has(&chunks->params, (enum weir__chunks_stage)i))
+    for (int i = 0; by_engine && i < STAGES; i++) {
+        if (!has_stage(&chunks->params, (enum stage)i))
             continue;
         chunks->queue_of[i] = made;
-        status = make_queue(chunks, made++, stage_names[i]);
+        TRY(make_queue(chunks, made++, stage_names[i]));
     }
-    for (; made < chunks->plan.queue_count && status == WEIR_OK; made++)
-        status = make_queue(chunks, made, NULL);
-    return status;
-}
-
-static bool shares_bytes(const struct weir_chunks_place *a, const struct weir_chunks_place *b)
-{
-    return a->buffer == b->buffer && a->offset == b->offset;
+    for (; made < chunks->plan.queue_count; made++)
+        TRY(make_queue(chunks, made, NULL));
+    return WEIR_OK;
 }
 
 static weir_status make_steps(weir_chunks *chunks)
@@ -71,65 +536,47 @@ static weir_status make_steps(weir_chunks *chunks)
     size_t count = chunks->plan.chunk_count;
 
     // One element more, so that a job without chunks does not allocate zero bytes.
-    chunks->steps = calloc(count * WEIR__CHUNKS_STAGES + 1, sizeof *chunks->steps);
+    chunks->steps = calloc(count * STAGES + 1, sizeof *chunks->steps);
     chunks->ends = calloc(count + 1, sizeof *chunks->ends);
-    chunks->cuts = calloc(count + 1, sizeof *chunks->cuts);
-    if (!chunks->steps || !chunks->ends || !chunks->cuts)
+    if (!chunks->steps || !chunks->ends)
         return weir__pattern_fail(chunks->label, WEIR_ERROR_OUT_OF_MEMORY, "use fewer chunks",
                                   "no memory for the plan of %zu chunks", count);
+    write_steps(chunks);
     return WEIR_OK;
 }
 
 // What a trace tells of the plan, before each run.
 static void write_summary(weir_chunks *chunks)
 {
-    const struct weir_chunks_params *params = &chunks->params;
-    const size_t widest =
-        params->in_bytes > params->out_bytes ? params->in_bytes : params->out_bytes;
     char most[WEIR_TEXT_QUANTITY_SIZE];
 
-    weir_text_bytes(most, chunks->plan.most_count * widest);
+    weir_text_bytes(most, chunks->plan.most_count * widest(&chunks->params));
     snprintf(chunks->summary, sizeof chunks->summary, "%u chunks of at most %s",
              (unsigned)chunks->plan.chunk_count, most);
 }
 
 static weir_status create(const struct weir_chunks_params *params, weir_chunks **out_chunks)
 {
-    struct weir_chunks_plan plan = {.chunk_count = 0};
-    size_t units = 0;
     *out_chunks = NULL;
-
-    struct weir_chunks_params known;
-    weir_status status = weir__pattern_params("weir_chunks_create", "weir_chunks_params", params,
-                                              &known, sizeof known);
-    params = &known;
-    if (status == WEIR_OK)
-        status = weir__chunks_plan(params, &plan, &units);
-    if (status != WEIR_OK)
-        return status;
     weir_chunks *chunks = calloc(1, sizeof *chunks);
     if (!chunks)
-        return weir__pattern_fail(params->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
-                                  "no memory for a job in chunks");
-    chunks->params = *params;
-    chunks->plan = plan;
-    chunks->units = units;
-    snprintf(chunks->label, sizeof chunks->label, "%s",
-             weir__pattern_label(params->label, "chunks"));
-    chunks->params.label = chunks->label;
-    chunks->in_place =
-        params->in_bytes > 0 && params->out_bytes > 0 &&
-        (shares_bytes(&params->in, &params->out) || shares_bytes(&params->src, &params->dst));
-
-    status = make_steps(chunks);
+        return weir__pattern_no_memory(NULL, "a job in chunks");
+    weir_status status = weir__pattern_params("weir_chunks_create", "weir_chunks_params", params,
+                                              &chunks->params, sizeof chunks->params);
+    if (status == WEIR_OK) {
+        snprintf(chunks->label, sizeof chunks->label, "%s",
+                 weir__pattern_label(chunks->params.label, "chunks"));
+        chunks->params.label = chunks->label;
+        status = make_plan(chunks);
+    }
+    if (status == WEIR_OK)
+        status = make_steps(chunks);
     if (status == WEIR_OK)
         status = make_queues(chunks);
     if (status != WEIR_OK) {
         weir_chunks_destroy(&chunks);
         return status;
     }
-    weir__chunks_write_cuts(chunks);
-    weir__chunks_write_steps(chunks);
     write_summary(chunks);
     *out_chunks = chunks;
     return WEIR_OK;
@@ -150,7 +597,6 @@ void weir_chunks_destroy(weir_chunks **chunks)
 
     for (uint32_t i = 0; i < gone->plan.queue_count; i++)
         weir_queue_destroy(&gone->queues[i]);
-    free(gone->cuts);
     free(gone->ends);
     free(gone->steps);
     free(gone);
@@ -165,24 +611,19 @@ static weir_status wait_if_recorded(weir_queue *queue, struct weir_event event)
 }
 
 // BY_ENGINE. For stages after this one, `ends` still holds events of an earlier run.
-static weir_status wait_for_others(const weir_chunks *chunks, const struct weir__chunks_step *step,
+static weir_status wait_for_others(const weir_chunks *chunks, const struct step *step,
                                    weir_queue *queue)
 {
     const struct weir_event *ends = chunks->ends[step->chunk].of;
-    bool has_upload = weir__chunks_has(&chunks->params, WEIR__CHUNKS_UPLOAD);
 
-    if (step->stage == WEIR__CHUNKS_DOWNLOAD)
-        return wait_if_recorded(queue, ends[WEIR__CHUNKS_COMPUTE]);
-    if (step->stage == WEIR__CHUNKS_UPLOAD)
-        return wait_if_recorded(
-            queue, ends[chunks->in_place ? WEIR__CHUNKS_DOWNLOAD : WEIR__CHUNKS_COMPUTE]);
+    if (step->stage == STAGE_DOWNLOAD)
+        return wait_if_recorded(queue, ends[STAGE_COMPUTE]);
+    if (step->stage == STAGE_UPLOAD)
+        return wait_if_recorded(queue, ends[chunks->in_place ? STAGE_DOWNLOAD : STAGE_COMPUTE]);
 
-    weir_status status = WEIR_OK;
     if (!chunks->in_place)
-        status = wait_if_recorded(queue, ends[WEIR__CHUNKS_DOWNLOAD]);
-    if (status == WEIR_OK && has_upload)
-        status = wait_if_recorded(queue, ends[WEIR__CHUNKS_UPLOAD]);
-    return status;
+        TRY(wait_if_recorded(queue, ends[STAGE_DOWNLOAD]));
+    return wait_if_recorded(queue, ends[STAGE_UPLOAD]);
 }
 
 static weir_status submit_kernel(const weir_chunks *chunks, weir_queue *queue,
@@ -195,38 +636,40 @@ static weir_status submit_kernel(const weir_chunks *chunks, weir_queue *queue,
     return weir__pattern_callback_failed(chunks->label, "the kernel callback", status);
 }
 
-static weir_status submit_work(const weir_chunks *chunks, enum weir__chunks_stage stage,
-                               weir_queue *queue, const struct weir_chunk *chunk)
+static weir_status submit_work(const weir_chunks *chunks, enum stage stage, weir_queue *queue,
+                               const struct weir_chunk *chunk)
 {
     const struct weir_chunks_params *params = &chunks->params;
     size_t src_offset = params->src.offset + chunk->first * params->in_bytes;
     size_t dst_offset = params->dst.offset + chunk->first * params->out_bytes;
 
-    if (stage == WEIR__CHUNKS_UPLOAD)
+    if (stage == STAGE_UPLOAD)
         return weir_queue_copy(queue, params->in.buffer, chunk->in_offset, params->src.buffer,
                                src_offset, chunk->in_size);
-    if (stage == WEIR__CHUNKS_DOWNLOAD)
+    if (stage == STAGE_DOWNLOAD)
         return weir_queue_copy(queue, params->dst.buffer, dst_offset, params->out.buffer,
                                chunk->out_offset, chunk->out_size);
     return submit_kernel(chunks, queue, chunk);
 }
 
-static weir_status submit_step(weir_chunks *chunks, const struct weir__chunks_step *step)
+static weir_status submit_step(weir_chunks *chunks, uint32_t number)
 {
-    bool by_engine = chunks->plan.layout == WEIR_CHUNKS_BY_ENGINE;
-    struct weir_chunk chunk = weir__chunks_at(chunks, step->chunk);
-    weir_queue *queue = chunks->queues[weir__chunks_queue(chunks, step->stage, step->chunk)];
-    weir_status status = by_engine ? wait_for_others(chunks, step, queue) : WEIR_OK;
+    const struct step *step = &chunks->steps[number];
+    const bool by_engine = chunks->plan.layout == WEIR_CHUNKS_BY_ENGINE;
+    const uint32_t index = queue_index(chunks, step);
+    const struct weir_chunk chunk = chunk_at(chunks, step->chunk);
+    weir_queue *queue = chunks->queues[index];
+    if (by_engine)
+        TRY(wait_for_others(chunks, step, queue));
 
-    if (status == WEIR_OK)
-        status = submit_work(chunks, step->stage, queue, &chunk);
-    if (status == WEIR_OK && by_engine)
-        status = weir_queue_record(queue, &chunks->ends[step->chunk].of[step->stage]);
-    // Work must not stay in a driver's buffer until some later wait happens to flush
-    // it.
-    if (status == WEIR_OK && step->flush)
-        status = weir_queue_flush(queue);
-    return status;
+    TRY(submit_work(chunks, step->stage, queue, &chunk));
+    if (by_engine)
+        TRY(weir_queue_record(queue, &chunks->ends[step->chunk].of[step->stage]));
+    // Work must not stay in a driver's buffer until some later wait happens to flush it: the queue is flushed
+    // when the next step is in another one.
+    if (number + 1 == chunks->step_count || queue_index(chunks, step + 1) != index)
+        TRY(weir_queue_flush(queue));
+    return WEIR_OK;
 }
 
 // BY_ENGINE, all work of the job comes after its first queue, so only that queue waits
@@ -234,12 +677,11 @@ static weir_status submit_step(weir_chunks *chunks, const struct weir__chunks_st
 static weir_status wait_before(weir_chunks *chunks, const struct weir_event *after, size_t count)
 {
     uint32_t heads = chunks->plan.layout == WEIR_CHUNKS_BY_ENGINE ? 1 : chunks->plan.queue_count;
-    weir_status status = WEIR_OK;
 
     for (uint32_t q = 0; q < heads; q++)
-        for (size_t i = 0; i < count && status == WEIR_OK; i++)
-            status = weir_queue_wait(chunks->queues[q], after[i]);
-    return status;
+        for (size_t i = 0; i < count; i++)
+            TRY(weir_queue_wait(chunks->queues[q], after[i]));
+    return WEIR_OK;
 }
 
 // Records the event at which all queues have joined, in the last chunk's queue: the
@@ -250,33 +692,29 @@ static weir_status join(weir_chunks *chunks, struct weir_event *out_done)
     uint32_t count = chunks->plan.queue_count;
     uint32_t chunk_count = chunks->plan.chunk_count;
     uint32_t last = chunk_count == 0 ? 0 : by_engine ? count - 1 : (chunk_count - 1) % count;
-    weir_status status = WEIR_OK;
 
-    for (uint32_t i = 0; !by_engine && i < count && status == WEIR_OK; i++) {
+    for (uint32_t i = 0; !by_engine && i < count; i++) {
         struct weir_event end;
         if (i == last)
             continue;
-        status = weir_queue_record(chunks->queues[i], &end);
-        if (status == WEIR_OK)
-            status = weir_queue_wait(chunks->queues[last], end);
+        TRY(weir_queue_record(chunks->queues[i], &end));
+        TRY(weir_queue_wait(chunks->queues[last], end));
     }
-    if (status == WEIR_OK)
-        status = weir_queue_record(chunks->queues[last], out_done);
-    return status == WEIR_OK ? weir_queue_flush(chunks->queues[last]) : status;
+    TRY(weir_queue_record(chunks->queues[last], out_done));
+    return weir_queue_flush(chunks->queues[last]);
 }
 
 static weir_status check_run(const weir_chunks *chunks, const struct weir_event *after,
                              size_t count)
 {
     if (!chunks)
-        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, WEIR__CREATE_REMEDY,
-                                  "weir_chunks_run: chunks is NULL");
+        return weir__pattern_refuse_null("weir_chunks_run", "chunks");
     for (size_t i = 0; i < count; i++) {
         if (!after || after[i].sequence == 0)
-            return weir__pattern_fail(chunks->label, WEIR_ERROR_INVALID,
-                                      "record first: weir_queue_record() returns the event",
-                                      "weir_chunks_run: event %zu of %zu in `after` is %s", i,
-                                      count, after ? "zero" : "missing");
+            return weir__pattern_refuse(chunks->label,
+                                        "record first: weir_queue_record() returns the event",
+                                        "weir_chunks_run: event %zu of %zu in `after` is %s", i,
+                                        count, after ? "zero" : "missing");
     }
     return chunks->broken ? weir_error_set(&chunks->cause) : WEIR_OK;
 }
@@ -298,7 +736,7 @@ weir_status weir_chunks_run(weir_chunks *chunks, const struct weir_event *after,
 
     for (uint32_t i = 0; i < chunks->step_count && status == WEIR_OK; i++) {
         weir_region_push(runtime, "chunk", chunks->steps[i].chunk);
-        status = submit_step(chunks, &chunks->steps[i]);
+        status = submit_step(chunks, i);
         weir_region_pop(runtime);
     }
     if (status == WEIR_OK)
@@ -315,25 +753,17 @@ weir_status weir_chunks_run(weir_chunks *chunks, const struct weir_event *after,
 
 weir_status weir_chunks_recover(weir_chunks *chunks)
 {
-    weir_status first = WEIR_OK;
-    struct weir_error error;
-
+    struct weir__pattern_first first = {.status = WEIR_OK};
     if (!chunks)
-        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, WEIR__CREATE_REMEDY,
-                                  "weir_chunks_recover: chunks is NULL");
+        return weir__pattern_refuse_null("weir_chunks_recover", "chunks");
     // A queue fails only when it reaches its wait for the failed event. So all queues
     // are synced, in the order of the stages, before any is recovered.
     for (uint32_t i = 0; i < chunks->plan.queue_count; i++)
         WEIR_IGNORE(weir_queue_sync(chunks->queues[i], WEIR_FOREVER));
-    for (uint32_t i = 0; i < chunks->plan.queue_count; i++) {
-        weir_status status = weir_queue_recover(chunks->queues[i]);
-        if (status < 0 && first == WEIR_OK) {
-            first = status;
-            error = *weir_last_error();
-        }
-    }
-    if (first != WEIR_OK)
-        return weir_error_set(&error);
+    for (uint32_t i = 0; i < chunks->plan.queue_count; i++)
+        weir__pattern_note(&first, weir_queue_recover(chunks->queues[i]));
+    if (first.status < 0)
+        return weir__pattern_first(&first);
     // Events recorded before the failure was cleared would keep reporting it.
     if (chunks->plan.chunk_count > 0)
         memset(chunks->ends, 0, chunks->plan.chunk_count * sizeof *chunks->ends);
@@ -352,9 +782,9 @@ weir_status weir_chunks_get_chunk(const weir_chunks *chunks, uint32_t index,
 {
     memset(out_chunk, 0, sizeof *out_chunk);
     if (index >= chunks->plan.chunk_count)
-        return weir__pattern_fail(chunks->label, WEIR_ERROR_INVALID, NULL,
-                                  "weir_chunks_get_chunk: there is no chunk %u, only %u",
-                                  (unsigned)index, (unsigned)chunks->plan.chunk_count);
-    *out_chunk = weir__chunks_at(chunks, index);
+        return weir__pattern_refuse(chunks->label, NULL,
+                                    "weir_chunks_get_chunk: there is no chunk %u, only %u",
+                                    (unsigned)index, (unsigned)chunks->plan.chunk_count);
+    *out_chunk = chunk_at(chunks, index);
     return WEIR_OK;
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "patterns/fail.h"
-#include "patterns/place.h"
+#include "patterns/shared.h"
 
 enum {
     ROOMS = 2,
@@ -41,40 +41,34 @@ struct weir_device_link {
 static weir_status make_buffer(weir_device_link *link, weir_device *device,
                                weir_buffer **out_buffer)
 {
-    const struct weir_buffer_params params = {
-        .struct_size = sizeof params,
-        .label = link->label,
-        .size = link->bytes,
-        .placement = WEIR_PLACE_HOST,
-    };
-    return weir_buffer_create(device, &params, out_buffer);
+    return weir_buffer_create(device,
+                              WEIR_PARAMS(weir_buffer, .label = link->label, .size = link->bytes,
+                                          .placement = WEIR_PLACE_HOST),
+                              out_buffer);
 }
 
 static weir_status make_rooms(weir_device_link *link, weir_device *from)
 {
-    const struct weir_queue_params params = {.struct_size = sizeof params, .label = link->label};
-    weir_status status = weir_queue_create(from, &params, &link->queue);
-    for (int i = 0; i < ROOMS && status == WEIR_OK; i++) {
-        status = make_buffer(link, from, &link->rooms[i].down);
-        if (status == WEIR_OK)
-            status = make_buffer(link, link->to, &link->rooms[i].up);
+    TRY(weir_queue_create(from, WEIR_PARAMS(weir_queue, .label = link->label), &link->queue));
+    for (int i = 0; i < ROOMS; i++) {
+        TRY(make_buffer(link, from, &link->rooms[i].down));
+        TRY(make_buffer(link, link->to, &link->rooms[i].up));
     }
-    return status;
+    return WEIR_OK;
 }
 
 static weir_status check_params(const struct weir_device_link_params *params)
 {
     const char *label = weir__pattern_label(params->label, "link");
     if (!params->from || !params->to)
-        return weir__pattern_fail(label, WEIR_ERROR_INVALID, "set it",
-                                  "weir_device_link_create: params->%s is NULL",
-                                  params->from ? "to" : "from");
+        return weir__pattern_refuse(label, "set it", "weir_device_link_create: params->%s is NULL",
+                                    params->from ? "to" : "from");
     if (weir_device_runtime(params->from) != weir_device_runtime(params->to))
-        return weir__pattern_fail(label, WEIR_ERROR_INVALID, "open both from one runtime",
-                                  "weir_device_link_create: the devices belong to two runtimes");
+        return weir__pattern_refuse(label, "open both from one runtime",
+                                    "weir_device_link_create: the devices belong to two runtimes");
     if (params->bytes == 0)
-        return weir__pattern_fail(label, WEIR_ERROR_INVALID, "give the size of the largest copy",
-                                  "weir_device_link_create: params->bytes is 0");
+        return weir__pattern_refuse(label, "give the size of the largest copy",
+                                    "weir_device_link_create: params->bytes is 0");
     return WEIR_OK;
 }
 
@@ -91,7 +85,7 @@ static weir_status create(const struct weir_device_link_params *params, weir_dev
     const char *label = weir__pattern_label(known.label, "link");
     weir_device_link *link = calloc(1, sizeof *link);
     if (!link)
-        return weir__pattern_fail(label, WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a link");
+        return weir__pattern_no_memory(label, "a link");
     snprintf(link->label, sizeof link->label, "%s", label);
     link->to = known.to;
     link->bytes = known.bytes;
@@ -193,14 +187,11 @@ static weir_status copy_down(weir_device_link *link, const struct call *call, we
                              struct weir_event now, weir_buffer *src, size_t src_offset)
 {
     struct weir_event down;
-    weir_status status = begin_down(link, now);
-    if (status == WEIR_OK)
-        status = weir_queue_copy(link->queue, call->room->down, 0, src, src_offset, call->size);
-    if (status == WEIR_OK)
-        status = weir_queue_record(link->queue, &down);
-    if (status == WEIR_OK)
-        status = weir_queue_flush(link->queue);
-    return status == WEIR_OK ? weir_queue_wait(queue, down) : status;
+    TRY(begin_down(link, now));
+    TRY(weir_queue_copy(link->queue, call->room->down, 0, src, src_offset, call->size));
+    TRY(weir_queue_record(link->queue, &down));
+    TRY(weir_queue_flush(link->queue));
+    return weir_queue_wait(queue, down);
 }
 
 static weir_status copy_through_host(weir_device_link *link, weir_queue *queue, weir_buffer *dst,
@@ -236,19 +227,17 @@ weir_status weir_device_link_copy(weir_device_link *link, weir_queue *queue, wei
                                   size_t size)
 {
     if (!link || !queue)
-        return weir__pattern_fail("link", WEIR_ERROR_INVALID, WEIR__CREATE_REMEDY,
-                                  "weir_device_link_copy: %s is NULL", link ? "queue" : "link");
+        return weir__pattern_refuse_null("weir_device_link_copy", link ? "queue" : "link");
     if (weir_queue_device(queue) != link->to)
-        return weir__pattern_fail(link->label, WEIR_ERROR_INVALID,
-                                  "use a queue of the device that the link leads to",
-                                  "weir_device_link_copy: queue '%s' belongs to '%s', and the link "
-                                  "leads to '%s'",
-                                  WEIR__PATTERN_SHOWN(weir_queue_label(queue)),
-                                  weir_device_get_info(weir_queue_device(queue))->name,
-                                  weir_device_get_info(link->to)->name);
+        return weir__pattern_refuse(
+            link->label, "use a queue of the device that the link leads to",
+            "weir_device_link_copy: queue '%s' belongs to '%s', and the link leads to '%s'",
+            WEIR__PATTERN_SHOWN(weir_queue_label(queue)),
+            weir_device_get_info(weir_queue_device(queue))->name,
+            weir_device_get_info(link->to)->name);
     if (size > link->bytes)
-        return weir__pattern_fail(
-            link->label, WEIR_ERROR_INVALID, "raise `bytes` of its params",
+        return weir__pattern_refuse(
+            link->label, "raise `bytes` of its params",
             "weir_device_link_copy: %zu bytes, and the link is for at most %zu", size, link->bytes);
     if (!link->queue)
         return weir_queue_copy(queue, dst, dst_offset, src, src_offset, size);

@@ -1,4 +1,4 @@
-// See fail.h and place.h.
+// See fail.h and shared.h.
 #include "patterns/fail.h"
 
 #include <stdarg.h>
@@ -7,7 +7,7 @@
 #include <weir/status.h>
 
 #include "base/sized.h"
-#include "patterns/place.h"
+#include "patterns/shared.h"
 
 weir_status weir__pattern_fail(const char *label, weir_status status, const char *remedy,
                                const char *format, ...)
@@ -25,9 +25,20 @@ weir_status weir__pattern_fail(const char *label, weir_status status, const char
     return weir_error_set(&error);
 }
 
+weir_status weir__pattern_refuse_null(const char *function, const char *name)
+{
+    return weir__pattern_refuse(NULL, "create it first; destroying it sets the pointer to NULL",
+                                "%s: %s is NULL", function, name);
+}
+
+weir_status weir__pattern_no_memory(const char *label, const char *what)
+{
+    return weir__pattern_fail(label, WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for %s", what);
+}
+
 static weir_status refuse(const struct weir_sized_refusal *refusal)
 {
-    return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, refusal->remedy, "%s", refusal->message);
+    return weir__pattern_refuse(NULL, refusal->remedy, "%s", refusal->message);
 }
 
 weir_status weir__pattern_params(const char *function, const char *type, const void *params,
@@ -35,8 +46,7 @@ weir_status weir__pattern_params(const char *function, const char *type, const v
 {
     struct weir_sized_refusal refusal;
     if (!params)
-        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, "pass params", "%s: params is NULL",
-                                  function);
+        return weir__pattern_refuse(NULL, "pass params", "%s: params is NULL", function);
     if (weir_sized_read(function, type, params, known, size, &refusal))
         return WEIR_OK;
     return refuse(&refusal);
@@ -65,6 +75,20 @@ weir_status weir__pattern_callback_failed(const char *label, const char *what, w
                               status < 0 ? NULL : "return WEIR_OK or an error",
                               "%s returned %s: %s", what, weir_status_name(status),
                               weir_status_text(status));
+}
+
+void weir__pattern_note(struct weir__pattern_first *first, weir_status status)
+{
+    if (first->status < 0 || (status >= 0 && first->status != WEIR_OK))
+        return;
+    first->status = status;
+    if (status < 0)
+        first->error = *weir_last_error();
+}
+
+weir_status weir__pattern_first(const struct weir__pattern_first *first)
+{
+    return first->status < 0 ? weir_error_set(&first->error) : first->status;
 }
 
 static _Thread_local struct weir__place place;

@@ -21,6 +21,23 @@ static inline const char *weir__pattern_label(const char *label, const char *oth
 weir_status weir__pattern_fail(const char *label, weir_status status, const char *remedy,
                                const char *format, ...) WEIR_PRINTF(4, 5);
 
+// The same with WEIR_ERROR_INVALID.
+#define weir__pattern_refuse(label, ...) weir__pattern_fail(label, WEIR_ERROR_INVALID, __VA_ARGS__)
+
+// Returns from the function that calls it unless `call` returns WEIR_OK.
+#define TRY(call)                         \
+    do {                                  \
+        const weir_status tried = (call); \
+        if (tried != WEIR_OK)             \
+            return tried;                 \
+    } while (0)
+
+// Refuses the handle `name` of that function, which is NULL.
+weir_status weir__pattern_refuse_null(const char *function, const char *name);
+
+// Fails with WEIR_ERROR_OUT_OF_MEMORY; `what` there is no memory for.
+weir_status weir__pattern_no_memory(const char *label, const char *what);
+
 // Reads a user's params as <base/sized.h> says, with its refusal as the thread's detail.
 // `function` is the one that was called, `type` the structure's name.
 weir_status weir__pattern_params(const char *function, const char *type, const void *params,
@@ -38,8 +55,17 @@ void weir__pattern_forget(void);
 // it left one.
 weir_status weir__pattern_callback_failed(const char *label, const char *what, weir_status status);
 
-// The remedy where a handle is NULL.
-#define WEIR__CREATE_REMEDY "create it first; destroying it sets the pointer to NULL"
+// The first failure of several calls, with its detail, whatever is called after it. Zeroed: none so far.
+struct weir__pattern_first {
+    weir_status
+        status; // that of a call that succeeded with another status than WEIR_OK, before a failure
+    struct weir_error error;
+};
+
+void weir__pattern_note(struct weir__pattern_first *first, weir_status status);
+
+// Returns its status, with its detail as the thread's.
+weir_status weir__pattern_first(const struct weir__pattern_first *first);
 
 // The remedy where a thread of the library's cannot be started.
 #define WEIR__THREADS_REMEDY "raise the limit on threads (ulimit -u)"

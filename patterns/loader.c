@@ -21,8 +21,7 @@
 #include "base/sized.h"
 #include "base/thread.h"
 #include "patterns/fail.h"
-#include "patterns/lock.h"
-#include "patterns/place.h"
+#include "patterns/shared.h"
 
 enum weir__entry_state {
     WEIR__ENTRY_NONE,   // delivered, or never filled
@@ -96,7 +95,7 @@ static bool wait_for_entry(weir_loader *loader, const struct weir__entry *entry)
 {
     weir__pattern_lock_take(&loader->lock);
     while (!loader->stopping && entry->state != WEIR__ENTRY_NONE)
-        weir__pattern_lock_wait(&loader->lock, &loader->to_load);
+        (void)weir__pattern_lock_wait(&loader->lock, &loader->to_load, NULL);
     bool go_on = !loader->stopping;
     weir__pattern_lock_release(&loader->lock);
     return go_on;
@@ -114,10 +113,10 @@ static weir_status ask_source(weir_loader *loader, struct weir__entry *entry, vo
     if (status != WEIR_OK)
         return weir__pattern_callback_failed(loader->label, "the source", status);
     if (entry->size > capacity)
-        return weir__pattern_fail(loader->label, WEIR_ERROR_INVALID, "use a larger batch_bytes",
-                                  "the source reported that batch %" PRIu64 " has %zu bytes; there "
-                                  "is room for %zu",
-                                  loader->loading, entry->size, capacity);
+        return weir__pattern_refuse(loader->label, "use a larger batch_bytes",
+                                    "the source reported that batch %" PRIu64
+                                    " has %zu bytes; there is room for %zu",
+                                    loader->loading, entry->size, capacity);
     return WEIR_OK;
 }
 
@@ -160,7 +159,7 @@ static struct weir__room *claim_room(weir_loader *loader, struct weir__entry *en
     // Consumers that find every slot held can be refused now.
     pthread_cond_broadcast(&loader->to_next);
     while (!(room = free_room(loader)) && !loader->stopping)
-        weir__pattern_lock_wait(&loader->lock, &loader->to_load);
+        (void)weir__pattern_lock_wait(&loader->lock, &loader->to_load, NULL);
     if (loader->stopping)
         room = NULL;
     else
@@ -174,11 +173,9 @@ static struct weir__room *claim_room(weir_loader *loader, struct weir__entry *en
 static weir_status copy(weir_loader *loader, struct weir__entry *entry,
                         const struct weir__room *room)
 {
-    weir_status status =
-        weir_queue_copy(loader->queue, room->buffer, 0, entry->pinned, 0, entry->size);
-    if (status == WEIR_OK)
-        status = weir_queue_record(loader->queue, &entry->copied);
-    return status == WEIR_OK ? weir_queue_flush(loader->queue) : status;
+    TRY(weir_queue_copy(loader->queue, room->buffer, 0, entry->pinned, 0, entry->size));
+    TRY(weir_queue_record(loader->queue, &entry->copied));
+    return weir_queue_flush(loader->queue);
 }
 
 // A queue that failed with an earlier batch refuses this one, whose data is still intact.
@@ -243,18 +240,17 @@ static void run(void *argument)
 static weir_status check_params(const struct weir_loader_params *params)
 {
     if (!params->device || !params->source)
-        return weir__pattern_fail(params->label, WEIR_ERROR_INVALID, "set it",
-                                  "weir_loader_create: params->%s is NULL",
-                                  params->device ? "source" : "device");
+        return weir__pattern_refuse(params->label, "set it",
+                                    "weir_loader_create: params->%s is NULL",
+                                    params->device ? "source" : "device");
     if (params->batch_bytes == 0)
-        return weir__pattern_fail(params->label, WEIR_ERROR_INVALID,
-                                  "set it to the size of the largest batch",
-                                  "weir_loader_create: batch_bytes is 0");
+        return weir__pattern_refuse(params->label, "set it to the size of the largest batch",
+                                    "weir_loader_create: batch_bytes is 0");
     if (params->slot_count == 1 || params->slot_count > WEIR_LOADER_SLOTS_MAX)
-        return weir__pattern_fail(params->label, WEIR_ERROR_INVALID, "0 lets the library choose",
-                                  "weir_loader_create: slot_count is %" PRIu32
-                                  ", but must be 2 to %d: one in use, and one on its way",
-                                  params->slot_count, WEIR_LOADER_SLOTS_MAX);
+        return weir__pattern_refuse(params->label, "0 lets the library choose",
+                                    "weir_loader_create: slot_count is %" PRIu32
+                                    ", but must be 2 to %d: one in use, and one on its way",
+                                    params->slot_count, WEIR_LOADER_SLOTS_MAX);
     return WEIR_OK;
 }
 
@@ -262,36 +258,31 @@ static weir_status make_buffer(const weir_loader *loader, weir_placement placeme
                                weir_buffer **out_buffer)
 {
     return weir_buffer_create(loader->params.device,
-                              &(struct weir_buffer_params){
-                                  .struct_size = sizeof(struct weir_buffer_params),
-                                  .label = loader->label,
-                                  .size = loader->params.batch_bytes,
-                                  .placement = placement,
-                              },
+                              WEIR_PARAMS(weir_buffer, .label = loader->label,
+                                          .size = loader->params.batch_bytes,
+                                          .placement = placement),
                               out_buffer);
 }
 
 static weir_status make_slots(weir_loader *loader)
 {
     uint32_t count = loader->params.slot_count;
-    weir_status status = WEIR_OK;
 
     loader->entries = calloc(count, sizeof *loader->entries);
     loader->rooms = calloc(count, sizeof *loader->rooms);
     if (!loader->entries || !loader->rooms)
         return weir__pattern_fail(loader->label, WEIR_ERROR_OUT_OF_MEMORY, "use fewer slots",
                                   "no memory for %" PRIu32 " slots", count);
-    for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
-        status = make_buffer(loader, WEIR_PLACE_HOST, &loader->entries[i].pinned);
-        if (status == WEIR_OK)
-            status = make_buffer(loader, WEIR_PLACE_DEVICE, &loader->rooms[i].buffer);
+    for (uint32_t i = 0; i < count; i++) {
+        TRY(make_buffer(loader, WEIR_PLACE_HOST, &loader->entries[i].pinned));
+        TRY(make_buffer(loader, WEIR_PLACE_DEVICE, &loader->rooms[i].buffer));
     }
-    return status;
+    return WEIR_OK;
 }
 
 static weir_status start_thread(weir_loader *loader)
 {
-    int error = weir_thread_start_known(&loader->thread, run, loader);
+    int error = weir_thread_start(&loader->thread, run, loader);
     if (error == 0)
         return WEIR_OK;
     return weir__pattern_fail(loader->label, WEIR_ERROR_SYSTEM, WEIR__THREADS_REMEDY,
@@ -331,8 +322,7 @@ static weir_status create(const struct weir_loader_params *params, weir_loader *
         return status;
     weir_loader *loader = calloc(1, sizeof *loader);
     if (!loader)
-        return weir__pattern_fail(params->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
-                                  "no memory for a loader");
+        return weir__pattern_no_memory(params->label, "a loader");
     loader->params = *params;
     snprintf(loader->label, sizeof loader->label, "%s",
              weir__pattern_label(params->label, "loader"));
@@ -345,11 +335,8 @@ static weir_status create(const struct weir_loader_params *params, weir_loader *
     pthread_cond_init(&loader->to_next, NULL);
 
     status = weir_queue_create(params->device,
-                               &(struct weir_queue_params){
-                                   .struct_size = sizeof(struct weir_queue_params),
-                                   .label = loader->label,
-                                   .priority = params->priority,
-                               },
+                               WEIR_PARAMS(weir_queue, .label = loader->label,
+                                           .priority = params->priority),
                                &loader->queue);
     if (status == WEIR_OK)
         status = make_slots(loader);
@@ -371,9 +358,9 @@ weir_status weir_loader_create_at(const struct weir_loader_params *params, weir_
 
 static weir_status refuse_in_source(const weir_loader *loader, const char *call)
 {
-    return weir__pattern_fail(loader->label, WEIR_ERROR_INVALID, "call it from another thread",
-                              "%s was called from the loader's source, which it would wait for",
-                              call);
+    return weir__pattern_refuse(loader->label, "call it from another thread",
+                                "%s was called from the loader's source, which it would wait for",
+                                call);
 }
 
 weir_status weir_loader_destroy(weir_loader **loader)
@@ -407,13 +394,12 @@ static weir_status wait_for_next(weir_loader *loader, struct weir__entry **out_e
         if (entry->state > WEIR__ENTRY_FILLED)
             break;
         if (entry->state == WEIR__ENTRY_FILLED && loader->held == loader->params.slot_count)
-            return weir__pattern_fail(loader->label, WEIR_ERROR_INVALID,
-                                      "release a batch first, or create the loader with more slots",
-                                      "weir_loader_next: all %" PRIu32 " slots are held",
-                                      loader->params.slot_count);
+            return weir__pattern_refuse(
+                loader->label, "release a batch first, or create the loader with more slots",
+                "weir_loader_next: all %" PRIu32 " slots are held", loader->params.slot_count);
         if (since_ns == 0)
             since_ns = weir_clock_now_ns();
-        weir__pattern_lock_wait(&loader->lock, &loader->to_next);
+        (void)weir__pattern_lock_wait(&loader->lock, &loader->to_next, NULL);
     }
     if (since_ns > 0) {
         loader->figures.waits++;
@@ -451,9 +437,8 @@ static weir_status deliver_batch(weir_loader *loader, struct weir__entry *entry,
         room->released = (struct weir_event){0, 0};
         return deliver_error(loader, entry);
     }
-    weir_status status = queue ? weir_queue_wait(queue, entry->copied) : WEIR_OK;
-    if (status != WEIR_OK)
-        return status;
+    if (queue)
+        TRY(weir_queue_wait(queue, entry->copied));
 
     *out_batch = (struct weir_batch){
         .buffer = room->buffer,
@@ -479,8 +464,7 @@ weir_status weir_loader_next(weir_loader *loader, weir_queue *queue, struct weir
     memset(out_batch, 0, sizeof *out_batch);
 
     if (!loader)
-        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, WEIR__CREATE_REMEDY,
-                                  "weir_loader_next: loader is NULL");
+        return weir__pattern_refuse_null("weir_loader_next", "loader");
     if (weir_thread_is_current(&loader->thread))
         return refuse_in_source(loader, "weir_loader_next");
 
@@ -503,9 +487,8 @@ static struct weir__room *room_of(weir_loader *loader, const struct weir_batch *
             room->buffer == batch->buffer)
             return room;
     }
-    weir__pattern_fail(loader->label, WEIR_ERROR_INVALID,
-                       "release each batch of weir_loader_next() once",
-                       "weir_loader_release: the batch is not held");
+    weir__pattern_refuse(loader->label, "release each batch of weir_loader_next() once",
+                         "weir_loader_release: the batch is not held");
     return NULL;
 }
 
@@ -527,8 +510,7 @@ weir_status weir_loader_release(weir_loader *loader, struct weir_batch *batch, w
     weir_status status = WEIR_OK;
 
     if (!loader)
-        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, WEIR__CREATE_REMEDY,
-                                  "weir_loader_release: loader is NULL");
+        return weir__pattern_refuse_null("weir_loader_release", "loader");
     weir__pattern_lock_take(&loader->lock);
     struct weir__room *room = room_of(loader, batch);
     if (!room)
@@ -544,12 +526,12 @@ weir_status weir_loader_release(weir_loader *loader, struct weir_batch *batch, w
 weir_status weir_loader_release_after(weir_loader *loader, struct weir_batch *batch,
                                       struct weir_event event)
 {
-    if (!loader || event.sequence == 0)
-        return weir__pattern_fail(loader ? loader->label : NULL, WEIR_ERROR_INVALID,
-                                  loader ? "record first: weir_queue_record() returns the event"
-                                         : WEIR__CREATE_REMEDY,
-                                  "weir_loader_release_after: %s",
-                                  loader ? "the event is zero" : "loader is NULL");
+    if (!loader)
+        return weir__pattern_refuse_null("weir_loader_release_after", "loader");
+    if (event.sequence == 0)
+        return weir__pattern_refuse(loader->label,
+                                    "record first: weir_queue_record() returns the event",
+                                    "weir_loader_release_after: the event is zero");
     weir__pattern_lock_take(&loader->lock);
     struct weir__room *room = room_of(loader, batch);
     if (room)

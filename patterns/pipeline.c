@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "patterns/place.h"
+#include "patterns/shared.h"
 
 struct weir__record *weir__pipeline_record(weir_pipeline *pipeline, uint64_t sequence)
 {
@@ -51,16 +51,9 @@ bool weir__pipeline_in_callback(const weir_pipeline *pipeline)
 static weir_status refuse_in_callback(const weir_pipeline *pipeline, const char *call,
                                       const char *remedy)
 {
-    return weir__pipeline_fail(pipeline->label, WEIR_ERROR_INVALID, remedy,
-                               "%s was called from a callback of the same pipeline, which it would "
-                               "wait for",
-                               call);
-}
-
-static weir_status refuse_null(const char *call)
-{
-    return weir__pipeline_fail(NULL, WEIR_ERROR_INVALID, WEIR__CREATE_REMEDY,
-                               "%s: pipeline is NULL", call);
+    return weir__pattern_refuse(
+        pipeline->label, remedy,
+        "%s was called from a callback of the same pipeline, which it would wait for", call);
 }
 
 static uint64_t count_alive(const weir_pipeline *pipeline)
@@ -85,7 +78,7 @@ static weir_status wait_for_room(weir_pipeline *pipeline)
 
     pipeline->blocked++;
     while (!has_room(pipeline) && pipeline->cancels == cancels)
-        weir__pattern_lock_wait(&pipeline->lock, &pipeline->moved);
+        (void)weir__pattern_lock_wait(&pipeline->lock, &pipeline->moved, NULL);
     pipeline->blocked--;
     if (pipeline->cancels == cancels)
         return WEIR_OK;
@@ -135,7 +128,7 @@ static void accept_frame(weir_pipeline *pipeline, void *frame, weir_status statu
 weir_status weir_pipeline_submit(weir_pipeline *pipeline, void *frame)
 {
     if (!pipeline)
-        return refuse_null("weir_pipeline_submit");
+        return weir__pattern_refuse_null("weir_pipeline_submit", "pipeline");
     if (pipeline->params.full == WEIR_PIPELINE_BLOCK && weir__pipeline_in_callback(pipeline))
         return refuse_in_callback(pipeline, "weir_pipeline_submit",
                                   "use another policy than WEIR_PIPELINE_BLOCK");
@@ -190,7 +183,7 @@ weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns)
     struct timespec deadline;
 
     if (!pipeline)
-        return refuse_null("weir_pipeline_drain");
+        return weir__pattern_refuse_null("weir_pipeline_drain", "pipeline");
     if (weir__pipeline_in_callback(pipeline))
         return refuse_in_callback(pipeline, "weir_pipeline_drain",
                                   "drain from a thread of the program's");
@@ -200,12 +193,9 @@ weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns)
     weir__pattern_lock_take(&pipeline->lock);
     uint64_t target = pipeline->tail;
     pipeline->draining++;
-    while (pipeline->head < target && error != ETIMEDOUT) {
-        if (limited)
-            error = weir__pattern_lock_wait_until(&pipeline->lock, &pipeline->moved, &deadline);
-        else
-            weir__pattern_lock_wait(&pipeline->lock, &pipeline->moved);
-    }
+    while (pipeline->head < target && error != ETIMEDOUT)
+        error =
+            weir__pattern_lock_wait(&pipeline->lock, &pipeline->moved, limited ? &deadline : NULL);
     pipeline->draining--;
     const bool drained = pipeline->head >= target;
     weir__pattern_lock_release(&pipeline->lock);
@@ -215,7 +205,7 @@ weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns)
 weir_status weir_pipeline_cancel(weir_pipeline *pipeline)
 {
     if (!pipeline)
-        return refuse_null("weir_pipeline_cancel");
+        return weir__pattern_refuse_null("weir_pipeline_cancel", "pipeline");
 
     weir__pattern_lock_take(&pipeline->lock);
     while (pipeline->waiting > 0)
@@ -240,7 +230,7 @@ weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
     weir__pattern_lock_take(&ending->lock);
     ending->draining++;
     while (ending->head < ending->tail || ending->blocked > 0)
-        weir__pattern_lock_wait(&ending->lock, &ending->moved);
+        (void)weir__pattern_lock_wait(&ending->lock, &ending->moved, NULL);
     weir__pattern_lock_release(&ending->lock);
     weir__pipeline_free(ending);
     *pipeline = NULL;
@@ -538,7 +528,7 @@ static bool wait_for_head(weir_pipeline *pipeline)
         if (pipeline->head < pipeline->tail &&
             (head->state == WEIR__FRAME_STARTED || head->state == WEIR__FRAME_ENDED))
             return true;
-        weir__pattern_lock_wait(&pipeline->lock, &pipeline->to_deliver);
+        (void)weir__pattern_lock_wait(&pipeline->lock, &pipeline->to_deliver, NULL);
     }
     return false;
 }

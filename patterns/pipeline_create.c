@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "patterns/place.h"
+#include "patterns/shared.h"
 
 // Checks of a pipeline's params, and its section of a configuration. A stage
 // may only depend on stages before it in the list, so a graph that passes has
@@ -22,27 +22,21 @@ static weir_status check_count(const struct weir_pipeline_params *params, const 
 {
     if (value >= minimum && value <= maximum)
         return WEIR_OK;
-    return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, NULL,
-                               "a pipeline's %s is %" PRIu32 ", but must be %" PRIu32
-                               " to %" PRIu32,
-                               name, value, minimum, maximum);
+    return weir__pattern_refuse(params->label, NULL,
+                                "a pipeline's %s is %" PRIu32 ", but must be %" PRIu32
+                                " to %" PRIu32,
+                                name, value, minimum, maximum);
 }
 
 static weir_status check_counts(const struct weir_pipeline_params *params)
 {
-    weir_status status =
-        check_count(params, "stage_count", params->stage_count, 1, WEIR_PIPELINE_STAGES_MAX);
-    if (status == WEIR_OK)
-        status = check_count(params, "slot_count", params->slot_count, 0, WEIR_PIPELINE_SLOTS_MAX);
-    if (status == WEIR_OK)
-        status = check_count(params, "prepare_threads", params->prepare_threads, 0,
-                             WEIR_PIPELINE_SLOTS_MAX);
-    if (status == WEIR_OK)
-        status = check_count(params, "backlog", params->backlog, 0, WEIR_PIPELINE_BACKLOG_MAX);
-    if (status == WEIR_OK)
-        status = check_count(params, "dropped_backlog", params->dropped_backlog, 0,
-                             WEIR_PIPELINE_BACKLOG_MAX);
-    return status;
+    TRY(check_count(params, "stage_count", params->stage_count, 1, WEIR_PIPELINE_STAGES_MAX));
+    TRY(check_count(params, "slot_count", params->slot_count, 0, WEIR_PIPELINE_SLOTS_MAX));
+    TRY(check_count(params, "prepare_threads", params->prepare_threads, 0,
+                    WEIR_PIPELINE_SLOTS_MAX));
+    TRY(check_count(params, "backlog", params->backlog, 0, WEIR_PIPELINE_BACKLOG_MAX));
+    return check_count(params, "dropped_backlog", params->dropped_backlog, 0,
+                       WEIR_PIPELINE_BACKLOG_MAX);
 }
 
 // The lowest stage in the set, or 64.
@@ -64,22 +58,20 @@ static weir_status check_dependencies(const struct weir_pipeline_params *params,
     if (stage->depends_on >> index == 0)
         return WEIR_OK;
     if (wrong == index)
-        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
-                                   "frames of one stage run in order anyway: leave it out",
-                                   "stage %" PRIu32 " ('%s') depends on itself", index,
-                                   stage->name);
+        return weir__pattern_refuse(params->label,
+                                    "frames of one stage run in order anyway: leave it out",
+                                    "stage %" PRIu32 " ('%s') depends on itself", index,
+                                    stage->name);
     if (wrong >= params->stage_count)
-        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
-                                   "use the indices of the list, from 0",
-                                   "stage %" PRIu32 " ('%s') depends on stage %u, but there are "
-                                   "only %" PRIu32 " stages",
-                                   index, stage->name, wrong, params->stage_count);
-    return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
-                               "list a stage after all that it depends on; a cycle has no such "
-                               "order",
-                               "stage %" PRIu32 " ('%s') depends on stage %u ('%s'), "
-                               "which comes after it",
-                               index, stage->name, wrong, params->stages[wrong].name);
+        return weir__pattern_refuse(params->label, "use the indices of the list, from 0",
+                                    "stage %" PRIu32
+                                    " ('%s') depends on stage %u, but there are only %" PRIu32
+                                    " stages",
+                                    index, stage->name, wrong, params->stage_count);
+    return weir__pattern_refuse(
+        params->label, "list a stage after all that it depends on; a cycle has no such order",
+        "stage %" PRIu32 " ('%s') depends on stage %u ('%s'), which comes after it", index,
+        stage->name, wrong, params->stages[wrong].name);
 }
 
 static weir_status check_name(const struct weir_pipeline_params *params, uint32_t index)
@@ -87,19 +79,18 @@ static weir_status check_name(const struct weir_pipeline_params *params, uint32_
     const char *name = params->stages[index].name;
 
     if (!name || !*name)
-        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
-                                   "name it; statistics and errors use the name",
-                                   "stage %" PRIu32 " has no name", index);
+        return weir__pattern_refuse(params->label, "name it; statistics and errors use the name",
+                                    "stage %" PRIu32 " has no name", index);
     if (strlen(name) >= WEIR__NAME_SIZE)
-        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, NULL,
-                                   "the name of stage %" PRIu32 " ('%s') has %zu bytes, but may "
-                                   "have %d",
-                                   index, name, strlen(name), WEIR__NAME_SIZE - 1);
+        return weir__pattern_refuse(params->label, NULL,
+                                    "the name of stage %" PRIu32
+                                    " ('%s') has %zu bytes, but may have %d",
+                                    index, name, strlen(name), WEIR__NAME_SIZE - 1);
     for (uint32_t i = 0; i < index; i++) {
         if (strcmp(params->stages[i].name, name) == 0)
-            return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, "give each its own name",
-                                       "stages %" PRIu32 " and %" PRIu32 " are both named '%s'", i,
-                                       index, name);
+            return weir__pattern_refuse(params->label, "give each its own name",
+                                        "stages %" PRIu32 " and %" PRIu32 " are both named '%s'", i,
+                                        index, name);
     }
     return WEIR_OK;
 }
@@ -110,55 +101,48 @@ static weir_status check_device(const struct weir_pipeline_params *params, uint3
     if (!stage->device || stage->device == params->device)
         return WEIR_OK;
     if (weir_device_runtime(stage->device) != weir_device_runtime(params->device))
-        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
-                                   "open its devices from one runtime",
-                                   "the device of stage %" PRIu32 " ('%s') belongs to another "
-                                   "runtime than the pipeline's",
-                                   index, stage->name);
+        return weir__pattern_refuse(params->label, "open its devices from one runtime",
+                                    "the device of stage %" PRIu32
+                                    " ('%s') belongs to another runtime than the pipeline's",
+                                    index, stage->name);
     if (params->graphs)
-        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, "set graphs = 0",
-                                   "the pipeline cannot run as graphs: stage %" PRIu32
-                                   " ('%s') is on another device, and a graph has one",
-                                   index, stage->name);
+        return weir__pattern_refuse(params->label, "set graphs = 0",
+                                    "the pipeline cannot run as graphs: stage %" PRIu32
+                                    " ('%s') is on another device, and a graph has one",
+                                    index, stage->name);
     return WEIR_OK;
 }
 
 static weir_status check_stages(const struct weir_pipeline_params *params)
 {
-    weir_status status = WEIR_OK;
-
-    for (uint32_t i = 0; i < params->stage_count && status == WEIR_OK; i++)
-        status = check_name(params, i);
-    for (uint32_t i = 0; i < params->stage_count && status == WEIR_OK; i++) {
-        status = check_dependencies(params, i);
-        if (status == WEIR_OK && !params->stages[i].submit)
-            status = weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, "set its `submit`",
-                                         "stage %" PRIu32 " ('%s') has no "
-                                         "submit callback",
-                                         i, params->stages[i].name);
-        if (status == WEIR_OK)
-            status = check_device(params, i);
+    for (uint32_t i = 0; i < params->stage_count; i++)
+        TRY(check_name(params, i));
+    for (uint32_t i = 0; i < params->stage_count; i++) {
+        TRY(check_dependencies(params, i));
+        if (!params->stages[i].submit)
+            TRY(weir__pattern_refuse(params->label, "set its `submit`",
+                                     "stage %" PRIu32 " ('%s') has no submit callback", i,
+                                     params->stages[i].name));
+        TRY(check_device(params, i));
     }
-    return status;
+    return WEIR_OK;
 }
 
 static weir_status check(const struct weir_pipeline_params *params)
 {
     if (!params->device || !params->stages)
-        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID, "set it",
-                                   "weir_pipeline_create: params->%s is NULL",
-                                   params->device ? "stages" : "device");
+        return weir__pattern_refuse(params->label, "set it",
+                                    "weir_pipeline_create: params->%s is NULL",
+                                    params->device ? "stages" : "device");
     if ((unsigned)params->full > WEIR_PIPELINE_DROP_NEWEST)
-        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
-                                   "use one of enum weir_pipeline_full",
-                                   "weir_pipeline_create: there is no policy %d",
-                                   (int)params->full);
+        return weir__pattern_refuse(params->label, "use one of enum weir_pipeline_full",
+                                    "weir_pipeline_create: there is no policy %d",
+                                    (int)params->full);
 
     if (params->graphs && !params->repeat)
-        return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
-                                   "set graphs = 0, or the params' `repeat`",
-                                   "the pipeline cannot run as graphs: it does not say which of "
-                                   "its frames repeat each other's work");
+        return weir__pattern_refuse(params->label, "set graphs = 0, or the params' `repeat`",
+                                    "the pipeline cannot run as graphs: it does not say which of "
+                                    "its frames repeat each other's work");
 
     return check_counts(params);
 }
@@ -167,23 +151,22 @@ static weir_status check_stage_size(const struct weir_pipeline_params *params)
 {
     if (params->stage_size >= LEAST_STAGE && params->stage_size <= WEIR_SIZED_BYTES_MAX)
         return WEIR_OK;
-    return weir__pipeline_fail(params->label, WEIR_ERROR_INVALID,
-                               "set it to sizeof(struct weir_pipeline_stage)",
-                               "weir_pipeline_create: stage_size is %" PRIu32
-                               ", and a stage has %zu to %d bytes",
-                               params->stage_size, LEAST_STAGE, WEIR_SIZED_BYTES_MAX);
+    return weir__pattern_refuse(params->label, "set it to sizeof(struct weir_pipeline_stage)",
+                                "weir_pipeline_create: stage_size is %" PRIu32
+                                ", and a stage has %zu to %d bytes",
+                                params->stage_size, LEAST_STAGE, WEIR_SIZED_BYTES_MAX);
 }
 
 static weir_status read_stages(const struct weir_pipeline_params *params,
                                struct weir_pipeline_stage *stages)
 {
-    weir_status status = check_stage_size(params);
+    TRY(check_stage_size(params));
     const char *given = (const char *)params->stages;
-    for (uint32_t i = 0; i < params->stage_count && status == WEIR_OK; i++)
-        status = weir__pattern_item("weir_pipeline_create", "weir_pipeline_stage",
-                                    given + (size_t)i * params->stage_size, params->stage_size,
-                                    &stages[i], sizeof stages[i]);
-    return status;
+    for (uint32_t i = 0; i < params->stage_count; i++)
+        TRY(weir__pattern_item("weir_pipeline_create", "weir_pipeline_stage",
+                               given + (size_t)i * params->stage_size, params->stage_size,
+                               &stages[i], sizeof stages[i]));
+    return WEIR_OK;
 }
 
 // Reads what this library knows of a user's params, with their stages in `stages`, which has
@@ -192,14 +175,11 @@ static weir_status pipeline_read(const struct weir_pipeline_params *given,
                                  struct weir_pipeline_params *params,
                                  struct weir_pipeline_stage *stages)
 {
-    weir_status status = weir__pattern_params("weir_pipeline_create", "weir_pipeline_params", given,
-                                              params, sizeof *params);
-    if (status == WEIR_OK)
-        status = check(params);
-    if (status == WEIR_OK)
-        status = read_stages(params, stages);
-    if (status != WEIR_OK)
-        return status;
+    TRY(weir__pattern_params("weir_pipeline_create", "weir_pipeline_params", given, params,
+                             sizeof *params));
+    params->label = weir__pattern_label(params->label, "pipeline");
+    TRY(check(params));
+    TRY(read_stages(params, stages));
     params->stages = stages;
     params->stage_size = sizeof *stages;
     return check_stages(params);
@@ -278,11 +258,10 @@ weir_status weir_pipeline_params_from_settings(const weir_runtime *runtime, cons
     const struct weir_setting *graphs = weir_runtime_setting(runtime, name, "graphs");
 
     if (!slots || !full || !backlog || !timing || !graphs)
-        return weir__pipeline_fail(NULL, WEIR_ERROR_NOT_FOUND,
-                                   "pass weir_open() a section with the keys of "
-                                   "weir_pipeline_section()",
-                                   "the keys of a pipeline were not declared for section [%s]",
-                                   name);
+        return weir__pattern_fail(
+            NULL, WEIR_ERROR_NOT_FOUND,
+            "pass weir_open() a section with the keys of weir_pipeline_section()",
+            "the keys of a pipeline were not declared for section [%s]", name);
     params->slot_count = (uint32_t)slots->integer;
     params->full = full_named(full->text);
     params->backlog = (uint32_t)backlog->integer;
@@ -306,8 +285,7 @@ static void resolve_params(weir_pipeline *pipeline, const struct weir_pipeline_p
     struct weir_pipeline_params *params = &pipeline->params;
 
     *params = *given;
-    snprintf(pipeline->label, sizeof pipeline->label, "%s",
-             weir__pattern_label(given->label, "pipeline"));
+    snprintf(pipeline->label, sizeof pipeline->label, "%s", given->label);
     params->label = pipeline->label;
     params->stages = NULL;
     if (!params->prepare)
@@ -349,10 +327,10 @@ static weir_status make_storage(weir_pipeline *pipeline)
         calloc((size_t)pipeline->params.prepare_threads + 1, sizeof *pipeline->preparers);
     if (!pipeline->stages || !pipeline->preparers || !pipeline->slots || !pipeline->records ||
         !pipeline->events || !pipeline->spans || !pipeline->covered || !pipeline->pieces)
-        return weir__pipeline_fail(pipeline->label, WEIR_ERROR_OUT_OF_MEMORY,
-                                   "use fewer slots or a smaller backlog",
-                                   "no memory for %zu slots of %zu stages and %u frames", slots,
-                                   stages, (unsigned)pipeline->record_count);
+        return weir__pattern_fail(pipeline->label, WEIR_ERROR_OUT_OF_MEMORY,
+                                  "use fewer slots or a smaller backlog",
+                                  "no memory for %zu slots of %zu stages and %u frames", slots,
+                                  stages, (unsigned)pipeline->record_count);
 
     // With more than slots × stages disjoint pieces, one of them holds only frames
     // that were delivered before any future frame could start. So no future interval
@@ -389,14 +367,11 @@ static weir_status make_stages(weir_pipeline *pipeline, const struct weir_pipeli
         stage->device = device_of(pipeline, &given[i]);
         while (pipeline->stages[stage->timeline].device != stage->device)
             stage->timeline++;
-        status = weir_queue_create(stage->device,
-                                   &(struct weir_queue_params){
-                                       .struct_size = sizeof(struct weir_queue_params),
-                                       .label = label,
-                                       .priority = given[i].priority,
-                                       .timing = pipeline->timing,
-                                   },
-                                   &stage->queue);
+        status =
+            weir_queue_create(stage->device,
+                              WEIR_PARAMS(weir_queue, .label = label, .priority = given[i].priority,
+                                          .timing = pipeline->timing),
+                              &stage->queue);
     }
     return status;
 }
@@ -408,15 +383,13 @@ static weir_status make_slots(weir_pipeline *pipeline)
     if (!params->slot_create)
         return WEIR_OK;
     for (uint32_t i = 0; i < params->slot_count; i++) {
-        weir_error_set(NULL);
-        weir_status status =
+        char what[32];
+        snprintf(what, sizeof what, "slot_create of slot %u", (unsigned)i);
+        weir__pattern_forget();
+        const weir_status status =
             params->slot_create(params->user, params->device, i, &pipeline->slots[i].data);
-        if (status < 0 && weir_last_error()->status == status)
-            return status;
         if (status != WEIR_OK)
-            return weir__pipeline_fail(pipeline->label, status < 0 ? status : WEIR_ERROR_INVALID,
-                                       NULL, "slot_create of slot %u returned %s", (unsigned)i,
-                                       weir_status_name(status));
+            return weir__pattern_callback_failed(pipeline->label, what, status);
         pipeline->slots_made++;
     }
     return WEIR_OK;
@@ -458,7 +431,7 @@ static int start_preparers(weir_pipeline *pipeline)
 {
     int error = 0;
     for (uint32_t i = 0; i < pipeline->params.prepare_threads && error == 0; i++) {
-        error = weir_thread_start_known(&pipeline->preparers[i], weir__pipeline_preparer, pipeline);
+        error = weir_thread_start(&pipeline->preparers[i], weir__pipeline_preparer, pipeline);
         pipeline->preparer_count += error == 0;
     }
     return error;
@@ -469,17 +442,17 @@ static weir_status make_threads(weir_pipeline *pipeline)
     int error = start_preparers(pipeline);
     bool started = false;
     if (error == 0) {
-        error = weir_thread_start_known(&pipeline->starter, weir__pipeline_starter, pipeline);
+        error = weir_thread_start(&pipeline->starter, weir__pipeline_starter, pipeline);
         started = error == 0;
     }
     if (error == 0)
-        error = weir_thread_start_known(&pipeline->deliverer, weir__pipeline_deliverer, pipeline);
+        error = weir_thread_start(&pipeline->deliverer, weir__pipeline_deliverer, pipeline);
     if (error == 0)
         return WEIR_OK;
     stop_threads(pipeline, started, false);
-    return weir__pipeline_fail(pipeline->label, WEIR_ERROR_SYSTEM, WEIR__THREADS_REMEDY,
-                               "the pipeline's %u threads cannot be started: %s",
-                               (unsigned)pipeline->params.prepare_threads + 2, strerror(error));
+    return weir__pattern_fail(pipeline->label, WEIR_ERROR_SYSTEM, WEIR__THREADS_REMEDY,
+                              "the pipeline's %u threads cannot be started: %s",
+                              (unsigned)pipeline->params.prepare_threads + 2, strerror(error));
 }
 
 // Frees a pipeline whose threads have ended or were never started; parts that were not
@@ -536,8 +509,7 @@ static weir_status create(const struct weir_pipeline_params *params, weir_pipeli
     weir_pipeline *pipeline = calloc(1, sizeof *pipeline);
     if (!pipeline || !make_locks(pipeline)) {
         free(pipeline);
-        return weir__pipeline_fail(params->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
-                                   "no memory for a pipeline");
+        return weir__pattern_no_memory(params->label, "a pipeline");
     }
     resolve_params(pipeline, params);
     weir__pattern_lock_use(&pipeline->lock, pipeline->params.device);

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "patterns/pipeline_parts.h"
-#include "patterns/place.h"
+#include "patterns/shared.h"
 
 struct weir_pipeline_group {
     char label[WEIR__PATTERN_LABEL_SIZE];
@@ -29,18 +29,13 @@ static weir_status create(const struct weir_pipeline_group_params *params,
 {
     struct weir_pipeline_group_params known = {.label = NULL};
     *out_group = NULL;
-    if (params) {
-        const weir_status status =
-            weir__pattern_params("weir_pipeline_group_create", "weir_pipeline_group_params", params,
-                                 &known, sizeof known);
-        if (status != WEIR_OK)
-            return status;
-    }
+    if (params)
+        TRY(weir__pattern_params("weir_pipeline_group_create", "weir_pipeline_group_params", params,
+                                 &known, sizeof known));
     const char *label = weir__pattern_label(known.label, "group");
     weir_pipeline_group *group = calloc(1, sizeof *group);
     if (!group)
-        return weir__pipeline_fail(label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
-                                   "no memory for a group of pipelines");
+        return weir__pattern_no_memory(label, "a group of pipelines");
     snprintf(group->label, sizeof group->label, "%s", label);
     pthread_mutex_init(&group->lock.mutex, NULL);
     pthread_cond_init(&group->turn, NULL);
@@ -63,10 +58,9 @@ weir_status weir_pipeline_group_destroy(weir_pipeline_group **group)
         return WEIR_OK;
     weir_pipeline_group *ending = *group;
     if (ending->count > 0)
-        return weir__pipeline_fail(
-            ending->label, WEIR_ERROR_INVALID, "destroy its pipelines first",
-            "weir_pipeline_group_destroy: the group has %u pipelines, one of "
-            "them '%s'",
+        return weir__pattern_refuse(
+            ending->label, "destroy its pipelines first",
+            "weir_pipeline_group_destroy: the group has %u pipelines, one of them '%s'",
             (unsigned)ending->count, ending->members[0]->label);
     pthread_cond_destroy(&ending->moved);
     pthread_cond_destroy(&ending->turn);
@@ -82,14 +76,13 @@ weir_status weir_pipeline_group_destroy(weir_pipeline_group **group)
 static weir_status check_member(const weir_pipeline_group *group, const weir_pipeline *pipeline)
 {
     if (group->count == WEIR_PIPELINE_GROUP_MAX)
-        return weir__pipeline_fail(pipeline->label, WEIR_ERROR_INVALID, NULL,
-                                   "group '%s' has %d pipelines already, the most that it can have",
-                                   group->label, WEIR_PIPELINE_GROUP_MAX);
+        return weir__pattern_refuse(
+            pipeline->label, NULL, "group '%s' has %d pipelines already, the most that it can have",
+            group->label, WEIR_PIPELINE_GROUP_MAX);
     if (group->count > 0 && group->members[0]->params.full != pipeline->params.full)
-        return weir__pipeline_fail(
-            pipeline->label, WEIR_ERROR_INVALID, "give the pipelines of a group the same `full`",
-            "its policy for a full pipeline is %d, and that of '%s' in group "
-            "'%s' is %d",
+        return weir__pattern_refuse(
+            pipeline->label, "give the pipelines of a group the same `full`",
+            "its policy for a full pipeline is %d, and that of '%s' in group '%s' is %d",
             (int)pipeline->params.full, group->members[0]->label, group->label,
             (int)group->members[0]->params.full);
     return WEIR_OK;
@@ -146,7 +139,7 @@ void weir__pipeline_await_turn(weir_pipeline *pipeline, uint64_t number)
         return;
     weir__pattern_lock_take(&group->lock);
     while (group->head != number)
-        weir__pattern_lock_wait(&group->lock, &group->turn);
+        (void)weir__pattern_lock_wait(&group->lock, &group->turn, NULL);
     weir__pattern_lock_release(&group->lock);
 }
 
@@ -222,7 +215,7 @@ static weir_status wait_for_room(weir_pipeline_group *group, const struct look *
 {
     weir__pattern_lock_take(&group->lock);
     while (group->head == look->head && group->cancels == look->cancels)
-        weir__pattern_lock_wait(&group->lock, &group->moved);
+        (void)weir__pattern_lock_wait(&group->lock, &group->moved, NULL);
     const bool cancelled = group->cancels != look->cancels;
     weir__pattern_lock_release(&group->lock);
     return cancelled ? WEIR_CANCELLED : WEIR_OK;
@@ -231,21 +224,19 @@ static weir_status wait_for_room(weir_pipeline_group *group, const struct look *
 static weir_status check_submit(weir_pipeline_group *group)
 {
     if (!group)
-        return weir__pipeline_fail(NULL, WEIR_ERROR_INVALID, WEIR__CREATE_REMEDY,
-                                   "weir_pipeline_group_submit: group is NULL");
+        return weir__pattern_refuse_null("weir_pipeline_group_submit", "group");
     if (group->count == 0)
-        return weir__pipeline_fail(group->label, WEIR_ERROR_INVALID,
-                                   "create pipelines with this group in their params",
-                                   "weir_pipeline_group_submit: the group has no pipelines");
+        return weir__pattern_refuse(group->label,
+                                    "create pipelines with this group in their params",
+                                    "weir_pipeline_group_submit: the group has no pipelines");
     if (group->members[0]->params.full != WEIR_PIPELINE_BLOCK)
         return WEIR_OK;
     for (uint32_t i = 0; i < group->count; i++)
         if (weir__pipeline_in_callback(group->members[i]))
-            return weir__pipeline_fail(group->label, WEIR_ERROR_INVALID,
-                                       "use another policy than WEIR_PIPELINE_BLOCK",
-                                       "weir_pipeline_group_submit was called from a callback of "
-                                       "pipeline '%s', which it would wait for",
-                                       group->members[i]->label);
+            return weir__pattern_refuse(group->label, "use another policy than WEIR_PIPELINE_BLOCK",
+                                        "weir_pipeline_group_submit was called from a callback of "
+                                        "pipeline '%s', which it would wait for",
+                                        group->members[i]->label);
     return WEIR_OK;
 }
 
@@ -280,21 +271,12 @@ weir_status weir_pipeline_group_submit(weir_pipeline_group *group, void *frame)
 weir_status weir_pipeline_group_drain(weir_pipeline_group *group, uint64_t timeout_ns)
 {
     const uint64_t began_ns = weir_clock_now_ns();
-    weir_status first = WEIR_OK;
-    struct weir_error error;
+    struct weir__pattern_first first = {.status = WEIR_OK};
 
-    for (uint32_t i = 0; group && i < group->count; i++) {
-        const uint64_t gone_ns = weir_clock_now_ns() - began_ns;
-        const uint64_t left_ns = timeout_ns == WEIR_FOREVER ? WEIR_FOREVER
-                                 : gone_ns < timeout_ns     ? timeout_ns - gone_ns
-                                                            : 0;
-        const weir_status status = weir_pipeline_drain(group->members[i], left_ns);
-        if (status != WEIR_OK && first >= 0) {
-            first = status;
-            error = *weir_last_error();
-        }
-    }
-    return first < 0 ? weir_error_set(&error) : first;
+    for (uint32_t i = 0; group && i < group->count; i++)
+        weir__pattern_note(&first, weir_pipeline_drain(group->members[i],
+                                                       weir__pattern_left(timeout_ns, began_ns)));
+    return weir__pattern_first(&first);
 }
 
 weir_status weir_pipeline_group_cancel(weir_pipeline_group *group)

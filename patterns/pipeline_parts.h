@@ -23,9 +23,9 @@
 #include "base/sized.h"
 #include "base/thread.h"
 #include "patterns/fail.h"
-#include "patterns/lock.h"
 #include "patterns/pipeline.h"
 #include "patterns/pipeline_group.h"
+#include "patterns/shared.h"
 #include "patterns/statistics.h"
 
 #define WEIR__NAME_SIZE 32 // of stages
@@ -133,16 +133,6 @@ struct weir_pipeline {
     struct weir__interval *pieces;                  // of all of them
     struct weir__histogram latency;
 };
-
-// The object of an error: pipelines without a label are called so.
-static inline const char *weir__pipeline_object(const char *label)
-{
-    return label ? label : "pipeline";
-}
-
-// weir__pattern_fail() for a pipeline; `label` may be NULL.
-#define weir__pipeline_fail(label, ...) \
-    weir__pattern_fail(weir__pipeline_object(label), __VA_ARGS__)
 
 // The same for a call on one of the pipeline's queues. Returns true if there was no
 // failure.

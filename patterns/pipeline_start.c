@@ -22,7 +22,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "patterns/place.h"
+#include "patterns/shared.h"
 
 // Frames as graphs. Each slot has a queue that launches its frames, so frames overlap as
 // far as the device allows, and a graph, captured from the stages at the slot's first
@@ -66,21 +66,16 @@ static int32_t highest_priority(const weir_pipeline *pipeline)
 
 weir_status weir__pipeline_make_graphs(weir_pipeline *pipeline)
 {
-    weir_status status = WEIR_OK;
-
     choose_lanes(pipeline);
-    for (uint32_t i = 0; i < pipeline->params.slot_count && status == WEIR_OK; i++) {
+    for (uint32_t i = 0; i < pipeline->params.slot_count; i++) {
         char label[WEIR__PATTERN_LABEL_SIZE + WEIR__NAME_SIZE];
         snprintf(label, sizeof label, "%s/slot %u", pipeline->label, (unsigned)i);
-        status = weir_queue_create(pipeline->params.device,
-                                   &(struct weir_queue_params){
-                                       .struct_size = sizeof(struct weir_queue_params),
-                                       .label = label,
-                                       .priority = highest_priority(pipeline),
-                                   },
-                                   &pipeline->slots[i].queue);
+        TRY(weir_queue_create(pipeline->params.device,
+                              WEIR_PARAMS(weir_queue, .label = label,
+                                          .priority = highest_priority(pipeline)),
+                              &pipeline->slots[i].queue));
     }
-    return status;
+    return WEIR_OK;
 }
 
 void weir__pipeline_free_graphs(weir_pipeline *pipeline)
@@ -104,20 +99,11 @@ static void note(struct weir__slot *slot, const char *stage, weir_status status)
 {
     if (slot->status != WEIR_OK)
         return;
+    char what[WEIR__NAME_SIZE + 24];
+    snprintf(what, sizeof what, "the callback of '%s'", stage);
     slot->stage = stage;
-    if (status < 0 && weir_last_error()->status == status) {
-        slot->status = status;
-        slot->error = *weir_last_error();
-        return;
-    }
-    slot->status = status < 0 ? status : WEIR_ERROR_INVALID;
-    slot->error = (struct weir_error){.status = slot->status};
-    snprintf(slot->error.message, sizeof slot->error.message,
-             "the callback of '%s' returned %s: %s", stage, weir_status_name(status),
-             weir_status_text(status));
-    if (status > 0)
-        snprintf(slot->error.remedy, sizeof slot->error.remedy,
-                 "return WEIR_OK or an error: a frame that was started succeeds or fails");
+    slot->status = weir__pattern_callback_failed(NULL, what, status);
+    slot->error = *weir_last_error();
 }
 
 // The call that the capture refused gives the error; the pipeline adds the remedy.
@@ -332,7 +318,7 @@ static bool wait_for_slot(weir_pipeline *pipeline, pthread_cond_t *changed)
         else if (pipeline->waiting > 0 && slot_free)
             return true;
         else
-            weir__pattern_lock_wait(&pipeline->lock, changed);
+            (void)weir__pattern_lock_wait(&pipeline->lock, changed, NULL);
     }
     return false;
 }
@@ -358,21 +344,16 @@ weir_status weir__pipeline_recover_queues(weir_pipeline *pipeline)
 {
     const struct weir_pipeline_params *params = &pipeline->params;
     const uint32_t count = params->graphs ? params->slot_count : params->stage_count;
-    weir_status first = WEIR_OK;
-    struct weir_error error;
+    struct weir__pattern_first first = {.status = WEIR_OK};
 
     for (uint32_t i = 0; i < count; i++) {
         weir_queue *queue = queue_at(pipeline, i);
         // A queue fails only when it reaches its wait for a failed event; if it
         // were recovered before that, it would fail afterwards.
         WEIR_IGNORE(weir_queue_sync(queue, WEIR_FOREVER));
-        weir_status status = weir_queue_recover(queue);
-        if (status < 0 && first == WEIR_OK) {
-            first = status;
-            error = *weir_last_error();
-        }
+        weir__pattern_note(&first, weir_queue_recover(queue));
     }
-    return first == WEIR_OK ? WEIR_OK : weir_error_set(&error);
+    return weir__pattern_first(&first);
 }
 
 bool weir__pipeline_took(struct weir__slot *slot, const char *stage, weir_status status)
@@ -524,7 +505,7 @@ static struct weir__record *wait_for_start(weir_pipeline *pipeline, uint64_t *ou
         return record;
     }
     while (!pipeline->stopping && !(record = find_prepared(pipeline)))
-        weir__pattern_lock_wait(&pipeline->lock, &pipeline->to_start);
+        (void)weir__pattern_lock_wait(&pipeline->lock, &pipeline->to_start, NULL);
     if (record)
         record->state = WEIR__FRAME_STARTING;
     *out_number = pipeline->next_submit;

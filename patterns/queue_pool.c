@@ -13,7 +13,7 @@
 #include "base/clock.h"
 #include "base/sized.h"
 #include "patterns/fail.h"
-#include "patterns/place.h"
+#include "patterns/shared.h"
 
 #define CHANNELS_MAX 8
 
@@ -47,14 +47,15 @@ const char *weir_queue_class_name(weir_queue_class kind)
 static weir_status check_params(const struct weir_queue_pool_params *params)
 {
     if (!params->device)
-        return weir__pattern_fail(params->label, WEIR_ERROR_INVALID, "set it",
-                                  "weir_queue_pool_create: params->device is NULL");
+        return weir__pattern_refuse(params->label, "set it",
+                                    "weir_queue_pool_create: params->device is NULL");
     for (int i = 0; i < WEIR_QUEUE_CLASSES; i++) {
         if (params->queue_counts[i] > WEIR_QUEUE_POOL_MAX)
-            return weir__pattern_fail(params->label, WEIR_ERROR_INVALID, NULL,
-                                      "weir_queue_pool_create: %" PRIu32
-                                      " queues of class %s; the limit is %d",
-                                      params->queue_counts[i], class_names[i], WEIR_QUEUE_POOL_MAX);
+            return weir__pattern_refuse(params->label, NULL,
+                                        "weir_queue_pool_create: %" PRIu32
+                                        " queues of class %s; the limit is %d",
+                                        params->queue_counts[i], class_names[i],
+                                        WEIR_QUEUE_POOL_MAX);
     }
     return WEIR_OK;
 }
@@ -94,8 +95,7 @@ static weir_status make_classes(weir_queue_pool *pool)
         // All bytes zero is a null pointer on every system with dlopen().
         class->queues = calloc(class->count, sizeof *class->queues);
         if (!class->queues)
-            return weir__pattern_fail(pool->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
-                                      "no memory for a pool of queues");
+            return weir__pattern_no_memory(pool->label, "a pool of queues");
     }
     return WEIR_OK;
 }
@@ -113,12 +113,8 @@ static weir_queue *make_queue(weir_queue_pool *pool, int kind, uint32_t index)
         const struct weir__place before = weir__pattern_begin(pool->place.file, pool->place.line);
         const weir_status status =
             weir_queue_create(pool->params.device,
-                              &(struct weir_queue_params){
-                                  .struct_size = sizeof(struct weir_queue_params),
-                                  .label = label,
-                                  .priority = class->priority,
-                                  .timing = pool->params.timing,
-                              },
+                              WEIR_PARAMS(weir_queue, .label = label, .priority = class->priority,
+                                          .timing = pool->params.timing),
                               &queue);
         (void)weir__pattern_end(status, before);
         atomic_store(&class->queues[index], queue);
@@ -150,8 +146,7 @@ static weir_status create(const struct weir_queue_pool_params *params, weir_queu
         return status;
     weir_queue_pool *pool = calloc(1, sizeof *pool);
     if (!pool)
-        return weir__pattern_fail(params->label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
-                                  "no memory for a pool of queues");
+        return weir__pattern_no_memory(params->label, "a pool of queues");
     pool->params = *params;
     snprintf(pool->label, sizeof pool->label, "%s", weir__pattern_label(params->label, "pool"));
     pool->params.label = pool->label;
@@ -202,13 +197,11 @@ weir_status weir_queue_pool_get(weir_queue_pool *pool, weir_queue_class kind,
 {
     *out_queue = NULL;
     if (!pool)
-        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, WEIR__CREATE_REMEDY,
-                                  "weir_queue_pool_get: pool is NULL");
+        return weir__pattern_refuse_null("weir_queue_pool_get", "pool");
     if ((unsigned)kind >= WEIR_QUEUE_CLASSES || pool->classes[kind].count == 0)
-        return weir__pattern_fail(pool->label, WEIR_ERROR_INVALID,
-                                  "set queue_counts for every class that is used",
-                                  "weir_queue_pool_get: the pool has no queues of class %d (%s)",
-                                  (int)kind, weir_queue_class_name(kind));
+        return weir__pattern_refuse(pool->label, "set queue_counts for every class that is used",
+                                    "weir_queue_pool_get: the pool has no queues of class %d (%s)",
+                                    (int)kind, weir_queue_class_name(kind));
 
     struct class *class = &pool->classes[kind];
     uint32_t index = (uint32_t)(atomic_fetch_add(&class->turns, 1) % class->count);
@@ -222,39 +215,23 @@ weir_status weir_queue_pool_get(weir_queue_pool *pool, weir_queue_class kind,
     return WEIR_OK;
 }
 
-// The time left of a timeout that began at `since_ns`.
-static uint64_t left(uint64_t timeout_ns, uint64_t since_ns)
-{
-    if (timeout_ns == WEIR_FOREVER)
-        return WEIR_FOREVER;
-    uint64_t passed = weir_clock_now_ns() - since_ns;
-    return passed < timeout_ns ? timeout_ns - passed : 0;
-}
-
 weir_status weir_queue_pool_sync_all(weir_queue_pool *pool, uint64_t timeout_ns)
 {
-    uint64_t since_ns = weir_clock_now_ns();
-    weir_status first = WEIR_OK;
-    struct weir_error error;
+    const uint64_t since_ns = weir_clock_now_ns();
+    struct weir__pattern_first first = {.status = WEIR_OK};
 
     if (!pool)
-        return weir__pattern_fail(NULL, WEIR_ERROR_INVALID, WEIR__CREATE_REMEDY,
-                                  "weir_queue_pool_sync_all: pool is NULL");
+        return weir__pattern_refuse_null("weir_queue_pool_sync_all", "pool");
     for (int i = 0; i < WEIR_QUEUE_CLASSES; i++) {
         struct class *class = &pool->classes[i];
         for (uint32_t q = 0; q < class->count; q++) {
             weir_queue *queue = atomic_load(&class->queues[q]);
-            weir_status status =
-                queue ? weir_queue_sync(queue, left(timeout_ns, since_ns)) : WEIR_OK;
-            if (status < 0 && first >= 0)
-                error = *weir_last_error();
-            // A failure takes precedence over a timeout, and the first failure over
-            // later ones.
-            if ((status < 0 && first >= 0) || first == WEIR_OK)
-                first = status;
+            if (queue)
+                weir__pattern_note(&first, weir_queue_sync(queue, weir__pattern_left(timeout_ns,
+                                                                                     since_ns)));
         }
     }
-    return first < 0 ? weir_error_set(&error) : first;
+    return weir__pattern_first(&first);
 }
 
 static void advise(const weir_queue_pool *pool, struct weir_queue_pool_statistics *statistics)

@@ -1,4 +1,6 @@
-"""stubs.py STUBS: prints a C header of what the stubs say: what there is, its signatures and its texts.
+"""stubs.py STUBS [types]: prints a C header of what the stubs say: what there is, its signatures and its texts.
+
+With `types` it prints a module of the exceptions, each with the status that its comment names, and of the named tuples.
 
     DOC_X            the text of a class, function or method (CLASS_method), with its signature
     struct X         the arguments of a method: `self`, each parameter by its name (KINDS), and the `result` that it makes
@@ -21,17 +23,19 @@ import sys
 SLOTS = {"__getitem__", "__len__", "__call__", "__await__"}
 
 # How C has a parameter, and its format of PyArg_Parse(), by its annotation; "O&": with a converter, whose default is
-# 0. Others are objects.
+# 0, or for None no limit. Others are objects.
 KINDS = {
     "str": ("const char *", "s"),
     "str | None": ("const char *", "z"),
     "_Placement": ("weir_placement ", "O&", "wp_to_placement"),
-    "_Limit": ("uint64_t ", "O&", "wp_to_limit"),
+    "_Seconds": ("uint64_t ", "O&", "wp_to_ns"),
+    "_Limit": ("uint64_t ", "O&", "wp_to_ns"),
     "_Stream": ("void *", "O&", "wp_to_stream"),
     "_Color": ("int32_t ", "O&", "wp_to_color"),
     "_Dtype": ("const struct wp_dtype *", "O&", "wp_to_dtype"),
     "_Reduction": ("const char *", "s"),
     "_Mode": ("const char *", "s"),
+    "_U64": ("unsigned long long ", "K"),
     "int": ("int ", "i"),
     "bool": ("int ", "p"),
     "float": ("double ", "d"),
@@ -75,7 +79,7 @@ def parameters(arguments):
 def value(annotation, default):
     """A default in C."""
     if len(KINDS.get(annotation, "")) == 3:
-        return "0"
+        return "WEIR_FOREVER" if default.value is None else "0"
     if default.value is None or annotation not in KINDS:
         return "NULL" if annotation in KINDS or default.value is not None else "Py_None"
     return string(default.value) if isinstance(default.value, str) else str(int(default.value))
@@ -165,14 +169,16 @@ def getters(node, lines):
     """The attributes of a class: (name, type, text)."""
     for each in node.body:
         if isinstance(each, ast.AnnAssign):
-            yield each.target.id, getattr(each.annotation.slice, "value", each.annotation.slice), comment(lines, each.lineno)
+            kind = each.annotation  # Final[KIND], or that of a named tuple's field
+            kind = kind.slice if getattr(getattr(kind, "value", None), "id", "") == "Final" else kind
+            yield each.target.id, getattr(kind, "value", kind), comment(lines, each.lineno)
         elif isinstance(each, ast.FunctionDef) and each.decorator_list:
             yield each.name, each.returns, ast.get_docstring(each)
 
 
 def is_object(name, classes):
     """Whether it is closed: a runtime, a device, or what a device has."""
-    return name.startswith("_") or any(getattr(base, "id", "") in ("_Block", "_Child") for base in classes[name].bases)
+    return name.startswith("_") or has_base(classes[name], "_Block", "_Child")
 
 
 def getter(name, field, kind, text):
@@ -183,12 +189,35 @@ def getter(name, field, kind, text):
     return f"{{{string(field)}, get_{name}_{field}, NULL, {string(text)}, NULL}}, "
 
 
+def has_base(node, *names):
+    return isinstance(node, ast.ClassDef) and any(getattr(base, "id", "") in names for base in node.bases)
+
+
+def is_error(node):
+    return has_base(node, "Exception", "Error", "DeviceError")
+
+
+def types(tree, lines):
+    print('"""The exceptions and the named tuples, of the stubs."""\n\nfrom collections import namedtuple as _namedtuple')
+    for node in filter(is_error, tree.body):
+        node.body += ast.parse(f"__module__, status = 'weir', '{comment(lines, node.lineno)}'").body
+        print("\n\n" + ast.unparse(node))
+    for node in (node for node in tree.body if has_base(node, "NamedTuple")):
+        fields = {field: text for field, _, text in getters(node, lines)}
+        print(f"\n\n{node.name} = _namedtuple('{node.name}', {list(fields)}, module='weir')")
+        print(f"{node.name}.__doc__ = {ast.get_docstring(node)!r}")
+        for field, text in fields.items():
+            print(f"{node.name}.{field}.__doc__ = {text!r}")
+
+
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
         text = file.read()
     lines, tree = text.splitlines() + [""], ast.parse(text)
+    if sys.argv[2:] == ["types"]:
+        return types(tree, lines)
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)
-               and not any(getattr(base, "id", "") in ("Protocol", "TypedDict") for base in node.bases)}
+               and not is_error(node) and not has_base(node, "Protocol", "TypedDict")}
     functions = [function(node, "", classes) for node in tree.body if isinstance(node, ast.FunctionDef)]
     print(f"#define FUNCTIONS {''.join(functions)}")
     entries = {}
@@ -199,7 +228,7 @@ def main():
         print(f"#define FIELDS_{name}(X) {' '.join(rows)}")
         entries[name] = "".join(getter(name, *field) for field in fields)
         # What every object of a device has stands in its class's table.
-        of_all = entries["_Child"] if any(getattr(base, "id", "") == "_Child" for base in node.bases) else ""
+        of_all = entries["_Child"] if has_base(node, "_Child") else ""
         print(f"#define GETTERS_{name} {entries[name]}{of_all}")
         methods = [function(each, name, classes) for each in node.body if isinstance(each, ast.FunctionDef)
                    and not each.decorator_list and each.name not in SLOTS]

@@ -23,15 +23,9 @@ struct quantity {
     char reason[256];
 };
 
-// Stores the quantity; `sets` is the text between its name and the operator.
+// Stores the quantity; `sets` is the text between its name and the operator, or the name of one without sets.
 typedef weir_status (*measure_function)(const weir_report *report, const char *sets,
                                         struct quantity *out);
-
-static void set_both(struct quantity *out, double value)
-{
-    out->least = out->most = value;
-    out->applies = true;
-}
 
 // The '/' between two sets. Names and regions may contain '/' too: then the first one with a set on
 // each side.
@@ -83,29 +77,6 @@ static weir_status measure_busy(const weir_report *report, const char *sets, str
     return WEIR_OK;
 }
 
-static weir_status measure_bubbles(const weir_report *report, const char *sets,
-                                   struct quantity *out)
-{
-    (void)sets;
-    set_both(out, (double)report->summary.longest_bubble_ns);
-    return WEIR_OK;
-}
-
-static weir_status measure_span(const weir_report *report, const char *sets, struct quantity *out)
-{
-    (void)sets;
-    set_both(out, (double)report->summary.span_ns);
-    return WEIR_OK;
-}
-
-static weir_status measure_idle(const weir_report *report, const char *sets, struct quantity *out)
-{
-    const struct weir_report_summary *summary = &report->summary;
-    (void)sets;
-    set_both(out, summary->span_ns ? (double)summary->idle_ns / (double)summary->span_ns : 0);
-    return WEIR_OK;
-}
-
 static weir_status measure_speedup(const weir_report *report, const char *sets,
                                    struct quantity *out)
 {
@@ -117,25 +88,27 @@ static weir_status measure_speedup(const weir_report *report, const char *sets,
     return WEIR_OK;
 }
 
-static weir_status measure_bound(const weir_report *report, const char *sets, struct quantity *out)
+// Figures of the summary.
+static weir_status measure_figure(const weir_report *report, const char *name, struct quantity *out)
 {
-    (void)sets;
-    set_both(out, report->summary.bound_distance);
-    return WEIR_OK;
-}
-
-static weir_status measure_host(const weir_report *report, const char *sets, struct quantity *out)
-{
-    (void)sets;
-    set_both(out, report->summary.host_share);
-    return WEIR_OK;
-}
-
-static weir_status measure_dropped(const weir_report *report, const char *sets,
-                                   struct quantity *out)
-{
-    (void)sets;
-    set_both(out, (double)report->summary.dropped);
+    const struct weir_report_summary *it = &report->summary;
+    const double span = (double)it->span_ns;
+    const struct {
+        const char *name;
+        double value;
+    } figures[] = {
+        {"bubbles", (double)it->longest_bubble_ns},
+        {"span", span},
+        {"idle", span > 0 ? (double)it->idle_ns / span : 0},
+        {"bound", it->bound_distance},
+        {"host", it->host_share},
+        {"dropped", (double)it->dropped},
+    };
+    size_t i = 0;
+    while (strcmp(figures[i].name, name) != 0)
+        i++;
+    out->least = out->most = figures[i].value;
+    out->applies = true;
     return WEIR_OK;
 }
 
@@ -148,14 +121,14 @@ static const struct {
     const char *example;
 } quantities[] = {
     {"overlap", "the overlap of ", SHARE, true, measure_overlap, "overlap copy/compute>=0.6"},
-    {"bubbles", "the longest bubble", TIME, false, measure_bubbles, "bubbles<=1ms"},
-    {"span", "the span", TIME, false, measure_span, "span<=20ms"},
-    {"idle", "the idle share of the span", SHARE, false, measure_idle, "idle<=10%"},
+    {"bubbles", "the longest bubble", TIME, false, measure_figure, "bubbles<=1ms"},
+    {"span", "the span", TIME, false, measure_figure, "span<=20ms"},
+    {"idle", "the idle share of the span", SHARE, false, measure_figure, "idle<=10%"},
     {"speedup", "the effective speed-up", NUMBER, false, measure_speedup, "speedup>=1.5"},
-    {"bound", "the distance from the bound", NUMBER, false, measure_bound, "bound<=1.2"},
+    {"bound", "the distance from the bound", NUMBER, false, measure_figure, "bound<=1.2"},
     {"busy", "the share of the span with ", SHARE, true, measure_busy, "busy to_device>=0.9"},
-    {"host", "the share of the path on the host", SHARE, false, measure_host, "host<=10%"},
-    {"dropped", "the number of dropped operations", NUMBER, false, measure_dropped, "dropped<=0"},
+    {"host", "the share of the path on the host", SHARE, false, measure_figure, "host<=10%"},
+    {"dropped", "the number of dropped operations", NUMBER, false, measure_figure, "dropped<=0"},
 };
 
 enum {
@@ -328,7 +301,8 @@ static weir_status check(const weir_report *report, const char *condition,
     weir_status status = parse(condition, &it);
     if (status != WEIR_OK)
         return status;
-    status = quantities[it.quantity].measure(report, it.sets, &quantity);
+    status = quantities[it.quantity].measure(
+        report, quantities[it.quantity].sets ? it.sets : quantities[it.quantity].name, &quantity);
     if (status != WEIR_OK)
         return status;
     out_check->holds = quantity.applies && compare(quantity.least, it.operator, it.limit) &&

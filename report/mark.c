@@ -12,8 +12,8 @@
 #include "base/file.h"
 #include "base/json/json.h"
 #include "base/text.h"
-#include "report/trace_lines.h"
 #include "report/trace_out.h"
+#include "report/trace_reader.h"
 
 enum {
     LINE_LIMIT = 1 << 24,

@@ -6,6 +6,75 @@
 #include "base/sum.h"
 #include "report/report.h"
 
+// Intervals.
+
+void weir__cover_add(struct weir__cover *it, uint64_t begin, uint64_t end)
+{
+    if (end <= begin)
+        return;
+    if (it->any && begin < it->end)
+        begin = it->end;
+    if (end > begin)
+        it->covered += end - begin;
+    if (!it->any || end > it->end)
+        it->end = end;
+    it->any = true;
+}
+
+struct edge {
+    uint64_t time;
+    int8_t step; // +1 at a begin, -1 at an end
+    bool first;
+    bool second;
+};
+
+// Ends before begins: intervals that touch do not overlap.
+static int by_time(const void *a, const void *b)
+{
+    const struct edge *x = a;
+    const struct edge *y = b;
+    return x->time != y->time ? (x->time < y->time ? -1 : 1) : x->step - y->step;
+}
+
+static size_t make_edges(const struct weir__member *members, size_t count, struct edge *edges)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        const struct weir__member *member = &members[i];
+        if (member->end <= member->begin || (!member->first && !member->second))
+            continue;
+        edges[used++] = (struct edge){member->begin, 1, member->first, member->second};
+        edges[used++] = (struct edge){member->end, -1, member->first, member->second};
+    }
+    return used;
+}
+
+bool weir__intersection(const struct weir__member *members, size_t count, uint64_t *out_length)
+{
+    *out_length = 0;
+    if (count == 0)
+        return true;
+    struct edge *edges =
+        count <= SIZE_MAX / 2 / sizeof *edges ? malloc(2 * count * sizeof *edges) : NULL;
+    if (!edges)
+        return false;
+    const size_t used = make_edges(members, count, edges);
+    qsort(edges, used, sizeof *edges, by_time);
+    int64_t first = 0;
+    int64_t second = 0;
+    int64_t any = 0;
+    for (size_t i = 0; i < used; i++) {
+        // One of each set, and two in all: an interval in both sets does not overlap itself.
+        if (first > 0 && second > 0 && any > 1)
+            *out_length += edges[i].time - edges[i - 1].time;
+        first += edges[i].first ? edges[i].step : 0;
+        second += edges[i].second ? edges[i].step : 0;
+        any += edges[i].step;
+    }
+    free(edges);
+    return true;
+}
+
 // Makes runs from operations: cut to the window, in order, each with its latest start.
 
 static int by_begin(const void *a, const void *b)
@@ -314,8 +383,8 @@ static void fill(const weir_report *report, struct grouping *grouping)
 
 int weir__rows_by_busy(const void *a, const void *b)
 {
-    const struct weir_report_row *x = a;
-    const struct weir_report_row *y = b;
+    const struct weir_report_row *x = &((const struct weir__row *)a)->row;
+    const struct weir_report_row *y = &((const struct weir__row *)b)->row;
     if (x->busy.most_ns != y->busy.most_ns)
         return x->busy.most_ns > y->busy.most_ns ? -1 : 1;
     return strcmp(x->name, y->name);
@@ -327,7 +396,7 @@ static bool make_rows(weir_report *report, weir_report_table table, struct group
 {
     struct weir__rows_of_table *out = &report->tables[table];
     const uint64_t span = report->summary.span_ns;
-    out->rows = malloc((grouping->count + 1) * sizeof *out->rows);
+    out->rows = calloc(grouping->count + 1, sizeof *out->rows);
     if (!out->rows)
         return false;
     fill(report, grouping);
@@ -337,7 +406,7 @@ static bool make_rows(weir_report *report, weir_report_table table, struct group
             continue;
         group->row.busy = (struct weir_report_time){group->least.covered, group->most.covered};
         group->row.utilisation = span > 0 ? (double)group->most.covered / (double)span : 0;
-        out->rows[out->count++] = group->row;
+        out->rows[out->count++].row = group->row;
     }
     if (sorted)
         qsort(out->rows, out->count, sizeof *out->rows, weir__rows_by_busy);
@@ -391,7 +460,7 @@ static bool measure_queues(weir_report *report)
     for (size_t i = 0; ok && i < trace->queue_count; i++) {
         struct weir_report_row *row = &grouping.groups[i].row;
         row->name =
-            weir__report_keep(report, weir__queue_name(&trace->queues[i], text, sizeof text));
+            weir_names_keep(report->names, weir__queue_name(&trace->queues[i], text, sizeof text));
         row->device = trace->queues[i].device;
         row->queue = trace->queues[i].id;
         ok = row->name != NULL;
@@ -406,8 +475,8 @@ static bool measure_queues(weir_report *report)
 
 static int by_lane(const void *a, const void *b)
 {
-    const struct weir_report_row *x = a;
-    const struct weir_report_row *y = b;
+    const struct weir_report_row *x = &((const struct weir__row *)a)->row;
+    const struct weir_report_row *y = &((const struct weir__row *)b)->row;
     if (x->device != y->device)
         return x->device < y->device ? -1 : 1;
     return x->queue < y->queue ? -1 : x->queue > y->queue;
@@ -432,7 +501,7 @@ static bool measure_engines(weir_report *report)
     struct weir__rows_of_table *table = &report->tables[WEIR_REPORT_ENGINES];
     qsort(table->rows, table->count, sizeof *table->rows, by_lane);
     for (size_t i = 0; i < table->count; i++)
-        table->rows[i].queue = 0;
+        table->rows[i].row.queue = 0;
     return true;
 }
 
@@ -457,21 +526,21 @@ static const char *region_name(const struct weir_trace_operation *operation, cha
 // Operations without a name, such as those outside of regions, are in no row.
 static bool measure_named(weir_report *report, weir_report_table table, name_function name)
 {
-    struct weir__names *names = weir__names_create();
+    struct weir_names *names = weir_names_create();
     struct grouping grouping = {0};
     char text[512];
     uint32_t *numbers = malloc((report->run_count + 1) * sizeof *numbers);
     bool ok = names && numbers;
     for (size_t i = 0; ok && i < report->run_count; i++) {
         const char *it = name(operation_of(report, i), text, sizeof text);
-        const size_t number = *it ? weir__names_number(names, it) : NO_GROUP;
+        const size_t number = *it ? weir_names_number(names, it) : NO_GROUP;
         ok = number != SIZE_MAX;
         numbers[i] = (uint32_t)number;
     }
-    const size_t count = ok ? weir__names_count(names) : 0;
+    const size_t count = ok ? weir_names_count(names) : 0;
     ok = ok && begin_grouping(report, &grouping, count);
     for (size_t i = 0; ok && i < count; i++) {
-        grouping.groups[i].row.name = weir__report_keep(report, weir__names_text(names, i));
+        grouping.groups[i].row.name = weir_names_keep(report->names, weir_names_text(names, i));
         ok = grouping.groups[i].row.name != NULL;
     }
     if (ok)
@@ -479,7 +548,7 @@ static bool measure_named(weir_report *report, weir_report_table table, name_fun
     ok = ok && make_rows(report, table, &grouping, true);
     end_grouping(&grouping);
     free(numbers);
-    weir__names_destroy(names);
+    weir_names_destroy(names);
     return ok;
 }
 
@@ -531,7 +600,7 @@ static void measure_bound(weir_report *report)
         const uint32_t device = report->trace->devices[lane->device].index;
         const char *name = weir_trace_engine_name(lane->engine);
         for (size_t k = 0; k < table->count; k++) {
-            const struct weir_report_row *row = &table->rows[k];
+            const struct weir_report_row *row = &table->rows[k].row;
             if (row->device != device || strcmp(row->name, name) != 0 ||
                 row->busy.most_ns <= summary->bound_ns)
                 continue;
@@ -560,7 +629,7 @@ static void find_serial(weir_report *report, uint64_t sum, uint64_t busy)
     if (sum > busy || devices->count != 1)
         return;
     for (size_t i = 0; i < trace->device_count; i++)
-        if (trace->devices[i].index == devices->rows[0].device &&
+        if (trace->devices[i].index == devices->rows[0].row.device &&
             tells_of_no_overlap(&trace->devices[i]))
             snprintf(report->serial_reason, sizeof report->serial_reason,
                      "%.100s has no copy engine and runs one kernel at a time, and no two "

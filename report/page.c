@@ -2,6 +2,7 @@
 #include "report/page.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <weir/region.h>
@@ -13,183 +14,50 @@
 #include "report/report.h"
 #include "report/trace_out.h"
 
-// Operations are found by their lines: a finding is about two lines, whichever of their operations
-// it was first seen with.
-
-static void write_place(struct weir__out *out, const char *key, const struct weir_check_use *use)
-{
-    char text[1024];
-    snprintf(text, sizeof text, "%s:%d", use->file, use->line);
-    weir__out_string_field(out, key, text);
-}
-
-static void write_finding(struct weir__out *out, const struct weir_check_finding *finding)
-{
-    weir__out_string_field(out, "kind", weir_findings_kind_name(finding->kind));
-    weir__out_uint_field(out, "count", finding->count);
-    weir__out_string_field(out, "message", finding->message);
-    weir__out_string_field(out, "remedy", finding->remedy);
-    weir__out_string_field(out, "suppression", finding->suppression ? finding->suppression : "");
-    write_place(out, "first", &finding->first);
-    write_place(out, "second", &finding->second);
-}
-
-// Writes them as a JSON array.
-static void weir__page_findings(struct weir__out *out, const struct weir_findings *findings)
-{
-    weir__out_raw(out, "[");
-    for (size_t i = 0; i < findings->count; i++) {
-        weir__out_raw(out, i ? ",\n{" : "{");
-        write_finding(out, findings->items[i]);
-        weir__out_raw(out, "}");
-    }
-    weir__out_raw(out, "]");
-}
-
-static const char *verdict_text(weir_report_verdict verdict)
-{
-    switch (verdict) {
-    case WEIR_REPORT_DEVICE_BOUND:
-        return "device-bound";
-    case WEIR_REPORT_SUBMIT_BOUND:
-        return "submit-bound";
-    case WEIR_REPORT_MIXED:
-        return "partly submit-bound, partly device-bound";
-    case WEIR_REPORT_NOTHING_RAN:
-        break;
-    }
-    return "empty";
-}
-
-static void write_summary(struct weir__out *out, const weir_report *report)
-{
-    const struct weir_report_summary *summary = weir_report_get_summary(report);
-    weir__out_string_field(out, "verdict", verdict_text(summary->verdict));
-    weir__out_uint_field(out, "operations", summary->operations);
-    weir__out_uint_field(out, "span", summary->span_ns);
-    weir__out_uint_field(out, "idle", summary->idle_ns);
-    weir__out_uint_field(out, "compute", summary->compute_ns);
-    weir__out_uint_field(out, "non_compute", summary->non_compute_ns);
-    weir__out_double_field(out, "speedup_least", summary->speedup_least);
-    weir__out_double_field(out, "speedup_most", summary->speedup_most);
-    weir__out_uint_field(out, "bound", summary->bound_ns);
-    weir__out_string_field(out, "bound_engine", summary->bound_engine);
-    weir__out_double_field(out, "bound_distance", summary->bound_distance);
-    weir__out_string_field(out, "serial_reason", summary->serial_reason);
-}
-
-static void write_overlaps(struct weir__out *out, const weir_report *report)
-{
-    static const char *const pairs[][3] = {
-        {"copy/compute", "copy", "compute"},
-        {"to device/to host", "to_device", "to_host"},
-        {"compute/compute", "compute", "compute"},
-        {"copy/copy", "copy", "copy"},
-        {"communication/compute", "communication", "compute"},
-    };
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
-        struct weir_report_overlap overlap = {0};
-        const bool known =
-            weir_report_get_overlap(report, pairs[i][1], pairs[i][2], &overlap) == WEIR_OK;
-        weir__out_raw(out, i ? ",{" : "{");
-        weir__out_string_field(out, "name", pairs[i][0]);
-        weir__out_bool_field(out, "applies", known && overlap.applies);
-        weir__out_string_field(out, "reason", overlap.reason);
-        weir__out_double_field(out, "least", overlap.least);
-        weir__out_double_field(out, "most", overlap.most);
-        weir__out_uint_field(out, "both_least", overlap.both.least_ns);
-        weir__out_uint_field(out, "both_most", overlap.both.most_ns);
-        weir__out_raw(out, "}");
-    }
-}
-
-static void write_table(struct weir__out *out, const weir_report *report, const char *name,
-                        weir_report_table table)
-{
-    weir__out_key(out, name);
-    weir__out_raw(out, "[");
-    for (size_t i = 0; i < weir_report_row_count(report, table); i++) {
-        const struct weir_report_row *row = weir_report_get_row(report, table, i);
-        weir__out_raw(out, i ? ",{" : "{");
-        weir__out_string_field(out, "name", row->name);
-        weir__out_uint_field(out, "count", row->count);
-        weir__out_uint_field(out, "busy", row->busy.most_ns);
-        weir__out_uint_field(out, "longest", row->longest_ns);
-        weir__out_double_field(out, "utilisation", row->utilisation);
-        weir__out_raw(out, "}");
-    }
-    weir__out_raw(out, "]");
-}
-
-static void write_bubbles(struct weir__out *out, const weir_report *report, bool of_bound)
-{
-    const size_t count = weir_report_bubble_count(report, of_bound);
-    for (size_t i = 0; i < count; i++) {
-        const struct weir_report_bubble *bubble = weir_report_get_bubble(report, of_bound, i);
-        weir__out_raw(out, i ? ",{" : "{");
-        weir__out_string_field(out, "sentence", bubble->sentence);
-        weir__out_uint_field(out, "begin", bubble->begin_ns);
-        weir__out_uint_field(out, "end", bubble->end_ns);
-        weir__out_raw(out, "}");
-    }
-}
-
-// Writes it as a JSON object. `findings` may be NULL: none were asked for.
-static void weir__page_report(struct weir__out *out, const weir_report *report,
-                              const struct weir_findings *findings)
-{
-    weir__out_raw(out, "{\"summary\":{");
-    write_summary(out, report);
-    weir__out_raw(out, "},\n\"overlaps\":[");
-    write_overlaps(out, report);
-    weir__out_raw(out, "],\n\"tables\":{");
-    write_table(out, report, "engines", WEIR_REPORT_ENGINES);
-    write_table(out, report, "queues", WEIR_REPORT_QUEUES);
-    write_table(out, report, "names", WEIR_REPORT_NAMES);
-    write_table(out, report, "regions", WEIR_REPORT_REGIONS);
-    write_table(out, report, "path", WEIR_REPORT_PATH);
-    weir__out_raw(out, "},\n\"bubbles\":{\"device\":[");
-    write_bubbles(out, report, false);
-    weir__out_raw(out, "],\"bound\":[");
-    write_bubbles(out, report, true);
-    weir__out_raw(out, "]}");
-    if (findings) {
-        weir__out_raw(out, ",\n\"findings\":");
-        weir__page_findings(out, findings);
-    }
-    weir__out_raw(out, "}");
-}
-
-// The page is a template (page.html) with places for the trace and the report, both as JSON.
+// The page is a template (page.html) with places for the trace, the report and the findings, all as JSON; the
+// report and the findings are those of weir_report_json() and weir_findings_json().
 // Operations are written as columns, and each text once: 100,000 operations are about 10 MB.
-// Both are in script elements, which only "<" could end early, so it is escaped. It only occurs in
+// All are in script elements, which only "<" could end early, so it is escaped. It only occurs in
 // strings.
 
 struct page {
     const weir_report *report;
     const struct weir_trace *trace;
     const struct weir_findings *findings; // NULL: none
-    struct weir__names *texts;
+    struct weir_names *texts;
     struct weir__out *out;
     weir_file_writer *file;
     bool no_memory;
 };
 
-// Moves the buffered text to the file.
-static void hand_over(struct page *page)
+static void write_escaped(struct page *page, const char *text, size_t size)
 {
-    struct weir__out *out = page->out;
     size_t done = 0;
-    while (done < out->used) {
-        const char *rest = out->data + done;
-        const char *next = memchr(rest, '<', out->used - done);
-        const size_t plain = next ? (size_t)(next - rest) : out->used - done;
+    while (done < size) {
+        const char *rest = text + done;
+        const char *next = memchr(rest, '<', size - done);
+        const size_t plain = next ? (size_t)(next - rest) : size - done;
         weir_file_writer_append(page->file, rest, plain);
         if (next)
             weir_file_writer_append(page->file, "\\u003c", 6);
         done += plain + (next ? 1 : 0);
     }
-    out->used = 0;
+}
+
+// Moves the buffered text to the file.
+static void hand_over(struct page *page)
+{
+    write_escaped(page, page->out->data, page->out->used);
+    page->out->used = 0;
+}
+
+// Frees the text. NULL: there was no memory for it.
+static void write_json(struct page *page, char *text)
+{
+    if (text)
+        write_escaped(page, text, strlen(text));
+    page->no_memory = page->no_memory || !text;
+    free(text);
 }
 
 static void raw(struct page *page, const char *text)
@@ -201,7 +69,7 @@ static void raw(struct page *page, const char *text)
 
 static uint64_t text_number(struct page *page, const char *text)
 {
-    const size_t number = weir__names_number(page->texts, text ? text : "");
+    const size_t number = weir_names_number(page->texts, text ? text : "");
     page->no_memory = page->no_memory || number == SIZE_MAX;
     return number == SIZE_MAX ? 0 : number;
 }
@@ -234,117 +102,84 @@ static uint64_t flags_of(const struct weir_trace_operation *operation)
            (operation->failed ? 4u : 0);
 }
 
-enum column {
-    QUEUE,
-    SEQUENCE,
+// Where a column's numbers come from.
+enum source {
+    NUMBER, // uint64_t
+    SMALL,  // uint32_t
+    KEPT,   // a text
+    TITLE,
+    GRID,
     ENGINE,
     FLAGS,
-    BYTES,
-    TITLE,
-    LABEL,
-    DST,
-    SRC,
-    GRID,
-    PLACE,
     LINE,
-    REGION,
-    THREAD,
-    SUBMIT,
-    SUBMIT_END,
-    START,
-    CERTAIN,
-    END,
-    COLUMN_COUNT
+    CERTAIN, // the latest start
 };
 
-static const char *const column_names[] = {
-    [QUEUE] = "queue",
-    [SEQUENCE] = "sequence",
-    [ENGINE] = "engine",
-    [FLAGS] = "flags",
-    [BYTES] = "bytes",
-    [TITLE] = "title",
-    [LABEL] = "label",
-    [DST] = "dst",
-    [SRC] = "src",
-    [GRID] = "grid",
-    [PLACE] = "file",
-    [LINE] = "line",
-    [REGION] = "region",
-    [THREAD] = "thread",
-    [SUBMIT] = "submit",
-    [START] = "start",
-    [CERTAIN] = "certain",
-    [END] = "end",
-    [SUBMIT_END] = "submit_end",
+#define FIELD(field) offsetof(struct weir_trace_operation, field)
+
+static const struct column {
+    const char *name;
+    enum source source;
+    size_t offset; // of the first three
+} columns[] = {
+    {"queue", SMALL, FIELD(queue_index)},
+    {"sequence", NUMBER, FIELD(sequence)},
+    {"engine", ENGINE, 0},
+    {"flags", FLAGS, 0},
+    {"bytes", NUMBER, FIELD(bytes)},
+    {"title", TITLE, 0},
+    {"label", KEPT, FIELD(label)},
+    {"dst", KEPT, FIELD(dst_label)},
+    {"src", KEPT, FIELD(src_label)},
+    {"grid", GRID, 0},
+    {"file", KEPT, FIELD(file)},
+    {"line", LINE, 0},
+    {"region", KEPT, FIELD(region)},
+    {"thread", NUMBER, FIELD(thread)},
+    {"submit", NUMBER, FIELD(submit_ns)},
+    {"submit_end", NUMBER, FIELD(submit_end_ns)},
+    {"start", NUMBER, FIELD(start_ns)},
+    {"certain", CERTAIN, 0},
+    {"end", NUMBER, FIELD(end_ns)},
 };
 
-static uint64_t place_of(struct page *page, enum column column, size_t index)
+static uint64_t number_of(struct page *page, const struct column *column, size_t index)
 {
     const struct weir_trace_operation *operation = &page->trace->operations[index];
-    switch (column) {
+    const void *field = (const char *)operation + column->offset;
+    const struct weir__run *run = run_of(page, index);
+    switch (column->source) {
+    case NUMBER:
+        return *(const uint64_t *)field;
+    case SMALL:
+        return *(const uint32_t *)field;
+    case KEPT:
+        return text_number(page, *(const char *const *)field);
     case TITLE:
         return title_number(page, operation);
-    case LABEL:
-        return text_number(page, operation->label);
-    case DST:
-        return text_number(page, operation->dst_label);
-    case SRC:
-        return text_number(page, operation->src_label);
     case GRID:
         return grid_number(page, operation);
-    case PLACE:
-        return text_number(page, operation->file);
-    case REGION:
-        return text_number(page, operation->region);
-    default:
-        return 0;
-    }
-}
-
-static uint64_t number_of(struct page *page, enum column column, size_t index)
-{
-    const struct weir_trace_operation *operation = &page->trace->operations[index];
-    const struct weir__run *run = run_of(page, index);
-    switch (column) {
-    case QUEUE:
-        return operation->queue_index;
-    case SEQUENCE:
-        return operation->sequence;
     case ENGINE:
         return operation->engine;
     case FLAGS:
         return flags_of(operation);
-    case BYTES:
-        return operation->bytes;
     case LINE:
         return operation->line > 0 ? (uint64_t)operation->line : 0;
-    case THREAD:
-        return operation->thread;
-    case SUBMIT:
-        return operation->submit_ns;
-    case SUBMIT_END:
-        return operation->submit_end_ns;
-    case START:
-        return operation->start_ns;
     case CERTAIN:
-        return run ? run->certain : operation->start_ns;
-    case END:
-        return operation->end_ns;
-    default:
-        return place_of(page, column, index);
+        break;
     }
+    return run ? run->certain : operation->start_ns;
 }
 
 static void write_operations(struct page *page)
 {
-    for (enum column column = 0; column < COLUMN_COUNT; column++) {
-        weir__out_key(page->out, column_names[column]);
+    for (size_t k = 0; k < sizeof columns / sizeof *columns; k++) {
+        weir__out_key(page->out, columns[k].name);
         raw(page, "[");
         for (size_t i = 0; i < page->trace->operation_count; i++) {
             if (i > 0)
                 raw(page, ",");
-            weir__out_uint(page->out, number_of(page, column, i));
+            weir__out_uint(page->out, number_of(page, &columns[k], i));
         }
         raw(page, "]\n");
         hand_over(page);
@@ -446,29 +281,20 @@ static void write_spans(struct page *page)
     }
 }
 
-static void write_texts(struct page *page, const char *const *notes, size_t note_count)
+static void write_texts(struct page *page)
 {
-    raw(page, "],\n\"notes\":[");
-    for (size_t i = 0; i < note_count; i++) {
-        raw(page, i ? "," : "");
-        weir__out_string(page->out, notes[i]);
-    }
     raw(page, "],\n\"texts\":[");
-    for (size_t i = 0; i < weir__names_count(page->texts); i++) {
+    for (size_t i = 0; i < weir_names_count(page->texts); i++) {
         raw(page, i ? ",\n" : "");
-        weir__out_string(page->out, weir__names_text(page->texts, i));
+        weir__out_string(page->out, weir_names_text(page->texts, i));
     }
     raw(page, "]}");
 }
 
 static void write_trace(struct page *page)
 {
-    const struct weir_trace *trace = page->trace;
     text_number(page, ""); // the first, so that 0 is no text
-    raw(page, "{\"meta\":{");
-    weir__out_string_field(page->out, "program", trace->meta.program);
-    weir__out_string_field(page->out, "backend", trace->meta.backend);
-    raw(page, "},\n\"devices\":[");
+    raw(page, "{\"devices\":[");
     write_devices(page);
     raw(page, "],\n\"queues\":[");
     write_queues(page);
@@ -480,7 +306,7 @@ static void write_trace(struct page *page)
     write_waits(page);
     raw(page, "},\n\"spans\":[");
     write_spans(page);
-    write_texts(page, trace->notes, trace->note_count);
+    write_texts(page);
     hand_over(page);
 }
 
@@ -510,8 +336,12 @@ static void write_page(struct page *page)
     rest = copy_template(page, rest, "@TRACE@");
     write_trace(page);
     rest = copy_template(page, rest, "@REPORT@");
-    weir__page_report(page->out, page->report, page->findings);
-    hand_over(page);
+    write_json(page, weir_report_json(page->report));
+    rest = copy_template(page, rest, "@FINDINGS@");
+    if (page->findings)
+        write_json(page, weir_findings_json(page->findings));
+    else
+        weir_file_writer_append(page->file, "null", 4);
     weir_file_writer_append(page->file, rest, strlen(rest));
 }
 
@@ -530,7 +360,7 @@ bool weir_page_write_marked(const char *path, const weir_report *report,
         .report = report,
         .trace = weir__report_trace(report),
         .findings = findings,
-        .texts = weir__names_create(),
+        .texts = weir_names_create(),
         .out = &out,
     };
     page.no_memory = !weir__out_open_memory(&out) || !page.texts;
@@ -545,6 +375,6 @@ bool weir_page_write_marked(const char *path, const weir_report *report,
         written = weir_file_writer_commit(&page.file, message, message_size);
     weir_file_writer_destroy(&page.file);
     weir__out_free(&out);
-    weir__names_destroy(page.texts);
+    weir_names_destroy(page.texts);
     return written;
 }

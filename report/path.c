@@ -116,8 +116,8 @@ void weir__region_family(const char *region, char *text, size_t size)
 // all time that it passes is assigned to an operation, to the host, or to latency.
 
 struct path {
-    struct weir__names *names;
-    struct weir_report_row *rows;
+    struct weir_names *names;
+    struct weir__row *rows;
     size_t capacity;
     uint64_t host_ns; // not submitted yet, and host calls
     uint64_t latency_ns;
@@ -125,19 +125,19 @@ struct path {
 
 static struct weir_report_row *row_of(struct path *path, const char *name)
 {
-    const size_t number = weir__names_number(path->names, name);
+    const size_t number = weir_names_number(path->names, name);
     if (number == SIZE_MAX)
         return NULL;
     if (number >= path->capacity) {
         const size_t capacity = path->capacity ? 2 * path->capacity : 64;
-        struct weir_report_row *rows = realloc(path->rows, capacity * sizeof *rows);
+        struct weir__row *rows = realloc(path->rows, capacity * sizeof *rows);
         if (!rows)
             return NULL;
         memset(rows + path->capacity, 0, (capacity - path->capacity) * sizeof *rows);
         path->rows = rows;
         path->capacity = capacity;
     }
-    return &path->rows[number];
+    return &path->rows[number].row;
 }
 
 static bool book(struct path *path, const char *name, uint64_t ns, uint64_t bytes)
@@ -238,16 +238,16 @@ static bool make_rows(weir_report *report, struct path *path)
     struct weir__rows_of_table *table = &report->tables[WEIR_REPORT_PATH];
     const uint64_t span = report->summary.span_ns;
     // Without an operation there is no row, and no array.
-    for (size_t i = 0; path->rows && i < weir__names_count(path->names); i++) {
-        struct weir_report_row *row = &path->rows[i];
-        row->name = weir__report_keep(report, weir__names_text(path->names, i));
+    for (size_t i = 0; path->rows && i < weir_names_count(path->names); i++) {
+        struct weir_report_row *row = &path->rows[i].row;
+        row->name = weir_names_keep(report->names, weir_names_text(path->names, i));
         if (!row->name)
             return false;
         row->busy.least_ns = row->busy.most_ns;
         row->sum = row->busy;
         row->utilisation = span > 0 ? (double)row->busy.most_ns / (double)span : 0;
     }
-    table->count = weir__names_count(path->names);
+    table->count = weir_names_count(path->names);
     table->rows = path->rows;
     path->rows = NULL;
     if (table->rows)
@@ -270,7 +270,7 @@ static void judge(struct weir_report_summary *summary, const struct path *path)
 
 bool weir__measure_path(weir_report *report)
 {
-    struct path path = {.names = weir__names_create()};
+    struct path path = {.names = weir_names_create()};
     size_t last = SIZE_MAX;
     for (size_t i = 0; i < report->run_count; i++)
         if (report->runs[i].of_device && report->runs[i].end == report->summary.end_ns)
@@ -281,7 +281,7 @@ bool weir__measure_path(weir_report *report)
     ok = ok && make_rows(report, &path);
     judge(&report->summary, &path);
     free(path.rows);
-    weir__names_destroy(path.names);
+    weir_names_destroy(path.names);
     return ok;
 }
 
@@ -478,7 +478,7 @@ static bool make_bubble(weir_report *report, const struct gap *gap, const char *
         snprintf(text, sizeof text, "nothing more was submitted for this engine");
     else
         attribute(report, gap, bubble, text, sizeof text);
-    bubble->sentence = weir__report_keep(report, text);
+    bubble->sentence = weir_names_keep(report->names, text);
     return bubble->sentence != NULL;
 }
 
@@ -494,7 +494,7 @@ static bool keep_longest(weir_report *report, struct gaps *gaps, bool of_bound)
         return false;
     for (size_t i = 0; i < count; i++) {
         if (!make_bubble(report, &gaps->items[i], of_bound ? report->summary.bound_engine : "",
-                         &out->items[i]))
+                         &out->items[i].bubble))
             return false;
         out->count++;
     }

@@ -7,99 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/siphash.h"
 #include "base/text.h"
-
-struct weir__names {
-    struct weir_siphash_key key; // names come from files
-    char **texts;
-    size_t count;
-    size_t capacity;
-    size_t *slots; // number + 1, 0 is free
-    size_t slot_count;
-};
-
-struct weir__names *weir__names_create(void)
-{
-    struct weir__names *names = calloc(1, sizeof *names);
-    if (names)
-        (void)weir_siphash_random_key(&names->key);
-    return names;
-}
-
-void weir__names_destroy(struct weir__names *names)
-{
-    if (!names)
-        return;
-    for (size_t i = 0; i < names->count; i++)
-        free(names->texts[i]);
-    free(names->texts);
-    free(names->slots);
-    free(names);
-}
-
-static size_t slot_of(const struct weir__names *names, const char *text)
-{
-    size_t slot = (size_t)weir_siphash(&names->key, text, strlen(text)) & (names->slot_count - 1);
-    while (names->slots[slot] > 0 && strcmp(names->texts[names->slots[slot] - 1], text) != 0)
-        slot = (slot + 1) & (names->slot_count - 1);
-    return slot;
-}
-
-static int widen(struct weir__names *names)
-{
-    const size_t count = names->slot_count ? 2 * names->slot_count : 256;
-    size_t *slots = calloc(count, sizeof *slots);
-    if (!slots)
-        return 0;
-    free(names->slots);
-    names->slots = slots;
-    names->slot_count = count;
-    for (size_t i = 0; i < names->count; i++)
-        slots[slot_of(names, names->texts[i])] = i + 1;
-    return 1;
-}
-
-static char *copy(const char *text)
-{
-    const size_t size = strlen(text) + 1;
-    char *it = malloc(size);
-    if (it)
-        memcpy(it, text, size);
-    return it;
-}
-
-size_t weir__names_number(struct weir__names *names, const char *text)
-{
-    if (2 * names->count >= names->slot_count && !widen(names))
-        return SIZE_MAX;
-    size_t *slot = &names->slots[slot_of(names, text)];
-    if (*slot > 0)
-        return *slot - 1;
-    if (names->count == names->capacity) {
-        const size_t capacity = names->capacity ? 2 * names->capacity : 64;
-        char **texts = realloc(names->texts, capacity * sizeof *texts);
-        if (!texts)
-            return SIZE_MAX;
-        names->texts = texts;
-        names->capacity = capacity;
-    }
-    names->texts[names->count] = copy(text);
-    if (!names->texts[names->count])
-        return SIZE_MAX;
-    *slot = ++names->count;
-    return names->count - 1;
-}
-
-const char *weir__names_text(const struct weir__names *names, size_t number)
-{
-    return names->texts[number];
-}
-
-size_t weir__names_count(const struct weir__names *names)
-{
-    return names->count;
-}
 
 // Sets of operations by name, and how much two of them overlap.
 
@@ -148,7 +56,7 @@ static weir_status match(const weir_report *report, weir_report_table table, con
 {
     const char *nearest = NULL;
     for (size_t i = 0; i < report->tables[table].count; i++) {
-        const char *name = report->tables[table].rows[i].name;
+        const char *name = report->tables[table].rows[i].row.name;
         nearest = weir_text_nearer(text + prefix, nearest, name);
         if (strcmp(name, text + prefix) == 0) {
             *out_name = name;
@@ -306,12 +214,6 @@ weir_status weir__report_fail(weir_status status, const char *remedy, const char
     return weir_error_set(&error);
 }
 
-const char *weir__report_keep(weir_report *report, const char *text)
-{
-    const size_t number = weir__names_number(report->names, text);
-    return number == SIZE_MAX ? NULL : weir__names_text(report->names, number);
-}
-
 static weir_status check_window(const weir_report *report)
 {
     const struct weir_report_params *params = &report->params;
@@ -324,38 +226,16 @@ static weir_status check_window(const weir_report *report)
                              weir_text_duration(end, (double)report->trace->meta.end_ns));
 }
 
-static bool make_cells(weir_report *report)
-{
-    for (size_t i = 0; i < WEIR__TABLE_COUNT; i++) {
-        struct weir__rows_of_table *table = &report->tables[i];
-        table->cells = calloc(table->count + 1, sizeof *table->cells);
-        for (size_t k = 0; table->cells && k < table->count; k++)
-            table->cells[k].row = table->rows[k];
-        if (!table->cells)
-            return false;
-    }
-    for (size_t i = 0; i < 2; i++) {
-        struct weir__bubbles *bubbles = &report->bubbles[i];
-        bubbles->cells = calloc(bubbles->count + 1, sizeof *bubbles->cells);
-        for (size_t k = 0; bubbles->cells && k < bubbles->count; k++)
-            bubbles->cells[k].bubble = bubbles->items[k];
-        if (!bubbles->cells)
-            return false;
-    }
-    return true;
-}
-
 static weir_status measure_all(weir_report *report)
 {
-    report->names = weir__names_create();
+    report->names = weir_names_create();
     if (!report->names || !weir__measure_runs(report))
         return WEIR_ERROR_OUT_OF_MEMORY;
     const weir_status status = check_window(report);
     if (status != WEIR_OK)
         return status;
     const bool ok = weir__measure_tables(report) && weir__measure_summary(report) &&
-                    weir__measure_bubbles(report) && weir__measure_path(report) &&
-                    make_cells(report);
+                    weir__measure_bubbles(report) && weir__measure_path(report);
     return ok ? WEIR_OK : WEIR_ERROR_OUT_OF_MEMORY;
 }
 
@@ -411,22 +291,18 @@ void weir_report_destroy(weir_report **report)
     weir_report *it = report ? *report : NULL;
     if (!it)
         return;
-    for (size_t i = 0; i < WEIR__TABLE_COUNT; i++) {
+    for (size_t i = 0; i < WEIR__TABLE_COUNT; i++)
         free(it->tables[i].rows);
-        free(it->tables[i].cells);
-    }
     for (size_t i = 0; i < it->lane_count; i++)
         free(it->lanes[i].by_end);
     free(it->lanes);
     free(it->bubbles[0].items);
     free(it->bubbles[1].items);
-    free(it->bubbles[0].cells);
-    free(it->bubbles[1].cells);
     free(it->runs);
     free(it->run_of);
     free(it->by_certain);
     free(it->by_end);
-    weir__names_destroy(it->names);
+    weir_names_destroy(it->names);
     weir_trace_destroy(&it->trace);
     free(it);
     *report = NULL;
@@ -457,7 +333,7 @@ size_t weir_report_row_count(const weir_report *report, weir_report_table table)
 const struct weir_report_row *weir_report_get_row(const weir_report *report,
                                                   weir_report_table table, size_t index)
 {
-    return index < weir_report_row_count(report, table) ? &report->tables[table].cells[index].row
+    return index < weir_report_row_count(report, table) ? &report->tables[table].rows[index].row
                                                         : NULL;
 }
 
@@ -465,8 +341,8 @@ const struct weir_report_row *weir_report_find_row(const weir_report *report,
                                                    weir_report_table table, const char *name)
 {
     for (size_t i = 0; name && i < weir_report_row_count(report, table); i++)
-        if (strcmp(report->tables[table].rows[i].name, name) == 0)
-            return &report->tables[table].cells[i].row;
+        if (strcmp(report->tables[table].rows[i].row.name, name) == 0)
+            return &report->tables[table].rows[i].row;
     return NULL;
 }
 
@@ -479,7 +355,7 @@ const struct weir_report_bubble *weir_report_get_bubble(const weir_report *repor
                                                         size_t index)
 {
     return index < weir_report_bubble_count(report, of_bound)
-               ? &report->bubbles[of_bound].cells[index].bubble
+               ? &report->bubbles[of_bound].items[index].bubble
                : NULL;
 }
 

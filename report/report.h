@@ -7,9 +7,34 @@
 
 #include <weir/report.h>
 
+#include "base/names.h"
 #include "base/sized.h"
-#include "report/intervals.h"
 #include "report/trace.h"
+
+// Lengths of unions and intersections of intervals of time, in whole nanoseconds. An interval holds its begin and not
+// its end.
+
+// A union that grows by intervals in the order of their begins. Zeroed before use.
+struct weir__cover {
+    uint64_t covered; // so far
+    uint64_t end;     // of the covered stretch
+    bool any;
+};
+
+// Adds an interval whose begin is not before that of the one before. Empty ones add nothing.
+void weir__cover_add(struct weir__cover *it, uint64_t begin, uint64_t end);
+
+// An interval of one of two sets, or of both.
+struct weir__member {
+    uint64_t begin;
+    uint64_t end;
+    bool first;
+    bool second;
+};
+
+// The time in which a member of the first set and another member of the second overlap. False if
+// out of memory.
+bool weir__intersection(const struct weir__member *members, size_t count, uint64_t *out_length);
 
 // One operation that was timed, inside the window.
 struct weir__run {
@@ -33,23 +58,21 @@ struct weir__lane {
 };
 
 // Rows and bubbles as they are returned to users.
-struct weir__row_cell {
+struct weir__row {
     WEIR_SIZED_CELL(struct weir_report_row, row, 256);
 };
 
-struct weir__bubble_cell {
+struct weir__bubble {
     WEIR_SIZED_CELL(struct weir_report_bubble, bubble, 256);
 };
 
 struct weir__rows_of_table {
-    struct weir_report_row *rows;
-    struct weir__row_cell *cells; // of the finished rows
+    struct weir__row *rows;
     size_t count;
 };
 
 struct weir__bubbles {
-    struct weir_report_bubble *items;
-    struct weir__bubble_cell *cells;
+    struct weir__bubble *items;
     size_t count; // kept
 };
 
@@ -73,7 +96,7 @@ struct weir_report {
     struct weir__rows_of_table tables[WEIR__TABLE_COUNT];
     struct weir__bubbles bubbles[2]; // of devices; of the bound
     char serial_reason[256];
-    struct weir__names *names; // texts of rows and sentences
+    struct weir_names *names; // texts of rows and sentences
 };
 
 // Makes a report of a trace that was already read.
@@ -96,10 +119,6 @@ bool weir__measure_tables(weir_report *report);  // all tables but the path
 bool weir__measure_summary(weir_report *report); // the rest of the summary
 bool weir__measure_bubbles(weir_report *report);
 bool weir__measure_path(weir_report *report);
-
-// Returns a copy of the text that lives as long as the report; equal texts have the same address.
-// NULL if out of memory.
-const char *weir__report_keep(weir_report *report, const char *text);
 
 // A set of operations, as weir_report_get_overlap() lists them.
 struct weir__set {
@@ -126,23 +145,10 @@ struct weir__before {
 // The displayed name of a queue: its label, or "queue 7".
 const char *weir__queue_name(const struct weir_trace_queue *queue, char *text, size_t size);
 
-// Compares rows for qsort(): the busiest first, equal ones by name.
+// Compares struct weir__row for qsort(): the busiest first, equal ones by name.
 int weir__rows_by_busy(const void *a, const void *b);
 
 // A region's path without numbers: "frame 12/texture" is "frame/texture".
 void weir__region_family(const char *region, char *text, size_t size);
-
-// The texts of a report, each stored once and numbered in the order of their addition.
-
-struct weir__names;
-
-struct weir__names *weir__names_create(void);
-void weir__names_destroy(struct weir__names *names);
-
-// Returns the number of the text, which is copied if it is new; SIZE_MAX if out of memory.
-size_t weir__names_number(struct weir__names *names, const char *text);
-
-const char *weir__names_text(const struct weir__names *names, size_t number);
-size_t weir__names_count(const struct weir__names *names);
 
 #endif

@@ -154,9 +154,8 @@ static void set_tables(json_t *root, const weir_report *report, bool *ok)
     for (int table = WEIR_REPORT_DEVICES; table <= WEIR_REPORT_PATH; table++) {
         json_t *list = json_array();
         for (size_t i = 0; i < report->tables[table].count; i++)
-            weir_json_append(list,
-                             row_of(&report->tables[table].rows[i], (weir_report_table)table, ok),
-                             ok);
+            weir_json_append(
+                list, row_of(&report->tables[table].rows[i].row, (weir_report_table)table, ok), ok);
         weir_json_set(root, weir__table_name((weir_report_table)table), list, ok);
     }
 }
@@ -179,7 +178,7 @@ static void set_bubbles(json_t *root, const weir_report *report, bool of_bound, 
 {
     json_t *list = json_array();
     for (size_t i = 0; i < report->bubbles[of_bound].count; i++)
-        weir_json_append(list, bubble_of(&report->bubbles[of_bound].items[i], ok), ok);
+        weir_json_append(list, bubble_of(&report->bubbles[of_bound].items[i].bubble, ok), ok);
     weir_json_set(root, of_bound ? "bound_bubbles" : "bubbles", list, ok);
 }
 
@@ -406,7 +405,7 @@ static void add_table(const weir_report *report, weir_report_table table,
     weir_table_add(&cells, "busy");
     weir_table_add(&cells, "of the span");
     for (size_t i = 0; i < rows->count && i < MOST_NAMES; i++) {
-        const struct weir_report_row *row = &rows->rows[i];
+        const struct weir_report_row *row = &rows->rows[i].row;
         if (table <= WEIR_REPORT_ENGINES && has_several_devices(report))
             weir_table_add(&cells, "%" PRIu32 ": %s", row->device, row->name);
         else
@@ -431,7 +430,7 @@ static void add_path(const weir_report *report, struct weir_long_text *text)
         return;
     weir_long_text_add(text, "\ncritical path\n");
     for (size_t i = 0; i < rows->count && i < MOST_NAMES; i++) {
-        const struct weir_report_row *row = &rows->rows[i];
+        const struct weir_report_row *row = &rows->rows[i].row;
         weir_table_add(&cells, "%s", row->name);
         weir_table_add(&cells, "%" PRIu64 " x", row->count);
         weir_table_add(&cells, "%s", weir_text_duration(time, (double)row->busy.most_ns));
@@ -447,7 +446,7 @@ static void add_bubbles(const weir_report *report, bool of_bound, struct weir_lo
     const struct weir__bubbles *bubbles = &report->bubbles[of_bound];
     struct weir_table cells = {.alignment = "rrl"};
     for (size_t i = 0; i < bubbles->count && i < LONGEST; i++) {
-        const struct weir_report_bubble *bubble = &bubbles->items[i];
+        const struct weir_report_bubble *bubble = &bubbles->items[i].bubble;
         char length[WEIR_TEXT_QUANTITY_SIZE];
         char at[WEIR_TEXT_QUANTITY_SIZE];
         weir_table_add(&cells, "%s",

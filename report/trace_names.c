@@ -4,7 +4,7 @@
 
 #include "base/text.h"
 #include "report/trace.h"
-#include "report/trace_parts.h"
+#include "report/trace_out.h"
 
 static const char *const engine_names[WEIR_ENGINE_COUNT] = {
     [WEIR_ENGINE_NONE] = "none",

@@ -1,4 +1,5 @@
-// Output to a trace file: lines are composed in memory and written as a whole.
+// Output to a trace file: lines are composed in memory and written as a whole. And what the writer and the reader have in
+// common.
 #ifndef WEIR_REPORT_TRACE_OUT_H
 #define WEIR_REPORT_TRACE_OUT_H
 
@@ -6,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <zlib.h>
+
+#include "report/trace.h"
 
 // Zeroed but for the fields that weir__out_open() fills.
 struct weir__out {
@@ -54,5 +57,18 @@ void weir__out_int_field(struct weir__out *out, const char *name, int64_t number
 void weir__out_us_field(struct weir__out *out, const char *name, uint64_t ns);
 void weir__out_double_field(struct weir__out *out, const char *name, double number);
 void weir__out_bool_field(struct weir__out *out, const char *name, bool value);
+
+// "Device", "Pinned", "Pageable", "Unknown".
+const char *weir__trace_memory_name(enum weir_trace_memory memory);
+
+// The pid of the host's rows: the process's number, to which this is added if it could be mistaken
+// for a device's.
+#define WEIR__TRACE_LEAST_PROCESS 4096u
+#define WEIR__TRACE_PROCESS_OFFSET 1000000u
+
+// The names of rows that only Weir reads.
+#define WEIR__TRACE_DEVICE_ROW "process_name"
+#define WEIR__TRACE_QUEUE_ROW "thread_name"
+#define WEIR__TRACE_END_ROW "weir_end"
 
 #endif

@@ -1,5 +1,5 @@
 // The rows of a trace: Weir's own operations, of which all data is in `args`, and those of other programs.
-#include "report/trace_rows.h"
+#include "report/trace_reader.h"
 
 #include <jansson.h>
 #include <string.h>
@@ -7,8 +7,7 @@
 #include <weir/region.h>
 
 #include "base/text.h"
-#include "report/trace_parts.h"
-#include "report/trace_storage.h"
+#include "report/trace_out.h"
 
 // Whether so many more waits, spans, threads or calls may be kept; false with a message.
 static bool weir__rows_have_room(struct weir__rows *rows, size_t more);

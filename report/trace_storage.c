@@ -1,17 +1,14 @@
 // The memory of a trace that is read, and what completes it.
-#include "report/trace_storage.h"
+#include "report/trace_reader.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/trace_rows.h"
-
 enum {
     BLOCK_SIZE = 1 << 18,
     ALIGNMENT = 16,
-    FIRST_SLOTS = 1024,
     QUEUE_LIMIT = 1 << 24
 };
 
@@ -39,8 +36,7 @@ void *weir__trace_allocate(struct weir_trace_storage *storage, size_t size)
     return data;
 }
 
-// The key is made at the first use. It is secret, so no file can be made whose texts or queues
-// all meet in one slot.
+// The key is made at the first use. It is secret, so no file can be made whose queues all meet in one slot.
 static const struct weir_siphash_key *key_of(struct weir_trace_storage *storage)
 {
     if (!storage->has_key)
@@ -49,48 +45,9 @@ static const struct weir_siphash_key *key_of(struct weir_trace_storage *storage)
     return &storage->key;
 }
 
-// The slot of `text`, or the free one where it belongs.
-static const char **slot_of(struct weir_trace_storage *storage, const char **texts, size_t slots,
-                            const char *text)
-{
-    size_t at = (size_t)weir_siphash(key_of(storage), text, strlen(text)) & (slots - 1);
-    while (texts[at] && strcmp(texts[at], text) != 0)
-        at = (at + 1) & (slots - 1);
-    return &texts[at];
-}
-
-static bool widen(struct weir_trace_storage *storage)
-{
-    const size_t slots = storage->text_slots ? 2 * storage->text_slots : FIRST_SLOTS;
-    const char **texts = calloc(slots, sizeof *texts);
-    if (!texts)
-        return false;
-    for (size_t i = 0; i < storage->text_slots; i++)
-        if (storage->texts[i])
-            *slot_of(storage, texts, slots, storage->texts[i]) = storage->texts[i];
-    free(storage->texts);
-    storage->texts = texts;
-    storage->text_slots = slots;
-    return true;
-}
-
 const char *weir__trace_intern(struct weir_trace_storage *storage, const char *text)
 {
-    if (!text || *text == '\0')
-        return "";
-    if (2 * storage->text_count >= storage->text_slots && !widen(storage))
-        return NULL;
-    const char **slot = slot_of(storage, storage->texts, storage->text_slots, text);
-    if (*slot)
-        return *slot;
-    const size_t size = strlen(text) + 1;
-    char *copy = weir__trace_allocate(storage, size);
-    if (!copy)
-        return NULL;
-    memcpy(copy, text, size);
-    storage->text_count++;
-    *slot = copy;
-    return copy;
+    return text && *text ? weir_names_keep(storage->texts, text) : "";
 }
 
 void *weir__trace_grow(void *items, size_t count, size_t *capacity, size_t item_size)
@@ -191,7 +148,7 @@ void weir__trace_storage_finish(struct weir_trace_storage *storage)
         free(storage->blocks);
         storage->blocks = next;
     }
-    free(storage->texts);
+    weir_names_destroy(storage->texts);
     free(storage->queue_slots);
     free(storage);
 }

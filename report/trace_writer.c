@@ -8,7 +8,6 @@
 #include "base/bus.h"
 #include "report/trace.h"
 #include "report/trace_out.h"
-#include "report/trace_parts.h"
 
 // Each queue has a ring of its last operations, and a list of waits for it that are not drawn yet.
 // A wait is drawn when the queue's rows have passed the record, and at the latest when the list is

@@ -41,12 +41,18 @@ done
 readonly jobs=2
 readonly tidy_flags=(-std=c11 -D_POSIX_C_SOURCE=200809L -I. -Iapi -Ibazel-bin -Wall -Wextra)
 
-# files PATTERN...: those that git tracks or would, and that exist.
-files()
+# Of the names that are read, those of files that exist, each once.
+existing()
 {
-    git ls-files -co --exclude-standard -- "$@" | sort -u | while IFS= read -r file; do
+    sort -u | while IFS= read -r file; do
         [ ! -f "$file" ] || printf '%s\n' "$file"
     done
+}
+
+# files PATTERN...: those that git tracks or would; and of these those that have changed.
+files()
+{
+    git ls-files -co --exclude-standard -- "$@" | existing
 }
 
 changed_files()
@@ -54,9 +60,7 @@ changed_files()
     {
         git diff --name-only HEAD -- "$@"
         git ls-files -o --exclude-standard -- "$@"
-    } | sort -u | while IFS= read -r file; do
-        [ ! -f "$file" ] || printf '%s\n' "$file"
-    done
+    } | existing
 }
 
 check_packages()

@@ -137,32 +137,42 @@ static inline struct weir_argument weir__argument_scalar(weir_scalar scalar, con
     return argument;
 }
 
-// One function per scalar type; the C and the C++ form below select among them.
+// One function per scalar type. The C form below selects among them, the C++ form has an overload for each.
 #define WEIR__SCALAR_FUNCTION(name, type, scalar)                   \
     static inline struct weir_argument name(type value)             \
     {                                                               \
         return weir__argument_scalar(scalar, &value, sizeof value); \
     }
-WEIR__SCALAR_FUNCTION(weir__argument_bool, bool, WEIR_SCALAR_BOOL)
-WEIR__SCALAR_FUNCTION(weir__argument_char, char, CHAR_MIN < 0 ? WEIR_SCALAR_I8 : WEIR_SCALAR_U8)
-WEIR__SCALAR_FUNCTION(weir__argument_i8, signed char, WEIR_SCALAR_I8)
-WEIR__SCALAR_FUNCTION(weir__argument_u8, unsigned char, WEIR_SCALAR_U8)
-WEIR__SCALAR_FUNCTION(weir__argument_i16, short, WEIR_SCALAR_I16)
-WEIR__SCALAR_FUNCTION(weir__argument_u16, unsigned short, WEIR_SCALAR_U16)
-WEIR__SCALAR_FUNCTION(weir__argument_i32, int, WEIR_SCALAR_I32)
-WEIR__SCALAR_FUNCTION(weir__argument_u32, unsigned, WEIR_SCALAR_U32)
-WEIR__SCALAR_FUNCTION(weir__argument_il, long,
-                      sizeof(long) == 8 ? WEIR_SCALAR_I64 : WEIR_SCALAR_I32)
-WEIR__SCALAR_FUNCTION(weir__argument_ul, unsigned long,
-                      sizeof(long) == 8 ? WEIR_SCALAR_U64 : WEIR_SCALAR_U32)
-WEIR__SCALAR_FUNCTION(weir__argument_i64, long long, WEIR_SCALAR_I64)
-WEIR__SCALAR_FUNCTION(weir__argument_u64, unsigned long long, WEIR_SCALAR_U64)
-WEIR__SCALAR_FUNCTION(weir__argument_f32, float, WEIR_SCALAR_F32)
-WEIR__SCALAR_FUNCTION(weir__argument_f64, double, WEIR_SCALAR_F64)
-WEIR__SCALAR_FUNCTION(weir_half_bits, uint16_t, WEIR_SCALAR_F16) // the 16 bits of a half
-#ifdef WEIR__FLOAT16
-WEIR__SCALAR_FUNCTION(weir__argument_f16, weir__float16, WEIR_SCALAR_F16)
+#ifdef __cplusplus
+#define WEIR__SCALAR(name, type, scalar)            \
+    WEIR__SCALAR_FUNCTION(name, type, scalar)       \
+    inline weir_argument weir__argument(type value) \
+    {                                               \
+        return name(value);                         \
+    }
+#else
+#define WEIR__SCALAR WEIR__SCALAR_FUNCTION
 #endif
+WEIR__SCALAR(weir__argument_bool, bool, WEIR_SCALAR_BOOL)
+WEIR__SCALAR(weir__argument_char, char, CHAR_MIN < 0 ? WEIR_SCALAR_I8 : WEIR_SCALAR_U8)
+WEIR__SCALAR(weir__argument_i8, signed char, WEIR_SCALAR_I8)
+WEIR__SCALAR(weir__argument_u8, unsigned char, WEIR_SCALAR_U8)
+WEIR__SCALAR(weir__argument_i16, short, WEIR_SCALAR_I16)
+WEIR__SCALAR(weir__argument_u16, unsigned short, WEIR_SCALAR_U16)
+WEIR__SCALAR(weir__argument_i32, int, WEIR_SCALAR_I32)
+WEIR__SCALAR(weir__argument_u32, unsigned, WEIR_SCALAR_U32)
+WEIR__SCALAR(weir__argument_il, long, sizeof(long) == 8 ? WEIR_SCALAR_I64 : WEIR_SCALAR_I32)
+WEIR__SCALAR(weir__argument_ul, unsigned long,
+             sizeof(long) == 8 ? WEIR_SCALAR_U64 : WEIR_SCALAR_U32)
+WEIR__SCALAR(weir__argument_i64, long long, WEIR_SCALAR_I64)
+WEIR__SCALAR(weir__argument_u64, unsigned long long, WEIR_SCALAR_U64)
+WEIR__SCALAR(weir__argument_f32, float, WEIR_SCALAR_F32)
+WEIR__SCALAR(weir__argument_f64, double, WEIR_SCALAR_F64)
+#ifdef WEIR__FLOAT16
+WEIR__SCALAR(weir__argument_f16, weir__float16, WEIR_SCALAR_F16)
+#endif
+WEIR__SCALAR_FUNCTION(weir_half_bits, uint16_t, WEIR_SCALAR_F16) // the 16 bits of a half
+#undef WEIR__SCALAR
 #undef WEIR__SCALAR_FUNCTION
 
 // The nearest half, the even one of two; an infinity from 65520 on.
@@ -210,43 +220,27 @@ static inline struct weir_argument weir__argument_self(struct weir_argument argu
 }
 
 #ifdef __cplusplus
-extern "C"
+extern "C" {
 #endif
-    // What both forms call: <weir/queue.h>.
-    WEIR_API WEIR_CHECKED weir_status
-    weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct weir_extent grid,
-                         struct weir_extent block, const struct weir_argument *arguments,
-                         size_t argument_count, const char *file, int line);
+
+// What the macros below call: <weir/queue.h>.
+WEIR_API WEIR_CHECKED weir_status weir_queue_launch_at(
+    weir_queue *queue, weir_kernel *kernel, struct weir_extent grid, struct weir_extent block,
+    const struct weir_argument *arguments, size_t argument_count, const char *file, int line);
+WEIR_API WEIR_CHECKED weir_status weir_queue_launch_cooperative_at(
+    weir_queue *queue, weir_kernel *kernel, struct weir_extent grid, struct weir_extent block,
+    const struct weir_argument *arguments, size_t argument_count, const char *file, int line);
+WEIR_API WEIR_CHECKED weir_status weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel,
+                                                             size_t count,
+                                                             const struct weir_argument *arguments,
+                                                             size_t argument_count,
+                                                             const char *file, int line);
+WEIR_API WEIR_CHECKED weir_status weir_queue_launch_global_at(
+    weir_queue *queue, weir_kernel *kernel, struct weir_extent items,
+    const struct weir_argument *arguments, size_t argument_count, const char *file, int line);
 
 #ifdef __cplusplus
-extern "C"
-#endif
-    // What both forms of weir_queue_launch_cooperative() call.
-    WEIR_API WEIR_CHECKED weir_status
-    weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *kernel,
-                                     struct weir_extent grid, struct weir_extent block,
-                                     const struct weir_argument *arguments, size_t argument_count,
-                                     const char *file, int line);
-
-#ifdef __cplusplus
-extern "C"
-#endif
-    // What both forms of weir_queue_launch_count() call.
-    WEIR_API WEIR_CHECKED weir_status
-    weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, size_t count,
-                               const struct weir_argument *arguments, size_t argument_count,
-                               const char *file, int line);
-
-#ifdef __cplusplus
-extern "C"
-#endif
-    // What both forms of weir_queue_launch_global() call.
-    WEIR_API WEIR_CHECKED weir_status
-    weir_queue_launch_global_at(weir_queue *queue, weir_kernel *kernel, struct weir_extent items,
-                                const struct weir_argument *arguments, size_t argument_count,
-                                const char *file, int line);
-
-#ifdef __cplusplus
+}
 
 // The C++ form: overloads in place of _Generic.
 inline weir_argument weir__argument(weir_argument value)
@@ -288,69 +282,6 @@ template <typename T> weir_argument weir__argument(T *)
                   "weir_inout() of a buffer, or weir_value() for what the pointer points to");
     return weir_argument();
 }
-inline weir_argument weir__argument(bool value)
-{
-    return weir__argument_bool(value);
-}
-inline weir_argument weir__argument(char value)
-{
-    return weir__argument_char(value);
-}
-inline weir_argument weir__argument(signed char value)
-{
-    return weir__argument_i8(value);
-}
-inline weir_argument weir__argument(unsigned char value)
-{
-    return weir__argument_u8(value);
-}
-inline weir_argument weir__argument(short value)
-{
-    return weir__argument_i16(value);
-}
-inline weir_argument weir__argument(unsigned short value)
-{
-    return weir__argument_u16(value);
-}
-inline weir_argument weir__argument(int value)
-{
-    return weir__argument_i32(value);
-}
-inline weir_argument weir__argument(unsigned value)
-{
-    return weir__argument_u32(value);
-}
-inline weir_argument weir__argument(long value)
-{
-    return weir__argument_il(value);
-}
-inline weir_argument weir__argument(unsigned long value)
-{
-    return weir__argument_ul(value);
-}
-inline weir_argument weir__argument(long long value)
-{
-    return weir__argument_i64(value);
-}
-inline weir_argument weir__argument(unsigned long long value)
-{
-    return weir__argument_u64(value);
-}
-inline weir_argument weir__argument(float value)
-{
-    return weir__argument_f32(value);
-}
-inline weir_argument weir__argument(double value)
-{
-    return weir__argument_f64(value);
-}
-#ifdef WEIR__FLOAT16
-inline weir_argument weir__argument(weir__float16 value)
-{
-    return weir__argument_f16(value);
-}
-#endif
-
 // The elements of a vector, which live as long as the launch call.
 template <typename T, size_t Width> struct weir__vector_values {
     T values[Width == 3 ? 4 : Width];
@@ -370,56 +301,18 @@ inline weir__vector_values<T, sizeof...(Values)> weir__vector(Values... values)
 // array of arguments use weir_value().
 #define weir_vector(type, ...) weir__vector<type>(__VA_ARGS__)
 
+template <size_t Count> struct weir__argument_list {
+    weir_argument list[Count];
+};
 template <typename... Arguments>
-inline WEIR_CHECKED weir_status weir__launch(const char *file, int line, weir_queue *queue,
-                                             weir_kernel *kernel, weir_extent grid,
-                                             weir_extent block, Arguments... arguments)
+inline weir__argument_list<sizeof...(Arguments)> weir__list(const Arguments &...arguments)
 {
-    const weir_argument list[] = {weir__argument(arguments)...};
-    return weir_queue_launch_at(queue, kernel, grid, block, list, sizeof...(arguments), file, line);
+    return {{weir__argument(arguments)...}};
 }
 
-#define weir_queue_launch(queue, kernel, grid, block, ...) \
-    weir__launch(__FILE__, __LINE__, queue, kernel, grid, block, __VA_ARGS__)
-
-template <typename... Arguments>
-inline WEIR_CHECKED weir_status weir__launch_cooperative(const char *file, int line,
-                                                         weir_queue *queue, weir_kernel *kernel,
-                                                         weir_extent grid, weir_extent block,
-                                                         Arguments... arguments)
-{
-    const weir_argument list[] = {weir__argument(arguments)...};
-    return weir_queue_launch_cooperative_at(queue, kernel, grid, block, list, sizeof...(arguments),
-                                            file, line);
-}
-
-#define weir_queue_launch_cooperative(queue, kernel, grid, block, ...) \
-    weir__launch_cooperative(__FILE__, __LINE__, queue, kernel, grid, block, __VA_ARGS__)
-
-template <typename... Arguments>
-inline WEIR_CHECKED weir_status weir__launch_count(const char *file, int line, weir_queue *queue,
-                                                   weir_kernel *kernel, size_t count,
-                                                   Arguments... arguments)
-{
-    const weir_argument list[] = {weir__argument(arguments)...};
-    return weir_queue_launch_count_at(queue, kernel, count, list, sizeof...(arguments), file, line);
-}
-
-#define weir_queue_launch_count(queue, kernel, count, ...) \
-    weir__launch_count(__FILE__, __LINE__, queue, kernel, count, __VA_ARGS__)
-
-template <typename... Arguments>
-inline WEIR_CHECKED weir_status weir__launch_global(const char *file, int line, weir_queue *queue,
-                                                    weir_kernel *kernel, weir_extent items,
-                                                    Arguments... arguments)
-{
-    const weir_argument list[] = {weir__argument(arguments)...};
-    return weir_queue_launch_global_at(queue, kernel, items, list, sizeof...(arguments), file,
-                                       line);
-}
-
-#define weir_queue_launch_global(queue, kernel, items, ...) \
-    weir__launch_global(__FILE__, __LINE__, queue, kernel, items, __VA_ARGS__)
+// The arguments of a call, and their number.
+#define WEIR__LIST(...) weir__list(__VA_ARGS__).list
+#define WEIR__LIST_COUNT(...) (sizeof WEIR__LIST(__VA_ARGS__) / sizeof(weir_argument))
 
 #else
 
@@ -503,26 +396,26 @@ struct weir_argument weir__pass_weir_in_or_weir_out(struct weir__pass_weir_in_or
     weir__argument_vector(WEIR__ARGUMENT((type)0).scalar, (const type[16]){__VA_ARGS__}, \
                           sizeof(type), sizeof((const type[]){__VA_ARGS__}) / sizeof(type))
 
-#define weir_queue_launch(queue, kernel, grid, block, ...)                             \
-    weir_queue_launch_at(queue, kernel, grid, block,                                   \
-                         (const struct weir_argument[]){WEIR__ARGUMENTS(__VA_ARGS__)}, \
-                         WEIR__COUNT(__VA_ARGS__), __FILE__, __LINE__)
-
-#define weir_queue_launch_cooperative(queue, kernel, grid, block, ...)                             \
-    weir_queue_launch_cooperative_at(queue, kernel, grid, block,                                   \
-                                     (const struct weir_argument[]){WEIR__ARGUMENTS(__VA_ARGS__)}, \
-                                     WEIR__COUNT(__VA_ARGS__), __FILE__, __LINE__)
-
-#define weir_queue_launch_count(queue, kernel, count, ...)                                   \
-    weir_queue_launch_count_at(queue, kernel, count,                                         \
-                               (const struct weir_argument[]){WEIR__ARGUMENTS(__VA_ARGS__)}, \
-                               WEIR__COUNT(__VA_ARGS__), __FILE__, __LINE__)
-
-#define weir_queue_launch_global(queue, kernel, items, ...)                                   \
-    weir_queue_launch_global_at(queue, kernel, items,                                         \
-                                (const struct weir_argument[]){WEIR__ARGUMENTS(__VA_ARGS__)}, \
-                                WEIR__COUNT(__VA_ARGS__), __FILE__, __LINE__)
+#define WEIR__LIST(...)              \
+    (const struct weir_argument[])   \
+    {                                \
+        WEIR__ARGUMENTS(__VA_ARGS__) \
+    }
+#define WEIR__LIST_COUNT(...) WEIR__COUNT(__VA_ARGS__)
 
 #endif
+
+#define weir_queue_launch(queue, kernel, grid, block, ...)                    \
+    weir_queue_launch_at(queue, kernel, grid, block, WEIR__LIST(__VA_ARGS__), \
+                         WEIR__LIST_COUNT(__VA_ARGS__), __FILE__, __LINE__)
+#define weir_queue_launch_cooperative(queue, kernel, grid, block, ...)                    \
+    weir_queue_launch_cooperative_at(queue, kernel, grid, block, WEIR__LIST(__VA_ARGS__), \
+                                     WEIR__LIST_COUNT(__VA_ARGS__), __FILE__, __LINE__)
+#define weir_queue_launch_count(queue, kernel, count, ...)                    \
+    weir_queue_launch_count_at(queue, kernel, count, WEIR__LIST(__VA_ARGS__), \
+                               WEIR__LIST_COUNT(__VA_ARGS__), __FILE__, __LINE__)
+#define weir_queue_launch_global(queue, kernel, items, ...)                    \
+    weir_queue_launch_global_at(queue, kernel, items, WEIR__LIST(__VA_ARGS__), \
+                                WEIR__LIST_COUNT(__VA_ARGS__), __FILE__, __LINE__)
 
 #endif

@@ -317,10 +317,10 @@ WEIR_API WEIR_CHECKED weir_status weir_queue_sync_at(weir_queue *queue, uint64_t
 // Waits for the rest of a failed queue's work and clears the failure; events recorded before
 // keep reporting it. Does nothing if the queue has not failed.
 //
-// It also waits, without a limit, for the work that the queue was to wait for since the failure: events of
-// weir_queue_wait(), also those of refused calls, launches of a graph before one on this queue, and work that
-// the order of the legacy queue puts before an operation here. The driver may not have ordered the queue after
-// that work, and what was freed on the queue may be in use by it. Work that fails has ended.
+// If the queue was to wait for other work since the failure, the call waits, without a limit, for all work of
+// the runtime's queues: the driver may not have ordered the queue after that work, and what was freed on the
+// queue may be in use by it. Waits are events of weir_queue_wait(), also those of refused calls, launches of a
+// graph before one on this queue, and work that the order of the legacy queue puts before an operation here.
 //
 // A collective whose abort has no effect is waited for until a second after its communicator's timeout; the
 // device is lost then.

@@ -477,24 +477,27 @@ class queue : public handle<weir_queue, weir_queue_destroy_at>
     void launch(kernel_at kernel, weir_extent grid, weir_extent block,
                 const Arguments &...arguments)
     {
-        weir::check(weir__launch(kernel.at.file, kernel.at.line, object_, kernel.kernel, grid,
-                                 block, arguments...));
+        weir::check(weir_queue_launch_at(object_, kernel.kernel, grid, block,
+                                         weir__list(arguments...).list, sizeof...(arguments),
+                                         kernel.at.file, kernel.at.line));
     }
 
     // At least `count` work-items, in blocks that Weir chooses: the kernel leaves the last ones out.
     template <typename... Arguments>
     void launch(kernel_at kernel, std::size_t count, const Arguments &...arguments)
     {
-        weir::check(weir__launch_count(kernel.at.file, kernel.at.line, object_, kernel.kernel,
-                                       count, arguments...));
+        weir::check(weir_queue_launch_count_at(object_, kernel.kernel, count,
+                                               weir__list(arguments...).list, sizeof...(arguments),
+                                               kernel.at.file, kernel.at.line));
     }
 
     // Exactly `items` work-items, in blocks that divide them.
     template <typename... Arguments>
     void launch_global(kernel_at kernel, weir_extent items, const Arguments &...arguments)
     {
-        weir::check(weir__launch_global(kernel.at.file, kernel.at.line, object_, kernel.kernel,
-                                        items, arguments...));
+        weir::check(weir_queue_launch_global_at(object_, kernel.kernel, items,
+                                                weir__list(arguments...).list, sizeof...(arguments),
+                                                kernel.at.file, kernel.at.line));
     }
 
     event record(place at = {})

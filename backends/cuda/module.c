@@ -313,7 +313,6 @@ static const struct weir_module_ops ops = {
     .comm_engine = cu_comm_engine,
     .comm_captures = cu_comm_captures,
     .graph_takes = cu_graph_takes,
-    .graph_recapture = cu_graph_update,
 };
 
 static const char *const about[] = {

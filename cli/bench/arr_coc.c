@@ -259,12 +259,11 @@ static uint64_t succeeded(const struct arr_coc_line *line)
 static void end_frames(struct arr_coc_line *line, const struct arr_coc_image *image, uint64_t count,
                        uint64_t before)
 {
-    struct bench *bench = line->owner->bench;
-    bench_fine(bench, weir_pipeline_group_drain(line->group, WEIR_FOREVER));
+    cli_fine(weir_pipeline_group_drain(line->group, WEIR_FOREVER));
     const uint64_t failed = count - (succeeded(line) - before);
     if (failed)
-        bench_fail(bench, CLI_FAILED, "%s: %" PRIu64 " of %" PRIu64 " frames failed", image->name,
-                   failed, count);
+        cli_fail(CLI_FAILED, "%s: %" PRIu64 " of %" PRIu64 " frames failed", image->name, failed,
+                 count);
 }
 
 // Runs `count` frames, and waits for them.
@@ -273,7 +272,7 @@ static void run_line(struct arr_coc_line *line, const struct arr_coc_image *imag
     const uint64_t before = succeeded(line);
     line->image = image;
     for (uint64_t i = 0; i < count; i++)
-        bench_fine(line->owner->bench, weir_pipeline_group_submit(line->group, &line->frame));
+        cli_fine(weir_pipeline_group_submit(line->group, &line->frame));
     end_frames(line, image, count, before);
 }
 
@@ -284,8 +283,7 @@ static void run_slots(struct arr_coc_line *line, const struct arr_coc_image *ima
     line->image = image;
     for (uint32_t d = 0; d < line->devices; d++)
         for (uint64_t i = 0; i < count; i++)
-            bench_fine(line->owner->bench,
-                       weir_pipeline_submit(weir_arr_coc_pipeline(line->arr_coc[d]), &line->frame));
+            cli_fine(weir_pipeline_submit(weir_arr_coc_pipeline(line->arr_coc[d]), &line->frame));
     end_frames(line, image, count * line->devices, before);
 }
 
@@ -312,7 +310,7 @@ static void create_pipeline(struct arr_coc_line *line, uint32_t device, bool tim
         .deliver = deliver,
         .group = line->group,
     };
-    bench_fine(a->bench, weir_arr_coc_params_from_settings(a->bench->runtime, &params));
+    cli_fine(weir_arr_coc_params_from_settings(a->bench->runtime, &params));
     params.device = a->copies[device].device;
     params.max_pixels = arr_coc_most_pixels(a);
     params.slot_count = line->slots;
@@ -320,7 +318,7 @@ static void create_pipeline(struct arr_coc_line *line, uint32_t device, bool tim
     params.backlog = 0;
     params.timing = timing;
     params.graphs = line->graphs;
-    bench_fine(a->bench, weir_arr_coc_create(&params, &line->arr_coc[device]));
+    cli_fine(weir_arr_coc_create(&params, &line->arr_coc[device]));
 }
 
 // Pipelines with so many slots on each of the first devices.
@@ -334,28 +332,22 @@ static void create_line(struct arr_coc_bench *a, struct arr_coc_line *line, uint
     line->frame = (struct weir_arr_coc_frame){.load = load, .user = line};
     pthread_mutex_init(&line->lock, NULL);
     cli_own(destroy_line, line, NULL);
-    bench_fine(a->bench, weir_pipeline_group_create(NULL, &line->group));
+    cli_fine(weir_pipeline_group_create(NULL, &line->group));
     for (uint32_t d = 0; d < devices; d++)
         create_pipeline(line, d, timing);
     a->sizes = *weir_arr_coc_get_sizes(line->arr_coc[0]);
     a->result_bytes = weir_arr_coc_result_bytes(line->arr_coc[0]);
 }
 
-static void destroy_weights(void *object, void *with)
-{
-    (void)with;
-    weir_arr_coc_weights_destroy(object);
-}
+CLI_DESTROYER(destroy_weights, weir_arr_coc_weights_destroy)
 
 // The weights of a file, or those that come with the command, and a query.
 static void load_weights(struct arr_coc_bench *a)
 {
     struct weir_io_error error;
-    char found[4608];
-    if (!a->weights_path && !cli_find_weights(found, sizeof found))
-        bench_leave(a->bench, CLI_FAILED);
-    if (!weir_arr_coc_weights_load(a->weights_path ? a->weights_path : found, &a->weights, &error))
-        bench_fail(a->bench, CLI_FAILED, "%s", error.message);
+    const char *path = a->weights_path ? a->weights_path : cli_find_weights();
+    if (!weir_arr_coc_weights_load(path, &a->weights, &error))
+        cli_fail(CLI_FAILED, "%s", error.message);
     cli_own(destroy_weights, &a->weights, NULL);
     const size_t size = weir_arr_coc_weights_query_size(a->weights);
     a->query = cli_allocate(size, sizeof *a->query);
@@ -368,34 +360,31 @@ static const char *const graph_words[] = {"off", "on", NULL};
 
 static void make_copies(struct arr_coc_bench *a, struct arr_coc_copies *c)
 {
-    struct bench *bench = a->bench;
     const size_t up = (size_t)(3 * arr_coc_most_pixels(a)), down = a->result_bytes;
-    bench_queue(bench, c->device, "bench/up", &c->up);
-    bench_queue(bench, c->device, "bench/down", &c->down);
-    bench_buffer(bench, c->device, "copies", up, WEIR_PLACE_HOST, &c->up_host);
-    bench_buffer(bench, c->device, "copies", up, WEIR_PLACE_DEVICE, &c->up_device);
-    bench_buffer(bench, c->device, "copies", down, WEIR_PLACE_HOST, &c->down_host);
-    bench_buffer(bench, c->device, "copies", down, WEIR_PLACE_DEVICE, &c->down_device);
-    bench_work_spoil(bench, c->up_host, up);
-    bench_fill(bench, c->down, c->down_device, down);
+    bench_queue(c->device, "bench/up", 0, &c->up);
+    bench_queue(c->device, "bench/down", 0, &c->down);
+    bench_buffer(c->device, "copies", up, WEIR_PLACE_HOST, &c->up_host);
+    bench_buffer(c->device, "copies", up, WEIR_PLACE_DEVICE, &c->up_device);
+    bench_buffer(c->device, "copies", down, WEIR_PLACE_HOST, &c->down_host);
+    bench_buffer(c->device, "copies", down, WEIR_PLACE_DEVICE, &c->down_device);
+    bench_work_spoil(c->up_host, up);
+    bench_fill(c->down, c->down_device, down);
 }
 
 static void run_copies(struct arr_coc_bench *a, uint32_t devices, size_t up_bytes)
 {
-    struct bench *bench = a->bench;
     for (uint64_t i = 0; i < a->frames * devices; i++) {
         const struct arr_coc_copies *c = &a->copies[i % devices];
-        bench_fine(bench, weir_queue_copy(c->up, c->up_device, 0, c->up_host, 0, up_bytes));
-        bench_fine(bench,
-                   weir_queue_copy(c->down, c->down_host, 0, c->down_device, 0, a->result_bytes));
+        cli_fine(weir_queue_copy(c->up, c->up_device, 0, c->up_host, 0, up_bytes));
+        cli_fine(weir_queue_copy(c->down, c->down_host, 0, c->down_device, 0, a->result_bytes));
     }
     for (uint32_t d = 0; d < devices; d++) {
-        bench_fine(bench, weir_queue_flush(a->copies[d].up));
-        bench_fine(bench, weir_queue_flush(a->copies[d].down));
+        cli_fine(weir_queue_flush(a->copies[d].up));
+        cli_fine(weir_queue_flush(a->copies[d].down));
     }
     for (uint32_t d = 0; d < devices; d++) {
-        bench_sync(bench, a->copies[d].up);
-        bench_sync(bench, a->copies[d].down);
+        bench_sync(a->copies[d].up);
+        bench_sync(a->copies[d].down);
     }
 }
 
@@ -408,11 +397,11 @@ static void read_image(struct arr_coc_bench *a, const char *path)
     struct weir_io_error error;
     const char *slash = strrchr(path, '/');
     if (!weir_io_image_probe(path, &info, &error))
-        bench_fail(a->bench, CLI_FAILED, "%s", error.message);
+        cli_fail(CLI_FAILED, "%s", error.message);
     const size_t bytes = (size_t)weir_io_image_bytes(&info);
     image->rgb = cli_allocate(bytes, 1);
     if (!weir_io_image_read(path, 0, image->rgb, bytes, &info, &error))
-        bench_fail(a->bench, CLI_FAILED, "%s", error.message);
+        cli_fail(CLI_FAILED, "%s", error.message);
     snprintf(image->name, sizeof image->name, "%s", slash ? slash + 1 : path);
     image->width = info.width;
     image->height = info.height;
@@ -436,8 +425,8 @@ static void make_images(struct arr_coc_bench *a)
 {
     const size_t count = a->bench->operand_count;
     if (count > ARR_COC_IMAGES_MOST)
-        bench_fail(a->bench, CLI_USAGE, "%zu images were named, and at most %d are measured", count,
-                   ARR_COC_IMAGES_MOST);
+        cli_fail(CLI_USAGE, "%zu images were named, and at most %d are measured", count,
+                 ARR_COC_IMAGES_MOST);
     for (size_t i = 0; i < count; i++)
         read_image(a, a->bench->operands[i]);
     if (count == 0)
@@ -465,20 +454,14 @@ static void open_devices(struct arr_coc_bench *a)
 {
     weir_device *list[CLI_DEVICES_MAX];
     struct cli_devices rest = {.count = 0};
-    uint32_t count = 0;
     const uint32_t there = (uint32_t)weir_device_count(a->bench->runtime);
     const uint32_t wanted = a->wanted.all ? there : a->wanted.count;
     for (uint32_t i = 1; i < wanted && i < ARR_COC_DEVICES_MOST; i++)
         rest.indices[rest.count++] = a->wanted.all ? i : a->wanted.indices[i];
-    const weir_status status =
-        rest.count ? cli_devices_open(a->bench->runtime, &rest, list, &count) : WEIR_OK;
     a->copies[0].device = a->bench->device;
-    for (uint32_t i = 0; i < count; i++) {
-        a->copies[1 + i].device = list[i];
-        bench_own_device(a->bench, &a->copies[1 + i].device);
-    }
-    a->device_count = 1 + count;
-    bench_fine(a->bench, status);
+    a->device_count = 1 + (rest.count ? cli_devices_open(a->bench->runtime, &rest, list) : 0);
+    for (uint32_t i = 1; i < a->device_count; i++)
+        a->copies[i].device = list[i - 1];
 }
 
 static void destroy_results(void *object, void *with)
@@ -663,19 +646,18 @@ static void check(struct bench *bench, void *user)
 {
     struct arr_coc_bench *a = user;
     a->bench = bench;
-    if (!cli_devices_parse(a->asked_devices, &a->wanted))
-        bench_leave(bench, CLI_USAGE);
+    a->wanted = cli_devices_read(a->asked_devices);
     if (a->wanted.count > ARR_COC_DEVICES_MOST)
-        bench_fail(bench, CLI_USAGE, "%u devices are named, and at most %d are measured",
-                   (unsigned)a->wanted.count, ARR_COC_DEVICES_MOST);
+        cli_fail(CLI_USAGE, "%u devices are named, and at most %d are measured",
+                 (unsigned)a->wanted.count, ARR_COC_DEVICES_MOST);
     if (a->asked_devices) {
         snprintf(a->first, sizeof a->first, "%u",
                  a->wanted.all ? 0u : (unsigned)a->wanted.indices[0]);
         bench->select = a->first;
     }
     if (arr_coc_lines_of_one(a) * (a->asked_devices ? 2 : 1) > ARR_COC_PIPELINES_MOST)
-        bench_fail(bench, CLI_USAGE, "more than %d pipelines; name fewer numbers of slots",
-                   ARR_COC_PIPELINES_MOST);
+        cli_fail(CLI_USAGE, "more than %d pipelines; name fewer numbers of slots",
+                 ARR_COC_PIPELINES_MOST);
 }
 
 static void run(struct bench *bench, void *user)

@@ -1,5 +1,5 @@
 // What every benchmark shares: command line, device, turns, failures, and what is printed.
-#include "cli/bench/bench.h"
+#include "cli/bench/work.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -22,7 +22,6 @@ struct bench_table *bench_table_of(struct bench *bench, const char *key, const c
     const size_t index =
         bench->table_count < BENCH_TABLES_MAX ? bench->table_count++ : BENCH_TABLES_MAX - 1;
     struct bench_table *table = &bench->tables[index];
-    free(table->cells);
     *table = (struct bench_table){.key = key, .column_count = column_count};
     snprintf(table->title, sizeof table->title, "%s", title);
     memcpy(table->columns, columns, column_count * sizeof *columns);
@@ -31,21 +30,8 @@ struct bench_table *bench_table_of(struct bench *bench, const char *key, const c
 
 static struct bench_cell *next_cell(struct bench_table *table)
 {
-    static struct bench_cell spare;
-    if (table->count == table->capacity && !table->incomplete) {
-        const size_t capacity = table->capacity ? 2 * table->capacity : 64;
-        struct bench_cell *cells = realloc(table->cells, capacity * sizeof *cells);
-        table->incomplete = !cells;
-        if (cells) {
-            table->cells = cells;
-            table->capacity = capacity;
-        }
-    }
-    if (table->incomplete)
-        return &spare;
-    struct bench_cell *cell = &table->cells[table->count++];
-    *cell = (struct bench_cell){0};
-    return cell;
+    table->cells = cli_grow(table->cells, table->count, &table->capacity, sizeof *table->cells);
+    return &table->cells[table->count++];
 }
 
 void bench_row(struct bench_table *table, ...)
@@ -66,16 +52,6 @@ void bench_row(struct bench_table *table, ...)
         }
     }
     va_end(arguments);
-}
-
-static bool check_tables(const struct bench *bench)
-{
-    for (size_t i = 0; i < bench->table_count; i++)
-        if (bench->tables[i].incomplete) {
-            cli_error("no memory for all of the figures");
-            return false;
-        }
-    return true;
 }
 
 // Plots.
@@ -293,8 +269,6 @@ static void write_subtitle(struct bench *bench)
 static int bench_report(struct bench *bench, const char *name)
 {
     int code = CLI_OK;
-    if (!check_tables(bench))
-        return CLI_FAILED;
     if (bench->json)
         code = print_json(bench, name);
     else
@@ -378,52 +352,12 @@ static void leave_turns(struct bench *bench)
     cli_signals_resume();
 }
 
-static void close_bench(void *object, void *with)
+static void leave_bench(void *object, void *with)
 {
     struct bench *bench = object;
     (void)with;
     leave_turns(bench);
     cli_clock_use(NULL);
-    bench->code = cli_close(&bench->device, &bench->runtime, bench->code);
-    if (bench->takes_signals)
-        cli_signals_end();
-    bench->takes_signals = false;
-    for (size_t i = 0; i < bench->table_count; i++)
-        free(bench->tables[i].cells);
-    bench->table_count = 0;
-}
-
-void bench_close_at_end(struct bench *bench)
-{
-    cli_own(close_bench, bench, NULL);
-}
-
-void bench_leave(struct bench *bench, int code)
-{
-    bench->code = code;
-    cli_end(code);
-}
-
-void bench_fail(struct bench *bench, int code, const char *format, ...)
-{
-    char text[2048];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    cli_error("%s", text);
-    bench_leave(bench, code);
-}
-
-void bench_fail_weir(struct bench *bench)
-{
-    bench_leave(bench, cli_weir_error());
-}
-
-void bench_fine(struct bench *bench, weir_status status)
-{
-    if (status != WEIR_OK)
-        bench_fail_weir(bench);
 }
 
 static pthread_mutex_t wrong_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -443,7 +377,7 @@ bool bench_wrong(struct bench *bench, const char *format, ...)
 void bench_judge(struct bench *bench)
 {
     if (bench->wrong[0])
-        bench_fail(bench, CLI_FAILED, "%s", bench->wrong);
+        cli_fail(CLI_FAILED, "%s", bench->wrong);
 }
 
 // Turns.
@@ -551,23 +485,23 @@ static void join(const char *const *words, char *text, size_t size)
         snprintf(text + strlen(text), size - strlen(text), "%s%s", i ? ", " : "", words[i]);
 }
 
-static _Noreturn void refuse_item(struct bench *bench, const char *option,
-                                  const struct bench_list *list, const char *item, size_t length)
+static _Noreturn void refuse_item(const char *option, const struct bench_list *list,
+                                  const char *item, size_t length)
 {
     char names[128];
     join(list->words, names, sizeof names);
     if (list->maximum == 0)
-        bench_fail(bench, CLI_USAGE, "--%s takes some of %s, with commas between them, not '%.*s'",
-                   option, names, (int)length, item);
-    bench_fail(bench, CLI_USAGE,
-               "--%s takes whole numbers from %llu to %llu%s%s%s, with commas between them, "
-               "not '%.*s'",
-               option, (unsigned long long)list->minimum, (unsigned long long)list->maximum,
-               list->maximum >= 1 << 20 ? ", such as 64K or 16M" : "", list->words ? ", and " : "",
-               names, (int)length, item);
+        cli_fail(CLI_USAGE, "--%s takes some of %s, with commas between them, not '%.*s'", option,
+                 names, (int)length, item);
+    cli_fail(CLI_USAGE,
+             "--%s takes whole numbers from %llu to %llu%s%s%s, with commas between them, "
+             "not '%.*s'",
+             option, (unsigned long long)list->minimum, (unsigned long long)list->maximum,
+             list->maximum >= 1 << 20 ? ", such as 64K or 16M" : "", list->words ? ", and " : "",
+             names, (int)length, item);
 }
 
-void bench_parse_list(struct bench *bench, const char *option, struct bench_list *list)
+void bench_parse_list(const char *option, struct bench_list *list)
 {
     const size_t most = list->most ? list->most : BENCH_LIST_MAX;
     for (const char *text = list->text; text; text = *text ? text + 1 : NULL) {
@@ -576,66 +510,51 @@ void bench_parse_list(struct bench *bench, const char *option, struct bench_list
         const bool number = list->maximum > 0 && parse_number(text, length, &value) &&
                             value >= list->minimum && value <= list->maximum;
         if (!number && !parse_word(text, length, list->words, &value))
-            refuse_item(bench, option, list, text, length);
+            refuse_item(option, list, text, length);
         if (list->count == most)
-            bench_fail(bench, CLI_USAGE, "--%s takes at most %zu value%s; name fewer", option, most,
-                       most == 1 ? "" : "s");
+            cli_fail(CLI_USAGE, "--%s takes at most %zu value%s; name fewer", option, most,
+                     most == 1 ? "" : "s");
         list->values[list->count++] = value;
         text += length;
     }
 }
 
-static void parse_lists(const struct bench_program *program, struct bench *bench)
+static void parse_lists(const struct bench_program *program)
 {
     for (size_t i = 0; i < program->option_count; i++)
         if (program->options[i].kind == CLI_VALUES)
-            bench_parse_list(bench, program->options[i].name, program->options[i].out);
+            bench_parse_list(program->options[i].name, program->options[i].out);
 }
 
 // The device.
 
-// Runs a kernel that adds 1 to 0 and stores the result. Errors are those of Weir.
-static weir_status increment_once(const struct bench *bench, uint32_t *out_value)
+// Runs a kernel that adds 1 to 0, and returns the result.
+static uint32_t increment_once(weir_device *device)
 {
-    weir_queue *queue = NULL;
-    weir_program *program = NULL;
-    weir_kernel *kernel = NULL;
-    weir_buffer *buffer = NULL;
-    weir_status status;
-    *out_value = 0;
-    if ((status = weir_queue_create(bench->device, WEIR_PARAMS(weir_queue, .label = "bench/probe"),
-                                    &queue)) == WEIR_OK &&
-        (status = weir_program_create(bench->device,
-                                      WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
-                                      &program)) == WEIR_OK &&
-        (status = weir_kernel_create(program, "increment", &kernel)) == WEIR_OK &&
-        (status =
-             weir_buffer_create(bench->device, WEIR_PARAMS(weir_buffer, .size = sizeof *out_value),
-                                &buffer)) == WEIR_OK &&
-        (status = weir_upload(queue, buffer, 0, out_value, sizeof *out_value)) == WEIR_OK &&
-        (status = weir_queue_launch(queue, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
-                                    weir_inout(buffer, 0, sizeof *out_value), 1u, 1u)) == WEIR_OK)
-        status = weir_download(queue, out_value, buffer, 0, sizeof *out_value);
-    weir_buffer_destroy(&buffer);
-    weir_kernel_destroy(&kernel);
-    weir_program_destroy(&program);
-    weir_queue_destroy(&queue);
-    return status;
+    static weir_queue *queue;
+    static weir_program *program;
+    static weir_kernel *kernel;
+    static weir_buffer *buffer;
+    uint32_t value = 0;
+    bench_queue(device, "bench/probe", 0, &queue);
+    bench_kernel(device, &conformance_kernels, "increment", &program, &kernel);
+    bench_buffer(device, NULL, sizeof value, WEIR_PLACE_DEVICE, &buffer);
+    cli_fine(weir_upload(queue, buffer, 0, &value, sizeof value));
+    cli_fine(weir_queue_launch(queue, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                               weir_inout(buffer, 0, sizeof value), 1u, 1u));
+    cli_fine(weir_download(queue, &value, buffer, 0, sizeof value));
+    return value;
 }
 
 static void open_device(const struct bench_program *program, struct bench *bench)
 {
-    uint32_t value;
-    bench_fine(bench, cli_open(bench->config, NULL, &bench->runtime));
-    bench_fine(bench, weir_device_open_at(bench->runtime,
-                                          WEIR_PARAMS(weir_device, .select = bench->select),
-                                          &bench->device, NULL, 0));
+    bench->runtime = cli_open(bench->config);
+    bench->device = cli_device(bench->runtime, bench->select, NULL);
     bench->limits = weir_device_limits(bench->device);
     cli_clock_use(weir_runtime_extension(bench->runtime, WEIR_HOST_CLOCK));
     if (program->launches_nothing)
         return;
-    bench_fine(bench, increment_once(bench, &value));
-    bench->runs_kernels = value != 0;
+    bench->runs_kernels = increment_once(bench->device) != 0;
     if (cli_clock_is_virtual())
         bench_note(bench, "times are those of the modelled GPU, in virtual time");
     else if (!bench->runs_kernels)
@@ -654,8 +573,7 @@ static bool has_option(const struct bench_program *program, const struct bench *
     return !program->report || (out != &bench->plot_path && out != &bench->save_path);
 }
 
-static bool parse(const struct bench_program *program, struct bench *bench, int argc, char **argv,
-                  int *out_code)
+static void parse(const struct bench_program *program, struct bench *bench, int argc, char **argv)
 {
     const struct cli_option common[] = {
         {"turns", "N", "turns of each measurement (11)", CLI_COUNT, &bench->turns, 1,
@@ -692,21 +610,21 @@ static bool parse(const struct bench_program *program, struct bench *bench, int 
         .operand_maximum = program->operands ? 64 : 0,
     };
     bench->operands = argv;
-    return cli_parse(&usage, argc, argv, &bench->operand_count, out_code);
+    bench->operand_count = cli_parse(&usage, argc, argv);
 }
 
 // After an interrupt the whole turns measured so far are reported, if there are any.
-static void finish_run(const struct bench_program *program, struct bench *bench, void *user)
+static int finish_run(const struct bench_program *program, struct bench *bench, void *user)
 {
+    int code = CLI_OK;
     if (cli_signal() && bench->kept == 0)
-        bench_fail(bench, CLI_SIGNALLED + cli_signal(),
-                   "interrupted before the first turn was over: there are no figures");
+        cli_fail(CLI_SIGNALLED + cli_signal(),
+                 "interrupted before the first turn was over: there are no figures");
     if (program->report)
-        bench->code = program->report(bench, user);
+        code = program->report(bench, user);
     else if (!bench->silent && !bench->serve)
-        bench->code = bench_report(bench, program->name);
-    if (cli_signal())
-        bench->code = CLI_SIGNALLED + cli_signal();
+        code = bench_report(bench, program->name);
+    return cli_signal() ? CLI_SIGNALLED + cli_signal() : code;
 }
 
 int bench_main(const struct bench_program *program, void *user, int argc, char **argv)
@@ -714,16 +632,14 @@ int bench_main(const struct bench_program *program, void *user, int argc, char *
     static struct bench one;
     struct bench *bench = &one;
     *bench = (struct bench){.turns = 11};
-    if (!parse(program, bench, argc, argv, &bench->code))
-        return bench->code;
-    bench->code = CLI_OK;
-    bench_close_at_end(bench);
-    parse_lists(program, bench);
+    parse(program, bench, argc, argv);
+    parse_lists(program);
     cli_set_quiet(bench->quiet);
     cli_log_to_stderr();
-    if (!cli_can_write(bench->plot_path) || !cli_can_write(bench->save_path) ||
-        !(bench->takes_signals = cli_signals_start()))
-        bench_leave(bench, CLI_FAILED);
+    cli_need_writable(bench->plot_path);
+    cli_need_writable(bench->save_path);
+    cli_signals_start();
+    cli_own(leave_bench, bench, NULL);
     if (program->select)
         bench->select = *program->select;
     if (program->check)
@@ -732,7 +648,5 @@ int bench_main(const struct bench_program *program, void *user, int argc, char *
         open_device(program, bench);
     program->run(bench, user);
     leave_turns(bench);
-    finish_run(program, bench, user);
-    cli_destroy_owned();
-    return bench->code;
+    return finish_run(program, bench, user);
 }

@@ -82,8 +82,7 @@ struct bench_list {
 };
 
 // For a `text` that was chosen later. The message of a wrong one names the option.
-struct bench;
-void bench_parse_list(struct bench *bench, const char *option, struct bench_list *list);
+void bench_parse_list(const char *option, struct bench_list *list);
 
 // The value of the first of a list's words; the next one is + 1.
 #define BENCH_WORD UINT64_C(0x8000000000000000)
@@ -103,7 +102,6 @@ struct bench_table {
     struct bench_cell *cells; // row by row
     size_t count;
     size_t capacity;
-    bool incomplete; // memory ran out
 };
 
 struct bench {
@@ -148,8 +146,6 @@ struct bench {
     uint64_t kept;
     char served[8192]; // figures of this turn, as members of a JSON object
     struct cli_progress progress;
-    bool takes_signals;
-    int code;
 };
 
 struct bench_program {
@@ -176,10 +172,7 @@ struct bench_program {
 // the configuration names, runs, reports. `user` is handed to `check` and `run`.
 int bench_main(const struct bench_program *program, void *user, int argc, char **argv);
 
-// Without bench_main(): its device and runtime are closed when the command ends.
-void bench_close_at_end(struct bench *bench);
-
-// Starts a table. Where memory runs out the command fails at its end.
+// Starts a table.
 #define bench_table(bench, key, title, columns) \
     bench_table_of(bench, key, title, columns, BENCH_COUNT(columns))
 struct bench_table *bench_table_of(struct bench *bench, const char *key, const char *title,
@@ -193,13 +186,6 @@ void bench_parameter(struct bench *bench, const char *key, double value);
 
 // Notes what could not be measured, or what a reader of the figures should know.
 void bench_note(struct bench *bench, const char *format, ...) WEIR_PRINTF(2, 3);
-
-// Ends the command, after a sentence with an exit code; after the thread's Weir error; or after that unless
-// the status is WEIR_OK.
-_Noreturn void bench_fail(struct bench *bench, int code, const char *format, ...) WEIR_PRINTF(3, 4);
-_Noreturn void bench_fail_weir(struct bench *bench);
-_Noreturn void bench_leave(struct bench *bench, int code); // after a sentence that was printed
-void bench_fine(struct bench *bench, weir_status status);
 
 // After a wrong result, on any thread: keeps the first such sentence. Returns false.
 bool bench_wrong(struct bench *bench, const char *format, ...) WEIR_PRINTF(2, 3);

@@ -33,8 +33,8 @@ static void open_ranks(struct comm_bench *b)
     bench_ranks_open(b->bench, b->asked_ranks, &b->all);
     for (uint32_t i = 0; i < b->all.local_count; i++) {
         struct bench_rank *rank = &b->all.ranks[i];
-        bench_buffer(b->bench, rank->device, "bench", bytes, place, &rank->src);
-        bench_buffer(b->bench, rank->device, "bench", bytes, place, &rank->dst);
+        bench_buffer(rank->device, "bench", bytes, place, &rank->src);
+        bench_buffer(rank->device, "bench", bytes, place, &rank->dst);
     }
 }
 
@@ -63,7 +63,7 @@ static void submit(const struct comm_bench *b, const struct bench_rank *rank,
         params.exchanges = ring;
         params.exchange_count = 2;
     }
-    bench_fine(b->bench, weir_queue_collective(rank->queue, rank->comm, &params));
+    cli_fine(weir_queue_collective(rank->queue, rank->comm, &params));
 }
 
 static void submit_way(const struct comm_bench *b, const struct comm_row *row,
@@ -137,13 +137,13 @@ static uint64_t written(const struct comm_row *row, uint32_t rank, uint32_t coun
                                                                         : row->count;
 }
 
-static void fill(struct comm_bench *b, const struct bench_rank *rank, float *numbers, size_t bytes)
+static void fill(const struct bench_rank *rank, float *numbers, size_t bytes)
 {
     const uint32_t own = weir_comm_rank(rank->comm);
     for (size_t i = 0; i < bytes / sizeof *numbers; i++)
         numbers[i] = number(own, i);
-    bench_fill(b->bench, rank->queue, rank->dst, bytes);
-    bench_fine(b->bench, weir_upload(rank->queue, rank->src, 0, numbers, bytes));
+    bench_fill(rank->queue, rank->dst, bytes);
+    cli_fine(weir_upload(rank->queue, rank->src, 0, numbers, bytes));
 }
 
 static void compare(struct comm_bench *b, const struct comm_row *row, const struct comm_peer *peer,
@@ -151,16 +151,14 @@ static void compare(struct comm_bench *b, const struct comm_row *row, const stru
 {
     const uint32_t own = weir_comm_rank(rank->comm);
     const uint64_t elements = written(row, own, b->all.count);
-    bench_fine(b->bench,
-               weir_download(rank->queue, numbers, rank->dst, 0, elements * sizeof *numbers));
+    cli_fine(weir_download(rank->queue, numbers, rank->dst, 0, elements * sizeof *numbers));
     b->bench->checked++;
     for (uint64_t i = 0; i < elements; i++)
         if (numbers[i] != expected(row, own, b->all.count, i))
-            bench_fail(b->bench, CLI_FAILED,
-                       "%s%s of %zu bytes: element %llu of rank %u is %g in place of %g",
-                       peer ? "raw " : "", weir_collective_name(row->kind), row->bytes,
-                       (unsigned long long)i, (unsigned)own, (double)numbers[i],
-                       (double)expected(row, own, b->all.count, i));
+            cli_fail(CLI_FAILED, "%s%s of %zu bytes: element %llu of rank %u is %g in place of %g",
+                     peer ? "raw " : "", weir_collective_name(row->kind), row->bytes,
+                     (unsigned long long)i, (unsigned)own, (double)numbers[i],
+                     (double)expected(row, own, b->all.count, i));
 }
 
 static void check_row(struct comm_bench *b, const struct comm_row *row,
@@ -168,7 +166,7 @@ static void check_row(struct comm_bench *b, const struct comm_row *row,
 {
     const size_t bytes = row->bytes / sizeof(float) * sizeof(float);
     for (uint32_t i = 0; i < b->all.local_count; i++)
-        fill(b, &b->all.ranks[i], b->numbers, bytes);
+        fill(&b->all.ranks[i], b->numbers, bytes);
     bench_ranks_sync(&b->all); // what fills them is on Weir's queues
     submit_way(b, row, peer);
     sync_way(b, peer);
@@ -196,9 +194,8 @@ static void make_rows(struct comm_bench *b)
         row->bytes = (size_t)(row->count * parts * sizeof(float));
         b->largest = row->bytes > b->largest ? row->bytes : b->largest;
         if (row->count == 0)
-            bench_fail(b->bench, CLI_USAGE,
-                       "--size: %llu bytes are less than one number for each of %u ranks",
-                       (unsigned long long)size, (unsigned)b->all.count);
+            cli_fail(CLI_USAGE, "--size: %llu bytes are less than one number for each of %u ranks",
+                     (unsigned long long)size, (unsigned)b->all.count);
     }
     b->numbers = cli_allocate(b->largest, 1);
 }
@@ -298,7 +295,7 @@ static void run(struct bench *bench, void *user)
     struct comm_bench *b = user;
     b->bench = bench;
     b->host_memory = b->memory.values[0] == BENCH_WORD + 1;
-    bench_fine(bench, cli_open(b->config, NULL, &bench->runtime));
+    bench->runtime = cli_open(b->config);
     open_ranks(b);
     make_rows(b);
     bench->silent = b->all.first > 0;

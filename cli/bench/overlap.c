@@ -134,12 +134,12 @@ static void choose(const struct overlap_way *way, struct weir_chunks_params *par
 }
 
 // Nanoseconds of the job, from its submission to its end.
-static double time_job(const struct overlap *o, weir_chunks *chunks)
+static double time_job(weir_chunks *chunks)
 {
     struct weir_event done;
     const uint64_t began = cli_now_ns();
-    bench_fine(o->bench, weir_chunks_run(chunks, NULL, 0, &done));
-    bench_fine(o->bench, weir_event_sync(done, WEIR_FOREVER));
+    cli_fine(weir_chunks_run(chunks, NULL, 0, &done));
+    cli_fine(weir_event_sync(done, WEIR_FOREVER));
     return (double)(cli_now_ns() - began);
 }
 
@@ -154,14 +154,13 @@ static void check_job(struct overlap *o, const struct weir_chunks_params *params
                       struct weir_chunks_plan *out_plan, const char *what)
 {
     struct overlap_job *job = params->user;
-    bench_fine(o->bench, weir_chunks_create(params, &job->chunks));
+    cli_fine(weir_chunks_create(params, &job->chunks));
     cli_own(destroy_chunks, &job->chunks, NULL);
     weir_chunks_get_plan(job->chunks, out_plan);
     o->queue_count += out_plan->queue_count;
     if (o->queue_count > QUEUES_MAX)
-        bench_fail(o->bench, CLI_USAGE, "these ways have more than %d queues together; name fewer",
-                   QUEUES_MAX);
-    (void)time_job(o, job->chunks);
+        cli_fail(CLI_USAGE, "these ways have more than %d queues together; name fewer", QUEUES_MAX);
+    (void)time_job(job->chunks);
     (void)bench_work_check(o->bench, o->dst, params->element_count * sizeof(uint32_t), OVERLAP_SEED,
                            job->rounds, what);
     bench_judge(o->bench);
@@ -172,15 +171,15 @@ static double time_copies(const struct overlap *o, size_t size, bool up, bool do
 {
     const uint64_t began = cli_now_ns();
     if (up) {
-        bench_fine(o->bench, weir_queue_copy(o->up, o->values, 0, o->src, 0, size));
-        bench_fine(o->bench, weir_queue_flush(o->up));
+        cli_fine(weir_queue_copy(o->up, o->values, 0, o->src, 0, size));
+        cli_fine(weir_queue_flush(o->up));
     }
     if (down) {
-        bench_fine(o->bench, weir_queue_copy(o->down, o->dst, 0, o->rest, 0, size));
-        bench_fine(o->bench, weir_queue_flush(o->down));
+        cli_fine(weir_queue_copy(o->down, o->dst, 0, o->rest, 0, size));
+        cli_fine(weir_queue_flush(o->down));
     }
-    bench_sync(o->bench, o->up);
-    bench_sync(o->bench, o->down);
+    bench_sync(o->up);
+    bench_sync(o->down);
     return (double)(cli_now_ns() - began);
 }
 
@@ -202,14 +201,14 @@ static void make_all(struct overlap *o)
                    {"rest", WEIR_PLACE_DEVICE, &o->rest}};
     bench_work_open(bench, &o->work);
     for (size_t i = 0; i < BENCH_COUNT(buffers); i++)
-        bench_buffer(bench, bench->device, buffers[i].label, o->size_most, buffers[i].place,
+        bench_buffer(bench->device, buffers[i].label, o->size_most, buffers[i].place,
                      buffers[i].out_buffer);
-    bench_queue(bench, bench->device, "bench/up", &o->up);
-    bench_queue(bench, bench->device, "bench/down", &o->down);
-    bench_work_fill(bench, o->src, o->size_most, OVERLAP_SEED);
-    bench_work_spoil(bench, o->dst, o->size_most);
-    bench_fine(bench, weir_queue_copy(o->down, o->rest, 0, o->src, 0, o->size_most));
-    bench_sync(bench, o->down);
+    bench_queue(bench->device, "bench/up", 0, &o->up);
+    bench_queue(bench->device, "bench/down", 0, &o->down);
+    bench_work_fill(o->src, o->size_most, OVERLAP_SEED);
+    bench_work_spoil(o->dst, o->size_most);
+    cli_fine(weir_queue_copy(o->down, o->rest, 0, o->src, 0, o->size_most));
+    bench_sync(o->down);
 }
 
 // A heavy kernel takes about as long as the copies, so that all three engines of a
@@ -280,7 +279,7 @@ static void measure_reference(struct overlap *o, struct overlap_reference *refer
     bench_keep(bench, &reference->both, time_copies(o, size, true, true));
     bench_keep(bench, &reference->kernel_alone,
                bench_work_time(&o->work, o->values, size, reference->rounds));
-    const double one = time_job(o, reference->job.chunks);
+    const double one = time_job(reference->job.chunks);
     bench_keep(bench, &reference->one_queue, one);
     if (reference == o->references)
         bench_figure(bench, &(struct bench_samples){0}, one * 1e-6, "weir_one_queue");
@@ -292,7 +291,7 @@ static void measure_weir(struct overlap *o)
         measure_reference(o, &o->references[i]);
     for (size_t i = 0; i < o->way_count; i++) {
         struct overlap_way *way = &o->ways[i];
-        const double ns = time_job(o, way->job.chunks);
+        const double ns = time_job(way->job.chunks);
         bench_keep(o->bench, &way->ns, ns);
         if (way->reference == 0 && way->order == BENCH_WORD + OVERLAP_AUTO)
             bench_figure(o->bench, &o->auto_ms, ns * 1e-6, "weir_auto");
@@ -486,8 +485,8 @@ static void report_all(struct overlap *o)
 static void list_references(struct overlap *o)
 {
     if (o->sizes.count * o->kernels.count > OVERLAP_CASES_MAX)
-        bench_fail(o->bench, CLI_USAGE, "more than %d pairs of a size and a kernel; name fewer",
-                   OVERLAP_CASES_MAX);
+        cli_fail(CLI_USAGE, "more than %d pairs of a size and a kernel; name fewer",
+                 OVERLAP_CASES_MAX);
     for (size_t s = 0; s < o->sizes.count; s++)
         for (size_t k = 0; k < o->kernels.count; k++) {
             struct overlap_reference *reference = &o->references[o->reference_count++];
@@ -518,9 +517,8 @@ static void list_ways(struct overlap *o)
 {
     const size_t most = o->reference_count * o->orders.count * o->queues.count * o->chunks.count;
     if (most > WAYS_MAX)
-        bench_fail(o->bench, CLI_USAGE,
-                   "%zu ways to run the job, and at most %d are measured; name fewer", most,
-                   WAYS_MAX);
+        cli_fail(CLI_USAGE, "%zu ways to run the job, and at most %d are measured; name fewer",
+                 most, WAYS_MAX);
     o->ways = cli_allocate(most, sizeof *o->ways);
     for (size_t i = 0; i < o->reference_count; i++)
         for (size_t k = 0; k < o->orders.count; k++)

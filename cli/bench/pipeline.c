@@ -213,25 +213,24 @@ static void create_line(struct pipeline_bench *p, struct line *line)
         .graphs = line->graphs,
         .repeat = repeat,
     };
-    bench_fine(p->bench, weir_pipeline_create(&params, &line->pipeline));
+    cli_fine(weir_pipeline_create(&params, &line->pipeline));
     cli_own(destroy_line, line, NULL);
 }
 
 // Submits the frames, drains, and sees that all of them succeeded.
 static void run_frames(struct line *line, struct frame *frames, uint64_t count, bool same)
 {
-    struct bench *bench = line->owner->bench;
     struct weir_pipeline_statistics before, after;
     weir_pipeline_get_statistics(line->pipeline, &before);
     for (uint64_t i = 0; i < count; i++)
-        bench_fine(bench, weir_pipeline_submit(line->pipeline, &frames[same ? 0 : i]));
-    bench_fine(bench, weir_pipeline_drain(line->pipeline, WEIR_FOREVER));
+        cli_fine(weir_pipeline_submit(line->pipeline, &frames[same ? 0 : i]));
+    cli_fine(weir_pipeline_drain(line->pipeline, WEIR_FOREVER));
     weir_pipeline_get_statistics(line->pipeline, &after);
     if (after.succeeded - before.succeeded != count)
-        bench_fail(bench, CLI_FAILED, "%s, %u slots: %llu of %llu frames failed", line->setting,
-                   (unsigned)line->slots,
-                   (unsigned long long)(count - (after.succeeded - before.succeeded)),
-                   (unsigned long long)count);
+        cli_fail(CLI_FAILED, "%s, %u slots: %llu of %llu frames failed", line->setting,
+                 (unsigned)line->slots,
+                 (unsigned long long)(count - (after.succeeded - before.succeeded)),
+                 (unsigned long long)count);
 }
 
 // Checking and measuring.
@@ -253,8 +252,8 @@ static double time_copies(struct pipeline_bench *p, bool up)
     weir_buffer *to = up ? p->values : p->host, *from = up ? p->host : p->values;
     const uint64_t began = cli_now_ns();
     for (int i = 0; i < COPIES; i++)
-        bench_fine(p->bench, weir_queue_copy(p->work.queue, to, 0, from, 0, p->size));
-    bench_sync(p->bench, p->work.queue);
+        cli_fine(weir_queue_copy(p->work.queue, to, 0, from, 0, p->size));
+    bench_sync(p->work.queue);
     return (double)(cli_now_ns() - began) / COPIES;
 }
 
@@ -381,9 +380,9 @@ static void run(struct bench *bench, void *user)
     p->size = (size_t)(p->sizes.count ? p->sizes.values[0] : shared ? SIZE_CPU : SIZE_GPU);
     p->size -= p->size % sizeof(uint32_t);
     bench_work_open(bench, &p->work);
-    bench_buffer(bench, bench->device, "host", p->size, WEIR_PLACE_HOST, &p->host);
-    bench_buffer(bench, bench->device, "values", p->size, WEIR_PLACE_DEVICE, &p->values);
-    bench_work_fill(bench, p->host, p->size, 0);
+    bench_buffer(bench->device, "host", p->size, WEIR_PLACE_HOST, &p->host);
+    bench_buffer(bench->device, "values", p->size, WEIR_PLACE_DEVICE, &p->values);
+    bench_work_fill(p->host, p->size, 0);
     calibrate(p);
     make_lines(p);
     measure(p);

@@ -202,14 +202,14 @@ static void make_calls(struct calls *c)
 {
     weir_queue **const queues[] = {&c->queue, &c->other, &c->direct};
     for (int i = 0; i < 3; i++)
-        bench_queue(c->bench, c->device, "bench", queues[i]);
-    bench_kernel(c->bench, c->device, &conformance_kernels, "increment", &c->program, &c->kernel);
-    bench_buffer(c->bench, c->device, "bench", BYTES, WEIR_PLACE_DEVICE, &c->memory);
-    bench_buffer(c->bench, c->device, "bench", BYTES, WEIR_PLACE_HOST, &c->pinned);
-    uint32_t *numbers = bench_begin(c->bench, c->pinned, WEIR_ACCESS_WRITE);
+        bench_queue(c->device, "bench", 0, queues[i]);
+    bench_kernel(c->device, &conformance_kernels, "increment", &c->program, &c->kernel);
+    bench_buffer(c->device, "bench", BYTES, WEIR_PLACE_DEVICE, &c->memory);
+    bench_buffer(c->device, "bench", BYTES, WEIR_PLACE_HOST, &c->pinned);
+    uint32_t *numbers = bench_begin(c->pinned, WEIR_ACCESS_WRITE);
     for (uint32_t i = 0; i < NUMBERS; i++)
         numbers[i] = i;
-    bench_end(c->bench, c->pinned, WEIR_ACCESS_WRITE);
+    bench_end(c->pinned, WEIR_ACCESS_WRITE);
     c->arguments[0] = weir_inout(c->memory, 0, BYTES);
     c->arguments[1] = weir__argument_u32(1);
     c->arguments[2] = weir__argument_u32(LAUNCHED);
@@ -220,17 +220,17 @@ static void check(struct calls *c, bool direct, uint32_t launches)
 {
     struct bench *bench = c->bench;
     uint32_t numbers[NUMBERS];
-    bench_fill(bench, c->queue, c->memory, BYTES);
-    bench_fine(bench, direct ? copy_direct(c, 1) : sequence_call(c, 1));
+    bench_fill(c->queue, c->memory, BYTES);
+    cli_fine(direct ? copy_direct(c, 1) : sequence_call(c, 1));
     if (!direct)
-        bench_fine(bench, launch_call(c, 2));
-    bench_fine(bench, weir_download(c->queue, numbers, c->memory, 0, BYTES));
+        cli_fine(launch_call(c, 2));
+    cli_fine(weir_download(c->queue, numbers, c->memory, 0, BYTES));
     bench->checked++;
     for (uint32_t i = 0; i < c->bytes / sizeof *numbers; i++) {
         const uint32_t right = i < LAUNCHED ? i + launches : i;
         if (numbers[i] != right)
-            bench_fail(bench, CLI_FAILED, "number %u must be %u and is %u; nothing was timed",
-                       (unsigned)i, (unsigned)right, (unsigned)numbers[i]);
+            cli_fail(CLI_FAILED, "number %u must be %u and is %u; nothing was timed", (unsigned)i,
+                     (unsigned)right, (unsigned)numbers[i]);
     }
 }
 
@@ -244,13 +244,13 @@ static double time_calls(struct calls *c, const struct kind *kind, bool direct, 
     for (uint64_t done = 0; call && done < operations;) {
         const size_t count = operations - done < BATCH ? (size_t)(operations - done) : BATCH;
         if (kind->prepare)
-            bench_fine(c->bench, kind->prepare(c, count));
+            cli_fine(kind->prepare(c, count));
         const uint64_t began = cli_now_ns();
         const weir_status status = call(c, count);
         total += cli_now_ns() - began;
-        bench_fine(c->bench, status);
-        bench_sync(c->bench, c->queue);
-        bench_sync(c->bench, c->other);
+        cli_fine(status);
+        bench_sync(c->queue);
+        bench_sync(c->other);
         done += count;
     }
     return (double)total / (double)operations;
@@ -299,7 +299,6 @@ static void measure(struct submit *submit, struct calls *c)
 static void run(struct bench *bench, void *user)
 {
     static struct calls device = {.bytes = BYTES}, null = {.bytes = 64};
-    static weir_runtime *runtime;
     struct submit *submit = user;
     submit->bench = device.bench = null.bench = bench;
     bench_parameter(bench, "operations", (double)submit->operations);
@@ -309,8 +308,13 @@ static void run(struct bench *bench, void *user)
     measure(submit, &device);
     if (cli_clock_is_virtual())
         return;
-    bench_runtime(bench, "null", &runtime);
-    bench_device(bench, runtime, NULL, &null.device);
+    weir_runtime *runtime = cli_open_with(&(struct weir_open_params){
+        .struct_size = sizeof(struct weir_open_params),
+        .config_path = "",
+        .backend = "null",
+        .plugins = "",
+    });
+    null.device = cli_device(runtime, NULL, NULL);
     null.backend = weir_inspect_backend(runtime);
     make_calls(&null);
     check(&null, false, 0);

@@ -331,8 +331,7 @@ static void run(struct bench *bench, void *user)
     struct swim *swim = user;
     swim->bench = bench;
     if (swim->side % 8 != 0)
-        bench_fail(bench, CLI_USAGE, "--side is a multiple of 8, not %llu",
-                   (unsigned long long)swim->side);
+        cli_fail(CLI_USAGE, "--side is a multiple of 8, not %llu", (unsigned long long)swim->side);
     swim_open(swim);
     choose_products(swim);
     check_all(swim);

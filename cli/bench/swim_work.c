@@ -66,8 +66,8 @@ static void make_buffers(struct swim *swim)
         {"up/from", all, WEIR_PLACE_HOST, &swim->up_pinned},
     };
     for (size_t i = 0; i < BENCH_COUNT(buffers); i++)
-        bench_buffer(swim->bench, swim->bench->device, buffers[i].label, buffers[i].size,
-                     buffers[i].placement, buffers[i].out_buffer);
+        bench_buffer(swim->bench->device, buffers[i].label, buffers[i].size, buffers[i].placement,
+                     buffers[i].out_buffer);
 }
 
 static void make_queues(struct swim *swim)
@@ -75,17 +75,16 @@ static void make_queues(struct swim *swim)
     static const char *const labels[] = {"products", "down", "up"};
     const struct weir_limits *limits = swim->bench->limits;
     for (int i = 0; i < 3; i++)
-        bench_queue(swim->bench, swim->bench->device, labels[i], &swim->queues[i]);
+        bench_queue(swim->bench->device, labels[i], 0, &swim->queues[i]);
     if (limits->priority_highest != limits->priority_lowest)
-        bench_queue_of(swim->bench, "first", limits->priority_highest, &swim->first);
+        bench_queue(swim->bench->device, "first", limits->priority_highest, &swim->first);
 }
 
 static void make_kernels(struct swim *swim)
 {
     weir_device *device = swim->bench->device;
-    bench_kernel(swim->bench, device, &matmul_kernels, "matmul", &swim->program, &swim->matmul);
-    bench_kernel(swim->bench, device, &conformance_kernels, "scale", &swim->light_program,
-                 &swim->light);
+    bench_kernel(device, &matmul_kernels, "matmul", &swim->program, &swim->matmul);
+    bench_kernel(device, &conformance_kernels, "scale", &swim->light_program, &swim->light);
 }
 
 static void destroy_twin(void *object, void *with)
@@ -110,8 +109,8 @@ static void make_twin(struct swim *swim)
         bench_note(swim->bench, "not measured: twin: %s", weir_last_error_text());
         return;
     }
-    bench_fine(swim->bench, status);
-    bench_fine(swim->bench, weir_kernel_create(swim->twin_program, "matmul", &swim->twin));
+    cli_fine(status);
+    cli_fine(weir_kernel_create(swim->twin_program, "matmul", &swim->twin));
 }
 
 static void fill_factors(struct swim *swim)
@@ -121,20 +120,18 @@ static void fill_factors(struct swim *swim)
     for (size_t i = 0; i < SWIM_RING; i++) {
         for (size_t at = 0; at < side * side; at++)
             matrix[at] = factor_at(i, at / side, at % side);
-        bench_fine(swim->bench,
-                   weir_upload(swim->queues[0], swim->factors, i * size, matrix, size));
+        cli_fine(weir_upload(swim->queues[0], swim->factors, i * size, matrix, size));
     }
 }
 
 static void fill_copies(struct swim *swim)
 {
-    struct bench *bench = swim->bench;
     const size_t size = swim->all_bytes;
-    fill_bytes(bench_begin(bench, swim->up_pinned, WEIR_ACCESS_WRITE), size, SEED_UP);
-    bench_end(bench, swim->up_pinned, WEIR_ACCESS_WRITE);
+    fill_bytes(bench_begin(swim->up_pinned, WEIR_ACCESS_WRITE), size, SEED_UP);
+    bench_end(swim->up_pinned, WEIR_ACCESS_WRITE);
     fill_bytes(swim->up_plain, size, SEED_UP);
     fill_bytes(swim->down_plain, size, SEED_DOWN);
-    bench_fine(bench, weir_upload(swim->queues[1], swim->down_from, 0, swim->down_plain, size));
+    cli_fine(weir_upload(swim->queues[1], swim->down_from, 0, swim->down_plain, size));
 }
 
 static weir_status describe_products(struct swim *swim)
@@ -187,11 +184,11 @@ void swim_open(struct swim *swim)
     const uint64_t matrix = swim->side * swim->side * sizeof(float);
     const uint64_t most = bench->limits->max_buffer_bytes;
     if (matrix > most / SWIM_RING || matrix > most / swim->copies)
-        bench_fail(bench, CLI_USAGE,
-                   "%llu copies of %llu x %llu floats are more than the largest buffer of "
-                   "this device, %llu bytes; give a smaller --side or --copies",
-                   (unsigned long long)swim->copies, (unsigned long long)swim->side,
-                   (unsigned long long)swim->side, (unsigned long long)most);
+        cli_fail(CLI_USAGE,
+                 "%llu copies of %llu x %llu floats are more than the largest buffer of "
+                 "this device, %llu bytes; give a smaller --side or --copies",
+                 (unsigned long long)swim->copies, (unsigned long long)swim->side,
+                 (unsigned long long)swim->side, (unsigned long long)most);
     swim->matrix_bytes = (size_t)matrix;
     swim->all_bytes = (size_t)(matrix * swim->copies);
     swim->down_plain = cli_allocate(swim->all_bytes, 1);
@@ -307,12 +304,12 @@ static double milliseconds_since(uint64_t began_ns)
 struct swim_times swim_run(struct swim *swim, const struct swim_way *way)
 {
     const uint64_t began = cli_now_ns();
-    bench_fine(swim->bench, submit_parts(swim, way));
+    cli_fine(submit_parts(swim, way));
     struct swim_times times = {.host_ms = milliseconds_since(began)};
     for (int i = 2; i >= 0; i--)
-        bench_fine(swim->bench, weir_queue_flush(swim->queues[i]));
+        cli_fine(weir_queue_flush(swim->queues[i]));
     for (int i = 0; i < 3; i++)
-        bench_sync(swim->bench, swim->queues[i]);
+        bench_sync(swim->queues[i]);
     times.all_ms = milliseconds_since(began);
     return times;
 }
@@ -320,21 +317,20 @@ struct swim_times swim_run(struct swim *swim, const struct swim_way *way)
 struct swim_times swim_run_beside(struct swim *swim, enum swim_beside beside,
                                   enum swim_product product)
 {
-    struct bench *bench = swim->bench;
     weir_queue *light = beside == SWIM_AFTER    ? swim->queues[0]
                         : beside == SWIM_BESIDE ? swim->queues[1]
                                                 : swim->first;
     struct swim_times times = {0};
     struct weir_event lights_done;
     const uint64_t began = cli_now_ns();
-    bench_fine(bench, submit_products(swim, swim->queues[0], product));
-    bench_fine(bench, weir_queue_flush(swim->queues[0]));
-    bench_fine(bench, submit_light(swim, light));
-    bench_fine(bench, weir_queue_record(light, &lights_done));
+    cli_fine(submit_products(swim, swim->queues[0], product));
+    cli_fine(weir_queue_flush(swim->queues[0]));
+    cli_fine(submit_light(swim, light));
+    cli_fine(weir_queue_record(light, &lights_done));
     times.host_ms = milliseconds_since(began);
-    bench_fine(bench, weir_event_sync(lights_done, WEIR_FOREVER));
+    cli_fine(weir_event_sync(lights_done, WEIR_FOREVER));
     times.light_ms = milliseconds_since(began);
-    bench_sync(bench, swim->queues[0]);
+    bench_sync(swim->queues[0]);
     times.all_ms = milliseconds_since(began);
     return times;
 }
@@ -371,14 +367,14 @@ static void check_ring(struct swim *swim, weir_buffer *buffer, bool light)
     const size_t used = swim->products < SWIM_RING ? (size_t)swim->products : SWIM_RING;
     size_t wrong = 0;
     for (size_t i = 0; i < used; i++) {
-        bench_fine(swim->bench, weir_download(swim->queues[0], swim->read_back, buffer,
-                                              i * swim->matrix_bytes, swim->matrix_bytes));
+        cli_fine(weir_download(swim->queues[0], swim->read_back, buffer, i * swim->matrix_bytes,
+                               swim->matrix_bytes));
         wrong += wrong_samples(swim, i, swim->read_back, light);
         swim->bench->checked += SAMPLES;
     }
     if (wrong)
-        bench_fail(swim->bench, CLI_FAILED, "%zu of %zu samples of the %s are wrong", wrong,
-                   used * SAMPLES, light ? "scaled matrices" : "products");
+        cli_fail(CLI_FAILED, "%zu of %zu samples of the %s are wrong", wrong, used * SAMPLES,
+                 light ? "scaled matrices" : "products");
 }
 
 // Clears what the copies of the way write.
@@ -387,8 +383,8 @@ static void clear_copies(struct swim *swim, const struct swim_way *way)
     if (way->parts & SWIM_DOWN && way->pageable)
         memset(swim->down_plain, 0, swim->all_bytes);
     if (way->parts & SWIM_DOWN && !way->pageable)
-        bench_work_spoil(swim->bench, swim->down_pinned, swim->all_bytes);
-    bench_fill(swim->bench, swim->queues[2], swim->up_to, swim->all_bytes);
+        bench_work_spoil(swim->down_pinned, swim->all_bytes);
+    bench_fill(swim->queues[2], swim->up_to, swim->all_bytes);
 }
 
 static void compare(struct swim *swim, const struct swim_way *way, const void *found,
@@ -396,8 +392,8 @@ static void compare(struct swim *swim, const struct swim_way *way, const void *f
 {
     swim->bench->checked += swim->copies;
     if (!are_bytes(found, swim->all_bytes, seed))
-        bench_fail(swim->bench, CLI_FAILED, "%s: a copy %s has other bytes than its source",
-                   way->name, seed == SEED_UP ? "up" : "down");
+        cli_fail(CLI_FAILED, "%s: a copy %s has other bytes than its source", way->name,
+                 seed == SEED_UP ? "up" : "down");
 }
 
 static void check_down(struct swim *swim, const struct swim_way *way)
@@ -406,20 +402,19 @@ static void check_down(struct swim *swim, const struct swim_way *way)
         compare(swim, way, swim->down_plain, SEED_DOWN);
         return;
     }
-    compare(swim, way, bench_begin(swim->bench, swim->down_pinned, WEIR_ACCESS_READ), SEED_DOWN);
-    bench_end(swim->bench, swim->down_pinned, WEIR_ACCESS_READ);
+    compare(swim, way, bench_begin(swim->down_pinned, WEIR_ACCESS_READ), SEED_DOWN);
+    bench_end(swim->down_pinned, WEIR_ACCESS_READ);
 }
 
 static void check_up(struct swim *swim, const struct swim_way *way)
 {
-    bench_fine(swim->bench,
-               weir_download(swim->queues[2], swim->read_back, swim->up_to, 0, swim->all_bytes));
+    cli_fine(weir_download(swim->queues[2], swim->read_back, swim->up_to, 0, swim->all_bytes));
     compare(swim, way, swim->read_back, SEED_UP);
 }
 
 static void spoil_ring(struct swim *swim, weir_buffer *buffer)
 {
-    bench_fill(swim->bench, swim->queues[0], buffer, SWIM_RING * swim->matrix_bytes);
+    bench_fill(swim->queues[0], buffer, SWIM_RING * swim->matrix_bytes);
 }
 
 void swim_check(struct swim *swim, const struct swim_way *way)

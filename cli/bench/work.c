@@ -50,160 +50,79 @@ static uint32_t number_at(size_t index, uint32_t seed)
 
 // Objects.
 
-static void close_runtime(void *object, void *with)
-{
-    (void)with;
-    WEIR_IGNORE(weir_close(object));
-}
+CLI_DESTROYER(destroy_buffer, weir_buffer_destroy)
+CLI_DESTROYER(destroy_queue, weir_queue_destroy)
+CLI_DESTROYER(destroy_program, weir_program_destroy)
+CLI_DESTROYER(destroy_kernel, weir_kernel_destroy)
+CLI_DESTROYER(destroy_comm, weir_comm_destroy)
 
-static void close_device(void *object, void *with)
+void bench_buffer(weir_device *device, const char *label, size_t size, weir_placement placement,
+                  weir_buffer **out_buffer)
 {
-    struct bench *bench = with;
-    if (weir_device_close(object) != WEIR_OK && bench->code == CLI_OK)
-        bench->code = cli_weir_error();
-}
-
-static void destroy_buffer(void *object, void *with)
-{
-    (void)with;
-    weir_buffer_destroy(object);
-}
-
-static void destroy_queue(void *object, void *with)
-{
-    (void)with;
-    weir_queue_destroy(object);
-}
-
-static void destroy_program(void *object, void *with)
-{
-    (void)with;
-    weir_program_destroy(object);
-}
-
-static void destroy_kernel(void *object, void *with)
-{
-    (void)with;
-    weir_kernel_destroy(object);
-}
-
-static void destroy_comm(void *object, void *with)
-{
-    (void)with;
-    weir_comm_destroy(object);
-}
-
-void bench_runtime(struct bench *bench, const char *backend, weir_runtime **out_runtime)
-{
-    const struct weir_open_params params = {.struct_size = sizeof params,
-                                            .config_path = "",
-                                            .backend = backend,
-                                            .plugins = ""};
-    bench_fine(bench, weir_open_at(&params, out_runtime, NULL, 0));
-    bench_own_runtime(out_runtime);
-}
-
-void bench_own_runtime(weir_runtime **runtime)
-{
-    cli_own(close_runtime, runtime, NULL);
-}
-
-void bench_own_device(struct bench *bench, weir_device **device)
-{
-    cli_own(close_device, device, bench);
-}
-
-void bench_device(struct bench *bench, weir_runtime *runtime, const char *select,
-                  weir_device **out_device)
-{
-    bench_fine(bench, weir_device_open_at(runtime, WEIR_PARAMS(weir_device, .select = select),
-                                          out_device, NULL, 0));
-    bench_own_device(bench, out_device);
-}
-
-void bench_buffer(struct bench *bench, weir_device *device, const char *label, size_t size,
-                  weir_placement placement, weir_buffer **out_buffer)
-{
-    bench_fine(bench, weir_buffer_create(device,
-                                         WEIR_PARAMS(weir_buffer, .label = label, .size = size,
-                                                     .placement = placement),
-                                         out_buffer));
+    cli_fine(weir_buffer_create(device,
+                                WEIR_PARAMS(weir_buffer, .label = label, .size = size,
+                                            .placement = placement),
+                                out_buffer));
     cli_own(destroy_buffer, out_buffer, NULL);
 }
 
-static void make_queue(struct bench *bench, weir_device *device, const char *label,
-                       int32_t priority, weir_queue **out_queue)
+void bench_queue(weir_device *device, const char *label, int32_t priority, weir_queue **out_queue)
 {
-    bench_fine(bench,
-               weir_queue_create(device,
-                                 WEIR_PARAMS(weir_queue, .label = label, .priority = priority),
-                                 out_queue));
+    cli_fine(weir_queue_create(device,
+                               WEIR_PARAMS(weir_queue, .label = label, .priority = priority),
+                               out_queue));
     cli_own(destroy_queue, out_queue, NULL);
 }
 
-void bench_queue(struct bench *bench, weir_device *device, const char *label,
-                 weir_queue **out_queue)
-{
-    make_queue(bench, device, label, 0, out_queue);
-}
-
-void bench_queue_of(struct bench *bench, const char *label, int32_t priority,
-                    weir_queue **out_queue)
-{
-    make_queue(bench, bench->device, label, priority, out_queue);
-}
-
-void bench_program_of(struct bench *bench, weir_device *device, const struct weir_bundle *bundle,
+void bench_program_of(weir_device *device, const struct weir_bundle *bundle,
                       weir_program **out_program)
 {
-    bench_fine(bench,
-               weir_program_create(device,
-                                   WEIR_PARAMS(weir_program, .label = "bench", .bundle = bundle),
-                                   out_program));
+    cli_fine(weir_program_create(device,
+                                 WEIR_PARAMS(weir_program, .label = "bench", .bundle = bundle),
+                                 out_program));
     cli_own(destroy_program, out_program, NULL);
 }
 
-void bench_kernel(struct bench *bench, weir_device *device, const struct weir_bundle *bundle,
-                  const char *name, weir_program **program, weir_kernel **out_kernel)
+void bench_kernel(weir_device *device, const struct weir_bundle *bundle, const char *name,
+                  weir_program **program, weir_kernel **out_kernel)
 {
     if (!*program)
-        bench_program_of(bench, device, bundle, program);
-    bench_fine(bench, weir_kernel_create(*program, name, out_kernel));
+        bench_program_of(device, bundle, program);
+    cli_fine(weir_kernel_create(*program, name, out_kernel));
     cli_own(destroy_kernel, out_kernel, NULL);
 }
 
-void bench_sync(struct bench *bench, weir_queue *queue)
+void bench_sync(weir_queue *queue)
 {
-    bench_fine(bench, weir_queue_sync(queue, WEIR_FOREVER));
+    cli_fine(weir_queue_sync(queue, WEIR_FOREVER));
 }
 
-void bench_fill(struct bench *bench, weir_queue *queue, weir_buffer *buffer, size_t size)
+void bench_fill(weir_queue *queue, weir_buffer *buffer, size_t size)
 {
     static const uint32_t nothing = 0xffffffff;
-    bench_fine(bench, weir_queue_fill(queue, buffer, 0, size, &nothing, sizeof nothing));
-    bench_sync(bench, queue);
+    cli_fine(weir_queue_fill(queue, buffer, 0, size, &nothing, sizeof nothing));
+    bench_sync(queue);
 }
 
-void *bench_begin(struct bench *bench, weir_buffer *buffer, weir_access access)
+void *bench_begin(weir_buffer *buffer, weir_access access)
 {
     void *pointer;
-    bench_fine(bench, weir_host_begin(buffer, 0, weir_buffer_size(buffer), access, &pointer));
+    cli_fine(weir_host_begin(buffer, 0, weir_buffer_size(buffer), access, &pointer));
     return pointer;
 }
 
-void bench_end(struct bench *bench, weir_buffer *buffer, weir_access access)
+void bench_end(weir_buffer *buffer, weir_access access)
 {
-    bench_fine(bench, weir_host_end(buffer, 0, weir_buffer_size(buffer), access));
+    cli_fine(weir_host_end(buffer, 0, weir_buffer_size(buffer), access));
 }
 
 void bench_work_open(struct bench *bench, struct bench_work *out_work)
 {
     *out_work = (struct bench_work){.bench = bench};
-    bench_kernel(bench, bench->device, &bench_kernels, "advance", &out_work->program,
-                 &out_work->kernel);
+    bench_kernel(bench->device, &bench_kernels, "advance", &out_work->program, &out_work->kernel);
     const uint32_t most = weir_kernel_get_info(out_work->kernel)->max_block_items;
     out_work->block = most < BLOCK ? most : BLOCK;
-    bench_queue(bench, bench->device, "bench/work", &out_work->queue);
+    bench_queue(bench->device, "bench/work", 0, &out_work->queue);
 }
 
 weir_status bench_work_launch(const struct bench_work *work, weir_queue *queue, weir_buffer *buffer,
@@ -223,8 +142,8 @@ static double time_launches(const struct bench_work *work, weir_buffer *buffer, 
 {
     const uint64_t began = cli_now_ns();
     for (int i = 0; i < count; i++)
-        bench_fine(work->bench, bench_work_launch(work, work->queue, buffer, 0, size, rounds));
-    bench_sync(work->bench, work->queue);
+        cli_fine(bench_work_launch(work, work->queue, buffer, 0, size, rounds));
+    bench_sync(work->queue);
     return (double)(cli_now_ns() - began) / count;
 }
 
@@ -274,16 +193,16 @@ void bench_work_numbers(uint32_t *numbers, size_t size, uint32_t seed)
         numbers[i] = number_at(i, seed);
 }
 
-void bench_work_fill(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed)
+void bench_work_fill(weir_buffer *buffer, size_t size, uint32_t seed)
 {
-    bench_work_numbers(bench_begin(bench, buffer, WEIR_ACCESS_WRITE), size, seed);
-    bench_end(bench, buffer, WEIR_ACCESS_WRITE);
+    bench_work_numbers(bench_begin(buffer, WEIR_ACCESS_WRITE), size, seed);
+    bench_end(buffer, WEIR_ACCESS_WRITE);
 }
 
-void bench_work_spoil(struct bench *bench, weir_buffer *buffer, size_t size)
+void bench_work_spoil(weir_buffer *buffer, size_t size)
 {
-    memset(bench_begin(bench, buffer, WEIR_ACCESS_WRITE), 0xa5, size);
-    bench_end(bench, buffer, WEIR_ACCESS_WRITE);
+    memset(bench_begin(buffer, WEIR_ACCESS_WRITE), 0xa5, size);
+    bench_end(buffer, WEIR_ACCESS_WRITE);
 }
 
 bool bench_work_compare(struct bench *bench, uint32_t *numbers, size_t size, uint32_t seed,
@@ -333,7 +252,7 @@ static void open_device(struct bench *bench, struct bench_ranks *all, struct ben
         if (&all->ranks[i] != rank && all->ranks[i].device && i % devices == index % devices)
             rank->device = all->ranks[i].device;
     if (!rank->device)
-        bench_device(bench, bench->runtime, devices > 1 ? select : NULL, &rank->device);
+        rank->device = cli_device(bench->runtime, devices > 1 ? select : NULL, NULL);
 }
 
 static void create_all(struct bench *bench, uint64_t asked, struct bench_ranks *all)
@@ -345,8 +264,8 @@ static void create_all(struct bench *bench, uint64_t asked, struct bench_ranks *
         open_device(bench, all, &all->ranks[i], i);
         devices[i] = all->ranks[i].device;
     }
-    bench_fine(bench, weir_comm_create_all(devices, all->local_count,
-                                           WEIR_PARAMS(weir_comm, .label = "bench"), comms));
+    cli_fine(weir_comm_create_all(devices, all->local_count,
+                                  WEIR_PARAMS(weir_comm, .label = "bench"), comms));
     for (uint32_t i = 0; i < all->local_count; i++) {
         all->ranks[i].comm = comms[i];
         cli_own(destroy_comm, &all->ranks[i].comm, NULL);
@@ -360,8 +279,8 @@ static void create_comms(struct bench *bench, uint64_t asked, struct bench_ranks
     cli_local_rank(&rank);
     open_device(bench, all, first, rank);
     all->local_count = 1;
-    bench_fine(bench, weir_comm_create(first->device, WEIR_PARAMS(weir_comm, .label = "bench"),
-                                       &first->comm));
+    cli_fine(
+        weir_comm_create(first->device, WEIR_PARAMS(weir_comm, .label = "bench"), &first->comm));
     if (weir_comm_count(first->comm) > 1) {
         cli_own(destroy_comm, &first->comm, NULL);
         return;
@@ -376,9 +295,8 @@ void bench_ranks_open(struct bench *bench, uint64_t asked, struct bench_ranks *o
     create_comms(bench, asked, out_ranks);
     for (uint32_t i = 0; i < out_ranks->local_count; i++) {
         struct bench_rank *rank = &out_ranks->ranks[i];
-        bench_queue(bench, rank->device, "bench", &rank->queue);
-        bench_buffer(bench, rank->device, "bench/value", sizeof(double), WEIR_PLACE_DEVICE,
-                     &rank->value);
+        bench_queue(rank->device, "bench", 0, &rank->queue);
+        bench_buffer(rank->device, "bench/value", sizeof(double), WEIR_PLACE_DEVICE, &rank->value);
     }
     out_ranks->first = weir_comm_rank(out_ranks->ranks[0].comm);
     out_ranks->count = weir_comm_count(out_ranks->ranks[0].comm);
@@ -387,13 +305,13 @@ void bench_ranks_open(struct bench *bench, uint64_t asked, struct bench_ranks *o
 void bench_ranks_sync(const struct bench_ranks *ranks)
 {
     for (uint32_t i = 0; i < ranks->local_count; i++)
-        bench_sync(ranks->bench, ranks->ranks[i].queue);
+        bench_sync(ranks->ranks[i].queue);
 }
 
 void bench_ranks_meet(const struct bench_ranks *ranks)
 {
     for (uint32_t i = 0; i < ranks->local_count; i++)
-        bench_fine(ranks->bench, weir_queue_barrier(ranks->ranks[i].queue, ranks->ranks[i].comm));
+        cli_fine(weir_queue_barrier(ranks->ranks[i].queue, ranks->ranks[i].comm));
     bench_ranks_sync(ranks);
 }
 
@@ -403,12 +321,11 @@ double bench_ranks_slowest(const struct bench_ranks *ranks, double value)
     double slowest = value;
     for (uint32_t i = 0; i < ranks->local_count; i++) {
         const struct bench_rank *rank = &ranks->ranks[i];
-        bench_fine(ranks->bench, weir_upload(rank->queue, rank->value, 0, &value, sizeof value));
-        bench_fine(ranks->bench, weir_queue_all_reduce(rank->queue, rank->comm, rank->value, 0,
-                                                       rank->value, 0, 1, WEIR_F64, WEIR_MAXIMUM));
+        cli_fine(weir_upload(rank->queue, rank->value, 0, &value, sizeof value));
+        cli_fine(weir_queue_all_reduce(rank->queue, rank->comm, rank->value, 0, rank->value, 0, 1,
+                                       WEIR_F64, WEIR_MAXIMUM));
     }
     bench_ranks_sync(ranks);
-    bench_fine(ranks->bench,
-               weir_download(first->queue, &slowest, first->value, 0, sizeof slowest));
+    cli_fine(weir_download(first->queue, &slowest, first->value, 0, sizeof slowest));
     return slowest;
 }

@@ -4,6 +4,7 @@
 #define WEIR_CLI_BENCH_WORK_H
 
 #include "cli/bench/bench.h"
+#include "cli/runtime/open.h"
 
 struct bench_work {
     struct bench *bench;
@@ -31,10 +32,10 @@ uint32_t bench_work_calibrate(const struct bench_work *work, weir_buffer *buffer
 
 // Fills memory of any kind, or a buffer of the host's, with numbers that depend on `seed`.
 void bench_work_numbers(uint32_t *numbers, size_t size, uint32_t seed);
-void bench_work_fill(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed);
+void bench_work_fill(weir_buffer *buffer, size_t size, uint32_t seed);
 
 // Overwrites a range with values that are never a right result.
-void bench_work_spoil(struct bench *bench, weir_buffer *buffer, size_t size);
+void bench_work_spoil(weir_buffer *buffer, size_t size);
 
 // Checks that a range holds the kernel's results for the numbers of `seed`, counts it as
 // checked, and spoils it. The message of a wrong result names `what`.
@@ -45,31 +46,23 @@ bool bench_work_compare(struct bench *bench, uint32_t *numbers, size_t size, uin
 bool bench_work_check(struct bench *bench, weir_buffer *buffer, size_t size, uint32_t seed,
                       uint32_t rounds, const char *what);
 
-// Objects. A device is one of the runtime's, which is open as long, by its index; NULL: the configuration's.
-void bench_runtime(struct bench *bench, const char *backend, weir_runtime **out_runtime);
-void bench_device(struct bench *bench, weir_runtime *runtime, const char *select,
-                  weir_device **out_device);
-void bench_own_runtime(weir_runtime **runtime);
-void bench_own_device(struct bench *bench, weir_device **device);
-void bench_buffer(struct bench *bench, weir_device *device, const char *label, size_t size,
-                  weir_placement placement, weir_buffer **out_buffer);
-void bench_queue(struct bench *bench, weir_device *device, const char *label,
-                 weir_queue **out_queue);
-void bench_queue_of(struct bench *bench, const char *label, int32_t priority,
-                    weir_queue **out_queue);
-void bench_program_of(struct bench *bench, weir_device *device, const struct weir_bundle *bundle,
+// Objects.
+void bench_buffer(weir_device *device, const char *label, size_t size, weir_placement placement,
+                  weir_buffer **out_buffer);
+void bench_queue(weir_device *device, const char *label, int32_t priority, weir_queue **out_queue);
+void bench_program_of(weir_device *device, const struct weir_bundle *bundle,
                       weir_program **out_program);
 // A kernel of `*program`, which is made of the bundle if it is NULL.
-void bench_kernel(struct bench *bench, weir_device *device, const struct weir_bundle *bundle,
-                  const char *name, weir_program **program, weir_kernel **out_kernel);
+void bench_kernel(weir_device *device, const struct weir_bundle *bundle, const char *name,
+                  weir_program **program, weir_kernel **out_kernel);
 
 // Waits for the queue.
-void bench_sync(struct bench *bench, weir_queue *queue);
+void bench_sync(weir_queue *queue);
 // Fills a range with bytes that are no right result, and waits.
-void bench_fill(struct bench *bench, weir_queue *queue, weir_buffer *buffer, size_t size);
+void bench_fill(weir_queue *queue, weir_buffer *buffer, size_t size);
 // Of the host's access to all of a buffer.
-void *bench_begin(struct bench *bench, weir_buffer *buffer, weir_access access);
-void bench_end(struct bench *bench, weir_buffer *buffer, weir_access access);
+void *bench_begin(weir_buffer *buffer, weir_access access);
+void bench_end(weir_buffer *buffer, weir_access access);
 
 // The ranks of a benchmark that measures collectives: the one that a launcher started, or several in
 // this process.

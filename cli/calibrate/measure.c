@@ -98,10 +98,9 @@ static double measure_line(struct calibration *c, cal_measure measure, enum cal_
         ns[i] = cal_median(c, measure, (size_t)kind * CAL_SIZES + i).value;
     const double latency = fit_line(c, ns, &per_byte);
     if (!(per_byte > 0))
-        bench_fail(
-            c->bench, CLI_FAILED,
-            "larger copies took no longer than smaller ones, so there is no bandwidth; is the "
-            "machine busy? Try more --turns");
+        cli_fail(CLI_FAILED,
+                 "larger copies took no longer than smaller ones, so there is no bandwidth; is the "
+                 "machine busy? Try more --turns");
     cal_figure_set(c, rate, fmin(1 / per_byte, MOST_GB_PER_S));
     return latency;
 }
@@ -145,7 +144,7 @@ static double time_beside(struct calibration *c, enum cal_kind kind, size_t size
     cal_prepare(c, 1, &other);
     const uint64_t began = cli_now_ns();
     cal_submit(c, 1, &other, copies_beside(c, kind, size, count));
-    bench_fine(c->bench, weir_queue_flush(c->queues[1]));
+    cli_fine(weir_queue_flush(c->queues[1]));
     cal_submit(c, 0, &gate, c->gate_count);
     cal_submit(c, 0, &work, count);
     cal_sync(c, 0);
@@ -210,20 +209,17 @@ static double measure_pull(struct calibration *c, size_t at)
 
 void cal_measure_peers(struct calibration *c)
 {
-    bench_fine(c->bench, cli_open_other(c->bench->runtime, c->bench->device, &c->peer));
-    bench_own_device(c->bench, &c->peer);
+    c->peer = cli_open_other(c->bench->runtime, c->bench->device);
     if (!c->peer || !weir_device_can_peer(c->bench->device, c->peer)) {
         const char *why = c->peer ? "the devices cannot reach each other" : "there is one device";
         cal_figure_leave(c, CAL_PEER, why);
         cal_figure_leave(c, CAL_PULL_LATENCY, why);
         return;
     }
-    bench_buffer(c->bench, c->bench->device, "calibrate", c->large, WEIR_PLACE_DEVICE,
-                 &c->from[CAL_ACROSS]);
-    bench_buffer(c->bench, c->peer, "calibrate", c->large, WEIR_PLACE_DEVICE, &c->to[CAL_ACROSS]);
-    bench_buffer(c->bench, c->peer, "calibrate", c->large, WEIR_PLACE_DEVICE, &c->from[CAL_PULL]);
-    bench_buffer(c->bench, c->bench->device, "calibrate", c->large, WEIR_PLACE_DEVICE,
-                 &c->to[CAL_PULL]);
+    bench_buffer(c->bench->device, "calibrate", c->large, WEIR_PLACE_DEVICE, &c->from[CAL_ACROSS]);
+    bench_buffer(c->peer, "calibrate", c->large, WEIR_PLACE_DEVICE, &c->to[CAL_ACROSS]);
+    bench_buffer(c->peer, "calibrate", c->large, WEIR_PLACE_DEVICE, &c->from[CAL_PULL]);
+    bench_buffer(c->bench->device, "calibrate", c->large, WEIR_PLACE_DEVICE, &c->to[CAL_PULL]);
     measure_alone(c, CAL_ACROSS, CAL_PEER);
     cal_measure_figure(c, CAL_PULL_LATENCY, measure_pull);
     if (c->figures[CAL_COPY_ENGINES].value > 1 &&
@@ -260,9 +256,9 @@ static double time_staged(struct calibration *c, size_t size)
 {
     char *up = next_part(c, size), *down = next_part(c, size);
     const uint64_t began = cli_now_ns();
-    bench_fine(c->bench, weir_upload(c->queues[0], c->to[CAL_UP], 0, up, size));
+    cli_fine(weir_upload(c->queues[0], c->to[CAL_UP], 0, up, size));
     cal_sync(c, 0);
-    bench_fine(c->bench, weir_download(c->queues[0], down, c->from[CAL_DOWN], 0, size));
+    cli_fine(weir_download(c->queues[0], down, c->from[CAL_DOWN], 0, size));
     return (double)(cli_now_ns() - began);
 }
 
@@ -311,8 +307,8 @@ static void submit_pairs(struct calibration *c, uint64_t count)
 {
     struct weir_event event;
     for (; count > 0; count--) {
-        bench_fine(c->bench, weir_queue_record(c->queues[1], &event));
-        bench_fine(c->bench, weir_queue_wait(c->queues[0], event));
+        cli_fine(weir_queue_record(c->queues[1], &event));
+        cli_fine(weir_queue_wait(c->queues[0], event));
     }
 }
 
@@ -451,13 +447,13 @@ static double time_waiter(struct calibration *c, struct waiter *waiter, const st
     pthread_t thread;
     const uint64_t began = cli_now_ns();
     cal_submit(c, 0, copy, 1);
-    bench_fine(c->bench, weir_queue_record(c->queues[0], &waiter->event));
+    cli_fine(weir_queue_record(c->queues[0], &waiter->event));
     const int error = pthread_create(&thread, NULL, wait_for_event, waiter);
     if (error)
-        bench_fail(c->bench, CLI_FAILED, "no thread can be started: %s", strerror(error));
+        cli_fail(CLI_FAILED, "no thread can be started: %s", strerror(error));
     while (sem_wait(&waiter->ended) != 0) {
     }
-    bench_fine(c->bench, weir_queue_record(c->queues[0], &event));
+    cli_fine(weir_queue_record(c->queues[0], &event));
     const double ns = (double)(cli_now_ns() - began);
     pthread_join(thread, NULL);
     return ns;
@@ -473,8 +469,8 @@ static double measure_wake(struct calibration *c, size_t at)
     const double ns = time_waiter(c, &waiter, &copy);
     sem_destroy(&waiter.ended);
     if (waiter.status != WEIR_OK)
-        bench_fail(c->bench, CLI_FAILED, "a wait in another thread failed: %s",
-                   weir_status_text(waiter.status));
+        cli_fail(CLI_FAILED, "a wait in another thread failed: %s",
+                 weir_status_text(waiter.status));
     return ns - alone;
 }
 
@@ -509,7 +505,7 @@ static bool holds_up(struct calibration *c, size_t queue)
     const uint64_t began = cli_now_ns();
     cal_submit(c, 0, &large, 1);
     cal_submit(c, 0, &blocked, 1);
-    bench_fine(c->bench, weir_queue_flush(c->queues[0]));
+    cli_fine(weir_queue_flush(c->queues[0]));
     cal_submit(c, queue, &blocked, 1);
     cal_sync(c, queue);
     const double other_ns = (double)(cli_now_ns() - began);
@@ -547,7 +543,7 @@ static double time_kernels(struct calibration *c, uint32_t rounds, size_t count)
     const uint64_t began = cli_now_ns();
     for (size_t i = 0; i < count; i++) {
         cal_submit(c, i, &kernel, 1);
-        bench_fine(c->bench, weir_queue_flush(c->queues[i]));
+        cli_fine(weir_queue_flush(c->queues[i]));
     }
     for (size_t i = 0; i < count; i++)
         cal_sync(c, i);
@@ -576,11 +572,11 @@ static uint32_t find_rounds(struct calibration *c)
         if (ns >= wanted)
             return rounds;
     }
-    bench_fail(c->bench, CLI_FAILED,
-               "the kernel 'advance' with %u rounds took %.0f ns: its time does not grow with "
-               "its work, so kernels at once cannot be counted%s",
-               (unsigned)ROUNDS_MOST, ns,
-               cli_clock_is_virtual() ? "; give it a cost with per_item_argument_1_ns" : "");
+    cli_fail(CLI_FAILED,
+             "the kernel 'advance' with %u rounds took %.0f ns: its time does not grow with "
+             "its work, so kernels at once cannot be counted%s",
+             (unsigned)ROUNDS_MOST, ns,
+             cli_clock_is_virtual() ? "; give it a cost with per_item_argument_1_ns" : "");
     return 1;
 }
 
@@ -645,25 +641,25 @@ static void create_queues(struct order *order)
     struct bench *bench = order->c->bench;
     cli_own(destroy_queues, order, NULL);
     for (size_t i = 0; i < QUEUES; i++)
-        bench_fine(bench, weir_queue_create(bench->device,
-                                            WEIR_PARAMS(weir_queue, .label = "calibrate/order",
-                                                        .timing = true),
-                                            &order->queues[i]));
+        cli_fine(
+            weir_queue_create(bench->device,
+                              WEIR_PARAMS(weir_queue, .label = "calibrate/order", .timing = true),
+                              &order->queues[i]));
 }
 
 static void submit_copy(struct order *order, size_t queue, size_t bytes)
 {
     struct calibration *c = order->c;
     weir_queue *on = order->queues[queue];
-    bench_fine(c->bench, weir_queue_copy(on, c->to[CAL_UP], 0, c->from[CAL_UP], 0, bytes));
-    bench_fine(c->bench, weir_queue_record(on, &order->ends[queue]));
-    bench_fine(c->bench, weir_queue_flush(on));
+    cli_fine(weir_queue_copy(on, c->to[CAL_UP], 0, c->from[CAL_UP], 0, bytes));
+    cli_fine(weir_queue_record(on, &order->ends[queue]));
+    cli_fine(weir_queue_flush(on));
 }
 
 static void wait_for_all(struct order *order)
 {
     for (size_t i = 0; i < QUEUES; i++)
-        bench_fine(order->c->bench, weir_event_sync(order->ends[i], WEIR_FOREVER));
+        cli_fine(weir_event_sync(order->ends[i], WEIR_FOREVER));
 }
 
 static void sort_by_end(struct order *order)
@@ -671,7 +667,7 @@ static void sort_by_end(struct order *order)
     uint64_t ends[QUEUES] = {0};
     for (size_t i = 1; i < QUEUES; i++) {
         size_t at = i - 1;
-        bench_fine(order->c->bench, weir_event_time_ns(order->ends[i], &ends[i]));
+        cli_fine(weir_event_time_ns(order->ends[i], &ends[i]));
         for (; at > 0 && ends[order->first[at - 1]] > ends[i]; at--)
             order->first[at] = order->first[at - 1];
         order->first[at] = i;
@@ -760,8 +756,7 @@ static void measure_copy_channels(struct calibration *c)
 static void ask_driver(struct calibration *c)
 {
     struct weir_occupancy occupancy = {0};
-    bench_fine(c->bench,
-               weir_kernel_occupancy(c->kernel, weir_dim(CAL_BLOCK, 1, 1), 0, &occupancy));
+    cli_fine(weir_kernel_occupancy(c->kernel, weir_dim(CAL_BLOCK, 1, 1), 0, &occupancy));
     cal_figure_set(c, CAL_MULTIPROCESSORS, (double)c->bench->limits->compute_units);
     cal_figure_set(c, CAL_THREADS, (double)occupancy.max_unit_items);
     if (occupancy.max_unit_items == 0)

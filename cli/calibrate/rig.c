@@ -12,7 +12,7 @@
 void cal_reserve_queues(struct calibration *c, size_t count)
 {
     for (; c->queue_count < count; c->queue_count++)
-        bench_queue(c->bench, c->bench->device, "calibrate", &c->queues[c->queue_count]);
+        bench_queue(c->bench->device, "calibrate", 0, &c->queues[c->queue_count]);
 }
 
 static weir_status do_nothing(void *user)
@@ -46,14 +46,14 @@ static weir_status submit_one(struct calibration *c, size_t queue, const struct 
 void cal_submit(struct calibration *c, size_t queue, const struct cal_work *work, uint64_t count)
 {
     for (; count > 0; count--)
-        bench_fine(c->bench, submit_one(c, queue, work));
+        cli_fine(submit_one(c, queue, work));
 }
 
 void cal_sync(struct calibration *c, size_t queue)
 {
     struct weir_event end;
-    bench_fine(c->bench, weir_queue_record(c->queues[queue], &end));
-    bench_fine(c->bench, weir_event_sync(end, WEIR_FOREVER));
+    cli_fine(weir_queue_record(c->queues[queue], &end));
+    cli_fine(weir_event_sync(end, WEIR_FOREVER));
 }
 
 void cal_gate(struct calibration *c, size_t queue)
@@ -104,7 +104,7 @@ static double time_pair(struct calibration *c, const struct cal_work *a, const s
     const uint64_t began = cli_now_ns();
     cal_submit(c, 0, a, 1);
     cal_submit(c, 1, b, 1);
-    bench_fine(c->bench, weir_queue_flush(c->queues[1]));
+    cli_fine(weir_queue_flush(c->queues[1]));
     cal_sync(c, 0);
     cal_sync(c, 1);
     return (double)(cli_now_ns() - began);
@@ -144,13 +144,10 @@ static void create_buffers(struct calibration *c)
         c->sizes[c->size_count++] = c->large = size;
     c->gate_count = 1;
     for (int kind = CAL_UP; kind <= CAL_WITHIN; kind++) {
-        bench_buffer(c->bench, on, "calibrate", c->large, kind == CAL_UP ? host : device,
-                     &c->from[kind]);
-        bench_buffer(c->bench, on, "calibrate", c->large, kind == CAL_DOWN ? host : device,
-                     &c->to[kind]);
+        bench_buffer(on, "calibrate", c->large, kind == CAL_UP ? host : device, &c->from[kind]);
+        bench_buffer(on, "calibrate", c->large, kind == CAL_DOWN ? host : device, &c->to[kind]);
     }
-    bench_buffer(c->bench, on, "calibrate", CAL_QUEUES * (CAL_BLOCK * sizeof(uint32_t)), device,
-                 &c->numbers);
+    bench_buffer(on, "calibrate", CAL_QUEUES * (CAL_BLOCK * sizeof(uint32_t)), device, &c->numbers);
 }
 
 // Graphs.
@@ -162,33 +159,29 @@ static void submit_fork(struct calibration *c)
 {
     struct weir_event event;
     cal_submit(c, 0, &single, 1);
-    bench_fine(c->bench, weir_queue_record(c->queues[0], &event));
+    cli_fine(weir_queue_record(c->queues[0], &event));
     for (size_t i = 1; i < CAL_BRANCHES; i++)
-        bench_fine(c->bench, weir_queue_wait(c->queues[i], event));
+        cli_fine(weir_queue_wait(c->queues[i], event));
     for (size_t i = 0; i < CAL_BRANCHES; i++)
         cal_submit(c, i, &single, 1);
     for (size_t i = 1; i < CAL_BRANCHES; i++) {
-        bench_fine(c->bench, weir_queue_record(c->queues[i], &event));
-        bench_fine(c->bench, weir_queue_wait(c->queues[0], event));
+        cli_fine(weir_queue_record(c->queues[i], &event));
+        cli_fine(weir_queue_wait(c->queues[0], event));
     }
 }
 
-static void destroy_graph(void *object, void *with)
-{
-    (void)with;
-    weir_graph_destroy(object);
-}
+CLI_DESTROYER(destroy_graph, weir_graph_destroy)
 
 static void create_graph(struct calibration *c, enum cal_kind kind)
 {
     const uint64_t length = kind == CAL_LONG ? CAL_LENGTH : kind == CAL_CHAIN ? 2 : 1;
     weir_graph **graph = &c->graphs[kind - CAL_GRAPH];
-    bench_fine(c->bench, weir_capture_begin(c->queues[0]));
+    cli_fine(weir_capture_begin(c->queues[0]));
     if (kind == CAL_FORK)
         submit_fork(c);
     else
         cal_submit(c, 0, &single, length);
-    bench_fine(c->bench, weir_capture_end(c->queues[0], NULL, graph));
+    cli_fine(weir_capture_end(c->queues[0], NULL, graph));
     cli_own(destroy_graph, graph, NULL);
 }
 
@@ -200,12 +193,12 @@ static void check_times(struct calibration *c)
     uint32_t number = 0;
     if (cli_clock_is_virtual())
         return;
-    bench_fine(c->bench, weir_queue_fill(c->queues[0], c->numbers, 0, bytes, &zero, sizeof zero));
+    cli_fine(weir_queue_fill(c->queues[0], c->numbers, 0, bytes, &zero, sizeof zero));
     cal_submit(c, 0, &single, 1);
-    bench_fine(c->bench, weir_download(c->queues[0], &number, c->numbers, 0, sizeof number));
+    cli_fine(weir_download(c->queues[0], &number, c->numbers, 0, sizeof number));
     if (number == 0)
-        bench_fail(
-            c->bench, CLI_SETUP,
+        cli_fail(
+            CLI_SETUP,
             "the device '%s' of the backend %s runs no kernels, so its times tell nothing of a "
             "GPU; choose another backend, or a modelled GPU with weir sim",
             weir_device_get_info(c->bench->device)->name, weir_runtime_backend(c->bench->runtime));
@@ -215,7 +208,7 @@ void cal_open(struct calibration *c)
 {
     create_buffers(c);
     cal_reserve_queues(c, CAL_BRANCHES);
-    bench_kernel(c->bench, c->bench->device, &bench_kernels, "advance", &c->program, &c->kernel);
+    bench_kernel(c->bench->device, &bench_kernels, "advance", &c->program, &c->kernel);
     check_times(c);
     for (int kind = CAL_GRAPH; kind < CAL_KINDS; kind++)
         create_graph(c, (enum cal_kind)kind);

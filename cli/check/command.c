@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "cli/common/folder.h"
+#include "cli/common/own.h"
 #include "cli/program/program.h"
 #include "report/findings.h"
 
@@ -29,16 +30,17 @@ struct show {
     const struct cli_folder *folder;
     char **command;
     const char *plain;        // WEIR_PLUGINS without perturb
+    int code;                 // the command's so far
     struct outcome of_queues; // to compare with
     struct outcome of_host;
 };
 
 // Without a mode the program runs without perturb.
-static bool run_order(const struct show *show, const char *mode, const char *pair,
-                      struct outcome *out)
+static struct outcome run_order(const struct show *show, const char *mode, const char *pair)
 {
     char report[CLI_FOLDER_PATH_SIZE];
-    struct cli_content messages = {NULL, 0};
+    struct outcome outcome = {.output = {NULL, 0}};
+    struct cli_content messages;
     const struct cli_program_variable variables[] = {
         {"WEIR_PLUGINS", mode ? getenv("WEIR_PLUGINS") : show->plain},
         {"WEIR_PERTURB_MODE", mode ? mode : ""},
@@ -53,10 +55,10 @@ static bool run_order(const struct show *show, const char *mode, const char *pai
     };
     cli_folder_place(show->folder, "report", report);
     unlink(report);
-    const bool ok = cli_program_capture(&program, show->folder, &out->end, &out->output, &messages);
-    cli_perturb_read(report, &out->counts);
+    outcome.end = cli_program_capture(&program, show->folder, &outcome.output, &messages);
+    cli_perturb_read(report, &outcome.counts);
     free(messages.bytes);
-    return ok;
+    return outcome;
 }
 
 // The first line that differs, as shown on a terminal.
@@ -118,21 +120,19 @@ static void tell_outcome(const struct weir_check_finding *finding, const struct 
             of_queues ? " reversed" : ", queues as late as possible", text);
 }
 
-static bool demonstrate_finding(struct show *show, const struct weir_check_finding *finding)
+static void demonstrate_finding(struct show *show, const struct weir_check_finding *finding)
 {
-    struct outcome outcome = {.output = {NULL, 0}};
     char pair[1024];
     const bool of_queues = is_of_queues(finding);
     struct outcome *expected = of_queues ? &show->of_queues : &show->of_host;
     snprintf(pair, sizeof pair, "%.480s:%d, %.480s:%d", finding->first.file, finding->first.line,
              finding->second.file, finding->second.line);
-    const bool ok =
-        (expected->output.bytes || run_order(show, of_queues ? "pair" : NULL, NO_PAIR, expected)) &&
-        run_order(show, of_queues ? "pair" : "late", of_queues ? pair : NO_PAIR, &outcome);
-    if (ok)
-        tell_outcome(finding, expected, &outcome);
+    if (!expected->output.bytes)
+        *expected = run_order(show, of_queues ? "pair" : NULL, NO_PAIR);
+    const struct outcome outcome =
+        run_order(show, of_queues ? "pair" : "late", of_queues ? pair : NO_PAIR);
+    tell_outcome(finding, expected, &outcome);
     free(outcome.output.bytes);
-    return ok;
 }
 
 static bool is_wanted(const struct weir_check_finding *finding)
@@ -149,32 +149,23 @@ static bool has_wanted(const struct weir_findings *findings)
     return false;
 }
 
-static bool run_as_submitted(struct show *show)
-{
-    if (!run_order(show, "pair", NO_PAIR, &show->of_queues))
-        return false;
-    if (show->of_queues.counts.runtimes > 0)
-        return true;
-    cli_error("%s closed no runtime with the plugin perturb, so no order can be shown: it ended "
-              "early, or the plugin cannot be used, as `weir doctor` tells",
-              show->command[0]);
-    return false;
-}
-
 // Runs the program again for each race, with the two in the other order, and says on standard
-// error whether what it prints changed. WEIR_PLUGINS has perturb; `plain` is the list without it.
-// False after a message.
-static bool demonstrate_all(const struct cli_folder *folder, char **command, const char *plain,
-                            const struct weir_findings *findings)
+// error whether what it prints changed. WEIR_PLUGINS has perturb.
+static void demonstrate_all(struct show *show, const struct weir_findings *findings)
 {
-    struct show show = {.folder = folder, .command = command, .plain = plain};
-    bool ok = !has_wanted(findings) || run_as_submitted(&show);
-    for (size_t i = 0; ok && i < findings->count; i++)
+    if (!has_wanted(findings))
+        return;
+    show->of_queues = run_order(show, "pair", NO_PAIR);
+    if (show->of_queues.counts.runtimes == 0)
+        cli_fail(show->code ? show->code : CLI_FAILED,
+                 "%s closed no runtime with the plugin perturb, so no order can be shown: it ended "
+                 "early, or the plugin cannot be used, as `weir doctor` tells",
+                 show->command[0]);
+    for (size_t i = 0; i < findings->count; i++)
         if (is_wanted(findings->items[i]))
-            ok = demonstrate_finding(&show, findings->items[i]);
-    free(show.of_queues.output.bytes);
-    free(show.of_host.output.bytes);
-    return ok;
+            demonstrate_finding(show, findings->items[i]);
+    free(show->of_queues.output.bytes);
+    free(show->of_host.output.bytes);
 }
 
 struct options {
@@ -202,57 +193,42 @@ static int is_report(const struct dirent *entry)
            strcmp(entry->d_name + length - 5, ".json") == 0;
 }
 
-static bool read_one(const struct cli_folder *folder, const char *name,
-                     weir_findings_reader *reader)
-{
-    char path[CLI_FOLDER_PATH_SIZE];
-    char message[512];
-    cli_folder_place(folder, name, path);
-    if (weir_findings_read(reader, path, message, sizeof message))
-        return true;
-    cli_error("%s", message);
-    return false;
-}
-
-// Adds up the reports that each runtime of the program has left in the folder. Returns false after
-// a message; `*out_count` is how many there are.
-static bool read_all(const struct cli_folder *folder, weir_findings_reader *reader,
-                     size_t *out_count)
+// Adds up the reports that each runtime of the program has left in the folder. Returns how many there are.
+static int read_all(const struct cli_folder *folder, weir_findings_reader *reader, int failed)
 {
     struct dirent **entries;
+    char path[CLI_FOLDER_PATH_SIZE];
+    char message[512];
+    bool read = true;
     const int count = scandir(folder->path, &entries, is_report, alphasort);
-    bool ok = count >= 0;
-    *out_count = ok ? (size_t)count : 0;
-    if (!ok)
-        cli_error("%s: the findings cannot be read: %s; leave the folder alone while the command "
-                  "runs",
-                  folder->path, strerror(errno));
+    if (count < 0)
+        cli_fail(failed,
+                 "%s: the findings cannot be read: %s; leave the folder alone while the command "
+                 "runs",
+                 folder->path, strerror(errno));
     for (int i = 0; i < count; i++) {
-        ok = ok && read_one(folder, entries[i]->d_name, reader);
+        cli_folder_place(folder, entries[i]->d_name, path);
+        read = read && weir_findings_read(reader, path, message, sizeof message);
         free(entries[i]);
     }
-    if (count >= 0)
-        free(entries);
-    return ok;
+    free(entries);
+    if (!read)
+        cli_fail(failed, "%s", message);
+    return count;
 }
 
 // What was found, on the terminal and in files.
 
-static bool no_memory(void)
-{
-    cli_error("no memory is left for the findings; free some memory of the host");
-    return false;
-}
+#define NO_MEMORY "no memory is left for the findings; free some memory of the host"
 
-static bool print(const struct weir_findings *findings,
+static void print(const struct weir_findings *findings,
                   char *(*make)(const struct weir_findings *findings), FILE *stream)
 {
     char *text = make(findings);
     if (!text)
-        return no_memory();
+        cli_fail(CLI_FAILED, NO_MEMORY);
     fputs(text, stream);
     free(text);
-    return true;
 }
 
 static bool write_file(const struct weir_findings *findings,
@@ -284,20 +260,18 @@ static void advise(const struct weir_findings *findings, const struct options *o
 }
 
 // Findings are what the user asked for, so they are printed with --quiet too.
-static bool show(const struct weir_findings *findings, const struct options *options)
+static void show(const struct weir_findings *findings, const struct options *options)
 {
     const struct weir_findings_sum sum = weir_findings_sum(findings);
-    if (options->json)
-        return print(findings, weir_findings_json, stdout);
-    if (sum.errors || (!options->quiet && (findings->count || has_unused_rule(findings)))) {
-        const bool printed = print(findings, weir_findings_text, stderr);
+    if (options->json) {
+        print(findings, weir_findings_json, stdout);
+    } else if (sum.errors || (!options->quiet && (findings->count || has_unused_rule(findings)))) {
+        print(findings, weir_findings_text, stderr);
         advise(findings, options);
-        return printed;
-    }
-    if (!options->quiet)
+    } else if (!options->quiet) {
         cli_note("%s: nothing was found%s", findings->program,
                  findings->complete ? "" : " so far; it did not close its runtime");
-    return true;
+    }
 }
 
 // Prints and writes what was found. Returns the exit code: `code`, which is the program's, or
@@ -306,10 +280,10 @@ static int tell_findings(const struct weir_findings *findings, const struct opti
                          int code)
 {
     const struct weir_findings_sum sum = weir_findings_sum(findings);
-    const bool shown = show(findings, options);
+    show(findings, options);
     const bool text = write_file(findings, weir_findings_text, options->text);
     const bool sarif = write_file(findings, weir_findings_sarif, options->sarif);
-    if (code != CLI_OK || (shown && text && sarif && sum.errors == 0))
+    if (code != CLI_OK || (text && sarif && sum.errors == 0))
         return code;
     return CLI_FAILED;
 }
@@ -326,7 +300,7 @@ static const char about[] =
     "\n"
     "  weir check --demonstrate ./program";
 
-static bool parse(struct options *out, int argc, char **argv, char ***out_command, int *out_exit)
+static char **parse(struct options *out, int argc, char **argv)
 {
     const struct cli_option options[] = {
         {"demonstrate", NULL,
@@ -363,20 +337,20 @@ static bool parse(struct options *out, int argc, char **argv, char ***out_comman
     };
     const struct cli_usage usage =
         CLI_FORM_PROGRAM("weir check", "COMMAND [ARGUMENT]...", about, "weir-check(1)", options);
-    return cli_program_parse(&usage, argc, argv, out_command, out_exit);
+    return cli_program_parse(&usage, argc, argv);
 }
 
 // The program may change its folder before it opens a runtime.
-static bool find_suppressions(const struct options *options, char *path)
+static const char *find_suppressions(const struct options *options)
 {
-    path[0] = '\0';
+    char path[PATH_MAX];
     if (!options->suppressions)
-        return true;
-    if (realpath(options->suppressions, path) && access(path, R_OK) == 0)
-        return true;
-    cli_error("%s cannot be read: %s; name the file of suppressions with --suppressions",
-              options->suppressions, strerror(errno));
-    return false;
+        return NULL;
+    if (!realpath(options->suppressions, path) || access(path, R_OK) != 0)
+        cli_fail(CLI_USAGE,
+                 "%s cannot be read: %s; name the file of suppressions with --suppressions",
+                 options->suppressions, strerror(errno));
+    return cli_copy(path);
 }
 
 // A program with the address sanitizer refuses to run after a preloaded library, unless it is told.
@@ -388,8 +362,9 @@ static struct cli_program_variable let_sanitizer(char *text, size_t size)
     return (struct cli_program_variable){"ASAN_OPTIONS", length < (int)size ? text : before};
 }
 
-static bool run(struct options *options, const struct cli_folder *folder, const char *suppressions,
-                char **command, struct cli_program_end *out_end)
+// Returns the program's exit code.
+static int run(struct options *options, const struct cli_folder *folder, const char *suppressions,
+               char **command)
 {
     struct cli_program_variable variables[8 + CLI_OPENCL_VARIABLES];
     size_t count = 0;
@@ -398,7 +373,7 @@ static bool run(struct options *options, const struct cli_folder *folder, const 
     struct cli_preload locks;
     cli_folder_place(folder, "%p.json", json);
     variables[count++] = (struct cli_program_variable){"WEIR_CHECK_JSON", json};
-    if (suppressions[0])
+    if (suppressions)
         variables[count++] = (struct cli_program_variable){"WEIR_CHECK_SUPPRESSIONS", suppressions};
     if (options->fail)
         variables[count++] = (struct cli_program_variable){"WEIR_CHECK_REPORT", "fail"};
@@ -419,88 +394,74 @@ static bool run(struct options *options, const struct cli_folder *folder, const 
         .variable_count = count,
         .output = options->json ? STDERR_FILENO : 0,
     };
-    return cli_program_run(&program, out_end);
+    return cli_program_run(&program).code;
 }
 
 // NULL if it is not set.
-static char *copy_plugins(void)
+static const char *copy_plugins(void)
 {
     const char *plugins = getenv("WEIR_PLUGINS");
-    return plugins ? strdup(plugins) : NULL;
+    return plugins ? cli_copy(plugins) : NULL;
 }
 
 // `plugins` is WEIR_PLUGINS as it was, or NULL: the two plugins need not be in one chain.
-static int demonstrate(const struct cli_folder *folder, char **command, const char *plugins,
-                       const struct weir_findings *findings, int code)
+static void demonstrate(const struct cli_folder *folder, char **command, const char *plugins,
+                        const struct weir_findings *findings, int code)
 {
-    char *plain = copy_plugins();
+    struct show show = {.folder = folder,
+                        .command = command,
+                        .plain = copy_plugins(),
+                        .code = code};
     if (plugins)
         setenv("WEIR_PLUGINS", plugins, 1);
     else
         unsetenv("WEIR_PLUGINS");
-    if (!cli_program_add_plugin("perturb"))
-        code = cli_weir_error();
-    else if (!plain || !demonstrate_all(folder, command, plain, findings))
-        code = code ? code : CLI_FAILED;
-    free(plain);
-    return code;
+    cli_program_add_plugin("perturb");
+    demonstrate_all(&show, findings);
+}
+
+static void destroy_reader(void *object, void *with)
+{
+    weir_findings_reader *reader = object;
+    (void)with;
+    weir_findings_reader_destroy(&reader);
 }
 
 static int tell(const struct options *options, const struct cli_folder *folder, char **command,
                 const char *plugins, int code)
 {
+    const int failed = code ? code : CLI_FAILED;
     weir_findings_reader *reader = weir_findings_reader_create();
-    size_t count = 0;
-    if (!reader || !read_all(folder, reader, &count)) {
-        code = code ? code : CLI_FAILED;
-    } else if (count > 0) {
+    if (!reader)
+        cli_fail(failed, NO_MEMORY);
+    cli_own(destroy_reader, reader, NULL);
+    if (read_all(folder, reader, failed) > 0) {
         code = tell_findings(weir_findings_all(reader), options, code);
         if (options->demonstrate)
-            code = demonstrate(folder, command, plugins, weir_findings_all(reader), code);
+            demonstrate(folder, command, plugins, weir_findings_all(reader), code);
     } else if (code == CLI_OK) { // else COMMAND has printed why it failed
-        cli_error(
-            "%s was not checked: it opened no runtime of Weir's and no context of OpenCL's, or "
-            "a runtime whose plugins the program names itself; list check there",
-            command[0]);
-        code = CLI_FAILED;
+        cli_fail(CLI_FAILED,
+                 "%s was not checked: it opened no runtime of Weir's and no context of OpenCL's, "
+                 "or a runtime whose plugins the program names itself; list check there",
+                 command[0]);
     }
-    weir_findings_reader_destroy(&reader);
-    return code;
-}
-
-// With the plugin in the environment.
-static int check(struct options *options, const char *suppressions, char **command,
-                 const char *plugins)
-{
-    struct cli_folder folder;
-    struct cli_program_end end;
-    int code = CLI_SETUP;
-    if (!cli_folder_create(&folder, "check"))
-        return CLI_FAILED;
-    if (run(options, &folder, suppressions, command, &end))
-        code = tell(options, &folder, command, plugins, end.code);
-    cli_folder_remove(&folder);
     return code;
 }
 
 static int check_main(int argc, char **argv)
 {
+    static struct cli_folder folder;
     struct options options = {.text = NULL};
-    char suppressions[PATH_MAX];
-    char **command;
-    int code;
-    if (!parse(&options, argc, argv, &command, &code))
-        return code;
-    if (!find_suppressions(&options, suppressions))
-        return CLI_USAGE;
-    if (!cli_can_write(options.sarif) || !cli_can_write(options.text))
-        return CLI_FAILED;
-    char *plugins = copy_plugins();
+    char **command = parse(&options, argc, argv);
+    const char *suppressions = find_suppressions(&options);
+    const char *plugins = copy_plugins();
+    cli_need_writable(options.sarif);
+    cli_need_writable(options.text);
     // The outermost plugin sees every call of the program.
-    code = cli_program_add_plugin("check") ? check(&options, suppressions, command, plugins)
-                                           : cli_weir_error();
-    free(plugins);
-    return code;
+    cli_program_add_plugin("check");
+    cli_folder_create(&folder, "check");
+    const int code = run(&options, &folder, suppressions, command);
+    return tell(&options, &folder, command, plugins, code);
 }
 
 const struct cli_command cli_check = {

@@ -61,9 +61,9 @@ void cli_note(const char *format, ...) WEIR_PRINTF(1, 2);
 // belongs to its status.
 int cli_weir_error(void);
 
-// Whether a file of that name can be written: asked before a long command runs, rather
-// than found out when it ends. True for NULL; false after a message.
-bool cli_can_write(const char *path);
+// Ends the command unless a file of that name can be written: asked before a long command runs, rather
+// than found out when it ends. NULL can.
+void cli_need_writable(const char *path);
 
 // Writes a text to a file, and frees it; NULL is a text that there was no memory for, and whose name is `what`.
 //
@@ -79,10 +79,6 @@ void cli_set_quiet(bool quiet);
 
 // Prints the version, for --version of every command.
 void cli_print_version(void);
-
-// Destroys what the command owns (own.h), flushes stdout, and returns the exit code: `code`, or CLI_FAILED with a message if what
-// was printed could not be written.
-int cli_flush(int code);
 
 // `weir completion`: prints a script with which a shell completes weir's command lines.
 

@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cli/common/cli.h"
 #include "cli/common/folder.h"
+#include "cli/common/own.h"
 
 static const char running[] = ".weir-running";
 
@@ -75,7 +75,16 @@ static void remove_stale(const char *parent)
         closedir(stream);
 }
 
-bool cli_folder_create(struct cli_folder *folder, const char *command)
+static void remove_folder(void *object, void *with)
+{
+    const struct cli_folder *folder = object;
+    (void)with;
+    remove_files(folder->path);
+    if (folder->running >= 0)
+        close(folder->running);
+}
+
+void cli_folder_create(struct cli_folder *folder, const char *command)
 {
     const char *named = getenv("TMPDIR");
     const char *parent = named && *named ? named : "/tmp";
@@ -84,20 +93,13 @@ bool cli_folder_create(struct cli_folder *folder, const char *command)
     folder->running = -1;
     remove_stale(parent);
     errno = ENAMETOOLONG;
-    if (length < (int)sizeof folder->path && mkdtemp(folder->path)) {
-        folder->running = lock_folder(folder->path, O_CREAT);
-        return true;
-    }
-    cli_error("no folder for temporary files can be created in %s: %s; set TMPDIR to another one",
-              parent, strerror(errno));
-    return false;
-}
-
-void cli_folder_remove(const struct cli_folder *folder)
-{
-    remove_files(folder->path);
-    if (folder->running >= 0)
-        close(folder->running);
+    if (length >= (int)sizeof folder->path || !mkdtemp(folder->path))
+        cli_fail(
+            CLI_SETUP,
+            "no folder for temporary files can be created in %s: %s; set TMPDIR to another one",
+            parent, strerror(errno));
+    folder->running = lock_folder(folder->path, O_CREAT);
+    cli_own(remove_folder, folder, NULL);
 }
 
 void cli_folder_place(const struct cli_folder *folder, const char *name,

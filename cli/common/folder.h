@@ -18,11 +18,9 @@ struct cli_folder {
 
 // Creates it. `command` is a part of its name. Those of commands that were killed are removed.
 //
-// Errors: false after a message.
-bool cli_folder_create(struct cli_folder *folder, const char *command);
-
-// Removes it, and the files in it.
-void cli_folder_remove(const struct cli_folder *folder);
+// Ownership: the command's, with the files in it. `folder` lives as long.
+// Errors: they end the command.
+void cli_folder_create(struct cli_folder *folder, const char *command);
 
 // Stores the path of the file `name`, of at most CLI_FOLDER_NAME_MAX characters.
 void cli_folder_place(const struct cli_folder *folder, const char *name,

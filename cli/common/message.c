@@ -85,15 +85,13 @@ int cli_weir_error(void)
     }
 }
 
-bool cli_can_write(const char *path)
+void cli_need_writable(const char *path)
 {
     char message[512];
     weir_file_writer *writer = path ? weir_file_writer_create(path, message, sizeof message) : NULL;
     if (path && !writer)
-        cli_error("%s", message);
-    const bool can = !path || writer;
+        cli_fail(CLI_FAILED, "%s", message);
     weir_file_writer_destroy(&writer);
-    return can;
 }
 
 bool cli_write_file(const char *path, char *text, size_t size, const char *what)
@@ -124,14 +122,4 @@ void cli_log_to_stderr(void)
 void cli_print_version(void)
 {
     printf("weir %s\n", weir_version());
-}
-
-int cli_flush(int code)
-{
-    cli_destroy_owned();
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return code;
-    cli_error("standard output cannot be written: what it holds is incomplete; free space or "
-              "redirect it elsewhere");
-    return code == CLI_OK ? CLI_FAILED : code;
 }

@@ -4,11 +4,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "cli/common/own.h"
 
 enum {
     OPTION_LIMIT = 32,
@@ -19,6 +21,7 @@ static const char help_line[] = "print this text";
 static const char version_line[] = "print the version";
 
 static const struct cli_visitor *help_visitor; // of cli_help_visit()
+static jmp_buf *visit_end;                     // where a command that is visited ends
 
 void cli_help_visit(const struct cli_visitor *visitor)
 {
@@ -59,12 +62,42 @@ static void print_option(const char *name, const char *value, const char *help)
     }
 }
 
+// How `weir completion` sees the whole command, without a process for each of its commands.
+
+static void visit_member(const struct cli_command *member)
+{
+    char name[32];
+    char help[] = "--help";
+    char *arguments[] = {name, help, NULL};
+    jmp_buf end;
+    jmp_buf *const outer = visit_end;
+    snprintf(name, sizeof name, "%s", member->name);
+    visit_end = &end;
+    if (setjmp(end) == 0)
+        member->main(2, arguments);
+    visit_end = outer;
+}
+
+static void visit_members(const struct cli_command *group, const char *path)
+{
+    help_visitor->members(help_visitor->user, group, path);
+    for (size_t i = 0; i < group->member_count; i++)
+        visit_member(&group->members[i]);
+}
+
+static _Noreturn void visit_usage(const struct cli_usage *usage)
+{
+    help_visitor->usage(help_visitor->user, usage);
+    if (usage->beside)
+        visit_members(usage->beside, usage->command);
+    longjmp(*visit_end, 1);
+}
+
 static void print_help(const struct cli_usage *usage)
 {
-    if (help_visitor) {
-        help_visitor->usage(help_visitor->user, usage);
-        return;
-    }
+    const struct cli_command *beside = usage->beside;
+    if (help_visitor)
+        visit_usage(usage);
     printf("usage: %s [OPTION]...%s%s\n\n%s\n\n", usage->command, *usage->operands ? " " : "",
            usage->operands, usage->about);
     for (size_t i = 0; i < usage->option_count; i++)
@@ -72,6 +105,11 @@ static void print_help(const struct cli_usage *usage)
     print_option("help", NULL, help_line);
     print_option("version", NULL, version_line);
     printf("\nMore is in %s.\n", usage->manual);
+    if (beside)
+        printf("\n%s:\n", beside->summary);
+    for (size_t i = 0; beside && i < beside->member_count; i++)
+        printf("  %s %-10s %s\n", usage->command, beside->members[i].name,
+               beside->members[i].summary);
 }
 
 static bool is_called(const struct cli_option *option, const char *text, size_t length)
@@ -97,7 +135,7 @@ const struct cli_option *cli_option_find(const struct cli_usage *usage, const ch
     return NULL;
 }
 
-static int unknown_option(const struct cli_usage *usage, const char *argument)
+static _Noreturn void refuse_option(const struct cli_usage *usage, const char *argument)
 {
     const char *text = argument + strspn(argument, "-");
     char name[64];
@@ -108,39 +146,31 @@ static int unknown_option(const struct cli_usage *usage, const char *argument)
     for (size_t i = 0; i < usage->option_count; i++)
         nearest = weir_text_nearer(name, nearest, usage->options[i].name);
     if (nearest)
-        cli_error("%s has no option '%s'; did you mean %s%s?", usage->command, argument,
-                  dashes(nearest), nearest);
-    else
-        cli_error("%s has no option '%s'; `%s --help` lists them", usage->command, argument,
-                  usage->command);
-    return CLI_USAGE;
+        cli_fail(CLI_USAGE, "%s has no option '%s'; did you mean %s%s?", usage->command, argument,
+                 dashes(nearest), nearest);
+    cli_fail(CLI_USAGE, "%s has no option '%s'; `%s --help` lists them", usage->command, argument,
+             usage->command);
 }
 
-static bool set_count(const struct cli_option *option, const char *text)
+static void set_count(const struct cli_option *option, const char *text)
 {
     char *end = NULL;
     errno = 0;
     const unsigned long long number = strtoull(text, &end, 10);
     if (text[0] < '0' || text[0] > '9' || *end != '\0' || errno != 0 || number < option->minimum ||
-        number > option->maximum) {
-        cli_error("%s%s takes a whole number from %" PRIu64 " to %" PRIu64 ", not '%s'",
-                  dashes(option->name), option->name, option->minimum, option->maximum, text);
-        return false;
-    }
+        number > option->maximum)
+        cli_fail(CLI_USAGE, "%s%s takes a whole number from %" PRIu64 " to %" PRIu64 ", not '%s'",
+                 dashes(option->name), option->name, option->minimum, option->maximum, text);
     *(uint64_t *)option->out = number;
-    return true;
 }
 
-static bool add_to_list(const struct cli_option *option, const char *value)
+static void add_to_list(const struct cli_option *option, const char *value)
 {
     struct cli_list *list = option->out;
-    if (list->count == CLI_LIST_LIMIT) {
-        cli_error("%s%s is given more than %d times", dashes(option->name), option->name,
-                  CLI_LIST_LIMIT);
-        return false;
-    }
+    if (list->count == CLI_LIST_LIMIT)
+        cli_fail(CLI_USAGE, "%s%s is given more than %d times", dashes(option->name), option->name,
+                 CLI_LIST_LIMIT);
     list->items[list->count++] = value;
-    return true;
 }
 
 static bool is_list(enum cli_option_kind kind)
@@ -148,75 +178,58 @@ static bool is_list(enum cli_option_kind kind)
     return kind == CLI_LIST || kind == CLI_FILES || kind == CLI_FOLDERS;
 }
 
-static bool set(const struct cli_option *option, const char *value)
+static void set(const struct cli_option *option, const char *value)
 {
-    if (option->kind == CLI_FLAG) {
+    if (option->kind == CLI_FLAG)
         *(bool *)option->out = true;
-        return true;
-    }
-    if (option->kind == CLI_COUNT)
-        return set_count(option, value);
-    if (value[0] == '\0') {
-        cli_error("%s%s is empty; give it a %s or leave it out", dashes(option->name), option->name,
-                  option->value);
-        return false;
-    }
-    if (is_list(option->kind))
-        return add_to_list(option, value);
-    *(const char **)option->out = value;
-    return true;
+    else if (option->kind == CLI_COUNT)
+        set_count(option, value);
+    else if (value[0] == '\0')
+        cli_fail(CLI_USAGE, "%s%s is empty; give it a %s or leave it out", dashes(option->name),
+                 option->name, option->value);
+    else if (is_list(option->kind))
+        add_to_list(option, value);
+    else
+        *(const char **)option->out = value;
 }
 
 // Takes the option at argv[*index], with its value from the next argument where it has none
 // of its own.
-static bool take(const struct cli_usage *usage, int argc, char **argv, int *index, bool *given)
+static void take(const struct cli_usage *usage, int argc, char **argv, int *index, bool *given)
 {
     const char *value;
     const struct cli_option *option = cli_option_find(usage, argv[*index], &value);
-    if (!option) {
-        unknown_option(usage, argv[*index]);
-        return false;
-    }
+    if (!option)
+        refuse_option(usage, argv[*index]);
     const char *lead = dashes(option->name);
     bool *twice = &given[option - usage->options];
-    if (*twice && !is_list(option->kind)) {
-        cli_error("%s%s is given twice; give it once", lead, option->name);
-        return false;
-    }
+    if (*twice && !is_list(option->kind))
+        cli_fail(CLI_USAGE, "%s%s is given twice; give it once", lead, option->name);
     *twice = true;
-    if (option->kind == CLI_FLAG && value) {
-        cli_error("%s%s takes no value, but got '%s'", lead, option->name, value);
-        return false;
-    }
+    if (option->kind == CLI_FLAG && value)
+        cli_fail(CLI_USAGE, "%s%s takes no value, but got '%s'", lead, option->name, value);
     if (option->kind != CLI_FLAG && !value) {
-        if (*index + 1 >= argc) {
-            cli_error("%s%s needs a value: %s%s %s", lead, option->name, lead, option->name,
-                      option->value);
-            return false;
-        }
+        if (*index + 1 >= argc)
+            cli_fail(CLI_USAGE, "%s%s needs a value: %s%s %s", lead, option->name, lead,
+                     option->name, option->value);
         value = argv[++*index];
     }
-    return set(option, value);
+    set(option, value);
 }
 
-static bool check_operands(const struct cli_usage *usage, char **operands, size_t count)
+static void check_operands(const struct cli_usage *usage, char **operands, size_t count)
 {
-    if (count < usage->operand_minimum && !(usage->instead && *usage->instead)) {
-        cli_error("%s needs %s: %s %s", usage->command, usage->operand, usage->command,
-                  usage->operands);
-        return false;
-    }
-    if (count > usage->operand_maximum) {
-        cli_error("%s does not know what to do with '%s'; `%s --help` tells what it takes",
-                  usage->command, operands[usage->operand_maximum], usage->command);
-        return false;
-    }
+    if (count < usage->operand_minimum && !(usage->instead && *usage->instead))
+        cli_fail(CLI_USAGE, "%s needs %s: %s %s", usage->command, usage->operand, usage->command,
+                 usage->operands);
+    if (count > usage->operand_maximum)
+        cli_fail(CLI_USAGE,
+                 "%s does not know what to do with '%s'; `%s --help` tells what it takes",
+                 usage->command, operands[usage->operand_maximum], usage->command);
     for (size_t i = 0; i < count; i++)
-        if (operands[i][0] == '\0') {
-            cli_error("%s got an empty name; it needs %s", usage->command, usage->operand);
-            return false;
-        }
-    return true;
+        if (operands[i][0] == '\0')
+            cli_fail(CLI_USAGE, "%s got an empty name; it needs %s", usage->command,
+                     usage->operand);
 }
 
 static bool help_or_version(const struct cli_usage *usage, const char *argument)
@@ -230,53 +243,33 @@ static bool help_or_version(const struct cli_usage *usage, const char *argument)
     return true;
 }
 
-bool cli_parse(const struct cli_usage *usage, int argc, char **argv, size_t *out_operand_count,
-               int *out_exit)
+size_t cli_parse(const struct cli_usage *usage, int argc, char **argv)
 {
     bool given[OPTION_LIMIT] = {false};
     size_t count = 0;
     bool options_ended = false;
-
-    *out_exit = CLI_USAGE;
     for (int i = 1; i < argc; i++) {
-        if (options_ended || argv[i][0] != '-' || argv[i][1] == '\0') {
+        if (options_ended || argv[i][0] != '-' || argv[i][1] == '\0')
             argv[count++] = argv[i];
-        } else if (strcmp(argv[i], "--") == 0) {
+        else if (strcmp(argv[i], "--") == 0)
             options_ended = true;
-        } else if (help_or_version(usage, argv[i])) {
-            *out_exit = CLI_OK;
-            return false;
-        } else if (!take(usage, argc, argv, &i, given)) {
-            return false;
-        }
+        else if (help_or_version(usage, argv[i]))
+            cli_end(CLI_OK);
+        else
+            take(usage, argc, argv, &i, given);
     }
-    *out_operand_count = count;
-    return check_operands(usage, argv, count);
+    check_operands(usage, argv, count);
+    return count;
 }
 
-static void visit_members(const struct cli_command *group, const char *path)
-{
-    help_visitor->members(help_visitor->user, group, path);
-    for (size_t i = 0; i < group->member_count; i++) {
-        char name[32];
-        char help[] = "--help";
-        char *arguments[] = {name, help, NULL};
-        snprintf(name, sizeof name, "%s", group->members[i].name);
-        group->members[i].main(2, arguments);
-    }
-}
-
-bool cli_pick(const char *option, const char *text, const char *const *words, size_t *out_index)
+size_t cli_choose(const char *option, const char *text, const char *const *words)
 {
     char all[256] = "";
     size_t used = 0;
     size_t count = 0;
     for (; words[count]; count++) {
-        if (strcmp(text, words[count]) == 0) {
-            if (out_index)
-                *out_index = count;
-            return true;
-        }
+        if (strcmp(text, words[count]) == 0)
+            return count;
         weir_text_append(all, sizeof all, &used, "%s%s",
                          count == 0         ? ""
                          : words[count + 1] ? ", "
@@ -284,33 +277,17 @@ bool cli_pick(const char *option, const char *text, const char *const *words, si
                          words[count]);
     }
     const char *near = weir_text_nearest(text, words, count);
-    cli_error("--%s takes %s, not '%s'%s%s%s", option, all, text, near ? "; did you mean " : "",
-              near ? near : "", near ? "?" : "");
-    return false;
+    cli_fail(CLI_USAGE, "--%s takes %s, not '%s'%s%s%s", option, all, text,
+             near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
-static void help_members(const struct cli_command *group, const char *path)
+int cli_dispatch_beside(const struct cli_command *group, int (*own)(int argc, char **argv),
+                        int argc, char **argv)
 {
-    if (help_visitor) {
-        visit_members(group, path);
-        return;
-    }
-    printf("\n%s:\n", group->summary);
-    for (size_t i = 0; i < group->member_count; i++)
-        printf("  %s %-10s %s\n", path, group->members[i].name, group->members[i].summary);
-}
-
-int cli_dispatch_beside(const struct cli_command *group, const char *path,
-                        int (*own)(int argc, char **argv), int argc, char **argv)
-{
-    const char *first = argc > 1 ? argv[1] : "";
-    for (size_t i = 0; i < group->member_count; i++)
-        if (strcmp(first, group->members[i].name) == 0)
+    for (size_t i = 0; argc > 1 && i < group->member_count; i++)
+        if (strcmp(argv[1], group->members[i].name) == 0)
             return group->members[i].main(argc - 1, argv + 1);
-    const int code = own(argc, argv);
-    if (strcmp(first, "--help") == 0 || strcmp(first, "-h") == 0)
-        help_members(group, path);
-    return code;
+    return own(argc, argv);
 }
 
 static void print_group_help(const struct cli_command *group, const char *path, const char *manual)
@@ -357,7 +334,7 @@ int cli_dispatch(const struct cli_command *group, const char *path, const char *
             return group->members[i].main(argc - 1, argv + 1);
     if (argv[1][0] == '-') {
         const struct cli_usage none = {.command = path};
-        return unknown_option(&none, argv[1]);
+        refuse_option(&none, argv[1]);
     }
     return unknown_member(group, path, argv[1]);
 }

@@ -51,6 +51,8 @@ struct cli_usage {
     size_t operand_minimum;
     size_t operand_maximum;
     const char *const *instead; // the value of an option with which no operand is needed, or NULL
+    // Members that --help lists besides, of a command that is called with cli_dispatch_beside(), or NULL.
+    const struct cli_command *beside;
 };
 
 // The letter that an option of this name has besides, in every command that has it; '\0' for none.
@@ -72,7 +74,7 @@ const struct cli_option *cli_option_find(const struct cli_usage *usage, const ch
 #define CLI_FORM(command, operands, operand, least, most, about, manual, options) \
     {                                                                             \
         (command), (operands), (operand), (about), (manual), (options),           \
-            sizeof(options) / sizeof *(options), (least), (most), NULL            \
+            sizeof(options) / sizeof *(options), (least), (most), NULL, NULL      \
     }
 #define CLI_FORM_PLAIN(command, about, manual, options) \
     CLI_FORM(command, "", "", 0, 0, about, manual, options)
@@ -80,26 +82,25 @@ const struct cli_option *cli_option_find(const struct cli_usage *usage, const ch
     CLI_FORM(command, operands, "", 0, 0, about, manual, options)
 
 // Reads the arguments after argv[0]. Operands are moved to the start of argv, from index
-// 0, and counted in `*out_operand_count`; `--` ends the options. Every command takes
+// 0; `--` ends the options. Every command takes
 // --help and --version, which print to stdout.
 //
-// Returns false when the command has to end with `*out_exit`: after --help or
-// --version, or after an error, which was printed, with the nearest name if there is one.
-bool cli_parse(const struct cli_usage *usage, int argc, char **argv, size_t *out_operand_count,
-               int *out_exit);
+// Returns how many operands there are. After --help, --version or an error, with the nearest name if there is
+// one, the command ends.
+size_t cli_parse(const struct cli_usage *usage, int argc, char **argv);
 
-// Finds the value of an option among `words`, which end with NULL, and stores its index, unless that is NULL.
+// The index of the option's value among `words`, which end with NULL.
 //
-// Errors: false after a sentence with all words and the nearest one.
-bool cli_pick(const char *option, const char *text, const char *const *words, size_t *out_index);
+// Errors: another value ends the command, after a sentence with all words and the nearest one.
+size_t cli_choose(const char *option, const char *text, const char *const *words);
 
 // For a command that has members beside its own options and operands: runs the member that argv[1] names, else
-// `own`, after whose --help the members are listed, each after `path`.
-int cli_dispatch_beside(const struct cli_command *group, const char *path,
-                        int (*own)(int argc, char **argv), int argc, char **argv);
+// `own`, whose usage names the group.
+int cli_dispatch_beside(const struct cli_command *group, int (*own)(int argc, char **argv),
+                        int argc, char **argv);
 
 // What --help tells, as calls: of the options of a command, and of the members of a group that is
-// called `path`. The structures need only live until return.
+// called `path`. The structures need only live until return, and cli_parse() does not return to its caller.
 struct cli_visitor {
     void (*usage)(void *user, const struct cli_usage *usage);
     void (*members)(void *user, const struct cli_command *group, const char *path);

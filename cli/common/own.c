@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common/options.h"
-
 struct owned {
     struct owned *next;
     void (*destroy)(void *object, void *with);
@@ -15,6 +13,7 @@ struct owned {
 };
 
 static struct owned *first;
+static bool failed_late;
 
 void cli_own(void (*destroy)(void *object, void *with), void *object, void *with)
 {
@@ -36,11 +35,12 @@ void cli_destroy_owned(void)
     }
 }
 
-static void destroy_memory(void *object, void *with)
+void cli_fail_late(void)
 {
-    (void)with;
-    free(object);
+    failed_late = true;
 }
+
+CLI_DESTROYER(destroy_memory, free)
 
 static void *own_memory(void *memory, size_t size)
 {
@@ -96,9 +96,19 @@ char *cli_take_text(struct weir_long_text *text)
     return own_memory(text->text, text->used);
 }
 
-void cli_end(int code)
+int cli_flush(int code)
 {
     cli_destroy_owned();
+    code = code == CLI_OK && failed_late ? CLI_FAILED : code;
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    cli_error("standard output cannot be written: what it holds is incomplete; free space or "
+              "redirect it elsewhere");
+    return code == CLI_OK ? CLI_FAILED : code;
+}
+
+void cli_end(int code)
+{
     exit(cli_flush(code));
 }
 
@@ -124,10 +134,8 @@ void cli_go_on(int code)
         cli_end(code);
 }
 
-size_t cli_choose(const char *option, const char *text, const char *const *words)
+void cli_fine(weir_status status)
 {
-    size_t index = 0;
-    if (!cli_pick(option, text, words, &index))
-        cli_end(CLI_USAGE);
-    return index;
+    if (status != WEIR_OK)
+        cli_fail_weir();
 }

@@ -7,6 +7,8 @@
 
 #include <stddef.h>
 
+#include <weir/status.h>
+
 #include "base/table.h"
 #include "cli/common/cli.h"
 
@@ -14,6 +16,17 @@
 void cli_own(void (*destroy)(void *object, void *with), void *object, void *with);
 // Destroys it all now.
 void cli_destroy_owned(void);
+
+// Defines such a function, which calls destroy(object).
+#define CLI_DESTROYER(name, destroy)             \
+    static void name(void *object, void *unused) \
+    {                                            \
+        (void)unused;                            \
+        destroy(object);                         \
+    }
+
+// For what is destroyed at the end: the command has failed then, if it has not already.
+void cli_fail_late(void);
 
 // Zeroed memory, a copy, and a text. Never NULL.
 //
@@ -32,10 +45,11 @@ void *cli_grow(void *items, size_t count, size_t *capacity, size_t size);
 _Noreturn void cli_fail(int code, const char *format, ...) WEIR_PRINTF(2, 3);
 _Noreturn void cli_fail_weir(void);
 _Noreturn void cli_end(int code);
-// Ends it unless the code is CLI_OK.
+// Destroys what the command owns, flushes stdout, and returns the exit code: `code`, or CLI_FAILED after
+// cli_fail_late() or, with a message, if what was printed could not be written. For main().
+int cli_flush(int code);
+// Ends it unless the code is CLI_OK, or, after the thread's Weir error, the status is WEIR_OK.
 void cli_go_on(int code);
-
-// As cli_pick(): the index of the option's value among the words.
-size_t cli_choose(const char *option, const char *text, const char *const *words);
+void cli_fine(weir_status status);
 
 #endif

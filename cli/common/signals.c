@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/common/cli.h"
+#include "cli/common/own.h"
 
 extern char **environ;
 
@@ -30,7 +31,7 @@ int cli_spawn(const char *program, const char *const *arguments,
 
 // The signals are blocked in every thread and taken by one that waits for them.
 
-#define WAKE SIGUSR1 // sent to the thread by cli_signals_end()
+#define WAKE SIGUSR1 // sent to the thread by end()
 
 static struct {
     pthread_t thread;
@@ -81,7 +82,15 @@ static void add_unless_ignored(int number)
         sigaddset(&state.signals, number);
 }
 
-bool cli_signals_start(void)
+static void end(void *object, void *with)
+{
+    (void)object, (void)with;
+    atomic_store(&state.ending, true);
+    pthread_kill(state.thread, WAKE);
+    pthread_join(state.thread, NULL);
+}
+
+void cli_signals_start(void)
 {
     sigemptyset(&state.signals);
     sigaddset(&state.signals, WAKE);
@@ -90,11 +99,10 @@ bool cli_signals_start(void)
     add_unless_ignored(SIGHUP);
     pthread_sigmask(SIG_BLOCK, &state.signals, NULL);
     const int error = pthread_create(&state.thread, NULL, wait_for_signals, NULL);
-    if (error == 0)
-        return true;
-    cli_error("the thread that waits for signals cannot be created: %s", strerror(error));
-    pthread_sigmask(SIG_UNBLOCK, &state.signals, NULL);
-    return false;
+    if (error)
+        cli_fail(CLI_FAILED, "the thread that waits for signals cannot be created: %s",
+                 strerror(error));
+    cli_own(end, NULL, NULL);
 }
 
 static void set_deferred(bool deferred, void (*stop)(void *user), void *user)
@@ -114,13 +122,6 @@ void cli_signals_defer(void (*stop)(void *user), void *user)
 void cli_signals_resume(void)
 {
     set_deferred(false, NULL, NULL);
-}
-
-void cli_signals_end(void)
-{
-    atomic_store(&state.ending, true);
-    pthread_kill(state.thread, WAKE);
-    pthread_join(state.thread, NULL);
 }
 
 int cli_signal(void)

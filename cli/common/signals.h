@@ -6,17 +6,15 @@
 #include <spawn.h>
 #include <stdbool.h>
 
-// From this call on a signal ends the process at once, with a message.
+// From this call until the command's end a signal ends the process at once, with a message.
 //
-// Errors: false after a message.
-bool cli_signals_start(void);
+// Errors: they end the command.
+void cli_signals_start(void);
 
 // From this call until cli_signals_resume() the first signal calls `stop(user)`, if `stop`
 // is not NULL, and the caller ends the command; a second signal ends the process at once.
 void cli_signals_defer(void (*stop)(void *user), void *user);
 void cli_signals_resume(void);
-
-void cli_signals_end(void);
 
 // The signal that arrived, or 0.
 int cli_signal(void);

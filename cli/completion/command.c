@@ -525,10 +525,7 @@ static int write_script(const char *command, const char *about, void (*script)(v
         .about = about,
         .manual = "weir-completion(1)",
     };
-    size_t operands;
-    int code;
-    if (!cli_parse(&usage, argc, argv, &operands, &code))
-        return code;
+    cli_parse(&usage, argc, argv);
     script();
     return CLI_OK;
 }

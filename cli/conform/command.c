@@ -610,7 +610,7 @@ struct options {
     bool json;
 };
 
-static bool parse(struct options *out, int argc, char **argv, int *out_exit)
+static void parse(struct options *out, int argc, char **argv)
 {
     const struct cli_option options[] = {
         {"backend", "B", "the backend; sets WEIR_BACKEND", CLI_TEXT, &out->backend, 0, 0},
@@ -629,8 +629,7 @@ static bool parse(struct options *out, int argc, char **argv, int *out_exit)
     };
     const struct cli_usage usage =
         CLI_FORM_PLAIN("weir conform", about, "weir-conform(1)", options);
-    size_t operands;
-    return cli_parse(&usage, argc, argv, &operands, out_exit);
+    cli_parse(&usage, argc, argv);
 }
 
 // The suite of an installation, or of a build tree, where it does not find the modules
@@ -657,22 +656,21 @@ static const char *find_suite(void)
 // Opens the chain and stores its names for the report.
 static void look_at_chain(struct conform *conform)
 {
-    weir_runtime *runtime = NULL;
-    weir_device *device = NULL;
+    const struct weir_open_params params = cli_open_params(NULL);
+    weir_runtime *runtime;
+    weir_device *device;
     const char *plugins = getenv("WEIR_PLUGINS");
-    int code = CLI_OK;
-    if (cli_open(NULL, NULL, &runtime) < 0 ||
-        weir_device_open_at(runtime, NULL, &device, NULL, 0) < 0) {
-        code = cli_weir_error();
-    } else {
-        const struct weir_device_info *info = weir_device_get_info(device);
-        conform->module = cli_copy(weir_runtime_backend(runtime));
-        conform->plugins = plugins ? plugins : "";
-        conform->device = cli_copy(info->name);
-        conform->platform = cli_copy(info->platform);
-        conform->driver = cli_copy(info->driver);
-    }
-    cli_go_on(cli_close(&device, &runtime, code) ? CLI_SETUP : CLI_OK);
+    // Closed before the suite opens the chain.
+    cli_fine(weir_open_at(&params, &runtime, NULL, 0));
+    cli_fine(weir_device_open_at(runtime, NULL, &device, NULL, 0));
+    const struct weir_device_info *info = weir_device_get_info(device);
+    conform->module = cli_copy(weir_runtime_backend(runtime));
+    conform->plugins = plugins ? plugins : "";
+    conform->device = cli_copy(info->name);
+    conform->platform = cli_copy(info->platform);
+    conform->driver = cli_copy(info->driver);
+    cli_fine(weir_device_close(&device));
+    cli_fine(weir_close(&runtime));
 }
 
 static int list_tests(const struct conform *conform)
@@ -692,18 +690,15 @@ static int tell_interrupt(const struct conform *conform)
 
 static void run_suite(struct conform *conform)
 {
-    if (!cli_signals_start())
-        cli_end(CLI_SETUP);
+    cli_signals_start();
     cli_signals_defer(NULL, NULL);
     conform_run(conform);
     cli_signals_resume();
-    cli_signals_end();
 }
 
 static int run_tests(struct conform *conform, const struct options *options)
 {
-    if (!cli_can_write(options->xml))
-        return CLI_FAILED;
+    cli_need_writable(options->xml);
     look_at_chain(conform);
     run_suite(conform);
     if (cli_signal())
@@ -722,9 +717,7 @@ static int conform_main(int argc, char **argv)
 {
     struct options options = {.filter = "*", .limit_seconds = LIMIT_SECONDS};
     struct conform conform = {0};
-    int code;
-    if (!parse(&options, argc, argv, &code))
-        return code;
+    parse(&options, argc, argv);
     cli_log_to_stderr();
     if (options.backend)
         setenv("WEIR_BACKEND", options.backend, 1);

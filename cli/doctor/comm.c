@@ -440,16 +440,6 @@ static void try_transport(struct doctor *doctor, const char *name)
     WEIR_IGNORE(weir_close(&runtime));
 }
 
-static bool check_options(struct doctor_comm *comm)
-{
-    if (!comm->listen || !comm->connect)
-        return true;
-    cli_error(
-        "weir doctor comm takes one of --listen and --connect; run the other one on the other "
-        "machine");
-    return false;
-}
-
 int doctor_comm_main(int argc, char **argv)
 {
     struct doctor doctor = {0};
@@ -473,12 +463,10 @@ int doctor_comm_main(int argc, char **argv)
         "  weir doctor comm --listen 29500\n"
         "  weir doctor comm --connect node1:29500",
         "weir-doctor(1)", options);
-    size_t operands;
-    int code;
-    if (!cli_parse(&usage, argc, argv, &operands, &code))
-        return code;
-    if (!check_options(&comm))
-        return CLI_USAGE;
+    cli_parse(&usage, argc, argv);
+    if (comm.listen && comm.connect)
+        cli_fail(CLI_USAGE, "weir doctor comm takes one of --listen and --connect; run the other "
+                            "one on the other machine");
     cli_log_to_stderr();
     examine_configuration(&doctor);
     try_transport(&doctor, "local");

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cli/common/options.h"
 #include "cli/common/output.h"
+#include "cli/common/own.h"
 #include "cli/doctor/doctor.h"
 #include "cli/runtime/open.h"
 #include "kernels/conformance/conformance.h"
@@ -211,11 +212,7 @@ static int list_devices(weir_runtime *runtime, bool as_json)
     struct listing listing = {.backend = weir_runtime_backend(runtime),
                               .count = weir_device_count(runtime)};
     int code = CLI_OK;
-    listing.entries = calloc(listing.count + 1, sizeof *listing.entries);
-    if (!listing.entries) {
-        cli_error("no memory for the list of devices");
-        return CLI_FAILED;
-    }
+    listing.entries = cli_allocate(listing.count + 1, sizeof *listing.entries);
     for (size_t i = 0; i < listing.count; i++) {
         look_at(runtime, i, &listing.entries[i]);
         if (listing.entries[i].opened)
@@ -223,14 +220,11 @@ static int list_devices(weir_runtime *runtime, bool as_json)
         cli_error("device %zu: %s", i, listing.entries[i].problem);
         code = CLI_SETUP;
     }
-    if (as_json) {
-        code = print_json(&listing, code);
-    } else {
-        printf("module %s\n\n", listing.backend);
-        for (size_t i = 0; i < listing.count; i++)
-            print_device(&listing.entries[i], i);
-    }
-    free(listing.entries);
+    if (as_json)
+        return print_json(&listing, code);
+    printf("module %s\n\n", listing.backend);
+    for (size_t i = 0; i < listing.count; i++)
+        print_device(&listing.entries[i], i);
     return code;
 }
 
@@ -246,16 +240,9 @@ static int devices_main(int argc, char **argv)
         "weir devices",
         "Lists the devices of the backend that the configuration selects, and their limits.",
         "weir-devices(1)", options);
-    weir_runtime *runtime = NULL;
-    size_t operands;
-    int code;
-    if (!cli_parse(&usage, argc, argv, &operands, &code))
-        return code;
+    cli_parse(&usage, argc, argv);
     cli_log_to_stderr();
-    if (cli_open(config, NULL, &runtime) < 0)
-        return cli_weir_error();
-    code = list_devices(runtime, as_json);
-    return cli_close(NULL, &runtime, code);
+    return list_devices(cli_open(config), as_json);
 }
 
 const struct cli_command cli_devices = {
@@ -298,18 +285,18 @@ struct bench {
 
 static weir_status make(struct bench *bench)
 {
-    const struct weir_program_params program = {.struct_size = sizeof program,
-                                                .label = "driver",
-                                                .bundle = &drivers_kernels};
     const struct weir_buffer_params buffer = {.struct_size = sizeof buffer, .size = bytes};
+    weir_device *device = bench->device;
     uint32_t numbers[BLOCK];
     weir_status status;
     for (uint32_t i = 0; i < BLOCK; i++)
         numbers[i] = i + 1;
-    if ((status = weir_queue_create(bench->device, NULL, &bench->queue)) ||
-        (status = weir_program_create(bench->device, &program, &bench->program)) ||
-        (status = weir_buffer_create(bench->device, &buffer, &bench->in)) ||
-        (status = weir_buffer_create(bench->device, &buffer, &bench->out)))
+    if ((status = weir_queue_create(device, NULL, &bench->queue)) ||
+        (status = weir_program_create(
+             device, WEIR_PARAMS(weir_program, .label = "driver", .bundle = &drivers_kernels),
+             &bench->program)) ||
+        (status = weir_buffer_create(device, &buffer, &bench->in)) ||
+        (status = weir_buffer_create(device, &buffer, &bench->out)))
         return status;
     return weir_upload(bench->queue, bench->in, 0, numbers, bytes);
 }
@@ -319,13 +306,13 @@ static weir_status launch(const struct bench *bench, const struct probe *probe, 
 {
     const struct weir_argument arguments[] = {weir_in(bench->in, 0, bytes),
                                               weir_inout(bench->out, 0, bytes), weir_local(bytes)};
+    weir_queue *queue = bench->queue;
     weir_status status;
-    if ((status =
-             weir_queue_fill(bench->queue, bench->out, 0, bytes, &untouched, sizeof untouched)) ||
-        (status = weir_queue_launch_array(bench->queue, kernel, weir_dim(1, 1, 1),
-                                          weir_dim(BLOCK, 1, 1), arguments, probe->local ? 3 : 2)))
+    if ((status = weir_queue_fill(queue, bench->out, 0, bytes, &untouched, sizeof untouched)) ||
+        (status = weir_queue_launch_array(queue, kernel, weir_dim(1, 1, 1), weir_dim(BLOCK, 1, 1),
+                                          arguments, probe->local ? 3 : 2)))
         return status;
-    return weir_download(bench->queue, out, bench->out, 0, sizeof *out);
+    return weir_download(queue, out, bench->out, 0, sizeof *out);
 }
 
 static weir_status run(const struct bench *bench, const struct probe *probe, uint32_t *out)
@@ -338,16 +325,15 @@ static weir_status run(const struct bench *bench, const struct probe *probe, uin
     return status;
 }
 
-static void judge(struct doctor *doctor, const struct bench *bench)
+static weir_status judge(struct doctor *doctor, const struct bench *bench)
 {
     const size_t count = sizeof probes / sizeof *probes;
     size_t right = 0;
     for (size_t i = 0; i < count; i++) {
         uint32_t result = untouched;
-        if (run(bench, &probes[i], &result) < 0) {
-            doctor_add_error(doctor, "driver", "update the driver, or choose another device");
-            return;
-        }
+        const weir_status status = run(bench, &probes[i], &result);
+        if (status < 0)
+            return status;
         right += result == probes[i].right;
         // A device that runs no kernels is the self-test's finding.
         if (result != probes[i].right && result != untouched)
@@ -356,23 +342,21 @@ static void judge(struct doctor *doctor, const struct bench *bench)
     if (right == count)
         doctor_add(doctor, DOCTOR_OK, "driver", NULL,
                    "kernels that some drivers miscompile gave the right numbers");
+    return WEIR_OK;
 }
 
-void doctor_driver(struct doctor *doctor)
+static void probe_driver(struct doctor *doctor, weir_device *device)
 {
-    struct bench bench = {0};
-    // The self-test tells what fails here too.
-    if (!doctor->runtime || weir_device_open_at(doctor->runtime, NULL, &bench.device, NULL, 0) < 0)
-        return;
-    if (make(&bench) == WEIR_OK)
-        judge(doctor, &bench);
-    else
+    struct bench bench = {.device = device};
+    weir_status status = make(&bench);
+    if (status == WEIR_OK)
+        status = judge(doctor, &bench);
+    if (status < 0)
         doctor_add_error(doctor, "driver", "update the driver, or choose another device");
     weir_buffer_destroy(&bench.out);
     weir_buffer_destroy(&bench.in);
     weir_program_destroy(&bench.program);
     weir_queue_destroy(&bench.queue);
-    WEIR_IGNORE(weir_device_close(&bench.device));
 }
 
 // A round trip on the device that the configuration selects: copy in, one kernel,
@@ -547,5 +531,6 @@ void doctor_self_test(struct doctor *doctor)
         judge_times(doctor, &trip);
     }
     destroy_objects(&trip);
+    probe_driver(doctor, trip.device);
     WEIR_IGNORE(weir_device_close(&trip.device));
 }

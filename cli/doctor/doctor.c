@@ -147,10 +147,7 @@ static int check_main(int argc, char **argv)
         CLI_FORM("weir config check", "F", "a file", 1, 1,
                  "Checks an INI file and prints the settings that follow from it, and from where.",
                  "weir-config(1)", options);
-    size_t operands;
-    int code;
-    if (!cli_parse(&usage, argc, argv, &operands, &code))
-        return code;
+    cli_parse(&usage, argc, argv);
     cli_log_to_stderr();
     return check_file(argv[0], as_json);
 }
@@ -279,7 +276,7 @@ static void know(struct variables *variables, const char *name)
 static bool know_setting(void *user, const char *section, const struct weir_setting *setting)
 {
     char name[2 * VARIABLE_SIZE];
-    if (setting && strcmp(section, "weir") != 0) {
+    if (setting) {
         weir_text_variable(name, sizeof name, section, setting->key->name);
         know(user, name + strlen(variable_lead));
     }
@@ -468,28 +465,13 @@ static const char *const state_names[] = {
     [DOCTOR_PROBLEM] = "problem",
 };
 
-static struct doctor_finding *next_finding(struct doctor *doctor)
-{
-    if (doctor->count == doctor->capacity) {
-        const size_t capacity = doctor->capacity ? 2 * doctor->capacity : 32;
-        struct doctor_finding *findings = realloc(doctor->findings, capacity * sizeof *findings);
-        if (!findings) {
-            doctor->incomplete = true;
-            return NULL;
-        }
-        doctor->findings = findings;
-        doctor->capacity = capacity;
-    }
-    return &doctor->findings[doctor->count++];
-}
-
 void doctor_add(struct doctor *doctor, enum doctor_state state, const char *topic,
                 const char *remedy, const char *format, ...)
 {
-    struct doctor_finding *finding = next_finding(doctor);
+    doctor->findings =
+        cli_grow(doctor->findings, doctor->count, &doctor->capacity, sizeof *doctor->findings);
+    struct doctor_finding *finding = &doctor->findings[doctor->count++];
     doctor->problems += state == DOCTOR_PROBLEM;
-    if (!finding)
-        return;
     char raw[sizeof finding->text];
     va_list arguments;
     finding->state = state;
@@ -543,9 +525,12 @@ static void doctor_configuration(struct doctor *doctor)
 
 static void open_runtime(struct doctor *doctor)
 {
-    doctor->opened = cli_open(doctor->config, &doctor->report, &doctor->runtime);
-    if (doctor->opened >= 0)
+    struct weir_open_params params = cli_open_params(doctor->config);
+    params.out_report = &doctor->report;
+    if (weir_open_at(&params, &doctor->runtime, NULL, 0) >= 0) {
+        cli_own_runtime(doctor->runtime);
         return;
+    }
     // Where several backends failed, the library's remedy is `weir doctor` itself.
     struct weir_error error = *weir_last_error();
     if (strstr(error.remedy, "weir doctor"))
@@ -571,7 +556,6 @@ static void examine(struct doctor *doctor)
     doctor_pocl_cache(doctor);
     doctor_kernel_compiler(doctor);
     doctor_self_test(doctor);
-    doctor_driver(doctor);
 }
 
 // Output.
@@ -623,32 +607,8 @@ int doctor_report(struct doctor *doctor, bool as_json)
         code = print_json(doctor, code);
     else
         print_text(doctor);
-    code = cli_close(NULL, &doctor->runtime, code);
     weir_load_report_destroy(&doctor->report);
-    free(doctor->findings);
     return code;
-}
-
-static int doctor_examine_main(int argc, char **argv)
-{
-    struct doctor doctor = {0};
-    bool as_json = false;
-    const struct cli_option options[] = {
-        CLI_CONFIG(&doctor.config),
-        {"json", NULL, "print the findings as JSON", CLI_FLAG, &as_json, 0, 0},
-    };
-    const struct cli_usage usage = CLI_FORM_PLAIN(
-        "weir doctor",
-        "Examines the configuration, modules, devices and caches, runs a small test on the\n"
-        "device, and tells what to do about each problem.",
-        "weir-doctor(1)", options);
-    size_t operands;
-    int code;
-    if (!cli_parse(&usage, argc, argv, &operands, &code))
-        return code;
-    cli_log_to_stderr();
-    examine(&doctor);
-    return doctor_report(&doctor, as_json);
 }
 
 // The command. A first word that is not the name of a member begins its own options.
@@ -665,9 +625,29 @@ static const struct cli_command others = {
     .member_count = sizeof members / sizeof *members,
 };
 
+static int doctor_examine_main(int argc, char **argv)
+{
+    struct doctor doctor = {0};
+    bool as_json = false;
+    const struct cli_option options[] = {
+        CLI_CONFIG(&doctor.config),
+        {"json", NULL, "print the findings as JSON", CLI_FLAG, &as_json, 0, 0},
+    };
+    struct cli_usage usage = CLI_FORM_PLAIN(
+        "weir doctor",
+        "Examines the configuration, modules, devices and caches, runs a small test on the\n"
+        "device, and tells what to do about each problem.",
+        "weir-doctor(1)", options);
+    usage.beside = &others;
+    cli_parse(&usage, argc, argv);
+    cli_log_to_stderr();
+    examine(&doctor);
+    return doctor_report(&doctor, as_json);
+}
+
 static int doctor_main(int argc, char **argv)
 {
-    return cli_dispatch_beside(&others, "weir doctor", doctor_examine_main, argc, argv);
+    return cli_dispatch_beside(&others, doctor_examine_main, argc, argv);
 }
 
 const struct cli_command cli_doctor = {

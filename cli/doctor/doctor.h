@@ -4,7 +4,7 @@
 
 #include <weir/weir.h>
 
-#include "cli/common/cli.h"
+#include "cli/common/own.h"
 
 enum doctor_state {
     DOCTOR_OK,
@@ -24,12 +24,11 @@ struct doctor {
     char module_path[4096]; // "": the directories beside the library
     weir_runtime *runtime;  // NULL when opening failed
     weir_load_report *report;
-    weir_status opened;
     struct doctor_finding *findings;
     size_t count;
     size_t capacity;
     size_t problems;
-    bool incomplete; // memory ran out
+    bool incomplete; // the modules could not be listed
 };
 
 // Appends a finding. The remedy of a problem is never NULL.
@@ -46,9 +45,8 @@ int doctor_comm_main(int argc, char **argv);
 // devices.c: a round trip on the device that the configuration selects, and kernels that some drivers compile to
 // something else.
 void doctor_self_test(struct doctor *doctor);
-void doctor_driver(struct doctor *doctor);
 
-// Prints the findings, closes the runtime and frees what the doctor has. Returns the exit code.
+// Prints the findings. Returns the exit code.
 int doctor_report(struct doctor *doctor, bool as_json);
 
 #endif

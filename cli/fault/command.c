@@ -352,17 +352,9 @@ struct fault_plan {
     uint64_t digest;   // of a run without a fault
 };
 
-static void remove_folder(void *object, void *with)
-{
-    (void)with;
-    cli_folder_remove(object);
-}
-
 static void folder_create(struct fault_folder *folder)
 {
-    if (!cli_folder_create(&folder->files, "fault"))
-        cli_end(CLI_FAILED);
-    cli_own(remove_folder, &folder->files, NULL);
+    cli_folder_create(&folder->files, "fault");
     cli_folder_place(&folder->files, "list", folder->list);
 }
 
@@ -422,10 +414,10 @@ static enum fault_outcome judge(const struct fault_plan *plan, const struct faul
     return told ? FAULT_TOLD : FAULT_NO_CAUSE;
 }
 
-static void run_with(const struct fault_options *options, const struct fault_folder *folder,
-                     const struct cli_program *base, const char *fault, uint64_t at,
-                     uint64_t one_in, struct cli_program_end *out_end,
-                     struct cli_content *out_output)
+static struct cli_program_end run_with(const struct fault_options *options,
+                                       const struct fault_folder *folder,
+                                       const struct cli_program *base, const char *fault,
+                                       uint64_t at, uint64_t one_in, struct cli_content *out_output)
 {
     char numbers[4][32];
     const uint64_t values[] = {at, one_in, options->seed, options->delay_ms};
@@ -442,9 +434,8 @@ static void run_with(const struct fault_options *options, const struct fault_fol
     program.variables = variables;
     program.variable_count = sizeof variables / sizeof *variables;
     unlink(folder->list);
-    if (!(out_output ? cli_program_capture(&program, &folder->files, out_end, out_output, NULL)
-                     : cli_program_run(&program, out_end)))
-        cli_end(out_output ? CLI_FAILED : CLI_SETUP);
+    return out_output ? cli_program_capture(&program, &folder->files, out_output, NULL)
+                      : cli_program_run(&program);
 }
 
 // Runs the program with the fault at `item`, or with none if it is NULL: the list then has all
@@ -453,12 +444,11 @@ static void run_with(const struct fault_options *options, const struct fault_fol
 static void run_hidden(const struct fault_plan *plan, const struct fault_item *item,
                        struct fault_run *out_run)
 {
-    struct cli_program_end end;
-    struct cli_content output = {NULL, 0};
+    struct cli_content output;
     size_t reached;
     const struct cli_program program = {.command = plan->command, .limit_ms = plan->limit_ms};
-    run_with(plan->options, plan->folder, &program, plan->fault, item ? item->number : 0, 0, &end,
-             &output);
+    const struct cli_program_end end = run_with(plan->options, plan->folder, &program, plan->fault,
+                                                item ? item->number : 0, 0, &output);
     *out_run = (struct fault_run){.fault = plan->fault, .code = end.code};
     const bool told = read_output(&output, item ? item->number : 0, out_run);
     free(output.bytes);
@@ -567,8 +557,7 @@ static const char about[] =
     "  weir fault --every 1 ./program\n"
     "  weir fault --fault fail --at 17 ./program";
 
-static bool parse(struct fault_options *out, int argc, char **argv, char ***out_command,
-                  int *out_exit)
+static char **parse(struct fault_options *out, int argc, char **argv)
 {
     const struct cli_option options[] = {
         {"at", "N", "run once; operation N gets the fault", CLI_COUNT, &out->at, 1, NUMBER_MAX},
@@ -603,7 +592,7 @@ static bool parse(struct fault_options *out, int argc, char **argv, char ***out_
     };
     const struct cli_usage usage =
         CLI_FORM_PROGRAM("weir fault", "COMMAND [ARGUMENT]...", about, "weir-fault(1)", options);
-    return cli_program_parse(&usage, argc, argv, out_command, out_exit);
+    return cli_program_parse(&usage, argc, argv);
 }
 
 // Checks.
@@ -617,8 +606,7 @@ static void check_kinds(const char *list)
         cli_fail(CLI_USAGE,
                  "--fault takes a kind, such as refuse, or several with commas between them");
     for (char *name = strtok_r(cli_copy(list), ",", &rest); name; name = strtok_r(NULL, ",", &rest))
-        if (!cli_pick("fault", name, kinds, NULL))
-            cli_end(CLI_USAGE);
+        cli_choose("fault", name, kinds);
 }
 
 static void check(struct fault_options *options)
@@ -672,8 +660,8 @@ static int run_once(const struct fault_options *options, const struct fault_fold
                     char **command)
 {
     const struct cli_program program = {.command = command, .limit_ms = options->limit_s * 1000};
-    struct cli_program_end end;
-    run_with(options, folder, &program, options->fault, options->at, options->one_in, &end, NULL);
+    const struct cli_program_end end =
+        run_with(options, folder, &program, options->fault, options->at, options->one_in, NULL);
     return tell(options, folder, command[0], &end);
 }
 
@@ -681,13 +669,9 @@ static int fault_main(int argc, char **argv)
 {
     static struct fault_folder folder;
     struct fault_options options = {.kinds = "", .queue = "", .label = "", .delay_ms = 1000};
-    char **command;
-    int code;
-    if (!parse(&options, argc, argv, &command, &code))
-        return code;
+    char **command = parse(&options, argc, argv);
     check(&options);
-    if (!cli_program_add_plugin("fault"))
-        cli_fail_weir();
+    cli_program_add_plugin("fault");
     folder_create(&folder);
     return options.every ? fault_walk(&options, &folder, command)
                          : run_once(&options, &folder, command);

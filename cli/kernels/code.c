@@ -137,26 +137,22 @@ struct request {
     struct kernels_architectures architecture;
 };
 
-static bool parse(struct request *request, const char *command, const char *about, int argc,
-                  char **argv, int *out_exit)
+static void parse(struct request *request, const char *command, const char *about, int argc,
+                  char **argv)
 {
     const char *architecture = NULL;
     const struct cli_option options[] = {
         {"arch", "A", "the architecture; without it, 90", CLI_TEXT, &architecture, 0, 0},
     };
     const struct cli_usage usage = CLI_FORM_PLAIN(command, about, "weir-kernels(1)", options);
-    if (!kernels_parse(&request->source, usage, argc, argv, out_exit))
-        return false;
+    kernels_parse(&request->source, usage, argc, argv);
     kernels_architecture_parse(architecture, false, &request->architecture);
-    return true;
 }
 
 int kernels_ptx_main(int argc, char **argv)
 {
     struct request request;
-    int code;
-    if (!parse(&request, "weir kernels ptx", ptx_about, argc, argv, &code))
-        return code;
+    parse(&request, "weir kernels ptx", ptx_about, argc, argv);
     kernels_need(kc_tools_lack(&request.source.build.tools, false));
     request.source.build.ptx = kernels_architectures_list(&request.architecture);
     const struct kc_image *ptx = &kernels_compile(&request.source.build)->images.items[0];
@@ -223,9 +219,7 @@ int kernels_sass_main(int argc, char **argv)
     static struct kc_job job = {.output_too = true};
     struct request request;
     char disassembler[1024];
-    int code;
-    if (!parse(&request, "weir kernels sass", sass_about, argc, argv, &code))
-        return code;
+    parse(&request, "weir kernels sass", sass_about, argc, argv);
     const struct kc_tools *tools = &request.source.build.tools;
     kernels_need(kc_tools_lack(tools, true));
     kernels_architectures_check(tools, &request.architecture);
@@ -386,9 +380,7 @@ int kernels_resources_main(int argc, char **argv)
     };
     const struct cli_usage usage =
         CLI_FORM_PLAIN("weir kernels resources", about, "weir-kernels(1)", options);
-    int code;
-    if (!kernels_parse(&source, usage, argc, argv, &code))
-        return code;
+    kernels_parse(&source, usage, argc, argv);
     const struct kc_tools *tools = &source.build.tools;
     kernels_architecture_parse(text, false, &architecture);
     kernels_need(kc_tools_lack(tools, true));

@@ -43,7 +43,7 @@ static void take_architectures(struct comparison *comparison)
     kernels_architecture_parse(number, false, &comparison->own);
 }
 
-static bool parse_compare(struct comparison *comparison, int argc, char **argv, int *out_exit)
+static void parse_compare(struct comparison *comparison, int argc, char **argv)
 {
     const struct cli_option options[] = {
         {"cases", "FILE", "the cases, as JSON; weir-kernels(1) has their form", CLI_FILE,
@@ -58,8 +58,7 @@ static bool parse_compare(struct comparison *comparison, int argc, char **argv, 
     };
     const struct cli_usage usage =
         CLI_FORM_PLAIN("weir kernels compare", compare_about, "weir-kernels(1)", options);
-    if (!kernels_parse(&comparison->source, usage, argc, argv, out_exit))
-        return false;
+    kernels_parse(&comparison->source, usage, argc, argv);
     if (!comparison->cases)
         cli_fail(CLI_USAGE, "weir kernels compare needs --cases FILE, the launches to compare");
     if (!comparison->twin.cuda && comparison->twin.images.count == 0)
@@ -67,7 +66,6 @@ static bool parse_compare(struct comparison *comparison, int argc, char **argv, 
                  "weir kernels compare needs --cuda FILE.cu or --cuda-image FILE, the other form");
     kernels_twin_take(&comparison->twin, false, &comparison->source);
     take_architectures(comparison);
-    return true;
 }
 
 // Bundles.
@@ -188,11 +186,7 @@ static void name_images(struct kc_build *build, struct kernels_architectures *ar
     build->cubins = build->ptx = kernels_architectures_list(architectures);
 }
 
-static void finish_result(void *object, void *with)
-{
-    (void)with;
-    kc_result_finish(object);
-}
+CLI_DESTROYER(finish_result, kc_result_finish)
 
 // What compilers say of the OpenCL C was told.
 static const struct kc_result *compile_twin(const struct kc_build *build)
@@ -228,28 +222,15 @@ static int compare(struct comparison *comparison, weir_runtime *runtime, bool cu
     return compare_kernels(&params) == 0 ? CLI_OK : CLI_FAILED;
 }
 
-static void close_runtime(void *object, void *code)
-{
-    weir_device *none = NULL;
-    *(int *)code = cli_close(&none, object, *(int *)code);
-}
-
 static int kernels_compare_main(int argc, char **argv)
 {
     struct comparison comparison = {0};
-    static weir_runtime *runtime;
-    static int code;
-    if (!parse_compare(&comparison, argc, argv, &code))
-        return code;
-    if (cli_open(NULL, NULL, &runtime) < 0)
-        cli_fail_weir();
-    cli_own(close_runtime, &runtime, &code);
+    parse_compare(&comparison, argc, argv);
+    weir_runtime *runtime = cli_open(NULL);
     const bool cuda = strcmp(weir_runtime_backend(runtime), "cuda") == 0;
     if (cuda)
         check_tools(&comparison);
-    code = compare(&comparison, runtime, cuda);
-    cli_destroy_owned();
-    return code;
+    return compare(&comparison, runtime, cuda);
 }
 
 static const char build_about[] =
@@ -319,7 +300,7 @@ static void check_request(struct request *request)
         kernels_architectures_parse("ptx", request->ptx_text, letters, &request->ptx);
 }
 
-static bool parse(struct request *request, int argc, char **argv, int *out_exit)
+static void parse(struct request *request, int argc, char **argv)
 {
     const struct cli_option options[] = {
         {"output", "OUT.c", "the file to write; the header is OUT.h", CLI_FILE, &request->out, 0,
@@ -341,10 +322,8 @@ static bool parse(struct request *request, int argc, char **argv, int *out_exit)
     };
     const struct cli_usage usage =
         CLI_FORM_PLAIN("weir kernels build", build_about, "weir-kernels(1)", options);
-    if (!kernels_parse(&request->source, usage, argc, argv, out_exit))
-        return false;
+    kernels_parse(&request->source, usage, argc, argv);
     check_request(request);
-    return true;
 }
 
 // What was asked for is made, or the command fails.
@@ -432,9 +411,7 @@ static void check_ours(const char *prefix, char suffix)
 static int kernels_build_main(int argc, char **argv)
 {
     struct request request = {0};
-    int code;
-    if (!parse(&request, argc, argv, &code))
-        return code;
+    parse(&request, argc, argv);
     check_ours(request.prefix, 'c');
     check_ours(request.prefix, 'h');
     choose(&request);
@@ -482,9 +459,7 @@ static int check_main(int argc, char **argv)
     };
     const struct cli_usage usage =
         CLI_FORM_PLAIN("weir kernels check", check_about, "weir-kernels(1)", options);
-    int code;
-    if (!kernels_parse(&source, usage, argc, argv, &code))
-        return code;
+    kernels_parse(&source, usage, argc, argv);
     if (source.build.tools.libclc[0] == '\0')
         cli_note("functions that CUDA lacks are not looked for: libclc is not installed; install "
                  "the package libclc of clang's version, such as libclc-22");
@@ -579,9 +554,7 @@ static int list_main(int argc, char **argv)
     };
     const struct cli_usage usage =
         CLI_FORM_PLAIN("weir kernels list", about, "weir-kernels(1)", options);
-    int code;
-    if (!kernels_parse(&source, usage, argc, argv, &code))
-        return code;
+    kernels_parse(&source, usage, argc, argv);
     const struct kc_kernels *kernels = &kernels_compile(&source.build)->kernels;
     if (as_json)
         return print_json(kernels);

@@ -30,9 +30,8 @@ struct kernels_source {
 // Reads the command line, with the options of `usage` and those above, and finds the compilers.
 // `command`, `about` and `options` of the usage are the caller's, the rest is set here.
 //
-// Returns false when the command has to end with `*out_exit`; a message was printed.
-bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int argc, char **argv,
-                   int *out_exit);
+// Ends the command as cli_parse() does.
+void kernels_parse(struct kernels_source *source, struct cli_usage usage, int argc, char **argv);
 
 // Compiles, and prints what the compilers say to stderr. Ends the command after an error.
 //

@@ -285,8 +285,7 @@ static void check_spelling(int argc, char **argv)
     }
 }
 
-bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int argc, char **argv,
-                   int *out_exit)
+void kernels_parse(struct kernels_source *source, struct cli_usage usage, int argc, char **argv)
 {
     const struct cli_option common[] = {
         {"std", "S", "the language: CL1.2, which it is without this,\nCL1.0, CL1.1, CL2.0 or CL3.0",
@@ -321,10 +320,8 @@ bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int ar
     usage.manual = "weir-kernels(1)";
     usage.operand_minimum = 1;
     usage.operand_maximum = FILES_MOST;
-    size_t files;
     check_spelling(argc, argv);
-    if (!cli_parse(&usage, argc, argv, &files, out_exit))
-        return false;
+    const size_t files = cli_parse(&usage, argc, argv);
     source->build.sources = (struct kc_sources){{(const char *const *)argv, files},
                                                 list_of(&source->folders),
                                                 list_of(&source->definitions)};
@@ -336,7 +333,6 @@ bool kernels_parse(struct kernels_source *source, struct cli_usage usage, int ar
                                                   .strict = source->strict};
     check(source, (const char *const *)argv, files);
     find_tools(source);
-    return true;
 }
 
 // Not through cli_error(): editors look for FILE:LINE:COLUMN at the start of a line.
@@ -352,11 +348,7 @@ void kernels_print_report(struct weir_long_text *report)
     *report = (struct weir_long_text){0};
 }
 
-static void finish_result(void *object, void *with)
-{
-    (void)with;
-    kc_result_finish(object);
-}
+CLI_DESTROYER(finish_result, kc_result_finish)
 
 const struct kc_result *kernels_compile(const struct kc_build *build)
 {

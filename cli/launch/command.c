@@ -249,7 +249,7 @@ static const char about[] =
     "\n"
     "  weir launch -n 4 ./train --steps 100";
 
-static bool parse(struct launch_options *out, int argc, char **argv, int *out_exit)
+static void parse(struct launch_options *out, int argc, char **argv)
 {
     const struct cli_option options[] = {
         {"n", "N", "how many ranks, 1 to 1024", CLI_COUNT, &out->count, 1, RANK_LIMIT},
@@ -263,7 +263,7 @@ static bool parse(struct launch_options *out, int argc, char **argv, int *out_ex
     };
     const struct cli_usage usage =
         CLI_FORM_PROGRAM("weir launch", "PROGRAM [ARGUMENT]...", about, "weir-launch(1)", options);
-    return cli_program_parse(&usage, argc, argv, &out->command, out_exit);
+    out->command = cli_program_parse(&usage, argc, argv);
 }
 
 // Where the ranks meet, unless the user has named a place: a socket in the folder that the transport `local`
@@ -303,32 +303,16 @@ static int open_input(void)
     return input;
 }
 
-static void free_memory(void *object, void *with)
-{
-    (void)with;
-    free(object);
-}
-
-static void *allocate(const struct launch_options *options, size_t count, size_t size)
-{
-    void *memory = calloc(count, size);
-    if (!memory)
-        cli_fail(CLI_SETUP, "no memory for %" PRIu64 " ranks; start fewer", options->count);
-    cli_own(free_memory, memory, NULL);
-    return memory;
-}
-
 static int run(const struct launch_options *options)
 {
     struct launch launch = {.options = options, .guard = -1, .first_failed = -1};
     const uint64_t began_ns = weir_clock_now_ns();
     const size_t count = options->count;
-    launch.ranks = allocate(options, count, sizeof *launch.ranks);
-    launch.streams =
-        options->no_prefix ? NULL : allocate(options, 2 * count, sizeof *launch.streams);
-    launch.polled = allocate(options, 2 + 2 * count, sizeof *launch.polled);
-    launch.output = allocate(options, 1, sizeof *launch.output);
-    launch.messages = allocate(options, 1, sizeof *launch.messages);
+    launch.ranks = cli_allocate(count, sizeof *launch.ranks);
+    launch.streams = options->no_prefix ? NULL : cli_allocate(2 * count, sizeof *launch.streams);
+    launch.polled = cli_allocate(2 + 2 * count, sizeof *launch.polled);
+    launch.output = cli_allocate(1, sizeof *launch.output);
+    launch.messages = cli_allocate(1, sizeof *launch.messages);
     launch.output->descriptor = STDOUT_FILENO;
     launch.messages->descriptor = STDERR_FILENO;
     launch.input = open_input();
@@ -345,9 +329,7 @@ static int run(const struct launch_options *options)
 static int launch_main(int argc, char **argv)
 {
     struct launch_options options = {.grace_s = 5};
-    int code;
-    if (!parse(&options, argc, argv, &code))
-        return code;
+    parse(&options, argc, argv);
     if (options.count == 0)
         cli_fail(CLI_USAGE, "weir launch needs a number of ranks: weir launch -n 4 %s",
                  options.command[0]);

@@ -27,6 +27,7 @@ struct settings {
     bool json;
     bool quiet;
     char plugins[CLI_PROGRAM_PLUGINS_SIZE]; // without perturb
+    struct cli_folder folder;               // of the files of a run
 };
 
 struct result {
@@ -300,13 +301,13 @@ static bool result_differs(const struct settings *settings, const struct result 
 
 // One run. The program reads nothing, since no two runs could read the same.
 
-static bool start(const struct settings *settings, const uint64_t *seed, uint64_t limit_ms,
-                  const struct cli_folder *folder, struct result *result)
+static void start(const struct settings *settings, const uint64_t *seed, uint64_t limit_ms,
+                  struct result *result)
 {
     char report[CLI_FOLDER_PATH_SIZE];
     char number[32] = "";
     char plugins[sizeof settings->plugins + 16];
-    cli_folder_place(folder, "report", report);
+    cli_folder_place(&settings->folder, "report", report);
     if (seed)
         snprintf(number, sizeof number, "%" PRIu64, *seed);
     // The innermost, so that the other plugins see what the program submits as it does.
@@ -325,10 +326,10 @@ static bool start(const struct settings *settings, const uint64_t *seed, uint64_
         .variable_count = sizeof variables / sizeof *variables,
         .limit_ms = limit_ms,
     };
-    const bool ok =
-        cli_program_capture(&program, folder, &result->end, &result->output, &result->messages);
+    unlink(report);
+    result->end =
+        cli_program_capture(&program, &settings->folder, &result->output, &result->messages);
     cli_perturb_read(report, &result->counts);
-    return ok;
 }
 
 // What an earlier run left must not be taken for this one's.
@@ -345,21 +346,13 @@ static void clear_files(const struct settings *settings)
 static void run_once(const struct settings *settings, const uint64_t *seed, uint64_t limit_ms,
                      struct result *out_result)
 {
-    struct cli_folder folder;
     *out_result = (struct result){.took_ns = 0};
     clear_files(settings);
-    if (!cli_folder_create(&folder, "perturb"))
-        cli_end(CLI_SETUP);
     const uint64_t began_ns = cli_now_ns();
-    bool ok = start(settings, seed, limit_ms, &folder, out_result);
+    start(settings, seed, limit_ms, out_result);
     for (size_t i = 0; i < settings->files.count; i++)
-        ok = ok && cli_content_read(settings->files.items[i], &out_result->files[i]);
+        out_result->files[i] = cli_content_read(settings->files.items[i]);
     out_result->took_ns = cli_now_ns() - began_ns;
-    cli_folder_remove(&folder);
-    if (ok)
-        return;
-    result_finish(out_result);
-    cli_end(CLI_SETUP);
 }
 
 enum {
@@ -378,7 +371,7 @@ static const char about[] =
 
 static const char *const modes[] = {"random", "late", "pair", NULL};
 
-static bool parse(struct settings *out, int argc, char **argv, int *out_exit)
+static void parse(struct settings *out, int argc, char **argv)
 {
     const struct cli_option options[] = {
         {"seeds", "N", "how many seeds; without it, 100", CLI_COUNT, &out->seeds, 1, 1000000000},
@@ -406,7 +399,7 @@ static bool parse(struct settings *out, int argc, char **argv, int *out_exit)
     };
     const struct cli_usage usage = CLI_FORM_PROGRAM("weir perturb", "COMMAND [ARGUMENT]...", about,
                                                     "weir-perturb(1)", options);
-    return cli_program_parse(&usage, argc, argv, &out->command, out_exit);
+    out->command = cli_program_parse(&usage, argc, argv);
 }
 
 // "FILE:LINE" of that length.
@@ -489,11 +482,7 @@ static void check_twice(const struct settings *settings, const struct result *pl
                  settings->command[0]);
 }
 
-static void destroy_result(void *object, void *with)
-{
-    (void)with;
-    result_finish(object);
-}
+CLI_DESTROYER(destroy_result, result_finish)
 
 static void run_plain(const struct settings *settings, struct result *plain)
 {
@@ -614,20 +603,18 @@ static int finish(const struct summary *summary)
 static int perturb_main(int argc, char **argv)
 {
     static struct result plain;
-    struct settings settings = {.first = 1, .seeds = 100, .pair = ""};
+    static struct settings settings = {.first = 1, .seeds = 100, .pair = ""};
     struct summary summary = {.settings = &settings, .plain = &plain};
-    int code;
-    if (!parse(&settings, argc, argv, &code))
-        return code;
+    parse(&settings, argc, argv);
     cli_set_quiet(settings.quiet);
     check(&settings);
-    if (!cli_program_list_plugins("perturb", settings.plugins, sizeof settings.plugins))
-        cli_fail_weir();
+    cli_program_list_plugins("perturb", settings.plugins, sizeof settings.plugins);
+    cli_folder_create(&settings.folder, "perturb");
     run_plain(&settings, &plain);
     summary.changes = cli_allocate(CHANGES_KEPT, sizeof *summary.changes);
     cli_program_begin_series();
     run_seeds(&summary);
-    code = finish(&summary);
+    const int code = finish(&summary);
     cli_program_end_series();
     return code;
 }

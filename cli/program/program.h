@@ -13,17 +13,15 @@
 // with. `--` may end the options. `usage` has COMMAND in its `operands`, and needs neither
 // `operand` nor a count of operands.
 //
-// Returns false when the command has to end with `*out_exit`, as cli_parse() does; else
-// `*out_command` points into argv, which ends with NULL.
-bool cli_program_parse(const struct cli_usage *usage, int argc, char **argv, char ***out_command,
-                       int *out_exit);
+// Returns COMMAND and its arguments, in argv, which ends with NULL. Ends the command as cli_parse() does.
+char **cli_program_parse(const struct cli_usage *usage, int argc, char **argv);
 
 // Sets WEIR_PLUGINS to `name`, then what the environment and WEIR_CONFIG name without it:
 // the outermost plugin sees every call of the program. The rest of the configuration is
 // unchanged.
 //
-// Errors: false, with the thread's Weir error set, for cli_weir_error().
-bool cli_program_add_plugin(const char *name);
+// Errors: those of the configuration end the command.
+void cli_program_add_plugin(const char *name);
 
 enum {
     CLI_PROGRAM_PLUGINS_SIZE = 1024
@@ -33,13 +31,12 @@ enum {
 // takes it. `size` is CLI_PROGRAM_PLUGINS_SIZE.
 //
 // Errors: as cli_program_add_plugin().
-bool cli_program_list_plugins(const char *without, char *text, size_t size);
+void cli_program_list_plugins(const char *without, char *text, size_t size);
 
-// Stores the absolute name of the trace that the program is to write, which --output named, and
-// removes an old one.
+// The absolute name of the trace that the program is to write, which --output named. Removes an old one.
 //
-// Returns an exit code; after a message if it is not CLI_OK.
-int cli_program_take_trace(const char *path, char *text, size_t size);
+// Ownership: the command's. Errors: they end it.
+const char *cli_program_take_trace(const char *path);
 
 struct cli_program_variable {
     const char *name;
@@ -126,29 +123,27 @@ struct cli_program_end {
 // a terminal sends to both; SIGTERM and SIGHUP are passed on to the program. What could
 // not be run is told in a sentence, on this process's standard error.
 //
-// Returns false after an error of this process's own, which was told and after which
-// out_end->code is CLI_SETUP.
 // Threads: one at a time.
-bool cli_program_run(const struct cli_program *program, struct cli_program_end *out_end);
+// Errors: those of this process's own end the command.
+struct cli_program_end cli_program_run(const struct cli_program *program);
 
 // What a program wrote, followed by a zero byte; NULL without a file.
 //
-// Ownership: `bytes` are the user's, to be freed with free().
+// Ownership: `bytes` are the user's, to be freed with free(). Errors: they end the command.
 struct cli_content {
     char *bytes;
     size_t size;
 };
 
 // Reads a file. That there is none is no error.
-//
-// Errors: false after a message.
-bool cli_content_read(const char *path, struct cli_content *out_content);
+struct cli_content cli_content_read(const char *path);
 
 // As cli_program_run(), without input, and with what the program prints kept in files of the folder, and
 // then read. Without `out_messages` both streams are `out_output`, as they came.
-bool cli_program_capture(const struct cli_program *program, const struct cli_folder *folder,
-                         struct cli_program_end *out_end, struct cli_content *out_output,
-                         struct cli_content *out_messages);
+struct cli_program_end cli_program_capture(const struct cli_program *program,
+                                           const struct cli_folder *folder,
+                                           struct cli_content *out_output,
+                                           struct cli_content *out_messages);
 
 // What the plugin perturb reported, of all runtimes that the program closed.
 struct cli_perturb_counts {

@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/json/json.h"
 #include "base/text.h"
+#include "cli/common/own.h"
 #include "cli/program/program.h"
 
 // The environment that adds a plugin to the chain of every runtime of a program.
@@ -47,65 +48,51 @@ static bool take_plugins(void *user, const char *section, const struct weir_sett
     return false;
 }
 
-bool cli_program_list_plugins(const char *without, char *text, size_t size)
+void cli_program_list_plugins(const char *without, char *text, size_t size)
 {
     struct list list = {.without = without, .text = text, .size = size};
     WEIR_IGNORE(weir_inspect_settings(NULL, take_plugins, &list));
-    return list.found;
+    if (!list.found)
+        cli_fail_weir();
 }
 
-bool cli_program_add_plugin(const char *name)
+void cli_program_add_plugin(const char *name)
 {
     char others[CLI_PROGRAM_PLUGINS_SIZE];
     char text[sizeof others + 64];
-    if (!cli_program_list_plugins(name, others, sizeof others))
-        return false;
+    cli_program_list_plugins(name, others, sizeof others);
     snprintf(text, sizeof text, "%s%s%s", name, others[0] ? ", " : "", others);
     setenv("WEIR_PLUGINS", text, 1);
-    return true;
 }
 
 // The name of a file that the program writes: the program may be in another directory by then.
 
-static bool make_absolute(const char *path, char *text, size_t size)
+static const char *make_absolute(const char *path)
 {
     char directory[PATH_MAX];
-    int length;
-    if (path[0] == '/') {
-        length = snprintf(text, size, "%s", path);
-    } else if (getcwd(directory, sizeof directory)) {
-        length = snprintf(text, size, "%s/%s", directory, path);
-    } else {
-        cli_error("the working directory is gone; name the trace with --output /DIRECTORY/FILE");
-        return false;
-    }
-    if (length < (int)size)
-        return true;
-    cli_error("%s: the name is too long for a trace; give another one with --output", path);
-    return false;
+    if (path[0] != '/' && !getcwd(directory, sizeof directory))
+        cli_fail(CLI_USAGE,
+                 "the working directory is gone; name the trace with --output /DIRECTORY/FILE");
+    const char *absolute = path[0] == '/' ? cli_copy(path) : cli_text("%s/%s", directory, path);
+    if (strlen(absolute) >= PATH_MAX)
+        cli_fail(CLI_USAGE, "%s: the name is too long for a trace; give another one with --output",
+                 path);
+    return absolute;
 }
 
-// Removes an old trace, which could be mistaken for one that COMMAND wrote.
-static bool clear(const char *path)
+const char *cli_program_take_trace(const char *path)
 {
     struct stat status;
-    if (stat(path, &status) != 0)
-        return true;
-    if (!S_ISREG(status.st_mode)) {
-        cli_error("%s is not a regular file; name another one with --output", path);
-        return false;
-    }
-    if (unlink(path) == 0)
-        return true;
-    cli_error("%s cannot be replaced: %s; name another one with --output", path, strerror(errno));
-    return false;
-}
-
-int cli_program_take_trace(const char *path, char *text, size_t size)
-{
-    if (!make_absolute(path, text, size) || !clear(text))
-        return CLI_USAGE;
-    return cli_can_write(text) ? CLI_OK : CLI_FAILED;
+    const char *trace = make_absolute(path);
+    // An old one could be mistaken for one that COMMAND wrote.
+    const bool old = stat(trace, &status) == 0;
+    if (old && !S_ISREG(status.st_mode))
+        cli_fail(CLI_USAGE, "%s is not a regular file; name another one with --output", trace);
+    if (old && unlink(trace) != 0)
+        cli_fail(CLI_USAGE, "%s cannot be replaced: %s; name another one with --output", trace,
+                 strerror(errno));
+    cli_need_writable(trace);
+    return trace;
 }
 
 // Command lines that end with another command and its arguments.
@@ -130,19 +117,15 @@ static int leading(const struct cli_usage *usage, int argc, char **argv)
     return i < argc ? i : argc;
 }
 
-bool cli_program_parse(const struct cli_usage *usage, int argc, char **argv, char ***out_command,
-                       int *out_exit)
+char **cli_program_parse(const struct cli_usage *usage, int argc, char **argv)
 {
     const int before = leading(usage, argc, argv);
-    size_t operands;
-    if (!cli_parse(usage, before, argv, &operands, out_exit))
-        return false;
-    *out_command = argv + before + (before < argc && strcmp(argv[before], "--") == 0);
-    if (**out_command)
-        return true;
-    cli_error("%s needs a command: %s %s", usage->command, usage->command, usage->operands);
-    *out_exit = CLI_USAGE;
-    return false;
+    cli_parse(usage, before, argv);
+    char **command = argv + before + (before < argc && strcmp(argv[before], "--") == 0);
+    if (!*command)
+        cli_fail(CLI_USAGE, "%s needs a command: %s %s", usage->command, usage->command,
+                 usage->operands);
+    return command;
 }
 
 // The terminal sends its signals to both processes; this one waits for the program.
@@ -292,9 +275,8 @@ static void finish(const struct cli_program *program, struct cli_program_end *en
     end->code = WIFSIGNALED(status) ? CLI_SIGNALLED + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-bool cli_program_run(const struct cli_program *program, struct cli_program_end *out_end)
+struct cli_program_end cli_program_run(const struct cli_program *program)
 {
-    *out_end = (struct cli_program_end){.code = CLI_SETUP};
     sigset_t mask;
     take_signals();
     fflush(stdout);
@@ -305,71 +287,66 @@ bool cli_program_run(const struct cli_program *program, struct cli_program_end *
         leave_signals_alone(&mask);
         become(program);
     }
-    out_end->process = child = process;
+    struct cli_program_end end = {.process = child = process};
     sigprocmask(SIG_SETMASK, &mask, NULL);
     if (process > 0 && received) // it came before there was one to pass it on to
         kill(process, received);
     if (process > 0)
-        finish(program, out_end);
+        finish(program, &end);
     child = 0;
     give_back_signals();
     if (process < 0)
-        cli_error("a process for %s cannot be created: %s", program->command[0], strerror(error));
-    return process > 0;
+        cli_fail(CLI_SETUP, "a process for %s cannot be created: %s", program->command[0],
+                 strerror(error));
+    return end;
 }
 
 // A program whose output is kept, and what the plugin perturb reports of its runs.
 
-bool cli_content_read(const char *path, struct cli_content *out_content)
+struct cli_content cli_content_read(const char *path)
 {
     char message[512];
     void *bytes = NULL;
-    *out_content = (struct cli_content){NULL, 0};
+    struct cli_content content = {NULL, 0};
     if (access(path, F_OK) != 0 && errno == ENOENT)
-        return true;
-    if (!weir_file_read(path, SIZE_MAX / 2, &bytes, &out_content->size, message, sizeof message)) {
-        cli_error("what the program wrote is lost: %s", message);
-        return false;
-    }
-    out_content->bytes = bytes;
-    return true;
+        return content;
+    if (!weir_file_read(path, SIZE_MAX / 2, &bytes, &content.size, message, sizeof message))
+        cli_fail(CLI_FAILED, "what the program wrote is lost: %s", message);
+    content.bytes = bytes;
+    return content;
 }
 
 static int open_file(const char *path, int flags)
 {
     const int descriptor = open(path, flags | O_CLOEXEC, 0600);
     if (descriptor < 0)
-        cli_error("%s cannot be opened: %s; free space, or set TMPDIR to another folder", path,
-                  strerror(errno));
+        cli_fail(CLI_FAILED, "%s cannot be opened: %s; free space, or set TMPDIR to another folder",
+                 path, strerror(errno));
     return descriptor;
 }
 
-bool cli_program_capture(const struct cli_program *program, const struct cli_folder *folder,
-                         struct cli_program_end *out_end, struct cli_content *out_output,
-                         struct cli_content *out_messages)
+struct cli_program_end cli_program_capture(const struct cli_program *program,
+                                           const struct cli_folder *folder,
+                                           struct cli_content *out_output,
+                                           struct cli_content *out_messages)
 {
-    static const char *const names[] = {"output", "messages"};
-    struct cli_content *const contents[] = {out_output, out_messages};
-    const size_t count = out_messages ? 2 : 1;
-    char paths[2][CLI_FOLDER_PATH_SIZE];
-    int files[3] = {open_file("/dev/null", O_RDONLY), -1, -1};
-    bool ok = files[0] >= 0;
-    for (size_t i = 0; i < count && ok; i++) {
-        cli_folder_place(folder, names[i], paths[i]);
-        files[1 + i] = open_file(paths[i], O_WRONLY | O_CREAT | O_TRUNC);
-        ok = files[1 + i] >= 0;
-    }
+    const int flags = O_WRONLY | O_CREAT | O_TRUNC;
+    char output[CLI_FOLDER_PATH_SIZE], messages[CLI_FOLDER_PATH_SIZE];
     struct cli_program own = *program;
-    own.input = files[0];
-    own.output = files[1];
-    own.messages = files[count];
-    ok = ok && cli_program_run(&own, out_end);
-    for (size_t i = 0; i < 3; i++)
-        if (files[i] >= 0)
-            close(files[i]);
-    for (size_t i = 0; i < count && ok; i++)
-        ok = cli_content_read(paths[i], contents[i]);
-    return ok;
+    cli_folder_place(folder, "output", output);
+    cli_folder_place(folder, "messages", messages);
+    own.input = open_file("/dev/null", O_RDONLY);
+    own.output = open_file(output, flags);
+    own.messages = out_messages ? open_file(messages, flags) : own.output;
+    const struct cli_program_end end = cli_program_run(&own);
+    close(own.input);
+    close(own.output);
+    *out_output = cli_content_read(output);
+    if (out_messages) {
+        close(own.messages);
+        *out_messages = cli_content_read(messages);
+    }
+    return end;
 }
 
 static uint64_t number_of(const json_t *line, const char *name)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/common/options.h"
+#include "cli/common/own.h"
 #include "cli/common/signals.h"
 #include "cli/run/run.h"
 #include "cli/runtime/open.h"
@@ -26,16 +27,16 @@ static void note_module(struct run *run)
             snprintf(facts->module_version, sizeof facts->module_version, "%s", entry->version);
 }
 
-bool run_open_devices(struct run *run)
+void run_open_devices(struct run *run)
 {
     weir_device *list[CLI_DEVICES_MAX];
-    if ((run->compile ? cli_open_plain(run->config, &run->runtime)
-                      : cli_open(run->config, NULL, &run->runtime)) < 0)
-        return false;
+    struct weir_open_params params = cli_open_params(run->config);
+    params.plugins = run->compile ? "" : NULL; // compiling is not to be in the user's traces
+    run->runtime = cli_open_with(&params);
     if (run->by_ranks)
         cli_devices_of_rank(run->runtime, &run->wanted);
-    const weir_status status =
-        cli_devices_open(run->runtime, &run->wanted, list, &run->device_count);
+    run->device_count = cli_devices_open(run->runtime, &run->wanted, list);
+    run->devices = cli_allocate(run->device_count, sizeof *run->devices);
     for (uint32_t i = 0; i < run->device_count; i++)
         run->devices[i] = (struct run_device){
             .run = run,
@@ -45,7 +46,6 @@ bool run_open_devices(struct run *run)
     run->shown = run->devices;
     run->shown_count = run->device_count;
     note_module(run);
-    return status == WEIR_OK;
 }
 
 static void note_facts(struct run *run)
@@ -70,7 +70,16 @@ static uint32_t count_decoders(const struct run *run)
     return (uint32_t)(asked < frames ? asked : frames);
 }
 
-static bool run_create_pipelines(struct run *run, struct weir_arr_coc_params *params)
+static void destroy_pipelines(void *object, void *with)
+{
+    struct run *run = object;
+    (void)with;
+    for (uint32_t i = 0; i < run->device_count; i++)
+        weir_arr_coc_destroy(&run->devices[i].arr_coc);
+    WEIR_IGNORE(weir_pipeline_group_destroy(&run->group));
+}
+
+static void run_create_pipelines(struct run *run, struct weir_arr_coc_params *params)
 {
     if (!run->video) {
         params->prepare_threads = count_decoders(run);
@@ -78,30 +87,15 @@ static bool run_create_pipelines(struct run *run, struct weir_arr_coc_params *pa
         if (params->slot_count > WEIR_PIPELINE_SLOTS_MAX)
             params->slot_count = WEIR_PIPELINE_SLOTS_MAX;
     }
-    const struct weir_pipeline_group_params group = {.struct_size = sizeof group,
-                                                     .label = "arr-coc"};
-    if (weir_pipeline_group_create(&group, &run->group) < 0)
-        return false;
+    cli_own(destroy_pipelines, run, NULL);
+    cli_fine(weir_pipeline_group_create(WEIR_PARAMS(weir_pipeline_group, .label = "arr-coc"),
+                                        &run->group));
     for (uint32_t i = 0; i < run->device_count; i++) {
         params->group = run->group;
         run_compile_watch(&run->devices[i], params);
-        if (weir_arr_coc_create(params, &run->devices[i].arr_coc) < 0)
-            return false;
+        cli_fine(weir_arr_coc_create(params, &run->devices[i].arr_coc));
     }
     note_facts(run);
-    return true;
-}
-
-int run_close_devices(struct run *run, int code)
-{
-    for (uint32_t i = 0; i < run->device_count; i++)
-        weir_arr_coc_destroy(&run->devices[i].arr_coc);
-    WEIR_IGNORE(weir_pipeline_group_destroy(&run->group));
-    for (uint32_t i = run->device_count; i-- > 0;)
-        code = cli_close(&run->devices[i].device, i == 0 ? &run->runtime : NULL, code);
-    if (run->device_count == 0)
-        code = cli_close(NULL, &run->runtime, code);
-    return code;
 }
 
 // weir run arr-coc: from the command line to the output files. Everything that can be
@@ -124,7 +118,7 @@ static const char about[] =
     "  ffmpeg -i film.mp4 -pix_fmt yuv420p -f yuv4mpegpipe - | weir run arr-coc -\n\n"
     "NAME.jsonl has a line for each frame then.";
 
-static bool parse(struct run *run, int argc, char **argv, int *out_exit)
+static void parse(struct run *run, int argc, char **argv)
 {
     const struct cli_option options[] = {
         CLI_CONFIG(&run->config),
@@ -177,69 +171,55 @@ static bool parse(struct run *run, int argc, char **argv, int *out_exit)
         .operand_maximum = IMAGE_LIMIT,
         .instead = &run->compile,
     };
-    return cli_parse(&usage, argc, argv, &run->image_count, out_exit) &&
-           run_compile_check(run, argv);
+    run->image_count = cli_parse(&usage, argc, argv);
+    run_compile_check(run, argv);
 }
 
 // Weights and query.
 
-static bool find_weights(struct run *run)
+static void find_weights(struct run *run)
 {
     if (run->weights_path)
-        return true;
-    if (!cli_find_weights(run->weights_found, sizeof run->weights_found))
-        return false;
-    run->weights_path = run->weights_found;
+        return;
+    run->weights_path = cli_find_weights();
     cli_note(
         "no --weights: using arr_coc_weights.safetensors, which comes with Weir and is made from "
         "a seed; no trained weights are public");
-    return true;
 }
 
 // [D], or one row of a matrix [1, D].
-static bool check_query(const struct run *run, const struct weir_io_npy *query, size_t wanted)
+static void check_query(const struct run *run, const struct weir_io_npy *query, size_t wanted)
 {
     struct weir_io_error error;
     const bool vector = query->rank == 1 || (query->rank == 2 && query->shape[0] == 1);
     if (!vector || query->count != wanted) {
         char shape[WEIR_IO_SHAPE_TEXT];
-        cli_error("%s: the query has the shape %s; the weights %s want [%zu]: use the query that "
-                  "belongs to these weights",
-                  run->query_path, weir_io_shape_text(query->rank, query->shape, shape),
-                  run->weights_path, wanted);
-        return false;
+        cli_fail(CLI_FAILED,
+                 "%s: the query has the shape %s; the weights %s want [%zu]: use the query that "
+                 "belongs to these weights",
+                 run->query_path, weir_io_shape_text(query->rank, query->shape, shape),
+                 run->weights_path, wanted);
     }
-    if (!weir_io_check_finite(run->query_path, "query", query->data, wanted, &error)) {
-        cli_error("%s", error.message);
-        return false;
-    }
-    return true;
+    if (!weir_io_check_finite(run->query_path, "query", query->data, wanted, &error))
+        cli_fail(CLI_FAILED, "%s", error.message);
 }
 
-static float *read_query(const struct run *run, size_t wanted)
+CLI_DESTROYER(finish_npy, weir_io_npy_finish)
+
+static const float *read_query(const struct run *run, size_t wanted)
 {
-    struct weir_io_npy file = {0};
+    static struct weir_io_npy file;
     struct weir_io_error error;
-    float *query = NULL;
-    if (!weir_io_npy_read(run->query_path, WEIR_IO_F32, &file, &error)) {
-        cli_error("%s", error.message);
-        return NULL;
-    }
-    if (check_query(run, &file, wanted)) {
-        query = file.data;
-        file.data = NULL;
-    }
-    weir_io_npy_finish(&file);
-    return query;
+    if (!weir_io_npy_read(run->query_path, WEIR_IO_F32, &file, &error))
+        cli_fail(CLI_FAILED, "%s", error.message);
+    cli_own(finish_npy, &file, NULL);
+    check_query(run, &file, wanted);
+    return file.data;
 }
 
-static float *seed_query(size_t wanted)
+static const float *seed_query(size_t wanted)
 {
-    float *query = malloc(wanted * sizeof *query);
-    if (!query) {
-        cli_error("no memory for a query of %zu numbers", wanted);
-        return NULL;
-    }
+    float *query = cli_allocate(wanted, sizeof *query);
     weir_arr_coc_seeded_query(RUN_QUERY_SEED, query, wanted);
     cli_note("no --query: using %zu normal numbers from seed %d", wanted, RUN_QUERY_SEED);
     return query;
@@ -429,13 +409,13 @@ static int count_failures(const struct run *run)
 }
 
 // Only rank 0 writes and tells.
-static bool join_ranks(struct run *run)
+static void join_ranks(struct run *run)
 {
-    if (!run_ranks_open(run))
-        return false;
+    run_ranks_open(run);
     const bool first = run_rank(run) == 0;
     cli_set_quiet(run->quiet || !first);
-    return !first || run_prepare_output(run);
+    if (first)
+        run_prepare_output(run);
 }
 
 // The closing figures, if anything was run or a program is to read them.
@@ -459,131 +439,96 @@ static int run_on_device(struct run *run, const weir_arr_coc_weights *weights, c
         .query_size = weir_arr_coc_weights_query_size(weights),
         .deliver = deliver,
     };
-    if (!run_open_devices(run) || weir_arr_coc_params_from_settings(run->runtime, &params) < 0)
-        return cli_weir_error();
-    if (run->by_ranks && !join_ranks(run))
-        return CLI_FAILED;
+    run_open_devices(run);
+    cli_fine(weir_arr_coc_params_from_settings(run->runtime, &params));
+    if (run->by_ranks)
+        join_ranks(run);
     adjust(run, &params);
     run->max_pixels = params.max_pixels;
-    if (run->video_path) {
-        if (!run_video_open(run, &params))
-            return CLI_FAILED;
-    } else {
-        run_probe_images(run, &params.max_pixels);
-    }
+    if (run->video_path)
+        run_video_open(run, &params);
+    else
+        params.max_pixels = run_probe_images(run);
     // Without an image a rank has its share of failures.
     if (params.max_pixels == 0 && !run->ranks)
         return report(run, false);
     params.max_pixels += params.max_pixels == 0;
-    if (!run_create_pipelines(run, &params))
-        return cli_weir_error();
-    if ((run->ranks && !run_ranks_begin(run)) || !run_writer_start(run))
-        return CLI_FAILED;
+    run_create_pipelines(run, &params);
+    if (run->ranks)
+        run_ranks_begin(run);
+    run_writer_start(run);
     run_frames(run);
     if (run_rank(run) > 0)
         return cli_signal() ? CLI_SIGNALLED + cli_signal() : CLI_OK;
     return report(run, true);
 }
 
+CLI_DESTROYER(destroy_weights, weir_arr_coc_weights_destroy)
+
 static int run_with_inputs(struct run *run)
 {
-    weir_arr_coc_weights *weights = NULL;
+    static weir_arr_coc_weights *weights;
     struct weir_io_error error;
-    if (!find_weights(run))
-        return CLI_FAILED;
-    if (!weir_arr_coc_weights_load(run->weights_path, &weights, &error)) {
-        cli_error("%s", error.message);
-        return CLI_FAILED;
-    }
+    find_weights(run);
+    if (!weir_arr_coc_weights_load(run->weights_path, &weights, &error))
+        cli_fail(CLI_FAILED, "%s", error.message);
+    cli_own(destroy_weights, &weights, NULL);
     const size_t wanted = weir_arr_coc_weights_query_size(weights);
-    float *query = run->query_path ? read_query(run, wanted) : seed_query(wanted);
-    int code = query ? run_on_device(run, weights, query) : CLI_FAILED;
-    run_writer_end(run);
-    code = run_ranks_close(run, code);
-    code = run_close_devices(run, code);
-    code = run_video_close(run, code);
-    free(query);
-    weir_arr_coc_weights_destroy(&weights);
-    return code;
+    return run_on_device(run, weights,
+                         run->query_path ? read_query(run, wanted) : seed_query(wanted));
 }
 
-static bool check_devices(struct run *run)
-{
-    if (run->by_ranks && run->asked_devices) {
-        cli_error("--ranks and --devices cannot be combined: each rank has one device; start more "
-                  "ranks");
-        return false;
-    }
-    return cli_devices_parse(run->asked_devices, &run->wanted);
-}
-
-static bool refuse_operands(const struct run *run)
+static void check_operands(const struct run *run)
 {
     const char *option = run->live ? "--live" : run->overlay ? "--overlay" : "--frames";
     if (run->image_count > 1 && run->video_path)
-        cli_error("'%s' is a stream, which is run by itself; run the others without it",
-                  run->video_path);
-    else if (run->video_path && (run->by_ranks || run->repeat > 1))
-        cli_error("%s is for images; '%s' is a stream", run->by_ranks ? "--ranks" : "--repeat",
-                  run->video_path);
-    else if (run->video_path && (run->decoders || run->stops))
-        cli_error("%s is for images; '%s' is a stream", run->stops ? "--stop" : "--decoders",
-                  run->video_path);
-    else if (run->by_ranks && run->stops)
-        cli_error("--stop and --ranks cannot be combined: ranks have no common first failure");
-    else if (!run->video_path && (run->live || run->overlay || run->frame_limit))
-        cli_error("%s is for a Y4M stream: a file, or - for standard input", option);
-    else if (run->overlay && strcmp(run->overlay, "png") != 0 && strcmp(run->overlay, "y4m") != 0)
-        cli_error("--overlay takes png or y4m, not '%s'", run->overlay);
-    else
-        return false;
-    return true;
+        cli_fail(CLI_USAGE, "'%s' is a stream, which is run by itself; run the others without it",
+                 run->video_path);
+    if (run->video_path && (run->by_ranks || run->repeat > 1))
+        cli_fail(CLI_USAGE, "%s is for images; '%s' is a stream",
+                 run->by_ranks ? "--ranks" : "--repeat", run->video_path);
+    if (run->video_path && (run->decoders || run->stops))
+        cli_fail(CLI_USAGE, "%s is for images; '%s' is a stream",
+                 run->stops ? "--stop" : "--decoders", run->video_path);
+    if (run->by_ranks && run->stops)
+        cli_fail(CLI_USAGE,
+                 "--stop and --ranks cannot be combined: ranks have no common first failure");
+    if (!run->video_path && (run->live || run->overlay || run->frame_limit))
+        cli_fail(CLI_USAGE, "%s is for a Y4M stream: a file, or - for standard input", option);
+    if (run->overlay && strcmp(run->overlay, "png") != 0 && strcmp(run->overlay, "y4m") != 0)
+        cli_fail(CLI_USAGE, "--overlay takes png or y4m, not '%s'", run->overlay);
 }
 
 // Images, or one stream.
-static bool name_inputs(struct run *run, char **paths)
+static void name_inputs(struct run *run, char **paths)
 {
     for (size_t i = 0; i < run->image_count && !run->video_path; i++)
         run->video_path = run_is_video(paths[i]) ? paths[i] : NULL;
-    if (refuse_operands(run))
-        return false;
-    if (run->video_path) {
+    check_operands(run);
+    if (run->video_path)
         run->image_count = 0;
-        return true;
-    }
-    if (!run_list_paths(paths, run->image_count, &run->paths))
-        return false;
-    run->image_count = run->paths.count;
-    return run_name_images(run, run->paths.list);
+    else
+        run_name_images(run, paths);
 }
 
 static int run_main(int argc, char **argv)
 {
-    struct run run = {.repeat = 1};
-    int code = CLI_USAGE;
-    if (!parse(&run, argc, argv, &code))
-        return code;
+    static struct run run = {.repeat = 1};
+    parse(&run, argc, argv);
     cli_set_quiet(run.quiet || run.by_ranks); // until the rank is known: rank 0 prints
     cli_log_to_stderr();
-    code = CLI_USAGE;
     run.output = run.output ? run.output : "out";
-    run.devices = calloc(CLI_DEVICES_MAX, sizeof *run.devices);
-    if (!run.devices)
-        cli_error("no memory for the list of devices");
-    else if (run.compile)
-        code = check_devices(&run) ? run_compile(&run) : CLI_USAGE;
-    else if (check_devices(&run) && name_inputs(&run, argv)) {
-        code = CLI_FAILED;
-        if ((run.by_ranks || run_prepare_output(&run)) && cli_signals_start()) {
-            code = run_with_inputs(&run);
-            cli_signals_end();
-        }
-    }
-    run_free_images(&run);
-    run_free_paths(&run.paths);
-    run_ranks_free(&run);
-    free(run.devices);
-    return code;
+    if (run.by_ranks && run.asked_devices)
+        cli_fail(CLI_USAGE, "--ranks and --devices cannot be combined: each rank has one device; "
+                            "start more ranks");
+    run.wanted = cli_devices_read(run.asked_devices);
+    if (run.compile)
+        return run_compile(&run);
+    name_inputs(&run, argv);
+    if (!run.by_ranks)
+        run_prepare_output(&run);
+    cli_signals_start();
+    return run_with_inputs(&run);
 }
 
 const struct cli_command cli_run_arr_coc = {

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/workers.h"
+#include "cli/common/own.h"
 #include "cli/common/progress.h"
 #include "cli/common/signals.h"
 #include "cli/run/run.h"
@@ -262,30 +263,28 @@ static const char *find_kernel(const char *name, size_t length)
     return NULL;
 }
 
-static void refuse_kernel(const char *name, size_t length)
+static _Noreturn void refuse_kernel(const char *name, size_t length)
 {
     char text[1024];
     size_t used = 0;
     const char *known;
     for (size_t i = 0; (known = weir_arr_coc_kernel_name(i)) && used < sizeof text; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i > 0 ? ", " : "", known);
-    cli_error("--compile takes all, - for names from standard input, or kernels of ARR-COC (%s); "
-              "not '%.*s'",
-              text, (int)length, name);
+    cli_fail(CLI_USAGE,
+             "--compile takes all, - for names from standard input, or kernels of ARR-COC (%s); "
+             "not '%.*s'",
+             text, (int)length, name);
 }
 
-static bool add_kernel(struct run_kernels *kernels, const char *name, size_t length)
+static void add_kernel(struct run_kernels *kernels, const char *name, size_t length)
 {
     const char *known = find_kernel(name, length);
-    if (!known) {
+    if (!known)
         refuse_kernel(name, length);
-        return false;
-    }
     for (uint32_t i = 0; i < kernels->count; i++)
         if (kernels->names[i] == known)
-            return true;
+            return;
     kernels->names[kernels->count++] = known;
-    return true;
 }
 
 static void add_all(struct run_kernels *kernels)
@@ -300,25 +299,23 @@ static bool is_from_input(const struct run *run)
     return run->compile && strcmp(run->compile, "-") == 0;
 }
 
-static bool list_kernels(struct run *run)
+static void list_kernels(struct run *run)
 {
     const char *text = run->compile;
     if (is_from_input(run))
-        return true;
+        return;
     if (!text || strcmp(text, "all") == 0) {
         add_all(&run->kernels);
-        return true;
+        return;
     }
     for (const char *name = text; name;) {
         const size_t length = strcspn(name, ",");
-        if (!add_kernel(&run->kernels, name, length))
-            return false;
+        add_kernel(&run->kernels, name, length);
         name = name[length] == ',' ? name + length + 1 : NULL;
     }
-    return true;
 }
 
-bool run_compile_check(struct run *run, char **operands)
+void run_compile_check(struct run *run, char **operands)
 {
     const struct {
         bool given;
@@ -331,16 +328,12 @@ bool run_compile_check(struct run *run, char **operands)
         {run->decoders, "--decoders"}, {run->stops, "--stop"},
         {run->json, "--json"},
     };
-    if (run->compile && run->image_count > 0) {
-        cli_error("--compile runs no image; leave '%s' out, or --compile", operands[0]);
-        return false;
-    }
+    if (run->compile && run->image_count > 0)
+        cli_fail(CLI_USAGE, "--compile runs no image; leave '%s' out, or --compile", operands[0]);
     for (size_t i = 0; run->compile && i < sizeof others / sizeof *others; i++)
-        if (others[i].given) {
-            cli_error("--compile runs no image; leave %s out", others[i].name);
-            return false;
-        }
-    return list_kernels(run);
+        if (others[i].given)
+            cli_fail(CLI_USAGE, "--compile runs no image; leave %s out", others[i].name);
+    list_kernels(run);
 }
 
 // The names of one compilation. A read of standard input takes what there is and no more, so several
@@ -348,8 +341,7 @@ bool run_compile_check(struct run *run, char **operands)
 struct names {
     const struct run *run;
     uint32_t count; // so far
-    bool refused;
-    char *line; // of standard input
+    char *line;     // of standard input
     size_t line_size;
 };
 
@@ -362,8 +354,7 @@ static const char *next_from_input(struct names *names)
         const char *known = find_kernel(names->line, length);
         if (!known)
             refuse_kernel(names->line, length);
-        names->refused = !known;
-        names->count += !names->refused;
+        names->count++;
         return known;
     }
     return NULL;
@@ -378,7 +369,7 @@ static const char *next_name(void *user)
     return names->count < kernels->count ? kernels->names[names->count++] : NULL;
 }
 
-static int compile_on(struct run_device *device, struct weir_arr_coc_params *params)
+static void compile_on(struct run_device *device, struct weir_arr_coc_params *params)
 {
     struct names names = {.run = device->run};
     run_compile_watch(device, params);
@@ -386,29 +377,20 @@ static int compile_on(struct run_device *device, struct weir_arr_coc_params *par
         params->built = NULL;
     const weir_status status = weir_arr_coc_compile(params, next_name, &names);
     free(names.line);
-    if (status < 0)
-        return cli_weir_error();
-    if (ferror(stdin)) {
-        cli_error("standard input cannot be read");
-        return CLI_FAILED;
-    }
-    if (names.refused)
-        return CLI_USAGE;
+    cli_fine(status);
+    if (ferror(stdin))
+        cli_fail(CLI_FAILED, "standard input cannot be read");
     cli_note("kernels compiled for %s: %u", device->info.name, (unsigned)names.count);
-    return CLI_OK;
 }
 
 int run_compile(struct run *run)
 {
     struct weir_arr_coc_params params = {.struct_size = sizeof params};
-    int code = CLI_OK;
-    if (!run_open_devices(run) || weir_arr_coc_params_from_settings(run->runtime, &params) < 0) {
-        code = cli_weir_error();
-    } else if (is_from_input(run) && run->device_count > 1) {
-        cli_error("--compile - is for one device; the names are gone after the first");
-        code = CLI_USAGE;
-    }
-    for (uint32_t i = 0; i < run->device_count && code == CLI_OK; i++)
-        code = compile_on(&run->devices[i], &params);
-    return run_close_devices(run, code);
+    run_open_devices(run);
+    cli_fine(weir_arr_coc_params_from_settings(run->runtime, &params));
+    if (is_from_input(run) && run->device_count > 1)
+        cli_fail(CLI_USAGE, "--compile - is for one device; the names are gone after the first");
+    for (uint32_t i = 0; i < run->device_count; i++)
+        compile_on(&run->devices[i], &params);
+    return CLI_OK;
 }

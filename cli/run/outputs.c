@@ -12,9 +12,76 @@
 
 #include "base/file.h"
 #include "cli/common/output.h"
+#include "cli/common/own.h"
 #include "cli/run/run.h"
 #include "cli/runtime/open.h"
 #include "io/npy.h"
+
+// Operands that are folders.
+
+// Names of files.
+struct paths {
+    const char **list;
+    size_t count;
+    size_t capacity;
+};
+
+static bool is_folder(const char *path)
+{
+    struct stat what;
+    return stat(path, &what) == 0 && S_ISDIR(what.st_mode);
+}
+
+static void add(struct paths *paths, const char *path)
+{
+    paths->list = cli_grow(paths->list, paths->count, &paths->capacity, sizeof *paths->list);
+    paths->list[paths->count++] = path;
+}
+
+static bool has_image_name(const char *name)
+{
+    static const char *const endings[] = {".jpg", ".jpeg", ".png"};
+    const char *dot = strrchr(name, '.');
+    for (size_t i = 0; dot && dot != name && i < sizeof endings / sizeof *endings; i++)
+        if (strcasecmp(dot, endings[i]) == 0)
+            return true;
+    return false;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void add_folder(struct paths *paths, const char *folder)
+{
+    const size_t before = paths->count;
+    const bool ends = folder[strlen(folder) - 1] == '/';
+    const struct dirent *entry;
+    DIR *stream = opendir(folder);
+    if (!stream)
+        cli_fail(CLI_USAGE, "the folder '%s' cannot be read: %s", folder, strerror(errno));
+    while ((entry = readdir(stream)))
+        if (has_image_name(entry->d_name))
+            add(paths, cli_text("%s%s%s", folder, ends ? "" : "/", entry->d_name));
+    closedir(stream);
+    if (paths->count == before)
+        cli_fail(CLI_USAGE,
+                 "the folder '%s' has no image: no name in it ends in .jpg, .jpeg or .png", folder);
+    qsort(paths->list + before, paths->count - before, sizeof *paths->list, compare);
+}
+
+// The operands, with each folder replaced by the images in it, sorted.
+static struct paths list_paths(char **operands, size_t count)
+{
+    struct paths paths = {.count = 0};
+    for (size_t i = 0; i < count; i++)
+        if (is_folder(operands[i]))
+            add_folder(&paths, operands[i]);
+        else
+            add(&paths, operands[i]);
+    return paths;
+}
 
 // The images of a run: their names, their sizes, loading them, and their results.
 
@@ -36,18 +103,13 @@ static weir_status run_load_image(void *user, unsigned char *rgb, size_t capacit
 }
 
 // The last part of the path without its extension; ".png" stays ".png".
-static char *make_name(const char *path)
+const char *run_make_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
     const char *base = slash ? slash + 1 : path;
     const char *dot = strrchr(base, '.');
     const size_t length = dot && dot != base ? (size_t)(dot - base) : strlen(base);
-    char *name = malloc(length + 1);
-    if (!name)
-        return NULL;
-    memcpy(name, base, length);
-    name[length] = '\0';
-    return name;
+    return cli_text("%.*s", (int)length, base);
 }
 
 static int compare_names(const void *a, const void *b)
@@ -60,74 +122,66 @@ static int compare_names(const void *a, const void *b)
     return *left < *right ? -1 : *left > *right; // both are elements of one array
 }
 
-static bool refuse_equal_names(const struct run *run)
+static void refuse_equal_names(const struct run *run)
 {
-    struct run_image **sorted = malloc(run->image_count * sizeof *sorted);
-    bool fine = sorted != NULL;
-    if (!sorted)
-        cli_error("no memory for the list of images");
-    for (size_t i = 0; fine && i < run->image_count; i++)
+    struct run_image **sorted = cli_allocate(run->image_count, sizeof *sorted);
+    for (size_t i = 0; i < run->image_count; i++)
         sorted[i] = &run->images[i];
-    if (fine)
-        qsort(sorted, run->image_count, sizeof(struct run_image *), compare_names);
-    for (size_t i = 1; fine && i < run->image_count; i++)
-        if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0) {
-            cli_error("'%s' and '%s' would both write %s/%s.json and the other files of that "
-                      "name; rename one, or run them with two --output directories",
-                      sorted[i - 1]->path, sorted[i]->path, run->output, sorted[i]->name);
-            fine = false;
-        }
-    free(sorted);
-    return fine;
+    qsort(sorted, run->image_count, sizeof(struct run_image *), compare_names);
+    for (size_t i = 1; i < run->image_count; i++)
+        if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
+            cli_fail(CLI_USAGE,
+                     "'%s' and '%s' would both write %s/%s.json and the other files of that "
+                     "name; rename one, or run them with two --output directories",
+                     sorted[i - 1]->path, sorted[i]->path, run->output, sorted[i]->name);
 }
 
-bool run_name_images(struct run *run, char **paths)
+static void free_results(void *object, void *with)
 {
-    run->images = calloc(run->image_count, sizeof *run->images);
-    if (!run->images) {
-        cli_error("no memory for the list of images");
-        return false;
-    }
+    struct run *run = object;
+    (void)with;
+    for (size_t i = 0; i < run->image_count; i++)
+        free(run->images[i].result.memory);
+}
+
+void run_name_images(struct run *run, char **operands)
+{
+    const struct paths paths = list_paths(operands, run->image_count);
+    run->images = cli_allocate(paths.count, sizeof *run->images);
+    run->image_count = paths.count;
+    cli_own(free_results, run, NULL);
     for (size_t i = 0; i < run->image_count; i++) {
         struct run_image *image = &run->images[i];
         image->run = run;
-        image->path = paths[i];
+        image->path = paths.list[i];
         image->frame.load = run_load_image;
         image->frame.user = image;
         atomic_init(&image->failed, false);
-        image->name = make_name(paths[i]);
-        if (!image->name) {
-            cli_error("no memory for the list of images");
-            return false;
-        }
-        if (image->name[0] == '\0') {
-            cli_error("'%s' names no file; name an image, or a folder with images", paths[i]);
-            return false;
-        }
+        image->name = run_make_name(image->path);
+        if (image->name[0] == '\0')
+            cli_fail(CLI_USAGE, "'%s' names no file; name an image, or a folder with images",
+                     image->path);
     }
-    return refuse_equal_names(run);
+    refuse_equal_names(run);
 }
 
-void run_probe_images(struct run *run, uint64_t *out_max_pixels)
+uint64_t run_probe_images(struct run *run)
 {
-    *out_max_pixels = 0;
+    uint64_t most = 0;
     for (size_t i = 0; i < run->image_count && !atomic_load(&run->stopped); i++) {
         struct run_image *image = &run->images[i];
         struct weir_io_error error;
-        if (!weir_io_image_probe(image->path, &image->info, &error) ||
-            !weir_io_image_check_pixels(image->path, &image->info, run->max_pixels, &error)) {
-            // With ranks the one that has the image tells it.
-            if (!run->ranks) {
-                cli_error("%s", error.message);
-                image->failed = true;
-                atomic_store(&run->stopped, run->stops);
-            }
-            continue;
+        if (weir_io_image_probe(image->path, &image->info, &error) &&
+            weir_io_image_check_pixels(image->path, &image->info, run->max_pixels, &error)) {
+            const uint64_t pixels = (uint64_t)image->info.width * image->info.height;
+            most = pixels > most ? pixels : most;
+        } else if (!run->ranks) { // with ranks the one that has the image tells it
+            cli_error("%s", error.message);
+            image->failed = true;
+            atomic_store(&run->stopped, run->stops);
         }
-        const uint64_t pixels = (uint64_t)image->info.width * image->info.height;
-        if (pixels > *out_max_pixels)
-            *out_max_pixels = pixels;
     }
+    return most;
 }
 
 // Like mkdir -p.
@@ -150,25 +204,22 @@ static bool make_directories(const char *path)
     return mkdir(partial, 0777) == 0 || errno == EEXIST;
 }
 
-bool run_prepare_output(const struct run *run)
+void run_prepare_output(const struct run *run)
 {
     char path[4352];
     char message[512];
-    if (!make_directories(run->output)) {
-        cli_error("the output directory '%s' cannot be made: %s; name another with --output",
-                  run->output, strerror(errno));
-        return false;
-    }
+    if (!make_directories(run->output))
+        cli_fail(CLI_FAILED,
+                 "the output directory '%s' cannot be made: %s; name another with --output",
+                 run->output, strerror(errno));
     snprintf(path, sizeof path, "%s/.weir-probe", run->output);
     weir_file_writer *probe = weir_file_writer_create(path, message, sizeof message);
-    if (!probe) {
-        cli_error("nothing can be written to the output directory '%s': %s; make it writable "
-                  "or name another with --output",
-                  run->output, strerror(errno));
-        return false;
-    }
+    if (!probe)
+        cli_fail(CLI_FAILED,
+                 "nothing can be written to the output directory '%s': %s; make it writable "
+                 "or name another with --output",
+                 run->output, strerror(errno));
     weir_file_writer_destroy(&probe);
-    return true;
 }
 
 static bool copy_result(struct run_result *result, const struct weir_arr_coc_output *output,
@@ -210,107 +261,6 @@ bool run_take_result(struct run_image *image, const struct run_device *device,
     if (!cli_results_same(&image->result.output, output, sizes))
         image->different++;
     return true;
-}
-
-void run_free_images(struct run *run)
-{
-    for (size_t i = 0; run->images && i < run->image_count; i++) {
-        free(run->images[i].name);
-        free(run->images[i].result.memory);
-    }
-    free(run->images);
-    run->images = NULL;
-}
-
-// Operands that are folders.
-
-static bool is_folder(const char *path)
-{
-    struct stat what;
-    return stat(path, &what) == 0 && S_ISDIR(what.st_mode);
-}
-
-static bool add(struct run_paths *paths, char *path)
-{
-    char **list = path ? realloc(paths->list, (paths->count + 1) * sizeof *list) : NULL;
-    if (!list) {
-        free(path);
-        cli_error("no memory for the list of images");
-        return false;
-    }
-    paths->list = list;
-    paths->list[paths->count++] = path;
-    return true;
-}
-
-static bool has_image_name(const char *name)
-{
-    static const char *const endings[] = {".jpg", ".jpeg", ".png"};
-    const char *dot = strrchr(name, '.');
-    for (size_t i = 0; dot && dot != name && i < sizeof endings / sizeof *endings; i++)
-        if (strcasecmp(dot, endings[i]) == 0)
-            return true;
-    return false;
-}
-
-static char *join(const char *folder, const char *name)
-{
-    const size_t size = strlen(folder) + strlen(name) + 2;
-    const bool ends = folder[strlen(folder) - 1] == '/';
-    char *path = malloc(size);
-    if (path)
-        snprintf(path, size, "%s%s%s", folder, ends ? "" : "/", name);
-    return path;
-}
-
-static int compare(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static bool read_folder(const char *folder, DIR *stream, struct run_paths *paths)
-{
-    const size_t before = paths->count;
-    const struct dirent *entry;
-    while ((entry = readdir(stream)))
-        if (has_image_name(entry->d_name) && !add(paths, join(folder, entry->d_name)))
-            return false;
-    if (paths->count == before) {
-        cli_error("the folder '%s' has no image: no name in it ends in .jpg, .jpeg or .png",
-                  folder);
-        return false;
-    }
-    qsort(paths->list + before, paths->count - before, sizeof *paths->list, compare);
-    return true;
-}
-
-static bool add_folder(struct run_paths *paths, const char *folder)
-{
-    DIR *stream = opendir(folder);
-    if (!stream) {
-        cli_error("the folder '%s' cannot be read: %s", folder, strerror(errno));
-        return false;
-    }
-    const bool fine = read_folder(folder, stream, paths);
-    closedir(stream);
-    return fine;
-}
-
-bool run_list_paths(char **operands, size_t count, struct run_paths *paths)
-{
-    bool fine = true;
-    for (size_t i = 0; i < count && fine; i++)
-        fine = is_folder(operands[i]) ? add_folder(paths, operands[i])
-                                      : add(paths, strdup(operands[i]));
-    return fine;
-}
-
-void run_free_paths(struct run_paths *paths)
-{
-    for (size_t i = 0; i < paths->count; i++)
-        free(paths->list[i]);
-    free(paths->list);
-    *paths = (struct run_paths){0};
 }
 
 // The files of one image. Each is written atomically; when one fails, those already
@@ -536,16 +486,22 @@ static void *write_images(void *user)
     return NULL;
 }
 
-bool run_writer_start(struct run *run)
+static void end_writer(void *object, void *with)
+{
+    (void)with;
+    run_writer_end(object);
+}
+
+void run_writer_start(struct run *run)
 {
     struct run_writer *writer = &run->writer;
     pthread_mutex_init(&writer->lock, NULL);
     pthread_cond_init(&writer->changed, NULL);
     const int error = pthread_create(&writer->thread, NULL, write_images, run);
-    writer->started = error == 0;
     if (error != 0)
-        cli_error("the thread that writes files cannot be created: %s", strerror(error));
-    return writer->started;
+        cli_fail(CLI_FAILED, "the thread that writes files cannot be created: %s", strerror(error));
+    writer->started = true;
+    cli_own(end_writer, run, NULL);
 }
 
 void run_writer_push(struct run *run, struct run_image *image)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/common/own.h"
 #include "cli/common/progress.h"
 #include "cli/common/signals.h"
 #include "cli/run/run.h"
@@ -239,27 +240,39 @@ void run_ranks_deliver(struct run *run, struct run_image *image,
 
 // The beginning and the end.
 
-bool run_ranks_open(struct run *run)
+static void close_ranks(void *object, void *with)
 {
-    const struct weir_comm_params params = {.struct_size = sizeof params, .label = "arr-coc"};
-    run->ranks = calloc(1, sizeof *run->ranks);
-    if (!run->ranks) {
-        cli_error("no memory for the ranks");
-        return false;
+    struct run_ranks *ranks = object;
+    (void)with;
+    if (ranks->failed)
+        cli_fail_late();
+    if (ranks->comm && !ranks->ended)
+        WEIR_IGNORE(weir_comm_abort(ranks->comm, "the rank ended before its work was done"));
+    weir_queue_destroy(&ranks->queue);
+    weir_buffer_destroy(&ranks->mine);
+    weir_buffer_destroy(&ranks->all);
+    weir_comm_destroy(&ranks->comm);
+}
+
+void run_ranks_open(struct run *run)
+{
+    struct run_ranks *ranks = cli_allocate(1, sizeof *ranks);
+    cli_own(close_ranks, ranks, NULL);
+    if (weir_comm_create(run->devices[0].device, WEIR_PARAMS(weir_comm, .label = "arr-coc"),
+                         &ranks->comm) < 0) {
+        cli_weir_error();
+        cli_end(CLI_FAILED);
     }
-    if (weir_comm_create(run->devices[0].device, &params, &run->ranks->comm) == WEIR_OK)
-        return true;
-    cli_weir_error();
-    return false;
+    run->ranks = ranks;
 }
 
 static bool make_buffer(struct run *run, size_t size, weir_buffer **out_buffer)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .label = "ranks",
-                                              .size = size,
-                                              .placement = WEIR_PLACE_HOST};
-    return weir_buffer_create(run->devices[0].device, &params, out_buffer) == WEIR_OK || fail(run);
+    return weir_buffer_create(run->devices[0].device,
+                              WEIR_PARAMS(weir_buffer, .label = "ranks", .size = size,
+                                          .placement = WEIR_PLACE_HOST),
+                              out_buffer) == WEIR_OK ||
+           fail(run);
 }
 
 static bool share_figures(struct run *run)
@@ -313,33 +326,26 @@ static void take_figures(struct run *run)
     run->shown_count = count;
 }
 
-bool run_ranks_begin(struct run *run)
+void run_ranks_begin(struct run *run)
 {
     struct run_ranks *ranks = run->ranks;
+    weir_device *device = run->devices[0].device;
     const uint32_t count = weir_comm_count(ranks->comm);
-    const struct weir_queue_params queue = {.struct_size = sizeof queue, .label = "ranks"};
     const size_t block = bytes_of(&run->facts.sizes);
     const size_t least = block > sizeof(struct figures) ? block : sizeof(struct figures);
     ranks->bytes = block;
     ranks->frames = run->image_count * run->repeat;
     ranks->began_ns = cli_now_ns();
-    if (weir_queue_create(run->devices[0].device, &queue, &ranks->queue) < 0)
-        return fail(run);
-    if (!make_buffer(run, least, &ranks->mine))
-        return false;
-    if (run_rank(run) == 0) {
-        ranks->peers = calloc(count, sizeof *ranks->peers);
-        if (!ranks->peers) {
-            cli_error("no memory for %u ranks", (unsigned)count);
-            return false;
-        }
-        if (!make_buffer(run, least * count, &ranks->all))
-            return false;
-    }
-    if (!share_figures(run))
-        return false;
+    if (run_rank(run) == 0)
+        ranks->peers = cli_allocate(count, sizeof *ranks->peers);
+    const bool fine =
+        (weir_queue_create(device, WEIR_PARAMS(weir_queue, .label = "ranks"), &ranks->queue) >= 0 ||
+         fail(run)) &&
+        make_buffer(run, least, &ranks->mine) &&
+        (!ranks->peers || make_buffer(run, least * count, &ranks->all)) && share_figures(run);
+    if (!fine)
+        cli_end(CLI_FAILED);
     take_figures(run);
-    return true;
 }
 
 bool run_ranks_owns(const struct run *run, uint64_t frame)
@@ -395,28 +401,4 @@ void run_ranks_end(struct run *run)
         take_figures(run);
         sum_figures(run);
     }
-}
-
-int run_ranks_close(struct run *run, int code)
-{
-    struct run_ranks *ranks = run->ranks;
-    if (!ranks)
-        return code;
-    if (code == CLI_OK && ranks->failed)
-        code = CLI_FAILED;
-    if (ranks->comm && !ranks->ended)
-        WEIR_IGNORE(weir_comm_abort(ranks->comm, "the rank ended before its work was done"));
-    weir_queue_destroy(&ranks->queue);
-    weir_buffer_destroy(&ranks->mine);
-    weir_buffer_destroy(&ranks->all);
-    weir_comm_destroy(&ranks->comm);
-    return code;
-}
-
-void run_ranks_free(struct run *run)
-{
-    if (run->ranks)
-        free(run->ranks->peers);
-    free(run->ranks);
-    run->ranks = NULL;
 }

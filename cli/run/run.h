@@ -66,7 +66,7 @@ struct run_result {
 struct run_image {
     struct run *run;
     const char *path;
-    char *name; // of the output files
+    const char *name; // of the output files
     struct weir_io_image_info info;
     struct weir_arr_coc_frame frame;
     atomic_bool failed; // an error was printed; no further run is started
@@ -89,12 +89,6 @@ struct run_facts {
     const char *weights;            // the file
     const char *query;              // the file; NULL: seeded
     const char *stages[RUN_STAGES]; // NULL after the last
-};
-
-// Names of files, which it owns.
-struct run_paths {
-    char **list;
-    size_t count;
 };
 
 // Kernels to compile, by name.
@@ -135,7 +129,6 @@ struct run {
 
     struct run_image *images;
     size_t image_count;
-    struct run_paths paths; // of these, those in folders too
     struct run_kernels kernels;
 
     weir_runtime *runtime;
@@ -149,8 +142,7 @@ struct run {
     const struct run_device *shown;
     uint32_t shown_count;
     struct run_facts facts;
-    char weights_found[4352]; // without --weights
-    uint64_t max_pixels;      // the configuration's cap
+    uint64_t max_pixels; // the configuration's cap
 
     atomic_bool stopped; // an image has failed, and `stops`
 
@@ -168,25 +160,24 @@ extern const struct cli_command cli_run_arr_coc;
 // The seed of the query that is used without --query.
 #define RUN_QUERY_SEED 1
 
-// folders.c. The operands, with each folder replaced by the images in it, whose names end as those of
-// JPEGs and PNGs do, sorted. False after a message. `*paths` is freed in either case.
-bool run_list_paths(char **operands, size_t count, struct run_paths *paths);
-void run_free_paths(struct run_paths *paths);
+// Functions whose comment says nothing else end the command after an error, and what they make is the
+// command's (cli/common/own.h).
 
-// Derives the names of the output files. False after a message if two are the same.
-bool run_name_images(struct run *run, char **paths);
+// outputs.c. Lists the images, with those in folders, whose names end as those of JPEGs and PNGs do, and derives the
+// names of the output files, which must differ.
+void run_name_images(struct run *run, char **operands);
+// "NAME" for DIR/NAME.png.
+const char *run_make_name(const char *path);
 
 // Reads the images' headers, with `stops` up to the first that cannot be used. Those that cannot be are
-// marked as failed. Stores the pixels of the largest, 0 if none is left.
-void run_probe_images(struct run *run, uint64_t *out_max_pixels);
+// marked as failed. Returns the pixels of the largest, 0 if none is left.
+uint64_t run_probe_images(struct run *run);
 
 // Creates the output directory and checks that it can be written to.
-bool run_prepare_output(const struct run *run);
+void run_prepare_output(const struct run *run);
 
-// devices.c. Opens the runtime and the devices, of which run_close_devices() closes those that are
-// open; makes a pipeline on each, with `params` of one. False after an error, which the thread holds.
-bool run_open_devices(struct run *run);
-int run_close_devices(struct run *run, int code);
+// arr_coc.c. Opens the runtime and the devices.
+void run_open_devices(struct run *run);
 
 // compile.c. The processors that this process may run on, 1 … `most`.
 uint32_t run_processors(uint32_t most);
@@ -196,18 +187,17 @@ uint32_t run_processors(uint32_t most);
 // for.
 void run_compile_watch(struct run_device *device, struct weir_arr_coc_params *params);
 
-// Lists the kernels, all without --compile. False after a message: what --compile cannot take. And the
-// work of --compile, which returns the exit code.
-bool run_compile_check(struct run *run, char **operands);
+// Lists the kernels, all without --compile, and refuses what --compile cannot take. And the work of
+// --compile, which returns the exit code.
+void run_compile_check(struct run *run, char **operands);
 int run_compile(struct run *run);
 
-// ranks.c: the work of several processes, each of which is a rank and has a device. All print what went
-// wrong.
+// ranks.c: the work of several processes, each of which is a rank and has a device.
 //
 // After the device is open: the communicator. After the pipeline is there: the memory, and what the
-// ranks tell each other. False after a message.
-bool run_ranks_open(struct run *run);
-bool run_ranks_begin(struct run *run);
+// ranks tell each other.
+void run_ranks_open(struct run *run);
+void run_ranks_begin(struct run *run);
 
 // This process's rank, 0 without ranks; whether a frame, counted from 0, is this rank's.
 uint32_t run_rank(const struct run *run);
@@ -222,19 +212,16 @@ void run_ranks_deliver(struct run *run, struct run_image *image,
 // Ends all ranks, after an interrupt.
 void run_ranks_cancel(struct run *run);
 
-// The last round, and the figures of all ranks. Closing returns the exit code. `shown` is valid until
-// they are freed.
+// The last round, and the figures of all ranks.
 void run_ranks_end(struct run *run);
-int run_ranks_close(struct run *run, int code);
-void run_ranks_free(struct run *run);
 
 // video.c: a Y4M stream in place of images.
 //
 // Whether the operand is one; for a file, by its first bytes.
 bool run_is_video(const char *path);
 
-// Opens the stream and its outputs, and sets the size and the policy. False after a message.
-bool run_video_open(struct run *run, struct weir_arr_coc_params *params);
+// Opens the stream and its outputs, and sets the size and the policy.
+void run_video_open(struct run *run, struct weir_arr_coc_params *params);
 
 // Reads and submits frames until the stream ends, is damaged, or an interrupt, which calls
 // run_video_wake().
@@ -254,9 +241,8 @@ struct run_video_facts {
 
 void run_video_figures(const struct run *run, struct run_video_facts *out_facts);
 
-// The exit code, with a message if it is no success; closing, after the device, returns it.
+// The exit code, with a message if it is no success.
 int run_video_count(const struct run *run);
-int run_video_close(struct run *run, int code);
 
 // One frame more of the image, and of all, is delivered; after its last the image is written.
 void run_end_delivery(struct run *run, struct run_image *image);
@@ -277,11 +263,9 @@ bool run_take_result(struct run_image *image, const struct run_device *device,
                      const struct weir_arr_coc_output *output,
                      const struct weir_pipeline_result *result);
 
-void run_free_images(struct run *run);
-
 // The writer thread. run_writer_push() blocks while many images are in its list, so that
 // results do not fill the memory; run_writer_end() waits until all are written.
-bool run_writer_start(struct run *run);
+void run_writer_start(struct run *run);
 void run_writer_push(struct run *run, struct run_image *image);
 void run_writer_end(struct run *run);
 

@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "cli/common/output.h"
+#include "cli/common/own.h"
 #include "cli/common/signals.h"
 #include "cli/run/run.h"
 #include "io/y4m.h"
@@ -34,12 +35,11 @@ struct video_frame {
 struct run_video {
     struct run *run;
     const char *path;
-    char name[256]; // of the output files
+    const char *name; // of the output files
     int fd;
     int wake; // an eventfd: an interrupt ends a read
     struct weir_io_y4m y4m;
     struct video_frame *frames;
-    size_t frame_count;
     pthread_mutex_t lock;
     pthread_cond_t freed;
     struct video_frame *free;
@@ -87,33 +87,20 @@ static ssize_t read_some(void *user, void *to, size_t size)
     }
 }
 
-static void name_video(struct run_video *video)
-{
-    const char *slash = strrchr(video->path, '/');
-    const char *base = slash ? slash + 1 : video->path;
-    const char *dot = strrchr(base, '.');
-    if (strcmp(video->path, "-") == 0)
-        base = "stdin", dot = NULL;
-    const size_t length = dot && dot != base ? (size_t)(dot - base) : strlen(base);
-    snprintf(video->name, sizeof video->name, "%.*s", (int)length, base);
-}
-
-static bool open_stream(struct run_video *video)
+static void open_stream(struct run_video *video)
 {
     const bool standard = strcmp(video->path, "-") == 0;
     struct weir_io_error error;
     video->wake = eventfd(0, EFD_CLOEXEC);
     video->fd = standard ? STDIN_FILENO : open(video->path, O_RDONLY | O_CLOEXEC);
-    if (video->fd < 0 || video->wake < 0) {
-        cli_error("%s: the stream cannot be opened: %s", video->path, strerror(errno));
-        return false;
-    }
+    if (video->fd < 0 || video->wake < 0)
+        cli_fail(CLI_FAILED, "%s: the stream cannot be opened: %s", video->path, strerror(errno));
     if (weir_io_y4m_open(&video->y4m, standard ? "standard input" : video->path, read_some, video,
                          video->run->max_pixels, &error))
-        return true;
+        return;
     if (!cli_signal())
         cli_error("%s", error.message);
-    return false;
+    cli_end(CLI_FAILED);
 }
 
 // The pool.
@@ -158,24 +145,17 @@ static size_t count_frames(const struct run *run, const struct weir_arr_coc_para
     return run->device_count * (slots + backlog) + 1 + (run->live ? DROPPED_MOST : 0);
 }
 
-static bool make_frames(struct run_video *video, size_t count)
+static void make_frames(struct run_video *video, size_t count)
 {
-    video->frames = calloc(count, sizeof *video->frames);
-    video->rgb = malloc((size_t)3 * video->y4m.width * video->y4m.height);
-    bool fine = video->frames && video->rgb;
-    for (size_t i = 0; i < count && fine; i++) {
+    video->frames = cli_allocate(count, sizeof *video->frames);
+    video->rgb = cli_allocate((size_t)3 * video->y4m.width, video->y4m.height);
+    for (size_t i = 0; i < count; i++) {
         struct video_frame *frame = &video->frames[i];
         *frame = (struct video_frame){.frame = {.load = load, .user = frame},
                                       .video = video,
-                                      .planes = malloc(video->y4m.frame_bytes)};
-        video->frame_count++;
-        fine = frame->planes != NULL;
+                                      .planes = cli_allocate(1, video->y4m.frame_bytes)};
         give_frame(video, frame);
     }
-    if (!fine)
-        cli_error("%s: no memory for %zu frames of %zu bytes; use fewer slots, or scale the video",
-                  video->path, count, video->y4m.frame_bytes);
-    return fine;
 }
 
 // The outputs.
@@ -336,28 +316,44 @@ void run_video_deliver(struct run_device *device, struct weir_arr_coc_frame *del
 
 // The run.
 
-bool run_video_open(struct run *run, struct weir_arr_coc_params *params)
+static void close_video(void *object, void *with)
 {
-    struct run_video *video = calloc(1, sizeof *video);
-    if (!video) {
-        cli_error("no memory for a video");
-        return false;
+    struct run_video *video = object;
+    (void)with;
+    const bool closed = !video->overlay || fclose(video->overlay) == 0;
+    if ((video->lines && fclose(video->lines) != 0) || !closed) {
+        cli_error("%s: its results cannot be written: %s", video->path, strerror(errno));
+        cli_fail_late();
     }
+    if (video->fd > STDIN_FILENO)
+        close(video->fd);
+    if (video->wake >= 0)
+        close(video->wake);
+    pthread_cond_destroy(&video->freed);
+    pthread_mutex_destroy(&video->lock);
+}
+
+void run_video_open(struct run *run, struct weir_arr_coc_params *params)
+{
+    struct run_video *video = cli_allocate(1, sizeof *video);
+    const bool standard = strcmp(run->video_path, "-") == 0;
     video->run = run;
     video->path = run->video_path;
+    video->name = standard ? "stdin" : run_make_name(video->path);
     video->fd = video->wake = -1;
     pthread_mutex_init(&video->lock, NULL);
     pthread_cond_init(&video->freed, NULL);
     run->video = video;
-    name_video(video);
     // For the newest frame, at most one waits on each device.
     params->full = run->live ? WEIR_PIPELINE_DROP_OLDEST : WEIR_PIPELINE_BLOCK;
     params->backlog = run->live && params->backlog == 0 ? 1 : params->backlog;
-    if (!open_stream(video))
-        return false;
+    cli_own(close_video, video, NULL);
+    open_stream(video);
     params->max_pixels = (uint64_t)video->y4m.width * video->y4m.height;
     video->lines = create_file(video, "jsonl");
-    return video->lines && make_frames(video, count_frames(run, params));
+    if (!video->lines)
+        cli_end(CLI_FAILED);
+    make_frames(video, count_frames(run, params));
 }
 
 void run_video_wake(struct run *run)
@@ -436,29 +432,4 @@ void run_video_figures(const struct run *run, struct run_video_facts *out_facts)
         .rate = y4m->per ? (double)y4m->rate / y4m->per : 0,
         .frames = y4m->frames,
     };
-}
-
-int run_video_close(struct run *run, int code)
-{
-    struct run_video *video = run->video;
-    if (!video)
-        return code;
-    const bool closed = !video->overlay || fclose(video->overlay) == 0;
-    if ((video->lines && fclose(video->lines) != 0) || !closed) {
-        cli_error("%s: its results cannot be written: %s", video->path, strerror(errno));
-        code = code == CLI_OK ? CLI_FAILED : code;
-    }
-    for (size_t i = 0; i < video->frame_count; i++)
-        free(video->frames[i].planes);
-    if (video->fd > STDIN_FILENO)
-        close(video->fd);
-    if (video->wake >= 0)
-        close(video->wake);
-    pthread_cond_destroy(&video->freed);
-    pthread_mutex_destroy(&video->lock);
-    free(video->frames);
-    free(video->rgb);
-    free(video);
-    run->video = NULL;
-    return code;
 }

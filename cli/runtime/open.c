@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common/cli.h"
 #include "cli/common/folder.h"
+#include "cli/common/own.h"
 #include "patterns/pipeline.h"
 #include "pipelines/arr_coc/arr_coc.h"
 
@@ -21,26 +21,60 @@ struct weir_open_params cli_open_params(const char *config)
                                      .section_count = 2};
 }
 
-// `plugins`: NULL for those of the configuration.
-static weir_status open_with(const char *config, const char *plugins, weir_load_report **out_report,
-                             weir_runtime **out_runtime)
+static void close_runtime(void *object, void *with)
 {
-    struct weir_open_params params = cli_open_params(config);
-    params.plugins = plugins;
-    params.out_report = out_report;
-    // Not the macro: lines of the command are of no use to its users, in messages about their files and
-    // devices.
-    return weir_open_at(&params, out_runtime, NULL, 0);
+    weir_runtime *runtime = object;
+    (void)with;
+    if (weir_close(&runtime) == WEIR_OK)
+        return;
+    cli_weir_error();
+    cli_fail_late();
 }
 
-weir_status cli_open(const char *config, weir_load_report **out_report, weir_runtime **out_runtime)
+static void close_device(void *object, void *with)
 {
-    return open_with(config, NULL, out_report, out_runtime);
+    weir_device *device = object;
+    (void)with;
+    if (weir_device_close(&device) == WEIR_OK)
+        return;
+    cli_weir_error();
+    cli_fail_late();
 }
 
-weir_status cli_open_plain(const char *config, weir_runtime **out_runtime)
+void cli_own_runtime(weir_runtime *runtime)
 {
-    return open_with(config, "", NULL, out_runtime);
+    cli_own(close_runtime, runtime, NULL);
+}
+
+void cli_own_device(weir_device *device)
+{
+    cli_own(close_device, device, NULL);
+}
+
+// Not the macros: lines of the command are of no use to its users, in messages about their files and
+// devices.
+weir_runtime *cli_open_with(const struct weir_open_params *params)
+{
+    weir_runtime *runtime;
+    cli_fine(weir_open_at(params, &runtime, NULL, 0));
+    cli_own_runtime(runtime);
+    return runtime;
+}
+
+weir_runtime *cli_open(const char *config)
+{
+    const struct weir_open_params params = cli_open_params(config);
+    return cli_open_with(&params);
+}
+
+weir_device *cli_device(weir_runtime *runtime, const char *select, const char *label)
+{
+    weir_device *device;
+    cli_fine(weir_device_open_at(runtime,
+                                 WEIR_PARAMS(weir_device, .label = label, .select = select),
+                                 &device, NULL, 0));
+    cli_own_device(device);
+    return device;
 }
 
 // Whether they are one device of the machine. A driver lists equal GPUs under one name; what has nothing
@@ -53,32 +87,23 @@ static bool is_same(weir_device *a, weir_device *b)
     return strcmp(weir_device_get_info(a)->name, weir_device_get_info(b)->name) == 0;
 }
 
-weir_status cli_open_other(weir_runtime *runtime, weir_device *device, weir_device **out_other)
+weir_device *cli_open_other(weir_runtime *runtime, weir_device *device)
 {
     const size_t count = weir_device_count(runtime);
-    weir_status status = WEIR_OK;
-    *out_other = NULL;
-    for (size_t i = 0; i < count && status >= 0; i++) {
+    for (size_t i = 0; i < count; i++) {
+        weir_device *other;
         char index[32];
         snprintf(index, sizeof index, "%zu", i);
-        const struct weir_device_params params = {.struct_size = sizeof params,
-                                                  .label = "other",
-                                                  .select = index};
-        status = weir_device_open_at(runtime, &params, out_other, NULL, 0);
-        if (status >= 0 && !is_same(device, *out_other))
-            return WEIR_OK;
-        if (status >= 0)
-            status = weir_device_close(out_other);
+        cli_fine(weir_device_open_at(runtime,
+                                     WEIR_PARAMS(weir_device, .label = "other", .select = index),
+                                     &other, NULL, 0));
+        if (!is_same(device, other)) {
+            cli_own_device(other);
+            return other;
+        }
+        cli_fine(weir_device_close(&other));
     }
-    return status;
-}
-
-int cli_close(weir_device **device, weir_runtime **runtime, int code)
-{
-    if (weir_device_close(device) == WEIR_OK && weir_close(runtime) == WEIR_OK)
-        return code;
-    cli_weir_error();
-    return code == CLI_OK ? CLI_FAILED : code;
+    return NULL;
 }
 
 enum {
@@ -91,64 +116,47 @@ bool cli_is_pocl(const struct weir_device_info *info)
 }
 
 // Adds the index in `length` characters of text.
-static bool add_index(struct cli_devices *devices, const char *text, size_t length)
+static void add_index(struct cli_devices *devices, const char *text, size_t length)
 {
-    if (length == 0 || length > DIGITS_MOST || strspn(text, "0123456789") < length) {
-        cli_error("--devices takes indices from `weir devices`, such as 0,1, or all; not '%.*s'",
-                  (int)length, text);
-        return false;
-    }
+    if (length == 0 || length > DIGITS_MOST || strspn(text, "0123456789") < length)
+        cli_fail(CLI_USAGE,
+                 "--devices takes indices from `weir devices`, such as 0,1, or all; not '%.*s'",
+                 (int)length, text);
     const uint32_t index = (uint32_t)strtoul(text, NULL, 10);
     for (uint32_t i = 0; i < devices->count; i++)
-        if (devices->indices[i] == index) {
-            cli_error("--devices names device %u twice", (unsigned)index);
-            return false;
-        }
-    if (devices->count == CLI_DEVICES_MAX) {
-        cli_error("--devices takes at most %d devices", CLI_DEVICES_MAX);
-        return false;
-    }
+        if (devices->indices[i] == index)
+            cli_fail(CLI_USAGE, "--devices names device %u twice", (unsigned)index);
+    if (devices->count == CLI_DEVICES_MAX)
+        cli_fail(CLI_USAGE, "--devices takes at most %d devices", CLI_DEVICES_MAX);
     devices->indices[devices->count++] = index;
-    return true;
 }
 
-bool cli_devices_parse(const char *text, struct cli_devices *out_devices)
+struct cli_devices cli_devices_read(const char *text)
 {
-    *out_devices = (struct cli_devices){.all = text && strcmp(text, "all") == 0};
-    while (text && !out_devices->all) {
+    struct cli_devices devices = {.all = text && strcmp(text, "all") == 0};
+    while (text && !devices.all) {
         const size_t length = strcspn(text, ",");
-        if (!add_index(out_devices, text, length))
-            return false;
+        add_index(&devices, text, length);
         text = text[length] == ',' ? text + length + 1 : NULL;
     }
-    return true;
+    return devices;
 }
 
-static weir_status open_index(weir_runtime *runtime, uint32_t index, weir_device **out_device)
-{
-    char digits[16];
-    const struct weir_device_params params = {.struct_size = sizeof params, .select = digits};
-    snprintf(digits, sizeof digits, "%u", (unsigned)index);
-    return weir_device_open_at(runtime, &params, out_device, NULL, 0);
-}
-
-weir_status cli_devices_open(weir_runtime *runtime, const struct cli_devices *devices,
-                             weir_device *out_list[CLI_DEVICES_MAX], uint32_t *out_count)
+uint32_t cli_devices_open(weir_runtime *runtime, const struct cli_devices *devices,
+                          weir_device *out_list[CLI_DEVICES_MAX])
 {
     const size_t there = weir_device_count(runtime);
     uint32_t wanted = devices->all ? (uint32_t)there : devices->count;
-    weir_status status = WEIR_OK;
-    *out_count = 0;
     wanted = wanted < CLI_DEVICES_MAX ? wanted : CLI_DEVICES_MAX;
-    for (uint32_t i = 0; i < wanted && status == WEIR_OK; i++) {
-        status = open_index(runtime, devices->all ? i : devices->indices[i], &out_list[i]);
-        *out_count += status == WEIR_OK;
+    for (uint32_t i = 0; i < wanted; i++) {
+        char index[16];
+        snprintf(index, sizeof index, "%u", (unsigned)(devices->all ? i : devices->indices[i]));
+        out_list[i] = cli_device(runtime, index, NULL);
     }
-    if (wanted == 0) {
-        status = weir_device_open_at(runtime, NULL, &out_list[0], NULL, 0);
-        *out_count = status == WEIR_OK;
-    }
-    return status;
+    if (wanted > 0)
+        return wanted;
+    out_list[0] = cli_device(runtime, NULL, NULL);
+    return 1;
 }
 
 bool cli_local_rank(uint32_t *out_rank)
@@ -240,13 +248,12 @@ bool cli_results_same(const struct weir_arr_coc_output *a, const struct weir_arr
     return same;
 }
 
-bool cli_find_weights(char *path, size_t size)
+const char *cli_find_weights(void)
 {
-    char message[9000];
-    if (cli_share_file("arr_coc_weights.safetensors",
-                       "pipelines/arr_coc/weights/arr_coc_weights.safetensors", path, size, message,
-                       sizeof message))
-        return true;
-    cli_error("no weights: %s; name a file with --weights", message);
-    return false;
+    char path[4608], message[9000];
+    if (!cli_share_file("arr_coc_weights.safetensors",
+                        "pipelines/arr_coc/weights/arr_coc_weights.safetensors", path, sizeof path,
+                        message, sizeof message))
+        cli_fail(CLI_FAILED, "no weights: %s; name a file with --weights", message);
+    return cli_copy(path);
 }

@@ -11,25 +11,25 @@
 // Of the configuration file `config`, or, if it is NULL, of the one that weir_open() finds.
 struct weir_open_params cli_open_params(const char *config);
 
-// Opens a runtime with the configuration file `config`, or, if it is NULL, with the one
-// that weir_open() finds. `out_report` may be NULL.
+// Opens a runtime: with the configuration file `config`, or, if it is NULL, with the one that weir_open()
+// finds; and with other parameters. Never NULL.
 //
-// Errors: those of weir_open(); nothing is printed.
-weir_status cli_open(const char *config, weir_load_report **out_report, weir_runtime **out_runtime);
+// Ownership: the command's. What is told when it is closed, such as a trace that could not be written, is
+// printed, and the command has failed then.
+// Errors: those of weir_open() end the command.
+weir_runtime *cli_open(const char *config);
+weir_runtime *cli_open_with(const struct weir_open_params *params);
 
-// The same without plugins, for work beside the user's, which is not to be in their traces.
-weir_status cli_open_plain(const char *config, weir_runtime **out_runtime);
+// The same of a device: `select` and `label` are those of its parameters, or NULL.
+weir_device *cli_device(weir_runtime *runtime, const char *select, const char *label);
 
-// Opens the first device of the machine that is not `device`, whichever way that one was chosen, and
-// stores it in `*out_other`; NULL if there is none.
-//
-// Errors: those of weir_device_open(); nothing is printed.
-weir_status cli_open_other(weir_runtime *runtime, weir_device *device, weir_device **out_other);
+// Closes what was opened without these when the command ends.
+void cli_own_runtime(weir_runtime *runtime);
+void cli_own_device(weir_device *device);
 
-// Closes both; either may be NULL. Returns the exit code, which is `code` unless that is CLI_OK and
-// something is told now, such as a trace that could not be written: then it is printed, and the code
-// is CLI_FAILED.
-int cli_close(weir_device **device, weir_runtime **runtime, int code);
+// Opens the first device of the machine that is not `device`, whichever way that one was chosen; NULL if
+// there is none. Ownership and errors are those of cli_device().
+weir_device *cli_open_other(weir_runtime *runtime, weir_device *device);
 
 // Several devices of one command: --devices.
 
@@ -49,15 +49,12 @@ struct cli_devices {
 
 // Reads "0,1", the indices of `weir devices`, or "all". NULL is the configuration's device.
 //
-// Errors: false after a message: not an index, one that is named twice, too many.
-bool cli_devices_parse(const char *text, struct cli_devices *out_devices);
+// Errors: not an index, one that is named twice, and too many end the command.
+struct cli_devices cli_devices_read(const char *text);
 
-// Opens them in this order, and stores them and how many there are. What is open after an error is
-// stored too.
-//
-// Errors: those of weir_device_open(); nothing is printed.
-weir_status cli_devices_open(weir_runtime *runtime, const struct cli_devices *devices,
-                             weir_device *out_list[CLI_DEVICES_MAX], uint32_t *out_count);
+// Opens them in this order, and returns how many there are. Ownership and errors are those of cli_device().
+uint32_t cli_devices_open(weir_runtime *runtime, const struct cli_devices *devices,
+                          weir_device *out_list[CLI_DEVICES_MAX]);
 
 // This process's number among those of its machine, as launchers tell it. False: none does, and 0 is
 // stored.
@@ -83,9 +80,9 @@ void cli_results_copy(const struct weir_arr_coc_output *output,
 bool cli_results_same(const struct weir_arr_coc_output *a, const struct weir_arr_coc_output *b,
                       const struct weir_arr_coc_sizes *sizes);
 
-// Stores the path of the weights that come with the command.
+// The path of the weights that come with the command.
 //
-// Errors: false after a message.
-bool cli_find_weights(char *path, size_t size);
+// Ownership: the command's. Errors: that there are none ends it.
+const char *cli_find_weights(void);
 
 #endif

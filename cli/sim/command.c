@@ -260,12 +260,8 @@ static int learn_main(int argc, char **argv)
                                             about, "weir-sim(1)", options);
     struct sim_kernels kernels = {0};
     struct learnt learnt = {0};
-    size_t operands;
-    int code;
-    if (!cli_parse(&usage, argc, argv, &operands, &code))
-        return code;
-    if (!cli_can_write(path))
-        return CLI_FAILED;
+    const size_t operands = cli_parse(&usage, argc, argv);
+    cli_need_writable(path);
     for (size_t i = 0; i < operands; i++)
         add_trace(&kernels, &learnt, argv[i]);
     return learn(&kernels, &learnt, path);
@@ -278,28 +274,22 @@ static const struct cli_command members[] = {
     {.name = "sweep", .summary = "the best of many settings", .main = cli_sim_sweep},
 };
 
-static const struct cli_command others = {
+const struct cli_command sim_others = {
     .summary = "For the models, and over them",
     .members = members,
     .member_count = sizeof members / sizeof *members,
 };
 
 // A first word that is nearly one of a member's names is a slip.
-static int run_command(int argc, char **argv)
+static int sim_main(int argc, char **argv)
 {
     const char *first = argc > 1 ? argv[1] : "";
     const char *nearest = NULL;
-    for (size_t i = 0; i < others.member_count && first[0] != '-'; i++)
+    for (size_t i = 0; i < sim_others.member_count && first[0] != '-'; i++)
         nearest = weir_text_nearer(first, nearest, members[i].name);
-    if (!nearest)
-        return cli_sim_run(argc, argv);
-    cli_error("weir sim has no '%s'; did you mean '%s'?", first, nearest);
-    return CLI_USAGE;
-}
-
-static int sim_main(int argc, char **argv)
-{
-    return cli_dispatch_beside(&others, "weir sim", run_command, argc, argv);
+    if (nearest && strcmp(first, nearest) != 0)
+        cli_fail(CLI_USAGE, "weir sim has no '%s'; did you mean '%s'?", first, nearest);
+    return cli_dispatch_beside(&sim_others, cli_sim_run, argc, argv);
 }
 
 const struct cli_command cli_sim = {

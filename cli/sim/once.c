@@ -9,6 +9,7 @@
 #include <weir/runtime.h>
 
 #include "base/table.h"
+#include "cli/common/own.h"
 #include "cli/program/program.h"
 #include "cli/sim/sim.h"
 #include "report/report.h"
@@ -248,7 +249,7 @@ static void set_run(const struct sim_run *run)
     else
         setenv("WEIR_SIM_GPU", run->gpu, 1);
     setenv("WEIR_SIM_CHANGES", run->changes, 1);
-    setenv("WEIR_TRACE_FILE", run->trace, 1);
+    setenv("WEIR_TRACE_FILE", run->trace ? run->trace : "", 1);
 }
 
 void cli_sim_prepare(const struct sim_common *common)
@@ -262,8 +263,8 @@ void cli_sim_prepare(const struct sim_common *common)
     if (common->host)
         setenv("WEIR_SIM_HOST", common->host, 1);
     // trace is the outermost: it sees the times of sim.
-    if (!cli_program_add_plugin("sim") || !cli_program_add_plugin("trace"))
-        cli_fail_weir();
+    cli_program_add_plugin("sim");
+    cli_program_add_plugin("trace");
 }
 
 // Opens the plugin alone, which says what is wrong with the model.
@@ -303,7 +304,7 @@ void cli_sim_name_trace(struct sim_run *run, const char *output, size_t number)
     if (length >= (int)sizeof name)
         cli_fail(CLI_USAGE, "%s: the name is too long for a trace; give another one with --output",
                  output);
-    cli_go_on(cli_program_take_trace(name, run->trace, sizeof run->trace));
+    run->trace = cli_program_take_trace(name);
 }
 
 static bool read_report(struct sim_run *run)
@@ -349,11 +350,9 @@ int cli_sim_once(struct sim_run *run, int output)
         .variable_count = run->variable_count,
         .output = output,
     };
-    struct cli_program_end end;
     struct stat status;
     set_run(run);
-    if (!cli_program_run(&program, &end))
-        return CLI_SETUP;
+    const struct cli_program_end end = cli_program_run(&program);
     if (stat(run->trace, &status) != 0)
         return no_trace(run, end.code);
     if (!read_report(run))

@@ -28,6 +28,22 @@ static const char about[] =
     "  weir sim --gpu h200 --costs kernels.ini ./program\n"
     "  weir sim --gpu c1060,k20c,h200 --what-if copy_engines=1 ./program";
 
+// What both forms take.
+#define SIM_OPTIONS(common)                                                                        \
+    {"costs", "FILE", "what kernels cost, from weir sim learn", CLI_FILE, &(common)->costs, 0, 0}, \
+        {"scale",                                                                                  \
+         "F",                                                                                      \
+         "kernels without a cost, and costs of a processor, take\nF times what they take here, "   \
+         "such as 0.05",                                                                           \
+         CLI_TEXT,                                                                                 \
+         &(common)->scale,                                                                         \
+         0,                                                                                        \
+         0},                                                                                       \
+    {                                                                                              \
+        "host", "HOW", "how the host's time passes: fixed, the default, or none", CLI_TEXT,        \
+            &(common)->host, 0, 0                                                                  \
+    }
+
 struct options {
     const char *gpus;
     const char *changes;
@@ -35,7 +51,7 @@ struct options {
     struct sim_common common;
 };
 
-static bool parse(struct options *out, int argc, char **argv, char ***out_command, int *out_exit)
+static char **parse(struct options *out, int argc, char **argv)
 {
     struct sim_common *common = &out->common;
     const struct cli_option options[] = {
@@ -45,13 +61,7 @@ static bool parse(struct options *out, int argc, char **argv, char ***out_comman
          CLI_TEXT, &out->gpus, 0, 0},
         {"what-if", "KEY=VALUE,...", "also with these keys changed, of the models or of COMMAND",
          CLI_TEXT, &out->changes, 0, 0},
-        {"costs", "FILE", "what kernels cost, from weir sim learn", CLI_FILE, &common->costs, 0, 0},
-        {"scale", "F",
-         "kernels without a cost, and costs of a processor, take\nF times what they take here, "
-         "such as 0.05",
-         CLI_TEXT, &common->scale, 0, 0},
-        {"host", "HOW", "how the host's time passes: fixed, the default, or none", CLI_TEXT,
-         &common->host, 0, 0},
+        SIM_OPTIONS(common),
         {"output", "FILE",
          "write the trace to FILE; without it, sim.json. The names\nof several get the GPU's "
          "before the end",
@@ -61,15 +71,13 @@ static bool parse(struct options *out, int argc, char **argv, char ***out_comman
         {"json", NULL, "print the reports as one JSON object", CLI_FLAG, &common->json, 0, 0},
         {"quiet", NULL, "print nothing but errors and the report", CLI_FLAG, &common->quiet, 0, 0},
     };
-    const struct cli_usage usage =
+    struct cli_usage usage =
         CLI_FORM_PROGRAM("weir sim", "COMMAND [ARGUMENT]...", about, "weir-sim(1)", options);
-    if (!cli_program_parse(&usage, argc, argv, out_command, out_exit))
-        return false;
-    if (out->gpus)
-        return true;
-    cli_error("weir sim needs a GPU, such as --gpu h200");
-    *out_exit = CLI_USAGE;
-    return false;
+    usage.beside = &sim_others;
+    char **command = cli_program_parse(&usage, argc, argv);
+    if (!out->gpus)
+        cli_fail(CLI_USAGE, "weir sim needs a GPU, such as --gpu h200");
+    return command;
 }
 
 // The runs.
@@ -116,12 +124,7 @@ static void make_runs(struct sim_runs *runs, const struct options *options, char
         cli_fail(CLI_USAGE, "--gpu names no GPU; write one, such as --gpu h200");
 }
 
-static void destroy_report(void *object, void *with)
-{
-    struct sim_run *run = object;
-    (void)with;
-    weir_report_destroy(&run->report);
-}
+CLI_DESTROYER(destroy_report, weir_report_destroy)
 
 static void run_all(struct sim_runs *runs, const char *output)
 {
@@ -130,7 +133,7 @@ static void run_all(struct sim_runs *runs, const char *output)
     for (size_t i = 0; i < runs->count; i++)
         cli_sim_check(&runs->items[i]);
     for (size_t i = 0; i < runs->count; i++) {
-        cli_own(destroy_report, &runs->items[i], NULL);
+        cli_own(destroy_report, &runs->items[i].report, NULL);
         cli_go_on(cli_sim_once(&runs->items[i], STDERR_FILENO));
     }
 }
@@ -147,13 +150,9 @@ int cli_sim_run(int argc, char **argv)
 {
     static struct sim_runs runs;
     struct options options = {.common.output = "sim.json"};
-    char **command;
-    int code;
-    if (!parse(&options, argc, argv, &command, &code))
-        return code;
+    char **command = parse(&options, argc, argv);
     make_runs(&runs, &options, command);
-    if (!cli_can_write(options.picture))
-        return CLI_FAILED;
+    cli_need_writable(options.picture);
     cli_sim_prepare(&options.common);
     run_all(&runs, options.common.output);
     if (options.picture)
@@ -287,8 +286,7 @@ struct sweep_options {
     struct sim_common common;
 };
 
-static bool parse_sweep(struct sweep_options *out, int argc, char **argv, char ***out_command,
-                        int *out_exit)
+static char **parse_sweep(struct sweep_options *out, int argc, char **argv)
 {
     struct sim_common *common = &out->common;
     const struct cli_option options[] = {
@@ -298,13 +296,7 @@ static bool parse_sweep(struct sweep_options *out, int argc, char **argv, char *
          "plot's axis",
          CLI_LIST, &out->over, 0, 0},
         {"plot", "FILE.svg", "also draw the curves into this file", CLI_FILE, &out->plot, 0, 0},
-        {"costs", "FILE", "what kernels cost, from weir sim learn", CLI_FILE, &common->costs, 0, 0},
-        {"scale", "F",
-         "kernels without a cost, and costs of a processor, take\nF times what they take here, "
-         "such as 0.05",
-         CLI_TEXT, &common->scale, 0, 0},
-        {"host", "HOW", "how the host's time passes: fixed, the default, or none", CLI_TEXT,
-         &common->host, 0, 0},
+        SIM_OPTIONS(common),
         {"output", "FILE",
          "write the best run's trace to FILE; without it, sim.json.\nThe names of several GPUs' "
          "get "
@@ -315,14 +307,11 @@ static bool parse_sweep(struct sweep_options *out, int argc, char **argv, char *
     };
     const struct cli_usage usage = CLI_FORM_PROGRAM("weir sim sweep", "COMMAND [ARGUMENT]...",
                                                     about_sweep, "weir-sim(1)", options);
-    if (!cli_program_parse(&usage, argc, argv, out_command, out_exit))
-        return false;
-    if (out->gpus && out->over.count > 0)
-        return true;
-    cli_error("weir sim sweep needs %s",
-              out->gpus ? "values, such as --over slots=1,2,3" : "a GPU, such as --gpu h200");
-    *out_exit = CLI_USAGE;
-    return false;
+    char **command = cli_program_parse(&usage, argc, argv);
+    if (!out->gpus || out->over.count == 0)
+        cli_fail(CLI_USAGE, "weir sim sweep needs %s",
+                 out->gpus ? "values, such as --over slots=1,2,3" : "a GPU, such as --gpu h200");
+    return command;
 }
 
 // Running.
@@ -390,7 +379,7 @@ static void name_traces(struct sweep *sweep, const char *output)
     for (size_t i = 0; i < sweep->gpus.count; i++) {
         struct sim_run run = {.gpu = sweep->gpus.items[i]};
         cli_sim_name_trace(&run, output, sweep->gpus.count > 1 ? i + 1 : 0);
-        snprintf(sweep->traces[i], sizeof sweep->traces[i], "%s", run.trace);
+        sweep->traces[i] = run.trace;
     }
 }
 
@@ -430,15 +419,11 @@ int cli_sim_sweep(int argc, char **argv)
 {
     struct sweep_options options = {.common.output = "sim.json"};
     static struct sweep sweep;
-    char **command;
-    int code;
-    if (!parse_sweep(&options, argc, argv, &command, &code))
-        return code;
+    char **command = parse_sweep(&options, argc, argv);
     make_sweep(&sweep, options.gpus, &options.over);
     if (options.plot)
         sweep_check_plot(&sweep);
-    if (!cli_can_write(options.plot))
-        return CLI_FAILED;
+    cli_need_writable(options.plot);
     cli_sim_prepare(&options.common);
     sweep_all(&sweep, command, &options.common);
     if (options.plot)

@@ -64,7 +64,7 @@ struct sim_run {
     // In the program's environment, those of the configuration; texts are the run's.
     struct cli_program_variable variables[SIM_SETTINGS];
     size_t variable_count;
-    char trace[PATH_MAX];
+    const char *trace;   // NULL: not named yet
     weir_report *report; // after the run
 };
 
@@ -97,6 +97,9 @@ void cli_sim_check(const struct sim_run *run);
 // Runs the program, whose standard output is `output`, and reads the report. Returns an exit code.
 // Ownership: the report is the caller's.
 int cli_sim_once(struct sim_run *run, int output);
+
+// command.c: `weir sim learn` and `weir sim sweep`.
+extern const struct cli_command sim_others;
 
 // run.c. Each returns an exit code.
 // `weir sim --gpu NAME COMMAND...`: argv[0] is "sim".
@@ -136,8 +139,8 @@ struct sweep {
     size_t axis_count;
     size_t per_gpu; // runs
     struct sweep_point *points;
-    size_t *best;             // of each GPU, a run's number
-    char (*traces)[PATH_MAX]; // of the best
+    size_t *best;        // of each GPU, a run's number
+    const char **traces; // of the best
 };
 
 // The values of that run.

@@ -37,7 +37,7 @@ struct options {
     struct cli_opencl opencl;
 };
 
-static bool parse(struct options *out, int argc, char **argv, char ***out_command, int *out_exit)
+static char **parse(struct options *out, int argc, char **argv)
 {
     const struct cli_option options[] = {
         CLI_OPTION_NO_OPENCL_LAYER(&out->opencl),
@@ -48,9 +48,10 @@ static bool parse(struct options *out, int argc, char **argv, char ***out_comman
         {"quiet", NULL, "print nothing but errors and the report", CLI_FLAG, &out->quiet, 0, 0},
         CLI_OPTION_SKIP(&out->opencl),
     };
-    const struct cli_usage usage = CLI_FORM_PROGRAM("weir trace", "COMMAND [ARGUMENT]...",
-                                                    run_about, "weir-trace(1)", options);
-    return cli_program_parse(&usage, argc, argv, out_command, out_exit);
+    struct cli_usage usage = CLI_FORM_PROGRAM("weir trace", "COMMAND [ARGUMENT]...", run_about,
+                                              "weir-trace(1)", options);
+    usage.beside = &cli_trace_readers;
+    return cli_program_parse(&usage, argc, argv);
 }
 
 static int no_trace(const char *command, const char *path, int code)
@@ -78,11 +79,9 @@ static int check_end(const char *command, const char *path,
 
 static int tell(const char *command, const char *path, const struct options *options, int code)
 {
-    weir_report *report = NULL;
     char span[WEIR_TEXT_QUANTITY_SIZE];
-    const int opened = cli_trace_open(path, NULL, 0, options->quiet, &report);
-    if (opened != CLI_OK)
-        return code ? code : opened;
+    const weir_report *report =
+        cli_trace_open(path, NULL, 0, options->quiet, code ? code : CLI_FAILED);
     const struct weir_report_summary *summary = weir_report_get_summary(report);
     if (!options->quiet)
         cli_note("%llu %s in %s: %s; `weir trace report %s` tells more",
@@ -99,9 +98,7 @@ static int tell(const char *command, const char *path, const struct options *opt
             fputs(text, stdout);
         weir_report_free_text(&text);
     }
-    code = check_end(command, path, summary, code);
-    weir_report_destroy(&report);
-    return code;
+    return check_end(command, path, summary, code);
 }
 
 // Processes that COMMAND has started write files of their own, each with its number or its rank in the name.
@@ -172,27 +169,19 @@ static int cli_trace_run(int argc, char **argv)
     struct options options = {.output = "trace.json"};
     struct cli_program_variable variables[CLI_OPENCL_VARIABLES];
     struct cli_program program = {.variables = variables};
-    struct cli_program_end end;
     char output[WEIR_OUTPUT_PATH_SIZE];
-    char path[PATH_MAX];
     struct timespec since;
-    int code;
-    if (!parse(&options, argc, argv, &program.command, &code))
-        return code;
+    program.command = parse(&options, argc, argv);
     // This command may be a rank itself. %p stands for the number of the program's processes.
     const bool named = !strstr(options.output, "%p") &&
                        weir_output_path_name(options.output, (uint64_t)getpid(), output);
-    code = cli_program_take_trace(named ? output : options.output, path, sizeof path);
-    if (code != CLI_OK)
-        return code;
+    const char *path = cli_program_take_trace(named ? output : options.output);
     // The outermost plugin sees the times as the other plugins report them.
-    if (!cli_program_add_plugin("trace"))
-        return cli_weir_error();
+    cli_program_add_plugin("trace");
     setenv(WEIR_TRACE_FILE_VARIABLE, path, 1);
     program.variable_count = cli_program_add_opencl(&options.opencl, true, variables);
     clock_gettime(CLOCK_REALTIME_COARSE, &since); // the clock of files
-    if (!cli_program_run(&program, &end))
-        return CLI_SETUP;
+    const struct cli_program_end end = cli_program_run(&program);
     return look_at(program.command[0], path, &options, &since, end.code);
 }
 
@@ -204,26 +193,33 @@ static bool ends_in(const char *text, size_t length, const char *end)
     return length > size && strncmp(text + length - size, end, size) == 0;
 }
 
-static bool cli_trace_is_compressed(const char *trace)
-{
-    return ends_in(trace, strlen(trace), ".gz");
-}
-
 // "run.json" and "run.json.gz" with another end.
-//
-// Ownership: the caller's, to be freed with free(). NULL if out of memory.
-static char *cli_trace_name(const char *trace, const char *end)
+static const char *name_beside(const char *trace, const char *end)
 {
     size_t length = strlen(trace);
     if (ends_in(trace, length, ".gz"))
         length -= 3;
     if (ends_in(trace, length, ".json"))
         length -= 5;
-    const size_t size = length + strlen(end) + 1;
-    char *name = malloc(size);
-    if (name)
-        snprintf(name, size, "%.*s%s", (int)length, trace, end);
-    return name;
+    return cli_text("%.*s%s", (int)length, trace, end);
+}
+
+static void destroy_reader(void *object, void *with)
+{
+    weir_findings_reader *reader = object;
+    (void)with;
+    weir_findings_reader_destroy(&reader);
+}
+
+// Of a file that `weir check --json` printed.
+static const struct weir_findings *read_findings(const char *path)
+{
+    char message[512] = "no memory for the findings";
+    weir_findings_reader *reader = weir_findings_reader_create();
+    cli_own(destroy_reader, reader, NULL);
+    if (!reader || !weir_findings_read(reader, path, message, sizeof message))
+        cli_fail(CLI_FAILED, "%s", message);
+    return weir_findings_all(reader);
 }
 
 // weir trace html.
@@ -233,30 +229,6 @@ static const char html_about[] =
     "beside it. It needs a browser and nothing from the network. Without --output its name is\n"
     "FILE's with .html for .json. --findings marks the operations of the lines that the plugin\n"
     "`check` has found.";
-
-static bool write_marked(const char *path, const weir_report *report, const char *findings)
-{
-    char message[512] = "no memory for the findings";
-    weir_findings_reader *reader = findings ? weir_findings_reader_create() : NULL;
-    const bool read =
-        !findings || (reader && weir_findings_read(reader, findings, message, sizeof message));
-    const bool written =
-        read && weir_page_write_marked(path, report, reader ? weir_findings_all(reader) : NULL,
-                                       message, sizeof message);
-    if (!written)
-        cli_error("%s", message);
-    weir_findings_reader_destroy(&reader);
-    return written;
-}
-
-static int write_page(const char *path, const weir_report *report, const char *findings, bool quiet)
-{
-    if (!write_marked(path, report, findings))
-        return CLI_FAILED;
-    if (!quiet)
-        printf("%s\n", path);
-    return CLI_OK;
-}
 
 static int cli_trace_html(int argc, char **argv)
 {
@@ -275,25 +247,16 @@ static int cli_trace_html(int argc, char **argv)
         {"quiet", NULL, "do not print the file's name", CLI_FLAG, &quiet, 0, 0},
     };
     const struct cli_usage usage = CLI_TRACE_FORM("weir trace html", html_about, options);
-    weir_report *report = NULL;
-    size_t operands;
-    int code;
-    if (!cli_parse(&usage, argc, argv, &operands, &code))
-        return code;
-    code = cli_trace_open(argv[0], &window, 0, false, &report);
-    if (code != CLI_OK)
-        return code;
-    char *name = output ? NULL : cli_trace_name(argv[0], ".html");
-    const char *path = output ? output : name;
-    if (!path) {
-        cli_error("no memory for the page's name");
-        code = CLI_FAILED;
-    } else {
-        code = write_page(path, report, findings, quiet);
-    }
-    free(name);
-    weir_report_destroy(&report);
-    return code;
+    char message[512];
+    cli_parse(&usage, argc, argv);
+    const weir_report *report = cli_trace_open(argv[0], &window, 0, false, CLI_FAILED);
+    const char *path = output ? output : name_beside(argv[0], ".html");
+    if (!weir_page_write_marked(path, report, findings ? read_findings(findings) : NULL, message,
+                                sizeof message))
+        cli_fail(CLI_FAILED, "%s", message);
+    if (!quiet)
+        printf("%s\n", path);
+    return CLI_OK;
 }
 
 // weir trace mark.
@@ -304,22 +267,6 @@ static const char mark_about[] =
     "beginning: for Perfetto and other viewers. --findings is needed. Without --output the "
     "trace's\n"
     "name gets .marked before .json.";
-
-static int mark(const char *trace, const char *findings, const char *output, bool quiet)
-{
-    char message[512] = "no memory for the findings";
-    uint64_t marked = 0;
-    weir_findings_reader *reader = weir_findings_reader_create();
-    const bool fine =
-        reader && weir_findings_read(reader, findings, message, sizeof message) &&
-        weir_trace_mark(trace, weir_findings_all(reader), output, &marked, message, sizeof message);
-    if (!fine)
-        cli_error("%s", message);
-    else if (!quiet)
-        printf("%s: %" PRIu64 " operation%s marked\n", output, marked, marked == 1 ? "" : "s");
-    weir_findings_reader_destroy(&reader);
-    return fine ? CLI_OK : CLI_FAILED;
-}
 
 static int cli_trace_mark(int argc, char **argv)
 {
@@ -332,27 +279,23 @@ static int cli_trace_mark(int argc, char **argv)
         {"quiet", NULL, "do not print the file's name", CLI_FLAG, &quiet, 0, 0},
     };
     const struct cli_usage usage = CLI_TRACE_FORM("weir trace mark", mark_about, options);
-    weir_report *report = NULL;
-    size_t operands;
-    int code;
-    if (!cli_parse(&usage, argc, argv, &operands, &code))
-        return code;
-    if (!findings) {
-        cli_error("weir trace mark needs --findings JSON, what `weir check --json` printed");
-        return CLI_USAGE;
-    }
+    char message[512];
+    uint64_t marked = 0;
+    cli_parse(&usage, argc, argv);
+    if (!findings)
+        cli_fail(CLI_USAGE,
+                 "weir trace mark needs --findings JSON, what `weir check --json` printed");
     // Says what is wrong with the file, if something is.
-    code = cli_trace_open(argv[0], &all, 0, true, &report);
-    weir_report_destroy(&report);
-    if (code != CLI_OK)
-        return code;
-    const char *end = cli_trace_is_compressed(argv[0]) ? ".marked.json.gz" : ".marked.json";
-    char *name = output ? NULL : cli_trace_name(argv[0], end);
-    if (!output && !name)
-        cli_error("no memory for the trace's name");
-    code = output || name ? mark(argv[0], findings, output ? output : name, quiet) : CLI_FAILED;
-    free(name);
-    return code;
+    cli_trace_open(argv[0], &all, 0, true, CLI_FAILED);
+    if (!output)
+        output = name_beside(argv[0], ends_in(argv[0], strlen(argv[0]), ".gz") ? ".marked.json.gz"
+                                                                               : ".marked.json");
+    if (!weir_trace_mark(argv[0], read_findings(findings), output, &marked, message,
+                         sizeof message))
+        cli_fail(CLI_FAILED, "%s", message);
+    if (!quiet)
+        printf("%s: %" PRIu64 " operation%s marked\n", output, marked, marked == 1 ? "" : "s");
+    return CLI_OK;
 }
 
 // weir trace: records and reads traces. A first word that is not the name of a member is
@@ -369,7 +312,7 @@ static const struct cli_command members[] = {
     {.name = "diff", .summary = "what got slower between two traces", .main = cli_trace_diff},
 };
 
-static const struct cli_command readers = {
+const struct cli_command cli_trace_readers = {
     .summary = "To read traces",
     .members = members,
     .member_count = sizeof members / sizeof *members,
@@ -382,7 +325,7 @@ static int run_command(int argc, char **argv)
     const int code = cli_trace_run(argc, argv);
     if (code != CLI_NOT_FOUND)
         return code;
-    for (size_t i = 0; argv[1][0] != '-' && i < readers.member_count; i++)
+    for (size_t i = 0; argv[1][0] != '-' && i < cli_trace_readers.member_count; i++)
         nearest = weir_text_nearer(argv[1], nearest, members[i].name);
     if (nearest)
         cli_error("weir trace has no '%s' either; did you mean '%s'?", argv[1], nearest);
@@ -391,13 +334,10 @@ static int run_command(int argc, char **argv)
 
 static int trace_main(int argc, char **argv)
 {
-    if (argc < 2) {
-        cli_error("weir trace needs a command to run, or the name of a form that reads traces; "
-                  "`weir trace "
-                  "--help` lists it");
-        return CLI_USAGE;
-    }
-    return cli_dispatch_beside(&readers, "weir trace", run_command, argc, argv);
+    if (argc < 2)
+        cli_fail(CLI_USAGE, "weir trace needs a command to run, or the name of a form that reads "
+                            "traces; `weir trace --help` lists it");
+    return cli_dispatch_beside(&cli_trace_readers, run_command, argc, argv);
 }
 
 const struct cli_command cli_trace = {

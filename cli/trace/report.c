@@ -16,8 +16,8 @@
 #include "cli/trace/trace.h"
 #include "report/report.h"
 
-// "1.5ms", "20us": a number and ns, us, ms or s. False with a message for `option`.
-static bool cli_trace_read_time(const char *option, const char *text, uint64_t *out_ns)
+// "1.5ms", "20us": a number and ns, us, ms or s.
+static uint64_t read_time(const char *option, const char *text)
 {
     static const struct {
         const char *name;
@@ -27,16 +27,12 @@ static bool cli_trace_read_time(const char *option, const char *text, uint64_t *
     const double number = weir_c_number(text, &end);
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
         if (isdigit((unsigned char)text[0]) && strcmp(end, units[i].name) == 0 &&
-            isfinite(number) && number * units[i].ns < 9e18) {
-            *out_ns = (uint64_t)(number * units[i].ns + 0.5);
-            return true;
-        }
-    if (strcmp(text, "0") == 0) {
-        *out_ns = 0;
-        return true;
-    }
-    cli_error("--%s takes a time such as 1.5ms, in ns, us, ms or s, not '%s'", option, text);
-    return false;
+            isfinite(number) && number * units[i].ns < 9e18)
+            return (uint64_t)(number * units[i].ns + 0.5);
+    if (strcmp(text, "0") == 0)
+        return 0;
+    cli_fail(CLI_USAGE, "--%s takes a time such as 1.5ms, in ns, us, ms or s, not '%s'", option,
+             text);
 }
 
 static void show_progress(void *user, uint64_t done, uint64_t total)
@@ -60,50 +56,47 @@ static uint64_t first_start(const struct weir_trace *trace)
     return first == UINT64_MAX ? 0 : first;
 }
 
-static bool read_window(const struct cli_trace_window *window, uint64_t origin,
+static void read_window(const struct cli_trace_window *window, uint64_t origin,
                         struct weir_report_params *params)
 {
-    uint64_t from = 0;
-    uint64_t to = 0;
-    if (window->from && !cli_trace_read_time("from", window->from, &from))
-        return false;
-    if (window->to && !cli_trace_read_time("to", window->to, &to))
-        return false;
-    if (window->to && to <= from) {
-        cli_error("--to is not later than --from, so there is nothing between them");
-        return false;
-    }
+    const uint64_t from = window->from ? read_time("from", window->from) : 0;
+    const uint64_t to = window->to ? read_time("to", window->to) : 0;
+    if (window->to && to <= from)
+        cli_fail(CLI_USAGE, "--to is not later than --from, so there is nothing between them");
     params->from_ns = window->from ? origin + from : 0;
     params->to_ns = window->to ? origin + to : 0;
-    return true;
 }
 
-int cli_trace_open(const char *path, const struct cli_trace_window *window, uint64_t bubbles,
-                   bool quiet, weir_report **out_report)
+static void destroy_report(void *object, void *with)
+{
+    weir_report *report = object;
+    (void)with;
+    weir_report_destroy(&report);
+}
+
+weir_report *cli_trace_open(const char *path, const struct cli_trace_window *window,
+                            uint64_t bubbles, bool quiet, int failed)
 {
     struct weir_report_params params = {.struct_size = sizeof params,
                                         .bubble_limit = (uint32_t)bubbles};
     struct cli_progress progress = {0};
     const struct weir_trace_read_options options = {.progress = show_progress, .user = &progress};
     struct weir_trace *trace = NULL;
+    weir_report *report;
     char message[512];
-    *out_report = NULL;
     const bool read = weir_trace_read(path, &options, &trace, message, sizeof message);
     cli_progress_end(&progress);
-    if (!read) {
-        cli_error("%s", message);
-        return CLI_FAILED;
-    }
+    if (!read)
+        cli_fail(failed, "%s", message);
     for (size_t i = 0; i < trace->note_count && !quiet; i++)
         cli_warning("%s: %s", path, trace->notes[i]);
-    if (window && !read_window(window, first_start(trace), &params)) {
-        weir_trace_destroy(&trace);
-        return CLI_USAGE;
-    }
-    if (weir__report_make(trace, &params, out_report) == WEIR_OK)
-        return CLI_OK;
-    cli_error("%s: %s", path, weir_last_error_text());
-    return weir_last_error()->status == WEIR_ERROR_INVALID ? CLI_USAGE : CLI_FAILED;
+    if (window)
+        read_window(window, first_start(trace), &params);
+    if (weir__report_make(trace, &params, &report) < 0)
+        cli_fail(weir_last_error()->status == WEIR_ERROR_INVALID ? CLI_USAGE : failed, "%s: %s",
+                 path, weir_last_error_text());
+    cli_own(destroy_report, report, NULL);
+    return report;
 }
 
 // weir trace report and weir trace check.
@@ -128,23 +121,15 @@ int cli_trace_report(int argc, char **argv)
         {"json", NULL, "print the report as JSON", CLI_FLAG, &json, 0, 0},
     };
     const struct cli_usage usage = CLI_TRACE_FORM("weir trace report", report_about, options);
-    weir_report *report = NULL;
-    size_t operands;
-    int code;
-    if (!cli_parse(&usage, argc, argv, &operands, &code))
-        return code;
+    cli_parse(&usage, argc, argv);
     // The text has the notes itself.
-    code = cli_trace_open(argv[0], &window, bubbles, !json, &report);
-    if (code != CLI_OK)
-        return code;
+    weir_report *report = cli_trace_open(argv[0], &window, bubbles, !json, CLI_FAILED);
     char *text = json ? weir_report_json(report) : weir_report_text(report);
-    if (text)
-        fputs(text, stdout);
-    else
-        code = cli_weir_error();
+    if (!text)
+        cli_fail_weir();
+    fputs(text, stdout);
     weir_report_free_text(&text);
-    weir_report_destroy(&report);
-    return code;
+    return CLI_OK;
 }
 
 // Checks. Conditions contain < or >, which no option does; they are removed from the
@@ -187,42 +172,31 @@ static bool is_word(const char *text, const char *word)
     return strcmp(text + strspn(text, "-"), word) == 0;
 }
 
-static bool add_condition(struct conditions *conditions, const char *first, const char *second)
+static void add_condition(struct conditions *conditions, const char *first, const char *second)
 {
-    if (conditions->count == CONDITION_LIMIT) {
-        cli_error("weir trace check takes %d conditions at most; check the others in another call",
-                  CONDITION_LIMIT);
-        return false;
-    }
+    if (conditions->count == CONDITION_LIMIT)
+        cli_fail(CLI_USAGE,
+                 "weir trace check takes %d conditions at most; check the others in another call",
+                 CONDITION_LIMIT);
     first += strspn(first, "-");
-    const size_t size = strlen(first) + strlen(second) + 2;
-    char *text = malloc(size);
-    if (!text) {
-        cli_error("no memory for the conditions");
-        return false;
-    }
-    snprintf(text, size, "%s%s%s", first, *second ? " " : "", second);
-    conditions->texts[conditions->count++] = text;
-    return true;
+    conditions->texts[conditions->count++] = cli_text("%s%s%s", first, *second ? " " : "", second);
 }
 
-// Moves the conditions out of argv, which keeps the rest; `*argc` counts it.
-static bool take_conditions(struct conditions *conditions, int *argc, char **argv)
+// Moves the conditions out of argv, which keeps the rest; returns how many words that has.
+static int take_conditions(struct conditions *conditions, int argc, char **argv)
 {
     int left = 1;
-    for (int i = 1; i < *argc; i++) {
-        const bool two = i + 1 < *argc && is_condition(argv[i + 1]) && !is_condition(argv[i]) &&
+    for (int i = 1; i < argc; i++) {
+        const bool two = i + 1 < argc && is_condition(argv[i + 1]) && !is_condition(argv[i]) &&
                          (is_word(argv[i], "overlap") || is_word(argv[i], "busy"));
         if (!two && !is_condition(argv[i])) {
             argv[left++] = argv[i];
             continue;
         }
-        if (!add_condition(conditions, argv[i], two ? argv[i + 1] : ""))
-            return false;
+        add_condition(conditions, argv[i], two ? argv[i + 1] : "");
         i += two;
     }
-    *argc = left;
-    return true;
+    return left;
 }
 
 static json_t *describe(const char *condition, const struct weir_report_finding *check, bool *ok)
@@ -242,9 +216,8 @@ static int check_all(const weir_report *report, const struct conditions *conditi
     for (size_t i = 0; i < conditions->count; i++) {
         struct weir_report_finding check;
         if (weir_report_check(report, conditions->texts[i], &check) != WEIR_OK) {
-            cli_error("%s", weir_last_error_text());
             json_decref(list);
-            return CLI_USAGE;
+            cli_fail(CLI_USAGE, "%s", weir_last_error_text());
         }
         if (!check.holds)
             code = CLI_FAILED;
@@ -256,22 +229,6 @@ static int check_all(const weir_report *report, const struct conditions *conditi
     if (json)
         return cli_json_print(list, ok, code);
     json_decref(list);
-    return code;
-}
-
-static int check_trace(const char *path, const struct cli_trace_window *window,
-                       const struct conditions *conditions, bool json)
-{
-    weir_report *report = NULL;
-    if (conditions->count == 0) {
-        cli_error("weir trace check needs a condition, such as '--bubbles<=1ms', in quotes for "
-                  "the shell");
-        return CLI_USAGE;
-    }
-    int code = cli_trace_open(path, window, 1, false, &report);
-    if (code == CLI_OK)
-        code = check_all(report, conditions, json);
-    weir_report_destroy(&report);
     return code;
 }
 
@@ -288,14 +245,13 @@ int cli_trace_check(int argc, char **argv)
     };
     const struct cli_usage usage = CLI_FORM("weir trace check", "FILE CONDITION...", "a trace", 1,
                                             1, check_about, "weir-trace(1)", options);
-    size_t operands;
-    int code = CLI_USAGE;
-    if (take_conditions(&conditions, &argc, argv) &&
-        cli_parse(&usage, argc, argv, &operands, &code))
-        code = check_trace(argv[0], &window, &conditions, json);
-    for (size_t i = 0; i < conditions.count; i++)
-        free(conditions.texts[i]);
-    return code;
+    argc = take_conditions(&conditions, argc, argv);
+    cli_parse(&usage, argc, argv);
+    if (conditions.count == 0)
+        cli_fail(CLI_USAGE,
+                 "weir trace check needs a condition, such as '--bubbles<=1ms', in quotes for "
+                 "the shell");
+    return check_all(cli_trace_open(argv[0], &window, 1, false, CLI_FAILED), &conditions, json);
 }
 
 // weir trace diff: what got slower between two traces. Rows of both are joined by name, and
@@ -379,26 +335,24 @@ static void add_up(struct entries *entries)
     entries->count = used;
 }
 
-static bool find_entries(weir_report *const reports[2], weir_report_table table,
-                         struct entries *entries)
+// Ownership: the command's.
+static struct entries find_entries(weir_report *const reports[2], weir_report_table table)
 {
     const size_t rows =
         weir_report_row_count(reports[0], table) + weir_report_row_count(reports[1], table);
-    *entries = (struct entries){.items = malloc((rows + 1) * sizeof *entries->items)};
-    if (!entries->items)
-        return false;
+    struct entries entries = {.items = cli_allocate(rows + 1, sizeof *entries.items)};
     for (size_t side = 0; side < 2; side++)
         for (size_t i = 0; i < weir_report_row_count(reports[side], table); i++) {
             const struct weir_report_row *row = weir_report_get_row(reports[side], table, i);
-            struct entry *entry = &entries->items[entries->count++];
+            struct entry *entry = &entries.items[entries.count++];
             *entry = (struct entry){.name = row->name};
             entry->ns[side] = row->sum.most_ns;
             entry->count[side] = row->count;
         }
-    qsort(entries->items, entries->count, sizeof *entries->items, by_name);
-    add_up(entries);
-    qsort(entries->items, entries->count, sizeof *entries->items, by_change);
-    return true;
+    qsort(entries.items, entries.count, sizeof *entries.items, by_name);
+    add_up(&entries);
+    qsort(entries.items, entries.count, sizeof *entries.items, by_change);
+    return entries;
 }
 
 // Text.
@@ -489,17 +443,13 @@ static void print_section(const struct section *section, const struct entries *e
         printf("  and %zu more\n", entries->count - shown);
 }
 
-static bool print_text(weir_report *const reports[2])
+static void print_text(weir_report *const reports[2])
 {
     print_totals(reports);
     for (size_t i = 0; i < SECTION_COUNT; i++) {
-        struct entries entries;
-        if (!find_entries(reports, sections[i].table, &entries))
-            return false;
+        const struct entries entries = find_entries(reports, sections[i].table);
         print_section(&sections[i], &entries);
-        free(entries.items);
     }
-    return true;
 }
 
 // JSON.
@@ -537,13 +487,8 @@ static int print_json(weir_report *const reports[2], int code)
     set_sides(root, "bound_ns", before->bound_ns, after->bound_ns, &ok);
     set_sides(root, "longest_bubble_ns", before->longest_bubble_ns, after->longest_bubble_ns, &ok);
     for (size_t i = 0; i < SECTION_COUNT; i++) {
-        struct entries entries;
-        if (!find_entries(reports, sections[i].table, &entries)) {
-            ok = false;
-            break;
-        }
+        const struct entries entries = find_entries(reports, sections[i].table);
         weir_json_set(root, sections[i].name, describe_entries(&entries, &ok), &ok);
-        free(entries.items);
     }
     return cli_json_print(root, ok, code);
 }
@@ -560,17 +505,6 @@ static int judge(weir_report *const reports[2], uint64_t limit)
     return CLI_FAILED;
 }
 
-static int compare(weir_report *const reports[2], uint64_t limit, bool json)
-{
-    const int code = judge(reports, limit);
-    if (json)
-        return print_json(reports, code);
-    if (print_text(reports))
-        return code;
-    cli_error("no memory to compare the traces");
-    return CLI_FAILED;
-}
-
 int cli_trace_diff(int argc, char **argv)
 {
     uint64_t limit = DEFAULT_LIMIT;
@@ -582,17 +516,13 @@ int cli_trace_diff(int argc, char **argv)
     };
     const struct cli_usage usage = CLI_FORM("weir trace diff", "BEFORE AFTER", "two traces", 2, 2,
                                             about, "weir-trace(1)", options);
-    weir_report *reports[2] = {NULL, NULL};
-    size_t operands;
-    int code;
-    if (!cli_parse(&usage, argc, argv, &operands, &code))
-        return code;
-    code = CLI_OK;
-    for (size_t i = 0; i < 2 && code == CLI_OK; i++)
-        code = cli_trace_open(argv[i], NULL, 1, false, &reports[i]);
-    if (code == CLI_OK)
-        code = compare(reports, limit, json);
-    weir_report_destroy(&reports[0]);
-    weir_report_destroy(&reports[1]);
+    weir_report *reports[2];
+    cli_parse(&usage, argc, argv);
+    for (size_t i = 0; i < 2; i++)
+        reports[i] = cli_trace_open(argv[i], NULL, 1, false, CLI_FAILED);
+    const int code = judge(reports, limit);
+    if (json)
+        return print_json(reports, code);
+    print_text(reports);
     return code;
 }

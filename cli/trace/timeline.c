@@ -86,9 +86,7 @@ static void add_busy(const struct timeline *timeline, struct row *row, uint64_t 
 static struct row *add_row(struct timeline *timeline)
 {
     struct row *row = &timeline->rows[timeline->row_count];
-    row->busy = calloc(timeline->cells, sizeof *row->busy);
-    if (!row->busy)
-        return NULL;
+    row->busy = cli_allocate(timeline->cells, sizeof *row->busy);
     timeline->row_count++;
     return row;
 }
@@ -104,7 +102,7 @@ static void label(const struct timeline *timeline, size_t device, struct row *ro
     snprintf(row->label, sizeof row->label, "%s%s%s%s", number, before, name, after);
 }
 
-static bool add_lanes(struct timeline *timeline, size_t device, bool host, size_t *row_of_lane)
+static void add_lanes(struct timeline *timeline, size_t device, bool host, size_t *row_of_lane)
 {
     const weir_report *report = timeline->report;
     for (int engine = WEIR_ENGINE_TO_DEVICE; engine < WEIR_ENGINE_COUNT; engine++)
@@ -114,16 +112,13 @@ static bool add_lanes(struct timeline *timeline, size_t device, bool host, size_
                 (lane->engine == WEIR_ENGINE_HOST) != host)
                 continue;
             struct row *row = add_row(timeline);
-            if (!row)
-                return false;
             row_of_lane[i] = timeline->row_count - 1;
             label(timeline, device, row, "", weir_trace_engine_name(lane->engine),
                   host ? " calls" : "");
         }
-    return true;
 }
 
-static bool add_queues(struct timeline *timeline, size_t device, size_t *row_of_queue)
+static void add_queues(struct timeline *timeline, size_t device, size_t *row_of_queue)
 {
     const struct weir_trace *trace = timeline->report->trace;
     for (size_t i = 0; i < trace->queue_count; i++) {
@@ -132,36 +127,31 @@ static bool add_queues(struct timeline *timeline, size_t device, size_t *row_of_
             trace->queues[i].operation_count == 0)
             continue;
         struct row *row = add_row(timeline);
-        if (!row)
-            return false;
         row_of_queue[i] = timeline->row_count - 1;
         label(timeline, device, row, "'", weir__queue_name(&trace->queues[i], name, sizeof name),
               "'");
     }
-    return true;
 }
 
-static bool fill(struct timeline *timeline)
+static void fill(struct timeline *timeline)
 {
     const weir_report *report = timeline->report;
     const struct weir_trace *trace = report->trace;
-    size_t *row_of_lane = calloc(report->lane_count + 1, sizeof *row_of_lane);
-    size_t *row_of_queue = calloc(trace->queue_count + 1, sizeof *row_of_queue);
-    timeline->rows = calloc(report->lane_count + trace->queue_count + 1, sizeof *timeline->rows);
-    bool ok = row_of_lane && row_of_queue && timeline->rows;
-    for (size_t device = 0; ok && device < trace->device_count; device++)
-        ok = add_lanes(timeline, device, false, row_of_lane) &&
-             add_lanes(timeline, device, true, row_of_lane) &&
-             add_queues(timeline, device, row_of_queue);
-    for (size_t i = 0; ok && i < report->run_count; i++) {
+    size_t *row_of_lane = cli_allocate(report->lane_count + 1, sizeof *row_of_lane);
+    size_t *row_of_queue = cli_allocate(trace->queue_count + 1, sizeof *row_of_queue);
+    timeline->rows =
+        cli_allocate(report->lane_count + trace->queue_count + 1, sizeof *timeline->rows);
+    for (size_t device = 0; device < trace->device_count; device++) {
+        add_lanes(timeline, device, false, row_of_lane);
+        add_lanes(timeline, device, true, row_of_lane);
+        add_queues(timeline, device, row_of_queue);
+    }
+    for (size_t i = 0; i < report->run_count; i++) {
         const struct weir__run *run = &report->runs[i];
         const uint32_t queue = trace->operations[run->operation].queue_index;
         add_busy(timeline, &timeline->rows[row_of_lane[run->lane]], run->begin, run->end);
         add_busy(timeline, &timeline->rows[row_of_queue[queue]], run->begin, run->end);
     }
-    free(row_of_lane);
-    free(row_of_queue);
-    return ok;
 }
 
 // Drawing.
@@ -274,25 +264,15 @@ static int draw(const weir_report *report, size_t width, bool ascii, bool json)
         .end = summary->end_ns,
         .origin = report->origin_ns,
     };
-    int code = CLI_OK;
-    if (timeline.end == timeline.begin) {
-        cli_error("no operation of a device took any time, so there is nothing to draw");
-        return CLI_FAILED;
-    }
-    if (!fill(&timeline)) {
-        cli_error("no memory for the timeline");
-        code = CLI_FAILED;
-    } else if (json) {
-        code = print_json(&timeline);
-    } else {
-        print_axis(&timeline);
-        for (size_t i = 0; i < timeline.row_count; i++)
-            print_row(&timeline, &timeline.rows[i], ascii);
-    }
+    if (timeline.end == timeline.begin)
+        cli_fail(CLI_FAILED, "no operation of a device took any time, so there is nothing to draw");
+    fill(&timeline);
+    if (json)
+        return print_json(&timeline);
+    print_axis(&timeline);
     for (size_t i = 0; i < timeline.row_count; i++)
-        free(timeline.rows[i].busy);
-    free(timeline.rows);
-    return code;
+        print_row(&timeline, &timeline.rows[i], ascii);
+    return CLI_OK;
 }
 
 int cli_trace_timeline(int argc, char **argv)
@@ -315,14 +295,7 @@ int cli_trace_timeline(int argc, char **argv)
          0},
     };
     const struct cli_usage usage = CLI_TRACE_FORM("weir trace timeline", about, options);
-    weir_report *report = NULL;
-    size_t operands;
-    int code;
-    if (!cli_parse(&usage, argc, argv, &operands, &code))
-        return code;
-    code = cli_trace_open(argv[0], &window, 1, false, &report);
-    if (code == CLI_OK)
-        code = draw(report, width ? width : terminal_width(), ascii || !is_utf8(), json);
-    weir_report_destroy(&report);
-    return code;
+    cli_parse(&usage, argc, argv);
+    return draw(cli_trace_open(argv[0], &window, 1, false, CLI_FAILED),
+                width ? width : terminal_width(), ascii || !is_utf8(), json);
 }

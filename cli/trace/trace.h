@@ -5,6 +5,7 @@
 #include <weir/report.h>
 
 #include "cli/common/options.h"
+#include "cli/common/own.h"
 
 // Each is in its <name>.c. Returns an exit code.
 int cli_trace_report(int argc, char **argv);
@@ -24,11 +25,14 @@ struct cli_trace_window {
 };
 
 // Reads a trace and measures it, with a progress line on a terminal. The window's times
-// count from the first start of an operation. Prints errors and, unless `quiet`, what the
-// reader repaired.
+// count from the first start of an operation. Prints, unless `quiet`, what the reader repaired. Never NULL.
 //
-// Returns an exit code; the report is the caller's if it is CLI_OK, else NULL.
-int cli_trace_open(const char *path, const struct cli_trace_window *window, uint64_t bubbles,
-                   bool quiet, weir_report **out_report);
+// Ownership: the command's.
+// Errors: those of the file end the command with `failed`, those of the window with CLI_USAGE.
+weir_report *cli_trace_open(const char *path, const struct cli_trace_window *window,
+                            uint64_t bubbles, bool quiet, int failed);
+
+// Of `weir trace`, beside the command that it runs.
+extern const struct cli_command cli_trace_readers;
 
 #endif

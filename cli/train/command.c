@@ -69,6 +69,7 @@ struct train_command {
     weir_comm *comm;
     struct cli_progress progress;
     struct weir_train_figures figures;
+    const char *refusal; // told to the other ranks when the command ends; NULL: it ends well
 };
 
 // The command line. Programs have most options in common, and a few of their own.
@@ -197,8 +198,8 @@ static size_t list_options(struct train_options *o, struct cli_option options[OP
     return count - 1;
 }
 
-// Reads the command line into `command->options`, as cli_parse() does.
-static bool train_parse(struct train_command *command, int argc, char **argv, int *out_exit)
+// Reads the command line into `command->options`.
+static void train_parse(struct train_command *command, int argc, char **argv)
 {
     struct train_options *o = &command->options;
     struct cli_option options[OPTIONS_MAX];
@@ -213,8 +214,7 @@ static bool train_parse(struct train_command *command, int argc, char **argv, in
         .options = options,
         .option_count = count,
     };
-    size_t operands;
-    return cli_parse(&usage, argc, argv, &operands, out_exit);
+    cli_parse(&usage, argc, argv);
 }
 
 // Words and numbers.
@@ -601,26 +601,16 @@ static weir_status open_data(struct train_command *command)
 // The device.
 
 // Of ranks on one machine each takes a device of its own, as far as there are enough.
-static weir_status open_device(struct train_command *command)
+static weir_device *open_device(const struct train_command *command)
 {
     struct cli_devices devices;
     char index[16];
-    struct weir_device_params params = {.struct_size = sizeof params,
-                                        .label = "train",
-                                        .select = command->options.device};
     cli_devices_of_rank(command->runtime, &devices);
-    if (!params.select && devices.count > 0) {
-        snprintf(index, sizeof index, "%" PRIu32, devices.indices[0]);
-        params.select = index;
-    }
-    return weir_device_open_at(command->runtime, &params, &command->device, NULL, 0);
-}
-
-static weir_status join(struct train_command *command)
-{
-    const struct weir_comm_params params = {.struct_size = sizeof params, .label = "train"};
-    const weir_status status = open_device(command);
-    return status == WEIR_OK ? weir_comm_create(command->device, &params, &command->comm) : status;
+    snprintf(index, sizeof index, "%" PRIu32, devices.indices[0]);
+    return cli_device(command->runtime,
+                      command->options.device || devices.count == 0 ? command->options.device
+                                                                    : index,
+                      "train");
 }
 
 // A rank that lacks its data tells the others, so it joins them first.
@@ -633,22 +623,25 @@ static weir_status prepare_data(struct train_command *command)
     return weir_error_set(&cause);
 }
 
-static void close_all(void *object, void *code)
+static void close_all(void *object, void *with)
 {
     struct train_command *command = object;
+    (void)with;
+    if (command->refusal)
+        WEIR_IGNORE(weir_comm_abort(command->comm, command->refusal));
     weir_comm_destroy(&command->comm);
-    *(int *)code = cli_close(&command->device, &command->runtime, *(int *)code);
     weir_train_data_destroy(&command->data);
     weir_train_figures_finish(&command->figures);
-    cli_signals_end();
 }
 
 static void open_all(struct train_command *command)
 {
-    // A configuration that cannot be read is told as by all commands.
-    if (cli_open(command->options.config, NULL, &command->runtime) != WEIR_OK)
-        cli_fail_weir();
-    if (join(command) != WEIR_OK || prepare_data(command) != WEIR_OK)
+    command->runtime = cli_open(command->options.config);
+    command->device = open_device(command);
+    cli_own(close_all, command, NULL);
+    if (weir_comm_create(command->device, WEIR_PARAMS(weir_comm, .label = "train"),
+                         &command->comm) != WEIR_OK ||
+        prepare_data(command) != WEIR_OK)
         cli_end(tell_error());
     command->params.comm = command->comm;
     command->params.data = command->data;
@@ -669,20 +662,13 @@ static void show_progress(void *user, uint64_t step, float loss)
     cli_progress_update(&command->progress, step, text);
 }
 
-static bool make_folder(const struct train_command *command)
+static void make_folder(const char *folder)
 {
-    const char *folder = command->options.checkpoint;
-    if (!folder || !is_first(command) || mkdir(folder, 0777) == 0 || errno == EEXIST)
-        return true;
-    cli_error("%s cannot be made: %s; make the folder above it first, or name another with "
-              "--checkpoint",
-              folder, strerror(errno));
-    return false;
-}
-
-static bool can_begin(const struct train_command *command)
-{
-    return make_folder(command) && (!is_first(command) || cli_can_write(command->options.curve));
+    if (folder && mkdir(folder, 0777) != 0 && errno != EEXIST)
+        cli_fail(CLI_FAILED,
+                 "%s cannot be made: %s; make the folder above it first, or name another with "
+                 "--checkpoint",
+                 folder, strerror(errno));
 }
 
 static int finish(const struct train_command *command)
@@ -696,9 +682,11 @@ static int finish(const struct train_command *command)
 
 static int run(struct train_command *command)
 {
-    if (!can_begin(command)) {
-        WEIR_IGNORE(weir_comm_abort(command->comm, "rank 0 cannot write its files"));
-        return CLI_FAILED;
+    if (is_first(command)) {
+        command->refusal = "rank 0 cannot write its files";
+        make_folder(command->options.checkpoint);
+        cli_need_writable(command->options.curve);
+        command->refusal = NULL;
     }
     command->params.progress = show_progress;
     command->params.user = command;
@@ -712,7 +700,6 @@ static int run(struct train_command *command)
 static int train(weir_train_program program, int argc, char **argv)
 {
     static struct train_command command;
-    static int code;
     command = (struct train_command){.options = {.program = program,
                                                  .seed = 1,
                                                  .hidden = 2,
@@ -720,18 +707,13 @@ static int train(weir_train_program program, int argc, char **argv)
                                                  .channels = 8,
                                                  .steps = 200,
                                                  .batch = 32}};
-    if (!train_parse(&command, argc, argv, &code))
-        return code;
+    train_parse(&command, argc, argv);
     take_options(&command);
     cli_set_quiet(command.options.quiet);
     cli_log_to_stderr();
-    if (!cli_signals_start())
-        return CLI_FAILED;
-    cli_own(close_all, &command, &code);
+    cli_signals_start();
     open_all(&command);
-    code = run(&command);
-    cli_destroy_owned();
-    return code;
+    return run(&command);
 }
 
 static int ddp_main(int argc, char **argv)

@@ -23,7 +23,6 @@
 #include "core/object/program.h"
 #include "core/queue/host_call.h"
 #include "core/queue/queue.h"
-#include "core/queue/retire.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"

@@ -12,8 +12,6 @@
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
-//
-
 // More gain nothing on an H100 (docs/decisions/0024-copying-threads.md).
 #define AUTO_THREADS 12
 // Of this size large blocks gain little there.
@@ -52,11 +50,6 @@ void weir__staging_configure(weir_device *device, unsigned threads)
     }
     device->staging.thread_limit = threads;
     device->staging.large_bytes = LARGE_BYTES;
-}
-
-static weir_buffer *weir__staging_memory(const struct weir__staging_block *block)
-{
-    return block->memory;
 }
 
 // A block that is counted already, or NULL with the thread's error.
@@ -497,7 +490,7 @@ static size_t take_blocks(struct transfer *transfer, struct weir__staging_block 
     transfer->slot_count = least_of(transfer->slot_count, taken * pieces);
     for (size_t i = 0; i < transfer->slot_count; i++) {
         struct slot *slot = &transfer->slots[i];
-        slot->memory = weir__staging_memory(out_blocks[i / pieces]);
+        slot->memory = out_blocks[i / pieces]->memory;
         slot->offset = i % pieces * transfer->piece_bytes;
         slot->busy = (struct weir_event){0};
         slot->posted = 0;

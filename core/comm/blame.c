@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "core/comm/pulse.h"
 #include "core/queue/queue.h"
-#include "core/queue/registry.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
 
@@ -14,8 +13,6 @@
 //
 // A submission leaves the call in a ring, and nothing else: what the other ranks are told of it is made by
 // the pulse's thread. Calls have turns, so there is one writer at a time.
-
-static bool weir__pulse_is_over(const struct weir__pulse *pulse, const struct weir__flight *flight);
 
 enum {
     FIRST_ROOM = 64
@@ -68,8 +65,8 @@ bool weir__pulse_note_in_more_room(weir_comm *comm, const weir_queue *queue,
 // The pulse's thread.
 
 // The collective that it was, as far as is known of it.
-static struct weir_operation weir__flight_operation(const struct weir__pulse *pulse,
-                                                    const struct weir__flight *flight)
+static struct weir_operation operation_of(const struct weir__pulse *pulse,
+                                          const struct weir__flight *flight)
 {
     struct weir_operation operation = {.kind = WEIR_OPERATION_COLLECTIVE,
                                        .sequence = flight->sequence,
@@ -104,7 +101,7 @@ bool weir__pulse_copy_flight(const struct weir__pulse *pulse, size_t index,
 
 static void remember(struct weir__pulse *pulse, const struct weir__flight *flight)
 {
-    const struct weir_operation operation = weir__flight_operation(pulse, flight);
+    const struct weir_operation operation = operation_of(pulse, flight);
     const struct weir__call call = weir__call_of(&operation);
     pulse->number = call.number;
     pulse->hash = (pulse->hash ^ weir__call_hash(&call)) * UINT64_C(1099511628211);
@@ -122,13 +119,17 @@ void weir__pulse_hear_own(struct weir__pulse *pulse)
     }
 }
 
+static bool is_over(const struct weir__pulse *pulse, const struct weir__flight *flight)
+{
+    return (int32_t)(flight->turn - pulse->turn) < 0;
+}
+
 // Calls complete in their order, so one that is complete tells of all before it.
 void weir__pulse_advance(struct weir__pulse *pulse)
 {
     struct weir__flight flight;
     for (size_t i = 0; weir__pulse_copy_flight(pulse, i, &flight); i++) {
-        weir_queue *queue =
-            weir__pulse_is_over(pulse, &flight) ? NULL : weir__registry_pin(flight.queue);
+        weir_queue *queue = is_over(pulse, &flight) ? NULL : weir__registry_pin(flight.queue);
         if (!queue)
             continue;
         if (weir__queue_is_past(queue, flight.sequence))
@@ -137,15 +138,10 @@ void weir__pulse_advance(struct weir__pulse *pulse)
     }
 }
 
-static bool weir__pulse_is_over(const struct weir__pulse *pulse, const struct weir__flight *flight)
-{
-    return (int32_t)(flight->turn - pulse->turn) < 0;
-}
-
 static bool is_settled(const struct weir__pulse *pulse, uint64_t number,
                        const struct weir__flight *flight)
 {
-    return number < pulse->flight_told && weir__pulse_is_over(pulse, flight) && flight->looked_at &&
+    return number < pulse->flight_told && is_over(pulse, flight) && flight->looked_at &&
            flight->number <= pulse->confirmed;
 }
 
@@ -157,7 +153,7 @@ bool weir__pulse_oldest(struct weir__pulse *pulse, struct weir__flight *out_olde
            is_settled(pulse, begin_of(pulse), &flight))
         atomic_store_explicit(&pulse->flight_begin, begin_of(pulse) + 1, memory_order_release);
     for (size_t i = 0; !found && weir__pulse_copy_flight(pulse, i, &flight); i++)
-        found = !weir__pulse_is_over(pulse, &flight);
+        found = !is_over(pulse, &flight);
     if (found)
         *out_oldest = flight;
     return found;
@@ -192,7 +188,7 @@ bool weir__pulse_complete(const struct weir__pulse *pulse, size_t *index,
                           struct weir__flight *out_flight)
 {
     for (; weir__pulse_copy_flight(pulse, *index, out_flight); ++*index) {
-        if (!weir__pulse_is_over(pulse, out_flight))
+        if (!is_over(pulse, out_flight))
             return false;
         if (!out_flight->looked_at)
             return true;
@@ -438,9 +434,9 @@ void weir__pulse_book(struct weir__pulse *pulse)
     struct weir__flight flight;
     for (size_t i = 0; weir__pulse_copy_flight(pulse, i, &flight); i++) {
         weir_queue *queue = weir__registry_pin(flight.queue);
-        const struct weir_operation operation = weir__flight_operation(pulse, &flight);
-        const bool counts = !weir__pulse_is_over(pulse, &flight) ||
-                            (pulse->differs && flight.number >= pulse->differs);
+        const struct weir_operation operation = operation_of(pulse, &flight);
+        const bool counts =
+            !is_over(pulse, &flight) || (pulse->differs && flight.number >= pulse->differs);
         if (queue && counts) {
             weir__error_set(&cause);
             weir__queue_fail(queue, &operation, cause.status);
@@ -463,7 +459,7 @@ bool weir__pulse_look_at_queue(struct weir__pulse *pulse, const struct weir__fli
         weir__completion_complete(queue, flight->sequence - flight->part);
     if (submitted && weir__completion_status(queue, flight->sequence) < 0) {
         const struct weir_error cause = *weir_last_error();
-        const struct weir_operation operation = weir__flight_operation(pulse, flight);
+        const struct weir_operation operation = operation_of(pulse, flight);
         weir__comm_excuse(&operation, &cause);
     }
     weir__registry_unpin(queue);

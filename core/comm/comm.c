@@ -12,7 +12,7 @@
 #include "core/buffer/buffer.h"
 #include "core/comm/pulse.h"
 #include "core/object/device.h"
-#include "core/queue/retire.h"
+#include "core/queue/queue.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
@@ -33,7 +33,7 @@ static void finalize(struct weir__member *member)
 
 static const struct weir__class comm_class = {.name = "communicator", .finalize = finalize};
 
-weir_comm *weir__comm_allocate(weir_device *device, const char *label)
+weir_comm *weir__comm_allocate(weir_device *device, const char *label, const weir_comm *like)
 {
     weir_comm *comm = weir__member_allocate(device, &comm_class, sizeof *comm, label);
     if (!comm) {
@@ -48,12 +48,12 @@ weir_comm *weir__comm_allocate(weir_device *device, const char *label)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&comm->changed, &attributes);
     pthread_condattr_destroy(&attributes);
+    if (like) {
+        comm->transport = like->transport;
+        comm->timeout_ns = like->timeout_ns;
+        comm->check = like->check;
+    }
     return comm;
-}
-
-void weir__comm_publish(weir_comm *comm)
-{
-    weir__member_enlist(&comm->member);
 }
 
 void weir__comm_drop(weir_comm *comm)
@@ -251,12 +251,9 @@ static weir_status find_group(weir_comm *comm, weir_comm *part, const struct pla
 
 static weir_status shrink(weir_comm *comm, const struct place *place, weir_comm **out_comm)
 {
-    weir_comm *part = weir__comm_allocate(comm->member.device, place->label);
+    weir_comm *part = weir__comm_allocate(comm->member.device, place->label, comm);
     if (!part)
         return weir_last_error()->status;
-    part->transport = comm->transport;
-    part->timeout_ns = comm->timeout_ns;
-    part->check = comm->check;
     end(comm, place);
     weir_status status = find_group(comm, part, place);
     if (status == WEIR_OK)
@@ -265,8 +262,6 @@ static weir_status shrink(weir_comm *comm, const struct place *place, weir_comm 
         weir__comm_drop(part);
         return status;
     }
-    weir__comm_publish(part);
-    weir__member_place(&part->member, place->file, place->line);
     *out_comm = part;
     return WEIR_OK;
 }

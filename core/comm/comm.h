@@ -26,11 +26,11 @@ static inline bool weir__call_is_rooted(weir_collective kind)
            kind == WEIR_SCATTER;
 }
 
-// A new communicator, which has joined nothing; NULL with the thread's error.
-weir_comm *weir__comm_allocate(weir_device *device, const char *label);
+// A new communicator, which has joined nothing, with the transport, timeout and check of another one unless
+// that is NULL; NULL with the thread's error.
+weir_comm *weir__comm_allocate(weir_device *device, const char *label, const weir_comm *like);
 
-// Puts a communicator that has its group into use, or drops one that has none.
-void weir__comm_publish(weir_comm *comm);
+// Drops one that is not in use; NULL is accepted.
 void weir__comm_drop(weir_comm *comm);
 
 // Refuses a call that waits, in a host call.
@@ -107,7 +107,7 @@ void weir__comm_skip_launch(const struct weir_operation *launch);
 // does not take, and the pulse.
 
 // Gives a communicator that has its group its rank and count and, if every rank has the same engine,
-// the engine's part. Waits for the other ranks, which are told if that fails.
+// the engine's part, and puts it into use. Waits for the other ranks, which are told if that fails.
 weir_status weir__engine_create(weir_comm *comm, const char *file, int line);
 
 // Ends it; a communicator without one is accepted.

@@ -28,7 +28,7 @@
 
 // The first host of a list such as "node[1-4,7],gpu3": "node1". False for a text that is none, and for a
 // name of more than `size` - 1 bytes.
-static bool weir__slurm_first_host(const char *list, char *out_host, size_t size)
+static bool first_host(const char *list, char *out_host, size_t size)
 {
     const size_t prefix = strcspn(list, "[,");
     size_t number = 0;
@@ -51,7 +51,7 @@ static bool weir__slurm_first_host(const char *list, char *out_host, size_t size
 
 // A port that all ranks of a job step compute alike, and steps that run at once rarely share: between
 // 15000 and 24999.
-static uint16_t weir__slurm_port(const char *job, const char *step)
+static uint16_t slurm_port(const char *job, const char *step)
 {
     const unsigned long long number =
         strtoull(job, NULL, 10) + (step ? strtoull(step, NULL, 10) * 101 : 0);
@@ -171,11 +171,10 @@ static weir_status ask_slurm(struct weir__comm_place *place)
         list = secure_getenv("SLURM_JOB_NODELIST");
     if (!rank || !job || !list || place->count == 1)
         return WEIR_OK;
-    if (!weir__slurm_first_host(list, host, sizeof host))
+    if (!first_host(list, host, sizeof host))
         return weir__fail(WEIR_ERROR_CONFIG, "set MASTER_ADDR and MASTER_PORT",
                           "no first host is found in SLURM's list of hosts, '%.80s'", list);
-    snprintf(port, sizeof port, "%u",
-             (unsigned)weir__slurm_port(job, secure_getenv("SLURM_STEP_ID")));
+    snprintf(port, sizeof port, "%u", (unsigned)slurm_port(job, secure_getenv("SLURM_STEP_ID")));
     return take_rendezvous(place, "tcp://%s:%s", host, port);
 }
 
@@ -289,7 +288,7 @@ static weir_status join_group(const struct joiner *joiner, weir_comm *comm)
 static void join(void *argument)
 {
     struct joiner *joiner = argument;
-    weir_comm *comm = weir__comm_allocate(joiner->device, joiner->params->label);
+    weir_comm *comm = weir__comm_allocate(joiner->device, joiner->params->label, NULL);
     joiner->status = comm ? join_group(joiner, comm) : WEIR_ERROR_OUT_OF_MEMORY;
     if (comm && joiner->status == WEIR_OK) {
         comm->timeout_ns = joiner->place.timeout_ns;
@@ -297,8 +296,6 @@ static void join(void *argument)
         joiner->status = weir__engine_create(comm, joiner->file, joiner->line);
     }
     if (comm && joiner->status == WEIR_OK) {
-        weir__comm_publish(comm);
-        weir__member_place(&comm->member, joiner->file, joiner->line);
         joiner->comm = comm;
         return;
     }
@@ -488,12 +485,9 @@ weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key, cons
         weir__comm_refuse_wait("weir_comm_split", comm->member.object.label, file, line);
     if (status < 0)
         return status;
-    weir_comm *part = weir__comm_allocate(comm->member.device, label);
+    weir_comm *part = weir__comm_allocate(comm->member.device, label, comm);
     if (!part)
         return weir_last_error()->status;
-    part->transport = comm->transport;
-    part->timeout_ns = comm->timeout_ns;
-    part->check = comm->check;
 
     weir_lock_take(&comm->submit_lock);
     const uint32_t turn = comm->next_turn++;
@@ -517,8 +511,6 @@ weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key, cons
         weir__comm_drop(part);
         return status;
     }
-    weir__comm_publish(part);
-    weir__member_place(&part->member, file, line);
     *out_part = part;
     return WEIR_OK;
 }

@@ -304,8 +304,11 @@ static weir_status create(weir_comm *comm, const char *file, int line)
 weir_status weir__engine_create(weir_comm *comm, const char *file, int line)
 {
     weir_status status = create(comm, file, line);
-    if (status == WEIR_OK)
+    if (status == WEIR_OK) {
+        weir__member_enlist(&comm->member);
+        weir__member_place(&comm->member, file, line);
         return WEIR_OK;
+    }
     // Another rank's failure comes from the group, which has told of it.
     const struct weir_error cause = weir__error_of(status);
     comm->transport->abort(comm->group, cause.message);
@@ -364,14 +367,10 @@ static weir_status submit(weir_queue *queue, const struct weir_operation *operat
     return status;
 }
 
-struct calls {
-    const struct weir__call *all;
-};
-
-static bool have_called_the_same(const void *things, uint32_t a, uint32_t b)
+static bool have_called_the_same(const void *all, uint32_t a, uint32_t b)
 {
-    const struct calls *calls = things;
-    return weir__call_equals(&calls->all[a], &calls->all[b]);
+    const struct weir__call *calls = all;
+    return weir__call_equals(&calls[a], &calls[b]);
 }
 
 // Stores which rank has called something else; of two ranks, and where no call is that of most, the
@@ -379,14 +378,13 @@ static bool have_called_the_same(const void *things, uint32_t a, uint32_t b)
 static bool find_difference(const weir_comm *comm, const struct weir__call *all,
                             char text[WEIR__CALL_TEXT_SIZE])
 {
-    const struct calls calls = {all};
     uint32_t rank = 0;
-    uint32_t peer = weir_odd_one(&calls, comm->count, have_called_the_same, &rank);
+    uint32_t peer = weir_odd_one(all, comm->count, have_called_the_same, &rank);
     const bool blames = peer != WEIR_ODD_NONE;
     if (!blames) {
         rank = 0;
         peer = 1;
-        while (peer < comm->count && have_called_the_same(&calls, 0, peer))
+        while (peer < comm->count && have_called_the_same(all, 0, peer))
             peer++;
     }
     if (peer >= comm->count)

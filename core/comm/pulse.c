@@ -13,17 +13,10 @@
 #include "core/support/error.h"
 #include "core/support/memory.h"
 
+#define MILLISECOND UINT64_C(1000000)
+
 // Beats. A rank that leaves says so in its last one. All others have that from the same beat, so they
 // agree on which are left, and exchange the next one among themselves.
-
-// Asks the engine and the queues how far they are.
-static weir_status weir__pulse_ask(struct weir__pulse *pulse,
-                                   struct weir_comm_progress *out_progress);
-
-static void weir__pulse_end_asking(void);
-
-// A call of the engine may be made, and end_asking() follows. False: the process exits.
-static bool weir__pulse_begin_asking(void);
 
 // A process knows its own number and host. gethostname() fails where the name does not fit, or writes a
 // part of it without an end.
@@ -63,7 +56,7 @@ static uint32_t count_left(const struct weir__pulse *pulse)
 }
 
 // All others have left.
-static bool weir__beat_is_alone(const struct weir__pulse *pulse)
+static bool is_alone(const struct weir__pulse *pulse)
 {
     return pulse->comm->count > 1 && count_left(pulse) == pulse->comm->count - 1;
 }
@@ -115,10 +108,58 @@ weir_status weir__beat_exchange(struct weir__pulse *pulse, bool due, uint64_t ti
     return pulse->comm->transport->run(pulse->group, &call);
 }
 
+// A process that exits without destroying its communicators takes the driver's library apart while
+// pulses run. From then on they leave the engine alone.
+static atomic_bool exiting;
+static atomic_uint asking; // calls of engines that are under way
+
+static void leave_engines(void)
+{
+    const uint64_t start_ns = weir_clock_now_ns();
+    uint64_t pause_ns = 0;
+    atomic_store(&exiting, true);
+    while (atomic_load(&asking) > 0 && weir_clock_pause(start_ns, 1000 * MILLISECOND, &pause_ns))
+        continue;
+}
+
+static void watch_exit(void)
+{
+    (void)atexit(leave_engines);
+}
+
+// A call of the engine may be made, and end_asking() follows. False: the process exits.
+static bool begin_asking(void)
+{
+    atomic_fetch_add(&asking, 1);
+    if (!atomic_load(&exiting))
+        return true;
+    atomic_fetch_sub(&asking, 1);
+    return false;
+}
+
+static void end_asking(void)
+{
+    atomic_fetch_sub(&asking, 1);
+}
+
+// Asks the engine and the queues how far they are.
+static weir_status ask(struct weir__pulse *pulse, struct weir_comm_progress *out_progress)
+{
+    weir_comm *comm = pulse->comm;
+    *out_progress = (struct weir_comm_progress){.struct_size = sizeof *out_progress};
+    out_progress->turn = pulse->turn;
+    if (!begin_asking())
+        return WEIR_OK;
+    weir_status status = comm->engine->ops->comm_query(comm->engine, comm, out_progress);
+    end_asking();
+    if (status == WEIR_OK && (int32_t)(out_progress->turn - pulse->turn) > 0)
+        pulse->turn = out_progress->turn;
+    weir__pulse_advance(pulse);
+    return status;
+}
+
 // After an abort the engine's work ends, soon and with any result. Where it does not, nothing but the end of the
 // process ends it, and waits for it would have no end: so the device is given up.
-
-#define MILLISECOND UINT64_C(1000000)
 
 // The timeout of a collective and a second are the limit of all waits for it. After the abort there is nearly
 // a second in any case, in so many looks: a process that was stopped meanwhile gets it all the same.
@@ -147,10 +188,10 @@ static void give_up(struct weir__pulse *pulse, const struct weir__flight *flight
              cause.message);
     snprintf(lost.remedy, sizeof lost.remedy,
              "restart the process: a kernel that does not end leaves the device only with it");
-    if (!weir__pulse_begin_asking())
+    if (!begin_asking())
         return;
     comm->engine->ops->comm_give_up(comm->engine, comm, &lost);
-    weir__pulse_end_asking();
+    end_asking();
 }
 
 // Waits for the next look. False: the pulse is to stop.
@@ -169,7 +210,7 @@ static bool pause_until_look(const struct weir__pulse *pulse)
 
 // Waits until the engine's work has ended after its abort, or the pulse is to stop. If it does not end in
 // time, the device is lost.
-static void weir__pulse_await_end(struct weir__pulse *pulse)
+static void await_end(struct weir__pulse *pulse)
 {
     const weir_comm *comm = pulse->comm;
     const uint64_t abort_ns = weir_clock_now_ns();
@@ -182,7 +223,7 @@ static void weir__pulse_await_end(struct weir__pulse *pulse)
         return;
     while (pause_until_look(pulse)) {
         const uint32_t before = pulse->turn;
-        if (weir__pulse_ask(pulse, &progress) < 0 || !weir__pulse_oldest(pulse, &oldest))
+        if (ask(pulse, &progress) < 0 || !weir__pulse_oldest(pulse, &oldest))
             return;
         const uint64_t now_ns = weir_clock_now_ns();
         const bool moved = pulse->turn != before || !progress.due;
@@ -200,41 +241,7 @@ static void weir__pulse_await_end(struct weir__pulse *pulse)
 // Which collective is late is known from the engine's progress; which rank is at fault, from the
 // beats: the one that has called less.
 
-#define MILLISECOND UINT64_C(1000000)
 #define JUDGE_NS (200 * MILLISECOND)
-
-// A process that exits without destroying its communicators takes the driver's library apart while
-// pulses run. From then on they leave the engine alone.
-static atomic_bool exiting;
-static atomic_uint asking; // calls of engines that are under way
-
-static void leave_engines(void)
-{
-    const uint64_t start_ns = weir_clock_now_ns();
-    uint64_t pause_ns = 0;
-    atomic_store(&exiting, true);
-    while (atomic_load(&asking) > 0 && weir_clock_pause(start_ns, 1000 * MILLISECOND, &pause_ns))
-        continue;
-}
-
-static void watch_exit(void)
-{
-    (void)atexit(leave_engines);
-}
-
-static bool weir__pulse_begin_asking(void)
-{
-    atomic_fetch_add(&asking, 1);
-    if (!atomic_load(&exiting))
-        return true;
-    atomic_fetch_sub(&asking, 1);
-    return false;
-}
-
-static void weir__pulse_end_asking(void)
-{
-    atomic_fetch_sub(&asking, 1);
-}
 
 // The first of a rank's last calls that differs from this one's; NULL: none does.
 static const struct weir__call *first_other(const struct weir__pulse *pulse, uint32_t rank)
@@ -370,29 +377,13 @@ static void hear(struct weir__pulse *pulse, const struct weir__flight *oldest)
     pulse->confirmed = confirmed;
 }
 
-static weir_status weir__pulse_ask(struct weir__pulse *pulse,
-                                   struct weir_comm_progress *out_progress)
-{
-    weir_comm *comm = pulse->comm;
-    *out_progress = (struct weir_comm_progress){.struct_size = sizeof *out_progress};
-    out_progress->turn = pulse->turn;
-    if (!weir__pulse_begin_asking())
-        return WEIR_OK;
-    weir_status status = comm->engine->ops->comm_query(comm->engine, comm, out_progress);
-    weir__pulse_end_asking();
-    if (status == WEIR_OK && (int32_t)(out_progress->turn - pulse->turn) > 0)
-        pulse->turn = out_progress->turn;
-    weir__pulse_advance(pulse);
-    return status;
-}
-
 // A rank has gone: what is complete by now had all that it needed. The engine records what it is asked
 // about when it is asked, and so knows it the next time.
 static bool ask_again(struct weir__pulse *pulse, struct weir__flight *out_oldest)
 {
     struct weir_comm_progress progress;
     for (int i = 0; i < 3; i++) {
-        if (weir__pulse_ask(pulse, &progress) < 0)
+        if (ask(pulse, &progress) < 0)
             break;
         weir_clock_sleep_ns(MILLISECOND / 10);
     }
@@ -408,7 +399,7 @@ static bool look(struct weir__pulse *pulse, struct weir__flight *oldest, bool *o
     const uint32_t before = pulse->turn;
     size_t index = 0;
     weir__pulse_hear_own(pulse);
-    const weir_status asked = weir__pulse_ask(pulse, &progress);
+    const weir_status asked = ask(pulse, &progress);
     if (asked < 0) {
         const struct weir_error error = weir__error_of(asked);
         *out_has_oldest = weir__pulse_oldest(pulse, oldest);
@@ -436,9 +427,8 @@ static void beat(struct weir__pulse *pulse)
     bool due = false;
     if (!look(pulse, &oldest, &has_oldest, &due))
         return;
-    const weir_status status = weir__beat_is_alone(pulse)
-                                   ? WEIR_OK
-                                   : weir__beat_exchange(pulse, due, pulse->comm->timeout_ns);
+    const weir_status status =
+        is_alone(pulse) ? WEIR_OK : weir__beat_exchange(pulse, due, pulse->comm->timeout_ns);
     if (status < 0) {
         const struct weir_error error = weir__error_of(status);
         has_oldest = ask_again(pulse, &oldest); // one may have come, or have ended, meanwhile
@@ -480,12 +470,12 @@ static void run(void *argument)
     weir_lock_release(&comm->lock);
     if (failed) {
         weir__pulse_book(pulse);
-        if (weir__pulse_begin_asking()) {
+        if (begin_asking()) {
             comm->engine->ops->comm_abort(comm->engine, comm);
-            weir__pulse_end_asking();
+            end_asking();
         }
-        weir__pulse_await_end(pulse);
-    } else if (!pulse->own.leaves && !weir__beat_is_alone(pulse)) { // the others hear it once
+        await_end(pulse);
+    } else if (!pulse->own.leaves && !is_alone(pulse)) { // the others hear it once
         (void)weir__beat_exchange(pulse, false, 1000 * MILLISECOND);
     }
     weir_lock_take(&comm->lock);

@@ -9,7 +9,6 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "core/config/parts.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
 
@@ -19,7 +18,7 @@ struct weir__config_owned {
     char *value;
 };
 
-// The environment may change later, so the configuration keeps copies.
+// The environment may change later, and so may arguments: the configuration keeps copies.
 static weir_status keep(struct weir__config *config, const char *name, const char *value,
                         struct weir_setting *setting)
 {
@@ -282,56 +281,31 @@ static weir_status check_weir(struct weir__config *config)
         status = check_plugins(&config->weir[KEY_PLUGINS]);
     if (status == WEIR_OK)
         status = check_copy_threads(&config->weir[KEY_COPY_THREADS]);
-    if (status == WEIR_OK)
-        status = weir__config_read_value(&config->weir[KEY_DEBUG], "weir");
-    if (status == WEIR_OK)
-        status = weir__config_read_value(&config->weir[KEY_LOG], "weir");
     return status;
 }
 
-// Replaces the value of a key by `argument`, or else by the variable.
-static weir_status override(struct weir__config *config, enum weir_key_index index,
-                            const char *argument, const char *variable)
+// Fills the settings of a section of the library's own.
+static weir_status fill(struct weir__config *config, const struct weir_section *section,
+                        struct weir_setting *settings)
 {
-    const char *text = argument ? argument : secure_getenv(variable);
-    if (!text)
-        return WEIR_OK;
-    config->owned[index] = weir__copy_text(text);
-    if (!config->owned[index])
-        return weir__config_no_memory();
-    config->weir[index].text = config->owned[index];
-    config->weir[index].origin = argument ? "argument" : variable;
-    return WEIR_OK;
-}
-
-static weir_status resolve_comm(struct weir__config *config)
-{
-    weir_status status = weir__config_section(config, &weir__config_comm_table, config->comm);
-    if (status == WEIR_OK)
-        status = weir__config_replace(config, &weir__config_comm_table, config->comm);
-    return status;
+    weir_status status = weir__config_section(config, section, settings);
+    if (status == WEIR_OK && section == &weir__config_weir_table)
+        status = check_weir(config);
+    return status == WEIR_OK ? weir__config_replace(config, section, settings) : status;
 }
 
 static weir_status resolve(struct weir__config *config, const struct weir_open_params *params)
 {
-    weir_status status = weir__config_section(config, &weir__config_weir_table, config->weir);
+    const char *arguments[WEIR__CONFIG_WEIR_KEYS] = {[KEY_BACKEND] = params->backend,
+                                                     [KEY_MODULE_PATH] = params->module_path,
+                                                     [KEY_PLUGINS] = params->plugins};
+    weir_status status = fill(config, &weir__config_weir_table, config->weir);
+    for (size_t i = 0; i < WEIR__CONFIG_WEIR_KEYS && status == WEIR_OK; i++)
+        if (arguments[i])
+            status = keep(config, "argument", arguments[i], &config->weir[i]);
     if (status == WEIR_OK)
         status = check_weir(config);
-    if (status == WEIR_OK)
-        status = override(config, KEY_BACKEND, params->backend, "WEIR_BACKEND");
-    if (status == WEIR_OK)
-        status = override(config, KEY_COPY_THREADS, NULL, "WEIR_COPY_THREADS");
-    if (status == WEIR_OK)
-        status = override(config, KEY_DEBUG, NULL, "WEIR_DEBUG");
-    if (status == WEIR_OK)
-        status = override(config, KEY_LOG, NULL, "WEIR_LOG");
-    if (status == WEIR_OK)
-        status = override(config, KEY_MODULE_PATH, params->module_path, "WEIR_MODULE_PATH");
-    if (status == WEIR_OK)
-        status = override(config, KEY_PLUGINS, params->plugins, "WEIR_PLUGINS");
-    if (status == WEIR_OK)
-        status = check_weir(config);
-    return status == WEIR_OK ? resolve_comm(config) : status;
+    return status == WEIR_OK ? fill(config, &weir__config_comm_table, config->comm) : status;
 }
 
 static weir_status create_from_file(const char *path, bool from_variable,

@@ -73,7 +73,7 @@ weir_status weir__config_section(const struct weir__config *config,
                                  const struct weir_section *section, struct weir_setting *settings);
 
 // Replaces settings, which weir__config_section() filled, by variables of the environment:
-// WEIR_TRACE_FILE is `file` of [trace]; '-' becomes '_'. A variable that is set counts even if it is
+// WEIR_TRACE_FILE is `file` of [trace], WEIR_LOG `log` of [weir]; '-' becomes '_'. A variable that is set counts even if it is
 // empty.
 //
 // Ownership: the strings are copies that live as long as the configuration.
@@ -97,5 +97,61 @@ const char *weir__config_section_name(const struct weir__config *config, size_t 
 // items, bad characters, and repeats unless they are allowed, are errors.
 weir_status weir__config_list(const struct weir_setting *setting, bool allow_repeats,
                               char names[][WEIR__NAME_SIZE], size_t max, size_t *out_count);
+
+// Shared by the files of the configuration. The only other user is the fuzzer,
+// which passes text with zero bytes.
+
+enum {
+    WEIR__CONFIG_WEIR_KEYS = 7,
+    WEIR__CONFIG_COMM_KEYS = 6,
+};
+
+// One "key = value" of the file. The strings are stored after the structure.
+struct weir__config_entry {
+    struct weir__config_entry *next;
+    const char *name;
+    const char *value;
+    const char *origin;
+    unsigned line;
+};
+
+// One section of the file, with its entries in order.
+struct weir__config_part {
+    struct weir__config_part *next;
+    struct weir__config_entry *entries;
+    struct weir__config_entry *last;
+    const char *origin;
+    unsigned line;
+    char name[WEIR__NAME_SIZE];
+};
+
+struct weir__config {
+    char *label; // the file's name in messages
+    struct weir__config_part *parts;
+    struct weir_setting weir[WEIR__CONFIG_WEIR_KEYS];
+    struct weir_setting comm[WEIR__CONFIG_COMM_KEYS];
+    struct weir__config_owned *variables; // names and values that replaced those of the file
+};
+
+// Checks and reads the text of a setting. `section` is named in messages.
+weir_status weir__config_read_value(struct weir_setting *setting, const char *section);
+
+// Frees what weir__config_replace() has kept.
+void weir__config_drop_variables(struct weir__config *config);
+
+// Parses `size` bytes; checks lines, but no table. `label` names them in messages.
+weir_status weir__config_create(const char *label, const char *text, size_t size,
+                                struct weir__config **out_config);
+
+// The section of that name, or NULL.
+const struct weir__config_part *weir__config_find(const struct weir__config *config,
+                                                  const char *name);
+
+// Fails with WEIR_ERROR_CONFIG and "ORIGIN: MESSAGE".
+weir_status weir__config_fail(const char *origin, const char *remedy, const char *format, ...)
+    WEIR_PRINTF(3, 4);
+
+// The message for memory that ran out.
+weir_status weir__config_no_memory(void);
 
 #endif

@@ -8,7 +8,7 @@
 
 #include "base/ini/ini.h"
 #include "base/text.h"
-#include "core/config/parts.h"
+#include "core/config/config.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
 
@@ -459,8 +459,6 @@ void weir__config_destroy(struct weir__config **config)
         (*config)->parts = part->next;
         destroy_part(part);
     }
-    for (size_t i = 0; i < WEIR__CONFIG_WEIR_KEYS; i++)
-        weir__release((*config)->owned[i]);
     weir__config_drop_variables(*config);
     weir__release((*config)->label);
     weir__release(*config);

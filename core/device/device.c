@@ -14,11 +14,7 @@
 #include "core/event/event.h"
 #include "core/object/device.h"
 #include "core/object/object.h"
-#include "core/object/peer.h"
-#include "core/queue/failures.h"
 #include "core/queue/queue.h"
-#include "core/queue/registry.h"
-#include "core/queue/retire.h"
 #include "core/runtime/runtime.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
@@ -28,92 +24,67 @@
 
 // What keeps a device from being closed.
 
-enum {
-    NAME_SIZE = 160,
-    TEXT_SIZE = NAME_SIZE + WEIR__PLACE_SIZE + sizeof " of a DLPack tensor"
-};
-
-// The user's objects that still exist.
+// An object of the user's that still exists.
 struct remaining {
-    struct weir__left left;
-    char first[TEXT_SIZE]; // "the buffer 'h' still exists (created at a.c:3)"
-    bool first_is_shared;  // a tensor's
-    bool first_has_label;
+    char name[160]; // "the buffer 'h'"
+    char place[WEIR__PLACE_SIZE];
+    bool is_shared; // a tensor's
+    bool has_label;
 };
 
-static bool is_users(struct weir__member *member)
+static bool find_remaining(weir_device *device, uint32_t index, struct remaining *out)
 {
-    return weir__buffer_is_only_shared(member) || !member->internal;
+    weir_lock_take(&device->lock);
+    struct weir__member *member = device->live;
+    for (; member; member = member->next)
+        if ((weir__buffer_is_only_shared(member) || !member->internal) && index-- == 0)
+            break;
+    if (member) {
+        const char *label = member->object.label;
+        out->is_shared = weir__buffer_is_only_shared(member);
+        out->has_label = label[0] != '\0';
+        weir__member_created(member, out->place);
+        snprintf(out->name, sizeof out->name, out->has_label ? "the %s '%s'" : "the %s%s",
+                 member->class->name, out->has_label ? label : " without a label");
+    }
+    weir_lock_release(&device->lock);
+    return member;
 }
 
-static void name_one(const struct weir__member *member, char name[NAME_SIZE])
+static bool name_remaining(void *device, uint32_t index, char text[WEIR__LEFT_TEXT_SIZE])
 {
-    const char *label = member->object.label;
-    if (label[0])
-        snprintf(name, NAME_SIZE, "the %s '%s'", member->class->name, weir__label_or_none(label));
-    else
-        snprintf(name, NAME_SIZE, "the %s without a label", member->class->name);
-}
-
-static void tell_first(struct remaining *remaining, const struct weir__member *member,
-                       bool is_shared, const char *name, const char *place)
-{
-    remaining->first_is_shared = is_shared;
-    remaining->first_has_label = member->object.label[0] != '\0';
-    if (is_shared)
-        snprintf(remaining->first, sizeof remaining->first, "a DLPack tensor still holds %s", name);
-    else
-        snprintf(remaining->first, sizeof remaining->first, "%s still exists%s", name, place);
-}
-
-static void tell_one(struct remaining *remaining, struct weir__member *member)
-{
-    const bool is_first = remaining->left.count == 0;
-    const bool is_shared = weir__buffer_is_only_shared(member);
-    char name[NAME_SIZE], place[WEIR__PLACE_SIZE], text[TEXT_SIZE];
-    name_one(member, name);
-    weir__member_created(member, place);
-    if (is_first)
-        tell_first(remaining, member, is_shared, name, place);
-    snprintf(text, sizeof text, "%s%s%s", name, is_shared ? " of a DLPack tensor" : "", place);
-    weir__left_add(&remaining->left, text, !is_first);
-}
-
-static void gather(weir_device *device, struct remaining *remaining)
-{
-    for (struct weir__member *member = device->live; member; member = member->next)
-        if (is_users(member))
-            tell_one(remaining, member);
-    weir__left_end(&remaining->left);
-}
-
-static weir_status fail_close(const weir_device *device, const struct remaining *remaining)
-{
-    const bool several = remaining->left.count > 1;
-    const char *also = !several                     ? ""
-                       : remaining->first_is_shared ? "; these exist too:"
-                                                    : "; so do";
-    const char *others = several ? remaining->left.list + 1 : ""; // without the comma
-    const char *remedy = several ? "destroy them first" : "destroy it first";
-    if (remaining->first_is_shared)
-        remedy = several ? "destroy them, and let the tensor's user call its deleter, first"
-                         : "let the tensor's user call its deleter first";
-    else if (!remaining->first_has_label)
-        remedy = several ? "destroy them first; params.label gives names"
-                         : "destroy it first; params.label gives a name";
-    return weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID, remedy,
-                         "weir_device_close: %s%s%s", remaining->first, also, others);
+    struct remaining remaining;
+    if (!find_remaining(device, index, &remaining))
+        return false;
+    snprintf(text, WEIR__LEFT_TEXT_SIZE, "%s%s%s", remaining.name,
+             remaining.is_shared ? " of a DLPack tensor" : "", remaining.place);
+    return true;
 }
 
 // WEIR_ERROR_INVALID, with their labels, while objects of the user's exist.
-static weir_status weir__device_refuse_close(weir_device *device)
+static weir_status refuse_close(weir_device *device)
 {
-    struct remaining remaining = {.first_is_shared = false};
-    weir_lock_take(&device->lock);
-    gather(device, &remaining);
-    weir_lock_release(&device->lock);
-    weir__left_log(&remaining.left, "weir_device_close: ");
-    return remaining.left.count > 0 ? fail_close(device, &remaining) : WEIR_OK;
+    struct remaining first;
+    char others[WEIR__LEFT_LIST_SIZE];
+    if (!find_remaining(device, 0, &first))
+        return WEIR_OK;
+    const bool several =
+        weir__left_list(name_remaining, device, 1, "weir_device_close: ", others) > 1;
+    const char *remedy = several ? "destroy them first" : "destroy it first";
+    if (first.is_shared)
+        remedy = several ? "destroy them, and let the tensor's user call its deleter, first"
+                         : "let the tensor's user call its deleter first";
+    else if (!first.has_label)
+        remedy = several ? "destroy them first; params.label gives names"
+                         : "destroy it first; params.label gives a name";
+    return weir__fail_at(NULL, 0, device->info.name, WEIR_ERROR_INVALID, remedy,
+                         "weir_device_close: %s%s%s%s%s%s",
+                         first.is_shared ? "a DLPack tensor still holds " : "", first.name,
+                         first.is_shared ? "" : " still exists", first.is_shared ? "" : first.place,
+                         !several          ? ""
+                         : first.is_shared ? "; these exist too:"
+                                           : "; so do",
+                         several ? others + 1 : ""); // without the comma
 }
 
 // Choosing, opening and closing devices.
@@ -243,13 +214,13 @@ static weir_device *allocate_device(weir_runtime *runtime, const char *given)
     weir_lock_init(&device->lock, &weir__locks[WEIR__LOCK_DEVICE]);
     weir__staging_init(&device->staging);
     weir_lock_init(&device->notifier_lock, &weir__locks[WEIR__LOCK_NOTIFIERS]);
-    weir__legacy_init(&device->legacy);
+    weir_lock_init(&device->legacy.lock, &weir__locks[WEIR__LOCK_LEGACY]);
     return device;
 }
 
 static void free_device(weir_device *device)
 {
-    weir__legacy_finish(&device->legacy);
+    weir_lock_finish(&device->legacy.lock);
     weir_lock_finish(&device->notifier_lock);
     weir__staging_finish(&device->staging);
     weir_lock_finish(&device->lock);
@@ -383,7 +354,6 @@ static void finish_retired(weir_device *device)
     while ((queue = pin_queue(device))) {
         if (weir__queue_finish(queue) < 0)
             weir__completion_complete(queue, atomic_load(&queue->seen));
-        weir__refused_await(queue);
         weir__registry_unpin(queue);
         weir__device_reap_all(device);
     }
@@ -409,7 +379,7 @@ weir_status weir_device_close_at(weir_device **device, const char *file, int lin
                              "call it on a thread of the program's",
                              "weir_device_close waits, and a host call may not wait");
     weir_device *gone = *device;
-    weir_status status = weir__device_refuse_close(gone);
+    weir_status status = refuse_close(gone);
     if (status < 0)
         return weir__placed(status, file, line);
 

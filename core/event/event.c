@@ -17,206 +17,13 @@
 #include "core/graph/graph.h"
 #include "core/object/device.h"
 #include "core/queue/awaited.h"
-#include "core/queue/failures.h"
 #include "core/queue/host_call.h"
 #include "core/queue/queue.h"
-#include "core/queue/registry.h"
-#include "core/queue/retire.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
-
-static weir_status weir__event_query(const char *function, struct weir_event event,
-                                     const struct weir__host_caller *caller);
-
-// Drivers have no common way to signal a descriptor, so a thread checks the watched events in
-// turn and sleeps in between, 20 µs to 1 ms. It holds a duplicate of each descriptor, so the
-// user may close theirs at any time.
-
-#define PAUSE_MIN_NS UINT64_C(20000)
-#define PAUSE_MAX_NS UINT64_C(1000000)
-
-struct watch {
-    struct watch *next;
-    struct weir_event event;
-    int fd;
-};
-
-struct weir__notifier {
-    struct weir_thread thread;
-    struct weir_lock lock;
-    pthread_cond_t changed;
-    struct watch *list;
-    bool stop;
-};
-
-static void signal_fd(int fd)
-{
-    const uint64_t one = 1;
-    // Fails only if all other descriptors of it are closed or it is signalled.
-    ssize_t written = write(fd, &one, sizeof one);
-    (void)written;
-}
-
-static void release(struct watch *watch)
-{
-    signal_fd(watch->fd);
-    close(watch->fd);
-    weir__release(watch);
-}
-
-static struct watch *take_list(struct weir__notifier *notifier)
-{
-    struct watch *list = notifier->list;
-    notifier->list = NULL;
-    return list;
-}
-
-static void put_back(struct weir__notifier *notifier, struct watch *list)
-{
-    struct watch **end = &list;
-    while (*end)
-        end = &(*end)->next;
-    *end = notifier->list;
-    notifier->list = list;
-}
-
-// Removes and releases watches whose events are complete. Returns whether there were any.
-static bool look(struct watch **list)
-{
-    const struct weir__host_caller caller = {.flags = WEIR_HOST_NOTE_INTERNAL};
-    bool any = false;
-    for (struct watch **at = list; *at;) {
-        struct watch *watch = *at;
-        if (weir__event_query("weir_event_fd", watch->event, &caller) == WEIR_NOT_READY) {
-            at = &watch->next;
-            continue;
-        }
-        *at = watch->next;
-        release(watch);
-        any = true;
-    }
-    return any;
-}
-
-// Checks once and sleeps for `pause_ns` if nothing is complete. Called with the lock held,
-// which is released meanwhile: a query to a driver may take long.
-static bool look_or_sleep(struct weir__notifier *notifier, uint64_t pause_ns)
-{
-    struct watch *list = take_list(notifier);
-    weir_lock_release(&notifier->lock);
-    const bool any = look(&list);
-    if (!any)
-        weir_clock_sleep_ns(pause_ns);
-    weir_lock_take(&notifier->lock);
-    put_back(notifier, list);
-    return any;
-}
-
-static void run(void *argument)
-{
-    struct weir__notifier *notifier = argument;
-    uint64_t pause_ns = PAUSE_MIN_NS;
-
-    weir_lock_take(&notifier->lock);
-    while (!notifier->stop) {
-        if (!notifier->list) {
-            weir_lock_wait(&notifier->lock, &notifier->changed);
-            pause_ns = PAUSE_MIN_NS;
-        } else if (look_or_sleep(notifier, pause_ns)) {
-            pause_ns = PAUSE_MIN_NS;
-        } else {
-            pause_ns = pause_ns < PAUSE_MAX_NS / 2 ? 2 * pause_ns : PAUSE_MAX_NS;
-        }
-    }
-    weir_lock_release(&notifier->lock);
-}
-
-// Called with the device's notifier lock held.
-static struct weir__notifier *create(void)
-{
-    struct weir__notifier *notifier = weir__allocate(sizeof *notifier);
-    if (!notifier)
-        return NULL;
-    weir_lock_init(&notifier->lock, &weir__locks[WEIR__LOCK_NOTIFIER]);
-    pthread_cond_init(&notifier->changed, NULL);
-    if (weir_thread_start(&notifier->thread, run, notifier) == 0)
-        return notifier;
-    pthread_cond_destroy(&notifier->changed);
-    weir_lock_finish(&notifier->lock);
-    weir__release(notifier);
-    return NULL;
-}
-
-static weir_status watch_event(weir_device *device, struct weir_event event, int fd)
-{
-    struct watch *watch = weir__allocate(sizeof *watch);
-    int copy = watch ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
-
-    weir_lock_take(&device->notifier_lock);
-    if (copy >= 0 && !device->notifier)
-        device->notifier = create();
-    struct weir__notifier *notifier = copy >= 0 ? device->notifier : NULL;
-    weir_lock_release(&device->notifier_lock);
-    if (!notifier) {
-        if (copy >= 0)
-            close(copy);
-        weir__release(watch);
-        return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of open files or threads",
-                          "weir_event_fd: no memory, descriptor or thread to watch the event with");
-    }
-    *watch = (struct watch){.event = event, .fd = copy};
-    weir_lock_take(&notifier->lock);
-    watch->next = notifier->list;
-    notifier->list = watch;
-    pthread_cond_signal(&notifier->changed);
-    weir_lock_release(&notifier->lock);
-    return WEIR_OK;
-}
-
-// Creates an eventfd for `event`. If `device` is NULL the event is already
-// complete, and the descriptor is readable.
-static weir_status weir__notifier_add(weir_device *device, struct weir_event event, int *out_fd)
-{
-    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (fd < 0)
-        return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of open files",
-                          "weir_event_fd: eventfd: %s", strerror(errno));
-    if (!device) {
-        signal_fd(fd);
-    } else {
-        weir_status status = watch_event(device, event, fd);
-        if (status < 0) {
-            close(fd);
-            return status;
-        }
-    }
-    *out_fd = fd;
-    return WEIR_OK;
-}
-
-void weir__notifier_destroy(weir_device *device)
-{
-    struct weir__notifier *notifier = device->notifier;
-    if (!notifier)
-        return;
-    weir_lock_take(&notifier->lock);
-    notifier->stop = true;
-    pthread_cond_signal(&notifier->changed);
-    weir_lock_release(&notifier->lock);
-    weir_thread_join(&notifier->thread);
-    for (struct watch *watch = notifier->list; watch;) {
-        struct watch *next = watch->next;
-        release(watch);
-        watch = next;
-    }
-    pthread_cond_destroy(&notifier->changed);
-    weir_lock_finish(&notifier->lock);
-    weir__release(notifier);
-    device->notifier = NULL;
-}
 
 static weir_status refuse_outside_event(const weir_queue *queue, const char *file, int line)
 {
@@ -318,8 +125,230 @@ weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const
     return status;
 }
 
+// Events on the host. An event's queue is looked up and kept alive for the
+// length of one call; a destroyed queue had finished, so its events are
+// complete.
+
+// Looks up the queue; `*out_queue` is NULL if it was destroyed.
+static weir_status find(const char *function, struct weir_event event,
+                        const struct weir__host_caller *caller, weir_queue **out_queue)
+{
+    const char *file = caller->file;
+    const int line = caller->line;
+    *out_queue = NULL;
+    WEIR_REFUSE_FORK_OF(function, file, line);
+    if (event.queue == 0 || event.sequence == 0)
+        return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID,
+                             "record first: weir_queue_record() returns the event",
+                             "%s: the event is zero; it was never recorded", function);
+    weir_queue *queue = weir__registry_pin(event.queue);
+    if (!queue && !weir__registry_issued(event.queue))
+        return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID,
+                             "record first: weir_queue_record() returns the event",
+                             "%s: the event belongs to no queue", function);
+    if (!queue && weir__is_captured(event))
+        return weir__capture_refuse_event(function, NULL, file, line);
+    if (queue && event.sequence > atomic_load_explicit(&queue->seen, memory_order_acquire)) {
+        const char *label = queue->member.object.label;
+        weir_status status = weir__is_captured(event)
+                                 ? weir__capture_refuse_event(function, label, file, line)
+                                 : weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
+                                                 "pass the event as weir_queue_record() gave it",
+                                                 "%s: the queue has no operation %" PRIu64,
+                                                 function, event.sequence);
+        weir__registry_unpin(queue);
+        return status;
+    }
+    *out_queue = queue;
+    return WEIR_OK;
+}
+
+static weir_status query(const char *function, struct weir_event event,
+                         const struct weir__host_caller *caller)
+{
+    weir_queue *queue;
+    weir_status status = find(function, event, caller, &queue);
+    if (status < 0)
+        return status;
+    if (!queue)
+        return weir__completion_status_gone(event);
+    status = weir__queue_query(queue, event.sequence);
+    if (status != WEIR_NOT_READY && weir__takes_notes(queue->member.device))
+        weir__host_note_complete(queue, event, status, caller);
+    weir__registry_unpin(queue);
+    return status;
+}
+
+weir_status weir_event_query_at(struct weir_event event, const char *file, int line)
+{
+    return query("weir_event_query", event, &(struct weir__host_caller){file, line, 0});
+}
+
+weir_status weir_event_error_at(struct weir_event event, const char *file, int line)
+{
+    return query("weir_event_error", event, &(struct weir__host_caller){file, line, 0});
+}
+
+static weir_status refuse_wait_in_host_call(const char *function, const char *file, int line)
+{
+    return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID, "submit a wait to the queue instead",
+                         "%s: a host call may submit work, and may not wait", function);
+}
+
+static void note_sync(weir_queue *queue, struct weir_event event, uint64_t timeout_ns,
+                      weir_status status, const struct weir__host_caller *caller)
+{
+    struct weir__host_caller waiting = *caller;
+    if (timeout_ns == WEIR_FOREVER)
+        waiting.flags |= WEIR_HOST_NOTE_WAITED;
+    weir__host_note_complete(queue, event, status, &waiting);
+}
+
+// In debug mode a long wait is told of once.
+WEIR_COLD static weir_status await_told(const struct weir__awaited *awaited, uint64_t timeout_ns)
+{
+    if (timeout_ns <= WEIR__AWAITED_TOLD_NS)
+        return weir__queue_await(awaited->queue, awaited->sequence, timeout_ns);
+    const weir_status status =
+        weir__queue_await(awaited->queue, awaited->sequence, WEIR__AWAITED_TOLD_NS);
+    if (status != WEIR_TIMEOUT)
+        return status;
+    weir__awaited_tell(awaited);
+    return weir__queue_await(awaited->queue, awaited->sequence,
+                             timeout_ns == WEIR_FOREVER ? WEIR_FOREVER
+                                                        : timeout_ns - WEIR__AWAITED_TOLD_NS);
+}
+
+weir_status weir__event_sync(const char *function, struct weir_event event, uint64_t timeout_ns,
+                             const struct weir__host_caller *caller)
+{
+    weir_queue *queue;
+    if (weir__in_host_call())
+        return refuse_wait_in_host_call(function, caller->file, caller->line);
+    weir_status status = find(function, event, caller, &queue);
+    if (status < 0)
+        return status;
+    if (!queue)
+        return weir__completion_status_gone(event);
+    const bool was_complete = weir__queue_is_past(queue, event.sequence);
+    const struct weir__awaited awaited = {function, queue, event.sequence, caller->file,
+                                          caller->line};
+    status = weir__debugging() && !was_complete
+                 ? await_told(&awaited, timeout_ns)
+                 : weir__queue_await(queue, event.sequence, timeout_ns);
+    if (status == WEIR_TIMEOUT && timeout_ns > 0)
+        weir__awaited_end(&awaited, timeout_ns);
+    if (status != WEIR_TIMEOUT && weir__takes_notes(queue->member.device))
+        note_sync(queue, event, timeout_ns, status, caller);
+    if (!was_complete && status != WEIR_TIMEOUT)
+        weir__device_reap(queue->member.device);
+    weir__registry_unpin(queue);
+    return status;
+}
+
 static weir_status sync_checked(const char *function, struct weir_event event, uint64_t timeout_ns,
-                                const char *file, int line);
+                                const char *file, int line)
+{
+    const weir_status status =
+        weir__event_sync(function, event, timeout_ns, &(struct weir__host_caller){file, line, 0});
+    return status == WEIR_OK ? weir__debug_check_memory(function, file, line) : status;
+}
+
+weir_status weir_event_sync_at(struct weir_event event, uint64_t timeout_ns, const char *file,
+                               int line)
+{
+    return sync_checked("weir_event_sync", event, timeout_ns, file, line);
+}
+
+static weir_status query_any(const struct weir_event *events, size_t count,
+                             const struct weir__host_caller *caller, size_t *out_index)
+{
+    for (size_t i = 0; i < count; i++) {
+        weir_status status = query("weir_event_sync_any", events[i], caller);
+        if (status != WEIR_NOT_READY) {
+            *out_index = i;
+            return status;
+        }
+    }
+    return WEIR_NOT_READY;
+}
+
+// The first of the events that has not ended stands for all.
+WEIR_COLD static void end_any(const struct weir_event *events, size_t count, uint64_t timeout_ns,
+                              const struct weir__host_caller *caller)
+{
+    weir_queue *queue = NULL;
+    for (size_t i = 0; i < count && !queue; i++)
+        if ((queue = weir__registry_pin(events[i].queue)))
+            weir__awaited_end(&(struct weir__awaited){"weir_event_sync_any", queue,
+                                                      events[i].sequence, caller->file,
+                                                      caller->line},
+                              timeout_ns);
+    if (queue)
+        weir__registry_unpin(queue);
+}
+
+// No driver waits for any of several events, so this polls: at once, then with
+// pauses that grow to 200 µs.
+static weir_status await_any(const struct weir_event *events, size_t count, uint64_t timeout_ns,
+                             const struct weir__host_caller *caller, size_t *out_index)
+{
+    const uint64_t start = weir_clock_now_ns();
+    for (uint64_t pause = 1000;; pause = pause < 200000 ? 2 * pause : pause) {
+        weir_status status = query_any(events, count, caller, out_index);
+        if (status != WEIR_NOT_READY)
+            return status;
+        uint64_t passed = weir_clock_now_ns() - start;
+        if (passed >= timeout_ns)
+            return WEIR_TIMEOUT;
+        weir_clock_sleep_ns(pause < timeout_ns - passed ? pause : timeout_ns - passed);
+    }
+}
+
+weir_status weir_event_sync_any_at(const struct weir_event *events, size_t count,
+                                   uint64_t timeout_ns, size_t *out_index, const char *file,
+                                   int line)
+{
+    const struct weir__host_caller caller = {file, line, 0};
+    WEIR_REFUSE_FORK_AT(file, line);
+    WEIR_REQUIRE_AT(file, line, NULL, out_index);
+    *out_index = 0;
+    WEIR_REQUIRE_AT(file, line, NULL, events && count > 0);
+    if (weir__in_host_call())
+        return refuse_wait_in_host_call("weir_event_sync_any", file, line);
+
+    // No wait of the library is a cancellation point.
+    const int before = weir_cancel_disable();
+    const weir_status status = await_any(events, count, timeout_ns, &caller, out_index);
+    weir_cancel_restore(before);
+    if (status == WEIR_TIMEOUT && timeout_ns > 0)
+        end_any(events, count, timeout_ns, &caller);
+    return status;
+}
+
+weir_status weir_event_sync_all_at(const struct weir_event *events, size_t count,
+                                   uint64_t timeout_ns, const char *file, int line)
+{
+    WEIR_REFUSE_FORK_AT(file, line);
+    WEIR_REQUIRE_AT(file, line, NULL, events || count == 0);
+    uint64_t start = weir_clock_now_ns();
+    weir_status first = WEIR_OK;
+    struct weir_error cause;
+
+    for (size_t i = 0; i < count; i++) {
+        uint64_t passed = timeout_ns == WEIR_FOREVER ? 0 : weir_clock_now_ns() - start;
+        weir_status status =
+            sync_checked("weir_event_sync_all", events[i],
+                         passed < timeout_ns ? timeout_ns - passed : 0, file, line);
+        if (status == WEIR_TIMEOUT)
+            return status;
+        if (status < 0 && first == WEIR_OK) {
+            first = status;
+            cause = weir__error_of(status);
+        }
+    }
+    return first < 0 ? weir__error_set(&cause) : WEIR_OK;
+}
 
 weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const char *file, int line)
 {
@@ -413,231 +442,6 @@ weir_status weir_device_sync_at(weir_device *device, uint64_t timeout_ns, const 
                             : weir__debug_check_memory("weir_device_sync", file, line);
 }
 
-// Events on the host. An event's queue is looked up and kept alive for the
-// length of one call; a destroyed queue had finished, so its events are
-// complete.
-
-// Looks up the queue; `*out_queue` is NULL if it was destroyed.
-static weir_status find(const char *function, struct weir_event event,
-                        const struct weir__host_caller *caller, weir_queue **out_queue)
-{
-    const char *file = caller->file;
-    const int line = caller->line;
-    *out_queue = NULL;
-    WEIR_REFUSE_FORK_OF(function, file, line);
-    if (event.queue == 0 || event.sequence == 0)
-        return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID,
-                             "record first: weir_queue_record() returns the event",
-                             "%s: the event is zero; it was never recorded", function);
-    weir_queue *queue = weir__registry_pin(event.queue);
-    if (!queue && !weir__registry_issued(event.queue))
-        return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID,
-                             "record first: weir_queue_record() returns the event",
-                             "%s: the event belongs to no queue", function);
-    if (!queue && weir__is_captured(event))
-        return weir__capture_refuse_event(function, NULL, file, line);
-    if (queue && event.sequence > atomic_load_explicit(&queue->seen, memory_order_acquire)) {
-        const char *label = queue->member.object.label;
-        weir_status status = weir__is_captured(event)
-                                 ? weir__capture_refuse_event(function, label, file, line)
-                                 : weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
-                                                 "pass the event as weir_queue_record() gave it",
-                                                 "%s: the queue has no operation %" PRIu64,
-                                                 function, event.sequence);
-        weir__registry_unpin(queue);
-        return status;
-    }
-    *out_queue = queue;
-    return WEIR_OK;
-}
-
-static weir_status weir__event_query(const char *function, struct weir_event event,
-                                     const struct weir__host_caller *caller)
-{
-    weir_queue *queue;
-    weir_status status = find(function, event, caller, &queue);
-    if (status < 0)
-        return status;
-    if (!queue)
-        return weir__completion_status_gone(event);
-    status = weir__queue_query(queue, event.sequence);
-    if (status != WEIR_NOT_READY && weir__takes_notes(queue->member.device))
-        weir__host_note_complete(queue, event, status, caller);
-    weir__registry_unpin(queue);
-    return status;
-}
-
-weir_status weir_event_query_at(struct weir_event event, const char *file, int line)
-{
-    return weir__event_query("weir_event_query", event, &(struct weir__host_caller){file, line, 0});
-}
-
-weir_status weir_event_error_at(struct weir_event event, const char *file, int line)
-{
-    return weir__event_query("weir_event_error", event, &(struct weir__host_caller){file, line, 0});
-}
-
-static weir_status refuse_wait_in_host_call(const char *function, const char *file, int line)
-{
-    return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID, "submit a wait to the queue instead",
-                         "%s: a host call may submit work, and may not wait", function);
-}
-
-static void note_sync(weir_queue *queue, struct weir_event event, uint64_t timeout_ns,
-                      weir_status status, const struct weir__host_caller *caller)
-{
-    struct weir__host_caller waiting = *caller;
-    if (timeout_ns == WEIR_FOREVER)
-        waiting.flags |= WEIR_HOST_NOTE_WAITED;
-    weir__host_note_complete(queue, event, status, &waiting);
-}
-
-// In debug mode a long wait is told of once.
-WEIR_COLD static weir_status await_told(const struct weir__awaited *awaited, uint64_t timeout_ns)
-{
-    if (timeout_ns <= WEIR__AWAITED_TOLD_NS)
-        return weir__queue_await(awaited->queue, awaited->sequence, timeout_ns);
-    const weir_status status =
-        weir__queue_await(awaited->queue, awaited->sequence, WEIR__AWAITED_TOLD_NS);
-    if (status != WEIR_TIMEOUT)
-        return status;
-    weir__awaited_tell(awaited);
-    return weir__queue_await(awaited->queue, awaited->sequence,
-                             timeout_ns == WEIR_FOREVER ? WEIR_FOREVER
-                                                        : timeout_ns - WEIR__AWAITED_TOLD_NS);
-}
-
-weir_status weir__event_sync(const char *function, struct weir_event event, uint64_t timeout_ns,
-                             const struct weir__host_caller *caller)
-{
-    weir_queue *queue;
-    if (weir__in_host_call())
-        return refuse_wait_in_host_call(function, caller->file, caller->line);
-    weir_status status = find(function, event, caller, &queue);
-    if (status < 0)
-        return status;
-    if (!queue)
-        return weir__completion_status_gone(event);
-    const bool was_complete = weir__queue_is_past(queue, event.sequence);
-    const struct weir__awaited awaited = {function, queue, event.sequence, caller->file,
-                                          caller->line};
-    status = weir__debugging() && !was_complete
-                 ? await_told(&awaited, timeout_ns)
-                 : weir__queue_await(queue, event.sequence, timeout_ns);
-    if (status == WEIR_TIMEOUT && timeout_ns > 0)
-        weir__awaited_end(&awaited, timeout_ns);
-    if (status != WEIR_TIMEOUT && weir__takes_notes(queue->member.device))
-        note_sync(queue, event, timeout_ns, status, caller);
-    if (!was_complete && status != WEIR_TIMEOUT)
-        weir__device_reap(queue->member.device);
-    weir__registry_unpin(queue);
-    return status;
-}
-
-static weir_status sync_checked(const char *function, struct weir_event event, uint64_t timeout_ns,
-                                const char *file, int line)
-{
-    const weir_status status =
-        weir__event_sync(function, event, timeout_ns, &(struct weir__host_caller){file, line, 0});
-    return status == WEIR_OK ? weir__debug_check_memory(function, file, line) : status;
-}
-
-weir_status weir_event_sync_at(struct weir_event event, uint64_t timeout_ns, const char *file,
-                               int line)
-{
-    return sync_checked("weir_event_sync", event, timeout_ns, file, line);
-}
-
-static weir_status query_any(const struct weir_event *events, size_t count,
-                             const struct weir__host_caller *caller, size_t *out_index)
-{
-    for (size_t i = 0; i < count; i++) {
-        weir_status status = weir__event_query("weir_event_sync_any", events[i], caller);
-        if (status != WEIR_NOT_READY) {
-            *out_index = i;
-            return status;
-        }
-    }
-    return WEIR_NOT_READY;
-}
-
-// The first of the events that has not ended stands for all.
-WEIR_COLD static void end_any(const struct weir_event *events, size_t count, uint64_t timeout_ns,
-                              const struct weir__host_caller *caller)
-{
-    weir_queue *queue = NULL;
-    for (size_t i = 0; i < count && !queue; i++)
-        if ((queue = weir__registry_pin(events[i].queue)))
-            weir__awaited_end(&(struct weir__awaited){"weir_event_sync_any", queue,
-                                                      events[i].sequence, caller->file,
-                                                      caller->line},
-                              timeout_ns);
-    if (queue)
-        weir__registry_unpin(queue);
-}
-
-// No driver waits for any of several events, so this polls: at once, then with
-// pauses that grow to 200 µs.
-static weir_status await_any(const struct weir_event *events, size_t count, uint64_t timeout_ns,
-                             const struct weir__host_caller *caller, size_t *out_index)
-{
-    const uint64_t start = weir_clock_now_ns();
-    for (uint64_t pause = 1000;; pause = pause < 200000 ? 2 * pause : pause) {
-        weir_status status = query_any(events, count, caller, out_index);
-        if (status != WEIR_NOT_READY)
-            return status;
-        uint64_t passed = weir_clock_now_ns() - start;
-        if (passed >= timeout_ns)
-            return WEIR_TIMEOUT;
-        weir_clock_sleep_ns(pause < timeout_ns - passed ? pause : timeout_ns - passed);
-    }
-}
-
-weir_status weir_event_sync_any_at(const struct weir_event *events, size_t count,
-                                   uint64_t timeout_ns, size_t *out_index, const char *file,
-                                   int line)
-{
-    const struct weir__host_caller caller = {file, line, 0};
-    WEIR_REFUSE_FORK_AT(file, line);
-    WEIR_REQUIRE_AT(file, line, NULL, out_index);
-    *out_index = 0;
-    WEIR_REQUIRE_AT(file, line, NULL, events && count > 0);
-    if (weir__in_host_call())
-        return refuse_wait_in_host_call("weir_event_sync_any", file, line);
-
-    // No wait of the library is a cancellation point.
-    const int before = weir_cancel_disable();
-    const weir_status status = await_any(events, count, timeout_ns, &caller, out_index);
-    weir_cancel_restore(before);
-    if (status == WEIR_TIMEOUT && timeout_ns > 0)
-        end_any(events, count, timeout_ns, &caller);
-    return status;
-}
-
-weir_status weir_event_sync_all_at(const struct weir_event *events, size_t count,
-                                   uint64_t timeout_ns, const char *file, int line)
-{
-    WEIR_REFUSE_FORK_AT(file, line);
-    WEIR_REQUIRE_AT(file, line, NULL, events || count == 0);
-    uint64_t start = weir_clock_now_ns();
-    weir_status first = WEIR_OK;
-    struct weir_error cause;
-
-    for (size_t i = 0; i < count; i++) {
-        uint64_t passed = timeout_ns == WEIR_FOREVER ? 0 : weir_clock_now_ns() - start;
-        weir_status status =
-            sync_checked("weir_event_sync_all", events[i],
-                         passed < timeout_ns ? timeout_ns - passed : 0, file, line);
-        if (status == WEIR_TIMEOUT)
-            return status;
-        if (status < 0 && first == WEIR_OK) {
-            first = status;
-            cause = weir__error_of(status);
-        }
-    }
-    return first < 0 ? weir__error_set(&cause) : WEIR_OK;
-}
-
 WEIR_COLD static weir_status refuse_untimed(const char *function, const weir_queue *queue)
 {
     const char *label = queue->member.object.label;
@@ -655,7 +459,7 @@ static weir_status read_time(const char *function, struct weir_event event,
                              const struct weir__host_caller *caller, uint64_t *out_time_ns)
 {
     weir_queue *queue;
-    weir_status status = weir__event_query(function, event, caller);
+    weir_status status = query(function, event, caller);
     if (status != WEIR_OK)
         return status;
     status = find(function, event, caller, &queue);
@@ -718,6 +522,195 @@ weir_status weir_event_elapsed_ns_at(struct weir_event begin, struct weir_event 
     return WEIR_OK;
 }
 
+// Descriptors.
+
+// Drivers have no common way to signal a descriptor, so a thread checks the watched events in
+// turn and sleeps in between, 20 µs to 1 ms. It holds a duplicate of each descriptor, so the
+// user may close theirs at any time.
+
+#define PAUSE_MIN_NS UINT64_C(20000)
+#define PAUSE_MAX_NS UINT64_C(1000000)
+
+struct watch {
+    struct watch *next;
+    struct weir_event event;
+    int fd;
+};
+
+struct weir__notifier {
+    struct weir_thread thread;
+    struct weir_lock lock;
+    pthread_cond_t changed;
+    struct watch *list;
+    bool stop;
+};
+
+static void signal_fd(int fd)
+{
+    const uint64_t one = 1;
+    // Fails only if all other descriptors of it are closed or it is signalled.
+    ssize_t written = write(fd, &one, sizeof one);
+    (void)written;
+}
+
+static void release(struct watch *watch)
+{
+    signal_fd(watch->fd);
+    close(watch->fd);
+    weir__release(watch);
+}
+
+static struct watch *take_list(struct weir__notifier *notifier)
+{
+    struct watch *list = notifier->list;
+    notifier->list = NULL;
+    return list;
+}
+
+static void put_back(struct weir__notifier *notifier, struct watch *list)
+{
+    struct watch **end = &list;
+    while (*end)
+        end = &(*end)->next;
+    *end = notifier->list;
+    notifier->list = list;
+}
+
+// Removes and releases watches whose events are complete. Returns whether there were any.
+static bool look(struct watch **list)
+{
+    const struct weir__host_caller caller = {.flags = WEIR_HOST_NOTE_INTERNAL};
+    bool any = false;
+    for (struct watch **at = list; *at;) {
+        struct watch *watch = *at;
+        if (query("weir_event_fd", watch->event, &caller) == WEIR_NOT_READY) {
+            at = &watch->next;
+            continue;
+        }
+        *at = watch->next;
+        release(watch);
+        any = true;
+    }
+    return any;
+}
+
+// Checks once and sleeps for `pause_ns` if nothing is complete. Called with the lock held,
+// which is released meanwhile: a query to a driver may take long.
+static bool look_or_sleep(struct weir__notifier *notifier, uint64_t pause_ns)
+{
+    struct watch *list = take_list(notifier);
+    weir_lock_release(&notifier->lock);
+    const bool any = look(&list);
+    if (!any)
+        weir_clock_sleep_ns(pause_ns);
+    weir_lock_take(&notifier->lock);
+    put_back(notifier, list);
+    return any;
+}
+
+static void run(void *argument)
+{
+    struct weir__notifier *notifier = argument;
+    uint64_t pause_ns = PAUSE_MIN_NS;
+
+    weir_lock_take(&notifier->lock);
+    while (!notifier->stop) {
+        if (!notifier->list) {
+            weir_lock_wait(&notifier->lock, &notifier->changed);
+            pause_ns = PAUSE_MIN_NS;
+        } else if (look_or_sleep(notifier, pause_ns)) {
+            pause_ns = PAUSE_MIN_NS;
+        } else {
+            pause_ns = pause_ns < PAUSE_MAX_NS / 2 ? 2 * pause_ns : PAUSE_MAX_NS;
+        }
+    }
+    weir_lock_release(&notifier->lock);
+}
+
+// Called with the device's notifier lock held.
+static struct weir__notifier *create(void)
+{
+    struct weir__notifier *notifier = weir__allocate(sizeof *notifier);
+    if (!notifier)
+        return NULL;
+    weir_lock_init(&notifier->lock, &weir__locks[WEIR__LOCK_NOTIFIER]);
+    pthread_cond_init(&notifier->changed, NULL);
+    if (weir_thread_start(&notifier->thread, run, notifier) == 0)
+        return notifier;
+    pthread_cond_destroy(&notifier->changed);
+    weir_lock_finish(&notifier->lock);
+    weir__release(notifier);
+    return NULL;
+}
+
+static weir_status watch_event(weir_device *device, struct weir_event event, int fd)
+{
+    struct watch *watch = weir__allocate(sizeof *watch);
+    int copy = watch ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+
+    weir_lock_take(&device->notifier_lock);
+    if (copy >= 0 && !device->notifier)
+        device->notifier = create();
+    struct weir__notifier *notifier = copy >= 0 ? device->notifier : NULL;
+    weir_lock_release(&device->notifier_lock);
+    if (!notifier) {
+        if (copy >= 0)
+            close(copy);
+        weir__release(watch);
+        return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of open files or threads",
+                          "weir_event_fd: no memory, descriptor or thread to watch the event with");
+    }
+    *watch = (struct watch){.event = event, .fd = copy};
+    weir_lock_take(&notifier->lock);
+    watch->next = notifier->list;
+    notifier->list = watch;
+    pthread_cond_signal(&notifier->changed);
+    weir_lock_release(&notifier->lock);
+    return WEIR_OK;
+}
+
+// Creates an eventfd for `event`. If `device` is NULL the event is already
+// complete, and the descriptor is readable.
+static weir_status add_notifier(weir_device *device, struct weir_event event, int *out_fd)
+{
+    int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (fd < 0)
+        return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of open files",
+                          "weir_event_fd: eventfd: %s", strerror(errno));
+    if (!device) {
+        signal_fd(fd);
+    } else {
+        weir_status status = watch_event(device, event, fd);
+        if (status < 0) {
+            close(fd);
+            return status;
+        }
+    }
+    *out_fd = fd;
+    return WEIR_OK;
+}
+
+void weir__notifier_destroy(weir_device *device)
+{
+    struct weir__notifier *notifier = device->notifier;
+    if (!notifier)
+        return;
+    weir_lock_take(&notifier->lock);
+    notifier->stop = true;
+    pthread_cond_signal(&notifier->changed);
+    weir_lock_release(&notifier->lock);
+    weir_thread_join(&notifier->thread);
+    for (struct watch *watch = notifier->list; watch;) {
+        struct watch *next = watch->next;
+        release(watch);
+        watch = next;
+    }
+    pthread_cond_destroy(&notifier->changed);
+    weir_lock_finish(&notifier->lock);
+    weir__release(notifier);
+    device->notifier = NULL;
+}
+
 weir_status weir_event_fd_at(struct weir_event event, int *out_fd, const char *file, int line)
 {
     weir_queue *queue;
@@ -727,7 +720,7 @@ weir_status weir_event_fd_at(struct weir_event event, int *out_fd, const char *f
         find("weir_event_fd", event, &(struct weir__host_caller){file, line, 0}, &queue);
     if (status < 0)
         return status;
-    status = weir__notifier_add(queue ? queue->member.device : NULL, event, out_fd);
+    status = add_notifier(queue ? queue->member.device : NULL, event, out_fd);
     if (queue)
         weir__registry_unpin(queue);
     return weir__placed(status, file, line);

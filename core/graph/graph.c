@@ -13,36 +13,140 @@
 #include "core/object/device.h"
 #include "core/object/program.h"
 #include "core/queue/delivery.h"
-#include "core/queue/failures.h"
 #include "core/queue/node_call.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
-#include "core/queue/registry.h"
 #include "core/queue/replay.h"
-#include "core/queue/retire.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
-// Clones: graphs of copies of another one's nodes.
+// The collectives of graphs. A launch takes as many numbers and turns of each communicator as the graph
+// has collectives of it, of all communicators at once: so two launches come in one order everywhere.
 
-// Releases them. If the launch has its place in its queue, its numbers are used up.
-static void weir__graph_comms_end(struct weir__graph_comms *comms,
-                                  const struct weir_operation *launch);
+static uint32_t count_collectives(const struct weir__graph_parts *parts)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < parts->node_count; i++)
+        count += parts->owned[i]->kind == WEIR_OPERATION_COLLECTIVE;
+    return count;
+}
 
-// Takes the submit locks of all communicators, and describes the launch; the thread's error if one of
-// them has failed.
-static weir_status weir__graph_comms_begin(struct weir__graph_comms *comms,
-                                           struct weir_operation *launch);
+static struct weir__graph_comm *find(struct weir__graph_comms *comms, weir_comm *comm)
+{
+    for (uint32_t i = 0; i < comms->count; i++)
+        if (comms->comms[i].comm == comm)
+            return &comms->comms[i];
+    comms->comms[comms->count] = (struct weir__graph_comm){.comm = comm};
+    return &comms->comms[comms->count++];
+}
 
-static void weir__graph_comms_finish(struct weir__graph_comms *comms);
+// SEND, RECV and EXCHANGE have the number of the one before them.
+static void add(struct weir__graph_comms *comms, struct weir_operation *operation)
+{
+    const weir_collective kind = operation->u.collective.kind;
+    struct weir__graph_comm *own = find(comms, operation->u.collective.comm);
+    own->numbered += kind != WEIR_SEND && kind != WEIR_RECV && kind != WEIR_EXCHANGE;
+    operation->u.collective.turn = own->count++;
+    operation->u.collective.number = (uint64_t)own->numbered - 1;
+    comms->collectives[comms->collective_count++] = operation;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    const struct weir__graph_comm *x = a;
+    const struct weir__graph_comm *y = b;
+    const uint64_t first = x->comm->member.object.id;
+    const uint64_t second = y->comm->member.object.id;
+    return (first > second) - (first < second);
+}
 
 // Finds the collectives among the nodes, and counts them for each communicator: `number` and `turn` of
 // their operations are what a launch adds to. False: out of memory.
-static bool weir__graph_comms_find(struct weir__graph_comms *comms,
-                                   const struct weir__graph_parts *parts);
+static bool find_comms(struct weir__graph_comms *comms, const struct weir__graph_parts *parts)
+{
+    const uint32_t count = count_collectives(parts);
+    if (count == 0)
+        return true;
+    comms->collectives = weir__allocate(count * sizeof *comms->collectives);
+    comms->comms = weir__allocate(count * sizeof *comms->comms);
+    comms->launch = weir__allocate(count * sizeof *comms->launch);
+    if (!comms->collectives || !comms->comms || !comms->launch)
+        return false;
+    for (uint32_t i = 0; i < parts->node_count; i++)
+        if (parts->owned[i]->kind == WEIR_OPERATION_COLLECTIVE)
+            add(comms, parts->owned[i]);
+    qsort(comms->comms, comms->count, sizeof *comms->comms, by_id);
+    return true;
+}
+
+static void finish_comms(struct weir__graph_comms *comms)
+{
+    weir__release((void *)(uintptr_t)comms->collectives);
+    weir__release(comms->comms);
+    weir__release(comms->launch);
+}
+
+// In the order of ids.
+static void take_locks(const struct weir__graph_comms *comms)
+{
+    for (uint32_t i = 0; i < comms->count; i++)
+        if (i == 0)
+            weir_lock_take(&comms->comms[i].comm->submit_lock);
+        else
+            weir_lock_take_another(&comms->comms[i].comm->submit_lock);
+}
+
+static void release_locks(const struct weir__graph_comms *comms)
+{
+    for (uint32_t i = comms->count; i-- > 0;)
+        if (i == 0)
+            weir_lock_release(&comms->comms[i].comm->submit_lock);
+        else
+            weir_lock_release_another(&comms->comms[i].comm->submit_lock);
+}
+
+// Takes the submit locks of all communicators, and describes the launch; the thread's error if one of
+// them has failed.
+static weir_status begin_comms(struct weir__graph_comms *comms, struct weir_operation *launch)
+{
+    weir_status status = WEIR_OK;
+    if (comms->count == 0)
+        return WEIR_OK;
+    take_locks(comms);
+    for (uint32_t i = 0; i < comms->count && status == WEIR_OK; i++) {
+        weir_comm *comm = comms->comms[i].comm;
+        status = comm->ops->status(comm); // it may be destroyed, and be kept by the graph
+        comms->launch[i] = (struct weir_graph_comm){
+            .comm = comm,
+            .number = comm->number + 1,
+            .turn = comm->next_turn,
+            .count = comms->comms[i].count,
+        };
+    }
+    if (status < 0)
+        release_locks(comms);
+    launch->flags |= WEIR_OPERATION_COLLECTIVES;
+    launch->u.graph_comms.comms = comms->launch;
+    launch->u.graph_comms.count = comms->count;
+    return status;
+}
+
+// Releases them. If the launch has its place in its queue, its numbers are used up.
+static void end_comms(struct weir__graph_comms *comms, const struct weir_operation *launch)
+{
+    if (comms->count == 0)
+        return;
+    for (uint32_t i = 0; i < comms->count && launch->sequence; i++) {
+        comms->comms[i].comm->number += comms->comms[i].numbered;
+        comms->comms[i].comm->next_turn += comms->comms[i].count;
+    }
+    release_locks(comms);
+}
+
+// Clones: graphs of copies of another one's nodes.
 
 // Counts as used what the copy names.
 static bool copy_node(const struct weir__graph_parts *from, uint32_t index,
@@ -221,7 +325,7 @@ static void finalize(struct weir__member *member)
 {
     weir_graph *graph = (weir_graph *)(void *)member;
     weir__chain_graph_destroy(graph->member.device->chain, graph, graph->is_native);
-    weir__graph_comms_finish(&graph->comms);
+    finish_comms(&graph->comms);
     weir__graph_parts_finish(&graph->parts);
     weir_lock_finish(&graph->lock);
     weir__member_free(&graph->member);
@@ -258,14 +362,14 @@ weir_status weir__graph_create(weir_device *device, const char *label,
     };
     graph->is_native = weir__replay_is_native(weir__chain_backend(device->chain), device, &setup);
     weir_status status = WEIR_OK;
-    if (!weir__graph_comms_find(&graph->comms, parts) || !wrap_calls(parts, graph->is_native))
+    if (!find_comms(&graph->comms, parts) || !wrap_calls(parts, graph->is_native))
         status = weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the nodes of a graph");
     if (status == WEIR_OK)
         status = weir__chain_graph_create(device->chain, device, graph, &setup, graph->is_native,
                                           graph->member.object.data);
     if (status < 0) {
         weir__error_place(status, label, NULL, 0);
-        weir__graph_comms_finish(&graph->comms);
+        finish_comms(&graph->comms);
         weir__member_free(&graph->member);
         return status;
     }
@@ -356,11 +460,11 @@ static weir_status launch(weir_queue *queue, weir_graph *graph, const char *file
     operation.u.graph.nodes = graph->parts.nodes;
     operation.u.graph.node_count = graph->parts.node_count;
     const bool elsewhere = graph->launched.queue != queue->member.object.id;
-    weir_status status = weir__graph_comms_begin(&graph->comms, &operation);
+    weir_status status = begin_comms(&graph->comms, &operation);
     if (status < 0)
         return status;
     status = submit_launch(queue, &operation, elsewhere ? graph->launched : (struct weir_event){0});
-    weir__graph_comms_end(&graph->comms, &operation);
+    end_comms(&graph->comms, &operation);
     if (status < 0 && operation.sequence && graph->comms.count) {
         graph->comms.comms[0].comm->ops->skip_launch(&operation);
         weir__completion_refuse(queue); // the thread's error is the queue's first cause again
@@ -394,125 +498,4 @@ weir_status weir_queue_graph_at(weir_queue *queue, weir_graph *graph, const char
     weir_status status = launch(queue, graph, file, line);
     weir_lock_release(&graph->lock);
     return status;
-}
-
-// The collectives of graphs. A launch takes as many numbers and turns of each communicator as the graph
-// has collectives of it, of all communicators at once: so two launches come in one order everywhere.
-
-static uint32_t count_collectives(const struct weir__graph_parts *parts)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < parts->node_count; i++)
-        count += parts->owned[i]->kind == WEIR_OPERATION_COLLECTIVE;
-    return count;
-}
-
-static struct weir__graph_comm *find(struct weir__graph_comms *comms, weir_comm *comm)
-{
-    for (uint32_t i = 0; i < comms->count; i++)
-        if (comms->comms[i].comm == comm)
-            return &comms->comms[i];
-    comms->comms[comms->count] = (struct weir__graph_comm){.comm = comm};
-    return &comms->comms[comms->count++];
-}
-
-// SEND, RECV and EXCHANGE have the number of the one before them.
-static void add(struct weir__graph_comms *comms, struct weir_operation *operation)
-{
-    const weir_collective kind = operation->u.collective.kind;
-    struct weir__graph_comm *own = find(comms, operation->u.collective.comm);
-    own->numbered += kind != WEIR_SEND && kind != WEIR_RECV && kind != WEIR_EXCHANGE;
-    operation->u.collective.turn = own->count++;
-    operation->u.collective.number = (uint64_t)own->numbered - 1;
-    comms->collectives[comms->collective_count++] = operation;
-}
-
-static int by_id(const void *a, const void *b)
-{
-    const struct weir__graph_comm *x = a;
-    const struct weir__graph_comm *y = b;
-    const uint64_t first = x->comm->member.object.id;
-    const uint64_t second = y->comm->member.object.id;
-    return (first > second) - (first < second);
-}
-
-static bool weir__graph_comms_find(struct weir__graph_comms *comms,
-                                   const struct weir__graph_parts *parts)
-{
-    const uint32_t count = count_collectives(parts);
-    if (count == 0)
-        return true;
-    comms->collectives = weir__allocate(count * sizeof *comms->collectives);
-    comms->comms = weir__allocate(count * sizeof *comms->comms);
-    comms->launch = weir__allocate(count * sizeof *comms->launch);
-    if (!comms->collectives || !comms->comms || !comms->launch)
-        return false;
-    for (uint32_t i = 0; i < parts->node_count; i++)
-        if (parts->owned[i]->kind == WEIR_OPERATION_COLLECTIVE)
-            add(comms, parts->owned[i]);
-    qsort(comms->comms, comms->count, sizeof *comms->comms, by_id);
-    return true;
-}
-
-static void weir__graph_comms_finish(struct weir__graph_comms *comms)
-{
-    weir__release((void *)(uintptr_t)comms->collectives);
-    weir__release(comms->comms);
-    weir__release(comms->launch);
-}
-
-// In the order of ids.
-static void take_locks(const struct weir__graph_comms *comms)
-{
-    for (uint32_t i = 0; i < comms->count; i++)
-        if (i == 0)
-            weir_lock_take(&comms->comms[i].comm->submit_lock);
-        else
-            weir_lock_take_another(&comms->comms[i].comm->submit_lock);
-}
-
-static void release_locks(const struct weir__graph_comms *comms)
-{
-    for (uint32_t i = comms->count; i-- > 0;)
-        if (i == 0)
-            weir_lock_release(&comms->comms[i].comm->submit_lock);
-        else
-            weir_lock_release_another(&comms->comms[i].comm->submit_lock);
-}
-
-static weir_status weir__graph_comms_begin(struct weir__graph_comms *comms,
-                                           struct weir_operation *launch)
-{
-    weir_status status = WEIR_OK;
-    if (comms->count == 0)
-        return WEIR_OK;
-    take_locks(comms);
-    for (uint32_t i = 0; i < comms->count && status == WEIR_OK; i++) {
-        weir_comm *comm = comms->comms[i].comm;
-        status = comm->ops->status(comm); // it may be destroyed, and be kept by the graph
-        comms->launch[i] = (struct weir_graph_comm){
-            .comm = comm,
-            .number = comm->number + 1,
-            .turn = comm->next_turn,
-            .count = comms->comms[i].count,
-        };
-    }
-    if (status < 0)
-        release_locks(comms);
-    launch->flags |= WEIR_OPERATION_COLLECTIVES;
-    launch->u.graph_comms.comms = comms->launch;
-    launch->u.graph_comms.count = comms->count;
-    return status;
-}
-
-static void weir__graph_comms_end(struct weir__graph_comms *comms,
-                                  const struct weir_operation *launch)
-{
-    if (comms->count == 0)
-        return;
-    for (uint32_t i = 0; i < comms->count && launch->sequence; i++) {
-        comms->comms[i].comm->number += comms->comms[i].numbered;
-        comms->comms[i].comm->next_turn += comms->comms[i].count;
-    }
-    release_locks(comms);
 }

@@ -1,185 +1,22 @@
-// Updates of a graph's nodes.
+// Updates of a graph's nodes. Each takes the graph's lock, describes the node's new operation as a submit does, and
+// puts it in the place of the node's. A node that calls a function of the program's calls the library, before an
+// update and after it; its call (core/queue/node_call.h) knows what the launches call, and keeps the function of the
+// earlier ones.
 #include <weir/graph.h>
 #include <weir/interop.h>
 
 #include "core/graph/graph.h"
-#include "core/module/chain.h"
 #include "core/object/buffer.h"
 #include "core/object/device.h"
 #include "core/object/program.h"
 #include "core/queue/delivery.h"
 #include "core/queue/node_call.h"
 #include "core/queue/operation.h"
-#include "core/queue/retire.h"
+#include "core/queue/queue.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
-
-// Updates of nodes that copy or fill rows and slices.
-
-static struct weir__caller weir__graph_caller(const weir_graph *graph);
-
-// Refuses a node of another kind, or none of the graph's.
-static weir_status weir__graph_check_kind(const weir_graph *graph, uint32_t node,
-                                          enum weir_operation_kind wanted);
-
-// Later launches use a copy of the operation, which is of the node's kind. A disabled node stays so. Refuses
-// a buffer of another placement than the node has, and an empty operation.
-static weir_status weir__graph_update(weir_graph *graph, uint32_t index,
-                                      const struct weir_operation *operation);
-
-// Ends an update that began by taking the graph's lock.
-static weir_status weir__graph_end_update(weir_graph *graph, weir_status status);
-
-static weir_status set_copy_2d(weir_graph *graph, uint32_t node, const struct weir_plane *dst,
-                               const struct weir_plane *src, size_t width, size_t height)
-{
-    struct weir_operation operation;
-    const struct weir__caller caller = weir__graph_caller(graph);
-    weir_status status = weir__graph_check_kind(graph, node, WEIR_OPERATION_COPY_2D);
-    if (status == WEIR_OK)
-        status = weir__operation_copy_2d(&caller, dst, src, width, height, &operation);
-    return status < 0 ? status : weir__graph_update(graph, node, &operation);
-}
-
-weir_status weir_graph_set_copy_2d_at(weir_graph *graph, uint32_t node, struct weir_plane dst,
-                                      struct weir_plane src, size_t width, size_t height,
-                                      const char *file, int line)
-{
-    WEIR_ENTER_AT(file, line, graph, dst.buffer, src.buffer);
-    WEIR_REQUIRE_AT(file, line, NULL, graph);
-    weir_lock_take(&graph->lock);
-    const weir_status status = set_copy_2d(graph, node, &dst, &src, width, height);
-    return weir__placed(weir__graph_end_update(graph, status), file, line);
-}
-
-static weir_status set_copy_3d(weir_graph *graph, uint32_t node, const struct weir_volume *dst,
-                               const struct weir_volume *src, size_t width, size_t height,
-                               size_t depth)
-{
-    struct weir_operation operation;
-    const struct weir__caller caller = weir__graph_caller(graph);
-    weir_status status = weir__graph_check_kind(graph, node, WEIR_OPERATION_COPY_3D);
-    if (status == WEIR_OK)
-        status = weir__operation_copy_3d(&caller, dst, src, width, height, depth, &operation);
-    return status < 0 ? status : weir__graph_update(graph, node, &operation);
-}
-
-weir_status weir_graph_set_copy_3d_at(weir_graph *graph, uint32_t node, struct weir_volume dst,
-                                      struct weir_volume src, size_t width, size_t height,
-                                      size_t depth, const char *file, int line)
-{
-    WEIR_ENTER_AT(file, line, graph, dst.buffer, src.buffer);
-    WEIR_REQUIRE_AT(file, line, NULL, graph);
-    weir_lock_take(&graph->lock);
-    const weir_status status = set_copy_3d(graph, node, &dst, &src, width, height, depth);
-    return weir__placed(weir__graph_end_update(graph, status), file, line);
-}
-
-static weir_status set_fill_2d(weir_graph *graph, uint32_t node, const struct weir_plane *dst,
-                               size_t width, size_t height, const void *pattern,
-                               size_t pattern_size)
-{
-    struct weir_operation operation;
-    const struct weir__caller caller = weir__graph_caller(graph);
-    weir_status status = weir__graph_check_kind(graph, node, WEIR_OPERATION_FILL_2D);
-    if (status == WEIR_OK)
-        status =
-            weir__operation_fill_2d(&caller, dst, width, height, pattern, pattern_size, &operation);
-    return status < 0 ? status : weir__graph_update(graph, node, &operation);
-}
-
-weir_status weir_graph_set_fill_2d_at(weir_graph *graph, uint32_t node, struct weir_plane dst,
-                                      size_t width, size_t height, const void *pattern,
-                                      size_t pattern_size, const char *file, int line)
-{
-    WEIR_ENTER_AT(file, line, graph, dst.buffer);
-    WEIR_REQUIRE_AT(file, line, NULL, graph);
-    WEIR_REQUIRE_AT(file, line, graph->member.object.label, pattern);
-    weir_lock_take(&graph->lock);
-    const weir_status status = set_fill_2d(graph, node, &dst, width, height, pattern, pattern_size);
-    return weir__placed(weir__graph_end_update(graph, status), file, line);
-}
-
-// Updates of nodes that call a function of the program's. Such a node calls the library, before an update and after it;
-// its call (core/queue/node_call.h) knows what the launches call, and keeps the function of the earlier ones.
-
-static weir_status update(weir_graph *graph, uint32_t node, const struct weir_operation *operation,
-                          const struct weir__node_target *target)
-{
-    struct weir__node_call *call = weir__node_call_of(operation);
-    if (!weir__node_call_change(call, target))
-        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a node of a graph");
-    const weir_status status = weir__graph_update(graph, node, operation);
-    if (status < 0)
-        weir__node_call_keep(call);
-    return status;
-}
-
-static weir_status set_host_call(weir_graph *graph, uint32_t node, weir_host_function function,
-                                 void *user)
-{
-    const struct weir__node_target target = {.host = function, .user = user};
-    const weir_status status = weir__graph_check_kind(graph, node, WEIR_OPERATION_HOST_CALL);
-    return status < 0 ? status : update(graph, node, graph->parts.owned[node], &target);
-}
-
-weir_status weir_graph_set_host_call_at(weir_graph *graph, uint32_t node,
-                                        weir_host_function function, void *user, const char *file,
-                                        int line)
-{
-    WEIR_ENTER_AT(file, line, graph);
-    WEIR_REQUIRE_AT(file, line, NULL, graph);
-    WEIR_REQUIRE_AT(file, line, graph->member.object.label, function);
-    weir_lock_take(&graph->lock);
-    const weir_status status = set_host_call(graph, node, function, user);
-    return weir__placed(weir__graph_end_update(graph, status), file, line);
-}
-
-static weir_status check_native(const weir_graph *graph, uint32_t node)
-{
-    const weir_status status = weir__graph_check_kind(graph, node, WEIR_OPERATION_NATIVE);
-    if (status < 0 || !graph->is_native ||
-        weir__chain_backend(graph->member.device->chain)->ops->graph_recapture)
-        return status;
-    return weir__fail_at(NULL, 0, graph->member.object.label, WEIR_ERROR_UNSUPPORTED,
-                         "use the module of this version, or capture another graph",
-                         "the backend's module is of a version that updates no native calls");
-}
-
-static weir_status set_native(weir_graph *graph, uint32_t node,
-                              const struct weir__node_target *target,
-                              const struct weir_argument *arguments, size_t argument_count)
-{
-    struct weir_operation operation;
-    const struct weir__caller caller = weir__graph_caller(graph);
-    weir_status status = check_native(graph, node);
-    if (status < 0)
-        return status;
-    const struct weir_operation *before = graph->parts.owned[node];
-    status = weir__operation_native(&caller, before->u.native.function, before->u.native.user,
-                                    arguments, argument_count, &operation);
-    return status < 0 ? status : update(graph, node, &operation, target);
-}
-
-weir_status weir_graph_set_native_at(weir_graph *graph, uint32_t node,
-                                     weir_native_function function, void *user,
-                                     const struct weir_argument *arguments, size_t argument_count,
-                                     const char *file, int line)
-{
-    const struct weir__node_target target = {.native = function, .user = user};
-    WEIR_ENTER_AT(file, line, graph);
-    WEIR_ENTER_ARGUMENTS(file, line, arguments, argument_count);
-    WEIR_REQUIRE_AT(file, line, NULL, graph);
-    WEIR_REQUIRE_AT(file, line, graph->member.object.label, function);
-    WEIR_REQUIRE_AT(file, line, graph->member.object.label, arguments || argument_count == 0);
-    weir_lock_take(&graph->lock);
-    const weir_status status = set_native(graph, node, &target, arguments, argument_count);
-    return weir__placed(weir__graph_end_update(graph, status), file, line);
-}
-
-// Updates of launches, copies and fills.
 
 static weir_status refuse_node(const weir_graph *graph, uint32_t node)
 {
@@ -189,8 +26,9 @@ static weir_status refuse_node(const weir_graph *graph, uint32_t node)
                          (unsigned)graph->parts.node_count);
 }
 
-static weir_status weir__graph_check_kind(const weir_graph *graph, uint32_t node,
-                                          enum weir_operation_kind wanted)
+// Refuses a node of another kind, or none of the graph's.
+static weir_status check_kind(const weir_graph *graph, uint32_t node,
+                              enum weir_operation_kind wanted)
 {
     if (node >= graph->parts.node_count)
         return refuse_node(graph, node);
@@ -202,12 +40,6 @@ static weir_status weir__graph_check_kind(const weir_graph *graph, uint32_t node
                          "node %u is a %s (%s:%d); it cannot become a %s", (unsigned)node,
                          weir__operation_name(operation->kind), operation->file, operation->line,
                          weir__operation_name(wanted));
-}
-
-static struct weir__caller weir__graph_caller(const weir_graph *graph)
-{
-    return (struct weir__caller){.device = graph->member.device,
-                                 .label = graph->member.object.label};
 }
 
 // Under the graph's lock. On success the graph owns `fresh`.
@@ -297,8 +129,9 @@ static weir_status check_sides(const weir_graph *graph, uint32_t node,
     return status < 0 ? status : check_placement(graph, node, "src", before.src, now.src);
 }
 
-static weir_status weir__graph_update(weir_graph *graph, uint32_t index,
-                                      const struct weir_operation *operation)
+// Later launches use a copy of the operation, which is of the node's kind. A disabled node stays so. Refuses
+// a buffer of another placement than the node has, and an empty operation.
+static weir_status update(weir_graph *graph, uint32_t index, const struct weir_operation *operation)
 {
     const weir_status status = check_sides(graph, index, operation);
     if (status < 0)
@@ -311,36 +144,121 @@ static weir_status weir__graph_update(weir_graph *graph, uint32_t index,
                       operation->flags | (graph->parts.owned[index]->flags & WEIR_OPERATION_EMPTY));
 }
 
-static weir_status weir__graph_end_update(weir_graph *graph, weir_status status)
+// Takes the graph's lock, and stores the caller of the new operation's checks.
+static weir_status begin(weir_graph *graph, uint32_t node, enum weir_operation_kind kind,
+                         struct weir__caller *out_caller)
 {
-    weir_lock_release(&graph->lock);
-    if (status == WEIR_OK)
-        weir__device_reap(graph->member.device); // objects that it used before may be
-                                                 // unused now
-    return status;
+    *out_caller =
+        (struct weir__caller){.device = graph->member.device, .label = graph->member.object.label};
+    weir_lock_take(&graph->lock);
+    return check_kind(graph, node, kind);
 }
 
-static weir_status set_launch(weir_graph *graph, uint32_t node, struct weir_extent grid,
-                              struct weir_extent block, const struct weir_argument *arguments,
-                              size_t argument_count)
+static weir_status end(weir_graph *graph, weir_status status, const char *file, int line)
+{
+    weir_lock_release(&graph->lock);
+    if (status == WEIR_OK) // objects that it used before may be unused now
+        weir__device_reap(graph->member.device);
+    return weir__placed(status, file, line);
+}
+
+// The same, with the update if all was well so far.
+static weir_status end_with(weir_graph *graph, uint32_t node, weir_status status,
+                            const struct weir_operation *operation, const char *file, int line)
+{
+    return end(graph, status < 0 ? status : update(graph, node, operation), file, line);
+}
+
+weir_status weir_graph_set_copy_at(weir_graph *graph, uint32_t node, weir_buffer *dst,
+                                   size_t dst_offset, weir_buffer *src, size_t src_offset,
+                                   size_t size, const char *file, int line)
 {
     struct weir_operation operation;
-    struct weir_argument widened[WEIR__WIDEN_LIMIT];
-    struct weir__caller caller = weir__graph_caller(graph);
-    weir_status status = weir__graph_check_kind(graph, node, WEIR_OPERATION_LAUNCH);
-    if (status < 0)
-        return status;
-    const struct weir_operation *before = graph->parts.owned[node];
+    struct weir__caller caller;
+    WEIR_ENTER_AT(file, line, graph, dst, src);
+    WEIR_REQUIRE_AT(file, line, NULL, graph);
+    weir_status status = begin(graph, node, WEIR_OPERATION_COPY, &caller);
+    if (status == WEIR_OK)
+        status = weir__operation_copy(&caller, dst, dst_offset, src, src_offset, size, &operation);
+    return end_with(graph, node, status, &operation, file, line);
+}
+
+weir_status weir_graph_set_copy_2d_at(weir_graph *graph, uint32_t node, struct weir_plane dst,
+                                      struct weir_plane src, size_t width, size_t height,
+                                      const char *file, int line)
+{
+    struct weir_operation operation;
+    struct weir__caller caller;
+    WEIR_ENTER_AT(file, line, graph, dst.buffer, src.buffer);
+    WEIR_REQUIRE_AT(file, line, NULL, graph);
+    weir_status status = begin(graph, node, WEIR_OPERATION_COPY_2D, &caller);
+    if (status == WEIR_OK)
+        status = weir__operation_copy_2d(&caller, &dst, &src, width, height, &operation);
+    return end_with(graph, node, status, &operation, file, line);
+}
+
+weir_status weir_graph_set_copy_3d_at(weir_graph *graph, uint32_t node, struct weir_volume dst,
+                                      struct weir_volume src, size_t width, size_t height,
+                                      size_t depth, const char *file, int line)
+{
+    struct weir_operation operation;
+    struct weir__caller caller;
+    WEIR_ENTER_AT(file, line, graph, dst.buffer, src.buffer);
+    WEIR_REQUIRE_AT(file, line, NULL, graph);
+    weir_status status = begin(graph, node, WEIR_OPERATION_COPY_3D, &caller);
+    if (status == WEIR_OK)
+        status = weir__operation_copy_3d(&caller, &dst, &src, width, height, depth, &operation);
+    return end_with(graph, node, status, &operation, file, line);
+}
+
+weir_status weir_graph_set_fill_at(weir_graph *graph, uint32_t node, weir_buffer *dst,
+                                   size_t dst_offset, size_t size, const void *pattern,
+                                   size_t pattern_size, const char *file, int line)
+{
+    struct weir_operation operation;
+    struct weir__caller caller;
+    WEIR_ENTER_AT(file, line, graph, dst);
+    WEIR_REQUIRE_AT(file, line, NULL, graph);
+    WEIR_REQUIRE_AT(file, line, graph->member.object.label, pattern);
+    weir_status status = begin(graph, node, WEIR_OPERATION_FILL, &caller);
+    if (status == WEIR_OK)
+        status =
+            weir__operation_fill(&caller, dst, dst_offset, size, pattern, pattern_size, &operation);
+    return end_with(graph, node, status, &operation, file, line);
+}
+
+weir_status weir_graph_set_fill_2d_at(weir_graph *graph, uint32_t node, struct weir_plane dst,
+                                      size_t width, size_t height, const void *pattern,
+                                      size_t pattern_size, const char *file, int line)
+{
+    struct weir_operation operation;
+    struct weir__caller caller;
+    WEIR_ENTER_AT(file, line, graph, dst.buffer);
+    WEIR_REQUIRE_AT(file, line, NULL, graph);
+    WEIR_REQUIRE_AT(file, line, graph->member.object.label, pattern);
+    weir_status status = begin(graph, node, WEIR_OPERATION_FILL_2D, &caller);
+    if (status == WEIR_OK)
+        status = weir__operation_fill_2d(&caller, &dst, width, height, pattern, pattern_size,
+                                         &operation);
+    return end_with(graph, node, status, &operation, file, line);
+}
+
+// Describes a launch of the node's kernel; `widened` is for its arguments.
+static weir_status describe_launch(struct weir__caller *caller, const struct weir_operation *before,
+                                   struct weir_extent grid, struct weir_extent block,
+                                   const struct weir_argument *arguments, size_t argument_count,
+                                   struct weir_argument *widened,
+                                   struct weir_operation *out_operation)
+{
     weir_kernel *kernel = before->u.launch.kernel;
-    caller.cooperative = before->flags & WEIR_OPERATION_COOPERATIVE;
-    status =
-        weir__operation_launch(&caller, kernel, grid, block, arguments, argument_count, &operation);
-    if (status == WEIR__WIDEN) {
-        weir__kernel_widen(kernel, arguments, widened);
-        status = weir__operation_launch(&caller, kernel, grid, block, widened, argument_count,
-                                        &operation);
-    }
-    return status < 0 ? status : weir__graph_update(graph, node, &operation);
+    caller->cooperative = before->flags & WEIR_OPERATION_COOPERATIVE;
+    const weir_status status = weir__operation_launch(caller, kernel, grid, block, arguments,
+                                                      argument_count, out_operation);
+    if (status != WEIR__WIDEN)
+        return status;
+    weir__kernel_widen(kernel, arguments, widened);
+    return weir__operation_launch(caller, kernel, grid, block, widened, argument_count,
+                                  out_operation);
 }
 
 weir_status weir_graph_set_launch_at(weir_graph *graph, uint32_t node, struct weir_extent grid,
@@ -348,90 +266,93 @@ weir_status weir_graph_set_launch_at(weir_graph *graph, uint32_t node, struct we
                                      const struct weir_argument *arguments, size_t argument_count,
                                      const char *file, int line)
 {
+    struct weir_operation operation;
+    struct weir_argument widened[WEIR__WIDEN_LIMIT];
+    struct weir__caller caller;
     WEIR_ENTER_AT(file, line, graph);
     WEIR_ENTER_ARGUMENTS(file, line, arguments, argument_count);
     WEIR_REQUIRE_AT(file, line, NULL, graph);
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, arguments || argument_count == 0);
-    weir_lock_take(&graph->lock);
-    return weir__placed(weir__graph_end_update(graph, set_launch(graph, node, grid, block,
-                                                                 arguments, argument_count)),
-                        file, line);
+    weir_status status = begin(graph, node, WEIR_OPERATION_LAUNCH, &caller);
+    if (status == WEIR_OK)
+        status = describe_launch(&caller, graph->parts.owned[node], grid, block, arguments,
+                                 argument_count, widened, &operation);
+    return end_with(graph, node, status, &operation, file, line);
 }
 
-static weir_status set_copy(weir_graph *graph, uint32_t node, weir_buffer *dst, size_t dst_offset,
-                            weir_buffer *src, size_t src_offset, size_t size)
+// Functions of the program's.
+
+static weir_status update_call(weir_graph *graph, uint32_t node,
+                               const struct weir_operation *operation,
+                               const struct weir__node_target *target)
+{
+    struct weir__node_call *call = weir__node_call_of(operation);
+    const struct weir__node_target before = call->latest;
+    call->latest = *target;
+    const weir_status status = update(graph, node, operation);
+    if (status < 0)
+        call->latest = before;
+    return status;
+}
+
+weir_status weir_graph_set_host_call_at(weir_graph *graph, uint32_t node,
+                                        weir_host_function function, void *user, const char *file,
+                                        int line)
+{
+    const struct weir__node_target target = {.host = function, .user = user};
+    struct weir__caller unused;
+    WEIR_ENTER_AT(file, line, graph);
+    WEIR_REQUIRE_AT(file, line, NULL, graph);
+    WEIR_REQUIRE_AT(file, line, graph->member.object.label, function);
+    weir_status status = begin(graph, node, WEIR_OPERATION_HOST_CALL, &unused);
+    if (status == WEIR_OK)
+        status = update_call(graph, node, graph->parts.owned[node], &target);
+    return end(graph, status, file, line);
+}
+
+static weir_status set_native(weir_graph *graph, uint32_t node, const struct weir__caller *caller,
+                              const struct weir__node_target *target,
+                              const struct weir_argument *arguments, size_t argument_count)
 {
     struct weir_operation operation;
-    const struct weir__caller caller = weir__graph_caller(graph);
-    weir_status status = weir__graph_check_kind(graph, node, WEIR_OPERATION_COPY);
-    if (status == WEIR_OK)
-        status = weir__operation_copy(&caller, dst, dst_offset, src, src_offset, size, &operation);
-    return status < 0 ? status : weir__graph_update(graph, node, &operation);
+    const struct weir_operation *before = graph->parts.owned[node];
+    const weir_status status =
+        weir__operation_native(caller, before->u.native.function, before->u.native.user, arguments,
+                               argument_count, &operation);
+    return status < 0 ? status : update_call(graph, node, &operation, target);
 }
 
-weir_status weir_graph_set_copy_at(weir_graph *graph, uint32_t node, weir_buffer *dst,
-                                   size_t dst_offset, weir_buffer *src, size_t src_offset,
-                                   size_t size, const char *file, int line)
+weir_status weir_graph_set_native_at(weir_graph *graph, uint32_t node,
+                                     weir_native_function function, void *user,
+                                     const struct weir_argument *arguments, size_t argument_count,
+                                     const char *file, int line)
 {
-    WEIR_ENTER_AT(file, line, graph, dst, src);
+    const struct weir__node_target target = {.native = function, .user = user};
+    struct weir__caller caller;
+    WEIR_ENTER_AT(file, line, graph);
+    WEIR_ENTER_ARGUMENTS(file, line, arguments, argument_count);
     WEIR_REQUIRE_AT(file, line, NULL, graph);
-    weir_lock_take(&graph->lock);
-    return weir__placed(weir__graph_end_update(graph, set_copy(graph, node, dst, dst_offset, src,
-                                                               src_offset, size)),
-                        file, line);
-}
-
-static weir_status set_fill(weir_graph *graph, uint32_t node, weir_buffer *dst, size_t dst_offset,
-                            size_t size, const void *pattern, size_t pattern_size)
-{
-    struct weir_operation operation;
-    const struct weir__caller caller = weir__graph_caller(graph);
-    weir_status status = weir__graph_check_kind(graph, node, WEIR_OPERATION_FILL);
+    WEIR_REQUIRE_AT(file, line, graph->member.object.label, function);
+    WEIR_REQUIRE_AT(file, line, graph->member.object.label, arguments || argument_count == 0);
+    weir_status status = begin(graph, node, WEIR_OPERATION_NATIVE, &caller);
     if (status == WEIR_OK)
-        status =
-            weir__operation_fill(&caller, dst, dst_offset, size, pattern, pattern_size, &operation);
-    return status < 0 ? status : weir__graph_update(graph, node, &operation);
-}
-
-weir_status weir_graph_set_fill_at(weir_graph *graph, uint32_t node, weir_buffer *dst,
-                                   size_t dst_offset, size_t size, const void *pattern,
-                                   size_t pattern_size, const char *file, int line)
-{
-    WEIR_ENTER_AT(file, line, graph, dst);
-    WEIR_REQUIRE_AT(file, line, NULL, graph);
-    WEIR_REQUIRE_AT(file, line, graph->member.object.label, pattern);
-    weir_lock_take(&graph->lock);
-    return weir__placed(weir__graph_end_update(graph, set_fill(graph, node, dst, dst_offset, size,
-                                                               pattern, pattern_size)),
-                        file, line);
+        status = set_native(graph, node, &caller, &target, arguments, argument_count);
+    return end(graph, status, file, line);
 }
 
 // Disabled nodes.
 
-static weir_status check_disable(const weir_graph *graph, uint32_t node)
+static weir_status set_enabled(weir_graph *graph, uint32_t node, bool enabled)
 {
     if (node >= graph->parts.node_count)
         return refuse_node(graph, node);
-    const struct weir_operation *operation = graph->parts.owned[node];
-    if (!weir__is_device_work(operation->kind))
+    const struct weir_operation *before = graph->parts.owned[node];
+    if (!weir__is_device_work(before->kind))
         return weir__fail_at(NULL, 0, graph->member.object.label, WEIR_ERROR_INVALID,
                              "capture another graph without it",
                              "node %u is a %s (%s:%d); copies, fills and launches can be disabled",
-                             (unsigned)node, weir__operation_name(operation->kind), operation->file,
-                             operation->line);
-    if (graph->is_native && !weir__chain_backend(graph->member.device->chain)->ops->graph_takes)
-        return weir__fail_at(NULL, 0, graph->member.object.label, WEIR_ERROR_UNSUPPORTED,
-                             "use the module of this version",
-                             "the backend's module is of a version that disables no nodes");
-    return WEIR_OK;
-}
-
-static weir_status set_enabled(weir_graph *graph, uint32_t node, bool enabled)
-{
-    const weir_status status = check_disable(graph, node);
-    if (status < 0)
-        return status;
-    const struct weir_operation *before = graph->parts.owned[node];
+                             (unsigned)node, weir__operation_name(before->kind), before->file,
+                             before->line);
     if (enabled == !(before->flags & WEIR_OPERATION_EMPTY))
         return WEIR_OK;
     return replace_by(graph, node, before, before->flags ^ WEIR_OPERATION_EMPTY);
@@ -443,6 +364,5 @@ weir_status weir_graph_set_enabled_at(weir_graph *graph, uint32_t node, bool ena
     WEIR_ENTER_AT(file, line, graph);
     WEIR_REQUIRE_AT(file, line, NULL, graph);
     weir_lock_take(&graph->lock);
-    return weir__placed(weir__graph_end_update(graph, set_enabled(graph, node, enabled)), file,
-                        line);
+    return end(graph, set_enabled(graph, node, enabled), file, line);
 }

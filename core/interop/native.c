@@ -20,56 +20,41 @@
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
-// Handles.
+// Handles. Each function asks the slot of its name for those of `object`, whose label is for messages.
+#define GET_NATIVE(slot, type, object, link, label)                                \
+    do {                                                                           \
+        struct type native_ = {.struct_size = sizeof native_};                     \
+        WEIR_REQUIRE(NULL, out_native);                                            \
+        memset(out_native, 0, size);                                               \
+        WEIR_ENTER(object);                                                        \
+        WEIR_REQUIRE(NULL, object);                                                \
+        const weir_status status_ = (link)->ops->slot((link), (object), &native_); \
+        if (status_ < 0)                                                           \
+            weir__error_place(status_, (label), NULL, 0);                          \
+        else                                                                       \
+            weir_sized_write_back(out_native, size, &native_, sizeof native_);     \
+        return weir__told(status_);                                                \
+    } while (0)
 
 weir_status weir_device_get_native_sized(weir_device *device, struct weir_native_device *out_native,
                                          size_t size)
 {
-    WEIR_REQUIRE(NULL, out_native);
-    struct weir_native_device native = {.struct_size = sizeof native};
-    memset(out_native, 0, size);
-    WEIR_ENTER(device);
-    WEIR_REQUIRE(NULL, device);
-    weir_status status = device->first->ops->device_native(device->first, device, &native);
-    if (status < 0)
-        weir__error_place(status, device->info.name, NULL, 0);
-    else
-        weir_sized_write_back(out_native, size, &native, sizeof native);
-    return weir__told(status);
+    GET_NATIVE(device_native, weir_native_device, device, device->first, device->info.name);
 }
 
 weir_status weir_queue_get_native_sized(weir_queue *queue, struct weir_native_queue *out_native,
                                         size_t size)
 {
-    WEIR_REQUIRE(NULL, out_native);
-    struct weir_native_queue native = {.struct_size = sizeof native};
-    memset(out_native, 0, size);
-    WEIR_ENTER(queue);
-    WEIR_REQUIRE(NULL, queue);
-    weir_status status = queue->first->ops->queue_native(queue->first, queue, &native);
-    if (status < 0)
-        weir__error_place(status, queue->member.object.label, NULL, 0);
-    else
-        weir_sized_write_back(out_native, size, &native, sizeof native);
-    return weir__told(status);
+    GET_NATIVE(queue_native, weir_native_queue, queue, queue->first, queue->member.object.label);
 }
 
 weir_status weir_buffer_get_native_sized(weir_buffer *buffer, struct weir_native_buffer *out_native,
                                          size_t size)
 {
-    WEIR_REQUIRE(NULL, out_native);
-    struct weir_native_buffer native = {.struct_size = sizeof native};
-    memset(out_native, 0, size);
-    WEIR_ENTER(buffer);
-    WEIR_REQUIRE(NULL, buffer);
-    const struct weir_link *first = buffer->member.device->first;
-    weir_status status = first->ops->buffer_native(first, buffer, &native);
-    if (status < 0)
-        weir__error_place(status, buffer->member.object.label, NULL, 0);
-    else
-        weir_sized_write_back(out_native, size, &native, sizeof native);
-    return weir__told(status);
+    GET_NATIVE(buffer_native, weir_native_buffer, buffer, buffer->member.device->first,
+               buffer->member.object.label);
 }
+#undef GET_NATIVE
 
 // Native calls.
 
@@ -84,8 +69,8 @@ static weir_status refuse_native(const weir_device *device, const char *what, co
 
 // The device's native handles; WEIR_ERROR_UNSUPPORTED where it has none. `what` begins the
 // message.
-static weir_status weir__native_device(weir_device *device, const char *what, const char *label,
-                                       struct weir_native_device *out_native)
+static weir_status native_device(weir_device *device, const char *what, const char *label,
+                                 struct weir_native_device *out_native)
 {
     weir_status status = refuse_native(device, what, label, NULL, 0);
     return status < 0 ? status : weir_device_get_native(device, out_native);
@@ -339,8 +324,8 @@ static weir_status fill_place(const struct weir_tensor *from, DLTensor *to)
     const bool managed = buffer->placement == WEIR_PLACE_MANAGED;
     weir_status status = WEIR_OK;
     if (buffer->placement == WEIR_PLACE_DEVICE || (managed && buffer->member.device->limits.native))
-        status = weir__native_device(buffer->member.device, "weir_dlpack_export",
-                                     buffer->member.object.label, &device);
+        status = native_device(buffer->member.device, "weir_dlpack_export",
+                               buffer->member.object.label, &device);
     // Only CUDA has a type for memory of both; elsewhere MANAGED memory is the host's.
     if (status == WEIR_OK &&
         (buffer->placement == WEIR_PLACE_HOST || (managed && device.dlpack != kDLCUDA))) {
@@ -469,7 +454,7 @@ static weir_status set_host(weir_device *device, const DLTensor *tensor,
     struct weir_native_device native = {0};
     setup->placement = WEIR_PLACE_HOST;
     if (device->limits.native && tensor->device.device_type == kDLCUDAHost) {
-        weir_status status = weir__native_device(device, "weir_dlpack_import", "", &native);
+        weir_status status = native_device(device, "weir_dlpack_import", "", &native);
         if (status < 0)
             return status;
     }
@@ -488,7 +473,7 @@ static weir_status set_device(weir_device *device, const char *label, const DLTe
     struct weir_native_device native = {0};
     char what[64];
     snprintf(what, sizeof what, "weir_dlpack_import of device type %d", type);
-    weir_status status = weir__native_device(device, what, label, &native);
+    weir_status status = native_device(device, what, label, &native);
     if (status < 0)
         return status;
     if (type != native.dlpack)

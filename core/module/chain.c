@@ -9,118 +9,68 @@
 #include <weir/module/module.h>
 
 #include "base/clock.h"
-#include "core/module/check.h"
+#include "core/module/loader.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
 
-// See the header. One forwarder and one fallback for each optional slot.
+// One forwarder and one fallback for each optional slot.
 
-static weir_status forward_device_trim(const struct weir_link *link, weir_device *device)
-{
-    return link->next->ops->device_trim(link->next, device);
-}
+#define FORWARD(slot, parameters, ...)                         \
+    static weir_status forward_##slot parameters               \
+    {                                                          \
+        return link->next->ops->slot(link->next, __VA_ARGS__); \
+    }
 
-static weir_status forward_queue_submit(const struct weir_link *link, weir_queue *queue,
-                                        const struct weir_operation *operation)
-{
-    return link->next->ops->queue_submit(link->next, queue, operation);
-}
-
-static weir_status forward_queue_flush(const struct weir_link *link, weir_queue *queue)
-{
-    return link->next->ops->queue_flush(link->next, queue);
-}
-
-static weir_status forward_queue_finish(const struct weir_link *link, weir_queue *queue)
-{
-    return link->next->ops->queue_finish(link->next, queue);
-}
-
-static weir_status forward_event_query(const struct weir_link *link, weir_queue *queue,
-                                       uint64_t sequence)
-{
-    return link->next->ops->event_query(link->next, queue, sequence);
-}
-
-static weir_status forward_event_wait(const struct weir_link *link, weir_queue *queue,
-                                      uint64_t sequence, uint64_t timeout_ns)
-{
-    return link->next->ops->event_wait(link->next, queue, sequence, timeout_ns);
-}
-
-static weir_status forward_event_time(const struct weir_link *link, weir_queue *queue,
-                                      uint64_t sequence, uint64_t *out_time_ns)
-{
-    return link->next->ops->event_time(link->next, queue, sequence, out_time_ns);
-}
-
-static weir_status forward_graph_update(const struct weir_link *link, weir_graph *graph,
-                                        uint32_t index, const struct weir_graph_node *node)
-{
-    return link->next->ops->graph_update(link->next, graph, index, node);
-}
-
-static weir_status forward_device_native(const struct weir_link *link, weir_device *device,
-                                         struct weir_native_device *out_native)
-{
-    return link->next->ops->device_native(link->next, device, out_native);
-}
-
-static weir_status forward_queue_native(const struct weir_link *link, weir_queue *queue,
-                                        struct weir_native_queue *out_native)
-{
-    return link->next->ops->queue_native(link->next, queue, out_native);
-}
-
-static weir_status forward_buffer_address(const struct weir_link *link, weir_buffer *buffer,
-                                          uint64_t *out_address)
-{
-    return link->next->ops->buffer_address(link->next, buffer, out_address);
-}
-
-static weir_status forward_buffer_native(const struct weir_link *link, weir_buffer *buffer,
-                                         struct weir_native_buffer *out_native)
-{
-    return link->next->ops->buffer_native(link->next, buffer, out_native);
-}
-
-static weir_status forward_device_peer(const struct weir_link *link, weir_device *device,
-                                       weir_device *other, bool *out_peers)
-{
-    return link->next->ops->device_peer(link->next, device, other, out_peers);
-}
-
-static weir_status forward_device_reach(const struct weir_link *link, weir_device *device,
-                                        weir_device *other, weir_buffer *buffer, bool *out_reaches)
-{
-    return link->next->ops->device_reach(link->next, device, other, buffer, out_reaches);
-}
-
-static weir_status forward_queue_times(const struct weir_link *link, weir_queue *queue,
-                                       struct weir_operation_time *times, size_t time_size,
-                                       size_t capacity, size_t *out_count)
-{
-    return link->next->ops->queue_times(link->next, queue, times, time_size, capacity, out_count);
-}
-
-static weir_status forward_device_clock(const struct weir_link *link, weir_device *device,
-                                        uint64_t *out_host_ns, uint64_t *out_device_ns)
-{
-    return link->next->ops->device_clock(link->next, device, out_host_ns, out_device_ns);
-}
-
-static weir_status forward_kernel_occupancy(const struct weir_link *link, weir_kernel *kernel,
-                                            struct weir_extent block, size_t local_bytes,
-                                            struct weir_occupancy *occupancy)
-{
-    return link->next->ops->kernel_occupancy(link->next, kernel, block, local_bytes, occupancy);
-}
-
-static weir_status forward_host_note(const struct weir_link *link,
-                                     const struct weir_host_note *note)
-{
-    return link->next->ops->host_note(link->next, note);
-}
+FORWARD(device_trim, (const struct weir_link *link, weir_device *device), device)
+FORWARD(queue_submit,
+        (const struct weir_link *link, weir_queue *queue, const struct weir_operation *operation),
+        queue, operation)
+FORWARD(queue_flush, (const struct weir_link *link, weir_queue *queue), queue)
+FORWARD(queue_finish, (const struct weir_link *link, weir_queue *queue), queue)
+FORWARD(event_query, (const struct weir_link *link, weir_queue *queue, uint64_t sequence), queue,
+        sequence)
+FORWARD(event_wait,
+        (const struct weir_link *link, weir_queue *queue, uint64_t sequence, uint64_t timeout_ns),
+        queue, sequence, timeout_ns)
+FORWARD(event_time,
+        (const struct weir_link *link, weir_queue *queue, uint64_t sequence, uint64_t *out_time_ns),
+        queue, sequence, out_time_ns)
+FORWARD(graph_update,
+        (const struct weir_link *link, weir_graph *graph, uint32_t index,
+         const struct weir_graph_node *node),
+        graph, index, node)
+FORWARD(device_native,
+        (const struct weir_link *link, weir_device *device, struct weir_native_device *out_native),
+        device, out_native)
+FORWARD(queue_native,
+        (const struct weir_link *link, weir_queue *queue, struct weir_native_queue *out_native),
+        queue, out_native)
+FORWARD(buffer_address, (const struct weir_link *link, weir_buffer *buffer, uint64_t *out_address),
+        buffer, out_address)
+FORWARD(buffer_native,
+        (const struct weir_link *link, weir_buffer *buffer, struct weir_native_buffer *out_native),
+        buffer, out_native)
+FORWARD(device_peer,
+        (const struct weir_link *link, weir_device *device, weir_device *other, bool *out_peers),
+        device, other, out_peers)
+FORWARD(device_reach,
+        (const struct weir_link *link, weir_device *device, weir_device *other, weir_buffer *buffer,
+         bool *out_reaches),
+        device, other, buffer, out_reaches)
+FORWARD(queue_times,
+        (const struct weir_link *link, weir_queue *queue, struct weir_operation_time *times,
+         size_t time_size, size_t capacity, size_t *out_count),
+        queue, times, time_size, capacity, out_count)
+FORWARD(device_clock,
+        (const struct weir_link *link, weir_device *device, uint64_t *out_host_ns,
+         uint64_t *out_device_ns),
+        device, out_host_ns, out_device_ns)
+FORWARD(kernel_occupancy,
+        (const struct weir_link *link, weir_kernel *kernel, struct weir_extent block,
+         size_t local_bytes, struct weir_occupancy *occupancy),
+        kernel, block, local_bytes, occupancy)
+FORWARD(host_note, (const struct weir_link *link, const struct weir_host_note *note), note)
+#undef FORWARD
 
 static const void *forward_extension(const struct weir_link *link, const char *name)
 {

@@ -1,6 +1,6 @@
 // Modules are trusted code, but may be incomplete: a missing slot is found and
 // named here, once, instead of crashing at its first call.
-#include "core/module/check.h"
+#include "core/module/loader.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -80,7 +80,6 @@ static const struct slot slots[] = {
     SLOT(comm_captures, false),
     SLOT(graph_takes, false),
     SLOT(comm_give_up, false),
-    SLOT(graph_recapture, false),
 };
 #undef SLOT
 #undef PAIR
@@ -89,11 +88,6 @@ static const struct slot slots[] = {
 enum {
     SLOTS = sizeof slots / sizeof slots[0]
 };
-
-size_t weir__module_slots_checked(void)
-{
-    return SLOTS;
-}
 
 static bool refuse(struct weir__finding *finding, const char *remedy, const char *format, ...)
     WEIR_PRINTF(3, 4);

@@ -1,14 +1,14 @@
 // The report keeps its text written at all times, so that reading it needs
 // neither memory nor a lock. It changes only while modules are being loaded, and
 // has only a few entries.
-#include "core/module/load_report.h"
+#include "core/module/loader.h"
 
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/sized.h"
+#include "base/table.h"
 #include "core/support/memory.h"
 
 struct cell {
@@ -48,73 +48,50 @@ static void drop(const char *text)
         weir__release((void *)(uintptr_t)text);
 }
 
-// Appends if there is room, and counts in any case.
-static void append(char *text, size_t size, size_t *used, const char *format, ...)
-    WEIR_PRINTF(4, 5);
-
-static void append(char *text, size_t size, size_t *used, const char *format, ...)
-{
-    bool fits = *used < size;
-    va_list arguments;
-
-    va_start(arguments, format);
-    int length = vsnprintf(fits ? text + *used : NULL, fits ? size - *used : 0, format, arguments);
-    va_end(arguments);
-    if (length > 0)
-        *used += (size_t)length;
-}
-
-static void append_entry(char *text, size_t size, size_t *used, const struct weir_load_entry *entry)
+static void add_entry(struct weir_long_text *text, const struct weir_load_entry *entry)
 {
     static const char *const outcomes[] = {"used", "refused", "missing"};
 
-    append(text, size, used, "  %s: %s, %s\n", entry->module, outcomes[entry->outcome],
-           entry->path[0] ? entry->path : "no file");
+    weir_long_text_add(text, "  %s: %s, %s\n", entry->module, outcomes[entry->outcome],
+                       entry->path[0] ? entry->path : "no file");
     if (entry->reason[0])
-        append(text, size, used, "    %s\n", entry->reason);
+        weir_long_text_add(text, "    %s\n", entry->reason);
     if (entry->outcome == WEIR_LOAD_MISSING)
         return;
-    append(text, size, used, "    module ABI %u, this library's is %u", (unsigned)entry->abi_seen,
-           (unsigned)entry->abi_wanted);
+    weir_long_text_add(text, "    module ABI %u, this library's is %u", (unsigned)entry->abi_seen,
+                       (unsigned)entry->abi_wanted);
     if (entry->version[0])
-        append(text, size, used, "; version %s", entry->version);
+        weir_long_text_add(text, "; version %s", entry->version);
     if (entry->driver[0])
-        append(text, size, used, "; driver %s", entry->driver);
+        weir_long_text_add(text, "; driver %s", entry->driver);
     if (entry->device_count > 0)
-        append(text, size, used, "; %u device%s", (unsigned)entry->device_count,
-               entry->device_count == 1 ? "" : "s");
-    append(text, size, used, "\n");
+        weir_long_text_add(text, "; %u device%s", (unsigned)entry->device_count,
+                           entry->device_count == 1 ? "" : "s");
+    weir_long_text_add(text, "\n");
     for (const char *const *about = entry->about; about && about[0] && about[1]; about += 2)
-        append(text, size, used, "    %s: %s\n", about[0], about[1]);
+        weir_long_text_add(text, "    %s: %s\n", about[0], about[1]);
 }
 
-static size_t write_text(const weir_load_report *report, char *text, size_t size)
-{
-    size_t used = 0;
-
-    append(text, size, &used, "modules%s%s:\n", report->origin ? ", requested by " : "",
-           report->origin ? report->origin : "");
-    for (size_t i = 0; i < report->count; i++)
-        append_entry(text, size, &used, &report->entries[i].entry);
-    if (report->remedy)
-        append(text, size, &used, "what to do: %s\n", report->remedy);
-    if (report->incomplete)
-        append(text, size, &used, "(memory ran out: this report is incomplete)\n");
-    return used;
-}
-
+// Without memory the text stays as it was.
 static void rewrite(weir_load_report *report)
 {
-    size_t size = write_text(report, NULL, 0) + 1;
-    char *text = weir__allocate(size);
+    struct weir_long_text text = {.text = NULL};
 
-    if (!text) {
+    weir_long_text_add(&text, "modules%s%s:\n", report->origin ? ", requested by " : "",
+                       report->origin ? report->origin : "");
+    for (size_t i = 0; i < report->count; i++)
+        add_entry(&text, &report->entries[i].entry);
+    if (report->remedy)
+        weir_long_text_add(&text, "what to do: %s\n", report->remedy);
+    if (report->incomplete)
+        weir_long_text_add(&text, "(memory ran out: this report is incomplete)\n");
+    if (text.failed) {
+        free(text.text);
         report->incomplete = true;
         return;
     }
-    write_text(report, text, size);
-    weir__release(report->text);
-    report->text = text;
+    free(report->text);
+    report->text = text.text;
 }
 
 weir_load_report *weir__load_report_create(void)
@@ -276,6 +253,6 @@ void weir_load_report_destroy(weir_load_report **report)
     weir__release(own->entries);
     weir__release(own->origin);
     weir__release(own->remedy);
-    weir__release(own->text);
+    free(own->text);
     weir__release(own);
 }

@@ -20,8 +20,6 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "core/module/check.h"
-#include "core/module/load_report.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
@@ -83,18 +81,26 @@ static bool own_directory(char *directory, bool *out_library)
     return true;
 }
 
-static void default_search_path(char *text, size_t size)
+// The directories to be looked through: those asked for, or the usual ones.
+struct search {
+    const char *path;
+    char usual[3 * PATH_MAX + 32];
+};
+
+static void begin_search(struct search *search, const char *path)
 {
     char directory[PATH_MAX];
     bool library;
 
-    text[0] = '\0';
-    if (!own_directory(directory, &library))
+    search->path = path && path[0] ? path : search->usual;
+    search->usual[0] = '\0';
+    if (search->path == path || !own_directory(directory, &library))
         return;
     // /usr/lib/x86_64-linux-gnu/libweir.so.0 has no lib/weir beside its folder.
-    const int length = library ? snprintf(text, size, "%s/weir:", directory) : 0;
-    snprintf(text + length, size - (size_t)length, "%s/../lib/weir:%s/lib/weir", directory,
-             directory);
+    const int length =
+        library ? snprintf(search->usual, sizeof search->usual, "%s/weir:", directory) : 0;
+    snprintf(search->usual + length, sizeof search->usual - (size_t)length,
+             "%s/../lib/weir:%s/lib/weir", directory, directory);
 }
 
 // Steps through the directories of a search path. `*cursor` moves on; the
@@ -311,17 +317,14 @@ static size_t names_in(const char *directory, struct weir__module_name *names, s
 
 size_t weir__loader_names(const char *search_path, struct weir__module_name *names, size_t most)
 {
-    char fallback[3 * PATH_MAX + 32];
+    struct search search;
     char path[PATH_MAX];
     const char *directory;
     size_t count = 0;
     int length;
 
-    if (!search_path || search_path[0] == '\0') {
-        default_search_path(fallback, sizeof fallback);
-        search_path = fallback;
-    }
-    while ((directory = next_directory(&search_path, &length)) != NULL) {
+    begin_search(&search, search_path);
+    while ((directory = next_directory(&search.path, &length)) != NULL) {
         snprintf(path, sizeof path, "%.*s", length, directory);
         count += names_in(path, names + count, most - count);
     }
@@ -353,16 +356,13 @@ static void try_all_in(const char *directory, const struct weir_host *host,
 void weir__loader_try_all(const char *search_path, const struct weir_host *host,
                           weir_load_report *report)
 {
-    char fallback[3 * PATH_MAX + 32];
+    struct search search;
     char path[PATH_MAX];
     const char *directory;
     int length;
 
-    if (!search_path || search_path[0] == '\0') {
-        default_search_path(fallback, sizeof fallback);
-        search_path = fallback;
-    }
-    while ((directory = next_directory(&search_path, &length)) != NULL) {
+    begin_search(&search, search_path);
+    while ((directory = next_directory(&search.path, &length)) != NULL) {
         snprintf(path, sizeof path, "%.*s", length, directory);
         try_all_in(path, host, report);
     }
@@ -434,7 +434,7 @@ weir_status weir__loader_load(const char *name, enum weir_module_kind kind, cons
                               const struct weir_host *host, weir_load_report *report,
                               struct weir__loaded *out_loaded)
 {
-    char fallback[3 * PATH_MAX + 32];
+    struct search search;
     struct attempt attempt = {.name = name, .kind = kind, .host = host};
 
     *out_loaded = (struct weir__loaded){0};
@@ -442,17 +442,13 @@ weir_status weir__loader_load(const char *name, enum weir_module_kind kind, cons
         return weir__fail(WEIR_ERROR_MODULE,
                           "use small letters, digits, '_' and '-', 64 of them at most",
                           "'%s' cannot be the name of a %s", name, weir__module_kind_name(kind));
-    if (!search_path || search_path[0] == '\0') {
-        default_search_path(fallback, sizeof fallback);
-        search_path = fallback;
-    }
-
+    begin_search(&search, search_path);
     weir_lock_take(&loader_lock);
-    bool loaded = load_from(&attempt, search_path, report);
+    bool loaded = load_from(&attempt, search.path, report);
     weir_lock_release(&loader_lock);
 
     if (attempt.entry.outcome == WEIR_LOAD_MISSING)
-        return fail_missing(&attempt, search_path);
+        return fail_missing(&attempt, search.path);
     if (!loaded)
         return fail_refused(&attempt, weir__module_kind_name(kind));
     *out_loaded = attempt.loaded;
@@ -462,19 +458,15 @@ weir_status weir__loader_load(const char *name, enum weir_module_kind kind, cons
 weir_status weir__loader_keys(const char *name, const char *search_path,
                               const struct weir_host *host, struct weir_section *out_section)
 {
-    char fallback[3 * PATH_MAX + 32];
+    struct search search;
     struct attempt attempt = {.name = name, .host = host};
 
     *out_section = (struct weir_section){.struct_size = sizeof *out_section};
     if (!is_name(name))
         return WEIR_ERROR_NOT_FOUND;
-    if (!search_path || search_path[0] == '\0') {
-        default_search_path(fallback, sizeof fallback);
-        search_path = fallback;
-    }
-
+    begin_search(&search, search_path);
     weir_lock_take(&loader_lock);
-    bool loaded = load_from(&attempt, search_path, NULL);
+    bool loaded = load_from(&attempt, search.path, NULL);
     weir_lock_release(&loader_lock);
 
     if (attempt.entry.outcome == WEIR_LOAD_MISSING)

@@ -64,4 +64,66 @@ size_t weir__loader_names(const char *search_path, struct weir__module_name *nam
 weir_status weir__loader_keys(const char *name, const char *search_path,
                               const struct weir_host *host, struct weir_section *out_section);
 
+// Checks a module's header, ops table and key table against <weir/module/module.h>. Separate
+// from the loader so that it can be tested with tables only.
+
+// The reason why a module cannot be used, in one sentence, and the remedy.
+struct weir__finding {
+    char reason[384];
+    char remedy[256];
+};
+
+// Checks `module`, found in a file named after `name`, and describes the first thing that is
+// wrong in `*out_finding`. `kind` 0 accepts every kind. Nothing after the ABI number is
+// read unless that number is WEIR_MODULE_ABI, nothing past `struct_size`, and no slot past
+// `slot_count`.
+bool weir__module_check(const struct weir_module *module, const char *name,
+                        enum weir_module_kind kind, struct weir__finding *out_finding);
+
+// Stores what this library knows of a module's header; what the header lacks is zero.
+void weir__module_read(const struct weir_module *module, struct weir_module *out_module);
+
+// The section of a configuration that the module's keys make.
+struct weir_section weir__module_section(const struct weir_module *module);
+
+// Stores the module's slots at full size: those past its `slot_count` are NULL. All are for a
+// transport.
+void weir__module_read_ops(const struct weir_module *module, struct weir_module_ops *out_ops);
+
+// The same of a transport's functions. All are NULL for another kind.
+void weir__module_read_transport(const struct weir_module *module,
+                                 struct weir_transport_ops *out_ops);
+
+// "backend", "plugin" or "transport".
+const char *weir__module_kind_name(enum weir_module_kind kind);
+
+// Builds a load report, the data of weir_load_report_*. The loader adds an entry
+// for each file that it tries; the code that opens modules adds the rest.
+//
+// All functions accept a NULL report and then do nothing. Running out of memory
+// loses an entry, never the report: its text says that it is incomplete.
+//
+// Threads: one thread builds a report; afterwards any number may read it.
+
+// An empty report with one reference, or NULL.
+weir_load_report *weir__load_report_create(void);
+
+// Adds a reference: weir_load_report_destroy() frees the report with the last one.
+// Returns `report`.
+weir_load_report *weir__load_report_retain(weir_load_report *report);
+
+// Appends a copy of `*entry`. NULL strings read as "".
+void weir__load_report_add(weir_load_report *report, const struct weir_load_entry *entry);
+
+// Completes the last used entry after its module was opened. `driver` may be NULL.
+void weir__load_report_set_driver(weir_load_report *report, const char *driver,
+                                  uint32_t device_count);
+
+// Changes the last used entry of `module` to refused: its file is valid, but
+// opening it failed, or it has no device.
+void weir__load_report_refuse(weir_load_report *report, const char *module, const char *reason);
+
+void weir__load_report_set_origin(weir_load_report *report, const char *origin);
+void weir__load_report_set_remedy(weir_load_report *report, const char *remedy);
+
 #endif

@@ -37,10 +37,6 @@ struct weir__legacy {
     // The number of operations begun on the legacy queue. Each queue has the number of
     // the last one that it comes after, and compares it with this one at every operation.
     atomic_uint_fast64_t turn;
-    // The number of recoveries of the legacy queue; after each it waits for everything
-    // again, because it may have skipped waits when it had failed. Changes under its
-    // submit lock.
-    atomic_uint_fast64_t epoch;
     struct weir_lock lock; // taken before any submit lock, never inside one
     weir_queue *queue;     // NULL: not created yet
 };
@@ -91,5 +87,29 @@ struct weir_device {
     struct weir__thread_queue *thread_queues; // under the lock of all threads' lists
     atomic_uint ending_threads;               // they are retiring a queue of the device
 };
+
+// Copies between devices, and launches that use memory of another one. A queue may use a
+// buffer of another device, so the destruction of that buffer has to check more queues than
+// those of its own device. These devices are noted here, in pairs, at the first such operation
+// of two devices; a program with one device has none and pays one load for the check.
+
+// Whether queues of `device` may use buffers of `other` in copies; an error is no.
+bool weir__peer_can(weir_device *device, weir_device *other);
+
+// Stores whether queues of `device`, which is another one, may use buffers of `other` in
+// copies. If so, the pair is noted. An error is that of the driver, or of no memory.
+weir_status weir__peer_allow(weir_device *device, weir_device *other, bool *out_allowed);
+
+// The same for `buffer` of another device in launches.
+weir_status weir__peer_reach(weir_device *device, weir_buffer *buffer, bool *out_reaches);
+
+// The devices whose queues may use buffers of `owner`, one after the other: NULL starts,
+// and each call releases the device that it was given. A device does not close while it
+// is in use here.
+struct weir__peer *weir__peer_next(weir_device *owner, struct weir__peer *peer);
+weir_device *weir__peer_user(const struct weir__peer *peer);
+
+// Removes a device that has neither queues nor buffers left.
+void weir__peer_forget(weir_device *device);
 
 #endif

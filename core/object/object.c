@@ -160,73 +160,37 @@ void weir__shared_finish(struct weir__shared *shared)
 
 // The open devices of a runtime, and what keeps one from being closed, as text.
 
-// The lines are kept until no lock is held, since a log callback may call Weir.
-
-// Room for ", 4294967295 more; the log (weir_log_set) has all".
-enum {
-    END_SIZE = 64,
-    LINE_SIZE = 400,
-    LINES_FIRST = 4096
-};
-
-// False: no memory.
-static bool make_room(struct weir__left *left, size_t size)
+static void log_left(weir__left_function text_of, void *owner, const char *prefix)
 {
-    if (left->lines_size - left->lines_used >= size)
-        return true;
-    const size_t larger = left->lines_size > 0 ? 2 * left->lines_size : LINES_FIRST;
-    char *lines = weir__allocate(larger);
-    if (!lines)
-        return false;
-    if (left->lines_used > 0)
-        memcpy(lines, left->lines, left->lines_used);
-    weir__release(left->lines);
-    left->lines = lines;
-    left->lines_size = larger;
-    return true;
-}
-
-static void add_line(struct weir__left *left, const char *text)
-{
-    const size_t size = strlen(text) + 1;
-    if (left->lines_cut || !make_room(left, size)) {
-        left->lines_cut = true;
-        return;
+    char text[WEIR__LEFT_TEXT_SIZE], line[400];
+    for (uint32_t i = 0; text_of(owner, i, text); i++) {
+        snprintf(line, sizeof line, "%s%s still exists", prefix, text);
+        weir__log(WEIR_LOG_ERROR, "core", line);
     }
-    memcpy(left->lines + left->lines_used, text, size);
-    left->lines_used += size;
 }
 
-void weir__left_add(struct weir__left *left, const char *text, bool listed)
+uint32_t weir__left_list(weir__left_function text_of, void *owner, uint32_t first,
+                         const char *prefix, char list[WEIR__LEFT_LIST_SIZE])
 {
-    const size_t room = sizeof left->list - left->used - END_SIZE;
-    left->count++;
-    add_line(left, text);
-    if (!listed)
-        return;
-    if (left->untold > 0 || strlen(text) + sizeof ", " > room)
-        left->untold++;
-    else
-        weir_text_append(left->list, sizeof left->list, &left->used, ", %s", text);
-}
-
-void weir__left_end(struct weir__left *left)
-{
-    if (left->untold > 0)
-        weir_text_append(left->list, sizeof left->list, &left->used, ", %u more%s", left->untold,
-                         left->lines_cut ? "" : "; the log (weir_log_set) has all");
-}
-
-void weir__left_log(struct weir__left *left, const char *prefix)
-{
-    if (left->untold > 0)
-        for (size_t at = 0; at < left->lines_used; at += strlen(left->lines + at) + 1) {
-            char line[LINE_SIZE];
-            snprintf(line, sizeof line, "%s%s still exists", prefix, left->lines + at);
-            weir__log(WEIR_LOG_ERROR, "core", line);
-        }
-    weir__release(left->lines);
-    left->lines = NULL;
+    static const size_t end_size =
+        64; // room for ", 4294967295 more; the log (weir_log_set) has all"
+    char text[WEIR__LEFT_TEXT_SIZE];
+    uint32_t count = 0, untold = 0;
+    size_t used = 0;
+    list[0] = '\0';
+    for (; text_of(owner, count, text); count++) {
+        const bool fits = strlen(text) + sizeof ", " <= WEIR__LEFT_LIST_SIZE - used - end_size;
+        if (count >= first && (untold > 0 || !fits))
+            untold++;
+        else if (count >= first)
+            weir_text_append(list, WEIR__LEFT_LIST_SIZE, &used, ", %s", text);
+    }
+    if (untold == 0)
+        return count;
+    weir_text_append(list, WEIR__LEFT_LIST_SIZE, &used, ", %u more; the log (weir_log_set) has all",
+                     (unsigned)untold);
+    log_left(text_of, owner, prefix);
+    return count;
 }
 
 // The list is guarded by its lock.
@@ -267,26 +231,33 @@ void weir__opened_place(weir_device *device, const char *file, int line)
     weir__debug_place(device, file, line);
 }
 
-weir_status weir__opened_refuse(struct weir__shared *shared)
+static bool name_opened(void *owner, uint32_t index, char text[WEIR__LEFT_TEXT_SIZE])
 {
-    struct weir__left left = {.count = 0};
+    struct weir__shared *shared = owner;
     weir_lock_take(&shared->devices_lock);
-    for (const weir_device *device = shared->devices; device; device = device->next) {
-        char text[256], name[64];
+    const weir_device *device = shared->devices;
+    while (device && index-- > 0)
+        device = device->next;
+    if (device) {
+        char name[64];
         size_t used = 0;
         weir_text_escape(name, sizeof name, name_of(device), "");
-        weir_text_append(text, sizeof text, &used, "'%s'", name);
+        weir_text_append(text, WEIR__LEFT_TEXT_SIZE, &used, "'%s'", name);
         if (device->file)
-            weir_text_append(text, sizeof text, &used, " (opened at %s:%d)", device->file,
-                             device->line);
-        weir__left_add(&left, text, true);
+            weir_text_append(text, WEIR__LEFT_TEXT_SIZE, &used, " (opened at %.200s:%d)",
+                             device->file, device->line);
     }
-    weir__left_end(&left);
     weir_lock_release(&shared->devices_lock);
-    weir__left_log(&left, "weir_close: the device ");
-    if (left.count == 0)
+    return device;
+}
+
+weir_status weir__opened_refuse(struct weir__shared *shared)
+{
+    char list[WEIR__LEFT_LIST_SIZE];
+    const uint32_t count = weir__left_list(name_opened, shared, 0, "weir_close: the device ", list);
+    if (count == 0)
         return WEIR_OK;
     return weir__fail(WEIR_ERROR_INVALID, "call weir_device_close() first",
-                      "weir_close: %u device%s of the runtime %s still open: %s", left.count,
-                      left.count == 1 ? "" : "s", left.count == 1 ? "is" : "are", left.list + 2);
+                      "weir_close: %u device%s of the runtime %s still open: %s", (unsigned)count,
+                      count == 1 ? "" : "s", count == 1 ? "is" : "are", list + 2);
 }

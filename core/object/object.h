@@ -27,6 +27,13 @@ struct weir__class {
     void (*finalize)(struct weir__member *member);
 };
 
+// What has to end before a destroyed object is finalized.
+enum weir__frontier {
+    WEIR__FRONTIER_NONE, // not known yet
+    WEIR__FRONTIER_ITSELF,
+    WEIR__FRONTIER_ALL, // queues of the device and of its peers
+};
+
 // The first member of every object but the device. The members that operations read are in
 // one cache line with the slots of a chain of usual length; the members that a type adds
 // begin another line.
@@ -35,13 +42,13 @@ struct weir__member {
     weir_device *device;
     void *slots[WEIR__SLOTS_INSIDE];
     const struct weir__class *class;
-    bool internal;                 // created by the library; does not keep a device from
-                                   // closing
-    struct weir__member *previous; // the device's list: of live objects, or,
-    struct weir__member *next;     // after destruction, of retired ones
-    bool has_frontier;             // after destruction: `frontier` is filled in
-    atomic_uint uses;              // by captures and graphs, which keep it alive
-    struct weir_event *frontier;   // events to be complete before it is finalized
+    bool internal;                    // created by the library; does not keep a device from
+                                      // closing
+    struct weir__member *previous;    // the device's list: of live objects, or,
+    struct weir__member *next;        // after destruction, of retired ones
+    enum weir__frontier has_frontier; // after destruction: what `frontier` holds
+    atomic_uint uses;                 // by captures and graphs, which keep it alive
+    struct weir_event *frontier;      // events to be complete before it is finalized
     uint32_t frontier_count;
     void *block;      // the block that contains the object
     const char *file; // where the program created it; NULL: not known
@@ -91,27 +98,19 @@ void weir__opened_place(weir_device *device, const char *file, int line);
 // WEIR_ERROR_INVALID, with their names and lines, while devices are open.
 weir_status weir__opened_refuse(struct weir__shared *shared);
 
-// What keeps a device or a runtime from being closed, as text: as much as an error's message has room for,
-// and one line for each, for the log, where that is not all.
+// What keeps a device or a runtime from being closed, as text.
 
-struct weir__left {
-    uint32_t count;
-    uint32_t untold; // that `list` has no room for
-    char list[400];  // ", the queue 'q' (created at a.c:3), ..."
-    size_t used;
-    char *lines; // of all, each with its NUL; NULL: none, or no memory for them
-    size_t lines_used;
-    size_t lines_size;
-    bool lines_cut; // there was no memory for some of them
-};
+#define WEIR__LEFT_TEXT_SIZE 320
+#define WEIR__LEFT_LIST_SIZE 400
 
-// Adds one; `listed`: to the list too. May be called with locks held. Zero is an empty one.
-void weir__left_add(struct weir__left *left, const char *text, bool listed);
+// Stores the text of the owner's `index`-th such object: "the queue 'q' (created at a.c:3)". False: there
+// are no more.
+typedef bool (*weir__left_function)(void *owner, uint32_t index, char text[WEIR__LEFT_TEXT_SIZE]);
 
-// Ends the list: what it has no room for is counted there.
-void weir__left_end(struct weir__left *left);
-
-// If the list has not all, logs a line for each: `prefix` and its text. Frees the lines. Without locks.
-void weir__left_log(struct weir__left *left, const char *prefix);
+// Stores ", the queue 'q' (created at a.c:3), ..." of those from `first` on, and returns how many there are in
+// all. If the list has no room for some of them, their number is at its end, and the log has a line of each:
+// `prefix` and its text. Without locks.
+uint32_t weir__left_list(weir__left_function text_of, void *owner, uint32_t first,
+                         const char *prefix, char list[WEIR__LEFT_LIST_SIZE]);
 
 #endif

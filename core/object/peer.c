@@ -1,6 +1,6 @@
 // See the header. The list of pairs is short, so it is searched linearly, under one
 // lock, which is a leaf.
-#include "core/object/peer.h"
+#include "core/object/device.h"
 
 #include <pthread.h>
 #include <sched.h>

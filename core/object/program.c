@@ -9,7 +9,6 @@
 #include "base/text.h"
 #include "core/object/buffer.h"
 #include "core/object/device.h"
-#include "core/object/peer.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 

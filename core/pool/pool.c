@@ -15,7 +15,6 @@
 #include "base/sized.h"
 #include "core/buffer/buffer.h"
 #include "core/queue/queue.h"
-#include "core/queue/registry.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"

@@ -1,9 +1,8 @@
 // The front end's pool: its blocks, and the lists of those that are kept.
 //
 // A block is an ordinary buffer of the chain, as large as its size class. While kept it is
-// in a lane: the blocks of one class that were freed on one queue, oldest first. A newer
-// free of a lane is never complete before the oldest one, so one check of a lane shows
-// whether it has a block for a queue.
+// in the list of its class, in the order of frees. Of two frees on one queue the newer one is never
+// complete before the older one.
 #ifndef WEIR_CORE_POOL_POOL_H
 #define WEIR_CORE_POOL_POOL_H
 
@@ -12,8 +11,6 @@
 #include "base/lock.h"
 #include "core/object/buffer.h"
 #include "core/object/device.h"
-
-struct weir__lane;
 
 struct weir__block {
     weir_buffer *buffer;
@@ -27,16 +24,14 @@ struct weir__block {
     struct weir_event freed; // the point after which it was freed; not a record
     const char *file;        // the queue that freed it
     int line;
-    struct weir__block *newer; // of its lane
+    struct weir_event record;  // of that queue, after the free, or zero
+    struct weir__block *newer; // of its class
     struct weir__block *older;
 };
 
-struct weir__lane {
-    uint64_t queue;
+struct weir__kept {
     struct weir__block *oldest;
     struct weir__block *newest;
-    struct weir_event record; // one after some of the frees, or zero
-    struct weir__lane *next;
 };
 
 // 256 bytes, then eight classes from each power of two to the next.
@@ -58,8 +53,7 @@ struct weir_pool {
     atomic_uint_fast64_t allocations;
     atomic_uint_fast64_t reused;
     atomic_uint_fast64_t blocked;
-    struct weir__lane *spare_lanes; // together with those in use, one for each block
-    struct weir__lane *lanes[WEIR__BLOCK_CLASSES];
+    struct weir__kept kept[WEIR__BLOCK_CLASSES];
 };
 
 // Counters, written with the lock held and read without it.

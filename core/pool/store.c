@@ -6,8 +6,6 @@
 #include "core/buffer/buffer.h"
 #include "core/pool/pool.h"
 #include "core/queue/queue.h"
-#include "core/queue/registry.h"
-#include "core/queue/retire.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
@@ -19,14 +17,12 @@
 
 // The pool's list of all its blocks.
 
-static void link_block(weir_pool *pool, struct weir__block *block, struct weir__lane *lane)
+static void link_block(weir_pool *pool, struct weir__block *block)
 {
     block->next = pool->blocks;
     if (block->next)
         block->next->previous = block;
     pool->blocks = block;
-    lane->next = pool->spare_lanes;
-    pool->spare_lanes = lane;
     pool->references++;
 }
 
@@ -38,9 +34,6 @@ static void unlink_block(weir_pool *pool, struct weir__block *block)
         pool->blocks = block->next;
     if (block->next)
         block->next->previous = block->previous;
-    struct weir__lane *lane = pool->spare_lanes;
-    pool->spare_lanes = lane->next;
-    weir__release(lane);
 }
 
 void weir__pool_drop(weir_pool *pool)
@@ -161,13 +154,11 @@ weir_status weir__pool_make_block(weir_pool *pool, uint32_t class_index, size_t 
                                   struct weir__block **out_block)
 {
     struct weir__block *block = weir__allocate(sizeof *block);
-    struct weir__lane *lane = weir__allocate(sizeof *lane);
-    weir_status status = block && lane
+    weir_status status = block
                              ? make_buffer(pool, capacity, &block->buffer)
                              : weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a block");
     if (status < 0) {
         weir__release(block);
-        weir__release(lane);
         return status;
     }
     block->pool = pool;
@@ -176,16 +167,13 @@ weir_status weir__pool_make_block(weir_pool *pool, uint32_t class_index, size_t 
     block->buffer->block = block;
     block->buffer->lender = &weir__pool_lender;
     weir_lock_take(&pool->lock);
-    link_block(pool, block, lane);
+    link_block(pool, block);
     weir_lock_release(&pool->lock);
     *out_block = block;
     return WEIR_OK;
 }
 
-// The kept blocks of a pool: size classes, and in each a lane per queue. See the
-// header.
-// Lanes are allocated with blocks, one for each: there are never more lanes in use
-// than blocks, so keeping a block cannot fail and allocates nothing.
+// The kept blocks of a pool, by size classes.
 
 // Eight steps from each power of two to the next.
 #define STEP_BITS 3u
@@ -207,46 +195,13 @@ uint32_t weir__block_class(size_t size, size_t *out_capacity)
     return ((power - SMALLEST_BITS) << STEP_BITS) + (uint32_t)steps;
 }
 
-// Taking. `at` is the pointer that points to the lane.
+// Taking.
 
-static void drop_if_empty(weir_pool *pool, struct weir__lane **at)
+static struct weir__block *take(weir_pool *pool, struct weir__block *block)
 {
-    struct weir__lane *lane = *at;
-    if (lane->oldest)
-        return;
-    *at = lane->next;
-    lane->next = pool->spare_lanes;
-    pool->spare_lanes = lane;
-}
-
-static struct weir__block *take_newest(weir_pool *pool, struct weir__lane **at)
-{
-    struct weir__lane *lane = *at;
-    struct weir__block *block = lane->newest;
-    lane->newest = block->older;
-    if (lane->newest)
-        lane->newest->newer = NULL;
-    else
-        lane->oldest = NULL;
-    drop_if_empty(pool, at);
-    return block;
-}
-
-static struct weir__block *take_oldest(weir_pool *pool, struct weir__lane **at)
-{
-    struct weir__lane *lane = *at;
-    struct weir__block *block = lane->oldest;
-    lane->oldest = block->newer;
-    if (lane->oldest)
-        lane->oldest->older = NULL;
-    else
-        lane->newest = NULL;
-    drop_if_empty(pool, at);
-    return block;
-}
-
-static struct weir__block *out(weir_pool *pool, struct weir__block *block)
-{
+    struct weir__kept *kept = &pool->kept[block->class_index];
+    *(block->older ? &block->older->newer : &kept->oldest) = block->newer;
+    *(block->newer ? &block->newer->older : &kept->newest) = block->older;
     block->kept = false;
     block->newer = NULL;
     block->older = NULL;
@@ -254,7 +209,7 @@ static struct weir__block *out(weir_pool *pool, struct weir__block *block)
     return block;
 }
 
-// What a failed queue freed may be in use until its recovery: see core/queue/failures.h.
+// What a failed queue freed may be in use until its recovery: see weir__refused_note().
 static bool is_withheld(weir_queue *queue, struct weir_event freed)
 {
     return weir__completion_failed_from(queue) <= freed.sequence;
@@ -282,7 +237,7 @@ static bool is_complete(struct weir_event freed)
 // Whether the queue, whose submit lock the caller holds, comes after the point.
 static bool comes_after(const weir_queue *queue, struct weir_event freed)
 {
-    const struct weir_event *legacy = &queue->legacy.end;
+    const struct weir_event *legacy = &queue->legacy_end;
     if (weir__wait_ring_covers(&queue->completion.waits, freed) ||
         (legacy->queue == freed.queue && legacy->sequence >= freed.sequence))
         return !is_withheld_by_its_queue(freed);
@@ -291,43 +246,34 @@ static bool comes_after(const weir_queue *queue, struct weir_event freed)
 
 struct weir__block *weir__pool_take(weir_pool *pool, uint32_t class_index, weir_queue *queue)
 {
-    struct weir__lane **lanes = &pool->lanes[class_index];
-    const uint64_t id = queue->member.object.id;
+    struct weir__kept *kept = &pool->kept[class_index];
+    uint64_t open = queue->member.object.id; // the queue of the last block that may be in use
 
     // Its own frees need no check; the newest is the most likely to be in a cache.
-    for (struct weir__lane **at = lanes; *at; at = &(*at)->next)
-        if ((*at)->queue == id)
-            return out(pool, take_newest(pool, at));
-    for (struct weir__lane **at = lanes; *at; at = &(*at)->next) {
-        const struct weir_event freed = (*at)->oldest->freed;
-        if (comes_after(queue, freed))
-            return out(pool, take_oldest(pool, at));
+    for (struct weir__block *block = kept->newest; block; block = block->older)
+        if (block->freed.queue == queue->member.object.id)
+            return take(pool, block);
+    for (struct weir__block *block = kept->oldest; block; block = block->newer) {
+        if (block->freed.queue != open && comes_after(queue, block->freed))
+            return take(pool, block);
+        open = block->freed.queue;
     }
     return NULL;
-}
-
-static struct weir__block *take_idle_of(weir_pool *pool, struct weir__lane **lanes,
-                                        struct weir__block *taken, uint64_t *bytes)
-{
-    for (struct weir__lane **at = lanes; *at && *bytes > 0;) {
-        struct weir__lane *lane = *at;
-        while (*bytes > 0 && *at == lane && is_complete(lane->oldest->freed)) {
-            struct weir__block *block = out(pool, take_oldest(pool, at));
-            block->newer = taken;
-            taken = block;
-            *bytes -= block->capacity < *bytes ? block->capacity : *bytes;
-        }
-        if (*at == lane)
-            at = &lane->next;
-    }
-    return taken;
 }
 
 struct weir__block *weir__pool_take_idle(weir_pool *pool, uint64_t bytes)
 {
     struct weir__block *taken = NULL;
-    for (uint32_t i = WEIR__BLOCK_CLASSES; i > 0 && bytes > 0; i--)
-        taken = take_idle_of(pool, &pool->lanes[i - 1], taken, &bytes);
+    for (uint32_t i = WEIR__BLOCK_CLASSES; i > 0; i--)
+        for (struct weir__block *block = pool->kept[i - 1].oldest, *newer; block && bytes > 0;
+             block = newer) {
+            newer = block->newer;
+            if (!is_complete(block->freed))
+                continue;
+            take(pool, block)->newer = taken;
+            taken = block;
+            bytes -= block->capacity < bytes ? block->capacity : bytes;
+        }
     return taken;
 }
 
@@ -335,59 +281,53 @@ struct weir__block *weir__pool_take_all(weir_pool *pool)
 {
     struct weir__block *taken = NULL;
     for (uint32_t i = 0; i < WEIR__BLOCK_CLASSES; i++)
-        while (pool->lanes[i]) {
-            struct weir__block *block = out(pool, take_oldest(pool, &pool->lanes[i]));
+        while (pool->kept[i].oldest) {
+            struct weir__block *block = take(pool, pool->kept[i].oldest);
             block->newer = taken;
             taken = block;
         }
     return taken;
 }
 
-// Keeping.
-
-static struct weir__lane *lane_of(weir_pool *pool, uint32_t class_index, uint64_t queue)
-{
-    for (struct weir__lane *lane = pool->lanes[class_index]; lane; lane = lane->next)
-        if (lane->queue == queue)
-            return lane;
-    struct weir__lane *lane = pool->spare_lanes;
-    pool->spare_lanes = lane->next;
-    *lane = (struct weir__lane){.queue = queue, .next = pool->lanes[class_index]};
-    pool->lanes[class_index] = lane;
-    return lane;
-}
-
 void weir__pool_keep(weir_pool *pool, struct weir__block *block, struct weir_event freed)
 {
-    struct weir__lane *lane = lane_of(pool, block->class_index, freed.queue);
+    struct weir__kept *kept = &pool->kept[block->class_index];
     block->kept = true;
     block->freed = freed;
-    block->newer = NULL;
-    block->older = lane->newest;
-    if (lane->newest)
-        lane->newest->newer = block;
-    else
-        lane->oldest = block;
-    lane->newest = block;
+    block->record = (struct weir_event){0};
+    block->older = kept->newest;
+    *(kept->newest ? &kept->newest->newer : &kept->oldest) = block;
+    kept->newest = block;
     weir__pool_add(&pool->kept_bytes, block->capacity);
 }
 
-// Queries. Each checks only a few lanes: an allocation that finds nothing creates a
+// Queries. Each checks only a few queues: an allocation that finds nothing creates a
 // block, which is available the next time.
 
 enum {
-    LANES_ASKED = 8
+    QUEUES_ASKED = 8
 };
 
-static size_t list_lanes(weir_pool *pool, uint32_t class_index, struct weir_event *frees,
+static bool is_listed(const struct weir_event *frees, size_t count, uint64_t queue)
+{
+    for (size_t i = 0; i < count; i++)
+        if (frees[i].queue == queue)
+            return true;
+    return false;
+}
+
+// The oldest free of each queue.
+static size_t list_frees(weir_pool *pool, uint32_t class_index, struct weir_event *frees,
                          struct weir_event *records)
 {
     size_t count = 0;
     weir_lock_take(&pool->lock);
-    for (struct weir__lane *lane = pool->lanes[class_index]; lane && count < LANES_ASKED;
-         lane = lane->next) {
-        frees[count] = lane->oldest->freed;
-        records[count++] = lane->record;
+    for (struct weir__block *block = pool->kept[class_index].oldest; block && count < QUEUES_ASKED;
+         block = block->newer) {
+        if (is_listed(frees, count, block->freed.queue))
+            continue;
+        frees[count] = block->freed;
+        records[count++] = block->record;
     }
     weir_lock_release(&pool->lock);
     return count;
@@ -396,16 +336,16 @@ static size_t list_lanes(weir_pool *pool, uint32_t class_index, struct weir_even
 static void note_record(weir_pool *pool, uint32_t class_index, struct weir_event record)
 {
     weir_lock_take(&pool->lock);
-    for (struct weir__lane *lane = pool->lanes[class_index]; lane; lane = lane->next)
-        if (lane->queue == record.queue)
-            lane->record = record;
+    for (struct weir__block *block = pool->kept[class_index].oldest; block; block = block->newer)
+        if (block->freed.queue == record.queue && block->freed.sequence < record.sequence)
+            block->record = record;
     weir_lock_release(&pool->lock);
 }
 
 // A record is queried until it is complete, and only then replaced: on a queue that
 // always has work the newest record is never complete.
-static bool ask_lane(weir_pool *pool, uint32_t class_index, struct weir_event freed,
-                     struct weir_event record)
+static bool ask_queue(weir_pool *pool, uint32_t class_index, struct weir_event freed,
+                      struct weir_event record)
 {
     if (record.sequence < freed.sequence) {
         weir_queue *queue = weir__registry_pin(freed.queue);
@@ -422,16 +362,16 @@ static bool ask_lane(weir_pool *pool, uint32_t class_index, struct weir_event fr
 
 bool weir__pool_ask(weir_pool *pool, uint32_t class_index, bool *out_any)
 {
-    struct weir_event frees[LANES_ASKED];
-    struct weir_event records[LANES_ASKED];
-    const size_t count = list_lanes(pool, class_index, frees, records);
+    struct weir_event frees[QUEUES_ASKED];
+    struct weir_event records[QUEUES_ASKED];
+    const size_t count = list_frees(pool, class_index, frees, records);
     *out_any = count > 0;
     if (count == 0)
         return false;
     const struct weir_error saved = *weir_last_error();
     bool hope = false;
     for (size_t i = 0; i < count && !hope; i++)
-        hope = ask_lane(pool, class_index, frees[i], records[i]);
+        hope = ask_queue(pool, class_index, frees[i], records[i]);
     weir__error_set(&saved);
     return hope;
 }

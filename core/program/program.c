@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "core/object/device.h"
 #include "core/object/program.h"
-#include "core/queue/retire.h"
+#include "core/queue/queue.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"

@@ -2,18 +2,15 @@
 // said may be over by then.
 #include "core/queue/awaited.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "core/object/program.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
-#include "core/queue/registry.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
@@ -299,20 +296,4 @@ void weir__awaited_tell(const struct weir__awaited *awaited)
     snprintf(message + place.used, sizeof message - place.used, " has waited for %d s: %s",
              (int)(WEIR__AWAITED_TOLD_NS / 1000000000), text);
     weir__log(WEIR_LOG_WARNING, "core", message);
-}
-
-void weir__awaited_settle(weir_queue *queue)
-{
-    struct weir__delivery *delivery = &queue->delivery;
-    const struct timespec deadline =
-        weir_clock_timespec(weir_clock_now_ns() + WEIR__AWAITED_TOLD_NS);
-    int error = 0;
-    weir_lock_take(&delivery->lock);
-    while (atomic_load(&delivery->holding) && error != ETIMEDOUT)
-        error = weir_lock_wait_until(&delivery->lock, &delivery->changed, &deadline);
-    const bool holding = atomic_load(&delivery->holding);
-    weir_lock_release(&delivery->lock);
-    if (holding)
-        weir__awaited_tell(&(struct weir__awaited){"a destroy, close or recover call", queue,
-                                                   atomic_load(&queue->seen), NULL, 0});
 }

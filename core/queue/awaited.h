@@ -23,14 +23,11 @@ struct weir__awaited {
     int line;
 };
 
-// The wait's limit has passed. With no lock held, as the next two.
+// The wait's limit has passed. With no lock held, as the next.
 WEIR_COLD void weir__awaited_end(const struct weir__awaited *awaited, uint64_t timeout_ns);
 
 // The wait goes on for longer than WEIR__AWAITED_TOLD_NS.
 WEIR_COLD void weir__awaited_tell(const struct weir__awaited *awaited);
-
-// In debug mode: waits until the queue holds nothing any more, and tells if that takes long.
-WEIR_COLD void weir__awaited_settle(weir_queue *queue);
 
 // The latest operations of a queue, in debug mode; NULL before the first.
 struct weir__history;

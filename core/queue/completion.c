@@ -1,15 +1,175 @@
-// Completion and failures: the ring of waits, and the walk that passes failures on. See the header.
+// Completion and failures: the failures of a queue, the ring of its waits, and the walk that passes failures on.
+// See the header.
 #include "core/queue/completion.h"
 
+#include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "core/queue/failures.h"
 #include "core/queue/queue.h"
-#include "core/queue/registry.h"
-#include "core/queue/wait_ring.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
+
+// The failures of one queue, under the lock of its completion.
+
+// Operations first..last report `cause`.
+struct weir__failure {
+    struct weir__failure *next;
+    uint64_t first;
+    uint64_t last; // UINT64_MAX until recovered
+    struct weir_error cause;
+};
+
+// A failure whose cause is no longer kept.
+struct weir__past {
+    uint64_t first;
+    uint64_t last;
+    weir_status status;
+};
+
+static void finish_failures(struct weir__failures *failures)
+{
+    while (failures->latest) {
+        struct weir__failure *next = failures->latest->next;
+        weir__release(failures->latest);
+        failures->latest = next;
+    }
+    weir__release(failures->past);
+    weir__release(failures->spare);
+}
+
+// The earliest failure of the list that covers `sequence`.
+static const struct weir__failure *find_latest(const struct weir__failures *failures,
+                                               uint64_t sequence)
+{
+    const struct weir__failure *found = NULL;
+    for (const struct weir__failure *f = failures->latest; f; f = f->next)
+        if (f->first <= sequence && sequence <= f->last && (!found || f->first < found->first))
+            found = f;
+    return found;
+}
+
+static const struct weir__past *find_past(const struct weir__failures *failures, uint64_t sequence)
+{
+    size_t low = 0;
+    size_t high = failures->past_count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (failures->past[middle].last < sequence)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low == failures->past_count || failures->past[low].first > sequence)
+        return NULL;
+    return &failures->past[low];
+}
+
+static void describe_past(const struct weir__past *past, struct weir_error *out_cause)
+{
+    memset(out_cause, 0, sizeof *out_cause);
+    out_cause->status = past->status;
+    snprintf(out_cause->message, sizeof out_cause->message,
+             "operation %" PRIu64 " of the queue failed, or its driver found a failure there; the "
+             "cause is no longer kept, since %d recoveries came after it",
+             past->first, WEIR__CAUSES_KEPT);
+    snprintf(out_cause->remedy, sizeof out_cause->remedy,
+             "ask for an event's error before its queue recovers so often");
+}
+
+// Copies the cause of the earliest failure that covers the operation; false: none.
+static bool find_failure(const struct weir__failures *failures, uint64_t sequence,
+                         struct weir_error *out_cause)
+{
+    const struct weir__past *past = find_past(failures, sequence);
+    const struct weir__failure *latest = past ? NULL : find_latest(failures, sequence);
+    if (past)
+        describe_past(past, out_cause);
+    else if (latest)
+        *out_cause = latest->cause;
+    return past || latest;
+}
+
+// Adds a failure of `first` and all later operations, if none covers these yet.
+static void add_failure(struct weir__failures *failures, uint64_t first,
+                        const struct weir_error *cause)
+{
+    const struct weir__failure *known = find_latest(failures, UINT64_MAX);
+    if (known && known->first <= first)
+        return;
+    struct weir__failure *made = weir__allocate(sizeof *made);
+    if (!made) {
+        made = failures->spare;
+        failures->spare = NULL;
+    }
+    if (!made)
+        return;
+    *made = (struct weir__failure){.next = failures->latest,
+                                   .first = first,
+                                   .last = UINT64_MAX,
+                                   .cause = *cause};
+    failures->latest = made;
+}
+
+// Ends the open failures. The first in the list has the lowest number, and covers the others, which
+// are removed.
+static void close_open(struct weir__failures *failures, uint64_t sequence)
+{
+    struct weir__failure *first = failures->latest;
+    if (!first || first->last != UINT64_MAX)
+        return;
+    first->last = sequence;
+    while (first->next && first->next->last == UINT64_MAX) {
+        struct weir__failure *covered = first->next;
+        first->next = covered->next;
+        weir__release(covered);
+    }
+}
+
+static bool has_room_for_past(struct weir__failures *failures)
+{
+    if (failures->past_count < failures->past_capacity)
+        return true;
+    const size_t capacity = failures->past_capacity ? 2 * failures->past_capacity : 64;
+    struct weir__past *larger = weir__allocate(capacity * sizeof *larger);
+    if (!larger)
+        return false;
+    if (failures->past)
+        memcpy(larger, failures->past, failures->past_count * sizeof *larger);
+    weir__release(failures->past);
+    failures->past = larger;
+    failures->past_capacity = capacity;
+    return true;
+}
+
+// Two ranges overlap if a driver reported a failure without its operation: they become one.
+static void add_past(struct weir__failures *failures, const struct weir__failure *failure)
+{
+    struct weir__past *last =
+        failures->past_count > 0 ? &failures->past[failures->past_count - 1] : NULL;
+    if (!last || failure->first > last->last)
+        failures->past[failures->past_count++] =
+            (struct weir__past){failure->first, failure->last, failure->cause.status};
+    else if (failure->last > last->last)
+        last->last = failure->last;
+}
+
+// The oldest failure becomes a past one if the list is longer than it may be.
+static void shorten(struct weir__failures *failures)
+{
+    struct weir__failure **at = &failures->latest;
+    size_t count = 0;
+    for (; *at && (*at)->next; at = &(*at)->next)
+        count++;
+    if (count < WEIR__CAUSES_KEPT || !has_room_for_past(failures))
+        return;
+    add_past(failures, *at);
+    weir__release(*at);
+    *at = NULL;
+}
+
+// The ring of waits.
 
 // `head` and `tail` count without end and wrap together; a place
 // in the ring is a count modulo the capacity. The reader is done with a wait when
@@ -17,6 +177,19 @@
 
 // A full ring costs a query to the driver, so it is large: 20 KiB.
 #define CAPACITY_AT_FIRST 512u
+
+// Appends a wait; false when the ring is full. For the writer.
+static bool push(struct weir__wait_ring *waits, const struct weir__wait *wait)
+{
+    unsigned head = atomic_load_explicit(&waits->head, memory_order_acquire);
+    unsigned tail = atomic_load_explicit(&waits->tail, memory_order_relaxed);
+
+    if (tail - head == waits->capacity)
+        return false;
+    *weir__wait_ring_at(waits, tail) = *wait;
+    atomic_store_explicit(&waits->tail, tail + 1, memory_order_release);
+    return true;
+}
 
 bool weir__wait_ring_get(const struct weir__wait_ring *waits, uint32_t index, uint64_t own,
                          struct weir__wait *out_wait)
@@ -30,24 +203,8 @@ bool weir__wait_ring_get(const struct weir__wait_ring *waits, uint32_t index, ui
     return true;
 }
 
-uint32_t weir__wait_ring_find(const struct weir__wait_ring *waits, uint64_t own)
-{
-    unsigned head = atomic_load_explicit(&waits->head, memory_order_relaxed);
-    unsigned tail = atomic_load_explicit(&waits->tail, memory_order_acquire);
-    uint32_t first = 0;
-    uint32_t end = tail - head;
-
-    while (first < end) {
-        const uint32_t middle = first + (end - first) / 2;
-        if (weir__wait_ring_at(waits, head + middle)->own <= own)
-            first = middle + 1;
-        else
-            end = middle;
-    }
-    return first;
-}
-
-void weir__wait_ring_drop(struct weir__wait_ring *waits, uint64_t own)
+// Removes the waits of operations up to `own`. For the reader.
+static void drop(struct weir__wait_ring *waits, uint64_t own)
 {
     unsigned head = atomic_load_explicit(&waits->head, memory_order_relaxed);
     unsigned tail = atomic_load_explicit(&waits->tail, memory_order_acquire);
@@ -57,8 +214,9 @@ void weir__wait_ring_drop(struct weir__wait_ring *waits, uint64_t own)
     atomic_store_explicit(&waits->head, head, memory_order_release);
 }
 
-void weir__wait_ring_filter(struct weir__wait_ring *waits,
-                            bool (*keep)(void *user, const struct weir__wait *wait), void *user)
+// Keeps only the waits for which `keep` returns true. With both locks held.
+static void filter(struct weir__wait_ring *waits,
+                   bool (*keep)(void *user, const struct weir__wait *wait), void *user)
 {
     unsigned head = atomic_load(&waits->head);
     unsigned tail = atomic_load(&waits->tail);
@@ -70,30 +228,25 @@ void weir__wait_ring_filter(struct weir__wait_ring *waits,
     atomic_store(&waits->tail, kept);
 }
 
-bool weir__wait_ring_grow(struct weir__wait_ring *waits)
+// Doubles the ring if more than half of it is used; false when there is no memory. With both locks held.
+static bool grow(struct weir__wait_ring *waits)
 {
-    unsigned head = atomic_load(&waits->head);
-    unsigned count = atomic_load(&waits->tail) - head;
+    const unsigned head = atomic_load(&waits->head);
+    const unsigned tail = atomic_load(&waits->tail);
+    struct weir__wait_ring larger = {.capacity =
+                                         waits->capacity ? 2 * waits->capacity : CAPACITY_AT_FIRST};
 
-    if (waits->capacity && count <= waits->capacity / 2)
+    if (waits->capacity && tail - head <= waits->capacity / 2)
         return true;
-    uint32_t capacity = waits->capacity ? 2 * waits->capacity : CAPACITY_AT_FIRST;
-    struct weir__wait *ring = weir__allocate(capacity * sizeof *ring);
-    if (!ring)
+    larger.ring = weir__allocate(larger.capacity * sizeof *larger.ring);
+    if (!larger.ring)
         return false;
-    for (unsigned i = 0; i < count; i++)
-        ring[i] = *weir__wait_ring_at(waits, head + i);
+    for (unsigned i = head; i != tail; i++)
+        *weir__wait_ring_at(&larger, i) = *weir__wait_ring_at(waits, i);
     weir__release(waits->ring);
-    waits->ring = ring;
-    waits->capacity = capacity;
-    atomic_store(&waits->head, 0);
-    atomic_store(&waits->tail, count);
+    waits->ring = larger.ring;
+    waits->capacity = larger.capacity;
     return true;
-}
-
-void weir__wait_ring_finish(struct weir__wait_ring *waits)
-{
-    weir__release(waits->ring);
 }
 
 // See the header for the rules. Locks: a queue's completion lock is a leaf; the
@@ -117,11 +270,10 @@ static atomic_uint_fast64_t recovery_count;
 bool weir__completion_init(struct weir__completion *completion)
 {
     weir_lock_init(&completion->lock, &weir__locks[WEIR__LOCK_COMPLETION]);
-    return weir__failures_init(&completion->failures);
+    completion->failures.spare = weir__allocate(sizeof *completion->failures.spare);
+    return completion->failures.spare;
 }
 
-// The record of the destroyed queue and the queue share the list while there are
-// references to the queue.
 void weir__completion_keep_failures(weir_queue *queue)
 {
     struct weir__completion *completion = &queue->completion;
@@ -134,7 +286,8 @@ void weir__completion_keep_failures(weir_queue *queue)
     weir_lock_take(&completion->lock);
     *gone = (struct gone_queue){.id = queue->member.object.id,
                                 .runtime = queue->member.device->runtime,
-                                .failures = weir__failures_share(&completion->failures)};
+                                .failures = completion->failures};
+    completion->buried = true;
     weir_lock_release(&completion->lock);
     weir_lock_take(&gone_lock);
     gone->next = gone_queues;
@@ -144,8 +297,9 @@ void weir__completion_keep_failures(weir_queue *queue)
 
 void weir__completion_finish(struct weir__completion *completion)
 {
-    weir__failures_finish(&completion->failures);
-    weir__wait_ring_finish(&completion->waits);
+    if (!completion->buried)
+        finish_failures(&completion->failures);
+    weir__release(completion->waits.ring);
     weir_lock_finish(&completion->lock);
 }
 
@@ -159,7 +313,7 @@ void weir__completion_forget(weir_runtime *runtime)
             continue;
         }
         *at = gone->next;
-        weir__failures_finish(&gone->failures);
+        finish_failures(&gone->failures);
         weir__release(gone);
     }
     weir_lock_release(&gone_lock);
@@ -173,7 +327,7 @@ static bool cause_at(weir_queue *queue, uint64_t sequence, struct weir_error *ou
         return false;
 
     weir_lock_take(&completion->lock);
-    const bool found = weir__failures_find(&completion->failures, sequence, out_cause);
+    const bool found = find_failure(&completion->failures, sequence, out_cause);
     weir_lock_release(&completion->lock);
     return found;
 }
@@ -184,8 +338,7 @@ static bool cause_of_gone(struct weir_event event, struct weir_error *out_cause)
 
     weir_lock_take(&gone_lock);
     for (const struct gone_queue *gone = gone_queues; gone && !found; gone = gone->next)
-        found = gone->id == event.queue &&
-                weir__failures_find(&gone->failures, event.sequence, out_cause);
+        found = gone->id == event.queue && find_failure(&gone->failures, event.sequence, out_cause);
     weir_lock_release(&gone_lock);
     return found;
 }
@@ -227,15 +380,14 @@ weir_status weir__completion_refuse(weir_queue *queue)
 void weir__completion_fail(weir_queue *queue, uint64_t first, const struct weir_error *cause)
 {
     struct weir__completion *completion = &queue->completion;
-    struct weir__failure *failure = weir__failure_make();
 
     atomic_fetch_add(&failure_count, 1);
     weir_lock_take(&completion->lock);
-    failure = weir__failures_add(&completion->failures, failure, first, cause);
+    if (!completion->buried)
+        add_failure(&completion->failures, first, cause);
     atomic_store(&completion->has_failures, true);
     atomic_store(&completion->failed, true);
     weir_lock_release(&completion->lock);
-    weir__release(failure);
 }
 
 uint64_t weir__completion_failed_from(weir_queue *queue)
@@ -244,7 +396,8 @@ uint64_t weir__completion_failed_from(weir_queue *queue)
     if (!atomic_load_explicit(&completion->failed, memory_order_acquire))
         return UINT64_MAX;
     weir_lock_take(&completion->lock);
-    const uint64_t first = weir__failures_open(&completion->failures);
+    const struct weir__failure *failure = find_latest(&completion->failures, UINT64_MAX);
+    const uint64_t first = failure ? failure->first : 1; // no memory was left to keep it
     weir_lock_release(&completion->lock);
     return first;
 }
@@ -252,17 +405,19 @@ uint64_t weir__completion_failed_from(weir_queue *queue)
 void weir__completion_recover(weir_queue *queue, uint64_t sequence)
 {
     struct weir__completion *completion = &queue->completion;
-    struct weir__recovery recovery;
+    struct weir__failures *failures = &completion->failures;
 
-    weir__recovery_begin(&completion->failures, &recovery);
     weir_lock_take(&queue->member.device->shared->walk_lock);
-    weir__wait_ring_drop(&completion->waits, UINT64_MAX);
+    drop(&completion->waits, UINT64_MAX);
     weir_lock_take(&completion->lock);
-    weir__failures_recover(&completion->failures, sequence, &recovery);
+    close_open(failures, sequence);
+    shorten(failures);
+    if (!failures->spare)
+        failures->spare = weir__allocate(sizeof *failures->spare);
     atomic_store(&completion->failed, false);
+    atomic_store(&completion->refused, 0);
     weir_lock_release(&completion->lock);
     weir_lock_release(&queue->member.device->shared->walk_lock);
-    weir__recovery_end(&recovery);
     atomic_fetch_add(&recovery_count, 1);
 }
 
@@ -310,7 +465,7 @@ static bool still_waits(void *user, const struct weir__wait *wait)
                            : cause_of_gone(wait->event, &cause);
     if (failed && !wait->order)
         weir__completion_fail(sift->queue, wait->own, &cause);
-    return !done || (failed && producer); // its own waits matter too: failures.h
+    return !done || (failed && producer); // the queue has a refused wait then
 }
 
 // Without syncs the list would grow without limit, so if it is full, first its
@@ -327,10 +482,10 @@ static bool make_room(weir_queue *queue)
     if (any && !middle.no_record)
         ask_driver(middle.event);
     weir_lock_take(&queue->member.device->shared->walk_lock);
-    weir__wait_ring_filter(waits, still_waits, &sift);
+    filter(waits, still_waits, &sift);
     if (sift.producer)
         weir__registry_unpin_later(sift.producer);
-    bool room = weir__wait_ring_grow(waits);
+    bool room = grow(waits);
     weir_lock_release(&queue->member.device->shared->walk_lock);
     return room;
 }
@@ -338,9 +493,9 @@ static bool make_room(weir_queue *queue)
 static weir_status note_wait(weir_queue *queue, const struct weir__wait *wait)
 {
     struct weir__wait_ring *waits = &queue->completion.waits;
-    if (weir__wait_ring_push(waits, wait))
+    if (push(waits, wait))
         return WEIR_OK;
-    if (make_room(queue) && weir__wait_ring_push(waits, wait))
+    if (make_room(queue) && push(waits, wait))
         return WEIR_OK;
     // Without the wait nothing after it is in order.
     weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to note a wait");
@@ -369,8 +524,8 @@ weir_status weir__completion_wait(weir_queue *queue, const struct weir__wait *wa
     return *out_implied ? WEIR_OK : note_wait(queue, wait);
 }
 
-// It is for the time after a failure alone: failures.h. One for a producer that is complete and has failed
-// counts too, for the producer's own waits.
+// It is for the time after a failure alone. One for a producer that is complete and has failed counts too, for
+// the producer's own waits.
 weir_status weir__completion_order(weir_queue *queue, struct weir_event event, weir_queue *producer,
                                    bool *out_implied)
 {
@@ -486,14 +641,14 @@ static void raise_completed(struct weir__completion *completion, uint64_t sequen
     }
 }
 
-// A failed queue keeps its waits: failures.h.
+// A failed queue keeps its waits: see weir__refused_note().
 static void walk_book(weir_queue *queue)
 {
     struct weir__completion *completion = &queue->completion;
     const uint64_t before_failure = weir__completion_failed_from(queue) - 1;
 
-    weir__wait_ring_drop(&completion->waits,
-                         completion->target < before_failure ? completion->target : before_failure);
+    drop(&completion->waits,
+         completion->target < before_failure ? completion->target : before_failure);
     raise_completed(completion, completion->target);
     completion->target = 0;
     completion->walk_next = NULL;
@@ -522,4 +677,101 @@ void weir__completion_complete(weir_queue *queue, uint64_t sequence)
         weir__registry_unpin_later(at);
     }
     weir_lock_release(&queue->member.device->shared->walk_lock);
+}
+
+// The waits of a failed queue, from its failure on.
+
+static struct weir_lock *walk_lock(const weir_queue *queue)
+{
+    return &queue->member.device->shared->walk_lock;
+}
+
+// Whether the list has the wait: it is covered, or takes the place of one that came after the same accepted
+// operation. So a failed queue's list grows with the operations that it accepts, and not with the calls that
+// it refuses. A wait before an accepted operation stays as it is: if that is a call that always runs, it
+// waits for it, and the later operation may come after the call. It waits for records only, so a record and
+// another operation do not stand for each other. With both locks of the ring held.
+static bool merge(struct weir__wait_ring *waits, const struct weir__wait *wait,
+                  uint64_t failed_from)
+{
+    const unsigned head = atomic_load(&waits->head);
+    for (unsigned i = atomic_load(&waits->tail); i != head; i--) {
+        struct weir__wait *known = weir__wait_ring_at(waits, i - 1);
+        if (known->own < failed_from || known->event.queue != wait->event.queue ||
+            known->no_record != wait->no_record)
+            continue;
+        if (known->event.sequence >= wait->event.sequence)
+            return true;
+        if (known->own != wait->own)
+            return false;
+        *known = *wait;
+        return true;
+    }
+    return false;
+}
+
+void weir__refused_note(weir_queue *queue, struct weir_event event, bool is_record)
+{
+    struct weir__wait_ring *waits = &queue->completion.waits;
+    const struct weir__wait wait = {.own = queue->sequence + 1,
+                                    .event = event,
+                                    .no_record = !is_record};
+
+    if (event.queue == queue->member.object.id || event.sequence == 0)
+        return;
+    atomic_fetch_add(&queue->completion.refused, 1); // also without memory for the list
+    weir_lock_take(walk_lock(queue));
+    if (!merge(waits, &wait, weir__completion_failed_from(queue)) && !push(waits, &wait) &&
+        grow(waits))
+        (void)push(waits, &wait);
+    weir_lock_release(walk_lock(queue));
+}
+
+bool weir__refused_any(weir_queue *queue)
+{
+    const struct weir__wait_ring *waits = &queue->completion.waits;
+    bool any = atomic_load(&queue->completion.refused) > 0;
+    if (any || !atomic_load(&queue->completion.failed))
+        return any;
+    weir_lock_take(walk_lock(queue));
+    const uint64_t failed_from = weir__completion_failed_from(queue);
+    const unsigned tail = atomic_load(&waits->tail);
+    any = tail != atomic_load(&waits->head) &&
+          weir__wait_ring_at(waits, tail - 1)->own >= failed_from;
+    weir_lock_release(walk_lock(queue));
+    return any;
+}
+
+// Stores the first wait for a record from place `*at` on, up to operation `own`, and where to go on; false: none.
+// Launches have no record.
+static bool next_record(weir_queue *queue, unsigned *at, uint64_t own, struct weir__wait *out_wait)
+{
+    const struct weir__wait_ring *waits = &queue->completion.waits;
+    bool found = false;
+    weir_lock_take(walk_lock(queue));
+    const unsigned head = atomic_load(&waits->head);
+    if ((int)(*at - head) < 0)
+        *at = head;
+    while (!found && weir__wait_ring_get(waits, *at - head, own, out_wait)) {
+        found = !out_wait->no_record;
+        ++*at;
+    }
+    weir_lock_release(walk_lock(queue));
+    return found;
+}
+
+void weir__refused_await(weir_queue *queue, uint64_t sequence)
+{
+    const struct weir_error saved = *weir_last_error();
+    unsigned at = atomic_load(&queue->completion.waits.head);
+    struct weir__wait wait;
+    while (next_record(queue, &at, sequence, &wait)) {
+        weir_queue *producer = weir__registry_pin(wait.event.queue);
+        if (!producer)
+            continue;
+        const struct weir_link *link = producer->delivery.link;
+        (void)link->ops->event_wait(link, producer, wait.event.sequence, WEIR_FOREVER);
+        weir__registry_unpin(producer);
+    }
+    weir__error_set(&saved);
 }

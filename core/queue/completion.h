@@ -17,9 +17,70 @@
 #include <weir/status.h>
 
 #include "base/cold.h"
-#include "core/queue/failures.h"
-#include "core/queue/wait_ring.h"
 #include "core/support/locks.h"
+
+enum {
+    WEIR__CAUSES_KEPT = 32
+};
+
+struct weir__failure;
+struct weir__past;
+
+// The failures of one queue. Each covers a range of operations; what a queue recovers from ends the
+// range. The causes of the latest WEIR__CAUSES_KEPT ranges are kept, and of older ones the range and
+// the status, so that a queue that fails and recovers for days neither grows much nor gets slow.
+struct weir__failures {
+    struct weir__failure *latest; // the newest first
+    struct weir__failure *spare;  // for a cause for which there is no memory
+    struct weir__past *past;      // the oldest first, disjoint
+    size_t past_count;
+    size_t past_capacity;
+};
+
+// One wait: operation `own` of this queue waits for `event`.
+struct weir__wait {
+    uint64_t own;
+    struct weir_event event;
+    // `event` is another operation, such as a graph's launch; a backend only knows records
+    bool no_record;
+    // It only orders the queue (owned.c): it passes on no failure, and tells no progress.
+    bool order;
+};
+
+// The waits of one queue that are not known to be over, oldest first: a ring with one writer, which
+// holds the queue's submit lock, and one reader, which holds the walk lock. The two need no common lock.
+struct weir__wait_ring {
+    struct weir__wait *ring;
+    uint32_t capacity; // 0 or a power of two; changes under both locks
+    atomic_uint head;  // counts; the reader moves it
+    atomic_uint tail;  // the writer moves it
+};
+
+// The place of a count, which is a count modulo the capacity.
+static inline struct weir__wait *weir__wait_ring_at(const struct weir__wait_ring *waits,
+                                                    unsigned count)
+{
+    return &waits->ring[count & (waits->capacity - 1)];
+}
+
+// Whether a wait in the list is for this event, or a later one of its queue, and passes on its failure.
+static inline bool weir__wait_ring_covers(const struct weir__wait_ring *waits,
+                                          struct weir_event event)
+{
+    unsigned head = atomic_load_explicit(&waits->head, memory_order_acquire);
+    unsigned tail = atomic_load_explicit(&waits->tail, memory_order_relaxed);
+
+    // Sequences of one queue rise, so its latest decides.
+    while (tail-- != head)
+        if (weir__wait_ring_at(waits, tail)->event.queue == event.queue &&
+            !weir__wait_ring_at(waits, tail)->order)
+            return weir__wait_ring_at(waits, tail)->event.sequence >= event.sequence;
+    return false;
+}
+
+// Stores the `index`-th wait, if it belongs to an operation up to `own`. With the walk lock held.
+bool weir__wait_ring_get(const struct weir__wait_ring *waits, uint32_t index, uint64_t own,
+                         struct weir__wait *out_wait);
 
 struct weir__completion {
     atomic_uint_fast64_t completed; // this and everything before it has finished
@@ -28,10 +89,10 @@ struct weir__completion {
                                     // included
     struct weir_lock lock;          // of the failures; a leaf
     struct weir__failures failures;
+    bool
+        buried; // the failures belong to the record of the destroyed queue, and do not change any more
     struct weir__wait_ring waits;
-    // Waits of the failed queue for which there was no memory, and how many of them are over.
-    atomic_uint_fast32_t lost_waits;
-    atomic_uint_fast32_t lost_waits_over;
+    atomic_uint_fast32_t refused; // waits that the failed queue did not submit
     // For the walk over queues whose completion is booked; under its lock.
     uint64_t target;
     weir_queue *walk_next;
@@ -84,7 +145,7 @@ weir_status weir__completion_status_gone(struct weir_event event);
 WEIR_COLD weir_status weir__completion_refuse(weir_queue *queue);
 
 // The first operation of the present failure; UINT64_MAX: none. What the queue freed from there on may be
-// in use, since its waits may have been refused (failures.h).
+// in use: see weir__refused_note().
 uint64_t weir__completion_failed_from(weir_queue *queue);
 
 // Ends the present failure: it does not cover operations after `sequence`. The producers of its waits
@@ -93,5 +154,20 @@ void weir__completion_recover(weir_queue *queue, uint64_t sequence);
 
 // How many failures have ended so, in all queues.
 uint64_t weir__completion_recoveries(void);
+
+// The waits of a failed queue. The driver may have refused them, or never got them, so the queue's end
+// says nothing about their producers. They are kept until the queue is recovered or gone, which comes
+// after all that was submitted to any queue: until then what it freed may be in use.
+
+// Notes a wait that a failed queue did not submit, for an event or for another operation of the producer's.
+// With the submit lock held.
+WEIR_COLD void weir__refused_note(weir_queue *queue, struct weir_event event, bool is_record);
+
+// Whether the queue has failed and has such waits.
+bool weir__refused_any(weir_queue *queue);
+
+// Waits on the host for the records that the queue's operations before `sequence` wait for. Keeps the
+// thread's error. With no lock held.
+void weir__refused_await(weir_queue *queue, uint64_t sequence);
 
 #endif

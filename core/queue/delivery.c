@@ -19,7 +19,6 @@
 #include "core/queue/node_call.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
-#include "core/queue/registry.h"
 #include "core/queue/replay.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
@@ -48,7 +47,7 @@ static struct weir__held *take_node(struct weir__held_list *list, size_t needed)
 }
 
 // Appends a copy of the operation; false when there is no memory.
-static bool weir__held_push(struct weir__held_list *list, const struct weir_operation *operation)
+static bool held_push(struct weir__held_list *list, const struct weir_operation *operation)
 {
     struct weir__held *held = take_node(list, weir_operation_bytes(operation));
     if (!held)
@@ -68,7 +67,7 @@ static bool weir__held_push(struct weir__held_list *list, const struct weir_oper
 }
 
 // Removes the first node from the list, or returns NULL.
-static struct weir__held *weir__held_pop(struct weir__held_list *list)
+static struct weir__held *held_pop(struct weir__held_list *list)
 {
     struct weir__held *held = list->first;
     if (held) {
@@ -81,14 +80,14 @@ static struct weir__held *weir__held_pop(struct weir__held_list *list)
 
 // Keeps a node for reuse. The caller has unpinned its producer, if any, without a
 // lock held.
-static void weir__held_recycle(struct weir__held_list *list, struct weir__held *held)
+static void held_recycle(struct weir__held_list *list, struct weir__held *held)
 {
     held->next = list->spare;
     list->spare = held;
 }
 
 // Frees all nodes.
-static void weir__held_finish(struct weir__held_list *list)
+static void held_finish(struct weir__held_list *list)
 {
     for (struct weir__held *held = list->spare; held;) {
         struct weir__held *next = held->next;
@@ -109,26 +108,23 @@ struct weir_operation *weir__operation_clone(const struct weir_operation *operat
 }
 
 // The link of the backend of the queue's chain.
-static inline const struct weir_link *weir__delivery_backend(const weir_queue *queue)
+static inline const struct weir_link *backend_of(const weir_queue *queue)
 {
     return queue->delivery.backend;
 }
 
-static inline bool weir__is_delivered(const weir_queue *queue, uint64_t sequence)
+static inline bool is_delivered(const weir_queue *queue, uint64_t sequence)
 {
     return atomic_load_explicit(&queue->delivery.delivered, memory_order_acquire) >= sequence;
 }
 
 // More follow with the number of a PART.
-static inline void weir__note_delivered(weir_queue *queue, const struct weir_operation *operation)
+static inline void note_delivered(weir_queue *queue, const struct weir_operation *operation)
 {
     if (operation->flags & WEIR_OPERATION_PART)
         return;
     atomic_store_explicit(&queue->delivery.delivered, operation->sequence, memory_order_release);
 }
-
-// The worker of a queue, `argument`: delivers what is held until the delivery is to stop.
-static void weir__delivery_work(void *argument);
 
 // Whether this backend, or every backend, can do without the operation, which has one of these
 // flags.
@@ -139,9 +135,9 @@ static bool is_dropped(const struct weir_link *backend, const struct weir_operat
 }
 
 // Hands the operation to the backend, which can take it now.
-static weir_status weir__delivery_submit(weir_queue *queue, const struct weir_operation *operation)
+static weir_status submit(weir_queue *queue, const struct weir_operation *operation)
 {
-    const struct weir_link *backend = weir__delivery_backend(queue);
+    const struct weir_link *backend = backend_of(queue);
 
     if (operation->flags & WEIR__MAY_BE_DROPPED && is_dropped(backend, operation))
         return WEIR_OK;
@@ -161,9 +157,9 @@ static weir_status weir__delivery_submit(weir_queue *queue, const struct weir_op
 
 // Whether the device orders the wait once the producer's record is with its driver; for devices
 // that are not peers only the host can.
-static bool weir__is_ordered_by_device(const weir_queue *queue, const weir_queue *producer)
+static bool is_ordered_by_device(const weir_queue *queue, const weir_queue *producer)
 {
-    const struct weir_link *backend = weir__delivery_backend(queue);
+    const struct weir_link *backend = backend_of(queue);
     weir_device *device = queue->member.device;
     weir_device *other = producer->member.device;
 
@@ -212,102 +208,6 @@ static void watch_exit(void)
     (void)atexit(tell_all_left);
 }
 
-// Submission.
-
-// Called with the lock held.
-static weir_status hold(weir_queue *queue, const struct weir_operation *operation)
-{
-    struct weir__delivery *delivery = &queue->delivery;
-    if (operation->kind >= WEIR_OPERATION_KINDS)
-        return weir__fail(WEIR_ERROR_UNSUPPORTED, "leave out the plugin, or update the library",
-                          "a plugin made an operation of kind %d, which this library cannot hold",
-                          (int)operation->kind);
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (!delivery->has_worker) {
-        pthread_once(&once, watch_exit);
-        if (weir_thread_start_known(&delivery->worker, weir__delivery_work, queue) != 0)
-            return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of threads",
-                              "no thread for the host calls of queue '%s'",
-                              weir__label_or_none(weir_queue_label(queue)));
-        delivery->has_worker = true;
-    }
-    if (!weir__held_push(&delivery->list, operation))
-        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to hold an operation");
-    if (operation->kind == WEIR_OPERATION_GRAPH)
-        weir__replay_hold(queue->delivery.link, operation);
-    atomic_store_explicit(&delivery->holding, true, memory_order_release);
-    pthread_cond_broadcast(&delivery->changed);
-    return WEIR_OK;
-}
-
-static bool starts_hold(const weir_queue *queue, const struct weir_operation *operation)
-{
-    if (operation->kind == WEIR_OPERATION_HOST_CALL)
-        return true;
-    if (operation->kind == WEIR_OPERATION_COLLECTIVE)
-        return !operation->u.collective.comm->ops->is_ready(operation);
-    if (operation->kind == WEIR_OPERATION_GRAPH)
-        return weir__replay_waits(queue->delivery.link, operation);
-    if (operation->kind != WEIR_OPERATION_WAIT || operation->flags & WEIR_OPERATION_IMPLIED)
-        return false;
-    const weir_queue *producer = operation->u.wait.producer;
-    return !weir__is_delivered(producer, operation->u.wait.event.sequence) ||
-           !weir__is_ordered_by_device(queue, producer);
-}
-
-static weir_status deliver_now(weir_queue *queue, const struct weir_operation *operation)
-{
-    weir_status status = weir__delivery_submit(queue, operation);
-    weir__note_delivered(queue, operation);
-    return status;
-}
-
-weir_status weir__deliver(weir_queue *queue, const struct weir_operation *operation)
-{
-    struct weir__delivery *delivery = &queue->delivery;
-    const bool holding = atomic_load_explicit(&delivery->holding, memory_order_acquire);
-    if (!holding && !starts_hold(queue, operation))
-        return deliver_now(queue, operation);
-
-    weir_lock_take(&delivery->lock);
-    // The worker may have ended the hold since.
-    bool keep = atomic_load_explicit(&delivery->holding, memory_order_relaxed) ||
-                starts_hold(queue, operation);
-    weir_status status = keep ? hold(queue, operation) : WEIR_OK;
-    weir_lock_release(&delivery->lock);
-    return keep ? status : deliver_now(queue, operation);
-}
-
-void weir__delivery_lose(weir_queue *queue, const struct weir_operation *operation,
-                         weir_status status)
-{
-    struct weir__delivery *delivery = &queue->delivery;
-    weir__queue_fail(queue, operation, status);
-    weir_lock_take(&delivery->lock);
-    if (!atomic_load(&delivery->holding))
-        weir__note_delivered(queue, operation);
-    else if (!(operation->flags & WEIR_OPERATION_PART))
-        delivery->lost = operation->sequence;
-    pthread_cond_broadcast(&delivery->changed);
-    weir_lock_release(&delivery->lock);
-}
-
-// The link's slots.
-
-static weir_status queue_submit(const struct weir_link *link, weir_queue *queue,
-                                const struct weir_operation *operation)
-{
-    (void)link;
-    return weir__queue_deliver(queue, operation);
-}
-
-static weir_status queue_flush(const struct weir_link *link, weir_queue *queue)
-{
-    if (atomic_load(&queue->delivery.holding))
-        return WEIR_OK;
-    return link->next->ops->queue_flush(link->next, queue);
-}
-
 // Waits for a change with the lock held, as pthread_cond_timedwait() does.
 static int wait_for_change(struct weir__delivery *delivery, uint64_t deadline_ns)
 {
@@ -317,32 +217,6 @@ static int wait_for_change(struct weir__delivery *delivery, uint64_t deadline_ns
                : weir_lock_wait_until(&delivery->lock, &delivery->changed, &deadline);
 }
 
-bool weir__delivery_settle(struct weir__delivery *delivery, uint64_t deadline_ns)
-{
-    int error = 0;
-    weir_lock_take(&delivery->lock);
-    while (atomic_load(&delivery->holding) && error != ETIMEDOUT)
-        error = wait_for_change(delivery, deadline_ns);
-    const bool settled = !atomic_load(&delivery->holding);
-    weir_lock_release(&delivery->lock);
-    return settled;
-}
-
-static weir_status queue_finish(const struct weir_link *link, weir_queue *queue)
-{
-    if (weir__debugging())
-        weir__awaited_settle(queue);
-    weir__delivery_settle(&queue->delivery, WEIR_FOREVER);
-    return link->next->ops->queue_finish(link->next, queue);
-}
-
-static weir_status event_query(const struct weir_link *link, weir_queue *queue, uint64_t sequence)
-{
-    if (!weir__is_delivered(queue, sequence))
-        return WEIR_NOT_READY;
-    return link->next->ops->event_query(link->next, queue, sequence);
-}
-
 // Returns false when the deadline passed first.
 static bool wait_delivered_until(weir_queue *queue, uint64_t sequence, uint64_t deadline_ns)
 {
@@ -350,67 +224,12 @@ static bool wait_delivered_until(weir_queue *queue, uint64_t sequence, uint64_t 
     int error = 0;
 
     weir_lock_take(&delivery->lock);
-    while (!weir__is_delivered(queue, sequence) && error != ETIMEDOUT)
+    while (!is_delivered(queue, sequence) && error != ETIMEDOUT)
         error = wait_for_change(delivery, deadline_ns);
-    bool delivered = weir__is_delivered(queue, sequence);
+    bool delivered = is_delivered(queue, sequence);
     weir_lock_release(&delivery->lock);
     return delivered;
 }
-
-static weir_status event_wait(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
-                              uint64_t timeout_ns)
-{
-    const struct weir_link *next = link->next;
-
-    if (weir__is_delivered(queue, sequence))
-        return next->ops->event_wait(next, queue, sequence, timeout_ns);
-    uint64_t now = weir_clock_now_ns();
-    uint64_t deadline = timeout_ns < WEIR_FOREVER - now ? now + timeout_ns : WEIR_FOREVER;
-    if (!wait_delivered_until(queue, sequence, deadline))
-        return WEIR_TIMEOUT;
-    if (deadline == WEIR_FOREVER)
-        return next->ops->event_wait(next, queue, sequence, WEIR_FOREVER);
-    now = weir_clock_now_ns();
-    return next->ops->event_wait(next, queue, sequence, now < deadline ? deadline - now : 0);
-}
-
-// Creation and destruction.
-
-void weir__delivery_init(struct weir__delivery *delivery, const struct weir__chain *chain)
-{
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&delivery->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-    weir_lock_init(&delivery->lock, &weir__locks[WEIR__LOCK_DELIVERY]);
-    delivery->link = weir__chain_own(chain);
-    delivery->backend = delivery->link->next;
-}
-
-void weir__delivery_finish(struct weir__delivery *delivery)
-{
-    weir_lock_take(&delivery->lock);
-    delivery->stop = true;
-    pthread_cond_broadcast(&delivery->changed);
-    weir_lock_release(&delivery->lock);
-    if (delivery->has_worker)
-        weir_thread_join(&delivery->worker);
-    weir__held_finish(&delivery->list);
-    pthread_cond_destroy(&delivery->changed);
-    weir_lock_finish(&delivery->lock);
-}
-
-const struct weir_module_ops weir__delivery_ops = {
-    .queue_submit = queue_submit,
-    .queue_flush = queue_flush,
-    .queue_finish = queue_finish,
-    .event_query = event_query,
-    .event_wait = event_wait,
-    .graph_create = weir__replay_create,
-    .graph_destroy = weir__replay_destroy,
-    .graph_update = weir__replay_update,
-};
 
 // A queue's worker: it delivers the operations that are held, one after another, and runs those that the
 // host carries out or waits for.
@@ -429,8 +248,8 @@ static void end_held(weir_queue *queue, struct weir__held *held, weir_status sta
         weir__replay_unhold(queue->delivery.link, operation);
     weir_lock_take(&delivery->lock);
     delivery->running = NULL;
-    weir__note_delivered(queue, operation); // after the failure is booked: events read complete now
-    weir__held_recycle(&delivery->list, held);
+    note_delivered(queue, operation); // after the failure is booked: events read complete now
+    held_recycle(&delivery->list, held);
     pthread_cond_broadcast(&delivery->changed);
 }
 
@@ -452,7 +271,7 @@ static weir_status call_on_worker(weir_queue *queue, const struct weir_operation
 
 static weir_status run_host_call(weir_queue *queue, const struct weir_operation *operation)
 {
-    const struct weir_link *backend = weir__delivery_backend(queue);
+    const struct weir_link *backend = backend_of(queue);
     const weir_status status = backend->ops->queue_finish(backend, queue);
     return status < 0 ? status : call_on_worker(queue, operation, NULL);
 }
@@ -468,7 +287,7 @@ static weir_status with_detail(weir_status status)
 // booked only now.
 static weir_status finish_earlier(weir_queue *queue, const struct weir_operation *operation)
 {
-    const struct weir_link *backend = weir__delivery_backend(queue);
+    const struct weir_link *backend = backend_of(queue);
     weir_status status = backend->ops->queue_finish(backend, queue);
     if (status < 0)
         return with_detail(status);
@@ -482,10 +301,10 @@ static weir_status run_always(weir_queue *queue, const struct weir_operation *op
                               bool failed)
 {
     if (failed)
-        weir__always_await(queue, operation->sequence);
+        weir__refused_await(queue, operation->sequence);
     const weir_status finished = finish_earlier(queue, operation);
     if (finished < 0)
-        weir__always_await(queue, operation->sequence);
+        weir__refused_await(queue, operation->sequence);
     const bool booked = failed || finished == WEIR_OK;
     const weir_status before =
         booked ? weir__completion_status(queue, operation->sequence) : finished;
@@ -495,15 +314,6 @@ static weir_status run_always(weir_queue *queue, const struct weir_operation *op
     if (before == WEIR_OK)
         return status;
     return booked ? WEIR_OK : weir__error_set(&cause);
-}
-
-static void wait_until_delivered(weir_queue *producer, uint64_t sequence)
-{
-    struct weir__delivery *delivery = &producer->delivery;
-    weir_lock_take(&delivery->lock);
-    while (!weir__is_delivered(producer, sequence))
-        weir_lock_wait(&delivery->lock, &delivery->changed);
-    weir_lock_release(&delivery->lock);
 }
 
 // The failure of a host call is known by now. A collective that the device carries out has no later
@@ -519,16 +329,16 @@ static void inherit(weir_queue *queue, const struct weir_operation *wait)
 
 static weir_status run_wait(weir_queue *queue, const struct weir_operation *operation)
 {
-    const struct weir_link *backend = weir__delivery_backend(queue);
+    const struct weir_link *backend = backend_of(queue);
     weir_queue *producer = operation->u.wait.producer;
     uint64_t sequence = operation->u.wait.event.sequence;
 
     // Nothing else flushes while this blocks.
     backend->ops->queue_flush(backend, queue);
-    wait_until_delivered(producer, sequence);
+    (void)wait_delivered_until(producer, sequence, WEIR_FOREVER);
     inherit(queue, operation);
-    if (weir__is_ordered_by_device(queue, producer))
-        return weir__delivery_submit(queue, operation);
+    if (is_ordered_by_device(queue, producer))
+        return submit(queue, operation);
     return backend->ops->event_wait(backend, producer, sequence, WEIR_FOREVER);
 }
 
@@ -595,9 +405,9 @@ static weir_status run_held(weir_queue *queue, const struct weir_operation *oper
             return WEIR_OK;
         return run_wait(queue, operation);
     case WEIR_OPERATION_RECORD:
-        return weir__delivery_submit(queue, operation);
+        return submit(queue, operation);
     default:
-        return failed ? WEIR_OK : weir__delivery_submit(queue, operation);
+        return failed ? WEIR_OK : submit(queue, operation);
     }
 }
 
@@ -614,7 +424,7 @@ static void deliver_held(weir_queue *queue, struct weir__held *held)
 static void stop_holding(weir_queue *queue)
 {
     struct weir__delivery *delivery = &queue->delivery;
-    const struct weir_link *backend = weir__delivery_backend(queue);
+    const struct weir_link *backend = backend_of(queue);
 
     weir_lock_release(&delivery->lock);
     backend->ops->queue_flush(backend, queue);
@@ -627,14 +437,15 @@ static void stop_holding(weir_queue *queue)
     pthread_cond_broadcast(&delivery->changed);
 }
 
-static void weir__delivery_work(void *argument)
+// The worker of a queue, `argument`: delivers what is held until the delivery is to stop.
+static void work(void *argument)
 {
     weir_queue *queue = argument;
     struct weir__delivery *delivery = &queue->delivery;
 
     weir_lock_take(&delivery->lock);
     for (;;) {
-        struct weir__held *held = weir__held_pop(&delivery->list);
+        struct weir__held *held = held_pop(&delivery->list);
         if (held)
             deliver_held(queue, held);
         else if (atomic_load(&delivery->holding))
@@ -646,3 +457,182 @@ static void weir__delivery_work(void *argument)
     }
     weir_lock_release(&delivery->lock);
 }
+
+// Submission.
+
+// Called with the lock held.
+static weir_status hold(weir_queue *queue, const struct weir_operation *operation)
+{
+    struct weir__delivery *delivery = &queue->delivery;
+    if (operation->kind >= WEIR_OPERATION_KINDS)
+        return weir__fail(WEIR_ERROR_UNSUPPORTED, "leave out the plugin, or update the library",
+                          "a plugin made an operation of kind %d, which this library cannot hold",
+                          (int)operation->kind);
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    if (!delivery->has_worker) {
+        pthread_once(&once, watch_exit);
+        if (weir_thread_start(&delivery->worker, work, queue) != 0)
+            return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of threads",
+                              "no thread for the host calls of queue '%s'",
+                              weir__label_or_none(weir_queue_label(queue)));
+        delivery->has_worker = true;
+    }
+    if (!held_push(&delivery->list, operation))
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to hold an operation");
+    if (operation->kind == WEIR_OPERATION_GRAPH)
+        weir__replay_hold(queue->delivery.link, operation);
+    atomic_store_explicit(&delivery->holding, true, memory_order_release);
+    pthread_cond_broadcast(&delivery->changed);
+    return WEIR_OK;
+}
+
+static bool starts_hold(const weir_queue *queue, const struct weir_operation *operation)
+{
+    if (operation->kind == WEIR_OPERATION_HOST_CALL)
+        return true;
+    if (operation->kind == WEIR_OPERATION_COLLECTIVE)
+        return !operation->u.collective.comm->ops->is_ready(operation);
+    if (operation->kind == WEIR_OPERATION_GRAPH)
+        return weir__replay_waits(queue->delivery.link, operation);
+    if (operation->kind != WEIR_OPERATION_WAIT || operation->flags & WEIR_OPERATION_IMPLIED)
+        return false;
+    const weir_queue *producer = operation->u.wait.producer;
+    return !is_delivered(producer, operation->u.wait.event.sequence) ||
+           !is_ordered_by_device(queue, producer);
+}
+
+static weir_status deliver_now(weir_queue *queue, const struct weir_operation *operation)
+{
+    weir_status status = submit(queue, operation);
+    note_delivered(queue, operation);
+    return status;
+}
+
+weir_status weir__deliver(weir_queue *queue, const struct weir_operation *operation)
+{
+    struct weir__delivery *delivery = &queue->delivery;
+    const bool holding = atomic_load_explicit(&delivery->holding, memory_order_acquire);
+    if (!holding && !starts_hold(queue, operation))
+        return deliver_now(queue, operation);
+
+    weir_lock_take(&delivery->lock);
+    // The worker may have ended the hold since.
+    bool keep = atomic_load_explicit(&delivery->holding, memory_order_relaxed) ||
+                starts_hold(queue, operation);
+    weir_status status = keep ? hold(queue, operation) : WEIR_OK;
+    weir_lock_release(&delivery->lock);
+    return keep ? status : deliver_now(queue, operation);
+}
+
+void weir__delivery_lose(weir_queue *queue, const struct weir_operation *operation,
+                         weir_status status)
+{
+    struct weir__delivery *delivery = &queue->delivery;
+    weir__queue_fail(queue, operation, status);
+    weir_lock_take(&delivery->lock);
+    if (!atomic_load(&delivery->holding))
+        note_delivered(queue, operation);
+    else if (!(operation->flags & WEIR_OPERATION_PART))
+        delivery->lost = operation->sequence;
+    pthread_cond_broadcast(&delivery->changed);
+    weir_lock_release(&delivery->lock);
+}
+
+// The link's slots.
+
+static weir_status queue_submit(const struct weir_link *link, weir_queue *queue,
+                                const struct weir_operation *operation)
+{
+    (void)link;
+    return weir__queue_deliver(queue, operation);
+}
+
+static weir_status queue_flush(const struct weir_link *link, weir_queue *queue)
+{
+    if (atomic_load(&queue->delivery.holding))
+        return WEIR_OK;
+    return link->next->ops->queue_flush(link->next, queue);
+}
+
+bool weir__delivery_settle(struct weir__delivery *delivery, uint64_t deadline_ns)
+{
+    int error = 0;
+    weir_lock_take(&delivery->lock);
+    while (atomic_load(&delivery->holding) && error != ETIMEDOUT)
+        error = wait_for_change(delivery, deadline_ns);
+    const bool settled = !atomic_load(&delivery->holding);
+    weir_lock_release(&delivery->lock);
+    return settled;
+}
+
+static weir_status queue_finish(const struct weir_link *link, weir_queue *queue)
+{
+    if (weir__debugging() &&
+        !weir__delivery_settle(&queue->delivery, weir_clock_now_ns() + WEIR__AWAITED_TOLD_NS))
+        weir__awaited_tell(&(struct weir__awaited){"a destroy, close or recover call", queue,
+                                                   atomic_load(&queue->seen), NULL, 0});
+    weir__delivery_settle(&queue->delivery, WEIR_FOREVER);
+    return link->next->ops->queue_finish(link->next, queue);
+}
+
+static weir_status event_query(const struct weir_link *link, weir_queue *queue, uint64_t sequence)
+{
+    if (!is_delivered(queue, sequence))
+        return WEIR_NOT_READY;
+    return link->next->ops->event_query(link->next, queue, sequence);
+}
+
+static weir_status event_wait(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
+                              uint64_t timeout_ns)
+{
+    const struct weir_link *next = link->next;
+
+    if (is_delivered(queue, sequence))
+        return next->ops->event_wait(next, queue, sequence, timeout_ns);
+    uint64_t now = weir_clock_now_ns();
+    uint64_t deadline = timeout_ns < WEIR_FOREVER - now ? now + timeout_ns : WEIR_FOREVER;
+    if (!wait_delivered_until(queue, sequence, deadline))
+        return WEIR_TIMEOUT;
+    if (deadline == WEIR_FOREVER)
+        return next->ops->event_wait(next, queue, sequence, WEIR_FOREVER);
+    now = weir_clock_now_ns();
+    return next->ops->event_wait(next, queue, sequence, now < deadline ? deadline - now : 0);
+}
+
+// Creation and destruction.
+
+void weir__delivery_init(struct weir__delivery *delivery, const struct weir__chain *chain)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&delivery->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
+    weir_lock_init(&delivery->lock, &weir__locks[WEIR__LOCK_DELIVERY]);
+    delivery->link = weir__chain_own(chain);
+    delivery->backend = delivery->link->next;
+}
+
+void weir__delivery_finish(struct weir__delivery *delivery)
+{
+    weir_lock_take(&delivery->lock);
+    delivery->stop = true;
+    pthread_cond_broadcast(&delivery->changed);
+    weir_lock_release(&delivery->lock);
+    if (delivery->has_worker)
+        weir_thread_join(&delivery->worker);
+    held_finish(&delivery->list);
+    pthread_cond_destroy(&delivery->changed);
+    weir_lock_finish(&delivery->lock);
+}
+
+const struct weir_module_ops weir__delivery_ops = {
+    .queue_submit = queue_submit,
+    .queue_flush = queue_flush,
+    .queue_finish = queue_finish,
+    .event_query = event_query,
+    .event_wait = event_wait,
+    .graph_create = weir__replay_create,
+    .graph_destroy = weir__replay_destroy,
+    .graph_update = weir__replay_update,
+};

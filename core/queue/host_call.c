@@ -2,10 +2,9 @@
 #include "core/queue/host_call.h"
 
 #include "core/object/buffer.h"
-#include "core/queue/failures.h"
+#include "core/queue/node_call.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
-#include "core/queue/registry.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
@@ -24,22 +23,6 @@ static _Thread_local weir_status told;
 void weir__always_tell(weir_status status)
 {
     told = status;
-}
-
-void weir__always_await(weir_queue *queue, uint64_t sequence)
-{
-    const struct weir_error saved = *weir_last_error();
-    struct weir__wait wait = {.own = 1};
-    for (; weir__refused_next(queue, wait.own - 1, sequence, &wait);
-         weir__refused_end(queue, &wait)) {
-        weir_queue *producer = weir__registry_pin(wait.event.queue);
-        if (!producer)
-            continue;
-        const struct weir_link *link = producer->delivery.link;
-        (void)link->ops->event_wait(link, producer, wait.event.sequence, WEIR_FOREVER);
-        weir__registry_unpin(producer);
-    }
-    weir__error_set(&saved);
 }
 
 static weir_status call(void *user)
@@ -81,10 +64,7 @@ static weir_status call_native(const struct weir_native_queue *native, void *use
     const struct weir__call_scope outer = weir__enter_native_call();
     weir_status status = operation->u.native.function(native, operation->u.native.user);
     weir__leave_call(outer);
-    if (status < 0 && weir_last_error()->status != status)
-        weir__report(status, NULL, "the function returned %s (%d)", weir_status_name(status),
-                     (int)status);
-    return status < 0 ? status : WEIR_OK;
+    return weir__function_status(status);
 }
 
 weir_status weir__native_submit(const struct weir_link *backend, weir_queue *queue,

@@ -7,7 +7,6 @@
 #include "core/queue/completion.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
-#include "core/queue/registry.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
@@ -114,41 +113,22 @@ static void settle(struct weir__node_call *call)
 // With the lock held: for launch `number`, and later ones.
 static void settle_until(struct weir__node_call *call, uint64_t number)
 {
-    while (call->changes && call->changes->in_force && call->changes->first <= number)
+    while (call->changes && call->changes->first <= number)
         settle(call);
-}
-
-static struct weir__node_change **end_of(struct weir__node_call *call)
-{
-    struct weir__node_change **end = &call->changes;
-    while (*end)
-        end = &(*end)->next;
-    return end;
-}
-
-bool weir__node_call_change(struct weir__node_call *call, const struct weir__node_target *target)
-{
-    struct weir__node_change *change = weir__allocate(sizeof *change);
-    if (!change)
-        return false;
-    change->target = *target;
-    weir_lock_take(&call->runs->lock);
-    *end_of(call) = change;
-    weir_lock_release(&call->runs->lock);
-    return true;
 }
 
 // Where no launch of the backend's has still to call, that is all; so what is kept is bounded by the updates since
 // the oldest launch under way.
-struct weir__node_target weir__node_call_put_in_force(struct weir__node_call *call)
+struct weir__node_target weir__node_call_put_in_force(struct weir__node_call *call,
+                                                      struct weir__node_change *change)
 {
     struct weir__runs *runs = call->runs;
     weir_lock_take(&runs->lock);
     const struct weir__node_target before = call->target;
-    struct weir__node_change *change = call->changes;
-    while (change->in_force)
-        change = change->next;
-    change->in_force = true;
+    struct weir__node_change **end = &call->changes;
+    while (*end)
+        end = &(*end)->next;
+    *end = change;
     change->first = runs->added;
     if (runs->count == 0 || before.native)
         settle_until(call, runs->added);
@@ -160,17 +140,6 @@ void weir__node_call_restore(struct weir__node_call *call, const struct weir__no
 {
     weir_lock_take(&call->runs->lock);
     call->target = *target;
-    weir_lock_release(&call->runs->lock);
-}
-
-void weir__node_call_keep(struct weir__node_call *call)
-{
-    weir_lock_take(&call->runs->lock);
-    struct weir__node_change **last = &call->changes;
-    while (*last && ((*last)->next || (*last)->in_force))
-        last = &(*last)->next;
-    weir__release(*last);
-    *last = NULL;
     weir_lock_release(&call->runs->lock);
 }
 
@@ -329,18 +298,13 @@ struct weir__node_call *weir__node_call_wrap(struct weir_operation *operation, u
         operation->u.host_call.function = run_host;
         operation->u.host_call.user = call;
     }
+    call->latest = call->target;
     return call;
 }
 
 void weir__node_call_unwrap(struct weir_operation *operation)
 {
-    struct weir__node_call *call = weir__node_call_of(operation);
-    weir_lock_take(&call->runs->lock);
-    const struct weir__node_change *latest = call->changes;
-    while (latest && latest->next)
-        latest = latest->next;
-    const struct weir__node_target target = latest ? latest->target : call->target;
-    weir_lock_release(&call->runs->lock);
+    const struct weir__node_target target = weir__node_call_of(operation)->latest;
     if (operation->kind == WEIR_OPERATION_NATIVE) {
         operation->u.native.function = target.native;
         operation->u.native.user = target.user;

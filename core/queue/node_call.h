@@ -52,17 +52,17 @@ struct weir__node_target {
     void *user;
 };
 
-// An update of a node: what later launches call.
+// What launches from number `first` on call.
 struct weir__node_change {
     struct weir__node_change *next;
     struct weir__node_target target;
-    bool in_force; // since launch `first`
     uint64_t first;
 };
 
 struct weir__node_call {
-    struct weir__node_call *next; // of the graph's
-    struct weir__node_target target;
+    struct weir__node_call *next;      // of the graph's
+    struct weir__node_target latest;   // of the latest update; under the graph's lock
+    struct weir__node_target target;   // of launches before all changes
     struct weir__node_change *changes; // the oldest first
     struct weir__runs
         *runs; // of the graph, whose lock guards `target` and `changes`; NULL until that is made
@@ -85,13 +85,10 @@ struct weir__node_call *weir__node_call_wrap(struct weir_operation *operation, u
 void weir__node_call_unwrap(struct weir_operation *operation);
 void weir__node_call_free(struct weir__node_call *call);
 
-// Notes an update, which is not in force yet. False: out of memory.
-bool weir__node_call_change(struct weir__node_call *call, const struct weir__node_target *target);
-// The update has failed: drops the last one, unless it has been in force.
-void weir__node_call_keep(struct weir__node_call *call);
-// Puts the oldest that is not in force so: a host call's for launches that come to the backend from now on, a
-// native call's at once. Returns what was called until now, which weir__node_call_restore() puts back.
-struct weir__node_target weir__node_call_put_in_force(struct weir__node_call *call);
+// Puts a change in force, and owns it: a host call's for launches that come to the backend from now on, a native
+// call's at once. Returns what was called until now, which weir__node_call_restore() puts back.
+struct weir__node_target weir__node_call_put_in_force(struct weir__node_call *call,
+                                                      struct weir__node_change *change);
 void weir__node_call_restore(struct weir__node_call *call, const struct weir__node_target *target);
 // That of a node of a graph.
 struct weir__node_call *weir__node_call_of(const struct weir_operation *operation);

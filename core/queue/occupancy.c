@@ -48,7 +48,7 @@ static weir_status find(weir_kernel *kernel, struct weir_extent block, size_t lo
     if (block.x == 0)
         return weir__fail_at(NULL, 0, kernel->member.object.label, WEIR_ERROR_INVALID,
                              "a block has at least one work-item", "occupancy: block.x is 0");
-    block = weir_dim(block.x, block.y ? block.y : 1, block.z ? block.z : 1);
+    block = weir__operation_extent(block);
     weir_status status = weir__operation_check_extents(&caller, kernel, &grid, &block);
     if (status == WEIR_OK)
         status = check_local(kernel, local_bytes);

@@ -5,11 +5,8 @@
 #include <sched.h>
 #include <stdio.h>
 
-#include "core/queue/failures.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
-#include "core/queue/registry.h"
-#include "core/queue/retire.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
@@ -222,17 +219,7 @@ void weir__thread_queues_close(weir_device *device)
 // released, so a thread that then records its end finds the operation there.
 // The legacy queue's waits are noted like all waits, so it fails with the work that it waits
 // for. A queue's wait for the legacy queue only orders it: it is noted as such, so no failure is
-// passed on, and a failed queue still comes after the legacy queue's work (failures.h).
-
-void weir__legacy_init(struct weir__legacy *order)
-{
-    weir_lock_init(&order->lock, &weir__locks[WEIR__LOCK_LEGACY]);
-}
-
-void weir__legacy_finish(struct weir__legacy *order)
-{
-    weir_lock_finish(&order->lock);
-}
+// passed on, and a failed queue still comes after the legacy queue's work: see weir__refused_note().
 
 static bool has_failed(const weir_queue *queue)
 {
@@ -249,27 +236,21 @@ static void fail_with_last_error(weir_queue *queue)
 // The order of the legacy queue and another queue.
 enum found {
     NOTHING_NEW,
-    SEEN_BEFORE_RECOVERY, // it may have skipped waits that it has seen
     NEW_WORK,
     NO_RECORD, // its end cannot be recorded; the reason is the thread's error
 };
 
 // Stores the end of the queue, unless the legacy queue already comes after it.
-static enum found record_new_work(weir_queue *queue, uint64_t epoch, struct weir_event *out_event)
+static enum found record_new_work(weir_queue *queue, struct weir_event *out_event)
 {
-    struct weir__legacy_view *view = &queue->legacy;
     weir_lock_take(&queue->submit_lock);
-    enum found found = queue->sequence > view->saw                   ? NEW_WORK
-                       : view->epoch != epoch && queue->sequence > 0 ? SEEN_BEFORE_RECOVERY
-                                                                     : NOTHING_NEW;
-    if (found != NOTHING_NEW && !weir__queue_record_end_locked(queue, out_event))
+    enum found found = queue->sequence > queue->saw ? NEW_WORK : NOTHING_NEW;
+    if (found == NEW_WORK && !weir__queue_record_end_locked(queue, out_event))
         found = NO_RECORD;
-    if (found == NO_RECORD) {
+    if (found == NO_RECORD)
         *out_event = (struct weir_event){queue->member.object.id, queue->sequence};
-    } else {
-        view->saw = queue->sequence;
-        view->epoch = epoch;
-    }
+    else
+        queue->saw = queue->sequence;
     weir_lock_release(&queue->submit_lock);
     return found;
 }
@@ -290,55 +271,43 @@ static weir_status submit_order(weir_queue *queue, weir_queue *producer, struct 
     return weir__queue_submit_locked(queue, &operation);
 }
 
-// Failures from which the legacy queue has recovered are not reported again.
-static bool submit_wait(weir_queue *legacy, weir_queue *producer, struct weir_event event,
-                        enum found found)
+static bool submit_wait(weir_queue *legacy, weir_queue *producer, struct weir_event event)
 {
-    if (found == SEEN_BEFORE_RECOVERY)
-        return submit_order(legacy, producer, event) == WEIR_OK;
-    return found == NEW_WORK && weir__completion_status(producer, event.sequence) == WEIR_OK &&
+    return weir__completion_status(producer, event.sequence) == WEIR_OK &&
            weir__queue_wait_locked(legacy, event, producer, WEIR_OPERATION_INTERNAL, __FILE__,
                                    __LINE__) == WEIR_OK;
 }
 
-static void wait_for_new_work(weir_queue *legacy, weir_queue *producer, uint64_t epoch)
+static void wait_for_new_work(weir_queue *legacy, weir_queue *producer)
 {
     struct weir_event event;
-    const enum found found = record_new_work(producer, epoch, &event);
+    const enum found found = record_new_work(producer, &event);
     if (found == NOTHING_NEW)
         return;
     // If it cannot be ordered after all of them, it has failed.
     weir_lock_take(&legacy->submit_lock);
-    if (!has_failed(legacy) && !submit_wait(legacy, producer, event, found))
+    if (!has_failed(legacy) && (found == NO_RECORD || !submit_wait(legacy, producer, event)))
         fail_with_last_error(legacy);
     if (has_failed(legacy))
         weir__refused_note(legacy, event, found != NO_RECORD);
     weir_lock_release(&legacy->submit_lock);
 }
 
-// Another thread may recover the queue meanwhile, and the waits that were skipped because it
-// had failed would stay skipped: then all of them are done again.
+// Returns with the submit lock held. A recovery on another thread meanwhile waits for what was skipped.
 static void order_legacy(weir_queue *legacy)
 {
     weir_device *device = legacy->member.device;
     struct weir__legacy *order = &device->legacy;
 
-    for (;;) {
-        weir_lock_take(&order->lock);
-        const uint64_t epoch = atomic_load_explicit(&order->epoch, memory_order_relaxed);
-        // One that has failed notes what it would wait for: memory may be freed on it.
-        if (!has_failed(legacy))
-            atomic_fetch_add_explicit(&order->turn, 1, memory_order_relaxed);
-        for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));)
-            if (queue != legacy)
-                wait_for_new_work(legacy, queue, epoch);
-        weir_lock_take(&legacy->submit_lock);
-        weir_lock_release(&order->lock);
-        if (has_failed(legacy) ||
-            atomic_load_explicit(&order->epoch, memory_order_relaxed) == epoch)
-            return;
-        weir_lock_release(&legacy->submit_lock);
-    }
+    weir_lock_take(&order->lock);
+    // One that has failed notes what it would wait for: memory may be freed on it.
+    if (!has_failed(legacy))
+        atomic_fetch_add_explicit(&order->turn, 1, memory_order_relaxed);
+    for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));)
+        if (queue != legacy)
+            wait_for_new_work(legacy, queue);
+    weir_lock_take(&legacy->submit_lock);
+    weir_lock_release(&order->lock);
 }
 
 // The end of the legacy queue, and the turn that it belongs to.
@@ -361,11 +330,11 @@ static bool record_legacy_end(struct weir__legacy *order, weir_queue **out_legac
 // With the queue's submit lock held; a refusal fails it.
 static void wait_for_legacy(weir_queue *queue, weir_queue *legacy, struct weir_event event)
 {
-    const bool was_seen = queue->legacy.saw == queue->sequence;
+    const bool was_seen = queue->saw == queue->sequence;
     if (submit_order(queue, legacy, event) == WEIR_OK)
-        queue->legacy.end = event;
+        queue->legacy_end = event;
     if (was_seen) // the legacy queue need not wait for a wait for itself
-        queue->legacy.saw = queue->sequence;
+        queue->saw = queue->sequence;
 }
 
 // Another operation may begin on the legacy queue meanwhile, hence the loop; it ends since
@@ -403,19 +372,6 @@ void weir__legacy_order(weir_queue *queue)
     }
     weir_lock_release(&queue->submit_lock);
     order_legacy(queue);
-}
-
-// When it failed, some of its waits may have been skipped.
-void weir__legacy_recovered(weir_queue *queue)
-{
-    struct weir__legacy *order = &queue->member.device->legacy;
-    if (queue->owner == WEIR__OWNED_BY_DEVICE) {
-        atomic_fetch_add_explicit(&order->epoch, 1, memory_order_relaxed);
-        return;
-    }
-    queue->legacy.saw = queue->sequence; // it has finished, and its failure is dealt with
-    queue->turn = 0;
-    queue->legacy.end = (struct weir_event){0};
 }
 
 // Creation and destruction.

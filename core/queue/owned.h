@@ -3,7 +3,6 @@
 #ifndef WEIR_CORE_QUEUE_OWNED_H
 #define WEIR_CORE_QUEUE_OWNED_H
 
-#include <weir/event.h>
 #include <weir/migration.h>
 
 // The owner of a queue, which alone may destroy it.
@@ -21,18 +20,6 @@ void weir__thread_queues_close(weir_device *device);
 
 // The order that the legacy queue keeps against all other queues of its device.
 
-struct weir__legacy;
-
-// A queue's part: its order relative to the legacy queue.
-struct weir__legacy_view {
-    struct weir_event end; // of the legacy queue, that it waited for last
-    uint64_t saw;          // the legacy queue comes after this one up to here,
-    uint64_t epoch;        // unless it has another epoch now
-};
-
-void weir__legacy_init(struct weir__legacy *order);
-void weir__legacy_finish(struct weir__legacy *order);
-
 // Destroys the device's legacy queue.
 void weir__legacy_close(weir_device *device);
 
@@ -40,8 +27,5 @@ void weir__legacy_close(weir_device *device);
 // legacy queue all other queues, for another queue the legacy queue. The queue's submit
 // lock is held at the call and at the return, but released meanwhile.
 void weir__legacy_order(weir_queue *queue);
-
-// A queue has finished and its failure is cleared. With its submit lock held.
-void weir__legacy_recovered(weir_queue *queue);
 
 #endif

@@ -11,8 +11,6 @@
 #include "base/wait.h"
 #include "core/queue/host_call.h"
 #include "core/queue/operation.h"
-#include "core/queue/registry.h"
-#include "core/queue/retire.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"

@@ -2,9 +2,12 @@
 #ifndef WEIR_CORE_QUEUE_QUEUE_H
 #define WEIR_CORE_QUEUE_QUEUE_H
 
+#include <weir/common.h>
+
 #include "base/cold.h"
 #include "base/lock.h"
 #include "core/object/device.h"
+#include "core/object/object.h"
 #include "core/queue/awaited.h"
 #include "core/queue/completion.h"
 #include "core/queue/delivery.h"
@@ -50,8 +53,9 @@ struct weir_queue {
     struct weir__completion completion;
     struct weir__delivery delivery;
     enum weir__queue_owner owner;
-    struct weir__legacy_view legacy; // under the lock
-    weir_queue *previous;            // the device's list of queues
+    struct weir_event legacy_end; // of the legacy queue, that it waited for last; under the lock
+    uint64_t saw;         // the legacy queue comes after this one up to here; under the lock
+    weir_queue *previous; // the device's list of queues
     weir_queue *next;
     weir_queue *next_ended;        // see weir__registry_unpin_later()
     struct weir__history *history; // in debug mode; under the completion's lock
@@ -212,5 +216,76 @@ static inline weir_status weir__queue_submit_locked(weir_queue *queue,
 
 // The same with the lock taken here; refuses on a failed queue, and notes on one that captures.
 weir_status weir__queue_submit(weir_queue *queue, struct weir_operation *operation);
+
+// Destruction of objects that work may still use.
+//
+// It needs no bookkeeping on the submit path. When an object is destroyed, its frontier is
+// made: every busy queue of its device, and of the device's peers, gets a record, unless its
+// last operation is one. When all of these are complete, nothing can use the object any more.
+// Until then the object stays on the device's list of retired objects, which is checked at
+// every create, destroy, sync and trim.
+//
+// An object that a graph uses gets its frontier after the graph was destroyed.
+
+// Removes the object from its device's list of live objects and finalizes it as soon as no
+// work uses it: at once if the device is idle. Never waits for the device.
+//
+// Threads: safe; the caller holds no lock.
+void weir__member_retire(struct weir__member *member);
+
+// The same without a call of the chain: the next check of the list finds out whether work uses it.
+void weir__member_retire_later(struct weir__member *member);
+
+// Finalizes retired objects of the device that nothing uses any more. It stops at the eighth
+// object that is still used, so that no call pays for a long list; each checked object moves
+// to the end of the list.
+void weir__device_reap(weir_device *device);
+
+// The same, but checks every object.
+void weir__device_reap_all(weir_device *device);
+
+// The next queue of the device, with a reference taken, or NULL; drops the reference on
+// `queue`, which kept it on the list. NULL starts. Queues that are created meanwhile come
+// before the first one and are not visited.
+weir_queue *weir__device_next_queue(weir_device *device, weir_queue *queue);
+
+// Finding the queue of an event. An event holds a queue's id and outlives the
+// queue, so the id is looked up: without a lock, and safely against the queue
+// being destroyed on another thread.
+//
+// An id is (generation << 16 | slot). Slots are never freed, so a lookup with a stale id may
+// read one; it then finds another id, or no references, and returns NULL.
+
+// Gives the queue its id, under which it cannot be found yet. Returns false when
+// 65,536 queues exist or memory is out.
+bool weir__registry_reserve(weir_queue *queue);
+
+// From here on the queue can be found; the caller has one reference.
+void weir__registry_publish(weir_queue *queue);
+
+// Frees an id that was reserved and never published.
+void weir__registry_cancel(weir_queue *queue);
+
+// Takes a reference to the queue with this id; NULL if it was destroyed.
+weir_queue *weir__registry_pin(uint64_t id);
+
+// The first queue that exists in slot `*index` or after it, with a reference, and the slot after its own in
+// `*index`; NULL: none.
+weir_queue *weir__registry_next(uint32_t *index);
+
+// Whether a queue has had this id: distinguishes an uninitialised event from one of a destroyed
+// queue.
+bool weir__registry_issued(uint64_t id);
+
+// Drops a reference. The last one finalizes the queue on this thread, which joins its worker
+// and calls the driver: the caller holds no lock.
+void weir__registry_unpin(weir_queue *queue);
+
+// The same for a caller that may hold locks: a queue whose last reference is dropped here is
+// finalized by the next weir__registry_finalize_ended() of its device.
+void weir__registry_unpin_later(weir_queue *queue);
+
+// Finalizes such queues of the device. The caller holds no lock, and is in no host call.
+void weir__registry_finalize_ended(weir_device *device);
 
 #endif

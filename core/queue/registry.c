@@ -1,12 +1,11 @@
 // See the header. A slot's references are taken by compare-and-swap from a
 // non-zero count only, then the id is compared: between the two the slot cannot
 // be reused, because reuse needs the count to be zero.
-#include "core/queue/registry.h"
+#include "core/queue/queue.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "core/queue/queue.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
 

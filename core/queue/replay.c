@@ -19,13 +19,14 @@
 
 // The submission of a launch's nodes to a backend that has no graph of them: see replay.h.
 
-// An update that waits for held launches.
+// An update, which may wait for held launches.
 struct weir__replay_pending {
     struct weir__replay_pending *next;
     uint32_t launches; // the number of these launches
     uint32_t index;
     struct weir_graph_node node;
-    struct weir_operation *owned; // the memory that `node.operation` points to
+    struct weir_operation *owned;     // the memory that `node.operation` points to
+    struct weir__node_change *change; // of a call
 };
 
 // A branch of a graph that forks.
@@ -429,6 +430,7 @@ static weir_status open_lanes(const struct weir_link *next, weir_device *device,
 static void drop_pending(struct weir__replay_pending *pending)
 {
     weir__release(pending->owned);
+    weir__release(pending->change);
     weir__release(pending);
 }
 
@@ -527,83 +529,73 @@ static bool is_of_the_backend(const struct weir__replay *replay, const struct we
     return replay->is_native && node->operation->kind != WEIR_OPERATION_HOST_CALL;
 }
 
-static weir_status update_backend(const struct weir_link *link, weir_graph *graph, uint32_t index,
-                                  const struct weir_graph_node *node)
-{
-    return node->operation->kind == WEIR_OPERATION_NATIVE
-               ? link->next->ops->graph_recapture(link->next, graph, index, node)
-               : link->next->ops->graph_update(link->next, graph, index, node);
-}
-
-// On success with a backend without graphs, the replay takes ownership of `owned`.
-static weir_status apply(const struct weir_link *link, weir_graph *graph,
-                         struct weir__replay *replay, uint32_t index,
-                         const struct weir_graph_node *node, struct weir_operation **owned)
-{
-    if (is_of_the_backend(replay, node)) {
-        atomic_store(&replay->is_launched, false);
-        return update_backend(link, graph, index, node);
-    }
-    if (replay->is_native)
-        return WEIR_OK;
-    weir__release(replay->nodes[index].operation);
-    replay->nodes[index].operation = *owned;
-    *owned = NULL;
-    return WEIR_OK;
-}
-
-static weir_status postpone(struct weir__replay *replay, uint32_t index,
-                            const struct weir_graph_node *node, struct weir_operation **owned)
-{
-    struct weir__replay_pending *pending = weir__allocate(sizeof *pending);
-    if (!pending)
-        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for an update of a graph");
-    *pending = (struct weir__replay_pending){
-        .launches = replay->held,
-        .index = index,
-        .owned = *owned,
-    };
-    // A plugin may have made the node with its own headers.
-    weir_sized_write_back(&pending->node, sizeof pending->node, node, node->struct_size);
-    pending->node.operation = *owned;
-    pending->node.dependencies = NULL; // they never change
-    pending->node.dependency_count = 0;
-    *owned = NULL;
-    if (replay->last)
-        replay->last->next = pending;
-    else
-        replay->first = pending;
-    replay->last = pending;
-    return WEIR_OK;
-}
-
 // A call that the backend refuses does what it did.
-static weir_status apply_at_once(const struct weir_link *link, weir_graph *graph,
-                                 struct weir__replay *replay, uint32_t index,
-                                 const struct weir_graph_node *node, struct weir_operation **owned)
+static weir_status apply(const struct weir_link *link, weir_graph *graph,
+                         struct weir__replay *replay, struct weir__replay_pending *update)
 {
-    if (!weir__has_node_call(node->operation))
-        return apply(link, graph, replay, index, node, owned);
-    struct weir__node_call *call = weir__node_call_of(node->operation);
-    const struct weir__node_target before = weir__node_call_put_in_force(call);
-    const weir_status status = apply(link, graph, replay, index, node, owned);
-    if (status < 0)
+    struct weir__node_call *call =
+        update->change ? weir__node_call_of(update->node.operation) : NULL;
+    struct weir__node_target before;
+    weir_status status = WEIR_OK;
+    if (call)
+        before = weir__node_call_put_in_force(call, update->change);
+    update->change = NULL;
+    if (is_of_the_backend(replay, &update->node)) {
+        atomic_store(&replay->is_launched, false);
+        status = link->next->ops->graph_update(link->next, graph, update->index, &update->node);
+    } else if (!replay->is_native) {
+        weir__release(replay->nodes[update->index].operation);
+        replay->nodes[update->index].operation = update->owned;
+        update->owned = NULL;
+    }
+    if (call && status < 0)
         weir__node_call_restore(call, &before);
     return status;
+}
+
+// NULL: out of memory.
+static struct weir__replay_pending *make_pending(uint32_t index, const struct weir_graph_node *node)
+{
+    struct weir__replay_pending *update = weir__allocate(sizeof *update);
+    if (!update)
+        return NULL;
+    update->index = index;
+    update->owned = weir__operation_clone(node->operation);
+    if (update->owned && weir__has_node_call(update->owned) &&
+        (update->change = weir__allocate(sizeof *update->change)))
+        update->change->target = weir__node_call_of(update->owned)->latest;
+    if (!update->owned || (weir__has_node_call(update->owned) && !update->change)) {
+        drop_pending(update);
+        return NULL;
+    }
+    // A plugin may have made the node with its own headers.
+    weir_sized_write_back(&update->node, sizeof update->node, node, node->struct_size);
+    update->node.operation = update->owned;
+    update->node.dependencies = NULL; // they never change
+    update->node.dependency_count = 0;
+    return update;
 }
 
 weir_status weir__replay_update(const struct weir_link *link, weir_graph *graph, uint32_t index,
                                 const struct weir_graph_node *node)
 {
     struct weir__replay *replay = replay_of(link, graph);
-    struct weir_operation *owned = weir__operation_clone(node->operation);
-    if (!owned)
+    struct weir__replay_pending *update = make_pending(index, node);
+    weir_status status = WEIR_OK;
+    if (!update)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for an update of a graph");
     weir_lock_take(&replay->lock);
-    weir_status status = replay->held ? postpone(replay, index, node, &owned)
-                                      : apply_at_once(link, graph, replay, index, node, &owned);
+    const bool held = replay->held > 0;
+    if (held) {
+        update->launches = replay->held;
+        *(replay->last ? &replay->last->next : &replay->first) = update;
+        replay->last = update;
+    } else {
+        status = apply(link, graph, replay, update);
+    }
     weir_lock_release(&replay->lock);
-    weir__release(owned);
+    if (!held)
+        drop_pending(update);
     return status;
 }
 
@@ -628,13 +620,9 @@ void weir__replay_unhold(const struct weir_link *link, const struct weir_operati
         replay->first = pending->next;
         if (!replay->first)
             replay->last = NULL;
-        if (weir__has_node_call(pending->owned))
-            weir__node_call_put_in_force(weir__node_call_of(pending->owned));
-        weir_status status =
-            apply(link, graph, replay, pending->index, &pending->node, &pending->owned);
-        if (status < 0) {
+        weir_status status = apply(link, graph, replay, pending);
+        if (status < 0)
             replay->broken = weir__error_of(status);
-        }
         drop_pending(pending);
     }
     weir_lock_release(&replay->lock);

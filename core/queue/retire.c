@@ -1,13 +1,10 @@
 // See the header. A device's lists are guarded by its lock; frontiers are checked without
 // it, by the thread that removed the object from the list.
-#include "core/queue/retire.h"
+#include "core/queue/queue.h"
 
 #include <stdatomic.h>
 
-#include "core/object/peer.h"
-#include "core/queue/failures.h"
-#include "core/queue/queue.h"
-#include "core/queue/registry.h"
+#include "core/object/device.h"
 #include "core/support/debug.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
@@ -80,24 +77,30 @@ static bool is_a_queue(const struct weir__member *member)
     return member->class == &weir__queue_class;
 }
 
-// Records the end of every queue that may still use the object. A destroyed queue only waits
-// for itself, unless a wait of it could not be noted. If a record is refused, it is tried again when
-// the object is checked next.
-static bool draw_frontier(struct weir__member *member)
+// A destroyed queue only waits for itself, unless it has failed and a wait of it was refused.
+static enum weir__frontier frontier_of(struct weir__member *member)
 {
-    const bool is_queue = is_a_queue(member) &&
-                          atomic_load(&((weir_queue *)(void *)member)->completion.lost_waits) == 0;
-    uint32_t count = is_queue;
+    return is_a_queue(member) && !weir__refused_any((weir_queue *)(void *)member)
+               ? WEIR__FRONTIER_ITSELF
+               : WEIR__FRONTIER_ALL;
+}
 
-    if (is_queue ? !weir__queue_is_busy((weir_queue *)(void *)member)
-                 : !count_users(member->device, &count))
+// Records the end of every queue that may still use the object. If a record is refused, it is tried again
+// when the object is checked next.
+static bool draw_frontier(struct weir__member *member, enum weir__frontier wanted)
+{
+    const bool only_itself = wanted == WEIR__FRONTIER_ITSELF;
+    uint32_t count = only_itself;
+
+    if (only_itself ? !weir__queue_is_busy((weir_queue *)(void *)member)
+                    : !count_users(member->device, &count))
         return true;
     weir__release(member->frontier);
     member->frontier_count = 0;
     member->frontier = weir__allocate(count * sizeof *member->frontier);
     if (!member->frontier)
         return false;
-    if (is_queue)
+    if (only_itself)
         return add_end(member, (weir_queue *)(void *)member);
 
     bool recorded = record_ends(member, member->device, count);
@@ -109,17 +112,19 @@ static bool draw_frontier(struct weir__member *member)
 
 static bool past_frontier(struct weir__member *member)
 {
+    const enum weir__frontier wanted = frontier_of(member);
     if (atomic_load(&member->uses) > 0)
         return false;
-    if (!member->has_frontier && !(member->has_frontier = draw_frontier(member)))
+    if (member->has_frontier < wanted && !draw_frontier(member, wanted))
         return false;
+    member->has_frontier = wanted > member->has_frontier ? wanted : member->has_frontier;
     while (member->frontier_count) {
         struct weir_event event = member->frontier[member->frontier_count - 1];
         if (!weir__event_is_complete(event))
             return false;
         member->frontier_count--;
     }
-    return !is_a_queue(member) || weir__refused_are_over((weir_queue *)(void *)member);
+    return frontier_of(member) == wanted; // the look may have found that it has failed
 }
 
 // The list of retired objects is a FIFO: added at the front, removed at the back.

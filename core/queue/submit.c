@@ -11,7 +11,6 @@
 #include "base/cold.h"
 #include "core/object/buffer.h"
 #include "core/object/program.h"
-#include "core/queue/failures.h"
 #include "core/queue/host_call.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
@@ -19,7 +18,7 @@
 #include "core/support/error.h"
 #include "core/support/thread.h"
 
-struct weir__launch {
+struct launch {
     weir_kernel *kernel; // that of the queue's device
     struct weir_extent grid;
     struct weir_extent block;
@@ -27,9 +26,10 @@ struct weir__launch {
     size_t argument_count;
     const char *file;
     int line;
+    bool cooperative;
 };
 
-// See the header. What a kernel touches is not known, so each hint compares numbers that seldom meet by
+// Hints in debug mode. What a kernel touches is not known, so each hint compares numbers that seldom meet by
 // chance: the launch's work-items, the elements that its parameters point to, and its counts.
 
 enum told {
@@ -38,10 +38,10 @@ enum told {
     TOLD_ELEMENTS = 4,
 };
 
-static void tell(const struct weir__launch *launch, enum told what, const char *format, ...)
+static void tell(const struct launch *launch, enum told what, const char *format, ...)
     WEIR_PRINTF(3, 4);
 
-static void tell(const struct weir__launch *launch, enum told what, const char *format, ...)
+static void tell(const struct launch *launch, enum told what, const char *format, ...)
 {
     char text[384], message[640];
     if (atomic_fetch_or(&launch->kernel->told, what) & what)
@@ -63,7 +63,7 @@ static double product(struct weir_extent extent)
 
 // With as many work-items as the grid has blocks, each has a byte of the largest range; with those of all
 // blocks, most have none, and one in `block` would have done. A grid that was rounded up has fewer.
-static void hint_items(const struct weir__launch *launch)
+static void hint_items(const struct launch *launch)
 {
     const struct weir_extent grid = launch->grid, block = launch->block;
     const double blocks = product(grid), items = product(block);
@@ -81,7 +81,7 @@ static void hint_items(const struct weir__launch *launch)
          blocks, items, blocks * items, most);
 }
 
-static const struct weir_parameter *parameter_at(const struct weir__launch *launch, size_t index)
+static const struct weir_parameter *parameter_at(const struct launch *launch, size_t index)
 {
     const struct weir_kernel_signature *signature = launch->kernel->signature;
     return index < signature->parameter_count ? weir_signature_parameter(signature, (uint32_t)index)
@@ -102,7 +102,7 @@ static size_t unit_of(const struct weir_parameter *parameter)
 }
 
 // Whether a value of the launch is that number: a count of elements.
-static bool is_passed(const struct weir__launch *launch, uint64_t number)
+static bool is_passed(const struct launch *launch, uint64_t number)
 {
     for (size_t i = 0; i < launch->argument_count; i++) {
         const struct weir_argument *argument = &launch->arguments[i];
@@ -116,14 +116,14 @@ static bool is_passed(const struct weir__launch *launch, uint64_t number)
 }
 
 // Whether the range has as many bytes as there are work-items, but for a last block that is not full.
-static bool is_of_items(const struct weir__launch *launch, size_t bytes)
+static bool is_of_items(const struct launch *launch, size_t bytes)
 {
     const double items = product(launch->block), all = product(launch->grid) * items;
     return bytes > 1 && (double)bytes <= all && (double)bytes > all - items;
 }
 
 // Whether no range of larger elements has more bytes.
-static bool is_largest(const struct weir__launch *launch, size_t bytes)
+static bool is_largest(const struct launch *launch, size_t bytes)
 {
     for (size_t i = 0; i < launch->argument_count; i++)
         if (launch->arguments[i].kind == WEIR_PARAMETER_BUFFER && launch->arguments[i].size > bytes)
@@ -131,7 +131,7 @@ static bool is_largest(const struct weir__launch *launch, size_t bytes)
     return true;
 }
 
-static void hint_elements(const struct weir__launch *launch, size_t index)
+static void hint_elements(const struct launch *launch, size_t index)
 {
     const struct weir_argument *argument = &launch->arguments[index];
     const struct weir_parameter *parameter = parameter_at(launch, index);
@@ -155,9 +155,9 @@ static void hint_elements(const struct weir__launch *launch, size_t index)
 
 // A grid of work-items instead of blocks, one without blocks, and ranges that count elements instead of
 // bytes.
-static void weir__hint_launch(const struct weir__launch *given)
+static void hint_launch(const struct launch *given)
 {
-    struct weir__launch launch = *given;
+    struct launch launch = *given;
     if (launch.block.x == 0 || !launch.kernel || (launch.argument_count && !launch.arguments))
         return; // refused
     if (launch.grid.x == 0) {
@@ -275,83 +275,85 @@ weir_status weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane dst, size
     return status < 0 ? status : weir__queue_submit(queue, &operation);
 }
 
-typedef weir_status (*launch_function)(weir_queue *, weir_kernel *, struct weir_extent,
-                                       struct weir_extent, const struct weir_argument *, size_t,
-                                       const char *, int);
-
-WEIR_COLD static weir_status launch_widened(weir_queue *queue, weir_kernel *kernel,
-                                            launch_function launch, struct weir_extent grid,
-                                            struct weir_extent block,
-                                            const struct weir_argument *arguments,
-                                            size_t argument_count, const char *file, int line)
-{
-    struct weir_argument widened[WEIR__WIDEN_LIMIT];
-    weir__kernel_widen(weir__kernel_on(kernel, queue->member.device), arguments, widened);
-    return launch(queue, kernel, grid, block, widened, argument_count, file, line);
-}
-
 // In debug mode: what a launch is given.
 WEIR_COLD static weir_status look_at_launch(const char *function, const weir_queue *queue,
-                                            const struct weir__launch *launch)
+                                            const struct launch *launch)
 {
     const weir_status status = weir__enter_arguments(function, launch->file, launch->line,
                                                      launch->arguments, launch->argument_count);
-    if (status == WEIR_OK && queue && launch->kernel) {
-        struct weir__launch there = *launch;
-        there.kernel = weir__kernel_on(launch->kernel, queue->member.device);
-        weir__hint_launch(&there);
-    }
-    return status;
+    if (status < 0)
+        return status;
+    struct launch there = *launch;
+    there.kernel = weir__kernel_on(launch->kernel, queue->member.device);
+    hint_launch(&there);
+    return WEIR_OK;
 }
 
-#define LOOK_AT_LAUNCH()                                                                \
-    do {                                                                                \
-        const weir_status looked =                                                      \
-            weir__is_unusual()                                                          \
-                ? look_at_launch(__func__, queue,                                       \
-                                 &(struct weir__launch){kernel, grid, block, arguments, \
-                                                        argument_count, file, line})    \
-                : WEIR_OK;                                                              \
-        if (looked < 0)                                                                 \
-            return looked;                                                              \
-    } while (0)
+static weir_status submit_launch(weir_queue *queue, const struct launch *launch);
 
-static inline weir_status launch_checked(weir_queue *queue, weir_kernel *kernel,
-                                         struct weir_extent grid, struct weir_extent block,
-                                         const struct weir_argument *arguments,
-                                         size_t argument_count, const char *file, int line)
+WEIR_COLD static weir_status submit_widened(weir_queue *queue, const struct launch *launch)
+{
+    struct weir_argument widened[WEIR__WIDEN_LIMIT];
+    struct launch wide = *launch;
+    weir__kernel_widen(weir__kernel_on(launch->kernel, queue->member.device), launch->arguments,
+                       widened);
+    wide.arguments = widened;
+    return submit_launch(queue, &wide);
+}
+
+static weir_status submit_launch(weir_queue *queue, const struct launch *launch)
 {
     struct weir_operation operation;
-    const struct weir__caller caller = caller_of(queue, file, line);
-    weir_status status =
-        weir__operation_launch(&caller, kernel, grid, block, arguments, argument_count, &operation);
+    struct weir__caller caller = caller_of(queue, launch->file, launch->line);
+    caller.cooperative = launch->cooperative;
+    const weir_status status =
+        weir__operation_launch(&caller, launch->kernel, launch->grid, launch->block,
+                               launch->arguments, launch->argument_count, &operation);
     if (status == WEIR_OK)
         return weir__queue_submit(queue, &operation);
-    return status < 0 ? status
-                      : launch_widened(queue, kernel, weir_queue_launch_at, grid, block, arguments,
-                                       argument_count, file, line);
+    return status < 0 ? status : submit_widened(queue, launch);
 }
+
+static inline weir_status look_and_submit(const char *function, weir_queue *queue,
+                                          const struct launch *launch)
+{
+    const weir_status status =
+        weir__is_unusual() ? look_at_launch(function, queue, launch) : WEIR_OK;
+    return status < 0 ? status : submit_launch(queue, launch);
+}
+
+// What the functions of a launch are given, by the names of their parameters.
+#define CHECK_LAUNCH()                                            \
+    WEIR_ENTER_AT(file, line, queue, kernel);                     \
+    WEIR_REQUIRE_AT(file, line, NULL, queue);                     \
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel); \
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0)
 
 weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct weir_extent grid,
                                  struct weir_extent block, const struct weir_argument *arguments,
                                  size_t argument_count, const char *file, int line)
 {
-    WEIR_ENTER_AT(file, line, queue, kernel);
-    LOOK_AT_LAUNCH();
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
-    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel);
-    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
-    return launch_checked(queue, kernel, grid, block, arguments, argument_count, file, line);
+    CHECK_LAUNCH();
+    const struct launch launch = {kernel,         grid, block, arguments,
+                                  argument_count, file, line,  false};
+    return look_and_submit(__func__, queue, &launch);
+}
+
+weir_status weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *kernel,
+                                             struct weir_extent grid, struct weir_extent block,
+                                             const struct weir_argument *arguments,
+                                             size_t argument_count, const char *file, int line)
+{
+    CHECK_LAUNCH();
+    const struct launch launch = {kernel, grid, block, arguments, argument_count, file, line, true};
+    return look_and_submit(__func__, queue, &launch);
 }
 
 weir_status weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, size_t count,
                                        const struct weir_argument *arguments, size_t argument_count,
                                        const char *file, int line)
 {
-    WEIR_ENTER_AT(file, line, queue, kernel);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
-    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel);
-    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
+    CHECK_LAUNCH();
     const weir_kernel *own = weir__kernel_on(kernel, queue->member.device);
     const uint32_t items = weir__usual_block(own ? own : kernel);
     if (items == 0)
@@ -368,11 +370,15 @@ weir_status weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, s
             "weir_queue_launch_count: %zu work-items for kernel '%s' are %zu blocks "
             "of %u; a grid has at most %u",
             count, weir__label_or_none(kernel->member.object.label), blocks, items, UINT32_MAX);
-    if (count == 0) // on purpose, unlike a grid of 0 blocks
-        return launch_checked(queue, kernel, weir_dim(0, 1, 1), weir_dim(items, 1, 1), arguments,
-                              argument_count, file, line);
-    return weir_queue_launch_at(queue, kernel, weir_dim((uint32_t)blocks, 1, 1),
-                                weir_dim(items, 1, 1), arguments, argument_count, file, line);
+    const struct launch launch = {.kernel = kernel,
+                                  .grid = weir_dim((uint32_t)blocks, 1, 1),
+                                  .block = weir_dim(items, 1, 1),
+                                  .arguments = arguments,
+                                  .argument_count = argument_count,
+                                  .file = file,
+                                  .line = line};
+    // A count of 0 is on purpose, unlike a grid of 0 blocks.
+    return count == 0 ? submit_launch(queue, &launch) : look_and_submit(__func__, queue, &launch);
 }
 
 WEIR_COLD static weir_status refuse_global(const weir_queue *queue, const weir_kernel *kernel,
@@ -401,41 +407,23 @@ weir_status weir_queue_launch_global_at(weir_queue *queue, weir_kernel *kernel,
                                         const struct weir_argument *arguments,
                                         size_t argument_count, const char *file, int line)
 {
-    WEIR_ENTER_AT(file, line, queue, kernel);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
-    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel);
-    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
+    CHECK_LAUNCH();
     const weir_kernel *there = weir__kernel_on(kernel, queue->member.device);
     const weir_kernel *own = there ? there : kernel;
     struct weir_extent block;
-    items = weir_dim(items.x, items.y ? items.y : 1, items.z ? items.z : 1);
+    items = weir__operation_extent(items);
     if (!weir__exact_block(own, items, &block))
         return refuse_global(queue, own, items, block, file, line);
-    const struct weir_extent grid = {items.x / block.x, items.y / block.y, items.z / block.z};
-    return weir_queue_launch_at(queue, kernel, grid, block, arguments, argument_count, file, line);
+    const struct launch launch = {.kernel = kernel,
+                                  .grid = {items.x / block.x, items.y / block.y, items.z / block.z},
+                                  .block = block,
+                                  .arguments = arguments,
+                                  .argument_count = argument_count,
+                                  .file = file,
+                                  .line = line};
+    return look_and_submit(__func__, queue, &launch);
 }
-
-weir_status weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *kernel,
-                                             struct weir_extent grid, struct weir_extent block,
-                                             const struct weir_argument *arguments,
-                                             size_t argument_count, const char *file, int line)
-{
-    WEIR_ENTER_AT(file, line, queue, kernel);
-    LOOK_AT_LAUNCH();
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
-    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel);
-    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
-    struct weir_operation operation;
-    struct weir__caller caller = caller_of(queue, file, line);
-    caller.cooperative = true;
-    weir_status status =
-        weir__operation_launch(&caller, kernel, grid, block, arguments, argument_count, &operation);
-    if (status == WEIR_OK)
-        return weir__queue_submit(queue, &operation);
-    return status < 0 ? status
-                      : launch_widened(queue, kernel, weir_queue_launch_cooperative_at, grid, block,
-                                       arguments, argument_count, file, line);
-}
+#undef CHECK_LAUNCH
 
 weir_status weir_queue_host_call_at(weir_queue *queue, weir_host_function function, void *user,
                                     const char *file, int line)
@@ -540,14 +528,30 @@ weir_status weir_queue_flush_at(weir_queue *queue, const char *file, int line)
     return status;
 }
 
+static void finish_all(const weir_runtime *runtime)
+{
+    const struct weir_error saved = *weir_last_error();
+    uint32_t index = 0;
+    weir_queue *queue;
+    while ((queue = weir__registry_next(&index))) {
+        if (queue->member.device->runtime == runtime)
+            (void)weir__queue_finish(queue);
+        weir__registry_unpin(queue);
+    }
+    weir__error_set(&saved);
+}
+
 // Takes the submit lock once the producers of the failed queue's waits have ended; more may come while they
 // are waited for.
 static void enter_settled(weir_queue *queue)
 {
+    const atomic_uint_fast32_t *refused = &queue->completion.refused;
     for (;;) {
-        weir__refused_await(queue);
+        const uint_fast32_t known = atomic_load(refused);
+        if (weir__refused_any(queue))
+            finish_all(queue->member.device->runtime);
         weir_lock_take(&queue->submit_lock);
-        if (!weir__refused_any(queue))
+        if (atomic_load(refused) == known)
             return;
         weir_lock_release(&queue->submit_lock);
     }
@@ -583,7 +587,7 @@ weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)
                                     atomic_load(&queue->completion.completed)};
     enter_settled(queue);
     weir__completion_recover(queue, queue->sequence);
-    weir__legacy_recovered(queue);
+    queue->saw = queue->sequence; // the legacy queue does not get its failure
     weir_lock_release(&queue->submit_lock);
     if (weir__takes_notes(queue->member.device))
         weir__host_note_complete(queue, last, status, &(struct weir__host_caller){file, line, 0});

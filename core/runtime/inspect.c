@@ -5,8 +5,6 @@
 #include <weir/inspect.h>
 
 #include "base/sized.h"
-#include "core/module/check.h"
-#include "core/module/load_report.h"
 #include "core/module/loader.h"
 #include "core/runtime/runtime.h"
 #include "core/support/debug.h"

@@ -10,7 +10,6 @@
 
 #include "base/text.h"
 #include "base/thread.h"
-#include "core/module/load_report.h"
 #include "core/module/loader.h"
 #include "core/object/object.h"
 #include "core/queue/completion.h"

@@ -18,7 +18,7 @@ FOLDERS = ("api/weir", "api/weir/module", "api/weir/kit", "patterns")
 def is_public(path):
     """Whether the header has a page of the reference."""
     name = os.path.basename(path)
-    internal = os.path.dirname(path) == "patterns" and (name == "fail.h" or name.endswith("_parts.h"))
+    internal = os.path.dirname(path) == "patterns" and re.search(r"^(fail|shared|statistics)\.h$|_parts\.h$", name)
     return os.path.dirname(path) in FOLDERS and name.endswith((".h", ".hpp")) and not internal
 
 

@@ -6,14 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/text.h"
 #include "kernels/compiler/compiler.h"
 
 enum {
     NAME_SIZE = 512,
-    PATH_SIZE = 1024,
-    IR_LIMIT = 256 << 20
+    PATH_SIZE = 1024
 };
 
 // Compiling.
@@ -25,11 +23,8 @@ static bool run_clang(struct kc_context *context, const char *source, const char
     kc_job_add_language(&job, context->tools, context->language);
     if (!context->without_cuda)
         kc_job_add_cuda(&job, context->language);
-    for (size_t i = 0; more[i]; i++)
-        kc_job_add(&job, more[i]);
-    kc_job_add(&job, source);
-    kc_job_add(&job, "-o");
-    kc_job_add(&job, out);
+    kc_job_add_all(&job, more);
+    KC_ADD(&job, source, "-o", out);
     kc_run(&job, 1);
     const bool fine = job.status == 0;
     if (job.errors)
@@ -42,20 +37,14 @@ static bool run_clang(struct kc_context *context, const char *source, const char
 static bool compile(struct kc_context *context, const char *text, const char *name,
                     const char *const *more, struct kc_module *out)
 {
-    char source[PATH_SIZE], ir[PATH_SIZE], message[512];
-    void *data = NULL;
+    char source[PATH_SIZE], ir[PATH_SIZE], *data;
     size_t size;
     snprintf(source, sizeof source, "%s/%s.cl", context->folder, name);
     snprintf(ir, sizeof ir, "%s/%s.ll", context->folder, name);
-    bool fine = weir_file_write(source, text, strlen(text), message, sizeof message);
-    if (fine && !run_clang(context, source, more, ir))
-        return false;
-    fine = fine && weir_file_read(ir, IR_LIMIT, &data, &size, message, sizeof message);
-    if (!fine)
-        weir_long_text_add(context->report, "error: %s\n", message);
-    if (fine && !(fine = kc_module_read(data, out)))
-        weir_long_text_add(context->report, "error: no memory for the kernels' module\n");
-    return fine;
+    return kc_write(source, text, context->report) && run_clang(context, source, more, ir) &&
+           kc_read(ir, &data, &size, context->report) &&
+           (kc_module_read(data, out) ||
+            kc_error(context->report, "no memory for the kernels' module"));
 }
 
 // Without optimisation clang leaves out inline functions, and what they call.
@@ -69,7 +58,7 @@ static bool check_others(struct kc_context *context, const struct kc_module *mod
     char source[PATH_SIZE];
     bool any = false;
     for (size_t i = 0; i < module->symbol_count && !any; i++)
-        any = strncmp(module->symbols[i].name, "llvm.nvvm.", 10) == 0;
+        any = kc_starts_with(module->symbols[i].name, "llvm.nvvm.");
     if (!any && !strstr(module->text, " asm "))
         return true;
     struct kc_context others = *context;
@@ -294,10 +283,10 @@ static const char *first_store(const struct kc_module *module, const char *name)
     char word[NAME_SIZE];
     const size_t length = (size_t)snprintf(word, sizeof word, "@%s", name);
     for (const char *line = module->text; line; line = kc_next_line(line)) {
-        const char *at = strncmp(line, "  store ", 8) == 0 ? kc_in_line(line, word) : NULL;
+        const char *at = kc_starts_with(line, "  store ") ? kc_in_line(line, word) : NULL;
         const char after = at && length < sizeof word ? at[length] : '_';
         if (!isalnum((unsigned char)after) && after != '_' && after != '.' &&
-            strncmp(line, "  store volatile ", 17) != 0)
+            !kc_starts_with(line, "  store volatile "))
             return line;
     }
     return NULL;

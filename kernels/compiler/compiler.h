@@ -7,7 +7,9 @@
 //   check.c      compiles the text; what no bundle has, such as pipes; and local variables of which a driver may
 //                give each work-item a copy
 //   library.c    which functions of kernels/library the kernels call
-//   cuda.c       that representation, made fit for CUDA and linked with these; PTX and cubins of it
+//   cuda.c       that representation linked with these; PTX and cubins of it
+//   change.c     on the way it is made fit for CUDA
+//   optimise.c   and optimised
 //   limits.c     what CUDA has no room for
 //   twin.c       CUDA C++ in its place, or images that are there already
 //   image.c      which kernels an image has, and which GPU it is for: PTX and cubins
@@ -80,14 +82,29 @@ struct kc_job {
 bool kc_limit_s(unsigned *out_limit);
 
 void kc_job_add(struct kc_job *job, const char *argument);
+// Adds several; the last is NULL.
+void kc_job_add_all(struct kc_job *job, const char *const *arguments);
+#define KC_ADD(job, ...) kc_job_add_all(job, (const char *const[]){__VA_ARGS__, NULL})
 // Runs the jobs, as many at once as there are processors.
 void kc_run(struct kc_job *jobs, size_t count);
 void kc_jobs_finish(struct kc_job *jobs, size_t count);
+// Finishes jobs that have run. False: one failed; the report has what such said, and the sentence `what`.
+bool kc_judge(struct kc_job *jobs, size_t count, const char *what, struct weir_long_text *report);
+// Both: kc_run(), kc_judge().
+bool kc_run_well(struct kc_job *jobs, size_t count, const char *what,
+                 struct weir_long_text *report);
 
 // A new folder for files on the way, and its end; there is one at a time. SIGINT, SIGTERM and SIGHUP
 // that come in between start no more jobs, and take effect at its end.
 bool kc_folder_create(char *path, size_t size, struct weir_long_text *report);
 void kc_folder_remove(const char *path);
+
+// Files on the way, of up to 256 MiB, and reports. False: an error, which is reported. The text that is read ends with
+// a zero that its size leaves out, and is the caller's.
+bool kc_read(const char *path, char **out_text, size_t *out_size, struct weir_long_text *report);
+bool kc_write(const char *path, const char *text, struct weir_long_text *report);
+// Reports "error: SENTENCE"; false.
+bool kc_error(struct weir_long_text *report, const char *sentence);
 
 struct kc_language {
     const char *standard; // "CL1.2"
@@ -213,6 +230,8 @@ const char *kc_in_line(const char *line, const char *text);
 // What follows the string that begins here, in its line.
 const char *kc_string_end(const char *at);
 
+bool kc_starts_with(const char *text, const char *start);
+
 // signature.c
 
 struct kc_parameter {
@@ -312,7 +331,28 @@ unsigned kc_library_needed(const char *ir);
 // Stores those subjects, at most KC_SUBJECTS, and returns how many.
 size_t kc_library(unsigned needed, struct kc_subject *out_subjects);
 
+// change.c
+
+// Adds the module `ir`, changed, to the text. True: kernels have images.
+bool kc_change_module(const struct kc_context *context, const struct kc_kernels *kernels,
+                      const char *ir, struct weir_long_text *out);
+
+// optimise.c
+
+// Optimises the module `ir`, changed, into the file `path`, and stores its text in *out_ir, which is the caller's.
+// `images`: kernels have images. *out_huge: a block has so many instructions that LLVM's last passes would take minutes.
+bool kc_optimise(const struct kc_context *context, const char *ir, bool images, const char *path,
+                 char **out_ir, bool *out_huge);
+
 // cuda.c
+
+#define KC_TARGET "nvptx64-unknown-nvidiacl"
+// clang would take the version of PTX from the CUDA toolkit that it finds, and the oldest without one; so
+// it is told, and finds none.
+#define KC_NO_TOOLKIT "--cuda-path=/nonexistent", "-Xclang", "-target-feature", "-Xclang"
+// Of the steps before code is made.
+#define KC_MARCH_LOWEST "-march=sm_75", KC_NO_TOOLKIT, "+ptx63"
+#define KC_NO_CRASH_FILES "-fno-crash-diagnostics"
 
 // Adds clang and its options for a text in this language; and those for CUDA.
 void kc_job_add_language(struct kc_job *job, const struct kc_tools *tools,

@@ -23,14 +23,14 @@ static void *grown(void *items, size_t count, size_t *capacity, size_t size)
     return more;
 }
 
-static bool starts(const char *line, const char *start)
-{
-    return strncmp(line, start, strlen(start)) == 0;
-}
-
 size_t kc_line_length(const char *line)
 {
     return strcspn(line, "\n");
+}
+
+bool kc_starts_with(const char *text, const char *start)
+{
+    return strncmp(text, start, strlen(start)) == 0;
 }
 
 const char *kc_in_line(const char *line, const char *text)
@@ -138,7 +138,8 @@ static bool add_use(struct kc_module *module, size_t user, size_t used)
 
 static bool add_uses(struct kc_module *module, size_t user, const char *at)
 {
-    const bool is_store = starts(at, "  store "), is_fixed = starts(at, "  store volatile ");
+    const bool is_store = kc_starts_with(at, "  store "),
+               is_fixed = kc_starts_with(at, "  store volatile ");
     for (; *at && *at != '\n'; at++) {
         const char *name;
         const size_t length = *at == '@' ? read_name(at + 1, &name) : 0;
@@ -160,7 +161,7 @@ static bool add_node(struct kc_module *module, const char *line)
 {
     char *end;
     const unsigned long number = strtoul(line + 1, &end, 10);
-    if (end == line + 1 || !starts(end, " = "))
+    if (end == line + 1 || !kc_starts_with(end, " = "))
         return true;
     if (number > NODES_MOST)
         return true;
@@ -194,7 +195,7 @@ static bool is_kernel(const char *line, const struct kc_symbol *symbol)
 {
     return kc_in_line(line, "!kernel_arg_addr_space ") &&
            !(symbol->length > sizeof KC_KERNEL_CODE - 2 &&
-             starts(symbol->name, &KC_KERNEL_CODE[1]));
+             kc_starts_with(symbol->name, &KC_KERNEL_CODE[1]));
 }
 
 // Begins a variable or a function: what is used next is used by it.
@@ -222,9 +223,9 @@ static bool read_line(struct kc_module *module, const char *line, size_t *user)
         return add_node(module, line);
     if (*line == '%')
         return add_type(module, line);
-    if (starts(line, "define "))
+    if (kc_starts_with(line, "define "))
         return begin(module, line, KC_DEFINED, user);
-    if (starts(line, "declare "))
+    if (kc_starts_with(line, "declare "))
         return begin(module, line, KC_DECLARED, user);
     if (*line == '}')
         *user = SIZE_MAX;
@@ -313,7 +314,7 @@ void kc_module_add_reached(const struct kc_module *module, const bool *reached,
                            struct weir_long_text *out)
 {
     for (const char *line = module->text; line;) {
-        const bool defines = starts(line, "define ");
+        const bool defines = kc_starts_with(line, "define ");
         const char *name = NULL;
         const char *at = defines ? kc_in_line(line, "@") : *line == '@' ? line : NULL;
         const size_t length = at ? read_name(at + 1, &name) : 0;

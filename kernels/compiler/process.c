@@ -17,6 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/program.h"
 #include "base/text.h"
 #include "kernels/compiler/compiler.h"
@@ -119,6 +120,7 @@ const char *kc_tools_lack_nvcc(const struct kc_tools *tools)
 #define FOLDER "weir-kernels-"
 
 enum {
+    READ_LIMIT = 256 << 20,
     STALE_AFTER_S = 60,
     LIMIT_USUAL_S = 600,
     LIMIT_MOST_S = 86400 // build.c says so
@@ -138,6 +140,12 @@ void kc_job_add(struct kc_job *job, const char *argument)
         job->arguments[count] = argument;
     else
         job->is_full = true;
+}
+
+void kc_job_add_all(struct kc_job *job, const char *const *arguments)
+{
+    for (size_t i = 0; arguments[i]; i++)
+        kc_job_add(job, arguments[i]);
 }
 
 // An interrupt ends the build, but not before its folder is removed.
@@ -319,6 +327,60 @@ void kc_jobs_finish(struct kc_job *jobs, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         free(jobs[i].errors);
+}
+
+// The lines of a report but those of linking modules of two layouts, which are the same for what
+// libclc uses.
+static void add_report(const char *errors, struct weir_long_text *report)
+{
+    for (const char *line = errors; line && *line;) {
+        const char *newline = strchr(line, '\n');
+        const size_t length = newline ? (size_t)(newline + 1 - line) : strlen(line);
+        if (strncmp(line, "warning: Linking two modules", 28) != 0)
+            weir_long_text_add(report, "%.*s", (int)length, line);
+        line += length;
+    }
+}
+
+bool kc_judge(struct kc_job *jobs, size_t count, const char *what, struct weir_long_text *report)
+{
+    bool fine = true;
+    for (size_t i = 0; i < count; i++) {
+        if (jobs[i].status != 0)
+            add_report(jobs[i].errors, report);
+        fine = fine && jobs[i].status == 0;
+    }
+    kc_jobs_finish(jobs, count);
+    return fine || kc_error(report, what);
+}
+
+bool kc_run_well(struct kc_job *jobs, size_t count, const char *what, struct weir_long_text *report)
+{
+    kc_run(jobs, count);
+    return kc_judge(jobs, count, what, report);
+}
+
+bool kc_error(struct weir_long_text *report, const char *sentence)
+{
+    weir_long_text_add(report, "error: %s\n", sentence);
+    return false;
+}
+
+bool kc_read(const char *path, char **out_text, size_t *out_size, struct weir_long_text *report)
+{
+    char message[512];
+    void *data;
+    if (!weir_file_read(path, READ_LIMIT, &data, out_size, message, sizeof message))
+        return kc_error(report, message);
+    *out_text = data;
+    return true;
+}
+
+bool kc_write(const char *path, const char *text, struct weir_long_text *report)
+{
+    char message[512];
+    return weir_file_write(path, text, strlen(text), message, sizeof message) ||
+           kc_error(report, message);
 }
 
 static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place)

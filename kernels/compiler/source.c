@@ -297,18 +297,12 @@ static bool expand(const struct expansion *expansion, struct weir_long_text *rep
     struct kc_job job = {.input = expansion->in};
     kc_job_add_language(&job, expansion->tools, expansion->language);
     kc_job_add_cuda(&job, expansion->language);
-    const char *const more[] = {"-w", "-E", "-cl-no-stdinc", "-Xclang", "-fuse-line-directives"};
-    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
-        kc_job_add(&job, more[i]);
+    KC_ADD(&job, "-w", "-E", "-cl-no-stdinc", "-Xclang", "-fuse-line-directives");
     if (!expansion->whole)
         kc_job_add(&job, "-frewrite-includes");
-    for (size_t i = 0; i < expansion->folders->count; i++) {
-        kc_job_add(&job, "-I");
-        kc_job_add(&job, expansion->folders->items[i]);
-    }
-    kc_job_add(&job, "-o");
-    kc_job_add(&job, expansion->out);
-    kc_job_add(&job, "-");
+    for (size_t i = 0; i < expansion->folders->count; i++)
+        KC_ADD(&job, "-I", expansion->folders->items[i]);
+    KC_ADD(&job, "-o", expansion->out, "-");
     kc_run(&job, 1);
     const bool fine = job.status == 0;
     if (job.errors && !fine)

@@ -5,12 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "kernels/compiler/compiler.h"
 
 enum {
     IMAGES_MOST = 32,
-    IMAGE_LIMIT = 256 << 20,
     PATH_SIZE = 1024
 };
 
@@ -22,12 +20,6 @@ struct twin_build {
     struct weir_long_text *report;
     const char *opencl; // where the signatures come from, for messages
 };
-
-static bool refuse(const struct twin_build *twin, const char *sentence)
-{
-    weir_long_text_add(twin->report, "error: %s\n", sentence);
-    return false;
-}
 
 // nvcc.
 
@@ -87,23 +79,16 @@ static void prepare(const struct twin_build *twin, struct target *target, const 
     snprintf(target->path, sizeof target->path, "%s/twin_%s%s", twin->folder, target->architecture,
              target->suffix);
     job->output_too = true;
-    kc_job_add(job, twin->tools->nvcc);
-    kc_job_add(job, target->flag);
-    kc_job_add(job, target->arch);
+    KC_ADD(job, twin->tools->nvcc, target->flag, target->arch);
     if (build->language.fast)
         kc_job_add(job, "--use_fast_math");
     for (size_t i = 0; i < build->twin.options.count; i++)
         kc_job_add(job, build->twin.options.items[i]);
     for (size_t i = 0; i < words->count; i++)
         kc_job_add(job, words->items[i]);
-    if (target->depends) {
-        kc_job_add(job, "-MMD");
-        kc_job_add(job, "-MF");
-        kc_job_add(job, target->depends);
-    }
-    kc_job_add(job, build->twin.source);
-    kc_job_add(job, "-o");
-    kc_job_add(job, target->path);
+    if (target->depends)
+        KC_ADD(job, "-MMD", "-MF", target->depends);
+    KC_ADD(job, build->twin.source, "-o", target->path);
 }
 
 // A mistake is told once, and not for each architecture.
@@ -132,7 +117,7 @@ static bool compile(const struct twin_build *twin, struct target *targets, size_
     for (size_t i = 0; i < count; i++)
         prepare(twin, &targets[i], &words, &jobs[i]);
     if (!fine)
-        refuse(twin, "more than 64 folders and definitions for nvcc");
+        kc_error(twin->report, "more than 64 folders and definitions for nvcc");
     fine = fine && run(twin, jobs, count);
     for (size_t i = 0; i < words.count; i++)
         free(words.items[i]);
@@ -287,13 +272,12 @@ static bool take_image(const struct twin_build *twin, const char *path, const ch
     struct kc_images *images = &twin->result->images;
     struct kc_image *image = &images->items[images->count];
     struct kc_entries entries = {NULL, 0};
-    char message[512];
-    void *data;
+    char *data;
     if (images->count == IMAGES_MOST)
-        return refuse(twin, "more than 32 CUDA images in one bundle");
+        return kc_error(twin->report, "more than 32 CUDA images in one bundle");
     *image = (struct kc_image){.format = NULL};
-    if (!weir_file_read(path, IMAGE_LIMIT, &data, &image->size, message, sizeof message))
-        return refuse(twin, message);
+    if (!kc_read(path, &data, &image->size, twin->report))
+        return false;
     image->data = data;
     const bool fine = kc_image_read(shown, data, image->size, image, &entries, twin->report) &&
                       check(twin, shown, &entries) && is_new(twin, shown, image);
@@ -319,10 +303,12 @@ static bool take_files(const struct twin_build *twin)
 // "k.o : k.cu h.h".
 static void read_depends(const struct twin_build *twin, const char *path)
 {
-    char message[512];
-    void *rule;
+    struct weir_long_text ignored = {0};
+    char *rule;
     size_t size;
-    if (!weir_file_read(path, IMAGE_LIMIT, &rule, &size, message, sizeof message))
+    const bool is_there = kc_read(path, &rule, &size, &ignored);
+    free(ignored.text);
+    if (!is_there)
         return;
     const char *colon = strstr(rule, " : ");
     size_t length = colon ? strlen(colon + 3) : 0;
@@ -340,7 +326,7 @@ static bool make_images(const struct twin_build *twin)
     struct target targets[IMAGES_MOST];
     char depends[PATH_SIZE];
     if (count > IMAGES_MOST)
-        return refuse(twin, "more than 32 CUDA images in one bundle");
+        return kc_error(twin->report, "more than 32 CUDA images in one bundle");
     for (size_t i = 0; i < build->cubins.count; i++)
         targets[i] = (struct target){.architecture = build->cubins.items[i],
                                      .flag = "-cubin",
@@ -374,16 +360,15 @@ static bool check_source(const struct twin_build *twin)
 {
     const char *source = twin->build->twin.source;
     const size_t length = strlen(source);
-    char message[512];
-    void *text;
+    char *text;
     size_t size;
     if (length < 4 || strcmp(source + length - 3, ".cu") != 0) {
         weir_long_text_add(twin->report, "error: %s: nvcc takes files whose names end in .cu\n",
                            source);
         return false;
     }
-    if (!weir_file_read(source, IMAGE_LIMIT, &text, &size, message, sizeof message))
-        return refuse(twin, message);
+    if (!kc_read(source, &text, &size, twin->report))
+        return false;
     free(text);
     return true;
 }

@@ -13,45 +13,23 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/names.h"
 #include "layers/opencl/layer.h"
 
 enum {
     FRAMES = 48,
-    TEXTS = 4096,   // buckets
     MOST = 1 << 16, // addresses that are kept
     SKIPS = 64,
-    RECENT = 16, // addresses of a thread
 };
 
 // Its lock is taken with none of the layer's held, and with an interpreter's held.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-// Texts, each once.
-
-struct text {
-    struct text *next;
-    char text[];
-};
-
-static struct text *texts[TEXTS];
+static struct weir_names *texts; // NULL: out of memory
 
 static const char *keep_text(const char *text)
 {
-    uint32_t hash = 2166136261u;
-    for (const char *at = text; *at; at++)
-        hash = (hash ^ (unsigned char)*at) * 16777619u;
-    struct text **bucket = &texts[hash % TEXTS];
-    for (struct text *at = *bucket; at; at = at->next)
-        if (strcmp(at->text, text) == 0)
-            return at->text;
-    const size_t size = strlen(text) + 1;
-    struct text *kept = malloc(sizeof *kept + size);
-    if (!kept)
-        return NULL;
-    memcpy(kept->text, text, size);
-    kept->next = *bucket;
-    *bucket = kept;
-    return kept->text;
+    return texts ? weir_names_keep(texts, text) : NULL;
 }
 
 // Paths below the working directory are told from there, as a compiler tells them.
@@ -340,7 +318,7 @@ static struct known look_at(void *address)
     return known;
 }
 
-static struct known know_of(void *address)
+static struct known know(void *address)
 {
     static uint32_t count;
     struct known known = {.how = HOW_PLACE};
@@ -362,21 +340,6 @@ static struct known know_of(void *address)
     }
     layer_unlock();
     return known;
-}
-
-// A thread keeps what it asked for last.
-static struct known know(void *address)
-{
-    static _Thread_local struct {
-        void *address;
-        struct known known;
-    } recent[RECENT];
-    const size_t at = ((uintptr_t)address ^ (uintptr_t)address >> 5) % RECENT;
-    if (recent[at].address != address) {
-        recent[at].known = know_of(address);
-        recent[at].address = address;
-    }
-    return recent[at].known;
 }
 
 // Python. Its functions are those of the process's interpreter. A wrapper may have released the interpreter's lock, which is
@@ -519,6 +482,7 @@ struct place place_find(void *address)
 void place_init(void)
 {
     const char *names = getenv("WEIR_OPENCL_SKIP");
+    texts = weir_names_create();
     if (names)
         add_skips(names);
     find_python();

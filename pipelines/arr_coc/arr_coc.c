@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sized.h"
+#include "base/random.h"
 #include "kernels/arr_coc/arr_coc.h"
 #include "pipelines/arr_coc/normal.h"
 #include "pipelines/arr_coc/parts.h"
@@ -66,17 +66,11 @@ weir_status weir_arr_coc_params_from_settings(const weir_runtime *runtime,
     struct weir_pipeline_params pipeline = {.struct_size = sizeof pipeline};
 
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (!(values[i] = weir_runtime_setting(runtime, section.name, keys[i].name))) {
-            struct weir_error error = {
-                .status = WEIR_ERROR_NOT_FOUND,
-                .message = "the section [arr_coc] was not declared to weir_open()",
-                .remedy = "put weir_arr_coc_section() into weir_open_params.sections",
-            };
-            return weir_error_set(&error);
-        }
-    weir_status status = weir_pipeline_params_from_settings(runtime, NULL, &pipeline);
-    if (status < 0)
-        return status;
+        if (!(values[i] = weir_runtime_setting(runtime, section.name, keys[i].name)))
+            return weir__pattern_fail(NULL, WEIR_ERROR_NOT_FOUND,
+                                      "put weir_arr_coc_section() into weir_open_params.sections",
+                                      "the section [arr_coc] was not declared to weir_open()");
+    TRY(weir_pipeline_params_from_settings(runtime, NULL, &pipeline));
     params->sizes.side = (uint32_t)values[0]->integer;
     params->sizes.grid = (uint32_t)values[1]->integer;
     params->sizes.budget = (uint32_t)values[2]->integer;
@@ -91,7 +85,7 @@ weir_status weir_arr_coc_params_from_settings(const weir_runtime *runtime,
 
 void weir_arr_coc_seeded_query(uint64_t seed, float *query, size_t query_size)
 {
-    weir_arr_coc_fill_normal(query, query_size, 1.0, weir_arr_coc_stream(seed, 0));
+    weir_arr_coc_fill_normal(query, query_size, 1.0, weir_random_stream(seed, 0));
 }
 
 #define SIDE_MIN 8 // of a patch that is taken, and so at least 64 tokens
@@ -105,13 +99,6 @@ const char *const arr_coc_kernel_names[ARR_COC_KERNEL_COUNT] = {
     [ARR_COC_ALLOCATE_TOKENS] = "allocate_tokens",
     [ARR_COC_COMPRESS_TOKENS] = "compress_tokens",
 };
-
-static weir_status refuse_memory(void)
-{
-    struct weir_error error = {.status = WEIR_ERROR_OUT_OF_MEMORY,
-                               .message = "no memory for the ARR-COC pipeline"};
-    return weir_error_set(&error);
-}
 
 // Sizes.
 
@@ -147,24 +134,28 @@ static void arr_coc_lay_out(const struct weir_arr_coc_sizes *sizes, size_t align
 static weir_status check_sizes(const struct weir_arr_coc_sizes *sizes, uint64_t max_pixels)
 {
     if (sizes->side < 32 || sizes->side > 4096)
-        return arr_coc_refuse(NULL, "side is %" PRIu32 "; it must be 32 … 4096", sizes->side);
+        return weir__pattern_refuse(ARR_COC_LABEL, NULL,
+                                    "side is %" PRIu32 "; it must be 32 … 4096", sizes->side);
     if (sizes->grid < 1 || sizes->grid > 256)
-        return arr_coc_refuse(NULL, "grid is %" PRIu32 "; it must be 1 … 256", sizes->grid);
+        return weir__pattern_refuse(ARR_COC_LABEL, NULL, "grid is %" PRIu32 "; it must be 1 … 256",
+                                    sizes->grid);
     if (sizes->side % sizes->grid)
-        return arr_coc_refuse("choose a grid that divides the side",
-                              "side %" PRIu32 " is no multiple of grid %" PRIu32, sizes->side,
-                              sizes->grid);
+        return weir__pattern_refuse(ARR_COC_LABEL, "choose a grid that divides the side",
+                                    "side %" PRIu32 " is no multiple of grid %" PRIu32, sizes->side,
+                                    sizes->grid);
     if (sizes->side / sizes->grid > 2896)
-        return arr_coc_refuse("choose a larger grid",
-                              "a patch of %" PRIu32
-                              " pixels a side is too large; 2896 is the limit",
-                              sizes->side / sizes->grid);
+        return weir__pattern_refuse(ARR_COC_LABEL, "choose a larger grid",
+                                    "a patch of %" PRIu32
+                                    " pixels a side is too large; 2896 is the limit",
+                                    sizes->side / sizes->grid);
     if (sizes->budget < 64 || sizes->budget > 1048576)
-        return arr_coc_refuse(NULL, "budget is %" PRIu32 "; it must be 64 … 1048576",
-                              sizes->budget);
+        return weir__pattern_refuse(ARR_COC_LABEL, NULL,
+                                    "budget is %" PRIu32 "; it must be 64 … 1048576",
+                                    sizes->budget);
     if (max_pixels < 1 || max_pixels > UINT64_C(1) << 30)
-        return arr_coc_refuse(NULL, "max_pixels is %" PRIu64 "; it must be 1 … 1073741824",
-                              max_pixels);
+        return weir__pattern_refuse(ARR_COC_LABEL, NULL,
+                                    "max_pixels is %" PRIu64 "; it must be 1 … 1073741824",
+                                    max_pixels);
     return WEIR_OK;
 }
 
@@ -173,11 +164,10 @@ static weir_status check_sizes(const struct weir_arr_coc_sizes *sizes, uint64_t 
 static weir_status create_buffer(weir_arr_coc *a, const char *label, size_t size,
                                  weir_placement placement, weir_buffer **out_buffer)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .label = label,
-                                              .size = size,
-                                              .placement = placement};
-    return weir_buffer_create(a->device, &params, out_buffer);
+    return weir_buffer_create(a->device,
+                              WEIR_PARAMS(weir_buffer, .label = label, .size = size,
+                                          .placement = placement),
+                              out_buffer);
 }
 
 void arr_coc_destroy_slot(struct arr_coc_slot *slot)
@@ -201,22 +191,17 @@ static void destroy_slot(void *user, void *slot)
 static weir_status create_slot_buffers(weir_arr_coc *a, struct arr_coc_slot *slot)
 {
     static const unsigned char zero = 0;
-    weir_status status;
 
-    if ((status = create_buffer(a, "rgb (host)", a->rgb_size, WEIR_PLACE_HOST, &slot->rgb_host)) ||
-        (status = create_buffer(a, "results (host)", a->layout.total, WEIR_PLACE_HOST,
-                                &slot->results_host)) ||
-        (status = create_buffer(a, "texture", a->layout.texture_size, WEIR_PLACE_DEVICE,
-                                &slot->texture)))
-        return status;
+    TRY(create_buffer(a, "rgb (host)", a->rgb_size, WEIR_PLACE_HOST, &slot->rgb_host));
+    TRY(create_buffer(a, "results (host)", a->layout.total, WEIR_PLACE_HOST, &slot->results_host));
+    TRY(create_buffer(a, "texture", a->layout.texture_size, WEIR_PLACE_DEVICE, &slot->texture));
     if (a->direct) {
         slot->rgb = slot->rgb_host;
         slot->results = slot->results_host;
         return WEIR_OK;
     }
-    if ((status = create_buffer(a, "rgb", a->rgb_size, WEIR_PLACE_DEVICE, &slot->rgb)) ||
-        (status = create_buffer(a, "results", a->layout.total, WEIR_PLACE_DEVICE, &slot->results)))
-        return status;
+    TRY(create_buffer(a, "rgb", a->rgb_size, WEIR_PLACE_DEVICE, &slot->rgb));
+    TRY(create_buffer(a, "results", a->layout.total, WEIR_PLACE_DEVICE, &slot->results));
     // One copy downloads all results, with what is between them.
     return weir_queue_fill(a->setup, slot->results, 0, a->layout.total, &zero, 1);
 }
@@ -225,7 +210,7 @@ weir_status arr_coc_create_slot(weir_arr_coc *a, struct arr_coc_slot **out_slot)
 {
     struct arr_coc_slot *slot = calloc(1, sizeof *slot);
     if (!slot)
-        return refuse_memory();
+        return weir__pattern_no_memory(ARR_COC_LABEL, "the ARR-COC pipeline");
     const weir_status status = create_slot_buffers(a, slot);
     if (status < 0) {
         arr_coc_destroy_slot(slot);
@@ -253,15 +238,15 @@ static weir_status create_slot(void *user, weir_device *device, uint32_t index, 
 
 static weir_status create_kernels(weir_arr_coc *a, const struct weir_arr_coc_params *given)
 {
-    const struct weir_program_params params = {.struct_size = sizeof params,
-                                               .label = "arr-coc",
-                                               .bundle = &arr_coc_kernels};
-    weir_status status = weir_program_create(a->device, &params, &a->program);
-    if (status == WEIR_OK && given->built)
+    TRY(weir_program_create(a->device,
+                            WEIR_PARAMS(weir_program, .label = ARR_COC_LABEL,
+                                        .bundle = &arr_coc_kernels),
+                            &a->program));
+    if (given->built)
         given->built(given->user);
-    for (int i = 0; i < ARR_COC_KERNEL_COUNT && status == WEIR_OK; i++)
-        status = weir_kernel_create(a->program, arr_coc_kernel_names[i], &a->kernels[i]);
-    return status;
+    for (int i = 0; i < ARR_COC_KERNEL_COUNT; i++)
+        TRY(weir_kernel_create(a->program, arr_coc_kernel_names[i], &a->kernels[i]));
+    return WEIR_OK;
 }
 
 static weir_status upload_weights(weir_arr_coc *a, const struct weir_arr_coc_params *params)
@@ -269,7 +254,7 @@ static weir_status upload_weights(weir_arr_coc *a, const struct weir_arr_coc_par
     const size_t size = ARR_COC_PACK_FLOATS * sizeof(float);
     float *pack = malloc(size);
     if (!pack)
-        return refuse_memory();
+        return weir__pattern_no_memory(ARR_COC_LABEL, "the ARR-COC pipeline");
     arr_coc_pack(weir_arr_coc_weights_tensors(params->weights), params->query, params->query_size,
                  pack);
     const weir_status status = weir_upload(a->setup, a->weights, 0, pack, size);
@@ -294,19 +279,20 @@ static weir_status check_image(const weir_arr_coc *a, const struct arr_coc_slot 
     const uint64_t limit = (UINT64_C(1) << 31) / a->sizes.side - 1;
 
     if (slot->width == 0 || slot->height == 0)
-        return arr_coc_refuse(NULL,
-                              "an image of %" PRIu32 "x%" PRIu32 " pixels; it must have at "
-                              "least one",
-                              slot->width, slot->height);
+        return weir__pattern_refuse(ARR_COC_LABEL, NULL,
+                                    "an image of %" PRIu32 "x%" PRIu32 " pixels; it must have at "
+                                    "least one",
+                                    slot->width, slot->height);
     if ((uint64_t)slot->width * slot->height > a->rgb_size / 3)
-        return arr_coc_refuse("raise max_pixels",
-                              "an image of %" PRIu32 "x%" PRIu32 " pixels; the slots hold %zu",
-                              slot->width, slot->height, a->rgb_size / 3);
+        return weir__pattern_refuse(ARR_COC_LABEL, "raise max_pixels",
+                                    "an image of %" PRIu32 "x%" PRIu32
+                                    " pixels; the slots hold %zu",
+                                    slot->width, slot->height, a->rgb_size / 3);
     if (longest > limit)
-        return arr_coc_refuse("cut the image, or choose a smaller side",
-                              "an image of %" PRIu32 "x%" PRIu32 " pixels; with side %" PRIu32
-                              " no image side may exceed %" PRIu64,
-                              slot->width, slot->height, a->sizes.side, limit);
+        return weir__pattern_refuse(ARR_COC_LABEL, "cut the image, or choose a smaller side",
+                                    "an image of %" PRIu32 "x%" PRIu32 " pixels; with side %" PRIu32
+                                    " no image side may exceed %" PRIu64,
+                                    slot->width, slot->height, a->sizes.side, limit);
     return WEIR_OK;
 }
 
@@ -396,7 +382,7 @@ static weir_status create_pipeline(weir_arr_coc *a, const struct weir_arr_coc_pa
     const struct weir_pipeline_params pipeline = {
         .struct_size = sizeof pipeline,
         .device = params->device,
-        .label = "arr-coc",
+        .label = ARR_COC_LABEL,
         .stages = a->direct ? direct : stages,
         .stage_count = a->direct ? sizeof direct / sizeof *direct : sizeof stages / sizeof *stages,
         .stage_size = sizeof(struct weir_pipeline_stage),
@@ -420,44 +406,30 @@ static weir_status create_pipeline(weir_arr_coc *a, const struct weir_arr_coc_pa
 // What all slots share: the queue of the first work, kernels, buffers.
 static weir_status create_shared(weir_arr_coc *a, const struct weir_arr_coc_params *params)
 {
-    const struct weir_queue_params setup = {.struct_size = sizeof setup, .label = "arr-coc/setup"};
     const size_t weights_size = ARR_COC_PACK_FLOATS * sizeof(float);
     const size_t position_size = (size_t)4 * a->sizes.grid * a->sizes.grid * sizeof(float);
-    weir_status status;
 
-    if ((status = weir_queue_create(a->device, &setup, &a->setup)) ||
-        (status = create_kernels(a, params)) ||
-        (status = create_buffer(a, "weights", weights_size, WEIR_PLACE_DEVICE, &a->weights)))
-        return status;
+    TRY(weir_queue_create(a->device, WEIR_PARAMS(weir_queue, .label = "arr-coc/setup"), &a->setup));
+    TRY(create_kernels(a, params));
+    TRY(create_buffer(a, "weights", weights_size, WEIR_PLACE_DEVICE, &a->weights));
     return create_buffer(a, "position", position_size, WEIR_PLACE_DEVICE, &a->position);
-}
-
-weir_status arr_coc_read_params(const char *function, const struct weir_arr_coc_params *given,
-                                struct weir_arr_coc_params *out_params)
-{
-    struct weir_sized_refusal refusal;
-
-    if (!given)
-        return arr_coc_refuse("pass params", "%s: params is NULL", function);
-    if (weir_sized_read(function, "weir_arr_coc_params", given, out_params, sizeof *out_params,
-                        &refusal))
-        return WEIR_OK;
-    return arr_coc_refuse(refusal.remedy, "%s", refusal.message);
 }
 
 static weir_status check_params(const struct weir_arr_coc_params *params)
 {
     if (!params->device || !params->weights || !params->query)
-        return arr_coc_refuse(NULL, "a device, weights and a query are needed");
+        return weir__pattern_refuse(ARR_COC_LABEL, NULL,
+                                    "a device, weights and a query are needed");
     size_t wanted = weir_arr_coc_weights_query_size(params->weights);
     if (params->query_size != wanted)
-        return arr_coc_refuse("use the query that belongs to these weights",
-                              "the query has %zu numbers, the weights need %zu", params->query_size,
-                              wanted);
+        return weir__pattern_refuse(ARR_COC_LABEL, "use the query that belongs to these weights",
+                                    "the query has %zu numbers, the weights need %zu",
+                                    params->query_size, wanted);
     for (size_t i = 0; i < wanted; i++)
         if (!isfinite(params->query[i]))
-            return arr_coc_refuse("use a query of numbers", "number %zu of the query is %f", i,
-                                  (double)params->query[i]);
+            return weir__pattern_refuse(ARR_COC_LABEL, "use a query of numbers",
+                                        "number %zu of the query is %f", i,
+                                        (double)params->query[i]);
     return WEIR_OK;
 }
 
@@ -472,7 +444,7 @@ weir_status arr_coc_begin(const struct weir_arr_coc_params *params, weir_arr_coc
 {
     weir_arr_coc *a = calloc(1, sizeof *a);
     if (!a)
-        return refuse_memory();
+        return weir__pattern_no_memory(ARR_COC_LABEL, "the ARR-COC pipeline");
     const struct weir_limits *limits = weir_device_limits(params->device);
     const struct weir_arr_coc_sizes *sizes = &params->sizes;
     a->device = params->device;
@@ -503,7 +475,8 @@ weir_status weir_arr_coc_create(const struct weir_arr_coc_params *params,
     weir_arr_coc *a;
 
     *out_arr_coc = NULL;
-    weir_status status = arr_coc_read_params("weir_arr_coc_create", params, &known);
+    weir_status status = weir__pattern_params("weir_arr_coc_create", "weir_arr_coc_params", params,
+                                              &known, sizeof known);
     if (status < 0 || (status = check_params(&known)) < 0 ||
         (status = arr_coc_begin(&known, &a)) < 0)
         return status;
@@ -551,12 +524,13 @@ size_t weir_arr_coc_result_bytes(const weir_arr_coc *arr_coc)
 weir_status weir_arr_coc_download_texture(weir_arr_coc *a, float *out_texture)
 {
     const size_t pixels = (size_t)a->sizes.side * a->sizes.side;
-    const struct weir_queue_params params = {.struct_size = sizeof params, .label = "arr-coc/look"};
     weir_queue *queue;
 
     if (!a->last)
-        return arr_coc_refuse("run a frame first", "there is no frame, or the last one failed");
-    weir_status status = weir_queue_create(a->device, &params, &queue);
+        return weir__pattern_refuse(ARR_COC_LABEL, "run a frame first",
+                                    "there is no frame, or the last one failed");
+    weir_status status =
+        weir_queue_create(a->device, WEIR_PARAMS(weir_queue, .label = "arr-coc/look"), &queue);
     for (size_t c = 0; c < WEIR_ARR_COC_CHANNELS && status == WEIR_OK; c++)
         status = weir_download(queue, out_texture + c * pixels, a->last->texture,
                                c * a->layout.plane * sizeof(float), pixels * sizeof(float));

@@ -4,28 +4,12 @@
 
 #include <math.h>
 
-// splitmix64, by Sebastiano Vigna, https://prng.di.unimi.it/splitmix64.c
-static uint64_t next_bits(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-// Hashed, since all states of splitmix64 are in one sequence: the streams of
-// neighbouring seeds could overlap.
-uint64_t weir_arr_coc_stream(uint64_t seed, uint64_t index)
-{
-    uint64_t state = seed;
-    state = next_bits(&state) + index;
-    return next_bits(&state);
-}
+#include "base/random.h"
 
 // In [-1, 1), a multiple of 2^-52.
 static double next_uniform(uint64_t *state)
 {
-    return (double)(next_bits(state) >> 11) * 0x1p-52 - 1.0;
+    return (double)(weir_random_next(state) >> 11) * 0x1p-52 - 1.0;
 }
 
 // The natural logarithm of x > 0: ln x = e ln 2 + 2 artanh((m - 1)/(m + 1)) with m
@@ -41,9 +25,8 @@ static double logarithm(double x)
     double z = (m - 1) / (m + 1);
     double square = z * z;
     double sum = 0;
-    for (int k = 21; k >= 1; k -= 2) {
+    for (int k = 21; k >= 1; k -= 2)
         sum = sum * square + 1.0 / k;
-    }
     return exponent * 0.69314718055994530942 + 2 * z * sum;
 }
 
@@ -68,8 +51,7 @@ void weir_arr_coc_fill_normal(float *values, uint64_t count, double deviation, u
         double pair[2];
         next_normals(&state, pair);
         values[i] = (float)(pair[0] * deviation);
-        if (i + 1 < count) {
+        if (i + 1 < count)
             values[i + 1] = (float)(pair[1] * deviation);
-        }
     }
 }

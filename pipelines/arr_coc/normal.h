@@ -5,11 +5,8 @@
 
 #include <stdint.h>
 
-// The start of stream `index` of a seed. Streams are independent of each other.
-uint64_t weir_arr_coc_stream(uint64_t seed, uint64_t index);
-
-// Fills `values` with normally distributed numbers of mean 0 from the stream that
-// starts at `state`.
+// Fills `values` with normally distributed numbers of mean 0 from the state
+// `state` of <base/random.h>.
 void weir_arr_coc_fill_normal(float *values, uint64_t count, double deviation, uint64_t state);
 
 #endif

@@ -83,15 +83,12 @@ weir_status arr_coc_submit_position(const struct weir_arr_coc *arr_coc,
 // and the data of the position not written yet; weir_arr_coc_destroy() takes it back. A slot's
 // texture is not written, and its results are zero where they are not the host's buffer.
 extern const char *const arr_coc_kernel_names[ARR_COC_KERNEL_COUNT];
-weir_status arr_coc_read_params(const char *function, const struct weir_arr_coc_params *given,
-                                struct weir_arr_coc_params *out_params);
 weir_status arr_coc_begin(const struct weir_arr_coc_params *params,
                           struct weir_arr_coc **out_arr_coc);
 weir_status arr_coc_create_slot(struct weir_arr_coc *arr_coc, struct arr_coc_slot **out_slot);
 void arr_coc_destroy_slot(struct arr_coc_slot *slot);
 
-// Fails with WEIR_ERROR_INVALID and a formatted sentence as detail.
-#define arr_coc_refuse(remedy, ...) \
-    weir__pattern_fail("arr-coc", WEIR_ERROR_INVALID, (remedy), __VA_ARGS__)
+// Names errors.
+#define ARR_COC_LABEL "arr-coc"
 
 #endif

@@ -130,8 +130,8 @@ static weir_status arr_coc_launch(const weir_arr_coc *a, enum arr_coc_kernel ker
 weir_status arr_coc_submit_position(const weir_arr_coc *a, const struct arr_coc_slot *slot,
                                     bool first)
 {
-    const weir_status status = texture_position(a, slot, a->setup);
-    return status < 0 || !first ? status : position_means(a, slot, a->setup);
+    TRY(texture_position(a, slot, a->setup));
+    return first ? position_means(a, slot, a->setup) : WEIR_OK;
 }
 
 weir_status arr_coc_submit_upload(void *user, void *slot_pointer, void *frame, weir_queue *queue)
@@ -151,15 +151,15 @@ weir_status arr_coc_submit_texture(void *user, void *slot, void *frame, weir_que
 weir_status arr_coc_submit_relevance(void *user, void *slot, void *frame, weir_queue *queue)
 {
     (void)frame;
-    const weir_status status = patch_scores(user, slot, queue);
-    return status < 0 ? status : relevance(user, slot, queue);
+    TRY(patch_scores(user, slot, queue));
+    return relevance(user, slot, queue);
 }
 
 weir_status arr_coc_submit_allocation(void *user, void *slot, void *frame, weir_queue *queue)
 {
     (void)frame;
-    const weir_status status = allocate_tokens(user, slot, queue);
-    return status < 0 ? status : compress_tokens(user, slot, queue);
+    TRY(allocate_tokens(user, slot, queue));
+    return compress_tokens(user, slot, queue);
 }
 
 weir_status arr_coc_submit_download(void *user, void *slot_pointer, void *frame, weir_queue *queue)
@@ -187,7 +187,7 @@ static weir_status find_kernel(const char *name, enum arr_coc_kernel *out_kernel
             *out_kernel = (enum arr_coc_kernel)i;
             return WEIR_OK;
         }
-    return weir__pattern_fail("arr-coc", WEIR_ERROR_NOT_FOUND,
+    return weir__pattern_fail(ARR_COC_LABEL, WEIR_ERROR_NOT_FOUND,
                               "use one of weir_arr_coc_kernel_name()", "ARR-COC has no kernel '%s'",
                               name);
 }
@@ -200,15 +200,14 @@ static weir_status clear(const weir_arr_coc *a, weir_buffer *buffer)
 
 static weir_status create_blank_slot(weir_arr_coc *a, struct arr_coc_slot **out_slot)
 {
-    weir_status status = arr_coc_create_slot(a, out_slot);
-    if (status < 0)
-        return status;
+    TRY(arr_coc_create_slot(a, out_slot));
     struct arr_coc_slot *slot = *out_slot;
     slot->width = 1;
     slot->height = 1;
-    if ((status = clear(a, a->weights)) < 0 || (status = clear(a, a->position)) < 0 ||
-        (status = clear(a, slot->rgb)) < 0 || (status = clear(a, slot->texture)) < 0)
-        return status;
+    TRY(clear(a, a->weights));
+    TRY(clear(a, a->position));
+    TRY(clear(a, slot->rgb));
+    TRY(clear(a, slot->texture));
     return clear(a, slot->results);
 }
 
@@ -217,14 +216,13 @@ static weir_status compile(weir_arr_coc *a, struct arr_coc_slot **slot,
 {
     enum arr_coc_kernel kernel = ARR_COC_TEXTURE_POSITION;
     const char *name;
-    weir_status status = create_blank_slot(a, slot);
-    while (status == WEIR_OK && (name = next(user))) {
-        if ((status = find_kernel(name, &kernel)) < 0 ||
-            (status = arr_coc_launch(a, kernel, *slot, a->setup)) < 0)
-            return status;
-        status = weir_queue_sync(a->setup, WEIR_FOREVER);
+    TRY(create_blank_slot(a, slot));
+    while ((name = next(user))) {
+        TRY(find_kernel(name, &kernel));
+        TRY(arr_coc_launch(a, kernel, *slot, a->setup));
+        TRY(weir_queue_sync(a->setup, WEIR_FOREVER));
     }
-    return status;
+    return WEIR_OK;
 }
 
 weir_status weir_arr_coc_compile(const struct weir_arr_coc_params *params,
@@ -234,11 +232,12 @@ weir_status weir_arr_coc_compile(const struct weir_arr_coc_params *params,
     struct arr_coc_slot *slot = NULL;
     weir_arr_coc *a;
 
-    weir_status status = arr_coc_read_params("weir_arr_coc_compile", params, &known);
+    weir_status status = weir__pattern_params("weir_arr_coc_compile", "weir_arr_coc_params", params,
+                                              &known, sizeof known);
     if (status < 0)
         return status;
     if (!known.device)
-        return arr_coc_refuse(NULL, "a device is needed");
+        return weir__pattern_refuse(ARR_COC_LABEL, NULL, "a device is needed");
     known.max_pixels = 1;
     if ((status = arr_coc_begin(&known, &a)) < 0)
         return status;

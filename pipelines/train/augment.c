@@ -20,15 +20,15 @@ struct weir_train_centre {
 weir_status weir_train_centre_create(weir_device *device, size_t count, bool whole,
                                      weir_train_centre **out_centre)
 {
-    const struct weir_program_params program = {.struct_size = sizeof program,
-                                                .bundle = &augment_kernels};
     weir_train_centre *centre = calloc(1, sizeof *centre);
     *out_centre = NULL;
     if (!centre)
-        return train_fail_memory("batches");
+        return weir__pattern_no_memory("batches", "batches");
     centre->count = count;
     centre->whole = whole;
-    weir_status status = weir_program_create(device, &program, &centre->program);
+    weir_status status =
+        weir_program_create(device, WEIR_PARAMS(weir_program, .bundle = &augment_kernels),
+                            &centre->program);
     if (status == WEIR_OK)
         status = weir_kernel_create(centre->program, "centre", &centre->kernel);
     if (status == WEIR_OK)
@@ -79,18 +79,19 @@ struct weir_train_augment {
     weir_kernel *kernel;
 };
 
-#define refuse(...) weir__pattern_fail("augment", WEIR_ERROR_INVALID, NULL, __VA_ARGS__)
-
 static weir_status check_colours(const struct weir_train_augment_params *params)
 {
     if (!(params->contrast >= 0 && params->contrast <= 1))
-        return refuse("the contrast is %g; it is from 0 to 1", (double)params->contrast);
+        return weir__pattern_refuse("augment", NULL, "the contrast is %g; it is from 0 to 1",
+                                    (double)params->contrast);
     if (!(params->brightness >= 0 && isfinite(params->brightness)))
-        return refuse("the brightness is %g; it is 0 or more", (double)params->brightness);
+        return weir__pattern_refuse("augment", NULL, "the brightness is %g; it is 0 or more",
+                                    (double)params->brightness);
     for (uint32_t c = 0; c < params->channels; c++)
         if (!isfinite(params->mean[c]) ||
             !(params->deviation[c] > 0 && isfinite(params->deviation[c])))
-            return refuse(
+            return weir__pattern_refuse(
+                "augment", NULL,
                 "channel %u has the mean %g and the deviation %g; the mean is finite, the "
                 "deviation above 0",
                 c, (double)params->mean[c], (double)params->deviation[c]);
@@ -101,15 +102,18 @@ static weir_status check(const struct weir_train_augment_params *params)
 {
     const uint32_t most = 1 << 14;
     if (params->channels < 1 || params->channels > WEIR_TRAIN_AUGMENT_CHANNELS_MAX)
-        return refuse("images of %u channels; 1 to %d are possible", params->channels,
-                      WEIR_TRAIN_AUGMENT_CHANNELS_MAX);
+        return weir__pattern_refuse("augment", NULL, "images of %u channels; 1 to %d are possible",
+                                    params->channels, WEIR_TRAIN_AUGMENT_CHANNELS_MAX);
     if (params->width > most || params->height > most)
-        return refuse("images of %u x %u pixels; a side has at most %u", params->width,
-                      params->height, most);
+        return weir__pattern_refuse("augment", NULL,
+                                    "images of %u x %u pixels; a side has at most %u",
+                                    params->width, params->height, most);
     if (params->out_width < 1 || params->out_width > params->width || params->out_height < 1 ||
         params->out_height > params->height)
-        return refuse("%u x %u pixels cannot be cut out of images of %u x %u", params->out_width,
-                      params->out_height, params->width, params->height);
+        return weir__pattern_refuse("augment", NULL,
+                                    "%u x %u pixels cannot be cut out of images of %u x %u",
+                                    params->out_width, params->out_height, params->width,
+                                    params->height);
     return check_colours(params);
 }
 
@@ -117,19 +121,15 @@ weir_status weir_train_augment_create(weir_device *device,
                                       const struct weir_train_augment_params *params,
                                       weir_train_augment **out_augment)
 {
-    const struct weir_program_params program = {.struct_size = sizeof program,
-                                                .bundle = &augment_kernels};
     *out_augment = NULL;
-    if (check(params) < 0)
-        return WEIR_ERROR_INVALID;
+    TRY(check(params));
     weir_train_augment *augment = calloc(1, sizeof *augment);
-    if (!augment) {
-        const struct weir_error error = {.status = WEIR_ERROR_OUT_OF_MEMORY,
-                                         .message = "no memory for an augmentation"};
-        return weir_error_set(&error);
-    }
+    if (!augment)
+        return weir__pattern_no_memory("augment", "an augmentation");
     augment->params = *params;
-    weir_status status = weir_program_create(device, &program, &augment->program);
+    weir_status status =
+        weir_program_create(device, WEIR_PARAMS(weir_program, .bundle = &augment_kernels),
+                            &augment->program);
     if (status == WEIR_OK)
         status = weir_kernel_create(augment->program, "augment", &augment->kernel);
     if (status == WEIR_OK)

@@ -101,20 +101,19 @@ static uint64_t checksum_of(const struct weir_io_tensor *tensors, size_t count)
 
 static weir_status download(const struct parts *parts, weir_queue *queue)
 {
-    weir_status status = WEIR_OK;
-    for (size_t i = 0; i < parts->count && status == WEIR_OK; i++)
-        status = weir_download(queue, parts->values[i], parts->buffers[i], 0,
-                               parts->model->parameter_bytes);
-    return status;
+    for (size_t i = 0; i < parts->count; i++)
+        TRY(weir_download(queue, parts->values[i], parts->buffers[i], 0,
+                          parts->model->parameter_bytes));
+    return WEIR_OK;
 }
 
 static weir_status check_extras(const struct weir_io_tensor *extras, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         if (strncmp(extras[i].name, extra_prefix, sizeof extra_prefix - 1) != 0)
-            return weir__pattern_fail("checkpoint", WEIR_ERROR_INVALID, NULL,
-                                      "the name of the tensor '%.40s' does not begin with '%s'",
-                                      extras[i].name, extra_prefix);
+            return weir__pattern_refuse("checkpoint", NULL,
+                                        "the name of the tensor '%.40s' does not begin with '%s'",
+                                        extras[i].name, extra_prefix);
     return WEIR_OK;
 }
 
@@ -160,7 +159,7 @@ static weir_status write_file(const char *path, const struct parts *parts, const
     char(*names)[NAME_SIZE] = calloc(count, sizeof *names);
     weir_status status = WEIR_OK;
     if (!tensors || !names) {
-        status = train_fail_memory(parts->model->label);
+        status = weir__pattern_no_memory(parts->model->label, "a checkpoint");
     } else {
         list_tensors(parts, progress, extras, extra_count, names, tensors);
         checksum = checksum_of(tensors, count);
@@ -188,7 +187,7 @@ weir_status weir_train_checkpoint_write(const char *path, weir_train_model *mode
     if ((status = check_extras(extras, extra_count)) != WEIR_OK)
         return status;
     if (!open_parts(model, optimizer, &parts))
-        return train_fail_memory(model->label);
+        return weir__pattern_no_memory(model->label, "the parameters");
     status = download(&parts, queue);
     if (status == WEIR_OK)
         status = write_file(path, &parts, words, extras, extra_count);
@@ -206,8 +205,7 @@ static weir_status check_checksum(const char *path, const weir_io_safetensors *f
     uint64_t checksum;
     const struct weir_io_tensor *tensor = weir_io_safetensors_get(file, checksum_name);
     if (!tensor)
-        return train_fail_file(path, another,
-                               "has no checksum: an older version of Weir has written it");
+        return train_fail_file(path, another, "has no checksum");
     if (tensor->dtype != WEIR_IO_U64 || tensor->size_bytes != sizeof checksum)
         return train_fail_file(path, another, "is damaged: its checksum is no U64 number");
     memcpy(&checksum, tensor->data, sizeof checksum);
@@ -283,12 +281,10 @@ static weir_status check_names(const char *path, const weir_io_safetensors *file
 
 static weir_status upload(const struct parts *parts, weir_train_model *model, weir_queue *queue)
 {
-    weir_status status = WEIR_OK;
-    for (size_t i = 0; i < parts->count && status == WEIR_OK; i++)
-        status = weir_upload(queue, parts->buffers[i], 0, parts->values[i], model->parameter_bytes);
-    if (status == WEIR_OK)
-        status = weir_train_model_refresh(model, queue);
-    return status == WEIR_OK ? weir_queue_sync(queue, WEIR_FOREVER) : status;
+    for (size_t i = 0; i < parts->count; i++)
+        TRY(weir_upload(queue, parts->buffers[i], 0, parts->values[i], model->parameter_bytes));
+    TRY(weir_train_model_refresh(model, queue));
+    return weir_queue_sync(queue, WEIR_FOREVER);
 }
 
 static weir_status read_file(const char *path, const weir_io_safetensors *file,
@@ -298,7 +294,7 @@ static weir_status read_file(const char *path, const weir_io_safetensors *file,
     struct parts parts;
     weir_status status;
     if (!open_parts(model, optimizer, &parts))
-        return train_fail_memory(model->label);
+        return weir__pattern_no_memory(model->label, "the parameters");
     if ((status = read_progress(path, file, out_progress)) == WEIR_OK &&
         (status = read_parts(path, file, &parts)) == WEIR_OK &&
         (status = check_names(path, file, &parts, !optimizer)) == WEIR_OK &&

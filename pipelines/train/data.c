@@ -1,5 +1,5 @@
 // A made sample is the picture of its class, 4 x 4 squares of one colour each, and noise. All of it
-// is integer arithmetic on numbers of random.h. The pictures are made once; samples are not stored.
+// is integer arithmetic on numbers of base/random.h. The pictures are made once; samples are not stored.
 //
 // The order of an epoch is a permutation that is computed, not stored: a Feistel network on the
 // smallest even number of bits that holds the count, applied again until the result is an index.
@@ -11,9 +11,9 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "pipelines/train/product.h"
-#include "pipelines/train/random.h"
 
 struct weir_train_data {
     struct weir_train_shape shape;
@@ -139,7 +139,7 @@ weir_status weir_train_data_open(const char *images_path, const char *labels_pat
     *out_data = NULL;
     weir_train_data *data = calloc(1, sizeof *data);
     if (!data)
-        return train_fail_memory("data");
+        return weir__pattern_no_memory("data", "data");
     if ((status = read_idx(images_path, 3, 4, &images)) == WEIR_OK &&
         (status = read_idx(labels_path, 1, 1, &labels)) == WEIR_OK)
         status = make_set(images_path, &images, &labels, data);
@@ -179,26 +179,24 @@ static weir_status check(const struct weir_train_made_params *params)
                       shape->height <= NUMBERS_MAX && shape->width <= NUMBERS_MAX / shape->height &&
                       shape->channels <= NUMBERS_MAX / (shape->height * shape->width);
     if (!fits)
-        return weir__pattern_fail("data", WEIR_ERROR_INVALID, NULL,
-                                  "a sample is %" PRIu32 " x %" PRIu32 " x %" PRIu32
-                                  "; it must have 1 ... %u numbers",
-                                  shape->height, shape->width, shape->channels, NUMBERS_MAX);
+        return weir__pattern_refuse("data", NULL,
+                                    "a sample is %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                                    "; it must have 1 ... %u numbers",
+                                    shape->height, shape->width, shape->channels, NUMBERS_MAX);
     if (params->classes < 1 || params->classes > 65536)
-        return weir__pattern_fail("data", WEIR_ERROR_INVALID, NULL,
-                                  "classes is %" PRIu32 "; it must be 1 ... 65536",
-                                  params->classes);
+        return weir__pattern_refuse("data", NULL, "classes is %" PRIu32 "; it must be 1 ... 65536",
+                                    params->classes);
     const uint64_t numbers = (uint64_t)shape->height * shape->width * shape->channels;
     if (params->classes * numbers > PICTURES_MAX)
-        return weir__pattern_fail("data", WEIR_ERROR_INVALID,
-                                  "choose fewer classes or a smaller sample",
-                                  "%" PRIu32 " classes of samples of %" PRIu64
-                                  " numbers are more than %" PRIu64 " numbers",
-                                  params->classes, numbers, PICTURES_MAX);
+        return weir__pattern_refuse("data", "choose fewer classes or a smaller sample",
+                                    "%" PRIu32 " classes of samples of %" PRIu64
+                                    " numbers are more than %" PRIu64 " numbers",
+                                    params->classes, numbers, PICTURES_MAX);
     if (params->count < 1)
-        return weir__pattern_fail("data", WEIR_ERROR_INVALID, NULL, "count is 0; it must be above");
+        return weir__pattern_refuse("data", NULL, "count is 0; it must be above");
     if (params->noise > 255)
-        return weir__pattern_fail("data", WEIR_ERROR_INVALID, NULL,
-                                  "noise is %" PRIu32 "; it must be 0 ... 255", params->noise);
+        return weir__pattern_refuse("data", NULL, "noise is %" PRIu32 "; it must be 0 ... 255",
+                                    params->noise);
     return WEIR_OK;
 }
 
@@ -211,7 +209,7 @@ static unsigned char colour_at(const weir_train_data *data, uint32_t label, uint
     const uint32_t y = pixel / shape->width * SQUARES / shape->height;
     const uint64_t plane = (uint64_t)label * shape->channels + channel;
     const uint64_t square = (plane * SQUARES + y) * SQUARES + x;
-    const uint64_t bits = train_random(data->seed, PICTURES, square);
+    const uint64_t bits = weir_random(data->seed, PICTURES, square);
     return (unsigned char)(DARKEST + bits % (BRIGHTEST - DARKEST + 1));
 }
 
@@ -230,15 +228,13 @@ weir_status weir_train_data_make(const struct weir_train_made_params *params,
                                  weir_train_data **out_data)
 {
     struct weir_train_made_params known;
-    weir_status status;
     *out_data = NULL;
-    if ((status = weir__pattern_params("weir_train_data_make", "weir_train_made_params", params,
-                                       &known, sizeof known)) ||
-        (status = check(&known)))
-        return status;
+    TRY(weir__pattern_params("weir_train_data_make", "weir_train_made_params", params, &known,
+                             sizeof known));
+    TRY(check(&known));
     weir_train_data *data = calloc(1, sizeof *data);
     if (!data)
-        return train_fail_memory("data");
+        return weir__pattern_no_memory("data", "data");
     data->shape = known.shape;
     data->numbers = (size_t)known.shape.height * known.shape.width * known.shape.channels;
     data->classes = known.classes;
@@ -247,7 +243,7 @@ weir_status weir_train_data_make(const struct weir_train_made_params *params,
     data->noise = known.noise;
     if (!make_pictures(data)) {
         weir_train_data_destroy(&data);
-        return train_fail_memory("data");
+        return weir__pattern_no_memory("data", "data");
     }
     *out_data = data;
     return WEIR_OK;
@@ -287,7 +283,7 @@ static uint64_t permute(uint64_t key, uint32_t half, uint64_t value)
     uint64_t left = value >> half;
     uint64_t right = value & mask;
     for (uint64_t round = 0; round < ROUNDS; round++) {
-        const uint64_t next = left ^ (train_random(key, round, right) & mask);
+        const uint64_t next = left ^ (weir_random(key, round, right) & mask);
         left = right;
         right = next;
     }
@@ -296,7 +292,7 @@ static uint64_t permute(uint64_t key, uint32_t half, uint64_t value)
 
 uint64_t weir_train_data_shuffled(const weir_train_data *data, uint64_t seed, uint64_t position)
 {
-    const uint64_t key = train_random(seed, position / data->count, 0);
+    const uint64_t key = weir_random(seed, position / data->count, 0);
     uint64_t value = position % data->count;
     uint32_t half = 1;
     while (half < 32 && data->count > UINT64_C(1) << 2 * half)
@@ -313,7 +309,7 @@ static uint32_t label_of(const weir_train_data *data, uint64_t index)
 {
     if (data->labels)
         return data->labels[index];
-    return (uint32_t)(train_random(data->seed, LABELS, index) % data->classes);
+    return (uint32_t)(weir_random(data->seed, LABELS, index) % data->classes);
 }
 
 // The lowest byte first; compilers make one store of it.
@@ -333,7 +329,7 @@ static void put_bytes(unsigned char *out, uint64_t bits)
 static void draw_block(uint64_t stream, uint64_t first, unsigned char *drawn)
 {
     for (size_t i = 0; i < BLOCK / 8; i++)
-        put_bytes(drawn + 8 * i, train_draw(stream, first + i));
+        put_bytes(drawn + 8 * i, weir_random_draw(stream, first + i));
 }
 
 // A drawn byte, 0 to 255, becomes noise of -noise ... noise. The loop has a fixed count and 16 bits a
@@ -354,7 +350,7 @@ static void make_bytes(const weir_train_data *data, uint64_t index, size_t first
                        unsigned char *out)
 {
     const unsigned char *picture = data->pictures + label_of(data, index) * data->numbers + first;
-    const uint64_t stream = train_stream(data->seed, NOISE + index);
+    const uint64_t stream = weir_random_stream(data->seed, NOISE + index);
     unsigned char drawn[BLOCK], rest[BLOCK] = {0}, made[BLOCK];
     for (size_t i = 0; i < count; i += BLOCK) {
         const size_t left = count - i;

@@ -23,29 +23,24 @@ static weir_status mark(void *user, size_t index, weir_queue *queue)
 static weir_status backward(struct train *train, bool last)
 {
     const bool serial = train->params->serial;
-    weir_status status = weir_buckets_begin(train->buckets, last);
-    if (status == WEIR_OK)
-        status = weir_train_model_backward(train->model, train->queue,
-                                           weir_buckets_pass(train->buckets) > 0,
-                                           serial ? NULL : mark, train);
-    for (uint32_t i = train->parameter_count; serial && i > 0 && status == WEIR_OK; i--)
-        status = mark(train, i - 1, train->queue);
-    return status;
+    TRY(weir_buckets_begin(train->buckets, last));
+    TRY(weir_train_model_backward(train->model, train->queue, weir_buckets_pass(train->buckets) > 0,
+                                  serial ? NULL : mark, train));
+    for (uint32_t i = train->parameter_count; serial && i > 0; i--)
+        TRY(mark(train, i - 1, train->queue));
+    return WEIR_OK;
 }
 
 static weir_status do_pass(struct train *train, uint64_t step, uint32_t pass)
 {
     struct weir_train_batch batch;
-    weir_status status = train_feed_next(train->feed, &batch);
-    if (status == WEIR_OK)
-        status = weir_train_model_forward(train->model, train->queue, &batch,
-                                          train_curve_place(&train->curve, step), pass > 0);
+    TRY(train_feed_next(train->feed, &batch));
+    TRY(weir_train_model_forward(train->model, train->queue, &batch,
+                                 train_curve_place(&train->curve, step), pass > 0));
     // Only the forward pass reads the batch.
-    if (status == WEIR_OK)
-        status = train_feed_release(train->feed);
-    if (status == WEIR_OK)
-        status = backward(train, pass + 1 == train->order.passes);
-    return status == WEIR_OK ? weir_buckets_finish(train->buckets, train->queue) : status;
+    TRY(train_feed_release(train->feed));
+    TRY(backward(train, pass + 1 == train->order.passes));
+    return weir_buckets_finish(train->buckets, train->queue);
 }
 
 // Submits one step.
@@ -54,11 +49,8 @@ static weir_status train_step(struct train *train, uint64_t step)
     const struct weir_train_rates rates = {.rate = train->params->rate,
                                            .scale = 1 / (float)train->curve.samples,
                                            .step = step + 1};
-    weir_status status = WEIR_OK;
-    for (uint32_t pass = 0; pass < train->order.passes && status == WEIR_OK; pass++)
-        status = do_pass(train, step, pass);
-    if (status != WEIR_OK)
-        return status;
+    for (uint32_t pass = 0; pass < train->order.passes; pass++)
+        TRY(do_pass(train, step, pass));
     return weir_train_optimizer_update(train->optimizer, train->queue, 0, train->parameter_count,
                                        &rates);
 }
@@ -180,10 +172,7 @@ static weir_status encode(train_feed *feed, const struct slot *slot, weir_buffer
 {
     const struct weir_train_view to = {slot->memory, 0};
     weir_buffer *numbers;
-    const weir_status status =
-        weir_train_centre_submit(feed->centre, feed->ahead, loaded, &numbers);
-    if (status != WEIR_OK)
-        return status;
+    TRY(weir_train_centre_submit(feed->centre, feed->ahead, loaded, &numbers));
     return weir_train_model_encode(feed->params.encoder, feed->ahead,
                                    (struct weir_train_view){numbers, 0}, to);
 }
@@ -194,12 +183,9 @@ static weir_status fill_slot(train_feed *feed, uint64_t pass, const struct slot 
     const struct train_feed_params *p = &feed->params;
     const uint64_t position = train_position(&p->order, p->first + pass / p->order.passes,
                                              (uint32_t)(pass % p->order.passes));
-    const weir_status status =
-        feed->augment ? weir_train_augment_submit(feed->augment, feed->ahead, loaded, slot->memory,
+    TRY(feed->augment ? weir_train_augment_submit(feed->augment, feed->ahead, loaded, slot->memory,
                                                   p->order.batch, position)
-                      : encode(feed, slot, loaded);
-    if (status != WEIR_OK)
-        return status;
+                      : encode(feed, slot, loaded));
     return weir_queue_copy(feed->ahead, slot->memory, feed->slot_inputs, loaded,
                            feed->loaded_inputs, p->order.batch * sizeof(uint32_t));
 }
@@ -209,42 +195,39 @@ static weir_status prepare(train_feed *feed)
     const uint64_t pass = feed->prepared++;
     struct slot *slot = &feed->slots[pass % SLOTS];
     struct weir_batch loaded;
-    weir_status status = take_loaded(feed, feed->ahead, pass, &loaded);
-    if (status == WEIR_OK && slot->freed.queue)
-        status = weir_queue_wait(feed->ahead, slot->freed);
-    if (status == WEIR_OK)
-        status = fill_slot(feed, pass, slot, loaded.buffer);
-    if (status == WEIR_OK)
-        status = give_loaded(feed, feed->ahead, &loaded);
-    return status == WEIR_OK ? weir_queue_record(feed->ahead, &slot->ready) : status;
+    TRY(take_loaded(feed, feed->ahead, pass, &loaded));
+    if (slot->freed.queue)
+        TRY(weir_queue_wait(feed->ahead, slot->freed));
+    TRY(fill_slot(feed, pass, slot, loaded.buffer));
+    TRY(give_loaded(feed, feed->ahead, &loaded));
+    return weir_queue_record(feed->ahead, &slot->ready);
 }
 
 // The next pass is prepared before this one is submitted, so that both are in flight.
 static weir_status next_prepared(train_feed *feed, weir_buffer **out_memory)
 {
     const struct slot *slot = &feed->slots[feed->taken % SLOTS];
-    weir_status status = feed->prepared == feed->taken ? prepare(feed) : WEIR_OK;
+    if (feed->prepared == feed->taken)
+        TRY(prepare(feed));
     *out_memory = slot->memory;
-    if (status == WEIR_OK)
-        status = weir_queue_wait(feed->params.queue, slot->ready);
-    if (status == WEIR_OK && feed->loader && feed->prepared < feed->pass_count)
-        status = prepare(feed);
-    return status;
+    TRY(weir_queue_wait(feed->params.queue, slot->ready));
+    if (feed->loader && feed->prepared < feed->pass_count)
+        TRY(prepare(feed));
+    return WEIR_OK;
 }
 
 weir_status train_feed_next(train_feed *feed, struct weir_train_batch *out_batch)
 {
     weir_buffer *memory = NULL;
-    weir_status status;
     if (is_prepared(feed)) {
-        status = next_prepared(feed, &memory);
+        TRY(next_prepared(feed, &memory));
     } else {
-        status = take_loaded(feed, feed->params.queue, feed->taken, &feed->held);
+        TRY(take_loaded(feed, feed->params.queue, feed->taken, &feed->held));
         memory = feed->held.buffer;
     }
     const size_t labels = is_prepared(feed) ? feed->slot_inputs : feed->loaded_inputs;
     *out_batch = (struct weir_train_batch){.inputs = {memory, 0}, .labels = {memory, labels}};
-    return status;
+    return WEIR_OK;
 }
 
 weir_status train_feed_release(train_feed *feed)
@@ -288,10 +271,9 @@ static weir_status create_memory(weir_device *device, size_t size, weir_buffer *
 static weir_status create_slots(train_feed *feed, weir_device *device)
 {
     const size_t size = feed->slot_inputs + feed->params.order.batch * sizeof(uint32_t);
-    weir_status status = WEIR_OK;
-    for (int i = 0; i < SLOTS && status == WEIR_OK && is_prepared(feed); i++)
-        status = create_memory(device, size, &feed->slots[i].memory);
-    return status;
+    for (int i = 0; i < SLOTS && is_prepared(feed); i++)
+        TRY(create_memory(device, size, &feed->slots[i].memory));
+    return WEIR_OK;
 }
 
 // What loads, and the queue that prepares.
@@ -301,14 +283,11 @@ static weir_status create_loading(train_feed *feed, weir_device *device)
     if (feed->params.run->serial) {
         feed->host = calloc(1, loaded_bytes(feed));
         return feed->host ? create_memory(device, loaded_bytes(feed), &feed->loaded)
-                          : train_fail_memory("batch");
+                          : weir__pattern_no_memory("batch", "a batch");
     }
     if (is_prepared(feed)) {
         feed->ahead = NULL;
-        const weir_status status =
-            weir_queue_create(device, WEIR_PARAMS(weir_queue, .label = "prepare"), &feed->ahead);
-        if (status != WEIR_OK)
-            return status;
+        TRY(weir_queue_create(device, WEIR_PARAMS(weir_queue, .label = "prepare"), &feed->ahead));
     }
     const struct weir_loader_params loader = {.struct_size = sizeof loader,
                                               .device = device,
@@ -329,7 +308,7 @@ static weir_status create_conversion(train_feed *feed, weir_device *device)
     if (!feed->params.run->augment_on_host)
         return weir_train_augment_create(device, feed->params.augment, &feed->augment);
     feed->images = malloc(feed->params.order.batch * feed->image_bytes);
-    return feed->images ? WEIR_OK : train_fail_memory("batch");
+    return feed->images ? WEIR_OK : weir__pattern_no_memory("batch", "a batch");
 }
 
 weir_status train_feed_create(const struct train_feed_params *params, size_t model_inputs,
@@ -339,13 +318,12 @@ weir_status train_feed_create(const struct train_feed_params *params, size_t mod
     train_feed *feed = calloc(1, sizeof *feed);
     *out_feed = feed;
     if (!feed)
-        return train_fail_memory("batches");
+        return weir__pattern_no_memory("batches", "batches");
     feed->params = *params;
     measure(feed, model_inputs);
-    weir_status status = create_conversion(feed, device);
-    if (status == WEIR_OK)
-        status = create_slots(feed, device);
-    return status == WEIR_OK ? create_loading(feed, device) : status;
+    TRY(create_conversion(feed, device));
+    TRY(create_slots(feed, device));
+    return create_loading(feed, device);
 }
 
 void train_feed_destroy(train_feed **feed)
@@ -382,10 +360,9 @@ static weir_status look(struct train *train, uint64_t before)
     const struct weir_train_run_params *p = train->params;
     for (uint64_t i = before; i < curve->known; i++)
         if (!isfinite(curve->losses[i]))
-            return weir__pattern_fail("train", WEIR_ERROR_INVALID,
-                                      "train with a lower learning rate",
-                                      "the loss of step %" PRIu64 " is %g", i + 1,
-                                      (double)curve->losses[i]);
+            return weir__pattern_refuse("train", "train with a lower learning rate",
+                                        "the loss of step %" PRIu64 " is %g", i + 1,
+                                        (double)curve->losses[i]);
     if (curve->known > before && p->progress && train->order.rank == 0)
         p->progress(p->user, curve->known, curve->losses[curve->known - 1]);
     return WEIR_OK;
@@ -399,33 +376,30 @@ static weir_status save(struct train *train, uint64_t steps)
         (steps != p->steps && (p->checkpoint_every == 0 || steps % p->checkpoint_every != 0)))
         return WEIR_OK;
     const uint64_t began_ns = weir_clock_now_ns(), before = train->curve.known;
-    weir_status status = train_curve_flush(&train->curve, train->queue, steps);
-    if (status == WEIR_OK)
-        status = look(train, before);
-    if (status == WEIR_OK && train->order.rank == 0)
-        status = train_state_write(train, steps);
+    TRY(train_curve_flush(&train->curve, train->queue, steps));
+    TRY(look(train, before));
+    if (train->order.rank == 0)
+        TRY(train_state_write(train, steps));
     train->checkpoint_ns += weir_clock_now_ns() - began_ns;
-    return status;
+    return WEIR_OK;
 }
 
 static weir_status submit(struct train *train, uint64_t step)
 {
     struct weir_event *end = &train->submitted[step % TRAIN_AHEAD];
-    weir_status status = end->queue ? weir_event_sync(*end, WEIR_FOREVER) : WEIR_OK;
-    if (status == WEIR_OK)
-        status = train_step(train, step);
-    return status == WEIR_OK ? weir_queue_record(train->queue, end) : status;
+    if (end->queue)
+        TRY(weir_event_sync(*end, WEIR_FOREVER));
+    TRY(train_step(train, step));
+    return weir_queue_record(train->queue, end);
 }
 
 static weir_status advance(struct train *train, uint64_t step)
 {
     const uint64_t known = train->curve.known;
-    weir_status status = submit(train, step);
-    if (status == WEIR_OK)
-        status = train_curve_step(&train->curve, train->queue, step);
-    if (status == WEIR_OK)
-        status = look(train, known);
-    return status == WEIR_OK ? save(train, step + 1) : status;
+    TRY(submit(train, step));
+    TRY(train_curve_step(&train->curve, train->queue, step));
+    TRY(look(train, known));
+    return save(train, step + 1);
 }
 
 // The first step includes what the driver compiles, so the time begins after it.
@@ -433,29 +407,26 @@ static weir_status run_steps(struct train *train, struct weir_train_figures *fig
 {
     const uint64_t steps = train->params->steps;
     uint64_t began_ns = 0;
-    weir_status status = WEIR_OK;
-    for (uint64_t step = train->first_step; step < steps && status == WEIR_OK; step++) {
-        status = advance(train, step);
-        if (step == train->first_step && status == WEIR_OK) {
-            status = weir_queue_sync(train->queue, WEIR_FOREVER);
+    for (uint64_t step = train->first_step; step < steps; step++) {
+        TRY(advance(train, step));
+        if (step == train->first_step) {
+            TRY(weir_queue_sync(train->queue, WEIR_FOREVER));
             train->checkpoint_ns = 0;
             began_ns = weir_clock_now_ns();
         }
     }
-    if (status == WEIR_OK)
-        status = weir_queue_sync(train->queue, WEIR_FOREVER);
+    TRY(weir_queue_sync(train->queue, WEIR_FOREVER));
     if (steps > train->first_step + 1)
         figures->wall_ns = weir_clock_now_ns() - began_ns;
-    return status;
+    return WEIR_OK;
 }
 
 static weir_status finish(struct train *train, struct weir_train_figures *figures)
 {
     const uint64_t known = train->curve.known;
-    weir_status status = train_curve_flush(&train->curve, train->queue, train->params->steps);
-    if (status == WEIR_OK)
-        status = look(train, known);
-    return status == WEIR_OK ? train_digest(train, figures) : status;
+    TRY(train_curve_flush(&train->curve, train->queue, train->params->steps));
+    TRY(look(train, known));
+    return train_digest(train, figures);
 }
 
 static void take_figures(struct train *train, struct weir_train_figures *figures)

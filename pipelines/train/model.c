@@ -1,5 +1,4 @@
-// Creation and destruction of a model, and where its gradients are. Sizes are in layout.c, the passes
-// in passes.c.
+// A model: its sizes and parameters, its passes, its creation and destruction, and where its gradients are.
 #include "pipelines/train/model.h"
 
 #include <inttypes.h>
@@ -7,12 +6,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/random.h"
 #include "kernels/train/tile.cl.h"
 #include "kernels/train/train_bf16.h"
 #include "kernels/train/train_f32.h"
 #include "pipelines/train/model_parts.h"
 #include "pipelines/train/product.h"
-#include "pipelines/train/random.h"
 
 // The geometry of a network: sizes of layers and parameters, and the limits on them. Counts of
 // elements are 32-bit integers in the kernels.
@@ -45,9 +44,8 @@ size_t weir_train_convnet(uint32_t channels, uint32_t classes, struct weir_train
 static weir_status refuse_layer(const weir_train_model *model, size_t index, const char *what,
                                 uint64_t value, const char *limits)
 {
-    return weir__pattern_fail(model->label, WEIR_ERROR_INVALID, NULL,
-                              "layer %zu has %s %" PRIu64 "; it must be %s", index, what, value,
-                              limits);
+    return weir__pattern_refuse(model->label, NULL, "layer %zu has %s %" PRIu64 "; it must be %s",
+                                index, what, value, limits);
 }
 
 static weir_status check_layer(const weir_train_model *model, size_t index,
@@ -63,8 +61,8 @@ static weir_status check_layer(const weir_train_model *model, size_t index,
     if (layer->kind == WEIR_TRAIN_CONVOLUTION && (layer->stride < 1 || layer->stride > 16))
         return refuse_layer(model, index, "the stride", layer->stride, "1 ... 16");
     if (layer->relu && index + 1 == model->layer_count && !model->forward_only)
-        return weir__pattern_fail(
-            model->label, WEIR_ERROR_INVALID, "leave it out",
+        return weir__pattern_refuse(
+            model->label, "leave it out",
             "the last layer has a ReLU, after which no class can be unlikely");
     return WEIR_OK;
 }
@@ -100,18 +98,16 @@ static uint64_t count_of(uint64_t a, uint64_t b)
 static weir_status refuse_size(const weir_train_model *model, size_t index, const char *what,
                                const char *remedy)
 {
-    return weir__pattern_fail(model->label, WEIR_ERROR_INVALID, remedy,
-                              "the %s of layer %zu are more than %" PRId32 " numbers", what, index,
-                              COUNT_MAX);
+    return weir__pattern_refuse(model->label, remedy,
+                                "the %s of layer %zu are more than %" PRId32 " numbers", what,
+                                index, COUNT_MAX);
 }
 
 static weir_status set_layer(weir_train_model *model, size_t index,
                              const struct weir_train_layer *what, struct weir_train_shape *shape)
 {
     struct train_layer *layer = &model->layers[index];
-    const weir_status status = check_layer(model, index, what);
-    if (status != WEIR_OK)
-        return status;
+    TRY(check_layer(model, index, what));
     layer->what = *what;
     layer->view = view_of(what, shape);
     const struct train_geometry *view = &layer->view;
@@ -121,9 +117,9 @@ static weir_status set_layer(weir_train_model *model, size_t index,
     if (count_of(depth, what->outputs) > COUNT_MAX)
         return refuse_size(model, index, "weights", "choose fewer outputs or channels");
     if (rows > ROWS_MAX)
-        return weir__pattern_fail(model->label, WEIR_ERROR_INVALID, "choose a smaller batch",
-                                  "layer %zu has %" PRIu64 " places in a batch; %u is the limit",
-                                  index, rows, ROWS_MAX);
+        return weir__pattern_refuse(model->label, "choose a smaller batch",
+                                    "layer %zu has %" PRIu64 " places in a batch; %u is the limit",
+                                    index, rows, ROWS_MAX);
     if (count_of(rows, depth) > COUNT_MAX || count_of(rows, what->outputs) > COUNT_MAX)
         return refuse_size(model, index, "inputs or outputs", "choose a smaller batch");
     layer->depth = (uint32_t)depth;
@@ -171,21 +167,20 @@ static weir_status check_input(const weir_train_model *model)
     const struct weir_train_shape *in = &model->input;
     const uint64_t numbers = count_of(count_of(in->height, in->width), in->channels);
     if (numbers < 1)
-        return weir__pattern_fail(model->label, WEIR_ERROR_INVALID,
-                                  "a vector of n numbers is {1, 1, n}",
-                                  "the input is %" PRIu32 " x %" PRIu32 " x %" PRIu32
-                                  ": it is empty",
-                                  in->height, in->width, in->channels);
+        return weir__pattern_refuse(model->label, "a vector of n numbers is {1, 1, n}",
+                                    "the input is %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                                    ": it is empty",
+                                    in->height, in->width, in->channels);
     if (numbers > COUNT_MAX)
-        return weir__pattern_fail(model->label, WEIR_ERROR_INVALID, NULL,
-                                  "the input is %" PRIu32 " x %" PRIu32 " x %" PRIu32
-                                  ": more than %" PRId32 " numbers",
-                                  in->height, in->width, in->channels, COUNT_MAX);
+        return weir__pattern_refuse(model->label, NULL,
+                                    "the input is %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                                    ": more than %" PRId32 " numbers",
+                                    in->height, in->width, in->channels, COUNT_MAX);
     if (model->batch < 1 || count_of(numbers, model->batch) > COUNT_MAX)
-        return weir__pattern_fail(model->label, WEIR_ERROR_INVALID, NULL,
-                                  "the batch is %" PRIu32 "; it must be 1 ... %" PRIu64
-                                  " with %" PRIu64 " numbers in a sample",
-                                  model->batch, (uint64_t)COUNT_MAX / numbers, numbers);
+        return weir__pattern_refuse(model->label, NULL,
+                                    "the batch is %" PRIu32 "; it must be 1 ... %" PRIu64
+                                    " with %" PRIu64 " numbers in a sample",
+                                    model->batch, (uint64_t)COUNT_MAX / numbers, numbers);
     return WEIR_OK;
 }
 
@@ -198,10 +193,10 @@ static weir_status train_model_lay_out(weir_train_model *model,
     for (size_t i = 0; i < model->layer_count && status == WEIR_OK; i++)
         status = set_layer(model, i, &params->layers[i], &shape);
     if (status == WEIR_OK && shape.height * shape.width > 1 && !model->forward_only)
-        status = weir__pattern_fail(model->label, WEIR_ERROR_INVALID, "end with a dense layer",
-                                    "the last layer has %" PRIu32 " x %" PRIu32
-                                    " places; it must have one",
-                                    shape.height, shape.width);
+        status = weir__pattern_refuse(model->label, "end with a dense layer",
+                                      "the last layer has %" PRIu32 " x %" PRIu32
+                                      " places; it must have one",
+                                      shape.height, shape.width);
     if (status == WEIR_OK)
         set_parameters(model);
     return status;
@@ -229,7 +224,7 @@ weir_buffer *weir_train_model_parameters(const weir_train_model *model)
 static void set_random(float *values, size_t count, uint64_t seed, size_t stream, float most)
 {
     for (size_t i = 0; i < count; i++) {
-        const int32_t bits = (int32_t)(train_random(seed, stream, i) >> 40);
+        const int32_t bits = (int32_t)(weir_random(seed, stream, i) >> 40);
         values[i] = (float)(bits - (1 << 23)) * 0x1p-23f * most;
     }
 }
@@ -238,44 +233,34 @@ weir_status weir_train_model_initialise(weir_train_model *model, weir_queue *que
 {
     float *values = calloc(1, model->parameter_bytes);
     if (!values)
-        return train_fail_memory(model->label);
+        return weir__pattern_no_memory(model->label, "the parameters");
     for (size_t i = 0; i < model->layer_count; i++) {
         const struct weir_train_parameter *weight = &model->parameter[2 * i];
         set_random(values + weight->offset / sizeof(float), weight->count, seed, i,
                    sqrtf(6.0f / (float)model->layers[i].depth));
     }
-    weir_status status = weir_upload(queue, model->parameters, 0, values, model->parameter_bytes);
+    const weir_status status =
+        weir_upload(queue, model->parameters, 0, values, model->parameter_bytes);
     free(values);
-    if (status == WEIR_OK)
-        status = weir_train_model_refresh(model, queue);
-    return status == WEIR_OK ? weir_queue_sync(queue, WEIR_FOREVER) : status;
+    TRY(status);
+    TRY(weir_train_model_refresh(model, queue));
+    return weir_queue_sync(queue, WEIR_FOREVER);
 }
 
 weir_status weir_train_model_refresh(weir_train_model *model, weir_queue *queue)
 {
-    weir_status status = WEIR_OK;
-    for (size_t i = 0; i < model->layer_count && model->bf16 && status == WEIR_OK; i++) {
+    for (size_t i = 0; i < model->layer_count && model->bf16; i++) {
         const struct weir_train_parameter *weight = &model->parameter[2 * i];
-        status = weir_queue_launch_count(queue, model->kernels[TRAIN_NARROW], weight->count,
-                                         weir_in(model->parameters, weight->offset,
-                                                 weight->count * sizeof(float)),
-                                         train_model_copy_argument(model, 2 * i),
-                                         (uint32_t)weight->count);
+        TRY(weir_queue_launch_count(queue, model->kernels[TRAIN_NARROW], weight->count,
+                                    weir_in(model->parameters, weight->offset,
+                                            weight->count * sizeof(float)),
+                                    train_model_copy_argument(model, 2 * i),
+                                    (uint32_t)weight->count));
     }
-    return status;
+    return WEIR_OK;
 }
 
 // What else a model tells.
-
-weir_device *weir_train_model_device(const weir_train_model *model)
-{
-    return model->device;
-}
-
-uint32_t weir_train_model_batch(const weir_train_model *model)
-{
-    return model->batch;
-}
 
 size_t weir_train_model_inputs(const weir_train_model *model)
 {
@@ -300,13 +285,6 @@ double weir_train_model_flop(const weir_train_model *model, bool backward)
 
 // The passes, layer by layer. The gradient of a layer's outputs (its delta) and of those before it
 // are in two buffers in turn; the sums of a product are used up before the next one is submitted.
-
-#define TRY(call)                      \
-    do {                               \
-        const weir_status try_ = call; \
-        if (try_ != WEIR_OK)           \
-            return try_;               \
-    } while (0)
 
 static weir_buffer *input_of(const weir_train_model *model, size_t index)
 {
@@ -440,9 +418,8 @@ weir_status weir_train_model_backward(weir_train_model *model, weir_queue *queue
                                       weir_train_ready ready, void *user)
 {
     if (model->forward_only)
-        return weir__pattern_fail(model->label, WEIR_ERROR_INVALID,
-                                  "create it without forward_only",
-                                  "the model has no backward pass");
+        return weir__pattern_refuse(model->label, "create it without forward_only",
+                                    "the model has no backward pass");
     for (size_t i = model->layer_count; i-- > 0;) {
         TRY(submit_bias(model, queue, i, accumulate));
         TRY(tell(ready, user, 2 * i + 1, queue));
@@ -472,35 +449,31 @@ static weir_status create_kernels(weir_train_model *model)
         .label = model->label,
         .bundle = model->bf16 ? &train_bf16_kernels : &train_f32_kernels,
     };
-    weir_status status = weir_program_create(model->device, &params, &model->program);
-    for (int i = 0; i < TRAIN_KERNEL_COUNT && status == WEIR_OK; i++)
-        status = weir_kernel_create(model->program, kernel_names[i], &model->kernels[i]);
+    TRY(weir_program_create(model->device, &params, &model->program));
+    for (int i = 0; i < TRAIN_KERNEL_COUNT; i++)
+        TRY(weir_kernel_create(model->program, kernel_names[i], &model->kernels[i]));
     model->engine.product = model->kernels[TRAIN_PRODUCT];
     model->engine.sum_parts = model->kernels[TRAIN_SUM_PARTS];
     model->engine.column_sums = model->kernels[TRAIN_COLUMN_SUMS];
     model->engine.bf16 = model->bf16;
-    return status;
+    return WEIR_OK;
 }
 
 static weir_status create_buffer(weir_train_model *model, const char *what, size_t size,
                                  weir_buffer **out_buffer)
 {
     char label[96];
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .label = label,
-                                              .size = size};
     snprintf(label, sizeof label, "%s/%s", model->label, what);
-    return weir_buffer_create(model->device, &params, out_buffer);
+    return weir_buffer_create(model->device, WEIR_PARAMS(weir_buffer, .label = label, .size = size),
+                              out_buffer);
 }
 
 static weir_status create_layer(weir_train_model *model, struct train_layer *layer)
 {
     const size_t pieces = (size_t)layer->rows * layer->depth * model->element_bytes;
     const bool is_its_pieces = layer->view.side == 1 && layer->view.stride == 1;
-    const weir_status status =
-        is_its_pieces ? WEIR_OK : create_buffer(model, "pieces", pieces, &layer->pieces);
-    if (status != WEIR_OK)
-        return status;
+    if (!is_its_pieces)
+        TRY(create_buffer(model, "pieces", pieces, &layer->pieces));
     return create_buffer(model, "activations", layer->out_count * model->element_bytes,
                          &layer->output);
 }
@@ -573,8 +546,7 @@ static void measure(weir_train_model *model, struct needs *needs)
 // The ranges of the products, except for gradients, which are bound.
 static weir_status prepare(weir_train_model *model)
 {
-    weir_status status = WEIR_OK;
-    for (size_t i = 0; i < model->layer_count && status == WEIR_OK; i++) {
+    for (size_t i = 0; i < model->layer_count; i++) {
         struct train_layer *l = &model->layers[i];
         weir_buffer *input = i ? model->layers[i - 1].output : model->entry;
         const struct train_range pieces =
@@ -589,20 +561,19 @@ static weir_status prepare(weir_train_model *model)
         l->back.a = delta, l->back.b = weight;
         l->back.c =
             (struct train_range){model->sums, 0, (size_t)l->rows * l->depth * sizeof(float)};
-        status = train_product_prepare(&model->engine, &l->forward);
-        if (status == WEIR_OK && !model->forward_only)
-            status = train_product_prepare(&model->engine, &l->back);
+        TRY(train_product_prepare(&model->engine, &l->forward));
+        if (!model->forward_only)
+            TRY(train_product_prepare(&model->engine, &l->back));
     }
-    return status;
+    return WEIR_OK;
 }
 
 static weir_status create_buffers(weir_train_model *model)
 {
     struct needs needs = {0};
-    weir_status status = WEIR_OK;
     measure(model, &needs);
-    for (size_t i = 0; i < model->layer_count && status == WEIR_OK; i++)
-        status = create_layer(model, &model->layers[i]);
+    for (size_t i = 0; i < model->layer_count; i++)
+        TRY(create_layer(model, &model->layers[i]));
     const struct {
         const char *what;
         size_t size;
@@ -617,10 +588,10 @@ static weir_status create_buffers(weir_train_model *model)
         {"deltas1", model->forward_only ? 0 : needs.deltas, &model->deltas[1]},
         {"results", (size_t)model->batch * WEIR_TRAIN_RESULT_BYTES, &model->results},
     };
-    for (size_t i = 0; i < sizeof table / sizeof *table && status == WEIR_OK; i++)
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].size)
-            status = create_buffer(model, table[i].what, table[i].size, table[i].out);
-    return status;
+            TRY(create_buffer(model, table[i].what, table[i].size, table[i].out));
+    return WEIR_OK;
 }
 
 static weir_status create_parts(weir_train_model *model,
@@ -647,25 +618,21 @@ static weir_status check(const struct weir_train_model_params *params)
 {
     const char *label = params->label;
     if (!params->device || !params->layers)
-        return weir__pattern_fail(label, WEIR_ERROR_INVALID, NULL,
-                                  "a device and layers are needed");
+        return weir__pattern_refuse(label, NULL, "a device and layers are needed");
     if (params->layer_count < 1 || params->layer_count > WEIR_TRAIN_LAYERS_MAX)
-        return weir__pattern_fail(label, WEIR_ERROR_INVALID, NULL,
-                                  "layer_count is %zu; it must be 1 ... %d", params->layer_count,
-                                  WEIR_TRAIN_LAYERS_MAX);
+        return weir__pattern_refuse(label, NULL, "layer_count is %zu; it must be 1 ... %d",
+                                    params->layer_count, WEIR_TRAIN_LAYERS_MAX);
     if ((unsigned)params->element > WEIR_TRAIN_BF16)
-        return weir__pattern_fail(label, WEIR_ERROR_INVALID,
-                                  "pass WEIR_TRAIN_F32 or WEIR_TRAIN_BF16",
-                                  "there is no element %d", (int)params->element);
+        return weir__pattern_refuse(label, "pass WEIR_TRAIN_F32 or WEIR_TRAIN_BF16",
+                                    "there is no element %d", (int)params->element);
     if ((unsigned)params->products > WEIR_TRAIN_CUBLAS)
-        return weir__pattern_fail(label, WEIR_ERROR_INVALID,
-                                  "pass WEIR_TRAIN_KERNELS or WEIR_TRAIN_CUBLAS",
-                                  "there are no products %d", (int)params->products);
+        return weir__pattern_refuse(label, "pass WEIR_TRAIN_KERNELS or WEIR_TRAIN_CUBLAS",
+                                    "there are no products %d", (int)params->products);
     if (params->grid != 0 &&
         !(params->grid >= 0x1p-16f && params->grid <= 1 && is_power_of_two(params->grid)))
-        return weir__pattern_fail(label, WEIR_ERROR_INVALID, NULL,
-                                  "grid is %g; it must be 0 or a power of two, 2^-16 ... 1",
-                                  (double)params->grid);
+        return weir__pattern_refuse(label, NULL,
+                                    "grid is %g; it must be 0 or a power of two, 2^-16 ... 1",
+                                    (double)params->grid);
     return WEIR_OK;
 }
 
@@ -688,7 +655,7 @@ weir_status weir_train_model_create(const struct weir_train_model_params *params
         return status;
     weir_train_model *model = calloc(1, sizeof *model + known.layer_count * sizeof *model->layers);
     if (!model)
-        return train_fail_memory(known.label);
+        return weir__pattern_no_memory(known.label, "a model");
     snprintf(model->label, sizeof model->label, "%s", known.label ? known.label : "model");
     model->device = known.device;
     model->input = known.input;
@@ -731,12 +698,8 @@ void weir_train_model_destroy(weir_train_model **model)
 
 static weir_status bind_own(weir_train_model *model)
 {
-    if (!model->gradients) {
-        const weir_status status =
-            create_buffer(model, "gradients", model->parameter_bytes, &model->gradients);
-        if (status != WEIR_OK)
-            return status;
-    }
+    if (!model->gradients)
+        TRY(create_buffer(model, "gradients", model->parameter_bytes, &model->gradients));
     for (size_t i = 0; i < 2 * model->layer_count; i++)
         model->views[i] = (struct weir_train_view){model->gradients, model->parameter[i].offset};
     return WEIR_OK;
@@ -748,8 +711,8 @@ static weir_status bind_given(weir_train_model *model, const struct weir_train_v
         const size_t bytes = model->parameter[i].count * sizeof(float);
         const size_t room = weir_buffer_size(views[i].buffer);
         if (bytes > room || views[i].offset > room - bytes)
-            return weir__pattern_fail(
-                model->label, WEIR_ERROR_INVALID, NULL,
+            return weir__pattern_refuse(
+                model->label, NULL,
                 "the gradient of %s takes %zu bytes from byte %zu of a buffer of %zu",
                 model->parameter[i].name, bytes, views[i].offset, room);
     }
@@ -762,15 +725,15 @@ static weir_status bind_given(weir_train_model *model, const struct weir_train_v
 weir_status weir_train_model_bind(weir_train_model *model, const struct weir_train_view *views)
 {
     if (model->forward_only)
-        return weir__pattern_fail(model->label, WEIR_ERROR_INVALID, NULL,
-                                  "the model is forward_only: it has no gradients");
-    weir_status status = views ? bind_given(model, views) : bind_own(model);
-    for (size_t i = 0; i < model->layer_count && status == WEIR_OK; i++)
-        for (int add = 0; add < 2 && status == WEIR_OK; add++) {
+        return weir__pattern_refuse(model->label, NULL,
+                                    "the model is forward_only: it has no gradients");
+    TRY(views ? bind_given(model, views) : bind_own(model));
+    for (size_t i = 0; i < model->layer_count; i++)
+        for (int add = 0; add < 2; add++) {
             model->layers[i].weight[add].c = train_model_gradient_range(model, 2 * i);
-            status = train_product_prepare(&model->engine, &model->layers[i].weight[add]);
+            TRY(train_product_prepare(&model->engine, &model->layers[i].weight[add]));
         }
-    return status;
+    return WEIR_OK;
 }
 
 struct weir_train_view weir_train_model_gradient(const weir_train_model *model, size_t index)

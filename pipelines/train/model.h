@@ -126,9 +126,6 @@ const struct weir_train_parameter *weir_train_model_parameter(const weir_train_m
 // than by an optimizer, call weir_train_model_refresh().
 weir_buffer *weir_train_model_parameters(const weir_train_model *model);
 
-// What the model was created with, and what follows from it.
-weir_device *weir_train_model_device(const weir_train_model *model);
-uint32_t weir_train_model_batch(const weir_train_model *model);
 size_t weir_train_model_inputs(const weir_train_model *model);  // numbers of a sample
 size_t weir_train_model_outputs(const weir_train_model *model); // of the last layer
 // Multiplications and additions of a forward pass, or of a forward and a backward pass.

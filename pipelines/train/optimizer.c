@@ -32,49 +32,45 @@ static weir_status check_decay(const char *what, float value)
 {
     if (value >= 0 && value < 1)
         return WEIR_OK;
-    return weir__pattern_fail("optimizer", WEIR_ERROR_INVALID, NULL,
-                              "%s is %g; it must be 0 ... below 1", what, (double)value);
+    return weir__pattern_refuse("optimizer", NULL, "%s is %g; it must be 0 ... below 1", what,
+                                (double)value);
 }
 
 static weir_status check(const struct weir_train_optimizer_params *params)
 {
-    weir_status status;
     if (!params->model)
-        return weir__pattern_fail("optimizer", WEIR_ERROR_INVALID, NULL, "a model is needed");
+        return weir__pattern_refuse("optimizer", NULL, "a model is needed");
     if (params->model->forward_only)
-        return weir__pattern_fail("optimizer", WEIR_ERROR_INVALID, NULL,
-                                  "the model '%s' is forward_only: it has no gradients",
-                                  params->model->label);
+        return weir__pattern_refuse("optimizer", NULL,
+                                    "the model '%s' is forward_only: it has no gradients",
+                                    params->model->label);
     if (params->method != WEIR_TRAIN_SGD && params->method != WEIR_TRAIN_ADAM)
-        return weir__pattern_fail("optimizer", WEIR_ERROR_INVALID,
-                                  "pass WEIR_TRAIN_SGD or WEIR_TRAIN_ADAM", "there is no method %d",
-                                  (int)params->method);
-    if ((status = check_decay("momentum", params->momentum)) ||
-        (status = check_decay("beta1", params->beta1)) ||
-        (status = check_decay("beta2", params->beta2)))
-        return status;
+        return weir__pattern_refuse("optimizer", "pass WEIR_TRAIN_SGD or WEIR_TRAIN_ADAM",
+                                    "there is no method %d", (int)params->method);
+    TRY(check_decay("momentum", params->momentum));
+    TRY(check_decay("beta1", params->beta1));
+    TRY(check_decay("beta2", params->beta2));
     if (params->epsilon >= 0 && isfinite(params->epsilon))
         return WEIR_OK;
-    return weir__pattern_fail("optimizer", WEIR_ERROR_INVALID, NULL,
-                              "epsilon is %g; it must be above 0, or 0 for 1e-8",
-                              (double)params->epsilon);
+    return weir__pattern_refuse("optimizer", NULL,
+                                "epsilon is %g; it must be above 0, or 0 for 1e-8",
+                                (double)params->epsilon);
 }
 
 static weir_status create_states(weir_train_optimizer *optimizer)
 {
-    weir_status status = WEIR_OK;
     const char *name;
-    for (size_t i = 0; i < STATES_MAX && status == WEIR_OK; i++) {
+    for (size_t i = 0; i < STATES_MAX; i++) {
         if (!(name = state_names[optimizer->method][i]))
             continue;
         char label[96];
         snprintf(label, sizeof label, "%s/%s", optimizer->model->label, name);
-        const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                                  .label = label,
-                                                  .size = optimizer->model->parameter_bytes};
-        status = weir_buffer_create(optimizer->model->device, &params, &optimizer->states[i]);
+        TRY(weir_buffer_create(optimizer->model->device,
+                               WEIR_PARAMS(weir_buffer, .label = label,
+                                           .size = optimizer->model->parameter_bytes),
+                               &optimizer->states[i]));
     }
-    return status;
+    return WEIR_OK;
 }
 
 weir_status weir_train_optimizer_create(const struct weir_train_optimizer_params *params,
@@ -89,7 +85,7 @@ weir_status weir_train_optimizer_create(const struct weir_train_optimizer_params
         return status;
     weir_train_optimizer *optimizer = calloc(1, sizeof *optimizer);
     if (!optimizer)
-        return train_fail_memory("optimizer");
+        return weir__pattern_no_memory("optimizer", "an optimizer");
     optimizer->model = known.model;
     optimizer->method = known.method;
     optimizer->momentum = known.momentum;
@@ -116,12 +112,11 @@ void weir_train_optimizer_destroy(weir_train_optimizer **optimizer)
 weir_status weir_train_optimizer_reset(weir_train_optimizer *optimizer, weir_queue *queue)
 {
     const float zero = 0;
-    weir_status status = WEIR_OK;
-    for (size_t i = 0; i < STATES_MAX && status == WEIR_OK; i++)
+    for (size_t i = 0; i < STATES_MAX; i++)
         if (optimizer->states[i])
-            status = weir_queue_fill(queue, optimizer->states[i], 0,
-                                     optimizer->model->parameter_bytes, &zero, sizeof zero);
-    return status;
+            TRY(weir_queue_fill(queue, optimizer->states[i], 0, optimizer->model->parameter_bytes,
+                                &zero, sizeof zero));
+    return WEIR_OK;
 }
 
 // The range of a parameter in a buffer with the parameters' layout.
@@ -173,29 +168,17 @@ weir_status weir_train_optimizer_update(weir_train_optimizer *optimizer, weir_qu
                                         const struct weir_train_rates *rates)
 {
     const size_t all = weir_train_model_parameter_count(optimizer->model);
-    weir_status status = WEIR_OK;
     if (first > all || count > all - first)
-        return weir__pattern_fail(
-            "optimizer", WEIR_ERROR_INVALID, NULL,
+        return weir__pattern_refuse(
+            "optimizer", NULL,
             "parameters %zu and the %zu after it are asked for; the model has %zu", first, count,
             all);
     if (rates->step == 0)
-        return weir__pattern_fail("optimizer", WEIR_ERROR_INVALID, "count steps from 1 on",
-                                  "step is 0");
-    for (size_t i = first; i < first + count && status == WEIR_OK; i++)
-        status = optimizer->method == WEIR_TRAIN_SGD ? update_sgd(optimizer, queue, i, rates)
-                                                     : update_adam(optimizer, queue, i, rates);
-    return status;
-}
-
-weir_train_method weir_train_optimizer_method(const weir_train_optimizer *optimizer)
-{
-    return optimizer->method;
-}
-
-weir_train_model *weir_train_optimizer_model(const weir_train_optimizer *optimizer)
-{
-    return optimizer->model;
+        return weir__pattern_refuse("optimizer", "count steps from 1 on", "step is 0");
+    for (size_t i = first; i < first + count; i++)
+        TRY(optimizer->method == WEIR_TRAIN_SGD ? update_sgd(optimizer, queue, i, rates)
+                                                : update_adam(optimizer, queue, i, rates));
+    return WEIR_OK;
 }
 
 bool weir_train_optimizer_state(const weir_train_optimizer *optimizer, size_t index,

@@ -63,9 +63,6 @@ weir_status weir_train_optimizer_update(weir_train_optimizer *optimizer, weir_qu
                                         size_t first, size_t count,
                                         const struct weir_train_rates *rates);
 
-weir_train_method weir_train_optimizer_method(const weir_train_optimizer *optimizer);
-weir_train_model *weir_train_optimizer_model(const weir_train_optimizer *optimizer);
-
 // The state: "momentum" of SGD, "mean" and "square" of Adam; each a buffer of float32 with the
 // layout of weir_train_model_parameters(). Its name and its buffer; false for an index that is too
 // large.

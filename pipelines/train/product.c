@@ -23,12 +23,6 @@ weir_status train_fail_file(const char *path, const char *remedy, const char *fo
     return weir__pattern_fail(NULL, WEIR_ERROR_IO, remedy, "%s", message);
 }
 
-weir_status train_fail_memory(const char *label)
-{
-    return weir__pattern_fail(label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
-                              "no memory of the host is left");
-}
-
 // cuBLAS stores matrices by columns. A row-major matrix is the transpose of one by columns, so the
 // transposed product is computed, with the factors exchanged.
 // A handle belongs to the context that is current when it is made and destroyed, which that of the
@@ -102,16 +96,13 @@ static weir_status load(struct train_blas *blas, const char *path)
 {
     void *library = open_library(path);
     if (!library)
-        return weir__pattern_fail(
-            "cuBLAS", WEIR_ERROR_UNSUPPORTED,
-            "install cuBLAS 12 or newer, name its file, or let the library's kernels "
-            "compute the products",
-            "the library cannot be opened: %s", dlerror());
-    weir_status status;
-    if ((status = find(library, "cublasCreate_v2", &blas->create)) ||
-        (status = find(library, "cublasDestroy_v2", &blas->destroy)) ||
-        (status = find(library, "cublasSetStream_v2", &blas->set_stream)))
-        return status;
+        return weir__pattern_fail("cuBLAS", WEIR_ERROR_UNSUPPORTED,
+                                  "install cuBLAS 12 or newer, name its file, or let the library's "
+                                  "kernels compute the products",
+                                  "the library cannot be opened: %s", dlerror());
+    TRY(find(library, "cublasCreate_v2", &blas->create));
+    TRY(find(library, "cublasDestroy_v2", &blas->destroy));
+    TRY(find(library, "cublasSetStream_v2", &blas->set_stream));
     return find(library, "cublasGemmEx", &blas->multiply);
 }
 
@@ -148,9 +139,7 @@ weir_status train_blas_multiply(const struct weir_native_queue *native, void *us
 static weir_status check_device(weir_device *device)
 {
     struct weir_native_device native;
-    const weir_status status = weir_device_get_native(device, &native);
-    if (status != WEIR_OK)
-        return status;
+    TRY(weir_device_get_native(device, &native));
     if (weir_native_is(native.api, WEIR_NATIVE_CUDA))
         return WEIR_OK;
     return weir__pattern_fail("cuBLAS", WEIR_ERROR_UNSUPPORTED,
@@ -160,18 +149,16 @@ static weir_status check_device(weir_device *device)
 
 static weir_status run_alone(struct train_blas *blas, weir_native_function function)
 {
-    const weir_status status = weir_queue_native_array(blas->queue, function, blas, NULL, 0);
-    return status == WEIR_OK ? weir_queue_sync(blas->queue, WEIR_FOREVER) : status;
+    TRY(weir_queue_native_array(blas->queue, function, blas, NULL, 0));
+    return weir_queue_sync(blas->queue, WEIR_FOREVER);
 }
 
 static weir_status start(struct train_blas *blas, weir_device *device, const char *path)
 {
-    const struct weir_queue_params params = {.struct_size = sizeof params, .label = "cublas"};
-    weir_status status;
-    if ((status = check_device(device)) || (status = load(blas, path)) ||
-        (status = weir_queue_create(device, &params, &blas->queue)) ||
-        (status = run_alone(blas, create)))
-        return status;
+    TRY(check_device(device));
+    TRY(load(blas, path));
+    TRY(weir_queue_create(device, WEIR_PARAMS(weir_queue, .label = "cublas"), &blas->queue));
+    TRY(run_alone(blas, create));
     if (blas->status == 0)
         return WEIR_OK;
     blas->handle = NULL;
@@ -187,7 +174,7 @@ weir_status train_blas_open(weir_device *device, const char *path, struct train_
     struct train_blas *blas = calloc(1, sizeof *blas);
     *out_blas = NULL;
     if (!blas)
-        return train_fail_memory("cuBLAS");
+        return weir__pattern_no_memory("cuBLAS", "a handle of cuBLAS");
     const weir_status status = start(blas, device, path);
     if (status != WEIR_OK)
         train_blas_close(&blas);
@@ -240,7 +227,6 @@ static weir_status address_of(const struct train_range *range, uint64_t *out_add
 
 weir_status train_product_prepare(const struct train_engine *engine, struct train_product *p)
 {
-    weir_status status;
     if (!engine->blas)
         return WEIR_OK;
     p->native = (struct train_blas_product){.blas = engine->blas,
@@ -251,8 +237,8 @@ weir_status train_product_prepare(const struct train_engine *engine, struct trai
                                             .turned_b = p->turned_b,
                                             .add = p->add,
                                             .bf16 = engine->bf16};
-    if ((status = address_of(&p->a, &p->native.a)) || (status = address_of(&p->b, &p->native.b)))
-        return status;
+    TRY(address_of(&p->a, &p->native.a));
+    TRY(address_of(&p->b, &p->native.b));
     return address_of(&p->c, &p->native.c);
 }
 
@@ -297,9 +283,7 @@ weir_status train_product_submit(const struct train_engine *engine, weir_queue *
         return launch(engine, queue, p, result(&p->c, p->add), p->add);
     const uint32_t count = p->m * p->n;
     const size_t bytes = (size_t)p->parts * count * sizeof(float);
-    const weir_status status = launch(engine, queue, p, weir_out(engine->parts, 0, bytes), false);
-    if (status != WEIR_OK)
-        return status;
+    TRY(launch(engine, queue, p, weir_out(engine->parts, 0, bytes), false));
     return sum_parts(engine, queue, p->parts, count, &p->c, p->add);
 }
 

@@ -60,8 +60,6 @@ weir_status train_columns_submit(const struct train_engine *engine, weir_queue *
 
 // How the files of this folder report what they refuse: as the patterns do.
 
-weir_status train_fail_memory(const char *label);
-
 // Fails with WEIR_ERROR_IO and "PATH: SENTENCE".
 weir_status train_fail_file(const char *path, const char *remedy, const char *format, ...)
     WEIR_PRINTF(3, 4);

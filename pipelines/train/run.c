@@ -20,25 +20,22 @@ enum {
 static weir_status train_curve_create(struct train_curve *curve, weir_comm *comm, uint64_t steps,
                                       uint64_t samples)
 {
-    const struct weir_buffer_params sums = {.struct_size = sizeof sums,
-                                            .label = "curve",
-                                            .size = WINDOW_BYTES};
-    const struct weir_buffer_params copy = {.struct_size = sizeof copy,
-                                            .label = "curve",
-                                            .size = WINDOW_BYTES,
-                                            .placement = WEIR_PLACE_HOST};
+    weir_device *device = weir_comm_device(comm);
     *curve = (struct train_curve){.comm = comm, .samples = samples};
     curve->losses = calloc(steps, sizeof *curve->losses);
     curve->right = calloc(steps, sizeof *curve->right);
     if (!curve->losses || !curve->right)
-        return train_fail_memory("curve");
-    weir_status status = WEIR_OK;
-    for (int i = 0; i < 2 && status == WEIR_OK; i++) {
-        status = weir_buffer_create(weir_comm_device(comm), &sums, &curve->windows[i].sums);
-        if (status == WEIR_OK)
-            status = weir_buffer_create(weir_comm_device(comm), &copy, &curve->windows[i].copy);
+        return weir__pattern_no_memory("curve", "the curve");
+    for (int i = 0; i < 2; i++) {
+        TRY(weir_buffer_create(device,
+                               WEIR_PARAMS(weir_buffer, .label = "curve", .size = WINDOW_BYTES),
+                               &curve->windows[i].sums));
+        TRY(weir_buffer_create(device,
+                               WEIR_PARAMS(weir_buffer, .label = "curve", .size = WINDOW_BYTES,
+                                           .placement = WEIR_PLACE_HOST),
+                               &curve->windows[i].copy));
     }
-    return status;
+    return WEIR_OK;
 }
 
 static void train_curve_finish(struct train_curve *curve)
@@ -71,11 +68,8 @@ static weir_status collect(struct train_curve *curve, struct train_curve_window 
     if (window->count == 0)
         return WEIR_OK;
     const size_t bytes = window->count * (size_t)WEIR_TRAIN_RESULT_BYTES;
-    weir_status status = weir_event_sync(window->done, WEIR_FOREVER);
-    if (status == WEIR_OK)
-        status = weir_host_begin(window->copy, 0, bytes, WEIR_ACCESS_READ, &memory);
-    if (status != WEIR_OK)
-        return status;
+    TRY(weir_event_sync(window->done, WEIR_FOREVER));
+    TRY(weir_host_begin(window->copy, 0, bytes, WEIR_ACCESS_READ, &memory));
     const float *sums = memory;
     for (uint32_t i = 0; i < window->count; i++) {
         curve->losses[window->first + i] = sums[2 * (size_t)i] / (float)curve->samples;
@@ -90,13 +84,11 @@ static weir_status submit(struct train_curve *curve, struct train_curve_window *
                           weir_queue *queue)
 {
     const size_t count = window->count * (size_t)WEIR_TRAIN_RESULT_BYTES / sizeof(float);
-    weir_status status = WEIR_OK;
     if (weir_comm_count(curve->comm) > 1)
-        status = weir_queue_all_reduce(queue, curve->comm, window->sums, 0, window->sums, 0, count,
-                                       WEIR_F32, WEIR_SUM);
-    if (status == WEIR_OK)
-        status = weir_queue_copy(queue, window->copy, 0, window->sums, 0, count * sizeof(float));
-    return status == WEIR_OK ? weir_queue_record(queue, &window->done) : status;
+        TRY(weir_queue_all_reduce(queue, curve->comm, window->sums, 0, window->sums, 0, count,
+                                  WEIR_F32, WEIR_SUM));
+    TRY(weir_queue_copy(queue, window->copy, 0, window->sums, 0, count * sizeof(float)));
+    return weir_queue_record(queue, &window->done);
 }
 
 // Sends the current window off, and reads the other one.
@@ -107,8 +99,8 @@ static weir_status turn(struct train_curve *curve, weir_queue *queue, uint64_t e
     window->count = (uint32_t)(end - curve->first);
     curve->first = end;
     curve->current ^= 1;
-    const weir_status status = submit(curve, window, queue);
-    return status == WEIR_OK ? collect(curve, &curve->windows[curve->current]) : status;
+    TRY(submit(curve, window, queue));
+    return collect(curve, &curve->windows[curve->current]);
 }
 
 weir_status train_curve_step(struct train_curve *curve, weir_queue *queue, uint64_t step)
@@ -118,8 +110,9 @@ weir_status train_curve_step(struct train_curve *curve, weir_queue *queue, uint6
 
 weir_status train_curve_flush(struct train_curve *curve, weir_queue *queue, uint64_t end)
 {
-    const weir_status status = end > curve->first ? turn(curve, queue, end) : WEIR_OK;
-    return status == WEIR_OK ? collect(curve, &curve->windows[curve->current ^ 1]) : status;
+    if (end > curve->first)
+        TRY(turn(curve, queue, end));
+    return collect(curve, &curve->windows[curve->current ^ 1]);
 }
 
 // Parameters, the optimizer's state and the curve: set from the seed or the checkpoint on rank 0, and
@@ -145,12 +138,11 @@ static uint64_t encoder_seed(uint64_t seed)
 static weir_status initialise(struct train *train)
 {
     const uint64_t seed = train->params->seed;
-    weir_status status = weir_train_model_initialise(train->model, train->queue, seed);
-    if (status == WEIR_OK)
-        status = weir_train_optimizer_reset(train->optimizer, train->queue);
-    if (status == WEIR_OK && train->encoder)
-        status = weir_train_model_initialise(train->encoder, train->queue, encoder_seed(seed));
-    return status;
+    TRY(weir_train_model_initialise(train->model, train->queue, seed));
+    TRY(weir_train_optimizer_reset(train->optimizer, train->queue));
+    if (train->encoder)
+        TRY(weir_train_model_initialise(train->encoder, train->queue, encoder_seed(seed)));
+    return WEIR_OK;
 }
 
 // The checkpoint.
@@ -175,13 +167,15 @@ static weir_status check_progress(const struct train *train,
 {
     const struct weir_train_run_params *p = train->params;
     if (progress->seed != p->seed)
-        return weir__pattern_fail("train", WEIR_ERROR_INVALID, "resume with that seed",
-                                  "%s is of a run with the seed %" PRIu64 ", this one has %" PRIu64,
-                                  p->checkpoint, progress->seed, p->seed);
+        return weir__pattern_refuse("train", "resume with that seed",
+                                    "%s is of a run with the seed %" PRIu64
+                                    ", this one has %" PRIu64,
+                                    p->checkpoint, progress->seed, p->seed);
     if (progress->step > p->steps)
-        return weir__pattern_fail("train", WEIR_ERROR_INVALID, "ask for more steps",
-                                  "%s has done %" PRIu64 " steps, and this run is to have %" PRIu64,
-                                  p->checkpoint, progress->step, p->steps);
+        return weir__pattern_refuse("train", "ask for more steps",
+                                    "%s has done %" PRIu64
+                                    " steps, and this run is to have %" PRIu64,
+                                    p->checkpoint, progress->step, p->steps);
     return WEIR_OK;
 }
 
@@ -232,31 +226,27 @@ static weir_status send_all(struct train *train)
 {
     weir_buffer *buffer = NULL;
     const char *unused;
-    weir_status status =
-        weir_buffer_create(train->device,
+    TRY(weir_buffer_create(train->device,
                            WEIR_PARAMS(weir_buffer, .label = "step", .size = sizeof(uint64_t)),
-                           &buffer);
-    if (status == WEIR_OK)
-        status = send_step(train, buffer);
+                           &buffer));
+    const weir_status status = send_step(train, buffer);
     weir_buffer_destroy(&buffer);
-    if (status == WEIR_OK)
-        status = send(train, weir_train_model_parameters(train->model));
-    for (size_t i = 0;
-         status == WEIR_OK && weir_train_optimizer_state(train->optimizer, i, &unused, &buffer);
-         i++)
-        status = send(train, buffer);
-    return status == WEIR_OK ? weir_train_model_refresh(train->model, train->queue) : status;
+    TRY(status);
+    TRY(send(train, weir_train_model_parameters(train->model)));
+    for (size_t i = 0; weir_train_optimizer_state(train->optimizer, i, &unused, &buffer); i++)
+        TRY(send(train, buffer));
+    return weir_train_model_refresh(train->model, train->queue);
 }
 
 weir_status train_state_begin(struct train *train)
 {
-    weir_status status = initialise(train);
-    if (status == WEIR_OK && train->order.rank == 0 && has_checkpoint(train))
-        status = read_checkpoint(train);
-    if (status == WEIR_OK && train->order.ranks > 1)
-        status = send_all(train);
+    TRY(initialise(train));
+    if (train->order.rank == 0 && has_checkpoint(train))
+        TRY(read_checkpoint(train));
+    if (train->order.ranks > 1)
+        TRY(send_all(train));
     train_curve_begin(&train->curve, train->first_step);
-    return status;
+    return WEIR_OK;
 }
 
 weir_status train_state_write(struct train *train, uint64_t steps)
@@ -290,7 +280,7 @@ weir_status train_digest(struct train *train, struct weir_train_figures *figures
     const size_t size = weir_buffer_size(parameters);
     unsigned char *bytes = malloc(size);
     if (!bytes)
-        return train_fail_memory("parameters");
+        return weir__pattern_no_memory("parameters", "the parameters");
     const weir_status status = weir_download(train->queue, bytes, parameters, 0, size);
     uint64_t hash = UINT64_C(0xcbf29ce484222325);
     figures->parameters = 0;
@@ -316,38 +306,34 @@ static const char name[] = "train";
 static weir_status check_counts(const struct weir_train_run_params *p)
 {
     if (p->steps < 1 || p->steps > WEIR_TRAIN_STEPS_MAX)
-        return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL,
-                                  "%" PRIu64 " steps; 1 to %" PRIu64 " are possible", p->steps,
-                                  WEIR_TRAIN_STEPS_MAX);
+        return weir__pattern_refuse(name, NULL, "%" PRIu64 " steps; 1 to %" PRIu64 " are possible",
+                                    p->steps, WEIR_TRAIN_STEPS_MAX);
     if (p->passes < 1 || p->passes > WEIR_TRAIN_PASSES_MAX)
-        return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL,
-                                  "a step of %u passes; 1 to %d are possible", p->passes,
-                                  WEIR_TRAIN_PASSES_MAX);
+        return weir__pattern_refuse(name, NULL, "a step of %u passes; 1 to %d are possible",
+                                    p->passes, WEIR_TRAIN_PASSES_MAX);
     if (p->batch < 1 || p->batch > WEIR_TRAIN_BATCH_MAX)
-        return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL,
-                                  "a batch of %u samples; 1 to %d are possible", p->batch,
-                                  WEIR_TRAIN_BATCH_MAX);
+        return weir__pattern_refuse(name, NULL, "a batch of %u samples; 1 to %d are possible",
+                                    p->batch, WEIR_TRAIN_BATCH_MAX);
     if (!(p->rate > 0 && isfinite(p->rate)))
-        return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL,
-                                  "a learning rate of %g; it is above 0", (double)p->rate);
+        return weir__pattern_refuse(name, NULL, "a learning rate of %g; it is above 0",
+                                    (double)p->rate);
     return WEIR_OK;
 }
 
 static weir_status check(const struct weir_train_run_params *p)
 {
     if (!p->comm || !p->data)
-        return weir__pattern_fail(name, WEIR_ERROR_INVALID, "set it in the params",
-                                  "weir_train_run: %s is NULL", p->comm ? "data" : "comm");
+        return weir__pattern_refuse(name, "set it in the params", "weir_train_run: %s is NULL",
+                                    p->comm ? "data" : "comm");
     if (p->program < WEIR_TRAIN_DDP || p->program > WEIR_TRAIN_ENCDEC)
-        return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL, "there is no program %d",
-                                  (int)p->program);
+        return weir__pattern_refuse(name, NULL, "there is no program %d", (int)p->program);
     if (p->exact && p->program == WEIR_TRAIN_AUGMENT)
-        return weir__pattern_fail(
-            name, WEIR_ERROR_INVALID, "train with another program, or not exactly",
+        return weir__pattern_refuse(
+            name, "train with another program, or not exactly",
             "augmented images are no integers, so sums over them are not exact");
     if (p->resume && !p->checkpoint)
-        return weir__pattern_fail(name, WEIR_ERROR_INVALID, "name a checkpoint",
-                                  "there is no checkpoint to resume from");
+        return weir__pattern_refuse(name, "name a checkpoint",
+                                    "there is no checkpoint to resume from");
     return check_counts(p);
 }
 
@@ -377,15 +363,14 @@ static struct weir_train_augment_params augmentation(const struct weir_train_run
 static weir_status check_augmentation(const struct weir_train_augment_params *augment)
 {
     if (augment->channels > WEIR_TRAIN_AUGMENT_CHANNELS_MAX)
-        return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL,
-                                  "images of %u channels; augmentation takes up to %d",
-                                  augment->channels, WEIR_TRAIN_AUGMENT_CHANNELS_MAX);
+        return weir__pattern_refuse(name, NULL,
+                                    "images of %u channels; augmentation takes up to %d",
+                                    augment->channels, WEIR_TRAIN_AUGMENT_CHANNELS_MAX);
     if (augment->out_width > augment->width || augment->out_height > augment->height)
-        return weir__pattern_fail(name, WEIR_ERROR_INVALID,
-                                  "cut out fewer pixels, or take larger images",
-                                  "%u x %u pixels cannot be cut out of images of %u x %u",
-                                  augment->out_width, augment->out_height, augment->width,
-                                  augment->height);
+        return weir__pattern_refuse(name, "cut out fewer pixels, or take larger images",
+                                    "%u x %u pixels cannot be cut out of images of %u x %u",
+                                    augment->out_width, augment->out_height, augment->width,
+                                    augment->height);
     return WEIR_OK;
 }
 
@@ -420,9 +405,8 @@ static struct weir_train_model_params usual(const struct train *train, const cha
 static weir_status check_network(const struct weir_train_run_params *p)
 {
     if (p->network == WEIR_TRAIN_MLP && p->hidden > WEIR_TRAIN_LAYERS_MAX - 1)
-        return weir__pattern_fail(name, WEIR_ERROR_INVALID, NULL,
-                                  "%u hidden layers; at most %d are possible", p->hidden,
-                                  WEIR_TRAIN_LAYERS_MAX - 1);
+        return weir__pattern_refuse(name, NULL, "%u hidden layers; at most %d are possible",
+                                    p->hidden, WEIR_TRAIN_LAYERS_MAX - 1);
     return WEIR_OK;
 }
 
@@ -450,8 +434,9 @@ static weir_status create_model(struct train *train)
     if (p->program == WEIR_TRAIN_AUGMENT)
         model.input.width = train->augment.out_width,
         model.input.height = train->augment.out_height;
-    const weir_status status = head ? create_encoder(train) : WEIR_OK;
-    return status == WEIR_OK ? weir_train_model_create(&model, &train->model) : status;
+    if (head)
+        TRY(create_encoder(train));
+    return weir_train_model_create(&model, &train->model);
 }
 
 static weir_status create_optimizer(struct train *train)
@@ -472,10 +457,7 @@ static weir_status bind_views(struct train *train)
     struct weir_train_view views[PARAMETERS_MAX];
     for (uint32_t i = 0; i < train->parameter_count; i++) {
         struct weir_bucket_view view;
-        const weir_status status =
-            weir_buckets_get_view(train->buckets, train->parameter_count - 1 - i, &view);
-        if (status != WEIR_OK)
-            return status;
+        TRY(weir_buckets_get_view(train->buckets, train->parameter_count - 1 - i, &view));
         views[i] = (struct weir_train_view){view.buffer, view.offset};
     }
     return weir_train_model_bind(train->model, views);
@@ -505,8 +487,8 @@ static weir_status create_buckets(struct train *train)
         .wire = train->params->wire,
         .timing = true,
     };
-    const weir_status status = weir_buckets_create(&buckets, &train->buckets);
-    return status == WEIR_OK ? bind_views(train) : status;
+    TRY(weir_buckets_create(&buckets, &train->buckets));
+    return bind_views(train);
 }
 
 // All of it.
@@ -514,11 +496,8 @@ static weir_status create_buckets(struct train *train)
 static weir_status prepare(struct train *train)
 {
     const struct weir_train_run_params *p = train->params;
-    weir_status status = check(p);
-    if (status == WEIR_OK)
-        status = check_network(p);
-    if (status != WEIR_OK)
-        return status;
+    TRY(check(p));
+    TRY(check_network(p));
     train->device = weir_comm_device(p->comm);
     train->order = (struct train_order){.seed = p->seed,
                                         .rank = weir_comm_rank(p->comm),

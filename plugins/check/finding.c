@@ -15,23 +15,17 @@
 #include "base/json/json.h"
 #include "base/text.h"
 #include "plugins/check/finding_parts.h"
+#include "plugins/kit/kit.h"
 
 // The files are written whole each time, so that they are well-formed whenever the process ends.
-
-static void program_name(char *name, size_t size)
-{
-    char path[512];
-    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    path[length > 0 ? length : 0] = '\0';
-    const char *slash = strrchr(path, '/');
-    weir_text_escape(name, size, slash ? slash + 1 : path, "");
-}
 
 // Claims the names. False if one is too long.
 static bool check_outputs_claim(struct check_outputs *outputs,
                                 const struct check_findings_params *params)
 {
-    program_name(outputs->program, sizeof outputs->program);
+    char program[128];
+    plugin_program_name(program, sizeof program);
+    weir_text_escape(outputs->program, sizeof outputs->program, program, "");
     return weir_output_path_claim(params->text, outputs->text) &&
            weir_output_path_claim(params->json, outputs->json) &&
            weir_output_path_claim(params->sarif, outputs->sarif);

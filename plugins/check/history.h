@@ -1,5 +1,5 @@
-// The uses of some memory that a later operation may still have to be ordered after: a short list,
-// or if there are more a tree of extents; and the memory for its nodes.
+// The uses of some memory that a later operation may still have to be ordered after, a tree of extents; and the
+// memory for its nodes.
 //
 // Threads: the caller's lock.
 #ifndef WEIR_PLUGINS_CHECK_HISTORY_H
@@ -36,7 +36,7 @@ struct check_use {
     uint64_t count;  // of the actor
     uint64_t serial; // of all uses, in the order of submission
     struct check_origin origin;
-    struct check_use *left; // of a tree; the next one of the spare ones
+    struct check_use *left; // also the next one of the spare ones
     struct check_use *right;
     uint64_t reach; // the largest end below this node
     uint32_t priority;
@@ -52,14 +52,9 @@ struct check_uses {
 void check_uses_init(struct check_uses *uses);
 void check_uses_finish(struct check_uses *uses);
 
-enum {
-    CHECK_FEW = 4
-};
-
 struct check_history {
     size_t count;
-    struct check_use *few[CHECK_FEW]; // if there are no more
-    struct check_use *root;           // else
+    struct check_use *root;
     size_t limit; // at which it is looked through for uses that are not needed any more
 };
 
@@ -69,25 +64,11 @@ struct check_found {
     size_t count;
     size_t capacity;
 };
-// False: no memory.
-bool check_found_init(struct check_found *found);
 void check_found_finish(struct check_found *found);
 
-// What check_history_find() calls for a tree. What finds no memory is missing.
-void check_history_find_many(const struct check_history *history, struct check_span span,
-                             struct check_found *found);
-
-// Finds uses, among them all those whose extents meet the span. `found` has room for CHECK_FEW.
-static inline void check_history_find(const struct check_history *history, struct check_span span,
-                                      struct check_found *found)
-{
-    found->count = history->count;
-    if (history->count > CHECK_FEW)
-        check_history_find_many(history, span, found);
-    else
-        for (size_t i = 0; i < history->count; i++)
-            found->uses[i] = history->few[i];
-}
+// Finds the uses whose extents meet the span. What finds no memory is missing.
+void check_history_find(const struct check_history *history, struct check_span span,
+                        struct check_found *found);
 
 // Returns a new use in the history, of which only the shape is set, or NULL if out of memory.
 struct check_use *check_history_add(struct check_uses *uses, struct check_history *history,
@@ -95,16 +76,6 @@ struct check_use *check_history_add(struct check_uses *uses, struct check_histor
 void check_history_remove(struct check_uses *uses, struct check_history *history,
                           struct check_use *use);
 void check_history_clear(struct check_uses *uses, struct check_history *history);
-
-// Removes use `index` of a list; the last one takes its place.
-static inline void check_history_remove_few(struct check_uses *uses, struct check_history *history,
-                                            size_t index)
-{
-    struct check_use *use = history->few[index];
-    history->few[index] = history->few[--history->count];
-    use->left = uses->spare;
-    uses->spare = use;
-}
 
 // The bytes of a buffer that nothing has written yet: disjoint spans in ascending order.
 //

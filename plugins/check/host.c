@@ -9,9 +9,6 @@
 
 #include "base/thread_local.h"
 
-static inline bool is_free(const struct check *check, const struct check_buffer *buffer,
-                           const struct weir_host_note *note);
-
 // The calling thread, or with `everywhere` the whole host, knows that everything before `count` of
 // `producer` has finished.
 static void check_host_learns(struct check *check, const struct check_actor *producer,
@@ -200,17 +197,16 @@ void check_host_finish(struct check *check)
 
 // Accesses.
 
-static inline void set_origin(struct check_origin *origin, const struct check *check,
-                              const struct weir_host_note *note)
+static struct check_origin origin_of(const struct check *check, const struct weir_host_note *note)
 {
-    origin->file = note->file;
-    origin->kernel = NULL;
-    origin->region = NULL;
-    origin->region_number = WEIR_NO_NUMBER;
-    origin->line = note->line;
-    origin->operation = 0;
+    struct check_origin origin = {
+        .file = note->file,
+        .region_number = WEIR_NO_NUMBER,
+        .line = note->line,
+    };
     if (check->has_regions)
-        check_region_fill(check, origin);
+        check_region_fill(check, &origin);
+    return origin;
 }
 
 // The function of a host call begins an access.
@@ -225,8 +221,8 @@ static void use_in_call(struct check *check, const struct check_call *call,
         .counts = check_actor_clock_at(&call->queue->actor, call->count),
         .thread = check->strict ? check_thread_self(check) : NULL,
         .late = true,
+        .origin = origin_of(check, note),
     };
-    set_origin(&user.origin, check, note);
     if (check->needless)
         check_hint_forget_use(check, user.actor->index, call->count);
     check_use_bytes(check, &user, buffer, shape, note->u.access.access);
@@ -244,8 +240,8 @@ static void use_in_thread(struct check *check, struct check_buffer *buffer,
         .actor = thread,
         .count = thread ? ++thread->last : 0,
         .passing = !thread,
+        .origin = origin_of(check, note),
     };
-    set_origin(&user.origin, check, note);
     check_use_bytes(check, &user, buffer, shape, note->u.access.access);
     if (thread)
         check_news(check);
@@ -253,7 +249,7 @@ static void use_in_thread(struct check *check, struct check_buffer *buffer,
         thread->recorded = user.count;
 }
 
-static inline struct check_open *take_open(struct check *check)
+static struct check_open *take_open(struct check *check)
 {
     struct check_open *open = check->spare_opens;
     if (!open)
@@ -263,8 +259,8 @@ static inline struct check_open *take_open(struct check *check)
 }
 
 // If out of memory, the access is not seen until it ends.
-static inline void keep_open(struct check *check, struct check_buffer *buffer,
-                             const struct weir_host_note *note)
+static void keep_open(struct check *check, struct check_buffer *buffer,
+                      const struct weir_host_note *note)
 {
     struct check_open *open = take_open(check);
     if (!open)
@@ -272,14 +268,14 @@ static inline void keep_open(struct check *check, struct check_buffer *buffer,
     open->begin = note->u.access.offset;
     open->size = note->u.access.size;
     open->access = note->u.access.access;
-    set_origin(&open->origin, check, note);
+    open->origin = origin_of(check, note);
     open->next = buffer->open;
     buffer->open = open;
 }
 
 // Those of a host call are only counted, so that their ends are told from those of accesses outside.
-static WEIR_COLD void use(struct check *check, struct check_call *call, struct check_buffer *buffer,
-                          const struct weir_host_note *note)
+static void use(struct check *check, struct check_call *call, struct check_buffer *buffer,
+                const struct weir_host_note *note)
 {
     const struct check_shape shape = check_shape_range(note->u.access.offset, note->u.access.size);
     if (call) {
@@ -295,20 +291,10 @@ static weir_status begin(struct check *check, const struct weir_host_note *note)
     struct check_buffer *buffer = check_buffer_of(check->link, note->u.access.buffer);
     check_lock(check);
     struct check_call *call = call_of(check);
-    if (call || !is_free(check, buffer, note))
-        use(check, call, buffer, note);
+    use(check, call, buffer, note);
     if (!call)
         keep_open(check, buffer, note);
     return check_unlock(check);
-}
-
-// Whether an access of the host changes nothing there and conflicts with nothing.
-static inline bool is_free(const struct check *check, const struct check_buffer *buffer,
-                           const struct weir_host_note *note)
-{
-    const uint64_t begin = note->u.access.offset;
-    return !check->strict && buffer->memory->history.count == 0 &&
-           !check_gaps_near(&buffer->gaps, begin, begin + note->u.access.size);
 }
 
 static bool is_same(const struct check_open *open, const struct weir_host_note *note)
@@ -355,8 +341,7 @@ static WEIR_COLD void take_access_back(const struct weir_link *link,
     (void)link->next->ops->host_note(link->next, &end);
 }
 
-static inline weir_status note_begin(const struct weir_link *link,
-                                     const struct weir_host_note *note)
+static weir_status note_begin(const struct weir_link *link, const struct weir_host_note *note)
 {
     weir_status status = link->next->ops->host_note(link->next, note);
     if (status < 0 || note->u.access.size == 0)

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "plugins/check/parts.h"
-#include "plugins/kit/chain.h"
+#include "plugins/kit/kit.h"
 
 // In the order of the key table.
 enum key {
@@ -25,70 +25,31 @@ static const char *const thread_words[] = {"auto", "one", "strict", NULL};
 
 static const struct weir_key keys[KEY_COUNT] = {
     [KEY_REPORT] =
-        {
-            .name = "report",
-            .type = WEIR_KEY_CHOICE,
-            .fallback = "log",
-            .choices = report_words,
-            .help = "What becomes of a finding. log: it is logged. fail: it is logged, and the "
-                    "operation or the weir_host_begin() is refused with it, so the queue fails.",
-        },
-    [KEY_THREADS] =
-        {
-            .name = "threads",
-            .type = WEIR_KEY_CHOICE,
-            .fallback = "auto",
-            .choices = thread_words,
-            .help =
-                "What orders the host's threads. one: the order in which their calls happen. "
-                "strict: only the program's locks, where the library that `weir check` preloads "
-                "sees them, and weir_check_release() and weir_check_acquire(). auto: strict "
-                "with that library, without hints; else one.",
-        },
+        PLUGIN_CHOICE("report", "log", report_words,
+                      "What becomes of a finding. log: it is logged. fail: it is logged, and the "
+                      "operation or the weir_host_begin() is refused with it, so the queue fails."),
+    [KEY_THREADS] = PLUGIN_CHOICE(
+        "threads", "auto", thread_words,
+        "What orders the host's threads. one: the order in which their calls happen. "
+        "strict: only the program's locks, where the library that `weir check` preloads "
+        "sees them, and weir_check_release() and weir_check_acquire(). auto: strict "
+        "with that library, without hints; else one."),
     [KEY_HINTS] =
-        {
-            .name = "hints",
-            .type = WEIR_KEY_BOOLEAN,
-            .fallback = "0",
-            .help = "1: at the end also tells the lines whose waits and syncs nothing needs.",
-        },
+        PLUGIN_SWITCH("hints", "0",
+                      "1: at the end also tells the lines whose waits and syncs nothing needs."),
     [KEY_VERIFY] =
-        {
-            .name = "verify",
-            .type = WEIR_KEY_BOOLEAN,
-            .fallback = "0",
-            .help = "1: each kernel runs on copies of its buffers first, several times, so that "
-                    "uses of bytes that its launch does not declare are found. Slow.",
-        },
+        PLUGIN_SWITCH("verify", "0",
+                      "1: each kernel runs on copies of its buffers first, several times, so that "
+                      "uses of bytes that its launch does not declare are found. Slow."),
     [KEY_SUPPRESSIONS] =
-        {
-            .name = "suppressions",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "A file of findings that are known, each with its reason. Empty: none.",
-        },
+        PLUGIN_TEXT("suppressions", "",
+                    "A file of findings that are known, each with its reason. Empty: none."),
     [KEY_TEXT] =
-        {
-            .name = "text",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "A file for the findings, as text. Empty: none. %p stands for the number of "
-                    "the process.",
-        },
-    [KEY_JSON] =
-        {
-            .name = "json",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "The same as JSON.",
-        },
-    [KEY_SARIF] =
-        {
-            .name = "sarif",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "The same as SARIF, for tools of code review.",
-        },
+        PLUGIN_TEXT("text", "",
+                    "A file for the findings, as text. Empty: none. %p stands for the number of "
+                    "the process."),
+    [KEY_JSON] = PLUGIN_TEXT("json", "", "The same as JSON."),
+    [KEY_SARIF] = PLUGIN_TEXT("sarif", "", "The same as SARIF, for tools of code review."),
 };
 
 static const struct weir_lock_kind lock_kind = {"the lock of a check", 0};
@@ -152,11 +113,11 @@ static weir_status check_open_link(struct weir_link *link,
     check->told_end = &check->told;
     check->hints = settings[KEY_HINTS]->integer;
     check->verify = settings[KEY_VERIFY]->integer;
-    const weir_status status = check_found_init(&check->found)
-                                   ? open_findings(check, settings)
-                                   : weir_host_no_memory(link->host, "the plugin check");
+    check->names = weir_names_create();
+    const weir_status status = check->names ? open_findings(check, settings)
+                                            : weir_host_no_memory(link->host, "the plugin check");
     if (status < 0) {
-        check_found_finish(&check->found);
+        weir_names_destroy(check->names);
         free(check);
         return status;
     }
@@ -170,15 +131,6 @@ static weir_status check_open_link(struct weir_link *link,
     return WEIR_OK;
 }
 
-static void free_names(struct check *check)
-{
-    while (check->names) {
-        struct check_name *name = check->names;
-        check->names = name->next;
-        free(name);
-    }
-}
-
 static void check_close(const struct weir_link *link)
 {
     struct check *check = check_of(link);
@@ -187,7 +139,7 @@ static void check_close(const struct weir_link *link)
     check_syncs_finish(check);
     check_findings_destroy(&check->findings);
     check_threads_finish(check);
-    free_names(check);
+    weir_names_destroy(check->names);
     check_host_finish(check);
     check_found_finish(&check->found);
     check_uses_finish(&check->uses);

@@ -222,36 +222,6 @@ weir_status check_buffer_address(const struct weir_link *link, weir_buffer *obje
     return link->next->ops->buffer_address(link->next, object, out_address);
 }
 
-// Names, which uses outlive: a short list.
-
-static struct check_name *find_name(const struct check *check, const char *text)
-{
-    struct check_name *name = check->names;
-    while (name && strcmp(name->text, text) != 0)
-        name = name->next;
-    return name;
-}
-
-static struct check_name *add_name(struct check *check, const char *text)
-{
-    const size_t size = strlen(text) + 1;
-    struct check_name *name = malloc(sizeof *name + size);
-    if (!name)
-        return NULL;
-    memcpy(name->text, text, size);
-    name->next = check->names;
-    check->names = name;
-    return name;
-}
-
-const char *check_name_keep(struct check *check, const char *text)
-{
-    struct check_name *name = find_name(check, text);
-    if (!name)
-        name = add_name(check, text);
-    return name ? name->text : NULL;
-}
-
 weir_status check_kernel_create(const struct weir_link *link, weir_program *program,
                                 weir_kernel *object, const struct weir_kernel_signature *signature,
                                 struct weir_kernel_info *info, void **out_data)
@@ -261,7 +231,7 @@ weir_status check_kernel_create(const struct weir_link *link, weir_program *prog
     (void)object;
     (void)info;
     check_lock(check);
-    const char *name = check_name_keep(check, signature->name);
+    const char *name = weir_names_keep(check->names, signature->name);
     check_unlock(check);
     if (!name)
         return weir_host_no_memory(link->host, "the name of a kernel");

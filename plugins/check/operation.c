@@ -1,5 +1,4 @@
-// The uses of operations, by their kinds, and the short ways of most of them. What a short way does
-// is what check_use_bytes() would do.
+// The uses of operations, by their kinds, and the path of an operation.
 #include "plugins/check/parts.h"
 
 #include <stdio.h>
@@ -162,17 +161,12 @@ static void check_graph_launch(struct check *check, struct check_user *user,
 static void use(struct check *check, struct check_queue *queue, uint64_t count,
                 const struct weir_operation *operation)
 {
-    struct check_user user;
-    user.actors = &check->actors;
-    user.actor = &queue->actor;
-    user.count = count;
-    user.counts = NULL;
-    user.thread = NULL;
-    user.late = false;
-    user.passing = false;
-    user.probe = false;
-    user.plain = !check->needless;
-    check_origin_set(&user.origin, check, operation);
+    struct check_user user = {
+        .actors = &check->actors,
+        .actor = &queue->actor,
+        .count = count,
+        .origin = check_origin_of(check, operation),
+    };
     if (check->needless) {
         queue->worked = count;
         check_hint_operation(check, queue, operation);
@@ -187,109 +181,12 @@ static void use(struct check *check, struct check_queue *queue, uint64_t count,
         queue->actor.recorded = count;
 }
 
-// The shortest way: the only use was of the same range and by the same queue. As for all ranges, one
-// row of it is as wide as the whole.
-static inline bool use_again(struct check *check, const struct check_user *user,
-                             const struct check_buffer *buffer, uint64_t begin, uint64_t size,
-                             weir_access access)
+static void use_range(struct check *check, const struct check_user *user, const weir_buffer *buffer,
+                      size_t offset, size_t size, weir_access access)
 {
-    const struct check_history *history = &buffer->memory->history;
-    if (!user->plain || buffer->open || buffer->gaps.count || history->count != 1)
-        return false;
-    struct check_use *use = history->few[0];
-    begin += buffer->base;
-    if (use->shape.begin != begin || use->shape.width != size || use->shape.end != begin + size ||
-        use->actor != user->actor->index ||
-        (!check_writes(access) && check_writes((weir_access)use->access)))
-        return false;
-    check_use_set_again(use, check, user, access);
-    return true;
-}
-
-// The short way of most operations: a range, a short list, and no conflict. What judge() says to each
-// use is the same; the use takes the place of the first one of the same range that goes.
-
-static bool goes_quickly(const struct check_use *use, struct check_span span, weir_access access)
-{
-    return (check_writes(access) || !check_writes((weir_access)use->access)) &&
-           span.begin <= use->shape.begin && use->shape.end <= span.end;
-}
-
-static bool is_span(const struct check_shape *shape, struct check_span span)
-{
-    return shape->begin == span.begin && shape->end == span.end && check_shape_is_range(shape);
-}
-
-// Returns false if there is a conflict. Without one, `*out_same` may still be NULL.
-static inline bool sort_out_quickly(struct check *check, const struct check_user *user,
-                                    struct check_history *history, struct check_span span,
-                                    weir_access access, struct check_use **out_same)
-{
-    const struct check_actor *actor = user->actor;
-    const uint64_t *floor = user->actors->floor;
-    struct check_use *same = NULL;
-    for (size_t i = 0; i < history->count;) {
-        struct check_use *use = history->few[i];
-        bool goes = floor[use->actor] >= use->count;
-        if (!goes && use->shape.begin < span.end && span.begin < use->shape.end) {
-            if (use->actor == actor->index || actor->counts[use->actor] >= use->count)
-                goes = goes_quickly(use, span, access);
-            else if (check_writes(access) || check_writes((weir_access)use->access))
-                return false;
-        }
-        if (goes && !same && is_span(&use->shape, span))
-            same = use;
-        else if (goes) {
-            check_history_remove_few(&check->uses, history, i);
-            continue;
-        }
-        i++;
-    }
-    *out_same = same;
-    return true;
-}
-
-// Whether that was all.
-static bool use_quickly(struct check *check, const struct check_user *user,
-                        struct check_buffer *buffer, uint64_t begin, uint64_t end,
-                        weir_access access)
-{
-    struct check_history *history = &buffer->memory->history;
-    if (!user->plain || buffer->open || history->count > CHECK_FEW ||
-        check_gaps_near(&buffer->gaps, begin, end))
-        return false;
-    const struct check_span span = {buffer->base + begin, buffer->base + end};
-    struct check_use *node;
-    if (!sort_out_quickly(check, user, history, span, access, &node))
-        return false;
-    if (!node && history->count < CHECK_FEW) {
-        const struct check_shape shape = check_shape_range(span.begin, end - begin);
-        node = check_history_add(&check->uses, history, &shape);
-    }
-    if (!node)
-        return false;
-    check_use_set(node, check, user, access);
-    return true;
-}
-
-static void use_range_slowly(struct check *check, const struct check_user *user,
-                             struct check_buffer *buffer, size_t offset, size_t size,
-                             weir_access access)
-{
-    if (size == 0 || use_quickly(check, user, buffer, offset, offset + size, access))
-        return;
     const struct check_shape shape = check_shape_range(offset, size);
-    check_use_bytes(check, user, buffer, &shape, access);
-}
-
-// A size of 0 is that of no use in a history.
-static inline void use_range(struct check *check, const struct check_user *user,
-                             const weir_buffer *buffer, size_t offset, size_t size,
-                             weir_access access)
-{
-    struct check_buffer *used = check_buffer_of(check->link, buffer);
-    if (!use_again(check, user, used, offset, size, access))
-        use_range_slowly(check, user, used, offset, size, access);
+    if (size > 0)
+        check_use_bytes(check, user, check_buffer_of(check->link, buffer), &shape, access);
 }
 
 // What is read first, since it may not have been written.
@@ -385,7 +282,7 @@ static void use_nodes(struct check *check, struct check_user *user,
             weir_graph_node_at(operation->u.graph.nodes, i)->operation;
         if (node->flags & WEIR_OPERATION_EMPTY)
             continue; // it is disabled
-        check_origin_set(&user->origin, check, node);
+        user->origin = check_origin_of(check, node);
         check_use_operation(check, user, node);
     }
 }
@@ -495,8 +392,8 @@ static void examine_node(struct check *check, struct probe *probe,
         .actor = actor,
         .count = count,
         .probe = true,
+        .origin = check_origin_of(check, node->operation),
     };
-    check_origin_set(&user.origin, check, node->operation);
     if (!(node->operation->flags & WEIR_OPERATION_EMPTY))
         check_use_operation(check, &user, node->operation);
     actor->recorded = count;
@@ -530,11 +427,25 @@ void check_region_fill(const struct check *check, struct check_origin *origin)
     origin->region_number = level->number;
 }
 
+struct check_origin check_origin_of(const struct check *check,
+                                    const struct weir_operation *operation)
+{
+    struct check_origin origin = {
+        .file = operation->file,
+        .region_number = WEIR_NO_NUMBER,
+        .line = operation->line,
+        .operation = (uint32_t)operation->kind,
+    };
+    if (check->has_regions)
+        check_region_fill(check, &origin);
+    return origin;
+}
+
 static void enter(struct check *check, const char *name, uint64_t number)
 {
     check_lock(check);
     check->has_regions = true;
-    const char *kept = check_name_keep(check, name);
+    const char *kept = weir_names_keep(check->names, name);
     check_unlock(check);
     if (regions.depth < DEPTH)
         regions.levels[regions.depth] = (struct level){kept, number};

@@ -35,6 +35,7 @@
 #include "base/cold.h"
 #include "base/lock.h"
 #include "base/lock_listener.h"
+#include "base/names.h"
 #include "base/thread_local.h"
 #include "plugins/check/clock.h"
 #include "plugins/check/finding.h"
@@ -61,12 +62,6 @@ struct check_told {
     char first_queue[CHECK_LABEL_SIZE];
     char second_queue[CHECK_LABEL_SIZE];
     char buffer[CHECK_LABEL_SIZE];
-};
-
-// Texts that live as long as the link, each once.
-struct check_name {
-    struct check_name *next;
-    char text[];
 };
 
 // Some memory. Buffers may share it.
@@ -110,7 +105,7 @@ struct check {
     pthread_t sync_thread; // the last one that waited
     struct check_told *told;
     struct check_told **told_end;
-    struct check_name *names;
+    struct weir_names *names;    // of kernels and regions, which uses outlive
     struct check_memory wrapped; // memory of the user's that has an address, by that
     struct check_shared *shared; // memory of the user's that has a handle
     struct check_memory *probed; // of the graph that is examined
@@ -202,7 +197,6 @@ struct check_user {
     bool late;    // a host call that runs now: later operations were submitted before it
     bool passing; // no use of it is kept
     bool probe;   // a graph is examined
-    bool plain;   // none of these: an operation of a queue
 };
 
 static inline struct check *check_of(const struct weir_link *link)
@@ -228,29 +222,9 @@ void check_region(const struct weir_link *link, const char *name, uint64_t numbe
 // Adds the calling thread's region.
 void check_region_fill(const struct check *check, struct check_origin *origin);
 
-// One field after the other: a copy of the whole, right after its parts were written, waits for them.
-static inline void check_origin_copy(struct check_origin *to, const struct check_origin *from)
-{
-    to->file = from->file;
-    to->kernel = from->kernel;
-    to->region = from->region;
-    to->region_number = from->region_number;
-    to->line = from->line;
-    to->operation = from->operation;
-}
-
-static inline void check_origin_set(struct check_origin *origin, const struct check *check,
-                                    const struct weir_operation *operation)
-{
-    origin->file = operation->file;
-    origin->kernel = NULL;
-    origin->region = NULL;
-    origin->region_number = WEIR_NO_NUMBER;
-    origin->line = operation->line;
-    origin->operation = (uint32_t)operation->kind;
-    if (check->has_regions)
-        check_region_fill(check, origin);
-}
+// Of the operation, with the calling thread's region.
+struct check_origin check_origin_of(const struct check *check,
+                                    const struct weir_operation *operation);
 
 // thread.c
 
@@ -326,22 +300,8 @@ static inline bool check_writes(weir_access access)
     return access & WEIR_ACCESS_WRITE;
 }
 
-// What changes if the actor stays.
-static inline void check_use_set_again(struct check_use *node, struct check *check,
-                                       const struct check_user *user, weir_access access)
-{
-    node->count = user->count;
-    node->access = (uint32_t)access;
-    node->serial = ++check->serial;
-    check_origin_copy(&node->origin, &user->origin);
-}
-
-static inline void check_use_set(struct check_use *node, struct check *check,
-                                 const struct check_user *user, weir_access access)
-{
-    node->actor = user->actor->index;
-    check_use_set_again(node, check, user, access);
-}
+void check_use_set(struct check_use *node, struct check *check, const struct check_user *user,
+                   weir_access access);
 
 // `user` uses bytes of the buffer: what is wrong with that is told, and the use is kept.
 void check_use_bytes(struct check *check, const struct check_user *user,
@@ -404,8 +364,6 @@ weir_status check_buffer_native(const struct weir_link *link, weir_buffer *objec
                                 struct weir_native_buffer *out_native);
 weir_status check_buffer_address(const struct weir_link *link, weir_buffer *object,
                                  uint64_t *out_address);
-// A copy of the text that lives as long as the link; NULL if out of memory. With the lock held.
-const char *check_name_keep(struct check *check, const char *text);
 // An object that a sync may have been for is changed, or goes.
 void check_note_change(struct check *check);
 // Drops the uses of its bytes.

@@ -178,6 +178,7 @@ static void check_tell_unwritten(struct check *check, const struct check_user *u
 enum {
     HISTORY_LEAST = 1024, // uses from which a history is looked through now and then
     HISTORY_MOST = 1 << 16,
+    HINT_USES = 4, // up to so many are all looked at, since one of other bytes may be a hint
 };
 
 // Whether the clock of an earlier use contains the user, which runs only now.
@@ -276,6 +277,16 @@ static void sweep(struct check *check, const struct check_actors *actors,
         check->unseen_uses = true;
     }
     history->limit = 2 * history->count;
+}
+
+void check_use_set(struct check_use *node, struct check *check, const struct check_user *user,
+                   weir_access access)
+{
+    node->actor = user->actor->index;
+    node->count = user->count;
+    node->access = (uint32_t)access;
+    node->serial = ++check->serial;
+    node->origin = user->origin;
 }
 
 // A node for the use that was judged, all but its shape not set.
@@ -378,7 +389,11 @@ static void use_memory(struct check *check, const struct check_user *user,
     size_t conflicts;
     if (user->probe)
         check_graph_touch(check, buffer->memory);
-    check_history_find(history, (struct check_span){shape->begin, shape->end}, &check->found);
+    const bool all = needs_hints(check, user) && history->count <= HINT_USES;
+    check_history_find(history,
+                       all ? (struct check_span){0, UINT64_MAX}
+                           : (struct check_span){shape->begin, shape->end},
+                       &check->found);
     struct check_use *same = sort_out(check, user, buffer, history, shape, access, &conflicts);
     if (conflicts)
         tell_conflicts(check, user, buffer, shape, access, conflicts);

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "plugins/kit/kit.h"
 
 enum {
     CHECK_GUARD_BYTES = 65536, // in front of a copy and after it
@@ -84,9 +85,8 @@ static void destroy_from(const struct weir_link *link, const struct weir_link *e
 
 static struct own_buffer *make_object(const struct weir_link *link)
 {
-    while (link->next)
-        link = link->next;
-    struct own_buffer *own = calloc(1, sizeof *own + (link->index + 1) * sizeof *own->data);
+    const size_t count = plugin_last_link(link)->index + 1;
+    struct own_buffer *own = calloc(1, sizeof *own + count * sizeof *own->data);
     if (!own)
         return NULL;
     own->object.data = own->data;
@@ -484,8 +484,7 @@ static struct check_party party_of(struct check *check, const struct check_trial
                                    weir_access access, struct check_span declared)
 {
     const struct check_actor *actor = &check_queue_of(trial->link, trial->queue)->actor;
-    struct check_origin origin;
-    check_origin_set(&origin, check, trial->operation);
+    const struct check_origin origin = check_origin_of(check, trial->operation);
     return (struct check_party){
         .operation = origin.operation,
         .access = access,

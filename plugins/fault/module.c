@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "plugins/kit/chain.h"
+#include "plugins/kit/kit.h"
 
 // Creation, and what the plugin keeps with objects. Destroying always works, as on a device that is
 // lost.
@@ -283,85 +283,37 @@ static const uint32_t possible[FAULT_KINDS] = {
 };
 
 const struct weir_key fault_keys[FAULT_KEY_COUNT] = {
-    [FAULT_KEY_FAULT] =
-        {
-            .name = "fault",
-            .type = WEIR_KEY_CHOICE,
-            .fallback = "refuse",
-            .choices = fault_kind_names,
-            .help =
-                "What happens to an operation: it is refused when it is submitted, fails later, "
-                "is slow, loses its device; memory: a creation finds no memory; garbage: a host "
-                "call returns a status that does not exist.",
-        },
-    [FAULT_KEY_AT] =
-        {
-            .name = "at",
-            .type = WEIR_KEY_INTEGER,
-            .fallback = "0",
-            .maximum = NUMBER_MAX,
-            .help = "The number of the operation, among those that the keys below choose; 0: none.",
-        },
-    [FAULT_KEY_ONE_IN] =
-        {
-            .name = "one_in",
-            .type = WEIR_KEY_INTEGER,
-            .fallback = "0",
-            .maximum = NUMBER_MAX,
-            .help = "In place of `at`: one in so many of the chosen operations, drawn by `seed`.",
-        },
-    [FAULT_KEY_SEED] =
-        {
-            .name = "seed",
-            .type = WEIR_KEY_INTEGER,
-            .fallback = "0",
-            .maximum = UINT32_MAX,
-            .help = "For `one_in`: another number draws other operations.",
-        },
-    [FAULT_KEY_TARGETS] =
-        {
-            .name = "kinds",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help =
-                "Kinds of operation to choose, with commas between them; all that the fault can "
-                "happen to if empty: copy, fill, launch, host-call, record, wait, graph, native, "
-                "new-device, new-queue, new-buffer, new-program, new-kernel, new-graph.",
-        },
+    [FAULT_KEY_FAULT] = PLUGIN_CHOICE(
+        "fault", "refuse", fault_kind_names,
+        "What happens to an operation: it is refused when it is submitted, fails later, "
+        "is slow, loses its device; memory: a creation finds no memory; garbage: a host "
+        "call returns a status that does not exist."),
+    [FAULT_KEY_AT] = PLUGIN_NUMBER(
+        "at", "0", 0, NUMBER_MAX,
+        "The number of the operation, among those that the keys below choose; 0: none."),
+    [FAULT_KEY_ONE_IN] = PLUGIN_NUMBER(
+        "one_in", "0", 0, NUMBER_MAX,
+        "In place of `at`: one in so many of the chosen operations, drawn by `seed`."),
+    [FAULT_KEY_SEED] = PLUGIN_NUMBER("seed", "0", 0, UINT32_MAX,
+                                     "For `one_in`: another number draws other operations."),
+    [FAULT_KEY_TARGETS] = PLUGIN_TEXT(
+        "kinds", "",
+        "Kinds of operation to choose, with commas between them; all that the fault can "
+        "happen to if empty: copy, fill, launch, host-call, record, wait, graph, native, "
+        "new-device, new-queue, new-buffer, new-program, new-kernel, new-graph."),
     [FAULT_KEY_QUEUE] =
-        {
-            .name = "queue",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "Chooses only operations on queues of this label, and the creation of them.",
-        },
-    [FAULT_KEY_LABEL] =
-        {
-            .name = "label",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help =
-                "Chooses only launches of the kernel, and uses of the buffer, program or graph, "
-                "of this label.",
-        },
-    [FAULT_KEY_DELAY] =
-        {
-            .name = "delay_ms",
-            .type = WEIR_KEY_INTEGER,
-            .fallback = "1000",
-            .minimum = 1,
-            .maximum = 3600000,
-            .help = "For slow: how long the operation waits before it runs.",
-        },
-    [FAULT_KEY_LIST] =
-        {
-            .name = "list",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help =
-                "A file to which a line is appended for each fault, or for each chosen operation "
-                "if neither `at` nor `one_in` is set. Empty: none.",
-        },
+        PLUGIN_TEXT("queue", "",
+                    "Chooses only operations on queues of this label, and the creation of them."),
+    [FAULT_KEY_LABEL] = PLUGIN_TEXT(
+        "label", "",
+        "Chooses only launches of the kernel, and uses of the buffer, program or graph, "
+        "of this label."),
+    [FAULT_KEY_DELAY] = PLUGIN_NUMBER("delay_ms", "1000", 1, 3600000,
+                                      "For slow: how long the operation waits before it runs."),
+    [FAULT_KEY_LIST] = PLUGIN_TEXT(
+        "list", "",
+        "A file to which a line is appended for each fault, or for each chosen operation "
+        "if neither `at` nor `one_in` is set. Empty: none."),
 };
 
 static weir_status refuse_target(const struct weir_host *host, const char *name,

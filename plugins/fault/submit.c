@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/siphash.h"
 #include "base/text.h"
+#include "plugins/kit/kit.h"
 
 // Which operations are chosen, and which of these get the fault.
 
@@ -231,41 +232,21 @@ static bool target_of(const struct weir_operation *operation, enum fault_target 
 
 static const char *buffer_label(const weir_buffer *buffer)
 {
-    return weir_buffer_object(buffer)->label;
+    return buffer ? weir_buffer_object(buffer)->label : NULL;
 }
 
 static void find_labels(const struct weir_operation *operation, const char **labels)
 {
-    switch (operation->kind) {
-    case WEIR_OPERATION_COPY:
-        labels[0] = buffer_label(operation->u.copy.dst);
-        labels[1] = buffer_label(operation->u.copy.src);
-        break;
-    case WEIR_OPERATION_COPY_2D:
-        labels[0] = buffer_label(operation->u.copy_2d.dst.buffer);
-        labels[1] = buffer_label(operation->u.copy_2d.src.buffer);
-        break;
-    case WEIR_OPERATION_COPY_3D:
-        labels[0] = buffer_label(operation->u.copy_3d.dst.buffer);
-        labels[1] = buffer_label(operation->u.copy_3d.src.buffer);
-        break;
-    case WEIR_OPERATION_FILL:
-        labels[0] = buffer_label(operation->u.fill.dst);
-        break;
-    case WEIR_OPERATION_FILL_2D:
-        labels[0] = buffer_label(operation->u.fill_2d.dst.buffer);
-        break;
-    case WEIR_OPERATION_LAUNCH:
+    struct plugin_transfer transfer;
+    if (plugin_transfer_of(operation, &transfer)) {
+        labels[0] = buffer_label(transfer.dst);
+        labels[1] = buffer_label(transfer.src);
+    } else if (operation->kind == WEIR_OPERATION_LAUNCH) {
         labels[0] = weir_kernel_object(operation->u.launch.kernel)->label;
-        break;
-    case WEIR_OPERATION_COLLECTIVE:
+    } else if (operation->kind == WEIR_OPERATION_COLLECTIVE) {
         labels[0] = weir_comm_object(operation->u.collective.comm)->label;
-        break;
-    case WEIR_OPERATION_GRAPH:
+    } else if (operation->kind == WEIR_OPERATION_GRAPH) {
         labels[0] = weir_graph_object(operation->u.graph.graph)->label;
-        break;
-    default:
-        break;
     }
 }
 

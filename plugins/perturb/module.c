@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "plugins/kit/chain.h"
+#include "plugins/kit/kit.h"
 #include "plugins/perturb/perturb.h"
 
 // In the order of enum perturb_mode.
@@ -92,61 +92,29 @@ enum key {
 // In the order of enum perturb_mode.
 static const struct weir_key keys[KEY_COUNT] = {
     [KEY_MODE] =
-        {
-            .name = "mode",
-            .type = WEIR_KEY_CHOICE,
-            .fallback = "random",
-            .choices = modes,
-            .help = "random: any order that no declared dependency forbids, by the seed; late: "
-                    "nothing runs before the program needs it; pair: the two lines of `pair` in "
-                    "the other order, everything else as submitted.",
-        },
-    [KEY_SEED] =
-        {
-            .name = "seed",
-            .type = WEIR_KEY_INTEGER,
-            .fallback = "1",
-            .minimum = 0,
-            .maximum = INT64_MAX,
-            .help = "The seed of mode random: the same one gives the same order.",
-        },
+        PLUGIN_CHOICE("mode", "random", modes,
+                      "random: any order that no declared dependency forbids, by the seed; late: "
+                      "nothing runs before the program needs it; pair: the two lines of `pair` in "
+                      "the other order, everything else as submitted."),
+    [KEY_SEED] = PLUGIN_NUMBER("seed", "1", 0, INT64_MAX,
+                               "The seed of mode random: the same one gives the same order."),
     [KEY_PAIR] =
-        {
-            .name = "pair",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "The lines of mode pair, as app.c:80, app.c:91: what the first one submits is "
-                    "held back until what the second one submits has run.",
-        },
+        PLUGIN_TEXT("pair", "",
+                    "The lines of mode pair, as app.c:80, app.c:91: what the first one submits is "
+                    "held back until what the second one submits has run."),
     [KEY_IDLE] =
-        {
-            .name = "idle",
-            .type = WEIR_KEY_INTEGER,
-            .fallback = "100",
-            .minimum = 1,
-            .maximum = 60000,
-            .help = "Milliseconds without a call of the program after which pending work runs "
-                    "unasked, and after which other work goes on beside a host call that has not "
-                    "ended. What runs then depends on more than the seed.",
-        },
+        PLUGIN_NUMBER("idle", "100", 1, 60000,
+                      "Milliseconds without a call of the program after which pending work runs "
+                      "unasked, and after which other work goes on beside a host call that has not "
+                      "ended. What runs then depends on more than the seed."),
     [KEY_PENDING] =
-        {
-            .name = "pending",
-            .type = WEIR_KEY_INTEGER,
-            .fallback = "4096",
-            .minimum = 1,
-            .maximum = 1 << 20,
-            .help = "Operations that are held back at most; with more of them one runs at each "
-                    "submit.",
-        },
+        PLUGIN_NUMBER("pending", "4096", 1, 1 << 20,
+                      "Operations that are held back at most; with more of them one runs at each "
+                      "submit."),
     [KEY_REPORT] =
-        {
-            .name = "report",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "A file to which a line of JSON is appended at the end: seed, mode, counts and "
-                    "the order. Empty: none.",
-        },
+        PLUGIN_TEXT("report", "",
+                    "A file to which a line of JSON is appended at the end: seed, mode, counts and "
+                    "the order. Empty: none."),
 };
 
 // Opening.

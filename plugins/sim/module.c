@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "plugins/kit/chain.h"
+#include "plugins/kit/kit.h"
 #include "plugins/sim/sim.h"
 
 // The virtual timeline begins here, so that 0 is never a time.
@@ -33,77 +33,38 @@ static const char *const kernels[] = {"refuse", "scale", NULL};
 
 static const struct weir_key keys[KEY_COUNT] = {
     [KEY_GPU] =
-        {
-            .name = "gpu",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "The GPU: the name of a model, such as h200, or an INI file (with a / in its "
-                    "name, or .ini at its end).",
-        },
+        PLUGIN_TEXT("gpu", "",
+                    "The GPU: the name of a model, such as h200, or an INI file (with a / in its "
+                    "name, or .ini at its end)."),
     [KEY_CHANGES] =
-        {
-            .name = "changes",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "What is different on that GPU: keys of its model, as copy_engines=1, "
-                    "h2d_gb_per_s=12.",
-        },
+        PLUGIN_TEXT("changes", "",
+                    "What is different on that GPU: keys of its model, as copy_engines=1, "
+                    "h2d_gb_per_s=12."),
     [KEY_COSTS] =
-        {
-            .name = "costs",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "A file with a section [kernel NAME] for each kernel, beside those of the "
-                    "model.",
-        },
+        PLUGIN_TEXT("costs", "",
+                    "A file with a section [kernel NAME] for each kernel, beside those of the "
+                    "model."),
     [KEY_HOST] =
-        {
-            .name = "host",
-            .type = WEIR_KEY_CHOICE,
-            .fallback = "fixed",
-            .choices = hosts,
-            .help = "How the host's time passes. fixed: by what the model says of submits and "
-                    "waits, so that runs are the same, as docs/sim.md says; none: only by "
-                    "waiting.",
-        },
-    [KEY_KERNELS] =
-        {
-            .name = "kernels",
-            .type = WEIR_KEY_CHOICE,
-            .fallback = "refuse",
-            .choices = kernels,
-            .help = "What becomes of a kernel without a cost. refuse: its launch fails; scale: it "
-                    "takes kernel_scale times what its first launch of that size takes on the "
-                    "next link, which runs alone.",
-        },
+        PLUGIN_CHOICE("host", "fixed", hosts,
+                      "How the host's time passes. fixed: by what the model says of submits and "
+                      "waits, so that runs are the same, as docs/sim.md says; none: only by "
+                      "waiting."),
+    [KEY_KERNELS] = PLUGIN_CHOICE(
+        "kernels", "refuse", kernels,
+        "What becomes of a kernel without a cost. refuse: its launch fails; scale: it "
+        "takes kernel_scale times what its first launch of that size takes on the "
+        "next link, which runs alone."),
     [KEY_KERNEL_SCALE] =
-        {
-            .name = "kernel_scale",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "1",
-            .help = "How much of the time that was measured the modelled GPU takes, a number such "
+        PLUGIN_TEXT("kernel_scale", "1",
+                    "How much of the time that was measured the modelled GPU takes, a number such "
                     "as 0.05: with kernels = scale on the next link's device, and of costs that "
-                    "were learnt on another kind of device, which are refused without it.",
-        },
-    [KEY_JITTER] =
-        {
-            .name = "jitter",
-            .type = WEIR_KEY_INTEGER,
-            .fallback = "0",
-            .minimum = 0,
-            .maximum = 90,
-            .help = "By up to how many percent a copy, a kernel or a call of the host takes less "
-                    "or more than the model says; one in a hundred calls takes ten times as long.",
-        },
-    [KEY_SEED] =
-        {
-            .name = "seed",
-            .type = WEIR_KEY_INTEGER,
-            .fallback = "1",
-            .minimum = 0,
-            .maximum = INT64_MAX,
-            .help = "The seed of jitter: the same one gives the same times.",
-        },
+                    "were learnt on another kind of device, which are refused without it."),
+    [KEY_JITTER] = PLUGIN_NUMBER(
+        "jitter", "0", 0, 90,
+        "By up to how many percent a copy, a kernel or a call of the host takes less "
+        "or more than the model says; one in a hundred calls takes ten times as long."),
+    [KEY_SEED] = PLUGIN_NUMBER("seed", "1", 0, INT64_MAX,
+                               "The seed of jitter: the same one gives the same times."),
 };
 
 // Opening.
@@ -195,14 +156,11 @@ static weir_status start(struct sim *sim, const struct weir_setting *const *sett
 static weir_status sim_open(struct weir_link *link, const struct weir_setting *const *settings,
                             void **out_state)
 {
-    const struct weir_link *backend = link;
     struct sim *sim = calloc(1, sizeof *sim);
     if (!sim)
         return weir_host_no_memory(link->host, "the plugin sim");
-    while (backend->next)
-        backend = backend->next;
     sim->link = link;
-    sim->graphs = backend->ops->graph_create != NULL;
+    sim->graphs = plugin_last_link(link)->ops->graph_create != NULL;
     sim->clock = (struct weir_host_clock){sim_clock_now_ns, sim};
     sim->every.now_ns = sim->newest_ns = sim->woken_ns = BEGINNING_NS;
     sim->patience_ns = SIM_PATIENCE_NS;
@@ -451,31 +409,8 @@ static const struct weir_module_ops ops = {
 static const char *const about[] = {
     "summary",
     "Places all operations in virtual time on the GPU of a model, so that times, traces and "
-    "reports "
-    "are those of that GPU, on any machine.",
+    "reports are those of that GPU, on any machine.",
     NULL,
 };
 
-static const struct weir_module module_info = {
-    .abi = WEIR_MODULE_ABI,
-    .struct_size = sizeof(struct weir_module),
-    .kind = WEIR_MODULE_PLUGIN,
-    .name = "sim",
-    .version = WEIR_VERSION_STRING,
-    .build_id = __VERSION__, // the compiler's
-    .sanitizer = WEIR_MODULE_SANITIZER,
-    .keys = keys,
-    .key_count = KEY_COUNT,
-    .key_size = sizeof(struct weir_key),
-    .slot_count = WEIR_MODULE_SLOT_COUNT,
-    .operation_kinds = WEIR_OPERATION_KINDS,
-    .ops = &ops,
-    .about = about,
-};
-
-const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
-{
-    (void)host_abi;
-    (void)host;
-    return &module_info;
-}
+PLUGIN_MODULE("sim", keys, KEY_COUNT, 0)

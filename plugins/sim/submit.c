@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugins/kit/kit.h"
 #include "plugins/sim/sim.h"
 
 // What an operation is.
@@ -42,45 +43,18 @@ static weir_status describe_bytes(const struct weir_link *link, struct sim_work 
                           (unsigned long long)bytes);
 }
 
-static weir_status describe_copy(const struct weir_link *link, struct sim_work *work,
-                                 const weir_buffer *dst, const weir_buffer *src, uint64_t bytes)
+// A fill is a copy on the device.
+static weir_status describe_transfer(const struct weir_link *link, struct sim_work *work,
+                                     const struct plugin_transfer *transfer)
 {
-    work->device = sim_buffer_of(link, src)->device;
-    return describe_bytes(link, work, kind_of_copy(link, dst, src), bytes);
+    if (!transfer->src)
+        return describe_bytes(link, work, SIM_D2D, transfer->bytes);
+    work->device = sim_buffer_of(link, transfer->src)->device;
+    return describe_bytes(link, work, kind_of_copy(link, transfer->dst, transfer->src),
+                          transfer->bytes);
 }
 
 // Launches.
-
-static double value_of(const struct weir_argument *argument)
-{
-    const uint64_t bits = argument->bits;
-    float f32;
-    double f64;
-    switch (argument->scalar) {
-    case WEIR_SCALAR_I8:
-        return (double)(int8_t)bits;
-    case WEIR_SCALAR_I16:
-        return (double)(int16_t)bits;
-    case WEIR_SCALAR_I32:
-        return (double)(int32_t)bits;
-    case WEIR_SCALAR_I64:
-        return (double)(int64_t)bits;
-    case WEIR_SCALAR_F32:
-        memcpy(&f32, &bits, sizeof f32);
-        return (double)f32;
-    case WEIR_SCALAR_F64:
-        memcpy(&f64, &bits, sizeof f64);
-        return f64;
-    case WEIR_SCALAR_BOOL:
-    case WEIR_SCALAR_U8:
-    case WEIR_SCALAR_U16:
-    case WEIR_SCALAR_U32:
-    case WEIR_SCALAR_U64:
-        return (double)bits;
-    default: // a half, a structure
-        return 0;
-    }
-}
 
 static double volume(struct weir_extent extent)
 {
@@ -100,7 +74,7 @@ struct sim_launch sim_launch_of(const struct weir_link *link,
         if (argument->kind == WEIR_PARAMETER_BUFFER)
             launch.bytes += (double)argument->size;
         else if (argument->kind == WEIR_PARAMETER_VALUE && !argument->pointer && i < SIM_ARGUMENTS)
-            launch.arguments[i] = value_of(argument);
+            launch.arguments[i] = plugin_scalar_value(argument->scalar, argument->bits);
     }
     return launch;
 }
@@ -140,16 +114,6 @@ static bool is_part(weir_collective kind)
            kind == WEIR_GATHER || kind == WEIR_SCATTER;
 }
 
-static double larger_side(const struct weir_operation *operation)
-{
-    struct weir_collective_range range;
-    double read = 0;
-    double written = 0;
-    for (uint32_t i = 0; weir_collective_range_at(operation, i, &range); i++)
-        *(range.access == WEIR_ACCESS_READ ? &read : &written) += (double)range.size;
-    return read > written ? read : written;
-}
-
 // What a ring moves through the slowest link: bus bandwidth is defined by it
 // (https://github.com/NVIDIA/nccl-tests/blob/master/doc/PERFORMANCE.md).
 static double bus_bytes(const struct weir_operation *operation)
@@ -159,7 +123,7 @@ static double bus_bytes(const struct weir_operation *operation)
     const double one = (double)operation->u.collective.count *
                        (double)weir_datatype_size(operation->u.collective.element);
     if (kind == WEIR_EXCHANGE)
-        return larger_side(operation);
+        return (double)plugin_collective_bytes(operation);
     if (kind == WEIR_BARRIER || ranks < 2)
         return 0;
     if (kind == WEIR_ALL_REDUCE)
@@ -188,25 +152,14 @@ static weir_status describe(const struct weir_link *link, const struct weir_oper
                             struct sim_work *work)
 {
     const struct weir_operation *o = operation;
+    struct plugin_transfer transfer;
     if (o->flags & WEIR_OPERATION_EMPTY) { // a node that is disabled
         work->kind = SIM_MARK;
         return WEIR_OK;
     }
+    if (plugin_transfer_of(o, &transfer))
+        return describe_transfer(link, work, &transfer);
     switch (o->kind) {
-    case WEIR_OPERATION_COPY:
-        return describe_copy(link, work, o->u.copy.dst, o->u.copy.src, o->u.copy.size);
-    case WEIR_OPERATION_COPY_2D:
-        return describe_copy(link, work, o->u.copy_2d.dst.buffer, o->u.copy_2d.src.buffer,
-                             (uint64_t)o->u.copy_2d.width * o->u.copy_2d.height);
-    case WEIR_OPERATION_COPY_3D:
-        return describe_copy(link, work, o->u.copy_3d.dst.buffer, o->u.copy_3d.src.buffer,
-                             (uint64_t)o->u.copy_3d.width * o->u.copy_3d.height *
-                                 o->u.copy_3d.depth);
-    case WEIR_OPERATION_FILL:
-        return describe_bytes(link, work, SIM_D2D, o->u.fill.size);
-    case WEIR_OPERATION_FILL_2D:
-        return describe_bytes(link, work, SIM_D2D,
-                              (uint64_t)o->u.fill_2d.width * o->u.fill_2d.height);
     case WEIR_OPERATION_LAUNCH:
         return describe_launch(link, o, work);
     case WEIR_OPERATION_COLLECTIVE:

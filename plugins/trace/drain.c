@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/wait.h"
+#include "plugins/kit/kit.h"
 #include "plugins/trace/parts.h"
 
 #define SHORTEST_PAUSE_NS UINT64_C(2000000)
@@ -150,31 +151,6 @@ static void keep_wait(struct trace_queue *queue, const struct trace_entry *entry
     };
 }
 
-// The number that the bits of an argument are.
-static double number_of(uint8_t scalar, uint64_t bits)
-{
-    float narrow;
-    double wide;
-    switch (scalar) {
-    case WEIR_SCALAR_F32:
-        memcpy(&narrow, &bits, sizeof narrow);
-        return narrow;
-    case WEIR_SCALAR_F64:
-        memcpy(&wide, &bits, sizeof wide);
-        return wide;
-    case WEIR_SCALAR_I8:
-        return (double)(int8_t)bits;
-    case WEIR_SCALAR_I16:
-        return (double)(int16_t)bits;
-    case WEIR_SCALAR_I32:
-        return (double)(int32_t)bits;
-    case WEIR_SCALAR_I64:
-        return (double)(int64_t)bits;
-    default: // unsigned, zero-extended
-        return (double)bits;
-    }
-}
-
 static void describe_launch(struct weir_trace_operation *row, const struct trace_entry *entry,
                             struct weir_trace_scalar scalars[TRACE_SCALARS])
 {
@@ -186,7 +162,8 @@ static void describe_launch(struct weir_trace_operation *row, const struct trace
     for (size_t i = 0; i < row->scalar_count; i++)
         scalars[i] = (struct weir_trace_scalar){
             .argument = entry->u.launch.arguments[i],
-            .value = number_of(entry->u.launch.scalars[i], entry->u.launch.bits[i]),
+            .value = plugin_scalar_value((weir_scalar)entry->u.launch.scalars[i],
+                                         entry->u.launch.bits[i]),
         };
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "base/text.h"
+#include "plugins/kit/kit.h"
 
 // If a driver reports only the ends of copies, the earliest start of a copy is the time from which
 // its queue had no other work, although the engine may have been busy with a copy of another queue.
@@ -144,22 +145,11 @@ static bool has_elements(weir_collective kind)
     return kind != WEIR_EXCHANGE && kind != WEIR_BARRIER;
 }
 
-// The larger one of what it reads and what it writes.
-static uint64_t bytes_of(const struct weir_operation *operation)
-{
-    struct weir_collective_range range;
-    uint64_t read = 0;
-    uint64_t written = 0;
-    for (uint32_t i = 0; weir_collective_range_at(operation, i, &range); i++)
-        *(range.access == WEIR_ACCESS_READ ? &read : &written) += range.size;
-    return read > written ? read : written;
-}
-
 void trace_note_collective(struct trace_entry *entry, const struct weir_operation *operation,
                            struct trace *trace)
 {
     entry->engine = WEIR_ENGINE_COMMUNICATION;
-    entry->bytes = bytes_of(operation);
+    entry->bytes = plugin_collective_bytes(operation);
     entry->name =
         trace_names_keep(&trace->names, weir_comm_object(operation->u.collective.comm)->label);
     entry->u.collective.kind = operation->u.collective.kind;

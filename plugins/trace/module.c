@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "base/thread_local.h"
-#include "plugins/kit/chain.h"
+#include "plugins/kit/kit.h"
 #include "report/page.h"
 
 // The report and the page, at a link's close.
@@ -109,79 +109,31 @@ enum key {
 
 static const struct weir_key keys[KEY_COUNT] = {
     [KEY_FILE] =
-        {
-            .name = "file",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "trace.json",
-            .help = "The file to write, over what stands there; a name that ends in .gz is "
+        PLUGIN_TEXT("file", "trace.json",
+                    "The file to write, over what stands there; a name that ends in .gz is "
                     "compressed, and %p stands for the number of the process. A second runtime "
-                    "of the process writes beside it, with a number in the name.",
-        },
+                    "of the process writes beside it, with a number in the name."),
     [KEY_BUFFER] =
-        {
-            .name = "buffer",
-            .type = WEIR_KEY_INTEGER,
-            .fallback = "16384",
-            .minimum = 1024,
-            .maximum = 1 << 20,
-            .help = "Operations of a queue that are kept until they are written, rounded up to "
-                    "a power of two, 0.3 KiB each. What finds no room is counted and "
-                    "not kept.",
-        },
+        PLUGIN_NUMBER("buffer", "16384", 1024, 1 << 20,
+                      "Operations of a queue that are kept until they are written, rounded up to "
+                      "a power of two, 0.3 KiB each. What finds no room is counted and "
+                      "not kept."),
     [KEY_FLUSH] =
-        {
-            .name = "flush",
-            .type = WEIR_KEY_INTEGER,
-            .fallback = "200",
-            .minimum = 1,
-            .maximum = 60000,
-            .help = "Milliseconds after which what is complete is in the file, should the "
-                    "process be killed.",
-        },
+        PLUGIN_NUMBER("flush", "200", 1, 60000,
+                      "Milliseconds after which what is complete is in the file, should the "
+                      "process be killed."),
     [KEY_REPORT] =
-        {
-            .name = "report",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "A file for the report on the trace, as text, written when the runtime is "
-                    "closed. Empty: none. %p as in `file`.",
-        },
-    [KEY_HTML] =
-        {
-            .name = "html",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "A file for the page with timeline and report, likewise.",
-        },
+        PLUGIN_TEXT("report", "",
+                    "A file for the report on the trace, as text, written when the runtime is "
+                    "closed. Empty: none. %p as in `file`."),
+    [KEY_HTML] = PLUGIN_TEXT("html", "", "A file for the page with timeline and report, likewise."),
     [KEY_LIMIT] =
-        {
-            .name = "limit",
-            .type = WEIR_KEY_INTEGER,
-            .fallback = "4096",
-            .minimum = 1,
-            .maximum = 1 << 20,
-            .help = "MiB that the file may have, before compression. Operations after that are "
-                    "counted and not kept.",
-        },
+        PLUGIN_NUMBER("limit", "4096", 1, 1 << 20,
+                      "MiB that the file may have, before compression. Operations after that are "
+                      "counted and not kept."),
 };
 
 // The head of the file.
-
-static void program_name(char *name, size_t size)
-{
-    char path[512];
-    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-    path[length > 0 ? length : 0] = '\0';
-    const char *slash = strrchr(path, '/');
-    snprintf(name, size, "%.127s", slash ? slash + 1 : path);
-}
-
-static const struct weir_link *last_link(const struct weir_link *link)
-{
-    while (link->next)
-        link = link->next;
-    return link;
-}
 
 // This plugin and those after it; a link cannot see those before it. The last two links are the
 // front end's own and the backend.
@@ -205,7 +157,7 @@ static bool create_writer(struct trace *trace, char *message, size_t message_siz
     char program[128];
     char plugins[256];
     struct timespec unix_time;
-    program_name(program, sizeof program);
+    plugin_program_name(program, sizeof program);
     plugin_names(trace->link, plugins, sizeof plugins);
     clock_gettime(CLOCK_REALTIME, &unix_time);
     const uint64_t unix_ns = (uint64_t)unix_time.tv_sec * 1000000000u + (uint64_t)unix_time.tv_nsec;
@@ -253,7 +205,8 @@ static void release(struct trace *trace)
 {
     trace_threads_finish(trace);
     trace_objects_finish(trace);
-    trace_names_finish(&trace->names);
+    weir_names_destroy(trace->names.texts);
+    pthread_mutex_destroy(&trace->names.lock);
     pthread_mutex_destroy(&trace->lists);
     pthread_mutex_destroy(&trace->lock);
     free(trace);
@@ -266,18 +219,17 @@ static weir_status trace_open(struct weir_link *link, const struct weir_setting 
     if (!trace)
         return weir_host_no_memory(link->host, "a trace");
     trace->link = link;
-    trace->backend = last_link(link);
+    trace->backend = plugin_last_link(link);
     trace->clock = link->next->ops->extension(link->next, WEIR_HOST_CLOCK);
     trace->ring_size = power_of_two((uint64_t)settings[KEY_BUFFER]->integer);
     trace->flush_ns = (uint64_t)settings[KEY_FLUSH]->integer * 1000000u;
     trace->limit = (uint64_t)settings[KEY_LIMIT]->integer << 20;
     pthread_mutex_init(&trace->lists, NULL);
     pthread_mutex_init(&trace->lock, NULL);
-    weir_status status = WEIR_OK;
-    if (!trace_names_init(&trace->names))
-        status = weir_host_no_memory(link->host, "a trace");
-    if (status == WEIR_OK)
-        status = open_file(trace, settings);
+    pthread_mutex_init(&trace->names.lock, NULL);
+    trace->names.texts = weir_names_create();
+    weir_status status = trace->names.texts ? open_file(trace, settings)
+                                            : weir_host_no_memory(link->host, "a trace");
     if (status == WEIR_OK && !trace_drain_start(trace)) {
         struct weir_trace_meta end = {.end_ns = 0};
         char message[512];

@@ -32,6 +32,7 @@
 #include "base/clock.h"
 #include "base/clock_map.h"
 #include "base/host_clock.h"
+#include "base/names.h"
 #include "base/thread.h"
 #include "report/output_path.h"
 #include "report/trace.h"
@@ -57,15 +58,10 @@ struct trace;
 // Texts that live as long as the link, each stored once.
 struct trace_names {
     pthread_mutex_t lock;
-    struct trace_name **slots;
-    size_t slot_count; // a power of two
-    size_t count;
-    size_t bytes;
+    struct weir_names *texts;
 };
 
-bool trace_names_init(struct trace_names *names);
-void trace_names_finish(struct trace_names *names);
-// Never NULL. If the table is full, a text that says so.
+// Never NULL. If there are too many, a text that says so.
 const char *trace_names_keep(struct trace_names *names, const char *text);
 
 // submit.c

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "plugins/kit/kit.h"
 
 // One key of the process gives each thread its list, which has an entry for each link that the
 // thread has called; usually there is one. An entry is shared by the link and the thread, and freed
@@ -260,7 +261,7 @@ weir_status trace_queue_finish(const struct weir_link *link, weir_queue *object)
 }
 
 // For copies to or from host memory the engine follows from the direction. Managed memory counts as
-// the device's: where its pages are is the driver's affair.
+// the device's: where its pages are is the driver's affair. A fill has the memory of its destination.
 static enum weir_trace_engine engine_of(const struct trace_buffer *dst,
                                         const struct trace_buffer *src)
 {
@@ -273,28 +274,19 @@ static enum weir_trace_engine engine_of(const struct trace_buffer *dst,
     return from_host ? WEIR_ENGINE_TO_DEVICE : WEIR_ENGINE_ON_DEVICE;
 }
 
-static void note_copy(const struct weir_link *link, struct trace_entry *entry,
-                      const weir_buffer *dst_object, const weir_buffer *src_object, uint64_t bytes)
+static void note_transfer(const struct weir_link *link, struct trace_entry *entry,
+                          const struct plugin_transfer *transfer)
 {
-    const struct trace_buffer *dst = trace_buffer_of(link, dst_object);
-    const struct trace_buffer *src = trace_buffer_of(link, src_object);
-    entry->bytes = bytes;
+    const struct trace_buffer *dst = trace_buffer_of(link, transfer->dst);
+    const struct trace_buffer *src = transfer->src ? trace_buffer_of(link, transfer->src) : NULL;
+    entry->bytes = transfer->bytes;
     entry->dst = dst->label;
+    entry->dst_memory = (uint8_t)dst->memory;
+    entry->engine = (uint8_t)engine_of(dst, src ? src : dst);
+    if (!src)
+        return;
     entry->src = src->label;
-    entry->dst_memory = (uint8_t)dst->memory;
     entry->src_memory = (uint8_t)src->memory;
-    entry->engine = (uint8_t)engine_of(dst, src);
-}
-
-static void note_fill(const struct weir_link *link, struct trace_entry *entry,
-                      const weir_buffer *dst_object, uint64_t bytes)
-{
-    const struct trace_buffer *dst = trace_buffer_of(link, dst_object);
-    entry->bytes = bytes;
-    entry->dst = dst->label;
-    entry->dst_memory = (uint8_t)dst->memory;
-    entry->engine =
-        dst->memory == WEIR_TRACE_PINNED_MEMORY ? WEIR_ENGINE_HOST : WEIR_ENGINE_ON_DEVICE;
 }
 
 static bool is_number(const struct weir_argument *argument)
@@ -402,27 +394,12 @@ static void note_noted(const struct weir_link *link, struct trace_entry *entry,
 static void note_kind(const struct weir_link *link, struct trace_entry *entry,
                       const struct weir_operation *operation)
 {
+    struct plugin_transfer transfer;
+    if (plugin_transfer_of(operation, &transfer)) {
+        note_transfer(link, entry, &transfer);
+        return;
+    }
     switch (operation->kind) {
-    case WEIR_OPERATION_COPY:
-        note_copy(link, entry, operation->u.copy.dst, operation->u.copy.src,
-                  operation->u.copy.size);
-        break;
-    case WEIR_OPERATION_COPY_2D:
-        note_copy(link, entry, operation->u.copy_2d.dst.buffer, operation->u.copy_2d.src.buffer,
-                  (uint64_t)operation->u.copy_2d.width * operation->u.copy_2d.height);
-        break;
-    case WEIR_OPERATION_FILL:
-        note_fill(link, entry, operation->u.fill.dst, operation->u.fill.size);
-        break;
-    case WEIR_OPERATION_FILL_2D:
-        note_fill(link, entry, operation->u.fill_2d.dst.buffer,
-                  (uint64_t)operation->u.fill_2d.width * operation->u.fill_2d.height);
-        break;
-    case WEIR_OPERATION_COPY_3D:
-        note_copy(link, entry, operation->u.copy_3d.dst.buffer, operation->u.copy_3d.src.buffer,
-                  (uint64_t)operation->u.copy_3d.width * operation->u.copy_3d.height *
-                      operation->u.copy_3d.depth);
-        break;
     case WEIR_OPERATION_LAUNCH:
         note_launch(link, entry, operation);
         break;

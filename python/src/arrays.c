@@ -10,34 +10,28 @@ bool wp_array_of(PyObject *object, const struct wp_buffer *buffer, bool writable
 {
     static const char *const classes[] = {"bhilq", "BHILQ", "efd", "", "HE", "Z", "?"};
     const struct wp_dtype *dtype = buffer->dtype;
-    if (PyObject_GetBuffer(object, out,
-                           PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | (writable ? PyBUF_WRITABLE : 0)) !=
-        0) {
-        PyErr_Clear();
-        if (PyObject_GetBuffer(object, out, PyBUF_STRIDES | PyBUF_FORMAT) != 0)
-            return false;
-        const bool read_only = writable && out->readonly;
-        PyBuffer_Release(out);
-        return wp_refuse(read_only
-                             ? "the array is read-only; pass one that can be written"
-                             : "the array is not contiguous; pass numpy.ascontiguousarray(array)");
-    }
+    if (PyObject_GetBuffer(object, out, PyBUF_STRIDES | PyBUF_FORMAT) != 0)
+        return false;
     const char *format = out->format ? out->format : "B";
     format += *format == '<' || *format == '@' || *format == '=';
     const bool bytes = (*format == 'B' || *format == 'c') && out->itemsize == 1;
     const bool fits =
         (bytes || (dtype->size == 1 && dtype->element == WEIR_ELEMENT_UINT) ||
          ((size_t)out->itemsize == dtype->size && strchr(classes[dtype->element], *format)));
-    if (fits && (size_t)out->len == buffer->size)
-        return true;
-    if (fits)
-        wp_refuse("the array has %zd bytes, and %R has %zu; pass a part of it, such as buffer[:n]",
-                  out->len, buffer, buffer->size);
-    else
+    if (writable && out->readonly)
+        wp_refuse("the array is read-only; pass one that can be written");
+    else if (!PyBuffer_IsContiguous(out, 'C'))
+        wp_refuse("the array is not contiguous; pass numpy.ascontiguousarray(array)");
+    else if (!fits)
         wp_refuse(
             "the array's elements are '%s' of %zd bytes, and those of %R are %s; convert it with "
             "array.astype('%s')",
             format, out->itemsize, buffer, dtype->name, dtype->name);
+    else if ((size_t)out->len != buffer->size)
+        wp_refuse("the array has %zd bytes, and %R has %zu; pass a part of it, such as buffer[:n]",
+                  out->len, buffer, buffer->size);
+    else
+        return true;
     PyBuffer_Release(out);
     return false;
 }
@@ -156,23 +150,19 @@ static PyObject *take_tensor(struct wp_object *device, struct shared *shared,
         drop_shared(&shared->later);
         return NULL;
     }
-    struct wp_buffer own = {.offset = described.offset,
-                            .dense = true,
-                            .dtype = wp_dtype_find(described.element, described.bits),
-                            .dimensions = (int)described.dimensions};
-    if (!own.dtype || described.dimensions > WP_DIMENSIONS || described.lanes > 1) {
-        weir_buffer_destroy_at(&described.buffer, WP_AT(place));
-        return wp_refuse("the tensor's elements have %u bits, %u lanes and %u dimensions; there is "
-                         "no dtype for them, or more than %d dimensions",
-                         described.bits, described.lanes, described.dimensions, WP_DIMENSIONS);
-    }
-    own.size = own.dtype->size;
-    for (int i = own.dimensions - 1; i >= 0; i--) {
-        own.shape[i] = (Py_ssize_t)described.shape[i];
-        own.strides[i] = (Py_ssize_t)own.size;
-        own.size *= (size_t)own.shape[i];
-    }
-    return wp_buffer_made(status, form ? form : &own, device, described.buffer, label);
+    struct wp_buffer own = {.offset = described.offset};
+    const struct wp_dtype *dtype = wp_dtype_find(described.element, described.bits);
+    PyObject *shape = wp_tuple(described.shape, (int)described.dimensions);
+    if (!dtype || described.dimensions > WP_DIMENSIONS || described.lanes > 1)
+        wp_refuse("the tensor's elements have %u bits, %u lanes and %u dimensions; there is no "
+                  "dtype for them, or more than %d dimensions",
+                  described.bits, described.lanes, described.dimensions, WP_DIMENSIONS);
+    const bool fits = !PyErr_Occurred() && wp_set_shape(&own, dtype, shape);
+    Py_XDECREF(shape);
+    if (fits)
+        return wp_buffer_made(status, form ? form : &own, device, described.buffer, label);
+    weir_buffer_destroy_at(&described.buffer, WP_AT(place));
+    return NULL;
 }
 
 FUNCTION_Device_wrap

@@ -231,10 +231,9 @@ struct wp_buffer *wp_dense_of(PyObject *object, const char *argument)
     return buffer;
 }
 
-// One index of a part: an int drops the dimension, a slice keeps it.
-static bool cut(struct wp_buffer *part, int *at, PyObject *index)
+// Adds a dimension of the whole buffer to a part: an int drops it, a slice keeps some of it.
+static bool cut(struct wp_buffer *part, Py_ssize_t extent, Py_ssize_t stride, PyObject *index)
 {
-    const Py_ssize_t extent = part->shape[*at];
     Py_ssize_t start, stop, step, length;
     if (PySlice_Check(index)) {
         if (PySlice_Unpack(index, &start, &stop, &step) != 0)
@@ -242,24 +241,17 @@ static bool cut(struct wp_buffer *part, int *at, PyObject *index)
         length = PySlice_AdjustIndices(extent, &start, &stop, step);
         if (step != 1 || length < 1)
             return wp_refuse("%R takes no elements, or not every one, of %zd", index, extent);
-        part->offset += (size_t)(start * part->strides[*at]);
-        part->shape[(*at)++] = length;
-        return true;
+        part->shape[part->dimensions] = length;
+        part->strides[part->dimensions++] = stride;
+    } else {
+        start = PyNumber_AsSsize_t(index, PyExc_IndexError);
+        if (start == -1 && PyErr_Occurred())
+            return false;
+        start += start < 0 ? extent : 0;
+        if (start < 0 || start >= extent)
+            return PyErr_Format(PyExc_IndexError, "index %R of %zd elements", index, extent);
     }
-    start = PyNumber_AsSsize_t(index, PyExc_IndexError);
-    if (start == -1 && PyErr_Occurred())
-        return false;
-    start += start < 0 ? extent : 0;
-    if (start < 0 || start >= extent) {
-        PyErr_Format(PyExc_IndexError, "index %R of %zd elements", index, extent);
-        return false;
-    }
-    part->offset += (size_t)(start * part->strides[*at]);
-    part->dimensions--;
-    memmove(part->shape + *at, part->shape + *at + 1,
-            (size_t)(part->dimensions - *at) * sizeof *part->shape);
-    memmove(part->strides + *at, part->strides + *at + 1,
-            (size_t)(part->dimensions - *at) * sizeof *part->strides);
+    part->offset += (size_t)(start * stride);
     return true;
 }
 
@@ -274,10 +266,16 @@ static PyObject *buffer_part(PyObject *self, PyObject *index)
     if (count > form.dimensions)
         return PyErr_Format(PyExc_IndexError, "%zd indices of %d dimensions", count,
                             form.dimensions);
-    int at = 0;
-    for (Py_ssize_t i = 0; i < count; i++) {
-        if (!cut(&form, &at, PyTuple_Check(index) ? PyTuple_GetItem(index, i) : index))
+    form.dimensions = 0;
+    for (int i = 0; i < whole->dimensions; i++) {
+        const Py_ssize_t extent = whole->shape[i], stride = whole->strides[i];
+        PyObject *each = i < count && PyTuple_Check(index) ? PyTuple_GetItem(index, i) : index;
+        if (i < count && !cut(&form, extent, stride, each))
             return NULL;
+        if (i >= count) {
+            form.shape[form.dimensions] = extent;
+            form.strides[form.dimensions++] = stride;
+        }
     }
     set_dense(&form);
     struct wp_buffer *part = (struct wp_buffer *)PyType_GenericAlloc(wp_buffer_kind.type, 0);

@@ -4,17 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int wp_to_limit(PyObject *object, void *out)
-{
-    const double seconds = PyFloat_AsDouble(object);
-    uint64_t *ns = out;
-    if (PyErr_Occurred())
-        return 0;
-    *ns = seconds >= 0 && seconds < 1.8e10 ? (uint64_t)(seconds * 1e9) : 0;
-    return *ns > 0 || seconds == 0 ||
-           wp_refuse("timeout is a number of seconds, or 0 for that of the configuration");
-}
-
 int wp_to_color(PyObject *object, void *out)
 {
     const long color = object == Py_None ? WEIR_NO_COLOR : PyLong_AsLong(object);
@@ -136,14 +125,6 @@ static weir_buffer *operand(const struct wp_object *comm, PyObject *object, cons
     return wp_handle(buffer);
 }
 
-// What `operand` has of each collective's arguments.
-struct operands {
-    struct wp_object *queue;
-    PyObject *dst, *src;
-    const char *reduction;
-    int root; // or peer
-};
-
 static PyObject *submit(struct wp_object *comm, struct wp_object *queue,
                         const struct weir_collective_params *params)
 {
@@ -154,40 +135,39 @@ static PyObject *submit(struct wp_object *comm, struct wp_object *queue,
     return wp_none(status);
 }
 
-static PyObject *collective(struct wp_object *comm, struct operands given, weir_collective kind,
-                            unsigned dst, unsigned src)
+static PyObject *collective(struct wp_object *comm, struct wp_object *queue, weir_collective kind,
+                            PyObject *dst, unsigned dst_share, PyObject *src, unsigned src_share,
+                            const char *reduction, int root)
 {
     struct weir_collective_params params = {.struct_size = sizeof params,
                                             .kind = kind,
-                                            .root = (uint32_t)given.root,
-                                            .reduction = given.reduction ? WEIR_AVERAGE : WEIR_SUM};
-    while (given.reduction && params.reduction &&
-           strcmp(given.reduction, weir_reduction_name(params.reduction)) != 0)
+                                            .root = (uint32_t)root,
+                                            .reduction = reduction ? WEIR_AVERAGE : WEIR_SUM};
+    while (reduction && params.reduction &&
+           strcmp(reduction, weir_reduction_name(params.reduction)) != 0)
         params.reduction--;
     if (!params.reduction)
         return wp_refuse(
             "reduction is '%s'; it is 'sum', 'product', 'minimum', 'maximum' or 'average'",
-            given.reduction);
-    params.dst = operand(comm, given.dst, "dst", dst, &params, &params.dst_offset);
+            reduction);
+    params.dst = operand(comm, dst, "dst", dst_share, &params, &params.dst_offset);
     if (!PyErr_Occurred())
-        params.src = operand(comm, given.src, "src", src, &params, &params.src_offset);
-    return PyErr_Occurred() ? NULL : submit(comm, given.queue, &params);
+        params.src = operand(comm, src, "src", src_share, &params, &params.src_offset);
+    return PyErr_Occurred() ? NULL : submit(comm, queue, &params);
 }
 
-#define COLLECTIVE(name, dst_share, src_share, kind, ...)                                    \
-    WP_RETURN(Comm_##name, collective(a.self, (struct operands){a.queue, __VA_ARGS__}, kind, \
-                                      dst_share, src_share))
-COLLECTIVE(all_reduce, COUNT, COUNT, WEIR_ALL_REDUCE, a.dst, a.src, a.reduction, 0)
-COLLECTIVE(reduce, ROOTS | COUNT, COUNT, WEIR_REDUCE, a.dst, a.src, a.reduction, a.root)
-COLLECTIVE(broadcast, COUNT, ROOTS | COUNT, WEIR_BROADCAST, a.dst, a.src, NULL, a.root)
-COLLECTIVE(all_gather, ALL, COUNT, WEIR_ALL_GATHER, a.dst, a.src, NULL, 0)
-COLLECTIVE(reduce_scatter, COUNT, ALL, WEIR_REDUCE_SCATTER, a.dst, a.src, a.reduction, 0)
-COLLECTIVE(all_to_all, ALL, ALL, WEIR_ALL_TO_ALL, a.dst, a.src, NULL, 0)
-COLLECTIVE(gather, ROOTS | ALL, COUNT, WEIR_GATHER, a.dst, a.src, NULL, a.root)
-COLLECTIVE(scatter, COUNT, ROOTS | ALL, WEIR_SCATTER, a.dst, a.src, NULL, a.root)
-COLLECTIVE(send, NONE, COUNT, WEIR_SEND, NULL, a.src, NULL, a.peer)
-COLLECTIVE(recv, COUNT, NONE, WEIR_RECV, a.dst, NULL, NULL, a.peer)
-COLLECTIVE(barrier, NONE, NONE, WEIR_BARRIER, NULL, NULL, NULL, 0)
+#define COLLECTIVE(name, ...) WP_RETURN(Comm_##name, collective(a.self, a.queue, __VA_ARGS__))
+COLLECTIVE(all_reduce, WEIR_ALL_REDUCE, a.dst, COUNT, a.src, COUNT, a.reduction, 0)
+COLLECTIVE(reduce, WEIR_REDUCE, a.dst, ROOTS | COUNT, a.src, COUNT, a.reduction, a.root)
+COLLECTIVE(broadcast, WEIR_BROADCAST, a.dst, COUNT, a.src, ROOTS | COUNT, NULL, a.root)
+COLLECTIVE(all_gather, WEIR_ALL_GATHER, a.dst, ALL, a.src, COUNT, NULL, 0)
+COLLECTIVE(reduce_scatter, WEIR_REDUCE_SCATTER, a.dst, COUNT, a.src, ALL, a.reduction, 0)
+COLLECTIVE(all_to_all, WEIR_ALL_TO_ALL, a.dst, ALL, a.src, ALL, NULL, 0)
+COLLECTIVE(gather, WEIR_GATHER, a.dst, ROOTS | ALL, a.src, COUNT, NULL, a.root)
+COLLECTIVE(scatter, WEIR_SCATTER, a.dst, COUNT, a.src, ROOTS | ALL, NULL, a.root)
+COLLECTIVE(send, WEIR_SEND, NULL, NONE, a.src, COUNT, NULL, a.peer)
+COLLECTIVE(recv, WEIR_RECV, a.dst, COUNT, NULL, NONE, NULL, a.peer)
+COLLECTIVE(barrier, WEIR_BARRIER, NULL, NONE, NULL, NONE, NULL, 0)
 #undef COLLECTIVE
 
 // Reads pairs of a buffer and a peer. How many were read, or -1 with an exception.

@@ -1,6 +1,7 @@
 // The module: its initialisation, exceptions, the caller's line, waits that signals interrupt.
 #include "weir_py.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -128,23 +129,28 @@ PyObject *wp_refuse(const char *format, ...)
     return NULL;
 }
 
+static PyObject *refuse(PyObject *Py_UNUSED(module), PyObject *text)
+{
+    return wp_refuse("%U", text);
+}
+
 // Waits.
 #define SLICE_NS WEIR_MS(50) // the longest time until a signal is seen
 
-bool wp_wait(PyObject *seconds, wp_step step, void *user, weir_status *out_status)
+int wp_to_ns(PyObject *object, void *out)
 {
-    uint64_t left_ns = WEIR_FOREVER;
-    if (seconds && seconds != Py_None) {
-        const double value = PyFloat_AsDouble(seconds);
-        if (value == -1.0 && PyErr_Occurred())
-            return false;
-        if (!(value >= 0))
-            return wp_refuse(
-                "timeout is %R; it is a number of seconds, 0 to poll, or None for no limit",
-                seconds);
-        if (value < 1.8e10)
-            left_ns = (uint64_t)(value * 1e9);
-    }
+    const double seconds = object == Py_None ? INFINITY : PyFloat_AsDouble(object);
+    if (PyErr_Occurred())
+        return 0;
+    *(uint64_t *)out = seconds >= 0 && seconds < 1.8e10 ? (uint64_t)(seconds * 1e9) : WEIR_FOREVER;
+    return seconds >= 0 ||
+           wp_refuse("timeout is %R; it is a number of seconds from 0 on (0 polls, and of a "
+                     "communicator is the configuration's), or None for no limit",
+                     object);
+}
+
+bool wp_wait(uint64_t left_ns, wp_step step, void *user, weir_status *out_status)
+{
     for (;;) {
         const uint64_t slice_ns = left_ns < SLICE_NS ? left_ns : SLICE_NS;
         WP_UNLOCKED(*out_status = step(user, slice_ns));
@@ -162,7 +168,7 @@ bool wp_wait(PyObject *seconds, wp_step step, void *user, weir_status *out_statu
 static struct wp_kind *const kinds[] = {
     &wp_block_kind,    &wp_runtime_kind,  &wp_device_kind, &wp_buffer_kind,  &wp_access_kind,
     &wp_pool_kind,     &wp_queue_kind,    &wp_event_kind,  &wp_program_kind, &wp_kernel_kind,
-    &wp_launcher_kind, &wp_argument_kind, &wp_graph_kind,  &wp_capture_kind, &wp_comm_kind,
+    &wp_launcher_kind, &wp_argument_kind, &wp_graph_kind,  &wp_comm_kind,
 };
 
 static bool make_type(PyObject *module, struct wp_kind *kind)
@@ -184,7 +190,7 @@ static int execute(PyObject *module)
     }
     place_files = place_files ? place_files : PyDict_New();
     if (!place_files || !(helpers = PyImport_ImportModule("weir._help")) ||
-        !(place_folder = PyObject_GetAttrString(helpers, "FOLDER")) || !wp_runtime_types(module))
+        !(place_folder = PyObject_GetAttrString(helpers, "FOLDER")))
         return -1;
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
         if (!make_type(module, kinds[i]))
@@ -195,7 +201,7 @@ static int execute(PyObject *module)
 static PyMethodDef methods[] = {
     FUNCTIONS{"_alive", wp_alive, METH_NOARGS, NULL},
     {"_end", wp_end, METH_NOARGS, NULL},
-    {"_region", wp_region, METH_VARARGS, NULL},
+    {"_refuse", refuse, METH_O, NULL},
     {0},
 };
 

@@ -323,87 +323,39 @@ WP_TYPE(launcher, Launcher, struct launcher, NULL, WP_FLAGS,
 WP_CHILD_TYPE(kernel, Kernel, struct wp_object, WP_SLOT(Py_mp_subscript, kernel_launcher));
 
 // Graphs.
-struct capture {
-    PyObject_HEAD struct wp_object *queue;
-    PyObject *label; // str, or NULL
-    PyObject *graph; // once it has ended
-    bool active;
-};
-
-static uint32_t *captures_of(const struct capture *capture)
+FUNCTION_Queue__begin_capture
 {
-    return &((struct wp_device *)capture->queue->owner)->captures;
-}
-
-FUNCTION_Queue_capture
-{
-    struct Queue_capture a = DEFAULTS_Queue_capture;
-    if (!READ_Queue_capture(&a))
+    struct Queue__begin_capture a = DEFAULTS_Queue__begin_capture;
+    if (!READ_Queue__begin_capture(&a))
         return NULL;
-    struct capture *capture = (struct capture *)PyType_GenericAlloc(wp_capture_kind.type, 0);
-    if (!capture)
-        return NULL;
-    Py_INCREF(self);
-    capture->queue = a.self;
-    capture->label = a.label ? wp_text(a.label) : NULL;
-    return (PyObject *)capture;
-}
-
-PyObject *capture_enter(PyObject *self, PyObject *Py_UNUSED(unused))
-{
-    struct capture *capture = (struct capture *)self;
-    if (capture->active || !wp_usable(capture->queue))
-        return capture->active ? wp_refuse("the capture has begun already") : NULL;
     WP_HERE(place);
-    const weir_status status = weir_capture_begin_at(capture->queue->handle, WP_AT(place));
-    if (status != WEIR_OK)
-        return wp_raise(status);
-    capture->active = true;
-    ++*captures_of(capture);
-    Py_INCREF(self);
-    return self;
+    const weir_status status = weir_capture_begin_at(a.self->handle, WP_AT(place));
+    ((struct wp_device *)a.self->owner)->captures += status == WEIR_OK;
+    return wp_none(status);
 }
 
-PyObject *capture_exit(PyObject *self, PyObject *arguments)
+FUNCTION_Queue__end_capture
 {
-    struct capture *capture = (struct capture *)self;
-    struct wp_object *queue = capture->queue;
-    struct weir_graph_params params = {.struct_size = sizeof params};
-    weir_graph *handle = NULL;
-    if (!capture->active)
-        Py_RETURN_NONE;
-    capture->active = false;
-    --*captures_of(capture);
+    struct Queue__end_capture a = DEFAULTS_Queue__end_capture;
+    struct wp_object *queue = (struct wp_object *)self;
+    weir_status status;
+    ((struct wp_device *)queue->owner)->captures--;
     if (queue->closed) // which dropped the capture
         Py_RETURN_NONE;
-    if (PyTuple_Size(arguments) > 0 && PyTuple_GetItem(arguments, 0) != Py_None)
-        return wp_none(weir_capture_cancel(queue->handle));
-    if (capture->label && !(params.label = PyUnicode_AsUTF8AndSize(capture->label, NULL)))
+    if (!READ_Queue__end_capture(&a))
         return NULL;
-    weir_status status;
-    WP_HERE(place);
-    WP_HELD(queue, status = weir_capture_end_at(queue->handle, &params, &handle, WP_AT(place)));
-    capture->graph = wp_made(status, &wp_graph_kind, queue->owner, handle, params.label);
-    return capture->graph ? Py_BuildValue("") : NULL;
-}
-
-WP_GET_OF(Capture_graph, capture, Py_BuildValue("O", self->graph ? self->graph : Py_None))
-
-static void capture_dealloc(PyObject *self)
-{
-    struct capture *capture = (struct capture *)self;
-    if (capture->active) {
-        --*captures_of(capture);
-        if (!capture->queue->closed)
-            WEIR_IGNORE(weir_capture_cancel(capture->queue->handle));
+    if (a.drop) { // an exception goes on, or the program has dropped the capture
+        WEIR_IGNORE(weir_capture_cancel(queue->handle));
+        Py_RETURN_NONE;
     }
-    Py_XDECREF(capture->queue);
-    Py_XDECREF(capture->label);
-    Py_XDECREF(capture->graph);
-    wp_free(self);
+    WP_HERE(place);
+    WP_HELD(queue, status = weir_capture_end_at(queue->handle,
+                                                WP_PARAMS(weir_graph_params, .label = a.label),
+                                                &a.result, WP_AT(place)));
+    return RESULT_Queue__end_capture;
 }
 
-WP_TYPE(capture, Capture, struct capture, NULL, WP_FLAGS, WP_SLOT(Py_tp_dealloc, capture_dealloc));
+WP_RETURN(Queue_capture, wp_helper("Capture", "Oz", self, a.label))
 
 FUNCTION_Graph_launch
 {

@@ -185,7 +185,7 @@ static PyObject *transfer(struct wp_object *queue, struct wp_buffer *buffer, PyO
     struct sync sync = {.queue = queue->handle, .place = place};
     wp_hold(wp_whole(buffer));
     wp_hold(queue);
-    const bool waited = wp_wait(NULL, sync_step, &sync, &status);
+    const bool waited = wp_wait(WEIR_FOREVER, sync_step, &sync, &status);
     if (waited)
         WP_UNLOCKED(status = up ? weir_upload_at(queue->handle, wp_handle(buffer), buffer->offset,
                                                  view.buf, buffer->size, WP_AT(place))
@@ -197,17 +197,8 @@ static PyObject *transfer(struct wp_object *queue, struct wp_buffer *buffer, PyO
     return waited && PyErr_CheckSignals() == 0 ? wp_none(status) : NULL;
 }
 
-PyObject *queue_upload(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
-{
-    struct wp_object *queue = usable(self, count, 2, 2, "upload(dst, array)");
-    return queue ? transfer(queue, wp_dense_of(arguments[0], "dst"), arguments[1], true) : NULL;
-}
-
-PyObject *queue_download(PyObject *self, PyObject *const *arguments, Py_ssize_t count)
-{
-    struct wp_object *queue = usable(self, count, 2, 2, "download(array, src)");
-    return queue ? transfer(queue, wp_dense_of(arguments[1], "src"), arguments[0], false) : NULL;
-}
+WP_RETURN(Queue_upload, transfer(a.self, wp_dense_of((PyObject *)a.dst, "dst"), a.array, true))
+WP_RETURN(Queue_download, transfer(a.self, wp_dense_of((PyObject *)a.src, "src"), a.array, false))
 
 struct event {
     PyObject_HEAD struct weir_event event;
@@ -248,15 +239,15 @@ PyObject *queue_wait(PyObject *self, PyObject *object)
 static _Thread_local bool in_call;
 
 // None, or of any event its index. `object`, unless it is NULL, is in use meanwhile.
-static PyObject *run_sync(struct sync *sync, PyObject *timeout, struct wp_object *object)
+static PyObject *run_sync(struct sync *sync, uint64_t timeout_ns, struct wp_object *object)
 {
     weir_status status;
     sync->place = wp_here();
     if (object)
         wp_hold(object);
-    PyObject *result = !wp_wait(timeout, sync_step, sync, &status) ? NULL
-                       : status == WEIR_OK && sync->any            ? PyLong_FromSize_t(sync->index)
-                                                                   : wp_none(status);
+    PyObject *result = !wp_wait(timeout_ns, sync_step, sync, &status) ? NULL
+                       : status == WEIR_OK && sync->any ? PyLong_FromSize_t(sync->index)
+                                                        : wp_none(status);
     if (object)
         wp_let(object);
     return result;
@@ -269,7 +260,7 @@ bool wp_device_wait(struct wp_object *device)
     if (in_call)
         return wp_refuse("a device cannot be closed in a host call, which must not wait");
     wp_hold(device);
-    const bool waited = wp_wait(NULL, sync_step, &sync, &status);
+    const bool waited = wp_wait(WEIR_FOREVER, sync_step, &sync, &status);
     wp_let(device);
     return waited;
 }
@@ -281,7 +272,6 @@ WP_METHOD(Queue_recover, WP_HELD, weir_queue_recover_at(a.self->handle, WP_AT(pl
 
 // Later.
 static _Atomic(struct wp_later *) laters;
-static bool ended; // HostCalls
 
 static int drop_pending(void *Py_UNUSED(unused))
 {
@@ -300,41 +290,82 @@ void wp_drop_later(struct wp_later *later)
         Py_AddPendingCall(drop_pending, NULL);
 }
 
+// One at a time: what is dropped may let others end, which drop the rest.
 void wp_drop_now(void)
 {
-    struct wp_later *list = atomic_load(&laters) ? atomic_exchange(&laters, NULL) : NULL;
-    while (list) {
-        struct wp_later *next = list->next;
-        list->drop(list);
-        list = next;
-    }
-    if (ended) {
-        ended = false; // what is dropped may let others end meanwhile
-        Py_XDECREF(wp_helper("drop_ended", ""));
+    for (struct wp_later *first = atomic_load(&laters); first;) {
+        if (!atomic_compare_exchange_weak(&laters, &first, first->next))
+            continue;
+        first->drop(first);
+        first = atomic_load(&laters);
     }
 }
 
-// Functions that the library calls, each a HostCall of weir._help, which keeps the device's.
-// Runs on a thread of the library's or the driver's, which sets `in_call` meanwhile.
-static weir_status run_call(void *call)
+// Functions that the library calls.
+struct wp_call {
+    struct wp_later later;
+    struct wp_call *next; // of the device's
+    struct wp_call **link;
+    PyObject *function, *arguments; // a tuple
+    struct wp_place place;          // without a line where a graph may call it
+    bool kept;                      // until the device ends, since a graph may call it again
+};
+
+static void drop_call(struct wp_later *later)
 {
+    struct wp_call *call = (struct wp_call *)(void *)later;
+    if (call->next)
+        call->next->link = call->link;
+    *call->link = call->next;
+    Py_DECREF(call->function);
+    Py_DECREF(call->arguments);
+    free(call);
+}
+
+void wp_drop_calls(struct wp_device *device)
+{
+    wp_drop_now();
+    while (device->calls)
+        drop_call(&device->calls->later);
+}
+
+// The sentence on what a call raised, or NULL; weir._help keeps the exception.
+static PyObject *take_raised(const struct wp_call *call)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (traceback)
+        PyException_SetTraceback(value, traceback);
+    PyObject *text = wp_helper("raised", "Ozi", value, call->place.file, call->place.line);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return text;
+}
+
+// Runs on a thread of the library's or the driver's, which sets `in_call` meanwhile.
+static weir_status run_call(void *user)
+{
+    struct wp_call *call = user;
     struct weir_error error = {.status = WEIR_ERROR_HOST_CALL};
     if (atomic_load(&wp_over))
         return error.status;
     const PyGILState_STATE state = PyGILState_Ensure();
     in_call = true;
-    PyObject *text = PyObject_CallMethod(call, "run", NULL);
+    PyObject *result = PyObject_CallObject(call->function, call->arguments);
+    PyObject *text = result ? NULL : take_raised(call);
     in_call = false;
-    const char *message = text && text != Py_None ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
-    const bool failed = text != Py_None;
+    const bool failed = !result;
+    const char *message = text ? PyUnicode_AsUTF8AndSize(text, NULL) : NULL;
     snprintf(error.message, sizeof error.message, "%s", message ? message : "a host call raised");
     snprintf(error.remedy, sizeof error.remedy,
              "__cause__ of this exception is what it raised, with its traceback");
     PyErr_Clear();
     Py_XDECREF(text);
-    if (!ended) // where the list is full, the next object's creation does it
-        Py_AddPendingCall(drop_pending, NULL);
-    ended = true;
+    Py_XDECREF(result);
+    if (!call->kept) // a thread of the program drops it: what it has may end objects
+        wp_drop_later(&call->later);
     PyGILState_Release(state);
     return failed ? weir_error_set(&error) : WEIR_OK;
 }
@@ -343,28 +374,36 @@ PyObject *queue_host_call(PyObject *self, PyObject *const *arguments, Py_ssize_t
 {
     struct wp_object *queue =
         usable(self, count, 1, PY_SSIZE_T_MAX, "host_call(function, *arguments)");
-    struct wp_device *device = queue ? (struct wp_device *)queue->owner : NULL;
-    PyObject *all = queue ? PyTuple_New(count) : NULL;
-    for (Py_ssize_t i = 0; all && i < count; i++) {
-        Py_INCREF(arguments[i]);
-        PyTuple_SetItem(all, i, arguments[i]);
+    if (queue && !PyCallable_Check(arguments[0]))
+        return PyErr_Format(PyExc_TypeError, "function is %R; it is something that can be called",
+                            arguments[0]);
+    PyObject *others = queue ? PyTuple_New(count - 1) : NULL;
+    struct wp_call *call = others ? calloc(1, sizeof *call) : NULL;
+    if (!call) {
+        Py_XDECREF(others);
+        return others ? PyErr_NoMemory() : NULL;
     }
-    if (!all)
-        return NULL;
+    for (Py_ssize_t i = 1; i < count; i++)
+        PyTuple_SetItem(others, i - 1, Py_BuildValue("O", arguments[i]));
     // Perhaps it is this queue that is captured: then the call stays until the device closes.
+    struct wp_device *device = (struct wp_device *)queue->owner;
     const bool kept = device->captures > 0;
-    device->calls = device->calls ? device->calls : PySet_New(NULL);
-    PyObject *call = device->calls ? wp_helper("HostCall", "OOi", device->calls, all, kept) : NULL;
-    Py_DECREF(all);
-    if (!call)
-        return NULL;
-    weir_status status;
     WP_HERE(place);
+    *call = (struct wp_call){.later.drop = drop_call,
+                             .next = device->calls,
+                             .link = &device->calls,
+                             .function = Py_BuildValue("O", arguments[0]),
+                             .arguments = others,
+                             .place = kept ? (struct wp_place){NULL, 0} : place,
+                             .kept = kept};
+    if (call->next)
+        call->next->link = &call->next;
+    device->calls = call;
     device->submits_free |= kept;
+    weir_status status;
     WP_HELD(queue, status = weir_queue_host_call_at(queue->handle, run_call, call, WP_AT(place)));
     if (status != WEIR_OK)
-        PySet_Discard(device->calls, call);
-    Py_DECREF(call);
+        drop_call(&call->later);
     return wp_none(status);
 }
 
@@ -393,7 +432,7 @@ WP_VALUE(Event_elapsed_ns, int64_t,
                                   &result, WP_AT(place)))
 WP_VALUE(Event_fd, int, weir_event_fd_at(((struct event *)self)->event, &result, WP_AT(place)))
 
-static PyObject *sync_events(PyObject *events, PyObject *timeout, bool any)
+static PyObject *sync_events(PyObject *events, uint64_t timeout_ns, bool any)
 {
     PyObject *tuple = PySequence_Tuple(events);
     struct sync sync = {.count = tuple ? (size_t)PyTuple_Size(tuple) : 0, .any = any};
@@ -405,7 +444,7 @@ static PyObject *sync_events(PyObject *events, PyObject *timeout, bool any)
         list[i] = fits ? ((struct event *)event)->event : list[i];
     }
     sync.events = list;
-    PyObject *result = fits ? run_sync(&sync, timeout, NULL) : NULL;
+    PyObject *result = fits ? run_sync(&sync, timeout_ns, NULL) : NULL;
     if (tuple && !list)
         PyErr_NoMemory();
     free(list);

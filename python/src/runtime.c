@@ -7,9 +7,7 @@
 
 #include <weir/check.h>
 
-static PyTypeObject *info_type, *limits_type;
 static struct wp_object *runtimes; // whose handles are not destroyed yet
-static PyObject *kept;             // a list: findings that weir.findings() has still to give
 uint32_t wp_submits;
 static bool postponed; // an object was closed meanwhile
 
@@ -244,66 +242,54 @@ static PyObject *use(const struct weir_check_use *use)
                          "kernel", use->kernel, "file", use->file, "line", use->line);
 }
 
-// Adds what the runtime has found, from that number on, to a list; `all`: also hints and what is
-// suppressed. False with an exception.
-static bool add_findings(const struct wp_object *runtime, size_t first, bool all, PyObject *list)
+// What the plugin check has found in a runtime, from that number on: a list of dicts.
+static PyObject *findings_from(const struct wp_object *runtime, size_t first)
 {
+    PyObject *list = PyList_New(0);
     struct weir_check_finding finding;
-    bool added = list;
-    for (size_t i = first; added && i < weir_check_count(runtime->handle); i++) {
+    for (size_t i = first; list && i < weir_check_count(runtime->handle); i++) {
         if (weir_check_get(runtime->handle, i, &finding) != WEIR_OK)
             break;
-        const bool hint = finding.kind >= WEIR_CHECK_FIRST_HINT;
-        if (!all && (hint || finding.suppression))
-            continue;
         PyObject *item =
             Py_BuildValue("{s:s,s:K,s:s,s:n,s:n,s:O,s:O&,s:O&,s:z,s:N,s:N}", "kind",
                           weir_check_kind_name(finding.kind), "count",
                           (unsigned long long)finding.count, "buffer", finding.buffer, "offset",
                           (Py_ssize_t)finding.offset, "size", (Py_ssize_t)finding.size, "hint",
-                          hint ? Py_True : Py_False, "message", wp_python_text, finding.message,
-                          "remedy", wp_python_text, finding.remedy, "suppression",
-                          finding.suppression, "first", use(&finding.first), "second",
-                          use(&finding.second));
-        added = item && PyList_Append(list, item) == 0;
+                          finding.kind >= WEIR_CHECK_FIRST_HINT ? Py_True : Py_False, "message",
+                          wp_python_text, finding.message, "remedy", wp_python_text, finding.remedy,
+                          "suppression", finding.suppression, "first", use(&finding.first),
+                          "second", use(&finding.second));
+        if (!item || PyList_Append(list, item) != 0)
+            Py_CLEAR(list);
         Py_XDECREF(item);
     }
-    return added;
+    return list;
 }
 
-// Moves what the runtime has found since the last time to `kept`. False with an exception.
-static bool take_findings(struct runtime *runtime)
+// Gives weir._help what the runtime has found since the last time. False with an exception.
+static bool give_findings(struct runtime *runtime)
 {
-    const size_t first = runtime->told;
-    kept = kept ? kept : PyList_New(0);
-    runtime->told = weir_check_count(runtime->object.handle);
-    return add_findings(&runtime->object, first, false, kept);
+    PyObject *list = findings_from(&runtime->object, runtime->told);
+    runtime->told += list ? (size_t)PyList_Size(list) : 0;
+    PyObject *done = list ? wp_helper("found", "N", list) : NULL;
+    Py_XDECREF(done);
+    return done;
 }
 
 FUNCTION_findings
 {
     (void)self;
     for (struct wp_object *runtime = runtimes; runtime; runtime = runtime->next)
-        if (runtime->handle && !take_findings((struct runtime *)runtime))
+        if (runtime->handle && !give_findings((struct runtime *)runtime))
             return NULL;
-    PyObject *taken = kept;
-    kept = NULL;
-    return taken ? taken : PyList_New(0);
-}
-
-static PyObject *all_findings(const struct wp_object *runtime)
-{
-    PyObject *list = PyList_New(0);
-    if (!add_findings(runtime, 0, true, list))
-        Py_CLEAR(list);
-    return list;
+    return wp_helper("take_found", "");
 }
 
 static weir_status destroy_runtime(struct wp_object *object, struct wp_place place)
 {
     weir_runtime *handle = object->handle;
     weir_status status;
-    if (object->link && !take_findings((struct runtime *)object))
+    if (object->link && !give_findings((struct runtime *)object))
         PyErr_WriteUnraisable(NULL);
     if (runtimes == object && !object->next)
         Py_XDECREF(wp_helper("show_untold", ""));
@@ -314,14 +300,8 @@ static weir_status destroy_runtime(struct wp_object *object, struct wp_place pla
 
 static PyObject *info(const struct weir_device_info *described)
 {
-    PyObject *made = PyStructSequence_New(info_type);
-    if (!made)
-        return NULL;
-    PyStructSequence_SetItem(made, 0, wp_text(described->name));
-    PyStructSequence_SetItem(made, 1, wp_text(described->platform));
-    PyStructSequence_SetItem(made, 2, wp_text(described->driver));
-    PyStructSequence_SetItem(made, 3, PyLong_FromUnsignedLongLong(described->memory_bytes));
-    return made;
+    return wp_helper("DeviceInfo", "O&O&O&K", wp_text, described->name, wp_text,
+                     described->platform, wp_text, described->driver, described->memory_bytes);
 }
 
 static PyObject *devices(const struct wp_object *runtime)
@@ -339,7 +319,7 @@ static PyObject *devices(const struct wp_object *runtime)
 }
 
 WP_GET(Runtime_devices, devices(self))
-WP_GET(Runtime_findings, all_findings(self))
+WP_GET(Runtime_findings, findings_from(self, 0))
 WP_GET(Runtime_report, weir_load_report_text(weir_runtime_report(self->handle)))
 WP_GET(Runtime_backend, weir_runtime_backend(self->handle))
 
@@ -374,23 +354,8 @@ FUNCTION_Runtime_device
     return PyErr_Occurred() ? NULL : RESULT_Runtime_device;
 }
 
-// Enters a region of a runtime, or leaves it where there is no name: of weir._help.
-PyObject *wp_region(PyObject *Py_UNUSED(module), PyObject *arguments)
-{
-    struct wp_object *runtime;
-    const char *name;
-    unsigned long long number = WEIR_NO_NUMBER;
-    if (!PyArg_ParseTuple(arguments, "Oz|K", &runtime, &name, &number))
-        return NULL;
-    if (!name && !runtime->closed)
-        weir_region_pop(runtime->handle);
-    else if (name && !wp_usable(runtime))
-        return NULL;
-    else if (name)
-        weir_region_push(runtime->handle, name, number);
-    Py_RETURN_NONE;
-}
-
+WP_RETURN(Runtime__push, (weir_region_push(a.self->handle, a.name, a.number), wp_none(WEIR_OK)))
+WP_RETURN(Runtime__pop, (weir_region_pop(a.self->handle), wp_none(WEIR_OK)))
 WP_RETURN(Runtime_region, wp_helper("region", "OsO", self, a.name, a.number))
 
 WP_TYPE(runtime, Runtime, struct runtime, destroy_runtime, WP_FLAGS,
@@ -402,10 +367,7 @@ static weir_status destroy_device(struct wp_object *object, struct wp_place plac
     weir_device *handle = object->handle;
     weir_status status;
     WP_UNLOCKED(status = weir_device_close_at(&handle, WP_AT(place)));
-    PyObject **calls = &((struct wp_device *)object)->calls; // which cannot run any more
-    if (*calls)
-        PySet_Clear(*calls);
-    Py_CLEAR(*calls);
+    wp_drop_calls((struct wp_device *)object);
     return status;
 }
 
@@ -438,35 +400,19 @@ static PyObject *extent(struct weir_extent value)
 }
 
 #define tuple_OBJECT(value) extent(value)
-#define FIELD(name, type, text) {#name, text},
-static PyStructSequence_Field limits_fields[] = {FIELDS_Limits(FIELD){NULL, NULL}};
-static PyStructSequence_Field info_fields[] = {FIELDS_DeviceInfo(FIELD){NULL, NULL}};
-#undef FIELD
-static PyStructSequence_Desc limits_description = {"weir.Limits", DOC_Limits, limits_fields,
-                                                   sizeof limits_fields / sizeof limits_fields[0] -
-                                                       1};
-static PyStructSequence_Desc info_description = {"weir.DeviceInfo", DOC_DeviceInfo, info_fields, 4};
-
-bool wp_runtime_types(PyObject *module)
-{
-    info_type = PyStructSequence_NewType(&info_description);
-    limits_type = PyStructSequence_NewType(&limits_description);
-    return info_type && limits_type && PyModule_AddType(module, info_type) == 0 &&
-           PyModule_AddType(module, limits_type) == 0;
-}
 
 static PyObject *limits_of(const struct weir_limits *limits)
 {
-    PyObject *made = PyStructSequence_New(limits_type);
     Py_ssize_t at = 0;
-#define SET(name, type, text) PyStructSequence_SetItem(made, at++, type##_OBJECT(limits->name));
-    if (made) {
+#define COUNT(name, type, text) +1
+#define SET(name, type, text) PyTuple_SetItem(values, at++, type##_OBJECT(limits->name));
+    PyObject *values = PyTuple_New(0 FIELDS_Limits(COUNT));
+    if (values) {
         FIELDS_Limits(SET)
     }
+#undef COUNT
 #undef SET
-    if (PyErr_Occurred())
-        Py_CLEAR(made);
-    return made;
+    return values ? wp_helper("limits", "N", values) : NULL;
 }
 
 WP_GET(Device_limits, limits_of(weir_device_limits(self->handle)))

@@ -37,8 +37,8 @@ typedef struct {
 #define PyBUF_FORMAT 0x0004
 #define PyBUF_ND 0x0008
 #define PyBUF_STRIDES (0x0010 | PyBUF_ND)
-#define PyBUF_C_CONTIGUOUS (0x0020 | PyBUF_STRIDES)
 PyAPI_FUNC(int) PyObject_GetBuffer(PyObject *object, Py_buffer *view, int flags);
+PyAPI_FUNC(int) PyBuffer_IsContiguous(const Py_buffer *view, char order);
 PyAPI_FUNC(void) PyBuffer_Release(Py_buffer *view);
 #endif
 
@@ -121,10 +121,10 @@ void wp_end_postponed(void);
     } while (0)
 
 // Waits by `step`, which waits for at most `timeout_ns`, until it returns anything but WEIR_TIMEOUT
-// or `seconds` have passed (None: no limit). The lock is released meanwhile, and signals are looked
+// or so much time has passed. The lock is released meanwhile, and signals are looked
 // for: true with the last status, or false with an exception, such as KeyboardInterrupt.
 typedef weir_status (*wp_step)(void *user, uint64_t timeout_ns);
-bool wp_wait(PyObject *seconds, wp_step step, void *user, weir_status *out_status);
+bool wp_wait(uint64_t timeout_ns, wp_step step, void *user, weir_status *out_status);
 
 // Objects: runtimes, their devices, and what devices have. A program may drop or close them in any
 // order: an object's handle is destroyed when it is closed and nothing needs it any more.
@@ -151,7 +151,7 @@ struct wp_kind {
 };
 extern struct wp_kind wp_block_kind, wp_runtime_kind, wp_device_kind, wp_buffer_kind,
     wp_access_kind, wp_pool_kind, wp_queue_kind, wp_event_kind, wp_program_kind, wp_kernel_kind,
-    wp_launcher_kind, wp_argument_kind, wp_graph_kind, wp_capture_kind, wp_comm_kind;
+    wp_launcher_kind, wp_argument_kind, wp_graph_kind, wp_comm_kind;
 
 // Defines wp_NOUN_kind: the type weir.NAME, whose objects are of type `struct_type`, with further
 // slots.
@@ -195,18 +195,19 @@ bool wp_usable(const struct wp_object *object);
 void *wp_of(PyObject *object, const struct wp_kind *kind, const char *argument);
 // The dealloc of types with nothing to drop, and the end of others'.
 void wp_free(PyObject *self);
-bool wp_runtime_types(PyObject *module); // DeviceInfo, Limits
 
 struct wp_device {
     struct wp_object object;
-    PyObject *calls;   // a set of HostCalls that may still run, or NULL
-    uint32_t captures; // that have begun
-    bool submits_free; // submits release the lock: the driver may call Python in a graph
+    struct wp_call *calls; // of the host, that may still run
+    uint32_t captures;     // that have begun
+    bool submits_free;     // submits release the lock: the driver may call Python in a graph
 };
+
+// Drops the calls of a device that has ended, which cannot run any more.
+void wp_drop_calls(struct wp_device *device);
 
 // How many runtimes there are, and a list of the devices that are not closed.
 PyObject *wp_alive(PyObject *module, PyObject *unused);
-PyObject *wp_region(PyObject *module, PyObject *arguments);
 // From then on no thread of the library's calls Python.
 PyObject *wp_end(PyObject *module, PyObject *unused);
 extern atomic_bool wp_over;
@@ -229,9 +230,9 @@ struct wp_dtype {
 int wp_to_dtype(PyObject *object, void *out);
 int wp_to_placement(PyObject *object, void *out); // weir_placement
 int wp_to_bytes(PyObject *object, void *out);     // size_t
-int wp_to_limit(PyObject *object, void *out);     // seconds to uint64_t nanoseconds
-int wp_to_stream(PyObject *object, void *out);    // void *: a native handle
-int wp_to_color(PyObject *object, void *out);     // int32_t: of a communicator's part
+int wp_to_ns(PyObject *object, void *out); // seconds, None: WEIR_FOREVER, to uint64_t nanoseconds
+int wp_to_stream(PyObject *object, void *out); // void *: a native handle
+int wp_to_color(PyObject *object, void *out);  // int32_t: of a communicator's part
 // The type of an element with so many bits, or NULL.
 const struct wp_dtype *wp_dtype_find(weir_element element, uint32_t bits);
 // Stores a number as a scalar of the device, in the first bytes of `out`. False with an exception

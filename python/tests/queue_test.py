@@ -340,3 +340,26 @@ def test_functions_that_cannot_be_called_are_refused(queue):
 def test_priorities_outside_the_limits_are_refused(device):
     with pytest.raises(weir.InvalidError, match="priority"):
         device.queue("urgent", priority=99)
+
+
+def test_a_cause_is_that_of_its_own_line(device, queue):
+    other, causes = device.queue("other"), []
+
+    def wrong():
+        causes.append(KeyError("the same"))
+        raise causes[-1]
+
+    queue.host_call(wrong)
+    pytest.raises(weir.HostCallError, queue.sync)
+    other.host_call(wrong)
+    pytest.raises(weir.HostCallError, other.sync)
+    queue.recover()
+    queue.host_call(wrong)
+    with pytest.raises(weir.HostCallError) as raised:
+        other.sync()
+    assert raised.value.__cause__ is causes[1]
+    with pytest.raises(weir.HostCallError) as raised:
+        queue.sync()
+    assert raised.value.__cause__ is causes[2]
+    queue.recover()
+    other.recover()

@@ -8,14 +8,11 @@ if _sysconfig.get_config_var("Py_GIL_DISABLED"):
         "weir does not support free-threaded builds of Python yet; use the usual build, python3.13 in place of "
         "python3.13t"
     )
-from . import _pocl  # noqa: E402
-
-_pocl.find()
-
-from ._errors import *  # noqa: E402,F401,F403
+from ._types import *  # noqa: E402,F401,F403
 from ._weir import *  # noqa: E402,F401,F403
 from ._weir import __version__, open  # noqa: E402,F401
-from ._help import close_all as _close_all  # noqa: E402
+from ._help import Capture, close_all as _close_all, find_pocl as _find_pocl  # noqa: E402,F401
 from ._patterns import buckets, chunks, loader, pipeline, queue_pool  # noqa: E402,F401
 
+_find_pocl()
 _atexit.register(_close_all)

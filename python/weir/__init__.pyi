@@ -2,11 +2,10 @@
 import os
 from collections.abc import Callable, Generator, Iterable
 from contextlib import AbstractContextManager
-from typing import Any, Final, Literal, Protocol, SupportsFloat, SupportsIndex, TypedDict, Union, final
+from typing import Any, Final, Literal, NamedTuple, Protocol, SupportsFloat, SupportsIndex, TypedDict, Union, final
 
 from typing_extensions import Self, TypeAlias
 
-from ._errors import *
 from ._patterns import buckets as buckets, chunks as chunks, loader as loader, pipeline as pipeline
 from ._patterns import queue_pool as queue_pool
 
@@ -24,6 +23,7 @@ _Color: TypeAlias = Union[int, None]
 _Dtype: TypeAlias = Any
 _Mode: TypeAlias = Literal["r", "w", "rw", "wr"]
 _Bytes: TypeAlias = int
+_U64: TypeAlias = int
 _Seconds: TypeAlias = Union[SupportsFloat, None]
 _Extent: TypeAlias = Union[SupportsIndex, tuple[SupportsIndex, ...]]
 _Number: TypeAlias = Union[SupportsFloat, SupportsIndex]
@@ -87,6 +87,54 @@ def sync_any(events: Iterable[Event], timeout: _Seconds = None) -> int:
 def comms(devices: Iterable[Device], *, timeout: _Limit = 0, label: str | None = None) -> tuple[Comm, ...]:
     """A communicator whose ranks are devices of this process: one Comm for each. See Device.comm()."""
 
+# The comment is the status.
+class Error(Exception):  # WEIR_OK
+    """What Weir refuses or reports, with its first cause.
+
+    status is "WEIR_ERROR_INVALID", say; message, remedy and object (a label) are parts of the text;
+    native_call, native_name and native_code are the driver's; file and line are those of the first cause.
+    """
+
+    message = object = native_call = native_name = remedy = file = status = ""
+    native_code = line = 0
+
+class Timeout(Error, TimeoutError):  # WEIR_TIMEOUT
+    """A wait's time passed."""
+class NotReadyError(Error):  # WEIR_NOT_READY
+    """What was asked for is not complete yet."""
+class InvalidError(Error, ValueError):  # WEIR_ERROR_INVALID
+    """An argument breaks the call's contract."""
+class OutOfMemoryError(Error, MemoryError):  # WEIR_ERROR_OUT_OF_MEMORY
+    """Memory of the host or of the device is exhausted."""
+class UnsupportedError(Error):  # WEIR_ERROR_UNSUPPORTED
+    """The device does not support it."""
+class NotFoundError(Error, LookupError):  # WEIR_ERROR_NOT_FOUND
+    """Nothing has that name."""
+class ConfigError(Error):  # WEIR_ERROR_CONFIG
+    """The configuration is wrong."""
+class ModuleError(Error):  # WEIR_ERROR_MODULE
+    """No listed backend or plugin can be used."""
+class NoDeviceError(Error):  # WEIR_ERROR_NO_DEVICE
+    """No device matches."""
+class BuildError(Error):  # WEIR_ERROR_BUILD
+    """Device code does not build."""
+class ExpiredError(Error):  # WEIR_ERROR_EXPIRED
+    """It is no longer known."""
+class DeviceError(Error):  # WEIR_ERROR_DEVICE
+    """The driver reported an error."""
+class DeviceLostError(DeviceError):  # WEIR_ERROR_DEVICE_LOST
+    """The device is lost."""
+class HostCallError(Error):  # WEIR_ERROR_HOST_CALL
+    """A function of queue.host_call() raised; __cause__ is what it raised."""
+class ForkedError(Error):  # WEIR_ERROR_FORKED
+    """The process was forked after Weir was used."""
+class FileError(Error):  # WEIR_ERROR_IO
+    """A file cannot be read or written."""
+class SystemCallError(Error):  # WEIR_ERROR_SYSTEM
+    """The operating system refused a request."""
+class CommError(Error):  # WEIR_ERROR_COMM
+    """A collective failed between ranks."""
+
 class _Block:
     """What `with` closes."""
 
@@ -125,47 +173,47 @@ class Runtime(_Block):
         """
     def region(self, name: str, number: int | None = None) -> AbstractContextManager[None]:
         """A named section for traces: the work that the thread submits in `with runtime.region("frame", 3):`."""
+    def _push(self, name: str, number: _U64) -> None: ...
+    def _pop(self) -> None: ...
     def close(self) -> None:
         """Waits for all work, and closes the runtime's devices and the runtime. A device with arrays that show its
         memory is closed when these have gone, and the runtime after it.
         """
 
-@final
-class DeviceInfo(tuple[str, str, str, int]):
+class DeviceInfo(NamedTuple):
     """A device, which need not be open."""
-    name: Final[str]  # the device's name
-    platform: Final[str]  # the driver's platform
-    driver: Final[str]  # the driver's version in its own words
-    memory_bytes: Final[int]  # bytes of the device
+    name: str  # the device's name
+    platform: str  # the driver's platform
+    driver: str  # the driver's version in its own words
+    memory_bytes: int  # bytes of the device
 
-@final
-class Limits(tuple[Any, ...]):
+class Limits(NamedTuple):
     """What a device can do; 0 or False: not supported."""
-    memory_bytes: Final[int]  # bytes of the device
-    max_buffer_bytes: Final[int]  # bytes of the largest buffer
-    argument_alignment_bytes: Final[int]  # offsets of launch arguments that are always valid
-    unified_memory: Final[bool]  # device and host share one memory
-    host_in_kernels: Final[bool]  # "host" buffers may be launch arguments
-    max_block_items: Final[int]  # work-items in a block
-    max_block: Final[tuple[int, int, int]]  # work-items in a block, per dimension
-    max_grid: Final[tuple[int, int, int]]  # blocks, per dimension
-    max_local_bytes: Final[int]  # bytes of local memory of a block
-    compute_units: Final[int]  # compute units
-    concurrent_kernels: Final[int]  # kernels that may run at once
-    copy_engines_to_device: Final[int]  # copies to the device that may run at once
-    copy_engines_to_host: Final[int]  # copies to the host that may run at once
-    priority_lowest: Final[int]  # a queue's lowest priority
-    priority_highest: Final[int]  # a queue's highest priority
-    timing_resolution_ns: Final[int]  # nanoseconds
-    timing_history: Final[int]  # timed records of a queue that are kept; 0: no times
-    native: Final[bool]  # native handles, streams and DLPack of device memory work
-    cuda_source: Final[bool]  # programs are compiled from CUDA C++
-    printf_to_log: Final[bool]  # what kernels print goes to the log
-    managed_memory: Final[bool]  # "managed" buffers work
-    byte_offsets: Final[bool]  # offsets of arguments need only the parameter's alignment
-    device_addresses: Final[bool]  # kernels may use addresses
-    max_constant_bytes: Final[int]  # bytes of a __constant argument
-    collectives: Final[int]  # 1: collectives by the host, 2: by the device, 0: none
+    memory_bytes: int  # bytes of the device
+    max_buffer_bytes: int  # bytes of the largest buffer
+    argument_alignment_bytes: int  # offsets of launch arguments that are always valid
+    unified_memory: bool  # device and host share one memory
+    host_in_kernels: bool  # "host" buffers may be launch arguments
+    max_block_items: int  # work-items in a block
+    max_block: tuple[int, int, int]  # work-items in a block, per dimension
+    max_grid: tuple[int, int, int]  # blocks, per dimension
+    max_local_bytes: int  # bytes of local memory of a block
+    compute_units: int  # compute units
+    concurrent_kernels: int  # kernels that may run at once
+    copy_engines_to_device: int  # copies to the device that may run at once
+    copy_engines_to_host: int  # copies to the host that may run at once
+    priority_lowest: int  # a queue's lowest priority
+    priority_highest: int  # a queue's highest priority
+    timing_resolution_ns: int  # nanoseconds
+    timing_history: int  # timed records of a queue that are kept; 0: no times
+    native: bool  # native handles, streams and DLPack of device memory work
+    cuda_source: bool  # programs are compiled from CUDA C++
+    printf_to_log: bool  # what kernels print goes to the log
+    managed_memory: bool  # "managed" buffers work
+    byte_offsets: bool  # offsets of arguments need only the parameter's alignment
+    device_addresses: bool  # kernels may use addresses
+    max_constant_bytes: int  # bytes of a __constant argument
+    collectives: int  # 1: collectives by the host, 2: by the device, 0: none
 
 @final
 class Device(_Block):
@@ -265,11 +313,11 @@ class Queue(_Child):
         """
     def fill(self, dst: Buffer, value: Union[_Number, bytes], /) -> None:
         """Fills a buffer or a part with a number of its type, or a pattern of 1, 2, 4, 8 or 16 bytes. Asynchronous."""
-    def upload(self, dst: Buffer, array: _Memory, /) -> None:
+    def upload(self, dst: Buffer, array: _Memory) -> None:
         """Copies a contiguous array of as many bytes to a buffer or part, in the queue's order, and blocks until that
         is done.
         """
-    def download(self, array: _Memory, src: Buffer, /) -> None:
+    def download(self, array: _Memory, src: Buffer) -> None:
         """Copies a buffer or part to a contiguous array of as many bytes, in the queue's order, and blocks until that
         is done.
         """
@@ -300,6 +348,8 @@ class Queue(_Child):
                 queue.copy(a, b)
             capture.graph.launch(queue)
         """
+    def _begin_capture(self) -> None: ...
+    def _end_capture(self, label: str | None, drop: bool) -> Graph | None: ...
 
 @final
 class Event:
@@ -409,9 +459,9 @@ class Launcher:
 class Argument:
     """An argument of a launch. Made by In(), Out(), InOut(), Local()."""
 
-@final
 class Capture:
     """A block whose submits become a graph. Made by queue.capture()."""
+    def __init__(self, queue: Queue, label: str | None) -> None: ...
     @property
     def graph(self) -> Graph | None:
         """The graph, after the block; else None."""

@@ -1,74 +1,93 @@
 """What the extension leaves to Python."""
 
+import importlib.util
 import os
 import sys
 
-from ._errors import _TYPES, Error, ForkedError, InvalidError, _python_text as python_text
+from . import _types
+from ._types import DeviceInfo
 
+_weir = sys.modules["weir._weir"]  # whose initialisation imports this module
 FOLDER = os.path.join(os.path.dirname(sys._getframe().f_code.co_filename), "")  # whose code is no caller
+_ERRORS = {each.status: each for each in vars(_types).values() if isinstance(each, type) and issubclass(each, _types.Error)}
 _PARTS = "message", "object", "native_call", "native_name", "native_code", "remedy", "file", "line"
+
+# The library's functions as Python has them. Others are NOUN.VERB: weir_queue_recover() is queue.recover(), and
+# weir_pool_create() is device.pool().
+_NAMES = {
+    "in": "weir.In",
+    "out": "weir.Out",
+    "inout": "weir.InOut",
+    "local": "weir.Local",
+    "upload": "queue.upload",
+    "download": "queue.download",
+    "open": "weir.open",
+    "close": "runtime.close",
+    "host_begin": "buffer.host",
+    "host_end": "access.end",
+    "device_open": "runtime.device",
+    "queue_wrap": "device.wrap_queue",
+    "queue_launch": "kernel[grid, block]",
+    "queue_launch_count": "kernel[count]",
+    "queue_graph": "graph.launch",
+    "buffer_wrap": "device.wrap",
+    "dlpack_import": "device.from_dlpack",
+    "dlpack_export": "buffer.__dlpack__",
+    "kernel_create": "program.kernel",
+    "pool_free": "buffer.free",
+    "capture_begin": "queue.capture",
+    "capture_end": "queue.capture",
+}
+
+
+def _name(match):
+    name = match[1].removeprefix("whole_")
+    if name not in _NAMES and name.endswith("_create"):
+        return "device." + name[:-7]
+    return _NAMES.get(name) or name.replace("_destroy", ".close").replace("_", ".", 1)
+
+
+def python_text(c_text):
+    """The library's text with its C names as those of Python."""
+    import re  # which would be a third of the time that importing weir takes
+
+    return re.sub(r"\bweir_([a-z0-9_]+)(?=\()", _name, c_text)
 
 
 def error(status, text, *parts):
     """The exception of a status, with its whole text; the parts of the library's detail are its attributes."""
-    made = _TYPES.get(status, Error)(python_text(text))
+    made = _ERRORS.get(status, _types.Error)(python_text(text))
     made.status = status
     for name, part in zip(_PARTS, parts):
         setattr(made, name, python_text(part) if name in ("message", "remedy") else part)
     if status == "WEIR_ERROR_HOST_CALL":
-        made.__cause__ = _cause(made.message)
+        made.__cause__ = _cause(made.message, (made.file, made.line))
     return made
 
 
-def _invalid(message):
-    return error("WEIR_ERROR_INVALID", message, message)
+# By host calls, the latest ones: [exception, its text, (file, line) of its call, whether it was told as a cause].
+_raised: "list[list]" = []
 
 
-_raised: "list[list]" = []  # by host calls, the latest ones: [exception, its text, whether it was told as a cause]
-_ended: "list[HostCall]" = []  # which only a thread of the program may drop: what they have may end objects
+def raised(exception, file, line):
+    """Keeps what a host call raised; a sentence on it."""
+    text = f"the function of a host call raised {type(exception).__name__}: {exception}"
+    _raised.append([exception, text[:500], (file, line), False])
+    if len(_raised) > 8:
+        _show(_raised.pop(0))
+    return text
 
 
-class HostCall:
-    """A function of queue.host_call(). `calls`, which its device has, keep it as long as it may run."""
-
-    def __init__(self, calls, function_and_arguments, kept):
-        self._function, *self._arguments = function_and_arguments
-        if not callable(self._function):
-            raise TypeError(f"function is {self._function!r}; it is something that can be called")
-        self._calls, self._kept = calls, kept
-        calls.add(self)
-
-    def run(self):
-        """Runs it, on a thread of the library's; a sentence if it raises."""
-        try:
-            self._function(*self._arguments)
-        except BaseException as raised:
-            text = f"the function of a host call raised {type(raised).__name__}: {raised}"
-            _raised.append([raised, text[:500], False])
-            if len(_raised) > 8:
-                _show(_raised.pop(0))
-            return text
-        finally:
-            if not self._kept:
-                self._calls.discard(self)
-                _ended.append(self)
-
-
-def drop_ended():
-    """Drops host calls that have run."""
-    _ended.clear()
-
-
-def _cause(message):
+def _cause(message, place):
     for row in reversed(_raised):
-        if row[1] in message:
-            row[2] = True
+        if row[1] in message and row[2] in (place, (None, 0)):
+            row[3] = True
             return row[0]
     return None
 
 
 def _show(row):
-    if not row[2]:
+    if not row[3]:
         sys.excepthook(type(row[0]), row[0], row[0].__traceback__)
 
 
@@ -78,17 +97,43 @@ def show_untold():
         _show(_raised.pop())
 
 
+_found: "list[dict]" = []  # what weir.findings() has still to give
+
+
+def found(findings):
+    """Keeps what the plugin check has found, without hints and what is suppressed."""
+    _found.extend(each for each in findings if not each["hint"] and not each["suppression"])
+
+
+def take_found():
+    """What was kept since the last time."""
+    taken = _found[:]
+    _found.clear()
+    return taken
+
+
 def close_all():
     """Waits for all work and closes what can be closed: when the interpreter ends."""
-    _weir = sys.modules["weir._weir"]
     for device in _weir._alive()[1]:
         try:
             device.close()
-        except (ForkedError, InvalidError):
+        except (_types.ForkedError, _types.InvalidError):
             pass  # a tensor of others' that lives on keeps its device
         except BaseException as raised:
             sys.excepthook(type(raised), raised, raised.__traceback__)
     _weir._end()
+
+
+def find_pocl():
+    """Names the driver of the extra `pocl` to the library, unless $WEIR_OPENCL_DRIVER names one."""
+    spec = importlib.util.find_spec("pocl_binary_distribution")
+    if "WEIR_OPENCL_DRIVER" in os.environ or spec is None or not spec.origin:
+        return
+    folder = os.path.join(os.path.dirname(os.path.dirname(spec.origin)), "pyopencl", ".libs")
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    drivers = [name for name in names if name.startswith("libpocl") and ".so" in name]
+    if drivers:
+        os.environ["WEIR_OPENCL_DRIVER"] = os.path.join(folder, drivers[0])
 
 
 async def complete(event):
@@ -107,19 +152,53 @@ async def complete(event):
     event.sync(0)
 
 
+class Capture:
+    """A block whose submits become a graph. Made by queue.capture()."""
+
+    _active, _graph = False, None
+
+    def __init__(self, queue, label):
+        self._queue, self._label = queue, label
+
+    @property
+    def graph(self):
+        """The graph, after the block; else None."""
+        return self._graph
+
+    def __enter__(self):
+        if self._active:
+            _weir._refuse("the capture has begun already")
+        self._queue._begin_capture()
+        self._active = True
+        return self
+
+    def __exit__(self, *raised):
+        if self._active:
+            self._active = False
+            self._graph = self._queue._end_capture(self._label, any(raised))
+
+    def __del__(self):
+        self.__exit__(Capture)
+
+
 class region:
     """A named section of the program, for traces: the work that the thread submits in its block."""
 
     def __init__(self, runtime, name, number):
-        if number is not None and not 0 <= number < 1 << 64:
-            raise _invalid(f"number is {number}; it is 0 or more, and below 2^64")
-        self._runtime, self._arguments = runtime, (name,) if number is None else (name, number)
+        number = _NO_NUMBER if number is None else number
+        if not 0 <= number <= _NO_NUMBER:
+            _weir._refuse(f"number is {number}; it is 0 or more, and below 2^64")
+        self._runtime, self._arguments = runtime, (name, number)
 
     def __enter__(self):
-        sys.modules["weir._weir"]._region(self._runtime, *self._arguments)
+        self._runtime._push(*self._arguments)
 
     def __exit__(self, *unused):
-        sys.modules["weir._weir"]._region(self._runtime, None)
+        if not self._runtime.closed:
+            self._runtime._pop()
+
+
+_NO_NUMBER = (1 << 64) - 1
 
 
 def dtype(value):
@@ -163,6 +242,11 @@ def read(path):
         return file.read()
 
 
+def limits(values):
+    """A device's limits, of their values in order."""
+    return _types.Limits(*values)
+
+
 def stream(value):
     """The handle of a stream: an int, or what has __cuda_stream__ (CUDA's protocol), cuda_stream (torch) or ptr (CuPy)."""
     for name in ("__cuda_stream__", "cuda_stream", "ptr"):
@@ -173,7 +257,7 @@ def stream(value):
     if isinstance(value, tuple) and len(value) == 2:
         value = value[1]
     if not isinstance(value, int) or value <= 0:
-        raise _invalid(
+        _weir._refuse(
             f"the stream is {value!r}; it is the handle of a stream or command queue as an int, or has "
             "__cuda_stream__, cuda_stream or ptr; CUDA's default stream is 1"
         )
@@ -189,7 +273,7 @@ def capsule(tensor, queue):
     if kind != _CUDA:
         return tensor.__dlpack__()
     if queue is None:
-        raise _invalid(
+        _weir._refuse(
             "the tensor is in device memory; pass the queue that will use it, which then waits for the work that "
             "writes the tensor"
         )

@@ -20,34 +20,8 @@ static weir_graph *capture_halves(const struct rig *r)
     return end(r->a);
 }
 
-// Whether the backend's module knows of disabled nodes: one of an older version refuses them.
-static bool can_disable(struct fixture *f)
-{
-    weir_queue *queue = conform_queue(f, "q");
-    weir_buffer *buffer = conform_device_buffer(f, SIZE);
-    EXPECT_OK(weir_capture_begin(queue));
-    fill(queue, buffer, 0, SIZE, 1);
-    weir_graph *graph = end(queue);
-    const weir_status status = weir_graph_set_enabled(graph, 0, false);
-    if (status == WEIR_ERROR_UNSUPPORTED)
-        EXPECT_CONTAINS(weir_last_error()->message, "of a version that disables no nodes");
-    else
-        EXPECT_INT_EQ(status, WEIR_OK);
-    weir_graph_destroy(&graph);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
-    return status == WEIR_OK;
-}
-
-#define NEEDS_PRESENT_MODULE(f)                                          \
-    do {                                                                 \
-        if (!can_disable(f))                                             \
-            CONFORM_SKIP("the backend's module is of an older version"); \
-    } while (0)
-
 CONFORM(GraphEdit, DisabledNode)
 {
-    NEEDS_PRESENT_MODULE(f);
     own_rig r = make_rig(f);
     own_graph graph = capture_halves(&r);
     EXPECT_OK(weir_graph_set_enabled(graph, 1, true)); // as it was
@@ -71,7 +45,6 @@ CONFORM(GraphEdit, DisabledNode)
 // Also where an update makes the driver build its graph again, and with a node of several parts.
 CONFORM(GraphEdit, DisabledNodeAfterARebuild)
 {
-    NEEDS_PRESENT_MODULE(f);
     const unsigned char pattern[16] = {9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9};
     own_rig r = make_rig(f);
     own_graph graph = capture_halves(&r);
@@ -93,7 +66,6 @@ CONFORM(GraphEdit, DisabledNodeAfterARebuild)
 // What depends on a disabled node comes after what that one depends on.
 CONFORM(GraphEdit, DisabledNodeKeepsTheOrder)
 {
-    NEEDS_PRESENT_MODULE(f);
     own_rig r = make_rig(f);
     EXPECT_OK(weir_capture_begin(r.a));
     fill(r.a, r.x, 0, SIZE, 5);
@@ -122,7 +94,6 @@ CONFORM(GraphEdit, DisabledNodeOnTwoQueues)
     enum {
         LAUNCHES = 20
     };
-    NEEDS_PRESENT_MODULE(f);
     own_rig r = make_rig(f);
     EXPECT_OK(weir_capture_begin(r.a));
     follow(r.b, r.a);
@@ -145,7 +116,6 @@ CONFORM(GraphEdit, DisabledNodeOnTwoQueues)
 // A launch keeps what it was submitted with.
 CONFORM(GraphEdit, DisabledAfterALaunch)
 {
-    NEEDS_PRESENT_MODULE(f);
     own_gate gate = gate_create();
     own_rig r = make_rig(f);
     EXPECT_OK(weir_capture_begin(r.a));
@@ -169,7 +139,6 @@ CONFORM(GraphEdit, DisabledAfterALaunch)
 
 CONFORM(GraphEdit, DisabledLaunch)
 {
-    NEEDS_PRESENT_MODULE(f);
     CONFORM_NEEDS_KERNELS(f);
     own_rig r = make_rig(f);
     own_kernel increment = conform_kernel(f, "increment");
@@ -211,7 +180,6 @@ static bool boxes_are(const struct rig *r, size_t at, unsigned char value)
 
 CONFORM(GraphEdit, RowsAndSlices)
 {
-    NEEDS_PRESENT_MODULE(f);
     own_rig r = make_rig(f);
     EXPECT_OK(weir_capture_begin(r.a));
     fill(r.a, r.x, 0, SIZE, 0);
@@ -263,7 +231,6 @@ CONFORM(GraphEdit, Refusals)
 // Updates of one do not change the other.
 CONFORM(GraphEdit, Clone)
 {
-    NEEDS_PRESENT_MODULE(f);
     own_graph clone = NULL;
     own_rig r = make_rig(f);
     weir_graph *graph = capture_halves(&r);

@@ -68,7 +68,7 @@ expect_status 0 count --cuda "true" --opencl "$accept opencl {text} '-cl-std={st
     --only 'a.cl|c.cl'
 expect_contains "$(tr -s ' ' <<<"$output")" "all 2 2 0 0 2 0 0"
 
-# Without --from the commits are fetched, once.
+# Without --from the commits are fetched, once, and again where that was broken off.
 git init -q upstream
 (
     cd upstream
@@ -79,6 +79,7 @@ git init -q upstream
 commit="$(git -C upstream rev-parse HEAD)"
 mkdir -p else && mv upstream else/other
 printf '%b\n' "repository $PWD/else/other $commit" 'first.cl + c.cl\tCL1.2' >list.txt
+git init -q cache/else/other
 for again in "fetching else/other" ""; do
     expect_status 0 python3 "$tool" --list list.txt --fetch cache --cuda true
     expect_contains "$output" "$again"

@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "core/config/config.h"
-#include "core/config/parts.h"
 #include "tests/fuzz/damage.h"
 #ifndef WEIR_FUZZER
 #include "tests/support/test.h"

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/module/load_report.h"
 #include "core/module/loader.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"

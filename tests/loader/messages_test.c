@@ -5,7 +5,7 @@
 
 #include <weir/weir.h>
 
-#include "core/module/load_report.h"
+#include "core/module/loader.h"
 #include "core/support/error.h"
 #include "tests/support/own.h"
 #include "tests/support/test.h"

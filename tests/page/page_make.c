@@ -145,16 +145,23 @@ static bool write_trace(const char *path, uint64_t count, char *message, size_t 
 // The small page has a finding about the copies to the device and the kernel.
 static bool write_marked(const char *path, const weir_report *report, char *message, size_t size)
 {
-    const struct weir_check_finding finding = {
+    const struct weir_check_use use = {
+        .operation = "", .queue = "", .kernel = "", .file = "program.c", .line = 10, .region = ""};
+    struct weir_check_finding finding = {
         .kind = WEIR_CHECK_READ_AFTER_WRITE,
         .count = 3,
+        .buffer = "",
         .message = "the launch of '<b>scale' reads what a copy writes",
         .remedy = "record, and wait",
-        .first = {.file = "program.c", .line = 10},
-        .second = {.file = "program.c", .line = 20},
+        .first = use,
+        .second = use,
     };
     const struct weir_check_finding *const items[] = {&finding};
-    const struct weir_findings findings = {.items = items, .count = 1};
+    const struct weir_findings findings = {.program = "page_make",
+                                           .items = items,
+                                           .count = 1,
+                                           .suppressions = ""};
+    finding.second.line = 20;
     return weir_page_write_marked(path, report, &findings, message, size);
 }
 

@@ -104,8 +104,8 @@
 
     // The report has the numbers of the report, and names are text, not markup.
     const report = byId('report').textContent, head = byId('head').textContent;
-    check('the span', head.includes(time(R.summary.span)), head);
-    check('busy shares', report.includes(percent(R.tables.engines[0].utilisation)), report);
+    check('the span', head.includes(time(R.span_ns)), head);
+    check('busy shares', report.includes(percent(R.engines[0].utilisation)), report);
     check('names are text', document.querySelector('#report b, #timeline b') === null &&
       report.includes('<\/script><b>second'), report);
     check('pauses', report.includes('Pauses'));

@@ -7,7 +7,7 @@
 
 #include <weir/report.h>
 
-#include "report/intervals.h"
+#include "report/report.h"
 #include "tests/report/made.h"
 #include "tests/support/test.h"
 

@@ -45,7 +45,7 @@ static void look(void *user)
 WEIR_TEST(Thread, KnowsItselfAndTakesNoCancellation)
 {
     struct seen seen = {.cancel_state = PTHREAD_CANCEL_ENABLE};
-    ASSERT_INT_EQ(weir_thread_start_known(&seen.thread, look, &seen), 0);
+    ASSERT_INT_EQ(weir_thread_start(&seen.thread, look, &seen), 0);
     weir_thread_join(&seen.thread);
     EXPECT_TRUE(seen.is_current);
     EXPECT_FALSE(weir_thread_is_current(&seen.thread));

@@ -359,9 +359,10 @@ WEIR_TEST(Config, ArgumentBeatsEnvironmentBeatsFile)
     setenv("WEIR_BACKEND", "opencl", 1);
     setenv("WEIR_MODULE_PATH", "/x", 1);
     setenv("WEIR_PLUGINS", "", 1);
+    setenv("WEIR_DEVICE", "1", 1);
     ASSERT_INT_EQ(weir__config_load(&params, &config), WEIR_OK);
     check_weir("backend", "opencl", "WEIR_BACKEND");
-    check_weir("device", "2", "weir.ini:3");
+    check_weir("device", "1", "WEIR_DEVICE");
     check_weir("module_path", "/x", "WEIR_MODULE_PATH");
     check_weir("plugins", "", "WEIR_PLUGINS");
     weir__config_destroy(&config);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/queue/registry.h"
+#include "core/queue/queue.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
 #include "tests/unit/core_backend.h"
@@ -276,13 +276,10 @@ CONTROL_TEST(Completion, ARefusedWaitProvesNothing)
     ASSERT_OK(weir_queue_record(a, &event));
     control_refuse(WEIR_OPERATION_WAIT, 0);
     EXPECT_INT_EQ(weir_queue_wait(b, event), WEIR_ERROR_DEVICE);
-    // Recovery completes only b; a was not queried yet.
-    EXPECT_OK(weir_queue_recover(b));
+    EXPECT_OK(weir__queue_finish(b)); // a was not queried yet
     EXPECT_UINT_EQ(completed(a), 0);
-    // A second wait is not implied either.
-    control_forget();
-    EXPECT_OK(weir_queue_wait(b, event));
-    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_WAIT), 1);
+    EXPECT_OK(weir_queue_recover(b)); // and is waited for
+    EXPECT_UINT_GE(completed(a), event.sequence);
 }
 
 // Each operation after one that succeeded was refused.
@@ -320,33 +317,33 @@ CONTROL_TEST(Completion, OldFailuresKeepTheirRanges)
     expect_failures(healthy, ROUNDS);
 }
 
+static weir_status status_at(weir_queue *queue, uint64_t sequence)
+{
+    return weir__completion_status(queue, sequence);
+}
+
 // Ranges of failures that a driver reported without their operations may overlap.
-WEIR_TEST(Completion, OldFailuresMayOverlap)
+CONTROL_TEST(Completion, OldFailuresMayOverlap)
 {
     enum {
         ROUNDS = 2 * WEIR__CAUSES_KEPT
     };
-    struct weir__failures failures = {0};
-    struct weir__recovery recovery;
-    struct weir_error cause = {.status = WEIR_ERROR_DEVICE};
+    const struct weir_error cause = {.status = WEIR_ERROR_DEVICE, .message = "broken"};
 
-    ASSERT_TRUE(weir__failures_init(&failures));
+    weir_queue *queue = control_keep_queue(control, "q");
     for (uint64_t i = 0; i < ROUNDS; i++) {
         const uint64_t first = 10 * i + 5;
-        weir__release(weir__failures_add(&failures, weir__failure_make(), first + 2, &cause));
-        weir__release(weir__failures_add(&failures, weir__failure_make(), first, &cause));
-        weir__release(weir__failures_add(&failures, weir__failure_make(), first + 1, &cause));
-        weir__recovery_begin(&failures, &recovery);
-        weir__failures_recover(&failures, first + (i % 2 ? 3 : 12), &recovery);
-        weir__recovery_end(&recovery);
+        weir__completion_fail(queue, first + 2, &cause);
+        weir__completion_fail(queue, first, &cause);
+        weir__completion_fail(queue, first + 1, &cause);
+        weir__completion_recover(queue, first + (i % 2 ? 3 : 12));
     }
     for (uint64_t i = 0; i < ROUNDS; i += 2) {
         weir_test_note("round %d", (int)i);
-        EXPECT_FALSE(weir__failures_find(&failures, 10 * i + 4, &cause));
-        EXPECT_TRUE(weir__failures_find(&failures, 10 * i + 5, &cause));
-        EXPECT_TRUE(weir__failures_find(&failures, 10 * i + 17, &cause));
-        EXPECT_TRUE(weir__failures_find(&failures, 10 * i + 18, &cause));
-        EXPECT_FALSE(weir__failures_find(&failures, 10 * i + 19, &cause));
+        EXPECT_OK(status_at(queue, 10 * i + 4));
+        EXPECT_INT_EQ(status_at(queue, 10 * i + 5), WEIR_ERROR_DEVICE);
+        EXPECT_INT_EQ(status_at(queue, 10 * i + 17), WEIR_ERROR_DEVICE);
+        EXPECT_INT_EQ(status_at(queue, 10 * i + 18), WEIR_ERROR_DEVICE);
+        EXPECT_OK(status_at(queue, 10 * i + 19));
     }
-    weir__failures_finish(&failures);
 }

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
-#include "core/queue/registry.h"
+#include "core/queue/queue.h"
 #include "tests/support/memory.h"
 #include "tests/unit/core_backend.h"
 
@@ -317,26 +317,6 @@ SCENE_TEST(Refused, WhatIsFreedAfterTheLegacyQueuesWorkBeforeTheFailureIsFound)
     const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "b is broken"};
     weir__completion_fail(scene->b, first, &cause);
     expect_is_safe(scene, scene->b);
-}
-
-// The legacy queue waits again for what it came after before its recovery.
-SCENE_TEST(Refused, WhatTheLegacyQueueFreedBeforeItsNextFailureIsFound)
-{
-    weir_queue *legacy;
-    ASSERT_OK(weir_legacy_queue(scene->control.devices[0], &legacy));
-    own_buffer other = control_buffer(&scene->control, 4);
-    control_stall_queue(NULL);
-    control_stall(true); // a wait on the host ends, and proves nothing
-    control_refuse(WEIR_OPERATION_WAIT, 0);
-    EXPECT_INT_EQ(weir_queue_fill(legacy, other, 0, 4, "x", 1), WEIR_ERROR_DEVICE);
-    ASSERT_OK(weir_queue_recover(legacy));
-    control_stall_queue(scene->a);
-    control_stall(false);
-    const uint64_t first = legacy->sequence + 1;
-    ASSERT_OK(weir_queue_fill(legacy, other, 0, 4, "x", 1));
-    const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "it is broken"};
-    weir__completion_fail(legacy, first, &cause);
-    expect_is_safe(scene, legacy);
 }
 
 // A call that always runs comes after the legacy queue's work too.

@@ -4,8 +4,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#include "core/queue/registry.h"
-#include "core/queue/retire.h"
+#include "core/queue/queue.h"
 #include "tests/unit/core_backend.h"
 
 #define QUEUE_LIMIT 65536

@@ -31,7 +31,9 @@ static bool open_header(const char *header, size_t body)
     bytes[1] = (unsigned char)(length >> 8);
     memcpy(bytes + 8, header, length + 1);
     error.message[0] = '\0';
-    return weir_io_safetensors_open_memory("made", bytes, 8 + length + body, &file, &error);
+    const char *path = made_path(weir_test_temp_dir(), "made");
+    return made_file_write(path, bytes, 8 + length + body) &&
+           weir_io_safetensors_open(path, &file, &error);
 }
 
 WEIR_TEST(IoSafetensors, WhatIsWrittenComesBack)
@@ -248,9 +250,6 @@ WEIR_TEST(IoSafetensors, RefusesImpossibleHeaderLengths)
     };
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         weir_test_note("row %zu", i);
-        EXPECT_FALSE(
-            weir_io_safetensors_open_memory("made", rows[i].bytes, rows[i].size, &file, &error));
-        EXPECT_CONTAINS(error.message, rows[i].part);
         ASSERT_TRUE(made_file_write(path, rows[i].bytes, rows[i].size));
         EXPECT_FALSE(weir_io_safetensors_open(path, &file, &error));
         EXPECT_CONTAINS(error.message, "w.safetensors: ");
@@ -273,7 +272,6 @@ WEIR_TEST(IoSafetensors, EveryTruncationIsRefused)
         EXPECT_TRUE(made_file_write(cut, bytes, length));
         EXPECT_FALSE(weir_io_safetensors_open(cut, &file, &error));
         EXPECT_CONTAINS(error.message, "truncated");
-        EXPECT_FALSE(weir_io_safetensors_open_memory("made", bytes, length, &file, &error));
     }
     free(bytes);
 }

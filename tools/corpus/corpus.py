@@ -35,10 +35,11 @@ CRASHED = r"PLEASE submit a bug report|Stack dump|LLVM ERROR|error in backend|As
 
 
 def fetch(repositories, folder):
-    """Brings the listed commits into FOLDER/OWNER/NAME; what is there already is left alone."""
+    """Brings the listed commits into FOLDER/OWNER/NAME, where they are not there wholly."""
     for name, (address, commit) in repositories.items():
         target = os.path.join(folder, name)
-        if os.path.isdir(os.path.join(target, ".git")):
+        head = subprocess.run(["git", "-C", target, "rev-parse", "HEAD"], capture_output=True, text=True)
+        if head.stdout.strip() == commit:
             continue
         print("corpus: fetching %s" % name, file=sys.stderr)
         os.makedirs(target, exist_ok=True)

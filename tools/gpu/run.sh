@@ -47,6 +47,9 @@ seconds=500
 out="${OUT-}"
 filter=
 steps=conformance,arr-coc,reference,twins,frames,bench,steady,faults,interop,devices,comm,trace,builtins,races,orders,layer
+# All, in their order. Those with a colon run on each backend.
+readonly all=(conformance: arr-coc: agreement reference: twins frames: frames-devices: bench: steady: faults: builtins: races:
+    orders: verify: layer: interop devices comm ddp comm-failures comm-churn train trace sim peers memcheck fault)
 while [ "$#" -gt 0 ]; do
     case "$1" in
     --out | --seconds | --steps | --filter)
@@ -82,17 +85,15 @@ case "$seconds" in
 esac
 
 for step in ${steps//,/ }; do
-    case "$step" in
-    conformance | arr-coc | reference | twins | frames | bench | steady | faults | interop | devices | \
-        comm | trace | builtins | races | orders | layer | verify | ddp | frames-devices | comm-failures | comm-churn | train | \
-        sim | peers | memcheck) ;;
-    *)
+    if [[ " ${all[*]//:/} " != *" $step "* || "$step" = agreement || "$step" = fault ]]; then
         echo "run: there is no step '$step'" >&2
         usage >&2
         exit 2
-        ;;
-    esac
+    fi
 done
+# What comes with others: the backends' results beside each other, and last a fault, which destroys the context.
+[[ ",$steps," != *,arr-coc,* ]] || steps+=,agreement
+[[ ",$steps," != *,bench,* ]] || steps+=,fault
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)" || exit 2
 work="$(mktemp -d "${TMPDIR:-/tmp}/weir-gpu.XXXXXX")" || exit 2
@@ -182,6 +183,21 @@ judge()
     125:*) row "no time" "$1" "--seconds gives more" ;;
     *) row FAILED "$1" "status $status: $(last_line)" ;;
     esac
+}
+
+# judge_tests WHAT: the same of a test program, with the count of its tests.
+judge_tests()
+{
+    judge "$1" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
+}
+
+# notes WHAT: a row for each line of its input.
+notes()
+{
+    local line
+    while IFS= read -r line; do
+        row - "$1" "$line"
+    done < <(cut -c 1-300)
 }
 
 # The machine.
@@ -297,15 +313,15 @@ find_backends()
 
 # The suite. A test that hangs is stopped by the command itself.
 
-conformance()
+step_conformance()
 {
     local line
-    use "$1"
-    run 150 "conform-$1" "${on[@]}" "$weir" conform --limit 60 ${filter:+"--filter=$filter"} \
-        --xml "$logs/conform-$1.xml"
-    judge "$1: conformance"
+    use "$backend"
+    run 150 "conform-$backend" "${on[@]}" "$weir" conform --limit 60 ${filter:+"--filter=$filter"} \
+        --xml "$logs/conform-$backend.xml"
+    judge "$backend: conformance"
     while IFS= read -r line; do
-        row - "$1:   ${line%% *}" "${line#* }"
+        row - "$backend:   ${line%% *}" "${line#* }"
     done < <(printf '%s\n' "$output" | awk '
         /^FAILED / { print "failed " $2 }
         /^(unsupported|skipped):$/ { kind = $1; sub(/:/, "", kind); next }
@@ -316,26 +332,26 @@ conformance()
 # ARR-COC on the two photographs. The first process runs with cold caches and runs
 # each image ten times, then nine more processes run each once.
 
-arr_coc()
+step_arr_coc()
 {
     local number arr
-    use "$1"
+    use "$backend"
     arr=("${on[@]}" "$weir" run arr-coc --quiet "$root/tests/data/images/coffee.png"
         "$root/tests/data/images/chelsea.png")
-    run 60 "arr-coc-$1" "${arr[@]}" --repeat 10 --output "$work/arr-coc/$1.1"
+    run 60 "arr-coc-$backend" "${arr[@]}" --repeat 10 --output "$work/arr-coc/$backend.1"
     if [ "$status" -ne 0 ]; then
-        judge "$1: ARR-COC"
+        judge "$backend: ARR-COC"
         return
     fi
-    mkdir -p "$logs/results-$1" && cp "$work/arr-coc/$1.1/"*.json "$logs/results-$1/"
+    mkdir -p "$logs/results-$backend" && cp "$work/arr-coc/$backend.1/"*.json "$logs/results-$backend/"
     for number in 2 3 4 5 6 7 8 9 10; do
-        run 30 "arr-coc-$1" "${arr[@]}" --output "$work/arr-coc/$1.$number"
+        run 30 "arr-coc-$backend" "${arr[@]}" --output "$work/arr-coc/$backend.$number"
         [ "$status" -eq 0 ] || break
-        run 10 "arr-coc-$1" "$prefix/libexec/weir/compare" --exact "$work/arr-coc/$1.1" \
-            "$work/arr-coc/$1.$number" coffee chelsea
+        run 10 "arr-coc-$backend" "$prefix/libexec/weir/compare" --exact "$work/arr-coc/$backend.1" \
+            "$work/arr-coc/$backend.$number" coffee chelsea
         [ "$status" -eq 0 ] || break
     done
-    judge "$1: ARR-COC, ten processes" "both photographs bit-identical, caches cold and warm"
+    judge "$backend: ARR-COC, ten processes" "both photographs bit-identical, caches cold and warm"
 }
 
 agreement()
@@ -350,6 +366,16 @@ agreement()
     done < <(printf '%s\n' "$output" | sed 1d)
 }
 
+step_agreement()
+{
+    local i k
+    for ((i = 0; i < ${#backends[@]}; i++)); do
+        for ((k = i + 1; k < ${#backends[@]}; k++)); do
+            agreement "${backends[i]}" "${backends[k]}"
+        done
+    done
+}
+
 # Test programs that find their data from the folder that they are started in.
 
 in_root()
@@ -360,19 +386,33 @@ in_root()
     run "$limit" "$log" env -C "$root" "${on[@]}" "WEIR_MODULE_PATH=$prefix/lib/weir" "$@"
 }
 
-reference()
+# tests_of LIMIT LOG WHAT PROGRAM: a test program of the archive, where it has it.
+tests_of()
 {
-    [ -x "$root/tests/pipelines/agreement_test" ] || return 0
-    in_root 100 "reference-$backend" tests/pipelines/agreement_test
-    judge "$backend: ARR-COC, float64" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
+    [ -x "$root/$4" ] || return 0
+    in_root "$1" "$2-$backend" "$4"
+    judge_tests "$backend: $3"
 }
 
-# The matrix product, against float64 and against fma() in the same order.
-matmul()
+# on_cuda PROGRAM: whether there are CUDA and that program; CUDA is the backend then.
+on_cuda()
 {
-    [ -x "$root/tests/kernels/matmul_test" ] || return 0
-    in_root 60 "matmul-$backend" tests/kernels/matmul_test
-    judge "$backend: matrix product" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
+    [[ " ${backends[*]} " == *" cuda "* && -x "$root/$1" ]] || return 1
+    backend=cuda
+}
+
+# Results against float64, and what else has a reference.
+step_reference()
+{
+    tests_of 100 reference "ARR-COC, float64" tests/pipelines/agreement_test
+    # The matrix product, against float64 and against fma() in the same order.
+    tests_of 60 matmul "matrix product" tests/kernels/matmul_test
+    library_functions
+    # Images over buffers: formats, filters and addressing.
+    tests_of 60 images images tests/kernels/images_test
+    # Small networks: gradients against float64, updates, ranks on a grid, products.
+    tests_of 100 training "networks, float64" tests/pipelines/train/model_test
+    porting
 }
 
 # The functions that kernels/library adds to libclc's, and drivers' own.
@@ -384,58 +424,38 @@ library_functions()
         printf '%s\n' "$output" | grep -c '^\[  SKIPPED \] Library\.[A-Za-z0-9]* (') skipped"
 }
 
-# Images over buffers: formats, filters and addressing.
-images()
-{
-    [ -x "$root/tests/kernels/images_test" ] || return 0
-    in_root 60 "images-$backend" tests/kernels/images_test
-    judge "$backend: images" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
-}
-
-# Small networks: gradients against float64, updates, ranks on a grid, products.
-training()
-{
-    [ -x "$root/tests/pipelines/train/model_test" ] || return 0
-    in_root 100 "training-$backend" tests/pipelines/train/model_test
-    judge "$backend: networks, float64" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
-}
-
 # What docs/porting.md says to write in place of CUDA, row by row.
 porting()
 {
     [ -x "$root/tests/porting/device_test" ] || return 0
     in_root 100 "porting-$backend" bash -c "tests/porting/device_test && tests/porting/host_test"
-    judge "$backend: rows of porting.md" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
+    judge_tests "$backend: rows of porting.md"
 }
 
 # Every built-in function of OpenCL C against its definition. The log folder gets the table.
-builtins()
+step_builtins()
 {
-    local line table="$logs/builtins-$backend.txt"
+    local table="$logs/builtins-$backend.txt"
     [ -x "$root/tests/kernels/builtins/builtins_test" ] || return 0
     : >"$table"
     in_root 200 "builtins-$backend" env "WEIR_BUILTINS_TABLE=$table" \
         tests/kernels/builtins/builtins_test
     judge "$backend: built-in functions" "$(grep -c '  ok$' "$table") right, $(
         grep -c '  expected: ' "$table") expected failures"
-    while IFS= read -r line; do
-        row - "$backend: built-in functions" "$(printf '%s' "$line" | cut -c 1-200)"
-    done < <(grep -E '  (WRONG|expected): ' "$table" | tr -s ' ')
+    notes "$backend: built-in functions" < <(grep -E '  (WRONG|expected): ' "$table" | tr -s ' ')
 }
 
 # Programs that lack a wait, and their mended forms, with `check` and with `perturb`. The log has a line
 # for each.
-races()
+step_races()
 {
-    local line seeds=20
+    local seeds=20
     [ -x "$root/tests/races/table" ] || return 0
     # NVIDIA's OpenCL takes long to open.
     [ "$backend" != opencl-nvidia ] || seeds=2
     in_root 200 "races-$backend" tests/races/table "$seeds"
     judge "$backend: missing waits" "$(printf '%s\n' "$output" | tail -n 1 | cut -c 1-200)"
-    while IFS= read -r line; do
-        row - "$backend: missing waits" "$line"
-    done < <(printf '%s\n' "$output" | grep NOT)
+    notes "$backend: missing waits" < <(printf '%s\n' "$output" | grep NOT)
     in_root 400 "check-conform-$backend" WEIR_CHECK_REPORT=fail \
         WEIR_CHECK_SUPPRESSIONS=tests/conformance/known.json "$weir" conform --plugins check --limit 60
     judge "$backend: conformance with check"
@@ -444,14 +464,12 @@ races()
     [ "$backend" != opencl-pocl ] || turns=1
     in_root 100 "check-bench-$backend" tests/plugins/check_bench --turns "$turns"
     judge "$backend: the cost of check"
-    while IFS= read -r line; do
-        row - "$backend: the cost of check" "$line"
-    done < <(printf '%s\n' "$output" | tail -n +2)
+    notes "$backend: the cost of check" < <(printf '%s\n' "$output" | tail -n +2)
 }
 
 # Operations in other orders: programs that lack a wait, and the suite, but for what a native call
 # does at its submission.
-orders()
+step_orders()
 {
     local native="Interop.FailedNativeCall:Interop.NativeCallMayNotCallItsQueue"
     [ -x "$root/tests/plugins/perturb_null_test" ] || return 0
@@ -466,16 +484,14 @@ orders()
 # pairs LANGUAGE OPTIONS COMMAND...: each broken one is found, with its two lines and nothing else; each mended one is silent.
 pairs()
 {
-    local what="$backend: pairs, $1" line
+    local what="$backend: pairs, $1"
     in_root 200 "layer-$backend" env "PAIRS_OPTIONS=$2" python3 tests/layers/pairs.py "$weir" "${@:3}"
     judge "$what"
-    while IFS= read -r line; do
-        row - "$what" "$(printf '%s' "$line" | cut -c 1-300)"
-    done < <(printf '%s\n' "$output" | grep -v ' pairs, ')
+    notes "$what" < <(printf '%s\n' "$output" | grep -v ' pairs, ')
 }
 
 # Plain OpenCL programs under `weir check`, which an OpenCL layer follows. Without a clang the driver's word counts.
-layer()
+step_layer()
 {
     local clang build=
     [ "$backend" != cuda ] && [ -x "$root/tests/layers/pairs" ] || return 0
@@ -507,7 +523,7 @@ layer()
 }
 
 # What kernels do against what their launches declare. The copies of buffers are not flat.
-verify()
+step_verify()
 {
     # Kernels run more than once: they print more often, and their copies are allocated.
     in_root 400 "verify-conform-$backend" WEIR_CHECK_VERIFY=1 WEIR_CHECK_REPORT=fail \
@@ -517,10 +533,9 @@ verify()
 }
 
 # Kernels in CUDA C++ against the OpenCL C beside them: a row for each result of each case.
-twins()
+step_twins()
 {
-    [[ " ${backends[*]} " == *" cuda "* && -x "$root/tests/kernels/matmul_twin_test" ]] || return 0
-    backend=cuda
+    on_cuda tests/kernels/matmul_twin_test || return 0
     in_root 60 twins tests/kernels/matmul_twin_test kernels/matmul/matmul.json
     check_rows "cuda: twin of matmul"
     in_root 60 ported tests/porting/device_and_cuda_test tests/porting/device.json
@@ -571,7 +586,7 @@ bench_rows()
     [ "$count" -gt 0 ] || row FAILED "$what" "its output has none of the expected lines"
 }
 
-frames()
+step_frames()
 {
     # shellcheck disable=SC2054 # the commas are the benchmark's
     local slots=(--slots 1,2,3,4,8 --graphs off,on)
@@ -581,11 +596,11 @@ frames()
     bench_rows '^  (coffee|chelsea)'
     bench 100 arr-coc-noise arr-coc "${slots[@]}" # 15 s
     bench_rows '^  noise'
-    frames_devices
+    step_frames_devices
 }
 
 # The pipeline on all devices, where there are several.
-frames_devices()
+step_frames_devices()
 {
     local count
     use "$backend"
@@ -599,9 +614,10 @@ frames_devices()
     bench_rows '^  noise'
 }
 
-benches()
+step_bench()
 {
     local big=() few=()
+    if [ "$backend" = cuda ]; then gpu_check; fi
     if [ "$backend" = opencl-pocl ]; then
         few=(--turns 3)
     else
@@ -629,7 +645,7 @@ benches()
 }
 
 # A long-running pipeline: no allocations, and no leaks.
-steady()
+step_steady()
 {
     [ -x "$root/tests/pipelines/steady_test" ] || return 0
     local frames=100000
@@ -643,13 +659,12 @@ steady()
 }
 
 # The plugin fault: its tests, and a long-running pipeline whose operations fail.
-faults()
+step_faults()
 {
     local frames=100000
     [ -x "$root/tests/pipelines/injected_null_test" ] || return 0
     [ "$backend" != opencl-pocl ] || frames=5000
-    in_root 60 "fault-$backend" tests/plugins/fault_null_test
-    judge "$backend: plugin fault" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
+    tests_of 60 fault "plugin fault" tests/plugins/fault_null_test
     in_root 200 "faults-$backend" env "WEIR_INJECTED_FRAMES=$frames" \
         tests/pipelines/injected_null_test --gtest_filter=-ArrCocInjected.Delays
     judge "$backend: $frames frames with faults" \
@@ -666,10 +681,9 @@ gpu_check()
 
 # The report of a kernel that faults. The last step, because it destroys the device's
 # context.
-fault()
+step_fault()
 {
-    [[ " ${backends[*]} " == *" cuda "* && -x "$root/tests/cuda/gpu_check" ]] || return 0
-    backend=cuda
+    on_cuda tests/cuda/gpu_check || return 0
     in_root 60 gpu-check-fault tests/cuda/gpu_check fault
     check_rows "cuda: gpu_check fault"
 }
@@ -691,28 +705,28 @@ check_rows()
     if [ "$status" -gt 1 ] || [ "$status" -gt "$explained" ]; then judge "$1"; fi
 }
 
-# The folder of a cuBLAS installed with pip, if there is one; the linker finds that of a toolkit.
-wheel_cublas()
+# wheel PATTERN: the first such file of a library of NVIDIA's that is installed with pip. The linker finds that of a
+# toolkit or a package.
+wheel()
 {
     python3 -c 'import glob, os, sys
-paths = [p for d in sys.path for p in glob.glob(os.path.join(d, "nvidia", "*", "lib", "libcublas.so.1?"))]
-print(paths[0] if paths else "")' 2>/dev/null
+paths = [p for d in sys.path for p in glob.glob(os.path.join(d, "nvidia", sys.argv[1]))]
+print(paths[0] if paths else "")' "$1" 2>/dev/null
 }
 
 # The products of networks, which fail without cuBLAS.
 blas_of_networks()
 {
     [ "$status" -eq 0 ] && [[ "$output" != *"[  SKIPPED ]"* ]] || return 0
-    in_root 100 blas env "WEIR_TEST_CUBLAS=$(wheel_cublas)" tests/pipelines/train/blas_test
-    judge "cuda: cuBLAS in networks" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
+    in_root 100 blas env "WEIR_TEST_CUBLAS=$(wheel '*/lib/libcublas.so.1?')" tests/pipelines/train/blas_test
+    judge_tests "cuda: cuBLAS in networks"
 }
 
 # Weir together with other libraries in one process, on CUDA only.
-interop()
+step_interop()
 {
-    [[ " ${backends[*]} " == *" cuda "* && -x "$root/tests/interop/cublas_test" ]] || return 0
-    backend=cuda
-    in_root 100 cublas env "WEIR_TEST_CUBLAS=$(wheel_cublas)" tests/interop/cublas_test
+    on_cuda tests/interop/cublas_test || return 0
+    in_root 100 cublas env "WEIR_TEST_CUBLAS=$(wheel '*/lib/libcublas.so.1?')" tests/interop/cublas_test
     if [ "$status" -eq 0 ] && [[ "$output" == *"[  SKIPPED ]"* ]]; then
         row absent "cuda: cuBLAS" "$(printf '%s\n' "$output" | grep -m 1 -i 'cannot be opened\|no CUDA')"
     else
@@ -744,11 +758,10 @@ find_cupti()
 }
 
 # Times of operations and the plugin trace, with CUPTI and without: cost and accuracy.
-trace()
+step_trace()
 {
-    local path line starts
-    [[ " ${backends[*]} " == *" cuda "* && -x "$root/tests/plugins/trace_bench" ]] || return 0
-    backend=cuda
+    local path starts
+    on_cuda tests/plugins/trace_bench || return 0
     path="$(find_cupti)"
     if [ -n "$path" ]; then
         row ok "cuda: CUPTI" "$path"
@@ -762,35 +775,23 @@ trace()
             "WEIR_TEST_SECTION=$(printf '[cuda]\ncupti = %s\n' \
                 "$([ "$starts" = exact ] && echo "$path" || echo off)")" \
             tests/plugins/times_null_test '--gtest_filter=Times.*'
-        judge "cuda: times of operations, $starts" \
-            "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
+        judge_tests "cuda: times of operations, $starts"
     done
     in_root 250 trace-bench tests/plugins/trace_bench --cupti "${path:-auto}"
     check_rows "cuda: trace"
-    while IFS= read -r line; do
-        row - "cuda: trace" "${line#-     }"
-    done < <(printf '%s\n' "$output" | grep '^-  ')
+    notes "cuda: trace" < <(printf '%s\n' "$output" | sed -n 's/^-     *//p')
 }
 
 # Copies between two GPUs.
-devices()
+step_devices()
 {
-    [[ " ${backends[*]} " == *" cuda "* && -x "$root/tests/cuda/peer_check" ]] || return 0
-    backend=cuda
+    on_cuda tests/cuda/peer_check || return 0
     in_root 150 peer-check tests/cuda/peer_check
     if [[ "$output" == *"skipped: there is one GPU"* ]]; then
         row absent "cuda: two GPUs" "there is one"
     else
         check_rows "cuda: two GPUs"
     fi
-}
-
-# The path of an NCCL installed with pip; the linker finds that of a package.
-wheel_nccl()
-{
-    python3 -c 'import glob, os, sys
-paths = [p for d in sys.path for p in glob.glob(os.path.join(d, "nvidia", "nccl", "lib", "libnccl.so.2"))]
-print(paths[0] if paths else "auto")' 2>/dev/null || echo auto
 }
 
 # comm_check WHAT LIMIT ARGUMENT...: a process for each of two GPUs.
@@ -825,8 +826,7 @@ one_rank()
 # has_two WHAT: whether there are two GPUs, or a row that says there are not.
 has_two()
 {
-    [[ " ${backends[*]} " == *" cuda "* && -x "$root/tests/cuda/comm_check" ]] || return 1
-    backend=cuda
+    on_cuda tests/cuda/comm_check || return 1
     [ "$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')" -lt 2 ] || return 0
     row absent "$1" "there is one GPU"
     return 1
@@ -849,75 +849,74 @@ comm_suite()
 {
     in_root 60 "comm-conformance-$1" WEIR_TEST_COMM_DEVICES=2 "NCCL_P2P_DISABLE=$1" "WEIR_CUDA_NCCL=$nccl" \
         tests/comm/conformance_nccl_test '--gtest_filter=*.MatrixOfTwo'
-    judge "cuda: collectives, NCCL_P2P_DISABLE=$1" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
+    judge_tests "cuda: collectives, NCCL_P2P_DISABLE=$1"
     in_root 60 "comm-host-$1" WEIR_TEST_COMM_DEVICES=2 "NCCL_P2P_DISABLE=$1" "WEIR_CUDA_NCCL=$nccl" \
         tests/comm/conformance_nccl_test '--gtest_filter=*.MatrixOfTwoInHostMemory'
-    judge "cuda: collectives in host memory, NCCL_P2P_DISABLE=$1" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
+    judge_tests "cuda: collectives in host memory, NCCL_P2P_DISABLE=$1"
     in_root 60 "comm-steps-$1" "NCCL_P2P_DISABLE=$1" "WEIR_CUDA_NCCL=$nccl" WEIR_COMM_TIMEOUT=30 \
         "$weir" launch -n 2 tests/comm/rank 20
     judge "cuda: two processes, NCCL_P2P_DISABLE=$1"
 }
 
 # Collectives by NCCL on one GPU, and on two, of one process and of two. What matters most comes first.
-collectives()
+step_comm()
 {
     local nccl
-    [[ " ${backends[*]} " == *" cuda "* && -x "$root/tests/cuda/comm_check" ]] || return 0
-    backend=cuda
-    nccl="$(wheel_nccl)"
+    on_cuda tests/cuda/comm_check || return 0
+    nccl="$(wheel 'nccl/lib/libnccl.so.2')"
+    nccl="${nccl:-auto}"
     one_rank || return 0
     has_two "cuda: collectives of two GPUs" || return 0
     comm_processes
     comm_suite 0
     comm_suite 1
     in_root 60 comm-graphs WEIR_TEST_COMM_DEVICES=2 "WEIR_CUDA_NCCL=$nccl" tests/comm/graph_nccl_test
-    judge "cuda: collectives in graphs" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
+    judge_tests "cuda: collectives in graphs"
     in_root 60 comm-shrink WEIR_TEST_COMM_DEVICES=2 "WEIR_CUDA_NCCL=$nccl" \
         tests/comm/shrink_nccl_test '--gtest_filter=-*.WithoutThe*'
-    judge "cuda: collectives, ranks that are left" "$(printf '%s\n' "$output" | grep -c '\[       OK \]') tests"
+    judge_tests "cuda: collectives, ranks that are left"
 }
 
 # A rank of two fails in each way, a few times: a row for each, with the times to the other's first cause.
-comm_failures()
+step_comm_failures()
 {
-    local nccl line
+    local nccl
     has_two "cuda: a rank that fails" || return 0
-    nccl="$(wheel_nccl)"
+    nccl="$(wheel 'nccl/lib/libnccl.so.2')"
+    nccl="${nccl:-auto}"
     in_root 320 comm-failures "WEIR_CUDA_NCCL=$nccl" python3 tests/bench/failures/measure.py --transports cuda \
         --ranks 2 --repetitions 5 --timeout 5 --seconds 300
-    while IFS= read -r line; do
-        row - "cuda: a rank that fails" "$line"
-    done < <(printf '%s\n' "$output" | grep -E '^\| |^FAILED ' | cut -c 1-300)
+    notes "cuda: a rank that fails" < <(printf '%s\n' "$output" | grep -E '^\| |^FAILED ')
     judge "cuda: a rank that fails"
 }
 
 # Communicators of two ranks that come and go.
-comm_churn()
+step_comm_churn()
 {
     local nccl
     has_two "cuda: communicators of two ranks" || return 0
-    nccl="$(wheel_nccl)"
+    nccl="$(wheel 'nccl/lib/libnccl.so.2')"
+    nccl="${nccl:-auto}"
     in_root 200 comm-churn-two "WEIR_CUDA_NCCL=$nccl" WEIR_COMM_TIMEOUT=30 "$weir" launch -n 2 \
         tests/comm/churn 1000 170
     judge "cuda: communicators of two ranks"
 }
 
 # A training step whose gradients are reduced in buckets, beside the same step on the driver, and in PyTorch.
-ddp()
+step_ddp()
 {
-    local line nccl blas
+    local nccl blas
     has_two "cuda: ddp" || return 0
-    nccl="$(wheel_nccl)"
-    blas="$(wheel_cublas)"
+    nccl="$(wheel 'nccl/lib/libnccl.so.2')"
+    nccl="${nccl:-auto}"
+    blas="$(wheel '*/lib/libcublas.so.1?')"
     use cuda
     run 90 ddp "${on[@]}" "WEIR_CUDA_NCCL=$nccl" "WEIR_MODULE_PATH=$prefix/lib/weir" "$weir" launch -n 2 \
         --no-prefix "$root/tests/bench/jobs/jobs" ddp --quiet \
         --cublas "${blas:-libcublas.so.12}" --nccl "${nccl/#auto/libnccl.so.2}" \
         --output "$figures/ddp.json" --plot "$figures/ddp.svg"
     judge "cuda: ddp" "$(printf '%s\n' "$output" | sed -n 's/.*; //; /results checked/p' | head -n 1)"
-    while IFS= read -r line; do
-        row - "cuda: ddp" "$(printf '%s' "$line" | tr -s ' ')"
-    done < <(printf '%s\n' "$output" | grep -E '^ +[0-9]+ +(comp|comm|[0-9.]+ MiB|.* auto: )|^note: ')
+    notes "cuda: ddp" < <(printf '%s\n' "$output" | grep -E '^ +[0-9]+ +(comp|comm|[0-9.]+ MiB|.* auto: )|^note: ' | tr -s ' ')
     in_root 90 torch-ddp python3 tests/bench/peers/torch_ddp.py
     judge "cuda: ddp in PyTorch" "$(printf '%s\n' "$output" | tail -n 1 | cut -c 1-400)"
 }
@@ -932,11 +931,11 @@ train_way()
 }
 
 # The training programs, overlapped and serial, which have to have the same parameters; and in PyTorch.
-train()
+step_train()
 {
     local blas digest overlapped program
     [[ " ${backends[*]} " == *" cuda "* ]] || return 0
-    blas="$(wheel_cublas)"
+    blas="$(wheel '*/lib/libcublas.so.1?')"
     use cuda
     for program in ddp accumulate augment encdec; do
         train_way "$program"
@@ -950,38 +949,32 @@ train()
 }
 
 # Weir compared with raw CUDA, OpenCL and PyTorch programs: a row for each row of that table.
-peers()
+step_peers()
 {
-    local line
     if ! command -v python3 >/dev/null; then
         row absent "side by side" "python3 is not installed"
         return
     fi
     run 320 peers bash "$root/tests/bench/peers/run.sh" --out "$figures" --seconds 290
-    while IFS= read -r line; do
-        row - "side by side" "$line"
-    done < <(sed '1d; $d' "$figures/side_by_side.txt" 2>/dev/null | tr -s ' ')
+    notes "side by side" < <(sed '1d; $d' "$figures/side_by_side.txt" 2>/dev/null | tr -s ' ')
     judge "side by side" "$(printf '%s\n' "$output" | grep ' rounds, ')"
 }
 
 # The model of the GPU, what kernels cost, and what both are to predict (tests/bench/sim/compare.py, on
 # a machine without a GPU). The folder of figures gets all of it.
-sim()
+step_sim()
 {
-    local line
-    [[ " ${backends[*]} " == *" cuda "* && -x "$root/tests/bench/sim/measure.sh" ]] || return 0
+    on_cuda tests/bench/sim/measure.sh || return 0
     use cuda
     run 350 sim "${on[@]}" "WEIR_MODULE_PATH=$prefix/lib/weir" bash "$root/tests/bench/sim/measure.sh" --weir "$weir" \
         --jobs "$root/tests/bench/jobs/jobs" --out "$figures/sim"
-    while IFS= read -r line; do
-        row - "cuda: sim" "$line"
-    done < <(printf '%s\n' "$output" | grep '^measure: ')
+    notes "cuda: sim" < <(printf '%s\n' "$output" | grep '^measure: ')
     judge "cuda: what sim is to predict" "$(printf '%s\n' "$output" | grep -c '^measured ') cases"
 }
 
 # Calls that the driver refuses are not reported: the suite asserts every status, and the end of
 # a kernel's parameters is found by such a call.
-memcheck()
+step_memcheck()
 {
     local tool
     if ! tool="$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)"; then
@@ -995,76 +988,16 @@ memcheck()
         sort | uniq -c | tr -s ' ' | tr '\n' ';')"
 }
 
-wanted()
-{
-    [[ ",$steps," == *",$1,"* ]]
-}
-
 describe_machine
 unpack
 find_backends
-for backend in "${backends[@]}"; do
-    if wanted conformance; then conformance "$backend"; fi
-done
-for backend in "${backends[@]}"; do
-    if wanted arr-coc; then arr_coc "$backend"; fi
-done
-for ((i = 0; i < ${#backends[@]}; i++)); do
-    for ((k = i + 1; k < ${#backends[@]}; k++)); do
-        agreement "${backends[i]}" "${backends[k]}"
-    done
-done
-for backend in "${backends[@]}"; do
-    if wanted reference; then
-        reference
-        matmul
-        library_functions
-        images
-        training
-        porting
+for step in "${all[@]}"; do
+    [[ ",$steps," == *",${step%:},"* ]] || continue
+    name="${step%:}"
+    if [ "$name" = "$step" ]; then
+        "step_${name//-/_}"
+        continue
     fi
+    for backend in "${backends[@]}"; do "step_${name//-/_}"; done
 done
-if wanted twins; then twins; fi
-for backend in "${backends[@]}"; do
-    if wanted frames; then frames; fi
-    if wanted frames-devices; then frames_devices; fi
-done
-for backend in "${backends[@]}"; do
-    wanted bench || break
-    if [ "$backend" = cuda ]; then gpu_check; fi
-    benches
-done
-for backend in "${backends[@]}"; do
-    if wanted steady; then steady; fi
-done
-for backend in "${backends[@]}"; do
-    if wanted faults; then faults; fi
-done
-for backend in "${backends[@]}"; do
-    if wanted builtins; then builtins; fi
-done
-for backend in "${backends[@]}"; do
-    if wanted races; then races; fi
-done
-for backend in "${backends[@]}"; do
-    if wanted orders; then orders; fi
-done
-for backend in "${backends[@]}"; do
-    if wanted verify; then verify; fi
-done
-for backend in "${backends[@]}"; do
-    if wanted layer; then layer; fi
-done
-if wanted interop; then interop; fi
-if wanted devices; then devices; fi
-if wanted comm; then collectives; fi
-if wanted ddp; then ddp; fi
-if wanted comm-failures; then comm_failures; fi
-if wanted comm-churn; then comm_churn; fi
-if wanted train; then train; fi
-if wanted trace; then trace; fi
-if wanted sim; then sim; fi
-if wanted peers; then peers; fi
-if wanted memcheck; then memcheck; fi
-if wanted bench; then fault; fi
 exit 0

@@ -23,7 +23,6 @@ struct sequence {
     weir_runtime *runtime;
     weir_device *device;
     weir_queue *queue, *other;
-    weir_program *program;
     weir_kernel *increment;
     weir_buffer *memory, *pinned;
 };
@@ -31,27 +30,21 @@ struct sequence {
 static weir_status make_buffer(struct sequence *s, weir_placement placement,
                                weir_buffer **out_buffer)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .size = BYTES,
-                                              .placement = placement};
-    return weir_buffer_create(s->device, &params, out_buffer);
+    return weir_buffer_create(s->device,
+                              WEIR_PARAMS(weir_buffer, .size = BYTES, .placement = placement),
+                              out_buffer);
 }
 
 static weir_status open_all(struct sequence *s)
 {
-    const struct weir_open_params params = {.struct_size = sizeof params,
-                                            .config_path = "",
-                                            .backend = "cuda",
-                                            .plugins = ""};
-    const struct weir_program_params program = {.struct_size = sizeof program,
-                                                .bundle = &conformance_kernels};
     weir_status status;
-    if ((status = weir_open(&params, &s->runtime)) < 0 ||
+    if ((status =
+             weir_open(WEIR_PARAMS(weir_open, .config_path = "", .backend = "cuda", .plugins = ""),
+                       &s->runtime)) < 0 ||
         (status = weir_device_open(s->runtime, NULL, &s->device)) ||
         (status = weir_queue_create(s->device, NULL, &s->queue)) ||
         (status = weir_queue_create(s->device, NULL, &s->other)) ||
-        (status = weir_program_create(s->device, &program, &s->program)) ||
-        (status = weir_kernel_create(s->program, "increment", &s->increment)) ||
+        (status = weir_kernel_load(s->device, &conformance_kernels, "increment", &s->increment)) ||
         (status = make_buffer(s, WEIR_PLACE_DEVICE, &s->memory)))
         return status;
     return make_buffer(s, WEIR_PLACE_HOST, &s->pinned);
@@ -62,7 +55,6 @@ static void close_all(struct sequence *s)
     weir_buffer_destroy(&s->pinned);
     weir_buffer_destroy(&s->memory);
     weir_kernel_destroy(&s->increment);
-    weir_program_destroy(&s->program);
     weir_queue_destroy(&s->other);
     weir_queue_destroy(&s->queue);
     WEIR_IGNORE(weir_device_close(&s->device));

@@ -46,7 +46,6 @@ uint32_t local_phases(uint32_t kind)
     case WEIR_GATHER:
     case WEIR_SCATTER:
     case WEIR_CALL_SPLIT:
-    case WEIR_CALL_JOIN:
         return 1;
     default:
         return 0;
@@ -96,7 +95,6 @@ static struct local_piece single_piece(const struct local_run *run, uint32_t rea
         return (struct local_piece){.reduced = true, .size = whole, .offset = reader * whole};
     case WEIR_ALL_GATHER:
     case WEIR_CALL_SPLIT:
-    case WEIR_CALL_JOIN:
         return (struct local_piece){.size = whole, .target = owner * whole};
     case WEIR_ALL_TO_ALL:
         return (
@@ -226,7 +224,8 @@ static bool carry_messages(struct local_run *run, const struct weir_transport_ca
     return local_mesh_end(run) && carried;
 }
 
-bool local_carry(struct local_run *run)
+// The phases of a collective, and its end.
+static bool carry(struct local_run *run)
 {
     const uint32_t phases = local_phases(run->by.head.kind);
     bool carried = local_mesh_meet(run);
@@ -242,9 +241,9 @@ static bool carry_with_room(struct local_run *run)
     const size_t whole = (size_t)run->by.head.count * weir_datatype_size(run->by.head.element);
     const bool copied = run->by.head.kind == WEIR_ALL_TO_ALL && run->src == run->dst && whole > 0;
     if (!copied && !weir_is_reduction(run->by.head.kind))
-        return local_carry(run);
+        return carry(run);
 
-    const size_t size = copied ? run->group->count * whole : LOCAL_SEGMENT_BYTES;
+    const size_t size = copied ? run->group->count * whole : LOCAL_TOTAL_BYTES;
     void *room = run->group->host->allocate(size);
     if (!room)
         return weir_caller_fail(&run->by, "rank %u has no host memory left for %zu bytes",
@@ -253,7 +252,7 @@ static bool carry_with_room(struct local_run *run)
         run->src = memcpy(room, run->dst, size);
     else
         run->total = room;
-    const bool carried = local_carry(run);
+    const bool carried = carry(run);
     run->group->host->release(room);
     return carried;
 }
@@ -325,7 +324,7 @@ static weir_status split_with_room(struct local_run *run, const struct weir_tran
     struct local_group *group = NULL;
     run->src = &own;
     run->dst = records;
-    if (!local_mesh_offer(run, &own) || !local_carry(run))
+    if (!local_mesh_offer(run, &own) || !carry(run))
         return report(run, WEIR_ERROR_COMM);
 
     struct local_part part = part_of(run, records, members);

@@ -1,11 +1,11 @@
 // The transport "local": what its files share.
 //
 // A call is checked, planned in phases, and told of (group.c). On one machine ranks compare their calls, wait for each
-// other and move bytes in windows, memory that they share (window.c); threads of one process read each other's. Each two
-// ranks have two connections (mesh.c; door.h says whose they may be). One carries messages, and where there are no windows
-// all that there is, in an order that both sides know from their calls. The other one, the control connection, carries
-// only the cause of a failure, or that a rank leaves; its end without either is a rank that has died. After a failure the
-// ranks that are left settle there which of them go on (mesh_connect.c).
+// other and move bytes in windows, memory that they share (window.c). Each two ranks have two connections (mesh.c; door.h
+// says whose they may be). One carries messages, and between machines all that there is, in an order that both sides know
+// from their calls. The other one, the control connection, carries only the cause of a failure, or that a rank leaves; its
+// end without either is a rank that has died. After a failure the ranks that are left settle there which of them go on
+// (mesh_connect.c).
 //
 // Between machines this is the line of control for ranks whose devices' memory an engine carries: it takes a few bytes at
 // a time. No thread serves the connections: a call looks after all of them while it waits.
@@ -29,11 +29,10 @@
 #define LOCAL_ELSEWHERE_SIZE 192
 #define LOCAL_MAX_RANKS 4096u
 
-// Reductions go through a buffer of this size, which stays in a core's own cache.
-#define LOCAL_SEGMENT_BYTES ((size_t)128 << 10)
-
 // What a rank sends at most in a call of a group of several machines: the beats of engines' communicators.
 #define LOCAL_CONTROL_BYTES ((size_t)64 << 10)
+// Of a reduction: what is added up at once, and between machines also what is added to it.
+#define LOCAL_TOTAL_BYTES (2 * LOCAL_CONTROL_BYTES)
 #define LOCAL_MPI_REMEDY \
     "run it under mpirun with WEIR_COMM_TRANSPORT=mpi, which carries host memory between machines"
 
@@ -49,7 +48,7 @@ struct local_run {
     uint32_t part_count;
     uint64_t deadline_ns; // of weir_clock_now_ns(); UINT64_MAX: none
     bool differs; // another rank has called something else: the deadline is weir_judge_by()'s
-    void *total;  // LOCAL_SEGMENT_BYTES for a reduction, else NULL
+    char *total;  // LOCAL_TOTAL_BYTES for a reduction, else NULL
 };
 
 // A piece of the owner's memory that the reader needs in one phase.
@@ -87,7 +86,6 @@ struct mesh_span {
     size_t left;
     struct weir_head *head; // a head that is received: compared as soon as it is there
     const struct weir_transport_part *message; // whose head; NULL: the collective's
-    struct mesh_message *lent;                 // whose bytes are taken when the span is there
 };
 
 struct mesh_list {
@@ -135,7 +133,6 @@ struct mesh_peer {
     struct mesh_list in;
     struct mesh_list out;
     struct mesh_span spans[4]; // of a collective: head and bytes, each way
-    struct mesh_message *lent; // to it, and not yet taken
     struct mesh_news news;
     size_t news_size;   // received of it
     uint32_t told_step; // these two: what it has told last
@@ -157,20 +154,15 @@ struct local_group {
     bool elsewhere;       // the other groups of the rank have been told that it waits in this one
     bool failed;
     struct weir_cause cause;
-    bool in_process;              // all ranks are threads of this process
-    struct local_room *room;      // theirs
-    bool maps_memory;             // where it can: the setting `memory`
-    struct mesh_windows *windows; // of all ranks; NULL: all bytes go over the connections
+    struct mesh_window **windows; // of each rank; NULL: they are on several machines
+    uint32_t stage;               // of this rank's
     bool eager;                   // there are no more ranks than processors
-    int wake;                     // an eventfd: abort() while a call waits
     struct local_secret secret;   // of ranks of other machines
     struct local_door *door;      // of a split
     unsigned forks;               // before it was made: socket.h
     uint32_t step;                // of those that go on after a failure
     bool left_out;                // they have gone on without this rank
-    char *staging;                // a segment of each rank, for reductions
-    size_t segment;
-    struct mesh_peer *peers; // this rank's own is unused
+    struct mesh_peer *peers;      // this rank's own is unused
     struct pollfd *polls;
 };
 
@@ -200,8 +192,6 @@ struct local_wait {
 // Appends it to a text of WEIR_CAUSE_SIZE.
 void local_append_wait(char *text, const struct local_wait *wait);
 
-// The phases of a collective, and its end.
-bool local_carry(struct local_run *run);
 // A call of this rank, which ends `timeout_ns` from now.
 struct local_run local_run_begin(struct local_group *group, struct weir_head head,
                                  uint64_t timeout_ns);
@@ -270,32 +260,21 @@ bool local_mesh_is_inherited(const struct local_group *group);
 
 struct mesh_gather;
 
-// Connects this rank with all others of the group, which do the same. `addresses` of ranks are where
-// their doors are. `gather` is NULL, or knows whether the wait for another rank is in vain. On failure
+// Connects this rank with all others of the group, which do the same, and on one machine exchanges windows.
+// `addresses` of ranks are where their doors are. `gather` is NULL, or knows whether the wait for another rank is in vain. On failure
 // writes the cause, unless it was in vain.
 bool local_mesh_connect(struct local_group *group, const struct local_address *addresses,
                         struct local_door *door, uint64_t token, uint64_t deadline_ns,
                         struct mesh_gather *gather, char *cause);
 
-// After that: what all ranks must agree on.
-bool local_mesh_begin(struct local_group *group, uint64_t token, uint64_t timeout_ns,
-                      uint64_t deadline_ns, char *cause);
-
-// Collects a record of each rank of a new group. False if that has failed the group.
-bool local_mesh_all_gather(struct local_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
-                           const void *record, size_t size, void *records);
-
-// Bytes between the processes of one machine, through memory that all ranks have mapped: each copies to its window
-// what others need of it, and they take it or add it up from there. That is a copy more than reading the others'
-// memory, and yet faster, for the kernel does not have to look up their pages; and ranks wait for each other by words
-// in the windows, without messages.
+// Bytes between the ranks of one machine, through memory that all of them have mapped: each copies to its window what
+// others need of it, and they take it or add it up from there. That is a copy more than reading the others' memory, and
+// between processes yet faster, for the kernel does not have to look up their pages; and ranks wait for each other by
+// words in the windows, without messages.
 //
-// Ranks agree on it when a group is made: each hands its window to each other one over their connection, as a
-// descriptor of memory without a name whose size is sealed. What is read belongs to the group, and not to the caller,
-// so a rank whose call has failed may return at once.
-
-// Threads of one process have their windows in a room of the group, with no areas, and read each other's memory
-// itself. A rank whose call has failed waits for the copies from its memory that are under way.
+// When a group is made each rank hands its window to each other one over their connection, as a descriptor of memory
+// without a name whose size is sealed. What is read belongs to the group, and not to the caller, so a rank whose call has
+// failed may return at once.
 
 // A text that may be read while it changes: what is read then is some text.
 struct window_text {
@@ -313,36 +292,10 @@ struct mesh_window {
     _Atomic uint64_t waits_in_number;
     struct window_text waits_in;
     struct window_text elsewhere;
-    // In a room:
-    _Atomic bool closed;      // its memory may not be read any more
-    _Atomic uint32_t readers; // copies from its memory that are under way
-    const void *src;          // these two of its latest collective
-    void *dst;
-    int wake; // its group's plus 1; 0: it is not there
     // Of its collectives, at their first stages: an odd and an even one.
     struct weir_head heads[2];
 };
 
-struct local_room {
-    struct local_room *next;
-    uint64_t token;
-    uint32_t members;
-    struct mesh_window windows[];
-};
-
-// Enters the room of the token, which is made by the first rank and goes with the last; NULL: no memory.
-struct local_room *local_room_enter(const struct local_group *group, uint64_t token, int wake);
-void local_room_leave(const struct local_group *group, struct local_room *room);
-// Ends the poll() of another rank's call.
-void local_room_wake(struct local_room *room, uint32_t rank);
-
-// Uses the room of the token. False: no memory.
-bool local_window_enter(struct local_group *group, uint64_t token);
-// Whether memory of the rank may be read, until unpin.
-bool local_window_pin(struct local_group *group, uint32_t rank);
-void local_window_unpin(struct local_group *group, uint32_t rank);
-// After a failure: returns when no rank reads memory of this one any more.
-void local_window_close(struct local_group *group);
 void local_window_write(struct window_text *text, const char *from);
 void local_window_read(struct window_text *text, char to[LOCAL_ELSEWHERE_SIZE]);
 // That of a rank; NULL: there are none.
@@ -352,14 +305,11 @@ void local_window_wake(struct local_group *group);
 // Whether the rank has come to a collective to which this one has not, and its call.
 bool local_window_is_ahead(struct local_group *group, uint32_t rank, struct weir_head *out_head);
 
-// Exchanges windows, if all ranks can. False if that has failed the group.
-bool local_window_agree(struct local_group *group, uint64_t timeout_ns, uint64_t deadline_ns);
+// Makes this rank's window and gets those of the others. False with a cause: a rank has none.
+bool local_window_exchange(struct local_group *group, uint64_t deadline_ns, char *cause);
 void local_window_destroy(struct local_group *group);
-// Whether the call's bytes go that way: the same answer on all ranks.
-bool local_window_takes(const struct local_run *run);
 // The parts of a collective. False once that has failed the group.
 bool local_window_meet(struct local_run *run);
 bool local_window_phase(struct local_run *run, uint32_t phase);
-bool local_window_end(struct local_run *run);
 
 #endif

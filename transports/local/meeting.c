@@ -326,12 +326,9 @@ static bool join(struct meeting *meeting, struct local_group *group,
     if (!local_place_find(&meeting->place) || !has_descriptors(meeting) ||
         !meet(meeting, addresses))
         return false;
-    group->in_process = place->is_name;
     group->secret = place->secret;
     return local_mesh_connect(group, addresses, &meeting->door, meeting->token, place->deadline_ns,
-                              NULL, meeting->place.cause) &&
-           local_mesh_begin(group, meeting->token, setup_of(meeting)->timeout_ns,
-                            place->deadline_ns, meeting->place.cause);
+                              NULL, meeting->place.cause);
 }
 
 static bool join_with_room(struct meeting *meeting, struct local_group *group)
@@ -356,15 +353,13 @@ static bool join_with_room(struct meeting *meeting, struct local_group *group)
 }
 
 weir_status local_mesh_join(const struct weir_host *host, const struct weir_transport_setup *setup,
-                            const char *secret_file, bool maps_memory,
-                            struct local_group **out_group)
+                            const char *secret_file, struct local_group **out_group)
 {
     const uint64_t now_ns = weir_clock_now_ns();
     struct local_group *group = local_mesh_create(host, setup->label, setup->rank, setup->count);
     struct meeting *meeting = host->allocate(sizeof *meeting);
     weir_status status = WEIR_OK;
     if (group && meeting) {
-        group->maps_memory = maps_memory;
         meeting->host = host;
         meeting->place = (struct local_place){
             .setup = setup,

@@ -86,11 +86,9 @@ struct local_entry {
     uint32_t port;
 };
 
-// join() at a rendezvous. `maps_memory`: ranks of one machine share memory, as far as all have the
-// setting. `secret_file`: a path, or "".
+// join() at a rendezvous. `secret_file`: a path, or "".
 weir_status local_mesh_join(const struct weir_host *host, const struct weir_transport_setup *setup,
-                            const char *secret_file, bool maps_memory,
-                            struct local_group **out_group);
+                            const char *secret_file, struct local_group **out_group);
 
 #define LOCAL_FILES_REMEDY \
     "raise the limit of open files (ulimit -n): each rank has two for each other rank"

@@ -14,18 +14,10 @@
 #include "base/text.h"
 #include "transports/kit/reduce.h"
 
-// Messages: each is a head and its bytes, in the order of the parts of both sides. Between threads of one process a
-// large one is a head and the place of its message at the sender, which lends the bytes until they are taken.
-#define LENT_BYTES ((size_t)32 << 10)
-
+// Messages: each is a head and its bytes, in the order of the parts of both sides.
 struct mesh_message {
-    struct mesh_message *next; // lent to the same peer
     struct weir_head head;
     struct mesh_span spans[2];
-    void *memory;
-    size_t size;
-    struct mesh_message *at; // at the sender
-    atomic_bool taken;
 };
 
 static bool local_mesh_pump(struct local_run *run, bool sends);
@@ -39,69 +31,23 @@ static void local_mesh_append(struct mesh_list *list, struct mesh_span *span)
     list->end = &span->next;
 }
 
-static void lend(struct mesh_peer *peer, struct mesh_message *message)
-{
-    struct mesh_message **end = &peer->lent;
-    while (*end)
-        end = &(*end)->next;
-    *end = message;
-}
-
-static bool is_lent(struct mesh_peer *peer)
-{
-    while (peer->lent && atomic_load(&peer->lent->taken))
-        peer->lent = peer->lent->next;
-    return peer->lent;
-}
-
 static void queue(struct local_run *run, const struct weir_transport_part *part,
                   struct mesh_message *message)
 {
-    struct local_group *group = run->group;
-    struct mesh_peer *peer = &group->peers[part->peer];
+    struct mesh_peer *peer = &run->group->peers[part->peer];
     struct mesh_list *list = part->receive ? &peer->in : &peer->out;
     message->head = run->by.head;
     message->head.element = part->element;
     message->head.count = part->count;
-    message->memory = part->memory;
-    message->size = (size_t)part->count * weir_datatype_size(part->element);
-    message->at = message;
     message->spans[0] = (struct mesh_span){.at = (char *)&message->head,
                                            .left = sizeof message->head,
                                            .head = part->receive ? &message->head : NULL,
                                            .message = part};
-    message->spans[1] = (struct mesh_span){.at = part->memory, .left = message->size};
-    if (group->room && message->size >= LENT_BYTES) {
-        message->spans[1] = (struct mesh_span){.at = (char *)&message->at,
-                                               .left = sizeof message->at,
-                                               .lent = part->receive ? message : NULL};
-        if (!part->receive)
-            lend(peer, message);
-    }
+    message->spans[1] =
+        (struct mesh_span){.at = part->memory,
+                           .left = (size_t)part->count * weir_datatype_size(part->element)};
     local_mesh_append(list, &message->spans[0]);
     local_mesh_append(list, &message->spans[1]);
-}
-
-// A failure is noticed after so many bytes.
-#define COPY_BYTES ((size_t)1 << 20)
-
-// Copies what a peer has lent. Only while it is pinned the message is there.
-static bool take(struct local_run *run, uint32_t index, struct mesh_message *message)
-{
-    struct local_group *group = run->group;
-    struct mesh_message *lent = message->at;
-    for (size_t at = 0; at < message->size; at += COPY_BYTES) {
-        const size_t left = message->size - at;
-        if (!local_window_pin(group, index))
-            return local_mesh_lost(run, index);
-        memcpy((char *)message->memory + at, (const char *)lent->memory + at,
-               left < COPY_BYTES ? left : COPY_BYTES);
-        if (left <= COPY_BYTES)
-            atomic_store(&lent->taken, true);
-        local_window_unpin(group, index);
-    }
-    local_room_wake(group->room, index);
-    return true;
 }
 
 static bool was_interrupted(void)
@@ -113,7 +59,7 @@ void local_mesh_take_head(struct local_run *run, uint32_t index, const struct we
 {
     struct mesh_peer *peer = &run->group->peers[index];
     peer->has_come = true;
-    if (head->kind != WEIR_CALL_JOIN && weir_is_numbered(head->kind)) {
+    if (weir_is_numbered(head->kind)) {
         peer->head = *head;
         peer->has_head = true;
     }
@@ -176,8 +122,6 @@ static bool receive(struct local_run *run, uint32_t index, bool *moved)
             return false;
         if (span->head && !span->message)
             local_mesh_take_head(run, index, span->head);
-        if (span->lent && !take(run, index, span->lent))
-            return false;
         span = peer->in.first;
     }
     return true;
@@ -206,9 +150,9 @@ static bool transmit(struct local_run *run, uint32_t index, bool *moved)
     return true;
 }
 
-static bool is_busy(struct mesh_peer *peer, bool sends)
+static bool is_busy(const struct mesh_peer *peer, bool sends)
 {
-    return peer->in.first || (sends && (peer->out.first || is_lent(peer)));
+    return peer->in.first || (sends && peer->out.first);
 }
 
 // A rank whose peers are about to come asks again for so long before it sleeps: being woken takes
@@ -269,7 +213,7 @@ static void stop_showing(struct local_group *group)
 }
 
 // The first peer that this rank still waits for.
-static uint32_t first_busy(struct local_group *group, bool sends)
+static uint32_t first_busy(const struct local_group *group, bool sends)
 {
     uint32_t index = 0;
     while (index + 1 < group->count && !is_busy(&group->peers[index], sends))
@@ -372,7 +316,7 @@ bool local_mesh_meet(struct local_run *run)
     local_enlist(group);
     for (uint32_t i = 0; i < group->count; i++)
         group->peers[i].has_come = false;
-    if (local_window_takes(run))
+    if (group->windows)
         return local_window_meet(run) && (!run->differs || local_mesh_judge(run));
     for (uint32_t i = 0; i < group->count; i++) {
         struct mesh_peer *peer = &group->peers[i];
@@ -408,63 +352,31 @@ static void send_pieces(struct local_run *run, uint32_t phase)
     }
 }
 
-static bool local_mesh_stage(struct local_run *run)
-{
-    struct local_group *group = run->group;
-    if (!group->staging)
-        group->staging = group->host->allocate(group->count * group->segment);
-    if (!group->staging)
-        return weir_caller_fail(&run->by, "rank %u has no host memory left for %zu bytes",
-                                group->rank, group->count * group->segment);
-    return true;
-}
-
-// `size` bytes from `at` on of each rank's piece go to its segment of the staging memory.
-static bool fetch_segment(struct local_run *run, uint32_t phase, size_t at, size_t size)
-{
-    struct local_group *group = run->group;
-    struct local_piece piece;
-    for (uint32_t i = 0; i < group->count; i++) {
-        struct mesh_peer *peer = &group->peers[i];
-        char *to = group->staging + i * group->segment;
-        local_piece(run, phase, group->rank, i, &piece);
-        if (i == group->rank) {
-            memcpy(to, memory_of(run, &piece) + at, size);
-            continue;
-        }
-        peer->spans[1] = (struct mesh_span){.at = to, .left = size};
-        local_mesh_append(&peer->in, &peer->spans[1]);
-    }
-    return local_mesh_pump(run, false);
-}
-
-static bool reduce_segment(struct local_run *run, uint32_t phase, size_t at, size_t size)
-{
-    struct local_group *group = run->group;
-    const size_t count = size / weir_datatype_size(run->by.head.element);
-    struct local_piece piece;
-    if (!fetch_segment(run, phase, at, size))
-        return false;
-    for (uint32_t i = 1; i < group->count; i++)
-        weir_reduce(run->by.head.element, run->by.head.reduction, group->staging,
-                    group->staging + i * group->segment, count);
-    if (run->by.head.reduction == WEIR_AVERAGE)
-        weir_reduce_divide(run->by.head.element, group->staging, count, group->count);
-    local_piece(run, phase, group->rank, group->rank, &piece);
-    memcpy((char *)run->dst + piece.target + at, group->staging, size);
-    return true;
-}
-
+// The pieces come one after another, in the order of ranks; none is larger than LOCAL_CONTROL_BYTES.
 static bool reduce(struct local_run *run, uint32_t phase, size_t size)
 {
     const struct local_group *group = run->group;
-    if (!local_mesh_stage(run))
-        return false;
-    for (size_t at = 0; at < size; at += group->segment) {
-        const size_t left = size - at;
-        if (!reduce_segment(run, phase, at, left < group->segment ? left : group->segment))
-            return false;
+    const struct weir_head *head = &run->by.head;
+    const size_t count = size / weir_datatype_size(head->element);
+    struct local_piece piece;
+    for (uint32_t i = 0; i < group->count; i++) {
+        struct mesh_peer *peer = &group->peers[i];
+        char *to = run->total + (i > 0 ? LOCAL_CONTROL_BYTES : 0);
+        local_piece(run, phase, group->rank, i, &piece);
+        if (i == group->rank) {
+            memcpy(to, memory_of(run, &piece), size);
+        } else {
+            peer->spans[1] = (struct mesh_span){.at = to, .left = size};
+            local_mesh_append(&peer->in, &peer->spans[1]);
+            if (!local_mesh_pump(run, false))
+                return false;
+        }
+        if (i > 0)
+            weir_reduce(head->element, head->reduction, run->total, to, count);
     }
+    if (head->reduction == WEIR_AVERAGE)
+        weir_reduce_divide(head->element, run->total, count, group->count);
+    memcpy((char *)run->dst + piece.target, run->total, size);
     return true;
 }
 
@@ -473,7 +385,7 @@ bool local_mesh_phase(struct local_run *run, uint32_t phase)
     struct local_group *group = run->group;
     const uint32_t own = group->rank;
     struct local_piece piece;
-    if (local_window_takes(run))
+    if (group->windows)
         return local_window_phase(run, phase);
     send_pieces(run, phase);
     if (local_piece(run, phase, own, own, &piece) && piece.reduced)
@@ -497,17 +409,14 @@ bool local_mesh_phase(struct local_run *run, uint32_t phase)
 bool local_mesh_end(struct local_run *run)
 {
     struct local_group *group = run->group;
-    const bool ended =
-        !local_mesh_cause(run->group, NULL) && local_window_end(run) && local_mesh_pump(run, true);
-    if (ended)
+    if (!local_mesh_cause(group, NULL) && local_mesh_pump(run, true)) {
         stop_showing(group);
-    if (ended)
         return true;
+    }
     for (uint32_t i = 0; i < group->count; i++) {
         group->peers[i].in.first = NULL;
         group->peers[i].out.first = NULL;
     }
-    local_window_close(group);
     return false;
 }
 
@@ -524,7 +433,6 @@ static void tell(struct local_group *group, const struct mesh_news *news)
 void local_mesh_fail(struct local_group *group, const struct weir_cause *cause)
 {
     const struct mesh_news news = {.kind = MESH_FAILED, .cause = *cause};
-    const uint64_t one = 1;
     if (local_mesh_is_inherited(group))
         return;
     pthread_mutex_lock(&group->lock);
@@ -532,7 +440,6 @@ void local_mesh_fail(struct local_group *group, const struct weir_cause *cause)
         group->cause = *cause;
         group->failed = true;
         tell(group, &news);
-        (void)!write(group->wake, &one, sizeof one);
         local_window_wake(group);
     }
     pthread_mutex_unlock(&group->lock);
@@ -575,16 +482,16 @@ bool local_mesh_may_wait(struct local_run *run, uint32_t first)
     return true;
 }
 
-// A peer that comes to a collective in its window wakes no other one, so a rank that waits for messages looks there.
+// A peer that comes to a collective in its window wakes no other one, and neither does an abort of this rank's program,
+// so a rank that waits for messages looks again.
 #define LOOK_NS (UINT64_C(5) * 1000 * 1000)
 
-// Sleeps until something can be done. Each peer has two entries, and the last one wakes.
+// Sleeps until something can be done. Each peer has two entries.
 static bool rest(struct local_run *run, bool sends)
 {
     struct local_group *group = run->group;
     const size_t count = group->count;
     struct weir_head head;
-    uint64_t woken;
     const uint32_t first = first_busy(group, sends);
     const bool is_ahead = local_window_is_ahead(group, first, &head);
     for (size_t i = 0; i < count; i++) {
@@ -595,19 +502,11 @@ static bool rest(struct local_run *run, bool sends)
         group->polls[2 * i + 1] =
             (struct pollfd){.fd = peer->left ? -1 : peer->control, .events = POLLIN};
     }
-    group->polls[2 * count] = (struct pollfd){.fd = group->wake, .events = POLLIN};
-    const uint64_t until_ns = run->deadline_ns;
-    poll(group->polls, 2 * count + 1,
-         local_poll_ms(group->windows ? local_sooner(until_ns, weir_clock_now_ns() + LOOK_NS)
-                                      : until_ns));
-    if (group->polls[2 * count].revents)
-        (void)!read(group->wake, &woken, sizeof woken);
-    for (uint32_t i = 0; i < count; i++) {
+    poll(group->polls, 2 * count,
+         local_poll_ms(local_sooner(run->deadline_ns, weir_clock_now_ns() + LOOK_NS)));
+    for (uint32_t i = 0; i < count; i++)
         if (group->polls[2 * i + 1].revents && !local_mesh_read_news(run, i))
             return false;
-        if (group->peers[i].left && is_lent(&group->peers[i]))
-            return local_mesh_lost(run, i);
-    }
     // What it has sent was there before.
     if (is_ahead && !group->polls[2 * first].revents && is_busy(&group->peers[first], sends))
         return weir_caller_agrees(&run->by, first, &head);
@@ -651,10 +550,6 @@ bool local_mesh_messages(struct local_run *run)
     const bool carried = local_mesh_pump(run, true);
     if (carried)
         stop_showing(run->group);
-    else
-        local_window_close(run->group);
-    for (uint32_t i = 0; i < run->group->count; i++)
-        run->group->peers[i].lent = NULL;
     host->release(messages);
     return carried;
 }
@@ -723,18 +618,6 @@ bool local_mesh_lost(const struct local_run *run, uint32_t index)
                                      : weir_caller_died(&run->by, index, last_of(peer));
 }
 
-// For the segments of all ranks together, and the least for each.
-#define STAGING_BYTES ((size_t)8 << 20)
-#define LEAST_SEGMENT ((size_t)8 << 10)
-
-static size_t segment_for(uint32_t count)
-{
-    const size_t share = STAGING_BYTES / count & ~(size_t)63;
-    if (share < LEAST_SEGMENT)
-        return LEAST_SEGMENT;
-    return share < LOCAL_SEGMENT_BYTES ? share : LOCAL_SEGMENT_BYTES;
-}
-
 struct local_group *local_mesh_create(const struct weir_host *host, const char *label,
                                       uint32_t rank, uint32_t count)
 {
@@ -746,17 +629,15 @@ struct local_group *local_mesh_create(const struct weir_host *host, const char *
     group->count = count;
     snprintf(group->label, sizeof group->label, "%s", label);
     pthread_mutex_init(&group->lock, NULL);
-    group->segment = segment_for(count);
     group->eager = (long)count <= sysconf(_SC_NPROCESSORS_ONLN);
-    group->wake = local_descriptor_event();
     group->forks = local_descriptor_forks();
     group->peers = host->allocate(count * sizeof *group->peers);
-    group->polls = host->allocate((2 * (size_t)count + 1) * sizeof *group->polls);
+    group->polls = host->allocate(2 * (size_t)count * sizeof *group->polls);
     for (uint32_t i = 0; group->peers && i < count; i++) {
         group->peers[i].data = -1;
         group->peers[i].control = -1;
     }
-    if (!group->peers || !group->polls || group->wake < 0) {
+    if (!group->peers || !group->polls) {
         local_mesh_destroy(group);
         return NULL;
     }
@@ -775,7 +656,6 @@ static void close_all(struct local_group *group)
         local_close(&group->peers[i].control);
     }
     local_mesh_door_close(group, group->door);
-    local_close(&group->wake);
     local_window_destroy(group);
     pthread_mutex_destroy(&group->lock);
 }
@@ -790,7 +670,6 @@ void local_mesh_destroy(struct local_group *group)
         close_all(group);
     else
         host->release(group->windows);
-    host->release(group->staging);
     host->release(group->polls);
     host->release(group->peers);
     host->release(group);

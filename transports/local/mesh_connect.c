@@ -360,6 +360,16 @@ static bool accept_higher(struct local_group *group, struct local_door *door, ui
     return false;
 }
 
+// Ranks of one machine have its connections with each other.
+static bool spans_machines(const struct local_group *group)
+{
+    uint32_t i = 0;
+    while (i < group->count &&
+           (i == group->rank || local_address_is_machine(&group->peers[i].address)))
+        i++;
+    return i < group->count;
+}
+
 bool local_mesh_connect(struct local_group *group, const struct local_address *addresses,
                         struct local_door *door, uint64_t token, uint64_t deadline_ns,
                         struct mesh_gather *gather, char *cause)
@@ -374,43 +384,10 @@ bool local_mesh_connect(struct local_group *group, const struct local_address *a
                  group->label, group->rank, i, host, strerror(error));
         return false;
     }
-    return accept_higher(group, door, token, deadline_ns, gather, cause);
-}
-
-bool local_mesh_all_gather(struct local_group *group, uint64_t timeout_ns, uint64_t deadline_ns,
-                           const void *record, size_t size, void *records)
-{
-    struct local_run run = local_run_begin(
-        group, (struct weir_head){.kind = WEIR_CALL_JOIN, .element = WEIR_U8, .count = size},
-        timeout_ns);
-    run.deadline_ns = deadline_ns;
-    run.src = record;
-    run.dst = records;
-    return local_carry(&run);
-}
-
-// Ranks of one machine have its connections with each other.
-static bool spans_machines(const struct local_group *group)
-{
-    uint32_t i = 0;
-    while (i < group->count &&
-           (i == group->rank || local_address_is_machine(&group->peers[i].address)))
-        i++;
-    return i < group->count;
-}
-
-bool local_mesh_begin(struct local_group *group, uint64_t token, uint64_t timeout_ns,
-                      uint64_t deadline_ns, char *cause)
-{
-    if (group->in_process)
-        return local_window_enter(group, token);
+    if (!accept_higher(group, door, token, deadline_ns, gather, cause))
+        return false;
     group->spans_machines = spans_machines(group);
-    if (group->spans_machines || local_window_agree(group, timeout_ns, deadline_ns))
-        return true;
-    struct weir_cause first;
-    if (local_mesh_cause(group, &first))
-        snprintf(cause, WEIR_CAUSE_SIZE, "%s", first.text);
-    return false;
+    return group->spans_machines || local_window_exchange(group, deadline_ns, cause);
 }
 
 // On the network it is at the address by which a peer is reached. Where there is no way to it any more, ranks of this
@@ -499,11 +476,7 @@ weir_status local_mesh_split(struct local_run *run, const struct local_part *par
         group = local_mesh_create(host, part->label, part->rank, part->count);
     if (group) {
         group->secret = whole->secret;
-        group->maps_memory = whole->maps_memory;
-        group->in_process = whole->in_process;
-        connected = connect_part(group, whole, part, run->deadline_ns, cause) &&
-                    local_mesh_begin(group, part->records[part->members[0]].token,
-                                     run->by.timeout_ns, run->deadline_ns, cause);
+        connected = connect_part(group, whole, part, run->deadline_ns, cause);
     }
     local_mesh_door_close(whole, whole->door);
     whole->door = NULL;
@@ -592,12 +565,8 @@ static bool connect_members(struct shrink *shrink, struct local_group *group)
                                      (uint32_t)(member->value & PORT_MASK));
     }
     group->secret = whole->secret;
-    group->maps_memory = whole->maps_memory;
-    group->in_process = whole->in_process;
     return local_mesh_connect(group, shrink->addresses, shrink->door, shrink->token, deadline_ns,
-                              &shrink->gather, shrink->cause) &&
-           local_mesh_begin(group, shrink->token, shrink->params->timeout_ns, deadline_ns,
-                            shrink->cause);
+                              &shrink->gather, shrink->cause);
 }
 
 // What a member has told of joining; 0: nothing in time, or it has gone.

@@ -4,7 +4,6 @@
 #include "transports/local/meeting.h"
 
 enum {
-    KEY_MEMORY,
     KEY_SECRET_FILE,
     KEY_COUNT
 };
@@ -12,7 +11,6 @@ enum {
 struct transport {
     const struct weir_host *host;
     const char *secret_file; // of the settings, which outlive this
-    bool maps_memory;
 };
 
 static weir_status transport_open(const struct weir_host *host,
@@ -23,7 +21,6 @@ static weir_status transport_open(const struct weir_host *host,
         return weir_host_no_memory(host, "the transport 'local'");
     transport->host = host;
     transport->secret_file = settings[KEY_SECRET_FILE]->text;
-    transport->maps_memory = strcmp(settings[KEY_MEMORY]->text, "map") == 0;
     *out_state = transport;
     return WEIR_OK;
 }
@@ -50,8 +47,7 @@ static weir_status join_at(const struct transport *transport,
     const char *place = named.rendezvous;
     for (size_t i = 0; place && i < sizeof kinds / sizeof *kinds; i++)
         if (strncmp(place, kinds[i], strlen(kinds[i])) == 0)
-            return local_mesh_join(host, &named, transport->secret_file, transport->maps_memory,
-                                   out_group);
+            return local_mesh_join(host, &named, transport->secret_file, out_group);
     if (!place || !place[0])
         return weir_host_fail(host, WEIR_ERROR_CONFIG, rendezvous_remedy,
                               "'%s': no rendezvous is named, where %u ranks are to meet",
@@ -91,18 +87,7 @@ static const struct weir_transport_ops local_ops = {
     .cause = local_first_cause,
 };
 
-static const char *const memory_choices[] = {"map", "send", NULL};
-
 static const struct weir_key local_keys[KEY_COUNT] = {
-    [KEY_MEMORY] =
-        {
-            .name = "memory",
-            .type = WEIR_KEY_CHOICE,
-            .fallback = "map",
-            .choices = memory_choices,
-            .help = "How the bytes of collectives get to another process of this machine: through "
-                    "memory that both have mapped, or sent over sockets.",
-        },
     [KEY_SECRET_FILE] =
         {
             .name = "secret_file",

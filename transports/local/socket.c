@@ -1,4 +1,4 @@
-// NOLINTNEXTLINE(bugprone-reserved-identifier): for accept4() and struct ucred
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for struct ucred
 #define _GNU_SOURCE
 #include "transports/local/socket.h"
 
@@ -8,136 +8,16 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/lookup.h"
-
-// A set of descriptors, and the handlers of fork(). The lock is held while one is opened or closed, so that no
-// fork comes between that and the set.
-
-static pthread_mutex_t descriptors_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static int handlers_error;
-static int *held;
-static size_t held_count;
-static size_t held_room;
-static unsigned forks;
-
-static void before_fork(void)
-{
-    pthread_mutex_lock(&descriptors_lock);
-}
-
-static void after_fork(void)
-{
-    pthread_mutex_unlock(&descriptors_lock);
-}
-
-// Nothing but close(): other threads of the parent may have held the allocator's locks.
-static void in_child(void)
-{
-    while (held_count > 0)
-        close(held[--held_count]);
-    forks++;
-    pthread_mutex_unlock(&descriptors_lock);
-}
-
-static void set_handlers(void)
-{
-    handlers_error = pthread_atfork(before_fork, after_fork, in_child);
-}
-
-static bool has_room(void)
-{
-    const size_t room = held_room ? 2 * held_room : 64;
-    if (held_count < held_room)
-        return true;
-    int *more = realloc(held, room * sizeof *more);
-    if (!more)
-        return false;
-    held = more;
-    held_room = room;
-    return true;
-}
-
-// The descriptor, or -1 with errno. The lock is held.
-static int keep(int descriptor)
-{
-    if (descriptor < 0)
-        return -1;
-    if (handlers_error || !has_room()) {
-        close(descriptor);
-        errno = ENOMEM;
-        return -1;
-    }
-    held[held_count++] = descriptor;
-    return descriptor;
-}
-
-static void begin(void)
-{
-    pthread_once(&once, set_handlers);
-    pthread_mutex_lock(&descriptors_lock);
-}
-
-static int end(int descriptor)
-{
-    const int error = errno;
-    pthread_mutex_unlock(&descriptors_lock);
-    errno = error;
-    return descriptor;
-}
-
-static int local_descriptor_socket(int family)
-{
-    begin();
-    return end(keep(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)));
-}
-
-static int local_descriptor_accept(int listener, struct sockaddr *address, socklen_t *size)
-{
-    begin();
-    return end(keep(accept4(listener, address, size, SOCK_CLOEXEC | SOCK_NONBLOCK)));
-}
-
-int local_descriptor_event(void)
-{
-    begin();
-    return end(keep(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)));
-}
-
-// Only changed where there is no other thread.
-unsigned local_descriptor_forks(void)
-{
-    return forks;
-}
-
-// The set goes with its last one: nothing else would free it when the module is closed.
-static void local_descriptor_close(int descriptor)
-{
-    size_t at = 0;
-    pthread_mutex_lock(&descriptors_lock);
-    close(descriptor);
-    while (at < held_count && held[at] != descriptor)
-        at++;
-    if (at < held_count)
-        held[at] = held[--held_count];
-    if (held_count == 0) {
-        free(held);
-        held = NULL;
-        held_room = 0;
-    }
-    pthread_mutex_unlock(&descriptors_lock);
-}
 
 #define NS_PER_MS UINT64_C(1000000)
 #define LONGEST_POLL_MS 60000u

@@ -24,33 +24,26 @@
 
 // Of one step, on each rank; both areas of two ranks fit into a usual cache.
 #define STEP_BYTES ((size_t)512 << 10)
-// Of what is added up at once, so that it stays in a core's own cache.
+// Of what is added up at once, so that it stays in a core's own cache; at most LOCAL_TOTAL_BYTES.
 #define SEGMENT_BYTES ((size_t)32 << 10)
 #define HEAD_BYTES ((size_t)4096)
 #define WINDOW_BYTES (HEAD_BYTES + 2 * STEP_BYTES)
-// An area has a slot for each rank where each needs another part, and no smaller ones.
-#define LEAST_SLOT ((size_t)1 << 10)
+// An area has a slot for each rank where each needs another part, of a multiple of this.
+#define SLOT_UNIT ((size_t)64)
+_Static_assert(STEP_BYTES / LOCAL_MAX_RANKS >= SLOT_UNIT, "each rank has a slot");
 
 // A rank asks again for so long before it sleeps, if each may have a processor of its own.
 #define EAGER_NS (UINT64_C(50) * 1000)
 #define EAGER_LOOKS 256
-// Between threads of one process a failure is noticed after so many bytes at least.
-#define COPY_BYTES ((size_t)1 << 20)
 // It sleeps for so long before it looks whether a rank has died.
 #define SLEEP_NS 1000000
 #define LONG_SLEEP_NS 5000000 // of many ranks, and after so many
 #define SHORT_SLEEPS 100
 #define MANY_RANKS 16
 
-struct mesh_windows {
-    bool ready; // all ranks have all
-    uint32_t stage;
-    struct mesh_window *of[]; // each rank
-};
-
 static char *area_of(struct local_group *group, uint32_t rank, uint32_t index)
 {
-    return (char *)group->windows->of[rank] + HEAD_BYTES + (size_t)index * STEP_BYTES;
+    return (char *)group->windows[rank] + HEAD_BYTES + (size_t)index * STEP_BYTES;
 }
 
 // Making them.
@@ -75,6 +68,7 @@ static bool may_write_windows(void)
 static int make_own(struct local_group *group)
 {
     struct mesh_window *window = NULL;
+    errno = EFBIG;
     int file =
         may_write_windows() ? memfd_create("weir-window", MFD_CLOEXEC | MFD_ALLOW_SEALING) : -1;
     if (file >= 0 && ftruncate(file, (off_t)WINDOW_BYTES) == 0 &&
@@ -84,7 +78,7 @@ static int make_own(struct local_group *group)
         close(file);
         file = -1;
     }
-    group->windows->of[group->rank] = window;
+    group->windows[group->rank] = window;
     return file;
 }
 
@@ -103,103 +97,67 @@ static bool map_other(struct local_group *group, uint32_t rank, uint64_t deadlin
 {
     int file = -1;
     if (local_read_descriptor(group->peers[rank].data, &file, deadline_ns) && is_window(file))
-        group->windows->of[rank] = map(file);
+        group->windows[rank] = map(file);
     if (file >= 0)
         close(file);
-    return group->windows->of[rank] != NULL;
+    return group->windows[rank] != NULL;
 }
 
-// A rank that has none sends that, so that none waits for it.
-static bool exchange(struct local_group *group, uint64_t deadline_ns)
+static bool fail_own(const struct local_group *group, char *cause)
 {
-    const int own = group->maps_memory ? make_own(group) : -1;
-    bool all = own >= 0;
+    snprintf(cause, WEIR_CAUSE_SIZE,
+             "'%s': rank %u cannot make %zu bytes of memory that the ranks share: %s", group->label,
+             group->rank, WINDOW_BYTES, strerror(errno));
+    return false;
+}
+
+static bool fail_other(const struct local_group *group, uint32_t rank, char *cause)
+{
+    snprintf(cause, WEIR_CAUSE_SIZE,
+             "'%s': rank %u has not handed over the memory that the ranks share", group->label,
+             rank);
+    return false;
+}
+
+// A rank that has none leaves, so that none waits for it.
+static bool exchange(struct local_group *group, int own, uint64_t deadline_ns, char *cause)
+{
     for (uint32_t i = 0; i < group->count; i++)
-        if (i != group->rank)
-            all = local_write_descriptor(group->peers[i].data, own, deadline_ns) && all;
+        if (i != group->rank && !local_write_descriptor(group->peers[i].data, own, deadline_ns))
+            return fail_other(group, i, cause);
     for (uint32_t i = 0; i < group->count; i++)
-        if (i != group->rank)
-            all = map_other(group, i, deadline_ns) && all;
+        if (i != group->rank && !map_other(group, i, deadline_ns))
+            return fail_other(group, i, cause);
+    return true;
+}
+
+bool local_window_exchange(struct local_group *group, uint64_t deadline_ns, char *cause)
+{
+    group->windows = group->host->allocate(group->count * sizeof(struct mesh_window *));
+    if (!group->windows)
+        return false;
+    const int own = make_own(group);
+    const bool exchanged =
+        own >= 0 ? exchange(group, own, deadline_ns, cause) : fail_own(group, cause);
     if (own >= 0)
         close(own);
-    return all;
-}
-
-bool local_window_agree(struct local_group *group, uint64_t timeout_ns, uint64_t deadline_ns)
-{
-    const struct weir_host *host = group->host;
-    const size_t count = group->count;
-    uint8_t *answers = host->allocate(count * sizeof *answers);
-    group->windows = host->allocate(sizeof *group->windows + count * sizeof group->windows->of[0]);
-    const uint8_t answer = answers && group->windows && exchange(group, deadline_ns);
-    const bool agreed =
-        answers && group->windows &&
-        local_mesh_all_gather(group, timeout_ns, deadline_ns, &answer, sizeof answer, answers);
-    if (!agreed || memchr(answers, 0, count))
-        local_window_destroy(group);
-    else
-        group->windows->ready = true;
-    host->release(answers);
-    return agreed;
+    return exchanged;
 }
 
 void local_window_destroy(struct local_group *group)
 {
-    if (!group->windows)
-        return;
-    for (uint32_t i = 0; i < group->count && !group->in_process; i++)
-        if (group->windows->of[i])
-            munmap(group->windows->of[i], WINDOW_BYTES);
-    if (group->room)
-        local_room_leave(group, group->room);
+    for (uint32_t i = 0; group->windows && i < group->count; i++)
+        if (group->windows[i])
+            munmap(group->windows[i], WINDOW_BYTES);
     group->host->release(group->windows);
     group->windows = NULL;
-}
-
-bool local_window_enter(struct local_group *group, uint64_t token)
-{
-    const size_t count = group->count;
-    group->windows =
-        group->host->allocate(sizeof *group->windows + count * sizeof group->windows->of[0]);
-    if (!group->windows)
-        return false;
-    group->room = local_room_enter(group, token, group->wake);
-    for (size_t i = 0; group->room && i < count; i++)
-        group->windows->of[i] = &group->room->windows[i];
-    group->windows->ready = group->room;
-    return group->room;
-}
-
-bool local_window_pin(struct local_group *group, uint32_t rank)
-{
-    struct mesh_window *window = &group->room->windows[rank];
-    atomic_fetch_add(&window->readers, 1);
-    if (!atomic_load(&window->closed))
-        return true;
-    local_window_unpin(group, rank);
-    return false;
-}
-
-void local_window_unpin(struct local_group *group, uint32_t rank)
-{
-    atomic_fetch_sub(&group->room->windows[rank].readers, 1);
-}
-
-void local_window_close(struct local_group *group)
-{
-    if (!group->room)
-        return;
-    struct mesh_window *own = &group->room->windows[group->rank];
-    atomic_store(&own->closed, true);
-    while (atomic_load(&own->readers) > 0)
-        sched_yield();
 }
 
 // Waiting for each other.
 
 static bool is_at(struct local_group *group, uint32_t rank, uint32_t stage)
 {
-    return (int32_t)(group->windows->of[rank]->stage - stage) >= 0;
+    return (int32_t)(group->windows[rank]->stage - stage) >= 0;
 }
 
 static bool are_at(struct local_group *group, uint32_t stage)
@@ -215,7 +173,7 @@ static bool are_at(struct local_group *group, uint32_t stage)
 static void wake(struct local_group *group)
 {
     for (uint32_t i = 0; i < group->count; i++) {
-        struct mesh_window *window = group->windows->of[i];
+        struct mesh_window *window = group->windows[i];
         if (!atomic_load(&window->asleep))
             continue;
         atomic_fetch_add(&window->bell, 1);
@@ -225,7 +183,7 @@ static void wake(struct local_group *group)
 
 struct mesh_window *local_window_of(struct local_group *group, uint32_t rank)
 {
-    return group->windows && group->windows->ready ? group->windows->of[rank] : NULL;
+    return group->windows ? group->windows[rank] : NULL;
 }
 
 void local_window_write(struct window_text *text, const char *from)
@@ -246,7 +204,7 @@ void local_window_read(struct window_text *text, char to[LOCAL_ELSEWHERE_SIZE])
 
 void local_window_wake(struct local_group *group)
 {
-    if (group->windows && group->windows->ready)
+    if (group->windows)
         wake(group);
 }
 
@@ -254,7 +212,7 @@ static void sleep_until_woken(struct local_group *group, uint32_t stage, int tur
 {
     const bool is_long = turn >= SHORT_SLEEPS || group->count > MANY_RANKS;
     const struct timespec most = {.tv_nsec = is_long ? LONG_SLEEP_NS : SLEEP_NS};
-    struct mesh_window *own = group->windows->of[group->rank];
+    struct mesh_window *own = group->windows[group->rank];
     const uint32_t bell = atomic_load(&own->bell);
     atomic_store(&own->asleep, 1);
     if (!are_at(group, stage) && !local_mesh_cause(group, NULL))
@@ -270,16 +228,16 @@ static void read_heads(struct local_run *run, uint32_t stage)
         struct mesh_peer *peer = &group->peers[i];
         if (i == group->rank || peer->has_come || !is_at(group, i, stage))
             continue;
-        peer->incoming = group->windows->of[i]->heads[stage & 1];
+        peer->incoming = group->windows[i]->heads[stage & 1];
         local_mesh_take_head(run, i, &peer->incoming);
     }
 }
 
 bool local_window_is_ahead(struct local_group *group, uint32_t rank, struct weir_head *out_head)
 {
-    if (!group->windows || !group->windows->ready || !is_at(group, rank, group->windows->stage + 1))
+    if (!group->windows || !is_at(group, rank, group->stage + 1))
         return false;
-    *out_head = group->windows->of[rank]->heads[(group->windows->stage + 1) & 1];
+    *out_head = group->windows[rank]->heads[(group->stage + 1) & 1];
     return true;
 }
 
@@ -311,7 +269,7 @@ static bool is_kept_away(struct local_group *group, uint32_t stage, int cpu)
 {
     bool kept = false;
     for (uint32_t i = 0; i < group->count; i++)
-        kept = kept || (!is_at(group, i, stage) && group->windows->of[i]->cpu == cpu);
+        kept = kept || (!is_at(group, i, stage) && group->windows[i]->cpu == cpu);
     return kept;
 }
 
@@ -345,8 +303,8 @@ static bool await_others(struct local_run *run, uint32_t stage, bool first)
 static bool meet(struct local_run *run, bool first)
 {
     struct local_group *group = run->group;
-    struct mesh_window *own = group->windows->of[group->rank];
-    const uint32_t stage = ++group->windows->stage;
+    struct mesh_window *own = group->windows[group->rank];
+    const uint32_t stage = ++group->stage;
     const int cpu = sched_getcpu();
     own->cpu = cpu;
     own->stage = stage;
@@ -375,12 +333,9 @@ static struct slots slots_of(const struct local_run *run, uint32_t phase)
     const bool parted = (chunks && phase == 0) || kind == WEIR_SCATTER ||
                         kind == WEIR_REDUCE_SCATTER || kind == WEIR_ALL_TO_ALL;
     const size_t count = (size_t)run->by.head.count;
-    const bool direct = run->group->room;
     return (struct slots){
         .shared = !parted,
-        .size = direct   ? COPY_BYTES
-                : parted ? STEP_BYTES / n / LEAST_SLOT * LEAST_SLOT
-                         : STEP_BYTES,
+        .size = parted ? STEP_BYTES / n / SLOT_UNIT * SLOT_UNIT : STEP_BYTES,
         .longest = (chunks ? count / n + (count % n > 0) : count) * element,
     };
 }
@@ -388,11 +343,6 @@ static struct slots slots_of(const struct local_run *run, uint32_t phase)
 static const char *memory_of(const struct local_run *run, const struct local_piece *piece)
 {
     return (piece->of_result ? (const char *)run->dst : (const char *)run->src) + piece->offset;
-}
-
-static const char *memory_in(const struct mesh_window *window, const struct local_piece *piece)
-{
-    return (const char *)(piece->of_result ? window->dst : window->src) + piece->offset;
 }
 
 static size_t part_of(const struct local_piece *piece, const struct slots *slots, size_t at)
@@ -416,30 +366,17 @@ static void show_pieces(struct local_run *run, uint32_t phase, const struct slot
     }
 }
 
-// What this rank needs of an owner in the step, until hide().
+// What this rank needs of an owner in the step.
 static const char *look_at(struct local_run *run, uint32_t owner, const struct local_piece *piece,
                            const struct slots *slots, size_t at, uint32_t area)
 {
     const uint32_t own = run->group->rank;
-    struct local_group *group = run->group;
     if (owner == own)
         return memory_of(run, piece) + at;
-    if (!group->room)
-        return area_of(group, owner, area) + (slots->shared ? 0 : own * slots->size);
-    if (local_window_pin(group, owner))
-        return memory_in(&group->room->windows[owner], piece) + at;
-    (void)local_mesh_lost(run, owner);
-    return NULL;
+    return area_of(run->group, owner, area) + (slots->shared ? 0 : own * slots->size);
 }
 
-static void hide(const struct local_run *run, uint32_t owner)
-{
-    struct local_group *group = run->group;
-    if (group->room && owner != run->group->rank)
-        local_window_unpin(group, owner);
-}
-
-static bool reduce_pieces(struct local_run *run, uint32_t phase, const struct slots *slots,
+static void reduce_pieces(struct local_run *run, uint32_t phase, const struct slots *slots,
                           size_t at, uint32_t area)
 {
     const size_t element = weir_datatype_size(run->by.head.element);
@@ -452,23 +389,19 @@ static bool reduce_pieces(struct local_run *run, uint32_t phase, const struct sl
         const size_t part = size - from < SEGMENT_BYTES ? size - from : SEGMENT_BYTES;
         for (uint32_t owner = 0; owner < run->group->count; owner++) {
             const char *shown = look_at(run, owner, &piece, slots, at, area);
-            if (!shown)
-                return false;
             if (owner == 0)
                 memcpy(run->total, shown + from, part);
             else
                 weir_reduce(run->by.head.element, run->by.head.reduction, run->total, shown + from,
                             part / element);
-            hide(run, owner);
         }
         if (run->by.head.reduction == WEIR_AVERAGE)
             weir_reduce_divide(run->by.head.element, run->total, part / element, run->group->count);
         memcpy(to + from, run->total, part);
     }
-    return true;
 }
 
-static bool take_pieces(struct local_run *run, uint32_t phase, const struct slots *slots, size_t at,
+static void take_pieces(struct local_run *run, uint32_t phase, const struct slots *slots, size_t at,
                         uint32_t area)
 {
     const uint32_t own = run->group->rank;
@@ -477,17 +410,14 @@ static bool take_pieces(struct local_run *run, uint32_t phase, const struct slot
         const uint32_t owner = (own + i) % run->group->count;
         if (!local_piece(run, phase, own, owner, &piece))
             continue;
-        if (piece.reduced)
-            return reduce_pieces(run, phase, slots, at, area);
-        if (owner == own)
-            continue;
-        const char *from = look_at(run, owner, &piece, slots, at, area);
-        if (!from)
-            return false;
-        memcpy((char *)run->dst + piece.target + at, from, part_of(&piece, slots, at));
-        hide(run, owner);
+        if (piece.reduced) {
+            reduce_pieces(run, phase, slots, at, area);
+            return;
+        }
+        if (owner != own)
+            memcpy((char *)run->dst + piece.target + at,
+                   look_at(run, owner, &piece, slots, at, area), part_of(&piece, slots, at));
     }
-    return true;
 }
 
 // The root of a broadcast needs all of its own, whatever the others need of it.
@@ -505,13 +435,10 @@ static void take_own(struct local_run *run, uint32_t phase)
 bool local_window_meet(struct local_run *run)
 {
     struct local_group *group = run->group;
-    struct mesh_window *own = group->windows->of[group->rank];
-    const uint32_t stage = group->windows->stage;
+    struct mesh_window *own = group->windows[group->rank];
+    const uint32_t stage = group->stage;
     own->heads[(stage + 1) & 1] = run->by.head;
-    if (group->room) {
-        own->src = run->src;
-        own->dst = run->dst;
-    } else if (local_phases(run->by.head.kind) > 0) {
+    if (local_phases(run->by.head.kind) > 0) {
         const struct slots slots = slots_of(run, 0);
         show_pieces(run, 0, &slots, 0, stage & 1);
     }
@@ -523,30 +450,14 @@ bool local_window_phase(struct local_run *run, uint32_t phase)
     const struct local_group *group = run->group;
     const struct slots slots = slots_of(run, phase);
     take_own(run, phase);
-    if (group->room && phase > 0 && !meet(run, false))
-        return false;
     for (size_t at = 0; at < slots.longest; at += slots.size) {
-        const bool is_shown = group->room || (phase == 0 && at == 0); // when the ranks met
-        const uint32_t area = (group->windows->stage - is_shown) & 1;
+        const bool is_shown = phase == 0 && at == 0; // when the ranks met
+        const uint32_t area = (group->stage - is_shown) & 1;
         if (!is_shown)
             show_pieces(run, phase, &slots, at, area);
         if (!is_shown && !meet(run, false))
             return false;
-        if (!take_pieces(run, phase, &slots, at, area))
-            return false;
+        take_pieces(run, phase, &slots, at, area);
     }
     return true;
-}
-
-// Others may read this rank's memory until all have come to the end.
-bool local_window_end(struct local_run *run)
-{
-    return !run->group->room || local_phases(run->by.head.kind) == 0 || meet(run, false);
-}
-
-bool local_window_takes(const struct local_run *run)
-{
-    const struct local_group *group = run->group;
-    return group->windows && group->windows->ready &&
-           (group->room || run->group->count <= STEP_BYTES / LEAST_SLOT);
 }

@@ -237,7 +237,9 @@ struct weir_module_ops {
                                 void **out_data);
     void (*graph_destroy)(const struct weir_link *link, weir_graph *graph);
     // Later launches use `node` in place of node `index`, which has the same kind and,
-    // for a LAUNCH, the same kernel. Never concurrent with a launch of it.
+    // for a LAUNCH, the same kernel, and leave it out while it is EMPTY. Never concurrent with a launch of
+    // it. The function of a NATIVE is called as graph_create does. After an error launches do what they
+    // did before. Updates of HOST_CALLs come to no backend.
     weir_status (*graph_update)(const struct weir_link *link, weir_graph *graph, uint32_t index,
                                 const struct weir_graph_node *node);
 
@@ -341,9 +343,8 @@ struct weir_module_ops {
     bool (*comm_captures)(const struct weir_link *link, weir_comm *comm,
                           const struct weir_operation *operation);
 
-    // O, backends only: it has graphs of other nodes, none of them EMPTY. Whether a graph of the backend
-    // can hold this NATIVE or HOST_CALL; one with a node that it cannot hold is replayed. A backend with
-    // this slot leaves out nodes while they are EMPTY.
+    // O, backends only: it has graphs of other nodes. Whether a graph of the backend can hold this NATIVE
+    // or HOST_CALL; one with a node that it cannot hold is replayed.
     //
     // For a NATIVE, graph_create calls the function with a native queue on which what it submits is
     // captured. For a HOST_CALL, each launch calls the function once, on any thread, after the nodes
@@ -358,12 +359,6 @@ struct weir_module_ops {
     // only if work has ended stays.
     void (*comm_give_up)(const struct weir_link *link, weir_comm *comm,
                          const struct weir_error *cause);
-
-    // O, backends only: updates of NATIVEs in graphs of the backend are refused. Later launches do what
-    // the function of this NATIVE, which is called as graph_create does, submits now. After an error they
-    // do what they did before. Updates of HOST_CALLs come to no backend.
-    weir_status (*graph_recapture)(const struct weir_link *link, weir_graph *graph, uint32_t index,
-                                   const struct weir_graph_node *node);
 };
 
 #define WEIR_MODULE_SLOT_COUNT (sizeof(struct weir_module_ops) / sizeof(void (*)(void)))

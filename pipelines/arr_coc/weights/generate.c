@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "io/safetensors.h"
 #include "pipelines/arr_coc/normal.h"
 
@@ -85,7 +86,7 @@ static bool write_weights(const char *path, uint64_t query_size, uint64_t seed)
         uint64_t count = element_count(&tensors[i]);
         double deviation =
             tensors[i].rank == 2 ? sqrt(2.0 / (double)tensors[i].shape[1]) : bias_deviation;
-        weir_arr_coc_fill_normal(next, count, deviation, weir_arr_coc_stream(seed, (uint64_t)i));
+        weir_arr_coc_fill_normal(next, count, deviation, weir_random_stream(seed, (uint64_t)i));
         tensors[i].dtype = WEIR_IO_F32;
         tensors[i].data = next;
         next += count;

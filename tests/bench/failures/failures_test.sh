@@ -1,6 +1,6 @@
 #!/bin/bash
 # Each way in which a rank fails: the others are told, with the rank's number. Times are printed and not judged. All
-# ways through shared memory; by NCCL those that need processes, and through the others one, since what they do then is
+# ways by the transport `local`; by NCCL those that need processes, and through the others one, since what they do then is
 # tested beside them.
 . tests/support/shell.sh
 
@@ -9,8 +9,8 @@ measure() # measure TRANSPORTS WAYS TIMEOUT
     bash tests/bench/failures/measure.sh --repetitions "${WEIR_TEST_REPETITIONS:-1}" \
         --transports "$1" --ways "$2" --timeout "$3"
 }
-measure memory soon 60
-measure memory late 2
-measure messages,openmpi,mpich abort 60
+measure local soon 60
+measure local late 2
+measure local,openmpi,mpich abort 60
 measure nccl kill,shrink,abort 60
 measure nccl stop,absent 3

@@ -41,14 +41,13 @@ WAYS = (
     ("unborn", "killed while the communicator is made", False, "rank 1 "),
 )
 TRANSPORTS = {
-    "memory": "`local`, shared memory",
-    "messages": "`local`, messages",
+    "local": "`local`",
     "openmpi": "Open MPI",
     "mpich": "MPICH",
     "nccl": "NCCL, the tests' one",
     "cuda": "NCCL",
 }
-DEFAULT = "memory,messages,openmpi,mpich,nccl"
+DEFAULT = "local,openmpi,mpich,nccl"
 NOT_BEGUN = "rank 1 did not come to its failure"
 # What needs processes that other ranks outlive: mpirun ends all ranks of one that dies.
 DEATHS = ("kill", "busy", "unborn", "shrink")
@@ -92,8 +91,7 @@ class Run:
         elif self.transport == "cuda":
             env.update(WEIR_BACKEND="cuda", WEIR_COMM_RANK=str(rank), LOCAL_RANK=str(rank))
         else:
-            env.update(WEIR_BACKEND="null", WEIR_COMM_RANK=str(rank),
-                       WEIR_LOCAL_MEMORY="map" if self.transport == "memory" else "send")
+            env.update(WEIR_BACKEND="null", WEIR_COMM_RANK=str(rank))
         return env
 
     def lines(self):

@@ -96,7 +96,7 @@ static ncclResult_t init_ranks(void)
 static bool join(const struct comm_bench *b, char *message, size_t size)
 {
     if (b->all.local_count == 1)
-        raw_nccl_share(&raw.api, &b->all.ranks[0], &raw.id);
+        raw_nccl_share(&b->all.ranks[0], &raw.id);
     const ncclResult_t error = init_ranks();
     if (error != ncclSuccess)
         snprintf(message, size, "%s refused a communicator: %s", raw.api.name,
@@ -242,7 +242,7 @@ static void sync_nccl(const struct comm_bench *b)
         CUresult error = raw.api.cu.cuCtxSetCurrent(raw.ranks[i].context);
         error = error ? error : raw.api.cu.cuStreamSynchronize(raw.ranks[i].stream);
         raw.failed = raw.failed || error != CUDA_SUCCESS;
-        raw_nccl_check_driver(&raw.api, error, "cuStreamSynchronize");
+        raw_nccl_check_driver(error, "cuStreamSynchronize");
     }
 }
 
@@ -379,7 +379,7 @@ static int call_mpi(const struct comm_row *row, uint32_t rank, uint32_t ranks)
 static void submit_mpi(const struct comm_bench *b, const struct comm_row *row)
 {
     if (row->count > INT32_MAX || call_mpi(row, b->all.first, b->all.count) != 0)
-        bench_fail(b->bench, CLI_SETUP, "MPI refused a collective of %zu bytes", row->bytes);
+        cli_fail(CLI_SETUP, "MPI refused a collective of %zu bytes", row->bytes);
 }
 
 // Its calls return when they are done.

@@ -57,33 +57,32 @@ static bool can_blas(struct ddp *ddp)
 
 // A GPU with cuBLAS gets a step that keeps it busy, other devices one that a processor does in some
 // milliseconds.
-static void choose_list(struct bench *bench, const char *option, struct bench_list *list,
-                        const char *text)
+static void choose_list(const char *option, struct bench_list *list, const char *text)
 {
     if (list->text)
         return;
     list->text = text;
-    bench_parse_list(bench, option, list);
+    bench_parse_list(option, list);
 }
 
 static void choose(struct ddp *ddp)
 {
     ddp->blas = can_blas(ddp);
     if (!ddp->blas && ddp->cublas)
-        bench_fail_weir(ddp->bench);
+        cli_fail_weir();
     ddp->layers = ddp->layers ? ddp->layers : ddp->blas ? 96 : 16;
     ddp->width = ddp->width ? ddp->width : ddp->blas ? 2048 : 128;
-    choose_list(ddp->bench, "batch", &ddp->batches, ddp->blas ? "2048,4096,8192" : "64");
-    choose_list(ddp->bench, "buckets", &ddp->caps,
+    choose_list("batch", &ddp->batches, ddp->blas ? "2048,4096,8192" : "64");
+    choose_list("buckets", &ddp->caps,
                 ddp->blas ? "auto,8M,16M,32M,48M,64M,96M,768M" : "auto,64K,256K,1M");
-    choose_list(ddp->bench, "element", &ddp->element, ddp->blas ? "bf16" : "f32");
+    choose_list("element", &ddp->element, ddp->blas ? "bf16" : "f32");
     ddp->bf16 = ddp->element.values[0] == BENCH_WORD + 1;
     ddp->element_size = ddp->bf16 ? 2 : 4;
     for (size_t i = 0; i < ddp->batches.count; i++)
         if (ddp->batch_max < ddp->batches.values[i])
             ddp->batch_max = (size_t)ddp->batches.values[i];
     if (ddp->bf16 && !ddp->blas)
-        bench_fail(ddp->bench, CLI_SETUP, "--element bf16 needs cuBLAS, and here is none; use f32");
+        cli_fail(CLI_SETUP, "--element bf16 needs cuBLAS, and here is none; use f32");
 }
 
 // Measuring.
@@ -321,7 +320,7 @@ static void run_ddp(struct bench *bench, void *user)
     struct ddp_run *run = user;
     struct ddp *ddp = &run->ddp;
     ddp->bench = bench;
-    bench_fine(bench, cli_open(ddp->config, NULL, &bench->runtime));
+    bench->runtime = cli_open(ddp->config);
     bench_ranks_open(bench, ddp->asked_ranks, &ddp->all);
     bench->silent = ddp->all.first > 0;
     bench->quiet = bench->quiet || bench->silent;

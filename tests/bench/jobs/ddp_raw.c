@@ -18,8 +18,7 @@ struct ddp_raw {
 };
 
 #define NCCL(raw, name, ...) raw_nccl_check(&(raw)->api, (raw)->api.nccl.name(__VA_ARGS__), #name)
-#define CU(raw, name, ...) \
-    raw_nccl_check_driver(&(raw)->api, (raw)->api.cu.name(__VA_ARGS__), #name)
+#define CU(raw, name, ...) raw_nccl_check_driver((raw)->api.cu.name(__VA_ARGS__), #name)
 
 // Opening.
 
@@ -77,7 +76,7 @@ struct ddp_raw *ddp_raw_open(struct ddp *ddp, char *message, size_t size)
     if (bench_ranks_slowest(&ddp->all, prepare(ddp, raw, message, size) ? 0 : 1) != 0)
         return NULL;
     make_streams(ddp, raw);
-    raw_nccl_share(&raw->api, &ddp->all.ranks[0], &raw->id);
+    raw_nccl_share(&ddp->all.ranks[0], &raw->id);
     CU(raw, cuCtxSetCurrent, raw->context);
     NCCL(raw, ncclCommInitRank, &raw->comm, (int)ddp->all.count, raw->id, (int)ddp->all.first);
     return raw;
@@ -96,7 +95,7 @@ static void multiply(const struct ddp *ddp, struct train_product *product)
                                              .api = WEIR_NATIVE_CUDA,
                                              .context = ddp->raw->context,
                                              .queue = ddp->raw->compute};
-    bench_fine(ddp->bench, train_blas_multiply(&native, &product->native));
+    cli_fine(train_blas_multiply(&native, &product->native));
 }
 
 static void reduce(const struct ddp *ddp, const struct weir_bucket *bucket, uint64_t base)
@@ -114,14 +113,14 @@ static void go_back(const struct ddp *ddp, const struct ddp_rank *rank, size_t b
 {
     struct weir_bucket bucket;
     uint32_t done = 0;
-    bench_fine(ddp->bench, weir_buckets_get_bucket(rank->buckets[buckets], 0, &bucket));
+    cli_fine(weir_buckets_get_bucket(rank->buckets[buckets], 0, &bucket));
     for (size_t i = (size_t)ddp->layers; i-- > 0;) {
         multiply(ddp, &rank->weight[buckets * ddp->layers + i]);
         if (++done == bucket.first + bucket.count) {
             reduce(ddp, &bucket, base);
             if (i > 0)
-                bench_fine(ddp->bench, weir_buckets_get_bucket(rank->buckets[buckets],
-                                                               bucket.index + 1, &bucket));
+                cli_fine(
+                    weir_buckets_get_bucket(rank->buckets[buckets], bucket.index + 1, &bucket));
         }
         if (i > 0)
             multiply(ddp, &rank->back[i]);

@@ -29,25 +29,23 @@ static void open_rank(struct ddp *ddp, struct ddp_rank *rank)
     const size_t layers = (size_t)ddp->layers;
     const size_t weight = (size_t)(ddp->width * ddp->width) * ddp->element_size;
     const size_t batch = ddp->batch_max * (size_t)ddp->width * ddp->element_size;
-    struct bench *bench = ddp->bench;
     weir_device *device = rank->place->device;
-    bench_buffer(bench, device, "ddp/weights", layers * weight, WEIR_PLACE_DEVICE, &rank->weights);
-    bench_buffer(bench, device, "ddp/activations", (layers + 1) * batch, WEIR_PLACE_DEVICE,
+    bench_buffer(device, "ddp/weights", layers * weight, WEIR_PLACE_DEVICE, &rank->weights);
+    bench_buffer(device, "ddp/activations", (layers + 1) * batch, WEIR_PLACE_DEVICE,
                  &rank->activations);
-    bench_buffer(bench, device, "ddp/gradients", 3 * batch, WEIR_PLACE_DEVICE, &rank->gradients);
+    bench_buffer(device, "ddp/gradients", 3 * batch, WEIR_PLACE_DEVICE, &rank->gradients);
     rank->forward = cli_allocate((2 + ddp->caps.count) * layers, sizeof *rank->forward);
     rank->back = rank->forward + layers;
     rank->weight = rank->back + layers;
     rank->engine.bf16 = ddp->bf16;
     if (!ddp->blas) {
-        bench_kernel(bench, device, &train_f32_kernels, "product", &rank->program,
-                     &rank->engine.product);
-        bench_kernel(bench, device, &train_f32_kernels, "sum_parts", &rank->program,
+        bench_kernel(device, &train_f32_kernels, "product", &rank->program, &rank->engine.product);
+        bench_kernel(device, &train_f32_kernels, "sum_parts", &rank->program,
                      &rank->engine.sum_parts);
     }
     cli_own(close_rank, rank, NULL);
     if (ddp->blas)
-        bench_fine(bench, train_blas_open(device, ddp->cublas, &rank->engine.blas));
+        cli_fine(train_blas_open(device, ddp->cublas, &rank->engine.blas));
 }
 
 // A number of --buckets, or `auto`.
@@ -75,7 +73,7 @@ static void make_buckets(struct ddp *ddp, size_t index,
     weir_buckets *made[BENCH_RANKS_MAX];
     for (uint32_t i = 0; i < ddp->all.local_count; i++)
         comms[i] = ddp->all.ranks[i].comm;
-    bench_fine(ddp->bench, weir_buckets_create_all(&params, comms, ddp->all.local_count, made));
+    cli_fine(weir_buckets_create_all(&params, comms, ddp->all.local_count, made));
     for (uint32_t i = 0; i < ddp->all.local_count; i++)
         ddp->ranks[i].buckets[index] = made[i];
 }
@@ -118,8 +116,8 @@ static void make_numbers(const struct ddp *ddp, void *memory, size_t count, floa
 static void upload(struct ddp *ddp, struct ddp_rank *rank, weir_buffer *buffer, size_t at,
                    const void *memory, size_t count)
 {
-    bench_fine(ddp->bench, weir_upload(rank->place->queue, buffer, at * ddp->element_size, memory,
-                                       count * ddp->element_size));
+    cli_fine(weir_upload(rank->place->queue, buffer, at * ddp->element_size, memory,
+                         count * ddp->element_size));
 }
 
 // The weights of all ranks are alike, inputs and losses are not. A product of numbers up to
@@ -220,13 +218,12 @@ static void prepare(struct ddp *ddp, struct ddp_rank *rank)
     for (size_t i = 0; i < (2 + ddp->caps.count) * ddp->layers; i++) {
         const uint64_t bytes = train_product_divide(&rank->forward[i]);
         parts.size = bytes > parts.size ? (size_t)bytes : parts.size;
-        bench_fine(ddp->bench, train_product_prepare(&rank->engine, &rank->forward[i]));
+        cli_fine(train_product_prepare(&rank->engine, &rank->forward[i]));
         rank->forward[i].native.narrow = ddp->bf16;
     }
     weir_buffer_destroy(&rank->engine.parts);
     if (parts.size > 0 && !ddp->blas)
-        bench_fine(ddp->bench,
-                   weir_buffer_create(rank->place->device, &parts, &rank->engine.parts));
+        cli_fine(weir_buffer_create(rank->place->device, &parts, &rank->engine.parts));
 }
 
 void ddp_set_batch(struct ddp *ddp, size_t batch)
@@ -242,28 +239,27 @@ void ddp_set_batch(struct ddp *ddp, size_t batch)
 
 // The step.
 
-static void multiply(const struct ddp *ddp, struct ddp_rank *rank, struct train_product *product)
+static void multiply(struct ddp_rank *rank, struct train_product *product)
 {
-    bench_fine(ddp->bench, train_product_submit(&rank->engine, rank->place->queue, product));
+    cli_fine(train_product_submit(&rank->engine, rank->place->queue, product));
 }
 
 static void mark(const struct ddp *ddp, struct ddp_rank *rank, size_t buckets, size_t layer)
 {
-    bench_fine(ddp->bench,
-               weir_buckets_ready(rank->buckets[buckets], (uint32_t)(ddp->layers - 1 - layer),
-                                  rank->place->queue));
+    cli_fine(weir_buckets_ready(rank->buckets[buckets], (uint32_t)(ddp->layers - 1 - layer),
+                                rank->place->queue));
 }
 
 static void compute(const struct ddp *ddp, struct ddp_rank *rank, bool marks, size_t buckets)
 {
     for (size_t i = 0; i < ddp->layers; i++)
-        multiply(ddp, rank, &rank->forward[i]);
+        multiply(rank, &rank->forward[i]);
     for (size_t i = (size_t)ddp->layers; i-- > 0;) {
-        multiply(ddp, rank, &rank->weight[buckets * ddp->layers + i]);
+        multiply(rank, &rank->weight[buckets * ddp->layers + i]);
         if (marks)
             mark(ddp, rank, buckets, i);
         if (i > 0)
-            multiply(ddp, rank, &rank->back[i]);
+            multiply(rank, &rank->back[i]);
     }
 }
 
@@ -275,13 +271,13 @@ static void submit(const struct ddp *ddp, struct ddp_rank *rank, enum ddp_way wa
         return;
     }
     if (reduces)
-        bench_fine(ddp->bench, weir_buckets_begin(rank->buckets[buckets], true));
+        cli_fine(weir_buckets_begin(rank->buckets[buckets], true));
     if (way != DDP_COMMUNICATE)
         compute(ddp, rank, way == DDP_OVERLAPPED, buckets);
     for (size_t i = (size_t)ddp->layers; i-- > 0 && reduces && way != DDP_OVERLAPPED;)
         mark(ddp, rank, buckets, i);
     if (reduces)
-        bench_fine(ddp->bench, weir_buckets_finish(rank->buckets[buckets], rank->place->queue));
+        cli_fine(weir_buckets_finish(rank->buckets[buckets], rank->place->queue));
 }
 
 static void run_all(struct ddp *ddp, enum ddp_way way, size_t buckets)
@@ -343,8 +339,8 @@ static void read_slices(struct ddp *ddp, struct ddp_rank *rank, size_t buckets,
     for (size_t i = 0; i < 3; i++) {
         const struct train_product *product =
             &rank->weight[buckets * ddp->layers + slices->layers[i]];
-        bench_fine(ddp->bench, weir_download(rank->place->queue, slices->bytes + i * bytes,
-                                             product->c.buffer, product->c.offset, bytes));
+        cli_fine(weir_download(rank->place->queue, slices->bytes + i * bytes, product->c.buffer,
+                               product->c.offset, bytes));
     }
 }
 
@@ -357,9 +353,9 @@ static void compare_slices(struct ddp *ddp, const struct slices *found, const st
         const double average = number_of(ddp, wanted->bytes, i);
         ddp->bench->checked++;
         if (!(fabs(value - average) <= part * fabs(average)))
-            bench_fail(ddp->bench, CLI_FAILED,
-                       "%s, buckets %zu: element %zu of layer %zu is %g in place of %g", way,
-                       buckets, i % found->count, found->layers[i / found->count], value, average);
+            cli_fail(CLI_FAILED, "%s, buckets %zu: element %zu of layer %zu is %g in place of %g",
+                     way, buckets, i % found->count, found->layers[i / found->count], value,
+                     average);
     }
 }
 
@@ -371,10 +367,9 @@ static void average(struct ddp *ddp)
         struct ddp_rank *rank = &ddp->ranks[i];
         for (size_t layer = 0; layer < ddp->layers; layer++) {
             const struct train_range *c = &rank->weight[layer].c;
-            bench_fine(ddp->bench,
-                       weir_queue_all_reduce(rank->place->queue, rank->place->comm, c->buffer,
-                                             c->offset, c->buffer, c->offset, count,
-                                             ddp->bf16 ? WEIR_BF16 : WEIR_F32, WEIR_AVERAGE));
+            cli_fine(weir_queue_all_reduce(rank->place->queue, rank->place->comm, c->buffer,
+                                           c->offset, c->buffer, c->offset, count,
+                                           ddp->bf16 ? WEIR_BF16 : WEIR_F32, WEIR_AVERAGE));
         }
     }
     bench_ranks_sync(&ddp->all);
@@ -387,9 +382,8 @@ static void check_way(struct ddp *ddp, enum ddp_way way, size_t buckets,
     for (uint32_t i = 0; ddp->computes && i < ddp->all.local_count; i++) {
         struct ddp_rank *rank = &ddp->ranks[i];
         weir_buffer *gradients = rank->weight[buckets * ddp->layers].c.buffer;
-        bench_fine(ddp->bench,
-                   weir_queue_fill(rank->place->queue, gradients, 0, weir_buffer_size(gradients),
-                                   &nothing, sizeof nothing));
+        cli_fine(weir_queue_fill(rank->place->queue, gradients, 0, weir_buffer_size(gradients),
+                                 &nothing, sizeof nothing));
     }
     bench_ranks_sync(&ddp->all);
     run_all(ddp, way, buckets);

@@ -62,19 +62,18 @@ struct devices_bench {
 
 // Work.
 
-static void copy(const struct devices_bench *b, weir_queue *queue, weir_buffer *dst,
-                 weir_buffer *src, size_t at, size_t bytes)
+static void copy(weir_queue *queue, weir_buffer *dst, weir_buffer *src, size_t at, size_t bytes)
 {
-    bench_fine(b->bench, weir_queue_copy(queue, dst, at, src, at, bytes));
+    cli_fine(weir_queue_copy(queue, dst, at, src, at, bytes));
 }
 
 // All pieces of one copy, in order.
-static void copy_pieces(const struct devices_bench *b, const struct row *row, weir_queue *queue,
-                        weir_buffer *dst, weir_buffer *src)
+static void copy_pieces(const struct row *row, weir_queue *queue, weir_buffer *dst,
+                        weir_buffer *src)
 {
     const size_t bytes = row->size / row->pieces;
     for (size_t i = 0; i < row->pieces; i++)
-        copy(b, queue, dst, src, i * bytes, bytes);
+        copy(queue, dst, src, i * bytes, bytes);
 }
 
 // A piece of the job: the second device's queue copies when the kernel of the first has ended.
@@ -84,12 +83,12 @@ static void submit_piece(const struct devices_bench *b, const struct row *row, s
     const size_t bytes = row->size / row->pieces, at = piece * bytes;
     weir_queue *up = first->queues[piece % QUEUES], *down = second->queues[piece % QUEUES];
     struct weir_event computed;
-    copy(b, up, first->own, first->host, at, bytes);
-    bench_fine(b->bench, bench_work_launch(&b->work, up, first->own, at, bytes, ways[JOB].rounds));
-    bench_fine(b->bench, weir_queue_record(up, &computed));
-    bench_fine(b->bench, weir_queue_wait(down, computed));
-    copy(b, down, second->other, first->own, at, bytes);
-    copy(b, down, second->host, second->other, at, bytes);
+    copy(up, first->own, first->host, at, bytes);
+    cli_fine(bench_work_launch(&b->work, up, first->own, at, bytes, ways[JOB].rounds));
+    cli_fine(weir_queue_record(up, &computed));
+    cli_fine(weir_queue_wait(down, computed));
+    copy(down, second->other, first->own, at, bytes);
+    copy(down, second->host, second->other, at, bytes);
 }
 
 static void submit(const struct devices_bench *b, const struct row *row)
@@ -98,15 +97,15 @@ static void submit(const struct devices_bench *b, const struct row *row)
     for (size_t i = 0; row->way == JOB && i < row->pieces; i++)
         submit_piece(b, row, i);
     if (row->way == APART) {
-        copy_pieces(b, row, first->queues[0], first->other, first->host);
-        copy_pieces(b, row, second->queues[0], second->host, second->own);
+        copy_pieces(row, first->queues[0], first->other, first->host);
+        copy_pieces(row, second->queues[0], second->host, second->own);
     }
     if (row->way == BESIDE)
-        copy_pieces(b, row, first->queues[1], first->other, first->host);
+        copy_pieces(row, first->queues[1], first->other, first->host);
     if (row->way == BOTH)
-        copy_pieces(b, row, second->queues[0], first->other, second->own);
+        copy_pieces(row, second->queues[0], first->other, second->own);
     if (row->way != JOB && row->way != APART)
-        copy_pieces(b, row, first->queues[0], second->other, first->own);
+        copy_pieces(row, first->queues[0], second->other, first->own);
 }
 
 // Waits for the queues that the work ends in.
@@ -114,13 +113,13 @@ static void finish(const struct devices_bench *b, const struct row *row)
 {
     const struct side *first = &b->sides[0], *second = &b->sides[1];
     for (size_t i = 0; row->way == JOB && i < row->pieces && i < QUEUES; i++)
-        bench_sync(b->bench, second->queues[i]);
+        bench_sync(second->queues[i]);
     if (row->way != JOB)
-        bench_sync(b->bench, first->queues[0]);
+        bench_sync(first->queues[0]);
     if (row->way == BESIDE)
-        bench_sync(b->bench, first->queues[1]);
+        bench_sync(first->queues[1]);
     if (row->way == BOTH || row->way == APART)
-        bench_sync(b->bench, second->queues[0]);
+        bench_sync(second->queues[0]);
 }
 
 static double time_row(const struct devices_bench *b, const struct row *row)
@@ -144,9 +143,9 @@ static void measure_row(struct devices_bench *b, struct row *row)
 static void fill_side(const struct devices_bench *b, const struct row *row, size_t index)
 {
     const struct side *side = &b->sides[index];
-    bench_work_fill(b->bench, side->host, row->size, SEED + (uint32_t)index);
-    copy(b, side->queues[0], side->own, side->host, 0, row->size);
-    bench_sync(b->bench, side->queues[0]);
+    bench_work_fill(side->host, row->size, SEED + (uint32_t)index);
+    copy(side->queues[0], side->own, side->host, 0, row->size);
+    bench_sync(side->queues[0]);
 }
 
 // The job, and what comes down beside uploads, are in the host's memory already.
@@ -157,8 +156,8 @@ static void check_side(const struct devices_bench *b, const struct row *row, siz
     snprintf(what, sizeof what, "%s, %zu bytes in %zu pieces, device %zu", ways[row->way].key,
              row->size, row->pieces, index + 1);
     if (row->way != JOB && row->way != APART) {
-        copy(b, side->queues[0], side->host, side->other, 0, row->size);
-        bench_sync(b->bench, side->queues[0]);
+        copy(side->queues[0], side->host, side->other, 0, row->size);
+        bench_sync(side->queues[0]);
     }
     const uint32_t from = row->way == APART ? (uint32_t)index : !index;
     (void)bench_work_check(b->bench, side->host, row->size, SEED + from, ways[row->way].rounds,
@@ -170,7 +169,7 @@ static void check_row(const struct devices_bench *b, const struct row *row)
 {
     fill_side(b, row, 0);
     fill_side(b, row, 1);
-    bench_work_spoil(b->bench, b->sides[1].host, row->size);
+    bench_work_spoil(b->sides[1].host, row->size);
     (void)time_row(b, row);
     check_side(b, row, 1);
     if (row->way == BOTH)
@@ -185,10 +184,10 @@ static void make_rows(struct devices_bench *b)
         const uint64_t pieces = b->pieces.values[i / WAYS % b->pieces.count];
         const uint64_t size = b->sizes.values[i / WAYS / b->pieces.count];
         if (size % (ALIGNED * pieces) != 0)
-            bench_fail(b->bench, CLI_USAGE,
-                       "--size: %" PRIu64 " bytes have no %" PRIu64
-                       " equal pieces of whole multiples of %d bytes",
-                       size, pieces, ALIGNED);
+            cli_fail(CLI_USAGE,
+                     "--size: %" PRIu64 " bytes have no %" PRIu64
+                     " equal pieces of whole multiples of %d bytes",
+                     size, pieces, ALIGNED);
         b->rows[b->row_count++] = (struct row){.size = (size_t)size,
                                                .pieces = (size_t)pieces,
                                                .way = (enum way)(i % WAYS)};
@@ -201,25 +200,22 @@ static void make_side(struct devices_bench *b, struct side *side)
     for (size_t i = 0; i < b->row_count; i++)
         size = b->rows[i].size > size ? b->rows[i].size : size;
     for (size_t i = 0; i < QUEUES; i++)
-        bench_queue(b->bench, side->device, "bench", &side->queues[i]);
-    bench_buffer(b->bench, side->device, "host", size, WEIR_PLACE_HOST, &side->host);
-    bench_buffer(b->bench, side->device, "own", size, WEIR_PLACE_DEVICE, &side->own);
-    bench_buffer(b->bench, side->device, "other", size, WEIR_PLACE_DEVICE, &side->other);
+        bench_queue(side->device, "bench", 0, &side->queues[i]);
+    bench_buffer(side->device, "host", size, WEIR_PLACE_HOST, &side->host);
+    bench_buffer(side->device, "own", size, WEIR_PLACE_DEVICE, &side->own);
+    bench_buffer(side->device, "other", size, WEIR_PLACE_DEVICE, &side->other);
 }
 
 static void make_objects(struct devices_bench *b)
 {
     struct bench *bench = b->bench;
     b->sides[0].device = bench->device;
-    bench_fine(bench, cli_open_other(bench->runtime, bench->device, &b->sides[1].device));
+    b->sides[1].device = cli_open_other(bench->runtime, bench->device);
     if (!b->sides[1].device)
-        bench_fail(bench, CLI_SETUP,
-                   "there is one device, and this needs two; `weir devices` lists them");
-    bench_own_device(bench, &b->sides[1].device);
+        cli_fail(CLI_SETUP, "there is one device, and this needs two; `weir devices` lists them");
     if (!weir_device_can_peer(b->sides[0].device, b->sides[1].device))
-        bench_fail(bench, CLI_SETUP,
-                   "the devices cannot reach each other's memory, so there are no copies "
-                   "between them; `weir devices` lists them");
+        cli_fail(CLI_SETUP, "the devices cannot reach each other's memory, so there are no copies "
+                            "between them; `weir devices` lists them");
     make_rows(b);
     bench_work_open(bench, &b->work);
     make_side(b, &b->sides[0]);

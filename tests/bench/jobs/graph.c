@@ -150,7 +150,7 @@ static void submit(struct graphs *g, struct shape *it, enum way way, size_t coun
         else
             code = way == RAW_GRAPH ? g->cu.cuGraphLaunch(it->raw_graph, g->stream)
                                     : raw_once(g, it->nodes);
-    bench_fine(g->bench, status);
+    cli_fine(status);
     raw_cuda_check(&g->cu, code, way_names[way]);
 }
 
@@ -159,7 +159,7 @@ static void finish(struct graphs *g, enum way way)
     if (way >= RAW_GRAPH)
         RAW_CU(&g->cu, cuStreamSynchronize, g->stream);
     else
-        bench_sync(g->bench, g->queues[0]);
+        bench_sync(g->queues[0]);
 }
 
 static int ways_of(const struct graphs *g, const struct shape *it)
@@ -174,8 +174,8 @@ static void move_numbers(struct graphs *g, bool raw, bool up, uint32_t *numbers)
 {
     const size_t size = QUEUES * BYTES;
     if (!raw) {
-        bench_fine(g->bench, up ? weir_upload(g->queues[0], g->values, 0, numbers, size)
-                                : weir_download(g->queues[0], numbers, g->values, 0, size));
+        cli_fine(up ? weir_upload(g->queues[0], g->values, 0, numbers, size)
+                    : weir_download(g->queues[0], numbers, g->values, 0, size));
         return;
     }
     if (up) {
@@ -204,10 +204,10 @@ static void check(struct graphs *g, struct shape *it, enum way as_graph)
         const bool adds = i % NUMBERS < LAUNCHED && g->bench->runs_kernels;
         const uint32_t right = i + (adds ? (uint32_t)((PROOF + 1) * times) : 0);
         if (numbers[i] != right)
-            bench_fail(g->bench, CLI_FAILED,
-                       "%s of %zu nodes: number %u is %u and must be %u; nothing was timed",
-                       way_names[as_graph], it->nodes, (unsigned)i, (unsigned)numbers[i],
-                       (unsigned)right);
+            cli_fail(CLI_FAILED,
+                     "%s of %zu nodes: number %u is %u and must be %u; nothing was timed",
+                     way_names[as_graph], it->nodes, (unsigned)i, (unsigned)numbers[i],
+                     (unsigned)right);
     }
     g->bench->checked++;
 }
@@ -290,10 +290,9 @@ static void destroy_graph(void *object, void *with)
 
 static void capture(struct graphs *g, struct shape *it)
 {
-    bench_fine(g->bench, weir_capture_begin(g->queues[0]));
-    bench_fine(g->bench, submit_once(g, it));
-    bench_fine(g->bench, weir_capture_end(g->queues[0], WEIR_PARAMS(weir_graph, .label = "bench"),
-                                          &it->graph));
+    cli_fine(weir_capture_begin(g->queues[0]));
+    cli_fine(submit_once(g, it));
+    cli_fine(weir_capture_end(g->queues[0], WEIR_PARAMS(weir_graph, .label = "bench"), &it->graph));
     cli_own(destroy_graph, &it->graph, NULL);
 }
 
@@ -331,11 +330,10 @@ static void add_shape(struct graphs *g, size_t nodes, size_t queues)
 static void open_all(struct graphs *g)
 {
     struct bench *bench = g->bench;
-    bench_kernel(bench, bench->device, &conformance_kernels, "increment", &g->program,
-                 &g->increment);
+    bench_kernel(bench->device, &conformance_kernels, "increment", &g->program, &g->increment);
     for (int i = 0; i < QUEUES; i++)
-        bench_queue(bench, bench->device, "bench", &g->queues[i]);
-    bench_buffer(bench, bench->device, "values", QUEUES * BYTES, WEIR_PLACE_DEVICE, &g->values);
+        bench_queue(bench->device, "bench", 0, &g->queues[i]);
+    bench_buffer(bench->device, "values", QUEUES * BYTES, WEIR_PLACE_DEVICE, &g->values);
     open_raw(g);
     for (size_t i = 0; i < 2 * g->nodes.count; i++) {
         const size_t nodes = (size_t)g->nodes.values[i % g->nodes.count];

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/common/options.h"
+#include "cli/common/own.h"
 #include "tests/bench/jobs/raw.h"
 
 extern const struct cli_command job_overlap;

@@ -244,7 +244,7 @@ static void cl_open_queue(struct raw *raw, unsigned queue)
     const struct raw_opencl *api = &raw->cl.api;
     cl_int code;
     raw->cl.queues[queue] = api->clCreateCommandQueue(api->context, api->device, 0, &code);
-    raw_opencl_check(api, code, "clCreateCommandQueue");
+    raw_opencl_check(code, "clCreateCommandQueue");
 }
 
 static void cl_forget(struct raw *raw, unsigned event)
@@ -337,7 +337,7 @@ static uint32_t *cl_map(struct raw *raw)
     void *pinned =
         raw->cl.api.clEnqueueMapBuffer(raw->cl.keeper, buffer, 1, CL_MAP_READ | CL_MAP_WRITE, 0,
                                        raw->size, 0, NULL, NULL, &code);
-    raw_opencl_check(&raw->cl.api, code, "clEnqueueMapBuffer");
+    raw_opencl_check(code, "clEnqueueMapBuffer");
     return pinned;
 }
 

@@ -64,8 +64,8 @@ struct pageable {
 
 static void copy_weir(struct pageable *p, bool up, size_t size)
 {
-    bench_fine(p->bench, up ? weir_upload(p->queue, p->memory, 0, p->src, size)
-                            : weir_download(p->queue, p->dst, p->memory, 0, size));
+    cli_fine(up ? weir_upload(p->queue, p->memory, 0, p->src, size)
+                : weir_download(p->queue, p->dst, p->memory, 0, size));
 }
 
 static void copy_driver(struct pageable *p, bool up, size_t size)
@@ -201,10 +201,10 @@ static void start_threads(struct pageable *p)
         }
     }
     if (pthread_barrier_init(&p->barrier, NULL, (unsigned)p->thread_count + 1) != 0)
-        bench_fail(p->bench, CLI_FAILED, "a barrier cannot be created");
+        cli_fail(CLI_FAILED, "a barrier cannot be created");
     for (size_t i = 0; i < p->thread_count; i++)
         if (pthread_create(&p->threads[i].id, NULL, work, &p->threads[i]) != 0)
-            bench_fail(p->bench, CLI_FAILED, "a thread cannot be created");
+            cli_fail(CLI_FAILED, "a thread cannot be created");
     cli_own(end_threads, p, NULL);
 }
 
@@ -212,9 +212,8 @@ static void open_all(struct pageable *p)
 {
     p->src = cli_allocate(1, (size_t)p->most);
     p->dst = cli_allocate(1, (size_t)p->most);
-    bench_queue(p->bench, p->bench->device, "pageable", &p->queue);
-    bench_buffer(p->bench, p->bench->device, "memory", (size_t)p->most, WEIR_PLACE_DEVICE,
-                 &p->memory);
+    bench_queue(p->bench->device, "pageable", 0, &p->queue);
+    bench_buffer(p->bench->device, "memory", (size_t)p->most, WEIR_PLACE_DEVICE, &p->memory);
     p->has_raw = raw_cuda_open(p->bench, "raw CUDA", NULL, &p->cu);
     if (!p->has_raw)
         return;
@@ -236,8 +235,7 @@ static void check_way(struct pageable *p, size_t way)
         ways[way].copy(p, false, sizes[i]);
         p->bench->checked++;
         if (memcmp(p->src, p->dst, sizes[i]) != 0)
-            bench_fail(p->bench, CLI_FAILED, "%s: bytes that went up and down differ",
-                       ways[way].name);
+            cli_fail(CLI_FAILED, "%s: bytes that went up and down differ", ways[way].name);
     }
 }
 

@@ -115,9 +115,9 @@ static double time_batches(struct pool_bench *b, const struct row *row, uint64_t
     uint64_t total = 0, done = 0;
     for (; done < pairs; done += step) {
         const uint64_t began = cli_now_ns();
-        bench_fine(b->bench, batch(b, row->size, out, step));
+        cli_fine(batch(b, row->size, out, step));
         total += cli_now_ns() - began;
-        bench_sync(b->bench, b->queue);
+        bench_sync(b->queue);
         if (batch == driver_batch)
             RAW_CU(&b->cu, cuStreamSynchronize, b->stream);
     }
@@ -135,13 +135,12 @@ static void measure_row(struct pool_bench *b, struct row *row)
     if (b->has_driver)
         bench_keep(bench, &row->driver, time_batches(b, row, few, driver_batch));
     weir_counters_read(&before);
-    bench_fine(bench, pool_batch(b, row->size, out_of(row), SET));
+    cli_fine(pool_batch(b, row->size, out_of(row), SET));
     weir_counters_read(&after);
     if (bench->turn > 0 &&
         (before.allocations != after.allocations || before.driver_objects != after.driver_objects))
-        bench_fail(bench, CLI_FAILED,
-                   "the pool was warm and still asked for memory, at %zu bytes %s", row->size,
-                   ways[row->way].about);
+        cli_fail(CLI_FAILED, "the pool was warm and still asked for memory, at %zu bytes %s",
+                 row->size, ways[row->way].about);
 }
 
 // Checking: two buffers that had the same memory one after the other each hold what was
@@ -153,22 +152,20 @@ static void check(struct pool_bench *b, size_t size)
     bool right = true;
     for (size_t i = 0; i < 2; i++) {
         weir_buffer *buffer;
-        bench_fine(b->bench, weir_pool_allocate(b->pool, b->queue, size, &buffer));
-        bench_fine(b->bench, weir_queue_fill(b->queue, buffer, 0, size, &values[i], 1));
-        bench_fine(b->bench,
-                   weir_queue_copy(b->queue, b->host, i * 4096, buffer, size - bytes, bytes));
-        bench_fine(b->bench, weir_pool_free(b->queue, &buffer));
+        cli_fine(weir_pool_allocate(b->pool, b->queue, size, &buffer));
+        cli_fine(weir_queue_fill(b->queue, buffer, 0, size, &values[i], 1));
+        cli_fine(weir_queue_copy(b->queue, b->host, i * 4096, buffer, size - bytes, bytes));
+        cli_fine(weir_pool_free(b->queue, &buffer));
     }
-    bench_sync(b->bench, b->queue);
-    const unsigned char *seen = bench_begin(b->bench, b->host, WEIR_ACCESS_READ);
+    bench_sync(b->queue);
+    const unsigned char *seen = bench_begin(b->host, WEIR_ACCESS_READ);
     for (size_t i = 0; i < bytes; i++)
         right = right && seen[i] == values[0] && seen[4096 + i] == values[1];
-    bench_end(b->bench, b->host, WEIR_ACCESS_READ);
+    bench_end(b->host, WEIR_ACCESS_READ);
     b->bench->checked += 2;
     if (!right)
-        bench_fail(b->bench, CLI_FAILED,
-                   "buffers of %zu bytes out of the pool hold wrong bytes; nothing was timed",
-                   size);
+        cli_fail(CLI_FAILED,
+                 "buffers of %zu bytes out of the pool hold wrong bytes; nothing was timed", size);
 }
 
 // Set-up and report.
@@ -201,9 +198,8 @@ static void make_rows(struct pool_bench *b)
     for (size_t i = 0; i < b->sizes.count; i++) {
         const uint64_t size = b->sizes.values[i];
         if (size > most)
-            bench_fail(b->bench, CLI_USAGE,
-                       "--size: a buffer of this device has at most %llu bytes",
-                       (unsigned long long)most);
+            cli_fail(CLI_USAGE, "--size: a buffer of this device has at most %llu bytes",
+                     (unsigned long long)most);
         for (int way = 0; way < WAYS; way++)
             if (way == PAIR || size <= most / SET)
                 b->rows[b->row_count++] = (struct row){.size = (size_t)size, .way = (enum way)way};
@@ -219,10 +215,10 @@ static void destroy_pool(void *object, void *with)
 static void make_objects(struct pool_bench *b)
 {
     make_rows(b);
-    bench_queue(b->bench, b->bench->device, "bench", &b->queue);
-    bench_buffer(b->bench, b->bench->device, "host", 8192, WEIR_PLACE_HOST, &b->host);
-    bench_fine(b->bench, weir_pool_create(b->bench->device,
-                                          WEIR_PARAMS(weir_pool, .label = "bench"), &b->pool));
+    bench_queue(b->bench->device, "bench", 0, &b->queue);
+    bench_buffer(b->bench->device, "host", 8192, WEIR_PLACE_HOST, &b->host);
+    cli_fine(
+        weir_pool_create(b->bench->device, WEIR_PARAMS(weir_pool, .label = "bench"), &b->pool));
     cli_own(destroy_pool, &b->pool, NULL);
     open_driver(b);
 }

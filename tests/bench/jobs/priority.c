@@ -68,12 +68,12 @@ static void keep_busy(struct priority *p, weir_queue *queue)
 {
     forget_finished(p);
     for (; p->pending_count < AHEAD; p->pending_count++) {
-        bench_fine(p->bench, bench_work_launch(&p->work, queue, p->busy_values, 0, p->busy_bytes,
-                                               p->busy_rounds));
-        bench_fine(p->bench, weir_queue_record(queue, &p->pending[p->pending_count]));
+        cli_fine(
+            bench_work_launch(&p->work, queue, p->busy_values, 0, p->busy_bytes, p->busy_rounds));
+        cli_fine(weir_queue_record(queue, &p->pending[p->pending_count]));
         p->busy_launches++;
     }
-    bench_fine(p->bench, weir_queue_flush(queue));
+    cli_fine(weir_queue_flush(queue));
 }
 
 // Microseconds of one sample, and whether the busy queue was busy to its end.
@@ -83,10 +83,9 @@ static double sample(struct priority *p, enum condition condition, bool *out_bes
     if (p->busy[condition])
         keep_busy(p, p->busy[condition]);
     const uint64_t began = cli_now_ns();
-    bench_fine(p->bench, bench_work_launch(&p->work, p->small[condition], p->small_values, 0,
-                                           SMALL_BYTES, 1));
-    bench_fine(p->bench, weir_queue_record(p->small[condition], &done));
-    bench_fine(p->bench, weir_event_sync(done, WEIR_FOREVER));
+    cli_fine(bench_work_launch(&p->work, p->small[condition], p->small_values, 0, SMALL_BYTES, 1));
+    cli_fine(weir_queue_record(p->small[condition], &done));
+    cli_fine(weir_event_sync(done, WEIR_FOREVER));
     const double us = (double)(cli_now_ns() - began) * 1e-3;
     p->small_launches++;
     forget_finished(p);
@@ -99,8 +98,8 @@ static void settle(struct priority *p, enum condition condition)
 {
     p->pending_count = 0;
     if (p->busy[condition])
-        bench_sync(p->bench, p->busy[condition]);
-    bench_sync(p->bench, p->small[condition]);
+        bench_sync(p->busy[condition]);
+    bench_sync(p->small[condition]);
 }
 
 // Checking.
@@ -110,9 +109,9 @@ static void check_values(struct priority *p, weir_buffer *values, size_t size, u
 {
     char text[96];
     snprintf(text, sizeof text, "the %s work %s", what, when);
-    bench_work_spoil(p->bench, p->host, size);
-    bench_fine(p->bench, weir_queue_copy(p->work.queue, p->host, 0, values, 0, size));
-    bench_sync(p->bench, p->work.queue);
+    bench_work_spoil(p->host, size);
+    cli_fine(weir_queue_copy(p->work.queue, p->host, 0, values, 0, size));
+    bench_sync(p->work.queue);
     (void)bench_work_check(p->bench, p->host, size, SEED, rounds, text);
     bench_judge(p->bench);
 }
@@ -166,15 +165,15 @@ static void make_queues(struct priority *p)
 {
     const struct weir_limits *limits = p->bench->limits;
     const int32_t high = limits->priority_highest, low = limits->priority_lowest;
-    bench_queue_of(p->bench, "small/idle", 0, &p->small[IDLE]);
-    bench_queue_of(p->bench, "small/same", 0, &p->small[SAME]);
-    bench_queue_of(p->bench, "busy/same", 0, &p->busy[SAME]);
+    bench_queue(p->bench->device, "small/idle", 0, &p->small[IDLE]);
+    bench_queue(p->bench->device, "small/same", 0, &p->small[SAME]);
+    bench_queue(p->bench->device, "busy/same", 0, &p->busy[SAME]);
     if (high == low) {
         bench_note(p->bench, "not measured: this device has no priorities");
         return;
     }
-    bench_queue_of(p->bench, "small/high", high, &p->small[HIGH]);
-    bench_queue_of(p->bench, "busy/low", low, &p->busy[HIGH]);
+    bench_queue(p->bench->device, "small/high", high, &p->small[HIGH]);
+    bench_queue(p->bench->device, "busy/low", low, &p->busy[HIGH]);
 }
 
 static void make_objects(struct priority *p)
@@ -185,14 +184,14 @@ static void make_objects(struct priority *p)
     p->times = cli_allocate(p->samples, sizeof *p->times);
     bench_work_open(bench, &p->work);
     make_queues(p);
-    bench_buffer(bench, device, "host", p->busy_bytes, WEIR_PLACE_HOST, &p->host);
-    bench_buffer(bench, device, "small", SMALL_BYTES, WEIR_PLACE_DEVICE, &p->small_values);
-    bench_buffer(bench, device, "busy", p->busy_bytes, WEIR_PLACE_DEVICE, &p->busy_values);
+    bench_buffer(device, "host", p->busy_bytes, WEIR_PLACE_HOST, &p->host);
+    bench_buffer(device, "small", SMALL_BYTES, WEIR_PLACE_DEVICE, &p->small_values);
+    bench_buffer(device, "busy", p->busy_bytes, WEIR_PLACE_DEVICE, &p->busy_values);
     p->busy_rounds = bench_work_calibrate(&p->work, p->busy_values, p->busy_bytes, BUSY_NS);
-    bench_work_fill(bench, p->host, p->busy_bytes, SEED);
-    bench_fine(bench, weir_queue_copy(p->work.queue, p->small_values, 0, p->host, 0, SMALL_BYTES));
-    bench_fine(bench, weir_queue_copy(p->work.queue, p->busy_values, 0, p->host, 0, p->busy_bytes));
-    bench_sync(bench, p->work.queue);
+    bench_work_fill(p->host, p->busy_bytes, SEED);
+    cli_fine(weir_queue_copy(p->work.queue, p->small_values, 0, p->host, 0, SMALL_BYTES));
+    cli_fine(weir_queue_copy(p->work.queue, p->busy_values, 0, p->host, 0, p->busy_bytes));
+    bench_sync(p->work.queue);
 }
 
 static void report(struct priority *p)

@@ -36,7 +36,7 @@ void raw_cuda_check(const struct raw_cuda *cu, CUresult result, const char *call
     if (result == CUDA_SUCCESS)
         return;
     describe(cu, result, call, message, sizeof message);
-    bench_fail(cu->bench, CLI_SETUP, "%s", message);
+    cli_fail(CLI_SETUP, "%s", message);
 }
 
 static bool load(struct raw_cuda *cu, char *message, size_t size)
@@ -64,7 +64,7 @@ void raw_cuda_init(struct bench *bench, struct raw_cuda *cu)
     char message[1024];
     cu->bench = bench;
     if (!load(cu, message, sizeof message))
-        bench_fail(bench, CLI_SETUP, "%s", message);
+        cli_fail(CLI_SETUP, "%s", message);
 }
 
 static void close_device(void *object, void *with)
@@ -112,10 +112,10 @@ void raw_cuda_load_kernels(struct raw_cuda *cu, const struct weir_bundle *bundle
            cu->device);
     const struct weir_image *image = image_for(bundle, (unsigned)(10 * major + minor));
     if (!image)
-        bench_fail(cu->bench, CLI_SETUP,
-                   "this program has no CUDA kernels for sm_%d%d: it was built without a CUDA "
-                   "toolkit",
-                   major, minor);
+        cli_fail(CLI_SETUP,
+                 "this program has no CUDA kernels for sm_%d%d: it was built without a CUDA "
+                 "toolkit",
+                 major, minor);
     RAW_CU(cu, cuModuleLoadDataEx, &cu->module, image->data, 0, NULL, NULL);
 }
 
@@ -234,10 +234,10 @@ static const char *source_of(const struct weir_bundle *bundle)
     return "";
 }
 
-void raw_opencl_check(const struct raw_opencl *cl, cl_int code, const char *call)
+void raw_opencl_check(cl_int code, const char *call)
 {
     if (code != CL_SUCCESS)
-        bench_fail(cl->bench, CLI_SETUP, "plain OpenCL: %s failed with %d", call, (int)code);
+        cli_fail(CLI_SETUP, "plain OpenCL: %s failed with %d", call, (int)code);
 }
 
 static void close_opencl(void *object, void *with)
@@ -265,10 +265,10 @@ bool raw_opencl_open(struct bench *bench, const char *what, const char *device,
         return false;
     }
     cl->context = cl->clCreateContext(NULL, 1, &cl->device, NULL, NULL, &code);
-    raw_opencl_check(cl, code, "clCreateContext");
+    raw_opencl_check(code, "clCreateContext");
     cli_own(close_opencl, cl, NULL);
     cl->program = cl->clCreateProgramWithSource(cl->context, 1, &source, NULL, &code);
-    raw_opencl_check(cl, code, "clCreateProgramWithSource");
+    raw_opencl_check(code, "clCreateProgramWithSource");
     RAW_CL(cl, clBuildProgram, cl->program, 1, &cl->device, "-cl-std=CL1.2", NULL, NULL);
     return true;
 }
@@ -292,7 +292,7 @@ cl_command_queue raw_opencl_queue(struct raw_opencl *cl)
 {
     cl_int code;
     cl_command_queue queue = cl->clCreateCommandQueue(cl->context, cl->device, 0, &code);
-    raw_opencl_check(cl, code, "clCreateCommandQueue");
+    raw_opencl_check(code, "clCreateCommandQueue");
     cli_own(release_queue, queue, cl);
     return queue;
 }
@@ -301,7 +301,7 @@ cl_kernel raw_opencl_kernel(struct raw_opencl *cl, const char *name)
 {
     cl_int code;
     cl_kernel kernel = cl->clCreateKernel(cl->program, name, &code);
-    raw_opencl_check(cl, code, "clCreateKernel");
+    raw_opencl_check(code, "clCreateKernel");
     cli_own(release_kernel, kernel, cl);
     return kernel;
 }
@@ -310,7 +310,7 @@ cl_mem raw_opencl_buffer(struct raw_opencl *cl, cl_mem_flags flags, size_t size)
 {
     cl_int code;
     cl_mem buffer = cl->clCreateBuffer(cl->context, CL_MEM_READ_WRITE | flags, size, NULL, &code);
-    raw_opencl_check(cl, code, "clCreateBuffer");
+    raw_opencl_check(code, "clCreateBuffer");
     cli_own(release_buffer, buffer, cl);
     return buffer;
 }
@@ -354,32 +354,30 @@ bool raw_nccl_make_id(const struct raw_nccl *raw, uint32_t rank, ncclUniqueId *i
     return error == ncclSuccess;
 }
 
-void raw_nccl_share(const struct raw_nccl *raw, const struct bench_rank *rank, ncclUniqueId *id)
+void raw_nccl_share(const struct bench_rank *rank, ncclUniqueId *id)
 {
     const size_t size = sizeof *id;
     weir_buffer **buffer = cli_allocate(1, sizeof *buffer);
-    bench_buffer(raw->bench, rank->device, "bench/id", size, WEIR_PLACE_DEVICE, buffer);
-    bench_fine(raw->bench, weir_upload(rank->queue, *buffer, 0, id, size));
-    bench_fine(raw->bench, weir_queue_broadcast(rank->queue, rank->comm, *buffer, 0, *buffer, 0,
-                                                size, WEIR_U8, 0));
-    bench_fine(raw->bench, weir_download(rank->queue, id, *buffer, 0, size));
+    bench_buffer(rank->device, "bench/id", size, WEIR_PLACE_DEVICE, buffer);
+    cli_fine(weir_upload(rank->queue, *buffer, 0, id, size));
+    cli_fine(
+        weir_queue_broadcast(rank->queue, rank->comm, *buffer, 0, *buffer, 0, size, WEIR_U8, 0));
+    cli_fine(weir_download(rank->queue, id, *buffer, 0, size));
 }
 
-static _Noreturn void refuse(const struct raw_nccl *raw, const char *call, int code,
-                             const char *name)
+static _Noreturn void refuse(const char *call, int code, const char *name)
 {
-    bench_fail(raw->bench, CLI_SETUP, "a raw call was refused (%s returned %s, %d)", call, name,
-               code);
+    cli_fail(CLI_SETUP, "a raw call was refused (%s returned %s, %d)", call, name, code);
 }
 
 void raw_nccl_check(const struct raw_nccl *raw, ncclResult_t code, const char *call)
 {
     if (code != ncclSuccess)
-        refuse(raw, call, (int)code, raw->nccl.ncclGetErrorString(code));
+        refuse(call, (int)code, raw->nccl.ncclGetErrorString(code));
 }
 
-void raw_nccl_check_driver(const struct raw_nccl *raw, CUresult code, const char *call)
+void raw_nccl_check_driver(CUresult code, const char *call)
 {
     if (code != CUDA_SUCCESS)
-        refuse(raw, call, (int)code, "an error");
+        refuse(call, (int)code, "an error");
 }

@@ -65,8 +65,8 @@ struct raw_opencl {
 // Of the device with that name. False after a note that `what` is not measured.
 bool raw_opencl_open(struct bench *bench, const char *what, const char *device,
                      const struct weir_bundle *bundle, struct raw_opencl *cl);
-void raw_opencl_check(const struct raw_opencl *cl, cl_int code, const char *call);
-#define RAW_CL(cl, name, ...) raw_opencl_check(cl, (cl)->name(__VA_ARGS__), #name)
+void raw_opencl_check(cl_int code, const char *call);
+#define RAW_CL(cl, name, ...) raw_opencl_check((cl)->name(__VA_ARGS__), #name)
 
 cl_command_queue raw_opencl_queue(struct raw_opencl *cl);
 cl_kernel raw_opencl_kernel(struct raw_opencl *cl, const char *name);
@@ -87,10 +87,10 @@ bool raw_nccl_load(struct bench *bench, struct raw_nccl *raw, const char *file, 
 bool raw_nccl_make_id(const struct raw_nccl *raw, uint32_t rank, ncclUniqueId *id, char *message,
                       size_t size);
 // Brings rank 0's id to the other ranks, each of which calls it with its own.
-void raw_nccl_share(const struct raw_nccl *raw, const struct bench_rank *rank, ncclUniqueId *id);
+void raw_nccl_share(const struct bench_rank *rank, ncclUniqueId *id);
 // End the command, unless the call of NCCL or of the driver has succeeded.
 void raw_nccl_check(const struct raw_nccl *raw, ncclResult_t code, const char *call);
-void raw_nccl_check_driver(const struct raw_nccl *raw, CUresult code, const char *call);
+void raw_nccl_check_driver(CUresult code, const char *call);
 
 // What main() does in a process that the job `start` measures: after START_FIRST comes the side, "weir" or "raw".
 #define START_FIRST "first"

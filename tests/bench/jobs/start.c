@@ -68,34 +68,36 @@ static void run_weir(enum step step)
     struct bench *bench = &it.bench;
     switch (step) {
     case RUNTIME:
-        bench_fine(bench, weir_open(NULL, &bench->runtime));
+        cli_fine(weir_open(NULL, &bench->runtime));
+        cli_own_runtime(bench->runtime);
         break;
     case DEVICE:
-        bench_fine(bench, weir_device_open(bench->runtime, NULL, &bench->device));
+        cli_fine(weir_device_open(bench->runtime, NULL, &bench->device));
+        cli_own_device(bench->device);
         break;
     case PROGRAM:
-        bench_program_of(bench, bench->device, &conformance_kernels, &it.program);
+        bench_program_of(bench->device, &conformance_kernels, &it.program);
         break;
     case KERNEL:
-        bench_kernel(bench, bench->device, NULL, "scale", &it.program, &it.scale);
+        bench_kernel(bench->device, NULL, "scale", &it.program, &it.scale);
         break;
     case QUEUE:
-        bench_queue(bench, bench->device, "first", &it.queue);
+        bench_queue(bench->device, "first", 0, &it.queue);
         break;
     case BUFFER:
-        bench_buffer(bench, bench->device, "in", sizeof it.numbers, WEIR_PLACE_DEVICE, &it.in);
+        bench_buffer(bench->device, "in", sizeof it.numbers, WEIR_PLACE_DEVICE, &it.in);
         break;
     case NEXT_BUFFER:
-        bench_buffer(bench, bench->device, "out", sizeof it.numbers, WEIR_PLACE_DEVICE, &it.out);
+        bench_buffer(bench->device, "out", sizeof it.numbers, WEIR_PLACE_DEVICE, &it.out);
         break;
     case UPLOAD:
-        bench_fine(bench, weir_upload(it.queue, it.in, 0, it.numbers, sizeof it.numbers));
+        cli_fine(weir_upload(it.queue, it.in, 0, it.numbers, sizeof it.numbers));
         break;
     default:
-        bench_fine(bench, weir_queue_launch(it.queue, it.scale, weir_dim(NUMBERS / 64, 1, 1),
-                                            weir_dim(64, 1, 1), weir_whole_in(it.in),
-                                            weir_whole_out(it.out), 2.0f, (uint32_t)NUMBERS));
-        bench_fine(bench, weir_download(it.queue, it.results, it.out, 0, sizeof it.results));
+        cli_fine(weir_queue_launch(it.queue, it.scale, weir_dim(NUMBERS / 64, 1, 1),
+                                   weir_dim(64, 1, 1), weir_whole_in(it.in), weir_whole_out(it.out),
+                                   2.0f, (uint32_t)NUMBERS));
+        cli_fine(weir_download(it.queue, it.results, it.out, 0, sizeof it.results));
     }
 }
 
@@ -146,8 +148,8 @@ static void check(void)
 {
     for (size_t i = 0; i < NUMBERS; i++)
         if (it.results[i] != 2 * it.numbers[i])
-            bench_fail(&it.bench, CLI_FAILED, "number %zu is %g, not %g", i, (double)it.results[i],
-                       2 * (double)it.numbers[i]);
+            cli_fail(CLI_FAILED, "number %zu is %g, not %g", i, (double)it.results[i],
+                     2 * (double)it.numbers[i]);
 }
 
 static void stamp(void)
@@ -159,7 +161,6 @@ int start_first(const char *side)
 {
     const bool raw = strcmp(side, sides[1]) == 0;
     stamp();
-    bench_close_at_end(&it.bench);
     for (size_t i = 0; i < NUMBERS; i++)
         it.numbers[i] = (float)i;
     for (size_t i = 0; i < STEPS; i++) {
@@ -170,7 +171,7 @@ int start_first(const char *side)
     }
     cli_destroy_owned();
     stamp();
-    return it.bench.code;
+    return cli_flush(CLI_OK);
 }
 
 // The one that measures.
@@ -220,17 +221,17 @@ static size_t read_stamps(int descriptor, uint64_t *stamps)
     return count;
 }
 
-static void run_process(struct start *start, size_t side, double *ms)
+static void run_process(size_t side, double *ms)
 {
     uint64_t stamps[STAMPS] = {0};
     int descriptor, status = 0;
     const uint64_t began = cli_now_ns();
     const pid_t child = spawn(sides[side], &descriptor);
     if (child < 0)
-        bench_fail(start->bench, CLI_FAILED, "a process cannot be made");
+        cli_fail(CLI_FAILED, "a process cannot be made");
     const size_t count = read_stamps(descriptor, stamps);
     if (waitpid(child, &status, 0) != child || status != 0 || count != STAMPS)
-        bench_fail(start->bench, CLI_SETUP, "the process of %s has failed", sides[side]);
+        cli_fail(CLI_SETUP, "the process of %s has failed", sides[side]);
     const uint64_t ended = cli_now_ns();
     ms[FIRST_RESULT] = (double)(stamps[STEPS] - began) * 1e-6;
     ms[ENDED] = (double)(ended - began) * 1e-6;
@@ -246,7 +247,7 @@ static void measure(struct start *start)
     double ms[FIGURES];
     for (size_t i = 0; i < start->side_count; i++) {
         const size_t side = (size_t)((i + start->bench->turn) % start->side_count);
-        run_process(start, side, ms);
+        run_process(side, ms);
         start->bench->checked += NUMBERS;
         for (size_t k = 0; k < FIGURES; k++)
             bench_keep(start->bench, &start->ms[k][side], ms[k]);
@@ -282,9 +283,10 @@ static void run(struct bench *bench, void *user)
     start->bench = bench;
     if (start->config)
         setenv("WEIR_CONFIG", start->config, 1);
-    bench_fine(bench, cli_open(NULL, NULL, &bench->runtime));
-    start->side_count = strcmp(weir_runtime_backend(bench->runtime), "cuda") == 0 ? 2 : 1;
-    WEIR_IGNORE(weir_close(&bench->runtime));
+    weir_runtime *runtime;
+    cli_fine(weir_open(NULL, &runtime));
+    start->side_count = strcmp(weir_runtime_backend(runtime), "cuda") == 0 ? 2 : 1;
+    WEIR_IGNORE(weir_close(&runtime));
     if (start->side_count == 1)
         bench_note(bench, "not measured: raw CUDA: this is not CUDA");
     for (bench_start(bench); bench_turn(bench);)

@@ -131,17 +131,17 @@ static bool repeat(struct sides *s, bool weir, unsigned steps, size_t count)
 static void run_steps(struct sides *s, bool weir, const char *about, unsigned steps, size_t count)
 {
     if (!repeat(s, weir, steps, count))
-        bench_fail(s->bench, CLI_SETUP, "'%s' failed by %s: %s", about,
-                   weir ? "Weir" : "the driver's own calls", weir ? weir_last_error_text() : "");
+        cli_fail(CLI_SETUP, "'%s' failed by %s: %s", about,
+                 weir ? "Weir" : "the driver's own calls", weir ? weir_last_error_text() : "");
 }
 
 static void finish(struct sides *s, bool weir)
 {
     if (weir) {
-        bench_sync(s->bench, s->queue);
-        bench_sync(s->bench, s->other);
+        bench_sync(s->queue);
+        bench_sync(s->other);
     } else if (!s->raw_finish(s)) {
-        bench_fail(s->bench, CLI_SETUP, "the driver refused a wait");
+        cli_fail(CLI_SETUP, "the driver refused a wait");
     }
 }
 
@@ -267,20 +267,19 @@ static void measure(struct sides *s, const struct table *table)
 
 static void open_weir(struct sides *s, size_t index)
 {
-    struct bench *bench = s->bench;
     char select[24];
     snprintf(select, sizeof select, "%zu", index);
-    bench_device(bench, s->runtime, select, &s->device);
-    bench_queue(bench, s->device, "bench", &s->queue);
-    bench_queue(bench, s->device, "bench", &s->other);
-    bench_kernel(bench, s->device, &conformance_kernels, "increment", &s->program, &s->increment);
-    bench_kernel(bench, s->device, &conformance_kernels, "spin", &s->program, &s->spin);
-    bench_buffer(bench, s->device, "bench", BYTES, WEIR_PLACE_DEVICE, &s->memory);
-    bench_buffer(bench, s->device, "bench", BYTES, WEIR_PLACE_HOST, &s->pinned);
-    uint32_t *numbers = bench_begin(bench, s->pinned, WEIR_ACCESS_WRITE);
+    s->device = cli_device(s->runtime, select, NULL);
+    bench_queue(s->device, "bench", 0, &s->queue);
+    bench_queue(s->device, "bench", 0, &s->other);
+    bench_kernel(s->device, &conformance_kernels, "increment", &s->program, &s->increment);
+    bench_kernel(s->device, &conformance_kernels, "spin", &s->program, &s->spin);
+    bench_buffer(s->device, "bench", BYTES, WEIR_PLACE_DEVICE, &s->memory);
+    bench_buffer(s->device, "bench", BYTES, WEIR_PLACE_HOST, &s->pinned);
+    uint32_t *numbers = bench_begin(s->pinned, WEIR_ACCESS_WRITE);
     for (uint32_t i = 0; i < NUMBERS; i++)
         numbers[i] = i;
-    bench_end(bench, s->pinned, WEIR_ACCESS_WRITE);
+    bench_end(s->pinned, WEIR_ACCESS_WRITE);
 }
 
 // False after a note where it is absent.
@@ -291,7 +290,7 @@ static bool open_runtime(struct sides *s, const char *backend, const char *name)
                                             .backend = backend,
                                             .plugins = ""};
     if (weir_open_at(&params, &s->runtime, NULL, 0) == WEIR_OK) {
-        bench_own_runtime(&s->runtime);
+        cli_own_runtime(s->runtime);
         return true;
     }
     bench_note(s->bench, "not measured: %s: %.250s", name, weir_last_error()->message);
@@ -328,17 +327,16 @@ static void check_cuda(struct sides *s)
         run_steps(s, weir, "the check", LAUNCH, 2);
         finish(s, weir);
     }
-    bench_fine(s->bench, weir_download(s->queue, found, s->memory, 0, BYTES));
+    cli_fine(weir_download(s->queue, found, s->memory, 0, BYTES));
     RAW_CU(&s->cu, cuMemcpyDtoHAsync, s->raw_pinned, s->raw_memory, BYTES, s->streams[0]);
     finish(s, false);
     for (uint32_t i = 0; i < NUMBERS; i++) {
         const uint32_t right = i < LAUNCHED ? i + 3 : i;
         if (found[i] != right || s->raw_pinned[i] != right)
-            bench_fail(s->bench, CLI_FAILED,
-                       "on CUDA number %u must be %u; Weir's is %u, that of the raw "
-                       "driver calls %u; nothing was timed",
-                       (unsigned)i, (unsigned)right, (unsigned)found[i],
-                       (unsigned)s->raw_pinned[i]);
+            cli_fail(CLI_FAILED,
+                     "on CUDA number %u must be %u; Weir's is %u, that of the raw "
+                     "driver calls %u; nothing was timed",
+                     (unsigned)i, (unsigned)right, (unsigned)found[i], (unsigned)s->raw_pinned[i]);
         s->raw_pinned[i] = i;
     }
     s->bench->checked += 2;
@@ -380,13 +378,12 @@ static void check_opencl(struct sides *s)
     uint32_t weir = 0, raw = 1;
     run_steps(s, true, "the check", SPIN, 1);
     run_steps(s, false, "the check", SPIN, 1);
-    bench_fine(s->bench, weir_download(s->queue, &weir, s->memory, 0, sizeof weir));
+    cli_fine(weir_download(s->queue, &weir, s->memory, 0, sizeof weir));
     RAW_CL(&s->cl, clEnqueueReadBuffer, s->cl_queue, s->cl_buffer, CL_TRUE, 0, sizeof raw, &raw, 0,
            NULL, NULL);
     s->bench->checked++;
     if (weir != raw)
-        bench_fail(s->bench, CLI_FAILED,
-                   "Weir and plain OpenCL gave different results; nothing was timed");
+        cli_fail(CLI_FAILED, "Weir and plain OpenCL gave different results; nothing was timed");
 }
 
 // As many steps as make an operation of at least LONG_NS on this device.
@@ -399,7 +396,7 @@ static void calibrate(struct sides *s, const struct table *table)
         ns = time_side(s, table, &table->kinds[0], false);
     s->operations = operations;
     if (ns < LONG_NS)
-        bench_fail(s->bench, CLI_SETUP, "no operation of %d us could be made", LONG_NS / 1000);
+        cli_fail(CLI_SETUP, "no operation of %d us could be made", LONG_NS / 1000);
 }
 
 // A part on each of PoCL's devices, of which the serial one runs an empty launch within its submit; their

@@ -58,7 +58,7 @@ static weir_status fake_join(void *state, const struct weir_transport_setup *set
         return weir_host_fail(fake.host, WEIR_ERROR_COMM, "start it",
                               "creation of '%s': rank %u is not there", setup->label,
                               (unsigned)setup->rank);
-    if (local_mesh_join(fake.host, &named, "", true, &group) != WEIR_OK)
+    if (local_mesh_join(fake.host, &named, "", &group) != WEIR_OK)
         return weir_host_fail(fake.host, WEIR_ERROR_COMM, "start all ranks",
                               "creation of '%s': some of %u ranks are missing at '%s'",
                               setup->label, (unsigned)setup->count,

@@ -88,7 +88,7 @@ static void join(struct meeting_round *own, uint32_t rank, void (*attack)(struct
     round_begin(&own->round, attack);
     uint64_t deadline_ns = weir_clock_now_ns() + JOIN_NS;
     const weir_status status =
-        local_mesh_join(world->host, &setup, own->network ? world->secret_file : "", true, &group);
+        local_mesh_join(world->host, &setup, own->network ? world->secret_file : "", &group);
     round_returned(&own->round, deadline_ns);
     if (group) {
         deadline_ns = weir_clock_now_ns() + JOIN_NS / 2;
@@ -119,7 +119,7 @@ static bool connect_guest(struct meeting_round *own, uint32_t rank, const struct
     hello = (struct local_hello){.purpose = LOCAL_TO_CONTROL, .rank = rank, .token = token};
     right = round_hello(round, &address, &hello, 16, &own->control[rank]) && right &&
             hello.token == token;
-    return own->network ? right : round_agree(round, own->data[rank]) && right;
+    return own->network ? right : round_offer(round, own->data[rank]) && right;
 }
 
 static void attack_meeting(struct round *round)
@@ -226,7 +226,7 @@ static void attack_guest(struct round *round)
     }
     const struct local_entry door = {.number = hello.number};
     round->hellos++;
-    meeting->right[0] = round_agree(round, meeting->data[0]);
+    meeting->right[0] = round_offer(round, meeting->data[0]);
     if (meeting->count > 2)
         meeting->right[2] = connect_guest(meeting, 2, &door, welcome.token);
     round_chatter(round, meeting->data, meeting->control, UINT32_MAX);

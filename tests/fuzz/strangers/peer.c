@@ -17,28 +17,30 @@
 #define FLOOD_NS (4000 * ROUND_MS)
 
 // Memory as a rank's window is, or nearly; -1: none.
-static int make_window(struct round *round)
+static int make_window(struct round *round, bool *out_right)
 {
-    const size_t kind = damage_below(&round->state, 8);
-    if (kind < 2)
+    const size_t kind = damage_below(&round->state, 16);
+    *out_right = kind > 3;
+    if (kind == 0)
         return -1;
-    if (kind == 2)
+    if (kind == 1)
         return open("/dev/null", O_RDWR | O_CLOEXEC);
     const int file = memfd_create("weir-window", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    (void)!ftruncate(file, (off_t)(WINDOW_BYTES - (kind == 3)));
-    if (kind != 4)
+    (void)!ftruncate(file, (off_t)(WINDOW_BYTES - (kind == 2)));
+    if (kind != 3)
         fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
     return file;
 }
 
-// One byte with the descriptor, or with several.
-static bool say_window(struct round *round, int data)
+// One byte with the descriptor, or with several, of which a rank takes one.
+bool round_offer(struct round *round, int data)
 {
+    bool right = false;
     union {
         struct cmsghdr header;
         char bytes[CMSG_SPACE(4 * sizeof(int))];
     } passed;
-    const int file = make_window(round);
+    const int file = make_window(round, &right);
     const size_t count = file < 0                    ? 0
                          : round_is_one_of(round, 4) ? 1 + damage_below(&round->state, 4)
                                                      : 1;
@@ -55,32 +57,10 @@ static bool say_window(struct round *round, int data)
         message.msg_control = &passed;
         message.msg_controllen = CMSG_SPACE(count * sizeof file);
     }
-    const bool said = sendmsg(data, &message, MSG_NOSIGNAL) == 1;
+    const bool said = data >= 0 && sendmsg(data, &message, MSG_NOSIGNAL) == 1;
     if (file >= 0)
         close(file);
-    return said;
-}
-
-static bool is_same_head(const struct weir_head *a, const struct weir_head *b)
-{
-    return a->kind == b->kind && a->element == b->element && a->reduction == b->reduction &&
-           a->root == b->root && a->count == b->count && a->number == b->number;
-}
-
-bool round_agree(struct round *round, int data)
-{
-    const struct weir_head right = {.kind = WEIR_CALL_JOIN, .element = WEIR_U8, .count = 1};
-    struct {
-        struct weir_head head;
-        uint8_t answer;
-    } said;
-    memset(&said, 0, sizeof said);
-    said.head = right;
-    said.answer = !round_is_one_of(round, 4);
-    if (round_is_one_of(round, 8))
-        round_damage(round, &said.head, sizeof said.head);
-    return data >= 0 && say_window(round, data) &&
-           round_say(round, data, &said, sizeof said.head + 1) && is_same_head(&said.head, &right);
+    return said && right;
 }
 
 static void say_news(struct round *round, int control, uint32_t kind)
@@ -320,7 +300,7 @@ static void attack_shrink(struct round *round)
             right = round_hello(round, &door, &hello, 16, &made[purpose]) && right &&
                     hello.token == news.value && hello.rank == i;
         }
-        own->joined[i] = round_agree(round, made[0]) && right;
+        own->joined[i] = round_offer(round, made[0]) && right;
     }
     for (uint32_t i = 1; i < ROUND_PEERS && joins; i++)
         say_told(round, own->control[i], 2, 1); // it has joined

@@ -81,8 +81,8 @@ int round_accept(struct round *round, int listener);
 bool round_hello(struct round *round, const struct local_address *address,
                  struct local_hello *hello, size_t damaged_one_of, int *out_connection);
 
-// What a peer says on its connection for data when a group is made, at times damaged: whether it was right.
-bool round_agree(struct round *round, int data);
+// Offers a window on a peer's connection for data, as when a group is made, or what is none: whether it was one.
+bool round_offer(struct round *round, int data);
 // Says anything that a peer could, and what none does, on the connections of ROUND_PEERS ranks: some pieces, or at
 // times without an end until the functions have returned. `kinds`: the news among which it chooses.
 void round_chatter(struct round *round, const int *data, const int *control, uint32_t kinds);

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/random.h"
 #include "pipelines/train/checkpoint.h"
-#include "pipelines/train/random.h"
 #include "tests/pipelines/train/rig.h"
 #include "tests/support/memory.h"
 
@@ -50,7 +50,7 @@ static void set_numbers(const struct state *state, uint64_t seed)
             const struct weir_train_parameter *p = weir_train_model_parameter(state->model, i);
             for (size_t k = 0; k < p->count; k++)
                 values[p->offset / sizeof(float) + k] =
-                    (float)(int32_t)(train_random(seed, index, p->offset + k) >> 40) * 0x1p-20f;
+                    (float)(int32_t)(weir_random(seed, index, p->offset + k) >> 40) * 0x1p-20f;
         }
         EXPECT_OK(weir_upload(state->rig->queue, buffer_of(state, index), 0, values, state->bytes));
     }

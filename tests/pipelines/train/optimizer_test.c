@@ -54,8 +54,6 @@ static void run(struct rig *rig, enum rig_network network,
     params.model = scene.model;
     ASSERT_OK(weir_train_optimizer_create(&params, &optimizer));
     ASSERT_OK(weir_train_optimizer_reset(optimizer, rig->queue));
-    EXPECT_PTR_EQ(weir_train_optimizer_model(optimizer), scene.model);
-    EXPECT_INT_EQ(weir_train_optimizer_method(optimizer), params.method);
 
     float *values = rig_scene_parameters(&scene);
     struct exact *exact = rig_alloc(scene.parameters, sizeof *exact);

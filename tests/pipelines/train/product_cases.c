@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipelines/train/random.h"
+#include "base/random.h"
 
 enum {
     LEAST_AROUND = 256, // bytes before and after a result
@@ -30,7 +30,7 @@ static struct factor make(bool bf16, size_t count, uint64_t seed)
                             count * (bf16 ? 2 : 4)};
     for (size_t i = 0; i < count; i++) {
         uint32_t bits;
-        const float value = (float)((int)(train_random(seed, 5, i) % 31) - 15) / 8.0f;
+        const float value = (float)((int)(weir_random(seed, 5, i) % 31) - 15) / 8.0f;
         factor.values[i] = value;
         memcpy(&bits, &value, sizeof bits);
         if (bf16)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipelines/train/random.h"
+#include "base/random.h"
 #include "tests/pipelines/train/rig.h"
 
 const char *const rig_network_names[RIG_NETWORKS] = {"MLP", "convolutions"};
@@ -81,7 +81,7 @@ struct weir_train_model_params rig_params(const struct rig *rig, enum rig_networ
 static void fill(struct rig_scene *scene, uint64_t seed)
 {
     for (size_t i = 0; i < scene->batch * scene->inputs; i++)
-        scene->values[i] = (float)(int)(train_random(seed, 1, i) % 256) / 64.0f - 2.0f;
+        scene->values[i] = (float)(int)(weir_random(seed, 1, i) % 256) / 64.0f - 2.0f;
     for (uint32_t i = 0; i < scene->batch; i++)
         scene->labels[i] = i % (uint32_t)scene->classes;
 }
@@ -93,7 +93,7 @@ static void set_biases(struct rig_scene *scene)
     for (size_t i = 1; i < weir_train_model_parameter_count(scene->model); i += 2) {
         const struct weir_train_parameter *p = weir_train_model_parameter(scene->model, i);
         for (size_t k = 0; k < p->count; k++)
-            biases[k] = (float)(int)(train_random(2, i, k) % 256) / 256.0f - 0.4f;
+            biases[k] = (float)(int)(weir_random(2, i, k) % 256) / 256.0f - 0.4f;
         EXPECT_OK(weir_upload(scene->rig->queue, weir_train_model_parameters(scene->model),
                               p->offset, biases, p->count * sizeof(float)));
     }

@@ -1,6 +1,5 @@
 // Collectives of ranks: the order of additions, integers that wrap, messages and parts. All kinds, types and shapes
-// are in tests/comm/matrix.c. WIRE is defined in the BUILD file.
-// clang-tidy: -DWIRE='"process"'
+// are in tests/comm/matrix.c.
 #include <stdlib.h>
 
 #include "tests/support/test.h"
@@ -25,7 +24,7 @@ WEIR_TEST(Collectives, AddInTheOrderOfRanks)
 {
     static float results[4 * 999];
     struct rank ranks[RANKS_MAX];
-    ranks_run(WIRE, 4, sum_thirds, results, ranks);
+    ranks_run("file", 4, sum_thirds, results, ranks);
     for (size_t i = 0; i < 999; i++) {
         float sum = (float)(1 + i) / 3.0F;
         for (int rank = 1; rank < 4; rank++)
@@ -51,7 +50,7 @@ WEIR_TEST(Collectives, WrapIntegers)
 {
     int16_t results[2] = {0};
     struct rank ranks[RANKS_MAX];
-    ranks_run(WIRE, 2, wrap, results, ranks);
+    ranks_run("file", 2, wrap, results, ranks);
     EXPECT_INT_EQ(results[0], -2);
     EXPECT_INT_EQ(results[1], -2);
 }
@@ -95,7 +94,7 @@ WEIR_TEST(Collectives, ExchangeARing)
 {
     struct rank ranks[RANKS_MAX];
     for (uint32_t count = 2; count <= 4; count++) {
-        ranks_run(WIRE, count, ring, NULL, ranks);
+        ranks_run("file", count, ring, NULL, ranks);
         for (uint32_t i = 0; i < count; i++)
             EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
     }
@@ -125,7 +124,7 @@ WEIR_TEST(Collectives, SendAndReceive)
 {
     int32_t values[3] = {0};
     struct rank ranks[RANKS_MAX];
-    ranks_run(WIRE, 3, ping, values, ranks);
+    ranks_run("file", 3, ping, values, ranks);
     for (uint32_t i = 0; i < 3; i++)
         EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
     EXPECT_INT_EQ(values[0], 140);
@@ -168,7 +167,7 @@ WEIR_TEST(Collectives, Split)
 {
     struct parts parts = {.rank = {0}};
     struct rank ranks[RANKS_MAX];
-    ranks_run(WIRE, 4, split, &parts, ranks);
+    ranks_run("file", 4, split, &parts, ranks);
     for (uint32_t i = 0; i < 4; i++) {
         EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
         EXPECT_UINT_EQ(parts.count[i], i == 1 ? 0u : 3u);

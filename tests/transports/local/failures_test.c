@@ -1,5 +1,4 @@
-// What goes wrong between ranks, and what each is told. WIRE is defined in the BUILD file.
-// clang-tidy: -DWIRE='"process"'
+// What goes wrong between ranks, and what each is told.
 #include <pthread.h>
 
 #include "tests/support/test.h"
@@ -28,7 +27,7 @@ static void run_calls(uint32_t count, weir_status (*body)(struct rank *rank), st
                       struct rank *ranks)
 {
     sem_init(&calls->go, 0, 0);
-    ranks_run(WIRE, count, body, calls, ranks);
+    ranks_run("file", count, body, calls, ranks);
     sem_destroy(&calls->go);
 }
 
@@ -151,7 +150,7 @@ static void expect_the_odd_one(uint32_t count, uint32_t rank, uint32_t way)
     struct odd odd = {.rank = rank, .way = way};
     struct rank ranks[RANKS_MAX];
     char text[96];
-    ranks_run(WIRE, count, call_oddly, &odd, ranks);
+    ranks_run("file", count, call_oddly, &odd, ranks);
     snprintf(text, sizeof text, "all-reduce 1 of 'grads', app.c:120: rank %u has called ",
              (unsigned)rank);
     expect_told(ranks, count, text);
@@ -188,7 +187,7 @@ static void run_with_late(uint32_t late, struct rank *ranks)
 {
     struct third third = {.late = late};
     sem_init(&third.go, 0, 0);
-    ranks_run(WIRE, 3, call_oddly_or_late, &third, ranks);
+    ranks_run("file", 3, call_oddly_or_late, &third, ranks);
     sem_destroy(&third.go);
     expect_told(ranks, 3, "");
 }
@@ -250,7 +249,7 @@ WEIR_TEST(Failures, AMessageAcrossACollective)
 {
     struct rank ranks[RANKS_MAX];
     for (int turn = 0; turn < 20; turn++) {
-        ranks_run(WIRE, 2, pass_a_barrier, NULL, ranks);
+        ranks_run("file", 2, pass_a_barrier, NULL, ranks);
         EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_COMM);
         EXPECT_CONTAINS(ranks[0].error.message, "rank 1 has called send");
     }
@@ -319,7 +318,7 @@ WEIR_TEST(Failures, ARankWaitsForOneThatIsLate)
         struct late late = {.first = first, .go = &go};
         struct rank ranks[RANKS_MAX];
         sem_init(&go, 0, 0);
-        ranks_run(WIRE, 3, come_late_to_a_row, &late, ranks);
+        ranks_run("file", 3, come_late_to_a_row, &late, ranks);
         sem_destroy(&go);
         expect_told(ranks, 3,
                     "recv of 'grads', app.c:120: rank 2 has submitted nothing after barrier 1 "
@@ -342,7 +341,7 @@ static weir_status wait_in_a_circle(struct rank *rank)
 static void expect_a_circle(uint32_t count, uint32_t first)
 {
     struct rank ranks[RANKS_MAX];
-    ranks_run(WIRE, count, wait_in_a_circle, &first, ranks);
+    ranks_run("file", count, wait_in_a_circle, &first, ranks);
     expect_told(ranks, count, "rank 0 waits in recv (app.c:120) for rank 1");
     expect_told(ranks, count, "rank 1 waits in recv (app.c:121) for rank 2");
     expect_told(ranks, count, "rank 2 waits in recv (app.c:122) for rank 0");
@@ -387,7 +386,7 @@ WEIR_TEST(Failures, TwoGroupsInAnotherOrder)
     struct rank ranks[RANKS_MAX];
     for (int i = 0; i < 2; i++)
         sem_init(&crossing.done[i], 0, 0);
-    ranks_run(WIRE, 2, cross, &crossing, ranks);
+    ranks_run("file", 2, cross, &crossing, ranks);
     for (int i = 0; i < 2; i++) {
         sem_destroy(&crossing.done[i]);
         EXPECT_INT_EQ(crossing.status[i], WEIR_ERROR_COMM);
@@ -592,7 +591,7 @@ WEIR_TEST(Failures, NoMemoryToJoin)
     struct rank rank = {.rank = 0};
     long allowed = 0;
     for (weir_status status = WEIR_ERROR_OUT_OF_MEMORY; status; allowed++) {
-        struct weir_transport_setup setup = ranks_setup(WIRE);
+        struct weir_transport_setup setup = ranks_setup("file");
         setup.count = 1;
         ranks_fail_after(allowed);
         status = rank_join(&rank, &setup);

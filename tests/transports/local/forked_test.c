@@ -1,5 +1,5 @@
 // A child of fork() holds no socket of the transport: neither those of a group, nor the listener of a meeting.
-// The parent's go on. RANKS_MEMORY is the setting `memory`.
+// The parent's go on.
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -189,8 +189,7 @@ WEIR_TEST(Forked, EndsNothingOfItsOwn)
 }
 
 // A rank that is stopped in the middle of a call: the others hear of a failure meanwhile, also of one that
-// has come further than the stopped one. WIRE is defined in the BUILD file.
-// clang-tidy: -DWIRE='"process"'
+// has come further than the stopped one.
 
 enum {
     RANKS = 3,
@@ -280,7 +279,7 @@ WEIR_TEST(Stopped, OthersHearOfAFailure)
     ASSERT_INT_EQ(pipe(stop.gate), 0);
     sem_init(&stop.begun, 0, 0);
     sem_init(&stop.held, 0, 0);
-    ranks_run(WIRE, RANKS, take_part, NULL, ranks);
+    ranks_run("file", RANKS, take_part, NULL, ranks);
     for (int i = 0; i < RANKS; i++) {
         EXPECT_INT_EQ(ranks[i].status, WEIR_ERROR_COMM);
         EXPECT_CONTAINS(ranks[i].error.message, "rank 1 has aborted 'grads': the loss");

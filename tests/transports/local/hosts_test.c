@@ -251,6 +251,97 @@ WEIR_TEST(Hosts, MeetAtAFileThatBothSee)
     EXPECT_TRUE(place_close(&place));
 }
 
+// What fits the line is carried, added up in the order of ranks: as much as there may be for each rank, and in place.
+
+#define FITTING ((size_t)1 << 14) // numbers
+
+static float third(uint32_t rank, size_t index)
+{
+    return (float)(1 + index) / (float)(3 + 7 * rank);
+}
+
+static float sum_of_thirds(uint32_t count, size_t index)
+{
+    float sum = third(0, index);
+    for (uint32_t rank = 1; rank < count; rank++)
+        sum += third(rank, index);
+    return sum;
+}
+
+// Calls it with the rank's numbers, of which `parts` times as many as the line takes.
+static weir_status add_up(struct rank *rank, weir_collective kind, weir_reduction reduction,
+                          size_t parts)
+{
+    static float memory[MOST * FITTING];
+    const uint32_t own = rank->rank;
+    for (size_t i = 0; i < parts * FITTING; i++)
+        memory[i] = third(own, i);
+    weir_status status = rank_call(rank, (struct weir_transport_call){.kind = kind,
+                                                                      .element = WEIR_F32,
+                                                                      .reduction = reduction,
+                                                                      .root = 2,
+                                                                      .count = FITTING,
+                                                                      .src = memory,
+                                                                      .dst = memory});
+    const bool has_result = kind != WEIR_REDUCE || own == 2;
+    const float divisor = reduction == WEIR_AVERAGE ? (float)rank->count : 1.0F;
+    for (size_t i = 0; status == WEIR_OK && has_result && i < FITTING; i++) {
+        const size_t index = i + (parts > 1 ? own * FITTING : 0);
+        if (memory[i] != sum_of_thirds(rank->count, index) / divisor)
+            status = WEIR_ERROR_INVALID;
+    }
+    return status;
+}
+
+static weir_status pass_on(struct rank *rank)
+{
+    uint32_t numbers[2] = {rank->rank, 0};
+    const struct weir_transport_part ring[] = {
+        {sizeof ring[0], (rank->rank + 1) % rank->count, false, WEIR_U32, 1, &numbers[0]},
+        {sizeof ring[0], (rank->rank + rank->count - 1) % rank->count, true, WEIR_U32, 1,
+         &numbers[1]},
+    };
+    weir_status status = rank_call(rank, (struct weir_transport_call){.kind = WEIR_EXCHANGE,
+                                                                      .parts = ring,
+                                                                      .part_count = 2});
+    if (status == WEIR_OK && numbers[1] != (rank->rank + rank->count - 1) % rank->count)
+        status = WEIR_ERROR_INVALID;
+    if (status == WEIR_OK)
+        status = rank_call(rank, (struct weir_transport_call){.kind = WEIR_BROADCAST,
+                                                              .element = WEIR_U32,
+                                                              .root = 1,
+                                                              .count = 1,
+                                                              .src = numbers,
+                                                              .dst = numbers});
+    return status == WEIR_OK && numbers[0] != 1 ? WEIR_ERROR_INVALID : status;
+}
+
+static void collect(struct rank *rank, struct told *it)
+{
+    it->carries = false;
+    it->worked = add_up(rank, WEIR_ALL_REDUCE, WEIR_SUM, 1);
+    if (it->worked == WEIR_OK)
+        it->worked = add_up(rank, WEIR_REDUCE, WEIR_AVERAGE, 1);
+    if (it->worked == WEIR_OK)
+        it->worked = add_up(rank, WEIR_REDUCE_SCATTER, WEIR_SUM, rank->count);
+    if (it->worked == WEIR_OK)
+        it->worked = pass_on(rank);
+    if (it->worked)
+        it->error = rank->error;
+}
+
+WEIR_TEST(Hosts, CollectWhatFits)
+{
+    if (!make_hosts())
+        WEIR_SKIP(NO_HOSTS);
+    expect_work(&(struct plan){.rendezvous = at,
+                               .secrets = {SECRET, SECRET},
+                               .count = 4,
+                               .hosts = {HERE, THERE, THERE, HERE},
+                               .timeout_ns = RANKS_PATIENCE,
+                               .body = collect});
+}
+
 // A rank of the other host is refused by a sentence; rank 0 is told of it at its timeout.
 WEIR_TEST(Hosts, NeedTheSameSecret)
 {

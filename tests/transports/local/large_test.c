@@ -1,4 +1,4 @@
-// Counts beyond 2^31. RANKS_MEMORY is the setting `memory`.
+// Counts beyond 2^31.
 #include <string.h>
 #include <sys/mman.h>
 

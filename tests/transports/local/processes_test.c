@@ -104,20 +104,10 @@ static void expect_told(struct process *process, const char *text)
     EXPECT_CONTAINS(process->message, text);
 }
 
-// RANKS_MEMORY is that of the others.
-static void work(const char *memory_of_last)
+WEIR_TEST(Processes, Work)
 {
-    char others[8];
-    snprintf(others, sizeof others, "%s", getenv("RANKS_MEMORY"));
     struct process processes[3] = {{.id = 0}};
-    const struct weir_transport_setup setup = ranks_setup("file");
-    for (uint32_t i = 0; i < 3; i++) {
-        setenv("RANKS_MEMORY", i == 2 ? memory_of_last : others, 1);
-        start_with(&processes[i], i, 3, setup.rendezvous, "5", "60000", NULL, NULL);
-    }
-    setenv("RANKS_MEMORY", others, 1);
-    for (int i = 0; i < 3; i++)
-        expect_waiting(&processes[i]);
+    start_all(processes, 3, "5", "60000", NULL, 3, NULL);
     for (int i = 0; i < 3; i++)
         go_on(&processes[i]);
     for (int i = 0; i < 3; i++) {
@@ -125,17 +115,6 @@ static void work(const char *memory_of_last)
         EXPECT_INT_EQ(processes[i].status, WEIR_OK);
         EXPECT_STR_EQ(processes[i].message, "");
     }
-}
-
-WEIR_TEST(Processes, Work)
-{
-    work("map");
-}
-
-// Then no rank reads another one's memory.
-WEIR_TEST(Processes, WorkWithOneThatSends)
-{
-    work("send");
 }
 
 // The others wait for the one that is killed, and have a minute's patience. A child that it has forked, and that lives
@@ -229,26 +208,6 @@ WEIR_TEST(Processes, TellOfOneThatIsStoppedAtWork)
     expect_told(&processes[0], ": rank 1 has ");
     kill(processes[1].id, SIGCONT);
     expect_told(&processes[1], "");
-}
-
-// Nothing ends: the others know at the timeout, and which one. With memory that is sent, for a rank of another host
-// has no other way.
-static void expect_cut_off(int victim)
-{
-    struct process processes[3] = {{.id = 0}};
-    char expected[32];
-    start_all(processes, 3, "0", "2000", NULL, 3, NULL);
-    kill(processes[victim].id, SIGUSR1);
-    snprintf(expected, sizeof expected, ": rank %d has ", victim);
-    for (int n = 1; n < 3; n++)
-        expect_told(&processes[(victim + n) % 3], expected);
-    expect_told(&processes[victim], " in 2.00 s"); // the last one
-}
-
-WEIR_TEST(Processes, TellOfOneThatIsCutOff)
-{
-    for (int victim = 0; victim < 2; victim++)
-        expect_cut_off(victim);
 }
 
 static void expect_place(struct process *process, int rank, int count)

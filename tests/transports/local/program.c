@@ -8,18 +8,10 @@
 // its own, and that failure, as the error. With "poor" it has no descriptors to join them, and tries once.
 // With "fork" it forks a child once it has joined, which lives until the standard input ends. A SHRINK_MS of 0
 // is none.
-//
-// SIGUSR1 cuts it off: from then on nothing that it sends arrives, and it receives nothing, while its connections
-// stay, as where a cable is pulled.
-#include <errno.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "tests/transports/local/ranks.h"
@@ -27,55 +19,6 @@
 #define LARGE ((size_t)1 << 18)
 
 static float memory[LARGE];
-
-static atomic_bool is_cut;
-
-static void cut(int signal)
-{
-    (void)signal;
-    is_cut = true;
-}
-
-// NOLINTBEGIN(bugprone-reserved-identifier): the linker's names for functions that it wraps
-ssize_t __real_send(int descriptor, const void *data, size_t size, int flags);
-ssize_t __wrap_send(int descriptor, const void *data, size_t size, int flags);
-ssize_t __real_recv(int descriptor, void *data, size_t size, int flags);
-ssize_t __wrap_recv(int descriptor, void *data, size_t size, int flags);
-int __real_connect(int descriptor, const struct sockaddr *address, socklen_t size);
-int __wrap_connect(int descriptor, const struct sockaddr *address, socklen_t size);
-int __real_poll(struct pollfd *wanted, nfds_t count, int timeout_ms);
-int __wrap_poll(struct pollfd *wanted, nfds_t count, int timeout_ms);
-
-ssize_t __wrap_send(int descriptor, const void *data, size_t size, int flags)
-{
-    return is_cut ? (ssize_t)size : __real_send(descriptor, data, size, flags);
-}
-
-ssize_t __wrap_recv(int descriptor, void *data, size_t size, int flags)
-{
-    if (!is_cut)
-        return __real_recv(descriptor, data, size, flags);
-    errno = EAGAIN;
-    return -1;
-}
-
-int __wrap_connect(int descriptor, const struct sockaddr *address, socklen_t size)
-{
-    if (!is_cut)
-        return __real_connect(descriptor, address, size);
-    errno = ENETUNREACH;
-    return -1;
-}
-
-int __wrap_poll(struct pollfd *wanted, nfds_t count, int timeout_ms)
-{
-    if (!is_cut)
-        return __real_poll(wanted, count, timeout_ms);
-    for (nfds_t i = 0; i < count; i++)
-        wanted[i].revents = 0;
-    return __real_poll(NULL, 0, timeout_ms);
-}
-// NOLINTEND(bugprone-reserved-identifier)
 
 static weir_status sum(struct rank *rank, size_t count, uint64_t timeout_ns)
 {
@@ -189,7 +132,6 @@ int main(int count, char **arguments)
     if (count < 6 || count > 8)
         return 2;
     const char *more = count == 8 ? arguments[7] : "";
-    signal(SIGUSR1, cut);
     struct rank rank = {.rank = (uint32_t)strtoul(arguments[1], NULL, 10)};
     struct weir_transport_setup setup = ranks_setup("process");
     setup.count = (uint32_t)strtoul(arguments[2], NULL, 10);
@@ -206,10 +148,6 @@ int main(int count, char **arguments)
     if (goes_on)
         status = go_on(&rank, shrink_ns, strcmp(more, "poor") == 0);
     printf("%d %s\n", (int)status, status || goes_on ? rank.error.message : "");
-    if (is_cut) { // the end of its connections does not arrive either
-        fflush(stdout);
-        await_end_of_input();
-    }
     rank_leave(&rank);
     return 0;
 }

@@ -69,14 +69,10 @@ const struct weir_transport_ops *ranks_ops(void)
 static void *opened;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-// RANKS_MEMORY is the setting `memory` of the transport.
 static void open_once(void)
 {
-    const char *memory = getenv("RANKS_MEMORY");
-    static struct weir_setting settings[2];
-    const struct weir_setting *const all[] = {&settings[0], &settings[1]};
-    settings[0].text = memory ? memory : "map";
-    settings[1].text = "";
+    static const struct weir_setting secret_file = {.text = ""};
+    const struct weir_setting *const all[] = {&secret_file};
     ranks_ops()->open(&ranks_host, all, &opened);
 }
 

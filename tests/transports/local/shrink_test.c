@@ -1,5 +1,4 @@
-// Groups of the ranks that are left. WIRE is defined in the BUILD file.
-// clang-tidy: -DWIRE='"process"'
+// Groups of the ranks that are left.
 #include <pthread.h>
 
 #include "tests/support/test.h"
@@ -58,7 +57,7 @@ static void run(struct plan plan, uint32_t count, struct rank *ranks)
 {
     sem_init(&plan.gone_on, 0, 0);
     pthread_barrier_init(&plan.joined, NULL, count);
-    ranks_run(WIRE, count, go_on, &plan, ranks);
+    ranks_run("file", count, go_on, &plan, ranks);
     pthread_barrier_destroy(&plan.joined);
     sem_destroy(&plan.gone_on);
     EXPECT_INT_EQ(ranks_blocks(), 1);
@@ -146,7 +145,7 @@ WEIR_TEST(Shrink, Again)
     struct rank ranks[RANKS_MAX];
     pthread_barrier_t joined;
     pthread_barrier_init(&joined, NULL, 3);
-    ranks_run(WIRE, 3, shrink_twice, &joined, ranks);
+    ranks_run("file", 3, shrink_twice, &joined, ranks);
     pthread_barrier_destroy(&joined);
     for (uint32_t i = 0; i < 3; i++)
         EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
@@ -171,7 +170,7 @@ static weir_status shrink_without_memory(struct rank *rank)
 WEIR_TEST(Shrink, NoMemory)
 {
     struct rank ranks[RANKS_MAX];
-    ranks_run(WIRE, 1, shrink_without_memory, NULL, ranks);
+    ranks_run("file", 1, shrink_without_memory, NULL, ranks);
     EXPECT_INT_EQ(ranks[0].status, WEIR_OK);
     EXPECT_INT_EQ(ranks_blocks(), 1);
 }

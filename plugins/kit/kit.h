@@ -1,8 +1,9 @@
-// What plugins share: what one asks of the chain that it is in, and the module at the end of its sources.
-#ifndef WEIR_PLUGINS_KIT_CHAIN_H
-#define WEIR_PLUGINS_KIT_CHAIN_H
-
-#include <string.h>
+// What plugins share: what one asks of the chain that it is in and of an operation, and the module at the end of its
+// sources.
+//
+// Threads: safe.
+#ifndef WEIR_PLUGINS_KIT_KIT_H
+#define WEIR_PLUGINS_KIT_KIT_H
 
 #include <weir/module/error.h>
 #include <weir/module/module.h>
@@ -10,14 +11,50 @@
 // For plugins that may be in a chain once only. `remedy` says what to do about a second one.
 //
 // Errors: WEIR_ERROR_CONFIG if a link after this one is of the same plugin.
-static inline weir_status plugin_refuse_second(const struct weir_link *link, const char *remedy)
-{
-    for (const struct weir_link *at = link->next; at; at = at->next)
-        if (strcmp(at->name, link->name) == 0)
-            return weir_host_fail(link->host, WEIR_ERROR_CONFIG, remedy,
-                                  "the plugin %.60s is twice in the chain", link->name);
-    return WEIR_OK;
-}
+weir_status plugin_refuse_second(const struct weir_link *link, const char *remedy);
+
+// The backend's link.
+const struct weir_link *plugin_last_link(const struct weir_link *link);
+
+// Stores the name of the process's program, "" if it is not known.
+void plugin_program_name(char *name, size_t size);
+
+// A copy or a fill, of whichever shape.
+struct plugin_transfer {
+    const weir_buffer *dst;
+    const weir_buffer *src; // NULL: a fill
+    uint64_t bytes;
+};
+
+// False: the operation is neither.
+bool plugin_transfer_of(const struct weir_operation *operation,
+                        struct plugin_transfer *out_transfer);
+
+// How many bytes a collective reads, or writes if it writes more.
+uint64_t plugin_collective_bytes(const struct weir_operation *operation);
+
+// The number that the bits of a scalar argument are; 0 for a half, a pointer and a structure.
+double plugin_scalar_value(weir_scalar scalar, uint64_t bits);
+
+// Keys of a plugin, for its table.
+#define PLUGIN_TEXT(key, or_else, about)                                             \
+    {                                                                                \
+        .name = (key), .type = WEIR_KEY_TEXT, .fallback = (or_else), .help = (about) \
+    }
+#define PLUGIN_SWITCH(key, or_else, about)                                              \
+    {                                                                                   \
+        .name = (key), .type = WEIR_KEY_BOOLEAN, .fallback = (or_else), .help = (about) \
+    }
+#define PLUGIN_CHOICE(key, or_else, words, about)                                          \
+    {                                                                                      \
+        .name = (key), .type = WEIR_KEY_CHOICE, .fallback = (or_else), .choices = (words), \
+        .help = (about)                                                                    \
+    }
+#define PLUGIN_NUMBER(key, or_else, least, most, about)                                     \
+    {                                                                                       \
+        .name = (key), .type = WEIR_KEY_INTEGER, .fallback = (or_else), .minimum = (least), \
+        .maximum = (most), .help = (about)                                                  \
+    }
 
 // The module of a plugin with the table `ops` and the texts `about`, and the function that exports it. `wants` as in
 // struct weir_module.

@@ -1,18 +1,30 @@
-// What the threads of this process find by one lock: the names at which its ranks meet, the rooms of groups whose
-// ranks are all threads of it, and its groups. A child of fork() has nothing of them.
+// What this process has for all its groups, by one lock: the descriptors of its sockets, the names at which its ranks
+// meet, and its groups. A child of fork() has nothing of them.
+//
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for accept4()
+#define _GNU_SOURCE
+#include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "transports/local/meeting.h"
 
 static struct {
-    pthread_mutex_t lock;
+    pthread_mutex_t
+        lock; // held while a descriptor is opened or closed, so that no fork comes between that and the set
+    int *held; // descriptors
+    size_t held_count;
+    size_t held_room;
+    unsigned forks;
     struct local_name *names;
-    struct local_room *rooms;
     struct local_group *groups;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int handlers_error;
 
 static void before_fork(void)
 {
@@ -24,29 +36,98 @@ static void after_fork(void)
     pthread_mutex_unlock(&process.lock);
 }
 
+// Of the system's calls nothing but close(): other threads of the parent may have held the allocator's locks.
 static void in_child(void)
 {
+    while (process.held_count > 0)
+        close(process.held[--process.held_count]);
+    process.forks++;
     process.names = NULL;
-    process.rooms = NULL;
     process.groups = NULL;
     pthread_mutex_unlock(&process.lock);
 }
 
-static void watch_forks(void)
+static void set_handlers(void)
 {
-    (void)pthread_atfork(before_fork, after_fork, in_child);
+    handlers_error = pthread_atfork(before_fork, after_fork, in_child);
 }
 
 static void lock(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch_forks);
+    pthread_once(&once, set_handlers);
     pthread_mutex_lock(&process.lock);
 }
 
 static void unlock(void)
 {
     pthread_mutex_unlock(&process.lock);
+}
+
+// Descriptors.
+
+static bool has_room(void)
+{
+    const size_t room = process.held_room ? 2 * process.held_room : 64;
+    if (process.held_count < process.held_room)
+        return true;
+    int *more = realloc(process.held, room * sizeof *more);
+    if (!more)
+        return false;
+    process.held = more;
+    process.held_room = room;
+    return true;
+}
+
+// Of a call with the lock, which ends here.
+static int keep(int descriptor)
+{
+    int error = errno;
+    if (descriptor >= 0 && (handlers_error || !has_room())) {
+        close(descriptor);
+        descriptor = -1;
+        error = ENOMEM;
+    }
+    if (descriptor >= 0)
+        process.held[process.held_count++] = descriptor;
+    unlock();
+    errno = error;
+    return descriptor;
+}
+
+int local_descriptor_socket(int family)
+{
+    lock();
+    return keep(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+int local_descriptor_accept(int listener, struct sockaddr *address, socklen_t *size)
+{
+    lock();
+    return keep(accept4(listener, address, size, SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
+// Only changed where there is no other thread.
+unsigned local_descriptor_forks(void)
+{
+    return process.forks;
+}
+
+// The set goes with its last one: nothing else would free it when the module is closed.
+void local_descriptor_close(int descriptor)
+{
+    size_t at = 0;
+    lock();
+    close(descriptor);
+    while (at < process.held_count && process.held[at] != descriptor)
+        at++;
+    if (at < process.held_count)
+        process.held[at] = process.held[--process.held_count];
+    if (process.held_count == 0) {
+        free(process.held);
+        process.held = NULL;
+        process.held_room = 0;
+    }
+    unlock();
 }
 
 // Names.
@@ -90,60 +171,6 @@ void local_name_take(const struct local_name *name)
     if (*at)
         *at = name->next;
     unlock();
-}
-
-// Rooms.
-
-static struct local_room *find_room(uint64_t token)
-{
-    struct local_room *room = process.rooms;
-    while (room && room->token != token)
-        room = room->next;
-    return room;
-}
-
-struct local_room *local_room_enter(const struct local_group *group, uint64_t token, int wake)
-{
-    lock();
-    struct local_room *room = find_room(token);
-    if (!room) {
-        room = group->host->allocate(sizeof *room + group->count * sizeof room->windows[0]);
-        if (room) {
-            room->token = token;
-            room->next = process.rooms;
-            process.rooms = room;
-        }
-    }
-    if (room) {
-        room->members++;
-        room->windows[group->rank].wake = wake + 1;
-    }
-    unlock();
-    return room;
-}
-
-void local_room_wake(struct local_room *room, uint32_t rank)
-{
-    const uint64_t one = 1;
-    lock();
-    if (room->windows[rank].wake > 0)
-        (void)!write(room->windows[rank].wake - 1, &one, sizeof one);
-    unlock();
-}
-
-void local_room_leave(const struct local_group *group, struct local_room *room)
-{
-    lock();
-    room->windows[group->rank].wake = 0;
-    const bool is_empty = --room->members == 0;
-    struct local_room **at = &process.rooms;
-    while (is_empty && *at && *at != room)
-        at = &(*at)->next;
-    if (is_empty && *at)
-        *at = room->next;
-    unlock();
-    if (is_empty)
-        group->host->release(room);
 }
 
 // Other groups of a rank.

@@ -1,0 +1,102 @@
+#include "plugins/kit/kit.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+weir_status plugin_refuse_second(const struct weir_link *link, const char *remedy)
+{
+    for (const struct weir_link *at = link->next; at; at = at->next)
+        if (strcmp(at->name, link->name) == 0)
+            return weir_host_fail(link->host, WEIR_ERROR_CONFIG, remedy,
+                                  "the plugin %.60s is twice in the chain", link->name);
+    return WEIR_OK;
+}
+
+const struct weir_link *plugin_last_link(const struct weir_link *link)
+{
+    while (link->next)
+        link = link->next;
+    return link;
+}
+
+void plugin_program_name(char *name, size_t size)
+{
+    char path[512];
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[length > 0 ? length : 0] = '\0';
+    const char *slash = strrchr(path, '/');
+    snprintf(name, size, "%.127s", slash ? slash + 1 : path);
+}
+
+bool plugin_transfer_of(const struct weir_operation *operation,
+                        struct plugin_transfer *out_transfer)
+{
+    const struct weir_operation *o = operation;
+    struct plugin_transfer it = {NULL, NULL, 0};
+    switch (o->kind) {
+    case WEIR_OPERATION_COPY:
+        it = (struct plugin_transfer){o->u.copy.dst, o->u.copy.src, o->u.copy.size};
+        break;
+    case WEIR_OPERATION_COPY_2D:
+        it = (struct plugin_transfer){o->u.copy_2d.dst.buffer, o->u.copy_2d.src.buffer,
+                                      (uint64_t)o->u.copy_2d.width * o->u.copy_2d.height};
+        break;
+    case WEIR_OPERATION_COPY_3D:
+        it = (struct plugin_transfer){o->u.copy_3d.dst.buffer, o->u.copy_3d.src.buffer,
+                                      (uint64_t)o->u.copy_3d.width * o->u.copy_3d.height *
+                                          o->u.copy_3d.depth};
+        break;
+    case WEIR_OPERATION_FILL:
+        it = (struct plugin_transfer){o->u.fill.dst, NULL, o->u.fill.size};
+        break;
+    case WEIR_OPERATION_FILL_2D:
+        it = (struct plugin_transfer){o->u.fill_2d.dst.buffer, NULL,
+                                      (uint64_t)o->u.fill_2d.width * o->u.fill_2d.height};
+        break;
+    default:
+        return false;
+    }
+    *out_transfer = it;
+    return true;
+}
+
+uint64_t plugin_collective_bytes(const struct weir_operation *operation)
+{
+    struct weir_collective_range range;
+    uint64_t read = 0;
+    uint64_t written = 0;
+    for (uint32_t i = 0; weir_collective_range_at(operation, i, &range); i++)
+        *(range.access == WEIR_ACCESS_READ ? &read : &written) += range.size;
+    return read > written ? read : written;
+}
+
+double plugin_scalar_value(weir_scalar scalar, uint64_t bits)
+{
+    float f32;
+    double f64;
+    switch (scalar) {
+    case WEIR_SCALAR_I8:
+        return (double)(int8_t)bits;
+    case WEIR_SCALAR_I16:
+        return (double)(int16_t)bits;
+    case WEIR_SCALAR_I32:
+        return (double)(int32_t)bits;
+    case WEIR_SCALAR_I64:
+        return (double)(int64_t)bits;
+    case WEIR_SCALAR_F32:
+        memcpy(&f32, &bits, sizeof f32);
+        return (double)f32;
+    case WEIR_SCALAR_F64:
+        memcpy(&f64, &bits, sizeof f64);
+        return f64;
+    case WEIR_SCALAR_BOOL:
+    case WEIR_SCALAR_U8:
+    case WEIR_SCALAR_U16:
+    case WEIR_SCALAR_U32:
+    case WEIR_SCALAR_U64:
+        return (double)bits;
+    default:
+        return 0;
+    }
+}

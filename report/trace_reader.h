@@ -1,0 +1,149 @@
+// Shared by the files of the reader: the source of its bytes, rows that are added to the trace, which is sorted at the
+// end, and the memory of all.
+#ifndef WEIR_REPORT_TRACE_READER_H
+#define WEIR_REPORT_TRACE_READER_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <zlib.h>
+
+#include <weir/common.h>
+
+#include "base/names.h"
+#include "base/siphash.h"
+#include "report/trace.h"
+
+// trace_read.c: a file, compressed or not, or memory, and its lines.
+
+enum {
+    WEIR__TRACE_CHUNK = 1 << 18 // bytes that are read at once
+};
+
+// Either `file` or `memory` is set.
+struct weir__source {
+    gzFile file;
+    const char *memory;
+    size_t memory_size;
+    size_t memory_at;
+    uint64_t total; // of the file, compressed or not
+    bool damaged;   // the compressed data is
+    const struct weir_trace_read_options *options;
+};
+
+// Fetches at most `size` bytes and reports progress. 0: there are no more.
+size_t weir__source_fetch(struct weir__source *source, char *data, size_t size);
+
+void weir__source_rewind(struct weir__source *source);
+
+// Zeroed but for `source` and `limit`, which may change between two lines.
+struct weir__lines {
+    struct weir__source *source;
+    size_t limit; // of a line
+    char *data;
+    size_t capacity;
+    size_t begin;
+    size_t end;
+    uint64_t number; // of the line that was last read
+    bool over;
+};
+
+enum weir__line_answer {
+    WEIR__LINE,
+    WEIR__LINE_NONE, // the source has ended
+    WEIR__LINE_NO_MEMORY,
+    WEIR__LINE_TOO_LONG // longer than the limit
+};
+
+// The next line without its end; `*out_whole` is false for a last line without one. It stays
+// valid until the next call.
+enum weir__line_answer weir__lines_next(struct weir__lines *lines, const char **out_text,
+                                        size_t *out_size, bool *out_whole);
+
+void weir__lines_finish(struct weir__lines *lines);
+
+// trace_rows.c
+
+// A host's call of another program's trace, for its operations' submit times.
+struct weir__call {
+    uint64_t correlation;
+    uint64_t thread;
+    uint64_t begin_ns;
+    uint64_t end_ns;
+};
+
+// Waits, spans of threads, threads and calls that are read for each operation that may be, all of
+// them together.
+#define WEIR__OTHERS_LIMIT 4
+
+struct weir__rows {
+    struct weir_trace *trace;
+    const char *name;       // of the file, for messages
+    size_t operation_limit; // and that of everything else: WEIR__OTHERS_LIMIT times as many
+    bool own;               // written by Weir
+    bool ended;             // the last row was seen
+    uint64_t host;          // the pid of the host's rows
+    size_t wait_count;      // of all operations
+    struct weir__call *calls;
+    size_t call_count;
+    size_t call_capacity;
+    char *message;
+    size_t message_size;
+};
+
+// One value of the head. False if out of memory.
+bool weir__rows_head(struct weir__rows *rows, const char *key, const json_t *value);
+
+// Adds one event; those without a meaning here are ignored. False, with a message, if out of memory
+// or beyond the limit.
+bool weir__rows_event(struct weir__rows *rows, const json_t *event);
+
+// Returns false with the message for memory that ran out.
+bool weir__rows_no_memory(struct weir__rows *rows);
+
+// Sorts the trace and connects its parts, after all rows were added. False if out of memory.
+bool weir__rows_finish(struct weir__rows *rows);
+
+// trace_storage.c: texts, each once, waits in blocks that never move, and arrays that grow.
+
+struct weir_trace_storage {
+    struct weir__block *blocks;
+    struct weir_names *texts;
+    struct weir_siphash_key key; // of the table of queues
+    bool has_key;
+    // From a queue's id to its index: open addressing, 0 is free, else index + 1.
+    uint32_t *queue_slots;
+    size_t queue_slot_count;
+    size_t device_capacity;
+    size_t queue_capacity;
+    size_t thread_capacity;
+    size_t operation_capacity;
+    size_t span_capacity;
+    size_t note_capacity;
+};
+
+// All of them return NULL, or false, if out of memory.
+
+// Memory that lives as long as the trace.
+void *weir__trace_allocate(struct weir_trace_storage *storage, size_t size);
+
+// The same text always has the same address. NULL is "".
+const char *weir__trace_intern(struct weir_trace_storage *storage, const char *text);
+
+// Returns the array `items`, which may have moved, with room for one more item than `count`. If out
+// of memory `items` is not changed.
+void *weir__trace_grow(void *items, size_t count, size_t *capacity, size_t item_size);
+
+// The queue with that id, or NULL.
+struct weir_trace_queue *weir__trace_queue(const struct weir_trace *trace, uint64_t id);
+
+// Adds a queue that is not there yet.
+struct weir_trace_queue *weir__trace_add_queue(struct weir_trace *trace, uint64_t id);
+
+// Adds a sentence to the trace's notes.
+bool weir__trace_note(struct weir_trace *trace, const char *format, ...) WEIR_PRINTF(2, 3);
+
+void weir__trace_storage_finish(struct weir_trace_storage *storage);
+
+#endif
