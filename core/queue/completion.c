@@ -721,7 +721,7 @@ void weir__refused_note(weir_queue *queue, struct weir_event event, bool is_reco
     weir_lock_take(walk_lock(queue));
     struct weir__wait *known = find_refused(waits, &wait, weir__completion_failed_from(queue));
     if (!known || known->event.sequence < event.sequence) {
-        atomic_fetch_add(&queue->completion.refused, 1); // also without memory for the list
+        atomic_fetch_add(&queue->completion.refused, 1); // also if out of memory for the list
         if (known && known->own == wait.own)
             *known = wait;
         else if (!push(waits, &wait) && grow(waits))
