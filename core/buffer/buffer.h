@@ -1,8 +1,9 @@
-// Creation of buffers.
+// Creation of buffers, and transfers between them and the host.
 #ifndef WEIR_CORE_BUFFER_BUFFER_H
 #define WEIR_CORE_BUFFER_BUFFER_H
 
 #include "core/object/buffer.h"
+#include "core/object/device.h"
 
 extern const struct weir__class weir__buffer_class;
 
@@ -21,5 +22,37 @@ void weir__buffer_unhold(weir_buffer *buffer);
 
 // Whether the member is a buffer that its user has destroyed but a tensor still holds.
 bool weir__buffer_is_only_shared(const struct weir__member *member);
+
+// The pinned memory of uploads and downloads, in blocks, and the threads that copy to and from it.
+// A transfer has its blocks to itself, since its queue may be held and transfers of other queues must
+// not wait for that. Blocks that are not in use are kept, up to a limit.
+
+// A device has no more blocks of a size than WEIR__STAGING_BLOCKS_MAX(), except those that transfers
+// cannot do without.
+enum weir__staging_size {
+    WEIR__STAGING_SMALL, // CUDA's driver pins as much with its first pinned memory; more takes it
+                         // 0.3 ms a MiB
+    WEIR__STAGING_LARGE,
+    WEIR__STAGING_SIZES
+};
+#define WEIR__STAGING_BYTES(size) ((size_t)((size) == WEIR__STAGING_LARGE ? 4 : 1) << 20)
+#define WEIR__STAGING_BLOCKS_MAX(size) (((size_t)64 << 20) / WEIR__STAGING_BYTES(size))
+
+void weir__staging_init(struct weir__staging *staging);
+void weir__staging_finish(struct weir__staging *staging);
+
+// Sets how many threads copy at most; above WEIR_WORKERS_MAX: as many as pay. The device's limits are
+// known.
+void weir__staging_configure(weir_device *device, unsigned threads);
+
+// Stores up to `wanted` blocks, and at least `least` of them. More than that are only created while the
+// device has fewer than WEIR__STAGING_BLOCKS_MAX(). Returns their number, or 0 with the thread's error.
+size_t weir__staging_take(weir_device *device, enum weir__staging_size size, size_t least,
+                          size_t wanted, struct weir__staging_block **out_blocks);
+void weir__staging_return(weir_device *device, size_t count, struct weir__staging_block **blocks);
+
+// Destroys the blocks that are not in use, and ends the threads. What a later transfer needs is made
+// again.
+void weir__staging_trim(weir_device *device);
 
 #endif

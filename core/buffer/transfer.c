@@ -4,7 +4,6 @@
 #include <weir/buffer.h>
 
 #include "core/buffer/buffer.h"
-#include "core/buffer/staging.h"
 #include "core/event/event.h"
 #include "core/queue/queue.h"
 #include "core/support/debug.h"

@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "base/thread.h"
 #include "core/buffer/buffer.h"
-#include "core/buffer/staging.h"
 #include "core/event/event.h"
 #include "core/object/device.h"
 #include "core/object/object.h"

@@ -20,7 +20,7 @@ struct weir__peer;
 struct weir__thread_queue;
 
 // The pinned memory of uploads and downloads, and the threads that copy to and from it
-// (core/buffer/staging.h).
+// (core/buffer/buffer.h).
 struct weir__staging {
     struct weir_lock lock; // of `blocks`
     struct weir__staging_blocks {

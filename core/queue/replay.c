@@ -1,5 +1,5 @@
 // Replays graphs for a backend that has none of them: see the header.
-#include "core/queue/replay.h"
+#include "core/queue/delivery.h"
 
 #include <stdatomic.h>
 
@@ -8,7 +8,6 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "core/object/comm.h"
-#include "core/queue/delivery.h"
 #include "core/queue/host_call.h"
 #include "core/queue/node_call.h"
 #include "core/queue/operation.h"
@@ -17,7 +16,7 @@
 #include "core/support/locks.h"
 #include "core/support/memory.h"
 
-// The submission of a launch's nodes to a backend that has no graph of them: see replay.h.
+// The submission of a launch's nodes to a backend that has no graph of them: see delivery.h.
 
 // An update, which may wait for held launches.
 struct weir__replay_pending {

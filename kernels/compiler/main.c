@@ -33,78 +33,58 @@ static struct kc_list list_of(const struct items *items)
     return (struct kc_list){items->items, items->count};
 }
 
-// Where the value of an option goes: into a text, or into a list.
+// Where an option goes: it sets a flag, or its value becomes a text or an item of a list.
+static const struct {
+    const char *name;
+    bool *flag;
+    const char **text;
+    struct items *list;
+} rows[] = {
+    {"symbol", .text = &bundle.symbol},
+    {"label", .text = &bundle.label},
+    {"header", .text = &bundle.header},
+    {"out", .text = &bundle.out},
+    {"ptx", .list = &ptx},
+    {"cubin", .list = &cubins},
+    {"std", .text = &language.standard},
+    {"fast", .flag = &language.fast},
+    {"exact", .flag = &language.exact},
+    {"restrict", .flag = &language.restricted},
+    {"skip", .flag = &skip},
+    {"cuda", .text = &cuda_source},
+    {"nvcc-option", .list = &nvcc_options},
+    {"cuda-image", .list = &cuda_images},
+};
+
+enum {
+    ROWS = sizeof rows / sizeof *rows,
+    FIRST_ROW = 256 // behind letters
+};
+
 static bool take(int option, const char *value)
 {
-    switch (option) {
-    case 's':
-        bundle.symbol = value;
-        return true;
-    case 'l':
-        bundle.label = value;
-        return true;
-    case 'h':
-        bundle.header = value;
-        return true;
-    case 'o':
-        bundle.out = value;
-        return true;
-    case 't':
-        language.standard = value;
-        return true;
-    case 'f':
-        language.fast = true;
-        return true;
-    case 'k':
-        skip = true;
-        return true;
-    case 'e':
-        language.exact = true;
-        return true;
-    case 'r':
-        language.restricted = true;
-        return true;
-    case 'u':
-        cuda_source = value;
-        return true;
-    case 'n':
-        return add(&nvcc_options, value);
-    case 'i':
-        return add(&cuda_images, value);
-    case 'p':
-        return add(&ptx, value);
-    case 'c':
-        return add(&cubins, value);
-    case 'I':
-        return add(&folders, value);
-    case 'D':
-        return add(&definitions, value);
-    default:
+    if (option == 'I' || option == 'D')
+        return add(option == 'I' ? &folders : &definitions, value);
+    if (option < FIRST_ROW)
         return false;
-    }
+    const size_t row = (size_t)option - FIRST_ROW;
+    if (rows[row].list)
+        return add(rows[row].list, value);
+    if (rows[row].text)
+        *rows[row].text = value;
+    else
+        *rows[row].flag = true;
+    return true;
 }
 
 static bool read_arguments(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"symbol", required_argument, NULL, 's'},
-        {"label", required_argument, NULL, 'l'},
-        {"header", required_argument, NULL, 'h'},
-        {"out", required_argument, NULL, 'o'},
-        {"ptx", required_argument, NULL, 'p'},
-        {"cubin", required_argument, NULL, 'c'},
-        {"std", required_argument, NULL, 't'},
-        {"fast", no_argument, NULL, 'f'},
-        {"skip", no_argument, NULL, 'k'},
-        {"cuda", required_argument, NULL, 'u'},
-        {"nvcc-option", required_argument, NULL, 'n'},
-        {"cuda-image", required_argument, NULL, 'i'},
-        {"exact", no_argument, NULL, 'e'},
-        {"restrict", no_argument, NULL, 'r'},
-        {NULL, 0, NULL, 0},
-    };
+    struct option options[ROWS + 1] = {{NULL, 0, NULL, 0}};
     bool fine = true;
     int option;
+    for (int i = 0; i < ROWS; i++)
+        options[i] = (struct option){rows[i].name, rows[i].flag ? no_argument : required_argument,
+                                     NULL, FIRST_ROW + i};
     while ((option = getopt_long(argc, argv, "I:D:", options, NULL)) != -1)
         fine = take(option, optarg) && fine;
     for (int i = optind; i < argc; i++)

@@ -12,7 +12,6 @@
 struct weir_train_centre {
     size_t count;
     bool whole;
-    weir_program *program;
     weir_kernel *kernel;
     weir_buffer *numbers;
 };
@@ -26,11 +25,7 @@ weir_status weir_train_centre_create(weir_device *device, size_t count, bool who
         return weir__pattern_no_memory("batches", "batches");
     centre->count = count;
     centre->whole = whole;
-    weir_status status =
-        weir_program_create(device, WEIR_PARAMS(weir_program, .bundle = &augment_kernels),
-                            &centre->program);
-    if (status == WEIR_OK)
-        status = weir_kernel_create(centre->program, "centre", &centre->kernel);
+    weir_status status = weir_kernel_load(device, &augment_kernels, "centre", &centre->kernel);
     if (status == WEIR_OK)
         status = weir_buffer_create(device,
                                     WEIR_PARAMS(weir_buffer, .label = "numbers",
@@ -49,7 +44,6 @@ void weir_train_centre_destroy(weir_train_centre **centre)
         return;
     weir_buffer_destroy(&(*centre)->numbers);
     weir_kernel_destroy(&(*centre)->kernel);
-    weir_program_destroy(&(*centre)->program);
     free(*centre);
     *centre = NULL;
 }
@@ -75,7 +69,6 @@ enum {
 
 struct weir_train_augment {
     struct weir_train_augment_params params;
-    weir_program *program;
     weir_kernel *kernel;
 };
 
@@ -127,11 +120,8 @@ weir_status weir_train_augment_create(weir_device *device,
     if (!augment)
         return weir__pattern_no_memory("augment", "an augmentation");
     augment->params = *params;
-    weir_status status =
-        weir_program_create(device, WEIR_PARAMS(weir_program, .bundle = &augment_kernels),
-                            &augment->program);
-    if (status == WEIR_OK)
-        status = weir_kernel_create(augment->program, "augment", &augment->kernel);
+    const weir_status status =
+        weir_kernel_load(device, &augment_kernels, "augment", &augment->kernel);
     if (status == WEIR_OK)
         *out_augment = augment;
     else
@@ -144,7 +134,6 @@ void weir_train_augment_destroy(weir_train_augment **augment)
     if (!augment || !*augment)
         return;
     weir_kernel_destroy(&(*augment)->kernel);
-    weir_program_destroy(&(*augment)->program);
     free(*augment);
     *augment = NULL;
 }

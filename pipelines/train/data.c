@@ -97,12 +97,10 @@ static weir_status read_idx(const char *path, uint32_t least, uint32_t most, str
 {
     char message[512];
     size_t size;
-    weir_status status;
     if (!weir_file_read(path, FILE_BYTES_MAX, &idx->file, &size, message, sizeof message))
         return weir__pattern_fail(NULL, WEIR_ERROR_IO, NULL, "%s", message);
     const unsigned char *bytes = idx->file;
-    if ((status = check_beginning(path, bytes, size)) != WEIR_OK)
-        return status;
+    TRY(check_beginning(path, bytes, size));
     idx->dimensions = bytes[3];
     if (idx->dimensions < least || idx->dimensions > most)
         return train_fail_file(path, least == 1 ? "it may be the file of images" : NULL,

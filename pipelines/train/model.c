@@ -189,17 +189,16 @@ static weir_status train_model_lay_out(weir_train_model *model,
                                        const struct weir_train_model_params *params)
 {
     struct weir_train_shape shape = model->input;
-    weir_status status = check_input(model);
-    for (size_t i = 0; i < model->layer_count && status == WEIR_OK; i++)
-        status = set_layer(model, i, &params->layers[i], &shape);
-    if (status == WEIR_OK && shape.height * shape.width > 1 && !model->forward_only)
-        status = weir__pattern_refuse(model->label, "end with a dense layer",
-                                      "the last layer has %" PRIu32 " x %" PRIu32
-                                      " places; it must have one",
-                                      shape.height, shape.width);
-    if (status == WEIR_OK)
-        set_parameters(model);
-    return status;
+    TRY(check_input(model));
+    for (size_t i = 0; i < model->layer_count; i++)
+        TRY(set_layer(model, i, &params->layers[i], &shape));
+    if (shape.height * shape.width > 1 && !model->forward_only)
+        return weir__pattern_refuse(model->label, "end with a dense layer",
+                                    "the last layer has %" PRIu32 " x %" PRIu32
+                                    " places; it must have one",
+                                    shape.height, shape.width);
+    set_parameters(model);
+    return WEIR_OK;
 }
 
 // Parameters, and what else a model tells.

@@ -185,13 +185,10 @@ bool sim_engine_add_queue(struct sim_engine *engine, const struct sim_queue_para
 // complete.
 void sim_engine_end_queue(struct sim_engine *engine, uint32_t queue);
 
-// Submits at `issue_ns`; if that is before the time that the engine has reached, then at that
-// time. False, and nothing is changed, if out of memory.
-bool sim_engine_submit(struct sim_engine *engine, uint32_t queue, uint64_t issue_ns,
-                       const struct sim_work *work, struct sim_point *out_point);
-// The same without going on: the operation is there when the engine reaches `issue_ns`, before which
-// others may still be posted. Those of a device are posted in the order of their times. An operation of
-// a legacy queue is submitted.
+// Submits at `issue_ns`, or at the time that the engine has reached if that is later, without going on: the operation
+// is there when the engine reaches that time, before which others may still be posted. Those of a device are posted in
+// the order of their times. For an operation of a legacy queue the engine goes on until then. False, and nothing is
+// changed, if out of memory.
 bool sim_engine_post(struct sim_engine *engine, uint32_t queue, uint64_t issue_ns,
                      const struct sim_work *work, struct sim_point *out_point);
 // How many are posted and not there.

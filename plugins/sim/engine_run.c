@@ -558,12 +558,6 @@ static void arrive(struct sim_engine *engine)
     release(engine, op);
 }
 
-// Not before the time that the engine has reached.
-static void advance_to(struct sim_engine *engine, uint64_t ns)
-{
-    sim_engine_advance(engine, ns > engine->now_ns ? ns : engine->now_ns);
-}
-
 bool sim_engine_post(struct sim_engine *engine, uint32_t queue, uint64_t issue_ns,
                      const struct sim_work *work, struct sim_point *out_point)
 {
@@ -576,22 +570,13 @@ bool sim_engine_post(struct sim_engine *engine, uint32_t queue, uint64_t issue_n
     join_unit(sim__device_of(engine, op), op);
     sim__heap_push(&engine->posted, op);
     if (engine->queues[queue].params.legacy)
-        advance_to(engine, issue_ns);
+        sim_engine_advance(engine, issue_ns > engine->now_ns ? issue_ns : engine->now_ns);
     return true;
 }
 
 size_t sim_engine_posted(const struct sim_engine *engine)
 {
     return engine->posted.count;
-}
-
-bool sim_engine_submit(struct sim_engine *engine, uint32_t queue, uint64_t issue_ns,
-                       const struct sim_work *work, struct sim_point *out_point)
-{
-    if (!sim_engine_post(engine, queue, issue_ns, work, out_point))
-        return false;
-    advance_to(engine, issue_ns);
-    return true;
 }
 
 bool sim_engine_step(struct sim_engine *engine, uint64_t until_ns)

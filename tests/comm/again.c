@@ -51,9 +51,8 @@ static weir_status reduce(const struct rank *it, int32_t value, weir_reduction r
 // A new communicator, in which a rank that was started again learns the step of the others.
 static void meet(struct rank *it)
 {
-    const struct weir_comm_params params = {.struct_size = sizeof params, .label = "again"};
     for (;;) {
-        check(weir_comm_create(it->device, &params, &it->comm));
+        check(weir_comm_create(it->device, WEIR_PARAMS(weir_comm, .label = "again"), &it->comm));
         it->communicators++;
         if (reduce(it, it->step, WEIR_MAXIMUM) == WEIR_OK)
             break;
@@ -96,13 +95,13 @@ static void run(struct rank *it, int32_t steps, int32_t every)
 
 int main(int argc, char **argv)
 {
-    const struct weir_buffer_params memory = {.struct_size = sizeof memory, .size = sizeof numbers};
     struct rank it = {.step = 0};
     weir_runtime *runtime;
     check(weir_open(NULL, &runtime));
     check(weir_device_open(runtime, NULL, &it.device));
     check(weir_queue_create(it.device, NULL, &it.queue));
-    check(weir_buffer_create(it.device, &memory, &it.buffer));
+    check(weir_buffer_create(it.device, WEIR_PARAMS(weir_buffer, .size = sizeof numbers),
+                             &it.buffer));
     run(&it, argc > 1 ? (int32_t)strtol(argv[1], NULL, 10) : 10,
         argc > 2 ? (int32_t)strtol(argv[2], NULL, 10) : 5);
     weir_comm_destroy(&it.comm), weir_buffer_destroy(&it.buffer), weir_queue_destroy(&it.queue);

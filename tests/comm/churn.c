@@ -87,14 +87,13 @@ struct churn {
 // Whether the time is over on any rank.
 static bool run_one(const struct churn *churn)
 {
-    const struct weir_comm_params params = {.struct_size = sizeof params, .label = "churn"};
     const uint64_t took_ns = weir_clock_now_ns() - churn->start_ns;
     int32_t over = churn->limit_ns && took_ns >= churn->limit_ns;
     weir_queue *queue = churn->queue;
     weir_buffer *buffer = churn->buffer;
     weir_comm *comm;
     weir_comm *copy;
-    check(weir_comm_create(churn->device, &params, &comm));
+    check(weir_comm_create(churn->device, WEIR_PARAMS(weir_comm, .label = "churn"), &comm));
     check(weir_comm_duplicate(comm, "copy", &copy));
     check(weir_upload(queue, buffer, 0, &over, sizeof over));
     check(weir_queue_all_reduce(queue, comm, buffer, 0, buffer, 0, N, WEIR_I32, WEIR_MAXIMUM));
@@ -161,15 +160,14 @@ static struct churn parse(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .size = N * sizeof(int32_t)};
     const int32_t zeros[N] = {0};
     struct churn churn = parse(argc, argv);
     weir_runtime *runtime;
     check(weir_open(NULL, &runtime));
     check(local_device_open(runtime, &churn.device));
     check(weir_queue_create(churn.device, NULL, &churn.queue));
-    check(weir_buffer_create(churn.device, &params, &churn.buffer));
+    check(weir_buffer_create(churn.device, WEIR_PARAMS(weir_buffer, .size = N * sizeof(int32_t)),
+                             &churn.buffer));
     check(weir_upload(churn.queue, churn.buffer, 0, zeros, sizeof zeros));
     const long made = run(&churn);
     check(weir_device_trim(churn.device));

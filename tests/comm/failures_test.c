@@ -14,43 +14,37 @@ static weir_status reduce_at(struct comm_rig *rig, uint32_t rank)
 
 // The transport's sentence is the first cause: of the queue, of the communicator, and of calls after
 // it, none of which reaches the transport.
-WEIR_TEST(CommFailures, ATransportFails)
+COMM_FAKE_TEST(CommFailures, ATransportFails, "fail_at = 2", 2)
 {
-    struct comm_rig rig;
-    comm_rig_open_fake(&rig, "fail_at = 2", 2, WEIR_PLACE_DEVICE);
     for (uint32_t r = 0; r < 2; r++) {
-        EXPECT_OK(reduce_at(&rig, r));
-        EXPECT_OK(weir_queue_barrier(rig.queues[r], rig.comms[r]));
+        EXPECT_OK(reduce_at(rig, r));
+        EXPECT_OK(weir_queue_barrier(rig->queues[r], rig->comms[r]));
     }
     for (uint32_t r = 0; r < 2; r++) {
-        COMM_RIG_EXPECT_CAUSE(rig.queues[r], "barrier 2 of 'grads', ",
+        COMM_RIG_EXPECT_CAUSE(rig->queues[r], "barrier 2 of 'grads', ",
                               "failures_test.c:", "rank 1 has died", "start it again");
-        EXPECT_INT_EQ(weir_comm_error(rig.comms[r]), WEIR_ERROR_COMM);
+        EXPECT_INT_EQ(weir_comm_error(rig->comms[r]), WEIR_ERROR_COMM);
         COMM_RIG_EXPECT_WORDS("barrier 2 of 'grads'");
-        EXPECT_OK(weir_queue_recover(rig.queues[r]));
-        EXPECT_INT_EQ(reduce_at(&rig, r), WEIR_ERROR_COMM);
+        EXPECT_OK(weir_queue_recover(rig->queues[r]));
+        EXPECT_INT_EQ(reduce_at(rig, r), WEIR_ERROR_COMM);
         COMM_RIG_EXPECT_WORDS("barrier 2 of 'grads'");
-        EXPECT_OK(weir_queue_sync(rig.queues[r], WEIR_FOREVER));
+        EXPECT_OK(weir_queue_sync(rig->queues[r], WEIR_FOREVER));
     }
-    comm_rig_close(&rig);
 }
 
 // A collective that waits is ended on both ranks, which both tell why.
-WEIR_TEST(CommFailures, Abort)
+COMM_FAKE_TEST(CommFailures, Abort, "hang_at = 1", 2)
 {
-    struct comm_rig rig;
-    comm_rig_open_fake(&rig, "hang_at = 1", 2, WEIR_PLACE_DEVICE);
-    EXPECT_OK(weir_comm_error(rig.comms[0]));
+    EXPECT_OK(weir_comm_error(rig->comms[0]));
     for (uint32_t r = 0; r < 2; r++)
-        EXPECT_OK(reduce_at(&rig, r));
-    EXPECT_OK(weir_comm_abort(rig.comms[1], "the loss is no number"));
-    EXPECT_OK(weir_comm_abort(rig.comms[1], "a second reason"));
+        EXPECT_OK(reduce_at(rig, r));
+    EXPECT_OK(weir_comm_abort(rig->comms[1], "the loss is no number"));
+    EXPECT_OK(weir_comm_abort(rig->comms[1], "a second reason"));
     for (uint32_t r = 0; r < 2; r++)
-        COMM_RIG_EXPECT_CAUSE(rig.queues[r], "rank 1 has aborted 'grads', ",
+        COMM_RIG_EXPECT_CAUSE(rig->queues[r], "rank 1 has aborted 'grads', ",
                               "the loss is no number", "failures_test.c:");
-    EXPECT_INT_EQ(weir_comm_error(rig.comms[1]), WEIR_ERROR_COMM);
+    EXPECT_INT_EQ(weir_comm_error(rig->comms[1]), WEIR_ERROR_COMM);
     COMM_RIG_EXPECT_WORDS("the loss is no number");
-    comm_rig_close(&rig);
 }
 
 static struct weir_module_ops null_ops;
@@ -72,19 +66,16 @@ static void take_over(weir_runtime *runtime)
 }
 
 // A module may fail without telling why: the communicator has failed nevertheless.
-WEIR_TEST(CommFailures, TheDriverFailsWithoutADetail)
+COMM_FAKE_TEST(CommFailures, TheDriverFailsWithoutADetail, "", 1)
 {
-    struct comm_rig rig;
-    comm_rig_open_fake(&rig, "", 1, WEIR_PLACE_DEVICE);
-    take_over(rig.runtime);
+    take_over(rig->runtime);
     atomic_store(&fails, true);
-    EXPECT_OK(reduce_at(&rig, 0));
-    EXPECT_INT_EQ(weir_queue_sync(rig.queues[0], WEIR_FOREVER), WEIR_ERROR_DEVICE);
+    EXPECT_OK(reduce_at(rig, 0));
+    EXPECT_INT_EQ(weir_queue_sync(rig->queues[0], WEIR_FOREVER), WEIR_ERROR_DEVICE);
     atomic_store(&fails, false);
-    EXPECT_INT_EQ(weir_comm_error(rig.comms[0]), WEIR_ERROR_DEVICE);
-    EXPECT_OK(weir_queue_recover(rig.queues[0]));
-    EXPECT_INT_EQ(reduce_at(&rig, 0), WEIR_ERROR_DEVICE);
-    comm_rig_close(&rig);
+    EXPECT_INT_EQ(weir_comm_error(rig->comms[0]), WEIR_ERROR_DEVICE);
+    EXPECT_OK(weir_queue_recover(rig->queues[0]));
+    EXPECT_INT_EQ(reduce_at(rig, 0), WEIR_ERROR_DEVICE);
 }
 
 // What is before rank 0's collective fails once the gate is open.
@@ -100,96 +91,76 @@ static void expect_failure_at(struct comm_rig *rig, struct comm_rig_gate *gate)
 }
 
 // A collective whose queue failed before it does not run. The other rank does not wait for it.
-WEIR_TEST(CommFailures, TheQueueFailsBefore)
+COMM_FAKE_TEST(CommFailures, TheQueueFailsBefore, "", 2)
 {
-    struct comm_rig rig;
     struct comm_rig_gate gate = COMM_RIG_GATE;
     gate.status = WEIR_ERROR_IO;
-    comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_DEVICE);
-    EXPECT_OK(weir_queue_host_call(rig.queues[0], comm_rig_pass, &gate));
-    expect_failure_at(&rig, &gate);
-    comm_rig_close(&rig);
+    EXPECT_OK(weir_queue_host_call(rig->queues[0], comm_rig_pass, &gate));
+    expect_failure_at(rig, &gate);
 }
 
 // The same where the failure comes through a wait for another queue.
-WEIR_TEST(CommFailures, AQueueThatItWaitsForFailsBefore)
+COMM_FAKE_TEST(CommFailures, AQueueThatItWaitsForFailsBefore, "", 2)
 {
-    struct comm_rig rig;
     struct comm_rig_gate gate = COMM_RIG_GATE;
     struct weir_event event;
-    weir_queue *producer;
+    own_queue producer = NULL;
     gate.status = WEIR_ERROR_IO;
-    comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_DEVICE);
-    ASSERT_OK(weir_queue_create(rig.device, NULL, &producer));
+    ASSERT_OK(weir_queue_create(rig->device, NULL, &producer));
     EXPECT_OK(weir_queue_host_call(producer, comm_rig_pass, &gate));
     EXPECT_OK(weir_queue_record(producer, &event));
-    EXPECT_OK(weir_queue_wait(rig.queues[0], event));
-    expect_failure_at(&rig, &gate);
-    weir_queue_destroy(&producer);
-    comm_rig_close(&rig);
+    EXPECT_OK(weir_queue_wait(rig->queues[0], event));
+    expect_failure_at(rig, &gate);
 }
 
 // A queue that refuses the collective has not numbered it: the program may recover and go on.
-WEIR_TEST(CommFailures, ARefusedCollectiveHasNoNumber)
+COMM_FAKE_TEST(CommFailures, ARefusedCollectiveHasNoNumber, "", 2)
 {
-    struct comm_rig rig;
     struct comm_rig_gate gate = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, true,
                                  WEIR_ERROR_IO};
-    comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_DEVICE);
-    EXPECT_OK(weir_queue_host_call(rig.queues[0], comm_rig_pass, &gate));
-    EXPECT_INT_LT(weir_queue_sync(rig.queues[0], WEIR_FOREVER), 0);
-    EXPECT_INT_EQ(reduce_at(&rig, 0), WEIR_ERROR_IO);
-    EXPECT_OK(weir_queue_recover(rig.queues[0]));
+    EXPECT_OK(weir_queue_host_call(rig->queues[0], comm_rig_pass, &gate));
+    EXPECT_INT_LT(weir_queue_sync(rig->queues[0], WEIR_FOREVER), 0);
+    EXPECT_INT_EQ(reduce_at(rig, 0), WEIR_ERROR_IO);
+    EXPECT_OK(weir_queue_recover(rig->queues[0]));
     for (uint32_t r = 0; r < 2; r++)
-        EXPECT_OK(reduce_at(&rig, r));
+        EXPECT_OK(reduce_at(rig, r));
     for (uint32_t r = 0; r < 2; r++)
-        EXPECT_OK(weir_queue_sync(rig.queues[r], WEIR_FOREVER));
-    comm_rig_close(&rig);
+        EXPECT_OK(weir_queue_sync(rig->queues[r], WEIR_FOREVER));
 }
 
 // An earlier collective of another queue fails: the one that waits for its turn ends too.
-WEIR_TEST(CommFailures, WhileAnotherWaitsForItsTurn)
+COMM_FAKE_TEST(CommFailures, WhileAnotherWaitsForItsTurn, "hang_at = 1", 2)
 {
-    struct comm_rig rig;
-    weir_queue *other;
-    comm_rig_open_fake(&rig, "hang_at = 1", 2, WEIR_PLACE_DEVICE);
-    ASSERT_OK(weir_queue_create(rig.device, NULL, &other));
-    EXPECT_OK(reduce_at(&rig, 0));
-    EXPECT_OK(weir_queue_barrier(other, rig.comms[0]));
-    EXPECT_OK(weir_comm_abort(rig.comms[0], "enough"));
+    own_queue other = NULL;
+    ASSERT_OK(weir_queue_create(rig->device, NULL, &other));
+    EXPECT_OK(reduce_at(rig, 0));
+    EXPECT_OK(weir_queue_barrier(other, rig->comms[0]));
+    EXPECT_OK(weir_comm_abort(rig->comms[0], "enough"));
     COMM_RIG_EXPECT_CAUSE(other, "rank 0 has aborted 'grads'", "enough");
-    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "rank 0 has aborted 'grads'", "enough");
-    weir_queue_destroy(&other);
-    comm_rig_close(&rig);
+    COMM_RIG_EXPECT_CAUSE(rig->queues[0], "rank 0 has aborted 'grads'", "enough");
 }
 
-WEIR_TEST(CommFailures, JoinFails)
+COMM_FAKE_TEST(CommFailures, JoinFails, "join_fails = 2", 0)
 {
-    struct comm_rig rig;
     weir_comm *comms[2];
-    comm_rig_open_fake(&rig, "join_fails = 2", 0, WEIR_PLACE_DEVICE);
-    weir_device *const devices[] = {rig.device, rig.device};
-    const struct weir_comm_params params = {.struct_size = sizeof params,
-                                            .label = "grads",
-                                            .timeout_ns = 1};
-    EXPECT_INT_EQ(weir_comm_create_all(devices, 2, &params, comms), WEIR_ERROR_COMM);
+    weir_device *const devices[] = {rig->device, rig->device};
+    EXPECT_INT_EQ(weir_comm_create_all(devices, 2,
+                                       WEIR_PARAMS(weir_comm, .label = "grads", .timeout_ns = 1),
+                                       comms),
+                  WEIR_ERROR_COMM);
     COMM_RIG_EXPECT_WORDS("creation of 'grads': some of 2 ranks are missing at 'process:",
                           "failures_test.c:");
     EXPECT_TRUE(comms[0] == NULL && comms[1] == NULL);
-    comm_rig_close(&rig);
 }
 
-WEIR_TEST(CommFailures, TheTransportDoesNotOpen)
+COMM_FAKE_TEST(CommFailures, TheTransportDoesNotOpen, "open_fails = 1", 0)
 {
-    struct comm_rig rig;
     weir_comm *comm;
-    comm_rig_open_fake(&rig, "open_fails = 1", 0, WEIR_PLACE_DEVICE);
     for (int i = 0; i < 2; i++) {
-        EXPECT_INT_EQ(weir_comm_create(rig.device, NULL, &comm), WEIR_ERROR_MODULE);
+        EXPECT_INT_EQ(weir_comm_create(rig->device, NULL, &comm), WEIR_ERROR_MODULE);
         COMM_RIG_EXPECT_WORDS("libabsent is missing", "install libabsent");
         EXPECT_TRUE(comm == NULL);
     }
-    comm_rig_close(&rig);
 }
 
 static void expect_no_transport(const char *text, const char *message, const char *remedy)
@@ -213,11 +184,9 @@ WEIR_TEST(CommFailures, NoSuchTransport)
 
 WEIR_TEST(CommFailures, ATransportIsNoBackend)
 {
-    const struct weir_open_params params = {.struct_size = sizeof params,
-                                            .backend = "fake",
-                                            .config_text = ""};
     weir_runtime *runtime;
-    EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_ERROR_MODULE);
+    EXPECT_INT_EQ(weir_open(WEIR_PARAMS(weir_open, .backend = "fake", .config_text = ""), &runtime),
+                  WEIR_ERROR_MODULE);
     COMM_RIG_EXPECT_WORDS("'fake' is a transport, and a backend was asked for",
                           "name it under `transport` in [comm]");
 }
@@ -235,63 +204,48 @@ static weir_status create_in_host_call(void *user)
     return WEIR_OK;
 }
 
-WEIR_TEST(CommFailures, HostCallsDoNotWait)
+COMM_FAKE_TEST(CommFailures, HostCallsDoNotWait, "", 1)
 {
-    struct comm_rig rig;
-    comm_rig_open_fake(&rig, "", 1, WEIR_PLACE_DEVICE);
-    EXPECT_OK(weir_queue_host_call(rig.queues[0], create_in_host_call, &rig));
-    EXPECT_OK(weir_queue_sync(rig.queues[0], WEIR_FOREVER));
-    comm_rig_close(&rig);
+    EXPECT_OK(weir_queue_host_call(rig->queues[0], create_in_host_call, rig));
+    EXPECT_OK(weir_queue_sync(rig->queues[0], WEIR_FOREVER));
 }
 
 // A split of a dead communicator is refused with its first cause; one that waits ends with it.
-WEIR_TEST(CommFailures, Splits)
+COMM_FAKE_TEST(CommFailures, Splits, "hang_at = 1", 2)
 {
-    struct comm_rig rig;
     weir_comm *part;
-    comm_rig_open_fake(&rig, "hang_at = 1", 2, WEIR_PLACE_DEVICE);
-    EXPECT_OK(weir_comm_abort(rig.comms[0], "enough"));
-    EXPECT_INT_EQ(weir_comm_duplicate(rig.comms[0], "copy", &part), WEIR_ERROR_COMM);
+    EXPECT_OK(weir_comm_abort(rig->comms[0], "enough"));
+    EXPECT_INT_EQ(weir_comm_duplicate(rig->comms[0], "copy", &part), WEIR_ERROR_COMM);
     COMM_RIG_EXPECT_WORDS("rank 0 has aborted 'grads'");
     EXPECT_TRUE(part == NULL);
     // Rank 1 hears of it from the transport.
-    EXPECT_INT_EQ(weir_comm_duplicate(rig.comms[1], "copy", &part), WEIR_ERROR_COMM);
+    EXPECT_INT_EQ(weir_comm_duplicate(rig->comms[1], "copy", &part), WEIR_ERROR_COMM);
     COMM_RIG_EXPECT_WORDS("rank 0 has aborted 'grads'", "enough");
-    EXPECT_INT_EQ(weir_comm_error(rig.comms[1]), WEIR_ERROR_COMM);
-    comm_rig_close(&rig);
+    EXPECT_INT_EQ(weir_comm_error(rig->comms[1]), WEIR_ERROR_COMM);
 }
 
 // In messages of the transport, which other ranks see too.
-WEIR_TEST(CommFailures, NoLabel)
+COMM_FAKE_TEST(CommFailures, NoLabel, "", 0)
 {
     static const char *const labels[] = {NULL, ""};
-    struct comm_rig rig;
     weir_comm *comm;
-    comm_rig_open_fake(&rig, "", 0, WEIR_PLACE_DEVICE);
     for (int i = 0; i < 2; i++) {
-        const struct weir_comm_params params = {.struct_size = sizeof params,
-                                                .label = labels[i],
-                                                .count = 2,
-                                                .rendezvous = "process:empty",
-                                                .timeout_ns = 1000000};
-        EXPECT_INT_EQ(weir_comm_create(rig.device, &params, &comm), WEIR_ERROR_COMM);
+        EXPECT_INT_EQ(weir_comm_create(rig->device,
+                                       WEIR_PARAMS(weir_comm, .label = labels[i], .count = 2,
+                                                   .rendezvous = "process:empty",
+                                                   .timeout_ns = 1000000),
+                                       &comm),
+                      WEIR_ERROR_COMM);
         COMM_RIG_EXPECT_WORDS("creation of '(no label)': some of 2 ranks are missing");
     }
-    comm_rig_close(&rig);
 }
 
-WEIR_TEST(CommFailures, TheDeviceStaysOpen)
+COMM_FAKE_TEST(CommFailures, TheDeviceStaysOpen, "", 0)
 {
-    struct comm_rig rig;
-    weir_device *device;
-    weir_comm *comm;
-    comm_rig_open_fake(&rig, "", 0, WEIR_PLACE_DEVICE);
-    ASSERT_OK(weir_device_open(rig.runtime, NULL, &device));
-    const struct weir_comm_params params = {.struct_size = sizeof params, .label = "grads"};
-    ASSERT_OK(weir_comm_create(device, &params, &comm));
+    own_device device = NULL;
+    own_comm comm = NULL;
+    ASSERT_OK(weir_device_open(rig->runtime, NULL, &device));
+    ASSERT_OK(weir_comm_create(device, WEIR_PARAMS(weir_comm, .label = "grads"), &comm));
     EXPECT_INT_EQ(weir_device_close(&device), WEIR_ERROR_INVALID);
     COMM_RIG_EXPECT_WORDS("communicator", "grads");
-    weir_comm_destroy(&comm);
-    EXPECT_OK(weir_device_close(&device));
-    comm_rig_close(&rig);
 }

@@ -25,6 +25,10 @@ static void close_two(struct graphs *g)
     comm_rig_close(&g->rig);
 }
 
+#define TWO_TEST(suite, name)                                                                 \
+    WEIR_TEST_WITH(suite, name, struct graphs, g, (open_two(g, ""), !weir_test_has_failed()), \
+                   close_two(g))
+
 static weir_status reduce_in_place(struct comm_rig *rig, uint32_t rank, weir_comm *comm,
                                    size_t first, size_t count)
 {
@@ -73,18 +77,15 @@ static void capture_two(struct graphs *g)
     }
 }
 
-WEIR_TEST(CommGraph, EachLaunchIsACollective)
+TWO_TEST(CommGraph, EachLaunchIsACollective)
 {
-    struct graphs g;
-    open_two(&g, "");
-    write_all(&g, 1);
-    capture_two(&g);
-    EXPECT_UINT_EQ(weir_graph_node_count(g.graphs[0]), 2);
-    expect_all(&g, 1); // nothing has run
+    write_all(g, 1);
+    capture_two(g);
+    EXPECT_UINT_EQ(weir_graph_node_count(g->graphs[0]), 2);
+    expect_all(g, 1); // nothing has run
     for (int i = 0; i < 5; i++)
-        launch(&g);
-    expect_all(&g, 1 << 10);
-    close_two(&g);
+        launch(g);
+    expect_all(g, 1 << 10);
 }
 
 // Their numbers count on from launch to launch, also between collectives that are not captured.
@@ -129,65 +130,57 @@ static void capture_fork(struct graphs *g, uint32_t rank, weir_queue *right, uin
     end(g, rank);
 }
 
-WEIR_TEST(CommGraph, Branches)
+TWO_TEST(CommGraph, Branches)
 {
     static const int32_t expected[] = {8, 8, 14, 14};
-    struct graphs g;
     weir_queue *right[RANKS];
     uint32_t fill;
-    open_two(&g, "");
-    write_all(&g, 1);
+    write_all(g, 1);
     for (uint32_t i = 0; i < RANKS; i++) {
-        ASSERT_OK(weir_queue_create(g.rig.devices[i], NULL, &right[i]));
-        capture_fork(&g, i, right[i], &fill);
+        ASSERT_OK(weir_queue_create(g->rig.devices[i], NULL, &right[i]));
+        capture_fork(g, i, right[i], &fill);
     }
     for (int i = 0; i < 3; i++)
-        launch(&g);
+        launch(g);
     for (uint32_t i = 0; i < RANKS; i++) {
-        comm_rig_expect(&g.rig, i, g.rig.dst[i], 0, expected, 4);
+        comm_rig_expect(&g->rig, i, g->rig.dst[i], 0, expected, 4);
         weir_queue_destroy(&right[i]);
     }
-    close_two(&g);
 }
 
 // One thread drives both ranks: rank 0's launches wait for rank 1's, which come later, and so do not
 // hold back the thread in an update. Earlier launches keep their operands.
-WEIR_TEST(CommGraph, UpdatesWhileALaunchWaits)
+TWO_TEST(CommGraph, UpdatesWhileALaunchWaits)
 {
     static const int32_t first[] = {14, 14};
     static const int32_t second[] = {11, 11};
     const int32_t four = 4;
-    struct graphs g;
     weir_queue *right[RANKS];
     uint32_t fill = 0;
-    open_two(&g, "");
-    write_all(&g, 1);
+    write_all(g, 1);
     for (uint32_t i = 0; i < RANKS; i++) {
-        ASSERT_OK(weir_queue_create(g.rig.devices[i], NULL, &right[i]));
-        capture_fork(&g, i, right[i], &fill);
+        ASSERT_OK(weir_queue_create(g->rig.devices[i], NULL, &right[i]));
+        capture_fork(g, i, right[i], &fill);
     }
-    EXPECT_OK(weir_queue_graph(g.rig.queues[0], g.graphs[0]));
-    EXPECT_OK(weir_graph_set_fill(g.graphs[0], fill, g.rig.src[0], 0, 8, &four, sizeof four));
-    EXPECT_OK(weir_queue_graph(g.rig.queues[1], g.graphs[1]));
-    comm_rig_expect(&g.rig, 0, g.rig.dst[0], 2, first, 2);
-    launch(&g);
+    EXPECT_OK(weir_queue_graph(g->rig.queues[0], g->graphs[0]));
+    EXPECT_OK(weir_graph_set_fill(g->graphs[0], fill, g->rig.src[0], 0, 8, &four, sizeof four));
+    EXPECT_OK(weir_queue_graph(g->rig.queues[1], g->graphs[1]));
+    comm_rig_expect(&g->rig, 0, g->rig.dst[0], 2, first, 2);
+    launch(g);
     for (uint32_t i = 0; i < RANKS; i++) {
-        comm_rig_expect(&g.rig, i, g.rig.dst[i], 2, second, 2);
+        comm_rig_expect(&g->rig, i, g->rig.dst[i], 2, second, 2);
         weir_queue_destroy(&right[i]);
     }
-    close_two(&g);
 }
 
 // Other kinds, also those between two ranks, and one that NCCL does not take.
-WEIR_TEST(CommGraph, AllKinds)
+TWO_TEST(CommGraph, AllKinds)
 {
     static const int32_t expected[] = {2, 1, 2, 2};
     static const int16_t ones[] = {1, 1};
     static const int16_t twos[] = {2, 2};
-    struct graphs g;
-    open_two(&g, "");
     for (uint32_t i = 0; i < RANKS; i++) {
-        struct comm_rig *rig = &g.rig;
+        struct comm_rig *rig = &g->rig;
         weir_queue *queue = rig->queues[i];
         const int32_t own[] = {(int32_t)i + 1, (int32_t)i + 1};
         const struct weir_exchange parts[] = {
@@ -196,7 +189,7 @@ WEIR_TEST(CommGraph, AllKinds)
         };
         comm_rig_write(rig, i, rig->src[i], 0, own, 2);
         EXPECT_OK(weir_upload(queue, rig->src[i], 64, ones, sizeof ones));
-        begin(&g, i);
+        begin(g, i);
         EXPECT_OK(weir_queue_exchange(queue, rig->comms[i], parts, 2));
         EXPECT_OK(weir_queue_barrier(queue, rig->comms[i]));
         EXPECT_OK(weir_queue_all_gather(queue, rig->comms[i], rig->dst[i], 4, rig->src[i], 0, 1,
@@ -205,77 +198,67 @@ WEIR_TEST(CommGraph, AllKinds)
                                        WEIR_I32, 1));
         EXPECT_OK(weir_queue_all_reduce(queue, rig->comms[i], rig->dst[i], 64, rig->src[i], 64, 2,
                                         WEIR_I16, WEIR_SUM));
-        end(&g, i);
+        end(g, i);
     }
-    launch(&g);
-    launch(&g);
-    comm_rig_expect(&g.rig, 0, g.rig.dst[0], 0, expected, 4);
+    launch(g);
+    launch(g);
+    comm_rig_expect(&g->rig, 0, g->rig.dst[0], 0, expected, 4);
     for (uint32_t i = 0; i < RANKS; i++) {
         int16_t found[2] = {0};
-        EXPECT_OK(weir_download(g.rig.queues[i], found, g.rig.dst[i], 64, sizeof found));
+        EXPECT_OK(weir_download(g->rig.queues[i], found, g->rig.dst[i], 64, sizeof found));
         EXPECT_INT_EQ(found[0], twos[0]);
         EXPECT_INT_EQ(found[1], twos[1]);
     }
-    close_two(&g);
 }
 
 // Two communicators of the same ranks; on one rank the graph names them in another order.
-WEIR_TEST(CommGraph, TwoCommunicators)
+TWO_TEST(CommGraph, TwoCommunicators)
 {
-    struct graphs g;
     weir_comm *others[RANKS] = {NULL};
-    open_two(&g, "");
-    write_all(&g, 1);
-    ASSERT_OK(weir_comm_create_all(g.rig.devices, RANKS, NULL, others));
+    write_all(g, 1);
+    ASSERT_OK(weir_comm_create_all(g->rig.devices, RANKS, NULL, others));
     for (uint32_t i = 0; i < RANKS; i++) {
-        begin(&g, i);
-        EXPECT_OK(reduce_in_place(&g.rig, i, g.rig.comms[i], 0, 2));
-        EXPECT_OK(reduce_in_place(&g.rig, i, others[i], 2, 2));
-        EXPECT_OK(reduce_in_place(&g.rig, i, g.rig.comms[i], 0, 4));
-        end(&g, i);
+        begin(g, i);
+        EXPECT_OK(reduce_in_place(&g->rig, i, g->rig.comms[i], 0, 2));
+        EXPECT_OK(reduce_in_place(&g->rig, i, others[i], 2, 2));
+        EXPECT_OK(reduce_in_place(&g->rig, i, g->rig.comms[i], 0, 4));
+        end(g, i);
     }
     for (int i = 0; i < 3; i++) {
-        launch(&g);
+        launch(g);
         for (uint32_t rank = 0; rank < RANKS; rank++)
-            EXPECT_OK(reduce_in_place(&g.rig, rank, others[rank], 0, 4));
+            EXPECT_OK(reduce_in_place(&g->rig, rank, others[rank], 0, 4));
     }
-    expect_all(&g, 1 << 9);
+    expect_all(g, 1 << 9);
     weir_comm_destroy(&others[0]), weir_comm_destroy(&others[1]);
-    close_two(&g);
 }
 
 // What a graph uses stays as long as it does.
-WEIR_TEST(CommGraph, CommunicatorsAreDestroyedBefore)
+TWO_TEST(CommGraph, CommunicatorsAreDestroyedBefore)
 {
-    struct graphs g;
-    open_two(&g, "");
-    write_all(&g, 1);
-    capture_two(&g);
-    launch(&g);
+    write_all(g, 1);
+    capture_two(g);
+    launch(g);
     for (uint32_t i = 0; i < RANKS; i++)
-        weir_comm_destroy(&g.rig.comms[i]);
-    launch(&g);
-    expect_all(&g, 1 << 4);
-    close_two(&g);
+        weir_comm_destroy(&g->rig.comms[i]);
+    launch(g);
+    expect_all(g, 1 << 4);
 }
 
-WEIR_TEST(CommGraph, OnSeveralQueues)
+TWO_TEST(CommGraph, OnSeveralQueues)
 {
-    struct graphs g;
     weir_queue *others[RANKS];
-    open_two(&g, "");
-    write_all(&g, 1);
-    capture_two(&g);
+    write_all(g, 1);
+    capture_two(g);
     for (uint32_t i = 0; i < RANKS; i++)
-        ASSERT_OK(weir_queue_create(g.rig.devices[i], NULL, &others[i]));
+        ASSERT_OK(weir_queue_create(g->rig.devices[i], NULL, &others[i]));
     for (int turn = 0; turn < 4; turn++)
         for (uint32_t i = 0; i < RANKS; i++)
-            EXPECT_OK(weir_queue_graph(turn % 2 ? others[i] : g.rig.queues[i], g.graphs[i]));
+            EXPECT_OK(weir_queue_graph(turn % 2 ? others[i] : g->rig.queues[i], g->graphs[i]));
     for (uint32_t i = 0; i < RANKS; i++)
         EXPECT_OK(weir_queue_sync(others[i], GUARD_NS));
-    expect_all(&g, 1 << 8);
+    expect_all(g, 1 << 8);
     weir_queue_destroy(&others[0]), weir_queue_destroy(&others[1]);
-    close_two(&g);
 }
 
 // Failures.
@@ -292,75 +275,63 @@ static void expect_dead(struct graphs *g)
     }
 }
 
-WEIR_TEST(CommGraph, AnAbortWhileALaunchWaits)
+TWO_TEST(CommGraph, AnAbortWhileALaunchWaits)
 {
-    struct graphs g;
-    open_two(&g, "");
-    capture_two(&g);
-    launch(&g);
-    EXPECT_OK(weir_queue_graph(g.rig.queues[0], g.graphs[0]));
-    EXPECT_OK(weir_comm_abort(g.rig.comms[1], "the loss is no number"));
-    COMM_RIG_EXPECT_CAUSE(g.rig.queues[0], "graph_test.c:", "the loss is no number");
-    expect_dead(&g);
-    close_two(&g);
+    capture_two(g);
+    launch(g);
+    EXPECT_OK(weir_queue_graph(g->rig.queues[0], g->graphs[0]));
+    EXPECT_OK(weir_comm_abort(g->rig.comms[1], "the loss is no number"));
+    COMM_RIG_EXPECT_CAUSE(g->rig.queues[0], "graph_test.c:", "the loss is no number");
+    expect_dead(g);
 }
 
 // A launch that its queue's failure leaves out: the other rank hears which collective that was.
-WEIR_TEST(CommGraph, AQueueThatHasFailed)
+TWO_TEST(CommGraph, AQueueThatHasFailed)
 {
-    struct graphs g;
     struct comm_rig_gate gate = COMM_RIG_GATE;
     gate.status = WEIR_ERROR_SYSTEM;
-    open_two(&g, "");
-    capture_two(&g);
-    EXPECT_OK(weir_queue_host_call(g.rig.queues[0], comm_rig_pass, &gate));
-    launch(&g);
+    capture_two(g);
+    EXPECT_OK(weir_queue_host_call(g->rig.queues[0], comm_rig_pass, &gate));
+    launch(g);
     comm_rig_open_gate(&gate);
-    COMM_RIG_EXPECT_CAUSE(g.rig.queues[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
+    COMM_RIG_EXPECT_CAUSE(g->rig.queues[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
                           "a host call, failed");
-    expect_dead(&g);
-    close_two(&g);
+    expect_dead(g);
 }
 
 // A failed queue refuses the launch: no number is used up, and the communicator lives.
-WEIR_TEST(CommGraph, ALaunchThatIsRefused)
+TWO_TEST(CommGraph, ALaunchThatIsRefused)
 {
-    struct graphs g;
     struct comm_rig_gate gate = COMM_RIG_GATE;
     gate.status = WEIR_ERROR_SYSTEM;
     gate.open = true;
-    open_two(&g, "");
-    write_all(&g, 1);
-    capture_two(&g);
-    EXPECT_OK(weir_queue_host_call(g.rig.queues[0], comm_rig_pass, &gate));
-    EXPECT_INT_EQ(weir_queue_sync(g.rig.queues[0], GUARD_NS), WEIR_ERROR_SYSTEM);
-    EXPECT_INT_EQ(weir_queue_graph(g.rig.queues[0], g.graphs[0]), WEIR_ERROR_SYSTEM);
-    EXPECT_OK(weir_comm_error(g.rig.comms[0]));
-    EXPECT_OK(weir_queue_recover(g.rig.queues[0]));
-    launch(&g);
-    expect_all(&g, 4);
-    close_two(&g);
+    write_all(g, 1);
+    capture_two(g);
+    EXPECT_OK(weir_queue_host_call(g->rig.queues[0], comm_rig_pass, &gate));
+    EXPECT_INT_EQ(weir_queue_sync(g->rig.queues[0], GUARD_NS), WEIR_ERROR_SYSTEM);
+    EXPECT_INT_EQ(weir_queue_graph(g->rig.queues[0], g->graphs[0]), WEIR_ERROR_SYSTEM);
+    EXPECT_OK(weir_comm_error(g->rig.comms[0]));
+    EXPECT_OK(weir_queue_recover(g->rig.queues[0]));
+    launch(g);
+    expect_all(g, 4);
 }
 
 // Two communicators: the first fails, and the ranks of the second one hear of it too.
-WEIR_TEST(CommGraph, OneOfTwoCommunicatorsFails)
+TWO_TEST(CommGraph, OneOfTwoCommunicatorsFails)
 {
-    struct graphs g;
     weir_comm *others[RANKS] = {NULL};
-    const struct weir_comm_params params = {.struct_size = sizeof params, .label = "other"};
-    open_two(&g, "");
-    ASSERT_OK(weir_comm_create_all(g.rig.devices, RANKS, &params, others));
+    ASSERT_OK(weir_comm_create_all(g->rig.devices, RANKS, WEIR_PARAMS(weir_comm, .label = "other"),
+                                   others));
     for (uint32_t i = 0; i < RANKS; i++) {
-        begin(&g, i);
-        EXPECT_OK(reduce_in_place(&g.rig, i, g.rig.comms[i], 0, 2));
-        EXPECT_OK(reduce_in_place(&g.rig, i, others[i], 2, 2));
-        end(&g, i);
+        begin(g, i);
+        EXPECT_OK(reduce_in_place(&g->rig, i, g->rig.comms[i], 0, 2));
+        EXPECT_OK(reduce_in_place(&g->rig, i, others[i], 2, 2));
+        end(g, i);
     }
-    EXPECT_OK(weir_queue_graph(g.rig.queues[0], g.graphs[0]));
-    EXPECT_OK(reduce_in_place(&g.rig, 1, others[1], 2, 2));
-    EXPECT_OK(weir_comm_abort(g.rig.comms[1], "enough"));
-    COMM_RIG_EXPECT_CAUSE(g.rig.queues[0], "'grads'", "enough");
+    EXPECT_OK(weir_queue_graph(g->rig.queues[0], g->graphs[0]));
+    EXPECT_OK(reduce_in_place(&g->rig, 1, others[1], 2, 2));
+    EXPECT_OK(weir_comm_abort(g->rig.comms[1], "enough"));
+    COMM_RIG_EXPECT_CAUSE(g->rig.queues[0], "'grads'", "enough");
     COMM_RIG_AWAIT_FAILURE(others[1], "all-reduce 1 of 'other'", "rank 0 cannot take part");
     weir_comm_destroy(&others[0]), weir_comm_destroy(&others[1]);
-    close_two(&g);
 }

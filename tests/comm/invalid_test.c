@@ -26,12 +26,10 @@ static void expect_refused(struct comm_rig *rig, const struct wrong *wrong)
         .struct_size = sizeof(struct weir_collective_params), .kind = (kind_), __VA_ARGS__ \
     }
 
-WEIR_TEST(CommInvalid, Operands)
+COMM_FAKE_TEST(CommInvalid, Operands, "", 2)
 {
-    struct comm_rig rig;
-    comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_DEVICE);
-    weir_buffer *dst = rig.dst[0];
-    weir_buffer *src = rig.src[0];
+    weir_buffer *dst = rig->dst[0];
+    weir_buffer *src = rig->src[0];
     const struct wrong all[] = {
         {PARAMS(0, .count = 1), {"there is no collective 0", "pass one of weir_collective"}},
         {PARAMS(13, .count = 1), {"there is no collective 13"}},
@@ -74,10 +72,9 @@ WEIR_TEST(CommInvalid, Operands)
          {"exchange: 2 parts, and no array of them (NULL)"}},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        expect_refused(&rig, &all[i]);
-    EXPECT_OK(weir_queue_sync(rig.queues[0], WEIR_FOREVER));
-    EXPECT_OK(weir_comm_error(rig.comms[0]));
-    comm_rig_close(&rig);
+        expect_refused(rig, &all[i]);
+    EXPECT_OK(weir_queue_sync(rig->queues[0], WEIR_FOREVER));
+    EXPECT_OK(weir_comm_error(rig->comms[0]));
 }
 
 static void expect_refused_parts(struct comm_rig *rig, const struct weir_exchange *parts,
@@ -88,84 +85,70 @@ static void expect_refused_parts(struct comm_rig *rig, const struct weir_exchang
     comm_rig_expect_words(&words, 1);
 }
 
-WEIR_TEST(CommInvalid, Exchanges)
+COMM_FAKE_TEST(CommInvalid, Exchanges, "", 2)
 {
-    struct comm_rig rig;
-    comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_DEVICE);
-    weir_buffer *src = rig.src[0];
+    weir_buffer *src = rig->src[0];
     struct weir_exchange parts[] = {
         {src, 0, 4, WEIR_F32, 1, false},
         {src, 8, 4, WEIR_F32, 1, true},
     };
-    expect_refused_parts(&rig, parts, 2,
+    expect_refused_parts(rig, parts, 2,
                          "exchange: parts 0 and 1 overlap, and one of them is received");
     parts[1].peer = 0;
-    expect_refused_parts(&rig, parts, 2, "exchange: rank 0 cannot send to itself");
+    expect_refused_parts(rig, parts, 2, "exchange: rank 0 cannot send to itself");
     parts[1].peer = 7;
-    expect_refused_parts(&rig, parts, 2, "exchange: there is no rank 7");
+    expect_refused_parts(rig, parts, 2, "exchange: there is no rank 7");
     parts[1] = (struct weir_exchange){NULL, 8, 4, WEIR_F32, 1, true};
-    expect_refused_parts(&rig, parts, 2, "exchange: part 1 is no buffer (NULL)");
+    expect_refused_parts(rig, parts, 2, "exchange: part 1 is no buffer (NULL)");
     parts[1] = (struct weir_exchange){src, 8, 4, 77, 1, true};
-    expect_refused_parts(&rig, parts, 2, "exchange: there is no datatype 77");
+    expect_refused_parts(rig, parts, 2, "exchange: there is no datatype 77");
     parts[1] = (struct weir_exchange){src, 8, SIZE_MAX / 2, WEIR_F32, 1, true};
-    expect_refused_parts(&rig, parts, 2, "exchange: 9223372036854775807 f32 are more than");
+    expect_refused_parts(rig, parts, 2, "exchange: 9223372036854775807 f32 are more than");
     parts[1] = (struct weir_exchange){src, 8, 4096, WEIR_F32, 1, true};
-    expect_refused_parts(&rig, parts, 2, "part 1");
-    comm_rig_close(&rig);
+    expect_refused_parts(rig, parts, 2, "part 1");
 }
 
 // A second device of the same backend, with a queue and a buffer.
-WEIR_TEST(CommInvalid, AnotherDevice)
+COMM_FAKE_TEST(CommInvalid, AnotherDevice, "", 1)
 {
-    struct comm_rig rig;
-    weir_device *other;
-    weir_queue *queue;
-    weir_buffer *buffer;
-    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = 64};
-    comm_rig_open_fake(&rig, "", 1, WEIR_PLACE_DEVICE);
-    ASSERT_OK(weir_device_open(rig.runtime, NULL, &other));
+    own_device other = NULL;
+    own_queue queue = NULL;
+    own_buffer buffer = NULL;
+    ASSERT_OK(weir_device_open(rig->runtime, NULL, &other));
     ASSERT_OK(weir_queue_create(other, NULL, &queue));
-    ASSERT_OK(weir_buffer_create(other, &params, &buffer));
-    EXPECT_INT_EQ(weir_queue_barrier(queue, rig.comms[0]), WEIR_ERROR_INVALID);
+    ASSERT_OK(weir_buffer_create(other, WEIR_PARAMS(weir_buffer, .size = 64), &buffer));
+    EXPECT_INT_EQ(weir_queue_barrier(queue, rig->comms[0]), WEIR_ERROR_INVALID);
     COMM_RIG_EXPECT_WORDS("barrier: queue", "belongs to another device than the communicator");
-    EXPECT_INT_EQ(weir_queue_all_gather(rig.queues[0], rig.comms[0], buffer, 0, rig.src[0], 0, 1,
+    EXPECT_INT_EQ(weir_queue_all_gather(rig->queues[0], rig->comms[0], buffer, 0, rig->src[0], 0, 1,
                                         WEIR_F32),
                   WEIR_ERROR_INVALID);
     COMM_RIG_EXPECT_WORDS("all-gather: dst belongs to device", "the communicator's device");
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
-    EXPECT_OK(weir_device_close(&other));
-    comm_rig_close(&rig);
 }
 
-WEIR_TEST(CommInvalid, Null)
+COMM_FAKE_TEST(CommInvalid, Null, "", 1)
 {
-    struct comm_rig rig;
-    weir_comm *comm = NULL;
+    own_comm comm = NULL;
     weir_device *const none[] = {NULL};
-    comm_rig_open_fake(&rig, "", 1, WEIR_PLACE_DEVICE);
     EXPECT_INT_EQ(weir_comm_create(NULL, NULL, &comm), WEIR_ERROR_INVALID);
-    EXPECT_INT_EQ(weir_comm_create(rig.device, NULL, NULL), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_comm_create(rig->device, NULL, NULL), WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(weir_comm_create_all(NULL, 1, NULL, &comm), WEIR_ERROR_INVALID);
-    EXPECT_INT_EQ(weir_comm_create_all(&rig.device, 0, NULL, &comm), WEIR_ERROR_INVALID);
-    EXPECT_INT_EQ(weir_comm_create_all(&rig.device, 1, NULL, NULL), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_comm_create_all(&rig->device, 0, NULL, &comm), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_comm_create_all(&rig->device, 1, NULL, NULL), WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(weir_comm_create_all(none, 1, NULL, &comm), WEIR_ERROR_INVALID);
     COMM_RIG_EXPECT_WORDS("weir_comm_create_all: device 0 is NULL");
     EXPECT_INT_EQ(weir_comm_split(NULL, 0, 0, NULL, &comm), WEIR_ERROR_INVALID);
-    EXPECT_INT_EQ(weir_comm_split(rig.comms[0], -2, 0, NULL, &comm), WEIR_ERROR_INVALID);
-    EXPECT_INT_EQ(weir_comm_split(rig.comms[0], 0, 0, NULL, NULL), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_comm_split(rig->comms[0], -2, 0, NULL, &comm), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_comm_split(rig->comms[0], 0, 0, NULL, NULL), WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(weir_comm_abort(NULL, "why"), WEIR_ERROR_INVALID);
-    EXPECT_INT_EQ(weir_comm_abort(rig.comms[0], NULL), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_comm_abort(rig->comms[0], NULL), WEIR_ERROR_INVALID);
     EXPECT_INT_EQ(weir_comm_error(NULL), WEIR_ERROR_INVALID);
-    EXPECT_INT_EQ(weir_queue_barrier(NULL, rig.comms[0]), WEIR_ERROR_INVALID);
-    EXPECT_INT_EQ(weir_queue_barrier(rig.queues[0], NULL), WEIR_ERROR_INVALID);
-    EXPECT_INT_EQ(weir_queue_collective(rig.queues[0], rig.comms[0], NULL), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_queue_barrier(NULL, rig->comms[0]), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_queue_barrier(rig->queues[0], NULL), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_queue_collective(rig->queues[0], rig->comms[0], NULL), WEIR_ERROR_INVALID);
     EXPECT_UINT_EQ(weir_comm_rank(NULL) + weir_comm_count(NULL), 0);
     EXPECT_STR_EQ(weir_comm_label(NULL), "");
     EXPECT_TRUE(weir_comm_device(NULL) == NULL);
     weir_comm_destroy(NULL);
-    weir_comm_destroy(&comm);
-    comm_rig_close(&rig);
 }
 
 // The transport fake lacks the function, as `mpi` does.

@@ -35,20 +35,17 @@ WEIR_TEST(Collectives, NothingToDo)
 }
 
 // A barrier holds later work of its queue until all ranks are there.
-WEIR_TEST(Collectives, Barrier)
+COMM_FAKE_TEST(Collectives, Barrier, "", 2)
 {
-    struct comm_rig rig;
     struct comm_rig_gate gate = COMM_RIG_GATE;
     struct weir_event event;
-    comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_DEVICE);
-    EXPECT_OK(weir_queue_barrier(rig.queues[0], rig.comms[0]));
-    EXPECT_OK(weir_queue_record(rig.queues[0], &event));
-    EXPECT_OK(weir_queue_host_call(rig.queues[1], comm_rig_pass, &gate));
-    EXPECT_OK(weir_queue_barrier(rig.queues[1], rig.comms[1]));
+    EXPECT_OK(weir_queue_barrier(rig->queues[0], rig->comms[0]));
+    EXPECT_OK(weir_queue_record(rig->queues[0], &event));
+    EXPECT_OK(weir_queue_host_call(rig->queues[1], comm_rig_pass, &gate));
+    EXPECT_OK(weir_queue_barrier(rig->queues[1], rig->comms[1]));
     EXPECT_INT_EQ(weir_event_query(event), WEIR_NOT_READY);
     comm_rig_open_gate(&gate);
     EXPECT_OK(weir_event_sync(event, WEIR_FOREVER));
-    comm_rig_close(&rig);
 }
 
 // What the transport was called with on rank 0, in order.
@@ -77,46 +74,39 @@ static weir_status reduce_at(struct comm_rig *rig, weir_queue *queue, uint32_t r
 }
 
 // The first collective's queue is held: the second one, of another queue, waits for it all the same.
-WEIR_TEST(Collectives, OneCommunicatorHasOneOrder)
+COMM_FAKE_TEST(Collectives, OneCommunicatorHasOneOrder, "", 2)
 {
-    struct comm_rig rig;
     struct comm_rig_gate gate = COMM_RIG_GATE;
-    weir_queue *other;
-    comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_DEVICE);
-    write_sources(&rig, true);
-    ASSERT_OK(weir_queue_create(rig.device, NULL, &other));
+    own_queue other = NULL;
+    write_sources(rig, true);
+    ASSERT_OK(weir_queue_create(rig->device, NULL, &other));
     weir_log_set(keep_call, NULL, WEIR_LOG_DEBUG);
-    EXPECT_OK(weir_queue_host_call(rig.queues[0], comm_rig_pass, &gate));
-    EXPECT_OK(reduce_at(&rig, rig.queues[0], 0));
-    EXPECT_OK(weir_queue_barrier(other, rig.comms[0]));
-    EXPECT_OK(reduce_at(&rig, rig.queues[1], 1));
-    EXPECT_OK(weir_queue_barrier(rig.queues[1], rig.comms[1]));
-    EXPECT_OK(weir_queue_send(rig.queues[1], rig.comms[1], rig.src[1], 0, 1, WEIR_I32, 0));
-    EXPECT_OK(weir_queue_recv(other, rig.comms[0], rig.dst[0], 64, 1, WEIR_I32, 1));
+    EXPECT_OK(weir_queue_host_call(rig->queues[0], comm_rig_pass, &gate));
+    EXPECT_OK(reduce_at(rig, rig->queues[0], 0));
+    EXPECT_OK(weir_queue_barrier(other, rig->comms[0]));
+    EXPECT_OK(reduce_at(rig, rig->queues[1], 1));
+    EXPECT_OK(weir_queue_barrier(rig->queues[1], rig->comms[1]));
+    EXPECT_OK(weir_queue_send(rig->queues[1], rig->comms[1], rig->src[1], 0, 1, WEIR_I32, 0));
+    EXPECT_OK(weir_queue_recv(other, rig->comms[0], rig->dst[0], 64, 1, WEIR_I32, 1));
     comm_rig_open_gate(&gate);
     EXPECT_OK(weir_queue_sync(other, WEIR_FOREVER));
-    EXPECT_OK(weir_queue_sync(rig.queues[1], WEIR_FOREVER));
+    EXPECT_OK(weir_queue_sync(rig->queues[1], WEIR_FOREVER));
     weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
     EXPECT_STR_EQ(calls.text, "all-reduce 1; barrier 2; recv 2; ");
-    weir_queue_destroy(&other);
-    comm_rig_close(&rig);
 }
 
 // The collective comes after what is before it in its queue, and before what is after it.
-WEIR_TEST(Collectives, KeepsTheOrderOfItsQueue)
+COMM_FAKE_TEST(Collectives, KeepsTheOrderOfItsQueue, "", 2)
 {
     static const int32_t one = 1;
-    struct comm_rig rig;
-    comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_DEVICE);
-    write_sources(&rig, true);
+    write_sources(rig, true);
     for (uint32_t r = 0; r < 2; r++) {
-        EXPECT_OK(weir_queue_fill(rig.queues[r], rig.src[r], 0, 8, &one, sizeof one));
-        EXPECT_OK(reduce_at(&rig, rig.queues[r], r));
-        EXPECT_OK(weir_queue_copy(rig.queues[r], rig.dst[r], 8, rig.dst[r], 0, 8));
+        EXPECT_OK(weir_queue_fill(rig->queues[r], rig->src[r], 0, 8, &one, sizeof one));
+        EXPECT_OK(reduce_at(rig, rig->queues[r], r));
+        EXPECT_OK(weir_queue_copy(rig->queues[r], rig->dst[r], 8, rig->dst[r], 0, 8));
     }
     for (uint32_t r = 0; r < 2; r++)
-        comm_rig_expect(&rig, r, rig.dst[r], 0, (const int32_t[]){2, 2, 2, 2}, 4);
-    comm_rig_close(&rig);
+        comm_rig_expect(rig, r, rig->dst[r], 0, (const int32_t[]){2, 2, 2, 2}, 4);
 }
 
 static void *split_rank(void *user)
@@ -132,46 +122,39 @@ static void *split_rank(void *user)
     return NULL;
 }
 
-WEIR_TEST(Collectives, Splits)
+COMM_FAKE_TEST(Collectives, Splits, "", 2)
 {
-    struct comm_rig rig;
     pthread_t thread;
-    weir_comm *part;
-    comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_DEVICE);
-    ASSERT_INT_EQ(pthread_create(&thread, NULL, split_rank, &rig), 0);
-    EXPECT_OK(weir_comm_split(rig.comms[0], 7, 0, "part", &part));
+    own_comm part = NULL;
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, split_rank, rig), 0);
+    EXPECT_OK(weir_comm_split(rig->comms[0], 7, 0, "part", &part));
     EXPECT_UINT_EQ(weir_comm_rank(part), 0);
     EXPECT_UINT_EQ(weir_comm_count(part), 2);
     EXPECT_STR_EQ(weir_comm_label(part), "part");
-    EXPECT_TRUE(weir_comm_device(part) == rig.device);
+    EXPECT_TRUE(weir_comm_device(part) == rig->device);
     weir_comm_destroy(&part);
-    EXPECT_OK(weir_comm_split(rig.comms[0], 0, 0, "alone", &part));
+    EXPECT_OK(weir_comm_split(rig->comms[0], 0, 0, "alone", &part));
     EXPECT_UINT_EQ(weir_comm_count(part), 1);
     pthread_join(thread, NULL);
-    EXPECT_OK(weir_queue_all_reduce(rig.queues[0], part, rig.dst[0], 0, rig.src[0], 0, 2, WEIR_I32,
-                                    WEIR_SUM));
-    EXPECT_OK(weir_queue_sync(rig.queues[0], WEIR_FOREVER));
-    weir_comm_destroy(&part);
-    comm_rig_close(&rig);
+    EXPECT_OK(weir_queue_all_reduce(rig->queues[0], part, rig->dst[0], 0, rig->src[0], 0, 2,
+                                    WEIR_I32, WEIR_SUM));
+    EXPECT_OK(weir_queue_sync(rig->queues[0], WEIR_FOREVER));
 }
 
 // The communicator lives until the work that uses it is done.
-WEIR_TEST(Collectives, DestroyedUnderWay)
+COMM_FAKE_TEST(Collectives, DestroyedUnderWay, "", 2)
 {
-    struct comm_rig rig;
     struct comm_rig_gate gate = COMM_RIG_GATE;
-    comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_DEVICE);
-    write_sources(&rig, true);
+    write_sources(rig, true);
     for (uint32_t r = 0; r < 2; r++) {
-        EXPECT_OK(weir_queue_host_call(rig.queues[r], comm_rig_pass, &gate));
-        EXPECT_OK(reduce_at(&rig, rig.queues[r], r));
-        weir_comm_destroy(&rig.comms[r]);
-        EXPECT_TRUE(rig.comms[r] == NULL);
+        EXPECT_OK(weir_queue_host_call(rig->queues[r], comm_rig_pass, &gate));
+        EXPECT_OK(reduce_at(rig, rig->queues[r], r));
+        weir_comm_destroy(&rig->comms[r]);
+        EXPECT_TRUE(rig->comms[r] == NULL);
     }
     comm_rig_open_gate(&gate);
     for (uint32_t r = 0; r < 2; r++)
-        comm_rig_expect(&rig, r, rig.dst[r], 0, (const int32_t[]){10, 12}, 2);
-    comm_rig_close(&rig);
+        comm_rig_expect(rig, r, rig->dst[r], 0, (const int32_t[]){10, 12}, 2);
 }
 
 // Wrapped memory may begin at any address, and transports need aligned elements.
@@ -181,10 +164,9 @@ WEIR_TEST(Collectives, MisalignedMemoryOfTheHost)
     struct comm_rig rig;
     weir_buffer *wrapped;
     comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_HOST);
-    const struct weir_wrap_params params = {.struct_size = sizeof params,
-                                            .pointer = memory + 1,
-                                            .size = 32};
-    ASSERT_OK(weir_buffer_wrap(rig.device, &params, &wrapped));
+    ASSERT_OK(weir_buffer_wrap(rig.device,
+                               WEIR_PARAMS(weir_wrap, .pointer = memory + 1, .size = 32),
+                               &wrapped));
     write_sources(&rig, true);
     EXPECT_OK(weir_queue_all_reduce(rig.queues[0], rig.comms[0], wrapped, 0, rig.src[0], 0, 2,
                                     WEIR_I32, WEIR_SUM));
@@ -228,23 +210,19 @@ static weir_graph *capture(struct comm_rig *rig)
     return graph;
 }
 
-WEIR_TEST(Collectives, PartsOfALaunch)
+COMM_FAKE_TEST(Collectives, PartsOfALaunch, "", 1)
 {
     static struct weir_module_ops ops;
-    struct comm_rig rig;
-    comm_rig_open_fake(&rig, "", 1, WEIR_PLACE_DEVICE);
-    struct weir_link *backend = &rig.runtime->chain.links[rig.runtime->chain.count - 1];
-    weir_graph *graph = capture(&rig);
+    struct weir_link *backend = &rig->runtime->chain.links[rig->runtime->chain.count - 1];
+    own_graph graph = capture(rig);
     null_ops = *backend->ops;
     ops = null_ops;
     ops.queue_submit = queue_submit;
     backend->ops = &ops;
-    ASSERT_OK(weir_queue_graph(rig.queues[0], graph));
-    ASSERT_OK(weir_queue_sync(rig.queues[0], WEIR_FOREVER));
+    ASSERT_OK(weir_queue_graph(rig->queues[0], graph));
+    ASSERT_OK(weir_queue_sync(rig->queues[0], WEIR_FOREVER));
     EXPECT_UINT_EQ(atomic_load(&parts), 4); // the collective is two copies
     EXPECT_UINT_EQ(atomic_load(&wholes), 0);
     EXPECT_UINT_GE(atomic_load(&records), 1);
-    comm_rig_expect(&rig, 0, rig.src[0], 0, (const int32_t[]){7, 7, 7, 7}, 4);
-    weir_graph_destroy(&graph);
-    comm_rig_close(&rig);
+    comm_rig_expect(rig, 0, rig->src[0], 0, (const int32_t[]){7, 7, 7, 7}, 4);
 }

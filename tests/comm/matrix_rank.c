@@ -88,7 +88,6 @@ static bool run(void *user, const struct matrix_case *it)
 int main(int count, char **arguments)
 {
     const bool host = count > 1 && strcmp(arguments[1], "host") == 0;
-    const struct weir_comm_params params = {.struct_size = sizeof params, .label = "grads"};
     const struct weir_buffer_params memory = {.struct_size = sizeof memory,
                                               .size = MOST_RANKS * MATRIX_BYTES,
                                               .placement =
@@ -100,7 +99,7 @@ int main(int count, char **arguments)
     weir_device *device;
     check(weir_open(NULL, &runtime));
     check(weir_device_open(runtime, NULL, &device));
-    check(weir_comm_create(device, &params, &p.comm));
+    check(weir_comm_create(device, WEIR_PARAMS(weir_comm, .label = "grads"), &p.comm));
     check(weir_queue_create(device, NULL, &p.queue));
     check(weir_buffer_create(device, &memory, &p.src));
     check(weir_buffer_create(device, &memory, &p.dst));

@@ -14,10 +14,10 @@ static bool is_told(weir_status status)
 
 static void come_and_go(struct comm_rig *rig)
 {
-    const struct weir_comm_params params = {.struct_size = sizeof params, .label = "alone"};
-    weir_comm *comm = NULL;
-    weir_comm *copy = NULL;
-    weir_status status = weir_comm_create(rig->device, &params, &comm);
+    own_comm comm = NULL;
+    own_comm copy = NULL;
+    weir_status status =
+        weir_comm_create(rig->device, WEIR_PARAMS(weir_comm, .label = "alone"), &comm);
     EXPECT_INT_EQ(comm != NULL, status == WEIR_OK);
     EXPECT_TRUE(is_told(status));
     if (comm) {
@@ -25,8 +25,6 @@ static void come_and_go(struct comm_rig *rig)
         EXPECT_INT_EQ(copy != NULL, status == WEIR_OK);
         EXPECT_TRUE(is_told(status));
     }
-    weir_comm_destroy(&copy);
-    weir_comm_destroy(&comm);
 }
 
 static void exchange(struct comm_rig *rig)

@@ -27,11 +27,11 @@ const struct weir_test_nccl *nccl(void)
 
 void nccl_create(struct comm_rig *rig, uint32_t count, uint64_t timeout_ns)
 {
-    const struct weir_comm_params params = {.struct_size = sizeof params,
-                                            .label = "grads",
-                                            .timeout_ns = timeout_ns};
     rig->count = count;
-    ASSERT_OK(weir_comm_create_all(rig->devices, count, &params, rig->comms));
+    ASSERT_OK(
+        weir_comm_create_all(rig->devices, count,
+                             WEIR_PARAMS(weir_comm, .label = "grads", .timeout_ns = timeout_ns),
+                             rig->comms));
 }
 
 void nccl_open(struct comm_rig *rig, uint32_t count, uint64_t timeout_ns)

@@ -17,6 +17,9 @@ void nccl_create(struct comm_rig *rig, uint32_t count, uint64_t timeout_ns);
 void nccl_open(struct comm_rig *rig, uint32_t count, uint64_t timeout_ns);
 // Closes it. The native communicators end on threads that nothing joins, before their device closes.
 void nccl_close(struct comm_rig *rig);
+#define NCCL_TEST(suite, name, count, timeout_ns)     \
+    WEIR_TEST_WITH(suite, name, struct comm_rig, rig, \
+                   (nccl_open(rig, count, timeout_ns), !weir_test_has_failed()), nccl_close(rig))
 // A gate in the stream itself, of which the library knows nothing.
 void nccl_submit_gate(weir_queue *queue, struct comm_rig_gate *gate);
 

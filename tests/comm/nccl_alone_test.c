@@ -87,15 +87,14 @@ struct other {
 
 static void open_other(weir_runtime *runtime, struct other *other)
 {
-    const struct weir_device_params params = {.struct_size = sizeof params, .select = "0"};
     static const weir_placement placements[] = {WEIR_PLACE_DEVICE, WEIR_PLACE_HOST};
-    ASSERT_OK(weir_device_open(runtime, &params, &other->device));
+    ASSERT_OK(weir_device_open(runtime, WEIR_PARAMS(weir_device, .select = "0"), &other->device));
     ASSERT_OK(weir_queue_create(other->device, NULL, &other->queue));
     for (int i = 0; i < 2; i++) {
-        const struct weir_buffer_params buffer = {.struct_size = sizeof buffer,
-                                                  .size = COMM_RIG_BYTES,
-                                                  .placement = placements[i]};
-        ASSERT_OK(weir_buffer_create(other->device, &buffer, &other->buffers[i]));
+        ASSERT_OK(weir_buffer_create(other->device,
+                                     WEIR_PARAMS(weir_buffer, .size = COMM_RIG_BYTES,
+                                                 .placement = placements[i]),
+                                     &other->buffers[i]));
         ASSERT_OK(weir_queue_fill(other->queue, other->buffers[i], 0, 64, "", 1));
     }
     ASSERT_OK(weir_queue_sync(other->queue, WEIR_FOREVER));
@@ -114,17 +113,14 @@ static void close_other(struct other *other)
 
 static void expect_no_other_opening(void)
 {
-    const struct weir_device_params first = {.struct_size = sizeof first, .select = "0"};
-    const struct weir_device_params second = {.struct_size = sizeof second, .select = "1"};
-    weir_runtime *runtime;
-    weir_device *device;
+    own_runtime runtime = NULL;
+    own_device device = NULL;
     ASSERT_OK(weir_open(NULL, &runtime));
-    EXPECT_INT_EQ(weir_device_open(runtime, &first, &device), WEIR_ERROR_DEVICE_LOST);
+    EXPECT_INT_EQ(weir_device_open(runtime, WEIR_PARAMS(weir_device, .select = "0"), &device),
+                  WEIR_ERROR_DEVICE_LOST);
     COMM_RIG_EXPECT_WORDS("this process has lost the device before: all-reduce 1 of 'grads'",
                           "restart the process");
-    ASSERT_OK(weir_device_open(runtime, &second, &device));
-    EXPECT_OK(weir_device_close(&device));
-    EXPECT_OK(weir_close(&runtime));
+    ASSERT_OK(weir_device_open(runtime, WEIR_PARAMS(weir_device, .select = "1"), &device));
 }
 
 // They share its context, in this runtime and in another one: freeing their memory would wait for the kernel.

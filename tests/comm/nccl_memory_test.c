@@ -22,8 +22,8 @@ static void reduce(struct comm_rig *rig, weir_comm *comm)
 
 static void come_and_go(struct comm_rig *rig)
 {
-    weir_comm *comm = NULL;
-    weir_comm *copy = NULL;
+    own_comm comm = NULL;
+    own_comm copy = NULL;
     weir_status status = weir_comm_create_all(rig->devices, 1, NULL, &comm);
     EXPECT_INT_EQ(comm != NULL, status == WEIR_OK);
     EXPECT_TRUE(is_told(status));
@@ -33,8 +33,6 @@ static void come_and_go(struct comm_rig *rig)
         EXPECT_TRUE(is_told(status));
         reduce(rig, comm);
     }
-    weir_comm_destroy(&copy);
-    weir_comm_destroy(&comm);
 }
 
 WEIR_TEST(CommNcclMemory, EachAllocationFailsInTurn)

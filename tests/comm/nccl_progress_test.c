@@ -44,45 +44,39 @@ static void sync_all(const struct comm_rig *rig)
 }
 
 // What follows a collective on its queue takes longer than the timeout.
-WEIR_TEST(CommNcclProgress, WorkBetweenTwoHasTime)
+NCCL_TEST(CommNcclProgress, WorkBetweenTwoHasTime, RANKS, SECOND)
 {
-    struct comm_rig rig;
     struct comm_rig_gate gate = COMM_RIG_GATE;
-    nccl_open(&rig, RANKS, SECOND);
-    all_reduce_first(&rig);
+    all_reduce_first(rig);
     for (uint32_t rank = 0; rank < RANKS; rank++) {
-        all_reduce(&rig, rank);
-        nccl_submit_gate(rig.queues[rank], &gate);
-        all_reduce(&rig, rank);
+        all_reduce(rig, rank);
+        nccl_submit_gate(rig->queues[rank], &gate);
+        all_reduce(rig, rank);
     }
-    outlast(&rig);
+    outlast(rig);
     comm_rig_open_gate(&gate);
-    sync_all(&rig);
-    comm_rig_close(&rig);
+    sync_all(rig);
 }
 
 // The next call is on another queue, which is busy.
-WEIR_TEST(CommNcclProgress, WorkOfTwoQueuesHasTime)
+NCCL_TEST(CommNcclProgress, WorkOfTwoQueuesHasTime, RANKS, SECOND)
 {
-    struct comm_rig rig;
     struct comm_rig_gate gate = COMM_RIG_GATE;
     weir_queue *others[RANKS] = {NULL};
-    nccl_open(&rig, RANKS, SECOND);
-    all_reduce_first(&rig);
+    all_reduce_first(rig);
     for (uint32_t rank = 0; rank < RANKS; rank++) {
-        ASSERT_OK(weir_queue_create(rig.devices[rank], NULL, &others[rank]));
+        ASSERT_OK(weir_queue_create(rig->devices[rank], NULL, &others[rank]));
         nccl_submit_gate(others[rank], &gate);
-        all_reduce(&rig, rank);
-        all_reduce_on(&rig, others[rank], rig.comms[rank], rank);
+        all_reduce(rig, rank);
+        all_reduce_on(rig, others[rank], rig->comms[rank], rank);
     }
-    outlast(&rig);
+    outlast(rig);
     comm_rig_open_gate(&gate);
-    sync_all(&rig);
+    sync_all(rig);
     for (uint32_t rank = 0; rank < RANKS; rank++) {
         EXPECT_OK(weir_queue_sync(others[rank], GUARD_NS));
         weir_queue_destroy(&others[rank]);
     }
-    comm_rig_close(&rig);
 }
 
 // Calls of which each third has other work after it, and as many again; it takes long between them, and after
@@ -138,49 +132,43 @@ WEIR_TEST(CommNcclProgress, NoEventForMoreMarks)
 // Another library in the process captures a stream, on its own thread: the pulse asks on and spoils
 // nothing, nor do waits for what was submitted, the first call of a kind, which the queue's worker submits, or
 // a communicator that ends.
-WEIR_TEST(CommNcclProgress, OthersCapture)
+NCCL_TEST(CommNcclProgress, OthersCapture, RANKS, SECOND)
 {
-    struct comm_rig rig;
-    nccl_open(&rig, RANKS, SECOND);
-    all_reduce_first(&rig);
+    all_reduce_first(rig);
     (void)cuda()->others_capture(1);
     const long asked = cuda()->calls("cuEventQuery");
     for (uint32_t rank = 0; rank < RANKS; rank++)
         for (int i = 0; i < 40; i++)
-            all_reduce(&rig, rank);
-    outlast(&rig);
+            all_reduce(rig, rank);
+    outlast(rig);
     EXPECT_INT_GT((int)(cuda()->calls("cuEventQuery") - asked), 0);
     for (uint32_t rank = 0; rank < RANKS; rank++)
-        EXPECT_OK(weir_queue_all_reduce(rig.queues[rank], rig.comms[rank], rig.dst[rank], 0,
-                                        rig.src[rank], 0, 4, WEIR_I32, WEIR_SUM));
-    sync_all(&rig);
+        EXPECT_OK(weir_queue_all_reduce(rig->queues[rank], rig->comms[rank], rig->dst[rank], 0,
+                                        rig->src[rank], 0, 4, WEIR_I32, WEIR_SUM));
+    sync_all(rig);
     for (uint32_t rank = 0; rank < RANKS; rank++)
-        weir_comm_destroy(&rig.comms[rank]);
+        weir_comm_destroy(&rig->comms[rank]);
     EXPECT_INT_EQ((int)cuda()->others_capture(0), 0);
-    comm_rig_close(&rig);
 }
 
 // A collective of another communicator is other work.
-WEIR_TEST(CommNcclProgress, AnotherCommunicatorHasTime)
+NCCL_TEST(CommNcclProgress, AnotherCommunicatorHasTime, RANKS, SECOND)
 {
-    const struct weir_comm_params params = {.struct_size = sizeof params, .timeout_ns = GUARD_NS};
-    struct comm_rig rig;
     weir_comm *others[RANKS] = {NULL};
-    nccl_open(&rig, RANKS, SECOND);
-    ASSERT_OK(weir_comm_create_all(rig.devices, RANKS, &params, others));
-    all_reduce_first(&rig);
+    ASSERT_OK(weir_comm_create_all(rig->devices, RANKS,
+                                   WEIR_PARAMS(weir_comm, .timeout_ns = GUARD_NS), others));
+    all_reduce_first(rig);
     for (uint32_t rank = 0; rank < RANKS; rank++)
-        all_reduce_on(&rig, rig.queues[rank], others[rank], rank);
-    sync_all(&rig);
-    all_reduce(&rig, 0);
-    all_reduce_on(&rig, rig.queues[0], others[0], 0);
-    all_reduce(&rig, 1);
-    outlast(&rig);
-    all_reduce_on(&rig, rig.queues[1], others[1], 1);
-    sync_all(&rig);
+        all_reduce_on(rig, rig->queues[rank], others[rank], rank);
+    sync_all(rig);
+    all_reduce(rig, 0);
+    all_reduce_on(rig, rig->queues[0], others[0], 0);
+    all_reduce(rig, 1);
+    outlast(rig);
+    all_reduce_on(rig, rig->queues[1], others[1], 1);
+    sync_all(rig);
     for (uint32_t rank = 0; rank < RANKS; rank++)
         weir_comm_destroy(&others[rank]);
-    comm_rig_close(&rig);
 }
 
 // Ranks 0 and 1 of three, the last of which has left.
@@ -224,22 +212,19 @@ static void *destroy(void *comm)
 }
 
 // The beat under way tells that it leaves, so there is none after it.
-WEIR_TEST(CommNcclProgress, OneThatLeavesDuringABeat)
+NCCL_TEST(CommNcclProgress, OneThatLeavesDuringABeat, 3, GUARD_NS)
 {
-    struct comm_rig rig;
     pthread_t thread;
-    nccl_open(&rig, 3, GUARD_NS);
     nccl()->hold("ncclCommGetAsyncError");
     nccl()->await_held();
     weir_clock_sleep_ns(SECOND / 20); // all ranks come to it
-    ASSERT_INT_EQ(pthread_create(&thread, NULL, destroy, &rig.comms[2]), 0);
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, destroy, &rig->comms[2]), 0);
     weir_clock_sleep_ns(SECOND / 20);
     nccl()->hold(NULL);
     pthread_join(thread, NULL);
     weir_clock_sleep_ns(SECOND / 5); // some beats of the others
-    EXPECT_OK(weir_comm_error(rig.comms[0]));
-    EXPECT_OK(weir_comm_error(rig.comms[1]));
-    comm_rig_close(&rig);
+    EXPECT_OK(weir_comm_error(rig->comms[0]));
+    EXPECT_OK(weir_comm_error(rig->comms[1]));
 }
 
 // One rank fails while the communicator is made: NCCL lets the other one wait for it, the library does
@@ -283,17 +268,14 @@ WEIR_TEST(CommNcclProgress, NoEventForMarks)
 }
 
 // One that does hang is found all the same.
-WEIR_TEST(CommNcclProgress, AnAbsentRankIsTold)
+NCCL_TEST(CommNcclProgress, AnAbsentRankIsTold, RANKS, SECOND)
 {
-    struct comm_rig rig;
     struct comm_rig_gate gate = COMM_RIG_GATE;
-    nccl_open(&rig, RANKS, SECOND);
-    all_reduce_first(&rig);
-    all_reduce(&rig, 0);
-    nccl_submit_gate(rig.queues[0], &gate);
-    COMM_RIG_AWAIT_FAILURE(rig.comms[0], "all-reduce 2 of 'grads'");
+    all_reduce_first(rig);
+    all_reduce(rig, 0);
+    nccl_submit_gate(rig->queues[0], &gate);
+    COMM_RIG_AWAIT_FAILURE(rig->comms[0], "all-reduce 2 of 'grads'");
     comm_rig_open_gate(&gate);
-    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "all-reduce 2 of 'grads'",
+    COMM_RIG_EXPECT_CAUSE(rig->queues[0], "all-reduce 2 of 'grads'",
                           "rank 1 has submitted nothing after all-reduce 1");
-    comm_rig_close(&rig);
 }

@@ -17,6 +17,10 @@ static void open_with(struct comm_rig *rig, const char *comm, uint32_t count)
     comm_rig_open(rig, text, count, WEIR_PLACE_DEVICE);
 }
 
+#define WITH_TEST(suite, name, comm, count)           \
+    WEIR_TEST_WITH(suite, name, struct comm_rig, rig, \
+                   (open_with(rig, comm, count), !weir_test_has_failed()), nccl_close(rig))
+
 static weir_status all_reduce(struct comm_rig *rig, uint32_t rank, size_t count)
 {
     return weir_queue_all_reduce(rig->queues[rank], rig->comms[rank], rig->dst[rank], 0,
@@ -33,14 +37,11 @@ static void await_queue_failure(weir_queue *queue)
         continue;
 }
 
-WEIR_TEST(CommNccl, TheEngineIsNamed)
+WITH_TEST(CommNccl, TheEngineIsNamed, "", 2)
 {
-    struct comm_rig rig;
-    open_with(&rig, "", 2);
-    EXPECT_STR_EQ(weir_comm_engine(rig.comms[0]), "NCCL 2.28.9");
+    EXPECT_STR_EQ(weir_comm_engine(rig->comms[0]), "NCCL 2.28.9");
     EXPECT_STR_EQ(weir_comm_engine(NULL), "");
-    EXPECT_UINT_EQ(weir_device_limits(rig.device)->collectives, 2);
-    nccl_close(&rig);
+    EXPECT_UINT_EQ(weir_device_limits(rig->device)->collectives, 2);
 }
 
 WEIR_TEST(CommNccl, OffIsThroughTheHost)
@@ -112,35 +113,33 @@ WEIR_TEST(CommNccl, TheCreationFails)
 WEIR_TEST(CommNccl, TheCreationHangs)
 {
     struct comm_rig rig;
-    const struct weir_comm_params params = {.struct_size = sizeof params, .timeout_ns = SECOND / 2};
     comm_rig_open(&rig, "", 0, WEIR_PLACE_DEVICE);
     nccl()->hold("ncclCommInitRank");
-    EXPECT_INT_EQ(weir_comm_create_all(rig.devices, 1, &params, rig.comms), WEIR_ERROR_COMM);
+    EXPECT_INT_EQ(weir_comm_create_all(rig.devices, 1,
+                                       WEIR_PARAMS(weir_comm, .timeout_ns = SECOND / 2), rig.comms),
+                  WEIR_ERROR_COMM);
     COMM_RIG_EXPECT_WORDS("ncclCommInitRank has not returned in 500 ms on rank 0");
     nccl()->hold(NULL);
     nccl_close(&rig);
 }
 
 // The same call again and again, on one thread: from the second time on it is submitted at once.
-WEIR_TEST(CommNccl, ManyInARow)
+WITH_TEST(CommNccl, ManyInARow, "", 4)
 {
     int32_t numbers[100];
-    struct comm_rig rig;
-    open_with(&rig, "", 4);
     for (uint32_t rank = 0; rank < 4; rank++) {
         for (int i = 0; i < 100; i++)
             numbers[i] = i;
-        comm_rig_write(&rig, rank, rig.dst[rank], 0, numbers, 100);
+        comm_rig_write(rig, rank, rig->dst[rank], 0, numbers, 100);
     }
     for (int step = 0; step < 8; step++)
         for (uint32_t rank = 0; rank < 4; rank++)
-            EXPECT_OK(weir_queue_all_reduce(rig.queues[rank], rig.comms[rank], rig.dst[rank], 0,
-                                            rig.dst[rank], 0, 100, WEIR_I32, WEIR_SUM));
+            EXPECT_OK(weir_queue_all_reduce(rig->queues[rank], rig->comms[rank], rig->dst[rank], 0,
+                                            rig->dst[rank], 0, 100, WEIR_I32, WEIR_SUM));
     for (int i = 0; i < 100; i++)
         numbers[i] = i << 16;
     for (uint32_t rank = 0; rank < 4; rank++)
-        comm_rig_expect(&rig, rank, rig.dst[rank], 0, numbers, 100);
-    nccl_close(&rig);
+        comm_rig_expect(rig, rank, rig->dst[rank], 0, numbers, 100);
 }
 
 struct duplication {
@@ -198,11 +197,12 @@ WEIR_TEST(CommNccl, CallsThatAreInProgress)
 WEIR_TEST(CommNccl, ACreationThatIsInProgressFails)
 {
     struct comm_rig rig;
-    const struct weir_comm_params params = {.struct_size = sizeof params, .label = "grads"};
     comm_rig_open_ranks(&rig, "", 2);
     nccl()->blocking(false);
     nccl()->async_error(2); // ncclSystemError
-    EXPECT_INT_EQ(weir_comm_create_all(rig.devices, 2, &params, rig.comms), WEIR_ERROR_COMM);
+    EXPECT_INT_EQ(weir_comm_create_all(rig.devices, 2, WEIR_PARAMS(weir_comm, .label = "grads"),
+                                       rig.comms),
+                  WEIR_ERROR_COMM);
     nccl()->async_error(0);
     nccl()->blocking(true);
     nccl_close(&rig);
@@ -287,32 +287,26 @@ WEIR_TEST(CommNccl, TheOneOfSeveralThatLeavesOneOut)
 }
 
 // With check nothing of it reaches the engine.
-WEIR_TEST(CommNccl, CheckComparesBefore)
+WITH_TEST(CommNccl, CheckComparesBefore, "check = 1", 2)
 {
-    struct comm_rig rig;
-    open_with(&rig, "check = 1", 2);
     const long before = nccl()->calls("ncclAllReduce");
-    EXPECT_OK(all_reduce(&rig, 0, 8));
-    EXPECT_OK(weir_queue_all_reduce(rig.queues[1], rig.comms[1], rig.dst[1], 0, rig.src[1], 0, 8,
-                                    WEIR_I32, WEIR_PRODUCT));
+    EXPECT_OK(all_reduce(rig, 0, 8));
+    EXPECT_OK(weir_queue_all_reduce(rig->queues[1], rig->comms[1], rig->dst[1], 0, rig->src[1], 0,
+                                    8, WEIR_I32, WEIR_PRODUCT));
     for (uint32_t rank = 0; rank < 2; rank++)
-        COMM_RIG_EXPECT_CAUSE(rig.queues[rank], "all-reduce 1 of 'grads'", "product", "sum");
+        COMM_RIG_EXPECT_CAUSE(rig->queues[rank], "all-reduce 1 of 'grads'", "product", "sum");
     EXPECT_INT_EQ((int)(nccl()->calls("ncclAllReduce") - before), 0);
-    nccl_close(&rig);
 }
 
-WEIR_TEST(CommNccl, CheckLetsTheSamePass)
+WITH_TEST(CommNccl, CheckLetsTheSamePass, "check = 1", 2)
 {
     static const int32_t one[] = {1};
     static const int32_t two[] = {2};
-    struct comm_rig rig;
-    open_with(&rig, "check = 1", 2);
     for (uint32_t rank = 0; rank < 2; rank++) {
-        comm_rig_write(&rig, rank, rig.src[rank], 0, one, 1);
-        EXPECT_OK(all_reduce(&rig, rank, 1));
+        comm_rig_write(rig, rank, rig->src[rank], 0, one, 1);
+        EXPECT_OK(all_reduce(rig, rank, 1));
     }
-    comm_rig_expect(&rig, 1, rig.dst[1], 0, two, 1);
-    nccl_close(&rig);
+    comm_rig_expect(rig, 1, rig->dst[1], 0, two, 1);
 }
 
 static void expect_new_one_works(struct comm_rig *rig)
@@ -333,80 +327,66 @@ static void expect_new_one_works(struct comm_rig *rig)
 }
 
 // A rank that never calls. After the abort the engine's event is complete, without an error.
-WEIR_TEST(CommNccl, ARankThatIsLate)
+NCCL_TEST(CommNccl, ARankThatIsLate, 2, SECOND / 2)
 {
-    struct comm_rig rig;
-    nccl_open(&rig, 2, SECOND / 2);
-    EXPECT_OK(all_reduce(&rig, 0, 8));
-    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "all-reduce 1 of 'grads'", "nccl_test.c:",
+    EXPECT_OK(all_reduce(rig, 0, 8));
+    COMM_RIG_EXPECT_CAUSE(rig->queues[0], "all-reduce 1 of 'grads'", "nccl_test.c:",
                           "rank 1 has submitted nothing before its first collective in 500 ms");
-    COMM_RIG_AWAIT_FAILURE(rig.comms[1], "rank 0 has aborted 'grads'",
+    COMM_RIG_AWAIT_FAILURE(rig->comms[1], "rank 0 has aborted 'grads'",
                            "rank 1 has submitted nothing");
-    EXPECT_INT_EQ(all_reduce(&rig, 1, 8), WEIR_ERROR_COMM);
-    expect_new_one_works(&rig);
-    nccl_close(&rig);
+    EXPECT_INT_EQ(all_reduce(rig, 1, 8), WEIR_ERROR_COMM);
+    expect_new_one_works(rig);
 }
 
 // The engine was not asked between the two, and knows only that not all is complete.
-WEIR_TEST(CommNccl, ARankThatLeavesOneOut)
+NCCL_TEST(CommNccl, ARankThatLeavesOneOut, 2, SECOND / 2)
 {
-    struct comm_rig rig;
-    nccl_open(&rig, 2, SECOND / 2);
     for (uint32_t rank = 0; rank < 2; rank++)
-        EXPECT_OK(all_reduce(&rig, rank, 8));
-    EXPECT_OK(all_reduce(&rig, 0, 8));
+        EXPECT_OK(all_reduce(rig, rank, 8));
+    EXPECT_OK(all_reduce(rig, 0, 8));
     COMM_RIG_EXPECT_CAUSE(
-        rig.queues[0], "all-reduce 2 of 'grads'",
+        rig->queues[0], "all-reduce 2 of 'grads'",
         "rank 1 has submitted nothing after all-reduce 1 (tests/comm/nccl_test.c:");
-    nccl_close(&rig);
 }
 
 // Work before the collective may take longer than the timeout.
-WEIR_TEST(CommNccl, WorkBeforeItHasTime)
+NCCL_TEST(CommNccl, WorkBeforeItHasTime, 2, SECOND / 2)
 {
     static const int32_t two[] = {2};
     static const int32_t one[] = {1};
-    struct comm_rig rig;
     struct comm_rig_gate gate = COMM_RIG_GATE;
-    nccl_open(&rig, 2, SECOND / 2);
     for (uint32_t rank = 0; rank < 2; rank++) {
-        comm_rig_write(&rig, rank, rig.src[rank], 0, one, 1);
-        EXPECT_OK(weir_queue_host_call(rig.queues[rank], comm_rig_pass, &gate));
-        EXPECT_OK(all_reduce(&rig, rank, 1));
+        comm_rig_write(rig, rank, rig->src[rank], 0, one, 1);
+        EXPECT_OK(weir_queue_host_call(rig->queues[rank], comm_rig_pass, &gate));
+        EXPECT_OK(all_reduce(rig, rank, 1));
     }
     weir_clock_sleep_ns(SECOND);
     comm_rig_open_gate(&gate);
-    comm_rig_expect(&rig, 0, rig.dst[0], 0, two, 1);
-    nccl_close(&rig);
+    comm_rig_expect(rig, 0, rig->dst[0], 0, two, 1);
 }
 
-WEIR_TEST(CommNccl, AnAbort)
+NCCL_TEST(CommNccl, AnAbort, 2, 20 * SECOND)
 {
-    struct comm_rig rig;
-    nccl_open(&rig, 2, 20 * SECOND);
     for (uint32_t rank = 0; rank < 2; rank++)
-        EXPECT_OK(all_reduce(&rig, rank, 8));
+        EXPECT_OK(all_reduce(rig, rank, 8));
     for (uint32_t rank = 0; rank < 2; rank++)
-        EXPECT_OK(weir_queue_sync(rig.queues[rank], GUARD_NS));
-    EXPECT_OK(all_reduce(&rig, 0, 8)); // in flight when it returns, as one has been before it
-    EXPECT_OK(weir_comm_abort(rig.comms[1], "the loss is no number"));
-    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "all-reduce 2 of 'grads'", "the loss is no number");
-    COMM_RIG_AWAIT_FAILURE(rig.comms[1], "the loss is no number");
-    expect_new_one_works(&rig);
-    nccl_close(&rig);
+        EXPECT_OK(weir_queue_sync(rig->queues[rank], GUARD_NS));
+    EXPECT_OK(all_reduce(rig, 0, 8)); // in flight when it returns, as one has been before it
+    EXPECT_OK(weir_comm_abort(rig->comms[1], "the loss is no number"));
+    COMM_RIG_EXPECT_CAUSE(rig->queues[0], "all-reduce 2 of 'grads'", "the loss is no number");
+    COMM_RIG_AWAIT_FAILURE(rig->comms[1], "the loss is no number");
+    expect_new_one_works(rig);
 }
 
 // A rank whose process has stopped sends no beats. Which of the two it is here is found out.
-WEIR_TEST(CommNccl, ARankThatHasStopped)
+NCCL_TEST(CommNccl, ARankThatHasStopped, 2, SECOND)
 {
     char own[300];
     char host[64] = "";
-    struct comm_rig rig;
-    nccl_open(&rig, 2, SECOND);
     for (uint32_t rank = 0; rank < 2; rank++)
-        EXPECT_OK(all_reduce(&rig, rank, 8));
+        EXPECT_OK(all_reduce(rig, rank, 8));
     for (uint32_t rank = 0; rank < 2; rank++)
-        EXPECT_OK(weir_queue_sync(rig.queues[rank], GUARD_NS));
+        EXPECT_OK(weir_queue_sync(rig->queues[rank], GUARD_NS));
     // One in each rank's beat: both ranks have heard of the call.
     const long asked = nccl()->calls("ncclCommGetAsyncError");
     while (nccl()->calls("ncclCommGetAsyncError") < asked + 8)
@@ -415,11 +395,11 @@ WEIR_TEST(CommNccl, ARankThatHasStopped)
     nccl()->await_held();
     const uint64_t start_ns = weir_clock_now_ns();
     uint64_t pause_ns = 0;
-    while (weir_comm_error(rig.comms[0]) == WEIR_OK && weir_comm_error(rig.comms[1]) == WEIR_OK &&
+    while (weir_comm_error(rig->comms[0]) == WEIR_OK && weir_comm_error(rig->comms[1]) == WEIR_OK &&
            weir_clock_pause(start_ns, GUARD_NS, &pause_ns))
         continue;
-    const uint32_t stopped = weir_comm_error(rig.comms[0]) == WEIR_OK ? 0 : 1;
-    EXPECT_INT_EQ(weir_comm_error(rig.comms[1 - stopped]), WEIR_ERROR_COMM);
+    const uint32_t stopped = weir_comm_error(rig->comms[0]) == WEIR_OK ? 0 : 1;
+    EXPECT_INT_EQ(weir_comm_error(rig->comms[1 - stopped]), WEIR_ERROR_COMM);
     (void)gethostname(host, sizeof host - 1);
     snprintf(
         own, sizeof own,
@@ -429,21 +409,17 @@ WEIR_TEST(CommNccl, ARankThatHasStopped)
     COMM_RIG_EXPECT_WORDS(own, "): it is stopped, or cut off");
     COMM_RIG_EXPECT_WORDS("continue that process, or end it");
     nccl()->hold(NULL);
-    nccl_close(&rig);
 }
 
 // Nothing waits for ncclCommAbort.
-WEIR_TEST(CommNccl, AnAbortThatHangs)
+NCCL_TEST(CommNccl, AnAbortThatHangs, 2, SECOND / 2)
 {
-    struct comm_rig rig;
-    nccl_open(&rig, 2, SECOND / 2);
     nccl()->hold("ncclCommAbort");
-    EXPECT_OK(all_reduce(&rig, 0, 8));
-    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "rank 1 has submitted nothing");
+    EXPECT_OK(all_reduce(rig, 0, 8));
+    COMM_RIG_EXPECT_CAUSE(rig->queues[0], "rank 1 has submitted nothing");
     nccl()->await_held();
-    expect_new_one_works(&rig);
+    expect_new_one_works(rig);
     nccl()->hold(NULL);
-    nccl_close(&rig);
 }
 
 // A device that closes meanwhile does not wait for it for ever either.
@@ -463,104 +439,85 @@ WEIR_TEST(CommNccl, ADestroyThatHangs)
     EXPECT_INT_EQ((int)nccl()->live(), 0);
 }
 
-WEIR_TEST(CommNccl, AnErrorOfTheEngine)
+NCCL_TEST(CommNccl, AnErrorOfTheEngine, 2, 20 * SECOND)
 {
-    struct comm_rig rig;
-    nccl_open(&rig, 2, 20 * SECOND);
-    EXPECT_OK(all_reduce(&rig, 0, 8));
+    EXPECT_OK(all_reduce(rig, 0, 8));
     nccl()->async_error(6);
-    COMM_RIG_AWAIT_FAILURE(rig.comms[1], "'grads'", "NCCL 2.28.9", "the fake's error");
+    COMM_RIG_AWAIT_FAILURE(rig->comms[1], "'grads'", "NCCL 2.28.9", "the fake's error");
     nccl()->async_error(0);
-    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "'grads'", "NCCL 2.28.9");
-    nccl_close(&rig);
+    COMM_RIG_EXPECT_CAUSE(rig->queues[0], "'grads'", "NCCL 2.28.9");
 }
 
-WEIR_TEST(CommNccl, ACallThatFails)
+NCCL_TEST(CommNccl, ACallThatFails, 2, 20 * SECOND)
 {
-    struct comm_rig rig;
-    nccl_open(&rig, 2, 20 * SECOND);
     nccl()->fail("ncclAllReduce", 1, 5);
-    EXPECT_OK(all_reduce(&rig, 0, 8));
-    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "NCCL 2.28.9", "ncclAllReduce", "the fake's error");
+    EXPECT_OK(all_reduce(rig, 0, 8));
+    COMM_RIG_EXPECT_CAUSE(rig->queues[0], "NCCL 2.28.9", "ncclAllReduce", "the fake's error");
     nccl()->fail(NULL, 0, 0);
-    COMM_RIG_AWAIT_FAILURE(rig.comms[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
+    COMM_RIG_AWAIT_FAILURE(rig->comms[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
                            "NCCL 2.28.9");
-    nccl_close(&rig);
 }
 
 // What it has submitted ends well; what comes after does not.
-WEIR_TEST(CommNccl, ARankThatLeaves)
+NCCL_TEST(CommNccl, ARankThatLeaves, 2, 20 * SECOND)
 {
-    struct comm_rig rig;
-    nccl_open(&rig, 2, 20 * SECOND);
-    EXPECT_OK(all_reduce(&rig, 0, 8));
-    EXPECT_OK(all_reduce(&rig, 1, 8));
-    EXPECT_OK(weir_queue_sync(rig.queues[1], GUARD_NS));
-    weir_comm_destroy(&rig.comms[1]);
-    EXPECT_OK(weir_queue_sync(rig.queues[0], GUARD_NS));
-    EXPECT_OK(all_reduce(&rig, 0, 8));
-    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "all-reduce 2 of 'grads'",
+    EXPECT_OK(all_reduce(rig, 0, 8));
+    EXPECT_OK(all_reduce(rig, 1, 8));
+    EXPECT_OK(weir_queue_sync(rig->queues[1], GUARD_NS));
+    weir_comm_destroy(&rig->comms[1]);
+    EXPECT_OK(weir_queue_sync(rig->queues[0], GUARD_NS));
+    EXPECT_OK(all_reduce(rig, 0, 8));
+    COMM_RIG_EXPECT_CAUSE(rig->queues[0], "all-reduce 2 of 'grads'",
                           "rank 1 has destroyed the communicator after all-reduce 1",
                           "nccl_test.c:");
-    nccl_close(&rig);
 }
 
 // A queue that has failed takes no part, and the others hear why.
-WEIR_TEST(CommNccl, AQueueThatHasFailed)
+NCCL_TEST(CommNccl, AQueueThatHasFailed, 2, 20 * SECOND)
 {
-    struct comm_rig rig;
     struct comm_rig_gate gate = COMM_RIG_GATE;
     gate.status = WEIR_ERROR_SYSTEM;
-    nccl_open(&rig, 2, 20 * SECOND);
-    EXPECT_OK(weir_queue_host_call(rig.queues[0], comm_rig_pass, &gate));
-    EXPECT_OK(all_reduce(&rig, 0, 8));
-    EXPECT_OK(all_reduce(&rig, 1, 8));
+    EXPECT_OK(weir_queue_host_call(rig->queues[0], comm_rig_pass, &gate));
+    EXPECT_OK(all_reduce(rig, 0, 8));
+    EXPECT_OK(all_reduce(rig, 1, 8));
     comm_rig_open_gate(&gate);
-    COMM_RIG_EXPECT_CAUSE(rig.queues[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
+    COMM_RIG_EXPECT_CAUSE(rig->queues[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
                           "a host call, failed");
-    nccl_close(&rig);
 }
 
 // A failure that comes through a wait, when the collective has run already.
-WEIR_TEST(CommNccl, AFailureThroughAWait)
+NCCL_TEST(CommNccl, AFailureThroughAWait, 2, 20 * SECOND)
 {
-    struct comm_rig rig;
     struct comm_rig_gate gate = COMM_RIG_GATE;
-    weir_queue *loader;
+    own_queue loader = NULL;
     struct weir_event event;
     gate.status = WEIR_ERROR_SYSTEM;
-    nccl_open(&rig, 2, 20 * SECOND);
-    ASSERT_OK(weir_queue_create(rig.devices[0], NULL, &loader));
+    ASSERT_OK(weir_queue_create(rig->devices[0], NULL, &loader));
     EXPECT_OK(weir_queue_host_call(loader, comm_rig_pass, &gate));
     EXPECT_OK(weir_queue_record(loader, &event));
-    EXPECT_OK(weir_queue_wait(rig.queues[0], event));
-    EXPECT_OK(all_reduce(&rig, 0, 8));
-    EXPECT_OK(all_reduce(&rig, 1, 8));
+    EXPECT_OK(weir_queue_wait(rig->queues[0], event));
+    EXPECT_OK(all_reduce(rig, 0, 8));
+    EXPECT_OK(all_reduce(rig, 1, 8));
     comm_rig_open_gate(&gate);
-    COMM_RIG_AWAIT_FAILURE(rig.comms[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
+    COMM_RIG_AWAIT_FAILURE(rig->comms[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
                            "a host call, failed");
-    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "a host call, failed");
-    weir_queue_destroy(&loader);
-    nccl_close(&rig);
+    COMM_RIG_EXPECT_CAUSE(rig->queues[0], "a host call, failed");
 }
 
 // A queue goes before its communicator.
-WEIR_TEST(CommNccl, AQueueThatGoes)
+NCCL_TEST(CommNccl, AQueueThatGoes, 2, 20 * SECOND)
 {
-    struct comm_rig rig;
-    nccl_open(&rig, 2, 20 * SECOND);
     for (uint32_t rank = 0; rank < 2; rank++)
-        EXPECT_OK(all_reduce(&rig, rank, 8));
+        EXPECT_OK(all_reduce(rig, rank, 8));
     for (uint32_t rank = 0; rank < 2; rank++) {
-        EXPECT_OK(weir_queue_sync(rig.queues[rank], GUARD_NS));
-        weir_queue_destroy(&rig.queues[rank]);
-        ASSERT_OK(weir_queue_create(rig.devices[rank], NULL, &rig.queues[rank]));
+        EXPECT_OK(weir_queue_sync(rig->queues[rank], GUARD_NS));
+        weir_queue_destroy(&rig->queues[rank]);
+        ASSERT_OK(weir_queue_create(rig->devices[rank], NULL, &rig->queues[rank]));
     }
     for (uint32_t rank = 0; rank < 2; rank++)
-        EXPECT_OK(all_reduce(&rig, rank, 8));
+        EXPECT_OK(all_reduce(rig, rank, 8));
     for (uint32_t rank = 0; rank < 2; rank++)
-        EXPECT_OK(weir_queue_sync(rig.queues[rank], GUARD_NS));
-    nccl_close(&rig);
+        EXPECT_OK(weir_queue_sync(rig->queues[rank], GUARD_NS));
 }
 
 NCCL_ALONE(CommNcclExit, AProcessThatExitsWithout)

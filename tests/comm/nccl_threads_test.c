@@ -36,13 +36,12 @@ struct rank {
 static void *create(void *user)
 {
     struct rank *rank = user;
-    const struct weir_comm_params params = {.struct_size = sizeof params,
-                                            .label = "grads",
-                                            .rank = rank->rank,
-                                            .count = RANKS,
-                                            .rendezvous = "process:nccl-threads"};
     is_doomed = rank->doomed;
-    rank->status = weir_comm_create(rank->device, &params, &rank->comm);
+    rank->status =
+        weir_comm_create(rank->device,
+                         WEIR_PARAMS(weir_comm, .label = "grads", .rank = rank->rank,
+                                     .count = RANKS, .rendezvous = "process:nccl-threads"),
+                         &rank->comm);
     snprintf(rank->message, sizeof rank->message, "%s", weir_last_error_text());
     return NULL;
 }

@@ -169,13 +169,9 @@ WEIR_TEST(CommPlace, Precedence)
 
 WEIR_TEST(CommPlace, Contradictions)
 {
-    const struct weir_comm_params beyond = {.struct_size = sizeof beyond, .rank = 2, .count = 2};
     char longer[600];
     memset(longer, 'a', sizeof longer - 1);
     longer[sizeof longer - 1] = '\0';
-    const struct weir_comm_params far = {.struct_size = sizeof far,
-                                         .count = 1,
-                                         .rendezvous = longer};
     clear();
     set("RANK", "1");
     expect_refused("", NULL, "RANK is set, and WORLD_SIZE is not");
@@ -195,16 +191,18 @@ WEIR_TEST(CommPlace, Contradictions)
     expect_refused("", NULL, "WEIR_COMM_RANK is set, and `count` of [comm] is not");
     expect_refused("count = 2", NULL, "is set, and `rank` of [comm] is not");
     expect_refused("rank = 3\ncount = 2", NULL, "rank 3 of 2 ranks");
-    expect_refused("", &beyond, "rank 2 of 2 ranks (the parameters)");
-    expect_refused("", &far, "has more than 511 bytes");
+    expect_refused("", WEIR_PARAMS(weir_comm, .rank = 2, .count = 2),
+                   "rank 2 of 2 ranks (the parameters)");
+    expect_refused("", WEIR_PARAMS(weir_comm, .count = 1, .rendezvous = longer),
+                   "has more than 511 bytes");
 }
 
 // What weir_open() refuses.
 static void expect_not_opened(const char *text, const char *words)
 {
-    const struct weir_open_params params = {.struct_size = sizeof params, .config_text = text};
     weir_runtime *runtime;
-    EXPECT_INT_EQ(weir_open(&params, &runtime), WEIR_ERROR_CONFIG);
+    EXPECT_INT_EQ(weir_open(WEIR_PARAMS(weir_open, .config_text = text), &runtime),
+                  WEIR_ERROR_CONFIG);
     comm_rig_expect_words(&words, 1);
     clear();
 }
@@ -223,11 +221,12 @@ WEIR_TEST(CommPlace, SeveralDevices)
 {
     struct comm_rig rig;
     weir_comm *comms[3];
-    const struct weir_comm_params params = {.struct_size = sizeof params, .rank = 1, .count = 3};
     clear();
     comm_rig_open(&rig, "[comm]\ntransport = fake\n", 0, WEIR_PLACE_DEVICE);
     weir_device *const devices[] = {rig.device, rig.device, rig.device};
-    EXPECT_INT_EQ(weir_comm_create_all(devices, 3, &params, comms), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_comm_create_all(devices, 3, WEIR_PARAMS(weir_comm, .rank = 1, .count = 3),
+                                       comms),
+                  WEIR_ERROR_INVALID);
     COMM_RIG_EXPECT_WORDS("3 devices from rank 1 on do not fit into 3 ranks");
     EXPECT_OK(weir_comm_create_all(devices, 3, NULL, comms));
     for (uint32_t i = 0; i < 3; i++) {

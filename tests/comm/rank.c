@@ -36,8 +36,6 @@ static void run(weir_queue *queue, weir_comm *comm, weir_buffer *buffer, long st
 
 int main(int argc, char **argv)
 {
-    const struct weir_comm_params params = {.struct_size = sizeof params, .label = "grads"};
-    const struct weir_buffer_params memory = {.struct_size = sizeof memory, .size = sizeof numbers};
     weir_runtime *runtime;
     weir_device *device;
     weir_queue *queue;
@@ -48,8 +46,8 @@ int main(int argc, char **argv)
     check(weir_open(NULL, &runtime));
     check(local_device_open(runtime, &device));
     check(weir_queue_create(device, NULL, &queue));
-    check(weir_buffer_create(device, &memory, &buffer));
-    check(weir_comm_create(device, &params, &comm));
+    check(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = sizeof numbers), &buffer));
+    check(weir_comm_create(device, WEIR_PARAMS(weir_comm, .label = "grads"), &comm));
     run(queue, comm, buffer, argc > 1 ? strtol(argv[1], NULL, 10) : 1);
     weir_comm_destroy(&comm), weir_buffer_destroy(&buffer), weir_queue_destroy(&queue);
     check(weir_device_close(&device));

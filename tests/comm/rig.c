@@ -26,10 +26,10 @@ static void open_devices(struct comm_rig *rig)
     for (uint32_t rank = 0; rank < COMM_RIG_MOST; rank++) {
         char index[16];
         snprintf(index, sizeof index, "%u", rank);
-        const struct weir_device_params params = {.struct_size = sizeof params,
-                                                  .select = text ? index : NULL};
         if (rank < device_count)
-            ASSERT_OK(weir_device_open(rig->runtime, &params, &rig->devices[rank]));
+            ASSERT_OK(weir_device_open(rig->runtime,
+                                       WEIR_PARAMS(weir_device, .select = text ? index : NULL),
+                                       &rig->devices[rank]));
         else
             rig->devices[rank] = rig->devices[rank % device_count];
     }
@@ -39,9 +39,8 @@ static void open_devices(struct comm_rig *rig)
 static void open_ranks(struct comm_rig *rig, const char *more, uint32_t count,
                        weir_placement placement)
 {
-    const struct weir_open_params params = {.struct_size = sizeof params, .config_text = more};
     *rig = (struct comm_rig){.count = count};
-    ASSERT_OK(weir_open(&params, &rig->runtime));
+    ASSERT_OK(weir_open(WEIR_PARAMS(weir_open, .config_text = more), &rig->runtime));
     open_devices(rig);
     for (uint32_t rank = 0; rank < count; rank++)
         make_rank(rig, rank, placement);
@@ -54,12 +53,12 @@ void comm_rig_open_ranks(struct comm_rig *rig, const char *more, uint32_t count)
 
 void comm_rig_open(struct comm_rig *rig, const char *more, uint32_t count, weir_placement placement)
 {
-    const struct weir_comm_params grads = {.struct_size = sizeof grads,
-                                           .label = "grads",
-                                           .timeout_ns = 20u * 1000000000ull};
     open_ranks(rig, more, count, placement);
     if (count)
-        ASSERT_OK(weir_comm_create_all(rig->devices, count, &grads, rig->comms));
+        ASSERT_OK(weir_comm_create_all(rig->devices, count,
+                                       WEIR_PARAMS(weir_comm, .label = "grads",
+                                                   .timeout_ns = 20u * 1000000000ull),
+                                       rig->comms));
 }
 
 void comm_rig_open_fake(struct comm_rig *rig, const char *more, uint32_t count,

@@ -7,6 +7,7 @@
 
 #include <weir/weir.h>
 
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 #define SECOND UINT64_C(1000000000)
@@ -42,6 +43,16 @@ void comm_rig_open_fake(struct comm_rig *rig, const char *more, uint32_t count,
 
 // Destroys what is left and closes all, which must succeed.
 void comm_rig_close(struct comm_rig *rig);
+// Tests with a rig, `rig`, whose buffers are on the device.
+#define COMM_RIG_TEST(suite, name, count)                                                       \
+    WEIR_TEST_WITH(suite, name, struct comm_rig, rig,                                           \
+                   (comm_rig_open(rig, "", count, WEIR_PLACE_DEVICE), !weir_test_has_failed()), \
+                   comm_rig_close(rig))
+#define COMM_FAKE_TEST(suite, name, more, count)                             \
+    WEIR_TEST_WITH(suite, name, struct comm_rig, rig,                        \
+                   (comm_rig_open_fake(rig, more, count, WEIR_PLACE_DEVICE), \
+                    !weir_test_has_failed()),                                \
+                   comm_rig_close(rig))
 
 // Writes and reads `count` numbers of a buffer.
 void comm_rig_write(struct comm_rig *rig, uint32_t rank, weir_buffer *buffer, size_t first,

@@ -91,71 +91,59 @@ WEIR_TEST(CommShrink, WithoutTheLast)
 }
 
 // Nothing has failed before: the communicator ends, and each rank says which one has ended it.
-WEIR_TEST(CommShrink, AllAreLeft)
+COMM_RIG_TEST(CommShrink, AllAreLeft, 2)
 {
-    struct comm_rig rig;
     struct rank ranks[COMM_RIG_MOST];
-    comm_rig_open(&rig, "", 2, WEIR_PLACE_DEVICE);
-    shrink_all(&rig, ranks, COMM_RIG_MOST);
-    EXPECT_INT_EQ(all_reduce(&rig, 0, rig.comms[0]), WEIR_ERROR_COMM);
+    shrink_all(rig, ranks, COMM_RIG_MOST);
+    EXPECT_INT_EQ(all_reduce(rig, 0, rig->comms[0]), WEIR_ERROR_COMM);
     COMM_RIG_EXPECT_WORDS("goes on with the ranks of 'grads' that are left", "shrink_test.c:");
-    expect_left(&rig, ranks, COMM_RIG_MOST);
-    comm_rig_close(&rig);
+    expect_left(rig, ranks, COMM_RIG_MOST);
 }
 
 // A call that is under way ends first: the transport carries one call at a time.
-WEIR_TEST(CommShrink, WhileACallIsUnderWay)
+COMM_RIG_TEST(CommShrink, WhileACallIsUnderWay, 2)
 {
-    struct comm_rig rig;
     struct rank ranks[COMM_RIG_MOST];
-    comm_rig_open(&rig, "", 2, WEIR_PLACE_DEVICE);
     for (int i = 0; i < 10; i++)
-        EXPECT_OK(all_reduce(&rig, 0, rig.comms[0])); // rank 1 does not come
-    shrink_all(&rig, ranks, COMM_RIG_MOST);
-    EXPECT_INT_EQ(weir_queue_sync(rig.queues[0], GUARD_NS), WEIR_ERROR_COMM);
-    expect_left(&rig, ranks, COMM_RIG_MOST);
-    comm_rig_close(&rig);
+        EXPECT_OK(all_reduce(rig, 0, rig->comms[0])); // rank 1 does not come
+    shrink_all(rig, ranks, COMM_RIG_MOST);
+    EXPECT_INT_EQ(weir_queue_sync(rig->queues[0], GUARD_NS), WEIR_ERROR_COMM);
+    expect_left(rig, ranks, COMM_RIG_MOST);
 }
 
 // The other rank is told what to do: another communicator would have no ranks.
-WEIR_TEST(CommShrink, TheOthersAreToldTo)
+COMM_RIG_TEST(CommShrink, TheOthersAreToldTo, 2)
 {
-    struct comm_rig rig;
     struct rank ranks[COMM_RIG_MOST];
-    comm_rig_open(&rig, "", 2, WEIR_PLACE_DEVICE);
     for (uint32_t i = 0; i < 2; i++)
-        ranks[i] = (struct rank){.rig = &rig, .index = i};
-    EXPECT_OK(all_reduce(&rig, 0, rig.comms[0]));
+        ranks[i] = (struct rank){.rig = rig, .index = i};
+    EXPECT_OK(all_reduce(rig, 0, rig->comms[0]));
     ASSERT_INT_EQ(pthread_create(&ranks[1].thread, NULL, shrink, &ranks[1]), 0);
-    COMM_RIG_EXPECT_CAUSE(rig.queues[0], "rank 1 goes on with the ranks of 'grads' that are left",
+    COMM_RIG_EXPECT_CAUSE(rig->queues[0], "rank 1 goes on with the ranks of 'grads' that are left",
                           "weir_comm_shrink()");
-    EXPECT_INT_EQ(weir_comm_error(rig.comms[0]), WEIR_ERROR_COMM);
+    EXPECT_INT_EQ(weir_comm_error(rig->comms[0]), WEIR_ERROR_COMM);
     COMM_RIG_EXPECT_WORDS("weir_comm_shrink()");
     shrink(&ranks[0]);
     pthread_join(ranks[1].thread, NULL);
-    expect_left(&rig, ranks, COMM_RIG_MOST);
-    comm_rig_close(&rig);
+    expect_left(rig, ranks, COMM_RIG_MOST);
 }
 
 // Rank 0 waits for rank 1 on one thread, and is refused on another one.
-WEIR_TEST(CommShrink, OnOneThread)
+COMM_RIG_TEST(CommShrink, OnOneThread, 2)
 {
-    struct comm_rig rig;
     struct rank ranks[COMM_RIG_MOST] = {{.index = 0}};
     weir_comm *left;
-    comm_rig_open(&rig, "", 2, WEIR_PLACE_DEVICE);
     for (uint32_t i = 0; i < 2; i++)
-        ranks[i] = (struct rank){.rig = &rig, .index = i};
+        ranks[i] = (struct rank){.rig = rig, .index = i};
     ASSERT_INT_EQ(pthread_create(&ranks[0].thread, NULL, shrink, &ranks[0]), 0);
-    while (weir_comm_error(rig.comms[0]) == WEIR_OK)
+    while (weir_comm_error(rig->comms[0]) == WEIR_OK)
         sched_yield(); // it has not begun
-    EXPECT_INT_EQ(weir_comm_shrink(rig.comms[0], NULL, &left), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_comm_shrink(rig->comms[0], NULL, &left), WEIR_ERROR_INVALID);
     COMM_RIG_EXPECT_WORDS("another thread shrinks 'grads'", "shrink_test.c:");
     EXPECT_NULL(left);
     shrink(&ranks[1]);
     pthread_join(ranks[0].thread, NULL);
-    expect_left(&rig, ranks, COMM_RIG_MOST);
-    comm_rig_close(&rig);
+    expect_left(rig, ranks, COMM_RIG_MOST);
 }
 
 static weir_status shrink_in_host_call(void *user)
@@ -166,15 +154,12 @@ static weir_status shrink_in_host_call(void *user)
     return WEIR_OK;
 }
 
-WEIR_TEST(CommShrink, Refusals)
+COMM_RIG_TEST(CommShrink, Refusals, 1)
 {
-    struct comm_rig rig;
     weir_comm *left;
-    comm_rig_open(&rig, "", 1, WEIR_PLACE_DEVICE);
     EXPECT_INT_EQ(weir_comm_shrink(NULL, NULL, &left), WEIR_ERROR_INVALID);
-    EXPECT_INT_EQ(weir_comm_shrink(rig.comms[0], NULL, NULL), WEIR_ERROR_INVALID);
-    EXPECT_OK(weir_queue_host_call(rig.queues[0], shrink_in_host_call, rig.comms[0]));
-    EXPECT_OK(weir_queue_sync(rig.queues[0], GUARD_NS));
-    EXPECT_OK(weir_comm_error(rig.comms[0]));
-    comm_rig_close(&rig);
+    EXPECT_INT_EQ(weir_comm_shrink(rig->comms[0], NULL, NULL), WEIR_ERROR_INVALID);
+    EXPECT_OK(weir_queue_host_call(rig->queues[0], shrink_in_host_call, rig->comms[0]));
+    EXPECT_OK(weir_queue_sync(rig->queues[0], GUARD_NS));
+    EXPECT_OK(weir_comm_error(rig->comms[0]));
 }

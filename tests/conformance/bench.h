@@ -33,7 +33,7 @@ static inline void finish_bench(struct bench *bench)
     weir_queue_destroy(&bench->queue);
 }
 
-#define own_bench CONFORM_OWN(finish_bench) struct bench
+#define own_bench OWN(finish_bench) struct bench
 
 // Launches the kernel of the bench `x`, which must succeed, or be refused with a message that holds
 // `part`.

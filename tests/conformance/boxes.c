@@ -81,7 +81,6 @@ CONFORM(Copy3D, AllPlacements)
                            kind & 2 ? "HOST" : "DEVICE");
             copy_box(f, queue, kind >> 1, kind & 1, cases[i].dst, cases[i].src, cases[i].size);
         }
-    weir_test_note(NULL);
 }
 
 // Boxes that lie side by side in one volume: rows, slices or bytes apart.
@@ -117,7 +116,6 @@ CONFORM(Copy3D, WithinOneBuffer)
             EXPECT_INT_EQ(memcmp(before, after, SIZE), 0);
             weir_buffer_destroy(&src.buffer);
         }
-    weir_test_note(NULL);
 }
 
 CONFORM(Copy3D, Refusals)

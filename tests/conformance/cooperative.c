@@ -46,7 +46,7 @@ static void destroy_rig(struct rig *rig)
     weir_queue_destroy(&rig->queue);
 }
 
-#define own_rig CONFORM_OWN(destroy_rig) struct rig
+#define own_rig OWN(destroy_rig) struct rig
 
 CONFORM(Cooperative, SumInOneLaunch)
 {

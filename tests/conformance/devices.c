@@ -72,7 +72,7 @@ static void close_pair(struct pair *pair)
     EXPECT_OK(weir_close(&pair->own));
 }
 
-#define own_pair CONFORM_OWN(close_pair) struct pair
+#define own_pair OWN(close_pair) struct pair
 
 static weir_status make_program(struct pair *pair, const char *source)
 {

@@ -37,7 +37,7 @@ static void finish_gated(struct gated *gated)
     gate_destroy(&gated->gate);
 }
 
-#define own_gated CONFORM_OWN(finish_gated) struct gated
+#define own_gated OWN(finish_gated) struct gated
 
 CONFORM(Event, QueryAndTimeouts)
 {
@@ -73,7 +73,8 @@ CONFORM(Event, TimeoutInACircle)
     ASSERT_OK(weir_queue_wait(a, passed));
     ASSERT_OK(weir_queue_record(a, &end));
     weir_status status = WEIR_TIMEOUT;
-    for (int i = 0; i < 100 && status == WEIR_TIMEOUT; i++) // it has ended already where submits run it
+    for (int i = 0; i < 100 && status == WEIR_TIMEOUT;
+         i++) // it has ended already where submits run it
         status = weir_event_sync(end, WEIR_US(10));
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
 }
@@ -263,15 +264,15 @@ CONFORM(Event, ForgedOfAFailedQueue)
 
 CONFORM(Event, OfAnotherRuntime)
 {
-    weir_runtime *runtime;
-    weir_device *device;
+    own_runtime runtime = NULL;
+    own_device device = NULL;
     struct weir_event event;
 
     ASSERT_OK(weir_open(NULL, &runtime));
     ASSERT_OK(weir_device_open(runtime, NULL, &device));
     struct fixture second = {runtime, device, weir_device_limits(device), NULL};
     struct gated gated = make_gated(&second);
-    weir_queue *queue = conform_queue(f, "q");
+    own_queue queue = conform_queue(f, "q");
     EXPECT_INVALID(weir_queue_wait(queue, gated.after), "another runtime");
     // On the host it is an event like any other.
     EXPECT_INT_EQ(weir_event_query(gated.after), WEIR_NOT_READY);
@@ -290,9 +291,6 @@ CONFORM(Event, OfAnotherRuntime)
     EXPECT_SYNC(queue);
     weir_queue_destroy(&failed);
     gate_destroy(&gate);
-    weir_queue_destroy(&queue);
-    EXPECT_OK(weir_device_close(&device));
-    EXPECT_OK(weir_close(&runtime));
 }
 
 CONFORM(Event, Arguments)

@@ -73,8 +73,8 @@ static void destroy_gated_failure(struct gated_failure *failure)
     gate_destroy(&failure->gate);
 }
 
-#define own_failing CONFORM_OWN(destroy_failing) struct failing
-#define own_gated_failure CONFORM_OWN(destroy_gated_failure) struct gated_failure
+#define own_failing OWN(destroy_failing) struct failing
+#define own_gated_failure OWN(destroy_gated_failure) struct gated_failure
 
 CONFORM(FailedOperation, ReportsTheFirstCause)
 {

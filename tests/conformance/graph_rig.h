@@ -51,7 +51,7 @@ static inline void destroy_rig(struct rig *r)
     weir_queue_destroy(&r->c);
 }
 
-#define own_rig CONFORM_OWN(destroy_rig) struct rig
+#define own_rig OWN(destroy_rig) struct rig
 
 static inline void fill(weir_queue *queue, weir_buffer *buffer, size_t offset, size_t size,
                         unsigned char value)

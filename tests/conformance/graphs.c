@@ -226,7 +226,7 @@ static void destroy_counter(struct counter *counter)
     destroy_rig(&counter->r);
 }
 
-#define own_counter CONFORM_OWN(destroy_counter) struct counter
+#define own_counter OWN(destroy_counter) struct counter
 
 static bool words_are(weir_buffer *host, uint32_t value)
 {

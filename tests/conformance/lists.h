@@ -1,8 +1,8 @@
-// The tests that the suite excuses. Both lists should stay short.
+// Entries of the lists of tests that the suite excuses (suite.c).
 #ifndef WEIR_TESTS_CONFORMANCE_LISTS_H
 #define WEIR_TESTS_CONFORMANCE_LISTS_H
 
-#include <stddef.h>
+#include <string.h>
 
 // One test on one backend. `device` is part of the device's name; NULL: any.
 struct conform_entry {
@@ -12,16 +12,16 @@ struct conform_entry {
     const char *reason;
 };
 
-// Permanent: the device cannot. No row of the memory model may be here for
-// PoCL, NVIDIA's OpenCL or CUDA.
-extern const struct conform_entry conform_unsupported[];
-
-// Temporary: a known defect. The test runs in a separate process; if it passes,
-// that is a failure, and the entry must be removed.
-extern const struct conform_entry conform_expected_failures[];
-
 // The entry of a list, which ends with a NULL test, that fits; or NULL.
-const struct conform_entry *conform_find(const struct conform_entry *list, const char *backend,
-                                         const char *device, const char *test);
+static inline const struct conform_entry *conform_find(const struct conform_entry *list,
+                                                       const char *backend, const char *device,
+                                                       const char *test)
+{
+    for (const struct conform_entry *entry = list; entry->test; entry++)
+        if (strcmp(entry->test, test) == 0 && strcmp(entry->backend, backend) == 0 &&
+            (!entry->device || strstr(device, entry->device)))
+            return entry;
+    return NULL;
+}
 
 #endif

@@ -559,7 +559,7 @@ CONFORM(Legacy, TimesTellItsOrder)
 {
     if (f->limits->timing_history == 0)
         CONFORM_SKIP("limits.timing_history is 0");
-    weir_device *device = open_with_times(f);
+    own_device device = open_with_times(f);
     weir_queue *queues[3] = {NULL};
     weir_buffer *buffer;
 
@@ -571,7 +571,6 @@ CONFORM(Legacy, TimesTellItsOrder)
     expect_times_in_order(f, queues, buffer);
     weir_buffer_destroy(&buffer);
     weir_queue_destroy(&queues[2]);
-    EXPECT_OK(weir_device_close(&device));
 }
 
 // As CUDA's programs measure a kernel: an event on either side of it, in stream 0.
@@ -580,11 +579,11 @@ CONFORM(Legacy, TimesALongKernel)
     if (f->limits->timing_history == 0)
         CONFORM_SKIP("limits.timing_history is 0");
     CONFORM_NEEDS_KERNELS(f);
-    weir_device *device = open_with_times(f);
+    own_device device = open_with_times(f);
     weir_queue *legacy;
-    weir_program *program;
-    weir_kernel *spin;
-    weir_buffer *buffer;
+    own_program program = NULL;
+    own_kernel spin = NULL;
+    own_buffer buffer = NULL;
     struct weir_event events[3];
     int64_t empty, kernel;
 
@@ -603,10 +602,6 @@ CONFORM(Legacy, TimesALongKernel)
     EXPECT_OK(weir_event_elapsed_ns(events[0], events[1], &empty));
     EXPECT_OK(weir_event_elapsed_ns(events[1], events[2], &kernel));
     EXPECT_TRUE(kernel > empty);
-    weir_kernel_destroy(&spin);
-    weir_program_destroy(&program);
-    weir_buffer_destroy(&buffer);
-    EXPECT_OK(weir_device_close(&device));
 }
 
 static void expect_untimed(weir_queue *queue, const char *name)

@@ -57,7 +57,7 @@ static inline void close_pair(struct pair *pair)
 }
 
 // Opens the two for the rest of the test.
-#define own_pair CONFORM_OWN(close_pair) struct pair
+#define own_pair OWN(close_pair) struct pair
 #define OPEN_PAIR(f, pair)        \
     own_pair pair = open_pair(f); \
     ASSERT_TRUE(pair.one.fixture.device &&pair.two.fixture.device)

@@ -273,10 +273,10 @@ CONFORM(Pool, Refusals)
 
 CONFORM(Pool, OfAnotherDevice)
 {
-    weir_device *device = NULL;
-    weir_queue *queue = conform_queue(f, "q");
-    weir_queue *foreign = NULL;
-    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
+    own_device device = NULL;
+    own_queue queue = conform_queue(f, "q");
+    own_queue foreign = NULL;
+    own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
     weir_buffer *buffer = take(pool, queue, SIZE);
     weir_buffer *none = NULL;
 
@@ -288,10 +288,6 @@ CONFORM(Pool, OfAnotherDevice)
     EXPECT_NOT_NULL(buffer);
     EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 10240);
     EXPECT_OK(weir_pool_free(queue, &buffer));
-    weir_pool_destroy(&pool);
-    weir_queue_destroy(&foreign);
-    weir_queue_destroy(&queue);
-    EXPECT_OK(weir_device_close(&device));
 }
 
 // A second pointer to a freed buffer: every use is refused with a message, until the

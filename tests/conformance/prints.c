@@ -80,7 +80,7 @@ static void destroy_printer(struct printer *p)
     weir_log_set(NULL, NULL, WEIR_LOG_INFO);
 }
 
-#define own_printer CONFORM_OWN(destroy_printer) struct printer
+#define own_printer OWN(destroy_printer) struct printer
 
 // Each queue has results of its own.
 static void print_from(struct printer *p, unsigned index, weir_queue *queue, unsigned first,

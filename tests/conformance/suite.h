@@ -12,12 +12,13 @@
 // both are closed, which must succeed: a test that does not destroy all its objects fails.
 //
 // Nothing here depends on a backend's name. A test is skipped by a limit, or because a probe
-// showed that kernels do nothing; otherwise only the two lists of lists.c excuse a test.
+// showed that kernels do nothing; otherwise only the two lists of suite.c excuse a test.
 #ifndef WEIR_TESTS_CONFORMANCE_SUITE_H
 #define WEIR_TESTS_CONFORMANCE_SUITE_H
 
 #include <weir/weir.h>
 
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 struct fixture {
@@ -66,8 +67,6 @@ bool conform_kernels_run(struct fixture *f);
 // far beyond what a loaded machine needs, and nothing is asserted about time.
 #define HANG_GUARD_NS (UINT64_C(120) * 1000000000u)
 
-// The call succeeds; else its error's text is printed. ASSERT_OK ends the test.
-
 // The call returns `status_`, and the error's message holds `part`.
 #define EXPECT_REFUSED(call, status_, part)                \
     do {                                                   \
@@ -90,26 +89,7 @@ weir_buffer *conform_device_buffer(struct fixture *f, size_t size);
 weir_buffer *conform_host_buffer(struct fixture *f, size_t size);
 weir_kernel *conform_kernel(struct fixture *f, const char *name);
 
-// Pointers to objects that are destroyed at the end of their scope, the last one first.
-#define CONFORM_OWN(destroy) __attribute__((cleanup(destroy)))
-#define CONFORM_OWN_OBJECT(type)                     \
-    static inline void conform_end_##type(type **at) \
-    {                                                \
-        type##_destroy_at(at, NULL, 0);              \
-    }
-CONFORM_OWN_OBJECT(weir_queue)
-CONFORM_OWN_OBJECT(weir_buffer)
-CONFORM_OWN_OBJECT(weir_kernel)
-CONFORM_OWN_OBJECT(weir_graph)
-CONFORM_OWN_OBJECT(weir_pool)
-CONFORM_OWN_OBJECT(weir_program)
-#define own_queue CONFORM_OWN(conform_end_weir_queue) weir_queue *
-#define own_buffer CONFORM_OWN(conform_end_weir_buffer) weir_buffer *
-#define own_kernel CONFORM_OWN(conform_end_weir_kernel) weir_kernel *
-#define own_graph CONFORM_OWN(conform_end_weir_graph) weir_graph *
-#define own_pool CONFORM_OWN(conform_end_weir_pool) weir_pool *
-#define own_program CONFORM_OWN(conform_end_weir_program) weir_program *
-#define own_gate CONFORM_OWN(gate_destroy) struct gate *
+#define own_gate OWN(gate_destroy) struct gate *
 
 // Whether WEIR_DEBUG=1.
 bool conform_debugs(void);

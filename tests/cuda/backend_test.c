@@ -75,36 +75,34 @@ static void submit_everything(struct rig *rig, weir_buffer *device, weir_buffer 
     }
 }
 
-WEIR_TEST(CudaWaits, NoSubmitCreateOrDestroyWaits)
+RIG_TEST(CudaWaits, NoSubmitCreateOrDestroyWaits)
 {
     static _Alignas(4096) unsigned char memory[2 * 4096];
-    struct rig rig;
     struct weir_event event;
     const struct weir_test_cuda *fake = rig_fake();
-    ASSERT_TRUE(rig_start(&rig));
-    weir_program *program = rig_program(&rig);
-    weir_program *unused = rig_program(&rig);
-    weir_buffer *device = rig_buffer(&rig, 4096, WEIR_PLACE_DEVICE);
-    weir_buffer *host = rig_buffer(&rig, 4096, WEIR_PLACE_HOST);
-    weir_buffer *other = rig_buffer(&rig, 4096, WEIR_PLACE_HOST);
-    weir_buffer *wrapped = rig_wrap(&rig, memory, 4096);
+    weir_program *program = rig_program(rig);
+    weir_program *unused = rig_program(rig);
+    own_buffer device = rig_buffer(rig, 4096, WEIR_PLACE_DEVICE);
+    weir_buffer *host = rig_buffer(rig, 4096, WEIR_PLACE_HOST);
+    own_buffer other = rig_buffer(rig, 4096, WEIR_PLACE_HOST);
+    weir_buffer *wrapped = rig_wrap(rig, memory, 4096);
     // A call that waited would hang, because the streams stay stopped. Freed before, so
     // that the destroys below reach the driver at once.
-    EXPECT_OK(weir_queue_sync(rig.queue, GUARD_NS));
-    weir_queue *idle = rig_queue(&rig, false);
+    EXPECT_OK(weir_queue_sync(rig->queue, GUARD_NS));
+    weir_queue *idle = rig_queue(rig, false);
     weir_buffer_destroy(&host);
     weir_buffer_destroy(&wrapped);
     weir_program_destroy(&unused);
-    host = rig_buffer(&rig, 4096, WEIR_PLACE_HOST);
+    host = rig_buffer(rig, 4096, WEIR_PLACE_HOST);
 
     fake->hold(1);
-    submit_everything(&rig, device, host, other);
-    EXPECT_OK(weir_queue_record(rig.queue, &event));
+    submit_everything(rig, device, host, other);
+    EXPECT_OK(weir_queue_record(rig->queue, &event));
     EXPECT_INT_EQ(weir_event_query(event), WEIR_NOT_READY);
     EXPECT_INT_EQ(weir_event_sync(event, WEIR_MS(3)), WEIR_TIMEOUT);
-    weir_queue *late = rig_queue(&rig, true);
+    weir_queue *late = rig_queue(rig, true);
     weir_kernel *kernel = rig_kernel(program, "iota");
-    wrapped = rig_wrap(&rig, memory + 4096, 4096);
+    wrapped = rig_wrap(rig, memory + 4096, 4096);
     weir_kernel_destroy(&kernel);
     weir_buffer_destroy(&host);
     weir_buffer_destroy(&wrapped);
@@ -114,24 +112,19 @@ WEIR_TEST(CudaWaits, NoSubmitCreateOrDestroyWaits)
     fake->hold(0);
 
     EXPECT_OK(weir_event_sync(event, GUARD_NS));
-    weir_buffer_destroy(&device);
-    weir_buffer_destroy(&other);
-    rig_finish(&rig);
 }
 
 // Weir does not know that the work of the queue is done, but its owner may destroy the
 // stream: the fake ends the process if the stream is used afterwards.
-WEIR_TEST(CudaWaits, AnIdleMomentAsksNoStreamThatWasLeft)
+RIG_TEST(CudaWaits, AnIdleMomentAsksNoStreamThatWasLeft)
 {
     static _Alignas(4096) unsigned char memory[4096];
-    struct rig rig;
     const struct weir_test_cuda *fake = rig_fake();
-    ASSERT_TRUE(rig_start(&rig));
-    weir_buffer *device = rig_buffer(&rig, 4096, WEIR_PLACE_DEVICE);
-    weir_buffer *wrapped = rig_wrap(&rig, memory, 4096);
+    own_buffer device = rig_buffer(rig, 4096, WEIR_PLACE_DEVICE);
+    weir_buffer *wrapped = rig_wrap(rig, memory, 4096);
     weir_buffer_destroy(&wrapped);
     void *stream = fake->create_stream();
-    weir_queue *around = rig_queue_around(&rig, stream);
+    weir_queue *around = rig_queue_around(rig, stream);
     fake->hold(1);
     EXPECT_OK(weir_queue_fill(around, device, 0, 64, pattern, 1));
     weir_queue_destroy(&around);
@@ -139,23 +132,19 @@ WEIR_TEST(CudaWaits, AnIdleMomentAsksNoStreamThatWasLeft)
     fake->hold(0);
     fake->finish_stream(stream);
     fake->destroy_stream(stream);
-    EXPECT_OK(weir_queue_fill(rig.queue, device, 64, 64, pattern, 1));
-    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    EXPECT_OK(weir_queue_fill(rig->queue, device, 64, 64, pattern, 1));
+    EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
     EXPECT_INT_EQ(fake->calls("cuMemHostUnregister"), before + 1);
-    weir_buffer_destroy(&device);
-    rig_finish(&rig);
 }
 
 // The record at the end of a queue's work may be refused when the stream is left; then the
 // stream is synchronised while it still exists.
-WEIR_TEST(CudaWaits, AQueueWithoutALastRecordIsFinishedWhenItIsLeft)
+RIG_TEST(CudaWaits, AQueueWithoutALastRecordIsFinishedWhenItIsLeft)
 {
-    struct rig rig;
     const struct weir_test_cuda *fake = rig_fake();
-    ASSERT_TRUE(rig_start(&rig));
-    weir_buffer *device = rig_buffer(&rig, 4096, WEIR_PLACE_DEVICE);
+    own_buffer device = rig_buffer(rig, 4096, WEIR_PLACE_DEVICE);
     void *stream = fake->create_stream();
-    weir_queue *around = rig_queue_around(&rig, stream);
+    weir_queue *around = rig_queue_around(rig, stream);
     EXPECT_OK(weir_queue_fill(around, device, 0, 64, pattern, 1));
     fake->fail("cuEventRecord", 1, 999);
     const long waits = fake->calls("cuStreamSynchronize");
@@ -164,50 +153,40 @@ WEIR_TEST(CudaWaits, AQueueWithoutALastRecordIsFinishedWhenItIsLeft)
     EXPECT_INT_EQ(fake->calls("cuStreamSynchronize"), waits + 1);
     fake->fail(NULL, 0, 0);
     fake->destroy_stream(stream);
-    weir_buffer_destroy(&device);
-    rig_finish(&rig);
 }
 
 // Allocation synchronises the memory stream, which carries nothing but
 // allocations: it may not wait for a queue that is busy.
-WEIR_TEST(CudaWaits, AllocatingWaitsForNoQueue)
+RIG_TEST(CudaWaits, AllocatingWaitsForNoQueue)
 {
-    struct rig rig;
     struct weir_event event;
-    ASSERT_TRUE(rig_start(&rig));
-    weir_program *program = rig_program(&rig);
-    weir_kernel *spin = rig_kernel(program, "spin");
-    weir_buffer *result = rig_buffer(&rig, 64, WEIR_PLACE_DEVICE);
-    EXPECT_OK(weir_queue_launch(rig.queue, spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+    own_program program = rig_program(rig);
+    own_kernel spin = rig_kernel(program, "spin");
+    own_buffer result = rig_buffer(rig, 64, WEIR_PLACE_DEVICE);
+    EXPECT_OK(weir_queue_launch(rig->queue, spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
                                 weir_out(result, 0, 64), 1u, (uint64_t)200000000));
-    EXPECT_OK(weir_queue_record(rig.queue, &event));
-    weir_buffer *buffer = rig_buffer(&rig, 4096, WEIR_PLACE_DEVICE);
+    EXPECT_OK(weir_queue_record(rig->queue, &event));
+    weir_buffer *buffer = rig_buffer(rig, 4096, WEIR_PLACE_DEVICE);
     weir_buffer_destroy(&buffer);
     EXPECT_INT_EQ(weir_event_query(event), WEIR_NOT_READY);
     EXPECT_OK(weir_event_sync(event, WEIR_FOREVER));
-    weir_buffer_destroy(&result);
-    weir_kernel_destroy(&spin);
-    weir_program_destroy(&program);
-    rig_finish(&rig);
 }
 
 // Records.
 
 // While the device does nothing, events cannot be reused, and all waits and queries still
 // find theirs.
-WEIR_TEST(CudaRecords, ManyInFlight)
+RIG_TEST(CudaRecords, ManyInFlight)
 {
     enum {
         COUNT = 5000
     };
     static struct weir_event events[COUNT];
-    struct rig rig;
     const struct weir_test_cuda *fake = rig_fake();
-    ASSERT_TRUE(rig_start(&rig));
-    weir_queue *second = rig_queue(&rig, false);
+    own_queue second = rig_queue(rig, false);
     fake->hold(1);
     for (size_t i = 0; i < COUNT; i++) {
-        ASSERT_OK(weir_queue_record(rig.queue, &events[i]));
+        ASSERT_OK(weir_queue_record(rig->queue, &events[i]));
         if (i % 50 == 0)
             ASSERT_OK(weir_queue_wait(second, events[i]));
     }
@@ -217,8 +196,6 @@ WEIR_TEST(CudaRecords, ManyInFlight)
     for (size_t i = 0; i < COUNT; i += 7)
         EXPECT_OK(weir_event_sync(events[i], GUARD_NS));
     EXPECT_OK(weir_queue_sync(second, WEIR_FOREVER));
-    weir_queue_destroy(&second);
-    rig_finish(&rig);
 }
 
 // Waits for each 32nd.
@@ -232,19 +209,16 @@ static void record_many(struct rig *rig, int count, uint64_t timeout_ns)
     }
 }
 
-WEIR_TEST(CudaRecords, EventsAreUsedAgain)
+RIG_TEST(CudaRecords, EventsAreUsedAgain)
 {
-    struct rig rig;
     const struct weir_test_cuda *fake = rig_fake();
-    ASSERT_TRUE(rig_start(&rig));
     const long created = fake->calls("cuEventCreate");
     const long asked = fake->calls("cuEventQuery");
-    record_many(&rig, 10000, WEIR_FOREVER);
+    record_many(rig, 10000, WEIR_FOREVER);
     // The ring doubles while the device is slower than the host, which depends on the
     // machine's load.
     EXPECT_INT_LE(fake->calls("cuEventCreate") - created, 1000);
     EXPECT_INT_LE(fake->calls("cuEventQuery") - asked, 10000 / 4);
-    rig_finish(&rig);
 }
 
 static weir_status nothing(void *user)
@@ -255,50 +229,42 @@ static weir_status nothing(void *user)
 
 // Another library captures a stream meanwhile. Records ask about old events, and a host call waits on the
 // queue's own thread.
-WEIR_TEST(CudaRecords, NoQuestionSpoilsACaptureOfOthers)
+RIG_TEST(CudaRecords, NoQuestionSpoilsACaptureOfOthers)
 {
-    struct rig rig;
     const struct weir_test_cuda *fake = rig_fake();
-    ASSERT_TRUE(rig_start(&rig));
     (void)fake->others_capture(1);
     const long asked = fake->calls("cuEventQuery");
-    record_many(&rig, 200, GUARD_NS);
+    record_many(rig, 200, GUARD_NS);
     EXPECT_INT_GT(fake->calls("cuEventQuery") - asked, 0);
-    EXPECT_OK(weir_queue_host_call(rig.queue, nothing, NULL));
-    EXPECT_OK(weir_queue_sync(rig.queue, GUARD_NS));
-    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    EXPECT_OK(weir_queue_host_call(rig->queue, nothing, NULL));
+    EXPECT_OK(weir_queue_sync(rig->queue, GUARD_NS));
+    EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
     EXPECT_INT_EQ(fake->others_capture(0), 0);
-    rig_finish(&rig);
 }
 
 // Nor does a new buffer, or memory that goes back to the driver.
-WEIR_TEST(CudaRecords, NoMemorySpoilsACaptureOfOthers)
+RIG_TEST(CudaRecords, NoMemorySpoilsACaptureOfOthers)
 {
-    struct rig rig;
     const struct weir_test_cuda *fake = rig_fake();
-    ASSERT_TRUE(rig_start(&rig));
     (void)fake->others_capture(1);
     for (int i = 0; i < 2; i++) {
-        weir_buffer *host = rig_buffer(&rig, 4096, WEIR_PLACE_HOST);
-        weir_buffer *managed = rig_buffer(&rig, 4096, WEIR_PLACE_MANAGED);
-        weir_buffer *memory = rig_buffer(&rig, 4096, WEIR_PLACE_DEVICE);
+        weir_buffer *host = rig_buffer(rig, 4096, WEIR_PLACE_HOST);
+        weir_buffer *managed = rig_buffer(rig, 4096, WEIR_PLACE_MANAGED);
+        weir_buffer *memory = rig_buffer(rig, 4096, WEIR_PLACE_DEVICE);
         weir_buffer_destroy(&host);
         weir_buffer_destroy(&managed);
         weir_buffer_destroy(&memory);
-        EXPECT_OK(weir_device_trim(rig.device));
+        EXPECT_OK(weir_device_trim(rig->device));
     }
     EXPECT_INT_EQ(fake->others_capture(0), 0);
-    rig_finish(&rig);
 }
 
 // Long enough for several anchors; in order on one queue, and one timeline for two.
-WEIR_TEST(CudaRecords, TimesOverSeveralAnchors)
+RIG_TEST(CudaRecords, TimesOverSeveralAnchors)
 {
-    struct rig rig;
     struct weir_event event;
     uint64_t times[60];
-    ASSERT_TRUE(rig_start(&rig));
-    weir_queue *queues[2] = {rig_queue(&rig, true), rig_queue(&rig, true)};
+    weir_queue *queues[2] = {rig_queue(rig, true), rig_queue(rig, true)};
     for (size_t i = 0; i < 60; i++) {
         weir_queue *queue = queues[i % 2];
         ASSERT_OK(weir_queue_record(queue, &event));
@@ -314,7 +280,6 @@ WEIR_TEST(CudaRecords, TimesOverSeveralAnchors)
     weir_test_note(NULL);
     weir_queue_destroy(&queues[0]);
     weir_queue_destroy(&queues[1]);
-    rig_finish(&rig);
 }
 
 // Which image of a program the CUDA backend takes, and what does not fit the device.
@@ -329,11 +294,9 @@ static weir_status try_images(struct rig *rig, const struct weir_image *images, 
     return status;
 }
 
-WEIR_TEST(CudaImages, AreChosenByArchitecture)
+RIG_TEST(CudaImages, AreChosenByArchitecture)
 {
     const struct weir_image good = *weir_test_image();
-    struct rig rig;
-    ASSERT_TRUE(rig_start(&rig));
     // Only one of each is a valid image, so a wrong choice is refused.
     const struct weir_image cubins[] = {
         {sizeof(struct weir_image), WEIR_IMAGE_OPENCL_C, "", "nothing", 7},
@@ -342,20 +305,19 @@ WEIR_TEST(CudaImages, AreChosenByArchitecture)
         {sizeof(struct weir_image), WEIR_IMAGE_CUBIN, "sm_90", good.data, good.size},
         {sizeof(struct weir_image), WEIR_IMAGE_CUBIN, "sm_100", "nothing", 7},
     };
-    EXPECT_OK(try_images(&rig, cubins, 5));
+    EXPECT_OK(try_images(rig, cubins, 5));
     const struct weir_image texts[] = {
         {sizeof(struct weir_image), WEIR_IMAGE_CUBIN, "sm_80", "nothing", 7},
         {sizeof(struct weir_image), WEIR_IMAGE_PTX, "sm_75", "nothing", 7},
         {sizeof(struct weir_image), WEIR_IMAGE_PTX, "sm_86", good.data, good.size},
         {sizeof(struct weir_image), WEIR_IMAGE_PTX, "sm_120", "nothing", 7},
     };
-    EXPECT_OK(try_images(&rig, texts, 4));
-    rig_finish(&rig);
+    EXPECT_OK(try_images(rig, texts, 4));
 }
 
 // A target with a letter, such as sm_90a, is for devices of just that number, and as good as one
 // without there.
-WEIR_TEST(CudaImages, OfOneArchitectureAlone)
+RIG_TEST(CudaImages, OfOneArchitectureAlone)
 {
     const struct weir_image good = *weir_test_image();
     const struct weir_image own = {sizeof own, WEIR_IMAGE_CUBIN, "sm_90a", good.data, good.size};
@@ -366,18 +328,14 @@ WEIR_TEST(CudaImages, OfOneArchitectureAlone)
         {sizeof own, WEIR_IMAGE_CUBIN, "sm_100a", good.data, good.size},
         {sizeof own, WEIR_IMAGE_CUBIN, "gfx90a", good.data, good.size},
     };
-    struct rig rig;
-    ASSERT_TRUE(rig_start(&rig)); // of sm_90
-    EXPECT_OK(try_images(&rig, &own, 1));
-    EXPECT_OK(try_images(&rig, &own_text, 1));
+    EXPECT_OK(try_images(rig, &own, 1));
+    EXPECT_OK(try_images(rig, &own_text, 1));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         weir_test_note("%s", others[i].target);
-        EXPECT_FAILURE(try_images(&rig, &others[i], 1), WEIR_ERROR_UNSUPPORTED,
+        EXPECT_FAILURE(try_images(rig, &others[i], 1), WEIR_ERROR_UNSUPPORTED,
                        "no image for 'Fake GPU 0', which is sm_90");
         EXPECT_CONTAINS(weir_last_error_text(), others[i].target);
     }
-    weir_test_note(NULL);
-    rig_finish(&rig);
 }
 
 static char logged[1024];
@@ -391,7 +349,7 @@ static void keep_message(void *user, weir_log_level level, const char *source, c
 }
 
 // Where CUDA C++ stands beside the OpenCL C, which of the two runs is told, and that neither does.
-WEIR_TEST(CudaImages, OfATwin)
+RIG_TEST(CudaImages, OfATwin)
 {
     const struct weir_image images[] = {
         {sizeof *images, WEIR_IMAGE_OPENCL_C, "", "nothing", 7},
@@ -403,23 +361,20 @@ WEIR_TEST(CudaImages, OfATwin)
         images[1],
         {sizeof *images, WEIR_IMAGE_CUBIN, "sm_80", "nothing", 7},
     };
-    struct rig rig;
-    ASSERT_TRUE(rig_start(&rig)); // of sm_90
     weir_log_set(keep_message, NULL, WEIR_LOG_INFO);
-    EXPECT_OK(try_images(&rig, images, 3));
+    EXPECT_OK(try_images(rig, images, 3));
     weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
     EXPECT_STR_EQ(logged,
                   "bundle 'rig': the cubin sm_90, made from a/k.cu and not from its OpenCL C");
-    EXPECT_FAILURE(try_images(&rig, images, 2), WEIR_ERROR_UNSUPPORTED,
+    EXPECT_FAILURE(try_images(rig, images, 2), WEIR_ERROR_UNSUPPORTED,
                    "bundle 'rig' has no CUDA images: a/k.cu was not compiled");
     EXPECT_CONTAINS(weir_last_error_text(), "build it on a machine with nvcc, or without its CUDA "
                                             "C++");
-    EXPECT_FAILURE(try_images(&rig, others, 2), WEIR_ERROR_UNSUPPORTED,
+    EXPECT_FAILURE(try_images(rig, others, 2), WEIR_ERROR_UNSUPPORTED,
                    "it has cubin sm_80, made from a/k.cu");
-    rig_finish(&rig);
 }
 
-WEIR_TEST(CudaImages, ThatDoNotFitAreNamed)
+RIG_TEST(CudaImages, ThatDoNotFitAreNamed)
 {
     const struct weir_image foreign[] = {{sizeof(struct weir_image), WEIR_IMAGE_CUBIN, "sm_80", "x",
                                           1},
@@ -432,40 +387,31 @@ WEIR_TEST(CudaImages, ThatDoNotFitAreNamed)
                                        "fake: vector_add scale", 22};
     const struct weir_image tomorrow = {sizeof(struct weir_image), WEIR_IMAGE_PTX, "sm_90",
                                         "// x\n.version 10.1\n", 19};
-    struct rig rig;
-    ASSERT_TRUE(rig_start(&rig));
-    EXPECT_FAILURE(try_images(&rig, foreign, 2), WEIR_ERROR_UNSUPPORTED,
+    EXPECT_FAILURE(try_images(rig, foreign, 2), WEIR_ERROR_UNSUPPORTED,
                    "no image for 'Fake GPU 0', which is sm_90; it has "
                    "cubin sm_80, PTX sm_100");
-    EXPECT_FAILURE(try_images(&rig, &none, 1), WEIR_ERROR_UNSUPPORTED,
+    EXPECT_FAILURE(try_images(rig, &none, 1), WEIR_ERROR_UNSUPPORTED,
                    "bundle 'rig' has no CUDA images");
-    EXPECT_FAILURE(try_images(&rig, &broken, 1), WEIR_ERROR_UNSUPPORTED,
+    EXPECT_FAILURE(try_images(rig, &broken, 1), WEIR_ERROR_UNSUPPORTED,
                    "does not take the cubin sm_90 of 'rig'");
-    EXPECT_FAILURE(try_images(&rig, &lacking, 1), WEIR_ERROR_NOT_FOUND,
+    EXPECT_FAILURE(try_images(rig, &lacking, 1), WEIR_ERROR_NOT_FOUND,
                    "kernel 'saxpy' is missing from the cubin sm_90 of bundle 'rig'");
-    EXPECT_FAILURE(try_images(&rig, &tomorrow, 1), WEIR_ERROR_UNSUPPORTED,
+    EXPECT_FAILURE(try_images(rig, &tomorrow, 1), WEIR_ERROR_UNSUPPORTED,
                    "CUDA 14 built it, and the driver supports CUDA 13.0");
-    rig_finish(&rig);
 }
 
 // Each array begins at a multiple of 16 bytes, which makes this too large.
-WEIR_TEST(CudaImages, LocalMemoryInAllIsChecked)
+RIG_TEST(CudaImages, LocalMemoryInAllIsChecked)
 {
-    struct rig rig;
-    ASSERT_TRUE(rig_start(&rig));
-    weir_program *program = rig_program(&rig);
-    weir_kernel *kernel = rig_kernel(program, "two_locals");
-    weir_buffer *buffer = rig_buffer(&rig, 4096, WEIR_PLACE_DEVICE);
-    EXPECT_FAILURE(weir_queue_launch(rig.queue, kernel, weir_dim(1, 1, 1), weir_dim(32, 1, 1),
+    own_program program = rig_program(rig);
+    own_kernel kernel = rig_kernel(program, "two_locals");
+    own_buffer buffer = rig_buffer(rig, 4096, WEIR_PLACE_DEVICE);
+    EXPECT_FAILURE(weir_queue_launch(rig->queue, kernel, weir_dim(1, 1, 1), weir_dim(32, 1, 1),
                                      weir_in(buffer, 0, 128), weir_out(buffer, 2048, 128),
                                      weir_local(200001), weir_local(32447)),
                    WEIR_ERROR_INVALID,
                    "asks for 32447 bytes of local memory; of the device's "
                    "232448 this launch has 32432 left");
-    weir_buffer_destroy(&buffer);
-    weir_kernel_destroy(&kernel);
-    weir_program_destroy(&program);
-    rig_finish(&rig);
 }
 
 // The parameters are compared when the kernel is created.

@@ -170,7 +170,7 @@ RIG_CHILD_TEST(CudaDevices, AProgramIsMadeForAllDevicesOrNone)
 
 RIG_CHILD_TEST(CudaDevices, DeviceIndexOutOfRange)
 {
-    weir_runtime *runtime;
+    own_runtime runtime = NULL;
     weir_device *device;
     setenv("WEIR_TEST_CUDA_DEVICES", "2", 1);
     ASSERT_OK(rig_open_runtime("", &runtime));
@@ -178,7 +178,6 @@ RIG_CHILD_TEST(CudaDevices, DeviceIndexOutOfRange)
                   WEIR_ERROR_NO_DEVICE);
     EXPECT_NULL(device);
     EXPECT_CONTAINS(weir_last_error_text(), "1: Fake GPU 1");
-    EXPECT_OK(weir_close(&runtime));
 }
 
 // PTX 9.0 is of CUDA 13.
@@ -258,10 +257,10 @@ static const struct {
 static void compute(struct rig *rig)
 {
     float numbers[NUMBERS] = {[1000] = 1000};
-    weir_program *program = rig_program(rig);
-    weir_kernel *scale = rig_kernel(program, "scale");
-    weir_buffer *in = rig_buffer(rig, sizeof numbers, WEIR_PLACE_DEVICE);
-    weir_buffer *out = rig_buffer(rig, sizeof numbers, WEIR_PLACE_DEVICE);
+    own_program program = rig_program(rig);
+    own_kernel scale = rig_kernel(program, "scale");
+    own_buffer in = rig_buffer(rig, sizeof numbers, WEIR_PLACE_DEVICE);
+    own_buffer out = rig_buffer(rig, sizeof numbers, WEIR_PLACE_DEVICE);
     EXPECT_OK(weir_upload(rig->queue, in, 0, numbers, sizeof numbers));
     EXPECT_OK(weir_queue_launch(rig->queue, scale, weir_dim(NUMBERS / 64, 1, 1), weir_dim(64, 1, 1),
                                 weir_whole_in(in), weir_whole_out(out), 2.0f, (uint32_t)NUMBERS));
@@ -272,10 +271,6 @@ static void compute(struct rig *rig)
         EXPECT_INT_EQ(rig_fake()->calls(expected[i].name), expected[i].most);
     }
     weir_test_note(NULL);
-    weir_buffer_destroy(&in);
-    weir_buffer_destroy(&out);
-    weir_kernel_destroy(&scale);
-    weir_program_destroy(&program);
 }
 
 RIG_CHILD_TEST(CudaStart, CallsUntilTheFirstResult)

@@ -71,6 +71,20 @@ static void finish(struct stage *s)
     rig_finish(&s->rig);
 }
 
+// A test on a stage, `s`, in a process of its own.
+#define STAGE_TEST(suite, name, section)             \
+    static void name##_on(struct stage *s);          \
+    RIG_CHILD_TEST(suite, name)                      \
+    {                                                \
+        struct stage stage;                          \
+        const bool started = start(&stage, section); \
+        EXPECT_TRUE(started);                        \
+        if (started)                                 \
+            name##_on(&stage);                       \
+        finish(&stage);                              \
+    }                                                \
+    static void name##_on(struct stage *s)
+
 // Each queue has 64 bytes of its own.
 static size_t place_of(const struct stage *s, const weir_queue *queue)
 {
@@ -101,26 +115,24 @@ static void expect_lost(weir_status status)
 
 // With attribution.
 
-RIG_CHILD_TEST(CudaFaults, AttributedToOneOperation)
+STAGE_TEST(CudaFaults, AttributedToOneOperation, ATTRIBUTED)
 {
-    struct stage s;
     struct weir_event event;
-    ASSERT_TRUE(start(&s, ATTRIBUTED));
-    EXPECT_OK(FILL(&s, s.b));
-    EXPECT_OK(weir_queue_sync(s.b, GUARD_NS));
+    EXPECT_OK(FILL(s, s->b));
+    EXPECT_OK(weir_queue_sync(s->b, GUARD_NS));
     rig_fake()->hold(1);
-    EXPECT_OK(COPY(&s, s.a));
-    EXPECT_OK(LAUNCH(&s, s.a, iota));
-    EXPECT_OK(LAUNCH(&s, s.a, increment));
-    EXPECT_OK(LAUNCH(&s, s.a, increment));
+    EXPECT_OK(COPY(s, s->a));
+    EXPECT_OK(LAUNCH(s, s->a, iota));
+    EXPECT_OK(LAUNCH(s, s->a, increment));
+    EXPECT_OK(LAUNCH(s, s->a, increment));
     const int line = __LINE__ - 1;
-    EXPECT_OK(COPY(&s, s.a));
-    EXPECT_OK(weir_queue_record(s.a, &event));
-    EXPECT_OK(weir_queue_wait(s.b, event));
-    EXPECT_OK(LAUNCH(&s, s.b, increment));
+    EXPECT_OK(COPY(s, s->a));
+    EXPECT_OK(weir_queue_record(s->a, &event));
+    EXPECT_OK(weir_queue_wait(s->b, event));
+    EXPECT_OK(LAUNCH(s, s->b, increment));
     rig_fake()->fault("increment", 2);
     rig_fake()->hold(0);
-    expect_lost(weir_queue_sync(s.a, GUARD_NS));
+    expect_lost(weir_queue_sync(s->a, GUARD_NS));
     const char *text = weir_last_error()->message;
     EXPECT_CONTAINS(text,
                     "; the fault is in operation 4 of queue 'a', a launch of 'increment' at ");
@@ -129,105 +141,89 @@ RIG_CHILD_TEST(CudaFaults, AttributedToOneOperation)
     EXPECT_SIZE_EQ(logged_lines, 2);
     EXPECT_CONTAINS(logged, "cuda: was running: operation 4 of queue 'a', a launch of 'increment'");
     EXPECT_CONTAINS(logged, "cuda: was waiting: queue 'b' for queue 'a'");
-    finish(&s);
 }
 
 // A wait after a wait: neither of the two queues had begun its work.
-RIG_CHILD_TEST(CudaFaults, AttributedThroughAChainOfWaits)
+STAGE_TEST(CudaFaults, AttributedThroughAChainOfWaits, ATTRIBUTED)
 {
-    struct stage s;
     struct weir_event event;
-    ASSERT_TRUE(start(&s, ATTRIBUTED));
     rig_fake()->hold(1);
-    EXPECT_OK(LAUNCH(&s, s.a, increment));
-    EXPECT_OK(weir_queue_record(s.a, &event));
-    EXPECT_OK(weir_queue_wait(s.b, event));
-    EXPECT_OK(weir_queue_record(s.b, &event));
-    EXPECT_OK(weir_queue_wait(s.c, event));
-    EXPECT_OK(LAUNCH(&s, s.c, iota));
-    EXPECT_OK(weir_queue_record(s.c, &event));
+    EXPECT_OK(LAUNCH(s, s->a, increment));
+    EXPECT_OK(weir_queue_record(s->a, &event));
+    EXPECT_OK(weir_queue_wait(s->b, event));
+    EXPECT_OK(weir_queue_record(s->b, &event));
+    EXPECT_OK(weir_queue_wait(s->c, event));
+    EXPECT_OK(LAUNCH(s, s->c, iota));
+    EXPECT_OK(weir_queue_record(s->c, &event));
     rig_fake()->fault("increment", 1);
     rig_fake()->hold(0);
     expect_lost(weir_event_sync(event, GUARD_NS));
     EXPECT_CONTAINS(weir_last_error()->message,
                     "; the fault is in operation 1 of queue 'a', a launch of 'increment' at ");
     EXPECT_CONTAINS(logged, "cuda: was waiting: queue 'c' for queue 'b'");
-    finish(&s);
 }
 
-RIG_CHILD_TEST(CudaFaults, KernelsThatRanAtOnceAreAllNamed)
+STAGE_TEST(CudaFaults, KernelsThatRanAtOnceAreAllNamed, ATTRIBUTED)
 {
-    struct stage s;
-    ASSERT_TRUE(start(&s, ATTRIBUTED));
-    EXPECT_OK(weir_queue_launch(s.a, s.spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
-                                weir_out(s.device, 0, 64), 1u, (uint64_t)200000000));
+    EXPECT_OK(weir_queue_launch(s->a, s->spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                weir_out(s->device, 0, 64), 1u, (uint64_t)200000000));
     rig_fake()->fault("increment", 1);
-    EXPECT_OK(LAUNCH(&s, s.b, increment));
-    expect_lost(weir_queue_sync(s.b, GUARD_NS));
+    EXPECT_OK(LAUNCH(s, s->b, increment));
+    expect_lost(weir_queue_sync(s->b, GUARD_NS));
     const char *text = weir_last_error()->message;
     EXPECT_CONTAINS(text, "; the fault is in one of 2 that ran at the same time: ");
     EXPECT_CONTAINS(text, "operation 1 of queue 'a', a launch of 'spin'");
     EXPECT_CONTAINS(text, "operation 1 of queue 'b', a launch of 'increment'");
-    finish(&s);
 }
 
-RIG_CHILD_TEST(CudaFaults, AWordAfterEveryOperation)
+STAGE_TEST(CudaFaults, AWordAfterEveryOperation, ATTRIBUTED)
 {
-    struct stage s;
     struct weir_event event;
-    ASSERT_TRUE(start(&s, ATTRIBUTED));
     const long before = rig_fake()->calls("cuStreamWriteValue32");
     for (int i = 0; i < 100; i++) {
-        EXPECT_OK(COPY(&s, s.a));
-        EXPECT_OK(FILL(&s, s.a));
-        EXPECT_OK(LAUNCH(&s, s.a, iota));
-        EXPECT_OK(weir_queue_record(s.a, &event));
-        EXPECT_OK(weir_queue_wait(s.b, event));
+        EXPECT_OK(COPY(s, s->a));
+        EXPECT_OK(FILL(s, s->a));
+        EXPECT_OK(LAUNCH(s, s->a, iota));
+        EXPECT_OK(weir_queue_record(s->a, &event));
+        EXPECT_OK(weir_queue_wait(s->b, event));
     }
     EXPECT_INT_EQ(rig_fake()->calls("cuStreamWriteValue32") - before, 300);
-    finish(&s);
 }
 
-RIG_CHILD_TEST(CudaFaults, AGraphIsOneOperation)
+STAGE_TEST(CudaFaults, AGraphIsOneOperation, ATTRIBUTED)
 {
-    struct stage s;
-    weir_graph *graph;
-    ASSERT_TRUE(start(&s, ATTRIBUTED));
-    EXPECT_OK(weir_capture_begin(s.a));
-    EXPECT_OK(LAUNCH(&s, s.a, iota));
-    EXPECT_OK(LAUNCH(&s, s.a, increment));
-    EXPECT_OK(weir_capture_end(s.a, WEIR_PARAMS(weir_graph, .label = "frame"), &graph));
+    own_graph graph = NULL;
+    EXPECT_OK(weir_capture_begin(s->a));
+    EXPECT_OK(LAUNCH(s, s->a, iota));
+    EXPECT_OK(LAUNCH(s, s->a, increment));
+    EXPECT_OK(weir_capture_end(s->a, WEIR_PARAMS(weir_graph, .label = "frame"), &graph));
     rig_fake()->fault("increment", 2);
-    EXPECT_OK(weir_queue_graph(s.a, graph));
-    EXPECT_OK(weir_queue_graph(s.a, graph));
+    EXPECT_OK(weir_queue_graph(s->a, graph));
+    EXPECT_OK(weir_queue_graph(s->a, graph));
     const int line = __LINE__ - 1;
-    expect_lost(weir_queue_sync(s.a, GUARD_NS));
+    expect_lost(weir_queue_sync(s->a, GUARD_NS));
     EXPECT_CONTAINS(weir_last_error()->message, " of queue 'a', a launch of graph 'frame' at ");
     EXPECT_CONTAINS(weir_last_error()->message, at("faults_test.c:%d", line));
-    weir_graph_destroy(&graph);
-    finish(&s);
 }
 
 // Without.
 
-RIG_CHILD_TEST(CudaFaults, SuspectsWithoutAttribution)
+STAGE_TEST(CudaFaults, SuspectsWithoutAttribution, "")
 {
-    struct stage s;
     struct weir_event event;
-    ASSERT_TRUE(start(&s, ""));
-    EXPECT_OK(FILL(&s, s.b));
-    EXPECT_OK(weir_queue_sync(s.b, GUARD_NS));
+    EXPECT_OK(FILL(s, s->b));
+    EXPECT_OK(weir_queue_sync(s->b, GUARD_NS));
     rig_fake()->hold(1);
-    EXPECT_OK(COPY(&s, s.a));
-    EXPECT_OK(LAUNCH(&s, s.a, iota));
-    EXPECT_OK(weir_queue_record(s.a, &event)); // the first one has a word
-    EXPECT_OK(LAUNCH(&s, s.a, increment));
+    EXPECT_OK(COPY(s, s->a));
+    EXPECT_OK(LAUNCH(s, s->a, iota));
+    EXPECT_OK(weir_queue_record(s->a, &event)); // the first one has a word
+    EXPECT_OK(LAUNCH(s, s->a, increment));
     const int line = __LINE__ - 1;
-    EXPECT_OK(LAUNCH(&s, s.a, iota));
-    EXPECT_OK(COPY(&s, s.c));
+    EXPECT_OK(LAUNCH(s, s->a, iota));
+    EXPECT_OK(COPY(s, s->c));
     rig_fake()->fault("increment", 1);
     rig_fake()->hold(0);
-    expect_lost(weir_queue_sync(s.a, GUARD_NS));
+    expect_lost(weir_queue_sync(s->a, GUARD_NS));
     const struct weir_error *error = weir_last_error();
     EXPECT_CONTAINS(error->message, "; not known to have finished: operations 4 to 5 of queue 'a', "
                                     "the oldest a launch of 'increment' at ");
@@ -236,24 +232,20 @@ RIG_CHILD_TEST(CudaFaults, SuspectsWithoutAttribution)
     EXPECT_CONTAINS(error->remedy, "attribute_faults = 1 in [cuda] names the operation");
     EXPECT_SIZE_EQ(logged_lines, 2);
     EXPECT_CONTAINS(logged, "the newest a launch of 'iota' at ");
-    finish(&s);
 }
 
 // If only one operation is left, it is named without attribution.
-RIG_CHILD_TEST(CudaFaults, ALoneSuspect)
+STAGE_TEST(CudaFaults, ALoneSuspect, "")
 {
-    struct stage s;
-    ASSERT_TRUE(start(&s, ""));
-    EXPECT_OK(LAUNCH(&s, s.a, iota));
-    EXPECT_OK(weir_queue_sync(s.a, GUARD_NS));
+    EXPECT_OK(LAUNCH(s, s->a, iota));
+    EXPECT_OK(weir_queue_sync(s->a, GUARD_NS));
     rig_fake()->fault("increment", 1);
-    EXPECT_OK(LAUNCH(&s, s.a, increment));
-    expect_lost(weir_queue_sync(s.a, GUARD_NS));
+    EXPECT_OK(LAUNCH(s, s->a, increment));
+    expect_lost(weir_queue_sync(s->a, GUARD_NS));
     EXPECT_CONTAINS(weir_last_error()->message,
                     "; not known to have finished: operation 3 of queue "
                     "'a', a launch of 'increment' at ");
     EXPECT_NOT_CONTAINS(weir_last_error()->remedy, "attribute_faults");
-    finish(&s);
 }
 
 static weir_status do_nothing(const struct weir_native_queue *native, void *user)
@@ -264,25 +256,22 @@ static weir_status do_nothing(const struct weir_native_queue *native, void *user
 }
 
 // A native call may have launched kernels, and is named before a copy.
-RIG_CHILD_TEST(CudaFaults, ANativeCallIsASuspect)
+STAGE_TEST(CudaFaults, ANativeCallIsASuspect, "")
 {
-    struct stage s;
-    ASSERT_TRUE(start(&s, ""));
     rig_fake()->hold(1);
-    EXPECT_OK(COPY(&s, s.c));
-    EXPECT_OK(weir_queue_native_array(s.b, do_nothing, NULL, NULL, 0));
-    EXPECT_OK(COPY(&s, s.b)); // which holds the queue's end back
-    EXPECT_OK(LAUNCH(&s, s.a, increment));
+    EXPECT_OK(COPY(s, s->c));
+    EXPECT_OK(weir_queue_native_array(s->b, do_nothing, NULL, NULL, 0));
+    EXPECT_OK(COPY(s, s->b)); // which holds the queue's end back
+    EXPECT_OK(LAUNCH(s, s->a, increment));
     rig_fake()->fault("increment", 1);
     rig_fake()->hold(0);
-    expect_lost(weir_queue_sync(s.a, GUARD_NS));
+    expect_lost(weir_queue_sync(s->a, GUARD_NS));
     const char *message = weir_last_error()->message;
     const char *native = strstr(message, "queue 'b', the oldest a native call at ");
     const char *copy = strstr(message, "queue 'c', a copy");
     EXPECT_NOT_NULL(native);
     EXPECT_NOT_NULL(copy);
     EXPECT_TRUE(native < copy);
-    finish(&s);
 }
 
 // Ticks so far of the clock that the backend reads.
@@ -295,27 +284,24 @@ static long ticks(void)
     return (now.tv_sec * 1000000000 + now.tv_nsec) / (tick.tv_sec * 1000000000 + tick.tv_nsec);
 }
 
-RIG_CHILD_TEST(CudaFaults, WordsAreRationed)
+STAGE_TEST(CudaFaults, WordsAreRationed, "")
 {
-    struct stage s;
     struct weir_event event;
-    ASSERT_TRUE(start(&s, ""));
     const long since = ticks();
     const long before = rig_fake()->calls("cuStreamWriteValue32");
     for (int i = 0; i < 100; i++)
-        EXPECT_OK(weir_queue_record(s.a, &event));
+        EXPECT_OK(weir_queue_record(s->a, &event));
     EXPECT_INT_EQ(rig_fake()->calls("cuStreamWriteValue32"), before); // nothing
                                                                       // to report
     for (int i = 0; i < 6400; i++) {
-        EXPECT_OK(LAUNCH(&s, s.a, iota));
+        EXPECT_OK(LAUNCH(s, s->a, iota));
         if (i % 8 == 7)
-            EXPECT_OK(weir_queue_record(s.a, &event));
+            EXPECT_OK(weir_queue_record(s->a, &event));
     }
     const long words = rig_fake()->calls("cuStreamWriteValue32") - before;
     EXPECT_INT_GE(words, 6400 / 256);
     // One more for each tick of the clock.
     EXPECT_INT_LE(words, 6400 / 256 + ticks() - since + 1);
-    finish(&s);
 }
 
 static void wait_for_tick(void)
@@ -349,105 +335,91 @@ static struct weir_event launch_on(struct stage *s, weir_queue *queue)
     return event;
 }
 
-RIG_CHILD_TEST(CudaFaults, WordsOfManyQueuesAreRationed)
+STAGE_TEST(CudaFaults, WordsOfManyQueuesAreRationed, "")
 {
-    struct stage s;
     weir_queue *queues[QUEUES];
-    ASSERT_TRUE(start(&s, ""));
-    open_many(&s, queues);
+    open_many(s, queues);
     const long since = ticks();
     const long before = rig_fake()->calls("cuStreamWriteValue32");
     for (int round = 0; round < 10; round++)
         for (int i = 0; i < QUEUES; i++)
-            (void)launch_on(&s, queues[i]);
+            (void)launch_on(s, queues[i]);
     const long words = rig_fake()->calls("cuStreamWriteValue32") - before;
     EXPECT_INT_GE(words, 8);
     EXPECT_INT_LE(words, 8 * (ticks() - since + 1));
     close_many(queues);
-    finish(&s);
 }
 
 // Only some of the queues have a word of their own; that of the one in which they join tells of all.
-RIG_CHILD_TEST(CudaFaults, AJoinTellsOfAllQueues)
+STAGE_TEST(CudaFaults, AJoinTellsOfAllQueues, "")
 {
-    struct stage s;
     weir_queue *queues[QUEUES];
     struct weir_event event;
-    ASSERT_TRUE(start(&s, ""));
-    open_many(&s, queues);
+    open_many(s, queues);
     wait_for_tick(); // so that the next one has not come when the queues join
     rig_fake()->hold(1);
     for (int i = 0; i < QUEUES; i++)
-        EXPECT_OK(weir_queue_wait(s.a, launch_on(&s, queues[i])));
-    EXPECT_OK(weir_queue_record(s.a, &event)); // all that it has is waits
-    EXPECT_OK(LAUNCH(&s, queues[39], iota));
-    EXPECT_OK(weir_queue_wait(s.b, event));
-    EXPECT_OK(LAUNCH(&s, s.b, increment));
+        EXPECT_OK(weir_queue_wait(s->a, launch_on(s, queues[i])));
+    EXPECT_OK(weir_queue_record(s->a, &event)); // all that it has is waits
+    EXPECT_OK(LAUNCH(s, queues[39], iota));
+    EXPECT_OK(weir_queue_wait(s->b, event));
+    EXPECT_OK(LAUNCH(s, s->b, increment));
     rig_fake()->fault("increment", 1);
     rig_fake()->hold(0);
-    expect_lost(weir_queue_sync(s.b, GUARD_NS));
+    expect_lost(weir_queue_sync(s->b, GUARD_NS));
     const char *text = weir_last_error()->message;
     EXPECT_CONTAINS(text, "operation 2 of queue 'b', a launch of 'increment'");
     EXPECT_CONTAINS(text, "operation 3 of queue 'many 39', a launch of 'iota'");
     EXPECT_NOT_CONTAINS(text, "queues more");
     EXPECT_SIZE_EQ(logged_lines, 2);
     close_many(queues);
-    finish(&s);
 }
 
 // Words are returned with their queues: there are 1,024.
-RIG_CHILD_TEST(CudaFaults, QueuesThatAreGoneAreNoSuspects)
+STAGE_TEST(CudaFaults, QueuesThatAreGoneAreNoSuspects, ATTRIBUTED)
 {
-    struct stage s;
     struct weir_event event;
-    ASSERT_TRUE(start(&s, ATTRIBUTED));
     for (int i = 0; i < 1500; i++) {
-        weir_queue *queue = rig_queue_named(&s.rig, "short");
-        ASSERT_OK(LAUNCH(&s, queue, iota));
+        weir_queue *queue = rig_queue_named(&s->rig, "short");
+        ASSERT_OK(LAUNCH(s, queue, iota));
         ASSERT_OK(weir_queue_record(queue, &event));
         weir_queue_destroy(&queue);
         ASSERT_OK(weir_event_sync(event, GUARD_NS));
     }
     EXPECT_INT_GE(rig_fake()->calls("cuStreamWriteValue32"), 1500);
     rig_fake()->fault("increment", 1);
-    EXPECT_OK(LAUNCH(&s, s.a, increment));
-    expect_lost(weir_queue_sync(s.a, GUARD_NS));
+    EXPECT_OK(LAUNCH(s, s->a, increment));
+    expect_lost(weir_queue_sync(s->a, GUARD_NS));
     EXPECT_CONTAINS(weir_last_error()->message, "; the fault is in operation 1 of queue 'a'");
-    finish(&s);
 }
 
-RIG_CHILD_TEST(CudaFaults, MoreThanAQueueKeeps)
+STAGE_TEST(CudaFaults, MoreThanAQueueKeeps, "")
 {
-    struct stage s;
-    ASSERT_TRUE(start(&s, ""));
     rig_fake()->hold(1);
     for (int i = 0; i < 3000; i++)
-        EXPECT_OK(LAUNCH(&s, s.a, increment));
+        EXPECT_OK(LAUNCH(s, s->a, increment));
     rig_fake()->fault("increment", 1);
     rig_fake()->hold(0);
-    expect_lost(weir_queue_sync(s.a, GUARD_NS));
+    expect_lost(weir_queue_sync(s->a, GUARD_NS));
     EXPECT_CONTAINS(weir_last_error()->message,
                     "operations 953 to 3000 of queue 'a', of those kept the oldest a launch");
-    finish(&s);
 }
 
 // More than a message holds.
 
-RIG_CHILD_TEST(CudaFaults, ManyQueuesGoToTheLog)
+STAGE_TEST(CudaFaults, ManyQueuesGoToTheLog, "")
 {
-    struct stage s;
     weir_queue *queues[QUEUES];
     char label[64];
-    ASSERT_TRUE(start(&s, ""));
     rig_fake()->hold(1);
     for (int i = 0; i < QUEUES; i++) {
         snprintf(label, sizeof label, "a queue with a rather long label, number %d", i);
-        queues[i] = rig_queue_named(&s.rig, label);
+        queues[i] = rig_queue_named(&s->rig, label);
         const size_t place = 256 + 64 * (size_t)i;
-        EXPECT_OK(i == 17 ? LAUNCH(&s, queues[i], increment)
-                          : weir_queue_copy(queues[i], s.device, place, s.host, place, 64));
+        EXPECT_OK(i == 17 ? LAUNCH(s, queues[i], increment)
+                          : weir_queue_copy(queues[i], s->device, place, s->host, place, 64));
     }
-    EXPECT_OK(COPY(&s, s.rig.queue));
+    EXPECT_OK(COPY(s, s->rig.queue));
     rig_fake()->fault("increment", 1);
     rig_fake()->hold(0);
     expect_lost(weir_queue_sync(queues[17], GUARD_NS));
@@ -463,44 +435,37 @@ RIG_CHILD_TEST(CudaFaults, ManyQueuesGoToTheLog)
         EXPECT_CONTAINS(logged, label);
         weir_queue_destroy(&queues[i]);
     }
-    finish(&s);
 }
 
 // Faults that no operation here caused.
 
-RIG_CHILD_TEST(CudaFaults, OfSomethingElseInTheProcess)
+STAGE_TEST(CudaFaults, OfSomethingElseInTheProcess, "")
 {
-    struct stage s;
     weir_buffer *none;
-    ASSERT_TRUE(start(&s, ""));
-    EXPECT_OK(LAUNCH(&s, s.a, iota));
-    EXPECT_OK(weir_queue_sync(s.a, GUARD_NS));
+    EXPECT_OK(LAUNCH(s, s->a, iota));
+    EXPECT_OK(weir_queue_sync(s->a, GUARD_NS));
     rig_fake()->fail("cuMemAlloc", 1, 700);
-    expect_lost(weir_buffer_create(s.rig.device, WEIR_PARAMS(weir_buffer, .size = 64), &none));
+    expect_lost(weir_buffer_create(s->rig.device, WEIR_PARAMS(weir_buffer, .size = 64), &none));
     EXPECT_CONTAINS(weir_last_error()->message,
                     "everything that Weir's queues were given had finished, so something else in "
                     "the process faulted");
     EXPECT_SIZE_EQ(logged_lines, 0);
-    finish(&s);
 }
 
-RIG_CHILD_TEST(CudaFaults, OnADeviceThatWritesNoWords)
+STAGE_TEST(CudaFaults, OnADeviceThatWritesNoWords, ATTRIBUTED)
 {
-    struct stage s;
-    ASSERT_TRUE(start(&s, ATTRIBUTED));
     rig_fake()->fail("cuStreamWriteValue32", 1, 801);
-    EXPECT_OK(LAUNCH(&s, s.a, iota));
-    EXPECT_OK(LAUNCH(&s, s.a, increment));
+    EXPECT_OK(LAUNCH(s, s->a, iota));
+    EXPECT_OK(LAUNCH(s, s->a, increment));
     EXPECT_INT_EQ(rig_fake()->calls("cuStreamWriteValue32"), 1);
     EXPECT_SIZE_EQ(logged_lines, 1);
     EXPECT_CONTAINS(logged, "the device's streams write no values to memory");
-    EXPECT_OK(weir_queue_sync(s.a, GUARD_NS));
+    EXPECT_OK(weir_queue_sync(s->a, GUARD_NS));
     rig_fake()->fault("increment", 1);
-    EXPECT_OK(LAUNCH(&s, s.a, iota));
-    EXPECT_OK(LAUNCH(&s, s.a, increment));
-    expect_lost(weir_queue_sync(s.a, GUARD_NS));
+    EXPECT_OK(LAUNCH(s, s->a, iota));
+    EXPECT_OK(LAUNCH(s, s->a, increment));
+    expect_lost(weir_queue_sync(s->a, GUARD_NS));
     EXPECT_CONTAINS(weir_last_error()->message, "; not known to have finished: operations ");
-    finish(&s);
 }
 
 // Afterwards.
@@ -541,14 +506,13 @@ static void try_everything(struct stage *s, const char *cause)
 
 static void expect_no_second_life(void)
 {
-    weir_runtime *runtime;
+    own_runtime runtime = NULL;
     weir_device *device;
     ASSERT_OK(rig_open_runtime("", &runtime));
     expect_lost(weir_device_open(runtime, NULL, &device));
     EXPECT_CONTAINS(weir_last_error()->message, "; this process has lost the device before: ");
     EXPECT_CONTAINS(weir_last_error()->message, "a launch of 'increment'");
     EXPECT_CONTAINS(weir_last_error()->remedy, "restart the process");
-    EXPECT_OK(weir_close(&runtime));
 }
 
 static void go_on(const char *section)

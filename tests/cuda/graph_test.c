@@ -37,6 +37,9 @@ static void finish(struct scene *scene)
     rig_finish(&scene->rig);
 }
 
+#define SCENE_TEST(suite, name) \
+    WEIR_TEST_WITH(suite, name, struct scene, scene, start(scene), finish(scene))
+
 static void fill(struct scene *scene, unsigned char value)
 {
     EXPECT_OK(weir_queue_fill(scene->rig.queue, scene->memory, 0, SIZE, &value, 1));
@@ -75,87 +78,78 @@ static long count_calls(const struct weir_test_cuda *fake)
 }
 
 // A launch queries the thread's context and launches.
-WEIR_TEST(CudaGraph, ALaunchIsOneCall)
+SCENE_TEST(CudaGraph, ALaunchIsOneCall)
 {
-    struct scene scene;
-    ASSERT_TRUE(start(&scene));
-    const struct weir_test_cuda *fake = scene.fake;
+    const struct weir_test_cuda *fake = scene->fake;
     const long uploads = fake->calls("cuGraphUpload");
-    weir_graph *graph = make_row(&scene, scene.rig.queue, 3);
+    own_graph graph = make_row(scene, scene->rig.queue, 3);
     EXPECT_INT_EQ(fake->calls("cuGraphUpload"),
                   uploads + 1); // so that the first launch costs as much as others
     EXPECT_INT_EQ(fake->calls("cuGraphLaunch"), 0);
-    EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
+    EXPECT_OK(weir_queue_graph(scene->rig.queue, graph));
     const long before = count_calls(fake);
-    EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
+    EXPECT_OK(weir_queue_graph(scene->rig.queue, graph));
     const long current = fake->calls("cuCtxGetCurrent");
     const long set = fake->calls("cuCtxSetCurrent");
-    EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
+    EXPECT_OK(weir_queue_graph(scene->rig.queue, graph));
     EXPECT_INT_EQ(fake->calls("cuGraphLaunch"), 3);
     // Two launches: all other calls concern the context.
     const long context =
         fake->calls("cuCtxGetCurrent") - current + (fake->calls("cuCtxSetCurrent") - set);
     EXPECT_INT_EQ(count_calls(fake) - before, 2 * (1 + context));
-    EXPECT_OK(weir_queue_sync(scene.rig.queue, GUARD_NS));
-    EXPECT_UINT_EQ(rig_bytes(scene.host)[SIZE - 1], 3);
-    weir_graph_destroy(&graph);
-    finish(&scene);
+    EXPECT_OK(weir_queue_sync(scene->rig.queue, GUARD_NS));
+    EXPECT_UINT_EQ(rig_bytes(scene->host)[SIZE - 1], 3);
 }
 
 // Capturing, creating, launching, updating and destroying do not wait: the device is
 // stopped meanwhile.
-WEIR_TEST(CudaGraph, NothingWaits)
+SCENE_TEST(CudaGraph, NothingWaits)
 {
-    struct scene scene;
     const uint32_t word = 5;
     const unsigned char pattern[16] = {9, 8, 7};
-    ASSERT_TRUE(start(&scene));
-    const struct weir_test_cuda *fake = scene.fake;
-    weir_queue *other = rig_queue(&scene.rig, false);
+    const struct weir_test_cuda *fake = scene->fake;
+    own_queue other = rig_queue(&scene->rig, false);
     fake->hold(1);
-    weir_graph *graph = make_row(&scene, scene.rig.queue, 3);
-    EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
+    weir_graph *graph = make_row(scene, scene->rig.queue, 3);
+    EXPECT_OK(weir_queue_graph(scene->rig.queue, graph));
     const long made = fake->calls("cuGraphInstantiateWithFlags");
-    EXPECT_OK(weir_graph_set_copy(graph, 1, scene.host, 0, scene.memory, 0, SIZE / 2)); // in place
+    EXPECT_OK(
+        weir_graph_set_copy(graph, 1, scene->host, 0, scene->memory, 0, SIZE / 2)); // in place
     EXPECT_INT_EQ(fake->calls("cuGraphInstantiateWithFlags"), made);
-    EXPECT_OK(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, &word, 4)); // built again
+    EXPECT_OK(weir_graph_set_fill(graph, 0, scene->memory, 0, SIZE, &word, 4)); // built again
     EXPECT_INT_EQ(fake->calls("cuGraphInstantiateWithFlags"), made + 1);
     EXPECT_OK(weir_queue_graph(other, graph));
-    EXPECT_OK(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, pattern, 16));
-    EXPECT_OK(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, pattern, 8));
-    EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
+    EXPECT_OK(weir_graph_set_fill(graph, 0, scene->memory, 0, SIZE, pattern, 16));
+    EXPECT_OK(weir_graph_set_fill(graph, 0, scene->memory, 0, SIZE, pattern, 8));
+    EXPECT_OK(weir_queue_graph(scene->rig.queue, graph));
     weir_graph_destroy(&graph);
     fake->hold(0);
-    EXPECT_OK(weir_queue_sync(scene.rig.queue, GUARD_NS));
+    EXPECT_OK(weir_queue_sync(scene->rig.queue, GUARD_NS));
     for (size_t i = 0; i < SIZE / 2; i++)
-        ASSERT_UINT_EQ(rig_bytes(scene.host)[i], pattern[i % 8]);
+        ASSERT_UINT_EQ(rig_bytes(scene->host)[i], pattern[i % 8]);
     for (size_t i = SIZE / 2; i < SIZE; i++)
-        ASSERT_UINT_EQ(rig_bytes(scene.host)[i], 3);
+        ASSERT_UINT_EQ(rig_bytes(scene->host)[i], 3);
     EXPECT_OK(weir_queue_sync(other, GUARD_NS));
-    weir_queue_destroy(&other);
-    finish(&scene);
 }
 
 // A graph that was built again is a new graph for the driver, whose launches could
 // overlap those of the old one; on another queue they must not.
-WEIR_TEST(CudaGraph, BuiltAnewItStillFollows)
+SCENE_TEST(CudaGraph, BuiltAnewItStillFollows)
 {
-    struct scene scene;
     const uint32_t zero = 0;
     const unsigned char one = 1;
-    ASSERT_TRUE(start(&scene));
-    const struct weir_test_cuda *fake = scene.fake;
-    weir_queue *queues[] = {scene.rig.queue, rig_queue(&scene.rig, false)};
-    weir_graph *graph = make_row(&scene, scene.rig.queue, 3);
+    const struct weir_test_cuda *fake = scene->fake;
+    weir_queue *queues[] = {scene->rig.queue, rig_queue(&scene->rig, false)};
+    weir_graph *graph = make_row(scene, scene->rig.queue, 3);
     for (int i = 0; i < 50; i++) {
         const long waits = fake->calls("cuStreamWaitEvent");
         EXPECT_OK(weir_queue_graph(queues[i % 2], graph));
         if (i > 0)
             EXPECT_INT_EQ(fake->calls("cuStreamWaitEvent"), waits + 1);
         if (i % 2)
-            EXPECT_OK(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, &one, 1));
+            EXPECT_OK(weir_graph_set_fill(graph, 0, scene->memory, 0, SIZE, &one, 1));
         else
-            EXPECT_OK(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, &zero, 4));
+            EXPECT_OK(weir_graph_set_fill(graph, 0, scene->memory, 0, SIZE, &zero, 4));
     }
     // Without an update in between the driver's own order is enough.
     EXPECT_OK(weir_queue_graph(queues[0], graph));
@@ -165,43 +159,36 @@ WEIR_TEST(CudaGraph, BuiltAnewItStillFollows)
     EXPECT_INT_EQ(fake->calls("cuStreamWaitEvent"), waits);
     EXPECT_OK(weir_queue_sync(queues[0], GUARD_NS));
     EXPECT_OK(weir_queue_sync(queues[1], GUARD_NS));
-    EXPECT_UINT_EQ(rig_bytes(scene.host)[0], 1);
+    EXPECT_UINT_EQ(rig_bytes(scene->host)[0], 1);
     weir_graph_destroy(&graph);
     weir_queue_destroy(&queues[1]);
-    finish(&scene);
 }
 
 // The queue of the last launch may be destroyed when the graph is built again.
-WEIR_TEST(CudaGraph, OutlivesItsQueue)
+SCENE_TEST(CudaGraph, OutlivesItsQueue)
 {
-    struct scene scene;
     const uint32_t word = 0x02020202;
-    ASSERT_TRUE(start(&scene));
-    weir_queue *other = rig_queue(&scene.rig, false);
-    weir_graph *graph = make_row(&scene, other, 3);
+    weir_queue *other = rig_queue(&scene->rig, false);
+    own_graph graph = make_row(scene, other, 3);
     EXPECT_OK(weir_queue_graph(other, graph));
     EXPECT_OK(weir_queue_sync(other, GUARD_NS));
     weir_queue_destroy(&other);
-    EXPECT_OK(weir_device_trim(scene.rig.device));
-    EXPECT_OK(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, &word, 4));
-    EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
-    EXPECT_OK(weir_queue_sync(scene.rig.queue, GUARD_NS));
-    EXPECT_UINT_EQ(rig_bytes(scene.host)[SIZE - 1], 2);
-    weir_graph_destroy(&graph);
-    finish(&scene);
+    EXPECT_OK(weir_device_trim(scene->rig.device));
+    EXPECT_OK(weir_graph_set_fill(graph, 0, scene->memory, 0, SIZE, &word, 4));
+    EXPECT_OK(weir_queue_graph(scene->rig.queue, graph));
+    EXPECT_OK(weir_queue_sync(scene->rig.queue, GUARD_NS));
+    EXPECT_UINT_EQ(rig_bytes(scene->host)[SIZE - 1], 2);
 }
 
 // The stream of the last launch may have been returned to its owner when the graph is
 // built again.
-WEIR_TEST(CudaGraph, OutlivesTheStreamOfAWrappedQueue)
+SCENE_TEST(CudaGraph, OutlivesTheStreamOfAWrappedQueue)
 {
-    struct scene scene;
     const uint32_t word = 0x02020202;
-    ASSERT_TRUE(start(&scene));
-    const struct weir_test_cuda *fake = scene.fake;
+    const struct weir_test_cuda *fake = scene->fake;
     void *stream = fake->create_stream();
-    weir_queue *around = rig_queue_around(&scene.rig, stream);
-    weir_graph *graph = make_row(&scene, scene.rig.queue, 3);
+    weir_queue *around = rig_queue_around(&scene->rig, stream);
+    own_graph graph = make_row(scene, scene->rig.queue, 3);
     fake->hold(1);
     EXPECT_OK(weir_queue_graph(around, graph));
     weir_queue_destroy(&around);
@@ -209,101 +196,86 @@ WEIR_TEST(CudaGraph, OutlivesTheStreamOfAWrappedQueue)
     fake->finish_stream(stream);
     fake->destroy_stream(stream);
     const long synced = fake->calls("cuEventSynchronize");
-    EXPECT_OK(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, &word, 4));
+    EXPECT_OK(weir_graph_set_fill(graph, 0, scene->memory, 0, SIZE, &word, 4));
     EXPECT_INT_EQ(fake->calls("cuEventSynchronize"), synced); // an update does not wait
     const long followed = fake->calls("cuStreamWaitEvent");
-    EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
+    EXPECT_OK(weir_queue_graph(scene->rig.queue, graph));
     EXPECT_INT_EQ(fake->calls("cuStreamWaitEvent"), followed + 1);
-    EXPECT_OK(weir_queue_sync(scene.rig.queue, GUARD_NS));
-    EXPECT_UINT_EQ(rig_bytes(scene.host)[SIZE - 1], 2);
-    weir_graph_destroy(&graph);
-    finish(&scene);
+    EXPECT_OK(weir_queue_sync(scene->rig.queue, GUARD_NS));
+    EXPECT_UINT_EQ(rig_bytes(scene->host)[SIZE - 1], 2);
 }
 
 // Between HOST buffers in pieces, through memory that the graph keeps.
-WEIR_TEST(CudaGraph, LargeBetweenHostBuffers)
+SCENE_TEST(CudaGraph, LargeBetweenHostBuffers)
 {
     const size_t size = ((size_t)16 << 20) + 4097;
-    struct scene scene;
-    weir_graph *graph = NULL;
-    ASSERT_TRUE(start(&scene));
-    const struct weir_test_cuda *fake = scene.fake;
-    weir_buffer *from = rig_buffer(&scene.rig, size, WEIR_PLACE_HOST);
-    weir_buffer *to = rig_buffer(&scene.rig, size, WEIR_PLACE_HOST);
+    own_graph graph = NULL;
+    const struct weir_test_cuda *fake = scene->fake;
+    own_buffer from = rig_buffer(&scene->rig, size, WEIR_PLACE_HOST);
+    own_buffer to = rig_buffer(&scene->rig, size, WEIR_PLACE_HOST);
     unsigned char *bytes = rig_bytes(from);
     for (size_t i = 0; i < size; i++)
         bytes[i] = (unsigned char)(i * 7 + (i >> 12));
-    EXPECT_OK(weir_capture_begin(scene.rig.queue));
-    EXPECT_OK(weir_queue_copy(scene.rig.queue, to, 0, from, 0, 100));
-    EXPECT_OK(weir_capture_end(scene.rig.queue, NULL, &graph));
-    EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
+    EXPECT_OK(weir_capture_begin(scene->rig.queue));
+    EXPECT_OK(weir_queue_copy(scene->rig.queue, to, 0, from, 0, 100));
+    EXPECT_OK(weir_capture_end(scene->rig.queue, NULL, &graph));
+    EXPECT_OK(weir_queue_graph(scene->rig.queue, graph));
     EXPECT_OK(weir_graph_set_copy(graph, 0, to, 1, from, 0, size - 1));
     const long allocations = fake->calls("cuMemAllocFromPoolAsync");
     EXPECT_OK(weir_graph_set_copy(graph, 0, to, 0, from, 0, size));
     EXPECT_INT_EQ(fake->calls("cuMemAllocFromPoolAsync"), allocations);
-    EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
-    EXPECT_OK(weir_queue_sync(scene.rig.queue, GUARD_NS));
+    EXPECT_OK(weir_queue_graph(scene->rig.queue, graph));
+    EXPECT_OK(weir_queue_sync(scene->rig.queue, GUARD_NS));
     EXPECT_MEM_EQ(rig_bytes(to), rig_bytes(from), size);
-    weir_graph_destroy(&graph);
-    weir_buffer_destroy(&from);
-    weir_buffer_destroy(&to);
-    finish(&scene);
 }
 
 // An update that fails leaves the graph as it was.
-WEIR_TEST(CudaGraph, AFailedUpdateChangesNothing)
+SCENE_TEST(CudaGraph, AFailedUpdateChangesNothing)
 {
     static const char *const calls[] = {"cuGraphCreate", "cuGraphAddMemsetNode",
                                         "cuGraphInstantiateWithFlags", "cuGraphUpload",
                                         "cuEventRecord"};
-    struct scene scene;
     const uint32_t word = 5;
     const unsigned char four = 4;
-    ASSERT_TRUE(start(&scene));
-    const struct weir_test_cuda *fake = scene.fake;
-    weir_graph *graph = make_row(&scene, scene.rig.queue, 3);
-    EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
+    const struct weir_test_cuda *fake = scene->fake;
+    own_graph graph = make_row(scene, scene->rig.queue, 3);
+    EXPECT_OK(weir_queue_graph(scene->rig.queue, graph));
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         weir_test_note("%s fails", calls[i]);
         fake->fail(calls[i], 1, 999);
-        EXPECT_TRUE(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, &word, 4) < 0);
+        EXPECT_TRUE(weir_graph_set_fill(graph, 0, scene->memory, 0, SIZE, &word, 4) < 0);
         EXPECT_CONTAINS(weir_last_error_text(), calls[i]);
         EXPECT_INT_EQ(fake->struck(), 1);
         fake->fail(NULL, 0, 0);
-        memset(rig_bytes(scene.host), 0, SIZE);
-        EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
-        EXPECT_OK(weir_queue_sync(scene.rig.queue, GUARD_NS));
-        EXPECT_UINT_EQ(rig_bytes(scene.host)[0], 3);
+        memset(rig_bytes(scene->host), 0, SIZE);
+        EXPECT_OK(weir_queue_graph(scene->rig.queue, graph));
+        EXPECT_OK(weir_queue_sync(scene->rig.queue, GUARD_NS));
+        EXPECT_UINT_EQ(rig_bytes(scene->host)[0], 3);
     }
     weir_test_note(NULL);
-    EXPECT_OK(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, &four, 1)); // still in place
-    EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
-    EXPECT_OK(weir_queue_sync(scene.rig.queue, GUARD_NS));
-    EXPECT_UINT_EQ(rig_bytes(scene.host)[0], 4);
-    weir_graph_destroy(&graph);
-    finish(&scene);
+    EXPECT_OK(weir_graph_set_fill(graph, 0, scene->memory, 0, SIZE, &four, 1)); // still in place
+    EXPECT_OK(weir_queue_graph(scene->rig.queue, graph));
+    EXPECT_OK(weir_queue_sync(scene->rig.queue, GUARD_NS));
+    EXPECT_UINT_EQ(rig_bytes(scene->host)[0], 4);
 }
 
 // If the driver refuses a graph, the error names the node and its line.
-WEIR_TEST(CudaGraph, ARefusedNodeIsNamed)
+SCENE_TEST(CudaGraph, ARefusedNodeIsNamed)
 {
-    struct scene scene;
     weir_graph *graph = NULL;
-    ASSERT_TRUE(start(&scene));
-    const struct weir_test_cuda *fake = scene.fake;
-    EXPECT_OK(weir_capture_begin(scene.rig.queue));
-    fill(&scene, 1);
-    fill(&scene, 2);
+    const struct weir_test_cuda *fake = scene->fake;
+    EXPECT_OK(weir_capture_begin(scene->rig.queue));
+    fill(scene, 1);
+    fill(scene, 2);
     fake->fail("cuGraphAddMemsetNode", 2, 0);
-    EXPECT_FAILURE(weir_capture_end(scene.rig.queue, NULL, &graph), WEIR_ERROR_DEVICE,
+    EXPECT_FAILURE(weir_capture_end(scene->rig.queue, NULL, &graph), WEIR_ERROR_DEVICE,
                    "node 1 of the graph");
     EXPECT_CONTAINS(weir_last_error_text(), "graph_test.c:");
     EXPECT_CONTAINS(weir_last_error_text(), "cuGraphAddMemsetNode");
     EXPECT_NULL(graph);
     fake->fail(NULL, 0, 0);
-    fill(&scene, 1);
-    EXPECT_OK(weir_queue_sync(scene.rig.queue, GUARD_NS));
-    finish(&scene);
+    fill(scene, 1);
+    EXPECT_OK(weir_queue_sync(scene->rig.queue, GUARD_NS));
 }
 
 // Native calls.
@@ -354,27 +326,23 @@ static void submit_native(struct scene *scene)
 }
 
 // All that the library submits is one node, which a graph that is built again keeps.
-WEIR_TEST(CudaGraph, ANativeCallIsAChildGraph)
+SCENE_TEST(CudaGraph, ANativeCallIsAChildGraph)
 {
-    struct scene scene;
-    ASSERT_TRUE(start(&scene));
-    const struct weir_test_cuda *fake = scene.fake;
+    const struct weir_test_cuda *fake = scene->fake;
     const uint32_t word = 0x04030404;
     const long captures = fake->calls("cuStreamBeginCapture");
     const long children = fake->calls("cuGraphAddChildGraphNode");
-    weir_graph *graph = make_around(&scene, submit_native);
+    own_graph graph = make_around(scene, submit_native);
     EXPECT_INT_EQ(fake->calls("cuStreamBeginCapture"), captures + 1);
     EXPECT_INT_EQ(fake->calls("cuGraphAddChildGraphNode"), children + 1);
-    EXPECT_INT_EQ(atomic_load(&scene.calls), 0);
-    expect_byte(&scene, graph, 3);
-    EXPECT_INT_EQ(atomic_load(&scene.calls), 2);
-    EXPECT_OK(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, &word, 4));
+    EXPECT_INT_EQ(atomic_load(&scene->calls), 0);
+    expect_byte(scene, graph, 3);
+    EXPECT_INT_EQ(atomic_load(&scene->calls), 2);
+    EXPECT_OK(weir_graph_set_fill(graph, 0, scene->memory, 0, SIZE, &word, 4));
     EXPECT_INT_EQ(fake->calls("cuStreamBeginCapture"), captures + 1);
     EXPECT_INT_EQ(fake->calls("cuGraphAddChildGraphNode"), children + 2);
-    expect_byte(&scene, graph, 4);
-    EXPECT_INT_EQ(atomic_load(&scene.calls), 4);
-    weir_graph_destroy(&graph);
-    finish(&scene);
+    expect_byte(scene, graph, 4);
+    EXPECT_INT_EQ(atomic_load(&scene->calls), 4);
 }
 
 static weir_status call_library_once(const struct weir_native_queue *native, void *user)
@@ -400,122 +368,103 @@ static weir_status set_library(struct scene *scene, weir_graph *graph,
 }
 
 // In place if the library submits nodes like those before, else the graph is built again.
-WEIR_TEST(CudaGraph, ANativeCallIsUpdated)
+SCENE_TEST(CudaGraph, ANativeCallIsUpdated)
 {
-    struct scene scene;
-    ASSERT_TRUE(start(&scene));
-    const struct weir_test_cuda *fake = scene.fake;
-    weir_graph *graph = make_around(&scene, submit_native);
+    const struct weir_test_cuda *fake = scene->fake;
+    own_graph graph = make_around(scene, submit_native);
     const long made = fake->calls("cuGraphInstantiateWithFlags");
     const long children = fake->calls("cuGraphExecChildGraphNodeSetParams");
-    EXPECT_OK(set_library(&scene, graph, call_library));
+    EXPECT_OK(set_library(scene, graph, call_library));
     EXPECT_INT_EQ(fake->calls("cuGraphExecChildGraphNodeSetParams"), children + 1);
     EXPECT_INT_EQ(fake->calls("cuGraphInstantiateWithFlags"), made);
-    expect_byte(&scene, graph, 3);
-    EXPECT_INT_EQ(atomic_load(&scene.calls), 2);
-    EXPECT_OK(set_library(&scene, graph, call_library_once));
+    expect_byte(scene, graph, 3);
+    EXPECT_INT_EQ(atomic_load(&scene->calls), 2);
+    EXPECT_OK(set_library(scene, graph, call_library_once));
     EXPECT_INT_EQ(fake->calls("cuGraphInstantiateWithFlags"), made + 1);
-    expect_byte(&scene, graph, 3);
-    EXPECT_INT_EQ(atomic_load(&scene.calls), 3);
-    weir_graph_destroy(&graph);
-    finish(&scene);
+    expect_byte(scene, graph, 3);
+    EXPECT_INT_EQ(atomic_load(&scene->calls), 3);
 }
 
 // Each driver call of an update fails once, and the function does: the node does what it did.
-WEIR_TEST(CudaGraph, AnUpdateOfANativeCallThatFails)
+SCENE_TEST(CudaGraph, AnUpdateOfANativeCallThatFails)
 {
     static const char *const calls[] = {
         "cuStreamCreateWithPriority",         "cuStreamBeginCapture", "cuStreamEndCapture",
         "cuGraphExecChildGraphNodeSetParams", "cuGraphCreate",        "cuGraphAddChildGraphNode",
         "cuGraphInstantiateWithFlags"};
-    struct scene scene;
-    weir_graph *clone = NULL;
-    ASSERT_TRUE(start(&scene));
-    weir_graph *graph = make_around(&scene, submit_native);
+    own_graph clone = NULL;
+    own_graph graph = make_around(scene, submit_native);
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         weir_test_note("%s fails", calls[i]);
-        scene.fake->fail(calls[i], 1, 0);
-        EXPECT_INT_EQ(set_library(&scene, graph, i < 4 ? call_library : call_library_once),
+        scene->fake->fail(calls[i], 1, 0);
+        EXPECT_INT_EQ(set_library(scene, graph, i < 4 ? call_library : call_library_once),
                       WEIR_ERROR_DEVICE);
-        EXPECT_INT_EQ(scene.fake->struck(), 1);
-        scene.fake->fail(NULL, 0, 0);
+        EXPECT_INT_EQ(scene->fake->struck(), 1);
+        scene->fake->fail(NULL, 0, 0);
         EXPECT_CONTAINS(weir_last_error_text(), calls[i]);
         EXPECT_CONTAINS(weir_last_error_text(), "graph_test.c:");
     }
     weir_test_note(NULL);
-    EXPECT_TRUE(set_library(&scene, graph, wait_for_stream) < 0);
+    EXPECT_TRUE(set_library(scene, graph, wait_for_stream) < 0);
     EXPECT_CONTAINS(weir_last_error_text(), "901");
-    atomic_store(&scene.calls, 0);
-    expect_byte(&scene, graph, 3);
-    EXPECT_INT_EQ(atomic_load(&scene.calls), 2);
+    atomic_store(&scene->calls, 0);
+    expect_byte(scene, graph, 3);
+    EXPECT_INT_EQ(atomic_load(&scene->calls), 2);
     EXPECT_OK(weir_graph_clone(graph, NULL, &clone)); // calls the function of before
-    expect_byte(&scene, clone, 3);
-    EXPECT_INT_EQ(atomic_load(&scene.calls), 4);
-    weir_graph_destroy(&graph);
-    weir_graph_destroy(&clone);
-    finish(&scene);
+    expect_byte(scene, clone, 3);
+    EXPECT_INT_EQ(atomic_load(&scene->calls), 4);
 }
 
 // Each driver call of a capture fails once: an error that names it, and nothing is left.
-WEIR_TEST(CudaGraph, ANativeCallThatFails)
+SCENE_TEST(CudaGraph, ANativeCallThatFails)
 {
     static const char *const calls[] = {"cuStreamCreateWithPriority", "cuStreamBeginCapture",
                                         "cuStreamEndCapture", "cuGraphGetNodes",
                                         "cuGraphAddChildGraphNode"};
-    struct scene scene;
     weir_graph *graph = NULL;
-    ASSERT_TRUE(start(&scene));
-    weir_queue *queue = scene.rig.queue;
+    weir_queue *queue = scene->rig.queue;
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         weir_test_note("%s fails", calls[i]);
         EXPECT_OK(weir_capture_begin(queue));
-        EXPECT_OK(weir_queue_native(queue, call_library, &scene, weir_out(scene.memory, 0, SIZE)));
-        scene.fake->fail(calls[i], 1, 0);
+        EXPECT_OK(weir_queue_native(queue, call_library, scene, weir_out(scene->memory, 0, SIZE)));
+        scene->fake->fail(calls[i], 1, 0);
         EXPECT_INT_EQ(weir_capture_end(queue, NULL, &graph), WEIR_ERROR_DEVICE);
-        EXPECT_INT_EQ(scene.fake->struck(), 1);
-        scene.fake->fail(NULL, 0, 0);
+        EXPECT_INT_EQ(scene->fake->struck(), 1);
+        scene->fake->fail(NULL, 0, 0);
         EXPECT_CONTAINS(weir_last_error_text(), calls[i]);
         EXPECT_CONTAINS(weir_last_error_text(), "graph_test.c:");
         EXPECT_NULL(graph);
     }
-    weir_test_note(NULL);
-    finish(&scene);
 }
 
 // The driver's answer to memory that is allocated in a graph inside a graph.
-WEIR_TEST(CudaGraph, ALibraryThatAllocatesIsToldTheRemedy)
+SCENE_TEST(CudaGraph, ALibraryThatAllocatesIsToldTheRemedy)
 {
-    struct scene scene;
     weir_graph *graph = NULL;
-    ASSERT_TRUE(start(&scene));
-    EXPECT_OK(weir_capture_begin(scene.rig.queue));
+    EXPECT_OK(weir_capture_begin(scene->rig.queue));
     EXPECT_OK(
-        weir_queue_native(scene.rig.queue, call_library, &scene, weir_out(scene.memory, 0, SIZE)));
-    scene.fake->fail("cuGraphAddChildGraphNode", 1, NOT_SUPPORTED);
-    EXPECT_TRUE(weir_capture_end(scene.rig.queue, NULL, &graph) < 0);
-    scene.fake->fail(NULL, 0, 0);
+        weir_queue_native(scene->rig.queue, call_library, scene, weir_out(scene->memory, 0, SIZE)));
+    scene->fake->fail("cuGraphAddChildGraphNode", 1, NOT_SUPPORTED);
+    EXPECT_TRUE(weir_capture_end(scene->rig.queue, NULL, &graph) < 0);
+    scene->fake->fail(NULL, 0, 0);
     EXPECT_CONTAINS(weir_last_error_text(), "node 0 of the graph, a native call captured at ");
     EXPECT_CONTAINS(weir_last_error_text(), "cublasSetWorkspace");
-    finish(&scene);
 }
 
 // A function that waits spoils the capture, and weir_capture_end() says so.
-WEIR_TEST(CudaGraph, ANativeCallThatWaits)
+SCENE_TEST(CudaGraph, ANativeCallThatWaits)
 {
-    struct scene scene;
     weir_graph *graph = NULL;
-    ASSERT_TRUE(start(&scene));
-    EXPECT_OK(weir_capture_begin(scene.rig.queue));
-    EXPECT_OK(weir_queue_native(scene.rig.queue, wait_for_stream, &scene,
-                                weir_out(scene.memory, 0, SIZE)));
-    EXPECT_TRUE(weir_capture_end(scene.rig.queue, NULL, &graph) < 0);
+    EXPECT_OK(weir_capture_begin(scene->rig.queue));
+    EXPECT_OK(weir_queue_native(scene->rig.queue, wait_for_stream, scene,
+                                weir_out(scene->memory, 0, SIZE)));
+    EXPECT_TRUE(weir_capture_end(scene->rig.queue, NULL, &graph) < 0);
     EXPECT_CONTAINS(weir_last_error_text(), "cuStreamEndCapture");
     EXPECT_CONTAINS(weir_last_error_text(), "901");
-    EXPECT_INT_EQ(atomic_load(&scene.calls), 1);
+    EXPECT_INT_EQ(atomic_load(&scene->calls), 1);
     EXPECT_NULL(graph);
-    fill(&scene, 1); // the queue works
-    EXPECT_OK(weir_queue_sync(scene.rig.queue, GUARD_NS));
-    finish(&scene);
+    fill(scene, 1); // the queue works
+    EXPECT_OK(weir_queue_sync(scene->rig.queue, GUARD_NS));
 }
 
 // Host calls.
@@ -533,54 +482,45 @@ static void submit_host_call(struct scene *scene)
 }
 
 // The driver calls it: a launch is one call, holds nothing, and does not wait.
-WEIR_TEST(CudaGraph, AHostCallIsAHostNode)
+SCENE_TEST(CudaGraph, AHostCallIsAHostNode)
 {
-    struct scene scene;
-    ASSERT_TRUE(start(&scene));
-    const long nodes = scene.fake->calls("cuGraphAddHostNode");
-    weir_graph *graph = make_around(&scene, submit_host_call);
-    EXPECT_INT_EQ(scene.fake->calls("cuGraphAddHostNode"), nodes + 1);
-    const long launches = scene.fake->calls("cuGraphLaunch");
-    scene.fake->hold(1);
+    const long nodes = scene->fake->calls("cuGraphAddHostNode");
+    own_graph graph = make_around(scene, submit_host_call);
+    EXPECT_INT_EQ(scene->fake->calls("cuGraphAddHostNode"), nodes + 1);
+    const long launches = scene->fake->calls("cuGraphLaunch");
+    scene->fake->hold(1);
     for (int i = 0; i < 20; i++)
-        EXPECT_OK(weir_queue_graph(scene.rig.queue, graph));
-    EXPECT_INT_EQ(scene.fake->calls("cuGraphLaunch"), launches + 20);
-    EXPECT_INT_EQ(atomic_load(&scene.calls), 0);
-    scene.fake->hold(0);
-    EXPECT_OK(weir_queue_sync(scene.rig.queue, GUARD_NS));
-    EXPECT_INT_EQ(atomic_load(&scene.calls), 20);
-    weir_graph_destroy(&graph);
-    finish(&scene);
+        EXPECT_OK(weir_queue_graph(scene->rig.queue, graph));
+    EXPECT_INT_EQ(scene->fake->calls("cuGraphLaunch"), launches + 20);
+    EXPECT_INT_EQ(atomic_load(&scene->calls), 0);
+    scene->fake->hold(0);
+    EXPECT_OK(weir_queue_sync(scene->rig.queue, GUARD_NS));
+    EXPECT_INT_EQ(atomic_load(&scene->calls), 20);
 }
 
 // Of launches under way, the one whose call failed is named, and those of the queue after it call
 // nothing. One that the driver refused leaves the count right.
-WEIR_TEST(CudaGraph, TheFailedLaunchIsNamed)
+SCENE_TEST(CudaGraph, TheFailedLaunchIsNamed)
 {
-    struct scene scene;
-    ASSERT_TRUE(start(&scene));
-    weir_queue *other = rig_queue(&scene.rig, false);
-    weir_graph *graph = make_around(&scene, submit_host_call);
-    scene.fake->fail("cuGraphLaunch", 1, 0);
-    EXPECT_INT_EQ(weir_queue_graph(scene.rig.queue, graph), WEIR_ERROR_DEVICE);
-    scene.fake->fail(NULL, 0, 0);
-    EXPECT_OK(weir_queue_recover(scene.rig.queue));
-    expect_byte(&scene, graph, 3);
-    scene.status = WEIR_ERROR_IO;
-    scene.fake->hold(1);
+    own_queue other = rig_queue(&scene->rig, false);
+    own_graph graph = make_around(scene, submit_host_call);
+    scene->fake->fail("cuGraphLaunch", 1, 0);
+    EXPECT_INT_EQ(weir_queue_graph(scene->rig.queue, graph), WEIR_ERROR_DEVICE);
+    scene->fake->fail(NULL, 0, 0);
+    EXPECT_OK(weir_queue_recover(scene->rig.queue));
+    expect_byte(scene, graph, 3);
+    scene->status = WEIR_ERROR_IO;
+    scene->fake->hold(1);
     EXPECT_OK(weir_queue_graph(other, graph));
     EXPECT_OK(weir_queue_graph(other, graph));
-    scene.fake->hold(0);
+    scene->fake->hold(0);
     EXPECT_FAILURE(weir_queue_sync(other, GUARD_NS), WEIR_ERROR_IO, "operation 1 of queue");
     EXPECT_CONTAINS(weir_last_error_text(), "node 1, a host call captured at ");
-    EXPECT_INT_EQ(atomic_load(&scene.calls), 2);
+    EXPECT_INT_EQ(atomic_load(&scene->calls), 2);
     EXPECT_OK(weir_queue_recover(other));
-    scene.status = WEIR_OK;
-    expect_byte(&scene, graph, 3);
-    EXPECT_INT_EQ(atomic_load(&scene.calls), 3);
-    weir_queue_destroy(&other);
-    weir_graph_destroy(&graph);
-    finish(&scene);
+    scene->status = WEIR_OK;
+    expect_byte(scene, graph, 3);
+    EXPECT_INT_EQ(atomic_load(&scene->calls), 3);
 }
 
 // Disabled nodes.
@@ -598,69 +538,60 @@ static void submit_pattern(struct scene *scene)
 }
 
 // In place, and again where the graph is built anew; a node of several parts as a whole.
-WEIR_TEST(CudaGraph, DisablingBuildsNothing)
+SCENE_TEST(CudaGraph, DisablingBuildsNothing)
 {
-    struct scene scene;
-    ASSERT_TRUE(start(&scene));
-    const struct weir_test_cuda *fake = scene.fake;
+    const struct weir_test_cuda *fake = scene->fake;
     const long before = nodes_made(fake);
-    weir_graph *graph = make_around(&scene, submit_pattern);
+    own_graph graph = make_around(scene, submit_pattern);
     const long made = fake->calls("cuGraphInstantiateWithFlags");
     const long parts = nodes_made(fake) - before - 2; // of the second fill
     const long switches = fake->calls("cuGraphNodeSetEnabled");
     EXPECT_TRUE(parts > 1);
     EXPECT_OK(weir_graph_set_enabled(graph, 1, false));
     EXPECT_INT_EQ(fake->calls("cuGraphNodeSetEnabled"), switches + parts);
-    expect_byte(&scene, graph, 3);
+    expect_byte(scene, graph, 3);
 
     // A failure leaves all parts as they were.
     fake->fail("cuGraphNodeSetEnabled", 2, 0);
     EXPECT_FAILURE(weir_graph_set_enabled(graph, 1, true), WEIR_ERROR_DEVICE,
                    "cuGraphNodeSetEnabled");
     fake->fail(NULL, 0, 0);
-    expect_byte(&scene, graph, 3);
+    expect_byte(scene, graph, 3);
     EXPECT_OK(weir_graph_set_enabled(graph, 1, true));
-    expect_byte(&scene, graph, 9);
+    expect_byte(scene, graph, 9);
     EXPECT_INT_EQ(fake->calls("cuGraphInstantiateWithFlags"), made);
 
     // Nor does a graph that cannot be made with its disabled nodes take the place of the old one.
     EXPECT_OK(weir_graph_set_enabled(graph, 1, false));
     fake->fail("cuGraphNodeSetEnabled", 1, 0);
-    EXPECT_INT_EQ(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, pattern, 8),
+    EXPECT_INT_EQ(weir_graph_set_fill(graph, 0, scene->memory, 0, SIZE, pattern, 8),
                   WEIR_ERROR_DEVICE);
     fake->fail(NULL, 0, 0);
-    expect_byte(&scene, graph, 3);
-    EXPECT_OK(weir_graph_set_fill(graph, 0, scene.memory, 0, SIZE, pattern, 8));
-    expect_byte(&scene, graph, 9);
-    weir_graph_destroy(&graph);
-    finish(&scene);
+    expect_byte(scene, graph, 3);
+    EXPECT_OK(weir_graph_set_fill(graph, 0, scene->memory, 0, SIZE, pattern, 8));
+    expect_byte(scene, graph, 9);
 }
 
 // A clone is made like a graph: each of its driver calls fails once.
-WEIR_TEST(CudaGraph, ACloneThatFails)
+SCENE_TEST(CudaGraph, ACloneThatFails)
 {
     static const char *const calls[] = {"cuGraphCreate",         "cuGraphAddMemsetNode",
                                         "cuGraphAddHostNode",    "cuGraphInstantiateWithFlags",
                                         "cuGraphNodeSetEnabled", "cuGraphUpload"};
-    struct scene scene;
-    weir_graph *clone = NULL;
-    ASSERT_TRUE(start(&scene));
-    weir_graph *graph = make_around(&scene, submit_host_call);
+    own_graph clone = NULL;
+    own_graph graph = make_around(scene, submit_host_call);
     EXPECT_OK(weir_graph_set_enabled(graph, 0, false));
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         weir_test_note("%s fails", calls[i]);
-        scene.fake->fail(calls[i], 1, 0);
+        scene->fake->fail(calls[i], 1, 0);
         EXPECT_INT_EQ(weir_graph_clone(graph, NULL, &clone), WEIR_ERROR_DEVICE);
-        EXPECT_INT_EQ(scene.fake->struck(), 1);
-        scene.fake->fail(NULL, 0, 0);
+        EXPECT_INT_EQ(scene->fake->struck(), 1);
+        scene->fake->fail(NULL, 0, 0);
         EXPECT_CONTAINS(weir_last_error_text(), calls[i]);
         EXPECT_NULL(clone);
     }
     weir_test_note(NULL);
     EXPECT_OK(weir_graph_clone(graph, NULL, &clone));
-    fill(&scene, 6);
-    expect_byte(&scene, clone, 6);
-    weir_graph_destroy(&graph);
-    weir_graph_destroy(&clone);
-    finish(&scene);
+    fill(scene, 6);
+    expect_byte(scene, clone, 6);
 }

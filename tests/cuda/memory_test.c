@@ -17,54 +17,46 @@ static struct weir_plane plane_of(weir_buffer *buffer, size_t offset, size_t pit
     return (struct weir_plane){buffer, offset, pitch};
 }
 
-WEIR_TEST(CudaMemory, PinnedMemoryIsCachedUntilTrim)
+RIG_TEST(CudaMemory, PinnedMemoryIsCachedUntilTrim)
 {
-    struct rig rig;
     const struct weir_test_cuda *fake = rig_fake();
-    ASSERT_TRUE(rig_start(&rig));
     const long allocated = fake->calls("cuMemHostAlloc");
     const long freed = fake->calls("cuMemFreeHost");
     for (size_t i = 0; i < 100; i++) {
-        weir_buffer *buffer = rig_buffer(&rig, 1000000 + i, WEIR_PLACE_HOST);
+        weir_buffer *buffer = rig_buffer(rig, 1000000 + i, WEIR_PLACE_HOST);
         memset(rig_bytes(buffer), 1, 1000000 + i);
         weir_buffer_destroy(&buffer);
     }
     EXPECT_INT_EQ(fake->calls("cuMemHostAlloc"), allocated + 1);
     EXPECT_INT_EQ(fake->calls("cuMemFreeHost"), freed);
-    EXPECT_OK(weir_device_trim(rig.device));
+    EXPECT_OK(weir_device_trim(rig->device));
     EXPECT_INT_EQ(fake->calls("cuMemFreeHost"), freed + 1);
-    rig_finish(&rig);
 }
 
-WEIR_TEST(CudaMemory, SizesRoundUpByAnEighthAtMost)
+RIG_TEST(CudaMemory, SizesRoundUpByAnEighthAtMost)
 {
-    struct rig rig;
     const struct weir_test_cuda *fake = rig_fake();
-    ASSERT_TRUE(rig_start(&rig));
     // Two sizes share a block only if they are this close.
     const long allocated = fake->calls("cuMemHostAlloc");
-    weir_buffer *buffer = rig_buffer(&rig, 16 << 20, WEIR_PLACE_HOST);
+    weir_buffer *buffer = rig_buffer(rig, 16 << 20, WEIR_PLACE_HOST);
     weir_buffer_destroy(&buffer);
-    buffer = rig_buffer(&rig, (13 << 20), WEIR_PLACE_HOST);
+    buffer = rig_buffer(rig, (13 << 20), WEIR_PLACE_HOST);
     weir_buffer_destroy(&buffer);
     EXPECT_INT_EQ(fake->calls("cuMemHostAlloc"), allocated + 2);
     for (size_t size = 1; size < ((size_t)1 << 20); size = size * 3 / 2 + 1) {
-        buffer = rig_buffer(&rig, size, WEIR_PLACE_HOST);
+        buffer = rig_buffer(rig, size, WEIR_PLACE_HOST);
         memset(rig_bytes(buffer), 7, size);
         weir_buffer_destroy(&buffer);
     }
-    rig_finish(&rig);
 }
 
-WEIR_TEST(CudaMemory, OutOfDeviceMemorySaysHowMuchIsFree)
+RIG_TEST(CudaMemory, OutOfDeviceMemorySaysHowMuchIsFree)
 {
-    struct rig rig;
     weir_buffer *buffer;
     const struct weir_test_cuda *fake = rig_fake();
-    ASSERT_TRUE(rig_start(&rig));
-    weir_buffer *some = rig_buffer(&rig, (size_t)1 << 29, WEIR_PLACE_DEVICE);
+    own_buffer some = rig_buffer(rig, (size_t)1 << 29, WEIR_PLACE_DEVICE);
     const long trimmed = fake->calls("cuMemPoolTrimTo");
-    EXPECT_INT_EQ(weir_buffer_create(rig.device,
+    EXPECT_INT_EQ(weir_buffer_create(rig->device,
                                      WEIR_PARAMS(weir_buffer, .size = (size_t)700 << 20), &buffer),
                   WEIR_ERROR_OUT_OF_MEMORY);
     EXPECT_NULL(buffer);
@@ -73,77 +65,69 @@ WEIR_TEST(CudaMemory, OutOfDeviceMemorySaysHowMuchIsFree)
     EXPECT_CONTAINS(weir_last_error_text(), "CUDA_ERROR_OUT_OF_MEMORY");
     // Before it is tried again, and then, since the pool keeps what a driver had got for it.
     EXPECT_INT_EQ(fake->calls("cuMemPoolTrimTo"), trimmed + 2);
-    weir_buffer_destroy(&some);
-    rig_finish(&rig);
 }
 
 // After a refusal the caches are returned and the allocation is tried again.
-WEIR_TEST(CudaMemory, AShortageEmptiesTheCaches)
+RIG_TEST(CudaMemory, AShortageEmptiesTheCaches)
 {
-    struct rig rig;
     weir_buffer *buffer;
     const struct weir_test_cuda *fake = rig_fake();
-    ASSERT_TRUE(rig_start(&rig));
-    weir_buffer *cached = rig_buffer(&rig, 5 << 20, WEIR_PLACE_HOST);
+    weir_buffer *cached = rig_buffer(rig, 5 << 20, WEIR_PLACE_HOST);
     weir_buffer_destroy(&cached);
     const long freed = fake->calls("cuMemFreeHost");
     fake->fail("cuMemHostAlloc", 1, 2);
-    buffer = rig_buffer(&rig, 64, WEIR_PLACE_HOST);
+    buffer = rig_buffer(rig, 64, WEIR_PLACE_HOST);
     EXPECT_INT_EQ(fake->struck(), 1);
     EXPECT_INT_EQ(fake->calls("cuMemFreeHost"), freed + 1);
     weir_buffer_destroy(&buffer);
 
-    cached = rig_buffer(&rig, 64, WEIR_PLACE_DEVICE);
+    cached = rig_buffer(rig, 64, WEIR_PLACE_DEVICE);
     weir_buffer_destroy(&cached);
     const long plain = fake->calls("cuMemFree");
     const long trimmed = fake->calls("cuMemPoolTrimTo");
     fake->fail("cuMemAllocFromPoolAsync", 1, 2);
-    buffer = rig_buffer(&rig, PLAIN_BYTES + 1, WEIR_PLACE_DEVICE);
+    buffer = rig_buffer(rig, PLAIN_BYTES + 1, WEIR_PLACE_DEVICE);
     EXPECT_INT_EQ(fake->struck(), 1);
     EXPECT_INT_EQ(fake->calls("cuMemPoolTrimTo"), trimmed + 1);
     EXPECT_INT_EQ(fake->calls("cuMemFree"), plain + 1);
     weir_buffer_destroy(&buffer);
     fake->fail(NULL, 0, 0);
-    rig_finish(&rig);
 }
 
 // The pool's first allocation takes long, so the first buffers do without it; their memory is kept, since
 // freeing it would wait for the device.
-WEIR_TEST(CudaMemory, TheFirstIsNotFromThePool)
+RIG_TEST(CudaMemory, TheFirstIsNotFromThePool)
 {
-    struct rig rig;
     weir_buffer *buffers[3];
     const struct weir_test_cuda *fake = rig_fake();
-    ASSERT_TRUE(rig_start(&rig));
     const long plain = fake->calls("cuMemAlloc");
     const long pooled = fake->calls("cuMemAllocFromPoolAsync");
     const long freed = fake->calls("cuMemFree");
-    buffers[0] = rig_buffer(&rig, PLAIN_BYTES / 2, WEIR_PLACE_DEVICE);
-    buffers[1] = rig_buffer(&rig, PLAIN_BYTES / 2, WEIR_PLACE_DEVICE);
+    buffers[0] = rig_buffer(rig, PLAIN_BYTES / 2, WEIR_PLACE_DEVICE);
+    buffers[1] = rig_buffer(rig, PLAIN_BYTES / 2, WEIR_PLACE_DEVICE);
     EXPECT_INT_EQ(fake->calls("cuMemAlloc") - plain, 2);
     EXPECT_INT_EQ(fake->calls("cuMemAllocFromPoolAsync") - pooled, 0);
-    buffers[2] = rig_buffer(&rig, 1, WEIR_PLACE_DEVICE);
+    buffers[2] = rig_buffer(rig, 1, WEIR_PLACE_DEVICE);
     EXPECT_INT_EQ(fake->calls("cuMemAlloc") - plain, 2);
     EXPECT_INT_EQ(fake->calls("cuMemAllocFromPoolAsync") - pooled, 1);
 
     weir_buffer_destroy(&buffers[0]);
     EXPECT_INT_EQ(fake->calls("cuMemFree") - freed, 0);
-    buffers[0] = rig_buffer(&rig, PLAIN_BYTES / 3, WEIR_PLACE_DEVICE);
+    buffers[0] = rig_buffer(rig, PLAIN_BYTES / 3, WEIR_PLACE_DEVICE);
     EXPECT_INT_EQ(fake->calls("cuMemAlloc") - plain, 2);
     EXPECT_INT_EQ(fake->calls("cuMemAllocFromPoolAsync") - pooled, 1);
     for (int i = 0; i < 3; i++)
         weir_buffer_destroy(&buffers[i]);
-    EXPECT_OK(weir_device_trim(rig.device));
+    EXPECT_OK(weir_device_trim(rig->device));
     EXPECT_INT_EQ(fake->calls("cuMemFree") - freed, 2);
 
     // Where the driver has none left, the pool is asked, which may.
     fake->fail("cuMemAlloc", 1, 2);
-    buffers[0] = rig_buffer(&rig, 64, WEIR_PLACE_DEVICE);
+    buffers[0] = rig_buffer(rig, 64, WEIR_PLACE_DEVICE);
     EXPECT_INT_EQ(fake->struck(), 1);
     EXPECT_INT_EQ(fake->calls("cuMemAllocFromPoolAsync") - pooled, 2);
     fake->fail(NULL, 0, 0);
     weir_buffer_destroy(&buffers[0]);
-    rig_finish(&rig);
 }
 
 WEIR_TEST(CudaMemory, WrappedMemoryIsLetGoAtAnIdleMoment)
@@ -173,23 +157,18 @@ WEIR_TEST(CudaMemory, WrappedMemoryIsLetGoAtAnIdleMoment)
 }
 
 // For example PyTorch's pinned tensors.
-WEIR_TEST(CudaMemory, WrapsWhatIsPinnedAlready)
+RIG_TEST(CudaMemory, WrapsWhatIsPinnedAlready)
 {
-    struct rig rig;
-    ASSERT_TRUE(rig_start(&rig));
     const struct weir_test_cuda *fake = rig_fake();
-    weir_buffer *pinned = rig_buffer(&rig, 8192, WEIR_PLACE_HOST);
-    weir_buffer *device = rig_buffer(&rig, 8192, WEIR_PLACE_DEVICE);
+    own_buffer pinned = rig_buffer(rig, 8192, WEIR_PLACE_HOST);
+    own_buffer device = rig_buffer(rig, 8192, WEIR_PLACE_DEVICE);
     const long before = fake->calls("cuMemHostUnregister");
-    weir_buffer *wrapped = rig_wrap(&rig, rig_bytes(pinned) + 4096, 4096);
-    EXPECT_OK(weir_queue_copy(rig.queue, device, 0, wrapped, 0, 4096));
-    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    weir_buffer *wrapped = rig_wrap(rig, rig_bytes(pinned) + 4096, 4096);
+    EXPECT_OK(weir_queue_copy(rig->queue, device, 0, wrapped, 0, 4096));
+    EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
     weir_buffer_destroy(&wrapped);
-    EXPECT_OK(weir_device_trim(rig.device));
+    EXPECT_OK(weir_device_trim(rig->device));
     EXPECT_INT_EQ(fake->calls("cuMemHostUnregister"), before);
-    weir_buffer_destroy(&pinned);
-    weir_buffer_destroy(&device);
-    rig_finish(&rig);
 }
 
 WEIR_TEST(CudaMemory, WrapsMayLieInEachOther)
@@ -216,25 +195,23 @@ WEIR_TEST(CudaMemory, WrapsMayLieInEachOther)
     rig_finish(&rig);
 }
 
-WEIR_TEST(CudaMemory, OperationsAllocateNothing)
+RIG_TEST(CudaMemory, OperationsAllocateNothing)
 {
-    struct rig rig;
     struct weir_counters before = {0};
     struct weir_counters after;
     struct weir_event event;
     int flat = 0;
-    ASSERT_TRUE(rig_start(&rig));
-    weir_program *program = rig_program(&rig);
-    weir_kernel *kernel = rig_kernel(program, "iota");
-    weir_buffer *src = rig_buffer(&rig, 4096, WEIR_PLACE_HOST);
-    weir_buffer *dst = rig_buffer(&rig, 4096, WEIR_PLACE_DEVICE);
-    weir_queue *second = rig_queue(&rig, false);
+    own_program program = rig_program(rig);
+    own_kernel kernel = rig_kernel(program, "iota");
+    own_buffer src = rig_buffer(rig, 4096, WEIR_PLACE_HOST);
+    own_buffer dst = rig_buffer(rig, 4096, WEIR_PLACE_DEVICE);
+    own_queue second = rig_queue(rig, false);
     for (size_t i = 0; i < 4000; i++) {
-        EXPECT_OK(weir_queue_fill(rig.queue, src, 0, 64, pattern, 16));
-        EXPECT_OK(weir_queue_copy(rig.queue, dst, 0, src, 0, 64));
-        EXPECT_OK(weir_queue_launch(rig.queue, kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
+        EXPECT_OK(weir_queue_fill(rig->queue, src, 0, 64, pattern, 16));
+        EXPECT_OK(weir_queue_copy(rig->queue, dst, 0, src, 0, 64));
+        EXPECT_OK(weir_queue_launch(rig->queue, kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
                                     weir_out(dst, 0, 64), 1u, 16u));
-        EXPECT_OK(weir_queue_record(rig.queue, &event));
+        EXPECT_OK(weir_queue_record(rig->queue, &event));
         EXPECT_OK(weir_queue_wait(second, event));
         if (i % 100 == 99)
             EXPECT_OK(weir_queue_sync(second, WEIR_FOREVER));
@@ -249,13 +226,7 @@ WEIR_TEST(CudaMemory, OperationsAllocateNothing)
     // depends on the machine's load; with an allocation per operation no interval would be
     // without allocations.
     EXPECT_INT_GT(flat, 0);
-    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
-    weir_queue_destroy(&second);
-    weir_buffer_destroy(&src);
-    weir_buffer_destroy(&dst);
-    weir_kernel_destroy(&kernel);
-    weir_program_destroy(&program);
-    rig_finish(&rig);
+    EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
 }
 
 // A warm pool makes no calls, and the legacy queue those that its header states.
@@ -284,26 +255,23 @@ static void use(weir_pool *pool, weir_queue *queue)
 }
 
 // Also while the streams do nothing, and on another queue after an event.
-WEIR_TEST(CudaPools, AWarmPoolCallsNoDriver)
+RIG_TEST(CudaPools, AWarmPoolCallsNoDriver)
 {
-    struct rig rig;
     struct weir_event after;
-    if (!rig_start(&rig))
-        return;
-    weir_queue *other = rig_queue(&rig, false);
+    own_queue other = rig_queue(rig, false);
     for (int placement = 0; placement < 2; placement++) {
-        weir_pool *pool = pool_of(&rig, (weir_placement)placement);
-        use(pool, rig.queue);
+        weir_pool *pool = pool_of(rig, (weir_placement)placement);
+        use(pool, rig->queue);
         rig_fake()->hold(1);
-        ASSERT_OK(weir_queue_record(rig.queue, &after));
+        ASSERT_OK(weir_queue_record(rig->queue, &after));
         ASSERT_OK(weir_queue_wait(other, after));
         const long before = all_calls();
         for (int i = 0; i < 100; i++)
-            use(pool, rig.queue);
+            use(pool, rig->queue);
         EXPECT_INT_EQ(all_calls(), before);
         rig_fake()->hold(0);
-        use(pool, rig.queue);
-        ASSERT_OK(weir_queue_record(rig.queue, &after));
+        use(pool, rig->queue);
+        ASSERT_OK(weir_queue_record(rig->queue, &after));
         rig_fake()->hold(1);
         ASSERT_OK(weir_queue_wait(other, after));
         const long waited = all_calls();
@@ -315,28 +283,23 @@ WEIR_TEST(CudaPools, AWarmPoolCallsNoDriver)
         EXPECT_UINT_EQ(statistics.reused, statistics.allocations - 1);
         weir_pool_destroy(&pool);
     }
-    weir_queue_destroy(&other);
-    rig_finish(&rig);
 }
 
 // An operation on it: a record and a wait for each queue that was used, and one wait on
 // each of those at its next operation.
-WEIR_TEST(CudaPools, TheLegacyQueueCostsARecordAndAWaitForEachQueue)
+RIG_TEST(CudaPools, TheLegacyQueueCostsARecordAndAWaitForEachQueue)
 {
     enum {
         QUEUES = 3
     };
-    struct rig rig;
     weir_queue *queues[QUEUES];
     weir_queue *legacy;
-    if (!rig_start(&rig))
-        return;
     const struct weir_test_cuda *fake = rig_fake();
-    weir_buffer *buffer = rig_buffer(&rig, 64, WEIR_PLACE_DEVICE);
-    ASSERT_OK(weir_legacy_queue(rig.device, &legacy));
+    own_buffer buffer = rig_buffer(rig, 64, WEIR_PLACE_DEVICE);
+    ASSERT_OK(weir_legacy_queue(rig->device, &legacy));
     fake->hold(1);
     for (int i = 0; i < QUEUES; i++) {
-        queues[i] = rig_queue(&rig, false);
+        queues[i] = rig_queue(rig, false);
         ASSERT_OK(weir_queue_fill(queues[i], buffer, 0, 64, "x", 1));
     }
     long records = fake->calls("cuEventRecord");
@@ -357,8 +320,6 @@ WEIR_TEST(CudaPools, TheLegacyQueueCostsARecordAndAWaitForEachQueue)
     EXPECT_OK(weir_queue_sync(legacy, GUARD_NS));
     for (int i = 0; i < QUEUES; i++)
         weir_queue_destroy(&queues[i]);
-    weir_buffer_destroy(&buffer);
-    rig_finish(&rig);
 }
 
 // Rows that fill the staging memory more than once, and rows that are larger.
@@ -384,35 +345,30 @@ static void fill_large(struct rig *rig, weir_buffer *dst, size_t size)
 }
 
 // More than one piece of the staging memory.
-WEIR_TEST(CudaCopies, LargeBetweenHostBuffers)
+RIG_TEST(CudaCopies, LargeBetweenHostBuffers)
 {
     const size_t size = ((size_t)40 << 20) + 12345;
     const size_t width = 1000;
-    struct rig rig;
-    ASSERT_TRUE(rig_start(&rig));
-    weir_buffer *src = rig_buffer(&rig, size, WEIR_PLACE_HOST);
-    weir_buffer *dst = rig_buffer(&rig, size, WEIR_PLACE_HOST);
+    own_buffer src = rig_buffer(rig, size, WEIR_PLACE_HOST);
+    own_buffer dst = rig_buffer(rig, size, WEIR_PLACE_HOST);
     unsigned char *in = rig_bytes(src);
     unsigned char *out = rig_bytes(dst);
     for (size_t i = 0; i < size; i++)
         in[i] = (unsigned char)(i * 7 + (i >> 12));
     memset(out, 0, size);
-    EXPECT_OK(weir_queue_copy(rig.queue, dst, 0, src, 0, size));
-    EXPECT_OK(weir_queue_sync(rig.queue, GUARD_NS));
+    EXPECT_OK(weir_queue_copy(rig->queue, dst, 0, src, 0, size));
+    EXPECT_OK(weir_queue_sync(rig->queue, GUARD_NS));
     EXPECT_MEM_EQ(out, in, size);
     memset(out, 0, size);
     const size_t rows = size / (2 * width);
-    EXPECT_OK(weir_queue_copy_2d(rig.queue, plane_of(dst, 0, 2 * width),
+    EXPECT_OK(weir_queue_copy_2d(rig->queue, plane_of(dst, 0, 2 * width),
                                  plane_of(src, 0, 2 * width), width, rows));
-    EXPECT_OK(weir_queue_fill(rig.queue, src, 0, size / 16 * 16, pattern, 16));
-    EXPECT_OK(weir_queue_sync(rig.queue, GUARD_NS));
+    EXPECT_OK(weir_queue_fill(rig->queue, src, 0, size / 16 * 16, pattern, 16));
+    EXPECT_OK(weir_queue_sync(rig->queue, GUARD_NS));
     size_t wrong = 0;
     for (size_t i = 0; i < rows * 2 * width; i++)
         wrong += out[i] != (i % (2 * width) < width ? (unsigned char)(i * 7 + (i >> 12)) : 0);
     EXPECT_SIZE_EQ(wrong, 0);
     EXPECT_MEM_EQ(in + size / 16 * 16 - 16, pattern, 16);
-    fill_large(&rig, dst, size);
-    weir_buffer_destroy(&src);
-    weir_buffer_destroy(&dst);
-    rig_finish(&rig);
+    fill_large(rig, dst, size);
 }

@@ -72,7 +72,7 @@ WEIR_TEST(CudaOpen, ADriverThatDoesNotStart)
 
 WEIR_TEST(CudaOpen, ListsDevices)
 {
-    weir_runtime *runtime;
+    own_runtime runtime = NULL;
     struct weir_device_info info;
     ASSERT_OK(rig_open_runtime("", &runtime));
     EXPECT_SIZE_EQ(weir_device_count(runtime), 1);
@@ -84,7 +84,6 @@ WEIR_TEST(CudaOpen, ListsDevices)
     const struct weir_load_entry *entry = weir_load_report_entry(weir_runtime_report(runtime), 0);
     ASSERT_NOT_NULL(entry);
     EXPECT_STR_EQ(entry->driver, "CUDA 13.0, driver api 13000");
-    EXPECT_OK(weir_close(&runtime));
 }
 
 WEIR_TEST(CudaOpen, Keys)
@@ -106,7 +105,7 @@ WEIR_TEST(CudaOpen, ARefusedCacheIsAWarning)
 {
     char log[512] = "";
     char section[256];
-    weir_runtime *runtime;
+    own_runtime runtime = NULL;
     const char *folder = weir_test_temp_dir();
     ASSERT_INT_EQ(chmod(folder, 0777), 0);
     snprintf(section, sizeof section, "cache_dir = %s", folder);
@@ -115,14 +114,11 @@ WEIR_TEST(CudaOpen, ARefusedCacheIsAWarning)
     weir_log_set(NULL, NULL, WEIR_LOG_WARNING);
     EXPECT_CONTAINS(log, "cuda: ");
     EXPECT_CONTAINS(log, "other users may put their own folders in it");
-    EXPECT_OK(weir_close(&runtime));
 }
 
-WEIR_TEST(CudaOpen, Limits)
+RIG_TEST(CudaOpen, Limits)
 {
-    struct rig rig;
-    ASSERT_TRUE(rig_start(&rig));
-    const struct weir_limits *limits = weir_device_limits(rig.device);
+    const struct weir_limits *limits = weir_device_limits(rig->device);
     EXPECT_UINT_EQ(limits->memory_bytes, UINT64_C(1) << 30);
     EXPECT_UINT_EQ(limits->argument_alignment_bytes, 16);
     EXPECT_UINT_EQ(limits->unified_memory, 0);
@@ -139,18 +135,14 @@ WEIR_TEST(CudaOpen, Limits)
     // CUDA says 0 and -5, counting downwards.
     EXPECT_INT_EQ(limits->priority_lowest, 0);
     EXPECT_INT_EQ(limits->priority_highest, 5);
-    rig_finish(&rig);
 }
 
-WEIR_TEST(CudaOpen, PrioritiesReachTheDriver)
+RIG_TEST(CudaOpen, PrioritiesReachTheDriver)
 {
-    struct rig rig;
-    ASSERT_TRUE(rig_start(&rig));
     for (int32_t priority = 0; priority <= 5; priority++) {
         weir_queue *queue;
         EXPECT_OK(
-            weir_queue_create(rig.device, WEIR_PARAMS(weir_queue, .priority = priority), &queue));
+            weir_queue_create(rig->device, WEIR_PARAMS(weir_queue, .priority = priority), &queue));
         weir_queue_destroy(&queue);
     }
-    rig_finish(&rig);
 }

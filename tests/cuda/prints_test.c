@@ -85,6 +85,8 @@ static void finish(struct stage *s)
     weir_log_set(NULL, NULL, WEIR_LOG_INFO);
 }
 
+#define SCENE_TEST(suite, name) WEIR_TEST_WITH(suite, name, struct stage, s, start(s), finish(s))
+
 static void print_on(struct stage *s, weir_queue *queue, unsigned first, unsigned count)
 {
     EXPECT_OK(weir_queue_launch(queue, s->kernel, weir_dim(1, 1, 1), weir_dim(ITEMS, 1, 1),
@@ -112,34 +114,28 @@ static void expect_items(size_t start, unsigned first, unsigned count)
     }
 }
 
-WEIR_TEST(CudaPrints, WhenAQueueIsWaitedFor)
+SCENE_TEST(CudaPrints, WhenAQueueIsWaitedFor)
 {
-    struct stage s;
     int results[ITEMS];
-    ASSERT_TRUE(start(&s));
     memset(results, 1, sizeof results);
-    print(&s, 100, ITEMS);
-    EXPECT_OK(weir_queue_sync(s.rig.queue, GUARD_NS));
+    print(s, 100, ITEMS);
+    EXPECT_OK(weir_queue_sync(s->rig.queue, GUARD_NS));
     ASSERT_UINT_EQ(logged.count, ITEMS);
     expect_items(0, 100, ITEMS);
-    EXPECT_OK(weir_download(s.rig.queue, results, s.results, 0, sizeof results));
+    EXPECT_OK(weir_download(s->rig.queue, results, s->results, 0, sizeof results));
     for (int i = 0; i < ITEMS; i++)
         EXPECT_INT_EQ(results[i], 0);
     EXPECT_UINT_EQ(logged.count, ITEMS);
-    finish(&s);
 }
 
-WEIR_TEST(CudaPrints, WhenAnEventIsAskedFor)
+SCENE_TEST(CudaPrints, WhenAnEventIsAskedFor)
 {
-    struct stage s;
-    ASSERT_TRUE(start(&s));
-    print(&s, 1, 2);
-    const struct weir_event event = record(s.rig.queue);
+    print(s, 1, 2);
+    const struct weir_event event = record(s->rig.queue);
     while (weir_event_query(event) == WEIR_NOT_READY) {
     }
     ASSERT_UINT_EQ(logged.count, 2);
     expect_items(0, 1, 2);
-    finish(&s);
 }
 
 WEIR_TEST(CudaPrints, WhenAnEventIsWaitedForAndWhenTheDeviceCloses)
@@ -155,18 +151,16 @@ WEIR_TEST(CudaPrints, WhenAnEventIsWaitedForAndWhenTheDeviceCloses)
     expect_items(2, 7, 1);
 }
 
-WEIR_TEST(CudaPrints, SeveralQueuesAndAGraph)
+SCENE_TEST(CudaPrints, SeveralQueuesAndAGraph)
 {
-    struct stage s;
-    weir_graph *graph = NULL;
-    ASSERT_TRUE(start(&s));
-    weir_queue *other = rig_queue(&s.rig, false);
+    own_graph graph = NULL;
+    own_queue other = rig_queue(&s->rig, false);
     EXPECT_OK(weir_capture_begin(other));
-    print_on(&s, other, 50, 3);
+    print_on(s, other, 50, 3);
     EXPECT_OK(weir_capture_end(other, NULL, &graph));
-    print(&s, 10, 2);
-    EXPECT_OK(weir_queue_sync(s.rig.queue, GUARD_NS));
-    print_on(&s, other, 20, 2);
+    print(s, 10, 2);
+    EXPECT_OK(weir_queue_sync(s->rig.queue, GUARD_NS));
+    print_on(s, other, 20, 2);
     EXPECT_OK(weir_queue_graph(other, graph));
     EXPECT_OK(weir_queue_graph(other, graph));
     EXPECT_OK(weir_queue_sync(other, GUARD_NS));
@@ -175,9 +169,6 @@ WEIR_TEST(CudaPrints, SeveralQueuesAndAGraph)
     expect_items(2, 20, 2);
     expect_items(4, 50, 3);
     expect_items(7, 50, 3);
-    weir_graph_destroy(&graph);
-    weir_queue_destroy(&other);
-    finish(&s);
 }
 
 // 56 bytes of format and text, 32 of arguments: the ring wraps in the middle of records.
@@ -266,7 +257,6 @@ WEIR_TEST(CudaPrints, CallsThatFail)
         weir_program_destroy(&s.program);
         rig_finish(&s.rig);
     }
-    weir_test_note(NULL);
 }
 
 // What was printed before a fault is told, and a record that is not whole is left out. The last test:

@@ -6,6 +6,7 @@
 
 #include "tests/support/libcuda/control.h"
 #include "tests/support/libcuda/image.h"
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 // Every wait ends after this, so that a hang is a failure.
@@ -31,6 +32,9 @@ bool rig_start(struct rig *rig);
 bool rig_start_with(struct rig *rig, const char *section);
 // Closes them, and expects that no native object is left.
 void rig_finish(struct rig *rig);
+// A test with a rig, `rig`.
+#define RIG_TEST(suite, name) \
+    WEIR_TEST_WITH(suite, name, struct rig, rig, rig_start(rig), rig_finish(rig))
 
 weir_queue *rig_queue(struct rig *rig, bool timing);
 weir_queue *rig_queue_around(struct rig *rig, void *stream);

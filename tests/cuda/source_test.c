@@ -85,9 +85,8 @@ static struct weir_program_params params_of_cuda(const char *source, const char 
 
 static void expect_built(struct rig *rig, const struct weir_program_params *params)
 {
-    weir_program *program;
+    own_program program = NULL;
     EXPECT_OK(weir_program_create(rig->device, params, &program));
-    weir_program_destroy(&program);
 }
 
 static void expect_refused(struct rig *rig, const struct weir_program_params *params,
@@ -114,11 +113,11 @@ static void expect_launch(weir_queue *queue, weir_kernel *kernel, weir_buffer *i
 static void expect_run(struct rig *rig, const struct weir_program_params *params, const char *name,
                        const uint32_t expected[16])
 {
-    weir_program *program;
-    weir_kernel *kernel;
+    own_program program = NULL;
+    own_kernel kernel = NULL;
     uint32_t values[16];
-    weir_buffer *in = rig_buffer(rig, 64, WEIR_PLACE_DEVICE);
-    weir_buffer *out = rig_buffer(rig, 64, WEIR_PLACE_DEVICE);
+    own_buffer in = rig_buffer(rig, 64, WEIR_PLACE_DEVICE);
+    own_buffer out = rig_buffer(rig, 64, WEIR_PLACE_DEVICE);
     for (uint32_t i = 0; i < 16; i++)
         values[i] = i;
     EXPECT_OK(weir_upload(rig->queue, in, 0, values, 64));
@@ -127,10 +126,6 @@ static void expect_run(struct rig *rig, const struct weir_program_params *params
     expect_launch(rig->queue, kernel, in, out);
     EXPECT_OK(weir_download(rig->queue, values, out, 0, 64));
     EXPECT_MEM_EQ(values, expected, 64);
-    weir_kernel_destroy(&kernel);
-    weir_program_destroy(&program);
-    weir_buffer_destroy(&in);
-    weir_buffer_destroy(&out);
 }
 
 static void make_expected(uint32_t doubled[16], uint32_t backwards[16])
@@ -170,7 +165,7 @@ WEIR_TEST(CudaSource, OpenclRuns)
     rig_finish(&rig);
 }
 
-WEIR_TEST(CudaSource, OpenclSignatures)
+RIG_TEST(CudaSource, OpenclSignatures)
 {
     static const char source[] =
         "struct values { uint a; float b; ulong c; };\n"
@@ -178,13 +173,10 @@ WEIR_TEST(CudaSource, OpenclSignatures)
         "void required_block(__global uint *out) {}\n"
         "__kernel void store_values(__global ulong *out, uchar a, ushort b, uint c, ulong d,\n"
         "    char e, short f, int g, long h, float i, struct values j) {}\n";
-    struct rig rig;
-    weir_program *program;
-    weir_kernel *kernel;
-    if (!rig_start(&rig))
-        return;
+    own_program program = NULL;
+    own_kernel kernel = NULL;
     const struct weir_program_params params = params_of(source, NULL);
-    ASSERT_OK(weir_program_create(rig.device, &params, &program));
+    ASSERT_OK(weir_program_create(rig->device, &params, &program));
     ASSERT_OK(weir_kernel_create(program, "store_values", &kernel));
     const struct weir_kernel_signature *signature = weir_kernel_get_signature(kernel);
     ASSERT_UINT_EQ(signature->parameter_count, 11);
@@ -195,9 +187,6 @@ WEIR_TEST(CudaSource, OpenclSignatures)
     weir_kernel_destroy(&kernel);
     ASSERT_OK(weir_kernel_create(program, "required_block", &kernel));
     EXPECT_UINT_EQ(weir_kernel_get_signature(kernel)->required_block.y, 4);
-    weir_kernel_destroy(&kernel);
-    weir_program_destroy(&program);
-    rig_finish(&rig);
 }
 
 static char logged[1024];
@@ -209,81 +198,60 @@ static void keep_log(void *user, weir_log_level level, const char *source, const
         snprintf(logged, sizeof logged, "%s: %s", source, message);
 }
 
-WEIR_TEST(CudaSource, OpenclThatDoesNotBuild)
+RIG_TEST(CudaSource, OpenclThatDoesNotBuild)
 {
     static const char source[] = "\n\n__kernel void broken(__global uint *out) { not_declared; }\n";
-    struct rig rig;
-    if (!rig_start(&rig))
-        return;
     weir_log_set(keep_log, NULL, WEIR_LOG_ERROR);
     struct weir_program_params params = params_of(source, "-DX");
-    expect_refused(&rig, &params, WEIR_ERROR_BUILD,
-                   "source:3:1: error: the device has no function");
+    expect_refused(rig, &params, WEIR_ERROR_BUILD, "source:3:1: error: the device has no function");
     EXPECT_CONTAINS(weir_last_error()->message, "not_declared");
     EXPECT_CONTAINS(weir_last_error()->message, "'-cl-std=CL1.2 -DX'");
     EXPECT_CONTAINS(logged, "cuda: source:3:1: error:");
     weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
     params = params_of(twice_cl, "-DX -I include");
-    expect_refused(&rig, &params, WEIR_ERROR_INVALID, "the options have -I");
+    expect_refused(rig, &params, WEIR_ERROR_INVALID, "the options have -I");
     EXPECT_INT_EQ(opencl()->live(), 0);
-    rig_finish(&rig);
 }
 
 // The compiler's flaw: signatures and kernels without parameters do not go together.
-WEIR_TEST(CudaSource, OpenclKernelsWithoutParameters)
+RIG_TEST(CudaSource, OpenclKernelsWithoutParameters)
 {
-    struct rig rig;
     char both[512];
-    if (!rig_start(&rig))
-        return;
     struct weir_program_params params = params_of("__kernel void nothing(void) {}", NULL);
-    expect_built(&rig, &params);
+    expect_built(rig, &params);
     EXPECT_STR_EQ(opencl()->options(), "-cl-std=CL1.2");
     snprintf(both, sizeof both, "__kernel void nothing(void) {}\n%s", twice_cl);
     params = params_of(both, NULL);
-    expect_refused(&rig, &params, WEIR_ERROR_UNSUPPORTED, "give every kernel a parameter");
+    expect_refused(rig, &params, WEIR_ERROR_UNSUPPORTED, "give every kernel a parameter");
     EXPECT_INT_EQ(opencl()->live(), 0);
-    rig_finish(&rig);
 }
 
-WEIR_TEST(CudaSource, OpenclOfAnotherDevice)
+RIG_TEST(CudaSource, OpenclOfAnotherDevice)
 {
-    struct rig rig;
-    if (!rig_start(&rig))
-        return;
     const struct weir_program_params params = params_of(twice_cl, NULL);
     opencl()->set_architecture(80);
-    expect_refused(&rig, &params, WEIR_ERROR_UNSUPPORTED,
+    expect_refused(rig, &params, WEIR_ERROR_UNSUPPORTED,
                    "the driver's OpenCL has no device of compute capability 9.0 like 'Fake GPU 0'");
     opencl()->set_architecture(90);
-    expect_built(&rig, &params);
-    rig_finish(&rig);
+    expect_built(rig, &params);
 }
 
-WEIR_TEST(CudaSource, OpenclWithAnImageOfDepth)
+RIG_TEST(CudaSource, OpenclWithAnImageOfDepth)
 {
-    struct rig rig;
-    if (!rig_start(&rig))
-        return;
     const struct weir_program_params params = params_of(
         "// twice\n__kernel void twice(__global uint *out,\n    image2d_depth_t in)\n{\n}\n", NULL);
-    expect_refused(&rig, &params, WEIR_ERROR_UNSUPPORTED,
+    expect_refused(rig, &params, WEIR_ERROR_UNSUPPORTED,
                    "source:3: kernel 'twice': parameter 'in' is of type image2d_depth_t");
-    rig_finish(&rig);
 }
 
-WEIR_TEST(CudaSource, OpenclWithPtxThatIsNotUnderstood)
+RIG_TEST(CudaSource, OpenclWithPtxThatIsNotUnderstood)
 {
-    struct rig rig;
-    if (!rig_start(&rig))
-        return;
     const struct weir_program_params params = params_of(two_locals_cl, NULL);
     opencl()->set_strange(1);
-    expect_refused(&rig, &params, WEIR_ERROR_BUILD, "compiler (580.0) is not understood: ");
+    expect_refused(rig, &params, WEIR_ERROR_BUILD, "compiler (580.0) is not understood: ");
     opencl()->set_strange(0);
-    expect_built(&rig, &params);
+    expect_built(rig, &params);
     EXPECT_INT_EQ(opencl()->live(), 0);
-    rig_finish(&rig);
 }
 
 static bool start_cached(struct rig *rig)
@@ -293,6 +261,9 @@ static bool start_cached(struct rig *rig)
         snprintf(section, sizeof section, "cache = 1\ncache_dir = %s", weir_test_temp_dir());
     return rig_start_with(rig, section);
 }
+
+#define CACHED_TEST(suite, name) \
+    WEIR_TEST_WITH(suite, name, struct rig, rig, start_cached(rig), rig_finish(rig))
 
 WEIR_TEST(CudaSource, OpenclFromTheCache)
 {
@@ -350,19 +321,14 @@ static bool fail_opencl_call(struct rig *rig, const char *name, long n)
     return struck;
 }
 
-WEIR_TEST(CudaSource, EveryOpenclCallOnce)
+RIG_TEST(CudaSource, EveryOpenclCallOnce)
 {
-    struct rig rig;
-    if (!rig_start(&rig))
-        return;
     for (size_t i = 0; opencl()->name(i); i++) {
         long n = 1;
-        while (fail_opencl_call(&rig, opencl()->name(i), n))
+        while (fail_opencl_call(rig, opencl()->name(i), n))
             n++;
         EXPECT_INT_GT(opencl()->calls(opencl()->name(i)), 0);
     }
-    weir_test_note(NULL);
-    rig_finish(&rig);
 }
 
 WEIR_TEST(CudaSource, CudaRuns)
@@ -383,49 +349,41 @@ WEIR_TEST(CudaSource, CudaRuns)
 }
 
 // This backend takes CUDA C++ and leaves the OpenCL C to others.
-WEIR_TEST(CudaSource, CudaBesideOpencl)
+RIG_TEST(CudaSource, CudaBesideOpencl)
 {
-    struct rig rig;
-    if (!rig_start(&rig))
-        return;
     struct weir_program_params params = params_of_cuda(twice_cu, "-DCUDA");
     params.source = "__kernel void broken(__global uint *out) { not_declared; }\n";
     params.options = "-DOPENCL";
     const long before = opencl()->calls("clBuildProgram");
-    expect_built(&rig, &params);
+    expect_built(rig, &params);
     EXPECT_INT_EQ(opencl()->calls("clBuildProgram"), before);
     EXPECT_CONTAINS(nvrtc()->options(), "-DCUDA ");
     params.cuda_source = NULL;
-    expect_refused(&rig, &params, WEIR_ERROR_INVALID, "cuda_options");
-    rig_finish(&rig);
+    expect_refused(rig, &params, WEIR_ERROR_INVALID, "cuda_options");
 }
 
-WEIR_TEST(CudaSource, CudaOfAnArchitecture)
+RIG_TEST(CudaSource, CudaOfAnArchitecture)
 {
-    struct rig rig;
-    if (!rig_start(&rig))
-        return;
     struct weir_program_params params = params_of_cuda(twice_cu, "--gpu-architecture=sm_90a -DX");
-    expect_built(&rig, &params);
+    expect_built(rig, &params);
     EXPECT_STR_EQ(nvrtc()->options(), "--gpu-architecture=sm_90a -DX ");
     long cubins = nvrtc()->calls("nvrtcGetCUBIN");
     params.cuda_options = "-arch=compute_90";
-    expect_built(&rig, &params);
+    expect_built(rig, &params);
     EXPECT_INT_EQ(nvrtc()->calls("nvrtcGetCUBIN"), cubins);
 
     params.cuda_options = NULL;
     nvrtc()->set_newest(86);
-    expect_built(&rig, &params);
+    expect_built(rig, &params);
     EXPECT_STR_EQ(nvrtc()->options(), "--gpu-architecture=compute_86 ");
     nvrtc()->set_newest(100);
-    expect_built(&rig, &params);
+    expect_built(rig, &params);
     EXPECT_STR_EQ(nvrtc()->options(), "--gpu-architecture=compute_75 ");
     nvrtc()->set_newest(90);
     EXPECT_INT_EQ(nvrtc()->calls("nvrtcGetCUBIN"), cubins);
-    rig_finish(&rig);
 }
 
-WEIR_TEST(CudaSource, CudaThatIsRefused)
+RIG_TEST(CudaSource, CudaThatIsRefused)
 {
     static const struct {
         const char *source;
@@ -445,48 +403,36 @@ WEIR_TEST(CudaSource, CudaThatIsRefused)
          "kernel 'twice' has more parameters in the image than the 2"},
         {"extern \"C\" __global__ void twice(int &in) {}", WEIR_ERROR_BUILD, "no references"},
     };
-    struct rig rig;
-    if (!rig_start(&rig))
-        return;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct weir_program_params params = params_of_cuda(cases[i].source, NULL);
         weir_test_note("%s", cases[i].source);
-        expect_refused(&rig, &params, cases[i].status, cases[i].part);
+        expect_refused(rig, &params, cases[i].status, cases[i].part);
     }
     weir_test_note(NULL);
     EXPECT_INT_EQ(nvrtc()->live(), 0);
-    rig_finish(&rig);
 }
 
-WEIR_TEST(CudaSource, CudaWithTooManyOptions)
+RIG_TEST(CudaSource, CudaWithTooManyOptions)
 {
-    struct rig rig;
     char options[512] = "";
-    if (!rig_start(&rig))
-        return;
     for (size_t i = 0; i < 64; i++)
         memcpy(options + strlen(options), "-DX ", 5);
     const struct weir_program_params params = params_of_cuda(twice_cu, options);
-    expect_refused(&rig, &params, WEIR_ERROR_INVALID, "at most 63 options");
-    rig_finish(&rig);
+    expect_refused(rig, &params, WEIR_ERROR_INVALID, "at most 63 options");
 }
 
-WEIR_TEST(CudaSource, CudaFromTheCache)
+CACHED_TEST(CudaSource, CudaFromTheCache)
 {
-    struct rig rig;
-    if (!start_cached(&rig))
-        return;
     struct weir_program_params params = params_of_cuda(twice_cu, NULL);
-    expect_built(&rig, &params);
+    expect_built(rig, &params);
     long before = nvrtc()->calls("nvrtcCompileProgram");
-    expect_built(&rig, &params);
+    expect_built(rig, &params);
     EXPECT_INT_EQ(nvrtc()->calls("nvrtcCompileProgram"), before);
     // What is included may have changed.
     params.cuda_options = "-I include";
-    expect_built(&rig, &params);
-    expect_built(&rig, &params);
+    expect_built(rig, &params);
+    expect_built(rig, &params);
     EXPECT_INT_EQ(nvrtc()->calls("nvrtcCompileProgram"), before + 2);
-    rig_finish(&rig);
 }
 
 static bool fail_nvrtc_call(struct rig *rig, const char *name, long n)
@@ -520,25 +466,22 @@ WEIR_TEST(CudaSource, EveryNvrtcCallOnce)
         rig_finish(&rig);
     }
     nvrtc()->set_newest(90);
-    weir_test_note(NULL);
 }
 
 // The barrier's definition precedes the text that calls it, and no other; lines are counted from there.
-WEIR_TEST(CudaSource, GridBarrier)
+RIG_TEST(CudaSource, GridBarrier)
 {
     static const char waits[] = "__kernel void exchange(__global uint *x, __global uint *wrong,\n"
                                 "                       uint rounds)\n"
                                 "{\n    weir_grid_barrier();\n}\n"
                                 "__kernel void clear(__global uint *x) { x[0] = 0; }\n";
-    struct rig rig;
-    weir_program *program;
-    weir_kernel *kernel;
-    ASSERT_TRUE(rig_start(&rig));
+    own_program program = NULL;
+    own_kernel kernel = NULL;
     const struct weir_program_params plain = params_of(twice_cl, NULL);
-    expect_built(&rig, &plain);
+    expect_built(rig, &plain);
     EXPECT_NOT_CONTAINS(opencl()->text(), "weir_grid_barrier");
     const struct weir_program_params params = params_of(waits, NULL);
-    ASSERT_OK(weir_program_create(rig.device, &params, &program));
+    ASSERT_OK(weir_program_create(rig->device, &params, &program));
     const char *definition = strstr(opencl()->text(), "void weir_grid_barrier(void)");
     const char *first_line = strstr(opencl()->text(), "#line 1 \"source\"");
     EXPECT_TRUE(definition && first_line && definition < first_line);
@@ -547,7 +490,4 @@ WEIR_TEST(CudaSource, GridBarrier)
     weir_kernel_destroy(&kernel);
     ASSERT_OK(weir_kernel_create(program, "clear", &kernel));
     EXPECT_UINT_EQ(weir_kernel_get_signature(kernel)->grid_barrier, 0);
-    weir_kernel_destroy(&kernel);
-    weir_program_destroy(&program);
-    rig_finish(&rig);
 }

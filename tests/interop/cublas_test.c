@@ -12,6 +12,7 @@
 #include <weir/weir.h>
 
 #include "kernels/conformance/conformance.h"
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 enum {
@@ -94,9 +95,8 @@ static bool create_handle(weir_device *device, struct cublas *cublas)
 static weir_buffer *buffer_of(weir_device *device, size_t count)
 {
     weir_buffer *buffer = NULL;
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .size = count * sizeof(float)};
-    EXPECT_OK(weir_buffer_create(device, &params, &buffer));
+    EXPECT_OK(weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .size = count * sizeof(float)),
+                                 &buffer));
     return buffer;
 }
 
@@ -116,9 +116,9 @@ static void close_scene(struct scene *scene)
 
 static bool open_scene(struct scene *scene)
 {
-    const struct weir_program_params program = {.struct_size = sizeof program,
-                                                .bundle = &conformance_kernels};
-    EXPECT_OK(weir_program_create(scene->device, &program, &scene->program));
+    EXPECT_OK(weir_program_create(scene->device,
+                                  WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
+                                  &scene->program));
     EXPECT_OK(weir_kernel_create(scene->program, "scale", &scene->scale));
     EXPECT_OK(weir_queue_create(scene->device, NULL, &scene->queue));
     scene->x = buffer_of(scene->device, ROWS * INNER);
@@ -310,7 +310,7 @@ static weir_status capture(struct scene *scene, int count, weir_graph **out_grap
 // against the same work without a graph.
 static void check_graph(struct scene *scene, weir_graph *graph)
 {
-    weir_graph *clone = NULL;
+    own_graph clone = NULL;
     const float half = 0.5f;
     const uint32_t count = ROWS * INNER;
     const struct weir_argument arguments[] = {weir_in(scene->x, 0, weir_buffer_size(scene->x)),
@@ -335,7 +335,6 @@ static void check_graph(struct scene *scene, weir_graph *graph)
     EXPECT_OK(weir_queue_graph(scene->queue, clone));
     EXPECT_OK(weir_download(scene->queue, again, scene->d, 0, sizeof again));
     EXPECT_MEM_EQ(again, d, sizeof d);
-    weir_graph_destroy(&clone);
 }
 
 WEIR_TEST(Cublas, InACapturedGraph)

@@ -146,7 +146,6 @@ WEIR_TEST(KitSignature, WhatIsSkipped)
         EXPECT_STR_EQ(all->kernels[0].name, "yes");
         kit_test_host.release(all);
     }
-    weir_test_note(NULL);
 }
 
 WEIR_TEST(KitSignature, NothingAtAll)
@@ -185,7 +184,6 @@ WEIR_TEST(KitSignature, WhatIsRefused)
         EXPECT_CONTAINS(kit_host()->error.message, cases[i][1]);
         kit_test_host.release(all);
     }
-    weir_test_note(NULL);
 }
 
 // Every prefix of this text is either read or refused.
@@ -258,7 +256,6 @@ WEIR_TEST(KitParameter, TellsWhatTypesAre)
         EXPECT_UINT_EQ(p.width, wanted[i].width);
         EXPECT_UINT_EQ(p.alignment, wanted[i].alignment);
     }
-    weir_test_note(NULL);
 }
 
 // Signatures as text: written texts read back, and other texts are refused.

@@ -7,6 +7,7 @@
 #include <weir/module/module.h>
 #include <weir/weir.h>
 
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 enum {
@@ -164,7 +165,7 @@ static weir_status open_null(const char *transport, weir_runtime **out_runtime)
 WEIR_TEST(Inspect, TransportAndBackendOfARuntime)
 {
     const char *library;
-    weir_runtime *runtime;
+    own_runtime runtime = NULL;
     ASSERT_OK(open_null("local", &runtime));
     EXPECT_OK(weir_inspect_transport(runtime, &library));
     EXPECT_STR_EQ(library, "");
@@ -174,5 +175,4 @@ WEIR_TEST(Inspect, TransportAndBackendOfARuntime)
 
     ASSERT_OK(open_null("absent", &runtime));
     EXPECT_FAILURE(weir_inspect_transport(runtime, &library), WEIR_ERROR_MODULE, "absent");
-    EXPECT_OK(weir_close(&runtime));
 }

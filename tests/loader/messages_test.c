@@ -7,6 +7,7 @@
 
 #include "core/module/loader.h"
 #include "core/support/error.h"
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 struct fixture {
@@ -33,7 +34,7 @@ static void finish(struct fixture *fixture)
     EXPECT_OK(weir_close(&fixture->runtime));
 }
 
-#define own_fixture __attribute__((cleanup(finish))) struct fixture
+#define own_fixture OWN(finish) struct fixture
 
 static weir_status fail(void *user)
 {
@@ -66,13 +67,12 @@ WEIR_TEST(Messages, ALongLabelLeavesRoomForTheReason)
     own_fixture fixture = start();
     memset(label, 'x', sizeof label - 1);
     label[sizeof label - 1] = '\0';
-    weir_queue *queue = labelled(&fixture, label);
+    own_queue queue = labelled(&fixture, label);
     EXPECT_OK(weir_queue_host_call(queue, fail, NULL));
     EXPECT_FAILURE(weir_queue_sync(queue, WEIR_FOREVER), WEIR_ERROR_IO,
                    "xxx...', a host call, failed: the function returned");
     EXPECT_OK(weir_queue_recover(queue));
     EXPECT_FAILURE(weir_device_close(&fixture.device), WEIR_ERROR_INVALID, "xxx...' still exists");
-    weir_queue_destroy(&queue);
 }
 
 WEIR_TEST(Messages, AllThatIsLeftIsNamed)
@@ -101,31 +101,29 @@ WEIR_TEST(Messages, AllThatIsLeftIsNamed)
 WEIR_TEST(Messages, LabelsDoNotReachTheTerminalRaw)
 {
     own_fixture fixture = start();
-    weir_queue *queue = labelled(&fixture, "a\x1b]0;b\x07\nc\xe2\x80\xae");
+    own_queue queue = labelled(&fixture, "a\x1b]0;b\x07\nc\xe2\x80\xae");
     EXPECT_OK(weir_queue_host_call(queue, fail, NULL));
     EXPECT_FAILURE(weir_queue_sync(queue, WEIR_FOREVER), WEIR_ERROR_IO,
                    "of queue 'a\\x1b]0;b\\x07\\nc\\u202e'");
     EXPECT_STR_EQ(weir_last_error()->object, "a\\x1b]0;b\\x07\\nc\\u202e");
     EXPECT_OK(weir_queue_recover(queue));
-    weir_queue_destroy(&queue);
 }
 
 // A label that no object has yet, and a device's: neither can add a line to what is printed.
 WEIR_TEST(Messages, LabelsAddNoLine)
 {
-    const struct weir_queue_params refused = {.struct_size = sizeof refused,
-                                              .label = "a\nb",
-                                              .priority = 1000};
-    const struct weir_device_params named = {.struct_size = sizeof named, .label = "c\nd"};
     own_fixture fixture = start();
     weir_queue *queue = NULL;
-    weir_device *device = NULL;
-    EXPECT_INT_EQ(weir_queue_create(fixture.device, &refused, &queue), WEIR_ERROR_INVALID);
+    own_device device = NULL;
+    EXPECT_INT_EQ(weir_queue_create(fixture.device,
+                                    WEIR_PARAMS(weir_queue, .label = "a\nb", .priority = 1000),
+                                    &queue),
+                  WEIR_ERROR_INVALID);
     EXPECT_STR_EQ(weir_last_error()->object, "a\\nb");
-    ASSERT_OK(weir_device_open(fixture.runtime, &named, &device));
+    ASSERT_OK(
+        weir_device_open(fixture.runtime, WEIR_PARAMS(weir_device, .label = "c\nd"), &device));
     EXPECT_FAILURE(weir_close(&fixture.runtime), WEIR_ERROR_INVALID, "'c\\nd'");
     EXPECT_NULL(strchr(weir_last_error_text(), '\n'));
-    EXPECT_OK(weir_device_close(&device));
 }
 
 // So do messages of modules and of programs; the lines of a compiler's log stay lines.

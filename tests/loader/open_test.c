@@ -5,6 +5,7 @@
 
 #include <weir/weir.h>
 
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 // Opens with the fakes and the null backend in reach.
@@ -73,7 +74,7 @@ WEIR_TEST(Open, ASingleBackendThatDoesNotOpen)
 
 WEIR_TEST(Open, FallbackIsRecorded)
 {
-    weir_runtime *runtime;
+    own_runtime runtime = NULL;
 
     ASSERT_OK(open_with("too-new, broken, absent, null", "", &runtime, NULL));
     EXPECT_STR_EQ(weir_runtime_backend(runtime), "null");
@@ -85,7 +86,6 @@ WEIR_TEST(Open, FallbackIsRecorded)
     expect_entry(report, 3, "absent", WEIR_LOAD_MISSING, "no such file");
     expect_entry(report, 4, "null", WEIR_LOAD_MISSING, "no such file");
     expect_entry(report, 5, "null", WEIR_LOAD_USED, "");
-    EXPECT_OK(weir_close(&runtime));
 }
 
 WEIR_TEST(Open, NoneOfSeveral)
@@ -106,7 +106,7 @@ WEIR_TEST(Open, NoneOfSeveral)
 
 WEIR_TEST(Open, ABackendWithoutDevicesIsNone)
 {
-    weir_runtime *runtime;
+    own_runtime runtime = NULL;
     weir_load_report *report;
 
     EXPECT_FAILURE(open_with("no-devices", "", &runtime, &report), WEIR_ERROR_NO_DEVICE,
@@ -115,7 +115,6 @@ WEIR_TEST(Open, ABackendWithoutDevicesIsNone)
     weir_load_report_destroy(&report);
     ASSERT_OK(open_with("no-devices, null", "", &runtime, NULL));
     EXPECT_STR_EQ(weir_runtime_backend(runtime), "null");
-    EXPECT_OK(weir_close(&runtime));
 }
 
 // A plugin is never skipped: without it the chain would be a different one.
@@ -137,10 +136,10 @@ WEIR_TEST(Open, AnOlderPluginForwards)
 {
     static const char hello[] = "hello";
     char back[sizeof hello] = "";
-    weir_runtime *runtime;
-    weir_device *device;
-    weir_queue *queue;
-    weir_buffer *buffer;
+    own_runtime runtime = NULL;
+    own_device device = NULL;
+    own_queue queue = NULL;
+    own_buffer buffer = NULL;
 
     ASSERT_OK(open_with("null", "short, short", &runtime, NULL));
     ASSERT_OK(weir_device_open(runtime, NULL, &device));
@@ -149,10 +148,6 @@ WEIR_TEST(Open, AnOlderPluginForwards)
     EXPECT_OK(weir_upload(queue, buffer, 0, hello, sizeof hello));
     EXPECT_OK(weir_download(queue, back, buffer, 0, sizeof hello));
     EXPECT_STR_EQ(back, hello);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
-    EXPECT_OK(weir_device_close(&device));
-    EXPECT_OK(weir_close(&runtime));
 }
 
 static weir_status open_null(const char *key, weir_runtime **out_runtime)
@@ -185,8 +180,8 @@ WEIR_TEST(Open, DevicesOfNullAreConfigured)
 WEIR_TEST(Open, ABundleNeedsAnImageOnNull)
 {
     static const struct weir_bundle bundle = {.struct_size = sizeof bundle, .name = "hollow"};
-    weir_runtime *runtime;
-    weir_device *device;
+    own_runtime runtime = NULL;
+    own_device device = NULL;
     weir_program *program;
 
     ASSERT_OK(open_null("", &runtime));
@@ -194,8 +189,6 @@ WEIR_TEST(Open, ABundleNeedsAnImageOnNull)
     EXPECT_FAILURE(weir_program_create(device, WEIR_PARAMS(weir_program, .bundle = &bundle),
                                        &program),
                    WEIR_ERROR_UNSUPPORTED, "hollow");
-    EXPECT_OK(weir_device_close(&device));
-    EXPECT_OK(weir_close(&runtime));
 }
 
 // A section of a module that is installed nowhere is legal if the configuration names the
@@ -242,10 +235,9 @@ static weir_status open_keys(const struct weir_key *keys, uint32_t count, uint32
 
 static void expect_second(const struct weir_key *keys, uint32_t size)
 {
-    weir_runtime *runtime;
+    own_runtime runtime = NULL;
     ASSERT_OK(open_keys(keys, 2, size, &runtime));
     EXPECT_INT_EQ(weir_runtime_setting(runtime, "made", "second")->integer, 2);
-    EXPECT_OK(weir_close(&runtime));
 }
 
 static const struct weir_key first = {.name = "first",

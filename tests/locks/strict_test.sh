@@ -12,7 +12,7 @@ export WEIR_BACKEND="$backend" POCL_DEVICES="$device" WEIR_MODULE_PATH="$PWD/lib
 arguments=()
 case "$program" in
 races) export WEIR_CHECK_HINTS=0 ;;
-conformance) export WEIR_PLUGINS=check WEIR_CONFIG=tests/conformance/check.ini WEIR_COPY_THREADS=3 ;;
+conformance) export WEIR_PLUGINS=check WEIR_CHECK_REPORT=fail WEIR_CHECK_SUPPRESSIONS=tests/conformance/known.json WEIR_COPY_THREADS=3 ;;
 fuzz) arguments=(--locks 3000 1) ;;
 esac
 expect_status 0 env LD_PRELOAD="$library" "tests/locks/$program" "${arguments[@]}"

@@ -62,26 +62,24 @@ static void count_always(void *user, weir_status status)
 
 static weir_status open_all(struct life *life)
 {
-    const struct weir_buffer_params own = {.struct_size = sizeof own,
-                                           .size = sizeof bytes,
-                                           .label = "own"};
-    const struct weir_buffer_params host = {.struct_size = sizeof host,
-                                            .size = sizeof bytes,
-                                            .placement = WEIR_PLACE_HOST};
-    const struct weir_queue_params queue = {.struct_size = sizeof queue, .label = "queue"};
-    const struct weir_pool_params pool = {.struct_size = sizeof pool, .label = "pool"};
-    const struct weir_comm_params comm = {.struct_size = sizeof comm,
-                                          .label = "comm",
-                                          .count = 1,
-                                          .rendezvous = "process:walk"};
     STEP(life, weir_open(NULL, &life->runtime));
     STEP(life, weir_device_open(life->runtime, NULL, &life->device));
-    STEP(life, weir_queue_create(life->device, &queue, &life->queue));
+    STEP(life,
+         weir_queue_create(life->device, WEIR_PARAMS(weir_queue, .label = "queue"), &life->queue));
     STEP(life, weir_queue_create(life->device, NULL, &life->other));
-    STEP(life, weir_buffer_create(life->device, &own, &life->buffer));
-    STEP(life, weir_buffer_create(life->device, &host, &life->host));
-    STEP(life, weir_pool_create(life->device, &pool, &life->pool));
-    STEP(life, weir_comm_create(life->device, &comm, &life->comm));
+    STEP(life, weir_buffer_create(life->device,
+                                  WEIR_PARAMS(weir_buffer, .size = sizeof bytes, .label = "own"),
+                                  &life->buffer));
+    STEP(life, weir_buffer_create(life->device,
+                                  WEIR_PARAMS(weir_buffer, .size = sizeof bytes,
+                                              .placement = WEIR_PLACE_HOST),
+                                  &life->host));
+    STEP(life,
+         weir_pool_create(life->device, WEIR_PARAMS(weir_pool, .label = "pool"), &life->pool));
+    STEP(life, weir_comm_create(life->device,
+                                WEIR_PARAMS(weir_comm, .label = "comm", .count = 1,
+                                            .rendezvous = "process:walk"),
+                                &life->comm));
     return WEIR_OK;
 }
 

@@ -24,137 +24,115 @@ static struct weir_event submit_frame(const struct opencl_rig *rig, struct weir_
     return opencl_rig_record(rig->queues[1]);
 }
 
-WEIR_TEST(OpenclCommands, OfFramesAreTheirWorkAlone)
+OPENCL_RIG_TEST(OpenclCommands, OfFramesAreTheirWorkAlone)
 {
-    struct opencl_rig rig;
     struct weir_event last = {0};
-    opencl_rig_open(&rig, "");
     for (uint32_t i = 0; i < 2; i++)
-        last = submit_frame(&rig, last, i);
-    const long barriers = rig.shim->calls(BARRIER);
-    const long markers = rig.shim->calls(MARKER);
+        last = submit_frame(rig, last, i);
+    const long barriers = rig->shim->calls(BARRIER);
+    const long markers = rig->shim->calls(MARKER);
     for (uint32_t i = 0; i < 50; i++)
-        last = submit_frame(&rig, last, i);
-    EXPECT_INT_EQ(rig.shim->calls(BARRIER), barriers);
-    EXPECT_INT_EQ(rig.shim->calls(MARKER), markers);
+        last = submit_frame(rig, last, i);
+    EXPECT_INT_EQ(rig->shim->calls(BARRIER), barriers);
+    EXPECT_INT_EQ(rig->shim->calls(MARKER), markers);
     EXPECT_OK(weir_event_sync(last, WEIR_FOREVER));
-    opencl_rig_expect_numbers(rig.queues[1], rig.other, 0, 50);
-    opencl_rig_close(&rig);
+    opencl_rig_expect_numbers(rig->queues[1], rig->other, 0, 50);
 }
 
 // Where all commands after a failed one fail, few events are asked how they ended, and the events of
 // launches are those of records.
-WEIR_TEST(OpenclCommands, OfADriverWhoseErrorsStay)
+OPENCL_RIG_AS_TEST(OpenclCommands, OfADriverWhoseErrorsStay, WEIR_TEST_OPENCL_ERRORS_STAY)
 {
-    struct opencl_rig rig;
     struct weir_event last = {0};
-    opencl_rig_open_as(&rig, WEIR_TEST_OPENCL_ERRORS_STAY);
-    last = submit_frame(&rig, last, 0);
-    const long questions = rig.shim->calls("clGetEventInfo");
-    const long releases = rig.shim->calls("clReleaseEvent");
+    last = submit_frame(rig, last, 0);
+    const long questions = rig->shim->calls("clGetEventInfo");
+    const long releases = rig->shim->calls("clReleaseEvent");
     for (uint32_t i = 0; i < 200; i++)
-        last = submit_frame(&rig, last, i);
-    EXPECT_TRUE(rig.shim->calls("clGetEventInfo") - questions < 100);
-    EXPECT_TRUE(rig.shim->calls("clReleaseEvent") - releases > 100);
+        last = submit_frame(rig, last, i);
+    EXPECT_TRUE(rig->shim->calls("clGetEventInfo") - questions < 100);
+    EXPECT_TRUE(rig->shim->calls("clReleaseEvent") - releases > 100);
     EXPECT_OK(weir_event_sync(last, WEIR_FOREVER));
-    opencl_rig_expect_numbers(rig.queues[1], rig.other, 0, 200);
-    opencl_rig_close(&rig);
+    opencl_rig_expect_numbers(rig->queues[1], rig->other, 0, 200);
 }
 
 // A change of what is between two records costs a marker, once.
-WEIR_TEST(OpenclCommands, AreExpectedToBeAsManyAsBefore)
+OPENCL_RIG_TEST(OpenclCommands, AreExpectedToBeAsManyAsBefore)
 {
-    struct opencl_rig rig;
-    opencl_rig_open(&rig, "");
     for (uint32_t launches = 3; launches > 0; launches--) {
-        const long markers = rig.shim->calls(MARKER);
+        const long markers = rig->shim->calls(MARKER);
         for (uint32_t i = 0; i < 10; i++) {
             for (uint32_t k = 0; k < launches; k++)
-                opencl_rig_launch(&rig, rig.queues[0], rig.buffer, k);
-            (void)opencl_rig_record(rig.queues[0]);
+                opencl_rig_launch(rig, rig->queues[0], rig->buffer, k);
+            (void)opencl_rig_record(rig->queues[0]);
         }
-        EXPECT_INT_EQ(rig.shim->calls(MARKER) - markers, 1);
+        EXPECT_INT_EQ(rig->shim->calls(MARKER) - markers, 1);
     }
-    opencl_rig_close(&rig);
 }
 
 // All records take the event of the command before them, also if that is a marker.
-WEIR_TEST(OpenclCommands, ASecondRecordTakesTheSameEvent)
+OPENCL_RIG_TEST(OpenclCommands, ASecondRecordTakesTheSameEvent)
 {
-    struct opencl_rig rig;
-    opencl_rig_open(&rig, "");
-    const long markers = rig.shim->calls(MARKER);
+    const long markers = rig->shim->calls(MARKER);
     for (uint32_t launches = 1; launches <= 2; launches++) {
         for (uint32_t i = 0; i < launches; i++)
-            opencl_rig_launch(&rig, rig.queues[0], rig.buffer, launches);
-        const struct weir_event first = opencl_rig_record(rig.queues[0]);
-        const struct weir_event second = opencl_rig_record(rig.queues[0]);
-        EXPECT_INT_EQ(rig.shim->calls(MARKER) - markers, launches - 1);
+            opencl_rig_launch(rig, rig->queues[0], rig->buffer, launches);
+        const struct weir_event first = opencl_rig_record(rig->queues[0]);
+        const struct weir_event second = opencl_rig_record(rig->queues[0]);
+        EXPECT_INT_EQ(rig->shim->calls(MARKER) - markers, launches - 1);
         EXPECT_OK(weir_event_sync(second, WEIR_FOREVER));
         EXPECT_OK(weir_event_query(first));
-        opencl_rig_expect_numbers(rig.queues[0], rig.buffer, 0, launches);
-        opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 0);
-        EXPECT_OK(weir_event_sync(opencl_rig_record(rig.queues[0]), WEIR_FOREVER));
+        opencl_rig_expect_numbers(rig->queues[0], rig->buffer, 0, launches);
+        opencl_rig_launch(rig, rig->queues[0], rig->buffer, 0);
+        EXPECT_OK(weir_event_sync(opencl_rig_record(rig->queues[0]), WEIR_FOREVER));
     }
-    opencl_rig_close(&rig);
 }
 
 // A frame as a graph ends with the graph's record and the pipeline's.
-WEIR_TEST(OpenclCommands, OfAGraphAreItsWorkAlone)
+OPENCL_RIG_TEST(OpenclCommands, OfAGraphAreItsWorkAlone)
 {
-    struct opencl_rig rig;
-    weir_graph *graph = NULL;
-    opencl_rig_open(&rig, "");
-    EXPECT_OK(weir_capture_begin(rig.queues[0]));
-    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 7);
-    copy(&rig, rig.queues[0]);
-    EXPECT_OK(weir_capture_end(rig.queues[0], NULL, &graph));
-    EXPECT_OK(weir_queue_graph(rig.queues[0], graph));
-    EXPECT_OK(weir_event_sync(opencl_rig_record(rig.queues[0]), WEIR_FOREVER));
-    const long markers = rig.shim->calls(MARKER);
+    own_graph graph = NULL;
+    EXPECT_OK(weir_capture_begin(rig->queues[0]));
+    opencl_rig_launch(rig, rig->queues[0], rig->buffer, 7);
+    copy(rig, rig->queues[0]);
+    EXPECT_OK(weir_capture_end(rig->queues[0], NULL, &graph));
+    EXPECT_OK(weir_queue_graph(rig->queues[0], graph));
+    EXPECT_OK(weir_event_sync(opencl_rig_record(rig->queues[0]), WEIR_FOREVER));
+    const long markers = rig->shim->calls(MARKER);
     for (uint32_t i = 0; i < 20; i++) {
-        EXPECT_OK(weir_queue_graph(rig.queues[0], graph));
-        EXPECT_OK(weir_queue_wait(rig.queues[1], opencl_rig_record(rig.queues[0])));
-        opencl_rig_launch(&rig, rig.queues[1], rig.buffer, i);
-        EXPECT_OK(weir_queue_wait(rig.queues[0], opencl_rig_record(rig.queues[1])));
+        EXPECT_OK(weir_queue_graph(rig->queues[0], graph));
+        EXPECT_OK(weir_queue_wait(rig->queues[1], opencl_rig_record(rig->queues[0])));
+        opencl_rig_launch(rig, rig->queues[1], rig->buffer, i);
+        EXPECT_OK(weir_queue_wait(rig->queues[0], opencl_rig_record(rig->queues[1])));
     }
-    EXPECT_INT_EQ(rig.shim->calls(MARKER), markers);
-    opencl_rig_expect_numbers(rig.queues[0], rig.other, 0, 7);
-    weir_graph_destroy(&graph);
-    opencl_rig_close(&rig);
+    EXPECT_INT_EQ(rig->shim->calls(MARKER), markers);
+    opencl_rig_expect_numbers(rig->queues[0], rig->other, 0, 7);
 }
 
 // Nothing comes after the waits, so the record is a command that has them.
-WEIR_TEST(OpenclCommands, ARecordAfterWaitsIsAMarker)
+OPENCL_RIG_TEST(OpenclCommands, ARecordAfterWaitsIsAMarker)
 {
-    struct opencl_rig rig;
-    opencl_rig_open(&rig, "");
-    opencl_rig_launch(&rig, rig.queues[1], rig.other, 1);
-    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 2);
-    const long markers = rig.shim->calls(MARKER);
-    EXPECT_OK(weir_queue_wait(rig.queues[1], opencl_rig_record(rig.queues[0])));
-    const struct weir_event after = opencl_rig_record(rig.queues[1]);
-    EXPECT_INT_EQ(rig.shim->calls(MARKER), markers + 1);
+    opencl_rig_launch(rig, rig->queues[1], rig->other, 1);
+    opencl_rig_launch(rig, rig->queues[0], rig->buffer, 2);
+    const long markers = rig->shim->calls(MARKER);
+    EXPECT_OK(weir_queue_wait(rig->queues[1], opencl_rig_record(rig->queues[0])));
+    const struct weir_event after = opencl_rig_record(rig->queues[1]);
+    EXPECT_INT_EQ(rig->shim->calls(MARKER), markers + 1);
     EXPECT_OK(weir_event_sync(after, WEIR_FOREVER));
-    opencl_rig_expect_numbers(rig.queues[0], rig.buffer, 0, 2);
-    opencl_rig_close(&rig);
+    opencl_rig_expect_numbers(rig->queues[0], rig->buffer, 0, 2);
 }
 
 // Once the list is full, its waits become a barrier.
-WEIR_TEST(OpenclCommands, WaitForManyEvents)
+OPENCL_RIG_TEST(OpenclCommands, WaitForManyEvents)
 {
-    struct opencl_rig rig;
-    opencl_rig_open(&rig, "");
-    const long barriers = rig.shim->calls(BARRIER);
+    const long barriers = rig->shim->calls(BARRIER);
     for (uint32_t i = 0; i < 2 * LIMIT + 1; i++) {
-        opencl_rig_launch(&rig, rig.queues[0], rig.buffer, i);
-        EXPECT_OK(weir_queue_wait(rig.queues[1], opencl_rig_record(rig.queues[0])));
+        opencl_rig_launch(rig, rig->queues[0], rig->buffer, i);
+        EXPECT_OK(weir_queue_wait(rig->queues[1], opencl_rig_record(rig->queues[0])));
     }
-    EXPECT_INT_EQ(rig.shim->calls(BARRIER) - barriers, 2);
-    copy(&rig, rig.queues[1]);
-    EXPECT_INT_EQ(rig.shim->calls(BARRIER) - barriers, 2);
-    opencl_rig_expect_numbers(rig.queues[1], rig.other, 0, 2 * LIMIT);
-    opencl_rig_close(&rig);
+    EXPECT_INT_EQ(rig->shim->calls(BARRIER) - barriers, 2);
+    copy(rig, rig->queues[1]);
+    EXPECT_INT_EQ(rig->shim->calls(BARRIER) - barriers, 2);
+    opencl_rig_expect_numbers(rig->queues[1], rig->other, 0, 2 * LIMIT);
 }
 
 struct always {
@@ -175,73 +153,64 @@ static void note_always(void *user, weir_status status)
 
 // The waits cannot be submitted. A call that always runs, and may free what the work uses, comes after
 // the work before the waits, and after that for which they were, all the same.
-WEIR_TEST(OpenclCommands, RefusedWaitsBeforeACallThatAlwaysRuns)
+OPENCL_RIG_TEST(OpenclCommands, RefusedWaitsBeforeACallThatAlwaysRuns)
 {
-    struct opencl_rig rig;
-    struct always always = {.rig = &rig};
-    opencl_rig_open(&rig, "");
-    opencl_rig_launch(&rig, rig.queues[1], rig.other, 2);
+    struct always always = {.rig = rig};
+    opencl_rig_launch(rig, rig->queues[1], rig->other, 2);
     const struct weir_buffer_params params = {.struct_size = sizeof params,
                                               .size = (size_t)64 << 20};
     weir_buffer *large[2] = {NULL};
     for (int i = 0; i < 2; i++)
-        EXPECT_OK(weir_buffer_create(rig.device, &params, &large[i]));
+        EXPECT_OK(weir_buffer_create(rig->device, &params, &large[i]));
     for (int i = 0; i < 4; i++)
-        EXPECT_OK(weir_queue_copy(rig.queues[0], large[0], 0, large[1], 0, params.size));
-    always.event = opencl_rig_record(rig.queues[0]);
-    EXPECT_OK(weir_queue_flush(rig.queues[0]));
-    EXPECT_OK(weir_queue_wait(rig.queues[1], always.event));
-    const long finishes = rig.shim->calls("clFinish");
-    rig.shim->fail(BARRIER, 1, 0);
-    EXPECT_OK(weir_queue_host_call_always(rig.queues[1], note_always, &always));
-    EXPECT_INT_EQ(weir_queue_sync(rig.queues[1], WEIR_FOREVER), WEIR_ERROR_DEVICE);
-    EXPECT_INT_EQ(rig.shim->struck(), 1);
-    rig.shim->fail(NULL, 0, 0);
+        EXPECT_OK(weir_queue_copy(rig->queues[0], large[0], 0, large[1], 0, params.size));
+    always.event = opencl_rig_record(rig->queues[0]);
+    EXPECT_OK(weir_queue_flush(rig->queues[0]));
+    EXPECT_OK(weir_queue_wait(rig->queues[1], always.event));
+    const long finishes = rig->shim->calls("clFinish");
+    rig->shim->fail(BARRIER, 1, 0);
+    EXPECT_OK(weir_queue_host_call_always(rig->queues[1], note_always, &always));
+    EXPECT_INT_EQ(weir_queue_sync(rig->queues[1], WEIR_FOREVER), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(rig->shim->struck(), 1);
+    rig->shim->fail(NULL, 0, 0);
     EXPECT_INT_EQ(always.status, WEIR_ERROR_DEVICE);
     EXPECT_INT_EQ(always.finishes, finishes + 1);
     EXPECT_OK(always.waited);
-    EXPECT_OK(weir_queue_recover(rig.queues[1]));
-    opencl_rig_expect_works(&rig, rig.queues[1], 3);
+    EXPECT_OK(weir_queue_recover(rig->queues[1]));
+    opencl_rig_expect_works(rig, rig->queues[1], 3);
     weir_buffer_destroy(&large[0]);
     weir_buffer_destroy(&large[1]);
-    opencl_rig_close(&rig);
 }
 
 // Their time is when the device came to them.
-WEIR_TEST(OpenclCommands, RecordsWithTimesAreMarkers)
+OPENCL_RIG_TEST(OpenclCommands, RecordsWithTimesAreMarkers)
 {
-    struct opencl_rig rig;
-    weir_queue *queue = NULL;
+    own_queue queue = NULL;
     uint64_t times[2];
-    opencl_rig_open(&rig, "");
-    EXPECT_OK(weir_queue_create(rig.device, WEIR_PARAMS(weir_queue, .timing = true), &queue));
-    const long markers = rig.shim->calls(MARKER);
-    opencl_rig_launch(&rig, queue, rig.buffer, 1);
+    EXPECT_OK(weir_queue_create(rig->device, WEIR_PARAMS(weir_queue, .timing = true), &queue));
+    const long markers = rig->shim->calls(MARKER);
+    opencl_rig_launch(rig, queue, rig->buffer, 1);
     const struct weir_event first = opencl_rig_record(queue);
     EXPECT_OK(weir_event_sync(first, WEIR_FOREVER));
     const struct weir_event second = opencl_rig_record(queue);
     EXPECT_OK(weir_event_sync(second, WEIR_FOREVER));
-    EXPECT_INT_EQ(rig.shim->calls(MARKER) - markers, 2);
+    EXPECT_INT_EQ(rig->shim->calls(MARKER) - markers, 2);
     EXPECT_OK(weir_event_time_ns(first, &times[0]));
     EXPECT_OK(weir_event_time_ns(second, &times[1]));
     EXPECT_TRUE(times[0] < times[1]);
-    weir_queue_destroy(&queue);
-    opencl_rig_close(&rig);
 }
 
 // Where the driver tells no time of a marker that has a wait list, the waits are a barrier before it. One that is
 // refused fails the record, and the queue is recovered.
-WEIR_TEST(OpenclCommands, RecordsWithTimesAfterWaits)
+OPENCL_RIG_TEST(OpenclCommands, RecordsWithTimesAfterWaits)
 {
-    struct opencl_rig rig;
     weir_queue *queues[2] = {NULL};
     uint64_t times[2];
-    opencl_rig_open(&rig, "");
-    rig.shim->play(WEIR_TEST_OPENCL_UNTIMED_MARKERS);
+    rig->shim->play(WEIR_TEST_OPENCL_UNTIMED_MARKERS);
     for (int i = 0; i < 2; i++)
         EXPECT_OK(
-            weir_queue_create(rig.device, WEIR_PARAMS(weir_queue, .timing = true), &queues[i]));
-    opencl_rig_launch(&rig, queues[0], rig.buffer, 1);
+            weir_queue_create(rig->device, WEIR_PARAMS(weir_queue, .timing = true), &queues[i]));
+    opencl_rig_launch(rig, queues[0], rig->buffer, 1);
     const struct weir_event first = opencl_rig_record(queues[0]);
     EXPECT_OK(weir_queue_wait(queues[1], first));
     const struct weir_event second = opencl_rig_record(queues[1]);
@@ -252,13 +221,12 @@ WEIR_TEST(OpenclCommands, RecordsWithTimesAfterWaits)
 
     struct weir_event third = {0};
     EXPECT_OK(weir_queue_wait(queues[1], opencl_rig_record(queues[0])));
-    rig.shim->fail(BARRIER, 1, 0);
+    rig->shim->fail(BARRIER, 1, 0);
     EXPECT_FAILURE(weir_queue_record(queues[1], &third), WEIR_ERROR_DEVICE, BARRIER);
     EXPECT_OK(weir_queue_recover(queues[1]));
-    opencl_rig_expect_works(&rig, queues[1], 3);
+    opencl_rig_expect_works(rig, queues[1], 3);
     weir_queue_destroy(&queues[0]);
     weir_queue_destroy(&queues[1]);
-    opencl_rig_close(&rig);
 }
 
 static weir_status see(void *user)
@@ -268,19 +236,16 @@ static weir_status see(void *user)
 }
 
 // The wait is all that is before the call: the queue's thread submits it, and waits for it.
-WEIR_TEST(OpenclCommands, AHostCallAfterAWait)
+OPENCL_RIG_TEST(OpenclCommands, AHostCallAfterAWait)
 {
-    struct opencl_rig rig;
     bool seen = false;
-    opencl_rig_open(&rig, "");
-    const long barriers = rig.shim->calls(BARRIER);
-    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 3);
-    EXPECT_OK(weir_queue_wait(rig.queues[1], opencl_rig_record(rig.queues[0])));
-    EXPECT_OK(weir_queue_host_call(rig.queues[1], see, &seen));
-    EXPECT_OK(weir_queue_sync(rig.queues[1], WEIR_FOREVER));
+    const long barriers = rig->shim->calls(BARRIER);
+    opencl_rig_launch(rig, rig->queues[0], rig->buffer, 3);
+    EXPECT_OK(weir_queue_wait(rig->queues[1], opencl_rig_record(rig->queues[0])));
+    EXPECT_OK(weir_queue_host_call(rig->queues[1], see, &seen));
+    EXPECT_OK(weir_queue_sync(rig->queues[1], WEIR_FOREVER));
     EXPECT_TRUE(seen);
-    EXPECT_INT_EQ(rig.shim->calls(BARRIER) - barriers, 1);
-    opencl_rig_close(&rig);
+    EXPECT_INT_EQ(rig->shim->calls(BARRIER) - barriers, 1);
 }
 
 // Others.
@@ -293,26 +258,23 @@ static struct weir_native_queue native_of(weir_queue *queue)
 }
 
 // Waits that came before the handle are there already, and later ones are at once.
-WEIR_TEST(OpenclCommands, OfAQueueWhoseHandleIsKnown)
+OPENCL_RIG_TEST(OpenclCommands, OfAQueueWhoseHandleIsKnown)
 {
-    struct opencl_rig rig;
-    opencl_rig_open(&rig, "");
-    const long barriers = rig.shim->calls(BARRIER);
-    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
-    EXPECT_OK(weir_queue_wait(rig.queues[1], opencl_rig_record(rig.queues[0])));
-    EXPECT_INT_EQ(rig.shim->calls(BARRIER) - barriers, 0);
-    EXPECT_TRUE(native_of(rig.queues[1]).queue != NULL);
-    EXPECT_INT_EQ(rig.shim->calls(BARRIER) - barriers, 1);
-    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 2);
-    EXPECT_OK(weir_queue_wait(rig.queues[1], opencl_rig_record(rig.queues[0])));
-    EXPECT_INT_EQ(rig.shim->calls(BARRIER) - barriers, 2);
-    const long markers = rig.shim->calls(MARKER);
-    copy(&rig, rig.queues[1]);
-    const struct weir_event done = opencl_rig_record(rig.queues[1]);
-    EXPECT_INT_EQ(rig.shim->calls(MARKER) - markers, 1);
+    const long barriers = rig->shim->calls(BARRIER);
+    opencl_rig_launch(rig, rig->queues[0], rig->buffer, 1);
+    EXPECT_OK(weir_queue_wait(rig->queues[1], opencl_rig_record(rig->queues[0])));
+    EXPECT_INT_EQ(rig->shim->calls(BARRIER) - barriers, 0);
+    EXPECT_TRUE(native_of(rig->queues[1]).queue != NULL);
+    EXPECT_INT_EQ(rig->shim->calls(BARRIER) - barriers, 1);
+    opencl_rig_launch(rig, rig->queues[0], rig->buffer, 2);
+    EXPECT_OK(weir_queue_wait(rig->queues[1], opencl_rig_record(rig->queues[0])));
+    EXPECT_INT_EQ(rig->shim->calls(BARRIER) - barriers, 2);
+    const long markers = rig->shim->calls(MARKER);
+    copy(rig, rig->queues[1]);
+    const struct weir_event done = opencl_rig_record(rig->queues[1]);
+    EXPECT_INT_EQ(rig->shim->calls(MARKER) - markers, 1);
     EXPECT_OK(weir_event_sync(done, WEIR_FOREVER));
-    opencl_rig_expect_numbers(rig.queues[1], rig.other, 0, 2);
-    opencl_rig_close(&rig);
+    opencl_rig_expect_numbers(rig->queues[1], rig->other, 0, 2);
 }
 
 struct native_call {
@@ -331,77 +293,65 @@ static weir_status note_barriers(const struct weir_native_queue *native, void *u
 
 // It comes after the wait, and the record after it comes after what it submitted, which only a marker
 // does.
-WEIR_TEST(OpenclCommands, OfANativeCall)
+OPENCL_RIG_TEST(OpenclCommands, OfANativeCall)
 {
-    struct opencl_rig rig;
-    opencl_rig_open(&rig, "");
-    struct native_call call = {.shim = rig.shim};
-    const long barriers = rig.shim->calls(BARRIER);
-    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
-    opencl_rig_launch(&rig, rig.queues[1], rig.other, 4);
-    EXPECT_OK(weir_queue_wait(rig.queues[1], opencl_rig_record(rig.queues[0])));
-    EXPECT_OK(weir_queue_native_array(rig.queues[1], note_barriers, &call, NULL, 0));
+    struct native_call call = {.shim = rig->shim};
+    const long barriers = rig->shim->calls(BARRIER);
+    opencl_rig_launch(rig, rig->queues[0], rig->buffer, 1);
+    opencl_rig_launch(rig, rig->queues[1], rig->other, 4);
+    EXPECT_OK(weir_queue_wait(rig->queues[1], opencl_rig_record(rig->queues[0])));
+    EXPECT_OK(weir_queue_native_array(rig->queues[1], note_barriers, &call, NULL, 0));
     EXPECT_INT_EQ(call.barriers - barriers, 1);
-    const long markers = rig.shim->calls(MARKER);
-    EXPECT_OK(weir_event_sync(opencl_rig_record(rig.queues[1]), WEIR_FOREVER));
-    EXPECT_INT_EQ(rig.shim->calls(MARKER) - markers, 1);
+    const long markers = rig->shim->calls(MARKER);
+    EXPECT_OK(weir_event_sync(opencl_rig_record(rig->queues[1]), WEIR_FOREVER));
+    EXPECT_INT_EQ(rig->shim->calls(MARKER) - markers, 1);
 
-    opencl_rig_launch(&rig, rig.queues[1], rig.other, 5);
-    EXPECT_OK(weir_queue_native_array(rig.queues[1], note_barriers, &call, NULL, 0));
-    EXPECT_OK(weir_event_sync(opencl_rig_record(rig.queues[1]), WEIR_FOREVER));
-    EXPECT_INT_EQ(rig.shim->calls(MARKER) - markers, 2);
-    opencl_rig_expect_numbers(rig.queues[1], rig.other, 0, 5);
-    opencl_rig_close(&rig);
+    opencl_rig_launch(rig, rig->queues[1], rig->other, 5);
+    EXPECT_OK(weir_queue_native_array(rig->queues[1], note_barriers, &call, NULL, 0));
+    EXPECT_OK(weir_event_sync(opencl_rig_record(rig->queues[1]), WEIR_FOREVER));
+    EXPECT_INT_EQ(rig->shim->calls(MARKER) - markers, 2);
+    opencl_rig_expect_numbers(rig->queues[1], rig->other, 0, 5);
 }
 
 // Failures.
 
 // A copy that the driver ended because the launch that it waits for had failed: the cause is the launch's.
-WEIR_TEST(OpenclCommands, ACopyAfterAFailedLaunch)
+OPENCL_RIG_TEST(OpenclCommands, ACopyAfterAFailedLaunch)
 {
-    struct opencl_rig rig;
-    opencl_rig_open(&rig, "");
-    const struct weir_event first = opencl_rig_fail(&rig, -5);
-    EXPECT_OK(weir_queue_wait(rig.queues[1], first));
-    copy(&rig, rig.queues[1]);
-    const struct weir_event second = opencl_rig_record(rig.queues[1]);
+    const struct weir_event first = opencl_rig_fail(rig, -5);
+    EXPECT_OK(weir_queue_wait(rig->queues[1], first));
+    copy(rig, rig->queues[1]);
+    const struct weir_event second = opencl_rig_record(rig->queues[1]);
     EXPECT_FAILURE(weir_event_sync(second, WEIR_FOREVER), WEIR_ERROR_DEVICE, "waits for one");
     EXPECT_CONTAINS(weir_last_error_text(), "CL_OUT_OF_RESOURCES");
     EXPECT_INT_EQ(weir_event_sync(first, WEIR_FOREVER), WEIR_ERROR_DEVICE);
-    opencl_rig_recover(&rig);
-    opencl_rig_close(&rig);
+    opencl_rig_recover(rig);
 }
 
 // The wait for the failed launch has no command yet when the queue is recovered, and later ones do not
 // inherit it.
-WEIR_TEST(OpenclCommands, ARecoveredQueueHasNoWaits)
+OPENCL_RIG_TEST(OpenclCommands, ARecoveredQueueHasNoWaits)
 {
-    struct opencl_rig rig;
-    opencl_rig_open(&rig, "");
-    const struct weir_event first = opencl_rig_fail(&rig, -1);
-    EXPECT_OK(weir_queue_wait(rig.queues[1], first));
-    EXPECT_INT_EQ(weir_queue_sync(rig.queues[1], WEIR_FOREVER), WEIR_ERROR_DEVICE);
-    EXPECT_OK(weir_queue_recover(rig.queues[1]));
-    opencl_rig_expect_works(&rig, rig.queues[1], 4);
+    const struct weir_event first = opencl_rig_fail(rig, -1);
+    EXPECT_OK(weir_queue_wait(rig->queues[1], first));
+    EXPECT_INT_EQ(weir_queue_sync(rig->queues[1], WEIR_FOREVER), WEIR_ERROR_DEVICE);
+    EXPECT_OK(weir_queue_recover(rig->queues[1]));
+    opencl_rig_expect_works(rig, rig->queues[1], 4);
     EXPECT_INT_EQ(weir_event_sync(first, WEIR_FOREVER), WEIR_ERROR_DEVICE);
-    EXPECT_OK(weir_queue_recover(rig.queues[0]));
-    opencl_rig_expect_works(&rig, rig.queues[0], 5);
-    opencl_rig_close(&rig);
+    EXPECT_OK(weir_queue_recover(rig->queues[0]));
+    opencl_rig_expect_works(rig, rig->queues[0], 5);
 }
 
 // The last command is the failed launch, and no record takes its event after the recovery.
-WEIR_TEST(OpenclCommands, ARecordAfterARecovery)
+OPENCL_RIG_TEST(OpenclCommands, ARecordAfterARecovery)
 {
-    struct opencl_rig rig;
-    opencl_rig_open(&rig, "");
-    EXPECT_INT_EQ(weir_event_sync(opencl_rig_fail(&rig, -5), WEIR_FOREVER), WEIR_ERROR_DEVICE);
-    EXPECT_OK(weir_queue_recover(rig.queues[0]));
-    const struct weir_event after = opencl_rig_record(rig.queues[0]);
-    EXPECT_OK(weir_queue_wait(rig.queues[1], after));
-    copy(&rig, rig.queues[1]);
+    EXPECT_INT_EQ(weir_event_sync(opencl_rig_fail(rig, -5), WEIR_FOREVER), WEIR_ERROR_DEVICE);
+    EXPECT_OK(weir_queue_recover(rig->queues[0]));
+    const struct weir_event after = opencl_rig_record(rig->queues[0]);
+    EXPECT_OK(weir_queue_wait(rig->queues[1], after));
+    copy(rig, rig->queues[1]);
     EXPECT_OK(weir_event_sync(after, WEIR_FOREVER));
-    EXPECT_OK(weir_event_sync(opencl_rig_record(rig.queues[1]), WEIR_FOREVER));
-    opencl_rig_close(&rig);
+    EXPECT_OK(weir_event_sync(opencl_rig_record(rig->queues[1]), WEIR_FOREVER));
 }
 
 static weir_status try_to_wait(const struct opencl_rig *rig)
@@ -433,7 +383,7 @@ static weir_status try_to_record(const struct opencl_rig *rig)
 
 // Each call of the driver's that may refuse. The queue works after it was recovered, and what it waited for is
 // not forgotten by then.
-WEIR_TEST(OpenclCommands, ThatTheDriverRefuses)
+OPENCL_RIG_TEST(OpenclCommands, ThatTheDriverRefuses)
 {
     static const struct {
         const char *name;
@@ -446,46 +396,40 @@ WEIR_TEST(OpenclCommands, ThatTheDriverRefuses)
         {MARKER, 2,
          try_to_record}, // the first is the other queue's, where more commands are expected
     };
-    struct opencl_rig rig;
-    opencl_rig_open(&rig, "");
     // From now on the first launch before a record has its event, which nothing else holds.
-    rig.shim->fail("clRetainEvent", 1, 0);
-    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
-    EXPECT_INT_EQ(rig.shim->struck(), 1);
-    const long markers = rig.shim->calls(MARKER);
-    EXPECT_OK(weir_event_sync(opencl_rig_record(rig.queues[0]), WEIR_FOREVER));
-    EXPECT_INT_EQ(rig.shim->calls(MARKER) - markers, 1);
+    rig->shim->fail("clRetainEvent", 1, 0);
+    opencl_rig_launch(rig, rig->queues[0], rig->buffer, 1);
+    EXPECT_INT_EQ(rig->shim->struck(), 1);
+    const long markers = rig->shim->calls(MARKER);
+    EXPECT_OK(weir_event_sync(opencl_rig_record(rig->queues[0]), WEIR_FOREVER));
+    EXPECT_INT_EQ(rig->shim->calls(MARKER) - markers, 1);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        rig.shim->fail(cases[i].name, cases[i].n, 0);
-        EXPECT_FAILURE(cases[i].attempt(&rig), WEIR_ERROR_DEVICE, cases[i].name);
-        EXPECT_INT_EQ(rig.shim->struck(), 1);
-        EXPECT_OK(weir_queue_recover(rig.queues[1]));
-        opencl_rig_expect_works(&rig, rig.queues[1], (uint32_t)i);
-        opencl_rig_expect_works(&rig, rig.queues[0], (uint32_t)i);
+        rig->shim->fail(cases[i].name, cases[i].n, 0);
+        EXPECT_FAILURE(cases[i].attempt(rig), WEIR_ERROR_DEVICE, cases[i].name);
+        EXPECT_INT_EQ(rig->shim->struck(), 1);
+        EXPECT_OK(weir_queue_recover(rig->queues[1]));
+        opencl_rig_expect_works(rig, rig->queues[1], (uint32_t)i);
+        opencl_rig_expect_works(rig, rig->queues[0], (uint32_t)i);
     }
-    rig.shim->fail(NULL, 0, 0);
-    opencl_rig_close(&rig);
+    rig->shim->fail(NULL, 0, 0);
 }
 
 // The barrier that a recovery needs, whose waits are over after that, and the one of a handle.
-WEIR_TEST(OpenclCommands, WhoseBarrierIsRefused)
+OPENCL_RIG_TEST(OpenclCommands, WhoseBarrierIsRefused)
 {
-    struct opencl_rig rig;
     struct weir_native_queue native = {.struct_size = sizeof native};
-    opencl_rig_open(&rig, "");
-    EXPECT_OK(try_to_wait(&rig));
-    rig.shim->fail(BARRIER, 1, 0);
-    EXPECT_FAILURE(weir_queue_get_native(rig.queues[1], &native), WEIR_ERROR_DEVICE, BARRIER);
+    EXPECT_OK(try_to_wait(rig));
+    rig->shim->fail(BARRIER, 1, 0);
+    EXPECT_FAILURE(weir_queue_get_native(rig->queues[1], &native), WEIR_ERROR_DEVICE, BARRIER);
     EXPECT_TRUE(native.queue == NULL);
-    rig.shim->fail("clEnqueueCopyBuffer", 1, 0);
-    EXPECT_INT_EQ(weir_queue_copy(rig.queues[1], rig.other, 0, rig.buffer, 0, OPENCL_RIG_BYTES),
+    rig->shim->fail("clEnqueueCopyBuffer", 1, 0);
+    EXPECT_INT_EQ(weir_queue_copy(rig->queues[1], rig->other, 0, rig->buffer, 0, OPENCL_RIG_BYTES),
                   WEIR_ERROR_DEVICE);
-    rig.shim->fail(BARRIER, 1, 0);
-    EXPECT_INT_EQ(weir_queue_recover(rig.queues[1]), WEIR_ERROR_DEVICE);
-    rig.shim->fail(BARRIER, 1, 0);
-    EXPECT_OK(weir_queue_recover(rig.queues[1]));
-    EXPECT_INT_EQ(rig.shim->struck(), 0);
-    rig.shim->fail(NULL, 0, 0);
-    opencl_rig_expect_works(&rig, rig.queues[1], 2);
-    opencl_rig_close(&rig);
+    rig->shim->fail(BARRIER, 1, 0);
+    EXPECT_INT_EQ(weir_queue_recover(rig->queues[1]), WEIR_ERROR_DEVICE);
+    rig->shim->fail(BARRIER, 1, 0);
+    EXPECT_OK(weir_queue_recover(rig->queues[1]));
+    EXPECT_INT_EQ(rig->shim->struck(), 0);
+    rig->shim->fail(NULL, 0, 0);
+    opencl_rig_expect_works(rig, rig->queues[1], 2);
 }

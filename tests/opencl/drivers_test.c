@@ -7,6 +7,7 @@
 #include <weir/weir.h>
 
 #include "kernels/drivers/drivers.h"
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 enum {
@@ -21,7 +22,7 @@ static void launch(weir_device *device, const char *name, weir_kernel *kernel, u
     const struct weir_buffer_params params = {.struct_size = sizeof params, .size = size};
     struct weir_argument arguments[3] = {{0}};
     uint32_t in[NUMBERS];
-    weir_queue *queue = NULL;
+    own_queue queue = NULL;
     weir_buffer *numbers = NULL, *results = NULL;
     for (uint32_t i = 0; i < NUMBERS; i++)
         in[i] = i + 1;
@@ -37,7 +38,6 @@ static void launch(weir_device *device, const char *name, weir_kernel *kernel, u
     EXPECT_OK(weir_download(queue, out, results, 0, out_size));
     weir_buffer_destroy(&results);
     weir_buffer_destroy(&numbers);
-    weir_queue_destroy(&queue);
 }
 
 // Gives the driver's major version, as "7.1+debian" has it.

@@ -16,122 +16,99 @@ static void expect_failed(weir_status status, const char *what)
     EXPECT_NOT_CONTAINS(weir_last_error_text(), "CL_DEVICE_NOT_FOUND");
 }
 
-WEIR_TEST(OpenclLaunches, FailureIsSeenByItsQueue)
+OPENCL_RIG_TEST(OpenclLaunches, FailureIsSeenByItsQueue)
 {
-    struct opencl_rig rig;
-    opencl_rig_open(&rig, "");
-    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
-    const struct weir_event before = opencl_rig_record(rig.queues[0]);
-    rig.shim->fail_launch(2, STATUS);
-    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 2);
-    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 3);
-    const struct weir_event after = opencl_rig_record(rig.queues[0]);
+    opencl_rig_launch(rig, rig->queues[0], rig->buffer, 1);
+    const struct weir_event before = opencl_rig_record(rig->queues[0]);
+    rig->shim->fail_launch(2, STATUS);
+    opencl_rig_launch(rig, rig->queues[0], rig->buffer, 2);
+    opencl_rig_launch(rig, rig->queues[0], rig->buffer, 3);
+    const struct weir_event after = opencl_rig_record(rig->queues[0]);
     EXPECT_OK(weir_event_sync(before, WEIR_FOREVER));
     expect_failed(weir_event_sync(after, WEIR_FOREVER), "event ended with status -1");
     EXPECT_OK(weir_event_sync(before, WEIR_FOREVER));
     EXPECT_INT_EQ(weir_event_query(after), WEIR_ERROR_DEVICE);
-    EXPECT_OK(weir_queue_recover(rig.queues[0]));
-    opencl_rig_expect_works(&rig, rig.queues[0], 7);
-    opencl_rig_close(&rig);
+    EXPECT_OK(weir_queue_recover(rig->queues[0]));
+    opencl_rig_expect_works(rig, rig->queues[0], 7);
 }
 
 // With an error of OpenCL's own, which is named.
-WEIR_TEST(OpenclLaunches, FailureIsSeenByAQuery)
+OPENCL_RIG_TEST(OpenclLaunches, FailureIsSeenByAQuery)
 {
-    struct opencl_rig rig;
     weir_status status = WEIR_NOT_READY;
-    opencl_rig_open(&rig, "");
-    const struct weir_event event = opencl_rig_fail(&rig, -5);
+    const struct weir_event event = opencl_rig_fail(rig, -5);
     while (status == WEIR_NOT_READY)
         status = weir_event_query(event);
     expect_failed(status, "CL_OUT_OF_RESOURCES");
-    opencl_rig_close(&rig);
 }
 
-WEIR_TEST(OpenclLaunches, FailureIsSeenByADownload)
+OPENCL_RIG_TEST(OpenclLaunches, FailureIsSeenByADownload)
 {
-    struct opencl_rig rig;
     uint32_t numbers[OPENCL_RIG_COUNT];
-    opencl_rig_open(&rig, "");
-    rig.shim->fail_launch(1, STATUS);
-    opencl_rig_launch(&rig, rig.queues[0], rig.buffer, 1);
-    expect_failed(weir_download(rig.queues[0], numbers, rig.buffer, 0, sizeof numbers),
+    rig->shim->fail_launch(1, STATUS);
+    opencl_rig_launch(rig, rig->queues[0], rig->buffer, 1);
+    expect_failed(weir_download(rig->queues[0], numbers, rig->buffer, 0, sizeof numbers),
                   "status -1");
-    opencl_rig_close(&rig);
 }
 
 // The second queue is waited for only, so the first one is never asked.
-WEIR_TEST(OpenclLaunches, FailurePassesThroughAWait)
+OPENCL_RIG_TEST(OpenclLaunches, FailurePassesThroughAWait)
 {
-    struct opencl_rig rig;
-    opencl_rig_open(&rig, "");
-    const struct weir_event first = opencl_rig_fail(&rig, STATUS);
-    const struct weir_event apart = opencl_rig_record(rig.queues[1]);
-    EXPECT_OK(weir_queue_wait(rig.queues[1], first));
-    opencl_rig_launch(&rig, rig.queues[1], rig.other, 2);
-    const struct weir_event second = opencl_rig_record(rig.queues[1]);
+    const struct weir_event first = opencl_rig_fail(rig, STATUS);
+    const struct weir_event apart = opencl_rig_record(rig->queues[1]);
+    EXPECT_OK(weir_queue_wait(rig->queues[1], first));
+    opencl_rig_launch(rig, rig->queues[1], rig->other, 2);
+    const struct weir_event second = opencl_rig_record(rig->queues[1]);
     EXPECT_OK(weir_event_sync(apart, WEIR_FOREVER));
     expect_failed(weir_event_sync(second, WEIR_FOREVER), "waits for one");
     expect_failed(weir_event_sync(first, WEIR_FOREVER), "status -1");
-    opencl_rig_recover(&rig);
-    opencl_rig_close(&rig);
+    opencl_rig_recover(rig);
 }
 
 // The driver ends the copy before a launch that runs in the same queue: that one is not waited for.
-WEIR_TEST(OpenclLaunches, FailureIsSeenWhileALaunchRuns)
+OPENCL_RIG_TEST(OpenclLaunches, FailureIsSeenWhileALaunchRuns)
 {
-    struct opencl_rig rig;
-    weir_kernel *spin = NULL;
+    own_kernel spin = NULL;
     weir_status status = WEIR_NOT_READY;
-    opencl_rig_open(&rig, "");
-    rig.shim->play(WEIR_TEST_OPENCL_EARLY_ERRORS);
-    EXPECT_OK(weir_kernel_create(rig.program, "spin", &spin));
+    rig->shim->play(WEIR_TEST_OPENCL_EARLY_ERRORS);
+    EXPECT_OK(weir_kernel_create(rig->program, "spin", &spin));
     // Two commands are expected before a record from now on, and the second has its event.
     for (int i = 0; i < 2; i++)
-        opencl_rig_launch(&rig, rig.queues[1], rig.other, 1);
-    EXPECT_OK(weir_event_sync(opencl_rig_record(rig.queues[1]), WEIR_FOREVER));
-    const struct weir_event first = opencl_rig_fail(&rig, -5);
-    EXPECT_OK(weir_queue_launch(rig.queues[1], spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
-                                weir_out(rig.other, 0, sizeof(uint32_t)), (uint32_t)1,
+        opencl_rig_launch(rig, rig->queues[1], rig->other, 1);
+    EXPECT_OK(weir_event_sync(opencl_rig_record(rig->queues[1]), WEIR_FOREVER));
+    const struct weir_event first = opencl_rig_fail(rig, -5);
+    EXPECT_OK(weir_queue_launch(rig->queues[1], spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                weir_out(rig->other, 0, sizeof(uint32_t)), (uint32_t)1,
                                 (uint64_t)100000000));
-    EXPECT_OK(weir_queue_wait(rig.queues[1], first));
-    EXPECT_OK(weir_queue_copy(rig.queues[1], rig.other, 0, rig.buffer, 0, OPENCL_RIG_BYTES));
-    const struct weir_event second = opencl_rig_record(rig.queues[1]);
-    const long waits = rig.shim->calls("clWaitForEvents");
+    EXPECT_OK(weir_queue_wait(rig->queues[1], first));
+    EXPECT_OK(weir_queue_copy(rig->queues[1], rig->other, 0, rig->buffer, 0, OPENCL_RIG_BYTES));
+    const struct weir_event second = opencl_rig_record(rig->queues[1]);
+    const long waits = rig->shim->calls("clWaitForEvents");
     while (status == WEIR_NOT_READY)
         status = weir_event_query(first);
     expect_failed(weir_event_query(second), "waits for one");
-    EXPECT_INT_EQ(rig.shim->calls("clWaitForEvents"), waits);
-    opencl_rig_recover(&rig);
-    weir_kernel_destroy(&spin);
-    opencl_rig_close(&rig);
+    EXPECT_INT_EQ(rig->shim->calls("clWaitForEvents"), waits);
+    opencl_rig_recover(rig);
 }
 
 // To and fro: the failure is two waits away.
-WEIR_TEST(OpenclLaunches, FailurePassesThroughTwoWaits)
+OPENCL_RIG_TEST(OpenclLaunches, FailurePassesThroughTwoWaits)
 {
-    struct opencl_rig rig;
-    opencl_rig_open(&rig, "");
-    weir_queue *third = NULL;
-    EXPECT_OK(weir_queue_create(rig.device, NULL, &third));
-    EXPECT_OK(weir_queue_wait(rig.queues[1], opencl_rig_fail(&rig, STATUS)));
-    EXPECT_OK(weir_queue_wait(third, opencl_rig_record(rig.queues[1])));
-    EXPECT_OK(weir_queue_wait(rig.queues[0], opencl_rig_record(third)));
+    own_queue third = NULL;
+    EXPECT_OK(weir_queue_create(rig->device, NULL, &third));
+    EXPECT_OK(weir_queue_wait(rig->queues[1], opencl_rig_fail(rig, STATUS)));
+    EXPECT_OK(weir_queue_wait(third, opencl_rig_record(rig->queues[1])));
+    EXPECT_OK(weir_queue_wait(rig->queues[0], opencl_rig_record(third)));
     expect_failed(weir_event_sync(opencl_rig_record(third), WEIR_FOREVER), "waits for one");
-    weir_queue_destroy(&third);
-    opencl_rig_close(&rig);
 }
 
 // The failed queue is gone before the other is waited for.
-WEIR_TEST(OpenclLaunches, FailureOutlivesItsQueue)
+OPENCL_RIG_TEST(OpenclLaunches, FailureOutlivesItsQueue)
 {
-    struct opencl_rig rig;
-    opencl_rig_open(&rig, "");
-    EXPECT_OK(weir_queue_wait(rig.queues[1], opencl_rig_fail(&rig, STATUS)));
-    const struct weir_event second = opencl_rig_record(rig.queues[1]);
-    weir_queue_destroy(&rig.queues[0]);
+    EXPECT_OK(weir_queue_wait(rig->queues[1], opencl_rig_fail(rig, STATUS)));
+    const struct weir_event second = opencl_rig_record(rig->queues[1]);
+    weir_queue_destroy(&rig->queues[0]);
     expect_failed(weir_event_sync(second, WEIR_FOREVER), "status -1");
-    opencl_rig_close(&rig);
 }
 
 // Two branches, which are replayed on queues of the graph's own.
@@ -150,43 +127,36 @@ static weir_graph *capture_branches(const struct opencl_rig *rig)
 }
 
 // Once the queue is recovered, the failure is not in the graph any more.
-WEIR_TEST(OpenclLaunches, FailureInAGraph)
+OPENCL_RIG_TEST(OpenclLaunches, FailureInAGraph)
 {
-    struct opencl_rig rig;
-    opencl_rig_open(&rig, "");
-    weir_graph *graph = capture_branches(&rig);
-    EXPECT_OK(weir_queue_graph(rig.queues[0], graph));
-    EXPECT_OK(weir_event_sync(opencl_rig_record(rig.queues[0]), WEIR_FOREVER));
+    own_graph graph = capture_branches(rig);
+    EXPECT_OK(weir_queue_graph(rig->queues[0], graph));
+    EXPECT_OK(weir_event_sync(opencl_rig_record(rig->queues[0]), WEIR_FOREVER));
     for (long n = 1; n <= 2; n++) {
-        rig.shim->fail_launch(n, STATUS);
-        EXPECT_OK(weir_queue_graph(rig.queues[0], graph));
-        expect_failed(weir_event_sync(opencl_rig_record(rig.queues[0]), WEIR_FOREVER), "status -1");
-        EXPECT_OK(weir_queue_recover(rig.queues[0]));
-        rig.shim->fail_launch(0, 0);
-        EXPECT_OK(weir_queue_graph(rig.queues[0], graph));
-        EXPECT_OK(weir_event_sync(opencl_rig_record(rig.queues[0]), WEIR_FOREVER));
+        rig->shim->fail_launch(n, STATUS);
+        EXPECT_OK(weir_queue_graph(rig->queues[0], graph));
+        expect_failed(weir_event_sync(opencl_rig_record(rig->queues[0]), WEIR_FOREVER),
+                      "status -1");
+        EXPECT_OK(weir_queue_recover(rig->queues[0]));
+        rig->shim->fail_launch(0, 0);
+        EXPECT_OK(weir_queue_graph(rig->queues[0], graph));
+        EXPECT_OK(weir_event_sync(opencl_rig_record(rig->queues[0]), WEIR_FOREVER));
     }
-    weir_graph_destroy(&graph);
-    opencl_rig_close(&rig);
 }
 
 // Another queue is recovered, and launches the graph before anything has asked the first one.
-WEIR_TEST(OpenclLaunches, FailureInAGraphThatGoesOn)
+OPENCL_RIG_TEST(OpenclLaunches, FailureInAGraphThatGoesOn)
 {
-    struct opencl_rig rig;
-    opencl_rig_open(&rig, "");
-    weir_graph *graph = capture_branches(&rig);
-    rig.shim->fail_launch(1, STATUS);
-    opencl_rig_launch(&rig, rig.queues[1], rig.buffer, 1);
-    expect_failed(weir_event_sync(opencl_rig_record(rig.queues[1]), WEIR_FOREVER), "status -1");
-    rig.shim->fail_launch(2, STATUS);
-    EXPECT_OK(weir_queue_graph(rig.queues[0], graph));
-    const struct weir_event first = opencl_rig_record(rig.queues[0]);
-    EXPECT_OK(weir_queue_recover(rig.queues[1]));
-    EXPECT_OK(weir_queue_graph(rig.queues[1], graph));
+    own_graph graph = capture_branches(rig);
+    rig->shim->fail_launch(1, STATUS);
+    opencl_rig_launch(rig, rig->queues[1], rig->buffer, 1);
+    expect_failed(weir_event_sync(opencl_rig_record(rig->queues[1]), WEIR_FOREVER), "status -1");
+    rig->shim->fail_launch(2, STATUS);
+    EXPECT_OK(weir_queue_graph(rig->queues[0], graph));
+    const struct weir_event first = opencl_rig_record(rig->queues[0]);
+    EXPECT_OK(weir_queue_recover(rig->queues[1]));
+    EXPECT_OK(weir_queue_graph(rig->queues[1], graph));
     expect_failed(weir_event_sync(first, WEIR_FOREVER), "status -1");
-    weir_graph_destroy(&graph);
-    opencl_rig_close(&rig);
 }
 
 // The driver's own, so that Weir does not know that the queue is done.
@@ -208,19 +178,16 @@ static void launch_many(const struct opencl_rig *rig, uint32_t count)
 }
 
 // Events of launches that are done are released while others are submitted.
-WEIR_TEST(OpenclLaunches, ManyWithoutARecord)
+OPENCL_RIG_TEST(OpenclLaunches, ManyWithoutARecord)
 {
-    struct opencl_rig rig;
-    opencl_rig_open(&rig, "");
-    const long releases = rig.shim->calls("clReleaseEvent");
-    rig.shim->fail_launch(100, STATUS);
-    launch_many(&rig, 300);
-    finish_natively(rig.queues[0]);
-    launch_many(&rig, 300);
-    EXPECT_TRUE(rig.shim->calls("clReleaseEvent") - releases >= 250);
-    expect_failed(weir_event_sync(opencl_rig_record(rig.queues[0]), WEIR_FOREVER),
+    const long releases = rig->shim->calls("clReleaseEvent");
+    rig->shim->fail_launch(100, STATUS);
+    launch_many(rig, 300);
+    finish_natively(rig->queues[0]);
+    launch_many(rig, 300);
+    EXPECT_TRUE(rig->shim->calls("clReleaseEvent") - releases >= 250);
+    expect_failed(weir_event_sync(opencl_rig_record(rig->queues[0]), WEIR_FOREVER),
                   "operation 100 is");
-    opencl_rig_close(&rig);
 }
 
 // A plugin that wants times has the events too.
@@ -273,6 +240,11 @@ static void close_without_addresses(struct opencl_rig *rig)
     rig->shim->hide_svm(0);
 }
 
+#define SLOTS_TEST(suite, name)                                            \
+    WEIR_TEST_WITH(suite, name, struct opencl_rig, rig,                    \
+                   (open_without_addresses(rig), !weir_test_has_failed()), \
+                   close_without_addresses(rig))
+
 // Calls that arguments take.
 static long argument_calls(const struct opencl_rig *rig)
 {
@@ -295,22 +267,16 @@ static void expect_no_calls(const struct opencl_rig *rig, size_t offset, size_t 
     opencl_rig_expect_numbers(rig->queues[0], rig->buffer, offset, 5);
 }
 
-WEIR_TEST(OpenclArguments, ThatStayAreNotSetAgain)
+SLOTS_TEST(OpenclArguments, ThatStayAreNotSetAgain)
 {
-    struct opencl_rig rig;
-    open_without_addresses(&rig);
-    expect_no_calls(&rig, 0, OPENCL_RIG_BYTES);
-    expect_no_calls(&rig, 512, PART_BYTES);
-    close_without_addresses(&rig);
+    expect_no_calls(rig, 0, OPENCL_RIG_BYTES);
+    expect_no_calls(rig, 512, PART_BYTES);
 }
 
-WEIR_TEST(OpenclArguments, OfAddressesThatStayAreNotSetAgain)
+OPENCL_RIG_TEST(OpenclArguments, OfAddressesThatStayAreNotSetAgain)
 {
-    struct opencl_rig rig;
-    opencl_rig_open(&rig, "");
-    expect_no_calls(&rig, 0, OPENCL_RIG_BYTES);
-    expect_no_calls(&rig, 512, PART_BYTES);
-    opencl_rig_close(&rig);
+    expect_no_calls(rig, 0, OPENCL_RIG_BYTES);
+    expect_no_calls(rig, 512, PART_BYTES);
 }
 
 // The whole and a part that begins with it, another part, and another buffer.
@@ -334,20 +300,17 @@ WEIR_TEST(OpenclArguments, OfOneKernelWithOtherRanges)
 
 // Each view is gone when the next one comes, and the driver may give the next one its address. Those of
 // PoCL 7 and later stay.
-WEIR_TEST(OpenclArguments, ThatOverlapThoseBefore)
+SLOTS_TEST(OpenclArguments, ThatOverlapThoseBefore)
 {
-    struct opencl_rig rig;
-    open_without_addresses(&rig);
-    const bool stay = atoi(weir_device_get_info(rig.device)->driver) >= 7;
+    const bool stay = atoi(weir_device_get_info(rig->device)->driver) >= 7;
     for (uint32_t i = 0; i < 20; i++) {
-        const long views = rig.shim->calls("clCreateSubBuffer");
-        const long releases = rig.shim->calls("clReleaseMemObject");
-        launch(&rig, rig.buffer, 256 + i % 2 * 256, 512, i);
-        EXPECT_INT_EQ(rig.shim->calls("clCreateSubBuffer") - views, !stay || i < 2);
-        EXPECT_INT_EQ(rig.shim->calls("clReleaseMemObject") - releases, !stay && i > 0);
-        opencl_rig_expect_numbers(rig.queues[0], rig.buffer, 256 + i % 2 * 256, i);
+        const long views = rig->shim->calls("clCreateSubBuffer");
+        const long releases = rig->shim->calls("clReleaseMemObject");
+        launch(rig, rig->buffer, 256 + i % 2 * 256, 512, i);
+        EXPECT_INT_EQ(rig->shim->calls("clCreateSubBuffer") - views, !stay || i < 2);
+        EXPECT_INT_EQ(rig->shim->calls("clReleaseMemObject") - releases, !stay && i > 0);
+        opencl_rig_expect_numbers(rig->queues[0], rig->buffer, 256 + i % 2 * 256, i);
     }
-    close_without_addresses(&rig);
 }
 
 // A part of a buffer for each slot.
@@ -358,55 +321,46 @@ static void launch_in_slots(const struct opencl_rig *rig, size_t slots, uint32_t
 }
 
 // Once the slots have come twice, each has a kernel object. Only the number, which changes, is set.
-WEIR_TEST(OpenclArguments, OfSlotsInTurnAreNotSetAgain)
+SLOTS_TEST(OpenclArguments, OfSlotsInTurnAreNotSetAgain)
 {
-    struct opencl_rig rig;
-    open_without_addresses(&rig);
     for (uint32_t i = 0; i < 2; i++)
-        launch_in_slots(&rig, 4, 0);
-    const long calls = argument_calls(&rig);
+        launch_in_slots(rig, 4, 0);
+    const long calls = argument_calls(rig);
     for (uint32_t i = 0; i < 20; i++)
-        launch_in_slots(&rig, 4, 0);
-    EXPECT_INT_EQ(argument_calls(&rig), calls);
-    launch_in_slots(&rig, 4, 7);
-    EXPECT_INT_EQ(argument_calls(&rig) - calls, 4);
+        launch_in_slots(rig, 4, 0);
+    EXPECT_INT_EQ(argument_calls(rig), calls);
+    launch_in_slots(rig, 4, 7);
+    EXPECT_INT_EQ(argument_calls(rig) - calls, 4);
     for (uint32_t i = 0; i < 4; i++)
-        opencl_rig_expect_numbers(rig.queues[0], i % 2 ? rig.other : rig.buffer, i / 2 * 128, 7);
-    close_without_addresses(&rig);
+        opencl_rig_expect_numbers(rig->queues[0], i % 2 ? rig->other : rig->buffer, i / 2 * 128, 7);
 }
 
 // Ranges that come once have no kernel object of their own, and without another object the first serves.
-WEIR_TEST(OpenclArguments, OfSlotsWithoutAnotherKernelObject)
+SLOTS_TEST(OpenclArguments, OfSlotsWithoutAnotherKernelObject)
 {
-    struct opencl_rig rig;
-    open_without_addresses(&rig);
-    const long kernels = rig.shim->calls("clCreateKernel");
-    launch_in_slots(&rig, 4, 1);
-    EXPECT_INT_EQ(rig.shim->calls("clCreateKernel"), kernels);
-    rig.shim->fail("clCreateKernel", 1, 0);
-    launch_in_slots(&rig, 1, 2);
-    EXPECT_INT_EQ(rig.shim->struck(), 1);
-    rig.shim->fail(NULL, 0, 0);
-    opencl_rig_expect_numbers(rig.queues[0], rig.buffer, 0, 2);
-    opencl_rig_expect_numbers(rig.queues[0], rig.other, 0, 1);
-    close_without_addresses(&rig);
+    const long kernels = rig->shim->calls("clCreateKernel");
+    launch_in_slots(rig, 4, 1);
+    EXPECT_INT_EQ(rig->shim->calls("clCreateKernel"), kernels);
+    rig->shim->fail("clCreateKernel", 1, 0);
+    launch_in_slots(rig, 1, 2);
+    EXPECT_INT_EQ(rig->shim->struck(), 1);
+    rig->shim->fail(NULL, 0, 0);
+    opencl_rig_expect_numbers(rig->queues[0], rig->buffer, 0, 2);
+    opencl_rig_expect_numbers(rig->queues[0], rig->other, 0, 1);
 }
 
 // More ranges in turn than there are kernel objects: 8 are in each of the buffers.
-WEIR_TEST(OpenclArguments, OfMoreSlotsThanKernelObjects)
+SLOTS_TEST(OpenclArguments, OfMoreSlotsThanKernelObjects)
 {
-    struct opencl_rig rig;
-    open_without_addresses(&rig);
-    const long kernels = rig.shim->calls("clCreateKernel");
+    const long kernels = rig->shim->calls("clCreateKernel");
     for (uint32_t i = 0; i < 2; i++)
-        launch_in_slots(&rig, 8, i);
+        launch_in_slots(rig, 8, i);
     for (uint32_t i = 0; i < 4; i++) {
-        launch_in_slots(&rig, 16, i);
-        launch(&rig, rig.buffer, 0, OPENCL_RIG_BYTES, 90 + i);
+        launch_in_slots(rig, 16, i);
+        launch(rig, rig->buffer, 0, OPENCL_RIG_BYTES, 90 + i);
     }
-    EXPECT_INT_EQ(rig.shim->calls("clCreateKernel") - kernels, 15);
+    EXPECT_INT_EQ(rig->shim->calls("clCreateKernel") - kernels, 15);
     for (size_t i = 1; i < 16; i++)
-        opencl_rig_expect_numbers(rig.queues[0], i % 2 ? rig.other : rig.buffer, i / 2 * 128, 3);
-    opencl_rig_expect_numbers(rig.queues[0], rig.buffer, 0, 93);
-    close_without_addresses(&rig);
+        opencl_rig_expect_numbers(rig->queues[0], i % 2 ? rig->other : rig->buffer, i / 2 * 128, 3);
+    opencl_rig_expect_numbers(rig->queues[0], rig->buffer, 0, 93);
 }

@@ -33,16 +33,13 @@ WEIR_TEST(OpenclOthers, FillOfWrappedMemory)
     opencl_rig_close(&rig);
 }
 
-WEIR_TEST(OpenclOthers, DeviceWithoutTimes)
+OPENCL_RIG_AS_TEST(OpenclOthers, DeviceWithoutTimes, WEIR_TEST_OPENCL_NO_TIMES)
 {
-    struct opencl_rig rig;
     weir_queue *queue = NULL;
-    opencl_rig_open_as(&rig, WEIR_TEST_OPENCL_NO_TIMES);
-    EXPECT_UINT_EQ(weir_device_limits(rig.device)->timing_history, 0);
-    EXPECT_INT_EQ(weir_queue_create(rig.device, WEIR_PARAMS(weir_queue, .timing = true), &queue),
+    EXPECT_UINT_EQ(weir_device_limits(rig->device)->timing_history, 0);
+    EXPECT_INT_EQ(weir_queue_create(rig->device, WEIR_PARAMS(weir_queue, .timing = true), &queue),
                   WEIR_ERROR_UNSUPPORTED);
-    opencl_rig_expect_works(&rig, rig.queues[0], 3);
-    opencl_rig_close(&rig);
+    opencl_rig_expect_works(rig, rig->queues[0], 3);
 }
 
 static void expect_refused(unsigned bits, const char *what)
@@ -72,22 +69,16 @@ static uint32_t block_limit(const struct opencl_rig *rig, const char *name)
 }
 
 // The block of "required_block" has 64.
-WEIR_TEST(OpenclOthers, RequiredBlockAboveTheToldLimit)
+OPENCL_RIG_AS_TEST(OpenclOthers, RequiredBlockAboveTheToldLimit, WEIR_TEST_OPENCL_SMALL_TOLD)
 {
-    struct opencl_rig rig;
-    opencl_rig_open_as(&rig, WEIR_TEST_OPENCL_SMALL_TOLD);
-    EXPECT_UINT_EQ(block_limit(&rig, "iota"), 32);
-    EXPECT_UINT_EQ(block_limit(&rig, "required_block"), 64);
-    opencl_rig_close(&rig);
+    EXPECT_UINT_EQ(block_limit(rig, "iota"), 32);
+    EXPECT_UINT_EQ(block_limit(rig, "required_block"), 64);
 }
 
-WEIR_TEST(OpenclOthers, NoticeOfNoContext)
+OPENCL_RIG_TEST(OpenclOthers, NoticeOfNoContext)
 {
-    struct opencl_rig rig;
-    opencl_rig_open(&rig, "");
-    rig.shim->notice("a message of the driver");
-    opencl_rig_expect_works(&rig, rig.queues[0], 5);
-    opencl_rig_close(&rig);
+    rig->shim->notice("a message of the driver");
+    opencl_rig_expect_works(rig, rig->queues[0], 5);
 }
 
 static long count_calls(const struct weir_test_opencl *shim)
@@ -111,18 +102,15 @@ static void *use_thread_queue(void *user)
 }
 
 // Oclgrind's variables of a thread are gone when the thread's queue ends.
-WEIR_TEST(OpenclOthers, NoCallAtTheEndOfAThread)
+OPENCL_RIG_TEST(OpenclOthers, NoCallAtTheEndOfAThread)
 {
-    struct opencl_rig rig;
     pthread_t thread;
-    opencl_rig_open(&rig, "");
-    const long releases = rig.shim->calls("clReleaseCommandQueue");
-    EXPECT_INT_EQ(pthread_create(&thread, NULL, use_thread_queue, &rig), 0);
+    const long releases = rig->shim->calls("clReleaseCommandQueue");
+    EXPECT_INT_EQ(pthread_create(&thread, NULL, use_thread_queue, rig), 0);
     EXPECT_INT_EQ(pthread_join(thread, NULL), 0);
-    EXPECT_INT_EQ(count_calls(rig.shim), calls_of_thread);
-    EXPECT_OK(weir_device_trim(rig.device));
-    EXPECT_INT_EQ(rig.shim->calls("clReleaseCommandQueue"), releases + 1);
-    opencl_rig_close(&rig);
+    EXPECT_INT_EQ(count_calls(rig->shim), calls_of_thread);
+    EXPECT_OK(weir_device_trim(rig->device));
+    EXPECT_INT_EQ(rig->shim->calls("clReleaseCommandQueue"), releases + 1);
 }
 
 static weir_status launch_part(const struct opencl_rig *rig, weir_buffer *buffer, size_t offset,
@@ -149,45 +137,37 @@ WEIR_TEST(OpenclOthers, PartsOfABufferAreKept)
     opencl_rig_close(&rig);
 }
 
-WEIR_TEST(OpenclOthers, PartOfAnAdoptedBuffer)
+OPENCL_RIG_AS_TEST(OpenclOthers, PartOfAnAdoptedBuffer, WEIR_TEST_OPENCL_INNER_OBJECT)
 {
-    struct opencl_rig rig;
     struct weir_native_buffer native = {.memory = NULL};
-    weir_buffer *adopted = NULL;
-    opencl_rig_open_as(&rig, WEIR_TEST_OPENCL_INNER_OBJECT);
-    EXPECT_OK(weir_buffer_get_native(rig.buffer, &native));
-    const size_t unit = weir_device_limits(rig.device)->argument_alignment_bytes;
-    EXPECT_OK(weir_buffer_adopt(rig.device,
+    own_buffer adopted = NULL;
+    EXPECT_OK(weir_buffer_get_native(rig->buffer, &native));
+    const size_t unit = weir_device_limits(rig->device)->argument_alignment_bytes;
+    EXPECT_OK(weir_buffer_adopt(rig->device,
                                 WEIR_PARAMS(weir_adopt, .native = (uintptr_t)native.memory,
                                             .size = OPENCL_RIG_BYTES),
                                 &adopted));
-    EXPECT_OK(launch_part(&rig, adopted, unit, unit));
-    EXPECT_OK(weir_queue_sync(rig.queues[0], WEIR_FOREVER));
-    weir_buffer_destroy(&adopted);
-    opencl_rig_close(&rig);
+    EXPECT_OK(launch_part(rig, adopted, unit, unit));
+    EXPECT_OK(weir_queue_sync(rig->queues[0], WEIR_FOREVER));
 }
 
-WEIR_TEST(OpenclOthers, TooManyPartsOfABuffer)
+OPENCL_RIG_AS_TEST(OpenclOthers, TooManyPartsOfABuffer, WEIR_TEST_OPENCL_SUB_BUFFERS)
 {
     static _Alignas(4096) unsigned char memory[1 << 20];
-    struct opencl_rig rig;
     weir_status status = WEIR_OK;
-    opencl_rig_open_as(&rig, WEIR_TEST_OPENCL_SUB_BUFFERS);
-    const size_t unit = weir_device_limits(rig.device)->argument_alignment_bytes;
-    weir_buffer *wrapped = wrap(rig.device, memory, sizeof memory);
+    const size_t unit = weir_device_limits(rig->device)->argument_alignment_bytes;
+    own_buffer wrapped = wrap(rig->device, memory, sizeof memory);
     size_t parts = 0;
     while (status == WEIR_OK && parts < 5000) {
         const size_t offset = (1 + parts % 1000) * unit;
-        status = launch_part(&rig, wrapped, offset, (1 + parts / 1000) * unit);
+        status = launch_part(rig, wrapped, offset, (1 + parts / 1000) * unit);
         parts += status == WEIR_OK;
     }
     EXPECT_UINT_EQ(parts, 4096);
     EXPECT_INT_EQ(status, WEIR_ERROR_UNSUPPORTED);
     EXPECT_CONTAINS(weir_last_error_text(), "4096 ranges");
-    EXPECT_OK(weir_queue_recover(rig.queues[0]));
-    EXPECT_FALSE(rig.shim->misused());
-    weir_buffer_destroy(&wrapped);
-    opencl_rig_close(&rig);
+    EXPECT_OK(weir_queue_recover(rig->queues[0]));
+    EXPECT_FALSE(rig->shim->misused());
 }
 
 static void run_copies(const struct opencl_rig *rig, weir_kernel *kernel)
@@ -205,7 +185,7 @@ static void run_copies(const struct opencl_rig *rig, weir_kernel *kernel)
 }
 
 // Each work-item reads what another one's copy brought.
-WEIR_TEST(OpenclOthers, CopiesOfWorkGroups)
+OPENCL_RIG_AS_TEST(OpenclOthers, CopiesOfWorkGroups, WEIR_TEST_OPENCL_NO_GROUP_WAITS)
 {
     static const char source[] =
         "__kernel void turn(__global uint *words, __local uint *part)\n"
@@ -214,18 +194,13 @@ WEIR_TEST(OpenclOthers, CopiesOfWorkGroups)
         "    wait_group_events(1, &copied);\n"
         "    words[get_global_id(0)] = part[15 - get_local_id(0)];\n"
         "}\n";
-    struct opencl_rig rig;
-    weir_program *program = NULL;
-    weir_kernel *kernel = NULL;
-    opencl_rig_open_as(&rig, WEIR_TEST_OPENCL_NO_GROUP_WAITS);
+    own_program program = NULL;
+    own_kernel kernel = NULL;
     EXPECT_OK(
-        weir_program_create(rig.device, WEIR_PARAMS(weir_program, .source = source), &program));
+        weir_program_create(rig->device, WEIR_PARAMS(weir_program, .source = source), &program));
     EXPECT_OK(weir_kernel_create(program, "turn", &kernel));
     if (kernel)
-        run_copies(&rig, kernel);
-    weir_kernel_destroy(&kernel);
-    weir_program_destroy(&program);
-    opencl_rig_close(&rig);
+        run_copies(rig, kernel);
 }
 
 // A bundle of OpenCL C 2.0, as a driver compiles it.

@@ -22,15 +22,15 @@ void opencl_rig_open(struct opencl_rig *rig, const char *settings)
 {
     const struct weir_buffer_params buffer = {.struct_size = sizeof buffer,
                                               .size = OPENCL_RIG_BYTES};
-    const struct weir_program_params program = {.struct_size = sizeof program,
-                                                .bundle = &conformance_kernels};
     opencl_rig_begin(rig, settings);
     EXPECT_OK(weir_device_open(rig->runtime, NULL, &rig->device));
     EXPECT_OK(weir_queue_create(rig->device, NULL, &rig->queues[0]));
     EXPECT_OK(weir_queue_create(rig->device, NULL, &rig->queues[1]));
     EXPECT_OK(weir_buffer_create(rig->device, &buffer, &rig->buffer));
     EXPECT_OK(weir_buffer_create(rig->device, &buffer, &rig->other));
-    EXPECT_OK(weir_program_create(rig->device, &program, &rig->program));
+    EXPECT_OK(weir_program_create(rig->device,
+                                  WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
+                                  &rig->program));
     EXPECT_OK(weir_kernel_create(rig->program, "iota", &rig->iota));
 }
 

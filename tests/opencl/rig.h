@@ -5,6 +5,7 @@
 #include <weir/weir.h>
 
 #include "tests/support/libopencl/control.h"
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 #define OPENCL_RIG_LIBRARY "tests/support/libopencl/libOpenCL.so.1"
@@ -31,6 +32,14 @@ void opencl_rig_open(struct opencl_rig *rig, const char *settings);
 // The same where the library plays what `bits` says from the start.
 void opencl_rig_open_as(struct opencl_rig *rig, unsigned bits);
 void opencl_rig_close(struct opencl_rig *rig);
+// Tests with a rig, `rig`.
+#define OPENCL_RIG_TEST(suite, name)                    \
+    WEIR_TEST_WITH(suite, name, struct opencl_rig, rig, \
+                   (opencl_rig_open(rig, ""), !weir_test_has_failed()), opencl_rig_close(rig))
+#define OPENCL_RIG_AS_TEST(suite, name, bits)                                \
+    WEIR_TEST_WITH(suite, name, struct opencl_rig, rig,                      \
+                   (opencl_rig_open_as(rig, bits), !weir_test_has_failed()), \
+                   opencl_rig_close(rig))
 // Writes the numbers from `first` on.
 void opencl_rig_launch(const struct opencl_rig *rig, weir_queue *queue, weir_buffer *buffer,
                        uint32_t first);

@@ -7,6 +7,7 @@
 
 #include <weir/weir.h>
 
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 static bool blocks(const char *task, int number)
@@ -49,10 +50,10 @@ static weir_status do_nothing(void *user)
 
 WEIR_TEST(Signals, AreForThreadsOfTheProgram)
 {
-    weir_runtime *runtime;
-    weir_device *device;
-    weir_queue *queue;
-    weir_buffer *buffer;
+    own_runtime runtime = NULL;
+    own_device device = NULL;
+    own_queue queue = NULL;
+    own_buffer buffer = NULL;
     const unsigned char value = 3;
     size_t takers;
     sigset_t before;
@@ -74,8 +75,4 @@ WEIR_TEST(Signals, AreForThreadsOfTheProgram)
     sigprocmask(SIG_BLOCK, NULL, &after);
     for (int number = 1; number < 32; number++)
         EXPECT_INT_EQ(sigismember(&after, number), sigismember(&before, number));
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&queue);
-    EXPECT_OK(weir_device_close(&device));
-    EXPECT_OK(weir_close(&runtime));
 }

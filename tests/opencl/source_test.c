@@ -25,7 +25,7 @@ static void expect_parameter(const weir_kernel *kernel, uint32_t index, weir_par
     EXPECT_UINT_EQ(parameter->size, size);
 }
 
-WEIR_TEST(OpenclSource, ParametersOfEveryKind)
+OPENCL_RIG_TEST(OpenclSource, ParametersOfEveryKind)
 {
     static const char source[] =
         "struct pair { uint a; ulong b; };\n"
@@ -40,11 +40,9 @@ WEIR_TEST(OpenclSource, ParametersOfEveryKind)
         "    pairs[n].a = p.a + i.width + s->stages + some[0] + (uint)(table[0] + q.x[0] + v.x + "
         "w.s0);\n"
         "}\n";
-    struct opencl_rig rig;
-    weir_program *program;
-    weir_kernel *kernel;
-    opencl_rig_open(&rig, "");
-    ASSERT_INT_EQ(create(&rig, source, NULL, &program), WEIR_OK);
+    own_program program = NULL;
+    own_kernel kernel = NULL;
+    ASSERT_INT_EQ(create(rig, source, NULL, &program), WEIR_OK);
     ASSERT_OK(weir_kernel_create(program, "several", &kernel));
     expect_parameter(kernel, 0, WEIR_PARAMETER_BUFFER, "const float *", 0);
     expect_parameter(kernel, 1, WEIR_PARAMETER_BUFFER, "struct pair *", 0);
@@ -57,12 +55,9 @@ WEIR_TEST(OpenclSource, ParametersOfEveryKind)
     expect_parameter(kernel, 8, WEIR_PARAMETER_VALUE, "image_t", 4);
     expect_parameter(kernel, 9, WEIR_PARAMETER_BUFFER, "pipeline *", 0);
     EXPECT_UINT_EQ(weir_kernel_get_signature(kernel)->required_block.y, 2);
-    weir_kernel_destroy(&kernel);
-    weir_program_destroy(&program);
-    opencl_rig_close(&rig);
 }
 
-WEIR_TEST(OpenclSource, WhatALaunchCannotPass)
+OPENCL_RIG_TEST(OpenclSource, WhatALaunchCannotPass)
 {
     static const char *const sources[][2] = {
         {"__kernel void k(read_only image2d_depth_t picture, __global float *out) { out[0] = 0; }",
@@ -84,32 +79,26 @@ WEIR_TEST(OpenclSource, WhatALaunchCannotPass)
         {"#define NAME(x) x ## ow\n__kernel void k(image2d_depth_t NAME(h)) {}\n",
          "kernel 'k': parameter 'how' is of type image2d_depth_t"},
     };
-    struct opencl_rig rig;
-    opencl_rig_open(&rig, "");
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         weir_program *program;
-        EXPECT_FAILURE(create(&rig, sources[i][0], NULL, &program), WEIR_ERROR_UNSUPPORTED,
+        EXPECT_FAILURE(create(rig, sources[i][0], NULL, &program), WEIR_ERROR_UNSUPPORTED,
                        sources[i][1]);
         EXPECT_INT_EQ(strstr(weir_last_error()->message, "source:") != NULL,
                       strstr(sources[i][1], "source:") != NULL);
         EXPECT_NULL(program);
     }
-    opencl_rig_close(&rig);
 }
 
 // Lines are those of the caller's text, whatever comes before it.
-WEIR_TEST(OpenclSource, LinesOfErrors)
+OPENCL_RIG_TEST(OpenclSource, LinesOfErrors)
 {
-    struct opencl_rig rig;
     weir_program *program;
-    opencl_rig_open(&rig, "");
-    EXPECT_FAILURE(create(&rig,
+    EXPECT_FAILURE(create(rig,
                           "// one\n__kernel void k(__global uint *out)\n{\n"
                           "    out[0] = absent;\n}\n",
                           NULL, &program),
                    WEIR_ERROR_BUILD, "source:4:14:");
     EXPECT_CONTAINS(weir_last_error()->message, "absent");
-    opencl_rig_close(&rig);
 }
 
 static uint32_t run(struct opencl_rig *rig, const char *source, const char *options)
@@ -130,7 +119,7 @@ static uint32_t run(struct opencl_rig *rig, const char *source, const char *opti
     return value;
 }
 
-WEIR_TEST(OpenclSource, Options)
+OPENCL_RIG_TEST(OpenclSource, Options)
 {
     static const char version[] =
         "__kernel void k(__global uint *out) { out[0] = __OPENCL_C_VERSION__; }";
@@ -138,15 +127,12 @@ WEIR_TEST(OpenclSource, Options)
     static const char fast[] = "__kernel void k(__global uint *out)\n"
                                "{\n#ifdef __FAST_RELAXED_MATH__\n    out[0] = 1;\n"
                                "#else\n    out[0] = 2;\n#endif\n}\n";
-    struct opencl_rig rig;
-    opencl_rig_open(&rig, "");
-    EXPECT_UINT_EQ(run(&rig, version, NULL), 120);
-    EXPECT_UINT_EQ(run(&rig, version, "-cl-std=CL1.1"), 110);
-    EXPECT_UINT_EQ(run(&rig, number, "-DNUMBER=7"), 7);
-    EXPECT_UINT_EQ(run(&rig, number, "-D NUMBER=8 -cl-opt-disable"), 8);
-    EXPECT_UINT_EQ(run(&rig, fast, NULL), 2);
-    EXPECT_UINT_EQ(run(&rig, fast, "-cl-fast-relaxed-math"), 1);
-    opencl_rig_close(&rig);
+    EXPECT_UINT_EQ(run(rig, version, NULL), 120);
+    EXPECT_UINT_EQ(run(rig, version, "-cl-std=CL1.1"), 110);
+    EXPECT_UINT_EQ(run(rig, number, "-DNUMBER=7"), 7);
+    EXPECT_UINT_EQ(run(rig, number, "-D NUMBER=8 -cl-opt-disable"), 8);
+    EXPECT_UINT_EQ(run(rig, fast, NULL), 2);
+    EXPECT_UINT_EQ(run(rig, fast, "-cl-fast-relaxed-math"), 1);
 }
 
 // Whether the driver says what local memory a kernel declares.
@@ -195,7 +181,7 @@ WEIR_TEST(OpenclSource, LocalMemoryOfTheKernel)
 }
 
 // The sizes of values: scalars, vectors and structures, whose names may begin like a vector's.
-WEIR_TEST(OpenclSource, ValuesHaveTheSizesOfTheirTypes)
+OPENCL_RIG_TEST(OpenclSource, ValuesHaveTheSizesOfTheirTypes)
 {
     static const char source[] =
         "typedef struct { float m[16]; } float4x4;\n"
@@ -215,14 +201,12 @@ WEIR_TEST(OpenclSource, ValuesHaveTheSizesOfTheirTypes)
     const float three[4] = {1000, 2000, 3000, 0};
     const uint64_t two[2] = {10000, 20000};
     const int8_t bytes[16] = {[15] = 4};
-    struct opencl_rig rig;
-    weir_program *program;
-    weir_kernel *kernel;
+    own_program program = NULL;
+    own_kernel kernel = NULL;
     float matrix[16];
     float result = 0;
 
-    opencl_rig_open(&rig, "");
-    ASSERT_INT_EQ(create(&rig, source, NULL, &program), WEIR_OK);
+    ASSERT_INT_EQ(create(rig, source, NULL, &program), WEIR_OK);
     ASSERT_OK(weir_kernel_create(program, "sum", &kernel));
     const struct weir_kernel_signature *signature = weir_kernel_get_signature(kernel);
     ASSERT_UINT_EQ(signature->parameter_count, 7);
@@ -231,16 +215,13 @@ WEIR_TEST(OpenclSource, ValuesHaveTheSizesOfTheirTypes)
     for (int i = 0; i < 16; i++)
         matrix[i] = 1;
     const weir_status launched =
-        weir_queue_launch(rig.queues[0], kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+        weir_queue_launch(rig->queues[0], kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
                           weir_value(matrix, sizeof matrix), weir_value(some, sizeof some),
                           weir_value(three, sizeof three), weir_value(two, sizeof two),
-                          weir_value(bytes, sizeof bytes), 5u, weir_out(rig.buffer, 0, 4));
+                          weir_value(bytes, sizeof bytes), 5u, weir_out(rig->buffer, 0, 4));
     EXPECT_OK(launched);
-    EXPECT_OK(weir_download(rig.queues[0], &result, rig.buffer, 0, sizeof result));
+    EXPECT_OK(weir_download(rig->queues[0], &result, rig->buffer, 0, sizeof result));
     EXPECT_INT_EQ((int)result, 16 + 600 + 6000 + 30000 + 4 + 5);
-    weir_kernel_destroy(&kernel);
-    weir_program_destroy(&program);
-    opencl_rig_close(&rig);
 }
 
 // The cache of programs on disk.
@@ -255,7 +236,7 @@ WEIR_TEST(OpenclCache, ARefusedOneIsAWarning)
 {
     char log[512] = "";
     char text[512];
-    weir_runtime *runtime;
+    own_runtime runtime = NULL;
     const char *folder = weir_test_temp_dir();
     ASSERT_INT_EQ(chmod(folder, 0777), 0);
     snprintf(text, sizeof text, "[weir]\nbackend = opencl\n[opencl]\ncache_dir = %s\n", folder);
@@ -265,7 +246,6 @@ WEIR_TEST(OpenclCache, ARefusedOneIsAWarning)
                         &runtime));
     weir_log_set(NULL, NULL, WEIR_LOG_WARNING);
     EXPECT_CONTAINS(log, "other users may put their own folders in it");
-    EXPECT_OK(weir_close(&runtime));
 }
 
 // Makes a program, and counts the driver's calls about binaries.

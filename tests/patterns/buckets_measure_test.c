@@ -38,18 +38,16 @@ static void create(struct comm_rig *rig, struct found *found)
     weir_buckets *buckets[RANKS];
     struct weir_buckets_plan other;
     struct weir_bucket_parameter parameters[PARAMETERS];
-    const struct weir_buckets_params params = {.struct_size = sizeof params,
-                                               .label = "grads",
-                                               .element = WEIR_F32,
-                                               .parameters = parameters,
-                                               .parameter_count = PARAMETERS,
-                                               .parameter_size = sizeof *parameters,
-                                               .cap_bytes = WEIR_BUCKETS_AUTO};
     for (int i = 0; i < PARAMETERS; i++)
         parameters[i] = (struct weir_bucket_parameter){.struct_size = sizeof *parameters,
                                                        .name = "weight",
                                                        .count = (size_t)1 << 18};
-    ASSERT_OK(weir_buckets_create_all(&params, rig->comms, RANKS, buckets));
+    ASSERT_OK(
+        weir_buckets_create_all(WEIR_PARAMS(weir_buckets, .label = "grads", .element = WEIR_F32,
+                                            .parameters = parameters, .parameter_count = PARAMETERS,
+                                            .parameter_size = sizeof *parameters,
+                                            .cap_bytes = WEIR_BUCKETS_AUTO),
+                                rig->comms, RANKS, buckets));
     weir_buckets_get_plan(buckets[0], &found->plan);
     weir_buckets_get_plan(buckets[1], &other);
     EXPECT_MEM_EQ(&other, &found->plan, sizeof other);

@@ -42,21 +42,17 @@ static void check(weir_status status)
 static weir_buckets *make(weir_comm *comm, bool measured)
 {
     struct weir_bucket_parameter parameters[PARAMETERS];
-    const struct weir_buckets_params params = {.struct_size = sizeof params,
-                                               .comm = comm,
-                                               .label = "grads",
-                                               .element = WEIR_F32,
-                                               .parameters = parameters,
-                                               .parameter_count = PARAMETERS,
-                                               .parameter_size = sizeof *parameters,
-                                               .cap_bytes = measured ? WEIR_BUCKETS_AUTO
-                                                                     : 2u * COUNT * sizeof(float)};
     weir_buckets *buckets;
     for (int i = 0; i < PARAMETERS; i++)
         parameters[i] = (struct weir_bucket_parameter){.struct_size = sizeof *parameters,
                                                        .name = "weight",
                                                        .count = COUNT};
-    check(weir_buckets_create(&params, &buckets));
+    check(weir_buckets_create(
+        WEIR_PARAMS(weir_buckets, .comm = comm, .label = "grads", .element = WEIR_F32,
+                    .parameters = parameters, .parameter_count = PARAMETERS,
+                    .parameter_size = sizeof *parameters,
+                    .cap_bytes = measured ? WEIR_BUCKETS_AUTO : 2u * COUNT * sizeof(float)),
+        &buckets));
     return buckets;
 }
 
@@ -92,7 +88,6 @@ static float run(weir_comm *comm, weir_queue *queue, weir_queue *other, const st
 
 int main(int argc, char **argv)
 {
-    const struct weir_comm_params params = {.struct_size = sizeof params, .label = "ranks"};
     const struct task task = read_task(argc, argv);
     weir_runtime *runtime;
     weir_device *device;
@@ -103,7 +98,7 @@ int main(int argc, char **argv)
     check(weir_device_open(runtime, NULL, &device));
     check(weir_queue_create(device, NULL, &queue));
     check(weir_queue_create(device, NULL, &other));
-    check(weir_comm_create(device, &params, &comm));
+    check(weir_comm_create(device, WEIR_PARAMS(weir_comm, .label = "ranks"), &comm));
     const float last = run(comm, queue, task.racy ? other : queue, &task);
     printf("rank %u of %u: %g\n", weir_comm_rank(comm), weir_comm_count(comm), (double)last);
     weir_comm_destroy(&comm), weir_queue_destroy(&other), weir_queue_destroy(&queue);

@@ -22,6 +22,9 @@ struct buckets_rig {
 void buckets_rig_open(struct buckets_rig *rig, uint32_t ranks);
 void buckets_rig_create(struct buckets_rig *rig);
 void buckets_rig_close(struct buckets_rig *rig);
+// A test on so many ranks, with the file's own `rig`.
+#define BUCKETS_TEST(suite, name, ranks) \
+    WEIR_TEST_BETWEEN(suite, name, buckets_rig_open(&rig, ranks), buckets_rig_close(&rig))
 
 // The gradient of an element that a rank computes in one pass: a whole number, so that sums and the
 // averages of 2 and 4 ranks are exact.

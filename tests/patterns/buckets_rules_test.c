@@ -193,9 +193,8 @@ WEIR_TEST(BucketsRules, CompareTheModelsOfAllRanks)
 
 // --- calls ---
 
-WEIR_TEST(BucketsRules, RefuseCallsOutsideAPass)
+BUCKETS_TEST(BucketsRules, RefuseCallsOutsideAPass, 1)
 {
-    buckets_rig_open(&rig, 1);
     buckets_rig_create(&rig);
     weir_queue *queue = rig.comm.queues[0];
     EXPECT_INT_EQ(weir_buckets_ready(rig.buckets[0], 0, queue), WEIR_ERROR_INVALID);
@@ -206,13 +205,11 @@ WEIR_TEST(BucketsRules, RefuseCallsOutsideAPass)
     EXPECT_OK(weir_buckets_begin(rig.buckets[0], true));
     EXPECT_INT_EQ(weir_buckets_begin(rig.buckets[0], true), WEIR_ERROR_INVALID);
     COMM_RIG_EXPECT_WORDS("a pass has begun already");
-    buckets_rig_close(&rig);
 }
 
 // None of them changes anything: the step is completed afterwards.
-WEIR_TEST(BucketsRules, RefuseArguments)
+BUCKETS_TEST(BucketsRules, RefuseArguments, 1)
 {
-    buckets_rig_open(&rig, 1);
     buckets_rig_create(&rig);
     weir_queue *queue = rig.comm.queues[0];
     EXPECT_OK(weir_buckets_begin(rig.buckets[0], true));
@@ -234,7 +231,6 @@ WEIR_TEST(BucketsRules, RefuseArguments)
     COMM_RIG_EXPECT_WORDS("'stem.weight' is marked already in this pass");
     EXPECT_OK(weir_buckets_finish(rig.buckets[0], queue));
     buckets_rig_expect_all(&rig, 1);
-    buckets_rig_close(&rig);
 }
 
 WEIR_TEST(BucketsRules, RefuseIndexes)
@@ -256,11 +252,10 @@ WEIR_TEST(BucketsRules, RefuseIndexes)
     weir_buckets_destroy(&rig.buckets[0]);
 }
 
-WEIR_TEST(BucketsRules, RefuseAQueueOfAnotherDevice)
+BUCKETS_TEST(BucketsRules, RefuseAQueueOfAnotherDevice, 1)
 {
     weir_device *other = NULL;
     weir_queue *queue = NULL;
-    buckets_rig_open(&rig, 1);
     buckets_rig_create(&rig);
     ASSERT_OK(weir_device_open(rig.comm.runtime, NULL, &other));
     ASSERT_OK(weir_queue_create(other,
@@ -272,7 +267,6 @@ WEIR_TEST(BucketsRules, RefuseAQueueOfAnotherDevice)
     COMM_RIG_EXPECT_WORDS("queue '(no label)' belongs to another device");
     weir_queue_destroy(&queue);
     EXPECT_OK(weir_device_close(&other));
-    buckets_rig_close(&rig);
 }
 
 // --- failures in the middle of a step ---
@@ -304,29 +298,25 @@ static void expect_rank_0_told(const char *const *words, size_t count)
                        sizeof((const char *const[]){__VA_ARGS__}) / \
                            sizeof(*(const char *const[]){__VA_ARGS__}))
 
-WEIR_TEST(BucketsRules, NameAParameterThatIsNeverMarked)
+BUCKETS_TEST(BucketsRules, NameAParameterThatIsNeverMarked, 2)
 {
-    buckets_rig_open(&rig, 2);
     buckets_rig_create(&rig);
     begin_step(5);
     EXPECT_INT_EQ(weir_buckets_finish(rig.buckets[1], rig.comm.queues[1]), WEIR_ERROR_INVALID);
     COMM_RIG_EXPECT_WORDS("grads", "1 of 6 parameters was never marked: 'stem.weight'",
                           "make it optional");
     EXPECT_RANK_0_TOLD("rank 1 has aborted", "buckets 'grads'", "'stem.weight'");
-    buckets_rig_close(&rig);
 }
 
 // In a pass that does not reduce, too; and the optional one is not among them.
-WEIR_TEST(BucketsRules, NameTheFirstOfSeveral)
+BUCKETS_TEST(BucketsRules, NameTheFirstOfSeveral, 1)
 {
-    buckets_rig_open(&rig, 1);
     buckets_rig_create(&rig);
     EXPECT_OK(weir_buckets_begin(rig.buckets[0], false));
     EXPECT_OK(weir_buckets_ready(rig.buckets[0], 3, rig.comm.queues[0]));
     EXPECT_INT_EQ(weir_buckets_finish(rig.buckets[0], rig.comm.queues[0]), WEIR_ERROR_INVALID);
     COMM_RIG_EXPECT_WORDS("4 of 6 parameters were never marked: 'head.bias', 'head.weight', "
                           "'stem.bias' and 1 more");
-    buckets_rig_close(&rig);
 }
 
 static weir_status fail(void *user)
@@ -337,9 +327,8 @@ static weir_status fail(void *user)
 
 // The gradients of rank 1 fail while they are computed. Its own calls may learn of it before the
 // others do, or at the end.
-WEIR_TEST(BucketsRules, TellTheOtherRanksOfAFailedQueue)
+BUCKETS_TEST(BucketsRules, TellTheOtherRanksOfAFailedQueue, 2)
 {
-    buckets_rig_open(&rig, 2);
     buckets_rig_create(&rig);
     begin_step(3);
     EXPECT_OK(weir_queue_host_call(rig.comm.queues[1], fail, NULL));
@@ -351,13 +340,11 @@ WEIR_TEST(BucketsRules, TellTheOtherRanksOfAFailedQueue)
     EXPECT_TRUE(status == WEIR_OK || status == WEIR_ERROR_HOST_CALL || status == WEIR_ERROR_IO);
     EXPECT_INT_LT(weir_queue_sync(rig.comm.queues[1], WEIR_FOREVER), 0);
     EXPECT_RANK_0_TOLD("rank 1", "host call");
-    buckets_rig_close(&rig);
 }
 
 // A failed queue is found when something is submitted to it.
-WEIR_TEST(BucketsRules, TellTheOtherRanksOfAQueueThatRefuses)
+BUCKETS_TEST(BucketsRules, TellTheOtherRanksOfAQueueThatRefuses, 2)
 {
-    buckets_rig_open(&rig, 2);
     buckets_rig_create(&rig);
     begin_step(2);
     EXPECT_OK(weir_queue_host_call(rig.comm.queues[1], fail, NULL));
@@ -365,26 +352,22 @@ WEIR_TEST(BucketsRules, TellTheOtherRanksOfAQueueThatRefuses)
     EXPECT_INT_LT(weir_buckets_skip(rig.buckets[1], 2, rig.comm.queues[1]), 0);
     EXPECT_INT_EQ(weir_buckets_finish(rig.buckets[1], rig.comm.queues[1]), WEIR_ERROR_INVALID);
     EXPECT_RANK_0_TOLD("rank 1 has aborted", "buckets 'grads'", "host call");
-    buckets_rig_close(&rig);
 }
 
-WEIR_TEST(BucketsRules, TellTheOtherRanksOfAQueueThatFailsWithItsMark)
+BUCKETS_TEST(BucketsRules, TellTheOtherRanksOfAQueueThatFailsWithItsMark, 2)
 {
-    buckets_rig_open(&rig, 2);
     buckets_rig_create(&rig);
     begin_step(1);
     EXPECT_OK(weir_queue_host_call(rig.comm.queues[1], fail, NULL));
     EXPECT_INT_LT(weir_queue_sync(rig.comm.queues[1], WEIR_FOREVER), 0);
     EXPECT_INT_LT(weir_buckets_ready(rig.buckets[1], 1, rig.comm.queues[1]), 0);
     EXPECT_RANK_0_TOLD("rank 1 has aborted", "buckets 'grads'", "host call");
-    buckets_rig_close(&rig);
 }
 
 // The failure of the queue that is to wait.
-WEIR_TEST(BucketsRules, TellTheOtherRanksOfAQueueThatCannotWait)
+BUCKETS_TEST(BucketsRules, TellTheOtherRanksOfAQueueThatCannotWait, 2)
 {
     weir_queue *other = NULL;
-    buckets_rig_open(&rig, 2);
     rig.params.timing = true;
     buckets_rig_create(&rig);
     begin_step(6);
@@ -394,5 +377,4 @@ WEIR_TEST(BucketsRules, TellTheOtherRanksOfAQueueThatCannotWait)
     EXPECT_INT_LT(weir_buckets_finish(rig.buckets[1], other), 0);
     EXPECT_INT_LT(weir_comm_error(rig.comm.comms[1]), 0);
     weir_queue_destroy(&other);
-    buckets_rig_close(&rig);
 }

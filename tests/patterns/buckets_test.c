@@ -27,10 +27,9 @@ static struct weir_buckets_statistics statistics_of(uint32_t rank)
 
 // --- the plan ---
 
-WEIR_TEST(Buckets, ViewsAreAlignedAndFollowEachOther)
+BUCKETS_TEST(Buckets, ViewsAreAlignedAndFollowEachOther, 1)
 {
     size_t end = 0;
-    buckets_rig_open(&rig, 1);
     buckets_rig_create(&rig);
     const size_t alignment = weir_device_limits(rig.comm.device)->argument_alignment_bytes;
     for (uint32_t i = 0; i < BUCKETS_RIG_PARAMETERS; i++) {
@@ -41,18 +40,16 @@ WEIR_TEST(Buckets, ViewsAreAlignedAndFollowEachOther)
         EXPECT_TRUE(view.offset >= end && view.offset - end < alignment);
         end = view.offset + view.size;
     }
-    buckets_rig_close(&rig);
 }
 
 // 2 KiB of gradients, then 4 KiB; one of 4,400 bytes is a bucket of its own.
-WEIR_TEST(Buckets, AreCutAtTheirCaps)
+BUCKETS_TEST(Buckets, AreCutAtTheirCaps, 1)
 {
     static const struct {
         uint32_t first, count;
     } expected[] = {{0, 3}, {3, 2}, {5, 1}};
     struct weir_buckets_plan plan;
     struct weir_bucket bucket;
-    buckets_rig_open(&rig, 1);
     rig.params.first_bytes = 2048;
     buckets_rig_create(&rig);
     weir_buckets_get_plan(rig.buckets[0], &plan);
@@ -70,13 +67,11 @@ WEIR_TEST(Buckets, AreCutAtTheirCaps)
         EXPECT_UINT_EQ(bucket.offset, first.offset);
         EXPECT_UINT_EQ(bucket.offset + bucket.size, last.offset + last.size);
     }
-    buckets_rig_close(&rig);
 }
 
-WEIR_TEST(Buckets, AreOfOneAndThenOf25MebibytesByDefault)
+BUCKETS_TEST(Buckets, AreOfOneAndThenOf25MebibytesByDefault, 1)
 {
     struct weir_buckets_plan plan;
-    buckets_rig_open(&rig, 1);
     rig.params.cap_bytes = rig.params.first_bytes = 0;
     buckets_rig_create(&rig);
     weir_buckets_get_plan(rig.buckets[0], &plan);
@@ -84,7 +79,6 @@ WEIR_TEST(Buckets, AreOfOneAndThenOf25MebibytesByDefault)
     EXPECT_UINT_EQ(plan.first_bytes, 1 << 20);
     EXPECT_UINT_EQ(plan.cap_bytes, 25 << 20);
     EXPECT_TRUE(plan.latency_ns == 0 && plan.bytes_per_ns == 0);
-    buckets_rig_close(&rig);
 }
 
 static uint32_t automatic(uint64_t backward_ns, struct weir_buckets_plan *out_plan)
@@ -149,11 +143,10 @@ WEIR_TEST(Buckets, AverageOverFourRanks)
     average(4);
 }
 
-WEIR_TEST(Buckets, SumIntegersToo)
+BUCKETS_TEST(Buckets, SumIntegersToo, 2)
 {
     int32_t numbers[10], found[10];
     struct weir_bucket_view view;
-    buckets_rig_open(&rig, 2);
     rig.params.element = WEIR_I32;
     rig.params.reduction = WEIR_SUM;
     rig.params.parameter_count = 1;
@@ -170,17 +163,15 @@ WEIR_TEST(Buckets, SumIntegersToo)
     EXPECT_OK(weir_download(rig.comm.queues[1], found, view.buffer, view.offset, 40));
     for (int i = 0; i < 10; i++)
         EXPECT_INT_EQ(found[i], 3 * i);
-    buckets_rig_close(&rig);
 }
 
 // Each rank marks in an order of its own: the reductions still meet.
-WEIR_TEST(Buckets, AreSubmittedInOneOrder)
+BUCKETS_TEST(Buckets, AreSubmittedInOneOrder, 4)
 {
     static const uint32_t orders[4][BUCKETS_RIG_PARAMETERS] = {{0, 1, 2, 3, 4, 5},
                                                                {5, 4, 3, 2, 1, 0},
                                                                {3, 0, 5, 1, 4, 2},
                                                                {2, 5, 0, 4, 1, 3}};
-    buckets_rig_open(&rig, 4);
     buckets_rig_create(&rig);
     begin_all(true);
     for (uint32_t rank = 0; rank < 4; rank++)
@@ -188,14 +179,12 @@ WEIR_TEST(Buckets, AreSubmittedInOneOrder)
             buckets_rig_mark(&rig, rank, orders[rank][i], 1);
     finish_all();
     buckets_rig_expect_all(&rig, 1);
-    buckets_rig_close(&rig);
 }
 
 // A bucket is submitted with the last mark that it, or one before it, has waited for.
-WEIR_TEST(Buckets, AreSubmittedAsSoonAsTheyAreComplete)
+BUCKETS_TEST(Buckets, AreSubmittedAsSoonAsTheyAreComplete, 1)
 {
     static const uint64_t submitted[BUCKETS_RIG_PARAMETERS] = {0, 1, 1, 1, 2, 3};
-    buckets_rig_open(&rig, 1);
     buckets_rig_create(&rig);
     begin_all(true);
     for (uint32_t i = 0; i < BUCKETS_RIG_PARAMETERS; i++) {
@@ -203,17 +192,15 @@ WEIR_TEST(Buckets, AreSubmittedAsSoonAsTheyAreComplete)
         EXPECT_UINT_EQ(statistics_of(0).reductions, submitted[i]);
     }
     finish_all();
-    buckets_rig_close(&rig);
 }
 
 // The gradients of one bucket come from two queues, one of which is held when it marks.
-WEIR_TEST(Buckets, WaitForEveryQueueThatMarks)
+BUCKETS_TEST(Buckets, WaitForEveryQueueThatMarks, 2)
 {
     struct comm_rig_gate gate = COMM_RIG_GATE;
     weir_queue *other = NULL;
     float numbers[2] = {3, 4};
     struct weir_bucket_view view;
-    buckets_rig_open(&rig, 2);
     rig.params.cap_bytes = rig.params.first_bytes = 1 << 20;
     buckets_rig_create(&rig);
     ASSERT_OK(weir_queue_create(rig.comm.device, NULL, &other));
@@ -236,7 +223,6 @@ WEIR_TEST(Buckets, WaitForEveryQueueThatMarks)
             buckets_rig_expect(&rig, rank, i, 1);
     }
     weir_queue_destroy(&other);
-    buckets_rig_close(&rig);
 }
 
 // --- optional parameters ---
@@ -287,11 +273,10 @@ WEIR_TEST(Buckets, FillWhatIsNotMarkedWithZeros)
 }
 
 // One rank computes it, and the other does not.
-WEIR_TEST(Buckets, AverageZerosOfARankThatSkips)
+BUCKETS_TEST(Buckets, AverageZerosOfARankThatSkips, 2)
 {
     float found;
     struct weir_bucket_view view;
-    buckets_rig_open(&rig, 2);
     buckets_rig_create(&rig);
     begin_all(true);
     for (uint32_t rank = 0; rank < 2; rank++)
@@ -302,16 +287,14 @@ WEIR_TEST(Buckets, AverageZerosOfARankThatSkips)
     ASSERT_OK(weir_buckets_get_view(rig.buckets[0], 2, &view));
     EXPECT_OK(weir_download(rig.comm.queues[0], &found, view.buffer, view.offset, sizeof found));
     EXPECT_TRUE(found == buckets_rig_number(1, 2, 0) / 2);
-    buckets_rig_close(&rig);
 }
 
 // --- accumulation ---
 
 // Three passes, of which only the last reduces. The optional parameter is written by the second and
 // skipped by the others, so that it keeps what the second wrote.
-WEIR_TEST(Buckets, ReduceWithTheLastPassOfAStep)
+BUCKETS_TEST(Buckets, ReduceWithTheLastPassOfAStep, 2)
 {
-    buckets_rig_open(&rig, 2);
     buckets_rig_create(&rig);
     for (uint32_t step = 0; step < 2; step++) {
         for (uint32_t pass = 0; pass < 3; pass++) {
@@ -334,7 +317,6 @@ WEIR_TEST(Buckets, ReduceWithTheLastPassOfAStep)
     EXPECT_UINT_EQ(statistics_of(0).passes, 6);
     EXPECT_UINT_EQ(statistics_of(0).steps, 2);
     EXPECT_UINT_EQ(statistics_of(0).skipped, 4);
-    buckets_rig_close(&rig);
 }
 
 // --- times ---
@@ -377,10 +359,9 @@ static struct weir_buckets_statistics timed(uint32_t rank, uint64_t steps)
 
 // A step is counted as timed once, also if its times are read only when later steps begin. Of the
 // last steps all times are kept.
-WEIR_TEST(Buckets, TimeTheirReductions)
+BUCKETS_TEST(Buckets, TimeTheirReductions, 2)
 {
     struct weir_buckets_statistics statistics;
-    buckets_rig_open(&rig, 2);
     rig.params.timing = true;
     buckets_rig_create(&rig);
     for (uint64_t step = 1; step <= 6; step++) {
@@ -398,7 +379,6 @@ WEIR_TEST(Buckets, TimeTheirReductions)
     statistics = timed(0, 10);
     EXPECT_TRUE(statistics.timed_steps >= 10 && statistics.timed_steps <= 14);
     EXPECT_TRUE(statistics.hidden_ns + statistics.exposed_ns > 0);
-    buckets_rig_close(&rig);
 }
 
 // A step in which the gate holds the queue of one rank: before its last mark, or before it finishes.
@@ -463,27 +443,24 @@ WEIR_TEST(Buckets, TellExposedCommunication)
     buckets_rig_close(&rig);
 }
 
-WEIR_TEST(Buckets, HaveNoTimesUnlessAsked)
+BUCKETS_TEST(Buckets, HaveNoTimesUnlessAsked, 1)
 {
-    buckets_rig_open(&rig, 1);
     buckets_rig_create(&rig);
     buckets_rig_step(&rig, 1);
     sync_all();
     EXPECT_UINT_EQ(statistics_of(0).steps, 1);
     EXPECT_UINT_EQ(statistics_of(0).timed_steps, 0);
     weir_buckets_get_statistics(NULL, &(struct weir_buckets_statistics){.steps = 1});
-    buckets_rig_close(&rig);
 }
 
 // --- single buckets ---
 
 // Another queue continues after the first bucket, while the second one waits for rank 1.
-WEIR_TEST(Buckets, CanBeWaitedForOneByOne)
+BUCKETS_TEST(Buckets, CanBeWaitedForOneByOne, 2)
 {
     struct comm_rig_gate gate = COMM_RIG_GATE;
     weir_queue *optimizer = NULL;
     struct weir_event first;
-    buckets_rig_open(&rig, 2);
     buckets_rig_create(&rig);
     ASSERT_OK(weir_queue_create(rig.comm.device, NULL, &optimizer));
     begin_all(true);
@@ -503,13 +480,11 @@ WEIR_TEST(Buckets, CanBeWaitedForOneByOne)
     EXPECT_OK(weir_event_sync(first, WEIR_FOREVER));
     finish_all();
     weir_queue_destroy(&optimizer);
-    buckets_rig_close(&rig);
 }
 
-WEIR_TEST(Buckets, CanBeDestroyedWhileTheyAreReduced)
+BUCKETS_TEST(Buckets, CanBeDestroyedWhileTheyAreReduced, 2)
 {
     struct comm_rig_gate gate = COMM_RIG_GATE;
-    buckets_rig_open(&rig, 2);
     buckets_rig_create(&rig);
     for (uint32_t rank = 0; rank < 2; rank++)
         EXPECT_OK(weir_queue_host_call(rig.comm.queues[rank], comm_rig_pass, &gate));
@@ -522,5 +497,4 @@ WEIR_TEST(Buckets, CanBeDestroyedWhileTheyAreReduced)
         weir_buckets_destroy(&rig.buckets[rank]);
     comm_rig_open_gate(&gate);
     sync_all();
-    buckets_rig_close(&rig);
 }

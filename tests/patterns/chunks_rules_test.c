@@ -9,6 +9,7 @@
 
 #include "patterns/chunks.h"
 #include "tests/patterns/rig.h"
+#include "tests/support/own.h"
 
 enum {
     ELEMENTS = 1000,
@@ -193,15 +194,7 @@ static void close_job(void)
     rig_close();
 }
 
-#define RULE(name)                 \
-    static void rule_##name(void); \
-    WEIR_TEST(ChunksRules, name)   \
-    {                              \
-        if (open_job())            \
-            rule_##name();         \
-        close_job();               \
-    }                              \
-    static void rule_##name(void)
+#define RULE(name) WEIR_TEST_BETWEEN(ChunksRules, name, EXPECT_TRUE(open_job()), close_job())
 
 static void run(struct weir_event *out_done)
 {
@@ -240,13 +233,12 @@ static void shape(unsigned kind)
 // Work on all of the buffers after the event, which is where the runs end.
 static void use_all_after(struct weir_event done)
 {
-    weir_queue *queue;
+    own_queue queue = NULL;
     ASSERT_OK(rig_queue("after", &queue));
     EXPECT_OK(weir_queue_wait(queue, done));
     EXPECT_OK(use(queue, params.src.buffer, 0, BYTES, params.in.buffer, 0, BYTES));
     EXPECT_OK(use(queue, params.dst.buffer, 0, BYTES, params.out.buffer, 0, BYTES));
     EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
-    weir_queue_destroy(&queue);
 }
 
 static void check_runs(void)

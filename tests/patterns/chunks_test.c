@@ -99,6 +99,8 @@ static void close_job(void)
     gate_finish(&job.gate);
 }
 
+#define JOB_TEST(suite, name) WEIR_TEST_BETWEEN(suite, name, open_job(), close_job())
+
 static void write_src(size_t count, uint32_t first)
 {
     if (count > 0)
@@ -138,12 +140,11 @@ static size_t wrong_words(size_t count, uint32_t first)
 
 // --- data ---
 
-WEIR_TEST(Chunks, EveryByteArrivesOnce)
+JOB_TEST(Chunks, EveryByteArrivesOnce)
 {
     static const size_t counts[] = {0, 1, 32, 33, 5000, WORDS};
     struct weir_event done;
 
-    open_job();
     for (int order = WEIR_CHUNKS_ORDER_AUTO; order <= WEIR_CHUNKS_INTERLEAVED; order++) {
         for (uint32_t queues = 0; queues <= 4; queues++) {
             for (unsigned i = 0; i < sizeof counts / sizeof *counts; i++) {
@@ -164,15 +165,13 @@ WEIR_TEST(Chunks, EveryByteArrivesOnce)
         }
     }
     weir_test_note(NULL);
-    close_job();
 }
 
 // The library chooses everything.
-WEIR_TEST(Chunks, DefaultsWork)
+JOB_TEST(Chunks, DefaultsWork)
 {
     struct weir_event done;
 
-    open_job();
     struct weir_chunks_params params = job_params(WORDS);
     params.chunk_count = 0;
     write_src(WORDS, 7);
@@ -181,19 +180,17 @@ WEIR_TEST(Chunks, DefaultsWork)
     ASSERT_OK(weir_chunks_run(job.chunks, NULL, 0, &done));
     ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
     EXPECT_SIZE_EQ(wrong_words(WORDS, 7), 0);
-    close_job();
 }
 
 // --- order ---
 
 // Downloads must wait for kernels: the fourth is held, and none of its results may
 // appear.
-WEIR_TEST(Chunks, DownloadsWaitForKernels)
+JOB_TEST(Chunks, DownloadsWaitForKernels)
 {
     struct weir_event done;
     struct weir_chunk held;
 
-    open_job();
     for (uint32_t queues = 0; queues <= 3; queues++) {
         const struct weir_chunks_params params = params_on(queues);
         job.gated = 4;
@@ -213,18 +210,16 @@ WEIR_TEST(Chunks, DownloadsWaitForKernels)
         weir_chunks_destroy(&job.chunks);
         gate_shut(&job.gate);
     }
-    close_job();
 }
 
 // A run waits for work that fills its source, and all its operations come after that
 // work.
-WEIR_TEST(Chunks, ARunWaitsForItsSource)
+JOB_TEST(Chunks, ARunWaitsForItsSource)
 {
     struct weir_event filled, done;
     weir_buffer *other;
     weir_queue *filler;
 
-    open_job();
     ASSERT_OK(rig_queue("filler", &filler));
     ASSERT_OK(rig_buffer(WORDS * 8, WEIR_PLACE_HOST, &other));
     for (uint32_t queues = 0; queues <= 3; queues++) {
@@ -247,7 +242,6 @@ WEIR_TEST(Chunks, ARunWaitsForItsSource)
     }
     weir_buffer_destroy(&other);
     weir_queue_destroy(&filler);
-    close_job();
 }
 
 // Runs that are submitted without waiting. Each kernel copies its run's input, and then
@@ -291,11 +285,10 @@ static weir_status note_input(void *user, weir_queue *queue, const struct weir_c
     return status == WEIR_OK ? take_half(NULL, queue, chunk) : status;
 }
 
-WEIR_TEST(Chunks, RunsFollowEachOther)
+JOB_TEST(Chunks, RunsFollowEachOther)
 {
     struct weir_event done;
 
-    open_job();
     job.jitter = false;
     ASSERT_OK(rig_buffer(RUNS * WORDS * 8, WEIR_PLACE_HOST, &notes.seen));
     for (uint32_t queues = 0; queues <= 3; queues++) {
@@ -323,15 +316,13 @@ WEIR_TEST(Chunks, RunsFollowEachOther)
     weir_test_note(NULL);
     weir_buffer_destroy(&notes.seen);
     gate_init(&job.gate);
-    close_job();
 }
 
 // The last run's work continues after the job was destroyed.
-WEIR_TEST(Chunks, DestroyDoesNotWait)
+JOB_TEST(Chunks, DestroyDoesNotWait)
 {
     struct weir_event done;
 
-    open_job();
     job.gated = 2;
     struct weir_chunks_params params = job_params(WORDS);
     write_src(WORDS, 5);
@@ -344,16 +335,14 @@ WEIR_TEST(Chunks, DestroyDoesNotWait)
     gate_open(&job.gate);
     ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
     EXPECT_SIZE_EQ(wrong_words(WORDS, 5), 0);
-    close_job();
 }
 
 // --- failures ---
 
-WEIR_TEST(Chunks, AFailureReachesTheEventAndIsRecoveredFrom)
+JOB_TEST(Chunks, AFailureReachesTheEventAndIsRecoveredFrom)
 {
     struct weir_event done, second;
 
-    open_job();
     for (uint32_t queues = 0; queues <= 3; queues++) {
         weir_test_note("%u queues", queues);
         const struct weir_chunks_params params = params_on(queues);
@@ -384,7 +373,6 @@ WEIR_TEST(Chunks, AFailureReachesTheEventAndIsRecoveredFrom)
     }
     weir_test_note(NULL);
     gate_init(&job.gate);
-    close_job();
 }
 
 static weir_status launch_nonsense(void *user, weir_queue *queue, const struct weir_chunk *chunk)
@@ -395,11 +383,10 @@ static weir_status launch_nonsense(void *user, weir_queue *queue, const struct w
     return weir_queue_copy(queue, job.out, 0, job.in, weir_buffer_size(job.in), 1);
 }
 
-WEIR_TEST(Chunks, AFailedCallInAKernelCallbackIsRecoveredFrom)
+JOB_TEST(Chunks, AFailedCallInAKernelCallbackIsRecoveredFrom)
 {
     struct weir_event done;
 
-    open_job();
     struct weir_chunks_params params = job_params(WORDS);
     params.kernel = launch_nonsense;
     params.layout = WEIR_CHUNKS_BY_ENGINE;
@@ -416,17 +403,15 @@ WEIR_TEST(Chunks, AFailedCallInAKernelCallbackIsRecoveredFrom)
     ASSERT_OK(weir_chunks_run(job.chunks, NULL, 0, &done));
     ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
     EXPECT_SIZE_EQ(wrong_words(WORDS, 9), 0);
-    close_job();
 }
 
 // --- allocations ---
 
-WEIR_TEST(Chunks, RunsAllocateNothing)
+JOB_TEST(Chunks, RunsAllocateNothing)
 {
     struct weir_counters before, after;
     struct weir_event done;
 
-    open_job();
     job.jitter = false;
     for (uint32_t queues = 0; queues <= 3; queues += 3) {
         const struct weir_chunks_params params = params_on(queues);
@@ -448,5 +433,4 @@ WEIR_TEST(Chunks, RunsAllocateNothing)
         EXPECT_UINT_GT(allocations, 0);
         weir_chunks_destroy(&job.chunks);
     }
-    close_job();
 }

@@ -45,12 +45,12 @@ static weir_status buffer_on(weir_device *device, weir_placement placement, size
 // True if the chain has two devices.
 static bool open_world(void)
 {
-    const struct weir_device_params second = {.struct_size = sizeof second, .select = "1"};
     memset(&world, 0, sizeof world);
     recorder_init(&world.recorder);
     EXPECT_OK(rig_open_with("[null]\ndevices = 2\n"));
     return weir_device_count(rig.runtime) > 1 &&
-           weir_device_open(rig.runtime, &second, &world.other) == WEIR_OK;
+           weir_device_open(rig.runtime, WEIR_PARAMS(weir_device, .select = "1"), &world.other) ==
+               WEIR_OK;
 }
 
 static weir_status open_link(size_t bytes)

@@ -22,7 +22,6 @@ struct line {
     struct gate gate;
     bool jitter; // stages start with a slow host call
     unsigned slots_alive;
-    unsigned failing_slot; // from 1
     unsigned wrong_words;  // in delivered frames
     unsigned early_reuses; // slots that changed while they were delivered
     unsigned deliver_ns;   // time that deliver takes
@@ -52,6 +51,10 @@ void line_deliver(void *user, void *data_frame, void *data,
 // Destroys the pipeline, if there is one, and closes the rig. Fails the test if any word was
 // wrong.
 void line_close(void);
+
+// A test on an open line.
+#define LINE_TEST(suite, name) \
+    WEIR_TEST_BETWEEN(suite, name, EXPECT_OK(line_open(NULL)), line_close())
 
 // Numbers frames from 1.
 void number_frames(struct frame *frames, uint32_t count);

@@ -59,48 +59,42 @@ WEIR_TEST(PipelineGraphs, EveryFrameWithItsData)
         EXPECT_UINT_EQ(atomic_load(&captures), slots);
         line_close();
     }
-    weir_test_note(NULL);
 }
 
 // A frame that does not repeat the previous frame of its slot is captured again.
-WEIR_TEST(PipelineGraphs, OtherFramesAreCapturedAnew)
+LINE_TEST(PipelineGraphs, OtherFramesAreCapturedAnew)
 {
     enum {
         FRAMES = 40
     };
     struct frame frames[FRAMES];
 
-    ASSERT_OK(line_open(NULL));
     number_frames(frames, FRAMES);
     const struct weir_pipeline_params params = graph_params(2);
     alike = 10;
     line_run(&params, frames, FRAMES);
     EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES);
     EXPECT_UINT_EQ(atomic_load(&captures), 2 * FRAMES / alike);
-    line_close();
 }
 
-WEIR_TEST(PipelineGraphs, NeedToKnowWhatRepeats)
+LINE_TEST(PipelineGraphs, NeedToKnowWhatRepeats)
 {
-    ASSERT_OK(line_open(NULL));
     struct weir_pipeline_params params = graph_params(2);
     params.repeat = NULL;
     EXPECT_FAILURE(weir_pipeline_create(&params, &line.pipeline), WEIR_ERROR_INVALID,
                    "cannot run as graphs");
     EXPECT_CONTAINS(weir_last_error_text(), "graphs = 0");
-    line_close();
 }
 
 // A stage with what cannot be captured fails with a message that says so, in every frame, and
 // nothing is left of the capture.
-WEIR_TEST(PipelineGraphs, AStageThatCannotBeCapturedIsNamed)
+LINE_TEST(PipelineGraphs, AStageThatCannotBeCapturedIsNamed)
 {
     enum {
         FRAMES = 5
     };
     struct frame frames[FRAMES];
 
-    ASSERT_OK(line_open(NULL));
     number_frames(frames, FRAMES);
     for (unsigned i = 0; i < FRAMES; i++)
         frames[i].calls_always = i < 3; // stage `left` submits such a call
@@ -114,18 +108,16 @@ WEIR_TEST(PipelineGraphs, AStageThatCannotBeCapturedIsNamed)
         EXPECT_CONTAINS(delivery->remedy, "graphs = 0");
     }
     EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), 2);
-    line_close();
 }
 
 // A stage that fails while it is captured only fails its frame.
-WEIR_TEST(PipelineGraphs, AFailedCaptureIsTriedAgain)
+LINE_TEST(PipelineGraphs, AFailedCaptureIsTriedAgain)
 {
     enum {
         FRAMES = 8
     };
     struct frame frames[FRAMES];
 
-    ASSERT_OK(line_open(NULL));
     number_frames(frames, FRAMES);
     frames[0].fails_in_submit = true;
     const struct weir_pipeline_params params = graph_params(1);
@@ -133,15 +125,13 @@ WEIR_TEST(PipelineGraphs, AFailedCaptureIsTriedAgain)
     EXPECT_STR_EQ(recorder_at(&line.recorder, 0)->stage, "left");
     EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES - 1);
     EXPECT_UINT_EQ(atomic_load(&captures), 2);
-    line_close();
 }
 
-WEIR_TEST(PipelineGraphs, HaveNoTimesOfStages)
+LINE_TEST(PipelineGraphs, HaveNoTimesOfStages)
 {
     struct weir_pipeline_statistics statistics;
     struct frame frames[4];
 
-    ASSERT_OK(line_open(NULL));
     number_frames(frames, 4);
     struct weir_pipeline_params params = graph_params(2);
     params.timing = true;
@@ -149,20 +139,17 @@ WEIR_TEST(PipelineGraphs, HaveNoTimesOfStages)
     weir_pipeline_get_statistics(line.pipeline, &statistics);
     EXPECT_UINT_EQ(statistics.succeeded, 4);
     EXPECT_UINT_EQ(statistics.timed_frames, 0);
-    line_close();
 }
 
-WEIR_TEST(PipelineGraphs, AllocateNothingOnceWarm)
+LINE_TEST(PipelineGraphs, AllocateNothingOnceWarm)
 {
     enum {
         FRAMES = 400
     };
     static struct frame frames[FRAMES];
 
-    ASSERT_OK(line_open(NULL));
     number_frames(frames, FRAMES);
     struct weir_pipeline_params params = graph_params(3);
     params.deliver = NULL;
     line_expect_flat(&params, frames, FRAMES, FRAMES / 2);
-    line_close();
 }

@@ -586,7 +586,6 @@ static void expect_refused(weir_status status, const char *words, const char *re
 WEIR_TEST(PipelineGroup, RefusesWrongUse)
 {
     const struct weir_pipeline_group_params zero = {.label = "zero"};
-    const struct weir_pipeline_group_params named = {.struct_size = sizeof named, .label = "dealt"};
     struct frame frame = {.number = 1};
     weir_pipeline_group *group;
     weir_pipeline *other;
@@ -594,7 +593,8 @@ WEIR_TEST(PipelineGroup, RefusesWrongUse)
     expect_refused(weir_pipeline_group_submit(NULL, &frame), "group is NULL", "create it first");
     expect_refused(weir_pipeline_group_create(&zero, &group), "struct_size", "");
     EXPECT_NULL(group);
-    ASSERT_OK(weir_pipeline_group_create(&named, &group));
+    ASSERT_OK(
+        weir_pipeline_group_create(WEIR_PARAMS(weir_pipeline_group, .label = "dealt"), &group));
     expect_refused(weir_pipeline_group_submit(group, &frame), "the group has no pipelines",
                    "create pipelines with this group");
     EXPECT_STR_EQ(weir_last_error()->object, "dealt");

@@ -74,54 +74,6 @@ WEIR_TEST(PipelinePrepare, PreparesSeveralFramesAtOnceAndDeliversInOrder)
     line_close();
 }
 
-static weir_status fail_every_third(void *user, void *slot, void *data_frame)
-{
-    const struct frame *frame = data_frame;
-    if (frame->number % 3 == 0) {
-        struct weir_error error = {.status = WEIR_ERROR_IO};
-        snprintf(error.message, sizeof error.message, "frame %u is damaged", frame->number);
-        return weir_error_set(&error);
-    }
-    return fill(user, slot, data_frame);
-}
-
-WEIR_TEST(PipelinePrepare, AFailedPreparationFailsItsFrameOnly)
-{
-    struct frame frames[FRAMES];
-    char words[40];
-    open_line(frames);
-    create(fail_every_third, 0);
-    submit_all(frames);
-    EXPECT_TRUE(recorder_is_in_order(&line.recorder, FRAMES));
-    for (unsigned i = 0; i < FRAMES; i++) {
-        const struct delivery *delivery = recorder_at(&line.recorder, i);
-        const bool failed = frames[i].number % 3 == 0;
-        EXPECT_INT_EQ(delivery->status, failed ? WEIR_ERROR_IO : WEIR_OK);
-        snprintf(words, sizeof words, "frame %u is damaged", i + 1);
-        if (failed)
-            EXPECT_STR_EQ(delivery->message, words);
-    }
-    line_close();
-}
-
-static weir_status drain_inside(void *user, void *slot, void *frame)
-{
-    (void)user, (void)slot, (void)frame;
-    return weir_pipeline_drain(line.pipeline, 0);
-}
-
-WEIR_TEST(PipelinePrepare, ItsThreadsMayNotWaitForThePipeline)
-{
-    struct frame frames[FRAMES];
-    open_line(frames);
-    create(drain_inside, 2);
-    ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[0]));
-    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
-    EXPECT_CONTAINS(recorder_at(&line.recorder, 0)->message,
-                    "weir_pipeline_drain was called from a callback");
-    line_close();
-}
-
 // While the first frame takes long, the other threads prepare as many as there are slots.
 WEIR_TEST(PipelinePrepare, ASlotCountOfZeroHasTwoForEachThread)
 {

@@ -143,6 +143,10 @@ static void end(void)
     gate_finish(&rules.gate);
 }
 
+#define RULE_TEST(suite, name)                                       \
+    WEIR_TEST_WITH(suite, name, struct weir_pipeline_params, params, \
+                   (*params = begin(), !weir_test_has_failed()), end())
+
 static void submit_and_drain(uint64_t first, uint64_t last)
 {
     for (uint64_t number = first; number <= last; number++)
@@ -173,35 +177,33 @@ static void expect_refused(struct weir_pipeline_params params, const char *sente
     weir_test_note(NULL);
 }
 
-WEIR_TEST(Rules, GraphsThatCannotRunAreRefused)
+RULE_TEST(Rules, GraphsThatCannotRunAreRefused)
 {
     struct weir_pipeline_stage stages[3] = {
         {.name = "in", .submit = work_10},
         {.name = "middle", .submit = work_10},
         {.name = "out", .submit = work_10},
     };
-    struct weir_pipeline_params params = begin();
-    params.stages = stages;
-    params.stage_count = 3;
+    params->stages = stages;
+    params->stage_count = 3;
 
     stages[1].depends_on = WEIR_PIPELINE_AFTER(0) | WEIR_PIPELINE_AFTER(1);
-    expect_refused(params, "stage 1 ('middle') depends on itself");
+    expect_refused(*params, "stage 1 ('middle') depends on itself");
     stages[1].depends_on = WEIR_PIPELINE_AFTER(2);
     stages[2].depends_on = WEIR_PIPELINE_AFTER(1);
-    expect_refused(params, "stage 1 ('middle') depends on stage 2 ('out'), which comes after it");
+    expect_refused(*params, "stage 1 ('middle') depends on stage 2 ('out'), which comes after it");
     stages[1].depends_on = WEIR_PIPELINE_AFTER(63);
-    expect_refused(params, "stage 1 ('middle') depends on stage 63, but there are only 3 stages");
+    expect_refused(*params, "stage 1 ('middle') depends on stage 63, but there are only 3 stages");
     stages[1].depends_on = 0;
     stages[2].name = "in";
-    expect_refused(params, "stages 0 and 2 are both named 'in'");
+    expect_refused(*params, "stages 0 and 2 are both named 'in'");
     stages[2].name = "";
-    expect_refused(params, "stage 2 has no name");
+    expect_refused(*params, "stage 2 has no name");
     stages[2].name = "a name of more than thirty-one bytes";
-    expect_refused(params, "has 36 bytes, but may have 31");
+    expect_refused(*params, "has 36 bytes, but may have 31");
     stages[2].name = "out";
     stages[2].submit = NULL;
-    expect_refused(params, "stage 2 ('out') has no submit callback");
-    end();
+    expect_refused(*params, "stage 2 ('out') has no submit callback");
 }
 
 WEIR_TEST(Rules, ParamsOutOfRangeAreRefused)
@@ -242,22 +244,20 @@ WEIR_TEST(Rules, ParamsOutOfRangeAreRefused)
 }
 
 // What only the program knows of a stage must be zero.
-WEIR_TEST(Rules, StagesOfNewerHeaders)
+RULE_TEST(Rules, StagesOfNewerHeaders)
 {
     struct newer_stage {
         struct weir_pipeline_stage known;
         uint64_t appended;
     } stages[] = {{two_stages[0], 0}, {two_stages[1], 0}};
-    struct weir_pipeline_params params = begin();
 
-    params.stages = &stages[0].known;
-    params.stage_size = sizeof stages[0];
+    params->stages = &stages[0].known;
+    params->stage_size = sizeof stages[0];
     stages[1].appended = 1;
-    expect_refused(params, "weir_pipeline_create: struct weir_pipeline_stage has");
+    expect_refused(*params, "weir_pipeline_create: struct weir_pipeline_stage has");
     EXPECT_CONTAINS(weir_last_error()->message, "is not zero");
     stages[1].appended = 0;
-    ASSERT_OK(weir_pipeline_create(&params, &rules.pipeline));
-    end();
+    ASSERT_OK(weir_pipeline_create(params, &rules.pipeline));
 }
 
 WEIR_TEST(Rules, CallsOnNoPipelineAreRefused)
@@ -275,14 +275,13 @@ WEIR_TEST(Rules, CallsOnNoPipelineAreRefused)
     EXPECT_UINT_EQ(figures.accepted, 0);
 }
 
-WEIR_TEST(Rules, FailedSlotRollsBackTheOthers)
+RULE_TEST(Rules, FailedSlotRollsBackTheOthers)
 {
-    struct weir_pipeline_params params = begin();
-    params.slot_count = 4;
+    params->slot_count = 4;
     rules.failing_slot = 3;
     rules.bad = (struct bad){.status = WEIR_ERROR_OUT_OF_MEMORY, .message = "no buffer for you"};
 
-    EXPECT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_ERROR_OUT_OF_MEMORY);
+    EXPECT_INT_EQ(weir_pipeline_create(params, &rules.pipeline), WEIR_ERROR_OUT_OF_MEMORY);
     EXPECT_NULL(rules.pipeline);
     EXPECT_STR_EQ(weir_last_error()->message, "no buffer for you");
     EXPECT_UINT_EQ(rules.slots_made, 2);
@@ -290,33 +289,28 @@ WEIR_TEST(Rules, FailedSlotRollsBackTheOthers)
     EXPECT_UINT_EQ(rules.free_order[0], 1);
     EXPECT_UINT_EQ(rules.free_order[1], 0);
     EXPECT_UINT_EQ(recorder_count(&rules.recorder), 0);
-    end();
 }
 
-WEIR_TEST(Rules, FailedSlotWithoutDetailIsNamed)
+RULE_TEST(Rules, FailedSlotWithoutDetailIsNamed)
 {
-    struct weir_pipeline_params params = begin();
     rules.failing_slot = 2;
     rules.bad = (struct bad){.status = WEIR_ERROR_IO};
 
-    EXPECT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_ERROR_IO);
+    EXPECT_INT_EQ(weir_pipeline_create(params, &rules.pipeline), WEIR_ERROR_IO);
     EXPECT_CONTAINS(weir_last_error()->message, "slot_create of slot 1 returned WEIR_ERROR_IO");
-    end();
 }
 
-WEIR_TEST(Rules, FailedQueueRollsBack)
+RULE_TEST(Rules, FailedQueueRollsBack)
 {
-    struct weir_pipeline_params params = begin();
     steered_refuse_queue(2);
-    EXPECT_INT_EQ(weir_pipeline_create(&params, &rules.pipeline), WEIR_ERROR_OUT_OF_MEMORY);
+    EXPECT_INT_EQ(weir_pipeline_create(params, &rules.pipeline), WEIR_ERROR_OUT_OF_MEMORY);
     EXPECT_STR_EQ(weir_last_error()->message, "no more queues");
     EXPECT_UINT_EQ(rules.slots_made, 0);
-    end();
 }
 
 // --- waits and times ---
 
-WEIR_TEST(Rules, WaitsAreTheEdgesOfTheGraph)
+RULE_TEST(Rules, WaitsAreTheEdgesOfTheGraph)
 {
     static const struct weir_pipeline_stage diamond[] = {
         {.name = "0", .submit = work_10},
@@ -326,10 +320,9 @@ WEIR_TEST(Rules, WaitsAreTheEdgesOfTheGraph)
          .depends_on = WEIR_PIPELINE_AFTER(1) | WEIR_PIPELINE_AFTER(2),
          .submit = work_10},
     };
-    struct weir_pipeline_params params = begin();
-    params.stages = diamond;
-    params.stage_count = 4;
-    run(&params, 1, 5);
+    params->stages = diamond;
+    params->stage_count = 4;
+    run(params, 1, 5);
     for (unsigned waiter = 0; waiter < 4; waiter++) {
         for (unsigned producer = 0; producer < 4; producer++) {
             const char from[] = {'p', '/', (char)('0' + waiter), '\0'};
@@ -342,15 +335,13 @@ WEIR_TEST(Rules, WaitsAreTheEdgesOfTheGraph)
     weir_test_note(NULL);
     // Waits flush the others.
     EXPECT_UINT_EQ(steered_flush_count("p/3"), 5);
-    end();
 }
 
-WEIR_TEST(Rules, FiguresFollowFromDeviceTimes)
+RULE_TEST(Rules, FiguresFollowFromDeviceTimes)
 {
-    struct weir_pipeline_params params = begin();
     struct weir_pipeline_statistics figures;
-    params.timing = true;
-    run(&params, 1, 100);
+    params->timing = true;
+    run(params, 1, 100);
     weir_pipeline_get_statistics(rules.pipeline, &figures);
     // a is busy from 0 to 1000, b from 10 to 2010, both without a gap.
     EXPECT_UINT_EQ(figures.timed_frames, 100);
@@ -364,34 +355,30 @@ WEIR_TEST(Rules, FiguresFollowFromDeviceTimes)
     EXPECT_UINT_EQ(figures.covered_ns, 2010);
     EXPECT_UINT_EQ(figures.overlap_ns, 990);
     EXPECT_TRUE(recorder_at(&rules.recorder, 50)->timed);
-    end();
 }
 
-WEIR_TEST(Rules, AStageThatIsFasterWaits)
+RULE_TEST(Rules, AStageThatIsFasterWaits)
 {
     static const struct weir_pipeline_stage stages[] = {
         {.name = "slow", .submit = work_20},
         {.name = "fast", .depends_on = WEIR_PIPELINE_AFTER(0), .submit = work_10},
     };
-    struct weir_pipeline_params params = begin();
     struct weir_pipeline_statistics figures;
-    params.stages = stages;
-    params.timing = true;
-    run(&params, 1, 11);
+    params->stages = stages;
+    params->timing = true;
+    run(params, 1, 11);
     weir_pipeline_get_statistics(rules.pipeline, &figures);
     EXPECT_UINT_EQ(figures.stages[0].wait_ns, 0);
     EXPECT_UINT_EQ(figures.stages[1].wait_ns, 100);
     EXPECT_UINT_EQ(figures.covered_ns, 230);
     EXPECT_UINT_EQ(figures.overlap_ns, 100);
-    end();
 }
 
-WEIR_TEST(Rules, TimesThatAreGoneAreLeftOut)
+RULE_TEST(Rules, TimesThatAreGoneAreLeftOut)
 {
-    struct weir_pipeline_params params = begin();
     struct weir_pipeline_statistics figures;
-    params.timing = true;
-    run(&params, 1, 3);
+    params->timing = true;
+    run(params, 1, 3);
     steered_expire_times();
     submit_and_drain(4, 9);
     weir_pipeline_get_statistics(rules.pipeline, &figures);
@@ -400,22 +387,19 @@ WEIR_TEST(Rules, TimesThatAreGoneAreLeftOut)
     EXPECT_UINT_EQ(figures.busy_ns, 90);
     EXPECT_TRUE(recorder_at(&rules.recorder, 2)->timed);
     EXPECT_FALSE(recorder_at(&rules.recorder, 3)->timed);
-    end();
 }
 
-WEIR_TEST(Rules, ADeviceWithoutTimesGivesNone)
+RULE_TEST(Rules, ADeviceWithoutTimesGivesNone)
 {
-    struct weir_pipeline_params params = begin();
     struct weir_pipeline_statistics figures;
-    params.timing = true;
+    params->timing = true;
     steered_timing_history(0);
-    run(&params, 1, 3);
+    run(params, 1, 3);
     weir_pipeline_get_statistics(rules.pipeline, &figures);
     EXPECT_UINT_EQ(figures.succeeded, 3);
     EXPECT_UINT_EQ(figures.timed_frames, 0);
     EXPECT_UINT_EQ(figures.busy_ns, 0);
     EXPECT_FALSE(recorder_at(&rules.recorder, 0)->timed);
-    end();
 }
 
 // --- failures ---
@@ -433,40 +417,46 @@ static void expect_failed(unsigned index, const char *stage, weir_status status,
     weir_test_note(NULL);
 }
 
-WEIR_TEST(Rules, AFailedPrepareFailsItsFrameOnly)
+static void expect_failed_prepare(struct weir_pipeline_params *params)
 {
-    struct weir_pipeline_params params = begin();
-    params.prepare = bad_prepare;
+    params->prepare = bad_prepare;
     rules.bad =
         (struct bad){.frame = 2, .status = WEIR_ERROR_IO, .message = "photo.png: truncated"};
-    run(&params, 1, 4);
+    run(params, 1, 4);
     EXPECT_TRUE(recorder_is_in_order(&rules.recorder, 4));
     expect_failed(1, "prepare", WEIR_ERROR_IO, "photo.png: truncated");
     EXPECT_NOT_NULL(recorder_at(&rules.recorder, 1)->slot);
     EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 3);
     EXPECT_UINT_EQ(rules.submits, 6);
-    end();
 }
 
-WEIR_TEST(Rules, AFailedSubmitLeavesItsQueueAlone)
+RULE_TEST(Rules, AFailedPrepareFailsItsFrameOnly)
 {
-    struct weir_pipeline_params params = begin();
+    expect_failed_prepare(params);
+}
+
+RULE_TEST(Rules, AFailedPrepareOnAThreadFailsItsFrameOnly)
+{
+    params->prepare_threads = 3;
+    expect_failed_prepare(params);
+}
+
+RULE_TEST(Rules, AFailedSubmitLeavesItsQueueAlone)
+{
     struct weir_pipeline_statistics figures;
     rules.bad = (struct bad){.frame = 2, .status = WEIR_ERROR_IO, .message = "out of luck"};
-    run(&params, 1, 4);
+    run(params, 1, 4);
     expect_failed(1, "b", WEIR_ERROR_IO, "out of luck");
     EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 3);
     weir_pipeline_get_statistics(rules.pipeline, &figures);
     EXPECT_UINT_EQ(figures.failed, 1);
     EXPECT_UINT_EQ(figures.recoveries, 0);
-    end();
 }
 
-WEIR_TEST(Rules, AFailureWithoutDetailGetsASentence)
+RULE_TEST(Rules, AFailureWithoutDetailGetsASentence)
 {
-    struct weir_pipeline_params params = begin();
     rules.bad = (struct bad){.frame = 2, .status = WEIR_ERROR_IO};
-    run(&params, 1, 2);
+    run(params, 1, 2);
     expect_failed(1, "b", WEIR_ERROR_IO, "the callback of 'b' returned WEIR_ERROR_IO");
     // A second such failure must not report the detail of the earlier one.
     rules.bad.frame = 3;
@@ -477,89 +467,77 @@ WEIR_TEST(Rules, AFailureWithoutDetailGetsASentence)
     submit_and_drain(4, 4);
     expect_failed(2, "b", WEIR_ERROR_IO, "first detail");
     expect_failed(3, "b", WEIR_ERROR_IO, "the callback of 'b' returned WEIR_ERROR_IO");
-    end();
 }
 
-WEIR_TEST(Rules, AnAnswerIsNotAnOutcome)
+RULE_TEST(Rules, AnAnswerIsNotAnOutcome)
 {
-    struct weir_pipeline_params params = begin();
     rules.bad = (struct bad){.frame = 1, .status = WEIR_NOT_READY};
-    run(&params, 1, 1);
+    run(params, 1, 1);
     expect_failed(0, "b", WEIR_ERROR_INVALID, "the callback of 'b' returned");
-    end();
 }
 
-WEIR_TEST(Rules, ABrokenQueueIsRecovered)
+RULE_TEST(Rules, ABrokenQueueIsRecovered)
 {
-    struct weir_pipeline_params params = begin();
     struct weir_pipeline_statistics figures;
     rules.bad = (struct bad){.frame = 2,
                              .status = WEIR_ERROR_DEVICE,
                              .message = "a fault",
                              .breaks_queue = true};
-    run(&params, 1, 6);
+    run(params, 1, 6);
     expect_failed(1, "b", WEIR_ERROR_DEVICE, "a fault");
     EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 5);
     weir_pipeline_get_statistics(rules.pipeline, &figures);
     EXPECT_UINT_EQ(figures.recoveries, 1);
-    end();
 }
 
-WEIR_TEST(Rules, RecoveryWaitsForFailuresUnderWay)
+RULE_TEST(Rules, RecoveryWaitsForFailuresUnderWay)
 {
-    struct weir_pipeline_params params = begin();
     rules.bad = (struct bad){.frame = 2,
                              .status = WEIR_ERROR_DEVICE,
                              .message = "a fault",
                              .breaks_queue = true,
                              .reaches_first = true};
-    run(&params, 1, 6);
+    run(params, 1, 6);
     expect_failed(1, "b", WEIR_ERROR_DEVICE, "a fault");
     EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 5);
-    end();
 }
 
-WEIR_TEST(Rules, DestructionLeavesNoFailure)
+RULE_TEST(Rules, DestructionLeavesNoFailure)
 {
-    struct weir_pipeline_params params = begin();
     rules.bad = (struct bad){.frame = 2,
                              .status = WEIR_ERROR_DEVICE,
                              .message = "a fault",
                              .breaks_queue = true};
-    run(&params, 1, 2);
+    run(params, 1, 2);
     EXPECT_OK(weir_pipeline_destroy(&rules.pipeline));
     EXPECT_UINT_EQ(steered_destroyed_broken(), 0);
-    end();
 }
 
-WEIR_TEST(Rules, RecoveringIsTriedAgain)
+RULE_TEST(Rules, RecoveringIsTriedAgain)
 {
-    struct weir_pipeline_params params = begin();
-    params.slot_count = 1;
+    params->slot_count = 1;
     rules.bad = (struct bad){.frame = 2,
                              .status = WEIR_ERROR_DEVICE,
                              .message = "a fault",
                              .breaks_queue = true};
     steered_recover_with(WEIR_ERROR_SYSTEM, 2);
-    run(&params, 1, 6);
+    run(params, 1, 6);
     expect_failed(1, "b", WEIR_ERROR_DEVICE, "a fault");
     expect_failed(2, "", WEIR_ERROR_SYSTEM, "a fault");
     expect_failed(3, "", WEIR_ERROR_SYSTEM, "a fault");
     EXPECT_INT_EQ(recorder_at(&rules.recorder, 4)->status, WEIR_OK);
     EXPECT_INT_EQ(recorder_at(&rules.recorder, 5)->status, WEIR_OK);
-    end();
 }
 
-WEIR_TEST(Rules, ALostDeviceFailsEveryLaterFrame)
+RULE_TEST(Rules, ALostDeviceFailsEveryLaterFrame)
 {
-    struct weir_pipeline_params params = begin();
-    params.slot_count = 1;
+    params->slot_count = 1;
     rules.bad = (struct bad){.frame = 2,
                              .status = WEIR_ERROR_DEVICE,
                              .message = "an illegal address",
                              .breaks_queue = true};
     steered_recover_with(WEIR_ERROR_DEVICE_LOST, 100);
-    run(&params, 1, 3);
+    run(params, 1, 3);
     unsigned submits = rules.submits;
     submit_and_drain(4, 9);
     EXPECT_TRUE(recorder_is_in_order(&rules.recorder, 9));
@@ -568,18 +546,16 @@ WEIR_TEST(Rules, ALostDeviceFailsEveryLaterFrame)
         expect_failed(i, "", WEIR_ERROR_DEVICE_LOST, "an illegal address");
     EXPECT_NULL(recorder_at(&rules.recorder, 8)->slot);
     EXPECT_UINT_EQ(rules.submits, submits);
-    end();
 }
 
 // Frame 2 loses the device of the second of two pipelines: that one's last frame fails, and the first
 // gets all later ones. When both are lost, frames fail again.
-WEIR_TEST(Rules, AGroupLeavesALostDeviceOut)
+RULE_TEST(Rules, AGroupLeavesALostDeviceOut)
 {
-    struct weir_pipeline_params params = begin();
     weir_pipeline *pipelines[2];
     struct weir_pipeline_statistics figures[2];
     weir_pipeline_group *group;
-    params.slot_count = 1;
+    params->slot_count = 1;
     rules.bad = (struct bad){.frame = 2,
                              .status = WEIR_ERROR_DEVICE,
                              .message = NULL,
@@ -587,9 +563,9 @@ WEIR_TEST(Rules, AGroupLeavesALostDeviceOut)
     steered_recover_with(WEIR_ERROR_DEVICE_LOST, 2);
 
     ASSERT_OK(weir_pipeline_group_create(NULL, &group));
-    params.group = group;
-    ASSERT_OK(weir_pipeline_create(&params, &pipelines[0]));
-    ASSERT_OK(weir_pipeline_create(&params, &pipelines[1]));
+    params->group = group;
+    ASSERT_OK(weir_pipeline_create(params, &pipelines[0]));
+    ASSERT_OK(weir_pipeline_create(params, &pipelines[1]));
     for (uint64_t i = 1; i <= 20; i++) {
         ASSERT_OK(weir_pipeline_group_submit(group, frame_of(i)));
         ASSERT_OK(weir_pipeline_group_drain(group, WEIR_FOREVER));
@@ -608,7 +584,6 @@ WEIR_TEST(Rules, AGroupLeavesALostDeviceOut)
     for (int i = 0; i < 2; i++)
         ASSERT_OK(weir_pipeline_destroy(&pipelines[i]));
     ASSERT_OK(weir_pipeline_group_destroy(&group));
-    end();
 }
 
 // --- calls from callbacks ---
@@ -643,24 +618,25 @@ WEIR_TEST(Rules, CallbacksMayNotWaitForThePipeline)
     EXPECT_UINT_EQ(recorder_count(&rules.recorder), 1);
     end();
 
-    params = begin();
-    params.prepare = call_from_prepare;
-    run(&params, 1, 1);
-    expect_failed(0, "prepare", WEIR_ERROR_INVALID,
-                  "weir_pipeline_drain was called from a callback of the same pipeline");
-    end();
+    for (uint32_t threads = 0; threads < 3; threads += 2) {
+        params = begin();
+        params.prepare = call_from_prepare;
+        params.prepare_threads = threads;
+        run(&params, 1, 1);
+        expect_failed(0, "prepare", WEIR_ERROR_INVALID,
+                      "weir_pipeline_drain was called from a callback of the same pipeline");
+        end();
+    }
 }
 
-WEIR_TEST(Rules, DeliverMaySubmitWhereNothingBlocks)
+RULE_TEST(Rules, DeliverMaySubmitWhereNothingBlocks)
 {
-    struct weir_pipeline_params params = begin();
-    params.deliver = call_from_deliver;
-    params.full = WEIR_PIPELINE_WOULD_BLOCK;
-    run(&params, 1, 1);
+    params->deliver = call_from_deliver;
+    params->full = WEIR_PIPELINE_WOULD_BLOCK;
+    run(params, 1, 1);
     EXPECT_INT_EQ(rules.from_callback[2], WEIR_OK);
     EXPECT_OK(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER));
     EXPECT_PTR_EQ(recorder_at(&rules.recorder, 1)->frame, frame_of(2));
-    end();
 }
 
 static bool interrupts_are_blocked(void)
@@ -684,16 +660,14 @@ static void see_signals_too(void *user, void *frame, void *slot,
     rules.signals_blocked[1] = interrupts_are_blocked();
 }
 
-WEIR_TEST(Rules, SignalsAreLeftToTheProgram)
+RULE_TEST(Rules, SignalsAreLeftToTheProgram)
 {
-    struct weir_pipeline_params params = begin();
-    params.prepare = see_signals;
-    params.deliver = see_signals_too;
-    run(&params, 1, 1);
+    params->prepare = see_signals;
+    params->deliver = see_signals_too;
+    run(params, 1, 1);
     EXPECT_TRUE(rules.signals_blocked[0]);
     EXPECT_TRUE(rules.signals_blocked[1]);
     EXPECT_FALSE(interrupts_are_blocked());
-    end();
 }
 
 // --- room ---

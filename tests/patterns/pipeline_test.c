@@ -40,14 +40,13 @@ WEIR_TEST(Pipeline, DeliversEveryFrameInOrderWithItsData)
     }
 }
 
-WEIR_TEST(Pipeline, DrainsAsOftenAsAsked)
+LINE_TEST(Pipeline, DrainsAsOftenAsAsked)
 {
     enum {
         FRAMES = 30
     };
     struct frame frames[FRAMES];
 
-    ASSERT_OK(line_open(NULL));
     number_frames(frames, FRAMES);
     const struct weir_pipeline_params params = line_params(3);
     ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
@@ -61,16 +60,14 @@ WEIR_TEST(Pipeline, DrainsAsOftenAsAsked)
     }
     ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
     EXPECT_TRUE(recorder_is_in_order(&line.recorder, FRAMES));
-    line_close();
 }
 
 // The last frames are delivered although no further frames follow, and an earlier
 // frame does not wait for a later one that is held.
-WEIR_TEST(Pipeline, FramesDoNotWaitForLaterOnes)
+LINE_TEST(Pipeline, FramesDoNotWaitForLaterOnes)
 {
     struct frame frames[3];
 
-    ASSERT_OK(line_open(NULL));
     number_frames(frames, 3);
     frames[2].gated = true;
     const struct weir_pipeline_params params = line_params(3);
@@ -84,7 +81,6 @@ WEIR_TEST(Pipeline, FramesDoNotWaitForLaterOnes)
     EXPECT_UINT_EQ(recorder_count(&line.recorder), 2);
     gate_open(&line.gate);
     ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
-    line_close();
 }
 
 // --- the full ring ---
@@ -266,11 +262,10 @@ WEIR_TEST(Pipeline, DestroyReleasesABlockedSubmit)
 
 // --- failures ---
 
-WEIR_TEST(Pipeline, AFailedHostCallFailsItsFrame)
+LINE_TEST(Pipeline, AFailedHostCallFailsItsFrame)
 {
     struct frame frames[9];
 
-    ASSERT_OK(line_open(NULL));
     number_frames(frames, 9);
     frames[4].fails_in_host_call = true;
     // With one slot no other frame's work can come after the failure.
@@ -283,7 +278,6 @@ WEIR_TEST(Pipeline, AFailedHostCallFailsItsFrame)
     EXPECT_STR_EQ(failed->stage, "left");
     EXPECT_INT_EQ(failed->error_status, failed->status);
     EXPECT_NOT_NULL(failed->slot);
-    line_close();
 }
 
 static void keep_error(void *user, void *frame, void *slot,
@@ -295,7 +289,7 @@ static void keep_error(void *user, void *frame, void *slot,
     line_deliver(NULL, frame, slot, result);
 }
 
-WEIR_TEST(Pipeline, FramesAfterAFailureReportItsCause)
+LINE_TEST(Pipeline, FramesAfterAFailureReportItsCause)
 {
     enum {
         FRAMES = 20
@@ -303,7 +297,6 @@ WEIR_TEST(Pipeline, FramesAfterAFailureReportItsCause)
     struct frame frames[2 * FRAMES];
     struct weir_error error = {.status = WEIR_OK};
 
-    ASSERT_OK(line_open(NULL));
     line.jitter = true;
     number_frames(frames, 2 * FRAMES);
     frames[4].fails_in_host_call = true;
@@ -335,25 +328,6 @@ WEIR_TEST(Pipeline, FramesAfterAFailureReportItsCause)
     struct weir_pipeline_statistics figures;
     weir_pipeline_get_statistics(line.pipeline, &figures);
     EXPECT_UINT_EQ(figures.recoveries, 1);
-    line_close();
-}
-
-WEIR_TEST(Pipeline, AFailedSubmitFailsItsFrameOnly)
-{
-    struct frame frames[12];
-
-    ASSERT_OK(line_open(NULL));
-    line.jitter = true;
-    number_frames(frames, 12);
-    frames[4].fails_in_submit = true;
-    frames[7].fails_in_submit = true;
-    const struct weir_pipeline_params params = line_params(3);
-    line_run(&params, frames, 12);
-    EXPECT_TRUE(recorder_is_in_order(&line.recorder, 12));
-    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), 10);
-    EXPECT_INT_EQ(recorder_at(&line.recorder, 4)->status, WEIR_ERROR_INVALID);
-    EXPECT_STR_EQ(recorder_at(&line.recorder, 7)->stage, "left");
-    line_close();
 }
 
 // A frame whose host call failed is delivered while its other stages may still be
@@ -378,69 +352,9 @@ WEIR_TEST(Pipeline, DestroyWaitsForWorkAfterAFailure)
     }
 }
 
-// The pipeline relies on this when a frame fails while an earlier one is running in
-// the same queue: operations before a failure in its queue run.
-static void check_work_before_failure(weir_queue *queue, weir_queue *other, weir_buffer *buffer)
-{
-    const uint32_t ones = 1, twos = 2;
-    struct weir_event done, failed;
-    struct gate gate;
-    void *pointer;
-
-    ASSERT_OK(weir_queue_fill(queue, buffer, 0, 64, &ones, sizeof ones));
-    ASSERT_OK(weir_queue_host_call(queue, gate_call, &line.gate));
-    ASSERT_OK(weir_queue_fill(queue, buffer, 0, 64, &twos, sizeof twos));
-    ASSERT_OK(weir_queue_record(queue, &done));
-    // The record after the failing operation is accepted before the failure
-    // happens.
-    gate_init(&gate);
-    ASSERT_OK(weir_queue_host_call(other, gate_call_that_fails, &gate));
-    ASSERT_OK(weir_queue_record(other, &failed));
-    gate_open(&gate);
-    EXPECT_INT_LT(weir_queue_sync(other, WEIR_FOREVER), 0);
-    EXPECT_INT_LT(weir_queue_wait(queue, failed), 0);
-    gate_open(&line.gate);
-    ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
-    ASSERT_OK(weir_host_begin(buffer, 0, 64, WEIR_ACCESS_READ, &pointer));
-    EXPECT_UINT_EQ(*(uint32_t *)pointer, 2);
-    ASSERT_OK(weir_host_end(buffer, 0, 64, WEIR_ACCESS_READ));
-    gate_finish(&gate);
-}
-
-WEIR_TEST(Pipeline, WorkBeforeAFailureRuns)
-{
-    const struct weir_buffer_params params = {.struct_size = sizeof params,
-                                              .size = 64,
-                                              .placement = WEIR_PLACE_HOST};
-    weir_queue *queue = NULL;
-    weir_queue *other = NULL;
-    weir_buffer *buffer = NULL;
-
-    ASSERT_OK(line_open(NULL));
-    ASSERT_OK(weir_queue_create(rig.device, NULL, &queue));
-    ASSERT_OK(weir_queue_create(rig.device, NULL, &other));
-    ASSERT_OK(weir_buffer_create(rig.device, &params, &buffer));
-    check_work_before_failure(queue, other, buffer);
-    weir_buffer_destroy(&buffer);
-    weir_queue_destroy(&other);
-    weir_queue_destroy(&queue);
-    line_close();
-}
-
-WEIR_TEST(Pipeline, ASlotThatCannotBeMadeLeavesNothing)
-{
-    ASSERT_OK(line_open(NULL));
-    line.failing_slot = 3;
-    const struct weir_pipeline_params params = line_params(4);
-    EXPECT_INT_EQ(weir_pipeline_create(&params, &line.pipeline), WEIR_ERROR_INVALID);
-    EXPECT_NULL(line.pipeline);
-    EXPECT_CONTAINS(weir_last_error()->message, "0 bytes");
-    line_close();
-}
-
 // --- threads, figures, allocations, configuration ---
 
-WEIR_TEST(Pipeline, SeveralThreadsMaySubmit)
+LINE_TEST(Pipeline, SeveralThreadsMaySubmit)
 {
     enum {
         THREADS = 4,
@@ -450,7 +364,6 @@ WEIR_TEST(Pipeline, SeveralThreadsMaySubmit)
     struct submitter submitters[THREADS];
     unsigned next[THREADS] = {0};
 
-    ASSERT_OK(line_open(NULL));
     const struct weir_pipeline_params params = line_params(3);
     ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
     for (unsigned t = 0; t < THREADS; t++) {
@@ -469,10 +382,9 @@ WEIR_TEST(Pipeline, SeveralThreadsMaySubmit)
         EXPECT_PTR_EQ(frame, &frames[t][next[t]]);
         next[t]++;
     }
-    line_close();
 }
 
-WEIR_TEST(Pipeline, FiguresAddUp)
+LINE_TEST(Pipeline, FiguresAddUp)
 {
     enum {
         FRAMES = 50
@@ -480,7 +392,6 @@ WEIR_TEST(Pipeline, FiguresAddUp)
     struct frame frames[FRAMES];
     struct weir_pipeline_statistics figures;
 
-    ASSERT_OK(line_open(NULL));
     line.jitter = true;
     number_frames(frames, FRAMES);
     frames[10].fails_in_submit = true;
@@ -518,21 +429,18 @@ WEIR_TEST(Pipeline, FiguresAddUp)
         EXPECT_UINT_EQ(figures.overlap_ns, figures.busy_ns - figures.covered_ns);
         EXPECT_UINT_GT(figures.overlap_ns, 0);
     }
-    line_close();
 }
 
-WEIR_TEST(Pipeline, TheLoopAllocatesNothing)
+LINE_TEST(Pipeline, TheLoopAllocatesNothing)
 {
     enum {
         FRAMES = 1000
     };
     static struct frame frames[FRAMES];
 
-    ASSERT_OK(line_open(NULL));
     number_frames(frames, FRAMES);
     const struct weir_pipeline_params params = line_params(3);
     line_expect_flat(&params, frames, FRAMES, 10);
-    line_close();
 }
 
 WEIR_TEST(Pipeline, SettingsReachTheParams)

@@ -87,11 +87,14 @@ static void close_pool(void)
     rig_close();
 }
 
-WEIR_TEST(QueuePool, GivesQueuesInTurn)
+// With so many queues of each class.
+#define POOL_TEST(suite, name, ...) \
+    WEIR_TEST_BETWEEN(suite, name, open_pool(__VA_ARGS__), close_pool())
+
+POOL_TEST(QueuePool, GivesQueuesInTurn, 3, 2, 0)
 {
     weir_queue *first[3], *queue;
 
-    open_pool(3, 2, 0);
     weir_queue_pool_get_statistics(pool, &figures);
     EXPECT_UINT_EQ(figures.queue_count, 0);
     for (unsigned i = 0; i < 3; i++) {
@@ -118,7 +121,6 @@ WEIR_TEST(QueuePool, GivesQueuesInTurn)
     EXPECT_UINT_EQ(figures.classes[WEIR_QUEUE_HIGH].queue_count, 1);
     EXPECT_UINT_EQ(figures.classes[WEIR_QUEUE_HIGH].queue_limit, 2);
     EXPECT_UINT_EQ(figures.classes[WEIR_QUEUE_LOW].queue_limit, 0);
-    close_pool();
 }
 
 // Devices count upwards, downwards, or not at all.
@@ -155,9 +157,8 @@ WEIR_TEST(QueuePool, ClassesAreTheDevicesPriorities)
     EXPECT_STR_EQ(weir_queue_class_name((weir_queue_class)-1), "unknown class");
 }
 
-WEIR_TEST(QueuePool, EagerMakesAllAtOnce)
+POOL_TEST(QueuePool, EagerMakesAllAtOnce, 0, 0, 0)
 {
-    open_pool(0, 0, 0);
     weir_queue_pool_destroy(&pool);
     struct weir_queue_pool_params params = params_for(3, 2, 1);
     params.eager = true;
@@ -175,14 +176,12 @@ WEIR_TEST(QueuePool, EagerMakesAllAtOnce)
         EXPECT_STR_EQ(weir_last_error()->message, "no more queues");
         EXPECT_NULL(pool);
     }
-    close_pool();
 }
 
-WEIR_TEST(QueuePool, AQueueThatCannotBeMadeIsTriedAgain)
+POOL_TEST(QueuePool, AQueueThatCannotBeMadeIsTriedAgain, 2, 0, 0)
 {
     weir_queue *queue;
 
-    open_pool(2, 0, 0);
     refused_queue = 2;
     ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &queue));
     EXPECT_INT_EQ(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &queue), WEIR_ERROR_OUT_OF_MEMORY);
@@ -191,14 +190,12 @@ WEIR_TEST(QueuePool, AQueueThatCannotBeMadeIsTriedAgain)
     EXPECT_STR_EQ(weir_queue_label(queue), "pool/normal/0");
     ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &queue));
     EXPECT_STR_EQ(weir_queue_label(queue), "pool/normal/1");
-    close_pool();
 }
 
-WEIR_TEST(QueuePool, SaysWhenQueuesShareChannels)
+POOL_TEST(QueuePool, SaysWhenQueuesShareChannels, 0, 0, 0)
 {
     weir_queue *queue;
 
-    open_pool(0, 0, 0);
     const struct weir_limits *limits = weir_device_limits(rig.device);
     uint32_t at_once =
         limits->concurrent_kernels + limits->copy_engines_to_device + limits->copy_engines_to_host;
@@ -220,7 +217,6 @@ WEIR_TEST(QueuePool, SaysWhenQueuesShareChannels)
     EXPECT_CONTAINS(figures.advice, "pool 'pool' holds 4 queues");
     EXPECT_CONTAINS(figures.advice, "keeps only 3 apart");
     EXPECT_CONTAINS(figures.advice, weir_device_get_info(rig.device)->name);
-    close_pool();
 }
 
 // --- threads ---
@@ -337,18 +333,16 @@ static weir_status fail_otherwise(void *user)
     return WEIR_ERROR_NOT_FOUND;
 }
 
-WEIR_TEST(QueuePool, SyncAllReturnsTheFirstFailure)
+POOL_TEST(QueuePool, SyncAllReturnsTheFirstFailure, 1, 1, 1)
 {
     weir_queue *high, *low;
 
-    open_pool(1, 1, 1);
     ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_LOW, &low));
     ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_HIGH, &high));
     ASSERT_OK(weir_queue_host_call(low, fail_otherwise, NULL));
     ASSERT_OK(weir_queue_host_call(high, fail_late, NULL));
     EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, WEIR_FOREVER), WEIR_ERROR_IO);
     EXPECT_FAILURE(weir_last_error()->status, WEIR_ERROR_IO, "pool/high/0");
-    close_pool();
 }
 
 // The timeout is for all of them together: the first uses it up.
@@ -375,13 +369,12 @@ WEIR_TEST(QueuePool, SyncAllKeepsItsTimeout)
     gate_finish(&gate);
 }
 
-WEIR_TEST(QueuePool, TurnsAllocateNothing)
+POOL_TEST(QueuePool, TurnsAllocateNothing, 3, 0, 0)
 {
     struct weir_counters before, after;
     weir_queue *queue;
     unsigned long allocations = 0;
 
-    open_pool(3, 0, 0);
     for (unsigned i = 0; i < 1000; i++) {
         if (i == 3) {
             weir_counters_read(&before);
@@ -394,7 +387,6 @@ WEIR_TEST(QueuePool, TurnsAllocateNothing)
     EXPECT_UINT_EQ(after.allocations, before.allocations);
     EXPECT_UINT_EQ(after.driver_objects, before.driver_objects);
     EXPECT_UINT_GT(allocations, 0);
-    close_pool();
 }
 
 static void expect_refused(struct weir_queue_pool_params params, const char *part)
@@ -404,11 +396,10 @@ static void expect_refused(struct weir_queue_pool_params params, const char *par
     EXPECT_CONTAINS(weir_last_error()->message, part);
 }
 
-WEIR_TEST(QueuePool, BadArgumentsAreRefused)
+POOL_TEST(QueuePool, BadArgumentsAreRefused, 1, 0, 0)
 {
     weir_queue *queue;
 
-    open_pool(1, 0, 0);
     EXPECT_FAILURE(weir_queue_pool_get(pool, WEIR_QUEUE_HIGH, &queue), WEIR_ERROR_INVALID,
                    "class 1 (high)");
     EXPECT_INT_EQ(weir_queue_pool_get(pool, (weir_queue_class)3, &queue), WEIR_ERROR_INVALID);
@@ -429,5 +420,4 @@ WEIR_TEST(QueuePool, BadArgumentsAreRefused)
     expect_refused(params, "params->device is NULL");
     EXPECT_STR_EQ(weir_last_error()->remedy, "set it");
     expect_refused(params_for(1, 257, 1), "257 queues of class high");
-    close_pool();
 }

@@ -60,8 +60,7 @@ weir_status rig_buffer(size_t size, weir_placement placement, weir_buffer **out_
 
 weir_status rig_queue(const char *label, weir_queue **out_queue)
 {
-    const struct weir_queue_params params = {.struct_size = sizeof params, .label = label};
-    return weir_queue_create(rig.device, &params, out_queue);
+    return weir_queue_create(rig.device, WEIR_PARAMS(weir_queue, .label = label), out_queue);
 }
 
 void rig_write_words(weir_buffer *buffer, size_t at, size_t count, uint32_t first)

@@ -13,6 +13,10 @@
 #include "tests/support/made_images.h"
 #include "tests/unit/io_made_files.h"
 
+#define SMALL_TEST(suite, name)                                                       \
+    WEIR_TEST_WITH(suite, name, struct rig, rig, rig_open(rig, 0, RIG_SMALL_WEIGHTS), \
+                   rig_close(rig))
+
 static const struct weir_arr_coc_sizes small = {64, 4, 256};
 
 static void expect_refused(const struct weir_arr_coc_params *params, const char *part)
@@ -26,7 +30,7 @@ static void expect_refused(const struct weir_arr_coc_params *params, const char 
 
 // Creation.
 
-WEIR_TEST(ArrCocFailure, Sizes)
+SMALL_TEST(ArrCocFailure, Sizes)
 {
     static const struct {
         struct weir_arr_coc_sizes sizes;
@@ -45,24 +49,18 @@ WEIR_TEST(ArrCocFailure, Sizes)
         {{64, 4, 256}, 1073741825, "max_pixels is 1073741825"},
         {{64, 4, 256}, UINT64_MAX, "it must be 1 … 1073741824"},
     };
-    struct rig rig;
 
-    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         weir_test_note("row %zu", i);
         const struct weir_arr_coc_params params =
-            rig_params(&rig, &rows[i].sizes, rows[i].max_pixels);
+            rig_params(rig, &rows[i].sizes, rows[i].max_pixels);
         expect_refused(&params, rows[i].part);
     }
-    rig_close(&rig);
 }
 
-WEIR_TEST(ArrCocFailure, Params)
+SMALL_TEST(ArrCocFailure, Params)
 {
-    struct rig rig;
-
-    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
-    const struct weir_arr_coc_params good = rig_params(&rig, &small, 100);
+    const struct weir_arr_coc_params good = rig_params(rig, &small, 100);
     struct weir_arr_coc_params params = good;
     params.struct_size = 7;
     expect_refused(&params, "weir_arr_coc_create: struct_size is 7, but struct "
@@ -71,30 +69,27 @@ WEIR_TEST(ArrCocFailure, Params)
     params.device = NULL;
     expect_refused(&params, "a device, weights and a query are needed");
     params = good;
-    params.query_size = rig.query_size + 1;
+    params.query_size = rig->query_size + 1;
     expect_refused(&params, "the query has 8 numbers, the weights need 7");
     params = good;
-    rig.query[5] = NAN;
+    rig->query[5] = NAN;
     expect_refused(&params, "number 5 of the query is nan");
-    rig.query[5] = 0;
+    rig->query[5] = 0;
     params.slot_count = WEIR_PIPELINE_SLOTS_MAX + 1;
     expect_refused(&params, "slot_count is 257, but must be 0 to 256");
     expect_refused(NULL, "weir_arr_coc_create: params is NULL");
-    rig_close(&rig);
 }
 
 // A program's headers may be older, whose params end earlier, or newer.
-WEIR_TEST(ArrCocFailure, ParamsOfOtherSizes)
+SMALL_TEST(ArrCocFailure, ParamsOfOtherSizes)
 {
     struct {
         struct weir_arr_coc_params known;
         uint64_t newer[2];
     } params = {.newer = {0, 1}};
     weir_arr_coc *arr_coc;
-    struct rig rig;
 
-    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
-    params.known = rig_params(&rig, &small, 100);
+    params.known = rig_params(rig, &small, 100);
     params.known.struct_size = sizeof params;
     expect_refused(&params.known, "which only the program knows, is not zero");
     params.newer[1] = 0;
@@ -114,7 +109,6 @@ WEIR_TEST(ArrCocFailure, ParamsOfOtherSizes)
     memcpy(older, &size, sizeof size);
     expect_refused(older, "a device, weights and a query are needed");
     free(older);
-    rig_close(&rig);
 }
 
 WEIR_TEST(ArrCocFailure, DestroyAcceptsNull)
@@ -184,20 +178,17 @@ WEIR_TEST(ArrCocFailure, Compile)
     rig_close(&rig);
 }
 
-WEIR_TEST(ArrCocFailure, BuiltBeforeTheFirstFrame)
+SMALL_TEST(ArrCocFailure, BuiltBeforeTheFirstFrame)
 {
     struct compiled built = {0};
-    struct rig rig;
     weir_arr_coc *arr_coc;
 
-    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
-    struct weir_arr_coc_params params = rig_params(&rig, &small, 100);
+    struct weir_arr_coc_params params = rig_params(rig, &small, 100);
     params.built = count_built;
     params.user = &built;
     ASSERT_OK(weir_arr_coc_create(&params, &arr_coc));
     EXPECT_UINT_EQ(built.built, 1);
     weir_arr_coc_destroy(&arr_coc);
-    rig_close(&rig);
 }
 
 // Weights.
@@ -376,36 +367,30 @@ static void expect_only_bad_fails(const struct rig *rig, uint32_t slots,
     rig_image_finish(&image);
 }
 
-WEIR_TEST(ArrCocFailure, LoadFails)
+SMALL_TEST(ArrCocFailure, LoadFails)
 {
-    struct rig rig;
-    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
     for (uint32_t slots = 1; slots <= 3; slots++) {
-        expect_only_bad_fails(&rig, slots, &small, 2000, NULL, WEIR_ERROR_IO,
+        expect_only_bad_fails(rig, slots, &small, 2000, NULL, WEIR_ERROR_IO,
                               "photo.png: the file is cut off", "photo.png: the file is cut off");
-        expect_only_bad_fails(&rig, slots, &small, 2000, NULL, WEIR_ERROR_IO, NULL,
+        expect_only_bad_fails(rig, slots, &small, 2000, NULL, WEIR_ERROR_IO, NULL,
                               "the callback of 'prepare' returned WEIR_ERROR_IO");
-        expect_only_bad_fails(&rig, slots, &small, 2000, NULL, WEIR_NOT_READY, NULL,
+        expect_only_bad_fails(rig, slots, &small, 2000, NULL, WEIR_NOT_READY, NULL,
                               "the callback of 'prepare' returned WEIR_NOT_READY");
     }
-    rig_close(&rig);
 }
 
-WEIR_TEST(ArrCocFailure, ImageTooLarge)
+SMALL_TEST(ArrCocFailure, ImageTooLarge)
 {
     const struct rig_image large = {.height = 67, .width = 30}, empty = {0};
     const struct rig_image flat = {.height = 0, .width = 5};
     const struct rig_image huge = {.height = INT_MAX, .width = INT_MAX};
-    struct rig rig;
 
-    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
-    expect_only_bad_fails(&rig, 2, &small, 2000, &large, WEIR_OK, NULL,
+    expect_only_bad_fails(rig, 2, &small, 2000, &large, WEIR_OK, NULL,
                           "an image of 30x67 pixels; the slots hold 2000");
-    expect_only_bad_fails(&rig, 2, &small, 2000, &huge, WEIR_OK, NULL, "the slots hold 2000");
-    expect_only_bad_fails(&rig, 2, &small, 2000, &empty, WEIR_OK, NULL,
+    expect_only_bad_fails(rig, 2, &small, 2000, &huge, WEIR_OK, NULL, "the slots hold 2000");
+    expect_only_bad_fails(rig, 2, &small, 2000, &empty, WEIR_OK, NULL,
                           "an image of 0x0 pixels; it must have at least one");
-    expect_only_bad_fails(&rig, 2, &small, 2000, &flat, WEIR_OK, NULL, "an image of 5x0 pixels");
-    rig_close(&rig);
+    expect_only_bad_fails(rig, 2, &small, 2000, &flat, WEIR_OK, NULL, "an image of 5x0 pixels");
 }
 
 WEIR_TEST(ArrCocFailure, ImageTooLong)
@@ -520,19 +505,16 @@ static int many_ended(const struct many *many, weir_status status)
     return count;
 }
 
-WEIR_TEST(ArrCocEnding, DestroyWithFramesInFlight)
+SMALL_TEST(ArrCocEnding, DestroyWithFramesInFlight)
 {
-    struct rig rig;
-    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
     for (uint32_t slots = 1; slots <= 4; slots++) {
         struct many many = {0};
-        ASSERT_TRUE(many_start(&many, &rig, slots));
+        ASSERT_TRUE(many_start(&many, rig, slots));
         weir_arr_coc_destroy(&many.arr_coc);
         EXPECT_NULL(many.arr_coc);
         EXPECT_INT_EQ(many_ended(&many, WEIR_OK) + many_ended(&many, WEIR_CANCELLED), MANY);
         rig_image_finish(&many.image);
     }
-    rig_close(&rig);
 }
 
 WEIR_TEST(ArrCocEnding, DestroyInACallbackDoesNothing)
@@ -563,7 +545,7 @@ WEIR_TEST(ArrCocSettings, SetParams)
         .section_count = 2,
     };
     struct weir_arr_coc_params params = {.struct_size = sizeof params};
-    weir_runtime *runtime;
+    own_runtime runtime = NULL;
 
     ASSERT_OK(weir_open(&open, &runtime));
     EXPECT_OK(weir_arr_coc_params_from_settings(runtime, &params));
@@ -576,7 +558,6 @@ WEIR_TEST(ArrCocSettings, SetParams)
     EXPECT_UINT_EQ(params.backlog, 9);
     EXPECT_TRUE(params.timing);
     EXPECT_TRUE(params.graphs);
-    EXPECT_OK(weir_close(&runtime));
 }
 
 WEIR_TEST(ArrCocSettings, MustBeDeclared)
@@ -588,7 +569,7 @@ WEIR_TEST(ArrCocSettings, MustBeDeclared)
         .section_count = 1,
     };
     struct weir_arr_coc_params params = {.struct_size = sizeof params};
-    weir_runtime *runtime;
+    own_runtime runtime = NULL;
 
     ASSERT_OK(weir_open(NULL, &runtime));
     EXPECT_FAILURE(weir_arr_coc_params_from_settings(runtime, &params), WEIR_ERROR_NOT_FOUND,
@@ -597,22 +578,18 @@ WEIR_TEST(ArrCocSettings, MustBeDeclared)
     ASSERT_OK(weir_open(&open, &runtime));
     EXPECT_FAILURE(weir_arr_coc_params_from_settings(runtime, &params), WEIR_ERROR_NOT_FOUND,
                    "[pipeline]");
-    EXPECT_OK(weir_close(&runtime));
 }
 
-WEIR_TEST(ArrCocSettings, DefaultSizes)
+SMALL_TEST(ArrCocSettings, DefaultSizes)
 {
     const struct weir_arr_coc_sizes zero = {0};
     weir_arr_coc *arr_coc;
-    struct rig rig;
 
-    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
-    struct weir_arr_coc_params params = rig_params(&rig, &zero, 10);
+    struct weir_arr_coc_params params = rig_params(rig, &zero, 10);
     params.slot_count = 1;
     ASSERT_OK(weir_arr_coc_create(&params, &arr_coc));
     EXPECT_UINT_EQ(weir_arr_coc_get_sizes(arr_coc)->side, 1024);
     EXPECT_UINT_EQ(weir_arr_coc_get_sizes(arr_coc)->grid, 32);
     EXPECT_UINT_EQ(weir_arr_coc_get_sizes(arr_coc)->budget, 4096);
     weir_arr_coc_destroy(&arr_coc);
-    rig_close(&rig);
 }

@@ -22,8 +22,8 @@ static bool open_device(struct rig *rig, size_t index)
 {
     char select[24];
     snprintf(select, sizeof select, "%zu", index);
-    const struct weir_device_params params = {.struct_size = sizeof params, .select = select};
-    return IS_OK(weir_device_open(rig->runtime, &params, &rig->device));
+    return IS_OK(
+        weir_device_open(rig->runtime, WEIR_PARAMS(weir_device, .select = select), &rig->device));
 }
 
 static bool open_weights(struct rig *rig, const char *weights)

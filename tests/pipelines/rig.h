@@ -8,6 +8,7 @@
 #define WEIR_TESTS_PIPELINES_RIG_H
 
 #include "pipelines/arr_coc/arr_coc.h"
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 #define RIG_WEIGHTS "pipelines/arr_coc/weights/arr_coc_weights.safetensors"

@@ -6,6 +6,7 @@
 
 #include "tests/porting/device.h"
 #include "tests/porting/sub_groups.h"
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 enum {
@@ -63,7 +64,7 @@ static void finish(struct rig *rig)
 static void run(struct rig *rig, const char *name, uint32_t out[COUNT])
 {
     const uint32_t zero = 0;
-    weir_kernel *kernel = NULL;
+    own_kernel kernel = NULL;
     memset(out, 0xff, bytes);
     EXPECT_OK(weir_kernel_create(rig->program, name, &kernel));
     if (!kernel)
@@ -74,7 +75,6 @@ static void run(struct rig *rig, const char *name, uint32_t out[COUNT])
                                 weir_inout(rig->out, 0, bytes),
                                 weir_local(BLOCK * sizeof(uint32_t))));
     EXPECT_OK(weir_download(rig->queue, out, rig->out, 0, bytes));
-    weir_kernel_destroy(&kernel);
 }
 
 // What the kernels compute, for work-item `i`, which gets the number i + 1.

@@ -11,7 +11,7 @@ PLAIN = re.compile(r'[\w.+=#"\-]+( = [\w"\[\]=]+)?')  # names, options, fields o
 
 
 def words(text):
-    return re.sub(r"\s+", "", text)
+    return re.sub(r"\s+|rig->|rig\.", "", text)  # of the tests' rig
 
 
 # CUDA's names in the rows about device code that device.cu and sub_groups.cu have not, with the reason.

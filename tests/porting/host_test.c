@@ -6,6 +6,7 @@
 #include <weir/weir.h>
 
 #include "tests/porting/host.h"
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 enum {
@@ -67,6 +68,9 @@ static void finish(struct rig *rig)
     EXPECT_OK(weir_close(&rig->runtime));
 }
 
+#define RIG_TEST(suite, name) \
+    WEIR_TEST_WITH(suite, name, struct rig, rig, (start(rig), !weir_test_has_failed()), finish(rig))
+
 static void count_up(float *numbers)
 {
     for (int i = 0; i < COUNT; i++)
@@ -74,13 +78,11 @@ static void count_up(float *numbers)
 }
 
 // cudaGetDeviceCount(), cudaGetDeviceProperties().
-WEIR_TEST(Porting, Devices)
+RIG_TEST(Porting, Devices)
 {
-    struct rig rig;
     struct weir_device_info info = {.struct_size = sizeof info};
-    start(&rig);
-    weir_runtime *runtime = rig.runtime;
-    weir_device *device = rig.device;
+    weir_runtime *runtime = rig->runtime;
+    weir_device *device = rig->device;
     EXPECT_TRUE(weir_device_count(runtime) > 0);
     EXPECT_OK(weir_device_describe(runtime, 0, &info));
     const struct weir_limits *limits = weir_device_limits(device);
@@ -96,18 +98,15 @@ WEIR_TEST(Porting, Devices)
     EXPECT_TRUE(limits->concurrent_kernels < 100000 && limits->unified_memory < 2 &&
                 limits->copy_engines_to_device < 100 && limits->copy_engines_to_host < 100 &&
                 limits->host_in_kernels < 2);
-    finish(&rig);
 }
 
 // cudaMemcpy() of each kind, and cudaMemset().
-WEIR_TEST(Porting, Copies)
+RIG_TEST(Porting, Copies)
 {
-    struct rig rig;
     float numbers[COUNT], back[COUNT] = {0};
     void *pointer = NULL;
-    start(&rig);
-    weir_queue *queue = rig.queue;
-    weir_buffer *memory = rig.memory, *other = rig.other, *pinned = rig.pinned;
+    weir_queue *queue = rig->queue;
+    weir_buffer *memory = rig->memory, *other = rig->other, *pinned = rig->pinned;
     count_up(numbers);
     EXPECT_OK(weir_upload(queue, memory, 0, numbers, bytes));
     EXPECT_OK(weir_queue_copy(queue, other, 0, memory, 0, bytes));
@@ -128,81 +127,68 @@ WEIR_TEST(Porting, Copies)
     EXPECT_OK(weir_queue_fill(queue, memory, 0, bytes, &one, sizeof one));
     EXPECT_OK(weir_download(queue, back, memory, 0, bytes));
     EXPECT_TRUE(back[0] == 1 && back[COUNT - 1] == 1);
-    finish(&rig);
 }
 
 // cudaMemcpy2DAsync(), cudaMemset2DAsync(), cudaMemcpy3DAsync(): 16 rows of 16 numbers.
-WEIR_TEST(Porting, Rectangles)
+RIG_TEST(Porting, Rectangles)
 {
-    struct rig rig;
     float numbers[COUNT], back[COUNT] = {0};
     const size_t pitch = 16 * sizeof(float), width = 4 * sizeof(float), height = 3, depth = 2;
     const float nine = 9;
-    start(&rig);
-    weir_queue *queue = rig.queue;
+    weir_queue *queue = rig->queue;
     count_up(numbers);
-    EXPECT_OK(weir_upload(queue, rig.memory, 0, numbers, bytes));
-    struct weir_plane dst = {rig.other, 0, width};
-    struct weir_plane src = {rig.memory, 2 * pitch, pitch};
+    EXPECT_OK(weir_upload(queue, rig->memory, 0, numbers, bytes));
+    struct weir_plane dst = {rig->other, 0, width};
+    struct weir_plane src = {rig->memory, 2 * pitch, pitch};
     EXPECT_OK(weir_queue_copy_2d(queue, dst, src, width, height));
-    EXPECT_OK(weir_download(queue, back, rig.other, 0, width * height));
+    EXPECT_OK(weir_download(queue, back, rig->other, 0, width * height));
     EXPECT_TRUE(back[0] == 32 && back[4] == 48 && back[11] == 67);
 
     EXPECT_OK(weir_queue_fill_2d(queue, src, width, height, &nine, sizeof nine));
-    EXPECT_OK(weir_download(queue, back, rig.memory, 0, bytes));
+    EXPECT_OK(weir_download(queue, back, rig->memory, 0, bytes));
     EXPECT_TRUE(back[32] == 9 && back[35] == 9 && back[36] == 36 && back[64] == 9 &&
                 back[80] == 80);
 
-    struct weir_volume box = {rig.other, 0, width, width * height};
-    struct weir_volume whole = {rig.memory, 0, pitch, 4 * pitch};
+    struct weir_volume box = {rig->other, 0, width, width * height};
+    struct weir_volume whole = {rig->memory, 0, pitch, 4 * pitch};
     EXPECT_OK(weir_queue_copy_3d(queue, box, whole, width, height, depth));
-    EXPECT_OK(weir_download(queue, back, rig.other, 0, width * height * depth));
+    EXPECT_OK(weir_download(queue, back, rig->other, 0, width * height * depth));
     EXPECT_TRUE(back[0] == 0 && back[4] == 16 && back[12] == 9 && back[16] == 80);
-    finish(&rig);
 }
 
 // cudaMemcpyToSymbol(): a buffer that the kernel has as __constant.
-WEIR_TEST(Porting, Symbols)
+RIG_TEST(Porting, Symbols)
 {
     static const float table[4] = {1, 10, 100, 1000};
-    struct rig rig;
     float back[COUNT] = {0};
-    weir_kernel *look_up = NULL;
-    weir_buffer *constants = NULL;
-    start(&rig);
-    weir_queue *queue = rig.queue;
-    EXPECT_OK(weir_kernel_create(rig.program, "look_up", &look_up));
-    EXPECT_OK(weir_program_constant(rig.program, "table", table, sizeof table, &constants));
+    own_kernel look_up = NULL;
+    own_buffer constants = NULL;
+    weir_queue *queue = rig->queue;
+    EXPECT_OK(weir_kernel_create(rig->program, "look_up", &look_up));
+    EXPECT_OK(weir_program_constant(rig->program, "table", table, sizeof table, &constants));
     EXPECT_OK(weir_queue_launch(queue, look_up, weir_dim(COUNT / BLOCK, 1, 1),
                                 weir_dim(BLOCK, 1, 1), weir_in(constants, 0, sizeof table),
-                                weir_out(rig.other, 0, bytes)));
-    EXPECT_OK(weir_download(queue, back, rig.other, 0, bytes));
-    EXPECT_TRUE(!rig.runs_kernels || (back[0] == 1 && back[COUNT - 1] == 1000));
-    weir_buffer_destroy(&constants);
-    weir_kernel_destroy(&look_up);
-    finish(&rig);
+                                weir_out(rig->other, 0, bytes)));
+    EXPECT_OK(weir_download(queue, back, rig->other, 0, bytes));
+    EXPECT_TRUE(!rig->runs_kernels || (back[0] == 1 && back[COUNT - 1] == 1000));
 }
 
 // Arguments of other kinds than buffers.
-WEIR_TEST(Porting, Arguments)
+RIG_TEST(Porting, Arguments)
 {
-    struct rig rig;
     float back = 0;
-    weir_kernel *arguments = NULL;
-    start(&rig);
-    weir_queue *queue = rig.queue;
-    weir_buffer *out = rig.other;
+    own_kernel arguments = NULL;
+    weir_queue *queue = rig->queue;
+    weir_buffer *out = rig->other;
     const struct weir_extent grid = weir_dim(COUNT / BLOCK, 1, 1), block = weir_dim(BLOCK, 1, 1);
     const bool flag = true;
-    EXPECT_OK(weir_kernel_create(rig.program, "arguments", &arguments));
+    EXPECT_OK(weir_kernel_create(rig->program, "arguments", &arguments));
     const weir_status launched =
         weir_queue_launch(queue, arguments, grid, block, weir_null(), flag, (char)-2,
                           weir_vector(float, 1, 2, 3, 4), weir_out(out, 0, bytes));
     EXPECT_OK(launched);
     EXPECT_OK(weir_download(queue, &back, out, 0, sizeof back));
-    EXPECT_TRUE(!rig.runs_kernels || back == 1); // -1 + 1 - 2 + 3
-    weir_kernel_destroy(&arguments);
-    finish(&rig);
+    EXPECT_TRUE(!rig->runs_kernels || back == 1); // -1 + 1 - 2 + 3
 }
 
 static void hear(void *user, weir_log_level level, const char *source, const char *message)
@@ -213,85 +199,76 @@ static void hear(void *user, weir_log_level level, const char *source, const cha
 }
 
 // printf: in the log where the device has it there, else where the driver puts it.
-WEIR_TEST(Porting, Printf)
+RIG_TEST(Porting, Printf)
 {
-    struct rig rig;
     int heard = 0;
-    weir_kernel *say = NULL;
-    start(&rig);
-    const struct weir_limits *limits = weir_device_limits(rig.device);
+    own_kernel say = NULL;
+    const struct weir_limits *limits = weir_device_limits(rig->device);
     weir_log_set(hear, &heard, WEIR_LOG_INFO);
-    EXPECT_OK(weir_kernel_create(rig.program, "say", &say));
-    EXPECT_OK(weir_queue_launch(rig.queue, say, weir_dim(1, 1, 1), weir_dim(BLOCK, 1, 1), 7));
-    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
+    EXPECT_OK(weir_kernel_create(rig->program, "say", &say));
+    EXPECT_OK(weir_queue_launch(rig->queue, say, weir_dim(1, 1, 1), weir_dim(BLOCK, 1, 1), 7));
+    EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
     EXPECT_INT_EQ(heard, limits->printf_to_log ? 1 : 0);
     weir_log_set(NULL, NULL, WEIR_LOG_INFO);
-    weir_kernel_destroy(&say);
-    finish(&rig);
 }
 
 // Pointers into buffers, and addresses inside device memory.
-WEIR_TEST(Porting, Addresses)
+RIG_TEST(Porting, Addresses)
 {
-    struct rig rig;
     float numbers[COUNT], back = 0;
     weir_kernel *follow = NULL, *scale = NULL;
     uint64_t address = 0;
-    start(&rig);
-    weir_queue *queue = rig.queue;
-    weir_buffer *in = rig.memory, *out = rig.other;
-    const struct weir_limits *limits = weir_device_limits(rig.device);
+    weir_queue *queue = rig->queue;
+    weir_buffer *in = rig->memory, *out = rig->other;
+    const struct weir_limits *limits = weir_device_limits(rig->device);
     const struct weir_extent grid = weir_dim(1, 1, 1), block = weir_dim(BLOCK, 1, 1);
     const size_t size = BLOCK * sizeof(float);
     count_up(numbers);
     EXPECT_OK(weir_upload(queue, in, 0, numbers, bytes));
-    EXPECT_OK(weir_kernel_create(rig.program, "follow", &follow));
-    EXPECT_OK(weir_kernel_create(rig.program, "scale", &scale));
+    EXPECT_OK(weir_kernel_create(rig->program, "follow", &follow));
+    EXPECT_OK(weir_kernel_create(rig->program, "scale", &scale));
     if (limits->byte_offsets) {
         EXPECT_OK(weir_queue_launch(queue, scale, grid, block, weir_in(in, 3 * sizeof(float), size),
                                     weir_out(out, 0, size), 1.0f));
         EXPECT_OK(weir_download(queue, &back, out, 0, sizeof back));
-        EXPECT_TRUE(!rig.runs_kernels || back == 3);
+        EXPECT_TRUE(!rig->runs_kernels || back == 3);
     }
     if (limits->device_addresses) {
         EXPECT_OK(weir_buffer_address(in, &address));
         EXPECT_OK(weir_queue_launch(queue, follow, grid, block, address + 5 * sizeof(float),
                                     weir_out(out, 0, size)));
         EXPECT_OK(weir_download(queue, &back, out, 0, sizeof back));
-        EXPECT_TRUE(!rig.runs_kernels || back == 5);
+        EXPECT_TRUE(!rig->runs_kernels || back == 5);
     }
     weir_kernel_destroy(&scale);
     weir_kernel_destroy(&follow);
-    finish(&rig);
 }
 
 // kernel<<<grid, block, shared, stream>>>(), cudaLaunchKernel(), cudaFuncGetAttributes().
-WEIR_TEST(Porting, Launches)
+RIG_TEST(Porting, Launches)
 {
-    struct rig rig;
     float numbers[COUNT], back[COUNT] = {0};
     weir_kernel *kernel = NULL, *scale = NULL;
-    start(&rig);
-    weir_queue *queue = rig.queue;
-    weir_buffer *in = rig.memory, *out = rig.other;
+    weir_queue *queue = rig->queue;
+    weir_buffer *in = rig->memory, *out = rig->other;
     const struct weir_extent grid = weir_dim(COUNT / BLOCK, 1, 1), block = weir_dim(BLOCK, 1, 1);
     const size_t shared = BLOCK * sizeof(float);
     count_up(numbers);
     EXPECT_OK(weir_upload(queue, in, 0, numbers, bytes));
-    EXPECT_OK(weir_kernel_create(rig.program, "sum", &kernel));
+    EXPECT_OK(weir_kernel_create(rig->program, "sum", &kernel));
     EXPECT_OK(weir_queue_launch(queue, kernel, grid, block, weir_in(in, 0, bytes),
                                 weir_out(out, 0, bytes), weir_local(shared)));
     EXPECT_OK(weir_download(queue, back, out, 0, bytes));
-    EXPECT_TRUE(!rig.runs_kernels || (back[0] == 2016 && back[COUNT - 1] == 14304));
+    EXPECT_TRUE(!rig->runs_kernels || (back[0] == 2016 && back[COUNT - 1] == 14304));
     EXPECT_TRUE(weir_kernel_get_info(kernel)->max_block_items >= BLOCK);
     EXPECT_UINT_EQ(weir_kernel_get_signature(kernel)->parameter_count, 3);
 
-    EXPECT_OK(weir_kernel_create(rig.program, "scale", &scale));
+    EXPECT_OK(weir_kernel_create(rig->program, "scale", &scale));
     const struct weir_argument arguments[] = {weir_in(in, 0, bytes), weir_out(out, 0, bytes),
                                               weir_value(&(float){2}, sizeof(float))};
     EXPECT_OK(weir_queue_launch_array(queue, scale, grid, block, arguments, 3));
     EXPECT_OK(weir_download(queue, back, out, 0, bytes));
-    EXPECT_TRUE(!rig.runs_kernels || back[COUNT - 1] == 2 * (COUNT - 1));
+    EXPECT_TRUE(!rig->runs_kernels || back[COUNT - 1] == 2 * (COUNT - 1));
 
     // What CUDA does not check.
     EXPECT_FAILURE(weir_queue_launch(queue, scale, grid, block, weir_in(in, 0, bytes),
@@ -299,42 +276,36 @@ WEIR_TEST(Porting, Launches)
                    WEIR_ERROR_INVALID, "parameter 2, 'factor', is a float; it got a double");
     weir_kernel_destroy(&scale);
     weir_kernel_destroy(&kernel);
-    finish(&rig);
 }
 
 // cudaOccupancyMaxActiveBlocksPerMultiprocessor(), cudaOccupancyMaxPotentialBlockSize().
-WEIR_TEST(Porting, Occupancy)
+RIG_TEST(Porting, Occupancy)
 {
-    struct rig rig;
-    weir_kernel *kernel = NULL;
+    own_kernel kernel = NULL;
     struct weir_occupancy occupancy = {.struct_size = sizeof occupancy};
     uint32_t items = 0;
-    start(&rig);
     const struct weir_extent block = weir_dim(BLOCK, 1, 1);
     const size_t shared = BLOCK * sizeof(float);
-    EXPECT_OK(weir_kernel_create(rig.program, "sum", &kernel));
+    EXPECT_OK(weir_kernel_create(rig->program, "sum", &kernel));
     EXPECT_OK(weir_kernel_occupancy(kernel, block, shared, &occupancy));
-    EXPECT_UINT_EQ(occupancy.compute_units, weir_device_limits(rig.device)->compute_units);
+    EXPECT_UINT_EQ(occupancy.compute_units, weir_device_limits(rig->device)->compute_units);
     EXPECT_OK(weir_kernel_suggest_block(kernel, shared, &items));
     EXPECT_TRUE(items > 0 && items <= weir_kernel_get_info(kernel)->max_block_items);
-    weir_kernel_destroy(&kernel);
-    finish(&rig);
 }
 
 // cudaLaunchCooperativeKernel() and grid.sync(), with as many blocks as the device allows.
-WEIR_TEST(Porting, Cooperation)
+RIG_TEST(Porting, Cooperation)
 {
-    struct rig rig;
     float numbers[COUNT], back[COUNT] = {0};
-    weir_kernel *exchange = NULL;
+    own_kernel exchange = NULL;
     uint32_t blocks = 0;
-    start(&rig);
-    weir_queue *queue = rig.queue;
-    weir_buffer *in = rig.memory, *out = rig.other, *middle = make(rig.device, WEIR_PLACE_DEVICE);
+    weir_queue *queue = rig->queue;
+    weir_buffer *in = rig->memory, *out = rig->other,
+                *middle = make(rig->device, WEIR_PLACE_DEVICE);
     const struct weir_extent block = weir_dim(BLOCK, 1, 1);
     count_up(numbers);
     EXPECT_OK(weir_upload(queue, in, 0, numbers, bytes));
-    EXPECT_OK(weir_kernel_create(rig.program, "exchange", &exchange));
+    EXPECT_OK(weir_kernel_create(rig->program, "exchange", &exchange));
     EXPECT_OK(weir_kernel_cooperative_blocks(exchange, block, 0, &blocks));
     EXPECT_TRUE(blocks > 0);
     blocks = blocks < COUNT / BLOCK ? blocks : COUNT / BLOCK;
@@ -342,67 +313,59 @@ WEIR_TEST(Porting, Cooperation)
                                             weir_in(in, 0, bytes), weir_inout(middle, 0, bytes),
                                             weir_out(out, 0, bytes)));
     EXPECT_OK(weir_download(queue, back, out, 0, bytes));
-    EXPECT_TRUE(!rig.runs_kernels || back[1] == (blocks == 1 ? 1 : BLOCK + 1));
-    weir_kernel_destroy(&exchange);
+    EXPECT_TRUE(!rig->runs_kernels || back[1] == (blocks == 1 ? 1 : BLOCK + 1));
     weir_buffer_destroy(&middle);
-    finish(&rig);
 }
 
 // Streams with their flags and priorities; waits between them.
-WEIR_TEST(Porting, Streams)
+RIG_TEST(Porting, Streams)
 {
-    struct rig rig;
     weir_queue *urgent = NULL, *legacy = NULL, *mine = NULL;
     struct weir_event done, all;
     const float one = 1;
-    start(&rig);
-    weir_device *device = rig.device;
-    weir_queue *queue = rig.queue;
+    weir_device *device = rig->device;
+    weir_queue *queue = rig->queue;
     struct weir_queue_params params = {.struct_size = sizeof params};
     params.priority = weir_device_limits(device)->priority_highest;
     EXPECT_OK(weir_queue_create(device, &params, &urgent));
-    EXPECT_OK(weir_queue_fill(queue, rig.memory, 0, bytes, &one, sizeof one));
+    EXPECT_OK(weir_queue_fill(queue, rig->memory, 0, bytes, &one, sizeof one));
     EXPECT_OK(weir_queue_record(queue, &done));
     EXPECT_OK(weir_queue_wait(urgent, done));
-    EXPECT_OK(weir_queue_copy(urgent, rig.other, 0, rig.memory, 0, bytes));
+    EXPECT_OK(weir_queue_copy(urgent, rig->other, 0, rig->memory, 0, bytes));
     EXPECT_OK(weir_queue_record(urgent, &all));
     EXPECT_TRUE(weir_event_query(all) >= WEIR_OK); // or WEIR_NOT_READY
     EXPECT_OK(weir_event_sync(all, WEIR_FOREVER));
     EXPECT_OK(weir_event_query(all));
     EXPECT_OK(weir_legacy_queue(device, &legacy));
     EXPECT_OK(weir_thread_queue(device, &mine));
-    EXPECT_OK(weir_queue_fill(mine, rig.memory, 0, bytes, &one, sizeof one));
+    EXPECT_OK(weir_queue_fill(mine, rig->memory, 0, bytes, &one, sizeof one));
     EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
     EXPECT_OK(weir_device_sync(device, WEIR_FOREVER)); // cudaDeviceSynchronize()
     weir_queue_destroy(&urgent);
-    finish(&rig);
 }
 
 // cudaEventElapsedTime(), and an event that was never recorded.
-WEIR_TEST(Porting, Events)
+RIG_TEST(Porting, Events)
 {
-    struct rig rig;
     weir_queue *timed = NULL;
     struct weir_event before, after, never = {0, 0};
     int64_t elapsed_ns = 0;
     const float one = 1;
-    start(&rig);
-    weir_device *device = rig.device;
+    weir_device *device = rig->device;
     const struct weir_queue_params params = {.struct_size = sizeof params, .timing = true};
     if (weir_device_limits(device)->timing_history > 0) {
         EXPECT_OK(weir_queue_create(device, &params, &timed));
         EXPECT_OK(weir_queue_record(timed, &before));
-        EXPECT_OK(weir_queue_fill(timed, rig.memory, 0, bytes, &one, sizeof one));
+        EXPECT_OK(weir_queue_fill(timed, rig->memory, 0, bytes, &one, sizeof one));
         EXPECT_OK(weir_queue_record(timed, &after));
         EXPECT_OK(weir_event_sync(after, WEIR_FOREVER));
         EXPECT_OK(weir_event_elapsed_ns(before, after, &elapsed_ns));
         EXPECT_TRUE(elapsed_ns >= 0);
         weir_queue_destroy(&timed);
     }
-    EXPECT_FAILURE(weir_queue_wait(rig.queue, never), WEIR_ERROR_INVALID,
+    EXPECT_FAILURE(weir_queue_wait(rig->queue, never), WEIR_ERROR_INVALID,
                    "the event is zero; it was never recorded");
     EXPECT_INT_EQ(weir_event_query(never), WEIR_ERROR_INVALID);
-    finish(&rig);
 }
 
 static weir_status count_call(void *user)
@@ -448,12 +411,10 @@ static weir_status fail(void *user)
 }
 
 // cudaLaunchHostFunc(); errors, and what CUDA's sticky errors become.
-WEIR_TEST(Porting, CallbacksAndErrors)
+RIG_TEST(Porting, CallbacksAndErrors)
 {
-    struct rig rig;
     int calls = 0;
-    start(&rig);
-    weir_queue *queue = rig.queue;
+    weir_queue *queue = rig->queue;
     EXPECT_OK(weir_queue_host_call(queue, count_call, &calls));
     EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
     EXPECT_INT_EQ(calls, 1);
@@ -469,7 +430,6 @@ WEIR_TEST(Porting, CallbacksAndErrors)
     EXPECT_OK(weir_queue_host_call(queue, count_call, &calls));
     EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
     EXPECT_INT_EQ(calls, 2);
-    finish(&rig);
 }
 
 // Memory: cudaMallocAsync(), cudaHostRegister(), offsets in place of pointers.
@@ -506,15 +466,13 @@ WEIR_TEST(Porting, Memory)
 }
 
 // cudaMallocManaged(), where the device has such memory.
-WEIR_TEST(Porting, ManagedMemory)
+RIG_TEST(Porting, ManagedMemory)
 {
-    struct rig rig;
-    weir_buffer *managed = NULL;
+    own_buffer managed = NULL;
     void *pointer = NULL;
     const float one = 1;
-    start(&rig);
-    weir_device *device = rig.device;
-    weir_queue *queue = rig.queue;
+    weir_device *device = rig->device;
+    weir_queue *queue = rig->queue;
     const struct weir_buffer_params params = {.struct_size = sizeof params,
                                               .size = bytes,
                                               .placement = WEIR_PLACE_MANAGED};
@@ -528,95 +486,83 @@ WEIR_TEST(Porting, ManagedMemory)
         EXPECT_TRUE(((float *)pointer)[COUNT - 1] == 1);
         EXPECT_OK(weir_host_end(managed, 0, bytes, WEIR_ACCESS_READ));
     }
-    weir_buffer_destroy(&managed);
-    finish(&rig);
 }
 
 // cudaStreamBeginCapture() to cudaGraphLaunch().
-WEIR_TEST(Porting, Graphs)
+RIG_TEST(Porting, Graphs)
 {
-    struct rig rig;
-    weir_graph *graph = NULL;
-    weir_graph *clone = NULL;
+    own_graph graph = NULL;
+    own_graph clone = NULL;
     int calls = 0;
     int other = 0;
     uint32_t node = 0, call = 0;
     float one = 1, two = 2, back = 0;
-    start(&rig);
-    weir_queue *queue = rig.queue;
+    weir_queue *queue = rig->queue;
     EXPECT_OK(weir_capture_begin(queue));
-    EXPECT_OK(weir_queue_fill(queue, rig.memory, 0, bytes, &one, sizeof one));
+    EXPECT_OK(weir_queue_fill(queue, rig->memory, 0, bytes, &one, sizeof one));
     EXPECT_OK(weir_capture_node(queue, &node));
-    EXPECT_OK(weir_queue_copy(queue, rig.other, 0, rig.memory, 0, bytes));
+    EXPECT_OK(weir_queue_copy(queue, rig->other, 0, rig->memory, 0, bytes));
     EXPECT_OK(weir_queue_host_call(queue, count_call, &calls));
     EXPECT_OK(weir_capture_node(queue, &call));
     EXPECT_OK(weir_capture_end(queue, NULL, &graph));
     EXPECT_OK(weir_queue_graph(queue, graph));
-    EXPECT_OK(weir_download(queue, &back, rig.other, 0, sizeof back));
+    EXPECT_OK(weir_download(queue, &back, rig->other, 0, sizeof back));
     EXPECT_TRUE(back == 1);
-    EXPECT_OK(weir_graph_set_fill(graph, node, rig.memory, 0, bytes, &two, sizeof two));
+    EXPECT_OK(weir_graph_set_fill(graph, node, rig->memory, 0, bytes, &two, sizeof two));
     EXPECT_OK(weir_queue_graph(queue, graph));
-    EXPECT_OK(weir_download(queue, &back, rig.other, 0, sizeof back));
+    EXPECT_OK(weir_download(queue, &back, rig->other, 0, sizeof back));
     EXPECT_TRUE(back == 2);
     EXPECT_OK(weir_graph_clone(graph, NULL, &clone));
-    EXPECT_OK(weir_graph_set_fill(graph, node, rig.memory, 0, bytes, &one, sizeof one));
+    EXPECT_OK(weir_graph_set_fill(graph, node, rig->memory, 0, bytes, &one, sizeof one));
     EXPECT_OK(weir_graph_set_enabled(graph, node, false));
     EXPECT_OK(weir_graph_set_host_call(graph, call, count_call, &other));
     EXPECT_OK(weir_queue_graph(queue, graph));
-    EXPECT_OK(weir_download(queue, &back, rig.other, 0, sizeof back));
+    EXPECT_OK(weir_download(queue, &back, rig->other, 0, sizeof back));
     EXPECT_TRUE(back == 2);
     EXPECT_OK(weir_queue_graph(queue, clone));
     EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
     EXPECT_INT_EQ(calls, 3);
     EXPECT_INT_EQ(other, 1);
-    weir_graph_destroy(&clone);
-    weir_graph_destroy(&graph);
-    finish(&rig);
 }
 
 // Several devices, each opened by its index; cudaMemcpyPeer().
-WEIR_TEST(Porting, Peers)
+RIG_TEST(Porting, Peers)
 {
-    struct rig rig;
     weir_device *second = NULL;
     float one = 1, back = 0;
-    start(&rig);
-    if (weir_device_count(rig.runtime) > 1) {
+    if (weir_device_count(rig->runtime) > 1) {
         const struct weir_device_params params = {.struct_size = sizeof params, .select = "1"};
-        EXPECT_OK(weir_device_open(rig.runtime, &params, &second));
+        EXPECT_OK(weir_device_open(rig->runtime, &params, &second));
         weir_buffer *there = make(second, WEIR_PLACE_DEVICE);
-        EXPECT_OK(weir_queue_fill(rig.queue, rig.memory, 0, bytes, &one, sizeof one));
-        EXPECT_TRUE(weir_device_can_reach(rig.device, rig.device));
-        if (weir_device_can_peer(rig.device, second)) {
-            EXPECT_OK(weir_queue_copy(rig.queue, there, 0, rig.memory, 0, bytes));
-            EXPECT_OK(weir_queue_copy(rig.queue, rig.other, 0, there, 0, bytes));
-            EXPECT_OK(weir_download(rig.queue, &back, rig.other, 0, sizeof back));
+        EXPECT_OK(weir_queue_fill(rig->queue, rig->memory, 0, bytes, &one, sizeof one));
+        EXPECT_TRUE(weir_device_can_reach(rig->device, rig->device));
+        if (weir_device_can_peer(rig->device, second)) {
+            EXPECT_OK(weir_queue_copy(rig->queue, there, 0, rig->memory, 0, bytes));
+            EXPECT_OK(weir_queue_copy(rig->queue, rig->other, 0, there, 0, bytes));
+            EXPECT_OK(weir_download(rig->queue, &back, rig->other, 0, sizeof back));
             EXPECT_TRUE(back == 1);
         }
         weir_buffer_destroy(&there);
         EXPECT_OK(weir_device_close(&second));
     }
-    finish(&rig);
 }
 
 // One program for several devices: a kernel is launched on queues of each.
-WEIR_TEST(Porting, ProgramOfSeveralDevices)
+RIG_TEST(Porting, ProgramOfSeveralDevices)
 {
-    struct rig rig;
     weir_device *second = NULL;
     weir_queue *there = NULL;
     weir_program *both = NULL;
     weir_kernel *scale = NULL;
     float one = 1, back = 0;
-    start(&rig);
-    if (weir_device_count(rig.runtime) > 1) {
+    if (weir_device_count(rig->runtime) > 1) {
         const struct weir_device_params select = {.struct_size = sizeof select, .select = "1"};
-        EXPECT_OK(weir_device_open(rig.runtime, &select, &second));
+        EXPECT_OK(weir_device_open(rig->runtime, &select, &second));
         const struct weir_program_params params = {.struct_size = sizeof params,
                                                    .bundle = &host_kernels,
                                                    .devices = &second,
                                                    .device_count = 1};
-        EXPECT_OK(weir_program_create(rig.device, &params, &both));
+        EXPECT_OK(weir_program_create(rig->device, &params, &both));
         EXPECT_OK(weir_kernel_create(both, "scale", &scale));
         EXPECT_OK(weir_queue_create(second, NULL, &there));
         weir_buffer *in = make(second, WEIR_PLACE_DEVICE), *out = make(second, WEIR_PLACE_DEVICE);
@@ -625,7 +571,7 @@ WEIR_TEST(Porting, ProgramOfSeveralDevices)
                                     weir_dim(BLOCK, 1, 1), weir_in(in, 0, bytes),
                                     weir_out(out, 0, bytes), 3.0f));
         EXPECT_OK(weir_download(there, &back, out, 0, sizeof back));
-        EXPECT_TRUE(!rig.runs_kernels || back == 3);
+        EXPECT_TRUE(!rig->runs_kernels || back == 3);
         weir_buffer_destroy(&out);
         weir_buffer_destroy(&in);
         weir_queue_destroy(&there);
@@ -633,31 +579,25 @@ WEIR_TEST(Porting, ProgramOfSeveralDevices)
         weir_program_destroy(&both);
         EXPECT_OK(weir_device_close(&second));
     }
-    finish(&rig);
 }
 
 // Source at run time, as NVRTC compiles it; regions, as NVTX marks them.
-WEIR_TEST(Porting, SourceAndRegions)
+RIG_TEST(Porting, SourceAndRegions)
 {
     static const char source[] = "__kernel void set(__global int *out) { out[0] = N; }";
-    struct rig rig;
-    weir_program *program = NULL;
-    weir_kernel *set = NULL;
+    own_program program = NULL;
+    own_kernel set = NULL;
     int back = 0;
-    start(&rig);
     const struct weir_program_params params = {.struct_size = sizeof params,
                                                .source = source,
                                                .options = "-DN=4"};
-    weir_region_push(rig.runtime, "set", 1);
-    EXPECT_OK(weir_program_create(rig.device, &params, &program));
+    weir_region_push(rig->runtime, "set", 1);
+    EXPECT_OK(weir_program_create(rig->device, &params, &program));
     EXPECT_OK(weir_kernel_create(program, "set", &set));
-    EXPECT_OK(weir_queue_launch(rig.queue, set, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
-                                weir_out(rig.memory, 0, bytes)));
-    EXPECT_OK(weir_download(rig.queue, &back, rig.memory, 0, sizeof back));
-    if (rig.runs_kernels)
+    EXPECT_OK(weir_queue_launch(rig->queue, set, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                weir_out(rig->memory, 0, bytes)));
+    EXPECT_OK(weir_download(rig->queue, &back, rig->memory, 0, sizeof back));
+    if (rig->runs_kernels)
         EXPECT_INT_EQ(back, 4);
-    weir_region_pop(rig.runtime);
-    weir_kernel_destroy(&set);
-    weir_program_destroy(&program);
-    finish(&rig);
+    weir_region_pop(rig->runtime);
 }

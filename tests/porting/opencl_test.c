@@ -5,6 +5,7 @@
 #include <string.h>
 #include <weir/weir.h>
 
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 enum {
@@ -93,6 +94,10 @@ static void close_rig(struct rig *rig)
     EXPECT_OK(weir_close(&rig->runtime));
 }
 
+#define RIG_TEST(suite, name)                                                              \
+    WEIR_TEST_WITH(suite, name, struct rig, rig, (open_rig(rig), !weir_test_has_failed()), \
+                   close_rig(rig))
+
 static float number_of(weir_queue *queue, weir_buffer *buffer, size_t index)
 {
     float number = -1;
@@ -101,15 +106,13 @@ static float number_of(weir_queue *queue, weir_buffer *buffer, size_t index)
 }
 
 // A global size with local = NULL, in one and two dimensions; the same by blocks; a global offset.
-WEIR_TEST(OpenCL, Launches)
+RIG_TEST(OpenCL, Launches)
 {
-    struct rig rig;
-    weir_kernel *rows = NULL;
+    own_kernel rows = NULL;
     uint32_t items = 0;
-    open_rig(&rig);
-    weir_queue *queue = rig.queue;
-    weir_kernel *scale = rig.scale;
-    weir_buffer *in = rig.memory, *out = rig.result;
+    weir_queue *queue = rig->queue;
+    weir_kernel *scale = rig->scale;
+    weir_buffer *in = rig->memory, *out = rig->result;
     EXPECT_OK(weir_queue_launch_count(queue, scale, COUNT, weir_whole_in(in), weir_whole_out(out),
                                       2.0f, COUNT));
     EXPECT_TRUE(number_of(queue, out, COUNT - 1) == 2 * (COUNT - 1));
@@ -120,27 +123,21 @@ WEIR_TEST(OpenCL, Launches)
                                 COUNT));
     EXPECT_TRUE(items > 0 && number_of(queue, out, COUNT - 1) == 3 * (COUNT - 1));
 
-    EXPECT_OK(weir_kernel_create(rig.program, "rows", &rows));
+    EXPECT_OK(weir_kernel_create(rig->program, "rows", &rows));
     EXPECT_OK(weir_queue_launch(queue, rows, weir_dim((40 + 7) / 8, (25 + 7) / 8, 1),
                                 weir_dim(8, 8, 1), weir_whole_out(out), 40u, 25u, 7u));
     EXPECT_TRUE(number_of(queue, out, 999) == 1006);
-    weir_kernel_destroy(&rows);
-    close_rig(&rig);
 }
 
 // clSetKernelArg(kernel, 2, bytes, NULL); clEnqueueTask() is a block of one work-item.
-WEIR_TEST(OpenCL, LocalMemory)
+RIG_TEST(OpenCL, LocalMemory)
 {
-    struct rig rig;
-    weir_kernel *sum = NULL;
-    open_rig(&rig);
-    EXPECT_OK(weir_kernel_create(rig.program, "sum", &sum));
-    EXPECT_OK(weir_queue_launch(rig.queue, sum, weir_dim(2, 1, 1), weir_dim(BLOCK, 1, 1),
-                                weir_whole_in(rig.memory), weir_whole_out(rig.result),
+    own_kernel sum = NULL;
+    EXPECT_OK(weir_kernel_create(rig->program, "sum", &sum));
+    EXPECT_OK(weir_queue_launch(rig->queue, sum, weir_dim(2, 1, 1), weir_dim(BLOCK, 1, 1),
+                                weir_whole_in(rig->memory), weir_whole_out(rig->result),
                                 weir_local(BLOCK * sizeof(float))));
-    EXPECT_TRUE(number_of(rig.queue, rig.result, 1) == 6112);
-    weir_kernel_destroy(&sum);
-    close_rig(&rig);
+    EXPECT_TRUE(number_of(rig->queue, rig->result, 1) == 6112);
 }
 
 // What a program computes of `a * a + b`, where a product and a sum that round apart give 0.
@@ -154,20 +151,16 @@ static float contracted(struct rig *rig, weir_program *program)
     return number_of(rig->queue, rig->result, 0);
 }
 
-WEIR_TEST(OpenCL, Contraction)
+RIG_TEST(OpenCL, Contraction)
 {
-    struct rig rig;
-    weir_program *exact = NULL;
-    open_rig(&rig);
+    own_program exact = NULL;
     const struct weir_program_params params = {.struct_size = sizeof params,
                                                .source = source,
                                                .exact = true};
-    EXPECT_OK(weir_program_create(rig.device, &params, &exact));
-    EXPECT_TRUE(contracted(&rig, exact) == 0);
-    const float free = contracted(&rig, rig.program); // the compiler's choice
+    EXPECT_OK(weir_program_create(rig->device, &params, &exact));
+    EXPECT_TRUE(contracted(rig, exact) == 0);
+    const float free = contracted(rig, rig->program); // the compiler's choice
     EXPECT_TRUE(free == 0 || free == 0x1p-24f);
-    weir_program_destroy(&exact);
-    close_rig(&rig);
 }
 
 // The wait list of a command, and its event; a barrier of two queues; user events and callbacks.
@@ -182,17 +175,15 @@ static weir_status until_set(void *user)
     return sem_wait(user) == 0 ? WEIR_OK : WEIR_ERROR_SYSTEM;
 }
 
-WEIR_TEST(OpenCL, WaitListsAndCallbacks)
+RIG_TEST(OpenCL, WaitListsAndCallbacks)
 {
-    struct rig rig;
     int calls = 0;
     struct weir_event events[2], done;
-    open_rig(&rig);
-    weir_queue *queue = rig.queue, *other = rig.other;
-    EXPECT_OK(weir_queue_fill(other, rig.result, 0, BYTES, &(float){1}, sizeof(float)));
+    weir_queue *queue = rig->queue, *other = rig->other;
+    EXPECT_OK(weir_queue_fill(other, rig->result, 0, BYTES, &(float){1}, sizeof(float)));
     EXPECT_OK(weir_queue_record(other, &events[0]));
     EXPECT_OK(weir_queue_wait(queue, events[0]));
-    EXPECT_OK(weir_queue_copy(queue, rig.host, 0, rig.result, 0, BYTES));
+    EXPECT_OK(weir_queue_copy(queue, rig->host, 0, rig->result, 0, BYTES));
     EXPECT_OK(weir_queue_record(queue, &events[1]));
     EXPECT_OK(weir_event_sync_all(events, 2, WEIR_FOREVER));
 
@@ -203,7 +194,7 @@ WEIR_TEST(OpenCL, WaitListsAndCallbacks)
     EXPECT_OK(weir_event_sync(done, WEIR_FOREVER));
     EXPECT_INT_EQ(calls, 1);
     EXPECT_OK(weir_event_query(done));
-    EXPECT_TRUE(number_of(queue, rig.host, 5) == 1);
+    EXPECT_TRUE(number_of(queue, rig->host, 5) == 1);
 
     // A user event is the record after a function that returns when it is to be set.
     sem_t set;
@@ -214,26 +205,22 @@ WEIR_TEST(OpenCL, WaitListsAndCallbacks)
     sem_post(&set);
     EXPECT_OK(weir_event_sync(done, WEIR_FOREVER));
     sem_destroy(&set);
-    close_rig(&rig);
 }
 
 // CL_PROFILING_COMMAND_START and _END.
-WEIR_TEST(OpenCL, Profiling)
+RIG_TEST(OpenCL, Profiling)
 {
-    struct rig rig;
     struct weir_event start, end;
     int64_t elapsed_ns = -1;
     uint64_t end_ns = 0;
-    open_rig(&rig);
-    weir_queue *queue = rig.queue;
+    weir_queue *queue = rig->queue;
     EXPECT_OK(weir_queue_record(queue, &start));
-    EXPECT_OK(weir_queue_copy(queue, rig.result, 0, rig.memory, 0, BYTES));
+    EXPECT_OK(weir_queue_copy(queue, rig->result, 0, rig->memory, 0, BYTES));
     EXPECT_OK(weir_queue_record(queue, &end));
     EXPECT_OK(weir_event_sync(end, WEIR_FOREVER));
     EXPECT_OK(weir_event_elapsed_ns(start, end, &elapsed_ns));
     EXPECT_OK(weir_event_time_ns(end, &end_ns));
     EXPECT_TRUE(elapsed_ns > 0 && end_ns > 0);
-    close_rig(&rig);
 }
 
 // A context, a queue with times, a file of device code, exact global sizes, both kinds of memory.
@@ -245,9 +232,9 @@ WEIR_TEST(OpenCL, ShortForms)
                                "    out[at + get_global_id(0)] = (float)(at + get_global_id(0));\n"
                                "}\n";
     const struct weir_event never = {0, 0};
-    weir_device *device = NULL;
+    own_device device = NULL;
     weir_queue *queue = NULL, *other = NULL;
-    weir_kernel *number = NULL;
+    own_kernel number = NULL;
     weir_buffer *memory = NULL, *host = NULL;
     const float *numbers = NULL;
     int64_t elapsed_ns = 0;
@@ -275,71 +262,62 @@ WEIR_TEST(OpenCL, ShortForms)
 
     weir_buffer_destroy(&memory);
     weir_buffer_destroy(&host);
-    weir_kernel_destroy(&number);
     weir_queue_destroy(&other);
     weir_queue_destroy(&queue);
-    EXPECT_OK(weir_device_close(&device));
 }
 
 // clEnqueueMapBuffer() of a buffer on the device, of one in pinned memory; sub-buffers; rectangles;
 // memory of the program.
-WEIR_TEST(OpenCL, Memory)
+RIG_TEST(OpenCL, Memory)
 {
-    struct rig rig;
     static float mine[COUNT] = {[100] = 100};
     void *pointer = NULL;
-    weir_buffer *wrapped = NULL;
-    open_rig(&rig);
-    weir_queue *queue = rig.queue;
-    weir_buffer *host = rig.host;
-    EXPECT_OK(weir_queue_copy(queue, host, 0, rig.memory, 0, BYTES));
+    own_buffer wrapped = NULL;
+    weir_queue *queue = rig->queue;
+    weir_buffer *host = rig->host;
+    EXPECT_OK(weir_queue_copy(queue, host, 0, rig->memory, 0, BYTES));
     EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
     EXPECT_OK(weir_host_begin(host, 0, BYTES, WEIR_ACCESS_READ, &pointer));
     EXPECT_TRUE(pointer && ((const float *)pointer)[COUNT - 1] == COUNT - 1);
     EXPECT_OK(weir_host_end(host, 0, BYTES, WEIR_ACCESS_READ));
-    EXPECT_INT_EQ(weir_host_begin(rig.memory, 0, BYTES, WEIR_ACCESS_READ, &pointer),
+    EXPECT_INT_EQ(weir_host_begin(rig->memory, 0, BYTES, WEIR_ACCESS_READ, &pointer),
                   WEIR_ERROR_INVALID);
 
-    const size_t at = weir_device_limits(rig.device)->argument_alignment_bytes;
-    EXPECT_OK(weir_queue_launch_count(queue, rig.scale, 10, weir_in(rig.memory, at, 40),
-                                      weir_out(rig.result, 0, 40), 1.0f, 10));
-    EXPECT_TRUE(number_of(queue, rig.result, 0) == (float)(at / sizeof(float)));
+    const size_t at = weir_device_limits(rig->device)->argument_alignment_bytes;
+    EXPECT_OK(weir_queue_launch_count(queue, rig->scale, 10, weir_in(rig->memory, at, 40),
+                                      weir_out(rig->result, 0, 40), 1.0f, 10));
+    EXPECT_TRUE(number_of(queue, rig->result, 0) == (float)(at / sizeof(float)));
 
     const struct weir_wrap_params wrap = {.struct_size = sizeof wrap,
                                           .pointer = mine,
                                           .size = sizeof mine};
-    EXPECT_OK(weir_buffer_wrap(rig.device, &wrap, &wrapped));
-    struct weir_plane src = {wrapped, 0, 400}, dst = {rig.result, 0, 200};
+    EXPECT_OK(weir_buffer_wrap(rig->device, &wrap, &wrapped));
+    struct weir_plane src = {wrapped, 0, 400}, dst = {rig->result, 0, 200};
     EXPECT_OK(weir_queue_copy_2d(queue, dst, src, 200, 10));
-    EXPECT_TRUE(number_of(queue, rig.result, 50) == 100);
-    weir_buffer_destroy(&wrapped);
-    close_rig(&rig);
+    EXPECT_TRUE(number_of(queue, rig->result, 50) == 100);
 }
 
 // Images; the log of a compiler.
-WEIR_TEST(OpenCL, Images)
+RIG_TEST(OpenCL, Images)
 {
     static const char picture[] =
         "__kernel void look(read_only image2d_t image, sampler_t how, __global float *out)\n"
         "{\n"
         "    out[0] = read_imagef(image, how, (int2)(2, 1)).x;\n"
         "}\n";
-    struct rig rig;
     weir_program *program = NULL;
     weir_kernel *look = NULL;
-    open_rig(&rig);
     struct weir_program_params params = {.struct_size = sizeof params, .source = picture};
-    EXPECT_OK(weir_program_create(rig.device, &params, &program));
+    EXPECT_OK(weir_program_create(rig->device, &params, &program));
     EXPECT_OK(weir_kernel_create(program, "look", &look));
     const struct weir_image_layout layout = weir_image_2d(WEIR_ORDER_R, WEIR_CHANNEL_FLOAT, 10, 10);
-    EXPECT_OK(weir_queue_launch(rig.queue, look, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
-                                weir_image_in(rig.memory, 0, &layout), WEIR_FILTER_NEAREST,
-                                weir_whole_out(rig.result)));
-    EXPECT_TRUE(number_of(rig.queue, rig.result, 0) == number_of(rig.queue, rig.memory, 12));
+    EXPECT_OK(weir_queue_launch(rig->queue, look, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                weir_image_in(rig->memory, 0, &layout), WEIR_FILTER_NEAREST,
+                                weir_whole_out(rig->result)));
+    EXPECT_TRUE(number_of(rig->queue, rig->result, 0) == number_of(rig->queue, rig->memory, 12));
     weir_kernel_destroy(&look);
     weir_program_destroy(&program);
     params.source = "__kernel void wrong(";
-    EXPECT_INT_EQ(weir_program_create(rig.device, &params, &program), WEIR_ERROR_BUILD);
+    EXPECT_INT_EQ(weir_program_create(rig->device, &params, &program), WEIR_ERROR_BUILD);
     EXPECT_CONTAINS(weir_last_error_text(), "error:");
-    close_rig(&rig);
 }

@@ -63,6 +63,18 @@
     }                                                            \
     static void weir_test_with_##suite_##_##name_(type_ *it_)
 
+// A test whose body runs between two statements. It is left out where the first one fails, and `close_` comes in any case.
+#define WEIR_TEST_BETWEEN(suite_, name_, open_, close_)     \
+    static void weir_test_between_##suite_##_##name_(void); \
+    WEIR_TEST(suite_, name_)                                \
+    {                                                       \
+        open_;                                              \
+        if (!weir_test_has_failed())                        \
+            weir_test_between_##suite_##_##name_();         \
+        close_;                                             \
+    }                                                       \
+    static void weir_test_between_##suite_##_##name_(void)
+
 // Ends the test as skipped. The reason is a printf format with its arguments.
 #define WEIR_SKIP(...)                                   \
     do {                                                 \

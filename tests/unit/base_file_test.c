@@ -244,7 +244,6 @@ WEIR_TEST(BaseFile, LeftoversAreLookedForLessAndLessOften)
         weir_test_note("file %d", written);
         EXPECT_INT_EQ(access(left, F_OK) == 0, (written & (written - 1)) != 0);
     }
-    weir_test_note(NULL);
 }
 
 WEIR_TEST(BaseFile, LeavesAloneWhatIsLocked)

@@ -61,7 +61,6 @@ WEIR_TEST(Sized, ShorterOnesAreFilledWithZeros)
         EXPECT_UINT_EQ(known.second, size < 12 ? 0 : 0x22222222 & ((1u << 8 * (size - 12)) - 1));
         free(given);
     }
-    weir_test_note(NULL);
 }
 
 WEIR_TEST(Sized, LongerOnesMustEndInZeros)
@@ -169,7 +168,6 @@ WEIR_TEST(ModuleSize, HasTellsWhetherAFieldIsThere)
         EXPECT_TRUE(WEIR_HAS(made, third) == (size >= 24));
         free(made);
     }
-    weir_test_note(NULL);
 }
 
 WEIR_TEST(ModuleSize, LinkHasTellsWhetherASlotIsThere)
@@ -203,7 +201,6 @@ WEIR_TEST(ModuleSize, WriteGoesNoFurtherThanEither)
             free(to);
             free(from);
         }
-    weir_test_note(NULL);
 }
 
 WEIR_TEST(ModuleSize, OperationsAreCopiedWhole)
@@ -221,5 +218,4 @@ WEIR_TEST(ModuleSize, OperationsAreCopiedWhole)
         EXPECT_INT_EQ(memcmp(copy, operation, size), 0);
         free(operation);
     }
-    weir_test_note(NULL);
 }

@@ -7,6 +7,7 @@
 #include <weir/module/module.h>
 
 #include "core/queue/queue.h"
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 // One operation that was submitted.

@@ -82,7 +82,7 @@ CONTROL_TEST(Delivery, DeliversWaitsAfterTheirRecords)
 CONTROL_TEST(Delivery, KeepsDevicesApart)
 {
     struct weir_event event;
-    weir_queue *other;
+    own_queue other = NULL;
 
     weir_queue *queue = control_keep_queue(control, "first");
     ASSERT_OK(weir_queue_create(control->devices[1], NULL, &other));
@@ -93,14 +93,13 @@ CONTROL_TEST(Delivery, KeepsDevicesApart)
     ASSERT_OK(weir_queue_sync(other, GUARD_NS));
     EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_WAIT), 0);
     EXPECT_OK(weir_event_query(event));
-    weir_queue_destroy(&other);
 }
 
 // Work that the device orders is not held on the host.
 CONTROL_TEST(Delivery, LeavesWaitsOnPeersToTheDevice)
 {
     struct weir_event event;
-    weir_queue *other;
+    own_queue other = NULL;
 
     control_peers(true);
     weir_queue *queue = control_keep_queue(control, "first");
@@ -111,7 +110,6 @@ CONTROL_TEST(Delivery, LeavesWaitsOnPeersToTheDevice)
     EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_WAIT), 1);
     control_stall(false);
     ASSERT_OK(weir_queue_sync(other, GUARD_NS));
-    weir_queue_destroy(&other);
 }
 
 static bool flushes_reach(size_t count)
@@ -125,7 +123,7 @@ static bool flushes_reach(size_t count)
 // Nothing else would flush the operations that the worker submitted.
 CONTROL_TEST(Delivery, FlushesWhatItHandsOver)
 {
-    weir_queue *queue = control_queue(control, "q");
+    own_queue queue = control_queue(control, "q");
     ASSERT_OK(weir_queue_host_call(queue, control_gate, NULL));
     ASSERT_OK(weir_queue_flush(queue));
     control_gate_open();
@@ -137,7 +135,6 @@ CONTROL_TEST(Delivery, FlushesWhatItHandsOver)
     const size_t before = control_flush_count();
     ASSERT_OK(weir_queue_flush(queue));
     EXPECT_SIZE_EQ(control_flush_count(), before + 1);
-    weir_queue_destroy(&queue);
 }
 
 static void expect_refusal(const char *label)

@@ -257,7 +257,7 @@ RIG_TEST(Replay, BranchesHaveQueues)
     fill(rig, 1, 2);
     follow(rig, 0, 1);
     fill(rig, 0, 3);
-    weir_graph *graph = end(rig);
+    own_graph graph = end(rig);
     control_forget();
     ASSERT_OK(weir_queue_graph(rig->queues[2], graph));
     for (size_t i = 0; control_seen(i, &seen); i++)
@@ -266,7 +266,6 @@ RIG_TEST(Replay, BranchesHaveQueues)
     EXPECT_PTR_EQ(queues[1], queues[0]);
     EXPECT_PTR_NE(queues[2], queues[1]);
     EXPECT_PTR_EQ(queues[3], queues[0]);
-    weir_graph_destroy(&graph);
 }
 
 // A sequence is submitted unchanged: its nodes, and a record with the launch's number.
@@ -276,7 +275,7 @@ RIG_TEST(Replay, ARowCostsOneRecord)
     ASSERT_OK(weir_capture_begin(rig->queues[0]));
     fill(rig, 0, 0);
     fill(rig, 0, 1);
-    weir_graph *graph = end(rig);
+    own_graph graph = end(rig);
     control_forget();
     ASSERT_OK(weir_queue_graph(rig->queues[1], graph));
     for (size_t i = 0; i < 3; i++) {
@@ -287,7 +286,6 @@ RIG_TEST(Replay, ARowCostsOneRecord)
         EXPECT_INT_EQ((seen.flags & WEIR_OPERATION_PART) != 0, i < 2);
     }
     EXPECT_FALSE(control_seen(3, &seen));
-    weir_graph_destroy(&graph);
 }
 
 static void check_failure(struct rig *rig, weir_graph *graph, int after, const char *node)
@@ -334,7 +332,7 @@ RIG_TEST(Replay, AFailureBetweenNodes)
     follow(rig, 1, 0);
     fill(rig, 1, 1);
     follow(rig, 0, 1);
-    weir_graph *graph = end(rig);
+    own_graph graph = end(rig);
     for (int kind = 0; kind < 2; kind++) {
         int failures = 0;
         for (int after = 0; after < 20; after++) {
@@ -351,7 +349,6 @@ RIG_TEST(Replay, AFailureBetweenNodes)
         EXPECT_INT_LT(failures, 20);
         EXPECT_OK(weir_queue_sync(rig->queues[0], GUARD_NS));
     }
-    weir_graph_destroy(&graph);
 }
 
 // A buffer is freed exactly when the last graph that uses it is destroyed.

@@ -90,7 +90,7 @@ WEIR_TEST(PoolCore, SizeClasses)
 CONTROL_TEST(PoolCore, PluginsSeeBothEnds)
 {
     weir_queue *queue = control_keep_queue(control, "q");
-    weir_pool *pool = pool_of(control);
+    own_pool pool = pool_of(control);
     weir_buffer *buffer;
     uint64_t ids[2];
 
@@ -118,14 +118,13 @@ CONTROL_TEST(PoolCore, PluginsSeeBothEnds)
     EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_POOL_ALLOCATE), 0); // at the backend
     EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_POOL_FREE), 0);
     queue->first = spy.real;
-    weir_pool_destroy(&pool);
 }
 
 // An allocation that a link refuses returns its block, also a new one.
 CONTROL_TEST(PoolCore, ARefusedAllocationKeepsTheBlock)
 {
     weir_queue *queue = control_keep_queue(control, "q");
-    weir_pool *pool = pool_of(control);
+    own_pool pool = pool_of(control);
     weir_buffer *buffer;
 
     spy_on(queue);
@@ -150,7 +149,6 @@ CONTROL_TEST(PoolCore, ARefusedAllocationKeepsTheBlock)
     EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 5120);
     queue->first = spy.real;
     EXPECT_OK(weir_queue_recover(queue));
-    weir_pool_destroy(&pool);
 }
 
 // Before a pool grows it queries whether blocks that other queues freed are idle now.
@@ -159,7 +157,7 @@ CONTROL_TEST(PoolCore, AsksTheDriverBeforeItGrows)
 {
     weir_queue *first = control_keep_queue(control, "first");
     weir_queue *second = control_keep_queue(control, "second");
-    weir_pool *pool = pool_of(control);
+    own_pool pool = pool_of(control);
     weir_buffer *buffers[3];
 
     ASSERT_OK(weir_pool_allocate(pool, first, SIZE, &buffers[0]));
@@ -186,7 +184,6 @@ CONTROL_TEST(PoolCore, AsksTheDriverBeforeItGrows)
         ASSERT_OK(weir_pool_free(second, &buffers[i]));
     EXPECT_OK(weir_queue_sync(first, GUARD_NS));
     EXPECT_OK(weir_queue_sync(second, GUARD_NS));
-    weir_pool_destroy(&pool);
 }
 
 // Blocks that are in use when their pool is destroyed outlive it; idle ones are freed at

@@ -165,7 +165,7 @@ SCENE_TEST(Refused, WhatIsFreedByAQueueThatWaitedForTheFailedOne)
 {
     struct weir_event event;
     struct call call;
-    weir_queue *d = control_queue(&scene->control, "d");
+    own_queue d = control_queue(&scene->control, "d");
     ASSERT_OK(weir_queue_host_call(scene->b, control_gate, NULL));
     ASSERT_OK(weir_queue_wait(scene->b, scene->event));
     ASSERT_OK(weir_queue_record(scene->b, &event));
@@ -179,7 +179,6 @@ SCENE_TEST(Refused, WhatIsFreedByAQueueThatWaitedForTheFailedOne)
     expect_ends(&call);
     EXPECT_TRUE(gets_it(scene, scene->c));
     EXPECT_OK(weir_queue_recover(scene->b));
-    weir_queue_destroy(&d);
 }
 
 // A destroyed queue cannot be recovered. It is reclaimed when the producers have ended, and the memory is then
@@ -309,7 +308,7 @@ SCENE_TEST(Refused, WhatIsFreedAfterTheLegacyQueuesWorkBeforeTheFailureIsFound)
 {
     weir_queue *legacy;
     ASSERT_OK(weir_legacy_queue(scene->control.devices[0], &legacy));
-    weir_buffer *other = control_buffer(&scene->control, 4);
+    own_buffer other = control_buffer(&scene->control, 4);
     ASSERT_OK(weir_queue_fill(scene->b, other, 0, 4, "x", 1));
     const uint64_t first = scene->b->sequence;
     control_stall_queue(legacy);
@@ -318,7 +317,6 @@ SCENE_TEST(Refused, WhatIsFreedAfterTheLegacyQueuesWorkBeforeTheFailureIsFound)
     const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "b is broken"};
     weir__completion_fail(scene->b, first, &cause);
     expect_is_safe(scene, scene->b);
-    weir_buffer_destroy(&other);
 }
 
 // A call that always runs comes after the legacy queue's work too.
@@ -352,8 +350,8 @@ SCENE_TEST(Refused, WhatTheLegacyQueueFreedAfterWorkOfOthers)
 // Launches of one graph are in order. A launch that is refused does not come after the one before.
 SCENE_TEST(Refused, WhatIsFreedAfterALaunchThatWasRefused)
 {
-    weir_graph *graph;
-    weir_buffer *other = control_buffer(&scene->control, 4);
+    own_graph graph = NULL;
+    own_buffer other = control_buffer(&scene->control, 4);
     ASSERT_OK(weir_capture_begin(scene->a));
     ASSERT_OK(weir_queue_fill(scene->a, other, 0, 4, "x", 1));
     ASSERT_OK(weir_capture_end(scene->a, NULL, &graph));
@@ -361,8 +359,6 @@ SCENE_TEST(Refused, WhatIsFreedAfterALaunchThatWasRefused)
     fail(scene->b, scene);
     EXPECT_INT_EQ(weir_queue_graph(scene->b, graph), WEIR_ERROR_DEVICE);
     expect_is_safe(scene, scene->b);
-    weir_graph_destroy(&graph);
-    weir_buffer_destroy(&other);
 }
 
 // A call that always runs waits for events, and not for launches, which have none. A launch that was refused
@@ -425,8 +421,8 @@ static void expect_is_reclaimed(struct scene *scene)
 
 SCENE_TEST(Refused, ADestroyedQueueAfterALaunchWhoseQueueAlwaysHasWork)
 {
-    weir_graph *graph;
-    weir_buffer *other = control_buffer(&scene->control, 4);
+    own_graph graph = NULL;
+    own_buffer other = control_buffer(&scene->control, 4);
     ASSERT_OK(weir_capture_begin(scene->a));
     ASSERT_OK(weir_queue_fill(scene->a, other, 0, 4, "x", 1));
     ASSERT_OK(weir_capture_end(scene->a, NULL, &graph));
@@ -434,8 +430,6 @@ SCENE_TEST(Refused, ADestroyedQueueAfterALaunchWhoseQueueAlwaysHasWork)
     fail(scene->b, scene);
     EXPECT_INT_EQ(weir_queue_graph(scene->b, graph), WEIR_ERROR_DEVICE);
     expect_is_reclaimed(scene);
-    weir_graph_destroy(&graph);
-    weir_buffer_destroy(&other);
 }
 
 // Records of a queue that has failed may have been refused, so a new one is asked for.

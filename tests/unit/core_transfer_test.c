@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "core/buffer/staging.h"
+#include "core/buffer/buffer.h"
 #include "core/runtime/runtime.h"
 #include "tests/unit/core_backend.h"
 

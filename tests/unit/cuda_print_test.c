@@ -100,7 +100,6 @@ WEIR_TEST(CudaPrint, WholeNumbers)
         add_text(&c, cases[i].format);
         expect(&c, cases[i].text ? cases[i].text : wide);
     }
-    weir_test_note(NULL);
 }
 
 WEIR_TEST(CudaPrint, Reals)
@@ -131,7 +130,6 @@ WEIR_TEST(CudaPrint, Reals)
         add_text(&c, cases[i].format);
         expect(&c, cases[i].text);
     }
-    weir_test_note(NULL);
 }
 
 WEIR_TEST(CudaPrint, RealsThatAreNoNumbers)
@@ -235,7 +233,6 @@ WEIR_TEST(CudaPrint, WhatIsNoConversion)
         add_text(&c, cases[i].format);
         expect(&c, cases[i].text);
     }
-    weir_test_note(NULL);
 }
 
 // Records that no kernel writes.
@@ -371,7 +368,6 @@ WEIR_TEST(CudaRing, SizesThatNoRecordHas)
         EXPECT_UINT_EQ(b.ring->tail, 8);
         finish(&b);
     }
-    weir_test_note(NULL);
 }
 
 // More bytes of arguments than the record has.

@@ -144,7 +144,6 @@ WEIR_TEST(Bundle, ReadsElements)
         EXPECT_UINT_EQ(p->alignment, wanted[i].alignment);
         EXPECT_UINT_EQ(p->constant, wanted[i].constant);
     }
-    weir_test_note(NULL);
 }
 
 WEIR_TEST(Bundle, ReadsRequiredBlocks)

@@ -89,4 +89,8 @@ void raw_nccl_share(const struct bench_rank *rank, ncclUniqueId *id);
 void raw_nccl_check(const struct raw_nccl *raw, ncclResult_t code, const char *call);
 void raw_nccl_check_driver(CUresult code, const char *call);
 
+// What main() does in a process that the job `start` measures: after START_FIRST comes the side, "weir" or "raw".
+#define START_FIRST "first"
+int start_first(const char *side);
+
 #endif

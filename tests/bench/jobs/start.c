@@ -12,7 +12,6 @@
 #include "cli/runtime/open.h"
 #include "kernels/conformance/conformance.h"
 #include "tests/bench/jobs/raw.h"
-#include "tests/bench/jobs/start.h"
 
 extern char **environ;
 

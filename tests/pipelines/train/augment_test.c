@@ -56,15 +56,14 @@ static bool run(const struct rig *rig, const struct weir_train_augment_params *p
 {
     const size_t in_bytes = weir_train_augment_in_bytes(params, count);
     const size_t out_bytes = weir_train_augment_out_bytes(params, count);
-    const struct weir_buffer_params in_memory = {.struct_size = sizeof in_memory, .size = in_bytes};
-    const struct weir_buffer_params out_memory = {.struct_size = sizeof out_memory,
-                                                  .size = out_bytes};
     weir_train_augment *augment = NULL;
     weir_buffer *in = NULL, *result = NULL;
     const bool done =
         weir_train_augment_create(rig->device, params, &augment) == WEIR_OK &&
-        weir_buffer_create(rig->device, &in_memory, &in) == WEIR_OK &&
-        weir_buffer_create(rig->device, &out_memory, &result) == WEIR_OK &&
+        weir_buffer_create(rig->device, WEIR_PARAMS(weir_buffer, .size = in_bytes), &in) ==
+            WEIR_OK &&
+        weir_buffer_create(rig->device, WEIR_PARAMS(weir_buffer, .size = out_bytes), &result) ==
+            WEIR_OK &&
         weir_upload(rig->queue, in, 0, images, in_bytes) == WEIR_OK &&
         weir_train_augment_submit(augment, rig->queue, in, result, count, first) == WEIR_OK &&
         weir_download(rig->queue, out, result, 0, out_bytes) == WEIR_OK;

@@ -26,10 +26,10 @@ weir_status __wrap_weir_program_create_at(weir_device *device,
                                           const struct weir_program_params *params,
                                           weir_program **out_program, const char *file, int line)
 {
-    const struct weir_program_params other = {.struct_size = sizeof other,
-                                              .label = params->label,
-                                              .bundle = &conformance_kernels};
-    return __real_weir_program_create_at(device, &other, out_program, file, line);
+    return __real_weir_program_create_at(device,
+                                         WEIR_PARAMS(weir_program, .label = params->label,
+                                                     .bundle = &conformance_kernels),
+                                         out_program, file, line);
 }
 
 weir_status __wrap_weir_kernel_create_at(weir_program *program, const char *name,

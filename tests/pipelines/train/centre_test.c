@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 enum {
@@ -13,9 +14,9 @@ enum {
 static void convert(bool whole, float *numbers)
 {
     unsigned char bytes[COUNT];
-    weir_runtime *runtime = NULL;
-    weir_device *device = NULL;
-    weir_queue *queue = NULL;
+    own_runtime runtime = NULL;
+    own_device device = NULL;
+    own_queue queue = NULL;
     weir_buffer *images = NULL, *result = NULL;
     weir_train_centre *centre = NULL;
     for (int i = 0; i < COUNT; i++)
@@ -30,9 +31,6 @@ static void convert(bool whole, float *numbers)
     EXPECT_OK(weir_download(queue, numbers, result, 0, COUNT * sizeof *numbers));
     weir_train_centre_destroy(&centre);
     weir_buffer_destroy(&images);
-    weir_queue_destroy(&queue);
-    EXPECT_OK(weir_device_close(&device));
-    EXPECT_OK(weir_close(&runtime));
 }
 
 WEIR_TEST(Centre, MakesNumbersAboutZero)

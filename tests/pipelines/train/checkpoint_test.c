@@ -64,11 +64,10 @@ static bool open_state(struct state *state, struct rig *rig, enum rig_network ne
     *state = (struct state){.rig = rig};
     if (!IS_OK(weir_train_model_create(&params, &state->model)))
         return false;
-    const struct weir_train_optimizer_params optimizer = {.struct_size = sizeof optimizer,
-                                                          .model = state->model,
-                                                          .method = method};
     state->bytes = weir_buffer_size(weir_train_model_parameters(state->model));
-    if (!IS_OK(weir_train_optimizer_create(&optimizer, &state->optimizer)))
+    if (!IS_OK(weir_train_optimizer_create(WEIR_PARAMS(weir_train_optimizer, .model = state->model,
+                                                       .method = method),
+                                           &state->optimizer)))
         return false;
     set_numbers(state, seed);
     return true;
@@ -244,20 +243,16 @@ WEIR_TEST(TrainCheckpoint, OfAnotherNetworkOrOptimizerIsRefused)
 static bool open_one(struct state *state, struct rig *rig)
 {
     static const struct weir_train_layer layer = {.kind = WEIR_TRAIN_DENSE, .outputs = 2};
-    const struct weir_train_model_params params = {.struct_size = sizeof params,
-                                                   .device = rig->device,
-                                                   .input = {1, 1, 3},
-                                                   .layers = &layer,
-                                                   .layer_count = 1,
-                                                   .batch = 1};
     *state = (struct state){.rig = rig};
-    if (!IS_OK(weir_train_model_create(&params, &state->model)))
+    if (!IS_OK(weir_train_model_create(WEIR_PARAMS(weir_train_model, .device = rig->device,
+                                                   .input = {1, 1, 3}, .layers = &layer,
+                                                   .layer_count = 1, .batch = 1),
+                                       &state->model)))
         return false;
     state->bytes = weir_buffer_size(weir_train_model_parameters(state->model));
-    const struct weir_train_optimizer_params optimizer = {.struct_size = sizeof optimizer,
-                                                          .model = state->model,
-                                                          .method = WEIR_TRAIN_SGD};
-    if (!IS_OK(weir_train_optimizer_create(&optimizer, &state->optimizer)))
+    if (!IS_OK(weir_train_optimizer_create(WEIR_PARAMS(weir_train_optimizer, .model = state->model,
+                                                       .method = WEIR_TRAIN_SGD),
+                                           &state->optimizer)))
         return false;
     set_numbers(state, 1);
     return true;
@@ -280,9 +275,8 @@ static void expect_file(const struct state *state, const struct weir_io_tensor *
     expect_refused(state, path, part);
 }
 
-WEIR_TEST(TrainCheckpoint, WithATensorThatIsWrongIsRefused)
+RIG_TEST(TrainCheckpoint, WithATensorThatIsWrongIsRefused)
 {
-    struct rig rig;
     struct state state;
     const struct weir_io_tensor good[] = {
         {"progress", WEIR_IO_U64, 1, {2}, words, 0},
@@ -294,8 +288,7 @@ WEIR_TEST(TrainCheckpoint, WithATensorThatIsWrongIsRefused)
         {NULL},
     };
     struct weir_io_tensor bad[7];
-    ASSERT_TRUE(rig_open(&rig));
-    ASSERT_TRUE(open_one(&state, &rig));
+    ASSERT_TRUE(open_one(&state, rig));
     expect_file(&state, good, "has no checksum");
     memcpy(bad, good, sizeof bad), bad[0].shape[0] = 3;
     expect_file(&state, bad, "is no checkpoint: it has no tensor 'progress' of 2 U64 numbers");
@@ -311,19 +304,16 @@ WEIR_TEST(TrainCheckpoint, WithATensorThatIsWrongIsRefused)
     memcpy(bad, good, sizeof bad), bad[5] = good[2], bad[5].name = "layer0.bias.mean";
     expect_file(&state, bad, "has the tensor 'layer0.bias.mean'");
     close_state(&state);
-    rig_close(&rig);
 }
 
-WEIR_TEST(TrainCheckpoint, ThatIsTruncatedIsRefused)
+RIG_TEST(TrainCheckpoint, ThatIsTruncatedIsRefused)
 {
-    struct rig rig;
     struct state state;
     void *bytes;
     size_t size;
     char message[512];
     char whole[256];
-    ASSERT_TRUE(rig_open(&rig));
-    ASSERT_TRUE(open_one(&state, &rig));
+    ASSERT_TRUE(open_one(&state, rig));
     snprintf(whole, sizeof whole, "%s", path_of("whole.safetensors"));
     ASSERT_OK(write_state(&state, whole));
     ASSERT_TRUE(weir_file_read(whole, 1 << 20, &bytes, &size, message, sizeof message));
@@ -334,7 +324,6 @@ WEIR_TEST(TrainCheckpoint, ThatIsTruncatedIsRefused)
     }
     free(bytes);
     close_state(&state);
-    rig_close(&rig);
 }
 
 static void flip(FILE *file, long byte, unsigned bit)
@@ -373,21 +362,18 @@ WEIR_TEST(TrainCheckpoint, WithAFlippedBitIsRefused)
 
 // Writing.
 
-WEIR_TEST(TrainCheckpoint, ThatCannotBeWrittenSaysSo)
+RIG_TEST(TrainCheckpoint, ThatCannotBeWrittenSaysSo)
 {
-    struct rig rig;
     struct state state;
-    ASSERT_TRUE(rig_open(&rig));
-    ASSERT_TRUE(open_one(&state, &rig));
+    ASSERT_TRUE(open_one(&state, rig));
     EXPECT_FAILURE(write_state(&state, "/none/model.safetensors"), WEIR_ERROR_IO,
                    "/none/model.safetensors");
     struct weir_io_tensor other = extra;
     other.name = "curve";
     EXPECT_FAILURE(weir_train_checkpoint_write(path_of("none"), state.model, state.optimizer,
-                                               rig.queue, &done, &other, 1),
+                                               rig->queue, &done, &other, 1),
                    WEIR_ERROR_INVALID, "'curve' does not begin with 'program.'");
     close_state(&state);
-    rig_close(&rig);
 }
 
 static weir_status fail(void *unused)

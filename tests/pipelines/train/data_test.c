@@ -336,5 +336,4 @@ WEIR_TEST(TrainData, EveryAllocationThatFailsIsTold)
         }
         EXPECT_INT_GE(refused, 2);
     }
-    weir_test_note(NULL);
 }

@@ -66,11 +66,10 @@ static weir_status run_all(struct all *all, weir_train_method method)
     EXPECT_TRUE((all->model == NULL) == (status != WEIR_OK));
     if (status != WEIR_OK)
         return status;
-    const struct weir_train_optimizer_params optimizer = {.struct_size = sizeof optimizer,
-                                                          .model = all->model,
-                                                          .method = method};
     if ((status = weir_train_model_initialise(all->model, all->rig.queue, 1)) == WEIR_OK &&
-        (status = weir_train_optimizer_create(&optimizer, &all->optimizer)) == WEIR_OK &&
+        (status = weir_train_optimizer_create(WEIR_PARAMS(weir_train_optimizer, .model = all->model,
+                                                          .method = method),
+                                              &all->optimizer)) == WEIR_OK &&
         (status = weir_train_optimizer_reset(all->optimizer, all->rig.queue)) == WEIR_OK)
         status = step(all);
     weir_train_optimizer_destroy(&all->optimizer);
@@ -135,12 +134,10 @@ static void expect_refused(const struct weir_train_model_params *params, const c
     EXPECT_CONTAINS(weir_last_error_text(), part);
 }
 
-WEIR_TEST(TrainRules, ParamsOutOfRange)
+RIG_TEST(TrainRules, ParamsOutOfRange)
 {
-    struct rig rig;
     struct weir_train_model_params bad;
-    ASSERT_TRUE(rig_open(&rig));
-    const struct weir_train_model_params good = rig_params(&rig, RIG_CONVNET, 4);
+    const struct weir_train_model_params good = rig_params(rig, RIG_CONVNET, 4);
     expect_refused(NULL, "params is NULL");
     bad = good, bad.struct_size = 3;
     expect_refused(&bad, "weir_train_model_params");
@@ -170,95 +167,78 @@ WEIR_TEST(TrainRules, ParamsOutOfRange)
     expect_refused(&bad, "the batch is 25565282");
     bad = good, bad.batch = 1000000;
     expect_refused(&bad, "layer 0 has 12000000 places in a batch; 4194240 is the limit");
-    rig_close(&rig);
 }
 
 // A network of a dense layer that may be changed.
 static void expect_layer_refused(const struct rig *rig, const struct weir_train_layer *layer,
                                  struct weir_train_shape input, uint32_t batch, const char *part)
 {
-    const struct weir_train_model_params params = {.struct_size = sizeof params,
-                                                   .label = "net",
-                                                   .device = rig->device,
-                                                   .input = input,
-                                                   .layers = layer,
-                                                   .layer_count = 1,
-                                                   .batch = batch};
-    expect_refused(&params, part);
+    expect_refused(WEIR_PARAMS(weir_train_model, .label = "net", .device = rig->device,
+                               .input = input, .layers = layer, .layer_count = 1, .batch = batch),
+                   part);
 }
 
-WEIR_TEST(TrainRules, LayersOutOfRange)
+RIG_TEST(TrainRules, LayersOutOfRange)
 {
-    struct rig rig;
     const struct weir_train_shape image = {8, 8, 3};
     const struct weir_train_layer good = {.kind = WEIR_TRAIN_CONVOLUTION,
                                           .outputs = 2,
                                           .side = 3,
                                           .stride = 8};
     struct weir_train_layer bad;
-    ASSERT_TRUE(rig_open(&rig));
     bad = good, bad.kind = (weir_train_layer_kind)0;
-    expect_layer_refused(&rig, &bad, image, 1, "layer 0 has the kind 0; it must be");
+    expect_layer_refused(rig, &bad, image, 1, "layer 0 has the kind 0; it must be");
     bad = good, bad.outputs = 0;
-    expect_layer_refused(&rig, &bad, image, 1, "layer 0 has the outputs 0; it must be 1 ... 65536");
+    expect_layer_refused(rig, &bad, image, 1, "layer 0 has the outputs 0; it must be 1 ... 65536");
     bad = good, bad.outputs = 65537;
-    expect_layer_refused(&rig, &bad, image, 1, "layer 0 has the outputs 65537");
+    expect_layer_refused(rig, &bad, image, 1, "layer 0 has the outputs 65537");
     bad = good, bad.side = 4;
-    expect_layer_refused(&rig, &bad, image, 1, "layer 0 has the side 4; it must be odd, 1 ... 15");
+    expect_layer_refused(rig, &bad, image, 1, "layer 0 has the side 4; it must be odd, 1 ... 15");
     bad = good, bad.side = 17;
-    expect_layer_refused(&rig, &bad, image, 1, "layer 0 has the side 17");
+    expect_layer_refused(rig, &bad, image, 1, "layer 0 has the side 17");
     bad = good, bad.stride = 0;
-    expect_layer_refused(&rig, &bad, image, 1, "layer 0 has the stride 0; it must be 1 ... 16");
+    expect_layer_refused(rig, &bad, image, 1, "layer 0 has the stride 0; it must be 1 ... 16");
     bad = good, bad.stride = 17;
-    expect_layer_refused(&rig, &bad, image, 1, "layer 0 has the stride 17");
+    expect_layer_refused(rig, &bad, image, 1, "layer 0 has the stride 17");
     bad = good, bad.relu = true;
-    expect_layer_refused(&rig, &bad, image, 1, "the last layer has a ReLU");
+    expect_layer_refused(rig, &bad, image, 1, "the last layer has a ReLU");
     bad = good, bad.stride = 4;
-    expect_layer_refused(&rig, &bad, image, 1, "the last layer has 2 x 2 places; it must have one");
+    expect_layer_refused(rig, &bad, image, 1, "the last layer has 2 x 2 places; it must have one");
     const struct weir_train_layer wide = {.kind = WEIR_TRAIN_DENSE, .outputs = 65536};
     const struct weir_train_shape numbers = {1, 1, 32768};
-    expect_layer_refused(&rig, &wide, numbers, 1,
+    expect_layer_refused(rig, &wide, numbers, 1,
                          "the weights of layer 0 are more than 2147483647 numbers");
     const struct weir_train_shape one = {1, 1, 1};
-    expect_layer_refused(&rig, &wide, one, 32768, "the inputs or outputs of layer 0 are more than");
-    rig_close(&rig);
+    expect_layer_refused(rig, &wide, one, 32768, "the inputs or outputs of layer 0 are more than");
 }
 
-WEIR_TEST(TrainRules, AModelThatIsForwardOnly)
+RIG_TEST(TrainRules, AModelThatIsForwardOnly)
 {
-    struct rig rig;
     weir_train_model *model;
     struct weir_train_layer layers[] = {
         {.kind = WEIR_TRAIN_CONVOLUTION, .outputs = 2, .side = 3, .stride = 2, .relu = true}};
-    ASSERT_TRUE(rig_open(&rig));
-    const struct weir_train_model_params params = {.struct_size = sizeof params,
-                                                   .device = rig.device,
-                                                   .input = {8, 6, 3},
-                                                   .layers = layers,
-                                                   .layer_count = 1,
-                                                   .batch = 5,
-                                                   .forward_only = true};
-    ASSERT_OK(weir_train_model_create(&params, &model));
+    ASSERT_OK(
+        weir_train_model_create(WEIR_PARAMS(weir_train_model, .device = rig->device,
+                                            .input = {8, 6, 3}, .layers = layers, .layer_count = 1,
+                                            .batch = 5, .forward_only = true),
+                                &model));
     EXPECT_SIZE_EQ(weir_train_model_outputs(model), 4 * 3 * 2);
     EXPECT_SIZE_EQ(weir_train_model_inputs(model), 8 * 6 * 3);
-    EXPECT_FAILURE(weir_train_model_backward(model, rig.queue, false, NULL, NULL),
+    EXPECT_FAILURE(weir_train_model_backward(model, rig->queue, false, NULL, NULL),
                    WEIR_ERROR_INVALID, "the model has no backward pass");
     EXPECT_FAILURE(weir_train_model_bind(model, NULL), WEIR_ERROR_INVALID, "it has no gradients");
     weir_train_model_destroy(&model);
     weir_train_model_destroy(&model);
     weir_train_model_destroy(NULL);
-    rig_close(&rig);
 }
 
-WEIR_TEST(TrainRules, ViewsThatDoNotFit)
+RIG_TEST(TrainRules, ViewsThatDoNotFit)
 {
-    struct rig rig;
     weir_train_model *model;
     struct weir_train_view views[8];
-    ASSERT_TRUE(rig_open(&rig));
-    const struct weir_train_model_params params = rig_params(&rig, RIG_MLP, 4);
+    const struct weir_train_model_params params = rig_params(rig, RIG_MLP, 4);
     ASSERT_OK(weir_train_model_create(&params, &model));
-    weir_buffer *buffer = rig_buffer(&rig, 4096);
+    weir_buffer *buffer = rig_buffer(rig, 4096);
     for (int i = 0; i < 8; i++)
         views[i] = (struct weir_train_view){buffer, 0};
     const struct weir_train_view before = weir_train_model_gradient(model, 2);
@@ -274,19 +254,15 @@ WEIR_TEST(TrainRules, ViewsThatDoNotFit)
     EXPECT_NULL(weir_train_model_parameter(model, 8));
     weir_buffer_destroy(&buffer);
     weir_train_model_destroy(&model);
-    rig_close(&rig);
 }
 
-WEIR_TEST(TrainRules, CublasWithoutCuda)
+RIG_TEST(TrainRules, CublasWithoutCuda)
 {
-    struct rig rig;
     weir_train_model *model;
-    ASSERT_TRUE(rig_open(&rig));
-    struct weir_train_model_params params = rig_params(&rig, RIG_MLP, 4);
+    struct weir_train_model_params params = rig_params(rig, RIG_MLP, 4);
     params.products = WEIR_TRAIN_CUBLAS;
     EXPECT_INT_EQ(weir_train_model_create(&params, &model), WEIR_ERROR_UNSUPPORTED);
     EXPECT_NULL(model);
-    rig_close(&rig);
 }
 
 WEIR_TEST(TrainRules, NetworksOfTwoKinds)

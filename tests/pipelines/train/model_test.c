@@ -135,22 +135,19 @@ static float *gradients_of(struct rig *rig, const struct weir_train_model_params
     return gradients;
 }
 
-WEIR_TEST(TrainModel, TheSameBitsInEachRun)
+RIG_TEST(TrainModel, TheSameBitsInEachRun)
 {
-    struct rig rig;
-    ASSERT_TRUE(rig_open(&rig));
     for (int network = 0; network < RIG_NETWORKS; network++) {
         const struct weir_train_model_params params =
-            rig_params(&rig, (enum rig_network)network, BATCH);
+            rig_params(rig, (enum rig_network)network, BATCH);
         size_t count;
-        float *first = gradients_of(&rig, &params, &count);
-        float *second = gradients_of(&rig, &params, &count);
+        float *first = gradients_of(rig, &params, &count);
+        float *second = gradients_of(rig, &params, &count);
         ASSERT_TRUE(first && second);
         EXPECT_MEM_EQ(first, second, count * sizeof *first);
         free(first);
         free(second);
     }
-    rig_close(&rig);
 }
 
 static double norm(const float *values, const float *minus, size_t count)
@@ -164,16 +161,14 @@ static double norm(const float *values, const float *minus, size_t count)
 }
 
 // bfloat16 has 8 significant bits: what is left of a few roundings of 2^-9 each.
-WEIR_TEST(TrainModel, GradientsOfBfloat16AreNear)
+RIG_TEST(TrainModel, GradientsOfBfloat16AreNear)
 {
-    struct rig rig;
-    ASSERT_TRUE(rig_open(&rig));
     for (int network = 0; network < RIG_NETWORKS; network++) {
-        struct weir_train_model_params params = rig_params(&rig, (enum rig_network)network, BATCH);
+        struct weir_train_model_params params = rig_params(rig, (enum rig_network)network, BATCH);
         size_t count;
-        float *exact = gradients_of(&rig, &params, &count);
+        float *exact = gradients_of(rig, &params, &count);
         params.element = WEIR_TRAIN_BF16;
-        float *rounded = gradients_of(&rig, &params, &count);
+        float *rounded = gradients_of(rig, &params, &count);
         ASSERT_TRUE(exact && rounded);
         const double error = norm(rounded, exact, count) / norm(exact, NULL, count);
         EXPECT_DOUBLE_GT(error, 1e-4); // else it was float32
@@ -181,27 +176,22 @@ WEIR_TEST(TrainModel, GradientsOfBfloat16AreNear)
         free(exact);
         free(rounded);
     }
-    rig_close(&rig);
 }
 
 // Of a layer with one input, one output and a weight of 1: what rounding to bfloat16 gives.
 static void encode_one(struct rig *rig, const float *values, float *out, uint32_t count)
 {
     static const struct weir_train_layer layer = {.kind = WEIR_TRAIN_DENSE, .outputs = 1};
-    const struct weir_train_model_params params = {.struct_size = sizeof params,
-                                                   .device = rig->device,
-                                                   .input = {1, 1, 1},
-                                                   .layers = &layer,
-                                                   .layer_count = 1,
-                                                   .batch = count,
-                                                   .element = WEIR_TRAIN_BF16,
-                                                   .forward_only = true};
     const float one = 1;
     const size_t bytes = count * sizeof *values;
     weir_train_model *model;
     weir_buffer *in = rig_buffer(rig, bytes);
     weir_buffer *to = rig_buffer(rig, bytes);
-    ASSERT_OK(weir_train_model_create(&params, &model));
+    ASSERT_OK(weir_train_model_create(WEIR_PARAMS(weir_train_model, .device = rig->device,
+                                                  .input = {1, 1, 1}, .layers = &layer,
+                                                  .layer_count = 1, .batch = count,
+                                                  .element = WEIR_TRAIN_BF16, .forward_only = true),
+                                      &model));
     ASSERT_OK(weir_train_model_initialise(model, rig->queue, 1));
     ASSERT_OK(weir_upload(rig->queue, weir_train_model_parameters(model), 0, &one, sizeof one));
     ASSERT_OK(weir_train_model_refresh(model, rig->queue));
@@ -214,7 +204,7 @@ static void encode_one(struct rig *rig, const float *values, float *out, uint32_
     weir_train_model_destroy(&model);
 }
 
-WEIR_TEST(TrainModel, RoundsToTheNearestBfloat16)
+RIG_TEST(TrainModel, RoundsToTheNearestBfloat16)
 {
     static const struct {
         float value, wanted;
@@ -234,11 +224,9 @@ WEIR_TEST(TrainModel, RoundsToTheNearestBfloat16)
     };
     float values[COUNT];
     float out[COUNT];
-    struct rig rig;
-    ASSERT_TRUE(rig_open(&rig));
     for (int i = 0; i < COUNT; i++)
         values[i] = table[i].value;
-    encode_one(&rig, values, out, COUNT);
+    encode_one(rig, values, out, COUNT);
     for (int i = 0; i < COUNT; i++) {
         weir_test_note("%a", (double)values[i]);
         if (isnan(table[i].wanted))
@@ -246,8 +234,6 @@ WEIR_TEST(TrainModel, RoundsToTheNearestBfloat16)
         else
             EXPECT_DOUBLE_EQ((double)out[i], (double)table[i].wanted);
     }
-    weir_test_note(NULL);
-    rig_close(&rig);
 }
 
 // Twice the same gradient is exactly the double of it.
@@ -448,10 +434,10 @@ WEIR_TEST(TrainModel, StepsAllocateNothing)
     struct pair pair;
     weir_train_optimizer *optimizer;
     ASSERT_TRUE(open_pair(&pair, RIG_CONVNET));
-    const struct weir_train_optimizer_params params = {.struct_size = sizeof params,
-                                                       .model = pair.scene.model,
-                                                       .method = WEIR_TRAIN_ADAM};
-    ASSERT_OK(weir_train_optimizer_create(&params, &optimizer));
+    ASSERT_OK(
+        weir_train_optimizer_create(WEIR_PARAMS(weir_train_optimizer, .model = pair.scene.model,
+                                                .method = WEIR_TRAIN_ADAM),
+                                    &optimizer));
     ASSERT_OK(weir_train_optimizer_reset(optimizer, pair.rig.queue));
     take_steps(&pair.scene, optimizer, 1, 10);
     const unsigned long before = weir_test_allocations();
@@ -461,19 +447,16 @@ WEIR_TEST(TrainModel, StepsAllocateNothing)
     close_pair(&pair);
 }
 
-WEIR_TEST(TrainModel, CountsItsWork)
+RIG_TEST(TrainModel, CountsItsWork)
 {
-    struct rig rig;
     struct rig_scene scene;
-    ASSERT_TRUE(rig_open(&rig));
-    const struct weir_train_model_params params = rig_params(&rig, RIG_MLP, BATCH);
-    ASSERT_TRUE(rig_scene_open(&scene, &rig, &params, 1));
+    const struct weir_train_model_params params = rig_params(rig, RIG_MLP, BATCH);
+    ASSERT_TRUE(rig_scene_open(&scene, rig, &params, 1));
     const double first = 2.0 * BATCH * 6 * 9;
     const double rest = 2.0 * BATCH * (9 * 5 + 5 * 7 + 7 * 4);
     EXPECT_DOUBLE_EQ(weir_train_model_flop(scene.model, false), first + rest);
     EXPECT_DOUBLE_EQ(weir_train_model_flop(scene.model, true), 2 * first + 3 * rest);
     rig_scene_close(&scene);
-    rig_close(&rig);
 }
 
 // cuBLAS on a device that is none of CUDA's.

@@ -80,27 +80,21 @@ static void run(struct rig *rig, enum rig_network network,
     rig_scene_close(&scene);
 }
 
-WEIR_TEST(TrainOptimizer, SgdWithMomentum)
+RIG_TEST(TrainOptimizer, SgdWithMomentum)
 {
-    struct rig rig;
-    ASSERT_TRUE(rig_open(&rig));
     const struct weir_train_optimizer_params params = {.struct_size = sizeof params,
                                                        .method = WEIR_TRAIN_SGD,
                                                        .momentum = 0.9f};
-    run(&rig, RIG_MLP, params);
-    run(&rig, RIG_CONVNET, params);
-    rig_close(&rig);
+    run(rig, RIG_MLP, params);
+    run(rig, RIG_CONVNET, params);
 }
 
-WEIR_TEST(TrainOptimizer, Adam)
+RIG_TEST(TrainOptimizer, Adam)
 {
-    struct rig rig;
-    ASSERT_TRUE(rig_open(&rig));
     const struct weir_train_optimizer_params params = {.struct_size = sizeof params,
                                                        .method = WEIR_TRAIN_ADAM};
-    run(&rig, RIG_MLP, params);
-    run(&rig, RIG_CONVNET, params);
-    rig_close(&rig);
+    run(rig, RIG_MLP, params);
+    run(rig, RIG_CONVNET, params);
 }
 
 // The passes read the copy that the update has made: the loss is that of a model whose copy is made
@@ -118,10 +112,10 @@ WEIR_TEST(TrainOptimizer, MakesTheCopyOfBfloat16)
         struct weir_train_model_params model = rig_params(&rig, RIG_CONVNET, 4);
         model.element = WEIR_TRAIN_BF16;
         ASSERT_TRUE(rig_scene_open(&scene, &rig, &model, 5));
-        const struct weir_train_optimizer_params params = {.struct_size = sizeof params,
-                                                           .model = scene.model,
-                                                           .method = (weir_train_method)method};
-        ASSERT_OK(weir_train_optimizer_create(&params, &optimizer));
+        ASSERT_OK(
+            weir_train_optimizer_create(WEIR_PARAMS(weir_train_optimizer, .model = scene.model,
+                                                    .method = (weir_train_method)method),
+                                        &optimizer));
         ASSERT_OK(weir_train_optimizer_reset(optimizer, rig.queue));
         ASSERT_TRUE(rig_scene_run(&scene, before));
         const struct weir_train_rates rates = {0.01f, 0.25f, 1};
@@ -147,12 +141,10 @@ static void expect_refused(const struct weir_train_optimizer_params *params, con
     EXPECT_CONTAINS(weir_last_error_text(), part);
 }
 
-WEIR_TEST(TrainOptimizer, RefusesWhatIsOutOfRange)
+RIG_TEST(TrainOptimizer, RefusesWhatIsOutOfRange)
 {
-    struct rig rig;
     weir_train_model *model;
-    ASSERT_TRUE(rig_open(&rig));
-    const struct weir_train_model_params shape = rig_params(&rig, RIG_MLP, 4);
+    const struct weir_train_model_params shape = rig_params(rig, RIG_MLP, 4);
     ASSERT_OK(weir_train_model_create(&shape, &model));
     const struct weir_train_optimizer_params good = {.struct_size = sizeof good,
                                                      .model = model,
@@ -179,30 +171,26 @@ WEIR_TEST(TrainOptimizer, RefusesWhatIsOutOfRange)
     bad = good, bad.model = model;
     expect_refused(&bad, "the model 'MLP' is forward_only: it has no gradients");
     weir_train_model_destroy(&model);
-    rig_close(&rig);
 }
 
-WEIR_TEST(TrainOptimizer, RefusesParametersThatAreNot)
+RIG_TEST(TrainOptimizer, RefusesParametersThatAreNot)
 {
-    struct rig rig;
     weir_train_model *model;
     weir_train_optimizer *optimizer;
     const char *name;
     weir_buffer *buffer;
-    ASSERT_TRUE(rig_open(&rig));
-    const struct weir_train_model_params shape = rig_params(&rig, RIG_MLP, 4);
+    const struct weir_train_model_params shape = rig_params(rig, RIG_MLP, 4);
     ASSERT_OK(weir_train_model_create(&shape, &model));
-    const struct weir_train_optimizer_params params = {.struct_size = sizeof params,
-                                                       .model = model,
-                                                       .method = WEIR_TRAIN_SGD};
-    ASSERT_OK(weir_train_optimizer_create(&params, &optimizer));
+    ASSERT_OK(weir_train_optimizer_create(WEIR_PARAMS(weir_train_optimizer, .model = model,
+                                                      .method = WEIR_TRAIN_SGD),
+                                          &optimizer));
     const struct weir_train_rates rates = {0.1f, 1, 1};
     const struct weir_train_rates none = {0.1f, 1, 0};
-    EXPECT_FAILURE(weir_train_optimizer_update(optimizer, rig.queue, 7, 2, &rates),
+    EXPECT_FAILURE(weir_train_optimizer_update(optimizer, rig->queue, 7, 2, &rates),
                    WEIR_ERROR_INVALID, "the model has 8");
-    EXPECT_INT_EQ(weir_train_optimizer_update(optimizer, rig.queue, 9, 0, &rates),
+    EXPECT_INT_EQ(weir_train_optimizer_update(optimizer, rig->queue, 9, 0, &rates),
                   WEIR_ERROR_INVALID);
-    EXPECT_FAILURE(weir_train_optimizer_update(optimizer, rig.queue, 0, 8, &none),
+    EXPECT_FAILURE(weir_train_optimizer_update(optimizer, rig->queue, 0, 8, &none),
                    WEIR_ERROR_INVALID, "step is 0");
     EXPECT_TRUE(weir_train_optimizer_state(optimizer, 0, &name, &buffer));
     EXPECT_STR_EQ(name, "momentum");
@@ -213,5 +201,4 @@ WEIR_TEST(TrainOptimizer, RefusesParametersThatAreNot)
     weir_train_optimizer_destroy(&optimizer);
     weir_train_optimizer_destroy(NULL);
     weir_train_model_destroy(&model);
-    rig_close(&rig);
 }

@@ -11,24 +11,20 @@
 static void run(const struct rig *rig, const struct weir_bundle *bundle, bool bf16)
 {
     struct train_engine engine = {.bf16 = bf16};
-    weir_program *program;
-    const struct weir_program_params params = {.struct_size = sizeof params, .bundle = bundle};
-    ASSERT_OK(weir_program_create(rig->device, &params, &program));
+    own_program program = NULL;
+    ASSERT_OK(
+        weir_program_create(rig->device, WEIR_PARAMS(weir_program, .bundle = bundle), &program));
     ASSERT_OK(weir_kernel_create(program, "product", &engine.product));
     ASSERT_OK(weir_kernel_create(program, "sum_parts", &engine.sum_parts));
     check_products(rig, &engine);
     weir_kernel_destroy(&engine.product);
     weir_kernel_destroy(&engine.sum_parts);
-    weir_program_destroy(&program);
 }
 
-WEIR_TEST(TrainProduct, OfKernelsIsExact)
+RIG_TEST(TrainProduct, OfKernelsIsExact)
 {
-    struct rig rig;
-    ASSERT_TRUE(rig_open(&rig));
-    run(&rig, &train_f32_kernels, false);
-    run(&rig, &train_bf16_kernels, true);
-    rig_close(&rig);
+    run(rig, &train_f32_kernels, false);
+    run(rig, &train_bf16_kernels, true);
 }
 
 WEIR_TEST(TrainProduct, IsDividedWhereTheResultIsSmall)
@@ -82,23 +78,21 @@ static void check_columns(const struct rig *rig, const struct train_engine *engi
     free(sums);
 }
 
-WEIR_TEST(TrainProduct, SumsOfColumnsAreExact)
+RIG_TEST(TrainProduct, SumsOfColumnsAreExact)
 {
     static const uint32_t sizes[][2] = {{1, 1},    {15, 17},   {16, 16},   {2047, 3},
                                         {2048, 3}, {5000, 33}, {200000, 2}};
-    struct rig rig;
     struct train_engine engine = {NULL};
-    weir_program *program;
-    ASSERT_TRUE(rig_open(&rig));
-    const struct weir_program_params params = {.struct_size = sizeof params,
-                                               .bundle = &train_f32_kernels};
-    ASSERT_OK(weir_program_create(rig.device, &params, &program));
+    own_program program = NULL;
+    ASSERT_OK(weir_program_create(rig->device,
+                                  WEIR_PARAMS(weir_program, .bundle = &train_f32_kernels),
+                                  &program));
     ASSERT_OK(weir_kernel_create(program, "column_sums", &engine.column_sums));
     ASSERT_OK(weir_kernel_create(program, "sum_parts", &engine.sum_parts));
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int add = 0; add < 2; add++) {
             weir_test_note("%u x %u, add %d", sizes[i][0], sizes[i][1], add);
-            check_columns(&rig, &engine, sizes[i][0], sizes[i][1], add);
+            check_columns(rig, &engine, sizes[i][0], sizes[i][1], add);
         }
     weir_test_note(NULL);
     EXPECT_UINT_EQ(train_columns_divide(2047, 3), 0);
@@ -106,8 +100,6 @@ WEIR_TEST(TrainProduct, SumsOfColumnsAreExact)
     EXPECT_UINT_EQ(train_columns_divide(200000, 2), 128 * 2 * sizeof(float));
     weir_kernel_destroy(&engine.column_sums);
     weir_kernel_destroy(&engine.sum_parts);
-    weir_program_destroy(&program);
-    rig_close(&rig);
 }
 
 // With a grid N ranks get the bits of one: each has a part of the batch, their gradients are added,
@@ -129,10 +121,10 @@ static bool open_member(struct member *member, struct rig *rig,
 {
     if (!rig_scene_open(&member->scene, rig, params, 3))
         return false;
-    const struct weir_train_optimizer_params optimizer = {.struct_size = sizeof optimizer,
-                                                          .model = member->scene.model,
-                                                          .method = WEIR_TRAIN_ADAM};
-    EXPECT_OK(weir_train_optimizer_create(&optimizer, &member->optimizer));
+    EXPECT_OK(
+        weir_train_optimizer_create(WEIR_PARAMS(weir_train_optimizer, .model = member->scene.model,
+                                                .method = WEIR_TRAIN_ADAM),
+                                    &member->optimizer));
     EXPECT_OK(weir_train_optimizer_reset(member->optimizer, rig->queue));
     return !weir_test_has_failed();
 }
@@ -229,18 +221,15 @@ static void train(struct rig *rig, struct weir_train_model_params params)
     close_member(&whole);
 }
 
-WEIR_TEST(TrainRanks, OnAGridFourGetTheBitsOfOne)
+RIG_TEST(TrainRanks, OnAGridFourGetTheBitsOfOne)
 {
-    struct rig rig;
-    ASSERT_TRUE(rig_open(&rig));
     for (int network = 0; network < RIG_NETWORKS; network++)
         for (int element = WEIR_TRAIN_F32; element <= WEIR_TRAIN_BF16; element++) {
             struct weir_train_model_params params =
-                rig_params(&rig, (enum rig_network)network, RANKS * SHARE);
+                rig_params(rig, (enum rig_network)network, RANKS * SHARE);
             params.element = (weir_train_element)element;
             params.grid = 0x1p-6f;
             weir_test_note("%s, element %d", rig_network_names[network], element);
-            train(&rig, params);
+            train(rig, params);
         }
-    rig_close(&rig);
 }

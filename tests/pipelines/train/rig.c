@@ -58,8 +58,7 @@ void rig_close(struct rig *rig)
 weir_buffer *rig_buffer(const struct rig *rig, size_t bytes)
 {
     weir_buffer *buffer = NULL;
-    const struct weir_buffer_params params = {.struct_size = sizeof params, .size = bytes};
-    EXPECT_OK(weir_buffer_create(rig->device, &params, &buffer));
+    EXPECT_OK(weir_buffer_create(rig->device, WEIR_PARAMS(weir_buffer, .size = bytes), &buffer));
     return buffer;
 }
 

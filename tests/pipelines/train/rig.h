@@ -5,6 +5,7 @@
 #include <weir/weir.h>
 
 #include "pipelines/train/model.h"
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 // Zeroed memory, or the end of the program.
@@ -18,6 +19,9 @@ struct rig {
 
 bool rig_open(struct rig *rig);
 void rig_close(struct rig *rig);
+// A test with a rig, `rig`.
+#define RIG_TEST(suite, name) \
+    WEIR_TEST_WITH(suite, name, struct rig, rig, rig_open(rig), rig_close(rig))
 
 weir_buffer *rig_buffer(const struct rig *rig, size_t bytes);
 

@@ -17,14 +17,14 @@ static const struct weir_train_made_params made = {
 void runs_open(struct runs *runs, uint32_t ranks)
 {
     weir_device *devices[RUNS_RANKS_MAX];
-    const struct weir_comm_params comm = {.struct_size = sizeof comm, .label = "train"};
     *runs = (struct runs){.ranks = ranks};
     ASSERT_OK(weir_open(NULL, &runs->runtime));
     ASSERT_OK(weir_device_open(runs->runtime, NULL, &runs->device));
     ASSERT_OK(weir_train_data_make(&made, &runs->data));
     for (uint32_t i = 0; i < ranks; i++)
         devices[i] = runs->device;
-    ASSERT_OK(weir_comm_create_all(devices, ranks, &comm, runs->comms));
+    ASSERT_OK(weir_comm_create_all(devices, ranks, WEIR_PARAMS(weir_comm, .label = "train"),
+                                   runs->comms));
 }
 
 void runs_close(struct runs *runs)

@@ -120,7 +120,7 @@ WEIR_TEST(Queues, EndWhenTheirWorkIsComplete)
     uint32_t queues[3];
     ASSERT_TRUE(engine && sim_engine_add_device(engine, &model, &device));
     ASSERT_TRUE(sim_engine_add_queue(engine, &params, &queues[0]));
-    ASSERT_TRUE(sim_engine_submit(engine, queues[0], 0, &kernel, &points[0]));
+    ASSERT_TRUE(program_submit(engine, queues[0], 0, &kernel, &points[0]));
     sim_engine_end_queue(engine, queues[0]);
     ASSERT_TRUE(sim_engine_add_queue(engine, &params, &queues[1]));
     EXPECT_TRUE(queues[1] != queues[0]);
@@ -128,7 +128,7 @@ WEIR_TEST(Queues, EndWhenTheirWorkIsComplete)
     EXPECT_TRUE(sim_engine_complete(engine, points[0]));
     ASSERT_TRUE(sim_engine_add_queue(engine, &params, &queues[2]));
     EXPECT_UINT_EQ(queues[2], queues[0]);
-    ASSERT_TRUE(sim_engine_submit(engine, queues[2], 10, &kernel, &points[1]));
+    ASSERT_TRUE(program_submit(engine, queues[2], 10, &kernel, &points[1]));
     EXPECT_TRUE(sim_engine_complete(engine, points[0]));
     EXPECT_FALSE(sim_engine_complete(engine, points[1]));
     EXPECT_TRUE(sim_engine_complete(engine, (struct sim_point){0, 0}));
@@ -167,8 +167,8 @@ static void run(struct sim_engine *engine, uint32_t queue_count, int operations)
             .waits = &last,
             .wait_count = i % 5 == 1 && i % 3 == 0,
         };
-        must(sim_engine_submit(engine, (uint32_t)(i / 5) % queue_count, (uint64_t)i * 9000, &work,
-                               &last));
+        must(program_submit(engine, (uint32_t)(i / 5) % queue_count, (uint64_t)i * 9000, &work,
+                            &last));
     }
     sim_engine_wait(engine, last);
 }

@@ -85,8 +85,8 @@ static void submit(struct run *run, const struct step *step)
     }
     run->host_ns += step->host_ns;
     const struct sim_work work = work_of(run, step, waits);
-    ASSERT_TRUE(sim_engine_submit(run->engine, run->queues[step->queue], run->host_ns, &work,
-                                  &run->points[step - run->program->steps]));
+    ASSERT_TRUE(program_submit(run->engine, run->queues[step->queue], run->host_ns, &work,
+                               &run->points[step - run->program->steps]));
 }
 
 static void begin(struct run *run, struct program *program)

@@ -40,7 +40,7 @@ static struct sim_point copy(struct rig *rig, uint32_t device, enum sim_kind kin
     struct sim_point point;
     uint32_t queue;
     EXPECT_TRUE(sim_engine_add_queue(rig->sim.engine, &params, &queue));
-    EXPECT_TRUE(sim_engine_submit(rig->sim.engine, queue, 0, &work, &point));
+    EXPECT_TRUE(program_submit(rig->sim.engine, queue, 0, &work, &point));
     return point;
 }
 

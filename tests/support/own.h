@@ -1,0 +1,52 @@
+// Pointers to objects that are destroyed at the end of their scope, the last one first. They are declared with a value,
+// so that a test which ends early destroys nothing that was not made.
+//
+//     own_buffer buffer = NULL;
+//     ASSERT_OK(weir_buffer_create(device, &params, &buffer));
+//
+// A test that uses them is linked with //core.
+#ifndef WEIR_TESTS_SUPPORT_OWN_H
+#define WEIR_TESTS_SUPPORT_OWN_H
+
+#include <weir/weir.h>
+
+#include "tests/support/test.h"
+
+// A variable that `destroy` gets the address of when its scope ends.
+#define OWN(destroy) __attribute__((cleanup(destroy)))
+
+#define OWN_OBJECT(type)                         \
+    static inline void own_end_##type(type **at) \
+    {                                            \
+        type##_destroy_at(at, NULL, 0);          \
+    }
+OWN_OBJECT(weir_queue)
+OWN_OBJECT(weir_buffer)
+OWN_OBJECT(weir_kernel)
+OWN_OBJECT(weir_graph)
+OWN_OBJECT(weir_pool)
+OWN_OBJECT(weir_program)
+OWN_OBJECT(weir_comm)
+#undef OWN_OBJECT
+#define own_queue OWN(own_end_weir_queue) weir_queue *
+#define own_buffer OWN(own_end_weir_buffer) weir_buffer *
+#define own_kernel OWN(own_end_weir_kernel) weir_kernel *
+#define own_graph OWN(own_end_weir_graph) weir_graph *
+#define own_pool OWN(own_end_weir_pool) weir_pool *
+#define own_program OWN(own_end_weir_program) weir_program *
+#define own_comm OWN(own_end_weir_comm) weir_comm *
+
+// A device, and a runtime, whose closing must succeed.
+static inline void own_end_device(weir_device **at)
+{
+    EXPECT_OK(weir_device_close(at));
+}
+#define own_device OWN(own_end_device) weir_device *
+
+static inline void own_end_runtime(weir_runtime **at)
+{
+    EXPECT_OK(weir_close(at));
+}
+#define own_runtime OWN(own_end_runtime) weir_runtime *
+
+#endif
