@@ -301,18 +301,39 @@ inline weir__vector_values<T, sizeof...(Values)> weir__vector(Values... values)
 // array of arguments use weir_value().
 #define weir_vector(type, ...) weir__vector<type>(__VA_ARGS__)
 
-template <size_t Count> struct weir__argument_list {
-    weir_argument list[Count];
-};
+// Of a grid of blocks, or of items that are counted (size_t) or in a grid (weir_extent). The list is made of copies: a
+// constant of a class need not be defined.
 template <typename... Arguments>
-inline weir__argument_list<sizeof...(Arguments)> weir__list(const Arguments &...arguments)
+inline WEIR_CHECKED weir_status weir__launch(decltype(&weir_queue_launch_at) launch,
+                                             weir_queue *queue, weir_kernel *kernel,
+                                             weir_extent grid, weir_extent block, const char *file,
+                                             int line, Arguments... arguments)
 {
-    return {{weir__argument(arguments)...}};
+    const weir_argument list[] = {weir__argument(arguments)...};
+    return launch(queue, kernel, grid, block, list, sizeof...(arguments), file, line);
+}
+template <typename Items, typename... Arguments>
+inline WEIR_CHECKED weir_status
+weir__launch_items(weir_status (*launch)(weir_queue *, weir_kernel *, Items, const weir_argument *,
+                                         size_t, const char *, int),
+                   weir_queue *queue, weir_kernel *kernel, Items items, const char *file, int line,
+                   Arguments... arguments)
+{
+    const weir_argument list[] = {weir__argument(arguments)...};
+    return launch(queue, kernel, items, list, sizeof...(arguments), file, line);
 }
 
-// The arguments of a call, and their number.
-#define WEIR__LIST(...) weir__list(__VA_ARGS__).list
-#define WEIR__LIST_COUNT(...) (sizeof WEIR__LIST(__VA_ARGS__) / sizeof(weir_argument))
+#define weir_queue_launch(queue, kernel, grid, block, ...) \
+    weir__launch(weir_queue_launch_at, queue, kernel, grid, block, __FILE__, __LINE__, __VA_ARGS__)
+#define weir_queue_launch_cooperative(queue, kernel, grid, block, ...)                             \
+    weir__launch(weir_queue_launch_cooperative_at, queue, kernel, grid, block, __FILE__, __LINE__, \
+                 __VA_ARGS__)
+#define weir_queue_launch_count(queue, kernel, count, ...)                                 \
+    weir__launch_items<size_t>(weir_queue_launch_count_at, queue, kernel, count, __FILE__, \
+                               __LINE__, __VA_ARGS__)
+#define weir_queue_launch_global(queue, kernel, items, ...)                                      \
+    weir__launch_items<weir_extent>(weir_queue_launch_global_at, queue, kernel, items, __FILE__, \
+                                    __LINE__, __VA_ARGS__)
 
 #else
 
@@ -401,21 +422,19 @@ struct weir_argument weir__pass_weir_in_or_weir_out(struct weir__pass_weir_in_or
     {                                \
         WEIR__ARGUMENTS(__VA_ARGS__) \
     }
-#define WEIR__LIST_COUNT(...) WEIR__COUNT(__VA_ARGS__)
-
-#endif
-
 #define weir_queue_launch(queue, kernel, grid, block, ...)                    \
     weir_queue_launch_at(queue, kernel, grid, block, WEIR__LIST(__VA_ARGS__), \
-                         WEIR__LIST_COUNT(__VA_ARGS__), __FILE__, __LINE__)
+                         WEIR__COUNT(__VA_ARGS__), __FILE__, __LINE__)
 #define weir_queue_launch_cooperative(queue, kernel, grid, block, ...)                    \
     weir_queue_launch_cooperative_at(queue, kernel, grid, block, WEIR__LIST(__VA_ARGS__), \
-                                     WEIR__LIST_COUNT(__VA_ARGS__), __FILE__, __LINE__)
+                                     WEIR__COUNT(__VA_ARGS__), __FILE__, __LINE__)
 #define weir_queue_launch_count(queue, kernel, count, ...)                    \
     weir_queue_launch_count_at(queue, kernel, count, WEIR__LIST(__VA_ARGS__), \
-                               WEIR__LIST_COUNT(__VA_ARGS__), __FILE__, __LINE__)
+                               WEIR__COUNT(__VA_ARGS__), __FILE__, __LINE__)
 #define weir_queue_launch_global(queue, kernel, items, ...)                    \
     weir_queue_launch_global_at(queue, kernel, items, WEIR__LIST(__VA_ARGS__), \
-                                WEIR__LIST_COUNT(__VA_ARGS__), __FILE__, __LINE__)
+                                WEIR__COUNT(__VA_ARGS__), __FILE__, __LINE__)
+
+#endif
 
 #endif

@@ -477,27 +477,26 @@ class queue : public handle<weir_queue, weir_queue_destroy_at>
     void launch(kernel_at kernel, weir_extent grid, weir_extent block,
                 const Arguments &...arguments)
     {
-        weir::check(weir_queue_launch_at(object_, kernel.kernel, grid, block,
-                                         weir__list(arguments...).list, sizeof...(arguments),
-                                         kernel.at.file, kernel.at.line));
+        weir::check(weir__launch(weir_queue_launch_at, object_, kernel.kernel, grid, block,
+                                 kernel.at.file, kernel.at.line, arguments...));
     }
 
     // At least `count` work-items, in blocks that Weir chooses: the kernel leaves the last ones out.
     template <typename... Arguments>
     void launch(kernel_at kernel, std::size_t count, const Arguments &...arguments)
     {
-        weir::check(weir_queue_launch_count_at(object_, kernel.kernel, count,
-                                               weir__list(arguments...).list, sizeof...(arguments),
-                                               kernel.at.file, kernel.at.line));
+        weir::check(weir__launch_items<size_t>(weir_queue_launch_count_at, object_, kernel.kernel,
+                                               count, kernel.at.file, kernel.at.line,
+                                               arguments...));
     }
 
     // Exactly `items` work-items, in blocks that divide them.
     template <typename... Arguments>
     void launch_global(kernel_at kernel, weir_extent items, const Arguments &...arguments)
     {
-        weir::check(weir_queue_launch_global_at(object_, kernel.kernel, items,
-                                                weir__list(arguments...).list, sizeof...(arguments),
-                                                kernel.at.file, kernel.at.line));
+        weir::check(weir__launch_items<weir_extent>(weir_queue_launch_global_at, object_,
+                                                    kernel.kernel, items, kernel.at.file,
+                                                    kernel.at.line, arguments...));
     }
 
     event record(place at = {})

@@ -72,9 +72,8 @@ const struct weir_setting *weir__config_comm(const struct weir__config *config, 
 weir_status weir__config_section(const struct weir__config *config,
                                  const struct weir_section *section, struct weir_setting *settings);
 
-// Replaces settings, which weir__config_section() filled, by variables of the environment:
-// WEIR_TRACE_FILE is `file` of [trace], WEIR_LOG `log` of [weir]; '-' becomes '_'. A variable that is set counts even if it is
-// empty.
+// Replaces settings, which weir__config_section() filled, by variables of the environment: WEIR_TRACE_FILE is
+// `file` of [trace], WEIR_LOG `log` of [weir]; '-' becomes '_'. A variable that is set counts even if it is empty.
 //
 // Ownership: the strings are copies that live as long as the configuration.
 weir_status weir__config_replace(struct weir__config *config, const struct weir_section *section,

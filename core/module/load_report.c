@@ -72,7 +72,7 @@ static void add_entry(struct weir_long_text *text, const struct weir_load_entry 
         weir_long_text_add(text, "    %s: %s\n", about[0], about[1]);
 }
 
-// Without memory the text stays as it was.
+// If out of memory the text stays as it was.
 static void rewrite(weir_load_report *report)
 {
     struct weir_long_text text = {.text = NULL};

@@ -75,7 +75,7 @@ struct weir_device {
     atomic_size_t retired_count;
     weir_queue *queues; // all that are not finalized yet
     atomic_size_t queue_count;
-    weir_queue *_Atomic ended;        // queues to be finalized: core/queue/queue.h
+    weir_queue *_Atomic ended;        // queues to be finalized: weir__registry_unpin_later()
     atomic_bool has_peers;            // other devices' queues may use its buffers
     atomic_uint_fast64_t calls_ended; // host calls' functions, which may have submitted work
 

@@ -244,19 +244,34 @@ static bool comes_after(const weir_queue *queue, struct weir_event freed)
     return is_complete(freed);
 }
 
+enum {
+    QUEUES_ASKED = 8
+};
+
+static bool is_listed(const struct weir_event *frees, size_t count, uint64_t queue)
+{
+    for (size_t i = 0; i < count; i++)
+        if (frees[i].queue == queue)
+            return true;
+    return false;
+}
+
 struct weir__block *weir__pool_take(weir_pool *pool, uint32_t class_index, weir_queue *queue)
 {
     struct weir__kept *kept = &pool->kept[class_index];
-    uint64_t open = queue->member.object.id; // the queue of the last block that may be in use
+    struct weir_event open[QUEUES_ASKED]; // of the latest queues whose blocks may be in use
+    size_t count = 0;
 
     // Its own frees need no check; the newest is the most likely to be in a cache.
     for (struct weir__block *block = kept->newest; block; block = block->older)
         if (block->freed.queue == queue->member.object.id)
             return take(pool, block);
     for (struct weir__block *block = kept->oldest; block; block = block->newer) {
-        if (block->freed.queue != open && comes_after(queue, block->freed))
+        if (is_listed(open, count < QUEUES_ASKED ? count : QUEUES_ASKED, block->freed.queue))
+            continue;
+        if (comes_after(queue, block->freed))
             return take(pool, block);
-        open = block->freed.queue;
+        open[count++ % QUEUES_ASKED] = block->freed;
     }
     return NULL;
 }
@@ -303,18 +318,6 @@ void weir__pool_keep(weir_pool *pool, struct weir__block *block, struct weir_eve
 
 // Queries. Each checks only a few queues: an allocation that finds nothing creates a
 // block, which is available the next time.
-
-enum {
-    QUEUES_ASKED = 8
-};
-
-static bool is_listed(const struct weir_event *frees, size_t count, uint64_t queue)
-{
-    for (size_t i = 0; i < count; i++)
-        if (frees[i].queue == queue)
-            return true;
-    return false;
-}
 
 // The oldest free of each queue.
 static size_t list_frees(weir_pool *pool, uint32_t class_index, struct weir_event *frees,

@@ -214,18 +214,22 @@ static void drop(struct weir__wait_ring *waits, uint64_t own)
     atomic_store_explicit(&waits->head, head, memory_order_release);
 }
 
-// Keeps only the waits for which `keep` returns true. With both locks held.
+// Keeps only the waits for which `keep` returns true, and moves these towards the tail: a reader that goes on at a
+// count misses none (next_record()). With both locks held.
 static void filter(struct weir__wait_ring *waits,
                    bool (*keep)(void *user, const struct weir__wait *wait), void *user)
 {
-    unsigned head = atomic_load(&waits->head);
-    unsigned tail = atomic_load(&waits->tail);
+    const unsigned head = atomic_load(&waits->head);
+    const unsigned tail = atomic_load(&waits->tail);
     unsigned kept = head;
+    unsigned first = tail;
 
     for (unsigned i = head; i != tail; i++)
         if (keep(user, weir__wait_ring_at(waits, i)))
             *weir__wait_ring_at(waits, kept++) = *weir__wait_ring_at(waits, i);
-    atomic_store(&waits->tail, kept);
+    while (kept != head)
+        *weir__wait_ring_at(waits, --first) = *weir__wait_ring_at(waits, --kept);
+    atomic_store(&waits->head, first);
 }
 
 // Doubles the ring if more than half of it is used; false when there is no memory. With both locks held.
@@ -686,30 +690,25 @@ static struct weir_lock *walk_lock(const weir_queue *queue)
     return &queue->member.device->shared->walk_lock;
 }
 
-// Whether the list has the wait: it is covered, or takes the place of one that came after the same accepted
-// operation. So a failed queue's list grows with the operations that it accepts, and not with the calls that
-// it refuses. A wait before an accepted operation stays as it is: if that is a call that always runs, it
-// waits for it, and the later operation may come after the call. It waits for records only, so a record and
-// another operation do not stand for each other. With both locks of the ring held.
-static bool merge(struct weir__wait_ring *waits, const struct weir__wait *wait,
-                  uint64_t failed_from)
+// The latest wait of the failed queue for that producer and of that kind; NULL: none. A launch has no record, so a
+// record and another operation do not stand for each other. With both locks of the ring held.
+static struct weir__wait *find_refused(const struct weir__wait_ring *waits,
+                                       const struct weir__wait *wait, uint64_t failed_from)
 {
     const unsigned head = atomic_load(&waits->head);
     for (unsigned i = atomic_load(&waits->tail); i != head; i--) {
         struct weir__wait *known = weir__wait_ring_at(waits, i - 1);
-        if (known->own < failed_from || known->event.queue != wait->event.queue ||
-            known->no_record != wait->no_record)
-            continue;
-        if (known->event.sequence >= wait->event.sequence)
-            return true;
-        if (known->own != wait->own)
-            return false;
-        *known = *wait;
-        return true;
+        if (known->own >= failed_from && known->event.queue == wait->event.queue &&
+            known->no_record == wait->no_record)
+            return known;
     }
-    return false;
+    return NULL;
 }
 
+// A wait that another one covers is none, and one that came after the same accepted operation is replaced. So a failed
+// queue's list grows with the operations that it accepts, and a recovery ends while calls are refused. A wait before an
+// accepted operation stays as it is: if that is a call that always runs, it waits for it, and the later operation may
+// come after the call.
 void weir__refused_note(weir_queue *queue, struct weir_event event, bool is_record)
 {
     struct weir__wait_ring *waits = &queue->completion.waits;
@@ -719,11 +718,15 @@ void weir__refused_note(weir_queue *queue, struct weir_event event, bool is_reco
 
     if (event.queue == queue->member.object.id || event.sequence == 0)
         return;
-    atomic_fetch_add(&queue->completion.refused, 1); // also without memory for the list
     weir_lock_take(walk_lock(queue));
-    if (!merge(waits, &wait, weir__completion_failed_from(queue)) && !push(waits, &wait) &&
-        grow(waits))
-        (void)push(waits, &wait);
+    struct weir__wait *known = find_refused(waits, &wait, weir__completion_failed_from(queue));
+    if (!known || known->event.sequence < event.sequence) {
+        atomic_fetch_add(&queue->completion.refused, 1); // also if out of memory for the list
+        if (known && known->own == wait.own)
+            *known = wait;
+        else if (!push(waits, &wait) && grow(waits))
+            (void)push(waits, &wait);
+    }
     weir_lock_release(walk_lock(queue));
 }
 

@@ -89,8 +89,7 @@ struct weir__completion {
                                     // included
     struct weir_lock lock;          // of the failures; a leaf
     struct weir__failures failures;
-    bool
-        buried; // the failures belong to the record of the destroyed queue, and do not change any more
+    bool buried; // the failures are those of the destroyed queue's record, and change no more
     struct weir__wait_ring waits;
     atomic_uint_fast32_t refused; // waits that the failed queue did not submit
     // For the walk over queues whose completion is booked; under its lock.

@@ -292,21 +292,28 @@ static void wait_for_new_work(weir_queue *legacy, weir_queue *producer)
     weir_lock_release(&legacy->submit_lock);
 }
 
-// Returns with the submit lock held. A recovery on another thread meanwhile waits for what was skipped.
+// Returns with the submit lock held. A recovery on another thread meanwhile waits for what was skipped. If the queue
+// had failed before that, its operation has no turn yet, for which other queues would wait: then all begins anew.
 static void order_legacy(weir_queue *legacy)
 {
     weir_device *device = legacy->member.device;
     struct weir__legacy *order = &device->legacy;
 
-    weir_lock_take(&order->lock);
-    // One that has failed notes what it would wait for: memory may be freed on it.
-    if (!has_failed(legacy))
-        atomic_fetch_add_explicit(&order->turn, 1, memory_order_relaxed);
-    for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));)
-        if (queue != legacy)
-            wait_for_new_work(legacy, queue);
-    weir_lock_take(&legacy->submit_lock);
-    weir_lock_release(&order->lock);
+    for (;;) {
+        weir_lock_take(&order->lock);
+        // One that has failed notes what it would wait for: memory may be freed on it.
+        const bool failed = has_failed(legacy);
+        if (!failed)
+            atomic_fetch_add_explicit(&order->turn, 1, memory_order_relaxed);
+        for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));)
+            if (queue != legacy)
+                wait_for_new_work(legacy, queue);
+        weir_lock_take(&legacy->submit_lock);
+        weir_lock_release(&order->lock);
+        if (!failed || has_failed(legacy))
+            return;
+        weir_lock_release(&legacy->submit_lock);
+    }
 }
 
 // The end of the legacy queue, and the turn that it belongs to.

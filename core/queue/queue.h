@@ -308,7 +308,7 @@ bool weir__registry_reserve(weir_queue *queue);
 // From here on the queue can be found; the caller has one reference.
 void weir__registry_publish(weir_queue *queue);
 
-// Frees an id that was reserved and never published.
+// Frees the id of a queue that nothing can find: it was never published, or is gone.
 void weir__registry_cancel(weir_queue *queue);
 
 // Takes a reference to the queue with this id; NULL if it was destroyed.

@@ -58,7 +58,7 @@ static const struct {
 
 enum {
     ROWS = sizeof rows / sizeof *rows,
-    FIRST_ROW = 256 // behind letters
+    FIRST_ROW = 256 // after letters
 };
 
 static bool take(int option, const char *value)

@@ -1,5 +1,7 @@
 // The legacy queue's marks and waits: that they are the necessary ones and no more, and
 // the effect on a queue that cannot be ordered after it.
+#include "base/clock.h"
+#include "base/thread.h"
 #include "core/queue/queue.h"
 #include "tests/unit/core_backend.h"
 
@@ -165,6 +167,62 @@ CONTROL_TEST(Migration, TheLegacyQueueMissesNothingAfterARecovery)
     EXPECT_OK(weir_queue_sync(legacy, GUARD_NS));
     for (int i = 0; i < 3; i++)
         weir_queue_destroy(&queues[i]);
+}
+
+struct call {
+    struct weir_thread thread;
+    weir_queue *legacy;
+    weir_buffer *buffer;
+};
+
+static void fill_legacy(void *user)
+{
+    const struct call *call = user;
+    fill(call->legacy, call->buffer);
+}
+
+static void recover_legacy(void *user)
+{
+    const struct call *call = user;
+    EXPECT_OK(weir_queue_recover(call->legacy));
+}
+
+// Whether a thread has begun to order the legacy queue.
+static bool is_ordered(weir_device *device)
+{
+    const bool is_free = pthread_mutex_trylock(&device->legacy.lock.mutex) == 0;
+    if (is_free)
+        pthread_mutex_unlock(&device->legacy.lock.mutex);
+    return !is_free;
+}
+
+// An operation begins on the failed legacy queue and is accepted, since another thread recovers the queue meanwhile.
+// Other queues come after it all the same.
+CONTROL_TEST(Migration, AnOperationDuringARecoveryHasATurn)
+{
+    const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "it is broken"};
+    struct call call = {.legacy = legacy_of(control), .buffer = control_keep_buffer(control, 64)};
+    struct call other = call;
+    weir_queue *queue = control_keep_queue(control, "q");
+    const uint64_t begin_ns = weir_clock_now_ns();
+
+    control_stall(true);
+    fill(queue, call.buffer);
+    weir__completion_fail(call.legacy, call.legacy->sequence + 1, &cause);
+    weir_lock_take(&queue->submit_lock); // the order comes so far
+    ASSERT_INT_EQ(weir_thread_start(&call.thread, fill_legacy, &call), 0);
+    while (!is_ordered(control->devices[0]) && weir_clock_now_ns() - begin_ns < GUARD_NS)
+        weir_clock_sleep_ns(100000);
+    weir_clock_sleep_ns(10000000); // past the look at the failure
+    ASSERT_INT_EQ(weir_thread_start(&other.thread, recover_legacy, &other), 0);
+    weir_thread_join(&other.thread);
+    weir_lock_release(&queue->submit_lock);
+    weir_thread_join(&call.thread);
+    control_forget();
+    fill(queue, call.buffer);
+    EXPECT_TRUE(saw_wait(queue, call.legacy));
+    control_stall(false);
+    EXPECT_OK(weir_queue_sync(queue, GUARD_NS));
 }
 
 // A queue's wait for the legacy queue was refused; its recovery waits for that, and it for what comes next.

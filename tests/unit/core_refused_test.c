@@ -160,6 +160,33 @@ SCENE_TEST(Refused, WaitsOnAFailedQueueDoNotPileUp)
     expect_is_safe(scene, scene->b);
 }
 
+static uint64_t slot_of(const weir_queue *queue)
+{
+    return queue->member.object.id & 0xffff;
+}
+
+// While a recovery waits, the queue refuses the same wait again. That is covered, so the recovery does not wait once more
+// for all queues: with many such calls it would not end.
+SCENE_TEST(Refused, WaitsThatAreRefusedAgainDoNotKeepARecovery)
+{
+    struct call call;
+    struct weir_event event, more;
+    const bool is_first = slot_of(scene->a) < slot_of(scene->c);
+    weir_queue *first = is_first ? scene->a : scene->c; // recoveries take the queues in this order
+    weir_queue *last = is_first ? scene->c : scene->a;
+
+    ASSERT_OK(weir_queue_record(last, &event));
+    control_stall_queue(last);
+    control_refuse(WEIR_OPERATION_WAIT, 0);
+    EXPECT_INT_EQ(weir_queue_wait(scene->b, event), WEIR_ERROR_DEVICE);
+    expect_waits(scene, &call, scene->b);
+    ASSERT_OK(weir_queue_record(first, &more));
+    EXPECT_INT_EQ(weir_queue_wait(scene->b, event), WEIR_ERROR_DEVICE);
+    expect_ends(&call);
+    EXPECT_TRUE(weir__queue_is_busy(first));
+    EXPECT_OK(weir_pool_free(scene->a, &scene->buffer));
+}
+
 // The wait is refused in b's worker, after c has begun to wait for b.
 SCENE_TEST(Refused, WhatIsFreedByAQueueThatWaitedForTheFailedOne)
 {

@@ -261,8 +261,8 @@ bool local_mesh_is_inherited(const struct local_group *group);
 struct mesh_gather;
 
 // Connects this rank with all others of the group, which do the same, and on one machine exchanges windows.
-// `addresses` of ranks are where their doors are. `gather` is NULL, or knows whether the wait for another rank is in vain. On failure
-// writes the cause, unless it was in vain.
+// `addresses` of ranks are where their doors are. `gather` is NULL, or knows whether the wait for another rank is in
+// vain. On failure writes the cause, unless it was in vain or there is no memory.
 bool local_mesh_connect(struct local_group *group, const struct local_address *addresses,
                         struct local_door *door, uint64_t token, uint64_t deadline_ns,
                         struct mesh_gather *gather, char *cause);
@@ -305,7 +305,7 @@ void local_window_wake(struct local_group *group);
 // Whether the rank has come to a collective to which this one has not, and its call.
 bool local_window_is_ahead(struct local_group *group, uint32_t rank, struct weir_head *out_head);
 
-// Makes this rank's window and gets those of the others. False with a cause: a rank has none.
+// Makes this rank's window and gets those of the others. False with a cause, which stays "" without memory.
 bool local_window_exchange(struct local_group *group, uint64_t deadline_ns, char *cause);
 void local_window_destroy(struct local_group *group);
 // The parts of a collective. False once that has failed the group.

@@ -13,8 +13,8 @@
 #include "transports/local/meeting.h"
 
 static struct {
-    pthread_mutex_t
-        lock; // held while a descriptor is opened or closed, so that no fork comes between that and the set
+    // Held while a descriptor is opened or closed, so that no fork comes between that and the set.
+    pthread_mutex_t lock;
     int *held; // descriptors
     size_t held_count;
     size_t held_room;

@@ -306,8 +306,8 @@ bool local_write_descriptor(int connection, int descriptor, uint64_t deadline_ns
     const struct msghdr message = {
         .msg_iov = &one,
         .msg_iovlen = 1,
-        .msg_control = descriptor < 0 ? NULL : &passed,
-        .msg_controllen = descriptor < 0 ? 0 : sizeof passed,
+        .msg_control = &passed,
+        .msg_controllen = sizeof passed,
     };
     memcpy(CMSG_DATA(&passed.header), &descriptor, sizeof descriptor);
     while (sendmsg(connection, &message, MSG_NOSIGNAL) < 0)
@@ -316,24 +316,27 @@ bool local_write_descriptor(int connection, int descriptor, uint64_t deadline_ns
     return true;
 }
 
-bool local_read_descriptor(int connection, int *out_descriptor, uint64_t deadline_ns)
+int local_read_descriptor(int connection, uint64_t deadline_ns)
 {
     union passed passed;
     char byte = 0;
     struct iovec one = {.iov_base = &byte, .iov_len = 1};
     struct msghdr message = {.msg_iov = &one, .msg_iovlen = 1};
+    int descriptor = -1;
     ssize_t got = -1;
-    *out_descriptor = -1;
     do {
         message.msg_control = &passed;
-        message.msg_controllen = CMSG_LEN(sizeof *out_descriptor); // a second one would stay open
+        message.msg_controllen = CMSG_LEN(sizeof descriptor); // a second one would stay open
         got = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
     } while (got < 0 && may_try_again(connection, POLLIN, deadline_ns));
-    const struct cmsghdr *header = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
-    if (header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
-        header->cmsg_len == CMSG_LEN(sizeof *out_descriptor))
-        memcpy(out_descriptor, CMSG_DATA(header), sizeof *out_descriptor);
-    return got > 0;
+    if (got < 0)
+        return -1;
+    const struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    if (got > 0 && header && header->cmsg_level == SOL_SOCKET && header->cmsg_type == SCM_RIGHTS &&
+        header->cmsg_len == CMSG_LEN(sizeof descriptor))
+        memcpy(&descriptor, CMSG_DATA(header), sizeof descriptor);
+    errno = got == 0 ? ECONNRESET : message.msg_flags & MSG_CTRUNC ? EMFILE : EBADMSG;
+    return descriptor;
 }
 
 void local_close(int *descriptor)

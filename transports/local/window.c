@@ -93,13 +93,18 @@ static bool is_window(int file)
            state.st_size == (off_t)WINDOW_BYTES;
 }
 
+// False with errno.
 static bool map_other(struct local_group *group, uint32_t rank, uint64_t deadline_ns)
 {
-    int file = -1;
-    if (local_read_descriptor(group->peers[rank].data, &file, deadline_ns) && is_window(file))
+    const int file = local_read_descriptor(group->peers[rank].data, deadline_ns);
+    if (file < 0)
+        return false;
+    errno = EINVAL;
+    if (is_window(file))
         group->windows[rank] = map(file);
-    if (file >= 0)
-        close(file);
+    const int error = errno;
+    close(file);
+    errno = error;
     return group->windows[rank] != NULL;
 }
 
@@ -111,11 +116,12 @@ static bool fail_own(const struct local_group *group, char *cause)
     return false;
 }
 
-static bool fail_other(const struct local_group *group, uint32_t rank, char *cause)
+static bool fail_other(const struct local_group *group, uint32_t rank, const char *what,
+                       char *cause)
 {
     snprintf(cause, WEIR_CAUSE_SIZE,
-             "'%s': rank %u has not handed over the memory that the ranks share", group->label,
-             rank);
+             "'%s': rank %u cannot %s rank %u the memory that the ranks share: %s", group->label,
+             group->rank, what, rank, strerror(errno));
     return false;
 }
 
@@ -124,10 +130,10 @@ static bool exchange(struct local_group *group, int own, uint64_t deadline_ns, c
 {
     for (uint32_t i = 0; i < group->count; i++)
         if (i != group->rank && !local_write_descriptor(group->peers[i].data, own, deadline_ns))
-            return fail_other(group, i, cause);
+            return fail_other(group, i, "hand over to", cause);
     for (uint32_t i = 0; i < group->count; i++)
         if (i != group->rank && !map_other(group, i, deadline_ns))
-            return fail_other(group, i, cause);
+            return fail_other(group, i, "take from", cause);
     return true;
 }
 
