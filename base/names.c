@@ -12,10 +12,13 @@ struct weir_names {
     char **texts;
     size_t count;
     size_t capacity;
-    size_t bytes;  // of all texts
+    size_t bytes;  // of the table
     size_t *slots; // number + 1, 0 is free
     size_t slot_count;
 };
+
+// What each text takes besides its bytes: an allocation, its pointer and up to four slots.
+#define SHARE ((size_t)64)
 
 struct weir_names *weir_names_create(void)
 {
@@ -76,7 +79,7 @@ size_t weir_names_number(struct weir_names *names, const char *text)
     names->texts[names->count] = strdup(text);
     if (!names->texts[names->count])
         return SIZE_MAX;
-    names->bytes += strlen(text) + 1;
+    names->bytes += strlen(text) + 1 + SHARE;
     *slot = ++names->count;
     return names->count - 1;
 }
@@ -87,6 +90,15 @@ const char *weir_names_keep(struct weir_names *names, const char *text)
     return number == SIZE_MAX ? NULL : names->texts[number];
 }
 
+const char *weir_names_keep_within(struct weir_names *names, const char *text, size_t limit)
+{
+    const size_t number = names->slot_count > 0 ? names->slots[slot_of(names, text)] : 0;
+    const size_t size = strlen(text) + 1 + SHARE;
+    if (number > 0)
+        return names->texts[number - 1];
+    return size <= limit && names->bytes <= limit - size ? weir_names_keep(names, text) : NULL;
+}
+
 const char *weir_names_text(const struct weir_names *names, size_t number)
 {
     return names->texts[number];
@@ -95,9 +107,4 @@ const char *weir_names_text(const struct weir_names *names, size_t number)
 size_t weir_names_count(const struct weir_names *names)
 {
     return names->count;
-}
-
-size_t weir_names_bytes(const struct weir_names *names)
-{
-    return names->bytes;
 }

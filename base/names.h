@@ -19,11 +19,11 @@ void weir_names_destroy(struct weir_names *names);
 size_t weir_names_number(struct weir_names *names, const char *text);
 // The copy of the text, at the same address each time; NULL if out of memory.
 const char *weir_names_keep(struct weir_names *names, const char *text);
+// The same, but NULL also for a new text with which the table would take more than `limit` bytes.
+const char *weir_names_keep_within(struct weir_names *names, const char *text, size_t limit);
 
 // Valid until weir_names_destroy().
 const char *weir_names_text(const struct weir_names *names, size_t number);
 size_t weir_names_count(const struct weir_names *names);
-// Of all copies.
-size_t weir_names_bytes(const struct weir_names *names);
 
 #endif

@@ -29,7 +29,7 @@ KINDS = {
     "str | None": ("const char *", "z"),
     "_Placement": ("weir_placement ", "O&", "wp_to_placement"),
     "_Seconds": ("uint64_t ", "O&", "wp_to_ns"),
-    "_Limit": ("uint64_t ", "O&", "wp_to_ns"),
+    "_Limit": ("uint64_t ", "O&", "wp_to_limit"),
     "_Stream": ("void *", "O&", "wp_to_stream"),
     "_Color": ("int32_t ", "O&", "wp_to_color"),
     "_Dtype": ("const struct wp_dtype *", "O&", "wp_to_dtype"),

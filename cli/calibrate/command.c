@@ -219,7 +219,6 @@ static const char description[] =
 static void check(void *user)
 {
     const struct calibration *c = user;
-    (void)bench;
     cli_need_writable(c->out);
 }
 

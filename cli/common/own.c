@@ -114,7 +114,7 @@ void cli_end(int code)
 
 void cli_fail(int code, const char *format, ...)
 {
-    char text[2048];
+    char text[4096]; // as much as a message has
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);

@@ -129,7 +129,8 @@ struct cli_program_end cli_program_run(const struct cli_program *program);
 
 // What a program wrote, followed by a zero byte; NULL without a file.
 //
-// Ownership: `bytes` are the user's, to be freed with free(). Errors: they end the command.
+// Ownership: `bytes` are the user's, to be freed with free().
+// Errors: they end the command with CLI_SETUP, which no result of the program gives.
 struct cli_content {
     char *bytes;
     size_t size;

@@ -311,7 +311,7 @@ struct cli_content cli_content_read(const char *path)
     if (access(path, F_OK) != 0 && errno == ENOENT)
         return content;
     if (!weir_file_read(path, SIZE_MAX / 2, &bytes, &content.size, message, sizeof message))
-        cli_fail(CLI_FAILED, "what the program wrote is lost: %s", message);
+        cli_fail(CLI_SETUP, "what the program wrote is lost: %s", message);
     content.bytes = bytes;
     return content;
 }
@@ -320,7 +320,7 @@ static int open_file(const char *path, int flags)
 {
     const int descriptor = open(path, flags | O_CLOEXEC, 0600);
     if (descriptor < 0)
-        cli_fail(CLI_FAILED, "%s cannot be opened: %s; free space, or set TMPDIR to another folder",
+        cli_fail(CLI_SETUP, "%s cannot be opened: %s; free space, or set TMPDIR to another folder",
                  path, strerror(errno));
     return descriptor;
 }

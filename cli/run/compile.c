@@ -345,6 +345,7 @@ void run_compile_check(struct run *run, char **operands)
 struct names {
     const struct run *run;
     uint32_t count; // so far
+    bool refused;   // the line names no kernel, which is told when the compilation has ended
     char *line;     // of standard input
     size_t line_size;
 };
@@ -356,9 +357,8 @@ static const char *next_from_input(struct names *names)
         if (length == 0)
             continue;
         const char *known = find_kernel(names->line, length);
-        if (!known)
-            refuse_kernel(names->line, length);
-        names->count++;
+        names->refused = !known;
+        names->count += !names->refused;
         return known;
     }
     return NULL;
@@ -379,9 +379,10 @@ static void compile_on(struct run_device *device, struct weir_arr_coc_params *pa
     run_compile_watch(device, params);
     if (is_from_input(device->run))
         params->built = NULL;
-    const weir_status status = weir_arr_coc_compile(params, next_name, &names);
+    cli_fine(weir_arr_coc_compile(params, next_name, &names));
+    if (names.refused)
+        refuse_kernel(names.line, strcspn(names.line, "\n"));
     free(names.line);
-    cli_fine(status);
     if (ferror(stdin))
         cli_fail(CLI_FAILED, "standard input cannot be read");
     cli_note("kernels compiled for %s: %u", device->info.name, (unsigned)names.count);

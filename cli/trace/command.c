@@ -265,7 +265,6 @@ static const char mark_about[] =
 
 static int cli_trace_mark(int argc, char **argv)
 {
-    const struct cli_trace_window all = {0};
     const char *findings = NULL, *output = NULL;
     bool quiet = false;
     const struct cli_option options[] = {
@@ -280,8 +279,6 @@ static int cli_trace_mark(int argc, char **argv)
     if (!findings)
         cli_fail(CLI_USAGE,
                  "weir trace mark needs --findings JSON, what `weir check --json` printed");
-    // Says what is wrong with the file, if something is.
-    cli_trace_open(argv[0], &all, 0, true, CLI_FAILED);
     if (!output)
         output = name_beside(argv[0], ends_in(argv[0], strlen(argv[0]), ".gz") ? ".marked.json.gz"
                                                                                : ".marked.json");

@@ -17,8 +17,7 @@ const char *trace_names_keep(struct trace_names *names, const char *text)
     if (!text || !*text)
         return "";
     pthread_mutex_lock(&names->lock);
-    const char *kept =
-        weir_names_bytes(names->texts) < BYTES_LIMIT ? weir_names_keep(names->texts, text) : NULL;
+    const char *kept = weir_names_keep_within(names->texts, text, BYTES_LIMIT);
     pthread_mutex_unlock(&names->lock);
     return kept ? kept : "(too many labels)";
 }

@@ -141,9 +141,17 @@ int wp_to_ns(PyObject *object, void *out)
         return 0;
     *(uint64_t *)out = seconds >= 0 && seconds < 1.8e10 ? (uint64_t)(seconds * 1e9) : WEIR_FOREVER;
     return seconds >= 0 ||
-           wp_refuse("timeout is %R; it is a number of seconds from 0 on (0 polls, and of a "
-                     "communicator is the configuration's), or None for no limit",
+           wp_refuse("timeout is %R; it is a number of seconds, 0 to poll, or None for no limit",
                      object);
+}
+
+int wp_to_limit(PyObject *object, void *out)
+{
+    return wp_to_ns(object, out) &&
+           (*(uint64_t *)out != WEIR_FOREVER ||
+            wp_refuse("timeout is %R; that of a communicator is a number of seconds, or 0 for the "
+                      "configuration's",
+                      object));
 }
 
 // The module.

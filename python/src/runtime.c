@@ -412,7 +412,10 @@ static PyObject *limits_of(const struct weir_limits *limits)
     }
 #undef COUNT
 #undef SET
-    return values ? wp_helper("limits", "N", values) : NULL;
+    if (!PyErr_Occurred())
+        return wp_helper("limits", "N", values);
+    Py_XDECREF(values);
+    return NULL;
 }
 
 WP_GET(Device_limits, limits_of(weir_device_limits(self->handle)))

@@ -225,6 +225,7 @@ int wp_to_dtype(PyObject *object, void *out);
 int wp_to_placement(PyObject *object, void *out); // weir_placement
 int wp_to_bytes(PyObject *object, void *out);     // size_t
 int wp_to_ns(PyObject *object, void *out); // seconds, None: WEIR_FOREVER, to uint64_t nanoseconds
+int wp_to_limit(PyObject *object, void *out);  // the same, but never WEIR_FOREVER
 int wp_to_stream(PyObject *object, void *out); // void *: a native handle
 int wp_to_color(PyObject *object, void *out);  // int32_t: of a communicator's part
 // The type of an element with so many bits, or NULL.

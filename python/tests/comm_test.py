@@ -188,6 +188,7 @@ def test_devices_of_a_process_are_ranks(runtime):
         (lambda comm, queue, device: comm.exchange(queue, [device.buffer(4)], []), "buffer and the rank of its peer"),
         (lambda comm, queue, device: comm.split(-3), "from 0 on, or None"),
         (lambda comm, queue, device: device.comm(timeout=-1), "number of seconds"),
+        (lambda comm, queue, device: device.comm(timeout=None), "0 for the configuration's"),
     ],
 )
 def test_wrong_operands_are_refused(device, queue, alone, call, sentence):

@@ -149,10 +149,10 @@ def test_their_waits_are_interrupted_by_ctrl_c(device, what):
     batches = weir.loader(queue, never())
     frames.submit(1)
     pool.get().host_call(gate.wait)
-    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
     # The loader ends its thread, which has the iterable, and so waits for the next item.
     threading.Timer(0.5, gate.set).start()
     with pytest.raises(KeyboardInterrupt):
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
         {"loader": lambda: next(batches), "pipeline": frames.drain, "pool": pool.sync}[what]()
     assert what == "loader" or not gate.is_set()
     gate.set()

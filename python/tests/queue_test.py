@@ -202,8 +202,8 @@ def test_every_wait_is_interrupted_by_ctrl_c(device, queue, gate, what):
         await event
 
     event = queue.record()
-    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
+        threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
         {
             "event": event.sync,
             "queue": queue.sync,

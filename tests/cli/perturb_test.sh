@@ -85,6 +85,7 @@ expect_message 1 "without the plugin gave different results" "$weir" perturb --c
 expect_message 3 "no folder for temporary files can be created in /no/such" env TMPDIR=/no/such "$weir" perturb "$racy" mended
 mkdir taken
 expect_message 3 "taken cannot be removed before a run" "$weir" perturb --output taken "$racy" mended
+expect_message 3 "what the program wrote is lost: folder: is a directory" "$weir" perturb --output folder mkdir folder
 
 # An interrupt ends it, with what is known so far: within a run, and between two runs.
 for delay in 0 0.003 0.006 0.009 0.012 0.015 0.018 0.021 0.024 0.027; do

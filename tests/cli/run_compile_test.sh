@@ -188,6 +188,7 @@ refuse()
     local part="$1"
     shift
     expect_message 2 "$part" "$weir" run arr-coc --config small.ini "$@"
+    expect_not_contains "$messages" "still"
     [ -z "$output" ] || fail "it printed: $output"
 }
 refuse "--compile runs no image; leave 'photo.png' out, or --compile" --compile all photo.png

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/clock_map.h"
 #include "base/ini/ini.h"
+#include "base/names.h"
 #include "base/odd.h"
 #include "base/table.h"
 #include "base/text.h"
@@ -405,4 +406,23 @@ WEIR_TEST(ClockMap, IgnoresWhatRunsBackwards)
     weir_clock_map_add(&map, SECOND, 3 * SECOND);
     weir_clock_map_add(&map, 3 * SECOND, SECOND);
     EXPECT_UINT_EQ(map.count, 1);
+}
+
+// A table that is full still knows what it has.
+WEIR_TEST(BaseNames, TakeNoMoreThanTheLimit)
+{
+    struct weir_names *names = weir_names_create();
+    EXPECT_NOT_NULL(names);
+    const char *first = weir_names_keep_within(names, "first", 10000);
+    size_t kept = 1;
+    char text[16];
+    snprintf(text, sizeof text, "%zu", kept);
+    while (weir_names_keep_within(names, text, 10000) && kept < 1000)
+        snprintf(text, sizeof text, "%zu", ++kept);
+    EXPECT_UINT_LE(kept, 200);
+    EXPECT_SIZE_EQ(weir_names_count(names), kept);
+    EXPECT_NULL(weir_names_keep_within(names, "another", 10000));
+    EXPECT_TRUE(weir_names_keep_within(names, "first", 10000) == first);
+    EXPECT_STR_EQ(weir_names_keep_within(names, "1", 10000), "1");
+    weir_names_destroy(names);
 }
