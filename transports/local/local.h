@@ -305,7 +305,7 @@ void local_window_wake(struct local_group *group);
 // Whether the rank has come to a collective to which this one has not, and its call.
 bool local_window_is_ahead(struct local_group *group, uint32_t rank, struct weir_head *out_head);
 
-// Makes this rank's window and gets those of the others. False with a cause, which stays "" without memory.
+// Makes this rank's window and gets those of the others. False with a cause, which stays "" if out of memory.
 bool local_window_exchange(struct local_group *group, uint64_t deadline_ns, char *cause);
 void local_window_destroy(struct local_group *group);
 // The parts of a collective. False once that has failed the group.
