@@ -65,12 +65,15 @@ static const char *check_file(const weir_io_safetensors *file, uint64_t body)
     return total == body ? NULL : "the tensors do not fill the body";
 }
 
-// Writes the bytes to a file, without the sync of base/file.h. NULL if that failed.
+// Writes the bytes to a file, without the sync of base/file.h. NULL if that failed. Its name is short, since messages
+// cut long ones.
 static const char *write_file(const uint8_t *data, size_t size)
 {
-    static char path[512];
+    static char path[32];
     const char *folder = getenv("TEST_TMPDIR");
-    snprintf(path, sizeof path, "%s/fuzz-%ld", folder ? folder : "/tmp", (long)getpid());
+    if (!path[0] && chdir(folder ? folder : "/tmp") != 0)
+        return NULL;
+    snprintf(path, sizeof path, "fuzz-%ld", (long)getpid());
     FILE *file = fopen(path, "wb");
     if (!file)
         return NULL;
