@@ -484,7 +484,7 @@ static void await_end(struct weir__pulse *pulse)
 // Which collective is late is known from the engine's progress; which rank is at fault, from the
 // beats: the one that has called less.
 
-#define JUDGE_NS (200 * MILLISECOND)
+#define JUDGE_NS (500 * MILLISECOND) // as in transports/kit: busy processors delay a beat
 
 // The first of a rank's last calls that differs from this one's; NULL: none does.
 static const struct weir__call *first_other(const struct weir__pulse *pulse, uint32_t rank)

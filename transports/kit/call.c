@@ -11,7 +11,7 @@
 
 // When two have called different things, so long the calls of the others are waited for, which tell
 // which of the two is wrong.
-#define JUDGE_NS (UINT64_C(200) * 1000 * 1000)
+#define JUDGE_NS (UINT64_C(500) * 1000 * 1000)
 
 static const char *name_of(const struct weir_head *head)
 {
