@@ -267,11 +267,10 @@ WEIR_TEST(CommNcclProgress, NoEventForMarks)
     comm_rig_close(&rig);
 }
 
-// One that does hang is found all the same.
+// One that does hang is found all the same. A failed queue's stream passes the gate when the test has ended.
 NCCL_TEST(CommNcclProgress, AnAbsentRankIsTold, RANKS, SECOND)
 {
-    static struct comm_rig_gate gate =
-        COMM_RIG_GATE; // a failed queue's stream passes it when the test has ended
+    static struct comm_rig_gate gate = COMM_RIG_GATE;
     all_reduce_first(rig);
     all_reduce(rig, 0);
     nccl_submit_gate(rig->queues[0], &gate);
