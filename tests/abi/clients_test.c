@@ -96,7 +96,7 @@ static void run_chunks(struct weir_chunks_params *params)
     EXPECT_INT_EQ(plan.order, WEIR_CHUNKS_BREADTH_FIRST);
     EXPECT_NO_TAIL(plan);
     EXPECT_OK(weir_chunks_get_chunk(chunks, 3, &last));
-    EXPECT_SIZE_EQ(last.in_offset + last.in_size, BYTES);
+    EXPECT_UINT_EQ(last.in_offset + last.in_size, BYTES);
     EXPECT_OK(weir_chunks_run(chunks, NULL, 0, &done));
     EXPECT_OK(weir_event_sync(done, WEIR_FOREVER));
     weir_chunks_destroy(&chunks);

@@ -113,18 +113,18 @@ WEIR_TEST(CommGraphPlugins, CheckLooksIntoGraphs)
         capture(&g, r, AFTER);
     launch(&g, 2);
     expect_sums(&g);
-    EXPECT_SIZE_EQ(weir_check_error_count(g.rig.runtime), 0);
+    EXPECT_UINT_EQ(weir_check_error_count(g.rig.runtime), 0);
     for (uint32_t r = 0; r < RANKS; r++) {
         weir_graph_destroy(&g.graphs[r]);
         capture(&g, r, BESIDE);
     }
     launch(&g, 1);
-    ASSERT_SIZE_EQ(weir_check_error_count(g.rig.runtime), 1);
+    ASSERT_UINT_EQ(weir_check_error_count(g.rig.runtime), 1);
     EXPECT_OK(weir_check_get(g.rig.runtime, 0, &finding));
     EXPECT_STR_EQ(weir_check_kind_name(finding.kind), "read-after-write");
     EXPECT_STR_EQ(finding.first.operation, "collective");
     EXPECT_STR_EQ(finding.second.operation, "copy");
-    EXPECT_SIZE_EQ(finding.first.size, BYTES);
+    EXPECT_UINT_EQ(finding.first.size, BYTES);
     close_graphs(&g);
 }
 
@@ -162,7 +162,7 @@ WEIR_TEST(CommGraphPlugins, ATraceHasTheLaunches)
         EXPECT_UINT_LE(it->submit_ns, it->start_ns);
         EXPECT_UINT_LE(it->start_ns, it->end_ns);
     }
-    EXPECT_SIZE_EQ(launches, 3 * RANKS);
+    EXPECT_UINT_EQ(launches, 3 * RANKS);
     weir_trace_destroy(&trace);
 }
 
@@ -183,7 +183,7 @@ WEIR_TEST(CommGraphPlugins, VirtualTimeHasTheirCosts)
         // Of 2 ranks a ring moves all bytes once.
         EXPECT_UINT_LE(500 + UINT64_C(1000) * BYTES, it->end_ns - it->start_ns);
     }
-    EXPECT_SIZE_EQ(launches, 2 * RANKS);
+    EXPECT_UINT_EQ(launches, 2 * RANKS);
     weir_trace_destroy(&trace);
 }
 

@@ -55,18 +55,18 @@ WEIR_TEST(CommPlugins, CheckKnowsWhatACollectiveUses)
     weir_queue *other;
     comm_rig_open(&rig, text, 2, WEIR_PLACE_DEVICE);
     work(&rig);
-    EXPECT_SIZE_EQ(weir_check_error_count(rig.runtime), 0);
+    EXPECT_UINT_EQ(weir_check_error_count(rig.runtime), 0);
     ASSERT_OK(weir_queue_create(rig.device, NULL, &other));
     EXPECT_OK(weir_queue_host_call(other, comm_rig_pass, &gate));
     for (uint32_t r = 0; r < 2; r++)
         EXPECT_OK(reduce_at(&rig, r));
     EXPECT_OK(weir_queue_copy(other, rig.dst[1], 512, rig.dst[0], 0, 8)); // nothing orders it
     EXPECT_OK(weir_queue_copy(other, rig.src[1], 0, rig.dst[1], 512, 8)); // nor this
-    ASSERT_SIZE_EQ(weir_check_error_count(rig.runtime), 2);
+    ASSERT_UINT_EQ(weir_check_error_count(rig.runtime), 2);
     EXPECT_OK(weir_check_get(rig.runtime, 0, &finding));
     EXPECT_STR_EQ(weir_check_kind_name(finding.kind), "read-after-write");
     EXPECT_STR_EQ(finding.first.operation, "collective");
-    EXPECT_SIZE_EQ(finding.first.size, 8);
+    EXPECT_UINT_EQ(finding.first.size, 8);
     EXPECT_OK(weir_check_get(rig.runtime, 1, &finding));
     EXPECT_STR_EQ(weir_check_kind_name(finding.kind), "write-after-read");
     EXPECT_STR_EQ(finding.first.operation, "collective");
@@ -147,7 +147,7 @@ static void expect_traced(const struct weir_trace *trace)
         EXPECT_UINT_LE(it->submit_ns, it->start_ns);
         EXPECT_UINT_LT(it->start_ns, it->end_ns);
     }
-    EXPECT_SIZE_EQ(found, 4);
+    EXPECT_UINT_EQ(found, 4);
     EXPECT_UINT_EQ(trace->meta.unfinished, 0);
 }
 
@@ -192,7 +192,7 @@ WEIR_TEST(CommPlugins, TraceOfAFailedCollective)
     for (size_t i = 0; i < trace->operation_count; i++)
         if (trace->operations[i].kind == WEIR_TRACE_COLLECTIVE)
             *(trace->operations[i].timed ? &timed : &untimed) += 1;
-    EXPECT_SIZE_EQ(timed, 1);
-    EXPECT_SIZE_EQ(untimed, 1);
+    EXPECT_UINT_EQ(timed, 1);
+    EXPECT_UINT_EQ(untimed, 1);
     weir_trace_destroy(&trace);
 }

@@ -36,7 +36,7 @@ static void expect_queue(const struct weir_trace *trace, const struct weir_trace
         const struct weir_trace_operation *it = &trace->operations[queue->first_operation + i];
         if (it->kind != WEIR_TRACE_COLLECTIVE)
             continue;
-        ASSERT_SIZE_LT(step, STEPS);
+        ASSERT_UINT_LT(step, STEPS);
         weir_test_note("step %zu", step);
         EXPECT_STR_EQ(it->name, steps[step++].name);
         EXPECT_INT_EQ(it->engine, WEIR_ENGINE_COMMUNICATION);
@@ -46,7 +46,7 @@ static void expect_queue(const struct weir_trace *trace, const struct weir_trace
         end_ns = it->end_ns;
     }
     weir_test_note(NULL);
-    EXPECT_SIZE_EQ(step, STEPS);
+    EXPECT_UINT_EQ(step, STEPS);
 }
 
 WEIR_TEST(CommTrace, EngineAndHostInTurns)
@@ -63,7 +63,7 @@ WEIR_TEST(CommTrace, EngineAndHostInTurns)
     struct weir_trace *trace = comm_trace_read(path);
     ASSERT_NOT_NULL(trace);
     EXPECT_UINT_EQ(trace->meta.unfinished, 0);
-    ASSERT_SIZE_EQ(trace->queue_count, 2);
+    ASSERT_UINT_EQ(trace->queue_count, 2);
     for (size_t i = 0; i < 2; i++)
         expect_queue(trace, &trace->queues[i]);
     weir_trace_destroy(&trace);

@@ -463,7 +463,7 @@ CONFORM(Arguments, Constants)
         in[i] = 7 - i;
     }
     ASSERT_OK(weir_program_constant(f->program, "weights", table, sizeof table, &weights));
-    EXPECT_SIZE_EQ(weir_buffer_size(weights), sizeof table);
+    EXPECT_UINT_EQ(weir_buffer_size(weights), sizeof table);
     ASSERT_OK(weir_upload(x.queue, x.a, 0, in, sizeof in));
     memset(table, 0, sizeof table);
     LAUNCH(&x, one, weir_dim(8, 1, 1), weir_in(weights, 0, sizeof table),

@@ -279,7 +279,7 @@ CONFORM(Buffer, Wrap)
     params.pointer = memory + SIZE;
     params.size = SIZE;
     ASSERT_OK(weir_buffer_wrap(f->device, &params, &out));
-    EXPECT_SIZE_EQ(weir_buffer_size(in), SIZE - 1);
+    EXPECT_UINT_EQ(weir_buffer_size(in), SIZE - 1);
     EXPECT_INT_EQ(weir_buffer_placement(in), WEIR_PLACE_HOST);
     ASSERT_OK(weir_host_begin(in, 0, 1, WEIR_ACCESS_WRITE, &pointer));
     EXPECT_PTR_EQ(pointer, memory + 1);
@@ -346,7 +346,7 @@ CONFORM(Buffer, HostUse)
     void *whole;
     void *part;
 
-    EXPECT_SIZE_EQ(weir_buffer_size(host), SIZE);
+    EXPECT_UINT_EQ(weir_buffer_size(host), SIZE);
     EXPECT_INT_EQ(weir_buffer_placement(host), WEIR_PLACE_HOST);
     EXPECT_INT_EQ(weir_buffer_placement(device), WEIR_PLACE_DEVICE);
     ASSERT_OK(weir_host_begin(host, 0, SIZE, WEIR_ACCESS_READ_WRITE, &whole));

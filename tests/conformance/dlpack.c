@@ -169,7 +169,7 @@ CONFORM(Dlpack, RoundTripOnTheDevice)
     EXPECT_UINT_EQ(in.bits, 32);
     EXPECT_UINT_EQ(in.dimensions, 2);
     EXPECT_MEM_EQ(in.shape, shape, sizeof shape);
-    EXPECT_SIZE_EQ(weir_buffer_size(in.buffer), in.offset + sizeof(float) * 128);
+    EXPECT_UINT_EQ(weir_buffer_size(in.buffer), in.offset + sizeof(float) * 128);
     EXPECT_INT_EQ(weir_buffer_placement(in.buffer), WEIR_PLACE_DEVICE);
     EXPECT_TRUE(conform_holds(queue, in.buffer, in.offset, sizeof(float) * 128, 4, 1024));
     // The end of the import ends the export, and with it the first buffer.
@@ -191,8 +191,8 @@ CONFORM(Dlpack, ImportOfHostMemory)
 
     ASSERT_OK(weir_dlpack_import(f->device, "in", &foreign.tensor, &in));
     EXPECT_INT_EQ(weir_buffer_placement(in.buffer), WEIR_PLACE_HOST);
-    EXPECT_SIZE_EQ(weir_buffer_size(in.buffer), 128);
-    EXPECT_SIZE_EQ(in.offset, 0);
+    EXPECT_UINT_EQ(weir_buffer_size(in.buffer), 128);
+    EXPECT_UINT_EQ(in.offset, 0);
     ASSERT_OK(weir_queue_copy(queue, copy, 0, in.buffer, 0, 128));
     EXPECT_TRUE(conform_holds(queue, copy, 0, 128, 6, 0));
     EXPECT_INT_EQ(atomic_load(&foreign.deleted), 0);
@@ -348,14 +348,14 @@ CONFORM(Dlpack, ImportOfDenseOnesInDisguise)
     foreign.strides[0] = 999;
 
     ASSERT_OK(weir_dlpack_import(f->device, "row", &foreign.tensor, &in));
-    EXPECT_SIZE_EQ(weir_buffer_size(in.buffer), 64);
+    EXPECT_UINT_EQ(weir_buffer_size(in.buffer), 64);
     weir_buffer_destroy(&in.buffer);
     EXPECT_OK(weir_device_trim(f->device));
     foreign.tensor.dl_tensor.ndim = 0;
     foreign.tensor.dl_tensor.shape = NULL;
     foreign.tensor.dl_tensor.strides = NULL;
     ASSERT_OK(weir_dlpack_import(f->device, "scalar", &foreign.tensor, &in));
-    EXPECT_SIZE_EQ(weir_buffer_size(in.buffer), 4);
+    EXPECT_UINT_EQ(weir_buffer_size(in.buffer), 4);
     EXPECT_UINT_EQ(in.dimensions, 0);
     weir_buffer_destroy(&in.buffer);
     EXPECT_INT_EQ(atomic_load(&foreign.deleted), 2);

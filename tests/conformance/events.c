@@ -90,7 +90,7 @@ CONFORM(Event, SyncAny)
     EXPECT_INT_EQ(weir_event_sync_any(events, 2, WEIR_MS(2), &index), WEIR_TIMEOUT);
     gate_open(b.gate);
     EXPECT_OK(weir_event_sync_any(events, 2, HANG_GUARD_NS, &index));
-    EXPECT_SIZE_EQ(index, 1);
+    EXPECT_UINT_EQ(index, 1);
     EXPECT_INVALID(weir_event_sync_any(events, 0, 0, &index), "count");
     EXPECT_INVALID(weir_event_sync_any(NULL, 2, 0, &index), "events");
     EXPECT_INVALID(weir_event_sync_any(events, 2, 0, NULL), "out_index");
@@ -209,7 +209,7 @@ CONFORM(Event, OfAQueueThatIsGone)
     EXPECT_OK(weir_event_error(event));
     EXPECT_OK(weir_event_sync(event, 0));
     EXPECT_OK(weir_event_sync_any(&event, 1, 0, &index));
-    EXPECT_SIZE_EQ(index, 0);
+    EXPECT_UINT_EQ(index, 0);
     EXPECT_OK(weir_event_sync_all(&event, 1, 0));
     EXPECT_OK(weir_queue_wait(other, event));
     EXPECT_SYNC(other);

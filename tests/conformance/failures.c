@@ -356,7 +356,7 @@ CONFORM(FailedOperation, OfSeveralEvents)
     EXPECT_CAUSE(failing.line, "failing");
     // A failed event counts as complete.
     EXPECT_INT_EQ(weir_event_sync_any(&events[1], 1, HANG_GUARD_NS, &index), WEIR_ERROR_HOST_CALL);
-    EXPECT_SIZE_EQ(index, 0);
+    EXPECT_UINT_EQ(index, 0);
     EXPECT_OK(weir_event_sync_all(&events[2], 1, HANG_GUARD_NS));
 }
 

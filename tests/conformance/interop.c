@@ -306,7 +306,7 @@ CONFORM(Interop, NativeCallMayNotCallItsQueue)
     ASSERT_OK(weir_queue_record(other, &nested.captured));
     ASSERT_OK(weir_queue_record(queue, &nested.event));
     ASSERT_OK(weir_queue_native_array(queue, call_weir, &nested, NULL, 0));
-    EXPECT_SIZE_EQ(nested.count, sizeof nested.statuses / sizeof *nested.statuses);
+    EXPECT_UINT_EQ(nested.count, sizeof nested.statuses / sizeof *nested.statuses);
     for (size_t i = 0; i < nested.count; i++)
         EXPECT_INT_EQ(nested.statuses[i], WEIR_ERROR_INVALID);
     ASSERT_SYNC(queue);
@@ -534,7 +534,7 @@ CONFORM(Interop, AdoptedBuffer)
                                 WEIR_PARAMS(weir_adopt, .label = "adopted",
                                             .native = native_memory_of(owner), .size = SIZE / 2),
                                 &buffer));
-    EXPECT_SIZE_EQ(weir_buffer_size(buffer), SIZE / 2);
+    EXPECT_UINT_EQ(weir_buffer_size(buffer), SIZE / 2);
     EXPECT_INT_EQ(weir_buffer_placement(buffer), WEIR_PLACE_DEVICE);
     conform_write(queue, owner, 1);
     conform_write(queue, buffer, 2);

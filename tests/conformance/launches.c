@@ -163,7 +163,7 @@ CONFORM(Launch, Offsets)
     uint32_t out[N];
 
     own_bench x = make_bench(f, "iota", BYTES);
-    ASSERT_SIZE_LE(3 * step + 64, BYTES);
+    ASSERT_UINT_LE(3 * step + 64, BYTES);
     ASSERT_OK(weir_queue_fill(x.queue, x.a, 0, BYTES, &zero, 4));
     LAUNCH(&x, one, weir_dim(16, 1, 1), weir_out(x.a, 3 * step, 64), 100u, 16u);
     LAUNCH(&x, one, weir_dim(16, 1, 1), weir_out(x.a, step, 64), 200u, 8u);
@@ -192,7 +192,7 @@ CONFORM(Launch, RangesOfOneBuffer)
     float out[ITEMS];
 
     own_bench x = make_bench(f, "vector_add", BYTES);
-    ASSERT_SIZE_LE(3 * step, BYTES);
+    ASSERT_UINT_LE(3 * step, BYTES);
     ASSERT_OK(weir_queue_fill(x.queue, x.a, 0, bytes, &one_f, 4));
     ASSERT_OK(weir_queue_fill(x.queue, x.a, step, bytes, &two_f, 4));
     for (int i = 0; i < ROUNDS; i++) {

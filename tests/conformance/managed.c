@@ -47,7 +47,7 @@ CONFORM(Managed, TheLimitSays)
     if (f->limits->managed_memory) {
         ASSERT_OK(weir_buffer_create(f->device, &params, &buffer));
         EXPECT_INT_EQ(weir_buffer_placement(buffer), WEIR_PLACE_MANAGED);
-        EXPECT_SIZE_EQ(weir_buffer_size(buffer), BYTES);
+        EXPECT_UINT_EQ(weir_buffer_size(buffer), BYTES);
         weir_buffer_destroy(&buffer);
     } else {
         EXPECT_REFUSED(weir_buffer_create(f->device, &params, &buffer), WEIR_ERROR_UNSUPPORTED,

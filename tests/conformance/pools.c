@@ -49,7 +49,7 @@ CONFORM(Pool, ReusesAtOnceOnItsOwnQueue)
     for (unsigned i = 0; i < 3; i++) {
         weir_buffer *buffer = take(pool, queue, SIZE);
         results[i] = conform_host_buffer(f, SIZE);
-        ASSERT_SIZE_EQ(weir_buffer_size(buffer), SIZE);
+        ASSERT_UINT_EQ(weir_buffer_size(buffer), SIZE);
         fill(queue, buffer, (unsigned char)(i + 1));
         ASSERT_OK(weir_queue_copy(queue, results[i], 0, buffer, 0, SIZE));
         ASSERT_OK(weir_pool_free(queue, &buffer));
@@ -167,7 +167,7 @@ CONFORM(Pool, SizesAreWhatWasAskedFor)
         weir_buffer *buffer = take(pool, queue, size);
         const uint64_t bytes = read_statistics(pool).in_use_bytes;
         weir_test_note("%zu bytes", size);
-        ASSERT_SIZE_EQ(weir_buffer_size(buffer), size);
+        ASSERT_UINT_EQ(weir_buffer_size(buffer), size);
         ASSERT_UINT_GE(bytes, size);
         ASSERT_UINT_LE(bytes, size <= 256 ? 256 : size + size / 8);
         EXPECT_STR_EQ(weir_queue_label(queue), "q");
@@ -189,7 +189,7 @@ CONFORM(Pool, SizesOfOneClassShareBlocks)
 
     for (size_t i = 0; i < 4; i++) {
         weir_buffer *buffer = take(pool, queue, sizes[i]);
-        EXPECT_SIZE_EQ(weir_buffer_size(buffer), sizes[i]);
+        EXPECT_UINT_EQ(weir_buffer_size(buffer), sizes[i]);
         conform_write(queue, buffer, (unsigned)i);
         EXPECT_TRUE(conform_holds(queue, buffer, 0, sizes[i], (unsigned)i, 0));
         ASSERT_OK(weir_pool_free(queue, &buffer));
@@ -304,7 +304,7 @@ CONFORM(Pool, RefusesUsesAfterAFree)
     EXPECT_CONTAINS(weir_last_error()->message, "pools.c");
     EXPECT_NOT_NULL(again);
     EXPECT_INVALID(weir_queue_fill(queue, again, 0, 16, "x", 1), "dst: the buffer was freed");
-    EXPECT_SIZE_EQ(weir_buffer_size(again), 0);
+    EXPECT_UINT_EQ(weir_buffer_size(again), 0);
     weir_buffer *stale = again;
     weir_buffer_destroy(&stale); // only reports the mistake
     EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 10240);

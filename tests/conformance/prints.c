@@ -122,12 +122,12 @@ CONFORM(Print, AWait)
     own_queue queue = conform_queue(f, "q");
     print(&p, queue, 1000, ITEMS);
     EXPECT_SYNC(queue);
-    EXPECT_SIZE_EQ(line_count, ITEMS);
+    EXPECT_UINT_EQ(line_count, ITEMS);
     expect_items(1000, ITEMS);
     ASSERT_OK(weir_download(queue, results, p.results, 0, sizeof results));
     for (int i = 0; i < ITEMS; i++)
         EXPECT_INT_EQ(results[i], 0);
-    EXPECT_SIZE_EQ(line_count, 0);
+    EXPECT_UINT_EQ(line_count, 0);
 }
 
 CONFORM(Print, AnEventThatIsAskedFor)
@@ -143,7 +143,7 @@ CONFORM(Print, AnEventThatIsAskedFor)
     while ((status = weir_event_query(event)) == WEIR_NOT_READY) {
     }
     EXPECT_OK(status);
-    EXPECT_SIZE_EQ(line_count, 3);
+    EXPECT_UINT_EQ(line_count, 3);
     expect_items(7, 3);
 }
 
@@ -160,7 +160,7 @@ CONFORM(Print, SeveralQueues)
     }
     for (unsigned i = 0; i < QUEUES; i++)
         EXPECT_SYNC(queues[i]);
-    EXPECT_SIZE_EQ(line_count, QUEUES * (ITEMS + 1));
+    EXPECT_UINT_EQ(line_count, QUEUES * (ITEMS + 1));
     for (unsigned i = 0; i < QUEUES; i++) {
         expect_items(100 * i, ITEMS);
         expect_items(100 * i, 1);
@@ -179,11 +179,11 @@ CONFORM(Print, AGraph)
     print(&p, queue, 5, 2);
     ASSERT_OK(weir_capture_end(queue, NULL, &graph));
     EXPECT_SYNC(queue);
-    EXPECT_SIZE_EQ(line_count, 0);
+    EXPECT_UINT_EQ(line_count, 0);
     for (int i = 0; i < 3; i++)
         EXPECT_OK(weir_queue_graph(queue, graph));
     EXPECT_SYNC(queue);
-    EXPECT_SIZE_EQ(line_count, 6);
+    EXPECT_UINT_EQ(line_count, 6);
     for (int i = 0; i < 3; i++)
         expect_items(5, 2);
 }
@@ -208,6 +208,6 @@ CONFORM(Print, SourceAtRunTime)
     own_queue queue = conform_queue(f, "q");
     print(&p, queue, 30, ITEMS);
     EXPECT_SYNC(queue);
-    EXPECT_SIZE_EQ(line_count, ITEMS);
+    EXPECT_UINT_EQ(line_count, ITEMS);
     expect_items(30, ITEMS);
 }

@@ -20,10 +20,10 @@ CONFORM(Runtime, Open)
     EXPECT_NULL(runtime);
     ASSERT_OK(weir_open(WEIR_PARAMS(weir_open, .out_report = &report), &runtime));
     EXPECT_STR_EQ(weir_runtime_backend(runtime), weir_runtime_backend(f->runtime));
-    EXPECT_SIZE_EQ(weir_device_count(runtime), weir_device_count(f->runtime));
+    EXPECT_UINT_EQ(weir_device_count(runtime), weir_device_count(f->runtime));
     ASSERT_NOT_NULL(report);
     const size_t count = weir_load_report_count(report);
-    ASSERT_SIZE_GT(count, 0);
+    ASSERT_UINT_GT(count, 0);
     const struct weir_load_entry *entry = weir_load_report_entry(report, count - 1);
     EXPECT_INT_EQ(entry->outcome, WEIR_LOAD_USED);
     EXPECT_STR_EQ(entry->module, weir_runtime_backend(runtime));
@@ -31,10 +31,10 @@ CONFORM(Runtime, Open)
     EXPECT_NULL(weir_load_report_entry(report, count));
     EXPECT_STR_EQ(weir_load_report_remedy(report), "");
     EXPECT_CONTAINS(weir_load_report_text(report), weir_runtime_backend(runtime));
-    EXPECT_SIZE_EQ(weir_load_report_count(weir_runtime_report(runtime)), count);
+    EXPECT_UINT_EQ(weir_load_report_count(weir_runtime_report(runtime)), count);
     ASSERT_OK(weir_close(&runtime));
     // The report is the caller's own.
-    EXPECT_SIZE_EQ(weir_load_report_count(report), count);
+    EXPECT_UINT_EQ(weir_load_report_count(report), count);
     weir_load_report_destroy(&report);
     EXPECT_NULL(report);
 }
@@ -66,15 +66,15 @@ CONFORM(Runtime, GettersOfNoObject)
     EXPECT_STR_EQ(weir_runtime_backend(NULL), "");
     EXPECT_NULL(weir_runtime_setting(NULL, "section", "key"));
     EXPECT_NULL(weir_runtime_report(NULL));
-    EXPECT_SIZE_EQ(weir_load_report_count(NULL), 0);
+    EXPECT_UINT_EQ(weir_load_report_count(NULL), 0);
     EXPECT_NULL(weir_load_report_entry(NULL, 0));
     EXPECT_STR_EQ(weir_load_report_text(NULL), "");
-    EXPECT_SIZE_EQ(weir_device_count(NULL), 0);
+    EXPECT_UINT_EQ(weir_device_count(NULL), 0);
     EXPECT_NULL(weir_device_limits(NULL));
     EXPECT_NULL(weir_device_get_info(NULL));
     EXPECT_STR_EQ(weir_queue_label(NULL), "");
     EXPECT_NULL(weir_queue_device(NULL));
-    EXPECT_SIZE_EQ(weir_buffer_size(NULL), 0);
+    EXPECT_UINT_EQ(weir_buffer_size(NULL), 0);
     EXPECT_INT_EQ(weir_buffer_placement(NULL), WEIR_PLACE_DEVICE);
     EXPECT_NULL(weir_kernel_get_signature(NULL));
     EXPECT_NULL(weir_kernel_get_info(NULL));
@@ -121,7 +121,7 @@ CONFORM(Device, DescribeAndSelect)
     weir_device *device;
     char beyond[32];
 
-    ASSERT_SIZE_GT(count, 0);
+    ASSERT_UINT_GT(count, 0);
     for (size_t i = 0; i < count; i++) {
         ASSERT_OK(weir_device_describe(f->runtime, i, &info));
         EXPECT_STR_NE(info.name, "");

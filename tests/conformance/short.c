@@ -148,8 +148,8 @@ CONFORM(Short, AfterAnotherQueue)
     ASSERT_OK(weir_buffer_pair(f->device, BYTES, &memory, &host));
     EXPECT_INT_EQ(weir_buffer_placement(memory), WEIR_PLACE_DEVICE);
     EXPECT_INT_EQ(weir_buffer_placement(host), WEIR_PLACE_HOST);
-    EXPECT_SIZE_EQ(weir_buffer_size(memory), BYTES);
-    EXPECT_SIZE_EQ(weir_buffer_size(host), BYTES);
+    EXPECT_UINT_EQ(weir_buffer_size(memory), BYTES);
+    EXPECT_UINT_EQ(weir_buffer_size(host), BYTES);
     ASSERT_OK(weir_host_whole(host, WEIR_ACCESS_WRITE, &words));
     words[0] = 1;
     ASSERT_OK(weir_host_whole_end(host, WEIR_ACCESS_WRITE));
@@ -306,7 +306,7 @@ CONFORM(Short, DefaultRuntime)
     EXPECT_INVALID(weir_close(&same), "open");
     EXPECT_OK(weir_device_close(&devices[0]));
     EXPECT_OK(weir_device_close(&devices[1]));
-    EXPECT_SIZE_EQ(weir_device_count(runtime), weir_device_count(f->runtime)); // it is still there
+    EXPECT_UINT_EQ(weir_device_count(runtime), weir_device_count(f->runtime)); // it is still there
     EXPECT_OK(weir_device_close(&devices[2]));
 
     // A failed call leaves nothing open, and the next one opens it again.

@@ -138,7 +138,7 @@ STAGE_TEST(CudaFaults, AttributedToOneOperation, ATTRIBUTED)
                     "; the fault is in operation 4 of queue 'a', a launch of 'increment' at ");
     EXPECT_CONTAINS(text, at("faults_test.c:%d", line));
     EXPECT_NOT_CONTAINS(text, "queue 'b'");
-    EXPECT_SIZE_EQ(logged_lines, 2);
+    EXPECT_UINT_EQ(logged_lines, 2);
     EXPECT_CONTAINS(logged, "cuda: was running: operation 4 of queue 'a', a launch of 'increment'");
     EXPECT_CONTAINS(logged, "cuda: was waiting: queue 'b' for queue 'a'");
 }
@@ -230,7 +230,7 @@ STAGE_TEST(CudaFaults, SuspectsWithoutAttribution, "")
     EXPECT_CONTAINS(error->message, at("faults_test.c:%d; operation 1 of queue 'c', a copy", line));
     EXPECT_NOT_CONTAINS(error->message, "queue 'b'");
     EXPECT_CONTAINS(error->remedy, "attribute_faults = 1 in [cuda] names the operation");
-    EXPECT_SIZE_EQ(logged_lines, 2);
+    EXPECT_UINT_EQ(logged_lines, 2);
     EXPECT_CONTAINS(logged, "the newest a launch of 'iota' at ");
 }
 
@@ -371,7 +371,7 @@ STAGE_TEST(CudaFaults, AJoinTellsOfAllQueues, "")
     EXPECT_CONTAINS(text, "operation 2 of queue 'b', a launch of 'increment'");
     EXPECT_CONTAINS(text, "operation 3 of queue 'many 39', a launch of 'iota'");
     EXPECT_NOT_CONTAINS(text, "queues more");
-    EXPECT_SIZE_EQ(logged_lines, 2);
+    EXPECT_UINT_EQ(logged_lines, 2);
     close_many(queues);
 }
 
@@ -429,7 +429,7 @@ STAGE_TEST(CudaFaults, ManyQueuesGoToTheLog, "")
                           "number 17', a launch of 'increment'");
     EXPECT_STR_EQ(text + strlen(text) - strlen(" queues more, which the log has"),
                   " queues more, which the log has");
-    EXPECT_SIZE_EQ(logged_lines, QUEUES + 1);
+    EXPECT_UINT_EQ(logged_lines, QUEUES + 1);
     for (int i = 0; i < QUEUES; i++) {
         snprintf(label, sizeof label, "long label, number %d'", i);
         EXPECT_CONTAINS(logged, label);
@@ -449,7 +449,7 @@ STAGE_TEST(CudaFaults, OfSomethingElseInTheProcess, "")
     EXPECT_CONTAINS(weir_last_error()->message,
                     "everything that Weir's queues were given had finished, so something else in "
                     "the process faulted");
-    EXPECT_SIZE_EQ(logged_lines, 0);
+    EXPECT_UINT_EQ(logged_lines, 0);
 }
 
 STAGE_TEST(CudaFaults, OnADeviceThatWritesNoWords, ATTRIBUTED)
@@ -458,7 +458,7 @@ STAGE_TEST(CudaFaults, OnADeviceThatWritesNoWords, ATTRIBUTED)
     EXPECT_OK(LAUNCH(s, s->a, iota));
     EXPECT_OK(LAUNCH(s, s->a, increment));
     EXPECT_INT_EQ(rig_fake()->calls("cuStreamWriteValue32"), 1);
-    EXPECT_SIZE_EQ(logged_lines, 1);
+    EXPECT_UINT_EQ(logged_lines, 1);
     EXPECT_CONTAINS(logged, "the device's streams write no values to memory");
     EXPECT_OK(weir_queue_sync(s->a, GUARD_NS));
     rig_fake()->fault("increment", 1);
@@ -541,9 +541,9 @@ static void go_on(const char *section)
     expect_same_cause(weir_event_sync(unseen, GUARD_NS), cause);
     try_everything(&s, cause);
     const size_t lines = logged_lines;
-    EXPECT_SIZE_LE(lines, 2); // once, however many calls fail because of it
+    EXPECT_UINT_LE(lines, 2); // once, however many calls fail because of it
     finish(&s);
-    EXPECT_SIZE_EQ(logged_lines, lines);
+    EXPECT_UINT_EQ(logged_lines, lines);
     expect_no_second_life();
     EXPECT_INT_EQ(rig_fake()->live(), 0);
 }

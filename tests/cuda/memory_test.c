@@ -334,7 +334,7 @@ static void fill_large(struct rig *rig, weir_buffer *dst, size_t size)
     EXPECT_OK(weir_queue_sync(rig->queue, GUARD_NS));
     for (size_t i = 0; i < rows * 2016; i++)
         wrong += out[i] != (i % 2016 < 1008 ? pattern[i % 16] : 0);
-    EXPECT_SIZE_EQ(wrong, 0);
+    EXPECT_UINT_EQ(wrong, 0);
     memset(out, 0, size);
     EXPECT_OK(weir_queue_fill_2d(rig->queue, plane_of(dst, 0, row + 16), row, 2, pattern, 8));
     EXPECT_OK(weir_queue_sync(rig->queue, GUARD_NS));
@@ -368,7 +368,7 @@ RIG_TEST(CudaCopies, LargeBetweenHostBuffers)
     size_t wrong = 0;
     for (size_t i = 0; i < rows * 2 * width; i++)
         wrong += out[i] != (i % (2 * width) < width ? (unsigned char)(i * 7 + (i >> 12)) : 0);
-    EXPECT_SIZE_EQ(wrong, 0);
+    EXPECT_UINT_EQ(wrong, 0);
     EXPECT_MEM_EQ(in + size / 16 * 16 - 16, pattern, 16);
     fill_large(rig, dst, size);
 }

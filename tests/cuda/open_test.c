@@ -75,7 +75,7 @@ WEIR_TEST(CudaOpen, ListsDevices)
     own_runtime runtime = NULL;
     struct weir_device_info info;
     ASSERT_OK(rig_open_runtime("", &runtime));
-    EXPECT_SIZE_EQ(weir_device_count(runtime), 1);
+    EXPECT_UINT_EQ(weir_device_count(runtime), 1);
     ASSERT_OK(weir_device_describe(runtime, 0, &info));
     EXPECT_STR_EQ(info.name, "Fake GPU 0");
     EXPECT_STR_EQ(info.platform, "NVIDIA CUDA");

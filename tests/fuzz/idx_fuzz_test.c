@@ -28,7 +28,7 @@ static void write_file(const char *path, const uint8_t *bytes, size_t size)
 {
     FILE *file = fopen(path, "wb");
     ASSERT_NOT_NULL(file);
-    EXPECT_SIZE_EQ(fwrite(bytes, 1, size, file), size);
+    EXPECT_UINT_EQ(fwrite(bytes, 1, size, file), size);
     EXPECT_INT_EQ(fclose(file), 0);
 }
 
@@ -114,6 +114,6 @@ WEIR_TEST(IdxFuzz, DamagedFilesKeepTheRules)
             WEIR_FAIL("round %zu: %s: %s", round, broken, weir_last_error()->message);
     }
     // Both outcomes must be common, or the damage tests little.
-    EXPECT_SIZE_GT(accepted, ROUNDS / 20);
-    EXPECT_SIZE_LT(accepted, ROUNDS / 2);
+    EXPECT_UINT_GT(accepted, ROUNDS / 20);
+    EXPECT_UINT_LT(accepted, ROUNDS / 2);
 }

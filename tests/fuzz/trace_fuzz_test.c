@@ -227,8 +227,8 @@ WEIR_TEST(TraceFuzz, DamagedTracesKeepTheRules)
                            (int)text.size, (const char *)text.bytes);
         free(text.bytes);
     }
-    EXPECT_SIZE_GT(accepted, ROUNDS / 20);
-    EXPECT_SIZE_LT(accepted, ROUNDS);
+    EXPECT_UINT_GT(accepted, ROUNDS / 20);
+    EXPECT_UINT_LT(accepted, ROUNDS);
     for (size_t i = 0; i < SEEDS; i++)
         free(seeds[i].bytes);
 }
@@ -240,7 +240,7 @@ WEIR_TEST(TraceFuzz, SeedsAreRead)
     for (size_t i = 0; i < SEEDS; i++) {
         const size_t before = accepted;
         EXPECT_NULL(damage_check(check_bytes, seeds[i].bytes, seeds[i].size));
-        EXPECT_SIZE_EQ(accepted, before + 1);
+        EXPECT_UINT_EQ(accepted, before + 1);
         free(seeds[i].bytes);
     }
 }

@@ -62,14 +62,14 @@ WEIR_TEST(CompareCases, HaveEveryKindOfArgument)
     EXPECT_STR_EQ(message, "");
     EXPECT_UINT_EQ(one.block.y, 4);
     EXPECT_UINT_EQ(one.grid.z, 1);
-    ASSERT_SIZE_EQ(one.argument_count, 6);
-    EXPECT_SIZE_EQ(one.arguments[0].size, 32);
+    ASSERT_UINT_EQ(one.argument_count, 6);
+    EXPECT_UINT_EQ(one.arguments[0].size, 32);
     for (size_t i = 0; i < 8; i++)
         EXPECT_TRUE(fabs(compare_get(WEIR_SCALAR_F32, one.arguments[0].data, i)) <= 1);
     EXPECT_INT_EQ(((const int *)one.arguments[1].data)[1], -2);
     EXPECT_UINT_EQ(*(const unsigned *)one.arguments[2].data, 7);
-    EXPECT_SIZE_EQ(one.arguments[3].size, 64);
-    EXPECT_SIZE_EQ(one.arguments[4].size, 16);
+    EXPECT_UINT_EQ(one.arguments[3].size, 64);
+    EXPECT_UINT_EQ(one.arguments[4].size, 16);
     EXPECT_TRUE(compare_get(WEIR_SCALAR_F64, one.arguments[5].data, 4) == 4.5);
     EXPECT_TRUE(one.relative == 0.5 && one.absolute == 0);
     compare_case_finish(&one);

@@ -122,9 +122,9 @@ static void expect_target(const struct file *file, const char *target)
         weir_test_fail(__FILE__, __LINE__, "%s: %s", target, message);
     EXPECT_STR_EQ(image.format, "CUBIN");
     EXPECT_STR_EQ(image.target, target);
-    ASSERT_SIZE_EQ(entries.count, 1);
+    ASSERT_UINT_EQ(entries.count, 1);
     EXPECT_STR_EQ(entries.items[0].name, "k");
-    ASSERT_SIZE_EQ(entries.items[0].count, 2);
+    ASSERT_UINT_EQ(entries.items[0].count, 2);
     EXPECT_UINT_EQ(entries.items[0].sizes[0], 8);
     EXPECT_UINT_EQ(entries.items[0].sizes[1], 4);
     kc_entries_finish(&entries);
@@ -229,12 +229,12 @@ WEIR_TEST(Ptx, TellsItsGpuAndItsKernels)
     EXPECT_TRUE(read_file(&file, &image, &entries, message));
     EXPECT_STR_EQ(image.format, "PTX");
     EXPECT_STR_EQ(image.target, "sm_90a");
-    ASSERT_SIZE_EQ(entries.count, 3);
-    ASSERT_SIZE_EQ(entries.items[0].count, 2);
+    ASSERT_UINT_EQ(entries.count, 3);
+    ASSERT_UINT_EQ(entries.items[0].count, 2);
     EXPECT_UINT_EQ(entries.items[0].sizes[0], 8);
     EXPECT_UINT_EQ(entries.items[0].sizes[1], 12);
     EXPECT_STR_EQ(entries.items[1].name, "l");
-    EXPECT_SIZE_EQ(entries.items[1].count + entries.items[2].count, 0);
+    EXPECT_UINT_EQ(entries.items[1].count + entries.items[2].count, 0);
     kc_entries_finish(&entries);
 }
 

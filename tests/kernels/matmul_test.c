@@ -226,9 +226,9 @@ static void check_one_twice(const struct form *form)
     send(&c);
     launch(&size, &a, &a, &c);
     const struct found found = compare(form, &size, at(&a), at(&a), &c);
-    EXPECT_SIZE_EQ(found.beyond_bound, 0);
-    EXPECT_SIZE_EQ(found.other_bits, 0);
-    EXPECT_SIZE_EQ(found.margins_touched, 0);
+    EXPECT_UINT_EQ(found.beyond_bound, 0);
+    EXPECT_UINT_EQ(found.other_bits, 0);
+    EXPECT_UINT_EQ(found.margins_touched, 0);
     finish(&a);
     finish(&c);
     close_all();

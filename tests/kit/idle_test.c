@@ -214,7 +214,7 @@ WEIR_TEST(KitIdle, BlocksServeWhatTheyFit)
     EXPECT_NULL(weir_kit_block_take(blocks, 101, 199));
     struct weir_kit_block *block = weir_kit_block_take(blocks, 90, 300);
     ASSERT_NOT_NULL(block);
-    EXPECT_SIZE_EQ(block->size, 100); // the smallest
+    EXPECT_UINT_EQ(block->size, 100); // the smallest
     EXPECT_NULL(weir_kit_block_take(blocks, 100, 100));
     weir_kit_block_put(blocks, block);
     weir_kit_blocks_empty(blocks, free_block, &freed);
@@ -229,13 +229,13 @@ WEIR_TEST(KitIdle, BlocksServeWhatTheyFit)
 
 WEIR_TEST(KitIdle, BlockSizesGrowByAnEighthAtMost)
 {
-    EXPECT_SIZE_EQ(weir_kit_block_size(1), 4096);
-    EXPECT_SIZE_EQ(weir_kit_block_size(4096), 4096);
+    EXPECT_UINT_EQ(weir_kit_block_size(1), 4096);
+    EXPECT_UINT_EQ(weir_kit_block_size(4096), 4096);
     for (size_t size = 65536; size < (size_t)1 << 40; size = size * 5 / 4 + 1) {
         const size_t rounded = weir_kit_block_size(size);
-        EXPECT_SIZE_GE(rounded, size);
-        EXPECT_SIZE_LE(rounded - size, size / 8);
-        EXPECT_SIZE_EQ(weir_kit_block_size(rounded), rounded);
+        EXPECT_UINT_GE(rounded, size);
+        EXPECT_UINT_LE(rounded - size, size / 8);
+        EXPECT_UINT_EQ(weir_kit_block_size(rounded), rounded);
     }
-    EXPECT_SIZE_EQ(weir_kit_block_size(SIZE_MAX), SIZE_MAX);
+    EXPECT_UINT_EQ(weir_kit_block_size(SIZE_MAX), SIZE_MAX);
 }

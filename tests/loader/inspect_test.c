@@ -55,20 +55,20 @@ WEIR_TEST(Inspect, SettingsHaveTheirOrigins)
     EXPECT_INT_EQ(inspect("[weir]\nbackend = null\n[null]\ndevices = 3\n", &seen), WEIR_OK);
     unsetenv("WEIR_COMM_TIMEOUT");
     unsetenv("WEIR_NULL_MEMORY");
-    EXPECT_SIZE_EQ(times(&seen, "weir.backend=null@F:2"), 1);
-    EXPECT_SIZE_EQ(times(&seen, "weir.debug=0@default"), 1);
-    EXPECT_SIZE_EQ(times(&seen, "comm.timeout=7@WEIR_COMM_TIMEOUT"), 1);
-    EXPECT_SIZE_EQ(times(&seen, "null.devices=3@F:4"),
+    EXPECT_UINT_EQ(times(&seen, "weir.backend=null@F:2"), 1);
+    EXPECT_UINT_EQ(times(&seen, "weir.debug=0@default"), 1);
+    EXPECT_UINT_EQ(times(&seen, "comm.timeout=7@WEIR_COMM_TIMEOUT"), 1);
+    EXPECT_UINT_EQ(times(&seen, "null.devices=3@F:4"),
                    1); // once, though both list and section name it
-    EXPECT_SIZE_EQ(seen.absent, 0);
+    EXPECT_UINT_EQ(seen.absent, 0);
 }
 
 WEIR_TEST(Inspect, AModuleThatIsNotThereIsNamed)
 {
     struct seen seen = {0};
     EXPECT_INT_EQ(inspect("[weir]\nbackend = nul\nplugins = null\n", &seen), WEIR_OK);
-    EXPECT_SIZE_EQ(seen.absent, 1);
-    EXPECT_SIZE_EQ(times(&seen, "nul"), 1);
+    EXPECT_UINT_EQ(seen.absent, 1);
+    EXPECT_UINT_EQ(times(&seen, "nul"), 1);
 }
 
 WEIR_TEST(Inspect, AModuleThatIsRefusedIsLeftOut)
@@ -79,7 +79,7 @@ WEIR_TEST(Inspect, AModuleThatIsRefusedIsLeftOut)
     EXPECT_OK(weir_inspect_settings(WEIR_PARAMS(weir_open, .config_path = "", .backend = "too-new",
                                                 .module_path = weir_test_runfile("tests/loader")),
                                     see, &seen));
-    EXPECT_SIZE_EQ(seen.absent, 0);
+    EXPECT_UINT_EQ(seen.absent, 0);
     EXPECT_OK(weir_last_error()->status);
 }
 
@@ -87,14 +87,14 @@ WEIR_TEST(Inspect, TheFunctionEndsIt)
 {
     struct seen seen = {.most = 2};
     EXPECT_INT_EQ(inspect("[no_section]\n", &seen), WEIR_OK); // not read any more
-    EXPECT_SIZE_EQ(seen.count, 2);
+    EXPECT_UINT_EQ(seen.count, 2);
 }
 
 WEIR_TEST(Inspect, AFileIsRefusedAsByOpen)
 {
     struct seen seen = {0};
     EXPECT_FAILURE(inspect("[weir]\nbakend = null\n", &seen), WEIR_ERROR_CONFIG, "F:2: ");
-    EXPECT_SIZE_EQ(seen.count, 0);
+    EXPECT_UINT_EQ(seen.count, 0);
     EXPECT_FAILURE(inspect("[weir]\nbackend = null\n[null]\ndevices = 17\n", &seen),
                    WEIR_ERROR_CONFIG, "F:4: ");
     EXPECT_TRUE(seen.count > 0); // [weir] and [comm]

@@ -40,7 +40,7 @@ static void expect_refused(const char *name, enum weir_module_kind kind, const c
     EXPECT_CONTAINS(weir_last_error()->message, name);
     EXPECT_CONTAINS(weir_last_error()->message, reason);
     EXPECT_CONTAINS(weir_last_error()->remedy, remedy);
-    EXPECT_SIZE_EQ(weir_load_report_count(report), 1);
+    EXPECT_UINT_EQ(weir_load_report_count(report), 1);
     const struct weir_load_entry *entry = weir_load_report_entry(report, 0);
     EXPECT_NOT_NULL(entry);
     if (entry) {
@@ -66,7 +66,7 @@ WEIR_TEST(Loader, LoadsABackend)
     EXPECT_CONTAINS(loaded.path, "backends/null/weir_null.so");
     EXPECT_TRUE(loaded.ops->queue_submit != NULL);
     EXPECT_TRUE(loaded.ops->queue_flush == NULL);
-    ASSERT_SIZE_EQ(weir_load_report_count(report), 1);
+    ASSERT_UINT_EQ(weir_load_report_count(report), 1);
     const struct weir_load_entry *entry = weir_load_report_entry(report, 0);
     EXPECT_INT_EQ(entry->outcome, WEIR_LOAD_USED);
     EXPECT_STR_EQ(entry->reason, "");
@@ -239,7 +239,7 @@ WEIR_TEST(Loader, ReportsEachDirectoryTried)
     snprintf(path, sizeof path, ":/nonexistent::%s:%s:", weir_test_temp_dir(),
              weir_test_runfile("backends/null"));
     ASSERT_OK(weir__loader_load("null", WEIR_MODULE_BACKEND, path, &host, report, &loaded));
-    ASSERT_SIZE_EQ(weir_load_report_count(report), 3);
+    ASSERT_UINT_EQ(weir_load_report_count(report), 3);
     EXPECT_STR_EQ(weir_load_report_entry(report, 0)->path, "/nonexistent/weir_null.so");
     EXPECT_INT_EQ(weir_load_report_entry(report, 0)->outcome, WEIR_LOAD_MISSING);
     EXPECT_INT_EQ(weir_load_report_entry(report, 1)->outcome, WEIR_LOAD_MISSING);
@@ -259,7 +259,7 @@ WEIR_TEST(Loader, TheFirstFileDecides)
              weir_test_runfile("backends/null"));
     EXPECT_INT_EQ(weir__loader_load("null", WEIR_MODULE_BACKEND, path, &host, report, &loaded),
                   WEIR_ERROR_MODULE);
-    EXPECT_SIZE_EQ(weir_load_report_count(report), 1);
+    EXPECT_UINT_EQ(weir_load_report_count(report), 1);
     weir_load_report_destroy(&report);
 }
 
@@ -327,7 +327,7 @@ WEIR_TEST(Loader, DefaultDirectories)
     *strrchr(self, '/') = '\0';
     EXPECT_INT_EQ(weir__loader_load("zebra", WEIR_MODULE_BACKEND, "", &host, report, &loaded),
                   WEIR_ERROR_MODULE);
-    ASSERT_SIZE_EQ(weir_load_report_count(report), 2);
+    ASSERT_UINT_EQ(weir_load_report_count(report), 2);
     EXPECT_CONTAINS(weir_load_report_entry(report, 0)->path, self);
     EXPECT_CONTAINS(weir_load_report_entry(report, 0)->path, "/../lib/weir/weir_zebra.so");
     EXPECT_CONTAINS(weir_load_report_entry(report, 1)->path, self);

@@ -45,7 +45,7 @@ WEIR_TEST(Locale, NamesOfVariablesAndDevicesAreAscii)
     ASSERT_TRUE(toupper('i') != 'I');
     setenv("WEIR_NULL_DEVICES", "2", 1);
     ASSERT_OK(open_null(&runtime));
-    EXPECT_SIZE_EQ(weir_device_count(runtime), 2);
+    EXPECT_UINT_EQ(weir_device_count(runtime), 2);
     EXPECT_OK(
         weir_device_open(runtime, WEIR_PARAMS(weir_device, .select = "NULL DEVICE 1"), &device));
     EXPECT_OK(weir_device_close(&device));

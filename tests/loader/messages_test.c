@@ -222,7 +222,7 @@ WEIR_TEST(LoadReport, KeepsCopiesInOrder)
     name[0] = 'x';
     for (size_t i = 0; i < 20; i++)
         weir__load_report_add(report, &used);
-    ASSERT_SIZE_EQ(weir_load_report_count(report), 21);
+    ASSERT_UINT_EQ(weir_load_report_count(report), 21);
     EXPECT_STR_EQ(weir_load_report_entry(report, 0)->module, "cuda");
     EXPECT_STR_EQ(weir_load_report_entry(report, 0)->version, "");
     EXPECT_STR_EQ(weir_load_report_entry(report, 20)->module, "null");
@@ -302,7 +302,7 @@ WEIR_TEST(LoadReport, LivesUntilTheLastOwner)
     weir__load_report_add(report, &used);
     weir_load_report_destroy(&report);
     EXPECT_NULL(report);
-    EXPECT_SIZE_EQ(weir_load_report_count(second), 1);
+    EXPECT_UINT_EQ(weir_load_report_count(second), 1);
     weir_load_report_destroy(&second);
 }
 
@@ -316,7 +316,7 @@ WEIR_TEST(LoadReport, AcceptsNull)
     weir__load_report_set_origin(report, "x");
     weir__load_report_set_remedy(report, "x");
     EXPECT_NULL(weir__load_report_retain(report));
-    EXPECT_SIZE_EQ(weir_load_report_count(report), 0);
+    EXPECT_UINT_EQ(weir_load_report_count(report), 0);
     EXPECT_NULL(weir_load_report_entry(report, 0));
     EXPECT_STR_EQ(weir_load_report_text(report), "");
     EXPECT_STR_EQ(weir_load_report_origin(report), "");

@@ -43,7 +43,7 @@ WEIR_TEST(Open, TheReportOfSuccess)
 
     ASSERT_OK(open_with("null", "", &runtime, &report));
     EXPECT_STR_EQ(weir_runtime_backend(runtime), "null");
-    EXPECT_SIZE_EQ(weir_load_report_count(report), 2);
+    EXPECT_UINT_EQ(weir_load_report_count(report), 2);
     expect_entry(report, 0, "null", WEIR_LOAD_MISSING, "no such file");
     expect_entry(report, 1, "null", WEIR_LOAD_USED, "");
     EXPECT_UINT_EQ(weir_load_report_entry(report, 1)->device_count, 1);
@@ -66,7 +66,7 @@ WEIR_TEST(Open, ASingleBackendThatDoesNotOpen)
     EXPECT_NULL(runtime);
     EXPECT_CONTAINS(weir_last_error_text(), "libabsent.so.1: cannot open shared object file");
     EXPECT_CONTAINS(weir_last_error_text(), "install the package libabsent1");
-    EXPECT_SIZE_EQ(weir_load_report_count(report), 1);
+    EXPECT_UINT_EQ(weir_load_report_count(report), 1);
     expect_entry(report, 0, "broken", WEIR_LOAD_REFUSED, "libabsent.so.1");
     EXPECT_STR_EQ(weir_load_report_remedy(report), "install the package libabsent1");
     weir_load_report_destroy(&report);
@@ -79,7 +79,7 @@ WEIR_TEST(Open, FallbackIsRecorded)
     ASSERT_OK(open_with("too-new, broken, absent, null", "", &runtime, NULL));
     EXPECT_STR_EQ(weir_runtime_backend(runtime), "null");
     const weir_load_report *report = weir_runtime_report(runtime);
-    ASSERT_SIZE_EQ(weir_load_report_count(report), 6);
+    ASSERT_UINT_EQ(weir_load_report_count(report), 6);
     expect_entry(report, 0, "too-new", WEIR_LOAD_REFUSED, "module ABI 2");
     expect_entry(report, 1, "broken", WEIR_LOAD_REFUSED, "libabsent.so.1");
     expect_entry(report, 2, "absent", WEIR_LOAD_MISSING, "no such file");
@@ -166,7 +166,7 @@ WEIR_TEST(Open, DevicesOfNullAreConfigured)
     struct weir_device_info info;
 
     ASSERT_OK(open_null("devices = 3", &runtime));
-    EXPECT_SIZE_EQ(weir_device_count(runtime), 3);
+    EXPECT_UINT_EQ(weir_device_count(runtime), 3);
     ASSERT_OK(weir_device_describe(runtime, 2, &info));
     EXPECT_STR_EQ(info.name, "null device 2");
     EXPECT_UINT_GT(info.memory_bytes, 0);

@@ -185,7 +185,7 @@ static size_t expect_whole_entries(const weir_disk_cache *cache)
             continue;
         const unsigned char *bytes = data;
         found++;
-        EXPECT_SIZE_EQ(size, ENTRY_BYTES);
+        EXPECT_UINT_EQ(size, ENTRY_BYTES);
         EXPECT_TRUE(memcmp(bytes, bytes + 1, size - 1) == 0);
         free(data);
     }
@@ -230,7 +230,7 @@ WEIR_TEST(Killed, InMidWrite)
         found = expect_whole_entries(cache);
         half_written += count_half_written(cache);
     }
-    EXPECT_SIZE_GT(found, 0);
-    EXPECT_SIZE_GT(half_written, 0); // so some were killed while they wrote
+    EXPECT_UINT_GT(found, 0);
+    EXPECT_UINT_GT(half_written, 0); // so some were killed while they wrote
     weir_disk_cache_destroy(&cache);
 }

@@ -68,10 +68,10 @@ WEIR_TEST(Signals, AreForThreadsOfTheProgram)
     EXPECT_OK(weir_queue_fill(queue, buffer, 0, 64, &value, 1));
     EXPECT_OK(weir_queue_host_call(queue, do_nothing, NULL));
     EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
-    EXPECT_SIZE_GT(count_threads(SIGTERM, &takers), 1);
-    EXPECT_SIZE_EQ(takers, 1);
+    EXPECT_UINT_GT(count_threads(SIGTERM, &takers), 1);
+    EXPECT_UINT_EQ(takers, 1);
     count_threads(SIGALRM, &takers);
-    EXPECT_SIZE_EQ(takers, 1);
+    EXPECT_UINT_EQ(takers, 1);
     sigprocmask(SIG_BLOCK, NULL, &after);
     for (int number = 1; number < 32; number++)
         EXPECT_INT_EQ(sigismember(&after, number), sigismember(&before, number));

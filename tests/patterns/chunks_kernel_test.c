@@ -115,7 +115,7 @@ WEIR_TEST(ChunksKernel, Scales)
         fill((float)(queues + 1));
         ASSERT_OK(weir_chunks_run(chunks, NULL, 0, &done));
         ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
-        EXPECT_SIZE_EQ(count_wrong(2.0f * (float)(queues + 1)), 0);
+        EXPECT_UINT_EQ(count_wrong(2.0f * (float)(queues + 1)), 0);
         weir_chunks_destroy(&chunks);
     }
     close_kernel();
@@ -138,7 +138,7 @@ WEIR_TEST(ChunksKernel, RunsBuildOnEachOther)
         for (unsigned run = 0; run < RUNS; run++)
             ASSERT_OK(weir_chunks_run(chunks, NULL, 0, &done));
         ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
-        EXPECT_SIZE_EQ(rig_wrong_words(host, 0, COUNT, RUNS), 0);
+        EXPECT_UINT_EQ(rig_wrong_words(host, 0, COUNT, RUNS), 0);
         weir_chunks_destroy(&chunks);
     }
     close_kernel();

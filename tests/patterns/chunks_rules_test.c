@@ -252,7 +252,7 @@ static void check_runs(void)
     EXPECT_UINT_EQ(asked.syncs, 0);
     EXPECT_UINT_GE(asked.flushes, 3);
     use_all_after(done);
-    EXPECT_SIZE_EQ(findings(), 0);
+    EXPECT_UINT_EQ(findings(), 0);
     weir_chunks_destroy(&chunks);
 }
 
@@ -343,30 +343,30 @@ static void check_cover(size_t expected_chunks)
 
     ASSERT_OK(weir_chunks_create(&params, &chunks));
     weir_chunks_get_plan(chunks, &plan);
-    ASSERT_SIZE_EQ(plan.chunk_count, expected_chunks);
+    ASSERT_UINT_EQ(plan.chunk_count, expected_chunks);
     for (uint32_t i = 0; i < plan.chunk_count; i++) {
         ASSERT_OK(weir_chunks_get_chunk(chunks, i, &chunk));
         EXPECT_UINT_EQ(chunk.index, i);
-        EXPECT_SIZE_EQ(chunk.first, at);
-        EXPECT_SIZE_GT(chunk.count, 0);
-        EXPECT_SIZE_EQ(chunk.in_offset, params.in.offset + at * params.in_bytes);
-        EXPECT_SIZE_EQ(chunk.in_size, chunk.count * params.in_bytes);
-        EXPECT_SIZE_EQ(chunk.out_offset, params.out.offset + at * params.out_bytes);
-        EXPECT_SIZE_EQ(chunk.out_size, chunk.count * params.out_bytes);
-        EXPECT_SIZE_EQ(chunk.in_offset % alignment, 0);
-        EXPECT_SIZE_EQ(chunk.out_offset % alignment, 0);
+        EXPECT_UINT_EQ(chunk.first, at);
+        EXPECT_UINT_GT(chunk.count, 0);
+        EXPECT_UINT_EQ(chunk.in_offset, params.in.offset + at * params.in_bytes);
+        EXPECT_UINT_EQ(chunk.in_size, chunk.count * params.in_bytes);
+        EXPECT_UINT_EQ(chunk.out_offset, params.out.offset + at * params.out_bytes);
+        EXPECT_UINT_EQ(chunk.out_size, chunk.count * params.out_bytes);
+        EXPECT_UINT_EQ(chunk.in_offset % alignment, 0);
+        EXPECT_UINT_EQ(chunk.out_offset % alignment, 0);
         if (params.granularity > 0)
-            EXPECT_SIZE_EQ(at % params.granularity, 0);
+            EXPECT_UINT_EQ(at % params.granularity, 0);
         if (i + 1 < plan.chunk_count) {
             least = chunk.count < least ? chunk.count : least;
             most = chunk.count > most ? chunk.count : most;
         }
         at += chunk.count;
     }
-    EXPECT_SIZE_EQ(at, params.element_count);
+    EXPECT_UINT_EQ(at, params.element_count);
     if (plan.chunk_count > 1) {
-        EXPECT_SIZE_LE(most - least, plan.unit);
-        EXPECT_SIZE_LE(chunk.count, most);
+        EXPECT_UINT_LE(most - least, plan.unit);
+        EXPECT_UINT_LE(chunk.count, most);
     }
     EXPECT_INT_EQ(weir_chunks_get_chunk(chunks, plan.chunk_count, &chunk), WEIR_ERROR_INVALID);
     weir_chunks_destroy(&chunks);
@@ -422,7 +422,7 @@ RULE(NoElementsOnlyOrder)
         EXPECT_STR_EQ(asked.text, "k");
         EXPECT_UINT_EQ(kernels, 0);
         use_all_after(done);
-        EXPECT_SIZE_EQ(findings(), 0);
+        EXPECT_UINT_EQ(findings(), 0);
         weir_queue_destroy(&other);
         weir_chunks_destroy(&chunks);
     }
@@ -459,18 +459,18 @@ static void check_growing(bool reversed)
     const uint32_t first = reversed ? 2 : 0;
     for (uint32_t i = 0; i < plan.chunk_count; i++) {
         ASSERT_OK(weir_chunks_get_chunk(chunks, i, &chunk));
-        EXPECT_SIZE_EQ(chunk.first, at);
+        EXPECT_UINT_EQ(chunk.first, at);
         at += chunk.count;
-        EXPECT_SIZE_LE(chunk.count, plan.most_count);
+        EXPECT_UINT_LE(chunk.count, plan.most_count);
         const size_t small = reversed ? chunk.count : before.count;
         const size_t large = reversed ? before.count : chunk.count;
         if (i > first && i < first + plan.chunk_count - 3) {
-            EXPECT_SIZE_LE(small - small / 4, large + 2 * plan.unit);
-            EXPECT_SIZE_LE(large, small + small / 20 + 2 * plan.unit);
+            EXPECT_UINT_LE(small - small / 4, large + 2 * plan.unit);
+            EXPECT_UINT_LE(large, small + small / 20 + 2 * plan.unit);
         }
         before = chunk;
     }
-    EXPECT_SIZE_EQ(at, params.element_count);
+    EXPECT_UINT_EQ(at, params.element_count);
     weir_chunks_destroy(&chunks);
 }
 
@@ -512,12 +512,12 @@ RULE(UnitsThatAreLargerThanAChunk)
             ASSERT_OK(weir_chunks_create(&params, &chunks));
             weir_chunks_get_plan(chunks, &plan);
             if (i > 0)
-                EXPECT_SIZE_EQ(plan.chunk_count, units[i].chunks);
+                EXPECT_UINT_EQ(plan.chunk_count, units[i].chunks);
             for (uint32_t k = 0; k < plan.chunk_count; k++) {
                 EXPECT_OK(weir_chunks_get_chunk(chunks, k, &chunk));
-                EXPECT_SIZE_EQ(chunk.first % units[i].granularity, 0);
+                EXPECT_UINT_EQ(chunk.first % units[i].granularity, 0);
             }
-            EXPECT_SIZE_EQ(chunk.first + chunk.count, LARGE);
+            EXPECT_UINT_EQ(chunk.first + chunk.count, LARGE);
             weir_chunks_destroy(&chunks);
         }
 }
@@ -546,13 +546,13 @@ RULE(ChoosesByTheDevice)
     EXPECT_INT_EQ(plan.order, WEIR_CHUNKS_INTERLEAVED);
     EXPECT_UINT_EQ(plan.queue_count, 3);
     EXPECT_UINT_EQ(plan.chunk_count, 83);
-    EXPECT_SIZE_EQ(plan.first_count, (size_t)4 << 20);
-    EXPECT_SIZE_EQ(plan.most_count, (size_t)16 << 20);
+    EXPECT_UINT_EQ(plan.first_count, (size_t)4 << 20);
+    EXPECT_UINT_EQ(plan.most_count, (size_t)16 << 20);
     begin();
     plan = plan_of((size_t)16 << 20);
     EXPECT_UINT_EQ(plan.chunk_count, 8);
-    EXPECT_SIZE_EQ(plan.first_count, (size_t)2 << 20);
-    EXPECT_SIZE_EQ(plan.most_count, (size_t)2 << 20);
+    EXPECT_UINT_EQ(plan.first_count, (size_t)2 << 20);
+    EXPECT_UINT_EQ(plan.most_count, (size_t)2 << 20);
     begin();
     EXPECT_UINT_EQ(plan_of(1000).chunk_count, 1);
     begin();
@@ -561,7 +561,7 @@ RULE(ChoosesByTheDevice)
     params.layout = WEIR_CHUNKS_BY_CHUNK;
     plan = plan_of((size_t)1 << 44);
     EXPECT_UINT_EQ(plan.chunk_count, 256);
-    EXPECT_SIZE_EQ(plan.first_count, plan.most_count);
+    EXPECT_UINT_EQ(plan.first_count, plan.most_count);
 
     // One engine, and none reported: the same.
     begin();

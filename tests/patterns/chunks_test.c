@@ -159,7 +159,7 @@ JOB_TEST(Chunks, EveryByteArrivesOnce)
                 ASSERT_OK(weir_chunks_create(&params, &job.chunks));
                 ASSERT_OK(weir_chunks_run(job.chunks, NULL, 0, &done));
                 ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
-                ASSERT_SIZE_EQ(wrong_words(counts[i], i * 100000), 0);
+                ASSERT_UINT_EQ(wrong_words(counts[i], i * 100000), 0);
                 weir_chunks_destroy(&job.chunks);
             }
         }
@@ -179,7 +179,7 @@ JOB_TEST(Chunks, DefaultsWork)
     ASSERT_OK(weir_chunks_create(&params, &job.chunks));
     ASSERT_OK(weir_chunks_run(job.chunks, NULL, 0, &done));
     ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
-    EXPECT_SIZE_EQ(wrong_words(WORDS, 7), 0);
+    EXPECT_UINT_EQ(wrong_words(WORDS, 7), 0);
 }
 
 // --- order ---
@@ -203,10 +203,10 @@ JOB_TEST(Chunks, DownloadsWaitForKernels)
         EXPECT_INT_EQ(weir_event_query(done), WEIR_NOT_READY);
         rig_sleep_ns(5000000);
 
-        EXPECT_SIZE_EQ(rig_wrong_words(job.dst, MARGIN + held.first, 1, GUARD), 0);
+        EXPECT_UINT_EQ(rig_wrong_words(job.dst, MARGIN + held.first, 1, GUARD), 0);
         gate_open(&job.gate);
         ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
-        EXPECT_SIZE_EQ(wrong_words(WORDS, 1000 * queues), 0);
+        EXPECT_UINT_EQ(wrong_words(WORDS, 1000 * queues), 0);
         weir_chunks_destroy(&job.chunks);
         gate_shut(&job.gate);
     }
@@ -236,7 +236,7 @@ JOB_TEST(Chunks, ARunWaitsForItsSource)
         EXPECT_INT_EQ(weir_event_query(done), WEIR_NOT_READY);
         gate_open(&job.gate);
         ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
-        EXPECT_SIZE_EQ(wrong_words(WORDS, 77000 + queues), 0);
+        EXPECT_UINT_EQ(wrong_words(WORDS, 77000 + queues), 0);
         weir_chunks_destroy(&job.chunks);
         gate_shut(&job.gate);
     }
@@ -306,10 +306,10 @@ JOB_TEST(Chunks, RunsFollowEachOther)
         ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
         for (unsigned run = 0; run < RUNS; run++) {
             weir_test_note("%u queues, run %u", queues, run);
-            EXPECT_SIZE_EQ(rig_wrong_words(notes.seen, run * WORDS * 2, WORDS * 2, run * RUN_STEP),
+            EXPECT_UINT_EQ(rig_wrong_words(notes.seen, run * WORDS * 2, WORDS * 2, run * RUN_STEP),
                            0);
         }
-        EXPECT_SIZE_EQ(wrong_words(WORDS, (RUNS - 1) * RUN_STEP), 0);
+        EXPECT_UINT_EQ(wrong_words(WORDS, (RUNS - 1) * RUN_STEP), 0);
         weir_chunks_destroy(&job.chunks);
         gate_finish(&job.gate);
     }
@@ -334,7 +334,7 @@ JOB_TEST(Chunks, DestroyDoesNotWait)
     EXPECT_INT_EQ(weir_event_query(done), WEIR_NOT_READY);
     gate_open(&job.gate);
     ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
-    EXPECT_SIZE_EQ(wrong_words(WORDS, 5), 0);
+    EXPECT_UINT_EQ(wrong_words(WORDS, 5), 0);
 }
 
 // --- failures ---
@@ -367,7 +367,7 @@ JOB_TEST(Chunks, AFailureReachesTheEventAndIsRecoveredFrom)
         guard_dst();
         ASSERT_OK(weir_chunks_run(job.chunks, NULL, 0, &done));
         ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
-        EXPECT_SIZE_EQ(wrong_words(WORDS, 3), 0);
+        EXPECT_UINT_EQ(wrong_words(WORDS, 3), 0);
         weir_chunks_destroy(&job.chunks);
         gate_finish(&job.gate);
     }
@@ -402,7 +402,7 @@ JOB_TEST(Chunks, AFailedCallInAKernelCallbackIsRecoveredFrom)
     ASSERT_OK(weir_chunks_recover(job.chunks));
     ASSERT_OK(weir_chunks_run(job.chunks, NULL, 0, &done));
     ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
-    EXPECT_SIZE_EQ(wrong_words(WORDS, 9), 0);
+    EXPECT_UINT_EQ(wrong_words(WORDS, 9), 0);
 }
 
 // --- allocations ---

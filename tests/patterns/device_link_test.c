@@ -130,7 +130,7 @@ WEIR_TEST(DeviceLink, CopiesInOrderOfItsQueues)
     ASSERT_OK(weir_queue_sync(queues[0], WEIR_FOREVER));
     ASSERT_OK(weir_queue_copy(queues[1], out, 0, dst, 0, (size_t)COPIES * 4));
     ASSERT_OK(weir_queue_sync(queues[1], WEIR_FOREVER));
-    EXPECT_SIZE_EQ(rig_wrong_words(out, 0, COPIES, 1000), 0);
+    EXPECT_UINT_EQ(rig_wrong_words(out, 0, COPIES, 1000), 0);
 
     weir_buffer_destroy(&in), weir_buffer_destroy(&src), weir_buffer_destroy(&dst);
     weir_buffer_destroy(&out), weir_queue_destroy(&filler);
@@ -173,7 +173,7 @@ WEIR_TEST(DeviceLink, SurvivesCopiesThatAreRefused)
     for (int i = 0; i < 3; i++)
         EXPECT_OK(weir_device_link_copy(world.link, queue, dst, 0, src, 0, SIZE));
     EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
-    EXPECT_SIZE_EQ(rig_wrong_words(dst, 0, 2, 7), 0);
+    EXPECT_UINT_EQ(rig_wrong_words(dst, 0, 2, 7), 0);
     weir_buffer_destroy(&src), weir_buffer_destroy(&dst), weir_queue_destroy(&queue);
     close_world();
     sem_destroy(&gate);

@@ -176,7 +176,7 @@ static void take_all(uint64_t from)
         ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
         ASSERT_NOT_NULL(batch.buffer);
         EXPECT_UINT_EQ(batch.index, index);
-        EXPECT_SIZE_EQ(batch.size, words_of(index) * 4);
+        EXPECT_UINT_EQ(batch.size, words_of(index) * 4);
         ASSERT_OK(weir_queue_host_call(fixture.queue, rig_dawdle, (void *)(uintptr_t)(index + 1)));
         ASSERT_OK(log_batch(fixture.queue, &batch));
         ASSERT_OK(weir_loader_release(fixture.loader, &batch, fixture.queue));
@@ -185,12 +185,12 @@ static void take_all(uint64_t from)
     for (unsigned i = 0; i < 3; i++) {
         ASSERT_OK(weir_loader_next(fixture.loader, fixture.queue, &batch));
         EXPECT_NULL(batch.buffer);
-        EXPECT_SIZE_EQ(batch.size, 0);
+        EXPECT_UINT_EQ(batch.size, 0);
     }
     ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
     for (uint64_t index = from; index < fixture.batches; index++) {
         weir_test_note("batch %u", (unsigned)index);
-        EXPECT_SIZE_EQ(wrong_words(index), 0);
+        EXPECT_UINT_EQ(wrong_words(index), 0);
     }
     weir_test_note(NULL);
 }
@@ -252,7 +252,7 @@ WEIR_TEST(Loader, PinnedMemoryIsNotOverwrittenTooEarly)
     EXPECT_INT_EQ(weir_queue_sync(fixture.queue, 0), WEIR_TIMEOUT);
     gate_open(&fixture.gate);
     take_all(2);
-    EXPECT_SIZE_EQ(wrong_words(0) + wrong_words(1), 0);
+    EXPECT_UINT_EQ(wrong_words(0) + wrong_words(1), 0);
     ASSERT_OK(weir_loader_destroy(&fixture.loader));
     copy_gate = NULL;
     close_loader();
@@ -277,7 +277,7 @@ WEIR_TEST(Loader, ABatchInUseIsNotOverwritten)
         gate_open(&fixture.gate);
         take_all(slots);
         for (uint32_t i = 0; i < slots; i++)
-            EXPECT_SIZE_EQ(wrong_words(i), 0);
+            EXPECT_UINT_EQ(wrong_words(i), 0);
         close_loader();
     }
 }
@@ -299,7 +299,7 @@ WEIR_TEST(Loader, AConsumerWithoutAQueueWaitsForTheEvent)
     }
     ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
     for (uint64_t index = 0; index < 12; index++)
-        EXPECT_SIZE_EQ(wrong_words(index), 0);
+        EXPECT_UINT_EQ(wrong_words(index), 0);
     close_loader();
 }
 
@@ -315,7 +315,7 @@ WEIR_TEST(Loader, OneBatchHeldForLongBlocksNoOther)
     ASSERT_OK(log_batch(fixture.queue, &held));
     ASSERT_OK(weir_loader_release(fixture.loader, &held, fixture.queue));
     ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
-    EXPECT_SIZE_EQ(wrong_words(0), 0);
+    EXPECT_UINT_EQ(wrong_words(0), 0);
     close_loader();
 }
 
@@ -405,7 +405,7 @@ WEIR_TEST(Loader, ErrorsOfTheSourceComeInOrder)
                 ASSERT_OK(log_batch(fixture.queue, &batch));
                 ASSERT_OK(weir_loader_release(fixture.loader, &batch, fixture.queue));
                 ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
-                EXPECT_SIZE_EQ(wrong_words(index), 0);
+                EXPECT_UINT_EQ(wrong_words(index), 0);
             }
             EXPECT_NULL(batch.buffer);
         }
@@ -466,7 +466,7 @@ WEIR_TEST(Loader, AConsumersFailureIsItsOwn)
         ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
         for (uint64_t index = 0; index < 9; index++)
             if (index != 2 && index != 5)
-                EXPECT_SIZE_EQ(wrong_words(index), 0);
+                EXPECT_UINT_EQ(wrong_words(index), 0);
         close_loader();
     }
 }
@@ -485,7 +485,7 @@ WEIR_TEST(Loader, AFailedCopyIsOneBatchsError)
     ASSERT_OK(log_batch(fixture.queue, &batch));
     ASSERT_OK(weir_loader_release(fixture.loader, &batch, fixture.queue));
     ASSERT_OK(weir_queue_sync(fixture.queue, WEIR_FOREVER));
-    EXPECT_SIZE_EQ(wrong_words(0), 0);
+    EXPECT_UINT_EQ(wrong_words(0), 0);
     EXPECT_UINT_EQ(failing_copies, 0);
     ASSERT_OK(weir_loader_destroy(&fixture.loader));
 
@@ -656,7 +656,7 @@ WEIR_TEST(Loader, SeveralThreadsShareTheBatches)
     }
     EXPECT_UINT_EQ(taken, BATCHES);
     for (uint64_t index = 0; index < BATCHES; index++)
-        EXPECT_SIZE_EQ(wrong_words(index), 0);
+        EXPECT_UINT_EQ(wrong_words(index), 0);
     close_loader();
 }
 

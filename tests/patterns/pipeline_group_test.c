@@ -570,7 +570,7 @@ WEIR_TEST(PipelineGroup, JoinsAreNotKept)
         EXPECT_OK(weir_pipeline_destroy(&other));
         before = i == 9 ? memory_in_use() : before;
     }
-    EXPECT_SIZE_LT(memory_in_use(), before + (512 << 10));
+    EXPECT_UINT_LT(memory_in_use(), before + (512 << 10));
     close_world();
 }
 

@@ -305,8 +305,8 @@ WEIR_TEST(QueuePool, SyncAllWaitsForEveryQueue)
     ASSERT_OK(weir_queue_fill(other, buffer, 4, 4, &word, 4));
     ASSERT_OK(weir_queue_record(other, &done));
     ASSERT_OK(weir_event_sync(done, WEIR_FOREVER));
-    EXPECT_SIZE_EQ(rig_wrong_words(buffer, 0, 1, 0), 0);
-    EXPECT_SIZE_EQ(rig_wrong_words(buffer, 1, 1, 7), 0);
+    EXPECT_UINT_EQ(rig_wrong_words(buffer, 0, 1, 0), 0);
+    EXPECT_UINT_EQ(rig_wrong_words(buffer, 1, 1, 7), 0);
     EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, 0), WEIR_TIMEOUT);
     EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, WEIR_MS(5)), WEIR_TIMEOUT);
 
@@ -315,11 +315,11 @@ WEIR_TEST(QueuePool, SyncAllWaitsForEveryQueue)
     ASSERT_OK(weir_queue_host_call(other, fail_at_once, NULL));
     EXPECT_INT_EQ(weir_queue_sync(other, WEIR_FOREVER), WEIR_ERROR_IO);
     EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, WEIR_MS(5)), WEIR_ERROR_IO);
-    EXPECT_SIZE_EQ(rig_wrong_words(buffer, 0, 1, 0), 0);
+    EXPECT_UINT_EQ(rig_wrong_words(buffer, 0, 1, 0), 0);
     gate_open(&gate);
     EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, WEIR_FOREVER), WEIR_ERROR_IO);
     EXPECT_CONTAINS(weir_last_error()->file, "queue_pool_test.c");
-    EXPECT_SIZE_EQ(rig_wrong_words(buffer, 0, 1, 7), 0);
+    EXPECT_UINT_EQ(rig_wrong_words(buffer, 0, 1, 7), 0);
     ASSERT_OK(weir_queue_recover(other));
     ASSERT_OK(weir_queue_pool_sync_all(pool, WEIR_FOREVER));
     weir_buffer_destroy(&buffer);
@@ -359,7 +359,7 @@ WEIR_TEST(QueuePool, SyncAllKeepsItsTimeout)
     }
     sync_count = 0;
     EXPECT_INT_EQ(weir_queue_pool_sync_all(pool, WEIR_MS(20)), WEIR_TIMEOUT);
-    ASSERT_SIZE_EQ(sync_count, 4);
+    ASSERT_UINT_EQ(sync_count, 4);
     EXPECT_UINT_LE(sync_timeouts_ns[0], WEIR_MS(20));
     for (unsigned i = 1; i < 4; i++)
         EXPECT_UINT_EQ(sync_timeouts_ns[i], 0);

@@ -348,7 +348,7 @@ static void compare_on_all_devices(const char *name, const struct weir_arr_coc_s
     struct rig rig;
     bool ok = true;
 
-    ASSERT_SIZE_GT(devices, 0);
+    ASSERT_UINT_GT(devices, 0);
     for (size_t i = 0; ok && i < devices && rig_open(&rig, i, weights); i++) {
         weir_test_note("%s on %s", name, weir_device_get_info(rig.device)->name);
         if (i == 0)

@@ -133,8 +133,8 @@ static void expect_same_files(const char *a_path, const char *b_path)
     unsigned char *a = made_file_read(a_path, &a_size);
     unsigned char *b = made_file_read(b_path, &b_size);
 
-    EXPECT_SIZE_GT(a_size, 1000);
-    EXPECT_SIZE_EQ(a_size, b_size);
+    EXPECT_UINT_GT(a_size, 1000);
+    EXPECT_UINT_EQ(a_size, b_size);
     if (a && b && a_size == b_size)
         EXPECT_MEM_EQ(a, b, a_size);
     free(b);

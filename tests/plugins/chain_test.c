@@ -256,7 +256,7 @@ WEIR_TEST(Chain, TwoChainsAtOnce)
     work(&of_second);
     destroy_objects(&of_second);
     ASSERT_OK(weir_close(&second));
-    EXPECT_SIZE_EQ(logged.count, 4);
+    EXPECT_UINT_EQ(logged.count, 4);
     expect_work_counted("A", 0, 3);
     for (unsigned link = 0; link < 3; link++)
         expect_work_counted("B", link, 7);
@@ -336,7 +336,7 @@ WEIR_TEST(Chain, ClosesWhatWasOpenWhenAnOpenFails)
                   WEIR_ERROR_DEVICE);
     EXPECT_NULL(runtime);
     EXPECT_CONTAINS(weir_last_error()->message, "link 1 was asked to fail its open");
-    ASSERT_SIZE_EQ(logged.count, 1);
+    ASSERT_UINT_EQ(logged.count, 1);
     EXPECT_STR_EQ(logged.lines[0], "label= link=2 open=1 closed");
 }
 
@@ -351,8 +351,8 @@ WEIR_TEST(Chain, WithoutPluginsThereIsNothingInTheWay)
     work(&objects);
     EXPECT_UINT_EQ(objects.device->chain->count, 2); // core's own link and the backend
     EXPECT_FALSE(objects.device->chain->host_notes);
-    EXPECT_SIZE_EQ(weir_load_report_count(weir_runtime_report(runtime)), 2);
+    EXPECT_UINT_EQ(weir_load_report_count(weir_runtime_report(runtime)), 2);
     destroy_objects(&objects);
     ASSERT_OK(weir_close(&runtime));
-    EXPECT_SIZE_EQ(logged.count, 0);
+    EXPECT_UINT_EQ(logged.count, 0);
 }

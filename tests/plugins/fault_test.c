@@ -286,8 +286,8 @@ WEIR_TEST(Fault, OneInSoManyIsDrawnBySeed)
     EXPECT_TRUE(memcmp(first, other, sizeof first) != 0);
     for (size_t i = 0; i < COUNT; i++)
         hits += first[i];
-    EXPECT_SIZE_GE(hits, 140);
-    EXPECT_SIZE_LE(hits, 260);
+    EXPECT_UINT_GE(hits, 140);
+    EXPECT_UINT_LE(hits, 260);
 }
 
 static void expect_bad(const char *text, const char *sentence)

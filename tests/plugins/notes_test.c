@@ -90,7 +90,7 @@ NOTES_TEST(Notes, EachCallAboutAnEvent, "")
     ASSERT_TRUE(rig->notes != NULL);
     for (size_t i = 0; i < 2; i++)
         ASSERT_OK(weir_queue_record(rig->queue, &events[i]));
-    EXPECT_SIZE_EQ(rig->notes->count, 0);
+    EXPECT_UINT_EQ(rig->notes->count, 0);
 
     EXPECT_OK(weir_event_sync(events[1], WEIR_FOREVER)), lines[0] = __LINE__;
     EXPECT_OK(weir_event_sync(events[0], WEIR_FOREVER)), lines[1] = __LINE__;
@@ -102,7 +102,7 @@ NOTES_TEST(Notes, EachCallAboutAnEvent, "")
     EXPECT_OK(weir_event_sync(events[1], WEIR_FOREVER - 1)), lines[7] = __LINE__;
 
     const uint32_t waited = WEIR_HOST_NOTE_WAITED;
-    EXPECT_SIZE_EQ(rig->notes->count, 9);
+    EXPECT_UINT_EQ(rig->notes->count, 9);
     expect_complete(rig, 0, events[1], waited, lines[0]);
     expect_complete(rig, 1, events[0], waited, lines[1]);
     expect_complete(rig, 2, events[0], 0, lines[2]);
@@ -135,7 +135,7 @@ NOTES_TEST(Notes, FailureAndRecovery, "")
         EXPECT_INT_EQ(rig->notes->list[0].line, line);
     }
     EXPECT_OK(weir_queue_recover(rig->queue));
-    ASSERT_SIZE_EQ(rig->notes->count, before + 1);
+    ASSERT_UINT_EQ(rig->notes->count, before + 1);
     EXPECT_INT_EQ(rig->notes->list[before].kind, WEIR_HOST_NOTE_COMPLETE);
     EXPECT_INT_EQ(rig->notes->list[before].u.complete.status, WEIR_OK);
     EXPECT_STR_EQ(rig->notes->list[before].file, __FILE__);
@@ -180,7 +180,7 @@ WEIR_TEST(Notes, RecoveryTellsOfWhatHasEnded)
     EXPECT_OK(weir_queue_recover(rig.queue));
     *rig.notes->hook = (struct notes_hook){.function = NULL};
     EXPECT_TRUE(late.submitted);
-    ASSERT_SIZE_EQ(rig.notes->count, 1);
+    ASSERT_UINT_EQ(rig.notes->count, 1);
     const struct weir_event told = rig.notes->list[0].u.complete.event;
 
     struct weir_event end;
@@ -201,7 +201,7 @@ static void expect_access(const struct rig *rig, size_t index, enum weir_host_no
     const struct weir_host_note *note = &rig->notes->list[index];
     EXPECT_INT_EQ(note->kind, kind);
     EXPECT_STR_EQ(note->file, __FILE__);
-    EXPECT_SIZE_EQ(note->u.access.size, size);
+    EXPECT_UINT_EQ(note->u.access.size, size);
     EXPECT_INT_EQ(note->u.access.access, access);
 }
 
@@ -214,11 +214,11 @@ NOTES_TEST(Notes, Accesses, "refused_bytes = 7")
                   WEIR_ERROR_INVALID);
     EXPECT_TRUE(pointer == NULL);
     EXPECT_STR_EQ(weir_last_error()->message, "an access of 7 bytes was to be refused");
-    ASSERT_SIZE_EQ(rig->notes->count, 3);
+    ASSERT_UINT_EQ(rig->notes->count, 3);
     expect_access(rig, 0, WEIR_HOST_NOTE_BEGIN, 16, WEIR_ACCESS_WRITE);
     expect_access(rig, 1, WEIR_HOST_NOTE_END, 16, WEIR_ACCESS_WRITE);
     EXPECT_TRUE(rig->notes->list[0].u.access.buffer == rig->buffer);
-    EXPECT_SIZE_EQ(rig->notes->list[0].u.access.offset, 8);
+    EXPECT_UINT_EQ(rig->notes->list[0].u.access.offset, 8);
 }
 
 // A plugin that refuses a begin which the next link has taken tells that its end.
@@ -232,12 +232,12 @@ WEIR_TEST(Notes, ABeginThatIsRefusedLater)
                   WEIR_ERROR_INVALID);
     EXPECT_TRUE(pointer == NULL);
     const int line = __LINE__ - 3;
-    ASSERT_SIZE_EQ(rig.notes->count, 2);
+    ASSERT_UINT_EQ(rig.notes->count, 2);
     expect_access(&rig, 0, WEIR_HOST_NOTE_BEGIN, 16, WEIR_ACCESS_READ);
     expect_access(&rig, 1, WEIR_HOST_NOTE_END, 16, WEIR_ACCESS_READ);
     const struct weir_host_note *end = &rig.notes->list[1];
     EXPECT_TRUE(end->u.access.buffer == rig.buffer);
-    EXPECT_SIZE_EQ(end->u.access.offset, 8);
+    EXPECT_UINT_EQ(end->u.access.offset, 8);
     EXPECT_INT_EQ(end->flags, 0);
     EXPECT_INT_EQ(end->line, line);
     EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
@@ -250,13 +250,13 @@ NOTES_TEST(Notes, UploadsAndDownloads, "")
     char bytes[SIZE] = "some bytes";
     char back[SIZE];
     EXPECT_OK(weir_upload(rig->queue, rig->buffer, 0, bytes, SIZE));
-    ASSERT_SIZE_EQ(rig->notes->count, 3);
+    ASSERT_UINT_EQ(rig->notes->count, 3);
     expect_access(rig, 0, WEIR_HOST_NOTE_BEGIN, SIZE, WEIR_ACCESS_WRITE);
     expect_access(rig, 1, WEIR_HOST_NOTE_END, SIZE, WEIR_ACCESS_WRITE);
     EXPECT_INT_EQ(rig->notes->list[2].kind, WEIR_HOST_NOTE_COMPLETE);
     EXPECT_OK(weir_download(rig->queue, back, rig->buffer, 0, SIZE));
     EXPECT_STR_EQ(back, bytes);
-    ASSERT_SIZE_EQ(rig->notes->count, 6);
+    ASSERT_UINT_EQ(rig->notes->count, 6);
     EXPECT_INT_EQ(rig->notes->list[3].kind, WEIR_HOST_NOTE_COMPLETE);
     expect_access(rig, 4, WEIR_HOST_NOTE_BEGIN, SIZE, WEIR_ACCESS_READ);
     expect_access(rig, 5, WEIR_HOST_NOTE_END, SIZE, WEIR_ACCESS_READ);
@@ -284,7 +284,7 @@ NOTES_TEST(Notes, TheThreadOfDescriptors, "")
     struct pollfd waiting = {.fd = fd, .events = POLLIN};
     EXPECT_INT_EQ(poll(&waiting, 1, 60000), 1);
     close(fd);
-    ASSERT_SIZE_EQ(rig->notes->count, 1);
+    ASSERT_UINT_EQ(rig->notes->count, 1);
     EXPECT_INT_EQ(rig->notes->list[0].flags, WEIR_HOST_NOTE_INTERNAL);
     EXPECT_TRUE(rig->notes->list[0].u.complete.event.sequence == event.sequence);
 }
@@ -298,7 +298,7 @@ NOTES_TEST(Notes, ADestroyedQueue, "")
     ASSERT_OK(weir_queue_record(queue, &event));
     weir_queue_destroy(&queue);
     EXPECT_OK(weir_event_sync(event, WEIR_FOREVER));
-    ASSERT_SIZE_EQ(rig->notes->count, 1);
+    ASSERT_UINT_EQ(rig->notes->count, 1);
     EXPECT_INT_EQ(rig->notes->list[0].kind, WEIR_HOST_NOTE_COMPLETE);
     EXPECT_INT_EQ(rig->notes->list[0].flags, WEIR_HOST_NOTE_INTERNAL);
     EXPECT_TRUE(rig->notes->list[0].u.complete.event.queue == event.queue);
@@ -315,7 +315,7 @@ NOTES_TEST(Notes, WithoutPlace, "")
     EXPECT_OK(weir_event_error_at(event, NULL, 0));
     EXPECT_OK(weir_event_sync_all_at(&event, 1, WEIR_FOREVER, NULL, 0));
     EXPECT_OK(weir_queue_recover_at(rig->queue, NULL, 0));
-    ASSERT_SIZE_EQ(rig->notes->count, 4);
+    ASSERT_UINT_EQ(rig->notes->count, 4);
     for (size_t i = 0; i < rig->notes->count; i++) {
         EXPECT_TRUE(rig->notes->list[i].file == NULL);
         EXPECT_INT_EQ(rig->notes->list[i].line, 0);

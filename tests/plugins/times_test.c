@@ -112,7 +112,7 @@ static size_t fetch(struct rig *rig, weir_queue *queue, struct weir_operation_ti
     size_t count = 0;
     EXPECT_OK(
         rig->first->ops->queue_times(rig->first, queue, into, sizeof *into, capacity, &count));
-    EXPECT_SIZE_LE(count, capacity);
+    EXPECT_UINT_LE(count, capacity);
     return count;
 }
 
@@ -169,12 +169,12 @@ TIMES_TEST(Times, EveryOperationHasOne, "times")
 {
     const size_t wanted = submit_each(rig, rig->queue);
     EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
-    ASSERT_SIZE_EQ(fetch_all(rig, rig->queue, wanted), wanted);
+    ASSERT_UINT_EQ(fetch_all(rig, rig->queue, wanted), wanted);
     for (size_t i = 0; i < wanted; i++)
         EXPECT_UINT_EQ(times[i].sequence, i + 1);
     expect_in_order(rig, wanted);
-    EXPECT_SIZE_EQ(fetch(rig, rig->queue, times, MOST), 0);
-    EXPECT_SIZE_EQ(fetch(rig, rig->other, times, MOST), 0);
+    EXPECT_UINT_EQ(fetch(rig, rig->queue, times, MOST), 0);
+    EXPECT_UINT_EQ(fetch(rig, rig->other, times, MOST), 0);
 }
 
 TIMES_TEST(Times, OnTheTimelineOfRecords, "times")
@@ -189,7 +189,7 @@ TIMES_TEST(Times, OnTheTimelineOfRecords, "times")
     EXPECT_OK(weir_event_sync(after, WEIR_FOREVER));
     EXPECT_OK(weir_event_time_ns(before, &before_ns));
     EXPECT_OK(weir_event_time_ns(after, &after_ns));
-    ASSERT_SIZE_EQ(fetch_all(rig, rig->queue, 1), 1);
+    ASSERT_UINT_EQ(fetch_all(rig, rig->queue, 1), 1);
     EXPECT_UINT_LE(before_ns, times[0].start_ns + rig->slack_ns);
     EXPECT_UINT_LE(times[0].end_ns, after_ns + rig->slack_ns);
 }
@@ -218,7 +218,7 @@ TIMES_TEST(Times, GoOnAfterNativeCalls, "times")
             copies += times[i].sequence % 2 == 0; // a native call comes before each
         weir_clock_sleep_ns(1000000);
     }
-    EXPECT_SIZE_EQ(copies, weir_device_limits(rig->device)->native ? 3 : 0);
+    EXPECT_UINT_EQ(copies, weir_device_limits(rig->device)->native ? 3 : 0);
 }
 
 TIMES_TEST(Times, AreFetchedOnce, "times")
@@ -232,7 +232,7 @@ TIMES_TEST(Times, AreFetchedOnce, "times")
             weir_clock_sleep_ns(1000000);
         EXPECT_UINT_EQ(time.sequence, i + 1);
     }
-    EXPECT_SIZE_EQ(fetch(rig, rig->queue, &time, 1), 0);
+    EXPECT_UINT_EQ(fetch(rig, rig->queue, &time, 1), 0);
 }
 
 // Times that are not fetched are dropped, oldest first, and memory use is bounded.
@@ -250,8 +250,8 @@ TIMES_TEST(Times, AreBounded, "times")
     weir_counters_read(&after);
     EXPECT_UINT_EQ(after.allocations, before.allocations);
     const size_t count = fetch_all(rig, rig->queue, 1024);
-    ASSERT_SIZE_GE(count, 1024);
-    EXPECT_SIZE_LT(count, 10000);
+    ASSERT_UINT_GE(count, 1024);
+    EXPECT_UINT_LT(count, 10000);
     // Every 500 operations there is a record of the sync.
     EXPECT_UINT_EQ(times[count - 1].sequence, 12000 + 23);
     expect_in_order(rig, count);
@@ -261,7 +261,7 @@ TIMES_TEST(Times, AreNotKeptUnlessWanted, "")
 {
     submit_each(rig, rig->queue);
     EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
-    EXPECT_SIZE_EQ(fetch(rig, rig->queue, times, MOST), 0);
+    EXPECT_UINT_EQ(fetch(rig, rig->queue, times, MOST), 0);
 }
 
 // A busy device may be queried again.
@@ -295,7 +295,7 @@ TIMES_TEST(Times, TheClocksArePaired, "times")
     uint64_t host;
     uint64_t device;
     ASSERT_OK(read_clocks(rig, &host, &device));
-    ASSERT_SIZE_EQ(fetch_all(rig, rig->queue, 1), 1);
+    ASSERT_UINT_EQ(fetch_all(rig, rig->queue, 1), 1);
     EXPECT_UINT_LE(last_device, times[0].start_ns + rig->slack_ns);
     EXPECT_UINT_LE(times[0].end_ns, device + rig->slack_ns);
 }
@@ -306,7 +306,7 @@ TIMES_TEST(Times, SayWhatTheirStartsAre, "times")
     const char *starts = getenv("WEIR_TEST_STARTS");
     const size_t wanted = submit_each(rig, rig->queue);
     EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
-    ASSERT_SIZE_EQ(fetch_all(rig, rig->queue, wanted), wanted);
+    ASSERT_UINT_EQ(fetch_all(rig, rig->queue, wanted), wanted);
     for (size_t i = 0; i < wanted; i++)
         EXPECT_TRUE(times[i].start_is_earliest == (starts && strcmp(starts, "earliest") == 0));
 }
@@ -364,7 +364,7 @@ TIMES_TEST(Times, AreFetchedWhileOthersSubmit, "times")
     for (size_t i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
     for (size_t i = 0; i < 2; i++) {
-        EXPECT_SIZE_EQ(loads[i].fetched, 3000);
+        EXPECT_UINT_EQ(loads[i].fetched, 3000);
         EXPECT_TRUE(loads[i].in_order);
     }
 }
@@ -381,8 +381,8 @@ WEIR_TEST(TimesLost, HoldNothingUp)
         EXPECT_OK(weir_queue_copy(rig.queue, rig.memory[0], 0, rig.host[0], 0, 64));
     EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
     const size_t count = fetch_all(&rig, rig.queue, 850);
-    EXPECT_SIZE_GE(count, 850);
-    EXPECT_SIZE_LT(count, 1000);
+    EXPECT_UINT_GE(count, 850);
+    EXPECT_UINT_LT(count, 1000);
     expect_in_order(&rig, count);
     finish(&rig);
 }

@@ -113,8 +113,8 @@ static void expect_all(const struct weir_trace *trace, const struct expected *ex
     const struct weir_trace_queue *down = queue_named(trace, "down");
     ASSERT_NOT_NULL(up);
     ASSERT_NOT_NULL(down);
-    ASSERT_SIZE_EQ(up->operation_count, 1);
-    ASSERT_SIZE_EQ(down->operation_count, count - 1);
+    ASSERT_UINT_EQ(up->operation_count, 1);
+    ASSERT_UINT_EQ(down->operation_count, count - 1);
     const struct weir_trace_operation *first = &trace->operations[up->first_operation];
     const struct weir_trace_operation *rest = &trace->operations[down->first_operation];
     expect_operation(first, &expected[0]);
@@ -123,14 +123,14 @@ static void expect_all(const struct weir_trace *trace, const struct expected *ex
         expect_operation(&rest[i - 1], &expected[i]);
         if (i > 1 && rest[i - 1].timed && rest[i - 2].timed)
             EXPECT_UINT_LE(rest[i - 2].end_ns, rest[i - 1].start_ns);
-        EXPECT_SIZE_EQ(rest[i - 1].wait_count, i == 1 ? 1 : 0);
+        EXPECT_UINT_EQ(rest[i - 1].wait_count, i == 1 ? 1 : 0);
     }
     weir_test_note(NULL);
-    ASSERT_SIZE_EQ(rest[0].wait_count, 1);
+    ASSERT_UINT_EQ(rest[0].wait_count, 1);
     EXPECT_UINT_EQ(rest[0].waits[0].queue, up->id);
     EXPECT_UINT_EQ(rest[0].waits[0].sequence, 2);
     EXPECT_FALSE(rest[0].waits[0].implied);
-    EXPECT_SIZE_EQ(rest[0].waits[0].operation, up->first_operation);
+    EXPECT_UINT_EQ(rest[0].waits[0].operation, up->first_operation);
     EXPECT_UINT_LE(first->end_ns, rest[0].start_ns + SLACK_NS);
 }
 
@@ -151,8 +151,8 @@ WEIR_TEST(Trace, HasEveryOperationOnce)
     EXPECT_UINT_EQ(trace->meta.dropped, 0);
     EXPECT_UINT_EQ(trace->meta.unfinished, 0);
     EXPECT_STR_EQ(trace->meta.plugins, "trace");
-    EXPECT_SIZE_EQ(trace->device_count, 1);
-    EXPECT_SIZE_EQ(trace->note_count, 0);
+    EXPECT_UINT_EQ(trace->device_count, 1);
+    EXPECT_UINT_EQ(trace->note_count, 0);
     expect_all(trace, expected, count);
     weir_trace_destroy(&trace);
 }
@@ -182,7 +182,7 @@ WEIR_TEST(Trace, NamesManagedMemory)
         WEIR_SKIP("this device has no managed memory");
     struct weir_trace *trace = rig_read(path);
     ASSERT_NOT_NULL(trace);
-    ASSERT_SIZE_EQ(trace->operation_count, 3);
+    ASSERT_UINT_EQ(trace->operation_count, 3);
     const struct weir_trace_operation *operations = trace->operations;
     EXPECT_INT_EQ(operations[0].engine, WEIR_ENGINE_TO_DEVICE);
     EXPECT_INT_EQ(operations[0].dst_memory, WEIR_TRACE_MANAGED_MEMORY);
@@ -226,7 +226,7 @@ WEIR_TEST(Trace, HasRegionsAndWaitsOfTheHost)
         if (span->kind == WEIR_TRACE_REGION && strcmp(span->name, "frame") == 0)
             EXPECT_UINT_EQ(span->number, 12);
     }
-    EXPECT_SIZE_EQ(regions, 2 + 32);
+    EXPECT_UINT_EQ(regions, 2 + 32);
     EXPECT_TRUE(syncs >= 1 || strcmp(trace->meta.backend, "null") == 0);
     weir_trace_destroy(&trace);
 }
@@ -446,7 +446,7 @@ WEIR_TEST(Trace, IntoAPipe)
     EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
     rig_finish(&rig);
     ASSERT_INT_EQ(pthread_join(reader, NULL), 0);
-    EXPECT_SIZE_GT(total, 500);
+    EXPECT_UINT_GT(total, 500);
 }
 
 // The signal for that is not the program's either.

@@ -36,7 +36,7 @@ WEIR_TEST(Trace, OfGraphs)
     rig_finish(&rig);
     struct weir_trace *trace = rig_read(path);
     ASSERT_NOT_NULL(trace);
-    ASSERT_SIZE_EQ(trace->operation_count, 6);
+    ASSERT_UINT_EQ(trace->operation_count, 6);
     EXPECT_UINT_EQ(trace->meta.unfinished, 0);
     for (size_t i = 0; i < 5; i++) {
         const struct weir_trace_operation *operation = &trace->operations[i];
@@ -76,7 +76,7 @@ WEIR_TEST(Trace, OfNotes)
     rig_finish(&rig);
     struct weir_trace *trace = rig_read(path);
     ASSERT_NOT_NULL(trace);
-    ASSERT_SIZE_EQ(trace->operation_count, 5);
+    ASSERT_UINT_EQ(trace->operation_count, 5);
     EXPECT_UINT_EQ(trace->meta.unfinished, 1); // "late"
     size_t seen = 0;
     for (size_t i = 0; i < 5; i++) {
@@ -91,14 +91,14 @@ WEIR_TEST(Trace, OfNotes)
         }
         seen++;
     }
-    EXPECT_SIZE_EQ(seen, 3);
+    EXPECT_UINT_EQ(seen, 3);
     weir_trace_destroy(&trace);
 }
 
 static void expect_scalars(const struct weir_trace_operation *operation,
                            const struct weir_trace_scalar *wanted, size_t count)
 {
-    ASSERT_SIZE_EQ(operation->scalar_count, count);
+    ASSERT_UINT_EQ(operation->scalar_count, count);
     for (size_t i = 0; i < count; i++) {
         EXPECT_UINT_EQ(operation->scalars[i].argument, wanted[i].argument);
         EXPECT_DOUBLE_EQ(operation->scalars[i].value, wanted[i].value);
@@ -144,7 +144,7 @@ WEIR_TEST(Trace, OfArguments)
     rig_finish(&rig);
     struct weir_trace *trace = rig_read(path);
     ASSERT_NOT_NULL(trace);
-    ASSERT_SIZE_EQ(trace->operation_count, 3);
+    ASSERT_UINT_EQ(trace->operation_count, 3);
     EXPECT_UINT_EQ(trace->operations[0].argument_bytes, 96);
     expect_scalars(&trace->operations[0], wanted, 6);
     EXPECT_UINT_EQ(trace->operations[1].argument_bytes, 192);
@@ -224,16 +224,16 @@ WEIR_TEST(Trace, NamesWhatPatternsDo)
     rig_finish(&rig);
     struct weir_trace *trace = rig_read(path);
     ASSERT_NOT_NULL(trace);
-    EXPECT_SIZE_EQ(trace->operation_count, 4 * 3 + 3);
+    EXPECT_UINT_EQ(trace->operation_count, 4 * 3 + 3);
     for (size_t i = 0; i < 4; i++) {
         char region[32];
         snprintf(region, sizeof region, "chunk %zu", i);
-        EXPECT_SIZE_EQ(count_in(trace, region), 3);
+        EXPECT_UINT_EQ(count_in(trace, region), 3);
     }
     for (size_t i = 0; i < 3; i++) {
         char region[32];
         snprintf(region, sizeof region, "frame %zu/texture", i);
-        EXPECT_SIZE_EQ(count_in(trace, region), 1);
+        EXPECT_UINT_EQ(count_in(trace, region), 1);
     }
     weir_trace_destroy(&trace);
 }
@@ -266,7 +266,7 @@ WEIR_TEST(Trace, OfSeveralThreads)
     rig_finish(&rig);
     struct weir_trace *trace = rig_read(path);
     ASSERT_NOT_NULL(trace);
-    EXPECT_SIZE_EQ(trace->operation_count + (size_t)trace->meta.dropped, 1500);
+    EXPECT_UINT_EQ(trace->operation_count + (size_t)trace->meta.dropped, 1500);
     uint64_t last = 0;
     for (size_t i = 0; i < trace->operation_count; i++) {
         const struct weir_trace_operation *operation = &trace->operations[i];
@@ -295,8 +295,8 @@ WEIR_TEST(Trace, OfQueuesThatComeAndGo)
     rig_finish(&rig);
     struct weir_trace *trace = rig_read(path);
     ASSERT_NOT_NULL(trace);
-    EXPECT_SIZE_EQ(trace->operation_count, 100);
-    EXPECT_SIZE_EQ(trace->queue_count, 100);
+    EXPECT_UINT_EQ(trace->operation_count, 100);
+    EXPECT_UINT_EQ(trace->queue_count, 100);
     for (size_t i = 0; i < trace->operation_count; i++)
         EXPECT_TRUE(trace->operations[i].timed);
     weir_trace_destroy(&trace);
@@ -332,7 +332,7 @@ WEIR_TEST(Trace, OfAQueueThatFails)
     EXPECT_INT_EQ(calls, 1);
     struct weir_trace *trace = rig_read(path);
     ASSERT_NOT_NULL(trace);
-    ASSERT_SIZE_EQ(trace->operation_count, sizeof timed / sizeof *timed);
+    ASSERT_UINT_EQ(trace->operation_count, sizeof timed / sizeof *timed);
     for (size_t i = 0; i < trace->operation_count; i++) {
         weir_test_note("operation %zu", i);
         EXPECT_INT_EQ(trace->operations[i].timed, timed[i]);
@@ -388,7 +388,7 @@ static void expect_one_engine(const char *name, const char *plugins, int bursts)
     rig_finish(&rig);
     struct weir_trace *trace = rig_read(path);
     ASSERT_NOT_NULL(trace);
-    EXPECT_SIZE_EQ(trace->operation_count, 64 * (size_t)bursts);
+    EXPECT_UINT_EQ(trace->operation_count, 64 * (size_t)bursts);
     // CUPTI reports when they really ran: the tests' libcuda has an engine for each
     // stream.
     if (starts && strcmp(starts, "earliest") == 0)
@@ -450,7 +450,7 @@ WEIR_TEST(Trace, CountsWhatItDoesNotKeep)
     struct weir_trace *trace = rig_read(path);
     ASSERT_NOT_NULL(trace);
     EXPECT_UINT_EQ(trace->meta.dropped, 3000 - 1023);
-    ASSERT_SIZE_EQ(trace->operation_count, 1024 + 5);
+    ASSERT_UINT_EQ(trace->operation_count, 1024 + 5);
     for (size_t i = 0; i < trace->operation_count; i++)
         EXPECT_TRUE(trace->operations[i].timed);
     EXPECT_UINT_EQ(trace->operations[1028].bytes, 32);
@@ -479,7 +479,7 @@ WEIR_TEST(Trace, EndsAtItsLimit)
     EXPECT_FALSE(trace->meta.truncated);
     EXPECT_TRUE(trace->operation_count > 500 && trace->operation_count < 2000);
     EXPECT_UINT_EQ(trace->operation_count + trace->meta.beyond, 10 * 1000);
-    EXPECT_SIZE_EQ(trace->note_count, 1);
+    EXPECT_UINT_EQ(trace->note_count, 1);
     weir_trace_destroy(&trace);
 }
 
@@ -550,6 +550,6 @@ WEIR_TEST(Trace, ForgetsThreadsThatHaveEnded)
     size_t spans = 0;
     for (size_t i = 0; i < trace->span_count; i++)
         spans += strcmp(trace->spans[i].name, "short") == 0;
-    EXPECT_SIZE_EQ(spans, 40 * 50);
+    EXPECT_UINT_EQ(spans, 40 * 50);
     weir_trace_destroy(&trace);
 }

@@ -19,7 +19,7 @@ static void expect_findings(const struct race_pair *pair, const struct marks *ma
 {
     struct weir_check_finding finding;
 
-    EXPECT_SIZE_EQ(weir_check_error_count(runtime), marks->count);
+    EXPECT_UINT_EQ(weir_check_error_count(runtime), marks->count);
     for (size_t i = 0; weir_check_get(runtime, i, &finding) == WEIR_OK; i++)
         if (finding.kind < WEIR_CHECK_FIRST_HINT && !marks_expect(marks, pair, &finding))
             weir_test_fail(pair->file, pair->line, "not expected: %s; %s:%d, %s:%d: %s",

@@ -72,9 +72,9 @@ static void expect_decimals(const char *line, const char *key)
     ASSERT_NOT_NULL(at);
     at += strlen(pattern);
     const size_t whole = strspn(at, "0123456789");
-    EXPECT_SIZE_GT(whole, 0);
+    EXPECT_UINT_GT(whole, 0);
     EXPECT_INT_EQ(at[whole], '.');
-    EXPECT_SIZE_EQ(strspn(at + whole + 1, "0123456789"), 3);
+    EXPECT_UINT_EQ(strspn(at + whole + 1, "0123456789"), 3);
 }
 
 static void check_head(const struct checker *checker)
@@ -86,7 +86,7 @@ static void check_head(const struct checker *checker)
     // HTA looks for the text, with the space.
     EXPECT_CONTAINS(checker->file, "\"rank\": 0");
     expect_integer(checker->root, "baseTimeNanoseconds");
-    ASSERT_SIZE_GT(json_array_size(properties), 0);
+    ASSERT_UINT_GT(json_array_size(properties), 0);
     for (size_t i = 0; i < json_array_size(properties); i++) {
         const json_t *property = json_array_get(properties, i);
         expect_integer(property, "id");
@@ -166,7 +166,7 @@ static void check_flow(struct checker *checker, const json_t *event, const char 
     EXPECT_STR_EQ(string_of(event, "name"), category);
     if (*string_of(event, "ph") == 'f')
         EXPECT_STR_EQ(string_of(event, "bp"), "e");
-    ASSERT_SIZE_LT(checker->flow_count, FLOW_LIMIT);
+    ASSERT_UINT_LT(checker->flow_count, FLOW_LIMIT);
     checker->flows[checker->flow_count++] = (struct flow){
         .category = category,
         .id = json_integer_value(json_object_get(event, "id")),
@@ -207,8 +207,8 @@ static void check_flows(const struct checker *checker)
             same += checker->flows[k].phase == checker->flows[i].phase;
             opposite += checker->flows[k].phase != checker->flows[i].phase;
         }
-        EXPECT_SIZE_EQ(same, 1);
-        EXPECT_SIZE_EQ(opposite, 1);
+        EXPECT_UINT_EQ(same, 1);
+        EXPECT_UINT_EQ(opposite, 1);
     }
 }
 
@@ -297,9 +297,9 @@ WEIR_TEST(Format, EveryKindOfRowIsSound)
         (struct weir_trace_span){WEIR_TRACE_SYNC, 99, "weir_event_sync", WEIR_NO_NUMBER, 15, 18};
     made_write(&made, path);
     check_file(path, &checker);
-    EXPECT_SIZE_EQ(checker.of_device, 4);
-    EXPECT_SIZE_EQ(checker.of_calls, 7);
-    EXPECT_SIZE_EQ(checker.arrows, 1);
+    EXPECT_UINT_EQ(checker.of_device, 4);
+    EXPECT_UINT_EQ(checker.of_calls, 7);
+    EXPECT_UINT_EQ(checker.arrows, 1);
 }
 
 WEIR_TEST(Format, RandomTracesAreSound)
@@ -312,10 +312,10 @@ WEIR_TEST(Format, RandomTracesAreSound)
         made_random(&made, seed, 1234567);
         made_write(&made, path);
         check_file(path, &checker);
-        EXPECT_SIZE_EQ(checker.of_calls, made.operation_count);
+        EXPECT_UINT_EQ(checker.of_calls, made.operation_count);
         arrows += checker.arrows;
     }
-    EXPECT_SIZE_GT(arrows, 100);
+    EXPECT_UINT_GT(arrows, 100);
 }
 
 WEIR_TEST(Format, ProcessesAreNotTakenForDevices)
@@ -331,8 +331,8 @@ WEIR_TEST(Format, ProcessesAreNotTakenForDevices)
     made_write(&made, path);
     check_file(path, &checker);
     ASSERT_TRUE(weir_trace_read(path, NULL, &trace, message, sizeof message));
-    EXPECT_SIZE_EQ(trace->device_count, 1);
-    EXPECT_SIZE_EQ(trace->thread_count, 1);
+    EXPECT_UINT_EQ(trace->device_count, 1);
+    EXPECT_UINT_EQ(trace->thread_count, 1);
     weir_trace_destroy(&trace);
 }
 

@@ -228,7 +228,7 @@ static void check_bubbles(const struct grid *grid, const weir_report *report)
     EXPECT_UINT_EQ(summary->bubbles, count);
     EXPECT_UINT_EQ(summary->bubbles_ns, total * CELL);
     EXPECT_UINT_EQ(summary->longest_bubble_ns, longest * CELL);
-    EXPECT_SIZE_EQ(weir_report_bubble_count(report, false), count);
+    EXPECT_UINT_EQ(weir_report_bubble_count(report, false), count);
     // The idle intervals of the bound are exactly the parts of the span in which it
     // is not busy.
     uint64_t idle = 0;
@@ -305,8 +305,8 @@ WEIR_TEST(Grid, RandomTracesAreMeasuredAsTheCellsAre)
         }
         weir_report_destroy(&report);
     }
-    EXPECT_SIZE_GT(apart, ROUNDS / 10);
-    EXPECT_SIZE_LT(apart, ROUNDS * 9 / 10);
+    EXPECT_UINT_GT(apart, ROUNDS / 10);
+    EXPECT_UINT_LT(apart, ROUNDS * 9 / 10);
 }
 
 WEIR_TEST(Intervals, LengthsReachTheEndOfTime)

@@ -137,8 +137,8 @@ WEIR_TEST(Hostile, WaitsHaveALimit)
     EXPECT_FALSE(weir_trace_read(path, &options, &trace, message, sizeof message));
     EXPECT_CONTAINS(message, "it holds more than 12 waits");
     EXPECT_TRUE(weir_trace_read(path, NULL, &trace, message, sizeof message));
-    ASSERT_SIZE_EQ(trace->operation_count, 1);
-    EXPECT_SIZE_EQ(trace->operations[0].wait_count, 13);
+    ASSERT_UINT_EQ(trace->operation_count, 1);
+    EXPECT_UINT_EQ(trace->operations[0].wait_count, 13);
     weir_trace_destroy(&trace);
 }
 

@@ -45,7 +45,7 @@ static bool read_trace(void)
         EXPECT_NULL(trace);
         return false;
     }
-    EXPECT_SIZE_LE(trace->operation_count, made.operation_count);
+    EXPECT_UINT_LE(trace->operation_count, made.operation_count);
     weir_trace_destroy(&trace);
     return true;
 }

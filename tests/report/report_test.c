@@ -298,7 +298,7 @@ WEIR_TEST(Bubbles, TheLongestAreKeptInOrder)
         at += 10 + (i * 5 % 9 + 1) * 100;
     }
     weir_report *report = report_on(WEIR_PARAMS(weir_report, .bubble_limit = 3));
-    ASSERT_SIZE_EQ(weir_report_bubble_count(report, false), 3);
+    ASSERT_UINT_EQ(weir_report_bubble_count(report, false), 3);
     EXPECT_UINT_EQ(weir_report_get_summary(report)->bubbles, 8);
     for (size_t i = 0; i < 3; i++) {
         const struct weir_report_bubble *bubble = weir_report_get_bubble(report, false, i);
@@ -324,7 +324,7 @@ WEIR_TEST(Path, GoesThroughWhatHeldUpTheEnd)
     for (size_t i = 0; i < 3; i++)
         made.operations[i].submit_ns = made.operations[i].submit_end_ns = 0;
     weir_report *report = report_on(NULL);
-    ASSERT_SIZE_EQ(weir_report_row_count(report, WEIR_REPORT_PATH), 2);
+    ASSERT_UINT_EQ(weir_report_row_count(report, WEIR_REPORT_PATH), 2);
     const struct weir_report_row *copy = weir_report_get_row(report, WEIR_REPORT_PATH, 0);
     const struct weir_report_row *kernel = weir_report_get_row(report, WEIR_REPORT_PATH, 1);
     EXPECT_STR_EQ(copy->name, "Memcpy HtoD (Pinned -> Device)");
@@ -409,7 +409,7 @@ WEIR_TEST(Report, RegionsOfAllNumbersAreOne)
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 50, 60)->region = "7";
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 60, 70);
     weir_report *report = report_on(NULL);
-    EXPECT_SIZE_EQ(weir_report_row_count(report, WEIR_REPORT_REGIONS), 4);
+    EXPECT_UINT_EQ(weir_report_row_count(report, WEIR_REPORT_REGIONS), 4);
     EXPECT_UINT_EQ(weir_report_find_row(report, WEIR_REPORT_REGIONS, "frame/blur")->busy.most_ns,
                    30);
     EXPECT_NOT_NULL(weir_report_find_row(report, WEIR_REPORT_REGIONS, "frame"));
@@ -474,7 +474,7 @@ WEIR_TEST(Report, OfNothingSaysSo)
     weir_report_destroy(&report);
     weir_report_destroy(NULL);
     EXPECT_UINT_EQ(weir_report_get_summary(NULL)->operations, 0);
-    EXPECT_SIZE_EQ(weir_report_row_count(NULL, WEIR_REPORT_NAMES), 0);
+    EXPECT_UINT_EQ(weir_report_row_count(NULL, WEIR_REPORT_NAMES), 0);
     EXPECT_NULL(weir_report_text(NULL));
 }
 
@@ -628,7 +628,7 @@ WEIR_TEST(Forms, TheJsonHasTheSameFigures)
     EXPECT_STR_EQ(json_string_value(json_object_get(queue, "name")), "up \xc3\xbc \"q\"");
     EXPECT_INT_EQ(json_integer_value(json_object_get(json_object_get(queue, "busy"), "most_ns")),
                   4 * MS);
-    EXPECT_SIZE_EQ(json_array_size(json_object_get(root, "path")),
+    EXPECT_UINT_EQ(json_array_size(json_object_get(root, "path")),
                    weir_report_row_count(report, WEIR_REPORT_PATH));
     json_decref(root);
     weir_report_free_text(&text);

@@ -69,7 +69,7 @@ static void expect_same_operation(const struct weir_trace_operation *a,
     EXPECT_MEM_EQ(a->grid, b->grid, sizeof a->grid);
     EXPECT_MEM_EQ(a->block, b->block, sizeof a->block);
     EXPECT_UINT_EQ(a->argument_bytes, b->argument_bytes);
-    ASSERT_SIZE_EQ(a->scalar_count, b->scalar_count);
+    ASSERT_UINT_EQ(a->scalar_count, b->scalar_count);
     for (size_t i = 0; i < a->scalar_count; i++) {
         EXPECT_UINT_EQ(a->scalars[i].argument, b->scalars[i].argument);
         EXPECT_DOUBLE_EQ(a->scalars[i].value, b->scalars[i].value);
@@ -89,7 +89,7 @@ static void expect_same_operation(const struct weir_trace_operation *a,
     EXPECT_UINT_EQ(a->end_ns, b->end_ns);
     EXPECT_TRUE(a->start_is_earliest == b->start_is_earliest);
     EXPECT_TRUE(a->failed == b->failed);
-    ASSERT_SIZE_EQ(a->wait_count, b->wait_count);
+    ASSERT_UINT_EQ(a->wait_count, b->wait_count);
     for (size_t i = 0; i < a->wait_count; i++) {
         EXPECT_UINT_EQ(a->waits[i].queue, b->waits[i].queue);
         EXPECT_UINT_EQ(a->waits[i].sequence, b->waits[i].sequence);
@@ -112,7 +112,7 @@ static const struct weir_trace_operation *find(const struct weir_trace *trace,
 
 static void expect_same(const struct weir_trace *trace)
 {
-    ASSERT_SIZE_EQ(trace->operation_count, made.operation_count);
+    ASSERT_UINT_EQ(trace->operation_count, made.operation_count);
     for (size_t i = 0; i < made.operation_count; i++) {
         const struct weir_trace_operation *operation = find(trace, &made.operations[i]);
         ASSERT_NOT_NULL(operation);
@@ -194,7 +194,7 @@ static void expect_full(const struct weir_trace *trace)
     EXPECT_UINT_EQ(trace->meta.dropped, made.meta.dropped);
     EXPECT_UINT_EQ(trace->meta.unfinished, made.meta.unfinished);
     EXPECT_FALSE(trace->meta.truncated);
-    ASSERT_SIZE_EQ(trace->device_count, 1);
+    ASSERT_UINT_EQ(trace->device_count, 1);
     const struct weir_trace_device *device = &trace->devices[0];
     EXPECT_STR_EQ(device->name, "a device");
     EXPECT_STR_EQ(device->platform, "a platform");
@@ -210,15 +210,15 @@ static void expect_full(const struct weir_trace *trace)
     EXPECT_UINT_EQ(device->clock.pairs, 7);
     EXPECT_DOUBLE_EQ(device->clock.drift_ppm, -1.25);
     EXPECT_UINT_EQ(device->clock.uncertainty_ns, 80);
-    ASSERT_SIZE_EQ(trace->queue_count, 2);
+    ASSERT_UINT_EQ(trace->queue_count, 2);
     EXPECT_STR_EQ(trace->queues[0].label, "up");
     EXPECT_STR_EQ(trace->queues[1].label, "");
     EXPECT_STR_EQ(trace->queues[1].backend, "null");
     EXPECT_INT_EQ(trace->queues[1].priority, -3);
-    ASSERT_SIZE_EQ(trace->thread_count, 1);
+    ASSERT_UINT_EQ(trace->thread_count, 1);
     EXPECT_UINT_EQ(trace->threads[0].id, 99);
     EXPECT_STR_EQ(trace->threads[0].name, "main");
-    ASSERT_SIZE_EQ(trace->span_count, 2);
+    ASSERT_UINT_EQ(trace->span_count, 2);
     EXPECT_INT_EQ(trace->spans[0].kind, WEIR_TRACE_REGION);
     EXPECT_STR_EQ(trace->spans[0].name, "frame");
     EXPECT_UINT_EQ(trace->spans[0].number, 12);
@@ -277,10 +277,10 @@ WEIR_TEST(Trace, AWaitIsResolvedToTheLastOperationBeforeIt)
     read_or_fail(path, &trace);
     ASSERT_NOT_NULL(trace);
     // Of queue "up" 0, 1, 2; of "run" 3, 4.
-    EXPECT_SIZE_EQ(trace->operations[3].waits[0].operation, WEIR_TRACE_NO_INDEX);
-    EXPECT_SIZE_EQ(trace->operations[4].waits[0].operation, 1);
-    EXPECT_SIZE_EQ(weir_trace_find_queue(trace, 11), 1);
-    EXPECT_SIZE_EQ(weir_trace_find_queue(trace, 12), WEIR_TRACE_NO_INDEX);
+    EXPECT_UINT_EQ(trace->operations[3].waits[0].operation, WEIR_TRACE_NO_INDEX);
+    EXPECT_UINT_EQ(trace->operations[4].waits[0].operation, 1);
+    EXPECT_UINT_EQ(weir_trace_find_queue(trace, 11), 1);
+    EXPECT_UINT_EQ(weir_trace_find_queue(trace, 12), WEIR_TRACE_NO_INDEX);
     weir_trace_destroy(&trace);
 }
 
@@ -324,18 +324,18 @@ WEIR_TEST(Trace, CutAnywhereItIsReadAsFarAsItGoes)
             // Only if even the head is missing.
             EXPECT_NULL(trace);
             EXPECT_CONTAINS(message, "cut: ");
-            EXPECT_SIZE_EQ(last, 0);
+            EXPECT_UINT_EQ(last, 0);
             refused++;
             continue;
         }
-        EXPECT_SIZE_GE(trace->operation_count, last);
+        EXPECT_UINT_GE(trace->operation_count, last);
         last = trace->operation_count;
         // The last line may be complete except for its end.
         EXPECT_TRUE(trace->meta.truncated || size + 6 > it.size);
         weir_trace_destroy(&trace);
     }
-    EXPECT_SIZE_EQ(last, made.operation_count);
-    EXPECT_SIZE_LT(refused, 500);
+    EXPECT_UINT_EQ(last, made.operation_count);
+    EXPECT_UINT_LT(refused, 500);
     free(it.data);
 }
 
@@ -356,13 +356,13 @@ WEIR_TEST(Trace, ACompressedOneIsReadAsFarAsItGoes)
         if (weir_trace_read(cut, NULL, &trace, message, sizeof message)) {
             if (trace->operation_count > most)
                 most = trace->operation_count;
-            EXPECT_SIZE_GT(trace->note_count, 0);
+            EXPECT_UINT_GT(trace->note_count, 0);
         } else {
             EXPECT_CONTAINS(message, "cut.json.gz.cut: ");
         }
         weir_trace_destroy(&trace);
     }
-    EXPECT_SIZE_GT(most, 0);
+    EXPECT_UINT_GT(most, 0);
     free(it.data);
 }
 
@@ -379,7 +379,7 @@ WEIR_TEST(Trace, ABadLineCostsItselfOnly)
     row[8] = '\0'; // inside the string
     ASSERT_TRUE(
         weir_trace_read_memory("bad", it.data, it.size, NULL, &trace, message, sizeof message));
-    EXPECT_SIZE_EQ(trace->operation_count, made.operation_count - 1);
+    EXPECT_UINT_EQ(trace->operation_count, made.operation_count - 1);
     EXPECT_TRUE(trace->meta.truncated);
     bool told = false;
     for (size_t i = 0; i < trace->note_count; i++)
@@ -450,8 +450,8 @@ WEIR_TEST(Trace, NonsenseInAnEventIsNothing)
     struct weir_trace *trace = NULL;
     ASSERT_TRUE(weir_trace_read_memory("file", line, sizeof line - 1, NULL, &trace, message,
                                        sizeof message));
-    EXPECT_SIZE_EQ(trace->operation_count, 2);
-    EXPECT_SIZE_EQ(trace->span_count, 1);
+    EXPECT_UINT_EQ(trace->operation_count, 2);
+    EXPECT_UINT_EQ(trace->span_count, 1);
     weir_trace_destroy(&trace);
 }
 
@@ -491,7 +491,7 @@ WEIR_TEST(Trace, KernelsOfNcclAreCommunication)
     struct weir_trace *trace = NULL;
     ASSERT_TRUE(weir_trace_read_memory("file", data, sizeof data - 1, NULL, &trace, message,
                                        sizeof message));
-    ASSERT_SIZE_EQ(trace->operation_count, 1);
+    ASSERT_UINT_EQ(trace->operation_count, 1);
     EXPECT_INT_EQ(trace->operations[0].engine, WEIR_ENGINE_COMMUNICATION);
     weir_trace_destroy(&trace);
 }
@@ -513,7 +513,7 @@ WEIR_TEST(Trace, TracesOfPyTorchAreRead)
     struct weir_trace *trace = NULL;
     ASSERT_TRUE(weir_trace_read_memory("file", data, sizeof data - 1, NULL, &trace, message,
                                        sizeof message));
-    ASSERT_SIZE_EQ(trace->operation_count, 2);
+    ASSERT_UINT_EQ(trace->operation_count, 2);
     const struct weir_trace_operation *kernel = &trace->operations[0];
     const struct weir_trace_operation *copy = &trace->operations[1];
     EXPECT_STR_EQ(kernel->name, "gemm");
@@ -529,7 +529,7 @@ WEIR_TEST(Trace, TracesOfPyTorchAreRead)
     EXPECT_INT_EQ(copy->src_memory, WEIR_TRACE_PAGEABLE_MEMORY);
     EXPECT_INT_EQ(copy->dst_memory, WEIR_TRACE_DEVICE_MEMORY);
     EXPECT_UINT_EQ(copy->bytes, 4096);
-    EXPECT_SIZE_EQ(trace->queue_count, 2);
+    EXPECT_UINT_EQ(trace->queue_count, 2);
     EXPECT_STR_EQ(trace->devices[0].name, "GPU");
     weir_trace_destroy(&trace);
 }
@@ -571,7 +571,7 @@ WEIR_TEST(Trace, WhatWasFlushedIsThereWithoutAnEnd)
         weir_trace_writer_operation(writer, &made.operations[0]);
         read_or_fail(path, &trace);
         ASSERT_NOT_NULL(trace);
-        EXPECT_SIZE_EQ(trace->operation_count, 1);
+        EXPECT_UINT_EQ(trace->operation_count, 1);
         EXPECT_TRUE(trace->meta.truncated);
         weir_trace_destroy(&trace);
         weir_trace_writer_close(&writer, &made.meta, made.devices, 1, message, sizeof message);

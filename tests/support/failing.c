@@ -35,7 +35,7 @@ WEIR_TEST(Failing, Kinds)
     EXPECT_CONTAINS(text, "absent");            // at: contains
     EXPECT_NOT_CONTAINS(text, "some");          // at: not_contains
     EXPECT_MEM_EQ("abcdef", "abXdeY", 6);       // at: mem
-    EXPECT_SIZE_NE(sizeof(char), sizeof(char)); // at: size
+    EXPECT_UINT_NE(sizeof(char), sizeof(char)); // at: size
     EXPECT_PTR_NE(text, text);                  // at: ptr
 }
 

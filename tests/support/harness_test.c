@@ -34,7 +34,7 @@ WEIR_TEST(Assertions, PassOnWhatHolds)
     EXPECT_INT_GE(value, 3);
     EXPECT_UINT_EQ(UINT64_MAX, UINT64_MAX);
     EXPECT_UINT_GT(UINT64_MAX, 1U);
-    EXPECT_SIZE_EQ(sizeof value, sizeof(int));
+    EXPECT_UINT_EQ(sizeof value, sizeof(int));
     EXPECT_DOUBLE_LT(1.0, 1.5);
     EXPECT_DOUBLE_NE((double)NAN, (double)NAN);
     EXPECT_PTR_EQ(&value, &value);

@@ -155,19 +155,6 @@
 #define EXPECT_UINT_GE(a, b) ((void)WEIR_TEST_2_(uint, #a, >=, #b, a, b))
 #define ASSERT_UINT_GE(a, b) WEIR_TEST_ASSERT_(WEIR_TEST_2_(uint, #a, >=, #b, a, b))
 
-#define EXPECT_SIZE_EQ(a, b) ((void)WEIR_TEST_2_(uint, #a, ==, #b, a, b))
-#define ASSERT_SIZE_EQ(a, b) WEIR_TEST_ASSERT_(WEIR_TEST_2_(uint, #a, ==, #b, a, b))
-#define EXPECT_SIZE_NE(a, b) ((void)WEIR_TEST_2_(uint, #a, !=, #b, a, b))
-#define ASSERT_SIZE_NE(a, b) WEIR_TEST_ASSERT_(WEIR_TEST_2_(uint, #a, !=, #b, a, b))
-#define EXPECT_SIZE_LT(a, b) ((void)WEIR_TEST_2_(uint, #a, <, #b, a, b))
-#define ASSERT_SIZE_LT(a, b) WEIR_TEST_ASSERT_(WEIR_TEST_2_(uint, #a, <, #b, a, b))
-#define EXPECT_SIZE_LE(a, b) ((void)WEIR_TEST_2_(uint, #a, <=, #b, a, b))
-#define ASSERT_SIZE_LE(a, b) WEIR_TEST_ASSERT_(WEIR_TEST_2_(uint, #a, <=, #b, a, b))
-#define EXPECT_SIZE_GT(a, b) ((void)WEIR_TEST_2_(uint, #a, >, #b, a, b))
-#define ASSERT_SIZE_GT(a, b) WEIR_TEST_ASSERT_(WEIR_TEST_2_(uint, #a, >, #b, a, b))
-#define EXPECT_SIZE_GE(a, b) ((void)WEIR_TEST_2_(uint, #a, >=, #b, a, b))
-#define ASSERT_SIZE_GE(a, b) WEIR_TEST_ASSERT_(WEIR_TEST_2_(uint, #a, >=, #b, a, b))
-
 // Floating point, exactly; no comparison but NE holds for a NaN.
 #define EXPECT_DOUBLE_EQ(a, b) ((void)WEIR_TEST_2_(double, #a, ==, #b, a, b))
 #define ASSERT_DOUBLE_EQ(a, b) WEIR_TEST_ASSERT_(WEIR_TEST_2_(double, #a, ==, #b, a, b))

@@ -299,7 +299,7 @@ WEIR_TEST(ArrCocWeights, NamesShapesAndMagnitudes)
     if (!weir_io_safetensors_open(path, &file, &error)) {
         WEIR_FAIL("%s", error.message);
     }
-    EXPECT_SIZE_EQ(weir_io_safetensors_count(file), 10);
+    EXPECT_UINT_EQ(weir_io_safetensors_count(file), 10);
     expect_moments(file, "participatory.0.weight", 64, 13, sqrt(2.0 / 13));
     expect_moments(file, "participatory.0.bias", 64, 0, 0.1);
     expect_moments(file, "participatory.2.weight", QUERY_SIZE, 64, sqrt(2.0 / 64));

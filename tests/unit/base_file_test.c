@@ -42,7 +42,7 @@ static void expect_content(const char *path, const char *content)
     void *data = NULL;
     size_t size = 0;
     ASSERT_TRUE(weir_file_read(path, 1000, &data, &size, message, sizeof message));
-    EXPECT_SIZE_EQ(size, strlen(content));
+    EXPECT_UINT_EQ(size, strlen(content));
     EXPECT_STR_EQ((char *)data, content);
     free(data);
 }
@@ -391,7 +391,7 @@ WEIR_TEST(BaseFile, RefusesToReadWhatIsNotAFile)
     EXPECT_FALSE(weir_file_read(made_path(folder, "none"), 9, &data, &size, message, 512));
     EXPECT_CONTAINS(message, "none: there is no such file");
     EXPECT_NULL(data);
-    EXPECT_SIZE_EQ(size, 0);
+    EXPECT_UINT_EQ(size, 0);
     EXPECT_FALSE(weir_file_read(folder, 9, &data, &size, message, 512));
     EXPECT_CONTAINS(message, "is a directory");
     const char *pipe = made_path(folder, "pipe");
@@ -407,7 +407,7 @@ WEIR_TEST(BaseFile, ReadsUpToTheLimit)
     void *data = NULL;
     size_t size = 0;
     ASSERT_TRUE(weir_file_read(path, 10, &data, &size, message, sizeof message));
-    EXPECT_SIZE_EQ(size, 10);
+    EXPECT_UINT_EQ(size, 10);
     free(data);
     EXPECT_FALSE(weir_file_read(path, 9, &data, &size, message, sizeof message));
     EXPECT_CONTAINS(message, "has 10 bytes, more than the 9");

@@ -18,11 +18,11 @@ WEIR_TEST(BaseText, NamesAboveTheLimitAreFar)
     char name[WEIR_TEXT_NAME_LIMIT + 2];
     memset(name, 'x', sizeof name);
     name[WEIR_TEXT_NAME_LIMIT + 1] = '\0';
-    EXPECT_SIZE_EQ(weir_text_distance(name, "x"), WEIR_TEXT_FAR);
-    EXPECT_SIZE_EQ(weir_text_distance("x", name), WEIR_TEXT_FAR);
+    EXPECT_UINT_EQ(weir_text_distance(name, "x"), WEIR_TEXT_FAR);
+    EXPECT_UINT_EQ(weir_text_distance("x", name), WEIR_TEXT_FAR);
     EXPECT_NULL(weir_text_nearer(name, NULL, name));
     name[WEIR_TEXT_NAME_LIMIT] = '\0';
-    EXPECT_SIZE_EQ(weir_text_distance(name, "x"), WEIR_TEXT_NAME_LIMIT - 1);
+    EXPECT_UINT_EQ(weir_text_distance(name, "x"), WEIR_TEXT_NAME_LIMIT - 1);
 }
 
 WEIR_TEST(BaseText, SuggestsTheNearest)
@@ -52,12 +52,12 @@ WEIR_TEST(BaseText, AppendStaysInItsBuffer)
     EXPECT_STR_EQ(text, "12-");
     weir_text_append(text, 6, &used, "%s", "abcdef");
     EXPECT_STR_EQ(text, "12-ab");
-    EXPECT_SIZE_EQ(used, 5);
+    EXPECT_UINT_EQ(used, 5);
     weir_text_append(text, 6, &used, "more");
     EXPECT_STR_EQ(text, "12-ab");
     used = 0;
     weir_text_append(text, 0, &used, "none");
-    EXPECT_SIZE_EQ(used, 0);
+    EXPECT_UINT_EQ(used, 0);
 }
 
 WEIR_TEST(BaseText, ALongPathKeepsItsEndAndTheSentence)
@@ -68,7 +68,7 @@ WEIR_TEST(BaseText, ALongPathKeepsItsEndAndTheSentence)
     char message[512];
     weir_text_about(message, sizeof message, path, "is %s", "broken");
     EXPECT_CONTAINS(message, "/end.npy: is broken");
-    EXPECT_SIZE_EQ(strlen(message), 3 + 160 + strlen(": is broken"));
+    EXPECT_UINT_EQ(strlen(message), 3 + 160 + strlen(": is broken"));
     weir_text_about(message, sizeof message, "a.npy", "is %s", "broken");
     EXPECT_STR_EQ(message, "a.npy: is broken");
 }
@@ -420,7 +420,7 @@ WEIR_TEST(BaseNames, TakeNoMoreThanTheLimit)
     while (weir_names_keep_within(names, text, 10000) && kept < 1000)
         snprintf(text, sizeof text, "%zu", ++kept);
     EXPECT_UINT_LE(kept, 200);
-    EXPECT_SIZE_EQ(weir_names_count(names), kept);
+    EXPECT_UINT_EQ(weir_names_count(names), kept);
     EXPECT_NULL(weir_names_keep_within(names, "another", 10000));
     EXPECT_TRUE(weir_names_keep_within(names, "first", 10000) == first);
     EXPECT_STR_EQ(weir_names_keep_within(names, "1", 10000), "1");

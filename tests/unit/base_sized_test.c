@@ -39,7 +39,7 @@ WEIR_TEST(Sized, EqualSizes)
     ASSERT_TRUE(read_it(&given, &known));
     EXPECT_UINT_EQ(known.first, 3);
     EXPECT_UINT_EQ(known.second, 4);
-    EXPECT_SIZE_EQ(known.struct_size, sizeof known);
+    EXPECT_UINT_EQ(known.struct_size, sizeof known);
 }
 
 // Each on the heap, so that a sanitizer sees a read past its end.
@@ -55,7 +55,7 @@ WEIR_TEST(Sized, ShorterOnesAreFilledWithZeros)
         memcpy(given, &size, sizeof size);
         weir_test_note("%zu bytes", size);
         ASSERT_TRUE(read_it(given, &known));
-        EXPECT_SIZE_EQ(known.struct_size, sizeof known);
+        EXPECT_UINT_EQ(known.struct_size, sizeof known);
         EXPECT_UINT_EQ(known.first,
                        size < 12 ? 0x11111111 & ((1u << 8 * (size - 8)) - 1) : 0x11111111);
         EXPECT_UINT_EQ(known.second, size < 12 ? 0 : 0x22222222 & ((1u << 8 * (size - 12)) - 1));
@@ -70,7 +70,7 @@ WEIR_TEST(Sized, LongerOnesMustEndInZeros)
 
     ASSERT_TRUE(read_it(&given, &known));
     EXPECT_UINT_EQ(known.second, 4);
-    EXPECT_SIZE_EQ(known.struct_size, sizeof known);
+    EXPECT_UINT_EQ(known.struct_size, sizeof known);
     given.fourth = UINT64_C(1) << 56; // the last byte of all
     ASSERT_FALSE(read_it(&given, &known));
     EXPECT_CONTAINS(refusal.message, "weir_call: struct weir_known has 32 bytes in the program and "
@@ -90,7 +90,7 @@ WEIR_TEST(Sized, ItemsAreReadAlike)
 
     ASSERT_TRUE(weir_sized_read_item(caller, "weir_known", &given, sizeof given, &known,
                                      sizeof known, &refusal));
-    EXPECT_SIZE_EQ(known.struct_size, 1);
+    EXPECT_UINT_EQ(known.struct_size, 1);
     EXPECT_UINT_EQ(known.second, 4);
     ASSERT_TRUE(
         weir_sized_read_item(caller, "weir_known", &given, 12, &known, sizeof known, &refusal));
@@ -127,7 +127,7 @@ WEIR_TEST(Sized, WritesNoMoreThanThereIsRoomFor)
     ASSERT_NOT_NULL(shorter);
     weir_sized_write_back(shorter, sizeof *shorter, &from, sizeof from);
     EXPECT_UINT_EQ(shorter->second, 4);
-    EXPECT_SIZE_EQ(shorter->struct_size, sizeof *shorter);
+    EXPECT_UINT_EQ(shorter->struct_size, sizeof *shorter);
     free(shorter);
 
     memset(longer, 0xa5, sizeof longer);
@@ -194,8 +194,8 @@ WEIR_TEST(ModuleSize, WriteGoesNoFurtherThanEither)
             memset((char *)from + sizeof size, 0x11, size - sizeof size);
             weir_test_note("%zu of %zu bytes", size, room);
             WEIR_WRITE(to, from);
-            EXPECT_SIZE_EQ(to->struct_size, room);
-            EXPECT_SIZE_EQ(from->struct_size, size);
+            EXPECT_UINT_EQ(to->struct_size, room);
+            EXPECT_UINT_EQ(from->struct_size, size);
             for (size_t i = sizeof size; i < room; i++)
                 EXPECT_INT_EQ(((unsigned char *)to)[i], i < least ? 0x11 : 0xa5);
             free(to);

@@ -423,7 +423,7 @@ static void read_reference(struct config_reference *out_reference)
         WEIR_FAIL("%s", message);
     free(reference_text);
     reference_text = data;
-    ASSERT_SIZE_EQ(strlen(reference_text), size);
+    ASSERT_UINT_EQ(strlen(reference_text), size);
     out_reference->text = reference_text;
 }
 

@@ -296,7 +296,7 @@ WEIR_TEST(Config, RefusesLinesAboveTheLimit)
 
     write_long(text, "[weir]\ndevice = ", WEIR__CONFIG_LINE_LIMIT - 9);
     ASSERT_INT_EQ(read_all(text), WEIR_OK);
-    EXPECT_SIZE_EQ(strlen(weir__config_weir(config, "device")->text), 190);
+    EXPECT_UINT_EQ(strlen(weir__config_weir(config, "device")->text), 190);
     weir__config_destroy(&config);
 
     write_long(text, "[weir]\ndevice = ", WEIR__CONFIG_LINE_LIMIT - 8);
@@ -466,19 +466,19 @@ WEIR_TEST(Config, SplitsLists)
     char names[3][WEIR__NAME_SIZE];
     size_t count = 9;
     ASSERT_INT_EQ(split("", false, names, 3, &count), WEIR_OK);
-    EXPECT_SIZE_EQ(count, 0);
+    EXPECT_UINT_EQ(count, 0);
     ASSERT_INT_EQ(split("  ", false, names, 3, &count), WEIR_OK);
-    EXPECT_SIZE_EQ(count, 0);
+    EXPECT_UINT_EQ(count, 0);
     ASSERT_INT_EQ(split("cuda", false, names, 3, &count), WEIR_OK);
-    ASSERT_SIZE_EQ(count, 1);
+    ASSERT_UINT_EQ(count, 1);
     EXPECT_STR_EQ(names[0], "cuda");
     ASSERT_INT_EQ(split(" check ,trace\t, check ", true, names, 3, &count), WEIR_OK);
-    ASSERT_SIZE_EQ(count, 3);
+    ASSERT_UINT_EQ(count, 3);
     EXPECT_STR_EQ(names[0], "check");
     EXPECT_STR_EQ(names[1], "trace");
     EXPECT_STR_EQ(names[2], "check");
     ASSERT_INT_EQ(split("abcdefghijklmnopqrstuvwxyz01234", false, names, 3, &count), WEIR_OK);
-    EXPECT_SIZE_EQ(strlen(names[0]), 31);
+    EXPECT_UINT_EQ(strlen(names[0]), 31);
 }
 
 WEIR_TEST(Config, RefusesBadLists)
@@ -501,7 +501,7 @@ WEIR_TEST(Config, RefusesBadLists)
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         size_t count = 9;
         EXPECT_INT_EQ(split(rows[i].text, false, names, 3, &count), WEIR_ERROR_CONFIG);
-        EXPECT_SIZE_EQ(count, 0);
+        EXPECT_UINT_EQ(count, 0);
         EXPECT_STR_EQ(weir_last_error()->message, rows[i].message);
     }
 }
@@ -530,7 +530,7 @@ static void write_file(char *path, size_t path_size, const void *data, size_t si
     snprintf(path, path_size, "%s/my.ini", weir_test_temp_dir());
     FILE *file = fopen(path, "wb");
     ASSERT_NOT_NULL(file);
-    EXPECT_SIZE_EQ(fwrite(data, 1, size, file), size);
+    EXPECT_UINT_EQ(fwrite(data, 1, size, file), size);
     EXPECT_INT_EQ(fclose(file), 0);
 }
 

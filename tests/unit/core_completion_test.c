@@ -37,12 +37,12 @@ CONTROL_TEST(Completion, CompletionSpreadsAlongAChainOfTen)
     control_stall(false);
     const size_t before = control_query_count();
     EXPECT_OK(weir_event_query(events[QUEUES - 1]));
-    EXPECT_SIZE_EQ(control_query_count(), before + 1);
+    EXPECT_UINT_EQ(control_query_count(), before + 1);
     for (int i = 0; i < QUEUES; i++)
         EXPECT_UINT_GE(completed(queues[i]), events[i].sequence);
     for (int i = 0; i < QUEUES; i++)
         EXPECT_OK(weir_event_query(events[i]));
-    EXPECT_SIZE_EQ(control_query_count(), before + 1);
+    EXPECT_UINT_EQ(control_query_count(), before + 1);
     for (int i = 0; i < QUEUES; i++)
         weir_queue_destroy(&queues[i]);
 }

@@ -263,7 +263,7 @@ WEIR_TEST(Debug, DeviceAndRuntimeAfterTheirEnd)
     EXPECT_CONTAINS(weir_last_error()->message, "points to the runtime 'null', opened at");
     EXPECT_TRUE(REFUSED(weir_close(&runtime)));
     EXPECT_REFUSED_GETTER(weir_runtime_report(runtime), NULL);
-    EXPECT_SIZE_EQ(weir_device_count(runtime), 0);
+    EXPECT_UINT_EQ(weir_device_count(runtime), 0);
 }
 
 // A thread's queue goes with its device.
@@ -291,7 +291,7 @@ DEBUG_TEST(Debug, OfAnotherKind)
         weir_queue_copy(world->queue, buffer, 0, (weir_buffer *)(void *)world->device, 0, 1)));
     weir_queue_destroy(&wrong);
     EXPECT_NOT_NULL(wrong);
-    EXPECT_SIZE_EQ(weir_buffer_size(buffer), BYTES);
+    EXPECT_UINT_EQ(weir_buffer_size(buffer), BYTES);
 
     int nothing = 0;
     EXPECT_TRUE(REFUSED(weir_queue_flush((weir_queue *)(void *)&nothing)));

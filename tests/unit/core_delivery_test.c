@@ -43,9 +43,9 @@ CONTROL_TEST(Delivery, KeepsToItselfWhatNeedsNoDriver)
         EXPECT_INT_NE(seen.kind, WEIR_OPERATION_HOST_CALL);
         EXPECT_UINT_EQ(seen.flags & (WEIR_OPERATION_IMPLIED | WEIR_OPERATION_EMPTY), 0);
     }
-    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_FILL), 1);
-    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_WAIT), 1);
-    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_RECORD), 3);
+    EXPECT_UINT_EQ(control_count(WEIR_OPERATION_FILL), 1);
+    EXPECT_UINT_EQ(control_count(WEIR_OPERATION_WAIT), 1);
+    EXPECT_UINT_EQ(control_count(WEIR_OPERATION_RECORD), 3);
 }
 
 // A wait reaches the backend only after the record that it waits for.
@@ -65,8 +65,8 @@ CONTROL_TEST(Delivery, DeliversWaitsAfterTheirRecords)
             ASSERT_OK(weir_queue_wait(queues[i], events[i - 1]));
         ASSERT_OK(weir_queue_record(queues[i], &events[i]));
     }
-    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_WAIT), 0);
-    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_RECORD), 0);
+    EXPECT_UINT_EQ(control_count(WEIR_OPERATION_WAIT), 0);
+    EXPECT_UINT_EQ(control_count(WEIR_OPERATION_RECORD), 0);
     control_gate_open();
     ASSERT_OK(weir_event_sync(events[QUEUES - 1], GUARD_NS));
     for (int i = 1; i < QUEUES; i++) {
@@ -91,7 +91,7 @@ CONTROL_TEST(Delivery, KeepsDevicesApart)
     control_stall(false);
     ASSERT_OK(weir_queue_wait(other, event));
     ASSERT_OK(weir_queue_sync(other, GUARD_NS));
-    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_WAIT), 0);
+    EXPECT_UINT_EQ(control_count(WEIR_OPERATION_WAIT), 0);
     EXPECT_OK(weir_event_query(event));
 }
 
@@ -107,7 +107,7 @@ CONTROL_TEST(Delivery, LeavesWaitsOnPeersToTheDevice)
     control_stall(true);
     ASSERT_OK(weir_queue_record(queue, &event));
     ASSERT_OK(weir_queue_wait(other, event)); // at once, although the record is not complete
-    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_WAIT), 1);
+    EXPECT_UINT_EQ(control_count(WEIR_OPERATION_WAIT), 1);
     control_stall(false);
     ASSERT_OK(weir_queue_sync(other, GUARD_NS));
 }
@@ -134,7 +134,7 @@ CONTROL_TEST(Delivery, FlushesWhatItHandsOver)
     queue = control_queue(control, "free");
     const size_t before = control_flush_count();
     ASSERT_OK(weir_queue_flush(queue));
-    EXPECT_SIZE_EQ(control_flush_count(), before + 1);
+    EXPECT_UINT_EQ(control_flush_count(), before + 1);
 }
 
 static void expect_refusal(const char *label)
@@ -200,8 +200,8 @@ CONTROL_TEST(Delivery, DropsHeldWorkAfterAFailure)
     ASSERT_OK(weir_queue_record(queue, &end));
     control_gate_open();
     EXPECT_INT_EQ(weir_event_sync(end, GUARD_NS), WEIR_ERROR_DEVICE);
-    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_FILL), 1);
-    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_RECORD), 1);
+    EXPECT_UINT_EQ(control_count(WEIR_OPERATION_FILL), 1);
+    EXPECT_UINT_EQ(control_count(WEIR_OPERATION_RECORD), 1);
 }
 
 // A queue for whose host calls no thread can be started.

@@ -225,7 +225,7 @@ static void check_replay(const struct account *account, const struct rig *rig)
             reached[node] = true;
         }
     }
-    ASSERT_SIZE_EQ(nodes, account->node_count);
+    ASSERT_UINT_EQ(nodes, account->node_count);
     const bool *launching = end_of(&lanes, rig->queues[0]);
     for (size_t i = 0; i < account->node_count; i++)
         ASSERT_TRUE(launching[i]);
@@ -361,10 +361,10 @@ RIG_TEST(Uses, FreeWithTheGraph)
     weir_graph *graph = end(rig);
     weir_buffer_destroy(&extra);
     ASSERT_OK(weir_device_trim(rig->control.devices[0]));
-    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 0);
+    EXPECT_UINT_EQ(control_buffer_destroy_count(), 0);
     weir_graph_destroy(&graph);
     ASSERT_OK(weir_device_trim(rig->control.devices[0]));
-    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 1);
+    EXPECT_UINT_EQ(control_buffer_destroy_count(), 1);
 
     extra = control_buffer(&rig->control, 64);
     ASSERT_OK(weir_capture_begin(rig->queues[0]));
@@ -372,5 +372,5 @@ RIG_TEST(Uses, FreeWithTheGraph)
     ASSERT_OK(weir_capture_cancel(rig->queues[0]));
     EXPECT_UINT_EQ(atomic_load(&extra->member.uses), 0);
     weir_buffer_destroy(&extra);
-    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 2);
+    EXPECT_UINT_EQ(control_buffer_destroy_count(), 2);
 }

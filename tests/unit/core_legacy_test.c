@@ -115,7 +115,7 @@ WEIR_TEST(Migration, AQueueThatCannotBeOrderedFails)
         const size_t fills = control_count(WEIR_OPERATION_FILL);
         control_refuse(cases[i].refused, 0);
         EXPECT_INT_EQ(weir_queue_fill(second, buffer, 0, 64, "x", 1), WEIR_ERROR_DEVICE);
-        EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_FILL), fills);
+        EXPECT_UINT_EQ(control_count(WEIR_OPERATION_FILL), fills);
         control_stall(false);
         EXPECT_OK(weir_queue_recover(first));
         EXPECT_OK(weir_queue_recover(second));
@@ -162,7 +162,7 @@ CONTROL_TEST(Migration, TheLegacyQueueMissesNothingAfterARecovery)
     control_forget();
     fill(legacy, buffer);
     EXPECT_TRUE(saw_wait(legacy, queues[0]));
-    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_WAIT), 1);
+    EXPECT_UINT_EQ(control_count(WEIR_OPERATION_WAIT), 1);
     control_stall(false);
     EXPECT_OK(weir_queue_sync(legacy, GUARD_NS));
     for (int i = 0; i < 3; i++)

@@ -72,16 +72,16 @@ WEIR_TEST(PoolCore, SizeClasses)
     size_t capacity;
     uint32_t last = 0;
     EXPECT_UINT_EQ(weir__block_class(1, &capacity), 0);
-    EXPECT_SIZE_EQ(capacity, 256);
+    EXPECT_UINT_EQ(capacity, 256);
     EXPECT_UINT_EQ(weir__block_class(256, &capacity), 0);
     for (size_t size = 257; size < (size_t)1 << 40; size = capacity + 1) {
         size_t same;
         const uint32_t index = weir__block_class(size, &capacity);
         ASSERT_UINT_EQ(index, last + 1);
-        ASSERT_SIZE_GE(capacity, size);
-        ASSERT_SIZE_LE(capacity - size, size / 8);
+        ASSERT_UINT_GE(capacity, size);
+        ASSERT_UINT_LE(capacity - size, size / 8);
         ASSERT_UINT_EQ(weir__block_class(capacity, &same), index);
-        ASSERT_SIZE_EQ(same, capacity);
+        ASSERT_UINT_EQ(same, capacity);
         last = index;
     }
     EXPECT_UINT_LT(weir__block_class(SIZE_MAX, &capacity), WEIR__BLOCK_CLASSES);
@@ -101,22 +101,22 @@ CONTROL_TEST(PoolCore, PluginsSeeBothEnds)
         EXPECT_STR_EQ(weir_buffer_object(buffer)->label, "pool");
         ASSERT_OK(weir_pool_free(queue, &buffer));
     }
-    ASSERT_SIZE_EQ(spy.count, 4);
+    ASSERT_UINT_EQ(spy.count, 4);
     for (size_t i = 0; i < 4; i++) {
         const struct weir_operation *seen = &spy.seen[i];
         EXPECT_INT_EQ(seen->kind, i % 2 ? WEIR_OPERATION_POOL_FREE : WEIR_OPERATION_POOL_ALLOCATE);
         EXPECT_UINT_EQ(seen->flags, WEIR_OPERATION_EMPTY);
         EXPECT_UINT_EQ(seen->sequence, i + 1);
         EXPECT_TRUE(seen->u.pool.pool == pool);
-        EXPECT_SIZE_EQ(seen->u.pool.size, SIZE + i / 2);
-        EXPECT_SIZE_EQ(spy.seen_size[i], SIZE + i / 2);
+        EXPECT_UINT_EQ(seen->u.pool.size, SIZE + i / 2);
+        EXPECT_UINT_EQ(spy.seen_size[i], SIZE + i / 2);
         EXPECT_CONTAINS(seen->file, "core_pool_test.c");
     }
     // The same memory, but another object.
     EXPECT_TRUE(spy.seen[0].u.pool.buffer == spy.seen[2].u.pool.buffer);
     EXPECT_UINT_LT(ids[0], ids[1]);
-    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_POOL_ALLOCATE), 0); // at the backend
-    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_POOL_FREE), 0);
+    EXPECT_UINT_EQ(control_count(WEIR_OPERATION_POOL_ALLOCATE), 0); // at the backend
+    EXPECT_UINT_EQ(control_count(WEIR_OPERATION_POOL_FREE), 0);
     queue->first = spy.real;
 }
 
@@ -167,19 +167,19 @@ CONTROL_TEST(PoolCore, AsksTheDriverBeforeItGrows)
     for (int i = 0; i < 2; i++)
         ASSERT_OK(weir_pool_allocate(pool, second, SIZE, &buffers[i]));
     EXPECT_UINT_EQ(read_statistics(pool).blocked, 2);
-    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_RECORD), 1);
+    EXPECT_UINT_EQ(control_count(WEIR_OPERATION_RECORD), 1);
     // The queue gets more work, but the earlier record is queried.
     ASSERT_OK(weir_queue_fill(first, buffers[0], 0, SIZE, "x", 1));
     control_stall(false);
     const size_t asked = control_query_count();
     ASSERT_OK(weir_pool_allocate(pool, second, SIZE, &buffers[2]));
-    EXPECT_SIZE_EQ(control_query_count(), asked + 1);
-    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_RECORD), 1);
+    EXPECT_UINT_EQ(control_query_count(), asked + 1);
+    EXPECT_UINT_EQ(control_count(WEIR_OPERATION_RECORD), 1);
     EXPECT_UINT_EQ(read_statistics(pool).reused, 1);
     // A queue's own blocks need no query.
     ASSERT_OK(weir_pool_free(second, &buffers[2]));
     ASSERT_OK(weir_pool_allocate(pool, second, SIZE, &buffers[2]));
-    EXPECT_SIZE_EQ(control_query_count(), asked + 1);
+    EXPECT_UINT_EQ(control_query_count(), asked + 1);
     for (int i = 0; i < 3; i++)
         ASSERT_OK(weir_pool_free(second, &buffers[i]));
     EXPECT_OK(weir_queue_sync(first, GUARD_NS));
@@ -203,10 +203,10 @@ CONTROL_TEST(PoolCore, DestroyingDoesNotWait)
     ASSERT_OK(weir_queue_fill(queue, busy, 0, SIZE, "x", 1));
     ASSERT_OK(weir_pool_free(queue, &busy));
     weir_pool_destroy(&pool);
-    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 1);
+    EXPECT_UINT_EQ(control_buffer_destroy_count(), 1);
     control_stall(false);
     ASSERT_OK(weir_queue_sync(queue, GUARD_NS));
-    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 2);
+    EXPECT_UINT_EQ(control_buffer_destroy_count(), 2);
 }
 
 // Deferred destruction, with a backend whose completion the test controls.
@@ -217,16 +217,16 @@ CONTROL_TEST(Object, IsDestroyedWhenItsWorkIsComplete)
     weir_buffer *idle = control_buffer(control, 64);
     weir_buffer *used = control_buffer(control, 64);
     weir_buffer_destroy(&idle); // nothing is busy
-    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 1);
+    EXPECT_UINT_EQ(control_buffer_destroy_count(), 1);
     control_stall(true);
     ASSERT_OK(weir_queue_fill(queue, used, 0, 64, "x", 1));
     weir_buffer_destroy(&used);
-    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 1);
+    EXPECT_UINT_EQ(control_buffer_destroy_count(), 1);
     ASSERT_OK(weir_device_trim(control->devices[0]));
-    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 1);
+    EXPECT_UINT_EQ(control_buffer_destroy_count(), 1);
     control_stall(false);
     ASSERT_OK(weir_device_trim(control->devices[0]));
-    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 2);
+    EXPECT_UINT_EQ(control_buffer_destroy_count(), 2);
 }
 
 // Each of these checks for objects that can be freed: a create, a destroy or a
@@ -252,7 +252,7 @@ CONTROL_TEST(Object, GoesAtTheNextOpportunity)
             used = control_buffer(control, 64);
         else
             weir_buffer_destroy(&other);
-        EXPECT_SIZE_GE(control_buffer_destroy_count(), before + 1);
+        EXPECT_UINT_GE(control_buffer_destroy_count(), before + 1);
         weir_buffer_destroy(&used);
         weir_buffer_destroy(&other);
         weir_queue_destroy(&fresh);
@@ -275,13 +275,13 @@ CONTROL_TEST(Object, ManyDestroyedInUseCostLittle)
         weir_buffer *buffer = control_buffer(control, 64);
         weir_buffer_destroy(&buffer);
     }
-    EXPECT_SIZE_LE(control_query_count() - before, 32 * BUFFERS);
-    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 0);
+    EXPECT_UINT_LE(control_query_count() - before, 32 * BUFFERS);
+    EXPECT_UINT_EQ(control_buffer_destroy_count(), 0);
     // One record is enough for all of them.
-    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_RECORD), 1);
+    EXPECT_UINT_EQ(control_count(WEIR_OPERATION_RECORD), 1);
     control_stall(false);
     ASSERT_OK(weir_queue_sync(queue, GUARD_NS));
-    EXPECT_SIZE_EQ(control_buffer_destroy_count(), BUFFERS);
+    EXPECT_UINT_EQ(control_buffer_destroy_count(), BUFFERS);
 }
 
 // The record that marks the end of the work is refused: the object stays.
@@ -293,12 +293,12 @@ CONTROL_TEST(Object, StaysWhileItsEndCannotBeMarked)
     ASSERT_OK(weir_queue_fill(queue, used, 0, 64, "x", 1));
     control_refuse(WEIR_OPERATION_RECORD, 0);
     weir_buffer_destroy(&used);
-    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 0);
+    EXPECT_UINT_EQ(control_buffer_destroy_count(), 0);
     control_stall(false);
     EXPECT_INT_EQ(weir_queue_sync(queue, GUARD_NS), WEIR_ERROR_DEVICE);
     EXPECT_OK(weir_queue_recover(queue));
     EXPECT_OK(weir_queue_sync(queue, GUARD_NS));
-    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 1);
+    EXPECT_UINT_EQ(control_buffer_destroy_count(), 1);
 }
 
 // An object destroyed between two marks of one queue needs no additional record.
@@ -314,8 +314,8 @@ CONTROL_TEST(Object, AddsNoRecordToAnIdleQueue)
     ASSERT_OK(weir_queue_record(queue, &event));
     weir_buffer_destroy(&buffers[0]);
     weir_buffer_destroy(&buffers[1]);
-    EXPECT_SIZE_EQ(control_count(WEIR_OPERATION_RECORD), 1);
+    EXPECT_UINT_EQ(control_count(WEIR_OPERATION_RECORD), 1);
     control_stall(false);
     ASSERT_OK(weir_event_sync(event, GUARD_NS));
-    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 2);
+    EXPECT_UINT_EQ(control_buffer_destroy_count(), 2);
 }

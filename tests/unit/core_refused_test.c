@@ -117,7 +117,7 @@ static void expect_is_safe(struct scene *scene, weir_queue *queue)
     EXPECT_OK(weir_pool_free(queue, &scene->buffer));
     EXPECT_FALSE(gets_it(scene, scene->c));
     EXPECT_OK(weir_pool_trim(scene->pool, 0)); // a query of all queues
-    EXPECT_SIZE_EQ(control_buffer_destroy_count(), 0);
+    EXPECT_UINT_EQ(control_buffer_destroy_count(), 0);
     expect_waits(scene, &call, queue);
     expect_ends(&call);
     EXPECT_TRUE(gets_it(scene, scene->c));

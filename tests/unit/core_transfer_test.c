@@ -82,8 +82,8 @@ static void set_mode(struct job *job, int mode)
 
 static void expect_blocks(const struct job *job, size_t small, size_t big)
 {
-    EXPECT_SIZE_EQ(staging_of(job)->blocks[WEIR__STAGING_SMALL].count, small);
-    EXPECT_SIZE_EQ(staging_of(job)->blocks[WEIR__STAGING_LARGE].count, big);
+    EXPECT_UINT_EQ(staging_of(job)->blocks[WEIR__STAGING_SMALL].count, small);
+    EXPECT_UINT_EQ(staging_of(job)->blocks[WEIR__STAGING_LARGE].count, big);
 }
 
 JOB_TEST(Transfer, SameBytes, large)
@@ -326,15 +326,15 @@ static void expect_bounded(enum weir__staging_size size, int mode)
     weir_device *device = job.control.devices[0];
     const size_t limit = WEIR__STAGING_BLOCKS_MAX(size);
     const size_t *count = &staging_of(&job)->blocks[size].count;
-    EXPECT_SIZE_EQ(weir__staging_take(device, size, 2, limit + 2, blocks), limit);
-    EXPECT_SIZE_EQ(weir__staging_take(device, size, 2, 4, more), 2);
+    EXPECT_UINT_EQ(weir__staging_take(device, size, 2, limit + 2, blocks), limit);
+    EXPECT_UINT_EQ(weir__staging_take(device, size, 2, 4, more), 2);
     EXPECT_OK(run(&job, true)); // with two blocks
     EXPECT_OK(run(&job, false));
     EXPECT_MEM_EQ(job.back, job.bytes, large);
-    EXPECT_SIZE_EQ(*count, limit + 2);
+    EXPECT_UINT_EQ(*count, limit + 2);
     weir__staging_return(device, limit, blocks);
     weir__staging_return(device, 2, more);
-    EXPECT_SIZE_EQ(*count, limit);
+    EXPECT_UINT_EQ(*count, limit);
     job_close(&job);
 }
 

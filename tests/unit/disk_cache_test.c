@@ -123,7 +123,7 @@ PLACE_TEST(DiskCache, GivesBackWhatWasStored, 1 << 20)
 
     EXPECT_FALSE(weir_disk_cache_read(place->cache, "a", 1, &data, &size));
     EXPECT_NULL(data);
-    EXPECT_SIZE_EQ(size, 0);
+    EXPECT_UINT_EQ(size, 0);
     ASSERT_TRUE(put(place, "a", "first", 5));
     ASSERT_TRUE(put(place, "b", "", 0));
     EXPECT_TRUE(holds(place, "a", "first", 5));

@@ -222,7 +222,7 @@ WEIR_TEST(IoImageDamage, NothingIsPrinted)
     EXPECT_FALSE(bad_read);
     EXPECT_FALSE(good_read);
     unsigned char *printed = made_file_read(log, &size);
-    EXPECT_SIZE_EQ(size, 0);
+    EXPECT_UINT_EQ(size, 0);
     free(printed);
 }
 

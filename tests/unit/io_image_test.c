@@ -36,7 +36,7 @@ static void read_image(const char *path, const char *kind, uint32_t width, uint3
     EXPECT_UINT_EQ(read.width, width);
     EXPECT_UINT_EQ(read.height, height);
     size_t size = (size_t)weir_io_image_bytes(&read);
-    ASSERT_SIZE_EQ(size, (size_t)width * height * 3);
+    ASSERT_UINT_EQ(size, (size_t)width * height * 3);
     for (size_t i = size; i < size + 16; i++)
         ASSERT_INT_EQ(image[i], 0xa5);
 }
@@ -338,7 +338,7 @@ WEIR_TEST(IoImage, WrittenPngsComeBackTheSameAndRepeat)
     unsigned char *second_bytes = made_file_read(second, &second_size);
     ASSERT_NOT_NULL(first_bytes);
     ASSERT_NOT_NULL(second_bytes);
-    EXPECT_SIZE_EQ(first_size, second_size);
+    EXPECT_UINT_EQ(first_size, second_size);
     EXPECT_MEM_EQ(first_bytes, second_bytes, first_size);
     free(first_bytes);
     free(second_bytes);

@@ -88,7 +88,7 @@ static void expect_file(const unsigned char *want, size_t want_size)
     size_t size = 0;
     unsigned char *bytes = made_file_read(path, &size);
     EXPECT_NOT_NULL(bytes);
-    EXPECT_SIZE_EQ(size, want_size);
+    EXPECT_UINT_EQ(size, want_size);
     if (bytes && size == want_size)
         EXPECT_MEM_EQ(bytes, want, size);
     free(bytes);

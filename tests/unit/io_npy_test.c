@@ -66,7 +66,7 @@ WEIR_TEST(IoNpy, TheFileIsWhatNumpyWrites)
     char want[128];
     snprintf(want, sizeof want, "%-117s\n",
              "{'descr': '<i4', 'fortran_order': False, 'shape': (2, 3), }");
-    EXPECT_SIZE_EQ(size, 128 + sizeof values);
+    EXPECT_UINT_EQ(size, 128 + sizeof values);
     EXPECT_MEM_EQ(bytes, "\x93NUMPY\x01\x00\x76\x00", 10);
     EXPECT_MEM_EQ(bytes + 10, want, 118);
     EXPECT_MEM_EQ(bytes + 128, values, sizeof values);
@@ -84,7 +84,7 @@ WEIR_TEST(IoNpy, TheDataStartsAtAMultipleOf64)
         size_t size = 0;
         unsigned char *bytes = made_file_read(path, &size);
         ASSERT_NOT_NULL(bytes);
-        EXPECT_SIZE_EQ(size % 64, 0);
+        EXPECT_UINT_EQ(size % 64, 0);
         EXPECT_INT_EQ(bytes[size - 1], '\n');
         free(bytes);
     }

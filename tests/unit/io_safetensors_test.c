@@ -43,7 +43,7 @@ WEIR_TEST(IoSafetensors, WhatIsWrittenComesBack)
     ASSERT_TRUE(weir_io_safetensors_write(path, tensors, 4, &error));
     EXPECT_INT_EQ(made_folder_count(folder), 1);
     ASSERT_TRUE(weir_io_safetensors_open(path, &file, &error));
-    EXPECT_SIZE_EQ(weir_io_safetensors_count(file), 4);
+    EXPECT_UINT_EQ(weir_io_safetensors_count(file), 4);
 
     const float *values = NULL;
     ASSERT_TRUE(
@@ -74,7 +74,7 @@ WEIR_TEST(IoSafetensors, TheFileFollowsTheFormat)
     size_t size = 0;
     unsigned char *bytes = made_file_read(path, &size);
     ASSERT_NOT_NULL(bytes);
-    EXPECT_SIZE_EQ(size, 8 + 72 + 8);
+    EXPECT_UINT_EQ(size, 8 + 72 + 8);
     EXPECT_MEM_EQ(bytes, "\x48\0\0\0\0\0\0\0", 8);
     EXPECT_MEM_EQ(bytes + 8, header, 72);
     EXPECT_MEM_EQ(bytes + 80, bias_values, 8);
@@ -86,7 +86,7 @@ WEIR_TEST(IoSafetensors, AFileWithoutTensors)
     const char *path = made_path(weir_test_temp_dir(), "w.safetensors");
     ASSERT_TRUE(weir_io_safetensors_write(path, NULL, 0, &error));
     ASSERT_TRUE(weir_io_safetensors_open(path, &file, &error));
-    EXPECT_SIZE_EQ(weir_io_safetensors_count(file), 0);
+    EXPECT_UINT_EQ(weir_io_safetensors_count(file), 0);
     weir_io_safetensors_destroy(&file);
 }
 
@@ -96,7 +96,7 @@ WEIR_TEST(IoSafetensors, TensorsComeInTheOrderOfTheBody)
                             "\"__metadata__\":{\"format\":\"pt\"},"
                             "\"a\":{\"shape\":[2,2],\"data_offsets\":[0,4],\"dtype\":\"U8\"}}  ",
                             8));
-    ASSERT_SIZE_EQ(weir_io_safetensors_count(file), 2);
+    ASSERT_UINT_EQ(weir_io_safetensors_count(file), 2);
     const struct weir_io_tensor *a = weir_io_safetensors_at(file, 0);
     const struct weir_io_tensor *b = weir_io_safetensors_at(file, 1);
     EXPECT_STR_EQ(a->name, "a");
@@ -115,7 +115,7 @@ WEIR_TEST(IoSafetensors, EveryDtypeHasItsSize)
     } rows[] = {{"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"F8_E8M0", 1},
                 {"I16", 2},  {"U16", 2}, {"F16", 2}, {"BF16", 2},    {"I32", 4},     {"U32", 4},
                 {"F32", 4},  {"F64", 8}, {"I64", 8}, {"U64", 8},     {"C64", 8}};
-    EXPECT_SIZE_EQ(sizeof rows / sizeof *rows, WEIR_IO_DTYPE_COUNT);
+    EXPECT_UINT_EQ(sizeof rows / sizeof *rows, WEIR_IO_DTYPE_COUNT);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char header[256];
         weir_test_note("%s", rows[i].name);

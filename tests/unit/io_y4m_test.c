@@ -52,7 +52,7 @@ static void expect_stream(const char *line, uint32_t width, uint32_t height, siz
     ASSERT_TRUE(open_text(&y4m, &memory, &error));
     EXPECT_UINT_EQ(y4m.width, width);
     EXPECT_UINT_EQ(y4m.height, height);
-    EXPECT_SIZE_EQ(y4m.frame_bytes, bytes);
+    EXPECT_UINT_EQ(y4m.frame_bytes, bytes);
     EXPECT_STR_EQ(y4m.chroma, chroma);
     EXPECT_INT_EQ(y4m.full_range, full);
     weir_test_note(NULL);

@@ -52,7 +52,7 @@ static void expect_block(const struct weir_kernel_signature *kernel, uint32_t x,
 
 WEIR_TEST(Bundle, NamesItselfAndItsKernels)
 {
-    EXPECT_SIZE_EQ(conformance_kernels.struct_size, sizeof(struct weir_bundle));
+    EXPECT_UINT_EQ(conformance_kernels.struct_size, sizeof(struct weir_bundle));
     EXPECT_STR_EQ(conformance_kernels.name, "//kernels/conformance");
     EXPECT_UINT_EQ(conformance_kernels.kernel_count, 21);
     EXPECT_STR_EQ(arr_coc_kernels.name, "//kernels/arr_coc");
@@ -165,7 +165,7 @@ static void expect_source(const struct weir_bundle *bundle, const char *file, co
     const struct weir_image *image = image_of(bundle, WEIR_IMAGE_OPENCL_C, 0);
     ASSERT_NOT_NULL(image);
     const char *text = image->data;
-    ASSERT_SIZE_EQ(strlen(text), image->size);
+    ASSERT_UINT_EQ(strlen(text), image->size);
     EXPECT_CONTAINS(text, file);
     EXPECT_CONTAINS(text, kernel);
     EXPECT_NOT_CONTAINS(text, "#include");
@@ -194,7 +194,7 @@ static void expect_cuda_images(const struct weir_bundle *bundle, const char *ent
         EXPECT_TRUE(is_elf(image));
         image = image_of(bundle, WEIR_IMAGE_PTX, ptx[i]);
         ASSERT_NOT_NULL(image);
-        ASSERT_SIZE_EQ(strlen(image->data), image->size);
+        ASSERT_UINT_EQ(strlen(image->data), image->size);
         EXPECT_CONTAINS(image->data, entry);
         // The architecture's own version of PTX, not that of the toolkit.
         EXPECT_CONTAINS(image->data, ptx[i] == 75 ? ".version 6.3\n" : ".version 8.7\n");

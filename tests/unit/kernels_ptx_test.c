@@ -210,7 +210,7 @@ static uint32_t half_of(float value)
 {
     const struct weir_argument argument = weir_half(value);
     EXPECT_INT_EQ(argument.scalar, WEIR_SCALAR_F16);
-    EXPECT_SIZE_EQ(argument.size, 2);
+    EXPECT_UINT_EQ(argument.size, 2);
     return (uint32_t)argument.bits;
 }
 
@@ -251,7 +251,7 @@ WEIR_TEST(Half, OfTheCompiler)
     const weir__float16 value = (weir__float16)-1.5f;
     const struct weir_argument argument = WEIR__ARGUMENT(value);
     EXPECT_INT_EQ(argument.scalar, WEIR_SCALAR_F16);
-    EXPECT_SIZE_EQ(argument.size, 2);
+    EXPECT_UINT_EQ(argument.size, 2);
     EXPECT_UINT_EQ(argument.bits, 0xbe00);
 }
 #endif

@@ -144,7 +144,7 @@ WEIR_TEST(TrainCheckpoint, IsReadAsItWasWritten)
         EXPECT_UINT_EQ(progress.seed, done.seed);
         ASSERT_TRUE(weir_io_safetensors_find(file, "program.curve", 1, &three, &values, &error));
         EXPECT_MEM_EQ(values, curve, sizeof curve);
-        EXPECT_SIZE_EQ(weir_io_safetensors_count(file), 10 * (method + 1u) + 3);
+        EXPECT_UINT_EQ(weir_io_safetensors_count(file), 10 * (method + 1u) + 3);
         weir_io_safetensors_destroy(&file);
         close_state(&one);
         close_state(&other);
@@ -166,7 +166,7 @@ WEIR_TEST(TrainCheckpoint, OfTheSameNumbersIsTheSameFile)
     ASSERT_TRUE(weir_file_read(path, 1 << 20, &first, &first_size, message, sizeof message));
     ASSERT_OK(write_state(&state, path));
     ASSERT_TRUE(weir_file_read(path, 1 << 20, &second, &second_size, message, sizeof message));
-    ASSERT_SIZE_EQ(first_size, second_size);
+    ASSERT_UINT_EQ(first_size, second_size);
     EXPECT_MEM_EQ(first, second, first_size);
     free(first);
     free(second);

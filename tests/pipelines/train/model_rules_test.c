@@ -222,8 +222,8 @@ RIG_TEST(TrainRules, AModelThatIsForwardOnly)
                                             .input = {8, 6, 3}, .layers = layers, .layer_count = 1,
                                             .batch = 5, .forward_only = true),
                                 &model));
-    EXPECT_SIZE_EQ(weir_train_model_outputs(model), 4 * 3 * 2);
-    EXPECT_SIZE_EQ(weir_train_model_inputs(model), 8 * 6 * 3);
+    EXPECT_UINT_EQ(weir_train_model_outputs(model), 4 * 3 * 2);
+    EXPECT_UINT_EQ(weir_train_model_inputs(model), 8 * 6 * 3);
     EXPECT_FAILURE(weir_train_model_backward(model, rig->queue, false, NULL, NULL),
                    WEIR_ERROR_INVALID, "the model has no backward pass");
     EXPECT_FAILURE(weir_train_model_bind(model, NULL), WEIR_ERROR_INVALID, "it has no gradients");
@@ -268,13 +268,13 @@ RIG_TEST(TrainRules, CublasWithoutCuda)
 WEIR_TEST(TrainRules, NetworksOfTwoKinds)
 {
     struct weir_train_layer layers[WEIR_TRAIN_LAYERS_MAX];
-    EXPECT_SIZE_EQ(weir_train_mlp(127, 64, 10, layers), 128);
+    EXPECT_UINT_EQ(weir_train_mlp(127, 64, 10, layers), 128);
     EXPECT_UINT_EQ(layers[126].outputs, 64);
     EXPECT_TRUE(layers[126].relu);
     EXPECT_UINT_EQ(layers[127].outputs, 10);
     EXPECT_FALSE(layers[127].relu);
-    EXPECT_SIZE_EQ(weir_train_mlp(0, 64, 10, layers), 1);
-    EXPECT_SIZE_EQ(weir_train_convnet(8, 10, layers), 4);
+    EXPECT_UINT_EQ(weir_train_mlp(0, 64, 10, layers), 1);
+    EXPECT_UINT_EQ(weir_train_convnet(8, 10, layers), 4);
     EXPECT_UINT_EQ(layers[1].outputs, 16);
     EXPECT_UINT_EQ(layers[2].outputs, 32);
     EXPECT_INT_EQ(layers[2].kind, WEIR_TRAIN_DENSE);

@@ -330,7 +330,7 @@ WEIR_TEST(TrainModel, WritesGradientsWhereTheyAreBound)
     for (size_t i = 0; i < count; i++)
         views[i].buffer = buffer;
     ASSERT_OK(weir_train_model_bind(scene->model, views));
-    EXPECT_SIZE_EQ(weir_train_model_gradient(scene->model, 3).offset, views[3].offset);
+    EXPECT_UINT_EQ(weir_train_model_gradient(scene->model, 3).offset, views[3].offset);
     ASSERT_TRUE(rig_scene_run(scene, result));
     float *bound = rig_scene_gradients(scene);
     EXPECT_MEM_EQ(bound, own, scene->parameters * sizeof *own);
@@ -393,9 +393,9 @@ WEIR_TEST(TrainModel, TellsGradientsInTheReverseOrder)
     float *wanted = rig_scene_gradients(scene);
     ASSERT_OK(weir_train_model_forward(scene->model, pair.rig.queue, &scene->samples, none, false));
     ASSERT_OK(weir_train_model_backward(scene->model, pair.rig.queue, false, note, &log));
-    EXPECT_SIZE_EQ(log.count, count);
+    EXPECT_UINT_EQ(log.count, count);
     for (size_t i = 0; i < count; i++)
-        EXPECT_SIZE_EQ(log.indices[i], count - 1 - i);
+        EXPECT_UINT_EQ(log.indices[i], count - 1 - i);
     float *told = rig_alloc(scene->parameters, sizeof *told);
     ASSERT_OK(weir_download(pair.rig.queue, told, log.copy, 0, bytes));
     EXPECT_MEM_EQ(told, wanted, bytes);
@@ -405,7 +405,7 @@ WEIR_TEST(TrainModel, TellsGradientsInTheReverseOrder)
     EXPECT_INT_EQ(weir_train_model_backward(scene->model, pair.rig.queue, false, note, &log),
                   WEIR_ERROR_INVALID);
     EXPECT_STR_EQ(weir_last_error()->message, "made to fail");
-    EXPECT_SIZE_EQ(log.count, 3);
+    EXPECT_UINT_EQ(log.count, 3);
     weir_buffer_destroy(&log.copy);
     free(told);
     free(wanted);

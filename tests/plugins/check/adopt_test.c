@@ -88,13 +88,13 @@ WEIR_TEST(CheckAdopt, SameMemory)
     const int second = __LINE__ + 1;
     EXPECT_OK(weir_queue_fill(rig.two, rig.y, 32, 64, &seven, 1));
     EXPECT_OK(weir_queue_fill(rig.two, rig.y, 128, 64, &seven, 1));
-    ASSERT_SIZE_EQ(weir_check_count(rig.runtime), 1);
+    ASSERT_UINT_EQ(weir_check_count(rig.runtime), 1);
     struct weir_check_finding finding;
     ASSERT_OK(weir_check_get(rig.runtime, 0, &finding));
     EXPECT_INT_EQ(finding.kind, WEIR_CHECK_WRITE_AFTER_WRITE);
     EXPECT_STR_EQ(finding.buffer, "y");
-    EXPECT_SIZE_EQ(finding.offset, 32);
-    EXPECT_SIZE_EQ(finding.size, 32);
+    EXPECT_UINT_EQ(finding.offset, 32);
+    EXPECT_UINT_EQ(finding.size, 32);
     EXPECT_INT_EQ(finding.first.line, first);
     EXPECT_INT_EQ(finding.second.line, second);
     rig_close(&rig);
@@ -113,7 +113,7 @@ WEIR_TEST(CheckAdopt, OtherMemory)
         adopted[i] = adopt(&rig, "other", others[i]);
         EXPECT_OK(weir_queue_fill(i % 2 ? rig.one : rig.two, adopted[i], 0, SIZE, &seven, 1));
     }
-    EXPECT_SIZE_EQ(weir_check_count(rig.runtime), 0);
+    EXPECT_UINT_EQ(weir_check_count(rig.runtime), 0);
     EXPECT_OK(weir_queue_sync(rig.one, WEIR_FOREVER));
     EXPECT_OK(weir_queue_sync(rig.two, WEIR_FOREVER));
     for (int i = 0; i < 8; i++)

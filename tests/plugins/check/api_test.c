@@ -65,7 +65,7 @@ API_TEST(CheckApi, FindingsAreData, "check", "")
 {
     struct weir_check_finding finding;
     EXPECT_TRUE(weir_check_is_on(rig->runtime));
-    EXPECT_SIZE_EQ(weir_check_count(rig->runtime), 0);
+    EXPECT_UINT_EQ(weir_check_count(rig->runtime), 0);
     WEIR_EXPECT_NO_RACES(rig->runtime);
     EXPECT_STR_EQ(failed, "");
     EXPECT_FAILURE(weir_check_get(rig->runtime, 0, &finding), WEIR_ERROR_NOT_FOUND,
@@ -74,15 +74,15 @@ API_TEST(CheckApi, FindingsAreData, "check", "")
     EXPECT_STR_EQ(finding.second.file, "");
 
     const int line = race(rig, WEIR_OK);
-    EXPECT_SIZE_EQ(weir_check_count(rig->runtime), 1);
-    EXPECT_SIZE_EQ(weir_check_error_count(rig->runtime), 1);
+    EXPECT_UINT_EQ(weir_check_count(rig->runtime), 1);
+    EXPECT_UINT_EQ(weir_check_error_count(rig->runtime), 1);
     ASSERT_OK(weir_check_get(rig->runtime, 0, &finding));
     EXPECT_INT_EQ(finding.kind, WEIR_CHECK_WRITE_AFTER_WRITE);
     EXPECT_STR_EQ(weir_check_kind_name(finding.kind), "write-after-write");
     EXPECT_INT_EQ(finding.count, 1);
     EXPECT_STR_EQ(finding.buffer, "memory");
-    EXPECT_SIZE_EQ(finding.offset, 8);
-    EXPECT_SIZE_EQ(finding.size, 8);
+    EXPECT_UINT_EQ(finding.offset, 8);
+    EXPECT_UINT_EQ(finding.size, 8);
     EXPECT_STR_EQ(finding.first.queue, "a");
     EXPECT_STR_EQ(finding.first.operation, "fill");
     EXPECT_INT_EQ(finding.first.line, line - 1);
@@ -117,8 +117,8 @@ API_TEST(CheckApi, WithoutThePlugin, "", "")
     race(rig, WEIR_OK);
     EXPECT_FALSE(weir_check_is_on(rig->runtime));
     EXPECT_FALSE(weir_check_is_on(NULL));
-    EXPECT_SIZE_EQ(weir_check_count(rig->runtime), 0);
-    EXPECT_SIZE_EQ(weir_check_error_count(rig->runtime), 0);
+    EXPECT_UINT_EQ(weir_check_count(rig->runtime), 0);
+    EXPECT_UINT_EQ(weir_check_error_count(rig->runtime), 0);
     EXPECT_FAILURE(weir_check_get(rig->runtime, 0, &finding), WEIR_ERROR_NOT_FOUND,
                    "the plugin check is not in the runtime's chain");
     EXPECT_INT_EQ(weir_check_get(rig->runtime, 0, NULL), WEIR_ERROR_INVALID);
@@ -152,7 +152,7 @@ WEIR_TEST(CheckApi, LargerStructures)
 API_TEST(CheckApi, TwiceInAChain, "check, check", "")
 {
     race(rig, WEIR_OK);
-    EXPECT_SIZE_EQ(weir_check_count(rig->runtime), 1);
+    EXPECT_UINT_EQ(weir_check_count(rig->runtime), 1);
 }
 
 // The settings of a file, and wrong ones.

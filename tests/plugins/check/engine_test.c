@@ -107,7 +107,7 @@ static void expect_nothing(const struct rig *rig)
 // One finding of that kind with these lines; 0: no line.
 static void expect_one(const struct rig *rig, weir_check_kind kind, int first, int second)
 {
-    ASSERT_SIZE_EQ(weir_check_count(rig->runtime), 1);
+    ASSERT_UINT_EQ(weir_check_count(rig->runtime), 1);
     const struct weir_check_finding found = finding(rig, 0);
     EXPECT_STR_EQ(weir_check_kind_name(found.kind), weir_check_kind_name(kind));
     EXPECT_INT_EQ(found.first.line, first);
@@ -133,7 +133,7 @@ ENGINE_TEST(CheckEngine, OneMissingWaitIsOneFinding, "")
     EXPECT_STR_EQ(finding(rig, 0).buffer, "a");
     EXPECT_STR_EQ(finding(rig, 0).first.queue, "one");
     EXPECT_STR_EQ(finding(rig, 0).second.queue, "two");
-    EXPECT_SIZE_EQ(finding(rig, 0).size, SIZE);
+    EXPECT_UINT_EQ(finding(rig, 0).size, SIZE);
 }
 
 ENGINE_TEST(CheckEngine, ADestroyedQueueHasFinished, "")
@@ -180,8 +180,8 @@ ENGINE_TEST(CheckEngine, AGraphIsExaminedOnce, "")
         ASSERT_OK(weir_queue_graph(rig->one, graph));
     expect_one(rig, WEIR_CHECK_WRITE_AFTER_WRITE, first, second);
     EXPECT_UINT_EQ(finding(rig, 0).count, 1);
-    EXPECT_SIZE_EQ(finding(rig, 0).offset, SIZE - 1);
-    EXPECT_SIZE_EQ(finding(rig, 0).size, 1);
+    EXPECT_UINT_EQ(finding(rig, 0).offset, SIZE - 1);
+    EXPECT_UINT_EQ(finding(rig, 0).size, 1);
     ASSERT_OK(weir_graph_set_fill(graph, 1, rig->b, 0, SIZE, &seven, 1));
     ASSERT_OK(weir_queue_graph(rig->one, graph));
     EXPECT_UINT_EQ(finding(rig, 0).count, 1);
@@ -242,7 +242,7 @@ ENGINE_TEST(CheckEngine, AHostCallBesideAnotherQueue, "")
     EXPECT_OK(weir_queue_fill(rig->two, rig->host, 0, SIZE, &seven, 1));
     sem_post(&call.begin);
     EXPECT_OK(weir_queue_sync(rig->one, WEIR_FOREVER));
-    ASSERT_SIZE_EQ(weir_check_count(rig->runtime), 1);
+    ASSERT_UINT_EQ(weir_check_count(rig->runtime), 1);
     EXPECT_INT_EQ(finding(rig, 0).kind, WEIR_CHECK_HOST_WRITE);
     EXPECT_INT_EQ(finding(rig, 0).first.line, first);
     // A sync is not allowed in the function.
@@ -265,7 +265,7 @@ ENGINE_TEST(CheckEngine, AnotherQueueAfterAHostCall, "threads = strict")
     const int second = __LINE__ + 1;
     EXPECT_OK(weir_queue_fill(rig->two, rig->host, 0, SIZE, &seven, 1));
     EXPECT_OK(weir_queue_sync(rig->one, WEIR_FOREVER));
-    ASSERT_SIZE_EQ(weir_check_count(rig->runtime), 1);
+    ASSERT_UINT_EQ(weir_check_count(rig->runtime), 1);
     EXPECT_INT_EQ(finding(rig, 0).second.line, second);
     EXPECT_CONTAINS(finding(rig, 0).remedy, "record on 'one' after the host call");
     EXPECT_CONTAINS(finding(rig, 0).remedy, "wait on 'two' before");
@@ -330,8 +330,8 @@ ENGINE_TEST(CheckEngine, UnwrittenIsToldOnce, "")
     }
     expect_one(rig, WEIR_CHECK_UNWRITTEN, 0, line);
     EXPECT_UINT_EQ(finding(rig, 0).count, 1);
-    EXPECT_SIZE_EQ(finding(rig, 0).offset, 100);
-    EXPECT_SIZE_EQ(finding(rig, 0).size, 20);
+    EXPECT_UINT_EQ(finding(rig, 0).offset, 100);
+    EXPECT_UINT_EQ(finding(rig, 0).size, 20);
     weir_buffer_destroy(&blank);
 }
 
@@ -382,7 +382,7 @@ ENGINE_TEST(CheckEngine, WhatMayBeWritten, "")
     read_blank(rig, SIZE - 1);
     expect_nothing(rig);
     read_blank(rig, 0);
-    ASSERT_SIZE_EQ(weir_check_count(rig->runtime), 1);
+    ASSERT_UINT_EQ(weir_check_count(rig->runtime), 1);
     EXPECT_INT_EQ(finding(rig, 0).kind, WEIR_CHECK_UNWRITTEN);
     weir_buffer_destroy(&wrapped);
     weir_buffer_destroy(&blank);
@@ -467,7 +467,7 @@ WEIR_TEST(CheckThreads, StrictAfterAWriteOfTheHost)
         write_on_host(&rig);
         weir_check_release(rig.runtime, &rig);
         run_thread((struct other_thread){.rig = &rig, .annotated = annotated});
-        ASSERT_SIZE_EQ(weir_check_count(rig.runtime), annotated ? 0 : 1);
+        ASSERT_UINT_EQ(weir_check_count(rig.runtime), annotated ? 0 : 1);
         if (!annotated) {
             EXPECT_INT_EQ(finding(&rig, 0).kind, WEIR_CHECK_READ_AFTER_WRITE);
             EXPECT_STR_EQ(finding(&rig, 0).first.operation, "host access");
@@ -486,7 +486,7 @@ WEIR_TEST(CheckThreads, StrictAfterASync)
         fill(rig.one, rig.host, 0, SIZE);
         EXPECT_OK(weir_queue_sync(rig.one, WEIR_FOREVER));
         run_thread((struct other_thread){.rig = &rig, .annotated = annotated, .reads = true});
-        ASSERT_SIZE_EQ(weir_check_count(rig.runtime), annotated ? 0 : 1);
+        ASSERT_UINT_EQ(weir_check_count(rig.runtime), annotated ? 0 : 1);
         if (!annotated)
             EXPECT_INT_EQ(finding(&rig, 0).kind, WEIR_CHECK_HOST_READ);
         rig_close(&rig);
@@ -510,7 +510,7 @@ ENGINE_TEST(CheckThreads, StrictWithOneThread, "threads = strict")
     fill(rig->one, rig->host, 0, SIZE);
     const int line = __LINE__ + 1;
     EXPECT_OK(weir_host_begin(rig->host, 0, SIZE, WEIR_ACCESS_READ, &bytes));
-    ASSERT_SIZE_EQ(weir_check_count(rig->runtime), 1);
+    ASSERT_UINT_EQ(weir_check_count(rig->runtime), 1);
     EXPECT_INT_EQ(finding(rig, 0).kind, WEIR_CHECK_HOST_READ);
     EXPECT_INT_EQ(finding(rig, 0).second.line, line);
 }
@@ -525,7 +525,7 @@ ENGINE_TEST(CheckEngine, RegionsAreTold, "")
     weir_region_pop(rig->runtime);
     EXPECT_OK(weir_queue_copy(rig->two, rig->b, 0, rig->a, 0, SIZE));
     weir_region_pop(rig->runtime);
-    ASSERT_SIZE_EQ(weir_check_count(rig->runtime), 1);
+    ASSERT_UINT_EQ(weir_check_count(rig->runtime), 1);
     EXPECT_STR_EQ(finding(rig, 0).first.region, "frame");
     EXPECT_UINT_EQ(finding(rig, 0).first.region_number, 17);
     EXPECT_STR_EQ(finding(rig, 0).second.region, "job");
@@ -588,7 +588,7 @@ ENGINE_TEST(CheckEngine, MemoryIsBounded, "")
         ASSERT_OK(weir_queue_copy(rig->two, rig->b, 0, rig->a, (size_t)i % SIZE, 1));
         follow(rig->one, rig->two);
     }
-    EXPECT_SIZE_LT(mallinfo2().uordblks, before + 65536);
+    EXPECT_UINT_LT(mallinfo2().uordblks, before + 65536);
     expect_nothing(rig);
 }
 
@@ -608,7 +608,7 @@ ENGINE_TEST(CheckEngine, ManyRangesOfOneBuffer, "")
             fill(queues[i % QUEUES], arena, 16 * (i * 7 % PIECES), 16);
     expect_nothing(rig);
     EXPECT_OK(weir_queue_copy(queues[0], arena, 0, arena, 16 * 7, 16));
-    EXPECT_SIZE_EQ(weir_check_count(rig->runtime), 1);
+    EXPECT_UINT_EQ(weir_check_count(rig->runtime), 1);
     for (int i = 0; i < QUEUES; i++)
         weir_queue_destroy(&queues[i]);
     weir_buffer_destroy(&arena);
@@ -636,7 +636,7 @@ ENGINE_TEST(CheckEngine, NotesAreUsesThatGoByTheirNames, "")
     EXPECT_CONTAINS(finding(rig, 0).message, "'add' on 'two' at noted.c:4 reads bytes 0 to 7");
     EXPECT_NOT_CONTAINS(finding(rig, 0).message, "may");
     EXPECT_FALSE(finding(rig, 0).first.assumed);
-    EXPECT_SIZE_EQ(finding(rig, 0).size, 8);
+    EXPECT_UINT_EQ(finding(rig, 0).size, 8);
 }
 
 ENGINE_TEST(CheckEngine, NotesThatAreOrderedAreFine, "")
@@ -668,7 +668,7 @@ ENGINE_TEST(CheckEngine, RowsOfNotesMeetToTheByte, "")
     right.offset = 7;
     note(rig->two, "right", right, 5);
     expect_one(rig, WEIR_CHECK_WRITE_AFTER_WRITE, 3, 5);
-    EXPECT_SIZE_EQ(finding(rig, 0).offset, 7);
+    EXPECT_UINT_EQ(finding(rig, 0).offset, 7);
 }
 
 ENGINE_TEST(CheckEngine, AnAssumedRangeMayBeUsed, "")
@@ -701,7 +701,7 @@ ENGINE_TEST(CheckEngine, AnAssumedReadOfPartlyWrittenBytesIsFine, "")
     expect_nothing(rig);
     guess.buffer = fresh;
     note(rig->one, "kernel", guess, 4);
-    ASSERT_SIZE_EQ(weir_check_count(rig->runtime), 1);
+    ASSERT_UINT_EQ(weir_check_count(rig->runtime), 1);
     EXPECT_INT_EQ(finding(rig, 0).kind, WEIR_CHECK_UNWRITTEN);
     EXPECT_INT_EQ(finding(rig, 0).second.line, 4);
     weir_buffer_destroy(&fresh);

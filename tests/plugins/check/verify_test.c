@@ -149,11 +149,11 @@ static void expect_finding(const struct rig *rig, const char *text)
 {
     struct weir_check_finding found = {0};
     if (!runs_kernels(rig) || !*text) {
-        EXPECT_SIZE_EQ(weir_check_count(rig->runtime), 0);
-        EXPECT_SIZE_EQ(count_notes("verify:"), 0);
+        EXPECT_UINT_EQ(weir_check_count(rig->runtime), 0);
+        EXPECT_UINT_EQ(count_notes("verify:"), 0);
         return;
     }
-    ASSERT_SIZE_EQ(weir_check_count(rig->runtime), 1);
+    ASSERT_UINT_EQ(weir_check_count(rig->runtime), 1);
     ASSERT_OK(weir_check_get(rig->runtime, 0, &found));
     EXPECT_STR_EQ(weir_check_kind_name(found.kind), "outside");
     EXPECT_INT_EQ(found.second.line, rig->line);
@@ -313,14 +313,14 @@ VERIFY_TEST(Verify, OtherResultsInEveryRun, "verify = 1", "race_for_it")
 {
     for (int i = 0; i < 20; i++)
         LAUNCH(items(PART), block, weir_inout(rig->in, 0, 4), weir_out(rig->out, 0, HALF));
-    EXPECT_SIZE_EQ(weir_check_count(rig->runtime), 0);
-    EXPECT_SIZE_EQ(count_notes("verify:"), count_notes("gives other results in every run"));
+    EXPECT_UINT_EQ(weir_check_count(rig->runtime), 0);
+    EXPECT_UINT_EQ(count_notes("verify:"), count_notes("gives other results in every run"));
 }
 
 VERIFY_TEST(Verify, OffByDefault, "", "add")
 {
     LAUNCH(items(PART), block, weir_in(rig->in, 0, HALF), weir_out(rig->out, 0, HALF - 4), 3u);
-    EXPECT_SIZE_EQ(weir_check_count(rig->runtime), 0);
+    EXPECT_UINT_EQ(weir_check_count(rig->runtime), 0);
 }
 
 WEIR_TEST(Verify, Variable)
@@ -348,7 +348,7 @@ VERIFY_TEST(Unverified, KnownAddresses, "verify = 1", "bump")
     WEIR_IGNORE(weir_buffer_address(rig->out, &address));
     launch_bump(rig);
     launch_bump(rig);
-    EXPECT_SIZE_EQ(count_notes("after weir_buffer_address()"), address ? 1 : 0);
+    EXPECT_UINT_EQ(count_notes("after weir_buffer_address()"), address ? 1 : 0);
     EXPECT_INT_EQ(word_of(rig, rig->out, 9), runs_kernels(rig) ? 2 : 0);
 }
 
@@ -362,8 +362,8 @@ static void expect_refused(const char *section)
     rig_open(rig, text, "bump");
     unsetenv("WEIR_PLUGINS");
     launch_bump(rig);
-    EXPECT_SIZE_EQ(count_notes("cannot be run on copies"), 1);
-    EXPECT_SIZE_EQ(weir_check_count(rig->runtime), 0);
+    EXPECT_UINT_EQ(count_notes("cannot be run on copies"), 1);
+    EXPECT_UINT_EQ(weir_check_count(rig->runtime), 0);
     EXPECT_INT_EQ(word_of(rig, rig->out, 9), runs_kernels(rig));
     rig_close(rig);
 }
@@ -393,7 +393,7 @@ VERIFY_TEST(Unverified, CallThatWaits, "verify = 1", "bump")
     launch_bump(rig);
     atomic_store(&may_return, true);
     EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
-    EXPECT_SIZE_EQ(count_notes("while one waits for the program"), 1);
+    EXPECT_UINT_EQ(count_notes("while one waits for the program"), 1);
     EXPECT_INT_EQ(word_of(rig, rig->out, 9), runs_kernels(rig) ? 2 : 0);
     launch_bump(rig); // verified again
     EXPECT_INT_EQ(word_of(rig, rig->out, 9), runs_kernels(rig) ? 3 : 0);
@@ -409,7 +409,7 @@ VERIFY_TEST(Unverified, LaunchInACall, "verify = 1", "bump")
 {
     EXPECT_OK(weir_queue_host_call(rig->queue, launch_in_call, rig));
     EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
-    EXPECT_SIZE_EQ(count_notes("in a host call"), 1);
+    EXPECT_UINT_EQ(count_notes("in a host call"), 1);
     EXPECT_INT_EQ(word_of(rig, rig->out, 9), runs_kernels(rig));
 }
 
@@ -538,7 +538,7 @@ VERIFY_TEST(VerifyGraphs, KnownAddresses, "verify = 1", "bump")
     weir_graph *graph = end_capture(rig->queue);
     for (int i = 0; i < 2; i++)
         EXPECT_OK(weir_queue_graph(rig->queue, graph));
-    EXPECT_SIZE_EQ(count_notes("after weir_buffer_address()"), address ? 1 : 0);
+    EXPECT_UINT_EQ(count_notes("after weir_buffer_address()"), address ? 1 : 0);
     EXPECT_INT_EQ(word_of(rig, rig->out, 9), runs_kernels(rig) ? 2 : 0);
     weir_graph_destroy(&graph);
 }

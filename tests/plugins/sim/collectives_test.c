@@ -111,7 +111,7 @@ WEIR_TEST(SimCollectives, EachTakesWhatTheModelSays)
         ASSERT_NOT_NULL(it->collective);
         const uint32_t rank = it->collective->rank;
         const size_t which = found[rank]++;
-        ASSERT_SIZE_LT(which, EXPECTED);
+        ASSERT_UINT_LT(which, EXPECTED);
         EXPECT_STR_EQ(it->collective->kind, expected[which].kind == WEIR_SEND && rank % 2
                                                 ? "recv"
                                                 : expected[which].name);
@@ -119,7 +119,7 @@ WEIR_TEST(SimCollectives, EachTakesWhatTheModelSays)
         EXPECT_UINT_EQ(it->end_ns - it->start_ns, 500 + expected[which].bus_bytes);
     }
     for (uint32_t r = 0; r < RANKS; r++)
-        EXPECT_SIZE_EQ(found[r], EXPECTED);
+        EXPECT_UINT_EQ(found[r], EXPECTED);
     weir_trace_destroy(&trace);
 }
 

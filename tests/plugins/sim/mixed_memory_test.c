@@ -194,8 +194,8 @@ static void compare(uint32_t queues)
     const size_t many = most_bytes(mixed, MANY);
     mixed_close(&mixed);
     printf("%u queues: at most %zu bytes, then %zu\n", (unsigned)queues, few, many);
-    EXPECT_SIZE_GT(few, 0);
-    EXPECT_SIZE_LT(many, few + SLACK);
+    EXPECT_UINT_GT(few, 0);
+    EXPECT_UINT_LT(many, few + SLACK);
 }
 
 WEIR_TEST(MixedMemory, IsThatOfWhatIsInFlight)

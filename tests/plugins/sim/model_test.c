@@ -77,7 +77,7 @@ WEIR_TEST(SimModel, KeysAndDefaults)
     EXPECT_UINT_EQ(model->submit_ns[SIM_PEER], 7);
     EXPECT_UINT_EQ(model->submit_ns[SIM_KERNEL], 0);
     EXPECT_INT_EQ(model->channels, 0);
-    EXPECT_SIZE_EQ(model->cost_count, 0);
+    EXPECT_UINT_EQ(model->cost_count, 0);
     sim_gpu_destroy(&gpu);
     sim_gpu_destroy(&gpu);
 }
@@ -151,7 +151,7 @@ WEIR_TEST(SimModel, CostsOfKernels)
     struct sim_gpu *gpu = open_text(text);
     ASSERT_NOT_NULL(gpu);
     const struct sim_model *model = sim_gpu_model(gpu);
-    ASSERT_SIZE_EQ(model->cost_count, 2);
+    ASSERT_UINT_EQ(model->cost_count, 2);
     EXPECT_STR_EQ(model->costs[0].kernel, "f<a, b>(int)");
     EXPECT_DOUBLE_EQ(model->costs[0].per_block_ns, 1e-3);
     EXPECT_DOUBLE_EQ(model->costs[0].per_byte_ns, 2);
@@ -178,7 +178,7 @@ WEIR_TEST(SimModel, CostsOfAnotherKindOfDevice)
     EXPECT_FALSE(sim_gpu_add_costs(gpu, file("costs.ini", costs), 0, message, sizeof message));
     EXPECT_CONTAINS(message,
                     "costs.ini:1: these costs were learnt on a processor, some CPU, and the model");
-    EXPECT_SIZE_EQ(sim_gpu_model(gpu)->cost_count, 0);
+    EXPECT_UINT_EQ(sim_gpu_model(gpu)->cost_count, 0);
     EXPECT_TRUE(sim_gpu_add_costs(gpu, file("costs.ini", of_a_gpu), 0, message, sizeof message));
     EXPECT_TRUE(sim_gpu_add_costs(gpu, file("costs.ini", costs), 0.5, message, sizeof message));
     const struct sim_cost *cost = sim_gpu_model(gpu)->costs;
@@ -238,7 +238,7 @@ WEIR_TEST(SimModel, CostsFromFilesOfTheirOwn)
         const char *name;
         double ns;
     } wanted[] = {{"a", 5}, {"b", 1}, {"d", 4}, {"e", 3}};
-    ASSERT_SIZE_EQ(model->cost_count, 4);
+    ASSERT_UINT_EQ(model->cost_count, 4);
     for (size_t i = 0; i < 4; i++) {
         EXPECT_STR_EQ(model->costs[i].kernel, wanted[i].name);
         EXPECT_DOUBLE_EQ(model->costs[i].fixed_ns, wanted[i].ns);
@@ -249,7 +249,7 @@ WEIR_TEST(SimModel, CostsFromFilesOfTheirOwn)
     EXPECT_FALSE(sim_gpu_add_costs(gpu, file("costs.ini", "; none\n"), 0, message, sizeof message));
     expect_end("costs.ini: there is no [kernel NAME]; weir sim learn writes some");
     EXPECT_FALSE(sim_gpu_add_costs(gpu, "./absent.ini", 0, message, sizeof message));
-    EXPECT_SIZE_EQ(sim_gpu_model(gpu)->cost_count, 4);
+    EXPECT_UINT_EQ(sim_gpu_model(gpu)->cost_count, 4);
     sim_gpu_destroy(&gpu);
 }
 
@@ -356,7 +356,7 @@ WEIR_TEST(SimModel, CarriedModels)
         EXPECT_TRUE(sim_gpu_open(sim_gpu_name(count), &gpu, message, sizeof message));
         sim_gpu_destroy(&gpu);
     }
-    EXPECT_SIZE_EQ(count, 7);
+    EXPECT_UINT_EQ(count, 7);
 }
 
 // The first key after which a blank line, the next section or the end comes before a comment; "" if
@@ -417,7 +417,7 @@ WEIR_TEST(SimModel, ReferenceHasEveryKey)
     const char *path = weir_test_runfile("conf/gpus/reference.ini");
     struct sim_gpu *gpu = NULL;
     ASSERT_TRUE(sim_gpu_open(path, &gpu, message, sizeof message));
-    EXPECT_SIZE_EQ(sim_gpu_model(gpu)->cost_count, 1);
+    EXPECT_UINT_EQ(sim_gpu_model(gpu)->cost_count, 1);
     sim_gpu_destroy(&gpu);
     char text[16384] = "\n";
     FILE *from = fopen(path, "r");

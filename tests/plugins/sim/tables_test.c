@@ -29,7 +29,7 @@ static struct sim_model card(const char *name, const char *changes)
         sim_gpu_change(gpu, changes, message, sizeof message))
         model = *sim_gpu_model(gpu);
     EXPECT_STR_EQ(message, "");
-    EXPECT_SIZE_EQ(model.cost_count, 0);
+    EXPECT_UINT_EQ(model.cost_count, 0);
     sim_gpu_destroy(&gpu);
     model.name = NULL;
     model.costs = NULL;
