@@ -353,9 +353,9 @@ static bool find_in_platform(cl_platform_id platform, unsigned wanted, struct cu
 {
     cl_device_id devices[DEVICE_LIMIT];
     cl_uint count = 0;
-    ocl_driver_symbols(platform, &cl->api);
-    if (cl->api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_GPU, DEVICE_LIMIT, devices, &count) !=
-        CL_SUCCESS)
+    if (!ocl_driver_symbols(platform, &cl->api) ||
+        cl->api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_GPU, DEVICE_LIMIT, devices, &count) !=
+            CL_SUCCESS)
         return false;
     for (cl_uint i = 0; i < count && i < DEVICE_LIMIT; i++) {
         if (capability(cl, devices[i]) != wanted)
