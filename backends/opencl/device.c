@@ -206,10 +206,20 @@ static weir_status create_context(struct ocl_device *device)
     return WEIR_OK;
 }
 
+static void finish_clock(struct ocl_device *device)
+{
+    const struct ocl_symbols *cl = &device->module->cl;
+    if (device->clock.marker)
+        cl->clReleaseEvent(device->clock.marker);
+    if (device->clock.queue)
+        cl->clReleaseCommandQueue(device->clock.queue);
+    pthread_mutex_destroy(&device->clock.lock);
+}
+
 static void release(struct ocl_device *device)
 {
     const struct ocl_module *module = device->module;
-    ocl_clock_finish(device);
+    finish_clock(device);
     if (device->mapper)
         module->cl.clReleaseCommandQueue(device->mapper);
     if (device->context)
