@@ -326,7 +326,7 @@ static weir_status report(const struct ocl_module *module, const struct ocl_laun
                            found->failed);
 }
 
-static weir_status check(struct ocl_queue *queue, uint64_t sequence, bool ended, bool clear)
+weir_status ocl_launches_check(struct ocl_queue *queue, uint64_t sequence, bool ended, bool clear)
 {
     struct ocl_launches *launches = queue->launches;
     if (!launches)
@@ -339,16 +339,6 @@ static weir_status check(struct ocl_queue *queue, uint64_t sequence, bool ended,
         launches->failed = 0;
     pthread_mutex_unlock(&launches->device->launches_lock);
     return failed ? report(queue->device->module, &found) : WEIR_OK;
-}
-
-weir_status ocl_launches_check(struct ocl_queue *queue, uint64_t sequence, bool ended)
-{
-    return check(queue, sequence, ended, false);
-}
-
-weir_status ocl_launches_settle(struct ocl_queue *queue, uint64_t sequence)
-{
-    return check(queue, sequence, true, true);
 }
 
 // Times of operations.

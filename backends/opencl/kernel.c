@@ -383,14 +383,14 @@ static weir_status enqueue_kernel(struct ocl_queue *queue, cl_kernel kernel,
     const cl_int code =
         module->cl.clEnqueueNDRangeKernel(queue->queue, kernel, 3, NULL, global, local,
                                           command->wait_count, command->waits, command->event);
-    const cl_int shared = ocl_command_end_launch(queue, code, out_event);
+    const cl_int ended = ocl_command_end(queue, code, out_event);
     if (code != CL_SUCCESS)
         return ocl_native_error(module, "clEnqueueNDRangeKernel", code,
                                 "launch of %" PRIu32 " x %" PRIu32 " x %" PRIu32
                                 " blocks of %" PRIu32 " x %" PRIu32 " x %" PRIu32,
                                 grid.x, grid.y, grid.z, block.x, block.y, block.z);
-    if (shared != CL_SUCCESS)
-        return ocl_native_error(module, "clRetainEvent", shared, "keep the event of a launch");
+    if (ended != CL_SUCCESS)
+        return ocl_native_error(module, "clRetainEvent", ended, "keep the event of a launch");
     return WEIR_OK;
 }
 

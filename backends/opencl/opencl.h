@@ -295,26 +295,18 @@ weir_status ocl_event_wait(const struct weir_link *link, weir_queue *object, uin
 weir_status ocl_event_time(const struct weir_link *link, weir_queue *object, uint64_t sequence,
                            uint64_t *out_time_ns);
 
-// Begins a command: the driver is called with what is returned, and then ocl_command_end(), which returns
-// `code`, the driver's answer, or ocl_command_end_launch().
+// Begins a command: the driver is called with what is returned, and then ocl_command_end() with its answer.
 const struct ocl_command *ocl_command_begin(struct ocl_queue *queue, bool is_launch);
-cl_int ocl_command_end(struct ocl_queue *queue, cl_int code);
-// Stores the event for ocl_launches_keep() in `*out_kept`, with a reference that is the caller's; NULL: there
-// is none to be kept. Returns an error of clRetainEvent().
-cl_int ocl_command_end_launch(struct ocl_queue *queue, cl_int code, cl_event *out_kept);
+// Returns `code`, the driver's answer, or an error of clRetainEvent(). Of a launch it stores the event for
+// ocl_launches_keep() in `*out_kept`, with a reference that is the caller's; NULL there: there is none to be
+// kept. For others `out_kept` is NULL.
+cl_int ocl_command_end(struct ocl_queue *queue, cl_int code, cl_event *out_kept);
 
 // copy.c
 
+// A copy or a fill, of any kind.
 weir_status ocl_submit_copy(const struct weir_link *link, struct ocl_queue *queue,
                             const struct weir_operation *operation);
-weir_status ocl_submit_copy_2d(const struct weir_link *link, struct ocl_queue *queue,
-                               const struct weir_operation *operation);
-weir_status ocl_submit_copy_3d(const struct weir_link *link, struct ocl_queue *queue,
-                               const struct weir_operation *operation);
-weir_status ocl_submit_fill(const struct weir_link *link, struct ocl_queue *queue,
-                            const struct weir_operation *operation);
-weir_status ocl_submit_fill_2d(const struct weir_link *link, struct ocl_queue *queue,
-                               const struct weir_operation *operation);
 
 // events.c
 
@@ -328,10 +320,9 @@ weir_status ocl_launches_keep(struct ocl_queue *queue, uint64_t sequence, cl_eve
 weir_status ocl_launches_wait(struct ocl_queue *queue, uint64_t sequence,
                               struct ocl_queue *producer, uint64_t until);
 // Reports the first launch that failed, up to `sequence`, here or in a queue that this one waited for. With
-// `ended` all work up to `sequence` has; else launches under way are passed by.
-weir_status ocl_launches_check(struct ocl_queue *queue, uint64_t sequence, bool ended);
-// The same for queue_finish, when all has ended: the failure is cleared.
-weir_status ocl_launches_settle(struct ocl_queue *queue, uint64_t sequence);
+// `ended` all work up to `sequence` has; else launches under way are passed by. With `clear` the failure is
+// forgotten.
+weir_status ocl_launches_check(struct ocl_queue *queue, uint64_t sequence, bool ended, bool clear);
 
 // Returns the place for the event of the next command of the operation that is being submitted.
 cl_event *ocl_watch_event(const struct ocl_queue *queue);

@@ -122,31 +122,20 @@ static cl_int share_event(struct ocl_queue *queue, const struct ocl_command *com
     return CL_SUCCESS;
 }
 
-static cl_int end_command(struct ocl_queue *queue, cl_int code, cl_event *out_kept)
+cl_int ocl_command_end(struct ocl_queue *queue, cl_int code, cl_event *out_kept)
 {
     struct ocl_commands *commands = &queue->commands;
-    cl_int shared = CL_SUCCESS;
+    cl_int ended = code;
+    if (out_kept)
+        *out_kept = NULL;
     if (code == CL_SUCCESS) {
         commands->count++;
         drop_waits(queue);
         drop_last(queue);
-        shared = share_event(queue, &commands->command, out_kept);
+        ended = share_event(queue, &commands->command, out_kept);
     }
     weir_lock_release(&commands->lock);
-    return shared;
-}
-
-cl_int ocl_command_end(struct ocl_queue *queue, cl_int code)
-{
-    cl_event none = NULL; // only those of launches are kept
-    (void)end_command(queue, code, &none);
-    return code;
-}
-
-cl_int ocl_command_end_launch(struct ocl_queue *queue, cl_int code, cl_event *out_kept)
-{
-    *out_kept = NULL;
-    return end_command(queue, code, out_kept);
+    return ended;
 }
 
 // Waits and records.
@@ -623,15 +612,11 @@ static weir_status submit(const struct weir_link *link, struct ocl_queue *queue,
 {
     switch (operation->kind) {
     case WEIR_OPERATION_COPY:
-        return ocl_submit_copy(link, queue, operation);
     case WEIR_OPERATION_COPY_2D:
-        return ocl_submit_copy_2d(link, queue, operation);
     case WEIR_OPERATION_COPY_3D:
-        return ocl_submit_copy_3d(link, queue, operation);
     case WEIR_OPERATION_FILL:
-        return ocl_submit_fill(link, queue, operation);
     case WEIR_OPERATION_FILL_2D:
-        return ocl_submit_fill_2d(link, queue, operation);
+        return ocl_submit_copy(link, queue, operation);
     case WEIR_OPERATION_LAUNCH:
         return ocl_submit_launch(link, queue, operation);
     case WEIR_OPERATION_NATIVE:
@@ -670,7 +655,7 @@ static weir_status find_cause(struct ocl_queue *queue, uint64_t sequence, weir_s
 {
     if (status > WEIR_OK)
         return status;
-    const weir_status launches = ocl_launches_check(queue, sequence, status == WEIR_OK);
+    const weir_status launches = ocl_launches_check(queue, sequence, status == WEIR_OK, false);
     if (status < 0 || launches < 0)
         atomic_store(&queue->failed, true);
     return launches < 0 ? launches : status;
@@ -719,7 +704,7 @@ weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *object)
     note_flushed(queue, submitted);
     forget_last_failed(queue);
     const weir_status records = weir_kit_records_settle(queue->records);
-    const weir_status launches = ocl_launches_settle(queue, submitted);
+    const weir_status launches = ocl_launches_check(queue, submitted, true, true);
     if (atomic_exchange(&queue->failed, false))
         return WEIR_OK;
     return launches < 0 ? launches : records;
