@@ -2,11 +2,11 @@
 //
 //   module.c       open: library, driver, devices; the ops table
 //   symbols.c      the driver's functions
-//   error.c        errors, and the contexts that calls enter
-//   fault.c        histories of queues, and the operations that a fault may be caused by
-//   device.c       devices, limits, which ones reach each other, and which were given up
-//   buffer.c       memory, the caller's memory, and frees that are deferred until the device is idle
-//   queue.c        queues: submission, records and waits, wrapped streams
+//   error.c        errors, the operations that a fault may be caused by, and the contexts that calls enter
+//   device.c       devices, limits, which ones reach each other and which were given up; frees that are deferred
+//                  until the device is idle
+//   buffer.c       memory, the caller's memory
+//   queue.c        queues: submission, records and waits, wrapped streams, histories
 //   copy.c         copies and fills, by the kinds of memory
 //   program.c      programs, kernels, launches
 //   compile.c      CUDA C++ and OpenCL C at run time
@@ -99,8 +99,8 @@ struct cu_prints {
     uint64_t told;                // how many lost ones were reported
 };
 
-struct cu_words;        // fault.c
-struct cu_history;      // fault.c
+struct cu_words;        // history.h
+struct cu_history;      // history.h
 struct cu_peer;         // device.c
 struct cu_comm;         // nccl.h
 struct cu_comm_threads; // nccl_comm.c
@@ -411,9 +411,8 @@ void cu_device_destroy(const struct weir_link *link, weir_device *object);
 void cu_device_limits(const struct weir_link *link, weir_device *object,
                       struct weir_limits *limits);
 weir_status cu_device_trim(const struct weir_link *link, weir_device *object);
-// The device is lost with this cause, although nothing faulted: work of it may never end. So are all others
-// of this process that are open on the same GPU, in any runtime.
-void cu_give_up(const struct cu_device *device, const struct weir_error *cause);
+void cu_comm_give_up(const struct weir_link *link, weir_comm *object,
+                     const struct weir_error *cause);
 weir_status cu_device_native(const struct weir_link *link, weir_device *object,
                              struct weir_native_device *out_native);
 weir_status cu_device_peer(const struct weir_link *link, weir_device *object,
@@ -421,6 +420,10 @@ weir_status cu_device_peer(const struct weir_link *link, weir_device *object,
 weir_status cu_device_reach(const struct weir_link *link, weir_device *object,
                             weir_device *other_object, weir_buffer *buffer_object,
                             bool *out_reaches);
+// Returns a copy of the name that lives as long as the device, the same for equal names. NULL if
+// out of memory.
+const char *cu_keep_name(struct cu_device *device, const char *name);
+
 // Whether work of a device can access memory of another one; cu_device_peer() was called for the
 // two.
 bool cu_reaches_peer(const struct cu_device *device, const struct cu_device *other);
@@ -525,34 +528,6 @@ weir_status cu_split_copy(const struct weir_link *link, const struct cu_target *
 weir_status cu_submit_copy(const struct weir_link *link, struct cu_queue *queue,
                            const struct weir_operation *operation);
 
-// fault.c
-
-// Creates the data for a device's reports of faults. Within its context.
-weir_status cu_words_init(struct cu_device *device);
-// Within the device's context, when it has no queues. Accepts a device without this data.
-void cu_words_finish(struct cu_device *device);
-
-weir_status cu_history_init(struct cu_queue *queue, const weir_queue *object);
-// Accepts a queue without a history. The queue is on no list any more.
-void cu_history_finish(struct cu_queue *queue);
-
-// Notes an operation before it is submitted; before some records also makes the stream write its
-// progress. Within the device's context.
-void cu_history_note(const struct weir_link *link, struct cu_queue *queue,
-                     const struct weir_operation *operation);
-// If faults are to be attributed, makes the stream write that it has passed the operation. Called
-// after its submission, within the device's context.
-void cu_history_mark(struct cu_queue *queue, const struct weir_operation *operation);
-
-// Returns a copy of the name that lives as long as the device, the same for equal names. NULL if
-// out of memory.
-const char *cu_keep_name(struct cu_device *device, const char *name);
-
-// Adds the operations that may be the cause to the detail of a device's first fault, and logs a
-// line for each queue that had work. Under the device's lock, which is one reason why a log
-// callback must not call Weir. Makes no driver call and allocates nothing.
-void cu_fault_explain(struct cu_device *device, struct weir_error *detail);
-
 // Whether it is a launch, a copy or the like: no record and no wait.
 static inline bool cu_is_work(int kind)
 {
@@ -623,7 +598,6 @@ weir_status cu_buffer_address(const struct weir_link *link, weir_buffer *object,
 void cu_blocks_release(struct cu_device *device);
 weir_status cu_buffer_native(const struct weir_link *link, weir_buffer *object,
                              struct weir_native_buffer *out_native);
-weir_status cu_idle_init(struct cu_device *device);
 
 // print.c
 
@@ -719,8 +693,6 @@ weir_status cu_comm_create(const struct weir_link *link, weir_device *object,
                            void **out_data);
 void cu_comm_destroy(const struct weir_link *link, weir_comm *object);
 void cu_comm_abort(const struct weir_link *link, weir_comm *object);
-void cu_comm_give_up(const struct weir_link *link, weir_comm *object,
-                     const struct weir_error *cause);
 const char *cu_comm_engine(const struct weir_link *link, weir_comm *object);
 
 // nccl_call.c

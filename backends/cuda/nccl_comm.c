@@ -665,12 +665,6 @@ void cu_comm_abort(const struct weir_link *link, weir_comm *object)
     end_native(comm, comm->nccl->api.ncclCommAbort);
 }
 
-void cu_comm_give_up(const struct weir_link *link, weir_comm *object,
-                     const struct weir_error *cause)
-{
-    cu_give_up(cu_comm_of(link, object)->device, cause);
-}
-
 const char *cu_comm_engine(const struct weir_link *link, weir_comm *object)
 {
     return cu_comm_of(link, object)->nccl->engine;
