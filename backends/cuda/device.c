@@ -441,13 +441,24 @@ static weir_status fill_context(struct cu_device *device)
     return status < 0 ? status : cu_timeline_init(device);
 }
 
+static void finish_prints(struct cu_device *device)
+{
+    struct cu_prints *prints = &device->prints;
+    cu_prints_take(device);
+    if (prints->ring && !cu_is_given_up(device))
+        device->module->cu.cuMemFreeHost(prints->ring);
+    atomic_store(&prints->ring, NULL);
+    device->module->host->release(prints->record);
+    prints->record = NULL;
+}
+
 static void empty_context(struct cu_device *device)
 {
     const struct cu_symbols *cu = &device->module->cu;
     struct cu_scope scope;
     cu_enter_to_destroy(device, &scope);
     weir_kit_idle_drain(device->idle);
-    cu_prints_finish(device);
+    finish_prints(device);
     cu_blocks_release(device);
     finish_words(device);
     cu_timeline_finish(device);
@@ -611,7 +622,7 @@ void cu_device_limits(const struct weir_link *link, weir_device *object, struct 
     limits->device_addresses = 1;
     limits->max_constant_bytes = limits->max_buffer_bytes; // it is global memory
     limits->kind = WEIR_DEVICE_GPU;
-    if (!cu_nccl_is_off(device->module->nccl))
+    if (strcmp(device->module->nccl.setting, "off") != 0)
         limits->collectives = 2;
 }
 
