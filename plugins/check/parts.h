@@ -223,8 +223,8 @@ void check_region(const struct weir_link *link, const char *name, uint64_t numbe
 void check_region_fill(const struct check *check, struct check_origin *origin);
 
 // Of the operation, with the calling thread's region.
-struct check_origin check_origin_of(const struct check *check,
-                                    const struct weir_operation *operation);
+void check_origin_fill(const struct check *check, const struct weir_operation *operation,
+                       struct check_origin *out_origin);
 
 // thread.c
 

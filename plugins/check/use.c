@@ -381,12 +381,28 @@ static struct check_use *sort_out(struct check *check, const struct check_user *
     return same;
 }
 
+// What sorting out would say of most uses: the only one before was of the same bytes and goes.
+static bool takes_over(const struct check *check, const struct check_user *user,
+                       const struct check_history *history, const struct check_shape *shape,
+                       weir_access access)
+{
+    const struct check_use *only = history->root;
+    return history->count == 1 && !user->passing && !user->late && !needs_hints(check, user) &&
+           is_same_range(&only->shape, shape) &&
+           check_is_after(user->actors, user->actor, only->actor, only->count) &&
+           (check_writes(access) || !check_writes((weir_access)only->access));
+}
+
 static void use_memory(struct check *check, const struct check_user *user,
                        struct check_buffer *buffer, const struct check_shape *shape,
                        weir_access access)
 {
     struct check_history *history = user->probe ? &buffer->memory->probe : &buffer->memory->history;
     size_t conflicts;
+    if (takes_over(check, user, history, shape, access)) {
+        check_use_set(history->root, check, user, access);
+        return;
+    }
     if (user->probe)
         check_graph_touch(check, buffer->memory);
     const bool all = needs_hints(check, user) && history->count <= HINT_USES;
