@@ -67,15 +67,6 @@ struct probe {
     uint64_t *counts; // of each node, on its branch
 };
 
-void check_graph_touch(struct check *check, struct check_memory *memory)
-{
-    if (memory->probed)
-        return;
-    memory->probed = true;
-    memory->next_probed = check->probed;
-    check->probed = memory;
-}
-
 static void clear_probed(struct check *check)
 {
     while (check->probed) {
@@ -486,6 +477,14 @@ static bool is_of_thread(const struct weir_operation *operation)
 {
     return !(operation->flags & WEIR_OPERATION_INTERNAL) ||
            (operation->kind != WEIR_OPERATION_RECORD && operation->kind != WEIR_OPERATION_WAIT);
+}
+
+// The calling thread submits operation `count` to the queue.
+static void check_thread_submits(struct check *check, struct check_actor *queue, uint64_t count)
+{
+    const struct check_actor *self = check_thread_self(check);
+    if (self)
+        check_actor_learn(&check->actors, queue, count, self, self->last);
 }
 
 static void note(struct check *check, struct check_queue *queue,
