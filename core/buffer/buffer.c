@@ -21,7 +21,6 @@
 #include "core/object/buffer.h"
 #include "core/object/device.h"
 #include "core/object/program.h"
-#include "core/queue/host_call.h"
 #include "core/queue/queue.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
