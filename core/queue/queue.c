@@ -196,6 +196,13 @@ static void delist(weir_queue *queue)
     weir_lock_release(&device->lock);
 }
 
+static weir_status create_links(weir_queue *queue, const struct weir_queue_setup *setup)
+{
+    weir_device *device = queue->member.device;
+    WEIR__CREATE_ALONG(device->chain, device->chain->count, queue->member.object.data, queue, queue,
+                       link->ops->queue_create(link, device, queue, setup, slot));
+}
+
 weir_status weir__queue_open(weir_device *device, const char *label, struct weir_queue_setup *setup,
                              weir_queue **out_queue)
 {
@@ -219,8 +226,7 @@ weir_status weir__queue_open(weir_device *device, const char *label, struct weir
     setup->times = device->chain->times;
     sigset_t before;
     weir_thread_hold_signals(&before);
-    status =
-        weir__chain_queue_create(device->chain, device, queue, setup, queue->member.object.data);
+    status = create_links(queue, setup);
     weir_thread_release_signals(&before);
     if (status < 0) {
         cancel_id(queue);
@@ -277,7 +283,9 @@ static void leave_native(weir_queue *queue)
         weir__error_set(&saved);
     }
     atomic_store(&queue->wrapped, false);
-    weir__chain_queue_leave(queue->member.device->chain, queue);
+    const struct weir_link *backend = queue->delivery.backend;
+    if (backend->ops->queue_leave) // it may be destroyed from now on
+        backend->ops->queue_leave(backend, queue);
 }
 
 // The error of weir_queue_destroy() for a queue that is not the user's.
@@ -341,6 +349,16 @@ static void finalize_member(struct weir__member *member)
 
 const struct weir__class weir__queue_class = {.name = "queue", .finalize = finalize_member};
 
+// Plugins are told first that the queue ends; the last link before the backend is the delivery's.
+static void destroy_links(weir_queue *queue)
+{
+    const struct weir__chain *chain = queue->member.device->chain;
+    for (uint32_t i = 0; i + 2 < chain->count; i++)
+        if (chain->links[i].ops->queue_retire)
+            chain->links[i].ops->queue_retire(&chain->links[i], queue);
+    WEIR__DESTROY_ALONG(chain, chain->count, queue, queue);
+}
+
 // Frees a queue that has finished and has no references.
 static void free_queue(weir_queue *queue)
 {
@@ -350,7 +368,7 @@ static void free_queue(weir_queue *queue)
     // The backend's part is destroyed first, so the worker must no longer be inside the
     // backend.
     weir__delivery_settle(&queue->delivery, WEIR_FOREVER);
-    weir__chain_queue_destroy(device->chain, queue);
+    destroy_links(queue);
     weir__delivery_finish(&queue->delivery);
     weir__completion_finish(&queue->completion);
     weir__release(queue->history);
