@@ -11,7 +11,7 @@
 
 // The place where ranks meet: what a rendezvous names, and how rank 0 opens a door there and others find it.
 //
-//     process:NAME     a name in this process's memory
+//     process:NAME     a socket whose name this process alone knows
 //     unix:PATH        a socket in a folder that this user alone can enter
 //     tcp://HOST:PORT  on the machine that has HOST a socket in such a folder in /tmp, so that nothing listens on a
 //                      network; where a secret is set and HOST is no loopback address, HOST's port too, for the ranks
@@ -19,32 +19,17 @@
 //     file:PATH        a file that this user alone can read, made by rank 0, with a secret of its own and the
 //                      numbers of its door; other machines see it on a file system of theirs
 
-// Where rank 0's door is, as long as it waits there.
-struct local_name {
-    struct local_name *next;
-    const char *text;
-    uint32_t number;
-    uint64_t token;
-};
-
-// False: the name is another one's.
-bool local_name_give(struct local_name *name);
-bool local_name_find(const char *text, struct local_name *out_name);
-// Nothing if it has not been given.
-void local_name_take(const struct local_name *name);
-
 struct local_place {
     const struct weir_transport_setup *setup;
     const char *secret_file; // the setting
     uint64_t deadline_ns;
     bool is_file;
     bool is_name;
-    char path[512];               // of the socket or the file; a name
+    char path[512];               // of the socket or the file, or a name
     struct local_address socket;  // on this machine; size 0: this rank comes over the network
     struct local_address network; // size 0: none
     struct local_secret secret;
-    uint64_t token; // of the file or the name; else 0
-    struct local_name name;
+    uint64_t token;     // of the file; else 0
     struct stat bound;  // rank 0's socket, so that no other one is removed
     weir_status status; // of a failure, with:
     const char *remedy;

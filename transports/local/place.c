@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <sodium/crypto_generichash.h>
 #include <sodium/utils.h>
 
 #include "base/clock.h"
@@ -43,13 +45,38 @@ bool local_place_fail(struct local_place *place, weir_status status, const char 
 
 // What a rendezvous names.
 
+static struct local_secret process_key;
+
+static void make_process_key(void)
+{
+    (void)local_secret_random(&process_key);
+}
+
+// No other process knows the key; a child of fork() has another number.
+static bool take_name(struct local_place *place)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    char text[sizeof place->path + 32];
+    char name[65];
+    uint8_t hash[32];
+    pthread_once(&once, make_process_key);
+    snprintf(text, sizeof text, "%ld %s", (long)getpid(), place->path);
+    if (!process_key.is_set ||
+        crypto_generichash(hash, sizeof hash, (const uint8_t *)text, strlen(text), process_key.key,
+                           sizeof process_key.key) != 0)
+        return local_place_fail(place, WEIR_ERROR_SYSTEM, NULL, "there are no random numbers");
+    place->socket = local_address_of_name(sodium_bin2hex(name, sizeof name, hash, sizeof hash));
+    return true;
+}
+
 static bool take_path(struct local_place *place, const char *path)
 {
     const size_t length = strlen(path);
     if (length > 0 && length < sizeof place->path)
         memcpy(place->path, path, length + 1);
-    if (place->path[0] &&
-        (place->is_file || place->is_name || local_address_at_path(place->path, &place->socket)))
+    if (place->path[0] && place->is_name)
+        return take_name(place);
+    if (place->path[0] && (place->is_file || local_address_at_path(place->path, &place->socket)))
         return true;
     return local_place_fail(place, WEIR_ERROR_CONFIG, "name a shorter one",
                             "the path of the rendezvous %s has %zu bytes, where 1 to %d are right",
@@ -407,27 +434,16 @@ static bool close_at_file(struct local_place *place)
 
 static bool open_at_name(struct local_place *place, struct local_door *door)
 {
-    struct local_secret token;
-    if (!local_door_open(door, NULL) || !local_secret_random(&token))
-        return local_place_fail(place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
-                                "rank 0 cannot listen: %s", strerror(errno));
-    memcpy(&place->token, token.key, sizeof place->token);
-    place->name =
-        (struct local_name){.text = place->path, .number = door->number, .token = place->token};
-    if (place->setup->count == 1 || local_name_give(&place->name))
+    const struct local_address any = local_address_at_number(0);
+    const bool alone = place->setup->count == 1;
+    door->listeners[DOOR_MACHINE] = local_listen(alone ? &any : &place->socket, &door->number);
+    if (door->listeners[DOOR_MACHINE] >= 0)
         return true;
-    return local_place_fail(place, WEIR_ERROR_COMM, "give each group a name of its own",
-                            "another rank 0 is at %s already", place->setup->rendezvous);
-}
-
-static bool read_name(struct local_place *place)
-{
-    struct local_name name;
-    if (!local_name_find(place->path, &name))
-        return false;
-    place->token = name.token;
-    place->socket = local_address_at_number(name.number);
-    return true;
+    if (errno == EADDRINUSE)
+        return local_place_fail(place, WEIR_ERROR_COMM, "give each group a name of its own",
+                                "another rank 0 is at %s already", place->setup->rendezvous);
+    return local_place_fail(place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
+                            "rank 0 cannot listen: %s", strerror(errno));
 }
 
 bool local_place_open(struct local_place *place, struct local_door *door)
@@ -439,9 +455,7 @@ bool local_place_open(struct local_place *place, struct local_door *door)
 
 bool local_place_close(struct local_place *place)
 {
-    if (place->is_name)
-        local_name_take(&place->name);
-    if (place->is_name)
+    if (place->is_name) // the name has gone with the door
         return true;
     return place->is_file ? close_at_file(place) : close_at_path(place);
 }
@@ -504,8 +518,7 @@ static bool open_own_door(struct local_place *place, struct local_door *door)
 // A file of an earlier run names a place at which nothing listens until rank 0 has written its own.
 static int knock_once(struct local_place *place, struct local_door *door, struct local_hello *hello)
 {
-    if ((place->is_file && !(read_file(place) && is_reachable(place))) ||
-        (place->is_name && !read_name(place))) {
+    if (place->is_file && !(read_file(place) && is_reachable(place))) {
         errno = ENOENT;
         return -1;
     }

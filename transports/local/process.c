@@ -1,16 +1,15 @@
-// What this process has for all its groups, by one lock: the descriptors of its sockets, the names at which its ranks
-// meet, and its groups. A child of fork() has nothing of them.
+// What this process has for all its groups, by one lock: the descriptors of its sockets, and its groups. A child of
+// fork() has nothing of them.
 //
 // NOLINTNEXTLINE(bugprone-reserved-identifier): for accept4()
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "transports/local/meeting.h"
+#include "transports/local/local.h"
 
 static struct {
     // Held while a descriptor is opened or closed, so that no fork comes between that and the set.
@@ -19,7 +18,6 @@ static struct {
     size_t held_count;
     size_t held_room;
     unsigned forks;
-    struct local_name *names;
     struct local_group *groups;
 } process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -42,7 +40,6 @@ static void in_child(void)
     while (process.held_count > 0)
         close(process.held[--process.held_count]);
     process.forks++;
-    process.names = NULL;
     process.groups = NULL;
     pthread_mutex_unlock(&process.lock);
 }
@@ -127,49 +124,6 @@ void local_descriptor_close(int descriptor)
         process.held = NULL;
         process.held_room = 0;
     }
-    unlock();
-}
-
-// Names.
-
-static struct local_name **find_name(const char *text)
-{
-    struct local_name **at = &process.names;
-    while (*at && strcmp((*at)->text, text) != 0)
-        at = &(*at)->next;
-    return at;
-}
-
-bool local_name_give(struct local_name *name)
-{
-    lock();
-    const bool is_free = !*find_name(name->text);
-    if (is_free) {
-        name->next = process.names;
-        process.names = name;
-    }
-    unlock();
-    return is_free;
-}
-
-bool local_name_find(const char *text, struct local_name *out_name)
-{
-    lock();
-    const struct local_name *name = *find_name(text);
-    if (name)
-        *out_name = *name;
-    unlock();
-    return name;
-}
-
-void local_name_take(const struct local_name *name)
-{
-    lock();
-    struct local_name **at = &process.names;
-    while (*at && *at != name)
-        at = &(*at)->next;
-    if (*at)
-        *at = name->next;
     unlock();
 }
 
