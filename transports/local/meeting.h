@@ -36,12 +36,15 @@ struct local_place {
     char cause[WEIR_CAUSE_SIZE];
 };
 
+// That of WEIR_COMM_SECRET, else of the file, whose path may be empty, else none. False with a sentence: too
+// short, or a file that another user can read or write.
+bool local_secret_read(const char *path, struct local_secret *out_secret, char *message,
+                       size_t message_size);
+
 // Writes "'grads': " and the rest as the cause, and returns false.
 bool local_place_fail(struct local_place *place, weir_status status, const char *remedy,
                       const char *format, ...) WEIR_PRINTF(4, 5);
 
-// Reads setup->rendezvous. False with a cause.
-bool local_place_find(struct local_place *place);
 // Of rank 0: opens the door there. False with a cause: among others, another rank 0 is there.
 bool local_place_open(struct local_place *place, struct local_door *door);
 // Of rank 0: what is at the place goes. False with a cause if another rank 0 has come to it since.
@@ -75,6 +78,11 @@ struct local_entry {
 weir_status local_mesh_join(const struct weir_host *host, const struct weir_transport_setup *setup,
                             const char *secret_file, struct local_group **out_group);
 
+#define LOCAL_SECRET_REMEDY                                                                  \
+    "set WEIR_COMM_SECRET to one text of 16 characters or more on all machines, or let the " \
+    "ranks meet at file:PATH on a file system that all see"
+#define LOCAL_FOLDER_REMEDY \
+    "name a socket in a folder of yours that no other user can enter (chmod 700)"
 #define LOCAL_FILES_REMEDY \
     "raise the limit of open files (ulimit -n): each rank has two for each other rank"
 

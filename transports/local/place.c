@@ -3,26 +3,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <unistd.h>
 
-#include <sodium/crypto_generichash.h>
 #include <sodium/utils.h>
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/lookup.h"
 #include "base/text.h"
 #include "transports/local/meeting.h"
 
-#define PLACE_REMEDY "write tcp://HOST:PORT, with a port from 1 to 65535"
-#define SECRET_REMEDY                                                                        \
-    "set WEIR_COMM_SECRET to one text of 16 characters or more on all machines, or let the " \
-    "ranks meet at file:PATH on a file system that all see"
-#define FOLDER_REMEDY "name a socket in a folder of yours that no other user can enter (chmod 700)"
 #define FILE_LIMIT 4096u
 // One attempt at a place, so that a file is looked at again.
 #define KNOCK_NS (UINT64_C(2000) * 1000 * 1000)
@@ -41,127 +33,6 @@ bool local_place_fail(struct local_place *place, weir_status status, const char 
     place->status = status;
     place->remedy = remedy;
     return false;
-}
-
-// What a rendezvous names.
-
-static struct local_secret process_key;
-
-static void make_process_key(void)
-{
-    (void)local_secret_random(&process_key);
-}
-
-// No other process knows the key; a child of fork() has another number.
-static bool take_name(struct local_place *place)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    char text[sizeof place->path + 32];
-    char name[65];
-    uint8_t hash[32];
-    pthread_once(&once, make_process_key);
-    snprintf(text, sizeof text, "%ld %s", (long)getpid(), place->path);
-    if (!process_key.is_set ||
-        crypto_generichash(hash, sizeof hash, (const uint8_t *)text, strlen(text), process_key.key,
-                           sizeof process_key.key) != 0)
-        return local_place_fail(place, WEIR_ERROR_SYSTEM, NULL, "there are no random numbers");
-    place->socket = local_address_of_name(sodium_bin2hex(name, sizeof name, hash, sizeof hash));
-    return true;
-}
-
-static bool take_path(struct local_place *place, const char *path)
-{
-    const size_t length = strlen(path);
-    if (length > 0 && length < sizeof place->path)
-        memcpy(place->path, path, length + 1);
-    if (place->path[0] && place->is_name)
-        return take_name(place);
-    if (place->path[0] && (place->is_file || local_address_at_path(place->path, &place->socket)))
-        return true;
-    return local_place_fail(place, WEIR_ERROR_CONFIG, "name a shorter one",
-                            "the path of the rendezvous %s has %zu bytes, where 1 to %d are right",
-                            place->setup->rendezvous, length,
-                            place->is_file || place->is_name ? (int)sizeof place->path - 1 : 107);
-}
-
-// Splits "HOST:PORT"; a host with colons stands in brackets.
-static bool parse_place(const char *text, char *host, size_t size, uint16_t *out_port)
-{
-    const char *colon = strrchr(text, ':');
-    const bool bracketed = text[0] == '[';
-    char *end = NULL;
-    if (!colon || colon == text || (bracketed && colon[-1] != ']'))
-        return false;
-    const long port = strtol(colon + 1, &end, 10);
-    const size_t length = (size_t)(colon - text) - (bracketed ? 2 : 0);
-    if (end == colon + 1 || *end || port < 1 || port > UINT16_MAX || length == 0 || length >= size)
-        return false;
-    memcpy(host, text + bracketed, length);
-    host[length] = '\0';
-    *out_port = (uint16_t)port;
-    return true;
-}
-
-// The folder is made here, and looked at when a socket is bound in it or reached.
-static bool take_own_port(struct local_place *place, uint16_t port)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/tmp/weir-%lu", (unsigned long)geteuid());
-    if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return local_place_fail(place, WEIR_ERROR_SYSTEM, FOLDER_REMEDY,
-                                "the folder %s cannot be made: %s", path, strerror(errno));
-    snprintf(path, sizeof path, "/tmp/weir-%lu/port-%u", (unsigned long)geteuid(), port);
-    return take_path(place, path);
-}
-
-static bool take_port(struct local_place *place, const char *host_and_port)
-{
-    char host[256];
-    char message[512];
-    uint16_t port = 0;
-    const char *error = NULL;
-    if (!parse_place(host_and_port, host, sizeof host, &port))
-        return local_place_fail(place, WEIR_ERROR_CONFIG, PLACE_REMEDY,
-                                "the rendezvous '%s' names no host and port",
-                                place->setup->rendezvous);
-    if (!local_address_find(host, port, place->deadline_ns, &place->network, &error))
-        return local_place_fail(place, WEIR_ERROR_SYSTEM, PLACE_REMEDY,
-                                "the host '%s' of the rendezvous is not found: %s", host, error);
-    if (local_address_is_wildcard(&place->network))
-        return local_place_fail(place, WEIR_ERROR_CONFIG, PLACE_REMEDY,
-                                "the rendezvous '%s' names all addresses, and not one where "
-                                "rank 0 is",
-                                place->setup->rendezvous);
-    if (!local_secret_read(place->secret_file, &place->secret, message, sizeof message))
-        return local_place_fail(place, WEIR_ERROR_CONFIG, SECRET_REMEDY, "%s", message);
-    if (weir_address_is_own((const struct sockaddr *)&place->network.address, place->network.size))
-        return take_own_port(place, port);
-    if (place->setup->rank == 0)
-        return local_place_fail(
-            place, WEIR_ERROR_SYSTEM,
-            "start rank 0 on the machine that has it, or name an address of this one",
-            "rank 0 is to wait at %s, and this machine has no such address",
-            place->setup->rendezvous);
-    return place->secret.is_set ||
-           local_place_fail(place, WEIR_ERROR_CONFIG, SECRET_REMEDY,
-                            "rank %u is on another machine than %s, and no secret is set",
-                            place->setup->rank, place->setup->rendezvous);
-}
-
-static const char *after(const char *text, const char *prefix)
-{
-    const size_t length = strlen(prefix);
-    return strncmp(text, prefix, length) == 0 ? text + length : NULL;
-}
-
-bool local_place_find(struct local_place *place)
-{
-    const char *rendezvous = place->setup->rendezvous;
-    if (after(rendezvous, "tcp://"))
-        return take_port(place, after(rendezvous, "tcp://"));
-    place->is_file = after(rendezvous, "file:") != NULL;
-    place->is_name = after(rendezvous, "process:") != NULL;
-    return take_path(place, strchr(rendezvous, ':') + 1);
 }
 
 // The secret is that of all who may come over the network.
@@ -186,7 +57,7 @@ static int open_folder(struct local_place *place)
     const char *name = slash ? folder : ".";
     int file = open(name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (file < 0) {
-        local_place_fail(place, WEIR_ERROR_SYSTEM, FOLDER_REMEDY,
+        local_place_fail(place, WEIR_ERROR_SYSTEM, LOCAL_FOLDER_REMEDY,
                          "the folder %s of the rendezvous cannot be opened: %s", name,
                          strerror(errno));
         return -1;
@@ -194,7 +65,7 @@ static int open_folder(struct local_place *place)
     if (fstat(file, &state) == 0 && state.st_uid == geteuid() && (state.st_mode & 077) == 0)
         return file;
     close(file);
-    local_place_fail(place, WEIR_ERROR_CONFIG, FOLDER_REMEDY,
+    local_place_fail(place, WEIR_ERROR_CONFIG, LOCAL_FOLDER_REMEDY,
                      "the folder %s of the rendezvous is another user's, or others can enter it",
                      name);
     return -1;
@@ -487,7 +358,7 @@ static void tell_missing(struct local_place *place, int error)
 static void tell_refused(struct local_place *place, int error)
 {
     if (error == EACCES)
-        local_place_fail(place, WEIR_ERROR_COMM, SECRET_REMEDY,
+        local_place_fail(place, WEIR_ERROR_COMM, LOCAL_SECRET_REMEDY,
                          "rank 0 at %s and rank %u have not the same secret",
                          place->setup->rendezvous, place->setup->rank);
     else if (error == EPERM)

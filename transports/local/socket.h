@@ -64,7 +64,7 @@ int local_poll_ms(uint64_t deadline_ns);
 // Closes the descriptor unless it is -1, and makes it -1.
 void local_close(int *descriptor);
 
-// process.c: the sockets of this process, which a child of fork() does not keep: a child that lived on would hold them
+// A child of fork() does not keep the sockets of this process: a child that lived on would hold them
 // open when its parent has died, and the other ranks would not see the end. fork() closes the child's copies; the
 // parent's connections go on. (A child by a bare clone(), without fork()'s handlers, keeps them until it executes
 // a program.)
@@ -73,13 +73,12 @@ void local_close(int *descriptor);
 // made before the fork, which local_descriptor_forks() tells, neither closes them nor sends to them: a child may
 // leave an inherited group, which frees its memory alone, and any other call on it fails. It may join groups of
 // its own.
-//
+
 // Threads: safe, also while another one forks.
 
-// As socket() of a stream and accept(), non-blocking and closed over exec: a descriptor, or -1 with errno.
-int local_descriptor_socket(int family);
-int local_descriptor_accept(int listener, struct sockaddr *address, socklen_t *size);
-void local_descriptor_close(int descriptor);
+// What all groups of the process share is guarded by its lock, which fork() takes too. Nothing waits with it held.
+void local_process_lock(void);
+void local_process_unlock(void);
 // How many forks lie between this process and the first one that opened one. What was opened at another number
 // is the parent's.
 unsigned local_descriptor_forks(void);
