@@ -9,7 +9,7 @@
 #define WEIR_CLI_BENCH_SWIM_H
 
 #include "cli/bench/bench.h"
-#include "pipelines/train/blas.h"
+#include "pipelines/train/product.h"
 
 enum {
     SWIM_RING = 8, // matrices that the products use in turn

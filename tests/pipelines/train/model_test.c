@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipelines/train/blas.h"
+#include "pipelines/train/product.h"
 #include "pipelines/train/optimizer.h"
 #include "tests/pipelines/train/rig.h"
 #include "tests/support/memory.h"
