@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "report/trace.h"
 #include "report/trace_out.h"
 
@@ -118,21 +117,4 @@ const char *weir_trace_operation_title(const struct weir_trace_operation *operat
 bool weir_trace_is_communication(const char *name)
 {
     return strncmp(name, "nccl", 4) == 0 && strstr(name + 4, "Kernel");
-}
-
-bool weir_trace_path(const char *name, uint64_t process, char *text, size_t size)
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (; *name; name++) {
-        if (name[0] == '%' && name[1] == 'p') {
-            weir_text_append(text, size, &used, "%llu", (unsigned long long)process);
-            name++;
-        } else {
-            weir_text_append(text, size, &used, "%c", *name);
-        }
-        if (used + 32 > size)
-            return false;
-    }
-    return true;
 }

@@ -671,31 +671,13 @@ static bool read_all(struct reader *reader)
     return tell_bad_lines(reader) && weir__rows_finish(&reader->rows);
 }
 
-static struct weir_trace *new_trace(void)
-{
-    struct weir_trace *trace = calloc(1, sizeof *trace);
-    if (!trace)
-        return NULL;
-    trace->storage = calloc(1, sizeof *trace->storage);
-    if (trace->storage)
-        trace->storage->texts = weir_names_create();
-    if (!trace->storage || !trace->storage->texts) {
-        free(trace->storage);
-        free(trace);
-        return NULL;
-    }
-    trace->meta = (struct weir_trace_meta){
-        .program = "", .weir = "", .backend = "", .plugins = "", .source = ""};
-    return trace;
-}
-
 // `source`, and the fields that messages need, are set.
 static bool read_source(struct reader *reader, struct weir_trace **out_trace)
 {
     const size_t limit = reader->source.options->operation_limit;
     reader->lines.source = &reader->source;
     reader->lines.limit = HEAD_LINE_LIMIT;
-    reader->rows.trace = new_trace();
+    reader->rows.trace = weir__trace_create();
     reader->rows.operation_limit = limit ? limit : DEFAULT_OPERATIONS;
     const locale_t before = weir_c_locale_enter(); // jansson reads numbers with strtod()
     bool ok = reader->rows.trace ? read_all(reader) : weir__rows_no_memory(&reader->rows);
@@ -746,26 +728,4 @@ bool weir_trace_read_memory(const char *name, const void *data, size_t size,
     if (message_size > 0)
         message[0] = '\0';
     return read_source(&reader, out_trace);
-}
-
-void weir_trace_destroy(struct weir_trace **trace)
-{
-    struct weir_trace *it = trace ? *trace : NULL;
-    if (!it)
-        return;
-    free(it->devices);
-    free(it->queues);
-    free(it->threads);
-    free(it->operations);
-    free(it->spans);
-    free(it->notes);
-    weir__trace_storage_finish(it->storage);
-    free(it);
-    *trace = NULL;
-}
-
-size_t weir_trace_find_queue(const struct weir_trace *trace, uint64_t id)
-{
-    const struct weir_trace_queue *queue = weir__trace_queue(trace, id);
-    return queue ? (size_t)(queue - trace->queues) : WEIR_TRACE_NO_INDEX;
 }
