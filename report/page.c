@@ -358,7 +358,7 @@ bool weir_page_write_marked(const char *path, const weir_report *report,
     struct weir__out out;
     struct page page = {
         .report = report,
-        .trace = weir__report_trace(report),
+        .trace = report->trace,
         .findings = findings,
         .texts = weir_names_create(),
         .out = &out,

@@ -75,6 +75,9 @@ struct weir_trace_storage {
 
 // All of them return NULL, or false, if out of memory.
 
+// An empty trace, for weir_trace_destroy().
+struct weir_trace *weir__trace_create(void);
+
 // Memory that lives as long as the trace.
 void *weir__trace_allocate(struct weir_trace_storage *storage, size_t size);
 
@@ -85,15 +88,9 @@ const char *weir__trace_intern(struct weir_trace_storage *storage, const char *t
 // of memory `items` is not changed.
 void *weir__trace_grow(void *items, size_t count, size_t *capacity, size_t item_size);
 
-// The queue with that id, or NULL.
-struct weir_trace_queue *weir__trace_queue(const struct weir_trace *trace, uint64_t id);
-
-// Adds a queue that is not there yet.
-struct weir_trace_queue *weir__trace_add_queue(struct weir_trace *trace, uint64_t id);
+// The queue with that id, which is added if it is not known.
+struct weir_trace_queue *weir__trace_queue(struct weir_trace *trace, uint64_t id, uint32_t device);
 
 // Adds a sentence to the trace's notes.
 bool weir__trace_note(struct weir_trace *trace, const char *format, ...) WEIR_PRINTF(2, 3);
-
-void weir__trace_storage_finish(struct weir_trace_storage *storage);
-
 #endif
