@@ -209,9 +209,11 @@ static bool in_callback(const weir_pipeline *pipeline)
            weir_thread_is_current(&pipeline->deliverer);
 }
 
-static weir_status refuse_in_callback(const weir_pipeline *pipeline, const char *call,
-                                      const char *remedy)
+weir_status weir__pipeline_check_caller(const weir_pipeline *pipeline, const char *call,
+                                        const char *remedy)
 {
+    if (!in_callback(pipeline))
+        return WEIR_OK;
     return weir__pattern_refuse(
         pipeline->label, remedy,
         "%s was called from a callback of the same pipeline, which it would wait for", call);
@@ -290,9 +292,9 @@ weir_status weir_pipeline_submit(weir_pipeline *pipeline, void *frame)
 {
     if (!pipeline)
         return weir__pattern_refuse_null("weir_pipeline_submit", "pipeline");
-    if (pipeline->params.full == WEIR_PIPELINE_BLOCK && in_callback(pipeline))
-        return refuse_in_callback(pipeline, "weir_pipeline_submit",
-                                  "use another policy than WEIR_PIPELINE_BLOCK");
+    if (pipeline->params.full == WEIR_PIPELINE_BLOCK)
+        TRY(weir__pipeline_check_caller(pipeline, "weir_pipeline_submit",
+                                        "use another policy than WEIR_PIPELINE_BLOCK"));
 
     weir__pattern_lock_take(&pipeline->lock);
     weir_status status = make_room(pipeline);
@@ -354,9 +356,8 @@ weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns)
 
     if (!pipeline)
         return weir__pattern_refuse_null("weir_pipeline_drain", "pipeline");
-    if (in_callback(pipeline))
-        return refuse_in_callback(pipeline, "weir_pipeline_drain",
-                                  "drain from a thread of the program's");
+    TRY(weir__pipeline_check_caller(pipeline, "weir_pipeline_drain",
+                                    "drain from a thread of the program's"));
 
     bool limited = deadline_of(timeout_ns, &deadline);
     int error = 0;
@@ -384,26 +385,6 @@ weir_status weir_pipeline_cancel(weir_pipeline *pipeline)
     pthread_cond_broadcast(&pipeline->moved);
     weir__pattern_lock_release(&pipeline->lock);
     cancel_in_group(pipeline);
-    return WEIR_OK;
-}
-
-weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
-{
-    if (!pipeline || !*pipeline)
-        return WEIR_OK;
-
-    weir_pipeline *ending = *pipeline;
-    if (in_callback(ending))
-        return refuse_in_callback(ending, "weir_pipeline_destroy",
-                                  "destroy it from a thread of the program's");
-    WEIR_IGNORE(weir_pipeline_cancel(ending));
-    weir__pattern_lock_take(&ending->lock);
-    ending->draining++;
-    while (ending->head < ending->tail || ending->blocked > 0)
-        (void)weir__pattern_lock_wait(&ending->lock, &ending->moved, NULL);
-    weir__pattern_lock_release(&ending->lock);
-    weir__pipeline_free(ending);
-    *pipeline = NULL;
     return WEIR_OK;
 }
 

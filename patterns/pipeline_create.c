@@ -531,15 +531,6 @@ static void release(weir_pipeline *pipeline)
     free(pipeline);
 }
 
-void weir__pipeline_free(weir_pipeline *pipeline)
-{
-    stop_threads(pipeline, true, true);
-    // Work after a failure may still be running although its frame was delivered, and
-    // the slots' memory is freed next. The status of the queues no longer matters.
-    weir__pipeline_recover_queues(pipeline);
-    release(pipeline);
-}
-
 static weir_status make_parts(weir_pipeline *pipeline, const struct weir_pipeline_params *params)
 {
     resolve_params(pipeline, params);
@@ -582,4 +573,27 @@ weir_status weir_pipeline_create_at(const struct weir_pipeline_params *params,
 {
     const struct weir__place before = weir__pattern_begin(file, line);
     return weir__pattern_end(create(params, out_pipeline), before);
+}
+
+weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
+{
+    if (!pipeline || !*pipeline)
+        return WEIR_OK;
+
+    weir_pipeline *ending = *pipeline;
+    TRY(weir__pipeline_check_caller(ending, "weir_pipeline_destroy",
+                                    "destroy it from a thread of the program's"));
+    WEIR_IGNORE(weir_pipeline_cancel(ending));
+    weir__pattern_lock_take(&ending->lock);
+    ending->draining++;
+    while (ending->head < ending->tail || ending->blocked > 0)
+        (void)weir__pattern_lock_wait(&ending->lock, &ending->moved, NULL);
+    weir__pattern_lock_release(&ending->lock);
+    stop_threads(ending, true, true);
+    // Work after a failure may still be running although its frame was delivered, and
+    // the slots' memory is freed next. The status of the queues no longer matters.
+    weir__pipeline_recover_queues(ending);
+    release(ending);
+    *pipeline = NULL;
+    return WEIR_OK;
 }

@@ -169,8 +169,9 @@ void weir__pipeline_leave(weir_pipeline *pipeline);
 void weir__pipeline_await_turn(weir_pipeline *pipeline, uint64_t number);
 void weir__pipeline_end_turn(weir_pipeline *pipeline);
 
-// Ends the threads of a pipeline of which every frame was delivered, and frees it.
-void weir__pipeline_free(weir_pipeline *pipeline);
+// Refuses `call` on a thread of the pipeline's, which it would wait for.
+weir_status weir__pipeline_check_caller(const weir_pipeline *pipeline, const char *call,
+                                        const char *remedy);
 
 // Called with the lock held: the record of a frame in the ring; the oldest waiting
 // frame, which must exist; ending a frame that has not started.

@@ -497,11 +497,29 @@ static bool tell_bad_lines(struct reader *reader)
                : weir__rows_no_memory(&reader->rows);
 }
 
+static struct weir_trace *new_trace(void)
+{
+    struct weir_trace *trace = calloc(1, sizeof *trace);
+    if (!trace)
+        return NULL;
+    trace->storage = calloc(1, sizeof *trace->storage);
+    if (trace->storage)
+        trace->storage->texts = weir_names_create();
+    if (!trace->storage || !trace->storage->texts) {
+        free(trace->storage);
+        free(trace);
+        return NULL;
+    }
+    trace->meta = (struct weir_trace_meta){
+        .program = "", .weir = "", .backend = "", .plugins = "", .source = ""};
+    return trace;
+}
+
 // `source`, and the fields that messages need, are set.
 static bool read_source(struct reader *reader, struct weir_trace **out_trace)
 {
     const size_t limit = reader->source.options->operation_limit;
-    reader->rows.trace = weir__trace_create();
+    reader->rows.trace = new_trace();
     reader->rows.operation_limit = limit ? limit : DEFAULT_OPERATIONS;
     const locale_t before = weir_c_locale_enter(); // jansson reads numbers with strtod()
     bool ok = reader->rows.trace
@@ -553,4 +571,32 @@ bool weir_trace_read_memory(const char *name, const void *data, size_t size,
     if (message_size > 0)
         message[0] = '\0';
     return read_source(&reader, out_trace);
+}
+
+static void finish_storage(struct weir_trace_storage *storage)
+{
+    while (storage->blocks) {
+        struct weir__block *next = storage->blocks->next;
+        free(storage->blocks);
+        storage->blocks = next;
+    }
+    weir_names_destroy(storage->texts);
+    free(storage->queue_slots);
+    free(storage);
+}
+
+void weir_trace_destroy(struct weir_trace **trace)
+{
+    struct weir_trace *it = trace ? *trace : NULL;
+    if (!it)
+        return;
+    free(it->devices);
+    free(it->queues);
+    free(it->threads);
+    free(it->operations);
+    free(it->spans);
+    free(it->notes);
+    finish_storage(it->storage);
+    free(it);
+    *trace = NULL;
 }
