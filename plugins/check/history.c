@@ -13,11 +13,6 @@ struct block {
     struct check_use uses[BLOCK_USES];
 };
 
-void check_uses_init(struct check_uses *uses)
-{
-    *uses = (struct check_uses){.random = 2463534242u};
-}
-
 void check_uses_finish(struct check_uses *uses)
 {
     while (uses->blocks) {
@@ -41,13 +36,10 @@ static bool add_block(struct check_uses *uses)
     return true;
 }
 
-// Marsaglia's xorshift.
+// Knuth's; priorities are compared, which its highest bits decide.
 static uint32_t next_random(struct check_uses *uses)
 {
-    uses->random ^= uses->random << 13;
-    uses->random ^= uses->random >> 17;
-    uses->random ^= uses->random << 5;
-    return uses->random;
+    return uses->random = 1664525 * uses->random + 1013904223;
 }
 
 static struct check_use *take_use(struct check_uses *uses)
@@ -78,11 +70,6 @@ static void keep_found(struct check_found *found, struct check_use *use)
         found->capacity = capacity;
     }
     found->uses[found->count++] = use;
-}
-
-void check_found_finish(struct check_found *found)
-{
-    free(found->uses);
 }
 
 static void find(struct check_use *use, struct check_span span, struct check_found *found)

@@ -698,7 +698,7 @@ static bool can_verify(const struct weir_link *link, const struct weir_operation
         note(link, operation, CHECK_UNVERIFIED_ADDRESS);
         return false;
     }
-    if (!check_is_in_call() && await_calls(check))
+    if (!check_innermost_call && await_calls(check))
         return true;
     note(link, operation, CHECK_UNVERIFIED_CALL);
     return false;
