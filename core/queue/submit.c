@@ -773,6 +773,7 @@ weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)
     // always run and frees to pools, may still come, and is told of the failure.
     // The wait itself is outside the lock, since a running host call may need it.
     weir_lock_take(&queue->submit_lock);
+    const uint64_t recoveries = queue->completion.recoveries;
     weir_lock_release(&queue->submit_lock);
     status = weir__queue_finish(queue);
     if (status < 0)
@@ -781,10 +782,15 @@ weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)
     const struct weir_event last = {queue->member.object.id,
                                     atomic_load(&queue->completion.completed)};
     enter_settled(queue);
-    weir__completion_recover(queue, queue->sequence);
-    queue->saw = queue->sequence; // the legacy queue does not get its failure
+    // Another thread may have recovered it meanwhile: then its waits since are not over.
+    const bool recovers =
+        atomic_load(&queue->completion.failed) && queue->completion.recoveries == recoveries;
+    if (recovers) {
+        weir__completion_recover(queue, queue->sequence);
+        queue->saw = queue->sequence; // the legacy queue does not get its failure
+    }
     weir_lock_release(&queue->submit_lock);
-    if (weir__takes_notes(queue->member.device))
+    if (recovers && weir__takes_notes(queue->member.device))
         weir__host_note_complete(queue, last, status, &(struct weir__host_caller){file, line, 0});
     return status;
 }
