@@ -293,6 +293,22 @@ static void place_opened(weir_device *device, const char *file, int line)
     weir__debug_place(device, file, line);
 }
 
+static weir_status create_links(weir_device *device, const struct weir_device_setup *setup)
+{
+    WEIR__CREATE_ALONG(device->chain, device->chain->count, device->object.data, device, device,
+                       link->ops->device_create(link, device, setup, slot));
+}
+
+// The backend's limits, which every plugin may change.
+static void ask_limits(weir_device *device)
+{
+    for (uint32_t i = device->chain->count; i-- > 0;) {
+        const struct weir_link *link = &device->chain->links[i];
+        if (link->ops->device_limits)
+            link->ops->device_limits(link, device, &device->limits);
+    }
+}
+
 // `params` may be NULL.
 static weir_status open_device(weir_runtime *runtime, const struct weir_device_params *params,
                                weir_device **out_device)
@@ -313,19 +329,19 @@ static weir_status open_device(weir_runtime *runtime, const struct weir_device_p
                                             .label = device->object.label};
     sigset_t before;
     weir_thread_hold_signals(&before);
-    status = weir__chain_device_create(device->chain, device, &setup, device->object.data);
+    status = create_links(device, &setup);
     weir_thread_release_signals(&before);
     if (status < 0)
         goto fail;
     device->limits.struct_size = sizeof device->limits;
     device->limits.collectives = 1;
-    weir__chain_device_limits(device->chain, device, &device->limits);
+    ask_limits(device);
     device->default_timing = params && params->default_timing;
     status = check_limits(device);
     if (status == WEIR_OK)
         status = check_timing(device);
     if (status < 0) {
-        weir__chain_device_destroy(device->chain, device);
+        WEIR__DESTROY_ALONG(device->chain, device->chain->count, device, device);
         goto fail;
     }
     weir__staging_configure(device, weir__config_copy_threads(runtime->config));
@@ -422,7 +438,7 @@ weir_status weir_device_close_at(weir_device **device, const char *file, int lin
     finish_retired(gone);
     weir__peer_forget(gone);
     weir__notifier_destroy(gone);
-    weir__chain_device_destroy(gone->chain, gone);
+    WEIR__DESTROY_ALONG(gone->chain, gone->chain->count, device, gone);
     remove_opened(gone);
     weir__debug_end(gone, file, line);
     weir_runtime *runtime = gone->runtime;

@@ -1,5 +1,5 @@
 // The common part of queues, buffers, programs, kernels, pools and graphs: a private slot
-// for every link of the chain, and membership of a device. core/queue/retire.c destroys them
+// for every link of the chain, and membership of a device. core/queue/queue.c destroys them
 // once no work uses them.
 #ifndef WEIR_CORE_OBJECT_OBJECT_H
 #define WEIR_CORE_OBJECT_OBJECT_H

@@ -32,16 +32,6 @@ static weir_status weir__queue_create_owned(weir_device *device, const char *lab
     return WEIR_OK;
 }
 
-void weir__queue_refuse_destroy(const weir_queue *queue)
-{
-    const bool legacy = queue->owner == WEIR__OWNED_BY_DEVICE;
-    weir__report_at(NULL, 0, queue->member.object.label, WEIR_ERROR_INVALID,
-                    "do not destroy what you did not create",
-                    "weir_queue_destroy: this queue came from weir_%s_queue() and goes with its %s",
-                    legacy ? "legacy" : "thread", legacy ? "device" : "thread or its device");
-    weir__log(WEIR_LOG_ERROR, "core", weir_last_error_text());
-}
-
 struct weir__thread_queue {
     uint64_t device_id;
     weir_device *device; // NULL once it has closed; under the lock

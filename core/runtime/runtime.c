@@ -340,7 +340,7 @@ static weir_status load_modules(weir_runtime *runtime)
     status = weir__config_list(plugins, true, plugin_names, WEIR__CONFIG_LIST_LIMIT, &plugin_count);
     if (status < 0)
         return status;
-    weir__load_report_set_origin(runtime->report, backend->origin);
+    weir__load_report_explain(runtime->report, backend->origin, NULL);
     for (size_t i = 0; i < plugin_count; i++) {
         status = weir__loader_load(plugin_names[i], WEIR_MODULE_PLUGIN,
                                    weir__config_weir(runtime->config, "module_path")->text,
@@ -402,7 +402,7 @@ static weir_status open_with(const struct weir_open_params *params, weir_runtime
     runtime->report = weir__load_report_create();
     weir_status status = open_runtime(runtime, params);
     if (status < 0)
-        weir__load_report_set_remedy(runtime->report, weir_last_error()->remedy);
+        weir__load_report_explain(runtime->report, NULL, weir_last_error()->remedy);
     if (params->out_report)
         *params->out_report = weir__load_report_retain(runtime->report);
     if (status < 0) {

@@ -168,6 +168,13 @@ struct check_shared {
     uint32_t users;
 };
 
+// The bytes of a buffer that nothing has written yet: disjoint spans in ascending order.
+struct check_gaps {
+    struct check_span *spans;
+    size_t count;
+    size_t capacity;
+};
+
 struct check_buffer {
     struct check_memory *memory; // its own, or one that it shares
     uint64_t base;               // of byte 0 there
@@ -223,8 +230,8 @@ void check_region(const struct weir_link *link, const char *name, uint64_t numbe
 void check_region_fill(const struct check *check, struct check_origin *origin);
 
 // Of the operation, with the calling thread's region.
-struct check_origin check_origin_of(const struct check *check,
-                                    const struct weir_operation *operation);
+void check_origin_fill(const struct check *check, const struct weir_operation *operation,
+                       struct check_origin *out_origin);
 
 // thread.c
 
@@ -240,8 +247,6 @@ void check_threads_finish(struct check *check);
 void check_threads_more(struct check *check);
 // The calling thread's actor, made at its first call; NULL if out of memory.
 struct check_actor *check_thread_self(struct check *check);
-// The calling thread submits operation `count` to the queue.
-void check_thread_submits(struct check *check, struct check_actor *queue, uint64_t count);
 // With `strict`: whether some thread comes after `count` of the actor with that index.
 bool check_thread_knows(const struct check *check, uint32_t index, uint64_t count);
 // What a thread or a key knows has changed.
@@ -294,6 +299,11 @@ void check_sync_learns(struct check *check, const struct check_queue *producer, 
 void check_syncs_finish(struct check *check);
 
 // use.c
+
+// Makes one gap of `size` bytes. If out of memory, all of it counts as written.
+void check_gaps_reset(struct check_gaps *gaps, uint64_t size);
+// All bytes count as written.
+void check_gaps_forget(struct check_gaps *gaps);
 
 static inline bool check_writes(weir_access access)
 {
@@ -393,8 +403,6 @@ weir_status check_graph_create(const struct weir_link *link, weir_device *device
 void check_graph_destroy(const struct weir_link *link, weir_graph *object);
 weir_status check_graph_update(const struct weir_link *link, weir_graph *object, uint32_t index,
                                const struct weir_graph_node *node);
-// A graph that is examined uses the memory.
-void check_graph_touch(struct check *check, struct check_memory *memory);
 
 // verify.c
 

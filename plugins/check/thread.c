@@ -157,13 +157,6 @@ struct check_actor *check_thread_self(struct check *check)
     return thread ? &thread->actor : NULL;
 }
 
-void check_thread_submits(struct check *check, struct check_actor *queue, uint64_t count)
-{
-    const struct check_actor *self = check_thread_self(check);
-    if (self)
-        check_actor_learn(&check->actors, queue, count, self, self->last);
-}
-
 bool check_thread_knows(const struct check *check, uint32_t index, uint64_t count)
 {
     const struct check_thread *thread = check->threads;

@@ -69,16 +69,6 @@ struct local_record {
     uint64_t token; // of its part, if it is rank 0 there
 };
 
-// A part of a group.
-struct local_part {
-    const char *label;
-    int32_t color;
-    uint32_t rank;           // this one's there
-    uint32_t count;          // 0: this rank gets no part
-    const uint32_t *members; // ranks in the whole group, in the order of ranks in the part
-    const struct local_record *records; // of all ranks of the whole group
-};
-
 // Bytes that are to be sent, or received, in the order of a peer's list.
 struct mesh_span {
     struct mesh_span *next;
@@ -183,46 +173,32 @@ static inline const struct weir_transport_part *local_part_at(const struct local
                                                               index * run->parts->struct_size);
 }
 
-// A rank that waits for another one.
-struct local_wait {
-    uint32_t rank;
-    uint32_t awaits;
-    char call[WEIR_HEAD_TEXT_SIZE];
-};
-// Appends it to a text of WEIR_CAUSE_SIZE.
-void local_append_wait(char *text, const struct local_wait *wait);
-
 // A call of this rank, which ends `timeout_ns` from now.
 struct local_run local_run_begin(struct local_group *group, struct weir_head head,
                                  uint64_t timeout_ns);
 weir_status local_run_call(void *group, const struct weir_transport_call *call);
 weir_status local_split(void *group, const struct weir_transport_split *split, void **out_part);
+weir_status local_shrink(void *group, const struct weir_transport_shrink *shrink, void **out_group);
 bool local_carries_data(const void *group);
 void local_place(const void *group, uint32_t *out_rank, uint32_t *out_count);
 void local_abort(void *group, const char *reason);
 bool local_first_cause(void *group, struct weir_transport_cause *out_cause);
 void local_leave(void *group);
 
-// From now on until local_delist() the group is known to the others of its rank. Again: nothing.
+// Tells the host the group's first cause with the status; WEIR_OK if there is none.
+weir_status local_report(const struct local_run *run, weir_status status);
+
+// From now on until it is destroyed the group is known to the others of its rank. Again: nothing.
 void local_enlist(struct local_group *group);
-void local_enlist_part(const struct local_group *whole, struct local_group *part);
-void local_delist(struct local_group *group);
 // Visits the other groups of the rank, with a lock of all groups.
 void local_for_others(const struct local_group *own,
                       void (*visit)(struct local_group *group, void *user), void *user);
 
-weir_status local_shrink(void *group, const struct weir_transport_shrink *shrink, void **out_group);
-
 // mesh.c. Functions that return a bool have failed the group (weir_caller_fail()) when that is false.
 
-// Tells all ranks the head, learns theirs, and compares.
-bool local_mesh_meet(struct local_run *run);
-// Moves the pieces of one phase.
-bool local_mesh_phase(struct local_run *run, uint32_t phase);
-// The end of a call, also of one that has failed: returns when no other rank reads this one's memory for it any more.
-bool local_mesh_end(struct local_run *run);
-// SEND, RECV and EXCHANGE: all of run->parts.
-bool local_mesh_messages(struct local_run *run);
+// The call's bytes and its end: the phases of a collective, or run->parts of SEND, RECV and EXCHANGE. When it returns, no
+// other rank reads this one's memory for it any more.
+bool local_carry(struct local_run *run);
 // Keeps the cause unless there is one already, and tells the other ranks.
 void local_mesh_fail(struct local_group *group, const struct weir_cause *cause);
 // Whether there is a first cause, and copies it, unless that is NULL.
@@ -233,22 +209,21 @@ bool local_mesh_next_news(struct mesh_peer *peer);
 bool local_mesh_may_wait(struct local_run *run, uint32_t first);
 // Takes the head of a peer's collective. One that is another is judged when all are there.
 void local_mesh_take_head(struct local_run *run, uint32_t index, const struct weir_head *head);
-// Whether a peer sends no message, where it is to come to a collective.
-bool local_mesh_sends_nothing(const struct local_run *run, uint32_t index);
 // Reads what a peer's control connection has. False once that has failed the group. The end of a peer
 // does not: it may have sent all that this call needs.
 bool local_mesh_read_news(const struct local_run *run, uint32_t index);
 // The data connection of a peer has ended, or its memory: fails the group with what its control
 // connection says.
 bool local_mesh_lost(const struct local_run *run, uint32_t index);
-// Sets what other ranks must know of this one to reach it in a part.
-bool local_mesh_offer(struct local_run *run, struct local_record *record);
-// Makes the group of the ranks whose record has this one's color. All of them call it.
-weir_status local_mesh_split(struct local_run *run, const struct local_part *part,
-                             struct local_group **out_group);
-// Makes a group of the ranks of this one, which has failed, that come here.
-weir_status local_mesh_shrink(struct local_group *group, const struct weir_transport_shrink *params,
-                              struct local_group **out_group);
+// A rank that waits for another one.
+struct local_wait {
+    uint32_t rank;
+    uint32_t awaits;
+    char call[WEIR_HEAD_TEXT_SIZE];
+};
+// Appends it to a text of WEIR_CAUSE_SIZE.
+void local_append_wait(char *text, const struct local_wait *wait);
+
 void local_mesh_door_close(const struct local_group *group, struct local_door *door);
 
 // An empty group with no connections; NULL if out of memory or of descriptors.
@@ -296,14 +271,13 @@ struct mesh_window {
     struct weir_head heads[2];
 };
 
-void local_window_write(struct window_text *text, const char *from);
-void local_window_read(struct window_text *text, char to[LOCAL_ELSEWHERE_SIZE]);
 // That of a rank; NULL: there are none.
-struct mesh_window *local_window_of(struct local_group *group, uint32_t rank);
+static inline struct mesh_window *local_window_of(struct local_group *group, uint32_t rank)
+{
+    return group->windows ? group->windows[rank] : NULL;
+}
 // Wakes all ranks, which look whether one has failed.
 void local_window_wake(struct local_group *group);
-// Whether the rank has come to a collective to which this one has not, and its call.
-bool local_window_is_ahead(struct local_group *group, uint32_t rank, struct weir_head *out_head);
 
 // Makes this rank's window and gets those of the others. False with a cause, which stays "" if out of memory.
 bool local_window_exchange(struct local_group *group, uint64_t deadline_ns, char *cause);

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -187,27 +188,6 @@ static void wake(struct local_group *group)
     }
 }
 
-struct mesh_window *local_window_of(struct local_group *group, uint32_t rank)
-{
-    return group->windows ? group->windows[rank] : NULL;
-}
-
-void local_window_write(struct window_text *text, const char *from)
-{
-    for (size_t i = 0; i == 0 || (i < sizeof text->at && from[i - 1]); i++)
-        atomic_store_explicit(&text->at[i], from[i], memory_order_relaxed);
-}
-
-// It is another process's.
-void local_window_read(struct window_text *text, char to[LOCAL_ELSEWHERE_SIZE])
-{
-    char said[LOCAL_ELSEWHERE_SIZE];
-    for (size_t i = 0; i < sizeof said; i++)
-        said[i] = atomic_load_explicit(&text->at[i], memory_order_relaxed);
-    said[sizeof said - 1] = '\0';
-    weir_text_escape(to, LOCAL_ELSEWHERE_SIZE, said, "");
-}
-
 void local_window_wake(struct local_group *group)
 {
     if (group->windows)
@@ -239,12 +219,14 @@ static void read_heads(struct local_run *run, uint32_t stage)
     }
 }
 
-bool local_window_is_ahead(struct local_group *group, uint32_t rank, struct weir_head *out_head)
+// Whether a peer sends no message, where it is to come to a collective.
+static bool sends_nothing(const struct local_run *run, uint32_t index)
 {
-    if (!group->windows || !is_at(group, rank, group->stage + 1))
-        return false;
-    *out_head = group->windows[rank]->heads[(group->stage + 1) & 1];
-    return true;
+    const int data = run->group->peers[index].data;
+    struct weir_head head;
+    return index == run->group->rank ||
+           recv(data, &head, sizeof head, MSG_PEEK) != (ssize_t)sizeof head ||
+           weir_caller_agrees(&run->by, index, &head);
 }
 
 // Looks whether the wait is in vain: false once that has failed the group.
@@ -264,7 +246,7 @@ static bool may_wait(struct local_run *run, uint32_t stage)
         // One that has left may have come to it before.
         if (group->peers[i].left && !is_at(group, i, stage))
             return local_mesh_lost(run, i);
-        if (!local_mesh_sends_nothing(run, i))
+        if (!sends_nothing(run, i))
             return false;
     }
     return first == UINT32_MAX || local_mesh_may_wait(run, first);
