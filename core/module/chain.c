@@ -322,9 +322,9 @@ static void place(struct weir__chain *chain, uint32_t index, const char *name,
     };
 }
 
-weir_status weir__chain_build(struct weir__chain *chain, const struct weir__loaded *modules,
-                              uint32_t module_count, const struct weir_module_ops *own,
-                              const struct weir_host *host)
+static weir_status build(struct weir__chain *chain, const struct weir__loaded *modules,
+                         uint32_t module_count, const struct weir_module_ops *own,
+                         const struct weir_host *host)
 {
     uint32_t count = module_count + 1;
     size_t size = count * (sizeof(struct weir_link) + sizeof(struct table));
@@ -348,27 +348,24 @@ weir_status weir__chain_build(struct weir__chain *chain, const struct weir__load
     return WEIR_OK;
 }
 
-weir_status weir__chain_open(struct weir__chain *chain,
+weir_status weir__chain_open(struct weir__chain *chain, const struct weir__loaded *modules,
+                             uint32_t module_count, const struct weir_module_ops *own,
+                             const struct weir_host *host,
                              const struct weir_setting *const *const *settings,
                              uint32_t *out_failed)
 {
-    *out_failed = 0;
-    for (uint32_t i = chain->count; i-- > 0;) {
+    *out_failed = module_count - 1;
+    weir_status status = build(chain, modules, module_count, own, host);
+    for (uint32_t i = chain->count; i-- > 0 && status == WEIR_OK;) {
         struct weir_link *link = &chain->links[i];
-        bool is_own = i + 2 == chain->count;
-        uint32_t module = i + 1 == chain->count ? i - 1 : i;
-
-        if (link->ops->open) {
-            weir_status status =
-                link->ops->open(link, is_own ? NULL : settings[module], &link->state);
-            if (status < 0) {
-                *out_failed = module;
-                return status;
-            }
-        }
-        tables_of(chain)[i].open = true;
+        const bool is_own = i + 2 == chain->count;
+        *out_failed = i + 1 == chain->count ? i - 1 : i;
+        if (link->ops->open)
+            status = link->ops->open(link, is_own ? NULL : settings[*out_failed], &link->state);
+        tables_of(chain)[i].open = status >= 0;
+        status = status < 0 ? status : WEIR_OK;
     }
-    return WEIR_OK;
+    return status;
 }
 
 weir_status weir__chain_finish(struct weir__chain *chain)

@@ -70,7 +70,7 @@ static void end_entry(struct weir__thread_queue *entry)
     weir_lock_release(&lists_lock);
     if (!device)
         return;
-    weir__queue_retire_later(queue);
+    weir__queue_retire(queue, true);
     atomic_fetch_sub(&device->ending_threads, 1);
 }
 
@@ -139,7 +139,7 @@ static weir_status make_thread_queue(weir_device *device, weir_queue **out_queue
     entry->device_id = device->object.id;
     entry->device = device;
     if (!enlist(entry)) {
-        weir__queue_retire(entry->queue);
+        weir__queue_retire(entry->queue, false);
         weir__release(entry);
         return weir__fail(WEIR_ERROR_SYSTEM, "create a queue instead",
                           "the system has no room for a value of this thread's");
@@ -187,7 +187,7 @@ void weir__thread_queues_close(weir_device *device)
 {
     pthread_once(&once, make_key);
     for (weir_queue *queue; (queue = take_first(device));)
-        weir__queue_retire(queue);
+        weir__queue_retire(queue, false);
     while (atomic_load(&device->ending_threads) > 0)
         sched_yield();
     weir_lock_take(&lists_lock);
@@ -411,7 +411,7 @@ weir_status weir_legacy_queue_at(weir_device *device, weir_queue **out_queue, co
     queue->turn = UINT64_MAX; // no turn: it always checks all other queues
     *out_queue = install(&device->legacy, queue);
     if (*out_queue != queue)
-        weir__queue_retire(queue);
+        weir__queue_retire(queue, false);
     return WEIR_OK;
 }
 
@@ -419,6 +419,6 @@ void weir__legacy_close(weir_device *device)
 {
     struct weir__legacy *order = &device->legacy;
     if (order->queue)
-        weir__queue_retire(order->queue);
+        weir__queue_retire(order->queue, false);
     order->queue = NULL;
 }

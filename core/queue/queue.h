@@ -94,10 +94,9 @@ static inline bool weir__queue_note(weir_queue *queue, const struct weir_operati
 weir_status weir__queue_refuse_capturing(const weir_queue *queue, const char *file, int line,
                                          const char *why, const char *remedy);
 
-// Destroys a queue on behalf of its owner, and drops the capture that it is part of.
-void weir__queue_retire(weir_queue *queue);
-// The same without a call of the chain: the next check of the list finds out whether work uses it.
-void weir__queue_retire_later(weir_queue *queue);
+// Destroys a queue on behalf of its owner, and drops the capture that it is part of. `later`: without a call of
+// the chain, so the next check of the list finds out whether work uses it.
+void weir__queue_retire(weir_queue *queue, bool later);
 
 // Stores an event for the present end of the queue: its last record if nothing came after it,
 // else a new internal one, also on a failed queue. A wrapped queue always gets a new one, since

@@ -252,11 +252,8 @@ static weir_status open_chain(weir_runtime *runtime, const struct weir__loaded *
             return weir_last_error()->status;
         runtime->module_count++;
     }
-    weir_status status =
-        weir__chain_build(&runtime->chain, modules, count, &weir__delivery_ops, &weir__host);
-    if (status < 0)
-        return status;
-    status = weir__chain_open(&runtime->chain, runtime->settings, out_failed);
+    weir_status status = weir__chain_open(&runtime->chain, modules, count, &weir__delivery_ops,
+                                          &weir__host, runtime->settings, out_failed);
     if (status == WEIR_ERROR_CONFIG && *out_failed + 1 < count)
         place_refusal(runtime, modules[*out_failed].module, runtime->settings[*out_failed]);
     return status;
