@@ -485,6 +485,52 @@ WEIR_TEST(CheckThreads, StrictAfterASync)
     }
 }
 
+struct late_waiter {
+    struct rig *rig;
+    struct weir_event event;
+    sem_t begin;
+    sem_t acquired;
+};
+
+static weir_status acquire_in_call(void *user)
+{
+    struct late_waiter *late = user;
+    while (sem_wait(&late->begin) != 0)
+        continue;
+    weir_check_acquire(late->rig->runtime, late->rig);
+    sem_post(&late->acquired);
+    return WEIR_OK;
+}
+
+static void *copy_after_event(void *user)
+{
+    struct late_waiter *late = user;
+    EXPECT_OK(weir_queue_wait(late->rig->two, late->event));
+    EXPECT_OK(weir_queue_copy(late->rig->two, late->rig->a, 0, late->rig->host, 0, SIZE));
+    return NULL;
+}
+
+// What a host call learns is known to what follows it in its queue, and not to what came before.
+ENGINE_TEST(CheckThreads, StrictBeforeAHostCallThatLearns, "threads = strict")
+{
+    struct late_waiter late = {.rig = rig};
+    pthread_t thread;
+    sem_init(&late.begin, 0, 0);
+    sem_init(&late.acquired, 0, 0);
+    EXPECT_OK(weir_queue_record(rig->one, &late.event));
+    EXPECT_OK(weir_queue_host_call(rig->one, acquire_in_call, &late));
+    write_on_host(rig);
+    weir_check_release(rig->runtime, rig);
+    sem_post(&late.begin);
+    while (sem_wait(&late.acquired) != 0)
+        continue;
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, copy_after_event, &late), 0);
+    pthread_join(thread, NULL);
+    ASSERT_UINT_EQ(weir_check_count(rig->runtime), 1);
+    EXPECT_INT_EQ(finding(rig, 0).kind, WEIR_CHECK_READ_AFTER_WRITE);
+    EXPECT_OK(weir_queue_sync(rig->two, WEIR_FOREVER));
+}
+
 // One thread alone is in order with itself.
 ENGINE_TEST(CheckThreads, StrictWithOneThread, "threads = strict")
 {
