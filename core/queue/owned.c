@@ -244,22 +244,6 @@ static enum found record_new_work(weir_queue *queue, struct weir_event *out_even
     return found;
 }
 
-// Submits a wait that passes on no failure. With the queue's submit lock held.
-static weir_status submit_order(weir_queue *queue, weir_queue *producer, struct weir_event event)
-{
-    bool implied;
-    const weir_status status = weir__completion_order(queue, event, producer, &implied);
-    if (status < 0)
-        return status;
-    struct weir_operation operation;
-    weir__operation_begin(&operation, WEIR_OPERATION_WAIT,
-                          WEIR_OPERATION_INTERNAL | (implied ? WEIR_OPERATION_IMPLIED : 0u),
-                          __FILE__, __LINE__);
-    operation.u.wait.event = event;
-    operation.u.wait.producer = producer;
-    return weir__queue_submit_locked(queue, &operation);
-}
-
 static bool submit_wait(weir_queue *legacy, weir_queue *producer, struct weir_event event)
 {
     return weir__completion_status(producer, event.sequence) == WEIR_OK &&
@@ -323,11 +307,12 @@ static bool record_legacy_end(struct weir__legacy *order, weir_queue **out_legac
     return recorded;
 }
 
-// With the queue's submit lock held; a refusal fails it.
+// With a wait that passes on no failure. With the queue's submit lock held; a refusal fails it.
 static void wait_for_legacy(weir_queue *queue, weir_queue *legacy, struct weir_event event)
 {
     const bool was_seen = queue->saw == queue->sequence;
-    if (submit_order(queue, legacy, event) == WEIR_OK)
+    if (weir__queue_wait_locked(queue, event, legacy, WEIR_OPERATION_INTERNAL | WEIR__WAIT_ORDERS,
+                                __FILE__, __LINE__) == WEIR_OK)
         queue->legacy_end = event;
     if (was_seen) // the legacy queue need not wait for a wait for itself
         queue->saw = queue->sequence;
