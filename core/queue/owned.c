@@ -173,30 +173,6 @@ weir_status weir_thread_queue_at(weir_device *device, weir_queue **out_queue, co
     return weir__placed(make_thread_queue(device, out_queue), file, line);
 }
 
-// Removes the device's first entry from its list. NULL: none.
-static weir_queue *take_first(weir_device *device)
-{
-    weir_lock_take(&lists_lock);
-    struct weir__thread_queue *entry = device->thread_queues;
-    weir_queue *queue = entry ? take_off(entry) : NULL;
-    weir_lock_release(&lists_lock);
-    return queue;
-}
-
-void weir__thread_queues_close(weir_device *device)
-{
-    pthread_once(&once, make_key);
-    for (weir_queue *queue; (queue = take_first(device));)
-        weir__queue_retire(queue, false);
-    while (atomic_load(&device->ending_threads) > 0)
-        sched_yield();
-    weir_lock_take(&lists_lock);
-    if (has_key) // entries of this thread may be its last chance
-        pthread_setspecific(key, without_closed(pthread_getspecific(key)));
-    weir_lock_release(&lists_lock);
-}
-
-// See the headers.
 // The legacy queue's order is made of records and waits that the library inserts, flagged
 // INTERNAL. An operation on it first raises `turn`, then records the end of every other queue
 // and waits for these records. A queue that sees a turn later than its own first waits for the
@@ -400,9 +376,28 @@ weir_status weir_legacy_queue_at(weir_device *device, weir_queue **out_queue, co
     return WEIR_OK;
 }
 
-void weir__legacy_close(weir_device *device)
+// Removes the device's first entry from its list. NULL: none.
+static weir_queue *take_first(weir_device *device)
+{
+    weir_lock_take(&lists_lock);
+    struct weir__thread_queue *entry = device->thread_queues;
+    weir_queue *queue = entry ? take_off(entry) : NULL;
+    weir_lock_release(&lists_lock);
+    return queue;
+}
+
+void weir__owned_queues_close(weir_device *device)
 {
     struct weir__legacy *order = &device->legacy;
+    pthread_once(&once, make_key);
+    for (weir_queue *queue; (queue = take_first(device));)
+        weir__queue_retire(queue, false);
+    while (atomic_load(&device->ending_threads) > 0)
+        sched_yield();
+    weir_lock_take(&lists_lock);
+    if (has_key) // entries of this thread may be its last chance
+        pthread_setspecific(key, without_closed(pthread_getspecific(key)));
+    weir_lock_release(&lists_lock);
     if (order->queue)
         weir__queue_retire(order->queue, false);
     order->queue = NULL;

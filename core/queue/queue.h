@@ -314,10 +314,7 @@ void weir__registry_finalize_ended(weir_device *device);
 
 // Queues that the library owns: the default queues of threads, and the legacy queue of a device: owned.c.
 
-// Destroys all threads' queues of the device.
-void weir__thread_queues_close(weir_device *device);
-
-// Destroys the device's legacy queue.
-void weir__legacy_close(weir_device *device);
+// Destroys those of the device.
+void weir__owned_queues_close(weir_device *device);
 
 #endif
