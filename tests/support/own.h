@@ -8,6 +8,8 @@
 #ifndef WEIR_TESTS_SUPPORT_OWN_H
 #define WEIR_TESTS_SUPPORT_OWN_H
 
+#include <stdlib.h>
+#include <string.h>
 #include <weir/weir.h>
 
 #include "tests/support/test.h"
@@ -48,5 +50,14 @@ static inline void own_end_runtime(weir_runtime **at)
     EXPECT_OK(weir_close(at));
 }
 #define own_runtime OWN(own_end_runtime) weir_runtime *
+
+// Memory of malloc().
+static inline void own_end_memory(void *at)
+{
+    void *memory;
+    memcpy(&memory, at, sizeof memory);
+    free(memory);
+}
+#define OWN_MEMORY OWN(own_end_memory)
 
 #endif
