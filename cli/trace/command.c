@@ -239,7 +239,7 @@ static int cli_trace_html(int argc, char **argv)
          0},
         {"findings", "JSON", "what `weir check --json` printed: mark these lines", CLI_FILE,
          &findings, 0, 0},
-        {"quiet", NULL, "do not print the file's name", CLI_FLAG, &quiet, 0, 0},
+        {"quiet", NULL, "do not say what was written", CLI_FLAG, &quiet, 0, 0},
     };
     const struct cli_usage usage = CLI_TRACE_FORM("weir trace html", html_about, options);
     char message[512];
@@ -250,7 +250,7 @@ static int cli_trace_html(int argc, char **argv)
                          sizeof message))
         cli_fail(CLI_FAILED, "%s", message);
     if (!quiet)
-        printf("%s\n", path);
+        printf("%s: the timeline and the report; open it in a browser\n", path);
     return CLI_OK;
 }
 

@@ -74,6 +74,11 @@ as_json '{r["label"]: sum(r["busy_ns"]) for r in data["rows"]}["kernels"] == 200
 COLUMNS=100 expect_data 0 "$weir" trace timeline a.json
 [ "$(printf '%s\n' "$output" | sed -n 3p | wc -c)" -eq 100 ] || fail "not as wide as the terminal: $output"
 
+# The page, and what to do with it.
+expect_data 0 "$weir" trace html a.json
+[ "$output" = "a.html: the timeline and the report; open it in a browser" ] || fail "it said '$output'"
+grep -qi '<html' a.html || fail "a.html is no page"
+
 # Checks.
 expect_data 0 "$weir" trace check a.json '--bubbles<=3ms' --busy 'compute>=36%' 'span<6ms'
 expect_contains "$output" "holds: the longest bubble is 2.00 ms, <= 3.00 ms"
