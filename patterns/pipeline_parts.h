@@ -136,11 +136,6 @@ struct weir_pipeline {
 // failure.
 bool weir__pipeline_took(struct weir__slot *slot, const char *stage, weir_status status);
 
-// Graphs. Creates the queues of the slots and chooses the queue on which each stage
-// is captured; frees them, as far as they exist.
-weir_status weir__pipeline_make_graphs(weir_pipeline *pipeline);
-void weir__pipeline_free_graphs(weir_pipeline *pipeline);
-
 // The threads; `argument` is the pipeline. They end when `stopping` is set.
 void weir__pipeline_starter(void *argument);
 void weir__pipeline_deliverer(void *argument);
@@ -152,23 +147,6 @@ void weir__pipeline_wake_start(weir_pipeline *pipeline);
 // Waits for all work of all queues, and clears their failures. Returns the first
 // error of a queue that cannot be recovered.
 weir_status weir__pipeline_recover_queues(weir_pipeline *pipeline);
-
-// Whether the calling thread is one of the pipeline's.
-bool weir__pipeline_in_callback(const weir_pipeline *pipeline);
-
-// How full a pipeline is.
-struct weir__pipeline_load {
-    uint64_t alive; // frames that wait or have a slot
-    uint64_t
-        oldest; // the number in the group of the oldest frame that waits; UINT64_MAX: none waits
-    bool room;
-    bool lost; // its device
-};
-
-void weir__pipeline_get_load(weir_pipeline *pipeline, struct weir__pipeline_load *out_load);
-
-// Accepts a frame if there is room; else returns false.
-bool weir__pipeline_try(weir_pipeline *pipeline, void *frame);
 
 // Figures of several pipelines.
 struct weir__pipeline_sum {
@@ -184,19 +162,16 @@ void weir__pipeline_add_statistics(weir_pipeline *pipeline, struct weir__pipelin
 void weir__pipeline_put_latency(struct weir_pipeline_statistics *figures,
                                 const struct weir__histogram *latency);
 
-// The pipeline's side of its group, which may be NULL in all but the third. Joining, at creation, and
-// leaving, when all frames are delivered; the number of a frame that is accepted, with the pipeline's
-// lock held; waiting until that frame is the next of the group, and the end of its delivery; and
-// ending submits to the group that wait.
+// The pipeline's side of its group, which may be NULL. Joining, at creation, and leaving, when all frames are
+// delivered; waiting until a frame is the next of the group, and the end of its delivery.
 weir_status weir__pipeline_join(weir_pipeline *pipeline);
 void weir__pipeline_leave(weir_pipeline *pipeline);
-uint64_t weir__pipeline_enter_group(weir_pipeline *pipeline);
 void weir__pipeline_await_turn(weir_pipeline *pipeline, uint64_t number);
 void weir__pipeline_end_turn(weir_pipeline *pipeline);
-void weir__pipeline_cancel_in_group(weir_pipeline *pipeline);
 
-// Ends the threads of a pipeline of which every frame was delivered, and frees it.
-void weir__pipeline_free(weir_pipeline *pipeline);
+// Refuses `call` on a thread of the pipeline's, which it would wait for.
+weir_status weir__pipeline_check_caller(const weir_pipeline *pipeline, const char *call,
+                                        const char *remedy);
 
 // Called with the lock held: the record of a frame in the ring; the oldest waiting
 // frame, which must exist; ending a frame that has not started.

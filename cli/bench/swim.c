@@ -15,7 +15,7 @@
 #include "kernels/matmul/matmul.h"
 #include "kernels/matmul/matmul_tensor.h"
 #include "kernels/matmul/tile.cl.h"
-#include "pipelines/train/blas.h"
+#include "pipelines/train/product.h"
 
 enum {
     RING = 8, // matrices that the products use in turn

@@ -422,6 +422,7 @@ void weir__completion_recover(weir_queue *queue, uint64_t sequence)
     atomic_store(&completion->refused, 0);
     weir_lock_release(&completion->lock);
     weir_lock_release(&queue->member.device->shared->walk_lock);
+    completion->recoveries++;
     atomic_fetch_add(&recovery_count, 1);
 }
 

@@ -92,6 +92,7 @@ struct weir__completion {
     bool buried; // the failures are those of the destroyed queue's record, and change no more
     struct weir__wait_ring waits;
     atomic_uint_fast32_t refused; // waits that the failed queue did not submit
+    uint64_t recoveries;          // failures that have ended; under the submit lock
     // For the walk over queues whose completion is booked; under its lock.
     uint64_t target;
     weir_queue *walk_next;

@@ -32,16 +32,6 @@ static weir_status weir__queue_create_owned(weir_device *device, const char *lab
     return WEIR_OK;
 }
 
-void weir__queue_refuse_destroy(const weir_queue *queue)
-{
-    const bool legacy = queue->owner == WEIR__OWNED_BY_DEVICE;
-    weir__report_at(NULL, 0, queue->member.object.label, WEIR_ERROR_INVALID,
-                    "do not destroy what you did not create",
-                    "weir_queue_destroy: this queue came from weir_%s_queue() and goes with its %s",
-                    legacy ? "legacy" : "thread", legacy ? "device" : "thread or its device");
-    weir__log(WEIR_LOG_ERROR, "core", weir_last_error_text());
-}
-
 struct weir__thread_queue {
     uint64_t device_id;
     weir_device *device; // NULL once it has closed; under the lock
@@ -80,7 +70,7 @@ static void end_entry(struct weir__thread_queue *entry)
     weir_lock_release(&lists_lock);
     if (!device)
         return;
-    weir__queue_retire_later(queue);
+    weir__queue_retire(queue, true);
     atomic_fetch_sub(&device->ending_threads, 1);
 }
 
@@ -149,7 +139,7 @@ static weir_status make_thread_queue(weir_device *device, weir_queue **out_queue
     entry->device_id = device->object.id;
     entry->device = device;
     if (!enlist(entry)) {
-        weir__queue_retire(entry->queue);
+        weir__queue_retire(entry->queue, false);
         weir__release(entry);
         return weir__fail(WEIR_ERROR_SYSTEM, "create a queue instead",
                           "the system has no room for a value of this thread's");
@@ -197,7 +187,7 @@ void weir__thread_queues_close(weir_device *device)
 {
     pthread_once(&once, make_key);
     for (weir_queue *queue; (queue = take_first(device));)
-        weir__queue_retire(queue);
+        weir__queue_retire(queue, false);
     while (atomic_load(&device->ending_threads) > 0)
         sched_yield();
     weir_lock_take(&lists_lock);
@@ -421,7 +411,7 @@ weir_status weir_legacy_queue_at(weir_device *device, weir_queue **out_queue, co
     queue->turn = UINT64_MAX; // no turn: it always checks all other queues
     *out_queue = install(&device->legacy, queue);
     if (*out_queue != queue)
-        weir__queue_retire(queue);
+        weir__queue_retire(queue, false);
     return WEIR_OK;
 }
 
@@ -429,6 +419,6 @@ void weir__legacy_close(weir_device *device)
 {
     struct weir__legacy *order = &device->legacy;
     if (order->queue)
-        weir__queue_retire(order->queue);
+        weir__queue_retire(order->queue, false);
     order->queue = NULL;
 }

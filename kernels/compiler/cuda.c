@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kernels/compiler/compiler.h"
 #include "kernels/ptx/ptx.h"
@@ -21,7 +22,8 @@ struct cuda_build {
     const char *architectures[ARCHITECTURES_MOST]; // that images are wanted for: "90"
     unsigned targets[ARCHITECTURES_MOST]; // theirs, or the newest up to it that clang knows
     size_t count;
-    bool huge; // kc_optimise() says so
+    bool huge;   // kc_optimise() says so
+    bool shared; // several kernels call one function
 };
 
 #define FLUSHED "-fdenormal-fp-math-f32=preserve-sign"
@@ -209,14 +211,16 @@ static bool is_there(const char *name)
            kc_starts_with(name, "llvm.");
 }
 
-// A function that neither library has.
-static void find_missing(const struct cuda_build *build, const struct kc_module *module,
-                         struct kc_kernel *kernel)
+// Refuses the kernel if it calls a function that neither library has. `seen`: what the kernels before it come to.
+static void check_reached(struct cuda_build *build, const struct kc_module *module,
+                          struct kc_kernel *kernel, bool *seen)
 {
     bool *reached = kc_module_reach(module, kernel->name);
     for (size_t i = 0; reached && i < module->symbol_count && !kernel->refused; i++) {
         const struct kc_symbol *symbol = &module->symbols[i];
         char whole[512], name[512];
+        build->shared = build->shared || (reached[i] && seen[i] && symbol->kind == KC_DEFINED);
+        seen[i] = seen[i] || reached[i];
         if (!reached[i] || symbol->kind != KC_DECLARED || is_there(symbol->name))
             continue;
         snprintf(whole, sizeof whole, "%.*s", (int)symbol->length, symbol->name);
@@ -231,12 +235,16 @@ static void find_missing(const struct cuda_build *build, const struct kc_module 
 }
 
 // `ir` is the optimised module, and no longer the caller's.
-static bool check_complete(const struct cuda_build *build, char *ir)
+static bool check_complete(struct cuda_build *build, char *ir)
 {
     struct kc_module module;
-    const bool fine = kc_module_read(ir, &module);
+    bool *seen = NULL;
+    const bool fine =
+        kc_module_read(ir, &module) && (seen = calloc(module.symbol_count + 1, sizeof *seen));
+    build->shared = false;
     for (size_t i = 0; i < build->kernels->count && fine; i++)
-        find_missing(build, &module, &build->kernels->items[i]);
+        check_reached(build, &module, &build->kernels->items[i], seen);
+    free(seen);
     kc_module_finish(&module);
     return fine || kc_error(build->context->report, "no memory for the kernels' module");
 }
@@ -259,19 +267,54 @@ static bool finish_ptx(const struct cuda_build *build, const char *architecture,
     return fine;
 }
 
-static bool make_cubins(const struct cuda_build *build, const struct kc_list *cubins)
+// Runs the tool, with `option` if it is not NULL, for each architecture.
+static bool run_each(const struct cuda_build *build, const struct kc_list *architectures,
+                     const char *tool, const char *option, const char *in_suffix,
+                     const char *out_suffix)
 {
     struct kc_job jobs[ARCHITECTURES_MOST] = {{0}};
-    char arch[ARCHITECTURES_MOST][32];
+    char arch[ARCHITECTURES_MOST][32], what[PATH_SIZE];
     char ins[ARCHITECTURES_MOST][PATH_SIZE], outs[ARCHITECTURES_MOST][PATH_SIZE];
-    for (size_t i = 0; i < cubins->count; i++) {
-        snprintf(arch[i], sizeof arch[i], "-arch=sm_%s", cubins->items[i]);
-        path_of(build, cubins->items[i], "ptx", ins[i]);
-        path_of(build, cubins->items[i], "cubin", outs[i]);
-        KC_ADD(&jobs[i], build->context->tools->ptxas, arch[i], ins[i], "-o", outs[i]);
+    const char *slash = strrchr(tool, '/');
+    for (size_t i = 0; i < architectures->count; i++) {
+        snprintf(arch[i], sizeof arch[i], "-arch=sm_%s", architectures->items[i]);
+        path_of(build, architectures->items[i], in_suffix, ins[i]);
+        path_of(build, architectures->items[i], out_suffix, outs[i]);
+        KC_ADD(&jobs[i], tool, arch[i], ins[i], "-o", outs[i], option);
     }
-    return kc_run_well(jobs, cubins->count, "ptxas does not take the kernels",
-                       build->context->report);
+    snprintf(what, sizeof what, "%s does not take the kernels", slash ? slash + 1 : tool);
+    return kc_run_well(jobs, architectures->count, what, build->context->report);
+}
+
+static bool same_blocks(const struct kc_kernels *kernels)
+{
+    size_t i = 1;
+    while (i < kernels->count && memcmp(kernels->items[i].block, kernels->items[0].block,
+                                        sizeof kernels->items[0].block) == 0)
+        i++;
+    return i >= kernels->count;
+}
+
+// Beside ptxas.
+static bool find_nvlink(const struct cuda_build *build, char out[PATH_SIZE])
+{
+    const char *ptxas = build->context->tools->ptxas, *slash = strrchr(ptxas, '/');
+    snprintf(out, PATH_SIZE, "%.*snvlink", slash ? (int)(slash + 1 - ptxas) : 0, ptxas);
+    return access(out, X_OK) == 0;
+}
+
+// ptxas makes a function anew for each kernel that calls it. For huge ones it is told to make each once, and nvlink
+// joins them: 20 functions of hashcat's m13732 took 12 s before, and 3. A function then has no more registers than
+// the largest of the blocks leaves, so all blocks are to be the same.
+static bool make_cubins(const struct cuda_build *build, const struct kc_list *cubins)
+{
+    const char *ptxas = build->context->tools->ptxas;
+    char nvlink[PATH_SIZE];
+    if (!build->huge || !build->shared || !same_blocks(build->kernels) ||
+        !find_nvlink(build, nvlink))
+        return run_each(build, cubins, ptxas, NULL, "ptx", "cubin");
+    return run_each(build, cubins, ptxas, "-c", "ptx", "o") &&
+           run_each(build, cubins, nvlink, NULL, "o", "cubin");
 }
 
 static unsigned target_of(const struct cuda_build *build, const char *architecture)

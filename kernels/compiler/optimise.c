@@ -85,7 +85,7 @@ static bool is_halved(const struct outcome *far, const struct outcome *near)
     return any;
 }
 
-// Puts the module of LLVM's limits in the place of that of the further ones, if it is much smaller.
+// Puts the module of lower limits in the place of that of the higher ones, if it is much smaller.
 static bool make_less(const struct kc_context *context, const char *in, struct limits limits,
                       const char *path, struct outcome *outcome)
 {
@@ -105,26 +105,33 @@ static bool make_less(const struct kc_context *context, const char *in, struct l
 }
 
 // A GPU hides the time of loads by issuing many, so loops are unrolled further than on a CPU: with
-// LLVM's own limits the relevance of ARR-COC took 46 us on an H200, and 26 with these. LLVM's limits
-// hold for modules that are large before, and where they halve what code takes minutes to make for:
-// the largest block, the number of blocks, which loops with conditions in them multiply, or all. They hold
-// for kernels with images too, whose loops of reads would take so many registers that few blocks run
-// at once: a convolution of 3 x 3 took 909 us with the further limits, and 347.
+// LLVM's own limits the relevance of ARR-COC took 46 us on an H200, and 26 with the first of these. Where code comes of
+// that which takes minutes to make (its largest block, the number of blocks, which loops with conditions in them
+// multiply, or all), the next limits hold if they halve it: 64 turns of tanh are unrolled by eight, as nvcc has it.
+// The last hold for modules that are large before, and for kernels with images, whose loops of reads
+// would take so many registers that few blocks run at once: a convolution of 3 x 3 took 909 us with the
+// first, and 347.
 bool kc_optimise(const struct kc_context *context, const char *ir, bool images, const char *path,
                  char **out_ir, bool *out_huge)
 {
-    static const struct limits far = {"-unroll-threshold=2000", "-unroll-partial-threshold=1000"},
-                               near = {"-unroll-threshold=300", "-unroll-partial-threshold=150"};
+    static const struct limits falling[] = {
+        {"-unroll-threshold=2000", "-unroll-partial-threshold=1000"},
+        {"-unroll-threshold=300", "-unroll-partial-threshold=300"},
+        {"-unroll-threshold=300", "-unroll-partial-threshold=150"},
+    };
+    enum {
+        COUNT = sizeof falling / sizeof *falling
+    };
     char in[PATH_SIZE];
     size_t before[EXTENTS];
     struct outcome outcome = {0};
     snprintf(in, sizeof in, "%s/changed.ll", context->folder);
     measure(ir, before);
-    const bool least = images || before[ALL] > large[ALL];
+    size_t at = images || before[ALL] > large[ALL] ? COUNT - 1 : 0;
     bool fine = kc_write(in, ir, context->report) &&
-                optimise_within(context, in, least ? near : far, path, &outcome);
-    if (fine && !least && is_large(&outcome))
-        fine = make_less(context, in, near, path, &outcome);
+                optimise_within(context, in, falling[at], path, &outcome);
+    while (fine && is_large(&outcome) && ++at < COUNT)
+        fine = make_less(context, in, falling[at], path, &outcome);
     *out_huge = outcome.extents[BLOCK] > HUGE_BLOCK;
     *out_ir = fine ? outcome.ir : NULL;
     if (!fine)

@@ -453,12 +453,9 @@ static bool write_words(struct check_pair *pair, const struct check_conflict *co
     struct weir_check_finding placed = *finding;
     struct weir_long_text message = {.text = NULL};
     struct weir_long_text remedy = {.text = NULL};
-    check_message_write(&message, finding);
     const bool in_queues = place_in_queue(pair, &conflict->first, &placed.first) &&
                            place_in_queue(pair, &conflict->second, &placed.second);
-    check_remedy_write(&remedy, &placed);
-    if (conflict->threads)
-        check_add_unseen_order(&message, &remedy, finding);
+    check_words_write(finding, &placed, conflict->threads, &message, &remedy);
     const bool owned = own(pair, message.text, &finding->message) && in_queues;
     return own(pair, remedy.text, &finding->remedy) && owned && !message.failed && !remedy.failed;
 }
@@ -582,28 +579,17 @@ weir_status check_findings_add(struct check_findings *findings,
 
 // Reading.
 
-size_t check_findings_count(void *user)
+size_t check_findings_count(struct check_findings *findings, bool errors)
 {
-    struct check_findings *findings = user;
     pthread_mutex_lock(&findings->lock);
-    const size_t count = findings->count;
+    const size_t count = errors ? findings->errors : findings->count;
     pthread_mutex_unlock(&findings->lock);
     return count;
 }
 
-size_t check_findings_error_count(void *user)
+bool check_findings_get(struct check_findings *findings, size_t index,
+                        struct weir_check_finding *out_finding, size_t size)
 {
-    struct check_findings *findings = user;
-    pthread_mutex_lock(&findings->lock);
-    const size_t count = findings->errors;
-    pthread_mutex_unlock(&findings->lock);
-    return count;
-}
-
-bool check_findings_get(void *user, size_t index, struct weir_check_finding *out_finding,
-                        size_t size)
-{
-    struct check_findings *findings = user;
     pthread_mutex_lock(&findings->lock);
     const bool there = index < findings->count;
     if (there)

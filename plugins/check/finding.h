@@ -89,11 +89,10 @@ void check_findings_destroy(struct check_findings **findings);
 weir_status check_findings_add(struct check_findings *findings,
                                const struct check_conflict *conflict);
 
-// The functions of struct weir_check_extension; `user` is the findings.
-size_t check_findings_count(void *user);
-size_t check_findings_error_count(void *user);
-bool check_findings_get(void *user, size_t index, struct weir_check_finding *out_finding,
-                        size_t size);
+// What the functions of struct weir_check_extension return. `errors`: hints and what is suppressed do not count.
+size_t check_findings_count(struct check_findings *findings, bool errors);
+bool check_findings_get(struct check_findings *findings, size_t index,
+                        struct weir_check_finding *out_finding, size_t size);
 
 #ifdef __cplusplus
 }

@@ -24,13 +24,11 @@ enum {
 
 // "copy", "host access"; "operation" for a kind that is not known.
 const char *check_operation_name(uint32_t operation);
-// One sentence, without the full stop. The texts of the finding are filled in.
-void check_message_write(struct weir_long_text *text, const struct weir_check_finding *finding);
-// What to add, and where. Here a use of a host call has the queue of that call.
-void check_remedy_write(struct weir_long_text *text, const struct weir_check_finding *finding);
-// What both say if an order of threads that is not seen would order the two.
-void check_add_unseen_order(struct weir_long_text *message, struct weir_long_text *remedy,
-                            const struct weir_check_finding *finding);
+// One sentence, without the full stop, and what to add where. The texts of the finding are filled in; in `placed` a use
+// of a host call has the queue of that call. `threads`: an order of threads that is not seen would order the two.
+void check_words_write(const struct weir_check_finding *finding,
+                       const struct weir_check_finding *placed, bool threads,
+                       struct weir_long_text *message, struct weir_long_text *remedy);
 
 // finding.c
 

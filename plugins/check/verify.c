@@ -484,7 +484,8 @@ static struct check_party party_of(struct check *check, const struct check_trial
                                    weir_access access, struct check_span declared)
 {
     const struct check_actor *actor = &check_queue_of(trial->link, trial->queue)->actor;
-    const struct check_origin origin = check_origin_of(check, trial->operation);
+    struct check_origin origin;
+    check_origin_fill(check, trial->operation, &origin);
     return (struct check_party){
         .operation = origin.operation,
         .access = access,
@@ -697,7 +698,7 @@ static bool can_verify(const struct weir_link *link, const struct weir_operation
         note(link, operation, CHECK_UNVERIFIED_ADDRESS);
         return false;
     }
-    if (!check_is_in_call() && await_calls(check))
+    if (!check_innermost_call && await_calls(check))
         return true;
     note(link, operation, CHECK_UNVERIFIED_CALL);
     return false;

@@ -391,28 +391,9 @@ static const struct words table[] = {
     {WEIR_CHECK_NEEDLESS_SYNC, say_needless_sync, remove_sync},
 };
 
-static const struct words *words_of(weir_check_kind kind)
-{
-    const struct words *words = table;
-    while (words->kind != kind)
-        words++;
-    return words;
-}
-
-void check_message_write(struct weir_long_text *text, const struct weir_check_finding *finding)
-{
-    words_of(finding->kind)->say(text, finding);
-    add_assumption(text, finding);
-}
-
-void check_remedy_write(struct weir_long_text *text, const struct weir_check_finding *finding)
-{
-    words_of(finding->kind)->mend(text, finding);
-}
-
 // A program without Weir has no call of Weir's to add.
-void check_add_unseen_order(struct weir_long_text *message, struct weir_long_text *remedy,
-                            const struct weir_check_finding *finding)
+static void add_unseen_order(struct weir_long_text *message, struct weir_long_text *remedy,
+                             const struct weir_check_finding *finding)
 {
     weir_long_text_add(message,
                        "; a flag or an atomic variable between their threads, which is not "
@@ -423,4 +404,18 @@ void check_add_unseen_order(struct weir_long_text *message, struct weir_long_tex
                                    : "; if atomic variables or futexes order their threads, "
                                      "weir_check_release() after the first and "
                                      "weir_check_acquire() before the second");
+}
+
+void check_words_write(const struct weir_check_finding *finding,
+                       const struct weir_check_finding *placed, bool threads,
+                       struct weir_long_text *message, struct weir_long_text *remedy)
+{
+    const struct words *words = table;
+    while (words->kind != finding->kind)
+        words++;
+    words->say(message, finding);
+    add_assumption(message, finding);
+    words->mend(remedy, placed);
+    if (threads)
+        add_unseen_order(message, remedy, finding);
 }

@@ -1,6 +1,5 @@
 // See perturb.h. The wait for an operation's end is a wait on `changed`, in which a batch that is
 // in flight for too long becomes stalled: from then on it does not keep others from running.
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,17 +22,6 @@ uint64_t perturb_random(struct perturb *perturb)
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
     z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
     return z ^ (z >> 31);
-}
-
-void perturb_choice_init(struct perturb *perturb)
-{
-    static const uint64_t redraws[] = {1, 1, 2, 4, 8, 16, 64, 0};
-    static const uint64_t eagers[] = {0, 0, 0, 16, 64, 128, 192, 256};
-    perturb->random = perturb->seed;
-    perturb->redraw = redraws[perturb_random(perturb) % 8];
-    perturb->eager = eagers[perturb_random(perturb) % 8];
-    if (perturb->mode != PERTURB_RANDOM)
-        perturb->eager = 0;
 }
 
 static bool is_awaited(const struct perturb_operation *operation)
@@ -135,37 +123,6 @@ static struct perturb_queue *perturb_choose(struct perturb *perturb, struct pert
 // line is held back until one of the second line, submitted after it, has run, and no further one is
 // pending: in a loop it need not be the next one that races with it.
 
-static bool read_line(const char *text, size_t length, struct perturb_line *line)
-{
-    const char *colon = NULL;
-    while (length > 0 && *text == ' ') {
-        text++;
-        length--;
-    }
-    while (length > 0 && text[length - 1] == ' ')
-        length--;
-    for (size_t i = 0; i < length; i++)
-        if (text[i] == ':')
-            colon = text + i;
-    if (!colon || colon == text || (size_t)(colon - text) >= sizeof line->file)
-        return false;
-    snprintf(line->file, sizeof line->file, "%.*s", (int)(colon - text), text);
-    line->line = 0;
-    for (const char *at = colon + 1; at < text + length; at++) {
-        if (*at < '0' || *at > '9' || line->line > 100000000)
-            return false;
-        line->line = 10 * line->line + (*at - '0');
-    }
-    return line->line > 0;
-}
-
-bool perturb_pair_read(const char *text, struct perturb_line pair[2])
-{
-    const char *comma = strchr(text, ',');
-    return comma && read_line(text, (size_t)(comma - text), &pair[0]) &&
-           read_line(comma + 1, strlen(comma + 1), &pair[1]);
-}
-
 // The program's compiler may have seen a longer path than the user writes, and the other way
 // round.
 static bool is_end_of(const char *end, const char *path)
@@ -221,23 +178,6 @@ enum {
 };
 
 // Pending operations.
-
-void perturb_append(struct perturb_queue *queue, struct perturb_operation *operation)
-{
-    struct perturb *perturb = queue->perturb;
-    if (queue->last)
-        queue->last->next = operation;
-    else
-        queue->first = operation;
-    for (; operation; operation = operation->next) {
-        operation->number = ++perturb->number;
-        operation->side = perturb_pair_side(perturb, perturb_of_user(operation));
-        queue->last = operation;
-        perturb->pending++;
-    }
-    queue->submitted = perturb_of_user(queue->last)->sequence;
-    pthread_cond_broadcast(&perturb->changed);
-}
 
 static struct perturb_operation *pop(struct perturb_queue *queue)
 {

@@ -324,6 +324,24 @@ static void run_some(struct perturb *perturb, struct perturb_queue *queue, uint6
         perturb_run_one(perturb, NULL, 0, PERTURB_NO_HOST_CALLS);
 }
 
+// Appends operations to their queue, all that follow the first.
+static void append(struct perturb_queue *queue, struct perturb_operation *operation)
+{
+    struct perturb *perturb = queue->perturb;
+    if (queue->last)
+        queue->last->next = operation;
+    else
+        queue->first = operation;
+    for (; operation; operation = operation->next) {
+        operation->number = ++perturb->number;
+        operation->side = perturb_pair_side(perturb, perturb_of_user(operation));
+        queue->last = operation;
+        perturb->pending++;
+    }
+    queue->submitted = perturb_of_user(queue->last)->sequence;
+    pthread_cond_broadcast(&perturb->changed);
+}
+
 weir_status perturb_queue_submit(const struct weir_link *link, weir_queue *object,
                                  const struct weir_operation *operation)
 {
@@ -334,7 +352,7 @@ weir_status perturb_queue_submit(const struct weir_link *link, weir_queue *objec
     enter(perturb);
     struct perturb_operation *copy = copy_of(link, operation);
     if (copy) {
-        perturb_append(queue, copy);
+        append(queue, copy);
         run_some(perturb, queue, operation->sequence);
     }
     leave(perturb);
@@ -360,7 +378,7 @@ weir_status perturb_event_query(const struct weir_link *link, weir_queue *object
     enter(queue->perturb);
     const bool again = queue->asked == sequence;
     queue->asked = sequence;
-    if (queue->done < sequence && again && !perturb_in_host_call())
+    if (queue->done < sequence && again && !perturb_in_host_call)
         perturb_run_one(queue->perturb, queue, sequence, 0);
     const bool done = queue->done >= sequence;
     leave(queue->perturb);

@@ -30,6 +30,38 @@ void sim_take(struct sim *sim)
     atomic_fetch_sub(&sim->entering, 1);
 }
 
+// Jitter. A fixed sequence of numbers, so that two runs are the same. Bytes vary in place of bandwidths: their
+// time is the same, and what both directions share stays the model's.
+
+#define CALLS_A_SLOW_ONE 100
+#define SLOW_ONE 10
+
+// splitmix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014).
+static uint64_t next(struct sim_jitter *jitter)
+{
+    uint64_t z = jitter->state += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+uint64_t sim_vary(struct sim_jitter *jitter, uint64_t amount)
+{
+    if (!(jitter->share > 0))
+        return amount;
+    const double at = (double)(next(jitter) >> 11) * 0x1p-52 - 1; // -1 to 1
+    return (uint64_t)((double)amount * (1 + jitter->share * at) + 0.5);
+}
+
+// What a call of the host takes, this time.
+static uint64_t vary_call(struct sim_jitter *jitter, uint64_t ns)
+{
+    if (!(jitter->share > 0))
+        return ns;
+    const bool slow = next(jitter) % CALLS_A_SLOW_ONE == 0;
+    return sim_vary(jitter, slow ? SLOW_ONE * ns : ns);
+}
+
 // Threads.
 
 static void put_up_to(uint64_t *ns, uint64_t to_ns)
@@ -172,7 +204,7 @@ void sim_wait_until(struct sim *sim, uint64_t ns)
 void sim_spend(struct sim *sim, uint64_t ns)
 {
     if (sim->host != SIM_HOST_NONE)
-        sim_wait_until(sim, sim_self(sim)->now_ns + sim_vary_call(&sim->jitter, ns));
+        sim_wait_until(sim, sim_self(sim)->now_ns + vary_call(&sim->jitter, ns));
 }
 
 void sim_submit_for(struct sim_virtual_queue *queue, uint64_t ns)

@@ -234,11 +234,11 @@ WEIR_TEST(LoadReport, Text)
 {
     weir_load_report *report = weir__load_report_create();
 
-    weir__load_report_set_origin(report, "weir.ini:3");
+    weir__load_report_explain(report, "weir.ini:3", NULL);
     weir__load_report_add(report, &missing);
     weir__load_report_add(report, &used);
     weir__load_report_set_driver(report, "driver 7", 2);
-    weir__load_report_set_remedy(report, "install the CUDA module");
+    weir__load_report_explain(report, NULL, "install the CUDA module");
     EXPECT_STR_EQ(
         weir_load_report_text(report),
         "modules, requested by weir.ini:3:\n"
@@ -313,8 +313,7 @@ WEIR_TEST(LoadReport, AcceptsNull)
     weir__load_report_add(report, &used);
     weir__load_report_set_driver(report, "x", 1);
     weir__load_report_refuse(report, "null", "x");
-    weir__load_report_set_origin(report, "x");
-    weir__load_report_set_remedy(report, "x");
+    weir__load_report_explain(report, "x", "x");
     EXPECT_NULL(weir__load_report_retain(report));
     EXPECT_UINT_EQ(weir_load_report_count(report), 0);
     EXPECT_NULL(weir_load_report_entry(report, 0));

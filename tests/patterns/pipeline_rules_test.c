@@ -210,33 +210,25 @@ WEIR_TEST(Rules, ParamsOutOfRangeAreRefused)
 {
     const struct weir_pipeline_params good = begin();
     struct weir_pipeline_params params;
+#define REFUSED(field, value, part) \
+    (params = good, params.field = (value), expect_refused(params, part))
 
-    params = good, params.struct_size = 7;
-    expect_refused(params, "struct_size is 7");
-    params = good, params.stage_size = 8;
-    expect_refused(params, "stage_size is 8");
-    params = good, params.stage_size = WEIR_SIZED_BYTES_MAX + 1;
-    expect_refused(params, "stage_size is 4097");
-    params = good, params.device = NULL;
-    expect_refused(params, "params->device is NULL");
+    REFUSED(struct_size, 7, "struct_size is 7");
+    REFUSED(stage_size, 8, "stage_size is 8");
+    REFUSED(stage_size, WEIR_SIZED_BYTES_MAX + 1, "stage_size is 4097");
+    REFUSED(device, NULL, "params->device is NULL");
     EXPECT_STR_EQ(weir_last_error()->remedy, "set it");
-    params = good, params.stages = NULL;
-    expect_refused(params, "params->stages is NULL");
-    params = good, params.stage_count = 0;
-    expect_refused(params, "stage_count is 0, but must be 1 to 64");
-    params = good, params.stage_count = 65;
-    expect_refused(params, "stage_count is 65");
-    params = good, params.slot_count = 257;
-    expect_refused(params, "slot_count is 257, but must be 0 to 256");
-    params = good, params.prepare_threads = WEIR_PIPELINE_SLOTS_MAX + 1;
-    expect_refused(params, "prepare_threads is 257, but must be 0 to 256");
-    params = good, params.backlog = 65537;
-    expect_refused(params, "backlog is 65537");
-    params = good, params.dropped_backlog = 65537;
-    expect_refused(params, "dropped_backlog is 65537");
-    params = good, params.full = (weir_pipeline_full)4;
-    expect_refused(params, "there is no policy 4");
+    REFUSED(stages, NULL, "params->stages is NULL");
+    REFUSED(stage_count, 0, "stage_count is 0, but must be 1 to 64");
+    REFUSED(stage_count, 65, "stage_count is 65");
+    REFUSED(slot_count, 257, "slot_count is 257, but must be 0 to 256");
+    REFUSED(prepare_threads, WEIR_PIPELINE_SLOTS_MAX + 1,
+            "prepare_threads is 257, but must be 0 to 256");
+    REFUSED(backlog, 65537, "backlog is 65537");
+    REFUSED(dropped_backlog, 65537, "dropped_backlog is 65537");
+    REFUSED(full, (weir_pipeline_full)4, "there is no policy 4");
 
+#undef REFUSED
     weir_pipeline *pipeline;
     EXPECT_INT_EQ(weir_pipeline_create(NULL, &pipeline), WEIR_ERROR_INVALID);
     EXPECT_NULL(pipeline);

@@ -139,20 +139,18 @@ static void count_built(void *user)
     compiled->built++;
 }
 
-WEIR_TEST(ArrCocFailure, Compile)
+SMALL_TEST(ArrCocFailure, Compile)
 {
     static const char *const names[] = {"compress_tokens", "relevance", "relevance",
                                         "texture_position", NULL};
     static const char *const unknown[] = {"relevance", "blur", "texture_position", NULL};
     struct compiled some = {.names = names}, wrong = {.names = unknown},
                     none = {.names = names + 4};
-    struct rig rig;
 
     EXPECT_STR_EQ(weir_arr_coc_kernel_name(0), "texture_position");
     EXPECT_STR_EQ(weir_arr_coc_kernel_name(6), "compress_tokens");
     EXPECT_NULL(weir_arr_coc_kernel_name(7));
-    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
-    struct weir_arr_coc_params params = rig_params(&rig, &small, 0);
+    struct weir_arr_coc_params params = rig_params(rig, &small, 0);
     params.weights = NULL;
     params.query = NULL;
     params.built = count_built;
@@ -175,7 +173,6 @@ WEIR_TEST(ArrCocFailure, Compile)
     EXPECT_FAILURE(weir_arr_coc_compile(NULL, next_kernel, &some), WEIR_ERROR_INVALID,
                    "weir_arr_coc_compile: params is NULL");
     EXPECT_UINT_EQ(some.taken, 5);
-    rig_close(&rig);
 }
 
 SMALL_TEST(ArrCocFailure, BuiltBeforeTheFirstFrame)
@@ -393,32 +390,27 @@ SMALL_TEST(ArrCocFailure, ImageTooLarge)
     expect_only_bad_fails(rig, 2, &small, 2000, &flat, WEIR_OK, NULL, "an image of 5x0 pixels");
 }
 
-WEIR_TEST(ArrCocFailure, ImageTooLong)
+SMALL_TEST(ArrCocFailure, ImageTooLong)
 {
     // What the kernels' 32-bit coordinates can hold; tests of agreement run the
     // longest image that is accepted.
     const struct weir_arr_coc_sizes sizes = {1024, 32, 256};
     struct rig_image row = rig_image_make(1, 2097152);
-    struct rig rig;
 
-    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
-    expect_only_bad_fails(&rig, 1, &sizes, 2097152, &row, WEIR_OK, NULL,
+    expect_only_bad_fails(rig, 1, &sizes, 2097152, &row, WEIR_OK, NULL,
                           "an image of 2097152x1 pixels; with side 1024 no image side may exceed "
                           "2097151");
-    rig_close(&rig);
     rig_image_finish(&row);
 }
 
-WEIR_TEST(ArrCocFailure, TextureOfNoFrame)
+SMALL_TEST(ArrCocFailure, TextureOfNoFrame)
 {
     struct rig_image image = rig_image_make(8, 8);
     struct rig_frame frame;
-    struct rig rig;
     weir_arr_coc *arr_coc;
     float *texture = rig_alloc((size_t)13 * 64 * 64, sizeof *texture);
 
-    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
-    const struct weir_arr_coc_params params = rig_params(&rig, &small, 64);
+    const struct weir_arr_coc_params params = rig_params(rig, &small, 64);
     ASSERT_OK(weir_arr_coc_create(&params, &arr_coc));
     EXPECT_FAILURE(weir_arr_coc_download_texture(arr_coc, texture), WEIR_ERROR_INVALID,
                    "there is no frame");
@@ -429,7 +421,6 @@ WEIR_TEST(ArrCocFailure, TextureOfNoFrame)
     EXPECT_TRUE(rig_run(arr_coc, &frame, 1));
     EXPECT_INT_EQ(weir_arr_coc_download_texture(arr_coc, texture), WEIR_ERROR_INVALID);
     weir_arr_coc_destroy(&arr_coc);
-    rig_close(&rig);
     free(texture);
     rig_image_finish(&image);
 }
@@ -517,17 +508,14 @@ SMALL_TEST(ArrCocEnding, DestroyWithFramesInFlight)
     }
 }
 
-WEIR_TEST(ArrCocEnding, DestroyInACallbackDoesNothing)
+SMALL_TEST(ArrCocEnding, DestroyInACallbackDoesNothing)
 {
     struct many many = {.destroys_in_deliver = true};
-    struct rig rig;
 
-    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
-    ASSERT_TRUE(many_start(&many, &rig, 3));
+    ASSERT_TRUE(many_start(&many, rig, 3));
     EXPECT_OK(weir_pipeline_drain(weir_arr_coc_pipeline(many.arr_coc), WEIR_FOREVER));
     EXPECT_INT_EQ(many_ended(&many, WEIR_OK), MANY);
     weir_arr_coc_destroy(&many.arr_coc);
-    rig_close(&rig);
     rig_image_finish(&many.image);
 }
 

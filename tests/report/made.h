@@ -2,7 +2,13 @@
 #ifndef WEIR_TESTS_REPORT_MADE_H
 #define WEIR_TESTS_REPORT_MADE_H
 
+#include <weir/report.h>
+
 #include "report/trace.h"
+#include "tests/support/own.h"
+
+#define own_trace OWN(weir_trace_destroy) struct weir_trace *
+#define own_report OWN(weir_report_destroy) weir_report *
 
 enum {
     MADE_DEVICES = 2,

@@ -109,7 +109,7 @@ WEIR_TEST(Report, KernelsWithoutStartsGiveAnInterval)
     made_queue(&made, "b");
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 0, 4 * MS)->start_is_earliest = true;
     made_operation(&made, 1, WEIR_ENGINE_KERNELS, 0, 10 * MS)->start_is_earliest = true;
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     const struct weir_report_overlap overlap = overlap_of(report, "compute", "compute");
     EXPECT_FALSE(weir_report_get_summary(report)->exact);
     // The second may have begun with the first, or after it.
@@ -124,7 +124,6 @@ WEIR_TEST(Report, KernelsWithoutStartsGiveAnInterval)
     ASSERT_OK(weir_report_check(report, "overlap compute/compute>=0.2", &check));
     EXPECT_FALSE(check.holds);
     EXPECT_CONTAINS(check.sentence, "between 0.0 % and 40.0 %");
-    weir_report_destroy(&report);
 }
 
 WEIR_TEST(Report, ADeviceThatSerialisesHasNoOverlap)
@@ -168,7 +167,7 @@ WEIR_TEST(Report, CommunicationHasARow)
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 0, 3 * MS);
     made_operation(&made, 1, WEIR_ENGINE_COMMUNICATION, 2 * MS, 6 * MS)->kind =
         WEIR_TRACE_COLLECTIVE;
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     EXPECT_NEAR(overlap_of(report, "communication", "compute").least, 0.25, 1e-9);
     EXPECT_UINT_EQ(weir_report_get_summary(report)->compute_ns, 3 * MS);
     EXPECT_UINT_EQ(weir_report_get_summary(report)->non_compute_ns, 3 * MS);
@@ -178,7 +177,6 @@ WEIR_TEST(Report, CommunicationHasARow)
     char *text = weir_report_text(report);
     EXPECT_CONTAINS(text, "communication / compute");
     weir_report_free_text(&text);
-    weir_report_destroy(&report);
 }
 
 WEIR_TEST(Report, AnEmptySetHasNoOverlap)
@@ -186,11 +184,10 @@ WEIR_TEST(Report, AnEmptySetHasNoOverlap)
     made_begin(&made);
     made_queue(&made, "a");
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 0, MS);
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     const struct weir_report_overlap overlap = overlap_of(report, "copy", "compute");
     EXPECT_FALSE(overlap.applies);
     EXPECT_CONTAINS(overlap.reason, "no operation of 'copy'");
-    weir_report_destroy(&report);
 }
 
 // Bubbles.
@@ -220,7 +217,7 @@ WEIR_TEST(Bubbles, OfLateSubmission)
     made.spans[made.span_count++] =
         (struct weir_trace_span){WEIR_TRACE_SYNC, 99,       "weir_queue_sync",
                                  WEIR_NO_NUMBER,  500 * US, 2800 * US};
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     const struct weir_report_bubble *bubble = only_bubble(report);
     ASSERT_NOT_NULL(bubble);
     EXPECT_UINT_EQ(bubble->begin_ns, MS);
@@ -232,7 +229,6 @@ WEIR_TEST(Bubbles, OfLateSubmission)
     EXPECT_INT_EQ(bubble->line, 2);
     EXPECT_UINT_EQ(weir_report_get_summary(report)->longest_bubble_ns, 2 * MS);
     EXPECT_INT_EQ(weir_report_get_summary(report)->verdict, WEIR_REPORT_MIXED);
-    weir_report_destroy(&report);
 }
 
 WEIR_TEST(Bubbles, OfAWait)
@@ -245,7 +241,7 @@ WEIR_TEST(Bubbles, OfAWait)
     next->submit_ns = next->submit_end_ns = 0;
     made_wait(&made, 0);
     made_wait(&made, 2);
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     const struct weir_report_bubble *bubble = only_bubble(report);
     ASSERT_NOT_NULL(bubble);
     EXPECT_INT_EQ(bubble->cause, WEIR_REPORT_CAUSE_WAIT);
@@ -255,7 +251,6 @@ WEIR_TEST(Bubbles, OfAWait)
     EXPECT_INT_EQ(bubble->line, 2);
     // The host's share of the path: the call, from where the first kernel ended.
     EXPECT_NEAR(weir_report_get_summary(report)->host_share, 2.8 / 4, 0.2);
-    weir_report_destroy(&report);
 }
 
 WEIR_TEST(Bubbles, OfItsOwnQueue)
@@ -266,12 +261,11 @@ WEIR_TEST(Bubbles, OfItsOwnQueue)
     struct weir_trace_operation *next =
         made_operation(&made, 1, WEIR_ENGINE_KERNELS, 3 * MS, 4 * MS);
     next->submit_ns = next->submit_end_ns = 0;
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     const struct weir_report_bubble *bubble = only_bubble(report);
     ASSERT_NOT_NULL(bubble);
     EXPECT_INT_EQ(bubble->cause, WEIR_REPORT_CAUSE_QUEUE);
     EXPECT_CONTAINS(bubble->sentence, "came after 'host call' on queue 'second' in its queue");
-    weir_report_destroy(&report);
 }
 
 WEIR_TEST(Bubbles, OfLatency)
@@ -280,13 +274,12 @@ WEIR_TEST(Bubbles, OfLatency)
     struct weir_trace_operation *next =
         made_operation(&made, 1, WEIR_ENGINE_KERNELS, 3 * MS, 4 * MS);
     next->submit_ns = next->submit_end_ns = 0;
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     const struct weir_report_bubble *bubble = only_bubble(report);
     ASSERT_NOT_NULL(bubble);
     EXPECT_INT_EQ(bubble->cause, WEIR_REPORT_CAUSE_LATENCY);
     EXPECT_CONTAINS(bubble->sentence, "was free to run 2.00 ms before it began");
     EXPECT_NEAR(weir_report_get_summary(report)->latency_share, 0.5, 0.3);
-    weir_report_destroy(&report);
 }
 
 WEIR_TEST(Bubbles, TheLongestAreKeptInOrder)
@@ -297,7 +290,7 @@ WEIR_TEST(Bubbles, TheLongestAreKeptInOrder)
         made_operation(&made, 0, WEIR_ENGINE_KERNELS, at, at + 10);
         at += 10 + (i * 5 % 9 + 1) * 100;
     }
-    weir_report *report = report_on(WEIR_PARAMS(weir_report, .bubble_limit = 3));
+    own_report report = report_on(WEIR_PARAMS(weir_report, .bubble_limit = 3));
     ASSERT_UINT_EQ(weir_report_bubble_count(report, false), 3);
     EXPECT_UINT_EQ(weir_report_get_summary(report)->bubbles, 8);
     for (size_t i = 0; i < 3; i++) {
@@ -306,7 +299,6 @@ WEIR_TEST(Bubbles, TheLongestAreKeptInOrder)
         EXPECT_UINT_EQ(length, i == 0 ? 900 : i == 1 ? 800 : 700);
     }
     EXPECT_NULL(weir_report_get_bubble(report, false, 3));
-    weir_report_destroy(&report);
 }
 
 // The path.
@@ -323,7 +315,7 @@ WEIR_TEST(Path, GoesThroughWhatHeldUpTheEnd)
     made_wait(&made, 0);
     for (size_t i = 0; i < 3; i++)
         made.operations[i].submit_ns = made.operations[i].submit_end_ns = 0;
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     ASSERT_UINT_EQ(weir_report_row_count(report, WEIR_REPORT_PATH), 2);
     const struct weir_report_row *copy = weir_report_get_row(report, WEIR_REPORT_PATH, 0);
     const struct weir_report_row *kernel = weir_report_get_row(report, WEIR_REPORT_PATH, 1);
@@ -331,7 +323,6 @@ WEIR_TEST(Path, GoesThroughWhatHeldUpTheEnd)
     EXPECT_NEAR(copy->utilisation, 5.0 / 8, 1e-9);
     EXPECT_STR_EQ(kernel->name, "late");
     EXPECT_UINT_EQ(kernel->busy.most_ns, 3 * MS);
-    weir_report_destroy(&report);
 }
 
 WEIR_TEST(Path, GoesThroughAnEngineWhoseTimesOverlapALittle)
@@ -345,10 +336,9 @@ WEIR_TEST(Path, GoesThroughAnEngineWhoseTimesOverlapALittle)
     made_operation(&made, 1, WEIR_ENGINE_KERNELS, 2 * MS, 2 * MS + US)->name = "short";
     made_operation(&made, 2, WEIR_ENGINE_KERNELS, 4990 * US, 8 * MS);
     made.operations[2].submit_ns = made.operations[2].submit_end_ns = 0;
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     EXPECT_NEAR(weir_report_get_summary(report)->device_share, 1.0, 1e-9);
     EXPECT_UINT_EQ(weir_report_find_row(report, WEIR_REPORT_PATH, "scale")->count, 2);
-    weir_report_destroy(&report);
 }
 
 WEIR_TEST(Path, OfAHostThatIsLateIsTheHosts)
@@ -361,14 +351,13 @@ WEIR_TEST(Path, OfAHostThatIsLateIsTheHosts)
         operation->submit_ns = i * MS;
         operation->submit_end_ns = i * MS;
     }
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     const struct weir_report_summary *summary = weir_report_get_summary(report);
     EXPECT_INT_EQ(summary->verdict, WEIR_REPORT_SUBMIT_BOUND);
     // Nine stretches of 900 us in 9.1 ms.
     EXPECT_NEAR(summary->host_share, 8.1 / 9.1, 1e-6);
     EXPECT_NEAR(weir_report_find_row(report, WEIR_REPORT_PATH, WEIR_REPORT_SUBMITTING)->utilisation,
                 8.1 / 9.1, 1e-6);
-    weir_report_destroy(&report);
 }
 
 // Windows, regions, graphs, operations without times.
@@ -408,14 +397,13 @@ WEIR_TEST(Report, RegionsOfAllNumbersAreOne)
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 40, 50)->region = "pass2";
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 50, 60)->region = "7";
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 60, 70);
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     EXPECT_UINT_EQ(weir_report_row_count(report, WEIR_REPORT_REGIONS), 4);
     EXPECT_UINT_EQ(weir_report_find_row(report, WEIR_REPORT_REGIONS, "frame/blur")->busy.most_ns,
                    30);
     EXPECT_NOT_NULL(weir_report_find_row(report, WEIR_REPORT_REGIONS, "frame"));
     EXPECT_NOT_NULL(weir_report_find_row(report, WEIR_REPORT_REGIONS, "pass2"));
     EXPECT_NOT_NULL(weir_report_find_row(report, WEIR_REPORT_REGIONS, "7"));
-    weir_report_destroy(&report);
 }
 
 WEIR_TEST(Report, AGraphCountsOnceAndWhatHasNoTimesNotAtAll)
@@ -431,12 +419,11 @@ WEIR_TEST(Report, AGraphCountsOnceAndWhatHasNoTimesNotAtAll)
         node->node = i;
     }
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 0, 0)->timed = false;
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     const struct weir_report_summary *summary = weir_report_get_summary(report);
     EXPECT_UINT_EQ(summary->operations, 2);
     EXPECT_UINT_EQ(summary->untimed, 1);
     EXPECT_NEAR(summary->speedup_most, 1.0, 1e-9);
-    weir_report_destroy(&report);
 }
 
 // Figures of a file may be anything; sums of them do not begin at 0 again.
@@ -448,7 +435,7 @@ WEIR_TEST(Report, SumsStayAtTheLargestNumber)
         made_queue(&made, "q");
         made_operation(&made, i, WEIR_ENGINE_KERNELS, 0, end)->bytes = INT64_MAX;
     }
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     const struct weir_report_row *row =
         weir_report_find_row(report, WEIR_REPORT_ENGINES, "kernels");
     ASSERT_NOT_NULL(row);
@@ -458,7 +445,6 @@ WEIR_TEST(Report, SumsStayAtTheLargestNumber)
     char *text = weir_report_text(report);
     EXPECT_CONTAINS(text, "16777216 TiB");
     weir_report_free_text(&text);
-    weir_report_destroy(&report);
 }
 
 WEIR_TEST(Report, OfNothingSaysSo)
@@ -514,7 +500,7 @@ WEIR_TEST(Check, ConditionsHoldOrNot)
     made.meta.dropped = 3;
     for (size_t i = 0; i < made.operation_count; i++)
         made.operations[i].region = i % 2 ? "frame 1/blur" : "";
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     expect_check(report, "overlap copy/compute>=0.66", true);
     expect_check(report, "overlap copy/compute >= 66%", true);
     expect_check(report, "overlap copy/compute>=0.67", false);
@@ -536,13 +522,12 @@ WEIR_TEST(Check, ConditionsHoldOrNot)
     expect_check(report, "busy all>=100%", true);
     expect_check(report, "host<=0", true);
     expect_check(report, "dropped<=2", false);
-    weir_report_destroy(&report);
 }
 
 WEIR_TEST(Check, WhatCannotBeReadIsRefused)
 {
     make_chunks(MS);
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     expect_no_condition(report, "", "there are overlap");
     expect_no_condition(report, "bubles<=1ms", "did you mean 'bubbles'?");
     expect_no_condition(report, "bubbles", "has none of <=");
@@ -558,7 +543,6 @@ WEIR_TEST(Check, WhatCannotBeReadIsRefused)
     expect_no_condition(report, "speedup>=nan", "write it like");
     expect_no_condition(report, "idle<=10ms", "write it like idle<=10%");
     expect_no_condition(report, NULL, "needs a report");
-    weir_report_destroy(&report);
 }
 
 // The two forms.
@@ -571,7 +555,7 @@ WEIR_TEST(Forms, OfSeveralDevicesRowsHaveTheirNumber)
     made.devices[1].name = "another";
     made.device_count = 2;
     made.queues[1].device = 1;
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     char *text = weir_report_text(report);
     EXPECT_CONTAINS(text, "a device and another: 12 operations");
     EXPECT_CONTAINS(text, "\ndevices\n");
@@ -579,7 +563,6 @@ WEIR_TEST(Forms, OfSeveralDevicesRowsHaveTheirNumber)
     EXPECT_CONTAINS(text, "0: up");
     EXPECT_CONTAINS(text, "engine to_device of device 0");
     weir_report_free_text(&text);
-    weir_report_destroy(&report);
 }
 
 // A terminal gets the text; the JSON is exact.
@@ -591,7 +574,7 @@ WEIR_TEST(Forms, LabelsAreEscapedInTheText)
     made.queues[0].label = label;
     made.meta.program = "pro\ngram";
     made.devices[0].name = "\x1b[2J";
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     char *text = weir_report_text(report);
     EXPECT_CONTAINS(text, "u\\x1b]0;p\\x07\\n\\u202e");
     EXPECT_CONTAINS(text, "pro\\ngram");
@@ -606,7 +589,6 @@ WEIR_TEST(Forms, LabelsAreEscapedInTheText)
     EXPECT_STR_EQ(json_string_value(json_object_get(queue, "name")), label);
     json_decref(root);
     weir_report_free_text(&text);
-    weir_report_destroy(&report);
 }
 
 WEIR_TEST(Forms, TheJsonHasTheSameFigures)
@@ -614,7 +596,7 @@ WEIR_TEST(Forms, TheJsonHasTheSameFigures)
     json_error_t error;
     make_chunks(MS);
     made.queues[0].label = "up \xc3\xbc \"q\"";
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     char *text = weir_report_json(report);
     json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     ASSERT_NOT_NULL(root);
@@ -632,5 +614,4 @@ WEIR_TEST(Forms, TheJsonHasTheSameFigures)
                    weir_report_row_count(report, WEIR_REPORT_PATH));
     json_decref(root);
     weir_report_free_text(&text);
-    weir_report_destroy(&report);
 }

@@ -261,7 +261,7 @@ WEIR_TEST(Trace, RandomOnesAreReadBackTheSame)
 
 WEIR_TEST(Trace, AWaitIsResolvedToTheLastOperationBeforeIt)
 {
-    struct weir_trace *trace = NULL;
+    own_trace trace = NULL;
     const char *path = path_of("waits.json");
     made_begin(&made);
     made_queue(&made, "up");
@@ -279,9 +279,6 @@ WEIR_TEST(Trace, AWaitIsResolvedToTheLastOperationBeforeIt)
     // Of queue "up" 0, 1, 2; of "run" 3, 4.
     EXPECT_UINT_EQ(trace->operations[3].waits[0].operation, WEIR_TRACE_NO_INDEX);
     EXPECT_UINT_EQ(trace->operations[4].waits[0].operation, 1);
-    EXPECT_UINT_EQ(weir_trace_find_queue(trace, 11), 1);
-    EXPECT_UINT_EQ(weir_trace_find_queue(trace, 12), WEIR_TRACE_NO_INDEX);
-    weir_trace_destroy(&trace);
 }
 
 // Whole files, for damage.
@@ -447,12 +444,11 @@ WEIR_TEST(Trace, NonsenseInAnEventIsNothing)
         "{\"ph\":7},\n[],\n3,\nnull,\n{\"ph\":\"X\",\"args\":{\"weir.span\":1}},\n"
         "{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1e99,\"args\":7},\n"
         "{\"ph\":\"M\",\"name\":\"weir_end\",\"args\":{\"weir.clocks\":[1,[2]]}}\n]\n}\n";
-    struct weir_trace *trace = NULL;
+    own_trace trace = NULL;
     ASSERT_TRUE(weir_trace_read_memory("file", line, sizeof line - 1, NULL, &trace, message,
                                        sizeof message));
     EXPECT_UINT_EQ(trace->operation_count, 2);
     EXPECT_UINT_EQ(trace->span_count, 1);
-    weir_trace_destroy(&trace);
 }
 
 // With bandwidths as nccl-tests compute them, for other tools.
@@ -488,12 +484,11 @@ WEIR_TEST(Trace, KernelsOfNcclAreCommunication)
         "\"name\": \"ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)\","
         "\"pid\": 0, \"tid\": 7, \"ts\": 1, \"dur\": 20, \"args\": {\"device\": 0, \"stream\": 7,"
         "\"correlation\": 5}}]}";
-    struct weir_trace *trace = NULL;
+    own_trace trace = NULL;
     ASSERT_TRUE(weir_trace_read_memory("file", data, sizeof data - 1, NULL, &trace, message,
                                        sizeof message));
     ASSERT_UINT_EQ(trace->operation_count, 1);
     EXPECT_INT_EQ(trace->operations[0].engine, WEIR_ENGINE_COMMUNICATION);
-    weir_trace_destroy(&trace);
 }
 
 WEIR_TEST(Trace, TracesOfPyTorchAreRead)
@@ -510,7 +505,7 @@ WEIR_TEST(Trace, TracesOfPyTorchAreRead)
         "\"pid\": 0, \"tid\": 8, \"ts\": 1010, \"dur\": 5, \"args\": {\"device\": 0,"
         "\"stream\": 8, \"correlation\": 6, \"bytes\": 4096}},\n"
         "{\"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"aten::mm\", \"ts\": 1, \"dur\": 1}]}";
-    struct weir_trace *trace = NULL;
+    own_trace trace = NULL;
     ASSERT_TRUE(weir_trace_read_memory("file", data, sizeof data - 1, NULL, &trace, message,
                                        sizeof message));
     ASSERT_UINT_EQ(trace->operation_count, 2);
@@ -531,7 +526,6 @@ WEIR_TEST(Trace, TracesOfPyTorchAreRead)
     EXPECT_UINT_EQ(copy->bytes, 4096);
     EXPECT_UINT_EQ(trace->queue_count, 2);
     EXPECT_STR_EQ(trace->devices[0].name, "GPU");
-    weir_trace_destroy(&trace);
 }
 
 WEIR_TEST(Trace, WhatCannotBeWrittenIsTold)

@@ -122,10 +122,9 @@ static weir_status read_state(const struct state *state, const char *path)
     return status;
 }
 
-WEIR_TEST(TrainCheckpoint, IsReadAsItWasWritten)
+RIG_TEST(TrainCheckpoint, IsReadAsItWasWritten)
 {
     for (int method = WEIR_TRAIN_SGD; method <= WEIR_TRAIN_ADAM; method++) {
-        struct rig rig;
         struct state one, other;
         struct weir_train_progress progress;
         weir_io_safetensors *file;
@@ -133,11 +132,10 @@ WEIR_TEST(TrainCheckpoint, IsReadAsItWasWritten)
         const float *values;
         struct weir_io_error error;
         const uint64_t three = 3;
-        ASSERT_TRUE(rig_open(&rig));
-        ASSERT_TRUE(open_state(&one, &rig, RIG_CONVNET, (weir_train_method)method, 1));
-        ASSERT_TRUE(open_state(&other, &rig, RIG_CONVNET, (weir_train_method)method, 2));
+        ASSERT_TRUE(open_state(&one, rig, RIG_CONVNET, (weir_train_method)method, 1));
+        ASSERT_TRUE(open_state(&other, rig, RIG_CONVNET, (weir_train_method)method, 2));
         ASSERT_OK(write_state(&one, path));
-        ASSERT_OK(weir_train_checkpoint_read(path, other.model, other.optimizer, rig.queue,
+        ASSERT_OK(weir_train_checkpoint_read(path, other.model, other.optimizer, rig->queue,
                                              &progress, &file));
         expect_same(&one, &other);
         EXPECT_UINT_EQ(progress.step, done.step);
@@ -148,20 +146,17 @@ WEIR_TEST(TrainCheckpoint, IsReadAsItWasWritten)
         weir_io_safetensors_destroy(&file);
         close_state(&one);
         close_state(&other);
-        rig_close(&rig);
     }
 }
 
-WEIR_TEST(TrainCheckpoint, OfTheSameNumbersIsTheSameFile)
+RIG_TEST(TrainCheckpoint, OfTheSameNumbersIsTheSameFile)
 {
-    struct rig rig;
     struct state state;
     void *first, *second;
     size_t first_size, second_size;
     char message[512];
     const char *path = path_of("same.safetensors");
-    ASSERT_TRUE(rig_open(&rig));
-    ASSERT_TRUE(open_state(&state, &rig, RIG_MLP, WEIR_TRAIN_ADAM, 1));
+    ASSERT_TRUE(open_state(&state, rig, RIG_MLP, WEIR_TRAIN_ADAM, 1));
     ASSERT_OK(write_state(&state, path));
     ASSERT_TRUE(weir_file_read(path, 1 << 20, &first, &first_size, message, sizeof message));
     ASSERT_OK(write_state(&state, path));
@@ -171,36 +166,32 @@ WEIR_TEST(TrainCheckpoint, OfTheSameNumbersIsTheSameFile)
     free(first);
     free(second);
     close_state(&state);
-    rig_close(&rig);
 }
 
 // For inference: the model alone, also from a file that has an optimizer's state.
-WEIR_TEST(TrainCheckpoint, WithoutAnOptimizer)
+RIG_TEST(TrainCheckpoint, WithoutAnOptimizer)
 {
-    struct rig rig;
     struct state one, other;
     struct weir_train_progress progress;
     const char *path = path_of("alone.safetensors");
-    ASSERT_TRUE(rig_open(&rig));
-    ASSERT_TRUE(open_state(&one, &rig, RIG_MLP, WEIR_TRAIN_SGD, 1));
-    ASSERT_TRUE(open_state(&other, &rig, RIG_MLP, WEIR_TRAIN_SGD, 2));
+    ASSERT_TRUE(open_state(&one, rig, RIG_MLP, WEIR_TRAIN_SGD, 1));
+    ASSERT_TRUE(open_state(&other, rig, RIG_MLP, WEIR_TRAIN_SGD, 2));
     weir_train_optimizer_destroy(&other.optimizer);
     for (int with = 0; with < 2; with++) {
         ASSERT_OK(weir_train_checkpoint_write(path, one.model, with ? one.optimizer : NULL,
-                                              rig.queue, &done, NULL, 0));
-        ASSERT_OK(weir_train_checkpoint_read(path, other.model, NULL, rig.queue, &progress, NULL));
+                                              rig->queue, &done, NULL, 0));
+        ASSERT_OK(weir_train_checkpoint_read(path, other.model, NULL, rig->queue, &progress, NULL));
     }
     weir_train_optimizer_destroy(&one.optimizer);
     float *left = rig_alloc(one.bytes, 1);
     float *right = rig_alloc(one.bytes, 1);
-    ASSERT_OK(weir_download(rig.queue, left, buffer_of(&one, 0), 0, one.bytes));
-    ASSERT_OK(weir_download(rig.queue, right, buffer_of(&other, 0), 0, one.bytes));
+    ASSERT_OK(weir_download(rig->queue, left, buffer_of(&one, 0), 0, one.bytes));
+    ASSERT_OK(weir_download(rig->queue, right, buffer_of(&other, 0), 0, one.bytes));
     EXPECT_MEM_EQ(left, right, one.bytes);
     free(left);
     free(right);
     close_state(&one);
     close_state(&other);
-    rig_close(&rig);
 }
 
 // Bad files.
@@ -216,27 +207,24 @@ static void expect_refused(const struct state *state, const char *path, const ch
     free(after);
 }
 
-WEIR_TEST(TrainCheckpoint, OfAnotherNetworkOrOptimizerIsRefused)
+RIG_TEST(TrainCheckpoint, OfAnotherNetworkOrOptimizerIsRefused)
 {
-    struct rig rig;
     struct state sgd, adam, other;
     const char *path = path_of("other.safetensors");
-    ASSERT_TRUE(rig_open(&rig));
-    ASSERT_TRUE(open_state(&sgd, &rig, RIG_MLP, WEIR_TRAIN_SGD, 1));
-    ASSERT_TRUE(open_state(&adam, &rig, RIG_MLP, WEIR_TRAIN_ADAM, 2));
-    ASSERT_TRUE(open_state(&other, &rig, RIG_CONVNET, WEIR_TRAIN_SGD, 3));
+    ASSERT_TRUE(open_state(&sgd, rig, RIG_MLP, WEIR_TRAIN_SGD, 1));
+    ASSERT_TRUE(open_state(&adam, rig, RIG_MLP, WEIR_TRAIN_ADAM, 2));
+    ASSERT_TRUE(open_state(&other, rig, RIG_CONVNET, WEIR_TRAIN_SGD, 3));
     expect_refused(&sgd, path, "other.safetensors");
     ASSERT_OK(write_state(&sgd, path));
     expect_refused(&adam, path, "layer0.weight.mean");
     expect_refused(&other, path, "has the shape [6, 9], but [18, 3] is needed");
     ASSERT_OK(write_state(&adam, path));
     expect_refused(&sgd, path, "layer0.weight.momentum");
-    ASSERT_OK(weir_train_checkpoint_write(path, sgd.model, NULL, rig.queue, &done, NULL, 0));
+    ASSERT_OK(weir_train_checkpoint_write(path, sgd.model, NULL, rig->queue, &done, NULL, 0));
     expect_refused(&sgd, path, "layer0.weight.momentum");
     close_state(&sgd);
     close_state(&adam);
     close_state(&other);
-    rig_close(&rig);
 }
 
 // A network of one layer, so that the tests can write its checkpoint by hand.
@@ -336,13 +324,11 @@ static void flip(FILE *file, long byte, unsigned bit)
 }
 
 // Of the length, the header, the numbers and the checksum.
-WEIR_TEST(TrainCheckpoint, WithAFlippedBitIsRefused)
+RIG_TEST(TrainCheckpoint, WithAFlippedBitIsRefused)
 {
-    struct rig rig;
     struct state state;
     const char *path = path_of("flipped.safetensors");
-    ASSERT_TRUE(rig_open(&rig));
-    ASSERT_TRUE(open_one(&state, &rig));
+    ASSERT_TRUE(open_one(&state, rig));
     ASSERT_OK(write_state(&state, path));
     FILE *file = fopen(path, "r+b");
     ASSERT_TRUE(file && fseek(file, 0, SEEK_END) == 0);
@@ -357,7 +343,6 @@ WEIR_TEST(TrainCheckpoint, WithAFlippedBitIsRefused)
     EXPECT_OK(read_state(&state, path));
     fclose(file);
     close_state(&state);
-    rig_close(&rig);
 }
 
 // Writing.
@@ -383,34 +368,29 @@ static weir_status fail(void *unused)
 }
 
 // The file of before stays.
-WEIR_TEST(TrainCheckpoint, OfAFailedQueueIsNotWritten)
+RIG_TEST(TrainCheckpoint, OfAFailedQueueIsNotWritten)
 {
-    struct rig rig;
     struct state state, other;
     const char *path = path_of("failed.safetensors");
-    ASSERT_TRUE(rig_open(&rig));
-    ASSERT_TRUE(open_one(&state, &rig));
+    ASSERT_TRUE(open_one(&state, rig));
     ASSERT_OK(write_state(&state, path));
-    ASSERT_TRUE(open_one(&other, &rig));
+    ASSERT_TRUE(open_one(&other, rig));
     set_numbers(&other, 9);
-    ASSERT_OK(weir_queue_host_call(rig.queue, fail, NULL));
+    ASSERT_OK(weir_queue_host_call(rig->queue, fail, NULL));
     EXPECT_INT_LT(write_state(&other, path), 0);
     EXPECT_INT_LT(read_state(&other, path), 0);
-    ASSERT_OK(weir_queue_recover(rig.queue));
+    ASSERT_OK(weir_queue_recover(rig->queue));
     ASSERT_OK(read_state(&other, path));
     expect_same(&state, &other);
     close_state(&state);
     close_state(&other);
-    rig_close(&rig);
 }
 
-WEIR_TEST(TrainCheckpoint, WithoutMemorySaysSo)
+RIG_TEST(TrainCheckpoint, WithoutMemorySaysSo)
 {
-    struct rig rig;
     struct state state;
     const char *path = path_of("memory.safetensors");
-    ASSERT_TRUE(rig_open(&rig));
-    ASSERT_TRUE(open_one(&state, &rig));
+    ASSERT_TRUE(open_one(&state, rig));
     ASSERT_OK(write_state(&state, path));
     for (int reads = 0; reads < 2; reads++) {
         weir_status status = WEIR_ERROR_INVALID;
@@ -428,5 +408,4 @@ WEIR_TEST(TrainCheckpoint, WithoutMemorySaysSo)
     }
     weir_test_note(NULL);
     close_state(&state);
-    rig_close(&rig);
 }

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipelines/train/blas.h"
 #include "pipelines/train/optimizer.h"
+#include "pipelines/train/product.h"
 #include "tests/pipelines/train/rig.h"
 #include "tests/support/memory.h"
 
@@ -45,6 +45,10 @@ static void close_pair(struct pair *pair)
     rig_scene_close(&pair->scene);
     rig_close(&pair->rig);
 }
+
+// A test with a pair, `pair`.
+#define PAIR_TEST(name, network) \
+    WEIR_TEST_WITH(TrainModel, name, struct pair, pair, open_pair(pair, network), close_pair(pair))
 
 static double loss_of(const struct pair *pair)
 {
@@ -264,54 +268,46 @@ WEIR_TEST(TrainModel, Accumulates)
     }
 }
 
-WEIR_TEST(TrainModel, CountsWhatIsRight)
+PAIR_TEST(CountsWhatIsRight, RIG_MLP)
 {
-    struct pair pair;
     float result[2];
     double outputs[8];
     int right = 0;
-    ASSERT_TRUE(open_pair(&pair, RIG_MLP));
     for (uint32_t i = 0; i < BATCH; i++) {
         uint32_t best = 0;
-        reference_outputs(&pair.params, pair.scene.model, pair.values,
-                          pair.scene.values + i * pair.scene.inputs, outputs);
-        for (uint32_t k = 1; k < pair.scene.classes; k++)
+        reference_outputs(&pair->params, pair->scene.model, pair->values,
+                          pair->scene.values + i * pair->scene.inputs, outputs);
+        for (uint32_t k = 1; k < pair->scene.classes; k++)
             best = outputs[k] > outputs[best] ? k : best;
-        pair.scene.labels[i] = i % 2 ? best : (best + 1) % (uint32_t)pair.scene.classes;
+        pair->scene.labels[i] = i % 2 ? best : (best + 1) % (uint32_t)pair->scene.classes;
         right += i % 2 ? 1 : 0;
     }
-    ASSERT_OK(weir_upload(pair.rig.queue, pair.scene.labels_on_device, 0, pair.scene.labels,
+    ASSERT_OK(weir_upload(pair->rig.queue, pair->scene.labels_on_device, 0, pair->scene.labels,
                           sizeof(uint32_t) * BATCH));
-    ASSERT_TRUE(rig_scene_run(&pair.scene, result));
+    ASSERT_TRUE(rig_scene_run(&pair->scene, result));
     EXPECT_DOUBLE_EQ((double)result[1], right);
-    close_pair(&pair);
 }
 
-WEIR_TEST(TrainModel, ALabelBeyondTheClassesCountsForNothing)
+PAIR_TEST(ALabelBeyondTheClassesCountsForNothing, RIG_MLP)
 {
-    struct pair pair;
     float result[2];
-    ASSERT_TRUE(open_pair(&pair, RIG_MLP));
     for (uint32_t i = 0; i < BATCH; i++)
-        pair.scene.labels[i] = i == 2 ? 1 : (uint32_t)pair.scene.classes + i;
-    ASSERT_OK(weir_upload(pair.rig.queue, pair.scene.labels_on_device, 0, pair.scene.labels,
+        pair->scene.labels[i] = i == 2 ? 1 : (uint32_t)pair->scene.classes + i;
+    ASSERT_OK(weir_upload(pair->rig.queue, pair->scene.labels_on_device, 0, pair->scene.labels,
                           sizeof(uint32_t) * BATCH));
-    ASSERT_TRUE(rig_scene_run(&pair.scene, result));
-    EXPECT_NEAR((double)result[0], loss_of(&pair), 1e-5);
-    float *gradients = rig_scene_gradients(&pair.scene);
-    check_gradients(&pair, gradients);
+    ASSERT_TRUE(rig_scene_run(&pair->scene, result));
+    EXPECT_NEAR((double)result[0], loss_of(pair), 1e-5);
+    float *gradients = rig_scene_gradients(&pair->scene);
+    check_gradients(pair, gradients);
     free(gradients);
-    close_pair(&pair);
 }
 
 // Gradients.
 
-WEIR_TEST(TrainModel, WritesGradientsWhereTheyAreBound)
+PAIR_TEST(WritesGradientsWhereTheyAreBound, RIG_CONVNET)
 {
-    struct pair pair;
     float result[2];
-    ASSERT_TRUE(open_pair(&pair, RIG_CONVNET));
-    struct rig_scene *scene = &pair.scene;
+    struct rig_scene *scene = &pair->scene;
     ASSERT_TRUE(rig_scene_run(scene, result));
     float *own = rig_scene_gradients(scene);
 
@@ -324,9 +320,9 @@ WEIR_TEST(TrainModel, WritesGradientsWhereTheyAreBound)
         used += weir_train_model_parameter(scene->model, i)->count * sizeof(float);
         used = (used + 2047) / 1024 * 1024;
     }
-    weir_buffer *buffer = rig_buffer(&pair.rig, used);
+    weir_buffer *buffer = rig_buffer(&pair->rig, used);
     const unsigned char mark = 0x5a;
-    ASSERT_OK(weir_queue_fill(pair.rig.queue, buffer, 0, used, &mark, 1));
+    ASSERT_OK(weir_queue_fill(pair->rig.queue, buffer, 0, used, &mark, 1));
     for (size_t i = 0; i < count; i++)
         views[i].buffer = buffer;
     ASSERT_OK(weir_train_model_bind(scene->model, views));
@@ -336,7 +332,7 @@ WEIR_TEST(TrainModel, WritesGradientsWhereTheyAreBound)
     EXPECT_MEM_EQ(bound, own, scene->parameters * sizeof *own);
 
     unsigned char *bytes = rig_alloc(used, 1);
-    ASSERT_OK(weir_download(pair.rig.queue, bytes, buffer, 0, used));
+    ASSERT_OK(weir_download(pair->rig.queue, bytes, buffer, 0, used));
     for (size_t i = 0; i < count; i++)
         memset(bytes + views[i].offset, mark,
                weir_train_model_parameter(scene->model, i)->count * sizeof(float));
@@ -350,7 +346,6 @@ WEIR_TEST(TrainModel, WritesGradientsWhereTheyAreBound)
     free(bytes);
     free(own);
     free(bound);
-    close_pair(&pair);
 }
 
 struct log {
@@ -377,39 +372,37 @@ static weir_status note(void *user, size_t index, weir_queue *queue)
                            p->count * sizeof(float));
 }
 
-WEIR_TEST(TrainModel, TellsGradientsInTheReverseOrder)
+PAIR_TEST(TellsGradientsInTheReverseOrder, RIG_CONVNET)
 {
-    struct pair pair;
     float result[2];
-    ASSERT_TRUE(open_pair(&pair, RIG_CONVNET));
-    struct rig_scene *scene = &pair.scene;
+    struct rig_scene *scene = &pair->scene;
     const size_t count = weir_train_model_parameter_count(scene->model);
     const size_t bytes = scene->parameters * sizeof(float);
-    struct log log = {.scene = scene, .fail_at = SIZE_MAX, .copy = rig_buffer(&pair.rig, bytes)};
+    struct log log = {.scene = scene, .fail_at = SIZE_MAX, .copy = rig_buffer(&pair->rig, bytes)};
     const struct weir_train_view none = {NULL, 0};
     const float zero = 0;
-    ASSERT_OK(weir_queue_fill(pair.rig.queue, log.copy, 0, bytes, &zero, sizeof zero));
+    ASSERT_OK(weir_queue_fill(pair->rig.queue, log.copy, 0, bytes, &zero, sizeof zero));
     ASSERT_TRUE(rig_scene_run(scene, result));
     float *wanted = rig_scene_gradients(scene);
-    ASSERT_OK(weir_train_model_forward(scene->model, pair.rig.queue, &scene->samples, none, false));
-    ASSERT_OK(weir_train_model_backward(scene->model, pair.rig.queue, false, note, &log));
+    ASSERT_OK(
+        weir_train_model_forward(scene->model, pair->rig.queue, &scene->samples, none, false));
+    ASSERT_OK(weir_train_model_backward(scene->model, pair->rig.queue, false, note, &log));
     EXPECT_UINT_EQ(log.count, count);
     for (size_t i = 0; i < count; i++)
         EXPECT_UINT_EQ(log.indices[i], count - 1 - i);
     float *told = rig_alloc(scene->parameters, sizeof *told);
-    ASSERT_OK(weir_download(pair.rig.queue, told, log.copy, 0, bytes));
+    ASSERT_OK(weir_download(pair->rig.queue, told, log.copy, 0, bytes));
     EXPECT_MEM_EQ(told, wanted, bytes);
 
     log.count = 0;
     log.fail_at = count - 3;
-    EXPECT_INT_EQ(weir_train_model_backward(scene->model, pair.rig.queue, false, note, &log),
+    EXPECT_INT_EQ(weir_train_model_backward(scene->model, pair->rig.queue, false, note, &log),
                   WEIR_ERROR_INVALID);
     EXPECT_STR_EQ(weir_last_error()->message, "made to fail");
     EXPECT_UINT_EQ(log.count, 3);
     weir_buffer_destroy(&log.copy);
     free(told);
     free(wanted);
-    close_pair(&pair);
 }
 
 static void take_steps(struct rig_scene *scene, weir_train_optimizer *optimizer, uint64_t first,
@@ -429,22 +422,19 @@ static void take_steps(struct rig_scene *scene, weir_train_optimizer *optimizer,
 }
 
 // What the first steps take is the queue's own: room for its operations.
-WEIR_TEST(TrainModel, StepsAllocateNothing)
+PAIR_TEST(StepsAllocateNothing, RIG_CONVNET)
 {
-    struct pair pair;
     weir_train_optimizer *optimizer;
-    ASSERT_TRUE(open_pair(&pair, RIG_CONVNET));
     ASSERT_OK(
-        weir_train_optimizer_create(WEIR_PARAMS(weir_train_optimizer, .model = pair.scene.model,
+        weir_train_optimizer_create(WEIR_PARAMS(weir_train_optimizer, .model = pair->scene.model,
                                                 .method = WEIR_TRAIN_ADAM),
                                     &optimizer));
-    ASSERT_OK(weir_train_optimizer_reset(optimizer, pair.rig.queue));
-    take_steps(&pair.scene, optimizer, 1, 10);
+    ASSERT_OK(weir_train_optimizer_reset(optimizer, pair->rig.queue));
+    take_steps(&pair->scene, optimizer, 1, 10);
     const unsigned long before = weir_test_allocations();
-    take_steps(&pair.scene, optimizer, 11, 20);
+    take_steps(&pair->scene, optimizer, 11, 20);
     EXPECT_UINT_EQ(weir_test_allocations() - before, 0);
     weir_train_optimizer_destroy(&optimizer);
-    close_pair(&pair);
 }
 
 RIG_TEST(TrainModel, CountsItsWork)

@@ -27,7 +27,7 @@ static struct sim_model card(const char *name, const char *changes)
     snprintf(path, sizeof path, "conf/gpus/%s.ini", name);
     if (sim_gpu_open(weir_test_runfile(path), &gpu, message, sizeof message) &&
         sim_gpu_change(gpu, changes, message, sizeof message))
-        model = *sim_gpu_model(gpu);
+        model = gpu->model;
     EXPECT_STR_EQ(message, "");
     EXPECT_UINT_EQ(model.cost_count, 0);
     sim_gpu_destroy(&gpu);
