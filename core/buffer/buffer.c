@@ -21,7 +21,6 @@
 #include "core/object/buffer.h"
 #include "core/object/device.h"
 #include "core/object/program.h"
-#include "core/queue/host_call.h"
 #include "core/queue/queue.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
@@ -354,6 +353,15 @@ weir_placement weir_buffer_placement(const weir_buffer *buffer)
     return WEIR_IS_ALIVE(buffer) ? buffer->placement : WEIR_PLACE_DEVICE;
 }
 
+static weir_status create_links(weir_buffer *buffer, const struct weir_buffer_setup *setup,
+                                void **out_pointer)
+{
+    weir_device *device = buffer->member.device;
+    WEIR__CREATE_ALONG(device->chain, device->chain->count, buffer->member.object.data, buffer,
+                       buffer,
+                       link->ops->buffer_create(link, device, buffer, setup, slot, out_pointer));
+}
+
 weir_status weir__buffer_make(weir_device *device, const char *label,
                               const struct weir_buffer_setup *setup, bool internal,
                               weir_buffer **out_buffer)
@@ -368,8 +376,7 @@ weir_status weir__buffer_make(weir_device *device, const char *label,
     atomic_init(&buffer->holders, 1);
 
     void *pointer = NULL;
-    weir_status status = weir__chain_buffer_create(device->chain, device, buffer, setup,
-                                                   buffer->member.object.data, &pointer);
+    weir_status status = create_links(buffer, setup, &pointer);
     if (status < 0) {
         weir__error_place(status, label, NULL, 0);
         weir__member_free(&buffer->member);
@@ -530,7 +537,8 @@ static void finalize(struct weir__member *member)
     weir_buffer *buffer = (weir_buffer *)(void *)member;
     void (*gone)(void *user) = buffer->gone;
     void *user = buffer->gone_user;
-    weir__chain_buffer_destroy(buffer->member.device->chain, buffer);
+    const struct weir__chain *chain = buffer->member.device->chain;
+    WEIR__DESTROY_ALONG(chain, chain->count, buffer, buffer);
     if (buffer->view)
         weir__view_destroy(buffer->view);
     weir__member_free(&buffer->member);

@@ -16,7 +16,6 @@
 #include "base/wait.h"
 #include "core/graph/graph.h"
 #include "core/object/device.h"
-#include "core/queue/host_call.h"
 #include "core/queue/queue.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"

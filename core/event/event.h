@@ -5,7 +5,7 @@
 #include <weir/event.h>
 #include <weir/status.h>
 
-#include "core/queue/host_call.h"
+#include "core/queue/delivery.h"
 
 // `function` is named in messages.
 weir_status weir__event_sync(const char *function, struct weir_event event, uint64_t timeout_ns,

@@ -327,7 +327,8 @@ void weir__graph_parts_finish(struct weir__graph_parts *parts)
 static void finalize(struct weir__member *member)
 {
     weir_graph *graph = (weir_graph *)(void *)member;
-    weir__chain_graph_destroy(graph->member.device->chain, graph, graph->is_native);
+    const struct weir__chain *chain = graph->member.device->chain;
+    WEIR__DESTROY_ALONG(chain, chain->count - !graph->is_native, graph, graph);
     finish_comms(&graph->comms);
     weir__graph_parts_finish(&graph->parts);
     weir_lock_finish(&graph->lock);
@@ -350,6 +351,15 @@ static bool wrap_calls(struct weir__graph_parts *parts, bool in_backend)
     return true;
 }
 
+// A backend without graphs, or that cannot hold this one, does not learn of it.
+static weir_status create_links(weir_graph *graph, const struct weir_graph_setup *setup)
+{
+    weir_device *device = graph->member.device;
+    WEIR__CREATE_ALONG(device->chain, device->chain->count - !graph->is_native,
+                       graph->member.object.data, graph, graph,
+                       link->ops->graph_create(link, device, graph, setup, slot));
+}
+
 weir_status weir__graph_create(weir_device *device, const char *label,
                                struct weir__graph_parts *parts, weir_graph **out_graph)
 {
@@ -368,8 +378,7 @@ weir_status weir__graph_create(weir_device *device, const char *label,
     if (!find_comms(&graph->comms, parts) || !wrap_calls(parts, graph->is_native))
         status = weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the nodes of a graph");
     if (status == WEIR_OK)
-        status = weir__chain_graph_create(device->chain, device, graph, &setup, graph->is_native,
-                                          graph->member.object.data);
+        status = create_links(graph, &setup);
     if (status < 0) {
         weir__error_place(status, label, NULL, 0);
         finish_comms(&graph->comms);

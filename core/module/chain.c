@@ -1,7 +1,6 @@
-// Builds a chain and walks it for creates and destroys. All other calls start
-// at the outermost link and are forwarded by the links themselves; a slot that
-// a plugin leaves unset is filled here with a forwarder, so that the call path
-// needs no test for it.
+// Builds a chain. But for creates and destroys, calls start at the outermost link and are
+// forwarded by the links themselves; a slot that a plugin leaves unset is filled here with a
+// forwarder, so that the call path needs no test for it.
 #include "core/module/chain.h"
 
 #include <string.h>
@@ -82,27 +81,23 @@ static void forward_region(const struct weir_link *link, const char *name, uint6
     link->next->ops->region(link->next, name, number);
 }
 
-// Fallbacks for a backend's unset optional slots.
+// Fallbacks for a backend's unset optional slots, whose types they have.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 
 static weir_status nothing_for_device(const struct weir_link *link, weir_device *device)
 {
-    (void)link;
-    (void)device;
     return WEIR_OK;
 }
 
 static weir_status nothing_for_queue(const struct weir_link *link, weir_queue *queue)
 {
-    (void)link;
-    (void)queue;
     return WEIR_OK;
 }
 
 static weir_status no_event_time(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
                                  uint64_t *out_time_ns)
 {
-    (void)queue;
-    (void)sequence;
     *out_time_ns = 0;
     return weir__fail(WEIR_ERROR_UNSUPPORTED, NULL, "the backend '%s' has no timing", link->name);
 }
@@ -110,17 +105,12 @@ static weir_status no_event_time(const struct weir_link *link, weir_queue *queue
 static weir_status no_graph_update(const struct weir_link *link, weir_graph *graph, uint32_t index,
                                    const struct weir_graph_node *node)
 {
-    (void)link;
-    (void)graph;
-    (void)index;
-    (void)node;
     return WEIR_OK;
 }
 
 static weir_status no_buffer_address(const struct weir_link *link, weir_buffer *buffer,
                                      uint64_t *out_address)
 {
-    (void)buffer;
     *out_address = 0;
     return weir__fail(WEIR_ERROR_UNSUPPORTED, "ask limits.device_addresses first",
                       "the backend '%s' tells no addresses of buffers", link->name);
@@ -135,34 +125,24 @@ static weir_status no_native(const struct weir_link *link)
 static weir_status no_device_native(const struct weir_link *link, weir_device *device,
                                     struct weir_native_device *out_native)
 {
-    (void)device;
-    (void)out_native;
     return no_native(link);
 }
 
 static weir_status no_queue_native(const struct weir_link *link, weir_queue *queue,
                                    struct weir_native_queue *out_native)
 {
-    (void)queue;
-    (void)out_native;
     return no_native(link);
 }
 
 static weir_status no_buffer_native(const struct weir_link *link, weir_buffer *buffer,
                                     struct weir_native_buffer *out_native)
 {
-    (void)buffer;
-    (void)out_native;
     return no_native(link);
 }
 
 static weir_status no_device_reach(const struct weir_link *link, weir_device *device,
                                    weir_device *other, weir_buffer *buffer, bool *out_reaches)
 {
-    (void)link;
-    (void)device;
-    (void)other;
-    (void)buffer;
     *out_reaches = false;
     return WEIR_OK;
 }
@@ -170,9 +150,6 @@ static weir_status no_device_reach(const struct weir_link *link, weir_device *de
 static weir_status no_device_peer(const struct weir_link *link, weir_device *device,
                                   weir_device *other, bool *out_peers)
 {
-    (void)link;
-    (void)device;
-    (void)other;
     *out_peers = false;
     return WEIR_OK;
 }
@@ -181,11 +158,6 @@ static weir_status no_queue_times(const struct weir_link *link, weir_queue *queu
                                   struct weir_operation_time *times, size_t time_size,
                                   size_t capacity, size_t *out_count)
 {
-    (void)link;
-    (void)queue;
-    (void)times;
-    (void)time_size;
-    (void)capacity;
     *out_count = 0;
     return WEIR_OK;
 }
@@ -193,8 +165,6 @@ static weir_status no_queue_times(const struct weir_link *link, weir_queue *queu
 static weir_status one_clock(const struct weir_link *link, weir_device *device,
                              uint64_t *out_host_ns, uint64_t *out_device_ns)
 {
-    (void)link;
-    (void)device;
     *out_host_ns = *out_device_ns = weir_clock_now_ns();
     return WEIR_OK;
 }
@@ -203,34 +173,23 @@ static weir_status no_kernel_occupancy(const struct weir_link *link, weir_kernel
                                        struct weir_extent block, size_t local_bytes,
                                        struct weir_occupancy *occupancy)
 {
-    (void)link;
-    (void)kernel;
-    (void)block;
-    (void)local_bytes;
-    (void)occupancy;
     return WEIR_OK;
 }
 
 static void no_region(const struct weir_link *link, const char *name, uint64_t number)
 {
-    (void)link;
-    (void)name;
-    (void)number;
 }
 
 static weir_status nothing_for_note(const struct weir_link *link, const struct weir_host_note *note)
 {
-    (void)link;
-    (void)note;
     return WEIR_OK;
 }
 
 static const void *no_extension(const struct weir_link *link, const char *name)
 {
-    (void)link;
-    (void)name;
     return NULL;
 }
+#pragma GCC diagnostic pop
 
 #define FILL(ops, slot, function)     \
     do {                              \
@@ -239,7 +198,7 @@ static const void *no_extension(const struct weir_link *link, const char *name)
     } while (0)
 
 // Unset slots of a plugin forward to the next link; creates and destroys stay unset.
-static void weir__fill_slots_of_plugin(struct weir_module_ops *ops)
+static void fill_slots_of_plugin(struct weir_module_ops *ops)
 {
     FILL(ops, device_trim, forward_device_trim);
     FILL(ops, queue_submit, forward_queue_submit);
@@ -264,7 +223,7 @@ static void weir__fill_slots_of_plugin(struct weir_module_ops *ops)
 }
 
 // Unset optional slots of a backend do what their lines in the ops table say.
-static void weir__fill_slots_of_backend(struct weir_module_ops *ops)
+static void fill_slots_of_backend(struct weir_module_ops *ops)
 {
     FILL(ops, device_trim, nothing_for_device);
     FILL(ops, queue_flush, nothing_for_queue);
@@ -308,9 +267,9 @@ static void place(struct weir__chain *chain, uint32_t index, const char *name,
     if (ops->region)
         chain->regions = true;
     if (index + 1 < chain->count)
-        weir__fill_slots_of_plugin(&table->ops);
+        fill_slots_of_plugin(&table->ops);
     else
-        weir__fill_slots_of_backend(&table->ops);
+        fill_slots_of_backend(&table->ops);
     chain->links[index] = (struct weir_link){
         .struct_size = sizeof(struct weir_link),
         .ops = &table->ops,
@@ -323,9 +282,9 @@ static void place(struct weir__chain *chain, uint32_t index, const char *name,
     };
 }
 
-weir_status weir__chain_build(struct weir__chain *chain, const struct weir__loaded *modules,
-                              uint32_t module_count, const struct weir_module_ops *own,
-                              const struct weir_host *host)
+static weir_status build(struct weir__chain *chain, const struct weir__loaded *modules,
+                         uint32_t module_count, const struct weir_module_ops *own,
+                         const struct weir_host *host)
 {
     uint32_t count = module_count + 1;
     size_t size = count * (sizeof(struct weir_link) + sizeof(struct table));
@@ -349,27 +308,24 @@ weir_status weir__chain_build(struct weir__chain *chain, const struct weir__load
     return WEIR_OK;
 }
 
-weir_status weir__chain_open(struct weir__chain *chain,
+weir_status weir__chain_open(struct weir__chain *chain, const struct weir__loaded *modules,
+                             uint32_t module_count, const struct weir_module_ops *own,
+                             const struct weir_host *host,
                              const struct weir_setting *const *const *settings,
                              uint32_t *out_failed)
 {
-    *out_failed = 0;
-    for (uint32_t i = chain->count; i-- > 0;) {
+    *out_failed = module_count - 1;
+    weir_status status = build(chain, modules, module_count, own, host);
+    for (uint32_t i = chain->count; i-- > 0 && status == WEIR_OK;) {
         struct weir_link *link = &chain->links[i];
-        bool is_own = i + 2 == chain->count;
-        uint32_t module = i + 1 == chain->count ? i - 1 : i;
-
-        if (link->ops->open) {
-            weir_status status =
-                link->ops->open(link, is_own ? NULL : settings[module], &link->state);
-            if (status < 0) {
-                *out_failed = module;
-                return status;
-            }
-        }
-        tables_of(chain)[i].open = true;
+        const bool is_own = i + 2 == chain->count;
+        *out_failed = i + 1 == chain->count ? i - 1 : i;
+        if (link->ops->open)
+            status = link->ops->open(link, is_own ? NULL : settings[*out_failed], &link->state);
+        tables_of(chain)[i].open = status >= 0;
+        status = status < 0 ? status : WEIR_OK;
     }
-    return WEIR_OK;
+    return status;
 }
 
 weir_status weir__chain_finish(struct weir__chain *chain)
@@ -390,137 +346,4 @@ weir_status weir__chain_finish(struct weir__chain *chain)
     weir__release(chain->links);
     *chain = (struct weir__chain){0};
     return status;
-}
-
-// All kinds of object are created and destroyed alike. `CREATE` is one
-// link's create, with `link` and `slot` in scope.
-#define CREATE_ALONG(chain, data, create_slot, destroy_slot, object, CREATE)         \
-    do {                                                                             \
-        for (uint32_t i = 0; i < (chain)->count; i++) {                              \
-            const struct weir_link *link = &(chain)->links[i];                       \
-            void **slot = &(data)[i];                                                \
-            weir_status status = link->ops->create_slot ? (CREATE) : WEIR_OK;        \
-            if (status >= 0)                                                         \
-                continue;                                                            \
-            while (i-- > 0)                                                          \
-                if ((chain)->links[i].ops->destroy_slot)                             \
-                    (chain)->links[i].ops->destroy_slot(&(chain)->links[i], object); \
-            return status;                                                           \
-        }                                                                            \
-        return WEIR_OK;                                                              \
-    } while (0)
-
-#define DESTROY_ALONG(chain, destroy_slot, object)                               \
-    do {                                                                         \
-        for (uint32_t i = (chain)->count; i-- > 0;)                              \
-            if ((chain)->links[i].ops->destroy_slot)                             \
-                (chain)->links[i].ops->destroy_slot(&(chain)->links[i], object); \
-    } while (0)
-
-weir_status weir__chain_device_create(const struct weir__chain *chain, weir_device *device,
-                                      const struct weir_device_setup *setup, void **data)
-{
-    CREATE_ALONG(chain, data, device_create, device_destroy, device,
-                 link->ops->device_create(link, device, setup, slot));
-}
-
-weir_status weir__chain_queue_create(const struct weir__chain *chain, weir_device *device,
-                                     weir_queue *queue, const struct weir_queue_setup *setup,
-                                     void **data)
-{
-    CREATE_ALONG(chain, data, queue_create, queue_destroy, queue,
-                 link->ops->queue_create(link, device, queue, setup, slot));
-}
-
-weir_status weir__chain_buffer_create(const struct weir__chain *chain, weir_device *device,
-                                      weir_buffer *buffer, const struct weir_buffer_setup *setup,
-                                      void **data, void **out_pointer)
-{
-    CREATE_ALONG(chain, data, buffer_create, buffer_destroy, buffer,
-                 link->ops->buffer_create(link, device, buffer, setup, slot, out_pointer));
-}
-
-weir_status weir__chain_program_create(const struct weir__chain *chain, weir_device *device,
-                                       weir_program *program,
-                                       const struct weir_program_params *params, void **data)
-{
-    CREATE_ALONG(chain, data, program_create, program_destroy, program,
-                 link->ops->program_create(link, device, program, params, slot));
-}
-
-weir_status weir__chain_kernel_create(const struct weir__chain *chain, weir_program *program,
-                                      weir_kernel *kernel,
-                                      const struct weir_kernel_signature *signature,
-                                      struct weir_kernel_info *info, void **data)
-{
-    CREATE_ALONG(chain, data, kernel_create, kernel_destroy, kernel,
-                 link->ops->kernel_create(link, program, kernel, signature, info, slot));
-}
-
-static struct weir__chain without_backend(const struct weir__chain *chain, bool without)
-{
-    struct weir__chain links = *chain;
-    links.count -= without;
-    return links;
-}
-
-weir_status weir__chain_graph_create(const struct weir__chain *chain, weir_device *device,
-                                     weir_graph *graph, const struct weir_graph_setup *setup,
-                                     bool with_backend, void **data)
-{
-    const struct weir__chain links = without_backend(chain, !with_backend);
-    CREATE_ALONG(&links, data, graph_create, graph_destroy, graph,
-                 link->ops->graph_create(link, device, graph, setup, slot));
-}
-
-void weir__chain_device_destroy(const struct weir__chain *chain, weir_device *device)
-{
-    DESTROY_ALONG(chain, device_destroy, device);
-}
-
-void weir__chain_queue_leave(const struct weir__chain *chain, weir_queue *queue)
-{
-    const struct weir_link *backend = &chain->links[chain->count - 1];
-    if (backend->ops->queue_leave)
-        backend->ops->queue_leave(backend, queue);
-}
-
-void weir__chain_queue_destroy(const struct weir__chain *chain, weir_queue *queue)
-{
-    for (uint32_t i = 0; i + 2 < chain->count; i++)
-        if (chain->links[i].ops->queue_retire)
-            chain->links[i].ops->queue_retire(&chain->links[i], queue);
-    DESTROY_ALONG(chain, queue_destroy, queue);
-}
-
-void weir__chain_buffer_destroy(const struct weir__chain *chain, weir_buffer *buffer)
-{
-    DESTROY_ALONG(chain, buffer_destroy, buffer);
-}
-
-void weir__chain_program_destroy(const struct weir__chain *chain, weir_program *program)
-{
-    DESTROY_ALONG(chain, program_destroy, program);
-}
-
-void weir__chain_kernel_destroy(const struct weir__chain *chain, weir_kernel *kernel)
-{
-    DESTROY_ALONG(chain, kernel_destroy, kernel);
-}
-
-void weir__chain_graph_destroy(const struct weir__chain *chain, weir_graph *graph,
-                               bool with_backend)
-{
-    const struct weir__chain links = without_backend(chain, !with_backend);
-    DESTROY_ALONG(&links, graph_destroy, graph);
-}
-#undef CREATE_ALONG
-#undef DESTROY_ALONG
-
-void weir__chain_device_limits(const struct weir__chain *chain, weir_device *device,
-                               struct weir_limits *limits)
-{
-    for (uint32_t i = chain->count; i-- > 0;)
-        if (chain->links[i].ops->device_limits)
-            chain->links[i].ops->device_limits(&chain->links[i], device, limits);
 }

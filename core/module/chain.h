@@ -15,16 +15,13 @@ struct weir__chain {
     bool times;      // and times of operations
 };
 
-// Builds links out of loaded modules, outermost first, the backend last, and adds the link of
-// the front end's `own` slots before the backend. Opens nothing.
-weir_status weir__chain_build(struct weir__chain *chain, const struct weir__loaded *modules,
-                              uint32_t module_count, const struct weir_module_ops *own,
-                              const struct weir_host *host);
-
-// Opens every link, the backend first, and closes those already open when one
-// fails. `settings[i]` belongs to `modules[i]` of the build; `*out_failed` is
-// the index of the module that failed.
-weir_status weir__chain_open(struct weir__chain *chain,
+// Builds links out of loaded modules, outermost first, the backend last, adds the link of the front
+// end's `own` slots before the backend, and opens every link, the backend first. `settings[i]` belongs
+// to `modules[i]`; `*out_failed` is the index of the module that failed. What is open by then stays so
+// until weir__chain_finish().
+weir_status weir__chain_open(struct weir__chain *chain, const struct weir__loaded *modules,
+                             uint32_t module_count, const struct weir_module_ops *own,
+                             const struct weir_host *host,
                              const struct weir_setting *const *const *settings,
                              uint32_t *out_failed);
 
@@ -42,41 +39,32 @@ static inline const struct weir_link *weir__chain_backend(const struct weir__cha
     return &chain->links[chain->count - 1];
 }
 
-// Creates an object link by link, from the outermost to the backend. If one
-// fails, those before it are rolled back in reverse order.
-weir_status weir__chain_device_create(const struct weir__chain *chain, weir_device *device,
-                                      const struct weir_device_setup *setup, void **data);
-weir_status weir__chain_queue_create(const struct weir__chain *chain, weir_device *device,
-                                     weir_queue *queue, const struct weir_queue_setup *setup,
-                                     void **data);
-weir_status weir__chain_buffer_create(const struct weir__chain *chain, weir_device *device,
-                                      weir_buffer *buffer, const struct weir_buffer_setup *setup,
-                                      void **data, void **out_pointer);
-weir_status weir__chain_program_create(const struct weir__chain *chain, weir_device *device,
-                                       weir_program *program,
-                                       const struct weir_program_params *params, void **data);
-weir_status weir__chain_kernel_create(const struct weir__chain *chain, weir_program *program,
-                                      weir_kernel *kernel,
-                                      const struct weir_kernel_signature *signature,
-                                      struct weir_kernel_info *info, void **data);
+// All kinds of object are created and destroyed alike. This is the body of a function that creates
+// `object` link by link, from the outermost one, along the first `links` of the chain. If one fails,
+// those before it are rolled back in reverse order. `kind` begins the names of the slots, and
+// `CREATE` is one link's create, with `link` and `slot`, the place of its data, in scope.
+#define WEIR__CREATE_ALONG(chain, links_used, data, kind, object, CREATE)                \
+    do {                                                                                 \
+        for (uint32_t i = 0; i < (links_used); i++) {                                    \
+            const struct weir_link *link = &(chain)->links[i];                           \
+            void **slot = &(data)[i];                                                    \
+            weir_status made = link->ops->kind##_create ? (CREATE) : WEIR_OK;            \
+            if (made >= 0)                                                               \
+                continue;                                                                \
+            while (i-- > 0)                                                              \
+                if ((chain)->links[i].ops->kind##_destroy)                               \
+                    (chain)->links[i].ops->kind##_destroy(&(chain)->links[i], (object)); \
+            return made;                                                                 \
+        }                                                                                \
+        return WEIR_OK;                                                                  \
+    } while (0)
 
-weir_status weir__chain_graph_create(const struct weir__chain *chain, weir_device *device,
-                                     weir_graph *graph, const struct weir_graph_setup *setup,
-                                     bool with_backend, void **data);
-
-// Destroys an object link by link, from the backend outwards.
-void weir__chain_device_destroy(const struct weir__chain *chain, weir_device *device);
-// Tells the backend that the native queue may be destroyed.
-void weir__chain_queue_leave(const struct weir__chain *chain, weir_queue *queue);
-void weir__chain_queue_destroy(const struct weir__chain *chain, weir_queue *queue);
-void weir__chain_buffer_destroy(const struct weir__chain *chain, weir_buffer *buffer);
-void weir__chain_program_destroy(const struct weir__chain *chain, weir_program *program);
-void weir__chain_kernel_destroy(const struct weir__chain *chain, weir_kernel *kernel);
-void weir__chain_graph_destroy(const struct weir__chain *chain, weir_graph *graph,
-                               bool with_backend);
-
-// Gets the limits from the backend and lets every plugin change them.
-void weir__chain_device_limits(const struct weir__chain *chain, weir_device *device,
-                               struct weir_limits *limits);
+// Destroys an object link by link, from the last of them outwards.
+#define WEIR__DESTROY_ALONG(chain, links_used, kind, object)                         \
+    do {                                                                             \
+        for (uint32_t i = (links_used); i-- > 0;)                                    \
+            if ((chain)->links[i].ops->kind##_destroy)                               \
+                (chain)->links[i].ops->kind##_destroy(&(chain)->links[i], (object)); \
+    } while (0)
 
 #endif

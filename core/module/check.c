@@ -336,28 +336,19 @@ bool weir__module_check(const struct weir_module *module, const char *name,
            check_kinds(module, out_finding);
 }
 
-void weir__module_read(const struct weir_module *module, struct weir_module *out_module)
+void weir__module_read(const struct weir_module *module, struct weir_module *out_module,
+                       struct weir_module_ops *out_ops, struct weir_transport_ops *out_transport)
 {
+    const size_t slot_bytes = module->slot_count * sizeof(void (*)(void));
+    const size_t function_bytes = module->transport_slot_count * sizeof(void (*)(void));
     weir_sized_write(out_module, sizeof *out_module, module, module->struct_size);
-}
-
-void weir__module_read_ops(const struct weir_module *module, struct weir_module_ops *out_ops)
-{
-    size_t size = module->slot_count * sizeof(void (*)(void));
-
     *out_ops = (struct weir_module_ops){0};
-    if (module->kind != WEIR_MODULE_TRANSPORT)
-        memcpy(out_ops, module->ops, size < sizeof *out_ops ? size : sizeof *out_ops);
-}
-
-void weir__module_read_transport(const struct weir_module *module,
-                                 struct weir_transport_ops *out_ops)
-{
-    *out_ops = (struct weir_transport_ops){0};
-    if (module->kind != WEIR_MODULE_TRANSPORT)
-        return;
-    const size_t size = module->transport_slot_count * sizeof(void (*)(void));
-    memcpy(out_ops, module->transport, size < sizeof *out_ops ? size : sizeof *out_ops);
+    *out_transport = (struct weir_transport_ops){0};
+    if (module->kind == WEIR_MODULE_TRANSPORT)
+        memcpy(out_transport, module->transport,
+               function_bytes < sizeof *out_transport ? function_bytes : sizeof *out_transport);
+    else
+        memcpy(out_ops, module->ops, slot_bytes < sizeof *out_ops ? slot_bytes : sizeof *out_ops);
 }
 
 struct weir_section weir__module_section(const struct weir_module *module)

@@ -190,21 +190,19 @@ void weir__load_report_refuse(weir_load_report *report, const char *module, cons
 
 static void set_text(weir_load_report *report, char **field, const char *text)
 {
+    if (!text)
+        return;
     weir__release(*field);
     *field = keep(report, text);
+}
+
+void weir__load_report_explain(weir_load_report *report, const char *origin, const char *remedy)
+{
+    if (!report)
+        return;
+    set_text(report, &report->origin, origin);
+    set_text(report, &report->remedy, remedy);
     rewrite(report);
-}
-
-void weir__load_report_set_origin(weir_load_report *report, const char *origin)
-{
-    if (report)
-        set_text(report, &report->origin, origin);
-}
-
-void weir__load_report_set_remedy(weir_load_report *report, const char *remedy)
-{
-    if (report)
-        set_text(report, &report->remedy, remedy);
 }
 
 size_t weir_load_report_count(const weir_load_report *report)

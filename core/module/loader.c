@@ -221,9 +221,7 @@ static bool enlist(struct attempt *attempt, void *handle, const struct weir_modu
     if (!known)
         return refuse(attempt, "free some memory", "there is no memory to keep the module");
     memcpy(known->path, attempt->path, length);
-    weir__module_read(module, &known->module);
-    weir__module_read_ops(module, &known->ops);
-    weir__module_read_transport(module, &known->transport);
+    weir__module_read(module, &known->module, &known->ops, &known->transport);
     known->handle = handle;
     known->original = module;
     known->loaded = (struct weir__loaded){.module = &known->module,

@@ -80,19 +80,13 @@ struct weir__finding {
 bool weir__module_check(const struct weir_module *module, const char *name,
                         enum weir_module_kind kind, struct weir__finding *out_finding);
 
-// Stores what this library knows of a module's header; what the header lacks is zero.
-void weir__module_read(const struct weir_module *module, struct weir_module *out_module);
+// Stores what this library knows of a module that passed its check: its header, and at full size its slots, or
+// those of a transport. What the module lacks is zero, and all slots are for the other kind.
+void weir__module_read(const struct weir_module *module, struct weir_module *out_module,
+                       struct weir_module_ops *out_ops, struct weir_transport_ops *out_transport);
 
 // The section of a configuration that the module's keys make.
 struct weir_section weir__module_section(const struct weir_module *module);
-
-// Stores the module's slots at full size: those past its `slot_count` are NULL. All are for a
-// transport.
-void weir__module_read_ops(const struct weir_module *module, struct weir_module_ops *out_ops);
-
-// The same of a transport's functions. All are NULL for another kind.
-void weir__module_read_transport(const struct weir_module *module,
-                                 struct weir_transport_ops *out_ops);
 
 // "backend", "plugin" or "transport".
 const char *weir__module_kind_name(enum weir_module_kind kind);
@@ -123,7 +117,7 @@ void weir__load_report_set_driver(weir_load_report *report, const char *driver,
 // opening it failed, or it has no device.
 void weir__load_report_refuse(weir_load_report *report, const char *module, const char *reason);
 
-void weir__load_report_set_origin(weir_load_report *report, const char *origin);
-void weir__load_report_set_remedy(weir_load_report *report, const char *remedy);
+// Where the modules were requested, and what to do about a failure; NULL leaves the one that is there.
+void weir__load_report_explain(weir_load_report *report, const char *origin, const char *remedy);
 
 #endif

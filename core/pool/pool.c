@@ -1,16 +1,7 @@
-// Pools. An allocation takes a kept block if its queue may already use one, and otherwise
-// creates one; store.c finds kept blocks, creates missing ones, and takes freed ones back. The allocation and
-// the free are operations of their queue, so plugins see them in their places; backends
-// do not.
-//
-// Locks: a queue's submit lock, then the pool's. A block is taken and its operation
-// submitted without releasing the submit lock in between, so the condition under which
-// the queue may use it still holds. A freed block is kept before its free is submitted:
-// until the lock is released, no queue can come after the free.
+// Pools: creation and destruction, the return of blocks to the device, and frees.
 #include "core/pool/pool.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "base/sized.h"
 #include "core/buffer/buffer.h"
@@ -21,227 +12,215 @@
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
-// Allocation.
+// Blocks.
 
-// The data of one allocation.
-struct request {
-    weir_pool *pool;
-    weir_queue *queue;
-    size_t size;
-    size_t capacity;
-    uint32_t class_index;
-    const char *file;
-    int line;
-};
-
-// `cause` is the obstacle, or NULL for the limit.
-static weir_status refuse_memory(const struct request *request, const struct weir_error *cause)
+static void unlink_block(weir_pool *pool, struct weir__block *block)
 {
-    const weir_pool *pool = request->pool;
-    char limit[32] = "none";
-    if (pool->limit != UINT64_MAX)
-        snprintf(limit, sizeof limit, "%" PRIu64, pool->limit);
-    weir__report_at(request->file, request->line, pool->member.object.label,
-                    WEIR_ERROR_OUT_OF_MEMORY,
-                    "free before allocating, sync with the queues that freed, or raise "
-                    "params.limit_bytes",
-                    "weir_pool_allocate: %zu bytes were asked for, a block of %zu; %" PRIu64
-                    " bytes of the pool are in use, %" PRIu64
-                    " are kept and not idle, and the limit is %s%s%.600s",
-                    request->size, request->capacity, weir__pool_count(&pool->in_use_bytes),
-                    weir__pool_count(&pool->kept_bytes), limit, cause ? ": " : "",
-                    cause ? cause->message : "");
-    if (!cause)
-        return WEIR_ERROR_OUT_OF_MEMORY;
-    struct weir_error error = *weir_last_error();
-    error.native_code = cause->native_code;
-    snprintf(error.native_call, sizeof error.native_call, "%s", cause->native_call);
-    snprintf(error.native_name, sizeof error.native_name, "%s", cause->native_name);
-    return weir__error_set(&error);
+    if (block->previous)
+        block->previous->next = block->next;
+    else
+        pool->blocks = block->next;
+    if (block->next)
+        block->next->previous = block->previous;
 }
 
-static weir_status make(const struct request *request, struct weir__block **out_block)
+// Drops a reference; the last one frees the pool.
+static void drop(weir_pool *pool)
 {
-    weir_pool *pool = request->pool;
-    uint64_t excess;
-    if (!weir__pool_reserve(pool, request->capacity, &excess)) {
-        weir__pool_shrink(pool, excess);
-        if (!weir__pool_reserve(pool, request->capacity, &excess))
-            return refuse_memory(request, NULL);
-    }
-    weir_status status =
-        weir__pool_make_block(pool, request->class_index, request->capacity, out_block);
-    if (status == WEIR_OK)
-        return WEIR_OK;
-    const struct weir_error cause = weir__error_of(status);
-    weir__pool_unreserve(pool, request->capacity);
-    if (status == WEIR_ERROR_OUT_OF_MEMORY)
-        return refuse_memory(request, &cause);
-    weir__error_place(status, pool->member.object.label, request->file, request->line);
-    return status;
-}
-
-static struct weir__block *take(const struct request *request)
-{
-    weir_pool *pool = request->pool;
     weir_lock_take(&pool->lock);
-    struct weir__block *block = weir__pool_take(pool, request->class_index, request->queue);
-    if (block) {
-        weir__pool_add(&pool->in_use_bytes, block->capacity);
-        weir__pool_add(&pool->allocations, 1);
-        weir__pool_add(&pool->reused, 1);
-    }
+    const bool last = --pool->references == 0;
     weir_lock_release(&pool->lock);
-    return block;
+    if (!last)
+        return;
+    weir_lock_finish(&pool->lock);
+    weir__member_free(&pool->member);
 }
 
-// A block whose operation was refused is kept, as if the operation had freed it.
-static void take_back(const struct request *request, struct weir__block *block,
-                      struct weir_event freed, bool reused)
+// Removes the block from the pool's list and makes its memory an ordinary buffer. A
+// destroyed pool is freed with its last block.
+static weir_buffer *dissolve(struct weir__block *block)
 {
-    weir_pool *pool = request->pool;
-    block->buffer->size = 0;
+    weir_pool *pool = block->pool;
+    weir_buffer *buffer = block->buffer;
+
     weir_lock_take(&pool->lock);
-    block->file = weir__file_name(request->file);
-    block->line = request->line;
-    weir__pool_subtract(&pool->in_use_bytes, block->capacity);
-    if (reused) {
-        weir__pool_subtract(&pool->allocations, 1);
-        weir__pool_subtract(&pool->reused, 1);
-    }
-    weir__pool_keep(pool, block, freed);
+    unlink_block(pool, block);
     weir_lock_release(&pool->lock);
+    buffer->block = NULL;
+    buffer->lender = NULL;
+    weir__release(block);
+    drop(pool);
+    return buffer;
 }
 
-// With the queue's submit lock held.
-static weir_status hand_out(const struct request *request, struct weir__block *block, bool reused)
+void weir__pool_give_back(struct weir__block *blocks, bool idle)
 {
-    weir_queue *queue = request->queue;
+    while (blocks) {
+        struct weir__block *newer = blocks->newer;
+        weir_buffer *buffer = dissolve(blocks);
+        if (idle) {
+            weir__member_delist(&buffer->member);
+            buffer->member.class->finalize(&buffer->member);
+        } else {
+            weir__member_retire(&buffer->member);
+        }
+        blocks = newer;
+    }
+}
+
+// Updates the known progress of the device's queues.
+static void ask_all_queues(weir_device *device)
+{
+    const struct weir_error saved = *weir_last_error();
+    struct weir_event end;
+    for (weir_queue *queue = NULL; (queue = weir__device_next_queue(device, queue));)
+        if (weir__queue_record_end(queue, &end) && end.sequence)
+            weir__event_is_complete(end);
+    weir__error_set(&saved);
+}
+
+bool weir__pool_shrink(weir_pool *pool, uint64_t bytes)
+{
+    ask_all_queues(pool->member.device);
+    weir_lock_take(&pool->lock);
+    struct weir__block *idle = weir__pool_remove(pool, bytes, true);
+    weir_lock_release(&pool->lock);
+    bool any = idle != NULL;
+    weir__pool_give_back(idle, true);
+    return any;
+}
+
+// Buffers that come back to their pool, or leave it: a free is an operation of its queue, and later uses of
+// the pointer are refused.
+
+static weir_status refuse_double(const struct weir__block *block, const char *call,
+                                 const char *file, int line)
+{
+    return weir__fail_at(file, line, block->pool->member.object.label, WEIR_ERROR_INVALID,
+                         "free a buffer once, and keep no second pointer to it",
+                         "%s: the buffer was freed to its pool already, by operation %" PRIu64
+                         " of its queue, at %s:%d",
+                         call, block->freed.sequence, block->file ? block->file : "?", block->line);
+}
+
+static weir_status check_free(const weir_queue *queue, const weir_buffer *buffer, const char *file,
+                              int line)
+{
+    if (!buffer)
+        return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
+                             "a free sets the pointer to NULL",
+                             "weir_pool_free: the buffer is NULL; was it freed before?");
+    if (!buffer->block)
+        return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID,
+                             "weir_buffer_destroy() is for buffers of weir_buffer_create()",
+                             "weir_pool_free: the buffer came out of no pool");
+    if (buffer->member.device != queue->member.device)
+        return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID,
+                             "free it on a queue of its device",
+                             "weir_pool_free: the buffer belongs to another device than queue '%s'",
+                             weir__label_or_none(queue->member.object.label));
+    if (weir__is_capturing(queue))
+        return weir__queue_refuse_capturing(queue, file, line, "memory cannot be freed in one",
+                                            "free it before or after the graph's launch");
+    if (atomic_load(&buffer->member.uses) > 0)
+        return weir__fail_at(file, line, buffer->member.object.label, WEIR_ERROR_INVALID,
+                             "destroy the graph first, or take the buffer out of the pool with "
+                             "weir_buffer_destroy()",
+                             "weir_pool_free: a graph uses the buffer");
+    return WEIR_OK;
+}
+
+// With the submit lock of `queue` held. `*out_freed` is set to whether the pool has the
+// block again, `*out_orphan` to the block if its pool was destroyed.
+static weir_status free_locked(weir_queue *queue, struct weir__block *block, const char *file,
+                               int line, bool *out_freed, struct weir__block **out_orphan)
+{
+    weir_pool *pool = block->pool;
+    weir_buffer *buffer = block->buffer;
     struct weir_operation operation = {
         .struct_size = sizeof operation,
-        .kind = WEIR_OPERATION_POOL_ALLOCATE,
+        .kind = WEIR_OPERATION_POOL_FREE,
         .flags = WEIR_OPERATION_EMPTY,
-        .file = weir__file_name(request->file),
-        .line = request->line,
-        .u.pool = {request->pool, block->buffer, request->size},
+        .file = weir__file_name(file),
+        .line = line,
+        .u.pool = {pool, buffer, buffer->size},
     };
-    block->buffer->size = request->size;
-    block->buffer->member.object.id = weir__object_next_id();
-    weir_status status = weir__queue_submit_locked(queue, &operation);
-    if (status < 0)
-        take_back(request, block, (struct weir_event){queue->member.object.id, operation.sequence},
-                  reused);
-    return status;
-}
+    const struct weir_event freed = {queue->member.object.id, queue->sequence + 1};
 
-// Allocates `*fresh`, or a kept block if that is NULL. `*out_block` stays NULL if no
-// block is kept for the queue. `*fresh` is set to NULL when the pool owns it.
-static weir_status allocate(const struct request *request, struct weir__block **fresh,
-                            struct weir__block **out_block)
-{
-    weir_queue *queue = request->queue;
-    struct weir__block *block = *fresh;
-    const bool reused = !block;
-
-    weir__queue_enter(queue);
-    weir_status status =
-        atomic_load_explicit(&queue->completion.failed, memory_order_acquire)
-            ? weir__tell_refused(weir__completion_refuse(queue), "weir_pool_allocate",
-                                 request->file, request->line)
-            : WEIR_OK;
-    if (status == WEIR_OK && !block)
-        block = take(request);
-    if (status == WEIR_OK && block) {
-        *fresh = NULL;
-        status = hand_out(request, block, reused);
-    }
-    weir_lock_release(&queue->submit_lock);
-    *out_block = status == WEIR_OK ? block : NULL;
-    return status;
-}
-
-static weir_status make_and_allocate(const struct request *request, bool blocked,
-                                     struct weir__block **out_block)
-{
-    weir_pool *pool = request->pool;
-    struct weir__block *fresh = NULL;
-    weir_status status = make(request, &fresh);
-    if (status < 0)
-        return status;
-    status = allocate(request, &fresh, out_block);
-    if (fresh) { // the queue has failed meanwhile
-        const struct weir_error cause = *weir_last_error();
-        weir__pool_unreserve(pool, fresh->capacity);
-        weir__pool_give_back(fresh, true);
-        return weir__error_set(&cause);
-    }
-    if (status < 0)
-        return status;
     weir_lock_take(&pool->lock);
-    weir__pool_add(&pool->allocations, 1);
-    weir__pool_add(&pool->blocked, blocked);
+    *out_freed = !block->kept;
+    if (!*out_freed) {
+        weir_lock_release(&pool->lock);
+        return refuse_double(block, "weir_pool_free", file, line);
+    }
+    block->file = operation.file;
+    block->line = line;
+    weir__pool_subtract(&pool->in_use_bytes, block->capacity);
+    if (pool->destroyed)
+        *out_orphan = block;
+    else
+        weir__pool_keep(pool, block, freed);
     weir_lock_release(&pool->lock);
-    return WEIR_OK;
+    weir_status status = weir__queue_submit_locked(queue, &operation);
+    buffer->size = 0; // no range fits into it, so later uses are refused
+    return status;
 }
 
-static weir_status check_allocate(const struct request *request)
+// Also on a failed queue: a free must not be refused because of another failure.
+weir_status weir_pool_free_at(weir_queue *queue, weir_buffer **buffer, const char *file, int line)
 {
-    const char *label = request->pool->member.object.label;
-    const weir_device *device = request->pool->member.device;
-    if (request->queue->member.device != device)
-        return weir__fail_at(request->file, request->line, label, WEIR_ERROR_INVALID,
-                             "create a pool for each device",
-                             "weir_pool_allocate: the pool belongs to another device than queue "
-                             "'%s'",
-                             weir__label_or_none(request->queue->member.object.label));
-    if (request->size == 0)
-        return weir__fail_at(request->file, request->line, label, WEIR_ERROR_INVALID,
-                             "ask for one byte at least",
-                             "weir_pool_allocate: 0 bytes were asked for");
-    if (request->size > device->limits.max_buffer_bytes)
-        return weir__fail_at(
-            request->file, request->line, label, WEIR_ERROR_INVALID,
-            "split it into several buffers",
-            "weir_pool_allocate: %zu bytes were asked for; the device's limit of a "
-            "buffer is %" PRIu64,
-            request->size, device->limits.max_buffer_bytes);
-    return WEIR_OK;
-}
-
-weir_status weir_pool_allocate_at(weir_pool *pool, weir_queue *queue, size_t size,
-                                  weir_buffer **out_buffer, const char *file, int line)
-{
-    WEIR_REQUIRE_AT(file, line, NULL, out_buffer);
-    *out_buffer = NULL;
-    WEIR_ENTER_AT(file, line, pool, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, pool);
-    WEIR_REQUIRE_AT(file, line, pool->member.object.label, queue);
+    WEIR_ENTER_AT(file, line, queue);
+    WEIR_REQUIRE_AT(file, line, NULL, queue);
+    WEIR_REQUIRE_AT(file, line, queue->member.object.label, buffer);
+    WEIR_ENTER_AT(file, line, *buffer);
     if (weir__queue_is_called_back(queue))
         return weir__queue_refuse_callback(queue, file, line);
-    if (weir__is_capturing(queue))
-        return weir__queue_refuse_capturing(queue, file, line, "memory cannot be allocated in one",
-                                            "allocate it before the capture");
-    struct request request = {pool, queue, size, 0, 0, file, line};
-    weir_status status = check_allocate(&request);
+    weir_status status = check_free(queue, *buffer, file, line);
     if (status < 0)
         return status;
-    request.class_index = weir__block_class(size, &request.capacity);
-    const uint64_t most = pool->member.device->limits.max_buffer_bytes;
-    if (request.capacity > most || request.capacity < size)
-        request.capacity = (size_t)most;
 
-    struct weir__block *none = NULL;
-    struct weir__block *block = NULL;
-    bool blocked = false;
-    status = allocate(&request, &none, &block);
-    if (status == WEIR_OK && !block && weir__pool_ask(pool, request.class_index, &blocked))
-        status = allocate(&request, &none, &block);
-    if (status == WEIR_OK && !block)
-        status = make_and_allocate(&request, blocked, &block);
-    if (block)
-        *out_buffer = block->buffer;
+    struct weir__block *orphan = NULL;
+    bool freed;
+    weir__queue_enter(queue);
+    status = free_locked(queue, (*buffer)->block, file, line, &freed, &orphan);
+    weir_lock_release(&queue->submit_lock);
+    if (freed)
+        *buffer = NULL;
+    if (orphan)
+        weir__pool_give_back(orphan, false);
     return status;
 }
+
+static weir_status refuse_freed(const weir_buffer *buffer, const char *call, const char *file,
+                                int line)
+{
+    struct weir__block *block = buffer->block;
+    weir_lock_take(&block->pool->lock);
+    weir_status status = refuse_double(block, call, file, line);
+    weir_lock_release(&block->pool->lock);
+    return status;
+}
+
+static bool forget(weir_buffer *buffer)
+{
+    struct weir__block *block = buffer->block;
+    weir_pool *pool = block->pool;
+
+    weir_lock_take(&pool->lock);
+    bool kept = block->kept;
+    if (!kept)
+        weir__pool_subtract(&pool->in_use_bytes, block->capacity);
+    weir_lock_release(&pool->lock);
+    if (kept) {
+        refuse_double(block, "weir_buffer_destroy", NULL, 0);
+        weir__log(WEIR_LOG_ERROR, "core", weir_last_error_text());
+        return false;
+    }
+    dissolve(block);
+    return true;
+}
+
+const struct weir__lender weir__pool_lender = {.forget = forget, .refuse_freed = refuse_freed};
 
 // Creation and destruction.
 
@@ -310,8 +289,8 @@ void weir_pool_destroy_at(weir_pool **pool, const char *file, int line)
 
     weir_lock_take(&gone->lock);
     gone->destroyed = true;
-    struct weir__block *idle = weir__pool_take_idle(gone, UINT64_MAX);
-    struct weir__block *busy = weir__pool_take_all(gone);
+    struct weir__block *idle = weir__pool_remove(gone, UINT64_MAX, true);
+    struct weir__block *busy = weir__pool_remove(gone, UINT64_MAX, false);
     weir_lock_release(&gone->lock);
     weir__pool_give_back(idle, true);
     weir__pool_give_back(busy, false);
@@ -319,7 +298,7 @@ void weir_pool_destroy_at(weir_pool **pool, const char *file, int line)
     weir_lock_take(&gone->lock);
     disown(gone);
     weir_lock_release(&gone->lock);
-    weir__pool_drop(gone);
+    drop(gone);
 }
 
 weir_status weir_pool_trim(weir_pool *pool, size_t keep_bytes)

@@ -73,50 +73,22 @@ static inline void weir__pool_subtract(atomic_uint_fast64_t *count, uint64_t val
     atomic_store_explicit(count, weir__pool_count(count) - value, memory_order_relaxed);
 }
 
-// The class of blocks that serves `size` bytes, and how large these are: at most an
-// eighth more than `size`, or WEIR__SMALLEST_BLOCK.
-uint32_t weir__block_class(size_t size, size_t *out_capacity);
-
 // With the pool's lock held.
-
-// Takes a block of `class_index` for the queue, whose submit lock the caller holds; NULL
-// if there is none that it may use yet.
-struct weir__block *weir__pool_take(weir_pool *pool, uint32_t class_index, weir_queue *queue);
 
 // Keeps a block that was freed after `freed`. The blocks of one queue must come in order.
 void weir__pool_keep(weir_pool *pool, struct weir__block *block, struct weir_event freed);
 
-// Removes blocks whose free is known to be complete, large ones first, until `bytes` are
-// removed or there are no more. They are linked by `newer`.
-struct weir__block *weir__pool_take_idle(weir_pool *pool, uint64_t bytes);
-
-// Removes every block.
-struct weir__block *weir__pool_take_all(weir_pool *pool);
+// Removes kept blocks, large ones first, until `bytes` are removed or there are no more; with `idle` those
+// whose free is known to be complete. They are linked by `newer`.
+struct weir__block *weir__pool_remove(weir_pool *pool, uint64_t bytes, bool idle);
 
 // Without a lock held.
-
-// Adds `capacity` to what is in use unless the limit forbids it, and stores by how much it
-// would be exceeded.
-bool weir__pool_reserve(weir_pool *pool, size_t capacity, uint64_t *out_excess);
-void weir__pool_unreserve(weir_pool *pool, size_t capacity);
-
-// Creates a block with the reserved memory.
-weir_status weir__pool_make_block(weir_pool *pool, uint32_t class_index, size_t capacity,
-                                  struct weir__block **out_block);
 
 // Returns blocks, linked by `newer`, to the device: at once if nothing uses them any more.
 void weir__pool_give_back(struct weir__block *blocks, bool idle);
 
 // Returns idle blocks to the device, up to `bytes` bytes. False: none.
 bool weir__pool_shrink(weir_pool *pool, uint64_t bytes);
-
-// Drops a reference; the last one frees the pool.
-void weir__pool_drop(weir_pool *pool);
-
-// Queries the driver whether frees of this class are complete now, for weir__pool_take().
-// A queue without a record after its frees gets one. False: no further block can become
-// available. `*out_any`: blocks of this class are kept.
-bool weir__pool_ask(weir_pool *pool, uint32_t class_index, bool *out_any);
 
 extern const struct weir__lender weir__pool_lender;
 

@@ -124,7 +124,8 @@ static void unref(weir_program *program)
 {
     if (atomic_fetch_sub(&program->references, 1) != 1)
         return;
-    weir__chain_program_destroy(program->member.device->chain, program);
+    const struct weir__chain *chain = program->member.device->chain;
+    WEIR__DESTROY_ALONG(chain, chain->count, program, program);
     weir__member_free(&program->member);
 }
 
@@ -139,7 +140,8 @@ static void finalize_kernel(struct weir__member *member)
 {
     weir_kernel *kernel = (weir_kernel *)(void *)member;
     weir_program *program = kernel->program;
-    weir__chain_kernel_destroy(kernel->member.device->chain, kernel);
+    const struct weir__chain *chain = kernel->member.device->chain;
+    WEIR__DESTROY_ALONG(chain, chain->count, kernel, kernel);
     weir__member_free(&kernel->member);
     unref(program);
 }
@@ -243,6 +245,14 @@ static weir_status take_signatures(weir_program *program, const struct weir_prog
                                          &program->signature_count);
 }
 
+static weir_status create_program_links(weir_program *program,
+                                        const struct weir_program_params *params)
+{
+    weir_device *device = program->member.device;
+    WEIR__CREATE_ALONG(device->chain, device->chain->count, program->member.object.data, program,
+                       program, link->ops->program_create(link, device, program, params, slot));
+}
+
 // The program on one device.
 static weir_status create_on(weir_device *device, const struct weir_program_params *params,
                              weir_program **out_program)
@@ -256,14 +266,13 @@ static weir_status create_on(weir_device *device, const struct weir_program_para
     if (!program)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a program object");
     const struct weir_file_growth growth = weir_file_growth_begin(); // compilers have caches
-    status = weir__chain_program_create(device->chain, device, program, &own,
-                                        program->member.object.data);
+    status = create_program_links(program, &own);
     weir_file_growth_end(growth);
     if (status < 0)
         goto fail;
     status = take_signatures(program, &own);
     if (status < 0) {
-        weir__chain_program_destroy(device->chain, program);
+        WEIR__DESTROY_ALONG(device->chain, device->chain->count, program, program);
         goto fail;
     }
     atomic_init(&program->references, 1);
@@ -474,17 +483,22 @@ static weir_status check_own_local(const weir_kernel *kernel)
                       kernel->member.device->info.name, limit);
 }
 
+static weir_status create_kernel_links(const struct weir__chain *chain, weir_kernel *kernel)
+{
+    WEIR__CREATE_ALONG(chain, chain->count, kernel->member.object.data, kernel, kernel,
+                       link->ops->kernel_create(link, kernel->program, kernel, kernel->signature,
+                                                &kernel->info, slot));
+}
+
 static weir_status create_of_chain(weir_kernel *kernel)
 {
     const struct weir__chain *chain = kernel->member.device->chain;
-    weir_status status =
-        weir__chain_kernel_create(chain, kernel->program, kernel, kernel->signature, &kernel->info,
-                                  kernel->member.object.data);
+    weir_status status = create_kernel_links(chain, kernel);
     if (status < 0)
         return status;
     status = check_own_local(kernel);
     if (status < 0)
-        weir__chain_kernel_destroy(chain, kernel);
+        WEIR__DESTROY_ALONG(chain, chain->count, kernel, kernel);
     return status;
 }
 

@@ -13,8 +13,9 @@
 #include <weir/module/module.h>
 
 #include "base/clock.h"
+#include "base/wait.h"
+#include "core/object/buffer.h"
 #include "core/object/comm.h"
-#include "core/queue/host_call.h"
 #include "core/queue/node_call.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
@@ -103,6 +104,78 @@ struct weir_operation *weir__operation_clone(const struct weir_operation *operat
     weir__operation_take(clone, operation);
     weir_operation_own(clone, clone + 1);
     return clone;
+}
+
+// Calls that always run, and native calls.
+
+// A plugin may put its own function before the one here, which gets the status from
+// its thread: the queue's worker.
+
+struct always {
+    weir_always_function function;
+    void *user;
+};
+
+// What the functions that run on this thread from now on are told.
+static _Thread_local weir_status told;
+
+static weir_status call_always(void *user)
+{
+    const struct always always = *(const struct always *)user;
+    weir__release(user);
+    always.function(always.user, told);
+    return WEIR_OK;
+}
+
+weir_status weir_queue_host_call_always_at(weir_queue *queue, weir_always_function function,
+                                           void *user, const char *file, int line)
+{
+    WEIR_ENTER_AT(file, line, queue);
+    WEIR_REQUIRE_AT(file, line, NULL, queue);
+    WEIR_REQUIRE_AT(file, line, queue->member.object.label, function);
+    struct always *always = weir__allocate(sizeof *always);
+    if (!always)
+        return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_OUT_OF_MEMORY, NULL,
+                             "no memory for a host call");
+    *always = (struct always){function, user};
+    struct weir_operation operation;
+    weir__operation_begin(&operation, WEIR_OPERATION_HOST_CALL, WEIR_OPERATION_ALWAYS, file, line);
+    operation.u.host_call.function = call_always;
+    operation.u.host_call.user = always;
+    const weir_status status = weir__queue_submit(queue, &operation);
+    if (status < 0)
+        weir__release(always);
+    return status;
+}
+
+// `user` is the operation as it was submitted.
+static weir_status call_native(const struct weir_native_queue *native, void *user)
+{
+    const struct weir_operation *operation = user;
+    // The detail of an earlier failure in this thread must not be mistaken for
+    // this one's.
+    weir_error_set(NULL);
+    const struct weir__call_scope outer = weir__enter_native_call();
+    weir_status status = operation->u.native.function(native, operation->u.native.user);
+    weir__leave_call(outer);
+    return weir__function_status(status);
+}
+
+weir_status weir__native_submit(const struct weir_link *backend, weir_queue *queue,
+                                const struct weir_operation *operation)
+{
+    struct weir_operation guarded;
+    weir__operation_take(&guarded, operation);
+    const struct weir_error before = *weir_last_error();
+    guarded.u.native.function = call_native;
+    guarded.u.native.user = (void *)(uintptr_t)operation; // read only, by call_native()
+    atomic_store_explicit(&queue->in_native, true, memory_order_relaxed);
+    weir_status status = backend->ops->queue_submit(backend, queue, &guarded);
+    atomic_store_explicit(&queue->in_native, false, memory_order_relaxed);
+    // On success the thread's detail is not changed.
+    if (status >= 0)
+        weir_error_set(&before);
+    return status;
 }
 
 // The link of the backend of the queue's chain.
@@ -307,7 +380,7 @@ static weir_status run_always(weir_queue *queue, const struct weir_operation *op
     const weir_status before =
         booked ? weir__completion_status(queue, operation->sequence) : finished;
     const struct weir_error cause = weir__error_of(before);
-    weir__always_tell(before);
+    told = before;
     const weir_status status = call_on_worker(queue, operation, before < 0 ? &cause : NULL);
     if (before == WEIR_OK)
         return status;
@@ -597,15 +670,65 @@ static weir_status event_wait(const struct weir_link *link, weir_queue *queue, u
     return next->ops->event_wait(next, queue, sequence, now < deadline ? deadline - now : 0);
 }
 
+// Notes to plugins.
+
+static struct weir_host_note note_from(enum weir_host_note_kind kind,
+                                       const struct weir__host_caller *caller)
+{
+    return (struct weir_host_note){
+        .struct_size = sizeof(struct weir_host_note),
+        .kind = kind,
+        .flags = caller->flags,
+        .line = caller->line,
+        .file = weir__file_name(caller->file),
+    };
+}
+
+weir_status weir__host_note_access(enum weir_host_note_kind kind, weir_buffer *buffer,
+                                   size_t offset, size_t size, weir_access access,
+                                   const struct weir__host_caller *caller)
+{
+    const struct weir_link *first = buffer->member.device->first;
+    struct weir_host_note note = note_from(kind, caller);
+    note.u.access.buffer = buffer;
+    note.u.access.offset = offset;
+    note.u.access.size = size;
+    note.u.access.access = access;
+    return first->ops->host_note(first, &note);
+}
+
+void weir__host_note_ran(enum weir_host_note_kind kind, weir_queue *queue, uint64_t sequence,
+                         uint64_t begin_ns, uint64_t end_ns, const struct weir__host_caller *caller)
+{
+    const struct weir_link *first = queue->first;
+    const struct weir_error saved = *weir_last_error();
+    struct weir_host_note note = note_from(kind, caller);
+    note.u.ran.queue = queue;
+    note.u.ran.sequence = sequence;
+    note.u.ran.begin_ns = begin_ns;
+    note.u.ran.end_ns = end_ns;
+    (void)first->ops->host_note(first, &note);
+    weir__error_set(&saved);
+}
+
+void weir__host_note_complete(weir_queue *producer, struct weir_event event, weir_status status,
+                              const struct weir__host_caller *caller)
+{
+    const struct weir_link *first = producer->first;
+    const struct weir_error saved = *weir_last_error();
+    struct weir_host_note note = note_from(WEIR_HOST_NOTE_COMPLETE, caller);
+    note.u.complete.event = event;
+    note.u.complete.producer = producer;
+    note.u.complete.status = status;
+    (void)first->ops->host_note(first, &note);
+    weir__error_set(&saved);
+}
+
 // Creation and destruction.
 
 void weir__delivery_init(struct weir__delivery *delivery, const struct weir__chain *chain)
 {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&delivery->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    weir_condition_init(&delivery->changed);
     weir_lock_init(&delivery->lock, &weir__locks[WEIR__LOCK_DELIVERY]);
     delivery->backend = weir__chain_backend(chain);
     delivery->link = delivery->backend - 1;

@@ -76,44 +76,15 @@ weir_status weir__operation_launch(const struct weir__caller *caller, weir_kerne
                                    const struct weir_argument *arguments, size_t argument_count,
                                    struct weir_operation *out_operation);
 
-// Checks the size of a launch, which has no zeros, part by part.
-weir_status weir__operation_check_extents(const struct weir__caller *caller,
-                                          const weir_kernel *kernel, const struct weir_extent *grid,
-                                          const struct weir_extent *block);
-
 // `function` is not NULL, nor are `arguments` unless there are none.
 weir_status weir__operation_native(const struct weir__caller *caller, weir_native_function function,
                                    void *user, const struct weir_argument *arguments,
                                    size_t argument_count, struct weir_operation *out_operation);
-
-// `params` has a name, and ranges unless there are none.
-weir_status weir__operation_note(const struct weir__caller *caller,
-                                 const struct weir_note_params *params,
-                                 struct weir_operation *out_operation);
 
 // Whether it is a copy, a fill or a launch.
 bool weir__is_device_work(enum weir_operation_kind kind);
 
 // "copy_2d", "host call".
 const char *weir__operation_name(enum weir_operation_kind kind);
-
-// An extent whose zeros in y and z read as one.
-struct weir_extent weir__operation_extent(struct weir_extent extent);
-
-// How many blocks of a kernel its device holds at once.
-
-// Asks the chain; the block has no zeros, and like `local_bytes` it was checked.
-weir_status weir__kernel_occupancy(weir_kernel *kernel, struct weir_extent block,
-                                   size_t local_bytes, struct weir_occupancy *out_occupancy);
-
-// The work-items of a block of one dimension: those that the kernel requires, else at most 256.
-// 0 if it requires blocks of more than one dimension.
-uint32_t weir__usual_block(const weir_kernel *kernel);
-
-// The block for exactly these work-items, of which only `x` may be 0: the kernel's required one, else a row as
-// long as can be, then rows, then slices. False if it does not divide them, or if it has fewer
-// work-items than info.preferred_block_items and is not all of them.
-bool weir__exact_block(const weir_kernel *kernel, struct weir_extent items,
-                       struct weir_extent *out_block);
 
 #endif

@@ -1,21 +1,152 @@
-// Creation and destruction of queues, the records of their end, and the library's own
-// queries.
+// Creation, finding and destruction of queues, the records of their end, and the library's own
+// queries; and the destruction of what work may still use.
 #include "core/queue/queue.h"
 
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "base/thread.h"
 #include "base/wait.h"
-#include "core/queue/host_call.h"
 #include "core/queue/operation.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
+
+// Finding the queue of an event. An event holds a queue's id and outlives the
+// queue, so the id is looked up: without a lock, and safely against the queue
+// being destroyed on another thread.
+//
+// An id is (generation << 16 | slot). Slots are never freed, so a lookup with a stale id may
+// read one; it then finds another id, or no references. A slot's references are taken by
+// compare-and-swap from a non-zero count only, then the id is compared: between the two the slot
+// cannot be reused, because reuse needs the count to be zero.
+
+#define CHUNK_SLOTS 256u
+#define CHUNK_COUNT 256u
+
+struct slot {
+    atomic_uint_fast64_t id; // 0: free
+    atomic_uint_fast32_t references;
+    weir_queue *queue; // NULL once it is being finalized; changes under the lock
+    atomic_uint_fast64_t generation;
+    uint32_t next_free;
+};
+
+static _Atomic(struct slot *) chunks[CHUNK_COUNT];
+static struct weir_lock lock =
+    WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_REGISTRY]); // of the two below
+static uint32_t used_count;
+static uint32_t first_free = UINT32_MAX;
+
+static struct slot *slot_at(uint32_t index)
+{
+    struct slot *chunk = atomic_load_explicit(&chunks[index / CHUNK_SLOTS], memory_order_acquire);
+    return chunk ? &chunk[index % CHUNK_SLOTS] : NULL;
+}
+
+// Called with the lock held. UINT32_MAX: none left.
+static uint32_t take_slot(void)
+{
+    if (first_free != UINT32_MAX) {
+        uint32_t index = first_free;
+        first_free = slot_at(index)->next_free;
+        return index;
+    }
+    if (used_count == CHUNK_SLOTS * CHUNK_COUNT)
+        return UINT32_MAX;
+    if (!slot_at(used_count)) {
+        struct slot *chunk = weir__allocate(CHUNK_SLOTS * sizeof *chunk);
+        if (!chunk)
+            return UINT32_MAX;
+        atomic_store_explicit(&chunks[used_count / CHUNK_SLOTS], chunk, memory_order_release);
+    }
+    return used_count++;
+}
+
+static uint32_t index_of(const weir_queue *queue)
+{
+    return queue->member.object.id & 0xffff;
+}
+
+// Frees the id of a queue that nothing can find: it was never published, or is gone.
+static void cancel_id(weir_queue *queue)
+{
+    const uint32_t index = index_of(queue);
+    struct slot *slot = slot_at(index);
+    weir_lock_take(&lock);
+    slot->queue = NULL;
+    slot->next_free = first_free;
+    first_free = index;
+    weir_lock_release(&lock);
+}
+
+// Gives the queue its id, under which it cannot be found yet. Returns false when
+// 65,536 queues exist or memory is out.
+static bool reserve_id(weir_queue *queue)
+{
+    weir_lock_take(&lock);
+    uint32_t index = take_slot();
+    struct slot *slot = index == UINT32_MAX ? NULL : slot_at(index);
+    if (slot)
+        slot->queue = queue;
+    weir_lock_release(&lock);
+    if (!slot)
+        return false;
+    queue->member.object.id = (atomic_fetch_add(&slot->generation, 1) + 1) << 16 | index;
+    return true;
+}
+
+// From here on the queue can be found; the caller has one reference. A stale id of the slot may
+// take a reference, and release it through the queue's own id: so that must be set before.
+static void publish_id(weir_queue *queue)
+{
+    struct slot *slot = slot_at(index_of(queue));
+    atomic_store(&slot->id, queue->member.object.id);
+    atomic_store(&slot->references, 1);
+}
+
+weir_queue *weir__registry_pin(uint64_t id)
+{
+    struct slot *slot = slot_at(id & 0xffff);
+    if (!slot)
+        return NULL;
+
+    uint_fast32_t count = atomic_load_explicit(&slot->references, memory_order_relaxed);
+    do {
+        if (count == 0)
+            return NULL;
+    } while (!atomic_compare_exchange_weak_explicit(&slot->references, &count, count + 1,
+                                                    memory_order_acquire, memory_order_relaxed));
+    if (atomic_load_explicit(&slot->id, memory_order_relaxed) == id)
+        return slot->queue;
+    weir__registry_unpin_later(slot->queue);
+    return NULL;
+}
+
+weir_queue *weir__registry_next(uint32_t *index)
+{
+    weir_queue *queue = NULL;
+    while (!queue && *index < CHUNK_SLOTS * CHUNK_COUNT) {
+        struct slot *slot = slot_at((*index)++);
+        if (!slot)
+            return NULL;
+        queue = weir__registry_pin(atomic_load(&slot->id));
+    }
+    return queue;
+}
+
+bool weir__registry_issued(uint64_t id)
+{
+    struct slot *slot = slot_at(id & 0xffff);
+    return slot && id >> 16 > 0 && id >> 16 <= atomic_load(&slot->generation);
+}
+
+// Creation.
 
 static weir_status check_params(weir_device *device, const struct weir_queue_params *params)
 {
@@ -65,6 +196,13 @@ static void delist(weir_queue *queue)
     weir_lock_release(&device->lock);
 }
 
+static weir_status create_links(weir_queue *queue, const struct weir_queue_setup *setup)
+{
+    weir_device *device = queue->member.device;
+    WEIR__CREATE_ALONG(device->chain, device->chain->count, queue->member.object.data, queue, queue,
+                       link->ops->queue_create(link, device, queue, setup, slot));
+}
+
 weir_status weir__queue_open(weir_device *device, const char *label, struct weir_queue_setup *setup,
                              weir_queue **out_queue)
 {
@@ -79,7 +217,7 @@ weir_status weir__queue_open(weir_device *device, const char *label, struct weir
     queue->wrapped = queue->foreign;
     weir_lock_init(&queue->submit_lock, &weir__locks[WEIR__LOCK_SUBMIT]);
     weir__delivery_init(&queue->delivery, device->chain);
-    if (!weir__completion_init(&queue->completion) || !weir__registry_reserve(queue)) {
+    if (!weir__completion_init(&queue->completion) || !reserve_id(queue)) {
         status = weir__fail(WEIR_ERROR_OUT_OF_MEMORY, "destroy queues that are no longer used",
                             "no room for a queue: 65,536 of them can exist at once");
         goto fail;
@@ -88,15 +226,14 @@ weir_status weir__queue_open(weir_device *device, const char *label, struct weir
     setup->times = device->chain->times;
     sigset_t before;
     weir_thread_hold_signals(&before);
-    status =
-        weir__chain_queue_create(device->chain, device, queue, setup, queue->member.object.data);
+    status = create_links(queue, setup);
     weir_thread_release_signals(&before);
     if (status < 0) {
-        weir__registry_cancel(queue);
+        cancel_id(queue);
         goto fail;
     }
     enlist(queue);
-    weir__registry_publish(queue);
+    publish_id(queue);
     weir__member_enlist(&queue->member);
     *out_queue = queue;
     return WEIR_OK;
@@ -146,7 +283,20 @@ static void leave_native(weir_queue *queue)
         weir__error_set(&saved);
     }
     atomic_store(&queue->wrapped, false);
-    weir__chain_queue_leave(queue->member.device->chain, queue);
+    const struct weir_link *backend = queue->delivery.backend;
+    if (backend->ops->queue_leave) // it may be destroyed from now on
+        backend->ops->queue_leave(backend, queue);
+}
+
+// The error of weir_queue_destroy() for a queue that is not the user's.
+static void refuse_destroy(const weir_queue *queue)
+{
+    const bool legacy = queue->owner == WEIR__OWNED_BY_DEVICE;
+    weir__report_at(NULL, 0, queue->member.object.label, WEIR_ERROR_INVALID,
+                    "do not destroy what you did not create",
+                    "weir_queue_destroy: this queue came from weir_%s_queue() and goes with its %s",
+                    legacy ? "legacy" : "thread", legacy ? "device" : "thread or its device");
+    weir__log(WEIR_LOG_ERROR, "core", weir_last_error_text());
 }
 
 void weir_queue_destroy_at(weir_queue **queue, const char *file, int line)
@@ -156,13 +306,13 @@ void weir_queue_destroy_at(weir_queue **queue, const char *file, int line)
     weir_queue *gone = *queue;
     *queue = NULL;
     if (gone->owner != WEIR__OWNED_BY_USER) {
-        weir__queue_refuse_destroy(gone);
+        refuse_destroy(gone);
         return;
     }
     weir__debug_end(gone, file, line);
     if (gone->foreign)
         leave_native(gone);
-    weir__queue_retire(gone);
+    weir__queue_retire(gone, false);
 }
 
 static void abandon_capture(weir_queue *queue)
@@ -170,18 +320,6 @@ static void abandon_capture(weir_queue *queue)
     struct weir__capture *capture = atomic_load_explicit(&queue->capture, memory_order_relaxed);
     if (capture)
         capture->ops->abandon(queue);
-}
-
-void weir__queue_retire(weir_queue *queue)
-{
-    abandon_capture(queue);
-    weir__member_retire(&queue->member);
-}
-
-void weir__queue_retire_later(weir_queue *queue)
-{
-    abandon_capture(queue);
-    weir__member_retire_later(&queue->member);
 }
 
 // All work has finished. Without the queue no plugin learns of a call about one of its events, so
@@ -205,7 +343,18 @@ static void finalize_member(struct weir__member *member)
 
 const struct weir__class weir__queue_class = {.name = "queue", .finalize = finalize_member};
 
-void weir__queue_finalize(weir_queue *queue)
+// Plugins are told first that the queue ends; the last link before the backend is the delivery's.
+static void destroy_links(weir_queue *queue)
+{
+    const struct weir__chain *chain = queue->member.device->chain;
+    for (uint32_t i = 0; i + 2 < chain->count; i++)
+        if (chain->links[i].ops->queue_retire)
+            chain->links[i].ops->queue_retire(&chain->links[i], queue);
+    WEIR__DESTROY_ALONG(chain, chain->count, queue, queue);
+}
+
+// Frees a queue that has finished and has no references.
+static void free_queue(weir_queue *queue)
 {
     weir_device *device = queue->member.device;
 
@@ -213,7 +362,7 @@ void weir__queue_finalize(weir_queue *queue)
     // The backend's part is destroyed first, so the worker must no longer be inside the
     // backend.
     weir__delivery_settle(&queue->delivery, WEIR_FOREVER);
-    weir__chain_queue_destroy(device->chain, queue);
+    destroy_links(queue);
     weir__delivery_finish(&queue->delivery);
     weir__completion_finish(&queue->completion);
     weir__release(queue->history);
@@ -221,6 +370,54 @@ void weir__queue_finalize(weir_queue *queue)
     weir__member_free(&queue->member);
     // Last: closing the device waits for it.
     atomic_fetch_sub(&device->queue_count, 1);
+}
+
+static bool drop(weir_queue *queue)
+{
+    struct slot *slot = slot_at(index_of(queue));
+    return atomic_fetch_sub_explicit(&slot->references, 1, memory_order_acq_rel) == 1;
+}
+
+static void finalize_later(weir_queue *queue)
+{
+    weir_queue *_Atomic *ended = &queue->member.device->ended;
+    queue->next_ended = atomic_load_explicit(ended, memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(ended, &queue->next_ended, queue,
+                                                  memory_order_release, memory_order_relaxed)) {
+    }
+}
+
+static void finalize(weir_queue *queue)
+{
+    atomic_store(&slot_at(index_of(queue))->id, 0);
+    cancel_id(queue);
+    free_queue(queue);
+}
+
+void weir__registry_unpin(weir_queue *queue)
+{
+    weir_lock_order_expect_none("a reference on a queue is dropped");
+    if (drop(queue))
+        finalize(queue);
+}
+
+void weir__registry_unpin_later(weir_queue *queue)
+{
+    if (drop(queue))
+        finalize_later(queue);
+}
+
+void weir__registry_finalize_ended(weir_device *device)
+{
+    if (!atomic_load_explicit(&device->ended, memory_order_relaxed))
+        return;
+    weir_lock_order_expect_none("queues are finalized");
+    weir_queue *queue = atomic_exchange_explicit(&device->ended, NULL, memory_order_acquire);
+    while (queue) {
+        weir_queue *next = queue->next_ended;
+        finalize(queue);
+        queue = next;
+    }
 }
 
 const char *weir_queue_label(const weir_queue *queue)
@@ -249,31 +446,6 @@ weir_status weir__queue_fail(weir_queue *queue, const struct weir_operation *ope
     weir__error_set(&cause);
     weir__tell();
     return cause.status;
-}
-
-weir_status weir__queue_refuse_callback(const weir_queue *queue, const char *file, int line)
-{
-    return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
-                         "submit it after weir_queue_native()", "a native call may not call Weir");
-}
-
-weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
-                                    weir_queue *producer, uint32_t flags, const char *file,
-                                    int line)
-{
-    const struct weir__wait wait = {.own = queue->sequence + 1,
-                                    .event = event,
-                                    .no_record = flags & WEIR_OPERATION_RELAUNCH};
-    bool implied = false;
-    weir_status status = weir__completion_wait(queue, &wait, producer, &implied);
-    if (status < 0)
-        return status;
-    struct weir_operation operation;
-    weir__operation_begin(&operation, WEIR_OPERATION_WAIT,
-                          flags | (implied ? WEIR_OPERATION_IMPLIED : 0u), file, line);
-    operation.u.wait.event = event;
-    operation.u.wait.producer = producer;
-    return weir__queue_submit_locked(queue, &operation);
 }
 
 bool weir__queue_record_end_locked(weir_queue *queue, struct weir_event *out_event)
@@ -397,10 +569,219 @@ bool weir__event_is_complete(struct weir_event event)
     return complete;
 }
 
-weir_status weir__queue_refuse_capturing(const weir_queue *queue, const char *file, int line,
-                                         const char *why, const char *remedy)
+// Destruction of what work may still use: see the header. A device's lists are guarded by its lock; frontiers are
+// checked without it, by the thread that removed the object from the list.
+
+// The user's own work on the native queue of a wrapped queue is not known.
+static bool may_be_busy(const weir_queue *queue)
 {
-    const char *label = queue->member.object.label;
-    return weir__fail_at(file, line, label, WEIR_ERROR_INVALID, remedy,
-                         "queue '%s' captures a graph, and %s", weir__label_or_none(label), why);
+    return queue->wrapped || weir__queue_is_busy(queue);
+}
+
+// Adds the queues of the device to `*queues`, and returns how many may be busy.
+static uint32_t count_busy(weir_device *device, uint32_t *queues)
+{
+    uint32_t busy = 0;
+    weir_lock_take(&device->lock);
+    for (weir_queue *queue = device->queues; queue; queue = queue->next) {
+        busy += may_be_busy(queue);
+        ++*queues;
+    }
+    weir_lock_release(&device->lock);
+    return busy;
+}
+
+// The same for all devices whose queues may use the object.
+static uint32_t count_users(weir_device *device, uint32_t *queues)
+{
+    uint32_t busy = count_busy(device, queues);
+    struct weir__peer *peer = NULL;
+    while ((peer = weir__peer_next(device, peer)))
+        busy += count_busy(weir__peer_user(peer), queues);
+    return busy;
+}
+
+weir_queue *weir__device_next_queue(weir_device *device, weir_queue *queue)
+{
+    weir_queue *next = NULL;
+    weir_lock_take(&device->lock);
+    for (weir_queue *at = queue ? queue->next : device->queues; at && !next; at = at->next)
+        next = weir__registry_pin(at->member.object.id);
+    weir_lock_release(&device->lock);
+    if (queue)
+        weir__registry_unpin_later(queue);
+    return next;
+}
+
+static bool add_end(struct weir__member *member, weir_queue *queue)
+{
+    struct weir_event end;
+    if (!weir__queue_record_end(queue, &end))
+        return false;
+    if (end.sequence)
+        member->frontier[member->frontier_count++] = end;
+    return true;
+}
+
+// Records the end of every queue of the device, as long as there is room for `count` events.
+static bool record_ends(struct weir__member *member, weir_device *device, uint32_t count)
+{
+    bool recorded = true;
+    weir_queue *queue = NULL;
+    // The loop continues after a refusal, in order to drop the references.
+    while ((queue = weir__device_next_queue(device, queue)))
+        recorded = recorded && member->frontier_count < count && add_end(member, queue);
+    return recorded;
+}
+
+static bool is_a_queue(const struct weir__member *member)
+{
+    return member->class == &weir__queue_class;
+}
+
+// A destroyed queue only waits for itself, unless it has failed and a wait of it was refused.
+static enum weir__frontier frontier_of(struct weir__member *member)
+{
+    return is_a_queue(member) && !weir__refused_any((weir_queue *)(void *)member)
+               ? WEIR__FRONTIER_ITSELF
+               : WEIR__FRONTIER_ALL;
+}
+
+// Records the end of every queue that may still use the object. If a record is refused, it is tried again
+// when the object is checked next.
+static bool draw_frontier(struct weir__member *member, enum weir__frontier wanted)
+{
+    const bool only_itself = wanted == WEIR__FRONTIER_ITSELF;
+    uint32_t count = only_itself;
+
+    if (only_itself ? !weir__queue_is_busy((weir_queue *)(void *)member)
+                    : !count_users(member->device, &count))
+        return true;
+    weir__release(member->frontier);
+    member->frontier_count = 0;
+    member->frontier = weir__allocate(count * sizeof *member->frontier);
+    if (!member->frontier)
+        return false;
+    if (only_itself)
+        return add_end(member, (weir_queue *)(void *)member);
+
+    bool recorded = record_ends(member, member->device, count);
+    struct weir__peer *peer = NULL;
+    while ((peer = weir__peer_next(member->device, peer)))
+        recorded = record_ends(member, weir__peer_user(peer), count) && recorded;
+    return recorded;
+}
+
+static bool past_frontier(struct weir__member *member)
+{
+    const enum weir__frontier wanted = frontier_of(member);
+    if (atomic_load(&member->uses) > 0)
+        return false;
+    if (member->has_frontier < wanted && !draw_frontier(member, wanted))
+        return false;
+    member->has_frontier = wanted > member->has_frontier ? wanted : member->has_frontier;
+    while (member->frontier_count) {
+        struct weir_event event = member->frontier[member->frontier_count - 1];
+        if (!weir__event_is_complete(event))
+            return false;
+        member->frontier_count--;
+    }
+    return frontier_of(member) == wanted; // the look may have found that it has failed
+}
+
+// The list of retired objects is a FIFO: added at the front, removed at the back.
+static void push_retired(weir_device *device, struct weir__member *member)
+{
+    weir_lock_take(&device->lock);
+    weir__member_insert(&device->retired, member);
+    if (!member->next)
+        device->retired_last = member;
+    weir_lock_release(&device->lock);
+}
+
+static struct weir__member *pop_retired(weir_device *device)
+{
+    weir_lock_take(&device->lock);
+    struct weir__member *member = device->retired_last;
+    if (member) {
+        device->retired_last = member->previous;
+        weir__member_take(&device->retired, member);
+    }
+    weir_lock_release(&device->lock);
+    return member;
+}
+
+static void add_retired(struct weir__member *member)
+{
+    atomic_fetch_add(&member->device->retired_count, 1);
+    push_retired(member->device, member);
+}
+
+void weir__queue_retire(weir_queue *queue, bool later)
+{
+    abandon_capture(queue);
+    if (!later) {
+        weir__member_retire(&queue->member);
+        return;
+    }
+    weir__member_delist(&queue->member);
+    add_retired(&queue->member);
+}
+
+void weir__member_retire(struct weir__member *member)
+{
+    weir_device *device = member->device;
+
+    bool done = past_frontier(member);
+    weir__member_delist(member);
+    if (!done)
+        weir__debug_deferred(member, atomic_load(&member->uses) > 0);
+    if (done)
+        member->class->finalize(member);
+    else
+        add_retired(member);
+    weir__device_reap(device);
+}
+
+static void reap(weir_device *device, size_t patience)
+{
+    // A host call's thread must not finalize the queue whose worker it is.
+    if (weir__in_host_call())
+        return;
+    weir__registry_finalize_ended(device);
+    size_t count = atomic_load_explicit(&device->retired_count, memory_order_relaxed);
+    if (count == 0)
+        return;
+
+    // Checking a frontier takes other locks, so one object at a time is removed, and put
+    // back if it is not ready.
+    struct weir_error saved = *weir_last_error();
+    for (; count > 0 && patience > 0; count--) {
+        struct weir__member *member = pop_retired(device);
+        if (!member)
+            break;
+        if (past_frontier(member)) {
+            atomic_fetch_sub(&device->retired_count, 1);
+            member->class->finalize(member);
+        } else {
+            push_retired(device, member);
+            patience--;
+        }
+    }
+    weir__error_set(&saved);
+}
+
+void weir__device_reap(weir_device *device)
+{
+    reap(device, 8);
+}
+
+// Again after a success: the object may have been a graph that used the remaining ones.
+void weir__device_reap_all(weir_device *device)
+{
+    size_t before;
+    do {
+        before = atomic_load(&device->retired_count);
+        reap(device, SIZE_MAX);
+    } while (before > 0 && atomic_load(&device->retired_count) < before);
 }

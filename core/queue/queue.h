@@ -12,7 +12,6 @@
 #include "core/object/object.h"
 #include "core/queue/completion.h"
 #include "core/queue/delivery.h"
-#include "core/queue/host_call.h"
 #include "core/support/debug.h"
 #include "core/support/thread.h"
 
@@ -95,13 +94,9 @@ static inline bool weir__queue_note(weir_queue *queue, const struct weir_operati
 weir_status weir__queue_refuse_capturing(const weir_queue *queue, const char *file, int line,
                                          const char *why, const char *remedy);
 
-// Destroys a queue on behalf of its owner, and drops the capture that it is part of.
-void weir__queue_retire(weir_queue *queue);
-// The same without a call of the chain.
-void weir__queue_retire_later(weir_queue *queue);
-
-// Frees a queue that has finished and has no references.
-void weir__queue_finalize(weir_queue *queue);
+// Destroys a queue on behalf of its owner, and drops the capture that it is part of. `later`: without a call of
+// the chain, so the next check of the list finds out whether work uses it.
+void weir__queue_retire(weir_queue *queue, bool later);
 
 // Stores an event for the present end of the queue: its last record if nothing came after it,
 // else a new internal one, also on a failed queue. A wrapped queue always gets a new one, since
@@ -115,7 +110,9 @@ bool weir__queue_record_end(weir_queue *queue, struct weir_event *out_event);
 bool weir__queue_record_end_locked(weir_queue *queue, struct weir_event *out_event);
 
 // Waits for an event whose producer the caller keeps alive. With the submit lock held, on a
-// queue that has not failed.
+// queue that has not failed. With the flag WEIR__WAIT_ORDERS the wait only orders the queue after the
+// event, as the legacy queue's order requires: if the event has failed, the queue does not fail.
+#define WEIR__WAIT_ORDERS (1u << 31)
 weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
                                     weir_queue *producer, uint32_t flags, const char *file,
                                     int line);
@@ -278,9 +275,6 @@ weir_status weir__queue_submit(weir_queue *queue, struct weir_operation *operati
 // Threads: safe; the caller holds no lock.
 void weir__member_retire(struct weir__member *member);
 
-// The same without a call of the chain: the next check of the list finds out whether work uses it.
-void weir__member_retire_later(struct weir__member *member);
-
 // Finalizes retired objects of the device that nothing uses any more. It stops at the eighth
 // object that is still used, so that no call pays for a long list; each checked object moves
 // to the end of the list.
@@ -294,22 +288,7 @@ void weir__device_reap_all(weir_device *device);
 // before the first one and are not visited.
 weir_queue *weir__device_next_queue(weir_device *device, weir_queue *queue);
 
-// Finding the queue of an event. An event holds a queue's id and outlives the
-// queue, so the id is looked up: without a lock, and safely against the queue
-// being destroyed on another thread.
-//
-// An id is (generation << 16 | slot). Slots are never freed, so a lookup with a stale id may
-// read one; it then finds another id, or no references, and returns NULL.
-
-// Gives the queue its id, under which it cannot be found yet. Returns false when
-// 65,536 queues exist or memory is out.
-bool weir__registry_reserve(weir_queue *queue);
-
-// From here on the queue can be found; the caller has one reference.
-void weir__registry_publish(weir_queue *queue);
-
-// Frees the id of a queue that nothing can find: it was never published, or is gone.
-void weir__registry_cancel(weir_queue *queue);
+// References on queues, which are found by the ids of events.
 
 // Takes a reference to the queue with this id; NULL if it was destroyed.
 weir_queue *weir__registry_pin(uint64_t id);
@@ -335,13 +314,7 @@ void weir__registry_finalize_ended(weir_device *device);
 
 // Queues that the library owns: the default queues of threads, and the legacy queue of a device: owned.c.
 
-// Reports the error of weir_queue_destroy() for a queue that is not the user's.
-void weir__queue_refuse_destroy(const weir_queue *queue);
-
-// Destroys all threads' queues of the device.
-void weir__thread_queues_close(weir_device *device);
-
-// Destroys the device's legacy queue.
-void weir__legacy_close(weir_device *device);
+// Destroys those of the device.
+void weir__owned_queues_close(weir_device *device);
 
 #endif

@@ -8,7 +8,6 @@
 #include "base/lock.h"
 #include "base/thread.h"
 #include "core/object/comm.h"
-#include "core/queue/host_call.h"
 #include "core/queue/node_call.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"

@@ -1,176 +1,523 @@
-// The queue's operations, as users call them. A refused argument returns before the submit
-// lock is taken; after that only a number is assigned and the chain is called.
+// The queue's operations but launches: the checks of their operands, and the calls of users. A refused argument
+// returns before the submit lock is taken; after that only a number is assigned and the chain is called. The checks
+// are written so that nothing wraps, and so that the common case has no taken branches.
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
-
-#include <weir/launch.h>
-#include <weir/program.h>
 
 #include "base/cold.h"
 #include "core/object/buffer.h"
+#include "core/object/device.h"
 #include "core/object/program.h"
-#include "core/queue/host_call.h"
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
 #include "core/support/thread.h"
 
-struct launch {
-    weir_kernel *kernel; // that of the queue's device
-    struct weir_extent grid;
-    struct weir_extent block;
-    const struct weir_argument *arguments;
-    size_t argument_count;
-    const char *file;
-    int line;
-    bool cooperative;
+static const char *const operation_names[] = {
+    [WEIR_OPERATION_COPY] = "copy",           [WEIR_OPERATION_COPY_2D] = "copy_2d",
+    [WEIR_OPERATION_FILL] = "fill",           [WEIR_OPERATION_LAUNCH] = "launch",
+    [WEIR_OPERATION_HOST_CALL] = "host call", [WEIR_OPERATION_RECORD] = "record",
+    [WEIR_OPERATION_WAIT] = "wait",           [WEIR_OPERATION_GRAPH] = "graph",
+    [WEIR_OPERATION_NATIVE] = "native call",  [WEIR_OPERATION_POOL_ALLOCATE] = "pool allocate",
+    [WEIR_OPERATION_POOL_FREE] = "pool free", [WEIR_OPERATION_FILL_2D] = "fill_2d",
+    [WEIR_OPERATION_COPY_3D] = "copy_3d",     [WEIR_OPERATION_COLLECTIVE] = "collective",
+    [WEIR_OPERATION_NOTE] = "note",
 };
 
-// Hints in debug mode. What a kernel touches is not known, so each hint compares numbers that seldom meet by
-// chance: the launch's work-items, the elements that its parameters point to, and its counts.
-
-enum told {
-    TOLD_ITEMS = 1,
-    TOLD_EMPTY = 2,
-    TOLD_ELEMENTS = 4,
-};
-
-static void tell(const struct launch *launch, enum told what, const char *format, ...)
-    WEIR_PRINTF(3, 4);
-
-static void tell(const struct launch *launch, enum told what, const char *format, ...)
+const char *weir__operation_name(enum weir_operation_kind kind)
 {
-    char text[384], message[640];
-    if (atomic_fetch_or(&launch->kernel->told, what) & what)
-        return;
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    snprintf(message, sizeof message, "launch of '%.80s': %s (%s:%d)",
-             weir__label_or_none(launch->kernel->member.object.label), text,
-             launch->file ? launch->file : "?", launch->line);
-    weir__log(WEIR_LOG_WARNING, "core", message);
+    const size_t count = sizeof operation_names / sizeof *operation_names;
+    return (size_t)kind < count && operation_names[kind] ? operation_names[kind] : "unknown kind";
 }
 
-static double product(struct weir_extent extent)
+bool weir__is_device_work(enum weir_operation_kind kind)
 {
-    return (double)extent.x * extent.y * extent.z;
+    switch (kind) {
+    case WEIR_OPERATION_COPY:
+    case WEIR_OPERATION_COPY_2D:
+    case WEIR_OPERATION_COPY_3D:
+    case WEIR_OPERATION_FILL:
+    case WEIR_OPERATION_FILL_2D:
+    case WEIR_OPERATION_LAUNCH:
+        return true;
+    default:
+        return false;
+    }
 }
 
-// With as many work-items as the grid has blocks, each has a byte of the largest range; with those of all
-// blocks, most have none, and one in `block` would have done. A grid that was rounded up has fewer.
-static void hint_items(const struct launch *launch)
+// Two devices may have one name, and so have two runtimes' and one that is opened twice.
+WEIR_COLD static weir_status refuse_device(const struct weir__caller *caller,
+                                           const struct weir__role *role, const weir_buffer *buffer)
 {
-    const struct weir_extent grid = launch->grid, block = launch->block;
-    const double blocks = product(grid), items = product(block);
-    size_t most = 0;
-    for (size_t i = 0; i < launch->argument_count; i++)
-        if (launch->arguments[i].kind == WEIR_PARAMETER_BUFFER && launch->arguments[i].size > most)
-            most = launch->arguments[i].size;
-    const bool divides = grid.x % block.x == 0 && grid.y % block.y == 0 && grid.z % block.z == 0;
-    if (items == 1 || !divides || blocks > (double)most || blocks * items <= 2 * (double)most)
-        return;
-    tell(launch, TOLD_ITEMS,
-         "%.0f blocks of %.0f are %.0f work-items, and its largest range has %zu bytes; a grid "
-         "counts "
-         "blocks: is it meant in work-items? weir_queue_launch_count() takes their number",
-         blocks, items, blocks * items, most);
+    const weir_device *device = buffer->member.device;
+    const char *label = buffer->member.object.label;
+    const char *queue = weir__label_or_none(caller->label);
+    if (device->runtime != caller->device->runtime)
+        return weir__fail_at(caller->file, caller->line, label, WEIR_ERROR_INVALID,
+                             "open both devices in one runtime",
+                             "%s: %s belongs to device '%s' of another runtime than queue '%s'",
+                             role->call, role->name, device->info.name, queue);
+    if (device->index == caller->device->index)
+        return weir__fail_at(caller->file, caller->line, label, WEIR_ERROR_INVALID,
+                             "open the device once, or copy through HOST buffers",
+                             "%s: %s belongs to device '%s' as it was opened another time than for "
+                             "queue '%s'",
+                             role->call, role->name, device->info.name, queue);
+    return weir__fail_at(caller->file, caller->line, label, WEIR_ERROR_INVALID,
+                         "copy through a HOST buffer of each device",
+                         "%s: %s belongs to device '%s' (index %zu), queue '%s' to '%s' (index "
+                         "%zu)",
+                         role->call, role->name, device->info.name, device->index, queue,
+                         caller->device->info.name, caller->device->index);
 }
 
-static const struct weir_parameter *parameter_at(const struct launch *launch, size_t index)
+// The range is of a buffer of the caller's device.
+static weir_status weir__operation_check_buffer(const struct weir__caller *caller,
+                                                const struct weir__role *role,
+                                                const weir_buffer *buffer, size_t offset,
+                                                size_t size)
 {
-    const struct weir_kernel_signature *signature = launch->kernel->signature;
-    return index < signature->parameter_count ? weir_signature_parameter(signature, (uint32_t)index)
-                                              : NULL;
+    if (!buffer)
+        return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
+                             "create it first; destroying it sets the pointer to NULL",
+                             "%s: %s is no buffer (NULL)", role->call, role->name);
+    if (buffer->member.device != caller->device)
+        return refuse_device(caller, role, buffer);
+    return weir__buffer_check_range(buffer, role, offset, size, caller->file, caller->line);
 }
 
-// The bytes of what the parameter points to; 0: not known.
-static size_t unit_of(const struct weir_parameter *parameter)
+// One side of a copy, which may be of a peer of the queue's device if `other`, the other side, is not.
+static weir_status weir__operation_check_side(const struct weir__caller *caller,
+                                              const struct weir__role *role,
+                                              const weir_buffer *buffer, size_t offset, size_t size,
+                                              const weir_buffer *other)
 {
-    static const unsigned char sizes[] = {
-        [WEIR_SCALAR_I8] = 1,  [WEIR_SCALAR_U8] = 1,  [WEIR_SCALAR_I16] = 2, [WEIR_SCALAR_U16] = 2,
-        [WEIR_SCALAR_I32] = 4, [WEIR_SCALAR_U32] = 4, [WEIR_SCALAR_I64] = 8, [WEIR_SCALAR_U64] = 8,
-        [WEIR_SCALAR_F32] = 4, [WEIR_SCALAR_F64] = 8, [WEIR_SCALAR_F16] = 2,
-    };
-    const size_t element = (size_t)parameter->element;
-    const size_t width = parameter->width == 3 ? 4 : parameter->width;
-    return element < sizeof sizes ? sizes[element] * width : 0;
+    if (!buffer || !other || buffer->member.device == caller->device)
+        return weir__operation_check_buffer(caller, role, buffer, offset, size);
+    if (other->member.device != caller->device)
+        return weir__fail_at(caller->file, caller->line, buffer->member.object.label,
+                             WEIR_ERROR_INVALID, "use a queue of the device of one of the two",
+                             "%s: neither buffer of the copy belongs to device '%s' of queue '%s'",
+                             role->call, caller->device->info.name,
+                             weir__label_or_none(caller->label));
+    if (!caller->peers && weir__peer_can(caller->device, buffer->member.device))
+        return weir__fail_at(caller->file, caller->line, buffer->member.object.label,
+                             WEIR_ERROR_INVALID, "submit it before or after the graph's launch",
+                             "%s: a graph holds no copies between devices, and %s belongs to '%s'",
+                             role->call, role->name, buffer->member.device->info.name);
+    bool allowed;
+    weir_status status = weir__peer_allow(caller->device, buffer->member.device, &allowed);
+    if (status < 0)
+        weir__error_place(status, buffer->member.object.label, caller->file, caller->line);
+    else if (allowed)
+        status = weir__buffer_check_range(buffer, role, offset, size, caller->file, caller->line);
+    else
+        status = refuse_device(caller, role, buffer);
+    return status;
 }
 
-// Whether a value of the launch is that number: a count of elements.
-static bool is_passed(const struct launch *launch, uint64_t number)
+static bool overlap(size_t a, size_t b, size_t size)
 {
-    for (size_t i = 0; i < launch->argument_count; i++) {
-        const struct weir_argument *argument = &launch->arguments[i];
-        const bool is_integer =
-            argument->scalar >= WEIR_SCALAR_I32 && argument->scalar <= WEIR_SCALAR_U64;
-        if (argument->kind == WEIR_PARAMETER_VALUE && !argument->pointer && is_integer &&
-            argument->bits == number)
-            return true;
+    return a < b ? b - a < size : a - b < size;
+}
+
+weir_status weir__operation_copy(const struct weir__caller *caller, weir_buffer *dst,
+                                 size_t dst_offset, weir_buffer *src, size_t src_offset,
+                                 size_t size, struct weir_operation *out_operation)
+{
+    static const struct weir__role to = {"copy", "dst"}, from = {"copy", "src"};
+    weir_status status = weir__operation_check_side(caller, &to, dst, dst_offset, size, src);
+    if (status < 0)
+        return status;
+    status = weir__operation_check_side(caller, &from, src, src_offset, size, dst);
+    if (status < 0)
+        return status;
+    if (dst == src && overlap(dst_offset, src_offset, size))
+        return weir__fail_at(caller->file, caller->line, dst->member.object.label,
+                             WEIR_ERROR_INVALID, "copy through a second buffer",
+                             "copy of %zu bytes from offset %zu to %zu of one buffer: the ranges "
+                             "overlap",
+                             size, src_offset, dst_offset);
+
+    weir__operation_begin(out_operation, WEIR_OPERATION_COPY, size ? 0 : WEIR_OPERATION_EMPTY,
+                          caller->file, caller->line);
+    out_operation->u.copy.dst = dst;
+    out_operation->u.copy.src = src;
+    out_operation->u.copy.dst_offset = dst_offset;
+    out_operation->u.copy.src_offset = src_offset;
+    out_operation->u.copy.size = size;
+    return WEIR_OK;
+}
+// A pattern has 1, 2, 4, 8 or 16 bytes. `what` is the operation.
+static weir_status weir__operation_check_pattern(const struct weir__caller *caller,
+                                                 const char *what, size_t pattern_size)
+{
+    if (pattern_size > 0 && pattern_size <= 16 && (pattern_size & (pattern_size - 1)) == 0)
+        return WEIR_OK;
+    return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
+                         "pass sizeof of the value that is repeated",
+                         "%s: a pattern has 1, 2, 4, 8 or 16 bytes, not %zu", what, pattern_size);
+}
+
+weir_status weir__operation_fill(const struct weir__caller *caller, weir_buffer *dst,
+                                 size_t dst_offset, size_t size, const void *pattern,
+                                 size_t pattern_size, struct weir_operation *out_operation)
+{
+    static const struct weir__role to = {"fill", "dst"};
+    weir_status status = weir__operation_check_pattern(caller, to.call, pattern_size);
+    if (status == WEIR_OK)
+        status = weir__operation_check_buffer(caller, &to, dst, dst_offset, size);
+    if (status < 0)
+        return status;
+    if (dst_offset % pattern_size || size % pattern_size)
+        return weir__fail_at(caller->file, caller->line, dst->member.object.label,
+                             WEIR_ERROR_INVALID, "offset and size count bytes, not patterns",
+                             "fill: offset %zu and size %zu must be multiples of the pattern's %zu "
+                             "bytes",
+                             dst_offset, size, pattern_size);
+
+    weir__operation_begin(out_operation, WEIR_OPERATION_FILL, size ? 0 : WEIR_OPERATION_EMPTY,
+                          caller->file, caller->line);
+    out_operation->u.fill.dst = dst;
+    out_operation->u.fill.dst_offset = dst_offset;
+    out_operation->u.fill.size = size;
+    out_operation->u.fill.pattern = pattern;
+    out_operation->u.fill.pattern_size = pattern_size;
+    return WEIR_OK;
+}
+static weir_status check_native_argument(const struct weir__caller *caller, size_t index,
+                                         const struct weir_argument *argument)
+{
+    char name[32];
+    const struct weir__role role = {"native call", name};
+    snprintf(name, sizeof name, "argument %zu", index);
+    if (argument->kind != WEIR_PARAMETER_BUFFER)
+        return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
+                             "give values to the function through `user`",
+                             "native call: %s is no buffer", name);
+    if (argument->access < WEIR_ACCESS_READ || argument->access > WEIR_ACCESS_READ_WRITE)
+        return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
+                             "make arguments with weir_in(), weir_out() or weir_inout()",
+                             "native call: access %d of %s is none of weir_access",
+                             (int)argument->access, name);
+    return weir__operation_check_buffer(caller, &role, argument->buffer, argument->offset,
+                                        argument->size);
+}
+
+weir_status weir__operation_native(const struct weir__caller *caller, weir_native_function function,
+                                   void *user, const struct weir_argument *arguments,
+                                   size_t argument_count, struct weir_operation *out_operation)
+{
+    for (size_t i = 0; i < argument_count; i++) {
+        weir_status status = check_native_argument(caller, i, &arguments[i]);
+        if (status < 0)
+            return status;
+    }
+    weir__operation_begin(out_operation, WEIR_OPERATION_NATIVE, 0, caller->file, caller->line);
+    out_operation->u.native.function = function;
+    out_operation->u.native.user = user;
+    out_operation->u.native.arguments = arguments;
+    out_operation->u.native.argument_count = argument_count;
+    return WEIR_OK;
+}
+
+// Copies and fills of rows and of slices. Rows alone are one slice.
+
+static struct weir_volume slice_of(const struct weir_plane *plane)
+{
+    return (struct weir_volume){.buffer = plane->buffer,
+                                .offset = plane->offset,
+                                .pitch = plane->pitch};
+}
+
+// Bytes from the first to the last of `count` parts of `size` bytes, whose starts are `pitch` apart; false if
+// that wraps.
+static bool extent(size_t size, size_t count, size_t pitch, size_t *out_size)
+{
+    *out_size = 0;
+    if (size == 0 || count == 0)
+        return true;
+    if (count > 1 && pitch > (SIZE_MAX - size) / (count - 1))
+        return false;
+    *out_size = (count - 1) * pitch + size;
+    return true;
+}
+
+static bool volume_extent(const struct weir_volume *volume, size_t width, size_t height,
+                          size_t depth, size_t *out_size)
+{
+    size_t slice;
+    return extent(width, height, volume->pitch, &slice) &&
+           extent(slice, depth, volume->slice_pitch, out_size);
+}
+
+static weir_status check_pitch(const struct weir__caller *caller, const struct weir__role *role,
+                               size_t pitch, size_t width)
+{
+    if (pitch >= width)
+        return WEIR_OK;
+    return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
+                         "both count bytes; a pitch leads from a row to the next",
+                         "%s: the pitch of %s, %zu, is below the width, %zu", role->call,
+                         role->name, pitch, width);
+}
+
+static weir_status check_volume(const struct weir__caller *caller, const struct weir__role *role,
+                                const struct weir_volume *volume, size_t width, size_t height,
+                                size_t depth, const weir_buffer *other)
+{
+    size_t size;
+    weir_status status = check_pitch(caller, role, volume->pitch, width);
+    if (status < 0)
+        return status;
+    if (depth > 1 && volume_extent(volume, width, height, 1, &size) && volume->slice_pitch < size)
+        return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
+                             "a slice pitch counts bytes, and leads from a slice to the next",
+                             "%s: the slice pitch of %s, %zu, is below the %zu bytes that the "
+                             "rows of a slice take",
+                             role->call, role->name, volume->slice_pitch, size);
+    if (!volume_extent(volume, width, height, depth, &size))
+        size = SIZE_MAX;
+    return weir__operation_check_side(caller, role, volume->buffer, volume->offset, size, other);
+}
+
+// Whether a multiple of `pitch` is less than `width` away from `shift`, for one of the two
+// multiples next to it, which is then `*out_rows`.
+static bool meets(size_t shift, size_t pitch, size_t width, bool upper, size_t *out_rows)
+{
+    *out_rows = shift / pitch + upper;
+    return upper ? pitch - shift % pitch < width : shift % pitch < width;
+}
+
+// Whether two boxes with the same pitches have a byte in common, if one begins `shift` bytes after
+// the other and a slice has `rows` pitches: row and byte are counted like digits, and a
+// distance has the two representations that `meets` finds.
+static bool boxes_meet(size_t shift, size_t pitch, size_t rows, size_t width, size_t height,
+                       size_t depth)
+{
+    for (int upper_row = 0; upper_row < 2; upper_row++) {
+        size_t row;
+        if (!meets(shift, pitch, width, upper_row, &row))
+            continue;
+        for (int upper_slice = 0; upper_slice < 2; upper_slice++) {
+            size_t slice;
+            if (meets(row, rows, height, upper_slice, &slice) && slice < depth)
+                return true;
+        }
     }
     return false;
 }
 
-// Whether the range has as many bytes as there are work-items, but for a last block that is not full.
-static bool is_of_items(const struct launch *launch, size_t bytes)
+// Slices and rows interleave freely, so two volumes of one buffer are refused if their whole
+// extents intersect, unless they share both pitches, a slice pitch is a multiple of the pitch and
+// no byte is in both.
+static bool volumes_overlap(const struct weir_volume *dst, const struct weir_volume *src,
+                            size_t width, size_t height, size_t depth)
 {
-    const double items = product(launch->block), all = product(launch->grid) * items;
-    return bytes > 1 && (double)bytes <= all && (double)bytes > all - items;
+    const struct weir_volume *low = dst->offset < src->offset ? dst : src;
+    const struct weir_volume *high = low == dst ? src : dst;
+    size_t low_size;
+    if (dst->buffer != src->buffer || !volume_extent(low, width, height, depth, &low_size) ||
+        high->offset - low->offset >= low_size)
+        return false;
+    if (dst->pitch != src->pitch ||
+        (depth > 1 && (dst->slice_pitch != src->slice_pitch || dst->slice_pitch < dst->pitch ||
+                       dst->slice_pitch % dst->pitch)))
+        return true;
+    return boxes_meet(high->offset - low->offset, low->pitch,
+                      depth > 1 ? low->slice_pitch / low->pitch : SIZE_MAX, width, height, depth);
 }
 
-// Whether no range of larger elements has more bytes.
-static bool is_largest(const struct launch *launch, size_t bytes)
+// Checks both sides of a copy, which is of no bytes if `*out_empty`.
+static weir_status check_volumes(const struct weir__caller *caller, const char *call,
+                                 const struct weir_volume *dst, const struct weir_volume *src,
+                                 size_t width, size_t height, size_t depth, bool *out_empty)
 {
-    for (size_t i = 0; i < launch->argument_count; i++)
-        if (launch->arguments[i].kind == WEIR_PARAMETER_BUFFER && launch->arguments[i].size > bytes)
-            return false;
-    return true;
+    const struct weir__role to = {call, "dst"}, from = {call, "src"};
+    weir_status status = check_volume(caller, &to, dst, width, height, depth, src->buffer);
+    if (status == WEIR_OK)
+        status = check_volume(caller, &from, src, width, height, depth, dst->buffer);
+    if (status < 0)
+        return status;
+    *out_empty = width == 0 || height == 0 || depth == 0;
+    if (!*out_empty && volumes_overlap(dst, src, width, height, depth))
+        return weir__fail_at(caller->file, caller->line, dst->buffer->member.object.label,
+                             WEIR_ERROR_INVALID, "copy through a second buffer",
+                             "%s within one buffer: source and destination overlap", call);
+    return WEIR_OK;
 }
 
-static void hint_elements(const struct launch *launch, size_t index)
+weir_status weir__operation_copy_2d(const struct weir__caller *caller, const struct weir_plane *dst,
+                                    const struct weir_plane *src, size_t width, size_t height,
+                                    struct weir_operation *out_operation)
 {
-    const struct weir_argument *argument = &launch->arguments[index];
-    const struct weir_parameter *parameter = parameter_at(launch, index);
-    const size_t bytes = argument->size, unit = parameter ? unit_of(parameter) : 0;
-    char place[WEIR__PLACE_SIZE];
-    if (argument->kind != WEIR_PARAMETER_BUFFER || unit < 2 || !argument->buffer ||
-        !is_of_items(launch, bytes) || is_passed(launch, bytes / unit))
-        return;
-    const weir_buffer *buffer = argument->buffer;
-    const bool is_part = argument->offset == 0 && buffer->size / unit == bytes;
-    if (!is_part && !is_passed(launch, bytes) && !is_largest(launch, bytes))
-        return;
-    weir__member_created(&buffer->member, place);
-    tell(launch, TOLD_ELEMENTS,
-         "%zu work-items, and '%.40s' has %zu bytes of '%.40s'%s, which are %zu of its elements; "
-         "sizes "
-         "count bytes: is this one meant in elements? Multiply it by %zu",
-         (size_t)(product(launch->grid) * product(launch->block)), parameter->name, bytes,
-         weir__label_or_none(buffer->member.object.label), place, bytes / unit, unit);
+    const struct weir_volume to = slice_of(dst), from = slice_of(src);
+    bool empty;
+    const weir_status status =
+        check_volumes(caller, "copy_2d", &to, &from, width, height, 1, &empty);
+    if (status < 0)
+        return status;
+    weir__operation_begin(out_operation, WEIR_OPERATION_COPY_2D, empty ? WEIR_OPERATION_EMPTY : 0,
+                          caller->file, caller->line);
+    out_operation->u.copy_2d.dst = *dst;
+    out_operation->u.copy_2d.src = *src;
+    out_operation->u.copy_2d.width = width;
+    out_operation->u.copy_2d.height = height;
+    return WEIR_OK;
 }
 
-// A grid of work-items instead of blocks, one without blocks, and ranges that count elements instead of
-// bytes.
-static void hint_launch(const struct launch *given)
+weir_status weir__operation_copy_3d(const struct weir__caller *caller,
+                                    const struct weir_volume *dst, const struct weir_volume *src,
+                                    size_t width, size_t height, size_t depth,
+                                    struct weir_operation *out_operation)
 {
-    struct launch launch = *given;
-    if (launch.block.x == 0 || !launch.kernel || (launch.argument_count && !launch.arguments))
-        return; // refused
-    if (launch.grid.x == 0) {
-        tell(&launch, TOLD_EMPTY,
-             "its grid has 0 blocks, so nothing runs; a count divided by the block's size rounds "
-             "down: round up, or call weir_queue_launch_count() with the count");
-        return;
+    bool empty;
+    const weir_status status =
+        check_volumes(caller, "copy_3d", dst, src, width, height, depth, &empty);
+    if (status < 0)
+        return status;
+    weir__operation_begin(out_operation, WEIR_OPERATION_COPY_3D, empty ? WEIR_OPERATION_EMPTY : 0,
+                          caller->file, caller->line);
+    out_operation->u.copy_3d.dst = *dst;
+    out_operation->u.copy_3d.src = *src;
+    out_operation->u.copy_3d.width = width;
+    out_operation->u.copy_3d.height = height;
+    out_operation->u.copy_3d.depth = depth;
+    return WEIR_OK;
+}
+
+// The range of a plane that is filled. A single row has no pitch.
+static weir_status check_filled(const struct weir__caller *caller, const struct weir_plane *dst,
+                                size_t width, size_t height, size_t pattern_size)
+{
+    size_t size;
+    static const struct weir__role to = {"fill_2d", "dst"};
+    weir_status status = check_pitch(caller, &to, dst->pitch, width);
+    if (status < 0)
+        return status;
+    if (!extent(width, height, dst->pitch, &size))
+        size = SIZE_MAX;
+    status = weir__operation_check_buffer(caller, &to, dst->buffer, dst->offset, size);
+    if (status < 0)
+        return status;
+    const size_t pitch = height > 1 ? dst->pitch : 0;
+    if (dst->offset % pattern_size == 0 && pitch % pattern_size == 0 && width % pattern_size == 0)
+        return WEIR_OK;
+    return weir__fail_at(caller->file, caller->line, dst->buffer->member.object.label,
+                         WEIR_ERROR_INVALID, "they count bytes, not patterns",
+                         "fill_2d: offset %zu, pitch %zu and width %zu must be multiples of the "
+                         "pattern's %zu bytes",
+                         dst->offset, dst->pitch, width, pattern_size);
+}
+
+weir_status weir__operation_fill_2d(const struct weir__caller *caller, const struct weir_plane *dst,
+                                    size_t width, size_t height, const void *pattern,
+                                    size_t pattern_size, struct weir_operation *out_operation)
+{
+    weir_status status = weir__operation_check_pattern(caller, "fill_2d", pattern_size);
+    if (status == WEIR_OK)
+        status = check_filled(caller, dst, width, height, pattern_size);
+    if (status < 0)
+        return status;
+    const bool empty = width == 0 || height == 0;
+
+    weir__operation_begin(out_operation, WEIR_OPERATION_FILL_2D, empty ? WEIR_OPERATION_EMPTY : 0,
+                          caller->file, caller->line);
+    out_operation->u.fill_2d.dst = *dst;
+    out_operation->u.fill_2d.width = width;
+    out_operation->u.fill_2d.height = height;
+    out_operation->u.fill_2d.pattern = pattern;
+    out_operation->u.fill_2d.pattern_size = pattern_size;
+    return WEIR_OK;
+}
+
+// Whether one row lies in a buffer of the device: the name of a range is written for the others only.
+static bool is_plain_range(const struct weir__caller *caller, const struct weir_note_range *range)
+{
+    return range->rows <= 1 && range->slices <= 1 && range->access >= WEIR_ACCESS_READ &&
+           range->access <= WEIR_ACCESS_READ_WRITE && range->buffer &&
+           range->buffer->member.device == caller->device &&
+           weir__buffer_holds(range->buffer, range->offset, range->size);
+}
+
+// A zero count is one, and its pitch that of adjacent rows or slices.
+static weir_status check_note_range(const struct weir__caller *caller, size_t index,
+                                    const struct weir_note_range *range)
+{
+    char name[32];
+    const struct weir__role role = {"note", name};
+    const size_t rows = range->rows ? range->rows : 1;
+    const size_t slices = range->slices ? range->slices : 1;
+    const struct weir_volume volume = {range->buffer, range->offset,
+                                       rows > 1 ? range->pitch : range->size, range->slice_pitch};
+    snprintf(name, sizeof name, "range %zu", index);
+    if (range->access < WEIR_ACCESS_READ || range->access > WEIR_ACCESS_READ_WRITE)
+        return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
+                             "use WEIR_ACCESS_READ, _WRITE or _READ_WRITE",
+                             "note: access %d of %s is none of weir_access", (int)range->access,
+                             name);
+    return check_volume(caller, &role, &volume, range->size, rows, slices, NULL);
+}
+
+// `params` has a name, and ranges unless there are none.
+static weir_status describe_note(const struct weir__caller *caller,
+                                 const struct weir_note_params *params,
+                                 struct weir_operation *out_operation)
+{
+    for (size_t i = 0; i < params->range_count; i++) {
+        const weir_status status = is_plain_range(caller, &params->ranges[i])
+                                       ? WEIR_OK
+                                       : check_note_range(caller, i, &params->ranges[i]);
+        if (status < 0)
+            return status;
     }
-    launch.grid = weir__operation_extent(launch.grid);
-    launch.block = weir__operation_extent(launch.block);
-    hint_items(&launch);
-    for (size_t i = 0; i < launch.argument_count; i++)
-        hint_elements(&launch, i);
+    weir__operation_begin(out_operation, WEIR_OPERATION_NOTE, 0, caller->file, caller->line);
+    out_operation->u.note.name = weir__file_name(params->name);
+    out_operation->u.note.ranges = params->ranges;
+    out_operation->u.note.range_count = params->range_count;
+    out_operation->u.note.work = params->work;
+    out_operation->u.note.timed = params->timed;
+    return WEIR_OK;
+}
+
+// Submission.
+
+weir_status weir__queue_refuse_callback(const weir_queue *queue, const char *file, int line)
+{
+    return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
+                         "submit it after weir_queue_native()", "a native call may not call Weir");
+}
+
+weir_status weir__queue_refuse_capturing(const weir_queue *queue, const char *file, int line,
+                                         const char *why, const char *remedy)
+{
+    const char *label = queue->member.object.label;
+    return weir__fail_at(file, line, label, WEIR_ERROR_INVALID, remedy,
+                         "queue '%s' captures a graph, and %s", weir__label_or_none(label), why);
+}
+
+weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
+                                    weir_queue *producer, uint32_t flags, const char *file,
+                                    int line)
+{
+    const struct weir__wait wait = {.own = queue->sequence + 1,
+                                    .event = event,
+                                    .no_record = flags & WEIR_OPERATION_RELAUNCH,
+                                    .order = flags & WEIR__WAIT_ORDERS};
+    bool implied = false;
+    weir_status status = weir__completion_wait(queue, &wait, producer, &implied);
+    if (status < 0)
+        return status;
+    struct weir_operation operation;
+    weir__operation_begin(&operation, WEIR_OPERATION_WAIT,
+                          (flags & ~WEIR__WAIT_ORDERS) | (implied ? WEIR_OPERATION_IMPLIED : 0u),
+                          file, line);
+    operation.u.wait.event = event;
+    operation.u.wait.producer = producer;
+    return weir__queue_submit_locked(queue, &operation);
 }
 
 WEIR_COLD static weir_status refuse(weir_queue *queue, const struct weir_operation *operation)
@@ -275,156 +622,6 @@ weir_status weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane dst, size
     return status < 0 ? status : weir__queue_submit(queue, &operation);
 }
 
-// In debug mode: what a launch is given.
-WEIR_COLD static weir_status look_at_launch(const char *function, const weir_queue *queue,
-                                            const struct launch *launch)
-{
-    const weir_status status = weir__enter_arguments(function, launch->file, launch->line,
-                                                     launch->arguments, launch->argument_count);
-    if (status < 0)
-        return status;
-    struct launch there = *launch;
-    there.kernel = weir__kernel_on(launch->kernel, queue->member.device);
-    hint_launch(&there);
-    return WEIR_OK;
-}
-
-static weir_status submit_launch(weir_queue *queue, const struct launch *launch);
-
-WEIR_COLD static weir_status submit_widened(weir_queue *queue, const struct launch *launch)
-{
-    struct weir_argument widened[WEIR__WIDEN_LIMIT];
-    struct launch wide = *launch;
-    weir__kernel_widen(weir__kernel_on(launch->kernel, queue->member.device), launch->arguments,
-                       widened);
-    wide.arguments = widened;
-    return submit_launch(queue, &wide);
-}
-
-static weir_status submit_launch(weir_queue *queue, const struct launch *launch)
-{
-    struct weir_operation operation;
-    struct weir__caller caller = caller_of(queue, launch->file, launch->line);
-    caller.cooperative = launch->cooperative;
-    const weir_status status =
-        weir__operation_launch(&caller, launch->kernel, launch->grid, launch->block,
-                               launch->arguments, launch->argument_count, &operation);
-    if (status == WEIR_OK)
-        return weir__queue_submit(queue, &operation);
-    return status < 0 ? status : submit_widened(queue, launch);
-}
-
-static inline weir_status look_and_submit(const char *function, weir_queue *queue,
-                                          const struct launch *launch)
-{
-    const weir_status status =
-        weir__is_unusual() ? look_at_launch(function, queue, launch) : WEIR_OK;
-    return status < 0 ? status : submit_launch(queue, launch);
-}
-
-// What the functions of a launch are given, by the names of their parameters.
-#define CHECK_LAUNCH()                                            \
-    WEIR_ENTER_AT(file, line, queue, kernel);                     \
-    WEIR_REQUIRE_AT(file, line, NULL, queue);                     \
-    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel); \
-    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0)
-
-weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct weir_extent grid,
-                                 struct weir_extent block, const struct weir_argument *arguments,
-                                 size_t argument_count, const char *file, int line)
-{
-    CHECK_LAUNCH();
-    const struct launch launch = {kernel,         grid, block, arguments,
-                                  argument_count, file, line,  false};
-    return look_and_submit(__func__, queue, &launch);
-}
-
-weir_status weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *kernel,
-                                             struct weir_extent grid, struct weir_extent block,
-                                             const struct weir_argument *arguments,
-                                             size_t argument_count, const char *file, int line)
-{
-    CHECK_LAUNCH();
-    const struct launch launch = {kernel, grid, block, arguments, argument_count, file, line, true};
-    return look_and_submit(__func__, queue, &launch);
-}
-
-weir_status weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, size_t count,
-                                       const struct weir_argument *arguments, size_t argument_count,
-                                       const char *file, int line)
-{
-    CHECK_LAUNCH();
-    const weir_kernel *own = weir__kernel_on(kernel, queue->member.device);
-    const uint32_t items = weir__usual_block(own ? own : kernel);
-    if (items == 0)
-        return weir__fail_at(
-            file, line, weir_queue_label(queue), WEIR_ERROR_INVALID,
-            "launch it with weir_queue_launch()",
-            "weir_queue_launch_count: kernel '%s' requires blocks of more than one "
-            "dimension",
-            weir__label_or_none(kernel->member.object.label));
-    const size_t blocks = count / items + (count % items != 0);
-    if (blocks > UINT32_MAX)
-        return weir__fail_at(
-            file, line, weir_queue_label(queue), WEIR_ERROR_INVALID, "launch it in parts",
-            "weir_queue_launch_count: %zu work-items for kernel '%s' are %zu blocks "
-            "of %u; a grid has at most %u",
-            count, weir__label_or_none(kernel->member.object.label), blocks, items, UINT32_MAX);
-    const struct launch launch = {.kernel = kernel,
-                                  .grid = weir_dim((uint32_t)blocks, 1, 1),
-                                  .block = weir_dim(items, 1, 1),
-                                  .arguments = arguments,
-                                  .argument_count = argument_count,
-                                  .file = file,
-                                  .line = line};
-    // A count of 0 is on purpose, unlike a grid of 0 blocks.
-    return count == 0 ? submit_launch(queue, &launch) : look_and_submit(__func__, queue, &launch);
-}
-
-WEIR_COLD static weir_status refuse_global(const weir_queue *queue, const weir_kernel *kernel,
-                                           struct weir_extent items, struct weir_extent block,
-                                           const char *file, int line)
-{
-    static const char remedy[] =
-        "launch more work-items, and let the kernel compare get_global_id() with the size: "
-        "weir_queue_launch_count(), or weir_queue_launch() with a grid that is rounded up";
-    const char *label = weir__label_or_none(kernel->member.object.label);
-    if (kernel->signature->required_block.x > 0)
-        return weir__fail_at(file, line, weir_queue_label(queue), WEIR_ERROR_INVALID, remedy,
-                             "weir_queue_launch_global: %u×%u×%u work-items are not whole blocks "
-                             "of %u×%u×%u, which kernel '%s' requires",
-                             items.x, items.y, items.z, block.x, block.y, block.z, label);
-    return weir__fail_at(
-        file, line, weir_queue_label(queue), WEIR_ERROR_INVALID, remedy,
-        "weir_queue_launch_global: of blocks of kernel '%s' that divide %u×%u×%u "
-        "work-items the largest is %u×%u×%u; the device wants %u work-items or more",
-        label, items.x, items.y, items.z, block.x, block.y, block.z,
-        kernel->info.preferred_block_items);
-}
-
-weir_status weir_queue_launch_global_at(weir_queue *queue, weir_kernel *kernel,
-                                        struct weir_extent items,
-                                        const struct weir_argument *arguments,
-                                        size_t argument_count, const char *file, int line)
-{
-    CHECK_LAUNCH();
-    const weir_kernel *there = weir__kernel_on(kernel, queue->member.device);
-    const weir_kernel *own = there ? there : kernel;
-    struct weir_extent block;
-    items = weir__operation_extent(items);
-    if (!weir__exact_block(own, items, &block))
-        return refuse_global(queue, own, items, block, file, line);
-    const struct launch launch = {.kernel = kernel,
-                                  .grid = {items.x / block.x, items.y / block.y, items.z / block.z},
-                                  .block = block,
-                                  .arguments = arguments,
-                                  .argument_count = argument_count,
-                                  .file = file,
-                                  .line = line};
-    return look_and_submit(__func__, queue, &launch);
-}
-#undef CHECK_LAUNCH
-
 weir_status weir_queue_host_call_at(weir_queue *queue, weir_host_function function, void *user,
                                     const char *file, int line)
 {
@@ -461,7 +658,7 @@ weir_status weir_queue_note_at(weir_queue *queue, const struct weir_note_params 
     weir_status status = look_at_ranges(params, file, line);
     const struct weir__caller caller = caller_of(queue, file, line);
     if (status == WEIR_OK)
-        status = weir__operation_note(&caller, params, &operation);
+        status = describe_note(&caller, params, &operation);
     if (status < 0)
         return status;
     status = weir__queue_submit(queue, &operation);
@@ -578,6 +775,7 @@ weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)
     // always run and frees to pools, may still come, and is told of the failure.
     // The wait itself is outside the lock, since a running host call may need it.
     weir_lock_take(&queue->submit_lock);
+    const uint64_t recoveries = queue->completion.recoveries;
     weir_lock_release(&queue->submit_lock);
     status = weir__queue_finish(queue);
     if (status < 0)
@@ -586,10 +784,15 @@ weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)
     const struct weir_event last = {queue->member.object.id,
                                     atomic_load(&queue->completion.completed)};
     enter_settled(queue);
-    weir__completion_recover(queue, queue->sequence);
-    queue->saw = queue->sequence; // the legacy queue does not get its failure
+    // Another thread may have recovered it meanwhile: then its waits since are not over.
+    const bool recovers =
+        atomic_load(&queue->completion.failed) && queue->completion.recoveries == recoveries;
+    if (recovers) {
+        weir__completion_recover(queue, queue->sequence);
+        queue->saw = queue->sequence; // the legacy queue does not get its failure
+    }
     weir_lock_release(&queue->submit_lock);
-    if (weir__takes_notes(queue->member.device))
+    if (recovers && weir__takes_notes(queue->member.device))
         weir__host_note_complete(queue, last, status, &(struct weir__host_caller){file, line, 0});
     return status;
 }

@@ -102,15 +102,17 @@ WEIR_TEST(ModuleCheck, ReadsOnlyWhatTheHeaderHolds)
     static const char *const about[] = {"summary", "a sample", NULL};
     struct sample sample;
     struct weir_module read;
+    struct weir_module_ops ops;
+    struct weir_transport_ops transport;
 
     sample_init(&sample);
     sample.module.wants = WEIR_MODULE_WANTS_TIMES;
     sample.module.about = about;
-    weir__module_read(&sample.module, &read);
+    weir__module_read(&sample.module, &read, &ops, &transport);
     EXPECT_UINT_EQ(read.wants, WEIR_MODULE_WANTS_TIMES);
     EXPECT_PTR_EQ(read.about, about);
     sample.module.struct_size = offsetof(struct weir_module, about);
-    weir__module_read(&sample.module, &read);
+    weir__module_read(&sample.module, &read, &ops, &transport);
     EXPECT_UINT_EQ(read.wants, WEIR_MODULE_WANTS_TIMES);
     EXPECT_NULL(read.about);
 }
@@ -217,19 +219,6 @@ WEIR_TEST(ModuleCheck, PluginsMayLeaveAllSlotsUnset)
     expect_sound(&sample, WEIR_MODULE_PLUGIN);
     sample.module.ops = NULL;
     expect_reason(&sample, "no ops table");
-}
-
-WEIR_TEST(ModuleCheck, ReadsNoSlotAfterTheCount)
-{
-    struct sample sample;
-    struct weir_module_ops ops;
-
-    sample_init(&sample);
-    sample.module.slot_count = 1;
-    weir__module_read_ops(&sample.module, &ops);
-    EXPECT_TRUE(ops.open != NULL);
-    EXPECT_TRUE(ops.close == NULL);
-    EXPECT_TRUE(ops.kernel_destroy == NULL);
 }
 
 // A module of another ABI may have other members at these places.

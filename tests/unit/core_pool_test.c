@@ -67,24 +67,26 @@ static struct weir_pool_statistics read_statistics(const weir_pool *pool)
 
 // Each class holds sizes that the class below does not, wastes at most an eighth, and
 // contains its own size.
-WEIR_TEST(PoolCore, SizeClasses)
+CONTROL_TEST(PoolCore, SizeClasses)
 {
-    size_t capacity;
-    uint32_t last = 0;
-    EXPECT_UINT_EQ(weir__block_class(1, &capacity), 0);
-    EXPECT_UINT_EQ(capacity, 256);
-    EXPECT_UINT_EQ(weir__block_class(256, &capacity), 0);
-    for (size_t size = 257; size < (size_t)1 << 40; size = capacity + 1) {
-        size_t same;
-        const uint32_t index = weir__block_class(size, &capacity);
-        ASSERT_UINT_EQ(index, last + 1);
+    weir_queue *queue = control_keep_queue(control, "q");
+    own_pool pool = pool_of(control);
+    weir_buffer *buffer;
+    size_t capacity = 0;
+    uint64_t classes = 0;
+    for (size_t size = 1; size < (size_t)1 << 26; size = capacity + 1) {
+        ASSERT_OK(weir_pool_allocate(pool, queue, size, &buffer));
+        ASSERT_UINT_GT(read_statistics(pool).in_use_bytes, capacity);
+        capacity = read_statistics(pool).in_use_bytes;
+        ASSERT_UINT_EQ(read_statistics(pool).reused, classes);
+        ASSERT_OK(weir_pool_free(queue, &buffer));
         ASSERT_UINT_GE(capacity, size);
-        ASSERT_UINT_LE(capacity - size, size / 8);
-        ASSERT_UINT_EQ(weir__block_class(capacity, &same), index);
-        ASSERT_UINT_EQ(same, capacity);
-        last = index;
+        ASSERT_UINT_LE(capacity - size, size == 1 ? 255 : size / 8);
+        ASSERT_OK(weir_pool_allocate(pool, queue, capacity, &buffer));
+        ASSERT_UINT_EQ(read_statistics(pool).in_use_bytes, capacity);
+        ASSERT_UINT_EQ(read_statistics(pool).reused, ++classes);
+        ASSERT_OK(weir_pool_free(queue, &buffer));
     }
-    EXPECT_UINT_LT(weir__block_class(SIZE_MAX, &capacity), WEIR__BLOCK_CLASSES);
 }
 
 CONTROL_TEST(PoolCore, PluginsSeeBothEnds)

@@ -1,0 +1,721 @@
+// Launches: the size of a grid and of a block, launches whose blocks wait for each other, and how many blocks a
+// device holds at once. The checks are written so that nothing wraps, and so that the common case has no taken
+// branches.
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include <weir/launch.h>
+#include <weir/program.h>
+
+#include "base/cold.h"
+#include "base/sized.h"
+#include "core/object/buffer.h"
+#include "core/object/program.h"
+#include "core/queue/operation.h"
+#include "core/queue/queue.h"
+#include "core/support/debug.h"
+#include "core/support/error.h"
+#include "core/support/thread.h"
+
+static bool exceeds(const struct weir_extent *extent, const struct weir_extent *limit)
+{
+    return extent->x > limit->x || extent->y > limit->y || extent->z > limit->z;
+}
+
+static weir_status check_dimension(const struct weir__caller *caller, const weir_kernel *kernel,
+                                   const char *what, char axis, uint32_t value, uint32_t limit)
+{
+    if (value <= limit)
+        return WEIR_OK;
+    return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
+                         WEIR_ERROR_INVALID,
+                         what[0] == 'b' ? "use a smaller block and a larger grid"
+                                        : "a grid counts blocks, not work-items; launch several "
+                                          "grids, or let a work-item do more",
+                         "launch: %s.%c is %" PRIu32 ", the device's limit is %" PRIu32, what, axis,
+                         value, limit);
+}
+
+// Ids of work-items have 32 bits on CUDA (kernels/library/work_items.cl).
+static bool items_fit(const struct weir_extent *grid, const struct weir_extent *block)
+{
+    return (uint64_t)grid->x * block->x <= UINT32_MAX &&
+           (uint64_t)grid->y * block->y <= UINT32_MAX && (uint64_t)grid->z * block->z <= UINT32_MAX;
+}
+
+static weir_status check_items(const struct weir__caller *caller, const weir_kernel *kernel,
+                               const struct weir_extent *grid, const struct weir_extent *block)
+{
+    const uint64_t x = (uint64_t)grid->x * block->x, y = (uint64_t)grid->y * block->y,
+                   z = (uint64_t)grid->z * block->z;
+    if (items_fit(grid, block))
+        return WEIR_OK;
+    return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
+                         WEIR_ERROR_INVALID, "launch several grids, or let a work-item do more",
+                         "launch: %" PRIu64 " x %" PRIu64 " x %" PRIu64
+                         " work-items, the limit of each dimension is %" PRIu32,
+                         x, y, z, UINT32_MAX);
+}
+
+static weir_status check_dimensions(const struct weir__caller *caller, const weir_kernel *kernel,
+                                    const struct weir_extent *grid, const struct weir_extent *block)
+{
+    const struct weir_limits *limits = &kernel->member.device->limits;
+    weir_status status;
+
+    if ((status = check_dimension(caller, kernel, "grid", 'x', grid->x, limits->max_grid.x)) ||
+        (status = check_dimension(caller, kernel, "grid", 'y', grid->y, limits->max_grid.y)) ||
+        (status = check_dimension(caller, kernel, "grid", 'z', grid->z, limits->max_grid.z)) ||
+        (status = check_dimension(caller, kernel, "block", 'x', block->x, limits->max_block.x)) ||
+        (status = check_dimension(caller, kernel, "block", 'y', block->y, limits->max_block.y)) ||
+        (status = check_dimension(caller, kernel, "block", 'z', block->z, limits->max_block.z)))
+        return status;
+    return check_items(caller, kernel, grid, block);
+}
+
+static bool is_required(const struct weir_extent *required, const struct weir_extent *block)
+{
+    return required->x == 0 ||
+           (required->x == block->x && required->y == block->y && required->z == block->z);
+}
+
+// The product of a block within the device's limits does not wrap.
+static bool extents_fit(const weir_kernel *kernel, const struct weir_extent *grid,
+                        const struct weir_extent *block)
+{
+    const struct weir_limits *limits = &kernel->member.device->limits;
+    return items_fit(grid, block) && !exceeds(grid, &limits->max_grid) &&
+           !exceeds(block, &limits->max_block) &&
+           (uint64_t)block->x * block->y * block->z <= kernel->info.max_block_items &&
+           is_required(&kernel->signature->required_block, block);
+}
+
+// The size of a launch, which has no zeros, part by part.
+WEIR_COLD static weir_status check_extents(const struct weir__caller *caller,
+                                           const weir_kernel *kernel,
+                                           const struct weir_extent *grid,
+                                           const struct weir_extent *block)
+{
+    const struct weir_extent *required = &kernel->signature->required_block;
+    weir_status status = check_dimensions(caller, kernel, grid, block);
+    if (status < 0)
+        return status;
+    const uint64_t items = (uint64_t)block->x * block->y * block->z;
+    if (items > kernel->info.max_block_items)
+        return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
+                             WEIR_ERROR_INVALID, "use a smaller block and a larger grid",
+                             "launch: a block of %" PRIu64 " work-items; this kernel's limit is "
+                             "%" PRIu32,
+                             items, kernel->info.max_block_items);
+    if (!is_required(required, block))
+        return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
+                             WEIR_ERROR_INVALID, "pass that block, or change the kernel's source",
+                             "launch: a block of %" PRIu32 "×%" PRIu32 "×%" PRIu32
+                             "; this kernel requires %" PRIu32 "×%" PRIu32 "×%" PRIu32,
+                             block->x, block->y, block->z, required->x, required->y, required->z);
+    return WEIR_OK;
+}
+
+// An extent whose zeros in y and z read as one.
+static struct weir_extent without_zeros(struct weir_extent extent)
+{
+    return weir_dim(extent.x, extent.y ? extent.y : 1, extent.z ? extent.z : 1);
+}
+
+WEIR_COLD static weir_status refuse_kernel_of(const struct weir__caller *caller,
+                                              const weir_kernel *kernel)
+{
+    return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
+                         WEIR_ERROR_INVALID,
+                         "create the program for both devices (weir_program_params.devices)",
+                         "launch: the kernel belongs to another device than queue '%s'",
+                         weir__label_or_none(caller->label));
+}
+
+static size_t local_bytes_of(const struct weir_argument *arguments, size_t argument_count)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < argument_count; i++)
+        if (arguments[i].kind == WEIR_PARAMETER_LOCAL)
+            bytes = (size_t)weir__local_start(bytes) + arguments[i].size;
+    return bytes;
+}
+
+// Asks the chain; the block has no zeros, and like `local_bytes` it was checked.
+static weir_status ask_occupancy(weir_kernel *kernel, struct weir_extent block, size_t local_bytes,
+                                 struct weir_occupancy *out_occupancy)
+{
+    const weir_device *device = kernel->member.device;
+    *out_occupancy = (struct weir_occupancy){
+        .struct_size = sizeof *out_occupancy,
+        .compute_units = device->limits.compute_units,
+        .cooperative_blocks = 1,
+    };
+    return device->first->ops->kernel_occupancy(device->first, kernel, block, local_bytes,
+                                                out_occupancy);
+}
+
+// A launch whose blocks do not all run at once would never end. Apart from the common case, as the
+// functions for errors are.
+WEIR_COLD static weir_status check_cooperative(const struct weir__caller *caller,
+                                               struct weir_operation *operation)
+{
+    weir_kernel *kernel = operation->u.launch.kernel;
+    const struct weir_extent grid = operation->u.launch.grid;
+    const uint64_t blocks = (uint64_t)grid.x * grid.y; // below 2^64, unlike with z
+    struct weir_occupancy occupancy;
+    operation->flags |= WEIR_OPERATION_COOPERATIVE;
+    if (!caller->cooperative)
+        return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
+                             WEIR_ERROR_INVALID, "launch it with weir_queue_launch_cooperative()",
+                             "launch: blocks of this kernel wait for each other at "
+                             "weir_grid_barrier(), so all of them must run at once");
+    weir_status status = ask_occupancy(kernel, operation->u.launch.block,
+                                       local_bytes_of(operation->u.launch.arguments,
+                                                      operation->u.launch.argument_count),
+                                       &occupancy);
+    if (status < 0) {
+        weir__error_place(status, kernel->member.object.label, caller->file, caller->line);
+        return status;
+    }
+    const uint32_t most = occupancy.cooperative_blocks;
+    if (blocks <= most / grid.z)
+        return WEIR_OK;
+    return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
+                         WEIR_ERROR_UNSUPPORTED,
+                         "launch at most weir_kernel_cooperative_blocks(), and let each do more",
+                         "cooperative launch: %" PRIu32 "×%" PRIu32 "×%" PRIu32
+                         " blocks; with blocks of this size the device runs %" PRIu32
+                         " at once that can wait for each other",
+                         grid.x, grid.y, grid.z, most);
+}
+
+weir_status weir__operation_launch(const struct weir__caller *caller, weir_kernel *kernel,
+                                   struct weir_extent grid, struct weir_extent block,
+                                   const struct weir_argument *arguments, size_t argument_count,
+                                   struct weir_operation *out_operation)
+{
+    if (kernel->member.device != caller->device) {
+        weir_kernel *there = weir__kernel_on(kernel, caller->device);
+        if (!there)
+            return refuse_kernel_of(caller, kernel);
+        kernel = there;
+    }
+    if (block.x == 0)
+        return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
+                             WEIR_ERROR_INVALID, "a block has at least one work-item",
+                             "launch: block.x is 0");
+    grid = without_zeros(grid);
+    block = without_zeros(block);
+    if (!extents_fit(kernel, &grid, &block))
+        return check_extents(caller, kernel, &grid, &block);
+    weir_status status = weir__kernel_check(kernel, arguments, argument_count, caller->peers,
+                                            caller->file, caller->line);
+    if (status != WEIR_OK)
+        return status;
+
+    weir__operation_begin(out_operation, WEIR_OPERATION_LAUNCH, grid.x ? 0 : WEIR_OPERATION_EMPTY,
+                          caller->file, caller->line);
+    out_operation->u.launch.kernel = kernel;
+    out_operation->u.launch.grid = grid;
+    out_operation->u.launch.block = block;
+    out_operation->u.launch.arguments = arguments;
+    out_operation->u.launch.argument_count = argument_count;
+    return caller->cooperative || kernel->grid_barrier ? check_cooperative(caller, out_operation)
+                                                       : WEIR_OK;
+}
+
+// Occupancy, and the blocks that it suggests.
+
+enum {
+    USUAL_BLOCK_ITEMS = 256
+};
+
+static weir_status check_local(const weir_kernel *kernel, size_t local_bytes)
+{
+    const uint64_t limit = kernel->member.device->limits.max_local_bytes;
+    const uint64_t own = kernel->info.local_bytes;
+    if (own <= limit && local_bytes <= limit - own)
+        return WEIR_OK;
+    return weir__fail_at(NULL, 0, kernel->member.object.label, WEIR_ERROR_INVALID,
+                         "use a smaller block, or less of it",
+                         "occupancy: %zu bytes of local memory, and %" PRIu64
+                         " of the kernel's own; the device's limit is %" PRIu64,
+                         local_bytes, own, limit);
+}
+
+static weir_status find(weir_kernel *kernel, struct weir_extent block, size_t local_bytes,
+                        struct weir_occupancy *out_occupancy)
+{
+    const struct weir__caller caller = {.device = kernel->member.device};
+    const struct weir_extent grid = {1, 1, 1};
+    if (block.x == 0)
+        return weir__fail_at(NULL, 0, kernel->member.object.label, WEIR_ERROR_INVALID,
+                             "a block has at least one work-item", "occupancy: block.x is 0");
+    block = without_zeros(block);
+    weir_status status = check_extents(&caller, kernel, &grid, &block);
+    if (status == WEIR_OK)
+        status = check_local(kernel, local_bytes);
+    if (status < 0)
+        return status;
+    status = ask_occupancy(kernel, block, local_bytes, out_occupancy);
+    if (status < 0)
+        weir__error_place(status, kernel->member.object.label, NULL, 0);
+    return status;
+}
+
+weir_status weir_kernel_occupancy_sized(weir_kernel *kernel, struct weir_extent block,
+                                        size_t local_bytes, struct weir_occupancy *out_occupancy,
+                                        size_t size)
+{
+    WEIR_REQUIRE(NULL, out_occupancy);
+    struct weir_occupancy occupancy = {.struct_size = sizeof occupancy};
+    weir_sized_write_back(out_occupancy, size, &occupancy, sizeof occupancy);
+    WEIR_ENTER(kernel);
+    WEIR_REQUIRE(NULL, kernel);
+    weir_status status = find(kernel, block, local_bytes, &occupancy);
+    if (status == WEIR_OK)
+        weir_sized_write_back(out_occupancy, size, &occupancy, sizeof occupancy);
+    return weir__told(status);
+}
+
+weir_status weir_kernel_cooperative_blocks(weir_kernel *kernel, struct weir_extent block,
+                                           size_t local_bytes, uint32_t *out_blocks)
+{
+    struct weir_occupancy occupancy;
+    WEIR_REQUIRE(NULL, out_blocks);
+    *out_blocks = 0;
+    WEIR_ENTER(kernel);
+    WEIR_REQUIRE(NULL, kernel);
+    weir_status status = find(kernel, block, local_bytes, &occupancy);
+    if (status == WEIR_OK)
+        *out_blocks = occupancy.cooperative_blocks;
+    return weir__told(status);
+}
+
+static uint32_t least(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
+// Block sizes are multiples of this, up to `*out_most`.
+static uint32_t step_of(const weir_kernel *kernel, uint32_t *out_most)
+{
+    const struct weir_limits *limits = &kernel->member.device->limits;
+    const uint32_t most = least(kernel->info.max_block_items, limits->max_block.x);
+    const uint32_t preferred = kernel->info.preferred_block_items;
+    *out_most = most;
+    return preferred > 0 && preferred <= most ? preferred : 1;
+}
+
+static uint32_t usual_items(uint32_t step, uint32_t most)
+{
+    const uint32_t items = least(most, USUAL_BLOCK_ITEMS) / step * step;
+    return items > 0 ? items : step;
+}
+
+// The work-items of a block of one dimension: those that the kernel requires, else at most 256.
+// 0 if it requires blocks of more than one dimension.
+static uint32_t usual_block(const weir_kernel *kernel)
+{
+    const struct weir_extent *required = &kernel->signature->required_block;
+    uint32_t most;
+    if (required->x > 0)
+        return required->y > 1 || required->z > 1 ? 0 : required->x;
+    const uint32_t step = step_of(kernel, &most);
+    return usual_items(step, most);
+}
+
+// The largest number up to `most` that divides `items`.
+static uint32_t divisor(uint32_t items, uint32_t most)
+{
+    uint32_t divides = least(items, most);
+    while (divides > 0 && items % divides != 0)
+        divides--;
+    return divides > 0 ? divides : 1;
+}
+
+static uint64_t items_of(struct weir_extent extent)
+{
+    return (uint64_t)extent.x * extent.y * extent.z;
+}
+
+static struct weir_extent dividing(struct weir_extent items, struct weir_extent limit,
+                                   uint32_t most)
+{
+    const uint32_t x = divisor(items.x, least(most, limit.x));
+    const uint32_t y = divisor(items.y, least(most / x, limit.y));
+    return weir_dim(x, y, divisor(items.z, least(most / x / y, limit.z)));
+}
+
+// The block for exactly these work-items, of which only `x` may be 0: the kernel's required one, else a row as
+// long as can be, then rows, then slices. False if it does not divide them, or if it has fewer
+// work-items than info.preferred_block_items and is not all of them.
+static bool exact_block(const weir_kernel *kernel, struct weir_extent items,
+                        struct weir_extent *out_block)
+{
+    const struct weir_extent required = kernel->signature->required_block;
+    const struct weir_extent limit = kernel->member.device->limits.max_block;
+    const uint32_t most = kernel->info.max_block_items;
+    const uint32_t wanted = least(kernel->info.preferred_block_items, most);
+    *out_block = required;
+    if (required.x > 0)
+        return items.x == 0 || (items.x % required.x == 0 && items.y % required.y == 0 &&
+                                items.z % required.z == 0);
+    *out_block = dividing(items, limit, least(most, USUAL_BLOCK_ITEMS));
+    if (items_of(*out_block) < wanted) // a larger block may divide where these do not
+        *out_block = dividing(items, limit, most);
+    return items.x == 0 || items_of(*out_block) >= wanted ||
+           items_of(*out_block) == items_of(items);
+}
+
+// Block sizes to try are the multiples of `step` up to `most`.
+static weir_status search(weir_kernel *kernel, size_t local_bytes, uint32_t step, uint32_t most,
+                          uint32_t *out_items)
+{
+    struct weir_occupancy occupancy;
+    uint32_t resident = 0;
+    weir_status status = WEIR_OK;
+    for (uint32_t items = step; items <= most; items += step) {
+        status = find(kernel, weir_dim(items, 1, 1), local_bytes, &occupancy);
+        if (status < 0 || occupancy.max_unit_items == 0)
+            break;
+        if (occupancy.unit_items < resident)
+            continue;
+        resident = occupancy.unit_items;
+        *out_items = items;
+    }
+    return status;
+}
+
+weir_status weir_kernel_suggest_block(weir_kernel *kernel, size_t local_bytes, uint32_t *out_items)
+{
+    WEIR_REQUIRE(NULL, out_items);
+    *out_items = 0;
+    WEIR_ENTER(kernel);
+    WEIR_REQUIRE(NULL, kernel);
+    const struct weir_extent *required = &kernel->signature->required_block;
+    uint32_t most;
+    const uint32_t step = step_of(kernel, &most);
+    if (required->x > 0) {
+        *out_items = required->x * required->y * required->z;
+        return weir__told(check_local(kernel, local_bytes));
+    }
+    *out_items = usual_items(step, most);
+    weir_status status = check_local(kernel, local_bytes);
+    if (status == WEIR_OK)
+        status = search(kernel, local_bytes, step, most, out_items);
+    if (status < 0)
+        *out_items = 0;
+    return weir__told(status);
+}
+
+// Calls of users.
+
+struct launch {
+    weir_kernel *kernel; // that of the queue's device
+    struct weir_extent grid;
+    struct weir_extent block;
+    const struct weir_argument *arguments;
+    size_t argument_count;
+    const char *file;
+    int line;
+    bool cooperative;
+};
+
+// Hints in debug mode. What a kernel touches is not known, so each hint compares numbers that seldom meet by
+// chance: the launch's work-items, the elements that its parameters point to, and its counts.
+
+enum told {
+    TOLD_ITEMS = 1,
+    TOLD_EMPTY = 2,
+    TOLD_ELEMENTS = 4,
+};
+
+static void tell(const struct launch *launch, enum told what, const char *format, ...)
+    WEIR_PRINTF(3, 4);
+
+static void tell(const struct launch *launch, enum told what, const char *format, ...)
+{
+    char text[384], message[640];
+    if (atomic_fetch_or(&launch->kernel->told, what) & what)
+        return;
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    snprintf(message, sizeof message, "launch of '%.80s': %s (%s:%d)",
+             weir__label_or_none(launch->kernel->member.object.label), text,
+             launch->file ? launch->file : "?", launch->line);
+    weir__log(WEIR_LOG_WARNING, "core", message);
+}
+
+static double product(struct weir_extent extent)
+{
+    return (double)extent.x * extent.y * extent.z;
+}
+
+// With as many work-items as the grid has blocks, each has a byte of the largest range; with those of all
+// blocks, most have none, and one in `block` would have done. A grid that was rounded up has fewer.
+static void hint_items(const struct launch *launch)
+{
+    const struct weir_extent grid = launch->grid, block = launch->block;
+    const double blocks = product(grid), items = product(block);
+    size_t most = 0;
+    for (size_t i = 0; i < launch->argument_count; i++)
+        if (launch->arguments[i].kind == WEIR_PARAMETER_BUFFER && launch->arguments[i].size > most)
+            most = launch->arguments[i].size;
+    const bool divides = grid.x % block.x == 0 && grid.y % block.y == 0 && grid.z % block.z == 0;
+    if (items == 1 || !divides || blocks > (double)most || blocks * items <= 2 * (double)most)
+        return;
+    tell(launch, TOLD_ITEMS,
+         "%.0f blocks of %.0f are %.0f work-items, and its largest range has %zu bytes; a grid "
+         "counts "
+         "blocks: is it meant in work-items? weir_queue_launch_count() takes their number",
+         blocks, items, blocks * items, most);
+}
+
+static const struct weir_parameter *parameter_at(const struct launch *launch, size_t index)
+{
+    const struct weir_kernel_signature *signature = launch->kernel->signature;
+    return index < signature->parameter_count ? weir_signature_parameter(signature, (uint32_t)index)
+                                              : NULL;
+}
+
+// The bytes of what the parameter points to; 0: not known.
+static size_t unit_of(const struct weir_parameter *parameter)
+{
+    static const unsigned char sizes[] = {
+        [WEIR_SCALAR_I8] = 1,  [WEIR_SCALAR_U8] = 1,  [WEIR_SCALAR_I16] = 2, [WEIR_SCALAR_U16] = 2,
+        [WEIR_SCALAR_I32] = 4, [WEIR_SCALAR_U32] = 4, [WEIR_SCALAR_I64] = 8, [WEIR_SCALAR_U64] = 8,
+        [WEIR_SCALAR_F32] = 4, [WEIR_SCALAR_F64] = 8, [WEIR_SCALAR_F16] = 2,
+    };
+    const size_t element = (size_t)parameter->element;
+    const size_t width = parameter->width == 3 ? 4 : parameter->width;
+    return element < sizeof sizes ? sizes[element] * width : 0;
+}
+
+// Whether a value of the launch is that number: a count of elements.
+static bool is_passed(const struct launch *launch, uint64_t number)
+{
+    for (size_t i = 0; i < launch->argument_count; i++) {
+        const struct weir_argument *argument = &launch->arguments[i];
+        const bool is_integer =
+            argument->scalar >= WEIR_SCALAR_I32 && argument->scalar <= WEIR_SCALAR_U64;
+        if (argument->kind == WEIR_PARAMETER_VALUE && !argument->pointer && is_integer &&
+            argument->bits == number)
+            return true;
+    }
+    return false;
+}
+
+// Whether the range has as many bytes as there are work-items, but for a last block that is not full.
+static bool is_of_items(const struct launch *launch, size_t bytes)
+{
+    const double items = product(launch->block), all = product(launch->grid) * items;
+    return bytes > 1 && (double)bytes <= all && (double)bytes > all - items;
+}
+
+// Whether no range of larger elements has more bytes.
+static bool is_largest(const struct launch *launch, size_t bytes)
+{
+    for (size_t i = 0; i < launch->argument_count; i++)
+        if (launch->arguments[i].kind == WEIR_PARAMETER_BUFFER && launch->arguments[i].size > bytes)
+            return false;
+    return true;
+}
+
+static void hint_elements(const struct launch *launch, size_t index)
+{
+    const struct weir_argument *argument = &launch->arguments[index];
+    const struct weir_parameter *parameter = parameter_at(launch, index);
+    const size_t bytes = argument->size, unit = parameter ? unit_of(parameter) : 0;
+    char place[WEIR__PLACE_SIZE];
+    if (argument->kind != WEIR_PARAMETER_BUFFER || unit < 2 || !argument->buffer ||
+        !is_of_items(launch, bytes) || is_passed(launch, bytes / unit))
+        return;
+    const weir_buffer *buffer = argument->buffer;
+    const bool is_part = argument->offset == 0 && buffer->size / unit == bytes;
+    if (!is_part && !is_passed(launch, bytes) && !is_largest(launch, bytes))
+        return;
+    weir__member_created(&buffer->member, place);
+    tell(launch, TOLD_ELEMENTS,
+         "%zu work-items, and '%.40s' has %zu bytes of '%.40s'%s, which are %zu of its elements; "
+         "sizes "
+         "count bytes: is this one meant in elements? Multiply it by %zu",
+         (size_t)(product(launch->grid) * product(launch->block)), parameter->name, bytes,
+         weir__label_or_none(buffer->member.object.label), place, bytes / unit, unit);
+}
+
+// A grid of work-items instead of blocks, one without blocks, and ranges that count elements instead of
+// bytes.
+static void hint_launch(const struct launch *given)
+{
+    struct launch launch = *given;
+    if (launch.block.x == 0 || !launch.kernel || (launch.argument_count && !launch.arguments))
+        return; // refused
+    if (launch.grid.x == 0) {
+        tell(&launch, TOLD_EMPTY,
+             "its grid has 0 blocks, so nothing runs; a count divided by the block's size rounds "
+             "down: round up, or call weir_queue_launch_count() with the count");
+        return;
+    }
+    launch.grid = without_zeros(launch.grid);
+    launch.block = without_zeros(launch.block);
+    hint_items(&launch);
+    for (size_t i = 0; i < launch.argument_count; i++)
+        hint_elements(&launch, i);
+}
+
+// In debug mode: what a launch is given.
+WEIR_COLD static weir_status look_at_launch(const char *function, const weir_queue *queue,
+                                            const struct launch *launch)
+{
+    const weir_status status = weir__enter_arguments(function, launch->file, launch->line,
+                                                     launch->arguments, launch->argument_count);
+    if (status < 0)
+        return status;
+    struct launch there = *launch;
+    there.kernel = weir__kernel_on(launch->kernel, queue->member.device);
+    hint_launch(&there);
+    return WEIR_OK;
+}
+
+static weir_status submit_launch(weir_queue *queue, const struct launch *launch);
+
+WEIR_COLD static weir_status submit_widened(weir_queue *queue, const struct launch *launch)
+{
+    struct weir_argument widened[WEIR__WIDEN_LIMIT];
+    struct launch wide = *launch;
+    weir__kernel_widen(weir__kernel_on(launch->kernel, queue->member.device), launch->arguments,
+                       widened);
+    wide.arguments = widened;
+    return submit_launch(queue, &wide);
+}
+
+static weir_status submit_launch(weir_queue *queue, const struct launch *launch)
+{
+    struct weir_operation operation;
+    const struct weir__caller caller = {
+        queue->member.device, queue->member.object.label, launch->file,
+        launch->line,         !weir__is_capturing(queue), launch->cooperative};
+    const weir_status status =
+        weir__operation_launch(&caller, launch->kernel, launch->grid, launch->block,
+                               launch->arguments, launch->argument_count, &operation);
+    if (status == WEIR_OK)
+        return weir__queue_submit(queue, &operation);
+    return status < 0 ? status : submit_widened(queue, launch);
+}
+
+static inline weir_status look_and_submit(const char *function, weir_queue *queue,
+                                          const struct launch *launch)
+{
+    const weir_status status =
+        weir__is_unusual() ? look_at_launch(function, queue, launch) : WEIR_OK;
+    return status < 0 ? status : submit_launch(queue, launch);
+}
+
+// What the functions of a launch are given, by the names of their parameters.
+#define CHECK_LAUNCH()                                            \
+    WEIR_ENTER_AT(file, line, queue, kernel);                     \
+    WEIR_REQUIRE_AT(file, line, NULL, queue);                     \
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel); \
+    WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0)
+
+weir_status weir_queue_launch_at(weir_queue *queue, weir_kernel *kernel, struct weir_extent grid,
+                                 struct weir_extent block, const struct weir_argument *arguments,
+                                 size_t argument_count, const char *file, int line)
+{
+    CHECK_LAUNCH();
+    const struct launch launch = {kernel,         grid, block, arguments,
+                                  argument_count, file, line,  false};
+    return look_and_submit(__func__, queue, &launch);
+}
+
+weir_status weir_queue_launch_cooperative_at(weir_queue *queue, weir_kernel *kernel,
+                                             struct weir_extent grid, struct weir_extent block,
+                                             const struct weir_argument *arguments,
+                                             size_t argument_count, const char *file, int line)
+{
+    CHECK_LAUNCH();
+    const struct launch launch = {kernel, grid, block, arguments, argument_count, file, line, true};
+    return look_and_submit(__func__, queue, &launch);
+}
+
+weir_status weir_queue_launch_count_at(weir_queue *queue, weir_kernel *kernel, size_t count,
+                                       const struct weir_argument *arguments, size_t argument_count,
+                                       const char *file, int line)
+{
+    CHECK_LAUNCH();
+    const weir_kernel *own = weir__kernel_on(kernel, queue->member.device);
+    const uint32_t items = usual_block(own ? own : kernel);
+    if (items == 0)
+        return weir__fail_at(
+            file, line, weir_queue_label(queue), WEIR_ERROR_INVALID,
+            "launch it with weir_queue_launch()",
+            "weir_queue_launch_count: kernel '%s' requires blocks of more than one "
+            "dimension",
+            weir__label_or_none(kernel->member.object.label));
+    const size_t blocks = count / items + (count % items != 0);
+    if (blocks > UINT32_MAX)
+        return weir__fail_at(
+            file, line, weir_queue_label(queue), WEIR_ERROR_INVALID, "launch it in parts",
+            "weir_queue_launch_count: %zu work-items for kernel '%s' are %zu blocks "
+            "of %u; a grid has at most %u",
+            count, weir__label_or_none(kernel->member.object.label), blocks, items, UINT32_MAX);
+    const struct launch launch = {.kernel = kernel,
+                                  .grid = weir_dim((uint32_t)blocks, 1, 1),
+                                  .block = weir_dim(items, 1, 1),
+                                  .arguments = arguments,
+                                  .argument_count = argument_count,
+                                  .file = file,
+                                  .line = line};
+    // A count of 0 is on purpose, unlike a grid of 0 blocks.
+    return count == 0 ? submit_launch(queue, &launch) : look_and_submit(__func__, queue, &launch);
+}
+
+WEIR_COLD static weir_status refuse_global(const weir_queue *queue, const weir_kernel *kernel,
+                                           struct weir_extent items, struct weir_extent block,
+                                           const char *file, int line)
+{
+    static const char remedy[] =
+        "launch more work-items, and let the kernel compare get_global_id() with the size: "
+        "weir_queue_launch_count(), or weir_queue_launch() with a grid that is rounded up";
+    const char *label = weir__label_or_none(kernel->member.object.label);
+    if (kernel->signature->required_block.x > 0)
+        return weir__fail_at(file, line, weir_queue_label(queue), WEIR_ERROR_INVALID, remedy,
+                             "weir_queue_launch_global: %u×%u×%u work-items are not whole blocks "
+                             "of %u×%u×%u, which kernel '%s' requires",
+                             items.x, items.y, items.z, block.x, block.y, block.z, label);
+    return weir__fail_at(
+        file, line, weir_queue_label(queue), WEIR_ERROR_INVALID, remedy,
+        "weir_queue_launch_global: of blocks of kernel '%s' that divide %u×%u×%u "
+        "work-items the largest is %u×%u×%u; the device wants %u work-items or more",
+        label, items.x, items.y, items.z, block.x, block.y, block.z,
+        kernel->info.preferred_block_items);
+}
+
+weir_status weir_queue_launch_global_at(weir_queue *queue, weir_kernel *kernel,
+                                        struct weir_extent items,
+                                        const struct weir_argument *arguments,
+                                        size_t argument_count, const char *file, int line)
+{
+    CHECK_LAUNCH();
+    const weir_kernel *there = weir__kernel_on(kernel, queue->member.device);
+    const weir_kernel *own = there ? there : kernel;
+    struct weir_extent block;
+    items = without_zeros(items);
+    if (!exact_block(own, items, &block))
+        return refuse_global(queue, own, items, block, file, line);
+    const struct launch launch = {.kernel = kernel,
+                                  .grid = {items.x / block.x, items.y / block.y, items.z / block.z},
+                                  .block = block,
+                                  .arguments = arguments,
+                                  .argument_count = argument_count,
+                                  .file = file,
+                                  .line = line};
+    return look_and_submit(__func__, queue, &launch);
+}
+#undef CHECK_LAUNCH
