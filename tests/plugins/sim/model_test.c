@@ -390,26 +390,6 @@ WEIR_TEST(SimModel, CarriedModelsHaveSources)
     }
 }
 
-// What the article measured for a copy of a chunk.
-WEIR_TEST(SimModel, CopiesTakeWhatWasMeasured)
-{
-    static const struct {
-        const char *gpu;
-        double up_ns;
-        double down_ns;
-    } measured[] = {{"c1060", 1105735, 1105735},
-                    {"c2050", 795509, 620800},
-                    {"k20c", 732000, 732000}};
-    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
-        struct sim_gpu *gpu;
-        ASSERT_TRUE(sim_gpu_open(measured[i].gpu, &gpu, message, sizeof message));
-        const struct sim_model *model = &gpu->model;
-        EXPECT_NEAR((double)sim_copy_ns(model, SIM_H2D, 4 << 20), measured[i].up_ns, 2);
-        EXPECT_NEAR((double)sim_copy_ns(model, SIM_D2H, 4 << 20), measured[i].down_ns, 2);
-        sim_gpu_destroy(&gpu);
-    }
-}
-
 // The reference has every key once, and where one may be left out its default.
 WEIR_TEST(SimModel, ReferenceHasEveryKey)
 {
