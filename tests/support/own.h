@@ -79,4 +79,5 @@ static inline weir_buffer *test_buffer(weir_device *device, const char *label, s
                                  &buffer));
     return buffer;
 }
+
 #endif
