@@ -60,14 +60,23 @@ archive = rule(
     },
 )
 
-def _static_library_impl(ctx):
+# What `deps` link: the archives, and the options of `system` for those of its repositories.
+def _linked_by(deps, system = {}):
     archives = []
-    for dep in ctx.attr.deps:
+    flags = []
+    for dep in deps:
         for linker_input in dep[CcInfo].linking_context.linker_inputs.to_list():
             for library in linker_input.libraries:
                 archive = library.pic_static_library or library.static_library
-                if archive and archive not in archives:
+                repository = archive.owner.workspace_name.replace("+", "~").split("~")[-1] if archive else ""
+                if repository in system:
+                    flags.append(system[repository])
+                elif archive and archive not in archives:
                     archives.append(archive)
+    return archives, flags
+
+def _static_library_impl(ctx):
+    archives, _ = _linked_by(ctx.attr.deps)
     ctx.actions.run_shell(
         inputs = archives,
         outputs = [ctx.outputs.out],
@@ -114,17 +123,7 @@ static_library = rule(
 )
 
 def _linked_impl(ctx):
-    archives = []
-    flags = []
-    for dep in ctx.attr.deps:
-        for linker_input in dep[CcInfo].linking_context.linker_inputs.to_list():
-            for library in linker_input.libraries:
-                archive = library.pic_static_library or library.static_library
-                repository = archive.owner.workspace_name.replace("+", "~").split("~")[-1] if archive else ""
-                if repository in ctx.attr.system:
-                    flags.append(ctx.attr.system[repository])
-                elif archive and archive not in archives:
-                    archives.append(archive)
+    archives, flags = _linked_by(ctx.attr.deps, ctx.attr.system)
     arguments = ["-shared"] if ctx.attr.shared else ["-pie"]
     arguments += ["-o", ctx.outputs.out.path, "-Wl,-z,relro,-z,now,-z,defs,--as-needed,--build-id"]
     arguments += [ctx.expand_location(option, ctx.attr.inputs) for option in ctx.attr.linkopts]

@@ -1,17 +1,114 @@
-// The callers' side of the pipeline: the ring of records, the policies, and the end. The work of its threads is in
-// pipeline_start.c, its creation in pipeline_create.c.
+// The callers' side of the pipeline: the ring of records, the policies, groups, and the end. The starter's and the
+// deliverer's work is in pipeline_start.c and pipeline_deliver.c, the creation in pipeline_create.c.
 //
 // Room is counted in frames that are alive (waiting or in a slot), not by the progress
 // of the starter, so whether a submit finds the pipeline full does not depend on
 // thread scheduling. Dropped and cancelled frames are not alive but keep their place
 // in the ring, for delivery in order.
-#include "patterns/pipeline_parts.h"
-
+//
+// Each frame of a group has a number there, in the order in which they were accepted, and the deliverer that
+// has the frame of the group's head delivers it. Submission to a group looks at one pipeline after the other,
+// each under its own lock. A pipeline that fills up between the look and the submission is found by the next look.
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "patterns/pipeline_parts.h"
 #include "patterns/shared.h"
+
+static weir_status create_group(const struct weir_pipeline_group_params *params,
+                                weir_pipeline_group **out_group)
+{
+    struct weir_pipeline_group_params known = {.label = NULL};
+    *out_group = NULL;
+    if (params)
+        TRY(weir__pattern_params("weir_pipeline_group_create", "weir_pipeline_group_params", params,
+                                 &known, sizeof known));
+    const char *label = weir__pattern_label(known.label, "group");
+    weir_pipeline_group *group = calloc(1, sizeof *group);
+    if (!group)
+        return weir__pattern_no_memory(label, "a group of pipelines");
+    weir__pattern_keep(group->label, label, NULL);
+    pthread_mutex_init(&group->lock.mutex, NULL);
+    pthread_cond_init(&group->turn, NULL);
+    pthread_cond_init(&group->moved, NULL);
+    *out_group = group;
+    return WEIR_OK;
+}
+
+weir_status weir_pipeline_group_create_at(const struct weir_pipeline_group_params *params,
+                                          weir_pipeline_group **out_group, const char *file,
+                                          int line)
+{
+    const struct weir__place before = weir__pattern_begin(file, line);
+    return weir__pattern_end(create_group(params, out_group), before);
+}
+
+weir_status weir_pipeline_group_destroy(weir_pipeline_group **group)
+{
+    if (!group || !*group)
+        return WEIR_OK;
+    weir_pipeline_group *ending = *group;
+    if (ending->count > 0)
+        return weir__pattern_refuse(
+            ending->label, "destroy its pipelines first",
+            "weir_pipeline_group_destroy: the group has %u pipelines, one of them '%s'",
+            (unsigned)ending->count, ending->members[0]->label);
+    pthread_cond_destroy(&ending->moved);
+    pthread_cond_destroy(&ending->turn);
+    pthread_mutex_destroy(&ending->lock.mutex);
+    free(ending);
+    *group = NULL;
+    return WEIR_OK;
+}
+
+// --- the order of deliveries in a group ---
+
+static uint64_t enter_group(weir_pipeline *pipeline)
+{
+    weir_pipeline_group *group = pipeline->params.group;
+    weir__pattern_lock_take(&group->lock);
+    const uint64_t number = group->tail++;
+    weir__pattern_lock_release(&group->lock);
+    return number;
+}
+
+void weir__pipeline_await_turn(weir_pipeline *pipeline, uint64_t number)
+{
+    weir_pipeline_group *group = pipeline->params.group;
+    if (!group)
+        return;
+    weir__pattern_lock_take(&group->lock);
+    while (group->head != number)
+        (void)weir__pattern_lock_wait(&group->lock, &group->turn, NULL);
+    weir__pattern_lock_release(&group->lock);
+}
+
+void weir__pipeline_end_turn(weir_pipeline *pipeline)
+{
+    weir_pipeline_group *group = pipeline->params.group;
+    if (!group)
+        return;
+    weir__pattern_lock_take(&group->lock);
+    group->head++;
+    pthread_cond_broadcast(&group->turn);
+    pthread_cond_broadcast(&group->moved);
+    weir__pattern_lock_release(&group->lock);
+}
+
+static void cancel_in_group(weir_pipeline *pipeline)
+{
+    weir_pipeline_group *group = pipeline->params.group;
+    if (!group)
+        return;
+    weir__pattern_lock_take(&group->lock);
+    group->cancels++;
+    pthread_cond_broadcast(&group->moved);
+    weir__pattern_lock_release(&group->lock);
+}
+
+// --- the ring ---
 
 struct weir__record *weir__pipeline_record(weir_pipeline *pipeline, uint64_t sequence)
 {
@@ -39,7 +136,7 @@ void weir__pipeline_end(weir_pipeline *pipeline, struct weir__record *record, we
 
 // --- submission ---
 
-bool weir__pipeline_in_callback(const weir_pipeline *pipeline)
+static bool in_callback(const weir_pipeline *pipeline)
 {
     for (uint32_t i = 0; i < pipeline->params.prepare_threads; i++)
         if (weir_thread_is_current(&pipeline->preparers[i]))
@@ -48,9 +145,11 @@ bool weir__pipeline_in_callback(const weir_pipeline *pipeline)
            weir_thread_is_current(&pipeline->deliverer);
 }
 
-static weir_status refuse_in_callback(const weir_pipeline *pipeline, const char *call,
-                                      const char *remedy)
+weir_status weir__pipeline_check_caller(const weir_pipeline *pipeline, const char *call,
+                                        const char *remedy)
 {
+    if (!in_callback(pipeline))
+        return WEIR_OK;
     return weir__pattern_refuse(
         pipeline->label, remedy,
         "%s was called from a callback of the same pipeline, which it would wait for", call);
@@ -114,7 +213,7 @@ static void accept_frame(weir_pipeline *pipeline, void *frame, weir_status statu
         .state = WEIR__FRAME_WAITING,
     };
     if (pipeline->params.group)
-        record->number = weir__pipeline_enter_group(pipeline);
+        record->number = enter_group(pipeline);
     if (pipeline->tail == 0)
         pipeline->first_ns = record->accepted_ns;
     pipeline->tail++;
@@ -129,9 +228,9 @@ weir_status weir_pipeline_submit(weir_pipeline *pipeline, void *frame)
 {
     if (!pipeline)
         return weir__pattern_refuse_null("weir_pipeline_submit", "pipeline");
-    if (pipeline->params.full == WEIR_PIPELINE_BLOCK && weir__pipeline_in_callback(pipeline))
-        return refuse_in_callback(pipeline, "weir_pipeline_submit",
-                                  "use another policy than WEIR_PIPELINE_BLOCK");
+    if (pipeline->params.full == WEIR_PIPELINE_BLOCK)
+        TRY(weir__pipeline_check_caller(pipeline, "weir_pipeline_submit",
+                                        "use another policy than WEIR_PIPELINE_BLOCK"));
 
     weir__pattern_lock_take(&pipeline->lock);
     weir_status status = make_room(pipeline);
@@ -143,10 +242,19 @@ weir_status weir_pipeline_submit(weir_pipeline *pipeline, void *frame)
     return status == WEIR_DROPPED ? WEIR_OK : status;
 }
 
-void weir__pipeline_get_load(weir_pipeline *pipeline, struct weir__pipeline_load *out_load)
+// How full a pipeline is.
+struct load {
+    uint64_t alive; // frames that wait or have a slot
+    uint64_t
+        oldest; // the number in the group of the oldest frame that waits; UINT64_MAX: none waits
+    bool room;
+    bool lost; // its device
+};
+
+static void get_load(weir_pipeline *pipeline, struct load *out_load)
 {
     weir__pattern_lock_take(&pipeline->lock);
-    *out_load = (struct weir__pipeline_load){
+    *out_load = (struct load){
         .alive = count_alive(pipeline),
         .oldest = pipeline->waiting > 0 ? weir__pipeline_oldest(pipeline)->number : UINT64_MAX,
         .room = has_room(pipeline),
@@ -155,7 +263,7 @@ void weir__pipeline_get_load(weir_pipeline *pipeline, struct weir__pipeline_load
     weir__pattern_lock_release(&pipeline->lock);
 }
 
-bool weir__pipeline_try(weir_pipeline *pipeline, void *frame)
+static bool try_submit(weir_pipeline *pipeline, void *frame)
 {
     weir__pattern_lock_take(&pipeline->lock);
     const bool room = has_room(pipeline);
@@ -184,9 +292,8 @@ weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns)
 
     if (!pipeline)
         return weir__pattern_refuse_null("weir_pipeline_drain", "pipeline");
-    if (weir__pipeline_in_callback(pipeline))
-        return refuse_in_callback(pipeline, "weir_pipeline_drain",
-                                  "drain from a thread of the program's");
+    TRY(weir__pipeline_check_caller(pipeline, "weir_pipeline_drain",
+                                    "drain from a thread of the program's"));
 
     bool limited = deadline_of(timeout_ns, &deadline);
     int error = 0;
@@ -213,334 +320,125 @@ weir_status weir_pipeline_cancel(weir_pipeline *pipeline)
     pipeline->cancels++;
     pthread_cond_broadcast(&pipeline->moved);
     weir__pattern_lock_release(&pipeline->lock);
-    weir__pipeline_cancel_in_group(pipeline);
+    cancel_in_group(pipeline);
     return WEIR_OK;
 }
 
-weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
-{
-    if (!pipeline || !*pipeline)
-        return WEIR_OK;
+// --- submission to a group ---
 
-    weir_pipeline *ending = *pipeline;
-    if (weir__pipeline_in_callback(ending))
-        return refuse_in_callback(ending, "weir_pipeline_destroy",
-                                  "destroy it from a thread of the program's");
-    WEIR_IGNORE(weir_pipeline_cancel(ending));
-    weir__pattern_lock_take(&ending->lock);
-    ending->draining++;
-    while (ending->head < ending->tail || ending->blocked > 0)
-        (void)weir__pattern_lock_wait(&ending->lock, &ending->moved, NULL);
-    weir__pattern_lock_release(&ending->lock);
-    weir__pipeline_free(ending);
-    *pipeline = NULL;
-    return WEIR_OK;
+// What happened in a group before a look at its pipelines.
+struct look {
+    uint64_t head;
+    uint64_t cancels;
+    uint32_t first; // the member after the last that got a frame
+};
+
+static struct look begin_look(weir_pipeline_group *group)
+{
+    weir__pattern_lock_take(&group->lock);
+    const struct look look = {group->head, group->cancels, (group->last + 1) % group->count};
+    weir__pattern_lock_release(&group->lock);
+    return look;
 }
 
-// The deliverer of a pipeline: it waits for the oldest frame, counts it, and delivers it; and the figures of one
-// pipeline, and of several that are added up.
-
-void weir__pipeline_put_latency(struct weir_pipeline_statistics *figures,
-                                const struct weir__histogram *latency)
+static bool is_better(const struct load *a, const struct load *b)
 {
-    figures->latency_min_ns = latency->minimum;
-    figures->latency_mean_ns = latency->count > 0 ? latency->total / latency->count : 0;
-    figures->latency_p50_ns = weir__histogram_percentile(latency, 50);
-    figures->latency_p99_ns = weir__histogram_percentile(latency, 99);
-    figures->latency_max_ns = latency->maximum;
+    if (a->lost != b->lost)
+        return b->lost;
+    if (a->room != b->room)
+        return a->room;
+    // With room the least loaded; without, the one whose frame would be dropped.
+    return a->room ? a->alive < b->alive : a->oldest < b->oldest;
 }
 
-// Called with the lock.
-static void fill_figures(const weir_pipeline *pipeline, struct weir_pipeline_statistics *figures)
+// The member for the next frame, and its load.
+static uint32_t choose(const weir_pipeline_group *group, uint32_t first, struct load *out_load)
 {
-    *figures = pipeline->figures;
-    figures->accepted = pipeline->tail;
-    figures->wall_ns = pipeline->last_ns > 0 ? pipeline->last_ns - pipeline->first_ns : 0;
-    figures->stage_count = pipeline->params.stage_count;
-    for (uint32_t i = 0; i < figures->stage_count; i++) {
-        figures->stages[i].name = pipeline->stages[i].name;
-        figures->busy_ns += figures->stages[i].busy_ns;
-    }
-    for (uint32_t i = 0; i < figures->stage_count; i++)
-        figures->covered_ns += weir__union_length(&pipeline->covered[i]);
-    figures->overlap_ns = figures->busy_ns - figures->covered_ns;
-}
-
-void weir_pipeline_get_statistics_sized(weir_pipeline *pipeline,
-                                        struct weir_pipeline_statistics *out_statistics,
-                                        size_t size)
-{
-    struct weir_pipeline_statistics figures = {.accepted = 0};
-
-    if (pipeline) {
-        weir__pattern_lock_take(&pipeline->lock);
-        fill_figures(pipeline, &figures);
-        weir__pipeline_put_latency(&figures, &pipeline->latency);
-        weir__pattern_lock_release(&pipeline->lock);
-    }
-    weir_sized_write(out_statistics, size, &figures, sizeof figures);
-}
-
-static void add_counts(struct weir_pipeline_statistics *to,
-                       const struct weir_pipeline_statistics *from)
-{
-    to->accepted += from->accepted;
-    to->succeeded += from->succeeded;
-    to->failed += from->failed;
-    to->dropped += from->dropped;
-    to->cancelled += from->cancelled;
-    to->refused += from->refused;
-    to->recoveries += from->recoveries;
-    to->in_flight_max += from->in_flight_max;
-}
-
-static void add_times(struct weir_pipeline_statistics *to,
-                      const struct weir_pipeline_statistics *from)
-{
-    to->timed_frames += from->timed_frames;
-    to->busy_ns += from->busy_ns;
-    to->covered_ns += from->covered_ns;
-    to->overlap_ns += from->overlap_ns;
-    for (uint32_t i = 0; i < from->stage_count; i++) {
-        if (i >= to->stage_count)
-            to->stages[to->stage_count++].name = from->stages[i].name;
-        to->stages[i].busy_ns += from->stages[i].busy_ns;
-        to->stages[i].wait_ns += from->stages[i].wait_ns;
-    }
-}
-
-void weir__pipeline_add_statistics(weir_pipeline *pipeline, struct weir__pipeline_sum *sum)
-{
-    struct weir_pipeline_statistics figures;
-    weir__pattern_lock_take(&pipeline->lock);
-    fill_figures(pipeline, &figures);
-    weir__histogram_merge(&sum->latency, &pipeline->latency);
-    if (pipeline->tail > 0 && pipeline->first_ns < sum->first_ns)
-        sum->first_ns = pipeline->first_ns;
-    if (pipeline->last_ns > sum->last_ns)
-        sum->last_ns = pipeline->last_ns;
-    weir__pattern_lock_release(&pipeline->lock);
-    add_counts(&sum->figures, &figures);
-    add_times(&sum->figures, &figures);
-}
-
-#define SHORTEST_NAP_NS UINT64_C(200000)
-#define LONGEST_NAP_NS UINT64_C(1000000)
-
-static bool all_prepare(weir_pipeline *pipeline)
-{
-    weir__pattern_lock_take(&pipeline->lock);
-    const bool all =
-        pipeline->preparing > 0 && pipeline->preparing == pipeline->params.prepare_threads;
-    weir__pattern_lock_release(&pipeline->lock);
-    return all;
-}
-
-// Drivers that notice the end of an event soonest keep a processor busy until then. While all preparers
-// are at work the pipeline waits for them and not for the device: the processor is theirs, and a
-// delivery some time later delays nothing, as there are free slots.
-static weir_status wait_for_event(weir_pipeline *pipeline, struct weir_event event)
-{
-    for (uint64_t nap_ns = SHORTEST_NAP_NS;
-         all_prepare(pipeline) && weir_event_query(event) == WEIR_NOT_READY;
-         nap_ns = nap_ns < LONGEST_NAP_NS / 2 ? 2 * nap_ns : LONGEST_NAP_NS)
-        weir_clock_sleep_ns(nap_ns);
-    return weir_event_sync(event, WEIR_FOREVER);
-}
-
-static bool wait_for_last_stages(weir_pipeline *pipeline, struct weir__slot *slot)
-{
-    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
-        if (pipeline->stages[i].last && wait_for_event(pipeline, slot->ends[i]) != WEIR_OK)
-            return false;
-    }
-    return true;
-}
-
-// The slot's previous frame was delivered, so a refusal belongs to this frame.
-static void wait_for_graph(weir_pipeline *pipeline, struct weir__slot *slot)
-{
-    if (slot->done.sequence != 0)
-        (void)weir__pipeline_took(slot, "graph", wait_for_event(pipeline, slot->done));
-}
-
-// Waits for all work of a frame. If nothing failed, the end of the last stages
-// implies that of the stages before them. Otherwise every submitted stage is
-// queried, in order, so that the earliest failure is found: a queue that refused a
-// stage may only have passed on the failure of an earlier stage.
-static void wait_for_frame(weir_pipeline *pipeline, struct weir__slot *slot)
-{
-    if (pipeline->params.graphs) {
-        wait_for_graph(pipeline, slot);
-        return;
-    }
-    if (slot->status == WEIR_OK && wait_for_last_stages(pipeline, slot))
-        return;
-    bool refused = slot->refused;
-    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
-        if (slot->ends[i].sequence == 0)
-            continue;
-        weir_status status = weir_event_sync(slot->ends[i], WEIR_FOREVER);
-        if (status != WEIR_OK && refused) {
-            slot->status = WEIR_OK;
-            refused = false;
+    uint32_t best = first;
+    get_load(group->members[first], out_load);
+    for (uint32_t i = 1; i < group->count; i++) {
+        const uint32_t at = (first + i) % group->count;
+        struct load load;
+        get_load(group->members[at], &load);
+        if (is_better(&load, out_load)) {
+            best = at;
+            *out_load = load;
         }
-        (void)weir__pipeline_took(slot, pipeline->stages[i].name, status);
     }
+    return best;
 }
 
-// Returns the slot's spans, or NULL if one of them is not available.
-static const struct weir_pipeline_span *read_spans(weir_pipeline *pipeline, struct weir__slot *slot)
+static weir_status wait_for_delivery(weir_pipeline_group *group, const struct look *look)
 {
-    if (!pipeline->timing || slot->status != WEIR_OK)
-        return NULL;
-    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
-        struct weir_pipeline_span *span = &slot->spans[i];
-        if (weir_event_time_ns(slot->begins[i], &span->begin_ns) != WEIR_OK ||
-            weir_event_time_ns(slot->ends[i], &span->end_ns) != WEIR_OK)
-            return NULL;
-        // Drivers round the two times independently.
-        if (span->end_ns < span->begin_ns)
-            span->end_ns = span->begin_ns;
+    weir__pattern_lock_take(&group->lock);
+    while (group->head == look->head && group->cancels == look->cancels)
+        (void)weir__pattern_lock_wait(&group->lock, &group->moved, NULL);
+    const bool cancelled = group->cancels != look->cancels;
+    weir__pattern_lock_release(&group->lock);
+    return cancelled ? WEIR_CANCELLED : WEIR_OK;
+}
+
+static weir_status check_submit(weir_pipeline_group *group)
+{
+    if (!group)
+        return weir__pattern_refuse_null("weir_pipeline_group_submit", "group");
+    if (group->count == 0)
+        return weir__pattern_refuse(group->label,
+                                    "create pipelines with this group in their params",
+                                    "weir_pipeline_group_submit: the group has no pipelines");
+    if (group->members[0]->params.full != WEIR_PIPELINE_BLOCK)
+        return WEIR_OK;
+    for (uint32_t i = 0; i < group->count; i++)
+        if (in_callback(group->members[i]))
+            return weir__pattern_refuse(group->label, "use another policy than WEIR_PIPELINE_BLOCK",
+                                        "weir_pipeline_group_submit was called from a callback of "
+                                        "pipeline '%s', which it would wait for",
+                                        group->members[i]->label);
+    return WEIR_OK;
+}
+
+static void note_last(weir_pipeline_group *group, uint32_t member)
+{
+    weir__pattern_lock_take(&group->lock);
+    group->last = member;
+    weir__pattern_lock_release(&group->lock);
+}
+
+weir_status weir_pipeline_group_submit(weir_pipeline_group *group, void *frame)
+{
+    weir_status status = check_submit(group);
+    while (status == WEIR_OK) {
+        struct load load;
+        const struct look look = begin_look(group);
+        const uint32_t member = choose(group, look.first, &load);
+        weir_pipeline *pipeline = group->members[member];
+        if (load.room ? try_submit(pipeline, frame)
+                      : pipeline->params.full != WEIR_PIPELINE_BLOCK) {
+            note_last(group, member);
+            return load.room ? WEIR_OK : weir_pipeline_submit(pipeline, frame);
+        }
+        if (!load.room)
+            status = wait_for_delivery(group, &look);
     }
-    return slot->spans;
+    return status;
 }
 
-static void count_spans(weir_pipeline *pipeline, const struct weir_pipeline_span *spans)
-{
-    struct weir_pipeline_statistics *figures = &pipeline->figures;
+// --- all pipelines of a group ---
 
-    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
-        uint64_t begin = spans[i].begin_ns;
-        uint64_t last_end = pipeline->last_end_ns[i];
-        figures->stages[i].busy_ns += spans[i].end_ns - begin;
-        if (figures->timed_frames > 0 && begin > last_end)
-            figures->stages[i].wait_ns += begin - last_end;
-        pipeline->last_end_ns[i] = spans[i].end_ns;
-        weir__union_add(&pipeline->covered[pipeline->stages[i].timeline], begin, spans[i].end_ns);
-    }
-    figures->timed_frames++;
+weir_status weir_pipeline_group_drain(weir_pipeline_group *group, uint64_t timeout_ns)
+{
+    const uint64_t began_ns = weir_clock_now_ns();
+    struct weir__pattern_first first = {.status = WEIR_OK};
+
+    for (uint32_t i = 0; group && i < group->count; i++)
+        weir__pattern_note(&first, weir_pipeline_drain(group->members[i],
+                                                       weir__pattern_left(timeout_ns, began_ns)));
+    return weir__pattern_first(&first);
 }
 
-static void count_result(weir_pipeline *pipeline, const struct weir_pipeline_result *result)
+weir_status weir_pipeline_group_cancel(weir_pipeline_group *group)
 {
-    struct weir_pipeline_statistics *figures = &pipeline->figures;
-
-    if (result->status == WEIR_DROPPED) {
-        figures->dropped++;
-    } else if (result->status == WEIR_CANCELLED) {
-        figures->cancelled++;
-    } else if (result->status != WEIR_OK) {
-        figures->failed++;
-    } else {
-        figures->succeeded++;
-        weir__histogram_add(&pipeline->latency, result->latency_ns);
-    }
-    if (result->spans)
-        count_spans(pipeline, result->spans);
-}
-
-// Builds the outcome of the frame at the ring's head from its record, its slot and
-// the clock.
-static struct weir_pipeline_result make_result(weir_pipeline *pipeline,
-                                               const struct weir__record *record,
-                                               const struct weir__slot *slot, uint64_t now_ns)
-{
-    struct weir_pipeline_result result = {
-        .sequence = pipeline->head,
-        .status = slot ? slot->status : record->status,
-        .stage = slot ? slot->stage : "",
-        .latency_ns = now_ns - record->accepted_ns,
-        .stage_count = pipeline->params.stage_count,
-    };
-    if (result.status < 0)
-        result.error = slot ? &slot->error : &pipeline->lost_error;
-    return result;
-}
-
-// Called with the lock. Blocked callers are woken when fewer frames wait than keep the preparers at work,
-// for several frames at once: each wake takes processor time from the preparers. The last delivery wakes
-// them in any case, since no frame waits then.
-static bool wakes_callers(const weir_pipeline *pipeline)
-{
-    const uint32_t threads = pipeline->params.prepare_threads;
-    const uint32_t half = pipeline->params.backlog / 2;
-    const uint32_t enough = threads > half ? threads : half;
-    return pipeline->draining > 0 ||
-           (pipeline->blocked > 0 && (threads == 0 || pipeline->waiting <= enough));
-}
-
-// Takes the lock.
-static void end_delivery(weir_pipeline *pipeline, bool has_slot)
-{
-    weir__pattern_lock_take(&pipeline->lock);
-    pipeline->head++;
-    if (has_slot)
-        pipeline->released++;
-    weir__pipeline_wake_start(pipeline);
-    if (wakes_callers(pipeline))
-        pthread_cond_broadcast(&pipeline->moved);
-    weir__pattern_lock_release(&pipeline->lock);
-    weir__pipeline_end_turn(pipeline);
-}
-
-// Called with the lock, which is released.
-static void deliver_head(weir_pipeline *pipeline)
-{
-    const struct weir_pipeline_params *params = &pipeline->params;
-    const struct weir__record *record = weir__pipeline_record(pipeline, pipeline->head);
-    struct weir__slot *slot = NULL;
-    const struct weir_pipeline_span *spans = NULL;
-
-    if (record->state == WEIR__FRAME_STARTED) {
-        slot = &pipeline->slots[record->slot];
-        weir__pattern_lock_release(&pipeline->lock);
-        wait_for_frame(pipeline, slot);
-        spans = read_spans(pipeline, slot);
-        weir__pattern_lock_take(&pipeline->lock);
-        if (slot->queue_failed && slot->generation == pipeline->generation)
-            pipeline->must_recover = true;
-    }
-    weir__pattern_lock_release(&pipeline->lock);
-    weir__pipeline_await_turn(pipeline, record->number);
-    weir__pattern_lock_take(&pipeline->lock);
-    uint64_t now_ns = weir_clock_now_ns();
-    void *frame = record->frame;
-    struct {
-        WEIR_SIZED_CELL(struct weir_pipeline_result, result, WEIR_SIZED_ROOM);
-    } delivery;
-    memset(&delivery, 0, sizeof delivery);
-    delivery.result = make_result(pipeline, record, slot, now_ns);
-    delivery.result.spans = spans;
-    count_result(pipeline, &delivery.result);
-    pipeline->last_ns = now_ns;
-    weir__pattern_lock_release(&pipeline->lock);
-    if (params->deliver)
-        params->deliver(params->user, frame, slot ? slot->data : NULL, &delivery.result);
-    end_delivery(pipeline, slot != NULL);
-}
-
-// Called with the lock. False when the pipeline is to stop.
-static bool wait_for_head(weir_pipeline *pipeline)
-{
-    while (!pipeline->stopping) {
-        const struct weir__record *head = weir__pipeline_record(pipeline, pipeline->head);
-        if (pipeline->head < pipeline->tail &&
-            (head->state == WEIR__FRAME_STARTED || head->state == WEIR__FRAME_ENDED))
-            return true;
-        (void)weir__pattern_lock_wait(&pipeline->lock, &pipeline->to_deliver, NULL);
-    }
-    return false;
-}
-
-void weir__pipeline_deliverer(void *argument)
-{
-    weir_pipeline *pipeline = argument;
-
-    weir__pattern_lock_take(&pipeline->lock);
-    while (wait_for_head(pipeline)) {
-        deliver_head(pipeline);
-        weir__pattern_lock_take(&pipeline->lock);
-    }
-    weir__pattern_lock_release(&pipeline->lock);
+    for (uint32_t i = 0; group && i < group->count; i++)
+        WEIR_IGNORE(weir_pipeline_cancel(group->members[i]));
+    return WEIR_OK;
 }

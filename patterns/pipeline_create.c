@@ -368,6 +368,61 @@ static weir_status make_stages(weir_pipeline *pipeline, const struct weir_pipeli
     return status;
 }
 
+// List order is a topological order, so the stages that this one depends on have their
+// lanes already.
+static void choose_lanes(weir_pipeline *pipeline)
+{
+    uint64_t continued = 0;
+    bool rooted = false;
+
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+        struct weir__stage *stage = &pipeline->stages[i];
+        stage->lane = i;
+        if (stage->depends_on == 0 && !rooted) {
+            stage->lane = WEIR__SLOT_LANE;
+            rooted = true;
+        }
+        for (uint32_t d = 0; d < i; d++)
+            if ((stage->depends_on & ~continued) >> d & 1) {
+                stage->lane = pipeline->stages[d].lane;
+                continued |= WEIR_PIPELINE_AFTER(d);
+                break;
+            }
+    }
+}
+
+static int32_t highest_priority(const weir_pipeline *pipeline)
+{
+    int32_t highest = pipeline->stages[0].priority;
+    for (uint32_t i = 1; i < pipeline->params.stage_count; i++)
+        if (highest < pipeline->stages[i].priority)
+            highest = pipeline->stages[i].priority;
+    return highest;
+}
+
+// Creates the queues of the slots.
+static weir_status make_graphs(weir_pipeline *pipeline)
+{
+    choose_lanes(pipeline);
+    for (uint32_t i = 0; i < pipeline->params.slot_count; i++) {
+        char label[WEIR__PATTERN_LABEL_SIZE + WEIR__NAME_SIZE];
+        snprintf(label, sizeof label, "%s/slot %u", pipeline->label, (unsigned)i);
+        TRY(weir_queue_create(pipeline->params.device,
+                              WEIR_PARAMS(weir_queue, .label = label,
+                                          .priority = highest_priority(pipeline)),
+                              &pipeline->slots[i].queue));
+    }
+    return WEIR_OK;
+}
+
+static void free_graphs(weir_pipeline *pipeline)
+{
+    for (uint32_t i = 0; pipeline->slots && i < pipeline->params.slot_count; i++) {
+        weir_graph_destroy(&pipeline->slots[i].graph);
+        weir_queue_destroy(&pipeline->slots[i].queue);
+    }
+}
+
 static weir_status make_slots(weir_pipeline *pipeline)
 {
     const struct weir_pipeline_params *params = &pipeline->params;
@@ -385,6 +440,55 @@ static weir_status make_slots(weir_pipeline *pipeline)
         pipeline->slots_made++;
     }
     return WEIR_OK;
+}
+
+// Called with the lock.
+static weir_status check_member(const weir_pipeline_group *group, const weir_pipeline *pipeline)
+{
+    if (group->count == WEIR_PIPELINE_GROUP_MAX)
+        return weir__pattern_refuse(
+            pipeline->label, NULL, "group '%s' has %d pipelines already, the most that it can have",
+            group->label, WEIR_PIPELINE_GROUP_MAX);
+    if (group->count > 0 && group->members[0]->params.full != pipeline->params.full)
+        return weir__pattern_refuse(
+            pipeline->label, "give the pipelines of a group the same `full`",
+            "its policy for a full pipeline is %d, and that of '%s' in group '%s' is %d",
+            (int)pipeline->params.full, group->members[0]->label, group->label,
+            (int)group->members[0]->params.full);
+    return WEIR_OK;
+}
+
+static weir_status join_group(weir_pipeline *pipeline)
+{
+    weir_pipeline_group *group = pipeline->params.group;
+    if (!group)
+        return WEIR_OK;
+    weir__pattern_lock_take(&group->lock);
+    weir_status status = check_member(group, pipeline);
+    if (status == WEIR_OK) {
+        weir__pattern_lock_use(&group->lock, pipeline->params.device);
+        group->last = group->count;
+        group->members[group->count++] = pipeline;
+        pipeline->joined = true;
+    }
+    weir__pattern_lock_release(&group->lock);
+    return status;
+}
+
+static void leave_group(weir_pipeline *pipeline)
+{
+    weir_pipeline_group *group = pipeline->params.group;
+    uint32_t at = 0;
+    if (!pipeline->joined)
+        return;
+    weir__pattern_lock_take(&group->lock);
+    while (group->members[at] != pipeline)
+        at++;
+    group->count--;
+    memmove(&group->members[at], &group->members[at + 1],
+            (group->count - at) * sizeof(weir_pipeline *));
+    group->last = group->count > 0 ? group->count - 1 : 0;
+    weir__pattern_lock_release(&group->lock);
 }
 
 static bool make_locks(weir_pipeline *pipeline)
@@ -453,8 +557,8 @@ static void release(weir_pipeline *pipeline)
 {
     const struct weir_pipeline_params *params = &pipeline->params;
 
-    weir__pipeline_leave(pipeline);
-    weir__pipeline_free_graphs(pipeline);
+    leave_group(pipeline);
+    free_graphs(pipeline);
     while (pipeline->slots_made > 0) {
         pipeline->slots_made--;
         if (params->slot_destroy)
@@ -476,15 +580,6 @@ static void release(weir_pipeline *pipeline)
     free(pipeline);
 }
 
-void weir__pipeline_free(weir_pipeline *pipeline)
-{
-    stop_threads(pipeline, true, true);
-    // Work after a failure may still be running although its frame was delivered, and
-    // the slots' memory is freed next. The status of the queues no longer matters.
-    weir__pipeline_recover_queues(pipeline);
-    release(pipeline);
-}
-
 static weir_status make_parts(weir_pipeline *pipeline, const struct weir_pipeline_params *params)
 {
     resolve_params(pipeline, params);
@@ -492,9 +587,9 @@ static weir_status make_parts(weir_pipeline *pipeline, const struct weir_pipelin
     TRY(make_storage(pipeline));
     TRY(make_stages(pipeline, params->stages));
     if (params->graphs)
-        TRY(weir__pipeline_make_graphs(pipeline));
+        TRY(make_graphs(pipeline));
     TRY(make_slots(pipeline));
-    TRY(weir__pipeline_join(pipeline));
+    TRY(join_group(pipeline));
     return make_threads(pipeline);
 }
 
@@ -527,4 +622,27 @@ weir_status weir_pipeline_create_at(const struct weir_pipeline_params *params,
 {
     const struct weir__place before = weir__pattern_begin(file, line);
     return weir__pattern_end(create(params, out_pipeline), before);
+}
+
+weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
+{
+    if (!pipeline || !*pipeline)
+        return WEIR_OK;
+
+    weir_pipeline *ending = *pipeline;
+    TRY(weir__pipeline_check_caller(ending, "weir_pipeline_destroy",
+                                    "destroy it from a thread of the program's"));
+    WEIR_IGNORE(weir_pipeline_cancel(ending));
+    weir__pattern_lock_take(&ending->lock);
+    ending->draining++;
+    while (ending->head < ending->tail || ending->blocked > 0)
+        (void)weir__pattern_lock_wait(&ending->lock, &ending->moved, NULL);
+    weir__pattern_lock_release(&ending->lock);
+    stop_threads(ending, true, true);
+    // Work after a failure may still be running although its frame was delivered, and
+    // the slots' memory is freed next. The status of the queues no longer matters.
+    weir__pipeline_recover_queues(ending);
+    release(ending);
+    *pipeline = NULL;
+    return WEIR_OK;
 }

@@ -1,5 +1,5 @@
-// The starter of a pipeline, the preparers, and frames as graphs; the deliverer is in pipeline.c. There are two because a thread that waits for the
-// oldest frame cannot start the next, and so that `prepare` and `deliver`, the
+// The starter of a pipeline, the preparers, and frames as graphs. The deliverer, pipeline_deliver.c, is another thread
+// because one that waits for the oldest frame cannot start the next, and so that `prepare` and `deliver`, the
 // user's work on the host, overlap each other as stages do on the device.
 //
 // Waits. A stage waits on the device for the end of every stage that it depends
@@ -31,62 +31,6 @@
 // continued there, and else on its own queue. So a chain of stages is captured on the
 // slot's queue alone and needs no fork, which makes it cheaper to replay on a backend
 // without graphs.
-
-// List order is a topological order, so the stages that this one depends on have their
-// lanes already.
-static void choose_lanes(weir_pipeline *pipeline)
-{
-    uint64_t continued = 0;
-    bool rooted = false;
-
-    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
-        struct weir__stage *stage = &pipeline->stages[i];
-        stage->lane = i;
-        if (stage->depends_on == 0 && !rooted) {
-            stage->lane = WEIR__SLOT_LANE;
-            rooted = true;
-        }
-        for (uint32_t d = 0; d < i; d++)
-            if ((stage->depends_on & ~continued) >> d & 1) {
-                stage->lane = pipeline->stages[d].lane;
-                continued |= WEIR_PIPELINE_AFTER(d);
-                break;
-            }
-    }
-}
-
-static int32_t highest_priority(const weir_pipeline *pipeline)
-{
-    int32_t highest = pipeline->stages[0].priority;
-    for (uint32_t i = 1; i < pipeline->params.stage_count; i++)
-        if (highest < pipeline->stages[i].priority)
-            highest = pipeline->stages[i].priority;
-    return highest;
-}
-
-weir_status weir__pipeline_make_graphs(weir_pipeline *pipeline)
-{
-    choose_lanes(pipeline);
-    for (uint32_t i = 0; i < pipeline->params.slot_count; i++) {
-        char label[WEIR__PATTERN_LABEL_SIZE + WEIR__NAME_SIZE];
-        snprintf(label, sizeof label, "%s/slot %u", pipeline->label, (unsigned)i);
-        TRY(weir_queue_create(pipeline->params.device,
-                              WEIR_PARAMS(weir_queue, .label = label,
-                                          .priority = highest_priority(pipeline)),
-                              &pipeline->slots[i].queue));
-    }
-    return WEIR_OK;
-}
-
-void weir__pipeline_free_graphs(weir_pipeline *pipeline)
-{
-    for (uint32_t i = 0; pipeline->slots && i < pipeline->params.slot_count; i++) {
-        weir_graph_destroy(&pipeline->slots[i].graph);
-        weir_queue_destroy(&pipeline->slots[i].queue);
-    }
-}
-
-// --- capturing ---
 
 static weir_queue *queue_of(const weir_pipeline *pipeline, const struct weir__slot *slot,
                             uint32_t lane)

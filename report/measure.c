@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/sum.h"
+#include "base/text.h"
 #include "report/report.h"
 
 // Intervals.
@@ -320,7 +321,7 @@ static void find_span(weir_report *report)
     summary->span_ns = summary->end_ns - summary->begin_ns;
 }
 
-bool weir__measure_runs(weir_report *report)
+static bool measure_runs(weir_report *report)
 {
     if (report->trace->operation_count >= UINT32_MAX || !make_runs(report))
         return false;
@@ -552,7 +553,7 @@ static bool measure_named(weir_report *report, weir_report_table table, name_fun
     return ok;
 }
 
-bool weir__measure_tables(weir_report *report)
+static bool measure_tables(weir_report *report)
 {
     return measure_devices(report) && measure_queues(report) && measure_engines(report) &&
            measure_named(report, WEIR_REPORT_KINDS, kind_name) &&
@@ -637,7 +638,7 @@ static void find_serial(weir_report *report, uint64_t sum, uint64_t busy)
                      *trace->devices[i].name ? trace->devices[i].name : "the device");
 }
 
-bool weir__measure_summary(weir_report *report)
+static void measure_summary(weir_report *report)
 {
     struct weir_report_summary *summary = &report->summary;
     struct weir_report_time sum = {0};
@@ -658,5 +659,31 @@ bool weir__measure_summary(weir_report *report)
     summary->dropped = report->trace->meta.dropped;
     summary->truncated = report->trace->meta.truncated;
     find_serial(report, sum.most_ns, busy);
-    return true;
+}
+
+static weir_status check_window(const weir_report *report)
+{
+    const struct weir_report_params *params = &report->params;
+    if (report->run_count > 0 || (params->from_ns == 0 && params->to_ns == 0))
+        return WEIR_OK;
+    char end[WEIR_TEXT_QUANTITY_SIZE];
+    return weir__report_fail(WEIR_ERROR_INVALID, "choose a window inside it",
+                             "no operation ran in the window that was asked for; the trace is %s "
+                             "long",
+                             weir_text_duration(end, (double)report->trace->meta.end_ns));
+}
+
+weir_status weir__measure(weir_report *report)
+{
+    report->names = weir_names_create();
+    if (!report->names || !measure_runs(report))
+        return WEIR_ERROR_OUT_OF_MEMORY;
+    const weir_status status = check_window(report);
+    if (status != WEIR_OK)
+        return status;
+    if (!measure_tables(report))
+        return WEIR_ERROR_OUT_OF_MEMORY;
+    measure_summary(report);
+    return weir__measure_bubbles(report) && weir__measure_path(report) ? WEIR_OK
+                                                                       : WEIR_ERROR_OUT_OF_MEMORY;
 }

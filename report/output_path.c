@@ -19,7 +19,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "report/trace.h"
+#include "base/text.h"
 
 // With more names than this the last ones are kept from other processes by nothing.
 #define MOST_SOCKETS 64
@@ -161,6 +161,24 @@ void weir_output_path_give_back(const char *path)
     pthread_mutex_unlock(&written_lock);
 }
 
+// The file that a name means in the process of that number, which stands for %p. False: there is no room.
+static bool name_process(const char *name, uint64_t process, char *text, size_t size)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (; *name; name++) {
+        if (name[0] == '%' && name[1] == 'p') {
+            weir_text_append(text, size, &used, "%llu", (unsigned long long)process);
+            name++;
+        } else {
+            weir_text_append(text, size, &used, "%c", *name);
+        }
+        if (used + 32 > size)
+            return false;
+    }
+    return true;
+}
+
 bool weir_output_path_name(const char *wanted, uint64_t process, char *path)
 {
     char text[WEIR_OUTPUT_PATH_SIZE - 24];
@@ -168,7 +186,7 @@ bool weir_output_path_name(const char *wanted, uint64_t process, char *path)
     const unsigned rank = rank_of_job();
     snprintf(named, sizeof named, ".rank%u", rank);
     path[0] = '\0';
-    if (!weir_trace_path(wanted, process, text, sizeof text))
+    if (!name_process(wanted, process, text, sizeof text))
         return false;
     if (rank == 0 || !text[0] || strstr(wanted, "%p") || strstr(name_in(text), named) ||
         is_special(text))

@@ -214,31 +214,6 @@ weir_status weir__report_fail(weir_status status, const char *remedy, const char
     return weir_error_set(&error);
 }
 
-static weir_status check_window(const weir_report *report)
-{
-    const struct weir_report_params *params = &report->params;
-    if (report->run_count > 0 || (params->from_ns == 0 && params->to_ns == 0))
-        return WEIR_OK;
-    char end[WEIR_TEXT_QUANTITY_SIZE];
-    return weir__report_fail(WEIR_ERROR_INVALID, "choose a window inside it",
-                             "no operation ran in the window that was asked for; the trace is %s "
-                             "long",
-                             weir_text_duration(end, (double)report->trace->meta.end_ns));
-}
-
-static weir_status measure_all(weir_report *report)
-{
-    report->names = weir_names_create();
-    if (!report->names || !weir__measure_runs(report))
-        return WEIR_ERROR_OUT_OF_MEMORY;
-    const weir_status status = check_window(report);
-    if (status != WEIR_OK)
-        return status;
-    const bool ok = weir__measure_tables(report) && weir__measure_summary(report) &&
-                    weir__measure_bubbles(report) && weir__measure_path(report);
-    return ok ? WEIR_OK : WEIR_ERROR_OUT_OF_MEMORY;
-}
-
 weir_status weir__report_make(struct weir_trace *trace, const struct weir_report_params *params,
                               weir_report **out_report)
 {
@@ -251,7 +226,7 @@ weir_status weir__report_make(struct weir_trace *trace, const struct weir_report
     }
     report->trace = trace;
     report->params = params ? *params : none;
-    const weir_status status = measure_all(report);
+    const weir_status status = weir__measure(report);
     if (status == WEIR_OK) {
         *out_report = report;
         return WEIR_OK;
@@ -306,11 +281,6 @@ void weir_report_destroy(weir_report **report)
     weir_trace_destroy(&it->trace);
     free(it);
     *report = NULL;
-}
-
-const struct weir_trace *weir__report_trace(const weir_report *report)
-{
-    return report->trace;
 }
 
 const struct weir_report_summary *weir_report_get_summary(const weir_report *report)

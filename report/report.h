@@ -1,5 +1,4 @@
-// Shared by the parts of the report. For the page and the command it adds access to the trace of a
-// report to the public header.
+// Shared by the parts of the report.
 #ifndef WEIR_REPORT_REPORT_H
 #define WEIR_REPORT_REPORT_H
 
@@ -105,18 +104,14 @@ struct weir_report {
 weir_status weir__report_make(struct weir_trace *trace, const struct weir_report_params *params,
                               weir_report **out_report);
 
-// Ownership: the report's.
-const struct weir_trace *weir__report_trace(const weir_report *report);
-
 // Reports an error of the public functions and returns its status.
 weir_status weir__report_fail(weir_status status, const char *remedy, const char *format, ...)
     WEIR_PRINTF(3, 4);
 
-// The parts, in the order in which they are called. All return false if out of memory.
+// Fills in the figures of a report that has its trace and params. WEIR_ERROR_OUT_OF_MEMORY comes without a detail.
+weir_status weir__measure(weir_report *report);
 
-bool weir__measure_runs(weir_report *report);    // runs, lanes, the span
-bool weir__measure_tables(weir_report *report);  // all tables but the path
-bool weir__measure_summary(weir_report *report); // the rest of the summary
+// The last parts of the measurement, after runs and tables. False if out of memory.
 bool weir__measure_bubbles(weir_report *report);
 bool weir__measure_path(weir_report *report);
 

@@ -28,48 +28,25 @@ enum {
     PAIR_COUNT = sizeof pairs / sizeof *pairs
 };
 
-static const char *verdict_name(weir_report_verdict verdict)
-{
-    switch (verdict) {
-    case WEIR_REPORT_DEVICE_BOUND:
-        return "device-bound";
-    case WEIR_REPORT_MIXED:
-        return "mixed";
-    case WEIR_REPORT_SUBMIT_BOUND:
-        return "submit-bound";
-    case WEIR_REPORT_NOTHING_RAN:
-        break;
-    }
-    return "nothing ran";
-}
+static const char *const verdict_names[] = {
+    [WEIR_REPORT_NOTHING_RAN] = "nothing ran",
+    [WEIR_REPORT_DEVICE_BOUND] = "device-bound",
+    [WEIR_REPORT_MIXED] = "mixed",
+    [WEIR_REPORT_SUBMIT_BOUND] = "submit-bound",
+};
 
-static const char *cause_name(weir_report_cause cause)
-{
-    switch (cause) {
-    case WEIR_REPORT_CAUSE_SUBMIT:
-        return "submit";
-    case WEIR_REPORT_CAUSE_WAIT:
-        return "wait";
-    case WEIR_REPORT_CAUSE_QUEUE:
-        return "queue";
-    case WEIR_REPORT_CAUSE_LATENCY:
-        return "latency";
-    case WEIR_REPORT_CAUSE_NONE:
-        break;
-    }
-    return "none";
-}
+static const char *const cause_names[] = {
+    [WEIR_REPORT_CAUSE_NONE] = "none",       [WEIR_REPORT_CAUSE_SUBMIT] = "submit",
+    [WEIR_REPORT_CAUSE_WAIT] = "wait",       [WEIR_REPORT_CAUSE_QUEUE] = "queue",
+    [WEIR_REPORT_CAUSE_LATENCY] = "latency",
+};
 
-static const char *table_name(weir_report_table table)
-{
-    static const char *const names[WEIR__TABLE_COUNT] = {
-        [WEIR_REPORT_DEVICES] = "devices", [WEIR_REPORT_QUEUES] = "queues",
-        [WEIR_REPORT_ENGINES] = "engines", [WEIR_REPORT_KINDS] = "kinds",
-        [WEIR_REPORT_NAMES] = "names",     [WEIR_REPORT_REGIONS] = "regions",
-        [WEIR_REPORT_PATH] = "path",
-    };
-    return names[table];
-}
+static const char *const table_names[WEIR__TABLE_COUNT] = {
+    [WEIR_REPORT_DEVICES] = "devices", [WEIR_REPORT_QUEUES] = "queues",
+    [WEIR_REPORT_ENGINES] = "engines", [WEIR_REPORT_KINDS] = "kinds",
+    [WEIR_REPORT_NAMES] = "names",     [WEIR_REPORT_REGIONS] = "regions",
+    [WEIR_REPORT_PATH] = "path",
+};
 
 #define FLAGS (JSON_INDENT(1) | JSON_REAL_PRECISION(9))
 
@@ -140,7 +117,7 @@ static void set_summary(json_t *root, const struct weir_report_summary *s, bool 
     weir_json_set(root, "device_share", json_real(s->device_share), ok);
     weir_json_set(root, "host_share", json_real(s->host_share), ok);
     weir_json_set(root, "latency_share", json_real(s->latency_share), ok);
-    set_text(root, "verdict", verdict_name(s->verdict), ok);
+    set_text(root, "verdict", verdict_names[s->verdict], ok);
 }
 
 static json_t *overlap_of(const struct pair *pair, const struct weir_report_overlap *overlap,
@@ -193,7 +170,7 @@ static void set_tables(json_t *root, const weir_report *report, bool *ok)
         for (size_t i = 0; i < report->tables[table].count; i++)
             weir_json_append(
                 list, row_of(&report->tables[table].rows[i].row, (weir_report_table)table, ok), ok);
-        weir_json_set(root, table_name((weir_report_table)table), list, ok);
+        weir_json_set(root, table_names[table], list, ok);
     }
 }
 
@@ -204,7 +181,7 @@ static json_t *bubble_of(const struct weir_report_bubble *bubble, bool *ok)
     set_count(object, "end_ns", bubble->end_ns, ok);
     set_count(object, "device", bubble->device, ok);
     set_text(object, "engine", bubble->engine, ok);
-    set_text(object, "cause", cause_name(bubble->cause), ok);
+    set_text(object, "cause", cause_names[bubble->cause], ok);
     set_text(object, "sentence", bubble->sentence, ok);
     set_text(object, "file", bubble->file, ok);
     weir_json_set(object, "line", json_integer(bubble->line), ok);
@@ -342,7 +319,7 @@ static void add_summary(const weir_report *report, struct weir_long_text *text)
     weir_table_add(&cells,
                    "%s: of the critical path %.1f %% is work of the device, %.1f %% the host, "
                    "%.1f %% latency",
-                   verdict_name(s->verdict), 100 * s->device_share, 100 * s->host_share,
+                   verdict_names[s->verdict], 100 * s->device_share, 100 * s->host_share,
                    100 * s->latency_share);
     weir_table_end(&cells, 2, text);
 }
@@ -391,7 +368,7 @@ static void add_table(const weir_report *report, weir_report_table table,
     char longest[WEIR_TEXT_QUANTITY_SIZE];
     if (rows->count == 0)
         return;
-    weir_long_text_add(text, "\n%s\n", table_name(table));
+    weir_long_text_add(text, "\n%s\n", table_names[table]);
     weir_table_add(&cells, " ");
     weir_table_add(&cells, "operations");
     weir_table_add(&cells, "bytes");

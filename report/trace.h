@@ -94,10 +94,6 @@ struct weir_trace_meta {
 // with secure_getenv(), and is set by `weir trace COMMAND`.
 #define WEIR_TRACE_FILE_VARIABLE "WEIR_TRACE_FILE"
 
-// The file that a trace's name means in the process of that number, which stands for %p. False:
-// there is no room.
-bool weir_trace_path(const char *name, uint64_t process, char *text, size_t size);
-
 // How well the clock of a device is mapped to the host's. Known at the end.
 struct weir_trace_clock {
     uint32_t pairs;          // pairs of the two clocks that were taken; 0: one clock
@@ -330,8 +326,5 @@ bool weir_trace_read_memory(const char *name, const void *data, size_t size,
 
 // Sets `*trace` to NULL. A pointer to NULL is accepted.
 void weir_trace_destroy(struct weir_trace **trace);
-
-// The index of the queue with that id, or WEIR_TRACE_NO_INDEX.
-size_t weir_trace_find_queue(const struct weir_trace *trace, uint64_t id);
 
 #endif

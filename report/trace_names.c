@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "report/trace.h"
 #include "report/trace_out.h"
 
@@ -34,48 +33,22 @@ const char *weir_trace_engine_colour(enum weir_trace_engine engine)
 
 const char *weir_trace_kind_name(enum weir_trace_kind kind)
 {
-    switch (kind) {
-    case WEIR_TRACE_COPY:
-        return "copy";
-    case WEIR_TRACE_COPY_2D:
-        return "copy_2d";
-    case WEIR_TRACE_COPY_3D:
-        return "copy_3d";
-    case WEIR_TRACE_FILL:
-        return "fill";
-    case WEIR_TRACE_FILL_2D:
-        return "fill_2d";
-    case WEIR_TRACE_LAUNCH:
-        return "launch";
-    case WEIR_TRACE_HOST_CALL:
-        return "host_call";
-    case WEIR_TRACE_GRAPH:
-        return "graph";
-    case WEIR_TRACE_NATIVE:
-        return "native";
-    case WEIR_TRACE_COLLECTIVE:
-        return "collective";
-    case WEIR_TRACE_NOTE:
-        return "note";
-    }
-    return "operation";
+    static const char *const names[] = {
+        [WEIR_TRACE_COPY] = "copy",           [WEIR_TRACE_COPY_2D] = "copy_2d",
+        [WEIR_TRACE_COPY_3D] = "copy_3d",     [WEIR_TRACE_FILL] = "fill",
+        [WEIR_TRACE_FILL_2D] = "fill_2d",     [WEIR_TRACE_LAUNCH] = "launch",
+        [WEIR_TRACE_HOST_CALL] = "host_call", [WEIR_TRACE_GRAPH] = "graph",
+        [WEIR_TRACE_NATIVE] = "native",       [WEIR_TRACE_COLLECTIVE] = "collective",
+        [WEIR_TRACE_NOTE] = "note",
+    };
+    const bool known = (unsigned)kind < sizeof names / sizeof *names && names[kind];
+    return known ? names[kind] : "operation";
 }
 
 const char *weir__trace_memory_name(enum weir_trace_memory memory)
 {
-    switch (memory) {
-    case WEIR_TRACE_DEVICE_MEMORY:
-        return "Device";
-    case WEIR_TRACE_PINNED_MEMORY:
-        return "Pinned";
-    case WEIR_TRACE_PAGEABLE_MEMORY:
-        return "Pageable";
-    case WEIR_TRACE_MANAGED_MEMORY:
-        return "Managed";
-    case WEIR_TRACE_NO_MEMORY:
-        break;
-    }
-    return "Unknown";
+    static const char *const names[] = {"Unknown", "Device", "Pinned", "Pageable", "Managed"};
+    return names[(unsigned)memory < sizeof names / sizeof *names ? memory : 0];
 }
 
 static char letter(enum weir_trace_memory memory)
@@ -118,21 +91,4 @@ const char *weir_trace_operation_title(const struct weir_trace_operation *operat
 bool weir_trace_is_communication(const char *name)
 {
     return strncmp(name, "nccl", 4) == 0 && strstr(name + 4, "Kernel");
-}
-
-bool weir_trace_path(const char *name, uint64_t process, char *text, size_t size)
-{
-    size_t used = 0;
-    text[0] = '\0';
-    for (; *name; name++) {
-        if (name[0] == '%' && name[1] == 'p') {
-            weir_text_append(text, size, &used, "%llu", (unsigned long long)process);
-            name++;
-        } else {
-            weir_text_append(text, size, &used, "%c", *name);
-        }
-        if (used + 32 > size)
-            return false;
-    }
-    return true;
 }

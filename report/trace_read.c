@@ -1,4 +1,5 @@
-// Reads traces: Weir's own by lines, those of other programs in pieces.
+// Reads traces in pieces, of which one at a time is in memory. Those of Weir have one event a line: an invalid line
+// loses only its own event, and a file without an end is read as far as it goes.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,14 +13,14 @@
 #include "base/text.h"
 #include "report/trace_reader.h"
 
-// The source, a file, compressed or not, or memory; and its lines.
+// The source: a file, compressed or not, or memory.
 
 enum {
-    WEIR__TRACE_CHUNK = 1 << 18 // bytes that are read at once
+    CHUNK = 1 << 18 // bytes that are read at once
 };
 
 // Either `file` or `memory` is set.
-struct weir__source {
+struct source {
     gzFile file;
     const char *memory;
     size_t memory_size;
@@ -29,27 +30,8 @@ struct weir__source {
     const struct weir_trace_read_options *options;
 };
 
-// Zeroed but for `source` and `limit`, which may change between two lines.
-struct weir__lines {
-    struct weir__source *source;
-    size_t limit; // of a line
-    char *data;
-    size_t capacity;
-    size_t begin;
-    size_t end;
-    uint64_t number; // of the line that was last read
-    bool over;
-};
-
-enum weir__line_answer {
-    WEIR__LINE,
-    WEIR__LINE_NONE, // the source has ended
-    WEIR__LINE_NO_MEMORY,
-    WEIR__LINE_TOO_LONG // longer than the limit
-};
-
 // Fetches at most `size` bytes and reports progress. 0: there are no more.
-static size_t weir__source_fetch(struct weir__source *source, char *data, size_t size)
+static size_t fetch_from(struct source *source, char *data, size_t size)
 {
     if (!source->file) {
         const size_t left = source->memory_size - source->memory_at;
@@ -70,7 +52,7 @@ static size_t weir__source_fetch(struct weir__source *source, char *data, size_t
     return count > 0 ? (size_t)count : 0;
 }
 
-static void weir__source_rewind(struct weir__source *source)
+static void rewind_source(struct source *source)
 {
     source->memory_at = 0;
     source->damaged = false;
@@ -78,83 +60,24 @@ static void weir__source_rewind(struct weir__source *source)
         gzrewind(source->file);
 }
 
-static enum weir__line_answer read_more(struct weir__lines *lines)
-{
-    if (lines->begin > 0) {
-        memmove(lines->data, lines->data + lines->begin, lines->end - lines->begin);
-        lines->end -= lines->begin;
-        lines->begin = 0;
-    }
-    if (lines->capacity - lines->end < WEIR__TRACE_CHUNK) {
-        const size_t capacity =
-            lines->capacity ? 2 * lines->capacity : 2 * (size_t)WEIR__TRACE_CHUNK;
-        if (lines->end > lines->limit)
-            return WEIR__LINE_TOO_LONG;
-        char *data = realloc(lines->data, capacity);
-        if (!data)
-            return WEIR__LINE_NO_MEMORY;
-        lines->data = data;
-        lines->capacity = capacity;
-    }
-    const size_t count =
-        weir__source_fetch(lines->source, lines->data + lines->end, WEIR__TRACE_CHUNK);
-    lines->end += count;
-    lines->over = count == 0;
-    return WEIR__LINE;
-}
-
-// The next line without its end; `*out_whole` is false for a last line without one. It stays
-// valid until the next call.
-static enum weir__line_answer weir__lines_next(struct weir__lines *lines, const char **out_text,
-                                               size_t *out_size, bool *out_whole)
-{
-    size_t looked = 0;
-    for (;;) {
-        const size_t have = lines->end - lines->begin;
-        const char *text = have > 0 ? lines->data + lines->begin : "";
-        const char *newline = have > looked ? memchr(text + looked, '\n', have - looked) : NULL;
-        looked = have;
-        if (newline || (lines->over && have > 0)) {
-            *out_text = text;
-            *out_size = newline ? (size_t)(newline - text) : have;
-            *out_whole = newline != NULL;
-            lines->begin += *out_size + (newline != NULL);
-            lines->number++;
-            return WEIR__LINE;
-        }
-        if (lines->over)
-            return WEIR__LINE_NONE;
-        const enum weir__line_answer answer = read_more(lines);
-        if (answer != WEIR__LINE)
-            return answer;
-    }
-}
-
-static void weir__lines_finish(struct weir__lines *lines)
-{
-    free(lines->data);
-    *lines = (struct weir__lines){.source = lines->source};
-}
-
-// Pieces of other layouts. Only brackets and strings are examined: jansson parses a piece, and skipped values may be
-// anything.
+// Pieces. Only brackets and strings are examined: jansson parses a piece, and skipped values may be anything.
 
 enum {
     // Commas and brackets of a text that is parsed: each may become a value of a hundred bytes,
     // and an event of a trace has few.
-    WEIR__ITEM_LIMIT = 1 << 17
+    ITEM_LIMIT = 1 << 17
 };
 
-enum weir__piece_answer {
-    WEIR__PIECE,
-    WEIR__PIECE_NONE, // the list, or the object, has ended
-    WEIR__PIECE_NO_MEMORY,
-    WEIR__PIECE_BROKEN // `why` has the reason
+enum answer {
+    PIECE,
+    PIECE_NONE, // the list, or the object, has ended
+    PIECE_NO_MEMORY,
+    PIECE_BROKEN // `why` has the reason
 };
 
 // Zeroed but for `source`.
-struct weir__pieces {
-    struct weir__source *source;
+struct pieces {
+    struct source *source;
     char *chunk; // of the source
     size_t at;
     size_t end;
@@ -163,6 +86,7 @@ struct weir__pieces {
     size_t capacity;
     uint64_t line;  // the present line, from 0
     uint64_t begin; // the line in which the piece begins
+    bool by_lines;  // a value ends with its line
     const char *why;
 };
 
@@ -170,32 +94,31 @@ enum {
     PIECE_LIMIT = 1 << 26
 };
 
-static bool fetch(struct weir__pieces *pieces)
+static bool fetch(struct pieces *pieces)
 {
     if (!pieces->chunk)
-        pieces->chunk = malloc(WEIR__TRACE_CHUNK);
+        pieces->chunk = malloc(CHUNK);
     pieces->at = 0;
-    pieces->end =
-        pieces->chunk ? weir__source_fetch(pieces->source, pieces->chunk, WEIR__TRACE_CHUNK) : 0;
+    pieces->end = pieces->chunk ? fetch_from(pieces->source, pieces->chunk, CHUNK) : 0;
     return pieces->end > 0;
 }
 
 // -1: the end, or no memory.
-static int peek(struct weir__pieces *pieces)
+static int peek(struct pieces *pieces)
 {
     if (pieces->at == pieces->end && !fetch(pieces))
         return -1;
     return (unsigned char)pieces->chunk[pieces->at];
 }
 
-static void pass(struct weir__pieces *pieces)
+static void pass(struct pieces *pieces)
 {
     pieces->line += pieces->chunk[pieces->at] == '\n';
     pieces->at++;
 }
 
 // Skips white space and returns the next byte without consuming it; -1 at the end.
-static int weir__pieces_peek(struct weir__pieces *pieces)
+static int next_byte(struct pieces *pieces)
 {
     int byte = peek(pieces);
     while (byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n') {
@@ -206,21 +129,21 @@ static int weir__pieces_peek(struct weir__pieces *pieces)
 }
 
 // Consumes `byte`, after white space. False if the next byte is another one.
-static bool weir__pieces_skip(struct weir__pieces *pieces, char byte)
+static bool skip(struct pieces *pieces, char byte)
 {
-    if (weir__pieces_peek(pieces) != byte)
+    if (next_byte(pieces) != byte)
         return false;
     pass(pieces);
     return true;
 }
 
-static enum weir__piece_answer broken(struct weir__pieces *pieces, const char *why)
+static enum answer broken(struct pieces *pieces, const char *why)
 {
     pieces->why = why;
-    return pieces->chunk ? WEIR__PIECE_BROKEN : WEIR__PIECE_NO_MEMORY;
+    return pieces->chunk ? PIECE_BROKEN : PIECE_NO_MEMORY;
 }
 
-static enum weir__piece_answer put(struct weir__pieces *pieces, int byte)
+static enum answer put(struct pieces *pieces, int byte)
 {
     if (pieces->size == pieces->capacity) {
         const size_t capacity = pieces->capacity ? 2 * pieces->capacity : 4096;
@@ -228,12 +151,12 @@ static enum weir__piece_answer put(struct weir__pieces *pieces, int byte)
             return broken(pieces, "a value is longer than 64 MiB");
         char *text = realloc(pieces->text, capacity);
         if (!text)
-            return WEIR__PIECE_NO_MEMORY;
+            return PIECE_NO_MEMORY;
         pieces->text = text;
         pieces->capacity = capacity;
     }
     pieces->text[pieces->size++] = (char)byte;
-    return WEIR__PIECE;
+    return PIECE;
 }
 
 // The depth of brackets, and the state within a string.
@@ -263,10 +186,10 @@ static bool ends_scalar(int byte)
 }
 
 // Consumes one value; with `keep` its text becomes the piece.
-static enum weir__piece_answer weir__pieces_value(struct weir__pieces *pieces, bool keep)
+static enum answer take_value(struct pieces *pieces, bool keep)
 {
     struct place place = {0};
-    const int first = weir__pieces_peek(pieces);
+    const int first = next_byte(pieces);
     const bool scalar = first != '"' && first != '{' && first != '[';
     pieces->size = 0;
     pieces->begin = pieces->line;
@@ -276,66 +199,46 @@ static enum weir__piece_answer weir__pieces_value(struct weir__pieces *pieces, b
         const int byte = peek(pieces);
         if (byte < 0)
             return broken(pieces, "it ends early");
-        const enum weir__piece_answer answer = keep ? put(pieces, byte) : WEIR__PIECE;
-        if (answer != WEIR__PIECE)
+        if (byte == '\n' && pieces->by_lines)
+            return broken(pieces, "a line ends within a value");
+        const enum answer answer = keep ? put(pieces, byte) : PIECE;
+        if (answer != PIECE)
             return answer;
         step(&place, byte);
         pass(pieces);
     } while (scalar ? !ends_scalar(peek(pieces)) : place.depth > 0 || place.in_string);
-    return WEIR__PIECE;
+    return PIECE;
 }
 
 // The next element of a list, or key of an object, that is open; `close` ends it. `first` is
 // true before the first one, and false then.
-static enum weir__piece_answer weir__pieces_next(struct weir__pieces *pieces, char close,
-                                                 bool *first)
+static enum answer take_next(struct pieces *pieces, char close, bool *first)
 {
-    if (weir__pieces_skip(pieces, close))
-        return WEIR__PIECE_NONE;
-    if (!*first && !weir__pieces_skip(pieces, ','))
-        return broken(pieces, weir__pieces_peek(pieces) < 0 ? "it ends early"
-                                                            : "a comma or a bracket is missing");
+    if (skip(pieces, close))
+        return PIECE_NONE;
+    if (!*first && !skip(pieces, ','))
+        return broken(pieces,
+                      next_byte(pieces) < 0 ? "it ends early" : "a comma or a bracket is missing");
     *first = false;
-    return weir__pieces_value(pieces, true);
-}
-
-static void weir__pieces_finish(struct weir__pieces *pieces)
-{
-    free(pieces->chunk);
-    free(pieces->text);
-    *pieces = (struct weir__pieces){.source = pieces->source};
+    return take_value(pieces, true);
 }
 
 // Whether a text has more values than are parsed at once.
-static bool weir__has_many_items(const char *text, size_t size)
+static bool has_many_items(const char *text, size_t size)
 {
     struct place place = {0};
     size_t count = 0;
-    for (size_t i = 0; i < size && count <= WEIR__ITEM_LIMIT; i++) {
+    for (size_t i = 0; i < size && count <= ITEM_LIMIT; i++) {
         count += !place.in_string && (text[i] == ',' || text[i] == '[' || text[i] == '{');
         step(&place, text[i]);
     }
-    return count > WEIR__ITEM_LIMIT;
+    return count > ITEM_LIMIT;
 }
 
-// A trace of Weir is read line by line: each line is an event, and an invalid line loses only its
-// own event. With other layouts, too, only one event at a time is in memory.
-
 enum {
-    HEAD_LINE_LIMIT = 1 << 22, // the longest line lists thousands of devices
-    LINE_LIMIT = 1 << 26,
     BAD_LINE_LIMIT = 1000,
     DEFAULT_OPERATIONS = 10 * 1000 * 1000
 };
-
-// Removes white space at both ends, and a comma at the end.
-static void trim(const char **text, size_t *size)
-{
-    while (*size > 0 && strchr(" \t\r", **text) && **text)
-        (*text)++, (*size)--;
-    while (*size > 0 && (*text)[*size - 1] && strchr(" \t\r,", (*text)[*size - 1]))
-        (*size)--;
-}
 
 static bool is(const char *text, size_t size, const char *what)
 {
@@ -349,9 +252,10 @@ static bool begins(const char *text, size_t size, const char *what)
 }
 
 struct reader {
-    struct weir__source source;
-    struct weir__lines lines;
+    struct source source;
     struct weir__rows rows;
+    bool by_lines; // a trace of Weir's in its own layout
+    bool done;     // the events were taken, or the file of Weir's ends before them
     uint64_t bad_lines;
     uint64_t first_bad;
 };
@@ -363,15 +267,6 @@ static bool refuse(struct reader *reader, const char *sentence)
     return false;
 }
 
-static bool refuse_answer(struct reader *reader, enum weir__line_answer answer)
-{
-    return answer == WEIR__LINE_TOO_LONG
-               ? refuse(reader, "a line is longer than 64 MiB, so this is no trace of Weir's")
-               : weir__rows_no_memory(&reader->rows);
-}
-
-// Other layouts.
-
 static bool refuse_piece(struct reader *reader, uint64_t line, const char *why)
 {
     if (reader->source.damaged)
@@ -381,18 +276,22 @@ static bool refuse_piece(struct reader *reader, uint64_t line, const char *why)
     return false;
 }
 
-static bool refuse_piece_answer(struct reader *reader, const struct weir__pieces *pieces,
-                                enum weir__piece_answer answer)
+// A trace of Weir's that just ends is read up to there.
+static bool refuse_answer(struct reader *reader, struct pieces *pieces, enum answer answer)
 {
-    return answer == WEIR__PIECE_NO_MEMORY ? weir__rows_no_memory(&reader->rows)
-                                           : refuse_piece(reader, pieces->line, pieces->why);
+    if (reader->rows.own && pieces->chunk && peek(pieces) < 0) {
+        reader->done = true;
+        return true;
+    }
+    return answer == PIECE_NO_MEMORY ? weir__rows_no_memory(&reader->rows)
+                                     : refuse_piece(reader, pieces->line, pieces->why);
 }
 
 // The piece as a value; NULL with a message.
-static json_t *parse_piece(struct reader *reader, const struct weir__pieces *pieces)
+static json_t *parse_piece(struct reader *reader, const struct pieces *pieces)
 {
     json_error_t error;
-    if (weir__has_many_items(pieces->text, pieces->size)) {
+    if (has_many_items(pieces->text, pieces->size)) {
         refuse_piece(reader, pieces->begin, "a value of it has more than 131072 parts");
         return NULL;
     }
@@ -405,15 +304,15 @@ static json_t *parse_piece(struct reader *reader, const struct weir__pieces *pie
 }
 
 // The list is open.
-static bool take_list(struct reader *reader, struct weir__pieces *pieces)
+static bool take_list(struct reader *reader, struct pieces *pieces)
 {
     bool first = true;
     for (;;) {
-        const enum weir__piece_answer answer = weir__pieces_next(pieces, ']', &first);
-        if (answer == WEIR__PIECE_NONE)
+        const enum answer answer = take_next(pieces, ']', &first);
+        if (answer == PIECE_NONE)
             return true;
-        if (answer != WEIR__PIECE)
-            return refuse_piece_answer(reader, pieces, answer);
+        if (answer != PIECE)
+            return refuse_answer(reader, pieces, answer);
         if (pieces->text[0] != '{')
             continue; // no event
         json_t *event = parse_piece(reader, pieces);
@@ -424,22 +323,84 @@ static bool take_list(struct reader *reader, struct weir__pieces *pieces)
     }
 }
 
-// The value of a key of the root.
-static bool take_head_value(struct reader *reader, struct weir__pieces *pieces, const char *key)
+// Rows for other programs: arrows, and the host's calls.
+static bool is_for_others(const struct pieces *pieces)
 {
-    const enum weir__piece_answer answer = weir__pieces_value(pieces, key);
-    if (answer != WEIR__PIECE)
-        return refuse_piece_answer(reader, pieces, answer);
+    static const char call[] = "\"cat\":\"cuda_runtime\"";
+    const char *text = pieces->text;
+    if (begins(text, pieces->size, "{\"ph\":\"s\"") || begins(text, pieces->size, "{\"ph\":\"f\""))
+        return true;
+    // It follows name, pid and tid, and precedes everything that may be long.
+    for (size_t i = 0; i + sizeof call < pieces->size && i < 160; i++)
+        if (text[i] == '"' && memcmp(text + i, call, sizeof call - 1) == 0)
+            return true;
+    return false;
+}
+
+// The piece, which is an event of a line. `*out_bad`: it is none.
+static bool take_event(struct reader *reader, const struct pieces *pieces, bool *out_bad)
+{
+    json_error_t error;
+    if (pieces->text[0] != '{' || is_for_others(pieces))
+        return true;
+    const bool many = has_many_items(pieces->text, pieces->size);
+    json_t *event = many ? NULL : weir_json_load(pieces->text, pieces->size, 0, &error);
+    *out_bad = !event;
+    if (!event)
+        return many || json_error_code(&error) != json_error_out_of_memory ||
+               weir__rows_no_memory(&reader->rows);
+    const bool ok = weir__rows_event(&reader->rows, event);
+    json_decref(event);
+    return ok;
+}
+
+// The list of a trace of Weir's is open.
+static bool take_lines(struct reader *reader, struct pieces *pieces)
+{
+    pieces->by_lines = true;
+    for (;;) {
+        while (skip(pieces, ','))
+            continue;
+        const int byte = next_byte(pieces);
+        if (byte < 0 || byte == ']')
+            return true;
+        const enum answer answer = take_value(pieces, true);
+        bool bad = answer != PIECE;
+        if (answer == PIECE_NO_MEMORY)
+            return weir__rows_no_memory(&reader->rows);
+        if (!bad && !take_event(reader, pieces, &bad))
+            return false;
+        if (!bad)
+            continue;
+        while (peek(pieces) >= 0 && peek(pieces) != '\n')
+            pass(pieces);
+        if (peek(pieces) < 0)
+            return true; // the missing end is reported in any case
+        if (reader->bad_lines++ == 0)
+            reader->first_bad = pieces->begin + 1;
+        if (reader->bad_lines > BAD_LINE_LIMIT)
+            return refuse(reader,
+                          "more than 1000 lines of it cannot be read; it is damaged, or no trace");
+    }
+}
+
+// The value of a key of the root.
+static bool take_head_value(struct reader *reader, struct pieces *pieces, const char *key)
+{
+    const enum answer answer = take_value(pieces, key);
+    if (answer != PIECE)
+        return refuse_answer(reader, pieces, answer);
     if (!key)
         return true;
     json_t *value = parse_piece(reader, pieces);
     const bool ok = value && weir__rows_head(&reader->rows, key, value);
     json_decref(value);
+    reader->by_lines = reader->rows.own && (reader->by_lines || pieces->begin == pieces->line);
     return ok;
 }
 
 // The key that the piece is, with its quotes, if its value is wanted.
-static const char *wanted_key(const struct weir__pieces *pieces)
+static const char *wanted_key(const struct pieces *pieces)
 {
     static const char *const keys[] = {"weir", "baseTimeNanoseconds", "deviceProperties"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -448,45 +409,47 @@ static const char *wanted_key(const struct weir__pieces *pieces)
     return NULL;
 }
 
-// One pass over the root's members, for the head or for the events.
-static bool take_members(struct reader *reader, struct weir__pieces *pieces, bool events,
-                         bool *out_found)
+// One pass over the root's members, for the head or for the events. The first pass takes the events of
+// Weir's own layout, too.
+static bool take_members(struct reader *reader, struct pieces *pieces, bool events, bool *out_found)
 {
     bool first = true;
     for (;;) {
-        const enum weir__piece_answer answer = weir__pieces_next(pieces, '}', &first);
-        if (answer == WEIR__PIECE_NONE)
+        const enum answer answer = take_next(pieces, '}', &first);
+        if (answer == PIECE_NONE)
             return true;
-        if (answer != WEIR__PIECE)
-            return refuse_piece_answer(reader, pieces, answer);
+        if (answer != PIECE)
+            return refuse_answer(reader, pieces, answer);
         const bool is_events = is(pieces->text, pieces->size, "\"traceEvents\"");
         const char *key = events ? NULL : wanted_key(pieces);
-        if (!weir__pieces_skip(pieces, ':'))
-            return refuse_piece(reader, pieces->line, "a key has no value");
-        const bool list = is_events && weir__pieces_peek(pieces) == '[';
+        if (!skip(pieces, ':'))
+            return refuse_answer(reader, pieces, broken(pieces, "a key has no value"));
+        const bool list = is_events && next_byte(pieces) == '[';
         *out_found = *out_found || list;
-        const bool ok = list && events ? weir__pieces_skip(pieces, '[') && take_list(reader, pieces)
+        if (list && !events && reader->by_lines) {
+            reader->done = true;
+            return skip(pieces, '[') && take_lines(reader, pieces);
+        }
+        const bool ok = list && events ? skip(pieces, '[') && take_list(reader, pieces)
                                        : take_head_value(reader, pieces, key);
-        if (!ok)
-            return false;
+        if (!ok || reader->done)
+            return ok;
     }
 }
 
-static bool take_root(struct reader *reader, struct weir__pieces *pieces, bool events,
-                      bool *out_found)
+static bool take_root(struct reader *reader, struct pieces *pieces, bool events, bool *out_found)
 {
-    const int first = weir__pieces_peek(pieces);
+    const int first = next_byte(pieces);
     if (first < 0 && !pieces->chunk)
         return weir__rows_no_memory(&reader->rows);
     if (first < 0 && !reader->source.damaged)
         return refuse(reader, "the file is empty: nothing was traced, or it was not flushed");
-    if (weir__pieces_skip(pieces, '[')) {
+    if (skip(pieces, '[')) {
         *out_found = true;
         return !events || take_list(reader, pieces);
     }
-    return weir__pieces_skip(pieces, '{')
-               ? take_members(reader, pieces, events, out_found)
-               : refuse_piece(reader, pieces->line, "it is no object and no list");
+    return skip(pieces, '{') ? take_members(reader, pieces, events, out_found)
+                             : refuse_piece(reader, pieces->line, "it is no object and no list");
 }
 
 // Twice, since the member with the trace's origin may come after the events.
@@ -494,141 +457,18 @@ static bool take_whole(struct reader *reader)
 {
     bool ok = true;
     bool found = false;
-    weir__lines_finish(&reader->lines);
-    for (int events = 0; events < 2 && ok; events++) {
-        struct weir__pieces pieces = {.source = &reader->source};
-        weir__source_rewind(&reader->source);
+    for (int events = 0; events < 2 && ok && !reader->done; events++) {
+        struct pieces pieces = {.source = &reader->source};
+        rewind_source(&reader->source);
         ok = take_root(reader, &pieces, events == 1, &found);
-        weir__pieces_finish(&pieces);
-        if (ok && !found)
+        while (ok && fetch(&pieces)) // damage after the root is noticed, too
+            continue;
+        free(pieces.chunk);
+        free(pieces.text);
+        if (ok && !found && !reader->done)
             return refuse(reader, "this is JSON without \"traceEvents\", so no trace");
     }
     return ok;
-}
-
-// Traces of Weir's.
-
-enum head {
-    HEAD_DONE,
-    HEAD_FOREIGN,
-    HEAD_CUT,
-    HEAD_FAILED
-};
-
-// Reads `"key": value`, which the writer puts on a separate line.
-static enum head take_head_line(struct reader *reader, const char *text, size_t size)
-{
-    char *object = malloc(size + 2);
-    const char *key;
-    json_t *value;
-    enum head answer = HEAD_DONE;
-    if (weir__has_many_items(text, size)) {
-        free(object);
-        return HEAD_FOREIGN;
-    }
-    if (!object) {
-        weir__rows_no_memory(&reader->rows);
-        return HEAD_FAILED;
-    }
-    object[0] = '{';
-    memcpy(object + 1, text, size);
-    object[size + 1] = '}';
-    json_t *root = weir_json_load(object, size + 2, 0, NULL);
-    free(object);
-    if (!root)
-        return HEAD_FOREIGN;
-    json_object_foreach(root, key, value)
-    {
-        if (!weir__rows_head(&reader->rows, key, value))
-            answer = HEAD_FAILED;
-    }
-    json_decref(root);
-    return answer;
-}
-
-static enum head take_head(struct reader *reader)
-{
-    const char *text;
-    size_t size;
-    bool whole;
-    for (;;) {
-        const enum weir__line_answer answer =
-            weir__lines_next(&reader->lines, &text, &size, &whole);
-        if (answer == WEIR__LINE_NONE)
-            return reader->rows.own ? HEAD_CUT : HEAD_FOREIGN;
-        if (answer != WEIR__LINE)
-            return answer == WEIR__LINE_TOO_LONG ? HEAD_FOREIGN
-                                                 : (refuse_answer(reader, answer), HEAD_FAILED);
-        trim(&text, &size);
-        if (reader->lines.number == 1 && !is(text, size, "{"))
-            return HEAD_FOREIGN;
-        if (reader->lines.number == 1)
-            continue;
-        if (is(text, size, "\"traceEvents\": ["))
-            return reader->rows.own ? HEAD_DONE : HEAD_FOREIGN;
-        if (!whole)
-            return reader->rows.own ? HEAD_CUT : HEAD_FOREIGN;
-        const enum head head = take_head_line(reader, text, size);
-        if (head != HEAD_DONE)
-            return head;
-    }
-}
-
-// Rows for other programs: arrows, and the host's calls.
-static bool is_for_others(const char *text, size_t size)
-{
-    static const char call[] = "\"cat\":\"cuda_runtime\"";
-    if (begins(text, size, "{\"ph\":\"s\"") || begins(text, size, "{\"ph\":\"f\""))
-        return true;
-    // It follows name, pid and tid, and precedes everything that may be long.
-    for (size_t i = 0; i + sizeof call < size && i < 160; i++)
-        if (text[i] == '"' && memcmp(text + i, call, sizeof call - 1) == 0)
-            return true;
-    return false;
-}
-
-static bool take_event_line(struct reader *reader, const char *text, size_t size, bool whole)
-{
-    json_error_t error;
-    if (is_for_others(text, size))
-        return true;
-    const bool many = weir__has_many_items(text, size);
-    json_t *event = many ? NULL : weir_json_load(text, size, 0, &error);
-    if (event) {
-        const bool ok = weir__rows_event(&reader->rows, event);
-        json_decref(event);
-        return ok;
-    }
-    if (!many && json_error_code(&error) == json_error_out_of_memory)
-        return weir__rows_no_memory(&reader->rows);
-    if (!whole)
-        return true; // the missing end is reported in any case
-    if (reader->bad_lines++ == 0)
-        reader->first_bad = reader->lines.number;
-    if (reader->bad_lines <= BAD_LINE_LIMIT)
-        return true;
-    return refuse(reader, "more than 1000 lines of it cannot be read; it is damaged, or no trace");
-}
-
-static bool take_events(struct reader *reader)
-{
-    const char *text;
-    size_t size;
-    bool whole;
-    reader->lines.limit = LINE_LIMIT;
-    for (;;) {
-        const enum weir__line_answer answer =
-            weir__lines_next(&reader->lines, &text, &size, &whole);
-        if (answer == WEIR__LINE_NONE)
-            return true;
-        if (answer != WEIR__LINE)
-            return refuse_answer(reader, answer);
-        trim(&text, &size);
-        if (size == 0 || is(text, size, "]") || is(text, size, "}"))
-            continue;
-        if (!take_event_line(reader, text, size, whole))
-            return false;
-    }
 }
 
 static bool tell_bad_lines(struct reader *reader)
@@ -649,26 +489,6 @@ static bool tell_bad_lines(struct reader *reader)
                             (unsigned long long)reader->first_bad)
                ? true
                : weir__rows_no_memory(&reader->rows);
-}
-
-static bool read_all(struct reader *reader)
-{
-    switch (take_head(reader)) {
-    case HEAD_FAILED:
-        return false;
-    case HEAD_FOREIGN:
-        if (!take_whole(reader))
-            return false;
-        // A trace of Weir that another program has reformatted has its last row too.
-        break;
-    case HEAD_DONE:
-        if (!take_events(reader))
-            return false;
-        break;
-    case HEAD_CUT:
-        break;
-    }
-    return tell_bad_lines(reader) && weir__rows_finish(&reader->rows);
 }
 
 static struct weir_trace *new_trace(void)
@@ -693,14 +513,13 @@ static struct weir_trace *new_trace(void)
 static bool read_source(struct reader *reader, struct weir_trace **out_trace)
 {
     const size_t limit = reader->source.options->operation_limit;
-    reader->lines.source = &reader->source;
-    reader->lines.limit = HEAD_LINE_LIMIT;
     reader->rows.trace = new_trace();
     reader->rows.operation_limit = limit ? limit : DEFAULT_OPERATIONS;
     const locale_t before = weir_c_locale_enter(); // jansson reads numbers with strtod()
-    bool ok = reader->rows.trace ? read_all(reader) : weir__rows_no_memory(&reader->rows);
+    bool ok = reader->rows.trace
+                  ? take_whole(reader) && tell_bad_lines(reader) && weir__rows_finish(&reader->rows)
+                  : weir__rows_no_memory(&reader->rows);
     weir_c_locale_leave(before);
-    weir__lines_finish(&reader->lines);
     free(reader->rows.calls);
     if (ok)
         *out_trace = reader->rows.trace;
@@ -727,7 +546,7 @@ bool weir_trace_read(const char *path, const struct weir_trace_read_options *opt
         weir_text_about(message, message_size, path, "there is no memory to read it");
         return false;
     }
-    gzbuffer(reader.source.file, WEIR__TRACE_CHUNK);
+    gzbuffer(reader.source.file, CHUNK);
     const bool ok = read_source(&reader, out_trace);
     gzclose(reader.source.file);
     return ok;
@@ -748,6 +567,18 @@ bool weir_trace_read_memory(const char *name, const void *data, size_t size,
     return read_source(&reader, out_trace);
 }
 
+static void finish_storage(struct weir_trace_storage *storage)
+{
+    while (storage->blocks) {
+        struct weir__block *next = storage->blocks->next;
+        free(storage->blocks);
+        storage->blocks = next;
+    }
+    weir_names_destroy(storage->texts);
+    free(storage->queue_slots);
+    free(storage);
+}
+
 void weir_trace_destroy(struct weir_trace **trace)
 {
     struct weir_trace *it = trace ? *trace : NULL;
@@ -759,13 +590,7 @@ void weir_trace_destroy(struct weir_trace **trace)
     free(it->operations);
     free(it->spans);
     free(it->notes);
-    weir__trace_storage_finish(it->storage);
+    finish_storage(it->storage);
     free(it);
     *trace = NULL;
-}
-
-size_t weir_trace_find_queue(const struct weir_trace *trace, uint64_t id)
-{
-    const struct weir_trace_queue *queue = weir__trace_queue(trace, id);
-    return queue ? (size_t)(queue - trace->queues) : WEIR_TRACE_NO_INDEX;
 }

@@ -57,6 +57,15 @@ bool weir__rows_finish(struct weir__rows *rows);
 
 // trace_storage.c: texts, each once, waits in blocks that never move, and arrays that grow.
 
+#define WEIR__BLOCK_ALIGNMENT 16
+
+struct weir__block {
+    struct weir__block *next;
+    size_t used;
+    size_t size;
+    _Alignas(WEIR__BLOCK_ALIGNMENT) char data[];
+};
+
 struct weir_trace_storage {
     struct weir__block *blocks;
     struct weir_names *texts;
@@ -85,15 +94,9 @@ const char *weir__trace_intern(struct weir_trace_storage *storage, const char *t
 // of memory `items` is not changed.
 void *weir__trace_grow(void *items, size_t count, size_t *capacity, size_t item_size);
 
-// The queue with that id, or NULL.
-struct weir_trace_queue *weir__trace_queue(const struct weir_trace *trace, uint64_t id);
-
-// Adds a queue that is not there yet.
-struct weir_trace_queue *weir__trace_add_queue(struct weir_trace *trace, uint64_t id);
+// The queue with that id, which is added if it is not known.
+struct weir_trace_queue *weir__trace_queue(struct weir_trace *trace, uint64_t id, uint32_t device);
 
 // Adds a sentence to the trace's notes.
 bool weir__trace_note(struct weir_trace *trace, const char *format, ...) WEIR_PRINTF(2, 3);
-
-void weir__trace_storage_finish(struct weir_trace_storage *storage);
-
 #endif

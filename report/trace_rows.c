@@ -17,7 +17,7 @@ bool weir__rows_no_memory(struct weir__rows *rows)
 }
 
 // Whether so many more waits, spans, threads or calls may be kept; false with a message.
-static bool weir__rows_have_room(struct weir__rows *rows, size_t more)
+static bool have_room(struct weir__rows *rows, size_t more)
 {
     const struct weir_trace *trace = rows->trace;
     const size_t kept =
@@ -34,28 +34,15 @@ static bool weir__rows_have_room(struct weir__rows *rows, size_t more)
     return false;
 }
 
-// The queue, which is added if it is not known. NULL if out of memory.
-static struct weir_trace_queue *weir__rows_queue(struct weir__rows *rows, uint64_t id,
-                                                 uint32_t device)
-{
-    struct weir_trace_queue *queue = weir__trace_queue(rows->trace, id);
-    if (queue)
-        return queue;
-    queue = weir__trace_add_queue(rows->trace, id);
-    if (queue)
-        queue->device = device;
-    return queue;
-}
-
-static inline const char *weir__text_of(const struct weir__rows *rows, const json_t *object,
-                                        const char *key)
+static inline const char *text_of(const struct weir__rows *rows, const json_t *object,
+                                  const char *key)
 {
     const char *text =
         weir__trace_intern(rows->trace->storage, json_string_value(json_object_get(object, key)));
     return text ? text : "";
 }
 
-static inline uint64_t weir__whole(const json_t *value)
+static inline uint64_t whole(const json_t *value)
 {
     if (json_is_integer(value))
         return json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0;
@@ -63,35 +50,35 @@ static inline uint64_t weir__whole(const json_t *value)
     return number >= 1 && number < 9e18 ? (uint64_t)number : 0;
 }
 
-static inline uint64_t weir__uint_of(const json_t *object, const char *key)
+static inline uint64_t uint_of(const json_t *object, const char *key)
 {
-    return weir__whole(json_object_get(object, key));
+    return whole(json_object_get(object, key));
 }
 
-static inline uint32_t weir__small(const json_t *value)
+static inline uint32_t small(const json_t *value)
 {
-    const uint64_t number = weir__whole(value);
+    const uint64_t number = whole(value);
     return number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
 }
 
-static inline uint32_t weir__small_of(const json_t *object, const char *key)
+static inline uint32_t small_of(const json_t *object, const char *key)
 {
-    return weir__small(json_object_get(object, key));
+    return small(json_object_get(object, key));
 }
 
-static inline int weir__int(const json_t *value)
+static inline int int_of_value(const json_t *value)
 {
     const json_int_t number = json_integer_value(value);
     return number > INT32_MAX ? INT32_MAX : number < INT32_MIN ? INT32_MIN : (int)number;
 }
 
-static inline uint64_t weir__ns_of(const json_t *object, const char *key)
+static inline uint64_t ns_of(const json_t *object, const char *key)
 {
     const double us = json_number_value(json_object_get(object, key));
     return !(us > 0) ? 0 : us < 9e15 ? (uint64_t)(us * 1000 + 0.5) : 9000000000000000000u;
 }
 
-static inline const char *weir__string_of(const json_t *object, const char *key)
+static inline const char *string_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
     return text ? text : "";
@@ -152,7 +139,7 @@ static enum weir_trace_memory memory_of(const char *name, size_t length)
 static void read_triple(uint32_t triple[3], const json_t *list)
 {
     for (size_t i = 0; i < 3; i++)
-        triple[i] = weir__small(json_array_get(list, i));
+        triple[i] = small(json_array_get(list, i));
 }
 
 // Items that are no lists are no waits.
@@ -172,7 +159,7 @@ static bool read_waits(struct weir__rows *rows, struct weir_trace_operation *ope
     size_t used = 0;
     if (count == 0)
         return true;
-    if (!weir__rows_have_room(rows, count))
+    if (!have_room(rows, count))
         return false;
     struct weir_trace_wait *waits = weir__trace_allocate(storage, count * sizeof *waits);
     if (!waits)
@@ -183,11 +170,11 @@ static bool read_waits(struct weir__rows *rows, struct weir_trace_operation *ope
             continue;
         const char *file = weir__trace_intern(storage, json_string_value(json_array_get(item, 3)));
         waits[used++] = (struct weir_trace_wait){
-            .queue = weir__whole(json_array_get(item, 0)),
-            .sequence = weir__whole(json_array_get(item, 1)),
-            .implied = weir__whole(json_array_get(item, 2)) > 0,
+            .queue = whole(json_array_get(item, 0)),
+            .sequence = whole(json_array_get(item, 1)),
+            .implied = whole(json_array_get(item, 2)) > 0,
             .file = file ? file : "",
-            .line = weir__int(json_array_get(item, 4)),
+            .line = int_of_value(json_array_get(item, 4)),
             .operation = WEIR_TRACE_NO_INDEX,
         };
     }
@@ -213,7 +200,7 @@ static bool read_scalars(struct weir__rows *rows, struct weir_trace_operation *o
         const json_t *item = json_array_get(list, i);
         if (json_is_array(item))
             scalars[used++] = (struct weir_trace_scalar){
-                .argument = weir__small(json_array_get(item, 0)),
+                .argument = small(json_array_get(item, 0)),
                 .value = json_number_value(json_array_get(item, 1)),
             };
     }
@@ -242,60 +229,60 @@ static bool read_collective(struct weir__rows *rows, struct weir_trace_operation
         .kind = text_at(rows, list, 0),
         .element = text_at(rows, list, 1),
         .reduction = text_at(rows, list, 2),
-        .count = weir__whole(json_array_get(list, 3)),
-        .number = weir__whole(json_array_get(list, 4)),
-        .rank = weir__small(json_array_get(list, 5)),
-        .rank_count = weir__small(json_array_get(list, 6)),
-        .root = weir__small(json_array_get(list, 7)),
+        .count = whole(json_array_get(list, 3)),
+        .number = whole(json_array_get(list, 4)),
+        .rank = small(json_array_get(list, 5)),
+        .rank_count = small(json_array_get(list, 6)),
+        .root = small(json_array_get(list, 7)),
     };
     operation->collective = collective;
     return true;
 }
 
 // An operation of Weir's. False with a message.
-static bool weir__rows_operation(struct weir__rows *rows, const json_t *event, const json_t *args)
+static bool read_operation(struct weir__rows *rows, const json_t *event, const json_t *args)
 {
-    const char *dst = weir__string_of(args, "weir.dst_memory");
-    const char *src = weir__string_of(args, "weir.src_memory");
+    const char *dst = string_of(args, "weir.dst_memory");
+    const char *src = string_of(args, "weir.src_memory");
     const json_t *waits = json_object_get(args, "weir.waits");
-    const uint64_t id = weir__uint_of(event, "tid");
+    const uint64_t id = uint_of(event, "tid");
     struct weir_trace_operation *operation = add_operation(rows);
     if (!operation)
         return false;
     *operation = (struct weir_trace_operation){
         .queue = id,
-        .sequence = weir__uint_of(args, "weir.sequence"),
-        .node = weir__small_of(args, "weir.node"),
-        .kind = kind_of(weir__string_of(args, "weir.kind")),
-        .engine = engine_of(weir__string_of(args, "weir.engine")),
-        .bytes = weir__uint_of(args, "bytes"),
-        .name = weir__text_of(rows, args, "weir.name"),
-        .label = weir__text_of(rows, args, "weir.label"),
-        .dst_label = weir__text_of(rows, args, "weir.dst"),
-        .src_label = weir__text_of(rows, args, "weir.src"),
+        .sequence = uint_of(args, "weir.sequence"),
+        .node = small_of(args, "weir.node"),
+        .kind = kind_of(string_of(args, "weir.kind")),
+        .engine = engine_of(string_of(args, "weir.engine")),
+        .bytes = uint_of(args, "bytes"),
+        .name = text_of(rows, args, "weir.name"),
+        .label = text_of(rows, args, "weir.label"),
+        .dst_label = text_of(rows, args, "weir.dst"),
+        .src_label = text_of(rows, args, "weir.src"),
         .dst_memory = memory_of(dst, strlen(dst)),
         .src_memory = memory_of(src, strlen(src)),
-        .argument_bytes = weir__uint_of(args, "weir.argument_bytes"),
-        .file = weir__text_of(rows, args, "weir.file"),
-        .line = weir__int(json_object_get(args, "weir.line")),
-        .region = weir__text_of(rows, args, "weir.region"),
-        .finding_kind = weir__text_of(rows, args, "weir.finding_kind"),
-        .finding = weir__text_of(rows, args, "weir.finding"),
-        .remedy = weir__text_of(rows, args, "weir.remedy"),
-        .thread = weir__uint_of(args, "weir.thread"),
-        .submit_ns = weir__uint_of(args, "weir.submit"),
-        .submit_end_ns = weir__uint_of(args, "weir.submit_end"),
-        .timed = strcmp(weir__string_of(event, "ph"), "X") == 0,
+        .argument_bytes = uint_of(args, "weir.argument_bytes"),
+        .file = text_of(rows, args, "weir.file"),
+        .line = int_of_value(json_object_get(args, "weir.line")),
+        .region = text_of(rows, args, "weir.region"),
+        .finding_kind = text_of(rows, args, "weir.finding_kind"),
+        .finding = text_of(rows, args, "weir.finding"),
+        .remedy = text_of(rows, args, "weir.remedy"),
+        .thread = uint_of(args, "weir.thread"),
+        .submit_ns = uint_of(args, "weir.submit"),
+        .submit_end_ns = uint_of(args, "weir.submit_end"),
+        .timed = strcmp(string_of(event, "ph"), "X") == 0,
         .start_is_earliest = json_is_true(json_object_get(args, "weir.start_is_earliest")),
         .failed = json_is_true(json_object_get(args, "weir.failed")),
     };
     if (operation->timed) {
-        operation->start_ns = weir__ns_of(event, "ts");
-        operation->end_ns = operation->start_ns + weir__ns_of(event, "dur");
+        operation->start_ns = ns_of(event, "ts");
+        operation->end_ns = operation->start_ns + ns_of(event, "dur");
     }
     read_triple(operation->grid, json_object_get(args, "grid"));
     read_triple(operation->block, json_object_get(args, "block"));
-    if (!weir__rows_queue(rows, id, weir__small_of(event, "pid")))
+    if (!weir__trace_queue(rows->trace, id, small_of(event, "pid")))
         return weir__rows_no_memory(rows);
     return read_scalars(rows, operation, json_object_get(args, "weir.scalars")) &&
            read_collective(rows, operation, json_object_get(args, "weir.collective")) &&
@@ -337,20 +324,20 @@ static void classify(struct weir_trace_operation *operation, const char *categor
     read_memories(operation, title);
 }
 
-static bool weir__rows_foreign(struct weir__rows *rows, const json_t *event, const json_t *args,
-                               const char *category)
+static bool read_foreign(struct weir__rows *rows, const json_t *event, const json_t *args,
+                         const char *category)
 {
-    const char *title = weir__string_of(event, "name");
-    const uint32_t device = weir__small_of(args, "device");
+    const char *title = string_of(event, "name");
+    const uint32_t device = small_of(args, "device");
     // Streams of different devices may have equal numbers.
-    const uint64_t id = (uint64_t)device << 32 | weir__small_of(args, "stream");
+    const uint64_t id = (uint64_t)device << 32 | small_of(args, "stream");
     struct weir_trace_operation *operation = add_operation(rows);
     if (!operation)
         return false;
     *operation = (struct weir_trace_operation){
         .queue = id,
-        .sequence = weir__uint_of(args, "correlation"),
-        .bytes = weir__uint_of(args, "bytes"),
+        .sequence = uint_of(args, "correlation"),
+        .bytes = uint_of(args, "bytes"),
         .name = "",
         .label = "",
         .dst_label = "",
@@ -361,20 +348,20 @@ static bool weir__rows_foreign(struct weir__rows *rows, const json_t *event, con
         .finding = "",
         .remedy = "",
         .timed = true,
-        .start_ns = weir__ns_of(event, "ts"),
+        .start_ns = ns_of(event, "ts"),
     };
-    operation->end_ns = operation->start_ns + weir__ns_of(event, "dur");
+    operation->end_ns = operation->start_ns + ns_of(event, "dur");
     classify(operation, category, title);
     if (operation->kind == WEIR_TRACE_LAUNCH)
-        operation->name = weir__text_of(rows, event, "name");
+        operation->name = text_of(rows, event, "name");
     read_triple(operation->grid, json_object_get(args, "grid"));
     read_triple(operation->block, json_object_get(args, "block"));
-    return weir__rows_queue(rows, id, device) ? true : weir__rows_no_memory(rows);
+    return weir__trace_queue(rows->trace, id, device) ? true : weir__rows_no_memory(rows);
 }
 
-static bool weir__rows_call(struct weir__rows *rows, const json_t *event, const json_t *args)
+static bool read_call(struct weir__rows *rows, const json_t *event, const json_t *args)
 {
-    if (!weir__rows_have_room(rows, 1))
+    if (!have_room(rows, 1))
         return false;
     struct weir__call *calls =
         weir__trace_grow(rows->calls, rows->call_count, &rows->call_capacity, sizeof *calls);
@@ -382,10 +369,10 @@ static bool weir__rows_call(struct weir__rows *rows, const json_t *event, const 
         return weir__rows_no_memory(rows);
     rows->calls = calls;
     calls[rows->call_count++] = (struct weir__call){
-        .correlation = weir__uint_of(args, "correlation"),
-        .thread = weir__uint_of(event, "tid"),
-        .begin_ns = weir__ns_of(event, "ts"),
-        .end_ns = weir__ns_of(event, "ts") + weir__ns_of(event, "dur"),
+        .correlation = uint_of(args, "correlation"),
+        .thread = uint_of(event, "tid"),
+        .begin_ns = ns_of(event, "ts"),
+        .end_ns = ns_of(event, "ts") + ns_of(event, "dur"),
     };
     return true;
 }
@@ -403,12 +390,12 @@ static void read_meta(struct weir__rows *rows, const json_t *value)
 {
     struct weir_trace_meta *meta = &rows->trace->meta;
     rows->own = true;
-    meta->weir = weir__text_of(rows, value, "version");
-    meta->program = weir__text_of(rows, value, "program");
-    meta->backend = weir__text_of(rows, value, "backend");
-    meta->plugins = weir__text_of(rows, value, "plugins");
-    meta->source = weir__text_of(rows, value, "source");
-    meta->process = weir__uint_of(value, "process");
+    meta->weir = text_of(rows, value, "version");
+    meta->program = text_of(rows, value, "program");
+    meta->backend = text_of(rows, value, "backend");
+    meta->plugins = text_of(rows, value, "plugins");
+    meta->source = text_of(rows, value, "source");
+    meta->process = uint_of(value, "process");
     rows->host = meta->process < WEIR__TRACE_LEAST_PROCESS
                      ? meta->process + WEIR__TRACE_PROCESS_OFFSET
                      : meta->process;
@@ -438,12 +425,12 @@ static bool read_properties(struct weir__rows *rows, const json_t *list)
 {
     for (size_t i = 0; i < json_array_size(list) && i < DEVICE_LIMIT; i++) {
         const json_t *item = json_array_get(list, i);
-        struct weir_trace_device *device = device_at(rows, weir__small_of(item, "id"));
+        struct weir_trace_device *device = device_at(rows, small_of(item, "id"));
         if (!device)
             return false;
-        device->name = weir__text_of(rows, item, "name");
-        device->memory_bytes = weir__uint_of(item, "totalGlobalMem");
-        device->compute_units = weir__small_of(item, "numSms");
+        device->name = text_of(rows, item, "name");
+        device->memory_bytes = uint_of(item, "totalGlobalMem");
+        device->compute_units = small_of(item, "numSms");
     }
     return true;
 }
@@ -453,7 +440,7 @@ bool weir__rows_head(struct weir__rows *rows, const char *key, const json_t *val
     if (strcmp(key, "weir") == 0)
         read_meta(rows, value);
     else if (strcmp(key, "baseTimeNanoseconds") == 0)
-        rows->trace->meta.base_unix_ns = weir__whole(value);
+        rows->trace->meta.base_unix_ns = whole(value);
     else if (strcmp(key, "deviceProperties") == 0 && !read_properties(rows, value))
         return weir__rows_no_memory(rows);
     return true;
@@ -466,35 +453,35 @@ static bool read_device(struct weir__rows *rows, uint32_t index, const json_t *a
     struct weir_trace_device *device = device_at(rows, index);
     if (!device)
         return true; // too many devices: the file is invalid, which later rows show
-    device->name = weir__text_of(rows, args, "weir.name");
-    device->platform = weir__text_of(rows, args, "weir.platform");
-    device->driver = weir__text_of(rows, args, "weir.driver");
-    device->label = weir__text_of(rows, args, "weir.label");
-    device->memory_bytes = weir__uint_of(args, "weir.memory_bytes");
-    device->compute_units = weir__small_of(args, "weir.compute_units");
-    device->copy_engines_to_device = weir__small_of(args, "weir.copy_engines_to_device");
-    device->copy_engines_to_host = weir__small_of(args, "weir.copy_engines_to_host");
-    device->concurrent_kernels = weir__small_of(args, "weir.concurrent_kernels");
-    device->unified_memory = weir__small_of(args, "weir.unified_memory");
-    device->kind = weir__small_of(args, "weir.device_kind");
+    device->name = text_of(rows, args, "weir.name");
+    device->platform = text_of(rows, args, "weir.platform");
+    device->driver = text_of(rows, args, "weir.driver");
+    device->label = text_of(rows, args, "weir.label");
+    device->memory_bytes = uint_of(args, "weir.memory_bytes");
+    device->compute_units = small_of(args, "weir.compute_units");
+    device->copy_engines_to_device = small_of(args, "weir.copy_engines_to_device");
+    device->copy_engines_to_host = small_of(args, "weir.copy_engines_to_host");
+    device->concurrent_kernels = small_of(args, "weir.concurrent_kernels");
+    device->unified_memory = small_of(args, "weir.unified_memory");
+    device->kind = small_of(args, "weir.device_kind");
     return true;
 }
 
 static bool read_queue(struct weir__rows *rows, uint32_t device, uint64_t id, const json_t *args)
 {
-    struct weir_trace_queue *queue = weir__rows_queue(rows, id, device);
+    struct weir_trace_queue *queue = weir__trace_queue(rows->trace, id, device);
     if (!queue)
         return weir__rows_no_memory(rows);
-    queue->label = weir__text_of(rows, args, "weir.label");
-    queue->backend = weir__text_of(rows, args, "weir.backend");
-    queue->priority = weir__int(json_object_get(args, "weir.priority"));
+    queue->label = text_of(rows, args, "weir.label");
+    queue->backend = text_of(rows, args, "weir.backend");
+    queue->priority = int_of_value(json_object_get(args, "weir.priority"));
     return true;
 }
 
 static bool read_thread(struct weir__rows *rows, uint64_t id, const json_t *args)
 {
     struct weir_trace *trace = rows->trace;
-    if (!weir__rows_have_room(rows, 1))
+    if (!have_room(rows, 1))
         return false;
     struct weir_trace_thread *threads =
         weir__trace_grow(trace->threads, trace->thread_count, &trace->storage->thread_capacity,
@@ -503,7 +490,7 @@ static bool read_thread(struct weir__rows *rows, uint64_t id, const json_t *args
         return weir__rows_no_memory(rows);
     trace->threads = threads;
     threads[trace->thread_count++] =
-        (struct weir_trace_thread){.id = id, .name = weir__text_of(rows, args, "name")};
+        (struct weir_trace_thread){.id = id, .name = text_of(rows, args, "name")};
     return true;
 }
 
@@ -511,19 +498,19 @@ static void read_end(struct weir__rows *rows, const json_t *args)
 {
     struct weir_trace_meta *meta = &rows->trace->meta;
     const json_t *clocks = json_object_get(args, "weir.clocks");
-    meta->end_ns = weir__uint_of(args, "weir.end");
-    meta->dropped = weir__uint_of(args, "weir.dropped");
-    meta->beyond = weir__uint_of(args, "weir.beyond");
-    meta->unfinished = weir__uint_of(args, "weir.unfinished");
+    meta->end_ns = uint_of(args, "weir.end");
+    meta->dropped = uint_of(args, "weir.dropped");
+    meta->beyond = uint_of(args, "weir.beyond");
+    meta->unfinished = uint_of(args, "weir.unfinished");
     for (size_t i = 0; i < json_array_size(clocks) && i < DEVICE_LIMIT; i++) {
         const json_t *item = json_array_get(clocks, i);
-        struct weir_trace_device *device = device_at(rows, weir__small(json_array_get(item, 0)));
+        struct weir_trace_device *device = device_at(rows, small(json_array_get(item, 0)));
         if (!device)
             return;
         device->clock = (struct weir_trace_clock){
-            .pairs = weir__small(json_array_get(item, 1)),
+            .pairs = small(json_array_get(item, 1)),
             .drift_ppm = json_number_value(json_array_get(item, 2)),
-            .uncertainty_ns = weir__whole(json_array_get(item, 3)),
+            .uncertainty_ns = whole(json_array_get(item, 3)),
         };
     }
     rows->ended = true;
@@ -531,9 +518,9 @@ static void read_end(struct weir__rows *rows, const json_t *args)
 
 static bool read_name(struct weir__rows *rows, const json_t *event)
 {
-    const char *name = weir__string_of(event, "name");
+    const char *name = string_of(event, "name");
     const json_t *args = json_object_get(event, "args");
-    const uint64_t pid = weir__uint_of(event, "pid");
+    const uint64_t pid = uint_of(event, "pid");
     if (!rows->own)
         return true;
     if (strcmp(name, WEIR__TRACE_END_ROW) == 0)
@@ -541,9 +528,9 @@ static bool read_name(struct weir__rows *rows, const json_t *event)
     else if (strcmp(name, WEIR__TRACE_DEVICE_ROW) == 0)
         return pid == rows->host || pid > UINT32_MAX || read_device(rows, (uint32_t)pid, args);
     else if (strcmp(name, WEIR__TRACE_QUEUE_ROW) == 0)
-        return pid == rows->host ? read_thread(rows, weir__uint_of(event, "tid"), args)
-                                 : read_queue(rows, weir__small_of(event, "pid"),
-                                              weir__uint_of(event, "tid"), args);
+        return pid == rows->host
+                   ? read_thread(rows, uint_of(event, "tid"), args)
+                   : read_queue(rows, small_of(event, "pid"), uint_of(event, "tid"), args);
     return true;
 }
 
@@ -553,7 +540,7 @@ static bool read_span(struct weir__rows *rows, const json_t *event, const json_t
 {
     struct weir_trace *trace = rows->trace;
     const json_t *number = json_object_get(args, "weir.number");
-    if (!weir__rows_have_room(rows, 1))
+    if (!have_room(rows, 1))
         return false;
     struct weir_trace_span *spans = weir__trace_grow(trace->spans, trace->span_count,
                                                      &trace->storage->span_capacity, sizeof *spans);
@@ -561,36 +548,36 @@ static bool read_span(struct weir__rows *rows, const json_t *event, const json_t
         return weir__rows_no_memory(rows);
     trace->spans = spans;
     spans[trace->span_count++] = (struct weir_trace_span){
-        .kind = strcmp(weir__string_of(args, "weir.span"), "sync") == 0 ? WEIR_TRACE_SYNC
-                                                                        : WEIR_TRACE_REGION,
-        .thread = weir__uint_of(event, "tid"),
-        .name = weir__text_of(rows, event, "name"),
-        .number = number ? weir__whole(number) : WEIR_NO_NUMBER,
-        .begin_ns = weir__ns_of(event, "ts"),
-        .end_ns = weir__ns_of(event, "ts") + weir__ns_of(event, "dur"),
+        .kind =
+            strcmp(string_of(args, "weir.span"), "sync") == 0 ? WEIR_TRACE_SYNC : WEIR_TRACE_REGION,
+        .thread = uint_of(event, "tid"),
+        .name = text_of(rows, event, "name"),
+        .number = number ? whole(number) : WEIR_NO_NUMBER,
+        .begin_ns = ns_of(event, "ts"),
+        .end_ns = ns_of(event, "ts") + ns_of(event, "dur"),
     };
     return true;
 }
 
 bool weir__rows_event(struct weir__rows *rows, const json_t *event)
 {
-    const char *phase = weir__string_of(event, "ph");
-    const char *category = weir__string_of(event, "cat");
+    const char *phase = string_of(event, "ph");
+    const char *category = string_of(event, "cat");
     const json_t *args = json_object_get(event, "args");
     if (strcmp(phase, "M") == 0)
         return read_name(rows, event);
     if (strcmp(phase, "X") != 0 && strcmp(phase, "i") != 0)
         return true;
     if (json_object_get(args, "weir.sequence"))
-        return weir__rows_operation(rows, event, args);
+        return read_operation(rows, event, args);
     if (json_object_get(args, "weir.span"))
         return read_span(rows, event, args);
     if (rows->own)
         return true;
     if (strcmp(category, "kernel") == 0 || strcmp(category, "gpu_memcpy") == 0 ||
         strcmp(category, "gpu_memset") == 0)
-        return weir__rows_foreign(rows, event, args, category);
+        return read_foreign(rows, event, args, category);
     if (strcmp(category, "cuda_runtime") == 0 || strcmp(category, "cuda_driver") == 0)
-        return weir__rows_call(rows, event, args);
+        return read_call(rows, event, args);
     return true;
 }

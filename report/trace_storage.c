@@ -8,21 +8,13 @@
 
 enum {
     BLOCK_SIZE = 1 << 18,
-    ALIGNMENT = 16,
     QUEUE_LIMIT = 1 << 24
-};
-
-struct weir__block {
-    struct weir__block *next;
-    size_t used;
-    size_t size;
-    _Alignas(ALIGNMENT) char data[];
 };
 
 void *weir__trace_allocate(struct weir_trace_storage *storage, size_t size)
 {
     struct weir__block *block = storage->blocks;
-    size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    size = (size + WEIR__BLOCK_ALIGNMENT - 1) / WEIR__BLOCK_ALIGNMENT * WEIR__BLOCK_ALIGNMENT;
     if (!block || size > block->size - block->used) {
         const size_t wanted = size > BLOCK_SIZE ? size : BLOCK_SIZE;
         block = malloc(sizeof *block + wanted);
@@ -71,7 +63,7 @@ static size_t queue_slot(const struct weir_trace *trace, uint64_t id)
     return at;
 }
 
-struct weir_trace_queue *weir__trace_queue(const struct weir_trace *trace, uint64_t id)
+static struct weir_trace_queue *find_queue(const struct weir_trace *trace, uint64_t id)
 {
     if (trace->storage->queue_slot_count == 0)
         return NULL;
@@ -80,7 +72,7 @@ struct weir_trace_queue *weir__trace_queue(const struct weir_trace *trace, uint6
 }
 
 // Fills the table of ids after the queues were sorted.
-static void weir__trace_index_queues(struct weir_trace *trace)
+static void index_queues(struct weir_trace *trace)
 {
     struct weir_trace_storage *storage = trace->storage;
     if (storage->queue_slot_count == 0)
@@ -100,13 +92,16 @@ static bool widen_queues(struct weir_trace *trace)
     free(storage->queue_slots);
     storage->queue_slots = slots;
     storage->queue_slot_count = count;
-    weir__trace_index_queues(trace);
+    index_queues(trace);
     return true;
 }
 
-struct weir_trace_queue *weir__trace_add_queue(struct weir_trace *trace, uint64_t id)
+struct weir_trace_queue *weir__trace_queue(struct weir_trace *trace, uint64_t id, uint32_t device)
 {
     struct weir_trace_storage *storage = trace->storage;
+    struct weir_trace_queue *known = find_queue(trace, id);
+    if (known)
+        return known;
     if (trace->queue_count >= QUEUE_LIMIT)
         return NULL;
     if (2 * trace->queue_count >= storage->queue_slot_count && !widen_queues(trace))
@@ -118,7 +113,7 @@ struct weir_trace_queue *weir__trace_add_queue(struct weir_trace *trace, uint64_
         return NULL;
     trace->queues = queues;
     struct weir_trace_queue *queue = &queues[trace->queue_count++];
-    *queue = (struct weir_trace_queue){.id = id, .label = "", .backend = ""};
+    *queue = (struct weir_trace_queue){.id = id, .device = device, .label = "", .backend = ""};
     storage->queue_slots[queue_slot(trace, id)] = (uint32_t)trace->queue_count;
     return queue;
 }
@@ -139,18 +134,6 @@ bool weir__trace_note(struct weir_trace *trace, const char *format, ...)
         return false;
     notes[trace->note_count++] = note;
     return true;
-}
-
-void weir__trace_storage_finish(struct weir_trace_storage *storage)
-{
-    while (storage->blocks) {
-        struct weir__block *next = storage->blocks->next;
-        free(storage->blocks);
-        storage->blocks = next;
-    }
-    weir_names_destroy(storage->texts);
-    free(storage->queue_slots);
-    free(storage);
 }
 
 // Sorts the rows that were read: queues by device, operations by queue, and each wait with the
@@ -249,10 +232,10 @@ static bool complete_devices(struct weir_trace *trace)
 
 static void find_queues(struct weir_trace *trace)
 {
-    weir__trace_index_queues(trace);
+    index_queues(trace);
     for (size_t i = 0; i < trace->operation_count; i++) {
         struct weir_trace_operation *operation = &trace->operations[i];
-        const struct weir_trace_queue *queue = weir__trace_queue(trace, operation->queue);
+        const struct weir_trace_queue *queue = find_queue(trace, operation->queue);
         operation->queue_index = (uint32_t)(queue - trace->queues);
     }
 }
@@ -345,7 +328,7 @@ static void resolve_waits(struct weir_trace *trace)
         // They are in the trace's storage, which may be written to.
         struct weir_trace_wait *waits = (struct weir_trace_wait *)operation->waits;
         for (size_t k = 0; k < operation->wait_count; k++) {
-            const struct weir_trace_queue *queue = weir__trace_queue(trace, waits[k].queue);
+            const struct weir_trace_queue *queue = find_queue(trace, waits[k].queue);
             if (queue && queue->operation_count > 0)
                 waits[k].operation = last_up_to(trace, queue, waits[k].sequence);
         }

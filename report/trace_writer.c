@@ -9,200 +9,23 @@
 #include "report/trace.h"
 #include "report/trace_out.h"
 
-// Each queue has a ring of its last operations, and a list of waits for it that are not drawn yet.
-// A wait is drawn when the queue's rows have passed the record, and at the latest when the list is
-// full: then with the rows known so far, which is correct unless rows arrive very late.
-
-struct weir__arrow {
-    uint64_t id;
-    uint64_t from_queue;
-    uint64_t from_ns;
-    uint64_t to_queue;
-    uint64_t to_ns;
-};
-
-typedef void (*weir__arrow_function)(void *user, const struct weir__arrow *arrow);
-
-// Zeroed before use.
-struct weir__arrows {
-    struct weir__arrow_queue *queues;
-    size_t queue_count;
-    uint64_t drawn;
-};
-
-enum {
-    RING = 1024,
-    FIRST_POINTS = 16, // of queues that live briefly there may be very many
-    WAIT_LIMIT = 4096
-};
-
-struct point {
-    uint64_t sequence;
-    uint64_t last_ns; // the last nanosecond of the operation
-};
-
-struct waiting {
-    uint64_t sequence; // of the record
-    uint64_t to_queue;
-    uint64_t to_ns;
-};
-
-struct weir__arrow_queue {
-    uint64_t id;
-    size_t count; // of all points so far; the last RING are kept
-    size_t capacity;
-    struct point *ring;
-    struct waiting *waits;
-    size_t wait_count;
-    size_t wait_capacity;
-};
-
-static struct weir__arrow_queue *find_or_add(struct weir__arrows *arrows, uint64_t id)
-{
-    for (size_t i = arrows->queue_count; i-- > 0;)
-        if (arrows->queues[i].id == id)
-            return &arrows->queues[i];
-    struct weir__arrow_queue *queues =
-        realloc(arrows->queues, (arrows->queue_count + 1) * sizeof *queues);
-    if (!queues)
-        return NULL;
-    arrows->queues = queues;
-    struct weir__arrow_queue *queue = &queues[arrows->queue_count];
-    *queue = (struct weir__arrow_queue){.id = id};
-    arrows->queue_count++;
-    return queue;
-}
-
-static bool add_point(struct weir__arrow_queue *queue, const struct point *point)
-{
-    if (queue->count == queue->capacity && queue->capacity < RING) {
-        const size_t capacity = queue->capacity ? 2 * queue->capacity : FIRST_POINTS;
-        struct point *ring = realloc(queue->ring, capacity * sizeof *ring);
-        if (!ring)
-            return false;
-        queue->ring = ring;
-        queue->capacity = capacity;
-    }
-    queue->ring[queue->count++ % RING] = *point;
-    return true;
-}
-
-static void draw_wait(struct weir__arrows *arrows, const struct weir__arrow_queue *queue,
-                      const struct waiting *wait, weir__arrow_function draw, void *user)
-{
-    const size_t kept = queue->count < RING ? queue->count : RING;
-    for (size_t back = 1; back <= kept; back++) {
-        const struct point *point = &queue->ring[(queue->count - back) % RING];
-        if (point->sequence > wait->sequence)
-            continue;
-        const struct weir__arrow arrow = {
-            .id = ++arrows->drawn,
-            .from_queue = queue->id,
-            .from_ns = point->last_ns,
-            .to_queue = wait->to_queue,
-            .to_ns = wait->to_ns,
-        };
-        draw(user, &arrow);
-        return;
-    }
-}
-
-static bool is_past(const struct weir__arrow_queue *queue, uint64_t sequence)
-{
-    return queue->count > 0 && queue->ring[(queue->count - 1) % RING].sequence > sequence;
-}
-
-// Draws the waits whose record the queue's rows have passed, or all of them.
-static void draw_known(struct weir__arrows *arrows, struct weir__arrow_queue *queue, bool all,
-                       weir__arrow_function draw, void *user)
-{
-    size_t left = 0;
-    for (size_t i = 0; i < queue->wait_count; i++) {
-        const struct waiting wait = queue->waits[i];
-        if (all || is_past(queue, wait.sequence))
-            draw_wait(arrows, queue, &wait, draw, user);
-        else
-            queue->waits[left++] = wait;
-    }
-    queue->wait_count = left;
-}
-
-static bool add_wait(struct weir__arrow_queue *queue, const struct waiting *wait)
-{
-    if (queue->wait_count == queue->wait_capacity) {
-        const size_t capacity = queue->wait_capacity ? 2 * queue->wait_capacity : 64;
-        struct waiting *waits = realloc(queue->waits, capacity * sizeof *waits);
-        if (!waits)
-            return false;
-        queue->waits = waits;
-        queue->wait_capacity = capacity;
-    }
-    queue->waits[queue->wait_count++] = *wait;
-    return true;
-}
-
-// Notes an operation and its waits, and draws the arrows that are known now. Of each queue
-// the last 1,024 operations are remembered; a wait for an older one gets no arrow. False if out of
-// memory.
-static bool weir__arrows_add(struct weir__arrows *arrows,
-                             const struct weir_trace_operation *operation,
-                             weir__arrow_function draw, void *user)
-{
-    // An arrow must begin within its row, so before the row's end.
-    const struct point point = {
-        .sequence = operation->sequence,
-        .last_ns =
-            operation->end_ns > operation->start_ns ? operation->end_ns - 1 : operation->start_ns,
-    };
-    struct weir__arrow_queue *queue = find_or_add(arrows, operation->queue);
-    if (!queue || !add_point(queue, &point))
-        return false;
-    draw_known(arrows, queue, false, draw, user);
-    for (size_t i = 0; i < operation->wait_count; i++) {
-        const struct waiting waiting = {
-            .sequence = operation->waits[i].sequence,
-            .to_queue = operation->queue,
-            .to_ns = operation->start_ns,
-        };
-        if (operation->waits[i].queue == operation->queue)
-            continue;
-        struct weir__arrow_queue *producer = find_or_add(arrows, operation->waits[i].queue);
-        if (!producer || !add_wait(producer, &waiting))
-            return false;
-        draw_known(arrows, producer, producer->wait_count >= WAIT_LIMIT, draw, user);
-    }
-    return true;
-}
-
-// Draws the remaining arrows and frees.
-static void weir__arrows_finish(struct weir__arrows *arrows, weir__arrow_function draw, void *user)
-{
-    for (size_t i = 0; i < arrows->queue_count; i++) {
-        draw_known(arrows, &arrows->queues[i], true, draw, user);
-        free(arrows->queues[i].ring);
-        free(arrows->queues[i].waits);
-    }
-    free(arrows->queues);
-    *arrows = (struct weir__arrows){0};
-}
-
 // The row of an operation.
 
-static void weir__row_text(struct weir__out *out, const char *name, const char *text)
+static void row_text(struct weir__out *out, const char *name, const char *text)
 {
     if (text && *text)
         weir__out_string_field(out, name, text);
 }
 
-static void weir__row_count(struct weir__out *out, const char *name, uint64_t number)
+static void row_count(struct weir__out *out, const char *name, uint64_t number)
 {
     if (number > 0)
         weir__out_uint_field(out, name, number);
 }
 
 // {"ph": …, "name": …, "pid": …, "tid": …
-static void weir__row_begin(struct weir__out *out, const char *phase, const char *name,
-                            uint64_t pid, uint64_t tid)
+static void row_begin(struct weir__out *out, const char *phase, const char *name, uint64_t pid,
+                      uint64_t tid)
 {
     weir__out_raw(out, "{\"ph\":\"");
     weir__out_raw(out, phase);
@@ -322,34 +145,34 @@ static void add_collective(struct weir__out *out, const struct weir_trace_operat
 
 static void add_finding(struct weir__out *out, const struct weir_trace_operation *operation)
 {
-    weir__row_text(out, "weir.finding_kind", operation->finding_kind);
-    weir__row_text(out, "weir.finding", operation->finding);
-    weir__row_text(out, "weir.remedy", operation->remedy);
+    row_text(out, "weir.finding_kind", operation->finding_kind);
+    row_text(out, "weir.finding", operation->finding);
+    row_text(out, "weir.remedy", operation->remedy);
 }
 
 static void add_facts(struct weir__out *out, const struct weir_trace_operation *operation)
 {
     weir__out_uint_field(out, "weir.sequence", operation->sequence);
-    weir__row_count(out, "weir.node", operation->node);
+    row_count(out, "weir.node", operation->node);
     weir__out_string_field(out, "weir.kind", weir_trace_kind_name(operation->kind));
     weir__out_string_field(out, "weir.engine", weir_trace_engine_name(operation->engine));
-    weir__row_text(out, "weir.name", operation->name);
-    weir__row_text(out, "weir.label", operation->label);
-    weir__row_text(out, "weir.dst", operation->dst_label);
-    weir__row_text(out, "weir.src", operation->src_label);
+    row_text(out, "weir.name", operation->name);
+    row_text(out, "weir.label", operation->label);
+    row_text(out, "weir.dst", operation->dst_label);
+    row_text(out, "weir.src", operation->src_label);
     add_memory(out, "weir.dst_memory", operation->dst_memory);
     add_memory(out, "weir.src_memory", operation->src_memory);
-    weir__row_count(out, "weir.argument_bytes", operation->argument_bytes);
+    row_count(out, "weir.argument_bytes", operation->argument_bytes);
     add_scalars(out, operation);
     if (operation->collective)
         add_collective(out, operation);
-    weir__row_text(out, "weir.file", operation->file);
+    row_text(out, "weir.file", operation->file);
     if (operation->line != 0)
         weir__out_int_field(out, "weir.line", operation->line);
-    weir__row_text(out, "weir.region", operation->region);
-    weir__row_count(out, "weir.thread", operation->thread);
+    row_text(out, "weir.region", operation->region);
+    row_count(out, "weir.thread", operation->thread);
     weir__out_uint_field(out, "weir.submit", operation->submit_ns);
-    weir__row_count(out, "weir.submit_end", operation->submit_end_ns);
+    row_count(out, "weir.submit_end", operation->submit_end_ns);
     if (operation->start_is_earliest)
         weir__out_bool_field(out, "weir.start_is_earliest", true);
     if (operation->failed)
@@ -358,12 +181,12 @@ static void add_facts(struct weir__out *out, const struct weir_trace_operation *
     add_waits(out, operation);
 }
 
-static void weir__row_operation(struct weir__out *out, const struct weir_trace_operation *operation,
-                                uint32_t device, uint64_t correlation)
+static void row_operation(struct weir__out *out, const struct weir_trace_operation *operation,
+                          uint32_t device, uint64_t correlation)
 {
     char title[192];
     weir_trace_operation_title(operation, title, sizeof title);
-    weir__row_begin(out, operation->timed ? "X" : "i", title, device, operation->queue);
+    row_begin(out, operation->timed ? "X" : "i", title, device, operation->queue);
     weir__out_string_field(out, "cat", operation->timed ? category(operation) : "untimed");
     if (operation->timed) {
         weir__out_us_field(out, "ts", operation->start_ns);
@@ -380,56 +203,51 @@ static void weir__row_operation(struct weir__out *out, const struct weir_trace_o
     if (is_of_device(operation))
         weir__out_uint_field(out, "stream", operation->queue);
     weir__out_uint_field(out, "correlation", correlation);
-    weir__row_count(out, "bytes", operation->bytes);
+    row_count(out, "bytes", operation->bytes);
     add_triple(out, "grid", operation->grid);
     add_triple(out, "block", operation->block);
     add_facts(out, operation);
     weir__out_raw(out, "}");
 }
 
-static const char *weir__row_call_name(enum weir_trace_kind kind)
-{
-    switch (kind) {
-    case WEIR_TRACE_COPY:
-        return "weir_queue_copy";
-    case WEIR_TRACE_COPY_2D:
-        return "weir_queue_copy_2d";
-    case WEIR_TRACE_COPY_3D:
-        return "weir_queue_copy_3d";
-    case WEIR_TRACE_FILL:
-        return "weir_queue_fill";
-    case WEIR_TRACE_FILL_2D:
-        return "weir_queue_fill_2d";
-    case WEIR_TRACE_LAUNCH:
-        return "weir_queue_launch";
-    case WEIR_TRACE_HOST_CALL:
-        return "weir_queue_host_call";
-    case WEIR_TRACE_GRAPH:
-        return "weir_queue_graph";
-    case WEIR_TRACE_NATIVE:
-        return "weir_queue_native";
-    case WEIR_TRACE_COLLECTIVE:
-        return "weir_queue_collective";
-    case WEIR_TRACE_NOTE:
-        return "weir_queue_note";
-    }
-    return "weir_queue_submit";
-}
-
 // Every row is one line that ends in ",\n", except the last one, so that flushed data is whole
 // lines. Devices are kept in a list until the first other row, because the head of the file names
 // them.
 
-struct known_queue {
+enum {
+    FLUSH_SIZE = 1 << 18,
+    RING = 1024,
+    FIRST_POINTS = 16, // of queues that live briefly there may be very many
+    WAIT_LIMIT = 4096
+};
+
+struct point {
+    uint64_t sequence;
+    uint64_t last_ns; // the last nanosecond of the operation
+};
+
+struct waiting {
+    uint64_t sequence; // of the record
+    uint64_t to_queue;
+    uint64_t to_ns;
+};
+
+struct queue {
     uint64_t id;
     uint32_t device;
+    size_t count; // of all points so far; the last RING are kept
+    size_t capacity;
+    struct point *ring;
+    struct waiting *waits;
+    size_t wait_count;
+    size_t wait_capacity;
 };
 
 struct weir_trace_writer {
     struct weir__out out;
-    struct weir__arrows arrows;
-    struct known_queue *queues;
+    struct queue *queues; // those that rows or waits have named
     size_t queue_count;
+    uint64_t arrows;  // so far
     uint64_t process; // the pid of the host's rows
     uint64_t rows;    // operations so far
     size_t device_count;
@@ -439,15 +257,33 @@ struct weir_trace_writer {
     size_t head_size;
 };
 
-enum {
-    FLUSH_SIZE = 1 << 18
-};
-
 static void end_row(weir_trace_writer *writer)
 {
     weir__out_raw(&writer->out, "},\n");
     if (writer->out.used >= FLUSH_SIZE)
         weir__out_flush(&writer->out);
+}
+
+static struct queue *find_queue(const weir_trace_writer *writer, uint64_t id)
+{
+    for (size_t i = writer->queue_count; i-- > 0;)
+        if (writer->queues[i].id == id)
+            return &writer->queues[i];
+    return NULL;
+}
+
+// The queue, which is added if it is not known. NULL if out of memory.
+static struct queue *queue_of(weir_trace_writer *writer, uint64_t id)
+{
+    struct queue *known = find_queue(writer, id);
+    if (known)
+        return known;
+    struct queue *queues = realloc(writer->queues, (writer->queue_count + 1) * sizeof *queues);
+    if (!queues)
+        return NULL;
+    writer->queues = queues;
+    queues[writer->queue_count] = (struct queue){.id = id};
+    return &queues[writer->queue_count++];
 }
 
 // The head.
@@ -486,7 +322,7 @@ static void write_head(struct weir__out *out, const struct weir_trace_meta *meta
 static void write_thread_name(weir_trace_writer *writer, uint64_t pid, uint64_t tid,
                               const char *name)
 {
-    weir__row_begin(&writer->out, "M", WEIR__TRACE_QUEUE_ROW, pid, tid);
+    row_begin(&writer->out, "M", WEIR__TRACE_QUEUE_ROW, pid, tid);
     weir__out_raw(&writer->out, ",\"args\":{\"name\":");
     weir__out_string(&writer->out, name);
     weir__out_raw(&writer->out, "}");
@@ -505,7 +341,7 @@ static void begin(weir_trace_writer *writer)
         weir__out_raw(out, writer->head);
     free(writer->head);
     writer->head = NULL;
-    weir__row_begin(out, "M", WEIR__TRACE_DEVICE_ROW, writer->process, 0);
+    row_begin(out, "M", WEIR__TRACE_DEVICE_ROW, writer->process, 0);
     weir__out_raw(out, ",\"args\":{\"name\":\"host\"}");
     end_row(writer);
 }
@@ -536,20 +372,20 @@ static void write_device(struct weir__out *out, const struct weir_trace_device *
     char name[192];
     snprintf(name, sizeof name, "%u: %s", (unsigned)device->index,
              device->name ? device->name : "");
-    weir__row_begin(out, "M", WEIR__TRACE_DEVICE_ROW, device->index, 0);
+    row_begin(out, "M", WEIR__TRACE_DEVICE_ROW, device->index, 0);
     weir__out_raw(out, ",\"args\":{\"name\":");
     weir__out_string(out, name);
     weir__out_string_field(out, "weir.name", device->name);
     weir__out_string_field(out, "weir.platform", device->platform);
     weir__out_string_field(out, "weir.driver", device->driver);
     weir__out_string_field(out, "weir.label", device->label);
-    weir__row_count(out, "weir.memory_bytes", device->memory_bytes);
-    weir__row_count(out, "weir.compute_units", device->compute_units);
-    weir__row_count(out, "weir.copy_engines_to_device", device->copy_engines_to_device);
-    weir__row_count(out, "weir.copy_engines_to_host", device->copy_engines_to_host);
-    weir__row_count(out, "weir.concurrent_kernels", device->concurrent_kernels);
-    weir__row_count(out, "weir.unified_memory", device->unified_memory);
-    weir__row_count(out, "weir.device_kind", device->kind);
+    row_count(out, "weir.memory_bytes", device->memory_bytes);
+    row_count(out, "weir.compute_units", device->compute_units);
+    row_count(out, "weir.copy_engines_to_device", device->copy_engines_to_device);
+    row_count(out, "weir.copy_engines_to_host", device->copy_engines_to_host);
+    row_count(out, "weir.concurrent_kernels", device->concurrent_kernels);
+    row_count(out, "weir.unified_memory", device->unified_memory);
+    row_count(out, "weir.device_kind", device->kind);
     weir__out_raw(out, "}");
 }
 
@@ -593,20 +429,18 @@ void weir_trace_writer_queue(weir_trace_writer *writer, const struct weir_trace_
 {
     struct weir__out *out = &writer->out;
     begin(writer);
-    struct known_queue *queues =
-        realloc(writer->queues, (writer->queue_count + 1) * sizeof *queues);
-    if (!queues) {
+    struct queue *known = queue_of(writer, queue->id);
+    if (!known) {
         weir__out_fail(out, "there is no memory");
         return;
     }
-    writer->queues = queues;
-    queues[writer->queue_count++] = (struct known_queue){queue->id, queue->device};
+    known->device = queue->device;
 
     char name[160];
     snprintf(name, sizeof name, "%s", queue->label ? queue->label : "");
     if (*name == '\0')
         snprintf(name, sizeof name, "queue %llu", (unsigned long long)queue->id);
-    weir__row_begin(out, "M", WEIR__TRACE_QUEUE_ROW, queue->device, queue->id);
+    row_begin(out, "M", WEIR__TRACE_QUEUE_ROW, queue->device, queue->id);
     weir__out_raw(out, ",\"args\":{\"name\":");
     weir__out_string(out, name);
     weir__out_string_field(out, "weir.label", queue->label);
@@ -624,24 +458,22 @@ void weir_trace_writer_thread(weir_trace_writer *writer, const struct weir_trace
 
 // Operations.
 
-static uint32_t device_of(const weir_trace_writer *writer, uint64_t queue)
+static uint32_t device_of(const weir_trace_writer *writer, uint64_t id)
 {
-    for (size_t i = writer->queue_count; i-- > 0;)
-        if (writer->queues[i].id == queue)
-            return writer->queues[i].device;
-    return 0;
+    const struct queue *queue = find_queue(writer, id);
+    return queue ? queue->device : 0;
 }
 
 static void write_operation(weir_trace_writer *writer, const struct weir_trace_operation *operation,
                             uint32_t device)
 {
     struct weir__out *out = &writer->out;
-    weir__row_operation(out, operation, device, writer->rows);
+    row_operation(out, operation, device, writer->rows);
     end_row(writer);
     if (!operation->timed || !operation->finding || !*operation->finding)
         return;
     // For viewers: an instant at its beginning.
-    weir__row_begin(out, "i", operation->finding_kind, device, operation->queue);
+    row_begin(out, "i", operation->finding_kind, device, operation->queue);
     weir__out_string_field(out, "cat", "weir_check");
     weir__out_string_field(out, "s", "t");
     weir__out_us_field(out, "ts", operation->start_ns);
@@ -656,7 +488,7 @@ static void write_arrow_end(weir_trace_writer *writer, const char *phase, const 
                             uint64_t id, uint64_t pid, uint64_t tid, uint64_t ns)
 {
     struct weir__out *out = &writer->out;
-    weir__row_begin(out, phase, category, pid, tid);
+    row_begin(out, phase, category, pid, tid);
     weir__out_string_field(out, "cat", category);
     weir__out_uint_field(out, "id", id);
     weir__out_us_field(out, "ts", ns);
@@ -670,10 +502,11 @@ static void write_call(weir_trace_writer *writer, const struct weir_trace_operat
                        uint32_t device)
 {
     struct weir__out *out = &writer->out;
+    char name[32];
     if (operation->submit_end_ns < operation->submit_ns || operation->node > 0)
         return;
-    weir__row_begin(out, "X", weir__row_call_name(operation->kind), writer->process,
-                    operation->thread);
+    snprintf(name, sizeof name, "weir_queue_%s", weir_trace_kind_name(operation->kind));
+    row_begin(out, "X", name, writer->process, operation->thread);
     weir__out_string_field(out, "cat", "cuda_runtime");
     weir__out_us_field(out, "ts", operation->submit_ns);
     weir__out_us_field(out, "dur", operation->submit_end_ns - operation->submit_ns);
@@ -689,14 +522,102 @@ static void write_call(weir_trace_writer *writer, const struct weir_trace_operat
                     operation->start_ns);
 }
 
-// A weir__arrow_function: the arrow of a wait.
-static void write_wait(void *user, const struct weir__arrow *arrow)
+// Arrows of waits. Each queue has a ring of its last operations, and a list of waits for it that are not drawn yet.
+// A wait is drawn when the queue's rows have passed the record, and at the latest when the list is
+// full: then with the rows known so far, which is correct unless rows arrive very late.
+
+static bool add_point(struct queue *queue, const struct point *point)
 {
-    weir_trace_writer *writer = user;
-    write_arrow_end(writer, "s", "wait", arrow->id, device_of(writer, arrow->from_queue),
-                    arrow->from_queue, arrow->from_ns);
-    write_arrow_end(writer, "f", "wait", arrow->id, device_of(writer, arrow->to_queue),
-                    arrow->to_queue, arrow->to_ns);
+    if (queue->count == queue->capacity && queue->capacity < RING) {
+        const size_t capacity = queue->capacity ? 2 * queue->capacity : FIRST_POINTS;
+        struct point *ring = realloc(queue->ring, capacity * sizeof *ring);
+        if (!ring)
+            return false;
+        queue->ring = ring;
+        queue->capacity = capacity;
+    }
+    queue->ring[queue->count++ % RING] = *point;
+    return true;
+}
+
+static void draw_wait(weir_trace_writer *writer, const struct queue *queue,
+                      const struct waiting *wait)
+{
+    const size_t kept = queue->count < RING ? queue->count : RING;
+    for (size_t back = 1; back <= kept; back++) {
+        const struct point *point = &queue->ring[(queue->count - back) % RING];
+        if (point->sequence > wait->sequence)
+            continue;
+        const uint64_t id = ++writer->arrows;
+        write_arrow_end(writer, "s", "wait", id, queue->device, queue->id, point->last_ns);
+        write_arrow_end(writer, "f", "wait", id, device_of(writer, wait->to_queue), wait->to_queue,
+                        wait->to_ns);
+        return;
+    }
+}
+
+static bool is_past(const struct queue *queue, uint64_t sequence)
+{
+    return queue->count > 0 && queue->ring[(queue->count - 1) % RING].sequence > sequence;
+}
+
+// Draws the waits whose record the queue's rows have passed, or all of them.
+static void draw_known(weir_trace_writer *writer, struct queue *queue, bool all)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < queue->wait_count; i++) {
+        const struct waiting wait = queue->waits[i];
+        if (all || is_past(queue, wait.sequence))
+            draw_wait(writer, queue, &wait);
+        else
+            queue->waits[left++] = wait;
+    }
+    queue->wait_count = left;
+}
+
+static bool add_wait(struct queue *queue, const struct waiting *wait)
+{
+    if (queue->wait_count == queue->wait_capacity) {
+        const size_t capacity = queue->wait_capacity ? 2 * queue->wait_capacity : 64;
+        struct waiting *waits = realloc(queue->waits, capacity * sizeof *waits);
+        if (!waits)
+            return false;
+        queue->waits = waits;
+        queue->wait_capacity = capacity;
+    }
+    queue->waits[queue->wait_count++] = *wait;
+    return true;
+}
+
+// Notes an operation and its waits, and draws the arrows that are known now. Of each queue
+// the last 1,024 operations are remembered; a wait for an older one gets no arrow. False if out of
+// memory.
+static bool add_arrows(weir_trace_writer *writer, const struct weir_trace_operation *operation)
+{
+    // An arrow must begin within its row, so before the row's end.
+    const struct point point = {
+        .sequence = operation->sequence,
+        .last_ns =
+            operation->end_ns > operation->start_ns ? operation->end_ns - 1 : operation->start_ns,
+    };
+    struct queue *queue = queue_of(writer, operation->queue);
+    if (!queue || !add_point(queue, &point))
+        return false;
+    draw_known(writer, queue, false);
+    for (size_t i = 0; i < operation->wait_count; i++) {
+        const struct waiting waiting = {
+            .sequence = operation->waits[i].sequence,
+            .to_queue = operation->queue,
+            .to_ns = operation->start_ns,
+        };
+        if (operation->waits[i].queue == operation->queue)
+            continue;
+        struct queue *producer = queue_of(writer, operation->waits[i].queue);
+        if (!producer || !add_wait(producer, &waiting))
+            return false;
+        draw_known(writer, producer, producer->wait_count >= WAIT_LIMIT);
+    }
+    return true;
 }
 
 void weir_trace_writer_operation(weir_trace_writer *writer,
@@ -707,8 +628,7 @@ void weir_trace_writer_operation(weir_trace_writer *writer,
     writer->rows++;
     write_operation(writer, operation, device);
     write_call(writer, operation, device);
-    if (operation->timed && operation->node == 0 &&
-        !weir__arrows_add(&writer->arrows, operation, write_wait, writer))
+    if (operation->timed && operation->node == 0 && !add_arrows(writer, operation))
         weir__out_fail(&writer->out, "there is no memory");
 }
 
@@ -716,7 +636,7 @@ void weir_trace_writer_span(weir_trace_writer *writer, const struct weir_trace_s
 {
     struct weir__out *out = &writer->out;
     begin(writer);
-    weir__row_begin(out, "X", span->name ? span->name : "", writer->process, span->thread);
+    row_begin(out, "X", span->name ? span->name : "", writer->process, span->thread);
     weir__out_string_field(out, "cat",
                            span->kind == WEIR_TRACE_SYNC ? "cuda_sync" : "user_annotation");
     weir__out_us_field(out, "ts", span->begin_ns);
@@ -767,11 +687,11 @@ static void write_end(weir_trace_writer *writer, const struct weir_trace_meta *e
                       const struct weir_trace_device *devices, size_t device_count)
 {
     struct weir__out *out = &writer->out;
-    weir__row_begin(out, "M", WEIR__TRACE_END_ROW, writer->process, 0);
+    row_begin(out, "M", WEIR__TRACE_END_ROW, writer->process, 0);
     weir__out_raw(out, ",\"args\":{\"name\":\"end\"");
     weir__out_uint_field(out, "weir.end", end->end_ns);
     weir__out_uint_field(out, "weir.dropped", end->dropped);
-    weir__row_count(out, "weir.beyond", end->beyond);
+    row_count(out, "weir.beyond", end->beyond);
     weir__out_uint_field(out, "weir.unfinished", end->unfinished);
     write_clocks(out, devices, device_count);
     weir__out_raw(out, "}}\n]\n}\n");
@@ -784,7 +704,11 @@ bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace
     weir_trace_writer *it = *writer;
     struct weir__out *out = &it->out;
     begin(it);
-    weir__arrows_finish(&it->arrows, write_wait, it);
+    for (size_t i = 0; i < it->queue_count; i++) {
+        draw_known(it, &it->queues[i], true);
+        free(it->queues[i].ring);
+        free(it->queues[i].waits);
+    }
     if (!end->truncated)
         write_end(it, end, devices, device_count);
     const bool ok = weir__out_close(out, message, message_size);

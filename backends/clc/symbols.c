@@ -20,6 +20,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <weir/kit/symbols.h>
 
@@ -54,13 +55,39 @@ ocl_get_platforms ocl_driver_platforms(void *library)
     return found;
 }
 
-void ocl_driver_symbols(cl_platform_id platform, struct ocl_symbols *symbols)
+uint32_t ocl_version(const char *text)
 {
-    const any_function *functions = ((const struct object *)(const void *)platform)->functions;
+    static const char before[] = "OpenCL ";
+    if (strncmp(text, before, strlen(before)) != 0)
+        return 12;
+    char *point;
+    const unsigned long major = strtoul(text + strlen(before), &point, 10);
+    const unsigned long minor = *point == '.' ? strtoul(point + 1, NULL, 10) : 0;
+    return (uint32_t)(10 * major + minor);
+}
+
+// Takes the functions of OpenCL `version`, with whose last one a driver's table ends.
+static void take(const any_function *functions, uint32_t version, struct ocl_symbols *symbols)
+{
 #define TAKE(since, place, result, name, parameters) \
-    memcpy(&symbols->name, &functions[place], sizeof(any_function));
+    if ((since) <= version)                          \
+        memcpy(&symbols->name, &functions[place], sizeof(any_function));
     OCL_SYMBOLS(TAKE)
 #undef TAKE
+}
+
+bool ocl_driver_symbols(cl_platform_id platform, struct ocl_symbols *symbols)
+{
+    const any_function *functions = ((const struct object *)(const void *)platform)->functions;
+    char text[256] = "";
+    *symbols = (struct ocl_symbols){0};
+    take(functions, 10, symbols);
+    if (symbols->clGetPlatformInfo(platform, CL_PLATFORM_VERSION, sizeof text - 1, text, NULL) !=
+        CL_SUCCESS)
+        return false;
+    const uint32_t version = ocl_version(text);
+    take(functions, version, symbols);
+    return version >= 12;
 }
 
 // The first platform's functions are those of all.
@@ -72,7 +99,10 @@ static bool load_driver(const char *library, ocl_get_platforms get, struct ocl_s
         snprintf(message, message_size, "the driver %s has no platform", library);
         return false;
     }
-    ocl_driver_symbols(platform, symbols);
+    if (!ocl_driver_symbols(platform, symbols)) {
+        snprintf(message, message_size, "the platform of the driver %s has no OpenCL 1.2", library);
+        return false;
+    }
     symbols->clGetPlatformIDs = get;
     for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
         const void *address;

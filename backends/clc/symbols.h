@@ -3,6 +3,7 @@
 #define WEIR_BACKENDS_CLC_SYMBOLS_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "backends/clc/cl_api.h"
 
@@ -128,7 +129,13 @@ typedef cl_int (*ocl_get_platforms)(cl_uint, cl_platform_id *, cl_uint *);
 // library, a handle of dlopen(), is no such driver.
 ocl_get_platforms ocl_driver_platforms(void *library);
 
-// Fills `*symbols` with the functions of the platform and its objects.
-void ocl_driver_symbols(cl_platform_id platform, struct ocl_symbols *symbols);
+// Fills `*symbols` with the functions of the platform and its objects; those that are newer than the platform's
+// version are NULL.
+//
+// Errors: false if the platform tells no version, or has not OpenCL 1.2.
+bool ocl_driver_symbols(cl_platform_id platform, struct ocl_symbols *symbols);
+
+// "OpenCL 3.0 and the vendor's text" is 30; 12 if the text begins otherwise.
+uint32_t ocl_version(const char *text);
 
 #endif

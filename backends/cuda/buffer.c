@@ -20,52 +20,6 @@
 
 #include "backends/cuda/cu.h"
 
-// Deferred frees.
-//
-// cuMemHostUnregister and cuModuleUnload wait for the whole device, so the kit defers them until no
-// queue of the device has work. Work of other libraries in the process is not considered; the calls
-// then wait for it.
-
-static struct weir_kit_registrations registrations = WEIR_KIT_REGISTRATIONS;
-
-static bool has_work(const struct cu_queue *queue)
-{
-    const struct cu_symbols *cu = &queue->device->module->cu;
-    if (queue->left)
-        return queue->end && cu_ask_event(cu, queue->end) != CUDA_SUCCESS;
-    return cu_ask_stream(cu, queue->stream) != CUDA_SUCCESS;
-}
-
-static bool is_idle(void *user)
-{
-    struct cu_device *device = user;
-    bool idle = true;
-    pthread_mutex_lock(&device->lock);
-    for (const struct cu_queue *queue = device->queues; queue && idle; queue = queue->next)
-        idle = !has_work(queue);
-    pthread_mutex_unlock(&device->lock);
-    return idle;
-}
-
-static void unregister(void *user, void *pointer)
-{
-    const struct cu_device *device = user;
-    if (!cu_is_given_up(device))
-        device->module->cu.cuMemHostUnregister(pointer);
-}
-
-weir_status cu_idle_init(struct cu_device *device)
-{
-    const struct weir_kit_idle_params params = {
-        .host = device->module->host,
-        .device = device,
-        .is_idle = is_idle,
-        .registrations = &registrations,
-        .unregister = unregister,
-    };
-    return weir_kit_idle_create(&params, &device->idle);
-}
-
 // Blocks.
 
 static void free_host(void *user, struct weir_kit_block *block)

@@ -20,14 +20,6 @@
 
 #define OPTION_LIMIT 64
 
-struct cu_compiler {
-    pthread_mutex_t lock;
-    bool loaded;
-    struct nvrtc_symbols nvrtc;
-    int major;
-    int minor;
-};
-
 // One compilation.
 struct build {
     struct cu_device *device;
@@ -56,22 +48,6 @@ static const char *const for_new_drivers[] = {
 };
 static const char *const *const for_old_drivers = for_new_drivers + 2;
 
-struct cu_compiler *cu_compiler_create(const struct weir_host *host)
-{
-    struct cu_compiler *compiler = host->allocate(sizeof *compiler);
-    if (compiler)
-        pthread_mutex_init(&compiler->lock, NULL);
-    return compiler;
-}
-
-void cu_compiler_destroy(struct cu_compiler *compiler, const struct weir_host *host)
-{
-    if (!compiler)
-        return;
-    pthread_mutex_destroy(&compiler->lock);
-    host->release(compiler);
-}
-
 static bool load(struct cu_compiler *compiler, int driver, char *message, size_t message_size)
 {
     const bool recent = driver >= 13000;
@@ -89,7 +65,7 @@ static bool load(struct cu_compiler *compiler, int driver, char *message, size_t
 
 static weir_status need_compiler(struct cu_module *module)
 {
-    struct cu_compiler *compiler = module->compiler;
+    struct cu_compiler *compiler = &module->compiler;
     char message[512] = "";
     pthread_mutex_lock(&compiler->lock);
     if (!compiler->loaded)
@@ -139,8 +115,8 @@ static weir_status choose_target(struct build *build)
                               "install an older NVRTC beside the driver, or build the kernels with "
                               "weir_kernels",
                               "NVRTC %d.%d compiles for no architecture up to sm_%u",
-                              build->device->module->compiler->major,
-                              build->device->module->compiler->minor, wanted);
+                              build->device->module->compiler.major,
+                              build->device->module->compiler.minor, wanted);
     build->cubin = best == wanted;
     snprintf(build->target, sizeof build->target, "--gpu-architecture=%s_%u",
              build->cubin ? "sm" : "compute", best);
@@ -255,8 +231,8 @@ static char *make_key(const struct build *build, const char *options)
 {
     const struct cu_module *module = build->device->module;
     return weir_kit_format(module->host, "%s\n%s\n%s\nNVRTC %d.%d\n%s\n%s", WEIR_VERSION_STRING,
-                           module->driver, build->target, module->compiler->major,
-                           module->compiler->minor, options, build->text);
+                           module->driver, build->target, module->compiler.major,
+                           module->compiler.minor, options, build->text);
 }
 
 // Files that the source includes may change, and are in no key.
@@ -280,14 +256,14 @@ static weir_status compile_cached(struct build *build, const char *options, void
     return status;
 }
 
-weir_status cu_compile_cuda(struct cu_device *device, const struct weir_program_params *params,
-                            struct cu_compiled *out)
+static weir_status compile_cuda(struct cu_device *device, const struct weir_program_params *params,
+                                struct cu_compiled *out)
 {
     struct cu_module *module = device->module;
     const char *source = params->cuda_source;
     struct build build = {
         .device = device,
-        .nvrtc = &module->compiler->nvrtc,
+        .nvrtc = &module->compiler.nvrtc,
         .text = source,
     };
     size_t size;
@@ -353,9 +329,9 @@ static bool find_in_platform(cl_platform_id platform, unsigned wanted, struct cu
 {
     cl_device_id devices[DEVICE_LIMIT];
     cl_uint count = 0;
-    ocl_driver_symbols(platform, &cl->api);
-    if (cl->api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_GPU, DEVICE_LIMIT, devices, &count) !=
-        CL_SUCCESS)
+    if (!ocl_driver_symbols(platform, &cl->api) ||
+        cl->api.clGetDeviceIDs(platform, CL_DEVICE_TYPE_GPU, DEVICE_LIMIT, devices, &count) !=
+            CL_SUCCESS)
         return false;
     for (cl_uint i = 0; i < count && i < DEVICE_LIMIT; i++) {
         if (capability(cl, devices[i]) != wanted)
@@ -526,8 +502,8 @@ static weir_status compile_cl_cached(struct cl_build *build)
     return status;
 }
 
-weir_status cu_compile_opencl(const struct cu_device *device,
-                              const struct weir_program_params *params, struct cu_compiled *out)
+static weir_status compile_opencl(const struct cu_device *device,
+                                  const struct weir_program_params *params, struct cu_compiled *out)
 {
     const char *source = params->source;
     const struct weir_host *host = device->module->host;
@@ -567,4 +543,11 @@ weir_status cu_compile_opencl(const struct cu_device *device,
         return weir_host_no_memory(host, "the signatures of a program");
     weir_kit_signatures_mark_barriers(out->signatures, source);
     return WEIR_OK;
+}
+
+weir_status cu_compile(struct cu_device *device, const struct weir_program_params *params,
+                       struct cu_compiled *out)
+{
+    return params->cuda_source ? compile_cuda(device, params, out)
+                               : compile_opencl(device, params, out);
 }

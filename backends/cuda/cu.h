@@ -2,18 +2,19 @@
 //
 //   module.c       open: library, driver, devices; the ops table
 //   symbols.c      the driver's functions
-//   error.c        errors, and the contexts that calls enter
-//   fault.c        histories of queues, and the operations that a fault may be caused by
-//   device.c       devices, limits, which ones reach each other, and which were given up
-//   buffer.c       memory, the caller's memory, and frees that are deferred until the device is idle
-//   queue.c        queues: submission, records and waits, wrapped streams
+//   error.c        errors, the operations that a fault may be caused by, and the contexts that calls enter
+//   device.c       devices, limits, which ones reach each other and which were given up; frees that are deferred
+//                  until the device is idle
+//   buffer.c       memory, the caller's memory
+//   queue.c        queues: submission, records and waits, wrapped streams, histories
 //   copy.c         copies and fills, by the kinds of memory
 //   program.c      programs, kernels, launches
 //   compile.c      CUDA C++ and OpenCL C at run time
 //   graph.c        graphs
 //   nodes.c        the driver's nodes for the nodes of a graph
-//   times.c        times of records, on the one timeline of a device; times of operations, by events
-//   activity.c     times of operations, by CUPTI
+//   timeline.c     times of records, on the one timeline of a device, and its clock
+//   times.c        times of operations, by CUPTI or by events
+//   cupti.c        CUPTI's library
 //   print.c        what kernels print
 //   print_format.c text of it
 //   nccl_comm.c    NCCL's library and communicators
@@ -34,7 +35,7 @@
 #include <weir/module/error.h>
 #include <weir/module/module.h>
 
-#include "backends/cuda/symbols.h"
+#include "backends/cuda/libraries.h"
 #include "base/clock_map.h"
 #include "base/cold.h"
 
@@ -53,8 +54,24 @@ struct cu_listed {
     struct weir_device_info info;
 };
 
-struct cu_compiler; // compile.c
-struct cu_nccl;     // nccl.h
+// Libraries that are loaded when they are first needed.
+
+struct cu_compiler {
+    pthread_mutex_t lock;
+    bool loaded;
+    struct nvrtc_symbols nvrtc;
+    int major;
+    int minor;
+};
+
+struct cu_nccl {
+    pthread_mutex_t lock; // while it is loaded
+    const char *setting;  // "auto", "off", or a path
+    bool loaded;
+    int version; // 22809 is 2.28.9
+    char engine[32];
+    struct nccl_symbols api;
+};
 
 // The state of a link.
 struct cu_module {
@@ -67,8 +84,8 @@ struct cu_module {
     bool spin;             // host waits spin
     const char *cupti;     // "auto", "off", or a path
     weir_kit_cache *cache; // NULL: off
-    struct cu_compiler *compiler;
-    struct cu_nccl *nccl;
+    struct cu_compiler compiler;
+    struct cu_nccl nccl;
     atomic_uint comms;   // of NCCL that exist, whose work may have no end
     size_t printf_bytes; // of a device's ring, a power of two
     char driver[64];
@@ -99,8 +116,8 @@ struct cu_prints {
     uint64_t told;                // how many lost ones were reported
 };
 
-struct cu_words;        // fault.c
-struct cu_history;      // fault.c
+struct cu_words;        // history.h
+struct cu_history;      // history.h
 struct cu_peer;         // device.c
 struct cu_comm;         // nccl.h
 struct cu_comm_threads; // nccl_comm.c
@@ -203,7 +220,7 @@ struct cu_timed {
     uint64_t submit_ns; // of the host's clock
     CUevent event;      // recorded after it; NULL with CUPTI
     bool is_wait;       // no operation: when a wait was over
-    // With CUPTI, under activity.c's lock: the records so far, on the host's clock.
+    // With CUPTI, under times.c's lock of the records: the records so far, on the host's clock.
     uint32_t seen;
     uint64_t start_ns;
     uint64_t end_ns;
@@ -411,9 +428,8 @@ void cu_device_destroy(const struct weir_link *link, weir_device *object);
 void cu_device_limits(const struct weir_link *link, weir_device *object,
                       struct weir_limits *limits);
 weir_status cu_device_trim(const struct weir_link *link, weir_device *object);
-// The device is lost with this cause, although nothing faulted: work of it may never end. So are all others
-// of this process that are open on the same GPU, in any runtime.
-void cu_give_up(const struct cu_device *device, const struct weir_error *cause);
+void cu_comm_give_up(const struct weir_link *link, weir_comm *object,
+                     const struct weir_error *cause);
 weir_status cu_device_native(const struct weir_link *link, weir_device *object,
                              struct weir_native_device *out_native);
 weir_status cu_device_peer(const struct weir_link *link, weir_device *object,
@@ -421,6 +437,10 @@ weir_status cu_device_peer(const struct weir_link *link, weir_device *object,
 weir_status cu_device_reach(const struct weir_link *link, weir_device *object,
                             weir_device *other_object, weir_buffer *buffer_object,
                             bool *out_reaches);
+// Returns a copy of the name that lives as long as the device, the same for equal names. NULL if
+// out of memory.
+const char *cu_keep_name(struct cu_device *device, const char *name);
+
 // Whether work of a device can access memory of another one; cu_device_peer() was called for the
 // two.
 bool cu_reaches_peer(const struct cu_device *device, const struct cu_device *other);
@@ -525,41 +545,13 @@ weir_status cu_split_copy(const struct weir_link *link, const struct cu_target *
 weir_status cu_submit_copy(const struct weir_link *link, struct cu_queue *queue,
                            const struct weir_operation *operation);
 
-// fault.c
-
-// Creates the data for a device's reports of faults. Within its context.
-weir_status cu_words_init(struct cu_device *device);
-// Within the device's context, when it has no queues. Accepts a device without this data.
-void cu_words_finish(struct cu_device *device);
-
-weir_status cu_history_init(struct cu_queue *queue, const weir_queue *object);
-// Accepts a queue without a history. The queue is on no list any more.
-void cu_history_finish(struct cu_queue *queue);
-
-// Notes an operation before it is submitted; before some records also makes the stream write its
-// progress. Within the device's context.
-void cu_history_note(const struct weir_link *link, struct cu_queue *queue,
-                     const struct weir_operation *operation);
-// If faults are to be attributed, makes the stream write that it has passed the operation. Called
-// after its submission, within the device's context.
-void cu_history_mark(struct cu_queue *queue, const struct weir_operation *operation);
-
-// Returns a copy of the name that lives as long as the device, the same for equal names. NULL if
-// out of memory.
-const char *cu_keep_name(struct cu_device *device, const char *name);
-
-// Adds the operations that may be the cause to the detail of a device's first fault, and logs a
-// line for each queue that had work. Under the device's lock, which is one reason why a log
-// callback must not call Weir. Makes no driver call and allocates nothing.
-void cu_fault_explain(struct cu_device *device, struct weir_error *detail);
-
 // Whether it is a launch, a copy or the like: no record and no wait.
 static inline bool cu_is_work(int kind)
 {
     return kind != WEIR_OPERATION_RECORD && kind != WEIR_OPERATION_WAIT;
 }
 
-// times.c
+// timeline.c
 
 weir_status cu_timeline_init(struct cu_device *device);
 void cu_timeline_finish(struct cu_device *device);
@@ -569,6 +561,15 @@ void cu_timeline_advance(struct cu_device *device);
 // used if it is nearer than every anchor.
 CUresult cu_timeline_convert(struct cu_device *device, CUevent event, CUevent near,
                              uint64_t near_ns, uint64_t *out_time_ns);
+
+weir_status cu_device_clock(const struct weir_link *link, weir_device *object,
+                            uint64_t *out_host_ns, uint64_t *out_device_ns);
+// Returns the device's time at a time of the host's clock.
+uint64_t cu_clock_convert(struct cu_device *device, uint64_t host_ns);
+// Relates the two clocks anew if that was long ago. Within the device's context.
+void cu_clock_keep(struct cu_device *device);
+
+// times.c
 
 weir_status cu_watch_init(struct cu_queue *queue);
 // Within the device's context. Accepts a queue without a watch.
@@ -585,31 +586,8 @@ static inline void cu_watch_command(const struct cu_queue *queue)
 weir_status cu_queue_times(const struct weir_link *link, weir_queue *object,
                            struct weir_operation_time *times, size_t time_size, size_t capacity,
                            size_t *out_count);
-weir_status cu_device_clock(const struct weir_link *link, weir_device *object,
-                            uint64_t *out_host_ns, uint64_t *out_device_ns);
-// Returns the device's time at a time of the host's clock.
-uint64_t cu_clock_convert(struct cu_device *device, uint64_t host_ns);
-
-// activity.c
-
-// Returns whether CUPTI times the queue's operations from now on. Opens CUPTI at the first call in
-// the process.
-bool cu_activity_enlist(struct cu_queue *queue);
-void cu_activity_delist(struct cu_queue *queue);
 // Switches CUPTI off if no queue needs it.
 void cu_activity_rest(void);
-// Around the calls of the driver that an operation consists of.
-void cu_activity_push(const struct cu_queue *queue, uint64_t sequence);
-void cu_activity_pop(void);
-
-// No times are stored while the lock is held.
-void cu_activity_lock(void);
-void cu_activity_unlock(void);
-// Makes CUPTI deliver its records, unless it has just done so. Takes locks of its own.
-void cu_activity_flush(const struct cu_queue *queue);
-// With the watch's lock held.
-size_t cu_activity_fetch(struct cu_queue *queue, struct weir_operation_time *times,
-                         size_t time_size, size_t capacity);
 
 // buffer.c
 
@@ -623,13 +601,11 @@ weir_status cu_buffer_address(const struct weir_link *link, weir_buffer *object,
 void cu_blocks_release(struct cu_device *device);
 weir_status cu_buffer_native(const struct weir_link *link, weir_buffer *object,
                              struct weir_native_buffer *out_native);
-weir_status cu_idle_init(struct cu_device *device);
 
 // print.c
 
 // Gives a loaded module the ring, if its kernels print. Within the device's context.
 weir_status cu_prints_attach(struct cu_device *device, CUmodule loaded);
-void cu_prints_finish(struct cu_device *device);
 // Sends what has been printed since the last time to the log; of a device that is lost also what
 // follows a record that is not whole. Makes no call of the driver.
 void cu_prints_read(struct cu_device *device);
@@ -691,23 +667,12 @@ struct cu_compiled {
     struct weir_kit_signatures *signatures; // the caller's, to be freed with host->release
 };
 
-// Compiles OpenCL C for the device, or reads the result from the cache. Makes no call of libcuda.
-weir_status cu_compile_opencl(const struct cu_device *device,
-                              const struct weir_program_params *params, struct cu_compiled *out);
-
-struct cu_compiler *cu_compiler_create(const struct weir_host *host);
-void cu_compiler_destroy(struct cu_compiler *compiler, const struct weir_host *host);
-
-// The same for CUDA C++.
-weir_status cu_compile_cuda(struct cu_device *device, const struct weir_program_params *params,
-                            struct cu_compiled *out);
+// Compiles the source, CUDA C++ or OpenCL C, for the device, or reads the result from the cache. OpenCL C makes
+// no call of libcuda.
+weir_status cu_compile(struct cu_device *device, const struct weir_program_params *params,
+                       struct cu_compiled *out);
 
 // nccl_comm.c
-
-// `setting` is [cuda] nccl. NULL if out of memory.
-struct cu_nccl *cu_nccl_create(const struct weir_host *host, const char *setting);
-void cu_nccl_destroy(struct cu_nccl *nccl, const struct weir_host *host);
-bool cu_nccl_is_off(const struct cu_nccl *nccl);
 
 // The threads that end communicators of a device. NULL if out of memory.
 struct cu_comm_threads *cu_comm_threads_create(const struct weir_host *host);
@@ -719,8 +684,6 @@ weir_status cu_comm_create(const struct weir_link *link, weir_device *object,
                            void **out_data);
 void cu_comm_destroy(const struct weir_link *link, weir_comm *object);
 void cu_comm_abort(const struct weir_link *link, weir_comm *object);
-void cu_comm_give_up(const struct weir_link *link, weir_comm *object,
-                     const struct weir_error *cause);
 const char *cu_comm_engine(const struct weir_link *link, weir_comm *object);
 
 // nccl_call.c

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "backends/cuda/cu.h"
+#include "backends/cuda/history.h"
+#include "backends/cuda/nccl.h"
 
 // The maximum number of concurrent kernels of all devices for which there are images (compute
 // capability 7.5 and newer); the driver has no attribute for it. CUDA C++ programming guide,
@@ -182,7 +183,9 @@ static void lose(struct cu_device *device, const struct weir_error *cause)
     pthread_mutex_unlock(&device->lock);
 }
 
-void cu_give_up(const struct cu_device *device, const struct weir_error *cause)
+// The device is lost with this cause, although nothing faulted: work of it may never end. So are all others
+// of this process that are open on the same GPU, in any runtime.
+static void give_up(const struct cu_device *device, const struct weir_error *cause)
 {
     const CUdevice native = device->listed->native;
     pthread_mutex_lock(&causes_lock);
@@ -194,7 +197,13 @@ void cu_give_up(const struct cu_device *device, const struct weir_error *cause)
     pthread_mutex_unlock(&causes_lock);
 }
 
-// Refuses to open a device that was given up in this process; else cu_give_up() finds it, until it is
+void cu_comm_give_up(const struct weir_link *link, weir_comm *object,
+                     const struct weir_error *cause)
+{
+    give_up(cu_comm_of(link, object)->device, cause);
+}
+
+// Refuses to open a device that was given up in this process; else give_up() finds it, until it is
 // delisted. One that was refused may be delisted too.
 static weir_status enlist_open(struct cu_device *device)
 {
@@ -224,6 +233,115 @@ static void delist_open(const struct cu_device *device)
     if (*at)
         *at = device->next_open;
     pthread_mutex_unlock(&causes_lock);
+}
+
+// Progress words of queues, and names: history.h.
+
+static weir_status init_words(struct cu_device *device)
+{
+    const struct cu_module *module = device->module;
+    const size_t size = CU_WORD_COUNT * sizeof(atomic_uint);
+    struct cu_words *words = module->host->allocate(sizeof *words);
+    if (!words)
+        return weir_host_no_memory(module->host, "a device");
+    device->words = words;
+    const char *call = "cuMemHostAlloc";
+    CUresult code = module->cu.cuMemHostAlloc(&words->page, size,
+                                              CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    if (code == CUDA_SUCCESS) {
+        module->host->count_driver_object();
+        memset(words->page, 0, size);
+        call = "cuMemHostGetDevicePointer";
+        code = module->cu.cuMemHostGetDevicePointer(&words->address, words->page, 0);
+    } else {
+        words->page = NULL;
+    }
+    if (code == CUDA_SUCCESS)
+        return WEIR_OK;
+    return cu_native_error(device, call, code, "pin %zu bytes for the progress of queues", size);
+}
+
+// Within the device's context, when it has no queues. Accepts a device without this data.
+static void finish_words(struct cu_device *device)
+{
+    const struct cu_module *module = device->module;
+    struct cu_words *words = device->words;
+    if (!words)
+        return;
+    device->words = NULL;
+    if (words->page && !cu_is_given_up(device))
+        module->cu.cuMemFreeHost(words->page);
+    while (words->names) {
+        struct cu_kept_name *next = words->names->next;
+        module->host->release(words->names);
+        words->names = next;
+    }
+    module->host->release(words);
+}
+
+const char *cu_keep_name(struct cu_device *device, const char *name)
+{
+    const size_t size = strlen(name) + 1;
+    pthread_mutex_lock(&device->lock);
+    struct cu_kept_name *kept = device->words->names;
+    while (kept && strcmp(kept->text, name) != 0)
+        kept = kept->next;
+    if (!kept) {
+        kept = device->module->host->allocate(sizeof *kept + size);
+        if (kept) {
+            memcpy(kept->text, name, size);
+            kept->next = device->words->names;
+            device->words->names = kept;
+        }
+    }
+    pthread_mutex_unlock(&device->lock);
+    return kept ? kept->text : NULL;
+}
+
+// Deferred frees.
+//
+// cuMemHostUnregister and cuModuleUnload wait for the whole device, so the kit defers them until no
+// queue of the device has work. Work of other libraries in the process is not considered; the calls
+// then wait for it.
+
+static struct weir_kit_registrations registrations = WEIR_KIT_REGISTRATIONS;
+
+static bool has_work(const struct cu_queue *queue)
+{
+    const struct cu_symbols *cu = &queue->device->module->cu;
+    if (queue->left)
+        return queue->end && cu_ask_event(cu, queue->end) != CUDA_SUCCESS;
+    return cu_ask_stream(cu, queue->stream) != CUDA_SUCCESS;
+}
+
+static bool is_idle(void *user)
+{
+    struct cu_device *device = user;
+    bool idle = true;
+    pthread_mutex_lock(&device->lock);
+    for (const struct cu_queue *queue = device->queues; queue && idle; queue = queue->next)
+        idle = !has_work(queue);
+    pthread_mutex_unlock(&device->lock);
+    return idle;
+}
+
+static void unregister(void *user, void *pointer)
+{
+    const struct cu_device *device = user;
+    if (!cu_is_given_up(device))
+        device->module->cu.cuMemHostUnregister(pointer);
+}
+
+static weir_status init_idle(struct cu_device *device)
+{
+    const struct weir_kit_idle_params params = {
+        .host = device->module->host,
+        .device = device,
+        .is_idle = is_idle,
+        .registrations = &registrations,
+        .unregister = unregister,
+    };
+    return weir_kit_idle_create(&params, &device->idle);
 }
 
 // Creation and destruction.
@@ -319,8 +437,19 @@ static weir_status fill_context(struct cu_device *device)
     if (code != CUDA_SUCCESS)
         return cu_native_error(device, call, code, "prepare '%s'", device->listed->info.name);
     device->module->host->count_driver_object();
-    status = cu_words_init(device);
+    status = init_words(device);
     return status < 0 ? status : cu_timeline_init(device);
+}
+
+static void finish_prints(struct cu_device *device)
+{
+    struct cu_prints *prints = &device->prints;
+    cu_prints_take(device);
+    if (prints->ring && !cu_is_given_up(device))
+        device->module->cu.cuMemFreeHost(prints->ring);
+    atomic_store(&prints->ring, NULL);
+    device->module->host->release(prints->record);
+    prints->record = NULL;
 }
 
 static void empty_context(struct cu_device *device)
@@ -329,9 +458,9 @@ static void empty_context(struct cu_device *device)
     struct cu_scope scope;
     cu_enter_to_destroy(device, &scope);
     weir_kit_idle_drain(device->idle);
-    cu_prints_finish(device);
+    finish_prints(device);
     cu_blocks_release(device);
-    cu_words_finish(device);
+    finish_words(device);
     cu_timeline_finish(device);
     const bool given_up = cu_is_given_up(device);
     if (device->memory_stream && !given_up)
@@ -399,7 +528,7 @@ weir_status cu_device_create(const struct weir_link *link, weir_device *object,
     if (status == WEIR_OK)
         status = check_abilities(device);
     if (status == WEIR_OK)
-        status = cu_idle_init(device);
+        status = init_idle(device);
     if (status == WEIR_OK)
         status = weir_kit_blocks_create(module->host, &device->blocks);
     if (status == WEIR_OK)
@@ -493,7 +622,7 @@ void cu_device_limits(const struct weir_link *link, weir_device *object, struct 
     limits->device_addresses = 1;
     limits->max_constant_bytes = limits->max_buffer_bytes; // it is global memory
     limits->kind = WEIR_DEVICE_GPU;
-    if (!cu_nccl_is_off(device->module->nccl))
+    if (strcmp(device->module->nccl.setting, "off") != 0)
         limits->collectives = 2;
 }
 

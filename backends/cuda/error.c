@@ -1,12 +1,21 @@
-// Errors of the driver, devices that are lost, and the contexts that calls enter.
+// Errors of the driver, devices that are lost and the operations that may be the cause, and the contexts that
+// calls enter.
 //
 // The names of errors come from the driver.
 //
 // After some errors the context is unusable: every later call returns the same code, or one that is
 // a consequence of it. So the first one is kept.
+#include <inttypes.h>
 #include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
 
-#include "backends/cuda/cu.h"
+#include "backends/cuda/history.h"
+#include "base/text.h"
+
+// What core keeps of a message when it adds the operation that failed.
+#define MESSAGE_LIMIT 600
+#define PATH_LIMIT 64
 
 #define LOST WEIR_ERROR_DEVICE_LOST
 // On an H200 with driver 580 the primary context stays faulted after its last
@@ -91,13 +100,438 @@ weir_status cu_report_lost(struct cu_device *device)
     return device->module->host->error(&first, sizeof first);
 }
 
-// Keeps the first fault.
+// Reports.
+//
+// Finds the operation whose fault destroyed the context: operations after a queue's progress word,
+// and after what the host has seen complete, are suspects. With `attribute_faults`
+// every operation is followed by a word, so a queue's oldest unfinished one is known. It ran,
+// unless a wait before it can be shown to be open.
+
+// False where the entry is no more, or not yet.
+static bool read_entry(struct cu_history *history, uint64_t index, struct cu_note *out_note)
+{
+    struct cu_entry *entry = &history->entries[index % CU_HISTORY_KEPT];
+    const uint64_t sequence = atomic_load_explicit(&entry->sequence, memory_order_acquire);
+    *out_note = (struct cu_note){
+        .sequence = sequence,
+        .file = atomic_load_explicit(&entry->file, memory_order_acquire),
+        .name = atomic_load_explicit(&entry->name, memory_order_acquire),
+        .producer = atomic_load_explicit(&entry->producer, memory_order_acquire),
+        .reached = atomic_load_explicit(&entry->reached, memory_order_acquire),
+        .line = atomic_load_explicit(&entry->line, memory_order_acquire),
+        .kind = atomic_load_explicit(&entry->kind, memory_order_acquire),
+    };
+    return sequence != 0 &&
+           atomic_load_explicit(&entry->sequence, memory_order_relaxed) == sequence;
+}
+
+// What a native call hands to the driver is not known.
+static bool runs_kernels(int kind)
+{
+    return kind == WEIR_OPERATION_LAUNCH || kind == WEIR_OPERATION_GRAPH ||
+           kind == WEIR_OPERATION_NATIVE || kind == WEIR_OPERATION_COLLECTIVE;
+}
+
+// How far the queue is known to have come, of itself. A word holds the lower half of a sequence, which
+// lies below what was last written.
+static uint64_t known_of(const struct cu_queue *queue)
+{
+    const struct cu_history *history = queue->history;
+    const uint64_t completed = weir_kit_records_completed(queue->records);
+    if (!history->word)
+        return completed;
+    const uint64_t written = atomic_load_explicit(&history->written, memory_order_acquire);
+    const uint32_t word = atomic_load_explicit(history->word, memory_order_acquire);
+    const uint64_t passed = written - (uint32_t)((uint32_t)written - word);
+    return passed > completed ? passed : completed;
+}
+
+// The fault that made a device unusable in this process, for the report when it is opened again.
+static pthread_mutex_t earlier_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    bool any;
+    CUdevice device;
+    char message[MESSAGE_LIMIT];
+} earlier;
+
+// Finding out. All under the device's lock.
+
+// Walks over what is kept and not known to have finished: from `*index`, to the next
+// one, which is at `*index - 1` then.
+static bool next_unfinished(struct cu_history *history, uint64_t *index, struct cu_note *out_note)
+{
+    const uint64_t end = atomic_load_explicit(&history->count, memory_order_acquire);
+    if (end > CU_HISTORY_KEPT && *index < end - CU_HISTORY_KEPT)
+        *index = end - CU_HISTORY_KEPT;
+    while (*index < end) {
+        if (read_entry(history, (*index)++, out_note) &&
+            out_note->sequence > history->finding.known)
+            return true;
+    }
+    return false;
+}
+
+static const struct cu_queue *find_queue(const struct cu_device *device, uint64_t id)
+{
+    const struct cu_queue *queue = device->queues;
+    while (queue && queue->id != id)
+        queue = queue->next;
+    return queue;
+}
+
+// What a queue has waited for has finished if the queue is known to have come further. Returns
+// whether a queue that it has waited for learns of that.
+static bool pass_on(const struct cu_queue *queue)
+{
+    struct cu_history *history = queue->history;
+    struct cu_finding *finding = &history->finding;
+    const uint64_t end = atomic_load_explicit(&history->count, memory_order_acquire);
+    const uint64_t told = finding->passed_on;
+    struct cu_note note;
+    bool news = false;
+    if (finding->known == told)
+        return false;
+    finding->passed_on = finding->known;
+    for (uint64_t i = end > CU_HISTORY_KEPT ? end - CU_HISTORY_KEPT : 0; i < end; i++) {
+        if (!read_entry(history, i, &note) || note.kind != WEIR_OPERATION_WAIT ||
+            note.sequence <= told || note.sequence > finding->known)
+            continue;
+        const struct cu_queue *producer = find_queue(queue->device, note.producer);
+        if (!producer || producer->history->finding.known >= note.reached)
+            continue;
+        producer->history->finding.known = note.reached;
+        news = true;
+    }
+    return news;
+}
+
+// How far each queue is known to have come.
+static void find_known(const struct cu_device *device)
+{
+    bool news = true;
+    for (const struct cu_queue *queue = device->queues; queue; queue = queue->next)
+        queue->history->finding = (struct cu_finding){.known = known_of(queue)};
+    while (news) {
+        news = false;
+        for (const struct cu_queue *queue = device->queues; queue; queue = queue->next)
+            news = pass_on(queue) || news;
+    }
+}
+
+static void examine(const struct cu_queue *queue)
+{
+    struct cu_history *history = queue->history;
+    struct cu_finding *finding = &history->finding;
+    const uint64_t count = atomic_load_explicit(&history->count, memory_order_acquire);
+    struct cu_note note;
+    uint64_t index = 0;
+    while (next_unfinished(history, &index, &note)) {
+        finding->cut =
+            finding->cut || (count > CU_HISTORY_KEPT && index <= count - CU_HISTORY_KEPT + 1);
+        if (!cu_is_work(note.kind))
+            continue;
+        if (finding->state == CU_IDLE)
+            finding->oldest = note;
+        finding->state = CU_UNFINISHED;
+        finding->newest = note;
+        finding->launches = finding->launches || runs_kernels(note.kind);
+    }
+}
+
+static bool is_attributed(const struct cu_device *device)
+{
+    return device->module->attribute_faults &&
+           !atomic_load_explicit(&device->words->off, memory_order_relaxed);
+}
+
+// How far the queue has begun, given how far the others have: up to a wait that is
+// open, or to an operation, which then runs. Returns whether that is news.
+static bool advance(const struct cu_queue *queue)
+{
+    struct cu_finding *finding = &queue->history->finding;
+    const uint64_t before = finding->front;
+    struct cu_note note;
+    uint64_t index = 0;
+    if (!queue->history->word) // beyond CU_WORD_COUNT queues no more is known
+        return false;
+    finding->state = CU_IDLE;
+    finding->front = UINT64_MAX;
+    while (finding->state == CU_IDLE && next_unfinished(queue->history, &index, &note)) {
+        // A queue that is gone had finished.
+        const struct cu_queue *producer =
+            cu_is_work(note.kind) ? NULL : find_queue(queue->device, note.producer);
+        if (cu_is_work(note.kind))
+            finding->state = CU_RUNNING;
+        else if (producer && producer->history->finding.front <= note.reached)
+            finding->state = CU_WAITING;
+        if (finding->state != CU_IDLE)
+            finding->front = note.sequence;
+        finding->waits_for = producer;
+    }
+    return finding->front != before;
+}
+
+static void find_all(const struct cu_device *device)
+{
+    find_known(device);
+    for (const struct cu_queue *queue = device->queues; queue; queue = queue->next)
+        examine(queue);
+    bool news = is_attributed(device);
+    while (news) {
+        news = false;
+        for (const struct cu_queue *queue = device->queues; queue; queue = queue->next)
+            news = advance(queue) || news;
+    }
+}
+
+// Words for it.
+
+static void append_queue(char *text, size_t size, size_t *used, const struct cu_queue *queue)
+{
+    if (queue->label[0])
+        weir_text_append(text, size, used, "queue '%.60s'", queue->label);
+    else
+        weir_text_append(text, size, used, "unlabelled queue %" PRIu64, queue->id);
+}
+
+static void append_operation(char *text, size_t size, size_t *used, const struct cu_note *note)
+{
+    static const char *const names[] = {
+        [WEIR_OPERATION_COPY] = "a copy",
+        [WEIR_OPERATION_COPY_2D] = "a 2-D copy",
+        [WEIR_OPERATION_COPY_3D] = "a 3-D copy",
+        [WEIR_OPERATION_FILL] = "a fill",
+        [WEIR_OPERATION_FILL_2D] = "a 2-D fill",
+        [WEIR_OPERATION_LAUNCH] = "a launch",
+        [WEIR_OPERATION_GRAPH] = "a launch of graph",
+        [WEIR_OPERATION_NATIVE] = "a native call",
+    };
+    const bool known = note->kind >= 0 && (size_t)note->kind < sizeof names / sizeof *names;
+    const char *name = known ? names[note->kind] : NULL;
+    weir_text_append(text, size, used, "%s", name ? name : "an operation");
+    if (note->name && note->name[0])
+        weir_text_append(text, size, used, "%s '%.80s'",
+                         note->kind == WEIR_OPERATION_LAUNCH ? " of" : "", note->name);
+    else if (note->name)
+        weir_text_append(text, size, used, " without a label");
+    if (!note->file)
+        return;
+    const size_t length = strlen(note->file);
+    const size_t skipped = length > PATH_LIMIT ? length - PATH_LIMIT : 0;
+    weir_text_append(text, size, used, " at %s%s:%d", skipped ? "..." : "", note->file + skipped,
+                     note->line);
+}
+
+// "operations 17 to 20 of queue 'a', the oldest a launch of 'f' at a.c:1"
+static void append_finding(char *text, size_t size, size_t *used, const struct cu_queue *queue)
+{
+    const struct cu_finding *finding = &queue->history->finding;
+    const bool one =
+        finding->state == CU_RUNNING || finding->oldest.sequence == finding->newest.sequence;
+    weir_text_append(text, size, used, one ? "operation %" PRIu64 : "operations %" PRIu64,
+                     finding->oldest.sequence);
+    if (!one)
+        weir_text_append(text, size, used, " to %" PRIu64, finding->newest.sequence);
+    weir_text_append(text, size, used, " of ");
+    append_queue(text, size, used, queue);
+    weir_text_append(text, size, used,
+                     one            ? ", "
+                     : finding->cut ? ", of those kept the oldest "
+                                    : ", the oldest ");
+    append_operation(text, size, used, &finding->oldest);
+}
+
+// 0: no suspect; 1: copies and fills alone, whose ranges were checked; 2: kernels.
+static int suspicion(const struct cu_queue *queue)
+{
+    const struct cu_finding *finding = &queue->history->finding;
+    if (finding->state == CU_RUNNING)
+        return runs_kernels(finding->oldest.kind) ? 2 : 1;
+    return finding->state == CU_UNFINISHED ? 1 + finding->launches : 0;
+}
+
+static unsigned span(const struct cu_finding *finding)
+{
+    const uint64_t all = finding->newest.sequence - finding->oldest.sequence;
+    return all < 1000000 ? (unsigned)all : 1000000;
+}
+
+// The likeliest one that the message does not have yet: kernels first, and of those
+// where there are the fewest.
+static const struct cu_queue *likeliest(const struct cu_device *device, int least)
+{
+    const struct cu_queue *best = NULL;
+    for (const struct cu_queue *queue = device->queues; queue; queue = queue->next) {
+        const struct cu_finding *finding = &queue->history->finding;
+        const int level = suspicion(queue);
+        if (finding->told || level < least)
+            continue;
+        if (!best || level > suspicion(best) ||
+            (level == suspicion(best) && span(finding) < span(&best->history->finding)))
+            best = queue;
+    }
+    return best;
+}
+
+static unsigned count_suspects(const struct cu_device *device, int least)
+{
+    unsigned count = 0;
+    for (const struct cu_queue *queue = device->queues; queue; queue = queue->next)
+        count += suspicion(queue) >= least;
+    return count;
+}
+
+static void log_finding(const struct cu_queue *queue)
+{
+    const struct cu_finding *finding = &queue->history->finding;
+    char text[512];
+    size_t used = 0;
+    text[0] = '\0';
+    switch (finding->state) {
+    case CU_IDLE:
+        return;
+    case CU_UNFINISHED:
+        weir_text_append(text, sizeof text, &used, "not known to have finished: ");
+        append_finding(text, sizeof text, &used, queue);
+        if (finding->oldest.sequence != finding->newest.sequence) {
+            weir_text_append(text, sizeof text, &used, ", the newest ");
+            append_operation(text, sizeof text, &used, &finding->newest);
+        }
+        break;
+    case CU_RUNNING:
+        weir_text_append(text, sizeof text, &used, "was running: ");
+        append_finding(text, sizeof text, &used, queue);
+        break;
+    case CU_WAITING:
+        weir_text_append(text, sizeof text, &used, "was waiting: ");
+        append_queue(text, sizeof text, &used, queue);
+        weir_text_append(text, sizeof text, &used, " for ");
+        append_queue(text, sizeof text, &used, finding->waits_for);
+        break;
+    }
+    queue->device->module->host->log(WEIR_LOG_ERROR, "cuda", text);
+}
+
+static void begin_list(const struct cu_device *device, char *text, size_t *used, unsigned count)
+{
+    if (count == 0)
+        weir_text_append(text, MESSAGE_LIMIT, used,
+                         "; everything that Weir's queues were given had finished, so something "
+                         "else in the process faulted");
+    else if (!is_attributed(device))
+        weir_text_append(text, MESSAGE_LIMIT, used, "; not known to have finished: ");
+    else if (count == 1)
+        weir_text_append(text, MESSAGE_LIMIT, used, "; the fault is in ");
+    else
+        weir_text_append(text, MESSAGE_LIMIT, used,
+                         "; the fault is in one of %u that ran at the same time: ", count);
+}
+
+// With attribution what certainly did not run is left out, and copies where a kernel ran.
+static void list_suspects(const struct cu_device *device, struct weir_error *detail)
+{
+    const int least = is_attributed(device) && count_suspects(device, 2) > 0 ? 2 : 1;
+    const unsigned count = count_suspects(device, least);
+    const size_t tail = sizeof "; and of 4294967295 queues more, which the log has";
+    char *text = detail->message;
+    char line[384];
+    size_t used = strlen(text);
+    unsigned told = 0;
+    used = used < MESSAGE_LIMIT / 2 ? used : MESSAGE_LIMIT / 2;
+    begin_list(device, text, &used, count);
+    for (const struct cu_queue *queue = likeliest(device, least); queue;
+         queue = likeliest(device, least)) {
+        size_t length = 0;
+        append_finding(line, sizeof line, &length, queue);
+        if (used + length + 2 + tail >= MESSAGE_LIMIT)
+            break;
+        weir_text_append(text, MESSAGE_LIMIT, &used, "%s%s", told > 0 ? "; " : "", line);
+        queue->history->finding.told = true;
+        told++;
+    }
+    if (told < count)
+        weir_text_append(text, MESSAGE_LIMIT, &used, "; and of %u queues more, which the log has",
+                         count - told);
+}
+
+static bool is_one_operation(const struct cu_device *device)
+{
+    const struct cu_queue *only = NULL;
+    for (const struct cu_queue *queue = device->queues; queue; queue = queue->next) {
+        if (suspicion(queue) == 0)
+            continue;
+        if (only || span(&queue->history->finding) > 0)
+            return false;
+        only = queue;
+    }
+    return true;
+}
+
+static void add_remedy(const struct cu_device *device, struct weir_error *detail)
+{
+    size_t used = strlen(detail->remedy);
+    if (!device->module->attribute_faults && !is_one_operation(device))
+        weir_text_append(detail->remedy, sizeof detail->remedy, &used,
+                         "; attribute_faults = 1 in [cuda] names the operation");
+}
+
+static void remember(const struct cu_device *device, const struct weir_error *detail)
+{
+    pthread_mutex_lock(&earlier_lock);
+    earlier.any = true;
+    earlier.device = device->listed->native;
+    snprintf(earlier.message, sizeof earlier.message, "%.599s", detail->message);
+    pthread_mutex_unlock(&earlier_lock);
+}
+
+// A device that cannot be opened, because this process has lost it before.
+static void recall(const struct cu_device *device, struct weir_error *detail)
+{
+    size_t used = strlen(detail->message);
+    pthread_mutex_lock(&earlier_lock);
+    if (earlier.any && earlier.device == device->listed->native) {
+        weir_text_append(detail->message, MESSAGE_LIMIT, &used,
+                         "; this process has lost the device before: %s", earlier.message);
+        snprintf(detail->remedy, sizeof detail->remedy,
+                 "restart the process: after a fault the driver gives it no new context");
+    }
+    pthread_mutex_unlock(&earlier_lock);
+}
+
+// Some codes tell of the end of a context in which nothing faulted.
+static bool is_fault(int64_t code)
+{
+    return code != CUDA_ERROR_DEINITIALIZED && code != CUDA_ERROR_CONTEXT_IS_DESTROYED &&
+           code != CUDA_ERROR_MPS_CLIENT_TERMINATED;
+}
+
+// Adds the operations that may be the cause to the detail of a device's first fault, and logs a
+// line for each queue that had work. Under the device's lock, which is one reason why a log
+// callback must not call Weir. Makes no driver call and allocates nothing.
+static void explain_fault(struct cu_device *device, struct weir_error *detail)
+{
+    if (!is_fault(detail->native_code))
+        return;
+    if (!device->words) {
+        recall(device, detail);
+        return;
+    }
+    find_all(device);
+    list_suspects(device, detail);
+    add_remedy(device, detail);
+    remember(device, detail);
+    for (const struct cu_queue *queue = device->queues; queue; queue = queue->next)
+        log_finding(queue);
+}
+
+// The first fault.
+
 static void lose(struct cu_device *device, const struct weir_error *detail)
 {
     pthread_mutex_lock(&device->lock);
     if (!atomic_load(&device->lost)) {
         device->first_fault = *detail;
-        cu_fault_explain(device, &device->first_fault);
+        explain_fault(device, &device->first_fault);
     }
     atomic_store(&device->lost, true);
     pthread_mutex_unlock(&device->lock);

@@ -435,6 +435,20 @@ static weir_status make(const struct weir_link *link, struct cu_graph *graph,
 }
 
 // Within the device's context.
+static void finish_node(struct cu_device *device, struct cu_node *node)
+{
+    const struct weir_host *host = device->module->host;
+    cu_parts_finish(device, &node->parts);
+    host->release(node->dependencies);
+    for (struct cu_staging *staging = node->staging; staging;) {
+        struct cu_staging *next = staging->next;
+        device->module->cu.cuMemFreeAsync(staging->address, device->memory_stream);
+        host->release(staging);
+        staging = next;
+    }
+}
+
+// Within the device's context.
 static void release(struct cu_graph *graph)
 {
     const struct weir_host *host = host_of(graph);
@@ -442,7 +456,7 @@ static void release(struct cu_graph *graph)
     if (graph->followed)
         symbols_of(graph)->cuEventDestroy(graph->followed);
     for (uint32_t i = 0; i < graph->node_count; i++)
-        cu_node_finish(graph->device, &graph->nodes[i]);
+        finish_node(graph->device, &graph->nodes[i]);
     host->release(graph->nodes);
     host->release(graph);
 }

@@ -89,7 +89,4 @@ weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device
 // Within the device's context.
 void cu_parts_finish(const struct cu_device *device, struct cu_parts *parts);
 
-// Frees the node's parts. Within the device's context.
-void cu_node_finish(struct cu_device *device, struct cu_node *node);
-
 #endif

@@ -186,8 +186,8 @@ static weir_status list_devices(struct cu_module *module)
 static void release(struct cu_module *module)
 {
     weir_kit_cache_close(&module->cache);
-    cu_compiler_destroy(module->compiler, module->host);
-    cu_nccl_destroy(module->nccl, module->host);
+    pthread_mutex_destroy(&module->compiler.lock);
+    pthread_mutex_destroy(&module->nccl.lock);
     module->host->release(module->listed);
     module->host->release(module);
 }
@@ -214,12 +214,7 @@ static weir_status start(struct cu_module *module, const struct weir_setting *co
         status = list_devices(module);
     if (status < 0)
         return status;
-    module->compiler = cu_compiler_create(module->host);
-    if (!module->compiler)
-        return weir_host_no_memory(module->host, "the run-time compiler");
-    module->nccl = cu_nccl_create(module->host, settings[KEY_NCCL]->text);
-    if (!module->nccl)
-        return weir_host_no_memory(module->host, "the CUDA backend");
+    module->nccl.setting = settings[KEY_NCCL]->text;
     module->printf_bytes = power_of_two(settings[KEY_PRINTF_BYTES]->integer);
     module->cupti = settings[KEY_CUPTI]->text;
     module->spin = strcmp(settings[KEY_SYNC]->text, "spin") == 0;
@@ -236,6 +231,8 @@ static weir_status cu_open(struct weir_link *link, const struct weir_setting *co
     if (!module)
         return weir_host_no_memory(link->host, "the CUDA backend");
     module->host = link->host;
+    pthread_mutex_init(&module->compiler.lock, NULL);
+    pthread_mutex_init(&module->nccl.lock, NULL);
     weir_status status = start(module, settings);
     if (status < 0) {
         release(module);

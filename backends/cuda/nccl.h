@@ -5,15 +5,6 @@
 #include "backends/cuda/cu.h"
 #include "backends/cuda/libraries.h"
 
-struct cu_nccl {
-    pthread_mutex_t lock; // while it is loaded
-    const char *setting;  // "auto", "off", or a path
-    bool loaded;
-    int version; // 22809 is 2.28.9
-    char engine[32];
-    struct nccl_symbols api;
-};
-
 struct cu_task; // nccl_comm.c
 
 // Events among the calls of a communicator: the oldest that has not been reached first.
@@ -66,9 +57,8 @@ static inline struct cu_comm *cu_comm_of(const struct weir_link *link, const wei
 WEIR_COLD weir_status cu_nccl_error(const struct cu_comm *comm, const char *call,
                                     ncclResult_t code);
 
-// The marks of a communicator, within the device's context.
-CUresult cu_comm_create_marks(struct cu_comm *comm);
-void cu_comm_destroy_marks(struct cu_comm *comm);
+// Makes room for as many marks again. Within the device's context, with the lock.
+CUresult cu_marks_grow(const struct cu_comm *comm, struct cu_marks *marks);
 
 // Before and after the launch of a graph with collectives, for all its communicators; on failure none has begun.
 weir_status cu_comms_begin_launch(const struct weir_link *link, struct cu_queue *queue,

@@ -317,8 +317,7 @@ ncclResult_t cu_nccl_call(const struct weir_link *link, const struct cu_comm *co
 
 // Marks: with the lock, within the device's context.
 
-// Makes room for as many again.
-static CUresult grow(const struct cu_comm *comm, struct cu_marks *marks)
+CUresult cu_marks_grow(const struct cu_comm *comm, struct cu_marks *marks)
 {
     const struct cu_module *module = comm->device->module;
     const uint32_t room = marks->room ? 2 * marks->room : FIRST_MARKS;
@@ -336,25 +335,6 @@ static CUresult grow(const struct cu_comm *comm, struct cu_marks *marks)
         marks->room += code == CUDA_SUCCESS;
     }
     return code;
-}
-
-CUresult cu_comm_create_marks(struct cu_comm *comm)
-{
-    const CUresult code = grow(comm, &comm->after);
-    return code == CUDA_SUCCESS ? grow(comm, &comm->before) : code;
-}
-
-static void destroy(const struct cu_comm *comm, struct cu_marks *marks)
-{
-    for (uint32_t i = 0; i < marks->room; i++)
-        comm->device->module->cu.cuEventDestroy(marks->ring[i].event);
-    comm->device->module->host->release(marks->ring);
-}
-
-void cu_comm_destroy_marks(struct cu_comm *comm)
-{
-    destroy(comm, &comm->after);
-    destroy(comm, &comm->before);
 }
 
 static CUresult reach(const struct cu_comm *comm, struct cu_marks *marks, uint32_t *out_turn)
@@ -380,7 +360,7 @@ static bool has_room(struct cu_comm *comm, struct cu_marks *marks)
     if (marks == &comm->after)
         comm->done_turn = reached;
     if (marks->count == marks->room)
-        (void)grow(comm, marks);
+        (void)cu_marks_grow(comm, marks);
     return marks->count < marks->room;
 }
 

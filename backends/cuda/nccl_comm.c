@@ -34,29 +34,6 @@ static const struct weir_kit_symbol table[] = {
 #undef NCCL_SYMBOL
 };
 
-struct cu_nccl *cu_nccl_create(const struct weir_host *host, const char *setting)
-{
-    struct cu_nccl *nccl = host->allocate(sizeof *nccl);
-    if (!nccl)
-        return NULL;
-    pthread_mutex_init(&nccl->lock, NULL);
-    nccl->setting = setting;
-    return nccl;
-}
-
-void cu_nccl_destroy(struct cu_nccl *nccl, const struct weir_host *host)
-{
-    if (!nccl)
-        return;
-    pthread_mutex_destroy(&nccl->lock);
-    host->release(nccl);
-}
-
-bool cu_nccl_is_off(const struct cu_nccl *nccl)
-{
-    return strcmp(nccl->setting, "off") == 0;
-}
-
 // The one that the program has loaded already wins, unless the setting is a path.
 static void *open_library(const struct cu_nccl *nccl, char *reason)
 {
@@ -532,10 +509,19 @@ static weir_status make_parts(struct cu_comm *comm)
     }
     if (code == CUDA_SUCCESS) {
         call = "cuEventCreate";
-        code = cu_comm_create_marks(comm);
+        code = cu_marks_grow(comm, &comm->after);
     }
+    if (code == CUDA_SUCCESS)
+        code = cu_marks_grow(comm, &comm->before);
     return code == CUDA_SUCCESS ? WEIR_OK
                                 : cu_native_error(device, call, code, "make a communicator");
+}
+
+static void destroy_marks(const struct cu_comm *comm, struct cu_marks *marks)
+{
+    for (uint32_t i = 0; i < marks->room; i++)
+        comm->device->module->cu.cuEventDestroy(marks->ring[i].event);
+    comm->device->module->host->release(marks->ring);
 }
 
 // Within the device's context.
@@ -544,7 +530,8 @@ static void release_parts(struct cu_comm *comm)
     const struct cu_symbols *cu = &comm->device->module->cu;
     if (comm->scratch && !cu_is_given_up(comm->device))
         cu->cuMemFreeAsync(comm->scratch, comm->device->memory_stream);
-    cu_comm_destroy_marks(comm);
+    destroy_marks(comm, &comm->after);
+    destroy_marks(comm, &comm->before);
     pthread_mutex_destroy(&comm->lock);
     comm->device->module->host->release(comm->parting);
     comm->device->module->host->release(comm);
@@ -583,7 +570,7 @@ static weir_status make_comm(struct cu_device *device, const struct weir_comm_se
         return weir_host_no_memory(module->host, "a communicator");
     pthread_mutex_init(&comm->lock, NULL);
     comm->device = device;
-    comm->nccl = module->nccl;
+    comm->nccl = &module->nccl;
     comm->rank = setup->rank;
     comm->count = setup->count;
     weir_status status = cu_enter(device, &scope);
@@ -617,7 +604,7 @@ weir_status cu_comm_create(const struct weir_link *link, weir_device *object,
     (void)comm_object;
     if (!all)
         return weir_host_no_memory(link->host, "a communicator");
-    introduce(device->module->nccl, setup->rank, &own);
+    introduce(&device->module->nccl, setup->rank, &own);
     weir_status status = setup->all_gather(setup, &own, all, sizeof own);
     if (status == WEIR_OK)
         status = is_usable(all, setup->count, &refusal)
@@ -663,12 +650,6 @@ void cu_comm_abort(const struct weir_link *link, weir_comm *object)
     comm->aborted = true; // begin() sees it, or is_inside() sees the call
     let_call_end(comm);
     end_native(comm, comm->nccl->api.ncclCommAbort);
-}
-
-void cu_comm_give_up(const struct weir_link *link, weir_comm *object,
-                     const struct weir_error *cause)
-{
-    cu_give_up(cu_comm_of(link, object)->device, cause);
 }
 
 const char *cu_comm_engine(const struct weir_link *link, weir_comm *object)

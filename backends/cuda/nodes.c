@@ -363,16 +363,3 @@ weir_status cu_take_apart(const struct weir_link *link, struct cu_device *device
     *out_parts = builder.parts;
     return status;
 }
-
-void cu_node_finish(struct cu_device *device, struct cu_node *node)
-{
-    const struct weir_host *host = device->module->host;
-    cu_parts_finish(device, &node->parts);
-    host->release(node->dependencies);
-    for (struct cu_staging *staging = node->staging; staging;) {
-        struct cu_staging *next = staging->next;
-        device->module->cu.cuMemFreeAsync(staging->address, device->memory_stream);
-        host->release(staging);
-        staging = next;
-    }
-}

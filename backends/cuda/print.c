@@ -84,17 +84,6 @@ weir_status cu_prints_attach(struct cu_device *device, CUmodule loaded)
                : cu_native_error(device, call, code, "prepare a program whose kernels print");
 }
 
-void cu_prints_finish(struct cu_device *device)
-{
-    struct cu_prints *prints = &device->prints;
-    cu_prints_take(device);
-    if (prints->ring && !cu_is_given_up(device))
-        device->module->cu.cuMemFreeHost(prints->ring);
-    atomic_store(&prints->ring, NULL);
-    device->module->host->release(prints->record);
-    prints->record = NULL;
-}
-
 // The device writes a record's first word twice.
 static uint32_t word_at(const struct cu_ring *ring, uint64_t place)
 {

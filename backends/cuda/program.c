@@ -369,9 +369,7 @@ static weir_status create_from_source(struct cu_program *program,
 {
     struct image chosen = {.name = "the image"};
     struct cu_compiled compiled = {.memory = NULL};
-    weir_status status = params->cuda_source
-                             ? cu_compile_cuda(program->device, params, &compiled)
-                             : cu_compile_opencl(program->device, params, &compiled);
+    weir_status status = cu_compile(program->device, params, &compiled);
     chosen.data = compiled.image;
     program->signatures = compiled.signatures;
     if (status == WEIR_OK)

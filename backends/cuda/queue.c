@@ -2,12 +2,19 @@
 // it is given at once, so there is nothing to flush.
 #include <inttypes.h>
 #include <sched.h>
+#include <time.h>
 
-#include "backends/cuda/cu.h"
+#include "backends/cuda/graph.h"
+#include "backends/cuda/history.h"
 #include "base/clock.h"
 
 // The driver takes about a thousand operations before a submit blocks.
 #define DEPTH 2048
+
+#define WORD_DISTANCE 256
+#define WORDS_IN_TICK 8
+
+_Static_assert(sizeof(atomic_uint) == sizeof(cuuint32_t), "a word is 32 bits");
 
 // CU_STREAM_PER_THREAD, a macro of <cuda.h>.
 #define STREAM_PER_THREAD 2u
@@ -157,6 +164,175 @@ static weir_status init_records(struct cu_queue *queue)
     return weir_kit_records_create(&params, &queue->records);
 }
 
+// Histories: history.h.
+
+// An entry is written between entry_begin() and entry_end(). Release on every store orders
+// them after the first store, as acquire on every load orders them before the last load.
+static struct cu_entry *entry_begin(struct cu_history *history)
+{
+    const uint64_t count = atomic_load_explicit(&history->count, memory_order_relaxed);
+    struct cu_entry *entry = &history->entries[count % CU_HISTORY_KEPT];
+    atomic_store_explicit(&entry->sequence, 0, memory_order_relaxed);
+    return entry;
+}
+
+static void entry_end(struct cu_history *history, struct cu_entry *entry,
+                      const struct weir_operation *operation)
+{
+    const uint64_t count = atomic_load_explicit(&history->count, memory_order_relaxed);
+    atomic_store_explicit(&entry->file, operation->file, memory_order_release);
+    atomic_store_explicit(&entry->line, operation->line, memory_order_release);
+    atomic_store_explicit(&entry->kind, (int)operation->kind, memory_order_release);
+    atomic_store_explicit(&entry->sequence, operation->sequence, memory_order_release);
+    atomic_store_explicit(&history->count, count + 1, memory_order_release);
+}
+
+// Of an operation that is no record or wait.
+static void add_entry(struct cu_history *history, const struct weir_operation *operation,
+                      const char *name)
+{
+    struct cu_entry *entry = entry_begin(history);
+    atomic_store_explicit(&entry->name, name, memory_order_release);
+    history->unwritten++;
+    entry_end(history, entry, operation);
+}
+
+static void take_word(struct cu_device *device, struct cu_history *history)
+{
+    struct cu_words *words = device->words;
+    size_t slot = 0;
+    pthread_mutex_lock(&device->lock);
+    while (slot < CU_WORD_COUNT && words->used[slot])
+        slot++;
+    if (slot < CU_WORD_COUNT) {
+        words->used[slot] = true;
+        history->word = (atomic_uint *)words->page + slot;
+        history->word_address = words->address + slot * sizeof(atomic_uint);
+        atomic_store(history->word, 0);
+    }
+    pthread_mutex_unlock(&device->lock);
+}
+
+static weir_status init_history(struct cu_queue *queue, const weir_queue *object)
+{
+    const struct weir_host *host = queue->device->module->host;
+    queue->id = weir_queue_object(object)->id;
+    queue->label = weir_queue_object(object)->label;
+    queue->history = host->allocate(sizeof *queue->history);
+    if (!queue->history)
+        return weir_host_no_memory(host, "the history of a queue");
+    take_word(queue->device, queue->history);
+    return WEIR_OK;
+}
+
+// Accepts a queue without a history. The queue is on no list any more.
+static void finish_history(struct cu_queue *queue)
+{
+    struct cu_device *device = queue->device;
+    struct cu_history *history = queue->history;
+    if (!history)
+        return;
+    if (history->word) {
+        pthread_mutex_lock(&device->lock);
+        device->words->used[history->word - (atomic_uint *)device->words->page] = false;
+        pthread_mutex_unlock(&device->lock);
+    }
+    device->module->host->release(history);
+    queue->history = NULL;
+}
+
+// What fails here costs knowledge and nothing else: a fault is met by the next call.
+static void write_word(struct cu_queue *queue, uint64_t sequence)
+{
+    struct cu_history *history = queue->history;
+    const struct cu_module *module = queue->device->module;
+    struct cu_words *words = queue->device->words;
+    if (!history->word || atomic_load_explicit(&words->off, memory_order_relaxed))
+        return;
+    atomic_store_explicit(&history->written, sequence, memory_order_release);
+    CUresult code =
+        module->cu.cuStreamWriteValue32(queue->stream, history->word_address, (cuuint32_t)sequence,
+                                        CU_STREAM_WRITE_VALUE_DEFAULT);
+    if (code == CUDA_SUCCESS)
+        history->unwritten = history->waited = 0;
+    else if (code == CUDA_ERROR_NOT_SUPPORTED && !atomic_exchange(&words->off, true))
+        module->host->log(WEIR_LOG_WARNING, "cuda",
+                          "the device's streams write no values to memory: if a kernel faults, "
+                          "what is known to have finished is only what the host has seen");
+}
+
+static uint64_t read_tick(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+// Whether the device has written what it may in this tick, of queues that tell of others or of the rest.
+// Threads that meet here may write a few more.
+static bool is_rationed(struct cu_words *words, uint64_t now, bool tells_of_others)
+{
+    atomic_uint *written = &words->in_tick[tells_of_others];
+    if (atomic_exchange_explicit(&words->tick, now, memory_order_relaxed) != now)
+        for (size_t i = 0; i < 2; i++)
+            atomic_store_explicit(&words->in_tick[i], 0, memory_order_relaxed);
+    return atomic_fetch_add_explicit(written, 1, memory_order_relaxed) >= WORDS_IN_TICK;
+}
+
+static void write_word_if_due(struct cu_queue *queue, uint64_t sequence)
+{
+    struct cu_history *history = queue->history;
+    const bool tells_of_others = history->waited > 0 && !queue->device->module->attribute_faults;
+    if (!history->word || (history->unwritten == 0 && !tells_of_others))
+        return;
+    const uint64_t now = read_tick();
+    if (history->unwritten < WORD_DISTANCE &&
+        (now == history->tick || is_rationed(queue->device->words, now, tells_of_others)))
+        return;
+    history->tick = now;
+    write_word(queue, sequence);
+}
+
+static const char *name_of(const struct weir_link *link, const struct weir_operation *operation)
+{
+    if (operation->kind == WEIR_OPERATION_LAUNCH)
+        return cu_kernel_of(link, operation->u.launch.kernel)->name;
+    if (operation->kind == WEIR_OPERATION_GRAPH)
+        return cu_graph_of(link, operation->u.graph.graph)->name;
+    return NULL;
+}
+
+// Notes an operation before it is submitted; before some records also makes the stream write its
+// progress. Within the device's context.
+static void note_operation(const struct weir_link *link, struct cu_queue *queue,
+                           const struct weir_operation *operation)
+{
+    struct cu_history *history = queue->history;
+    if (operation->kind == WEIR_OPERATION_RECORD) {
+        write_word_if_due(queue, operation->sequence);
+        return;
+    }
+    if (operation->kind != WEIR_OPERATION_WAIT) {
+        add_entry(history, operation, name_of(link, operation));
+        return;
+    }
+    struct cu_entry *entry = entry_begin(history);
+    const struct weir_event event = operation->u.wait.event;
+    atomic_store_explicit(&entry->name, NULL, memory_order_release);
+    atomic_store_explicit(&entry->producer, event.queue, memory_order_release);
+    atomic_store_explicit(&entry->reached, event.sequence, memory_order_release);
+    history->waited++;
+    entry_end(history, entry, operation);
+}
+
+// If faults are to be attributed, makes the stream write that it has passed the operation. Called
+// after its submission, within the device's context.
+static void mark_operation(struct cu_queue *queue, const struct weir_operation *operation)
+{
+    if (cu_is_work((int)operation->kind))
+        write_word(queue, operation->sequence);
+}
+
 // Wrapped streams. They are checked here, because the driver crashes with a stream of another context. A stream
 // that is being captured accepts no records of a queue, and the per-thread default stream would be a different
 // stream on the thread that delivers held operations.
@@ -229,7 +405,7 @@ static void release(struct cu_queue *queue)
     cu_watch_finish(queue);
     if (queue->stream && !queue->wrapped)
         module->cu.cuStreamDestroy(queue->stream);
-    cu_history_finish(queue);
+    finish_history(queue);
     module->host->release(queue);
 }
 
@@ -272,7 +448,7 @@ weir_status cu_queue_create(const struct weir_link *link, weir_device *device_ob
     queue->timing = setup->timing;
     status = init_records(queue);
     if (status == WEIR_OK)
-        status = cu_history_init(queue, object);
+        status = init_history(queue, object);
     if (status == WEIR_OK)
         status = create_stream(queue, setup);
     if (status == WEIR_OK && setup->times)
@@ -365,14 +541,14 @@ weir_status cu_queue_submit(const struct weir_link *link, weir_queue *object,
     weir_status status = cu_enter(queue->device, &scope);
     if (status < 0)
         return status;
-    cu_history_note(link, queue, operation);
+    note_operation(link, queue, operation);
     if (queue->watch)
         cu_watch_begin(queue, operation);
     status = submit(link, queue, operation);
     if (queue->watch)
         cu_watch_end(queue, status == WEIR_OK);
     if (queue->device->module->attribute_faults && status == WEIR_OK)
-        cu_history_mark(queue, operation);
+        mark_operation(queue, operation);
     cu_leave(queue->device, &scope);
     return status;
 }

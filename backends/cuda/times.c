@@ -1,182 +1,7 @@
-// Times of records, on the one timeline of a device, and of operations, by events; the device's clock.
-#include "backends/cuda/cu.h"
-#include "base/clock.h"
-
-#define ANCHOR_DISTANCE_NS UINT64_C(500000000)
-#define NEAR_NS INT64_C(1000000000)
-
-#define PAIR_TRIES 20
-#define PAIR_NARROW_NS 12000
-#define PAIR_PATIENCE_NS UINT64_C(1000000)
-#define PAIR_DISTANCE_NS UINT64_C(250000000)
-#define DROPPED_AT_ONCE 256
-
-// The timeline.
+// Times of operations, for plugins that need them.
 //
-// CUDA measures the time between two events, in milliseconds as a float with a mantissa of 24 bits:
-// a resolution of 60 ns over a second, and of 0.25 ms over an hour. So a device has anchors, events
-// whose time is known, recorded about twice a second while times are requested, and a time is
-// measured from the nearest anchor.
-//
-// Each anchor's own time is a sum of differences. The error of a difference is at
-// most 2^-24 of it, so between two times of a device it is at most 60 ns and
-// 1.2e-7 of the difference between them, as long as each is within a second of an anchor. If no
-// times are requested for longer than that there is no such anchor; the previous record of the
-// queue is then used, if it is nearer. The clock of the events' time stamps has a resolution of its
-// own (about 500 ns).
-//
-// Anchors are recorded in the memory stream, where no work delays them. The first one has the time
-// of the host's monotonic clock, so that the timeline begins near that; the two clocks may drift
-// apart.
-
-static struct cu_anchor *anchor_at(struct cu_timeline *timeline, uint64_t number)
-{
-    return &timeline->anchors[number % CU_ANCHOR_COUNT];
-}
-
-// The time from `start` to `end`, which may be negative.
-static CUresult difference(const struct cu_device *device, CUevent start, CUevent end,
-                           int64_t *out_ns)
-{
-    float milliseconds = 0;
-    CUresult code = device->module->cu.cuEventElapsedTime(&milliseconds, start, end);
-    const double nanoseconds = (double)milliseconds * 1e6;
-    *out_ns = (int64_t)(nanoseconds < 0 ? nanoseconds - 0.5 : nanoseconds + 0.5);
-    return code;
-}
-
-weir_status cu_timeline_init(struct cu_device *device)
-{
-    const struct cu_symbols *cu = &device->module->cu;
-    struct cu_timeline *timeline = &device->timeline;
-    struct cu_anchor first;
-    const char *call = "cuEventCreate";
-    CUresult code = cu->cuEventCreate(&first.event, CU_EVENT_DEFAULT);
-    if (code != CUDA_SUCCESS)
-        return cu_native_error(device, call, code, "begin the device's timeline");
-    call = "cuEventRecord";
-    code = cu->cuEventRecord(first.event, device->memory_stream);
-    if (code == CUDA_SUCCESS) {
-        call = "cuStreamSynchronize";
-        code = cu_await_stream(cu, device->memory_stream);
-    }
-    if (code != CUDA_SUCCESS) {
-        cu->cuEventDestroy(first.event);
-        return cu_native_error(device, call, code, "begin the device's timeline");
-    }
-    first.time_ns = weir_clock_now_ns();
-    timeline->anchors[0] = first;
-    timeline->count = 1;
-    timeline->last_ns = first.time_ns;
-    return WEIR_OK;
-}
-
-void cu_timeline_finish(struct cu_device *device)
-{
-    const struct cu_symbols *cu = &device->module->cu;
-    struct cu_timeline *timeline = &device->timeline;
-    for (uint64_t i = 0; i < timeline->count && i < CU_ANCHOR_COUNT; i++)
-        cu->cuEventDestroy(timeline->anchors[i].event);
-    if (timeline->is_pending)
-        cu->cuEventDestroy(timeline->pending);
-    timeline->count = 0;
-    timeline->is_pending = false;
-}
-
-// Makes an anchor of the pending event if that is complete. A failure only reduces the resolution,
-// so it is ignored. Under the lock.
-static void resolve(struct cu_device *device)
-{
-    const struct cu_symbols *cu = &device->module->cu;
-    struct cu_timeline *timeline = &device->timeline;
-    int64_t distance;
-    if (!timeline->is_pending || cu_ask_event(cu, timeline->pending) != CUDA_SUCCESS)
-        return;
-    const struct cu_anchor *last = anchor_at(timeline, timeline->count - 1);
-    const uint64_t last_ns = last->time_ns;
-    timeline->is_pending = false;
-    if (difference(device, last->event, timeline->pending, &distance) != CUDA_SUCCESS) {
-        cu->cuEventDestroy(timeline->pending);
-        return;
-    }
-    struct cu_anchor *place = anchor_at(timeline, timeline->count);
-    if (timeline->count >= CU_ANCHOR_COUNT)
-        cu->cuEventDestroy(place->event);
-    *place = (struct cu_anchor){timeline->pending, last_ns + (uint64_t)distance};
-    timeline->count++;
-}
-
-void cu_timeline_advance(struct cu_device *device)
-{
-    const struct cu_symbols *cu = &device->module->cu;
-    struct cu_timeline *timeline = &device->timeline;
-    const uint64_t now = weir_clock_now_ns();
-
-    pthread_mutex_lock(&timeline->lock);
-    resolve(device);
-    if (!timeline->is_pending && now - timeline->last_ns >= ANCHOR_DISTANCE_NS &&
-        cu->cuEventCreate(&timeline->pending, CU_EVENT_DEFAULT) == CUDA_SUCCESS) {
-        timeline->is_pending =
-            cu->cuEventRecord(timeline->pending, device->memory_stream) == CUDA_SUCCESS;
-        if (!timeline->is_pending)
-            cu->cuEventDestroy(timeline->pending);
-        timeline->last_ns = now;
-    }
-    pthread_mutex_unlock(&timeline->lock);
-}
-
-static int64_t magnitude(int64_t value)
-{
-    return value < 0 ? -value : value;
-}
-
-static uint64_t distance_of(uint64_t a, uint64_t b)
-{
-    return a < b ? b - a : a - b;
-}
-
-static const struct cu_anchor *nearest(struct cu_timeline *timeline, uint64_t time_ns)
-{
-    const uint64_t end = timeline->count;
-    const uint64_t begin = end > CU_ANCHOR_COUNT ? end - CU_ANCHOR_COUNT : 0;
-    const struct cu_anchor *best = anchor_at(timeline, end - 1);
-    for (uint64_t i = begin; i < end; i++) {
-        const struct cu_anchor *anchor = anchor_at(timeline, i);
-        if (distance_of(anchor->time_ns, time_ns) < distance_of(best->time_ns, time_ns))
-            best = anchor;
-    }
-    return best;
-}
-
-CUresult cu_timeline_convert(struct cu_device *device, CUevent event, CUevent near,
-                             uint64_t near_ns, uint64_t *out_time_ns)
-{
-    struct cu_timeline *timeline = &device->timeline;
-    int64_t distance;
-    int64_t near_distance;
-
-    pthread_mutex_lock(&timeline->lock);
-    resolve(device);
-    const struct cu_anchor *anchor = anchor_at(timeline, timeline->count - 1);
-    CUresult code = difference(device, anchor->event, event, &distance);
-    if (code == CUDA_SUCCESS && magnitude(distance) > NEAR_NS) {
-        anchor = nearest(timeline, anchor->time_ns + (uint64_t)distance);
-        code = difference(device, anchor->event, event, &distance);
-    }
-    *out_time_ns = anchor->time_ns + (uint64_t)distance;
-    pthread_mutex_unlock(&timeline->lock);
-
-    if (code == CUDA_SUCCESS && near && magnitude(distance) > NEAR_NS &&
-        difference(device, near, event, &near_distance) == CUDA_SUCCESS &&
-        magnitude(near_distance) < magnitude(distance))
-        *out_time_ns = near_ns + (uint64_t)near_distance;
-    return code;
-}
-
-// Operations.
-//
-// Times of operations, for plugins that need them. With CUPTI, start and end are known
-// (activity.c). Without it, a timed event is recorded after each operation and each wait: an
+// With CUPTI, start and end are known
+// (below). Without it, a timed event is recorded after each operation and each wait: an
 // operation began no earlier than the end of the one before it, the end of the last wait before it,
 // and its submission; the exact start is unknown.
 //
@@ -184,105 +9,540 @@ CUresult cu_timeline_convert(struct cu_device *device, CUevent event, CUevent ne
 // fetches times with the lock held. The writer tries to take the lock only to drop the oldest
 // entries of a full ring; if times are being fetched at that moment, it drops its own entry
 // instead. Events return to the writer through a second ring.
+//
+// CUPTI writes a record with start and end for everything that the device runs.
+// There is one CUPTI in a process and its callbacks have no user pointer, so the state here is global too.
+//
+// Each operation has a number, made of its queue's and its own, which is pushed as an external
+// correlation id around its calls of the driver.
+//
+// For each call of the driver in an operation CUPTI writes a record that relates the operation's number to
+// the call's correlation id, and the record of each activity names the call that caused it. The two
+// records come in either order. They are joined in a table indexed by the correlation id: these ids
+// ascend, so in a table as large as the number of pending calls no two of them collide.
+//
+// CUPTI's clock is usually the host's real-time clock. Pairs of readings relate it to the monotonic
+// clock, and the device's clock (timeline.c) relates that to the device's timeline.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "backends/cuda/cu.h"
+#include "backends/cuda/libraries.h"
+#include "base/clock.h"
+
+#define DROPPED_AT_ONCE 256
+
+enum {
+    SEQUENCE_BITS = 40, // of an operation's number; above them is its queue's
+    PROBE = 0,          // a number that no queue has
+};
+
+#define SEQUENCE_MASK ((UINT64_C(1) << SEQUENCE_BITS) - 1)
+
+#define PROBE_SLACK_NS UINT64_C(1000000)
+
+enum {
+    BUFFER_BYTES = 1 << 20,
+    SPARE_BUFFERS = 8,
+    MEETINGS = 1 << 16,
+    QUEUES = 1 << 16,
+};
+
+#define FLUSH_DISTANCE_NS UINT64_C(4000000)
+// CUPTI may keep a buffer for as long as the records of one of its records is running.
+#define PATIENCE_NS UINT64_C(1000000000)
+
+// A call of the driver, of which one of the two records may have arrived.
+struct meeting {
+    uint32_t correlation;
+    bool has_id;
+    bool has_times;
+    uint64_t id;
+    uint64_t start_ns; // on CUPTI's clock
+    uint64_t end_ns;
+};
+
+static struct {
+    pthread_mutex_t lock;        // guards what follows
+    struct weir_clock_map clock; // a: CUPTI's, b: the host's
+    uint64_t flushed_ns;
+    struct meeting *meetings;
+    struct cu_queue **queues; // by number
+    uint32_t next_number;
+    bool probed;
+    uint64_t probe_start_ns; // on the host's clock
+    uint64_t probe_end_ns;
+    uint8_t *spare[SPARE_BUFFERS];
+    size_t spare_count;
+} records = {
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+};
+
+// The tables, and numbers of queues.
+
+// False: out of memory. What there is is freed with free_tables().
+static bool allocate_tables(void)
+{
+    records.meetings = calloc(MEETINGS, sizeof *records.meetings);
+    records.queues = calloc(QUEUES, sizeof *records.queues);
+    records.next_number = PROBE;
+    return records.meetings && records.queues;
+}
+
+static void free_tables(void)
+{
+    free(records.meetings);
+    free(records.queues);
+    records.meetings = NULL;
+    records.queues = NULL;
+}
+
+// Returns a number that no queue has, or 0 if there is none. With the lock held.
+static uint64_t take_number(struct cu_queue *queue)
+{
+    for (int i = 0; i < QUEUES; i++) {
+        const uint32_t number = ++records.next_number & 0xffffff;
+        if (number == PROBE || records.queues[number % QUEUES])
+            continue;
+        records.queues[number % QUEUES] = queue;
+        return number;
+    }
+    return 0;
+}
+
+// Gives the queue's watch a number; false if there is none left.
+static bool number_queue(struct cu_queue *queue)
+{
+    pthread_mutex_lock(&records.lock);
+    queue->watch->number = take_number(queue);
+    pthread_mutex_unlock(&records.lock);
+    return queue->watch->number != 0;
+}
+
+// Reading records.
+
+static uint32_t get_32(const CUpti_Activity *record, size_t at)
+{
+    uint32_t value;
+    memcpy(&value, (const char *)record + at, sizeof value);
+    return value;
+}
+
+static uint64_t get_64(const CUpti_Activity *record, size_t at)
+{
+    uint64_t value;
+    memcpy(&value, (const char *)record + at, sizeof value);
+    return value;
+}
+
+// The entry of an operation, or NULL if it was dropped.
+static struct cu_timed *find_timed(const struct cu_queue *queue, uint64_t sequence)
+{
+    struct cu_watch *watch = queue->watch;
+    uint64_t low = atomic_load_explicit(&watch->tail, memory_order_relaxed);
+    uint64_t high = atomic_load_explicit(&watch->head, memory_order_acquire);
+    const uint64_t end = high;
+    while (low < high) {
+        const uint64_t middle = low + (high - low) / 2;
+        if ((watch->ring[middle % CU_WATCH_ENTRIES].sequence & SEQUENCE_MASK) < sequence)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    struct cu_timed *timed = &watch->ring[low % CU_WATCH_ENTRIES];
+    return low < end && (timed->sequence & SEQUENCE_MASK) == sequence ? timed : NULL;
+}
+
+// Whether a record of the number PROBE has come since it was forgotten, and its times on the host's
+// clock.
+static bool read_probe(uint64_t *out_start_ns, uint64_t *out_end_ns)
+{
+    pthread_mutex_lock(&records.lock);
+    const bool probed = records.probed;
+    *out_start_ns = records.probe_start_ns;
+    *out_end_ns = records.probe_end_ns;
+    pthread_mutex_unlock(&records.lock);
+    return probed;
+}
+
+// Stores the times of a joined call with its operation. A record without times counts too.
+static void tell(const struct meeting *meeting)
+{
+    const uint64_t number = meeting->id >> SEQUENCE_BITS;
+    const bool known = meeting->start_ns > 0 && meeting->end_ns >= meeting->start_ns;
+    const uint64_t start_ns = weir_clock_map_b(&records.clock, meeting->start_ns);
+    const uint64_t end_ns = weir_clock_map_b(&records.clock, meeting->end_ns);
+    if (number == PROBE) {
+        records.probed = true;
+        records.probe_start_ns = start_ns;
+        records.probe_end_ns = end_ns;
+        return;
+    }
+    const struct cu_queue *queue = records.queues[number % QUEUES];
+    if (!queue || queue->watch->number != number)
+        return;
+    struct cu_timed *timed = find_timed(queue, meeting->id & SEQUENCE_MASK);
+    if (!timed)
+        return;
+    timed->seen++;
+    if (known && start_ns < timed->start_ns)
+        timed->start_ns = start_ns;
+    if (known && end_ns > timed->end_ns)
+        timed->end_ns = end_ns;
+}
+
+static struct meeting *meet(uint32_t correlation)
+{
+    struct meeting *meeting = &records.meetings[correlation % MEETINGS];
+    if (meeting->correlation != correlation)
+        *meeting = (struct meeting){.correlation = correlation};
+    return meeting;
+}
+
+static void take_id(const CUpti_Activity *record)
+{
+    if (get_32(record, CUPTI_EXTERNAL_KIND_AT) != CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1)
+        return;
+    struct meeting *meeting = meet(get_32(record, CUPTI_EXTERNAL_CORRELATION_AT));
+    meeting->id = get_64(record, CUPTI_EXTERNAL_ID_AT);
+    meeting->has_id = true;
+    if (meeting->has_times)
+        tell(meeting);
+}
+
+static void take_times(uint64_t start_ns, uint64_t end_ns, uint32_t correlation)
+{
+    struct meeting *meeting = meet(correlation);
+    meeting->start_ns = start_ns;
+    meeting->end_ns = end_ns;
+    meeting->has_times = true;
+    if (meeting->has_id)
+        tell(meeting);
+}
+
+static const struct {
+    unsigned kind;
+    size_t start;
+    size_t end;
+    size_t correlation;
+} timed_records[] = {
+#define TIMED(kind, structure, start, end, correlation) {kind, start, end, correlation},
+    CUPTI_TIMED_RECORDS(TIMED)
+#undef TIMED
+};
+
+static void take(const CUpti_Activity *record)
+{
+    const unsigned kind = (unsigned)record->kind;
+    if (kind == CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION) {
+        take_id(record);
+        return;
+    }
+    for (size_t i = 0; i < sizeof timed_records / sizeof *timed_records; i++)
+        if (timed_records[i].kind == kind) {
+            take_times(get_64(record, timed_records[i].start), get_64(record, timed_records[i].end),
+                       get_32(record, timed_records[i].correlation));
+            return;
+        }
+}
+
+// CUPTI's callbacks.
+
+static void request_buffer(uint8_t **out_buffer, size_t *out_size, size_t *out_records)
+{
+    *out_records = 0;
+    *out_size = BUFFER_BYTES;
+    pthread_mutex_lock(&records.lock);
+    *out_buffer = records.spare_count > 0 ? records.spare[--records.spare_count] : NULL;
+    pthread_mutex_unlock(&records.lock);
+    if (!*out_buffer) // records are aligned to eight bytes, as malloc() is
+        *out_buffer = malloc(BUFFER_BYTES);
+    if (!*out_buffer)
+        *out_size = 0;
+}
+
+static void complete_buffer(CUcontext context, uint32_t stream, uint8_t *buffer, size_t size,
+                            size_t used)
+{
+    CUpti_Activity *record = NULL;
+    (void)context;
+    (void)stream;
+    (void)size;
+    if (!buffer)
+        return;
+    pthread_mutex_lock(&records.lock);
+    while (used > 0 && cu_cupti.cuptiActivityGetNextRecord(buffer, used, &record) == CUPTI_SUCCESS)
+        take(record);
+    const bool kept = records.spare_count < SPARE_BUFFERS;
+    if (kept)
+        records.spare[records.spare_count++] = buffer;
+    pthread_mutex_unlock(&records.lock);
+    if (!kept)
+        free(buffer);
+}
+
+// Reads both clocks; the closest of several readings counts. Without the lock, since CUPTI may hold
+// a lock of its own while it delivers a buffer.
+static bool read_clocks(uint64_t *out_cupti_ns, uint64_t *out_host_ns)
+{
+    uint64_t narrowest = UINT64_MAX;
+    for (int i = 0; i < 3; i++) {
+        uint64_t now_ns = 0;
+        const uint64_t before_ns = weir_clock_now_ns();
+        if (cu_cupti.cuptiGetTimestamp(&now_ns) != CUPTI_SUCCESS)
+            return false;
+        const uint64_t width = weir_clock_now_ns() - before_ns;
+        if (width >= narrowest)
+            continue;
+        narrowest = width;
+        *out_cupti_ns = now_ns;
+        *out_host_ns = before_ns + width / 2;
+    }
+    return true;
+}
+
+// Makes CUPTI deliver its records now.
+static void deliver(uint32_t flag)
+{
+    uint64_t cupti_ns = 0;
+    uint64_t host_ns = 0;
+    const bool read = read_clocks(&cupti_ns, &host_ns);
+    pthread_mutex_lock(&records.lock);
+    if (read)
+        weir_clock_map_add(&records.clock, cupti_ns, host_ns);
+    records.flushed_ns = weir_clock_now_ns();
+    pthread_mutex_unlock(&records.lock);
+    cu_cupti.cuptiActivityFlushAll(flag);
+}
+
+// Fetching.
+
+static void flush_records(const struct cu_queue *queue)
+{
+    const struct cu_watch *watch = queue->watch;
+    if (atomic_load(&watch->head) == atomic_load(&watch->tail))
+        return;
+    pthread_mutex_lock(&records.lock);
+    const bool due = weir_clock_now_ns() - records.flushed_ns >= FLUSH_DISTANCE_NS;
+    pthread_mutex_unlock(&records.lock);
+    if (due)
+        deliver(0);
+}
+
+static bool is_whole(const struct cu_timed *timed)
+{
+    const unsigned commands = atomic_load_explicit(&timed->commands, memory_order_acquire);
+    return commands > 0 && (commands == CU_NO_COMMANDS || timed->seen >= commands);
+}
+
+// What a native call has submitted is not known, so it is over when an operation after it has come.
+static bool is_passed(const struct cu_watch *watch, uint64_t tail, uint64_t head)
+{
+    while (head-- > tail + 1) {
+        const struct cu_timed *timed = &watch->ring[head % CU_WATCH_ENTRIES];
+        if (is_whole(timed) || (timed->commands == CU_FOREIGN_COMMANDS && timed->seen > 0))
+            return true;
+    }
+    return false;
+}
+
+// The last complete entry, or `tail`.
+static uint64_t last_whole(const struct cu_watch *watch, uint64_t tail, uint64_t head)
+{
+    while (head-- > tail + 1)
+        if (is_whole(&watch->ring[head % CU_WATCH_ENTRIES]))
+            return head;
+    return tail;
+}
+
+// CUPTI may lose records, and the oldest entry would then block all others. So entries that are
+// still incomplete some time after a later entry is complete are given up.
+static bool may_leave(struct cu_watch *watch, uint64_t tail, uint64_t head)
+{
+    const struct cu_timed *timed = &watch->ring[tail % CU_WATCH_ENTRIES];
+    if (is_whole(timed))
+        return true;
+    const unsigned commands = atomic_load_explicit(&timed->commands, memory_order_acquire);
+    if (commands == 0 || commands == CU_FOREIGN_COMMANDS)
+        return commands > 0 && is_passed(watch, tail, head);
+    if (watch->passed_by <= tail) {
+        watch->passed_by = last_whole(watch, tail, head);
+        watch->passed_ns = weir_clock_now_ns();
+    }
+    return watch->passed_by > tail && weir_clock_now_ns() - watch->passed_ns >= PATIENCE_NS;
+}
+
+static size_t fetch_records(struct cu_queue *queue, struct weir_operation_time *times,
+                            size_t time_size, size_t capacity)
+{
+    struct cu_watch *watch = queue->watch;
+    size_t count = 0;
+    pthread_mutex_lock(&records.lock);
+    const uint64_t head = atomic_load_explicit(&watch->head, memory_order_acquire);
+    uint64_t tail = atomic_load_explicit(&watch->tail, memory_order_relaxed);
+    for (; tail < head && count < capacity; tail++) {
+        const struct cu_timed *timed = &watch->ring[tail % CU_WATCH_ENTRIES];
+        if (!may_leave(watch, tail, head))
+            break;
+        if (timed->end_ns == 0) // it failed, or its times are lost
+            continue;
+        const struct weir_operation_time time = {
+            .sequence = timed->sequence,
+            .start_ns = cu_clock_convert(queue->device, timed->start_ns),
+            .end_ns = cu_clock_convert(queue->device, timed->end_ns),
+        };
+        weir_write((char *)times + count++ * time_size, time_size, &time, sizeof time);
+    }
+    atomic_store_explicit(&watch->tail, tail, memory_order_release);
+    pthread_mutex_unlock(&records.lock);
+    return count;
+}
+
+// Starting.
+
+enum state {
+    UNTRIED,
+    OFF,
+    ON
+};
+
+static struct {
+    pthread_mutex_t start_lock; // guards starting and stopping; taken before that of the records
+    enum state state;
+    size_t users;   // queues
+    bool idle;      // was in use, and is switched off
+    bool all_calls; // all calls must be recorded to get the external ids
+} activity = {
+    .start_lock = PTHREAD_MUTEX_INITIALIZER,
+};
+
+// Makes one fill, whose record must arrive with times between those of the calls around it. This
+// detects a CUPTI that does not fit the driver before it spoils a trace.
+static bool probe(struct cu_device *device)
+{
+    const struct cu_symbols *cu = &device->module->cu;
+    CUdeviceptr memory;
+    pthread_mutex_lock(&records.lock);
+    records.probed = false;
+    pthread_mutex_unlock(&records.lock);
+    if (cu->cuMemAllocFromPoolAsync(&memory, 256, device->pool, device->memory_stream) !=
+        CUDA_SUCCESS)
+        return false;
+    const uint64_t before_ns = weir_clock_now_ns();
+    cu_cupti.cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1,
+                                                    ((uint64_t)PROBE << SEQUENCE_BITS) | 1);
+    cu->cuMemsetD8Async(memory, 0, 256, device->memory_stream);
+    cu_cupti.cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1, NULL);
+    cu->cuMemFreeAsync(memory, device->memory_stream);
+    cu_await_stream(cu, device->memory_stream);
+    const uint64_t after_ns = weir_clock_now_ns();
+    deliver(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
+    uint64_t start_ns = 0;
+    uint64_t end_ns = 0;
+    return read_probe(&start_ns, &end_ns) && start_ns + PROBE_SLACK_NS >= before_ns &&
+           end_ns <= after_ns + PROBE_SLACK_NS;
+}
+
+static const char *result_text(CUptiResult result)
+{
+    const char *text = NULL;
+    cu_cupti.cuptiGetResultString(result, &text);
+    return text ? text : "an unknown error";
+}
+
+static bool try_start(struct cu_device *device, char *message, size_t size)
+{
+    if (!cu_cupti_load(device->module->cupti, device->module->version, message, size))
+        return false;
+    if (!allocate_tables()) {
+        snprintf(message, size, "there is no memory");
+        return false;
+    }
+    CUptiResult result = cu_cupti.cuptiActivityRegisterCallbacks(request_buffer, complete_buffer);
+    if (result == CUPTI_SUCCESS)
+        result = cu_cupti_enable(activity.all_calls);
+    if (result != CUPTI_SUCCESS) {
+        cu_cupti_disable(activity.all_calls);
+        snprintf(message, size, "it refuses: %s", result_text(result));
+        return false;
+    }
+    if (probe(device))
+        return true;
+    activity.all_calls = true;
+    cu_cupti_record_calls(true, true);
+    if (probe(device))
+        return true;
+    cu_cupti_disable(activity.all_calls);
+    uint64_t start_ns, end_ns;
+    snprintf(message, size, "its record of a fill %s",
+             read_probe(&start_ns, &end_ns) ? "has times that cannot be" : "did not come");
+    return false;
+}
+
+// With start_lock held.
+static void start(struct cu_device *device)
+{
+    char message[512] = "";
+    char text[640];
+    if (strcmp(device->module->cupti, "off") == 0)
+        return; // another runtime of the process may use it
+    activity.state = try_start(device, message, sizeof message) ? ON : OFF;
+    if (activity.state == ON)
+        return;
+    free_tables();
+    snprintf(text, sizeof text,
+             "CUPTI is not used, so starts of operations are only the earliest possible: %s",
+             message);
+    device->module->host->log(strcmp(device->module->cupti, "auto") == 0 ? WEIR_LOG_INFO
+                                                                         : WEIR_LOG_WARNING,
+                              "cuda", text);
+}
+
+static bool enlist_watch(struct cu_queue *queue)
+{
+    struct cu_device *device = queue->device;
+    pthread_mutex_lock(&activity.start_lock);
+    if (activity.state == UNTRIED)
+        start(device);
+    bool on = activity.state == ON && strcmp(device->module->cupti, "off") != 0;
+    if (on) {
+        on = number_queue(queue);
+    }
+    if (on && activity.users++ == 0 && activity.idle) {
+        activity.idle = false;
+        cu_cupti_enable(activity.all_calls);
+    }
+    pthread_mutex_unlock(&activity.start_lock);
+    return on;
+}
+
+static void delist_watch(struct cu_queue *queue)
+{
+    pthread_mutex_lock(&activity.start_lock);
+    pthread_mutex_lock(&records.lock);
+    records.queues[queue->watch->number % QUEUES] = NULL;
+    pthread_mutex_unlock(&records.lock);
+    activity.users--;
+    pthread_mutex_unlock(&activity.start_lock);
+}
+
+// Switching is too expensive to be done each time the last watched queue is destroyed.
+void cu_activity_rest(void)
+{
+    pthread_mutex_lock(&activity.start_lock);
+    if (activity.state == ON && activity.users == 0 && !activity.idle) {
+        activity.idle = true;
+        cu_cupti_disable(activity.all_calls);
+    }
+    pthread_mutex_unlock(&activity.start_lock);
+}
+
+// The ring of a queue.
 
 static struct cu_timed *timed_at(struct cu_watch *watch, uint64_t number)
 {
     return &watch->ring[number % CU_WATCH_ENTRIES];
-}
-
-// The two clocks.
-
-// Within the device's context.
-static CUresult time_now(struct cu_device *device, CUevent event, uint64_t *out_before_ns,
-                         uint64_t *out_after_ns)
-{
-    const struct cu_symbols *cu = &device->module->cu;
-    *out_before_ns = weir_clock_now_ns();
-    CUresult code = cu->cuEventRecord(event, device->memory_stream);
-    if (code == CUDA_SUCCESS)
-        code = cu_ask_event(cu, event);
-    while (code == CUDA_ERROR_NOT_READY && weir_clock_now_ns() - *out_before_ns < PAIR_PATIENCE_NS)
-        code = cu_ask_event(cu, event);
-    *out_after_ns = weir_clock_now_ns();
-    return code;
-}
-
-// Records an event in a stream without work, between two readings of the host's clock; of several
-// tries the closest readings count. Within the device's context, with the clock's lock held.
-static weir_status pair(struct cu_device *device, uint64_t *out_host_ns, uint64_t *out_device_ns)
-{
-    const struct cu_symbols *cu = &device->module->cu;
-    uint64_t narrowest = UINT64_MAX;
-    const char *call = "cuEventRecord";
-    CUevent event;
-    CUresult code = cu->cuEventCreate(&event, CU_EVENT_DEFAULT);
-    if (code != CUDA_SUCCESS)
-        return cu_native_error(device, "cuEventCreate", code, "ask for the device's clock");
-    for (int i = 0; i < PAIR_TRIES; i++) {
-        if (i >= PAIR_TRIES / 4 && narrowest <= PAIR_NARROW_NS)
-            break;
-        uint64_t before_ns;
-        uint64_t after_ns;
-        uint64_t device_ns;
-        code = time_now(device, event, &before_ns, &after_ns);
-        if (code != CUDA_SUCCESS)
-            break;
-        call = "cuEventElapsedTime";
-        code = cu_timeline_convert(device, event, NULL, 0, &device_ns);
-        if (code != CUDA_SUCCESS)
-            break;
-        call = "cuEventRecord";
-        if (after_ns - before_ns < narrowest) {
-            narrowest = after_ns - before_ns;
-            *out_host_ns = before_ns + narrowest / 2;
-            *out_device_ns = device_ns;
-        }
-    }
-    cu->cuEventDestroy(event);
-    if (narrowest < UINT64_MAX)
-        return WEIR_OK;
-    return code == CUDA_ERROR_NOT_READY
-               ? WEIR_NOT_READY
-               : cu_native_error(device, call, code, "ask for the device's clock");
-}
-
-// With the clock's lock held, within the device's context.
-static void keep_pair(struct cu_device *device)
-{
-    struct cu_clock *clock = &device->clock;
-    uint64_t host_ns = 0;
-    uint64_t device_ns = 0;
-    if (clock->map.count > 0 && weir_clock_now_ns() - clock->paired_ns < PAIR_DISTANCE_NS)
-        return;
-    cu_timeline_advance(device);
-    if (pair(device, &host_ns, &device_ns) != WEIR_OK)
-        return;
-    weir_clock_map_add(&clock->map, host_ns, device_ns);
-    clock->paired_ns = host_ns;
-}
-
-weir_status cu_device_clock(const struct weir_link *link, weir_device *object,
-                            uint64_t *out_host_ns, uint64_t *out_device_ns)
-{
-    struct cu_device *device = cu_device_of(link, object);
-    struct cu_scope scope;
-    weir_status status = cu_enter(device, &scope);
-    if (status < 0)
-        return status;
-    pthread_mutex_lock(&device->clock.lock);
-    cu_timeline_advance(device);
-    status = pair(device, out_host_ns, out_device_ns);
-    pthread_mutex_unlock(&device->clock.lock);
-    cu_leave(device, &scope);
-    return status;
-}
-
-uint64_t cu_clock_convert(struct cu_device *device, uint64_t host_ns)
-{
-    pthread_mutex_lock(&device->clock.lock);
-    const uint64_t device_ns = weir_clock_map_b(&device->clock.map, host_ns);
-    pthread_mutex_unlock(&device->clock.lock);
-    return device_ns;
 }
 
 // Submitting.
@@ -294,10 +554,8 @@ weir_status cu_watch_init(struct cu_queue *queue)
     if (!queue->watch)
         return weir_host_no_memory(device->module->host, "the times of a queue's operations");
     pthread_mutex_init(&queue->watch->lock, NULL);
-    pthread_mutex_lock(&device->clock.lock);
-    keep_pair(device);
-    pthread_mutex_unlock(&device->clock.lock);
-    queue->watch->exact = cu_activity_enlist(queue);
+    cu_clock_keep(device);
+    queue->watch->exact = enlist_watch(queue);
     return WEIR_OK;
 }
 
@@ -315,7 +573,7 @@ void cu_watch_finish(struct cu_queue *queue)
     if (!watch)
         return;
     if (watch->exact)
-        cu_activity_delist(queue);
+        delist_watch(queue);
     for (size_t i = 0; i < watch->event_count; i++)
         module->cu.cuEventDestroy(watch->events[i]);
     pthread_mutex_destroy(&watch->lock);
@@ -374,10 +632,10 @@ static struct cu_timed *next_place(struct cu_watch *watch)
     if (pthread_mutex_trylock(&watch->lock) != 0)
         return NULL;
     if (watch->exact)
-        cu_activity_lock();
+        pthread_mutex_lock(&records.lock);
     drop_oldest(watch);
     if (watch->exact)
-        cu_activity_unlock();
+        pthread_mutex_unlock(&records.lock);
     pthread_mutex_unlock(&watch->lock);
     return timed_at(watch, head);
 }
@@ -411,7 +669,9 @@ void cu_watch_begin(struct cu_queue *queue, const struct weir_operation *operati
     watch->now = timed;
     if (watch->exact) {
         publish(watch); // its times may arrive before the submit returns
-        cu_activity_push(queue, operation->sequence);
+        cu_cupti.cuptiActivityPushExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1,
+                                                        (watch->number << SEQUENCE_BITS) |
+                                                            (operation->sequence & SEQUENCE_MASK));
     }
 }
 
@@ -423,7 +683,8 @@ void cu_watch_end(struct cu_queue *queue, bool submitted)
         return;
     if (watch->exact) {
         const unsigned counted = watch->commands > 0 ? watch->commands : CU_FOREIGN_COMMANDS;
-        cu_activity_pop();
+        cu_cupti.cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1,
+                                                       NULL);
         atomic_store_explicit(&timed->commands, submitted ? counted : CU_NO_COMMANDS,
                               memory_order_release);
         return;
@@ -521,13 +782,11 @@ weir_status cu_queue_times(const struct weir_link *link, weir_queue *object,
     weir_status status = cu_enter(device, &scope);
     if (status < 0)
         return status;
-    pthread_mutex_lock(&device->clock.lock);
-    keep_pair(device);
-    pthread_mutex_unlock(&device->clock.lock);
+    cu_clock_keep(device);
     if (watch->exact)
-        cu_activity_flush(queue);
+        flush_records(queue);
     pthread_mutex_lock(&watch->lock);
-    *out_count = watch->exact ? cu_activity_fetch(queue, times, time_size, capacity)
+    *out_count = watch->exact ? fetch_records(queue, times, time_size, capacity)
                               : fetch_events(queue, times, time_size, capacity);
     pthread_mutex_unlock(&watch->lock);
     cu_leave(device, &scope);

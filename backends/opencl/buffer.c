@@ -1,4 +1,4 @@
-// Memory: buffers, views of them, and memory of the caller. DEVICE memory is a buffer object. On a device
+// Memory: buffers, and memory of the caller. DEVICE memory is a buffer object. On a device
 // that uses memory in place (PoCL) it lies over shared memory, so that kernels can follow addresses, and
 // get ranges at any offset, for which sub-buffers are too coarse:
 // docs/decisions/0016-byte-offsets-on-opencl.md. HOST memory always has an address that both the host and
@@ -17,8 +17,6 @@
 // destroyed buffers is kept by the device for later buffers, until the device is trimmed or closed.
 // Wrapped memory cannot be kept: the caller may unmap it after the destroy, and a driver that still
 // has the address would use unmapped pages.
-#include <string.h>
-
 #include "backends/opencl/opencl.h"
 
 static weir_status refuse(const struct ocl_buffer *buffer, const char *call, cl_int code,
@@ -222,31 +220,6 @@ static weir_status allocate(struct ocl_buffer *buffer, const struct weir_buffer_
     return buffer->device->svm ? create_shared(buffer) : create_pinned(buffer);
 }
 
-// Under the lock. Counted here, since a launch of many views would be as many calls of the driver's.
-static void put_view(struct ocl_view *view)
-{
-    const struct ocl_module *module = view->buffer->device->module;
-    if (--view->users > 0)
-        return;
-    module->cl.clReleaseMemObject(view->memory);
-    module->host->release(view);
-}
-
-void ocl_view_put(struct ocl_view *view)
-{
-    pthread_mutex_t *lock = &view->buffer->lock;
-    pthread_mutex_lock(lock);
-    put_view(view);
-    pthread_mutex_unlock(lock);
-}
-
-static void release_views(struct ocl_buffer *buffer)
-{
-    for (uint32_t i = 0; i < buffer->view_count; i++)
-        put_view(buffer->views[i]);
-    buffer->device->module->host->release(buffer->views);
-}
-
 // Releases memory that is not kept as a block.
 static void release_memory(struct ocl_buffer *buffer)
 {
@@ -315,137 +288,9 @@ weir_status ocl_buffer_create(const struct weir_link *link, weir_device *device,
 void ocl_buffer_destroy(const struct weir_link *link, weir_buffer *object)
 {
     struct ocl_buffer *buffer = ocl_buffer_of(link, object);
-    release_views(buffer);
+    ocl_views_release(buffer);
     pthread_mutex_destroy(&buffer->lock);
     release(buffer);
-}
-
-static bool grow_views(struct ocl_buffer *buffer)
-{
-    const struct weir_host *host = buffer->device->module->host;
-    const uint32_t capacity = buffer->views ? 2 * buffer->view_capacity : OCL_VIEW_LIMIT;
-    struct ocl_view **views = host->allocate(capacity * sizeof *views);
-    if (!views)
-        return false;
-    if (buffer->views)
-        memcpy(views, buffer->views, buffer->view_count * sizeof *views);
-    host->release(buffer->views);
-    buffer->views = views;
-    buffer->view_capacity = capacity;
-    return true;
-}
-
-// Takes the least recently used view out of the list. Work that still uses it keeps it alive.
-static void drop_oldest_view(struct ocl_buffer *buffer)
-{
-    uint32_t oldest = 0;
-    for (uint32_t i = 1; i < buffer->view_count; i++) {
-        if (buffer->views[i]->used < buffer->views[oldest]->used)
-            oldest = i;
-    }
-    put_view(buffer->views[oldest]);
-    buffer->views[oldest] = buffer->views[--buffer->view_count];
-}
-
-// Makes a place in the list.
-static weir_status need_place_for_view(struct ocl_buffer *buffer)
-{
-    const struct weir_host *host = buffer->device->module->host;
-    const uint32_t limit = buffer->device->keeps_views ? OCL_VIEW_KEPT_LIMIT : OCL_VIEW_LIMIT;
-    if (buffer->view_count == limit && buffer->device->keeps_views)
-        return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
-                              "use fewer ranges, or create the buffer with weir_buffer_create()",
-                              "kernels have used %d ranges of a buffer, and this PoCL can release "
-                              "none before the buffer",
-                              OCL_VIEW_KEPT_LIMIT);
-    if (buffer->view_count == limit)
-        drop_oldest_view(buffer);
-    if (buffer->view_count == buffer->view_capacity && !grow_views(buffer))
-        return weir_host_no_memory(host, "the views of a buffer");
-    return WEIR_OK;
-}
-
-// Drops views that a new one would overlap. Launches under way and the driver keep those that they use.
-// NVIDIA's driver crashes when it creates a view while many overlapping ones exist. PoCL's views lie in
-// one memory, and may overlap.
-static void drop_overlapping_views(struct ocl_buffer *buffer, size_t offset, size_t size)
-{
-    uint32_t kept = 0;
-    if (buffer->device->keeps_views)
-        return;
-    for (uint32_t i = 0; i < buffer->view_count; i++) {
-        struct ocl_view *view = buffer->views[i];
-        if (view->offset < offset + size && offset < view->offset + view->size)
-            put_view(view);
-        else
-            buffer->views[kept++] = view;
-    }
-    buffer->view_count = kept;
-}
-
-// A view is exactly as long as its range: if two views overlap, a kernel that writes through one of
-// them is undefined, and gives wrong results on NVIDIA's driver.
-static weir_status create_view(struct ocl_buffer *buffer, size_t offset, size_t size,
-                               struct ocl_view **out_view)
-{
-    const struct ocl_module *module = buffer->device->module;
-    // A sub-buffer of the caller can have no sub-buffers of its own.
-    const cl_buffer_region region = {.origin = buffer->origin + offset, .size = size};
-    cl_int code;
-    weir_status status = need_place_for_view(buffer);
-    if (status < 0)
-        return status;
-    struct ocl_view *view = module->host->allocate(sizeof *view);
-    if (!view)
-        return weir_host_no_memory(module->host, "a view of a buffer");
-    *view = (struct ocl_view){
-        .buffer = buffer,
-        .offset = offset,
-        .size = size,
-        .number = ++buffer->clock,
-        .users = 1,
-    };
-    view->memory = module->cl.clCreateSubBuffer(buffer->whole ? buffer->whole : buffer->memory,
-                                                CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
-                                                &region, &code);
-    if (!view->memory) {
-        module->host->release(view);
-        return ocl_native_error(module, "clCreateSubBuffer", code,
-                                "no view at offset %zu of a buffer of %zu bytes", offset,
-                                buffer->size);
-    }
-    module->host->count_driver_object();
-    buffer->views[buffer->view_count++] = view;
-    *out_view = view;
-    return WEIR_OK;
-}
-
-static struct ocl_view *find_view(const struct ocl_buffer *buffer, size_t offset, size_t size)
-{
-    for (uint32_t i = 0; i < buffer->view_count; i++) {
-        if (buffer->views[i]->offset == offset && buffer->views[i]->size == size)
-            return buffer->views[i];
-    }
-    return NULL;
-}
-
-weir_status ocl_buffer_view(struct ocl_buffer *buffer, size_t offset, size_t size,
-                            struct ocl_view **out_view)
-{
-    weir_status status = WEIR_OK;
-    pthread_mutex_lock(&buffer->lock);
-    struct ocl_view *view = find_view(buffer, offset, size);
-    if (!view) {
-        drop_overlapping_views(buffer, offset, size);
-        status = create_view(buffer, offset, size, &view);
-    }
-    if (view) {
-        view->used = ++buffer->clock;
-        view->users++;
-        *out_view = view;
-    }
-    pthread_mutex_unlock(&buffer->lock);
-    return status;
 }
 
 weir_status ocl_buffer_address(const struct weir_link *link, weir_buffer *object,

@@ -44,7 +44,7 @@ static weir_status write_memory(struct ocl_queue *queue, cl_mem dst, size_t dst_
         queue->device->module->cl.clEnqueueWriteBuffer(queue->queue, dst, CL_FALSE, dst_offset,
                                                        size, src, command->wait_count,
                                                        command->waits, command->event);
-    return check(queue, "clEnqueueWriteBuffer", ocl_command_end(queue, code),
+    return check(queue, "clEnqueueWriteBuffer", ocl_command_end(queue, code, NULL),
                  "copy from HOST to DEVICE", size);
 }
 
@@ -56,7 +56,7 @@ static weir_status read_memory(struct ocl_queue *queue, void *dst, cl_mem src, s
         queue->device->module->cl.clEnqueueReadBuffer(queue->queue, src, CL_FALSE, src_offset, size,
                                                       dst, command->wait_count, command->waits,
                                                       command->event);
-    return check(queue, "clEnqueueReadBuffer", ocl_command_end(queue, code),
+    return check(queue, "clEnqueueReadBuffer", ocl_command_end(queue, code, NULL),
                  "copy from DEVICE to HOST", size);
 }
 
@@ -68,7 +68,7 @@ static weir_status fill_memory(struct ocl_queue *queue, cl_mem dst, size_t dst_o
         queue->device->module->cl.clEnqueueFillBuffer(queue->queue, dst, pattern, pattern_size,
                                                       dst_offset, size, command->wait_count,
                                                       command->waits, command->event);
-    return check(queue, "clEnqueueFillBuffer", ocl_command_end(queue, code), "fill", size);
+    return check(queue, "clEnqueueFillBuffer", ocl_command_end(queue, code, NULL), "fill", size);
 }
 
 // Called by the thread that submits to the queue only.
@@ -122,7 +122,7 @@ static weir_status copy_on_host(struct ocl_queue *queue, char *dst, const char *
         queue->device->module->cl.clEnqueueSVMMemcpy(queue->queue, CL_FALSE, dst, src, size,
                                                      command->wait_count, command->waits,
                                                      command->event);
-    return check(queue, "clEnqueueSVMMemcpy", ocl_command_end(queue, code),
+    return check(queue, "clEnqueueSVMMemcpy", ocl_command_end(queue, code, NULL),
                  "copy from HOST to HOST", size);
 }
 
@@ -134,7 +134,7 @@ static weir_status copy_on_device(struct ocl_queue *queue, cl_mem dst, size_t ds
         queue->device->module->cl.clEnqueueCopyBuffer(queue->queue, src, dst, src_offset,
                                                       dst_offset, size, command->wait_count,
                                                       command->waits, command->event);
-    return check(queue, "clEnqueueCopyBuffer", ocl_command_end(queue, code),
+    return check(queue, "clEnqueueCopyBuffer", ocl_command_end(queue, code, NULL),
                  "copy from DEVICE to DEVICE", size);
 }
 
@@ -150,8 +150,8 @@ static weir_status copy(struct ocl_queue *queue, const struct ocl_buffer *dst, s
     return copy_on_device(queue, dst->memory, dst_offset, src->memory, src_offset, size);
 }
 
-weir_status ocl_submit_copy(const struct weir_link *link, struct ocl_queue *queue,
-                            const struct weir_operation *operation)
+static weir_status submit_copy(const struct weir_link *link, struct ocl_queue *queue,
+                               const struct weir_operation *operation)
 {
     return copy(queue, ocl_buffer_of(link, operation->u.copy.dst), operation->u.copy.dst_offset,
                 ocl_buffer_of(link, operation->u.copy.src), operation->u.copy.src_offset,
@@ -198,7 +198,7 @@ static weir_status write_box(struct ocl_queue *queue, const struct side *dst,
         queue->queue, dst->buffer->memory, CL_FALSE, dst->origin, nowhere, region, dst->pitch,
         dst->slice_pitch, src->pitch, src->slice_pitch, address(src->buffer, src->offset),
         command->wait_count, command->waits, command->event);
-    return check(queue, "clEnqueueWriteBufferRect", ocl_command_end(queue, code),
+    return check(queue, "clEnqueueWriteBufferRect", ocl_command_end(queue, code, NULL),
                  "copy of rows from HOST to DEVICE", region[0] * region[1] * region[2]);
 }
 
@@ -210,7 +210,7 @@ static weir_status read_box(struct ocl_queue *queue, const struct side *dst, con
         queue->queue, src->buffer->memory, CL_FALSE, src->origin, nowhere, region, src->pitch,
         src->slice_pitch, dst->pitch, dst->slice_pitch, address(dst->buffer, dst->offset),
         command->wait_count, command->waits, command->event);
-    return check(queue, "clEnqueueReadBufferRect", ocl_command_end(queue, code),
+    return check(queue, "clEnqueueReadBufferRect", ocl_command_end(queue, code, NULL),
                  "copy of rows from DEVICE to HOST", region[0] * region[1] * region[2]);
 }
 
@@ -222,7 +222,7 @@ static weir_status copy_box(struct ocl_queue *queue, const struct side *dst, con
         queue->queue, src->buffer->memory, dst->buffer->memory, src->origin, dst->origin, region,
         src->pitch, src->slice_pitch, dst->pitch, dst->slice_pitch, command->wait_count,
         command->waits, command->event);
-    return check(queue, "clEnqueueCopyBufferRect", ocl_command_end(queue, code),
+    return check(queue, "clEnqueueCopyBufferRect", ocl_command_end(queue, code, NULL),
                  "copy of rows from DEVICE to DEVICE", region[0] * region[1] * region[2]);
 }
 
@@ -275,8 +275,8 @@ static struct weir_volume volume_of(const struct weir_plane *plane)
     return (struct weir_volume){plane->buffer, plane->offset, plane->pitch, 0};
 }
 
-weir_status ocl_submit_copy_2d(const struct weir_link *link, struct ocl_queue *queue,
-                               const struct weir_operation *operation)
+static weir_status submit_copy_2d(const struct weir_link *link, struct ocl_queue *queue,
+                                  const struct weir_operation *operation)
 {
     const struct weir_volume dst = volume_of(&operation->u.copy_2d.dst);
     const struct weir_volume src = volume_of(&operation->u.copy_2d.src);
@@ -324,8 +324,8 @@ static bool is_packed(const struct side *side, const size_t region[3])
 
 // Slices of one row are the rows of one slice. A slice pitch must be a multiple of its pitch for
 // OpenCL.
-weir_status ocl_submit_copy_3d(const struct weir_link *link, struct ocl_queue *queue,
-                               const struct weir_operation *operation)
+static weir_status submit_copy_3d(const struct weir_link *link, struct ocl_queue *queue,
+                                  const struct weir_operation *operation)
 {
     struct side dst = side_of(link, &operation->u.copy_3d.dst);
     struct side src = side_of(link, &operation->u.copy_3d.src);
@@ -361,12 +361,12 @@ static weir_status fill(struct ocl_queue *queue, const struct ocl_buffer *dst, s
         queue->device->module->cl.clEnqueueSVMMemFill(queue->queue, address(dst, offset), pattern,
                                                       pattern_size, size, command->wait_count,
                                                       command->waits, command->event);
-    return check(queue, "clEnqueueSVMMemFill", ocl_command_end(queue, code),
+    return check(queue, "clEnqueueSVMMemFill", ocl_command_end(queue, code, NULL),
                  "fill of a HOST buffer", size);
 }
 
-weir_status ocl_submit_fill(const struct weir_link *link, struct ocl_queue *queue,
-                            const struct weir_operation *operation)
+static weir_status submit_fill(const struct weir_link *link, struct ocl_queue *queue,
+                               const struct weir_operation *operation)
 {
     return fill(queue, ocl_buffer_of(link, operation->u.fill.dst), operation->u.fill.dst_offset,
                 operation->u.fill.size, operation->u.fill.pattern, operation->u.fill.pattern_size);
@@ -389,8 +389,8 @@ static weir_status repeat_rows(struct ocl_queue *queue, const struct side *rows,
 }
 
 // OpenCL has no fill of rows.
-weir_status ocl_submit_fill_2d(const struct weir_link *link, struct ocl_queue *queue,
-                               const struct weir_operation *operation)
+static weir_status submit_fill_2d(const struct weir_link *link, struct ocl_queue *queue,
+                                  const struct weir_operation *operation)
 {
     const struct weir_volume volume = volume_of(&operation->u.fill_2d.dst);
     const struct side dst = side_of(link, &volume);
@@ -409,4 +409,21 @@ weir_status ocl_submit_fill_2d(const struct weir_link *link, struct ocl_queue *q
     if (status < 0 || dst.buffer->pointer)
         return status;
     return repeat_rows(queue, &dst, width, height);
+}
+
+weir_status ocl_submit_copy(const struct weir_link *link, struct ocl_queue *queue,
+                            const struct weir_operation *operation)
+{
+    switch (operation->kind) {
+    case WEIR_OPERATION_COPY:
+        return submit_copy(link, queue, operation);
+    case WEIR_OPERATION_COPY_2D:
+        return submit_copy_2d(link, queue, operation);
+    case WEIR_OPERATION_COPY_3D:
+        return submit_copy_3d(link, queue, operation);
+    case WEIR_OPERATION_FILL:
+        return submit_fill(link, queue, operation);
+    default:
+        return submit_fill_2d(link, queue, operation);
+    }
 }

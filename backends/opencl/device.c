@@ -110,19 +110,12 @@ static bool has_extension(const struct ocl_device *device, const char *name)
     return found;
 }
 
-// "OpenCL 3.0 and the vendor's text" is 30.
 static uint32_t version_of(const struct ocl_device *device)
 {
-    static const char before[] = "OpenCL ";
     char text[128];
     ocl_device_text(&device->module->cl, device->listed->device, CL_DEVICE_VERSION, text,
                     sizeof text);
-    if (strncmp(text, before, strlen(before)) != 0)
-        return 12;
-    char *point;
-    const unsigned long major = strtoul(text + strlen(before), &point, 10);
-    const unsigned long minor = *point == '.' ? strtoul(point + 1, NULL, 10) : 0;
-    return (uint32_t)(10 * major + minor);
+    return ocl_version(text);
 }
 
 // The major version of PoCL, 7 of "OpenCL 3.0 PoCL 7.1 …"; 0: another platform.
@@ -213,10 +206,20 @@ static weir_status create_context(struct ocl_device *device)
     return WEIR_OK;
 }
 
+static void finish_clock(struct ocl_device *device)
+{
+    const struct ocl_symbols *cl = &device->module->cl;
+    if (device->clock.marker)
+        cl->clReleaseEvent(device->clock.marker);
+    if (device->clock.queue)
+        cl->clReleaseCommandQueue(device->clock.queue);
+    pthread_mutex_destroy(&device->clock.lock);
+}
+
 static void release(struct ocl_device *device)
 {
     const struct ocl_module *module = device->module;
-    ocl_clock_finish(device);
+    finish_clock(device);
     if (device->mapper)
         module->cl.clReleaseCommandQueue(device->mapper);
     if (device->context)

@@ -2,13 +2,13 @@
 //
 //   module.c     open: library, platforms, devices; the ops table
 //   device.c     contexts, limits, and what kernels print
-//   queue.c      queues: submission, records and waits, flushes, wrapped queues
-//   commands.c   what a queue's next command waits for, and the event of its last one
+//   queue.c      queues: submission, records and waits, flushes, wrapped queues; what a queue's next
+//                command waits for, and the event of its last one
 //   copy.c       copies and fills, by the kinds of memory
-//   launches.c   how launches ended
-//   times.c      times of operations, and the device's clock
-//   buffer.c     memory, adopted memory, and the sub-buffers (views) that are arguments of kernels
-//   program.c    building, and the cache of binaries; kernels, launches
+//   events.c     how launches ended, times of operations, and the device's clock
+//   buffer.c     memory, adopted memory
+//   program.c    building, and the cache of binaries
+//   kernel.c     kernels, launches, and the sub-buffers (views) that are arguments
 //   error.c      reports of the driver's errors
 //
 // docs/architecture.md has the locks, and what may be called with each of them held.
@@ -17,6 +17,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <weir/kit/cache.h>
 #include <weir/kit/error.h>
 #include <weir/kit/idle.h>
@@ -127,8 +128,8 @@ struct ocl_buffer {
     uint64_t clock;
 };
 
-struct ocl_watch;    // times.c
-struct ocl_launches; // launches.c
+struct ocl_watch;    // events.c
+struct ocl_launches; // events.c
 
 // A command that is being submitted: what the driver is given beside its own arguments.
 struct ocl_command {
@@ -248,6 +249,11 @@ static inline struct ocl_kernel *ocl_kernel_of(const struct weir_link *link,
     return weir_kernel_data(link, kernel);
 }
 
+static inline bool ocl_is_pocl(const struct ocl_device *device)
+{
+    return strcmp(device->listed->info.platform, "Portable Computing Language") == 0;
+}
+
 // error.c
 
 // Reports that `call` returned `code`, and returns the corresponding status. `format` says what was
@@ -289,64 +295,35 @@ weir_status ocl_event_wait(const struct weir_link *link, weir_queue *object, uin
 weir_status ocl_event_time(const struct weir_link *link, weir_queue *object, uint64_t sequence,
                            uint64_t *out_time_ns);
 
-// commands.c
-
-void ocl_commands_init(struct ocl_queue *queue, bool timing);
-void ocl_commands_finish(struct ocl_queue *queue);
-// Begins a command: the driver is called with what is returned, and then ocl_command_end(), which returns
-// `code`, the driver's answer, or ocl_command_end_launch().
+// Begins a command: the driver is called with what is returned, and then ocl_command_end() with its answer.
 const struct ocl_command *ocl_command_begin(struct ocl_queue *queue, bool is_launch);
-cl_int ocl_command_end(struct ocl_queue *queue, cl_int code);
-// Stores the event for ocl_launches_keep() in `*out_kept`, with a reference that is the caller's; NULL: there
-// is none to be kept. Returns an error of clRetainEvent().
-cl_int ocl_command_end_launch(struct ocl_queue *queue, cl_int code, cl_event *out_kept);
-// The next command waits for `event`, which is retained.
-weir_status ocl_commands_wait(struct ocl_queue *queue, cl_event event);
-// Stores the event of a record, with a reference that is the caller's.
-weir_status ocl_commands_record(struct ocl_queue *queue, cl_event *out_event);
-// Submits the waits that no command took yet.
-weir_status ocl_commands_settle(struct ocl_queue *queue);
-// Waits on the host for the events of the waits that no command took, and drops them.
-void ocl_commands_sit_out(struct ocl_queue *queue);
-// Submits those waits, and others submit to the command queue from now on.
-weir_status ocl_commands_share(struct ocl_queue *queue);
-// Another program may have submitted a command.
-void ocl_commands_forget(struct ocl_queue *queue);
-// All commands have ended: no later record takes the event of one that failed.
-void ocl_commands_forget_failed(struct ocl_queue *queue);
+// Returns `code`, the driver's answer, or an error of clRetainEvent(). Of a launch it stores the event for
+// ocl_launches_keep() in `*out_kept`, with a reference that is the caller's; NULL there: there is none to be
+// kept. For others `out_kept` is NULL.
+cl_int ocl_command_end(struct ocl_queue *queue, cl_int code, cl_event *out_kept);
 
 // copy.c
 
+// A copy or a fill, of any kind.
 weir_status ocl_submit_copy(const struct weir_link *link, struct ocl_queue *queue,
                             const struct weir_operation *operation);
-weir_status ocl_submit_copy_2d(const struct weir_link *link, struct ocl_queue *queue,
-                               const struct weir_operation *operation);
-weir_status ocl_submit_copy_3d(const struct weir_link *link, struct ocl_queue *queue,
-                               const struct weir_operation *operation);
-weir_status ocl_submit_fill(const struct weir_link *link, struct ocl_queue *queue,
-                            const struct weir_operation *operation);
-weir_status ocl_submit_fill_2d(const struct weir_link *link, struct ocl_queue *queue,
-                               const struct weir_operation *operation);
 
-// launches.c
+// events.c
 
-weir_status ocl_launches_create(struct ocl_queue *queue);
-void ocl_launches_finish(struct ocl_queue *queue);
+// Creates what the queue keeps of launches, and with `times` of operations.
+weir_status ocl_events_create(struct ocl_queue *queue, bool times);
+// What was not created is passed by.
+void ocl_events_finish(struct ocl_queue *queue);
 // Keeps the event of a launch, and releases it once it was read, or on an error.
 weir_status ocl_launches_keep(struct ocl_queue *queue, uint64_t sequence, cl_event event);
 // Notes that the queue waits for `producer` up to `until`.
 weir_status ocl_launches_wait(struct ocl_queue *queue, uint64_t sequence,
                               struct ocl_queue *producer, uint64_t until);
 // Reports the first launch that failed, up to `sequence`, here or in a queue that this one waited for. With
-// `ended` all work up to `sequence` has; else launches under way are passed by.
-weir_status ocl_launches_check(struct ocl_queue *queue, uint64_t sequence, bool ended);
-// The same for queue_finish, when all has ended: the failure is cleared.
-weir_status ocl_launches_settle(struct ocl_queue *queue, uint64_t sequence);
+// `ended` all work up to `sequence` has; else launches under way are passed by. With `clear` the failure is
+// forgotten.
+weir_status ocl_launches_check(struct ocl_queue *queue, uint64_t sequence, bool ended, bool clear);
 
-// times.c
-
-weir_status ocl_watch_init(struct ocl_queue *queue);
-void ocl_watch_finish(struct ocl_queue *queue);
 // Returns the place for the event of the next command of the operation that is being submitted.
 cl_event *ocl_watch_event(const struct ocl_queue *queue);
 // Ends the operation: its events are kept, or released if it was not submitted.
@@ -356,7 +333,6 @@ weir_status ocl_queue_times(const struct weir_link *link, weir_queue *object,
                             size_t *out_count);
 weir_status ocl_device_clock(const struct weir_link *link, weir_device *object,
                              uint64_t *out_host_ns, uint64_t *out_device_ns);
-void ocl_clock_finish(struct ocl_device *device);
 
 // buffer.c
 
@@ -370,10 +346,6 @@ weir_status ocl_buffer_address(const struct weir_link *link, weir_buffer *object
                                uint64_t *out_address);
 weir_status ocl_buffer_native(const struct weir_link *link, weir_buffer *object,
                               struct weir_native_buffer *out_native);
-// Stores a view of exactly that range of the buffer, which stays until ocl_view_put().
-weir_status ocl_buffer_view(struct ocl_buffer *buffer, size_t offset, size_t size,
-                            struct ocl_view **out_view);
-void ocl_view_put(struct ocl_view *view);
 
 // program.c
 
@@ -384,6 +356,11 @@ void ocl_program_destroy(const struct weir_link *link, weir_program *object);
 weir_status ocl_program_signatures(const struct weir_link *link, weir_program *object,
                                    const struct weir_kernel_signature **out_signatures,
                                    uint32_t *out_count);
+
+// kernel.c
+
+// Releases the views of a buffer, under its lock or at its end.
+void ocl_views_release(struct ocl_buffer *buffer);
 weir_status ocl_kernel_create(const struct weir_link *link, weir_program *program_object,
                               weir_kernel *object, const struct weir_kernel_signature *signature,
                               struct weir_kernel_info *info, void **out_data);

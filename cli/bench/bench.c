@@ -66,23 +66,13 @@ void bench_plot(const char *title, const char *x, const char *y)
     snprintf(plot->y_name, sizeof plot->y_name, "%s", y);
 }
 
-static void add_point(const char *series, double x, const struct bench_samples *samples)
-{
-    const struct bench_spread spread = bench_spread(samples);
-    cli_plot_add(cli_plot_series(&bench.plot, series),
-                 (struct cli_plot_point){x, spread.median, spread.minimum, spread.maximum});
-}
-
 void bench_plot_bar(const char *series, const char *group, const struct bench_samples *samples)
 {
+    const struct bench_spread spread = bench_spread(samples);
     if (samples->count > 0)
-        add_point(series, (double)cli_plot_group(&bench.plot, group), samples);
-}
-
-void bench_plot_point(const char *series, double x, const struct bench_samples *samples)
-{
-    if (samples->count > 0)
-        add_point(series, x, samples);
+        cli_plot_add(cli_plot_series(&bench.plot, series),
+                     (struct cli_plot_point){(double)cli_plot_group(&bench.plot, group),
+                                             spread.median, spread.minimum, spread.maximum});
 }
 
 // How many turns were kept.

@@ -215,8 +215,7 @@ void bench_figure(struct bench_samples *samples, double ms, const char *format, 
 
 // The names of the plot and its axes; `x` may be "".
 void bench_plot(const char *title, const char *x, const char *y);
-// In the plot, a bar of a group or a point of a line. Without samples: nothing.
+// In the plot, a bar of a group. Without samples: nothing.
 void bench_plot_bar(const char *series, const char *group, const struct bench_samples *samples);
-void bench_plot_point(const char *series, double x, const struct bench_samples *samples);
 
 #endif

@@ -1,9 +1,41 @@
-// `weir bench comm`, and what a job of tests/bench adds to it: the same collectives by other libraries.
+// `weir bench comm`: the ranks, which other benchmarks of collectives have too, and what a job of tests/bench adds to it: the same collectives by other libraries.
 #ifndef WEIR_CLI_BENCH_COMM_H
 #define WEIR_CLI_BENCH_COMM_H
 
 #include "cli/bench/bench.h"
 #include "cli/bench/work.h"
+
+// The ranks of a benchmark that measures collectives: the one that a launcher started, or several in
+// this process.
+
+enum {
+    BENCH_RANKS_MAX = 16, // in one process
+};
+
+struct bench_rank {
+    weir_device *device; // may be that of another rank
+    weir_comm *comm;
+    weir_queue *queue;
+    weir_buffer *value;     // 8 bytes
+    weir_buffer *src, *dst; // the benchmark's, if it makes them
+};
+
+struct bench_ranks {
+    struct bench_rank ranks[BENCH_RANKS_MAX];
+    uint32_t local_count; // of `ranks`
+    uint32_t first;       // the rank of the first of them
+    uint32_t count;       // of all ranks
+};
+
+// Opens devices of the benchmark's runtime, communicators and queues: of the rank that the environment tells,
+// else of `asked` ranks in this process. With as many devices as ranks each has its own.
+void bench_ranks_open(uint64_t asked, struct bench_ranks *out_ranks);
+
+// Of all queues of this process: their end, and a barrier after which all are idle.
+void bench_ranks_sync(const struct bench_ranks *ranks);
+void bench_ranks_meet(const struct bench_ranks *ranks);
+// The largest value that any rank gives.
+double bench_ranks_slowest(const struct bench_ranks *ranks, double value);
 
 enum {
     COMM_PEERS_MAX = 2

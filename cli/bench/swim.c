@@ -1,27 +1,497 @@
-// weir bench swim: the puzzle "Swimming in streams". Products of matrices, copies down
-// and copies up, in one queue and in three, from pinned memory and from pageable; and
-// light kernels beside the products. docs/swim.md tells what there is to see.
+// weir bench swim: the puzzle "Swimming in streams". docs/swim.md tells what there is to see.
+//
+// Three kinds of work, each `side` x `side` floats at a time: products of matrices;
+// copies from the device to the host ("down"); copies from the host to the device
+// ("up"). The host's side of a copy is a pinned buffer, copied in the queue, or plain
+// memory, through weir_download() and weir_upload(), which return when it is done.
+//
+// Factors are small whole numbers, so that every sum of products is exact and a result is right or wrong; each copy
+// has bytes of its own.
 #include <stdio.h>
+#include <string.h>
 
-#include "cli/bench/swim.h"
+#include "cli/bench/work.h"
+#include "kernels/conformance/conformance.h"
+#include "kernels/matmul/matmul.h"
+#include "kernels/matmul/matmul_tensor.h"
+#include "kernels/matmul/tile.cl.h"
+#include "pipelines/train/product.h"
+
+enum {
+    RING = 8, // matrices that the products use in turn
+    PRODUCTS_MOST = 1000
+};
+
+enum swim_part {
+    PRODUCTS = 1,
+    DOWN = 2,
+    UP = 4,
+    ALL = 7
+};
+
+// The code that multiplies.
+enum swim_product {
+    PORTABLE, // kernels/matmul
+    TWIN,     // its twin in CUDA C++, on tensor cores
+    BLAS,     // cuBLAS
+    TENSOR    // cuBLAS on tensor cores
+};
+
+// Light kernels over as many matrices as there are products: after them in the same queue, beside them in another
+// queue, or in one of the highest priority.
+enum swim_light {
+    NONE,
+    AFTER,
+    BESIDE,
+    FIRST
+};
+
+// One way of doing some of the work.
+struct swim_way {
+    const char *name;
+    unsigned parts;
+    bool pageable;
+    bool spread; // a queue for each part, else one for all
+    enum swim_product product;
+    enum swim_light light;
+};
+
+struct swim_times {
+    double all_ms;   // from the first submit to the end of all work
+    double host_ms;  // until the last call of the way returned
+    double light_ms; // until the light kernels were done
+};
+
+struct swim {
+    // Set by the command line.
+    uint64_t side;
+    uint64_t copies;
+    uint64_t products; // 0: as many as last as long as the copies one way
+    bool portable;     // no kernel or library that only one backend has
+
+    size_t matrix_bytes;
+    size_t all_bytes;      // of the copies, one way
+    weir_queue *queues[3]; // products, down, up
+    weir_queue *first;     // of the highest priority; NULL where there are none
+    weir_program *program;
+    weir_program *twin_program; // NULL where there is no CUDA
+    weir_program *light_program;
+    weir_kernel *matmul;
+    weir_kernel *twin;
+    weir_kernel *light;
+    weir_buffer *factors; // RING matrices
+    weir_buffer *results; // and their squares
+    weir_buffer *scaled;  // what the light kernel writes
+    weir_buffer *down_from, *up_to;
+    weir_buffer *down_pinned, *up_pinned;
+    uint32_t *down_plain, *up_plain;
+    void *read_back;                                   // for checks
+    struct train_blas *blas;                           // NULL where there is no cuBLAS
+    struct train_blas_product blas_products[2 * RING]; // those on tensor cores last
+};
+
+enum {
+    SAMPLES = 256, // of a product, that are checked
+    LIGHT_BLOCK = 256
+};
+
+static const float light_factor = 3.0f;
+
+// Data.
+
+static float factor_at(size_t matrix, size_t row, size_t column)
+{
+    return (float)((row * 7 + column * 13 + matrix * 5) % 11) - 5.0f;
+}
+
+static uint32_t word_at(size_t index, uint32_t seed)
+{
+    return (uint32_t)index * 2654435761u + seed;
+}
+
+static void fill_words(uint32_t *to, size_t size, uint32_t seed)
+{
+    for (size_t i = 0; i < size / sizeof *to; i++)
+        to[i] = word_at(i, seed);
+}
+
+static bool are_words(const uint32_t *from, size_t size, uint32_t seed)
+{
+    size_t i = 0;
+    while (i < size / sizeof *from && from[i] == word_at(i, seed))
+        i++;
+    return i == size / sizeof *from;
+}
+
+enum seed {
+    SEED_DOWN = 1,
+    SEED_UP = 2
+};
+
+// Set-up.
+
+static void make_buffers(struct swim *swim)
+{
+    const size_t ring = RING * swim->matrix_bytes, all = swim->all_bytes;
+    weir_device *on = bench.device;
+    bench_buffer(on, "factors", ring, WEIR_PLACE_DEVICE, &swim->factors);
+    bench_buffer(on, "products", ring, WEIR_PLACE_DEVICE, &swim->results);
+    bench_buffer(on, "scaled", ring, WEIR_PLACE_DEVICE, &swim->scaled);
+    bench_buffer(on, "down/from", all, WEIR_PLACE_DEVICE, &swim->down_from);
+    bench_buffer(on, "up/to", all, WEIR_PLACE_DEVICE, &swim->up_to);
+    bench_buffer(on, "down/to", all, WEIR_PLACE_HOST, &swim->down_pinned);
+    bench_buffer(on, "up/from", all, WEIR_PLACE_HOST, &swim->up_pinned);
+}
+
+static void make_queues(struct swim *swim)
+{
+    static const char *const labels[] = {"products", "down", "up"};
+    const struct weir_limits *limits = bench.limits;
+    for (int i = 0; i < 3; i++)
+        bench_queue(bench.device, labels[i], 0, &swim->queues[i]);
+    if (limits->priority_highest != limits->priority_lowest)
+        bench_queue(bench.device, "first", limits->priority_highest, &swim->first);
+}
+
+CLI_DESTROYER(destroy_program, weir_program_destroy)
+
+// Only CUDA runs the twin; elsewhere its bundle has the kernel that is measured already.
+static void make_twin(struct swim *swim)
+{
+    const struct weir_program_params twin = {.struct_size = sizeof twin,
+                                             .label = "twin",
+                                             .bundle = &matmul_tensor_kernels};
+    if (swim->portable || strcmp(weir_runtime_backend(bench.runtime), "cuda") != 0)
+        return;
+    const weir_status status = weir_program_create(bench.device, &twin, &swim->twin_program);
+    cli_own(destroy_program, &swim->twin_program, NULL);
+    if (status == WEIR_ERROR_UNSUPPORTED) {
+        bench_note("not measured: twin: %s", weir_last_error_text());
+        return;
+    }
+    cli_fine(status);
+    bench_kernel(bench.device, &matmul_tensor_kernels, "matmul", &swim->twin_program, &swim->twin);
+}
+
+static void fill_factors(struct swim *swim)
+{
+    const size_t side = (size_t)swim->side, size = swim->matrix_bytes;
+    float *matrix = cli_allocate(1, size);
+    for (size_t i = 0; i < RING; i++) {
+        for (size_t at = 0; at < side * side; at++)
+            matrix[at] = factor_at(i, at / side, at % side);
+        cli_fine(weir_upload(swim->queues[0], swim->factors, i * size, matrix, size));
+    }
+}
+
+static void fill_copies(struct swim *swim)
+{
+    const size_t size = swim->all_bytes;
+    fill_words(bench_begin(swim->up_pinned, WEIR_ACCESS_WRITE), size, SEED_UP);
+    bench_end(swim->up_pinned, WEIR_ACCESS_WRITE);
+    fill_words(swim->up_plain, size, SEED_UP);
+    fill_words(swim->down_plain, size, SEED_DOWN);
+    cli_fine(weir_upload(swim->queues[1], swim->down_from, 0, swim->down_plain, size));
+}
+
+static weir_status describe_products(struct swim *swim)
+{
+    struct weir_native_buffer from, to;
+    weir_status status = weir_buffer_get_native(swim->factors, &from);
+    if (status == WEIR_OK)
+        status = weir_buffer_get_native(swim->results, &to);
+    for (size_t i = 0; i < 2 * RING && status == WEIR_OK; i++) {
+        const uint64_t factor = from.address + i % RING * swim->matrix_bytes;
+        const uint32_t side = (uint32_t)swim->side;
+        swim->blas_products[i] = (struct train_blas_product){
+            .blas = swim->blas,
+            .a = factor,
+            .b = factor,
+            .c = to.address + i % RING * swim->matrix_bytes,
+            .m = side,
+            .n = side,
+            .k = side,
+            .tensor = i >= RING,
+        };
+    }
+    return status;
+}
+
+static void close_blas(void *object, void *with)
+{
+    struct swim *swim = object;
+    (void)with;
+    WEIR_IGNORE(weir_queue_sync(swim->queues[0], WEIR_FOREVER));
+    train_blas_close(&swim->blas);
+}
+
+static void open_blas(struct swim *swim)
+{
+    if (swim->portable || strcmp(weir_runtime_backend(bench.runtime), "cuda") != 0)
+        return;
+    if (train_blas_open(bench.device, NULL, &swim->blas) == WEIR_OK &&
+        describe_products(swim) == WEIR_OK) {
+        cli_own(close_blas, swim, NULL);
+        return;
+    }
+    train_blas_close(&swim->blas);
+    bench_note("not measured: cuBLAS: %.250s", weir_last_error()->message);
+}
+
+static void open_swim(struct swim *swim)
+{
+    const uint64_t matrix = swim->side * swim->side * sizeof(float);
+    const uint64_t most = bench.limits->max_buffer_bytes;
+    if (matrix > most / RING || matrix > most / swim->copies)
+        cli_fail(CLI_USAGE,
+                 "%llu copies of %llu x %llu floats are more than the largest buffer of "
+                 "this device, %llu bytes; give a smaller --side or --copies",
+                 (unsigned long long)swim->copies, (unsigned long long)swim->side,
+                 (unsigned long long)swim->side, (unsigned long long)most);
+    swim->matrix_bytes = (size_t)matrix;
+    swim->all_bytes = (size_t)(matrix * swim->copies);
+    swim->down_plain = cli_allocate(swim->all_bytes, 1);
+    swim->up_plain = cli_allocate(swim->all_bytes, 1);
+    swim->read_back =
+        cli_allocate(swim->all_bytes > matrix ? swim->all_bytes : swim->matrix_bytes, 1);
+    make_queues(swim);
+    bench_kernel(bench.device, &matmul_kernels, "matmul", &swim->program, &swim->matmul);
+    bench_kernel(bench.device, &conformance_kernels, "scale", &swim->light_program, &swim->light);
+    make_buffers(swim);
+    make_twin(swim);
+    fill_factors(swim);
+    fill_copies(swim);
+    open_blas(swim);
+}
+
+// The parts.
+
+static void submit_products(struct swim *swim, weir_queue *queue, enum swim_product product)
+{
+    const uint32_t side = (uint32_t)swim->side;
+    const size_t bytes = swim->matrix_bytes;
+    const struct weir_extent grid = weir_dim((side + MATMUL_COLUMNS - 1) / MATMUL_COLUMNS,
+                                             (side + MATMUL_ROWS - 1) / MATMUL_ROWS, 1);
+    const struct weir_extent block = weir_dim(MATMUL_BLOCK_X, MATMUL_BLOCK_Y, 1);
+    const bool blas = product == BLAS || product == TENSOR;
+    for (uint64_t i = 0; i < swim->products; i++) {
+        const size_t number = (size_t)(i % RING);
+        const struct weir_argument from = weir_in(swim->factors, number * bytes, bytes);
+        const struct weir_argument to = weir_out(swim->results, number * bytes, bytes);
+        if (blas)
+            cli_fine(
+                weir_queue_native(queue, train_blas_multiply,
+                                  &swim->blas_products[number + (product == TENSOR ? RING : 0)],
+                                  from, to));
+        else
+            cli_fine(weir_queue_launch(queue, product == TWIN ? swim->twin : swim->matmul, grid,
+                                       block, from, from, to, side, side, side));
+    }
+}
+
+static void submit_light(struct swim *swim, weir_queue *queue)
+{
+    const uint32_t count = (uint32_t)(swim->side * swim->side);
+    const size_t bytes = swim->matrix_bytes;
+    for (uint64_t i = 0; i < swim->products; i++) {
+        const size_t at = (size_t)(i % RING) * bytes;
+        cli_fine(weir_queue_launch(queue, swim->light,
+                                   weir_dim((count + LIGHT_BLOCK - 1) / LIGHT_BLOCK, 1, 1),
+                                   weir_dim(LIGHT_BLOCK, 1, 1), weir_in(swim->factors, at, bytes),
+                                   weir_out(swim->scaled, at, bytes), light_factor, count));
+    }
+}
+
+static void copy_down(struct swim *swim, weir_queue *queue, bool pageable)
+{
+    const size_t size = swim->matrix_bytes;
+    for (size_t at = 0; at < swim->all_bytes; at += size)
+        cli_fine(
+            pageable
+                ? weir_download(queue, (char *)swim->down_plain + at, swim->down_from, at, size)
+                : weir_queue_copy(queue, swim->down_pinned, at, swim->down_from, at, size));
+}
+
+static void copy_up(struct swim *swim, weir_queue *queue, bool pageable)
+{
+    const size_t size = swim->matrix_bytes;
+    for (size_t at = 0; at < swim->all_bytes; at += size)
+        cli_fine(pageable ? weir_upload(queue, swim->up_to, at, (char *)swim->up_plain + at, size)
+                          : weir_queue_copy(queue, swim->up_to, at, swim->up_pinned, at, size));
+}
+
+// In the order of the puzzle: products, down, up.
+static void submit_parts(struct swim *swim, const struct swim_way *way)
+{
+    weir_queue *const *queues = swim->queues;
+    if (way->parts & PRODUCTS)
+        submit_products(swim, queues[0], way->product);
+    // Hands the products to the device before a copy blocks the host.
+    cli_fine(weir_queue_flush(queues[0]));
+    if (way->parts & DOWN)
+        copy_down(swim, queues[way->spread ? 1 : 0], way->pageable);
+    cli_fine(weir_queue_flush(queues[way->spread ? 1 : 0]));
+    if (way->parts & UP)
+        copy_up(swim, queues[way->spread ? 2 : 0], way->pageable);
+}
+
+static double milliseconds_since(uint64_t began_ns)
+{
+    return (double)(cli_now_ns() - began_ns) / 1e6;
+}
+
+// Returns when the light kernels are done.
+static void run_light(struct swim *swim, const struct swim_way *way, struct swim_times *times,
+                      uint64_t began)
+{
+    weir_queue *queue = way->light == AFTER    ? swim->queues[0]
+                        : way->light == BESIDE ? swim->queues[1]
+                                               : swim->first;
+    struct weir_event done;
+    submit_light(swim, queue);
+    cli_fine(weir_queue_record(queue, &done));
+    times->host_ms = milliseconds_since(began);
+    cli_fine(weir_event_sync(done, WEIR_FOREVER));
+    times->light_ms = milliseconds_since(began);
+}
+
+// Does the work once.
+static struct swim_times run_way(struct swim *swim, const struct swim_way *way)
+{
+    const uint64_t began = cli_now_ns();
+    submit_parts(swim, way);
+    struct swim_times times = {.host_ms = milliseconds_since(began)};
+    if (way->light)
+        run_light(swim, way, &times, began);
+    for (int i = 2; i >= 0; i--)
+        cli_fine(weir_queue_flush(swim->queues[i]));
+    for (int i = 0; i < 3; i++)
+        bench_sync(swim->queues[i]);
+    times.all_ms = milliseconds_since(began);
+    return times;
+}
+
+// Checking.
+
+static double exact_element(size_t matrix, size_t side, size_t row, size_t column)
+{
+    double sum = 0;
+    for (size_t i = 0; i < side; i++)
+        sum += (double)factor_at(matrix, row, i) * (double)factor_at(matrix, i, column);
+    return sum;
+}
+
+// How many of the samples are wrong in one matrix of the ring.
+static size_t wrong_samples(const struct swim *swim, size_t matrix, const float *values, bool light)
+{
+    const size_t side = (size_t)swim->side;
+    size_t wrong = 0;
+    for (size_t i = 0; i < SAMPLES; i++) {
+        // The corners first, then spread by a step that is prime.
+        const size_t at = i < 4 ? (i & 1) * (side - 1) + (i >> 1) * side * (side - 1)
+                                : i * 1000003 % (side * side);
+        const size_t row = at / side, column = at % side;
+        const double wanted = light ? (double)(light_factor * factor_at(matrix, row, column))
+                                    : exact_element(matrix, side, row, column);
+        wrong += (double)values[at] != wanted;
+    }
+    return wrong;
+}
+
+static void check_ring(struct swim *swim, weir_buffer *buffer, bool light)
+{
+    const size_t used = swim->products < RING ? (size_t)swim->products : RING;
+    size_t wrong = 0;
+    for (size_t i = 0; i < used; i++) {
+        cli_fine(weir_download(swim->queues[0], swim->read_back, buffer, i * swim->matrix_bytes,
+                               swim->matrix_bytes));
+        wrong += wrong_samples(swim, i, swim->read_back, light);
+        bench.checked += SAMPLES;
+    }
+    if (wrong)
+        cli_fail(CLI_FAILED, "%zu of %zu samples of the %s are wrong", wrong, used * SAMPLES,
+                 light ? "scaled matrices" : "products");
+}
+
+// Clears what the copies of the way write.
+static void clear_copies(struct swim *swim, const struct swim_way *way)
+{
+    if (way->parts & DOWN && way->pageable)
+        memset(swim->down_plain, 0, swim->all_bytes);
+    if (way->parts & DOWN && !way->pageable)
+        bench_work_spoil(swim->down_pinned, swim->all_bytes);
+    if (way->parts & UP)
+        bench_fill(swim->queues[2], swim->up_to, swim->all_bytes);
+}
+
+static void compare(struct swim *swim, const struct swim_way *way, const void *found,
+                    enum seed seed)
+{
+    bench.checked += swim->copies;
+    if (!are_words(found, swim->all_bytes, seed))
+        cli_fail(CLI_FAILED, "%s: a copy %s has other bytes than its source", way->name,
+                 seed == SEED_UP ? "up" : "down");
+}
+
+static void check_copies(struct swim *swim, const struct swim_way *way)
+{
+    if (way->parts & DOWN) {
+        const bool plain = way->pageable;
+        compare(swim, way,
+                plain ? swim->down_plain : bench_begin(swim->down_pinned, WEIR_ACCESS_READ),
+                SEED_DOWN);
+        if (!plain)
+            bench_end(swim->down_pinned, WEIR_ACCESS_READ);
+    }
+    if (way->parts & UP) {
+        cli_fine(weir_download(swim->queues[2], swim->read_back, swim->up_to, 0, swim->all_bytes));
+        compare(swim, way, swim->read_back, SEED_UP);
+    }
+}
+
+// Clears what a way writes, runs the way, and compares every byte that it copied, and samples of its products, with
+// their expected values.
+static void check_way(struct swim *swim, const struct swim_way *way)
+{
+    const bool products = way->parts & PRODUCTS && bench.runs_kernels;
+    const size_t ring = RING * swim->matrix_bytes;
+    if (products)
+        bench_fill(swim->queues[0], swim->results, ring);
+    if (products && way->light)
+        bench_fill(swim->queues[0], swim->scaled, ring);
+    clear_copies(swim, way);
+    (void)run_way(swim, way);
+    if (products)
+        check_ring(swim, swim->results, false);
+    if (products && way->light)
+        check_ring(swim, swim->scaled, true);
+    check_copies(swim, way);
+}
+
+// The ways.
 
 static const struct swim_way ways[] = {
-    {"products", "products", SWIM_PRODUCTS, false, true, SWIM_PORTABLE},
-    {"down_pinned", "down, pinned", SWIM_DOWN, false, true, SWIM_PORTABLE},
-    {"down_pageable", "down, pageable", SWIM_DOWN, true, true, SWIM_PORTABLE},
-    {"up_pinned", "up, pinned", SWIM_UP, false, true, SWIM_PORTABLE},
-    {"up_pageable", "up, pageable", SWIM_UP, true, true, SWIM_PORTABLE},
-    {"pinned_one_queue", "pinned, one queue", SWIM_ALL, false, false, SWIM_PORTABLE},
-    {"pinned_three_queues", "pinned, three queues", SWIM_ALL, false, true, SWIM_PORTABLE},
-    {"pageable_one_queue", "pageable, one queue", SWIM_ALL, true, false, SWIM_PORTABLE},
-    {"pageable_three_queues", "pageable, three queues", SWIM_ALL, true, true, SWIM_PORTABLE},
-    {"products_twin", "products, twin", SWIM_PRODUCTS, false, true, SWIM_TWIN},
-    {"products_cublas", "products, cuBLAS", SWIM_PRODUCTS, false, true, SWIM_BLAS},
-    {"products_tensor", "products, tensor cores", SWIM_PRODUCTS, false, true, SWIM_TENSOR},
+    {"products", PRODUCTS, false, true, PORTABLE, NONE},
+    {"down, pinned", DOWN, false, true, PORTABLE, NONE},
+    {"down, pageable", DOWN, true, true, PORTABLE, NONE},
+    {"up, pinned", UP, false, true, PORTABLE, NONE},
+    {"up, pageable", UP, true, true, PORTABLE, NONE},
+    {"pinned, one queue", ALL, false, false, PORTABLE, NONE},
+    {"pinned, three queues", ALL, false, true, PORTABLE, NONE},
+    {"pageable, one queue", ALL, true, false, PORTABLE, NONE},
+    {"pageable, three queues", ALL, true, true, PORTABLE, NONE},
+    {"products, twin", PRODUCTS, false, true, TWIN, NONE},
+    {"products, cuBLAS", PRODUCTS, false, true, BLAS, NONE},
+    {"products, tensor cores", PRODUCTS, false, true, TENSOR, NONE},
+    {"after them, same queue", PRODUCTS, false, true, PORTABLE, AFTER},
+    {"beside them, own queue", PRODUCTS, false, true, PORTABLE, BESIDE},
+    {"beside them, highest priority", PRODUCTS, false, true, PORTABLE, FIRST},
+    {"after tensor cores, same queue", PRODUCTS, false, true, TENSOR, AFTER},
+    {"beside tensor cores, own queue", PRODUCTS, false, true, TENSOR, BESIDE},
 };
 
 enum way_number {
-    PRODUCTS,
+    WAY_PRODUCTS,
     DOWN_PINNED,
     DOWN_PAGEABLE,
     UP_PINNED,
@@ -31,52 +501,26 @@ enum way_number {
     PINNED_THREE,
     PAGEABLE_ONE,
     PAGEABLE_THREE,
-    PORTABLE, // what needs neither CUDA nor cuBLAS
+    PARTS_END,                   // those from PARTS on do all three
+    LIGHT_AFTER = PARTS_END + 3, // from here on with light kernels
+    LIGHT_BESIDE,
+    LIGHT_FIRST,
+    TENSOR_AFTER,
+    TENSOR_BESIDE,
     WAYS = sizeof ways / sizeof *ways
 };
 
-static const struct {
-    const char *name;
-    enum swim_beside beside;
-    enum swim_product product;
-} besides[] = {
-    {"after them, same queue", SWIM_AFTER, SWIM_PORTABLE},
-    {"beside them, own queue", SWIM_BESIDE, SWIM_PORTABLE},
-    {"beside them, highest priority", SWIM_FIRST, SWIM_PORTABLE},
-    {"after tensor cores, same queue", SWIM_AFTER, SWIM_TENSOR},
-    {"beside tensor cores, own queue", SWIM_BESIDE, SWIM_TENSOR},
-};
-
-enum {
-    TENSOR_AFTER = 3,
-    TENSOR_BESIDE = 4,
-    BESIDES = sizeof besides / sizeof *besides
-};
-
 struct figures {
-    struct bench_samples all[WAYS];
-    struct bench_samples host[WAYS];
-    struct bench_samples beside_all[BESIDES];
-    struct bench_samples beside_light[BESIDES];
+    struct bench_samples all[WAYS], host[WAYS], light[WAYS];
 };
 
 // Measuring.
 
-static bool has_product(const struct swim *swim, enum swim_product product)
-{
-    return product == SWIM_PORTABLE ||
-           (product == SWIM_TWIN ? swim->twin != NULL : swim->blas != NULL);
-}
-
 static bool has_way(const struct swim *swim, size_t way)
 {
-    return has_product(swim, ways[way].product);
-}
-
-static bool has_beside(const struct swim *swim, size_t index)
-{
-    return (besides[index].beside != SWIM_FIRST || swim->first) &&
-           has_product(swim, besides[index].product);
+    const enum swim_product product = ways[way].product;
+    return (ways[way].light != FIRST || swim->first) &&
+           (product == PORTABLE || (product == TWIN ? swim->twin != NULL : swim->blas != NULL));
 }
 
 // As many products as take as long as the copies one way, so that the two can overlap.
@@ -87,23 +531,11 @@ static void choose_products(struct swim *swim)
         return;
     swim->products = 1;
     for (int i = 0; i < 3; i++) {
-        product = swim_run(swim, &ways[PRODUCTS]);
-        copies = swim_run(swim, &ways[UP_PINNED]);
+        product = run_way(swim, &ways[WAY_PRODUCTS]);
+        copies = run_way(swim, &ways[UP_PINNED]);
     }
     const double count = product.all_ms > 0 ? copies.all_ms / product.all_ms + 0.5 : 1;
-    swim->products = count < 1                   ? 1
-                     : count > SWIM_PRODUCTS_MAX ? SWIM_PRODUCTS_MAX
-                                                 : (uint64_t)count;
-}
-
-static void check_all(struct swim *swim)
-{
-    for (size_t i = 0; i < WAYS; i++)
-        if (has_way(swim, i))
-            swim_check(swim, &ways[i]);
-    for (size_t i = 0; i < BESIDES; i++)
-        if (has_beside(swim, i))
-            swim_check_beside(swim, besides[i].beside, besides[i].product);
+    swim->products = count < 1 ? 1 : count > PRODUCTS_MOST ? PRODUCTS_MOST : (uint64_t)count;
 }
 
 static void measure_ways(struct swim *swim, struct figures *figures)
@@ -111,17 +543,10 @@ static void measure_ways(struct swim *swim, struct figures *figures)
     for (size_t i = 0; i < WAYS; i++) {
         if (!has_way(swim, i))
             continue;
-        const struct swim_times times = swim_run(swim, &ways[i]);
+        const struct swim_times times = run_way(swim, &ways[i]);
         bench_keep(&figures->all[i], times.all_ms);
-        bench_keep(&figures->host[i], times.host_ms);
-    }
-    for (size_t i = 0; i < BESIDES; i++) {
-        if (!has_beside(swim, i))
-            continue;
-        const struct swim_times times =
-            swim_run_beside(swim, besides[i].beside, besides[i].product);
-        bench_keep(&figures->beside_all[i], times.all_ms);
-        bench_keep(&figures->beside_light[i], times.light_ms);
+        bench_add(&figures->host[i], times.host_ms);
+        bench_add(&figures->light[i], times.light_ms);
     }
 }
 
@@ -129,10 +554,10 @@ static void measure_ways(struct swim *swim, struct figures *figures)
 static void parts_of(const struct figures *figures, bool pageable,
                      struct bench_samples *out_longest, struct bench_samples *out_sum)
 {
-    const double *products = figures->all[PRODUCTS].values;
+    const double *products = figures->all[WAY_PRODUCTS].values;
     const double *down = figures->all[pageable ? DOWN_PAGEABLE : DOWN_PINNED].values;
     const double *up = figures->all[pageable ? UP_PAGEABLE : UP_PINNED].values;
-    out_longest->count = out_sum->count = figures->all[PRODUCTS].count;
+    out_longest->count = out_sum->count = figures->all[WAY_PRODUCTS].count;
     for (size_t i = 0; i < out_sum->count; i++) {
         const double copies = down[i] > up[i] ? down[i] : up[i];
         out_longest->values[i] = products[i] > copies ? products[i] : copies;
@@ -160,9 +585,9 @@ static void report_parts(struct swim *swim, const struct figures *figures)
     struct bench_table *table = bench_table("parts", "each part alone", columns);
     const double side = (double)swim->side;
     for (size_t i = 0; i < WAYS; i++) {
-        if (!has_way(swim, i) || ways[i].parts == SWIM_ALL)
+        if (!has_way(swim, i) || ways[i].parts == ALL || ways[i].light)
             continue;
-        const double amount = ways[i].parts == SWIM_PRODUCTS
+        const double amount = ways[i].parts == PRODUCTS
                                   ? 2 * side * side * side * (double)swim->products
                                   : (double)swim->all_bytes;
         const struct bench_samples rates = rate(&figures->all[i], amount);
@@ -180,7 +605,7 @@ static void report_ways(const struct figures *figures)
         {"of_sum", "of all parts in turn", BENCH_SPREAD, 3},
     };
     struct bench_table *table = bench_table("ways", "all three parts", columns);
-    for (size_t i = PARTS; i < PORTABLE; i++) {
+    for (size_t i = PARTS; i < PARTS_END; i++) {
         struct bench_samples longest, sum;
         parts_of(figures, ways[i].pageable, &longest, &sum);
         const struct bench_samples of_longest = bench_ratio(&figures->all[i], &longest);
@@ -198,11 +623,9 @@ static void report_besides(struct swim *swim, const struct figures *figures)
     };
     struct bench_table *table =
         bench_table("kernels", "products, and as many light kernels", columns);
-    for (size_t i = 0; i < BESIDES; i++) {
-        if (!has_beside(swim, i))
-            continue;
-        bench_row(table, besides[i].name, &figures->beside_all[i], &figures->beside_light[i]);
-    }
+    for (size_t i = LIGHT_AFTER; i < WAYS; i++)
+        if (has_way(swim, i))
+            bench_row(table, ways[i].name, &figures->all[i], &figures->light[i]);
 }
 
 // Explanations of the figures, two sentences each.
@@ -268,8 +691,8 @@ static void explain_pageable(const struct figures *figures)
 
 static void explain_kernels(struct swim *swim, const struct figures *figures)
 {
-    const double after = median(&figures->beside_light[SWIM_AFTER]);
-    const double beside = median(&figures->beside_light[SWIM_BESIDE]);
+    const double after = median(&figures->light[LIGHT_AFTER]);
+    const double beside = median(&figures->light[LIGHT_BESIDE]);
     bench_note(
         "light kernels: done after %.2f ms in a queue of their own, and after %.2f ms in "
         "that of the products. Kernels of two queues share the processors as blocks become free; "
@@ -279,14 +702,13 @@ static void explain_kernels(struct swim *swim, const struct figures *figures)
         bench_note("highest priority: the light kernels were done after %.2f ms. Blocks of that "
                    "queue are placed before waiting blocks of others; blocks that run are not "
                    "stopped.",
-                   median(&figures->beside_light[SWIM_FIRST]));
+                   median(&figures->light[LIGHT_FIRST]));
     else
         bench_note("this device has no priorities of queues");
     if (swim->blas)
         bench_note("tensor cores: %.2f ms for both kinds in two queues, %.2f ms in one. What two "
                    "save over one is how far light kernels ran on lanes that the products left.",
-                   median(&figures->beside_all[TENSOR_BESIDE]),
-                   median(&figures->beside_all[TENSOR_AFTER]));
+                   median(&figures->all[TENSOR_BESIDE]), median(&figures->all[TENSOR_AFTER]));
 }
 
 static void explain(struct swim *swim, const struct figures *figures)
@@ -309,10 +731,10 @@ static void draw(struct swim *swim, const struct figures *figures)
     snprintf(title, sizeof title, "Products, %llu copies down and %llu up",
              (unsigned long long)swim->copies, (unsigned long long)swim->copies);
     bench_plot(title, "", "milliseconds");
-    for (size_t i = 0; i < WAYS; i++)
+    for (size_t i = 0; i < LIGHT_AFTER; i++) {
         bench_plot_bar("all done", ways[i].name, &figures->all[i]);
-    for (size_t i = 0; i < WAYS; i++)
         bench_plot_bar("host busy", ways[i].name, &figures->host[i]);
+    }
 }
 
 // The command.
@@ -323,9 +745,11 @@ static void run(void *user)
     struct swim *swim = user;
     if (swim->side % 8 != 0)
         cli_fail(CLI_USAGE, "--side is a multiple of 8, not %llu", (unsigned long long)swim->side);
-    swim_open(swim);
+    open_swim(swim);
     choose_products(swim);
-    check_all(swim);
+    for (size_t i = 0; i < WAYS; i++)
+        if (has_way(swim, i))
+            check_way(swim, &ways[i]);
     for (bench_start(); bench_turn();)
         measure_ways(swim, &figures);
     bench_parameter("side", (double)swim->side);
@@ -349,7 +773,7 @@ static int swim_main(int argc, char **argv)
         {"products", "N",
          "products of matrices; without it, as many as last as\nlong as the "
          "copies one way",
-         CLI_COUNT, &swim.products, 1, SWIM_PRODUCTS_MAX},
+         CLI_COUNT, &swim.products, 1, PRODUCTS_MOST},
         {"portable", NULL, "no products of cuBLAS and of kernels for CUDA alone", CLI_FLAG,
          &swim.portable, 0, 0},
     };

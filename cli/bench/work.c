@@ -1,4 +1,4 @@
-// The device work that benchmarks share: chunks and their kernels, and the ranks of a process.
+// The device work that benchmarks share: chunks and their kernels.
 #include "cli/bench/work.h"
 
 #include <inttypes.h>
@@ -54,7 +54,6 @@ CLI_DESTROYER(destroy_buffer, weir_buffer_destroy)
 CLI_DESTROYER(destroy_queue, weir_queue_destroy)
 CLI_DESTROYER(destroy_program, weir_program_destroy)
 CLI_DESTROYER(destroy_kernel, weir_kernel_destroy)
-CLI_DESTROYER(destroy_comm, weir_comm_destroy)
 
 void bench_buffer(weir_device *device, const char *label, size_t size, weir_placement placement,
                   weir_buffer **out_buffer)
@@ -236,94 +235,4 @@ bool bench_work_check(weir_buffer *buffer, size_t size, uint32_t seed, uint32_t 
     const bool fine = bench_work_compare(numbers, size, seed, rounds, what);
     WEIR_IGNORE(weir_host_end(buffer, 0, size, WEIR_ACCESS_READ_WRITE));
     return fine;
-}
-
-// Ranks.
-
-// A device that another rank has is shared.
-static void open_device(struct bench_ranks *all, struct bench_rank *rank, uint32_t index)
-{
-    const size_t devices = weir_device_count(bench.runtime);
-    char select[16];
-    snprintf(select, sizeof select, "%u", (unsigned)(devices ? index % devices : 0));
-    for (uint32_t i = 0; devices && i < all->local_count; i++)
-        if (&all->ranks[i] != rank && all->ranks[i].device && i % devices == index % devices)
-            rank->device = all->ranks[i].device;
-    if (!rank->device)
-        rank->device = cli_device(bench.runtime, devices > 1 ? select : NULL, NULL);
-}
-
-static void create_all(uint64_t asked, struct bench_ranks *all)
-{
-    weir_device *devices[BENCH_RANKS_MAX];
-    weir_comm *comms[BENCH_RANKS_MAX];
-    all->local_count = (uint32_t)asked;
-    for (uint32_t i = 0; i < all->local_count; i++) {
-        open_device(all, &all->ranks[i], i);
-        devices[i] = all->ranks[i].device;
-    }
-    cli_fine(weir_comm_create_all(devices, all->local_count,
-                                  WEIR_PARAMS(weir_comm, .label = "bench"), comms));
-    for (uint32_t i = 0; i < all->local_count; i++) {
-        all->ranks[i].comm = comms[i];
-        cli_own(destroy_comm, &all->ranks[i].comm, NULL);
-    }
-}
-
-static void create_comms(uint64_t asked, struct bench_ranks *all)
-{
-    struct bench_rank *first = &all->ranks[0];
-    uint32_t rank;
-    cli_local_rank(&rank);
-    open_device(all, first, rank);
-    all->local_count = 1;
-    cli_fine(
-        weir_comm_create(first->device, WEIR_PARAMS(weir_comm, .label = "bench"), &first->comm));
-    if (weir_comm_count(first->comm) > 1) {
-        cli_own(destroy_comm, &first->comm, NULL);
-        return;
-    }
-    weir_comm_destroy(&first->comm);
-    create_all(asked, all);
-}
-
-void bench_ranks_open(uint64_t asked, struct bench_ranks *out_ranks)
-{
-    *out_ranks = (struct bench_ranks){.count = 0};
-    create_comms(asked, out_ranks);
-    for (uint32_t i = 0; i < out_ranks->local_count; i++) {
-        struct bench_rank *rank = &out_ranks->ranks[i];
-        bench_queue(rank->device, "bench", 0, &rank->queue);
-        bench_buffer(rank->device, "bench/value", sizeof(double), WEIR_PLACE_DEVICE, &rank->value);
-    }
-    out_ranks->first = weir_comm_rank(out_ranks->ranks[0].comm);
-    out_ranks->count = weir_comm_count(out_ranks->ranks[0].comm);
-}
-
-void bench_ranks_sync(const struct bench_ranks *ranks)
-{
-    for (uint32_t i = 0; i < ranks->local_count; i++)
-        bench_sync(ranks->ranks[i].queue);
-}
-
-void bench_ranks_meet(const struct bench_ranks *ranks)
-{
-    for (uint32_t i = 0; i < ranks->local_count; i++)
-        cli_fine(weir_queue_barrier(ranks->ranks[i].queue, ranks->ranks[i].comm));
-    bench_ranks_sync(ranks);
-}
-
-double bench_ranks_slowest(const struct bench_ranks *ranks, double value)
-{
-    const struct bench_rank *first = &ranks->ranks[0];
-    double slowest = value;
-    for (uint32_t i = 0; i < ranks->local_count; i++) {
-        const struct bench_rank *rank = &ranks->ranks[i];
-        cli_fine(weir_upload(rank->queue, rank->value, 0, &value, sizeof value));
-        cli_fine(weir_queue_all_reduce(rank->queue, rank->comm, rank->value, 0, rank->value, 0, 1,
-                                       WEIR_F64, WEIR_MAXIMUM));
-    }
-    bench_ranks_sync(ranks);
-    cli_fine(weir_download(first->queue, &slowest, first->value, 0, sizeof slowest));
-    return slowest;
 }

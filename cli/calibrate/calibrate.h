@@ -1,9 +1,10 @@
 // `weir calibrate`: measures a device, and writes the model of it that the plugin sim reads.
 //
-//   command.c  the command line, figures, and the model, the table and the JSON
-//   rig.c      the device, its queues, buffers and graphs, and work that is timed
+//   command.c  the command line, figures, and the model, the table and the JSON; the device, its queues, buffers and
+//              graphs, and work that is timed
 //   measure.c  bandwidths and latencies, alone, both ways, between devices and of memory that is not pinned;
 //              what submits, waits, graphs and waking threads take; engines, channels, and kernels at once
+//   copy_channels.c  in which order the engine of uploads takes the copies of several queues
 //
 // All times are the host's, from before the first submit until after the wait: those of one
 // operation are the difference between a run with more of them and one with fewer, which both begin
@@ -165,9 +166,6 @@ void cal_figure_set(struct calibration *c, enum cal_key key, double value);
 // Why it was not measured: a literal.
 void cal_figure_leave(struct calibration *c, enum cal_key key, const char *why);
 
-// rig.c
-
-void cal_open(struct calibration *c);
 // Creates queues until there are `count`, one after the other.
 void cal_reserve_queues(struct calibration *c, size_t count);
 void cal_submit(struct calibration *c, size_t queue, const struct cal_work *work, uint64_t count);
@@ -181,23 +179,15 @@ void cal_gate(struct calibration *c, size_t queue);
 double cal_time(struct calibration *c, const struct cal_work *work, uint64_t count);
 // What one turn of them, in a row on the first queue after the gate, adds to those before it.
 double cal_each(struct calibration *c, const struct cal_work *works, size_t kinds, uint64_t turns);
-// A large copy of each kind at once: how much of the shorter one the other one hides.
-double cal_hidden(struct calibration *c, enum cal_kind a, enum cal_kind b);
 // Nanoseconds of one submit, of many in turn to the first queues, which are idle at first.
 double cal_submits(struct calibration *c, size_t queues, const struct cal_work *works,
                    size_t kinds);
 
-// measure.c
+// copy_channels.c
 
-void cal_measure_gate(struct calibration *c);
-void cal_measure_copies(struct calibration *c);
-void cal_measure_pageable(struct calibration *c);
-// Copies to and from another device of the machine, if there is one that the first can reach.
-void cal_measure_peers(struct calibration *c);
+void cal_measure_copy_channels(struct calibration *c);
 
-void cal_measure_host(struct calibration *c);
-void cal_measure_wake(struct calibration *c);
-void cal_measure_graphs(struct calibration *c);
-void cal_measure_engines(struct calibration *c);
+// measure.c: all figures, of the device that is open.
+void cal_measure_all(struct calibration *c);
 
 #endif

@@ -37,7 +37,7 @@ static double measure_submits(struct calibration *c, size_t at)
 }
 
 // The slowest submit takes a few times the mean.
-void cal_measure_gate(struct calibration *c)
+static void measure_gate(struct calibration *c)
 {
     const double large = cal_median(c, measure_large, 0).value;
     const double submit = cal_median(c, measure_submits, 0).value;
@@ -112,9 +112,33 @@ static double measure_alone(struct calibration *c, enum cal_kind kind, enum cal_
 
 // Both ways.
 
+// Both at once, each on a queue of its own.
+static double time_pair(struct calibration *c, const struct cal_work *a, const struct cal_work *b)
+{
+    cal_prepare(c, 0, a);
+    cal_prepare(c, 1, b);
+    const uint64_t began = cli_now_ns();
+    cal_submit(c, 0, a, 1);
+    cal_submit(c, 1, b, 1);
+    cli_fine(weir_queue_flush(c->queues[1]));
+    cal_sync(c, 0);
+    cal_sync(c, 1);
+    return (double)(cli_now_ns() - began);
+}
+
+// A large copy of each kind at once: how much of the shorter one the other one hides.
+static double hidden(struct calibration *c, enum cal_kind a, enum cal_kind b)
+{
+    const struct cal_work one = {.kind = a, .bytes = c->large};
+    const struct cal_work other = {.kind = b, .bytes = c->large};
+    const double one_ns = cal_time(c, &one, 1), other_ns = cal_time(c, &other, 1);
+    return (one_ns + other_ns - time_pair(c, &one, &other)) /
+           (one_ns < other_ns ? one_ns : other_ns);
+}
+
 static double measure_at_once(struct calibration *c, size_t at)
 {
-    return cal_hidden(c, (enum cal_kind)at, CAL_DOWN);
+    return hidden(c, (enum cal_kind)at, CAL_DOWN);
 }
 
 static enum cal_kind contrary_of(enum cal_kind kind)
@@ -188,7 +212,7 @@ static void measure_both_ways(struct calibration *c)
     cal_figure_set(c, CAL_BOTH_LATENCY, fmax((up + down) / 2, c->figures[CAL_LATENCY].value));
 }
 
-void cal_measure_copies(struct calibration *c)
+static void measure_copies(struct calibration *c)
 {
     const double up = measure_alone(c, CAL_UP, CAL_H2D), down = measure_alone(c, CAL_DOWN, CAL_D2H);
     measure_alone(c, CAL_WITHIN, CAL_D2D);
@@ -207,7 +231,7 @@ static double measure_pull(struct calibration *c, size_t at)
            c->figures[CAL_SIGNAL].value;
 }
 
-void cal_measure_peers(struct calibration *c)
+static void measure_peers(struct calibration *c)
 {
     c->peer = cli_open_other(bench.runtime, bench.device);
     if (!c->peer || !weir_device_can_peer(bench.device, c->peer)) {
@@ -282,7 +306,7 @@ static void measure_rate(struct calibration *c, enum cal_key key, double share)
         cal_figure_leave(c, key, "the host copies as fast as the device");
 }
 
-void cal_measure_pageable(struct calibration *c)
+static void measure_pageable(struct calibration *c)
 {
     const size_t bytes = LARGE_COPIES * c->large;
     c->pageable = cli_allocate(1, bytes);
@@ -390,7 +414,7 @@ static double measure_pause(struct calibration *c, size_t at)
     return (cal_each(c, &fork, 1, CAL_IN_A_ROW) - (double)(1 + turns) * node) / 2;
 }
 
-void cal_measure_graphs(struct calibration *c)
+static void measure_graphs(struct calibration *c)
 {
     cal_measure_figure(c, CAL_SUBMIT_BRANCH, measure_branch);
     cal_measure_figure(c, CAL_GRAPH_PAUSE, measure_pause);
@@ -409,7 +433,7 @@ static double measure_signal(struct calibration *c, size_t at)
     return (turn - kernel - c->copy_ns[CAL_UP][0] - c->copy_ns[CAL_DOWN][0]) / 3;
 }
 
-void cal_measure_host(struct calibration *c)
+static void measure_host(struct calibration *c)
 {
     submit_pairs(c, WARM_PAIRS);
     cal_sync(c, 0);
@@ -474,7 +498,7 @@ static double measure_wake(struct calibration *c, size_t at)
     return ns - alone;
 }
 
-void cal_measure_wake(struct calibration *c)
+static void measure_waking(struct calibration *c)
 {
     cal_measure_figure(c, CAL_WAKE, measure_wake);
 }
@@ -597,159 +621,6 @@ static void measure_kernels(struct calibration *c, uint32_t rounds)
     cal_figure_set(c, CAL_KERNELS, (double)most);
 }
 
-// Copy channels: in which order the engine of uploads takes the copies of several queues. While a long
-// copy keeps it busy each other queue gets one; records tell when each ended. A second one of a queue
-// would say nothing: on a GPU it is not ready at once when the first has ended.
-//
-// With N channels copies go in N groups, each of which has every queue of that distance, so of two copies
-// in a row all but N - 1 are of one group. A turn whose order says so, but for few copies that are out of
-// their place, is for the largest such N, and else for none. One channel and none look alike.
-
-enum {
-    COPIES = 24,
-    QUEUES = COPIES + 1, // the first has the long copy
-    TRIES = 3,           // of a turn, as the long copy ended before all others were submitted
-    COPY_CHANNELS_MOST = 12,
-};
-
-#define WORK_BYTES ((size_t)1 << 20)
-
-// One copy out of its place breaks two pairs. Of 24 in a random order no number explains 18, one time in
-// thousands.
-#define BROKEN_SHARE 8
-
-// Of the turns, so many have to be for one number.
-#define TURNS_SHARE 0.6
-
-struct order {
-    struct calibration *c;
-    weir_queue *queues[QUEUES]; // timed, and in the order in which they were created
-    struct weir_event ends[QUEUES];
-    size_t first[COPIES]; // the other queues in the order in which their copies ended
-};
-
-static void destroy_queues(void *object, void *with)
-{
-    struct order *order = object;
-    (void)with;
-    for (size_t i = 0; i < QUEUES; i++)
-        weir_queue_destroy(&order->queues[i]);
-}
-
-static void create_queues(struct order *order)
-{
-    cli_own(destroy_queues, order, NULL);
-    for (size_t i = 0; i < QUEUES; i++)
-        cli_fine(
-            weir_queue_create(bench.device,
-                              WEIR_PARAMS(weir_queue, .label = "calibrate/order", .timing = true),
-                              &order->queues[i]));
-}
-
-static void submit_copy(struct order *order, size_t queue, size_t bytes)
-{
-    struct calibration *c = order->c;
-    weir_queue *on = order->queues[queue];
-    cli_fine(weir_queue_copy(on, c->to[CAL_UP], 0, c->from[CAL_UP], 0, bytes));
-    cli_fine(weir_queue_record(on, &order->ends[queue]));
-    cli_fine(weir_queue_flush(on));
-}
-
-static void wait_for_all(struct order *order)
-{
-    for (size_t i = 0; i < QUEUES; i++)
-        cli_fine(weir_event_sync(order->ends[i], WEIR_FOREVER));
-}
-
-static void sort_by_end(struct order *order)
-{
-    uint64_t ends[QUEUES] = {0};
-    for (size_t i = 1; i < QUEUES; i++) {
-        size_t at = i - 1;
-        cli_fine(weir_event_time_ns(order->ends[i], &ends[i]));
-        for (; at > 0 && ends[order->first[at - 1]] > ends[i]; at--)
-            order->first[at] = order->first[at - 1];
-        order->first[at] = i;
-    }
-}
-
-// Pairs of copies in a row that are not of one channel, beyond those that have to be.
-static size_t broken_pairs(const struct order *order, size_t channels)
-{
-    size_t changes = 0;
-    for (size_t i = 1; i < COPIES; i++)
-        changes += order->first[i] % channels != order->first[i - 1] % channels;
-    return changes > channels - 1 ? changes - (channels - 1) : 0;
-}
-
-// The largest number that explains the order: groups of 4 in the order 0, 2, 1, 3 are two of 2. 0: none
-// does.
-static int channels_of(const struct order *order)
-{
-    for (size_t channels = COPY_CHANNELS_MOST; channels > 1; channels--)
-        if (broken_pairs(order, channels) <= (COPIES - channels) / BROKEN_SHARE)
-            return (int)channels;
-    return 0;
-}
-
-// Whether the long copy still ran when all others had been submitted. A copy of each queue comes first, so
-// that none is new when it matters, and each turn begins where the others do: an H200 takes the channels of
-// a turn that follows another one at once in another order.
-static bool measure_order(struct order *order)
-{
-    for (size_t i = 0; i < QUEUES; i++)
-        submit_copy(order, i, order->c->sizes[0]);
-    wait_for_all(order);
-    submit_copy(order, 0, order->c->large);
-    for (size_t i = 1; i < QUEUES; i++)
-        submit_copy(order, i, WORK_BYTES);
-    const bool valid = weir_event_query(order->ends[0]) == WEIR_NOT_READY;
-    wait_for_all(order);
-    sort_by_end(order);
-    return valid;
-}
-
-// The number that a turn is for; 0: none.
-static int count_turn(struct order *order)
-{
-    for (int i = 0; i < TRIES; i++)
-        if (measure_order(order))
-            return channels_of(order);
-    return 0;
-}
-
-// That of most turns.
-static void decide(struct order *order)
-{
-    struct calibration *c = order->c;
-    uint64_t turns_for[COPY_CHANNELS_MOST + 1] = {0};
-    int best = 0;
-    for (uint64_t turn = 0; turn < bench.turns; turn++)
-        turns_for[count_turn(order)]++;
-    for (int i = 1; i <= COPY_CHANNELS_MOST; i++)
-        best = turns_for[i] > turns_for[best] ? i : best;
-    if ((double)turns_for[best] >= TURNS_SHARE * (double)bench.turns)
-        cal_figure_set(c, CAL_COPY_CHANNELS, best);
-    else
-        cal_figure_leave(c, CAL_COPY_CHANNELS,
-                         "copies of 24 queues went in no order that most turns had in common, so "
-                         "the model has none");
-}
-
-static void measure_copy_channels(struct calibration *c)
-{
-    static struct order order;
-    order.c = c;
-    if (bench.limits->timing_history == 0 || c->figures[CAL_QUEUE_KIND].value == 0) {
-        cal_figure_leave(c, CAL_COPY_CHANNELS,
-                         bench.limits->timing_history == 0 ? "the device keeps no times"
-                                                           : "each queue holds up all others");
-        return;
-    }
-    create_queues(&order);
-    decide(&order);
-}
-
 // All of them.
 
 static void ask_driver(struct calibration *c)
@@ -764,11 +635,23 @@ static void ask_driver(struct calibration *c)
     cal_figure_set(c, CAL_GREATEST_PRIORITY, -bench.limits->priority_highest);
 }
 
-void cal_measure_engines(struct calibration *c)
+static void measure_engines(struct calibration *c)
 {
     measure_channels(c);
     const uint32_t rounds = find_rounds(c);
-    measure_copy_channels(c);
+    cal_measure_copy_channels(c);
     measure_kernels(c, rounds);
     ask_driver(c);
+}
+
+void cal_measure_all(struct calibration *c)
+{
+    measure_gate(c);
+    measure_copies(c);
+    measure_host(c);
+    measure_pageable(c);
+    measure_waking(c);
+    measure_engines(c);
+    measure_graphs(c);
+    measure_peers(c);
 }

@@ -283,6 +283,16 @@ static void name_files(struct request *request)
             *at = '_';
 }
 
+// A letter or '_' and then letters, digits and '_': how many characters.
+static size_t identifier_length(const char *text)
+{
+    size_t length = 0;
+    while (isalpha((unsigned char)text[length]) || text[length] == '_' ||
+           (length > 0 && isdigit((unsigned char)text[length])))
+        length++;
+    return length;
+}
+
 static void check_request(struct request *request)
 {
     const char *symbol = request->symbol;
@@ -290,7 +300,7 @@ static void check_request(struct request *request)
     if (!request->out)
         cli_fail(CLI_USAGE, "weir kernels build needs --output OUT.c, the file to write");
     name_files(request);
-    if (symbol && kernels_identifier(symbol) != strlen(symbol))
+    if (symbol && identifier_length(symbol) != strlen(symbol))
         cli_fail(CLI_USAGE, "--symbol takes a name of C, letters, digits and '_', not '%s'",
                  symbol);
     kernels_twin_take(&request->twin, request->cubin_text || request->ptx_text, &request->source);
@@ -408,6 +418,91 @@ static void check_ours(const char *prefix, char suffix)
                  path);
 }
 
+// The joined text names each file in a "#line" directive. A source may have such directives of its
+// own, whose files need not be there.
+
+// As make reads it.
+static void add_path(struct weir_long_text *out, const char *path)
+{
+    for (; *path; path++) {
+        if (*path == '$')
+            weir_long_text_add(out, "$");
+        else if (*path == ' ' || *path == '#')
+            weir_long_text_add(out, "\\");
+        weir_long_text_add(out, "%c", *path);
+    }
+}
+
+// The path in a line that begins with "#line".
+static char *named_file(const char *line)
+{
+    const char *end = line + strcspn(line, "\n");
+    const char *start = memchr(line, '"', (size_t)(end - line));
+    const char *stop = start ? memchr(start + 1, '"', (size_t)(end - start - 1)) : NULL;
+    char *name = stop ? strndup(start + 1, (size_t)(stop - start - 1)) : NULL;
+    char *path = name ? realpath(name, NULL) : NULL;
+    free(name);
+    return path;
+}
+
+static void add_file(struct weir_long_text *out, struct weir_long_text *seen, const char *path)
+{
+    const char *entry = cli_text("\n%s\n", path);
+    if (seen->text && strstr(seen->text, entry))
+        return;
+    weir_long_text_add(seen, "%s", entry);
+    weir_long_text_add(out, " \\\n  ");
+    add_path(out, path);
+}
+
+static void add_files(struct weir_long_text *out, struct weir_long_text *seen, const char *text)
+{
+    for (const char *line = text; line; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        char *path = strncmp(line, "#line ", 6) == 0 ? named_file(line) : NULL;
+        if (path)
+            add_file(out, seen, path);
+        free(path);
+    }
+}
+
+static void add_twin(struct weir_long_text *out, struct weir_long_text *seen,
+                     const struct kc_build *build, const struct kc_result *result)
+{
+    char *source = build->twin.source ? realpath(build->twin.source, NULL) : NULL;
+    if (source)
+        add_file(out, seen, source);
+    free(source);
+    if (result->twin_includes.text)
+        weir_long_text_add(out, " \\\n  %s", result->twin_includes.text);
+    for (size_t i = 0; i < build->twin.images.count; i++) {
+        char *path = realpath(build->twin.images.items[i], NULL);
+        if (path)
+            add_file(out, seen, path);
+        free(path);
+    }
+}
+
+// Writes a rule of make's: the target depends on the files that the joined text came from, on those of the twin and on
+// what these include.
+static void write_depfile(const char *depfile, const char *target, const struct kc_build *build,
+                          const struct kc_result *result)
+{
+    struct weir_long_text out = {0};
+    struct weir_long_text seen = {0};
+    char message[512];
+    add_path(&out, target);
+    weir_long_text_add(&out, ":");
+    add_files(&out, &seen, result->text.text);
+    add_twin(&out, &seen, build, result);
+    weir_long_text_add(&out, "\n");
+    out.failed = out.failed || seen.failed;
+    free(seen.text);
+    const size_t size = out.used;
+    if (!weir_file_write(depfile, cli_take_text(&out), size, message, sizeof message))
+        cli_fail(CLI_FAILED, "%s", message);
+}
+
 static int kernels_build_main(int argc, char **argv)
 {
     struct request request = {0};
@@ -426,8 +521,103 @@ static int kernels_build_main(int argc, char **argv)
     request.source.build.bundle = &bundle;
     const struct kc_result *result = kernels_compile(&request.source.build);
     if (request.depfile)
-        kernels_write_depfile(request.depfile, request.out, &request.source.build, result);
+        write_depfile(request.depfile, request.out, &request.source.build, result);
     return CLI_OK;
+}
+
+// A diagnostic of clang's begins with "FILE:LINE:COLUMN: SEVERITY: "; sentences of the kernel
+// compiler begin with "SEVERITY: ", or "FILE: SEVERITY: " where a file is at fault. The lines that
+// show the source begin with blanks.
+
+static const char *const severities[] = {"fatal error", "error", "warning", "note"};
+
+struct diagnostic {
+    const char *severity;
+    const char *place; // FILE:LINE:COLUMN
+    size_t place_length;
+    const char *message;
+    size_t message_length;
+};
+
+// The first place in the line where a severity stands.
+static bool find_severity(const char *line, size_t length, struct diagnostic *out)
+{
+    for (size_t at = 0; at < length; at++) {
+        if (at > 0 && (at < 2 || line[at - 1] != ' ' || line[at - 2] != ':'))
+            continue;
+        for (size_t i = 0; i < sizeof severities / sizeof *severities; i++) {
+            const size_t size = strlen(severities[i]);
+            if (length - at < size + 2 || strncmp(line + at, severities[i], size) != 0 ||
+                strncmp(line + at + size, ": ", 2) != 0)
+                continue;
+            *out = (struct diagnostic){severities[i], line, at >= 2 ? at - 2 : 0,
+                                       line + at + size + 2, length - at - size - 2};
+            return true;
+        }
+    }
+    return false;
+}
+
+// Takes ":NUMBER" off the end of the place.
+static bool take_number(struct diagnostic *diagnostic, unsigned long *out)
+{
+    size_t start = diagnostic->place_length;
+    while (start > 0 && isdigit((unsigned char)diagnostic->place[start - 1]))
+        start--;
+    if (start < 2 || start == diagnostic->place_length || diagnostic->place[start - 1] != ':')
+        return false;
+    *out = strtoul(diagnostic->place + start, NULL, 10);
+    diagnostic->place_length = start - 1;
+    return true;
+}
+
+static json_t *text_of(const char *text, size_t length)
+{
+    char *copy = strndup(text, length);
+    json_t *value = copy ? cli_json_string(copy) : NULL;
+    free(copy);
+    return value;
+}
+
+static json_t *number_of(bool known, unsigned long number)
+{
+    return known ? weir_json_count(number) : json_null();
+}
+
+static void add_diagnostic(json_t *list, struct diagnostic diagnostic)
+{
+    unsigned long line = 0, column = 0;
+    bool has_column = take_number(&diagnostic, &column);
+    bool has_line = has_column && take_number(&diagnostic, &line);
+    if (has_column && !has_line) { // there is one number only
+        line = column;
+        has_line = true;
+        has_column = false;
+    }
+    json_t *entry = json_object();
+    cli_json_set(entry, "file",
+                 diagnostic.place_length > 0 ? text_of(diagnostic.place, diagnostic.place_length)
+                                             : json_null());
+    cli_json_set(entry, "line", number_of(has_line, line));
+    cli_json_set(entry, "column", number_of(has_column, column));
+    cli_json_set(entry, "severity", json_string(diagnostic.severity));
+    cli_json_set(entry, "message", text_of(diagnostic.message, diagnostic.message_length));
+    cli_json_append(list, entry);
+}
+
+// An array of {file, line, column, severity, message} of the lines of a report that begin a diagnostic; file, line and
+// column are null where there is none.
+static json_t *diagnostics_of(const char *report)
+{
+    json_t *list = json_array();
+    for (const char *line = report; *line;) {
+        const size_t length = strcspn(line, "\n");
+        struct diagnostic diagnostic;
+        if (!isblank((unsigned char)*line) && find_severity(line, length, &diagnostic))
+            add_diagnostic(list, diagnostic);
+        line += length + (line[length] == '\n');
+    }
+    return list;
 }
 
 static const char check_about[] =
@@ -444,7 +634,7 @@ static int check_as_json(const struct kc_build *build)
     json_t *root = json_object();
     cli_json_set(root, "sound", json_boolean(fine));
     cli_json_set(root, "diagnostics",
-                 report.failed ? NULL : kernels_diagnostics(report.text ? report.text : ""));
+                 report.failed ? NULL : diagnostics_of(report.text ? report.text : ""));
     free(report.text);
     return cli_json_print(root, fine ? CLI_OK : CLI_FAILED);
 }

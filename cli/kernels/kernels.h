@@ -7,8 +7,6 @@
 #ifndef WEIR_CLI_KERNELS_KERNELS_H
 #define WEIR_CLI_KERNELS_KERNELS_H
 
-#include <jansson.h>
-
 #include "cli/common/options.h"
 #include "kernels/compiler/compiler.h"
 
@@ -43,9 +41,6 @@ void kernels_print_report(struct weir_long_text *report);
 
 // Whether the name can stand in #include "NAME" and in a string of C.
 bool kernels_is_plain(const char *name);
-
-// A letter or '_' and then letters, digits and '_': how many characters.
-size_t kernels_identifier(const char *text);
 
 // --cuda, --nvcc-option and --cuda-image.
 struct kernels_twin {
@@ -87,14 +82,5 @@ void kernels_architectures_check(const struct kc_tools *tools,
 void kernels_need(const char *lack);
 
 struct kc_list kernels_architectures_list(struct kernels_architectures *list);
-
-// Writes a rule of make's: the target depends on the files that the joined text came from, on those
-// of the twin and on what these include.
-void kernels_write_depfile(const char *depfile, const char *target, const struct kc_build *build,
-                           const struct kc_result *result);
-
-// An array of {file, line, column, severity, message} of the lines of a report that begin a
-// diagnostic; file, line and column are null where there is none.
-json_t *kernels_diagnostics(const char *report);
 
 #endif

@@ -1,8 +1,11 @@
 // weir run arr-coc: the devices and their pipelines, and the run.
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/file.h"
 #include "cli/common/options.h"
 #include "cli/common/own.h"
 #include "cli/common/signals.h"
@@ -11,10 +14,6 @@
 #include "io/npy.h"
 
 // The devices of a run, and their pipelines.
-
-enum {
-    RUN_DECODERS_USUAL = 16
-};
 
 static void note_module(struct run *run)
 {
@@ -48,6 +47,44 @@ void run_open_devices(struct run *run)
     note_module(run);
 }
 
+// Like mkdir -p.
+static bool make_directories(const char *path)
+{
+    char partial[4096];
+    const int length = snprintf(partial, sizeof partial, "%s", path);
+    if (length < 0 || (size_t)length >= sizeof partial) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    for (char *at = partial + 1; *at; at++) {
+        if (*at != '/')
+            continue;
+        *at = '\0';
+        if (mkdir(partial, 0777) != 0 && errno != EEXIST)
+            return false;
+        *at = '/';
+    }
+    return mkdir(partial, 0777) == 0 || errno == EEXIST;
+}
+
+void run_prepare_output(const struct run *run)
+{
+    char path[4352];
+    char message[512];
+    if (!make_directories(run->output))
+        cli_fail(CLI_FAILED,
+                 "the output directory '%s' cannot be made: %s; name another with --output",
+                 run->output, strerror(errno));
+    snprintf(path, sizeof path, "%s/.weir-probe", run->output);
+    weir_file_writer *probe = weir_file_writer_create(path, message, sizeof message);
+    if (!probe)
+        cli_fail(CLI_FAILED,
+                 "nothing can be written to the output directory '%s': %s; make it writable "
+                 "or name another with --output",
+                 run->output, strerror(errno));
+    weir_file_writer_destroy(&probe);
+}
+
 static void note_facts(struct run *run)
 {
     run->facts.sizes = *weir_arr_coc_get_sizes(run->devices[0].arr_coc);
@@ -56,18 +93,6 @@ static void note_facts(struct run *run)
     weir_pipeline_group_get_statistics(run->group, &run->statistics);
     for (uint32_t i = 0; i < run->statistics.stage_count && i < RUN_STAGES; i++)
         run->facts.stages[i] = run->statistics.stages[i].name;
-}
-
-// Where the processor is the device, kernels need it. Images that there are not need no thread, and
-// each thread has two slots of the pipeline.
-static uint32_t count_decoders(const struct run *run)
-{
-    const struct weir_limits *limits = weir_device_limits(run->devices[0].device);
-    const uint64_t frames = run->image_count * run->repeat;
-    const uint32_t most = limits->unified_memory ? 1 : RUN_DECODERS_USUAL;
-    const uint32_t usual = run_processors(most * run->device_count) / run->device_count;
-    const uint64_t asked = run->decoders ? run->decoders : usual ? usual : 1;
-    return (uint32_t)(asked < frames ? asked : frames);
 }
 
 static void destroy_pipelines(void *object, void *with)
@@ -81,12 +106,6 @@ static void destroy_pipelines(void *object, void *with)
 
 static void run_create_pipelines(struct run *run, struct weir_arr_coc_params *params)
 {
-    if (!run->video) {
-        params->prepare_threads = count_decoders(run);
-        params->slot_count += params->slot_count ? 2 * params->prepare_threads : 0;
-        if (params->slot_count > WEIR_PIPELINE_SLOTS_MAX)
-            params->slot_count = WEIR_PIPELINE_SLOTS_MAX;
-    }
     cli_own(destroy_pipelines, run, NULL);
     cli_fine(weir_pipeline_group_create(WEIR_PARAMS(weir_pipeline_group, .label = "arr-coc"),
                                         &run->group));
@@ -172,7 +191,6 @@ static void parse(struct run *run, int argc, char **argv)
         .instead = &run->compile,
     };
     run->image_count = cli_parse(&usage, argc, argv);
-    run_compile_check(run, argv);
 }
 
 // Weights and query.
@@ -225,69 +243,9 @@ static const float *seed_query(size_t wanted)
     return query;
 }
 
-// Delivery. Runs on threads of the pipelines, one frame at a time.
-
-static void stop(struct run *run)
-{
-    if (!run->stops)
-        return;
-    atomic_store(&run->stopped, true);
-    WEIR_IGNORE(weir_pipeline_group_cancel(run->group));
-}
-
-static void report_failure(struct run_image *image, const struct weir_pipeline_result *result)
-{
-    if (result->status >= 0 || atomic_exchange(&image->failed, true))
-        return;
-    stop(image->run);
-    if (result->error && result->error->status == WEIR_ERROR_IO) {
-        cli_error("%s", result->error->message);
-        return;
-    }
-    weir_error_set(result->error);
-    cli_error("%s: %s%s%s%s", image->path, result->stage[0] ? "stage " : "", result->stage,
-              result->stage[0] ? ": " : "", weir_last_error_text());
-}
-
-void run_end_delivery(struct run *run, struct run_image *image)
-{
-    image->delivered++;
-    cli_progress_update(&run->progress, ++run->delivered, image->name);
-    if (image->delivered == run->repeat && image->result.memory)
-        run_writer_push(run, image);
-}
-
-static void deliver(void *user, struct weir_arr_coc_frame *frame,
-                    const struct weir_arr_coc_output *output,
-                    const struct weir_pipeline_result *result)
-{
-    struct run_device *device = user;
-    struct run *run = device->run;
-    if (run->video) {
-        run_video_deliver(device, frame, output, result);
-        return;
-    }
-    struct run_image *image = frame->user;
-    if (run->ranks) {
-        run_ranks_deliver(run, image, output, result);
-        return;
-    }
-    if (output) {
-        run_take_figures(device, result);
-        if (!run_take_result(image, device, output, result) &&
-            !atomic_exchange(&image->failed, true))
-            cli_error("%s: no memory for its results", image->path);
-    } else {
-        report_failure(image, result);
-    }
-    run_end_delivery(run, image);
-}
-
 // Opening.
 
-// Overrides settings of the file that do not fit this command: no frame may be dropped,
-// and times are kept unless the file sets `timing`.
-static void adjust(const struct run *run, struct weir_arr_coc_params *params)
+void run_adjust(const struct run *run, struct weir_arr_coc_params *params)
 {
     const struct weir_setting *full = weir_runtime_setting(run->runtime, "pipeline", "full");
     const struct weir_setting *timing = weir_runtime_setting(run->runtime, "pipeline", "timing");
@@ -301,59 +259,11 @@ static void adjust(const struct run *run, struct weir_arr_coc_params *params)
 
 // Running.
 
-// Until a frame has succeeded on each device, frames run one at a time, so that only the first
-// frames' times include what the driver compiles at first launches. False when the run was
-// cancelled.
-static bool submit(struct run *run, struct run_image *image)
-{
-    if (atomic_load(&run->stopped))
-        return false;
-    const weir_status status = weir_pipeline_group_submit(run->group, &image->frame);
-    if (status == WEIR_CANCELLED)
-        return false;
-    if (status != WEIR_OK) {
-        cli_error("%s: %s", image->path, weir_last_error_text());
-        image->failed = true;
-    } else if (!run->first.done) {
-        run_take_first(run);
-    }
-    return true;
-}
-
-// Each of its frames, also those that must fail: another rank may be able to read them, and all ranks
-// take part in each round.
-static void submit_share(struct run *run)
-{
-    for (uint64_t i = 0; i < run->image_count * run->repeat && !cli_signal(); i++)
-        if (run_ranks_owns(run, i) && !submit(run, &run->images[i / run->repeat]))
-            return;
-}
-
-static void submit_all(struct run *run)
-{
-    if (run->video) {
-        run_video_submit(run);
-        return;
-    }
-    if (run->ranks) {
-        submit_share(run);
-        return;
-    }
-    for (size_t i = 0; i < run->image_count; i++) {
-        struct run_image *image = &run->images[i];
-        for (uint64_t n = 0; n < run->repeat && !image->failed && !cli_signal(); n++)
-            if (!submit(run, image))
-                return;
-    }
-}
-
 static void cancel(void *user)
 {
     struct run *run = user;
-    if (run->ranks)
-        run_ranks_cancel(run);
-    if (run->video)
-        run_video_wake(run);
+    if (run->kind->cancel)
+        run->kind->cancel(run);
     WEIR_IGNORE(weir_pipeline_group_cancel(run->group));
 }
 
@@ -364,69 +274,16 @@ static void run_frames(struct run *run)
     cli_progress_start(&run->progress, !run->quiet && !run->video && run_rank(run) == 0,
                        run->image_count * run->repeat, "frames/s");
     cli_progress_update(&run->progress, 0, "first, the driver compiles kernels");
-    submit_all(run);
+    run->kind->submit(run);
     WEIR_IGNORE(weir_pipeline_group_drain(run->group, WEIR_FOREVER));
     weir_pipeline_group_get_statistics(run->group, &run->statistics);
     for (uint32_t i = 0; i < run->device_count; i++)
         weir_pipeline_get_statistics(weir_arr_coc_pipeline(run->devices[i].arr_coc),
                                      &run->devices[i].statistics);
-    if (run->ranks)
-        run_ranks_end(run);
+    if (run->kind->end)
+        run->kind->end(run);
     cli_progress_end(&run->progress);
-    // Images interrupted before their last run: the results that they have are kept.
-    for (size_t i = 0; i < run->image_count; i++)
-        if (!run->images[i].queued && run->images[i].result.memory)
-            run_writer_push(run, &run->images[i]);
-    run_writer_end(run);
     cli_signals_resume();
-}
-
-static int count_failures(const struct run *run)
-{
-    if (run->video)
-        return run_video_count(run);
-    size_t failed = 0;
-    size_t written = 0;
-    for (size_t i = 0; i < run->image_count; i++) {
-        const struct run_image *image = &run->images[i];
-        failed += image->failed;
-        written += image->written;
-        if (image->different > 0)
-            cli_error("%s: %llu of its runs gave other results than the first; the device or "
-                      "its driver is not deterministic",
-                      image->path, (unsigned long long)image->different);
-        failed += !image->failed && image->different > 0;
-    }
-    if (cli_signal())
-        cli_error("interrupted: %zu of %zu images are finished and kept", written,
-                  run->image_count);
-    else if (atomic_load(&run->stopped))
-        cli_error("stopped at the first image that failed: %zu of %zu images are finished and kept",
-                  written, run->image_count);
-    else if (failed > 0 && run->image_count > 1)
-        cli_error("%zu of %zu images failed", failed, run->image_count);
-    return cli_signal() ? CLI_SIGNALLED + cli_signal() : failed > 0 ? CLI_FAILED : CLI_OK;
-}
-
-// Only rank 0 writes and tells.
-static void join_ranks(struct run *run)
-{
-    run_ranks_open(run);
-    const bool first = run_rank(run) == 0;
-    cli_set_quiet(run->quiet || !first);
-    if (first)
-        run_prepare_output(run);
-}
-
-// The closing figures, if anything was run or a program is to read them.
-static int report(const struct run *run, bool was_run)
-{
-    const int code = count_failures(run);
-    if (run->json)
-        return run_print_json(run, code);
-    if (was_run && !run->quiet)
-        run_print_table(run);
-    return code;
 }
 
 // Opens the device and runs the images, once weights and query are read.
@@ -437,30 +294,21 @@ static int run_on_device(struct run *run, const weir_arr_coc_weights *weights, c
         .weights = weights,
         .query = query,
         .query_size = weir_arr_coc_weights_query_size(weights),
-        .deliver = deliver,
+        .deliver = run->kind->deliver,
     };
     run_open_devices(run);
     cli_fine(weir_arr_coc_params_from_settings(run->runtime, &params));
-    if (run->by_ranks)
-        join_ranks(run);
-    adjust(run, &params);
     run->max_pixels = params.max_pixels;
-    if (run->video_path)
-        run_video_open(run, &params);
-    else
-        params.max_pixels = run_probe_images(run);
-    // Without an image a rank has its share of failures.
-    if (params.max_pixels == 0 && !run->ranks)
-        return report(run, false);
-    params.max_pixels += params.max_pixels == 0;
+    run->kind->open(run, &params);
+    if (params.max_pixels == 0)
+        return run_report(run, false);
     run_create_pipelines(run, &params);
-    if (run->ranks)
-        run_ranks_begin(run);
-    run_writer_start(run);
+    if (run->kind->begin)
+        run->kind->begin(run);
     run_frames(run);
     if (run_rank(run) > 0)
         return cli_signal() ? CLI_SIGNALLED + cli_signal() : CLI_OK;
-    return report(run, true);
+    return run_report(run, true);
 }
 
 CLI_DESTROYER(destroy_weights, weir_arr_coc_weights_destroy)
@@ -505,6 +353,7 @@ static void name_inputs(struct run *run, char **paths)
     for (size_t i = 0; i < run->image_count && !run->video_path; i++)
         run->video_path = run_is_video(paths[i]) ? paths[i] : NULL;
     check_operands(run);
+    run->kind = run->video_path ? &run_video : run->by_ranks ? &run_by_ranks : &run_images;
     if (run->video_path)
         run->image_count = 0;
     else
@@ -517,13 +366,13 @@ static int run_main(int argc, char **argv)
     parse(&run, argc, argv);
     cli_set_quiet(run.quiet || run.by_ranks); // until the rank is known: rank 0 prints
     cli_log_to_stderr();
-    run.output = run.output ? run.output : "out";
     if (run.by_ranks && run.asked_devices)
         cli_fail(CLI_USAGE, "--ranks and --devices cannot be combined: each rank has one device; "
                             "start more ranks");
     run.wanted = cli_devices_read(run.asked_devices);
     if (run.compile)
-        return run_compile(&run);
+        return run_compile(&run, argv);
+    run.output = run.output ? run.output : "out";
     name_inputs(&run, argv);
     if (!run.by_ranks)
         run_prepare_output(&run);

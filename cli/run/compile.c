@@ -15,94 +15,6 @@
 #include "cli/common/signals.h"
 #include "cli/run/run.h"
 
-// Only the first frames' times include what the driver compiles and loads at first
-// launches, so their figures are subtracted from those of all frames. Percentiles, and the
-// waits for the end of the first frames, cannot be subtracted and are collected as frames
-// are delivered.
-
-static void take_gaps(struct run_device *device, const struct weir_pipeline_result *result)
-{
-    device->gaps_known = true;
-    for (uint32_t i = 0; i < result->stage_count && i < RUN_STAGES; i++)
-        if (device->ends_ns[i] > 0 && result->spans[i].begin_ns > device->ends_ns[i])
-            device->run->first.gaps_ns[i] += result->spans[i].begin_ns - device->ends_ns[i];
-}
-
-void run_take_figures(struct run_device *device, const struct weir_pipeline_result *result)
-{
-    struct run *run = device->run;
-    if (!run->first.done) {
-        for (uint32_t i = 0; result->spans && i < result->stage_count && i < RUN_STAGES; i++)
-            device->ends_ns[i] = result->spans[i].end_ns;
-        return;
-    }
-    // The pipeline counts the wait between two timed frames.
-    if (!device->gaps_known && result->spans)
-        take_gaps(device, result);
-    weir__histogram_add(&run->latency, result->latency_ns);
-}
-
-// So long it takes a driver that compiles nothing at most; PoCL takes seconds.
-#define FIRST_NS UINT64_C(1000000000)
-
-// A terminal has the progress line, for images.
-static void tell_what_takes_long(struct run *run)
-{
-    if (!run->quiet && !run->progress.shown && !run->first.told && run_rank(run) == 0 &&
-        !cli_signal())
-        cli_note("the first frame takes long: many drivers compile the kernels then, and keep them "
-                 "for later runs");
-    run->first.told = true;
-}
-
-static void await_first(struct run *run)
-{
-    if (weir_pipeline_group_drain(run->group, FIRST_NS) == WEIR_OK)
-        return;
-    tell_what_takes_long(run);
-    WEIR_IGNORE(weir_pipeline_group_drain(run->group, WEIR_FOREVER));
-}
-
-void run_take_first(struct run *run)
-{
-    await_first(run);
-    bool done = true;
-    for (uint32_t i = 0; i < run->device_count; i++) {
-        struct weir_pipeline_statistics one;
-        weir_pipeline_get_statistics(weir_arr_coc_pipeline(run->devices[i].arr_coc), &one);
-        done = done && one.succeeded > 0;
-    }
-    weir_pipeline_group_get_statistics(run->group, &run->first.statistics);
-    run->first.done = done;
-}
-
-void run_put_latency(struct weir_pipeline_statistics *to, const struct weir__histogram *latency)
-{
-    to->latency_min_ns = latency->minimum;
-    to->latency_mean_ns = latency->count > 0 ? latency->total / latency->count : 0;
-    to->latency_p50_ns = weir__histogram_percentile(latency, 50);
-    to->latency_p99_ns = weir__histogram_percentile(latency, 99);
-    to->latency_max_ns = latency->maximum;
-}
-
-struct weir_pipeline_statistics run_warm_statistics(const struct run *run)
-{
-    const struct weir_pipeline_statistics *first = &run->first.statistics;
-    struct weir_pipeline_statistics warm = run->statistics;
-    warm.succeeded -= first->succeeded;
-    warm.wall_ns -= first->wall_ns;
-    warm.timed_frames -= first->timed_frames;
-    warm.busy_ns -= first->busy_ns;
-    warm.covered_ns -= first->covered_ns;
-    warm.overlap_ns -= first->overlap_ns;
-    for (uint32_t i = 0; i < warm.stage_count && i < RUN_STAGES; i++) {
-        warm.stages[i].busy_ns -= first->stages[i].busy_ns;
-        warm.stages[i].wait_ns -= first->stages[i].wait_ns + run->first.gaps_ns[i];
-    }
-    run_put_latency(&warm, &run->latency);
-    return warm;
-}
-
 // Kernels that are compiled before the first frame. PoCL compiles a kernel when it is launched first,
 // one at a time in a process, and keeps it on disk for every process. So where it had to build the
 // program, several processes of this command compile the kernels side by side: `weir run arr-coc
@@ -248,8 +160,18 @@ static void compile_if_cold(void *user)
         compile_side_by_side(device, processors);
 }
 
+static void add_all(struct run_kernels *kernels)
+{
+    const char *known;
+    for (size_t i = 0; (known = weir_arr_coc_kernel_name(i)); i++)
+        kernels->names[kernels->count++] = known;
+}
+
 void run_compile_watch(struct run_device *device, struct weir_arr_coc_params *params)
 {
+    struct run_kernels *kernels = &device->run->kernels;
+    if (kernels->count == 0)
+        add_all(kernels);
     params->device = device->device;
     params->user = device;
     params->built = compile_if_cold;
@@ -291,13 +213,6 @@ static void add_kernel(struct run_kernels *kernels, const char *name, size_t len
     kernels->names[kernels->count++] = known;
 }
 
-static void add_all(struct run_kernels *kernels)
-{
-    const char *known;
-    for (size_t i = 0; (known = weir_arr_coc_kernel_name(i)); i++)
-        kernels->names[kernels->count++] = known;
-}
-
 static bool is_from_input(const struct run *run)
 {
     return run->compile && strcmp(run->compile, "-") == 0;
@@ -308,7 +223,7 @@ static void list_kernels(struct run *run)
     const char *text = run->compile;
     if (is_from_input(run))
         return;
-    if (!text || strcmp(text, "all") == 0) {
+    if (strcmp(text, "all") == 0) {
         add_all(&run->kernels);
         return;
     }
@@ -319,7 +234,8 @@ static void list_kernels(struct run *run)
     }
 }
 
-void run_compile_check(struct run *run, char **operands)
+// Lists the kernels, and refuses what --compile cannot take.
+static void check(struct run *run, char **operands)
 {
     const struct {
         bool given;
@@ -332,9 +248,9 @@ void run_compile_check(struct run *run, char **operands)
         {run->decoders, "--decoders"}, {run->stops, "--stop"},
         {run->json, "--json"},
     };
-    if (run->compile && run->image_count > 0)
+    if (run->image_count > 0)
         cli_fail(CLI_USAGE, "--compile runs no image; leave '%s' out, or --compile", operands[0]);
-    for (size_t i = 0; run->compile && i < sizeof others / sizeof *others; i++)
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (others[i].given)
             cli_fail(CLI_USAGE, "--compile runs no image; leave %s out", others[i].name);
     list_kernels(run);
@@ -388,9 +304,10 @@ static void compile_on(struct run_device *device, struct weir_arr_coc_params *pa
     cli_note("kernels compiled for %s: %u", device->info.name, (unsigned)names.count);
 }
 
-int run_compile(struct run *run)
+int run_compile(struct run *run, char **operands)
 {
     struct weir_arr_coc_params params = {.struct_size = sizeof params};
+    check(run, operands);
     run_open_devices(run);
     cli_fine(weir_arr_coc_params_from_settings(run->runtime, &params));
     if (is_from_input(run) && run->device_count > 1)

@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/image.h"
-
 // Shapes are drawn by their signed distance: the coverage of a pixel is the distance of
 // its centre from the edge, clamped to 0 … 1, which smooths every edge.
 
@@ -653,20 +651,10 @@ bool cli_overlay_draw(const unsigned char *photo, const struct weir_arr_coc_outp
         out_canvas->rgb && bare && canvas_resize(photo, output->width, output->height, out_canvas);
     if (fine)
         draw(out_canvas, output, bare, grid);
-    else
+    if (!fine) {
         free(out_canvas->rgb);
+        out_canvas->rgb = NULL;
+    }
     free(bare);
-    return fine;
-}
-
-bool cli_overlay_write(const char *path, const unsigned char *photo,
-                       const struct weir_arr_coc_output *output, uint32_t grid,
-                       struct weir_io_error *error)
-{
-    struct canvas canvas;
-    if (!cli_overlay_draw(photo, output, grid, &canvas))
-        return weir_io_fail(error, path, "no memory to draw it");
-    const bool fine = weir_io_png_write_rgb8(path, canvas.width, canvas.height, canvas.rgb, error);
-    free(canvas.rgb);
     return fine;
 }

@@ -171,9 +171,7 @@ static void take_result(struct run *run, struct run_image *image, char *at, uint
     weir__histogram_add(&ranks->latency, block->latency_ns);
     if (ranks->round > 0)
         weir__histogram_add(&run->latency, block->latency_ns);
-    if (!run_take_result(image, &ranks->peers[rank], &output, &result) &&
-        !atomic_exchange(&image->failed, true))
-        cli_error("%s: no memory for its results", image->path);
+    run_take_result(image, &ranks->peers[rank], &output, &result);
 }
 
 static void take_block(struct run *run, char *at, uint32_t rank)
@@ -216,10 +214,13 @@ static void end_round(struct run *run)
     run->ranks->round++;
 }
 
-void run_ranks_deliver(struct run *run, struct run_image *image,
-                       const struct weir_arr_coc_output *output,
-                       const struct weir_pipeline_result *result)
+// Hands a frame that was delivered to rank 0, which waits for a frame of each rank. Rank 0 takes the
+// frames of all ranks in it.
+static void deliver(void *user, struct weir_arr_coc_frame *frame,
+                    const struct weir_arr_coc_output *output,
+                    const struct weir_pipeline_result *result)
 {
+    struct run *run = ((struct run_device *)user)->run;
     struct run_ranks *ranks = run->ranks;
     char *mine = ranks->failed ? NULL : begin_mine(run, ranks->bytes);
     if (!mine)
@@ -233,7 +234,7 @@ void run_ranks_deliver(struct run *run, struct run_image *image,
     else if (output)
         fill_block(run, mine, output, result);
     else
-        describe_failure((struct block *)(void *)mine, image, result);
+        describe_failure((struct block *)(void *)mine, frame->user, result);
     end_mine(run, ranks->bytes);
     end_round(run);
 }
@@ -254,7 +255,8 @@ static void close_ranks(void *object, void *with)
     weir_comm_destroy(&ranks->comm);
 }
 
-void run_ranks_open(struct run *run)
+// Joins the other ranks. Only rank 0 writes and tells.
+static void open_ranks(struct run *run, struct weir_arr_coc_params *params)
 {
     struct run_ranks *ranks = cli_allocate(1, sizeof *ranks);
     cli_own(close_ranks, ranks, NULL);
@@ -264,6 +266,11 @@ void run_ranks_open(struct run *run)
         cli_end(CLI_FAILED);
     }
     run->ranks = ranks;
+    const bool first = run_rank(run) == 0;
+    cli_set_quiet(run->quiet || !first);
+    if (first)
+        run_prepare_output(run);
+    run_open_images(run, params);
 }
 
 static bool make_buffer(struct run *run, size_t size, weir_buffer **out_buffer)
@@ -326,7 +333,7 @@ static void take_figures(struct run *run)
     run->shown_count = count;
 }
 
-void run_ranks_begin(struct run *run)
+static void begin(struct run *run)
 {
     struct run_ranks *ranks = run->ranks;
     weir_device *device = run->devices[0].device;
@@ -346,14 +353,22 @@ void run_ranks_begin(struct run *run)
     if (!fine)
         cli_end(CLI_FAILED);
     take_figures(run);
+    run_begin_images(run);
 }
 
-bool run_ranks_owns(const struct run *run, uint64_t frame)
+// Each of its frames, also those that must fail: another rank may be able to read them, and all ranks
+// take part in each round.
+static void submit_share(struct run *run)
 {
-    return frame % weir_comm_count(run->ranks->comm) == weir_comm_rank(run->ranks->comm);
+    const uint32_t count = weir_comm_count(run->ranks->comm);
+    for (uint64_t i = run_rank(run); i < run->image_count * run->repeat && !cli_signal();
+         i += count)
+        if (!run_submit_image(run, &run->images[i / run->repeat]))
+            return;
 }
 
-void run_ranks_cancel(struct run *run)
+// Ends all ranks, after an interrupt.
+static void cancel(struct run *run)
 {
     char why[96];
     snprintf(why, sizeof why, "rank %u was interrupted by signal %d", (unsigned)run_rank(run),
@@ -380,12 +395,13 @@ static void sum_figures(struct run *run)
     run->first.statistics = ranks->first;
 }
 
-void run_ranks_end(struct run *run)
+// The last round, and the figures of all ranks.
+static void end(struct run *run)
 {
     struct run_ranks *ranks = run->ranks;
     const uint64_t count = weir_comm_count(ranks->comm);
     if (cli_signal())
-        run_ranks_cancel(run);
+        cancel(run);
     while (!ranks->failed && ranks->round * count < ranks->frames) {
         if (begin_mine(run, ranks->bytes)) {
             end_mine(run, ranks->bytes);
@@ -397,4 +413,15 @@ void run_ranks_end(struct run *run)
         take_figures(run);
         sum_figures(run);
     }
+    run_end_images(run);
 }
+
+const struct run_kind run_by_ranks = {
+    .open = open_ranks,
+    .begin = begin,
+    .submit = submit_share,
+    .deliver = deliver,
+    .cancel = cancel,
+    .end = end,
+    .count = run_count_images,
+};

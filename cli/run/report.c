@@ -1,9 +1,100 @@
-// The closing figures of a run.
+// The figures of a run: those of its first frames, of the warm ones, and the closing table.
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "cli/common/output.h"
+#include "cli/common/signals.h"
 #include "cli/run/run.h"
+
+// Only the first frames' times include what the driver compiles and loads at first
+// launches, so their figures are subtracted from those of all frames. Percentiles, and the
+// waits for the end of the first frames, cannot be subtracted and are collected as frames
+// are delivered.
+
+static void take_gaps(struct run_device *device, const struct weir_pipeline_result *result)
+{
+    device->gaps_known = true;
+    for (uint32_t i = 0; i < result->stage_count && i < RUN_STAGES; i++)
+        if (device->ends_ns[i] > 0 && result->spans[i].begin_ns > device->ends_ns[i])
+            device->run->first.gaps_ns[i] += result->spans[i].begin_ns - device->ends_ns[i];
+}
+
+void run_take_figures(struct run_device *device, const struct weir_pipeline_result *result)
+{
+    struct run *run = device->run;
+    if (!run->first.done) {
+        for (uint32_t i = 0; result->spans && i < result->stage_count && i < RUN_STAGES; i++)
+            device->ends_ns[i] = result->spans[i].end_ns;
+        return;
+    }
+    // The pipeline counts the wait between two timed frames.
+    if (!device->gaps_known && result->spans)
+        take_gaps(device, result);
+    weir__histogram_add(&run->latency, result->latency_ns);
+}
+
+// So long it takes a driver that compiles nothing at most; PoCL takes seconds.
+#define FIRST_NS UINT64_C(1000000000)
+
+// A terminal has the progress line, for images.
+static void tell_what_takes_long(struct run *run)
+{
+    if (!run->quiet && !run->progress.shown && !run->first.told && run_rank(run) == 0 &&
+        !cli_signal())
+        cli_note("the first frame takes long: many drivers compile the kernels then, and keep them "
+                 "for later runs");
+    run->first.told = true;
+}
+
+static void await_first(struct run *run)
+{
+    if (weir_pipeline_group_drain(run->group, FIRST_NS) == WEIR_OK)
+        return;
+    tell_what_takes_long(run);
+    WEIR_IGNORE(weir_pipeline_group_drain(run->group, WEIR_FOREVER));
+}
+
+void run_take_first(struct run *run)
+{
+    await_first(run);
+    bool done = true;
+    for (uint32_t i = 0; i < run->device_count; i++) {
+        struct weir_pipeline_statistics one;
+        weir_pipeline_get_statistics(weir_arr_coc_pipeline(run->devices[i].arr_coc), &one);
+        done = done && one.succeeded > 0;
+    }
+    weir_pipeline_group_get_statistics(run->group, &run->first.statistics);
+    run->first.done = done;
+}
+
+void run_put_latency(struct weir_pipeline_statistics *to, const struct weir__histogram *latency)
+{
+    to->latency_min_ns = latency->minimum;
+    to->latency_mean_ns = latency->count > 0 ? latency->total / latency->count : 0;
+    to->latency_p50_ns = weir__histogram_percentile(latency, 50);
+    to->latency_p99_ns = weir__histogram_percentile(latency, 99);
+    to->latency_max_ns = latency->maximum;
+}
+
+static struct weir_pipeline_statistics warm_statistics(const struct run *run)
+{
+    const struct weir_pipeline_statistics *first = &run->first.statistics;
+    struct weir_pipeline_statistics warm = run->statistics;
+    warm.succeeded -= first->succeeded;
+    warm.wall_ns -= first->wall_ns;
+    warm.timed_frames -= first->timed_frames;
+    warm.busy_ns -= first->busy_ns;
+    warm.covered_ns -= first->covered_ns;
+    warm.overlap_ns -= first->overlap_ns;
+    for (uint32_t i = 0; i < warm.stage_count && i < RUN_STAGES; i++) {
+        warm.stages[i].busy_ns -= first->stages[i].busy_ns;
+        warm.stages[i].wait_ns -= first->stages[i].wait_ns + run->first.gaps_ns[i];
+    }
+    run_put_latency(&warm, &run->latency);
+    return warm;
+}
+
+// The closing figures.
 
 static double frames_per_second(const struct weir_pipeline_statistics *statistics)
 {
@@ -180,9 +271,9 @@ static void print_devices(const struct run *run)
     cli_table_print(&table, stdout, 0);
 }
 
-void run_print_table(const struct run *run)
+static void print_table(const struct run *run)
 {
-    const struct weir_pipeline_statistics warm = run_warm_statistics(run);
+    const struct weir_pipeline_statistics warm = warm_statistics(run);
     print_summary(run, &warm);
     if (run->shown_count > 1)
         print_devices(run);
@@ -276,7 +367,7 @@ static json_t *device_list(const struct run *run)
 
 static json_t *warm_frames(const struct run *run)
 {
-    const struct weir_pipeline_statistics warm = run_warm_statistics(run);
+    const struct weir_pipeline_statistics warm = warm_statistics(run);
     json_t *object = json_object();
     cli_json_set(object, "frames", weir_json_count(warm.succeeded));
     cli_json_set(object, "wall_ns", weir_json_count(warm.wall_ns));
@@ -286,7 +377,7 @@ static json_t *warm_frames(const struct run *run)
     return object;
 }
 
-int run_print_json(const struct run *run, int code)
+static int print_json(const struct run *run, int code)
 {
     const struct weir_pipeline_statistics *s = &run->statistics;
     const struct {
@@ -325,4 +416,14 @@ int run_print_json(const struct run *run, int code)
     else
         cli_json_set(root, "images", image_list(run));
     return run->video ? cli_json_print_line(root, code) : cli_json_print(root, code);
+}
+
+int run_report(const struct run *run, bool was_run)
+{
+    const int code = run->kind->count(run);
+    if (run->json)
+        return print_json(run, code);
+    if (was_run && !run->quiet)
+        print_table(run);
+    return code;
 }

@@ -102,6 +102,25 @@ struct run_writer {
     bool started;
 };
 
+// What is run. The main thread calls all slots but `deliver`, which the pipelines' threads call, one at a time, and
+// `cancel`, which a signal calls.
+struct run_kind {
+    // Before the pipelines are made: opens it, and sets params->max_pixels, to 0 if nothing is left to run.
+    void (*open)(struct run *run, struct weir_arr_coc_params *params);
+    void (*begin)(struct run *run); // once the pipelines are there; may be NULL
+    void (*submit)(struct run *run);
+    // That of weir_arr_coc_params; `device` is a struct run_device.
+    void (*deliver)(void *device, struct weir_arr_coc_frame *frame,
+                    const struct weir_arr_coc_output *output,
+                    const struct weir_pipeline_result *result);
+    void (*cancel)(struct run *run); // before the pipelines are cancelled; may be NULL
+    void (*end)(struct run *run);    // after the last frame was delivered; may be NULL
+    // The exit code, with a message if it is no success.
+    int (*count)(const struct run *run);
+};
+
+extern const struct run_kind run_images, run_by_ranks, run_video;
+
 struct run {
     // As on the command line.
     const char *config;
@@ -121,6 +140,7 @@ struct run {
     const char *video_path; // NULL: images
     const char *compile;    // the kernels to compile in place of a run; NULL: none
 
+    const struct run_kind *kind;
     struct run_image *images;
     size_t image_count;
     struct run_kernels kernels;
@@ -154,20 +174,38 @@ struct run {
 // Functions whose comment says nothing else end the command after an error, and what they make is the
 // command's (cli/common/own.h).
 
-// outputs.c. Lists the images, with those in folders, whose names end as those of JPEGs and PNGs do, and derives the
+// images.c. Lists the images, with those in folders, whose names end as those of JPEGs and PNGs do, and derives the
 // names of the output files, which must differ.
 void run_name_images(struct run *run, char **operands);
 // "NAME" for DIR/NAME.png.
 const char *run_make_name(const char *path);
 
-// Reads the images' headers, with `stops` up to the first that cannot be used. Those that cannot be are
-// marked as failed. Returns the pixels of the largest, 0 if none is left.
-uint64_t run_probe_images(struct run *run);
+// Slots of run_images that a run by ranks has too. Opening reads the images' headers, with `stops` up to the first
+// that cannot be used, marks those that cannot be as failed, and sets the pixels of the largest; beginning starts the
+// thread that writes files, and ending waits until all are written.
+void run_open_images(struct run *run, struct weir_arr_coc_params *params);
+void run_begin_images(struct run *run);
+void run_end_images(struct run *run);
+int run_count_images(const struct run *run);
 
-// Creates the output directory and checks that it can be written to.
+// Submits the image once. False when the run was cancelled.
+bool run_submit_image(struct run *run, struct run_image *image);
+
+// Adds one delivered run to the image: its times, and its results if it is the first, else a comparison with those
+// of the first. The image fails if memory runs out.
+void run_take_result(struct run_image *image, const struct run_device *device,
+                     const struct weir_arr_coc_output *output,
+                     const struct weir_pipeline_result *result);
+
+// One frame more of the image, and of all, is delivered; after its last the image is written.
+void run_end_delivery(struct run *run, struct run_image *image);
+
+// arr_coc.c. Creates the output directory and checks that it can be written to.
 void run_prepare_output(const struct run *run);
-
-// arr_coc.c. Opens the runtime and the devices.
+// Overrides settings of the file that do not fit this command: no frame may be dropped, and times are kept unless the
+// file sets `timing`.
+void run_adjust(const struct run *run, struct weir_arr_coc_params *params);
+// Opens the runtime and the devices.
 void run_open_devices(struct run *run);
 
 // compile.c. The processors that this process may run on, 1 … `most`.
@@ -178,50 +216,18 @@ uint32_t run_processors(uint32_t most);
 // for.
 void run_compile_watch(struct run_device *device, struct weir_arr_coc_params *params);
 
-// Lists the kernels, all without --compile, and refuses what --compile cannot take. And the work of
-// --compile, which returns the exit code.
-void run_compile_check(struct run *run, char **operands);
-int run_compile(struct run *run);
+// The work of --compile, which takes no operands. Returns the exit code.
+int run_compile(struct run *run, char **operands);
 
-// ranks.c: the work of several processes, each of which is a rank and has a device.
+// ranks.c: images as the work of several processes, each of which is a rank and has a device.
 //
-// After the device is open: the communicator. After the pipeline is there: the memory, and what the
-// ranks tell each other.
-void run_ranks_open(struct run *run);
-void run_ranks_begin(struct run *run);
-
-// This process's rank, 0 without ranks; whether a frame, counted from 0, is this rank's.
+// This process's rank, 0 without ranks.
 uint32_t run_rank(const struct run *run);
-bool run_ranks_owns(const struct run *run, uint64_t frame);
-
-// Hands a frame that was delivered to rank 0, which waits for a frame of each rank. Rank 0 takes the
-// frames of all ranks in it.
-void run_ranks_deliver(struct run *run, struct run_image *image,
-                       const struct weir_arr_coc_output *output,
-                       const struct weir_pipeline_result *result);
-
-// Ends all ranks, after an interrupt.
-void run_ranks_cancel(struct run *run);
-
-// The last round, and the figures of all ranks.
-void run_ranks_end(struct run *run);
 
 // video.c: a Y4M stream in place of images.
 //
 // Whether the operand is one; for a file, by its first bytes.
 bool run_is_video(const char *path);
-
-// Opens the stream and its outputs, and sets the size and the policy.
-void run_video_open(struct run *run, struct weir_arr_coc_params *params);
-
-// Reads and submits frames until the stream ends, is damaged, or an interrupt, which calls
-// run_video_wake().
-void run_video_submit(struct run *run);
-void run_video_wake(struct run *run);
-
-void run_video_deliver(struct run_device *device, struct weir_arr_coc_frame *delivered,
-                       const struct weir_arr_coc_output *output,
-                       const struct weir_pipeline_result *result);
 
 struct run_video_facts {
     const char *path, *name;
@@ -232,13 +238,7 @@ struct run_video_facts {
 
 void run_video_figures(const struct run *run, struct run_video_facts *out_facts);
 
-// The exit code, with a message if it is no success.
-int run_video_count(const struct run *run);
-
-// One frame more of the image, and of all, is delivered; after its last the image is written.
-void run_end_delivery(struct run *run, struct run_image *image);
-
-// Takes the figures of one frame that succeeded.
+// report.c. Takes the figures of one frame that succeeded.
 void run_take_figures(struct run_device *device, const struct weir_pipeline_result *result);
 
 // After each of the first frames was submitted: waits for it, says so if that takes long, and takes its figures, and
@@ -248,20 +248,9 @@ void run_take_first(struct run *run);
 // Stores the figures of a histogram of latencies.
 void run_put_latency(struct weir_pipeline_statistics *to, const struct weir__histogram *latency);
 
-// The figures of warm frames.
-struct weir_pipeline_statistics run_warm_statistics(const struct run *run);
-
-// Adds one delivered run to the image: its times, and its results if it is the first,
-// else a comparison with those of the first. False if out of memory.
-bool run_take_result(struct run_image *image, const struct run_device *device,
-                     const struct weir_arr_coc_output *output,
-                     const struct weir_pipeline_result *result);
-
-// The writer thread. run_writer_push() blocks while many images are in its list, so that
-// results do not fill the memory; run_writer_end() waits until all are written.
-void run_writer_start(struct run *run);
-void run_writer_push(struct run *run, struct run_image *image);
-void run_writer_end(struct run *run);
+// Counts the failures, and prints the closing figures if anything was run or a program is to read them. Returns the
+// exit code.
+int run_report(const struct run *run, bool was_run);
 
 // overlay.c: the photo, dimmed, under the relevance map, with frames around the chosen patches, and a legend.
 //
@@ -275,17 +264,8 @@ struct canvas {
 // Draws the overlay of `photo` (RGB8). The picture has the photo's aspect ratio, and a longer side of
 // 1200 to 2400 pixels. False if out of memory.
 //
-// Ownership: `out_canvas->rgb` is the caller's, to be freed with free().
+// Ownership: `out_canvas->rgb` is the caller's, to be freed with free(); NULL after a failure.
 bool cli_overlay_draw(const unsigned char *photo, const struct weir_arr_coc_output *output,
                       uint32_t grid, struct canvas *out_canvas);
-
-// The same, written as a PNG.
-bool cli_overlay_write(const char *path, const unsigned char *photo,
-                       const struct weir_arr_coc_output *output, uint32_t grid,
-                       struct weir_io_error *error);
-
-// The closing table, or the same as JSON.
-void run_print_table(const struct run *run);
-int run_print_json(const struct run *run, int code);
 
 #endif

@@ -295,15 +295,16 @@ static void tell_failure(struct run_video *video, const struct video_frame *fram
               result->stage[0] ? ": " : "", weir_last_error_text());
 }
 
-void run_video_deliver(struct run_device *device, struct weir_arr_coc_frame *delivered,
-                       const struct weir_arr_coc_output *output,
-                       const struct weir_pipeline_result *result)
+static void deliver(void *user, struct weir_arr_coc_frame *delivered,
+                    const struct weir_arr_coc_output *output,
+                    const struct weir_pipeline_result *result)
 {
+    const struct run_device *device = user;
     struct run *run = device->run;
     struct run_video *video = run->video;
     struct video_frame *frame = delivered->user;
     if (output)
-        run_take_figures(device, result);
+        run_take_figures(user, result);
     tell_failure(video, frame, result);
     if (!video->broken)
         write_line(video, describe_frame(frame, device, output, result));
@@ -332,7 +333,8 @@ static void close_video(void *object, void *with)
     pthread_mutex_destroy(&video->lock);
 }
 
-void run_video_open(struct run *run, struct weir_arr_coc_params *params)
+// Opens the stream and its outputs, and sets the size and the policy.
+static void open_video(struct run *run, struct weir_arr_coc_params *params)
 {
     struct run_video *video = cli_allocate(1, sizeof *video);
     const bool standard = strcmp(run->video_path, "-") == 0;
@@ -343,6 +345,7 @@ void run_video_open(struct run *run, struct weir_arr_coc_params *params)
     pthread_mutex_init(&video->lock, NULL);
     pthread_cond_init(&video->freed, NULL);
     run->video = video;
+    run_adjust(run, params);
     // For the newest frame, at most one waits on each device.
     params->full = run->live ? WEIR_PIPELINE_DROP_OLDEST : WEIR_PIPELINE_BLOCK;
     params->backlog = run->live && params->backlog == 0 ? 1 : params->backlog;
@@ -355,7 +358,8 @@ void run_video_open(struct run *run, struct weir_arr_coc_params *params)
     make_frames(video, count_frames(run, params));
 }
 
-void run_video_wake(struct run *run)
+// Ends a read.
+static void wake(struct run *run)
 {
     const uint64_t one = 1;
     if (write(run->video->wake, &one, sizeof one) < 0)
@@ -380,7 +384,8 @@ static bool submit(struct run *run, struct video_frame *frame)
     return true;
 }
 
-void run_video_submit(struct run *run)
+// Reads and submits frames until the stream ends, is damaged, or an interrupt.
+static void submit_all(struct run *run)
 {
     struct run_video *video = run->video;
     struct weir_io_error error;
@@ -407,7 +412,7 @@ void run_video_submit(struct run *run)
     }
 }
 
-int run_video_count(const struct run *run)
+static int count_failures(const struct run *run)
 {
     const struct run_video *video = run->video;
     const struct weir_pipeline_statistics *s = &run->statistics;
@@ -432,3 +437,11 @@ void run_video_figures(const struct run *run, struct run_video_facts *out_facts)
         .frames = y4m->frames,
     };
 }
+
+const struct run_kind run_video = {
+    .open = open_video,
+    .submit = submit_all,
+    .deliver = deliver,
+    .cancel = wake,
+    .count = count_failures,
+};

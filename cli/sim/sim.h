@@ -1,10 +1,10 @@
 // `weir sim`: programs on modelled GPUs, and what kernels cost.
 //
-//   command.c  which form it is, and `weir sim learn`: what kernels cost, from traces
-//   fit.c      what that is made of; see fit.h
-//   run.c      a program on modelled GPUs, once for each, or with each of many settings
+//   runs.c     a program on modelled GPUs, once for each, and the command
+//   sweep.c    the same with each of many settings
 //   once.c     one run, and what it changes, of the model and of the program
-//   tell.c     what is printed and drawn of runs
+//   learn.c    `weir sim learn`: what kernels cost, from traces
+//   fit.c      what that is made of; see fit.h
 //
 // Ownership and errors are those of cli/common/own.h.
 #ifndef WEIR_CLI_SIM_H
@@ -14,12 +14,12 @@
 
 #include <weir/report.h>
 
+#include "base/table.h"
 #include "cli/common/options.h"
 #include "cli/common/own.h"
 #include "cli/program/program.h"
 
 enum {
-    SIM_RUNS = 32,
     SIM_SETTINGS = 16,
     SIM_LIST = 64,
 };
@@ -84,6 +84,22 @@ struct sim_common {
     bool quiet;
 };
 
+// The options that a sweep has too.
+#define SIM_OPTIONS(common)                                                                        \
+    {"costs", "FILE", "what kernels cost, from weir sim learn", CLI_FILE, &(common)->costs, 0, 0}, \
+        {"scale",                                                                                  \
+         "F",                                                                                      \
+         "kernels without a cost, and costs of a processor, take\nF times what they take here, "   \
+         "such as 0.05",                                                                           \
+         CLI_TEXT,                                                                                 \
+         &(common)->scale,                                                                         \
+         0,                                                                                        \
+         0},                                                                                       \
+    {                                                                                              \
+        "host", "HOW", "how the host's time passes: fixed, the default, or none", CLI_TEXT,        \
+            &(common)->host, 0, 0                                                                  \
+    }
+
 // Puts what all runs have into the environment.
 void cli_sim_prepare(const struct sim_common *common);
 
@@ -98,72 +114,24 @@ void cli_sim_check(const struct sim_run *run);
 // Ownership: the report is the caller's.
 int cli_sim_once(struct sim_run *run, int output);
 
-// run.c. Each returns an exit code.
-// `weir sim --gpu NAME COMMAND...`: argv[0] is "sim".
-int cli_sim_run(int argc, char **argv);
-int cli_sim_sweep(int argc, char **argv);
-
-// run.c: many settings
-
-enum {
-    SWEEP_AXES = 8,
-    SWEEP_RUNS = 4096,
-    SWEEP_ENGINE_SIZE = 24,
-};
-
-// A key, and what it is set to.
-struct sweep_axis {
-    char *key;
-    struct sim_list values; // at least one
-};
+// runs.c
 
 // What a run gave.
-struct sweep_point {
+struct sim_point {
     double span_ns;
     double hidden; // the share of the copies' time with compute beside it; NAN: n/a
     double idle;   // the share of the span
     double bound_ns;
-    char bound_engine[SWEEP_ENGINE_SIZE];
+    char bound_engine[24];
 };
 
 // Of a run that has its report.
-void cli_sim_take(const struct sim_run *run, struct sweep_point *out_point);
+void cli_sim_take(const struct sim_run *run, struct sim_point *out_point);
 
-// Runs are numbered: the GPU changes slowest, then the first axis, and the last one fastest.
-struct sweep {
-    struct sim_list gpus;
-    struct sweep_axis axes[SWEEP_AXES];
-    size_t axis_count;
-    size_t per_gpu; // runs
-    struct sweep_point *points;
-    size_t *best;        // of each GPU, a run's number
-    const char **traces; // of the best
-};
+// Adds five columns: the span, how many times `first_ns` that is, the shares, and the bound.
+void cli_sim_add_point(struct weir_table *table, const struct sim_point *point, double first_ns);
 
-// The values of that run.
-void sweep_settings(const struct sweep *sweep, size_t run, struct sim_settings *settings);
-// Which of an axis's values the run has.
-size_t sweep_value(const struct sweep *sweep, size_t run, size_t axis);
-// The first run of the best one's GPU that takes at most 1 % more.
-size_t sweep_enough(const struct sweep *sweep, size_t gpu);
-// "slots=3, queues=2"; ends in "..." if it does not fit.
-void sweep_name(const struct sweep *sweep, size_t run, char *text, size_t size);
-
-// tell.c: one report as text, or one row for each run. Each returns an exit code.
-struct sim_runs {
-    struct sim_run items[SIM_RUNS];
-    size_t count;
-};
-
-int cli_sim_tell(const struct sim_runs *runs);
-int cli_sim_tell_json(const struct sim_runs *runs);
-// The operations of each run on one axis of time, a row for each engine, a colour for each queue.
-int cli_sim_draw(const struct sim_runs *runs, const char *path);
-int sweep_tell(const struct sweep *sweep);
-int sweep_tell_json(const struct sweep *sweep);
-
-// Ends the command unless the plot has room for all.
-void sweep_check_plot(const struct sweep *sweep);
-int sweep_plot(const struct sweep *sweep, const char *command, const char *path);
+// The members of the command.
+extern const struct cli_command cli_sim_learn, cli_sim_sweep;
 
 #endif

@@ -239,18 +239,18 @@ static int cli_trace_html(int argc, char **argv)
          0},
         {"findings", "JSON", "what `weir check --json` printed: mark these lines", CLI_FILE,
          &findings, 0, 0},
-        {"quiet", NULL, "do not print the file's name", CLI_FLAG, &quiet, 0, 0},
+        {"quiet", NULL, "do not say what was written", CLI_FLAG, &quiet, 0, 0},
     };
     const struct cli_usage usage = CLI_TRACE_FORM("weir trace html", html_about, options);
     char message[512];
     cli_parse(&usage, argc, argv);
     const weir_report *report = cli_trace_open(argv[0], &window, 0, false, CLI_FAILED);
     const char *path = output ? output : name_beside(argv[0], ".html");
-    if (!weir_page_write_marked(path, report, findings ? read_findings(findings) : NULL, message,
-                                sizeof message))
+    if (!weir_page_write(path, report, findings ? read_findings(findings) : NULL, message,
+                         sizeof message))
         cli_fail(CLI_FAILED, "%s", message);
     if (!quiet)
-        printf("%s\n", path);
+        printf("%s: the timeline and the report; open it in a browser\n", path);
     return CLI_OK;
 }
 

@@ -11,7 +11,6 @@
 
 #include "base/text.h"
 #include "kernels/train/tile.cl.h"
-#include "pipelines/train/blas.h"
 
 weir_status train_fail_file(const char *path, const char *remedy, const char *format, ...)
 {

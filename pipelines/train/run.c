@@ -1,5 +1,7 @@
-// What a run has: checked, and created in the order in which each needs the one before.
-#include "pipelines/train/run_parts.h"
+// A run: what it has, which is checked and created in the order in which each needs the one before, and the loop over its
+// steps. The host submits at most TRAIN_AHEAD steps before it waits for the first of them, so that what is in flight stays
+// small.
+#include "pipelines/train/train.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,8 +10,57 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "pipelines/train/checkpoint.h"
+#include "pipelines/train/feed.h"
 #include "pipelines/train/product.h"
+
+// The curve: the figures of each step, which the device writes and ranks add up, a window of steps at
+// a time, so that neither waits for the other at each step.
+
+enum {
+    TRAIN_WINDOW = 64
+};
+
+struct train_curve {
+    weir_comm *comm;
+    struct train_curve_window {
+        weir_buffer *sums; // DEVICE: struct weir_train_view of each step
+        weir_buffer *copy; // HOST
+        struct weir_event done;
+        uint64_t first; // step
+        uint32_t count; // of steps that are on their way; 0: none
+    } windows[2];
+    uint32_t current;
+    uint64_t first; // step of the current window
+    uint64_t samples;
+    uint64_t known; // steps
+    float *losses;  // of all steps
+    float *right;
+};
+
+enum {
+    TRAIN_AHEAD = 2 // steps that are in flight at once
+};
+
+// What a run has.
+struct train {
+    const struct weir_train_run_params *params;
+    struct train_order order;
+    weir_device *device;
+    weir_queue *queue;         // that trains
+    weir_train_model *encoder; // ENCDEC
+    weir_train_model *model;
+    weir_train_optimizer *optimizer;
+    uint32_t parameter_count;
+    weir_buckets *buckets;
+    struct weir_train_augment_params augment;
+    train_feed *feed;
+    struct train_curve curve;
+    uint64_t first_step;
+    struct weir_event submitted[TRAIN_AHEAD]; // the ends of the latest steps
+    uint64_t checkpoint_ns;
+};
 
 // Two windows: while one is filled, the other is added up over the ranks and copied to the host.
 
@@ -17,8 +68,8 @@ enum {
     WINDOW_BYTES = TRAIN_WINDOW * WEIR_TRAIN_RESULT_BYTES
 };
 
-static weir_status train_curve_create(struct train_curve *curve, weir_comm *comm, uint64_t steps,
-                                      uint64_t samples)
+static weir_status curve_create(struct train_curve *curve, weir_comm *comm, uint64_t steps,
+                                uint64_t samples)
 {
     weir_device *device = weir_comm_device(comm);
     *curve = (struct train_curve){.comm = comm, .samples = samples};
@@ -38,7 +89,7 @@ static weir_status train_curve_create(struct train_curve *curve, weir_comm *comm
     return WEIR_OK;
 }
 
-static void train_curve_finish(struct train_curve *curve)
+static void curve_finish(struct train_curve *curve)
 {
     for (int i = 0; i < 2; i++) {
         weir_buffer_destroy(&curve->windows[i].sums);
@@ -50,13 +101,13 @@ static void train_curve_finish(struct train_curve *curve)
 }
 
 // Continues after `step` steps, whose figures are in the arrays.
-static void train_curve_begin(struct train_curve *curve, uint64_t step)
+static void curve_begin(struct train_curve *curve, uint64_t step)
 {
     curve->first = step;
     curve->known = step;
 }
 
-struct weir_train_view train_curve_place(const struct train_curve *curve, uint64_t step)
+static struct weir_train_view curve_place(const struct train_curve *curve, uint64_t step)
 {
     return (struct weir_train_view){curve->windows[curve->current].sums,
                                     (step - curve->first) * WEIR_TRAIN_RESULT_BYTES};
@@ -103,12 +154,12 @@ static weir_status turn(struct train_curve *curve, weir_queue *queue, uint64_t e
     return collect(curve, &curve->windows[curve->current]);
 }
 
-weir_status train_curve_step(struct train_curve *curve, weir_queue *queue, uint64_t step)
+static weir_status curve_step(struct train_curve *curve, weir_queue *queue, uint64_t step)
 {
     return step + 1 - curve->first == TRAIN_WINDOW ? turn(curve, queue, step + 1) : WEIR_OK;
 }
 
-weir_status train_curve_flush(struct train_curve *curve, weir_queue *queue, uint64_t end)
+static weir_status curve_flush(struct train_curve *curve, weir_queue *queue, uint64_t end)
 {
     if (end > curve->first)
         TRY(turn(curve, queue, end));
@@ -233,18 +284,18 @@ static weir_status send_all(struct train *train)
     return weir_train_model_refresh(train->model, train->queue);
 }
 
-weir_status train_state_begin(struct train *train)
+static weir_status begin_state(struct train *train)
 {
     TRY(initialise(train));
     if (train->order.rank == 0 && has_checkpoint(train))
         TRY(read_checkpoint(train));
     if (train->order.ranks > 1)
         TRY(send_all(train));
-    train_curve_begin(&train->curve, train->first_step);
+    curve_begin(&train->curve, train->first_step);
     return WEIR_OK;
 }
 
-weir_status train_state_write(struct train *train, uint64_t steps)
+static weir_status write_state(struct train *train, uint64_t steps)
 {
     const struct weir_train_progress progress = {.step = steps, .seed = train->params->seed};
     struct weir_io_tensor extras[CURVES];
@@ -269,7 +320,7 @@ static uint64_t fnv(uint64_t hash, const unsigned char *bytes, size_t size)
 }
 
 // Without the gaps between parameters, which are not set.
-weir_status train_digest(struct train *train, struct weir_train_figures *figures)
+static weir_status digest(struct train *train, struct weir_train_figures *figures)
 {
     weir_buffer *parameters = weir_train_model_parameters(train->model);
     const size_t size = weir_buffer_size(parameters);
@@ -469,7 +520,7 @@ static weir_status create_buckets(struct train *train)
 
 // All of it.
 
-static weir_status prepare(struct train *train)
+static weir_status begin(struct train *train)
 {
     const struct weir_train_run_params *p = train->params;
     TRY(check(p));
@@ -483,27 +534,211 @@ static weir_status prepare(struct train *train)
     return p->program == WEIR_TRAIN_AUGMENT ? weir_train_augment_check(&train->augment) : WEIR_OK;
 }
 
-weir_status train_create(struct train *train, const struct weir_train_run_params *params)
+static weir_status create(struct train *train, const struct weir_train_run_params *params)
 {
     *train = (struct train){.params = params};
-    TRY(prepare(train));
+    TRY(begin(train));
     TRY(weir_queue_create(train->device, WEIR_PARAMS(weir_queue, .label = name, .timing = true),
                           &train->queue));
     TRY(create_model(train));
     TRY(create_optimizer(train));
     train->parameter_count = (uint32_t)weir_train_model_parameter_count(train->model);
     TRY(create_buckets(train));
-    return train_curve_create(&train->curve, params->comm, params->steps,
-                              (uint64_t)params->batch * params->passes * train->order.ranks);
+    return curve_create(&train->curve, params->comm, params->steps,
+                        (uint64_t)params->batch * params->passes * train->order.ranks);
 }
 
-void train_destroy(struct train *train)
+static void destroy(struct train *train)
 {
     train_feed_destroy(&train->feed);
-    train_curve_finish(&train->curve);
+    curve_finish(&train->curve);
     weir_train_optimizer_destroy(&train->optimizer);
     weir_train_model_destroy(&train->model);
     weir_train_model_destroy(&train->encoder);
     weir_buckets_destroy(&train->buckets);
     weir_queue_destroy(&train->queue);
+}
+
+// One step: its passes, each forward and backward, the reduction of the gradients, and the update.
+
+// Buckets have the parameters in the order of the backward pass.
+static weir_status mark(void *user, size_t index, weir_queue *queue)
+{
+    const struct train *train = user;
+    return weir_buckets_ready(train->buckets, train->parameter_count - 1 - (uint32_t)index, queue);
+}
+
+static weir_status backward(struct train *train, bool last)
+{
+    const bool serial = train->params->serial;
+    TRY(weir_buckets_begin(train->buckets, last));
+    TRY(weir_train_model_backward(train->model, train->queue, weir_buckets_pass(train->buckets) > 0,
+                                  serial ? NULL : mark, train));
+    for (uint32_t i = train->parameter_count; serial && i > 0; i--)
+        TRY(mark(train, i - 1, train->queue));
+    return WEIR_OK;
+}
+
+static weir_status do_pass(struct train *train, uint64_t step, uint32_t pass)
+{
+    struct weir_train_batch batch;
+    TRY(train_feed_next(train->feed, &batch));
+    TRY(weir_train_model_forward(train->model, train->queue, &batch,
+                                 curve_place(&train->curve, step), pass > 0));
+    // Only the forward pass reads the batch.
+    TRY(train_feed_release(train->feed));
+    TRY(backward(train, pass + 1 == train->order.passes));
+    return weir_buckets_finish(train->buckets, train->queue);
+}
+
+// Submits one step.
+static weir_status do_step(struct train *train, uint64_t step)
+{
+    const struct weir_train_rates rates = {.rate = train->params->rate,
+                                           .scale = 1 / (float)train->curve.samples,
+                                           .step = step + 1};
+    for (uint32_t pass = 0; pass < train->order.passes; pass++)
+        TRY(do_pass(train, step, pass));
+    return weir_train_optimizer_update(train->optimizer, train->queue, 0, train->parameter_count,
+                                       &rates);
+}
+
+// The figures that have become known, since step `before`.
+static weir_status look(struct train *train, uint64_t before)
+{
+    const struct train_curve *curve = &train->curve;
+    const struct weir_train_run_params *p = train->params;
+    for (uint64_t i = before; i < curve->known; i++)
+        if (!isfinite(curve->losses[i]))
+            return weir__pattern_refuse("train", "train with a lower learning rate",
+                                        "the loss of step %" PRIu64 " is %g", i + 1,
+                                        (double)curve->losses[i]);
+    if (curve->known > before && p->progress && train->order.rank == 0)
+        p->progress(p->user, curve->known, curve->losses[curve->known - 1]);
+    return WEIR_OK;
+}
+
+// The checkpoint after `steps` steps, if it is due.
+static weir_status save(struct train *train, uint64_t steps)
+{
+    const struct weir_train_run_params *p = train->params;
+    if (!p->checkpoint ||
+        (steps != p->steps && (p->checkpoint_every == 0 || steps % p->checkpoint_every != 0)))
+        return WEIR_OK;
+    const uint64_t began_ns = weir_clock_now_ns(), before = train->curve.known;
+    TRY(curve_flush(&train->curve, train->queue, steps));
+    TRY(look(train, before));
+    if (train->order.rank == 0)
+        TRY(write_state(train, steps));
+    train->checkpoint_ns += weir_clock_now_ns() - began_ns;
+    return WEIR_OK;
+}
+
+static weir_status submit_step(struct train *train, uint64_t step)
+{
+    struct weir_event *end = &train->submitted[step % TRAIN_AHEAD];
+    if (end->queue)
+        TRY(weir_event_sync(*end, WEIR_FOREVER));
+    TRY(do_step(train, step));
+    return weir_queue_record(train->queue, end);
+}
+
+static weir_status advance(struct train *train, uint64_t step)
+{
+    const uint64_t known = train->curve.known;
+    TRY(submit_step(train, step));
+    TRY(curve_step(&train->curve, train->queue, step));
+    TRY(look(train, known));
+    return save(train, step + 1);
+}
+
+// The first step includes what the driver compiles, so the time begins after it.
+static weir_status run_steps(struct train *train, struct weir_train_figures *figures)
+{
+    const uint64_t steps = train->params->steps;
+    uint64_t began_ns = 0;
+    for (uint64_t step = train->first_step; step < steps; step++) {
+        TRY(advance(train, step));
+        if (step == train->first_step) {
+            TRY(weir_queue_sync(train->queue, WEIR_FOREVER));
+            train->checkpoint_ns = 0;
+            began_ns = weir_clock_now_ns();
+        }
+    }
+    TRY(weir_queue_sync(train->queue, WEIR_FOREVER));
+    if (steps > train->first_step + 1)
+        figures->wall_ns = weir_clock_now_ns() - began_ns;
+    return WEIR_OK;
+}
+
+static void take_figures(struct train *train, struct weir_train_figures *figures)
+{
+    const double encoder = train->encoder ? weir_train_model_flop(train->encoder, false) : 0;
+    figures->first_step = train->first_step;
+    figures->steps = train->params->steps;
+    figures->samples = train->curve.samples;
+    figures->losses = train->curve.losses;
+    figures->right = train->curve.right;
+    figures->flop = train->order.passes * (weir_train_model_flop(train->model, true) + encoder);
+    figures->checkpoint_ns = train->checkpoint_ns;
+    weir_buckets_get_plan(train->buckets, &figures->plan);
+    weir_buckets_get_statistics(train->buckets, &figures->buckets);
+    train_feed_get_statistics(train->feed, &figures->loader);
+    train->curve.losses = train->curve.right = NULL;
+}
+
+static weir_status run(struct train *train, struct weir_train_figures *figures)
+{
+    const weir_train_model *reads = train->encoder ? train->encoder : train->model;
+    TRY(begin_state(train));
+    const struct train_feed_params feed = {
+        .run = train->params,
+        .order = train->order,
+        .queue = train->queue,
+        .first = train->first_step,
+        .encoder = train->encoder,
+        .augment = &train->augment,
+    };
+    TRY(train_feed_create(&feed, weir_train_model_inputs(reads), &train->feed));
+    TRY(run_steps(train, figures));
+    const uint64_t known = train->curve.known;
+    TRY(curve_flush(&train->curve, train->queue, train->params->steps));
+    TRY(look(train, known));
+    return digest(train, figures);
+}
+
+// The other ranks are told. Work under way is waited for, since what it uses is destroyed next.
+static void give_up(struct train *train, const struct weir_error *cause)
+{
+    if (train->params->comm)
+        WEIR_IGNORE(weir_comm_abort(train->params->comm, cause->message));
+    if (train->queue)
+        WEIR_IGNORE(weir_queue_sync(train->queue, WEIR_FOREVER));
+}
+
+weir_status weir_train_run(const struct weir_train_run_params *params,
+                           struct weir_train_figures *out_figures)
+{
+    struct weir_train_run_params known;
+    struct train train = {.params = &known};
+    *out_figures = (struct weir_train_figures){0};
+    TRY(weir__pattern_params("weir_train_run", "weir_train_run_params", params, &known,
+                             sizeof known));
+    weir_status status = create(&train, &known);
+    if (status == WEIR_OK)
+        status = run(&train, out_figures);
+    const struct weir_error cause = *weir_last_error();
+    if (status == WEIR_OK)
+        take_figures(&train, out_figures);
+    else
+        give_up(&train, &cause);
+    destroy(&train);
+    return status == WEIR_OK ? WEIR_OK : weir_error_set(&cause);
+}
+
+void weir_train_figures_finish(struct weir_train_figures *figures)
+{
+    free(figures->losses);
+    free(figures->right);
+    *figures = (struct weir_train_figures){0};
 }

@@ -194,7 +194,6 @@ TARGETS = {
         "//pipelines/arr_coc",
         "//pipelines/arr_coc/weights",
         "//pipelines/arr_coc/weights:generate",
-        "//pipelines/train:augment",
         "//pipelines/train",
     ],
     "plugins/check": ["//plugins/check:weir_check.so"],

@@ -51,7 +51,7 @@ static void *find_opencl(const char *name)
         loader = loader ? loader : open_driver("libOpenCL.so.1");
         return loader ? dlsym(loader, name) : NULL;
     }
-    ocl_driver_symbols(platform, &symbols);
+    EXPECT_TRUE(ocl_driver_symbols(platform, &symbols));
 #define TAKE(since, place, result, function, parameters) \
     if (strcmp(name, #function) == 0)                    \
         memcpy(&address, &symbols.function, sizeof address);

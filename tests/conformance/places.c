@@ -235,7 +235,7 @@ CONFORM(Places, OfManyDevicesLeftAtClose)
 CONFORM(Places, OfFilesWhoseNamesEnd)
 {
     char file[] = "loop.py";
-    weir_queue *queue = NULL;
+    own_queue queue = NULL;
     ASSERT_OK(
         weir_queue_create_at(f->device, WEIR_PARAMS(weir_queue, .label = "q"), &queue, file, 7));
     ASSERT_OK(weir_queue_host_call_at(queue, fail_at_once, NULL, file, 8));
@@ -245,5 +245,4 @@ CONFORM(Places, OfFilesWhoseNamesEnd)
     EXPECT_INT_EQ(weir_last_error()->line, 8);
     weir_device *device = f->device;
     EXPECT_INVALID(weir_device_close(&device), "loop.py:7");
-    weir_queue_destroy(&queue);
 }

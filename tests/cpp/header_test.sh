@@ -38,7 +38,7 @@ for compiler in g++ clang++; do
         continue
     fi
     for standard in 17 2b; do
-        for file in "$TEST_TMPDIR"/{alone,names}.cc docs/first/overlap.cc; do
+        for file in "$TEST_TMPDIR"/{alone,names}.cc docs/programs/overlap.cc; do
             expect_status 0 compile "$compiler" "$standard" "$file"
             [ -z "$output" ] || fail "$compiler says in C++$standard: $output"
         done

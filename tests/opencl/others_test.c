@@ -53,6 +53,18 @@ static void expect_refused(unsigned bits, const char *what)
     opencl_rig_close(&rig);
 }
 
+// The table of its functions ends there, before memory that nobody may read.
+WEIR_TEST(OpenclOthers, DriverOfOpencl12WithoutTheLoader)
+{
+    weir_runtime *runtime = NULL;
+    EXPECT_FAILURE(weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini",
+                                         .config_text = "[weir]\nbackend = opencl\n[opencl]\n"
+                                                        "library = " OPENCL_RIG_DRIVER "\n",
+                                         .module_path = weir_test_runfile("lib/weir")),
+                             &runtime),
+                   WEIR_ERROR_MODULE, "lacks clCreateCommandQueue");
+}
+
 WEIR_TEST(OpenclOthers, LimitsOfNothingAreTheDrivers)
 {
     expect_refused(WEIR_TEST_OPENCL_NO_BUFFERS, "a largest buffer of 0 bytes");

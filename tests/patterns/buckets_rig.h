@@ -4,6 +4,7 @@
 
 #include "patterns/buckets.h"
 #include "tests/comm/rig.h"
+#include "tests/support/own.h"
 
 enum {
     BUCKETS_RIG_PARAMETERS = 6,

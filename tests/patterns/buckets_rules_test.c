@@ -367,7 +367,7 @@ BUCKETS_TEST(BucketsRules, TellTheOtherRanksOfAQueueThatFailsWithItsMark, 2)
 // The failure of the queue that is to wait.
 BUCKETS_TEST(BucketsRules, TellTheOtherRanksOfAQueueThatCannotWait, 2)
 {
-    weir_queue *other = NULL;
+    own_queue other = NULL;
     rig.params.timing = true;
     buckets_rig_create(&rig);
     begin_step(6);
@@ -376,5 +376,4 @@ BUCKETS_TEST(BucketsRules, TellTheOtherRanksOfAQueueThatCannotWait, 2)
     EXPECT_INT_LT(weir_queue_sync(other, WEIR_FOREVER), 0);
     EXPECT_INT_LT(weir_buckets_finish(rig.buckets[1], other), 0);
     EXPECT_INT_LT(weir_comm_error(rig.comm.comms[1]), 0);
-    weir_queue_destroy(&other);
 }

@@ -198,7 +198,7 @@ BUCKETS_TEST(Buckets, AreSubmittedAsSoonAsTheyAreComplete, 1)
 BUCKETS_TEST(Buckets, WaitForEveryQueueThatMarks, 2)
 {
     struct comm_rig_gate gate = COMM_RIG_GATE;
-    weir_queue *other = NULL;
+    own_queue other = NULL;
     float numbers[2] = {3, 4};
     struct weir_bucket_view view;
     rig.params.cap_bytes = rig.params.first_bytes = 1 << 20;
@@ -222,7 +222,6 @@ BUCKETS_TEST(Buckets, WaitForEveryQueueThatMarks, 2)
         for (uint32_t i = 1; i < BUCKETS_RIG_PARAMETERS; i++)
             buckets_rig_expect(&rig, rank, i, 1);
     }
-    weir_queue_destroy(&other);
 }
 
 // --- optional parameters ---
@@ -459,7 +458,7 @@ BUCKETS_TEST(Buckets, HaveNoTimesUnlessAsked, 1)
 BUCKETS_TEST(Buckets, CanBeWaitedForOneByOne, 2)
 {
     struct comm_rig_gate gate = COMM_RIG_GATE;
-    weir_queue *optimizer = NULL;
+    own_queue optimizer = NULL;
     struct weir_event first;
     buckets_rig_create(&rig);
     ASSERT_OK(weir_queue_create(rig.comm.device, NULL, &optimizer));
@@ -479,7 +478,6 @@ BUCKETS_TEST(Buckets, CanBeWaitedForOneByOne, 2)
     comm_rig_open_gate(&gate);
     EXPECT_OK(weir_event_sync(first, WEIR_FOREVER));
     finish_all();
-    weir_queue_destroy(&optimizer);
 }
 
 BUCKETS_TEST(Buckets, CanBeDestroyedWhileTheyAreReduced, 2)

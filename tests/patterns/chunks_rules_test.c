@@ -9,7 +9,6 @@
 
 #include "patterns/chunks.h"
 #include "tests/patterns/rig.h"
-#include "tests/support/own.h"
 
 enum {
     ELEMENTS = 1000,
@@ -35,13 +34,6 @@ static struct {
         [64]; // u and d for a copy up and down, k for a kernel, in the order of their submission
 } asked;
 
-static weir_status fail(const char *message)
-{
-    struct weir_error error = {.status = WEIR_ERROR_IO};
-    snprintf(error.message, sizeof error.message, "%s", message);
-    return weir_error_set(&error);
-}
-
 // Whether a submission may go on.
 static bool passes(char kind)
 {
@@ -52,11 +44,6 @@ static bool passes(char kind)
         asked.text[used] = kind;
     return true;
 }
-
-#define WRAP(result, name, ...)             \
-    result __real_weir_##name(__VA_ARGS__); \
-    result __wrap_weir_##name(__VA_ARGS__); \
-    result __wrap_weir_##name(__VA_ARGS__)
 
 WRAP(const struct weir_limits *, device_limits, const weir_device *device)
 {
@@ -74,7 +61,7 @@ WRAP(weir_status, queue_create_at, weir_device *device, const struct weir_queue_
 {
     *out_queue = NULL;
     if (asked.failing_queue > 0 && --asked.failing_queue == 0)
-        return fail("no more queues");
+        return rig_error(WEIR_ERROR_IO, "no more queues");
     return __real_weir_queue_create_at(device, queue, out_queue, file, line);
 }
 
@@ -82,7 +69,7 @@ WRAP(weir_status, queue_copy_at, weir_queue *queue, weir_buffer *dst, size_t dst
      weir_buffer *src, size_t src_offset, size_t size, const char *file, int line)
 {
     if (!passes(weir_buffer_placement(dst) == WEIR_PLACE_HOST ? 'd' : 'u'))
-        return fail("a call broke");
+        return rig_error(WEIR_ERROR_IO, "a call broke");
     return __real_weir_queue_copy_at(queue, dst, dst_offset, src, src_offset, size, file, line);
 }
 
@@ -91,13 +78,14 @@ WRAP(weir_status, queue_record_at, weir_queue *queue, struct weir_event *out_eve
 {
     *out_event = (struct weir_event){0, 0};
     return passes(0) ? __real_weir_queue_record_at(queue, out_event, file, line)
-                     : fail("a call broke");
+                     : rig_error(WEIR_ERROR_IO, "a call broke");
 }
 
 WRAP(weir_status, queue_wait_at, weir_queue *queue, struct weir_event event, const char *file,
      int line)
 {
-    return passes(0) ? __real_weir_queue_wait_at(queue, event, file, line) : fail("a call broke");
+    return passes(0) ? __real_weir_queue_wait_at(queue, event, file, line)
+                     : rig_error(WEIR_ERROR_IO, "a call broke");
 }
 
 WRAP(weir_status, queue_flush_at, weir_queue *queue, const char *file, int line)
@@ -129,7 +117,7 @@ static weir_status use(weir_queue *queue, weir_buffer *in, size_t in_offset, siz
                                                    .size = out_size,
                                                    .access = WEIR_ACCESS_WRITE};
     if (!passes('k'))
-        return fail("a call broke");
+        return rig_error(WEIR_ERROR_IO, "a call broke");
     return weir_queue_note(
         queue, WEIR_PARAMS(weir_note, .name = "use", .ranges = ranges, .range_count = count), NULL);
 }
@@ -278,7 +266,6 @@ RULE(EveryRunIsOrdered)
         shape(kind);
         check_runs();
     }
-    weir_test_note(NULL);
 }
 
 // Other work on `src` before the run, and on `dst`: it is in order with what the run is told of.
@@ -403,7 +390,6 @@ RULE(ChunksCoverEverythingOnce)
             check_cover(at_most(wanted, 128));
         }
     }
-    weir_test_note(NULL);
 }
 
 RULE(NoElementsOnlyOrder)
@@ -493,7 +479,6 @@ RULE(ChunksGrow)
             check_growing(true);
         }
     }
-    weir_test_note(NULL);
 }
 
 // Chunks of at least a unit, however much that is.
@@ -634,7 +619,6 @@ RULE(AFailedSubmissionBreaksTheJob)
         EXPECT_STR_EQ(asked.text, "ukudkudkudkd");
         weir_chunks_destroy(&chunks);
     }
-    weir_test_note(NULL);
 }
 
 RULE(AFailedKernelBreaksTheJob)
@@ -691,54 +675,39 @@ static void refused(const char *part)
     EXPECT_CONTAINS(weir_last_error()->message, part);
     begin();
 }
+// After that assignment.
+#define REFUSED(assignment, part) ((void)(assignment), refused(part))
 
 RULE(BadParamsAreRefused)
 {
     begin();
     EXPECT_INT_EQ(weir_chunks_create(NULL, &chunks), WEIR_ERROR_INVALID);
-    params.struct_size = 7;
-    refused("struct_size is 7");
-    params.device = NULL;
-    refused("params->device is NULL");
+    REFUSED(params.struct_size = 7, "struct_size is 7");
+    REFUSED(params.device = NULL, "params->device is NULL");
     EXPECT_STR_EQ(weir_last_error()->remedy, "set it");
-    params.kernel = NULL;
-    refused("params->kernel is NULL");
-    params.in_bytes = params.out_bytes = 0;
-    refused("in_bytes and out_bytes are both 0");
-    params.order = (weir_chunks_order)4;
-    refused("order 4 in layout");
-    params.layout = (weir_chunks_layout)-1;
-    refused("layout -1");
-    params.chunk_count = 5000;
-    refused("5000 chunks");
-    params.queue_count = 65;
-    refused("65 queues");
+    REFUSED(params.kernel = NULL, "params->kernel is NULL");
+    REFUSED(params.in_bytes = params.out_bytes = 0, "in_bytes and out_bytes are both 0");
+    REFUSED(params.order = (weir_chunks_order)4, "order 4 in layout");
+    REFUSED(params.layout = (weir_chunks_layout)-1, "layout -1");
+    REFUSED(params.chunk_count = 5000, "5000 chunks");
+    REFUSED(params.queue_count = 65, "65 queues");
     params.layout = WEIR_CHUNKS_BY_ENGINE;
-    params.queue_count = 2;
-    refused("2 queues by engine");
-    params.granularity = SIZE_MAX - 1;
-    refused("granularity");
+    REFUSED(params.queue_count = 2, "2 queues by engine");
+    REFUSED(params.granularity = SIZE_MAX - 1, "granularity");
 }
 
 RULE(BadPlacesAreRefused)
 {
     begin();
-    params.dst.buffer = NULL;
-    refused("params->dst has no buffer");
-    params.in.buffer = params.src.buffer;
-    refused("params->in is a HOST buffer");
-    params.src.buffer = params.out.buffer;
-    refused("params->src is a DEVICE buffer");
-    params.out.offset = 64;
-    refused("multiple of the device's argument alignment, 128");
-    params.src.offset = (1 << 20) - ELEMENTS * IN_BYTES + 1;
-    refused("params->src of 1048576 bytes");
-    params.src.offset = SIZE_MAX;
-    refused("params->src");
-    params.element_count = SIZE_MAX / 4;
-    refused("params->src");
-    params.out = params.in;
-    refused("params->in and params->out overlap");
+    REFUSED(params.dst.buffer = NULL, "params->dst has no buffer");
+    REFUSED(params.in.buffer = params.src.buffer, "params->in is a HOST buffer");
+    REFUSED(params.src.buffer = params.out.buffer, "params->src is a DEVICE buffer");
+    REFUSED(params.out.offset = 64, "multiple of the device's argument alignment, 128");
+    REFUSED(params.src.offset = (1 << 20) - ELEMENTS * IN_BYTES + 1,
+            "params->src of 1048576 bytes");
+    REFUSED(params.src.offset = SIZE_MAX, "params->src");
+    REFUSED(params.element_count = SIZE_MAX / 4, "params->src");
+    REFUSED(params.out = params.in, "params->in and params->out overlap");
     params.out = params.in;
     params.out_bytes = IN_BYTES;
     params.out.offset += 128;

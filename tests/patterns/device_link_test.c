@@ -31,17 +31,6 @@ static struct {
     unsigned wrong;
 } world;
 
-static weir_status buffer_on(weir_device *device, weir_placement placement, size_t size,
-                             weir_buffer **out_buffer)
-{
-    const struct weir_buffer_params params = {
-        .struct_size = sizeof params,
-        .size = size,
-        .placement = placement,
-    };
-    return weir_buffer_create(device, &params, out_buffer);
-}
-
 // True if the chain has two devices.
 static bool open_world(void)
 {
@@ -55,14 +44,10 @@ static bool open_world(void)
 
 static weir_status open_link(size_t bytes)
 {
-    const struct weir_device_link_params params = {
-        .struct_size = sizeof params,
-        .label = "between",
-        .from = rig.device,
-        .to = world.other,
-        .bytes = bytes,
-    };
-    return weir_device_link_create(&params, &world.link);
+    return weir_device_link_create(WEIR_PARAMS(weir_device_link, .label = "between",
+                                               .from = rig.device, .to = world.other,
+                                               .bytes = bytes),
+                                   &world.link);
 }
 
 static void close_world(void)
@@ -109,10 +94,10 @@ WEIR_TEST(DeviceLink, CopiesInOrderOfItsQueues)
     ASSERT_OK(weir_queue_create(rig.device, NULL, &filler));
     ASSERT_OK(weir_queue_create(world.other, NULL, &queues[0]));
     ASSERT_OK(weir_queue_create(world.other, NULL, &queues[1]));
-    ASSERT_OK(buffer_on(rig.device, WEIR_PLACE_HOST, (size_t)COPIES * 4, &in));
-    ASSERT_OK(buffer_on(rig.device, WEIR_PLACE_DEVICE, (size_t)COPIES * 4, &src));
-    ASSERT_OK(buffer_on(world.other, WEIR_PLACE_DEVICE, (size_t)COPIES * 4, &dst));
-    ASSERT_OK(buffer_on(world.other, WEIR_PLACE_HOST, (size_t)COPIES * 4, &out));
+    ASSERT_OK(rig_buffer_on(rig.device, (size_t)COPIES * 4, WEIR_PLACE_HOST, &in));
+    ASSERT_OK(rig_buffer_on(rig.device, (size_t)COPIES * 4, WEIR_PLACE_DEVICE, &src));
+    ASSERT_OK(rig_buffer_on(world.other, (size_t)COPIES * 4, WEIR_PLACE_DEVICE, &dst));
+    ASSERT_OK(rig_buffer_on(world.other, (size_t)COPIES * 4, WEIR_PLACE_HOST, &out));
     rig_write_words(in, 0, COPIES, 1000);
 
     struct weir_event filled;
@@ -159,8 +144,8 @@ WEIR_TEST(DeviceLink, SurvivesCopiesThatAreRefused)
     ASSERT_INT_EQ(sem_init(&gate, 0, 0), 0);
     ASSERT_OK(open_link(BYTES));
     ASSERT_OK(weir_queue_create(world.other, NULL, &queue));
-    ASSERT_OK(buffer_on(rig.device, WEIR_PLACE_HOST, SIZE, &src));
-    ASSERT_OK(buffer_on(world.other, WEIR_PLACE_HOST, SIZE, &dst));
+    ASSERT_OK(rig_buffer_on(rig.device, SIZE, WEIR_PLACE_HOST, &src));
+    ASSERT_OK(rig_buffer_on(world.other, SIZE, WEIR_PLACE_HOST, &dst));
     rig_write_words(src, 0, 2, 7);
     ASSERT_OK(weir_queue_host_call(queue, fail_at_gate, &gate));
     ASSERT_OK(weir_device_link_copy(world.link, queue, dst, 0, src, 0, SIZE));
@@ -179,13 +164,6 @@ WEIR_TEST(DeviceLink, SurvivesCopiesThatAreRefused)
     sem_destroy(&gate);
 }
 
-static void expect_refused(weir_status status, const char *words, const char *remedy)
-{
-    EXPECT_INT_EQ(status, WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error()->message, words);
-    EXPECT_CONTAINS(weir_last_error()->remedy, remedy);
-}
-
 WEIR_TEST(DeviceLink, RefusesWrongUse)
 {
     weir_queue *queue;
@@ -194,34 +172,35 @@ WEIR_TEST(DeviceLink, RefusesWrongUse)
     struct weir_device_link_params params = {.struct_size = sizeof params, .bytes = 1};
     weir_device_link *link;
     OPEN_WORLD();
-    expect_refused(weir_device_link_create(NULL, &link), "params is NULL", "");
-    expect_refused(weir_device_link_create(&params, &link), "params->from is NULL", "set it");
+    rig_expect_refused(weir_device_link_create(NULL, &link), "params is NULL", "");
+    rig_expect_refused(weir_device_link_create(&params, &link), "params->from is NULL", "set it");
     EXPECT_STR_EQ(weir_last_error()->object, "link");
     params.from = rig.device;
-    expect_refused(weir_device_link_create(&params, &link), "params->to is NULL", "set it");
+    rig_expect_refused(weir_device_link_create(&params, &link), "params->to is NULL", "set it");
     params.to = world.other;
     params.bytes = 0;
-    expect_refused(weir_device_link_create(&params, &link), "params->bytes is 0", "largest copy");
+    rig_expect_refused(weir_device_link_create(&params, &link), "params->bytes is 0",
+                       "largest copy");
     ASSERT_OK(weir_open(NULL, &runtime));
     ASSERT_OK(weir_device_open(runtime, NULL, &foreign));
     params.to = foreign;
-    expect_refused(weir_device_link_create(&params, &link), "two runtimes", "from one runtime");
+    rig_expect_refused(weir_device_link_create(&params, &link), "two runtimes", "from one runtime");
     EXPECT_NULL(link);
     ASSERT_OK(weir_device_close(&foreign));
     ASSERT_OK(weir_close(&runtime));
 
     ASSERT_OK(open_link(BYTES));
     ASSERT_OK(weir_queue_create(rig.device, NULL, &queue));
-    expect_refused(weir_device_link_copy(world.link, queue, NULL, 0, NULL, 0, 4),
-                   "queue '(no label)' belongs to", "that the link leads to");
-    expect_refused(weir_device_link_copy(world.link, NULL, NULL, 0, NULL, 0, 4), "queue is NULL",
-                   "create it first");
-    expect_refused(weir_device_link_copy(NULL, queue, NULL, 0, NULL, 0, 4), "link is NULL",
-                   "create it first");
+    rig_expect_refused(weir_device_link_copy(world.link, queue, NULL, 0, NULL, 0, 4),
+                       "queue '(no label)' belongs to", "that the link leads to");
+    rig_expect_refused(weir_device_link_copy(world.link, NULL, NULL, 0, NULL, 0, 4),
+                       "queue is NULL", "create it first");
+    rig_expect_refused(weir_device_link_copy(NULL, queue, NULL, 0, NULL, 0, 4), "link is NULL",
+                       "create it first");
     weir_queue_destroy(&queue);
     ASSERT_OK(weir_queue_create(world.other, NULL, &queue));
-    expect_refused(weir_device_link_copy(world.link, queue, NULL, 0, NULL, 0, BYTES + 1),
-                   "2049 bytes, and the link is for at most 2048", "raise `bytes`");
+    rig_expect_refused(weir_device_link_copy(world.link, queue, NULL, 0, NULL, 0, BYTES + 1),
+                       "2049 bytes, and the link is for at most 2048", "raise `bytes`");
     EXPECT_INT_EQ(weir_device_link_copy(world.link, queue, NULL, 0, NULL, 0, 4),
                   WEIR_ERROR_INVALID);
     weir_queue_destroy(&queue);
@@ -249,10 +228,10 @@ static weir_status make_slot(void *user, weir_device *device, uint32_t index, vo
     (void)user, (void)index;
     EXPECT_PTR_EQ(device, rig.device);
     *out_slot = slot;
-    if ((status = buffer_on(device, WEIR_PLACE_HOST, BYTES, &slot->in)) == WEIR_OK &&
-        (status = buffer_on(device, WEIR_PLACE_DEVICE, BYTES, &slot->first)) == WEIR_OK &&
-        (status = buffer_on(world.other, WEIR_PLACE_DEVICE, BYTES, &slot->second)) == WEIR_OK)
-        status = buffer_on(world.other, WEIR_PLACE_HOST, BYTES, &slot->out);
+    if ((status = rig_buffer_on(device, BYTES, WEIR_PLACE_HOST, &slot->in)) == WEIR_OK &&
+        (status = rig_buffer_on(device, BYTES, WEIR_PLACE_DEVICE, &slot->first)) == WEIR_OK &&
+        (status = rig_buffer_on(world.other, BYTES, WEIR_PLACE_DEVICE, &slot->second)) == WEIR_OK)
+        status = rig_buffer_on(world.other, BYTES, WEIR_PLACE_HOST, &slot->out);
     return status;
 }
 
@@ -264,12 +243,6 @@ static weir_status prepare(void *user, void *data, void *frame)
     return WEIR_OK;
 }
 
-static weir_status fail_host_call(void *user)
-{
-    (void)user;
-    return WEIR_ERROR_IO;
-}
-
 static weir_status on_first(void *user, void *data, void *data_frame, weir_queue *queue)
 {
     struct slot *slot = data;
@@ -278,7 +251,7 @@ static weir_status on_first(void *user, void *data, void *data_frame, weir_queue
     EXPECT_PTR_EQ(weir_queue_device(queue), rig.device);
     weir_status status = weir_queue_host_call(queue, rig_dawdle, (void *)(uintptr_t)frame->number);
     if (status == WEIR_OK && frame->fails)
-        status = weir_queue_host_call(queue, fail_host_call, NULL);
+        status = weir_queue_host_call(queue, rig_fail, NULL);
     return status == WEIR_OK ? weir_queue_copy(queue, slot->first, 0, slot->in, 0, BYTES) : status;
 }
 
@@ -424,15 +397,16 @@ WEIR_TEST(PipelineOverDevices, RefusesGraphsAndForeignDevices)
     struct weir_pipeline_params params = params_of(stages);
     params.graphs = true;
     params.repeat = same;
-    expect_refused(weir_pipeline_create(&params, &pipeline),
-                   "stage 1 ('across') is on another device, and a graph has one", "graphs = 0");
+    rig_expect_refused(weir_pipeline_create(&params, &pipeline),
+                       "stage 1 ('across') is on another device, and a graph has one",
+                       "graphs = 0");
     params.graphs = false;
     ASSERT_OK(weir_open(NULL, &runtime));
     ASSERT_OK(weir_device_open(runtime, NULL, &foreign));
     stages[2].device = foreign;
-    expect_refused(weir_pipeline_create(&params, &pipeline),
-                   "the device of stage 2 ('second') belongs to another runtime",
-                   "from one runtime");
+    rig_expect_refused(weir_pipeline_create(&params, &pipeline),
+                       "the device of stage 2 ('second') belongs to another runtime",
+                       "from one runtime");
     EXPECT_NULL(pipeline);
     ASSERT_OK(weir_device_close(&foreign));
     ASSERT_OK(weir_close(&runtime));

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/memory.h"
+#include "patterns/fail.h"
 
 enum {
     WORDS = 1024,
@@ -48,51 +48,28 @@ static weir_status make_slot(void *user, weir_device *device, uint32_t index, vo
     EXPECT_PTR_EQ(device, rig.device);
 
     line.slots_alive++;
-    weir_status status = rig_buffer(BYTES, WEIR_PLACE_HOST, &slot->in);
-    if (status == WEIR_OK)
-        status = rig_buffer(BYTES, WEIR_PLACE_DEVICE, &slot->whole);
-    if (status == WEIR_OK)
-        status = rig_buffer(HALF_BYTES, WEIR_PLACE_DEVICE, &slot->left);
-    if (status == WEIR_OK)
-        status = rig_buffer(HALF_BYTES, WEIR_PLACE_DEVICE, &slot->right);
-    if (status == WEIR_OK)
-        status = rig_buffer(BYTES, WEIR_PLACE_DEVICE, &slot->joined);
-    if (status == WEIR_OK)
-        status = rig_buffer(BYTES, WEIR_PLACE_HOST, &slot->out);
-    if (status != WEIR_OK) {
-        struct weir_error error = *weir_last_error();
-        free_slot(NULL, slot);
-        return weir_error_set(&error);
-    }
+    EXPECT_OK(rig_buffer(BYTES, WEIR_PLACE_HOST, &slot->in));
+    EXPECT_OK(rig_buffer(BYTES, WEIR_PLACE_DEVICE, &slot->whole));
+    EXPECT_OK(rig_buffer(HALF_BYTES, WEIR_PLACE_DEVICE, &slot->left));
+    EXPECT_OK(rig_buffer(HALF_BYTES, WEIR_PLACE_DEVICE, &slot->right));
+    EXPECT_OK(rig_buffer(BYTES, WEIR_PLACE_DEVICE, &slot->joined));
+    EXPECT_OK(rig_buffer(BYTES, WEIR_PLACE_HOST, &slot->out));
     *out_slot = slot;
     return WEIR_OK;
 }
 
-static uint32_t word_of(uint32_t number, uint32_t index)
+static uint32_t first_word(uint32_t number)
 {
-    return number * 65536 + index;
+    return number * 65536;
 }
 
 static weir_status prepare(void *user, void *data, void *data_frame)
 {
     struct slot *slot = data;
     const struct frame *frame = data_frame;
-    void *pointer;
     (void)user;
-
-    weir_status status = weir_host_begin(slot->in, 0, BYTES, WEIR_ACCESS_WRITE, &pointer);
-    if (status != WEIR_OK)
-        return status;
-    uint32_t *words = pointer;
-    for (uint32_t i = 0; i < WORDS; i++)
-        words[i] = word_of(frame->number, i);
-    return weir_host_end(slot->in, 0, BYTES, WEIR_ACCESS_WRITE);
-}
-
-static weir_status fail_host_call(void *user)
-{
-    (void)user;
-    return WEIR_ERROR_IO;
+    rig_write_words(slot->in, 0, WORDS, first_word(frame->number));
+    return WEIR_OK;
 }
 
 static void do_nothing(void *user, weir_status status)
@@ -112,11 +89,9 @@ static weir_status upload(void *user, void *data, void *frame, weir_queue *queue
 {
     struct slot *slot = data;
     (void)user;
-    weir_status status = begin_stage(queue, frame, 0);
-    if (status == WEIR_OK && ((struct frame *)frame)->gated)
-        status = weir_queue_host_call(queue, gate_call, &line.gate);
-    if (status != WEIR_OK)
-        return status;
+    TRY(begin_stage(queue, frame, 0));
+    if (((struct frame *)frame)->gated)
+        TRY(weir_queue_host_call(queue, gate_call, &line.gate));
     return weir_queue_copy(queue, slot->whole, 0, slot->in, 0, BYTES);
 }
 
@@ -125,27 +100,22 @@ static weir_status take_left(void *user, void *data, void *data_frame, weir_queu
     struct slot *slot = data;
     const struct frame *frame = data_frame;
     (void)user;
-    weir_status status = begin_stage(queue, frame, 1);
-    if (status == WEIR_OK)
-        status = weir_queue_copy(queue, slot->left, 0, slot->whole, 0, HALF_BYTES);
-    if (status == WEIR_OK && frame->fails_in_host_call) {
-        line.failing_line = __LINE__ + 1;
-        status = weir_queue_host_call(queue, fail_host_call, NULL);
-    }
-    if (status == WEIR_OK && frame->calls_always)
-        status = weir_queue_host_call_always(queue, do_nothing, NULL);
-    if (status == WEIR_OK && frame->fails_in_submit)
-        return weir_queue_copy(queue, slot->left, 0, slot->whole, 0, BYTES);
-    return status;
+    TRY(begin_stage(queue, frame, 1));
+    TRY(weir_queue_copy(queue, slot->left, 0, slot->whole, 0, HALF_BYTES));
+    line.failing_line = __LINE__ + 2;
+    if (frame->fails_in_host_call)
+        TRY(weir_queue_host_call(queue, rig_fail, NULL));
+    if (frame->calls_always)
+        TRY(weir_queue_host_call_always(queue, do_nothing, NULL));
+    return frame->fails_in_submit ? weir_queue_copy(queue, slot->left, 0, slot->whole, 0, BYTES)
+                                  : WEIR_OK;
 }
 
 static weir_status take_right(void *user, void *data, void *frame, weir_queue *queue)
 {
     struct slot *slot = data;
     (void)user;
-    weir_status status = begin_stage(queue, frame, 2);
-    if (status != WEIR_OK)
-        return status;
+    TRY(begin_stage(queue, frame, 2));
     return weir_queue_copy(queue, slot->right, 0, slot->whole, HALF_BYTES, HALF_BYTES);
 }
 
@@ -153,21 +123,16 @@ static weir_status join(void *user, void *data, void *frame, weir_queue *queue)
 {
     struct slot *slot = data;
     (void)user;
-    weir_status status = begin_stage(queue, frame, 3);
-    if (status == WEIR_OK)
-        status = weir_queue_copy(queue, slot->joined, 0, slot->left, 0, HALF_BYTES);
-    if (status == WEIR_OK)
-        status = weir_queue_copy(queue, slot->joined, HALF_BYTES, slot->right, 0, HALF_BYTES);
-    return status;
+    TRY(begin_stage(queue, frame, 3));
+    TRY(weir_queue_copy(queue, slot->joined, 0, slot->left, 0, HALF_BYTES));
+    return weir_queue_copy(queue, slot->joined, HALF_BYTES, slot->right, 0, HALF_BYTES);
 }
 
 static weir_status download(void *user, void *data, void *frame, weir_queue *queue)
 {
     struct slot *slot = data;
     (void)user;
-    weir_status status = begin_stage(queue, frame, 4);
-    if (status != WEIR_OK)
-        return status;
+    TRY(begin_stage(queue, frame, 4));
     return weir_queue_copy(queue, slot->out, 0, slot->joined, 0, BYTES);
 }
 
@@ -181,16 +146,7 @@ static const struct weir_pipeline_stage diamond[] = {
 
 static unsigned count_wrong(const struct slot *slot, uint32_t number)
 {
-    unsigned wrong = 0;
-    void *pointer;
-
-    if (weir_host_begin(slot->out, 0, BYTES, WEIR_ACCESS_READ, &pointer) != WEIR_OK)
-        return WORDS;
-    const uint32_t *words = pointer;
-    for (uint32_t i = 0; i < WORDS; i++)
-        wrong += words[i] != word_of(number, i);
-    WEIR_IGNORE(weir_host_end(slot->out, 0, BYTES, WEIR_ACCESS_READ));
-    return wrong;
+    return (unsigned)rig_wrong_words(slot->out, 0, WORDS, first_word(number));
 }
 
 void line_deliver(void *user, void *data_frame, void *data,
@@ -252,20 +208,12 @@ void line_run(const struct weir_pipeline_params *params, struct frame *frames, u
 void line_expect_flat(const struct weir_pipeline_params *params, struct frame *frames,
                       uint32_t count, uint32_t warm)
 {
-    struct weir_counters before, after;
-
     line_run(params, frames, warm);
-    weir_counters_read(&before);
-    const unsigned long allocations = weir_test_allocations();
+    const struct rig_flat flat = rig_flat_begin();
     for (uint32_t i = warm; i < count; i++)
         ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
     ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
-    weir_counters_read(&after);
-    // Allocations of a driver are in its own library and are not counted.
-    EXPECT_UINT_EQ(weir_test_allocations(), allocations);
-    EXPECT_UINT_EQ(after.allocations, before.allocations);
-    EXPECT_UINT_EQ(after.driver_objects, before.driver_objects);
-    EXPECT_UINT_GT(allocations, 0);
+    rig_flat_expect(&flat);
 }
 
 void line_close(void)

@@ -25,7 +25,7 @@ struct line {
     unsigned wrong_words;  // in delivered frames
     unsigned early_reuses; // slots that changed while they were delivered
     unsigned deliver_ns;   // time that deliver takes
-    int failing_line;      // where the failing host call is submitted
+    int failing_line;      // where a failing host call is submitted
 };
 
 extern struct line line;

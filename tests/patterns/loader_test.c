@@ -39,41 +39,25 @@ static struct fixture fixture;
 static _Atomic unsigned failing_copies;
 static _Atomic unsigned failing_queries;
 static struct gate *copy_gate; // each copy of the loader comes after it
-weir_status __real_weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
-                                      weir_buffer *src, size_t src_offset, size_t size,
-                                      const char *file, int line);
-weir_status __wrap_weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
-                                      weir_buffer *src, size_t src_offset, size_t size,
-                                      const char *file, int line);
-weir_status __real_weir_event_query_at(struct weir_event event, const char *file, int line);
-weir_status __wrap_weir_event_query_at(struct weir_event event, const char *file, int line);
 
-static weir_status fail_io(const char *message)
-{
-    struct weir_error error = {.status = WEIR_ERROR_IO};
-    snprintf(error.message, sizeof error.message, "%s", message);
-    return weir_error_set(&error);
-}
-
-weir_status __wrap_weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_t dst_offset,
-                                      weir_buffer *src, size_t src_offset, size_t size,
-                                      const char *file, int line)
+WRAP(weir_status, queue_copy_at, weir_queue *queue, weir_buffer *dst, size_t dst_offset,
+     weir_buffer *src, size_t src_offset, size_t size, const char *file, int line)
 {
     if (failing_copies > 0 && strcmp(weir_queue_label(queue), "batches") == 0) {
         failing_copies--;
-        return fail_io("the copy failed");
+        return rig_error(WEIR_ERROR_IO, "the copy failed");
     }
     if (copy_gate && strcmp(weir_queue_label(queue), "batches") == 0)
         WEIR_IGNORE(weir_queue_host_call(queue, gate_call, copy_gate));
     return __real_weir_queue_copy_at(queue, dst, dst_offset, src, src_offset, size, file, line);
 }
 
-weir_status __wrap_weir_event_query_at(struct weir_event event, const char *file, int line)
+WRAP(weir_status, event_query_at, struct weir_event event, const char *file, int line)
 {
     if (failing_queries == 0)
         return __real_weir_event_query_at(event, file, line);
     failing_queries--;
-    return fail_io("the copy failed later");
+    return rig_error(WEIR_ERROR_IO, "the copy failed later");
 }
 
 static uint32_t first_word(uint64_t index)
@@ -97,7 +81,7 @@ static weir_status source(void *user, uint64_t index, void *memory, size_t capac
     if (index >= fixture.batches)
         return WEIR_OK;
     if (index + 1 == fixture.fails[0])
-        return fail_io("no such file");
+        return rig_error(WEIR_ERROR_IO, "no such file");
     if (index + 1 == fixture.fails[1])
         return WEIR_ERROR_IO;
     *out_size = words_of(index) * 4;
@@ -420,13 +404,6 @@ WEIR_TEST(Loader, ErrorsOfTheSourceComeInOrder)
     }
 }
 
-static weir_status fail_late(void *user)
-{
-    (void)user;
-    rig_sleep_ns(3000000);
-    return WEIR_ERROR_IO;
-}
-
 // The consumer's queue fails in the middle of its work on a batch. The loader does not,
 // and once the queue is recovered no batch is missing.
 WEIR_TEST(Loader, AConsumersFailureIsItsOwn)
@@ -445,7 +422,7 @@ WEIR_TEST(Loader, AConsumersFailureIsItsOwn)
             }
             ASSERT_UINT_EQ(batch.index, index);
             if (index == 2 || index == 5)
-                ASSERT_OK(weir_queue_host_call(fixture.queue, fail_late, NULL));
+                ASSERT_OK(weir_queue_host_call(fixture.queue, rig_fail_late, NULL));
             if (index != 2 && index != 5)
                 ASSERT_OK(log_batch(fixture.queue, &batch));
             if (index == 5) {
@@ -574,25 +551,19 @@ WEIR_TEST(Loader, BadParamsAreRefused)
     struct weir_batch batch;
 
     open_rig(1, WORDS, 1);
-    struct weir_loader_params params = params_for(2);
+    struct weir_loader_params params;
+#define REFUSED(field, value, part) \
+    (params = params_for(2), params.field = (value), refused(params, part))
     EXPECT_INT_EQ(weir_loader_create(NULL, &fixture.loader), WEIR_ERROR_INVALID);
-    params.struct_size = 4;
-    refused(params, "struct_size is 4");
-    params = params_for(2);
-    params.device = NULL;
-    refused(params, "params->device is NULL");
+    REFUSED(struct_size, 4, "struct_size is 4");
+    REFUSED(device, NULL, "params->device is NULL");
     EXPECT_STR_EQ(weir_last_error()->remedy, "set it");
-    params = params_for(2);
-    params.source = NULL;
-    refused(params, "params->source is NULL");
-    params = params_for(2);
-    params.batch_bytes = 0;
-    refused(params, "batch_bytes is 0");
-    refused(params_for(1), "slot_count is 1");
-    refused(params_for(257), "slot_count is 257");
-    params = params_for(2);
-    params.priority = 1000;
-    refused(params, "priority 1000");
+    REFUSED(source, NULL, "params->source is NULL");
+    REFUSED(batch_bytes, 0, "batch_bytes is 0");
+    REFUSED(slot_count, 1, "slot_count is 1");
+    REFUSED(slot_count, 257, "slot_count is 257");
+    REFUSED(priority, 1000, "priority 1000");
+#undef REFUSED
     params = params_for(2);
     params.batch_bytes = SIZE_MAX;
     EXPECT_INT_LT(weir_loader_create(&params, &fixture.loader), 0);

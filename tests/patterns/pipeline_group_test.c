@@ -51,16 +51,6 @@ static struct {
 
 // --- the pipelines ---
 
-static weir_status buffer(weir_device *device, weir_placement placement, weir_buffer **out_buffer)
-{
-    const struct weir_buffer_params params = {
-        .struct_size = sizeof params,
-        .size = BYTES,
-        .placement = placement,
-    };
-    return weir_buffer_create(device, &params, out_buffer);
-}
-
 static void free_slot(void *user, void *data)
 {
     struct slot *slot = data;
@@ -79,9 +69,9 @@ static weir_status make_slot(void *user, weir_device *device, uint32_t index, vo
     (void)index;
     EXPECT_PTR_EQ(device, lane->device);
     slot->lane = lane->index;
-    if ((status = buffer(device, WEIR_PLACE_HOST, &slot->in)) == WEIR_OK &&
-        (status = buffer(device, WEIR_PLACE_DEVICE, &slot->inside)) == WEIR_OK)
-        status = buffer(device, WEIR_PLACE_HOST, &slot->out);
+    if ((status = rig_buffer_on(device, BYTES, WEIR_PLACE_HOST, &slot->in)) == WEIR_OK &&
+        (status = rig_buffer_on(device, BYTES, WEIR_PLACE_DEVICE, &slot->inside)) == WEIR_OK)
+        status = rig_buffer_on(device, BYTES, WEIR_PLACE_HOST, &slot->out);
     *out_slot = slot;
     return status;
 }
@@ -92,12 +82,6 @@ static weir_status prepare(void *user, void *data, void *frame)
     (void)user;
     rig_write_words(slot->in, 0, WORDS, ((struct frame *)frame)->number * 1000);
     return WEIR_OK;
-}
-
-static weir_status fail_host_call(void *user)
-{
-    (void)user;
-    return WEIR_ERROR_IO;
 }
 
 static weir_status work(void *user, void *data, void *data_frame, weir_queue *queue)
@@ -111,7 +95,7 @@ static weir_status work(void *user, void *data, void *data_frame, weir_queue *qu
     if (status == WEIR_OK)
         status = weir_queue_copy(queue, slot->inside, 0, slot->in, 0, BYTES);
     if (status == WEIR_OK && frame->fails)
-        status = weir_queue_host_call(queue, fail_host_call, NULL);
+        status = weir_queue_host_call(queue, rig_fail, NULL);
     return status;
 }
 
@@ -576,13 +560,6 @@ WEIR_TEST(PipelineGroup, JoinsAreNotKept)
 
 // --- refusals ---
 
-static void expect_refused(weir_status status, const char *words, const char *remedy)
-{
-    EXPECT_INT_EQ(status, WEIR_ERROR_INVALID);
-    EXPECT_CONTAINS(weir_last_error()->message, words);
-    EXPECT_CONTAINS(weir_last_error()->remedy, remedy);
-}
-
 WEIR_TEST(PipelineGroup, RefusesWrongUse)
 {
     const struct weir_pipeline_group_params zero = {.label = "zero"};
@@ -590,13 +567,14 @@ WEIR_TEST(PipelineGroup, RefusesWrongUse)
     weir_pipeline_group *group;
     weir_pipeline *other;
 
-    expect_refused(weir_pipeline_group_submit(NULL, &frame), "group is NULL", "create it first");
-    expect_refused(weir_pipeline_group_create(&zero, &group), "struct_size", "");
+    rig_expect_refused(weir_pipeline_group_submit(NULL, &frame), "group is NULL",
+                       "create it first");
+    rig_expect_refused(weir_pipeline_group_create(&zero, &group), "struct_size", "");
     EXPECT_NULL(group);
     ASSERT_OK(
         weir_pipeline_group_create(WEIR_PARAMS(weir_pipeline_group, .label = "dealt"), &group));
-    expect_refused(weir_pipeline_group_submit(group, &frame), "the group has no pipelines",
-                   "create pipelines with this group");
+    rig_expect_refused(weir_pipeline_group_submit(group, &frame), "the group has no pipelines",
+                       "create pipelines with this group");
     EXPECT_STR_EQ(weir_last_error()->object, "dealt");
     EXPECT_OK(weir_pipeline_group_drain(group, WEIR_FOREVER));
     EXPECT_OK(weir_pipeline_group_destroy(&group));
@@ -604,12 +582,12 @@ WEIR_TEST(PipelineGroup, RefusesWrongUse)
     EXPECT_OK(weir_pipeline_group_destroy(NULL));
 
     open_world(WEIR_PIPELINE_BLOCK);
-    expect_refused(weir_pipeline_group_destroy(&world.group), "one of them 'lane'",
-                   "destroy its pipelines first");
+    rig_expect_refused(weir_pipeline_group_destroy(&world.group), "one of them 'lane'",
+                       "destroy its pipelines first");
     const struct weir_pipeline_params params =
         params_of(&world.lanes[0], WEIR_PIPELINE_DROP_OLDEST);
-    expect_refused(weir_pipeline_create(&params, &other), "its policy for a full pipeline is 2",
-                   "the same `full`");
+    rig_expect_refused(weir_pipeline_create(&params, &other), "its policy for a full pipeline is 2",
+                       "the same `full`");
     close_world();
 }
 
@@ -620,7 +598,7 @@ WEIR_TEST(PipelineGroup, HoldsNoMoreThanItCan)
     const struct weir_pipeline_params params = params_of(&world.lanes[0], WEIR_PIPELINE_BLOCK);
     for (uint32_t i = 0; i < WEIR_PIPELINE_GROUP_MAX; i++)
         ASSERT_OK(weir_pipeline_create(&params, &pipelines[i]));
-    expect_refused(weir_pipeline_create(&params, &one_more), "has 64 pipelines already", "");
+    rig_expect_refused(weir_pipeline_create(&params, &one_more), "has 64 pipelines already", "");
     EXPECT_NULL(one_more);
     for (uint32_t i = 0; i < WEIR_PIPELINE_GROUP_MAX; i++)
         EXPECT_OK(weir_pipeline_destroy(&pipelines[i]));

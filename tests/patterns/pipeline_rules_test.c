@@ -210,33 +210,25 @@ WEIR_TEST(Rules, ParamsOutOfRangeAreRefused)
 {
     const struct weir_pipeline_params good = begin();
     struct weir_pipeline_params params;
+#define REFUSED(field, value, part) \
+    (params = good, params.field = (value), expect_refused(params, part))
 
-    params = good, params.struct_size = 7;
-    expect_refused(params, "struct_size is 7");
-    params = good, params.stage_size = 8;
-    expect_refused(params, "stage_size is 8");
-    params = good, params.stage_size = WEIR_SIZED_BYTES_MAX + 1;
-    expect_refused(params, "stage_size is 4097");
-    params = good, params.device = NULL;
-    expect_refused(params, "params->device is NULL");
+    REFUSED(struct_size, 7, "struct_size is 7");
+    REFUSED(stage_size, 8, "stage_size is 8");
+    REFUSED(stage_size, WEIR_SIZED_BYTES_MAX + 1, "stage_size is 4097");
+    REFUSED(device, NULL, "params->device is NULL");
     EXPECT_STR_EQ(weir_last_error()->remedy, "set it");
-    params = good, params.stages = NULL;
-    expect_refused(params, "params->stages is NULL");
-    params = good, params.stage_count = 0;
-    expect_refused(params, "stage_count is 0, but must be 1 to 64");
-    params = good, params.stage_count = 65;
-    expect_refused(params, "stage_count is 65");
-    params = good, params.slot_count = 257;
-    expect_refused(params, "slot_count is 257, but must be 0 to 256");
-    params = good, params.prepare_threads = WEIR_PIPELINE_SLOTS_MAX + 1;
-    expect_refused(params, "prepare_threads is 257, but must be 0 to 256");
-    params = good, params.backlog = 65537;
-    expect_refused(params, "backlog is 65537");
-    params = good, params.dropped_backlog = 65537;
-    expect_refused(params, "dropped_backlog is 65537");
-    params = good, params.full = (weir_pipeline_full)4;
-    expect_refused(params, "there is no policy 4");
+    REFUSED(stages, NULL, "params->stages is NULL");
+    REFUSED(stage_count, 0, "stage_count is 0, but must be 1 to 64");
+    REFUSED(stage_count, 65, "stage_count is 65");
+    REFUSED(slot_count, 257, "slot_count is 257, but must be 0 to 256");
+    REFUSED(prepare_threads, WEIR_PIPELINE_SLOTS_MAX + 1,
+            "prepare_threads is 257, but must be 0 to 256");
+    REFUSED(backlog, 65537, "backlog is 65537");
+    REFUSED(dropped_backlog, 65537, "dropped_backlog is 65537");
+    REFUSED(full, (weir_pipeline_full)4, "there is no policy 4");
 
+#undef REFUSED
     weir_pipeline *pipeline;
     EXPECT_INT_EQ(weir_pipeline_create(NULL, &pipeline), WEIR_ERROR_INVALID);
     EXPECT_NULL(pipeline);
@@ -270,8 +262,7 @@ WEIR_TEST(Rules, CallsOnNoPipelineAreRefused)
     weir_pipeline *none = NULL;
     EXPECT_OK(weir_pipeline_destroy(NULL));
     EXPECT_OK(weir_pipeline_destroy(&none));
-    struct weir_pipeline_statistics figures = {.accepted = 1};
-    weir_pipeline_get_statistics(NULL, &figures);
+    const struct weir_pipeline_statistics figures = rig_figures(NULL);
     EXPECT_UINT_EQ(figures.accepted, 0);
 }
 
@@ -339,10 +330,9 @@ RULE_TEST(Rules, WaitsAreTheEdgesOfTheGraph)
 
 RULE_TEST(Rules, FiguresFollowFromDeviceTimes)
 {
-    struct weir_pipeline_statistics figures;
     params->timing = true;
     run(params, 1, 100);
-    weir_pipeline_get_statistics(rules.pipeline, &figures);
+    const struct weir_pipeline_statistics figures = rig_figures(rules.pipeline);
     // a is busy from 0 to 1000, b from 10 to 2010, both without a gap.
     EXPECT_UINT_EQ(figures.timed_frames, 100);
     EXPECT_UINT_EQ(figures.stage_count, 2);
@@ -363,11 +353,10 @@ RULE_TEST(Rules, AStageThatIsFasterWaits)
         {.name = "slow", .submit = work_20},
         {.name = "fast", .depends_on = WEIR_PIPELINE_AFTER(0), .submit = work_10},
     };
-    struct weir_pipeline_statistics figures;
     params->stages = stages;
     params->timing = true;
     run(params, 1, 11);
-    weir_pipeline_get_statistics(rules.pipeline, &figures);
+    const struct weir_pipeline_statistics figures = rig_figures(rules.pipeline);
     EXPECT_UINT_EQ(figures.stages[0].wait_ns, 0);
     EXPECT_UINT_EQ(figures.stages[1].wait_ns, 100);
     EXPECT_UINT_EQ(figures.covered_ns, 230);
@@ -376,12 +365,11 @@ RULE_TEST(Rules, AStageThatIsFasterWaits)
 
 RULE_TEST(Rules, TimesThatAreGoneAreLeftOut)
 {
-    struct weir_pipeline_statistics figures;
     params->timing = true;
     run(params, 1, 3);
     steered_expire_times();
     submit_and_drain(4, 9);
-    weir_pipeline_get_statistics(rules.pipeline, &figures);
+    const struct weir_pipeline_statistics figures = rig_figures(rules.pipeline);
     EXPECT_UINT_EQ(figures.succeeded, 9);
     EXPECT_UINT_EQ(figures.timed_frames, 3);
     EXPECT_UINT_EQ(figures.busy_ns, 90);
@@ -391,11 +379,10 @@ RULE_TEST(Rules, TimesThatAreGoneAreLeftOut)
 
 RULE_TEST(Rules, ADeviceWithoutTimesGivesNone)
 {
-    struct weir_pipeline_statistics figures;
     params->timing = true;
     steered_timing_history(0);
     run(params, 1, 3);
-    weir_pipeline_get_statistics(rules.pipeline, &figures);
+    const struct weir_pipeline_statistics figures = rig_figures(rules.pipeline);
     EXPECT_UINT_EQ(figures.succeeded, 3);
     EXPECT_UINT_EQ(figures.timed_frames, 0);
     EXPECT_UINT_EQ(figures.busy_ns, 0);
@@ -443,12 +430,11 @@ RULE_TEST(Rules, AFailedPrepareOnAThreadFailsItsFrameOnly)
 
 RULE_TEST(Rules, AFailedSubmitLeavesItsQueueAlone)
 {
-    struct weir_pipeline_statistics figures;
     rules.bad = (struct bad){.frame = 2, .status = WEIR_ERROR_IO, .message = "out of luck"};
     run(params, 1, 4);
     expect_failed(1, "b", WEIR_ERROR_IO, "out of luck");
     EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 3);
-    weir_pipeline_get_statistics(rules.pipeline, &figures);
+    const struct weir_pipeline_statistics figures = rig_figures(rules.pipeline);
     EXPECT_UINT_EQ(figures.failed, 1);
     EXPECT_UINT_EQ(figures.recoveries, 0);
 }
@@ -478,7 +464,6 @@ RULE_TEST(Rules, AnAnswerIsNotAnOutcome)
 
 RULE_TEST(Rules, ABrokenQueueIsRecovered)
 {
-    struct weir_pipeline_statistics figures;
     rules.bad = (struct bad){.frame = 2,
                              .status = WEIR_ERROR_DEVICE,
                              .message = "a fault",
@@ -486,7 +471,7 @@ RULE_TEST(Rules, ABrokenQueueIsRecovered)
     run(params, 1, 6);
     expect_failed(1, "b", WEIR_ERROR_DEVICE, "a fault");
     EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 5);
-    weir_pipeline_get_statistics(rules.pipeline, &figures);
+    const struct weir_pipeline_statistics figures = rig_figures(rules.pipeline);
     EXPECT_UINT_EQ(figures.recoveries, 1);
 }
 
@@ -699,7 +684,6 @@ WEIR_TEST(Rules, DroppedFramesHaveABacklogOfTheirOwn)
 
     for (unsigned i = 0; i < 2; i++) {
         struct weir_pipeline_params params = begin();
-        struct weir_pipeline_statistics figures;
         params.full = policies[i];
         params.prepare = gated_prepare;
         params.slot_count = 1;
@@ -720,7 +704,7 @@ WEIR_TEST(Rules, DroppedFramesHaveABacklogOfTheirOwn)
         // The frame that survives besides frame 1: the newest, or the one that
         // waited first.
         EXPECT_INT_EQ(recorder_at(&rules.recorder, i == 0 ? 5 : 1)->status, WEIR_OK);
-        weir_pipeline_get_statistics(rules.pipeline, &figures);
+        const struct weir_pipeline_statistics figures = rig_figures(rules.pipeline);
         EXPECT_UINT_EQ(figures.dropped, 4);
         EXPECT_UINT_EQ(figures.refused, 1);
         EXPECT_UINT_EQ(figures.accepted, 6);

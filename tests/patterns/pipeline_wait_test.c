@@ -45,21 +45,26 @@ static void deliver(void *user, void *frame, void *slot, const struct weir_pipel
         gate_open(&waited.gate);
 }
 
-static void begin(unsigned frames, uint32_t threads, unsigned pending)
+static struct weir_pipeline_params params_of(uint32_t threads)
 {
     static const struct weir_pipeline_stage stage = {.name = "work", .submit = submit};
+    return (struct weir_pipeline_params){.struct_size = sizeof(struct weir_pipeline_params),
+                                         .device = steered_open(),
+                                         .stages = &stage,
+                                         .stage_count = 1,
+                                         .stage_size = sizeof stage,
+                                         .slot_count = 2,
+                                         .prepare = prepare,
+                                         .prepare_threads = threads,
+                                         .deliver = deliver};
+}
+
+static void begin(unsigned frames, uint32_t threads, unsigned pending)
+{
     waited.frames = frames;
     recorder_init(&waited.recorder);
     gate_init(&waited.gate);
-    const struct weir_pipeline_params params = {.struct_size = sizeof params,
-                                                .device = steered_open(),
-                                                .stages = &stage,
-                                                .stage_count = 1,
-                                                .stage_size = sizeof stage,
-                                                .slot_count = 2,
-                                                .prepare = prepare,
-                                                .prepare_threads = threads,
-                                                .deliver = deliver};
+    const struct weir_pipeline_params params = params_of(threads);
     steered_pend(pending);
     ASSERT_OK(weir_pipeline_create(&params, &waited.pipeline));
     for (unsigned i = 1; i <= frames; i++)
@@ -115,12 +120,6 @@ enum {
 static atomic_uint submitted;
 static unsigned submitted_by_then[MANY]; // at the delivery of that frame
 
-static weir_status prepare_nothing(void *user, void *slot, void *frame)
-{
-    (void)user, (void)slot, (void)frame;
-    return WEIR_OK;
-}
-
 // The first delivery ends when the pipeline is full; each leaves a caller that was woken time to submit.
 static void deliver_slowly(void *user, void *frame, void *slot,
                            const struct weir_pipeline_result *result)
@@ -134,29 +133,15 @@ static void deliver_slowly(void *user, void *frame, void *slot,
     recorder_add(&waited.recorder, frame, slot, result);
 }
 
-static const struct weir_pipeline_params *full_params(uint32_t threads)
-{
-    static const struct weir_pipeline_stage stage = {.name = "work", .submit = submit};
-    static struct weir_pipeline_params params;
-    params = (struct weir_pipeline_params){.struct_size = sizeof params,
-                                           .device = steered_open(),
-                                           .stages = &stage,
-                                           .stage_count = 1,
-                                           .stage_size = sizeof stage,
-                                           .slot_count = 2,
-                                           .backlog = ALIVE - 2,
-                                           .prepare = prepare_nothing,
-                                           .prepare_threads = threads,
-                                           .deliver = deliver_slowly};
-    return &params;
-}
-
 static void fill(uint32_t threads)
 {
     waited.frames = 1;
     atomic_store(&submitted, 0);
     recorder_init(&waited.recorder);
-    ASSERT_OK(weir_pipeline_create(full_params(threads), &waited.pipeline));
+    struct weir_pipeline_params params = params_of(threads);
+    params.backlog = ALIVE - 2;
+    params.deliver = deliver_slowly;
+    ASSERT_OK(weir_pipeline_create(&params, &waited.pipeline));
     for (unsigned i = 0; i < MANY; i++) {
         EXPECT_OK(weir_pipeline_submit(waited.pipeline, frame_of(3)));
         atomic_fetch_add(&submitted, 1);

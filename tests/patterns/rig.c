@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "tests/support/memory.h"
+
 struct rig rig;
 
 void rig_sleep_ns(long duration_ns)
@@ -20,6 +22,49 @@ weir_status rig_dawdle(void *user)
     return WEIR_OK;
 }
 
+weir_status rig_fail(void *user)
+{
+    (void)user;
+    return WEIR_ERROR_IO;
+}
+
+weir_status rig_fail_late(void *user)
+{
+    rig_sleep_ns(3000000);
+    return rig_fail(user);
+}
+
+weir_status rig_error(weir_status status, const char *message)
+{
+    struct weir_error error = {.status = status};
+    snprintf(error.message, sizeof error.message, "%s", message);
+    return weir_error_set(&error);
+}
+
+void rig_expect_refused(weir_status status, const char *words, const char *remedy)
+{
+    EXPECT_INT_EQ(status, WEIR_ERROR_INVALID);
+    EXPECT_CONTAINS(weir_last_error()->message, words);
+    EXPECT_CONTAINS(weir_last_error()->remedy, remedy);
+}
+
+struct rig_flat rig_flat_begin(void)
+{
+    struct rig_flat now;
+    weir_counters_read(&now.counters);
+    now.allocations = weir_test_allocations();
+    return now;
+}
+
+void rig_flat_expect(const struct rig_flat *since)
+{
+    const struct rig_flat now = rig_flat_begin();
+    EXPECT_UINT_EQ(now.allocations, since->allocations);
+    EXPECT_UINT_EQ(now.counters.allocations, since->counters.allocations);
+    EXPECT_UINT_EQ(now.counters.driver_objects, since->counters.driver_objects);
+    EXPECT_UINT_GT(since->allocations, 0);
+}
+
 weir_status rig_open(void)
 {
     return rig_open_with(NULL);
@@ -27,15 +72,12 @@ weir_status rig_open(void)
 
 weir_status rig_open_with(const char *config)
 {
-    const struct weir_open_params params = {
-        .struct_size = sizeof params,
-        .config_path = config ? "rig.ini" : "",
-        .config_text = config,
-        .backend = getenv("WEIR_BACKEND") ? NULL : "null",
-        .sections = (const struct weir_section *const[]){weir_pipeline_section()},
-        .section_count = 1,
-    };
-    weir_status status = weir_open(&params, &rig.runtime);
+    weir_status status = weir_open(
+        WEIR_PARAMS(weir_open, .config_path = config ? "rig.ini" : "", .config_text = config,
+                    .backend = getenv("WEIR_BACKEND") ? NULL : "null",
+                    .sections = (const struct weir_section *const[]){weir_pipeline_section()},
+                    .section_count = 1),
+        &rig.runtime);
     if (status != WEIR_OK)
         return status;
     return weir_device_open(rig.runtime, NULL, &rig.device);
@@ -47,15 +89,18 @@ void rig_close(void)
     ASSERT_OK(weir_close(&rig.runtime));
 }
 
+weir_status rig_buffer_on(weir_device *device, size_t size, weir_placement placement,
+                          weir_buffer **out_buffer)
+{
+    return weir_buffer_create(device,
+                              WEIR_PARAMS(weir_buffer, .label = "rig", .size = size,
+                                          .placement = placement),
+                              out_buffer);
+}
+
 weir_status rig_buffer(size_t size, weir_placement placement, weir_buffer **out_buffer)
 {
-    const struct weir_buffer_params params = {
-        .struct_size = sizeof params,
-        .label = "rig",
-        .size = size,
-        .placement = placement,
-    };
-    return weir_buffer_create(rig.device, &params, out_buffer);
+    return rig_buffer_on(rig.device, size, placement, out_buffer);
 }
 
 weir_status rig_queue(const char *label, weir_queue **out_queue)

@@ -6,7 +6,7 @@
 #include <pthread.h>
 
 #include "patterns/pipeline.h"
-#include "tests/support/test.h"
+#include "tests/support/own.h"
 
 // One at a time.
 struct rig {
@@ -25,6 +25,8 @@ weir_status rig_open_with(const char *config);
 void rig_close(void);
 
 weir_status rig_buffer(size_t size, weir_placement placement, weir_buffer **out_buffer);
+weir_status rig_buffer_on(weir_device *device, size_t size, weir_placement placement,
+                          weir_buffer **out_buffer);
 weir_status rig_queue(const char *label, weir_queue **out_queue);
 
 // Writes words `first`, `first` + 1 … to a HOST buffer, from its word `at` on.
@@ -34,10 +36,40 @@ void rig_write_words(weir_buffer *buffer, size_t at, size_t count, uint32_t firs
 // ….
 size_t rig_wrong_words(weir_buffer *buffer, size_t at, size_t count, uint32_t first);
 
-// A host function: takes from 0 to 400 µs, by `user`.
+// Host functions: the first takes from 0 to 400 µs, by `user`; the others fail with WEIR_ERROR_IO, at once or in 3 ms.
 weir_status rig_dawdle(void *user);
+weir_status rig_fail(void *user);
+weir_status rig_fail_late(void *user);
+
+// Sets the thread's error detail and returns `status`.
+weir_status rig_error(weir_status status, const char *message);
+
+// That a call returned WEIR_ERROR_INVALID, with these words in the message and in the remedy.
+void rig_expect_refused(weir_status status, const char *words, const char *remedy);
+
+// Allocations of this program's C code and of modules, and native objects, from the begin on: there are none.
+struct rig_flat {
+    struct weir_counters counters;
+    unsigned long allocations;
+};
+
+struct rig_flat rig_flat_begin(void);
+void rig_flat_expect(const struct rig_flat *since);
+
+// A function that the linker puts before the library's (BUILD), which is __real_weir_name() then.
+#define WRAP(result, name, ...)             \
+    result __real_weir_##name(__VA_ARGS__); \
+    result __wrap_weir_##name(__VA_ARGS__); \
+    result __wrap_weir_##name(__VA_ARGS__)
 
 void rig_sleep_ns(long duration_ns);
+
+static inline struct weir_pipeline_statistics rig_figures(weir_pipeline *pipeline)
+{
+    struct weir_pipeline_statistics figures = {.accepted = 1}; // replaced, also without a pipeline
+    weir_pipeline_get_statistics(pipeline, &figures);
+    return figures;
+}
 
 // The deliveries of a pipeline.
 

@@ -34,11 +34,6 @@ static struct {
     unsigned pending, queried, synced_early;
 } asked;
 
-#define WRAP(result, name, ...)             \
-    result __real_weir_##name(__VA_ARGS__); \
-    result __wrap_weir_##name(__VA_ARGS__); \
-    result __wrap_weir_##name(__VA_ARGS__)
-
 // With the lock. All queues that are asked for were created here, and all events recorded.
 static struct steered_queue *find(const weir_queue *queue)
 {
@@ -62,13 +57,6 @@ static struct steered_queue *find_label(const char *label)
     while (strcmp(at->label, label) != 0)
         at++;
     return at;
-}
-
-static weir_status fail(weir_status status, const char *message)
-{
-    struct weir_error error = {.status = status};
-    snprintf(error.message, sizeof error.message, "%s", message);
-    return weir_error_set(&error);
 }
 
 weir_device *steered_open(void)
@@ -115,7 +103,7 @@ WRAP(weir_status, queue_create_at, weir_device *device, const struct weir_queue_
 {
     *out_queue = NULL;
     if (++asked.made == asked.refused_queue)
-        return fail(WEIR_ERROR_OUT_OF_MEMORY, "no more queues");
+        return rig_error(WEIR_ERROR_OUT_OF_MEMORY, "no more queues");
     const weir_status status = __real_weir_queue_create_at(device, params, out_queue, file, line);
     struct steered_queue *queue = &queues[asked.made - 1];
     queue->queue = *out_queue;
@@ -212,7 +200,7 @@ static weir_status break_soon(void *user)
 
 void steered_break(weir_queue *queue, weir_status status, const char *message, bool soon)
 {
-    WEIR_IGNORE(fail(status, message ? message : ""));
+    WEIR_IGNORE(rig_error(status, message ? message : ""));
     breaking = *weir_last_error();
     find(queue)->broken = true;
     EXPECT_OK(weir_queue_host_call(queue, soon ? break_soon : break_now, NULL));
@@ -230,7 +218,7 @@ WRAP(weir_status, queue_recover_at, weir_queue *queue, const char *file, int lin
     struct steered_queue *of = find(queue);
     if (of->broken && asked.recover_times > 0) {
         asked.recover_times--;
-        return fail(asked.recover_status, breaking.message);
+        return rig_error(asked.recover_status, breaking.message);
     }
     const weir_status status = __real_weir_queue_recover_at(queue, file, line);
     of->broken = of->broken && status != WEIR_OK;

@@ -1,10 +1,10 @@
 // The pipeline against the float64 reference, stage by stage, on every device of
-// the chain: docs/arr-coc.md, "Agreement". One test for each row of the table.
+// the chain: docs/arr-coc.md, "Agreement". One test for each row of the table. What pixels images of other kinds have is
+// in tests/unit/io_image_test.c.
 //
 // Only photographs have to meet the bound of stage 2 through all stages: see there.
 
 #include <math.h>
-#include <png.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +12,6 @@
 #include "tests/pipelines/rig.h"
 #include "tests/support/arr_coc_reference.h"
 #include "tests/support/made_images.h"
-#include "tests/unit/io_made_files.h"
 
 // The differences from the float64 reference, stage by stage.
 
@@ -102,9 +101,9 @@ static void measure_relevance(const struct expected *expected, const struct rig 
     const struct arr_coc_reference_weights weights = reference_weights(rig);
     const size_t patches = (size_t)expected->dims.grid * (size_t)expected->dims.grid;
     const size_t pixels = (size_t)expected->dims.size * (size_t)expected->dims.size;
-    double *promoted = rig_alloc(pixels * WEIR_ARR_COC_CHANNELS, sizeof *promoted);
-    double *scores = rig_alloc(3 * patches, sizeof *scores);
-    double *relevance = rig_alloc(patches, sizeof *relevance);
+    OWN_MEMORY double *promoted = rig_alloc(pixels * WEIR_ARR_COC_CHANNELS, sizeof *promoted);
+    OWN_MEMORY double *scores = rig_alloc(3 * patches, sizeof *scores);
+    OWN_MEMORY double *relevance = rig_alloc(patches, sizeof *relevance);
     double balance[3];
 
     for (size_t i = 0; i < pixels * WEIR_ARR_COC_CHANNELS; i++)
@@ -117,15 +116,12 @@ static void measure_relevance(const struct expected *expected, const struct rig 
     out->relevance = farthest(expected->relevance, frame->relevance, patches);
     out->scores = farthest(expected->scores, frame->scores, 3 * patches);
     out->balance = farthest(expected->balance, frame->balance, 3);
-    free(relevance);
-    free(scores);
-    free(promoted);
 }
 
 static bool same_patches(const struct expected *expected, const struct rig_frame *frame)
 {
     const size_t patches = (size_t)expected->dims.grid * (size_t)expected->dims.grid;
-    int32_t *wanted = rig_alloc(3 * patches, sizeof *wanted);
+    OWN_MEMORY int32_t *wanted = rig_alloc(3 * patches, sizeof *wanted);
     int tokens = 0;
     int count = arr_coc_reference_allocate(&expected->dims, frame->relevance, wanted, &tokens);
     bool same = weir_test_check_int(__FILE__, __LINE__, "patches", "==", "the reference's",
@@ -136,7 +132,6 @@ static bool same_patches(const struct expected *expected, const struct rig_frame
                                     expected->dims.budget) &&
                 weir_test_check_mem(__FILE__, __LINE__, "patches", "the reference's",
                                     frame->patches, wanted, (size_t)count * 3 * sizeof *wanted);
-    free(wanted);
     return same;
 }
 
@@ -154,11 +149,10 @@ static bool measure(const struct expected *expected, const struct rig *rig,
         return false;
 
     size_t count = (size_t)frame->output.token_count * WEIR_ARR_COC_CHANNELS;
-    double *tokens = rig_alloc(count, sizeof *tokens);
+    OWN_MEMORY double *tokens = rig_alloc(count, sizeof *tokens);
     arr_coc_reference_compress(&expected->dims, expected->texture, frame->patches,
                                (int)frame->output.patch_count, tokens);
     out->tokens = farthest(tokens, frame->tokens, count);
-    free(tokens);
     return true;
 }
 
@@ -196,7 +190,6 @@ static const struct weir_arr_coc_sizes default_sizes = {1024, 32, 4096};
     {                \
         256, 16, 512 \
     }
-static const struct weir_arr_coc_sizes small_sizes = SMALL_SIZES;
 
 #define IMAGES "tests/data/images/"
 
@@ -284,13 +277,10 @@ static void outcome_finish(struct outcome *outcome)
 static bool same_bits(const struct outcome *a, const struct outcome *b)
 {
     size_t a_size, b_size;
-    unsigned char *a_bytes = rig_frame_bytes(&a->frame, &a_size);
-    unsigned char *b_bytes = rig_frame_bytes(&b->frame, &b_size);
-    bool same = a_size == b_size && memcmp(a_bytes, b_bytes, a_size) == 0 &&
-                memcmp(a->texture, b->texture, a->texture_size) == 0;
-    free(b_bytes);
-    free(a_bytes);
-    return same;
+    OWN_MEMORY unsigned char *a_bytes = rig_frame_bytes(&a->frame, &a_size);
+    OWN_MEMORY unsigned char *b_bytes = rig_frame_bytes(&b->frame, &b_size);
+    return a_size == b_size && memcmp(a_bytes, b_bytes, a_size) == 0 &&
+           memcmp(a->texture, b->texture, a->texture_size) == 0;
 }
 
 // The caller finishes `*out` in any case.
@@ -300,7 +290,7 @@ static bool run_image(const struct rig *rig, const struct weir_arr_coc_sizes *si
     const uint64_t pixels = (uint64_t)image->height * (uint64_t)image->width;
     const struct weir_arr_coc_params params = rig_params(rig, sizes, pixels);
     const size_t floats = (size_t)sizes->side * sizes->side * WEIR_ARR_COC_CHANNELS;
-    weir_arr_coc *arr_coc;
+    own_arr_coc arr_coc = NULL;
 
     *out = (struct outcome){.texture = rig_alloc(floats, sizeof(float)),
                             .texture_size = floats * sizeof(float)};
@@ -310,7 +300,6 @@ static bool run_image(const struct rig *rig, const struct weir_arr_coc_sizes *si
     bool ok = rig_run(arr_coc, &out->frame, 1) &&
               weir_test_check_ok(__FILE__, __LINE__, out->frame.message, out->frame.status) &&
               IS_OK(weir_arr_coc_download_texture(arr_coc, out->texture));
-    weir_arr_coc_destroy(&arr_coc);
     return ok;
 }
 
@@ -336,12 +325,11 @@ static void judge(const char *name, const struct rig *rig, const struct expected
     EXPECT_DOUBLE_LE(far.balance, relevance_bound);
 }
 
-// `wanted` are the pixels that the reference gets, `given` those that the pipeline
-// gets. A device with the same bits as the first one gets the same result.
-static void compare_on_all_devices(const char *name, const struct weir_arr_coc_sizes *sizes,
-                                   const char *weights, const struct rig_image *wanted,
-                                   const struct rig_image *given, bool through_all)
+// A device with the same bits as the first one gets the same result.
+static void compare_on_all_devices(const struct row *row, const struct rig_image *image)
 {
+    const struct weir_arr_coc_sizes *sizes = row->sizes.side > 0 ? &row->sizes : &default_sizes;
+    const char *weights = row->weights ? row->weights : RIG_WEIGHTS;
     const size_t devices = rig_device_count();
     struct expected expected = {0};
     struct outcome first = {0}, outcome;
@@ -350,12 +338,12 @@ static void compare_on_all_devices(const char *name, const struct weir_arr_coc_s
 
     ASSERT_UINT_GT(devices, 0);
     for (size_t i = 0; ok && i < devices && rig_open(&rig, i, weights); i++) {
-        weir_test_note("%s on %s", name, weir_device_get_info(rig.device)->name);
+        weir_test_note("%s on %s", row->name, weir_device_get_info(rig.device)->name);
         if (i == 0)
-            expected_init(&expected, &rig, sizes, wanted);
-        ok = run_image(&rig, sizes, given, &outcome);
+            expected_init(&expected, &rig, sizes, image);
+        ok = run_image(&rig, sizes, image, &outcome);
         if (ok && (i == 0 || !same_bits(&first, &outcome)))
-            judge(name, &rig, &expected, &outcome, through_all);
+            judge(row->name, &rig, &expected, &outcome, row->shape == PHOTO);
         if (i == 0)
             first = outcome;
         else
@@ -369,17 +357,13 @@ static void compare_on_all_devices(const char *name, const struct weir_arr_coc_s
 static void run_row(void)
 {
     const struct row *row = weir_test_data();
-    const struct weir_arr_coc_sizes *sizes = row->sizes.side > 0 ? &row->sizes : &default_sizes;
-    const char *weights = row->weights ? row->weights : RIG_WEIGHTS;
-    const bool photo = row->shape == PHOTO;
-    struct rig_image image;
+    own_image image = {0};
 
-    if (!photo)
+    if (row->shape != PHOTO)
         make_image(row, &image);
     else if (!rig_image_read(weir_test_runfile(row->photo), &image))
         return;
-    compare_on_all_devices(row->name, sizes, weights, &image, &image, photo);
-    rig_image_finish(&image);
+    compare_on_all_devices(row, &image);
 }
 
 static struct weir_test tests[sizeof rows / sizeof *rows];
@@ -396,179 +380,5 @@ __attribute__((constructor)) static void add_rows(void)
             .data = (void *)&rows[i],
         };
         weir_test_add(&tests[i]);
-    }
-}
-
-// Images of other kinds come through io/, which turns them into RGB8 by the rules of
-// io/image.h. Here a second implementation of the same rules makes the reference's
-// pixels.
-
-enum {
-    HEIGHT = 60,
-    WIDTH = 90,
-    PIXELS = HEIGHT * WIDTH
-};
-
-static unsigned char over_white(unsigned value, unsigned alpha)
-{
-    return (unsigned char)((value * alpha + 255 * (255 - alpha) + 127) / 255);
-}
-
-static unsigned char from_16_bits(unsigned value)
-{
-    return (unsigned char)((value * 255 + 32767) / 65535);
-}
-
-static void put_16_bits(unsigned char *bytes, unsigned value)
-{
-    bytes[0] = (unsigned char)(value >> 8);
-    bytes[1] = (unsigned char)(value & 255);
-}
-
-static void compare_file(const char *name, const char *path, const struct rig_image *wanted)
-{
-    struct rig_image given;
-
-    ASSERT_TRUE(rig_image_read(path, &given));
-    ASSERT_INT_EQ(given.height, HEIGHT);
-    ASSERT_INT_EQ(given.width, WIDTH);
-    compare_on_all_devices(name, &small_sizes, RIG_WEIGHTS, wanted ? wanted : &given, &given,
-                           false);
-    rig_image_finish(&given);
-}
-
-static void compare_png(const char *name, struct made_png png, const unsigned char *rows_of_file,
-                        const struct rig_image *wanted)
-{
-    const char *path = made_path(weir_test_temp_dir(), "made.png");
-
-    png.width = WIDTH;
-    png.height = HEIGHT;
-    png.rows = rows_of_file;
-    ASSERT_TRUE(made_png_write(path, &png));
-    compare_file(name, path, wanted);
-}
-
-// Smooth, with every value of a byte.
-static unsigned wave(int i)
-{
-    return (unsigned)(i % WIDTH * 2 + i / WIDTH) & 255;
-}
-
-WEIR_TEST(AgreementOfFiles, Gray)
-{
-    unsigned char bytes[PIXELS];
-    struct rig_image wanted = rig_image_make(HEIGHT, WIDTH);
-
-    for (int i = 0; i < PIXELS; i++) {
-        bytes[i] = (unsigned char)wave(i);
-        memset(wanted.rgb + 3 * i, bytes[i], 3);
-    }
-    compare_png("gray",
-                (struct made_png){.colour_type = PNG_COLOR_TYPE_GRAY,
-                                  .bit_depth = 8,
-                                  .row_bytes = WIDTH},
-                bytes, &wanted);
-    rig_image_finish(&wanted);
-}
-
-WEIR_TEST(AgreementOfFiles, Alpha)
-{
-    unsigned char bytes[PIXELS * 4];
-    struct rig_image wanted = rig_image_make(HEIGHT, WIDTH);
-
-    made_image_gradient(HEIGHT, WIDTH, wanted.rgb);
-    for (int i = 0; i < PIXELS; i++) {
-        unsigned char alpha = (unsigned char)(wave(i) * 3);
-        memcpy(bytes + 4 * i, wanted.rgb + 3 * i, 3);
-        bytes[4 * i + 3] = alpha;
-        for (int c = 0; c < 3; c++)
-            wanted.rgb[3 * i + c] = over_white(wanted.rgb[3 * i + c], alpha);
-    }
-    compare_png("alpha",
-                (struct made_png){.colour_type = PNG_COLOR_TYPE_RGB_ALPHA,
-                                  .bit_depth = 8,
-                                  .row_bytes = WIDTH * 4},
-                bytes, &wanted);
-    rig_image_finish(&wanted);
-}
-
-WEIR_TEST(AgreementOfFiles, Palette)
-{
-    unsigned char palette[16 * 3];
-    unsigned char bytes[HEIGHT * WIDTH / 2];
-    struct rig_image wanted = rig_image_make(HEIGHT, WIDTH);
-
-    for (int i = 0; i < 16 * 3; i++)
-        palette[i] = (unsigned char)(i * 37 + 11);
-    for (int i = 0; i < PIXELS; i++) {
-        unsigned index = wave(i) / 16;
-        unsigned char *byte = &bytes[i / 2];
-        *byte = (unsigned char)(i % 2 ? *byte | index : index << 4);
-        memcpy(wanted.rgb + 3 * i, palette + 3 * index, 3);
-    }
-    compare_png("palette",
-                (struct made_png){.colour_type = PNG_COLOR_TYPE_PALETTE,
-                                  .bit_depth = 4,
-                                  .palette = palette,
-                                  .palette_count = 16,
-                                  .row_bytes = WIDTH / 2},
-                bytes, &wanted);
-    rig_image_finish(&wanted);
-}
-
-WEIR_TEST(AgreementOfFiles, SixteenBits)
-{
-    unsigned char bytes[PIXELS * 6];
-    struct rig_image wanted = rig_image_make(HEIGHT, WIDTH);
-
-    for (int i = 0; i < PIXELS * 3; i++) {
-        unsigned value = (unsigned)(i * 7919) % 65536;
-        put_16_bits(bytes + 2 * i, value);
-        wanted.rgb[i] = from_16_bits(value);
-    }
-    compare_png("16 bits",
-                (struct made_png){.colour_type = PNG_COLOR_TYPE_RGB,
-                                  .bit_depth = 16,
-                                  .row_bytes = WIDTH * 6},
-                bytes, &wanted);
-    rig_image_finish(&wanted);
-}
-
-WEIR_TEST(AgreementOfFiles, GrayAlpha16)
-{
-    unsigned char bytes[PIXELS * 4];
-    struct rig_image wanted = rig_image_make(HEIGHT, WIDTH);
-
-    for (int i = 0; i < PIXELS; i++) {
-        unsigned value = wave(i) * 251, alpha = 65535 - wave(i) * 97;
-        put_16_bits(bytes + 4 * i, value);
-        put_16_bits(bytes + 4 * i + 2, alpha);
-        memset(wanted.rgb + 3 * i, over_white(from_16_bits(value), from_16_bits(alpha)), 3);
-    }
-    compare_png("gray+alpha 16",
-                (struct made_png){.colour_type = PNG_COLOR_TYPE_GRAY_ALPHA,
-                                  .bit_depth = 16,
-                                  .row_bytes = WIDTH * 4},
-                bytes, &wanted);
-    rig_image_finish(&wanted);
-}
-
-// The pixels of a JPEG depend on the decoder; the reference gets the same pixels.
-WEIR_TEST(AgreementOfFiles, Jpeg)
-{
-    const char *path = made_path(weir_test_temp_dir(), "made.jpeg");
-
-    for (int channels = 1; channels <= 3; channels += 2) {
-        unsigned char pixels[PIXELS * 3];
-        for (int i = 0; i < PIXELS * channels; i++)
-            pixels[i] = (unsigned char)wave(i);
-        const struct made_jpeg jpeg = {.width = WIDTH,
-                                       .height = HEIGHT,
-                                       .channels = channels,
-                                       .quality = 90,
-                                       .pixels = pixels};
-        ASSERT_TRUE(made_jpeg_write(path, &jpeg));
-        compare_file(channels == 1 ? "JPEG, gray" : "JPEG", path, NULL);
     }
 }

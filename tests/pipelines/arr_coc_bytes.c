@@ -15,9 +15,8 @@ static bool write_frame(FILE *stream, const struct rig_frame *frame)
         fprintf(stderr, "arr_coc_bytes: %s\n", frame->message);
         return false;
     }
-    unsigned char *bytes = rig_frame_bytes(frame, &size);
+    OWN_MEMORY unsigned char *bytes = rig_frame_bytes(frame, &size);
     bool written = fwrite(bytes, 1, size, stream) == size;
-    free(bytes);
     return written;
 }
 
@@ -36,7 +35,7 @@ static bool run(const struct rig *rig, uint32_t slots, const struct rig_image *i
                 struct rig_frame *frames)
 {
     struct weir_arr_coc_params params = rig_params(rig, &sizes, test_images_max_pixels(images));
-    weir_arr_coc *arr_coc;
+    own_arr_coc arr_coc = NULL;
 
     params.slot_count = slots;
     for (int i = 0; i < TEST_IMAGES; i++)
@@ -46,7 +45,6 @@ static bool run(const struct rig *rig, uint32_t slots, const struct rig_image *i
         return false;
     }
     bool ok = rig_run(arr_coc, frames, TEST_IMAGES);
-    weir_arr_coc_destroy(&arr_coc);
     return ok;
 }
 

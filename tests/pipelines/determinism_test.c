@@ -66,11 +66,9 @@ static void finish_all(struct rig_frame frames[FRAMES])
 static void expect_images_differ(const struct rig_frame frames[FRAMES])
 {
     size_t a_size, b_size;
-    unsigned char *a = rig_frame_bytes(&frames[0], &a_size);
-    unsigned char *b = rig_frame_bytes(&frames[1], &b_size);
+    OWN_MEMORY unsigned char *a = rig_frame_bytes(&frames[0], &a_size);
+    OWN_MEMORY unsigned char *b = rig_frame_bytes(&frames[1], &b_size);
     EXPECT_TRUE(a_size != b_size || memcmp(a, b, a_size) != 0);
-    free(b);
-    free(a);
 }
 
 // All frames of an image have the bits of its first one in the first way.
@@ -130,15 +128,13 @@ static bool run_process(const char *home, const char *device, const char *slots,
 static void expect_same_files(const char *a_path, const char *b_path)
 {
     size_t a_size, b_size;
-    unsigned char *a = made_file_read(a_path, &a_size);
-    unsigned char *b = made_file_read(b_path, &b_size);
+    OWN_MEMORY unsigned char *a = made_file_read(a_path, &a_size);
+    OWN_MEMORY unsigned char *b = made_file_read(b_path, &b_size);
 
     EXPECT_UINT_GT(a_size, 1000);
     EXPECT_UINT_EQ(a_size, b_size);
     if (a && b && a_size == b_size)
         EXPECT_MEM_EQ(a, b, a_size);
-    free(b);
-    free(a);
 }
 
 WEIR_TEST(ArrCocDeterminism, ColdAndWarmCaches)

@@ -13,19 +13,14 @@
 #include "tests/support/made_images.h"
 #include "tests/unit/io_made_files.h"
 
-#define SMALL_TEST(suite, name)                                                       \
-    WEIR_TEST_WITH(suite, name, struct rig, rig, rig_open(rig, 0, RIG_SMALL_WEIGHTS), \
-                   rig_close(rig))
-
 static const struct weir_arr_coc_sizes small = {64, 4, 256};
 
 static void expect_refused(const struct weir_arr_coc_params *params, const char *part)
 {
-    weir_arr_coc *arr_coc = NULL;
+    own_arr_coc arr_coc = NULL;
     EXPECT_INT_EQ(weir_arr_coc_create(params, &arr_coc), WEIR_ERROR_INVALID);
     EXPECT_NULL(arr_coc);
     EXPECT_CONTAINS(weir_last_error()->message, part);
-    weir_arr_coc_destroy(&arr_coc);
 }
 
 // Creation.
@@ -139,20 +134,18 @@ static void count_built(void *user)
     compiled->built++;
 }
 
-WEIR_TEST(ArrCocFailure, Compile)
+SMALL_TEST(ArrCocFailure, Compile)
 {
     static const char *const names[] = {"compress_tokens", "relevance", "relevance",
                                         "texture_position", NULL};
     static const char *const unknown[] = {"relevance", "blur", "texture_position", NULL};
     struct compiled some = {.names = names}, wrong = {.names = unknown},
                     none = {.names = names + 4};
-    struct rig rig;
 
     EXPECT_STR_EQ(weir_arr_coc_kernel_name(0), "texture_position");
     EXPECT_STR_EQ(weir_arr_coc_kernel_name(6), "compress_tokens");
     EXPECT_NULL(weir_arr_coc_kernel_name(7));
-    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
-    struct weir_arr_coc_params params = rig_params(&rig, &small, 0);
+    struct weir_arr_coc_params params = rig_params(rig, &small, 0);
     params.weights = NULL;
     params.query = NULL;
     params.built = count_built;
@@ -175,20 +168,18 @@ WEIR_TEST(ArrCocFailure, Compile)
     EXPECT_FAILURE(weir_arr_coc_compile(NULL, next_kernel, &some), WEIR_ERROR_INVALID,
                    "weir_arr_coc_compile: params is NULL");
     EXPECT_UINT_EQ(some.taken, 5);
-    rig_close(&rig);
 }
 
 SMALL_TEST(ArrCocFailure, BuiltBeforeTheFirstFrame)
 {
     struct compiled built = {0};
-    weir_arr_coc *arr_coc;
+    own_arr_coc arr_coc = NULL;
 
     struct weir_arr_coc_params params = rig_params(rig, &small, 100);
     params.built = count_built;
     params.user = &built;
     ASSERT_OK(weir_arr_coc_create(&params, &arr_coc));
     EXPECT_UINT_EQ(built.built, 1);
-    weir_arr_coc_destroy(&arr_coc);
 }
 
 // Weights.
@@ -249,7 +240,7 @@ static float *make_values(void)
 WEIR_TEST(ArrCocFailure, WeightsMissingTensor)
 {
     struct weir_io_tensor tensors[TENSORS], others[TENSORS];
-    float *values = make_values();
+    OWN_MEMORY float *values = make_values();
 
     describe(tensors, values);
     for (int missing = 0; missing < TENSORS; missing++) {
@@ -258,13 +249,12 @@ WEIR_TEST(ArrCocFailure, WeightsMissingTensor)
                 (size_t)(TENSORS - 1 - missing) * sizeof *others);
         expect_weights_refused(others, TENSORS - 1, tensors[missing].name, "no tensor");
     }
-    free(values);
 }
 
 WEIR_TEST(ArrCocFailure, WeightsWrongShape)
 {
     struct weir_io_tensor tensors[TENSORS];
-    float *values = make_values();
+    OWN_MEMORY float *values = make_values();
 
     for (int wrong = 0; wrong < TENSORS; wrong++) {
         describe(tensors, values);
@@ -277,14 +267,13 @@ WEIR_TEST(ArrCocFailure, WeightsWrongShape)
     describe(tensors, values);
     tensors[3].shape[0] = 0;
     expect_weights_refused(tensors, TENSORS, "participatory.2.bias is empty", "at least one");
-    free(values);
 }
 
 WEIR_TEST(ArrCocFailure, WeightsWithNaN)
 {
     struct weir_io_tensor tensors[TENSORS];
-    float *values = make_values();
-    float *bad = make_values();
+    OWN_MEMORY float *values = make_values();
+    OWN_MEMORY float *bad = make_values();
 
     bad[2] = NAN;
     for (int wrong = 0; wrong < TENSORS; wrong++) {
@@ -292,8 +281,6 @@ WEIR_TEST(ArrCocFailure, WeightsWithNaN)
         tensors[wrong].data = bad;
         expect_weights_refused(tensors, TENSORS, tensors[wrong].name, "index 2 is NaN");
     }
-    free(bad);
-    free(values);
 }
 
 WEIR_TEST(ArrCocFailure, WeightsTruncated)
@@ -303,14 +290,13 @@ WEIR_TEST(ArrCocFailure, WeightsTruncated)
     weir_arr_coc_weights *weights;
     size_t size;
 
-    unsigned char *bytes = made_file_read(weir_test_runfile(RIG_SMALL_WEIGHTS), &size);
+    OWN_MEMORY unsigned char *bytes = made_file_read(weir_test_runfile(RIG_SMALL_WEIGHTS), &size);
     ASSERT_NOT_NULL(bytes);
     for (size_t cut = 1; cut < size; cut = cut * 3 + 1) {
         ASSERT_TRUE(made_file_write(path, bytes, size - cut));
         EXPECT_FALSE(weir_arr_coc_weights_load(path, &weights, &error));
         EXPECT_CONTAINS(error.message, "/truncated.safetensors: ");
     }
-    free(bytes);
     EXPECT_FALSE(weir_arr_coc_weights_load("does/not/exist", &weights, &error));
     EXPECT_CONTAINS(error.message, "does/not/exist");
 }
@@ -335,7 +321,7 @@ static void expect_only_bad_fails(const struct rig *rig, uint32_t slots,
     weir_arr_coc *arr_coc;
 
     made_image_noise(40, 50, 1, image.rgb);
-    const bool computes = strcmp(weir_runtime_backend(rig->runtime), "null") != 0;
+    const bool computes = rig_computes(rig);
     for (int i = 0; i < FRAMES; i++)
         rig_frame_init(&frames[i], &image, computes ? sizes->grid : 0);
     if (bad_image)
@@ -393,32 +379,27 @@ SMALL_TEST(ArrCocFailure, ImageTooLarge)
     expect_only_bad_fails(rig, 2, &small, 2000, &flat, WEIR_OK, NULL, "an image of 5x0 pixels");
 }
 
-WEIR_TEST(ArrCocFailure, ImageTooLong)
+SMALL_TEST(ArrCocFailure, ImageTooLong)
 {
     // What the kernels' 32-bit coordinates can hold; tests of agreement run the
     // longest image that is accepted.
     const struct weir_arr_coc_sizes sizes = {1024, 32, 256};
     struct rig_image row = rig_image_make(1, 2097152);
-    struct rig rig;
 
-    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
-    expect_only_bad_fails(&rig, 1, &sizes, 2097152, &row, WEIR_OK, NULL,
+    expect_only_bad_fails(rig, 1, &sizes, 2097152, &row, WEIR_OK, NULL,
                           "an image of 2097152x1 pixels; with side 1024 no image side may exceed "
                           "2097151");
-    rig_close(&rig);
     rig_image_finish(&row);
 }
 
-WEIR_TEST(ArrCocFailure, TextureOfNoFrame)
+SMALL_TEST(ArrCocFailure, TextureOfNoFrame)
 {
     struct rig_image image = rig_image_make(8, 8);
     struct rig_frame frame;
-    struct rig rig;
-    weir_arr_coc *arr_coc;
-    float *texture = rig_alloc((size_t)13 * 64 * 64, sizeof *texture);
+    own_arr_coc arr_coc = NULL;
+    OWN_MEMORY float *texture = rig_alloc((size_t)13 * 64 * 64, sizeof *texture);
 
-    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
-    const struct weir_arr_coc_params params = rig_params(&rig, &small, 64);
+    const struct weir_arr_coc_params params = rig_params(rig, &small, 64);
     ASSERT_OK(weir_arr_coc_create(&params, &arr_coc));
     EXPECT_FAILURE(weir_arr_coc_download_texture(arr_coc, texture), WEIR_ERROR_INVALID,
                    "there is no frame");
@@ -428,9 +409,6 @@ WEIR_TEST(ArrCocFailure, TextureOfNoFrame)
     frame.load_status = WEIR_ERROR_IO;
     EXPECT_TRUE(rig_run(arr_coc, &frame, 1));
     EXPECT_INT_EQ(weir_arr_coc_download_texture(arr_coc, texture), WEIR_ERROR_INVALID);
-    weir_arr_coc_destroy(&arr_coc);
-    rig_close(&rig);
-    free(texture);
     rig_image_finish(&image);
 }
 
@@ -517,17 +495,14 @@ SMALL_TEST(ArrCocEnding, DestroyWithFramesInFlight)
     }
 }
 
-WEIR_TEST(ArrCocEnding, DestroyInACallbackDoesNothing)
+SMALL_TEST(ArrCocEnding, DestroyInACallbackDoesNothing)
 {
     struct many many = {.destroys_in_deliver = true};
-    struct rig rig;
 
-    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
-    ASSERT_TRUE(many_start(&many, &rig, 3));
+    ASSERT_TRUE(many_start(&many, rig, 3));
     EXPECT_OK(weir_pipeline_drain(weir_arr_coc_pipeline(many.arr_coc), WEIR_FOREVER));
     EXPECT_INT_EQ(many_ended(&many, WEIR_OK), MANY);
     weir_arr_coc_destroy(&many.arr_coc);
-    rig_close(&rig);
     rig_image_finish(&many.image);
 }
 
@@ -583,7 +558,7 @@ WEIR_TEST(ArrCocSettings, MustBeDeclared)
 SMALL_TEST(ArrCocSettings, DefaultSizes)
 {
     const struct weir_arr_coc_sizes zero = {0};
-    weir_arr_coc *arr_coc;
+    own_arr_coc arr_coc = NULL;
 
     struct weir_arr_coc_params params = rig_params(rig, &zero, 10);
     params.slot_count = 1;
@@ -591,5 +566,4 @@ SMALL_TEST(ArrCocSettings, DefaultSizes)
     EXPECT_UINT_EQ(weir_arr_coc_get_sizes(arr_coc)->side, 1024);
     EXPECT_UINT_EQ(weir_arr_coc_get_sizes(arr_coc)->grid, 32);
     EXPECT_UINT_EQ(weir_arr_coc_get_sizes(arr_coc)->budget, 4096);
-    weir_arr_coc_destroy(&arr_coc);
 }

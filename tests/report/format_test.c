@@ -321,7 +321,7 @@ WEIR_TEST(Format, RandomTracesAreSound)
 WEIR_TEST(Format, ProcessesAreNotTakenForDevices)
 {
     struct checker checker;
-    struct weir_trace *trace = NULL;
+    own_trace trace = NULL;
     char message[512];
     const char *path = path_of_trace();
     made_begin(&made);
@@ -333,7 +333,6 @@ WEIR_TEST(Format, ProcessesAreNotTakenForDevices)
     ASSERT_TRUE(weir_trace_read(path, NULL, &trace, message, sizeof message));
     EXPECT_UINT_EQ(trace->device_count, 1);
     EXPECT_UINT_EQ(trace->thread_count, 1);
-    weir_trace_destroy(&trace);
 }
 
 // In a program whose locale has a decimal comma, figures are read and written as ever. The

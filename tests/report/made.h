@@ -2,7 +2,13 @@
 #ifndef WEIR_TESTS_REPORT_MADE_H
 #define WEIR_TESTS_REPORT_MADE_H
 
+#include <weir/report.h>
+
 #include "report/trace.h"
+#include "tests/support/own.h"
+
+#define own_trace OWN(weir_trace_destroy) struct weir_trace *
+#define own_report OWN(weir_report_destroy) weir_report *
 
 enum {
     MADE_DEVICES = 2,
@@ -47,7 +53,8 @@ void made_wait(struct made *made, size_t queue);
 // for the same seed.
 void made_random(struct made *made, uint32_t seed, uint64_t cell_ns);
 
-// Writes it through the writer. Fails the test if that fails.
+// Writes it through the writer. The second one fails the test if that fails.
+bool made_try_write(const struct made *made, const char *path, char *message, size_t size);
 void made_write(const struct made *made, const char *path);
 
 // xorshift32, from 0 to `limit` - 1.

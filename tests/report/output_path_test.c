@@ -117,5 +117,4 @@ WEIR_TEST(OutputPath, KnowsTheFilesOfAJob)
         weir_test_note("%s, %s", cases[i].name, cases[i].wanted);
         EXPECT_INT_EQ(weir_output_path_is_of(cases[i].name, cases[i].wanted), cases[i].is_of);
     }
-    weir_test_note(NULL);
 }

@@ -40,6 +40,28 @@ static struct weir_report_overlap overlap_of(const weir_report *report, const ch
     return overlap;
 }
 
+// An operation that was submitted long before, at 0.
+static struct weir_trace_operation *early(size_t queue, enum weir_trace_engine engine,
+                                          uint64_t start_ns, uint64_t end_ns)
+{
+    struct weir_trace_operation *operation = made_operation(&made, queue, engine, start_ns, end_ns);
+    operation->submit_ns = operation->submit_end_ns = 0;
+    return operation;
+}
+
+// The sentence about the condition has these words.
+static void expect_check(const weir_report *report, const char *condition, bool holds,
+                         const char *words)
+{
+    struct weir_report_finding check;
+    weir_test_note("%s", condition);
+    EXPECT_OK(weir_report_check(report, condition, &check));
+    EXPECT_TRUE(check.holds == holds);
+    EXPECT_STR_NE(check.sentence, "");
+    EXPECT_CONTAINS(check.sentence, words);
+    weir_test_note(NULL);
+}
+
 // Copies up and down and a kernel, each for `each`, three chunks deep: up, run, down.
 static void make_chunks(uint64_t each)
 {
@@ -48,16 +70,10 @@ static void make_chunks(uint64_t each)
     made_queue(&made, "run");
     made_queue(&made, "down");
     for (uint64_t i = 0; i < 4; i++) {
-        struct weir_trace_operation *up =
-            made_operation(&made, 0, WEIR_ENGINE_TO_DEVICE, i * each, (i + 1) * each);
-        up->submit_ns = up->submit_end_ns = 0;
-        struct weir_trace_operation *run =
-            made_operation(&made, 1, WEIR_ENGINE_KERNELS, (i + 1) * each, (i + 2) * each);
-        run->submit_ns = run->submit_end_ns = 0;
+        early(0, WEIR_ENGINE_TO_DEVICE, i * each, (i + 1) * each);
+        early(1, WEIR_ENGINE_KERNELS, (i + 1) * each, (i + 2) * each);
         made_wait(&made, 0);
-        struct weir_trace_operation *down =
-            made_operation(&made, 2, WEIR_ENGINE_TO_HOST, (i + 2) * each, (i + 3) * each);
-        down->submit_ns = down->submit_end_ns = 0;
+        early(2, WEIR_ENGINE_TO_HOST, (i + 2) * each, (i + 3) * each);
         made_wait(&made, 1);
     }
 }
@@ -109,7 +125,7 @@ WEIR_TEST(Report, KernelsWithoutStartsGiveAnInterval)
     made_queue(&made, "b");
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 0, 4 * MS)->start_is_earliest = true;
     made_operation(&made, 1, WEIR_ENGINE_KERNELS, 0, 10 * MS)->start_is_earliest = true;
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     const struct weir_report_overlap overlap = overlap_of(report, "compute", "compute");
     EXPECT_FALSE(weir_report_get_summary(report)->exact);
     // The second may have begun with the first, or after it.
@@ -120,11 +136,7 @@ WEIR_TEST(Report, KernelsWithoutStartsGiveAnInterval)
     EXPECT_UINT_EQ(overlap.first.least_ns, 10 * MS);
     EXPECT_NEAR(weir_report_get_summary(report)->speedup_least, 1.0, 1e-9);
     EXPECT_NEAR(weir_report_get_summary(report)->speedup_most, 1.4, 1e-9);
-    struct weir_report_finding check;
-    ASSERT_OK(weir_report_check(report, "overlap compute/compute>=0.2", &check));
-    EXPECT_FALSE(check.holds);
-    EXPECT_CONTAINS(check.sentence, "between 0.0 % and 40.0 %");
-    weir_report_destroy(&report);
+    expect_check(report, "overlap compute/compute>=0.2", false, "between 0.0 % and 40.0 %");
 }
 
 WEIR_TEST(Report, ADeviceThatSerialisesHasNoOverlap)
@@ -142,10 +154,7 @@ WEIR_TEST(Report, ADeviceThatSerialisesHasNoOverlap)
     EXPECT_FALSE(overlap.applies);
     EXPECT_CONTAINS(overlap.reason, "a device has no copy engine and runs one kernel at a time");
     EXPECT_CONTAINS(weir_report_get_summary(report)->serial_reason, "no two operations");
-    struct weir_report_finding check;
-    ASSERT_OK(weir_report_check(report, "speedup<=9", &check));
-    EXPECT_FALSE(check.holds);
-    EXPECT_CONTAINS(check.sentence, "n/a: a device");
+    expect_check(report, "speedup<=9", false, "n/a: a device");
     weir_report_destroy(&report);
 
     // A device on which operations did run at once is not serial, whatever its limits
@@ -161,24 +170,21 @@ WEIR_TEST(Report, ADeviceThatSerialisesHasNoOverlap)
 // Communication that kernels hide, and how much of it: a row of the report, and a condition.
 WEIR_TEST(Report, CommunicationHasARow)
 {
-    struct weir_report_finding check;
     made_begin(&made);
     made_queue(&made, "run");
     made_queue(&made, "reduce");
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 0, 3 * MS);
     made_operation(&made, 1, WEIR_ENGINE_COMMUNICATION, 2 * MS, 6 * MS)->kind =
         WEIR_TRACE_COLLECTIVE;
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     EXPECT_NEAR(overlap_of(report, "communication", "compute").least, 0.25, 1e-9);
     EXPECT_UINT_EQ(weir_report_get_summary(report)->compute_ns, 3 * MS);
     EXPECT_UINT_EQ(weir_report_get_summary(report)->non_compute_ns, 3 * MS);
     EXPECT_STR_EQ(weir_report_get_summary(report)->bound_engine, "communication");
-    ASSERT_OK(weir_report_check(report, "overlap communication/compute>=0.2", &check));
-    EXPECT_TRUE(check.holds);
+    expect_check(report, "overlap communication/compute>=0.2", true, "");
     char *text = weir_report_text(report);
     EXPECT_CONTAINS(text, "communication / compute");
     weir_report_free_text(&text);
-    weir_report_destroy(&report);
 }
 
 WEIR_TEST(Report, AnEmptySetHasNoOverlap)
@@ -186,20 +192,25 @@ WEIR_TEST(Report, AnEmptySetHasNoOverlap)
     made_begin(&made);
     made_queue(&made, "a");
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 0, MS);
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     const struct weir_report_overlap overlap = overlap_of(report, "copy", "compute");
     EXPECT_FALSE(overlap.applies);
     EXPECT_CONTAINS(overlap.reason, "no operation of 'copy'");
-    weir_report_destroy(&report);
 }
 
 // Bubbles.
 
-static const struct weir_report_bubble *only_bubble(const weir_report *report)
+// The only one.
+static struct weir_report_bubble expect_bubble(const weir_report *report, weir_report_cause cause,
+                                               const char *words)
 {
-    if (weir_report_bubble_count(report, false) != 1)
-        weir_test_fail(__FILE__, __LINE__, "%zu bubbles", weir_report_bubble_count(report, false));
-    return weir_report_get_bubble(report, false, 0);
+    const struct weir_report_bubble *bubble = weir_report_get_bubble(report, false, 0);
+    EXPECT_UINT_EQ(weir_report_bubble_count(report, false), 1);
+    if (!bubble)
+        return (struct weir_report_bubble){.file = ""};
+    EXPECT_INT_EQ(bubble->cause, cause);
+    EXPECT_CONTAINS(bubble->sentence, words);
+    return *bubble;
 }
 
 static void begin_bubble(void)
@@ -220,19 +231,17 @@ WEIR_TEST(Bubbles, OfLateSubmission)
     made.spans[made.span_count++] =
         (struct weir_trace_span){WEIR_TRACE_SYNC, 99,       "weir_queue_sync",
                                  WEIR_NO_NUMBER,  500 * US, 2800 * US};
-    weir_report *report = report_on(NULL);
-    const struct weir_report_bubble *bubble = only_bubble(report);
-    ASSERT_NOT_NULL(bubble);
-    EXPECT_UINT_EQ(bubble->begin_ns, MS);
-    EXPECT_UINT_EQ(bubble->end_ns, 3 * MS);
-    EXPECT_INT_EQ(bubble->cause, WEIR_REPORT_CAUSE_SUBMIT);
-    EXPECT_CONTAINS(bubble->sentence, "'scale' on queue 'second' was submitted 1.90 ms after");
-    EXPECT_CONTAINS(bubble->sentence, "its thread was in weir_queue_sync");
-    EXPECT_STR_EQ(bubble->file, "made.c");
-    EXPECT_INT_EQ(bubble->line, 2);
+    own_report report = report_on(NULL);
+    const struct weir_report_bubble bubble =
+        expect_bubble(report, WEIR_REPORT_CAUSE_SUBMIT,
+                      "'scale' on queue 'second' was submitted 1.90 ms after");
+    EXPECT_UINT_EQ(bubble.begin_ns, MS);
+    EXPECT_UINT_EQ(bubble.end_ns, 3 * MS);
+    EXPECT_CONTAINS(bubble.sentence, "its thread was in weir_queue_sync");
+    EXPECT_STR_EQ(bubble.file, "made.c");
+    EXPECT_INT_EQ(bubble.line, 2);
     EXPECT_UINT_EQ(weir_report_get_summary(report)->longest_bubble_ns, 2 * MS);
     EXPECT_INT_EQ(weir_report_get_summary(report)->verdict, WEIR_REPORT_MIXED);
-    weir_report_destroy(&report);
 }
 
 WEIR_TEST(Bubbles, OfAWait)
@@ -240,53 +249,36 @@ WEIR_TEST(Bubbles, OfAWait)
     begin_bubble();
     made_queue(&made, "host");
     made_operation(&made, 2, WEIR_ENGINE_HOST, MS / 2, 2800 * US);
-    struct weir_trace_operation *next =
-        made_operation(&made, 1, WEIR_ENGINE_KERNELS, 3 * MS, 4 * MS);
-    next->submit_ns = next->submit_end_ns = 0;
+    early(1, WEIR_ENGINE_KERNELS, 3 * MS, 4 * MS);
     made_wait(&made, 0);
     made_wait(&made, 2);
-    weir_report *report = report_on(NULL);
-    const struct weir_report_bubble *bubble = only_bubble(report);
-    ASSERT_NOT_NULL(bubble);
-    EXPECT_INT_EQ(bubble->cause, WEIR_REPORT_CAUSE_WAIT);
-    EXPECT_STR_EQ(bubble->sentence,
-                  "'scale' on queue 'second' waited for 'host call' on queue 'host'");
-    EXPECT_STR_EQ(bubble->file, "wait.c");
-    EXPECT_INT_EQ(bubble->line, 2);
+    own_report report = report_on(NULL);
+    const struct weir_report_bubble bubble =
+        expect_bubble(report, WEIR_REPORT_CAUSE_WAIT,
+                      "'scale' on queue 'second' waited for 'host call' on queue 'host'");
+    EXPECT_STR_EQ(bubble.file, "wait.c");
+    EXPECT_INT_EQ(bubble.line, 2);
     // The host's share of the path: the call, from where the first kernel ended.
     EXPECT_NEAR(weir_report_get_summary(report)->host_share, 2.8 / 4, 0.2);
-    weir_report_destroy(&report);
 }
 
 WEIR_TEST(Bubbles, OfItsOwnQueue)
 {
     begin_bubble();
-    struct weir_trace_operation *call = made_operation(&made, 1, WEIR_ENGINE_HOST, 0, 2500 * US);
-    call->submit_ns = call->submit_end_ns = 0;
-    struct weir_trace_operation *next =
-        made_operation(&made, 1, WEIR_ENGINE_KERNELS, 3 * MS, 4 * MS);
-    next->submit_ns = next->submit_end_ns = 0;
-    weir_report *report = report_on(NULL);
-    const struct weir_report_bubble *bubble = only_bubble(report);
-    ASSERT_NOT_NULL(bubble);
-    EXPECT_INT_EQ(bubble->cause, WEIR_REPORT_CAUSE_QUEUE);
-    EXPECT_CONTAINS(bubble->sentence, "came after 'host call' on queue 'second' in its queue");
-    weir_report_destroy(&report);
+    early(1, WEIR_ENGINE_HOST, 0, 2500 * US);
+    early(1, WEIR_ENGINE_KERNELS, 3 * MS, 4 * MS);
+    own_report report = report_on(NULL);
+    expect_bubble(report, WEIR_REPORT_CAUSE_QUEUE,
+                  "came after 'host call' on queue 'second' in its queue");
 }
 
 WEIR_TEST(Bubbles, OfLatency)
 {
     begin_bubble();
-    struct weir_trace_operation *next =
-        made_operation(&made, 1, WEIR_ENGINE_KERNELS, 3 * MS, 4 * MS);
-    next->submit_ns = next->submit_end_ns = 0;
-    weir_report *report = report_on(NULL);
-    const struct weir_report_bubble *bubble = only_bubble(report);
-    ASSERT_NOT_NULL(bubble);
-    EXPECT_INT_EQ(bubble->cause, WEIR_REPORT_CAUSE_LATENCY);
-    EXPECT_CONTAINS(bubble->sentence, "was free to run 2.00 ms before it began");
+    early(1, WEIR_ENGINE_KERNELS, 3 * MS, 4 * MS);
+    own_report report = report_on(NULL);
+    expect_bubble(report, WEIR_REPORT_CAUSE_LATENCY, "was free to run 2.00 ms before it began");
     EXPECT_NEAR(weir_report_get_summary(report)->latency_share, 0.5, 0.3);
-    weir_report_destroy(&report);
 }
 
 WEIR_TEST(Bubbles, TheLongestAreKeptInOrder)
@@ -297,7 +289,7 @@ WEIR_TEST(Bubbles, TheLongestAreKeptInOrder)
         made_operation(&made, 0, WEIR_ENGINE_KERNELS, at, at + 10);
         at += 10 + (i * 5 % 9 + 1) * 100;
     }
-    weir_report *report = report_on(WEIR_PARAMS(weir_report, .bubble_limit = 3));
+    own_report report = report_on(WEIR_PARAMS(weir_report, .bubble_limit = 3));
     ASSERT_UINT_EQ(weir_report_bubble_count(report, false), 3);
     EXPECT_UINT_EQ(weir_report_get_summary(report)->bubbles, 8);
     for (size_t i = 0; i < 3; i++) {
@@ -306,7 +298,6 @@ WEIR_TEST(Bubbles, TheLongestAreKeptInOrder)
         EXPECT_UINT_EQ(length, i == 0 ? 900 : i == 1 ? 800 : 700);
     }
     EXPECT_NULL(weir_report_get_bubble(report, false, 3));
-    weir_report_destroy(&report);
 }
 
 // The path.
@@ -323,7 +314,7 @@ WEIR_TEST(Path, GoesThroughWhatHeldUpTheEnd)
     made_wait(&made, 0);
     for (size_t i = 0; i < 3; i++)
         made.operations[i].submit_ns = made.operations[i].submit_end_ns = 0;
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     ASSERT_UINT_EQ(weir_report_row_count(report, WEIR_REPORT_PATH), 2);
     const struct weir_report_row *copy = weir_report_get_row(report, WEIR_REPORT_PATH, 0);
     const struct weir_report_row *kernel = weir_report_get_row(report, WEIR_REPORT_PATH, 1);
@@ -331,7 +322,6 @@ WEIR_TEST(Path, GoesThroughWhatHeldUpTheEnd)
     EXPECT_NEAR(copy->utilisation, 5.0 / 8, 1e-9);
     EXPECT_STR_EQ(kernel->name, "late");
     EXPECT_UINT_EQ(kernel->busy.most_ns, 3 * MS);
-    weir_report_destroy(&report);
 }
 
 WEIR_TEST(Path, GoesThroughAnEngineWhoseTimesOverlapALittle)
@@ -345,10 +335,9 @@ WEIR_TEST(Path, GoesThroughAnEngineWhoseTimesOverlapALittle)
     made_operation(&made, 1, WEIR_ENGINE_KERNELS, 2 * MS, 2 * MS + US)->name = "short";
     made_operation(&made, 2, WEIR_ENGINE_KERNELS, 4990 * US, 8 * MS);
     made.operations[2].submit_ns = made.operations[2].submit_end_ns = 0;
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     EXPECT_NEAR(weir_report_get_summary(report)->device_share, 1.0, 1e-9);
     EXPECT_UINT_EQ(weir_report_find_row(report, WEIR_REPORT_PATH, "scale")->count, 2);
-    weir_report_destroy(&report);
 }
 
 WEIR_TEST(Path, OfAHostThatIsLateIsTheHosts)
@@ -361,14 +350,13 @@ WEIR_TEST(Path, OfAHostThatIsLateIsTheHosts)
         operation->submit_ns = i * MS;
         operation->submit_end_ns = i * MS;
     }
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     const struct weir_report_summary *summary = weir_report_get_summary(report);
     EXPECT_INT_EQ(summary->verdict, WEIR_REPORT_SUBMIT_BOUND);
     // Nine stretches of 900 us in 9.1 ms.
     EXPECT_NEAR(summary->host_share, 8.1 / 9.1, 1e-6);
     EXPECT_NEAR(weir_report_find_row(report, WEIR_REPORT_PATH, WEIR_REPORT_SUBMITTING)->utilisation,
                 8.1 / 9.1, 1e-6);
-    weir_report_destroy(&report);
 }
 
 // Windows, regions, graphs, operations without times.
@@ -408,14 +396,13 @@ WEIR_TEST(Report, RegionsOfAllNumbersAreOne)
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 40, 50)->region = "pass2";
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 50, 60)->region = "7";
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 60, 70);
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     EXPECT_UINT_EQ(weir_report_row_count(report, WEIR_REPORT_REGIONS), 4);
     EXPECT_UINT_EQ(weir_report_find_row(report, WEIR_REPORT_REGIONS, "frame/blur")->busy.most_ns,
                    30);
     EXPECT_NOT_NULL(weir_report_find_row(report, WEIR_REPORT_REGIONS, "frame"));
     EXPECT_NOT_NULL(weir_report_find_row(report, WEIR_REPORT_REGIONS, "pass2"));
     EXPECT_NOT_NULL(weir_report_find_row(report, WEIR_REPORT_REGIONS, "7"));
-    weir_report_destroy(&report);
 }
 
 WEIR_TEST(Report, AGraphCountsOnceAndWhatHasNoTimesNotAtAll)
@@ -431,12 +418,11 @@ WEIR_TEST(Report, AGraphCountsOnceAndWhatHasNoTimesNotAtAll)
         node->node = i;
     }
     made_operation(&made, 0, WEIR_ENGINE_KERNELS, 0, 0)->timed = false;
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     const struct weir_report_summary *summary = weir_report_get_summary(report);
     EXPECT_UINT_EQ(summary->operations, 2);
     EXPECT_UINT_EQ(summary->untimed, 1);
     EXPECT_NEAR(summary->speedup_most, 1.0, 1e-9);
-    weir_report_destroy(&report);
 }
 
 // Figures of a file may be anything; sums of them do not begin at 0 again.
@@ -448,7 +434,7 @@ WEIR_TEST(Report, SumsStayAtTheLargestNumber)
         made_queue(&made, "q");
         made_operation(&made, i, WEIR_ENGINE_KERNELS, 0, end)->bytes = INT64_MAX;
     }
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     const struct weir_report_row *row =
         weir_report_find_row(report, WEIR_REPORT_ENGINES, "kernels");
     ASSERT_NOT_NULL(row);
@@ -458,7 +444,6 @@ WEIR_TEST(Report, SumsStayAtTheLargestNumber)
     char *text = weir_report_text(report);
     EXPECT_CONTAINS(text, "16777216 TiB");
     weir_report_free_text(&text);
-    weir_report_destroy(&report);
 }
 
 WEIR_TEST(Report, OfNothingSaysSo)
@@ -489,16 +474,6 @@ WEIR_TEST(Report, FilesThatAreNoTracesAreErrors)
 
 // Conditions.
 
-static void expect_check(const weir_report *report, const char *condition, bool holds)
-{
-    struct weir_report_finding check;
-    weir_test_note("%s", condition);
-    EXPECT_OK(weir_report_check(report, condition, &check));
-    EXPECT_TRUE(check.holds == holds);
-    EXPECT_STR_NE(check.sentence, "");
-    weir_test_note(NULL);
-}
-
 static void expect_no_condition(const weir_report *report, const char *condition, const char *part)
 {
     struct weir_report_finding check;
@@ -514,35 +489,34 @@ WEIR_TEST(Check, ConditionsHoldOrNot)
     made.meta.dropped = 3;
     for (size_t i = 0; i < made.operation_count; i++)
         made.operations[i].region = i % 2 ? "frame 1/blur" : "";
-    weir_report *report = report_on(NULL);
-    expect_check(report, "overlap copy/compute>=0.66", true);
-    expect_check(report, "overlap copy/compute >= 66%", true);
-    expect_check(report, "overlap copy/compute>=0.67", false);
-    expect_check(report, "overlap compute/copy<1", false);
-    expect_check(report, "overlap compute/copy<=1", true);
-    expect_check(report, "overlap region:frame/blur/compute>0", true);
-    expect_check(report, "overlap name:Memcpy HtoD (Pinned -> Device)/compute>=0.75", true);
-    expect_check(report, "bubbles<=0", true);
-    expect_check(report, "bubbles<1ns", true);
-    expect_check(report, "span<=6ms", true);
-    expect_check(report, "span<6ms", false);
-    expect_check(report, "span>=6000us", true);
-    expect_check(report, "span<0.01s", true);
-    expect_check(report, "idle<=0", true);
-    expect_check(report, "speedup>=2", true);
-    expect_check(report, "bound<=1.5", true);
-    expect_check(report, "bound<1.5", false);
-    expect_check(report, "busy to_device>=0.6", true);
-    expect_check(report, "busy all>=100%", true);
-    expect_check(report, "host<=0", true);
-    expect_check(report, "dropped<=2", false);
-    weir_report_destroy(&report);
+    own_report report = report_on(NULL);
+    expect_check(report, "overlap copy/compute>=0.66", true, "");
+    expect_check(report, "overlap copy/compute >= 66%", true, "");
+    expect_check(report, "overlap copy/compute>=0.67", false, "");
+    expect_check(report, "overlap compute/copy<1", false, "");
+    expect_check(report, "overlap compute/copy<=1", true, "");
+    expect_check(report, "overlap region:frame/blur/compute>0", true, "");
+    expect_check(report, "overlap name:Memcpy HtoD (Pinned -> Device)/compute>=0.75", true, "");
+    expect_check(report, "bubbles<=0", true, "");
+    expect_check(report, "bubbles<1ns", true, "");
+    expect_check(report, "span<=6ms", true, "");
+    expect_check(report, "span<6ms", false, "");
+    expect_check(report, "span>=6000us", true, "");
+    expect_check(report, "span<0.01s", true, "");
+    expect_check(report, "idle<=0", true, "");
+    expect_check(report, "speedup>=2", true, "");
+    expect_check(report, "bound<=1.5", true, "");
+    expect_check(report, "bound<1.5", false, "");
+    expect_check(report, "busy to_device>=0.6", true, "");
+    expect_check(report, "busy all>=100%", true, "");
+    expect_check(report, "host<=0", true, "");
+    expect_check(report, "dropped<=2", false, "");
 }
 
 WEIR_TEST(Check, WhatCannotBeReadIsRefused)
 {
     make_chunks(MS);
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     expect_no_condition(report, "", "there are overlap");
     expect_no_condition(report, "bubles<=1ms", "did you mean 'bubbles'?");
     expect_no_condition(report, "bubbles", "has none of <=");
@@ -558,7 +532,6 @@ WEIR_TEST(Check, WhatCannotBeReadIsRefused)
     expect_no_condition(report, "speedup>=nan", "write it like");
     expect_no_condition(report, "idle<=10ms", "write it like idle<=10%");
     expect_no_condition(report, NULL, "needs a report");
-    weir_report_destroy(&report);
 }
 
 // The two forms.
@@ -571,7 +544,7 @@ WEIR_TEST(Forms, OfSeveralDevicesRowsHaveTheirNumber)
     made.devices[1].name = "another";
     made.device_count = 2;
     made.queues[1].device = 1;
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     char *text = weir_report_text(report);
     EXPECT_CONTAINS(text, "a device and another: 12 operations");
     EXPECT_CONTAINS(text, "\ndevices\n");
@@ -579,7 +552,6 @@ WEIR_TEST(Forms, OfSeveralDevicesRowsHaveTheirNumber)
     EXPECT_CONTAINS(text, "0: up");
     EXPECT_CONTAINS(text, "engine to_device of device 0");
     weir_report_free_text(&text);
-    weir_report_destroy(&report);
 }
 
 // A terminal gets the text; the JSON is exact.
@@ -591,7 +563,7 @@ WEIR_TEST(Forms, LabelsAreEscapedInTheText)
     made.queues[0].label = label;
     made.meta.program = "pro\ngram";
     made.devices[0].name = "\x1b[2J";
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     char *text = weir_report_text(report);
     EXPECT_CONTAINS(text, "u\\x1b]0;p\\x07\\n\\u202e");
     EXPECT_CONTAINS(text, "pro\\ngram");
@@ -606,7 +578,6 @@ WEIR_TEST(Forms, LabelsAreEscapedInTheText)
     EXPECT_STR_EQ(json_string_value(json_object_get(queue, "name")), label);
     json_decref(root);
     weir_report_free_text(&text);
-    weir_report_destroy(&report);
 }
 
 WEIR_TEST(Forms, TheJsonHasTheSameFigures)
@@ -614,7 +585,7 @@ WEIR_TEST(Forms, TheJsonHasTheSameFigures)
     json_error_t error;
     make_chunks(MS);
     made.queues[0].label = "up \xc3\xbc \"q\"";
-    weir_report *report = report_on(NULL);
+    own_report report = report_on(NULL);
     char *text = weir_report_json(report);
     json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &error);
     ASSERT_NOT_NULL(root);
@@ -632,5 +603,4 @@ WEIR_TEST(Forms, TheJsonHasTheSameFigures)
                    weir_report_row_count(report, WEIR_REPORT_PATH));
     json_decref(root);
     weir_report_free_text(&text);
-    weir_report_destroy(&report);
 }

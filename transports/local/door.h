@@ -32,10 +32,6 @@ struct local_secret {
 // A secret of the text, or of random numbers. False if the system's library or numbers cannot be had.
 bool local_secret_of(const char *text, size_t size, struct local_secret *out_secret);
 bool local_secret_random(struct local_secret *out_secret);
-// That of WEIR_COMM_SECRET, else of the file, whose path may be empty, else none. False with a sentence: too
-// short, or a file that another user can read or write.
-bool local_secret_read(const char *path, struct local_secret *out_secret, char *message,
-                       size_t message_size);
 
 // `purpose` keeps the proofs of both sides apart.
 void local_prove(const struct local_secret *secret, const char *purpose,

@@ -1,154 +1,129 @@
-// Groups as the front end sees them: a call is checked, carried phase by phase, and its failure told; which piece of whose
-// memory each rank needs for it; and ranks that wait for each other.
+// Groups as the front end sees them: their life, a call's check, and the report of its failure.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
 #include "transports/local/local.h"
 
-// Which rank needs which piece of which other rank's memory. A collective on the whole of a buffer is
-// made of chunks, one for each rank: rank i reduces, or receives of the root, chunk i, and all ranks
-// copy it from there. So no rank, the root included, sends more than about twice what it holds.
+// The groups of the process.
 
-struct chunk {
-    size_t offset;
-    size_t size;
-};
+// What a rank waits in, in another group of its own, while a group waits for it: communicators that the
+// ranks use in another order end so. A rank is known by its place in the group that all its groups are parts
+// of.
+// A rank whose time is nearly over says in its other groups that it waits.
 
-static struct chunk chunk_of(const struct local_run *run, uint32_t index)
+static struct local_group *groups; // of this process, by its lock
+
+void local_enlist(struct local_group *group)
 {
-    const uint32_t n = run->group->count;
-    const size_t element = weir_datatype_size(run->by.head.element);
-    const uint64_t each = run->by.head.count / n;
-    const uint64_t longer = run->by.head.count % n; // the first ones have one element more
-    const uint64_t begin = each * index + (index < longer ? index : longer);
-    return (struct chunk){(size_t)begin * element, (size_t)(each + (index < longer)) * element};
+    if (group->listed)
+        return;
+    group->listed = true;
+    local_process_lock();
+    group->next = groups;
+    groups = group;
+    local_process_unlock();
 }
 
-static size_t whole_of(const struct local_run *run)
+static void delist(struct local_group *group)
 {
-    return (size_t)run->by.head.count * weir_datatype_size(run->by.head.element);
+    if (!group->listed)
+        return;
+    local_process_lock();
+    struct local_group **at = &groups;
+    while (*at && *at != group)
+        at = &(*at)->next;
+    if (*at)
+        *at = group->next;
+    local_process_unlock();
 }
 
-uint32_t local_phases(uint32_t kind)
+// In a child of fork() the parent's are listed too.
+static bool is_of_the_same_rank(const struct local_group *a, const struct local_group *b)
 {
-    switch (kind) {
-    case WEIR_ALL_REDUCE:
-    case WEIR_BROADCAST:
-        return 2;
-    case WEIR_REDUCE:
-    case WEIR_ALL_GATHER:
-    case WEIR_REDUCE_SCATTER:
-    case WEIR_ALL_TO_ALL:
-    case WEIR_GATHER:
-    case WEIR_SCATTER:
-    case WEIR_CALL_SPLIT:
-        return 1;
-    default:
-        return 0;
+    return a->host == b->host && a->forks == b->forks && a->origin_rank == b->origin_rank &&
+           a->origin_count == b->origin_count;
+}
+
+void local_for_others(const struct local_group *own,
+                      void (*visit)(struct local_group *group, void *user), void *user)
+{
+    local_process_lock();
+    for (struct local_group *group = groups; group; group = group->next)
+        if (group != own && is_of_the_same_rank(group, own))
+            visit(group, user);
+    local_process_unlock();
+}
+
+// Their life.
+
+struct local_group *local_mesh_create(const struct weir_host *host, const char *label,
+                                      uint32_t rank, uint32_t count)
+{
+    struct local_group *group = host->allocate(sizeof *group);
+    if (!group)
+        return NULL;
+    group->host = host;
+    group->rank = rank;
+    group->count = count;
+    group->origin_rank = rank;
+    group->origin_count = count;
+    snprintf(group->label, sizeof group->label, "%s", label);
+    pthread_mutex_init(&group->lock, NULL);
+    group->eager = (long)count <= sysconf(_SC_NPROCESSORS_ONLN);
+    group->forks = local_descriptor_forks();
+    group->peers = host->allocate(count * sizeof *group->peers);
+    group->polls = host->allocate(2 * (size_t)count * sizeof *group->polls);
+    for (uint32_t i = 0; group->peers && i < count; i++) {
+        group->peers[i].data = -1;
+        group->peers[i].control = -1;
     }
-}
-
-static struct local_piece all_reduce_piece(const struct local_run *run, uint32_t phase,
-                                           uint32_t reader, uint32_t owner)
-{
-    const struct chunk chunk = chunk_of(run, phase == 0 ? reader : owner);
-    const bool wanted = phase == 0 || reader != owner;
-    return (struct local_piece){
-        .of_result = phase == 1,
-        .reduced = phase == 0,
-        .offset = chunk.offset,
-        .size = wanted ? chunk.size : 0,
-        .target = chunk.offset,
-    };
-}
-
-// The root copies its own `src` to its `dst`, unless that is in place.
-static struct local_piece broadcast_piece(const struct local_run *run, uint32_t phase,
-                                          uint32_t reader, uint32_t owner)
-{
-    const uint32_t root = run->by.head.root;
-    if (reader == root)
-        return (struct local_piece){.size = phase == 0 && owner == root ? whole_of(run) : 0};
-
-    const bool wanted = phase == 0 ? owner == root : owner != reader;
-    const struct chunk chunk = chunk_of(run, phase == 0 ? reader : owner);
-    return (struct local_piece){
-        .of_result = owner != root,
-        .offset = chunk.offset,
-        .size = wanted ? chunk.size : 0,
-        .target = chunk.offset,
-    };
-}
-
-static struct local_piece single_piece(const struct local_run *run, uint32_t reader, uint32_t owner)
-{
-    const size_t whole = whole_of(run);
-    const uint32_t root = run->by.head.root;
-    switch (run->by.head.kind) {
-    case WEIR_REDUCE:
-        return (struct local_piece){.reduced = true, .size = reader == root ? whole : 0};
-    case WEIR_REDUCE_SCATTER:
-        return (struct local_piece){.reduced = true, .size = whole, .offset = reader * whole};
-    case WEIR_ALL_GATHER:
-    case WEIR_CALL_SPLIT:
-        return (struct local_piece){.size = whole, .target = owner * whole};
-    case WEIR_ALL_TO_ALL:
-        return (
-            struct local_piece){.size = whole, .offset = reader * whole, .target = owner * whole};
-    case WEIR_GATHER:
-        return (struct local_piece){.size = reader == root ? whole : 0, .target = owner * whole};
-    case WEIR_SCATTER:
-        return (struct local_piece){.size = owner == root ? whole : 0, .offset = reader * whole};
-    default:
-        return (struct local_piece){.size = 0};
+    if (!group->peers || !group->polls) {
+        local_mesh_destroy(group);
+        return NULL;
     }
+    return group;
 }
 
-bool local_piece(const struct local_run *run, uint32_t phase, uint32_t reader, uint32_t owner,
-                 struct local_piece *out_piece)
+bool local_mesh_is_inherited(const struct local_group *group)
 {
-    if (run->by.head.kind == WEIR_ALL_REDUCE)
-        *out_piece = all_reduce_piece(run, phase, reader, owner);
-    else if (run->by.head.kind == WEIR_BROADCAST)
-        *out_piece = broadcast_piece(run, phase, reader, owner);
+    return group->forks != local_descriptor_forks();
+}
+
+static void close_all(struct local_group *group)
+{
+    for (uint32_t i = 0; group->peers && i < group->count; i++) {
+        local_close(&group->peers[i].data);
+        local_close(&group->peers[i].control);
+    }
+    local_mesh_door_close(group, group->door);
+    local_window_destroy(group);
+    pthread_mutex_destroy(&group->lock);
+}
+
+// A child has no mappings of the windows either.
+void local_mesh_destroy(struct local_group *group)
+{
+    const struct weir_host *host = group->host;
+    delist(group);
+    if (!local_mesh_is_inherited(group))
+        close_all(group);
     else
-        *out_piece = single_piece(run, reader, owner);
-    return out_piece->size > 0;
-}
-
-void local_append_wait(char *text, const struct local_wait *wait)
-{
-    static const char more[] = ", and so on";
-    size_t used = strlen(text);
-    const bool full = used > WEIR_CAUSE_SIZE - WEIR_HEAD_TEXT_SIZE - WEIR_HEAD_TEXT_SIZE / 2;
-    if (!full)
-        weir_text_append(text, WEIR_CAUSE_SIZE, &used, "%srank %u waits in %.80s for rank %u",
-                         used ? ", " : "", wait->rank, wait->call, wait->awaits);
-    else if (strcmp(text + used - strlen(more), more) != 0)
-        weir_text_append(text, WEIR_CAUSE_SIZE, &used, "%s", more);
-}
-
-weir_status local_shrink(void *group, const struct weir_transport_shrink *shrink, void **out_group)
-{
-    struct local_group *whole = group;
-    struct local_group *part = NULL;
-    *out_group = NULL;
-    if (!local_mesh_cause(whole, NULL))
-        local_abort(whole, "it goes on with the ranks that are left");
-    const weir_status status = local_mesh_shrink(whole, shrink, &part);
-    *out_group = part;
-    return status;
+        host->release(group->windows);
+    host->release(group->polls);
+    host->release(group->peers);
+    host->release(group);
 }
 
 #define REMEDY                                                                              \
     "submit the same collectives in the same order on all ranks, and see what the rank at " \
     "fault has printed; then recover the queue and create another communicator"
 
-static weir_status report(const struct local_run *run, weir_status status)
+weir_status local_report(const struct local_run *run, weir_status status)
 {
     struct weir_cause cause;
     if (!local_mesh_cause(run->group, &cause))
@@ -215,25 +190,6 @@ static bool parts_acceptable(const struct local_run *run)
     return true;
 }
 
-static bool carry_messages(struct local_run *run, const struct weir_transport_call *call)
-{
-    const struct weir_transport_part single = weir_part_of(call);
-    run->parts = call->kind == WEIR_EXCHANGE ? call->parts : &single;
-    run->part_count = call->kind == WEIR_EXCHANGE ? call->part_count : 1;
-    const bool carried = parts_acceptable(run) && local_mesh_messages(run);
-    return local_mesh_end(run) && carried;
-}
-
-// The phases of a collective, and its end.
-static bool carry(struct local_run *run)
-{
-    const uint32_t phases = local_phases(run->by.head.kind);
-    bool carried = local_mesh_meet(run);
-    for (uint32_t phase = 0; carried && phase < phases; phase++)
-        carried = local_mesh_phase(run, phase);
-    return local_mesh_end(run) && carried;
-}
-
 // What a collective needs beside the caller's memory: the segment of a reduction, or a copy of what
 // an all-to-all in place would overwrite before it was read.
 static bool carry_with_room(struct local_run *run)
@@ -241,7 +197,7 @@ static bool carry_with_room(struct local_run *run)
     const size_t whole = (size_t)run->by.head.count * weir_datatype_size(run->by.head.element);
     const bool copied = run->by.head.kind == WEIR_ALL_TO_ALL && run->src == run->dst && whole > 0;
     if (!copied && !weir_is_reduction(run->by.head.kind))
-        return carry(run);
+        return local_carry(run);
 
     const size_t size = copied ? run->group->count * whole : LOCAL_TOTAL_BYTES;
     void *room = run->group->host->allocate(size);
@@ -252,7 +208,7 @@ static bool carry_with_room(struct local_run *run)
         run->src = memcpy(room, run->dst, size);
     else
         run->total = room;
-    const bool carried = carry(run);
+    const bool carried = local_carry(run);
     run->group->host->release(room);
     return carried;
 }
@@ -267,6 +223,14 @@ static uint64_t bytes_of(const struct local_run *run, const struct weir_transpor
         bytes = size > bytes ? size : bytes;
     }
     return bytes;
+}
+
+// What makes and watches an engine's communicator.
+static bool fits_the_line(const struct local_run *run, const struct weir_transport_call *call)
+{
+    const uint32_t kind = run->by.head.kind;
+    return (kind == WEIR_ALL_GATHER || kind == WEIR_BARRIER || !weir_is_numbered(kind)) &&
+           bytes_of(run, call) <= LOCAL_CONTROL_BYTES;
 }
 
 // Strangers on the way could read, and change, what goes to another machine.
@@ -286,81 +250,20 @@ weir_status local_run_call(void *group, const struct weir_transport_call *call)
     struct local_run run = local_run_begin(group, weir_head_of(call), call->timeout_ns);
     run.src = call->src;
     run.dst = call->dst;
-    const weir_status status = report(&run, WEIR_ERROR_COMM);
+    const weir_status status = local_report(&run, WEIR_ERROR_COMM);
     if (status)
         return status;
     if (!acceptable(&run))
-        return report(&run, WEIR_ERROR_INVALID);
-    if (run.group->spans_machines && bytes_of(&run, call) > LOCAL_CONTROL_BYTES)
+        return local_report(&run, WEIR_ERROR_INVALID);
+    if (run.group->spans_machines && !fits_the_line(&run, call))
         return refuse_data(&run);
-    const bool carried =
-        weir_is_numbered(run.by.head.kind) ? carry_with_room(&run) : carry_messages(&run, call);
-    return carried ? WEIR_OK : report(&run, WEIR_ERROR_COMM);
-}
-
-// The records decide which ranks are in the part, and their order there: by key, then by rank.
-static struct local_part part_of(const struct local_run *run, const struct local_record *records,
-                                 uint32_t *members)
-{
-    const uint32_t own = run->group->rank;
-    struct local_part part = {.color = records[own].color, .members = members, .records = records};
-    for (uint32_t rank = 0; rank < run->group->count; rank++) {
-        if (records[rank].color != part.color)
-            continue;
-        uint32_t at = part.count++;
-        for (; at > 0 && records[members[at - 1]].key > records[rank].key; at--)
-            members[at] = members[at - 1];
-        members[at] = rank;
-    }
-    while (part.rank < part.count && members[part.rank] != own)
-        part.rank++;
-    return part;
-}
-
-static weir_status split_with_room(struct local_run *run, const struct weir_transport_split *split,
-                                   struct local_record *records, uint32_t *members, void **out_part)
-{
-    struct local_record own = {.color = split->color, .key = split->key};
-    struct local_group *group = NULL;
-    run->src = &own;
-    run->dst = records;
-    if (!local_mesh_offer(run, &own) || !carry(run))
-        return report(run, WEIR_ERROR_COMM);
-
-    struct local_part part = part_of(run, records, members);
-    part.label = split->label;
-    if (split->color == WEIR_NO_COLOR)
-        part.count = 0;
-    const weir_status status = local_mesh_split(run, &part, &group);
-    *out_part = group;
-    return status;
-}
-
-weir_status local_split(void *group, const struct weir_transport_split *split, void **out_part)
-{
-    struct local_run run =
-        local_run_begin(group,
-                        weir_head_of_line(WEIR_CALL_SPLIT, split->number, split->file, split->line),
-                        split->timeout_ns);
-    run.by.head.element = WEIR_U8;
-    run.by.head.count = sizeof(struct local_record);
-    const struct weir_host *host = run.group->host;
-    *out_part = NULL;
-    weir_status status = report(&run, WEIR_ERROR_COMM);
-    if (status)
-        return status;
-
-    struct local_record *records = host->allocate(run.group->count * sizeof *records);
-    uint32_t *members = host->allocate(run.group->count * sizeof *members);
-    if (records && members) {
-        status = split_with_room(&run, split, records, members, out_part);
-    } else {
-        weir_caller_fail(&run.by, "rank %u has no host memory left", run.group->rank);
-        status = report(&run, WEIR_ERROR_OUT_OF_MEMORY);
-    }
-    host->release(members);
-    host->release(records);
-    return status;
+    const struct weir_transport_part single = weir_part_of(call);
+    run.parts = call->kind == WEIR_EXCHANGE ? call->parts : &single;
+    run.part_count = call->kind == WEIR_EXCHANGE ? call->part_count : 1;
+    const bool carried = weir_is_numbered(run.by.head.kind)
+                             ? carry_with_room(&run)
+                             : parts_acceptable(&run) && local_carry(&run);
+    return carried ? WEIR_OK : local_report(&run, WEIR_ERROR_COMM);
 }
 
 void local_place(const void *group, uint32_t *out_rank, uint32_t *out_count)

@@ -1,17 +1,16 @@
 // The transport "local": what its files share.
 //
-// A call is checked, planned in phases, and told of (group.c). On one machine ranks compare their calls, wait for each
-// other and move bytes in windows, memory that they share (window.c). Each two ranks have two connections (mesh.c; door.h
-// says whose they may be). One carries messages, and between machines all that there is, in an order that both sides know
-// from their calls. The other one, the control connection, carries only the cause of a failure, or that a rank leaves; its
-// end without either is a rank that has died. After a failure the ranks that are left settle there which of them go on
-// (mesh_connect.c).
+// A call is checked, and told of (group.c). On one machine ranks compare their calls, wait for each other and move bytes in
+// windows, memory that they share (window.c). Each two ranks have two connections (mesh.c; door.h says whose they may be).
+// One carries messages, and between machines all that there is, in an order that both sides know from their calls. The
+// other one, the control connection, carries only the cause of a failure, or that a rank leaves; its end without either is
+// a rank that has died. After a failure the ranks that are left settle there which of them go on (mesh_connect.c).
 //
-// Between machines this is the line of control for ranks whose devices' memory an engine carries: it takes a few bytes at
-// a time. No thread serves the connections: a call looks after all of them while it waits.
+// Between machines this is the line of control for ranks whose devices' memory an engine carries: it takes barriers,
+// messages and all-gathers of a few bytes. No thread serves the connections: a call looks after all of them while it waits.
 //
 // The arithmetic has one order: each element of a reduction is ((x0 + x1) + x2) + …, in the order of ranks, whatever the
-// count of elements and whichever the way.
+// count of elements.
 #ifndef WEIR_LOCAL_LOCAL_H
 #define WEIR_LOCAL_LOCAL_H
 
@@ -31,8 +30,8 @@
 
 // What a rank sends at most in a call of a group of several machines: the beats of engines' communicators.
 #define LOCAL_CONTROL_BYTES ((size_t)64 << 10)
-// Of a reduction: what is added up at once, and between machines also what is added to it.
-#define LOCAL_TOTAL_BYTES (2 * LOCAL_CONTROL_BYTES)
+// Of a reduction: what is added up at once, so that it stays in a core's own cache.
+#define LOCAL_TOTAL_BYTES ((size_t)32 << 10)
 #define LOCAL_MPI_REMEDY \
     "run it under mpirun with WEIR_COMM_TRANSPORT=mpi, which carries host memory between machines"
 
@@ -51,15 +50,6 @@ struct local_run {
     char *total;  // LOCAL_TOTAL_BYTES for a reduction, else NULL
 };
 
-// A piece of the owner's memory that the reader needs in one phase.
-struct local_piece {
-    bool of_result; // of the owner's `dst`, else of its `src`
-    bool reduced;   // added to the other owners' pieces for `target`, else copied there
-    size_t offset;
-    size_t size;
-    size_t target; // an offset in the reader's `dst`
-};
-
 // What each rank says in a split.
 struct local_record {
     int32_t color;
@@ -67,16 +57,6 @@ struct local_record {
     uint32_t number; // of its door, on its machine and on the network; 0: it has none
     uint32_t port;
     uint64_t token; // of its part, if it is rank 0 there
-};
-
-// A part of a group.
-struct local_part {
-    const char *label;
-    int32_t color;
-    uint32_t rank;           // this one's there
-    uint32_t count;          // 0: this rank gets no part
-    const uint32_t *members; // ranks in the whole group, in the order of ranks in the part
-    const struct local_record *records; // of all ranks of the whole group
 };
 
 // Bytes that are to be sent, or received, in the order of a peer's list.
@@ -168,12 +148,6 @@ struct local_group {
 
 // group.c
 
-// How many phases the kind has.
-uint32_t local_phases(uint32_t kind);
-// The piece of `owner` that `reader` needs in the phase. False if it needs none.
-bool local_piece(const struct local_run *run, uint32_t phase, uint32_t reader, uint32_t owner,
-                 struct local_piece *out_piece);
-
 // Part `index` of run->parts.
 static inline const struct weir_transport_part *local_part_at(const struct local_run *run,
                                                               uint32_t index)
@@ -183,46 +157,32 @@ static inline const struct weir_transport_part *local_part_at(const struct local
                                                               index * run->parts->struct_size);
 }
 
-// A rank that waits for another one.
-struct local_wait {
-    uint32_t rank;
-    uint32_t awaits;
-    char call[WEIR_HEAD_TEXT_SIZE];
-};
-// Appends it to a text of WEIR_CAUSE_SIZE.
-void local_append_wait(char *text, const struct local_wait *wait);
-
 // A call of this rank, which ends `timeout_ns` from now.
 struct local_run local_run_begin(struct local_group *group, struct weir_head head,
                                  uint64_t timeout_ns);
 weir_status local_run_call(void *group, const struct weir_transport_call *call);
 weir_status local_split(void *group, const struct weir_transport_split *split, void **out_part);
+weir_status local_shrink(void *group, const struct weir_transport_shrink *shrink, void **out_group);
 bool local_carries_data(const void *group);
 void local_place(const void *group, uint32_t *out_rank, uint32_t *out_count);
 void local_abort(void *group, const char *reason);
 bool local_first_cause(void *group, struct weir_transport_cause *out_cause);
 void local_leave(void *group);
 
-// From now on until local_delist() the group is known to the others of its rank. Again: nothing.
+// Tells the host the group's first cause with the status; WEIR_OK if there is none.
+weir_status local_report(const struct local_run *run, weir_status status);
+
+// From now on until it is destroyed the group is known to the others of its rank. Again: nothing.
 void local_enlist(struct local_group *group);
-void local_enlist_part(const struct local_group *whole, struct local_group *part);
-void local_delist(struct local_group *group);
 // Visits the other groups of the rank, with a lock of all groups.
 void local_for_others(const struct local_group *own,
                       void (*visit)(struct local_group *group, void *user), void *user);
 
-weir_status local_shrink(void *group, const struct weir_transport_shrink *shrink, void **out_group);
-
 // mesh.c. Functions that return a bool have failed the group (weir_caller_fail()) when that is false.
 
-// Tells all ranks the head, learns theirs, and compares.
-bool local_mesh_meet(struct local_run *run);
-// Moves the pieces of one phase.
-bool local_mesh_phase(struct local_run *run, uint32_t phase);
-// The end of a call, also of one that has failed: returns when no other rank reads this one's memory for it any more.
-bool local_mesh_end(struct local_run *run);
-// SEND, RECV and EXCHANGE: all of run->parts.
-bool local_mesh_messages(struct local_run *run);
+// The call's bytes and its end: the phases of a collective, or run->parts of SEND, RECV and EXCHANGE. When it returns, no
+// other rank reads this one's memory for it any more.
+bool local_carry(struct local_run *run);
 // Keeps the cause unless there is one already, and tells the other ranks.
 void local_mesh_fail(struct local_group *group, const struct weir_cause *cause);
 // Whether there is a first cause, and copies it, unless that is NULL.
@@ -233,22 +193,21 @@ bool local_mesh_next_news(struct mesh_peer *peer);
 bool local_mesh_may_wait(struct local_run *run, uint32_t first);
 // Takes the head of a peer's collective. One that is another is judged when all are there.
 void local_mesh_take_head(struct local_run *run, uint32_t index, const struct weir_head *head);
-// Whether a peer sends no message, where it is to come to a collective.
-bool local_mesh_sends_nothing(const struct local_run *run, uint32_t index);
 // Reads what a peer's control connection has. False once that has failed the group. The end of a peer
 // does not: it may have sent all that this call needs.
 bool local_mesh_read_news(const struct local_run *run, uint32_t index);
 // The data connection of a peer has ended, or its memory: fails the group with what its control
 // connection says.
 bool local_mesh_lost(const struct local_run *run, uint32_t index);
-// Sets what other ranks must know of this one to reach it in a part.
-bool local_mesh_offer(struct local_run *run, struct local_record *record);
-// Makes the group of the ranks whose record has this one's color. All of them call it.
-weir_status local_mesh_split(struct local_run *run, const struct local_part *part,
-                             struct local_group **out_group);
-// Makes a group of the ranks of this one, which has failed, that come here.
-weir_status local_mesh_shrink(struct local_group *group, const struct weir_transport_shrink *params,
-                              struct local_group **out_group);
+// A rank that waits for another one.
+struct local_wait {
+    uint32_t rank;
+    uint32_t awaits;
+    char call[WEIR_HEAD_TEXT_SIZE];
+};
+// Appends it to a text of WEIR_CAUSE_SIZE.
+void local_append_wait(char *text, const struct local_wait *wait);
+
 void local_mesh_door_close(const struct local_group *group, struct local_door *door);
 
 // An empty group with no connections; NULL if out of memory or of descriptors.
@@ -296,20 +255,19 @@ struct mesh_window {
     struct weir_head heads[2];
 };
 
-void local_window_write(struct window_text *text, const char *from);
-void local_window_read(struct window_text *text, char to[LOCAL_ELSEWHERE_SIZE]);
 // That of a rank; NULL: there are none.
-struct mesh_window *local_window_of(struct local_group *group, uint32_t rank);
+static inline struct mesh_window *local_window_of(struct local_group *group, uint32_t rank)
+{
+    return group->windows ? group->windows[rank] : NULL;
+}
 // Wakes all ranks, which look whether one has failed.
 void local_window_wake(struct local_group *group);
-// Whether the rank has come to a collective to which this one has not, and its call.
-bool local_window_is_ahead(struct local_group *group, uint32_t rank, struct weir_head *out_head);
 
 // Makes this rank's window and gets those of the others. False with a cause, which stays "" if out of memory.
 bool local_window_exchange(struct local_group *group, uint64_t deadline_ns, char *cause);
 void local_window_destroy(struct local_group *group);
 // The parts of a collective. False once that has failed the group.
 bool local_window_meet(struct local_run *run);
-bool local_window_phase(struct local_run *run, uint32_t phase);
+bool local_window_carry(struct local_run *run);
 
 #endif

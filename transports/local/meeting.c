@@ -1,16 +1,26 @@
-// What ranks and rank 0 say to each other before there is a group, and join().
+// What a rendezvous names, what ranks and rank 0 say to each other before there is a group, and join().
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for secure_getenv()
+#define _GNU_SOURCE
 #include "transports/local/meeting.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+#include <sodium/crypto_generichash.h>
+#include <sodium/utils.h>
 
 #include "base/clock.h"
+#include "base/lookup.h"
 #include "base/text.h"
 
 #define ANSWER_NS (UINT64_C(2000) * 1000 * 1000)
+#define PLACE_REMEDY "write tcp://HOST:PORT, with a port from 1 to 65535"
 #define START_REMEDY "start as many ranks as the count says, each with a number of its own"
 
 struct meeting {
@@ -275,6 +285,186 @@ static bool attend_meeting(struct meeting *meeting)
     return attended;
 }
 
+// Where it is.
+
+// Only this user can have written it, and read it.
+static bool is_private(int file)
+{
+    struct stat state;
+    return fstat(file, &state) == 0 && S_ISREG(state.st_mode) && state.st_uid == geteuid() &&
+           (state.st_mode & 077) == 0;
+}
+
+static ssize_t read_file(const char *path, char *text, size_t size, char *message,
+                         size_t message_size)
+{
+    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    ssize_t got = -1;
+    if (file < 0)
+        snprintf(message, message_size, "the secret's file %s cannot be opened: %s", path,
+                 strerror(errno));
+    else if (!is_private(file))
+        snprintf(message, message_size,
+                 "the secret's file %s is not a file that its user alone can read (chmod 600)",
+                 path);
+    else if ((got = read(file, text, size)) < 0)
+        snprintf(message, message_size, "the secret's file %s cannot be read: %s", path,
+                 strerror(errno));
+    if (file >= 0)
+        close(file);
+    return got;
+}
+
+bool local_secret_read(const char *path, struct local_secret *out_secret, char *message,
+                       size_t message_size)
+{
+    char text[LOCAL_SECRET_MOST];
+    const char *variable = secure_getenv("WEIR_COMM_SECRET");
+    const char *origin = variable ? "WEIR_COMM_SECRET" : path;
+    ssize_t size = 0;
+    *out_secret = (struct local_secret){.is_set = false};
+    if (!variable && !path[0])
+        return true;
+    if (!variable)
+        size = read_file(path, text, sizeof text, message, message_size);
+    else if ((size = (ssize_t)strlen(variable)) <= (ssize_t)sizeof text)
+        memcpy(text, variable, (size_t)size);
+    if (size < 0)
+        return false;
+    while (!variable && size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r'))
+        size--;
+    if (size >= LOCAL_SECRET_LEAST && size <= (ssize_t)sizeof text &&
+        local_secret_of(text, (size_t)size, out_secret))
+        return true;
+    snprintf(message, message_size, "the secret of %s has %zd characters, where %d to %d are right",
+             origin, size, LOCAL_SECRET_LEAST, LOCAL_SECRET_MOST);
+    return false;
+}
+
+// What a rendezvous names.
+
+static struct local_secret process_key;
+
+static void make_process_key(void)
+{
+    (void)local_secret_random(&process_key);
+}
+
+// No other process knows the key; a child of fork() has another number.
+static bool take_name(struct local_place *place)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    char text[sizeof place->path + 32];
+    char name[65];
+    uint8_t hash[32];
+    pthread_once(&once, make_process_key);
+    snprintf(text, sizeof text, "%ld %s", (long)getpid(), place->path);
+    if (!process_key.is_set ||
+        crypto_generichash(hash, sizeof hash, (const uint8_t *)text, strlen(text), process_key.key,
+                           sizeof process_key.key) != 0)
+        return local_place_fail(place, WEIR_ERROR_SYSTEM, NULL, "there are no random numbers");
+    place->socket = local_address_of_name(sodium_bin2hex(name, sizeof name, hash, sizeof hash));
+    return true;
+}
+
+static bool take_path(struct local_place *place, const char *path)
+{
+    const size_t length = strlen(path);
+    if (length > 0 && length < sizeof place->path)
+        memcpy(place->path, path, length + 1);
+    if (place->path[0] && place->is_name)
+        return take_name(place);
+    if (place->path[0] && (place->is_file || local_address_at_path(place->path, &place->socket)))
+        return true;
+    return local_place_fail(place, WEIR_ERROR_CONFIG, "name a shorter one",
+                            "the path of the rendezvous %s has %zu bytes, where 1 to %d are right",
+                            place->setup->rendezvous, length,
+                            place->is_file || place->is_name ? (int)sizeof place->path - 1 : 107);
+}
+
+// Splits "HOST:PORT"; a host with colons stands in brackets.
+static bool parse_place(const char *text, char *host, size_t size, uint16_t *out_port)
+{
+    const char *colon = strrchr(text, ':');
+    const bool bracketed = text[0] == '[';
+    char *end = NULL;
+    if (!colon || colon == text || (bracketed && colon[-1] != ']'))
+        return false;
+    const long port = strtol(colon + 1, &end, 10);
+    const size_t length = (size_t)(colon - text) - (bracketed ? 2 : 0);
+    if (end == colon + 1 || *end || port < 1 || port > UINT16_MAX || length == 0 || length >= size)
+        return false;
+    memcpy(host, text + bracketed, length);
+    host[length] = '\0';
+    *out_port = (uint16_t)port;
+    return true;
+}
+
+// The folder is made here, and looked at when a socket is bound in it or reached.
+static bool take_own_port(struct local_place *place, uint16_t port)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/weir-%lu", (unsigned long)geteuid());
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return local_place_fail(place, WEIR_ERROR_SYSTEM, LOCAL_FOLDER_REMEDY,
+                                "the folder %s cannot be made: %s", path, strerror(errno));
+    snprintf(path, sizeof path, "/tmp/weir-%lu/port-%u", (unsigned long)geteuid(), port);
+    return take_path(place, path);
+}
+
+static bool take_port(struct local_place *place, const char *host_and_port)
+{
+    char host[256];
+    char message[512];
+    uint16_t port = 0;
+    const char *error = NULL;
+    if (!parse_place(host_and_port, host, sizeof host, &port))
+        return local_place_fail(place, WEIR_ERROR_CONFIG, PLACE_REMEDY,
+                                "the rendezvous '%s' names no host and port",
+                                place->setup->rendezvous);
+    if (!local_address_find(host, port, place->deadline_ns, &place->network, &error))
+        return local_place_fail(place, WEIR_ERROR_SYSTEM, PLACE_REMEDY,
+                                "the host '%s' of the rendezvous is not found: %s", host, error);
+    if (local_address_is_wildcard(&place->network))
+        return local_place_fail(place, WEIR_ERROR_CONFIG, PLACE_REMEDY,
+                                "the rendezvous '%s' names all addresses, and not one where "
+                                "rank 0 is",
+                                place->setup->rendezvous);
+    if (!local_secret_read(place->secret_file, &place->secret, message, sizeof message))
+        return local_place_fail(place, WEIR_ERROR_CONFIG, LOCAL_SECRET_REMEDY, "%s", message);
+    if (weir_address_is_own((const struct sockaddr *)&place->network.address, place->network.size))
+        return take_own_port(place, port);
+    if (place->setup->rank == 0)
+        return local_place_fail(
+            place, WEIR_ERROR_SYSTEM,
+            "start rank 0 on the machine that has it, or name an address of this one",
+            "rank 0 is to wait at %s, and this machine has no such address",
+            place->setup->rendezvous);
+    return place->secret.is_set ||
+           local_place_fail(place, WEIR_ERROR_CONFIG, LOCAL_SECRET_REMEDY,
+                            "rank %u is on another machine than %s, and no secret is set",
+                            place->setup->rank, place->setup->rendezvous);
+}
+
+static const char *after(const char *text, const char *prefix)
+{
+    const size_t length = strlen(prefix);
+    return strncmp(text, prefix, length) == 0 ? text + length : NULL;
+}
+
+static bool find_place(struct local_place *place)
+{
+    const char *rendezvous = place->setup->rendezvous;
+    if (after(rendezvous, "tcp://"))
+        return take_port(place, after(rendezvous, "tcp://"));
+    place->is_file = after(rendezvous, "file:") != NULL;
+    place->is_name = after(rendezvous, "process:") != NULL;
+    if (place->is_file || place->is_name || after(rendezvous, "unix:"))
+        return take_path(place, strchr(rendezvous, ':') + 1);
+    return local_place_fail(place, WEIR_ERROR_CONFIG, LOCAL_PLACE_REMEDY,
+                            "the transport 'local' knows no rendezvous '%s'", rendezvous);
+}
+
 // Both.
 
 static bool find_peer(struct meeting *meeting, uint32_t index, struct local_address *out_address)
@@ -323,8 +513,7 @@ static bool join(struct meeting *meeting, struct local_group *group,
                  struct local_address *addresses)
 {
     const struct local_place *place = &meeting->place;
-    if (!local_place_find(&meeting->place) || !has_descriptors(meeting) ||
-        !meet(meeting, addresses))
+    if (!find_place(&meeting->place) || !has_descriptors(meeting) || !meet(meeting, addresses))
         return false;
     group->secret = place->secret;
     return local_mesh_connect(group, addresses, &meeting->door, meeting->token, place->deadline_ns,

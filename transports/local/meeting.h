@@ -11,7 +11,7 @@
 
 // The place where ranks meet: what a rendezvous names, and how rank 0 opens a door there and others find it.
 //
-//     process:NAME     a name in this process's memory
+//     process:NAME     a socket whose name this process alone knows
 //     unix:PATH        a socket in a folder that this user alone can enter
 //     tcp://HOST:PORT  on the machine that has HOST a socket in such a folder in /tmp, so that nothing listens on a
 //                      network; where a secret is set and HOST is no loopback address, HOST's port too, for the ranks
@@ -19,44 +19,32 @@
 //     file:PATH        a file that this user alone can read, made by rank 0, with a secret of its own and the
 //                      numbers of its door; other machines see it on a file system of theirs
 
-// Where rank 0's door is, as long as it waits there.
-struct local_name {
-    struct local_name *next;
-    const char *text;
-    uint32_t number;
-    uint64_t token;
-};
-
-// False: the name is another one's.
-bool local_name_give(struct local_name *name);
-bool local_name_find(const char *text, struct local_name *out_name);
-// Nothing if it has not been given.
-void local_name_take(const struct local_name *name);
-
 struct local_place {
     const struct weir_transport_setup *setup;
     const char *secret_file; // the setting
     uint64_t deadline_ns;
     bool is_file;
     bool is_name;
-    char path[512];               // of the socket or the file; a name
+    char path[512];               // of the socket or the file, or a name
     struct local_address socket;  // on this machine; size 0: this rank comes over the network
     struct local_address network; // size 0: none
     struct local_secret secret;
-    uint64_t token; // of the file or the name; else 0
-    struct local_name name;
+    uint64_t token;     // of the file; else 0
     struct stat bound;  // rank 0's socket, so that no other one is removed
     weir_status status; // of a failure, with:
     const char *remedy;
     char cause[WEIR_CAUSE_SIZE];
 };
 
+// That of WEIR_COMM_SECRET, else of the file, whose path may be empty, else none. False with a sentence: too
+// short, or a file that another user can read or write.
+bool local_secret_read(const char *path, struct local_secret *out_secret, char *message,
+                       size_t message_size);
+
 // Writes "'grads': " and the rest as the cause, and returns false.
 bool local_place_fail(struct local_place *place, weir_status status, const char *remedy,
                       const char *format, ...) WEIR_PRINTF(4, 5);
 
-// Reads setup->rendezvous. False with a cause.
-bool local_place_find(struct local_place *place);
 // Of rank 0: opens the door there. False with a cause: among others, another rank 0 is there.
 bool local_place_open(struct local_place *place, struct local_door *door);
 // Of rank 0: what is at the place goes. False with a cause if another rank 0 has come to it since.
@@ -90,6 +78,14 @@ struct local_entry {
 weir_status local_mesh_join(const struct weir_host *host, const struct weir_transport_setup *setup,
                             const char *secret_file, struct local_group **out_group);
 
+#define LOCAL_SECRET_REMEDY                                                                  \
+    "set WEIR_COMM_SECRET to one text of 16 characters or more on all machines, or let the " \
+    "ranks meet at file:PATH on a file system that all see"
+#define LOCAL_FOLDER_REMEDY \
+    "name a socket in a folder of yours that no other user can enter (chmod 700)"
+#define LOCAL_PLACE_REMEDY                                                                  \
+    "name a place where the ranks meet, such as in WEIR_COMM_RENDEZVOUS: tcp://HOST:PORT, " \
+    "unix:PATH, file:PATH, or for ranks of one process process:NAME"
 #define LOCAL_FILES_REMEDY \
     "raise the limit of open files (ulimit -n): each rank has two for each other rank"
 

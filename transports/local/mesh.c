@@ -8,11 +8,9 @@
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "transports/kit/reduce.h"
 
 // Messages: each is a head and its bytes, in the order of the parts of both sides.
 struct mesh_message {
@@ -20,9 +18,9 @@ struct mesh_message {
     struct mesh_span spans[2];
 };
 
-static bool local_mesh_pump(struct local_run *run, bool sends);
+static bool pump(struct local_run *run, bool sends);
 
-static void local_mesh_append(struct mesh_list *list, struct mesh_span *span)
+static void append(struct mesh_list *list, struct mesh_span *span)
 {
     if (!list->first)
         list->end = &list->first;
@@ -46,8 +44,8 @@ static void queue(struct local_run *run, const struct weir_transport_part *part,
     message->spans[1] =
         (struct mesh_span){.at = part->memory,
                            .left = (size_t)part->count * weir_datatype_size(part->element)};
-    local_mesh_append(list, &message->spans[0]);
-    local_mesh_append(list, &message->spans[1]);
+    append(list, &message->spans[0]);
+    append(list, &message->spans[1]);
 }
 
 static bool was_interrupted(void)
@@ -90,15 +88,6 @@ static bool message_is_right(const struct local_run *run, uint32_t index,
     message.by.head.count = span->message->count;
     return weir_caller_agrees(&message.by, index, span->head) &&
            is_of_the_same_time(run, index, span->head);
-}
-
-bool local_mesh_sends_nothing(const struct local_run *run, uint32_t index)
-{
-    const int data = run->group->peers[index].data;
-    struct weir_head head;
-    return index == run->group->rank ||
-           recv(data, &head, sizeof head, MSG_PEEK) != (ssize_t)sizeof head ||
-           weir_caller_agrees(&run->by, index, &head);
 }
 
 // Receives what is there. `*moved` becomes true if that is anything.
@@ -173,12 +162,28 @@ static bool is_eager(const struct local_group *group, uint64_t *until_ns)
 // What a rank waits in, in its windows: for the others of the group, and, where it waits long, in its other groups.
 #define LONG_NS (UINT64_C(50) * 1000 * 1000)
 
+static void write_text(struct window_text *text, const char *from)
+{
+    for (size_t i = 0; i == 0 || (i < sizeof text->at && from[i - 1]); i++)
+        atomic_store_explicit(&text->at[i], from[i], memory_order_relaxed);
+}
+
+// It is another process's.
+static void read_text(struct window_text *text, char to[LOCAL_ELSEWHERE_SIZE])
+{
+    char said[LOCAL_ELSEWHERE_SIZE];
+    for (size_t i = 0; i < sizeof said; i++)
+        said[i] = atomic_load_explicit(&text->at[i], memory_order_relaxed);
+    said[sizeof said - 1] = '\0';
+    weir_text_escape(to, LOCAL_ELSEWHERE_SIZE, said, "");
+}
+
 // Of the rank's other group.
 static void write_elsewhere(struct local_group *group, void *text)
 {
     struct mesh_window *window = local_window_of(group, group->rank);
     if (window)
-        local_window_write(&window->elsewhere, text);
+        write_text(&window->elsewhere, text);
 }
 
 static void show_wait(const struct local_run *run, uint32_t first, uint64_t now_ns)
@@ -189,7 +194,7 @@ static void show_wait(const struct local_run *run, uint32_t first, uint64_t now_
     char text[LOCAL_ELSEWHERE_SIZE];
     weir_head_describe(&run->by.head, call);
     if (own && own->awaits != first + 1) {
-        local_window_write(&own->waits_in, call);
+        write_text(&own->waits_in, call);
         own->waits_in_number = run->by.head.number;
         own->awaits = first + 1;
     }
@@ -228,9 +233,21 @@ static const struct weir_head *head_of(const void *user, uint32_t rank)
 }
 
 // Whether the heads of a collective that have come are the same; fails the group if not.
-static bool local_mesh_judge(const struct local_run *run)
+static bool judge(const struct local_run *run)
 {
     return weir_caller_judge(&run->by, head_of, run->group);
+}
+
+void local_append_wait(char *text, const struct local_wait *wait)
+{
+    static const char more[] = ", and so on";
+    size_t used = strlen(text);
+    const bool full = used > WEIR_CAUSE_SIZE - WEIR_HEAD_TEXT_SIZE - WEIR_HEAD_TEXT_SIZE / 2;
+    if (!full)
+        weir_text_append(text, WEIR_CAUSE_SIZE, &used, "%srank %u waits in %.80s for rank %u",
+                         used ? ", " : "", wait->rank, wait->call, wait->awaits);
+    else if (strcmp(text + used - strlen(more), more) != 0)
+        weir_text_append(text, WEIR_CAUSE_SIZE, &used, "%s", more);
 }
 
 static bool tell_circle(const struct local_run *run, const char *waits)
@@ -277,7 +294,7 @@ static bool fail_in_circle(const struct local_run *run, uint32_t first)
     uint32_t rank = first;
     for (uint32_t n = 0; n < run->group->count; n++) {
         struct local_wait wait = {.rank = rank, .awaits = awaited_by(run->group, rank)};
-        local_window_read(&local_window_of(run->group, rank)->waits_in, call);
+        read_text(&local_window_of(run->group, rank)->waits_in, call);
         snprintf(wait.call, sizeof wait.call, "%.*s", WEIR_HEAD_TEXT_SIZE - 1, call);
         local_append_wait(waits, &wait);
         rank = wait.awaits;
@@ -299,25 +316,25 @@ static bool give_up(const struct local_run *run, uint32_t first)
     char elsewhere[LOCAL_ELSEWHERE_SIZE] = "";
     uint32_t index = first;
     if (run->differs)
-        return local_mesh_judge(run);
+        return judge(run);
     for (uint32_t n = 0; n < group->count && awaited_by(group, index) < group->count; n++)
         index = awaited_by(group, index);
     if (awaited_by(group, index) < group->count)
         return fail_in_circle(run, index);
     if (local_window_of(group, index))
-        local_window_read(&local_window_of(group, index)->elsewhere, elsewhere);
+        read_text(&local_window_of(group, index)->elsewhere, elsewhere);
     return elsewhere[0] ? tell_elsewhere(run, index, elsewhere)
                         : weir_caller_late(&run->by, index, last_of(&group->peers[index]));
 }
 
-bool local_mesh_meet(struct local_run *run)
+static bool meet(struct local_run *run)
 {
     struct local_group *group = run->group;
     local_enlist(group);
     for (uint32_t i = 0; i < group->count; i++)
         group->peers[i].has_come = false;
     if (group->windows)
-        return local_window_meet(run) && (!run->differs || local_mesh_judge(run));
+        return local_window_meet(run) && (!run->differs || judge(run));
     for (uint32_t i = 0; i < group->count; i++) {
         struct mesh_peer *peer = &group->peers[i];
         if (i == group->rank)
@@ -327,89 +344,17 @@ bool local_mesh_meet(struct local_run *run)
         peer->spans[1] = (struct mesh_span){.at = (char *)&peer->incoming,
                                             .left = sizeof peer->incoming,
                                             .head = &peer->incoming};
-        local_mesh_append(&peer->out, &peer->spans[0]);
-        local_mesh_append(&peer->in, &peer->spans[1]);
+        append(&peer->out, &peer->spans[0]);
+        append(&peer->in, &peer->spans[1]);
     }
-    return local_mesh_pump(run, true) && (!run->differs || local_mesh_judge(run));
-}
-
-static char *memory_of(const struct local_run *run, const struct local_piece *piece)
-{
-    return (piece->of_result ? (char *)run->dst : (char *)(uintptr_t)run->src) + piece->offset;
-}
-
-static void send_pieces(struct local_run *run, uint32_t phase)
-{
-    struct local_group *group = run->group;
-    struct local_piece piece;
-    for (uint32_t i = 0; i < group->count; i++) {
-        struct mesh_peer *peer = &group->peers[i];
-        if (i == group->rank || !local_piece(run, phase, i, group->rank, &piece))
-            continue;
-        struct mesh_span *span = &peer->spans[phase == 0 ? 0 : 2];
-        *span = (struct mesh_span){.at = memory_of(run, &piece), .left = piece.size};
-        local_mesh_append(&peer->out, span);
-    }
-}
-
-// The pieces come one after another, in the order of ranks; none is larger than LOCAL_CONTROL_BYTES.
-static bool reduce(struct local_run *run, uint32_t phase, size_t size)
-{
-    const struct local_group *group = run->group;
-    const struct weir_head *head = &run->by.head;
-    const size_t count = size / weir_datatype_size(head->element);
-    struct local_piece piece;
-    for (uint32_t i = 0; i < group->count; i++) {
-        struct mesh_peer *peer = &group->peers[i];
-        char *to = run->total + (i > 0 ? LOCAL_CONTROL_BYTES : 0);
-        local_piece(run, phase, group->rank, i, &piece);
-        if (i == group->rank) {
-            memcpy(to, memory_of(run, &piece), size);
-        } else {
-            peer->spans[1] = (struct mesh_span){.at = to, .left = size};
-            local_mesh_append(&peer->in, &peer->spans[1]);
-            if (!local_mesh_pump(run, false))
-                return false;
-        }
-        if (i > 0)
-            weir_reduce(head->element, head->reduction, run->total, to, count);
-    }
-    if (head->reduction == WEIR_AVERAGE)
-        weir_reduce_divide(head->element, run->total, count, group->count);
-    memcpy((char *)run->dst + piece.target, run->total, size);
-    return true;
-}
-
-bool local_mesh_phase(struct local_run *run, uint32_t phase)
-{
-    struct local_group *group = run->group;
-    const uint32_t own = group->rank;
-    struct local_piece piece;
-    if (group->windows)
-        return local_window_phase(run, phase);
-    send_pieces(run, phase);
-    if (local_piece(run, phase, own, own, &piece) && piece.reduced)
-        return reduce(run, phase, piece.size);
-    for (uint32_t i = 0; i < group->count; i++) {
-        struct mesh_peer *peer = &group->peers[i];
-        if (!local_piece(run, phase, own, i, &piece))
-            continue;
-        char *to = (char *)run->dst + piece.target;
-        if (i == own && to != memory_of(run, &piece))
-            memcpy(to, memory_of(run, &piece), piece.size);
-        if (i == own)
-            continue;
-        peer->spans[3] = (struct mesh_span){.at = to, .left = piece.size};
-        local_mesh_append(&peer->in, &peer->spans[3]);
-    }
-    return local_mesh_pump(run, false);
+    return pump(run, true) && (!run->differs || judge(run));
 }
 
 // After a failure the lists name memory of the caller's, and nothing is ever moved again.
-bool local_mesh_end(struct local_run *run)
+static bool end(struct local_run *run)
 {
     struct local_group *group = run->group;
-    if (!local_mesh_cause(group, NULL) && local_mesh_pump(run, true)) {
+    if (!local_mesh_cause(group, NULL) && pump(run, true)) {
         stop_showing(group);
         return true;
     }
@@ -486,6 +431,17 @@ bool local_mesh_may_wait(struct local_run *run, uint32_t first)
 // so a rank that waits for messages looks again.
 #define LOOK_NS (UINT64_C(5) * 1000 * 1000)
 
+// Whether the rank has come to a collective to which this one has not, and its call.
+static bool is_ahead(struct local_group *group, uint32_t rank, struct weir_head *out_head)
+{
+    const uint32_t stage = group->stage + 1;
+    struct mesh_window *window = local_window_of(group, rank);
+    if (!window || (int32_t)(window->stage - stage) < 0)
+        return false;
+    *out_head = window->heads[stage & 1];
+    return true;
+}
+
 // Sleeps until something can be done. Each peer has two entries.
 static bool rest(struct local_run *run, bool sends)
 {
@@ -493,7 +449,7 @@ static bool rest(struct local_run *run, bool sends)
     const size_t count = group->count;
     struct weir_head head;
     const uint32_t first = first_busy(group, sends);
-    const bool is_ahead = local_window_is_ahead(group, first, &head);
+    const bool ahead = is_ahead(group, first, &head);
     for (size_t i = 0; i < count; i++) {
         const struct mesh_peer *peer = &group->peers[i];
         const short events =
@@ -508,13 +464,13 @@ static bool rest(struct local_run *run, bool sends)
         if (group->polls[2 * i + 1].revents && !local_mesh_read_news(run, i))
             return false;
     // What it has sent was there before.
-    if (is_ahead && !group->polls[2 * first].revents && is_busy(&group->peers[first], sends))
+    if (ahead && !group->polls[2 * first].revents && is_busy(&group->peers[first], sends))
         return weir_caller_agrees(&run->by, first, &head);
     return local_mesh_may_wait(run, first);
 }
 
 // Sends and receives until all that is to be received is there, and with `sends` all is sent.
-static bool local_mesh_pump(struct local_run *run, bool sends)
+static bool pump(struct local_run *run, bool sends)
 {
     struct local_group *group = run->group;
     uint64_t eager_until_ns = 0; // 0: something has just moved
@@ -537,7 +493,7 @@ static bool local_mesh_pump(struct local_run *run, bool sends)
     }
 }
 
-bool local_mesh_messages(struct local_run *run)
+static bool exchange_messages(struct local_run *run)
 {
     const struct weir_host *host = run->group->host;
     local_enlist(run->group);
@@ -547,7 +503,7 @@ bool local_mesh_messages(struct local_run *run)
                                 run->group->rank, run->part_count);
     for (uint32_t i = 0; i < run->part_count; i++)
         queue(run, local_part_at(run, i), &messages[i]);
-    const bool carried = local_mesh_pump(run, true);
+    const bool carried = pump(run, true);
     if (carried)
         stop_showing(run->group);
     host->release(messages);
@@ -612,65 +568,41 @@ bool local_mesh_lost(const struct local_run *run, uint32_t index)
         if (!local_mesh_read_news(run, index))
             return false;
     }
-    if (run->differs && !local_mesh_judge(run))
+    if (run->differs && !judge(run))
         return false;
     return peer->left && !peer->died ? weir_caller_gone(&run->by, index, last_of(peer))
                                      : weir_caller_died(&run->by, index, last_of(peer));
 }
 
-struct local_group *local_mesh_create(const struct weir_host *host, const char *label,
-                                      uint32_t rank, uint32_t count)
+// Between machines: the bytes of an all-gather, which a split is too.
+static bool gather(struct local_run *run)
 {
-    struct local_group *group = host->allocate(sizeof *group);
-    if (!group)
-        return NULL;
-    group->host = host;
-    group->rank = rank;
-    group->count = count;
-    snprintf(group->label, sizeof group->label, "%s", label);
-    pthread_mutex_init(&group->lock, NULL);
-    group->eager = (long)count <= sysconf(_SC_NPROCESSORS_ONLN);
-    group->forks = local_descriptor_forks();
-    group->peers = host->allocate(count * sizeof *group->peers);
-    group->polls = host->allocate(2 * (size_t)count * sizeof *group->polls);
-    for (uint32_t i = 0; group->peers && i < count; i++) {
-        group->peers[i].data = -1;
-        group->peers[i].control = -1;
+    struct local_group *group = run->group;
+    const size_t size = (size_t)run->by.head.count * weir_datatype_size(run->by.head.element);
+    char *const src = (char *)(uintptr_t)run->src;
+    for (uint32_t i = 0; size > 0 && i < group->count; i++) {
+        struct mesh_peer *peer = &group->peers[i];
+        char *to = (char *)run->dst + i * size;
+        if (i == group->rank && to != src)
+            memcpy(to, src, size);
+        if (i == group->rank)
+            continue;
+        peer->spans[2] = (struct mesh_span){.at = src, .left = size};
+        peer->spans[3] = (struct mesh_span){.at = to, .left = size};
+        append(&peer->out, &peer->spans[2]);
+        append(&peer->in, &peer->spans[3]);
     }
-    if (!group->peers || !group->polls) {
-        local_mesh_destroy(group);
-        return NULL;
-    }
-    return group;
+    return pump(run, false);
 }
 
-bool local_mesh_is_inherited(const struct local_group *group)
+bool local_carry(struct local_run *run)
 {
-    return group->forks != local_descriptor_forks();
-}
-
-static void close_all(struct local_group *group)
-{
-    for (uint32_t i = 0; group->peers && i < group->count; i++) {
-        local_close(&group->peers[i].data);
-        local_close(&group->peers[i].control);
-    }
-    local_mesh_door_close(group, group->door);
-    local_window_destroy(group);
-    pthread_mutex_destroy(&group->lock);
-}
-
-// A child has no mappings of the windows either.
-void local_mesh_destroy(struct local_group *group)
-{
-    const struct weir_host *host = group->host;
-    if (!local_mesh_is_inherited(group))
-        local_delist(group);
-    if (!local_mesh_is_inherited(group))
-        close_all(group);
+    bool carried;
+    if (!weir_is_numbered(run->by.head.kind))
+        carried = exchange_messages(run);
+    else if (run->group->windows)
+        carried = meet(run) && local_window_carry(run);
     else
-        host->release(group->windows);
-    host->release(group->polls);
-    host->release(group->peers);
-    host->release(group);
+        carried = meet(run) && (run->by.head.kind == WEIR_BARRIER || gather(run));
+    return end(run) && carried;
 }

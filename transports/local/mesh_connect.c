@@ -34,7 +34,7 @@ struct mesh_gather {
     uint64_t patience_ns; // of the rank that gathers; the others have twice as much with it
     uint64_t deadline_ns; // of weir_clock_now_ns(), for all steps
     bool *awaited;        // the ranks of the step, as far as they are waited for
-    bool in_vain;         // local_mesh_gather_is_in_vain() was
+    bool in_vain;         // gather_is_in_vain() was
     bool settled;         // the list is there:
     uint32_t count;
     uint64_t token;
@@ -117,7 +117,7 @@ static void listen_to(struct mesh_gather *gather, struct mesh_peer *peer)
 }
 
 // Sets an entry for each rank of the whole, and reads what those with something have said.
-static void local_mesh_gather_polls(const struct mesh_gather *gather, struct pollfd *polls)
+static void gather_polls(const struct mesh_gather *gather, struct pollfd *polls)
 {
     const struct local_group *whole = gather->whole;
     for (uint32_t i = 0; i < whole->count; i++)
@@ -125,7 +125,7 @@ static void local_mesh_gather_polls(const struct mesh_gather *gather, struct pol
                                    .events = POLLIN};
 }
 
-static void local_mesh_gather_listen(struct mesh_gather *gather, const struct pollfd *polls)
+static void gather_listen(struct mesh_gather *gather, const struct pollfd *polls)
 {
     for (uint32_t i = 0; i < gather->whole->count; i++)
         if (polls[i].revents)
@@ -136,9 +136,9 @@ static void local_mesh_gather_listen(struct mesh_gather *gather, const struct po
 static void hear(struct mesh_gather *gather, uint64_t deadline_ns)
 {
     struct pollfd *polls = gather->whole->polls;
-    local_mesh_gather_polls(gather, polls);
+    gather_polls(gather, polls);
     if (poll(polls, gather->whole->count, local_poll_ms(deadline_ns)) > 0)
-        local_mesh_gather_listen(gather, polls);
+        gather_listen(gather, polls);
 }
 
 static void make_list(struct mesh_gather *gather)
@@ -179,7 +179,7 @@ static void pass_on(struct mesh_gather *gather)
 }
 
 // Allocates the arrays. False if out of memory.
-static bool local_mesh_gather_create(struct mesh_gather *gather)
+static bool gather_create(struct mesh_gather *gather)
 {
     const struct weir_host *host = gather->whole->host;
     const size_t count = gather->whole->count;
@@ -189,7 +189,7 @@ static bool local_mesh_gather_create(struct mesh_gather *gather)
     return gather->awaited && gather->members && gather->spare;
 }
 
-static void local_mesh_gather_destroy(struct mesh_gather *gather)
+static void gather_destroy(struct mesh_gather *gather)
 {
     const struct weir_host *host = gather->whole->host;
     host->release(gather->spare);
@@ -199,7 +199,7 @@ static void local_mesh_gather_destroy(struct mesh_gather *gather)
 
 // Steps have numbers, alike on all ranks: each attempt to go on has the next odd one and the one after it.
 // The first step waits for all ranks, the second one for those of the first one's list.
-static void local_mesh_gather_begin(struct mesh_gather *gather)
+static void gather_begin(struct mesh_gather *gather)
 {
     for (uint32_t i = 0; i < gather->whole->count; i++)
         gather->awaited[i] = true;
@@ -207,7 +207,7 @@ static void local_mesh_gather_begin(struct mesh_gather *gather)
     gather->settled = false;
 }
 
-static void local_mesh_gather_begin_second(struct mesh_gather *gather)
+static void gather_begin_second(struct mesh_gather *gather)
 {
     memset(gather->awaited, 0, gather->whole->count * sizeof *gather->awaited);
     for (uint32_t i = 0; i < gather->count; i++)
@@ -218,7 +218,7 @@ static void local_mesh_gather_begin_second(struct mesh_gather *gather)
 }
 
 // Tells all ranks the value, which is not 0.
-static void local_mesh_gather_tell(struct mesh_gather *gather, uint64_t value)
+static void gather_tell(struct mesh_gather *gather, uint64_t value)
 {
     const struct mesh_news news = {.kind = MESH_TELLS, .value = value, .step = gather->whole->step};
     gather->whole->peers[own_rank(gather)].told = value;
@@ -226,7 +226,7 @@ static void local_mesh_gather_tell(struct mesh_gather *gather, uint64_t value)
 }
 
 // Waits for the list, or gathers it. False at the deadline.
-static bool local_mesh_gather_settle(struct mesh_gather *gather)
+static bool gather_settle(struct mesh_gather *gather)
 {
     const uint32_t own = own_rank(gather);
     const uint64_t patient_until_ns = weir_clock_now_ns() + gather->patience_ns;
@@ -253,7 +253,7 @@ static bool local_mesh_gather_settle(struct mesh_gather *gather)
 }
 
 // Or all is settled without this one.
-static bool local_mesh_gather_is_in_vain(struct mesh_gather *gather)
+static bool gather_is_in_vain(struct mesh_gather *gather)
 {
     gather->in_vain = gather->settled;
     for (uint32_t i = 0; i < gather->whole->count && !gather->in_vain; i++) {
@@ -303,15 +303,15 @@ static bool accept_one(struct local_group *group, struct local_door *door, uint6
     int connection = -1;
     const uint32_t others = gather ? gather->whole->count : 0;
     errno = ECANCELED;
-    if (gather && local_mesh_gather_is_in_vain(gather))
+    if (gather && gather_is_in_vain(gather))
         return false;
     if (gather)
-        local_mesh_gather_polls(gather, polls);
+        gather_polls(gather, polls);
     switch (local_door_next(door, polls, others, deadline_ns, &hello, &connection, &from)) {
     case LOCAL_CAME:
         break;
     case LOCAL_CAME_OTHER:
-        local_mesh_gather_listen(gather, polls);
+        gather_listen(gather, polls);
         return true;
     case LOCAL_CAME_LATE:
         errno = ETIMEDOUT;
@@ -392,7 +392,7 @@ bool local_mesh_connect(struct local_group *group, const struct local_address *a
 
 // On the network it is at the address by which a peer is reached. Where there is no way to it any more, ranks of this
 // machine need none.
-static struct local_door *local_mesh_door(const struct local_group *group)
+static struct local_door *open_door(const struct local_group *group)
 {
     struct local_door *door = group->host->allocate(sizeof *door);
     struct local_address own = {.size = 0};
@@ -421,8 +421,8 @@ void local_mesh_door_close(const struct local_group *group, struct local_door *d
     group->host->release(door);
 }
 
-static struct local_address local_mesh_peer_door(const struct local_group *group, uint32_t peer,
-                                                 uint32_t number, uint32_t port)
+static struct local_address peer_door(const struct local_group *group, uint32_t peer,
+                                      uint32_t number, uint32_t port)
 {
     struct local_address address = group->peers[peer].address;
     if (local_address_is_machine(&address))
@@ -431,11 +431,24 @@ static struct local_address local_mesh_peer_door(const struct local_group *group
     return address;
 }
 
-bool local_mesh_offer(struct local_run *run, struct local_record *record)
+// Splits.
+
+// A part of a group.
+struct local_part {
+    const char *label;
+    int32_t color;
+    uint32_t rank;           // this one's there
+    uint32_t count;          // 0: this rank gets no part
+    const uint32_t *members; // ranks in the whole group, in the order of ranks in the part
+    const struct local_record *records; // of all ranks of the whole group
+};
+
+// Sets what other ranks must know of this one to reach it in a part.
+static bool offer(struct local_run *run, struct local_record *record)
 {
     struct local_group *group = run->group;
     struct weir_siphash_key key;
-    group->door = local_mesh_door(group);
+    group->door = open_door(group);
     if (!group->door)
         return weir_caller_fail(&run->by, "rank %u cannot listen for its part: %s", group->rank,
                                 strerror(errno));
@@ -455,7 +468,7 @@ static bool connect_part(struct local_group *group, const struct local_group *wh
         return false;
     for (uint32_t i = 0; i < part->rank; i++) {
         const struct local_record *record = &part->records[part->members[i]];
-        addresses[i] = local_mesh_peer_door(whole, part->members[i], record->number, record->port);
+        addresses[i] = peer_door(whole, part->members[i], record->number, record->port);
     }
     const uint64_t token = part->records[part->members[0]].token;
     const bool connected =
@@ -464,7 +477,14 @@ static bool connect_part(struct local_group *group, const struct local_group *wh
     return connected;
 }
 
-weir_status local_mesh_split(struct local_run *run, const struct local_part *part,
+static void enlist_part(const struct local_group *whole, struct local_group *part)
+{
+    part->origin_rank = whole->origin_rank;
+    part->origin_count = whole->origin_count;
+    local_enlist(part);
+}
+
+static weir_status make_part(struct local_run *run, const struct local_part *part,
                              struct local_group **out_group)
 {
     struct local_group *whole = run->group;
@@ -481,7 +501,7 @@ weir_status local_mesh_split(struct local_run *run, const struct local_part *par
     local_mesh_door_close(whole, whole->door);
     whole->door = NULL;
     if (connected && group)
-        local_enlist_part(whole, group);
+        enlist_part(whole, group);
     *out_group = connected && group ? group : NULL;
     if (connected)
         return WEIR_OK;
@@ -489,6 +509,71 @@ weir_status local_mesh_split(struct local_run *run, const struct local_part *par
         local_mesh_destroy(group);
     return cause[0] ? weir_host_fail(host, WEIR_ERROR_COMM, NULL, "%s", cause)
                     : weir_host_no_memory(host, "a part of a group");
+}
+
+// The records decide which ranks are in the part, and their order there: by key, then by rank.
+static struct local_part part_of(const struct local_run *run, const struct local_record *records,
+                                 uint32_t *members)
+{
+    const uint32_t own = run->group->rank;
+    struct local_part part = {.color = records[own].color, .members = members, .records = records};
+    for (uint32_t rank = 0; rank < run->group->count; rank++) {
+        if (records[rank].color != part.color)
+            continue;
+        uint32_t at = part.count++;
+        for (; at > 0 && records[members[at - 1]].key > records[rank].key; at--)
+            members[at] = members[at - 1];
+        members[at] = rank;
+    }
+    while (part.rank < part.count && members[part.rank] != own)
+        part.rank++;
+    return part;
+}
+
+static weir_status split_with_room(struct local_run *run, const struct weir_transport_split *split,
+                                   struct local_record *records, uint32_t *members, void **out_part)
+{
+    struct local_record own = {.color = split->color, .key = split->key};
+    struct local_group *group = NULL;
+    run->src = &own;
+    run->dst = records;
+    if (!offer(run, &own) || !local_carry(run))
+        return local_report(run, WEIR_ERROR_COMM);
+
+    struct local_part part = part_of(run, records, members);
+    part.label = split->label;
+    if (split->color == WEIR_NO_COLOR)
+        part.count = 0;
+    const weir_status status = make_part(run, &part, &group);
+    *out_part = group;
+    return status;
+}
+
+weir_status local_split(void *group, const struct weir_transport_split *split, void **out_part)
+{
+    struct local_run run =
+        local_run_begin(group,
+                        weir_head_of_line(WEIR_CALL_SPLIT, split->number, split->file, split->line),
+                        split->timeout_ns);
+    run.by.head.element = WEIR_U8;
+    run.by.head.count = sizeof(struct local_record);
+    const struct weir_host *host = run.group->host;
+    *out_part = NULL;
+    weir_status status = local_report(&run, WEIR_ERROR_COMM);
+    if (status)
+        return status;
+
+    struct local_record *records = host->allocate(run.group->count * sizeof *records);
+    uint32_t *members = host->allocate(run.group->count * sizeof *members);
+    if (records && members) {
+        status = split_with_room(&run, split, records, members, out_part);
+    } else {
+        weir_caller_fail(&run.by, "rank %u has no host memory left", run.group->rank);
+        status = local_report(&run, WEIR_ERROR_OUT_OF_MEMORY);
+    }
+    host->release(members);
+    host->release(records);
+    return status;
 }
 
 // The ranks that go on after a group between processes has failed. Each listens, and tells the others
@@ -526,17 +611,16 @@ static weir_status fail_late(const struct shrink *shrink)
 
 static weir_status find_members(struct shrink *shrink)
 {
-    shrink->door = local_mesh_door(whole_of(shrink));
+    shrink->door = open_door(whole_of(shrink));
     if (!shrink->door && errno == ENOMEM)
         return weir_host_no_memory(whole_of(shrink)->host, "a group");
     if (!shrink->door)
         return weir_host_fail(whole_of(shrink)->host, WEIR_ERROR_SYSTEM, NULL,
                               "'%s': rank %u cannot listen: %s", shrink->params->label,
                               whole_of(shrink)->rank, strerror(errno));
-    local_mesh_gather_begin(&shrink->gather);
-    local_mesh_gather_tell(&shrink->gather,
-                           (uint64_t)shrink->door->number << PORT_BITS | shrink->door->port);
-    if (!local_mesh_gather_settle(&shrink->gather))
+    gather_begin(&shrink->gather);
+    gather_tell(&shrink->gather, (uint64_t)shrink->door->number << PORT_BITS | shrink->door->port);
+    if (!gather_settle(&shrink->gather))
         return fail_late(shrink);
     shrink->token = shrink->gather.token;
     shrink->count = shrink->gather.count;
@@ -561,8 +645,8 @@ static bool connect_members(struct shrink *shrink, struct local_group *group)
         const struct mesh_member *member = &shrink->members[i];
         if (member->rank < whole->count)
             shrink->addresses[i] =
-                local_mesh_peer_door(whole, member->rank, (uint32_t)(member->value >> PORT_BITS),
-                                     (uint32_t)(member->value & PORT_MASK));
+                peer_door(whole, member->rank, (uint32_t)(member->value >> PORT_BITS),
+                          (uint32_t)(member->value & PORT_MASK));
     }
     group->secret = whole->secret;
     return local_mesh_connect(group, shrink->addresses, shrink->door, shrink->token, deadline_ns,
@@ -618,11 +702,11 @@ static weir_status join(struct shrink *shrink, uint32_t rank, struct local_group
     const struct weir_host *host = whole_of(shrink)->host;
     weir_status status = WEIR_OK;
     uint32_t missing = 0;
-    local_mesh_gather_begin_second(&shrink->gather);
+    gather_begin_second(&shrink->gather);
     struct local_group *group = local_mesh_create(host, shrink->params->label, rank, shrink->count);
     const bool joined = group && connect_members(shrink, group);
-    local_mesh_gather_tell(&shrink->gather, what_to_tell(shrink, joined));
-    if (!local_mesh_gather_settle(&shrink->gather))
+    gather_tell(&shrink->gather, what_to_tell(shrink, joined));
+    if (!gather_settle(&shrink->gather))
         status = fail_late(shrink);
     else if (!joined && !shrink->cause[0] && !shrink->gather.in_vain)
         status = weir_host_no_memory(host, "a group");
@@ -651,8 +735,9 @@ static weir_status go_on(struct shrink *shrink, struct local_group **out_group)
                           whole_of(shrink)->label, whole_of(shrink)->rank);
 }
 
-weir_status local_mesh_shrink(struct local_group *group, const struct weir_transport_shrink *params,
-                              struct local_group **out_group)
+static weir_status shrink_group(struct local_group *group,
+                                const struct weir_transport_shrink *params,
+                                struct local_group **out_group)
 {
     const struct weir_host *host = group->host;
     const uint64_t now_ns = weir_clock_now_ns();
@@ -669,13 +754,24 @@ weir_status local_mesh_shrink(struct local_group *group, const struct weir_trans
         .members = host->allocate(group->count * sizeof *shrink.members),
         .addresses = host->allocate(group->count * sizeof *shrink.addresses),
     };
-    const bool room =
-        shrink.members && shrink.addresses && local_mesh_gather_create(&shrink.gather);
+    const bool room = shrink.members && shrink.addresses && gather_create(&shrink.gather);
     const weir_status status =
         room ? go_on(&shrink, out_group) : weir_host_no_memory(host, "a group");
     local_mesh_door_close(shrink.gather.whole, shrink.door);
-    local_mesh_gather_destroy(&shrink.gather);
+    gather_destroy(&shrink.gather);
     host->release(shrink.addresses);
     host->release(shrink.members);
+    return status;
+}
+
+weir_status local_shrink(void *group, const struct weir_transport_shrink *shrink, void **out_group)
+{
+    struct local_group *whole = group;
+    struct local_group *part = NULL;
+    *out_group = NULL;
+    if (!local_mesh_cause(whole, NULL))
+        local_abort(whole, "it goes on with the ranks that are left");
+    const weir_status status = shrink_group(whole, shrink, &part);
+    *out_group = part;
     return status;
 }

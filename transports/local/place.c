@@ -12,15 +12,9 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/lookup.h"
 #include "base/text.h"
 #include "transports/local/meeting.h"
 
-#define PLACE_REMEDY "write tcp://HOST:PORT, with a port from 1 to 65535"
-#define SECRET_REMEDY                                                                        \
-    "set WEIR_COMM_SECRET to one text of 16 characters or more on all machines, or let the " \
-    "ranks meet at file:PATH on a file system that all see"
-#define FOLDER_REMEDY "name a socket in a folder of yours that no other user can enter (chmod 700)"
 #define FILE_LIMIT 4096u
 // One attempt at a place, so that a file is looked at again.
 #define KNOCK_NS (UINT64_C(2000) * 1000 * 1000)
@@ -39,102 +33,6 @@ bool local_place_fail(struct local_place *place, weir_status status, const char 
     place->status = status;
     place->remedy = remedy;
     return false;
-}
-
-// What a rendezvous names.
-
-static bool take_path(struct local_place *place, const char *path)
-{
-    const size_t length = strlen(path);
-    if (length > 0 && length < sizeof place->path)
-        memcpy(place->path, path, length + 1);
-    if (place->path[0] &&
-        (place->is_file || place->is_name || local_address_at_path(place->path, &place->socket)))
-        return true;
-    return local_place_fail(place, WEIR_ERROR_CONFIG, "name a shorter one",
-                            "the path of the rendezvous %s has %zu bytes, where 1 to %d are right",
-                            place->setup->rendezvous, length,
-                            place->is_file || place->is_name ? (int)sizeof place->path - 1 : 107);
-}
-
-// Splits "HOST:PORT"; a host with colons stands in brackets.
-static bool parse_place(const char *text, char *host, size_t size, uint16_t *out_port)
-{
-    const char *colon = strrchr(text, ':');
-    const bool bracketed = text[0] == '[';
-    char *end = NULL;
-    if (!colon || colon == text || (bracketed && colon[-1] != ']'))
-        return false;
-    const long port = strtol(colon + 1, &end, 10);
-    const size_t length = (size_t)(colon - text) - (bracketed ? 2 : 0);
-    if (end == colon + 1 || *end || port < 1 || port > UINT16_MAX || length == 0 || length >= size)
-        return false;
-    memcpy(host, text + bracketed, length);
-    host[length] = '\0';
-    *out_port = (uint16_t)port;
-    return true;
-}
-
-// The folder is made here, and looked at when a socket is bound in it or reached.
-static bool take_own_port(struct local_place *place, uint16_t port)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/tmp/weir-%lu", (unsigned long)geteuid());
-    if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return local_place_fail(place, WEIR_ERROR_SYSTEM, FOLDER_REMEDY,
-                                "the folder %s cannot be made: %s", path, strerror(errno));
-    snprintf(path, sizeof path, "/tmp/weir-%lu/port-%u", (unsigned long)geteuid(), port);
-    return take_path(place, path);
-}
-
-static bool take_port(struct local_place *place, const char *host_and_port)
-{
-    char host[256];
-    char message[512];
-    uint16_t port = 0;
-    const char *error = NULL;
-    if (!parse_place(host_and_port, host, sizeof host, &port))
-        return local_place_fail(place, WEIR_ERROR_CONFIG, PLACE_REMEDY,
-                                "the rendezvous '%s' names no host and port",
-                                place->setup->rendezvous);
-    if (!local_address_find(host, port, place->deadline_ns, &place->network, &error))
-        return local_place_fail(place, WEIR_ERROR_SYSTEM, PLACE_REMEDY,
-                                "the host '%s' of the rendezvous is not found: %s", host, error);
-    if (local_address_is_wildcard(&place->network))
-        return local_place_fail(place, WEIR_ERROR_CONFIG, PLACE_REMEDY,
-                                "the rendezvous '%s' names all addresses, and not one where "
-                                "rank 0 is",
-                                place->setup->rendezvous);
-    if (!local_secret_read(place->secret_file, &place->secret, message, sizeof message))
-        return local_place_fail(place, WEIR_ERROR_CONFIG, SECRET_REMEDY, "%s", message);
-    if (weir_address_is_own((const struct sockaddr *)&place->network.address, place->network.size))
-        return take_own_port(place, port);
-    if (place->setup->rank == 0)
-        return local_place_fail(
-            place, WEIR_ERROR_SYSTEM,
-            "start rank 0 on the machine that has it, or name an address of this one",
-            "rank 0 is to wait at %s, and this machine has no such address",
-            place->setup->rendezvous);
-    return place->secret.is_set ||
-           local_place_fail(place, WEIR_ERROR_CONFIG, SECRET_REMEDY,
-                            "rank %u is on another machine than %s, and no secret is set",
-                            place->setup->rank, place->setup->rendezvous);
-}
-
-static const char *after(const char *text, const char *prefix)
-{
-    const size_t length = strlen(prefix);
-    return strncmp(text, prefix, length) == 0 ? text + length : NULL;
-}
-
-bool local_place_find(struct local_place *place)
-{
-    const char *rendezvous = place->setup->rendezvous;
-    if (after(rendezvous, "tcp://"))
-        return take_port(place, after(rendezvous, "tcp://"));
-    place->is_file = after(rendezvous, "file:") != NULL;
-    place->is_name = after(rendezvous, "process:") != NULL;
-    return take_path(place, strchr(rendezvous, ':') + 1);
 }
 
 // The secret is that of all who may come over the network.
@@ -159,7 +57,7 @@ static int open_folder(struct local_place *place)
     const char *name = slash ? folder : ".";
     int file = open(name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (file < 0) {
-        local_place_fail(place, WEIR_ERROR_SYSTEM, FOLDER_REMEDY,
+        local_place_fail(place, WEIR_ERROR_SYSTEM, LOCAL_FOLDER_REMEDY,
                          "the folder %s of the rendezvous cannot be opened: %s", name,
                          strerror(errno));
         return -1;
@@ -167,7 +65,7 @@ static int open_folder(struct local_place *place)
     if (fstat(file, &state) == 0 && state.st_uid == geteuid() && (state.st_mode & 077) == 0)
         return file;
     close(file);
-    local_place_fail(place, WEIR_ERROR_CONFIG, FOLDER_REMEDY,
+    local_place_fail(place, WEIR_ERROR_CONFIG, LOCAL_FOLDER_REMEDY,
                      "the folder %s of the rendezvous is another user's, or others can enter it",
                      name);
     return -1;
@@ -407,27 +305,16 @@ static bool close_at_file(struct local_place *place)
 
 static bool open_at_name(struct local_place *place, struct local_door *door)
 {
-    struct local_secret token;
-    if (!local_door_open(door, NULL) || !local_secret_random(&token))
-        return local_place_fail(place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
-                                "rank 0 cannot listen: %s", strerror(errno));
-    memcpy(&place->token, token.key, sizeof place->token);
-    place->name =
-        (struct local_name){.text = place->path, .number = door->number, .token = place->token};
-    if (place->setup->count == 1 || local_name_give(&place->name))
+    const struct local_address any = local_address_at_number(0);
+    const bool alone = place->setup->count == 1;
+    door->listeners[DOOR_MACHINE] = local_listen(alone ? &any : &place->socket, &door->number);
+    if (door->listeners[DOOR_MACHINE] >= 0)
         return true;
-    return local_place_fail(place, WEIR_ERROR_COMM, "give each group a name of its own",
-                            "another rank 0 is at %s already", place->setup->rendezvous);
-}
-
-static bool read_name(struct local_place *place)
-{
-    struct local_name name;
-    if (!local_name_find(place->path, &name))
-        return false;
-    place->token = name.token;
-    place->socket = local_address_at_number(name.number);
-    return true;
+    if (errno == EADDRINUSE)
+        return local_place_fail(place, WEIR_ERROR_COMM, "give each group a name of its own",
+                                "another rank 0 is at %s already", place->setup->rendezvous);
+    return local_place_fail(place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
+                            "rank 0 cannot listen: %s", strerror(errno));
 }
 
 bool local_place_open(struct local_place *place, struct local_door *door)
@@ -439,9 +326,7 @@ bool local_place_open(struct local_place *place, struct local_door *door)
 
 bool local_place_close(struct local_place *place)
 {
-    if (place->is_name)
-        local_name_take(&place->name);
-    if (place->is_name)
+    if (place->is_name) // the name has gone with the door
         return true;
     return place->is_file ? close_at_file(place) : close_at_path(place);
 }
@@ -473,7 +358,7 @@ static void tell_missing(struct local_place *place, int error)
 static void tell_refused(struct local_place *place, int error)
 {
     if (error == EACCES)
-        local_place_fail(place, WEIR_ERROR_COMM, SECRET_REMEDY,
+        local_place_fail(place, WEIR_ERROR_COMM, LOCAL_SECRET_REMEDY,
                          "rank 0 at %s and rank %u have not the same secret",
                          place->setup->rendezvous, place->setup->rank);
     else if (error == EPERM)
@@ -504,8 +389,7 @@ static bool open_own_door(struct local_place *place, struct local_door *door)
 // A file of an earlier run names a place at which nothing listens until rank 0 has written its own.
 static int knock_once(struct local_place *place, struct local_door *door, struct local_hello *hello)
 {
-    if ((place->is_file && !(read_file(place) && is_reachable(place))) ||
-        (place->is_name && !read_name(place))) {
+    if (place->is_file && !(read_file(place) && is_reachable(place))) {
         errno = ENOENT;
         return -1;
     }

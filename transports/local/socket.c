@@ -1,4 +1,4 @@
-// NOLINTNEXTLINE(bugprone-reserved-identifier): for struct ucred
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for struct ucred and accept4()
 #define _GNU_SOURCE
 #include "transports/local/socket.h"
 
@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -22,8 +23,122 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define LONGEST_POLL_MS 60000u
 #define BACKLOG 4096
-// A number that the system gives to a socket without a path has so many digits, after a zero byte.
-#define NUMBER_DIGITS 5
+// A number as the system gives it to a socket without a path.
+#define NUMBER_FORMAT "%05x"
+
+// The descriptors of this process.
+
+static struct {
+    // Held while a descriptor is opened or closed, so that no fork comes between that and the set.
+    pthread_mutex_t lock;
+    int *held; // descriptors
+    size_t held_count;
+    size_t held_room;
+    unsigned forks;
+} process = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int handlers_error;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&process.lock);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&process.lock);
+}
+
+// Of the system's calls nothing but close(): other threads of the parent may have held the allocator's locks.
+static void in_child(void)
+{
+    while (process.held_count > 0)
+        close(process.held[--process.held_count]);
+    process.forks++;
+    pthread_mutex_unlock(&process.lock);
+}
+
+static void set_handlers(void)
+{
+    handlers_error = pthread_atfork(before_fork, after_fork, in_child);
+}
+
+void local_process_lock(void)
+{
+    pthread_once(&once, set_handlers);
+    pthread_mutex_lock(&process.lock);
+}
+
+void local_process_unlock(void)
+{
+    pthread_mutex_unlock(&process.lock);
+}
+
+static bool has_room(void)
+{
+    const size_t room = process.held_room ? 2 * process.held_room : 64;
+    if (process.held_count < process.held_room)
+        return true;
+    int *more = realloc(process.held, room * sizeof *more);
+    if (!more)
+        return false;
+    process.held = more;
+    process.held_room = room;
+    return true;
+}
+
+// Of a call with the lock, which ends here.
+static int keep(int descriptor)
+{
+    int error = errno;
+    if (descriptor >= 0 && (handlers_error || !has_room())) {
+        close(descriptor);
+        descriptor = -1;
+        error = ENOMEM;
+    }
+    if (descriptor >= 0)
+        process.held[process.held_count++] = descriptor;
+    local_process_unlock();
+    errno = error;
+    return descriptor;
+}
+
+static int open_socket(int family)
+{
+    local_process_lock();
+    return keep(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+}
+
+static int accept_one(int listener, struct sockaddr *address, socklen_t *size)
+{
+    local_process_lock();
+    return keep(accept4(listener, address, size, SOCK_CLOEXEC | SOCK_NONBLOCK));
+}
+
+// Only changed where there is no other thread.
+unsigned local_descriptor_forks(void)
+{
+    return process.forks;
+}
+
+// The set goes with its last one: nothing else would free it when the module is closed.
+static void close_one(int descriptor)
+{
+    size_t at = 0;
+    local_process_lock();
+    close(descriptor);
+    while (at < process.held_count && process.held[at] != descriptor)
+        at++;
+    if (at < process.held_count)
+        process.held[at] = process.held[--process.held_count];
+    if (process.held_count == 0) {
+        free(process.held);
+        process.held = NULL;
+        process.held_room = 0;
+    }
+    local_process_unlock();
+}
 
 // Addresses.
 
@@ -68,16 +183,23 @@ bool local_address_at_path(const char *path, struct local_address *out_address)
     return true;
 }
 
-struct local_address local_address_at_number(uint32_t number)
+struct local_address local_address_of_name(const char *name)
 {
     struct local_address address = {.size = sizeof(sa_family_t)};
     struct sockaddr_un *un = (struct sockaddr_un *)&address.address;
     un->sun_family = AF_UNIX;
-    if (number == 0)
+    if (!name[0])
         return address;
-    snprintf(un->sun_path + 1, NUMBER_DIGITS + 1, "%05x", (unsigned)number & 0xfffff);
-    address.size += 1 + NUMBER_DIGITS;
+    snprintf(un->sun_path + 1, sizeof un->sun_path - 1, "%s", name); // after a zero byte
+    address.size += 1 + (socklen_t)strlen(un->sun_path + 1);
     return address;
+}
+
+struct local_address local_address_at_number(uint32_t number)
+{
+    char name[8];
+    snprintf(name, sizeof name, NUMBER_FORMAT, (unsigned)number & 0xfffff);
+    return local_address_of_name(number == 0 ? "" : name);
 }
 
 bool local_address_is_machine(const struct local_address *address)
@@ -159,7 +281,7 @@ static uint32_t number_of(int descriptor)
 int local_listen(const struct local_address *address, uint32_t *out_number)
 {
     const int yes = 1;
-    int listener = local_descriptor_socket(address->address.ss_family);
+    int listener = open_socket(address->address.ss_family);
     if (listener < 0)
         return -1;
     if (!local_address_is_machine(address))
@@ -216,7 +338,7 @@ int local_accept(int listener, struct local_address *out_from, bool *out_own_use
 {
     out_from->size = sizeof out_from->address;
     const int accepted =
-        local_descriptor_accept(listener, (struct sockaddr *)&out_from->address, &out_from->size);
+        accept_one(listener, (struct sockaddr *)&out_from->address, &out_from->size);
     if (accepted < 0)
         return -1;
     *out_own_user = local_address_is_machine(out_from) && is_of_own_user(accepted);
@@ -242,7 +364,7 @@ static int connect_once(int descriptor, const struct local_address *address, uin
 
 int local_connect(const struct local_address *address, uint64_t deadline_ns)
 {
-    int descriptor = local_descriptor_socket(address->address.ss_family);
+    int descriptor = open_socket(address->address.ss_family);
     if (descriptor < 0)
         return -1;
     const int error = connect_once(descriptor, address, deadline_ns);
@@ -342,6 +464,6 @@ int local_read_descriptor(int connection, uint64_t deadline_ns)
 void local_close(int *descriptor)
 {
     if (*descriptor >= 0)
-        local_descriptor_close(*descriptor);
+        close_one(*descriptor);
     *descriptor = -1;
 }

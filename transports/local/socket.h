@@ -21,8 +21,10 @@ bool local_address_find(const char *host, uint16_t port, uint64_t deadline_ns,
                         struct local_address *out_address, const char **out_error);
 // The same for a number only, which asks no server.
 bool local_address_parse(const char *number, struct local_address *out_address);
-// A socket of this machine: at a path, false if that is too long; or at a number, which the system gives.
+// A socket of this machine: at a path, false if that is too long; at a name that is in no file system, of at most 106
+// characters; or at a number, which the system gives.
 bool local_address_at_path(const char *path, struct local_address *out_address);
+struct local_address local_address_of_name(const char *name);
 struct local_address local_address_at_number(uint32_t number);
 bool local_address_is_machine(const struct local_address *address); // of this machine's kind
 void local_address_set_port(struct local_address *address, uint16_t port);
@@ -62,7 +64,7 @@ int local_poll_ms(uint64_t deadline_ns);
 // Closes the descriptor unless it is -1, and makes it -1.
 void local_close(int *descriptor);
 
-// process.c: the sockets of this process, which a child of fork() does not keep: a child that lived on would hold them
+// A child of fork() does not keep the sockets of this process: a child that lived on would hold them
 // open when its parent has died, and the other ranks would not see the end. fork() closes the child's copies; the
 // parent's connections go on. (A child by a bare clone(), without fork()'s handlers, keeps them until it executes
 // a program.)
@@ -71,13 +73,12 @@ void local_close(int *descriptor);
 // made before the fork, which local_descriptor_forks() tells, neither closes them nor sends to them: a child may
 // leave an inherited group, which frees its memory alone, and any other call on it fails. It may join groups of
 // its own.
-//
+
 // Threads: safe, also while another one forks.
 
-// As socket() of a stream and accept(), non-blocking and closed over exec: a descriptor, or -1 with errno.
-int local_descriptor_socket(int family);
-int local_descriptor_accept(int listener, struct sockaddr *address, socklen_t *size);
-void local_descriptor_close(int descriptor);
+// What all groups of the process share is guarded by its lock, which fork() takes too. Nothing waits with it held.
+void local_process_lock(void);
+void local_process_unlock(void);
 // How many forks lie between this process and the first one that opened one. What was opened at another number
 // is the parent's.
 unsigned local_descriptor_forks(void);

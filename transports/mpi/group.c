@@ -1,12 +1,41 @@
-// The life of groups. A group in which a call has failed may have requests that never end: it stays,
-// reachable from here, and MPI is not told to end.
+// MPI in this process, and the life of groups. A group in which a call has failed may have requests that never end: it
+// stays, reachable from here, and MPI is not told to end.
+//
+// MPI can be started once in a process, and not again after its end, so it runs until the process exits.
+// One that the program has started itself is used, and its end is the program's business.
+//
+// Where MPI_Init() fails it ends the process, and where a rank never calls it the others wait for ever.
+// So what can be known before is checked before, and a thread of its own calls it.
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
-#include "base/text.h"
+#include "base/thread.h"
 #include "transports/mpi/mpi.h"
+
+// At the exit of a process in which a group has failed.
+#define FAREWELL_NS UINT64_C(5000000000)
+
+static struct {
+    pthread_mutex_t lock; // of one join at a time
+    struct weir_thread thread;
+    bool started; // the thread
+    atomic_bool done;
+    bool threaded;
+    int error;
+    int rank;
+    int count;
+    union mpi_handle comm;
+    union mpi_handle posts;
+    struct mpi_group *world;
+    pid_t owner;        // the process in which this file has called MPI_Init(); 0: none
+    atomic_bool failed; // a group has: the exit does not wait for the other ranks for ever
+    // A request is left that may never end, which MPI_Finalize() would wait for.
+    atomic_bool spoiled;
+} process = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 // Posts travel on a communicator of their own, of all ranks, so that they reach a group whatever its
 // ranks are doing. Each rank that waits for something receives them, for all its groups. A post for
@@ -41,12 +70,7 @@ static struct {
     struct mpi_sent *sent;
 } posts = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-void mpi_posts_open(union mpi_handle comm)
-{
-    posts.comm = comm;
-}
-
-void mpi_posts_add(struct mpi_group *group)
+static void add_group(struct mpi_group *group)
 {
     pthread_mutex_lock(&posts.lock);
     group->next = posts.groups;
@@ -54,7 +78,7 @@ void mpi_posts_add(struct mpi_group *group)
     pthread_mutex_unlock(&posts.lock);
 }
 
-static void mpi_posts_remove(struct mpi_group *group)
+static void remove_group(struct mpi_group *group)
 {
     pthread_mutex_lock(&posts.lock);
     struct mpi_group **at = &posts.groups;
@@ -70,7 +94,7 @@ static void kill_group(struct mpi_group *group, const struct weir_cause *cause)
         return;
     group->cause = *cause;
     atomic_store(&group->dead, true);
-    mpi_process_note_failure();
+    atomic_store(&process.failed, true);
 }
 
 // Receiving.
@@ -134,7 +158,7 @@ void mpi_posts_poll(void)
 // Sending.
 
 // Allocates the one post that the group sends. False if out of memory.
-static bool mpi_posts_prepare(struct mpi_group *group)
+static bool prepare_post(struct mpi_group *group)
 {
     group->post =
         group->host->allocate(sizeof *group->post + group->count * sizeof *group->post->requests);
@@ -172,7 +196,7 @@ void mpi_posts_fail(struct mpi_group *group, const struct weir_cause *cause)
 }
 
 // Tells the other ranks that this one leaves.
-static void mpi_posts_leave(struct mpi_group *group)
+static void leave_post(struct mpi_group *group)
 {
     pthread_mutex_lock(&posts.lock);
     send_to_all(group, LEFT, NULL);
@@ -200,7 +224,7 @@ static struct {
     struct mpi_group *first;
 } kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-static void mpi_group_destroy(struct mpi_group *group)
+static void destroy_group(struct mpi_group *group)
 {
     const struct weir_host *host = group->host;
     host->release(group->post);
@@ -212,8 +236,8 @@ static void mpi_group_destroy(struct mpi_group *group)
     host->release(group);
 }
 
-struct mpi_group *mpi_group_create(const struct weir_host *host, const char *label, uint32_t rank,
-                                   uint32_t count)
+static struct mpi_group *create_group(const struct weir_host *host, const char *label,
+                                      uint32_t rank, uint32_t count)
 {
     struct mpi_group *group = host->allocate(sizeof *group);
     const size_t block = STAGE_BYTES / count / 64 * 64;
@@ -228,9 +252,9 @@ struct mpi_group *mpi_group_create(const struct weir_host *host, const char *lab
     group->peers = host->allocate(count * sizeof *group->peers);
     group->heads = host->allocate(count * sizeof *group->heads);
     group->requests = host->allocate(count * sizeof *group->requests);
-    if (group->peers && group->heads && group->requests && mpi_posts_prepare(group))
+    if (group->peers && group->heads && group->requests && prepare_post(group))
         return group;
-    mpi_group_destroy(group);
+    destroy_group(group);
     return NULL;
 }
 
@@ -243,11 +267,227 @@ static bool allocate_stage(struct mpi_group *group)
 
 static void keep(struct mpi_group *group)
 {
-    mpi_process_spoil();
+    atomic_store(&process.spoiled, true);
     pthread_mutex_lock(&kept.lock);
     group->next = kept.first;
     kept.first = group;
     pthread_mutex_unlock(&kept.lock);
+}
+
+// MPI in this process.
+
+// When all ranks have come here their posts have arrived, and each has told its failures: mpirun ends
+// the others when a process exits without MPI_Finalize(). It waits as long as MPI_Finalize() does,
+// but for a time only after a failure, when a rank may never come.
+static bool meet_at_exit(void)
+{
+    const uint64_t began_ns = weir_clock_now_ns();
+    const uint64_t limit_ns = atomic_load(&process.failed) ? FAREWELL_NS : UINT64_MAX;
+    static char src;
+    static char *dst;
+    union mpi_handle request;
+    uint64_t pause_ns = 0;
+    bool done = false;
+    dst = calloc(1, (size_t)process.count);
+    if (!dst ||
+        mpi_library()->collective(WEIR_ALL_GATHER, &src, dst, 1, 0, process.posts, &request) != 0)
+        return false;
+    while (!done) {
+        if (mpi_library()->test(&request, &done) != 0 ||
+            !weir_clock_pause(began_ns, limit_ns, &pause_ns))
+            return false;
+        mpi_posts_poll();
+    }
+    free(dst);
+    return true;
+}
+
+static void finalize(void)
+{
+    bool initialized = false;
+    bool finalized = false;
+    if (process.owner != getpid() || !process.world)
+        return;
+    mpi_library()->state(&initialized, &finalized);
+    if (finalized)
+        return;
+    if (meet_at_exit() && !atomic_load(&process.spoiled))
+        mpi_library()->finalize();
+}
+
+// On the thread.
+static void start(void *unused)
+{
+    const struct mpi_abi *abi = mpi_library();
+    (void)unused;
+    if (process.owner)
+        process.error = abi->init();
+    if (!process.error)
+        process.error = abi->is_threaded(&process.threaded);
+    if (!process.error)
+        process.error = abi->place(abi->world(), &process.rank, &process.count);
+    if (!process.error && process.threaded)
+        process.error = abi->duplicate(abi->world(), &process.comm);
+    if (!process.error && process.threaded)
+        process.error = abi->duplicate(abi->world(), &process.posts);
+    atomic_store(&process.done, true);
+}
+
+// What can be known before.
+
+static bool is_set(const char *name)
+{
+    const char *value = getenv(name);
+    return value && *value;
+}
+
+static weir_status check_launcher(const struct weir_host *host,
+                                  const struct weir_transport_setup *setup)
+{
+    const bool open_mpi = mpi_library() == &mpi_abi_open_mpi;
+    const bool standard = mpi_library() == &mpi_abi_standard; // of any library
+    const bool from_open_mpi = is_set("OMPI_COMM_WORLD_RANK") || is_set("PMIX_RANK");
+    const bool from_mpich = is_set("PMI_RANK") || is_set("PMI_FD") || is_set("PMI_PORT");
+    if (open_mpi ? from_open_mpi : from_mpich || (standard && from_open_mpi))
+        return WEIR_OK;
+    if (from_open_mpi || from_mpich)
+        return weir_host_fail(host, WEIR_ERROR_CONFIG,
+                              "start the program with this library's mpirun, or set [mpi] library",
+                              "'%s': the program was started by the mpirun of another MPI than the "
+                              "library in use, %s",
+                              setup->label, mpi_library_version());
+    return weir_host_fail(host, WEIR_ERROR_CONFIG,
+                          "start it with `mpirun -n N`, or use the transport 'local'",
+                          "'%s': the transport 'mpi' needs a program that mpirun, srun or the like "
+                          "has started, and none of their variables is set",
+                          setup->label);
+}
+
+static weir_status check_before(const struct weir_host *host,
+                                const struct weir_transport_setup *setup)
+{
+    bool initialized = false;
+    bool finalized = false;
+    mpi_library()->state(&initialized, &finalized);
+    if (finalized)
+        return weir_host_fail(host, WEIR_ERROR_INVALID,
+                              "create communicators before the program calls MPI_Finalize()",
+                              "'%s': MPI has ended in this process, and cannot be started again",
+                              setup->label);
+    process.owner = initialized ? 0 : getpid();
+    return initialized ? WEIR_OK : check_launcher(host, setup);
+}
+
+static weir_status wait_for_start(const struct weir_host *host,
+                                  const struct weir_transport_setup *setup)
+{
+    const uint64_t start_ns = weir_clock_now_ns();
+    uint64_t pause_ns = 0;
+    while (!atomic_load(&process.done))
+        if (!weir_clock_pause(start_ns, setup->timeout_ns, &pause_ns))
+            return weir_host_fail(host, WEIR_ERROR_COMM,
+                                  "create the communicator on all ranks, or raise the timeout",
+                                  "'%s': MPI has not started in %" PRIu64
+                                  " ms: a rank has not created the communicator",
+                                  setup->label, setup->timeout_ns / 1000000);
+    return WEIR_OK;
+}
+
+// What is known after.
+
+static weir_status check_after(const struct weir_host *host,
+                               const struct weir_transport_setup *setup)
+{
+    if (process.error)
+        return weir_host_fail(host, WEIR_ERROR_SYSTEM, "see what MPI has printed",
+                              "'%s': MPI cannot be started: error %d", setup->label, process.error);
+    if (!process.threaded)
+        return weir_host_fail(host, WEIR_ERROR_CONFIG,
+                              "start it with MPI_Init_thread() and MPI_THREAD_MULTIPLE",
+                              "'%s': the program has started MPI without MPI_THREAD_MULTIPLE",
+                              setup->label);
+    return WEIR_OK;
+}
+
+// The other ranks are told: they wait for this one.
+static weir_status check_place(const struct weir_host *host,
+                               const struct weir_transport_setup *setup)
+{
+    struct weir_cause cause = {.rank = UINT32_MAX};
+    if (setup->count == (uint32_t)process.count && setup->rank == (uint32_t)process.rank)
+        return WEIR_OK;
+    snprintf(cause.text, sizeof cause.text,
+             "'%s': this is rank %u of %u by the configuration, and rank %d of %d of MPI",
+             setup->label, setup->rank, setup->count, process.rank, process.count);
+    mpi_posts_fail(process.world, &cause);
+    return weir_host_fail(host, WEIR_ERROR_CONFIG, "leave rank and count out: mpirun tells them",
+                          "%s", cause.text);
+}
+
+static weir_status make_world(const struct weir_host *host)
+{
+    struct mpi_group *world =
+        create_group(host, "MPI_COMM_WORLD", (uint32_t)process.rank, (uint32_t)process.count);
+    if (!world)
+        return weir_host_no_memory(host, "the ranks of MPI");
+    world->comm = process.comm;
+    world->id.color = -1;
+    for (uint32_t i = 0; i < world->count; i++)
+        world->peers[i].world = i;
+    posts.comm = process.posts;
+    add_group(world);
+    process.world = world;
+    return WEIR_OK;
+}
+
+// After the start, in which MPICH 4.2 registers a function for the exit that tells mpirun of a good end: functions
+// that were registered last are called first, and MPI_Finalize() comes before it.
+static void finalize_at_exit(void)
+{
+    static bool registered; // with the lock
+    if (process.owner && !registered)
+        registered = atexit(finalize) == 0;
+}
+
+static weir_status begin(const struct weir_host *host, const struct weir_transport_setup *setup)
+{
+    weir_status status = process.started ? WEIR_OK : check_before(host, setup);
+    if (status < 0)
+        return status;
+    if (!process.started) {
+        process.started = weir_thread_start(&process.thread, start, NULL) == 0;
+        if (!process.started)
+            return weir_host_fail(host, WEIR_ERROR_SYSTEM, "end some threads",
+                                  "'%s': the thread that starts MPI cannot be created",
+                                  setup->label);
+    }
+    status = wait_for_start(host, setup);
+    if (status == WEIR_OK)
+        finalize_at_exit();
+    if (status == WEIR_OK)
+        status = check_after(host, setup);
+    if (status == WEIR_OK && !process.world)
+        status = make_world(host);
+    return status == WEIR_OK ? check_place(host, setup) : status;
+}
+
+// Starts MPI unless it runs already. With the lock of one join at a time if there is no error.
+static weir_status acquire(const struct weir_host *host, const struct weir_transport_setup *setup,
+                           struct mpi_group **out_world)
+{
+    pthread_mutex_lock(&process.lock);
+    const weir_status status = begin(host, setup);
+    *out_world = process.world;
+    if (status < 0)
+        pthread_mutex_unlock(&process.lock);
+    return status;
+}
+
+// A number for a group that no other group of any rank has.
+static uint64_t new_id(void)
+{
+    static _Atomic uint64_t last;
+    return (uint64_t)(process.rank + 1) << 32 | (atomic_fetch_add(&last, 1) + 1);
 }
 
 // Making a group out of another one.
@@ -293,15 +533,15 @@ static void make(struct mpi_run *run, struct mpi_group *part, int color, int key
 {
     bool any = false;
     part->id = (struct mpi_id){.number = run->group->head.new_group, .color = color};
-    mpi_posts_add(part);
+    add_group(part);
     const bool ok = divide(run, part, key, &any);
     if (ok && any) {
         *out_group = part;
         return;
     }
-    mpi_posts_remove(part);
+    remove_group(part);
     if (ok)
-        mpi_group_destroy(part);
+        destroy_group(part);
     else
         keep(part);
 }
@@ -315,13 +555,13 @@ static weir_status run_make(struct mpi_run *run, const struct weir_host *host, c
     *out_group = NULL;
     if (atomic_load(&group->dead))
         return mpi_report(group);
-    struct mpi_group *part = mpi_group_create(host, label, 0, group->count);
+    struct mpi_group *part = create_group(host, label, 0, group->count);
     const bool there = part && allocate_stage(part);
-    group->head.new_group = group->rank == 0 ? mpi_process_new_id() : 0;
+    group->head.new_group = group->rank == 0 ? new_id() : 0;
     if (there && mpi_meet(run))
         make(run, part, color, key, out_group);
     else if (part)
-        mpi_group_destroy(part);
+        destroy_group(part);
     if (!there)
         weir_caller_fail(&run->by, "rank %u has no memory left", group->rank);
     return atomic_load(&group->dead) ? mpi_report(group) : WEIR_OK;
@@ -337,7 +577,7 @@ weir_status mpi_join(void *state, const struct weir_transport_setup *setup, void
             host, WEIR_ERROR_UNSUPPORTED,
             "create one communicator in each process, or use the transport 'local'",
             "'%s': the transport 'mpi' joins processes, not threads of one", setup->label);
-    const weir_status status = mpi_process_acquire(host, setup, &world);
+    const weir_status status = acquire(host, setup, &world);
     if (status < 0)
         return status;
     snprintf(world->label, sizeof world->label, "%s", setup->label);
@@ -346,7 +586,7 @@ weir_status mpi_join(void *state, const struct weir_transport_setup *setup, void
                       weir_head_of_line(WEIR_CALL_JOIN, world->last + 1, setup->file, setup->line),
                       setup->timeout_ns);
     const weir_status result = run_make(&run, host, setup->label, 0, 0, out_group);
-    mpi_process_release();
+    pthread_mutex_unlock(&process.lock);
     return result;
 }
 
@@ -368,18 +608,6 @@ void mpi_place(const void *state, uint32_t *out_rank, uint32_t *out_count)
 }
 
 // A call.
-
-weir_status mpi_run_call(void *state, const struct weir_transport_call *call)
-{
-    struct mpi_group *group = state;
-    if (atomic_load(&group->dead))
-        return mpi_report(group);
-    struct mpi_run run = mpi_run_begin(group, weir_head_of(call), call->timeout_ns);
-    run.call = call;
-    const bool ok =
-        weir_is_numbered(call->kind) ? mpi_meet(&run) && mpi_collective(&run) : mpi_exchange(&run);
-    return ok ? WEIR_OK : mpi_report(group);
-}
 
 void mpi_abort(void *state, const char *reason)
 {
@@ -404,12 +632,12 @@ void mpi_leave(void *state)
 {
     struct mpi_group *group = state;
     if (!atomic_load(&group->dead))
-        mpi_posts_leave(group);
-    mpi_posts_remove(group);
+        leave_post(group);
+    remove_group(group);
     if (group->stuck) {
         keep(group);
         return;
     }
     mpi_library()->free(&group->comm);
-    mpi_group_destroy(group);
+    destroy_group(group);
 }

@@ -1,10 +1,10 @@
 // The transport "mpi": what its files share.
 //
-//   abi.c      calling Open MPI, MPICH, and libraries with the standard's ABI
-//   process.c  which library, of which ABI; MPI in this process: its start, its end, and the group of all ranks
-//   call.c     waiting for requests, and for all ranks, which compare their calls (transports/kit/call.h)
-//   run.c      the collectives, and messages between two ranks
-//   group.c    the life of groups, and what ranks tell each other at any time: a failure, a departure
+//   abi.c      which library, of which ABI: Open MPI, MPICH, and libraries with the standard's
+//   call.c     waiting for requests, and for all ranks, which compare their calls (transports/kit/call.h); the
+//              collectives, and messages between two ranks
+//   group.c    MPI in this process: its start, its end, and the group of all ranks; the life of groups, and what ranks
+//              tell each other at any time: a failure, a departure
 //   module.c   the module's keys and its table
 //
 // MPI's own functions cannot be ended, so each wait is a loop over MPI_Test with a deadline, and MPI is
@@ -121,7 +121,7 @@ struct mpi_group {
     bool stuck;            // a request is left that may never end
     atomic_bool dead;
     struct weir_cause cause; // if dead
-    struct mpi_sent *post;   // for mpi_posts_fail() or mpi_posts_leave()
+    struct mpi_sent *post;   // on a failure or a departure
     struct mpi_peer *peers;  // these three have one for each rank
     struct weir_head *heads;
     struct mpi_request *requests;
@@ -140,7 +140,7 @@ struct mpi_run {
     uint64_t pause_ns;
 };
 
-// process.c
+// abi.c
 
 // Loads a library, `name` or the first that is found. Once for a process: later calls find it again.
 weir_status mpi_library_open(const struct weir_host *host, const char *name);
@@ -148,29 +148,8 @@ weir_status mpi_library_open(const struct weir_host *host, const char *name);
 const struct mpi_abi *mpi_library(void);
 const char *mpi_library_version(void);
 
-// Starts MPI unless it runs already. Serves one join at a time: mpi_process_release() ends it.
-//
-// Returns with the group of all ranks, of which a join is a call; else the error was told.
-weir_status mpi_process_acquire(const struct weir_host *host,
-                                const struct weir_transport_setup *setup,
-                                struct mpi_group **out_world);
-void mpi_process_release(void);
-
-// A group has failed: the process waits some seconds for the other ranks when it exits, and not for
-// ever.
-void mpi_process_note_failure(void);
-
-// A request is left that may never end, and MPI_Finalize() would wait for it: it is left out.
-void mpi_process_spoil(void);
-
-// A number for a group that no other group of any rank has.
-uint64_t mpi_process_new_id(void);
-
 // group.c
 
-void mpi_posts_open(union mpi_handle comm);
-// From now until mpi_posts_remove() posts reach the group.
-void mpi_posts_add(struct mpi_group *group);
 // Receives what is there, for all groups.
 void mpi_posts_poll(void);
 // Makes the group dead unless it is, and tells the other ranks.
@@ -183,9 +162,6 @@ bool mpi_posts_left(struct mpi_group *group, uint32_t peer, uint64_t *out_after,
 
 // The failure of an MPI function.
 bool mpi_fail_in(struct mpi_run *run, const char *function, int error);
-// The failure of a wait for the peer, at the deadline or because it has left.
-bool mpi_late(struct mpi_run *run, uint32_t peer);
-bool mpi_gone(struct mpi_run *run, uint32_t peer);
 // Tells the host the group's first cause, and returns WEIR_ERROR_COMM.
 weir_status mpi_report(const struct mpi_group *group);
 
@@ -196,27 +172,12 @@ enum mpi_wait {
 };
 
 struct mpi_run mpi_run_begin(struct mpi_group *group, struct weir_head head, uint64_t timeout_ns);
-// One round of a loop: receives posts, and pauses, longer if nothing has come for some time.
-// Returns MPI_DONE to go on.
-enum mpi_wait mpi_turn(struct mpi_run *run, uint64_t deadline_ns);
 // Waits for requests; what is not done is abandoned.
 enum mpi_wait mpi_wait_all(struct mpi_run *run, struct mpi_request *requests, size_t count,
                            uint64_t deadline_ns);
-// Gives up requests; the group is stuck if one cannot be.
-void mpi_abandon(struct mpi_group *group, struct mpi_request *requests, size_t count);
 // Waits until all ranks have called the same. False: the group has failed.
 bool mpi_meet(struct mpi_run *run);
 
-// run.c
-
-// After mpi_meet().
-bool mpi_collective(struct mpi_run *run);
-
-bool mpi_exchange(struct mpi_run *run);
-
-// A group without ranks known and without a communicator; NULL if out of memory.
-struct mpi_group *mpi_group_create(const struct weir_host *host, const char *label, uint32_t rank,
-                                   uint32_t count);
 // For the module's table, after the first with a group as the state.
 weir_status mpi_join(void *state, const struct weir_transport_setup *setup, void **out_group);
 weir_status mpi_split(void *state, const struct weir_transport_split *split, void **out_part);

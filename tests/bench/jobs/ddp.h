@@ -6,8 +6,7 @@
 #ifndef WEIR_TESTS_BENCH_JOBS_DDP_H
 #define WEIR_TESTS_BENCH_JOBS_DDP_H
 
-#include "cli/bench/bench.h"
-#include "cli/bench/work.h"
+#include "cli/bench/comm.h"
 #include "patterns/buckets.h"
 #include "pipelines/train/product.h"
 

@@ -241,6 +241,14 @@ static void measure(struct graphs *g)
         }
 }
 
+static void plot_way(const struct shape *it, int way)
+{
+    const struct bench_spread us = bench_spread(&it->submit_us[way]);
+    if (it->queues == 1 && it->submit_us[way].count > 0)
+        cli_plot_add(cli_plot_series(&bench.plot, way_names[way]),
+                     (struct cli_plot_point){(double)it->nodes, us.median, us.minimum, us.maximum});
+}
+
 static void put_way(struct bench_table *table, const struct shape *it, int way)
 {
     const int raw = way % 2 == WEIR_GRAPH ? RAW_GRAPH : RAW_SINGLE;
@@ -250,8 +258,7 @@ static void put_way(struct bench_table *table, const struct shape *it, int way)
         bench_ratio(&it->complete_us[way], &it->complete_us[raw]);
     bench_row(table, (double)it->nodes, way_names[way], &it->submit_us[way], &it->complete_us[way],
               way < RAW_GRAPH ? &submits : &none, way < RAW_GRAPH ? &completes : &none);
-    if (it->queues == 1)
-        bench_plot_point(way_names[way], (double)it->nodes, &it->submit_us[way]);
+    plot_way(it, way);
 }
 
 static void report(struct graphs *g)

@@ -8,7 +8,7 @@
 #include "backends/clc/symbols.h"
 #include "backends/cuda/libraries.h"
 #include "backends/cuda/symbols.h"
-#include "cli/bench/work.h"
+#include "cli/bench/comm.h"
 
 // The driver and its first device.
 struct raw_cuda {

@@ -1,12 +1,12 @@
 // Augmentation: the kernel's bits are the host's, batches do not matter, and what it makes of an image
-// whose pixels tell where they come from.
+// whose pixels tell where they come from; and images as numbers about 0.
 #include "pipelines/train/augment.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/test.h"
+#include "tests/pipelines/train/rig.h"
 
 enum {
     COUNT = 37
@@ -25,29 +25,10 @@ static const struct weir_train_augment_params usual = {
     .deviation = {0.2F, 0.25F, 0.3F},
 };
 
-struct rig {
-    weir_runtime *runtime;
-    weir_device *device;
-    weir_queue *queue;
-    bool computes; // null's kernels do nothing
-};
-
-static bool rig_open(struct rig *rig)
+// Null's kernels do nothing.
+static bool computes(const struct rig *rig)
 {
-    *rig = (struct rig){0};
-    if (weir_open(NULL, &rig->runtime) < 0 ||
-        weir_device_open(rig->runtime, NULL, &rig->device) < 0 ||
-        weir_queue_create(rig->device, NULL, &rig->queue) < 0)
-        return false;
-    rig->computes = strcmp(weir_runtime_backend(rig->runtime), "null") != 0;
-    return true;
-}
-
-static void rig_close(struct rig *rig)
-{
-    weir_queue_destroy(&rig->queue);
-    EXPECT_OK(weir_device_close(&rig->device));
-    EXPECT_OK(weir_close(&rig->runtime));
+    return strcmp(weir_runtime_backend(rig->runtime), "null") != 0;
 }
 
 // On the device, images from `first` on of `images`, which has all.
@@ -83,21 +64,18 @@ static unsigned char *make_images(const struct weir_train_augment_params *params
     return images;
 }
 
-WEIR_TEST(Augment, HasTheHostsBits)
+RIG_TEST(Augment, HasTheHostsBits)
 {
-    struct rig rig;
-    ASSERT_TRUE(rig_open(&rig));
-    if (rig.computes) {
+    if (computes(rig)) {
         unsigned char *images = make_images(&usual, COUNT);
         const size_t bytes = weir_train_augment_out_bytes(&usual, COUNT);
         float *device = malloc(bytes), *host = malloc(bytes);
         const uint64_t first = (UINT64_C(5) << 32) + 3; // past 32 bits
-        EXPECT_TRUE(run(&rig, &usual, images, device, COUNT, first));
+        EXPECT_TRUE(run(rig, &usual, images, device, COUNT, first));
         weir_train_augment_on_host(&usual, images, host, COUNT, first);
         EXPECT_INT_EQ(memcmp(device, host, bytes), 0);
         free(images), free(device), free(host);
     }
-    rig_close(&rig);
 }
 
 WEIR_TEST(Augment, DoesNotDependOnBatches)
@@ -188,7 +166,7 @@ WEIR_TEST(Augment, ChangesColoursInTheirBounds)
     EXPECT_TRUE(high <= 1.38F && high > 1.33F);
 }
 
-static void expect_refused(struct rig *rig, struct weir_train_augment_params params,
+static void expect_refused(const struct rig *rig, struct weir_train_augment_params params,
                            const char *what)
 {
     weir_train_augment *augment = NULL;
@@ -197,29 +175,56 @@ static void expect_refused(struct rig *rig, struct weir_train_augment_params par
     EXPECT_CONTAINS(weir_last_error()->message, what);
 }
 
-WEIR_TEST(Augment, RefusesWhatIsWrong)
+#define EXPECT_REFUSED(field, value, part)               \
+    do {                                                 \
+        struct weir_train_augment_params params = usual; \
+        params.field = (value);                          \
+        expect_refused(rig, params, part);               \
+    } while (0)
+
+RIG_TEST(Augment, RefusesWhatIsWrong)
 {
-    struct rig rig;
-    ASSERT_TRUE(rig_open(&rig));
-    struct weir_train_augment_params params = usual;
-    params.channels = 5;
-    expect_refused(&rig, params, "images of 5 channels; 1 to 4 are possible");
-    params = usual, params.channels = 0;
-    expect_refused(&rig, params, "images of 0 channels");
-    params = usual, params.width = 16385;
-    expect_refused(&rig, params, "a side has at most 16384");
-    params = usual, params.out_width = 20;
-    expect_refused(&rig, params, "20 x 11 pixels cannot be cut out of images of 19 x 13");
-    params = usual, params.out_height = 0;
-    expect_refused(&rig, params, "16 x 0 pixels cannot be cut out");
-    params = usual, params.contrast = 1.5F;
-    expect_refused(&rig, params, "the contrast is 1.5; it is from 0 to 1");
-    params = usual, params.brightness = -1;
-    expect_refused(&rig, params, "the brightness is -1");
-    params = usual, params.deviation[1] = 0;
-    expect_refused(&rig, params, "channel 1 has the mean 0.5 and the deviation 0");
-    params = usual, params.mean[2] = NAN;
-    expect_refused(&rig, params, "channel 2 has the mean nan");
+    EXPECT_REFUSED(channels, 5, "images of 5 channels; 1 to 4 are possible");
+    EXPECT_REFUSED(channels, 0, "images of 0 channels");
+    EXPECT_REFUSED(width, 16385, "a side has at most 16384");
+    EXPECT_REFUSED(out_width, 20, "20 x 11 pixels cannot be cut out of images of 19 x 13");
+    EXPECT_REFUSED(out_height, 0, "16 x 0 pixels cannot be cut out");
+    EXPECT_REFUSED(contrast, 1.5F, "the contrast is 1.5; it is from 0 to 1");
+    EXPECT_REFUSED(brightness, -1, "the brightness is -1");
+    EXPECT_REFUSED(deviation[1], 0, "channel 1 has the mean 0.5 and the deviation 0");
+    EXPECT_REFUSED(mean[2], NAN, "channel 2 has the mean nan");
     weir_train_augment_destroy(NULL);
-    rig_close(&rig);
+}
+
+// Images as numbers about 0: those that weir_train_data_fill() makes on the host, (v - 128) / 64, or whole numbers from
+// -4 to 3.
+
+static void expect_numbers(struct rig *rig, bool whole)
+{
+    enum {
+        BYTES = 256 + 7 // no multiple of a block
+    };
+    unsigned char bytes[BYTES];
+    float numbers[BYTES];
+    weir_buffer *images = rig_buffer(rig, BYTES), *result = NULL;
+    weir_train_centre *centre = NULL;
+    for (int i = 0; i < BYTES; i++)
+        bytes[i] = (unsigned char)i;
+    ASSERT_OK(weir_train_centre_create(rig->device, BYTES, whole, &centre));
+    EXPECT_OK(weir_upload(rig->queue, images, 0, bytes, BYTES));
+    EXPECT_OK(weir_train_centre_submit(centre, rig->queue, images, &result));
+    EXPECT_OK(weir_download(rig->queue, numbers, result, 0, sizeof numbers));
+    for (int i = 0; i < BYTES && computes(rig); i++)
+        EXPECT_TRUE(numbers[i] ==
+                    (whole ? (float)(i % 256 / 32 - 4) : (float)(i % 256 - 128) / 64.0F));
+    weir_train_centre_destroy(&centre);
+    weir_train_centre_destroy(&centre);
+    weir_train_centre_destroy(NULL);
+    weir_buffer_destroy(&images);
+}
+
+RIG_TEST(Augment, MakesNumbersAboutZero)
+{
+    expect_numbers(rig, false);
+    expect_numbers(rig, true);
 }

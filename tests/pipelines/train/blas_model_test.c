@@ -82,27 +82,23 @@ static bool has_cuda_images(void)
     return false;
 }
 
-WEIR_TEST(TrainBlasModel, TakesSteps)
+RIG_TEST(TrainBlasModel, TakesSteps)
 {
     if (!has_cuda_images())
         WEIR_SKIP("the bundles of this build have no CUDA images");
     for (int element = WEIR_TRAIN_F32; element <= WEIR_TRAIN_BF16; element++) {
-        struct rig rig;
-        struct rig_scene scene;
-        ASSERT_TRUE(rig_open(&rig));
-        struct weir_train_model_params params = rig_params(&rig, RIG_CONVNET, 200);
+        own_scene scene = {0};
+        struct weir_train_model_params params = rig_params(rig, RIG_CONVNET, 200);
         params.products = WEIR_TRAIN_CUBLAS;
         params.element = (weir_train_element)element;
-        ASSERT_TRUE(rig_scene_open(&scene, &rig, &params, 7));
+        ASSERT_TRUE(rig_scene_open(&scene, rig, &params, 7));
         set_gradient(&scene, 1);
         for (int add = 0; add < 2; add++) {
-            ASSERT_OK(weir_train_model_forward(scene.model, rig.queue, &scene.samples,
+            ASSERT_OK(weir_train_model_forward(scene.model, rig->queue, &scene.samples,
                                                (struct weir_train_view){scene.result, 0}, add));
-            ASSERT_OK(weir_train_model_backward(scene.model, rig.queue, add, NULL, NULL));
+            ASSERT_OK(weir_train_model_backward(scene.model, rig->queue, add, NULL, NULL));
         }
         // Of activations that nothing has set.
         EXPECT_DOUBLE_NE((double)get_gradient(&scene), 1);
-        rig_scene_close(&scene);
-        rig_close(&rig);
     }
 }

@@ -18,17 +18,14 @@ static weir_status open_blas(const struct rig *rig, struct train_blas **out_blas
     return train_blas_open(rig->device, cublas_path(), out_blas);
 }
 
-WEIR_TEST(TrainBlas, ProductsAreExact)
+RIG_TEST(TrainBlas, ProductsAreExact)
 {
-    struct rig rig;
     struct train_engine engine = {NULL};
-    ASSERT_TRUE(rig_open(&rig));
-    ASSERT_OK(open_blas(&rig, &engine.blas));
-    check_products(&rig, &engine);
+    ASSERT_OK(open_blas(rig, &engine.blas));
+    check_products(rig, &engine);
     engine.bf16 = true;
-    check_products(&rig, &engine);
+    check_products(rig, &engine);
     train_blas_close(&engine.blas);
-    rig_close(&rig);
 }
 
 static void expect_not_opened(const char *path, weir_status wanted, const char *part)

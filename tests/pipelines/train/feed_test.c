@@ -4,7 +4,7 @@
 #include <stdatomic.h>
 
 #include "base/clock.h"
-#include "pipelines/train/run_parts.h"
+#include "pipelines/train/feed.h"
 #include "tests/pipelines/train/runs.h"
 #include "tests/support/test.h"
 

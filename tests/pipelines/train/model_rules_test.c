@@ -134,39 +134,32 @@ static void expect_refused(const struct weir_train_model_params *params, const c
     EXPECT_CONTAINS(weir_last_error_text(), part);
 }
 
+#define EXPECT_REFUSED(field, value, part)         \
+    do {                                           \
+        struct weir_train_model_params bad = good; \
+        bad.field = (value);                       \
+        expect_refused(&bad, part);                \
+    } while (0)
+
 RIG_TEST(TrainRules, ParamsOutOfRange)
 {
-    struct weir_train_model_params bad;
     const struct weir_train_model_params good = rig_params(rig, RIG_CONVNET, 4);
     expect_refused(NULL, "params is NULL");
-    bad = good, bad.struct_size = 3;
-    expect_refused(&bad, "weir_train_model_params");
-    bad = good, bad.device = NULL;
-    expect_refused(&bad, "a device and layers are needed");
-    bad = good, bad.layer_count = 0;
-    expect_refused(&bad, "layer_count is 0; it must be 1 ... 128");
-    bad = good, bad.layer_count = 129;
-    expect_refused(&bad, "layer_count is 129");
-    bad = good, bad.element = (weir_train_element)2;
-    expect_refused(&bad, "there is no element 2");
-    bad = good, bad.products = (weir_train_products)2;
-    expect_refused(&bad, "there are no products 2");
-    bad = good, bad.grid = 0.3f;
-    expect_refused(&bad, "grid is 0.3; it must be 0 or a power of two, 2^-16 ... 1");
-    bad = good, bad.grid = 2;
-    expect_refused(&bad, "grid is 2");
-    bad = good, bad.grid = NAN;
-    expect_refused(&bad, "grid is");
-    bad = good, bad.input.width = 0;
-    expect_refused(&bad, "the input is 7 x 0 x 2: it is empty");
-    bad = good, bad.input = (struct weir_train_shape){65536, 65536, 1};
-    expect_refused(&bad, "the input is 65536 x 65536 x 1: more than 2147483647 numbers");
-    bad = good, bad.batch = 0;
-    expect_refused(&bad, "the batch is 0; it must be 1 ... 25565281 with 84 numbers");
-    bad = good, bad.batch = 25565282;
-    expect_refused(&bad, "the batch is 25565282");
-    bad = good, bad.batch = 1000000;
-    expect_refused(&bad, "layer 0 has 12000000 places in a batch; 4194240 is the limit");
+    EXPECT_REFUSED(struct_size, 3, "weir_train_model_params");
+    EXPECT_REFUSED(device, NULL, "a device and layers are needed");
+    EXPECT_REFUSED(layer_count, 0, "layer_count is 0; it must be 1 ... 128");
+    EXPECT_REFUSED(layer_count, 129, "layer_count is 129");
+    EXPECT_REFUSED(element, (weir_train_element)2, "there is no element 2");
+    EXPECT_REFUSED(products, (weir_train_products)2, "there are no products 2");
+    EXPECT_REFUSED(grid, 0.3f, "grid is 0.3; it must be 0 or a power of two, 2^-16 ... 1");
+    EXPECT_REFUSED(grid, 2, "grid is 2");
+    EXPECT_REFUSED(grid, NAN, "grid is");
+    EXPECT_REFUSED(input.width, 0, "the input is 7 x 0 x 2: it is empty");
+    EXPECT_REFUSED(input, ((struct weir_train_shape){65536, 65536, 1}),
+                   "the input is 65536 x 65536 x 1: more than 2147483647 numbers");
+    EXPECT_REFUSED(batch, 0, "the batch is 0; it must be 1 ... 25565281 with 84 numbers");
+    EXPECT_REFUSED(batch, 25565282, "the batch is 25565282");
+    EXPECT_REFUSED(batch, 1000000, "layer 0 has 12000000 places in a batch; 4194240 is the limit");
 }
 
 // A network of a dense layer that may be changed.
@@ -178,6 +171,13 @@ static void expect_layer_refused(const struct rig *rig, const struct weir_train_
                    part);
 }
 
+#define EXPECT_LAYER_REFUSED(field, value, part)         \
+    do {                                                 \
+        struct weir_train_layer bad = good;              \
+        bad.field = (value);                             \
+        expect_layer_refused(rig, &bad, image, 1, part); \
+    } while (0)
+
 RIG_TEST(TrainRules, LayersOutOfRange)
 {
     const struct weir_train_shape image = {8, 8, 3};
@@ -185,25 +185,15 @@ RIG_TEST(TrainRules, LayersOutOfRange)
                                           .outputs = 2,
                                           .side = 3,
                                           .stride = 8};
-    struct weir_train_layer bad;
-    bad = good, bad.kind = (weir_train_layer_kind)0;
-    expect_layer_refused(rig, &bad, image, 1, "layer 0 has the kind 0; it must be");
-    bad = good, bad.outputs = 0;
-    expect_layer_refused(rig, &bad, image, 1, "layer 0 has the outputs 0; it must be 1 ... 65536");
-    bad = good, bad.outputs = 65537;
-    expect_layer_refused(rig, &bad, image, 1, "layer 0 has the outputs 65537");
-    bad = good, bad.side = 4;
-    expect_layer_refused(rig, &bad, image, 1, "layer 0 has the side 4; it must be odd, 1 ... 15");
-    bad = good, bad.side = 17;
-    expect_layer_refused(rig, &bad, image, 1, "layer 0 has the side 17");
-    bad = good, bad.stride = 0;
-    expect_layer_refused(rig, &bad, image, 1, "layer 0 has the stride 0; it must be 1 ... 16");
-    bad = good, bad.stride = 17;
-    expect_layer_refused(rig, &bad, image, 1, "layer 0 has the stride 17");
-    bad = good, bad.relu = true;
-    expect_layer_refused(rig, &bad, image, 1, "the last layer has a ReLU");
-    bad = good, bad.stride = 4;
-    expect_layer_refused(rig, &bad, image, 1, "the last layer has 2 x 2 places; it must have one");
+    EXPECT_LAYER_REFUSED(kind, (weir_train_layer_kind)0, "layer 0 has the kind 0; it must be");
+    EXPECT_LAYER_REFUSED(outputs, 0, "layer 0 has the outputs 0; it must be 1 ... 65536");
+    EXPECT_LAYER_REFUSED(outputs, 65537, "layer 0 has the outputs 65537");
+    EXPECT_LAYER_REFUSED(side, 4, "layer 0 has the side 4; it must be odd, 1 ... 15");
+    EXPECT_LAYER_REFUSED(side, 17, "layer 0 has the side 17");
+    EXPECT_LAYER_REFUSED(stride, 0, "layer 0 has the stride 0; it must be 1 ... 16");
+    EXPECT_LAYER_REFUSED(stride, 17, "layer 0 has the stride 17");
+    EXPECT_LAYER_REFUSED(relu, true, "the last layer has a ReLU");
+    EXPECT_LAYER_REFUSED(stride, 4, "the last layer has 2 x 2 places; it must have one");
     const struct weir_train_layer wide = {.kind = WEIR_TRAIN_DENSE, .outputs = 65536};
     const struct weir_train_shape numbers = {1, 1, 32768};
     expect_layer_refused(rig, &wide, numbers, 1,
@@ -234,7 +224,7 @@ RIG_TEST(TrainRules, AModelThatIsForwardOnly)
 
 RIG_TEST(TrainRules, ViewsThatDoNotFit)
 {
-    weir_train_model *model;
+    own_model model = NULL;
     struct weir_train_view views[8];
     const struct weir_train_model_params params = rig_params(rig, RIG_MLP, 4);
     ASSERT_OK(weir_train_model_create(&params, &model));
@@ -253,7 +243,6 @@ RIG_TEST(TrainRules, ViewsThatDoNotFit)
     EXPECT_PTR_EQ(weir_train_model_gradient(model, 2).buffer, before.buffer);
     EXPECT_NULL(weir_train_model_parameter(model, 8));
     weir_buffer_destroy(&buffer);
-    weir_train_model_destroy(&model);
 }
 
 RIG_TEST(TrainRules, CublasWithoutCuda)

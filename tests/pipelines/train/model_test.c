@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipelines/train/blas.h"
 #include "pipelines/train/optimizer.h"
+#include "pipelines/train/product.h"
 #include "tests/pipelines/train/rig.h"
 #include "tests/support/memory.h"
 
@@ -33,9 +33,8 @@ static bool open_pair(struct pair *pair, enum rig_network network)
     pair->params = rig_params(&pair->rig, network, BATCH);
     if (!rig_scene_open(&pair->scene, &pair->rig, &pair->params, 7))
         return false;
-    float *values = rig_scene_parameters(&pair->scene);
+    OWN_MEMORY float *values = rig_scene_parameters(&pair->scene);
     pair->values = to_double(values, pair->scene.parameters);
-    free(values);
     return true;
 }
 
@@ -45,6 +44,12 @@ static void close_pair(struct pair *pair)
     rig_scene_close(&pair->scene);
     rig_close(&pair->rig);
 }
+
+#define own_pair OWN(close_pair) struct pair
+
+// A test with a pair, `pair`.
+#define PAIR_TEST(name, network) \
+    WEIR_TEST_WITH(TrainModel, name, struct pair, pair, open_pair(pair, network), close_pair(pair))
 
 static double loss_of(const struct pair *pair)
 {
@@ -85,22 +90,20 @@ static void check_gradients(struct pair *pair, const float *gradients)
 WEIR_TEST(TrainModel, GradientsAreThoseOfFiniteDifferences)
 {
     for (int network = 0; network < RIG_NETWORKS; network++) {
-        struct pair pair;
+        own_pair pair = {0};
         float result[2];
         ASSERT_TRUE(open_pair(&pair, (enum rig_network)network));
         ASSERT_TRUE(rig_scene_run(&pair.scene, result));
         EXPECT_NEAR((double)result[0], loss_of(&pair), 1e-5);
-        float *gradients = rig_scene_gradients(&pair.scene);
+        OWN_MEMORY float *gradients = rig_scene_gradients(&pair.scene);
         check_gradients(&pair, gradients);
-        free(gradients);
-        close_pair(&pair);
     }
 }
 
 WEIR_TEST(TrainModel, EncodesWhatTheLayersGive)
 {
     for (int network = 0; network < RIG_NETWORKS; network++) {
-        struct pair pair;
+        own_pair pair = {0};
         ASSERT_TRUE(open_pair(&pair, (enum rig_network)network));
         const size_t count = BATCH * pair.scene.classes;
         weir_buffer *output = rig_buffer(&pair.rig, count * sizeof(float));
@@ -117,7 +120,6 @@ WEIR_TEST(TrainModel, EncodesWhatTheLayersGive)
             EXPECT_NEAR((double)outputs[i], wanted[i % pair.scene.classes], 1e-5);
         }
         weir_buffer_destroy(&output);
-        close_pair(&pair);
     }
 }
 
@@ -125,13 +127,12 @@ WEIR_TEST(TrainModel, EncodesWhatTheLayersGive)
 static float *gradients_of(struct rig *rig, const struct weir_train_model_params *params,
                            size_t *out_count)
 {
-    struct rig_scene scene;
+    own_scene scene = {0};
     float result[2];
     float *gradients = NULL;
     if (rig_scene_open(&scene, rig, params, 7) && rig_scene_run(&scene, result))
         gradients = rig_scene_gradients(&scene);
     *out_count = scene.parameters;
-    rig_scene_close(&scene);
     return gradients;
 }
 
@@ -141,12 +142,10 @@ RIG_TEST(TrainModel, TheSameBitsInEachRun)
         const struct weir_train_model_params params =
             rig_params(rig, (enum rig_network)network, BATCH);
         size_t count;
-        float *first = gradients_of(rig, &params, &count);
-        float *second = gradients_of(rig, &params, &count);
+        OWN_MEMORY float *first = gradients_of(rig, &params, &count);
+        OWN_MEMORY float *second = gradients_of(rig, &params, &count);
         ASSERT_TRUE(first && second);
         EXPECT_MEM_EQ(first, second, count * sizeof *first);
-        free(first);
-        free(second);
     }
 }
 
@@ -166,15 +165,13 @@ RIG_TEST(TrainModel, GradientsOfBfloat16AreNear)
     for (int network = 0; network < RIG_NETWORKS; network++) {
         struct weir_train_model_params params = rig_params(rig, (enum rig_network)network, BATCH);
         size_t count;
-        float *exact = gradients_of(rig, &params, &count);
+        OWN_MEMORY float *exact = gradients_of(rig, &params, &count);
         params.element = WEIR_TRAIN_BF16;
-        float *rounded = gradients_of(rig, &params, &count);
+        OWN_MEMORY float *rounded = gradients_of(rig, &params, &count);
         ASSERT_TRUE(exact && rounded);
         const double error = norm(rounded, exact, count) / norm(exact, NULL, count);
         EXPECT_DOUBLE_GT(error, 1e-4); // else it was float32
         EXPECT_DOUBLE_LT(error, 2e-2);
-        free(exact);
-        free(rounded);
     }
 }
 
@@ -184,7 +181,7 @@ static void encode_one(struct rig *rig, const float *values, float *out, uint32_
     static const struct weir_train_layer layer = {.kind = WEIR_TRAIN_DENSE, .outputs = 1};
     const float one = 1;
     const size_t bytes = count * sizeof *values;
-    weir_train_model *model;
+    own_model model = NULL;
     weir_buffer *in = rig_buffer(rig, bytes);
     weir_buffer *to = rig_buffer(rig, bytes);
     ASSERT_OK(weir_train_model_create(WEIR_PARAMS(weir_train_model, .device = rig->device,
@@ -201,7 +198,6 @@ static void encode_one(struct rig *rig, const float *values, float *out, uint32_
     ASSERT_OK(weir_download(rig->queue, out, to, 0, bytes));
     weir_buffer_destroy(&in);
     weir_buffer_destroy(&to);
-    weir_train_model_destroy(&model);
 }
 
 RIG_TEST(TrainModel, RoundsToTheNearestBfloat16)
@@ -240,80 +236,68 @@ RIG_TEST(TrainModel, RoundsToTheNearestBfloat16)
 WEIR_TEST(TrainModel, Accumulates)
 {
     for (int network = 0; network < RIG_NETWORKS; network++) {
-        struct pair pair;
+        own_pair pair = {0};
         float result[2];
         float sum[2];
         ASSERT_TRUE(open_pair(&pair, (enum rig_network)network));
         struct rig_scene *scene = &pair.scene;
         const struct weir_train_view to = {scene->result, 0};
         ASSERT_TRUE(rig_scene_run(scene, result));
-        float *once = rig_scene_gradients(scene);
+        OWN_MEMORY float *once = rig_scene_gradients(scene);
         ASSERT_OK(
             weir_train_model_forward(scene->model, pair.rig.queue, &scene->samples, to, true));
         ASSERT_OK(weir_train_model_backward(scene->model, pair.rig.queue, true, NULL, NULL));
         ASSERT_OK(weir_download(pair.rig.queue, sum, scene->result, 0, sizeof sum));
-        float *twice = rig_scene_gradients(scene);
+        OWN_MEMORY float *twice = rig_scene_gradients(scene);
         for (size_t i = 0; i < scene->parameters; i++)
             once[i] *= 2;
         EXPECT_MEM_EQ(twice, once, scene->parameters * sizeof *once);
         EXPECT_DOUBLE_EQ((double)sum[0], 2 * (double)result[0]);
         EXPECT_DOUBLE_EQ((double)sum[1], 2 * (double)result[1]);
-        free(once);
-        free(twice);
-        close_pair(&pair);
     }
 }
 
-WEIR_TEST(TrainModel, CountsWhatIsRight)
+PAIR_TEST(CountsWhatIsRight, RIG_MLP)
 {
-    struct pair pair;
     float result[2];
     double outputs[8];
     int right = 0;
-    ASSERT_TRUE(open_pair(&pair, RIG_MLP));
     for (uint32_t i = 0; i < BATCH; i++) {
         uint32_t best = 0;
-        reference_outputs(&pair.params, pair.scene.model, pair.values,
-                          pair.scene.values + i * pair.scene.inputs, outputs);
-        for (uint32_t k = 1; k < pair.scene.classes; k++)
+        reference_outputs(&pair->params, pair->scene.model, pair->values,
+                          pair->scene.values + i * pair->scene.inputs, outputs);
+        for (uint32_t k = 1; k < pair->scene.classes; k++)
             best = outputs[k] > outputs[best] ? k : best;
-        pair.scene.labels[i] = i % 2 ? best : (best + 1) % (uint32_t)pair.scene.classes;
+        pair->scene.labels[i] = i % 2 ? best : (best + 1) % (uint32_t)pair->scene.classes;
         right += i % 2 ? 1 : 0;
     }
-    ASSERT_OK(weir_upload(pair.rig.queue, pair.scene.labels_on_device, 0, pair.scene.labels,
+    ASSERT_OK(weir_upload(pair->rig.queue, pair->scene.labels_on_device, 0, pair->scene.labels,
                           sizeof(uint32_t) * BATCH));
-    ASSERT_TRUE(rig_scene_run(&pair.scene, result));
+    ASSERT_TRUE(rig_scene_run(&pair->scene, result));
     EXPECT_DOUBLE_EQ((double)result[1], right);
-    close_pair(&pair);
 }
 
-WEIR_TEST(TrainModel, ALabelBeyondTheClassesCountsForNothing)
+PAIR_TEST(ALabelBeyondTheClassesCountsForNothing, RIG_MLP)
 {
-    struct pair pair;
     float result[2];
-    ASSERT_TRUE(open_pair(&pair, RIG_MLP));
     for (uint32_t i = 0; i < BATCH; i++)
-        pair.scene.labels[i] = i == 2 ? 1 : (uint32_t)pair.scene.classes + i;
-    ASSERT_OK(weir_upload(pair.rig.queue, pair.scene.labels_on_device, 0, pair.scene.labels,
+        pair->scene.labels[i] = i == 2 ? 1 : (uint32_t)pair->scene.classes + i;
+    ASSERT_OK(weir_upload(pair->rig.queue, pair->scene.labels_on_device, 0, pair->scene.labels,
                           sizeof(uint32_t) * BATCH));
-    ASSERT_TRUE(rig_scene_run(&pair.scene, result));
-    EXPECT_NEAR((double)result[0], loss_of(&pair), 1e-5);
-    float *gradients = rig_scene_gradients(&pair.scene);
-    check_gradients(&pair, gradients);
-    free(gradients);
-    close_pair(&pair);
+    ASSERT_TRUE(rig_scene_run(&pair->scene, result));
+    EXPECT_NEAR((double)result[0], loss_of(pair), 1e-5);
+    OWN_MEMORY float *gradients = rig_scene_gradients(&pair->scene);
+    check_gradients(pair, gradients);
 }
 
 // Gradients.
 
-WEIR_TEST(TrainModel, WritesGradientsWhereTheyAreBound)
+PAIR_TEST(WritesGradientsWhereTheyAreBound, RIG_CONVNET)
 {
-    struct pair pair;
     float result[2];
-    ASSERT_TRUE(open_pair(&pair, RIG_CONVNET));
-    struct rig_scene *scene = &pair.scene;
+    struct rig_scene *scene = &pair->scene;
     ASSERT_TRUE(rig_scene_run(scene, result));
-    float *own = rig_scene_gradients(scene);
+    OWN_MEMORY float *own = rig_scene_gradients(scene);
 
     // All in one buffer from 1 KiB on, in the reverse order, 1 KiB apart.
     const size_t count = weir_train_model_parameter_count(scene->model);
@@ -324,19 +308,19 @@ WEIR_TEST(TrainModel, WritesGradientsWhereTheyAreBound)
         used += weir_train_model_parameter(scene->model, i)->count * sizeof(float);
         used = (used + 2047) / 1024 * 1024;
     }
-    weir_buffer *buffer = rig_buffer(&pair.rig, used);
+    weir_buffer *buffer = rig_buffer(&pair->rig, used);
     const unsigned char mark = 0x5a;
-    ASSERT_OK(weir_queue_fill(pair.rig.queue, buffer, 0, used, &mark, 1));
+    ASSERT_OK(weir_queue_fill(pair->rig.queue, buffer, 0, used, &mark, 1));
     for (size_t i = 0; i < count; i++)
         views[i].buffer = buffer;
     ASSERT_OK(weir_train_model_bind(scene->model, views));
     EXPECT_UINT_EQ(weir_train_model_gradient(scene->model, 3).offset, views[3].offset);
     ASSERT_TRUE(rig_scene_run(scene, result));
-    float *bound = rig_scene_gradients(scene);
+    OWN_MEMORY float *bound = rig_scene_gradients(scene);
     EXPECT_MEM_EQ(bound, own, scene->parameters * sizeof *own);
 
-    unsigned char *bytes = rig_alloc(used, 1);
-    ASSERT_OK(weir_download(pair.rig.queue, bytes, buffer, 0, used));
+    OWN_MEMORY unsigned char *bytes = rig_alloc(used, 1);
+    ASSERT_OK(weir_download(pair->rig.queue, bytes, buffer, 0, used));
     for (size_t i = 0; i < count; i++)
         memset(bytes + views[i].offset, mark,
                weir_train_model_parameter(scene->model, i)->count * sizeof(float));
@@ -347,10 +331,6 @@ WEIR_TEST(TrainModel, WritesGradientsWhereTheyAreBound)
     EXPECT_TRUE(weir_train_model_gradient(scene->model, 0).buffer != buffer);
     EXPECT_NULL(weir_train_model_gradient(scene->model, count).buffer);
     weir_buffer_destroy(&buffer);
-    free(bytes);
-    free(own);
-    free(bound);
-    close_pair(&pair);
 }
 
 struct log {
@@ -377,39 +357,35 @@ static weir_status note(void *user, size_t index, weir_queue *queue)
                            p->count * sizeof(float));
 }
 
-WEIR_TEST(TrainModel, TellsGradientsInTheReverseOrder)
+PAIR_TEST(TellsGradientsInTheReverseOrder, RIG_CONVNET)
 {
-    struct pair pair;
     float result[2];
-    ASSERT_TRUE(open_pair(&pair, RIG_CONVNET));
-    struct rig_scene *scene = &pair.scene;
+    struct rig_scene *scene = &pair->scene;
     const size_t count = weir_train_model_parameter_count(scene->model);
     const size_t bytes = scene->parameters * sizeof(float);
-    struct log log = {.scene = scene, .fail_at = SIZE_MAX, .copy = rig_buffer(&pair.rig, bytes)};
+    struct log log = {.scene = scene, .fail_at = SIZE_MAX, .copy = rig_buffer(&pair->rig, bytes)};
     const struct weir_train_view none = {NULL, 0};
     const float zero = 0;
-    ASSERT_OK(weir_queue_fill(pair.rig.queue, log.copy, 0, bytes, &zero, sizeof zero));
+    ASSERT_OK(weir_queue_fill(pair->rig.queue, log.copy, 0, bytes, &zero, sizeof zero));
     ASSERT_TRUE(rig_scene_run(scene, result));
-    float *wanted = rig_scene_gradients(scene);
-    ASSERT_OK(weir_train_model_forward(scene->model, pair.rig.queue, &scene->samples, none, false));
-    ASSERT_OK(weir_train_model_backward(scene->model, pair.rig.queue, false, note, &log));
+    OWN_MEMORY float *wanted = rig_scene_gradients(scene);
+    ASSERT_OK(
+        weir_train_model_forward(scene->model, pair->rig.queue, &scene->samples, none, false));
+    ASSERT_OK(weir_train_model_backward(scene->model, pair->rig.queue, false, note, &log));
     EXPECT_UINT_EQ(log.count, count);
     for (size_t i = 0; i < count; i++)
         EXPECT_UINT_EQ(log.indices[i], count - 1 - i);
-    float *told = rig_alloc(scene->parameters, sizeof *told);
-    ASSERT_OK(weir_download(pair.rig.queue, told, log.copy, 0, bytes));
+    OWN_MEMORY float *told = rig_alloc(scene->parameters, sizeof *told);
+    ASSERT_OK(weir_download(pair->rig.queue, told, log.copy, 0, bytes));
     EXPECT_MEM_EQ(told, wanted, bytes);
 
     log.count = 0;
     log.fail_at = count - 3;
-    EXPECT_INT_EQ(weir_train_model_backward(scene->model, pair.rig.queue, false, note, &log),
+    EXPECT_INT_EQ(weir_train_model_backward(scene->model, pair->rig.queue, false, note, &log),
                   WEIR_ERROR_INVALID);
     EXPECT_STR_EQ(weir_last_error()->message, "made to fail");
     EXPECT_UINT_EQ(log.count, 3);
     weir_buffer_destroy(&log.copy);
-    free(told);
-    free(wanted);
-    close_pair(&pair);
 }
 
 static void take_steps(struct rig_scene *scene, weir_train_optimizer *optimizer, uint64_t first,
@@ -429,34 +405,29 @@ static void take_steps(struct rig_scene *scene, weir_train_optimizer *optimizer,
 }
 
 // What the first steps take is the queue's own: room for its operations.
-WEIR_TEST(TrainModel, StepsAllocateNothing)
+PAIR_TEST(StepsAllocateNothing, RIG_CONVNET)
 {
-    struct pair pair;
-    weir_train_optimizer *optimizer;
-    ASSERT_TRUE(open_pair(&pair, RIG_CONVNET));
+    own_optimizer optimizer = NULL;
     ASSERT_OK(
-        weir_train_optimizer_create(WEIR_PARAMS(weir_train_optimizer, .model = pair.scene.model,
+        weir_train_optimizer_create(WEIR_PARAMS(weir_train_optimizer, .model = pair->scene.model,
                                                 .method = WEIR_TRAIN_ADAM),
                                     &optimizer));
-    ASSERT_OK(weir_train_optimizer_reset(optimizer, pair.rig.queue));
-    take_steps(&pair.scene, optimizer, 1, 10);
+    ASSERT_OK(weir_train_optimizer_reset(optimizer, pair->rig.queue));
+    take_steps(&pair->scene, optimizer, 1, 10);
     const unsigned long before = weir_test_allocations();
-    take_steps(&pair.scene, optimizer, 11, 20);
+    take_steps(&pair->scene, optimizer, 11, 20);
     EXPECT_UINT_EQ(weir_test_allocations() - before, 0);
-    weir_train_optimizer_destroy(&optimizer);
-    close_pair(&pair);
 }
 
 RIG_TEST(TrainModel, CountsItsWork)
 {
-    struct rig_scene scene;
+    own_scene scene = {0};
     const struct weir_train_model_params params = rig_params(rig, RIG_MLP, BATCH);
     ASSERT_TRUE(rig_scene_open(&scene, rig, &params, 1));
     const double first = 2.0 * BATCH * 6 * 9;
     const double rest = 2.0 * BATCH * (9 * 5 + 5 * 7 + 7 * 4);
     EXPECT_DOUBLE_EQ(weir_train_model_flop(scene.model, false), first + rest);
     EXPECT_DOUBLE_EQ(weir_train_model_flop(scene.model, true), 2 * first + 3 * rest);
-    rig_scene_close(&scene);
 }
 
 // cuBLAS on a device that is none of CUDA's.

@@ -46,8 +46,8 @@ static void check(const struct rig_scene *scene, const float *values, const stru
 static void run(struct rig *rig, enum rig_network network,
                 struct weir_train_optimizer_params params)
 {
-    struct rig_scene scene;
-    weir_train_optimizer *optimizer;
+    own_scene scene = {0};
+    own_optimizer optimizer = NULL;
     float result[2];
     const struct weir_train_model_params model = rig_params(rig, network, 8);
     ASSERT_TRUE(rig_scene_open(&scene, rig, &model, 5));
@@ -56,14 +56,14 @@ static void run(struct rig *rig, enum rig_network network,
     ASSERT_OK(weir_train_optimizer_reset(optimizer, rig->queue));
 
     float *values = rig_scene_parameters(&scene);
-    struct exact *exact = rig_alloc(scene.parameters, sizeof *exact);
+    OWN_MEMORY struct exact *exact = rig_alloc(scene.parameters, sizeof *exact);
     for (size_t i = 0; i < scene.parameters; i++)
         exact[i].value = (double)values[i];
     const size_t count = weir_train_model_parameter_count(scene.model);
     for (uint64_t step = 1; step <= STEPS; step++) {
         const struct weir_train_rates rates = {0.02f, 0.125f, step};
         ASSERT_TRUE(rig_scene_run(&scene, result));
-        float *gradients = rig_scene_gradients(&scene);
+        OWN_MEMORY float *gradients = rig_scene_gradients(&scene);
         for (size_t i = 0; i < scene.parameters; i++)
             step_exactly(&params, &exact[i], (double)gradients[i], &rates);
         // In two calls, the later parameters first.
@@ -72,12 +72,8 @@ static void run(struct rig *rig, enum rig_network network,
         free(values);
         values = rig_scene_parameters(&scene);
         check(&scene, values, exact);
-        free(gradients);
     }
     free(values);
-    free(exact);
-    weir_train_optimizer_destroy(&optimizer);
-    rig_scene_close(&scene);
 }
 
 RIG_TEST(TrainOptimizer, SgdWithMomentum)
@@ -99,37 +95,32 @@ RIG_TEST(TrainOptimizer, Adam)
 
 // The passes read the copy that the update has made: the loss is that of a model whose copy is made
 // afresh from the same parameters.
-WEIR_TEST(TrainOptimizer, MakesTheCopyOfBfloat16)
+RIG_TEST(TrainOptimizer, MakesTheCopyOfBfloat16)
 {
     for (int method = WEIR_TRAIN_SGD; method <= WEIR_TRAIN_ADAM; method++) {
-        struct rig rig;
-        struct rig_scene scene;
-        weir_train_optimizer *optimizer;
+        own_scene scene = {0};
+        own_optimizer optimizer = NULL;
         float before[2];
         float after[2];
         float fresh[2];
-        ASSERT_TRUE(rig_open(&rig));
-        struct weir_train_model_params model = rig_params(&rig, RIG_CONVNET, 4);
+        struct weir_train_model_params model = rig_params(rig, RIG_CONVNET, 4);
         model.element = WEIR_TRAIN_BF16;
-        ASSERT_TRUE(rig_scene_open(&scene, &rig, &model, 5));
+        ASSERT_TRUE(rig_scene_open(&scene, rig, &model, 5));
         ASSERT_OK(
             weir_train_optimizer_create(WEIR_PARAMS(weir_train_optimizer, .model = scene.model,
                                                     .method = (weir_train_method)method),
                                         &optimizer));
-        ASSERT_OK(weir_train_optimizer_reset(optimizer, rig.queue));
+        ASSERT_OK(weir_train_optimizer_reset(optimizer, rig->queue));
         ASSERT_TRUE(rig_scene_run(&scene, before));
         const struct weir_train_rates rates = {0.01f, 0.25f, 1};
-        ASSERT_OK(weir_train_optimizer_update(optimizer, rig.queue, 0,
+        ASSERT_OK(weir_train_optimizer_update(optimizer, rig->queue, 0,
                                               weir_train_model_parameter_count(scene.model),
                                               &rates));
         ASSERT_TRUE(rig_scene_run(&scene, after));
-        ASSERT_OK(weir_train_model_refresh(scene.model, rig.queue));
+        ASSERT_OK(weir_train_model_refresh(scene.model, rig->queue));
         ASSERT_TRUE(rig_scene_run(&scene, fresh));
         EXPECT_DOUBLE_NE((double)after[0], (double)before[0]);
         EXPECT_DOUBLE_EQ((double)after[0], (double)fresh[0]);
-        weir_train_optimizer_destroy(&optimizer);
-        rig_scene_close(&scene);
-        rig_close(&rig);
     }
 }
 
@@ -141,6 +132,13 @@ static void expect_refused(const struct weir_train_optimizer_params *params, con
     EXPECT_CONTAINS(weir_last_error_text(), part);
 }
 
+#define EXPECT_REFUSED(field, value, part)             \
+    do {                                               \
+        struct weir_train_optimizer_params bad = good; \
+        bad.field = (value);                           \
+        expect_refused(&bad, part);                    \
+    } while (0)
+
 RIG_TEST(TrainOptimizer, RefusesWhatIsOutOfRange)
 {
     weir_train_model *model;
@@ -149,33 +147,25 @@ RIG_TEST(TrainOptimizer, RefusesWhatIsOutOfRange)
     const struct weir_train_optimizer_params good = {.struct_size = sizeof good,
                                                      .model = model,
                                                      .method = WEIR_TRAIN_ADAM};
-    struct weir_train_optimizer_params bad;
     expect_refused(NULL, "params is NULL");
-    bad = good, bad.model = NULL;
-    expect_refused(&bad, "a model is needed");
-    bad = good, bad.method = (weir_train_method)7;
-    expect_refused(&bad, "there is no method 7");
-    bad = good, bad.momentum = 1;
-    expect_refused(&bad, "momentum is 1; it must be 0 ... below 1");
-    bad = good, bad.beta1 = -0.5f;
-    expect_refused(&bad, "beta1 is -0.5");
-    bad = good, bad.beta2 = NAN;
-    expect_refused(&bad, "beta2 is");
-    bad = good, bad.epsilon = INFINITY;
-    expect_refused(&bad, "epsilon is inf; it must be above 0");
+    EXPECT_REFUSED(model, NULL, "a model is needed");
+    EXPECT_REFUSED(method, (weir_train_method)7, "there is no method 7");
+    EXPECT_REFUSED(momentum, 1, "momentum is 1; it must be 0 ... below 1");
+    EXPECT_REFUSED(beta1, -0.5f, "beta1 is -0.5");
+    EXPECT_REFUSED(beta2, NAN, "beta2 is");
+    EXPECT_REFUSED(epsilon, INFINITY, "epsilon is inf; it must be above 0");
     weir_train_model_destroy(&model);
 
     struct weir_train_model_params forward = shape;
     forward.forward_only = true;
     ASSERT_OK(weir_train_model_create(&forward, &model));
-    bad = good, bad.model = model;
-    expect_refused(&bad, "the model 'MLP' is forward_only: it has no gradients");
+    EXPECT_REFUSED(model, model, "the model 'MLP' is forward_only: it has no gradients");
     weir_train_model_destroy(&model);
 }
 
 RIG_TEST(TrainOptimizer, RefusesParametersThatAreNot)
 {
-    weir_train_model *model;
+    own_model model = NULL;
     weir_train_optimizer *optimizer;
     const char *name;
     weir_buffer *buffer;
@@ -200,5 +190,4 @@ RIG_TEST(TrainOptimizer, RefusesParametersThatAreNot)
     weir_train_optimizer_destroy(&optimizer);
     weir_train_optimizer_destroy(&optimizer);
     weir_train_optimizer_destroy(NULL);
-    weir_train_model_destroy(&model);
 }

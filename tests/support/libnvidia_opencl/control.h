@@ -1,6 +1,7 @@
 // Controls of the libnvidia-opencl.so.1 of this folder, which stands for the OpenCL compiler of
 // NVIDIA's driver. As that one it has no exported OpenCL functions but
-// clGetExtensionFunctionAddress: the others are in the table at which each object begins. It finds
+// clGetExtensionFunctionAddress: the others are in the table at which each object begins, and which ends
+// with the functions of OpenCL 1.2. It finds
 // the kernels that a text defines, refuses those for which twins.c has no function, and writes PTX
 // that has their parameters and none of their work, annotated as the driver's.
 //

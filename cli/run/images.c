@@ -1,4 +1,5 @@
-// The files that a run writes, and the folder for them.
+// The images of a run: their names, their sizes, loading and submitting them, and the files of their results. The
+// files of an image are written by a thread, so that compressing a picture does not hold a slot of the pipeline.
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -13,6 +14,8 @@
 #include "base/file.h"
 #include "cli/common/output.h"
 #include "cli/common/own.h"
+#include "cli/common/progress.h"
+#include "cli/common/signals.h"
 #include "cli/run/run.h"
 #include "cli/runtime/open.h"
 #include "io/npy.h"
@@ -165,61 +168,45 @@ void run_name_images(struct run *run, char **operands)
     refuse_equal_names(run);
 }
 
-uint64_t run_probe_images(struct run *run)
+enum {
+    DECODERS_USUAL = 16
+};
+
+// Where the processor is the device, kernels need it. Images that there are not need no thread, and
+// each thread has two slots of the pipeline.
+static uint32_t count_decoders(const struct run *run)
 {
-    uint64_t most = 0;
+    const struct weir_limits *limits = weir_device_limits(run->devices[0].device);
+    const uint64_t frames = run->image_count * run->repeat;
+    const uint32_t most = limits->unified_memory ? 1 : DECODERS_USUAL;
+    const uint32_t usual = run_processors(most * run->device_count) / run->device_count;
+    const uint64_t asked = run->decoders ? run->decoders : usual ? usual : 1;
+    return (uint32_t)(asked < frames ? asked : frames);
+}
+
+void run_open_images(struct run *run, struct weir_arr_coc_params *params)
+{
+    run_adjust(run, params);
+    params->max_pixels = 0;
     for (size_t i = 0; i < run->image_count && !atomic_load(&run->stopped); i++) {
         struct run_image *image = &run->images[i];
         struct weir_io_error error;
         if (weir_io_image_probe(image->path, &image->info, &error) &&
             weir_io_image_check_pixels(image->path, &image->info, run->max_pixels, &error)) {
             const uint64_t pixels = (uint64_t)image->info.width * image->info.height;
-            most = pixels > most ? pixels : most;
+            params->max_pixels = pixels > params->max_pixels ? pixels : params->max_pixels;
         } else if (!run->ranks) { // with ranks the one that has the image tells it
             cli_error("%s", error.message);
             image->failed = true;
             atomic_store(&run->stopped, run->stops);
         }
     }
-    return most;
-}
-
-// Like mkdir -p.
-static bool make_directories(const char *path)
-{
-    char partial[4096];
-    const int length = snprintf(partial, sizeof partial, "%s", path);
-    if (length < 0 || (size_t)length >= sizeof partial) {
-        errno = ENAMETOOLONG;
-        return false;
-    }
-    for (char *at = partial + 1; *at; at++) {
-        if (*at != '/')
-            continue;
-        *at = '\0';
-        if (mkdir(partial, 0777) != 0 && errno != EEXIST)
-            return false;
-        *at = '/';
-    }
-    return mkdir(partial, 0777) == 0 || errno == EEXIST;
-}
-
-void run_prepare_output(const struct run *run)
-{
-    char path[4352];
-    char message[512];
-    if (!make_directories(run->output))
-        cli_fail(CLI_FAILED,
-                 "the output directory '%s' cannot be made: %s; name another with --output",
-                 run->output, strerror(errno));
-    snprintf(path, sizeof path, "%s/.weir-probe", run->output);
-    weir_file_writer *probe = weir_file_writer_create(path, message, sizeof message);
-    if (!probe)
-        cli_fail(CLI_FAILED,
-                 "nothing can be written to the output directory '%s': %s; make it writable "
-                 "or name another with --output",
-                 run->output, strerror(errno));
-    weir_file_writer_destroy(&probe);
+    params->prepare_threads = count_decoders(run);
+    params->slot_count += params->slot_count ? 2 * params->prepare_threads : 0;
+    if (params->slot_count > WEIR_PIPELINE_SLOTS_MAX)
+        params->slot_count = WEIR_PIPELINE_SLOTS_MAX;
+    // Without an image a rank has its share of failures.
+    params->max_pixels += run->ranks && params->max_pixels == 0;
 }
 
 static void add_times(struct run_times *times, const struct weir_pipeline_result *result)
@@ -238,19 +225,19 @@ static void add_times(struct run_times *times, const struct weir_pipeline_result
         times->busy_ns[i] += result->spans[i].end_ns - result->spans[i].begin_ns;
 }
 
-bool run_take_result(struct run_image *image, const struct run_device *device,
+void run_take_result(struct run_image *image, const struct run_device *device,
                      const struct weir_arr_coc_output *output,
                      const struct weir_pipeline_result *result)
 {
     const struct weir_arr_coc_sizes *sizes = &device->run->facts.sizes;
     add_times(&image->times, result);
-    if (!image->result.memory) {
-        image->device = device;
-        return cli_results_keep(output, sizes, &image->result);
+    if (image->result.memory) {
+        image->different += !cli_results_same(&image->result.output, output, sizes);
+        return;
     }
-    if (!cli_results_same(&image->result.output, output, sizes))
-        image->different++;
-    return true;
+    image->device = device;
+    if (!cli_results_keep(output, sizes, &image->result) && !atomic_exchange(&image->failed, true))
+        cli_error("%s: no memory for its results", image->path);
 }
 
 // The files of one image. Each is written atomically; when one fails, those already
@@ -315,7 +302,11 @@ static bool write_overlay(struct target *target, const char *path, struct weir_i
     bool fine = weir_io_image_read(target->image->path, 0, photo, size, &info, error);
     if (fine && (info.width != out->width || info.height != out->height))
         fine = weir_io_fail(error, target->image->path, "the file changed while it was run");
-    fine = fine && cli_overlay_write(path, photo, out, target->run->facts.sizes.grid, error);
+    struct canvas canvas = {0};
+    if (fine && !cli_overlay_draw(photo, out, target->run->facts.sizes.grid, &canvas))
+        fine = weir_io_fail(error, path, "no memory to draw it");
+    fine = fine && weir_io_png_write_rgb8(path, canvas.width, canvas.height, canvas.rgb, error);
+    free(canvas.rgb);
     free(photo);
     return fine;
 }
@@ -471,25 +462,8 @@ static void *write_images(void *user)
     return NULL;
 }
 
-static void end_writer(void *object, void *with)
-{
-    (void)with;
-    run_writer_end(object);
-}
-
-void run_writer_start(struct run *run)
-{
-    struct run_writer *writer = &run->writer;
-    pthread_mutex_init(&writer->lock, NULL);
-    pthread_cond_init(&writer->changed, NULL);
-    const int error = pthread_create(&writer->thread, NULL, write_images, run);
-    if (error != 0)
-        cli_fail(CLI_FAILED, "the thread that writes files cannot be created: %s", strerror(error));
-    writer->started = true;
-    cli_own(end_writer, run, NULL);
-}
-
-void run_writer_push(struct run *run, struct run_image *image)
+// Blocks while many images wait, so that results do not fill the memory.
+static void push(struct run *run, struct run_image *image)
 {
     struct run_writer *writer = &run->writer;
     image->queued = true;
@@ -507,9 +481,11 @@ void run_writer_push(struct run *run, struct run_image *image)
     pthread_mutex_unlock(&writer->lock);
 }
 
-void run_writer_end(struct run *run)
+// Waits until all are written.
+static void end_writer(void *object, void *with)
 {
-    struct run_writer *writer = &run->writer;
+    struct run_writer *writer = object;
+    (void)with;
     if (!writer->started)
         return;
     pthread_mutex_lock(&writer->lock);
@@ -521,3 +497,134 @@ void run_writer_end(struct run *run)
     pthread_mutex_destroy(&writer->lock);
     writer->started = false;
 }
+
+void run_begin_images(struct run *run)
+{
+    struct run_writer *writer = &run->writer;
+    pthread_mutex_init(&writer->lock, NULL);
+    pthread_cond_init(&writer->changed, NULL);
+    const int error = pthread_create(&writer->thread, NULL, write_images, run);
+    if (error != 0)
+        cli_fail(CLI_FAILED, "the thread that writes files cannot be created: %s", strerror(error));
+    writer->started = true;
+    cli_own(end_writer, writer, NULL);
+}
+
+void run_end_images(struct run *run)
+{
+    // Images interrupted before their last run: the results that they have are kept.
+    for (size_t i = 0; i < run->image_count; i++)
+        if (!run->images[i].queued && run->images[i].result.memory)
+            push(run, &run->images[i]);
+    end_writer(&run->writer, NULL);
+}
+
+// Delivery. Runs on threads of the pipelines, one frame at a time.
+
+static void stop(struct run *run)
+{
+    if (!run->stops)
+        return;
+    atomic_store(&run->stopped, true);
+    WEIR_IGNORE(weir_pipeline_group_cancel(run->group));
+}
+
+static void report_failure(struct run_image *image, const struct weir_pipeline_result *result)
+{
+    if (result->status >= 0 || atomic_exchange(&image->failed, true))
+        return;
+    stop(image->run);
+    if (result->error && result->error->status == WEIR_ERROR_IO) {
+        cli_error("%s", result->error->message);
+        return;
+    }
+    weir_error_set(result->error);
+    cli_error("%s: %s%s%s%s", image->path, result->stage[0] ? "stage " : "", result->stage,
+              result->stage[0] ? ": " : "", weir_last_error_text());
+}
+
+void run_end_delivery(struct run *run, struct run_image *image)
+{
+    image->delivered++;
+    cli_progress_update(&run->progress, ++run->delivered, image->name);
+    if (image->delivered == run->repeat && image->result.memory)
+        push(run, image);
+}
+
+static void deliver(void *user, struct weir_arr_coc_frame *frame,
+                    const struct weir_arr_coc_output *output,
+                    const struct weir_pipeline_result *result)
+{
+    struct run_device *device = user;
+    struct run_image *image = frame->user;
+    if (output) {
+        run_take_figures(device, result);
+        run_take_result(image, device, output, result);
+    } else {
+        report_failure(image, result);
+    }
+    run_end_delivery(device->run, image);
+}
+
+// Until a frame has succeeded on each device, frames run one at a time, so that only the first
+// frames' times include what the driver compiles at first launches. False when the run was
+// cancelled.
+bool run_submit_image(struct run *run, struct run_image *image)
+{
+    if (atomic_load(&run->stopped))
+        return false;
+    const weir_status status = weir_pipeline_group_submit(run->group, &image->frame);
+    if (status == WEIR_CANCELLED)
+        return false;
+    if (status != WEIR_OK) {
+        cli_error("%s: %s", image->path, weir_last_error_text());
+        image->failed = true;
+    } else if (!run->first.done) {
+        run_take_first(run);
+    }
+    return true;
+}
+
+static void submit_all(struct run *run)
+{
+    for (size_t i = 0; i < run->image_count; i++) {
+        struct run_image *image = &run->images[i];
+        for (uint64_t n = 0; n < run->repeat && !image->failed && !cli_signal(); n++)
+            if (!run_submit_image(run, image))
+                return;
+    }
+}
+
+int run_count_images(const struct run *run)
+{
+    size_t failed = 0;
+    size_t written = 0;
+    for (size_t i = 0; i < run->image_count; i++) {
+        const struct run_image *image = &run->images[i];
+        failed += image->failed;
+        written += image->written;
+        if (image->different > 0)
+            cli_error("%s: %llu of its runs gave other results than the first; the device or "
+                      "its driver is not deterministic",
+                      image->path, (unsigned long long)image->different);
+        failed += !image->failed && image->different > 0;
+    }
+    if (cli_signal())
+        cli_error("interrupted: %zu of %zu images are finished and kept", written,
+                  run->image_count);
+    else if (atomic_load(&run->stopped))
+        cli_error("stopped at the first image that failed: %zu of %zu images are finished and kept",
+                  written, run->image_count);
+    else if (failed > 0 && run->image_count > 1)
+        cli_error("%zu of %zu images failed", failed, run->image_count);
+    return cli_signal() ? CLI_SIGNALLED + cli_signal() : failed > 0 ? CLI_FAILED : CLI_OK;
+}
+
+const struct run_kind run_images = {
+    .open = run_open_images,
+    .begin = run_begin_images,
+    .submit = submit_all,
+    .deliver = deliver,
+    .end = run_end_images,
+    .count = run_count_images,
+};

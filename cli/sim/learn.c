@@ -1,4 +1,4 @@
-// Which form of `weir sim` it is, and `weir sim learn`: what kernels cost, from traces.
+// `weir sim learn`: what kernels cost, from traces.
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -267,36 +267,8 @@ static int learn_main(int argc, char **argv)
     return learn(&kernels, &learnt, path);
 }
 
-static const struct cli_command learn_command = {
+const struct cli_command cli_sim_learn = {
     .name = "learn",
     .summary = "what kernels cost, from traces",
     .main = learn_main,
-};
-
-static const struct cli_command sweep_command = {
-    .name = "sweep",
-    .summary = "the best of many settings",
-    .main = cli_sim_sweep,
-};
-
-static const struct cli_command *const members[] = {&learn_command, &sweep_command, NULL};
-
-// A first word that is nearly one of a member's names is a slip.
-static int sim_main(int argc, char **argv)
-{
-    const char *first = argc > 1 ? argv[1] : "";
-    const char *nearest = NULL;
-    for (size_t i = 0; members[i] && first[0] != '-'; i++)
-        nearest = weir_text_nearer(first, nearest, members[i]->name);
-    if (nearest)
-        cli_fail(CLI_USAGE, "weir sim has no '%s'; did you mean '%s'?", first, nearest);
-    return cli_sim_run(argc, argv);
-}
-
-const struct cli_command cli_sim = {
-    .name = "sim",
-    .summary = "run a program on a modelled GPU, in virtual time",
-    .main = sim_main,
-    .about = "For the models, and over them",
-    .members = members,
 };

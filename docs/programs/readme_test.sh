@@ -33,11 +33,11 @@ import re
 import sys
 
 blocks = re.findall(r"^```c\n(.*?)^```$", open("docs/kernels.md").read(), re.S | re.M)
-built = [open("docs/first/tone.cl").read(), open("docs/first/outside.c").read(), open("tests/kernels/images.cl").read()]
+built = [open("docs/programs/tone.cl").read(), open("docs/programs/outside.c").read(), open("tests/kernels/images.cl").read()]
 # As in images_test.c, but for the check of a status and what it does to the lines.
 built.append(open("tests/kernels/images_test.c").read().replace("EXPECT_OK(", "WEIR_CHECK("))
 other = [block for block in blocks if not any("".join(block.split()) in "".join(text.split()) for text in built)]
-overlap = open("docs/first/overlap.cc").read()
+overlap = open("docs/programs/overlap.cc").read()
 parts = re.findall(r"^```cpp\n(.*?)^```$", open("docs/cpp.md").read(), re.S | re.M)
 other += [part for part in parts if part not in overlap]
 print("".join(other))

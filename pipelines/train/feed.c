@@ -1,58 +1,245 @@
-// The loop over the steps. The host submits at most TRAIN_AHEAD steps before it waits for the first of
-// them, so that what is in flight stays small.
-#include "pipelines/train/run_parts.h"
+// What a run reads: augmentation, and batches on the device, in order. The host's form of augmentation is written apart
+// from the kernel: each is the check of the other.
+#include "pipelines/train/feed.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/clock.h"
+#include "kernels/augment/augment.h"
+#include "patterns/fail.h"
+#include "patterns/loader.h"
 #include "pipelines/train/augment.h"
-#include "pipelines/train/product.h"
 
-// One step: its passes, each forward and backward, the reduction of the gradients, and the update.
+struct weir_train_centre {
+    size_t count;
+    bool whole;
+    weir_kernel *kernel;
+    weir_buffer *numbers;
+};
 
-// Buckets have the parameters in the order of the backward pass.
-static weir_status mark(void *user, size_t index, weir_queue *queue)
+weir_status weir_train_centre_create(weir_device *device, size_t count, bool whole,
+                                     weir_train_centre **out_centre)
 {
-    const struct train *train = user;
-    return weir_buckets_ready(train->buckets, train->parameter_count - 1 - (uint32_t)index, queue);
+    weir_train_centre *centre = calloc(1, sizeof *centre);
+    *out_centre = NULL;
+    if (!centre)
+        return weir__pattern_no_memory("batches", "batches");
+    centre->count = count;
+    centre->whole = whole;
+    weir_status status = weir_kernel_load(device, &augment_kernels, "centre", &centre->kernel);
+    if (status == WEIR_OK)
+        status = weir_buffer_create(device,
+                                    WEIR_PARAMS(weir_buffer, .label = "numbers",
+                                                .size = count * sizeof(float)),
+                                    &centre->numbers);
+    if (status == WEIR_OK)
+        *out_centre = centre;
+    else
+        weir_train_centre_destroy(&centre);
+    return status;
 }
 
-static weir_status backward(struct train *train, bool last)
+void weir_train_centre_destroy(weir_train_centre **centre)
 {
-    const bool serial = train->params->serial;
-    TRY(weir_buckets_begin(train->buckets, last));
-    TRY(weir_train_model_backward(train->model, train->queue, weir_buckets_pass(train->buckets) > 0,
-                                  serial ? NULL : mark, train));
-    for (uint32_t i = train->parameter_count; serial && i > 0; i--)
-        TRY(mark(train, i - 1, train->queue));
+    if (!centre || !*centre)
+        return;
+    weir_buffer_destroy(&(*centre)->numbers);
+    weir_kernel_destroy(&(*centre)->kernel);
+    free(*centre);
+    *centre = NULL;
+}
+
+weir_status weir_train_centre_submit(weir_train_centre *centre, weir_queue *queue,
+                                     weir_buffer *images, weir_buffer **out_numbers)
+{
+    *out_numbers = centre->numbers;
+    return weir_queue_launch_count(queue, centre->kernel, centre->count,
+                                   weir_in(images, 0, centre->count),
+                                   weir_whole_out(centre->numbers), (uint64_t)centre->count,
+                                   (uint32_t)centre->whole);
+}
+
+enum {
+    BLOCK = 64,
+    DRAW_TOP = 0,
+    DRAW_LEFT,
+    DRAW_MIRRORED,
+    DRAW_GAIN,
+    DRAW_BIAS
+};
+
+struct weir_train_augment {
+    struct weir_train_augment_params params;
+    weir_kernel *kernel;
+};
+
+static weir_status check_colours(const struct weir_train_augment_params *params)
+{
+    if (!(params->contrast >= 0 && params->contrast <= 1))
+        return weir__pattern_refuse("augment", NULL, "the contrast is %g; it is from 0 to 1",
+                                    (double)params->contrast);
+    if (!(params->brightness >= 0 && isfinite(params->brightness)))
+        return weir__pattern_refuse("augment", NULL, "the brightness is %g; it is 0 or more",
+                                    (double)params->brightness);
+    for (uint32_t c = 0; c < params->channels; c++)
+        if (!isfinite(params->mean[c]) ||
+            !(params->deviation[c] > 0 && isfinite(params->deviation[c])))
+            return weir__pattern_refuse(
+                "augment", NULL,
+                "channel %u has the mean %g and the deviation %g; the mean is finite, the "
+                "deviation above 0",
+                c, (double)params->mean[c], (double)params->deviation[c]);
     return WEIR_OK;
 }
 
-static weir_status do_pass(struct train *train, uint64_t step, uint32_t pass)
+weir_status weir_train_augment_check(const struct weir_train_augment_params *params)
 {
-    struct weir_train_batch batch;
-    TRY(train_feed_next(train->feed, &batch));
-    TRY(weir_train_model_forward(train->model, train->queue, &batch,
-                                 train_curve_place(&train->curve, step), pass > 0));
-    // Only the forward pass reads the batch.
-    TRY(train_feed_release(train->feed));
-    TRY(backward(train, pass + 1 == train->order.passes));
-    return weir_buckets_finish(train->buckets, train->queue);
+    const uint32_t most = 1 << 14;
+    if (params->channels < 1 || params->channels > WEIR_TRAIN_AUGMENT_CHANNELS_MAX)
+        return weir__pattern_refuse("augment", NULL, "images of %u channels; 1 to %d are possible",
+                                    params->channels, WEIR_TRAIN_AUGMENT_CHANNELS_MAX);
+    if (params->width > most || params->height > most)
+        return weir__pattern_refuse("augment", NULL,
+                                    "images of %u x %u pixels; a side has at most %u",
+                                    params->width, params->height, most);
+    if (params->out_width < 1 || params->out_width > params->width || params->out_height < 1 ||
+        params->out_height > params->height)
+        return weir__pattern_refuse("augment", "cut out fewer pixels, or take larger images",
+                                    "%u x %u pixels cannot be cut out of images of %u x %u",
+                                    params->out_width, params->out_height, params->width,
+                                    params->height);
+    return check_colours(params);
 }
 
-// Submits one step.
-static weir_status train_step(struct train *train, uint64_t step)
+weir_status weir_train_augment_create(weir_device *device,
+                                      const struct weir_train_augment_params *params,
+                                      weir_train_augment **out_augment)
 {
-    const struct weir_train_rates rates = {.rate = train->params->rate,
-                                           .scale = 1 / (float)train->curve.samples,
-                                           .step = step + 1};
-    for (uint32_t pass = 0; pass < train->order.passes; pass++)
-        TRY(do_pass(train, step, pass));
-    return weir_train_optimizer_update(train->optimizer, train->queue, 0, train->parameter_count,
-                                       &rates);
+    *out_augment = NULL;
+    TRY(weir_train_augment_check(params));
+    weir_train_augment *augment = calloc(1, sizeof *augment);
+    if (!augment)
+        return weir__pattern_no_memory("augment", "an augmentation");
+    augment->params = *params;
+    const weir_status status =
+        weir_kernel_load(device, &augment_kernels, "augment", &augment->kernel);
+    if (status == WEIR_OK)
+        *out_augment = augment;
+    else
+        weir_train_augment_destroy(&augment);
+    return status;
+}
+
+void weir_train_augment_destroy(weir_train_augment **augment)
+{
+    if (!augment || !*augment)
+        return;
+    weir_kernel_destroy(&(*augment)->kernel);
+    free(*augment);
+    *augment = NULL;
+}
+
+size_t weir_train_augment_in_bytes(const struct weir_train_augment_params *params, uint32_t count)
+{
+    return (size_t)params->width * params->height * params->channels * count;
+}
+
+size_t weir_train_augment_out_bytes(const struct weir_train_augment_params *params, uint32_t count)
+{
+    return sizeof(float) * params->out_width * params->out_height * params->channels * count;
+}
+
+static float scale_of(const struct weir_train_augment_params *params, uint32_t channel)
+{
+    return channel < params->channels ? 1 / params->deviation[channel] : 0;
+}
+
+static float shift_of(const struct weir_train_augment_params *params, uint32_t channel)
+{
+    return channel < params->channels ? -params->mean[channel] / params->deviation[channel] : 0;
+}
+
+weir_status weir_train_augment_submit(weir_train_augment *augment, weir_queue *queue,
+                                      weir_buffer *images, weir_buffer *out, uint32_t count,
+                                      uint64_t first)
+{
+    const struct weir_train_augment_params *p = &augment->params;
+    const size_t out_bytes = weir_train_augment_out_bytes(p, count);
+    const size_t blocks = (out_bytes / sizeof(float) + BLOCK - 1) / BLOCK;
+    return weir_queue_launch(
+        queue, augment->kernel, weir_dim((uint32_t)blocks, 1, 1), weir_dim(BLOCK, 1, 1),
+        weir_in(images, 0, weir_train_augment_in_bytes(p, count)), weir_out(out, 0, out_bytes),
+        count, p->width, p->height, p->channels, p->out_width, p->out_height, first, p->seed,
+        p->contrast, p->brightness,
+        weir_vector(float, scale_of(p, 0), scale_of(p, 1), scale_of(p, 2), scale_of(p, 3)),
+        weir_vector(float, shift_of(p, 0), shift_of(p, 1), shift_of(p, 2), shift_of(p, 3)));
+}
+
+// On the host.
+
+static uint32_t mix(uint32_t x)
+{
+    x ^= x >> 16;
+    x *= 0x85ebca6bU;
+    x ^= x >> 13;
+    x *= 0xc2b2ae35U;
+    return x ^ x >> 16;
+}
+
+static uint32_t draw(uint32_t seed, uint64_t index, uint32_t which)
+{
+    const uint32_t low = mix(mix(seed + 0x9e3779b9U * which) ^ (uint32_t)index);
+    return mix(low + (uint32_t)(index >> 32));
+}
+
+static float between(uint32_t bits, float low, float high)
+{
+    return fmaf((float)(bits >> 8) * 0x1p-24F, high - low, low);
+}
+
+struct drawn {
+    uint32_t top;
+    uint32_t left;
+    bool mirrored;
+    float gain;
+    float bias;
+};
+
+static struct drawn draw_all(const struct weir_train_augment_params *p, uint64_t index)
+{
+    return (struct drawn){
+        .top = draw(p->seed, index, DRAW_TOP) % (p->height - p->out_height + 1),
+        .left = draw(p->seed, index, DRAW_LEFT) % (p->width - p->out_width + 1),
+        .mirrored = draw(p->seed, index, DRAW_MIRRORED) & 1,
+        .gain = between(draw(p->seed, index, DRAW_GAIN), 1 - p->contrast, 1 + p->contrast),
+        .bias = between(draw(p->seed, index, DRAW_BIAS), -p->brightness, p->brightness),
+    };
+}
+
+static void cut(const struct weir_train_augment_params *p, const unsigned char *image,
+                const struct drawn *drawn, float *out)
+{
+    for (uint32_t row = 0; row < p->out_height; row++) {
+        const unsigned char *line = image + (size_t)(drawn->top + row) * p->width * p->channels;
+        for (uint32_t column = 0; column < p->out_width; column++) {
+            const uint32_t x = drawn->left + (drawn->mirrored ? p->out_width - 1 - column : column);
+            for (uint32_t c = 0; c < p->channels; c++) {
+                const float part = (float)line[(size_t)x * p->channels + c] * (1 / 255.0F);
+                *out++ = fmaf(fmaf(part, drawn->gain, drawn->bias), scale_of(p, c), shift_of(p, c));
+            }
+        }
+    }
+}
+
+void weir_train_augment_on_host(const struct weir_train_augment_params *params,
+                                const unsigned char *images, float *out, uint32_t count,
+                                uint64_t first)
+{
+    const size_t size = (size_t)params->out_width * params->out_height * params->channels;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct drawn drawn = draw_all(params, first + i);
+        cut(params, images + weir_train_augment_in_bytes(params, i), &drawn, out + i * size);
+    }
 }
 
 // A batch is loaded as its source makes it: the inputs, then the labels. AUGMENT and ENCDEC load bytes,
@@ -238,6 +425,11 @@ weir_status train_feed_release(train_feed *feed)
     return give_loaded(feed, feed->params.queue, &feed->held);
 }
 
+void train_feed_get_statistics(const train_feed *feed, struct weir_loader_statistics *out)
+{
+    weir_loader_get_statistics(feed->loader, out);
+}
+
 // Creating.
 
 static size_t round_up(size_t size, size_t alignment)
@@ -346,144 +538,4 @@ void train_feed_destroy(train_feed **feed)
     free(f->images);
     free(f);
     *feed = NULL;
-}
-
-// The figures that have become known, since step `before`.
-static weir_status look(struct train *train, uint64_t before)
-{
-    const struct train_curve *curve = &train->curve;
-    const struct weir_train_run_params *p = train->params;
-    for (uint64_t i = before; i < curve->known; i++)
-        if (!isfinite(curve->losses[i]))
-            return weir__pattern_refuse("train", "train with a lower learning rate",
-                                        "the loss of step %" PRIu64 " is %g", i + 1,
-                                        (double)curve->losses[i]);
-    if (curve->known > before && p->progress && train->order.rank == 0)
-        p->progress(p->user, curve->known, curve->losses[curve->known - 1]);
-    return WEIR_OK;
-}
-
-// The checkpoint after `steps` steps, if it is due.
-static weir_status save(struct train *train, uint64_t steps)
-{
-    const struct weir_train_run_params *p = train->params;
-    if (!p->checkpoint ||
-        (steps != p->steps && (p->checkpoint_every == 0 || steps % p->checkpoint_every != 0)))
-        return WEIR_OK;
-    const uint64_t began_ns = weir_clock_now_ns(), before = train->curve.known;
-    TRY(train_curve_flush(&train->curve, train->queue, steps));
-    TRY(look(train, before));
-    if (train->order.rank == 0)
-        TRY(train_state_write(train, steps));
-    train->checkpoint_ns += weir_clock_now_ns() - began_ns;
-    return WEIR_OK;
-}
-
-static weir_status submit(struct train *train, uint64_t step)
-{
-    struct weir_event *end = &train->submitted[step % TRAIN_AHEAD];
-    if (end->queue)
-        TRY(weir_event_sync(*end, WEIR_FOREVER));
-    TRY(train_step(train, step));
-    return weir_queue_record(train->queue, end);
-}
-
-static weir_status advance(struct train *train, uint64_t step)
-{
-    const uint64_t known = train->curve.known;
-    TRY(submit(train, step));
-    TRY(train_curve_step(&train->curve, train->queue, step));
-    TRY(look(train, known));
-    return save(train, step + 1);
-}
-
-// The first step includes what the driver compiles, so the time begins after it.
-static weir_status run_steps(struct train *train, struct weir_train_figures *figures)
-{
-    const uint64_t steps = train->params->steps;
-    uint64_t began_ns = 0;
-    for (uint64_t step = train->first_step; step < steps; step++) {
-        TRY(advance(train, step));
-        if (step == train->first_step) {
-            TRY(weir_queue_sync(train->queue, WEIR_FOREVER));
-            train->checkpoint_ns = 0;
-            began_ns = weir_clock_now_ns();
-        }
-    }
-    TRY(weir_queue_sync(train->queue, WEIR_FOREVER));
-    if (steps > train->first_step + 1)
-        figures->wall_ns = weir_clock_now_ns() - began_ns;
-    return WEIR_OK;
-}
-
-static void take_figures(struct train *train, struct weir_train_figures *figures)
-{
-    const double encoder = train->encoder ? weir_train_model_flop(train->encoder, false) : 0;
-    figures->first_step = train->first_step;
-    figures->steps = train->params->steps;
-    figures->samples = train->curve.samples;
-    figures->losses = train->curve.losses;
-    figures->right = train->curve.right;
-    figures->flop = train->order.passes * (weir_train_model_flop(train->model, true) + encoder);
-    figures->checkpoint_ns = train->checkpoint_ns;
-    weir_buckets_get_plan(train->buckets, &figures->plan);
-    weir_buckets_get_statistics(train->buckets, &figures->buckets);
-    weir_loader_get_statistics(train->feed->loader, &figures->loader);
-    train->curve.losses = train->curve.right = NULL;
-}
-
-static weir_status run(struct train *train, struct weir_train_figures *figures)
-{
-    const weir_train_model *reads = train->encoder ? train->encoder : train->model;
-    TRY(train_state_begin(train));
-    const struct train_feed_params feed = {
-        .run = train->params,
-        .order = train->order,
-        .queue = train->queue,
-        .first = train->first_step,
-        .encoder = train->encoder,
-        .augment = &train->augment,
-    };
-    TRY(train_feed_create(&feed, weir_train_model_inputs(reads), &train->feed));
-    TRY(run_steps(train, figures));
-    const uint64_t known = train->curve.known;
-    TRY(train_curve_flush(&train->curve, train->queue, train->params->steps));
-    TRY(look(train, known));
-    return train_digest(train, figures);
-}
-
-// The other ranks are told. Work under way is waited for, since what it uses is destroyed next.
-static void give_up(struct train *train, const struct weir_error *cause)
-{
-    if (train->params->comm)
-        WEIR_IGNORE(weir_comm_abort(train->params->comm, cause->message));
-    if (train->queue)
-        WEIR_IGNORE(weir_queue_sync(train->queue, WEIR_FOREVER));
-}
-
-weir_status weir_train_run(const struct weir_train_run_params *params,
-                           struct weir_train_figures *out_figures)
-{
-    struct weir_train_run_params known;
-    struct train train = {.params = &known};
-    *out_figures = (struct weir_train_figures){0};
-    TRY(weir__pattern_params("weir_train_run", "weir_train_run_params", params, &known,
-                             sizeof known));
-    weir_status status = train_create(&train, &known);
-    if (status == WEIR_OK)
-        status = run(&train, out_figures);
-    const struct weir_error cause = *weir_last_error();
-    if (status == WEIR_OK)
-        take_figures(&train, out_figures);
-    else
-        give_up(&train, &cause);
-    train_destroy(&train);
-    return status == WEIR_OK ? WEIR_OK : weir_error_set(&cause);
-}
-
-void weir_train_figures_finish(struct weir_train_figures *figures)
-{
-    free(figures->losses);
-    free(figures->right);
-    *figures = (struct weir_train_figures){0};
 }

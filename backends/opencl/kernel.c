@@ -1,0 +1,522 @@
+// Kernels, their launches with the arguments, and the views of buffers that are arguments.
+//
+// Arguments belong to a kernel object and stay there, and setting one costs about as much
+// as the rest of a launch above the driver. So what an object has is remembered, and in a loop whose arguments
+// stay none is set.
+//
+// Loops over slots of memory, as those of pipelines, come back to the same ranges of buffers in turn. A kernel
+// has an object for each such choice of ranges, OCL_SETTINGS at most: the first one takes all launches, until
+// ranges come that were there a few launches before.
+#include <inttypes.h>
+#include <string.h>
+
+#include "backends/opencl/opencl.h"
+
+// Views.
+
+// Under the lock. Counted here, since a launch of many views would be as many calls of the driver's.
+static void release_view(struct ocl_view *view)
+{
+    const struct ocl_module *module = view->buffer->device->module;
+    if (--view->users > 0)
+        return;
+    module->cl.clReleaseMemObject(view->memory);
+    module->host->release(view);
+}
+
+static void put_view(struct ocl_view *view)
+{
+    pthread_mutex_t *lock = &view->buffer->lock;
+    pthread_mutex_lock(lock);
+    release_view(view);
+    pthread_mutex_unlock(lock);
+}
+
+void ocl_views_release(struct ocl_buffer *buffer)
+{
+    for (uint32_t i = 0; i < buffer->view_count; i++)
+        release_view(buffer->views[i]);
+    buffer->device->module->host->release(buffer->views);
+}
+
+static bool grow_views(struct ocl_buffer *buffer)
+{
+    const struct weir_host *host = buffer->device->module->host;
+    const uint32_t capacity = buffer->views ? 2 * buffer->view_capacity : OCL_VIEW_LIMIT;
+    struct ocl_view **views = host->allocate(capacity * sizeof *views);
+    if (!views)
+        return false;
+    if (buffer->views)
+        memcpy(views, buffer->views, buffer->view_count * sizeof *views);
+    host->release(buffer->views);
+    buffer->views = views;
+    buffer->view_capacity = capacity;
+    return true;
+}
+
+// Takes the least recently used view out of the list. Work that still uses it keeps it alive.
+static void drop_oldest_view(struct ocl_buffer *buffer)
+{
+    uint32_t oldest = 0;
+    for (uint32_t i = 1; i < buffer->view_count; i++) {
+        if (buffer->views[i]->used < buffer->views[oldest]->used)
+            oldest = i;
+    }
+    release_view(buffer->views[oldest]);
+    buffer->views[oldest] = buffer->views[--buffer->view_count];
+}
+
+// Makes a place in the list.
+static weir_status need_place_for_view(struct ocl_buffer *buffer)
+{
+    const struct weir_host *host = buffer->device->module->host;
+    const uint32_t limit = buffer->device->keeps_views ? OCL_VIEW_KEPT_LIMIT : OCL_VIEW_LIMIT;
+    if (buffer->view_count == limit && buffer->device->keeps_views)
+        return weir_host_fail(host, WEIR_ERROR_UNSUPPORTED,
+                              "use fewer ranges, or create the buffer with weir_buffer_create()",
+                              "kernels have used %d ranges of a buffer, and this PoCL can release "
+                              "none before the buffer",
+                              OCL_VIEW_KEPT_LIMIT);
+    if (buffer->view_count == limit)
+        drop_oldest_view(buffer);
+    if (buffer->view_count == buffer->view_capacity && !grow_views(buffer))
+        return weir_host_no_memory(host, "the views of a buffer");
+    return WEIR_OK;
+}
+
+// Drops views that a new one would overlap. Launches under way and the driver keep those that they use.
+// NVIDIA's driver crashes when it creates a view while many overlapping ones exist. PoCL's views lie in
+// one memory, and may overlap.
+static void drop_overlapping_views(struct ocl_buffer *buffer, size_t offset, size_t size)
+{
+    uint32_t kept = 0;
+    if (buffer->device->keeps_views)
+        return;
+    for (uint32_t i = 0; i < buffer->view_count; i++) {
+        struct ocl_view *view = buffer->views[i];
+        if (view->offset < offset + size && offset < view->offset + view->size)
+            release_view(view);
+        else
+            buffer->views[kept++] = view;
+    }
+    buffer->view_count = kept;
+}
+
+// A view is exactly as long as its range: if two views overlap, a kernel that writes through one of
+// them is undefined, and gives wrong results on NVIDIA's driver.
+static weir_status create_view(struct ocl_buffer *buffer, size_t offset, size_t size,
+                               struct ocl_view **out_view)
+{
+    const struct ocl_module *module = buffer->device->module;
+    // A sub-buffer of the caller can have no sub-buffers of its own.
+    const cl_buffer_region region = {.origin = buffer->origin + offset, .size = size};
+    cl_int code;
+    weir_status status = need_place_for_view(buffer);
+    if (status < 0)
+        return status;
+    struct ocl_view *view = module->host->allocate(sizeof *view);
+    if (!view)
+        return weir_host_no_memory(module->host, "a view of a buffer");
+    *view = (struct ocl_view){
+        .buffer = buffer,
+        .offset = offset,
+        .size = size,
+        .number = ++buffer->clock,
+        .users = 1,
+    };
+    view->memory = module->cl.clCreateSubBuffer(buffer->whole ? buffer->whole : buffer->memory,
+                                                CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION,
+                                                &region, &code);
+    if (!view->memory) {
+        module->host->release(view);
+        return ocl_native_error(module, "clCreateSubBuffer", code,
+                                "no view at offset %zu of a buffer of %zu bytes", offset,
+                                buffer->size);
+    }
+    module->host->count_driver_object();
+    buffer->views[buffer->view_count++] = view;
+    *out_view = view;
+    return WEIR_OK;
+}
+
+static struct ocl_view *find_view(const struct ocl_buffer *buffer, size_t offset, size_t size)
+{
+    for (uint32_t i = 0; i < buffer->view_count; i++) {
+        if (buffer->views[i]->offset == offset && buffer->views[i]->size == size)
+            return buffer->views[i];
+    }
+    return NULL;
+}
+
+// Stores a view of exactly that range of the buffer, which stays until it is put.
+static weir_status take_view(struct ocl_buffer *buffer, size_t offset, size_t size,
+                             struct ocl_view **out_view)
+{
+    weir_status status = WEIR_OK;
+    pthread_mutex_lock(&buffer->lock);
+    struct ocl_view *view = find_view(buffer, offset, size);
+    if (!view) {
+        drop_overlapping_views(buffer, offset, size);
+        status = create_view(buffer, offset, size, &view);
+    }
+    if (view) {
+        view->used = ++buffer->clock;
+        view->users++;
+        *out_view = view;
+    }
+    pthread_mutex_unlock(&buffer->lock);
+    return status;
+}
+
+// Kernel objects and arguments.
+
+// Whether the argument can be the whole buffer object: the range begins at its start, and no other
+// argument is a part of the same buffer.
+static bool is_whole(const struct weir_argument *arguments, size_t count, size_t index)
+{
+    const struct weir_argument *argument = &arguments[index];
+    if (argument->kind != WEIR_PARAMETER_BUFFER || argument->offset > 0)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (i != index && arguments[i].kind == WEIR_PARAMETER_BUFFER &&
+            arguments[i].buffer == argument->buffer && arguments[i].offset > 0)
+            return false;
+    return true;
+}
+
+// A view stays in `*out_view` until the launch was submitted.
+static weir_status choose(struct ocl_buffer *buffer, const struct weir_argument *argument,
+                          cl_uint index, bool whole, struct ocl_view **out_view,
+                          struct ocl_given *given)
+{
+    if (buffer->svm || (buffer->address && !whole)) {
+        const char *start = buffer->svm ? buffer->pointer : buffer->address;
+        *given =
+            (struct ocl_given){.address = start + argument->offset, .part = argument->offset + 1};
+        return WEIR_OK;
+    }
+    if (buffer->pointer && !buffer->device->in_place)
+        return weir_host_fail(buffer->device->module->host, WEIR_ERROR_UNSUPPORTED,
+                              "use a HOST buffer of weir_buffer_create(), or a DEVICE buffer",
+                              "argument %" PRIu32
+                              " of the launch is wrapped memory, which kernels of "
+                              "this device cannot reach",
+                              index);
+    if (whole) {
+        *given = (struct ocl_given){.memory = buffer->memory};
+        return WEIR_OK;
+    }
+    weir_status status = take_view(buffer, argument->offset, argument->size, out_view);
+    if (status == WEIR_OK)
+        *given = (struct ocl_given){.memory = (*out_view)->memory, .part = (*out_view)->number};
+    return status;
+}
+
+static weir_status set_argument(const struct ocl_module *module, cl_kernel kernel, cl_uint index,
+                                const struct weir_argument *argument, const struct ocl_given *given)
+{
+    const void *value = argument->pointer ? argument->pointer : &argument->bits;
+    const char *call = "clSetKernelArg";
+    cl_int code;
+    if (given->address) {
+        call = "clSetKernelArgSVMPointer";
+        code = module->cl.clSetKernelArgSVMPointer(kernel, index, given->address);
+    } else if (argument->kind == WEIR_PARAMETER_BUFFER) {
+        code = module->cl.clSetKernelArg(kernel, index, sizeof given->memory, &given->memory);
+    } else {
+        code = module->cl.clSetKernelArg(kernel, index, argument->size,
+                                         argument->kind == WEIR_PARAMETER_LOCAL ? NULL : value);
+    }
+    if (code == CL_SUCCESS)
+        return WEIR_OK;
+    return ocl_native_error(module, call, code, "argument %" PRIu32 " of the launch, %zu bytes",
+                            index, argument->size);
+}
+
+// Only values that identify themselves are remembered: a buffer, by its id, which is never reused, with the
+// range, a scalar, and a size of local memory. A view has its number, as the driver may give its address
+// to a later one.
+static struct ocl_bound bound_of(const struct weir_argument *argument,
+                                 const struct ocl_given *given)
+{
+    if (argument->kind == WEIR_PARAMETER_BUFFER)
+        return (struct ocl_bound){argument->kind, given->part,
+                                  weir_buffer_object(argument->buffer)->id};
+    if (argument->kind == WEIR_PARAMETER_LOCAL)
+        return (struct ocl_bound){argument->kind, argument->size, 0};
+    if (argument->kind == WEIR_PARAMETER_VALUE && !argument->pointer)
+        return (struct ocl_bound){argument->kind, argument->size, argument->bits};
+    return (struct ocl_bound){0};
+}
+
+static bool is_bound(const struct ocl_bound *bound, const struct ocl_bound *wanted)
+{
+    return wanted->kind && bound->kind == wanted->kind && bound->bits == wanted->bits &&
+           bound->part == wanted->part;
+}
+
+static weir_status choose_all(const struct weir_link *link, struct ocl_kernel *kernel,
+                              const struct weir_argument *arguments, size_t count)
+{
+    weir_status status = WEIR_OK;
+    for (cl_uint i = 0; i < count && status == WEIR_OK; i++) {
+        kernel->given[i] = (struct ocl_given){0};
+        if (arguments[i].kind == WEIR_PARAMETER_BUFFER)
+            status = choose(ocl_buffer_of(link, arguments[i].buffer), &arguments[i], i,
+                            is_whole(arguments, count, i), &kernel->borrowed[i], &kernel->given[i]);
+        kernel->wanted[i] = bound_of(&arguments[i], &kernel->given[i]);
+    }
+    return status;
+}
+
+// Settings.
+
+// Of the ranges alone: scalars may change with each launch. Two choices with one key cost time only.
+static uint64_t key_of(const struct ocl_bound *wanted, size_t count)
+{
+    uint64_t key = 14695981039346656037U; // FNV-1a, by words
+    for (size_t i = 0; i < count; i++)
+        if (wanted[i].kind == WEIR_PARAMETER_BUFFER)
+            key = ((key ^ wanted[i].bits) * 1099511628211U ^ wanted[i].part) * 1099511628211U;
+    return key;
+}
+
+static struct ocl_setting *find_setting(struct ocl_kernel *kernel, uint64_t key)
+{
+    for (uint32_t i = 0; i < kernel->setting_count; i++)
+        if (kernel->settings[i].key == key)
+            return &kernel->settings[i];
+    return NULL;
+}
+
+// Returns whether the key was among the last ones that had no setting, and notes it.
+static bool was_seen(struct ocl_kernel *kernel, uint64_t key)
+{
+    bool seen = false;
+    for (uint32_t i = 0; i < OCL_SETTINGS; i++)
+        seen |= kernel->seen[i] == key;
+    kernel->seen[kernel->seen_next++ % OCL_SETTINGS] = key;
+    return seen;
+}
+
+// Adds a kernel object without arguments. Returns the error of clCreateKernel().
+static cl_int add_setting(struct ocl_kernel *kernel)
+{
+    const struct ocl_module *module = kernel->device->module;
+    const uint32_t index = kernel->setting_count;
+    cl_int code;
+    const cl_kernel native = module->cl.clCreateKernel(kernel->program, kernel->name, &code);
+    if (!native)
+        return code;
+    module->host->count_driver_object();
+    kernel->settings[index] = (struct ocl_setting){
+        .kernel = native,
+        .bound = kernel->bound + (size_t)index * kernel->parameter_count,
+    };
+    kernel->setting_count++;
+    return CL_SUCCESS;
+}
+
+static struct ocl_setting *oldest_setting(struct ocl_kernel *kernel)
+{
+    struct ocl_setting *oldest = &kernel->settings[0];
+    for (uint32_t i = 1; i < kernel->setting_count; i++)
+        if (kernel->settings[i].used < oldest->used)
+            oldest = &kernel->settings[i];
+    return oldest;
+}
+
+// Without another object, the least recently used one serves.
+static struct ocl_setting *need_setting(struct ocl_kernel *kernel, uint64_t key)
+{
+    struct ocl_setting *setting = find_setting(kernel, key);
+    if (setting)
+        return setting;
+    if (was_seen(kernel, key) && kernel->setting_count < OCL_SETTINGS)
+        (void)add_setting(kernel);
+    return oldest_setting(kernel);
+}
+
+// Stores a kernel object that has the arguments.
+static weir_status bind_arguments(const struct weir_link *link, struct ocl_kernel *kernel,
+                                  const struct weir_argument *arguments, size_t count,
+                                  cl_kernel *out_kernel)
+{
+    weir_status status = choose_all(link, kernel, arguments, count);
+    if (status < 0)
+        return status;
+    const uint64_t key = key_of(kernel->wanted, count);
+    struct ocl_setting *setting = need_setting(kernel, key);
+    setting->key = key;
+    setting->used = ++kernel->clock;
+    for (cl_uint i = 0; i < count && status == WEIR_OK; i++) {
+        if (is_bound(&setting->bound[i], &kernel->wanted[i]))
+            continue;
+        status = set_argument(kernel->device->module, setting->kernel, i, &arguments[i],
+                              &kernel->given[i]);
+        setting->bound[i] = status == WEIR_OK ? kernel->wanted[i] : (struct ocl_bound){0};
+    }
+    *out_kernel = setting->kernel;
+    return status;
+}
+
+static void put_arguments(struct ocl_kernel *kernel, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (kernel->borrowed[i])
+            put_view(kernel->borrowed[i]);
+        kernel->borrowed[i] = NULL;
+    }
+}
+
+// Stores the event in `*out_event` where it has to be asked how the launch ended.
+static weir_status enqueue_kernel(struct ocl_queue *queue, cl_kernel kernel,
+                                  const struct weir_operation *operation, cl_event *out_event)
+{
+    const struct ocl_module *module = queue->device->module;
+    const struct weir_extent grid = operation->u.launch.grid;
+    const struct weir_extent block = operation->u.launch.block;
+    const size_t local[] = {block.x, block.y, block.z};
+    const size_t global[] = {(size_t)grid.x * block.x, (size_t)grid.y * block.y,
+                             (size_t)grid.z * block.z};
+    const struct ocl_command *command = ocl_command_begin(queue, true);
+    const cl_int code =
+        module->cl.clEnqueueNDRangeKernel(queue->queue, kernel, 3, NULL, global, local,
+                                          command->wait_count, command->waits, command->event);
+    const cl_int ended = ocl_command_end(queue, code, out_event);
+    if (code != CL_SUCCESS)
+        return ocl_native_error(module, "clEnqueueNDRangeKernel", code,
+                                "launch of %" PRIu32 " x %" PRIu32 " x %" PRIu32
+                                " blocks of %" PRIu32 " x %" PRIu32 " x %" PRIu32,
+                                grid.x, grid.y, grid.z, block.x, block.y, block.z);
+    if (ended != CL_SUCCESS)
+        return ocl_native_error(module, "clRetainEvent", ended, "keep the event of a launch");
+    return WEIR_OK;
+}
+
+// Arguments belong to the kernel object, so its lock is held from setting them to the enqueueing.
+weir_status ocl_submit_launch(const struct weir_link *link, struct ocl_queue *queue,
+                              const struct weir_operation *operation)
+{
+    struct ocl_kernel *kernel = ocl_kernel_of(link, operation->u.launch.kernel);
+    cl_kernel bound;
+    cl_event event = NULL;
+
+    pthread_mutex_lock(&kernel->lock);
+    weir_status status = bind_arguments(link, kernel, operation->u.launch.arguments,
+                                        operation->u.launch.argument_count, &bound);
+    if (status == WEIR_OK)
+        status = enqueue_kernel(queue, bound, operation, &event);
+    put_arguments(kernel, operation->u.launch.argument_count);
+    pthread_mutex_unlock(&kernel->lock);
+    return event ? ocl_launches_keep(queue, operation->sequence, event) : status;
+}
+
+// Kernels.
+
+// A required block is the kernel's limit: rusticl 22.3 tells less than it runs.
+static weir_status read_info(const struct ocl_kernel *kernel, struct weir_extent required,
+                             struct weir_kernel_info *info)
+{
+    const struct ocl_module *module = kernel->device->module;
+    const struct ocl_symbols *cl = &module->cl;
+    const cl_device_id device = kernel->device->listed->device;
+    const cl_kernel native = kernel->settings[0].kernel;
+    size_t items = 0;
+    size_t preferred = 0;
+    cl_ulong local = 0;
+    cl_int code = cl->clGetKernelWorkGroupInfo(native, device, CL_KERNEL_WORK_GROUP_SIZE,
+                                               sizeof items, &items, NULL);
+    if (code == CL_SUCCESS)
+        code = cl->clGetKernelWorkGroupInfo(native, device,
+                                            CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE,
+                                            sizeof preferred, &preferred, NULL);
+    if (code == CL_SUCCESS)
+        code = cl->clGetKernelWorkGroupInfo(native, device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local,
+                                            &local, NULL);
+    if (code != CL_SUCCESS)
+        return ocl_native_error(module, "clGetKernelWorkGroupInfo", code, "what a kernel needs");
+    const size_t least = (size_t)required.x * required.y * required.z;
+    info->max_block_items = (uint32_t)(items > least ? items : least);
+    info->preferred_block_items = (uint32_t)preferred;
+    info->local_bytes = local;
+    info->registers = 0; // OpenCL does not report them
+    return WEIR_OK;
+}
+
+static void release_kernel(const struct weir_host *host, struct ocl_kernel *kernel)
+{
+    for (uint32_t i = 0; i < kernel->setting_count; i++)
+        kernel->device->module->cl.clReleaseKernel(kernel->settings[i].kernel);
+    pthread_mutex_destroy(&kernel->lock);
+    host->release(kernel->name);
+    host->release(kernel->bound);
+    host->release(kernel->borrowed);
+    host->release(kernel->given);
+    host->release(kernel->wanted);
+    host->release(kernel);
+}
+
+static weir_status allocate_arguments(struct ocl_kernel *kernel, const char *name)
+{
+    const struct weir_host *host = kernel->device->module->host;
+    const size_t count = (size_t)kernel->parameter_count + 1;
+    kernel->name = host->allocate(strlen(name) + 1);
+    kernel->bound = host->allocate(OCL_SETTINGS * count * sizeof *kernel->bound);
+    kernel->borrowed = host->allocate(count * sizeof *kernel->borrowed);
+    kernel->given = host->allocate(count * sizeof *kernel->given);
+    kernel->wanted = host->allocate(count * sizeof *kernel->wanted);
+    if (!kernel->name || !kernel->bound || !kernel->borrowed || !kernel->given || !kernel->wanted)
+        return weir_host_no_memory(host, "a kernel");
+    memcpy(kernel->name, name, strlen(name) + 1);
+    return WEIR_OK;
+}
+
+weir_status ocl_kernel_create(const struct weir_link *link, weir_program *program_object,
+                              weir_kernel *object, const struct weir_kernel_signature *signature,
+                              struct weir_kernel_info *info, void **out_data)
+{
+    const struct weir_host *host = link->host;
+    const struct ocl_program *program = ocl_program_of(link, program_object);
+    (void)object;
+    struct ocl_kernel *kernel = host->allocate(sizeof *kernel);
+    if (!kernel)
+        return weir_host_no_memory(host, "a kernel");
+    kernel->device = program->device;
+    kernel->program = program->program;
+    kernel->parameter_count = signature->parameter_count;
+    pthread_mutex_init(&kernel->lock, NULL);
+
+    weir_status status = allocate_arguments(kernel, signature->name);
+    const cl_int code = status == WEIR_OK ? add_setting(kernel) : CL_SUCCESS;
+    if (code != CL_SUCCESS)
+        status = ocl_native_error(program->device->module, "clCreateKernel", code, "kernel '%s'",
+                                  signature->name);
+    if (status == WEIR_OK)
+        status = read_info(kernel, signature->required_block, info);
+    if (status == WEIR_OK)
+        *out_data = kernel;
+    else
+        release_kernel(host, kernel);
+    return status;
+}
+
+void ocl_kernel_destroy(const struct weir_link *link, weir_kernel *object)
+{
+    release_kernel(link->host, ocl_kernel_of(link, object));
+}
+
+// OpenCL does not tell. PoCL runs a block from its beginning to its end on one thread before that
+// takes the next one; so blocks cannot wait for each other there.
+weir_status ocl_kernel_occupancy(const struct weir_link *link, weir_kernel *object,
+                                 struct weir_extent block, size_t local_bytes,
+                                 struct weir_occupancy *occupancy)
+{
+    (void)local_bytes;
+    if (!ocl_is_pocl(ocl_kernel_of(link, object)->device))
+        return WEIR_OK;
+    occupancy->unit_blocks = 1;
+    occupancy->unit_items = block.x * block.y * block.z;
+    occupancy->limit = WEIR_OCCUPANCY_BLOCKS;
+    return WEIR_OK;
+}

@@ -1,0 +1,517 @@
+// A sweep: a program runs on modelled GPUs once for each combination of values; what is told of the runs, and curves.
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/c_locale.h"
+#include "base/table.h"
+#include "base/text.h"
+#include "cli/common/output.h"
+#include "cli/common/plot.h"
+#include "cli/common/progress.h"
+#include "cli/program/program.h"
+#include "cli/sim/sim.h"
+
+enum {
+    SWEEP_AXES = 8,
+    SWEEP_RUNS = 4096,
+};
+
+// A key, and what it is set to.
+struct sweep_axis {
+    char *key;
+    struct sim_list values; // at least one
+};
+
+// Runs are numbered: the GPU changes slowest, then the first axis, and the last one fastest.
+struct sweep {
+    struct sim_list gpus;
+    struct sweep_axis axes[SWEEP_AXES];
+    size_t axis_count;
+    size_t per_gpu; // runs
+    struct sim_point *points;
+    size_t *best;        // of each GPU, a run's number
+    const char **traces; // of the best
+};
+
+// The values, and which of them a run has.
+
+// "1..8". False if it is none.
+static bool read_range(const char *text, long *out_first, long *out_last)
+{
+    char *end;
+    *out_first = strtol(text, &end, 10);
+    if (end == text || strncmp(end, "..", 2) != 0)
+        return false;
+    const char *last = end + 2;
+    *out_last = strtol(last, &end, 10);
+    return end > last && *end == '\0' && *out_first >= 0 && *out_first <= *out_last;
+}
+
+// Ranges become lists.
+static void read_values(struct sweep_axis *axis, const char *values)
+{
+    struct weir_long_text text = {0};
+    struct sim_list list;
+    cli_sim_list_read(&list, values, "--over");
+    for (size_t i = 0; i < list.count; i++) {
+        long first;
+        long last;
+        if (!read_range(list.items[i], &first, &last)) {
+            weir_long_text_add(&text, "%s,", list.items[i]);
+            continue;
+        }
+        for (long value = first; value <= last && value <= first + SIM_LIST; value++)
+            weir_long_text_add(&text, "%ld,", value);
+    }
+    cli_sim_list_read(&axis->values, cli_take_text(&text), "--over");
+}
+
+static void add_axis(struct sweep *sweep, const char *over)
+{
+    char *values;
+    struct sweep_axis *axis = &sweep->axes[sweep->axis_count++];
+    if (!cli_sim_cut(cli_copy(over), &axis->key, &values) || strspn(values, ", ") == strlen(values))
+        cli_fail(CLI_USAGE, "--over is KEY=VALUE,..., such as slots=1,2,3 or slots=1..3, not '%s'",
+                 over);
+    for (size_t i = 0; i + 1 < sweep->axis_count; i++)
+        if (strcmp(sweep->axes[i].key, axis->key) == 0)
+            cli_fail(CLI_USAGE, "--over %s is given twice; list all its values once", axis->key);
+    read_values(axis, values);
+}
+
+static void make_points(struct sweep *sweep)
+{
+    const size_t gpus = sweep->gpus.count;
+    sweep->per_gpu = 1;
+    for (size_t i = 0; i < sweep->axis_count && sweep->per_gpu <= SWEEP_RUNS; i++)
+        sweep->per_gpu *= sweep->axes[i].values.count;
+    if (sweep->per_gpu * gpus > SWEEP_RUNS)
+        cli_fail(CLI_USAGE, "these are more than %d runs; name fewer values", SWEEP_RUNS);
+    sweep->points = cli_allocate(sweep->per_gpu * gpus, sizeof *sweep->points);
+    sweep->best = cli_allocate(gpus, sizeof *sweep->best);
+    sweep->traces = cli_allocate(gpus, sizeof *sweep->traces);
+}
+
+static void make_sweep(struct sweep *sweep, const char *gpus, const struct cli_list *over)
+{
+    cli_sim_list_read(&sweep->gpus, gpus, "--gpu");
+    if (sweep->gpus.count == 0)
+        cli_fail(CLI_USAGE, "--gpu names no GPU; write one, such as --gpu h200");
+    if (over->count > SWEEP_AXES)
+        cli_fail(CLI_USAGE, "--over is given %d times at most", SWEEP_AXES);
+    for (size_t i = 0; i < over->count; i++)
+        add_axis(sweep, over->items[i]);
+    make_points(sweep);
+}
+
+// Which of an axis's values the run has.
+static size_t sweep_value(const struct sweep *sweep, size_t run, size_t axis)
+{
+    for (size_t i = sweep->axis_count; i-- > axis + 1;)
+        run /= sweep->axes[i].values.count;
+    return run % sweep->axes[axis].values.count;
+}
+
+// The values of that run.
+static void sweep_settings(const struct sweep *sweep, size_t run, struct sim_settings *settings)
+{
+    settings->count = sweep->axis_count;
+    for (size_t i = 0; i < sweep->axis_count; i++)
+        settings->items[i] = (struct sim_setting){
+            .key = sweep->axes[i].key,
+            .value = sweep->axes[i].values.items[sweep_value(sweep, run, i)],
+        };
+}
+
+// "slots=3, queues=2"; ends in "..." if it does not fit.
+static void sweep_name(const struct sweep *sweep, size_t run, char *text, size_t size)
+{
+    struct sim_settings settings;
+    size_t used = 0;
+    text[0] = '\0';
+    sweep_settings(sweep, run, &settings);
+    for (size_t i = 0; i < settings.count; i++)
+        weir_text_append(text, size, &used, "%s%s=%s", i ? ", " : "", settings.items[i].key,
+                         settings.items[i].value);
+}
+
+// The first run of the best one's GPU that takes at most 1 % more.
+static size_t sweep_enough(const struct sweep *sweep, size_t gpu)
+{
+    size_t run = gpu * sweep->per_gpu;
+    while (sweep->points[run].span_ns > 1.01 * sweep->points[sweep->best[gpu]].span_ns)
+        run++;
+    return run;
+}
+
+// Sweeps: the command line, and the runs.
+
+static const char about_sweep[] =
+    "Runs COMMAND, any program that uses Weir, on modelled GPUs, as weir sim does, once for each\n"
+    "combination of values, prints a row for each, and tells the best: the one whose work takes\n"
+    "least from its first start to its last end. A KEY is one of COMMAND, which has an option "
+    "--KEY\n"
+    "or {KEY} in a word, or else one of the models. What COMMAND prints on standard output is\n"
+    "dropped. Options come before COMMAND; what follows it are its arguments.\n"
+    "\n"
+    "  weir sim sweep --gpu h200 --over slots=1..8 ./program --slots 3";
+
+struct sweep_options {
+    const char *gpus;
+    struct cli_list over;
+    const char *plot;
+    struct sim_common common;
+};
+
+static char **parse_sweep(struct sweep_options *out, int argc, char **argv)
+{
+    struct sim_common *common = &out->common;
+    const struct cli_option options[] = {
+        {"gpu", "NAME,...", "the GPUs, as in weir sim", CLI_TEXT, &out->gpus, 0, 0},
+        {"over", "KEY=VALUE,...",
+         "the values of a key; 1..8 are all of these. Given once\nfor each key; the first is the "
+         "plot's axis",
+         CLI_LIST, &out->over, 0, 0},
+        {"plot", "FILE.svg", "also draw the curves into this file", CLI_FILE, &out->plot, 0, 0},
+        SIM_OPTIONS(common),
+        {"output", "FILE",
+         "write the best run's trace to FILE; without it, sim.json.\nThe names of several GPUs' "
+         "get "
+         "the GPU's before the end",
+         CLI_FILE, &common->output, 0, 0},
+        {"json", NULL, "print the figures as one JSON object", CLI_FLAG, &common->json, 0, 0},
+        {"quiet", NULL, "print nothing but errors and the table", CLI_FLAG, &common->quiet, 0, 0},
+    };
+    const struct cli_usage usage = CLI_FORM_PROGRAM("weir sim sweep", "COMMAND [ARGUMENT]...",
+                                                    about_sweep, "weir-sim(1)", options);
+    char **command = cli_program_parse(&usage, argc, argv);
+    if (!out->gpus || out->over.count == 0)
+        cli_fail(CLI_USAGE, "weir sim sweep needs %s",
+                 out->gpus ? "values, such as --over slots=1,2,3" : "a GPU, such as --gpu h200");
+    return command;
+}
+
+// Running.
+
+static void make_run(const struct sweep *sweep, size_t number, char *const *command,
+                     struct sim_run *run)
+{
+    struct sim_settings settings;
+    sweep_settings(sweep, number, &settings);
+    cli_sim_settle(&settings, command);
+    cli_sim_make_run(run, sweep->gpus.items[number / sweep->per_gpu], command, &settings);
+}
+
+static size_t run_count(const struct sweep *sweep)
+{
+    return sweep->gpus.count * sweep->per_gpu;
+}
+
+static void keep(struct sweep *sweep, size_t number, const struct sim_run *run)
+{
+    const size_t gpu = number / sweep->per_gpu;
+    const bool first = number % sweep->per_gpu == 0;
+    if (!first && sweep->points[number].span_ns >= sweep->points[sweep->best[gpu]].span_ns) {
+        unlink(run->trace);
+        return;
+    }
+    sweep->best[gpu] = number;
+    if (rename(run->trace, sweep->traces[gpu]) != 0)
+        cli_fail(CLI_FAILED, "%s cannot become %s: %s", run->trace, sweep->traces[gpu],
+                 strerror(errno));
+}
+
+static void run_one(struct sweep *sweep, size_t number, struct sim_run *run, const char *output,
+                    int sink)
+{
+    cli_sim_name_trace(run, output, run_count(sweep) + 1);
+    const int code = cli_sim_once(run, sink);
+    if (code == CLI_OK)
+        cli_sim_take(run, &sweep->points[number]);
+    weir_report_destroy(&run->report);
+    if (code == CLI_OK)
+        keep(sweep, number, run);
+    else
+        unlink(run->trace);
+    cli_go_on(code);
+}
+
+static void name_traces(struct sweep *sweep, const char *output)
+{
+    for (size_t i = 0; i < sweep->gpus.count; i++) {
+        struct sim_run run = {.gpu = sweep->gpus.items[i]};
+        cli_sim_name_trace(&run, output, sweep->gpus.count > 1 ? i + 1 : 0);
+        sweep->traces[i] = run.trace;
+    }
+}
+
+static void end_progress(void *object, void *with)
+{
+    (void)with;
+    cli_progress_end(object);
+    cli_program_end_series();
+}
+
+// Finds what is wrong with a model before anything runs.
+static void sweep_all(struct sweep *sweep, char *const *command, const struct sim_common *common)
+{
+    static struct cli_progress progress;
+    const int sink = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    struct sim_run *runs = cli_allocate(run_count(sweep), sizeof *runs);
+    if (sink < 0)
+        cli_fail(CLI_FAILED, "/dev/null cannot be written: %s", strerror(errno));
+    for (size_t i = 0; i < run_count(sweep); i++) {
+        make_run(sweep, i, command, &runs[i]);
+        cli_sim_check(&runs[i]);
+    }
+    name_traces(sweep, common->output);
+    cli_progress_start(&progress, !common->quiet, run_count(sweep), "runs/s");
+    cli_program_begin_series();
+    cli_own(end_progress, &progress, NULL);
+    for (size_t i = 0; i < run_count(sweep); i++) {
+        run_one(sweep, i, &runs[i], common->output, sink);
+        cli_go_on(cli_program_signal() ? CLI_SIGNALLED + cli_program_signal() : CLI_OK);
+        cli_progress_update(&progress, i + 1, sweep->gpus.items[i / sweep->per_gpu]);
+    }
+    cli_progress_end(&progress);
+    close(sink);
+}
+
+// What is told.
+
+enum {
+    NAME_SIZE = 256
+};
+
+static double best_ns(const struct sweep *sweep, size_t run)
+{
+    return sweep->points[sweep->best[run / sweep->per_gpu]].span_ns;
+}
+
+static void add_sweep_head(struct weir_table *table, const struct sweep *sweep)
+{
+    static const char *const rest[] = {"span", "of the best", "copies hidden", "idle", "bound"};
+    weir_table_add(table, "gpu");
+    for (size_t i = 0; i < sweep->axis_count; i++)
+        weir_table_add(table, "%s", sweep->axes[i].key);
+    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++)
+        weir_table_add(table, "%s", rest[i]);
+}
+
+static void add_sweep_row(struct weir_table *table, const struct sweep *sweep, size_t run)
+{
+    struct sim_settings settings;
+    sweep_settings(sweep, run, &settings);
+    weir_table_add(table, "%s", sweep->gpus.items[run / sweep->per_gpu]);
+    for (size_t i = 0; i < settings.count; i++)
+        weir_table_add(table, "%s", settings.items[i].value);
+    cli_sim_add_point(table, &sweep->points[run], best_ns(sweep, run));
+}
+
+static void tell_best(const struct sweep *sweep, size_t gpu)
+{
+    const size_t best = sweep->best[gpu];
+    const size_t enough = sweep_enough(sweep, gpu);
+    const double span_ns = sweep->points[best].span_ns;
+    char name[NAME_SIZE];
+    char text[WEIR_TEXT_QUANTITY_SIZE];
+    sweep_name(sweep, best, name, sizeof name);
+    printf("best on %s: %s, %s", sweep->gpus.items[gpu], name, weir_text_duration(text, span_ns));
+    if (enough != best) {
+        sweep_name(sweep, enough, name, sizeof name);
+        printf("; %s takes %.1f %% more", name,
+               100 * (sweep->points[enough].span_ns / span_ns - 1));
+    }
+    printf("\n");
+}
+
+static int tell_sweep(const struct sweep *sweep)
+{
+    char alignment[SWEEP_AXES + 8];
+    snprintf(alignment, sizeof alignment, "l%.*srrrrl", (int)sweep->axis_count, "rrrrrrrr");
+    struct weir_table table = {.alignment = alignment};
+    add_sweep_head(&table, sweep);
+    for (size_t i = 0; i < sweep->gpus.count * sweep->per_gpu; i++)
+        add_sweep_row(&table, sweep, i);
+    cli_table_print(&table, stdout, 0);
+    for (size_t i = 0; i < sweep->gpus.count; i++)
+        tell_best(sweep, i);
+    return CLI_OK;
+}
+
+static json_t *settings_json(const struct sweep *sweep, size_t run)
+{
+    struct sim_settings settings;
+    json_t *object = json_object();
+    sweep_settings(sweep, run, &settings);
+    for (size_t i = 0; i < settings.count; i++)
+        cli_json_set(object, settings.items[i].key, cli_json_string(settings.items[i].value));
+    return object;
+}
+
+static json_t *sweep_run_json(const struct sweep *sweep, size_t run)
+{
+    const struct sim_point *point = &sweep->points[run];
+    json_t *object = json_object();
+    cli_json_set(object, "gpu", cli_json_string(sweep->gpus.items[run / sweep->per_gpu]));
+    cli_json_set(object, "settings", settings_json(sweep, run));
+    cli_json_set(object, "span_ns", weir_json_count((uint64_t)point->span_ns));
+    cli_json_set(object, "copies_hidden",
+                 isnan(point->hidden) ? json_null() : json_real(point->hidden));
+    cli_json_set(object, "idle", json_real(point->idle));
+    cli_json_set(object, "bound_ns", weir_json_count((uint64_t)point->bound_ns));
+    cli_json_set(object, "bound_engine", cli_json_string(point->bound_engine));
+    return object;
+}
+
+static json_t *best_json(const struct sweep *sweep, size_t gpu)
+{
+    json_t *object = sweep_run_json(sweep, sweep->best[gpu]);
+    cli_json_set(object, "within_1_percent", settings_json(sweep, sweep_enough(sweep, gpu)));
+    cli_json_set(object, "trace", cli_json_string(sweep->traces[gpu]));
+    return object;
+}
+
+static int tell_sweep_json(const struct sweep *sweep)
+{
+    json_t *all = json_object();
+    json_t *runs = json_array();
+    json_t *best = json_array();
+    for (size_t i = 0; i < sweep->gpus.count * sweep->per_gpu; i++)
+        cli_json_append(runs, sweep_run_json(sweep, i));
+    for (size_t i = 0; i < sweep->gpus.count; i++)
+        cli_json_append(best, best_json(sweep, i));
+    cli_json_set(all, "runs", runs);
+    cli_json_set(all, "best", best);
+    return cli_json_print(all, CLI_OK);
+}
+
+// Curves.
+
+// NAN: it is no number.
+static double number_of(const char *text)
+{
+    char *end;
+    const double number = weir_c_number(text, &end);
+    return end > text && *end == '\0' && isfinite(number) ? number : NAN;
+}
+
+static bool has_numbers(const struct sweep_axis *axis)
+{
+    for (size_t i = 0; i < axis->values.count; i++)
+        if (isnan(number_of(axis->values.items[i])))
+            return false;
+    return true;
+}
+
+// Each value is at least twice the one before.
+static bool is_doubling(const struct sweep_axis *axis)
+{
+    double before = number_of(axis->values.items[0]);
+    for (size_t i = 1; i < axis->values.count; i++) {
+        const double value = number_of(axis->values.items[i]);
+        if (!(before > 0 && value >= 2 * before))
+            return false;
+        before = value;
+    }
+    return axis->values.count > 2;
+}
+
+static size_t series_count(const struct sweep *sweep)
+{
+    return sweep->gpus.count * (sweep->per_gpu / sweep->axes[0].values.count);
+}
+
+// Ends the command unless the plot has room for all.
+static void check_plot(const struct sweep *sweep)
+{
+    const size_t most = has_numbers(&sweep->axes[0]) ? CLI_PLOT_POINTS_MAX : CLI_PLOT_GROUPS_MAX;
+    if (series_count(sweep) > CLI_PLOT_SERIES_MAX || sweep->axes[0].values.count > most)
+        cli_fail(CLI_USAGE,
+                 "a plot has room for %d lines of %zu values, and these are %zu of %zu; name fewer "
+                 "GPUs or values, or leave out --plot",
+                 CLI_PLOT_SERIES_MAX, most, series_count(sweep), sweep->axes[0].values.count);
+}
+
+// "h200, queues=2".
+static struct cli_plot_series *series_of(struct cli_plot *plot, const struct sweep *sweep,
+                                         size_t run)
+{
+    char name[CLI_PLOT_TEXT];
+    struct sim_settings settings;
+    size_t used = 0;
+    name[0] = '\0';
+    weir_text_append(name, sizeof name, &used, "%s", sweep->gpus.items[run / sweep->per_gpu]);
+    sweep_settings(sweep, run, &settings);
+    for (size_t i = 1; i < settings.count; i++)
+        weir_text_append(name, sizeof name, &used, ", %s=%s", settings.items[i].key,
+                         settings.items[i].value);
+    return cli_plot_series(plot, name);
+}
+
+static void plot_point(struct cli_plot *plot, const struct sweep *sweep, size_t run, bool numbers)
+{
+    const struct sweep_axis *axis = &sweep->axes[0];
+    const char *value = axis->values.items[sweep_value(sweep, run, 0)];
+    const double ms = sweep->points[run].span_ns / 1e6;
+    cli_plot_add(series_of(plot, sweep, run),
+                 (struct cli_plot_point){
+                     .x = numbers ? number_of(value) : (double)cli_plot_group(plot, value),
+                     .y = ms,
+                     .low = ms,
+                     .high = ms,
+                 });
+}
+
+static int by_x(const void *a, const void *b)
+{
+    const struct cli_plot_point *x = a;
+    const struct cli_plot_point *y = b;
+    return (x->x > y->x) - (x->x < y->x);
+}
+
+static int plot(const struct sweep *sweep, const char *command, const char *path)
+{
+    const bool numbers = has_numbers(&sweep->axes[0]);
+    struct cli_plot *plot = cli_allocate(1, sizeof *plot);
+    const char *base = strrchr(command, '/');
+    snprintf(plot->title, sizeof plot->title, "%s on modelled GPUs", base ? base + 1 : command);
+    snprintf(plot->subtitle, sizeof plot->subtitle, "virtual time, from weir sim sweep");
+    snprintf(plot->x_name, sizeof plot->x_name, "%s", sweep->axes[0].key);
+    snprintf(plot->y_name, sizeof plot->y_name, "span, ms");
+    plot->doubling = numbers && is_doubling(&sweep->axes[0]);
+    for (size_t i = 0; i < sweep->gpus.count * sweep->per_gpu; i++)
+        plot_point(plot, sweep, i, numbers);
+    for (size_t i = 0; i < plot->series_count; i++)
+        qsort(plot->series[i].points, plot->series[i].count, sizeof *plot->series[i].points, by_x);
+    return cli_plot_write(plot, path) ? CLI_OK : CLI_FAILED;
+}
+
+static int sweep_main(int argc, char **argv)
+{
+    struct sweep_options options = {.common.output = "sim.json"};
+    static struct sweep sweep;
+    char **command = parse_sweep(&options, argc, argv);
+    make_sweep(&sweep, options.gpus, &options.over);
+    if (options.plot)
+        check_plot(&sweep);
+    cli_need_writable(options.plot);
+    cli_sim_prepare(&options.common);
+    sweep_all(&sweep, command, &options.common);
+    if (options.plot)
+        cli_go_on(plot(&sweep, command[0], options.plot));
+    for (size_t i = 0; i < sweep.gpus.count && !options.common.quiet; i++)
+        cli_note("%s: the trace of the best on %s", sweep.traces[i], sweep.gpus.items[i]);
+    return options.common.json ? tell_sweep_json(&sweep) : tell_sweep(&sweep);
+}
+
+const struct cli_command cli_sim_sweep = {
+    .name = "sweep",
+    .summary = "the best of many settings",
+    .main = sweep_main,
+};
