@@ -17,12 +17,6 @@ struct late {
     sem_t *go;
 };
 
-static void await(sem_t *semaphore)
-{
-    while (sem_wait(semaphore) != 0)
-        continue;
-}
-
 static void run_calls(uint32_t count, weir_status (*body)(struct rank *rank), struct calls *calls,
                       struct rank *ranks)
 {
@@ -177,7 +171,7 @@ static weir_status call_oddly_or_late(struct rank *rank)
     struct third *third = rank->user;
     const uint32_t odd = third->late == 2 ? 1 : 2;
     for (int told = 0; rank->rank == third->late && told < 2; told++)
-        await(&third->go);
+        ranks_await(&third->go);
     const weir_status status = rank_call(rank, rank->rank == odd ? other_of(0) : sum_of(0, 64));
     sem_post(&third->go);
     return status;
@@ -266,7 +260,7 @@ static weir_status come_late(struct rank *rank)
             return status;
     }
     if (rank->rank == 1)
-        await(&calls->go);
+        ranks_await(&calls->go);
     const weir_status status = rank_call(rank, calls->call[rank->rank]);
     if (rank->rank == 0)
         sem_post(&calls->go);
@@ -299,7 +293,7 @@ static weir_status come_late_to_a_row(struct rank *rank)
     if (status)
         return status;
     for (int n = 0; rank->rank == 2 && n < 2; n++)
-        await(late->go);
+        ranks_await(late->go);
     if (rank->rank == 2)
         return rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER});
     call.root = rank->rank + 1;
@@ -375,7 +369,7 @@ static weir_status cross(struct rank *rank)
     crossing->status[index] = rank_call(index == 0 ? rank : &other, call);
     crossing->error[index] = index == 0 ? rank->error : other.error;
     sem_post(&crossing->done[index]);
-    await(&crossing->done[1 - index]);
+    ranks_await(&crossing->done[1 - index]);
     rank_leave(&other);
     return WEIR_OK;
 }
@@ -483,7 +477,7 @@ static weir_status abort_while_waiting(struct rank *rank)
         sem_post(&calls->go);
         return status;
     }
-    await(&calls->go);
+    ranks_await(&calls->go);
     return rank_call(rank, calls->call[1]);
 }
 
