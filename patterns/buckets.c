@@ -190,30 +190,6 @@ uint32_t weir__buckets_end(const weir_buckets *buckets, const struct weir_bucket
     return end;
 }
 
-static void make_bucket(weir_buckets *buckets, uint32_t first, uint32_t end)
-{
-    const struct weir__buckets_parameter *last = &buckets->parameters[end - 1];
-    const uint32_t index = buckets->plan.bucket_count++;
-    const size_t offset = buckets->parameters[first].offset;
-    buckets->buckets[index].range =
-        (struct weir_bucket){.index = index,
-                             .first = first,
-                             .count = end - first,
-                             .offset = offset,
-                             .size = last->offset + last->size - offset};
-    for (uint32_t i = first; i < end; i++)
-        buckets->parameters[i].bucket = index;
-}
-
-void weir__buckets_cut(weir_buckets *buckets)
-{
-    for (uint32_t first = 0; first < buckets->params.parameter_count;) {
-        const uint32_t end = weir__buckets_end(buckets, &buckets->plan, first);
-        make_bucket(buckets, first, end);
-        first = end;
-    }
-}
-
 static weir_device *device_of(const weir_buckets *buckets)
 {
     return weir_comm_device(buckets->params.comm);
@@ -286,20 +262,6 @@ static weir_status make(const struct weir_buckets_params *params, weir_comm *com
     return make_parts(buckets);
 }
 
-// The filled buffers may be used on any queue once the comparison has waited for this one. A difference,
-// WEIR_ERROR_INVALID, is found by all ranks; of another failure the others know nothing.
-static weir_status agree(weir_buckets *const *buckets, uint32_t count)
-{
-    weir_status status = weir__buckets_compare(buckets, count);
-    if (status == WEIR_OK && buckets[0]->params.cap_bytes == WEIR_BUCKETS_AUTO)
-        status = weir__buckets_measure(buckets, count);
-    for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
-        weir__buckets_cut(buckets[i]);
-    if (status != WEIR_OK && status != WEIR_ERROR_INVALID)
-        weir__buckets_tell(buckets[0]->params.comm, buckets[0]->label);
-    return status;
-}
-
 static weir_status create_all(const char *function, const struct weir_buckets_params *params,
                               weir_comm *const *comms, uint32_t count, weir_buckets **out_buckets)
 {
@@ -315,7 +277,7 @@ static weir_status create_all(const char *function, const struct weir_buckets_pa
             weir__buckets_tell(comm, known.label);
     }
     if (status == WEIR_OK)
-        status = agree(out_buckets, count);
+        status = weir__buckets_agree(out_buckets, count);
     for (uint32_t i = 0; i < count && status != WEIR_OK; i++)
         weir_buckets_destroy(&out_buckets[i]);
     return status;

@@ -142,7 +142,7 @@ static weir_status compare(weir_buckets *const *buckets, uint32_t count, struct 
     return WEIR_OK;
 }
 
-weir_status weir__buckets_compare(weir_buckets *const *buckets, uint32_t count)
+static weir_status compare_plans(weir_buckets *const *buckets, uint32_t count)
 {
     const size_t ranks = weir_comm_count(buckets[0]->params.comm);
     struct note *notes = calloc(count + ranks, sizeof *notes);
@@ -409,7 +409,7 @@ static weir_status measure_with(const struct work *work)
     return WEIR_OK;
 }
 
-weir_status weir__buckets_measure(weir_buckets *const *buckets, uint32_t count)
+static weir_status measure_all(weir_buckets *const *buckets, uint32_t count)
 {
     const size_t ranks = weir_comm_count(buckets[0]->params.comm);
     struct figures *figures = calloc(count + ranks, sizeof *figures);
@@ -418,5 +418,45 @@ weir_status weir__buckets_measure(weir_buckets *const *buckets, uint32_t count)
     const struct work work = {buckets, count, figures, figures + count};
     const weir_status status = measure_with(&work);
     free(figures);
+    return status;
+}
+
+// All ranks of this process.
+
+static void make_bucket(weir_buckets *buckets, uint32_t first, uint32_t end)
+{
+    const struct weir__buckets_parameter *last = &buckets->parameters[end - 1];
+    const uint32_t index = buckets->plan.bucket_count++;
+    const size_t offset = buckets->parameters[first].offset;
+    buckets->buckets[index].range =
+        (struct weir_bucket){.index = index,
+                             .first = first,
+                             .count = end - first,
+                             .offset = offset,
+                             .size = last->offset + last->size - offset};
+    for (uint32_t i = first; i < end; i++)
+        buckets->parameters[i].bucket = index;
+}
+
+void weir__buckets_cut(weir_buckets *buckets)
+{
+    for (uint32_t first = 0; first < buckets->params.parameter_count;) {
+        const uint32_t end = weir__buckets_end(buckets, &buckets->plan, first);
+        make_bucket(buckets, first, end);
+        first = end;
+    }
+}
+
+// The filled buffers may be used on any queue once the comparison has waited for this one. A difference,
+// WEIR_ERROR_INVALID, is found by all ranks; of another failure the others know nothing.
+weir_status weir__buckets_agree(weir_buckets *const *buckets, uint32_t count)
+{
+    weir_status status = compare_plans(buckets, count);
+    if (status == WEIR_OK && buckets[0]->params.cap_bytes == WEIR_BUCKETS_AUTO)
+        status = measure_all(buckets, count);
+    for (uint32_t i = 0; i < count && status == WEIR_OK; i++)
+        weir__buckets_cut(buckets[i]);
+    if (status != WEIR_OK && status != WEIR_ERROR_INVALID)
+        weir__buckets_tell(buckets[0]->params.comm, buckets[0]->label);
     return status;
 }

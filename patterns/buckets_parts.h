@@ -74,15 +74,16 @@ weir_status weir__buckets_refuse_index(const weir_buckets *buckets, const char *
 uint32_t weir__buckets_end(const weir_buckets *buckets, const struct weir_buckets_plan *plan,
                            uint32_t first);
 
-// Makes the buckets, once the sizes of the plan are known.
-void weir__buckets_cut(weir_buckets *buckets);
-
 // Aborts the communicator, which may be NULL, with the thread's error as the cause: the other ranks
 // would wait for this one.
 void weir__buckets_tell(weir_comm *comm, const char *label);
 
-// Compares the plans of all ranks, with the buckets of `count` ranks in this process.
-weir_status weir__buckets_compare(weir_buckets *const *buckets, uint32_t count);
+// Compares the plans of all ranks, with the buckets of `count` ranks in this process, and makes the buckets, for
+// WEIR_BUCKETS_AUTO of the sizes that the slowest rank's measurement gives. Other ranks learn of a failure.
+weir_status weir__buckets_agree(weir_buckets *const *buckets, uint32_t count);
+
+// Makes the buckets of the plan's sizes.
+void weir__buckets_cut(weir_buckets *buckets);
 
 // What an all-reduce takes, of any size: latency_ns, and so many nanoseconds for each byte as at the
 // points about it. Sizes ascend, and nanoseconds per byte do not.
@@ -94,9 +95,6 @@ struct weir__buckets_curve {
 };
 
 double weir__buckets_reduce_ns(const struct weir__buckets_curve *curve, size_t bytes);
-
-// Measures the curve of the slowest rank, and chooses the sizes of each plan by it.
-weir_status weir__buckets_measure(weir_buckets *const *buckets, uint32_t count);
 
 // Sets the sizes of the plan to those of the shortest step, beside so much computation (0: unknown).
 // The same figures give the same sizes.

@@ -17,19 +17,6 @@
 #include "patterns/pipeline_parts.h"
 #include "patterns/shared.h"
 
-struct weir_pipeline_group {
-    char label[WEIR__PATTERN_LABEL_SIZE];
-    struct weir__pattern_lock lock;
-    pthread_cond_t turn;  // deliverers wait: for their frame's number
-    pthread_cond_t moved; // callers wait: for room
-    weir_pipeline *members[WEIR_PIPELINE_GROUP_MAX];
-    uint32_t count;
-    uint32_t last; // the member that got the last frame
-    uint64_t head; // number of the next frame that is delivered
-    uint64_t tail; // number of the next that is accepted
-    uint64_t cancels;
-};
-
 static weir_status create_group(const struct weir_pipeline_group_params *params,
                                 weir_pipeline_group **out_group)
 {
@@ -74,57 +61,6 @@ weir_status weir_pipeline_group_destroy(weir_pipeline_group **group)
     free(ending);
     *group = NULL;
     return WEIR_OK;
-}
-
-// --- members of a group ---
-
-// Called with the lock.
-static weir_status check_member(const weir_pipeline_group *group, const weir_pipeline *pipeline)
-{
-    if (group->count == WEIR_PIPELINE_GROUP_MAX)
-        return weir__pattern_refuse(
-            pipeline->label, NULL, "group '%s' has %d pipelines already, the most that it can have",
-            group->label, WEIR_PIPELINE_GROUP_MAX);
-    if (group->count > 0 && group->members[0]->params.full != pipeline->params.full)
-        return weir__pattern_refuse(
-            pipeline->label, "give the pipelines of a group the same `full`",
-            "its policy for a full pipeline is %d, and that of '%s' in group '%s' is %d",
-            (int)pipeline->params.full, group->members[0]->label, group->label,
-            (int)group->members[0]->params.full);
-    return WEIR_OK;
-}
-
-weir_status weir__pipeline_join(weir_pipeline *pipeline)
-{
-    weir_pipeline_group *group = pipeline->params.group;
-    if (!group)
-        return WEIR_OK;
-    weir__pattern_lock_take(&group->lock);
-    weir_status status = check_member(group, pipeline);
-    if (status == WEIR_OK) {
-        weir__pattern_lock_use(&group->lock, pipeline->params.device);
-        group->last = group->count;
-        group->members[group->count++] = pipeline;
-        pipeline->joined = true;
-    }
-    weir__pattern_lock_release(&group->lock);
-    return status;
-}
-
-void weir__pipeline_leave(weir_pipeline *pipeline)
-{
-    weir_pipeline_group *group = pipeline->params.group;
-    uint32_t at = 0;
-    if (!pipeline->joined)
-        return;
-    weir__pattern_lock_take(&group->lock);
-    while (group->members[at] != pipeline)
-        at++;
-    group->count--;
-    memmove(&group->members[at], &group->members[at + 1],
-            (group->count - at) * sizeof(weir_pipeline *));
-    group->last = group->count > 0 ? group->count - 1 : 0;
-    weir__pattern_lock_release(&group->lock);
 }
 
 // --- the order of deliveries in a group ---
@@ -209,9 +145,11 @@ static bool in_callback(const weir_pipeline *pipeline)
            weir_thread_is_current(&pipeline->deliverer);
 }
 
-static weir_status refuse_in_callback(const weir_pipeline *pipeline, const char *call,
-                                      const char *remedy)
+weir_status weir__pipeline_check_caller(const weir_pipeline *pipeline, const char *call,
+                                        const char *remedy)
 {
+    if (!in_callback(pipeline))
+        return WEIR_OK;
     return weir__pattern_refuse(
         pipeline->label, remedy,
         "%s was called from a callback of the same pipeline, which it would wait for", call);
@@ -290,9 +228,9 @@ weir_status weir_pipeline_submit(weir_pipeline *pipeline, void *frame)
 {
     if (!pipeline)
         return weir__pattern_refuse_null("weir_pipeline_submit", "pipeline");
-    if (pipeline->params.full == WEIR_PIPELINE_BLOCK && in_callback(pipeline))
-        return refuse_in_callback(pipeline, "weir_pipeline_submit",
-                                  "use another policy than WEIR_PIPELINE_BLOCK");
+    if (pipeline->params.full == WEIR_PIPELINE_BLOCK)
+        TRY(weir__pipeline_check_caller(pipeline, "weir_pipeline_submit",
+                                        "use another policy than WEIR_PIPELINE_BLOCK"));
 
     weir__pattern_lock_take(&pipeline->lock);
     weir_status status = make_room(pipeline);
@@ -354,9 +292,8 @@ weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns)
 
     if (!pipeline)
         return weir__pattern_refuse_null("weir_pipeline_drain", "pipeline");
-    if (in_callback(pipeline))
-        return refuse_in_callback(pipeline, "weir_pipeline_drain",
-                                  "drain from a thread of the program's");
+    TRY(weir__pipeline_check_caller(pipeline, "weir_pipeline_drain",
+                                    "drain from a thread of the program's"));
 
     bool limited = deadline_of(timeout_ns, &deadline);
     int error = 0;
@@ -384,26 +321,6 @@ weir_status weir_pipeline_cancel(weir_pipeline *pipeline)
     pthread_cond_broadcast(&pipeline->moved);
     weir__pattern_lock_release(&pipeline->lock);
     cancel_in_group(pipeline);
-    return WEIR_OK;
-}
-
-weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
-{
-    if (!pipeline || !*pipeline)
-        return WEIR_OK;
-
-    weir_pipeline *ending = *pipeline;
-    if (in_callback(ending))
-        return refuse_in_callback(ending, "weir_pipeline_destroy",
-                                  "destroy it from a thread of the program's");
-    WEIR_IGNORE(weir_pipeline_cancel(ending));
-    weir__pattern_lock_take(&ending->lock);
-    ending->draining++;
-    while (ending->head < ending->tail || ending->blocked > 0)
-        (void)weir__pattern_lock_wait(&ending->lock, &ending->moved, NULL);
-    weir__pattern_lock_release(&ending->lock);
-    weir__pipeline_free(ending);
-    *pipeline = NULL;
     return WEIR_OK;
 }
 
@@ -524,18 +441,4 @@ weir_status weir_pipeline_group_cancel(weir_pipeline_group *group)
     for (uint32_t i = 0; group && i < group->count; i++)
         WEIR_IGNORE(weir_pipeline_cancel(group->members[i]));
     return WEIR_OK;
-}
-
-void weir_pipeline_group_get_statistics_sized(weir_pipeline_group *group,
-                                              struct weir_pipeline_statistics *out_statistics,
-                                              size_t size)
-{
-    struct weir__pipeline_sum sum = {.first_ns = UINT64_MAX};
-    struct weir_pipeline_statistics *figures = &sum.figures;
-
-    for (uint32_t i = 0; group && i < group->count; i++)
-        weir__pipeline_add_statistics(group->members[i], &sum);
-    weir__pipeline_put_latency(figures, &sum.latency);
-    figures->wall_ns = sum.last_ns > 0 ? sum.last_ns - sum.first_ns : 0;
-    weir_sized_write(out_statistics, size, figures, sizeof *figures);
 }

@@ -345,17 +345,10 @@ static void write_page(struct page *page)
     weir_file_writer_append(page->file, rest, strlen(rest));
 }
 
-bool weir_page_write(const char *path, const weir_report *report, char *message,
-                     size_t message_size)
+bool weir_page_write(const char *path, const weir_report *report,
+                     const struct weir_findings *findings, char *message, size_t message_size)
 {
-    return weir_page_write_marked(path, report, NULL, message, message_size);
-}
-
-bool weir_page_write_marked(const char *path, const weir_report *report,
-                            const struct weir_findings *findings, char *message,
-                            size_t message_size)
-{
-    struct weir__out out;
+    struct weir__out out = {.used = 0};
     struct page page = {
         .report = report,
         .trace = report->trace,
@@ -363,7 +356,7 @@ bool weir_page_write_marked(const char *path, const weir_report *report,
         .texts = weir_names_create(),
         .out = &out,
     };
-    page.no_memory = !weir__out_open_memory(&out) || !page.texts;
+    page.no_memory = !page.texts;
     page.file = page.no_memory ? NULL : weir_file_writer_create(path, message, message_size);
     if (page.file)
         write_page(&page);
@@ -374,7 +367,7 @@ bool weir_page_write_marked(const char *path, const weir_report *report,
     else if (page.file)
         written = weir_file_writer_commit(&page.file, message, message_size);
     weir_file_writer_destroy(&page.file);
-    weir__out_free(&out);
+    free(out.data);
     weir_names_destroy(page.texts);
     return written;
 }

@@ -55,10 +55,8 @@ static bool refuse(struct weir__out *out, const char *path, char *message, size_
 
 bool weir__out_open(struct weir__out *out, const char *path, char *message, size_t message_size)
 {
-    *out = (struct weir__out){.capacity = FIRST_CAPACITY};
-    out->path = strdup(path);
-    out->data = malloc(out->capacity);
-    if (!out->path || !out->data) {
+    *out = (struct weir__out){.path = strdup(path)};
+    if (!out->path) {
         weir__out_fail(out, "there is no memory");
         return refuse(out, path, message, message_size);
     }
@@ -77,18 +75,6 @@ bool weir__out_open(struct weir__out *out, const char *path, char *message, size
         return refuse(out, path, message, message_size);
     }
     return true;
-}
-
-bool weir__out_open_memory(struct weir__out *out)
-{
-    *out = (struct weir__out){.capacity = FIRST_CAPACITY, .data = malloc(FIRST_CAPACITY)};
-    return out->data != NULL;
-}
-
-void weir__out_free(struct weir__out *out)
-{
-    free(out->data);
-    *out = (struct weir__out){0};
 }
 
 static void check_zlib(struct weir__out *out, int error)
@@ -143,7 +129,7 @@ static bool reserve(struct weir__out *out, size_t size)
         return false;
     if (size <= out->capacity - out->used)
         return true;
-    size_t capacity = out->capacity;
+    size_t capacity = out->capacity ? out->capacity : FIRST_CAPACITY;
     while (capacity - out->used < size) {
         if (capacity > ((size_t)1 << 29)) {
             weir__out_fail(out, "a line is longer than half a GiB");

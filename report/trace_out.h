@@ -10,7 +10,8 @@
 
 #include "report/trace.h"
 
-// Zeroed but for the fields that weir__out_open() fills.
+// Zeroed but for the fields that weir__out_open() fills. Without that there is no file: text is collected in `data`,
+// which the caller frees; setting `used` to 0 removes the text.
 struct weir__out {
     gzFile file;
     char *path;
@@ -29,11 +30,6 @@ void weir__out_flush(struct weir__out *out);
 
 // Flushes, closes and frees. False, with a sentence, if anything failed since the open.
 bool weir__out_close(struct weir__out *out, char *message, size_t message_size);
-
-// Without a file: text is collected in `data`; the caller removes it by setting `used` to 0. Ended
-// by weir__out_free() only. False if out of memory.
-bool weir__out_open_memory(struct weir__out *out);
-void weir__out_free(struct weir__out *out);
 
 // Notes a failure, as a failed write does; the first one is kept.
 void weir__out_fail(struct weir__out *out, const char *reason);

@@ -57,6 +57,15 @@ bool weir__rows_finish(struct weir__rows *rows);
 
 // trace_storage.c: texts, each once, waits in blocks that never move, and arrays that grow.
 
+#define WEIR__BLOCK_ALIGNMENT 16
+
+struct weir__block {
+    struct weir__block *next;
+    size_t used;
+    size_t size;
+    _Alignas(WEIR__BLOCK_ALIGNMENT) char data[];
+};
+
 struct weir_trace_storage {
     struct weir__block *blocks;
     struct weir_names *texts;
@@ -74,9 +83,6 @@ struct weir_trace_storage {
 };
 
 // All of them return NULL, or false, if out of memory.
-
-// An empty trace, for weir_trace_destroy().
-struct weir_trace *weir__trace_create(void);
 
 // Memory that lives as long as the trace.
 void *weir__trace_allocate(struct weir_trace_storage *storage, size_t size);

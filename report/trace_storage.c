@@ -8,21 +8,13 @@
 
 enum {
     BLOCK_SIZE = 1 << 18,
-    ALIGNMENT = 16,
     QUEUE_LIMIT = 1 << 24
-};
-
-struct weir__block {
-    struct weir__block *next;
-    size_t used;
-    size_t size;
-    _Alignas(ALIGNMENT) char data[];
 };
 
 void *weir__trace_allocate(struct weir_trace_storage *storage, size_t size)
 {
     struct weir__block *block = storage->blocks;
-    size = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    size = (size + WEIR__BLOCK_ALIGNMENT - 1) / WEIR__BLOCK_ALIGNMENT * WEIR__BLOCK_ALIGNMENT;
     if (!block || size > block->size - block->used) {
         const size_t wanted = size > BLOCK_SIZE ? size : BLOCK_SIZE;
         block = malloc(sizeof *block + wanted);
@@ -142,52 +134,6 @@ bool weir__trace_note(struct weir_trace *trace, const char *format, ...)
         return false;
     notes[trace->note_count++] = note;
     return true;
-}
-
-struct weir_trace *weir__trace_create(void)
-{
-    struct weir_trace *trace = calloc(1, sizeof *trace);
-    if (!trace)
-        return NULL;
-    trace->storage = calloc(1, sizeof *trace->storage);
-    if (trace->storage)
-        trace->storage->texts = weir_names_create();
-    if (!trace->storage || !trace->storage->texts) {
-        free(trace->storage);
-        free(trace);
-        return NULL;
-    }
-    trace->meta = (struct weir_trace_meta){
-        .program = "", .weir = "", .backend = "", .plugins = "", .source = ""};
-    return trace;
-}
-
-static void finish_storage(struct weir_trace_storage *storage)
-{
-    while (storage->blocks) {
-        struct weir__block *next = storage->blocks->next;
-        free(storage->blocks);
-        storage->blocks = next;
-    }
-    weir_names_destroy(storage->texts);
-    free(storage->queue_slots);
-    free(storage);
-}
-
-void weir_trace_destroy(struct weir_trace **trace)
-{
-    struct weir_trace *it = trace ? *trace : NULL;
-    if (!it)
-        return;
-    free(it->devices);
-    free(it->queues);
-    free(it->threads);
-    free(it->operations);
-    free(it->spans);
-    free(it->notes);
-    finish_storage(it->storage);
-    free(it);
-    *trace = NULL;
 }
 
 // Sorts the rows that were read: queues by device, operations by queue, and each wait with the

@@ -246,8 +246,8 @@ static int cli_trace_html(int argc, char **argv)
     cli_parse(&usage, argc, argv);
     const weir_report *report = cli_trace_open(argv[0], &window, 0, false, CLI_FAILED);
     const char *path = output ? output : name_beside(argv[0], ".html");
-    if (!weir_page_write_marked(path, report, findings ? read_findings(findings) : NULL, message,
-                                sizeof message))
+    if (!weir_page_write(path, report, findings ? read_findings(findings) : NULL, message,
+                         sizeof message))
         cli_fail(CLI_FAILED, "%s", message);
     if (!quiet)
         printf("%s: the timeline and the report; open it in a browser\n", path);

@@ -1,9 +1,276 @@
-// OpenCL's functions that enqueue commands. Each has the same form: what is known of the command before the driver's call, that
-// call, and what the driver said.
+// Commands on their way between the program, the driver and Weir, and OpenCL's functions that enqueue them. Each has the
+// same form: what is known of the command before the driver's call, that call, and what the driver said.
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "layers/opencl/layer.h"
+
+// Times.
+//
+// When commands ran: the driver's profiling of their events, asked for in the driver's callback. Its clock is not the
+// host's. A command is queued after its call began, so the distance between the two clocks is at least the begin of the call
+// less the driver's time of queueing, and the largest of these distances is the nearest.
+
+enum {
+    CLOCKS = 16 // devices; those after share the last
+};
+
+static struct {
+    cl_device_id device;
+    bool known;
+    int64_t distance;
+} clocks[CLOCKS];
+
+struct watch {
+    struct queue *queue; // held, so that its lanes stay
+    struct event *event; // held
+    uint64_t called_ns;
+};
+
+static int64_t distance(cl_device_id device, int64_t least)
+{
+    size_t i = 0;
+    while (i + 1 < CLOCKS && clocks[i].known && clocks[i].device != device)
+        i++;
+    if (!clocks[i].known || clocks[i].distance < least)
+        clocks[i].distance = least;
+    clocks[i].device = device;
+    clocks[i].known = true;
+    return clocks[i].distance;
+}
+
+static bool read_times(cl_event event, cl_ulong times[3])
+{
+    static const cl_profiling_info names[] = {CL_PROFILING_COMMAND_QUEUED,
+                                              CL_PROFILING_COMMAND_START, CL_PROFILING_COMMAND_END};
+    for (size_t i = 0; i < 3; i++)
+        if (layer.driver->clGetEventProfilingInfo(event, names[i], sizeof times[i], &times[i],
+                                                  NULL) != CL_SUCCESS)
+            return false;
+    return times[1] <= times[2];
+}
+
+static void tell(const struct watch *watch, const cl_ulong times[3])
+{
+    const struct event *event = watch->event;
+    const int64_t apart =
+        distance(watch->queue->device, (int64_t)watch->called_ns - (int64_t)times[0]);
+    const int64_t begin = (int64_t)times[1] + apart;
+    const int64_t end = (int64_t)times[2] + apart;
+    if (event->note && begin > 0)
+        WEIR_IGNORE(
+            weir_queue_note_times(event->lane, event->note, (uint64_t)begin, (uint64_t)end));
+}
+
+static void CL_CALLBACK ended(cl_event event, cl_int status, void *user)
+{
+    struct watch *watch = user;
+    cl_ulong times[3];
+    const bool known = status == CL_COMPLETE && read_times(event, times);
+    layer_lock();
+    if (known && layer_is_on())
+        tell(watch, times);
+    object_drop(&watch->event->object);
+    object_drop(&watch->queue->object);
+    layer_unlock();
+    layer.driver->clReleaseEvent(event);
+    free(watch);
+}
+
+// The driver may call back at once, on this thread: without the lock.
+// Tells Weir the times of the command once the driver knows them. With the lock held.
+static void watch_times(const struct command *command, cl_event event)
+{
+    struct watch *watch = malloc(sizeof *watch);
+    if (!watch) {
+        layer_lose(LAYER_LOSS_MEMORY);
+        return;
+    }
+    *watch = (struct watch){command->task.queue, command->task.event, command->called_ns};
+    object_hold(&watch->queue->object);
+    object_hold(&watch->event->object);
+    layer_unlock();
+    const bool retained = layer.driver->clRetainEvent(event) == CL_SUCCESS;
+    const bool set = retained && layer.driver->clSetEventCallback(event, CL_COMPLETE, ended,
+                                                                  watch) == CL_SUCCESS;
+    if (retained && !set)
+        layer.driver->clReleaseEvent(event);
+    layer_lock();
+    if (set)
+        return;
+    object_drop(&watch->event->object);
+    object_drop(&watch->queue->object);
+    free(watch);
+}
+
+// Commands.
+
+// One that an extension has made. It is held for ever.
+static struct event unknown_event = {.object = {.kind = OBJECT_EVENT, .holds = 1},
+                                     .state = EVENT_SET};
+
+static void find_waits(struct command *command, cl_uint count, const cl_event *waits)
+{
+    struct task *task = &command->task;
+    if (!waits)
+        return;
+    if (count > sizeof command->few / sizeof *command->few) {
+        task->waits = malloc(count * sizeof(struct event *));
+        if (!task->waits) {
+            layer_lose(LAYER_LOSS_MEMORY);
+            return;
+        }
+    }
+    for (cl_uint i = 0; i < count; i++) {
+        struct event *event = (struct event *)object_find(OBJECT_EVENT, waits[i]);
+        if (!event) // a list of such events must not become one that is empty
+            event = &unknown_event;
+        object_hold(&event->object);
+        task->waits[task->wait_count++] = event;
+    }
+}
+
+// Begins a command of the queue, and takes the lock, until hand_over(). If it is not followed, the other functions do
+// nothing.
+static void begin_command(struct command *command, cl_command_queue queue, const char *name,
+                          enum weir_note_work work, void *caller, cl_uint wait_count,
+                          const cl_event *waits, cl_event *out)
+{
+    command->on = false;
+    command->out = out;
+    command->own = NULL;
+    if (!layer_is_on())
+        return;
+    const struct place place = place_find(caller);
+    if (!layer_enter())
+        return;
+    struct queue *known = queue_find(queue);
+    if (!known) {
+        layer_unlock();
+        return;
+    }
+    command->on = true;
+    command->blocking = false;
+    command->mirrored = false;
+    command->task = (struct task){
+        .name = name,
+        .place = place,
+        .work = work,
+        .order = ORDER_WORK,
+        .queue = known,
+        .waits = command->few,
+        .memories = command->memories,
+        .ranges = command->ranges,
+    };
+    object_hold(&known->object);
+    find_waits(command, wait_count, waits);
+}
+
+bool command_fits(const struct weir_note_range *range, size_t size)
+{
+    const size_t rows = range->rows ? range->rows : 1;
+    const size_t slices = range->slices ? range->slices : 1;
+    size_t last;
+    size_t end;
+    return !__builtin_mul_overflow(rows - 1, range->pitch, &last) &&
+           !__builtin_mul_overflow(slices - 1, range->slice_pitch, &end) &&
+           !__builtin_add_overflow(end, last, &end) &&
+           !__builtin_add_overflow(end, range->offset, &end) &&
+           !__builtin_add_overflow(end, range->size, &end) && end <= size &&
+           (rows == 1 || range->pitch >= range->size) &&
+           (slices == 1 || range->slice_pitch >= last + range->size);
+}
+
+void command_use_box(struct command *command, struct memory *memory,
+                     const struct weir_note_range *range)
+{
+    if (!command->on || !memory || range->size == 0)
+        return;
+    size_t offset = range->offset;
+    struct memory *root = memory_root(memory, &offset);
+    if (!root->buffer)
+        return;
+    struct task *task = &command->task;
+    if (task->use_count == COMMAND_USES) {
+        layer_lose(LAYER_LOSS_ARGUMENTS);
+        return;
+    }
+    struct weir_note_range *it = &task->ranges[task->use_count];
+    *it = *range;
+    it->buffer = root->buffer;
+    it->offset = offset;
+    it->assumed = range->assumed || root->assumed;
+    if (!command_fits(it, root->size)) // the driver refuses it
+        return;
+    object_hold(&root->object);
+    task->memories[task->use_count++] = root;
+}
+
+void command_use(struct command *command, struct memory *memory, size_t offset, size_t size,
+                 weir_access access, bool assumed)
+{
+    const struct weir_note_range range = {.offset = offset,
+                                          .size = size,
+                                          .access = access,
+                                          .assumed = assumed};
+    command_use_box(command, memory, &range);
+}
+
+static void mirror(struct command *command)
+{
+    command->mirrored = true;
+    mirror_submit(&command->task);
+}
+
+// Before the driver's call. A command that blocks goes to Weir now, others after it.
+static void hand_over(struct command *command)
+{
+    struct task *task = &command->task;
+    if (!command->on)
+        return;
+    if (command->out || command->blocking || layer.times)
+        task->event = object_make(OBJECT_EVENT, sizeof *task->event);
+    if (task->event)
+        task->event->profiled = task->queue->profiled;
+    if (command->blocking)
+        mirror(command);
+    layer_unlock();
+    if (layer.times)
+        command->called_ns = weir_clock_now_ns();
+}
+
+// What the driver's call gets for an event.
+static cl_event *event_of(struct command *command)
+{
+    return command->out || !command->on || !layer.times ? command->out : &command->own;
+}
+
+// After it. Returns `code`.
+static cl_int command_after(struct command *command, cl_int code)
+{
+    struct task *task = &command->task;
+    if (!command->on)
+        return code;
+    layer_lock();
+    if (code == CL_SUCCESS && layer_is_on()) {
+        if (!command->mirrored)
+            mirror(command);
+        if (task->event && command->out)
+            object_name(&task->event->object, *command->out);
+        if (task->event && command->blocking)
+            mirror_learn_event(task->event, &task->place);
+        if (task->event && layer.times && task->order == ORDER_WORK)
+            watch_times(command, command->out ? *command->out : command->own);
+    }
+    task_each_object(task, object_drop);
+    if (task->waits != command->few)
+        free(task->waits);
+    layer_unlock();
+    if (command->own)
+        layer.driver->clReleaseEvent(command->own);
+    return code;
+}
 
 // The parameters of all of them. What is copied goes from one side to the other; that of the host counts for nothing.
 struct call {
@@ -318,14 +585,14 @@ static void begin(struct command *command, struct call *call, const char *name,
                   void *caller)
 {
     command->found = use == use_kernel && layer.verify ? verify(call) : NULL;
-    command_begin(command, call->queue, name, work, caller, call->wait_count, call->waits,
+    begin_command(command, call->queue, name, work, caller, call->wait_count, call->waits,
                   call->event);
     command->blocking = call->blocking;
     if (command->on)
         use(command, call);
     free(command->found);
-    command_before(command);
-    call->event = command_event(command);
+    hand_over(command);
+    call->event = event_of(command);
 }
 
 #define COMMAND(name, work, use, ...)                                       \

@@ -76,7 +76,9 @@ static void retain(enum object_kind kind, const void *handle)
 {
     if (!layer_enter())
         return;
-    object_retain(kind, handle);
+    struct object *object = object_find(kind, handle);
+    if (object)
+        object->references++;
     layer_unlock();
 }
 
@@ -89,6 +91,12 @@ static void release(enum object_kind kind, const void *handle)
 }
 
 // Queues.
+
+// The properties with the driver's times, where they are asked for.
+static cl_command_queue_properties with_times(cl_command_queue_properties properties)
+{
+    return layer.times ? properties | CL_QUEUE_PROFILING_ENABLE : properties;
+}
 
 static cl_command_queue add_queue(cl_command_queue handle, bool profiled)
 {
@@ -105,7 +113,7 @@ cl_command_queue CL_API_CALL layer_clCreateCommandQueue(cl_context context, cl_d
                                                         cl_command_queue_properties properties,
                                                         cl_int *code)
 {
-    return add_queue(layer.driver->clCreateCommandQueue(context, device, times_add(properties),
+    return add_queue(layer.driver->clCreateCommandQueue(context, device, with_times(properties),
                                                         code),
                      properties & CL_QUEUE_PROFILING_ENABLE);
 }
@@ -130,13 +138,13 @@ static const cl_queue_properties *add_times(const cl_queue_properties *from,
         if (from[0] == CL_QUEUE_PROPERTIES) {
             found = true;
             *out_profiled = from[1] & CL_QUEUE_PROFILING_ENABLE;
-            to[used + 1] = (cl_queue_properties)times_add((cl_command_queue_properties)from[1]);
+            to[used + 1] = (cl_queue_properties)with_times((cl_command_queue_properties)from[1]);
         }
         used += 2;
     }
     if (!found && layer.times) {
         to[used++] = CL_QUEUE_PROPERTIES;
-        to[used++] = (cl_queue_properties)times_add(0);
+        to[used++] = (cl_queue_properties)with_times(0);
     }
     to[used] = 0;
     return to;
@@ -168,12 +176,31 @@ static void hide_times(const struct call *call)
     layer_unlock();
 }
 
+static void sync(weir_queue *lane, const struct place *place)
+{
+    if (lane && weir_queue_sync_at(lane, WEIR_FOREVER, place->file, place->line) < 0)
+        layer_lose(LAYER_LOSS_WEIR);
+}
+
+// The host knows that all is complete that the queue has. Without the lock.
+static void sync_all(cl_command_queue handle, const struct place *place)
+{
+    if (!layer_enter())
+        return;
+    struct queue *queue = queue_find(handle);
+    for (uint32_t i = 0; queue && i < queue->lane_count; i++)
+        sync(queue->lanes[i], place);
+    if (queue)
+        sync(queue->control, place);
+    layer_unlock();
+}
+
 static void learn_all(const struct call *call)
 {
     if (!layer_is_on())
         return;
     const struct place place = place_find(call->caller);
-    mirror_learn_all(call->queue, &place);
+    sync_all(call->queue, &place);
 }
 
 // Memory.

@@ -5,13 +5,13 @@
 //   layer.c    the entry points of a layer; the runtime; what is not followed; the end
 //   entries.h  the list of OpenCL's functions, and what the layer does about each
 //   objects.c  what is known of queues, memory, events, kernels, by their handles
-//   mirror.c   commands on their way to Weir: lanes of queues, waits, what a user event holds up
-//   times.c    when commands ran, for traces
+//   mirror.c   what Weir gets: lanes of queues, waits, what a user event holds up
 //   place.c    the program's line of a call
 //   access.c   what the arguments of kernels are used for
 //   verify.c   what a launch really uses, found on copies; trial.h, trial.c: the program that runs it
 //   child.c    programs that the layer runs
-//   calls_*.c  OpenCL's functions
+//   calls_commands.c  functions that enqueue commands, which go to Weir too; when commands ran, for traces
+//   calls_objects.c   the others
 //
 // Threads: one lock, `layer.lock`, guards all that is said below, unless it says otherwise. With it held no function of
 // the program's runs, and no function of the driver's that may wait or call back. Weir is called with it held, so that
@@ -252,7 +252,6 @@ void *object_add(enum object_kind kind, const void *handle, size_t size);
 // Makes one that has no handle yet, and is held once; and gives it one.
 void *object_make(enum object_kind kind, size_t size);
 void object_name(struct object *object, const void *handle);
-void object_retain(enum object_kind kind, const void *handle);
 // Before the driver's own release: the handle may be another object's from then on.
 void object_release(enum object_kind kind, const void *handle);
 void object_hold(struct object *object);
@@ -263,10 +262,6 @@ void objects_finish(void);
 
 // The queue, which need not be known yet; NULL if out of memory.
 struct queue *queue_find(cl_command_queue handle);
-// The lane of the next command, or that of markers and barriers; NULL if there is none.
-weir_queue *queue_next_lane(struct queue *queue, const struct place *place);
-weir_queue *queue_control(struct queue *queue, const struct place *place);
-
 struct memory *memory_find(cl_mem handle);
 // That of a kernel's argument, or NULL.
 struct memory *argument_memory(const struct argument *argument);
@@ -324,37 +319,16 @@ struct command {
     struct weir_note_range ranges[COMMAND_USES];
 };
 
-// Begins a command of the queue, and takes the lock, until command_before(). `out` is the program's pointer to an event,
-// or NULL. If it is not followed, the other functions do nothing.
-void command_begin(struct command *command, cl_command_queue queue, const char *name,
-                   enum weir_note_work work, void *caller, cl_uint wait_count,
-                   const cl_event *waits, cl_event *out);
-void command_use(struct command *command, struct memory *memory, size_t offset, size_t size,
-                 weir_access access, bool assumed);
-// Rows of `size` bytes and slices of them, as struct weir_note_range has them.
-void command_use_box(struct command *command, struct memory *memory,
-                     const struct weir_note_range *range);
-// Whether rows and slices lie inside of memory of that size, so that Weir takes them.
-bool command_fits(const struct weir_note_range *range, size_t size);
-// Before the driver's call. A command that blocks goes to Weir now, others after it.
-void command_before(struct command *command);
-// What the driver's call gets for an event.
-cl_event *command_event(struct command *command);
-// After it. Returns `code`.
-cl_int command_after(struct command *command, cl_int code);
-
-// The host knows that the event is complete, or all that the queue has. Without the lock.
+// The command goes to Weir, or waits for user events. With the lock held.
+void mirror_submit(const struct task *task);
+// object_hold() or object_drop() of all that the task names.
+void task_each_object(const struct task *task, void (*act)(struct object *object));
+// The host knows that the event is complete. With the lock held.
+void mirror_learn_event(const struct event *event, const struct place *place);
+// The same without the lock.
 void mirror_learn(cl_event handle, const struct place *place);
-void mirror_learn_all(cl_command_queue handle, const struct place *place);
 // A user event has got its status: what waits for it goes to Weir. With the lock held.
 void mirror_set(struct event *event, bool failed);
-
-// times.c
-
-// The queue's properties with the driver's times, where they are asked for.
-cl_command_queue_properties times_add(cl_command_queue_properties properties);
-// Tells Weir the times of the command once the driver knows them. With the lock held.
-void times_watch(const struct command *command, cl_event event);
 
 // access.c
 
@@ -398,6 +372,15 @@ pid_t child_start(char **arguments, int input, int output, int kept);
 // Waits for its end, and kills it at the deadline. Returns whether it ended with 0.
 bool child_wait(pid_t child, uint64_t deadline_ns);
 
+// calls_commands.c
+
+void command_use(struct command *command, struct memory *memory, size_t offset, size_t size,
+                 weir_access access, bool assumed);
+// Rows of `size` bytes and slices of them, as struct weir_note_range has them.
+void command_use_box(struct command *command, struct memory *memory,
+                     const struct weir_note_range *range);
+// Whether rows and slices lie inside of memory of that size, so that Weir takes them.
+bool command_fits(const struct weir_note_range *range, size_t size);
 // calls_*.c
 
 #define CALLER __builtin_return_address(0)

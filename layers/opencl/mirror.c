@@ -1,10 +1,10 @@
 // What the driver gets from the program, Weir gets as notes: after it, or before it if the call waits for the command. What
 // comes after a user event comes to Weir when that is set, since it can run only then, and so does what comes after that
 // in its queue.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "layers/opencl/layer.h"
 
 // Commands that wait for user events.
@@ -12,6 +12,48 @@ static struct task *first_pending;
 static struct task **pending_end = &first_pending;
 
 // To Weir.
+
+// The lane of the next command, or that of markers and barriers; NULL if there is none.
+
+static weir_queue *make_lane(const struct queue *queue, const char *label,
+                             const struct place *place)
+{
+    weir_queue *lane = NULL;
+    if (weir_queue_create_at(layer.device, WEIR_PARAMS(weir_queue, .label = label), &lane,
+                             place->file, place->line) < 0 ||
+        (queue->barrier.sequence &&
+         weir_queue_wait_at(lane, queue->barrier, place->file, place->line) < 0))
+        layer_lose(LAYER_LOSS_WEIR);
+    return lane;
+}
+
+static weir_queue *next_lane(struct queue *queue, const struct place *place)
+{
+    char label[64];
+    const uint32_t index = queue->turn++ % (queue->unordered ? LAYER_LANES : 1);
+    if (index < queue->lane_count)
+        return queue->lanes[index];
+    if (queue->unordered)
+        snprintf(label, sizeof label, "queue %u, lane %u", queue->number, queue->lane_count);
+    else
+        snprintf(label, sizeof label, "queue %u", queue->number);
+    weir_queue *lane = make_lane(queue, label, place);
+    if (lane)
+        queue->lanes[queue->lane_count++] = lane;
+    return lane;
+}
+
+static weir_queue *control_lane(struct queue *queue, const struct place *place)
+{
+    char label[64];
+    if (!queue->unordered)
+        return next_lane(queue, place);
+    if (queue->control)
+        return queue->control;
+    snprintf(label, sizeof label, "queue %u, its markers", queue->number);
+    queue->control = make_lane(queue, label, place);
+    return queue->control;
+}
 
 static void wait_for(weir_queue *lane, const struct event *event, const struct place *place)
 {
@@ -80,7 +122,7 @@ static void submit(const struct task *it)
 {
     const bool works = it->order == ORDER_WORK;
     weir_queue *lane =
-        works ? queue_next_lane(it->queue, &it->place) : queue_control(it->queue, &it->place);
+        works ? next_lane(it->queue, &it->place) : control_lane(it->queue, &it->place);
     if (!lane || is_impossible(it)) {
         if (it->event)
             it->event->state = lane ? EVENT_FAILED : EVENT_SET;
@@ -110,8 +152,7 @@ static bool is_held_up(const struct task *it)
     return queue->deferred > 0;
 }
 
-// object_hold() or object_drop() of all that the task names.
-static void each_object(const struct task *it, void (*act)(struct object *object))
+void task_each_object(const struct task *it, void (*act)(struct object *object))
 {
     for (uint32_t i = 0; i < it->wait_count; i++)
         act(&it->waits[i]->object);
@@ -157,7 +198,7 @@ static void defer(const struct task *it)
     copy->ranges = put(&at, it->ranges, ranges);
     copy->memories = put(&at, it->memories, memories);
     copy->waits = put(&at, it->waits, waits);
-    each_object(copy, object_hold);
+    task_each_object(copy, object_hold);
     append(copy);
 }
 
@@ -179,183 +220,25 @@ void mirror_set(struct event *event, bool failed)
             continue;
         }
         submit(it);
-        each_object(it, object_drop);
+        task_each_object(it, object_drop);
         free(it);
     }
 }
 
-// Commands.
-
-// One that an extension has made. It is held for ever.
-static struct event unknown_event = {.object = {.kind = OBJECT_EVENT, .holds = 1},
-                                     .state = EVENT_SET};
-
-static void find_waits(struct command *command, cl_uint count, const cl_event *waits)
+void mirror_submit(const struct task *it)
 {
-    struct task *task = &command->task;
-    if (!waits)
-        return;
-    if (count > sizeof command->few / sizeof *command->few) {
-        task->waits = malloc(count * sizeof(struct event *));
-        if (!task->waits) {
-            layer_lose(LAYER_LOSS_MEMORY);
-            return;
-        }
-    }
-    for (cl_uint i = 0; i < count; i++) {
-        struct event *event = (struct event *)object_find(OBJECT_EVENT, waits[i]);
-        if (!event) // a list of such events must not become one that is empty
-            event = &unknown_event;
-        object_hold(&event->object);
-        task->waits[task->wait_count++] = event;
-    }
-}
-
-void command_begin(struct command *command, cl_command_queue queue, const char *name,
-                   enum weir_note_work work, void *caller, cl_uint wait_count,
-                   const cl_event *waits, cl_event *out)
-{
-    command->on = false;
-    command->out = out;
-    command->own = NULL;
-    if (!layer_is_on())
-        return;
-    const struct place place = place_find(caller);
-    if (!layer_enter())
-        return;
-    struct queue *known = queue_find(queue);
-    if (!known) {
-        layer_unlock();
-        return;
-    }
-    command->on = true;
-    command->blocking = false;
-    command->mirrored = false;
-    command->task = (struct task){
-        .name = name,
-        .place = place,
-        .work = work,
-        .order = ORDER_WORK,
-        .queue = known,
-        .waits = command->few,
-        .memories = command->memories,
-        .ranges = command->ranges,
-    };
-    object_hold(&known->object);
-    find_waits(command, wait_count, waits);
-}
-
-bool command_fits(const struct weir_note_range *range, size_t size)
-{
-    const size_t rows = range->rows ? range->rows : 1;
-    const size_t slices = range->slices ? range->slices : 1;
-    size_t last;
-    size_t end;
-    return !__builtin_mul_overflow(rows - 1, range->pitch, &last) &&
-           !__builtin_mul_overflow(slices - 1, range->slice_pitch, &end) &&
-           !__builtin_add_overflow(end, last, &end) &&
-           !__builtin_add_overflow(end, range->offset, &end) &&
-           !__builtin_add_overflow(end, range->size, &end) && end <= size &&
-           (rows == 1 || range->pitch >= range->size) &&
-           (slices == 1 || range->slice_pitch >= last + range->size);
-}
-
-void command_use_box(struct command *command, struct memory *memory,
-                     const struct weir_note_range *range)
-{
-    if (!command->on || !memory || range->size == 0)
-        return;
-    size_t offset = range->offset;
-    struct memory *root = memory_root(memory, &offset);
-    if (!root->buffer)
-        return;
-    struct task *task = &command->task;
-    if (task->use_count == COMMAND_USES) {
-        layer_lose(LAYER_LOSS_ARGUMENTS);
-        return;
-    }
-    struct weir_note_range *it = &task->ranges[task->use_count];
-    *it = *range;
-    it->buffer = root->buffer;
-    it->offset = offset;
-    it->assumed = range->assumed || root->assumed;
-    if (!command_fits(it, root->size)) // the driver refuses it
-        return;
-    object_hold(&root->object);
-    task->memories[task->use_count++] = root;
-}
-
-void command_use(struct command *command, struct memory *memory, size_t offset, size_t size,
-                 weir_access access, bool assumed)
-{
-    const struct weir_note_range range = {.offset = offset,
-                                          .size = size,
-                                          .access = access,
-                                          .assumed = assumed};
-    command_use_box(command, memory, &range);
-}
-
-static void mirror(struct command *command)
-{
-    command->mirrored = true;
-    if (is_held_up(&command->task))
-        defer(&command->task);
+    if (is_held_up(it))
+        defer(it);
     else
-        submit(&command->task);
+        submit(it);
 }
 
 // What the host learns. Weir waits for nothing: on its backend all notes are complete.
-static void learn(const struct event *event, const struct place *place)
+void mirror_learn_event(const struct event *event, const struct place *place)
 {
     if (event->state == EVENT_SUBMITTED &&
         weir_event_sync_at(event->point, WEIR_FOREVER, place->file, place->line) < 0)
         layer_lose(LAYER_LOSS_WEIR);
-}
-
-void command_before(struct command *command)
-{
-    struct task *task = &command->task;
-    if (!command->on)
-        return;
-    if (command->out || command->blocking || layer.times)
-        task->event = object_make(OBJECT_EVENT, sizeof *task->event);
-    if (task->event)
-        task->event->profiled = task->queue->profiled;
-    if (command->blocking)
-        mirror(command);
-    layer_unlock();
-    if (layer.times)
-        command->called_ns = weir_clock_now_ns();
-}
-
-cl_event *command_event(struct command *command)
-{
-    return command->out || !command->on || !layer.times ? command->out : &command->own;
-}
-
-cl_int command_after(struct command *command, cl_int code)
-{
-    struct task *task = &command->task;
-    if (!command->on)
-        return code;
-    layer_lock();
-    if (code == CL_SUCCESS && layer_is_on()) {
-        if (!command->mirrored)
-            mirror(command);
-        if (task->event && command->out)
-            object_name(&task->event->object, *command->out);
-        if (task->event && command->blocking)
-            learn(task->event, &task->place);
-        if (task->event && layer.times && task->order == ORDER_WORK)
-            times_watch(command, command->out ? *command->out : command->own);
-    }
-    each_object(task, object_drop);
-    if (task->waits != command->few)
-        free(task->waits);
-    layer_unlock();
-    if (command->own)
-        layer.driver->clReleaseEvent(command->own);
-    return code;
 }
 
 void mirror_learn(cl_event handle, const struct place *place)
@@ -364,24 +247,6 @@ void mirror_learn(cl_event handle, const struct place *place)
         return;
     const struct event *event = (struct event *)object_find(OBJECT_EVENT, handle);
     if (event)
-        learn(event, place);
-    layer_unlock();
-}
-
-static void sync(weir_queue *lane, const struct place *place)
-{
-    if (lane && weir_queue_sync_at(lane, WEIR_FOREVER, place->file, place->line) < 0)
-        layer_lose(LAYER_LOSS_WEIR);
-}
-
-void mirror_learn_all(cl_command_queue handle, const struct place *place)
-{
-    if (!layer_enter())
-        return;
-    struct queue *queue = queue_find(handle);
-    for (uint32_t i = 0; queue && i < queue->lane_count; i++)
-        sync(queue->lanes[i], place);
-    if (queue)
-        sync(queue->control, place);
+        mirror_learn_event(event, place);
     layer_unlock();
 }

@@ -80,13 +80,6 @@ void *object_add(enum object_kind kind, const void *handle, size_t size)
     return object;
 }
 
-void object_retain(enum object_kind kind, const void *handle)
-{
-    struct object *object = object_find(kind, handle);
-    if (object)
-        object->references++;
-}
-
 void object_release(enum object_kind kind, const void *handle)
 {
     struct object *object = object_find(kind, handle);
@@ -211,46 +204,6 @@ struct queue *queue_find(cl_command_queue handle)
                                         &queue->device, NULL);
     queue->number = number++;
     return queue;
-}
-
-static weir_queue *make_lane(const struct queue *queue, const char *label,
-                             const struct place *place)
-{
-    weir_queue *lane = NULL;
-    if (weir_queue_create_at(layer.device, WEIR_PARAMS(weir_queue, .label = label), &lane,
-                             place->file, place->line) < 0 ||
-        (queue->barrier.sequence &&
-         weir_queue_wait_at(lane, queue->barrier, place->file, place->line) < 0))
-        layer_lose(LAYER_LOSS_WEIR);
-    return lane;
-}
-
-weir_queue *queue_next_lane(struct queue *queue, const struct place *place)
-{
-    char label[64];
-    const uint32_t index = queue->turn++ % (queue->unordered ? LAYER_LANES : 1);
-    if (index < queue->lane_count)
-        return queue->lanes[index];
-    if (queue->unordered)
-        snprintf(label, sizeof label, "queue %u, lane %u", queue->number, queue->lane_count);
-    else
-        snprintf(label, sizeof label, "queue %u", queue->number);
-    weir_queue *lane = make_lane(queue, label, place);
-    if (lane)
-        queue->lanes[queue->lane_count++] = lane;
-    return lane;
-}
-
-weir_queue *queue_control(struct queue *queue, const struct place *place)
-{
-    char label[64];
-    if (!queue->unordered)
-        return queue_next_lane(queue, place);
-    if (queue->control)
-        return queue->control;
-    snprintf(label, sizeof label, "queue %u, its markers", queue->number);
-    queue->control = make_lane(queue, label, place);
-    return queue->control;
 }
 
 // Memory.

@@ -80,7 +80,8 @@ static void need_known(const struct check_known *known)
     need(known->count_by);
 }
 
-void check_sync_need_event(const struct check *check, uint32_t index, uint64_t count)
+// The program asks for an event at `count`, which has passed.
+static void check_sync_need_event(const struct check *check, uint32_t index, uint64_t count)
 {
     if (check_sync_is_known(check, index, count))
         need_known(&check->known[index]);
@@ -170,8 +171,9 @@ static void learn(struct check *check, const struct check_queue *producer, uint6
                   i == producer->actor.index ? count : others[i], sync);
 }
 
-void check_sync_learns(struct check *check, const struct check_queue *producer, uint64_t count,
-                       const struct weir_host_note *note)
+// The host has waited for `count` of the queue.
+static void check_sync_learns(struct check *check, const struct check_queue *producer,
+                              uint64_t count, const struct weir_host_note *note)
 {
     const bool internal = note->flags & WEIR_HOST_NOTE_INTERNAL;
     struct check_sync *sync = internal ? NULL : sync_at(check, producer, count, note);
@@ -192,7 +194,7 @@ static void check_sync_queue_ends(struct check *check, const struct check_queue 
     learn(check, gone, gone->actor.last, NULL);
 }
 
-void check_syncs_finish(struct check *check)
+static void check_syncs_finish(struct check *check)
 {
     while (check->syncs) {
         struct check_sync *sync = check->syncs;
@@ -267,8 +269,9 @@ static void need_entry(struct check *check, struct check_queue *queue, uint32_t 
         check_hint_need_all(check, cause->producer);
 }
 
-void check_hint_pair(struct check *check, const struct check_user *user,
-                     const struct check_use *use)
+// The user must come after the use, or takes its place.
+static void check_hint_pair(struct check *check, const struct check_user *user,
+                            const struct check_use *use)
 {
     struct check_queue *queue = (struct check_queue *)(void *)user->actor;
     if (use->actor == queue->actor.index)
@@ -296,6 +299,16 @@ void check_hint_host_learns(struct check *check, const struct check_actor *produ
         more = more || (i != producer->index && check->actors.floor[i] < counts[i]);
     if (more)
         check_hint_need_all(check, queue_at(check, producer->index));
+}
+
+void check_hint_completes(struct check *check, const struct check_queue *queue, uint64_t count,
+                          const struct weir_host_note *note)
+{
+    check_hint_host_learns(check, &queue->actor, count);
+    if (note->flags & WEIR_HOST_NOTE_WAITED)
+        check_sync_learns(check, queue, count, note);
+    else if (!(note->flags & WEIR_HOST_NOTE_INTERNAL))
+        check_sync_need_event(check, queue->actor.index, count);
 }
 
 static void need_all_waits(struct check *check, struct check_queue *queue)
@@ -440,10 +453,10 @@ void check_hint_wait(struct check *check, struct check_queue *queue, struct chec
         set_causes(check, queue, wait, producer, count);
 }
 
-// Two uses of one buffer, of different bytes, that a wait orders.
-void check_hint_apart(const struct check *check, const struct check_user *user,
-                      const struct check_buffer *buffer, const struct check_use *use,
-                      const struct check_shape *shape, weir_access access)
+// Two uses of one buffer, of different bytes, of which one writes, and that a wait orders.
+static void check_hint_apart(const struct check *check, const struct check_user *user,
+                             const struct check_buffer *buffer, const struct check_use *use,
+                             const struct check_shape *shape, weir_access access)
 {
     const struct check_queue *queue = (const struct check_queue *)(void *)user->actor;
     if (use->actor >= queue->cause_count || queue->causes[use->actor].through ||
@@ -457,6 +470,20 @@ void check_hint_apart(const struct check *check, const struct check_user *user,
     wait->hint = check_conflict_of(user, buffer, use, shape, access);
     wait->hint.kind = WEIR_CHECK_FALSE_SHARING;
     check_keep_texts(&wait->hint, wait->first_queue, wait->second_queue, wait->buffer);
+}
+
+void check_hint_use(struct check *check, const struct check_user *user,
+                    const struct check_buffer *buffer, const struct check_shape *shape,
+                    weir_access access, const struct check_use *use, bool goes)
+{
+    const bool wrote = check_writes(access) || check_writes((weir_access)use->access);
+    const bool is_pair = goes || (wrote && check_shapes_meet(&use->shape, shape));
+    if (is_pair && !user->actor)
+        check_sync_need(check, use->actor, use->count);
+    else if (is_pair)
+        check_hint_pair(check, user, use);
+    else if (user->actor && wrote && buffer->memory == &buffer->own)
+        check_hint_apart(check, user, buffer, use, shape, access);
 }
 
 // The end of a queue. What others have from it is what the host now knows for sure, which nothing
@@ -515,4 +542,5 @@ void check_hints_finish(struct check *check)
             (void)check_findings_add(check->findings, &wait->hint);
         free(wait);
     }
+    check_syncs_finish(check);
 }

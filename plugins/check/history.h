@@ -46,10 +46,9 @@ struct check_use {
 struct check_uses {
     struct check_use *spare;
     void *blocks;
-    uint32_t random;
+    uint64_t random;
 };
 
-void check_uses_init(struct check_uses *uses);
 void check_uses_finish(struct check_uses *uses);
 
 struct check_history {
@@ -64,7 +63,6 @@ struct check_found {
     size_t count;
     size_t capacity;
 };
-void check_found_finish(struct check_found *found);
 
 // Finds the uses whose extents meet the span. What finds no memory is missing.
 void check_history_find(const struct check_history *history, struct check_span span,
@@ -76,46 +74,6 @@ struct check_use *check_history_add(struct check_uses *uses, struct check_histor
 void check_history_remove(struct check_uses *uses, struct check_history *history,
                           struct check_use *use);
 void check_history_clear(struct check_uses *uses, struct check_history *history);
-
-// The bytes of a buffer that nothing has written yet: disjoint spans in ascending order.
-//
-// Threads: the caller's lock.
-
-enum {
-    CHECK_GAPS_MOST = 4096
-}; // with more of them, all bytes count as written
-
-struct check_gaps {
-    struct check_span *spans;
-    size_t count;
-    size_t capacity;
-};
-
-// Makes one gap of `size` bytes. If out of memory, all of it counts as written.
-void check_gaps_reset(struct check_gaps *gaps, uint64_t size);
-// All bytes count as written.
-void check_gaps_forget(struct check_gaps *gaps);
-
-// Whether some of the bytes from `begin` to before `end` may be in a gap.
-static inline bool check_gaps_near(const struct check_gaps *gaps, uint64_t begin, uint64_t end)
-{
-    return gaps->count && begin < gaps->spans[gaps->count - 1].end && gaps->spans[0].begin < end;
-}
-
-// Whether nothing has written any byte from the shape's first to its last.
-static inline bool check_gaps_cover(const struct check_gaps *gaps, const struct check_shape *shape)
-{
-    for (size_t i = 0; i < gaps->count; i++)
-        if (gaps->spans[i].begin <= shape->begin && shape->end <= gaps->spans[i].end)
-            return true;
-    return false;
-}
-
-// The bytes of the shape have been written. Its offsets are those of the buffer.
-void check_gaps_fill(struct check_gaps *gaps, const struct check_shape *shape);
-
-// The first bytes of the shape that nothing has written; empty if there are none.
-struct check_span check_gaps_find(const struct check_gaps *gaps, const struct check_shape *shape);
 
 #ifdef __cplusplus
 }

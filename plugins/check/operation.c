@@ -67,15 +67,6 @@ struct probe {
     uint64_t *counts; // of each node, on its branch
 };
 
-void check_graph_touch(struct check *check, struct check_memory *memory)
-{
-    if (memory->probed)
-        return;
-    memory->probed = true;
-    memory->next_probed = check->probed;
-    check->probed = memory;
-}
-
 static void clear_probed(struct check *check)
 {
     while (check->probed) {
@@ -142,8 +133,8 @@ static void examine_node(struct check *check, struct probe *probe,
         .actor = actor,
         .count = count,
         .probe = true,
-        .origin = check_origin_of(check, node->operation),
     };
+    check_origin_fill(check, node->operation, &user.origin);
     if (!(node->operation->flags & WEIR_OPERATION_EMPTY))
         check_use_operation(check, &user, node->operation);
     actor->recorded = count;
@@ -188,8 +179,8 @@ static void use(struct check *check, struct check_queue *queue, uint64_t count,
         .actors = &check->actors,
         .actor = &queue->actor,
         .count = count,
-        .origin = check_origin_of(check, operation),
     };
+    check_origin_fill(check, operation, &user.origin);
     if (check->needless) {
         queue->worked = count;
         check_hint_operation(check, queue, operation);
@@ -305,7 +296,7 @@ static void use_nodes(struct check *check, struct check_user *user,
             weir_graph_node_at(operation->u.graph.nodes, i)->operation;
         if (node->flags & WEIR_OPERATION_EMPTY)
             continue; // it is disabled
-        user->origin = check_origin_of(check, node);
+        check_origin_fill(check, node, &user->origin);
         check_use_operation(check, user, node);
     }
 }
@@ -424,18 +415,17 @@ void check_region_fill(const struct check *check, struct check_origin *origin)
     origin->region_number = level->number;
 }
 
-struct check_origin check_origin_of(const struct check *check,
-                                    const struct weir_operation *operation)
+void check_origin_fill(const struct check *check, const struct weir_operation *operation,
+                       struct check_origin *out_origin)
 {
-    struct check_origin origin = {
+    *out_origin = (struct check_origin){
         .file = operation->file,
         .region_number = WEIR_NO_NUMBER,
         .line = operation->line,
         .operation = (uint32_t)operation->kind,
     };
     if (check->has_regions)
-        check_region_fill(check, &origin);
-    return origin;
+        check_region_fill(check, out_origin);
 }
 
 static void enter(struct check *check, const char *name, uint64_t number)
@@ -487,6 +477,14 @@ static bool is_of_thread(const struct weir_operation *operation)
 {
     return !(operation->flags & WEIR_OPERATION_INTERNAL) ||
            (operation->kind != WEIR_OPERATION_RECORD && operation->kind != WEIR_OPERATION_WAIT);
+}
+
+// The calling thread submits operation `count` to the queue.
+static void check_thread_submits(struct check *check, struct check_actor *queue, uint64_t count)
+{
+    const struct check_actor *self = check_thread_self(check);
+    if (self)
+        check_actor_learn(&check->actors, queue, count, self, self->last);
 }
 
 static void note(struct check *check, struct check_queue *queue,

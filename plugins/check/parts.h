@@ -168,6 +168,13 @@ struct check_shared {
     uint32_t users;
 };
 
+// The bytes of a buffer that nothing has written yet: disjoint spans in ascending order.
+struct check_gaps {
+    struct check_span *spans;
+    size_t count;
+    size_t capacity;
+};
+
 struct check_buffer {
     struct check_memory *memory; // its own, or one that it shares
     uint64_t base;               // of byte 0 there
@@ -223,8 +230,8 @@ void check_region(const struct weir_link *link, const char *name, uint64_t numbe
 void check_region_fill(const struct check *check, struct check_origin *origin);
 
 // Of the operation, with the calling thread's region.
-struct check_origin check_origin_of(const struct check *check,
-                                    const struct weir_operation *operation);
+void check_origin_fill(const struct check *check, const struct weir_operation *operation,
+                       struct check_origin *out_origin);
 
 // thread.c
 
@@ -235,13 +242,10 @@ extern WEIR_MODULE_THREAD_LOCAL unsigned check_inside;
 void check_threads_open(struct check *check, enum check_threads threads);
 // Nothing is heard from then on. Without the lock.
 void check_threads_close(struct check *check);
-void check_threads_finish(struct check *check);
 // There may be more actors. Not in a signal handler.
 void check_threads_more(struct check *check);
 // The calling thread's actor, made at its first call; NULL if out of memory.
 struct check_actor *check_thread_self(struct check *check);
-// The calling thread submits operation `count` to the queue.
-void check_thread_submits(struct check *check, struct check_actor *queue, uint64_t count);
 // With `strict`: whether some thread comes after `count` of the actor with that index.
 bool check_thread_knows(const struct check *check, uint32_t index, uint64_t count);
 // What a thread or a key knows has changed.
@@ -257,13 +261,10 @@ void check_hint_wait(struct check *check, struct check_queue *queue, struct chec
 // With `needless` only:
 // All that the queue has waited for is needed.
 void check_hint_need_all(struct check *check, struct check_queue *queue);
-// The user must come after the use, or takes its place.
-void check_hint_pair(struct check *check, const struct check_user *user,
-                     const struct check_use *use);
-// They use different bytes of the buffer, and one of them writes.
-void check_hint_apart(const struct check *check, const struct check_user *user,
-                      const struct check_buffer *buffer, const struct check_use *use,
-                      const struct check_shape *shape, weir_access access);
+// The user's bytes are compared with those of an earlier use, which goes or stays.
+void check_hint_use(struct check *check, const struct check_user *user,
+                    const struct check_buffer *buffer, const struct check_shape *shape,
+                    weir_access access, const struct check_use *use, bool goes);
 // A use at `count` of the actor with that index is dropped, or is not compared with all others.
 void check_hint_forget_use(struct check *check, uint32_t index, uint64_t count);
 // Before the host learns it.
@@ -274,26 +275,27 @@ void check_hint_operation(struct check *check, struct check_queue *queue,
                           const struct weir_operation *operation);
 // Before its actor is removed.
 void check_hint_queue_ends(struct check *check, struct check_queue *gone);
-// Tells the lines whose waits were all implied, and those whose waits nothing needed.
+// Tells the lines whose waits were all implied, and those whose waits or syncs nothing needed.
 void check_hints_finish(struct check *check);
 
 // hint.c, with `needless` only
 
 // A use of bytes comes after one at `count` of that actor, or replaces it.
 void check_sync_need(const struct check *check, uint32_t index, uint64_t count);
-// The program asks for an event at `count`, which has passed.
-void check_sync_need_event(const struct check *check, uint32_t index, uint64_t count);
 // All that the host has waited for may be needed.
 void check_sync_need_all(const struct check *check);
 // A use is dropped.
 void check_sync_forget_use(struct check *check, const struct check_use *use);
-// The host has waited for `count` of the queue.
-void check_sync_learns(struct check *check, const struct check_queue *producer, uint64_t count,
-                       const struct weir_host_note *note);
-// Tells the lines whose syncs nothing needed.
-void check_syncs_finish(struct check *check);
+// Before the host learns that `count` of the queue has passed: it has waited, or the program has asked.
+void check_hint_completes(struct check *check, const struct check_queue *queue, uint64_t count,
+                          const struct weir_host_note *note);
 
 // use.c
+
+// Makes one gap of `size` bytes. If out of memory, all of it counts as written.
+void check_gaps_reset(struct check_gaps *gaps, uint64_t size);
+// All bytes count as written.
+void check_gaps_forget(struct check_gaps *gaps);
 
 static inline bool check_writes(weir_access access)
 {
@@ -375,12 +377,10 @@ weir_status check_host_note(const struct weir_link *link, const struct weir_host
 // Forwards a host call with a function that notes when it runs.
 weir_status check_forward_call(const struct weir_link *link, weir_queue *object,
                                const struct weir_operation *operation);
-// Whether the calling thread runs one.
-bool check_is_in_call(void);
+// The one that the calling thread runs, of any link; NULL: none.
+extern WEIR_MODULE_THREAD_LOCAL struct check_call *check_innermost_call;
 // The queue and the place of the host call of this link that it runs, or NULL.
-const struct check_actor *check_call_place(const struct check *check, uint64_t *out_count);
-// All that the clock knows comes before what follows that call in its queue.
-void check_call_learns(struct check *check, const uint64_t *counts, uint32_t capacity);
+struct check_actor *check_call_place(const struct check *check, uint64_t *out_count);
 // Of a queue that is gone: its calls that never ran.
 void check_calls_give_back(struct check *check, struct check_queue *queue);
 void check_host_finish(struct check *check);
@@ -393,8 +393,6 @@ weir_status check_graph_create(const struct weir_link *link, weir_device *device
 void check_graph_destroy(const struct weir_link *link, weir_graph *object);
 weir_status check_graph_update(const struct weir_link *link, weir_graph *object, uint32_t index,
                                const struct weir_graph_node *node);
-// A graph that is examined uses the memory.
-void check_graph_touch(struct check *check, struct check_memory *memory);
 
 // verify.c
 

@@ -157,13 +157,6 @@ struct check_actor *check_thread_self(struct check *check)
     return thread ? &thread->actor : NULL;
 }
 
-void check_thread_submits(struct check *check, struct check_actor *queue, uint64_t count)
-{
-    const struct check_actor *self = check_thread_self(check);
-    if (self)
-        check_actor_learn(&check->actors, queue, count, self, self->last);
-}
-
 bool check_thread_knows(const struct check *check, uint32_t index, uint64_t count)
 {
     const struct check_thread *thread = check->threads;
@@ -370,7 +363,10 @@ static bool acquire_key(struct check *check, const void *key)
         thread->actor.last++;
         check_news(check);
     }
-    check_call_learns(check, found->counts, found->capacity);
+    uint64_t count;
+    struct check_actor *queue = check_call_place(check, &count);
+    if (queue)
+        check_actor_join_from(&check->actors, queue, count, found->counts, found->capacity);
     return true;
 }
 
@@ -505,10 +501,6 @@ void check_threads_close(struct check *check)
 {
     if (check->source)
         check->source->leave(&check->listener);
-}
-
-void check_threads_finish(struct check *check)
-{
     while (check->threads)
         remove_thread(check, &check->threads);
     for (size_t i = 0; check->keys && i < KEY_HEADS; i++)

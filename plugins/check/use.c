@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 // From two uses to a conflict, as the store of findings takes it.
 
@@ -343,20 +344,6 @@ static bool is_same_range(const struct check_shape *a, const struct check_shape 
            check_shape_is_range(b);
 }
 
-static void note_for_hints(struct check *check, const struct check_user *user,
-                           const struct check_buffer *buffer, const struct check_shape *shape,
-                           weir_access access, const struct check_use *use, enum fate fate)
-{
-    const bool wrote = check_writes(access) || check_writes((weir_access)use->access);
-    const bool is_pair = fate == GOES || (wrote && check_shapes_meet(&use->shape, shape));
-    if (is_pair && !user->actor)
-        check_sync_need(check, use->actor, use->count);
-    else if (is_pair)
-        check_hint_pair(check, user, use);
-    else if (user->actor && wrote && buffer->memory == &buffer->own)
-        check_hint_apart(check, user, buffer, use, shape, access);
-}
-
 // Drops the uses that are of no use any more, and leaves those that conflict at the beginning of
 // the list. One that has the same extent is not dropped but returned.
 static struct check_use *sort_out(struct check *check, const struct check_user *user,
@@ -370,7 +357,7 @@ static struct check_use *sort_out(struct check *check, const struct check_user *
         struct check_use *use = check->found.uses[i];
         const enum fate fate = judge(check, user, shape, access, use);
         if (needs_hints(check, user))
-            note_for_hints(check, user, buffer, shape, access, use, fate);
+            check_hint_use(check, user, buffer, shape, access, use, fate == GOES);
         if (fate == CONFLICTS)
             check->found.uses[(*out_conflicts)++] = use;
         else if (fate == GOES && !same && !user->passing && is_same_range(&use->shape, shape))
@@ -381,12 +368,38 @@ static struct check_use *sort_out(struct check *check, const struct check_user *
     return same;
 }
 
+// What sorting out would say of most uses: the only one before was of the same bytes and goes.
+static bool takes_over(const struct check *check, const struct check_user *user,
+                       const struct check_history *history, const struct check_shape *shape,
+                       weir_access access)
+{
+    const struct check_use *only = history->root;
+    return history->count == 1 && !user->passing && !user->late && !needs_hints(check, user) &&
+           is_same_range(&only->shape, shape) &&
+           check_is_after(user->actors, user->actor, only->actor, only->count) &&
+           (check_writes(access) || !check_writes((weir_access)only->access));
+}
+
+// A graph that is examined uses the memory.
+static void check_graph_touch(struct check *check, struct check_memory *memory)
+{
+    if (memory->probed)
+        return;
+    memory->probed = true;
+    memory->next_probed = check->probed;
+    check->probed = memory;
+}
+
 static void use_memory(struct check *check, const struct check_user *user,
                        struct check_buffer *buffer, const struct check_shape *shape,
                        weir_access access)
 {
     struct check_history *history = user->probe ? &buffer->memory->probe : &buffer->memory->history;
     size_t conflicts;
+    if (takes_over(check, user, history, shape, access)) {
+        check_use_set(history->root, check, user, access);
+        return;
+    }
     if (user->probe)
         check_graph_touch(check, buffer->memory);
     const bool all = needs_hints(check, user) && history->count <= HINT_USES;
@@ -403,6 +416,133 @@ static void use_memory(struct check *check, const struct check_user *user,
         same = add(check, user, history, shape);
     if (same)
         check_use_set(same, check, user, access);
+}
+
+// Gaps: bytes that nothing has written.
+
+enum {
+    CHECK_GAPS_MOST = 4096
+}; // with more of them, all bytes count as written
+
+static bool make_room(struct check_gaps *gaps)
+{
+    if (gaps->count < gaps->capacity)
+        return true;
+    const size_t capacity = gaps->capacity ? 2 * gaps->capacity : 2;
+    if (capacity > CHECK_GAPS_MOST)
+        return false;
+    struct check_span *grown = realloc(gaps->spans, capacity * sizeof *grown);
+    if (!grown)
+        return false;
+    gaps->spans = grown;
+    gaps->capacity = capacity;
+    return true;
+}
+
+void check_gaps_reset(struct check_gaps *gaps, uint64_t size)
+{
+    gaps->count = 0;
+    if (make_room(gaps))
+        gaps->spans[gaps->count++] = (struct check_span){0, size};
+}
+
+void check_gaps_forget(struct check_gaps *gaps)
+{
+    free(gaps->spans);
+    *gaps = (struct check_gaps){0};
+}
+
+// The first gap that ends after `at`.
+static size_t gap_after(const struct check_gaps *gaps, uint64_t at)
+{
+    size_t low = 0;
+    size_t high = gaps->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (gaps->spans[middle].end <= at)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void erase_gaps(struct check_gaps *gaps, size_t first, size_t last)
+{
+    memmove(&gaps->spans[first], &gaps->spans[last], (gaps->count - last) * sizeof gaps->spans[0]);
+    gaps->count -= last - first;
+}
+
+// A span inside one gap makes two of it.
+static void cut(struct check_gaps *gaps, size_t index, struct check_span span)
+{
+    if (!make_room(gaps)) {
+        check_gaps_forget(gaps);
+        return;
+    }
+    struct check_span *gap = &gaps->spans[index];
+    memmove(gap + 1, gap, (gaps->count - index) * sizeof *gap);
+    gaps->count++;
+    gap[0].end = span.begin;
+    gap[1].begin = span.end;
+}
+
+static void fill_span(struct check_gaps *gaps, struct check_span span)
+{
+    size_t first = gap_after(gaps, span.begin);
+    size_t last = first;
+    if (first == gaps->count || gaps->spans[first].begin >= span.end)
+        return;
+    if (gaps->spans[first].begin < span.begin) {
+        if (gaps->spans[first].end > span.end) {
+            cut(gaps, first, span);
+            return;
+        }
+        gaps->spans[first].end = span.begin;
+        last = ++first;
+    }
+    while (last < gaps->count && gaps->spans[last].end <= span.end)
+        last++;
+    if (last < gaps->count && gaps->spans[last].begin < span.end)
+        gaps->spans[last].begin = span.end;
+    erase_gaps(gaps, first, last);
+}
+
+// The bytes of the shape have been written. Its offsets are those of the buffer.
+static void check_gaps_fill(struct check_gaps *gaps, const struct check_shape *shape)
+{
+    const uint64_t runs = check_shape_run_count(shape);
+    for (uint64_t i = 0; i < runs && gaps->count; i++)
+        fill_span(gaps, check_shape_run(shape, i));
+}
+
+// The first bytes of the shape that nothing has written; empty if there are none.
+static struct check_span check_gaps_find(const struct check_gaps *gaps,
+                                         const struct check_shape *shape)
+{
+    for (size_t i = gap_after(gaps, shape->begin); i < gaps->count; i++) {
+        if (gaps->spans[i].begin >= shape->end)
+            break;
+        const struct check_span found = check_shape_meet_span(shape, gaps->spans[i]);
+        if (found.begin < found.end)
+            return found;
+    }
+    return (struct check_span){0, 0};
+}
+
+// Whether some of the bytes from `begin` to before `end` may be in a gap.
+static bool check_gaps_near(const struct check_gaps *gaps, uint64_t begin, uint64_t end)
+{
+    return gaps->count && begin < gaps->spans[gaps->count - 1].end && gaps->spans[0].begin < end;
+}
+
+// Whether nothing has written any byte from the shape's first to its last.
+static bool check_gaps_cover(const struct check_gaps *gaps, const struct check_shape *shape)
+{
+    for (size_t i = 0; i < gaps->count; i++)
+        if (gaps->spans[i].begin <= shape->begin && shape->end <= gaps->spans[i].end)
+            return true;
+    return false;
 }
 
 static void use_open(struct check *check, const struct check_user *user,

@@ -178,9 +178,6 @@ void fault_calls_finish(const struct weir_link *link, struct fault_queue *queue)
 
 // module.c
 
-// Loses the device by operation `number`, and returns the error.
-weir_status fault_lose(const struct weir_link *link, struct fault_device *device,
-                       enum fault_target target, uint64_t number);
 // WEIR_OK, or the first cause of the device's loss as the thread's error.
 weir_status fault_loss(const struct weir_link *link, const struct fault_device *device);
 

@@ -220,10 +220,6 @@ struct sim_launch {
 // How many places a kernel of that many blocks takes: all from a block for each multiprocessor on,
 // else in proportion.
 uint32_t sim_kernel_places(const struct sim_model *model, double blocks);
-// How long a kernel of a better priority waits for places of this one; 0: to its end, since all of its
-// blocks run at once, or as it is not known how many do.
-uint64_t sim_kernel_yield_ns(const struct sim_model *model, const struct sim_launch *launch,
-                             uint64_t duration_ns);
 // False if the model has no cost for the kernel.
 bool sim_kernel_ns(const struct sim_model *model, const struct sim_launch *launch,
                    uint64_t *out_ns);

@@ -46,6 +46,8 @@ weir_status rig_close(struct rig *rig);
 
 // On error the test fails and NULL is returned.
 struct weir_trace *rig_read(const char *path);
+// Closes the rig and reads what it wrote there.
+struct weir_trace *rig_end(struct rig *rig, const char *path);
 
 // A host call that increments an int.
 weir_status rig_count_call(void *user);

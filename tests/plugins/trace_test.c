@@ -143,9 +143,8 @@ WEIR_TEST(Trace, HasEveryOperationOnce)
     ASSERT_TRUE(rig_start(&rig, path));
     const size_t count = submit_all(&rig, expected, &calls);
     EXPECT_OK(weir_queue_sync(rig.down, WEIR_FOREVER));
-    rig_finish(&rig);
+    struct weir_trace *trace = rig_end(&rig, path);
     EXPECT_INT_EQ(calls, 1);
-    struct weir_trace *trace = rig_read(path);
     ASSERT_NOT_NULL(trace);
     EXPECT_FALSE(trace->meta.truncated);
     EXPECT_UINT_EQ(trace->meta.dropped, 0);
@@ -214,8 +213,7 @@ WEIR_TEST(Trace, HasRegionsAndWaitsOfTheHost)
         weir_region_push(rig.runtime, "a region with a rather long name, longer than is kept", 1);
     for (int i = 0; i < 40; i++)
         weir_region_pop(rig.runtime);
-    rig_finish(&rig);
-    struct weir_trace *trace = rig_read(path);
+    struct weir_trace *trace = rig_end(&rig, path);
     ASSERT_NOT_NULL(trace);
     for (size_t i = 0; i < trace->span_count; i++) {
         const struct weir_trace_span *span = &trace->spans[i];

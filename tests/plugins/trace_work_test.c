@@ -33,8 +33,7 @@ WEIR_TEST(Trace, OfGraphs)
     EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
     EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
     weir_graph_destroy(&graph);
-    rig_finish(&rig);
-    struct weir_trace *trace = rig_read(path);
+    struct weir_trace *trace = rig_end(&rig, path);
     ASSERT_NOT_NULL(trace);
     ASSERT_UINT_EQ(trace->operation_count, 6);
     EXPECT_UINT_EQ(trace->meta.unfinished, 0);
@@ -73,8 +72,7 @@ WEIR_TEST(Trace, OfNotes)
         weir_queue_note(rig.down, WEIR_PARAMS(weir_note, .name = "late", .timed = true), NULL));
     EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
     EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
-    rig_finish(&rig);
-    struct weir_trace *trace = rig_read(path);
+    struct weir_trace *trace = rig_end(&rig, path);
     ASSERT_NOT_NULL(trace);
     ASSERT_UINT_EQ(trace->operation_count, 5);
     EXPECT_UINT_EQ(trace->meta.unfinished, 1); // "late"
@@ -141,8 +139,7 @@ WEIR_TEST(Trace, OfArguments)
     EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
     weir_kernel_destroy(&store);
     weir_kernel_destroy(&scale);
-    rig_finish(&rig);
-    struct weir_trace *trace = rig_read(path);
+    struct weir_trace *trace = rig_end(&rig, path);
     ASSERT_NOT_NULL(trace);
     ASSERT_UINT_EQ(trace->operation_count, 3);
     EXPECT_UINT_EQ(trace->operations[0].argument_bytes, 96);
@@ -221,8 +218,7 @@ WEIR_TEST(Trace, NamesWhatPatternsDo)
     ASSERT_TRUE(rig_start(&rig, path));
     EXPECT_OK(run_chunks(&rig));
     EXPECT_OK(run_pipeline(&rig));
-    rig_finish(&rig);
-    struct weir_trace *trace = rig_read(path);
+    struct weir_trace *trace = rig_end(&rig, path);
     ASSERT_NOT_NULL(trace);
     EXPECT_UINT_EQ(trace->operation_count, 4 * 3 + 3);
     for (size_t i = 0; i < 4; i++) {
@@ -263,8 +259,7 @@ WEIR_TEST(Trace, OfSeveralThreads)
         pthread_join(threads[i], NULL);
     EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
     EXPECT_OK(weir_queue_sync(rig.down, WEIR_FOREVER));
-    rig_finish(&rig);
-    struct weir_trace *trace = rig_read(path);
+    struct weir_trace *trace = rig_end(&rig, path);
     ASSERT_NOT_NULL(trace);
     EXPECT_UINT_EQ(trace->operation_count + (size_t)trace->meta.dropped, 1500);
     uint64_t last = 0;
@@ -292,8 +287,7 @@ WEIR_TEST(Trace, OfQueuesThatComeAndGo)
             EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
         weir_queue_destroy(&queue);
     }
-    rig_finish(&rig);
-    struct weir_trace *trace = rig_read(path);
+    struct weir_trace *trace = rig_end(&rig, path);
     ASSERT_NOT_NULL(trace);
     EXPECT_UINT_EQ(trace->operation_count, 100);
     EXPECT_UINT_EQ(trace->queue_count, 100);
@@ -328,9 +322,8 @@ WEIR_TEST(Trace, OfAQueueThatFails)
     EXPECT_OK(weir_queue_host_call(rig.up, rig_count_call, &calls));
     EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
     EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
-    rig_finish(&rig);
+    struct weir_trace *trace = rig_end(&rig, path);
     EXPECT_INT_EQ(calls, 1);
-    struct weir_trace *trace = rig_read(path);
     ASSERT_NOT_NULL(trace);
     ASSERT_UINT_EQ(trace->operation_count, sizeof timed / sizeof *timed);
     for (size_t i = 0; i < trace->operation_count; i++) {
@@ -385,8 +378,7 @@ static void expect_one_engine(const char *name, const char *plugins, int bursts)
     }
     for (size_t i = 0; i < 4; i++)
         weir_queue_destroy(&queues[i]);
-    rig_finish(&rig);
-    struct weir_trace *trace = rig_read(path);
+    struct weir_trace *trace = rig_end(&rig, path);
     ASSERT_NOT_NULL(trace);
     EXPECT_UINT_EQ(trace->operation_count, 64 * (size_t)bursts);
     // CUPTI reports when they really ran: the tests' libcuda has an engine for each
@@ -446,8 +438,7 @@ WEIR_TEST(Trace, CountsWhatItDoesNotKeep)
     for (size_t i = 0; i < 5; i++)
         EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 32));
     EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
-    rig_finish(&rig);
-    struct weir_trace *trace = rig_read(path);
+    struct weir_trace *trace = rig_end(&rig, path);
     ASSERT_NOT_NULL(trace);
     EXPECT_UINT_EQ(trace->meta.dropped, 3000 - 1023);
     ASSERT_UINT_EQ(trace->operation_count, 1024 + 5);
@@ -544,8 +535,7 @@ WEIR_TEST(Trace, ForgetsThreadsThatHaveEnded)
     }
     if (!WEIR_MODULE_SANITIZER[0])
         EXPECT_UINT_LE(weir_test_resident_bytes(), warm + (5u << 20));
-    rig_finish(&rig);
-    struct weir_trace *trace = rig_read(path);
+    struct weir_trace *trace = rig_end(&rig, path);
     ASSERT_NOT_NULL(trace);
     size_t spans = 0;
     for (size_t i = 0; i < trace->span_count; i++)

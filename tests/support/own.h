@@ -37,6 +37,7 @@ OWN_OBJECT(weir_comm)
 #define own_pool OWN(own_end_weir_pool) weir_pool *
 #define own_program OWN(own_end_weir_program) weir_program *
 #define own_comm OWN(own_end_weir_comm) weir_comm *
+#define own_load_report OWN(weir_load_report_destroy) weir_load_report *
 
 // A device, and a runtime, whose closing must succeed.
 static inline void own_end_device(weir_device **at)

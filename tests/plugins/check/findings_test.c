@@ -206,7 +206,7 @@ WEIR_TEST(CheckFindings, APairIsOnceAndCounted)
     EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
     conflict.second.file = "other.c";
     EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
-    EXPECT_INT_EQ(check_findings_count(findings), 3);
+    EXPECT_INT_EQ(check_findings_count(findings, false), 3);
     EXPECT_INT_EQ(get(findings, 0).count, 31);
     EXPECT_INT_EQ(get(findings, 1).count, 1);
     EXPECT_STR_EQ(get(findings, 0).second.region, "frame");
@@ -215,8 +215,8 @@ WEIR_TEST(CheckFindings, APairIsOnceAndCounted)
     EXPECT_STR_EQ(get(findings, 0).first.operation, "copy");
     conflict.kind = WEIR_CHECK_NEEDLESS_WAIT;
     EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
-    EXPECT_INT_EQ(check_findings_count(findings), 4);
-    EXPECT_INT_EQ(check_findings_error_count(findings), 3);
+    EXPECT_INT_EQ(check_findings_count(findings, false), 4);
+    EXPECT_INT_EQ(check_findings_count(findings, true), 3);
     struct weir_check_finding finding;
     EXPECT_FALSE(check_findings_get(findings, 4, &finding, sizeof finding));
     EXPECT_CONTAINS(logged, "2 check: read-after-write: the launch of 'blur'");
@@ -260,7 +260,7 @@ WEIR_TEST(CheckFindings, MorePairsThanAreKept)
         conflict.second.line = 1000 + i;
         EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_ERROR_INVALID);
     }
-    EXPECT_INT_EQ(check_findings_count(findings), 1000);
+    EXPECT_INT_EQ(check_findings_count(findings, false), 1000);
     EXPECT_CONTAINS(told.message, "one more pair of lines than the 1000");
     logged[0] = '\0';
     check_findings_destroy(&findings);
@@ -301,7 +301,7 @@ WEIR_TEST(CheckFindings, OfManyThreads)
         ASSERT_INT_EQ(pthread_create(&threads[i], NULL, add_many, findings), 0);
     for (size_t i = 0; i < 4; i++)
         pthread_join(threads[i], NULL);
-    EXPECT_INT_EQ(check_findings_count(findings), 10);
+    EXPECT_INT_EQ(check_findings_count(findings, false), 10);
     for (size_t i = 0; i < 10; i++)
         count += get(findings, i).count;
     EXPECT_UINT_EQ(count, 4000);
@@ -343,7 +343,7 @@ WEIR_TEST(CheckSuppressions, OfKindLinesAndBuffer)
     conflict.buffer = "other";
     EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_ERROR_INVALID);
     EXPECT_TRUE(get(findings, 2).suppression == NULL);
-    EXPECT_INT_EQ(check_findings_error_count(findings), 2);
+    EXPECT_INT_EQ(check_findings_count(findings, true), 2);
     logged[0] = '\0';
     check_findings_destroy(&findings);
     EXPECT_TRUE(strstr(logged, "entry 1 suppresses nothing that was found, remove it: not this") !=

@@ -9,6 +9,7 @@
 #include <weir/interop.h>
 #include <weir/weir.h>
 
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 enum {
@@ -133,6 +134,7 @@ static void rig_close(struct rig *rig)
 //     wait 2 1 10    queue two waits, at line 10, for what queue one has
 //     sync 1 10      the host waits for queue one at line 10; `await 10` for the last event
 //     record 1       of queue one, the last event; `limit`, `query` and `error` are calls about that
+//     take 2 10      queue two waits, at line 10, for the last event
 //     use h r        an access of the host, to read or to write (w); `down 1 a` is a download
 //     call 1         a host call that uses nothing; `look 1` one that uses the host's buffer
 //     end 2, make 2  of the queue; `free b` of a buffer; `native 2` takes the queue's native one
@@ -224,6 +226,9 @@ static bool do_host(struct rig *rig, const struct words *w)
         use(*buffer_of(rig, w->first), w->second[0] == 'r' ? WEIR_ACCESS_READ : WEIR_ACCESS_WRITE);
     else if (strcmp(w->verb, "wait") == 0)
         wait_for(*queue_of(rig, w->first), *queue_of(rig, w->second), line_of(w->third));
+    else if (strcmp(w->verb, "take") == 0)
+        EXPECT_OK(
+            weir_queue_wait_at(*queue_of(rig, w->first), rig->event, "waits", line_of(w->second)));
     else if (strcmp(w->verb, "sync") == 0)
         sync_at(*queue_of(rig, w->first), line_of(w->second));
     else if (strcmp(w->verb, "await") == 0)
@@ -327,6 +332,12 @@ WEIR_TEST(CheckHints, Waits)
          "fill 1 a, record 1, wait 2 1 10, await 10, copy 2 b a",
          {"needless-wait", "waits:10"},
          {"needless-sync"}},
+        {"for what another one brings, always, and of a line that brings something once",
+         "fill 1 a, record 1, wait 2 1 10, take 2 11, copy 2 b a, wait 1 2 12, fill 1 a, record 1, "
+         "wait 2 1 10, take 2 "
+         "11, take 2 13, copy 2 b a, wait 1 2 12, fill 1 a, record 1, take 2 13, copy 2 b a",
+         {"implied-wait: the wait on 'two' at waits:11"},
+         {"waits:10", "waits:13"}},
         {"before a host call", "fill 1 a, wait 2 1 10, call 2", {0}, {0}},
         {"for a host call", "look 1, wait 2 1 10, copy 2 b h", {0}, {0}},
         {"and a finding",
@@ -462,25 +473,23 @@ RIG_TEST(SyncsOfTwoThreads)
 RIG_TEST(SyncAndMemoryOfTheProgram)
 {
     static _Alignas(4096) char memory[4096];
-    weir_buffer *wrapped;
+    own_buffer wrapped = NULL;
     ASSERT_OK(weir_buffer_wrap(rig->device,
                                WEIR_PARAMS(weir_wrap, .pointer = memory, .size = sizeof memory),
                                &wrapped));
     run_text(rig, "fill 1 a, sync 1 10");
-    weir_buffer_destroy(&wrapped);
 }
 
 // So many uses that those which the host knows of are dropped.
 RIG_TEST(SyncBeforeManyUses)
 {
-    weir_buffer *large = make_buffer(rig, "large", 8192, WEIR_PLACE_DEVICE);
+    own_buffer large = make_buffer(rig, "large", 8192, WEIR_PLACE_DEVICE);
     fill(rig->queues[0], large, 8190, 1);
     sync_at(rig->queues[0], 10);
     for (size_t i = 0; i < 2000; i++)
         fill(rig->queues[0], large, 2 * i, 1);
     sync_at(rig->queues[0], 11);
     fill(rig->queues[1], large, 8190, 1);
-    weir_buffer_destroy(&large);
 }
 
 // Random programs: one that is right must be right without any wait or sync that is told.

@@ -50,9 +50,6 @@ WEIR_TEST(Engine, AnEngineIsDestroyedWithWorkInFlight)
     EXPECT_TRUE(engine == NULL);
 }
 
-// With stream queues few programs are slower, and none is slower than all of its operations one after the
-// other. Short programs, of which the most are: in long ones an order that is worse comes and goes.
-
 // Costs.
 
 WEIR_TEST(Cost, Kernels)
@@ -142,12 +139,6 @@ static const struct sim_link pcie = {.bytes_per_s = 55000000000,
                                      .both_bytes_per_s = 50000000000,
                                      .latency_ns = 1000};
 
-static void forget(void *user, const struct sim_done *done)
-{
-    (void)user;
-    (void)done;
-}
-
 static void must(bool done)
 {
     if (!done)
@@ -188,7 +179,7 @@ static double load_seconds(uint32_t queue_count, int operations)
                               .copy_engines = 2,
                               .kernels = 128,
                               .copies = {[SIM_H2D] = pcie, [SIM_D2H] = pcie}};
-    struct sim_engine *engine = sim_engine_create(forget, NULL);
+    struct sim_engine *engine = sim_engine_create(drop, NULL);
     uint32_t index;
     must(engine && sim_engine_add_device(engine, &model, &index));
     for (uint32_t i = 0; i < queue_count; i++)

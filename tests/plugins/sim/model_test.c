@@ -60,7 +60,7 @@ WEIR_TEST(SimModel, KeysAndDefaults)
     struct sim_gpu *gpu = open_text("; x\n" GPU "late_signals = 1\ngreatest_priority = -5\n"
                                     "h2d_both_gb_per_s = 10\nsubmit_copy_ns = 7\n");
     ASSERT_NOT_NULL(gpu);
-    const struct sim_model *model = sim_gpu_model(gpu);
+    const struct sim_model *model = &gpu->model;
     EXPECT_STR_EQ(model->name, "a card");
     EXPECT_INT_EQ(model->queues, SIM_STREAM_QUEUES);
     EXPECT_TRUE(model->late_signals);
@@ -150,7 +150,7 @@ WEIR_TEST(SimModel, CostsOfKernels)
                                    "per_item_argument_0_ns = 4\n";
     struct sim_gpu *gpu = open_text(text);
     ASSERT_NOT_NULL(gpu);
-    const struct sim_model *model = sim_gpu_model(gpu);
+    const struct sim_model *model = &gpu->model;
     ASSERT_UINT_EQ(model->cost_count, 2);
     EXPECT_STR_EQ(model->costs[0].kernel, "f<a, b>(int)");
     EXPECT_DOUBLE_EQ(model->costs[0].per_block_ns, 1e-3);
@@ -178,10 +178,10 @@ WEIR_TEST(SimModel, CostsOfAnotherKindOfDevice)
     EXPECT_FALSE(sim_gpu_add_costs(gpu, file("costs.ini", costs), 0, message, sizeof message));
     EXPECT_CONTAINS(message,
                     "costs.ini:1: these costs were learnt on a processor, some CPU, and the model");
-    EXPECT_UINT_EQ(sim_gpu_model(gpu)->cost_count, 0);
+    EXPECT_UINT_EQ(gpu->model.cost_count, 0);
     EXPECT_TRUE(sim_gpu_add_costs(gpu, file("costs.ini", of_a_gpu), 0, message, sizeof message));
     EXPECT_TRUE(sim_gpu_add_costs(gpu, file("costs.ini", costs), 0.5, message, sizeof message));
-    const struct sim_cost *cost = sim_gpu_model(gpu)->costs;
+    const struct sim_cost *cost = gpu->model.costs;
     EXPECT_DOUBLE_EQ(cost[0].fixed_ns, 500);
     EXPECT_DOUBLE_EQ(cost[0].per_item_ns, 10);
     EXPECT_DOUBLE_EQ(cost[0].per_argument_ns[1], 20);
@@ -191,7 +191,7 @@ WEIR_TEST(SimModel, CostsOfAnotherKindOfDevice)
     gpu = open_text(GPU "kind = cpu\n");
     ASSERT_NOT_NULL(gpu);
     EXPECT_TRUE(sim_gpu_add_costs(gpu, file("costs.ini", costs), 0, message, sizeof message));
-    EXPECT_DOUBLE_EQ(sim_gpu_model(gpu)->costs[0].fixed_ns, 1000);
+    EXPECT_DOUBLE_EQ(gpu->model.costs[0].fixed_ns, 1000);
     EXPECT_FALSE(sim_gpu_add_costs(gpu, file("costs.ini", of_a_gpu), 0, message, sizeof message));
     EXPECT_CONTAINS(message, "costs.ini:3: these costs were learnt on a GPU, and the model");
     sim_gpu_destroy(&gpu);
@@ -233,7 +233,7 @@ WEIR_TEST(SimModel, CostsFromFilesOfTheirOwn)
         file("costs.ini",
              "[kernel e]\nfixed_ns = 3\n[kernel d]\nfixed_ns = 4\n[kernel a]\nfixed_ns = 5\n"),
         0, message, sizeof message));
-    const struct sim_model *model = sim_gpu_model(gpu);
+    const struct sim_model *model = &gpu->model;
     static const struct {
         const char *name;
         double ns;
@@ -249,7 +249,7 @@ WEIR_TEST(SimModel, CostsFromFilesOfTheirOwn)
     EXPECT_FALSE(sim_gpu_add_costs(gpu, file("costs.ini", "; none\n"), 0, message, sizeof message));
     expect_end("costs.ini: there is no [kernel NAME]; weir sim learn writes some");
     EXPECT_FALSE(sim_gpu_add_costs(gpu, "./absent.ini", 0, message, sizeof message));
-    EXPECT_UINT_EQ(sim_gpu_model(gpu)->cost_count, 4);
+    EXPECT_UINT_EQ(gpu->model.cost_count, 4);
     sim_gpu_destroy(&gpu);
 }
 
@@ -298,9 +298,9 @@ WEIR_TEST(SimModel, ChangesOfKeys)
     EXPECT_TRUE(sim_gpu_change(gpu, "", message, sizeof message));
     EXPECT_TRUE(sim_gpu_change(gpu, "copy_engines=1, h2d_gb_per_s = 25 ,queues=engine", message,
                                sizeof message));
-    EXPECT_INT_EQ(sim_gpu_model(gpu)->copy_engines, 1);
-    EXPECT_INT_EQ(sim_gpu_model(gpu)->queues, SIM_ENGINE_QUEUES);
-    EXPECT_UINT_EQ(sim_gpu_model(gpu)->copies[SIM_H2D].bytes_per_s, 25000000000u);
+    EXPECT_INT_EQ(gpu->model.copy_engines, 1);
+    EXPECT_INT_EQ(gpu->model.queues, SIM_ENGINE_QUEUES);
+    EXPECT_UINT_EQ(gpu->model.copies[SIM_H2D].bytes_per_s, 25000000000u);
     static const struct {
         const char *changes;
         const char *sentence;
@@ -404,7 +404,7 @@ WEIR_TEST(SimModel, CopiesTakeWhatWasMeasured)
     for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
         struct sim_gpu *gpu;
         ASSERT_TRUE(sim_gpu_open(measured[i].gpu, &gpu, message, sizeof message));
-        const struct sim_model *model = sim_gpu_model(gpu);
+        const struct sim_model *model = &gpu->model;
         EXPECT_NEAR((double)sim_copy_ns(model, SIM_H2D, 4 << 20), measured[i].up_ns, 2);
         EXPECT_NEAR((double)sim_copy_ns(model, SIM_D2H, 4 << 20), measured[i].down_ns, 2);
         sim_gpu_destroy(&gpu);
@@ -417,7 +417,7 @@ WEIR_TEST(SimModel, ReferenceHasEveryKey)
     const char *path = weir_test_runfile("conf/gpus/reference.ini");
     struct sim_gpu *gpu = NULL;
     ASSERT_TRUE(sim_gpu_open(path, &gpu, message, sizeof message));
-    EXPECT_UINT_EQ(sim_gpu_model(gpu)->cost_count, 1);
+    EXPECT_UINT_EQ(gpu->model.cost_count, 1);
     sim_gpu_destroy(&gpu);
     char text[16384] = "\n";
     FILE *from = fopen(path, "r");
