@@ -53,7 +53,7 @@ static bool fail_late(struct mpi_run *run, uint32_t rank)
 
 static bool fail_gone(struct mpi_run *run, uint32_t rank)
 {
-    return weir_caller_gone(&run->by, rank, last_of(run, rank));
+    return weir_caller_lost(&run->by, WEIR_FAULT_LEFT, rank, last_of(run, rank));
 }
 
 // A collective needs all ranks, and one that has left will not come to it.
