@@ -375,8 +375,9 @@ static void tell(struct local_group *group, const struct mesh_news *news)
     }
 }
 
-void local_mesh_fail(struct local_group *group, const struct weir_cause *cause)
+void local_mesh_fail(void *failed, const struct weir_cause *cause)
 {
+    struct local_group *group = failed;
     const struct mesh_news news = {.kind = MESH_FAILED, .cause = *cause};
     if (local_mesh_is_inherited(group))
         return;

@@ -16,11 +16,6 @@
 // The other ranks wait longer than rank 0, which knows the rank that is missing.
 #define PATIENCE_NS 500000000
 
-static void fail(void *group, const struct weir_cause *cause)
-{
-    mpi_posts_fail(group, cause);
-}
-
 struct mpi_run mpi_run_begin(struct mpi_group *group, struct weir_head head, uint64_t timeout_ns)
 {
     const uint64_t now_ns = weir_clock_now_ns();
@@ -34,7 +29,7 @@ struct mpi_run mpi_run_begin(struct mpi_group *group, struct weir_head head, uin
                                    .rank = group->rank,
                                    .count = group->count,
                                    .timeout_ns = limit_ns,
-                                   .fail = fail},
+                                   .fail = mpi_posts_fail},
                             .group = group,
                             .deadline_ns = now_ns + limit_ns,
                             .idle_ns = now_ns};

@@ -185,8 +185,9 @@ static void send_to_all(struct mpi_group *group, enum kind kind, const struct we
     posts.sent = sent;
 }
 
-void mpi_posts_fail(struct mpi_group *group, const struct weir_cause *cause)
+void mpi_posts_fail(void *failed, const struct weir_cause *cause)
 {
+    struct mpi_group *group = failed;
     pthread_mutex_lock(&posts.lock);
     if (!atomic_load(&group->dead)) {
         kill_group(group, cause);

@@ -152,7 +152,7 @@ const char *mpi_library_version(void);
 // Receives what is there, for all groups.
 void mpi_posts_poll(void);
 // Makes the group dead unless it is, and tells the other ranks.
-void mpi_posts_fail(struct mpi_group *group, const struct weir_cause *cause);
+void mpi_posts_fail(void *group, const struct weir_cause *cause);
 // Whether the peer has left, and when it had done how many collectives.
 bool mpi_posts_left(struct mpi_group *group, uint32_t peer, uint64_t *out_after,
                     uint64_t *out_since_ns);
