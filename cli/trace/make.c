@@ -99,7 +99,8 @@ static const struct weir_check_finding *find(const struct weir_findings *finding
     return NULL;
 }
 
-// Returns how many are new.
+// Gives each operation whose line is in a finding that is no hint and not suppressed the arguments `weir.finding` and
+// `weir.remedy`, and an instant event of the finding's kind, of category `weir_check`. Returns how many are new.
 static uint64_t mark(struct weir_trace *trace, const struct weir_findings *findings)
 {
     uint64_t marked = 0;
@@ -136,21 +137,21 @@ static int by_end(const void *a, const void *b)
 
 static struct turn *order(const struct weir_trace *trace)
 {
-    struct turn *turns = malloc((trace->operation_count + 1) * sizeof *turns);
-    for (size_t i = 0; turns && i < trace->operation_count; i++) {
+    struct turn *turns = cli_allocate(trace->operation_count + 1, sizeof *turns);
+    for (size_t i = 0; i < trace->operation_count; i++) {
         const struct weir_trace_operation *it = &trace->operations[i];
         const bool first = i == 0 || it[-1].queue_index != it->queue_index;
         const uint64_t before_ns = first ? 0 : turns[i - 1].end_ns;
         turns[i] = (struct turn){it->end_ns > before_ns ? it->end_ns : before_ns, i};
     }
-    if (turns)
-        qsort(turns, trace->operation_count, sizeof *turns, by_end);
+    qsort(turns, trace->operation_count, sizeof *turns, by_end);
     return turns;
 }
 
-static bool write_trace(const struct weir_trace *trace, const struct turn *turns, const char *path,
-                        char *message, size_t message_size)
+static bool write_trace(const struct weir_trace *trace, const char *path, char *message,
+                        size_t message_size)
 {
+    const struct turn *turns = order(trace);
     weir_trace_writer *writer = weir_trace_writer_create(path, &trace->meta, message, message_size);
     if (!writer)
         return false;
@@ -168,60 +169,40 @@ static bool write_trace(const struct weir_trace *trace, const struct turn *turns
                                    message, message_size);
 }
 
-static bool put_in_place(const char *part, const char *output, char *message, size_t message_size)
+// To a file that is complete or not there at all; it may be the trace itself.
+static void replace(const struct weir_trace *trace, const char *output)
 {
-    if (rename(part, output) == 0)
-        return true;
-    weir_text_about(message, message_size, output,
-                    "the trace cannot be put there (errno %d); choose another place for it", errno);
-    return false;
-}
-
-static bool replace(const struct weir_trace *trace, const char *output, char *message,
-                    size_t message_size)
-{
-    const size_t length = strlen(output);
-    const bool compressed = length > 3 && strcmp(output + length - 3, ".gz") == 0;
-    const size_t size = length + sizeof ".part.gz";
-    char *part = malloc(size);
-    struct turn *turns = order(trace);
-    bool fine = part && turns;
-    if (fine) {
-        snprintf(part, size, "%s.part%s", output, compressed ? ".gz" : "");
-        fine = write_trace(trace, turns, part, message, message_size) &&
-               put_in_place(part, output, message, message_size);
-        if (!fine)
-            unlink(part);
-    } else {
-        weir_text_about(message, message_size, output, "there is no memory to write it");
+    char message[512];
+    const char *part =
+        cli_text("%s.part%s", output, ends_in(output, strlen(output), ".gz") ? ".gz" : "");
+    bool fine = write_trace(trace, part, message, sizeof message);
+    if (fine && rename(part, output) != 0) {
+        weir_text_about(message, sizeof message, output,
+                        "the trace cannot be put there (errno %d); choose another place for it",
+                        errno);
+        fine = false;
     }
-    free(part);
-    free(turns);
-    return fine;
+    if (fine)
+        return;
+    unlink(part);
+    cli_fail(CLI_FAILED, "%s", message);
 }
 
-// Each operation whose line is in a finding that is no hint and not suppressed gets the arguments
-// `weir.finding` and `weir.remedy`, and an instant event of the finding's kind, of category `weir_check`. The file
-// is complete or not there at all; `output` may be the trace. A name that ends in .gz is compressed.
-//
-// Errors: false, with a sentence in `message`, also for a trace of another program. `*out_marked` is how many
-// operations were marked that had no mark.
-static bool mark_trace(const char *path, const struct weir_findings *findings, const char *output,
-                       uint64_t *out_marked, char *message, size_t message_size)
+CLI_DESTROYER(destroy_trace, weir_trace_destroy)
+
+static struct weir_trace *read_trace(const char *path)
 {
-    struct weir_trace *trace;
-    *out_marked = 0;
-    if (!weir_trace_read(path, NULL, &trace, message, message_size))
-        return false;
-    const bool own = *trace->meta.weir;
-    if (own)
-        *out_marked = mark(trace, findings);
-    else
-        weir_text_about(message, message_size, path,
+    static struct weir_trace *trace;
+    char message[512];
+    if (!weir_trace_read(path, NULL, &trace, message, sizeof message))
+        cli_fail(CLI_FAILED, "%s", message);
+    cli_own(destroy_trace, &trace, NULL);
+    if (!*trace->meta.weir) {
+        weir_text_about(message, sizeof message, path,
                         "another program's trace has no lines of operations to mark");
-    const bool fine = own && replace(trace, output, message, message_size);
-    weir_trace_destroy(&trace);
-    return fine;
+        cli_fail(CLI_FAILED, "%s", message);
+    }
+    return trace;
 }
 
 static const char mark_about[] =
@@ -241,8 +222,6 @@ int cli_trace_mark(int argc, char **argv)
         {"quiet", NULL, "do not print the file's name", CLI_FLAG, &quiet, 0, 0},
     };
     const struct cli_usage usage = CLI_TRACE_FORM("weir trace mark", mark_about, options);
-    char message[512];
-    uint64_t marked = 0;
     cli_parse(&usage, argc, argv);
     if (!findings)
         cli_fail(CLI_USAGE,
@@ -250,8 +229,10 @@ int cli_trace_mark(int argc, char **argv)
     if (!output)
         output = name_beside(argv[0], ends_in(argv[0], strlen(argv[0]), ".gz") ? ".marked.json.gz"
                                                                                : ".marked.json");
-    if (!mark_trace(argv[0], read_findings(findings), output, &marked, message, sizeof message))
-        cli_fail(CLI_FAILED, "%s", message);
+    const struct weir_findings *found = read_findings(findings);
+    struct weir_trace *trace = read_trace(argv[0]);
+    const uint64_t marked = mark(trace, found);
+    replace(trace, output);
     if (!quiet)
         printf("%s: %" PRIu64 " operation%s marked\n", output, marked, marked == 1 ? "" : "s");
     return CLI_OK;
