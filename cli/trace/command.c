@@ -1,6 +1,7 @@
 // weir trace: its commands, and those of them that only hand a trace on.
 #define _GNU_SOURCE // CLOCK_REALTIME_COARSE
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -14,7 +15,6 @@
 #include "cli/program/program.h"
 #include "cli/trace/trace.h"
 #include "report/findings.h"
-#include "report/mark.h"
 #include "report/output_path.h"
 #include "report/page.h"
 #include "report/trace.h"
@@ -263,6 +263,136 @@ static const char mark_about[] =
     "trace's\n"
     "name gets .marked before .json.";
 
+static bool is_at(const struct weir_check_use *use, const struct weir_trace_operation *operation)
+{
+    return use->line == operation->line && strcmp(use->file, operation->file) == 0;
+}
+
+static const struct weir_check_finding *find(const struct weir_findings *findings,
+                                             const struct weir_trace_operation *operation)
+{
+    for (size_t i = 0; i < findings->count; i++) {
+        const struct weir_check_finding *finding = findings->items[i];
+        if ((int)finding->kind < WEIR_CHECK_FIRST_HINT && !finding->suppression &&
+            (is_at(&finding->first, operation) || is_at(&finding->second, operation)))
+            return finding;
+    }
+    return NULL;
+}
+
+// Returns how many are new.
+static uint64_t mark(struct weir_trace *trace, const struct weir_findings *findings)
+{
+    uint64_t marked = 0;
+    for (size_t i = 0; i < trace->operation_count; i++) {
+        struct weir_trace_operation *operation = &trace->operations[i];
+        if (!operation->timed || *operation->finding || !*operation->file)
+            continue;
+        const struct weir_check_finding *finding = find(findings, operation);
+        if (!finding)
+            continue;
+        operation->finding_kind = weir_findings_kind_name(finding->kind);
+        operation->finding = finding->message;
+        operation->remedy = finding->remedy;
+        marked++;
+    }
+    return marked;
+}
+
+// Writing. Arrows need the operations of all queues in the order of their ends; those of a queue stay in theirs.
+
+struct turn {
+    uint64_t end_ns; // of the queue's operations up to this one
+    size_t operation;
+};
+
+static int by_end(const void *a, const void *b)
+{
+    const struct turn *x = a;
+    const struct turn *y = b;
+    if (x->end_ns != y->end_ns)
+        return x->end_ns < y->end_ns ? -1 : 1;
+    return x->operation < y->operation ? -1 : x->operation > y->operation;
+}
+
+static struct turn *order(const struct weir_trace *trace)
+{
+    struct turn *turns = cli_allocate(trace->operation_count + 1, sizeof *turns);
+    for (size_t i = 0; i < trace->operation_count; i++) {
+        const struct weir_trace_operation *it = &trace->operations[i];
+        const bool first = i == 0 || it[-1].queue_index != it->queue_index;
+        const uint64_t before_ns = first ? 0 : turns[i - 1].end_ns;
+        turns[i] = (struct turn){it->end_ns > before_ns ? it->end_ns : before_ns, i};
+    }
+    qsort(turns, trace->operation_count, sizeof *turns, by_end);
+    return turns;
+}
+
+static bool write_trace(const struct weir_trace *trace, const struct turn *turns, const char *path,
+                        char *message, size_t message_size)
+{
+    weir_trace_writer *writer = weir_trace_writer_create(path, &trace->meta, message, message_size);
+    if (!writer)
+        return false;
+    for (size_t i = 0; i < trace->device_count; i++)
+        weir_trace_writer_device(writer, &trace->devices[i]);
+    for (size_t i = 0; i < trace->queue_count; i++)
+        weir_trace_writer_queue(writer, &trace->queues[i]);
+    for (size_t i = 0; i < trace->thread_count; i++)
+        weir_trace_writer_thread(writer, &trace->threads[i]);
+    for (size_t i = 0; i < trace->operation_count; i++)
+        weir_trace_writer_operation(writer, &trace->operations[turns[i].operation]);
+    for (size_t i = 0; i < trace->span_count; i++)
+        weir_trace_writer_span(writer, &trace->spans[i]);
+    return weir_trace_writer_close(&writer, &trace->meta, trace->devices, trace->device_count,
+                                   message, message_size);
+}
+
+// Writes a file that is complete or not there at all; `output` may be the trace.
+static void replace(const struct weir_trace *trace, const char *output)
+{
+    const char *part =
+        cli_text("%s.part%s", output, ends_in(output, strlen(output), ".gz") ? ".gz" : "");
+    char message[512];
+    bool fine = write_trace(trace, order(trace), part, message, sizeof message);
+    if (fine && rename(part, output) != 0) {
+        weir_text_about(message, sizeof message, output,
+                        "the trace cannot be put there (errno %d); choose another place for it",
+                        errno);
+        fine = false;
+    }
+    if (!fine)
+        unlink(part);
+    if (!fine)
+        cli_fail(CLI_FAILED, "%s", message);
+}
+
+static void destroy_trace(void *object, void *with)
+{
+    struct weir_trace *trace = object;
+    (void)with;
+    weir_trace_destroy(&trace);
+}
+
+// Each operation whose line is in a finding that is no hint and not suppressed gets the arguments `weir.finding` and
+// `weir.remedy`, and an instant event of the finding's kind, of category `weir_check`. Returns how many were marked
+// that had no mark.
+static uint64_t mark_trace(const char *path, const struct weir_findings *findings,
+                           const char *output)
+{
+    struct weir_trace *trace;
+    char message[512];
+    if (!weir_trace_read(path, NULL, &trace, message, sizeof message))
+        cli_fail(CLI_FAILED, "%s", message);
+    cli_own(destroy_trace, trace, NULL);
+    if (!*trace->meta.weir)
+        cli_fail(CLI_FAILED, "%s: another program's trace has no lines of operations to mark",
+                 path);
+    const uint64_t marked = mark(trace, findings);
+    replace(trace, output);
+    return marked;
+}
+
 static int cli_trace_mark(int argc, char **argv)
 {
     const char *findings = NULL, *output = NULL;
@@ -273,8 +403,6 @@ static int cli_trace_mark(int argc, char **argv)
         {"quiet", NULL, "do not print the file's name", CLI_FLAG, &quiet, 0, 0},
     };
     const struct cli_usage usage = CLI_TRACE_FORM("weir trace mark", mark_about, options);
-    char message[512];
-    uint64_t marked = 0;
     cli_parse(&usage, argc, argv);
     if (!findings)
         cli_fail(CLI_USAGE,
@@ -282,9 +410,7 @@ static int cli_trace_mark(int argc, char **argv)
     if (!output)
         output = name_beside(argv[0], ends_in(argv[0], strlen(argv[0]), ".gz") ? ".marked.json.gz"
                                                                                : ".marked.json");
-    if (!weir_trace_mark(argv[0], read_findings(findings), output, &marked, message,
-                         sizeof message))
-        cli_fail(CLI_FAILED, "%s", message);
+    const uint64_t marked = mark_trace(argv[0], read_findings(findings), output);
     if (!quiet)
         printf("%s: %" PRIu64 " operation%s marked\n", output, marked, marked == 1 ? "" : "s");
     return CLI_OK;
