@@ -20,42 +20,10 @@ enum {
 
 static const struct weir_arr_coc_sizes sizes = {256, 16, 1024};
 
-// A way to run the frames. The images have several sizes, so slots capture graphs again in between.
-struct way {
-    size_t device;
-    uint32_t slots;
-    bool timing;
-    bool graphs;
-};
-
-static const struct way ways[] = {
+static const struct rig_way ways[] = {
     {0, 1, false, false}, {0, 3, false, false}, {0, 0, true, false},  {0, 1, false, true},
     {0, 3, false, true},  {1, 1, false, false}, {1, 3, false, false},
 };
-
-// Runs every test image ROUNDS times, in this process, on its own device.
-static bool run_as(const struct way *way, const struct rig_image *images,
-                   struct rig_frame frames[FRAMES])
-{
-    struct rig rig;
-    weir_arr_coc *arr_coc;
-    bool ok = false;
-
-    for (size_t i = 0; i < FRAMES; i++)
-        rig_frame_init(&frames[i], &images[i % TEST_IMAGES], sizes.grid);
-    if (!rig_open(&rig, way->device, RIG_WEIGHTS))
-        return false;
-    struct weir_arr_coc_params params = rig_params(&rig, &sizes, test_images_max_pixels(images));
-    params.slot_count = way->slots;
-    params.timing = way->timing;
-    params.graphs = way->graphs;
-    if (IS_OK(weir_arr_coc_create(&params, &arr_coc))) {
-        ok = rig_run(arr_coc, frames, FRAMES);
-        weir_arr_coc_destroy(&arr_coc);
-    }
-    rig_close(&rig);
-    return ok;
-}
 
 static void finish_all(struct rig_frame frames[FRAMES])
 {
@@ -72,7 +40,7 @@ static void expect_images_differ(const struct rig_frame frames[FRAMES])
 }
 
 // All frames of an image have the bits of its first one in the first way.
-static void expect_same(const struct way *way, const struct rig_frame first[FRAMES],
+static void expect_same(const struct rig_way *way, const struct rig_frame first[FRAMES],
                         const struct rig_frame frames[FRAMES])
 {
     for (size_t i = 0; i < FRAMES; i++)
@@ -88,13 +56,13 @@ WEIR_TEST(ArrCocDeterminism, EveryWay)
     struct rig_frame first[FRAMES], frames[FRAMES];
 
     ASSERT_TRUE(test_images_make(images));
-    if (run_as(&ways[0], images, first)) {
+    if (rig_run_images(&ways[0], &sizes, images, first, FRAMES)) {
         expect_images_differ(first);
         expect_same(&ways[0], first, first);
         for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
             if (ways[i].device >= devices)
                 continue;
-            if (run_as(&ways[i], images, frames))
+            if (rig_run_images(&ways[i], &sizes, images, frames, FRAMES))
                 expect_same(&ways[i], first, frames);
             finish_all(frames);
         }

@@ -185,26 +185,13 @@ SMALL_TEST(ArrCocFailure, BuiltBeforeTheFirstFrame)
 // Weights.
 
 enum {
-    TENSORS = 10,
-    D = 3
+    D = 3 // numbers of a query
 };
 
-static void describe(struct weir_io_tensor tensors[TENSORS], const float *values)
+static void describe(struct weir_io_tensor tensors[WEIR_ARR_COC_TENSORS], const float *values)
 {
-    const struct weir_io_tensor list[TENSORS] = {
-        {.name = "participatory.0.weight", .rank = 2, .shape = {64, 13}},
-        {.name = "participatory.0.bias", .rank = 1, .shape = {64}},
-        {.name = "participatory.2.weight", .rank = 2, .shape = {D, 64}},
-        {.name = "participatory.2.bias", .rank = 1, .shape = {D}},
-        {.name = "balancer.0.weight", .rank = 2, .shape = {128, 9 + D}},
-        {.name = "balancer.0.bias", .rank = 1, .shape = {128}},
-        {.name = "balancer.2.weight", .rank = 2, .shape = {128, 128}},
-        {.name = "balancer.2.bias", .rank = 1, .shape = {128}},
-        {.name = "balancer.4.weight", .rank = 2, .shape = {3, 128}},
-        {.name = "balancer.4.bias", .rank = 1, .shape = {3}},
-    };
-    memcpy(tensors, list, sizeof list);
-    for (int i = 0; i < TENSORS; i++) {
+    weir_arr_coc_weights_describe(D, tensors);
+    for (int i = 0; i < WEIR_ARR_COC_TENSORS; i++) {
         tensors[i].dtype = WEIR_IO_F32;
         tensors[i].data = values;
     }
@@ -239,47 +226,50 @@ static float *make_values(void)
 
 WEIR_TEST(ArrCocFailure, WeightsMissingTensor)
 {
-    struct weir_io_tensor tensors[TENSORS], others[TENSORS];
+    struct weir_io_tensor tensors[WEIR_ARR_COC_TENSORS], others[WEIR_ARR_COC_TENSORS];
     OWN_MEMORY float *values = make_values();
 
     describe(tensors, values);
-    for (int missing = 0; missing < TENSORS; missing++) {
+    for (int missing = 0; missing < WEIR_ARR_COC_TENSORS; missing++) {
         memcpy(others, tensors, sizeof others);
         memmove(others + missing, others + missing + 1,
-                (size_t)(TENSORS - 1 - missing) * sizeof *others);
-        expect_weights_refused(others, TENSORS - 1, tensors[missing].name, "no tensor");
+                (size_t)(WEIR_ARR_COC_TENSORS - 1 - missing) * sizeof *others);
+        expect_weights_refused(others, WEIR_ARR_COC_TENSORS - 1, tensors[missing].name,
+                               "no tensor");
     }
 }
 
 WEIR_TEST(ArrCocFailure, WeightsWrongShape)
 {
-    struct weir_io_tensor tensors[TENSORS];
+    struct weir_io_tensor tensors[WEIR_ARR_COC_TENSORS];
     OWN_MEMORY float *values = make_values();
 
-    for (int wrong = 0; wrong < TENSORS; wrong++) {
+    for (int wrong = 0; wrong < WEIR_ARR_COC_TENSORS; wrong++) {
         describe(tensors, values);
         // The bias with length D determines D; the matrices do not fit to it.
         bool decides = strcmp(tensors[wrong].name, "participatory.2.bias") == 0;
         tensors[wrong].shape[0] -= 1;
-        expect_weights_refused(tensors, TENSORS,
+        expect_weights_refused(tensors, WEIR_ARR_COC_TENSORS,
                                decides ? "participatory.2.weight" : tensors[wrong].name, "[");
     }
     describe(tensors, values);
     tensors[3].shape[0] = 0;
-    expect_weights_refused(tensors, TENSORS, "participatory.2.bias is empty", "at least one");
+    expect_weights_refused(tensors, WEIR_ARR_COC_TENSORS, "participatory.2.bias is empty",
+                           "at least one");
 }
 
 WEIR_TEST(ArrCocFailure, WeightsWithNaN)
 {
-    struct weir_io_tensor tensors[TENSORS];
+    struct weir_io_tensor tensors[WEIR_ARR_COC_TENSORS];
     OWN_MEMORY float *values = make_values();
     OWN_MEMORY float *bad = make_values();
 
     bad[2] = NAN;
-    for (int wrong = 0; wrong < TENSORS; wrong++) {
+    for (int wrong = 0; wrong < WEIR_ARR_COC_TENSORS; wrong++) {
         describe(tensors, values);
         tensors[wrong].data = bad;
-        expect_weights_refused(tensors, TENSORS, tensors[wrong].name, "index 2 is NaN");
+        expect_weights_refused(tensors, WEIR_ARR_COC_TENSORS, tensors[wrong].name,
+                               "index 2 is NaN");
     }
 }
 

@@ -312,3 +312,27 @@ uint64_t test_images_max_pixels(const struct rig_image images[TEST_IMAGES])
     }
     return most;
 }
+
+bool rig_run_images(const struct rig_way *way, const struct weir_arr_coc_sizes *sizes,
+                    const struct rig_image images[TEST_IMAGES], struct rig_frame *frames,
+                    size_t count)
+{
+    struct rig rig;
+    weir_arr_coc *arr_coc;
+    bool ok = false;
+
+    for (size_t i = 0; i < count; i++)
+        rig_frame_init(&frames[i], &images[i % TEST_IMAGES], sizes->grid);
+    if (!rig_open(&rig, way->device, RIG_WEIGHTS))
+        return false;
+    struct weir_arr_coc_params params = rig_params(&rig, sizes, test_images_max_pixels(images));
+    params.slot_count = way->slots;
+    params.timing = way->timing;
+    params.graphs = way->graphs;
+    if (IS_OK(weir_arr_coc_create(&params, &arr_coc))) {
+        ok = rig_run(arr_coc, frames, count);
+        weir_arr_coc_destroy(&arr_coc);
+    }
+    rig_close(&rig);
+    return ok;
+}

@@ -120,4 +120,18 @@ bool test_images_make(struct rig_image images[TEST_IMAGES]);
 void test_images_finish(struct rig_image images[TEST_IMAGES]);
 uint64_t test_images_max_pixels(const struct rig_image images[TEST_IMAGES]);
 
+// A way to run them. The images have several sizes, so slots capture graphs again in between.
+struct rig_way {
+    size_t device;
+    uint32_t slots;
+    bool timing;
+    bool graphs;
+};
+
+// Runs the images in turn as `count` frames, on a device of its own with RIG_WEIGHTS. The frames are to be finished after
+// a failure too.
+bool rig_run_images(const struct rig_way *way, const struct weir_arr_coc_sizes *sizes,
+                    const struct rig_image images[TEST_IMAGES], struct rig_frame *frames,
+                    size_t count);
+
 #endif
