@@ -186,6 +186,7 @@ static uint32_t count_decoders(const struct run *run)
 
 void run_open_images(struct run *run, struct weir_arr_coc_params *params)
 {
+    run_adjust(run, params);
     params->max_pixels = 0;
     for (size_t i = 0; i < run->image_count && !atomic_load(&run->stopped); i++) {
         struct run_image *image = &run->images[i];
