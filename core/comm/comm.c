@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/wait.h"
 #include "core/buffer/buffer.h"
 #include "core/comm/pulse.h"
 #include "core/object/device.h"
@@ -43,11 +44,7 @@ weir_comm *weir__comm_allocate(weir_device *device, const char *label, const wei
     comm->ops = &weir__comm_ops;
     weir_lock_init(&comm->submit_lock, &weir__locks[WEIR__LOCK_COMM_SUBMIT]);
     weir_lock_init(&comm->lock, &weir__locks[WEIR__LOCK_COMM]);
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&comm->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    weir_condition_init(&comm->changed);
     if (like) {
         comm->transport = like->transport;
         comm->timeout_ns = like->timeout_ns;

@@ -505,14 +505,16 @@ weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
 {
     const struct weir__wait wait = {.own = queue->sequence + 1,
                                     .event = event,
-                                    .no_record = flags & WEIR_OPERATION_RELAUNCH};
+                                    .no_record = flags & WEIR_OPERATION_RELAUNCH,
+                                    .order = flags & WEIR__WAIT_ORDERS};
     bool implied = false;
     weir_status status = weir__completion_wait(queue, &wait, producer, &implied);
     if (status < 0)
         return status;
     struct weir_operation operation;
     weir__operation_begin(&operation, WEIR_OPERATION_WAIT,
-                          flags | (implied ? WEIR_OPERATION_IMPLIED : 0u), file, line);
+                          (flags & ~WEIR__WAIT_ORDERS) | (implied ? WEIR_OPERATION_IMPLIED : 0u),
+                          file, line);
     operation.u.wait.event = event;
     operation.u.wait.producer = producer;
     return weir__queue_submit_locked(queue, &operation);

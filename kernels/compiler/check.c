@@ -1,5 +1,5 @@
-// Compiling the OpenCL C, and what is told of it: kernels that no bundle has, at their lines, and what only some
-// devices do as it was meant.
+// Compiling the OpenCL C, and what is told of it: kernels that no bundle has, at their lines, what CUDA has no room
+// for, and what only some devices do as it was meant.
 #include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -67,7 +67,7 @@ static bool check_others(struct kc_context *context, const struct kc_module *mod
     return run_clang(&others, source, more, source);
 }
 
-bool kc_compile(struct kc_context *context, struct kc_module *out)
+static bool compile_for_cuda(struct kc_context *context, struct kc_module *out)
 {
     static const char *const quiet[] = {AS_IT_IS, "-cl-kernel-arg-info", "-w", NULL};
     static const char *const strict[] = {AS_IT_IS, "-cl-kernel-arg-info", "-Wall", "-Werror", NULL};
@@ -101,13 +101,35 @@ static const struct kc_module *with_places(struct kc_context *context)
 
 // What a bundle cannot have.
 
+// The line of a function that is reached that names the symbol `used`; NULL: there is none.
+static const char *use_of(const struct kc_module *module, const bool *reached, const char *used)
+{
+    char word[NAME_SIZE];
+    const size_t length = strlen(used);
+    if (length + 3 > sizeof word)
+        return NULL;
+    snprintf(word, sizeof word, "@%s", used);
+    for (size_t i = 0; i < module->symbol_count; i++) {
+        const struct kc_symbol *symbol = &module->symbols[i];
+        if (!reached[i] || symbol->kind != KC_DEFINED)
+            continue;
+        for (const char *line = kc_next_line(symbol->line); line && *line != '}';
+             line = kc_next_line(line)) {
+            const char *at = kc_in_line(line, word);
+            if (at && !weir_text_is_word(at[length + 1]) && at[length + 1] != '.')
+                return line;
+        }
+    }
+    return NULL;
+}
+
 void kc_refuse(struct kc_context *context, struct kc_kernel *kernel, const char *used,
                const char *format, ...)
 {
     const struct kc_module *places = with_places(context);
     const struct kc_symbol *symbol = places ? kc_module_find(places, kernel->name) : NULL;
     bool *reached = symbol ? kc_module_reach(places, kernel->name) : NULL;
-    const char *line = used && reached ? kc_module_use(places, reached, used) : NULL;
+    const char *line = used && reached ? use_of(places, reached, used) : NULL;
     char sentence[1024];
     va_list arguments;
     va_start(arguments, format);
@@ -355,8 +377,132 @@ static void check_long_long(struct kc_context *context, const struct kc_module *
                        severity(context));
 }
 
-bool kc_check(struct kc_context *context, const struct kc_module *module,
-              struct kc_kernels *kernels)
+// CUDA's limits: of blocks and parameters, which the signature says; and of a kernel's own memory, the local arrays
+// that it declares and what each work-item has, of which the PTX says:
+//
+//     .shared .align 4 .b8 NAME_$_VARIABLE[65536];
+//     .visible .entry NAME(
+//         .local .align 4 .b8 __local_depot0[800000];
+
+enum {
+    BLOCK_MOST = 1024,
+    BLOCK_DEPTH_MOST = 64,
+    SUB_GROUP = 32,
+    PARAMETERS_MOST = 32764,
+    LOCAL_MOST = 48 << 10,
+    PRIVATE_MOST = 512 << 10
+};
+
+unsigned kc_parameter_bytes(const struct kc_kernel *kernel)
+{
+    unsigned bytes = 0;
+    for (size_t i = 0; i < kernel->parameter_count; i++)
+        bytes +=
+            kernel->parameters[i].kind == KC_VALUE ? (kernel->parameters[i].size + 7) / 8 * 8 : 8;
+    return bytes;
+}
+
+// Refuses a kernel whose block or whose parameters are larger than CUDA's.
+static void check_limits(struct kc_context *context, struct kc_kernel *kernel)
+{
+    const unsigned *block = kernel->block;
+    const uint64_t items = (uint64_t)block[0] * block[1] * block[2];
+    const unsigned bytes = kc_parameter_bytes(kernel);
+    if (items > BLOCK_MOST)
+        kc_refuse(
+            context, kernel, NULL,
+            "requires blocks of %u x %u x %u, %llu work-items: a block of CUDA has at most %d; "
+            "require a smaller one",
+            block[0], block[1], block[2], (unsigned long long)items, BLOCK_MOST);
+    else if (block[2] > BLOCK_DEPTH_MOST)
+        kc_refuse(
+            context, kernel, NULL,
+            "requires blocks of %u in the third dimension: CUDA has at most %d; use the first",
+            block[2], BLOCK_DEPTH_MOST);
+    if (kernel->sub_group > 0 && kernel->sub_group != SUB_GROUP)
+        kc_refuse(context, kernel, NULL,
+                  "requires sub-groups of %u work-items: CUDA's have %d; require these, or take "
+                  "get_sub_group_size()",
+                  kernel->sub_group, SUB_GROUP);
+    if (bytes > PARAMETERS_MOST)
+        kc_refuse(context, kernel, NULL,
+                  "has parameters of %u bytes: CUDA takes at most %d; pass a buffer", bytes,
+                  PARAMETERS_MOST);
+}
+
+static struct kc_kernel *find_kernel(struct kc_kernels *kernels, const char *name, size_t length)
+{
+    for (size_t i = 0; i < kernels->count; i++)
+        if (strlen(kernels->items[i].name) == length &&
+            memcmp(kernels->items[i].name, name, length) == 0)
+            return &kernels->items[i];
+    return NULL;
+}
+
+// "NAME[65536]" at the end of a declaration.
+static unsigned long long bytes_of(const char *line)
+{
+    const char *open = kc_in_line(line, "[");
+    return open ? strtoull(open + 1, NULL, 10) : 0;
+}
+
+// The kernel of a variable in local memory.
+static struct kc_kernel *owner_of(struct kc_kernels *kernels, const char *line)
+{
+    const char *mark = kc_in_line(line, "_$_");
+    const char *start = mark;
+    while (start && start > line && !isspace((unsigned char)start[-1]))
+        start--;
+    return mark ? find_kernel(kernels, start, (size_t)(mark - start)) : NULL;
+}
+
+static struct kc_kernel *entry_of(struct kc_kernels *kernels, const char *line)
+{
+    const char *at = kc_in_line(line, ".entry ");
+    return at ? find_kernel(kernels, at + 7, strcspn(at + 7, "( \t\n")) : NULL;
+}
+
+static void check_local_bytes(struct kc_context *context, struct kc_kernel *kernel,
+                              unsigned long long bytes)
+{
+    if (bytes > LOCAL_MOST && !kernel->refused)
+        kc_refuse(
+            context, kernel, NULL,
+            "has __local arrays of %llu bytes: CUDA has %d for what a kernel declares; pass a "
+            "__local pointer (weir_local())",
+            bytes, LOCAL_MOST);
+}
+
+static void check_private_bytes(struct kc_context *context, struct kc_kernel *kernel,
+                                unsigned long long bytes)
+{
+    if (bytes > PRIVATE_MOST && !kernel->refused)
+        kc_refuse(context, kernel, NULL,
+                  "has %llu bytes of variables in each work-item: CUDA has %d; use a buffer", bytes,
+                  PRIVATE_MOST);
+}
+
+void kc_check_memory(struct kc_context *context, const char *ptx, struct kc_kernels *kernels)
+{
+    unsigned long long *local = calloc(kernels->count + 1, sizeof *local);
+    struct kc_kernel *current = NULL, *found;
+    for (const char *line = ptx; line && local; line = kc_next_line(line)) {
+        const char *at = line + strspn(line, " \t");
+        if (strncmp(at, ".shared ", 8) == 0 && (found = owner_of(kernels, line)))
+            local[found - kernels->items] += bytes_of(line);
+        else if (kc_in_line(line, ".entry ") || kc_in_line(line, ".func "))
+            current = entry_of(kernels, line);
+        else if (strncmp(at, ".local ", 7) == 0 && current)
+            check_private_bytes(context, current, bytes_of(line));
+    }
+    for (size_t i = 0; i < kernels->count && local; i++)
+        check_local_bytes(context, &kernels->items[i], local[i]);
+    context->report->failed = context->report->failed || !local;
+    free(local);
+}
+
+static bool check(struct kc_context *context, const struct kc_module *module,
+                  struct kc_kernels *kernels)
 {
     if (!context->language->quiet) {
         check_local(context, module);
@@ -374,8 +520,14 @@ bool kc_check(struct kc_context *context, const struct kc_module *module,
         check_parameters(context, &kernels->items[i]);
         check_calls(context, module, &kernels->items[i]);
         if (!kernels->items[i].refused)
-            kc_check_limits(context, &kernels->items[i]);
+            check_limits(context, &kernels->items[i]);
     }
     bool any;
     return kc_drop_refused(context, kernels, &any);
+}
+
+bool kc_compile(struct kc_context *context, struct kc_module *out, struct kc_kernels *out_kernels)
+{
+    return compile_for_cuda(context, out) && kc_signatures(out, out_kernels, context->report) &&
+           check(context, out, out_kernels);
 }

@@ -4,16 +4,12 @@
 //                place of images
 //   module.c     LLVM's intermediate representation: its symbols and what they use
 //   signature.c  the kernels' signatures, from that of the text
-//   check.c      compiles the text; what no bundle has, such as pipes; and local variables of which a driver may
-//                give each work-item a copy
-//   library.c    which functions of kernels/library the kernels call
-//   cuda.c       that representation linked with these; PTX and cubins of it
-//   change.c     on the way it is made fit for CUDA
-//   optimise.c   and optimised
-//   limits.c     what CUDA has no room for
+//   check.c      compiles the text; what no bundle has, such as pipes; what CUDA has no room for; and local variables
+//                of which a driver may give each work-item a copy
+//   link.c       that representation linked with kernels/library, libclc and libdevice, made fit for CUDA, optimised
 //   twin.c       CUDA C++ in its place, or images that are there already
 //   image.c      which kernels an image has, and which GPU it is for: PTX and cubins
-//   build.c      all of it, one after another, and the bundle as C
+//   build.c      all of it, one after another: PTX and cubins, and the bundle as C
 //   process.c    where clang, libclc, libdevice and ptxas are, and runs them
 //
 // The text is what OpenCL drivers get. clang holds it against OpenCL C; for CUDA clang, libclc
@@ -211,9 +207,6 @@ bool kc_module_reach_too(const struct kc_module *module, const char *from, bool 
 void kc_module_add_reached(const struct kc_module *module, const bool *reached,
                            struct weir_long_text *out);
 
-// The line of a function that is reached that names the symbol `used`; NULL: there is none.
-const char *kc_module_use(const struct kc_module *module, const bool *reached, const char *used);
-
 // What stands after "!NUMBER = "; NULL: there is no such node.
 const char *kc_module_node(const struct kc_module *module, unsigned long number);
 
@@ -294,13 +287,10 @@ void kc_kernels_finish(struct kc_kernels *kernels);
 
 // check.c
 
-// Compiles the text as OpenCL C to FOLDER/kernels.ll, for CUDA and before any optimisation, and reads it.
-bool kc_compile(struct kc_context *context, struct kc_module *out);
-
-// Warns of what devices do differently, and refuses what no bundle has. False: there is such a kernel, and it is not
-// to be skipped, or none at all.
-bool kc_check(struct kc_context *context, const struct kc_module *module,
-              struct kc_kernels *kernels);
+// Compiles the text as OpenCL C to FOLDER/kernels.ll, for CUDA and before any optimisation, and reads it and the
+// kernels' signatures. Warns of what devices do differently, and refuses what no bundle has. False: an error, also
+// that there is such a kernel, and it is not to be skipped, or none at all.
+bool kc_compile(struct kc_context *context, struct kc_module *out, struct kc_kernels *out_kernels);
 
 // Reports that the kernel cannot be in a bundle: "FILE:LINE: error: kernel 'NAME' SENTENCE", at the line that
 // names the symbol `used`, if it is not NULL.
@@ -312,39 +302,13 @@ bool kc_drop_refused(struct kc_context *context, struct kc_kernels *kernels, boo
 // The name that a function has in OpenCL C.
 void kc_plain_name(const struct kc_symbol *symbol, char *out, size_t size);
 
-// library.c
+// How many bytes the parameters take, at most.
+unsigned kc_parameter_bytes(const struct kc_kernel *kernel);
 
-// A file of kernels/library.
-struct kc_subject {
-    const char *name;
-    const char *text;
-    bool generic; // a pointer without an address space is one to the generic
-    bool lazy; // of what it defines it calls no other types, so clang may declare what it comes to
-};
+// Refuses kernels that have more memory of their own than CUDA has: by the PTX of all.
+void kc_check_memory(struct kc_context *context, const char *ptx, struct kc_kernels *kernels);
 
-enum {
-    KC_SUBJECTS = 14
-};
-
-// Which subjects have functions that the module declares, as bits.
-unsigned kc_library_needed(const char *ir);
-// Stores those subjects, at most KC_SUBJECTS, and returns how many.
-size_t kc_library(unsigned needed, struct kc_subject *out_subjects);
-
-// change.c
-
-// Adds the module `ir`, changed, to the text. True: kernels have images.
-bool kc_change_module(const struct kc_context *context, const struct kc_kernels *kernels,
-                      const char *ir, struct weir_long_text *out);
-
-// optimise.c
-
-// Optimises the module `ir`, changed, into the file `path`, and stores its text in *out_ir, which is the caller's.
-// `images`: kernels have images. *out_huge: a block has so many instructions that LLVM's last passes would take minutes.
-bool kc_optimise(const struct kc_context *context, const char *ir, bool images, const char *path,
-                 char **out_ir, bool *out_huge);
-
-// cuda.c
+// link.c
 
 #define KC_TARGET "nvptx64-unknown-nvidiacl"
 // clang would take the version of PTX from the CUDA toolkit that it finds, and the oldest without one; so
@@ -359,6 +323,14 @@ void kc_job_add_language(struct kc_job *job, const struct kc_tools *tools,
                          const struct kc_language *language);
 void kc_job_add_cuda(struct kc_job *job, const struct kc_language *language);
 
+// Writes what the kernels reach of the module that kc_compile() has read, linked, changed and optimised, into the file
+// `path`, and stores its text in *out_ir, which is the caller's. *out_huge: a block has so many instructions that LLVM's
+// last passes would take minutes.
+bool kc_link(const struct kc_context *context, const struct kc_kernels *kernels,
+             const struct kc_module *module, const char *path, char **out_ir, bool *out_huge);
+
+// image.c
+
 struct kc_image {
     const char *format; // the end of WEIR_IMAGE_...
     char target[16];    // "sm_90"
@@ -370,27 +342,6 @@ struct kc_images {
     struct kc_image items[32];
     size_t count;
 };
-
-// Makes PTX for each architecture ("90") of `ptx` and a cubin for each of `cubins` from the module that
-// kc_compile() has read. Without any it only finds functions that CUDA lacks, for which libdevice is
-// not needed, and what CUDA has no room for. Kernels that are refused and skipped are taken away.
-bool kc_cuda_images(struct kc_context *context, const struct kc_module *module,
-                    struct kc_kernels *kernels, const struct kc_list *ptx,
-                    const struct kc_list *cubins, struct kc_images *images);
-void kc_images_finish(struct kc_images *images);
-
-// limits.c
-
-// How many bytes the parameters take, at most.
-unsigned kc_parameter_bytes(const struct kc_kernel *kernel);
-
-// Refuses a kernel whose block or whose parameters are larger than CUDA's.
-void kc_check_limits(struct kc_context *context, struct kc_kernel *kernel);
-
-// Refuses kernels that have more memory of their own than CUDA has: by the PTX of all.
-void kc_check_memory(struct kc_context *context, const char *ptx, struct kc_kernels *kernels);
-
-// image.c
 
 // A kernel of an image, with the sizes of its parameters.
 struct kc_entry {

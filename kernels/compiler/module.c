@@ -365,25 +365,3 @@ void kc_module_add_place(const struct kc_module *module, const char *line,
         weir_long_text_add(out, "%lu:", column);
     weir_long_text_add(out, " ");
 }
-
-// The line of a function that is reached in which `used` is named.
-const char *kc_module_use(const struct kc_module *module, const bool *reached, const char *used)
-{
-    char word[512];
-    const size_t length = strlen(used);
-    if (length + 3 > sizeof word)
-        return NULL;
-    snprintf(word, sizeof word, "@%s", used);
-    for (size_t i = 0; i < module->symbol_count; i++) {
-        const struct kc_symbol *symbol = &module->symbols[i];
-        if (!reached[i] || symbol->kind != KC_DEFINED)
-            continue;
-        for (const char *line = kc_next_line(symbol->line); line && *line != '}';
-             line = kc_next_line(line)) {
-            const char *at = kc_in_line(line, word);
-            if (at && !weir_text_is_word(at[length + 1]) && at[length + 1] != '.')
-                return line;
-        }
-    }
-    return NULL;
-}

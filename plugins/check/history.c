@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "base/random.h"
+
 enum {
     BLOCK_USES = 64
 };
@@ -34,12 +36,6 @@ static bool add_block(struct check_uses *uses)
         uses->spare = &block->uses[i];
     }
     return true;
-}
-
-// Knuth's; priorities are compared, which its highest bits decide.
-static uint32_t next_random(struct check_uses *uses)
-{
-    return uses->random = 1664525 * uses->random + 1013904223;
 }
 
 static struct check_use *take_use(struct check_uses *uses)
@@ -176,7 +172,7 @@ struct check_use *check_history_add(struct check_uses *uses, struct check_histor
     if (!use)
         return NULL;
     use->shape = *shape;
-    use->priority = next_random(uses);
+    use->priority = (uint32_t)weir_random_next(&uses->random);
     history->root = insert(history->root, use);
     history->count++;
     return use;

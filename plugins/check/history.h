@@ -46,7 +46,7 @@ struct check_use {
 struct check_uses {
     struct check_use *spare;
     void *blocks;
-    uint32_t random;
+    uint64_t random;
 };
 
 void check_uses_finish(struct check_uses *uses);

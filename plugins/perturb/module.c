@@ -203,8 +203,8 @@ static void init_choice(struct perturb *perturb)
     static const uint64_t redraws[] = {1, 1, 2, 4, 8, 16, 64, 0};
     static const uint64_t eagers[] = {0, 0, 0, 16, 64, 128, 192, 256};
     perturb->random = perturb->seed;
-    perturb->redraw = redraws[perturb_random(perturb) % 8];
-    perturb->eager = eagers[perturb_random(perturb) % 8];
+    perturb->redraw = redraws[weir_random_next(&perturb->random) % 8];
+    perturb->eager = eagers[weir_random_next(&perturb->random) % 8];
     if (perturb->mode != PERTURB_RANDOM)
         perturb->eager = 0;
 }

@@ -32,6 +32,7 @@
 #include <weir/module/error.h>
 #include <weir/module/module.h>
 
+#include "base/random.h"
 #include "base/thread.h"
 #include "base/thread_local.h"
 
@@ -196,8 +197,6 @@ void perturb_wait(struct perturb *perturb, uint64_t deadline_ns);
 void perturb_release(struct perturb_queue *queue);
 
 // schedule.c. With the lock held.
-
-uint64_t perturb_random(struct perturb *perturb);
 
 // Whether the first operation of the queue may run.
 bool perturb_may_run(const struct perturb_queue *queue, unsigned flags);

@@ -15,15 +15,6 @@
 // can occur. How often they change, and how often something runs before it is asked for, is a
 // matter of the seed.
 
-// SplitMix64, of Vigna's.
-uint64_t perturb_random(struct perturb *perturb)
-{
-    uint64_t z = perturb->random += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
 static bool is_awaited(const struct perturb_operation *operation)
 {
     return operation->producer && operation->producer->done < operation->awaited;
@@ -72,8 +63,8 @@ static struct perturb_queue *choose_random(struct perturb *perturb, unsigned fla
     for (struct perturb_queue *queue = perturb->queues; queue; queue = queue->next)
         if (perturb_may_run(queue, flags) && (!found || queue->priority > found->priority))
             found = queue;
-    if (found && perturb->redraw && perturb_random(perturb) % perturb->redraw == 0)
-        found->priority = perturb_random(perturb);
+    if (found && perturb->redraw && weir_random_next(&perturb->random) % perturb->redraw == 0)
+        found->priority = weir_random_next(&perturb->random);
     return found;
 }
 

@@ -131,12 +131,6 @@ weir_status local_report(const struct local_run *run, weir_status status)
     return weir_host_fail(run->group->host, status, REMEDY, "%s", cause.text);
 }
 
-static void fail(void *group, const struct weir_cause *cause)
-{
-    struct local_group *local = group;
-    local_mesh_fail(local, cause);
-}
-
 struct local_run local_run_begin(struct local_group *group, struct weir_head head,
                                  uint64_t timeout_ns)
 {
@@ -148,7 +142,7 @@ struct local_run local_run_begin(struct local_group *group, struct weir_head hea
                .rank = group->rank,
                .count = group->count,
                .timeout_ns = timeout_ns,
-               .fail = fail},
+               .fail = local_mesh_fail},
         .group = group,
         .deadline_ns = timeout_ns > UINT64_MAX - now_ns ? UINT64_MAX : now_ns + timeout_ns,
     };

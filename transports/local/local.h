@@ -183,8 +183,8 @@ void local_for_others(const struct local_group *own,
 // The call's bytes and its end: the phases of a collective, or run->parts of SEND, RECV and EXCHANGE. When it returns, no
 // other rank reads this one's memory for it any more.
 bool local_carry(struct local_run *run);
-// Keeps the cause unless there is one already, and tells the other ranks.
-void local_mesh_fail(struct local_group *group, const struct weir_cause *cause);
+// As weir_caller.fail: keeps the cause unless there is one already, and tells the other ranks.
+void local_mesh_fail(void *group, const struct weir_cause *cause);
 // Whether there is a first cause, and copies it, unless that is NULL.
 bool local_mesh_cause(struct local_group *group, struct weir_cause *out_cause);
 // Receives the next news of a peer into peer->news, if all of it is there.
@@ -199,6 +199,7 @@ bool local_mesh_read_news(const struct local_run *run, uint32_t index);
 // The data connection of a peer has ended, or its memory: fails the group with what its control
 // connection says.
 bool local_mesh_lost(const struct local_run *run, uint32_t index);
+
 // A rank that waits for another one.
 struct local_wait {
     uint32_t rank;

@@ -375,8 +375,9 @@ static void tell(struct local_group *group, const struct mesh_news *news)
     }
 }
 
-void local_mesh_fail(struct local_group *group, const struct weir_cause *cause)
+void local_mesh_fail(void *failed, const struct weir_cause *cause)
 {
+    struct local_group *group = failed;
     const struct mesh_news news = {.kind = MESH_FAILED, .cause = *cause};
     if (local_mesh_is_inherited(group))
         return;
@@ -570,8 +571,8 @@ bool local_mesh_lost(const struct local_run *run, uint32_t index)
     }
     if (run->differs && !judge(run))
         return false;
-    return peer->left && !peer->died ? weir_caller_gone(&run->by, index, last_of(peer))
-                                     : weir_caller_died(&run->by, index, last_of(peer));
+    return weir_caller_lost(&run->by, peer->left && !peer->died ? WEIR_FAULT_LEFT : WEIR_FAULT_DIED,
+                            index, last_of(peer));
 }
 
 // Between machines: the bytes of an all-gather, which a split is too.

@@ -128,7 +128,16 @@ static bool make_hosts(void)
     return made > 0;
 }
 
-#define NO_HOSTS "this process cannot make namespaces of the network with a cable (ip, unshare)"
+#define HOSTS_TEST(name)                                                                          \
+    static void name(void);                                                                       \
+    WEIR_TEST(Hosts, name)                                                                        \
+    {                                                                                             \
+        if (!make_hosts())                                                                        \
+            WEIR_SKIP(                                                                            \
+                "this process cannot make namespaces of the network with a cable (ip, unshare)"); \
+        name();                                                                                   \
+    }                                                                                             \
+    static void name(void)
 
 // The ranks.
 
@@ -258,10 +267,8 @@ static void expect_work(const struct plan *plan)
     }
 }
 
-WEIR_TEST(Hosts, MeetWithOneSecret)
+HOSTS_TEST(MeetWithOneSecret)
 {
-    if (!make_hosts())
-        WEIR_SKIP(NO_HOSTS);
     expect_work(&(struct plan){.rendezvous = at,
                                .secrets = {SECRET, SECRET},
                                .count = 4,
@@ -271,10 +278,8 @@ WEIR_TEST(Hosts, MeetWithOneSecret)
 }
 
 // The file has a secret of its own.
-WEIR_TEST(Hosts, MeetAtAFileThatBothSee)
+HOSTS_TEST(MeetAtAFileThatBothSee)
 {
-    if (!make_hosts())
-        WEIR_SKIP(NO_HOSTS);
     struct place place = place_open("file:");
     expect_work(&(struct plan){.rendezvous = place.rendezvous,
                                .count = 4,
@@ -286,10 +291,8 @@ WEIR_TEST(Hosts, MeetAtAFileThatBothSee)
 }
 
 // A rank of the other host is refused by a sentence; rank 0 is told of it at its timeout.
-WEIR_TEST(Hosts, NeedTheSameSecret)
+HOSTS_TEST(NeedTheSameSecret)
 {
-    if (!make_hosts())
-        WEIR_SKIP(NO_HOSTS);
     run(&(struct plan){.rendezvous = at,
                        .secrets = {SECRET, "another text, as long as it is"},
                        .count = 2,
@@ -303,10 +306,8 @@ WEIR_TEST(Hosts, NeedTheSameSecret)
     EXPECT_CONTAINS(told[0].error.message, "refused");
 }
 
-WEIR_TEST(Hosts, NeedASecret)
+HOSTS_TEST(NeedASecret)
 {
-    if (!make_hosts())
-        WEIR_SKIP(NO_HOSTS);
     for (int i = 0; i < 2; i++) {
         run(&(struct plan){.rendezvous = at,
                            .secrets = {i ? SECRET : NULL, i ? NULL : SECRET},
@@ -374,10 +375,8 @@ static void expect_memory_on_each_alone(void)
     EXPECT_INT_LT(0, refused);
 }
 
-WEIR_TEST(Hosts, ShareMemoryOnEachAndNoneTogether)
+HOSTS_TEST(ShareMemoryOnEachAndNoneTogether)
 {
-    if (!make_hosts())
-        WEIR_SKIP(NO_HOSTS);
     for (int i = 0; i < 2; i++) {
         refuses_kind = i;
         expect_memory_on_each_alone();
@@ -442,10 +441,8 @@ static struct plan plan_of(void (*body)(struct rank *rank, struct told *told))
                          .body = body};
 }
 
-WEIR_TEST(Hosts, AreToldOfADeathAtOnce)
+HOSTS_TEST(AreToldOfADeathAtOnce)
 {
-    if (!make_hosts())
-        WEIR_SKIP(NO_HOSTS);
     const struct plan plan = plan_of(work_until_killed);
     run(&plan);
     expect_to_go_on();
@@ -467,17 +464,13 @@ static void expect_cut(enum host host, const char *cut, const char *mended)
     EXPECT_INT_EQ(told[1].worked, WEIR_ERROR_COMM);
 }
 
-WEIR_TEST(Hosts, AreToldOfACutCableAtTheTimeout)
+HOSTS_TEST(AreToldOfACutCableAtTheTimeout)
 {
-    if (!make_hosts())
-        WEIR_SKIP(NO_HOSTS);
     expect_cut(THERE, "ip link set w1 down", "ip link set w1 up");
 }
 
 // There is no way to the other host any more, which those that go on do not need.
-WEIR_TEST(Hosts, GoOnWithoutANetwork)
+HOSTS_TEST(GoOnWithoutANetwork)
 {
-    if (!make_hosts())
-        WEIR_SKIP(NO_HOSTS);
     expect_cut(HERE, "ip link set w0 down", "ip link set w0 up");
 }

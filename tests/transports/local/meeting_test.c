@@ -239,8 +239,7 @@ static void expect_one_refused(const char *wire)
         joiners[i].failed = &failed;
         rank_start(&joiners[i], i > 0, setup);
     }
-    while (sem_wait(&failed) != 0)
-        continue;
+    ranks_await(&failed);
     rank_start(&joiners[3], 2, setup);
     for (int i = 0; i < 4; i++) {
         refused += rank_await(&joiners[i]) == WEIR_ERROR_COMM &&

@@ -1,0 +1,760 @@
+// The module that clang makes of OpenCL C, ready for code of CUDA: what the kernels reach, with libclc, libdevice and
+// kernels/library linked in, changed and optimised.
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "kernels/compiler/compiler.h"
+#include "kernels/library/atomics.h"
+#include "kernels/library/atomics64.h"
+#include "kernels/library/conversions.h"
+#include "kernels/library/corrections.h"
+#include "kernels/library/dot_products.h"
+#include "kernels/library/generic.h"
+#include "kernels/library/grid_barrier.h"
+#include "kernels/library/half.h"
+#include "kernels/library/half_conversions.h"
+#include "kernels/library/math.h"
+#include "kernels/library/native.h"
+#include "kernels/library/sub_groups.h"
+#include "kernels/library/work_groups.h"
+#include "kernels/library/work_items.h"
+
+enum {
+    PATH_SIZE = 1024
+};
+
+// Which functions of kernels/library a module calls, and the files that have them.
+
+// A file of kernels/library.
+struct subject {
+    const char *name;
+    const char *text;
+    bool generic; // a pointer without an address space is one to the generic
+    bool lazy; // of what it defines it calls no other types, so clang may declare what it comes to
+};
+
+enum {
+    SUBJECTS = 14
+};
+
+// In the order of the subjects in find_subjects(), in which they are linked: work-groups call sub-groups,
+// and conversions of halves those of floats.
+enum {
+    NONE,
+    ATOMICS = 1 << 0,
+    ATOMICS64 = 1 << 1,
+    CORRECTIONS = 1 << 2,
+    DOT_PRODUCTS = 1 << 3,
+    GENERIC = 1 << 4,
+    GRID_BARRIER = 1 << 5,
+    HALF = 1 << 6,
+    HALF_CONVERSIONS = 1 << 7,
+    CONVERSIONS = 1 << 8,
+    MATH = 1 << 9,
+    NATIVE = 1 << 10,
+    WORK_GROUPS = 1 << 11,
+    SUB_GROUPS = 1 << 12,
+    WORK_ITEMS = 1 << 13
+};
+
+// A function's mangled name has its types: "Dh" is half, "Vl" and "Vm" are volatile long and ulong.
+// The first row whose parts are both in the name decides.
+static const struct {
+    const char *part;
+    const char *type;
+    unsigned subject;
+} functions[] = {
+    {"convert_half", "", HALF_CONVERSIONS},
+    {"convert_", "Dh", HALF_CONVERSIONS | CONVERSIONS},
+    {"convert_", "_sat", CONVERSIONS},
+    {KC_GRID_BARRIER, "", GRID_BARRIER},
+    {"sub_group", "", SUB_GROUPS},
+    {"dot_4x8packed_", "", DOT_PRODUCTS},
+    {"dot_acc_sat", "", DOT_PRODUCTS},
+    {"_Z3dotDv4_h", "", DOT_PRODUCTS},
+    {"_Z3dotDv4_c", "", DOT_PRODUCTS},
+    {"_Z5isinfDv", "_f", CORRECTIONS},
+    {"_Z5isinfDv", "_d", CORRECTIONS},
+    {"_Z7mad_satl", "", CORRECTIONS},
+    {"_Z7mad_satDv", "_l", CORRECTIONS},
+    {"native_exp", "", NATIVE},
+    {"native_log", "", NATIVE},
+    {"native_powr", "", NATIVE},
+    {"atomic_", "VU7_Atomic", ATOMICS},
+    {"atomic_work_item_fence", "", ATOMICS},
+    {"__to_", "", GENERIC},
+    {"get_fence", "", GENERIC},
+    {"work_group_barrier", "", WORK_ITEMS},
+    {"work_group_", "", WORK_GROUPS | SUB_GROUPS},
+    {"atom_", "Vl", ATOMICS64},
+    {"atom_", "Vm", ATOMICS64},
+    {"get_global_id", "", WORK_ITEMS},
+    {"get_global_size", "", WORK_ITEMS},
+    {"get_global_offset", "", WORK_ITEMS},
+    {"get_work_dim", "", WORK_ITEMS},
+    {"get_enqueued_local_size", "", WORK_ITEMS},
+    {"get_global_linear_id", "", WORK_ITEMS},
+    {"get_local_linear_id", "", WORK_ITEMS},
+    {"vstore", "_rtp", HALF_CONVERSIONS},
+    {"vstore", "_rtn", HALF_CONVERSIONS},
+    {"load", "_half", NONE}, // libclc has these
+    {"store", "_half", NONE},
+    {"", "Dh", HALF | MATH},
+    {"_Z3nant", "", HALF},
+    {"_Z3nanDv", "_t", HALF},
+};
+
+// Those of MATH, as words.
+static const char math[] =
+    "exp exp2 exp10 expm1 log log2 log10 log1p cbrt erf erfc tgamma lgamma sin cos tan sinpi "
+    "cospi asin acos atan sinh cosh tanh asinh acosh atanh sincos asinpi acospi atanpi tanpi "
+    "atan2 atan2pi fmod hypot pow powr remainder ldexp rootn modf fract lgamma_r remquo sign";
+
+// Whether the name is "_Z", the length of one of these, and that.
+static bool is_math(const char *name)
+{
+    const char *mangled = strstr(name, "_Z");
+    char *plain = NULL;
+    const size_t length = mangled ? strtoul(mangled + 2, &plain, 10) : 0;
+    for (const char *at = length > 0 ? math : ""; *at; at += strspn(at, " ")) {
+        const size_t word = strcspn(at, " ");
+        if (word == length && strncmp(plain, at, length) == 0)
+            return true;
+        at += word;
+    }
+    return false;
+}
+
+static unsigned subject_of(const char *name)
+{
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (strstr(name, functions[i].part) && strstr(name, functions[i].type))
+            return functions[i].subject;
+    return is_math(name) ? MATH : NONE;
+}
+
+// As bits.
+static unsigned subjects_needed(const char *ir)
+{
+    unsigned needed = NONE;
+    for (const char *line = ir; (line = strstr(line, "\ndeclare "));) {
+        char name[256];
+        const char *start = strchr(line, '@');
+        line += strlen("\ndeclare ");
+        const size_t length = start ? strcspn(start, "(") : 0;
+        if (length == 0 || length >= sizeof name)
+            continue;
+        memcpy(name, start, length);
+        name[length] = '\0';
+        needed |= subject_of(name);
+    }
+    return needed;
+}
+
+// Stores those subjects, at most SUBJECTS, and returns how many.
+static size_t find_subjects(unsigned needed, struct subject *out_subjects)
+{
+    const struct subject all[SUBJECTS] = {
+        {"atomics", weir_library_atomics, true, false},
+        {"atomics64", weir_library_atomics64, false, true},
+        {"corrections", weir_library_corrections, false, true},
+        {"dot_products", weir_library_dot_products, false, true},
+        {"generic", weir_library_generic, true, true},
+        {"grid_barrier", weir_library_grid_barrier, false, true},
+        {"half", weir_library_half, false, false},
+        {"half_conversions", weir_library_half_conversions, false, false},
+        {"conversions", weir_library_conversions, false, true},
+        {"math", weir_library_math, false, true},
+        {"native", weir_library_native, false, true},
+        {"work_groups", weir_library_work_groups, false, true},
+        {"sub_groups", weir_library_sub_groups, false, true},
+        {"work_items", weir_library_work_items, false, true},
+    };
+    size_t count = 0;
+    for (size_t i = 0; i < SUBJECTS; i++)
+        if (needed >> i & 1)
+            out_subjects[count++] = all[i];
+    return count;
+}
+
+// Linking.
+
+#define FLUSHED "-fdenormal-fp-math-f32=preserve-sign"
+
+// What kernels/images has.
+#define IMAGES                                                                       \
+    ",+__opencl_c_images,+__opencl_c_3d_image_writes,+__opencl_c_read_write_images," \
+    "+cl_khr_3d_image_writes"
+
+void kc_job_add_language(struct kc_job *job, const struct kc_tools *tools,
+                         const struct kc_language *language)
+{
+    snprintf(job->standard, sizeof job->standard, "-cl-std=%s", language->standard);
+    KC_ADD(job, tools->clang, "-x", "cl", job->standard, KC_NO_CRASH_FILES, "-Xclang",
+           KC_EXTENSIONS IMAGES, KC_DEVICE_VERSION, "-D__IMAGE_SUPPORT__=1");
+    if (language->fast)
+        kc_job_add(job, KC_FAST);
+}
+
+static void add_math(struct kc_job *job, const struct kc_language *language)
+{
+    // Functions of kernels/library too are the fast ones with __FAST_RELAXED_MATH__, which KC_FAST defines.
+    if (language->fast)
+        KC_ADD(job, KC_FAST, "-ffp-contract=fast", "-Xclang", FLUSHED);
+    else
+        KC_ADD(job, "-cl-fp32-correctly-rounded-divide-sqrt", "-ffp-contract=on");
+}
+
+void kc_job_add_cuda(struct kc_job *job, const struct kc_language *language)
+{
+    KC_ADD(job, "-target", KC_TARGET, KC_MARCH_LOWEST, KC_IS_COMPILER, "-Xclang", "-fgnu-keywords");
+    add_math(job, language);
+}
+
+// What kernels/library is compiled with: pointers of each address space, and, but for files where clang may
+// declare what it comes to, its header, which declares every function before the first definition.
+#define WITHOUT_GENERIC KC_EXTENSIONS ",-__opencl_c_generic_address_space"
+
+static void add_subject(const struct kc_context *context, struct kc_job *job,
+                        const struct subject *subject, const char *source, const char *out)
+{
+    KC_ADD(job, context->tools->clang, "-x", "cl", KC_NO_CRASH_FILES, KC_DEVICE_VERSION, "-O3",
+           "-w", "-Xclang", "-disable-llvm-passes");
+    kc_job_add_cuda(job, context->language);
+    if (!subject->lazy)
+        KC_ADD(job, "-cl-no-stdinc", "-Xclang", "-finclude-default-header");
+    KC_ADD(job, "-cl-std=CL3.0", "-Xclang", subject->generic ? KC_EXTENSIONS : WITHOUT_GENERIC,
+           "-emit-llvm", "-c", source, "-o", out);
+}
+
+// The needed files of kernels/library, as LLVM's bitcode.
+struct library {
+    char modules[SUBJECTS][PATH_SIZE];
+    size_t count;
+};
+
+static bool compile_library(const struct kc_context *context, unsigned needed, struct library *out)
+{
+    struct subject subjects[SUBJECTS];
+    struct kc_job jobs[SUBJECTS] = {{0}};
+    char sources[SUBJECTS][PATH_SIZE];
+    out->count = find_subjects(needed, subjects);
+    for (size_t i = 0; i < out->count; i++) {
+        snprintf(sources[i], PATH_SIZE, "%s/%s.cl", context->folder, subjects[i].name);
+        snprintf(out->modules[i], PATH_SIZE, "%s/%s.bc", context->folder, subjects[i].name);
+        if (!kc_write(sources[i], subjects[i].text, context->report))
+            return false;
+        add_subject(context, &jobs[i], &subjects[i], sources[i], out->modules[i]);
+    }
+    return kc_run_well(jobs, out->count, "this clang does not take Weir's functions for CUDA",
+                       context->report);
+}
+
+// Ours come first: they call libclc's, and take the place of some.
+static bool link_libraries(const struct kc_context *context, unsigned needed, const char *in,
+                           const char *out)
+{
+    struct kc_job job = {0};
+    struct library library;
+    if (!compile_library(context, needed, &library))
+        return false;
+    KC_ADD(&job, context->tools->clang, "-target", KC_TARGET, "-x", "ir", "-O3", "-w",
+           KC_NO_CRASH_FILES, KC_MARCH_LOWEST, "-Xclang", "-disable-llvm-passes", "-S",
+           "-emit-llvm", in, "-o", out);
+    for (size_t i = 0; i < library.count; i++)
+        KC_ADD(&job, "-Xclang", "-mlink-builtin-bitcode", "-Xclang", library.modules[i]);
+    // LLVM inlines no function into one that treats denormals in another way: clang gives libraries this one.
+    if (context->language->fast)
+        KC_ADD(&job, "-Xclang", FLUSHED);
+    KC_ADD(&job, "-Xclang", "-mlink-builtin-bitcode", "-Xclang", context->tools->libclc);
+    if (context->tools->libdevice[0] != '\0')
+        KC_ADD(&job, "-Xclang", "-mlink-builtin-bitcode", "-Xclang", context->tools->libdevice);
+    return kc_run_well(&job, 1, "this is OpenCL C, but does not compile for CUDA", context->report);
+}
+
+// The module that clang makes of OpenCL C, and libclc and libdevice are linked into, made fit for CUDA as text:
+//   - clang 20 and later put a kernel's code into a function beside it, `__clang_ocl_kern_imp_`,
+//     and never inline that: here it is. Functions that are no kernels become internal; so do those that
+//     are declared `inline`, which clang else takes to be defined elsewhere too.
+//   - The architecture of the first step is taken away.
+//   - What a `restrict` pointer points to is taken to change at barriers.
+//   - The block that a kernel requires, which clang does not pass on, is added.
+//   - Memory of the address space `constant` becomes global memory: that of CUDA has 64 KiB and no
+//     pointers from the host, and caches for data that is only read are as good: loads
+//     from it are marked as invariant, so that they become ld.global.nc.
+//   - The code of a kernel with images is there for RGBA of float, and for other formats.
+//   - printf becomes the driver's vprintf: LLVM puts its arguments into memory as that wants them, and
+//     kernels/ptx replaces it.
+
+#define INLINED "#999999"
+
+// How many bytes to leave out at `at`, and what to put there.
+static size_t change(const char *at, const char **out_instead)
+{
+    static const char constant[] = "addrspace(4)";
+    static const char print[] = "@printf(";
+    *out_instead = "";
+    if (kc_starts_with(at, print)) {
+        *out_instead = "@vprintf(";
+        return sizeof print - 1;
+    }
+    if (kc_starts_with(at, constant)) {
+        *out_instead = "addrspace(1)";
+        return sizeof constant - 1;
+    }
+    if (kc_starts_with(at, "\"target-cpu\"=\"") || kc_starts_with(at, "\"target-features\"=\"")) {
+        const char *value = strchr(at, '=') + 2;
+        const char *end = strchr(value, '"');
+        return end ? (size_t)(end + 1 - at) : 0;
+    }
+    return 0;
+}
+
+// A name in quotes, @"gr\C3\B6\C3\9Fe": PTX has the letters of ASCII only. Returns what follows.
+static const char *add_ascii(const char *at, const char *end, struct weir_long_text *out)
+{
+    const char *stop = memchr(at + 2, '"', (size_t)(end - at - 2));
+    weir_long_text_add(out, "@weir_utf8_");
+    for (at += 2; at < end && at < stop; at++)
+        weir_long_text_add(out, "%c", weir_text_is_word(*at) ? *at : '_');
+    return stop ? stop + 1 : end;
+}
+
+static void change_part(const char *line, const char *end, struct weir_long_text *out)
+{
+    const char *kept = line;
+    for (const char *at = line; at < end;) {
+        const char *instead;
+        if (*at == '@' && at + 2 < end && at[1] == '"') {
+            weir_long_text_add(out, "%.*s", (int)(at - kept), kept);
+            kept = at = add_ascii(at, end, out);
+            continue;
+        }
+        const size_t length = *at == 'a' || *at == '"' || *at == '@' ? change(at, &instead) : 0;
+        if (length == 0) { // what a program's own string says is left alone
+            at = *at == '"' ? kc_string_end(at) : at + 1;
+            continue;
+        }
+        weir_long_text_add(out, "%.*s%s", (int)(at - kept), kept, instead);
+        kept = at += length;
+    }
+    weir_long_text_add(out, "%.*s", (int)(end - kept), kept);
+}
+
+// Formats of <weir/image.h>, and what says that one is none of these. The first one is any with pixels of 16 bytes.
+#define RGBA_32 0x10de10b5u
+#define RGBA_HALF 0x10dd10b5u
+#define RGBA_UNORM8 0x10d210b5u
+#define ANY_FORMAT 0x80000000u // WEIR__ANY of images.cl
+
+// The first number of nodes that the module does not have.
+#define FIRST_NODE 1000000u
+#define NO_FIELDS "!999998"
+
+// Whether the line loads from __constant memory.
+static bool loads_constant(const char *line)
+{
+    const char *load = line + strspn(line, " ");
+    load += strcspn(load, " \n");
+    if (!kc_starts_with(load, " = load ") || kc_starts_with(load, " = load volatile"))
+        return false;
+    const char *from = kc_in_line(load, ", ptr");
+    return from && kc_starts_with(from, ", ptr addrspace(4) ");
+}
+
+static void change_line(const char *line, const char *end, struct weir_long_text *out)
+{
+    change_part(line, end, out);
+    weir_long_text_add(out, "%s\n", loads_constant(line) ? ", !invariant.load " NO_FIELDS : "");
+}
+
+static const struct kc_kernel *kernel_of(const struct kc_kernels *kernels, const char *line)
+{
+    const char *name = kc_in_line(line, KC_KERNEL_CODE);
+    name = name ? name + strlen(KC_KERNEL_CODE) : kc_in_line(line, "ptx_kernel void @");
+    name += name && kc_starts_with(name, "ptx_kernel ") ? strlen("ptx_kernel void @") : 0;
+    for (size_t i = 0; name && i < kernels->count; i++) {
+        const size_t length = strlen(kernels->items[i].name);
+        if (strncmp(name, kernels->items[i].name, length) == 0 && name[length] == '(')
+            return &kernels->items[i];
+    }
+    return NULL;
+}
+
+static bool any_waits(const struct kc_kernels *kernels)
+{
+    bool any = false;
+    for (size_t i = 0; i < kernels->count; i++)
+        any = any || kernels->items[i].waits;
+    return any;
+}
+
+// LLVM takes it that a barrier leaves alone what a `noalias` pointer points to, although other work-items write that:
+// such a pointer is to global memory, and in a kernel that waits for others it is const.
+static bool may_be_noalias(const struct kc_kernels *kernels, const struct kc_kernel *kernel,
+                           size_t index)
+{
+    if (!kernel)
+        return !any_waits(kernels);
+    return index < kernel->parameter_count &&
+           (!kernel->waits || !kernel->parameters[index].writable);
+}
+
+// Adds a definition with `noalias` where that is right.
+static void change_parameters(const struct kc_language *language, const struct kc_kernels *kernels,
+                              const char *line, const char *end, struct weir_long_text *out)
+{
+    static const char noalias[] = " noalias", global[] = "ptr addrspace(1)",
+                      constant[] = "ptr addrspace(4)";
+    const struct kc_kernel *kernel = kernel_of(kernels, line);
+    const char *kept = line, *at = kc_in_line(line, "@");
+    size_t depth = 0, index = 0;
+    bool is_fit = false;
+    at = at ? at + strcspn(at, "(\n") : end;
+    for (bool begins = true; at < end && (begins || depth > 0); at++) {
+        depth += *at == '(';
+        depth -= *at == ')';
+        index += depth == 1 && *at == ',';
+        if (begins || (depth == 1 && *at == ',')) {
+            const char *type = at + (begins ? 1 : 2);
+            is_fit = (kc_starts_with(type, global) || kc_starts_with(type, constant)) &&
+                     may_be_noalias(kernels, kernel, index);
+            begins = false;
+            if (is_fit && language->restricted && kernel) {
+                type += sizeof global - 1;
+                weir_long_text_add(out, "%.*s%s", (int)(type - kept), kept,
+                                   kc_starts_with(type, noalias) ? "" : noalias);
+                kept = type;
+            }
+        }
+        if (!is_fit && kc_starts_with(at, noalias)) {
+            weir_long_text_add(out, "%.*s", (int)(at - kept), kept);
+            kept = at + sizeof noalias - 1;
+        }
+    }
+    weir_long_text_add(out, "%.*s", (int)(end - kept), kept);
+}
+
+// A definition. Only kernels are visible from outside; a kernel's code is always inlined.
+static void change_definition(const char *line, const char *end, struct weir_long_text *out)
+{
+    static const char visible[] = "define dso_local ";
+    static const char inline_only[] = "define available_externally dso_local ";
+    const char *code = kc_in_line(line, KC_KERNEL_CODE);
+    const char *rest = line + sizeof visible - 1;
+    const char *attributes = NULL;
+    if (kc_starts_with(line, inline_only)) {
+        weir_long_text_add(out, "define internal ");
+        change_line(line + sizeof inline_only - 1, end, out);
+        return;
+    }
+    if (!kc_starts_with(line, visible) || kc_starts_with(rest, "ptx_kernel ")) {
+        change_line(line, end, out);
+        return;
+    }
+    weir_long_text_add(out, "define internal ");
+    for (const char *at = rest; code && code < end && at + 2 < end; at++)
+        if (at[0] == ' ' && at[1] == '#' && isdigit((unsigned char)at[2]))
+            attributes = at + 1;
+    if (attributes) {
+        change_part(rest, attributes, out);
+        weir_long_text_add(out, INLINED);
+        rest = attributes + strcspn(attributes, " \n");
+    }
+    change_line(rest, end, out);
+}
+
+// Reads the format of each layout among the arguments of a call, and whether they are the same. Returns how many there
+// are.
+static size_t add_layouts(const char *line, const char *end, struct weir_long_text *out)
+{
+    static const char layout[] = "byval(%struct.weir_image_layout) align 4 %";
+    size_t k = 0;
+    for (const char *at = line; at < end && (at = kc_in_line(at, layout)); k++) {
+        at += sizeof layout - 1;
+        const unsigned long value = strtoul(at, NULL, 10);
+        weir_long_text_add(out,
+                           "  %%weir.at.%zu = getelementptr i8, ptr %%%lu, i64 20\n"
+                           "  %%weir.bytes.%zu = getelementptr i8, ptr %%%lu, i64 24\n"
+                           "  %%weir.format.%zu = load i32, ptr %%weir.at.%zu, align 4\n"
+                           "  %%weir.size.%zu = load i32, ptr %%weir.bytes.%zu, align 4\n"
+                           "  %%weir.plain.%zu = and i32 %%weir.format.%zu, %u\n"
+                           "  %%weir.long.%zu = icmp eq i32 %%weir.size.%zu, 16\n",
+                           k, value, k, value, k, k, k, k, k, k, ~ANY_FORMAT, k, k);
+        weir_long_text_add(
+            out,
+            "  %%weir.key.%zu = select i1 %%weir.long.%zu, i32 %u, "
+            "i32 %%weir.format.%zu\n"
+            "  %%weir.is.%zu = icmp eq i32 %%weir.key.%zu, %%weir.key.0\n"
+            "  %%weir.same.%zu = select i1 %%weir.is.%zu, i32 %%weir.%s.%zu, i32 0\n",
+            k, k, RGBA_32, k, k, k, k, k, k > 0 ? "same" : "key", k - (k > 0));
+    }
+    return k;
+}
+
+// A kernel with images is there for each of some formats that all of its images may have, where no access has branches
+// that keep loads apart and take registers, and for any formats. Its code is inlined in all places. Whether the line is
+// the call of such a kernel.
+static bool add_formats(const char *line, const char *end, struct weir_long_text *out)
+{
+    static const char call[] = "  call void " KC_KERNEL_CODE;
+    static const unsigned formats[] = {RGBA_32, RGBA_HALF, RGBA_UNORM8}, bytes[] = {16, 8, 4};
+    const size_t count = kc_starts_with(line, call) ? add_layouts(line, end, out) : 0;
+    if (count == 0)
+        return false;
+    weir_long_text_add(out, "  switch i32 %%weir.same.%zu, label %%weir.any [", count - 1);
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        weir_long_text_add(out, " i32 %u, label %%weir.known.%zu", formats[i], i);
+    weir_long_text_add(out, " ]\n");
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++) {
+        weir_long_text_add(out, "weir.known.%zu:\n", i);
+        for (size_t k = 0; k < count; k++)
+            weir_long_text_add(out,
+                               "  %%weir.%zu.%zu = select i1 %s, i32 %%weir.plain.%zu, i32 %u\n"
+                               "  store i32 %%weir.%zu.%zu, ptr %%weir.at.%zu, align 4\n"
+                               "  store i32 %u, ptr %%weir.bytes.%zu, align 4\n",
+                               i, k, formats[i] == RGBA_32 ? "true" : "false", k, formats[i], i, k,
+                               k, bytes[i], k);
+        change_line(line, end, out);
+        weir_long_text_add(out, "  ret void\n");
+    }
+    weir_long_text_add(out, "weir.any:\n");
+    for (size_t k = 0; k < count; k++)
+        weir_long_text_add(out,
+                           "  %%weir.any.%zu = or i32 %%weir.format.%zu, %u\n"
+                           "  store i32 %%weir.any.%zu, ptr %%weir.at.%zu, align 4\n",
+                           k, k, ANY_FORMAT, k, k);
+    return true;
+}
+
+static void add_blocks(const struct kc_kernels *kernels, struct weir_long_text *out)
+{
+    for (size_t i = 0; i < kernels->count; i++) {
+        const struct kc_kernel *kernel = &kernels->items[i];
+        if (kernel->block[0] > 0)
+            weir_long_text_add(out,
+                               "!nvvm.annotations = !{!%zu}\n"
+                               "!%zu = !{ptr @%s, !\"reqntidx\", i32 %u, !\"reqntidy\", i32 %u, "
+                               "!\"reqntidz\", i32 %u}\n",
+                               FIRST_NODE + i, FIRST_NODE + i, kernel->name, kernel->block[0],
+                               kernel->block[1], kernel->block[2]);
+    }
+}
+
+// Adds the module `ir`, changed, to the text. True: kernels have images.
+static bool change_module(const struct kc_context *context, const struct kc_kernels *kernels,
+                          const char *ir, struct weir_long_text *out)
+{
+    bool images = false;
+    for (const char *line = ir; *line;) {
+        const char *newline = strchr(line, '\n');
+        const char *end = newline ? newline : line + strlen(line);
+        if (kc_starts_with(line, "define ")) {
+            struct weir_long_text definition = {0};
+            change_parameters(context->language, kernels, line, end, &definition);
+            if (definition.text)
+                change_definition(definition.text, definition.text + definition.used, out);
+            out->failed = out->failed || definition.failed;
+            free(definition.text);
+        } else {
+            images = add_formats(line, end, out) || images;
+            change_line(line, end, out);
+        }
+        line = newline ? newline + 1 : end;
+    }
+    weir_long_text_add(out,
+                       "attributes " INLINED
+                       " = { alwaysinline convergent norecurse nounwind }\n" NO_FIELDS " = !{}\n");
+    add_blocks(kernels, out);
+    if (context->language->fast) // libdevice asks by __nvvm_reflect("__CUDA_FTZ")
+        weir_long_text_add(out,
+                           "!llvm.module.flags = !{!%u}\n"
+                           "!%u = !{i32 4, !\"nvvm-reflect-ftz\", i32 1}\n",
+                           FIRST_NODE - 1, FIRST_NODE - 1);
+    return images;
+}
+
+// Optimising: how far loops are unrolled, by what comes of that.
+
+// Limits of unrolling: the size of a loop that is unrolled whole, and of one that is unrolled in part.
+struct limits {
+    const char *whole;
+    const char *part;
+};
+
+// What the time for making code grows with.
+enum {
+    BLOCK,  // the most instructions between two labels
+    BLOCKS, // the most labels of a function
+    ALL,    // instructions
+    EXTENTS
+};
+
+// From here on it is worth to make less code of the same source.
+static const size_t large[EXTENTS] = {[BLOCK] = 900, [BLOCKS] = 400, [ALL] = 8000};
+
+enum {
+    HUGE_BLOCK = 2500
+};
+
+// A module on its way: the text of what came out, and its extents.
+struct outcome {
+    char *ir;
+    size_t extents[EXTENTS];
+};
+
+static void measure(const char *ir, size_t out[EXTENTS])
+{
+    size_t block = 0, blocks = 0;
+    memset(out, 0, EXTENTS * sizeof *out);
+    for (const char *line = ir; line; line = kc_next_line(line)) {
+        const bool instruction = kc_starts_with(line, "  ");
+        block = instruction ? block + 1 : 0;
+        blocks = *line == '}' ? 0 : blocks + (kc_in_line(line, ":  ") && !instruction);
+        out[ALL] += instruction;
+        out[BLOCK] = block > out[BLOCK] ? block : out[BLOCK];
+        out[BLOCKS] = blocks > out[BLOCKS] ? blocks : out[BLOCKS];
+    }
+}
+
+static bool optimise_within(const struct kc_context *context, const char *in, struct limits limits,
+                            const char *path, struct outcome *out)
+{
+    struct kc_job job = {0};
+    size_t size;
+    KC_ADD(&job, context->tools->clang, KC_NO_CRASH_FILES, "-target", KC_TARGET, "-x", "ir", "-O3",
+           KC_MARCH_LOWEST, "-S", "-emit-llvm", in, "-o", path, "-mllvm", limits.whole, "-mllvm",
+           limits.part);
+    // A loop whose number of turns takes some instructions to compute is unrolled too, and one of more
+    // than 256 turns gains nothing by being unrolled wholly.
+    KC_ADD(&job, "-mllvm", "-scev-cheap-expansion-budget=40", "-mllvm",
+           "-unroll-full-max-count=256");
+    // Both sides of `i < n && j < n` are computed before one branch, so that reads of ids and parameters do not wait
+    // for each other.
+    KC_ADD(&job, "-mllvm", "-bonus-inst-threshold=10", "-mllvm", "-instcombine-code-sinking=0");
+    if (!kc_run_well(&job, 1, "clang cannot optimise the kernels for CUDA", context->report) ||
+        !kc_read(path, &out->ir, &size, context->report))
+        return false;
+    measure(out->ir, out->extents);
+    return true;
+}
+
+static bool is_large(const struct outcome *outcome)
+{
+    bool any = false;
+    for (size_t i = 0; i < EXTENTS; i++)
+        any = any || outcome->extents[i] > large[i];
+    return any;
+}
+
+static bool is_halved(const struct outcome *far, const struct outcome *near)
+{
+    bool any = false;
+    for (size_t i = 0; i < EXTENTS; i++)
+        any = any || (far->extents[i] > large[i] && near->extents[i] <= far->extents[i] / 2);
+    return any;
+}
+
+// Puts the module of lower limits in the place of that of the higher ones, if it is much smaller.
+static bool make_less(const struct kc_context *context, const char *in, struct limits limits,
+                      const char *path, struct outcome *outcome)
+{
+    char other[PATH_SIZE];
+    struct outcome less = {0};
+    snprintf(other, sizeof other, "%s/less.ll", context->folder);
+    bool fine = optimise_within(context, in, limits, other, &less);
+    if (fine && is_halved(outcome, &less)) {
+        const struct outcome more = *outcome;
+        *outcome = less;
+        less = more;
+        fine = rename(other, path) == 0 ||
+               kc_error(context->report, "a file on the way cannot be renamed");
+    }
+    free(less.ir);
+    return fine;
+}
+
+// A GPU hides the time of loads by issuing many, so loops are unrolled further than on a CPU: with
+// LLVM's own limits the relevance of ARR-COC took 46 us on an H200, and 26 with the first of these. Where code comes of
+// that which takes minutes to make (its largest block, the number of blocks, which loops with conditions in them
+// multiply, or all), the next limits hold if they halve it: 64 turns of tanh are unrolled by eight, as nvcc has it.
+// The last hold for modules that are large before, and for kernels with images, whose loops of reads
+// would take so many registers that few blocks run at once: a convolution of 3 x 3 took 909 us with the
+// first, and 347.
+static bool optimise(const struct kc_context *context, const char *ir, bool images,
+                     const char *path, char **out_ir, bool *out_huge)
+{
+    static const struct limits falling[] = {
+        {"-unroll-threshold=2000", "-unroll-partial-threshold=1000"},
+        {"-unroll-threshold=300", "-unroll-partial-threshold=300"},
+        {"-unroll-threshold=300", "-unroll-partial-threshold=150"},
+    };
+    enum {
+        COUNT = sizeof falling / sizeof *falling
+    };
+    char in[PATH_SIZE];
+    size_t before[EXTENTS];
+    struct outcome outcome = {0};
+    snprintf(in, sizeof in, "%s/changed.ll", context->folder);
+    measure(ir, before);
+    size_t at = images || before[ALL] > large[ALL] ? COUNT - 1 : 0;
+    bool fine = kc_write(in, ir, context->report) &&
+                optimise_within(context, in, falling[at], path, &outcome);
+    while (fine && is_large(&outcome) && ++at < COUNT)
+        fine = make_less(context, in, falling[at], path, &outcome);
+    *out_huge = outcome.extents[BLOCK] > HUGE_BLOCK;
+    *out_ir = fine ? outcome.ir : NULL;
+    if (!fine)
+        free(outcome.ir);
+    return fine;
+}
+
+// What the kernels reach, of clang's module.
+static bool write_reached(const struct kc_context *context, const struct kc_kernels *kernels,
+                          const struct kc_module *module, const char *path)
+{
+    bool *reached = calloc(module->symbol_count + 1, sizeof *reached);
+    struct weir_long_text out = {0};
+    bool fine = reached != NULL;
+    for (size_t i = 0; i < kernels->count && fine; i++)
+        fine = kc_module_reach_too(module, kernels->items[i].name, reached);
+    if (fine)
+        kc_module_add_reached(module, reached, &out);
+    if (!fine || out.failed)
+        fine = kc_error(context->report, "no memory for the kernels' module");
+    fine = fine && kc_write(path, out.text, context->report);
+    free(out.text);
+    free(reached);
+    return fine;
+}
+
+static bool change_linked(const struct kc_context *context, const struct kc_kernels *kernels,
+                          const char *linked, struct weir_long_text *out, bool *out_images)
+{
+    char *ir;
+    size_t size;
+    if (!kc_read(linked, &ir, &size, context->report))
+        return false;
+    *out_images = change_module(context, kernels, ir, out);
+    free(ir);
+    return !out->failed || kc_error(context->report, "no memory for the kernels' module");
+}
+
+bool kc_link(const struct kc_context *context, const struct kc_kernels *kernels,
+             const struct kc_module *module, const char *path, char **out_ir, bool *out_huge)
+{
+    struct weir_long_text changed = {0};
+    char kept[PATH_SIZE], linked[PATH_SIZE];
+    bool images;
+    snprintf(kept, sizeof kept, "%s/reached.ll", context->folder);
+    snprintf(linked, sizeof linked, "%s/linked.ll", context->folder);
+    const bool fine = write_reached(context, kernels, module, kept) &&
+                      link_libraries(context, subjects_needed(module->text), kept, linked) &&
+                      change_linked(context, kernels, linked, &changed, &images) &&
+                      optimise(context, changed.text, images, path, out_ir, out_huge);
+    free(changed.text);
+    return fine;
+}
