@@ -1,8 +1,7 @@
 // SipHash-2-4 of J.-P. Aumasson and D. J. Bernstein: a hash of 64 bits under a secret key.
 //
 // For tables whose keys come from a file, so that no file can contain texts that all collide; and
-// for the names and checksums of a cache's entries, so that only processes that know the key can
-// make them.
+// under a known key for names and checksums.
 //
 // It is part of the tree, with the test vectors of its authors, because no C library has it
 // and a module should need no more shared libraries than its driver does.

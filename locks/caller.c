@@ -209,8 +209,16 @@ bool locks_look_at(const void *address)
     return is_program;
 }
 
-void locks_forget_callers(void)
+// An object has gone, and another one may come to its place.
+static void forget_callers(void)
 {
     for (size_t i = 0; i < LOCKS_PLACES; i++)
         atomic_store_explicit(&locks_places[i], 0, memory_order_relaxed);
+}
+
+LOCKS_EXPORTED int dlclose(void *object)
+{
+    const int error = LOCKS_REAL(dlclose)(object);
+    forget_callers();
+    return error;
 }

@@ -220,8 +220,6 @@ static void forked(void)
     atomic_store(&locks_on, false);
     listeners = NULL;
     memcpy(&gate, &open, sizeof gate);
-    locks_threads_forked();
-    locks_barriers_forked();
 }
 
 __attribute__((constructor)) static void begin(void)

@@ -2,8 +2,8 @@
 // and tells the plugin check what orders what (base/lock_listener.h).
 //
 //   table.h   the functions that it replaces, and the C library's own
-//   caller.c  whether a call is the program's, or one of Weir's or a driver's
-//   notice.c  from a lock to the listeners; numbers of threads; after a fork
+//   caller.c  whether a call is the program's, or one of Weir's or a driver's; libraries that go
+//   notice.c  from a lock to the listeners; numbers of threads
 //   thread.c  threads that begin, end and are joined; once
 //   wrap.c    locks
 //
@@ -62,8 +62,6 @@ static inline bool locks_is_program(const void *address)
 
 // Whether a function is Weir's or a driver's.
 bool locks_is_other(const void *function);
-// An object has gone, and another one may come to its place.
-void locks_forget_callers(void);
 
 // notice.c
 
@@ -103,10 +101,5 @@ void locks_end(uint64_t thread);
 
 // At its first use of a number: its end is to be told.
 void locks_watch_end(void);
-void locks_threads_forked(void);
-
-// wrap.c
-
-void locks_barriers_forked(void);
 
 #endif

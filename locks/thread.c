@@ -126,18 +126,19 @@ void locks_watch_end(void)
         pthread_setspecific(end_key, &foreign);
 }
 
-__attribute__((constructor)) static void make_key(void)
-{
-    has_end_key = pthread_key_create(&end_key, end) == 0;
-}
-
 // Of other threads nothing is left, nor of their records, which are leaked: they may have been half in the
 // table.
-void locks_threads_forked(void)
+static void forked(void)
 {
     static const pthread_mutex_t open = PTHREAD_MUTEX_INITIALIZER;
     memcpy(&table_lock, &open, sizeof table_lock);
     memset(heads, 0, sizeof heads);
+}
+
+__attribute__((constructor)) static void begin_threads(void)
+{
+    has_end_key = pthread_key_create(&end_key, end) == 0;
+    pthread_atfork(NULL, NULL, forked);
 }
 
 // The beginning.

@@ -319,20 +319,16 @@ LOCKS_EXPORTED int pthread_barrier_wait(pthread_barrier_t *barrier)
 }
 
 // In a forked process one thread may have been in the list's lock.
-void locks_barriers_forked(void)
+static void forked(void)
 {
     static const pthread_mutex_t open = PTHREAD_MUTEX_INITIALIZER;
     memcpy(&barriers_lock, &open, sizeof open);
     barriers = NULL;
 }
 
-// An object that is gone.
-
-LOCKS_EXPORTED int dlclose(void *object)
+__attribute__((constructor)) static void begin(void)
 {
-    const int error = LOCKS_REAL(dlclose)(object);
-    locks_forget_callers();
-    return error;
+    pthread_atfork(NULL, NULL, forked);
 }
 
 #undef TAKES

@@ -17,19 +17,6 @@
 #include "patterns/pipeline_parts.h"
 #include "patterns/shared.h"
 
-struct weir_pipeline_group {
-    char label[WEIR__PATTERN_LABEL_SIZE];
-    struct weir__pattern_lock lock;
-    pthread_cond_t turn;  // deliverers wait: for their frame's number
-    pthread_cond_t moved; // callers wait: for room
-    weir_pipeline *members[WEIR_PIPELINE_GROUP_MAX];
-    uint32_t count;
-    uint32_t last; // the member that got the last frame
-    uint64_t head; // number of the next frame that is delivered
-    uint64_t tail; // number of the next that is accepted
-    uint64_t cancels;
-};
-
 static weir_status create_group(const struct weir_pipeline_group_params *params,
                                 weir_pipeline_group **out_group)
 {
@@ -74,57 +61,6 @@ weir_status weir_pipeline_group_destroy(weir_pipeline_group **group)
     free(ending);
     *group = NULL;
     return WEIR_OK;
-}
-
-// --- members of a group ---
-
-// Called with the lock.
-static weir_status check_member(const weir_pipeline_group *group, const weir_pipeline *pipeline)
-{
-    if (group->count == WEIR_PIPELINE_GROUP_MAX)
-        return weir__pattern_refuse(
-            pipeline->label, NULL, "group '%s' has %d pipelines already, the most that it can have",
-            group->label, WEIR_PIPELINE_GROUP_MAX);
-    if (group->count > 0 && group->members[0]->params.full != pipeline->params.full)
-        return weir__pattern_refuse(
-            pipeline->label, "give the pipelines of a group the same `full`",
-            "its policy for a full pipeline is %d, and that of '%s' in group '%s' is %d",
-            (int)pipeline->params.full, group->members[0]->label, group->label,
-            (int)group->members[0]->params.full);
-    return WEIR_OK;
-}
-
-weir_status weir__pipeline_join(weir_pipeline *pipeline)
-{
-    weir_pipeline_group *group = pipeline->params.group;
-    if (!group)
-        return WEIR_OK;
-    weir__pattern_lock_take(&group->lock);
-    weir_status status = check_member(group, pipeline);
-    if (status == WEIR_OK) {
-        weir__pattern_lock_use(&group->lock, pipeline->params.device);
-        group->last = group->count;
-        group->members[group->count++] = pipeline;
-        pipeline->joined = true;
-    }
-    weir__pattern_lock_release(&group->lock);
-    return status;
-}
-
-void weir__pipeline_leave(weir_pipeline *pipeline)
-{
-    weir_pipeline_group *group = pipeline->params.group;
-    uint32_t at = 0;
-    if (!pipeline->joined)
-        return;
-    weir__pattern_lock_take(&group->lock);
-    while (group->members[at] != pipeline)
-        at++;
-    group->count--;
-    memmove(&group->members[at], &group->members[at + 1],
-            (group->count - at) * sizeof(weir_pipeline *));
-    group->last = group->count > 0 ? group->count - 1 : 0;
-    weir__pattern_lock_release(&group->lock);
 }
 
 // --- the order of deliveries in a group ---
@@ -505,18 +441,4 @@ weir_status weir_pipeline_group_cancel(weir_pipeline_group *group)
     for (uint32_t i = 0; group && i < group->count; i++)
         WEIR_IGNORE(weir_pipeline_cancel(group->members[i]));
     return WEIR_OK;
-}
-
-void weir_pipeline_group_get_statistics_sized(weir_pipeline_group *group,
-                                              struct weir_pipeline_statistics *out_statistics,
-                                              size_t size)
-{
-    struct weir__pipeline_sum sum = {.first_ns = UINT64_MAX};
-    struct weir_pipeline_statistics *figures = &sum.figures;
-
-    for (uint32_t i = 0; group && i < group->count; i++)
-        weir__pipeline_add_statistics(group->members[i], &sum);
-    weir__pipeline_put_latency(figures, &sum.latency);
-    figures->wall_ns = sum.last_ns > 0 ? sum.last_ns - sum.first_ns : 0;
-    weir_sized_write(out_statistics, size, figures, sizeof *figures);
 }

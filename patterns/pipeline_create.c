@@ -442,6 +442,55 @@ static weir_status make_slots(weir_pipeline *pipeline)
     return WEIR_OK;
 }
 
+// Called with the lock.
+static weir_status check_member(const weir_pipeline_group *group, const weir_pipeline *pipeline)
+{
+    if (group->count == WEIR_PIPELINE_GROUP_MAX)
+        return weir__pattern_refuse(
+            pipeline->label, NULL, "group '%s' has %d pipelines already, the most that it can have",
+            group->label, WEIR_PIPELINE_GROUP_MAX);
+    if (group->count > 0 && group->members[0]->params.full != pipeline->params.full)
+        return weir__pattern_refuse(
+            pipeline->label, "give the pipelines of a group the same `full`",
+            "its policy for a full pipeline is %d, and that of '%s' in group '%s' is %d",
+            (int)pipeline->params.full, group->members[0]->label, group->label,
+            (int)group->members[0]->params.full);
+    return WEIR_OK;
+}
+
+static weir_status join_group(weir_pipeline *pipeline)
+{
+    weir_pipeline_group *group = pipeline->params.group;
+    if (!group)
+        return WEIR_OK;
+    weir__pattern_lock_take(&group->lock);
+    weir_status status = check_member(group, pipeline);
+    if (status == WEIR_OK) {
+        weir__pattern_lock_use(&group->lock, pipeline->params.device);
+        group->last = group->count;
+        group->members[group->count++] = pipeline;
+        pipeline->joined = true;
+    }
+    weir__pattern_lock_release(&group->lock);
+    return status;
+}
+
+static void leave_group(weir_pipeline *pipeline)
+{
+    weir_pipeline_group *group = pipeline->params.group;
+    uint32_t at = 0;
+    if (!pipeline->joined)
+        return;
+    weir__pattern_lock_take(&group->lock);
+    while (group->members[at] != pipeline)
+        at++;
+    group->count--;
+    memmove(&group->members[at], &group->members[at + 1],
+            (group->count - at) * sizeof(weir_pipeline *));
+    group->last = group->count > 0 ? group->count - 1 : 0;
+    weir__pattern_lock_release(&group->lock);
+}
+
 static bool make_locks(weir_pipeline *pipeline)
 {
     pthread_condattr_t monotonic;
@@ -508,7 +557,7 @@ static void release(weir_pipeline *pipeline)
 {
     const struct weir_pipeline_params *params = &pipeline->params;
 
-    weir__pipeline_leave(pipeline);
+    leave_group(pipeline);
     free_graphs(pipeline);
     while (pipeline->slots_made > 0) {
         pipeline->slots_made--;
@@ -540,7 +589,7 @@ static weir_status make_parts(weir_pipeline *pipeline, const struct weir_pipelin
     if (params->graphs)
         TRY(make_graphs(pipeline));
     TRY(make_slots(pipeline));
-    TRY(weir__pipeline_join(pipeline));
+    TRY(join_group(pipeline));
     return make_threads(pipeline);
 }
 

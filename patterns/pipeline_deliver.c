@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "patterns/shared.h"
 
-void weir__pipeline_put_latency(struct weir_pipeline_statistics *figures,
-                                const struct weir__histogram *latency)
+static void put_latency(struct weir_pipeline_statistics *figures,
+                        const struct weir__histogram *latency)
 {
     figures->latency_min_ns = latency->minimum;
     figures->latency_mean_ns = latency->count > 0 ? latency->total / latency->count : 0;
@@ -42,11 +42,19 @@ void weir_pipeline_get_statistics_sized(weir_pipeline *pipeline,
     if (pipeline) {
         weir__pattern_lock_take(&pipeline->lock);
         fill_figures(pipeline, &figures);
-        weir__pipeline_put_latency(&figures, &pipeline->latency);
+        put_latency(&figures, &pipeline->latency);
         weir__pattern_lock_release(&pipeline->lock);
     }
     weir_sized_write(out_statistics, size, &figures, sizeof figures);
 }
+
+// Figures of several pipelines.
+struct sum {
+    struct weir_pipeline_statistics figures; // latencies and `wall_ns` are not filled in
+    struct weir__histogram latency;
+    uint64_t first_ns;
+    uint64_t last_ns; // 0: no frame was delivered
+};
 
 static void add_counts(struct weir_pipeline_statistics *to,
                        const struct weir_pipeline_statistics *from)
@@ -76,7 +84,7 @@ static void add_times(struct weir_pipeline_statistics *to,
     }
 }
 
-void weir__pipeline_add_statistics(weir_pipeline *pipeline, struct weir__pipeline_sum *sum)
+static void add_statistics(weir_pipeline *pipeline, struct sum *sum)
 {
     struct weir_pipeline_statistics figures;
     weir__pattern_lock_take(&pipeline->lock);
@@ -89,6 +97,20 @@ void weir__pipeline_add_statistics(weir_pipeline *pipeline, struct weir__pipelin
     weir__pattern_lock_release(&pipeline->lock);
     add_counts(&sum->figures, &figures);
     add_times(&sum->figures, &figures);
+}
+
+void weir_pipeline_group_get_statistics_sized(weir_pipeline_group *group,
+                                              struct weir_pipeline_statistics *out_statistics,
+                                              size_t size)
+{
+    struct sum sum = {.first_ns = UINT64_MAX};
+    struct weir_pipeline_statistics *figures = &sum.figures;
+
+    for (uint32_t i = 0; group && i < group->count; i++)
+        add_statistics(group->members[i], &sum);
+    put_latency(figures, &sum.latency);
+    figures->wall_ns = sum.last_ns > 0 ? sum.last_ns - sum.first_ns : 0;
+    weir_sized_write(out_statistics, size, figures, sizeof *figures);
 }
 
 #define SHORTEST_NAP_NS UINT64_C(200000)

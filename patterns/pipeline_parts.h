@@ -132,8 +132,21 @@ struct weir_pipeline {
     struct weir__histogram latency;
 };
 
-// The same for a call on one of the pipeline's queues. Returns true if there was no
-// failure.
+struct weir_pipeline_group {
+    char label[WEIR__PATTERN_LABEL_SIZE];
+    struct weir__pattern_lock lock;
+    pthread_cond_t turn;  // deliverers wait: for their frame's number
+    pthread_cond_t moved; // callers wait: for room
+    weir_pipeline *members[WEIR_PIPELINE_GROUP_MAX];
+    uint32_t count;
+    uint32_t last; // the member that got the last frame
+    uint64_t head; // number of the next frame that is delivered
+    uint64_t tail; // number of the next that is accepted
+    uint64_t cancels;
+};
+
+// Notes the status of a call on one of the pipeline's queues, if it is the slot's first failure. Returns true if it is
+// no failure.
 bool weir__pipeline_took(struct weir__slot *slot, const char *stage, weir_status status);
 
 // The threads; `argument` is the pipeline. They end when `stopping` is set.
@@ -148,24 +161,7 @@ void weir__pipeline_wake_start(weir_pipeline *pipeline);
 // error of a queue that cannot be recovered.
 weir_status weir__pipeline_recover_queues(weir_pipeline *pipeline);
 
-// Figures of several pipelines.
-struct weir__pipeline_sum {
-    struct weir_pipeline_statistics figures; // latencies and `wall_ns` are not filled in
-    struct weir__histogram latency;
-    uint64_t first_ns;
-    uint64_t last_ns; // 0: no frame was delivered
-};
-
-void weir__pipeline_add_statistics(weir_pipeline *pipeline, struct weir__pipeline_sum *sum);
-
-// Fills in the latencies.
-void weir__pipeline_put_latency(struct weir_pipeline_statistics *figures,
-                                const struct weir__histogram *latency);
-
-// The pipeline's side of its group, which may be NULL. Joining, at creation, and leaving, when all frames are
-// delivered; waiting until a frame is the next of the group, and the end of its delivery.
-weir_status weir__pipeline_join(weir_pipeline *pipeline);
-void weir__pipeline_leave(weir_pipeline *pipeline);
+// With a group, which may be NULL: waiting until a frame is the next of the group, and the end of its delivery.
 void weir__pipeline_await_turn(weir_pipeline *pipeline, uint64_t number);
 void weir__pipeline_end_turn(weir_pipeline *pipeline);
 

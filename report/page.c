@@ -345,15 +345,8 @@ static void write_page(struct page *page)
     weir_file_writer_append(page->file, rest, strlen(rest));
 }
 
-bool weir_page_write(const char *path, const weir_report *report, char *message,
-                     size_t message_size)
-{
-    return weir_page_write_marked(path, report, NULL, message, message_size);
-}
-
-bool weir_page_write_marked(const char *path, const weir_report *report,
-                            const struct weir_findings *findings, char *message,
-                            size_t message_size)
+bool weir_page_write(const char *path, const weir_report *report,
+                     const struct weir_findings *findings, char *message, size_t message_size)
 {
     struct weir__out out = {.used = 0};
     struct page page = {

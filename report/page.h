@@ -10,16 +10,11 @@
 
 #include "report/findings.h"
 
-// Writes the page of a report to `path`, atomically.
+// Writes the page of a report to `path`, atomically. `findings` of the plugin `check` are listed, and the operations of
+// their lines marked; NULL: none.
 //
 // Errors: false, with one sentence in `message`.
-bool weir_page_write(const char *path, const weir_report *report, char *message,
-                     size_t message_size);
-
-// The same with the findings of the plugin `check`, which are listed, and the operations of their
-// lines marked.
-bool weir_page_write_marked(const char *path, const weir_report *report,
-                            const struct weir_findings *findings, char *message,
-                            size_t message_size);
+bool weir_page_write(const char *path, const weir_report *report,
+                     const struct weir_findings *findings, char *message, size_t message_size);
 
 #endif

@@ -16,11 +16,11 @@
 // The source: a file, compressed or not, or memory.
 
 enum {
-    WEIR__TRACE_CHUNK = 1 << 18 // bytes that are read at once
+    CHUNK = 1 << 18 // bytes that are read at once
 };
 
 // Either `file` or `memory` is set.
-struct weir__source {
+struct source {
     gzFile file;
     const char *memory;
     size_t memory_size;
@@ -31,7 +31,7 @@ struct weir__source {
 };
 
 // Fetches at most `size` bytes and reports progress. 0: there are no more.
-static size_t weir__source_fetch(struct weir__source *source, char *data, size_t size)
+static size_t fetch_from(struct source *source, char *data, size_t size)
 {
     if (!source->file) {
         const size_t left = source->memory_size - source->memory_at;
@@ -52,7 +52,7 @@ static size_t weir__source_fetch(struct weir__source *source, char *data, size_t
     return count > 0 ? (size_t)count : 0;
 }
 
-static void weir__source_rewind(struct weir__source *source)
+static void rewind_source(struct source *source)
 {
     source->memory_at = 0;
     source->damaged = false;
@@ -65,19 +65,19 @@ static void weir__source_rewind(struct weir__source *source)
 enum {
     // Commas and brackets of a text that is parsed: each may become a value of a hundred bytes,
     // and an event of a trace has few.
-    WEIR__ITEM_LIMIT = 1 << 17
+    ITEM_LIMIT = 1 << 17
 };
 
-enum weir__piece_answer {
-    WEIR__PIECE,
-    WEIR__PIECE_NONE, // the list, or the object, has ended
-    WEIR__PIECE_NO_MEMORY,
-    WEIR__PIECE_BROKEN // `why` has the reason
+enum answer {
+    PIECE,
+    PIECE_NONE, // the list, or the object, has ended
+    PIECE_NO_MEMORY,
+    PIECE_BROKEN // `why` has the reason
 };
 
 // Zeroed but for `source`.
-struct weir__pieces {
-    struct weir__source *source;
+struct pieces {
+    struct source *source;
     char *chunk; // of the source
     size_t at;
     size_t end;
@@ -94,32 +94,31 @@ enum {
     PIECE_LIMIT = 1 << 26
 };
 
-static bool fetch(struct weir__pieces *pieces)
+static bool fetch(struct pieces *pieces)
 {
     if (!pieces->chunk)
-        pieces->chunk = malloc(WEIR__TRACE_CHUNK);
+        pieces->chunk = malloc(CHUNK);
     pieces->at = 0;
-    pieces->end =
-        pieces->chunk ? weir__source_fetch(pieces->source, pieces->chunk, WEIR__TRACE_CHUNK) : 0;
+    pieces->end = pieces->chunk ? fetch_from(pieces->source, pieces->chunk, CHUNK) : 0;
     return pieces->end > 0;
 }
 
 // -1: the end, or no memory.
-static int peek(struct weir__pieces *pieces)
+static int peek(struct pieces *pieces)
 {
     if (pieces->at == pieces->end && !fetch(pieces))
         return -1;
     return (unsigned char)pieces->chunk[pieces->at];
 }
 
-static void pass(struct weir__pieces *pieces)
+static void pass(struct pieces *pieces)
 {
     pieces->line += pieces->chunk[pieces->at] == '\n';
     pieces->at++;
 }
 
 // Skips white space and returns the next byte without consuming it; -1 at the end.
-static int weir__pieces_peek(struct weir__pieces *pieces)
+static int next_byte(struct pieces *pieces)
 {
     int byte = peek(pieces);
     while (byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n') {
@@ -130,21 +129,21 @@ static int weir__pieces_peek(struct weir__pieces *pieces)
 }
 
 // Consumes `byte`, after white space. False if the next byte is another one.
-static bool weir__pieces_skip(struct weir__pieces *pieces, char byte)
+static bool skip(struct pieces *pieces, char byte)
 {
-    if (weir__pieces_peek(pieces) != byte)
+    if (next_byte(pieces) != byte)
         return false;
     pass(pieces);
     return true;
 }
 
-static enum weir__piece_answer broken(struct weir__pieces *pieces, const char *why)
+static enum answer broken(struct pieces *pieces, const char *why)
 {
     pieces->why = why;
-    return pieces->chunk ? WEIR__PIECE_BROKEN : WEIR__PIECE_NO_MEMORY;
+    return pieces->chunk ? PIECE_BROKEN : PIECE_NO_MEMORY;
 }
 
-static enum weir__piece_answer put(struct weir__pieces *pieces, int byte)
+static enum answer put(struct pieces *pieces, int byte)
 {
     if (pieces->size == pieces->capacity) {
         const size_t capacity = pieces->capacity ? 2 * pieces->capacity : 4096;
@@ -152,12 +151,12 @@ static enum weir__piece_answer put(struct weir__pieces *pieces, int byte)
             return broken(pieces, "a value is longer than 64 MiB");
         char *text = realloc(pieces->text, capacity);
         if (!text)
-            return WEIR__PIECE_NO_MEMORY;
+            return PIECE_NO_MEMORY;
         pieces->text = text;
         pieces->capacity = capacity;
     }
     pieces->text[pieces->size++] = (char)byte;
-    return WEIR__PIECE;
+    return PIECE;
 }
 
 // The depth of brackets, and the state within a string.
@@ -187,10 +186,10 @@ static bool ends_scalar(int byte)
 }
 
 // Consumes one value; with `keep` its text becomes the piece.
-static enum weir__piece_answer weir__pieces_value(struct weir__pieces *pieces, bool keep)
+static enum answer take_value(struct pieces *pieces, bool keep)
 {
     struct place place = {0};
-    const int first = weir__pieces_peek(pieces);
+    const int first = next_byte(pieces);
     const bool scalar = first != '"' && first != '{' && first != '[';
     pieces->size = 0;
     pieces->begin = pieces->line;
@@ -202,39 +201,38 @@ static enum weir__piece_answer weir__pieces_value(struct weir__pieces *pieces, b
             return broken(pieces, "it ends early");
         if (byte == '\n' && pieces->by_lines)
             return broken(pieces, "a line ends within a value");
-        const enum weir__piece_answer answer = keep ? put(pieces, byte) : WEIR__PIECE;
-        if (answer != WEIR__PIECE)
+        const enum answer answer = keep ? put(pieces, byte) : PIECE;
+        if (answer != PIECE)
             return answer;
         step(&place, byte);
         pass(pieces);
     } while (scalar ? !ends_scalar(peek(pieces)) : place.depth > 0 || place.in_string);
-    return WEIR__PIECE;
+    return PIECE;
 }
 
 // The next element of a list, or key of an object, that is open; `close` ends it. `first` is
 // true before the first one, and false then.
-static enum weir__piece_answer weir__pieces_next(struct weir__pieces *pieces, char close,
-                                                 bool *first)
+static enum answer take_next(struct pieces *pieces, char close, bool *first)
 {
-    if (weir__pieces_skip(pieces, close))
-        return WEIR__PIECE_NONE;
-    if (!*first && !weir__pieces_skip(pieces, ','))
-        return broken(pieces, weir__pieces_peek(pieces) < 0 ? "it ends early"
-                                                            : "a comma or a bracket is missing");
+    if (skip(pieces, close))
+        return PIECE_NONE;
+    if (!*first && !skip(pieces, ','))
+        return broken(pieces,
+                      next_byte(pieces) < 0 ? "it ends early" : "a comma or a bracket is missing");
     *first = false;
-    return weir__pieces_value(pieces, true);
+    return take_value(pieces, true);
 }
 
 // Whether a text has more values than are parsed at once.
-static bool weir__has_many_items(const char *text, size_t size)
+static bool has_many_items(const char *text, size_t size)
 {
     struct place place = {0};
     size_t count = 0;
-    for (size_t i = 0; i < size && count <= WEIR__ITEM_LIMIT; i++) {
+    for (size_t i = 0; i < size && count <= ITEM_LIMIT; i++) {
         count += !place.in_string && (text[i] == ',' || text[i] == '[' || text[i] == '{');
         step(&place, text[i]);
     }
-    return count > WEIR__ITEM_LIMIT;
+    return count > ITEM_LIMIT;
 }
 
 enum {
@@ -254,7 +252,7 @@ static bool begins(const char *text, size_t size, const char *what)
 }
 
 struct reader {
-    struct weir__source source;
+    struct source source;
     struct weir__rows rows;
     bool by_lines; // a trace of Weir's in its own layout
     bool done;     // the events were taken, or the file of Weir's ends before them
@@ -279,22 +277,21 @@ static bool refuse_piece(struct reader *reader, uint64_t line, const char *why)
 }
 
 // A trace of Weir's that just ends is read up to there.
-static bool refuse_answer(struct reader *reader, struct weir__pieces *pieces,
-                          enum weir__piece_answer answer)
+static bool refuse_answer(struct reader *reader, struct pieces *pieces, enum answer answer)
 {
     if (reader->rows.own && pieces->chunk && peek(pieces) < 0) {
         reader->done = true;
         return true;
     }
-    return answer == WEIR__PIECE_NO_MEMORY ? weir__rows_no_memory(&reader->rows)
-                                           : refuse_piece(reader, pieces->line, pieces->why);
+    return answer == PIECE_NO_MEMORY ? weir__rows_no_memory(&reader->rows)
+                                     : refuse_piece(reader, pieces->line, pieces->why);
 }
 
 // The piece as a value; NULL with a message.
-static json_t *parse_piece(struct reader *reader, const struct weir__pieces *pieces)
+static json_t *parse_piece(struct reader *reader, const struct pieces *pieces)
 {
     json_error_t error;
-    if (weir__has_many_items(pieces->text, pieces->size)) {
+    if (has_many_items(pieces->text, pieces->size)) {
         refuse_piece(reader, pieces->begin, "a value of it has more than 131072 parts");
         return NULL;
     }
@@ -307,14 +304,14 @@ static json_t *parse_piece(struct reader *reader, const struct weir__pieces *pie
 }
 
 // The list is open.
-static bool take_list(struct reader *reader, struct weir__pieces *pieces)
+static bool take_list(struct reader *reader, struct pieces *pieces)
 {
     bool first = true;
     for (;;) {
-        const enum weir__piece_answer answer = weir__pieces_next(pieces, ']', &first);
-        if (answer == WEIR__PIECE_NONE)
+        const enum answer answer = take_next(pieces, ']', &first);
+        if (answer == PIECE_NONE)
             return true;
-        if (answer != WEIR__PIECE)
+        if (answer != PIECE)
             return refuse_answer(reader, pieces, answer);
         if (pieces->text[0] != '{')
             continue; // no event
@@ -327,7 +324,7 @@ static bool take_list(struct reader *reader, struct weir__pieces *pieces)
 }
 
 // Rows for other programs: arrows, and the host's calls.
-static bool is_for_others(const struct weir__pieces *pieces)
+static bool is_for_others(const struct pieces *pieces)
 {
     static const char call[] = "\"cat\":\"cuda_runtime\"";
     const char *text = pieces->text;
@@ -341,12 +338,12 @@ static bool is_for_others(const struct weir__pieces *pieces)
 }
 
 // The piece, which is an event of a line. `*out_bad`: it is none.
-static bool take_event(struct reader *reader, const struct weir__pieces *pieces, bool *out_bad)
+static bool take_event(struct reader *reader, const struct pieces *pieces, bool *out_bad)
 {
     json_error_t error;
     if (pieces->text[0] != '{' || is_for_others(pieces))
         return true;
-    const bool many = weir__has_many_items(pieces->text, pieces->size);
+    const bool many = has_many_items(pieces->text, pieces->size);
     json_t *event = many ? NULL : weir_json_load(pieces->text, pieces->size, 0, &error);
     *out_bad = !event;
     if (!event)
@@ -358,18 +355,18 @@ static bool take_event(struct reader *reader, const struct weir__pieces *pieces,
 }
 
 // The list of a trace of Weir's is open.
-static bool take_lines(struct reader *reader, struct weir__pieces *pieces)
+static bool take_lines(struct reader *reader, struct pieces *pieces)
 {
     pieces->by_lines = true;
     for (;;) {
-        while (weir__pieces_skip(pieces, ','))
+        while (skip(pieces, ','))
             continue;
-        const int byte = weir__pieces_peek(pieces);
+        const int byte = next_byte(pieces);
         if (byte < 0 || byte == ']')
             return true;
-        const enum weir__piece_answer answer = weir__pieces_value(pieces, true);
-        bool bad = answer != WEIR__PIECE;
-        if (answer == WEIR__PIECE_NO_MEMORY)
+        const enum answer answer = take_value(pieces, true);
+        bool bad = answer != PIECE;
+        if (answer == PIECE_NO_MEMORY)
             return weir__rows_no_memory(&reader->rows);
         if (!bad && !take_event(reader, pieces, &bad))
             return false;
@@ -388,10 +385,10 @@ static bool take_lines(struct reader *reader, struct weir__pieces *pieces)
 }
 
 // The value of a key of the root.
-static bool take_head_value(struct reader *reader, struct weir__pieces *pieces, const char *key)
+static bool take_head_value(struct reader *reader, struct pieces *pieces, const char *key)
 {
-    const enum weir__piece_answer answer = weir__pieces_value(pieces, key);
-    if (answer != WEIR__PIECE)
+    const enum answer answer = take_value(pieces, key);
+    if (answer != PIECE)
         return refuse_answer(reader, pieces, answer);
     if (!key)
         return true;
@@ -403,7 +400,7 @@ static bool take_head_value(struct reader *reader, struct weir__pieces *pieces, 
 }
 
 // The key that the piece is, with its quotes, if its value is wanted.
-static const char *wanted_key(const struct weir__pieces *pieces)
+static const char *wanted_key(const struct pieces *pieces)
 {
     static const char *const keys[] = {"weir", "baseTimeNanoseconds", "deviceProperties"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -414,48 +411,45 @@ static const char *wanted_key(const struct weir__pieces *pieces)
 
 // One pass over the root's members, for the head or for the events. The first pass takes the events of
 // Weir's own layout, too.
-static bool take_members(struct reader *reader, struct weir__pieces *pieces, bool events,
-                         bool *out_found)
+static bool take_members(struct reader *reader, struct pieces *pieces, bool events, bool *out_found)
 {
     bool first = true;
     for (;;) {
-        const enum weir__piece_answer answer = weir__pieces_next(pieces, '}', &first);
-        if (answer == WEIR__PIECE_NONE)
+        const enum answer answer = take_next(pieces, '}', &first);
+        if (answer == PIECE_NONE)
             return true;
-        if (answer != WEIR__PIECE)
+        if (answer != PIECE)
             return refuse_answer(reader, pieces, answer);
         const bool is_events = is(pieces->text, pieces->size, "\"traceEvents\"");
         const char *key = events ? NULL : wanted_key(pieces);
-        if (!weir__pieces_skip(pieces, ':'))
+        if (!skip(pieces, ':'))
             return refuse_answer(reader, pieces, broken(pieces, "a key has no value"));
-        const bool list = is_events && weir__pieces_peek(pieces) == '[';
+        const bool list = is_events && next_byte(pieces) == '[';
         *out_found = *out_found || list;
         if (list && !events && reader->by_lines) {
             reader->done = true;
-            return weir__pieces_skip(pieces, '[') && take_lines(reader, pieces);
+            return skip(pieces, '[') && take_lines(reader, pieces);
         }
-        const bool ok = list && events ? weir__pieces_skip(pieces, '[') && take_list(reader, pieces)
+        const bool ok = list && events ? skip(pieces, '[') && take_list(reader, pieces)
                                        : take_head_value(reader, pieces, key);
         if (!ok || reader->done)
             return ok;
     }
 }
 
-static bool take_root(struct reader *reader, struct weir__pieces *pieces, bool events,
-                      bool *out_found)
+static bool take_root(struct reader *reader, struct pieces *pieces, bool events, bool *out_found)
 {
-    const int first = weir__pieces_peek(pieces);
+    const int first = next_byte(pieces);
     if (first < 0 && !pieces->chunk)
         return weir__rows_no_memory(&reader->rows);
     if (first < 0 && !reader->source.damaged)
         return refuse(reader, "the file is empty: nothing was traced, or it was not flushed");
-    if (weir__pieces_skip(pieces, '[')) {
+    if (skip(pieces, '[')) {
         *out_found = true;
         return !events || take_list(reader, pieces);
     }
-    return weir__pieces_skip(pieces, '{')
-               ? take_members(reader, pieces, events, out_found)
-               : refuse_piece(reader, pieces->line, "it is no object and no list");
+    return skip(pieces, '{') ? take_members(reader, pieces, events, out_found)
+                             : refuse_piece(reader, pieces->line, "it is no object and no list");
 }
 
 // Twice, since the member with the trace's origin may come after the events.
@@ -464,8 +458,8 @@ static bool take_whole(struct reader *reader)
     bool ok = true;
     bool found = false;
     for (int events = 0; events < 2 && ok && !reader->done; events++) {
-        struct weir__pieces pieces = {.source = &reader->source};
-        weir__source_rewind(&reader->source);
+        struct pieces pieces = {.source = &reader->source};
+        rewind_source(&reader->source);
         ok = take_root(reader, &pieces, events == 1, &found);
         while (ok && fetch(&pieces)) // damage after the root is noticed, too
             continue;
@@ -552,7 +546,7 @@ bool weir_trace_read(const char *path, const struct weir_trace_read_options *opt
         weir_text_about(message, message_size, path, "there is no memory to read it");
         return false;
     }
-    gzbuffer(reader.source.file, WEIR__TRACE_CHUNK);
+    gzbuffer(reader.source.file, CHUNK);
     const bool ok = read_source(&reader, out_trace);
     gzclose(reader.source.file);
     return ok;

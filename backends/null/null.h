@@ -117,18 +117,12 @@ weir_status null_queue_submit(const struct weir_link *link, weir_queue *queue,
                               const struct weir_operation *operation);
 weir_status null_queue_finish(const struct weir_link *link, weir_queue *queue);
 
-// Used by null_queue_submit.
-void null_event_record(struct null_queue *queue, uint64_t sequence);
 weir_status null_event_query(const struct weir_link *link, weir_queue *queue, uint64_t sequence);
 weir_status null_event_wait(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
                             uint64_t timeout_ns);
 weir_status null_event_time(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
                             uint64_t *out_time_ns);
 
-// The host's clock.
-uint64_t null_now_ns(void);
-// Used by null_queue_submit.
-void null_times_end(struct null_times *times, uint64_t sequence, uint64_t start_ns);
 weir_status null_queue_times(const struct weir_link *link, weir_queue *queue,
                              struct weir_operation_time *times, size_t time_size, size_t capacity,
                              size_t *out_count);

@@ -1,9 +1,21 @@
 // Queues. Every operation has finished when its submit returns, so a queue never has pending work.
 // A real backend creates exactly one native stream or command queue in queue_create, and submits
 // each operation to it in queue_submit without waiting.
+//
+// A record is identified by its queue and sequence number; a real backend maps that to a
+// native event, and reuses those. Records are complete at once here, so only the number of the last
+// one is kept.
+//
+// The number is stored with release order and read with acquire order, so that
+// a thread that reads an event as complete also sees the bytes that were written before it.
+//
+// Times of operations, for plugins that request them, are the host's clock before and after. A real backend
+// queries its driver, and returns the times after the operation has finished.
 #include "backends/null/null.h"
 
+#include <inttypes.h>
 #include <string.h>
+#include <time.h>
 
 static void release(const struct weir_host *host, struct null_queue *own)
 {
@@ -119,6 +131,46 @@ static void fill_2d(const struct weir_link *link, const struct weir_operation *o
                  operation->u.fill_2d.pattern_size);
 }
 
+static uint64_t now_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+static void keep_time(struct null_timing *timing, uint64_t sequence)
+{
+    const uint64_t time_ns = now_ns();
+
+    pthread_mutex_lock(&timing->lock);
+    timing->records[timing->count++ % NULL_TIMING_HISTORY] = (struct null_record){
+        .sequence = sequence,
+        .time_ns = time_ns,
+    };
+    pthread_mutex_unlock(&timing->lock);
+}
+
+static void record(struct null_queue *queue, uint64_t sequence)
+{
+    if (queue->timing)
+        keep_time(queue->timing, sequence);
+    atomic_store_explicit(&queue->finished, sequence, memory_order_release);
+}
+
+static void keep_times(struct null_times *times, uint64_t sequence, uint64_t start_ns)
+{
+    const uint64_t end_ns = now_ns();
+
+    pthread_mutex_lock(&times->lock);
+    times->ring[times->kept++ % NULL_OPERATION_TIMES] = (struct weir_operation_time){
+        .sequence = sequence,
+        .start_ns = start_ns,
+        .end_ns = end_ns,
+    };
+    pthread_mutex_unlock(&times->lock);
+}
+
 // The operation is valid, and an error returned here fails the queue. A wait does nothing: the work
 // that it waits for had finished when that was submitted. A real backend flushes `u.wait.producer`
 // and then makes the device wait.
@@ -142,7 +194,7 @@ static weir_status submit(const struct weir_link *link, weir_queue *queue,
         fill_2d(link, operation);
         return WEIR_OK;
     case WEIR_OPERATION_RECORD:
-        null_event_record(null_queue_of(link, queue), operation->sequence);
+        record(null_queue_of(link, queue), operation->sequence);
         return WEIR_OK;
     case WEIR_OPERATION_LAUNCH:
     case WEIR_OPERATION_WAIT:
@@ -160,9 +212,9 @@ weir_status null_queue_submit(const struct weir_link *link, weir_queue *queue,
         operation->kind == WEIR_OPERATION_WAIT)
         return submit(link, queue, operation);
 
-    const uint64_t start_ns = null_now_ns();
+    const uint64_t start_ns = now_ns();
     weir_status status = submit(link, queue, operation);
-    null_times_end(times, operation->sequence, start_ns);
+    keep_times(times, operation->sequence, start_ns);
     return status;
 }
 
@@ -170,5 +222,70 @@ weir_status null_queue_finish(const struct weir_link *link, weir_queue *queue)
 {
     (void)link;
     (void)queue;
+    return WEIR_OK;
+}
+
+// Events.
+
+weir_status null_event_query(const struct weir_link *link, weir_queue *queue, uint64_t sequence)
+{
+    struct null_queue *own = null_queue_of(link, queue);
+
+    return atomic_load_explicit(&own->finished, memory_order_acquire) >= sequence ? WEIR_OK
+                                                                                  : WEIR_NOT_READY;
+}
+
+// A real backend flushes the queue and blocks in the driver, without spinning.
+weir_status null_event_wait(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
+                            uint64_t timeout_ns)
+{
+    (void)timeout_ns;
+    return null_event_query(link, queue, sequence) == WEIR_OK ? WEIR_OK : WEIR_TIMEOUT;
+}
+
+// All queues of a device share one timeline; here it is the host's.
+weir_status null_event_time(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
+                            uint64_t *out_time_ns)
+{
+    struct null_timing *timing = null_queue_of(link, queue)->timing;
+    bool found = false;
+
+    *out_time_ns = 0;
+    pthread_mutex_lock(&timing->lock);
+    uint64_t kept = timing->count < NULL_TIMING_HISTORY ? timing->count : NULL_TIMING_HISTORY;
+    for (uint64_t i = 1; i <= kept && !found; i++) {
+        const struct null_record *record =
+            &timing->records[(timing->count - i) % NULL_TIMING_HISTORY];
+        found = record->sequence == sequence;
+        if (found)
+            *out_time_ns = record->time_ns;
+    }
+    pthread_mutex_unlock(&timing->lock);
+    if (found)
+        return WEIR_OK;
+    return weir_host_fail(link->host, WEIR_ERROR_EXPIRED,
+                          "ask for times before they are overwritten",
+                          "the time of record %" PRIu64 " is gone: a queue keeps its last %d",
+                          sequence, NULL_TIMING_HISTORY);
+}
+
+// Times of operations.
+
+weir_status null_queue_times(const struct weir_link *link, weir_queue *queue,
+                             struct weir_operation_time *times, size_t time_size, size_t capacity,
+                             size_t *out_count)
+{
+    struct null_times *own = null_queue_of(link, queue)->times;
+
+    *out_count = 0;
+    if (!own)
+        return WEIR_OK;
+    pthread_mutex_lock(&own->lock);
+    if (own->kept - own->fetched > NULL_OPERATION_TIMES)
+        own->fetched = own->kept - NULL_OPERATION_TIMES;
+    for (; own->fetched < own->kept && *out_count < capacity; own->fetched++)
+        weir_write((char *)times + (*out_count)++ * time_size, time_size,
+                   &own->ring[own->fetched % NULL_OPERATION_TIMES], sizeof *own->ring);
+    pthread_mutex_unlock(&own->lock);
     return WEIR_OK;
 }

@@ -30,11 +30,4 @@ void cli_folder_place(const struct cli_folder *folder, const char *name,
 // read.
 bool cli_program_directory(char *directory, size_t size);
 
-// Stores the path of the shared file `name` in `path`: share/weir/NAME of an
-// installation, else `build_path` of a build tree.
-//
-// Errors: false if there is neither, with both paths in `message`.
-bool cli_share_file(const char *name, const char *build_path, char *path, size_t path_size,
-                    char *message, size_t message_size);
-
 #endif

@@ -474,5 +474,5 @@ int doctor_comm_main(int argc, char **argv)
     doctor_comm_nccl(&doctor);
     if (comm.listen || comm.connect)
         doctor_comm_link(&doctor, &comm);
-    return doctor_report(&doctor, as_json);
+    return doctor_report(&doctor, true, as_json);
 }

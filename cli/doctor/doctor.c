@@ -19,154 +19,8 @@
 #include "cli/common/output.h"
 #include "cli/runtime/open.h"
 #include "kernels/compiler/compiler.h"
-
-// weir config check: reads the file as weir_open() does and prints the settings in force. No driver is loaded.
-
-struct printer {
-    struct weir_table table;
-    json_t *root;
-    struct weir_setting module_path, plugins, backend, transport;
-    size_t missing; // modules that the file, a variable or an option names, and that have no file
-};
-
-static void remember(struct printer *printer, const char *section,
-                     const struct weir_setting *setting)
-{
-    static const char *const names[][2] = {{"weir", "module_path"},
-                                           {"weir", "plugins"},
-                                           {"weir", "backend"},
-                                           {"comm", "transport"}};
-    struct weir_setting *const places[] = {&printer->module_path, &printer->plugins,
-                                           &printer->backend, &printer->transport};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(section, names[i][0]) == 0 && strcmp(setting->key->name, names[i][1]) == 0)
-            *places[i] = *setting;
-}
-
-static bool is_installed(const weir_load_report *installed, const char *name, char near[64])
-{
-    const struct weir_load_entry *entry;
-    const char *nearest = NULL;
-    for (size_t i = 0; (entry = weir_load_report_entry(installed, i)); i++) {
-        if (strcmp(entry->module, name) == 0)
-            return true;
-        nearest = weir_text_nearer(name, nearest, entry->module);
-    }
-    snprintf(near, 64, "%s", nearest ? nearest : "");
-    return false;
-}
-
-// `key` is NULL for a section. A module that is not installed here may be on the machine that uses the file,
-// so a section, and a backend of the default's, is a note.
-static void tell_absent(struct printer *printer, const struct weir_setting *key, const char *name)
-{
-    const char *path = printer->module_path.text;
-    const bool named = key && strcmp(key->origin, "default") != 0;
-    weir_load_report *installed = NULL;
-    char near[64] = "";
-    const bool there =
-        weir_inspect_modules(path, &installed) == WEIR_OK && is_installed(installed, name, near);
-    weir_load_report_destroy(&installed);
-    if (there)
-        return;
-    (named ? cli_error : cli_note)("%s%s%s names '%s', and there is no weir_%s.so in %s%s%s%s%s",
-                                   key ? key->origin : "", key ? ": " : "",
-                                   key ? key->key->name : "a section", name, name,
-                                   *path ? path : "the folder of modules",
-                                   *near ? "; did you mean '" : ": check the spelling", near,
-                                   *near ? "'?" : "", *near || !*path ? "" : " and module_path");
-    printer->missing += named;
-}
-
-static bool show(void *user, const char *section, const struct weir_setting *setting)
-{
-    struct printer *printer = user;
-    if (!setting) {
-        tell_absent(printer,
-                    strstr(printer->plugins.text, section)   ? &printer->plugins
-                    : strstr(printer->backend.text, section) ? &printer->backend
-                                                             : NULL,
-                    section);
-        return true;
-    }
-    remember(printer, section, setting);
-    if (strcmp(section, "comm") == 0 && strcmp(setting->key->name, "transport") == 0 &&
-        strcmp(setting->origin, "default") != 0)
-        tell_absent(printer, &printer->transport, setting->text);
-    weir_table_add(&printer->table, "[%s]", section);
-    weir_table_add(&printer->table, "%s = %s", setting->key->name, setting->text);
-    weir_table_add(&printer->table, "%s", setting->origin);
-    if (!json_object_get(printer->root, section))
-        cli_json_set(printer->root, section, json_object());
-    json_t *entry = json_object();
-    cli_json_set(entry, "value", cli_json_string(setting->text));
-    cli_json_set(entry, "origin", cli_json_string(setting->origin));
-    cli_json_set(json_object_get(printer->root, section), setting->key->name, entry);
-    return true;
-}
-
-static int print(struct printer *printer, const char *file, bool as_json)
-{
-    const int code = printer->missing > 0 ? CLI_FAILED : CLI_OK;
-    if (as_json) {
-        json_t *root = json_object();
-        cli_json_set(root, "file", cli_json_string(file));
-        cli_json_set(root, "missing", weir_json_count(printer->missing));
-        cli_json_set(root, "settings", json_incref(printer->root));
-        return cli_json_print(root, code);
-    }
-    if (printer->missing > 0)
-        printf("%s needs %zu module%s that %s not here\n\n", file, printer->missing,
-               printer->missing == 1 ? "" : "s", printer->missing == 1 ? "is" : "are");
-    else
-        printf("%s is sound\n\n", file);
-    cli_table_print(&printer->table, stdout, 0);
-    return code;
-}
-
-static int check_file(const char *file, bool as_json)
-{
-    struct printer printer = {.table = {.alignment = "lll"}, .root = json_object()};
-    const struct weir_open_params params = cli_open_params(file);
-    const int code = weir_inspect_settings(&params, show, &printer) < 0
-                         ? cli_weir_error()
-                         : print(&printer, file, as_json);
-    weir_table_finish(&printer.table);
-    json_decref(printer.root);
-    return code;
-}
-
-static int check_main(int argc, char **argv)
-{
-    bool as_json = false;
-    const struct cli_option options[] = {
-        {"json", NULL, "print the settings as JSON", CLI_FLAG, &as_json, 0, 0},
-    };
-    const struct cli_usage usage =
-        CLI_FORM("weir config check", "F", "a file", 1, 1,
-                 "Checks an INI file and prints the settings that follow from it, and from where.",
-                 "weir-config(1)", options);
-    cli_parse(&usage, argc, argv);
-    cli_log_to_stderr();
-    return check_file(argv[0], as_json);
-}
-
-static const struct cli_command config_check = {
-    .name = "check",
-    .summary = "check a file and print the settings in force",
-    .main = check_main,
-};
-
-static const struct cli_command *const config_members[] = {&config_check, NULL};
-
-const struct cli_command cli_config = {
-    .name = "config",
-    .summary = "check a configuration file",
-    .what = "COMMAND",
-    .about = "Looks at configuration files.",
-    .manual = "weir-config(1)",
-    .members = config_members,
-};
+#include "kernels/conformance/conformance.h"
+#include "kernels/drivers/drivers.h"
 
 // The chain, and the module files that are installed, in the chain or not.
 
@@ -542,6 +396,253 @@ static void open_runtime(struct doctor *doctor)
                            "fix the one that is meant for this machine");
 }
 
+// A round trip on the device that the configuration selects: copy in, one kernel, copy out, and the time between two
+// events. And kernels that some drivers compile to something else (kernels/drivers).
+
+enum {
+    COUNT = 1024,
+    ADDED = 7,
+    BLOCK = 32 // some drivers have no larger ones
+};
+static const size_t trip_bytes = COUNT * sizeof(uint32_t);
+static const uint64_t limit_ns = UINT64_C(120) * 1000000000;
+static const uint32_t untouched = UINT32_MAX;
+
+static const struct probe {
+    const char *kernel;
+    uint32_t right; // of the numbers 1 to BLOCK
+    bool local;     // the kernel takes local memory
+    const char *fault;
+} probes[] = {
+    {"barrier_in_loop", BLOCK *(BLOCK + 1) / 2, true,
+     "this driver miscompiles a barrier at the end of a loop: sums of a block come out wrong; set "
+     "build_options = -cl-opt-disable in [opencl], or update the driver"},
+    {"written_by_all", BLOCK, false,
+     "this driver gives each work-item its own copy of a __local variable that all of them write "
+     "first, and what one writes later the others do not see; let one work-item write it first, "
+     "declare it volatile, or set build_options = -cl-opt-disable in [opencl]"},
+};
+
+struct round_trip {
+    weir_device *device;
+    weir_queue *queue;
+    weir_program *program, *driver_program;
+    weir_kernel *kernel;
+    weir_buffer *in, *values, *out; // on the host, the device, and the host
+    weir_buffer *result;            // of a probe, on the device
+    struct weir_event before, after;
+};
+
+static weir_status make_buffer(struct round_trip *trip, const char *label, weir_placement placement,
+                               weir_buffer **out_buffer)
+{
+    const struct weir_buffer_params params = {.struct_size = sizeof params,
+                                              .label = label,
+                                              .size = trip_bytes,
+                                              .placement = placement};
+    return weir_buffer_create(trip->device, &params, out_buffer);
+}
+
+static weir_status make_program(struct round_trip *trip, const struct weir_bundle *bundle,
+                                weir_program **out_program)
+{
+    return weir_program_create(trip->device,
+                               WEIR_PARAMS(weir_program, .label = "self-test", .bundle = bundle),
+                               out_program);
+}
+
+static weir_status make_objects(struct round_trip *trip)
+{
+    const struct weir_queue_params queue = {
+        .struct_size = sizeof queue,
+        .label = "self-test",
+        .timing = weir_device_limits(trip->device)->timing_history > 0,
+    };
+    weir_status status;
+    if ((status = weir_queue_create(trip->device, &queue, &trip->queue)) ||
+        (status = make_program(trip, &conformance_kernels, &trip->program)) ||
+        (status = make_program(trip, &drivers_kernels, &trip->driver_program)) ||
+        (status = weir_kernel_create(trip->program, "increment", &trip->kernel)) ||
+        (status = make_buffer(trip, "in", WEIR_PLACE_HOST, &trip->in)) ||
+        (status = make_buffer(trip, "values", WEIR_PLACE_DEVICE, &trip->values)) ||
+        (status = make_buffer(trip, "result", WEIR_PLACE_DEVICE, &trip->result)))
+        return status;
+    return make_buffer(trip, "out", WEIR_PLACE_HOST, &trip->out);
+}
+
+static weir_status fill(weir_buffer *buffer)
+{
+    void *pointer;
+    weir_status status = weir_host_begin(buffer, 0, trip_bytes, WEIR_ACCESS_WRITE, &pointer);
+    if (status < 0)
+        return status;
+    uint32_t *values = pointer;
+    for (uint32_t i = 0; i < COUNT; i++)
+        values[i] = i;
+    return weir_host_end(buffer, 0, trip_bytes, WEIR_ACCESS_WRITE);
+}
+
+// A divisor of COUNT, within what the driver tells of the kernel.
+static uint32_t choose_block(const struct round_trip *trip)
+{
+    uint32_t items = 64;
+    while (items > weir_kernel_get_info(trip->kernel)->max_block_items)
+        items /= 2;
+    return items;
+}
+
+static weir_status submit(struct round_trip *trip)
+{
+    const uint32_t items = choose_block(trip);
+    weir_status status;
+    if ((status = fill(trip->in)) ||
+        (status = weir_queue_copy(trip->queue, trip->values, 0, trip->in, 0, trip_bytes)) ||
+        (status = weir_queue_record(trip->queue, &trip->before)) ||
+        (status = weir_queue_launch(trip->queue, trip->kernel, weir_dim(COUNT / items, 1, 1),
+                                    weir_dim(items, 1, 1), weir_inout(trip->values, 0, trip_bytes),
+                                    (uint32_t)ADDED, (uint32_t)COUNT)) ||
+        (status = weir_queue_record(trip->queue, &trip->after)) ||
+        (status = weir_queue_copy(trip->queue, trip->out, 0, trip->values, 0, trip_bytes)))
+        return status;
+    return weir_queue_sync(trip->queue, limit_ns);
+}
+
+// How many numbers have the right value, and how many are unchanged.
+static weir_status compare(struct round_trip *trip, uint32_t *out_right, uint32_t *out_unchanged)
+{
+    void *pointer;
+    *out_right = *out_unchanged = 0;
+    weir_status status = weir_host_begin(trip->out, 0, trip_bytes, WEIR_ACCESS_READ, &pointer);
+    if (status < 0)
+        return status;
+    const uint32_t *values = pointer;
+    for (uint32_t i = 0; i < COUNT; i++) {
+        *out_right += values[i] == i + ADDED;
+        *out_unchanged += values[i] == i;
+    }
+    return weir_host_end(trip->out, 0, trip_bytes, WEIR_ACCESS_READ);
+}
+
+static void judge_result(struct doctor *doctor, struct round_trip *trip)
+{
+    uint32_t right, unchanged;
+    if (compare(trip, &right, &unchanged) < 0)
+        doctor_add_error(doctor, "self-test", "update the driver");
+    else if (right == COUNT)
+        doctor_add(doctor, DOCTOR_OK, "self-test", NULL,
+                   "copy, kernel and copy back gave the right %d numbers", (int)COUNT);
+    else if (unchanged == COUNT)
+        doctor_add(doctor, DOCTOR_PROBLEM, "self-test",
+                   "choose a backend that runs kernels, such as opencl",
+                   "copies work, but the kernel changed nothing: this device runs no kernels");
+    else
+        doctor_add(doctor, DOCTOR_PROBLEM, "self-test",
+                   "update the driver, or choose another device",
+                   "of %d numbers %u came back right", (int)COUNT, (unsigned)right);
+}
+
+static void judge_times(struct doctor *doctor, struct round_trip *trip)
+{
+    uint64_t before, after;
+    char text[WEIR_TEXT_QUANTITY_SIZE];
+    if (weir_device_limits(trip->device)->timing_history == 0)
+        doctor_add(doctor, DOCTOR_NOTE, "self-test", NULL, "the device keeps no times of events");
+    else if (weir_event_time_ns(trip->before, &before) < 0 ||
+             weir_event_time_ns(trip->after, &after) < 0)
+        doctor_add_error(doctor, "self-test", "update the driver");
+    else if (after < before)
+        doctor_add(doctor, DOCTOR_PROBLEM, "self-test", "update the driver",
+                   "the later of two events has the earlier time");
+    else
+        doctor_add(doctor, DOCTOR_OK, "self-test", NULL, "events are timed: the kernel took %s",
+                   weir_text_duration(text, (double)(after - before)));
+}
+
+// The probes.
+
+static weir_status launch_probe(const struct round_trip *trip, const struct probe *probe,
+                                weir_kernel *kernel, uint32_t *out)
+{
+    const size_t bytes = BLOCK * sizeof *out;
+    const struct weir_argument arguments[] = {weir_in(trip->values, 0, bytes),
+                                              weir_inout(trip->result, 0, bytes),
+                                              weir_local(bytes)};
+    uint32_t numbers[BLOCK];
+    weir_status status;
+    for (uint32_t i = 0; i < BLOCK; i++)
+        numbers[i] = i + 1;
+    if ((status = weir_upload(trip->queue, trip->values, 0, numbers, bytes)) ||
+        (status =
+             weir_queue_fill(trip->queue, trip->result, 0, bytes, &untouched, sizeof untouched)) ||
+        (status = weir_queue_launch_array(trip->queue, kernel, weir_dim(1, 1, 1),
+                                          weir_dim(BLOCK, 1, 1), arguments, probe->local ? 3 : 2)))
+        return status;
+    return weir_download(trip->queue, out, trip->result, 0, sizeof *out);
+}
+
+static void probe_driver(struct doctor *doctor, const struct round_trip *trip)
+{
+    const size_t count = sizeof probes / sizeof *probes;
+    size_t right = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t result = untouched;
+        weir_kernel *kernel;
+        weir_status status = weir_kernel_create(trip->driver_program, probes[i].kernel, &kernel);
+        if (status == WEIR_OK)
+            status = launch_probe(trip, &probes[i], kernel, &result);
+        weir_kernel_destroy(&kernel);
+        if (status < 0) {
+            doctor_add_error(doctor, "driver", "update the driver, or choose another device");
+            return;
+        }
+        right += result == probes[i].right;
+        // A device that runs no kernels is the self-test's finding.
+        if (result != probes[i].right && result != untouched)
+            doctor_add(doctor, DOCTOR_NOTE, "driver", NULL, "%s", probes[i].fault);
+    }
+    if (right == count)
+        doctor_add(doctor, DOCTOR_OK, "driver", NULL,
+                   "kernels that some drivers miscompile gave the right numbers");
+}
+
+static void destroy_objects(struct round_trip *trip)
+{
+    weir_buffer_destroy(&trip->out);
+    weir_buffer_destroy(&trip->result);
+    weir_buffer_destroy(&trip->values);
+    weir_buffer_destroy(&trip->in);
+    weir_kernel_destroy(&trip->kernel);
+    weir_program_destroy(&trip->driver_program);
+    weir_program_destroy(&trip->program);
+    weir_queue_destroy(&trip->queue);
+    WEIR_IGNORE(weir_device_close(&trip->device));
+}
+
+static void self_test(struct doctor *doctor)
+{
+    struct round_trip trip = {0};
+    if (!doctor->runtime)
+        return;
+    if (weir_device_open_at(doctor->runtime, NULL, &trip.device, NULL, 0) < 0) {
+        doctor_add_error(doctor, "self-test", "correct `device` in [weir]");
+        return;
+    }
+    weir_status status = make_objects(&trip);
+    if (status == WEIR_OK)
+        status = submit(&trip);
+    if (status == WEIR_TIMEOUT) {
+        doctor_add(doctor, DOCTOR_PROBLEM, "self-test", "restart or update the driver",
+                   "a copy and a kernel did not finish within two minutes");
+    } else if (status < 0) {
+        doctor_add_error(doctor, "self-test", "update the driver, or choose another device");
+    } else {
+        judge_result(doctor, &trip);
+        judge_times(doctor, &trip);
+        probe_driver(doctor, &trip);
+    }
+    destroy_objects(&trip);
+}
+
 static void examine(struct doctor *doctor)
 {
     doctor_configuration(doctor);
@@ -551,17 +652,39 @@ static void examine(struct doctor *doctor)
     doctor_devices(doctor);
     doctor_pocl_cache(doctor);
     doctor_kernel_compiler(doctor);
-    doctor_self_test(doctor);
+    self_test(doctor);
 }
 
 // Output.
 
-static void print_text(const struct doctor *doctor)
+enum {
+    ROWS_MOST = 2 // of one topic: of more that are well the first is shown without --all
+};
+
+// Findings in a row, from this one on, that are well and of its topic.
+static size_t count_well(const struct doctor *doctor, size_t first)
+{
+    const struct doctor_finding *from = &doctor->findings[first];
+    size_t count = 0;
+    while (first + count < doctor->count && from[count].state == DOCTOR_OK &&
+           strcmp(from[count].topic, from->topic) == 0)
+        count++;
+    return count;
+}
+
+static void print_text(const struct doctor *doctor, bool all)
 {
     printf("weir %s\n\n", weir_version());
     for (size_t i = 0; i < doctor->count; i++) {
         const struct doctor_finding *finding = &doctor->findings[i];
-        printf("%-8s %-14s %s\n", state_names[finding->state], finding->topic, finding->text);
+        const size_t well = all ? 0 : count_well(doctor, i);
+        const bool folded = well > ROWS_MOST;
+        char more[32] = "";
+        if (folded)
+            snprintf(more, sizeof more, " (%zu more: --all)", well - 1);
+        i += folded ? well - 1 : 0;
+        printf("%-8s %-14s %s%s\n", state_names[finding->state], finding->topic, finding->text,
+               more);
         if (finding->state == DOCTOR_PROBLEM)
             printf("%-8s %-14s %s\n", "", "what to do:", finding->remedy);
     }
@@ -595,13 +718,13 @@ static int print_json(const struct doctor *doctor, int code)
     return cli_json_print(root, code);
 }
 
-int doctor_report(struct doctor *doctor, bool as_json)
+int doctor_report(struct doctor *doctor, bool all, bool as_json)
 {
     int code = doctor->problems > 0 || doctor->incomplete ? CLI_SETUP : CLI_OK;
     if (as_json)
         code = print_json(doctor, code);
     else
-        print_text(doctor);
+        print_text(doctor, all);
     weir_load_report_destroy(&doctor->report);
     return code;
 }
@@ -609,9 +732,10 @@ int doctor_report(struct doctor *doctor, bool as_json)
 static int doctor_examine_main(int argc, char **argv)
 {
     struct doctor doctor = {0};
-    bool as_json = false;
+    bool all = false, as_json = false;
     const struct cli_option options[] = {
         CLI_CONFIG(&doctor.config),
+        {"all", NULL, "print all that is well too, one finding a line", CLI_FLAG, &all, 0, 0},
         {"json", NULL, "print the findings as JSON", CLI_FLAG, &as_json, 0, 0},
     };
     const struct cli_usage usage = CLI_FORM_PLAIN(
@@ -622,7 +746,7 @@ static int doctor_examine_main(int argc, char **argv)
     cli_parse(&usage, argc, argv);
     cli_log_to_stderr();
     examine(&doctor);
-    return doctor_report(&doctor, as_json);
+    return doctor_report(&doctor, all, as_json);
 }
 
 static const struct cli_command comm = {

@@ -42,11 +42,8 @@ void doctor_add_error(struct doctor *doctor, const char *topic, const char *reme
 // comm.c
 int doctor_comm_main(int argc, char **argv);
 
-// devices.c: a round trip on the device that the configuration selects, and kernels that some drivers compile to
-// something else.
-void doctor_self_test(struct doctor *doctor);
-
-// Prints the findings. Returns the exit code.
-int doctor_report(struct doctor *doctor, bool as_json);
+// Prints the findings; as text, unless `all`, only the first of many of a topic that are well. Returns the exit
+// code.
+int doctor_report(struct doctor *doctor, bool all, bool as_json);
 
 #endif

@@ -14,7 +14,156 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cli/common/own.h"
 #include "cli/launch/launch.h"
+
+// The lines of the ranks.
+
+enum {
+    LINE_LIMIT = 65536, // a longer line is cut
+    READ_SIZE = 8192,
+    LATE_LIMIT = 1 << 20, // no pipe of a program without privileges holds more
+    PREFIX_SIZE = 8,      // "[1023] " and a NUL
+    ESCAPE_SIZE = 4,      // "\x1b"
+    // A held line and as many empty lines as one read can bring, and the line that an escape ends.
+    SINK_SIZE = LINE_LIMIT + (READ_SIZE + 1) * (PREFIX_SIZE + 1) + ESCAPE_SIZE,
+};
+
+// Standard output or standard error of this process.
+struct sink {
+    int descriptor;
+    size_t used;
+    size_t written; // of `used`
+    bool broken;    // what comes is dropped
+    char bytes[SINK_SIZE];
+};
+
+// Standard output or standard error of one rank.
+struct stream {
+    int from; // -1: at its end
+    struct sink *to;
+    char prefix[PREFIX_SIZE];
+    size_t late;   // how many bytes were read after the end of all ranks
+    bool returned; // the last line ended with a carriage return
+    size_t used;   // of a line that has not ended
+    char line[LINE_LIMIT];
+};
+
+// A line is written whole, so that lines of several ranks never mix, on one pipe for standard output
+// and standard error either.
+
+static void add(struct sink *sink, const char *bytes, size_t size)
+{
+    memcpy(sink->bytes + sink->used, bytes, size);
+    sink->used += size;
+}
+
+static void add_line(struct stream *stream)
+{
+    if (!stream->to->broken) {
+        add(stream->to, stream->prefix, strlen(stream->prefix));
+        add(stream->to, stream->line, stream->used);
+        add(stream->to, "\n", 1);
+    }
+    stream->used = 0;
+}
+
+static void add_text(struct stream *stream, const char *text, size_t size)
+{
+    if (stream->used + size > LINE_LIMIT)
+        add_line(stream);
+    memcpy(stream->line + stream->used, text, size);
+    stream->used += size;
+    if (stream->used == LINE_LIMIT)
+        add_line(stream);
+}
+
+// U+0080 to U+009F control terminals as ESC and a character do. In UTF-8 they follow a C2.
+static bool is_control(const struct stream *stream, unsigned char byte)
+{
+    if (byte >= 0x80 && byte <= 0x9f)
+        return stream->used > 0 && (unsigned char)stream->line[stream->used - 1] == 0xc2;
+    return (byte < ' ' && byte != '\t') || byte == 0x7f;
+}
+
+static void add_escaped(struct stream *stream, unsigned char byte)
+{
+    char text[ESCAPE_SIZE + 1];
+    snprintf(text, sizeof text, "\\x%02x", byte);
+    stream->used -= byte >= 0x80;
+    add_text(stream, text, ESCAPE_SIZE);
+}
+
+// What a terminal would act on is spelt out: a rank could write over other ranks' lines with it. A carriage
+// return, which lines of progress end with, ends a line.
+static void take(struct stream *stream, const char *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++) {
+        const bool had_returned = stream->returned;
+        stream->returned = bytes[i] == '\r' && (stream->used > 0 || had_returned);
+        if (bytes[i] == '\r' ? stream->used > 0 : bytes[i] == '\n' && !had_returned)
+            add_line(stream);
+        else if (bytes[i] == '\r' || bytes[i] == '\n')
+            continue;
+        else if (is_control(stream, (unsigned char)bytes[i]))
+            add_escaped(stream, (unsigned char)bytes[i]);
+        else
+            add_text(stream, &bytes[i], 1);
+    }
+}
+
+// Adds what is held as a line, and closes the stream.
+static void stream_end(struct stream *stream)
+{
+    if (stream->used)
+        add_line(stream);
+    close(stream->from);
+    stream->from = -1;
+}
+
+// Reads what is there, at most READ_SIZE, and adds the lines to the sink, which must be empty. What
+// remains at the end of the stream becomes a line. Returns how many bytes were read.
+static size_t stream_read(struct stream *stream)
+{
+    char bytes[READ_SIZE];
+    const ssize_t count = read(stream->from, bytes, sizeof bytes);
+    if (count > 0)
+        take(stream, bytes, (size_t)count);
+    else
+        stream_end(stream);
+    return count > 0 ? (size_t)count : 0;
+}
+
+// Up to the end of the last line that fits.
+static size_t part(const struct sink *sink)
+{
+    const char *from = sink->bytes + sink->written;
+    const size_t left = sink->used - sink->written;
+    size_t size = left < PIPE_BUF ? left : PIPE_BUF;
+    while (size > 0 && from[size - 1] != '\n')
+        size--;
+    return size ? size : PIPE_BUF;
+}
+
+// Writes a part that ends with a line, or, of a line that is too long for that, PIPE_BUF bytes: as
+// much as does not block where poll() found room. `*out_middle` is set if a line is not written whole.
+//
+// Errors: false with errno set; the sink is broken then.
+static bool sink_write(struct sink *sink, bool *out_middle)
+{
+    const ssize_t count = write(sink->descriptor, sink->bytes + sink->written, part(sink));
+    if (count < 0 && errno != EINTR && errno != EAGAIN) {
+        sink->broken = true;
+        sink->used = sink->written = 0;
+        *out_middle = false;
+        return false;
+    }
+    sink->written += count > 0 ? (size_t)count : 0;
+    *out_middle = sink->written && sink->bytes[sink->written - 1] != '\n';
+    if (sink->written == sink->used)
+        sink->used = sink->written = 0;
+    return true;
+}
 
 // SIGKILL leaves a process no time to end what it has started, and the ranks' own children would run on. So
 // another process waits for its end: at the end of a pipe, of which nothing else has the other side.
@@ -556,8 +705,21 @@ static void turn(struct launch *launch)
         kill_all(launch);
 }
 
+static void open_all(struct launch *launch)
+{
+    const size_t count = launch->options->count;
+    if (!launch->options->no_prefix)
+        launch->streams = cli_allocate(2 * count, sizeof *launch->streams);
+    launch->polled = cli_allocate(2 + 2 * count, sizeof *launch->polled);
+    launch->output = cli_allocate(1, sizeof *launch->output);
+    launch->messages = cli_allocate(1, sizeof *launch->messages);
+    launch->output->descriptor = STDOUT_FILENO;
+    launch->messages->descriptor = STDERR_FILENO;
+}
+
 void watch(struct launch *launch)
 {
+    open_all(launch);
     signals_take(launch);
     guard_start(launch);
     while (launch->started < launch->options->count && !launch->stopping) {

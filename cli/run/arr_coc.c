@@ -1,7 +1,6 @@
 // weir run arr-coc: the devices and their pipelines, and the run.
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -245,9 +244,7 @@ static const float *seed_query(size_t wanted)
 
 // Opening.
 
-// Overrides settings of the file that do not fit this command: no frame may be dropped,
-// and times are kept unless the file sets `timing`.
-static void adjust(const struct run *run, struct weir_arr_coc_params *params)
+void run_adjust(const struct run *run, struct weir_arr_coc_params *params)
 {
     const struct weir_setting *full = weir_runtime_setting(run->runtime, "pipeline", "full");
     const struct weir_setting *timing = weir_runtime_setting(run->runtime, "pipeline", "timing");
@@ -288,16 +285,6 @@ static void run_frames(struct run *run)
     cli_signals_resume();
 }
 
-// Only rank 0 writes and tells.
-static void join_ranks(struct run *run)
-{
-    run_ranks_open(run);
-    const bool first = run_rank(run) == 0;
-    cli_set_quiet(run->quiet || !first);
-    if (first)
-        run_prepare_output(run);
-}
-
 // Opens the device and runs the images, once weights and query are read.
 static int run_on_device(struct run *run, const weir_arr_coc_weights *weights, const float *query)
 {
@@ -310,9 +297,6 @@ static int run_on_device(struct run *run, const weir_arr_coc_weights *weights, c
     };
     run_open_devices(run);
     cli_fine(weir_arr_coc_params_from_settings(run->runtime, &params));
-    if (run->by_ranks)
-        join_ranks(run);
-    adjust(run, &params);
     run->max_pixels = params.max_pixels;
     run->kind->open(run, &params);
     if (params.max_pixels == 0)

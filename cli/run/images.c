@@ -2,7 +2,6 @@
 // files of an image are written by a thread, so that compressing a picture does not hold a slot of the pipeline.
 #include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -186,6 +185,7 @@ static uint32_t count_decoders(const struct run *run)
 
 void run_open_images(struct run *run, struct weir_arr_coc_params *params)
 {
+    run_adjust(run, params);
     params->max_pixels = 0;
     for (size_t i = 0; i < run->image_count && !atomic_load(&run->stopped); i++) {
         struct run_image *image = &run->images[i];

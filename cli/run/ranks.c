@@ -5,9 +5,7 @@
 // Each rank takes part in each round, so a frame that fails is a block too, and a rank without a frame
 // in the last round gives an empty one. A rank that stops before the end ends the communicator, and so
 // all others.
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/common/own.h"
@@ -255,7 +253,8 @@ static void close_ranks(void *object, void *with)
     weir_comm_destroy(&ranks->comm);
 }
 
-void run_ranks_open(struct run *run)
+// Joins the other ranks. Only rank 0 writes and tells.
+static void open_ranks(struct run *run, struct weir_arr_coc_params *params)
 {
     struct run_ranks *ranks = cli_allocate(1, sizeof *ranks);
     cli_own(close_ranks, ranks, NULL);
@@ -265,6 +264,11 @@ void run_ranks_open(struct run *run)
         cli_end(CLI_FAILED);
     }
     run->ranks = ranks;
+    const bool first = run_rank(run) == 0;
+    cli_set_quiet(run->quiet || !first);
+    if (first)
+        run_prepare_output(run);
+    run_open_images(run, params);
 }
 
 static bool make_buffer(struct run *run, size_t size, weir_buffer **out_buffer)
@@ -411,7 +415,7 @@ static void end(struct run *run)
 }
 
 const struct run_kind run_by_ranks = {
-    .open = run_open_images,
+    .open = open_ranks,
     .begin = begin,
     .submit = submit_share,
     .deliver = deliver,

@@ -202,6 +202,9 @@ void run_end_delivery(struct run *run, struct run_image *image);
 
 // arr_coc.c. Creates the output directory and checks that it can be written to.
 void run_prepare_output(const struct run *run);
+// Overrides settings of the file that do not fit this command: no frame may be dropped, and times are kept unless the
+// file sets `timing`.
+void run_adjust(const struct run *run, struct weir_arr_coc_params *params);
 // Opens the runtime and the devices.
 void run_open_devices(struct run *run);
 
@@ -218,8 +221,6 @@ int run_compile(struct run *run, char **operands);
 
 // ranks.c: images as the work of several processes, each of which is a rank and has a device.
 //
-// Makes the communicator, after the device is open.
-void run_ranks_open(struct run *run);
 // This process's rank, 0 without ranks.
 uint32_t run_rank(const struct run *run);
 

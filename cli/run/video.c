@@ -345,6 +345,7 @@ static void open_video(struct run *run, struct weir_arr_coc_params *params)
     pthread_mutex_init(&video->lock, NULL);
     pthread_cond_init(&video->freed, NULL);
     run->video = video;
+    run_adjust(run, params);
     // For the newest frame, at most one waits on each device.
     params->full = run->live ? WEIR_PIPELINE_DROP_OLDEST : WEIR_PIPELINE_BLOCK;
     params->backlog = run->live && params->backlog == 0 ? 1 : params->backlog;

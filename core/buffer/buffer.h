@@ -38,13 +38,6 @@ enum weir__staging_size {
 #define WEIR__STAGING_BYTES(size) ((size_t)((size) == WEIR__STAGING_LARGE ? 4 : 1) << 20)
 #define WEIR__STAGING_BLOCKS_MAX(size) (((size_t)64 << 20) / WEIR__STAGING_BYTES(size))
 
-void weir__staging_init(struct weir__staging *staging);
-void weir__staging_finish(struct weir__staging *staging);
-
-// Sets how many threads copy at most; above WEIR_WORKERS_MAX: as many as pay. The device's limits are
-// known.
-void weir__staging_configure(weir_device *device, unsigned threads);
-
 // Stores up to `wanted` blocks, and at least `least` of them. More than that are only created while the
 // device has fewer than WEIR__STAGING_BLOCKS_MAX(). Returns their number, or 0 with the thread's error.
 size_t weir__staging_take(weir_device *device, enum weir__staging_size size, size_t least,

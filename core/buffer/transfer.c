@@ -11,11 +11,6 @@
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
-// More gain nothing on an H100 (docs/decisions/0024-copying-threads.md).
-#define AUTO_THREADS 12
-// Of this size large blocks gain little there.
-#define LARGE_BYTES ((size_t)64 << 20)
-
 struct weir__staging_block {
     struct weir__staging_block *next;
     enum weir__staging_size size;
@@ -25,31 +20,6 @@ struct weir__staging_block {
 _Static_assert(sizeof((struct weir__staging *)0)->blocks / sizeof(struct weir__staging_blocks) ==
                    WEIR__STAGING_SIZES,
                "a device has a list of blocks of each size");
-
-void weir__staging_init(struct weir__staging *staging)
-{
-    weir_lock_init(&staging->lock, &weir__locks[WEIR__LOCK_STAGING]);
-    weir_workers_init(&staging->copiers, &weir__locks[WEIR__LOCK_COPIERS]);
-}
-
-void weir__staging_finish(struct weir__staging *staging)
-{
-    weir_workers_finish(&staging->copiers);
-    weir_lock_finish(&staging->lock);
-}
-
-// On a device without copy engines the threads would take the processors that compute.
-void weir__staging_configure(weir_device *device, unsigned threads)
-{
-    if (threads > WEIR_WORKERS_MAX) {
-        const unsigned processors = weir_workers_processors();
-        threads = processors < AUTO_THREADS ? processors : AUTO_THREADS;
-        if (processors == 1 || !device->limits.copy_engines_to_device)
-            threads = 0;
-    }
-    device->staging.thread_limit = threads;
-    device->staging.large_bytes = LARGE_BYTES;
-}
 
 // A block that is counted already, or NULL with the thread's error.
 static struct weir__staging_block *create(weir_device *device, enum weir__staging_size size)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/wait.h"
 #include "core/buffer/buffer.h"
 #include "core/comm/pulse.h"
 #include "core/object/device.h"
@@ -43,11 +44,7 @@ weir_comm *weir__comm_allocate(weir_device *device, const char *label, const wei
     comm->ops = &weir__comm_ops;
     weir_lock_init(&comm->submit_lock, &weir__locks[WEIR__LOCK_COMM_SUBMIT]);
     weir_lock_init(&comm->lock, &weir__locks[WEIR__LOCK_COMM]);
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&comm->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    weir_condition_init(&comm->changed);
     if (like) {
         comm->transport = like->transport;
         comm->timeout_ns = like->timeout_ns;
@@ -92,7 +89,7 @@ void weir__comm_abort(weir_comm *comm, const struct weir_error *cause, const cha
     if (!weir__comm_fail(comm, cause))
         return;
     if (comm->pulse)
-        weir__pulse_tell(comm, reason);
+        comm->transport->abort(comm->pulse->group, reason);
     comm->transport->abort(comm->group, reason);
 }
 
@@ -151,22 +148,6 @@ void weir__comm_wake(weir_comm *comm)
     weir_lock_take(&comm->lock);
     pthread_cond_broadcast(&comm->changed);
     weir_lock_release(&comm->lock);
-}
-
-weir_status weir__comm_staging(weir_comm *comm, size_t size, char **out_pointer)
-{
-    if (!comm->staging || comm->staging->size < size) {
-        const struct weir_buffer_setup setup = {.struct_size = sizeof setup,
-                                                .size = size,
-                                                .placement = WEIR_PLACE_HOST};
-        weir_buffer_destroy(&comm->staging);
-        weir_status status = weir__buffer_make(comm->member.device, "staging of collectives",
-                                               &setup, true, &comm->staging);
-        if (status < 0)
-            return status;
-    }
-    *out_pointer = comm->staging->pointer;
-    return WEIR_OK;
 }
 
 // Reading.

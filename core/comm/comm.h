@@ -74,12 +74,6 @@ static inline bool weir__comm_has_turn(const weir_comm *comm, uint32_t turn)
     return atomic_load_explicit(&comm->turn, memory_order_acquire) == turn;
 }
 
-// A pinned buffer of at least `size` bytes; the caller has the turn.
-weir_status weir__comm_staging(weir_comm *comm, size_t size, char **out_pointer);
-
-// The same collective through the transport; the caller has the turn. The queue has finished.
-weir_status weir__comm_carry(weir_queue *queue, const struct weir_operation *operation);
-
 // engine.c: one call in its turn. It is noted as `noted`, an operation of `queue`, and carried out on
 // `lane`, which are one and the same outside of graphs.
 struct weir__comm_call {
@@ -93,7 +87,7 @@ bool weir__comm_takes(const struct weir_operation *operation);
 // Compares it on all ranks, in its turn, if the communicator demands it.
 weir_status weir__comm_compare(const struct weir_operation *operation);
 
-// run.c: see weir__comm_ops.
+// collective.c: see weir__comm_ops.
 bool weir__comm_captures(const struct weir_operation *node);
 bool weir__comm_launch_is_ready(const struct weir_operation *launch);
 weir_status weir__comm_launch(weir_queue *queue, const struct weir_operation *launch,

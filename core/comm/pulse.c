@@ -727,11 +727,6 @@ static void run(void *argument)
     weir_lock_release(&comm->lock);
 }
 
-void weir__pulse_tell(weir_comm *comm, const char *reason)
-{
-    comm->transport->abort(comm->pulse->group, reason);
-}
-
 weir_status weir__pulse_start(weir_comm *comm, void *group)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -20,9 +20,6 @@ weir_status weir__pulse_start(weir_comm *comm, void *group);
 // most a second.
 void weir__pulse_finish(weir_comm *comm);
 
-// The communicator has failed: the other ranks are told `reason`.
-void weir__pulse_tell(weir_comm *comm, const char *reason);
-
 // What a rank says of a collective to the others, and its comparison: engine.c.
 
 enum {

@@ -31,33 +31,53 @@ struct remaining {
     bool has_label;
 };
 
-static bool find_remaining(weir_device *device, uint32_t index, struct remaining *out)
+static void describe_remaining(const struct weir__member *member, struct remaining *out)
 {
-    weir_lock_take(&device->lock);
-    struct weir__member *member = device->live;
-    for (; member; member = member->next)
-        if ((weir__buffer_is_only_shared(member) || !member->internal) && index-- == 0)
-            break;
-    if (member) {
-        const char *label = member->object.label;
-        out->is_shared = weir__buffer_is_only_shared(member);
-        out->has_label = label[0] != '\0';
-        weir__member_created(member, out->place);
-        snprintf(out->name, sizeof out->name, out->has_label ? "the %s '%s'" : "the %s%s",
-                 member->class->name, out->has_label ? label : " without a label");
-    }
-    weir_lock_release(&device->lock);
+    const char *label = member->object.label;
+    out->is_shared = weir__buffer_is_only_shared(member);
+    out->has_label = label[0] != '\0';
+    weir__member_created(member, out->place);
+    snprintf(out->name, sizeof out->name, out->has_label ? "the %s '%s'" : "the %s%s",
+             member->class->name, out->has_label ? label : " without a label");
+}
+
+// The first such member from `member` on; NULL: there are none. With the device's lock held.
+static const struct weir__member *next_remaining(const struct weir__member *member)
+{
+    while (member && member->internal && !weir__buffer_is_only_shared(member))
+        member = member->next;
     return member;
 }
 
-static bool name_remaining(void *device, uint32_t index, char text[WEIR__LEFT_TEXT_SIZE])
+static uint32_t name_remaining(void *owner, uint32_t first, uint32_t most,
+                               struct weir__left_text *texts)
 {
-    struct remaining remaining;
-    if (!find_remaining(device, index, &remaining))
-        return false;
-    snprintf(text, WEIR__LEFT_TEXT_SIZE, "%s%s%s", remaining.name,
-             remaining.is_shared ? " of a DLPack tensor" : "", remaining.place);
-    return true;
+    weir_device *device = owner;
+    uint32_t count = 0;
+    weir_lock_take(&device->lock);
+    for (const struct weir__member *member = next_remaining(device->live); member && count < most;
+         member = next_remaining(member->next)) {
+        struct remaining remaining;
+        if (first > 0) {
+            first--;
+            continue;
+        }
+        describe_remaining(member, &remaining);
+        snprintf(texts[count++].text, WEIR__LEFT_TEXT_SIZE, "%s%s%s", remaining.name,
+                 remaining.is_shared ? " of a DLPack tensor" : "", remaining.place);
+    }
+    weir_lock_release(&device->lock);
+    return count;
+}
+
+static bool find_remaining(weir_device *device, struct remaining *out)
+{
+    weir_lock_take(&device->lock);
+    const struct weir__member *member = next_remaining(device->live);
+    if (member)
+        describe_remaining(member, out);
+    weir_lock_release(&device->lock);
+    return member;
 }
 
 // WEIR_ERROR_INVALID, with their labels, while objects of the user's exist.
@@ -65,7 +85,7 @@ static weir_status refuse_close(weir_device *device)
 {
     struct remaining first;
     char others[WEIR__LEFT_LIST_SIZE];
-    if (!find_remaining(device, 0, &first))
+    if (!find_remaining(device, &first))
         return WEIR_OK;
     const bool several =
         weir__left_list(name_remaining, device, 1, "weir_device_close: ", others) > 1;
@@ -211,7 +231,8 @@ static weir_device *allocate_device(weir_runtime *runtime, const char *given)
     device->chain = &runtime->chain;
     device->first = weir__chain_first(&runtime->chain);
     weir_lock_init(&device->lock, &weir__locks[WEIR__LOCK_DEVICE]);
-    weir__staging_init(&device->staging);
+    weir_lock_init(&device->staging.lock, &weir__locks[WEIR__LOCK_STAGING]);
+    weir_workers_init(&device->staging.copiers, &weir__locks[WEIR__LOCK_COPIERS]);
     weir_lock_init(&device->notifier_lock, &weir__locks[WEIR__LOCK_NOTIFIERS]);
     weir_lock_init(&device->legacy.lock, &weir__locks[WEIR__LOCK_LEGACY]);
     return device;
@@ -221,15 +242,35 @@ static void free_device(weir_device *device)
 {
     weir_lock_finish(&device->legacy.lock);
     weir_lock_finish(&device->notifier_lock);
-    weir__staging_finish(&device->staging);
+    weir_workers_finish(&device->staging.copiers);
+    weir_lock_finish(&device->staging.lock);
     weir_lock_finish(&device->lock);
     weir__release(device->object.data);
     if (!weir__debug_keep(device, device))
         weir__release(device);
 }
 
+// More gain nothing on an H100 (docs/decisions/0024-copying-threads.md).
+#define AUTO_THREADS 12
+// Of this size large blocks gain little there.
+#define LARGE_BYTES ((size_t)64 << 20)
+
+// On a device without copy engines the threads would take the processors that compute.
+static void configure_staging(weir_device *device)
+{
+    unsigned threads = weir__config_copy_threads(device->runtime->config);
+    if (threads == WEIR__CONFIG_COPY_THREADS_AUTO) {
+        const unsigned processors = weir_workers_processors();
+        threads = processors < AUTO_THREADS ? processors : AUTO_THREADS;
+        if (processors == 1 || !device->limits.copy_engines_to_device)
+            threads = 0;
+    }
+    device->staging.thread_limit = threads;
+    device->staging.large_bytes = LARGE_BYTES;
+}
+
 _Static_assert((int)WEIR__CONFIG_COPY_THREADS_MAX == (int)WEIR_WORKERS_MAX,
-               "what the configuration calls auto is more than the most threads");
+               "the configuration allows as many threads as there can be");
 
 // Requirements on a backend, checked once.
 static weir_status check_limits(const weir_device *device)
@@ -344,7 +385,7 @@ static weir_status open_device(weir_runtime *runtime, const struct weir_device_p
         WEIR__DESTROY_ALONG(device->chain, device->chain->count, device, device);
         goto fail;
     }
-    weir__staging_configure(device, weir__config_copy_threads(runtime->config));
+    configure_staging(device);
     add_opened(device);
     *out_device = device;
     return WEIR_OK;
@@ -433,8 +474,7 @@ weir_status weir_device_close_at(weir_device **device, const char *file, int lin
 
     *device = NULL;
     weir__staging_trim(gone);
-    weir__thread_queues_close(gone);
-    weir__legacy_close(gone);
+    weir__owned_queues_close(gone);
     finish_retired(gone);
     weir__peer_forget(gone);
     weir__notifier_destroy(gone);

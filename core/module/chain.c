@@ -81,27 +81,23 @@ static void forward_region(const struct weir_link *link, const char *name, uint6
     link->next->ops->region(link->next, name, number);
 }
 
-// Fallbacks for a backend's unset optional slots.
+// Fallbacks for a backend's unset optional slots, whose types they have.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter"
 
 static weir_status nothing_for_device(const struct weir_link *link, weir_device *device)
 {
-    (void)link;
-    (void)device;
     return WEIR_OK;
 }
 
 static weir_status nothing_for_queue(const struct weir_link *link, weir_queue *queue)
 {
-    (void)link;
-    (void)queue;
     return WEIR_OK;
 }
 
 static weir_status no_event_time(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
                                  uint64_t *out_time_ns)
 {
-    (void)queue;
-    (void)sequence;
     *out_time_ns = 0;
     return weir__fail(WEIR_ERROR_UNSUPPORTED, NULL, "the backend '%s' has no timing", link->name);
 }
@@ -109,17 +105,12 @@ static weir_status no_event_time(const struct weir_link *link, weir_queue *queue
 static weir_status no_graph_update(const struct weir_link *link, weir_graph *graph, uint32_t index,
                                    const struct weir_graph_node *node)
 {
-    (void)link;
-    (void)graph;
-    (void)index;
-    (void)node;
     return WEIR_OK;
 }
 
 static weir_status no_buffer_address(const struct weir_link *link, weir_buffer *buffer,
                                      uint64_t *out_address)
 {
-    (void)buffer;
     *out_address = 0;
     return weir__fail(WEIR_ERROR_UNSUPPORTED, "ask limits.device_addresses first",
                       "the backend '%s' tells no addresses of buffers", link->name);
@@ -134,34 +125,24 @@ static weir_status no_native(const struct weir_link *link)
 static weir_status no_device_native(const struct weir_link *link, weir_device *device,
                                     struct weir_native_device *out_native)
 {
-    (void)device;
-    (void)out_native;
     return no_native(link);
 }
 
 static weir_status no_queue_native(const struct weir_link *link, weir_queue *queue,
                                    struct weir_native_queue *out_native)
 {
-    (void)queue;
-    (void)out_native;
     return no_native(link);
 }
 
 static weir_status no_buffer_native(const struct weir_link *link, weir_buffer *buffer,
                                     struct weir_native_buffer *out_native)
 {
-    (void)buffer;
-    (void)out_native;
     return no_native(link);
 }
 
 static weir_status no_device_reach(const struct weir_link *link, weir_device *device,
                                    weir_device *other, weir_buffer *buffer, bool *out_reaches)
 {
-    (void)link;
-    (void)device;
-    (void)other;
-    (void)buffer;
     *out_reaches = false;
     return WEIR_OK;
 }
@@ -169,9 +150,6 @@ static weir_status no_device_reach(const struct weir_link *link, weir_device *de
 static weir_status no_device_peer(const struct weir_link *link, weir_device *device,
                                   weir_device *other, bool *out_peers)
 {
-    (void)link;
-    (void)device;
-    (void)other;
     *out_peers = false;
     return WEIR_OK;
 }
@@ -180,11 +158,6 @@ static weir_status no_queue_times(const struct weir_link *link, weir_queue *queu
                                   struct weir_operation_time *times, size_t time_size,
                                   size_t capacity, size_t *out_count)
 {
-    (void)link;
-    (void)queue;
-    (void)times;
-    (void)time_size;
-    (void)capacity;
     *out_count = 0;
     return WEIR_OK;
 }
@@ -192,8 +165,6 @@ static weir_status no_queue_times(const struct weir_link *link, weir_queue *queu
 static weir_status one_clock(const struct weir_link *link, weir_device *device,
                              uint64_t *out_host_ns, uint64_t *out_device_ns)
 {
-    (void)link;
-    (void)device;
     *out_host_ns = *out_device_ns = weir_clock_now_ns();
     return WEIR_OK;
 }
@@ -202,34 +173,23 @@ static weir_status no_kernel_occupancy(const struct weir_link *link, weir_kernel
                                        struct weir_extent block, size_t local_bytes,
                                        struct weir_occupancy *occupancy)
 {
-    (void)link;
-    (void)kernel;
-    (void)block;
-    (void)local_bytes;
-    (void)occupancy;
     return WEIR_OK;
 }
 
 static void no_region(const struct weir_link *link, const char *name, uint64_t number)
 {
-    (void)link;
-    (void)name;
-    (void)number;
 }
 
 static weir_status nothing_for_note(const struct weir_link *link, const struct weir_host_note *note)
 {
-    (void)link;
-    (void)note;
     return WEIR_OK;
 }
 
 static const void *no_extension(const struct weir_link *link, const char *name)
 {
-    (void)link;
-    (void)name;
     return NULL;
 }
+#pragma GCC diagnostic pop
 
 #define FILL(ops, slot, function)     \
     do {                              \
@@ -322,9 +282,9 @@ static void place(struct weir__chain *chain, uint32_t index, const char *name,
     };
 }
 
-weir_status weir__chain_build(struct weir__chain *chain, const struct weir__loaded *modules,
-                              uint32_t module_count, const struct weir_module_ops *own,
-                              const struct weir_host *host)
+static weir_status build(struct weir__chain *chain, const struct weir__loaded *modules,
+                         uint32_t module_count, const struct weir_module_ops *own,
+                         const struct weir_host *host)
 {
     uint32_t count = module_count + 1;
     size_t size = count * (sizeof(struct weir_link) + sizeof(struct table));
@@ -348,27 +308,24 @@ weir_status weir__chain_build(struct weir__chain *chain, const struct weir__load
     return WEIR_OK;
 }
 
-weir_status weir__chain_open(struct weir__chain *chain,
+weir_status weir__chain_open(struct weir__chain *chain, const struct weir__loaded *modules,
+                             uint32_t module_count, const struct weir_module_ops *own,
+                             const struct weir_host *host,
                              const struct weir_setting *const *const *settings,
                              uint32_t *out_failed)
 {
-    *out_failed = 0;
-    for (uint32_t i = chain->count; i-- > 0;) {
+    *out_failed = module_count - 1;
+    weir_status status = build(chain, modules, module_count, own, host);
+    for (uint32_t i = chain->count; i-- > 0 && status == WEIR_OK;) {
         struct weir_link *link = &chain->links[i];
-        bool is_own = i + 2 == chain->count;
-        uint32_t module = i + 1 == chain->count ? i - 1 : i;
-
-        if (link->ops->open) {
-            weir_status status =
-                link->ops->open(link, is_own ? NULL : settings[module], &link->state);
-            if (status < 0) {
-                *out_failed = module;
-                return status;
-            }
-        }
-        tables_of(chain)[i].open = true;
+        const bool is_own = i + 2 == chain->count;
+        *out_failed = i + 1 == chain->count ? i - 1 : i;
+        if (link->ops->open)
+            status = link->ops->open(link, is_own ? NULL : settings[*out_failed], &link->state);
+        tables_of(chain)[i].open = status >= 0;
+        status = status < 0 ? status : WEIR_OK;
     }
-    return WEIR_OK;
+    return status;
 }
 
 weir_status weir__chain_finish(struct weir__chain *chain)

@@ -15,16 +15,13 @@ struct weir__chain {
     bool times;      // and times of operations
 };
 
-// Builds links out of loaded modules, outermost first, the backend last, and adds the link of
-// the front end's `own` slots before the backend. Opens nothing.
-weir_status weir__chain_build(struct weir__chain *chain, const struct weir__loaded *modules,
-                              uint32_t module_count, const struct weir_module_ops *own,
-                              const struct weir_host *host);
-
-// Opens every link, the backend first, and closes those already open when one
-// fails. `settings[i]` belongs to `modules[i]` of the build; `*out_failed` is
-// the index of the module that failed.
-weir_status weir__chain_open(struct weir__chain *chain,
+// Builds links out of loaded modules, outermost first, the backend last, adds the link of the front
+// end's `own` slots before the backend, and opens every link, the backend first. `settings[i]` belongs
+// to `modules[i]`; `*out_failed` is the index of the module that failed. What is open by then stays so
+// until weir__chain_finish().
+weir_status weir__chain_open(struct weir__chain *chain, const struct weir__loaded *modules,
+                             uint32_t module_count, const struct weir_module_ops *own,
+                             const struct weir_host *host,
                              const struct weir_setting *const *const *settings,
                              uint32_t *out_failed);
 

@@ -52,9 +52,6 @@ struct weir__shared {
     weir_device *devices; // that are open: core/device/device.c
 };
 
-void weir__shared_init(struct weir__shared *shared);
-void weir__shared_finish(struct weir__shared *shared);
-
 struct weir_device {
     struct weir_object object;
     weir_runtime *runtime;
@@ -99,9 +96,6 @@ bool weir__peer_can(weir_device *device, weir_device *other);
 // Stores whether queues of `device`, which is another one, may use buffers of `other` in
 // copies. If so, the pair is noted. An error is that of the driver, or of no memory.
 weir_status weir__peer_allow(weir_device *device, weir_device *other, bool *out_allowed);
-
-// The same for `buffer` of another device in launches.
-weir_status weir__peer_reach(weir_device *device, weir_buffer *buffer, bool *out_reaches);
 
 // The devices whose queues may use buffers of `owner`, one after the other: NULL starts,
 // and each call releases the device that it was given. A device does not close while it

@@ -142,91 +142,81 @@ void weir__member_delist(struct weir__member *member)
     weir__debug_went(member);
 }
 
-void weir__shared_init(struct weir__shared *shared)
+const char *weir__opened_name(const weir_device *device)
 {
-    weir_lock_init(&shared->walk_lock, &weir__locks[WEIR__LOCK_WALK]);
-    weir_lock_init(&shared->peers_lock, &weir__locks[WEIR__LOCK_PEERS]);
-    weir_lock_init(&shared->devices_lock, &weir__locks[WEIR__LOCK_DEVICES]);
-    weir_lock_init(&shared->captures_lock, &weir__locks[WEIR__LOCK_CAPTURES]);
+    return device->object.label[0] ? device->object.label : device->info.name;
 }
 
-void weir__shared_finish(struct weir__shared *shared)
+// What keeps a device or a runtime from being closed, as text.
+
+// The owner's list is walked once for so many objects.
+#define LEFT_MANY 4096
+#define LEFT_FEW 4 // without memory
+
+// A part of the texts.
+struct left {
+    weir__left_function texts_of;
+    void *owner;
+    struct weir__left_text few[LEFT_FEW];
+    struct weir__left_text *texts; // `few` or more
+    uint32_t most;
+    uint32_t begin;
+    uint32_t end;
+};
+
+// NULL: there are no more.
+static const char *left_at(struct left *left, uint32_t index)
 {
-    weir_lock_finish(&shared->captures_lock);
-    weir_lock_finish(&shared->devices_lock);
-    weir_lock_finish(&shared->peers_lock);
-    weir_lock_finish(&shared->walk_lock);
+    if (index < left->begin || index >= left->end) {
+        left->begin = index;
+        left->end = index + left->texts_of(left->owner, index, left->most, left->texts);
+    }
+    return index < left->end ? left->texts[index - left->begin].text : NULL;
 }
 
-// The open devices of a runtime, and what keeps one from being closed, as text.
-
-static void log_left(weir__left_function text_of, void *owner, const char *prefix)
+static void log_left(struct left *left, const char *prefix)
 {
-    char text[WEIR__LEFT_TEXT_SIZE], line[400];
-    for (uint32_t i = 0; text_of(owner, i, text); i++) {
+    char line[400];
+    const char *text;
+    for (uint32_t i = 0; (text = left_at(left, i)); i++) {
         snprintf(line, sizeof line, "%s%s still exists", prefix, text);
         weir__log(WEIR_LOG_ERROR, "core", line);
     }
 }
 
-uint32_t weir__left_list(weir__left_function text_of, void *owner, uint32_t first,
-                         const char *prefix, char list[WEIR__LEFT_LIST_SIZE])
+// Returns how many the list has no room for.
+static uint32_t fill_list(struct left *left, uint32_t first, char list[WEIR__LEFT_LIST_SIZE],
+                          uint32_t *out_count)
 {
     static const size_t end_size =
         64; // room for ", 4294967295 more; the log (weir_log_set) has all"
-    char text[WEIR__LEFT_TEXT_SIZE];
     uint32_t count = 0, untold = 0;
     size_t used = 0;
     list[0] = '\0';
-    for (; text_of(owner, count, text); count++) {
+    for (const char *text; (text = left_at(left, count)); count++) {
         const bool fits = strlen(text) + sizeof ", " <= WEIR__LEFT_LIST_SIZE - used - end_size;
         if (count >= first && (untold > 0 || !fits))
             untold++;
         else if (count >= first)
             weir_text_append(list, WEIR__LEFT_LIST_SIZE, &used, ", %s", text);
     }
-    if (untold == 0)
-        return count;
-    weir_text_append(list, WEIR__LEFT_LIST_SIZE, &used, ", %u more; the log (weir_log_set) has all",
-                     (unsigned)untold);
-    log_left(text_of, owner, prefix);
+    if (untold > 0)
+        weir_text_append(list, WEIR__LEFT_LIST_SIZE, &used,
+                         ", %u more; the log (weir_log_set) has all", (unsigned)untold);
+    *out_count = count;
+    return untold;
+}
+
+uint32_t weir__left_list(weir__left_function texts_of, void *owner, uint32_t first,
+                         const char *prefix, char list[WEIR__LEFT_LIST_SIZE])
+{
+    struct left left = {.texts_of = texts_of, .owner = owner};
+    struct weir__left_text *many = weir__allocate(LEFT_MANY * sizeof *many);
+    uint32_t count;
+    left.texts = many ? many : left.few;
+    left.most = many ? LEFT_MANY : LEFT_FEW;
+    if (fill_list(&left, first, list, &count) > 0)
+        log_left(&left, prefix);
+    weir__release(many);
     return count;
-}
-
-// The list is guarded by its lock.
-
-const char *weir__opened_name(const weir_device *device)
-{
-    return device->object.label[0] ? device->object.label : device->info.name;
-}
-
-static bool name_opened(void *owner, uint32_t index, char text[WEIR__LEFT_TEXT_SIZE])
-{
-    struct weir__shared *shared = owner;
-    weir_lock_take(&shared->devices_lock);
-    const weir_device *device = shared->devices;
-    while (device && index-- > 0)
-        device = device->next;
-    if (device) {
-        char name[64];
-        size_t used = 0;
-        weir_text_escape(name, sizeof name, weir__opened_name(device), "");
-        weir_text_append(text, WEIR__LEFT_TEXT_SIZE, &used, "'%s'", name);
-        if (device->file)
-            weir_text_append(text, WEIR__LEFT_TEXT_SIZE, &used, " (opened at %.200s:%d)",
-                             device->file, device->line);
-    }
-    weir_lock_release(&shared->devices_lock);
-    return device;
-}
-
-weir_status weir__opened_refuse(struct weir__shared *shared)
-{
-    char list[WEIR__LEFT_LIST_SIZE];
-    const uint32_t count = weir__left_list(name_opened, shared, 0, "weir_close: the device ", list);
-    if (count == 0)
-        return WEIR_OK;
-    return weir__fail(WEIR_ERROR_INVALID, "call weir_device_close() first",
-                      "weir_close: %u device%s of the runtime %s still open: %s", (unsigned)count,
-                      count == 1 ? "" : "s", count == 1 ? "is" : "are", list + 2);
 }

@@ -91,22 +91,24 @@ uint64_t weir__object_next_id(void);
 // The label of a device, else its name.
 const char *weir__opened_name(const weir_device *device);
 
-// WEIR_ERROR_INVALID, with their names and lines, while devices are open.
-weir_status weir__opened_refuse(struct weir__shared *shared);
-
 // What keeps a device or a runtime from being closed, as text.
 
 #define WEIR__LEFT_TEXT_SIZE 320
 #define WEIR__LEFT_LIST_SIZE 400
 
-// Stores the text of the owner's `index`-th such object: "the queue 'q' (created at a.c:3)". False: there
-// are no more.
-typedef bool (*weir__left_function)(void *owner, uint32_t index, char text[WEIR__LEFT_TEXT_SIZE]);
+struct weir__left_text {
+    char text[WEIR__LEFT_TEXT_SIZE];
+};
+
+// Stores the texts of the owner's such objects, at most `most` from the `first`-th on: "the queue 'q' (created at
+// a.c:3)". Returns how many it has stored.
+typedef uint32_t (*weir__left_function)(void *owner, uint32_t first, uint32_t most,
+                                        struct weir__left_text *texts);
 
 // Stores ", the queue 'q' (created at a.c:3), ..." of those from `first` on, and returns how many there are in
 // all. If the list has no room for some of them, their number is at its end, and the log has a line of each:
 // `prefix` and its text. Without locks.
-uint32_t weir__left_list(weir__left_function text_of, void *owner, uint32_t first,
+uint32_t weir__left_list(weir__left_function texts_of, void *owner, uint32_t first,
                          const char *prefix, char list[WEIR__LEFT_LIST_SIZE]);
 
 #endif

@@ -73,15 +73,6 @@ weir_status weir__peer_allow(weir_device *device, weir_device *other, bool *out_
     return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to note two devices as peers");
 }
 
-weir_status weir__peer_reach(weir_device *device, weir_buffer *buffer, bool *out_reaches)
-{
-    weir_device *owner = buffer->member.device;
-    weir_status status = weir__peer_allow(device, owner, out_reaches);
-    if (status < 0 || !*out_reaches)
-        return status;
-    return device->first->ops->device_reach(device->first, device, owner, buffer, out_reaches);
-}
-
 struct weir__peer *weir__peer_next(weir_device *owner, struct weir__peer *peer)
 {
     if (!peer && !atomic_load(&owner->has_peers))

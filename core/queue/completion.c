@@ -422,6 +422,7 @@ void weir__completion_recover(weir_queue *queue, uint64_t sequence)
     atomic_store(&completion->refused, 0);
     weir_lock_release(&completion->lock);
     weir_lock_release(&queue->member.device->shared->walk_lock);
+    completion->recoveries++;
     atomic_fetch_add(&recovery_count, 1);
 }
 
@@ -509,12 +510,25 @@ static weir_status note_wait(weir_queue *queue, const struct weir__wait *wait)
     return weir__error_set(&cause);
 }
 
+// It is for the time after a failure alone. One for a producer that is complete and has failed counts too, for
+// the producer's own waits.
+static weir_status note_order(weir_queue *queue, const struct weir__wait *wait,
+                              weir_queue *producer, bool *out_implied)
+{
+    *out_implied = weir__queue_is_past(producer, wait->event.sequence);
+    if (*out_implied && weir__completion_failed_from(producer) > wait->event.sequence)
+        return WEIR_OK;
+    return note_wait(queue, wait);
+}
+
 weir_status weir__completion_wait(weir_queue *queue, const struct weir__wait *wait,
                                   weir_queue *producer, bool *out_implied)
 {
     const struct weir_event event = wait->event;
     struct weir_error cause;
 
+    if (wait->order)
+        return note_order(queue, wait, producer, out_implied);
     const bool complete = weir__queue_is_past(producer, event.sequence);
     *out_implied =
         producer == queue || complete || weir__wait_ring_covers(&queue->completion.waits, event);
@@ -526,18 +540,6 @@ weir_status weir__completion_wait(weir_queue *queue, const struct weir__wait *wa
         return weir__error_set(&cause);
     }
     return *out_implied ? WEIR_OK : note_wait(queue, wait);
-}
-
-// It is for the time after a failure alone. One for a producer that is complete and has failed counts too, for
-// the producer's own waits.
-weir_status weir__completion_order(weir_queue *queue, struct weir_event event, weir_queue *producer,
-                                   bool *out_implied)
-{
-    const struct weir__wait wait = {.own = queue->sequence + 1, .event = event, .order = true};
-    *out_implied = weir__queue_is_past(producer, event.sequence);
-    if (*out_implied && weir__completion_failed_from(producer) > event.sequence)
-        return WEIR_OK;
-    return note_wait(queue, &wait);
 }
 
 // The walk. `list` holds the queues that learn of a completion, each pinned and

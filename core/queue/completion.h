@@ -92,6 +92,7 @@ struct weir__completion {
     bool buried; // the failures are those of the destroyed queue's record, and change no more
     struct weir__wait_ring waits;
     atomic_uint_fast32_t refused; // waits that the failed queue did not submit
+    uint64_t recoveries;          // failures that have ended; under the submit lock
     // For the walk over queues whose completion is booked; under its lock.
     uint64_t target;
     weir_queue *walk_next;
@@ -111,14 +112,9 @@ void weir__completion_forget(weir_runtime *runtime);
 
 // Notes a wait on `producer`; if the queue already comes after the event, stores true in
 // `*out_implied` and notes nothing. Under the queue's submit lock. If the event has failed, the
-// queue fails too, and the cause is returned.
+// queue fails too, and the cause is returned, unless the wait only orders the queue.
 weir_status weir__completion_wait(weir_queue *queue, const struct weir__wait *wait,
                                   weir_queue *producer, bool *out_implied);
-
-// The same for the next operation, which waits for the event only as the legacy queue's order requires: if
-// the event has failed, the queue does not fail.
-weir_status weir__completion_order(weir_queue *queue, struct weir_event event, weir_queue *producer,
-                                   bool *out_implied);
 
 // Books a failure at operation `first` with `cause` as its detail.
 WEIR_COLD void weir__completion_fail(weir_queue *queue, uint64_t first,

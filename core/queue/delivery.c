@@ -13,6 +13,7 @@
 #include <weir/module/module.h>
 
 #include "base/clock.h"
+#include "base/wait.h"
 #include "core/object/buffer.h"
 #include "core/object/comm.h"
 #include "core/queue/node_call.h"
@@ -727,11 +728,7 @@ void weir__host_note_complete(weir_queue *producer, struct weir_event event, wei
 
 void weir__delivery_init(struct weir__delivery *delivery, const struct weir__chain *chain)
 {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&delivery->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    weir_condition_init(&delivery->changed);
     weir_lock_init(&delivery->lock, &weir__locks[WEIR__LOCK_DELIVERY]);
     delivery->backend = weir__chain_backend(chain);
     delivery->link = delivery->backend - 1;

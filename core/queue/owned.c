@@ -70,7 +70,7 @@ static void end_entry(struct weir__thread_queue *entry)
     weir_lock_release(&lists_lock);
     if (!device)
         return;
-    weir__queue_retire_later(queue);
+    weir__queue_retire(queue, true);
     atomic_fetch_sub(&device->ending_threads, 1);
 }
 
@@ -139,7 +139,7 @@ static weir_status make_thread_queue(weir_device *device, weir_queue **out_queue
     entry->device_id = device->object.id;
     entry->device = device;
     if (!enlist(entry)) {
-        weir__queue_retire(entry->queue);
+        weir__queue_retire(entry->queue, false);
         weir__release(entry);
         return weir__fail(WEIR_ERROR_SYSTEM, "create a queue instead",
                           "the system has no room for a value of this thread's");
@@ -173,30 +173,6 @@ weir_status weir_thread_queue_at(weir_device *device, weir_queue **out_queue, co
     return weir__placed(make_thread_queue(device, out_queue), file, line);
 }
 
-// Removes the device's first entry from its list. NULL: none.
-static weir_queue *take_first(weir_device *device)
-{
-    weir_lock_take(&lists_lock);
-    struct weir__thread_queue *entry = device->thread_queues;
-    weir_queue *queue = entry ? take_off(entry) : NULL;
-    weir_lock_release(&lists_lock);
-    return queue;
-}
-
-void weir__thread_queues_close(weir_device *device)
-{
-    pthread_once(&once, make_key);
-    for (weir_queue *queue; (queue = take_first(device));)
-        weir__queue_retire(queue);
-    while (atomic_load(&device->ending_threads) > 0)
-        sched_yield();
-    weir_lock_take(&lists_lock);
-    if (has_key) // entries of this thread may be its last chance
-        pthread_setspecific(key, without_closed(pthread_getspecific(key)));
-    weir_lock_release(&lists_lock);
-}
-
-// See the headers.
 // The legacy queue's order is made of records and waits that the library inserts, flagged
 // INTERNAL. An operation on it first raises `turn`, then records the end of every other queue
 // and waits for these records. A queue that sees a turn later than its own first waits for the
@@ -242,22 +218,6 @@ static enum found record_new_work(weir_queue *queue, struct weir_event *out_even
         queue->saw = queue->sequence;
     weir_lock_release(&queue->submit_lock);
     return found;
-}
-
-// Submits a wait that passes on no failure. With the queue's submit lock held.
-static weir_status submit_order(weir_queue *queue, weir_queue *producer, struct weir_event event)
-{
-    bool implied;
-    const weir_status status = weir__completion_order(queue, event, producer, &implied);
-    if (status < 0)
-        return status;
-    struct weir_operation operation;
-    weir__operation_begin(&operation, WEIR_OPERATION_WAIT,
-                          WEIR_OPERATION_INTERNAL | (implied ? WEIR_OPERATION_IMPLIED : 0u),
-                          __FILE__, __LINE__);
-    operation.u.wait.event = event;
-    operation.u.wait.producer = producer;
-    return weir__queue_submit_locked(queue, &operation);
 }
 
 static bool submit_wait(weir_queue *legacy, weir_queue *producer, struct weir_event event)
@@ -323,11 +283,12 @@ static bool record_legacy_end(struct weir__legacy *order, weir_queue **out_legac
     return recorded;
 }
 
-// With the queue's submit lock held; a refusal fails it.
+// With a wait that passes on no failure. With the queue's submit lock held; a refusal fails it.
 static void wait_for_legacy(weir_queue *queue, weir_queue *legacy, struct weir_event event)
 {
     const bool was_seen = queue->saw == queue->sequence;
-    if (submit_order(queue, legacy, event) == WEIR_OK)
+    if (weir__queue_wait_locked(queue, event, legacy, WEIR_OPERATION_INTERNAL | WEIR__WAIT_ORDERS,
+                                __FILE__, __LINE__) == WEIR_OK)
         queue->legacy_end = event;
     if (was_seen) // the legacy queue need not wait for a wait for itself
         queue->saw = queue->sequence;
@@ -411,14 +372,33 @@ weir_status weir_legacy_queue_at(weir_device *device, weir_queue **out_queue, co
     queue->turn = UINT64_MAX; // no turn: it always checks all other queues
     *out_queue = install(&device->legacy, queue);
     if (*out_queue != queue)
-        weir__queue_retire(queue);
+        weir__queue_retire(queue, false);
     return WEIR_OK;
 }
 
-void weir__legacy_close(weir_device *device)
+// Removes the device's first entry from its list. NULL: none.
+static weir_queue *take_first(weir_device *device)
+{
+    weir_lock_take(&lists_lock);
+    struct weir__thread_queue *entry = device->thread_queues;
+    weir_queue *queue = entry ? take_off(entry) : NULL;
+    weir_lock_release(&lists_lock);
+    return queue;
+}
+
+void weir__owned_queues_close(weir_device *device)
 {
     struct weir__legacy *order = &device->legacy;
+    pthread_once(&once, make_key);
+    for (weir_queue *queue; (queue = take_first(device));)
+        weir__queue_retire(queue, false);
+    while (atomic_load(&device->ending_threads) > 0)
+        sched_yield();
+    weir_lock_take(&lists_lock);
+    if (has_key) // entries of this thread may be its last chance
+        pthread_setspecific(key, without_closed(pthread_getspecific(key)));
+    weir_lock_release(&lists_lock);
     if (order->queue)
-        weir__queue_retire(order->queue);
+        weir__queue_retire(order->queue, false);
     order->queue = NULL;
 }

@@ -312,7 +312,7 @@ void weir_queue_destroy_at(weir_queue **queue, const char *file, int line)
     weir__debug_end(gone, file, line);
     if (gone->foreign)
         leave_native(gone);
-    weir__queue_retire(gone);
+    weir__queue_retire(gone, false);
 }
 
 static void abandon_capture(weir_queue *queue)
@@ -320,12 +320,6 @@ static void abandon_capture(weir_queue *queue)
     struct weir__capture *capture = atomic_load_explicit(&queue->capture, memory_order_relaxed);
     if (capture)
         capture->ops->abandon(queue);
-}
-
-void weir__queue_retire(weir_queue *queue)
-{
-    abandon_capture(queue);
-    weir__member_retire(&queue->member);
 }
 
 // All work has finished. Without the queue no plugin learns of a call about one of its events, so
@@ -723,9 +717,13 @@ static void add_retired(struct weir__member *member)
     push_retired(member->device, member);
 }
 
-void weir__queue_retire_later(weir_queue *queue)
+void weir__queue_retire(weir_queue *queue, bool later)
 {
     abandon_capture(queue);
+    if (!later) {
+        weir__member_retire(&queue->member);
+        return;
+    }
     weir__member_delist(&queue->member);
     add_retired(&queue->member);
 }

@@ -94,10 +94,9 @@ static inline bool weir__queue_note(weir_queue *queue, const struct weir_operati
 weir_status weir__queue_refuse_capturing(const weir_queue *queue, const char *file, int line,
                                          const char *why, const char *remedy);
 
-// Destroys a queue on behalf of its owner, and drops the capture that it is part of.
-void weir__queue_retire(weir_queue *queue);
-// The same without a call of the chain: the next check of the list finds out whether work uses it.
-void weir__queue_retire_later(weir_queue *queue);
+// Destroys a queue on behalf of its owner, and drops the capture that it is part of. `later`: without a call of
+// the chain, so the next check of the list finds out whether work uses it.
+void weir__queue_retire(weir_queue *queue, bool later);
 
 // Stores an event for the present end of the queue: its last record if nothing came after it,
 // else a new internal one, also on a failed queue. A wrapped queue always gets a new one, since
@@ -111,7 +110,9 @@ bool weir__queue_record_end(weir_queue *queue, struct weir_event *out_event);
 bool weir__queue_record_end_locked(weir_queue *queue, struct weir_event *out_event);
 
 // Waits for an event whose producer the caller keeps alive. With the submit lock held, on a
-// queue that has not failed.
+// queue that has not failed. With the flag WEIR__WAIT_ORDERS the wait only orders the queue after the
+// event, as the legacy queue's order requires: if the event has failed, the queue does not fail.
+#define WEIR__WAIT_ORDERS (1u << 31)
 weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
                                     weir_queue *producer, uint32_t flags, const char *file,
                                     int line);
@@ -313,10 +314,7 @@ void weir__registry_finalize_ended(weir_device *device);
 
 // Queues that the library owns: the default queues of threads, and the legacy queue of a device: owned.c.
 
-// Destroys all threads' queues of the device.
-void weir__thread_queues_close(weir_device *device);
-
-// Destroys the device's legacy queue.
-void weir__legacy_close(weir_device *device);
+// Destroys those of the device.
+void weir__owned_queues_close(weir_device *device);
 
 #endif

@@ -505,14 +505,16 @@ weir_status weir__queue_wait_locked(weir_queue *queue, struct weir_event event,
 {
     const struct weir__wait wait = {.own = queue->sequence + 1,
                                     .event = event,
-                                    .no_record = flags & WEIR_OPERATION_RELAUNCH};
+                                    .no_record = flags & WEIR_OPERATION_RELAUNCH,
+                                    .order = flags & WEIR__WAIT_ORDERS};
     bool implied = false;
     weir_status status = weir__completion_wait(queue, &wait, producer, &implied);
     if (status < 0)
         return status;
     struct weir_operation operation;
     weir__operation_begin(&operation, WEIR_OPERATION_WAIT,
-                          flags | (implied ? WEIR_OPERATION_IMPLIED : 0u), file, line);
+                          (flags & ~WEIR__WAIT_ORDERS) | (implied ? WEIR_OPERATION_IMPLIED : 0u),
+                          file, line);
     operation.u.wait.event = event;
     operation.u.wait.producer = producer;
     return weir__queue_submit_locked(queue, &operation);
@@ -773,6 +775,7 @@ weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)
     // always run and frees to pools, may still come, and is told of the failure.
     // The wait itself is outside the lock, since a running host call may need it.
     weir_lock_take(&queue->submit_lock);
+    const uint64_t recoveries = queue->completion.recoveries;
     weir_lock_release(&queue->submit_lock);
     status = weir__queue_finish(queue);
     if (status < 0)
@@ -781,10 +784,15 @@ weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)
     const struct weir_event last = {queue->member.object.id,
                                     atomic_load(&queue->completion.completed)};
     enter_settled(queue);
-    weir__completion_recover(queue, queue->sequence);
-    queue->saw = queue->sequence; // the legacy queue does not get its failure
+    // Another thread may have recovered it meanwhile: then its waits since are not over.
+    const bool recovers =
+        atomic_load(&queue->completion.failed) && queue->completion.recoveries == recoveries;
+    if (recovers) {
+        weir__completion_recover(queue, queue->sequence);
+        queue->saw = queue->sequence; // the legacy queue does not get its failure
+    }
     weir_lock_release(&queue->submit_lock);
-    if (weir__takes_notes(queue->member.device))
+    if (recovers && weir__takes_notes(queue->member.device))
         weir__host_note_complete(queue, last, status, &(struct weir__host_caller){file, line, 0});
     return status;
 }

@@ -252,11 +252,8 @@ static weir_status open_chain(weir_runtime *runtime, const struct weir__loaded *
             return weir_last_error()->status;
         runtime->module_count++;
     }
-    weir_status status =
-        weir__chain_build(&runtime->chain, modules, count, &weir__delivery_ops, &weir__host);
-    if (status < 0)
-        return status;
-    status = weir__chain_open(&runtime->chain, runtime->settings, out_failed);
+    weir_status status = weir__chain_open(&runtime->chain, modules, count, &weir__delivery_ops,
+                                          &weir__host, runtime->settings, out_failed);
     if (status == WEIR_ERROR_CONFIG && *out_failed + 1 < count)
         place_refusal(runtime, modules[*out_failed].module, runtime->settings[*out_failed]);
     return status;
@@ -354,12 +351,69 @@ static weir_status load_modules(weir_runtime *runtime)
 
 // Opening and closing.
 
+static void shared_init(struct weir__shared *shared)
+{
+    weir_lock_init(&shared->walk_lock, &weir__locks[WEIR__LOCK_WALK]);
+    weir_lock_init(&shared->peers_lock, &weir__locks[WEIR__LOCK_PEERS]);
+    weir_lock_init(&shared->devices_lock, &weir__locks[WEIR__LOCK_DEVICES]);
+    weir_lock_init(&shared->captures_lock, &weir__locks[WEIR__LOCK_CAPTURES]);
+}
+
+static void shared_finish(struct weir__shared *shared)
+{
+    weir_lock_finish(&shared->captures_lock);
+    weir_lock_finish(&shared->devices_lock);
+    weir_lock_finish(&shared->peers_lock);
+    weir_lock_finish(&shared->walk_lock);
+}
+
+// The runtime's list of open devices is guarded by its lock.
+
+static void name_opened(const weir_device *device, struct weir__left_text *out)
+{
+    char name[64];
+    size_t used = 0;
+    weir_text_escape(name, sizeof name, weir__opened_name(device), "");
+    weir_text_append(out->text, sizeof out->text, &used, "'%s'", name);
+    if (device->file)
+        weir_text_append(out->text, sizeof out->text, &used, " (opened at %.200s:%d)", device->file,
+                         device->line);
+}
+
+static uint32_t list_opened(void *owner, uint32_t first, uint32_t most,
+                            struct weir__left_text *texts)
+{
+    struct weir__shared *shared = owner;
+    uint32_t count = 0;
+    weir_lock_take(&shared->devices_lock);
+    const weir_device *device = shared->devices;
+    for (; device && count < most; device = device->next)
+        if (first == 0)
+            name_opened(device, &texts[count++]);
+        else
+            first--;
+    weir_lock_release(&shared->devices_lock);
+    return count;
+}
+
+// WEIR_ERROR_INVALID, with their names and lines, while devices are open.
+static weir_status refuse_close(struct weir__shared *shared)
+{
+    char list[WEIR__LEFT_LIST_SIZE];
+    const uint32_t count = weir__left_list(list_opened, shared, 0, "weir_close: the device ", list);
+    if (count == 0)
+        return WEIR_OK;
+    return weir__fail(WEIR_ERROR_INVALID, "call weir_device_close() first",
+                      "weir_close: %u device%s of the runtime %s still open: %s", (unsigned)count,
+                      count == 1 ? "" : "s", count == 1 ? "is" : "are", list + 2);
+}
+
 static weir_status free_runtime(weir_runtime *runtime)
 {
     weir__transport_finish(runtime);
     weir_status status = close_chain(runtime);
     weir__runtime_release_configuration(runtime);
-    weir__shared_finish(&runtime->shared);
+    shared_finish(&runtime->shared);
     weir_load_report_destroy(&runtime->report);
     if (!weir__debug_keep(runtime, runtime))
         weir__release(runtime);
@@ -397,7 +451,7 @@ static weir_status open_with(const struct weir_open_params *params, weir_runtime
     weir_runtime *runtime = weir__allocate(sizeof *runtime);
     if (!runtime)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a runtime");
-    weir__shared_init(&runtime->shared);
+    shared_init(&runtime->shared);
     weir_lock_init(&runtime->transport.lock, &weir__locks[WEIR__LOCK_TRANSPORT]);
     runtime->report = weir__load_report_create();
     weir_status status = open_runtime(runtime, params);
@@ -438,7 +492,7 @@ weir_status weir_close_at(weir_runtime **runtime, const char *file, int line)
     if (!runtime || !*runtime)
         return WEIR_OK;
     WEIR_ENTER_AT(file, line, *runtime);
-    weir_status status = weir__opened_refuse(&(*runtime)->shared);
+    weir_status status = refuse_close(&(*runtime)->shared);
     if (status < 0)
         return weir__placed(status, file, line);
     weir_runtime *gone = *runtime;

@@ -15,7 +15,6 @@
 #include "base/random.h"
 #include "kernels/arr_coc/arr_coc.h"
 #include "patterns/fail.h"
-#include "pipelines/arr_coc/normal.h"
 
 // Names errors.
 #define ARR_COC_LABEL "arr-coc"

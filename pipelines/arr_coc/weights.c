@@ -1,11 +1,14 @@
-// Looks up the ten tensors. D is the size of participatory.2.bias; the other
-// shapes follow from it.
+// D is the size of participatory.2.bias; the other shapes follow from it.
+//
+// Numbers from a seed use only integers, + - * / and sqrt, no libm function whose last bit may vary; the file is compiled
+// without contraction.
 #include "pipelines/arr_coc/weights.h"
 
-#include <stdint.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-#include "io/safetensors.h"
+#include "base/random.h"
 
 struct weir_arr_coc_weights {
     weir_io_safetensors *file;
@@ -13,20 +16,32 @@ struct weir_arr_coc_weights {
     struct arr_coc_tensors tensors;
 };
 
-struct wanted {
-    const char *name;
-    int rank;
-    uint64_t shape[2];
-    const float **out_values;
-};
+void weir_arr_coc_weights_describe(uint64_t query_size,
+                                   struct weir_io_tensor tensors[WEIR_ARR_COC_TENSORS])
+{
+    const struct weir_io_tensor list[WEIR_ARR_COC_TENSORS] = {
+        {.name = "participatory.0.weight", .rank = 2, .shape = {64, 13}},
+        {.name = "participatory.0.bias", .rank = 1, .shape = {64}},
+        {.name = "participatory.2.weight", .rank = 2, .shape = {query_size, 64}},
+        {.name = "participatory.2.bias", .rank = 1, .shape = {query_size}},
+        {.name = "balancer.0.weight", .rank = 2, .shape = {128, 9 + query_size}},
+        {.name = "balancer.0.bias", .rank = 1, .shape = {128}},
+        {.name = "balancer.2.weight", .rank = 2, .shape = {128, 128}},
+        {.name = "balancer.2.bias", .rank = 1, .shape = {128}},
+        {.name = "balancer.4.weight", .rank = 2, .shape = {3, 128}},
+        {.name = "balancer.4.bias", .rank = 1, .shape = {3}},
+    };
+    memcpy(tensors, list, sizeof list);
+}
 
-static bool find(const char *path, const weir_io_safetensors *file, const struct wanted *wanted,
+static bool find(const char *path, const weir_io_safetensors *file,
+                 const struct weir_io_tensor *wanted, const float **out_values,
                  struct weir_io_error *error)
 {
-    uint64_t count = wanted->shape[0] * (wanted->rank == 2 ? wanted->shape[1] : 1);
-    return weir_io_safetensors_find(file, wanted->name, wanted->rank, wanted->shape,
-                                    wanted->out_values, error) &&
-           weir_io_check_finite(path, wanted->name, *wanted->out_values, (size_t)count, error);
+    const uint64_t count = wanted->shape[0] * (wanted->rank == 2 ? wanted->shape[1] : 1);
+    return weir_io_safetensors_find(file, wanted->name, wanted->rank, wanted->shape, out_values,
+                                    error) &&
+           weir_io_check_finite(path, wanted->name, *out_values, (size_t)count, error);
 }
 
 static bool find_all(const char *path, weir_arr_coc_weights *weights, struct weir_io_error *error)
@@ -42,20 +57,16 @@ static bool find_all(const char *path, weir_arr_coc_weights *weights, struct wei
                             "one number");
 
     struct arr_coc_tensors *t = &weights->tensors;
-    const struct wanted list[] = {
-        {"participatory.0.weight", 2, {64, 13}, &t->participatory_0_weight},
-        {"participatory.0.bias", 1, {64}, &t->participatory_0_bias},
-        {"participatory.2.weight", 2, {d, 64}, &t->participatory_2_weight},
-        {"participatory.2.bias", 1, {d}, &t->participatory_2_bias},
-        {"balancer.0.weight", 2, {128, 9 + d}, &t->balancer_0_weight},
-        {"balancer.0.bias", 1, {128}, &t->balancer_0_bias},
-        {"balancer.2.weight", 2, {128, 128}, &t->balancer_2_weight},
-        {"balancer.2.bias", 1, {128}, &t->balancer_2_bias},
-        {"balancer.4.weight", 2, {3, 128}, &t->balancer_4_weight},
-        {"balancer.4.bias", 1, {3}, &t->balancer_4_bias},
+    const float **const values[WEIR_ARR_COC_TENSORS] = {
+        &t->participatory_0_weight, &t->participatory_0_bias, &t->participatory_2_weight,
+        &t->participatory_2_bias,   &t->balancer_0_weight,    &t->balancer_0_bias,
+        &t->balancer_2_weight,      &t->balancer_2_bias,      &t->balancer_4_weight,
+        &t->balancer_4_bias,
     };
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++)
-        if (!find(path, weights->file, &list[i], error))
+    struct weir_io_tensor wanted[WEIR_ARR_COC_TENSORS];
+    weir_arr_coc_weights_describe(d, wanted);
+    for (size_t i = 0; i < WEIR_ARR_COC_TENSORS; i++)
+        if (!find(path, weights->file, &wanted[i], values[i], error))
             return false;
     weights->query_size = (size_t)d;
     return true;
@@ -93,4 +104,54 @@ size_t weir_arr_coc_weights_query_size(const weir_arr_coc_weights *weights)
 const struct arr_coc_tensors *weir_arr_coc_weights_tensors(const weir_arr_coc_weights *weights)
 {
     return &weights->tensors;
+}
+
+// In [-1, 1), a multiple of 2^-52.
+static double next_uniform(uint64_t *state)
+{
+    return (double)(weir_random_next(state) >> 11) * 0x1p-52 - 1.0;
+}
+
+// The natural logarithm of x > 0: ln x = e ln 2 + 2 artanh((m - 1)/(m + 1)) with m
+// near 1, where |z| <= 0.172 and the series is exact to a double after z^21.
+static double logarithm(double x)
+{
+    int exponent = 0;
+    double m = frexp(x, &exponent);
+    if (m < 0.70710678118654752440) {
+        m *= 2;
+        exponent--;
+    }
+    double z = (m - 1) / (m + 1);
+    double square = z * z;
+    double sum = 0;
+    for (int k = 21; k >= 1; k -= 2)
+        sum = sum * square + 1.0 / k;
+    return exponent * 0.69314718055994530942 + 2 * z * sum;
+}
+
+// Box and Muller's pair in Marsaglia's polar form, which needs neither sine nor
+// cosine (https://doi.org/10.1137/1006063).
+static void next_normals(uint64_t *state, double out[2])
+{
+    double x, y, s;
+    do {
+        x = next_uniform(state);
+        y = next_uniform(state);
+        s = x * x + y * y;
+    } while (s >= 1.0 || s == 0.0);
+    double scale = sqrt(-2.0 * logarithm(s) / s);
+    out[0] = x * scale;
+    out[1] = y * scale;
+}
+
+void weir_arr_coc_fill_normal(float *values, uint64_t count, double deviation, uint64_t state)
+{
+    for (uint64_t i = 0; i < count; i += 2) {
+        double pair[2];
+        next_normals(&state, pair);
+        values[i] = (float)(pair[0] * deviation);
+        if (i + 1 < count)
+            values[i + 1] = (float)(pair[1] * deviation);
+    }
 }

@@ -12,13 +12,26 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
-#include "io/error.h"
+#include "io/safetensors.h"
 #include "kernels/arr_coc/pack.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+enum {
+    WEIR_ARR_COC_TENSORS = 10
+};
+
+// Sets the names and shapes of the tensors, in the order of the table, for D = `query_size`; all else is zero.
+void weir_arr_coc_weights_describe(uint64_t query_size,
+                                   struct weir_io_tensor tensors[WEIR_ARR_COC_TENSORS]);
+
+// Fills `values` with normally distributed numbers of mean 0 from the state `state` of <base/random.h>, the same bits on
+// any machine with IEEE doubles: for weights and queries used in place of real ones.
+void weir_arr_coc_fill_normal(float *values, uint64_t count, double deviation, uint64_t state);
 
 typedef struct weir_arr_coc_weights weir_arr_coc_weights;
 

@@ -122,8 +122,10 @@ static void keep_version(struct check_actors *actors, struct check_actor *actor,
     actor->since = at;
 }
 
-void check_actors_mark(struct check_actors *actors)
+void check_actors_mark(struct check_actors *actors, struct check_actor *split, uint64_t at)
 {
+    if (split)
+        keep_version(actors, split, at);
     for (uint32_t i = 0; i < actors->count; i++)
         if (actors->all[i])
             actors->all[i]->recorded = actors->all[i]->last;
@@ -211,11 +213,6 @@ bool check_actor_join(struct check_actors *actors, struct check_actor *actor, ui
     keep_version(actors, actor, at);
     raise(actor->counts, counts, count);
     return true;
-}
-
-void check_actor_split(struct check_actors *actors, struct check_actor *actor, uint64_t at)
-{
-    keep_version(actors, actor, at);
 }
 
 void check_actor_join_from(const struct check_actors *actors, struct check_actor *actor,

@@ -65,8 +65,9 @@ bool check_actor_add(struct check_actors *actors, struct check_actor *actor);
 // Everything that it did is below the floor from now on.
 void check_actor_remove(struct check_actors *actors, struct check_actor *actor);
 
-// All actors keep their clocks of now, as if events named their last counts.
-void check_actors_mark(struct check_actors *actors);
+// All actors keep their clocks of now, as if events named their last counts. Counts of `split`, unless that is NULL,
+// below `at` keep the clock that they have when those from `at` on learn more.
+void check_actors_mark(struct check_actors *actors, struct check_actor *split, uint64_t at);
 
 // The clock of the actor when it was at `count`. With a record at that count it is exact, else
 // possibly a later one.
@@ -79,8 +80,6 @@ bool check_actor_learn(struct check_actors *actors, struct check_actor *actor, u
 // The same for what a clock of `capacity` counts knows, whose own counts are all of actors.
 bool check_actor_join(struct check_actors *actors, struct check_actor *actor, uint64_t at,
                       const uint64_t *counts, uint32_t capacity);
-// Counts below `at` keep the clock that they have when those from `at` on learn more.
-void check_actor_split(struct check_actors *actors, struct check_actor *actor, uint64_t at);
 // As check_actor_join(), where `at` may be past: it was split there.
 void check_actor_join_from(const struct check_actors *actors, struct check_actor *actor,
                            uint64_t at, const uint64_t *counts, uint32_t capacity);

@@ -7,6 +7,7 @@
 #include <fnmatch.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,8 +15,55 @@
 #include "base/file.h"
 #include "base/json/json.h"
 #include "base/text.h"
-#include "plugins/check/finding_parts.h"
 #include "plugins/kit/kit.h"
+#include "report/findings.h"
+#include "report/output_path.h"
+
+enum {
+    CHECK_PAIRS = 1000, // of lines that are kept
+    CHECK_SLOTS = 1024, // of their table; a power of two
+    CHECK_TEXTS = 14,   // of one finding
+    CHECK_FRESH = 64,   // so many are listed again for each new one, with their counts
+};
+
+struct check_rules {
+    struct weir_suppression **items;
+    size_t count;
+};
+
+// A pair of lines.
+struct check_pair {
+    struct check_pair *next; // of its slot
+    uint64_t hash;
+    struct weir_check_finding finding;
+    struct weir_suppression *rule; // that suppresses it, or NULL
+    char *texts[CHECK_TEXTS];
+    size_t text_count;
+};
+
+struct check_outputs {
+    char text[WEIR_OUTPUT_PATH_SIZE]; // "": none
+    char json[WEIR_OUTPUT_PATH_SIZE];
+    char sarif[WEIR_OUTPUT_PATH_SIZE];
+    char program[128];
+    char failure[512];          // the first file that could not be written, and why
+    struct weir_long_text list; // of the first `listed` findings, for the JSON
+    size_t listed;
+};
+
+struct check_findings {
+    const struct weir_link *link;
+    bool fail;
+    char suppressions[WEIR_OUTPUT_PATH_SIZE];
+    pthread_mutex_t lock; // guards what follows
+    struct check_rules rules;
+    struct check_pair *slots[CHECK_SLOTS];
+    const struct weir_check_finding *items[CHECK_PAIRS];
+    size_t count;
+    size_t errors; // neither hints nor suppressed
+    uint64_t dropped;
+    struct check_outputs outputs;
+};
 
 // The files are written whole each time, so that they are well-formed whenever the process ends.
 
@@ -453,12 +501,9 @@ static bool write_words(struct check_pair *pair, const struct check_conflict *co
     struct weir_check_finding placed = *finding;
     struct weir_long_text message = {.text = NULL};
     struct weir_long_text remedy = {.text = NULL};
-    check_message_write(&message, finding);
     const bool in_queues = place_in_queue(pair, &conflict->first, &placed.first) &&
                            place_in_queue(pair, &conflict->second, &placed.second);
-    check_remedy_write(&remedy, &placed);
-    if (conflict->threads)
-        check_add_unseen_order(&message, &remedy, finding);
+    check_words_write(finding, &placed, conflict->threads, &message, &remedy);
     const bool owned = own(pair, message.text, &finding->message) && in_queues;
     return own(pair, remedy.text, &finding->remedy) && owned && !message.failed && !remedy.failed;
 }
@@ -582,28 +627,17 @@ weir_status check_findings_add(struct check_findings *findings,
 
 // Reading.
 
-size_t check_findings_count(void *user)
+size_t check_findings_count(struct check_findings *findings, bool errors)
 {
-    struct check_findings *findings = user;
     pthread_mutex_lock(&findings->lock);
-    const size_t count = findings->count;
+    const size_t count = errors ? findings->errors : findings->count;
     pthread_mutex_unlock(&findings->lock);
     return count;
 }
 
-size_t check_findings_error_count(void *user)
+bool check_findings_get(struct check_findings *findings, size_t index,
+                        struct weir_check_finding *out_finding, size_t size)
 {
-    struct check_findings *findings = user;
-    pthread_mutex_lock(&findings->lock);
-    const size_t count = findings->errors;
-    pthread_mutex_unlock(&findings->lock);
-    return count;
-}
-
-bool check_findings_get(void *user, size_t index, struct weir_check_finding *out_finding,
-                        size_t size)
-{
-    struct check_findings *findings = user;
     pthread_mutex_lock(&findings->lock);
     const bool there = index < findings->count;
     if (there)

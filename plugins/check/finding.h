@@ -10,6 +10,8 @@
 #include <weir/module/error.h>
 #include <weir/module/module.h>
 
+#include "base/table.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -89,11 +91,20 @@ void check_findings_destroy(struct check_findings **findings);
 weir_status check_findings_add(struct check_findings *findings,
                                const struct check_conflict *conflict);
 
-// The functions of struct weir_check_extension; `user` is the findings.
-size_t check_findings_count(void *user);
-size_t check_findings_error_count(void *user);
-bool check_findings_get(void *user, size_t index, struct weir_check_finding *out_finding,
-                        size_t size);
+// What the functions of struct weir_check_extension return. `errors`: hints and what is suppressed do not count.
+size_t check_findings_count(struct check_findings *findings, bool errors);
+bool check_findings_get(struct check_findings *findings, size_t index,
+                        struct weir_check_finding *out_finding, size_t size);
+
+// What words.c gives to the store.
+
+// "copy", "host access"; "operation" for a kind that is not known.
+const char *check_operation_name(uint32_t operation);
+// One sentence, without the full stop, and what to add where. The texts of the finding are filled in; in `placed` a use
+// of a host call has the queue of that call. `threads`: an order of threads that is not seen would order the two.
+void check_words_write(const struct weir_check_finding *finding,
+                       const struct weir_check_finding *placed, bool threads,
+                       struct weir_long_text *message, struct weir_long_text *remedy);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,8 @@
 
 #include <stdlib.h>
 
+#include "base/random.h"
+
 enum {
     BLOCK_USES = 64
 };
@@ -12,11 +14,6 @@ struct block {
     struct block *next;
     struct check_use uses[BLOCK_USES];
 };
-
-void check_uses_init(struct check_uses *uses)
-{
-    *uses = (struct check_uses){.random = 2463534242u};
-}
 
 void check_uses_finish(struct check_uses *uses)
 {
@@ -39,15 +36,6 @@ static bool add_block(struct check_uses *uses)
         uses->spare = &block->uses[i];
     }
     return true;
-}
-
-// Marsaglia's xorshift.
-static uint32_t next_random(struct check_uses *uses)
-{
-    uses->random ^= uses->random << 13;
-    uses->random ^= uses->random >> 17;
-    uses->random ^= uses->random << 5;
-    return uses->random;
 }
 
 static struct check_use *take_use(struct check_uses *uses)
@@ -78,11 +66,6 @@ static void keep_found(struct check_found *found, struct check_use *use)
         found->capacity = capacity;
     }
     found->uses[found->count++] = use;
-}
-
-void check_found_finish(struct check_found *found)
-{
-    free(found->uses);
 }
 
 static void find(struct check_use *use, struct check_span span, struct check_found *found)
@@ -189,7 +172,7 @@ struct check_use *check_history_add(struct check_uses *uses, struct check_histor
     if (!use)
         return NULL;
     use->shape = *shape;
-    use->priority = next_random(uses);
+    use->priority = (uint32_t)weir_random_next(&uses->random);
     history->root = insert(history->root, use);
     history->count++;
     return use;

@@ -46,10 +46,9 @@ struct check_use {
 struct check_uses {
     struct check_use *spare;
     void *blocks;
-    uint32_t random;
+    uint64_t random;
 };
 
-void check_uses_init(struct check_uses *uses);
 void check_uses_finish(struct check_uses *uses);
 
 struct check_history {
@@ -64,7 +63,6 @@ struct check_found {
     size_t count;
     size_t capacity;
 };
-void check_found_finish(struct check_found *found);
 
 // Finds the uses whose extents meet the span. What finds no memory is missing.
 void check_history_find(const struct check_history *history, struct check_span span,

@@ -35,40 +35,27 @@ struct check_call {
     uint32_t open;            // accesses that the function has begun and not ended
 };
 
-// The host call that the thread is in, of any link.
-static WEIR_MODULE_THREAD_LOCAL struct check_call *innermost;
+WEIR_MODULE_THREAD_LOCAL struct check_call *check_innermost_call;
 
 // With the lock held.
 static struct check_call *call_of(const struct check *check)
 {
     if (check->waiting_calls == 0)
         return NULL;
-    struct check_call *call = innermost;
+    struct check_call *call = check_innermost_call;
     while (call && call->check != check)
         call = call->outer;
     return call;
 }
 
-const struct check_actor *check_call_place(const struct check *check, uint64_t *out_count)
+struct check_actor *check_call_place(const struct check *check, uint64_t *out_count)
 {
     const struct check_call *call = call_of(check);
     *out_count = call ? call->count : 0;
     return call ? &call->queue->actor : NULL;
 }
 
-void check_call_learns(struct check *check, const uint64_t *counts, uint32_t capacity)
-{
-    const struct check_call *call = call_of(check);
-    if (call)
-        check_actor_join_from(&check->actors, &call->queue->actor, call->count, counts, capacity);
-}
-
 // Host calls.
-
-bool check_is_in_call(void)
-{
-    return innermost != NULL;
-}
 
 static void link_call(struct check_queue *queue, struct check_call *call)
 {
@@ -100,8 +87,8 @@ static weir_status run_call(void *user)
 {
     struct check_call *call = user;
     struct check *check = call->check;
-    call->outer = innermost;
-    innermost = call;
+    call->outer = check_innermost_call;
+    check_innermost_call = call;
     check_lock(check);
     if (check->needless)
         check_hint_host_learns(check, &call->queue->actor, call->count - 1);
@@ -109,7 +96,7 @@ static weir_status run_call(void *user)
     check_news(check); // what the thread releases is more from now on
     check_unlock(check);
     const weir_status status = call->function(call->user);
-    innermost = call->outer;
+    check_innermost_call = call->outer;
     check_lock(check);
     if (!check->strict)
         check_floor_learn(&check->actors, &call->queue->actor, call->count);
@@ -131,9 +118,7 @@ static struct check_call *take_call(struct check *check, struct check_queue *que
     if (call) {
         link_call(queue, call);
         check->waiting_calls++;
-        if (check->strict)
-            check_actor_split(&check->actors, &queue->actor, count);
-        check_actors_mark(&check->actors);
+        check_actors_mark(&check->actors, check->strict ? &queue->actor : NULL, count);
     }
     check_unlock(check);
     return call;
@@ -352,23 +337,13 @@ static weir_status note_begin(const struct weir_link *link, const struct weir_ho
     return status;
 }
 
-static void complete_for_hints(struct check *check, const struct check_queue *queue, uint64_t count,
-                               const struct weir_host_note *note)
-{
-    check_hint_host_learns(check, &queue->actor, count);
-    if (note->flags & WEIR_HOST_NOTE_WAITED)
-        check_sync_learns(check, queue, count, note);
-    else if (!(note->flags & WEIR_HOST_NOTE_INTERNAL))
-        check_sync_need_event(check, queue->actor.index, count);
-}
-
 static void note_complete(struct check *check, const struct weir_host_note *note)
 {
     const struct check_queue *queue = check_queue_of(check->link, note->u.complete.producer);
     const uint64_t count = queue->actor.base + note->u.complete.event.sequence;
     check_lock(check);
     if (check->needless)
-        complete_for_hints(check, queue, count, note);
+        check_hint_completes(check, queue, count, note);
     check_host_learns(check, &queue->actor, count, note->flags & WEIR_HOST_NOTE_INTERNAL);
     check_unlock(check);
 }

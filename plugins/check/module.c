@@ -69,12 +69,12 @@ static weir_status open_findings(struct check *check, const struct weir_setting 
 
 static size_t count(void *user)
 {
-    return check_findings_count(((struct check *)user)->findings);
+    return check_findings_count(((struct check *)user)->findings, false);
 }
 
 static size_t error_count(void *user)
 {
-    return check_findings_error_count(((struct check *)user)->findings);
+    return check_findings_count(((struct check *)user)->findings, true);
 }
 
 static bool get(void *user, size_t index, struct weir_check_finding *out_finding, size_t size)
@@ -122,7 +122,6 @@ static weir_status check_open_link(struct weir_link *link,
         return status;
     }
     check_actors_init(&check->actors);
-    check_uses_init(&check->uses);
     weir_lock_init(&check->lock, &lock_kind);
     check_threads_open(check, threads_of(settings[KEY_THREADS]->text));
     check->needless = check->hints && !check->strict;
@@ -136,12 +135,10 @@ static void check_close(const struct weir_link *link)
     struct check *check = check_of(link);
     check_threads_close(check);
     check_hints_finish(check);
-    check_syncs_finish(check);
     check_findings_destroy(&check->findings);
-    check_threads_finish(check);
     weir_names_destroy(check->names);
     check_host_finish(check);
-    check_found_finish(&check->found);
+    free(check->found.uses);
     check_uses_finish(&check->uses);
     check_actors_finish(&check->actors);
     weir_lock_finish(&check->lock);

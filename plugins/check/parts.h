@@ -123,7 +123,7 @@ struct check {
     uint64_t lost;             // of the source, when threads last learnt of it
     struct check_wait *waits;  // of all lines
     uint64_t visit;            // of queues, for hints
-    struct check_sync *syncs;  // of all lines
+    struct check_wait *syncs;  // the same of the host's
     struct check_known *known; // by index: what the host has waited for
     uint32_t known_count;
 };
@@ -242,7 +242,6 @@ extern WEIR_MODULE_THREAD_LOCAL unsigned check_inside;
 void check_threads_open(struct check *check, enum check_threads threads);
 // Nothing is heard from then on. Without the lock.
 void check_threads_close(struct check *check);
-void check_threads_finish(struct check *check);
 // There may be more actors. Not in a signal handler.
 void check_threads_more(struct check *check);
 // The calling thread's actor, made at its first call; NULL if out of memory.
@@ -262,13 +261,10 @@ void check_hint_wait(struct check *check, struct check_queue *queue, struct chec
 // With `needless` only:
 // All that the queue has waited for is needed.
 void check_hint_need_all(struct check *check, struct check_queue *queue);
-// The user must come after the use, or takes its place.
-void check_hint_pair(struct check *check, const struct check_user *user,
-                     const struct check_use *use);
-// They use different bytes of the buffer, and one of them writes.
-void check_hint_apart(const struct check *check, const struct check_user *user,
-                      const struct check_buffer *buffer, const struct check_use *use,
-                      const struct check_shape *shape, weir_access access);
+// The user's bytes are compared with those of an earlier use, which goes or stays.
+void check_hint_use(struct check *check, const struct check_user *user,
+                    const struct check_buffer *buffer, const struct check_shape *shape,
+                    weir_access access, const struct check_use *use, bool goes);
 // A use at `count` of the actor with that index is dropped, or is not compared with all others.
 void check_hint_forget_use(struct check *check, uint32_t index, uint64_t count);
 // Before the host learns it.
@@ -279,24 +275,20 @@ void check_hint_operation(struct check *check, struct check_queue *queue,
                           const struct weir_operation *operation);
 // Before its actor is removed.
 void check_hint_queue_ends(struct check *check, struct check_queue *gone);
-// Tells the lines whose waits were all implied, and those whose waits nothing needed.
+// Tells the lines whose waits were all implied, and those whose waits or syncs nothing needed.
 void check_hints_finish(struct check *check);
 
 // hint.c, with `needless` only
 
 // A use of bytes comes after one at `count` of that actor, or replaces it.
 void check_sync_need(const struct check *check, uint32_t index, uint64_t count);
-// The program asks for an event at `count`, which has passed.
-void check_sync_need_event(const struct check *check, uint32_t index, uint64_t count);
 // All that the host has waited for may be needed.
 void check_sync_need_all(const struct check *check);
 // A use is dropped.
 void check_sync_forget_use(struct check *check, const struct check_use *use);
-// The host has waited for `count` of the queue.
-void check_sync_learns(struct check *check, const struct check_queue *producer, uint64_t count,
-                       const struct weir_host_note *note);
-// Tells the lines whose syncs nothing needed.
-void check_syncs_finish(struct check *check);
+// Before the host learns that `count` of the queue has passed: it has waited, or the program has asked.
+void check_hint_completes(struct check *check, const struct check_queue *queue, uint64_t count,
+                          const struct weir_host_note *note);
 
 // use.c
 
@@ -385,12 +377,10 @@ weir_status check_host_note(const struct weir_link *link, const struct weir_host
 // Forwards a host call with a function that notes when it runs.
 weir_status check_forward_call(const struct weir_link *link, weir_queue *object,
                                const struct weir_operation *operation);
-// Whether the calling thread runs one.
-bool check_is_in_call(void);
+// The one that the calling thread runs, of any link; NULL: none.
+extern WEIR_MODULE_THREAD_LOCAL struct check_call *check_innermost_call;
 // The queue and the place of the host call of this link that it runs, or NULL.
-const struct check_actor *check_call_place(const struct check *check, uint64_t *out_count);
-// All that the clock knows comes before what follows that call in its queue.
-void check_call_learns(struct check *check, const uint64_t *counts, uint32_t capacity);
+struct check_actor *check_call_place(const struct check *check, uint64_t *out_count);
 // Of a queue that is gone: its calls that never ran.
 void check_calls_give_back(struct check *check, struct check_queue *queue);
 void check_host_finish(struct check *check);

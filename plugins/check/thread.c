@@ -363,7 +363,10 @@ static bool acquire_key(struct check *check, const void *key)
         thread->actor.last++;
         check_news(check);
     }
-    check_call_learns(check, found->counts, found->capacity);
+    uint64_t count;
+    struct check_actor *queue = check_call_place(check, &count);
+    if (queue)
+        check_actor_join_from(&check->actors, queue, count, found->counts, found->capacity);
     return true;
 }
 
@@ -498,10 +501,6 @@ void check_threads_close(struct check *check)
 {
     if (check->source)
         check->source->leave(&check->listener);
-}
-
-void check_threads_finish(struct check *check)
-{
     while (check->threads)
         remove_thread(check, &check->threads);
     for (size_t i = 0; check->keys && i < KEY_HEADS; i++)

@@ -344,20 +344,6 @@ static bool is_same_range(const struct check_shape *a, const struct check_shape 
            check_shape_is_range(b);
 }
 
-static void note_for_hints(struct check *check, const struct check_user *user,
-                           const struct check_buffer *buffer, const struct check_shape *shape,
-                           weir_access access, const struct check_use *use, enum fate fate)
-{
-    const bool wrote = check_writes(access) || check_writes((weir_access)use->access);
-    const bool is_pair = fate == GOES || (wrote && check_shapes_meet(&use->shape, shape));
-    if (is_pair && !user->actor)
-        check_sync_need(check, use->actor, use->count);
-    else if (is_pair)
-        check_hint_pair(check, user, use);
-    else if (user->actor && wrote && buffer->memory == &buffer->own)
-        check_hint_apart(check, user, buffer, use, shape, access);
-}
-
 // Drops the uses that are of no use any more, and leaves those that conflict at the beginning of
 // the list. One that has the same extent is not dropped but returned.
 static struct check_use *sort_out(struct check *check, const struct check_user *user,
@@ -371,7 +357,7 @@ static struct check_use *sort_out(struct check *check, const struct check_user *
         struct check_use *use = check->found.uses[i];
         const enum fate fate = judge(check, user, shape, access, use);
         if (needs_hints(check, user))
-            note_for_hints(check, user, buffer, shape, access, use, fate);
+            check_hint_use(check, user, buffer, shape, access, use, fate == GOES);
         if (fate == CONFLICTS)
             check->found.uses[(*out_conflicts)++] = use;
         else if (fate == GOES && !same && !user->passing && is_same_range(&use->shape, shape))

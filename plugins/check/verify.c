@@ -21,12 +21,6 @@ enum {
     CHECK_GUARD_BYTES = 65536, // in front of a copy and after it
 };
 
-// What a launch declares of a byte.
-enum check_declared {
-    CHECK_DECLARED_READ = WEIR_ACCESS_READ,
-    CHECK_DECLARED_WRITTEN = WEIR_ACCESS_WRITE,
-};
-
 // A buffer of the launch, and its copy. The arrays have `total` bytes: a guard, the buffer, a guard.
 struct check_twin {
     struct check_twin *next;
@@ -39,7 +33,7 @@ struct check_twin {
     unsigned char *truth;     // before the launch
     unsigned char *initial;   // before the last run
     unsigned char *first;     // after the first run
-    unsigned char *declared;  // enum check_declared
+    unsigned char *declared;  // weir_access, by the launch
     struct check_span strays; // from check_twin_find_strays()
 };
 
@@ -299,7 +293,7 @@ static void fill(struct check_twin *twin, size_t flipped)
 {
     memcpy(twin->initial, twin->truth, twin->total);
     for (size_t i = 0; i < twin->total && i < flipped; i++)
-        if (!(twin->declared[i] & CHECK_DECLARED_READ))
+        if (!(twin->declared[i] & WEIR_ACCESS_READ))
             twin->initial[i] ^= FLIP;
     memcpy(twin->bytes, twin->initial, twin->total);
 }
@@ -342,7 +336,7 @@ static void check_trial_keep(struct check_trial *trial)
 
 static bool is_other_byte(const struct check_twin *twin, size_t i)
 {
-    if (!(twin->declared[i] & CHECK_DECLARED_WRITTEN) || twin->bytes[i] == twin->first[i])
+    if (!(twin->declared[i] & WEIR_ACCESS_WRITE) || twin->bytes[i] == twin->first[i])
         return false;
     return twin->bytes[i] != twin->initial[i] || twin->first[i] != twin->truth[i];
 }
@@ -364,7 +358,7 @@ static void check_twin_find_strays(struct check_twin *twin)
 {
     struct check_span span = twin->strays;
     for (size_t i = 0; i < twin->total; i++) {
-        if (twin->bytes[i] == twin->initial[i] || twin->declared[i] & CHECK_DECLARED_WRITTEN)
+        if (twin->bytes[i] == twin->initial[i] || twin->declared[i] & WEIR_ACCESS_WRITE)
             continue;
         const bool none = span.begin == span.end;
         span.begin = none || i < span.begin ? i : span.begin;
@@ -698,7 +692,7 @@ static bool can_verify(const struct weir_link *link, const struct weir_operation
         note(link, operation, CHECK_UNVERIFIED_ADDRESS);
         return false;
     }
-    if (!check_is_in_call() && await_calls(check))
+    if (!check_innermost_call && await_calls(check))
         return true;
     note(link, operation, CHECK_UNVERIFIED_CALL);
     return false;

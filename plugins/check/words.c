@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "plugins/check/finding_parts.h"
+#include "plugins/check/finding.h"
 
 const char *check_operation_name(uint32_t operation)
 {
@@ -53,6 +53,12 @@ static void add_place(struct weir_long_text *text, const struct weir_check_use *
         weir_long_text_add(text, "%s", use->file);
     else
         weir_long_text_add(text, "a line that is not known");
+}
+
+static void add_at(struct weir_long_text *text, const char *words, const struct weir_check_use *use)
+{
+    weir_long_text_add(text, "%s", words);
+    add_place(text, use);
 }
 
 // Queues with the same label have their numbers beside it.
@@ -139,51 +145,43 @@ static void add_bytes(struct weir_long_text *text, const struct weir_check_findi
 
 // Sentences.
 
-static void say_race(struct weir_long_text *text, const struct weir_check_finding *finding)
+// "… reads bytes 0 to 4095 of buffer 'image', which … "
+static void say_pair(struct weir_long_text *text, const struct weir_check_finding *finding,
+                     const char *does, const char *to)
 {
     add_use(text, finding, &finding->second);
-    weir_long_text_add(text, " %s ", verb(&finding->second));
+    weir_long_text_add(text, " %s ", does);
     add_bytes(text, finding);
-    weir_long_text_add(text, ", which ");
+    weir_long_text_add(text, "%s, which ", to);
     add_use(text, finding, &finding->first);
+}
+
+static void say_race(struct weir_long_text *text, const struct weir_check_finding *finding)
+{
+    say_pair(text, finding, verb(&finding->second), "");
     weir_long_text_add(text, " %s, and nothing orders the two", verb(&finding->first));
 }
 
 static void say_host(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
-    add_use(text, finding, &finding->second);
-    weir_long_text_add(text, " %s ", verb(&finding->second));
-    add_bytes(text, finding);
-    weir_long_text_add(text, ", which ");
-    add_use(text, finding, &finding->first);
+    say_pair(text, finding, verb(&finding->second), "");
     weir_long_text_add(text, " may still %s", infinitive(finding->first.access));
 }
 
 static void say_open(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
-    add_use(text, finding, &finding->second);
-    weir_long_text_add(text, " %s ", verb(&finding->second));
-    add_bytes(text, finding);
-    weir_long_text_add(text, ", which ");
-    add_use(text, finding, &finding->first);
+    say_pair(text, finding, verb(&finding->second), "");
     weir_long_text_add(text, " %s until weir_host_end()", verb(&finding->first));
 }
 
 static void say_after_free(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
-    add_use(text, finding, &finding->second);
     if (is_free(&finding->first)) {
-        weir_long_text_add(text, " %s ", verb(&finding->second));
-        add_bytes(text, finding);
-        weir_long_text_add(text, ", which ");
-        add_use(text, finding, &finding->first);
+        say_pair(text, finding, verb(&finding->second), "");
         weir_long_text_add(text, " has returned to its pool");
         return;
     }
-    weir_long_text_add(text, " returns ");
-    add_bytes(text, finding);
-    weir_long_text_add(text, " to its pool, which ");
-    add_use(text, finding, &finding->first);
+    say_pair(text, finding, "returns", " to its pool");
     weir_long_text_add(text, " may still %s", infinitive(finding->first.access));
 }
 
@@ -209,20 +207,14 @@ static void say_outside(struct weir_long_text *text, const struct weir_check_fin
         weir_long_text_add(text, ", and declares none of it to be %s", participle);
 }
 
-static void say_implied_wait(struct weir_long_text *text, const struct weir_check_finding *finding)
+static void say_wait(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
     add_use(text, finding, &finding->second);
     weir_long_text_add(text, " names ");
     add_use(text, finding, &finding->first);
-    weir_long_text_add(text, ", after which its queue comes already");
-}
-
-static void say_needless(struct weir_long_text *text, const struct weir_check_finding *finding)
-{
-    add_use(text, finding, &finding->second);
-    weir_long_text_add(text, " names ");
-    add_use(text, finding, &finding->first);
-    weir_long_text_add(text, ", and no use of memory needs that");
+    weir_long_text_add(text, finding->kind == WEIR_CHECK_IMPLIED_WAIT
+                                 ? ", after which its queue comes already"
+                                 : ", and no use of memory needs that");
 }
 
 static void say_false_sharing(struct weir_long_text *text, const struct weir_check_finding *finding)
@@ -281,17 +273,14 @@ static void order_queues(struct weir_long_text *text, const struct weir_check_fi
 static void order_host_after(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
     add_record_and(text, finding, &finding->first);
-    weir_long_text_add(text, ", sync with that event before ");
-    add_place(text, &finding->second);
+    add_at(text, ", sync with that event before ", &finding->second);
 }
 
 // With `threads = strict`: the host's use came first, on another thread.
 static void order_threads(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
-    weir_long_text_add(text, "take a lock for ");
-    add_place(text, &finding->first);
-    weir_long_text_add(text, " and then for ");
-    add_place(text, &finding->second);
+    add_at(text, "take a lock for ", &finding->first);
+    add_at(text, " and then for ", &finding->second);
     weir_long_text_add(text, ", or join the thread of the first");
 }
 
@@ -307,10 +296,8 @@ static void order(struct weir_long_text *text, const struct weir_check_finding *
 
 static void end_access(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
-    weir_long_text_add(text, "end the host's access of ");
-    add_place(text, &finding->first);
-    weir_long_text_add(text, " before ");
-    add_place(text, &finding->second);
+    add_at(text, "end the host's access of ", &finding->first);
+    add_at(text, " before ", &finding->second);
 }
 
 static void move_free(struct weir_long_text *text, const struct weir_check_finding *finding)
@@ -320,10 +307,8 @@ static void move_free(struct weir_long_text *text, const struct weir_check_findi
         order_queues(text, finding, &finding->first, &finding->second);
         return;
     }
-    weir_long_text_add(text, "move the free of ");
-    add_place(text, &finding->first);
-    weir_long_text_add(text, " after ");
-    add_place(text, &finding->second);
+    add_at(text, "move the free of ", &finding->first);
+    add_at(text, " after ", &finding->second);
     if (same || is_host(&finding->second))
         return;
     weir_long_text_add(text, "; ");
@@ -332,37 +317,31 @@ static void move_free(struct weir_long_text *text, const struct weir_check_findi
 
 static void write_first(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
-    weir_long_text_add(text, "write the bytes before ");
-    add_place(text, &finding->second);
+    add_at(text, "write the bytes before ", &finding->second);
     weir_long_text_add(text, ", on its queue or with a wait in between");
 }
 
 static void declare(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
-    weir_long_text_add(text, "declare the bytes in the launch of ");
-    add_place(text, &finding->second);
+    add_at(text, "declare the bytes in the launch of ", &finding->second);
     weir_long_text_add(text, ", or keep the kernel inside its range");
 }
 
 static void remove_wait(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
-    weir_long_text_add(text, "remove the wait of ");
-    add_place(text, &finding->second);
+    add_at(text, "remove the wait of ", &finding->second);
 }
 
 static void share_less(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
-    weir_long_text_add(text, "remove the wait between ");
-    add_place(text, &finding->first);
-    weir_long_text_add(text, " and ");
-    add_place(text, &finding->second);
+    add_at(text, "remove the wait between ", &finding->first);
+    add_at(text, " and ", &finding->second);
     weir_long_text_add(text, ", or give each queue a buffer");
 }
 
 static void remove_sync(struct weir_long_text *text, const struct weir_check_finding *finding)
 {
-    weir_long_text_add(text, "remove the sync of ");
-    add_place(text, &finding->second);
+    add_at(text, "remove the sync of ", &finding->second);
     weir_long_text_add(text, ", unless it is there to measure time, to learn of a failure, or to "
                              "keep the host from running ahead");
 }
@@ -385,34 +364,15 @@ static const struct words table[] = {
     {WEIR_CHECK_AFTER_FREE, say_after_free, move_free},
     {WEIR_CHECK_UNWRITTEN, say_unwritten, write_first},
     {WEIR_CHECK_OUTSIDE, say_outside, declare},
-    {WEIR_CHECK_IMPLIED_WAIT, say_implied_wait, remove_wait},
-    {WEIR_CHECK_NEEDLESS_WAIT, say_needless, remove_wait},
+    {WEIR_CHECK_IMPLIED_WAIT, say_wait, remove_wait},
+    {WEIR_CHECK_NEEDLESS_WAIT, say_wait, remove_wait},
     {WEIR_CHECK_FALSE_SHARING, say_false_sharing, share_less},
     {WEIR_CHECK_NEEDLESS_SYNC, say_needless_sync, remove_sync},
 };
 
-static const struct words *words_of(weir_check_kind kind)
-{
-    const struct words *words = table;
-    while (words->kind != kind)
-        words++;
-    return words;
-}
-
-void check_message_write(struct weir_long_text *text, const struct weir_check_finding *finding)
-{
-    words_of(finding->kind)->say(text, finding);
-    add_assumption(text, finding);
-}
-
-void check_remedy_write(struct weir_long_text *text, const struct weir_check_finding *finding)
-{
-    words_of(finding->kind)->mend(text, finding);
-}
-
 // A program without Weir has no call of Weir's to add.
-void check_add_unseen_order(struct weir_long_text *message, struct weir_long_text *remedy,
-                            const struct weir_check_finding *finding)
+static void add_unseen_order(struct weir_long_text *message, struct weir_long_text *remedy,
+                             const struct weir_check_finding *finding)
 {
     weir_long_text_add(message,
                        "; a flag or an atomic variable between their threads, which is not "
@@ -423,4 +383,18 @@ void check_add_unseen_order(struct weir_long_text *message, struct weir_long_tex
                                    : "; if atomic variables or futexes order their threads, "
                                      "weir_check_release() after the first and "
                                      "weir_check_acquire() before the second");
+}
+
+void check_words_write(const struct weir_check_finding *finding,
+                       const struct weir_check_finding *placed, bool threads,
+                       struct weir_long_text *message, struct weir_long_text *remedy)
+{
+    const struct words *words = table;
+    while (words->kind != finding->kind)
+        words++;
+    words->say(message, finding);
+    add_assumption(message, finding);
+    words->mend(remedy, placed);
+    if (threads)
+        add_unseen_order(message, remedy, finding);
 }

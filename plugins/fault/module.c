@@ -30,22 +30,6 @@ weir_status fault_loss(const struct weir_link *link, const struct fault_device *
     return is_lost(device) ? link->host->error(&device->cause, sizeof device->cause) : WEIR_OK;
 }
 
-weir_status fault_lose(const struct weir_link *link, struct fault_device *device,
-                       enum fault_target target, uint64_t number)
-{
-    struct weir_error cause;
-    struct fault *fault = fault_of(link);
-    int present = FAULT_PRESENT;
-    fault_describe(fault, WEIR_ERROR_DEVICE_LOST, "the loss of the device", target, number, &cause);
-    if (atomic_compare_exchange_strong(&device->loss, &present, FAULT_LEAVING)) {
-        device->cause = cause;
-        atomic_store_explicit(&device->loss, FAULT_LOST, memory_order_release);
-        if (device->index < 64)
-            atomic_fetch_or(&fault->lost, UINT64_C(1) << device->index);
-    }
-    return link->host->error(&cause, sizeof cause);
-}
-
 // `status` is the next link's answer, which counts while the device is not lost, and if there is
 // none yet.
 static weir_status answer(const struct weir_link *link, weir_queue *queue, weir_status status)

@@ -88,7 +88,6 @@ struct fault {
     const struct weir_link *link;
     struct fault_settings settings;
     atomic_uint_fast64_t count; // of chosen operations
-    atomic_uint_fast64_t faults;
     // Indexes of devices that were lost, below 64, for a second opening.
     atomic_uint_fast64_t lost;
     int list; // a descriptor, or -1
@@ -178,9 +177,6 @@ void fault_calls_finish(const struct weir_link *link, struct fault_queue *queue)
 
 // module.c
 
-// Loses the device by operation `number`, and returns the error.
-weir_status fault_lose(const struct weir_link *link, struct fault_device *device,
-                       enum fault_target target, uint64_t number);
 // WEIR_OK, or the first cause of the device's loss as the thread's error.
 weir_status fault_loss(const struct weir_link *link, const struct fault_device *device);
 

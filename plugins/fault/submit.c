@@ -91,7 +91,6 @@ bool fault_choose(struct fault *fault, const struct fault_candidate *candidate,
         return false;
     }
     *out_number = number;
-    atomic_fetch_add(&fault->faults, 1);
     add_to_list(fault, candidate, number);
     tell(fault, candidate, number);
     return true;
@@ -330,6 +329,23 @@ static weir_status submit_late(const struct weir_link *link, weir_queue *object,
     return status;
 }
 
+// Loses the device by operation `number`, and returns the error.
+static weir_status lose(const struct weir_link *link, struct fault_device *device,
+                        enum fault_target target, uint64_t number)
+{
+    struct weir_error cause;
+    struct fault *fault = fault_of(link);
+    int present = FAULT_PRESENT;
+    fault_describe(fault, WEIR_ERROR_DEVICE_LOST, "the loss of the device", target, number, &cause);
+    if (atomic_compare_exchange_strong(&device->loss, &present, FAULT_LEAVING)) {
+        device->cause = cause;
+        atomic_store_explicit(&device->loss, FAULT_LOST, memory_order_release);
+        if (device->index < 64)
+            atomic_fetch_or(&fault->lost, UINT64_C(1) << device->index);
+    }
+    return link->host->error(&cause, sizeof cause);
+}
+
 static weir_status inject(const struct weir_link *link, weir_queue *object,
                           const struct weir_operation *operation, enum fault_target target,
                           uint64_t number)
@@ -339,7 +355,7 @@ static weir_status inject(const struct weir_link *link, weir_queue *object,
     case FAULT_REFUSE:
         return fault_report(fault, WEIR_ERROR_DEVICE, "a refusal", target, number);
     case FAULT_LOSE:
-        return fault_lose(link, fault_queue_of(link, object)->device, target, number);
+        return lose(link, fault_queue_of(link, object)->device, target, number);
     default:
         return submit_late(link, object, operation, target, number);
     }

@@ -125,10 +125,42 @@ static void read_mode(struct perturb *perturb, const struct weir_setting *settin
         perturb->mode++;
 }
 
+static bool read_line(const char *text, size_t length, struct perturb_line *line)
+{
+    const char *colon = NULL;
+    while (length > 0 && *text == ' ') {
+        text++;
+        length--;
+    }
+    while (length > 0 && text[length - 1] == ' ')
+        length--;
+    for (size_t i = 0; i < length; i++)
+        if (text[i] == ':')
+            colon = text + i;
+    if (!colon || colon == text || (size_t)(colon - text) >= sizeof line->file)
+        return false;
+    snprintf(line->file, sizeof line->file, "%.*s", (int)(colon - text), text);
+    line->line = 0;
+    for (const char *at = colon + 1; at < text + length; at++) {
+        if (*at < '0' || *at > '9' || line->line > 100000000)
+            return false;
+        line->line = 10 * line->line + (*at - '0');
+    }
+    return line->line > 0;
+}
+
+// Reads "FILE:LINE, FILE:LINE". False: it is something else.
+static bool read_lines(const char *text, struct perturb_line pair[2])
+{
+    const char *comma = strchr(text, ',');
+    return comma && read_line(text, (size_t)(comma - text), &pair[0]) &&
+           read_line(comma + 1, strlen(comma + 1), &pair[1]);
+}
+
 static weir_status read_pair(struct perturb *perturb, const struct weir_setting *setting)
 {
     const char *text = setting->text;
-    if (perturb->mode != PERTURB_PAIR || perturb_pair_read(text, perturb->pair))
+    if (perturb->mode != PERTURB_PAIR || read_lines(text, perturb->pair))
         return WEIR_OK;
     return weir_host_fail(perturb->link->host, WEIR_ERROR_CONFIG,
                           "name two lines, as app.c:80, app.c:91, in `pair` of [perturb] or "
@@ -165,6 +197,18 @@ static weir_status read_settings(struct perturb *perturb,
     return status;
 }
 
+// Fills in what the seed decides.
+static void init_choice(struct perturb *perturb)
+{
+    static const uint64_t redraws[] = {1, 1, 2, 4, 8, 16, 64, 0};
+    static const uint64_t eagers[] = {0, 0, 0, 16, 64, 128, 192, 256};
+    perturb->random = perturb->seed;
+    perturb->redraw = redraws[weir_random_next(&perturb->random) % 8];
+    perturb->eager = eagers[weir_random_next(&perturb->random) % 8];
+    if (perturb->mode != PERTURB_RANDOM)
+        perturb->eager = 0;
+}
+
 static void init(struct perturb *perturb)
 {
     pthread_condattr_t attributes;
@@ -173,7 +217,7 @@ static void init(struct perturb *perturb)
     pthread_cond_init(&perturb->changed, &attributes);
     pthread_condattr_destroy(&attributes);
     pthread_mutex_init(&perturb->lock, NULL);
-    perturb_choice_init(perturb);
+    init_choice(perturb);
 }
 
 static weir_status perturb_open(struct weir_link *link, const struct weir_setting *const *settings,
@@ -197,7 +241,6 @@ static weir_status perturb_open(struct weir_link *link, const struct weir_settin
 static void perturb_close(const struct weir_link *link)
 {
     struct perturb *perturb = perturb_of(link);
-    perturb_idle_finish(perturb);
     perturb_runners_finish(perturb);
     if (perturb->queue_count)
         perturb_report(perturb);

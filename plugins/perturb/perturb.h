@@ -32,7 +32,9 @@
 #include <weir/module/error.h>
 #include <weir/module/module.h>
 
+#include "base/random.h"
 #include "base/thread.h"
+#include "base/thread_local.h"
 
 enum perturb_mode {
     PERTURB_RANDOM,
@@ -172,9 +174,6 @@ enum perturb_run_flags {
     PERTURB_GIVE_UP = 1u << 1,       // return when nothing more can run without the program
 };
 
-// Appends operations to their queue, all that follow the first.
-void perturb_append(struct perturb_queue *queue, struct perturb_operation *operation);
-
 // Runs operations until those of `queue` up to `sequence` are complete. False: the deadline
 // passed first, or it gave up.
 bool perturb_run_until(struct perturb_queue *queue, uint64_t sequence, uint64_t deadline_ns,
@@ -199,10 +198,6 @@ void perturb_release(struct perturb_queue *queue);
 
 // schedule.c. With the lock held.
 
-// Fills in what the seed decides.
-void perturb_choice_init(struct perturb *perturb);
-uint64_t perturb_random(struct perturb *perturb);
-
 // Whether the first operation of the queue may run.
 bool perturb_may_run(const struct perturb_queue *queue, unsigned flags);
 
@@ -213,19 +208,15 @@ bool perturb_may_run(const struct perturb_queue *queue, unsigned flags);
 void perturb_grant(struct perturb_queue *queue, struct perturb_operation *last);
 
 // Whether the calling thread is in a host call of the program's.
-bool perturb_in_host_call(void);
+extern WEIR_MODULE_THREAD_LOCAL bool perturb_in_host_call;
 
 // Ends the threads. Nothing is in flight.
 void perturb_runners_finish(struct perturb *perturb);
 
 // Starts the thread unless it runs. With the lock held. False: no thread.
 bool perturb_idle_start(struct perturb *perturb);
-void perturb_idle_finish(struct perturb *perturb);
 
 // schedule.c
-
-// Reads "FILE:LINE, FILE:LINE". False: it is something else.
-bool perturb_pair_read(const char *text, struct perturb_line pair[2]);
 
 // 1 for an operation of the pair's first line, 2 for one of the second, 0 for others.
 unsigned perturb_pair_side(const struct perturb *perturb, const struct weir_operation *operation);

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/thread_local.h"
 #include "plugins/perturb/perturb.h"
 
 // A program may wait for what a host call sets, for a descriptor, or for memory that a kernel
@@ -40,31 +39,16 @@ bool perturb_idle_start(struct perturb *perturb)
     return perturb->has_idle;
 }
 
-void perturb_idle_finish(struct perturb *perturb)
-{
-    pthread_mutex_lock(&perturb->lock);
-    perturb->stop = true;
-    pthread_cond_broadcast(&perturb->changed);
-    pthread_mutex_unlock(&perturb->lock);
-    if (perturb->has_idle)
-        weir_thread_join(&perturb->idle);
-}
-
-static WEIR_MODULE_THREAD_LOCAL bool in_host_call;
-
-bool perturb_in_host_call(void)
-{
-    return in_host_call;
-}
+WEIR_MODULE_THREAD_LOCAL bool perturb_in_host_call;
 
 // In the place of the program's function.
 static weir_status call(void *user)
 {
     const struct perturb_operation *operation = user;
     const struct weir_operation *own = perturb_of_user(operation);
-    in_host_call = true;
+    perturb_in_host_call = true;
     const weir_status status = own->u.host_call.function(own->u.host_call.user);
-    in_host_call = false;
+    perturb_in_host_call = false;
     return status;
 }
 
@@ -263,6 +247,8 @@ void perturb_runners_finish(struct perturb *perturb)
     perturb->stop = true;
     pthread_cond_broadcast(&perturb->changed);
     pthread_mutex_unlock(&perturb->lock);
+    if (perturb->has_idle)
+        weir_thread_join(&perturb->idle);
     while (perturb->runners) {
         struct perturb_runner *runner = perturb->runners;
         perturb->runners = runner->next;

@@ -1,6 +1,5 @@
 // See perturb.h. The wait for an operation's end is a wait on `changed`, in which a batch that is
 // in flight for too long becomes stalled: from then on it does not keep others from running.
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,26 +14,6 @@
 // probabilistic guarantees of finding bugs", 2010); with such that change at each step any order
 // can occur. How often they change, and how often something runs before it is asked for, is a
 // matter of the seed.
-
-// SplitMix64, of Vigna's.
-uint64_t perturb_random(struct perturb *perturb)
-{
-    uint64_t z = perturb->random += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
-void perturb_choice_init(struct perturb *perturb)
-{
-    static const uint64_t redraws[] = {1, 1, 2, 4, 8, 16, 64, 0};
-    static const uint64_t eagers[] = {0, 0, 0, 16, 64, 128, 192, 256};
-    perturb->random = perturb->seed;
-    perturb->redraw = redraws[perturb_random(perturb) % 8];
-    perturb->eager = eagers[perturb_random(perturb) % 8];
-    if (perturb->mode != PERTURB_RANDOM)
-        perturb->eager = 0;
-}
 
 static bool is_awaited(const struct perturb_operation *operation)
 {
@@ -84,8 +63,8 @@ static struct perturb_queue *choose_random(struct perturb *perturb, unsigned fla
     for (struct perturb_queue *queue = perturb->queues; queue; queue = queue->next)
         if (perturb_may_run(queue, flags) && (!found || queue->priority > found->priority))
             found = queue;
-    if (found && perturb->redraw && perturb_random(perturb) % perturb->redraw == 0)
-        found->priority = perturb_random(perturb);
+    if (found && perturb->redraw && weir_random_next(&perturb->random) % perturb->redraw == 0)
+        found->priority = weir_random_next(&perturb->random);
     return found;
 }
 
@@ -134,37 +113,6 @@ static struct perturb_queue *perturb_choose(struct perturb *perturb, struct pert
 // Mode `pair`: everything runs in the order of submission, except that an operation of the first
 // line is held back until one of the second line, submitted after it, has run, and no further one is
 // pending: in a loop it need not be the next one that races with it.
-
-static bool read_line(const char *text, size_t length, struct perturb_line *line)
-{
-    const char *colon = NULL;
-    while (length > 0 && *text == ' ') {
-        text++;
-        length--;
-    }
-    while (length > 0 && text[length - 1] == ' ')
-        length--;
-    for (size_t i = 0; i < length; i++)
-        if (text[i] == ':')
-            colon = text + i;
-    if (!colon || colon == text || (size_t)(colon - text) >= sizeof line->file)
-        return false;
-    snprintf(line->file, sizeof line->file, "%.*s", (int)(colon - text), text);
-    line->line = 0;
-    for (const char *at = colon + 1; at < text + length; at++) {
-        if (*at < '0' || *at > '9' || line->line > 100000000)
-            return false;
-        line->line = 10 * line->line + (*at - '0');
-    }
-    return line->line > 0;
-}
-
-bool perturb_pair_read(const char *text, struct perturb_line pair[2])
-{
-    const char *comma = strchr(text, ',');
-    return comma && read_line(text, (size_t)(comma - text), &pair[0]) &&
-           read_line(comma + 1, strlen(comma + 1), &pair[1]);
-}
 
 // The program's compiler may have seen a longer path than the user writes, and the other way
 // round.
@@ -221,23 +169,6 @@ enum {
 };
 
 // Pending operations.
-
-void perturb_append(struct perturb_queue *queue, struct perturb_operation *operation)
-{
-    struct perturb *perturb = queue->perturb;
-    if (queue->last)
-        queue->last->next = operation;
-    else
-        queue->first = operation;
-    for (; operation; operation = operation->next) {
-        operation->number = ++perturb->number;
-        operation->side = perturb_pair_side(perturb, perturb_of_user(operation));
-        queue->last = operation;
-        perturb->pending++;
-    }
-    queue->submitted = perturb_of_user(queue->last)->sequence;
-    pthread_cond_broadcast(&perturb->changed);
-}
 
 static struct perturb_operation *pop(struct perturb_queue *queue)
 {

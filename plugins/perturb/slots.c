@@ -113,7 +113,7 @@ static void begin(struct perturb *perturb, const struct weir_operation *launch, 
     order->count = launch->u.graph.node_count;
     for (uint32_t i = 0; i < order->count; i++)
         order->waits[i] = node_at(order, i)->dependency_count;
-    const uint64_t number = perturb_random(perturb);
+    const uint64_t number = weir_random_next(&perturb->random);
     order->branches = number % 2 ? number : 0;
 }
 
@@ -131,7 +131,7 @@ static uint64_t weigh(struct perturb *perturb, const struct order *order, uint32
         break;
     }
     if (!order->branches)
-        return perturb_random(perturb) | 1;
+        return weir_random_next(&perturb->random) | 1;
     return ((order->branches + node->branch) * UINT64_C(0x9e3779b97f4a7c15) & ~UINT64_C(0xffff)) +
            early;
 }
@@ -238,7 +238,7 @@ weir_status perturb_queue_create(const struct weir_link *link, weir_device *devi
             at = &(*at)->next;
         *at = queue;
         queue->index = perturb->queue_count++;
-        queue->priority = perturb_random(perturb);
+        queue->priority = weir_random_next(&perturb->random);
     }
     leave(perturb);
     if (started) {
@@ -317,11 +317,29 @@ static void run_some(struct perturb *perturb, struct perturb_queue *queue, uint6
         perturb_drain(queue, sequence, PERTURB_NO_HOST_CALLS);
         return;
     }
-    while (perturb->eager && perturb_random(perturb) % 256 < perturb->eager)
+    while (perturb->eager && weir_random_next(&perturb->random) % 256 < perturb->eager)
         if (!perturb_run_one(perturb, NULL, 0, PERTURB_NO_HOST_CALLS))
             break;
     if (perturb->pending > perturb->limit)
         perturb_run_one(perturb, NULL, 0, PERTURB_NO_HOST_CALLS);
+}
+
+// Appends operations to their queue, all that follow the first.
+static void append(struct perturb_queue *queue, struct perturb_operation *operation)
+{
+    struct perturb *perturb = queue->perturb;
+    if (queue->last)
+        queue->last->next = operation;
+    else
+        queue->first = operation;
+    for (; operation; operation = operation->next) {
+        operation->number = ++perturb->number;
+        operation->side = perturb_pair_side(perturb, perturb_of_user(operation));
+        queue->last = operation;
+        perturb->pending++;
+    }
+    queue->submitted = perturb_of_user(queue->last)->sequence;
+    pthread_cond_broadcast(&perturb->changed);
 }
 
 weir_status perturb_queue_submit(const struct weir_link *link, weir_queue *object,
@@ -334,7 +352,7 @@ weir_status perturb_queue_submit(const struct weir_link *link, weir_queue *objec
     enter(perturb);
     struct perturb_operation *copy = copy_of(link, operation);
     if (copy) {
-        perturb_append(queue, copy);
+        append(queue, copy);
         run_some(perturb, queue, operation->sequence);
     }
     leave(perturb);
@@ -360,7 +378,7 @@ weir_status perturb_event_query(const struct weir_link *link, weir_queue *object
     enter(queue->perturb);
     const bool again = queue->asked == sequence;
     queue->asked = sequence;
-    if (queue->done < sequence && again && !perturb_in_host_call())
+    if (queue->done < sequence && again && !perturb_in_host_call)
         perturb_run_one(queue->perturb, queue, sequence, 0);
     const bool done = queue->done >= sequence;
     leave(queue->perturb);

@@ -207,9 +207,7 @@ struct sim_point sim_engine_last(const struct sim_engine *engine, uint32_t queue
 // The time that has been reached.
 uint64_t sim_engine_now_ns(const struct sim_engine *engine);
 
-// The time of a copy alone on `model`, and of a kernel. `arguments` has
-// the values of scalar arguments and 0 for others.
-uint64_t sim_copy_ns(const struct sim_model *model, enum sim_kind kind, uint64_t bytes);
+// A launch of a kernel. `arguments` has the values of scalar arguments and 0 for others.
 struct sim_launch {
     const char *kernel;
     double blocks;
@@ -220,10 +218,6 @@ struct sim_launch {
 // How many places a kernel of that many blocks takes: all from a block for each multiprocessor on,
 // else in proportion.
 uint32_t sim_kernel_places(const struct sim_model *model, double blocks);
-// How long a kernel of a better priority waits for places of this one; 0: to its end, since all of its
-// blocks run at once, or as it is not known how many do.
-uint64_t sim_kernel_yield_ns(const struct sim_model *model, const struct sim_launch *launch,
-                             uint64_t duration_ns);
 // False if the model has no cost for the kernel.
 bool sim_kernel_ns(const struct sim_model *model, const struct sim_launch *launch,
                    uint64_t *out_ns);

@@ -168,18 +168,16 @@ bool sim__reserve(struct sim_engine *engine, struct sim_queue *queue, const stru
 void sim__retire(struct sim_engine *engine, struct sim_op *op);
 
 bool sim__ends_first(const struct sim_op *a, const struct sim_op *b);
-bool sim__was_ready_first(const struct sim_op *a, const struct sim_op *b);
 void sim__heap_push(struct sim_heap *heap, struct sim_op *op);
 struct sim_op *sim__heap_top(const struct sim_heap *heap); // NULL: empty
 struct sim_op *sim__heap_pop(struct sim_heap *heap);
+// The operation at that place may have to go further down.
+void sim__heap_delay(struct sim_heap *heap, size_t at);
 
-void sim__unit_add(struct sim_unit *unit, uint32_t lane, struct sim_op *op);
-// The next to start; NULL: none can.
-struct sim_op *sim__unit_next(const struct sim_unit *unit);
-// `op`, which starts now, takes the places that it lacks from kernels that yield, which end later.
-// Returns when it has them.
-uint64_t sim__unit_preempt(struct sim_unit *unit, const struct sim_op *op);
-// The same one, which waits no longer.
-struct sim_op *sim__unit_take(struct sim_unit *unit);
+// Where an operation waits for the unit: a queue of another device may have a channel that this one lacks.
+static inline struct sim_heap *sim__waiting_of(struct sim_unit *unit, uint32_t lane)
+{
+    return unit->lane_count ? &unit->lanes[lane % unit->lane_count] : &unit->waiting;
+}
 
 #endif

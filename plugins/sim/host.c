@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/random.h"
 #include "base/thread_local.h"
 #include "base/wait.h"
 #include "plugins/sim/sim.h"
@@ -28,6 +29,29 @@ void sim_take(struct sim *sim)
     atomic_fetch_add(&sim->entering, 1);
     pthread_mutex_lock(&sim->lock);
     atomic_fetch_sub(&sim->entering, 1);
+}
+
+// Jitter. A fixed sequence of numbers, so that two runs are the same. Bytes vary in place of bandwidths: their
+// time is the same, and what both directions share stays the model's.
+
+#define CALLS_A_SLOW_ONE 100
+#define SLOW_ONE 10
+
+uint64_t sim_vary(struct sim_jitter *jitter, uint64_t amount)
+{
+    if (!(jitter->share > 0))
+        return amount;
+    const double at = (double)(weir_random_next(&jitter->state) >> 11) * 0x1p-52 - 1; // -1 to 1
+    return (uint64_t)((double)amount * (1 + jitter->share * at) + 0.5);
+}
+
+// What a call of the host takes, this time.
+static uint64_t vary_call(struct sim_jitter *jitter, uint64_t ns)
+{
+    if (!(jitter->share > 0))
+        return ns;
+    const bool slow = weir_random_next(&jitter->state) % CALLS_A_SLOW_ONE == 0;
+    return sim_vary(jitter, slow ? SLOW_ONE * ns : ns);
 }
 
 // Threads.
@@ -172,7 +196,7 @@ void sim_wait_until(struct sim *sim, uint64_t ns)
 void sim_spend(struct sim *sim, uint64_t ns)
 {
     if (sim->host != SIM_HOST_NONE)
-        sim_wait_until(sim, sim_self(sim)->now_ns + sim_vary_call(&sim->jitter, ns));
+        sim_wait_until(sim, sim_self(sim)->now_ns + vary_call(&sim->jitter, ns));
 }
 
 void sim_submit_for(struct sim_virtual_queue *queue, uint64_t ns)

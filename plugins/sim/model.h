@@ -38,9 +38,6 @@ bool sim_gpu_change(struct sim_gpu *gpu, const char *changes, char *message, siz
 // A number without a sign, such as 12, 0.5 or, if `exponent`, 1e-05. False for anything else.
 bool sim_read_number(const char *text, bool exponent, double *out_number);
 
-// Valid until the next change.
-const struct sim_model *sim_gpu_model(const struct sim_gpu *gpu);
-
 // Accepts a pointer to NULL, and stores NULL.
 void sim_gpu_destroy(struct sim_gpu **gpu);
 
@@ -79,9 +76,6 @@ bool sim_key_set(struct sim_gpu *gpu, const char *key, const char *value,
 // "cpu" or "gpu"; false for anything else.
 bool sim_read_kind(const char *text, bool *out_processor);
 
-// The cost, this many times.
-void sim_cost_scale(struct sim_cost *cost, double scale);
-
 // Sets every key that `seen` does not have to its default; refuses the GPU if it has none.
 bool sim_keys_fill(struct sim_gpu *gpu, const bool seen[SIM_GPU_KEYS],
                    const struct sim_place *place);
@@ -92,22 +86,5 @@ bool sim_keys_check(const struct sim_gpu *gpu, const struct sim_place *place);
 const char *sim_key_name(size_t index);
 // NULL: the key has to be set.
 const char *sim_key_default(size_t index);
-
-// Sets the key of [kernel NAME] from its text; `*out_index` is below SIM_COST_KEYS.
-bool sim_cost_set(struct sim_cost *cost, const char *key, const char *value,
-                  const struct sim_place *place, size_t *out_index);
-
-// Costs of kernels, in the order of a file. Zeroed before use.
-struct sim_costs {
-    struct sim_cost *items;
-    unsigned *lines; // of their sections
-    size_t count;
-};
-
-void sim_costs_finish(struct sim_costs *costs);
-
-// Adds a kernel without costs; false with a message.
-bool sim_costs_add(struct sim_costs *costs, const char *name, size_t length,
-                   const struct sim_place *place);
 
 #endif

@@ -98,7 +98,7 @@ static weir_status read_gpu(struct sim *sim, const struct weir_setting *const *s
         return refuse(sim, changes, NULL, message);
     if (*costs->text && !sim_gpu_add_costs(sim->gpu, costs->text, scale, message, sizeof message))
         return refuse(sim, costs, NULL, message);
-    sim->model = sim_gpu_model(sim->gpu);
+    sim->model = &sim->gpu->model;
     return WEIR_OK;
 }
 

@@ -1,9 +1,9 @@
 // Shared by the files of the plugin.
 //
 //   module.c    keys, a link's life, the data for the front end's objects, and the ops table
-//   submit.c    the path of an operation: what it is, into virtual time, then on
-//   host.c      the host in virtual time: a clock for each thread, waits and queries
-//   accounts.c  records and times, measured kernels, memory that is not pinned, jitter
+//   submit.c    the path of an operation: what it is, into virtual time, then on; measured kernels
+//   host.c      the host in virtual time: a clock for each thread, waits and queries, jitter
+//   accounts.c  records and times, memory that is not pinned
 //
 // The work itself runs on the next link as ever. Each operation is also submitted to the engine, at
 // its thread's virtual time, before it is handed on. A thread's virtual time advances by what a submit
@@ -187,24 +187,10 @@ static inline const struct sim_virtual_buffer *sim_buffer_of(const struct weir_l
 bool sim_lane_add(struct sim_virtual_queue *queue);
 weir_status sim_queue_submit(const struct weir_link *link, weir_queue *object,
                              const struct weir_operation *operation);
-// What a launch's cost depends on.
-struct sim_launch sim_launch_of(const struct weir_link *link,
-                                const struct weir_operation *operation);
+// With the lock held.
+void sim_scale_finish(struct sim_scale *scale);
 
 // accounts.c. With the lock held, but for the ops.
-
-// False: the launch's size was not measured.
-bool sim_scale_find(const struct sim_scale *scale, const struct sim_launch *launch,
-                    uint64_t *out_ns);
-// If the operation is a launch whose time is not known: submits it to the next link, without the
-// lock, and waits until it has run.
-//
-// Errors: those of the next link; WEIR_ERROR_UNSUPPORTED in a function of the host.
-weir_status sim_scale_launch(const struct weir_link *link, weir_queue *object,
-                             const struct weir_operation *operation, bool *out_ran);
-// Lets the function of a host call tell that it is one.
-weir_status sim_scale_call(const struct weir_link *link, struct weir_operation *operation);
-void sim_scale_finish(struct sim_scale *scale);
 
 // False if out of memory.
 bool sim_record_add(struct sim_virtual_queue *queue, uint64_t sequence, struct sim_point point,
@@ -217,13 +203,12 @@ weir_status sim_queue_times(const struct weir_link *link, weir_queue *object,
                             struct weir_operation_time *times, size_t time_size, size_t capacity,
                             size_t *out_count);
 
-// What an operation moves or takes, and what a call of the host takes, this time.
-uint64_t sim_vary(struct sim_jitter *jitter, uint64_t amount);
-uint64_t sim_vary_call(struct sim_jitter *jitter, uint64_t ns);
-
 weir_status sim_host_note(const struct weir_link *link, const struct weir_host_note *note);
 
 // host.c
+
+// What an operation moves or takes, this time.
+uint64_t sim_vary(struct sim_jitter *jitter, uint64_t amount);
 
 // Takes the lock.
 void sim_take(struct sim *sim);

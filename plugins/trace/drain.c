@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "base/wait.h"
 #include "plugins/kit/kit.h"
 #include "plugins/trace/parts.h"
@@ -75,13 +76,6 @@ static void fetch_all(const struct round *round)
             trace_fetch(queue);
         pthread_mutex_unlock(&queue->lock);
     }
-}
-
-static void join_all(const struct round *round)
-{
-    for (struct trace_queue *queue = round->queues; queue; queue = queue->next)
-        if (round->last || queue->device->clock_now.count > 0)
-            trace_join(queue, round->last);
 }
 
 // Writing.
@@ -167,6 +161,61 @@ static void describe_launch(struct weir_trace_operation *row, const struct trace
         };
 }
 
+static bool is_reduction(weir_collective kind)
+{
+    return kind == WEIR_ALL_REDUCE || kind == WEIR_REDUCE || kind == WEIR_REDUCE_SCATTER;
+}
+
+static bool has_elements(weir_collective kind)
+{
+    return kind != WEIR_EXCHANGE && kind != WEIR_BARRIER;
+}
+
+// "all-reduce" as "AllReduce".
+static size_t append_kind(char *text, size_t used, const char *kind)
+{
+    bool upper = true;
+    for (; *kind && used + 1 < TRACE_TITLE_SIZE; kind++) {
+        if (*kind != '-')
+            text[used++] = upper ? weir_text_upper(*kind) : *kind;
+        upper = *kind == '-';
+    }
+    return used;
+}
+
+// Tools take a name that begins with "nccl" and has "Kernel" in it for communication.
+static void make_name(const struct weir_trace_collective *collective, char *name)
+{
+    size_t used = (size_t)snprintf(name, TRACE_TITLE_SIZE, "ncclKernel_");
+    used = append_kind(name, used, collective->kind);
+    if (collective->reduction[0])
+        used =
+            append_kind(name, used + (size_t)snprintf(name + used, 2, "_"), collective->reduction);
+    snprintf(name + used, TRACE_TITLE_SIZE - used, "%s%s", collective->element[0] ? "_" : "",
+             collective->element);
+}
+
+// The rest of the row of a collective. `name` has room for its name, of TRACE_TITLE_SIZE bytes.
+static void describe_collective(const struct trace_entry *entry, struct weir_trace_operation *row,
+                                struct weir_trace_collective *collective, char *name)
+{
+    const weir_collective kind = entry->u.collective.kind;
+    *collective = (struct weir_trace_collective){
+        .kind = weir_collective_name(kind),
+        .element = has_elements(kind) ? weir_datatype_name(entry->u.collective.element) : "",
+        .reduction = is_reduction(kind) ? weir_reduction_name(entry->u.collective.reduction) : "",
+        .count = entry->u.collective.count,
+        .number = entry->u.collective.number,
+        .rank = entry->u.collective.rank,
+        .rank_count = entry->u.collective.rank_count,
+        .root = entry->u.collective.root,
+    };
+    make_name(collective, name);
+    row->label = entry->name;
+    row->name = name;
+    row->collective = collective;
+}
+
 static void write_operation(struct trace *trace, struct trace_queue *queue,
                             const struct trace_entry *entry)
 {
@@ -202,7 +251,7 @@ static void write_operation(struct trace *trace, struct trace_queue *queue,
     if (entry->kind == WEIR_OPERATION_LAUNCH)
         describe_launch(&row, entry, scalars);
     else if (entry->kind == WEIR_OPERATION_COLLECTIVE)
-        trace_describe_collective(entry, &row, &collective, name);
+        describe_collective(entry, &row, &collective, name);
     announce_queue(trace, queue);
     weir_trace_writer_operation(trace->writer, &row);
     queue->wait_count = 0;
@@ -334,10 +383,9 @@ static void go_round(struct trace *trace, struct round *round)
     const uint64_t now_ns = weir_clock_now_ns();
     read_clocks(trace, round);
     fetch_all(round);
-    join_all(round);
     // With a clock of their own the links after this one know all starts.
-    trace_engines(round->devices, round->queues,
-                  round->last || trace->clock ? UINT64_MAX : now_ns - GUARD_NS);
+    trace_join(round->devices, round->queues, round->last,
+               round->last || trace->clock ? UINT64_MAX : now_ns - GUARD_NS);
     announce_devices(trace, round->devices);
     for (struct trace_thread *thread = round->threads; thread; thread = thread->next) {
         if (!thread->announced)
@@ -441,14 +489,6 @@ static void run(void *argument)
     }
     pthread_mutex_unlock(&trace->lock);
     write_rest(trace);
-}
-
-void trace_drain_press(struct trace *trace)
-{
-    pthread_mutex_lock(&trace->lock);
-    trace->pressed = true;
-    pthread_cond_signal(&trace->wake);
-    pthread_mutex_unlock(&trace->lock);
 }
 
 void trace_drain_now(struct trace *trace)

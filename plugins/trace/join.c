@@ -4,11 +4,7 @@
 // not fetched soon enough.
 #include "plugins/trace/parts.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-
-#include "base/text.h"
-#include "plugins/kit/kit.h"
 
 // If a driver reports only the ends of copies, the earliest start of a copy is the time from which
 // its queue had no other work, although the engine may have been busy with a copy of another queue.
@@ -115,7 +111,7 @@ static void settle(struct trace_queue *queue)
         queue->placed++;
 }
 
-void trace_engines(struct trace_device *devices, struct trace_queue *queues, uint64_t until_ns)
+static void place_all(struct trace_device *devices, struct trace_queue *queues, uint64_t until_ns)
 {
     for (struct trace_device *device = devices; device; device = device->next) {
         struct copies copies = {NULL, 0, 0};
@@ -134,33 +130,6 @@ void trace_engines(struct trace_device *devices, struct trace_queue *queues, uin
 // Collectives. The front end carries them out where the backend does not, and tells afterwards when
 // that was, possibly before the submit has returned. So what it tells waits in a ring of the queue
 // until the writing thread joins it with the entry.
-
-static bool is_reduction(weir_collective kind)
-{
-    return kind == WEIR_ALL_REDUCE || kind == WEIR_REDUCE || kind == WEIR_REDUCE_SCATTER;
-}
-
-static bool has_elements(weir_collective kind)
-{
-    return kind != WEIR_EXCHANGE && kind != WEIR_BARRIER;
-}
-
-void trace_note_collective(struct trace_entry *entry, const struct weir_operation *operation,
-                           struct trace *trace)
-{
-    entry->engine = WEIR_ENGINE_COMMUNICATION;
-    entry->bytes = plugin_collective_bytes(operation);
-    entry->name =
-        trace_names_keep(&trace->names, weir_comm_object(operation->u.collective.comm)->label);
-    entry->u.collective.kind = operation->u.collective.kind;
-    entry->u.collective.element = operation->u.collective.element;
-    entry->u.collective.reduction = operation->u.collective.reduction;
-    entry->u.collective.count = operation->u.collective.count;
-    entry->u.collective.number = operation->u.collective.number;
-    entry->u.collective.rank = operation->u.collective.rank;
-    entry->u.collective.rank_count = operation->u.collective.rank_count;
-    entry->u.collective.root = operation->u.collective.root;
-}
 
 // Times.
 
@@ -244,52 +213,6 @@ static bool trace_take_carried(struct trace_queue *queue, struct trace_entry *en
         return true;
     }
     return false;
-}
-
-// Names.
-
-// "all-reduce" as "AllReduce".
-static size_t append_kind(char *text, size_t used, const char *kind)
-{
-    bool upper = true;
-    for (; *kind && used + 1 < TRACE_TITLE_SIZE; kind++) {
-        if (*kind != '-')
-            text[used++] = upper ? weir_text_upper(*kind) : *kind;
-        upper = *kind == '-';
-    }
-    return used;
-}
-
-// Tools take a name that begins with "nccl" and has "Kernel" in it for communication.
-static void make_name(const struct weir_trace_collective *collective, char *name)
-{
-    size_t used = (size_t)snprintf(name, TRACE_TITLE_SIZE, "ncclKernel_");
-    used = append_kind(name, used, collective->kind);
-    if (collective->reduction[0])
-        used =
-            append_kind(name, used + (size_t)snprintf(name + used, 2, "_"), collective->reduction);
-    snprintf(name + used, TRACE_TITLE_SIZE - used, "%s%s", collective->element[0] ? "_" : "",
-             collective->element);
-}
-
-void trace_describe_collective(const struct trace_entry *entry, struct weir_trace_operation *row,
-                               struct weir_trace_collective *collective, char *name)
-{
-    const weir_collective kind = entry->u.collective.kind;
-    *collective = (struct weir_trace_collective){
-        .kind = weir_collective_name(kind),
-        .element = has_elements(kind) ? weir_datatype_name(entry->u.collective.element) : "",
-        .reduction = is_reduction(kind) ? weir_reduction_name(entry->u.collective.reduction) : "",
-        .count = entry->u.collective.count,
-        .number = entry->u.collective.number,
-        .rank = entry->u.collective.rank,
-        .rank_count = entry->u.collective.rank_count,
-        .root = entry->u.collective.root,
-    };
-    make_name(collective, name);
-    row->label = entry->name;
-    row->name = name;
-    row->collective = collective;
 }
 
 // Drops the times of operations that were not kept.
@@ -492,7 +415,7 @@ static bool join_entry(struct trace_queue *queue, struct trace_entry *entry, boo
     return join_work(queue, entry, last);
 }
 
-void trace_join(struct trace_queue *queue, bool last)
+static void join(struct trace_queue *queue, bool last)
 {
     const uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire);
     pthread_mutex_lock(&queue->lock);
@@ -502,4 +425,13 @@ void trace_join(struct trace_queue *queue, bool last)
            join_entry(queue, &queue->ring[queue->joined & queue->mask], last || gone))
         queue->joined++;
     pthread_mutex_unlock(&queue->lock);
+}
+
+void trace_join(struct trace_device *devices, struct trace_queue *queues, bool last,
+                uint64_t until_ns)
+{
+    for (struct trace_queue *queue = queues; queue; queue = queue->next)
+        if (last || queue->device->clock_now.count > 0)
+            join(queue, last);
+    place_all(devices, queues, until_ns);
 }

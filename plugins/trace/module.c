@@ -88,7 +88,8 @@ static void trace_outputs_write(struct trace *trace)
         return;
     if (trace->report_path[0] && !write_report(trace->report_path, report, message, sizeof message))
         fail(trace, message);
-    if (trace->html_path[0] && !weir_page_write(trace->html_path, report, message, sizeof message))
+    if (trace->html_path[0] &&
+        !weir_page_write(trace->html_path, report, NULL, message, sizeof message))
         fail(trace, message);
     weir_report_destroy(&report);
 }

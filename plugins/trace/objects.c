@@ -126,24 +126,6 @@ weir_status trace_queue_create(const struct weir_link *link, weir_device *device
     return WEIR_OK;
 }
 
-// The writing thread may call the next links for a queue only after its creation is complete, of
-// which a plugin is not told. So the queue is added to the list at its first operation.
-void trace_queue_enlist(struct trace_queue *queue, weir_queue *object)
-{
-    struct trace *trace = queue->trace;
-    queue->enlisted = true;
-    pthread_mutex_lock(&queue->lock);
-    queue->object = object;
-    pthread_mutex_unlock(&queue->lock);
-    pthread_mutex_lock(&queue->device->lock);
-    queue->device->queue_count++;
-    pthread_mutex_unlock(&queue->device->lock);
-    pthread_mutex_lock(&trace->lists);
-    queue->next = trace->queues;
-    trace->queues = queue;
-    pthread_mutex_unlock(&trace->lists);
-}
-
 static bool has_all_times(const struct trace_queue *queue)
 {
     return queue->last_fetched >= atomic_load_explicit(&queue->last_timed, memory_order_relaxed);

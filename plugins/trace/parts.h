@@ -236,7 +236,7 @@ struct trace_queue {
     // The draining thread's.
     _Alignas(64) _Atomic uint64_t tail;
     uint64_t joined; // entries before it have their times
-    uint64_t placed; // entries before it are complete: trace_engines() has moved their starts
+    uint64_t placed; // entries before it are complete: trace_join() has moved their starts
     uint64_t end_ns; // of the last entry
     bool announced;
     struct weir_trace_wait waits[TRACE_WAITS];
@@ -257,13 +257,8 @@ struct trace_queue {
 
 // join.c
 
-void trace_note_collective(struct trace_entry *entry, const struct weir_operation *operation,
-                           struct trace *trace);
 // Whether links after this one may time it. Collectives are carried out by the front end otherwise.
 bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entry *entry);
-// The rest of the row of a collective. `name` has room for its name, of TRACE_TITLE_SIZE bytes.
-void trace_describe_collective(const struct trace_entry *entry, struct weir_trace_operation *row,
-                               struct weir_trace_collective *collective, char *name);
 
 struct trace_buffer {
     const char *label;
@@ -278,8 +273,6 @@ void trace_device_limits(const struct weir_link *link, weir_device *object,
 weir_status trace_queue_create(const struct weir_link *link, weir_device *device_object,
                                weir_queue *object, const struct weir_queue_setup *setup,
                                void **out_data);
-// Before its first operation.
-void trace_queue_enlist(struct trace_queue *queue, weir_queue *object);
 void trace_queue_retire(const struct weir_link *link, weir_queue *object);
 void trace_queue_destroy(const struct weir_link *link, weir_queue *object);
 weir_status trace_buffer_create(const struct weir_link *link, weir_device *device,
@@ -375,12 +368,11 @@ void trace_fetch(struct trace_queue *queue);
 weir_status trace_queue_times(const struct weir_link *link, weir_queue *object,
                               struct weir_operation_time *times, size_t time_size, size_t capacity,
                               size_t *out_count);
-// Stores the times so far with their entries. `last`: there will be no more times.
-void trace_join(struct trace_queue *queue, bool last);
-
-// Makes earliest possible starts exact if the engine allows that, and marks the entries that may be
-// written. `until_ns`: everything that ended before it is joined.
-void trace_engines(struct trace_device *devices, struct trace_queue *queues, uint64_t until_ns);
+// Stores the times so far with their entries, makes earliest possible starts exact if the engine allows that, and
+// marks the entries that may be written. `last`: there will be no more times. `until_ns`: everything that ended before
+// it is joined.
+void trace_join(struct trace_device *devices, struct trace_queue *queues, bool last,
+                uint64_t until_ns);
 
 // drain.c
 
@@ -391,8 +383,6 @@ void trace_drain_now(struct trace *trace);
 // Writes the rest, closes the file and ends the thread, and lets those go that wait for it. A failure is
 // described in `failure`.
 void trace_drain_finish(struct trace *trace);
-// Wakes the writing thread, since a ring is filling up.
-void trace_drain_press(struct trace *trace);
 // Reads the device's clock if the last reading is old or `now` is true. With the device's lock
 // held, while the device has a queue.
 void trace_pair_clocks(const struct weir_link *link, struct trace_device *device, bool now);

@@ -391,6 +391,23 @@ static void note_noted(const struct weir_link *link, struct trace_entry *entry,
         entry->flags |= TRACE_UNTIMED;
 }
 
+static void note_collective(struct trace_entry *entry, const struct weir_operation *operation,
+                            struct trace *trace)
+{
+    entry->engine = WEIR_ENGINE_COMMUNICATION;
+    entry->bytes = plugin_collective_bytes(operation);
+    entry->name =
+        trace_names_keep(&trace->names, weir_comm_object(operation->u.collective.comm)->label);
+    entry->u.collective.kind = operation->u.collective.kind;
+    entry->u.collective.element = operation->u.collective.element;
+    entry->u.collective.reduction = operation->u.collective.reduction;
+    entry->u.collective.count = operation->u.collective.count;
+    entry->u.collective.number = operation->u.collective.number;
+    entry->u.collective.rank = operation->u.collective.rank;
+    entry->u.collective.rank_count = operation->u.collective.rank_count;
+    entry->u.collective.root = operation->u.collective.root;
+}
+
 static void note_kind(const struct weir_link *link, struct trace_entry *entry,
                       const struct weir_operation *operation)
 {
@@ -415,7 +432,7 @@ static void note_kind(const struct weir_link *link, struct trace_entry *entry,
         entry->u.host_call.user = operation->u.host_call.user;
         break;
     case WEIR_OPERATION_COLLECTIVE:
-        trace_note_collective(entry, operation, trace_of(link));
+        note_collective(entry, operation, trace_of(link));
         break;
     case WEIR_OPERATION_NOTE:
         note_noted(link, entry, operation);
@@ -524,6 +541,15 @@ static struct trace_entry *next_entry(struct trace_queue *queue, uint64_t head)
     return head - queue->tail_seen > queue->mask ? NULL : &queue->ring[head & queue->mask];
 }
 
+// Wakes the writing thread, since a ring is filling up.
+static void press(struct trace *trace)
+{
+    pthread_mutex_lock(&trace->lock);
+    trace->pressed = true;
+    pthread_cond_signal(&trace->wake);
+    pthread_mutex_unlock(&trace->lock);
+}
+
 // In virtual time the submitter waits for it, so that it finds the same in each run. Each node of a
 // graph has times.
 static void wake_writer(struct trace_queue *queue, const struct trace_entry *entry)
@@ -535,7 +561,25 @@ static void wake_writer(struct trace_queue *queue, const struct trace_entry *ent
     if (queue->trace->clock)
         trace_drain_now(queue->trace);
     else
-        trace_drain_press(queue->trace);
+        press(queue->trace);
+}
+
+// The writing thread may call the next links for a queue only after its creation is complete, of
+// which a plugin is not told. So the queue is added to the list at its first operation.
+static void enlist(struct trace_queue *queue, weir_queue *object)
+{
+    struct trace *trace = queue->trace;
+    queue->enlisted = true;
+    pthread_mutex_lock(&queue->lock);
+    queue->object = object;
+    pthread_mutex_unlock(&queue->lock);
+    pthread_mutex_lock(&queue->device->lock);
+    queue->device->queue_count++;
+    pthread_mutex_unlock(&queue->device->lock);
+    pthread_mutex_lock(&trace->lists);
+    queue->next = trace->queues;
+    trace->queues = queue;
+    pthread_mutex_unlock(&trace->lists);
 }
 
 weir_status trace_queue_submit(const struct weir_link *link, weir_queue *object,
@@ -543,7 +587,7 @@ weir_status trace_queue_submit(const struct weir_link *link, weir_queue *object,
 {
     struct trace_queue *queue = trace_queue_of(link, object);
     if (!queue->enlisted)
-        trace_queue_enlist(queue, object);
+        enlist(queue, object);
     const uint64_t head = atomic_load_explicit(&queue->head, memory_order_relaxed);
     struct trace_entry *entry = is_kept(operation->kind) ? next_entry(queue, head) : NULL;
     if (!entry) {

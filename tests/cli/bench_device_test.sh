@@ -104,9 +104,7 @@ expect_contains "$output" "each part alone"
 expect_contains "$output" "both at once (the limit)"
 output="$(cat o.json)"
 report 'assert data["benchmark"] == "overlap" and len(tables["ways"]) == 2'
-expect_data 0 "$weir" bench arr-coc --config null.ini --turns 1 --frames 1 --slots 1 \
-    "$images/coffee.png" "$images/chelsea.png"
-expect_contains "$output" "coffee.png"
+expect_output 0 "coffee.png" "$weir" bench arr-coc --config null.ini --turns 1 --frames 1 --slots 1 "$images/coffee.png" "$images/chelsea.png"
 expect_contains "$output" "chelsea.png"
 expect_contains "$output" "this device runs no kernels"
 
@@ -138,9 +136,7 @@ budget = 256
 TEXT
 sed -i 's/^backend = .*/backend = opencl/; s/^kind = .*/kind = launch/; s/^forwarded = .*/forwarded = 27/' \
     lossy.ini
-expect_data 1 env WEIR_MODULE_PATH="$modules" "$weir" bench arr-coc --config lossy.ini --size 48 \
-    --turns 1 --frames 1
-expect_contains "$messages" "noise 48x48: "
+expect_message 1 "noise 48x48: " env WEIR_MODULE_PATH="$modules" "$weir" bench arr-coc --config lossy.ini --size 48 --turns 1 --frames 1
 expect_contains "$messages" "nothing was timed"
 
 # Command lines.
@@ -153,8 +149,7 @@ expect_usage "not 'depth first'" overlap --orders "depth first"
 expect_usage "and auto, engine" overlap --queues engines
 expect_usage "and light, heavy" overlap --kernel 0
 expect_usage "--chunks takes at most 16 values" overlap --chunks 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17
-expect_data 2 "$weir" bench overlap --config null.ini --size 1M --queues 64 --chunks 64,65,66,67,68 --turns 1
-expect_contains "$messages" "more than 512 queues together"
+expect_message 2 "more than 512 queues together" "$weir" bench overlap --config null.ini --size 1M --queues 64 --chunks 64,65,66,67,68 --turns 1
 expect_usage "--size takes at most 1 value" pipeline --size 1M,2M
 expect_usage "--slots takes whole numbers from 1 to 64" pipeline --slots 65
 expect_usage "more than 16 pipelines" arr-coc --slots 1,2,3,4,5,6,7,8,9 --graphs off,on

@@ -55,8 +55,7 @@ fi
 # Without --products there are as many as take as long as the copies one way.
 expect_data 0 "$weir" bench swim --config small.ini --side 64 --copies 400 --turns 1 --json
 report 'assert 1 <= data["parameters"]["products"] <= 1000'
-expect_data 0 "$weir" bench swim --config small.ini --side 256 --copies 200 --turns 1
-expect_contains "$output" "each part alone"
+expect_output 0 "each part alone" "$weir" bench swim --config small.ini --side 256 --copies 200 --turns 1
 expect_contains "$output" "note: pinned, three queues: "
 expect_contains "$output" "note: pageable, three queues: the host was busy for "
 
@@ -65,9 +64,7 @@ expect_wrong()
 {
     printf '[weir]\nbackend = opencl\nplugins = lossy\n[lossy]\nkind = %s\nforwarded = %s\n' \
         "$1" "$2" >lossy.ini
-    expect_data 1 env WEIR_MODULE_PATH="$modules" "$weir" bench swim --config lossy.ini --side 64 \
-        --copies 3 --products 2 --turns 1
-    expect_contains "$messages" "$3"
+    expect_message 1 "$3" env WEIR_MODULE_PATH="$modules" "$weir" bench swim --config lossy.ini --side 64 --copies 3 --products 2 --turns 1
     [ -z "$output" ] || fail "wrong results, and yet it printed: $output"
 }
 # The probe of the device launches once; 8 uploads fill the factors, one the copies.

@@ -18,8 +18,7 @@ for row in tables["null"]:
 '
     expect_plot submit.svg launch Weir
 done
-expect_data 0 "$weir" bench submit --turns 1 --operations 5
-expect_contains "$output" "above the null backend"
+expect_output 0 "above the null backend" "$weir" bench submit --turns 1 --operations 5
 
 # The device that the configuration chooses.
 printf '[weir]\nbackend = opencl\ndevice = 0\n' >first.ini

@@ -93,8 +93,7 @@ for plugins in "" "perturb, check"; do
 done
 expect_data 0 "$weir" check --demonstrate "$mended"
 expect_not_contains "$messages" "reversed"
-expect_data 1 "$weir" check --demonstrate sh -c '"$1" >/dev/null' sh "$broken"
-expect_contains "$messages" "$up reversed: what the program prints and its status stay the same"
+expect_message 1 "$up reversed: what the program prints and its status stay the same" "$weir" check --demonstrate sh -c '"$1" >/dev/null' sh "$broken"
 expect_data 1 "$weir" check --demonstrate sh -c '"$1" | grep -q "^0 wrong" || exit 3; exit 0' sh "$broken"
 expect_contains "$messages" "$up reversed: the program ends with 3 in place of 0"
 expect_data 0 "$weir" check --demonstrate --suppressions known.json "$broken"
@@ -111,8 +110,7 @@ expect_message 143 "small closed no runtime with the plugin perturb" "$weir" che
 # Reports that are not what the plugin wrote, and a folder that is gone.
 expect_data 1 "$weir" check sh -c '"$1"; for file in "$TMPDIR"/weir-check-*/*; do echo {} >"$file"; done' sh "$mended"
 expect_contains "$messages" "this is no report of the plugin check"
-expect_data 1 "$weir" check sh -c '"$1"; rm -r "$TMPDIR"/weir-check-*' sh "$mended"
-expect_contains "$messages" "the findings cannot be read: No such file or directory"
+expect_message 1 "the findings cannot be read: No such file or directory" "$weir" check sh -c '"$1"; rm -r "$TMPDIR"/weir-check-*' sh "$mended"
 
 # Marks in a page, with the plugin trace in the same run.
 expect_data 1 env WEIR_PLUGINS=trace "$weir" check --json "$broken"
@@ -121,8 +119,7 @@ expect_data 0 "$weir" trace html --findings check.json --output page.html trace.
 grep -q '"findings":' page.html || fail "the page has no findings"
 grep -A 2 '"kind": "write-after-read"' page.html | grep '"count": 6,' >seen || fail "the page has not this finding"
 # And the trace, for other viewers: each operation of the two lines, which reports read as before.
-expect_data 0 "$weir" trace mark --findings check.json trace.json
-expect_contains "$output" "trace.marked.json: 16 operations marked"
+expect_output 0 "trace.marked.json: 16 operations marked" "$weir" trace mark --findings check.json trace.json
 output="$(cat trace.marked.json)"
 as_json 'sum("weir.remedy" in e["args"] for e in data["traceEvents"] if e["ph"] == "X") == 16'
 as_json '[(e["name"], e["cat"], e["s"]) for e in data["traceEvents"] if e["ph"] == "i"] == [("write-after-read", "weir_check", "t")] * 16'
@@ -132,8 +129,7 @@ gzip -k trace.json
 expect_data 0 "$weir" trace mark --quiet --findings check.json trace.json.gz
 [ -z "$output" ] || fail "$output"
 gzip -dc trace.marked.json.gz | cmp - trace.marked.json || fail "the compressed trace differs"
-expect_data 0 "$weir" trace mark --findings check.json --output trace.marked.json trace.marked.json
-expect_contains "$output" "trace.marked.json: 0 operations marked"
+expect_output 0 "trace.marked.json: 0 operations marked" "$weir" trace mark --findings check.json --output trace.marked.json trace.marked.json
 expect_message 2 "weir trace mark needs --findings JSON" "$weir" trace mark trace.json
 expect_message 1 "missing.json: there is no such file" "$weir" trace mark --findings missing.json trace.json
 expect_data 1 "$weir" trace mark --findings trace.json trace.json

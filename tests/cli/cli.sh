@@ -8,7 +8,7 @@ weights="$PWD/pipelines/arr_coc/weights/arr_coc_weights.safetensors"
 man="$PWD/docs/man"
 unset WEIR_CONFIG WEIR_BACKEND WEIR_PLUGINS WEIR_MODULE_PATH POCL_DEVICES OCL_ICD_VENDORS
 here="$PWD"
-export PYTHONPATH="$here/tests/cli" PYTHONDONTWRITEBYTECODE=1 # png.py
+export PYTHONPATH="$here/tests/cli" PYTHONDONTWRITEBYTECODE=1 # files.py
 cd "$TEST_TMPDIR"
 
 # gcc's LeakSanitizer sometimes crashes itself ("Tracer caught signal 11") when a
@@ -62,6 +62,14 @@ expect_message()
     local words="$2"
     expect_data "$1" "${@:3}"
     expect_contains "$messages" "$words"
+}
+
+# expect_output WANTED WORDS COMMAND...: the same of standard output.
+expect_output()
+{
+    local words="$2"
+    expect_data "$1" "${@:3}"
+    expect_contains "$output" "$words"
 }
 
 # refused WANTED WORDS COMMAND...: as expect_message, and the command writes no file in ./out.

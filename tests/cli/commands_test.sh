@@ -157,11 +157,9 @@ done
 for benchmark in "${benchmarks[@]}"; do
     expect_explained weir-bench bench "$benchmark"
     grep -q "^\.Ss $benchmark$" "$man/weir-bench.1" || fail "weir-bench.1 has nothing of $benchmark"
-    expect_data 0 "$weir" bench "$benchmark" --help
-    expect_contains "$output" "  weir bench $benchmark"
+    expect_output 0 "  weir bench $benchmark" "$weir" bench "$benchmark" --help
 done
-expect_data 0 "$weir" run arr-coc --help
-expect_contains "$output" "--weights W"
+expect_output 0 "--weights W" "$weir" run arr-coc --help
 
 # What cannot be written to standard output is not lost silently.
 status=0

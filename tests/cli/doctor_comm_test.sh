@@ -19,8 +19,7 @@ expect_problem()
 {
     local part="$1" remedy="$2"
     shift 2
-    expect_data 3 "$@"
-    expect_contains "$output" "$part"
+    expect_output 3 "$part" "$@"
     expect_contains "$output" "what to do:"
     expect_contains "$output" "$remedy"
 }
@@ -41,14 +40,11 @@ expect_data 0 env WEIR_CUDA_NCCL="$here/tests/support/libnccl/libnccl.so.2" WEIR
 expect_contains "$output" "note     nccl           NCCL 2.10.0"
 expect_contains "$output" "it is too old: 2.18 or newer is needed"
 printf '[cuda]\nnccl = off\n' >off.ini
-expect_data 0 "$weir" doctor comm --config off.ini
-expect_contains "$output" "not used: \`nccl\` of [cuda] is off"
-expect_data 0 env WEIR_CUDA_NCCL=/nonexistent.so "$weir" doctor comm
-expect_contains "$output" "note     nccl           /nonexistent.so: cannot open"
+expect_output 0 "not used: \`nccl\` of [cuda] is off" "$weir" doctor comm --config off.ini
+expect_output 0 "note     nccl           /nonexistent.so: cannot open" env WEIR_CUDA_NCCL=/nonexistent.so "$weir" doctor comm
 expect_contains "$output" "install libnccl2"
 printf '[comm]\ntransport = mpi\n[mpi]\nlibrary = libnothing.so\n' >nothing.ini
-expect_data 0 "$weir" doctor comm --config nothing.ini
-expect_contains "$output" "transport = mpi (nothing.ini:2)"
+expect_output 0 "transport = mpi (nothing.ini:2)" "$weir" doctor comm --config nothing.ini
 expect_contains "$output" "note     transport      mpi cannot be used: "
 expect_contains "$output" "install Open MPI 4 or MPICH 4, or set [mpi] library to the file"
 expect_problem "RANK is set, and WORLD_SIZE is not" "set both, or neither" env RANK=1 "$weir" doctor comm
@@ -59,8 +55,7 @@ port="$(free_port)"
 "$program" doctor comm --listen "127.0.0.1:$port" >listener 2>listener.messages &
 listener=$!
 expect_listening "$port"
-expect_data 0 "$weir" doctor comm --connect "127.0.0.1:$port"
-expect_contains "$output" "reaching       127.0.0.1 is this machine"
+expect_output 0 "reaching       127.0.0.1 is this machine" "$weir" doctor comm --connect "127.0.0.1:$port"
 expect_contains "$output" "this machine is rank 1 of 2, and reaches the other one both ways"
 expect_contains "$output" "an all-reduce of 4 bytes takes"
 wait "$listener"
@@ -107,5 +102,4 @@ wait "$strangers"
 
 expect_message 2 "takes one of --listen and --connect" "$weir" doctor comm --listen 1 --connect node1:1
 expect_data 2 "$weir" doctor comm extra
-expect_data 0 "$weir" doctor --help
-expect_contains "$output" "weir doctor comm"
+expect_output 0 "weir doctor comm" "$weir" doctor --help

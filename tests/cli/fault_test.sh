@@ -32,37 +32,26 @@ expect_contains "$messages" "copy, fill, launch"
 expect_data 0 "$weir" fault --every 1 "$faulty" told
 [ "$output" = "7 operations, 7 runs with a fault: 7 told the cause" ] || fail "it printed: $output"
 [ -z "$messages" ] || fail "it wrote to standard error: $messages"
-expect_data 0 "$weir" fault --every 1 --all -- "$faulty" told
-expect_contains "$output" "exit 3: told"
+expect_output 0 "exit 3: told" "$weir" fault --every 1 --all -- "$faulty" told
 [ "$(grep -c "exit 3: told" <<<"$output")" -eq 7 ] || fail "not seven rows: $output"
-expect_data 0 "$weir" fault --every 2 --fault refuse "$faulty" told
-expect_contains "$output" "2 operations, 1 run with a fault: 1 told the cause"
-expect_data 0 "$weir" fault --every 1 --fault slow --delay-ms 1 "$faulty" told
-expect_contains "$output" "1 ended well"
-expect_data 0 "$weir" fault --every 1 --fault lose --kinds record "$faulty" told
-expect_contains "$output" "1 operation, 1 run with a fault: 1 told the cause"
+expect_output 0 "2 operations, 1 run with a fault: 1 told the cause" "$weir" fault --every 2 --fault refuse "$faulty" told
+expect_output 0 "1 ended well" "$weir" fault --every 1 --fault slow --delay-ms 1 "$faulty" told
+expect_output 0 "1 operation, 1 run with a fault: 1 told the cause" "$weir" fault --every 1 --fault lose --kinds record "$faulty" told
 
-expect_data 1 "$weir" fault --every 1 "$faulty" silent
-expect_contains "$output" "7 failed without telling the cause"
+expect_output 1 "7 failed without telling the cause" "$weir" fault --every 1 "$faulty" silent
 expect_contains "$output" "exit 3: no cause told  something is wrong"
 expect_contains "$output" "again: weir fault --fault refuse --at 1 $faulty silent"
-expect_data 1 "$weir" fault --every 1 "$faulty" ignore
-expect_contains "$output" "7 ended with 0 as if nothing had happened"
+expect_output 1 "7 ended with 0 as if nothing had happened" "$weir" fault --every 1 "$faulty" ignore
 expect_contains "$output" "exit 0: unnoticed  done"
-expect_data 1 "$weir" fault --every 1 "$faulty" crash
-expect_contains "$output" "7 crashed"
+expect_output 1 "7 crashed" "$weir" fault --every 1 "$faulty" crash
 expect_contains "$output" "crash: signal 6 (SIGABRT)"
-expect_data 1 "$weir" fault --every 1 --limit 1 --fault refuse "$faulty" hang
-expect_contains "$output" "2 hung"
+expect_output 1 "2 hung" "$weir" fault --every 1 --limit 1 --fault refuse "$faulty" hang
 expect_contains "$output" "hang: killed"
 
 # A program that goes on after an error.
-expect_data 1 "$weir" fault --every 1 --fault refuse,fail "$faulty" retry
-expect_contains "$output" "3 ended with 0 as if nothing had happened"
-expect_data 0 "$weir" fault --every 1 --fault refuse,fail --recovers "$faulty" retry
-expect_contains "$output" "3 ended well"
-expect_data 0 "$weir" fault --every 1 --fault memory --recovers "$faulty" stop
-expect_contains "$output" "4 ended well"
+expect_output 1 "3 ended with 0 as if nothing had happened" "$weir" fault --every 1 --fault refuse,fail "$faulty" retry
+expect_output 0 "3 ended well" "$weir" fault --every 1 --fault refuse,fail --recovers "$faulty" retry
+expect_output 0 "4 ended well" "$weir" fault --every 1 --fault memory --recovers "$faulty" stop
 
 # As JSON, with all runs.
 expect_data 1 "$weir" fault --every 1 --json --fault refuse,memory "$faulty" ignore
@@ -121,7 +110,3 @@ left = [r for r in json.load(sys.stdin)["runs"] if r["finding"]]
 assert {r["outcome"] for r in left} == {"unnoticed"}, left
 assert {(r["kind"], r["fault"]) for r in left} == {("record", "refuse")} and len(left) == 3, left
 '
-
-# The page explains every option, and is sound.
-lint="$(mandoc -T lint -W style "$man/weir-fault.1" | grep -v 'referenced manual not found' || true)"
-[ -z "$lint" ] || fail "$lint"

@@ -1,6 +1,6 @@
 #!/bin/bash
-# An interrupt during a run: finished results are kept, no file is written in part, and the
-# exit code has the signal's number.
+# Signals during a run. An interrupt: finished results are kept, no file is written in part, and the exit code has the
+# signal's number. SIGKILL: every result file is whole, and the next run works in the same folder.
 . tests/cli/cli.sh
 set -m # or children would ignore SIGINT
 
@@ -57,3 +57,38 @@ grep -q "$tool_crash" messages || [ "$status" -eq 130 ] ||
 expect_files again photo01
 cmp again/photo01.tokens.npy warm/photo01.tokens.npy || fail "other results than of a whole run"
 expect_contains "$(cat table)" "frames/s"
+
+few=(photo0*.png photo1*.png)
+
+# killed NUMBER: kills a run when the results of that image begin to appear.
+killed()
+{
+    local directory="killed$1" pid file name status=0
+    "$program" run arr-coc --config small.ini --output "$directory" "${few[@]}" >table 2>messages &
+    pid=$!
+    for _ in $(seq 6000); do
+        [ -z "$(find "$directory" -name "*photo$1*" -o -name '.weir*' 2>/dev/null)" ] || break
+        sleep 0.01
+    done
+    kill -s KILL "$pid"
+    wait "$pid" 2>/dev/null || status=$?
+    [ "$status" -eq 137 ] || fail "ended with $status: $(cat messages)"
+    for file in "$directory"/photo*; do
+        [ -e "$file" ] || continue
+        name="$(basename "$file")"
+        case "$name" in
+        *.json) [ "$(tail -c 2 "$file")" = "}" ] || fail "$name is half-written" ;;
+        *) cmp "$file" "warm/photo01.${name#photo*.}" || fail "$name is half-written" ;;
+        esac
+    done
+    [ "$(find "$directory" -name '*.json' | wc -l)" -lt ${#few[@]} ] || fail "it was not in mid-run"
+}
+
+for number in 01 03 08; do
+    killed "$number"
+done
+
+expect_data 0 "$weir" run arr-coc --config small.ini --output killed01 --quiet "${few[@]}"
+for photo in "${few[@]%.png}"; do
+    expect_files killed01 "$photo"
+done

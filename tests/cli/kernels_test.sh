@@ -39,6 +39,13 @@ __kernel void image(__read_only image2d_depth_t in, __global int *out)
 TEXT
 words=(-Iinclude -D MORE=2 tone.cl)
 
+# images FILE: those of a bundle.
+images()
+{
+    grep -o 'WEIR_IMAGE_[A-Z_]*, "[a-z_0-9]*"' "$1" | sed 's/WEIR_IMAGE_//; s/, / /; s/"//g' |
+        sort | tr '\n' ';'
+}
+
 # build: the bundle, its names, and the note that there are no images for CUDA.
 expect_data 0 "$weir" kernels build "${words[@]}" empty.cl -o tone.c
 [ -z "$output" ] || fail "build printed $output"
@@ -111,7 +118,6 @@ refused 2 "--symbol takes a name of C" build empty.cl -o no.c --symbol a-b
 refused 2 "--std takes CL1.0, CL1.1, CL1.2, CL2.0 or CL3.0, not 'CL9'" build empty.cl -o no.c --std CL9
 refused 2 "-D takes NAME or NAME=VALUE, in one line and without a backslash at its end, not '1X'" check -D1X empty.cl
 refused 2 "in one line" check -D "X=$(printf 'a\nb')" empty.cl
-refused 2 "not 'a-b=1'" check -D a-b=1 empty.cl
 refused 2 "rename the file" check 'a"b.cl'
 refused 2 "--cubin takes architectures from 75 on, separated by commas" build empty.cl -o no.c --cubin 70
 for list in "80," ",80" "80,x" 1000 90a; do
@@ -129,7 +135,6 @@ refused 3 "libdevice.10.bc is not found" build empty.cl -o no.c --cubin 90
 refused 3 "libdevice.10.bc is not found" build empty.cl -o no.c --ptx 90
 for command in ptx sass resources; do
     refused 3 "libdevice.10.bc is not found" "$command" empty.cl
-    refused 1 "wrong.cl:4:14: error" check wrong.cl
 done
 (
     export WEIR_LIBCLC=none
@@ -219,7 +224,6 @@ as_json '[k["required_block"] for k in data["kernels"]] == [[64, 1, 1], None]'
 as_json '([(p["name"], p["kind"], p["writable"]) for p in data["kernels"][0]["parameters"]] ==
           [("in", "buffer", False), ("out", "buffer", True), ("gain", "value", False), ("some", "local", False)])'
 as_json 'data["kernels"][0]["parameters"][2]["size"] == 4 and data["kernels"][1]["parameters"] == []'
-refused 1 "wrong.cl:4:14: error" list wrong.cl
 
 # A toolkit: libdevice without a function, and programs that tell how they were called.
 clang="$(command -v clang-22 || command -v clang)"
@@ -234,12 +238,9 @@ if ! command -v ptxas /usr/local/cuda/bin/ptxas >/dev/null; then
     refused 3 "ptxas is not found" resources empty.cl
     refused 3 "ptxas is not found" sass empty.cl
 fi
-expect_data 0 "$weir" kernels ptx empty.cl
-expect_contains "$output" ".target sm_90"
+expect_output 0 ".target sm_90" "$weir" kernels ptx empty.cl
 expect_contains "$output" ".entry nothing"
-expect_data 0 "$weir" kernels ptx --arch 75 empty.cl
-expect_contains "$output" ".target sm_75"
-refused 1 "wrong.cl:4:14: error" ptx wrong.cl
+expect_output 0 ".target sm_75" "$weir" kernels ptx --arch 75 empty.cl
 
 # Functions of kernels/library take the place of libclc's.
 cat >saturated.cl <<'TEXT'
@@ -250,8 +251,7 @@ __kernel void saturated(__global const double *in, __global long *out, __global 
     vstore_half_rtp((float)in[1], 0, halves);
 }
 TEXT
-expect_data 0 "$weir" kernels ptx saturated.cl
-expect_contains "$output" "__nv_double2ll_rn"
+expect_output 0 "__nv_double2ll_rn" "$weir" kernels ptx saturated.cl
 grep -qE 'st\.global\.b64[[:space:]]+\[%rd[0-9]+\+8\], 0;' <<<"$output" || fail "a saturated NaN is not 0"
 expect_contains "$output" "cvt.f32.f16" # the nearest half is compared with the number
 
@@ -286,9 +286,7 @@ TEXT
 chmod +x toolkit/bin/ptxas toolkit/bin/nvlink
 expect_data 0 "$weir" kernels build empty.cl -o both.c
 [ -z "$messages" ] || fail "build said $messages"
-[ "$(grep -o 'WEIR_IMAGE_[A-Z_]*, "[a-z_0-9]*"' both.c | sort | tr '\n' ';')" = \
-    'WEIR_IMAGE_CUBIN, "sm_75";WEIR_IMAGE_CUBIN, "sm_90";WEIR_IMAGE_OPENCL_C, "";WEIR_IMAGE_PTX, "sm_120";WEIR_IMAGE_PTX, "sm_75";' ] ||
-    fail "the bundle has $(grep -o 'WEIR_IMAGE_.*' both.c)"
+[ "$(images both.c)" = "CUBIN sm_75;CUBIN sm_90;OPENCL_C ;PTX sm_120;PTX sm_75;" ] || fail "the bundle has $(images both.c)"
 expect_data 0 "$weir" kernels build empty.cl -o both.c --cubin 90,75,90
 [ "$(grep -c 'WEIR_IMAGE_CUBIN' both.c)" -eq 2 ] || fail "an architecture that is named twice is made twice"
 expect_not_contains "$(cat both.c)" WEIR_IMAGE_PTX
@@ -333,7 +331,6 @@ refused 1 "toolkit/bin/ptxas fails" resources empty.cl
 for command in resources sass; do
     refused 3 "ptxas makes no cubins for 91: install a CUDA toolkit that does" "$command" --arch 91 empty.cl
 done
-refused 1 "wrong.cl:4:14: error" resources wrong.cl
 
 # CUDA C++ in place of it. The stand-in for nvcc makes PTX; the letter c is for what would be a cubin.
 cat >toolkit/bin/nvcc <<'TEXT'
@@ -348,11 +345,6 @@ TEXT
 chmod +x toolkit/bin/nvcc
 echo nothing >kernel
 echo '#include "include/times.h"' >empty.cu
-images()
-{
-    grep -o 'WEIR_IMAGE_[A-Z_]*, "[a-z_0-9]*"' "$1" | sed 's/WEIR_IMAGE_//; s/, / /; s/"//g' |
-        sort | tr '\n' ';'
-}
 expect_data 0 "$weir" kernels build empty.cl --cuda empty.cu -o twin.c -Iinclude -DN=1 --nvcc-option=-lineinfo --depfile twin.d
 [ -z "$messages" ] || fail "build said $messages"
 [ "$(images twin.c)" = "OPENCL_C ;PTX sm_120;PTX sm_75;PTX sm_75c;PTX sm_90c;TWIN ;" ] || fail "the bundle has $(images twin.c)"
@@ -448,7 +440,9 @@ printf '#!/bin/bash\ncat "$1"\n' >toolkit/bin/nvdisasm
 chmod +x toolkit/bin/nvdisasm
 expect_data 0 "$weir" kernels sass --arch 75 empty.cl
 [ "$output" = "cubin -arch=sm_75" ] || fail "sass printed $output"
-refused 1 "wrong.cl:4:14: error" sass wrong.cl
+for command in list ptx resources sass; do
+    refused 1 "wrong.cl:4:14: error" "$command" wrong.cl
+done
 printf '#!/bin/bash\necho "cannot read it" >&2\nexit 1\n' >toolkit/bin/nvdisasm
 refused 1 "toolkit/bin/nvdisasm fails: cannot read it" sass empty.cl
 [[ "$messages" != *$'\n'* ]] || fail "more than one line: $messages"

@@ -24,42 +24,32 @@ unset WEIR_PERTURB_REPORT
 order="$(sed 's/.*"schedule":"\([0-9a-f]*\)".*/\1/' order)"
 expect_contains "$(cat "$here/docs/perturb.md")" "choices, order $order"
 expect_contains "$output" "batch 0: 700"
-expect_data 0 ./loader
-expect_contains "$output" "batch 0: 100"
+expect_output 0 "batch 0: 100" ./loader
 expect_data 0 "$weir" perturb --compare ./loader_mended
 expect_contains "$(cat "$here/docs/perturb.md")" "$(head -1 <<<"$output")"
 
 # Exit statuses, files, one seed.
-expect_data 1 "$weir" perturb --seeds 4 "$racy" broken
-expect_contains "$output" "seed 2: ended with 1, and without perturb ended with 0"
+expect_output 1 "seed 2: ended with 1, and without perturb ended with 0" "$weir" perturb --seeds 4 "$racy" broken
 expect_contains "$output" "2 of 4 seeds changed the result"
-expect_data 1 "$weir" perturb --stop --output out.txt "$racy" broken out.txt
-expect_contains "$output" "out.txt differs from line 1 on"
+expect_output 1 "out.txt differs from line 1 on" "$weir" perturb --stop --output out.txt "$racy" broken out.txt
 expect_contains "$output" "1 of 2 seeds changed the result"
-expect_data 0 "$weir" perturb --seed 1 --seeds 1 "$racy" broken
-expect_contains "$output" "0 of 1 seed changed the result"
-expect_data 0 "$weir" perturb --seed 3 --seeds 1 "$racy" broken
-expect_contains "$output" "Only exit statuses were compared; --compare adds what the program prints"
-expect_data 0 "$weir" perturb --seeds 20 --compare "$racy" mended
-expect_contains "$output" "no two operations were without an order"
+expect_output 0 "0 of 1 seed changed the result" "$weir" perturb --seed 1 --seeds 1 "$racy" broken
+expect_output 0 "Only exit statuses were compared; --compare adds what the program prints" "$weir" perturb --seed 3 --seeds 1 "$racy" broken
+expect_output 0 "no two operations were without an order" "$weir" perturb --seeds 20 --compare "$racy" mended
 expect_data 0 "$weir" perturb --seeds 4 "$racy" broken quiet
-expect_data 1 "$weir" perturb --compare --seeds 4 "$racy" broken quiet
-expect_contains "$output" "seed 2: standard output differs from line 1 on"
+expect_output 1 "seed 2: standard output differs from line 1 on" "$weir" perturb --compare --seeds 4 "$racy" broken quiet
 # The program reads nothing of what the command could read.
 expect_data 0 "$weir" perturb --seeds 2 "$racy" mended wait <<<"a line"
 
 # The other modes.
-expect_data 1 "$weir" perturb --mode late "$racy" broken
-expect_contains "$output" "mode late: ended with 1"
+expect_output 1 "mode late: ended with 1" "$weir" perturb --mode late "$racy" broken
 expect_contains "$output" "WEIR_PERTURB_MODE=late"
 fill="$(grep -n 'weir_queue_fill(' "$here/tests/plugins/racy/racy.c" | cut -d: -f1)"
 copy="$(grep -n 'weir_queue_copy(' "$here/tests/plugins/racy/racy.c" | head -1 | cut -d: -f1)"
-expect_data 1 "$weir" perturb --pair "racy.c:$fill,racy.c:$copy" "$racy" broken
-expect_contains "$output" "The pair was reversed 1 time"
+expect_output 1 "The pair was reversed 1 time" "$weir" perturb --pair "racy.c:$fill,racy.c:$copy" "$racy" broken
 expect_contains "$output" "The result changed."
 expect_contains "$output" "WEIR_PERTURB_PAIR=racy.c:$fill,racy.c:$copy"
-expect_data 0 "$weir" perturb --mode pair --pair "racy.c:$fill,racy.c:$copy" "$racy" mended
-expect_contains "$output" "The pair was never reversed"
+expect_output 0 "The pair was never reversed" "$weir" perturb --mode pair --pair "racy.c:$fill,racy.c:$copy" "$racy" mended
 
 # JSON.
 expect_data 1 "$weir" perturb --json --seeds 4 --compare "$racy" broken
@@ -71,8 +61,7 @@ expect_data 0 "$weir" perturb --json --seeds 2 "$racy" mended
 as_json 'data["changes"] == [] and data["reproduced"] is None and data["by_the_clock"] == 0'
 
 # Programs that are killed, do not end, or end with an error as they are.
-expect_data 1 "$weir" perturb --seeds 2 "$racy" broken kill
-expect_contains "$output" "seed 2: ended by signal 9"
+expect_output 1 "seed 2: ended by signal 9" "$weir" perturb --seeds 2 "$racy" broken kill
 expect_data 1 "$weir" perturb --json --limit 1 --seeds 2 "$racy" broken hang
 as_json 'data["changes"][0]["late"] is True and data["changes"][0]["exit"] is None'
 expect_message 1 "sleep did not end within 1 seconds without the plugin" "$weir" perturb --limit 1 --seeds 2 sleep 10
@@ -123,6 +112,5 @@ TMPDIR="$long" expect_data 0 "$weir" perturb --seeds 2 "$racy" mended
 
 # Other plugins of the configuration stay, and see what the program submits.
 printf '[weir]\nbackend = null\nplugins = trace\n[trace]\nfile = traced.json\n' >traced.ini
-expect_data 1 env WEIR_CONFIG="$PWD/traced.ini" "$weir" perturb --seeds 2 "$racy" broken
-expect_contains "$output" "env 'WEIR_PLUGINS=trace, perturb'"
+expect_output 1 "env 'WEIR_PLUGINS=trace, perturb'" env WEIR_CONFIG="$PWD/traced.ini" "$weir" perturb --seeds 2 "$racy" broken
 [ -s traced.json ] || fail "there is no trace"

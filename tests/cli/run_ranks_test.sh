@@ -60,11 +60,9 @@ cat >leaves.sh <<'TEXT'
 [ "$RANK" = 0 ] || set -- "$@" --weights missing.safetensors
 exec "$@" coffee1.png
 TEXT
-expect_data 1 "$weir" launch -n 2 --no-prefix sh leaves.sh "$program" run arr-coc --config small.ini --ranks --output left
-expect_contains "$messages" "missing.safetensors"
+expect_message 1 "missing.safetensors" "$weir" launch -n 2 --no-prefix sh leaves.sh "$program" run arr-coc --config small.ini --ranks --output left
 echo text >file
-expect_data 1 "$weir" launch -n 2 --no-prefix "$program" run arr-coc --config small.ini --ranks --output file/below coffee1.png
-expect_contains "$messages" "file/below"
+expect_message 1 "file/below" "$weir" launch -n 2 --no-prefix "$program" run arr-coc --config small.ini --ranks --output file/below coffee1.png
 expect_message 2 "--ranks and --devices cannot be combined" "$weir" run arr-coc --ranks --devices 0,1 coffee1.png
 
 # A rank that is interrupted, or killed, ends all: the others say which.

@@ -63,15 +63,9 @@ PYTHON
 # The same bytes again, in another process, with another number of frames in flight; and
 # one query in two shapes.
 python3 - <<'PYTHON'
-import struct
-def npy(path, shape, values):
-    header = "{'descr': '<f4', 'fortran_order': False, 'shape': %s, }" % (shape,)
-    header += " " * (-(len(header) + 11) % 64) + "\n"
-    with open(path, "wb") as f:
-        f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode())
-        f.write(struct.pack("<%df" % len(values), *values))
-npy("ones.npy", (1536,), [1.0] * 1536)
-npy("row.npy", (1, 1536), [1.0] * 1536)
+from files import npy
+npy("ones.npy", (1536,), 1.0)
+npy("row.npy", (1, 1536), 1.0)
 PYTHON
 { cat small.ini && printf '\n[pipeline]\nslots = 1\n'; } >one.ini
 expect_data 0 "$weir" run arr-coc --config one.ini --output again --quiet "$images/coffee.png"
@@ -86,8 +80,7 @@ cmp q1/coffee.scores.npy q2/coffee.scores.npy || fail "one query, two shapes, tw
 cmp -s q1/coffee.scores.npy again/coffee.scores.npy && fail "the query changes nothing"
 
 # One frame is the first, and none is warm.
-expect_data 0 "$weir" run arr-coc --config small.ini --output alone "$images/coffee.png"
-expect_contains "$output" "warm    no frame; --repeat N runs each image N times"
+expect_output 0 "warm    no frame; --repeat N runs each image N times" "$weir" run arr-coc --config small.ini --output alone "$images/coffee.png"
 expect_contains "$output" "first frame"
 expect_not_contains "$output" "warm frame"
 
@@ -123,9 +116,7 @@ expect_files out coffee
 
 # Without times of the stages first and warm are still told apart.
 { cat small.ini && printf '\n[pipeline]\ntiming = 0\n'; } >untimed.ini
-expect_data 0 "$weir" run arr-coc --config untimed.ini --output untimed --repeat 3 \
-    "$images/coffee.png"
-expect_contains "$output" "warm     2 frames in "
+expect_output 0 "warm     2 frames in " "$weir" run arr-coc --config untimed.ini --output untimed --repeat 3 "$images/coffee.png"
 expect_contains "$output" "no times of stages"
 
 # Existing files are replaced.
@@ -135,12 +126,11 @@ cmp out/coffee.tokens.npy again/coffee.tokens.npy || fail "an old file was not r
 
 # A policy that drops frames is not for this command.
 { cat small.ini && printf '\n[pipeline]\nfull = drop-oldest\n'; } >drop.ini
-expect_data 0 "$weir" run arr-coc --config drop.ini --output drop "$images/coffee.png"
-expect_contains "$messages" "drop.ini:9: full = drop-oldest is not for this command"
+expect_message 0 "drop.ini:9: full = drop-oldest is not for this command" "$weir" run arr-coc --config drop.ini --output drop "$images/coffee.png"
 expect_files drop coffee
 
 # A picture of one pixel, and one that is far from square, have an overlay too.
-python3 -c 'from png import png
+python3 -c 'from files import png
 png("pixel.png", 1, 1, bytes(1))
 png("line.png", 1, 5000, bytes(y % 256 for y in range(5000)))'
 expect_data 0 "$weir" run arr-coc --config small.ini --output odd --quiet pixel.png line.png

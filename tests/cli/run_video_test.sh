@@ -6,7 +6,7 @@ set -m # or children would ignore SIGINT
 
 cat >make.py <<'TEXT'
 import sys
-from png import png
+from files import png
 
 # Frame k of a gray film, whose bytes are also those of its RGB.
 def frame(k, width=48, height=40):
@@ -37,8 +37,7 @@ grep -q '^warm  *5 frames in ' <<<"$output" || fail "it does not tell the warm f
 # A first frame that takes long, as where the driver has no kernels yet.
 slow=(env WEIR_PLUGINS=fault WEIR_FAULT_FAULT=slow WEIR_FAULT_QUEUE=arr-coc/texture
     WEIR_FAULT_AT=1 WEIR_FAULT_DELAY_MS=1500)
-expect_data 0 "${slow[@]}" "$weir" run arr-coc --config small.ini --output slow film.y4m
-expect_contains "$messages" "weir: the first frame takes long: many drivers compile"
+expect_message 0 "weir: the first frame takes long: many drivers compile" "${slow[@]}" "$weir" run arr-coc --config small.ini --output slow film.y4m
 expect_data 0 "${slow[@]}" "$weir" run arr-coc --config small.ini --output slow --quiet film.y4m
 expect_not_contains "$messages" "takes long"
 expect_data 0 "${slow[@]}" "$weir" run arr-coc --config small.ini --output slow_images frame0.png
@@ -126,10 +125,7 @@ for burst in range(3):
 TEXT
 
 # A query: the results are those of the images with it, and others than without.
-python3 -c 'import struct
-with open("ones.npy", "wb") as f:
-    head = str({"descr": "<f4", "fortran_order": False, "shape": (1536,)}).ljust(117).encode() + b"\n"
-    f.write(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + struct.pack("<1536f", *[1.0] * 1536))'
+python3 -c 'from files import npy; npy("ones.npy", (1536,), 1.0)'
 mv images images.plain
 expect_data 0 "$weir" run arr-coc --config small.ini --output images --quiet --query ones.npy frame?.png
 expect_data 0 "$weir" run arr-coc --config small.ini --output asked --quiet --query ones.npy film.y4m

@@ -25,8 +25,7 @@ expect_ms k20c depth 311400 3.974144
 expect_ms k20c breadth 311400 3.967616
 
 # One GPU: the report, and the trace; what the program prints is no part of it.
-expect_data 0 "$weir" sim --gpu c1060 --costs costs.ini "$chunked" depth
-expect_contains "$output" "chunked on null"
+expect_output 0 "chunked on null" "$weir" sim --gpu c1060 --costs costs.ini "$chunked" depth
 expect_contains "$output" "to_device / to_host"
 expect_contains "$messages" "4 chunks"
 expect_contains "$messages" "$PWD/sim.json: the trace of c1060"
@@ -98,8 +97,7 @@ expect_contains "$messages" "{order} has no value without --what-if; write one, 
 expect_message 3 "[gpu] has no key 'slots'" "$weir" sim --gpu k20c --what-if slots=2 "$chunked" depth
 expect_contains "$messages" "slots=2: taken for keys of the model, since COMMAND has neither an option --KEY"
 for change in copy_engines =1 copy_engines=; do
-    expect_data 2 "$weir" sim --gpu k20c --what-if "$change" "$chunked" depth
-    expect_contains "$messages" "--what-if is KEY=VALUE,..., such as copy_engines=1,slots=2"
+    expect_message 2 "--what-if is KEY=VALUE,..., such as copy_engines=1,slots=2" "$weir" sim --gpu k20c --what-if "$change" "$chunked" depth
 done
 expect_message 2 "--what-if changes 16 keys at most" "$weir" sim --gpu k20c --what-if "$(printf 'x=1,%.0s' {1..17})" "$chunked" depth
 
@@ -164,8 +162,7 @@ expect_message 3 "is a number from 1e-06 to 1e+06, not 'much'" "$weir" sim --gpu
 expect_data 0 "$weir" sim --gpu k20c --costs costs.ini --quiet "$chunked" depth
 expect_data 0 "$weir" trace check sim.json --overlap 'copy/compute>=0.3'
 expect_data 0 "$weir" sim --gpu k20c --costs costs.ini --quiet "$chunked" waits
-expect_data 1 "$weir" trace check sim.json --overlap 'copy/compute>=0.3'
-expect_contains "$output" "0.0 %"
+expect_output 1 "0.0 %" "$weir" trace check sim.json --overlap 'copy/compute>=0.3'
 
 # What is wrong with a model is said before anything runs.
 expect_message 3 "hh200: no GPU of that name is known; did you mean 'h200'?" "$weir" sim --gpu k20c,hh200 "$chunked" depth
@@ -175,7 +172,7 @@ expect_message 3 "mine.ini:1: a file of costs has [kernel NAME] sections alone" 
 expect_message 3 "choose one of fixed, none" "$weir" sim --gpu k20c --host fast "$chunked" depth
 
 # Programs that fail, and those that trace nothing.
-expect_message 3 "spin" "$weir" sim --gpu k20c "$chunked" depth
+expect_message 1 "spin" "$weir" sim --gpu k20c "$chunked" depth
 expect_message 7 "chunked ended with 7 on k20c" "$weir" sim --gpu k20c --costs costs.ini "$chunked" fail
 expect_message 1 "true wrote no trace to $PWD/sim.json: it opened no runtime of Weir's" "$weir" sim --gpu k20c true
 expect_message 5 "sh ended with 5 on k20c, and wrote no trace" "$weir" sim --gpu k20c sh -c 'exit 5'
@@ -193,5 +190,4 @@ expect_message 1 "absent" "$weir" sim --gpu k20c --output absent/sim.json "$chun
 expect_data 2 "$weir" sim --gpu k20c --output "$(printf '%05000d' 0)" "$chunked"
 expect_data 2 "$weir" sim --gpu k20c,c1060 --output "$(printf '%05000d' 0)" "$chunked"
 
-expect_data 0 "$weir" sim --help
-expect_contains "$output" "weir sim learn"
+expect_output 0 "weir sim learn" "$weir" sim --help

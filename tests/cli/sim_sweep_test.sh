@@ -146,10 +146,8 @@ refused 2 "/ is not a regular file" --gpu k20c --over copy_engines=1 --output / 
 
 # Programs that fail end the sweep, and leave nothing.
 rm -f sim*
-expect_data 7 "$weir" sim sweep --gpu ./unit.ini --over order=fail,depth "$chunked" '{order}'
-expect_contains "$messages" "chunked ended with 7 on ./unit.ini with order=fail"
-expect_data 5 "$weir" sim sweep --gpu ./unit.ini --over code=5 sh -c 'exit {code}'
-expect_contains "$messages" "sh ended with 5 on ./unit.ini with code=5, and wrote no trace"
+expect_message 7 "chunked ended with 7 on ./unit.ini with order=fail" "$weir" sim sweep --gpu ./unit.ini --over order=fail,depth "$chunked" '{order}'
+expect_message 5 "sh ended with 5 on ./unit.ini with code=5, and wrote no trace" "$weir" sim sweep --gpu ./unit.ini --over code=5 sh -c 'exit {code}'
 expect_message 1 "true wrote no trace" "$weir" sim sweep --gpu ./unit.ini --over name=true,false '{name}'
 [ "$(echo sim*)" = 'sim*' ] || fail "there are traces: $(echo sim*)"
 # shellcheck disable=SC2016

@@ -71,15 +71,12 @@ expect_contains "$output" "[learnt]
 device = some CPU
 kind = cpu
 "
-expect_data 0 "$weir" sim learn there.json other.json
-expect_contains "$output" "kind = gpu"
+expect_output 0 "kind = gpu" "$weir" sim learn there.json other.json
 expect_contains "$messages" "other.json has kernels of 'other GPU', and those before ran on 'some GPU'"
-expect_data 1 "$weir" sim learn there.json here.json
-expect_contains "$messages" "here.json has kernels of 'some CPU', a cpu, and those before ran on 'some GPU', a gpu"
+expect_message 1 "here.json has kernels of 'some CPU', a cpu, and those before ran on 'some GPU', a gpu" "$weir" sim learn there.json here.json
 
 # Into a file, with a table of how well it fits.
-expect_data 0 "$weir" sim learn a.json --output costs.ini
-expect_contains "$output" "kernel  launches  sizes  median error   worst  nanoseconds"
+expect_output 0 "kernel  launches  sizes  median error   worst  nanoseconds" "$weir" sim learn a.json --output costs.ini
 expect_contains "$output" "scale          5      5        0.00 %  0.00 %  3000 + 2 * items"
 expect_contains "$(cat costs.ini)" "[kernel scale]"
 expect_message 1 "missing" "$weir" sim learn a.json --output missing/costs.ini
@@ -94,8 +91,7 @@ expect_contains "$output" "[kernel product]
 ; 6 launches of 6 sizes; error: median 0.00 %, worst 0.00 %
 fixed_ns = 10000
 per_argument_2_ns = 6400"
-expect_data 0 "$weir" sim learn product.json --output product.ini
-expect_contains "$output" "10000 + 6400 * argument 2"
+expect_output 0 "10000 + 6400 * argument 2" "$weir" sim learn product.json --output product.ini
 
 # Several traces are one set of launches; those beside another kernel, and those without a start,
 # are left out.
@@ -104,11 +100,9 @@ expect_contains "$output" "10000 + 6400 * argument 2"
     launch sum 20 105 1000
     launch late 1 9000 7 ',"weir.start_is_earliest":true'
 } | made b.json
-expect_data 0 "$weir" sim learn a.json b.json
-expect_contains "$output" "; left out: 2 beside another kernel"
+expect_output 0 "; left out: 2 beside another kernel" "$weir" sim learn a.json b.json
 expect_contains "$messages" "the kernel 'late' is left out: the traces have no start of its launches"
-expect_data 1 "$weir" sim learn b.json
-expect_contains "$messages" "the kernel 'sum' is left out: all of its launches ran beside another kernel; trace a run on one queue"
+expect_message 1 "the kernel 'sum' is left out: all of its launches ran beside another kernel; trace a run on one queue" "$weir" sim learn b.json
 expect_contains "$messages" "no kernel's cost can be found in these traces"
 
 # Names that no section can have.
@@ -119,8 +113,7 @@ expect_contains "$messages" "no kernel's cost can be found in these traces"
     launch "$(printf '%0200d' 0)" 1 400 5
     launch 'void f<float, 4>(float*)' 1 500 5
 } | made c.json
-expect_data 0 "$weir" sim learn c.json
-expect_contains "$output" "[kernel void f<float, 4>(float*)]"
+expect_output 0 "[kernel void f<float, 4>(float*)]" "$weir" sim learn c.json
 expect_contains "$messages" "the kernel 'at[3]' is left out: its name cannot be that of a section"
 expect_contains "$messages" "the kernel ' x' is left out: its name cannot be that of a section"
 expect_contains "$messages" "the kernel '' is left out: it has no name"

@@ -33,15 +33,13 @@ made a.json 2000
 made b.json 4000
 
 # The report.
-expect_data 0 "$weir" trace report a.json
-expect_contains "$output" "made on null, a device: 3 operations, 2 queues"
+expect_output 0 "made on null, a device: 3 operations, 2 queues" "$weir" trace report a.json
 expect_contains "$output" "5.50 ms: idle 36.4 %, compute 36.4 %, other work 27.3 %"
 expect_contains "$output" "0.64: the durations, added up, over the span"
 expect_contains "$output" "on queue 'up' was submitted 1.90 ms after the last work had ended (main.c:20)"
 expect_contains "$output" "frame/scale"
 [ -z "$messages" ] || fail "report wrote to standard error: $messages"
-expect_data 0 "$weir" trace report a.json --from 1ms --to 2ms
-expect_contains "$output" "1.00 ms: idle 0.0 %, compute 100.0 %"
+expect_output 0 "1.00 ms: idle 0.0 %, compute 100.0 %" "$weir" trace report a.json --from 1ms --to 2ms
 expect_data 0 "$weir" trace report a.json --json --bubbles 1
 as_json 'data["span_ns"] == 5500000 and data["truncated"] is False and data["notes"] == []'
 as_json '[b["cause"] for b in data["bubbles"]] == ["submit"] and data["bubbles"][0]["line"] == 20'
@@ -60,8 +58,7 @@ for file in a untimed; do
 done
 
 # The timeline, with and without UTF-8.
-expect_data 0 "$weir" trace timeline a.json --width 80
-expect_contains "$output" "'run'                    |        @@@@@@@@@@@@@@@@"
+expect_output 0 "'run'                    |        @@@@@@@@@@@@@@@@" "$weir" trace timeline a.json --width 80
 expect_contains "$output" "5.50 ms"
 expect_contains "$output" " 36.4 %"
 LC_ALL=C.UTF-8 expect_data 0 "$weir" trace timeline a.json --width 80
@@ -80,8 +77,7 @@ expect_data 0 "$weir" trace html a.json
 grep -qi '<html' a.html || fail "a.html is no page"
 
 # Checks.
-expect_data 0 "$weir" trace check a.json '--bubbles<=3ms' --busy 'compute>=36%' 'span<6ms'
-expect_contains "$output" "holds: the longest bubble is 2.00 ms, <= 3.00 ms"
+expect_output 0 "holds: the longest bubble is 2.00 ms, <= 3.00 ms" "$weir" trace check a.json '--bubbles<=3ms' --busy 'compute>=36%' 'span<6ms'
 expect_contains "$output" "holds: the share of the span with compute is 36.4 %, >= 36.0 %"
 expect_data 1 "$weir" trace check a.json --overlap 'copy/compute>=0.6' '--bubbles<=3ms'
 expect_contains "$output" "fails: the overlap of copy/compute is 0.0 %, and not >= 60.0 %"
@@ -96,8 +92,7 @@ expect_message 2 "weir trace check needs a trace" "$weir" trace check '--bubbles
 expect_message 2 "has no option '--overlap'" "$weir" trace check a.json --overlap
 
 # Comparing.
-expect_data 1 "$weir" trace diff a.json b.json
-expect_contains "$output" "5.50 ms  7.50 ms"
+expect_output 1 "5.50 ms  7.50 ms" "$weir" trace diff a.json b.json
 expect_contains "$output" "+36.4 %"
 expect_contains "$output" "+2.00 ms  +100.0 %"
 expect_contains "$messages" "the span grew by 36.4 %, and 10 % are allowed"
@@ -109,8 +104,7 @@ sed 's/"dur":[0-9]*\.000/"dur":8999999999999999.000/' a.json >long.json
 expect_data 1 "$weir" trace diff a.json long.json --json
 as_json 'min(e["ns"]["after"] for e in data["queues"]) > 0'
 as_json 'max(e["ns"]["after"] for e in data["queues"]) == 2 ** 63 - 1'
-expect_data 0 "$weir" trace diff b.json a.json
-expect_contains "$output" "-50.0 %"
+expect_output 0 "-50.0 %" "$weir" trace diff b.json a.json
 expect_message 2 "weir trace diff needs two traces" "$weir" trace diff a.json
 
 # Files that are no traces, or not whole.
@@ -123,18 +117,15 @@ for command in report timeline "check '--span<1s'" "diff a.json"; do
 done
 expect_message 1 "coffee.png: this is no trace" "$weir" trace report "$images/coffee.png"
 head -n 11 a.json >cut.json
-expect_data 0 "$weir" trace report cut.json
-expect_contains "$output" "note: the trace has no end"
+expect_output 0 "note: the trace has no end" "$weir" trace report cut.json
 expect_message 0 "cut.json: the trace has no end" "$weir" trace timeline cut.json
 gzip -c a.json >a.json.gz
-expect_data 0 "$weir" trace report a.json.gz
-expect_contains "$output" "3 operations"
+expect_output 0 "3 operations" "$weir" trace report a.json.gz
 
 # Labels are untrusted text: escapes of a terminal stay escaped.
 sed 's/"weir.label":"up"/"weir.label":"u\\u001b[2J\\n\\u202e"/' a.json >escapes.json
 for command in report timeline; do
-    expect_data 0 "$weir" trace $command escapes.json
-    expect_contains "$output" 'u\x1b[2J\n\u202e'
+    expect_output 0 'u\x1b[2J\n\u202e' "$weir" trace $command escapes.json
     expect_not_contains "$output" "$(printf '\033')"
     expect_not_contains "$output" "$(printf '\342\200\256')"
 done
@@ -224,8 +215,7 @@ expect_message 2 "/tmp is not a regular file" "$weir" trace --output /tmp true
 
 for form in "" report timeline html check diff; do
     # shellcheck disable=SC2086
-    expect_data 0 "$weir" trace $form --help
-    expect_contains "$output" "usage: weir trace"
+    expect_output 0 "usage: weir trace" "$weir" trace $form --help
 done
 expect_data 0 "$weir" trace --version
 [ "$output" = "weir 0.1.0" ] || fail "weir trace --version said '$output'"

@@ -14,8 +14,7 @@ digest()
 }
 
 # Text, JSON, a curve.
-expect_data 0 "$weir" train ddp "${small[@]}" --steps 100 --plot curve.svg
-expect_contains "$output" "mlp, 1210 parameters, f32"
+expect_output 0 "mlp, 1210 parameters, f32" "$weir" train ddp "${small[@]}" --steps 100 --plot curve.svg
 expect_contains "$output" "8 samples: 1 rank, 1 pass, 8 samples each"
 expect_contains "$output" " at first, "
 expect_contains "$output" " of the parameters"
@@ -114,8 +113,7 @@ expect_message 2 "--momentum is of sgd, and adam has none; leave it out" "$weir"
 expect_message 2 "--buckets takes auto, or MiB above 0 and below 65536, not 'much'" "$weir" train ddp --buckets much
 expect_message 2 "--resume needs a folder: --checkpoint DIR" "$weir" train ddp --resume
 expect_message 2 "--every needs a folder: --checkpoint DIR" "$weir" train ddp --every 5
-expect_data 2 "$weir" train ddp --checkpoint "$(printf 'x%.0s' {1..4090})"
-expect_contains "$messages" "the path of the file in --checkpoint is longer than 4095 bytes"
+expect_message 2 "the path of the file in --checkpoint is longer than 4095 bytes" "$weir" train ddp --checkpoint "$(printf 'x%.0s' {1..4090})"
 expect_message 2 "has no option '--exact'" "$weir" train augment --exact
 expect_message 3 "9 x 9 pixels cannot be cut out of images of 8 x 8" "$weir" train augment "${small[@]}" --crop 9
 expect_contains "$messages" "; cut out fewer pixels, or take larger images"
@@ -128,8 +126,7 @@ expect_message 3 "cuBLAS" "$weir" train ddp "${small[@]}" --products cublas
 expect_message 3 "train with a lower learning rate" "$weir" train ddp "${small[@]}" --rate 100000 --steps 300
 
 # Among ranks, the first alone makes the folder.
-expect_data 1 "$weir" launch -n 2 "$program" train ddp "${small[@]}" --checkpoint no/such/folder
-expect_contains "$messages" "[0] weir: no/such/folder cannot be made"
+expect_message 1 "[0] weir: no/such/folder cannot be made" "$weir" launch -n 2 "$program" train ddp "${small[@]}" --checkpoint no/such/folder
 expect_not_contains "$messages" "[1] weir: no/such/folder"
 
 # A rank without its data tells the other one, which would wait for it for minutes.

@@ -163,53 +163,42 @@ WEIR_TEST(CommNcclGraph, SeveralLastNodes)
     cuda()->fork_captures(0);
 }
 
-// On one rank; the other one hears of it.
+// The call of that number fails on one rank; the other one hears of it.
+static void expect_call_fails(const char *name, int number)
+{
+    struct graphs g;
+    weir_test_note("%s, %d", name, number);
+    open_two(&g);
+    capture(&g);
+    if (strncmp(name, "nccl", 4) == 0) {
+        nccl()->fail(name, number, 5);
+    } else {
+        cuda()->fail(name, number, 0);
+    }
+    expect_failure(&g, name);
+    cuda()->fail(NULL, 0, 0);
+    nccl()->fail(NULL, 0, 0);
+    close_two(&g);
+}
+
 WEIR_TEST(CommNcclGraph, EachCallFails)
 {
-    static const char *const names[] = {
-        "cuStreamCreateWithPriority",        "cuStreamBeginCapture", "cuStreamGetCaptureInfo",
-        "cuStreamUpdateCaptureDependencies", "cuGraphAddMemsetNode", "cuStreamEndCapture",
-        "cuGraphInstantiateWithFlags",       "cuGraphUpload",        "cuGraphLaunch",
+    static const struct {
+        const char *name;
+        int count; // of calls that fail in turn
+    } calls[] = {
+        {"cuStreamCreateWithPriority", 1},
+        {"cuStreamBeginCapture", 1},
+        {"cuStreamGetCaptureInfo", 6},
+        {"cuStreamUpdateCaptureDependencies", 6},
+        {"cuGraphAddMemsetNode", 1},
+        {"cuStreamEndCapture", 1},
+        {"cuGraphInstantiateWithFlags", 1},
+        {"cuGraphUpload", 1},
+        {"cuGraphLaunch", 1},
+        {"ncclAllReduce", 2},
     };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        struct graphs g;
-        weir_test_note("%s", names[i]);
-        open_two(&g);
-        capture(&g);
-        cuda()->fail(names[i], 1, 0);
-        expect_failure(&g, names[i]);
-        EXPECT_INT_EQ((int)cuda()->struck(), 1);
-        cuda()->fail(NULL, 0, 0);
-        close_two(&g);
-    }
-}
-
-WEIR_TEST(CommNcclGraph, NcclFails)
-{
-    for (int n = 1; n <= 2; n++) {
-        struct graphs g;
-        open_two(&g);
-        capture(&g);
-        nccl()->fail("ncclAllReduce", n, 5);
-        expect_failure(&g, "ncclAllReduce");
-        nccl()->fail(NULL, 0, 0);
-        close_two(&g);
-    }
-}
-
-// Later calls of the capture, on either rank.
-WEIR_TEST(CommNcclGraph, LaterCallsFail)
-{
-    static const char *const names[] = {"cuStreamGetCaptureInfo",
-                                        "cuStreamUpdateCaptureDependencies"};
-    for (size_t i = 0; i < 2; i++)
-        for (int n = 2; n <= 6; n++) {
-            struct graphs g;
-            open_two(&g);
-            capture(&g);
-            cuda()->fail(names[i], n, 0);
-            expect_failure(&g, names[i]);
-            cuda()->fail(NULL, 0, 0);
-            close_two(&g);
-        }
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+        for (int number = 1; number <= calls[i].count; number++)
+            expect_call_fails(calls[i].name, number);
 }

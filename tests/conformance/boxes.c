@@ -345,8 +345,7 @@ CONFORM(Graph, BoxesAndRows)
         conform_write(queue, device, 1);
         conform_write(queue, host, 2);
         conform_write(queue, back, 3);
-        ASSERT_OK(weir_queue_graph(queue, graph));
-        ASSERT_SYNC(queue);
+        launch_and_sync(queue, graph);
         for (size_t byte = 0; byte < 9 * 512; byte++)
             ASSERT_UINT_EQ(conform_bytes(back)[byte],
                            byte % 64 < 32 ? byte % 16 + 1 : byte % 2 + 1);
@@ -365,8 +364,7 @@ CONFORM(FailedOperation, RefusesBoxesAndRows)
     const struct weir_volume to = {a, 0, 16, 64};
     const struct weir_volume from = {a, 1000, 16, 64};
 
-    ASSERT_OK(weir_queue_host_call(queue, fail_plainly, NULL));
-    EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    conform_fail(queue);
     for (int round = 0; round < 2; round++) {
         const weir_status want = round == 0 ? WEIR_ERROR_HOST_CALL : WEIR_OK;
         EXPECT_INT_EQ(weir_queue_copy_3d(queue, to, from, 8, 3, 3), want);

@@ -136,8 +136,7 @@ CONFORM(Capture, WhatCannotBeCaptured)
     EXPECT_INVALID(weir_queue_copy(r.a, r.x, 1, r.y, 0, SIZE), "dst");
     ASSERT_OK(weir_capture_end(r.a, NULL, &graph));
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 1);
-    ASSERT_OK(weir_queue_graph(r.a, graph));
-    EXPECT_SYNC(r.a);
+    launch_and_sync(r.a, graph);
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 8));
 }
 
@@ -157,8 +156,7 @@ CONFORM(Capture, PoolMemory)
     fill(r.a, memory, 0, SIZE, 5);
     copy(r.a, r.host, memory, 0, SIZE);
     weir_graph *graph = end(r.a);
-    ASSERT_OK(weir_queue_graph(r.a, graph));
-    EXPECT_SYNC(r.a);
+    launch_and_sync(r.a, graph);
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 5));
     EXPECT_INVALID(weir_pool_free(r.a, &memory), "a graph uses the buffer");
     weir_graph_destroy(&graph);
@@ -225,8 +223,7 @@ static void *capture_often(void *argument)
         fill(capturer->side, capturer->host, 64, 64, capturer->value);
         follow(capturer->queue, capturer->side);
         weir_graph *graph = end(capturer->queue);
-        EXPECT_OK(weir_queue_graph(capturer->queue, graph));
-        EXPECT_SYNC(capturer->queue);
+        launch_and_sync(capturer->queue, graph);
         EXPECT_TRUE(all_are(capturer->host, 0, 128, capturer->value));
         weir_graph_destroy(&graph);
     }
@@ -282,8 +279,7 @@ CONFORM(Capture, FromManyThreads)
     follow(r.a, r.b);
     own_graph graph = end(r.a);
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 300);
-    ASSERT_OK(weir_queue_graph(r.a, graph));
-    EXPECT_SYNC(r.a);
+    launch_and_sync(r.a, graph);
     for (size_t i = 1; i <= THREADS; i++)
         EXPECT_TRUE(all_are(r.host, 64 * i, 64, (unsigned char)i));
 }

@@ -65,14 +65,6 @@ static inline void copy(weir_queue *queue, weir_buffer *dst, weir_buffer *src, s
     EXPECT_OK(weir_queue_copy(queue, dst, offset, src, offset, size));
 }
 
-// Makes `to` wait for everything that `from` has so far.
-static inline void follow(weir_queue *to, weir_queue *from)
-{
-    struct weir_event event;
-    EXPECT_OK(weir_queue_record(from, &event));
-    EXPECT_OK(weir_queue_wait(to, event));
-}
-
 static inline uint32_t last_node(weir_queue *queue)
 {
     uint32_t node = UINT32_MAX;
@@ -95,12 +87,6 @@ static inline bool all_are(weir_buffer *host, size_t offset, size_t size, unsign
         if (bytes[offset + i] != value)
             return false;
     return true;
-}
-
-static inline void launch_and_sync(weir_queue *queue, weir_graph *graph)
-{
-    EXPECT_OK(weir_queue_graph(queue, graph));
-    EXPECT_SYNC(queue);
 }
 
 // The halves of `host`.

@@ -19,8 +19,7 @@ CONFORM(Graph, Chain)
     EXPECT_SYNC(r.a);
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 0));
 
-    ASSERT_OK(weir_queue_graph(r.a, graph));
-    EXPECT_SYNC(r.a);
+    launch_and_sync(r.a, graph);
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 7));
     weir_graph_destroy(&graph);
     EXPECT_NULL(graph);
@@ -33,8 +32,7 @@ CONFORM(Graph, Diamond)
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 4);
     for (int i = 0; i < 3; i++) {
         memset(conform_bytes(r.host), 0, SIZE);
-        ASSERT_OK(weir_queue_graph(r.a, graph));
-        EXPECT_SYNC(r.a);
+        launch_and_sync(r.a, graph);
         EXPECT_TRUE(all_are(r.host, 0, SIZE, 5));
     }
 }
@@ -163,8 +161,7 @@ CONFORM(Graph, EveryKindOfNode)
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 10);
     for (int i = 0; i < 2; i++) {
         memset(conform_bytes(r.host), 0xee, SIZE);
-        ASSERT_OK(weir_queue_graph(r.a, graph));
-        EXPECT_SYNC(r.a);
+        launch_and_sync(r.a, graph);
         check_kinds(f, &r);
     }
 }
@@ -189,8 +186,7 @@ CONFORM(Graph, Empty)
     EXPECT_UINT_EQ(weir_graph_node_count(NULL), 0);
     ASSERT_OK(weir_queue_graph(r.a, none));
     ASSERT_OK(weir_queue_graph(r.a, graph));
-    ASSERT_OK(weir_queue_graph(r.a, none));
-    EXPECT_SYNC(r.a);
+    launch_and_sync(r.a, none);
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 1));
 }
 
@@ -298,8 +294,7 @@ CONFORM(Graph, WaitsForTheLaunchAlone)
     own_graph graph = capture_diamond(&r, 3);
     ASSERT_OK(weir_queue_graph(r.a, graph));
     ASSERT_OK(weir_queue_host_call(r.a, gate_function, gate));
-    ASSERT_OK(weir_queue_graph(r.c, graph));
-    EXPECT_SYNC(r.c);
+    launch_and_sync(r.c, graph);
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 3));
     gate_open(gate);
     EXPECT_SYNC(r.a);
@@ -357,14 +352,12 @@ CONFORM(Graph, UpdateCopyAndFill)
     copy(r.a, r.host, r.x, 0, SIZE);
     nodes[1] = last_node(r.a);
     own_graph graph = end(r.a);
-    ASSERT_OK(weir_queue_graph(r.a, graph));
-    EXPECT_SYNC(r.a);
+    launch_and_sync(r.a, graph);
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 1));
 
     ASSERT_OK(weir_graph_set_fill(graph, nodes[0], r.y, 0, SIZE, &word, 4));
     ASSERT_OK(weir_graph_set_copy(graph, nodes[1], other, 64, r.y, 0, SIZE - 64));
-    ASSERT_OK(weir_queue_graph(r.a, graph));
-    EXPECT_SYNC(r.a);
+    launch_and_sync(r.a, graph);
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 1));
     EXPECT_TRUE(all_are(other, 0, 64, 0));
     EXPECT_TRUE(all_are(other, 64, SIZE - 64, 5));
@@ -411,8 +404,7 @@ CONFORM(Graph, UpdateAfterALaunch)
     ASSERT_OK(weir_queue_graph(r.a, graph));
     ASSERT_OK(weir_graph_set_fill(graph, node, r.host, 128, 64, &values[1], 1));
     gate_open(gate);
-    ASSERT_OK(weir_queue_graph(r.a, graph));
-    EXPECT_SYNC(r.a);
+    launch_and_sync(r.a, graph);
     EXPECT_TRUE(all_are(r.host, 0, 64, 1));
     EXPECT_TRUE(all_are(r.host, 64, 64, 2));
     EXPECT_TRUE(all_are(r.host, 128, 64, 3));
@@ -444,8 +436,7 @@ CONFORM(Graph, UpdateRefusals)
     EXPECT_INVALID(weir_graph_set_copy(NULL, 1, r->host, 0, r->y, 0, SIZE), "graph");
     // None of it changed anything.
     if (conform_kernels_run(f)) {
-        ASSERT_OK(weir_queue_graph(r->a, graph));
-        EXPECT_SYNC(r->a);
+        launch_and_sync(r->a, graph);
         EXPECT_TRUE(words_are(r->host, 1));
     }
 }
@@ -486,8 +477,7 @@ CONFORM(Graph, UpdateMovesTheUse)
     ASSERT_OK(weir_graph_set_copy(graph, 0, r.host, 0, r.y, 0, SIZE));
     weir_buffer_destroy(&r.y);
     ASSERT_OK(weir_device_trim(f->device));
-    ASSERT_OK(weir_queue_graph(r.a, graph));
-    EXPECT_SYNC(r.a);
+    launch_and_sync(r.a, graph);
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 2));
 }
 
@@ -569,16 +559,14 @@ CONFORM(Graph, AfterAFailure)
     ASSERT_OK(weir_queue_recover(r.a));
     ASSERT_OK(weir_queue_recover(r.c));
     // The failed launch has ended, and no longer causes failures.
-    ASSERT_OK(weir_queue_graph(r.b, graph));
-    EXPECT_SYNC(r.b);
+    launch_and_sync(r.b, graph);
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 4));
 
     // A failure after a launch does not affect the next launch.
     ASSERT_OK(weir_queue_graph(r.a, graph));
     ASSERT_OK(weir_queue_host_call(r.a, fail_plainly, NULL));
     EXPECT_REFUSED(weir_queue_sync(r.a, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL, "host call");
-    ASSERT_OK(weir_queue_graph(r.c, graph));
-    EXPECT_SYNC(r.c);
+    launch_and_sync(r.c, graph);
     ASSERT_OK(weir_queue_recover(r.a));
 }
 

@@ -543,11 +543,9 @@ CONFORM(Always, AfterAFailureOfAnotherQueue)
     own_queue failing = conform_queue(f, "failing");
     own_queue queue = conform_queue(f, "q");
     own_gate gate = gate_create();
-    struct weir_event event;
     ASSERT_OK(weir_queue_host_call(failing, gate_function, gate));
     ASSERT_OK(weir_queue_host_call(failing, fail_plainly, NULL));
-    ASSERT_OK(weir_queue_record(failing, &event));
-    ASSERT_OK(weir_queue_wait(queue, event));
+    follow(queue, failing);
     ASSERT_OK(weir_queue_host_call_always(queue, note, &told));
     gate_open(gate);
     const weir_status cause = weir_queue_sync(queue, HANG_GUARD_NS);

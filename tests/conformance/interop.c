@@ -176,13 +176,11 @@ CONFORM(Interop, NativeCallIsFlushed)
     own_queue consumer = conform_queue(f, "consumer");
     own_buffer buffer = conform_device_buffer(f, SIZE);
     struct native_fill fill = native_fill_of(buffer, 0, WORDS, 9);
-    struct weir_event event;
 
     for (uint32_t round = 0; round < 3; round++) {
         fill.value = 9 + round;
         ASSERT_OK(weir_queue_native(producer, native_fill, &fill, weir_out(buffer, 0, SIZE)));
-        ASSERT_OK(weir_queue_record(producer, &event));
-        ASSERT_OK(weir_queue_wait(consumer, event));
+        follow(consumer, producer);
         EXPECT_TRUE(holds_words(consumer, buffer, 0, WORDS, 9 + round, 0));
     }
 }
@@ -367,7 +365,6 @@ CONFORM(Interop, WrappedQueue)
     own_buffer buffer = conform_device_buffer(f, SIZE);
     struct native_fill fill = native_fill_of(buffer, 0, WORDS, 21);
     struct weir_native_queue handle;
-    struct weir_event event;
     const uint32_t before = 3;
 
     ASSERT_NOT_NULL(queue);
@@ -376,8 +373,7 @@ CONFORM(Interop, WrappedQueue)
     EXPECT_PTR_EQ(handle.queue, native);
     ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &before, sizeof before));
     ASSERT_OK(weir_queue_native(queue, native_fill, &fill, weir_out(buffer, 0, SIZE)));
-    ASSERT_OK(weir_queue_record(queue, &event));
-    ASSERT_OK(weir_queue_wait(own, event));
+    follow(own, queue);
     EXPECT_TRUE(holds_words(own, buffer, 0, WORDS, 21, 0));
     EXPECT_TRUE(holds_words(queue, buffer, 0, WORDS, 21, 0));
     ASSERT_SYNC(queue);

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "kernels/conformance/conformance.h"
-#include "tests/conformance/bench.h"
+#include "tests/conformance/suite.h"
 
 #define N 1000u
 #define BYTES ((size_t)4 * N)

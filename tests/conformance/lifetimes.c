@@ -478,9 +478,6 @@ static int try_everything(struct fixture *f, weir_queue *queue, weir_buffer *buf
     weir_program *program = NULL;
     weir_kernel *new_kernel = NULL;
     unsigned char bytes[16] = {0};
-    struct weir_wrap_params wrap = {.struct_size = sizeof wrap,
-                                    .pointer = bytes,
-                                    .size = sizeof bytes};
     struct weir_event new_event;
     uint64_t time;
     size_t index;
@@ -495,7 +492,9 @@ static int try_everything(struct fixture *f, weir_queue *queue, weir_buffer *buf
     wrong += COUNT_FORKED(weir_queue_create(f->device, NULL, &new_queue));
     wrong += COUNT_FORKED(
         weir_buffer_create(f->device, WEIR_PARAMS(weir_buffer, .size = 16), &new_buffer));
-    wrong += COUNT_FORKED(weir_buffer_wrap(f->device, &wrap, &new_buffer));
+    wrong += COUNT_FORKED(
+        weir_buffer_wrap(f->device, WEIR_PARAMS(weir_wrap, .pointer = bytes, .size = sizeof bytes),
+                         &new_buffer));
     wrong += COUNT_FORKED(weir_host_begin(buffer, 0, 16, WEIR_ACCESS_READ, &pointer));
     wrong += COUNT_FORKED(weir_host_end(buffer, 0, 16, WEIR_ACCESS_READ));
     wrong += COUNT_FORKED(weir_upload(queue, buffer, 0, bytes, 16));

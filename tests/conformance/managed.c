@@ -293,20 +293,17 @@ CONFORM(HostMemory, BetweenQueues)
     own_buffer device = conform_device_buffer(f, BYTES);
     own_kernel increment = conform_kernel(f, "increment");
     const uint32_t zero = 0;
-    struct weir_event event;
 
     ASSERT_OK(weir_queue_fill(a, host, 0, BYTES, &zero, sizeof zero));
     for (uint32_t round = 0; round < 20; round++) {
         ASSERT_OK(weir_queue_launch(a, increment, weir_dim(N / 32, 1, 1), block,
                                     weir_inout(host, 0, BYTES), 1u, N));
-        ASSERT_OK(weir_queue_record(a, &event));
-        ASSERT_OK(weir_queue_wait(b, event));
+        follow(b, a);
         ASSERT_OK(weir_queue_copy(b, device, 0, host, 0, BYTES));
         ASSERT_OK(weir_queue_launch(b, increment, weir_dim(N / 32, 1, 1), block,
                                     weir_inout(device, 0, BYTES), 1u, N));
         ASSERT_OK(weir_queue_copy(b, host, 0, device, 0, BYTES));
-        ASSERT_OK(weir_queue_record(b, &event));
-        ASSERT_OK(weir_queue_wait(a, event));
+        follow(a, b);
     }
     ASSERT_SYNC(a);
     const uint32_t *words = (const uint32_t *)(const void *)conform_bytes(host);
@@ -331,8 +328,7 @@ CONFORM(HostMemory, InGraphs)
         uint32_t *words = (uint32_t *)(void *)conform_bytes(host);
         for (uint32_t i = 0; i < N; i++)
             words[i] = round * i;
-        ASSERT_OK(weir_queue_graph(queue, graph));
-        ASSERT_SYNC(queue);
+        launch_and_sync(queue, graph);
         for (uint32_t i = 0; i < N; i++)
             ASSERT_UINT_EQ(words[i], round * i + 3);
     }

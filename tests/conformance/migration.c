@@ -300,8 +300,7 @@ CONFORM(Legacy, KeepsItsOrderAfterARecovery)
     own_buffer source = conform_device_buffer(f, SIZE);
     own_buffer result = conform_host_buffer(f, SIZE);
 
-    ASSERT_OK(weir_queue_host_call(queue, fail_plainly, NULL));
-    EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    conform_fail(queue);
     EXPECT_INT_EQ(weir_queue_sync(legacy, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     EXPECT_OK(weir_queue_recover(legacy));
     ASSERT_OK(weir_queue_host_call(legacy, gate_function, gate));
@@ -473,8 +472,7 @@ static void *come_and_go(void *user)
             return NULL;
         EXPECT_OK(weir_queue_fill(queue, worker->slot, 0, SIZE, &value, 1));
         if (worker->number % 2 && round % 8 == 0) {
-            EXPECT_OK(weir_queue_host_call(queue, fail_plainly, NULL));
-            EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+            conform_fail(queue);
             EXPECT_OK(weir_queue_recover(queue));
         }
         // The legacy queue may have failed with one of those queues and be recovered by
@@ -557,8 +555,7 @@ static void expect_times_in_order(struct fixture *f, weir_queue *const queues[3]
 
 CONFORM(Legacy, TimesTellItsOrder)
 {
-    if (f->limits->timing_history == 0)
-        CONFORM_SKIP("limits.timing_history is 0");
+    CONFORM_NEEDS_TIMES(f);
     own_device device = open_with_times(f);
     weir_queue *queues[3] = {NULL};
     weir_buffer *buffer;
@@ -576,8 +573,7 @@ CONFORM(Legacy, TimesTellItsOrder)
 // As CUDA's programs measure a kernel: an event on either side of it, in stream 0.
 CONFORM(Legacy, TimesALongKernel)
 {
-    if (f->limits->timing_history == 0)
-        CONFORM_SKIP("limits.timing_history is 0");
+    CONFORM_NEEDS_TIMES(f);
     CONFORM_NEEDS_KERNELS(f);
     own_device device = open_with_times(f);
     weir_queue *legacy;

@@ -134,15 +134,12 @@ CONFORM(Peers, Copy2D)
 CONFORM(Peers, WaitsOrderCopies)
 {
     NEEDS_PEERS(f, pair);
-    struct weir_event event;
 
     for (uint32_t round = 1; round <= 50; round++) {
         ASSERT_OK(weir_queue_fill(pair.one.queue, pair.one.memory, 0, SIZE, &round, sizeof round));
-        ASSERT_OK(weir_queue_record(pair.one.queue, &event));
-        ASSERT_OK(weir_queue_wait(pair.two.queue, event));
+        follow(pair.two.queue, pair.one.queue);
         ASSERT_OK(weir_queue_copy(pair.two.queue, pair.two.memory, 0, pair.one.memory, 0, SIZE));
-        ASSERT_OK(weir_queue_record(pair.two.queue, &event));
-        ASSERT_OK(weir_queue_wait(pair.one.queue, event));
+        follow(pair.one.queue, pair.two.queue);
         const uint32_t again = round + 1000;
         ASSERT_OK(weir_queue_fill(pair.one.queue, pair.one.memory, 0, SIZE, &again, sizeof again));
         if (round % 10)
@@ -331,7 +328,6 @@ CONFORM(PeerKernels, ReadAndWrite)
     NEEDS_REACH(f, pair);
     own_kernel iota = conform_kernel(&pair.one.fixture, "iota");
     own_kernel increment = conform_kernel(&pair.one.fixture, "increment");
-    struct weir_event event;
 
     for (int on_host = 0; on_host < 2; on_host++) {
         if (on_host && !weir_device_limits(pair.one.fixture.device)->host_in_kernels)
@@ -339,13 +335,11 @@ CONFORM(PeerKernels, ReadAndWrite)
         weir_buffer *theirs = make(&pair.two, on_host);
         ASSERT_OK(weir_queue_launch(pair.one.queue, iota, blocks, block, weir_out(theirs, 0, BYTES),
                                     5u, N));
-        ASSERT_OK(weir_queue_record(pair.one.queue, &event));
-        ASSERT_OK(weir_queue_wait(pair.two.queue, event));
+        follow(pair.two.queue, pair.one.queue);
         EXPECT_TRUE(counts_from(f, &pair.two, theirs, 5));
         ASSERT_OK(weir_queue_copy(pair.two.queue, theirs, 0, theirs, BYTES / 2, BYTES / 2));
         ASSERT_OK(weir_queue_copy(pair.two.queue, theirs, BYTES / 2, theirs, 0, BYTES / 2));
-        ASSERT_OK(weir_queue_record(pair.two.queue, &event));
-        ASSERT_OK(weir_queue_wait(pair.one.queue, event));
+        follow(pair.one.queue, pair.two.queue);
         ASSERT_OK(weir_queue_launch(pair.one.queue, increment, weir_dim(N / 64, 1, 1), block,
                                     weir_inout(theirs, 0, BYTES / 2), 100u, N / 2));
         ASSERT_SYNC(pair.one.queue);
@@ -363,16 +357,13 @@ CONFORM(PeerKernels, WaitsOrder)
 {
     NEEDS_REACH(f, pair);
     own_kernel increment = conform_kernel(&pair.one.fixture, "increment");
-    struct weir_event event;
 
     for (uint32_t round = 1; round <= 50; round++) {
         ASSERT_OK(weir_queue_fill(pair.two.queue, pair.two.memory, 0, SIZE, &round, sizeof round));
-        ASSERT_OK(weir_queue_record(pair.two.queue, &event));
-        ASSERT_OK(weir_queue_wait(pair.one.queue, event));
+        follow(pair.one.queue, pair.two.queue);
         ASSERT_OK(weir_queue_launch(pair.one.queue, increment, blocks, block,
                                     weir_inout(pair.two.memory, 0, BYTES), 1000u, N));
-        ASSERT_OK(weir_queue_record(pair.one.queue, &event));
-        ASSERT_OK(weir_queue_wait(pair.two.queue, event));
+        follow(pair.two.queue, pair.one.queue);
         uint32_t words[2];
         ASSERT_OK(weir_download(pair.two.queue, words, pair.two.memory, BYTES - 4, 8));
         if (conform_kernels_run(f))

@@ -476,8 +476,7 @@ CONFORM(Pool, OnAQueueThatHasFailed)
     weir_buffer *buffer = take(pool, queue, SIZE);
     weir_buffer *none;
 
-    ASSERT_OK(weir_queue_host_call(queue, fail_plainly, NULL));
-    EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+    conform_fail(queue);
     EXPECT_REFUSED(weir_pool_allocate(pool, queue, SIZE, &none), WEIR_ERROR_HOST_CALL,
                    "a host call, failed");
     EXPECT_NULL(none);
@@ -554,7 +553,6 @@ CONFORM(Pool, HandsBuffersFromQueueToQueue)
     own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
     weir_buffer *results[RESULTS];
     struct weir_event done[RESULTS] = {{0, 0}};
-    struct weir_event made;
 
     for (int i = 0; i < RESULTS; i++)
         results[i] = conform_host_buffer(f, SIZE);
@@ -566,8 +564,7 @@ CONFORM(Pool, HandsBuffersFromQueueToQueue)
         }
         weir_buffer *buffer = take(pool, producer, SIZE);
         fill(producer, buffer, (unsigned char)round);
-        ASSERT_OK(weir_queue_record(producer, &made));
-        ASSERT_OK(weir_queue_wait(consumer, made));
+        follow(consumer, producer);
         ASSERT_OK(weir_queue_copy(consumer, results[slot], 0, buffer, 0, SIZE));
         ASSERT_OK(weir_pool_free(consumer, &buffer));
         ASSERT_OK(weir_queue_record(consumer, &done[slot]));

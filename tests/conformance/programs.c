@@ -205,9 +205,7 @@ CONFORM(Program, SourceWithOptions)
         weir_program *program;
         params.options = options[i];
         weir_status status = weir_program_create(f->device, &params, &program);
-        if (status == WEIR_ERROR_UNSUPPORTED)
-            CONFORM_SKIP("this device compiles no source at run time");
-        ASSERT_OK(status);
+        CONFORM_COMPILED(status);
         expect_twice(f, program);
         weir_program_destroy(&program);
     }
@@ -235,9 +233,7 @@ CONFORM(Program, CudaSource)
         params.source = doubling;
     }
     weir_status status = weir_program_create(f->device, &params, &program);
-    if (status == WEIR_ERROR_UNSUPPORTED)
-        CONFORM_SKIP("this device compiles no source at run time");
-    ASSERT_OK(status);
+    CONFORM_COMPILED(status);
     expect_twice(f, program);
 }
 
@@ -274,9 +270,7 @@ CONFORM(Program, SourceWithBarriersInAFunction)
 
     weir_status status =
         weir_program_create(f->device, WEIR_PARAMS(weir_program, .source = two_sums), &program);
-    if (status == WEIR_ERROR_UNSUPPORTED)
-        CONFORM_SKIP("this device compiles no source at run time");
-    ASSERT_OK(status);
+    CONFORM_COMPILED(status);
     own_kernel kernel = NULL;
     own_queue queue = conform_queue(f, "q");
     own_buffer in = conform_device_buffer(f, sizeof values);
@@ -318,9 +312,7 @@ CONFORM(Program, SignaturesOfSource)
     own_kernel kernel = NULL;
     weir_status status =
         weir_program_create(f->device, WEIR_PARAMS(weir_program, .source = source), &program);
-    if (status == WEIR_ERROR_UNSUPPORTED)
-        CONFORM_SKIP("this device compiles no source at run time");
-    ASSERT_OK(status);
+    CONFORM_COMPILED(status);
     EXPECT_REFUSED(weir_kernel_create(program, "no", &kernel), WEIR_ERROR_NOT_FOUND, "no");
     ASSERT_OK(weir_kernel_create(program, "kinds", &kernel));
     const struct weir_kernel_signature *signature = weir_kernel_get_signature(kernel);
@@ -342,7 +334,8 @@ CONFORM(Program, SignaturesOfSource)
     ASSERT_OK(weir_queue_fill(queue, in, 0, 64, "", 1));
     EXPECT_INVALID(weir_queue_launch(queue, kernel, one, one, weir_in(in, 0, 64),
                                      weir_out(out, 0, 64), weir_in(in, 0, 64), weir_local(4),
-                                     weir_vector(float, 1, 2), weir_value(&limits, sizeof limits), 5.0),
+                                     weir_vector(float, 1, 2), weir_value(&limits, sizeof limits),
+                                     5.0),
                    "'n'");
     EXPECT_OK(weir_queue_launch(queue, kernel, one, one, weir_in(in, 0, 64), weir_out(out, 0, 64),
                                 weir_in(in, 0, 64), weir_local(4), weir_vector(float, 1, 2),
@@ -353,10 +346,11 @@ CONFORM(Program, SignaturesOfSource)
 CONFORM(Program, SourceThatIsCutOff)
 {
     weir_program *program;
-    const weir_status status = weir_program_create(
-        f->device,
-        WEIR_PARAMS(weir_program, .label = "cut", .source = "__kernel void cut(__global uint *out"),
-        &program);
+    const weir_status status =
+        weir_program_create(f->device,
+                            WEIR_PARAMS(weir_program, .label = "cut",
+                                        .source = "__kernel void cut(__global uint *out"),
+                            &program);
     EXPECT_NULL(program);
     if (status == WEIR_ERROR_UNSUPPORTED)
         CONFORM_SKIP("this device compiles no source at run time");

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/conformance/lists.h"
 #include "tests/conformance/suite.h"
 
 #define SIZE ((size_t)4096)

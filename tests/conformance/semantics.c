@@ -188,8 +188,7 @@ CONFORM(Semantics, TimingUnsupported)
 // right after the wait.
 CONFORM(Semantics, TimingIsOneTimeline)
 {
-    if (f->limits->timing_history == 0)
-        CONFORM_SKIP("limits.timing_history is 0");
+    CONFORM_NEEDS_TIMES(f);
     weir_queue *queues[2] = {conform_timed_queue(f, "a"), conform_timed_queue(f, "b")};
     weir_buffer *buffer = conform_device_buffer(f, SIZE);
     const uint32_t value = 0;
@@ -218,8 +217,7 @@ CONFORM(Semantics, TimingIsOneTimeline)
 
 CONFORM(Semantics, TimingOfAnIncompleteEvent)
 {
-    if (f->limits->timing_history == 0)
-        CONFORM_SKIP("limits.timing_history is 0");
+    CONFORM_NEEDS_TIMES(f);
     own_gate gate = gate_create();
     weir_queue *queue = conform_timed_queue(f, "gated");
     struct weir_event event;

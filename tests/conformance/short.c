@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "kernels/conformance/conformance.h"
-#include "tests/conformance/bench.h"
+#include "tests/conformance/suite.h"
 
 #define N 1000u
 #define BYTES ((size_t)4 * N)
@@ -247,9 +247,7 @@ CONFORM(Short, KernelsOfBundlesAndFiles)
                                        &(weir_program *){NULL}),
                    "bundle and source");
     EXPECT_INT_EQ(unlink(path), 0);
-    if (status == WEIR_ERROR_UNSUPPORTED)
-        CONFORM_SKIP("this device compiles no source at run time");
-    ASSERT_OK(status);
+    CONFORM_COMPILED(status);
     ASSERT_OK(weir_queue_launch_global(x.queue, put, weir_dim(1, 1, 1), weir_whole_out(x.a)));
     ASSERT_OK(weir_download(x.queue, &value, x.a, 0, sizeof value));
     if (conform_kernels_run(f))
@@ -258,8 +256,7 @@ CONFORM(Short, KernelsOfBundlesAndFiles)
 
 CONFORM(Short, TimeOfOneOperation)
 {
-    if (f->limits->timing_history == 0)
-        CONFORM_SKIP("limits.timing_history is 0");
+    CONFORM_NEEDS_TIMES(f);
     own_queue queue = conform_timed_queue(f, "timed");
     own_queue untimed = conform_queue(f, "untimed");
     own_buffer memory = conform_device_buffer(f, BYTES);
@@ -321,8 +318,7 @@ CONFORM(Short, DefaultRuntime)
 
 CONFORM(Short, TimeBetweenTwoEvents)
 {
-    if (f->limits->timing_history == 0)
-        CONFORM_SKIP("limits.timing_history is 0");
+    CONFORM_NEEDS_TIMES(f);
     weir_queue *queue = conform_timed_queue(f, "timed");
     struct weir_event begin, end;
     uint64_t times[2];
@@ -343,8 +339,7 @@ CONFORM(Short, TimeBetweenTwoEvents)
 
 CONFORM(Short, TimeOfAnIncompleteEvent)
 {
-    if (f->limits->timing_history == 0)
-        CONFORM_SKIP("limits.timing_history is 0");
+    CONFORM_NEEDS_TIMES(f);
     own_gate gate = gate_create();
     own_queue queue = conform_timed_queue(f, "gated");
     struct weir_event event;
@@ -373,8 +368,7 @@ CONFORM(Short, TimesOfTwoDevices)
     struct weir_event events[2];
     weir_queue *queues[2];
     int64_t elapsed;
-    if (f->limits->timing_history == 0)
-        CONFORM_SKIP("limits.timing_history is 0");
+    CONFORM_NEEDS_TIMES(f);
     ASSERT_OK(weir_device_open(f->runtime, WEIR_PARAMS(weir_device, .select = "0"), &other));
     queues[0] = open_timed(f->device);
     queues[1] = open_timed(other);

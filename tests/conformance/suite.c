@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "kernels/conformance/conformance.h"
-#include "tests/conformance/lists.h"
 
 extern char **environ;
 

@@ -16,6 +16,8 @@
 #ifndef WEIR_TESTS_CONFORMANCE_SUITE_H
 #define WEIR_TESTS_CONFORMANCE_SUITE_H
 
+#include <string.h>
+
 #include <weir/weir.h>
 
 #include "tests/support/own.h"
@@ -62,6 +64,19 @@ void conform_skipped(void);
             CONFORM_SKIP("kernels do nothing on this device"); \
     } while (0)
 bool conform_kernels_run(struct fixture *f);
+
+// The same if the device cannot time, and where `status` says that it compiles no source.
+#define CONFORM_NEEDS_TIMES(f)                          \
+    do {                                                \
+        if ((f)->limits->timing_history == 0)           \
+            CONFORM_SKIP("limits.timing_history is 0"); \
+    } while (0)
+#define CONFORM_COMPILED(status)                                        \
+    do {                                                                \
+        if ((status) == WEIR_ERROR_UNSUPPORTED)                         \
+            CONFORM_SKIP("this device compiles no source at run time"); \
+        ASSERT_OK(status);                                              \
+    } while (0)
 
 // Every wait of the suite ends after this, so that a hang is a failure. It is
 // far beyond what a loaded machine needs, and nothing is asserted about time.
@@ -130,9 +145,90 @@ weir_status count_up(void *counter);
 weir_status fail_plainly(void *unused);
 weir_status sleep_a_little(void *unused);
 
+// Fails the queue by a host call, and waits for that.
+static inline void conform_fail(weir_queue *queue)
+{
+    EXPECT_OK(weir_queue_host_call(queue, fail_plainly, NULL));
+    EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
+}
+
+// Makes `to` wait for everything that `from` has so far.
+static inline void follow(weir_queue *to, weir_queue *from)
+{
+    struct weir_event event;
+    EXPECT_OK(weir_queue_record(from, &event));
+    EXPECT_OK(weir_queue_wait(to, event));
+}
+
+static inline void launch_and_sync(weir_queue *queue, weir_graph *graph)
+{
+    EXPECT_OK(weir_queue_graph(queue, graph));
+    EXPECT_SYNC(queue);
+}
+
 // The label under which the child process of an expected failure runs, and a function that runs
 // one: its exit status, or -1 if it crashed or hung.
 #define CONFORM_CHILD "WEIR_CONFORM_CHILD"
 int conform_run_child(const char *suite, const char *name);
+
+// For the tests of launches: a queue, a kernel, and three buffers.
+struct bench {
+    weir_queue *queue;
+    weir_kernel *kernel;
+    weir_buffer *a;
+    weir_buffer *b;
+    weir_buffer *c;
+};
+
+static inline struct bench make_bench(struct fixture *f, const char *kernel, size_t bytes)
+{
+    return (struct bench){
+        .queue = conform_queue(f, "q"),
+        .kernel = conform_kernel(f, kernel),
+        .a = conform_device_buffer(f, bytes),
+        .b = conform_device_buffer(f, bytes),
+        .c = conform_device_buffer(f, bytes),
+    };
+}
+
+static inline void finish_bench(struct bench *bench)
+{
+    EXPECT_SYNC(bench->queue);
+    weir_kernel_destroy(&bench->kernel);
+    weir_buffer_destroy(&bench->a);
+    weir_buffer_destroy(&bench->b);
+    weir_buffer_destroy(&bench->c);
+    weir_queue_destroy(&bench->queue);
+}
+
+#define own_bench OWN(finish_bench) struct bench
+
+// Launches the kernel of the bench `x`, which must succeed, or be refused with a message that holds
+// `part`.
+#define LAUNCH(x, ...) ASSERT_OK(weir_queue_launch((x)->queue, (x)->kernel, __VA_ARGS__))
+#define REFUSES(x, part, ...) \
+    EXPECT_INVALID(weir_queue_launch((x)->queue, (x)->kernel, __VA_ARGS__), part)
+
+// Entries of the lists of tests that the suite excuses (suite.c).
+
+// One test on one backend. `device` is part of the device's name; NULL: any.
+struct conform_entry {
+    const char *backend;
+    const char *device;
+    const char *test; // "Suite.Name"
+    const char *reason;
+};
+
+// The entry of a list, which ends with a NULL test, that fits; or NULL.
+static inline const struct conform_entry *conform_find(const struct conform_entry *list,
+                                                       const char *backend, const char *device,
+                                                       const char *test)
+{
+    for (const struct conform_entry *entry = list; entry->test; entry++)
+        if (strcmp(entry->test, test) == 0 && strcmp(entry->backend, backend) == 0 &&
+            (!entry->device || strstr(device, entry->device)))
+            return entry;
+    return NULL;
+}
 
 #endif

@@ -155,23 +155,6 @@ RIG_TEST(CudaWaits, AQueueWithoutALastRecordIsFinishedWhenItIsLeft)
     fake->destroy_stream(stream);
 }
 
-// Allocation synchronises the memory stream, which carries nothing but
-// allocations: it may not wait for a queue that is busy.
-RIG_TEST(CudaWaits, AllocatingWaitsForNoQueue)
-{
-    struct weir_event event;
-    own_program program = rig_program(rig);
-    own_kernel spin = rig_kernel(program, "spin");
-    own_buffer result = rig_buffer(rig, 64, WEIR_PLACE_DEVICE);
-    EXPECT_OK(weir_queue_launch(rig->queue, spin, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
-                                weir_out(result, 0, 64), 1u, (uint64_t)200000000));
-    EXPECT_OK(weir_queue_record(rig->queue, &event));
-    weir_buffer *buffer = rig_buffer(rig, 4096, WEIR_PLACE_DEVICE);
-    weir_buffer_destroy(&buffer);
-    EXPECT_INT_EQ(weir_event_query(event), WEIR_NOT_READY);
-    EXPECT_OK(weir_event_sync(event, WEIR_FOREVER));
-}
-
 // Records.
 
 // While the device does nothing, events cannot be reused, and all waits and queries still

@@ -195,40 +195,6 @@ WEIR_TEST(CudaMemory, WrapsMayLieInEachOther)
     rig_finish(&rig);
 }
 
-RIG_TEST(CudaMemory, OperationsAllocateNothing)
-{
-    struct weir_counters before = {0};
-    struct weir_counters after;
-    struct weir_event event;
-    int flat = 0;
-    own_program program = rig_program(rig);
-    own_kernel kernel = rig_kernel(program, "iota");
-    own_buffer src = rig_buffer(rig, 4096, WEIR_PLACE_HOST);
-    own_buffer dst = rig_buffer(rig, 4096, WEIR_PLACE_DEVICE);
-    own_queue second = rig_queue(rig, false);
-    for (size_t i = 0; i < 4000; i++) {
-        EXPECT_OK(weir_queue_fill(rig->queue, src, 0, 64, pattern, 16));
-        EXPECT_OK(weir_queue_copy(rig->queue, dst, 0, src, 0, 64));
-        EXPECT_OK(weir_queue_launch(rig->queue, kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
-                                    weir_out(dst, 0, 64), 1u, 16u));
-        EXPECT_OK(weir_queue_record(rig->queue, &event));
-        EXPECT_OK(weir_queue_wait(second, event));
-        if (i % 100 == 99)
-            EXPECT_OK(weir_queue_sync(second, WEIR_FOREVER));
-        if (i % 500 != 499)
-            continue;
-        weir_counters_read(&after);
-        flat += after.allocations == before.allocations &&
-                after.driver_objects == before.driver_objects;
-        before = after;
-    }
-    // Rings grow until they are large enough for the most work that was in flight, which
-    // depends on the machine's load; with an allocation per operation no interval would be
-    // without allocations.
-    EXPECT_INT_GT(flat, 0);
-    EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));
-}
-
 // A warm pool makes no calls, and the legacy queue those that its header states.
 
 static long all_calls(void)

@@ -1,11 +1,7 @@
 // The messages when the CUDA backend is opened on machines that lack something,
 // and the devices that it lists on a complete one.
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-
-#include <weir/log.h>
 
 #include "tests/cuda/rig.h"
 
@@ -95,27 +91,6 @@ WEIR_TEST(CudaOpen, Keys)
     EXPECT_FAILURE(rig_open_runtime("sink = spin", &runtime), WEIR_ERROR_CONFIG, "sync");
 }
 
-static void keep_log(void *user, weir_log_level level, const char *source, const char *text)
-{
-    (void)level;
-    snprintf(user, 512, "%s: %s", source, text);
-}
-
-WEIR_TEST(CudaOpen, ARefusedCacheIsAWarning)
-{
-    char log[512] = "";
-    char section[256];
-    own_runtime runtime = NULL;
-    const char *folder = weir_test_temp_dir();
-    ASSERT_INT_EQ(chmod(folder, 0777), 0);
-    snprintf(section, sizeof section, "cache_dir = %s", folder);
-    weir_log_set(keep_log, log, WEIR_LOG_WARNING);
-    EXPECT_OK(rig_open_runtime(section, &runtime));
-    weir_log_set(NULL, NULL, WEIR_LOG_WARNING);
-    EXPECT_CONTAINS(log, "cuda: ");
-    EXPECT_CONTAINS(log, "other users may put their own folders in it");
-}
-
 RIG_TEST(CudaOpen, Limits)
 {
     const struct weir_limits *limits = weir_device_limits(rig->device);
@@ -137,12 +112,14 @@ RIG_TEST(CudaOpen, Limits)
     EXPECT_INT_EQ(limits->priority_highest, 5);
 }
 
-RIG_TEST(CudaOpen, PrioritiesReachTheDriver)
+// A machine that lacks the driver's OpenCL.
+RIG_TEST(CudaOpen, NoCompiler)
 {
-    for (int32_t priority = 0; priority <= 5; priority++) {
-        weir_queue *queue;
-        EXPECT_OK(
-            weir_queue_create(rig->device, WEIR_PARAMS(weir_queue, .priority = priority), &queue));
-        weir_queue_destroy(&queue);
-    }
+    static const char twice[] =
+        "__kernel void twice(__global const uint *in, __global uint *out, uint n) {}\n";
+    own_program program = NULL;
+    EXPECT_FAILURE(weir_program_create(rig->device, WEIR_PARAMS(weir_program, .source = twice),
+                                       &program),
+                   WEIR_ERROR_UNSUPPORTED, "libnvidia-opencl.so.1, which cannot be loaded");
+    EXPECT_CONTAINS(weir_last_error_text(), "NVIDIA_DRIVER_CAPABILITIES=compute,utility");
 }

@@ -71,11 +71,6 @@ static bool start_with(struct stage *s, const char *section, const char *kernel)
     return s->kernel && s->results;
 }
 
-static bool start(struct stage *s)
-{
-    return start_with(s, "", "print_items");
-}
-
 static void finish(struct stage *s)
 {
     weir_buffer_destroy(&s->results);
@@ -85,24 +80,10 @@ static void finish(struct stage *s)
     weir_log_set(NULL, NULL, WEIR_LOG_INFO);
 }
 
-#define SCENE_TEST(suite, name) WEIR_TEST_WITH(suite, name, struct stage, s, start(s), finish(s))
-
-static void print_on(struct stage *s, weir_queue *queue, unsigned first, unsigned count)
-{
-    EXPECT_OK(weir_queue_launch(queue, s->kernel, weir_dim(1, 1, 1), weir_dim(ITEMS, 1, 1),
-                                weir_out(s->results, 0, ITEMS * sizeof(int)), first, count));
-}
-
 static void print(struct stage *s, unsigned first, unsigned count)
 {
-    print_on(s, s->rig.queue, first, count);
-}
-
-static struct weir_event record(weir_queue *queue)
-{
-    struct weir_event event;
-    EXPECT_OK(weir_queue_record(queue, &event));
-    return event;
+    EXPECT_OK(weir_queue_launch(s->rig.queue, s->kernel, weir_dim(1, 1, 1), weir_dim(ITEMS, 1, 1),
+                                weir_out(s->results, 0, ITEMS * sizeof(int)), first, count));
 }
 
 static void expect_items(size_t start, unsigned first, unsigned count)
@@ -114,61 +95,19 @@ static void expect_items(size_t start, unsigned first, unsigned count)
     }
 }
 
-SCENE_TEST(CudaPrints, WhenAQueueIsWaitedFor)
-{
-    int results[ITEMS];
-    memset(results, 1, sizeof results);
-    print(s, 100, ITEMS);
-    EXPECT_OK(weir_queue_sync(s->rig.queue, GUARD_NS));
-    ASSERT_UINT_EQ(logged.count, ITEMS);
-    expect_items(0, 100, ITEMS);
-    EXPECT_OK(weir_download(s->rig.queue, results, s->results, 0, sizeof results));
-    for (int i = 0; i < ITEMS; i++)
-        EXPECT_INT_EQ(results[i], 0);
-    EXPECT_UINT_EQ(logged.count, ITEMS);
-}
-
-SCENE_TEST(CudaPrints, WhenAnEventIsAskedFor)
-{
-    print(s, 1, 2);
-    const struct weir_event event = record(s->rig.queue);
-    while (weir_event_query(event) == WEIR_NOT_READY) {
-    }
-    ASSERT_UINT_EQ(logged.count, 2);
-    expect_items(0, 1, 2);
-}
-
 WEIR_TEST(CudaPrints, WhenAnEventIsWaitedForAndWhenTheDeviceCloses)
 {
     struct stage s;
-    ASSERT_TRUE(start(&s));
+    struct weir_event event;
+    ASSERT_TRUE(start_with(&s, "", "print_items"));
     print(&s, 1, 2);
-    EXPECT_OK(weir_event_sync(record(s.rig.queue), GUARD_NS));
+    EXPECT_OK(weir_queue_record(s.rig.queue, &event));
+    EXPECT_OK(weir_event_sync(event, GUARD_NS));
     EXPECT_UINT_EQ(logged.count, 2);
     print(&s, 7, 1);
     finish(&s);
     ASSERT_UINT_EQ(logged.count, 3);
     expect_items(2, 7, 1);
-}
-
-SCENE_TEST(CudaPrints, SeveralQueuesAndAGraph)
-{
-    own_graph graph = NULL;
-    own_queue other = rig_queue(&s->rig, false);
-    EXPECT_OK(weir_capture_begin(other));
-    print_on(s, other, 50, 3);
-    EXPECT_OK(weir_capture_end(other, NULL, &graph));
-    print(s, 10, 2);
-    EXPECT_OK(weir_queue_sync(s->rig.queue, GUARD_NS));
-    print_on(s, other, 20, 2);
-    EXPECT_OK(weir_queue_graph(other, graph));
-    EXPECT_OK(weir_queue_graph(other, graph));
-    EXPECT_OK(weir_queue_sync(other, GUARD_NS));
-    ASSERT_UINT_EQ(logged.count, 10);
-    expect_items(0, 10, 2);
-    expect_items(2, 20, 2);
-    expect_items(4, 50, 3);
-    expect_items(7, 50, 3);
 }
 
 // 56 bytes of format and text, 32 of arguments: the ring wraps in the middle of records.

@@ -165,30 +165,6 @@ WEIR_TEST(CudaSource, OpenclRuns)
     rig_finish(&rig);
 }
 
-RIG_TEST(CudaSource, OpenclSignatures)
-{
-    static const char source[] =
-        "struct values { uint a; float b; ulong c; };\n"
-        "__kernel __attribute__((reqd_work_group_size(8, 4, 2)))\n"
-        "void required_block(__global uint *out) {}\n"
-        "__kernel void store_values(__global ulong *out, uchar a, ushort b, uint c, ulong d,\n"
-        "    char e, short f, int g, long h, float i, struct values j) {}\n";
-    own_program program = NULL;
-    own_kernel kernel = NULL;
-    const struct weir_program_params params = params_of(source, NULL);
-    ASSERT_OK(weir_program_create(rig->device, &params, &program));
-    ASSERT_OK(weir_kernel_create(program, "store_values", &kernel));
-    const struct weir_kernel_signature *signature = weir_kernel_get_signature(kernel);
-    ASSERT_UINT_EQ(signature->parameter_count, 11);
-    EXPECT_STR_EQ(weir_signature_parameter(signature, 0)->type_name, "ulong *");
-    EXPECT_UINT_EQ(weir_signature_parameter(signature, 0)->writable, 1);
-    EXPECT_INT_EQ(weir_signature_parameter(signature, 8)->scalar, WEIR_SCALAR_I64);
-    EXPECT_UINT_EQ(weir_signature_parameter(signature, 10)->size, 16);
-    weir_kernel_destroy(&kernel);
-    ASSERT_OK(weir_kernel_create(program, "required_block", &kernel));
-    EXPECT_UINT_EQ(weir_kernel_get_signature(kernel)->required_block.y, 4);
-}
-
 static char logged[1024];
 
 static void keep_log(void *user, weir_log_level level, const char *source, const char *message)

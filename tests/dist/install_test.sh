@@ -10,7 +10,7 @@ expect_status 0 "$weir" --version
 [ "$output" = "weir $version" ] || fail "weir --version said '$output', the archive's name $version"
 
 # Without the CUDA archive the default configuration falls back, and says so.
-expect_status 0 "$weir" doctor
+expect_status 0 "$weir" doctor --all
 expect_contains "$output" "weir_cuda.so"
 expect_contains "$output" "$there/bin/../lib/weir/weir_opencl.so"
 expect_status 0 env WEIR_BACKEND=opencl "$weir" doctor

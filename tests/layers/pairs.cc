@@ -9,16 +9,14 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <future>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace
 {
 
-constexpr size_t n = 4096, bytes = 4 * n, half = bytes / 2, side = 64;
+constexpr size_t n = 4096, bytes = 4 * n, half = bytes / 2;
 
 const char *const source = "kernel void inc(global float *a) { a[get_global_id(0)] += 1; }\n"
                            "kernel void dbl(global const float *a, global float *b) {\n"
@@ -30,7 +28,6 @@ int first, second;
 struct rig {
     cl::Context context{CL_DEVICE_TYPE_ALL};
     cl::CommandQueue one{context}, two{context};
-    cl::CommandQueue unordered{context, cl::QueueProperties::OutOfOrder};
     cl::Buffer a{context, host.begin(), host.end(), false};
     cl::Buffer b{context, host.begin(), host.end(), false};
     cl::Program program{context, source, true};
@@ -56,34 +53,11 @@ void write_functor(rig &r, bool mended)
     B(r.dbl(cl::EnqueueArgs(r.two, waits, cl::NDRange(n)), r.a, r.b));
 }
 
-void functor_read(rig &r, bool mended)
-{
-    A(r.done = r.inc(cl::EnqueueArgs(r.one, cl::NDRange(n)), r.a));
-    const events waits = when(mended, r.done);
-    B(r.two.enqueueReadBuffer(r.a, CL_FALSE, 0, bytes, back.data(), &waits));
-}
-
-void kernel_object(rig &r, bool mended)
-{
-    cl::Kernel inc(r.program, "inc");
-    inc.setArg(0, r.a);
-    A(r.one.enqueueNDRangeKernel(inc, cl::NullRange, cl::NDRange(n), cl::NullRange, nullptr,
-                                 &r.done));
-    const events waits = when(mended, r.done);
-    B(r.two.enqueueCopyBuffer(r.a, r.b, 0, 0, bytes, &waits));
-}
-
 // The wrapper maps, copies, unmaps and waits.
 void copy_to_host(rig &r, bool mended)
 {
     A(r.inc(cl::EnqueueArgs(r.one, cl::NDRange(n)), r.a));
     B(cl::copy(mended ? r.one : r.two, r.a, back.begin(), back.end()));
-}
-
-void fill_part(rig &r, bool mended)
-{
-    A(r.one.enqueueFillBuffer(r.a, 0.0f, 0, half));
-    B(r.two.enqueueFillBuffer(r.a, 1.0f, mended ? half : half - 4, half));
 }
 
 void sub_buffers(rig &r, bool mended)
@@ -101,54 +75,6 @@ void event_wait(rig &r, bool mended)
     if (mended)
         r.done.wait();
     B(r.dbl(cl::EnqueueArgs(r.two, cl::NDRange(n)), r.a, r.b));
-}
-
-void event_status(rig &r, bool mended)
-{
-    A(r.done = r.inc(cl::EnqueueArgs(r.one, cl::NDRange(n)), r.a));
-    r.one.flush();
-    while (mended && r.done.getInfo<CL_EVENT_COMMAND_EXECUTION_STATUS>() != CL_COMPLETE)
-        std::this_thread::yield();
-    B(r.dbl(cl::EnqueueArgs(r.two, cl::NDRange(n)), r.a, r.b));
-}
-
-void barrier(rig &r, bool mended)
-{
-    A(r.inc(cl::EnqueueArgs(r.unordered, cl::NDRange(n)), r.a));
-    if (mended)
-        r.unordered.enqueueBarrierWithWaitList();
-    B(r.dbl(cl::EnqueueArgs(r.unordered, cl::NDRange(n)), r.a, r.b));
-}
-
-void marker(rig &r, bool mended)
-{
-    cl::Event mark;
-    if (!mended)
-        r.one.enqueueMarkerWithWaitList(nullptr, &mark);
-    A(r.inc(cl::EnqueueArgs(r.one, cl::NDRange(n)), r.a));
-    if (mended)
-        r.one.enqueueMarkerWithWaitList(nullptr, &mark);
-    const events waits = {mark};
-    B(r.two.enqueueReadBuffer(r.a, CL_FALSE, 0, bytes, back.data(), &waits));
-}
-
-void map_unmap(rig &r, bool mended)
-{
-    void *at = r.one.enqueueMapBuffer(r.a, CL_TRUE, CL_MAP_WRITE, 0, bytes);
-    std::memset(at, 0, 4);
-    A(r.one.enqueueUnmapMemObject(r.a, at, nullptr, &r.done));
-    const events waits = when(mended, r.done);
-    B(r.two.enqueueReadBuffer(r.a, CL_FALSE, 0, bytes, back.data(), &waits));
-}
-
-void image(rig &r, bool mended)
-{
-    const cl::array<cl::size_type, 3> left = {0, 0, 0}, right = {mended ? side / 2 : 1, 0, 0};
-    const cl::array<cl::size_type, 3> region = {side / 2, side, 1};
-    cl::Image2D picture(r.context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR,
-                        cl::ImageFormat(CL_R, CL_FLOAT), side, side, 0, host.data());
-    A(r.one.enqueueWriteImage(picture, CL_FALSE, left, region, 0, 0, host.data()));
-    B(r.two.enqueueReadImage(picture, CL_FALSE, right, region, 0, 0, back.data()));
 }
 
 void future(rig &r, bool mended)
@@ -181,10 +107,8 @@ const struct {
     {               \
 #name, name \
     }
-    CASE(write_functor), CASE(functor_read), CASE(kernel_object), CASE(copy_to_host),
-    CASE(fill_part),     CASE(sub_buffers),  CASE(event_wait),    CASE(event_status),
-    CASE(barrier),       CASE(marker),       CASE(map_unmap),     CASE(image),
-    CASE(future),        CASE(scope),
+    CASE(write_functor), CASE(copy_to_host), CASE(sub_buffers),
+    CASE(event_wait),    CASE(future),       CASE(scope),
 #undef CASE
 };
 
@@ -204,7 +128,7 @@ int main(int argc, char **argv)
             std::find(arguments.begin() + 1, arguments.end(), it.name) == arguments.end())
             continue;
         it.run(r, arguments[0] == "mended");
-        for (const cl::CommandQueue &queue : {r.one, r.two, r.unordered})
+        for (const cl::CommandQueue &queue : {r.one, r.two})
             queue.finish();
         std::printf("%s %d %d\n", it.name, first, second);
     }

@@ -9,7 +9,6 @@ import pyopencl.array
 from pyopencl import mem_flags as mf
 
 N = 4096
-HALF = N // 2
 SOURCE = """
 kernel void inc(global float *a) { a[get_global_id(0)] += 1; }
 kernel void dbl(global const float *a, global float *b) { size_t i = get_global_id(0); b[i] = 2 * a[i]; }
@@ -31,8 +30,6 @@ class Rig:
     def __init__(self):
         self.context = cl.create_some_context(interactive=False)
         self.one, self.two = (cl.CommandQueue(self.context) for _ in range(2))
-        order = cl.command_queue_properties.OUT_OF_ORDER_EXEC_MODE_ENABLE
-        self.unordered = cl.CommandQueue(self.context, properties=order)
         self.host, self.back = np.zeros(N, np.float32), np.zeros(N, np.float32)
         self.a, self.b = (
             cl.Buffer(self.context, mf.READ_WRITE | mf.COPY_HOST_PTR, hostbuf=self.host) for _ in range(2)
@@ -50,33 +47,6 @@ def write_kernel(r, mended):
     B(r.dbl(r.two, (N,), None, r.a, r.b, wait_for=when(mended, done)))
 
 
-def kernel_read(r, mended):
-    done = A(r.inc(r.one, (N,), None, r.a))
-    B(cl.enqueue_copy(r.two, r.back, r.a, is_blocking=False, wait_for=when(mended, done)))
-
-
-def kernel_object(r, mended):
-    r.inc.set_args(r.a)
-    done = A(cl.enqueue_nd_range_kernel(r.one, r.inc, (N,), None))
-    B(cl.enqueue_copy(r.two, r.b, r.a, wait_for=when(mended, done)))
-
-
-def copy_parts(r, mended):
-    A(cl.enqueue_copy(r.one, r.b, r.a, byte_count=4 * HALF))
-    B(cl.enqueue_copy(r.two, r.b, r.a, byte_count=4 * HALF, dest_offset=4 * HALF - (0 if mended else 8)))
-
-
-def fill(r, mended):
-    done = A(cl.enqueue_fill_buffer(r.one, r.a, np.float32(1), 0, 4 * N))
-    B(r.dbl(r.two, (N,), None, r.a, r.b, wait_for=when(mended, done)))
-
-
-def sub_buffers(r, mended):
-    low, high = r.a[: 4 * HALF], r.a[4 * HALF :] if mended else r.a[2 * HALF : 6 * HALF]
-    A(r.inc(r.one, (HALF,), None, low))
-    B(r.inc(r.two, (HALF,), None, high))
-
-
 def event_wait(r, mended):
     done = A(r.inc(r.one, (N,), None, r.a))
     if mended:
@@ -84,30 +54,10 @@ def event_wait(r, mended):
     B(r.dbl(r.two, (N,), None, r.a, r.b))
 
 
-def event_status(r, mended):
-    done = A(r.inc(r.one, (N,), None, r.a))
-    r.one.flush()
-    while mended and done.command_execution_status != cl.command_execution_status.COMPLETE:
-        pass
-    B(r.dbl(r.two, (N,), None, r.a, r.b))
-
-
 def finish(r, mended):
     A(r.inc(r.one, (N,), None, r.a))
     r.one.finish() if mended else r.one.flush()
     B(r.dbl(r.two, (N,), None, r.a, r.b))
-
-
-def blocking(r, mended):
-    A(r.inc(r.one, (N,), None, r.a))
-    cl.enqueue_copy(r.one if mended else r.two, r.back, r.b)
-    B(r.dbl(r.two, (N,), None, r.a, r.b))
-
-
-def barrier(r, mended):
-    A(r.inc(r.unordered, (N,), None, r.a))
-    cl.enqueue_barrier(r.unordered) if mended else cl.enqueue_marker(r.unordered)
-    B(r.dbl(r.unordered, (N,), None, r.a, r.b))
 
 
 def map_buffer(r, mended):
@@ -143,8 +93,7 @@ def thread(r, mended):
     B(r.dbl(r.two, (N,), None, r.a, r.b, wait_for=when(mended, done[0])))
 
 
-CASES = [write_kernel, kernel_read, kernel_object, copy_parts, fill, sub_buffers, event_wait, event_status]
-CASES += [finish, blocking, barrier, map_buffer, image, array, thread]
+CASES = [write_kernel, event_wait, finish, map_buffer, image, array, thread]
 
 
 def main(way="--list", *names):
@@ -156,7 +105,7 @@ def main(way="--list", *names):
         if names and case.__name__ not in names:
             continue
         case(r, way == "mended")
-        for queue in (r.one, r.two, r.unordered):
+        for queue in (r.one, r.two):
             queue.finish()
         print(case.__name__, lines["first"], lines["second"])
 

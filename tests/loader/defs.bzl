@@ -2,20 +2,19 @@
 
 load("@rules_cc//cc:defs.bzl", "cc_binary")
 
-def fake_module(file, name = None, defines = []):
-    """One fake, weir_FILE.so.
+def fake_module(name, defines = []):
+    """One fake, weir_NAME.so.
 
     Args:
-      file: the module's name as its file says it.
-      name: the name that it says itself, where that differs.
+      name: the module's name.
       defines: what is wrong with it; see fake.c.
     """
     cc_binary(
-        name = "weir_%s.so" % file,
+        name = "weir_%s.so" % name,
         testonly = True,
         srcs = ["fake.c"],
-        copts = ["-DFAKE_NAME='\"%s\"'" % (name or file)] + ["-D" + define for define in defines],
+        copts = ["-DFAKE_NAME='\"%s\"'" % name] + ["-D" + define for define in defines],
         linkshared = True,
         deps = ["//api:module"],
     )
-    return ":weir_%s.so" % file
+    return ":weir_%s.so" % name

@@ -6,9 +6,6 @@
 
 #include <weir/module/module.h>
 
-#ifndef FAKE_NAME
-#define FAKE_NAME "fake"
-#endif
 #ifndef FAKE_ABI
 #define FAKE_ABI WEIR_MODULE_ABI
 #endif
@@ -24,19 +21,9 @@
 #ifndef FAKE_SLOTS
 #define FAKE_SLOTS WEIR_MODULE_SLOT_COUNT
 #endif
-#ifndef FAKE_KINDS
-#define FAKE_KINDS WEIR_OPERATION_KINDS
-#endif
 #ifndef FAKE_REFUSES
 #define FAKE_REFUSES 0
 #endif
-#ifndef FAKE_KEYS
-#define FAKE_KEYS                                                                                  \
-    {                                                                                              \
-        .name = "depth", .type = WEIR_KEY_INTEGER, .fallback = "1", .maximum = 9, .help = "Depth." \
-    }
-#endif
-
 static void never(void)
 {
     abort();
@@ -81,7 +68,8 @@ static size_t no_devices(const struct weir_link *link)
 #endif
 
 static struct weir_module_ops ops = {.open = fake_open, .close = fake_close};
-static const struct weir_key keys[] = {FAKE_KEYS};
+static const struct weir_key keys[] = {
+    {.name = "depth", .type = WEIR_KEY_INTEGER, .fallback = "1", .maximum = 9, .help = "Depth."}};
 static const struct weir_module module = {
     .abi = FAKE_ABI,
     .struct_size = (uint32_t)(FAKE_SIZE),
@@ -94,7 +82,7 @@ static const struct weir_module module = {
     .key_count = sizeof keys / sizeof keys[0],
     .key_size = sizeof keys[0],
     .slot_count = FAKE_SLOTS,
-    .operation_kinds = FAKE_KINDS,
+    .operation_kinds = WEIR_OPERATION_KINDS,
     .ops = &ops,
 };
 

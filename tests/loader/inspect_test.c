@@ -105,7 +105,7 @@ WEIR_TEST(Inspect, AFileIsRefusedAsByOpen)
 WEIR_TEST(Inspect, ModulesOfAFolder)
 {
     const struct weir_load_entry *entry;
-    weir_load_report *report;
+    own_load_report report = NULL;
     char path[1024];
     size_t refused = 0;
     const char *before = "";
@@ -124,13 +124,12 @@ WEIR_TEST(Inspect, ModulesOfAFolder)
         before = entry->module;
     }
     weir_test_note(NULL);
-    EXPECT_TRUE(refused >= 10);
+    EXPECT_UINT_GE(refused, 6);
     entry = weir_load_report_entry(report, count - 1);
     EXPECT_STR_EQ(entry->module, "null");
     EXPECT_STR_EQ(entry->kind, "backend");
     EXPECT_INT_EQ(entry->outcome, WEIR_LOAD_USED);
     EXPECT_STR_EQ(entry->sanitizer, WEIR_MODULE_SANITIZER);
-    weir_load_report_destroy(&report);
 }
 
 WEIR_TEST(Inspect, APlaceOfTheConfigurationOrOfALauncher)

@@ -10,7 +10,7 @@
 #include "core/module/loader.h"
 #include "core/support/error.h"
 #include "core/support/memory.h"
-#include "tests/support/test.h"
+#include "tests/support/own.h"
 
 static const struct weir_host host = {
     .struct_size = sizeof host,
@@ -58,7 +58,7 @@ static void expect_refused(const char *name, enum weir_module_kind kind, const c
 WEIR_TEST(Loader, LoadsABackend)
 {
     struct weir__loaded loaded;
-    weir_load_report *report = weir__load_report_create();
+    own_load_report report = weir__load_report_create();
     const char *path = weir_test_runfile("backends/null");
 
     ASSERT_OK(weir__loader_load("null", WEIR_MODULE_BACKEND, path, &host, report, &loaded));
@@ -72,19 +72,6 @@ WEIR_TEST(Loader, LoadsABackend)
     EXPECT_STR_EQ(entry->reason, "");
     EXPECT_STR_EQ(entry->version, WEIR_VERSION_STRING);
     EXPECT_UINT_EQ(entry->abi_seen, WEIR_MODULE_ABI);
-    weir_load_report_destroy(&report);
-}
-
-WEIR_TEST(Loader, LoadsTwiceTheSame)
-{
-    struct weir__loaded first;
-    struct weir__loaded second;
-
-    ASSERT_INT_EQ(load("short", WEIR_MODULE_PLUGIN, NULL, &first), WEIR_OK);
-    ASSERT_INT_EQ(load("short", WEIR_MODULE_PLUGIN, NULL, &second), WEIR_OK);
-    EXPECT_PTR_EQ(first.module, second.module);
-    EXPECT_PTR_EQ(first.ops, second.ops);
-    EXPECT_PTR_EQ(first.path, second.path);
 }
 
 static void *load_from_thread(void *argument)
@@ -111,6 +98,7 @@ WEIR_TEST(Loader, ThreadsAgree)
     for (size_t i = 1; i < THREADS; i++) {
         EXPECT_PTR_EQ(loaded[i].module, loaded[0].module);
         EXPECT_PTR_EQ(loaded[i].ops, loaded[0].ops);
+        EXPECT_PTR_EQ(loaded[i].path, loaded[0].path);
     }
 }
 
@@ -139,15 +127,14 @@ WEIR_TEST(Loader, NewerModuleHasMoreSlots)
 WEIR_TEST(Loader, ReportsTheAbiSeen)
 {
     struct weir__loaded loaded;
-    weir_load_report *report = weir__load_report_create();
+    own_load_report report = weir__load_report_create();
 
     EXPECT_INT_EQ(load("too-new", WEIR_MODULE_BACKEND, report, &loaded), WEIR_ERROR_MODULE);
     EXPECT_UINT_EQ(weir_load_report_entry(report, 0)->abi_seen, WEIR_MODULE_ABI + 1);
     EXPECT_CONTAINS(weir_load_report_text(report), "module ABI 2, this library's is 1");
-    weir_load_report_destroy(&report);
 }
 
-// What is wrong with each is in its `defines` in BUILD.
+// What is wrong with each is in its `defines` in BUILD; module_check_test.c has all that is checked of a module's tables.
 WEIR_TEST(Loader, RefusesWhatIsNoSoundModule)
 {
     static const struct {
@@ -157,26 +144,15 @@ WEIR_TEST(Loader, RefusesWhatIsNoSoundModule)
     } rows[] = {
         {"too-new", WEIR_MODULE_BACKEND, "is of module ABI 2, and this library takes ABI 1 only",
          "rebuild it"},
-        {"too-old", WEIR_MODULE_BACKEND, "is of module ABI 0, and this library takes ABI 1 only",
-         "rebuild it"},
-        {"small", WEIR_MODULE_BACKEND, "16 bytes", "struct_size"},
         {"no-symbol", WEIR_MODULE_BACKEND, "does not export weir_module_query",
          "export the symbol"},
         {"refuses", WEIR_MODULE_BACKEND, "does not want to work with a library of module ABI 1",
          "another Weir"},
         {"unresolved", WEIR_MODULE_BACKEND, "weir_fake_absent_function", "libraries it needs"},
         {"no-slot", WEIR_MODULE_BACKEND, "`queue_finish`", "implement the slot"},
-        {"few-slots", WEIR_MODULE_BACKEND, "`device_limits` is missing from the 6 slots",
-         "slot_count"},
-        {"half-pair", WEIR_MODULE_BACKEND, "`graph_create` without `graph_destroy`",
-         "both or neither"},
         {"short", WEIR_MODULE_BACKEND, "is a plugin, and a backend was asked for", "`plugins`"},
         {"large", WEIR_MODULE_PLUGIN, "is a backend, and a plugin was asked for", "`backend`"},
-        {"odd-kind", WEIR_MODULE_BACKEND, "of kind 7", "WEIR_MODULE_PLUGIN"},
-        {"renamed", WEIR_MODULE_BACKEND, "weir_renamed.so calls itself 'original'",
-         "the module's own name"},
         {"sanitized", WEIR_MODULE_BACKEND, "the module was built with memory", "same sanitizer"},
-        {"bad-key", WEIR_MODULE_BACKEND, "key 'depth' has the default '10'", "key table"},
         {"text", WEIR_MODULE_BACKEND, "weir_text.so", "a module for this machine"},
     };
 
@@ -233,7 +209,7 @@ WEIR_TEST(Loader, RefusesEmptyFileFolderAndPipe)
 WEIR_TEST(Loader, ReportsEachDirectoryTried)
 {
     struct weir__loaded loaded;
-    weir_load_report *report = weir__load_report_create();
+    own_load_report report = weir__load_report_create();
     char path[1024];
 
     snprintf(path, sizeof path, ":/nonexistent::%s:%s:", weir_test_temp_dir(),
@@ -245,14 +221,13 @@ WEIR_TEST(Loader, ReportsEachDirectoryTried)
     EXPECT_INT_EQ(weir_load_report_entry(report, 1)->outcome, WEIR_LOAD_MISSING);
     EXPECT_CONTAINS(weir_load_report_entry(report, 1)->reason, "no such file");
     EXPECT_INT_EQ(weir_load_report_entry(report, 2)->outcome, WEIR_LOAD_USED);
-    weir_load_report_destroy(&report);
 }
 
 // A broken file is not skipped in favour of a later one.
 WEIR_TEST(Loader, TheFirstFileDecides)
 {
     struct weir__loaded loaded;
-    weir_load_report *report = weir__load_report_create();
+    own_load_report report = weir__load_report_create();
     char path[1024];
 
     snprintf(path, sizeof path, "%s:%s", folder_with("weir_null.so", "no module"),
@@ -260,7 +235,6 @@ WEIR_TEST(Loader, TheFirstFileDecides)
     EXPECT_INT_EQ(weir__loader_load("null", WEIR_MODULE_BACKEND, path, &host, report, &loaded),
                   WEIR_ERROR_MODULE);
     EXPECT_UINT_EQ(weir_load_report_count(report), 1);
-    weir_load_report_destroy(&report);
 }
 
 WEIR_TEST(Loader, SuggestsTheNearestName)
@@ -273,26 +247,16 @@ WEIR_TEST(Loader, SuggestsTheNearestName)
     EXPECT_STR_EQ(weir_last_error()->remedy, "did you mean 'broken'?");
 }
 
-WEIR_TEST(Loader, ListsWhatThereIs)
-{
-    struct weir__loaded loaded;
-    const char *path = weir_test_runfile("backends/null");
-
-    EXPECT_FAILURE(weir__loader_load("zebra", WEIR_MODULE_PLUGIN, path, &host, NULL, &loaded),
-                   WEIR_ERROR_MODULE, "there is no plugin 'zebra'");
-    EXPECT_CONTAINS(weir_last_error()->remedy, "module_path");
-    EXPECT_CONTAINS(weir_last_error()->remedy, "(the modules there are: null)");
-}
-
-WEIR_TEST(Loader, ListsEachNameOnce)
+WEIR_TEST(Loader, ListsWhatThereIsOnce)
 {
     struct weir__loaded loaded;
     const char *path = weir_test_runfile("backends/null");
     char twice[8192];
 
     snprintf(twice, sizeof twice, "%s:%s/.", path, path);
-    EXPECT_INT_EQ(weir__loader_load("zebra", WEIR_MODULE_PLUGIN, twice, &host, NULL, &loaded),
-                  WEIR_ERROR_MODULE);
+    EXPECT_FAILURE(weir__loader_load("zebra", WEIR_MODULE_PLUGIN, twice, &host, NULL, &loaded),
+                   WEIR_ERROR_MODULE, "there is no plugin 'zebra'");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "module_path");
     EXPECT_CONTAINS(weir_last_error()->remedy, "(the modules there are: null)");
 }
 
@@ -320,7 +284,7 @@ WEIR_TEST(Loader, RefusesPathsThatAreTooLong)
 WEIR_TEST(Loader, DefaultDirectories)
 {
     struct weir__loaded loaded;
-    weir_load_report *report = weir__load_report_create();
+    own_load_report report = weir__load_report_create();
     char self[1024] = "";
 
     ASSERT_INT_GT(readlink("/proc/self/exe", self, sizeof self - 1), 0);
@@ -332,7 +296,6 @@ WEIR_TEST(Loader, DefaultDirectories)
     EXPECT_CONTAINS(weir_load_report_entry(report, 0)->path, "/../lib/weir/weir_zebra.so");
     EXPECT_CONTAINS(weir_load_report_entry(report, 1)->path, self);
     EXPECT_CONTAINS(weir_load_report_entry(report, 1)->path, "/lib/weir/weir_zebra.so");
-    weir_load_report_destroy(&report);
 }
 
 static weir_status keys_of(const char *name, struct weir_section *out_section)
@@ -361,5 +324,5 @@ WEIR_TEST(Loader, KeysOfAMissingModuleAreNotFoundQuietly)
     EXPECT_UINT_EQ(section.key_count, 0);
     EXPECT_INT_EQ(keys_of("No Module", &section), WEIR_ERROR_NOT_FOUND);
     EXPECT_STR_EQ(weir_last_error()->message, "something else");
-    EXPECT_FAILURE(keys_of("too-old", &section), WEIR_ERROR_MODULE, "module ABI 0");
+    EXPECT_FAILURE(keys_of("too-new", &section), WEIR_ERROR_MODULE, "module ABI 2");
 }

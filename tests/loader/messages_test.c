@@ -173,7 +173,7 @@ WEIR_TEST(Messages, ARangeOutsideItsBufferNamesTheCallAndTheBuffer)
                                               .size = 64,
                                               .placement = WEIR_PLACE_HOST};
     own_fixture fixture = start();
-    weir_buffer *buffer = NULL, *other = NULL;
+    own_buffer buffer = NULL, *other = NULL;
     void *pointer;
     char bytes[65] = "";
     EXPECT_OK(weir_buffer_create(fixture.device, &params, &buffer));
@@ -188,7 +188,6 @@ WEIR_TEST(Messages, ARangeOutsideItsBufferNamesTheCallAndTheBuffer)
                  "fill: dst: ", "65 bytes at offset 0 ");
     expect_range(weir_host_begin(buffer, 65, 0, WEIR_ACCESS_READ, &pointer),
                  "weir_host_begin: ", "0 bytes at offset 65 ");
-    weir_buffer_destroy(&buffer);
     weir_buffer_destroy(&other);
 }
 
@@ -213,7 +212,7 @@ static const struct weir_load_entry used = {
 
 WEIR_TEST(LoadReport, KeepsCopiesInOrder)
 {
-    weir_load_report *report = weir__load_report_create();
+    own_load_report report = weir__load_report_create();
     char name[] = "cuda";
     struct weir_load_entry entry = missing;
 
@@ -227,12 +226,11 @@ WEIR_TEST(LoadReport, KeepsCopiesInOrder)
     EXPECT_STR_EQ(weir_load_report_entry(report, 0)->version, "");
     EXPECT_STR_EQ(weir_load_report_entry(report, 20)->module, "null");
     EXPECT_NULL(weir_load_report_entry(report, 21));
-    weir_load_report_destroy(&report);
 }
 
 WEIR_TEST(LoadReport, Text)
 {
-    weir_load_report *report = weir__load_report_create();
+    own_load_report report = weir__load_report_create();
 
     weir__load_report_explain(report, "weir.ini:3", NULL);
     weir__load_report_add(report, &missing);
@@ -249,14 +247,13 @@ WEIR_TEST(LoadReport, Text)
         "what to do: install the CUDA module\n");
     EXPECT_STR_EQ(weir_load_report_origin(report), "weir.ini:3");
     EXPECT_STR_EQ(weir_load_report_remedy(report), "install the CUDA module");
-    weir_load_report_destroy(&report);
 }
 
 WEIR_TEST(LoadReport, WhatAModuleSaysAboutItself)
 {
     static const char *const pairs[] = {"summary", "Runs nothing.", "needs", "libmade", NULL};
     static const char *const half[] = {"summary", NULL};
-    weir_load_report *report = weir__load_report_create();
+    own_load_report report = weir__load_report_create();
     struct weir_load_entry talks = used;
 
     talks.about = pairs;
@@ -272,12 +269,11 @@ WEIR_TEST(LoadReport, WhatAModuleSaysAboutItself)
                   "    needs: libmade\n"
                   "  null: used, lib/weir/weir_null.so\n"
                   "    module ABI 1, this library's is 1; version 0.1.0\n");
-    weir_load_report_destroy(&report);
 }
 
 WEIR_TEST(LoadReport, RefusesTheLastUsedEntryOfAModule)
 {
-    weir_load_report *report = weir__load_report_create();
+    own_load_report report = weir__load_report_create();
     struct weir_load_entry other = used;
 
     other.module = "other";
@@ -291,19 +287,6 @@ WEIR_TEST(LoadReport, RefusesTheLastUsedEntryOfAModule)
     EXPECT_STR_EQ(weir_load_report_entry(report, 1)->reason, "it does not open");
     EXPECT_INT_EQ(weir_load_report_entry(report, 2)->outcome, WEIR_LOAD_USED);
     EXPECT_CONTAINS(weir_load_report_text(report), "null: refused");
-    weir_load_report_destroy(&report);
-}
-
-WEIR_TEST(LoadReport, LivesUntilTheLastOwner)
-{
-    weir_load_report *report = weir__load_report_create();
-    weir_load_report *second = weir__load_report_retain(report);
-
-    weir__load_report_add(report, &used);
-    weir_load_report_destroy(&report);
-    EXPECT_NULL(report);
-    EXPECT_UINT_EQ(weir_load_report_count(second), 1);
-    weir_load_report_destroy(&second);
 }
 
 WEIR_TEST(LoadReport, AcceptsNull)

@@ -221,21 +221,6 @@ WEIR_TEST(ModuleCheck, PluginsMayLeaveAllSlotsUnset)
     expect_reason(&sample, "no ops table");
 }
 
-WEIR_TEST(ModuleCheck, ReadsNoSlotAfterTheCount)
-{
-    struct sample sample;
-    struct weir_module read;
-    struct weir_module_ops ops;
-    struct weir_transport_ops transport;
-
-    sample_init(&sample);
-    sample.module.slot_count = 1;
-    weir__module_read(&sample.module, &read, &ops, &transport);
-    EXPECT_TRUE(ops.open != NULL);
-    EXPECT_TRUE(ops.close == NULL);
-    EXPECT_TRUE(ops.kernel_destroy == NULL);
-}
-
 // A module of another ABI may have other members at these places.
 WEIR_TEST(ModuleCheck, ReadsNothingAfterAnUnknownAbi)
 {

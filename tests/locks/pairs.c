@@ -133,22 +133,26 @@ static pthread_mutex_t guard = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 static atomic_bool ready, taken;
 
-static void give_condition(bool mended)
-{
-    if (mended) {
-        pthread_mutex_lock(&guard);
-        atomic_store(&ready, true);
-        pthread_cond_signal(&condition);
-        pthread_mutex_unlock(&guard);
+#define GIVE_CONDITION(name, lock, unlock, signal, broadcast) \
+    static void name(bool mended)                             \
+    {                                                         \
+        if (mended) {                                         \
+            lock;                                             \
+            atomic_store(&ready, true);                       \
+            signal;                                           \
+            unlock;                                           \
+        }                                                     \
+        atomic_store(&ready, true);                           \
+        while (!atomic_load(&taken)) {                        \
+            broadcast;                                        \
+            usleep(200);                                      \
+        }                                                     \
+        atomic_store(&ready, false);                          \
+        atomic_store(&taken, false);                          \
     }
-    atomic_store(&ready, true);
-    while (!atomic_load(&taken)) {
-        pthread_cond_broadcast(&condition);
-        usleep(200);
-    }
-    atomic_store(&ready, false);
-    atomic_store(&taken, false);
-}
+
+GIVE_CONDITION(give_condition, pthread_mutex_lock(&guard), pthread_mutex_unlock(&guard),
+               pthread_cond_signal(&condition), pthread_cond_broadcast(&condition))
 
 #define TAKE_CONDITION(name, wait)    \
     static void name(bool mended)     \
@@ -431,22 +435,8 @@ TAKE(take_c11, c11_mutexes, mtx_lock(it), mtx_unlock)
 TAKE(take_c11_try, c11_mutexes, mtx_trylock(it), mtx_unlock)
 TAKE(take_c11_timed, c11_mutexes, mtx_timedlock(it, soon(CLOCK_REALTIME)), mtx_unlock)
 
-static void give_c11_condition(bool mended)
-{
-    if (mended) {
-        mtx_lock(&c11_mutexes[0]);
-        atomic_store(&ready, true);
-        cnd_signal(&c11_condition);
-        mtx_unlock(&c11_mutexes[0]);
-    }
-    atomic_store(&ready, true);
-    while (!atomic_load(&taken)) {
-        cnd_broadcast(&c11_condition);
-        usleep(200);
-    }
-    atomic_store(&ready, false);
-    atomic_store(&taken, false);
-}
+GIVE_CONDITION(give_c11_condition, mtx_lock(&c11_mutexes[0]), mtx_unlock(&c11_mutexes[0]),
+               cnd_signal(&c11_condition), cnd_broadcast(&c11_condition))
 
 static void take_c11_condition(bool mended)
 {

@@ -21,9 +21,6 @@ int other(bool mended)
 }
 
 std::mutex mutexes[2];
-std::recursive_mutex recursive[2];
-std::timed_mutex timed[2];
-std::shared_mutex shared[2];
 std::shared_timed_mutex shared_timed[2];
 
 void give_mutex(bool)
@@ -34,64 +31,6 @@ void give_mutex(bool)
 void take_mutex(bool mended)
 {
     const std::lock_guard<std::mutex> lock(mutexes[other(mended)]);
-}
-
-void take_scoped(bool mended)
-{
-    static std::mutex third;
-    const std::scoped_lock lock(mutexes[other(mended)], third);
-}
-
-void take_unique(bool mended)
-{
-    std::unique_lock<std::mutex> lock(mutexes[other(mended)], std::try_to_lock);
-    if (!lock)
-        std::abort();
-}
-
-void give_recursive(bool)
-{
-    const std::lock_guard<std::recursive_mutex> lock(recursive[0]);
-}
-
-void take_recursive(bool mended)
-{
-    const std::lock_guard<std::recursive_mutex> lock(recursive[other(mended)]);
-}
-
-void give_timed(bool)
-{
-    const std::lock_guard<std::timed_mutex> lock(timed[0]);
-}
-
-void take_timed(bool mended)
-{
-    if (!timed[other(mended)].try_lock_for(20s))
-        std::abort();
-    timed[other(mended)].unlock();
-}
-
-void give_shared(bool)
-{
-    const std::unique_lock<std::shared_mutex> lock(shared[0]);
-}
-
-void take_shared(bool mended)
-{
-    const std::shared_lock<std::shared_mutex> lock(shared[other(mended)]);
-}
-
-void give_as_reader(bool)
-{
-    const std::shared_lock<std::shared_mutex> lock(shared[0]);
-}
-
-void take_as_writer_or_reader(bool mended)
-{
-    if (mended)
-        const std::unique_lock<std::shared_mutex> lock(shared[0]);
-    else
-        const std::shared_lock<std::shared_mutex> lock(shared[0]);
 }
 
 void give_shared_timed(bool)
@@ -131,15 +70,6 @@ void take_condition(bool)
     {
         std::unique_lock<std::mutex> lock(mutexes[0]);
         condition.wait(lock, [] { return ready.load(); });
-    }
-    taken = true;
-}
-
-void take_condition_timed(bool)
-{
-    {
-        std::unique_lock<std::mutex> lock(mutexes[0]);
-        condition.wait_for(lock, 20s, [] { return ready.load(); });
     }
     taken = true;
 }
@@ -227,15 +157,8 @@ void end_of_objects(bool mended)
 
 const struct pair pairs[] = {
     {"mutex", give_mutex, take_mutex, false, false, nullptr},
-    {"scoped_lock", give_mutex, take_scoped, false, false, nullptr},
-    {"unique_lock", give_mutex, take_unique, false, false, nullptr},
-    {"recursive_mutex", give_recursive, take_recursive, false, false, nullptr},
-    {"timed_mutex", give_timed, take_timed, false, false, nullptr},
-    {"shared_mutex", give_shared, take_shared, false, false, nullptr},
-    {"shared_mutex, reader first", give_as_reader, take_as_writer_or_reader, false, true, nullptr},
     {"shared_timed_mutex", give_shared_timed, take_shared_timed, false, false, nullptr},
     {"condition_variable", give_condition, take_condition, true, false, nullptr},
-    {"condition_variable timed", give_condition, take_condition_timed, true, false, nullptr},
     {"call_once", nullptr, nullptr, false, false, run_once},
     {"thread join", nullptr, nullptr, false, false, join},
     {"thread create", nullptr, nullptr, false, false, create},

@@ -162,7 +162,7 @@ static bool write_marked(const char *path, const weir_report *report, char *mess
                                            .count = 1,
                                            .suppressions = ""};
     finding.second.line = 20;
-    return weir_page_write_marked(path, report, &findings, message, size);
+    return weir_page_write(path, report, &findings, message, size);
 }
 
 int main(int argc, char **argv)
@@ -179,7 +179,7 @@ int main(int argc, char **argv)
         snprintf(message, sizeof message, "%s", weir_last_error_text());
         made = false;
     }
-    made = made && (count ? weir_page_write(argv[2], report, message, sizeof message)
+    made = made && (count ? weir_page_write(argv[2], report, NULL, message, sizeof message)
                           : write_marked(argv[2], report, message, sizeof message));
     weir_report_destroy(&report);
     if (!made)

@@ -39,12 +39,10 @@ static weir_status launch_increment(void *user, weir_queue *queue, const struct 
 
 static void open_kernel(const char *name)
 {
-    const struct weir_program_params params = {
-        .struct_size = sizeof params,
-        .bundle = &conformance_kernels,
-    };
     ASSERT_OK(rig_open());
-    ASSERT_OK(weir_program_create(rig.device, &params, &program));
+    ASSERT_OK(weir_program_create(rig.device,
+                                  WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
+                                  &program));
     ASSERT_OK(weir_kernel_create(program, name, &kernel));
     ASSERT_OK(rig_buffer(COUNT * 4, WEIR_PLACE_HOST, &host));
     ASSERT_OK(rig_buffer(COUNT * 4, WEIR_PLACE_HOST, &host_out));

@@ -44,14 +44,10 @@ static bool open_world(void)
 
 static weir_status open_link(size_t bytes)
 {
-    const struct weir_device_link_params params = {
-        .struct_size = sizeof params,
-        .label = "between",
-        .from = rig.device,
-        .to = world.other,
-        .bytes = bytes,
-    };
-    return weir_device_link_create(&params, &world.link);
+    return weir_device_link_create(WEIR_PARAMS(weir_device_link, .label = "between",
+                                               .from = rig.device, .to = world.other,
+                                               .bytes = bytes),
+                                   &world.link);
 }
 
 static void close_world(void)

@@ -129,14 +129,13 @@ LINE_TEST(PipelineGraphs, AFailedCaptureIsTriedAgain)
 
 LINE_TEST(PipelineGraphs, HaveNoTimesOfStages)
 {
-    struct weir_pipeline_statistics statistics;
     struct frame frames[4];
 
     number_frames(frames, 4);
     struct weir_pipeline_params params = graph_params(2);
     params.timing = true;
     line_run(&params, frames, 4);
-    weir_pipeline_get_statistics(line.pipeline, &statistics);
+    const struct weir_pipeline_statistics statistics = rig_figures(line.pipeline);
     EXPECT_UINT_EQ(statistics.succeeded, 4);
     EXPECT_UINT_EQ(statistics.timed_frames, 0);
 }

@@ -63,13 +63,12 @@ static void open_line(struct frame *frames)
 WEIR_TEST(PipelinePrepare, PreparesSeveralFramesAtOnceAndDeliversInOrder)
 {
     struct frame frames[FRAMES];
-    struct weir_pipeline_statistics figures;
     open_line(frames);
     create(prepare_together, FRAMES);
     submit_all(frames);
     EXPECT_TRUE(recorder_is_in_order(&line.recorder, FRAMES));
     EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES);
-    weir_pipeline_get_statistics(line.pipeline, &figures);
+    const struct weir_pipeline_statistics figures = rig_figures(line.pipeline);
     EXPECT_UINT_EQ(figures.in_flight_max, FRAMES); // all others were ready before the first
     line_close();
 }
@@ -78,14 +77,13 @@ WEIR_TEST(PipelinePrepare, PreparesSeveralFramesAtOnceAndDeliversInOrder)
 WEIR_TEST(PipelinePrepare, ASlotCountOfZeroHasTwoForEachThread)
 {
     struct frame frames[FRAMES];
-    struct weir_pipeline_statistics figures;
     const unsigned slots = 5 + 1 + 2 * THREADS; // 5 stages
     open_line(frames);
     meeting.first_waits = slots;
     create(prepare_together, 0);
     submit_all(frames);
     EXPECT_TRUE(recorder_is_in_order(&line.recorder, FRAMES));
-    weir_pipeline_get_statistics(line.pipeline, &figures);
+    const struct weir_pipeline_statistics figures = rig_figures(line.pipeline);
     EXPECT_UINT_EQ(figures.in_flight_max, slots);
     line_close();
 }

@@ -262,8 +262,7 @@ WEIR_TEST(Rules, CallsOnNoPipelineAreRefused)
     weir_pipeline *none = NULL;
     EXPECT_OK(weir_pipeline_destroy(NULL));
     EXPECT_OK(weir_pipeline_destroy(&none));
-    struct weir_pipeline_statistics figures = {.accepted = 1};
-    weir_pipeline_get_statistics(NULL, &figures);
+    const struct weir_pipeline_statistics figures = rig_figures(NULL);
     EXPECT_UINT_EQ(figures.accepted, 0);
 }
 
@@ -331,10 +330,9 @@ RULE_TEST(Rules, WaitsAreTheEdgesOfTheGraph)
 
 RULE_TEST(Rules, FiguresFollowFromDeviceTimes)
 {
-    struct weir_pipeline_statistics figures;
     params->timing = true;
     run(params, 1, 100);
-    weir_pipeline_get_statistics(rules.pipeline, &figures);
+    const struct weir_pipeline_statistics figures = rig_figures(rules.pipeline);
     // a is busy from 0 to 1000, b from 10 to 2010, both without a gap.
     EXPECT_UINT_EQ(figures.timed_frames, 100);
     EXPECT_UINT_EQ(figures.stage_count, 2);
@@ -355,11 +353,10 @@ RULE_TEST(Rules, AStageThatIsFasterWaits)
         {.name = "slow", .submit = work_20},
         {.name = "fast", .depends_on = WEIR_PIPELINE_AFTER(0), .submit = work_10},
     };
-    struct weir_pipeline_statistics figures;
     params->stages = stages;
     params->timing = true;
     run(params, 1, 11);
-    weir_pipeline_get_statistics(rules.pipeline, &figures);
+    const struct weir_pipeline_statistics figures = rig_figures(rules.pipeline);
     EXPECT_UINT_EQ(figures.stages[0].wait_ns, 0);
     EXPECT_UINT_EQ(figures.stages[1].wait_ns, 100);
     EXPECT_UINT_EQ(figures.covered_ns, 230);
@@ -368,12 +365,11 @@ RULE_TEST(Rules, AStageThatIsFasterWaits)
 
 RULE_TEST(Rules, TimesThatAreGoneAreLeftOut)
 {
-    struct weir_pipeline_statistics figures;
     params->timing = true;
     run(params, 1, 3);
     steered_expire_times();
     submit_and_drain(4, 9);
-    weir_pipeline_get_statistics(rules.pipeline, &figures);
+    const struct weir_pipeline_statistics figures = rig_figures(rules.pipeline);
     EXPECT_UINT_EQ(figures.succeeded, 9);
     EXPECT_UINT_EQ(figures.timed_frames, 3);
     EXPECT_UINT_EQ(figures.busy_ns, 90);
@@ -383,11 +379,10 @@ RULE_TEST(Rules, TimesThatAreGoneAreLeftOut)
 
 RULE_TEST(Rules, ADeviceWithoutTimesGivesNone)
 {
-    struct weir_pipeline_statistics figures;
     params->timing = true;
     steered_timing_history(0);
     run(params, 1, 3);
-    weir_pipeline_get_statistics(rules.pipeline, &figures);
+    const struct weir_pipeline_statistics figures = rig_figures(rules.pipeline);
     EXPECT_UINT_EQ(figures.succeeded, 3);
     EXPECT_UINT_EQ(figures.timed_frames, 0);
     EXPECT_UINT_EQ(figures.busy_ns, 0);
@@ -435,12 +430,11 @@ RULE_TEST(Rules, AFailedPrepareOnAThreadFailsItsFrameOnly)
 
 RULE_TEST(Rules, AFailedSubmitLeavesItsQueueAlone)
 {
-    struct weir_pipeline_statistics figures;
     rules.bad = (struct bad){.frame = 2, .status = WEIR_ERROR_IO, .message = "out of luck"};
     run(params, 1, 4);
     expect_failed(1, "b", WEIR_ERROR_IO, "out of luck");
     EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 3);
-    weir_pipeline_get_statistics(rules.pipeline, &figures);
+    const struct weir_pipeline_statistics figures = rig_figures(rules.pipeline);
     EXPECT_UINT_EQ(figures.failed, 1);
     EXPECT_UINT_EQ(figures.recoveries, 0);
 }
@@ -470,7 +464,6 @@ RULE_TEST(Rules, AnAnswerIsNotAnOutcome)
 
 RULE_TEST(Rules, ABrokenQueueIsRecovered)
 {
-    struct weir_pipeline_statistics figures;
     rules.bad = (struct bad){.frame = 2,
                              .status = WEIR_ERROR_DEVICE,
                              .message = "a fault",
@@ -478,7 +471,7 @@ RULE_TEST(Rules, ABrokenQueueIsRecovered)
     run(params, 1, 6);
     expect_failed(1, "b", WEIR_ERROR_DEVICE, "a fault");
     EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 5);
-    weir_pipeline_get_statistics(rules.pipeline, &figures);
+    const struct weir_pipeline_statistics figures = rig_figures(rules.pipeline);
     EXPECT_UINT_EQ(figures.recoveries, 1);
 }
 
@@ -691,7 +684,6 @@ WEIR_TEST(Rules, DroppedFramesHaveABacklogOfTheirOwn)
 
     for (unsigned i = 0; i < 2; i++) {
         struct weir_pipeline_params params = begin();
-        struct weir_pipeline_statistics figures;
         params.full = policies[i];
         params.prepare = gated_prepare;
         params.slot_count = 1;
@@ -712,7 +704,7 @@ WEIR_TEST(Rules, DroppedFramesHaveABacklogOfTheirOwn)
         // The frame that survives besides frame 1: the newest, or the one that
         // waited first.
         EXPECT_INT_EQ(recorder_at(&rules.recorder, i == 0 ? 5 : 1)->status, WEIR_OK);
-        weir_pipeline_get_statistics(rules.pipeline, &figures);
+        const struct weir_pipeline_statistics figures = rig_figures(rules.pipeline);
         EXPECT_UINT_EQ(figures.dropped, 4);
         EXPECT_UINT_EQ(figures.refused, 1);
         EXPECT_UINT_EQ(figures.accepted, 6);

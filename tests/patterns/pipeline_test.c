@@ -158,33 +158,29 @@ WEIR_TEST(Pipeline, WouldBlockSaysSo)
     line_close();
 }
 
-WEIR_TEST(Pipeline, DropOldestKeepsTheNewest)
+// Three of six frames fit: the held one and a backlog of two.
+WEIR_TEST(Pipeline, DropsByItsPolicy)
 {
+    static const struct {
+        weir_pipeline_full full;
+        unsigned first; // of three that are dropped
+    } rows[] = {{WEIR_PIPELINE_DROP_OLDEST, 1}, {WEIR_PIPELINE_DROP_NEWEST, 3}};
     struct frame frames[6];
-    open_full(frames, 6, WEIR_PIPELINE_DROP_OLDEST);
-    for (unsigned i = 1; i < 6; i++)
-        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
-    open_gate_and_drain();
-    expect_statuses((weir_status[]){WEIR_OK, WEIR_DROPPED, WEIR_DROPPED, WEIR_DROPPED, WEIR_OK,
-                                    WEIR_OK},
-                    6);
-    EXPECT_NULL(recorder_at(&line.recorder, 1)->slot);
-    EXPECT_FALSE(recorder_at(&line.recorder, 1)->has_error);
-    EXPECT_PTR_EQ(recorder_at(&line.recorder, 1)->frame, &frames[1]);
-    line_close();
-}
-
-WEIR_TEST(Pipeline, DropNewestKeepsTheOldest)
-{
-    struct frame frames[6];
-    open_full(frames, 6, WEIR_PIPELINE_DROP_NEWEST);
-    for (unsigned i = 1; i < 6; i++)
-        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
-    open_gate_and_drain();
-    expect_statuses((weir_status[]){WEIR_OK, WEIR_OK, WEIR_OK, WEIR_DROPPED, WEIR_DROPPED,
-                                    WEIR_DROPPED},
-                    6);
-    line_close();
+    for (unsigned k = 0; k < 2; k++) {
+        weir_status statuses[6] = {WEIR_OK};
+        for (unsigned i = 0; i < 3; i++)
+            statuses[rows[k].first + i] = WEIR_DROPPED;
+        open_full(frames, 6, rows[k].full);
+        for (unsigned i = 1; i < 6; i++)
+            ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
+        open_gate_and_drain();
+        expect_statuses(statuses, 6);
+        const struct delivery *dropped = recorder_at(&line.recorder, rows[k].first);
+        EXPECT_NULL(dropped->slot);
+        EXPECT_FALSE(dropped->has_error);
+        EXPECT_PTR_EQ(dropped->frame, &frames[rows[k].first]);
+        line_close();
+    }
 }
 
 // --- cancelling and ending ---
@@ -325,8 +321,7 @@ LINE_TEST(Pipeline, FramesAfterAFailureReportItsCause)
     for (unsigned i = FRAMES; i < 2 * FRAMES; i++)
         EXPECT_INT_EQ(recorder_at(&line.recorder, i)->status, WEIR_OK);
     // Once for all of them, not once for each.
-    struct weir_pipeline_statistics figures;
-    weir_pipeline_get_statistics(line.pipeline, &figures);
+    const struct weir_pipeline_statistics figures = rig_figures(line.pipeline);
     EXPECT_UINT_EQ(figures.recoveries, 1);
 }
 

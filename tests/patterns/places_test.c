@@ -98,89 +98,76 @@ WEIR_TEST(PatternPlaces, OfACallback)
     rig_close();
 }
 
+static int made_at;
+
+// Creates on this line.
+#define MAKE(call) ASSERT_OK((made_at = __LINE__, (call)))
+
 // The device cannot be closed, and tells where it was made.
-static void expect_left(const char *what, int line)
+static void expect_left(const char *what)
 {
     char wanted[256];
     weir_device *device = rig.device;
-    snprintf(wanted, sizeof wanted, "%s:%d)", __FILE__, line);
+    snprintf(wanted, sizeof wanted, "%s:%d)", __FILE__, made_at);
     EXPECT_FAILURE(weir_device_close(&device), WEIR_ERROR_INVALID, what);
     EXPECT_CONTAINS(weir_last_error()->message, wanted);
     EXPECT_NOT_CONTAINS(weir_last_error()->message, "created at patterns/");
 }
 
-WEIR_TEST(PatternPlaces, OfWhatIsLeftOfAPipeline)
+static void expect_left_of_chunks(void)
 {
-    const struct weir_pipeline_stage stage = {.name = "stage", .submit = submit_nothing};
-    struct weir_pipeline_params params = {.struct_size = sizeof params,
-                                          .label = "",
-                                          .stages = &stage,
-                                          .stage_count = 1,
-                                          .stage_size = sizeof stage};
-    weir_pipeline *pipeline;
-    ASSERT_OK(rig_open());
-    params.device = rig.device;
-    const int line = __LINE__ + 1;
-    ASSERT_OK(weir_pipeline_create(&params, &pipeline));
-    expect_left("the queue 'pipeline/stage'", line); // an empty label is none
-    ASSERT_OK(weir_pipeline_destroy(&pipeline));
-    rig_close();
-}
-
-WEIR_TEST(PatternPlaces, OfWhatIsLeftOfChunks)
-{
-    weir_buffer *memory[2];
+    own_buffer src = NULL;
+    own_buffer in = NULL;
     weir_chunks *chunks;
-    ASSERT_OK(rig_open());
-    ASSERT_OK(rig_buffer(4096, WEIR_PLACE_HOST, &memory[0]));
-    ASSERT_OK(rig_buffer(4096, WEIR_PLACE_DEVICE, &memory[1]));
+    ASSERT_OK(rig_buffer(4096, WEIR_PLACE_HOST, &src));
+    ASSERT_OK(rig_buffer(4096, WEIR_PLACE_DEVICE, &in));
     const struct weir_chunks_params params = {.struct_size = sizeof params,
                                               .device = rig.device,
                                               .label = "job",
                                               .element_count = 1024,
                                               .in_bytes = 4,
-                                              .src = {memory[0], 0},
-                                              .in = {memory[1], 0},
+                                              .src = {src, 0},
+                                              .in = {in, 0},
                                               .kernel = launch_nothing};
-    const int line = __LINE__ + 1;
-    ASSERT_OK(weir_chunks_create(&params, &chunks));
-    weir_buffer_destroy(&memory[0]);
-    weir_buffer_destroy(&memory[1]);
-    expect_left("the queue 'job/", line);
+    MAKE(weir_chunks_create(&params, &chunks));
+    expect_left("the queue 'job/");
     weir_chunks_destroy(&chunks);
-    rig_close();
 }
 
-WEIR_TEST(PatternPlaces, OfWhatIsLeftOfALoader)
+WEIR_TEST(PatternPlaces, OfWhatIsLeft)
 {
-    weir_loader *loader;
     ASSERT_OK(rig_open());
-    const struct weir_loader_params params = {.struct_size = sizeof params,
+    const struct weir_pipeline_stage stage = {.name = "stage", .submit = submit_nothing};
+    const struct weir_pipeline_params line = {.struct_size = sizeof line,
+                                              .device = rig.device,
+                                              .label = "", // none
+                                              .stages = &stage,
+                                              .stage_count = 1,
+                                              .stage_size = sizeof stage};
+    const struct weir_loader_params frames = {.struct_size = sizeof frames,
                                               .device = rig.device,
                                               .label = "frames",
                                               .batch_bytes = 64,
                                               .slot_count = 2,
                                               .source = read_nothing};
-    const int line = __LINE__ + 1;
-    ASSERT_OK(weir_loader_create(&params, &loader));
-    expect_left("the queue 'frames'", line);
-    expect_left("the buffer 'frames'", line);
-    ASSERT_OK(weir_loader_destroy(&loader));
-    rig_close();
-}
-
-// A queue that is made at its first use has the line of the pool.
-WEIR_TEST(PatternPlaces, OfWhatIsLeftOfAPool)
-{
+    const struct weir_queue_pool_params queues = {.struct_size = sizeof queues,
+                                                  .device = rig.device};
+    weir_pipeline *pipeline;
+    weir_loader *loader;
     weir_queue_pool *pool;
     weir_queue *queue;
-    ASSERT_OK(rig_open());
-    const struct weir_queue_pool_params params = {.struct_size = sizeof params,
-                                                  .device = rig.device};
-    const int line = __LINE__ + 1;
-    ASSERT_OK(weir_queue_pool_create(&params, &pool));
+    MAKE(weir_pipeline_create(&line, &pipeline));
+    expect_left("the queue 'pipeline/stage'");
+    ASSERT_OK(weir_pipeline_destroy(&pipeline));
+    expect_left_of_chunks();
+    MAKE(weir_loader_create(&frames, &loader));
+    expect_left("the queue 'frames'");
+    expect_left("the buffer 'frames'");
+    ASSERT_OK(weir_loader_destroy(&loader));
+    // A queue that is made at its first use has the line of the pool.
+    MAKE(weir_queue_pool_create(&queues, &pool));
     ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &queue));
-    expect_left("the queue 'pool/normal/0'", line);
+    expect_left("the queue 'pool/normal/0'");
     weir_queue_pool_destroy(&pool);
     rig_close();
 }

@@ -72,15 +72,12 @@ weir_status rig_open(void)
 
 weir_status rig_open_with(const char *config)
 {
-    const struct weir_open_params params = {
-        .struct_size = sizeof params,
-        .config_path = config ? "rig.ini" : "",
-        .config_text = config,
-        .backend = getenv("WEIR_BACKEND") ? NULL : "null",
-        .sections = (const struct weir_section *const[]){weir_pipeline_section()},
-        .section_count = 1,
-    };
-    weir_status status = weir_open(&params, &rig.runtime);
+    weir_status status = weir_open(
+        WEIR_PARAMS(weir_open, .config_path = config ? "rig.ini" : "", .config_text = config,
+                    .backend = getenv("WEIR_BACKEND") ? NULL : "null",
+                    .sections = (const struct weir_section *const[]){weir_pipeline_section()},
+                    .section_count = 1),
+        &rig.runtime);
     if (status != WEIR_OK)
         return status;
     return weir_device_open(rig.runtime, NULL, &rig.device);

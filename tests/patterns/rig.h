@@ -64,6 +64,13 @@ void rig_flat_expect(const struct rig_flat *since);
 
 void rig_sleep_ns(long duration_ns);
 
+static inline struct weir_pipeline_statistics rig_figures(weir_pipeline *pipeline)
+{
+    struct weir_pipeline_statistics figures = {.accepted = 1}; // replaced, also without a pipeline
+    weir_pipeline_get_statistics(pipeline, &figures);
+    return figures;
+}
+
 // The deliveries of a pipeline.
 
 #define DELIVERIES 4096

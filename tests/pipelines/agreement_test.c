@@ -101,9 +101,9 @@ static void measure_relevance(const struct expected *expected, const struct rig 
     const struct arr_coc_reference_weights weights = reference_weights(rig);
     const size_t patches = (size_t)expected->dims.grid * (size_t)expected->dims.grid;
     const size_t pixels = (size_t)expected->dims.size * (size_t)expected->dims.size;
-    double *promoted = rig_alloc(pixels * WEIR_ARR_COC_CHANNELS, sizeof *promoted);
-    double *scores = rig_alloc(3 * patches, sizeof *scores);
-    double *relevance = rig_alloc(patches, sizeof *relevance);
+    OWN_MEMORY double *promoted = rig_alloc(pixels * WEIR_ARR_COC_CHANNELS, sizeof *promoted);
+    OWN_MEMORY double *scores = rig_alloc(3 * patches, sizeof *scores);
+    OWN_MEMORY double *relevance = rig_alloc(patches, sizeof *relevance);
     double balance[3];
 
     for (size_t i = 0; i < pixels * WEIR_ARR_COC_CHANNELS; i++)
@@ -116,15 +116,12 @@ static void measure_relevance(const struct expected *expected, const struct rig 
     out->relevance = farthest(expected->relevance, frame->relevance, patches);
     out->scores = farthest(expected->scores, frame->scores, 3 * patches);
     out->balance = farthest(expected->balance, frame->balance, 3);
-    free(relevance);
-    free(scores);
-    free(promoted);
 }
 
 static bool same_patches(const struct expected *expected, const struct rig_frame *frame)
 {
     const size_t patches = (size_t)expected->dims.grid * (size_t)expected->dims.grid;
-    int32_t *wanted = rig_alloc(3 * patches, sizeof *wanted);
+    OWN_MEMORY int32_t *wanted = rig_alloc(3 * patches, sizeof *wanted);
     int tokens = 0;
     int count = arr_coc_reference_allocate(&expected->dims, frame->relevance, wanted, &tokens);
     bool same = weir_test_check_int(__FILE__, __LINE__, "patches", "==", "the reference's",
@@ -135,7 +132,6 @@ static bool same_patches(const struct expected *expected, const struct rig_frame
                                     expected->dims.budget) &&
                 weir_test_check_mem(__FILE__, __LINE__, "patches", "the reference's",
                                     frame->patches, wanted, (size_t)count * 3 * sizeof *wanted);
-    free(wanted);
     return same;
 }
 
@@ -153,11 +149,10 @@ static bool measure(const struct expected *expected, const struct rig *rig,
         return false;
 
     size_t count = (size_t)frame->output.token_count * WEIR_ARR_COC_CHANNELS;
-    double *tokens = rig_alloc(count, sizeof *tokens);
+    OWN_MEMORY double *tokens = rig_alloc(count, sizeof *tokens);
     arr_coc_reference_compress(&expected->dims, expected->texture, frame->patches,
                                (int)frame->output.patch_count, tokens);
     out->tokens = farthest(tokens, frame->tokens, count);
-    free(tokens);
     return true;
 }
 
@@ -282,13 +277,10 @@ static void outcome_finish(struct outcome *outcome)
 static bool same_bits(const struct outcome *a, const struct outcome *b)
 {
     size_t a_size, b_size;
-    unsigned char *a_bytes = rig_frame_bytes(&a->frame, &a_size);
-    unsigned char *b_bytes = rig_frame_bytes(&b->frame, &b_size);
-    bool same = a_size == b_size && memcmp(a_bytes, b_bytes, a_size) == 0 &&
-                memcmp(a->texture, b->texture, a->texture_size) == 0;
-    free(b_bytes);
-    free(a_bytes);
-    return same;
+    OWN_MEMORY unsigned char *a_bytes = rig_frame_bytes(&a->frame, &a_size);
+    OWN_MEMORY unsigned char *b_bytes = rig_frame_bytes(&b->frame, &b_size);
+    return a_size == b_size && memcmp(a_bytes, b_bytes, a_size) == 0 &&
+           memcmp(a->texture, b->texture, a->texture_size) == 0;
 }
 
 // The caller finishes `*out` in any case.
@@ -298,7 +290,7 @@ static bool run_image(const struct rig *rig, const struct weir_arr_coc_sizes *si
     const uint64_t pixels = (uint64_t)image->height * (uint64_t)image->width;
     const struct weir_arr_coc_params params = rig_params(rig, sizes, pixels);
     const size_t floats = (size_t)sizes->side * sizes->side * WEIR_ARR_COC_CHANNELS;
-    weir_arr_coc *arr_coc;
+    own_arr_coc arr_coc = NULL;
 
     *out = (struct outcome){.texture = rig_alloc(floats, sizeof(float)),
                             .texture_size = floats * sizeof(float)};
@@ -308,7 +300,6 @@ static bool run_image(const struct rig *rig, const struct weir_arr_coc_sizes *si
     bool ok = rig_run(arr_coc, &out->frame, 1) &&
               weir_test_check_ok(__FILE__, __LINE__, out->frame.message, out->frame.status) &&
               IS_OK(weir_arr_coc_download_texture(arr_coc, out->texture));
-    weir_arr_coc_destroy(&arr_coc);
     return ok;
 }
 
@@ -366,14 +357,13 @@ static void compare_on_all_devices(const struct row *row, const struct rig_image
 static void run_row(void)
 {
     const struct row *row = weir_test_data();
-    struct rig_image image;
+    own_image image = {0};
 
     if (row->shape != PHOTO)
         make_image(row, &image);
     else if (!rig_image_read(weir_test_runfile(row->photo), &image))
         return;
     compare_on_all_devices(row, &image);
-    rig_image_finish(&image);
 }
 
 static struct weir_test tests[sizeof rows / sizeof *rows];

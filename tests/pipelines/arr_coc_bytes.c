@@ -15,9 +15,8 @@ static bool write_frame(FILE *stream, const struct rig_frame *frame)
         fprintf(stderr, "arr_coc_bytes: %s\n", frame->message);
         return false;
     }
-    unsigned char *bytes = rig_frame_bytes(frame, &size);
+    OWN_MEMORY unsigned char *bytes = rig_frame_bytes(frame, &size);
     bool written = fwrite(bytes, 1, size, stream) == size;
-    free(bytes);
     return written;
 }
 
@@ -32,38 +31,19 @@ static bool write_all(const char *path, const struct rig_frame *frames)
     return fclose(stream) == 0 && ok;
 }
 
-static bool run(const struct rig *rig, uint32_t slots, const struct rig_image *images,
-                struct rig_frame *frames)
-{
-    struct weir_arr_coc_params params = rig_params(rig, &sizes, test_images_max_pixels(images));
-    weir_arr_coc *arr_coc;
-
-    params.slot_count = slots;
-    for (int i = 0; i < TEST_IMAGES; i++)
-        rig_frame_init(&frames[i], &images[i], sizes.grid);
-    if (weir_arr_coc_create(&params, &arr_coc) != WEIR_OK) {
-        fprintf(stderr, "arr_coc_bytes: %s\n", weir_last_error_text());
-        return false;
-    }
-    bool ok = rig_run(arr_coc, frames, TEST_IMAGES);
-    weir_arr_coc_destroy(&arr_coc);
-    return ok;
-}
-
 int main(int argc, char **argv)
 {
     struct rig_image images[TEST_IMAGES];
     struct rig_frame frames[TEST_IMAGES] = {0};
-    struct rig rig;
 
-    if (argc != 4 || !test_images_make(images) ||
-        !rig_open(&rig, strtoul(argv[1], NULL, 10), RIG_WEIGHTS))
+    if (argc != 4 || !test_images_make(images))
         return 2;
-    bool ok = run(&rig, (uint32_t)strtoul(argv[2], NULL, 10), images, frames) &&
-              write_all(argv[3], frames);
+    const struct rig_way way = {.device = strtoul(argv[1], NULL, 10),
+                                .slots = (uint32_t)strtoul(argv[2], NULL, 10)};
+    bool ok =
+        rig_run_images(&way, &sizes, images, frames, TEST_IMAGES) && write_all(argv[3], frames);
     for (int i = 0; i < TEST_IMAGES; i++)
         rig_frame_finish(&frames[i]);
     test_images_finish(images);
-    rig_close(&rig);
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }

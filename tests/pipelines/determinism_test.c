@@ -20,42 +20,10 @@ enum {
 
 static const struct weir_arr_coc_sizes sizes = {256, 16, 1024};
 
-// A way to run the frames. The images have several sizes, so slots capture graphs again in between.
-struct way {
-    size_t device;
-    uint32_t slots;
-    bool timing;
-    bool graphs;
-};
-
-static const struct way ways[] = {
+static const struct rig_way ways[] = {
     {0, 1, false, false}, {0, 3, false, false}, {0, 0, true, false},  {0, 1, false, true},
     {0, 3, false, true},  {1, 1, false, false}, {1, 3, false, false},
 };
-
-// Runs every test image ROUNDS times, in this process, on its own device.
-static bool run_as(const struct way *way, const struct rig_image *images,
-                   struct rig_frame frames[FRAMES])
-{
-    struct rig rig;
-    weir_arr_coc *arr_coc;
-    bool ok = false;
-
-    for (size_t i = 0; i < FRAMES; i++)
-        rig_frame_init(&frames[i], &images[i % TEST_IMAGES], sizes.grid);
-    if (!rig_open(&rig, way->device, RIG_WEIGHTS))
-        return false;
-    struct weir_arr_coc_params params = rig_params(&rig, &sizes, test_images_max_pixels(images));
-    params.slot_count = way->slots;
-    params.timing = way->timing;
-    params.graphs = way->graphs;
-    if (IS_OK(weir_arr_coc_create(&params, &arr_coc))) {
-        ok = rig_run(arr_coc, frames, FRAMES);
-        weir_arr_coc_destroy(&arr_coc);
-    }
-    rig_close(&rig);
-    return ok;
-}
 
 static void finish_all(struct rig_frame frames[FRAMES])
 {
@@ -66,15 +34,13 @@ static void finish_all(struct rig_frame frames[FRAMES])
 static void expect_images_differ(const struct rig_frame frames[FRAMES])
 {
     size_t a_size, b_size;
-    unsigned char *a = rig_frame_bytes(&frames[0], &a_size);
-    unsigned char *b = rig_frame_bytes(&frames[1], &b_size);
+    OWN_MEMORY unsigned char *a = rig_frame_bytes(&frames[0], &a_size);
+    OWN_MEMORY unsigned char *b = rig_frame_bytes(&frames[1], &b_size);
     EXPECT_TRUE(a_size != b_size || memcmp(a, b, a_size) != 0);
-    free(b);
-    free(a);
 }
 
 // All frames of an image have the bits of its first one in the first way.
-static void expect_same(const struct way *way, const struct rig_frame first[FRAMES],
+static void expect_same(const struct rig_way *way, const struct rig_frame first[FRAMES],
                         const struct rig_frame frames[FRAMES])
 {
     for (size_t i = 0; i < FRAMES; i++)
@@ -90,13 +56,13 @@ WEIR_TEST(ArrCocDeterminism, EveryWay)
     struct rig_frame first[FRAMES], frames[FRAMES];
 
     ASSERT_TRUE(test_images_make(images));
-    if (run_as(&ways[0], images, first)) {
+    if (rig_run_images(&ways[0], &sizes, images, first, FRAMES)) {
         expect_images_differ(first);
         expect_same(&ways[0], first, first);
         for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
             if (ways[i].device >= devices)
                 continue;
-            if (run_as(&ways[i], images, frames))
+            if (rig_run_images(&ways[i], &sizes, images, frames, FRAMES))
                 expect_same(&ways[i], first, frames);
             finish_all(frames);
         }
@@ -130,15 +96,13 @@ static bool run_process(const char *home, const char *device, const char *slots,
 static void expect_same_files(const char *a_path, const char *b_path)
 {
     size_t a_size, b_size;
-    unsigned char *a = made_file_read(a_path, &a_size);
-    unsigned char *b = made_file_read(b_path, &b_size);
+    OWN_MEMORY unsigned char *a = made_file_read(a_path, &a_size);
+    OWN_MEMORY unsigned char *b = made_file_read(b_path, &b_size);
 
     EXPECT_UINT_GT(a_size, 1000);
     EXPECT_UINT_EQ(a_size, b_size);
     if (a && b && a_size == b_size)
         EXPECT_MEM_EQ(a, b, a_size);
-    free(b);
-    free(a);
 }
 
 WEIR_TEST(ArrCocDeterminism, ColdAndWarmCaches)

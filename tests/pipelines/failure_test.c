@@ -13,19 +13,14 @@
 #include "tests/support/made_images.h"
 #include "tests/unit/io_made_files.h"
 
-#define SMALL_TEST(suite, name)                                                       \
-    WEIR_TEST_WITH(suite, name, struct rig, rig, rig_open(rig, 0, RIG_SMALL_WEIGHTS), \
-                   rig_close(rig))
-
 static const struct weir_arr_coc_sizes small = {64, 4, 256};
 
 static void expect_refused(const struct weir_arr_coc_params *params, const char *part)
 {
-    weir_arr_coc *arr_coc = NULL;
+    own_arr_coc arr_coc = NULL;
     EXPECT_INT_EQ(weir_arr_coc_create(params, &arr_coc), WEIR_ERROR_INVALID);
     EXPECT_NULL(arr_coc);
     EXPECT_CONTAINS(weir_last_error()->message, part);
-    weir_arr_coc_destroy(&arr_coc);
 }
 
 // Creation.
@@ -178,39 +173,25 @@ SMALL_TEST(ArrCocFailure, Compile)
 SMALL_TEST(ArrCocFailure, BuiltBeforeTheFirstFrame)
 {
     struct compiled built = {0};
-    weir_arr_coc *arr_coc;
+    own_arr_coc arr_coc = NULL;
 
     struct weir_arr_coc_params params = rig_params(rig, &small, 100);
     params.built = count_built;
     params.user = &built;
     ASSERT_OK(weir_arr_coc_create(&params, &arr_coc));
     EXPECT_UINT_EQ(built.built, 1);
-    weir_arr_coc_destroy(&arr_coc);
 }
 
 // Weights.
 
 enum {
-    TENSORS = 10,
-    D = 3
+    D = 3 // numbers of a query
 };
 
-static void describe(struct weir_io_tensor tensors[TENSORS], const float *values)
+static void describe(struct weir_io_tensor tensors[WEIR_ARR_COC_TENSORS], const float *values)
 {
-    const struct weir_io_tensor list[TENSORS] = {
-        {.name = "participatory.0.weight", .rank = 2, .shape = {64, 13}},
-        {.name = "participatory.0.bias", .rank = 1, .shape = {64}},
-        {.name = "participatory.2.weight", .rank = 2, .shape = {D, 64}},
-        {.name = "participatory.2.bias", .rank = 1, .shape = {D}},
-        {.name = "balancer.0.weight", .rank = 2, .shape = {128, 9 + D}},
-        {.name = "balancer.0.bias", .rank = 1, .shape = {128}},
-        {.name = "balancer.2.weight", .rank = 2, .shape = {128, 128}},
-        {.name = "balancer.2.bias", .rank = 1, .shape = {128}},
-        {.name = "balancer.4.weight", .rank = 2, .shape = {3, 128}},
-        {.name = "balancer.4.bias", .rank = 1, .shape = {3}},
-    };
-    memcpy(tensors, list, sizeof list);
-    for (int i = 0; i < TENSORS; i++) {
+    weir_arr_coc_weights_describe(D, tensors);
+    for (int i = 0; i < WEIR_ARR_COC_TENSORS; i++) {
         tensors[i].dtype = WEIR_IO_F32;
         tensors[i].data = values;
     }
@@ -245,52 +226,51 @@ static float *make_values(void)
 
 WEIR_TEST(ArrCocFailure, WeightsMissingTensor)
 {
-    struct weir_io_tensor tensors[TENSORS], others[TENSORS];
-    float *values = make_values();
+    struct weir_io_tensor tensors[WEIR_ARR_COC_TENSORS], others[WEIR_ARR_COC_TENSORS];
+    OWN_MEMORY float *values = make_values();
 
     describe(tensors, values);
-    for (int missing = 0; missing < TENSORS; missing++) {
+    for (int missing = 0; missing < WEIR_ARR_COC_TENSORS; missing++) {
         memcpy(others, tensors, sizeof others);
         memmove(others + missing, others + missing + 1,
-                (size_t)(TENSORS - 1 - missing) * sizeof *others);
-        expect_weights_refused(others, TENSORS - 1, tensors[missing].name, "no tensor");
+                (size_t)(WEIR_ARR_COC_TENSORS - 1 - missing) * sizeof *others);
+        expect_weights_refused(others, WEIR_ARR_COC_TENSORS - 1, tensors[missing].name,
+                               "no tensor");
     }
-    free(values);
 }
 
 WEIR_TEST(ArrCocFailure, WeightsWrongShape)
 {
-    struct weir_io_tensor tensors[TENSORS];
-    float *values = make_values();
+    struct weir_io_tensor tensors[WEIR_ARR_COC_TENSORS];
+    OWN_MEMORY float *values = make_values();
 
-    for (int wrong = 0; wrong < TENSORS; wrong++) {
+    for (int wrong = 0; wrong < WEIR_ARR_COC_TENSORS; wrong++) {
         describe(tensors, values);
         // The bias with length D determines D; the matrices do not fit to it.
         bool decides = strcmp(tensors[wrong].name, "participatory.2.bias") == 0;
         tensors[wrong].shape[0] -= 1;
-        expect_weights_refused(tensors, TENSORS,
+        expect_weights_refused(tensors, WEIR_ARR_COC_TENSORS,
                                decides ? "participatory.2.weight" : tensors[wrong].name, "[");
     }
     describe(tensors, values);
     tensors[3].shape[0] = 0;
-    expect_weights_refused(tensors, TENSORS, "participatory.2.bias is empty", "at least one");
-    free(values);
+    expect_weights_refused(tensors, WEIR_ARR_COC_TENSORS, "participatory.2.bias is empty",
+                           "at least one");
 }
 
 WEIR_TEST(ArrCocFailure, WeightsWithNaN)
 {
-    struct weir_io_tensor tensors[TENSORS];
-    float *values = make_values();
-    float *bad = make_values();
+    struct weir_io_tensor tensors[WEIR_ARR_COC_TENSORS];
+    OWN_MEMORY float *values = make_values();
+    OWN_MEMORY float *bad = make_values();
 
     bad[2] = NAN;
-    for (int wrong = 0; wrong < TENSORS; wrong++) {
+    for (int wrong = 0; wrong < WEIR_ARR_COC_TENSORS; wrong++) {
         describe(tensors, values);
         tensors[wrong].data = bad;
-        expect_weights_refused(tensors, TENSORS, tensors[wrong].name, "index 2 is NaN");
+        expect_weights_refused(tensors, WEIR_ARR_COC_TENSORS, tensors[wrong].name,
+                               "index 2 is NaN");
     }
-    free(bad);
-    free(values);
 }
 
 WEIR_TEST(ArrCocFailure, WeightsTruncated)
@@ -300,14 +280,13 @@ WEIR_TEST(ArrCocFailure, WeightsTruncated)
     weir_arr_coc_weights *weights;
     size_t size;
 
-    unsigned char *bytes = made_file_read(weir_test_runfile(RIG_SMALL_WEIGHTS), &size);
+    OWN_MEMORY unsigned char *bytes = made_file_read(weir_test_runfile(RIG_SMALL_WEIGHTS), &size);
     ASSERT_NOT_NULL(bytes);
     for (size_t cut = 1; cut < size; cut = cut * 3 + 1) {
         ASSERT_TRUE(made_file_write(path, bytes, size - cut));
         EXPECT_FALSE(weir_arr_coc_weights_load(path, &weights, &error));
         EXPECT_CONTAINS(error.message, "/truncated.safetensors: ");
     }
-    free(bytes);
     EXPECT_FALSE(weir_arr_coc_weights_load("does/not/exist", &weights, &error));
     EXPECT_CONTAINS(error.message, "does/not/exist");
 }
@@ -332,7 +311,7 @@ static void expect_only_bad_fails(const struct rig *rig, uint32_t slots,
     weir_arr_coc *arr_coc;
 
     made_image_noise(40, 50, 1, image.rgb);
-    const bool computes = strcmp(weir_runtime_backend(rig->runtime), "null") != 0;
+    const bool computes = rig_computes(rig);
     for (int i = 0; i < FRAMES; i++)
         rig_frame_init(&frames[i], &image, computes ? sizes->grid : 0);
     if (bad_image)
@@ -407,8 +386,8 @@ SMALL_TEST(ArrCocFailure, TextureOfNoFrame)
 {
     struct rig_image image = rig_image_make(8, 8);
     struct rig_frame frame;
-    weir_arr_coc *arr_coc;
-    float *texture = rig_alloc((size_t)13 * 64 * 64, sizeof *texture);
+    own_arr_coc arr_coc = NULL;
+    OWN_MEMORY float *texture = rig_alloc((size_t)13 * 64 * 64, sizeof *texture);
 
     const struct weir_arr_coc_params params = rig_params(rig, &small, 64);
     ASSERT_OK(weir_arr_coc_create(&params, &arr_coc));
@@ -420,8 +399,6 @@ SMALL_TEST(ArrCocFailure, TextureOfNoFrame)
     frame.load_status = WEIR_ERROR_IO;
     EXPECT_TRUE(rig_run(arr_coc, &frame, 1));
     EXPECT_INT_EQ(weir_arr_coc_download_texture(arr_coc, texture), WEIR_ERROR_INVALID);
-    weir_arr_coc_destroy(&arr_coc);
-    free(texture);
     rig_image_finish(&image);
 }
 
@@ -571,7 +548,7 @@ WEIR_TEST(ArrCocSettings, MustBeDeclared)
 SMALL_TEST(ArrCocSettings, DefaultSizes)
 {
     const struct weir_arr_coc_sizes zero = {0};
-    weir_arr_coc *arr_coc;
+    own_arr_coc arr_coc = NULL;
 
     struct weir_arr_coc_params params = rig_params(rig, &zero, 10);
     params.slot_count = 1;
@@ -579,5 +556,4 @@ SMALL_TEST(ArrCocSettings, DefaultSizes)
     EXPECT_UINT_EQ(weir_arr_coc_get_sizes(arr_coc)->side, 1024);
     EXPECT_UINT_EQ(weir_arr_coc_get_sizes(arr_coc)->grid, 32);
     EXPECT_UINT_EQ(weir_arr_coc_get_sizes(arr_coc)->budget, 4096);
-    weir_arr_coc_destroy(&arr_coc);
 }

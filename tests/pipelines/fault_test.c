@@ -21,15 +21,13 @@ static weir_status create(const struct weir_arr_coc_params *params, weir_arr_coc
     return status;
 }
 
-WEIR_TEST(ArrCocFaults, EveryCallOfCreation)
+SMALL_TEST(ArrCocFaults, EveryCallOfCreation)
 {
-    struct rig rig;
     weir_arr_coc *arr_coc;
     bool failed = true;
     int number = 0;
 
-    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
-    struct weir_arr_coc_params params = rig_params(&rig, &sizes, 2000);
+    struct weir_arr_coc_params params = rig_params(rig, &sizes, 2000);
     params.slot_count = 3;
     while (failed) {
         weir_test_note("call %d", ++number);
@@ -45,18 +43,15 @@ WEIR_TEST(ArrCocFaults, EveryCallOfCreation)
     // Four queues, a program, seven kernels, two buffers and an upload, for each slot three buffers
     // and a launch, one launch more, and a wait.
     EXPECT_INT_GE(number, 4 + 1 + 7 + 3 + 3 * 4 + 1 + 1);
-    rig_close(&rig);
 }
 
-WEIR_TEST(ArrCocFaults, EveryAllocationOfCreation)
+SMALL_TEST(ArrCocFaults, EveryAllocationOfCreation)
 {
-    struct rig rig;
     weir_arr_coc *arr_coc;
     bool failed = true;
     int refused = 0;
 
-    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
-    struct weir_arr_coc_params params = rig_params(&rig, &sizes, 2000);
+    struct weir_arr_coc_params params = rig_params(rig, &sizes, 2000);
     params.slot_count = 2;
     for (long number = 0; failed; number++) {
         weir_test_fail_allocation(number);
@@ -72,7 +67,6 @@ WEIR_TEST(ArrCocFaults, EveryAllocationOfCreation)
         weir_arr_coc_destroy(&arr_coc);
     }
     EXPECT_INT_GT(refused, 20);
-    rig_close(&rig);
 }
 
 static const char *next_kernel(void *user)
@@ -81,14 +75,12 @@ static const char *next_kernel(void *user)
     return weir_arr_coc_kernel_name((*index)++);
 }
 
-WEIR_TEST(ArrCocFaults, EveryCallOfCompile)
+SMALL_TEST(ArrCocFaults, EveryCallOfCompile)
 {
-    struct rig rig;
     weir_status status = WEIR_ERROR_DEVICE;
     int number = 1;
 
-    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
-    const struct weir_arr_coc_params params = rig_params(&rig, &sizes, 2000);
+    const struct weir_arr_coc_params params = rig_params(rig, &sizes, 2000);
     for (; status != WEIR_OK; number++) {
         size_t next = 0;
         weir_test_note("call %d", number);
@@ -104,10 +96,9 @@ WEIR_TEST(ArrCocFaults, EveryCallOfCompile)
     // A queue, a program, seven kernels, two buffers, the slot's three, five fills, and seven launches
     // and waits.
     EXPECT_INT_GE(number, 1 + 1 + 7 + 2 + 3 + 5 + 2 * 7);
-    rig_close(&rig);
 }
 
-WEIR_TEST(ArrCocFaults, EveryLaunchOfAFrame)
+SMALL_TEST(ArrCocFaults, EveryLaunchOfAFrame)
 {
     static const char *const stages[] = {"texture", "relevance", "relevance", "allocation",
                                          "allocation"};
@@ -116,14 +107,12 @@ WEIR_TEST(ArrCocFaults, EveryLaunchOfAFrame)
     };
     struct rig_image image = rig_image_make(40, 50);
     struct rig_frame good, bad, after;
-    struct rig rig;
-    weir_arr_coc *arr_coc;
+    own_arr_coc arr_coc = NULL;
 
     made_image_noise(40, 50, 1, image.rgb);
-    ASSERT_TRUE(rig_open(&rig, 0, RIG_SMALL_WEIGHTS));
-    const bool computes = strcmp(weir_runtime_backend(rig.runtime), "null") != 0;
+    const bool computes = rig_computes(rig);
     const uint32_t grid = computes ? sizes.grid : 0;
-    struct weir_arr_coc_params params = rig_params(&rig, &sizes, 2000);
+    struct weir_arr_coc_params params = rig_params(rig, &sizes, 2000);
     params.slot_count = 2;
     ASSERT_OK(weir_arr_coc_create(&params, &arr_coc));
     rig_frame_init(&good, &image, grid);
@@ -145,8 +134,6 @@ WEIR_TEST(ArrCocFaults, EveryLaunchOfAFrame)
         rig_frame_finish(&after);
         rig_frame_finish(&bad);
     }
-    weir_arr_coc_destroy(&arr_coc);
     rig_frame_finish(&good);
-    rig_close(&rig);
     rig_image_finish(&image);
 }

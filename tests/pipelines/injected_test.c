@@ -2,7 +2,7 @@
 // without faults, or tells its first cause, which is a fault; all are delivered, in order, and the
 // process's memory does not grow.
 //
-// WEIR_INJECTED_FRAMES runs more frames. From LONG on, the memory is checked: from a tenth of the
+// WEIR_INJECTED_FRAMES runs more frames. From RIG_LONG on, the memory is checked: from a tenth of the
 // frames to the last it must not grow by more than the C library and the drivers may keep.
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,12 +12,6 @@
 #include "base/siphash.h"
 #include "tests/pipelines/rig.h"
 #include "tests/support/memory.h"
-
-enum {
-    FRAMES = 1000,
-    FRAMES_MOST = 100000000,
-    LONG = 5000
-};
 
 #define GROWTH_BYTES (UINT64_C(8) << 20)
 
@@ -36,14 +30,6 @@ static struct run {
     uint64_t resident_bytes[2];
 } run;
 
-// 0 if the variable makes no sense.
-static unsigned frames_wanted(void)
-{
-    const char *text = getenv("WEIR_INJECTED_FRAMES");
-    const unsigned long frames = text ? strtoul(text, NULL, 10) : FRAMES;
-    return frames >= FRAMES && frames <= FRAMES_MOST ? (unsigned)frames : 0;
-}
-
 // One image.
 struct frame {
     struct weir_arr_coc_frame frame; // first: the pipeline returns it
@@ -53,12 +39,8 @@ struct frame {
 static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
                         uint32_t *out_height)
 {
-    const struct rig_image *image = &run.images[*(const unsigned *)user];
     (void)capacity;
-    memcpy(rgb, image->rgb, (size_t)image->height * (size_t)image->width * 3);
-    *out_width = (uint32_t)image->width;
-    *out_height = (uint32_t)image->height;
-    return WEIR_OK;
+    return rig_image_load(&run.images[*(const unsigned *)user], rgb, out_width, out_height);
 }
 
 static uint64_t add(uint64_t digest, const void *data, size_t size)
@@ -133,7 +115,7 @@ static bool create(const struct rig *rig, bool graphs, weir_arr_coc **out_arr_co
 static void run_frames(const struct rig *rig, unsigned count, bool graphs)
 {
     struct frame frames[TEST_IMAGES];
-    weir_arr_coc *arr_coc;
+    own_arr_coc arr_coc = NULL;
     run.frames = count;
     run.delivered = run.succeeded = run.failed = run.wrong = 0;
     if (!create(rig, graphs, &arr_coc))
@@ -146,7 +128,6 @@ static void run_frames(const struct rig *rig, unsigned count, bool graphs)
         EXPECT_OK(
             weir_pipeline_submit(weir_arr_coc_pipeline(arr_coc), &frames[i % TEST_IMAGES].frame));
     EXPECT_OK(weir_pipeline_drain(weir_arr_coc_pipeline(arr_coc), WEIR_FOREVER));
-    weir_arr_coc_destroy(&arr_coc);
 }
 
 static void run_in_chain(const char *plugins, const char *fault, unsigned count, bool graphs)
@@ -158,7 +139,7 @@ static void run_in_chain(const char *plugins, const char *fault, unsigned count,
     setenv("WEIR_FAULT_SEED", "11", 1);
     setenv("WEIR_FAULT_DELAY_MS", "1", 1);
     if (rig_open(&rig, 0, RIG_SMALL_WEIGHTS)) {
-        run.computes = strcmp(weir_runtime_backend(rig.runtime), "null") != 0;
+        run.computes = rig_computes(&rig);
         run_frames(&rig, count, graphs);
         rig_close(&rig);
     }
@@ -169,7 +150,7 @@ static void run_in_chain(const char *plugins, const char *fault, unsigned count,
 static void expect_flat(const char *fault)
 {
     const double mebibyte = 1048576;
-    if (run.frames < LONG)
+    if (run.frames < RIG_LONG)
         return;
     EXPECT_UINT_GT(run.resident_bytes[0], 0);
     EXPECT_UINT_LE(run.resident_bytes[1], run.resident_bytes[0] + GROWTH_BYTES);
@@ -181,7 +162,7 @@ static void expect_flat(const char *fault)
 static void expect_survived(const char *fault, bool graphs)
 {
     struct rig_image images[TEST_IMAGES];
-    const unsigned count = frames_wanted();
+    const unsigned count = rig_frames_wanted("WEIR_INJECTED_FRAMES");
     ASSERT_UINT_GT(count, 0);
     ASSERT_TRUE(test_images_make(images));
     run = (struct run){.images = images, .learns = true};

@@ -60,6 +60,11 @@ void rig_close(struct rig *rig)
         EXPECT_OK(weir_close(&rig->runtime));
 }
 
+bool rig_computes(const struct rig *rig)
+{
+    return strcmp(weir_runtime_backend(rig->runtime), "null") != 0;
+}
+
 size_t rig_device_count(void)
 {
     weir_runtime *runtime;
@@ -100,7 +105,23 @@ void rig_image_finish(struct rig_image *image)
     image->rgb = NULL;
 }
 
+weir_status rig_image_load(const struct rig_image *image, unsigned char *rgb, uint32_t *out_width,
+                           uint32_t *out_height)
+{
+    memcpy(rgb, image->rgb, (size_t)image->height * (size_t)image->width * 3);
+    *out_width = (uint32_t)image->width;
+    *out_height = (uint32_t)image->height;
+    return WEIR_OK;
+}
+
 // Frames.
+
+unsigned rig_frames_wanted(const char *variable)
+{
+    const char *text = getenv(variable);
+    const unsigned long frames = text ? strtoul(text, NULL, 10) : RIG_FRAMES;
+    return frames >= RIG_FRAMES && frames <= 100000000 ? (unsigned)frames : 0;
+}
 
 static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
                         uint32_t *out_height)
@@ -251,14 +272,10 @@ bool rig_same_bits(const struct rig_frame *a, const struct rig_frame *b)
     if (!succeeded(a) || !succeeded(b))
         return false;
     size_t a_size, b_size;
-    unsigned char *a_bytes = rig_frame_bytes(a, &a_size);
-    unsigned char *b_bytes = rig_frame_bytes(b, &b_size);
-    bool same =
-        weir_test_check_uint(__FILE__, __LINE__, "size", "==", "size", a_size, b_size) &&
-        weir_test_check_mem(__FILE__, __LINE__, "one", "the other", a_bytes, b_bytes, a_size);
-    free(b_bytes);
-    free(a_bytes);
-    return same;
+    OWN_MEMORY unsigned char *a_bytes = rig_frame_bytes(a, &a_size);
+    OWN_MEMORY unsigned char *b_bytes = rig_frame_bytes(b, &b_size);
+    return weir_test_check_uint(__FILE__, __LINE__, "size", "==", "size", a_size, b_size) &&
+           weir_test_check_mem(__FILE__, __LINE__, "one", "the other", a_bytes, b_bytes, a_size);
 }
 
 bool test_images_make(struct rig_image images[TEST_IMAGES])
@@ -294,4 +311,28 @@ uint64_t test_images_max_pixels(const struct rig_image images[TEST_IMAGES])
         most = pixels > most ? pixels : most;
     }
     return most;
+}
+
+bool rig_run_images(const struct rig_way *way, const struct weir_arr_coc_sizes *sizes,
+                    const struct rig_image images[TEST_IMAGES], struct rig_frame *frames,
+                    size_t count)
+{
+    struct rig rig;
+    weir_arr_coc *arr_coc;
+    bool ok = false;
+
+    for (size_t i = 0; i < count; i++)
+        rig_frame_init(&frames[i], &images[i % TEST_IMAGES], sizes->grid);
+    if (!rig_open(&rig, way->device, RIG_WEIGHTS))
+        return false;
+    struct weir_arr_coc_params params = rig_params(&rig, sizes, test_images_max_pixels(images));
+    params.slot_count = way->slots;
+    params.timing = way->timing;
+    params.graphs = way->graphs;
+    if (IS_OK(weir_arr_coc_create(&params, &arr_coc))) {
+        ok = rig_run(arr_coc, frames, count);
+        weir_arr_coc_destroy(&arr_coc);
+    }
+    rig_close(&rig);
+    return ok;
 }

@@ -14,6 +14,8 @@
 #define RIG_WEIGHTS "pipelines/arr_coc/weights/arr_coc_weights.safetensors"
 #define RIG_SMALL_WEIGHTS "tests/pipelines/small_weights.safetensors" // D = 7
 
+#define own_arr_coc OWN(weir_arr_coc_destroy) weir_arr_coc *
+
 struct rig {
     weir_runtime *runtime;
     weir_device *device;
@@ -28,6 +30,14 @@ bool rig_open(struct rig *rig, size_t index, const char *weights);
 // Closes all of it. A device that still has objects fails the test.
 void rig_close(struct rig *rig);
 
+// A test with a rig of the first device and small weights, `rig`.
+#define SMALL_TEST(suite, name)                                                       \
+    WEIR_TEST_WITH(suite, name, struct rig, rig, rig_open(rig, 0, RIG_SMALL_WEIGHTS), \
+                   rig_close(rig))
+
+// Whether kernels do something, which those of null do not.
+bool rig_computes(const struct rig *rig);
+
 // How many devices the chain has.
 size_t rig_device_count(void);
 
@@ -41,6 +51,19 @@ struct rig_image {
 struct rig_image rig_image_make(int height, int width);
 bool rig_image_read(const char *path, struct rig_image *out_image);
 void rig_image_finish(struct rig_image *image);
+#define own_image OWN(rig_image_finish) struct rig_image
+
+// What a frame's load() does with an image that fits.
+weir_status rig_image_load(const struct rig_image *image, unsigned char *rgb, uint32_t *out_width,
+                           uint32_t *out_height);
+
+// Frames of a long loop: as many as the variable says, else RIG_FRAMES; 0 if it makes no sense. From RIG_LONG on the
+// process's memory is checked.
+enum {
+    RIG_FRAMES = 1000,
+    RIG_LONG = 5000
+};
+unsigned rig_frames_wanted(const char *variable);
 
 // One frame: its input and a copy of its results. A failed frame has its status,
 // message and stage, and no arrays. It must not be moved after its initialisation.
@@ -96,5 +119,19 @@ enum {
 bool test_images_make(struct rig_image images[TEST_IMAGES]);
 void test_images_finish(struct rig_image images[TEST_IMAGES]);
 uint64_t test_images_max_pixels(const struct rig_image images[TEST_IMAGES]);
+
+// A way to run them. The images have several sizes, so slots capture graphs again in between.
+struct rig_way {
+    size_t device;
+    uint32_t slots;
+    bool timing;
+    bool graphs;
+};
+
+// Runs the images in turn as `count` frames, on a device of its own with RIG_WEIGHTS. The frames are to be finished after
+// a failure too.
+bool rig_run_images(const struct rig_way *way, const struct weir_arr_coc_sizes *sizes,
+                    const struct rig_image images[TEST_IMAGES], struct rig_frame *frames,
+                    size_t count);
 
 #endif

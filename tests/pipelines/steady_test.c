@@ -4,7 +4,7 @@
 // are shared objects, are not seen that way, and the counters see modules). Before that
 // the queues' lists of waits may still grow to the size needed for the work in flight.
 //
-// WEIR_STEADY_FRAMES runs more frames. From LONG on, the process's memory is checked
+// WEIR_STEADY_FRAMES runs more frames. From RIG_LONG on, the process's memory is checked
 // too, including drivers: it must not grow by more than the C library may keep.
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,12 +12,6 @@
 
 #include "tests/pipelines/rig.h"
 #include "tests/support/memory.h"
-
-enum {
-    FRAMES = 1000,
-    FRAMES_MOST = 100000000,
-    LONG = 5000
-};
 
 #define GROWTH_BYTES (UINT64_C(4) << 20)
 
@@ -38,19 +32,11 @@ static struct loop {
     struct point to;
 } loop;
 
-// 0 if the variable makes no sense.
-static unsigned frames_wanted(void)
-{
-    const char *text = getenv("WEIR_STEADY_FRAMES");
-    const unsigned long frames = text ? strtoul(text, NULL, 10) : FRAMES;
-    return frames >= FRAMES && frames <= FRAMES_MOST ? (unsigned)frames : 0;
-}
-
 static void note(struct point *point)
 {
     weir_counters_read(&point->counters);
     point->calls = weir_test_allocations();
-    if (loop.frames >= LONG)
+    if (loop.frames >= RIG_LONG)
         point->resident_bytes = weir_test_resident_bytes();
 }
 
@@ -63,10 +49,7 @@ static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_
     (void)capacity;
     if (loop.some_fail && number % 7 == 3)
         return WEIR_ERROR_IO;
-    memcpy(rgb, image->rgb, (size_t)image->height * (size_t)image->width * 3);
-    *out_width = (uint32_t)image->width;
-    *out_height = (uint32_t)image->height;
-    return WEIR_OK;
+    return rig_image_load(image, rgb, out_width, out_height);
 }
 
 static void deliver(void *user, struct weir_arr_coc_frame *frame,
@@ -90,7 +73,7 @@ static void run_loop(const struct rig *rig, uint32_t slots, bool timing)
     struct weir_arr_coc_frame frame = {.load = load};
     struct weir_arr_coc_params params =
         rig_params(rig, &sizes, test_images_max_pixels(loop.images));
-    weir_arr_coc *arr_coc;
+    own_arr_coc arr_coc = NULL;
 
     params.slot_count = slots;
     params.timing = timing;
@@ -100,13 +83,12 @@ static void run_loop(const struct rig *rig, uint32_t slots, bool timing)
     for (unsigned i = 0; i < loop.frames; i++)
         EXPECT_OK(weir_pipeline_submit(weir_arr_coc_pipeline(arr_coc), &frame));
     EXPECT_OK(weir_pipeline_drain(weir_arr_coc_pipeline(arr_coc), WEIR_FOREVER));
-    weir_arr_coc_destroy(&arr_coc);
 }
 
 // A line for the table of a GPU machine, too.
 static void expect_flat(void)
 {
-    if (loop.frames < LONG)
+    if (loop.frames < RIG_LONG)
         return;
     EXPECT_UINT_GT(loop.from.resident_bytes, 0);
     EXPECT_UINT_LE(loop.to.resident_bytes, loop.from.resident_bytes + GROWTH_BYTES);
@@ -122,7 +104,9 @@ static void expect_steady(uint32_t slots, bool timing, bool some_fail)
     struct rig_image images[TEST_IMAGES];
     struct rig rig;
 
-    loop = (struct loop){.images = images, .some_fail = some_fail, .frames = frames_wanted()};
+    loop = (struct loop){.images = images,
+                         .some_fail = some_fail,
+                         .frames = rig_frames_wanted("WEIR_STEADY_FRAMES")};
     ASSERT_TRUE(loop.frames > 0);
     ASSERT_TRUE(test_images_make(images));
     if (rig_open(&rig, 0, RIG_SMALL_WEIGHTS)) {

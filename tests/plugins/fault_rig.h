@@ -64,6 +64,10 @@ weir_status rig_create(struct rig *rig);
 bool rig_start(struct rig *rig, const char *section);
 void rig_finish(struct rig *rig);
 
+// A test whose body has `rig`, a pointer.
+#define FAULT_TEST(suite, name, section) \
+    WEIR_TEST_WITH(suite, name, struct rig, rig, rig_start(rig, section), rig_finish(rig))
+
 // Submits the operations; stops at the first error and returns it.
 weir_status rig_submit(struct rig *rig);
 // The number of the operation that rig_submit() reached last.

@@ -126,16 +126,13 @@ WEIR_TEST(Fault, SlowsEachOperation)
     }
 }
 
-WEIR_TEST(Fault, AnswersGarbageForAHostCall)
+FAULT_TEST(Fault, AnswersGarbageForAHostCall, rig_section("garbage", 1, ""))
 {
-    struct rig rig;
-    ASSERT_TRUE(rig_start(&rig, rig_section("garbage", 1, "")));
-    if (rig_submit(&rig) == WEIR_OK)
-        EXPECT_INT_EQ((int)weir_event_sync(rig.last, GUARD_NS), -4711);
+    if (rig_submit(rig) == WEIR_OK)
+        EXPECT_INT_EQ((int)weir_event_sync(rig->last, GUARD_NS), -4711);
     expect_cause(1);
-    EXPECT_INT_EQ(rig.calls, 1);
-    expect_recovered(&rig);
-    rig_finish(&rig);
+    EXPECT_INT_EQ(rig->calls, 1);
+    expect_recovered(rig);
 }
 
 WEIR_TEST(Fault, NoMemoryForEachCreation)
@@ -191,38 +188,30 @@ WEIR_TEST(Fault, LosesTheDeviceAtEachOperation)
     }
 }
 
-WEIR_TEST(Fault, CompleteEventsStayComplete)
+FAULT_TEST(Fault, CompleteEventsStayComplete, rig_section("lose", RIG_OPERATIONS + 1, ""))
 {
-    struct rig rig;
-    ASSERT_TRUE(rig_start(&rig, rig_section("lose", RIG_OPERATIONS + 1, "")));
-    EXPECT_OK(rig_submit(&rig));
-    EXPECT_OK(weir_event_sync(rig.last, GUARD_NS));
-    EXPECT_INT_EQ(rig_submit(&rig), WEIR_ERROR_DEVICE_LOST);
-    EXPECT_OK(weir_event_sync(rig.last, GUARD_NS));
-    rig_finish(&rig);
+    EXPECT_OK(rig_submit(rig));
+    EXPECT_OK(weir_event_sync(rig->last, GUARD_NS));
+    EXPECT_INT_EQ(rig_submit(rig), WEIR_ERROR_DEVICE_LOST);
+    EXPECT_OK(weir_event_sync(rig->last, GUARD_NS));
 }
 
 // A launch of a graph that never ran, and one on another queue after it.
-WEIR_TEST(Fault, FailedGraphIsLaunchedAgain)
+FAULT_TEST(Fault, FailedGraphIsLaunchedAgain, rig_section("fail", 1, "kinds = graph"))
 {
-    struct rig rig;
     struct weir_event event;
-    ASSERT_TRUE(rig_start(&rig, rig_section("fail", 1, "kinds = graph")));
-    EXPECT_OK(weir_queue_graph(rig.down, rig.graph));
-    weir_status status = weir_queue_graph(rig.up, rig.graph);
+    EXPECT_OK(weir_queue_graph(rig->down, rig->graph));
+    weir_status status = weir_queue_graph(rig->up, rig->graph);
     if (status == WEIR_OK)
-        status = weir_queue_record(rig.up, &event);
+        status = weir_queue_record(rig->up, &event);
     if (status == WEIR_OK)
         status = weir_event_sync(event, GUARD_NS);
     EXPECT_INT_EQ(status, WEIR_ERROR_DEVICE);
     expect_cause(1);
-    expect_recovered(&rig);
-    rig_finish(&rig);
+    expect_recovered(rig);
 }
 
 // The section of the plugin, the environment, and the list of what is chosen.
-
-#define GUARD_NS (UINT64_C(60) * 1000000000u)
 
 static void expect_number(const char *more, int first)
 {

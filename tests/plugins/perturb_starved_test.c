@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "tests/plugins/perturb_rig.h"
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 static void starve(const char *of)
@@ -102,7 +103,7 @@ STARVED_TEST(PerturbStarved, Operation)
 
 STARVED_TEST(PerturbStarved, Graph)
 {
-    weir_graph *graph = NULL;
+    own_graph graph = NULL;
     struct weir_event event;
     EXPECT_OK(weir_capture_begin(work->queues[0]));
     EXPECT_OK(weir_queue_record(work->queues[0], &event));
@@ -120,7 +121,6 @@ STARVED_TEST(PerturbStarved, Graph)
     }
     EXPECT_OK(weir_queue_graph(work->queues[0], graph));
     expect_filled(work);
-    weir_graph_destroy(&graph);
 }
 
 // The thread that asks does the work.

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "tests/plugins/perturb_rig.h"
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 struct flag {
@@ -144,7 +145,7 @@ WORK_TEST(PerturbIdle, LaunchBehindAHostCallDelaysNoOtherQueue,
 {
     struct flag flag = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
     const uint32_t pattern = 8;
-    weir_graph *graph = NULL;
+    own_graph graph = NULL;
     EXPECT_OK(weir_capture_begin(work->queue));
     fill(work, work->queue);
     EXPECT_OK(weir_capture_end(work->queue, NULL, &graph));
@@ -155,7 +156,6 @@ WORK_TEST(PerturbIdle, LaunchBehindAHostCallDelaysNoOtherQueue,
     EXPECT_OK(weir_queue_sync(work->other, GUARD_NS / 4));
     EXPECT_OK(set_flag(&flag));
     EXPECT_OK(weir_queue_sync(work->queue, GUARD_NS));
-    weir_graph_destroy(&graph);
 }
 
 WORK_TEST(PerturbIdle, TimeoutBeforeTheEnd, "")

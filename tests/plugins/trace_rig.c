@@ -108,6 +108,12 @@ struct weir_trace *rig_read(const char *path)
     return trace;
 }
 
+struct weir_trace *rig_end(struct rig *rig, const char *path)
+{
+    rig_finish(rig);
+    return rig_read(path);
+}
+
 weir_status rig_count_call(void *user)
 {
     ++*(int *)user;

@@ -8,7 +8,11 @@
 #include <weir/weir.h>
 
 #include "report/trace.h"
+#include "tests/support/own.h"
 #include "tests/support/test.h"
+
+// A pointer to a trace that is destroyed at the end of its scope.
+#define own_trace OWN(weir_trace_destroy) struct weir_trace *
 
 enum {
     RIG_BYTES = 1 << 18 // of each buffer
@@ -46,6 +50,8 @@ weir_status rig_close(struct rig *rig);
 
 // On error the test fails and NULL is returned.
 struct weir_trace *rig_read(const char *path);
+// Closes the rig and reads what it wrote there.
+struct weir_trace *rig_end(struct rig *rig, const char *path);
 
 // A host call that increments an int.
 weir_status rig_count_call(void *user);

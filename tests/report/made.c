@@ -163,15 +163,11 @@ void made_random(struct made *made, uint32_t seed, uint64_t cell_ns)
         add_random(made, &state, cell_ns, cells);
 }
 
-void made_write(const struct made *made, const char *path)
+bool made_try_write(const struct made *made, const char *path, char *message, size_t size)
 {
-    char message[512] = "";
-    weir_trace_writer *writer =
-        weir_trace_writer_create(path, &made->meta, message, sizeof message);
-    if (!writer) {
-        weir_test_fail(__FILE__, __LINE__, "%s", message);
-        return;
-    }
+    weir_trace_writer *writer = weir_trace_writer_create(path, &made->meta, message, size);
+    if (!writer)
+        return false;
     for (size_t i = 0; i < made->device_count; i++)
         weir_trace_writer_device(writer, &made->devices[i]);
     for (size_t i = 0; i < made->queue_count; i++)
@@ -181,7 +177,13 @@ void made_write(const struct made *made, const char *path)
         weir_trace_writer_operation(writer, &made->operations[i]);
     for (size_t i = 0; i < made->span_count; i++)
         weir_trace_writer_span(writer, &made->spans[i]);
-    if (!weir_trace_writer_close(&writer, &made->meta, made->devices, made->device_count, message,
-                                 sizeof message))
+    return weir_trace_writer_close(&writer, &made->meta, made->devices, made->device_count, message,
+                                   size);
+}
+
+void made_write(const struct made *made, const char *path)
+{
+    char message[512] = "";
+    if (!made_try_write(made, path, message, sizeof message))
         weir_test_fail(__FILE__, __LINE__, "%s", message);
 }

@@ -53,7 +53,8 @@ void made_wait(struct made *made, size_t queue);
 // for the same seed.
 void made_random(struct made *made, uint32_t seed, uint64_t cell_ns);
 
-// Writes it through the writer. Fails the test if that fails.
+// Writes it through the writer. The second one fails the test if that fails.
+bool made_try_write(const struct made *made, const char *path, char *message, size_t size);
 void made_write(const struct made *made, const char *path);
 
 // xorshift32, from 0 to `limit` - 1.

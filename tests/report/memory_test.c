@@ -23,17 +23,7 @@ static char message[1024];
 
 static bool write_trace(void)
 {
-    weir_trace_writer *writer = weir_trace_writer_create(path, &made.meta, message, sizeof message);
-    if (!writer)
-        return false;
-    for (size_t i = 0; i < made.device_count; i++)
-        weir_trace_writer_device(writer, &made.devices[i]);
-    for (size_t i = 0; i < made.queue_count; i++)
-        weir_trace_writer_queue(writer, &made.queues[i]);
-    for (size_t i = 0; i < made.operation_count; i++)
-        weir_trace_writer_operation(writer, &made.operations[i]);
-    return weir_trace_writer_close(&writer, &made.meta, made.devices, made.device_count, message,
-                                   sizeof message);
+    return made_try_write(&made, path, message, sizeof message);
 }
 
 // A trace that is read although an allocation failed may lack texts or lines, but has

@@ -40,6 +40,28 @@ static struct weir_report_overlap overlap_of(const weir_report *report, const ch
     return overlap;
 }
 
+// An operation that was submitted long before, at 0.
+static struct weir_trace_operation *early(size_t queue, enum weir_trace_engine engine,
+                                          uint64_t start_ns, uint64_t end_ns)
+{
+    struct weir_trace_operation *operation = made_operation(&made, queue, engine, start_ns, end_ns);
+    operation->submit_ns = operation->submit_end_ns = 0;
+    return operation;
+}
+
+// The sentence about the condition has these words.
+static void expect_check(const weir_report *report, const char *condition, bool holds,
+                         const char *words)
+{
+    struct weir_report_finding check;
+    weir_test_note("%s", condition);
+    EXPECT_OK(weir_report_check(report, condition, &check));
+    EXPECT_TRUE(check.holds == holds);
+    EXPECT_STR_NE(check.sentence, "");
+    EXPECT_CONTAINS(check.sentence, words);
+    weir_test_note(NULL);
+}
+
 // Copies up and down and a kernel, each for `each`, three chunks deep: up, run, down.
 static void make_chunks(uint64_t each)
 {
@@ -48,16 +70,10 @@ static void make_chunks(uint64_t each)
     made_queue(&made, "run");
     made_queue(&made, "down");
     for (uint64_t i = 0; i < 4; i++) {
-        struct weir_trace_operation *up =
-            made_operation(&made, 0, WEIR_ENGINE_TO_DEVICE, i * each, (i + 1) * each);
-        up->submit_ns = up->submit_end_ns = 0;
-        struct weir_trace_operation *run =
-            made_operation(&made, 1, WEIR_ENGINE_KERNELS, (i + 1) * each, (i + 2) * each);
-        run->submit_ns = run->submit_end_ns = 0;
+        early(0, WEIR_ENGINE_TO_DEVICE, i * each, (i + 1) * each);
+        early(1, WEIR_ENGINE_KERNELS, (i + 1) * each, (i + 2) * each);
         made_wait(&made, 0);
-        struct weir_trace_operation *down =
-            made_operation(&made, 2, WEIR_ENGINE_TO_HOST, (i + 2) * each, (i + 3) * each);
-        down->submit_ns = down->submit_end_ns = 0;
+        early(2, WEIR_ENGINE_TO_HOST, (i + 2) * each, (i + 3) * each);
         made_wait(&made, 1);
     }
 }
@@ -120,10 +136,7 @@ WEIR_TEST(Report, KernelsWithoutStartsGiveAnInterval)
     EXPECT_UINT_EQ(overlap.first.least_ns, 10 * MS);
     EXPECT_NEAR(weir_report_get_summary(report)->speedup_least, 1.0, 1e-9);
     EXPECT_NEAR(weir_report_get_summary(report)->speedup_most, 1.4, 1e-9);
-    struct weir_report_finding check;
-    ASSERT_OK(weir_report_check(report, "overlap compute/compute>=0.2", &check));
-    EXPECT_FALSE(check.holds);
-    EXPECT_CONTAINS(check.sentence, "between 0.0 % and 40.0 %");
+    expect_check(report, "overlap compute/compute>=0.2", false, "between 0.0 % and 40.0 %");
 }
 
 WEIR_TEST(Report, ADeviceThatSerialisesHasNoOverlap)
@@ -141,10 +154,7 @@ WEIR_TEST(Report, ADeviceThatSerialisesHasNoOverlap)
     EXPECT_FALSE(overlap.applies);
     EXPECT_CONTAINS(overlap.reason, "a device has no copy engine and runs one kernel at a time");
     EXPECT_CONTAINS(weir_report_get_summary(report)->serial_reason, "no two operations");
-    struct weir_report_finding check;
-    ASSERT_OK(weir_report_check(report, "speedup<=9", &check));
-    EXPECT_FALSE(check.holds);
-    EXPECT_CONTAINS(check.sentence, "n/a: a device");
+    expect_check(report, "speedup<=9", false, "n/a: a device");
     weir_report_destroy(&report);
 
     // A device on which operations did run at once is not serial, whatever its limits
@@ -160,7 +170,6 @@ WEIR_TEST(Report, ADeviceThatSerialisesHasNoOverlap)
 // Communication that kernels hide, and how much of it: a row of the report, and a condition.
 WEIR_TEST(Report, CommunicationHasARow)
 {
-    struct weir_report_finding check;
     made_begin(&made);
     made_queue(&made, "run");
     made_queue(&made, "reduce");
@@ -172,8 +181,7 @@ WEIR_TEST(Report, CommunicationHasARow)
     EXPECT_UINT_EQ(weir_report_get_summary(report)->compute_ns, 3 * MS);
     EXPECT_UINT_EQ(weir_report_get_summary(report)->non_compute_ns, 3 * MS);
     EXPECT_STR_EQ(weir_report_get_summary(report)->bound_engine, "communication");
-    ASSERT_OK(weir_report_check(report, "overlap communication/compute>=0.2", &check));
-    EXPECT_TRUE(check.holds);
+    expect_check(report, "overlap communication/compute>=0.2", true, "");
     char *text = weir_report_text(report);
     EXPECT_CONTAINS(text, "communication / compute");
     weir_report_free_text(&text);
@@ -192,11 +200,17 @@ WEIR_TEST(Report, AnEmptySetHasNoOverlap)
 
 // Bubbles.
 
-static const struct weir_report_bubble *only_bubble(const weir_report *report)
+// The only one.
+static struct weir_report_bubble expect_bubble(const weir_report *report, weir_report_cause cause,
+                                               const char *words)
 {
-    if (weir_report_bubble_count(report, false) != 1)
-        weir_test_fail(__FILE__, __LINE__, "%zu bubbles", weir_report_bubble_count(report, false));
-    return weir_report_get_bubble(report, false, 0);
+    const struct weir_report_bubble *bubble = weir_report_get_bubble(report, false, 0);
+    EXPECT_UINT_EQ(weir_report_bubble_count(report, false), 1);
+    if (!bubble)
+        return (struct weir_report_bubble){.file = ""};
+    EXPECT_INT_EQ(bubble->cause, cause);
+    EXPECT_CONTAINS(bubble->sentence, words);
+    return *bubble;
 }
 
 static void begin_bubble(void)
@@ -218,15 +232,14 @@ WEIR_TEST(Bubbles, OfLateSubmission)
         (struct weir_trace_span){WEIR_TRACE_SYNC, 99,       "weir_queue_sync",
                                  WEIR_NO_NUMBER,  500 * US, 2800 * US};
     own_report report = report_on(NULL);
-    const struct weir_report_bubble *bubble = only_bubble(report);
-    ASSERT_NOT_NULL(bubble);
-    EXPECT_UINT_EQ(bubble->begin_ns, MS);
-    EXPECT_UINT_EQ(bubble->end_ns, 3 * MS);
-    EXPECT_INT_EQ(bubble->cause, WEIR_REPORT_CAUSE_SUBMIT);
-    EXPECT_CONTAINS(bubble->sentence, "'scale' on queue 'second' was submitted 1.90 ms after");
-    EXPECT_CONTAINS(bubble->sentence, "its thread was in weir_queue_sync");
-    EXPECT_STR_EQ(bubble->file, "made.c");
-    EXPECT_INT_EQ(bubble->line, 2);
+    const struct weir_report_bubble bubble =
+        expect_bubble(report, WEIR_REPORT_CAUSE_SUBMIT,
+                      "'scale' on queue 'second' was submitted 1.90 ms after");
+    EXPECT_UINT_EQ(bubble.begin_ns, MS);
+    EXPECT_UINT_EQ(bubble.end_ns, 3 * MS);
+    EXPECT_CONTAINS(bubble.sentence, "its thread was in weir_queue_sync");
+    EXPECT_STR_EQ(bubble.file, "made.c");
+    EXPECT_INT_EQ(bubble.line, 2);
     EXPECT_UINT_EQ(weir_report_get_summary(report)->longest_bubble_ns, 2 * MS);
     EXPECT_INT_EQ(weir_report_get_summary(report)->verdict, WEIR_REPORT_MIXED);
 }
@@ -236,19 +249,15 @@ WEIR_TEST(Bubbles, OfAWait)
     begin_bubble();
     made_queue(&made, "host");
     made_operation(&made, 2, WEIR_ENGINE_HOST, MS / 2, 2800 * US);
-    struct weir_trace_operation *next =
-        made_operation(&made, 1, WEIR_ENGINE_KERNELS, 3 * MS, 4 * MS);
-    next->submit_ns = next->submit_end_ns = 0;
+    early(1, WEIR_ENGINE_KERNELS, 3 * MS, 4 * MS);
     made_wait(&made, 0);
     made_wait(&made, 2);
     own_report report = report_on(NULL);
-    const struct weir_report_bubble *bubble = only_bubble(report);
-    ASSERT_NOT_NULL(bubble);
-    EXPECT_INT_EQ(bubble->cause, WEIR_REPORT_CAUSE_WAIT);
-    EXPECT_STR_EQ(bubble->sentence,
-                  "'scale' on queue 'second' waited for 'host call' on queue 'host'");
-    EXPECT_STR_EQ(bubble->file, "wait.c");
-    EXPECT_INT_EQ(bubble->line, 2);
+    const struct weir_report_bubble bubble =
+        expect_bubble(report, WEIR_REPORT_CAUSE_WAIT,
+                      "'scale' on queue 'second' waited for 'host call' on queue 'host'");
+    EXPECT_STR_EQ(bubble.file, "wait.c");
+    EXPECT_INT_EQ(bubble.line, 2);
     // The host's share of the path: the call, from where the first kernel ended.
     EXPECT_NEAR(weir_report_get_summary(report)->host_share, 2.8 / 4, 0.2);
 }
@@ -256,29 +265,19 @@ WEIR_TEST(Bubbles, OfAWait)
 WEIR_TEST(Bubbles, OfItsOwnQueue)
 {
     begin_bubble();
-    struct weir_trace_operation *call = made_operation(&made, 1, WEIR_ENGINE_HOST, 0, 2500 * US);
-    call->submit_ns = call->submit_end_ns = 0;
-    struct weir_trace_operation *next =
-        made_operation(&made, 1, WEIR_ENGINE_KERNELS, 3 * MS, 4 * MS);
-    next->submit_ns = next->submit_end_ns = 0;
+    early(1, WEIR_ENGINE_HOST, 0, 2500 * US);
+    early(1, WEIR_ENGINE_KERNELS, 3 * MS, 4 * MS);
     own_report report = report_on(NULL);
-    const struct weir_report_bubble *bubble = only_bubble(report);
-    ASSERT_NOT_NULL(bubble);
-    EXPECT_INT_EQ(bubble->cause, WEIR_REPORT_CAUSE_QUEUE);
-    EXPECT_CONTAINS(bubble->sentence, "came after 'host call' on queue 'second' in its queue");
+    expect_bubble(report, WEIR_REPORT_CAUSE_QUEUE,
+                  "came after 'host call' on queue 'second' in its queue");
 }
 
 WEIR_TEST(Bubbles, OfLatency)
 {
     begin_bubble();
-    struct weir_trace_operation *next =
-        made_operation(&made, 1, WEIR_ENGINE_KERNELS, 3 * MS, 4 * MS);
-    next->submit_ns = next->submit_end_ns = 0;
+    early(1, WEIR_ENGINE_KERNELS, 3 * MS, 4 * MS);
     own_report report = report_on(NULL);
-    const struct weir_report_bubble *bubble = only_bubble(report);
-    ASSERT_NOT_NULL(bubble);
-    EXPECT_INT_EQ(bubble->cause, WEIR_REPORT_CAUSE_LATENCY);
-    EXPECT_CONTAINS(bubble->sentence, "was free to run 2.00 ms before it began");
+    expect_bubble(report, WEIR_REPORT_CAUSE_LATENCY, "was free to run 2.00 ms before it began");
     EXPECT_NEAR(weir_report_get_summary(report)->latency_share, 0.5, 0.3);
 }
 
@@ -475,16 +474,6 @@ WEIR_TEST(Report, FilesThatAreNoTracesAreErrors)
 
 // Conditions.
 
-static void expect_check(const weir_report *report, const char *condition, bool holds)
-{
-    struct weir_report_finding check;
-    weir_test_note("%s", condition);
-    EXPECT_OK(weir_report_check(report, condition, &check));
-    EXPECT_TRUE(check.holds == holds);
-    EXPECT_STR_NE(check.sentence, "");
-    weir_test_note(NULL);
-}
-
 static void expect_no_condition(const weir_report *report, const char *condition, const char *part)
 {
     struct weir_report_finding check;
@@ -501,27 +490,27 @@ WEIR_TEST(Check, ConditionsHoldOrNot)
     for (size_t i = 0; i < made.operation_count; i++)
         made.operations[i].region = i % 2 ? "frame 1/blur" : "";
     own_report report = report_on(NULL);
-    expect_check(report, "overlap copy/compute>=0.66", true);
-    expect_check(report, "overlap copy/compute >= 66%", true);
-    expect_check(report, "overlap copy/compute>=0.67", false);
-    expect_check(report, "overlap compute/copy<1", false);
-    expect_check(report, "overlap compute/copy<=1", true);
-    expect_check(report, "overlap region:frame/blur/compute>0", true);
-    expect_check(report, "overlap name:Memcpy HtoD (Pinned -> Device)/compute>=0.75", true);
-    expect_check(report, "bubbles<=0", true);
-    expect_check(report, "bubbles<1ns", true);
-    expect_check(report, "span<=6ms", true);
-    expect_check(report, "span<6ms", false);
-    expect_check(report, "span>=6000us", true);
-    expect_check(report, "span<0.01s", true);
-    expect_check(report, "idle<=0", true);
-    expect_check(report, "speedup>=2", true);
-    expect_check(report, "bound<=1.5", true);
-    expect_check(report, "bound<1.5", false);
-    expect_check(report, "busy to_device>=0.6", true);
-    expect_check(report, "busy all>=100%", true);
-    expect_check(report, "host<=0", true);
-    expect_check(report, "dropped<=2", false);
+    expect_check(report, "overlap copy/compute>=0.66", true, "");
+    expect_check(report, "overlap copy/compute >= 66%", true, "");
+    expect_check(report, "overlap copy/compute>=0.67", false, "");
+    expect_check(report, "overlap compute/copy<1", false, "");
+    expect_check(report, "overlap compute/copy<=1", true, "");
+    expect_check(report, "overlap region:frame/blur/compute>0", true, "");
+    expect_check(report, "overlap name:Memcpy HtoD (Pinned -> Device)/compute>=0.75", true, "");
+    expect_check(report, "bubbles<=0", true, "");
+    expect_check(report, "bubbles<1ns", true, "");
+    expect_check(report, "span<=6ms", true, "");
+    expect_check(report, "span<6ms", false, "");
+    expect_check(report, "span>=6000us", true, "");
+    expect_check(report, "span<0.01s", true, "");
+    expect_check(report, "idle<=0", true, "");
+    expect_check(report, "speedup>=2", true, "");
+    expect_check(report, "bound<=1.5", true, "");
+    expect_check(report, "bound<1.5", false, "");
+    expect_check(report, "busy to_device>=0.6", true, "");
+    expect_check(report, "busy all>=100%", true, "");
+    expect_check(report, "host<=0", true, "");
+    expect_check(report, "dropped<=2", false, "");
 }
 
 WEIR_TEST(Check, WhatCannotBeReadIsRefused)

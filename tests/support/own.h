@@ -1,4 +1,4 @@
-// Pointers to objects that are destroyed at the end of their scope, the last one first. They are declared with a value,
+// Objects for tests: pointers to them that are destroyed at the end of their scope, the last one first. They are declared with a value,
 // so that a test which ends early destroys nothing that was not made.
 //
 //     own_buffer buffer = NULL;
@@ -8,6 +8,8 @@
 #ifndef WEIR_TESTS_SUPPORT_OWN_H
 #define WEIR_TESTS_SUPPORT_OWN_H
 
+#include <stdlib.h>
+#include <string.h>
 #include <weir/weir.h>
 
 #include "tests/support/test.h"
@@ -35,6 +37,7 @@ OWN_OBJECT(weir_comm)
 #define own_pool OWN(own_end_weir_pool) weir_pool *
 #define own_program OWN(own_end_weir_program) weir_program *
 #define own_comm OWN(own_end_weir_comm) weir_comm *
+#define own_load_report OWN(weir_load_report_destroy) weir_load_report *
 
 // A device, and a runtime, whose closing must succeed.
 static inline void own_end_device(weir_device **at)
@@ -48,5 +51,33 @@ static inline void own_end_runtime(weir_runtime **at)
     EXPECT_OK(weir_close(at));
 }
 #define own_runtime OWN(own_end_runtime) weir_runtime *
+
+// Memory of malloc().
+static inline void own_end_memory(void *at)
+{
+    void *memory;
+    memcpy(&memory, at, sizeof memory);
+    free(memory);
+}
+#define OWN_MEMORY OWN(own_end_memory)
+
+// A queue and a buffer of the device, which the caller destroys; NULL fails the test.
+static inline weir_queue *test_queue(weir_device *device, const char *label)
+{
+    weir_queue *queue = NULL;
+    EXPECT_OK(weir_queue_create(device, WEIR_PARAMS(weir_queue, .label = label), &queue));
+    return queue;
+}
+
+static inline weir_buffer *test_buffer(weir_device *device, const char *label, size_t size,
+                                       weir_placement placement)
+{
+    weir_buffer *buffer = NULL;
+    EXPECT_OK(weir_buffer_create(device,
+                                 WEIR_PARAMS(weir_buffer, .label = label, .size = size,
+                                             .placement = placement),
+                                 &buffer));
+    return buffer;
+}
 
 #endif

@@ -188,6 +188,31 @@ SCENE_TEST(Refused, WaitsThatAreRefusedAgainDoNotKeepARecovery)
 }
 
 // The wait is refused in b's worker, after c has begun to wait for b.
+static weir_status fail_behind_the_gate(void *unused)
+{
+    (void)control_gate(unused);
+    return WEIR_ERROR_DEVICE;
+}
+
+// A recovery waits for queue a, and b is recovered by another thread meanwhile, and waits for c.
+SCENE_TEST(Refused, ARecoveryLeavesTheWaitsAfterAnotherOne)
+{
+    struct call call;
+    struct weir_event event;
+    refuse_wait(scene);
+    expect_waits(scene, &call, scene->b);
+    ASSERT_OK(weir_queue_host_call(scene->c, fail_behind_the_gate, NULL));
+    ASSERT_OK(weir_queue_record(scene->c, &event));
+    weir_lock_take(&scene->b->submit_lock);
+    weir__completion_recover(scene->b, scene->b->sequence);
+    weir_lock_release(&scene->b->submit_lock);
+    EXPECT_OK(weir_queue_wait(scene->b, event));
+    expect_ends(&call);
+    control_gate_open();
+    EXPECT_INT_EQ(weir_queue_sync(scene->b, WEIR_FOREVER), WEIR_ERROR_DEVICE);
+    EXPECT_OK(weir_pool_free(scene->a, &scene->buffer));
+}
+
 SCENE_TEST(Refused, WhatIsFreedByAQueueThatWaitedForTheFailedOne)
 {
     struct weir_event event;
@@ -249,7 +274,6 @@ SCENE_TEST(Refused, AProducerThatTheDriverFails)
 
 static void note_blocked(void *user, weir_status status)
 {
-    (void)status;
     atomic_store((atomic_int *)user, 1);
 }
 

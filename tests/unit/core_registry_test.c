@@ -3,7 +3,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/clock.h"
 #include "core/queue/queue.h"
 #include "tests/unit/core_backend.h"
 
@@ -143,4 +145,31 @@ CONTROL_TEST(Registry, IsSafeWhileQueuesComeAndGo)
         pthread_join(threads[i], NULL);
     EXPECT_INT_EQ(atomic_load(&watch.wrong), 0);
     EXPECT_INT_GT(atomic_load(&watch.found), 0);
+}
+
+static void count_line(void *user, weir_log_level level, const char *source, const char *message)
+{
+    *(size_t *)user += strstr(message, "the buffer without a label") != NULL;
+}
+
+// A close that is refused walks the list of what is left a few times, not once for each object.
+CONTROL_TEST(Registry, ManyObjectsLeftAtClose)
+{
+    enum {
+        LEFT = 60000
+    };
+    weir_buffer **buffers = calloc(LEFT, sizeof *buffers);
+    size_t lines = 0;
+    ASSERT_NOT_NULL(buffers);
+    for (size_t i = 0; i < LEFT; i++)
+        buffers[i] = control_buffer(control, 1);
+    const uint64_t begin_ns = weir_clock_now_ns();
+    weir_log_set(count_line, &lines, WEIR_LOG_ERROR);
+    EXPECT_INT_EQ(weir_device_close(&control->devices[0]), WEIR_ERROR_INVALID);
+    weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
+    EXPECT_UINT_LT(weir_clock_now_ns() - begin_ns, 3 * UINT64_C(1000000000));
+    EXPECT_UINT_EQ(lines, LEFT);
+    for (size_t i = 0; i < LEFT; i++)
+        weir_buffer_destroy(&buffers[i]);
+    free(buffers);
 }

@@ -275,25 +275,16 @@ bool weir_caller_late(const struct weir_caller *caller, uint32_t peer, const str
                              "rank %u has submitted nothing after %s in %s", peer, call, duration);
 }
 
-bool weir_caller_gone(const struct weir_caller *caller, uint32_t peer, const struct weir_head *last)
+bool weir_caller_lost(const struct weir_caller *caller, enum weir_transport_fault fault,
+                      uint32_t peer, const struct weir_head *last)
 {
+    const bool died = fault == WEIR_FAULT_DIED;
+    const char *what = died ? "died" : "destroyed the communicator";
     char call[WEIR_HEAD_TEXT_SIZE];
     if (!is_known(last))
-        return weir_caller_blame(
-            caller, WEIR_FAULT_LEFT, peer,
-            "rank %u has destroyed the communicator before its first collective", peer);
-    return weir_caller_blame(caller, WEIR_FAULT_LEFT, peer,
-                             "rank %u has destroyed the communicator after %s", peer,
-                             weir_head_describe(last, call));
-}
-
-bool weir_caller_died(const struct weir_caller *caller, uint32_t peer, const struct weir_head *last)
-{
-    char call[WEIR_HEAD_TEXT_SIZE];
-    if (!is_known(last))
-        return weir_caller_blame(caller, WEIR_FAULT_DIED, peer,
-                                 "rank %u has died before its first collective", peer);
-    return weir_caller_blame(caller, WEIR_FAULT_DIED, peer,
-                             "rank %u has died; its last collective was %s", peer,
+        return weir_caller_blame(caller, fault, peer, "rank %u has %s before its first collective",
+                                 peer, what);
+    return weir_caller_blame(caller, fault, peer, "rank %u has %s%s%s", peer, what,
+                             died ? "; its last collective was " : " after ",
                              weir_head_describe(last, call));
 }

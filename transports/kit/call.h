@@ -91,14 +91,12 @@ bool weir_caller_fail(const struct weir_caller *caller, const char *format, ...)
 // For what another rank has done; UINT32_MAX: it is not known which.
 bool weir_caller_blame(const struct weir_caller *caller, enum weir_transport_fault fault,
                        uint32_t rank, const char *format, ...) WEIR_PRINTF(4, 5);
-// For a wait for `peer` at the deadline, for one that has left, and for one that has died; `last` is its latest call,
+// For a wait for `peer` at the deadline, and for one that has left or died, which is the fault; `last` is its latest call,
 // or NULL.
 bool weir_caller_late(const struct weir_caller *caller, uint32_t peer,
                       const struct weir_head *last);
-bool weir_caller_gone(const struct weir_caller *caller, uint32_t peer,
-                      const struct weir_head *last);
-bool weir_caller_died(const struct weir_caller *caller, uint32_t peer,
-                      const struct weir_head *last);
+bool weir_caller_lost(const struct weir_caller *caller, enum weir_transport_fault fault,
+                      uint32_t peer, const struct weir_head *last);
 
 // Whether `peer`, which has called `theirs`, and this rank have called the same. If not, that fails the group, and says
 // both calls.

@@ -1,5 +1,4 @@
-// Groups as the front end sees them: their life, a call's check and the report of its failure, and which piece of whose
-// memory each rank needs for it.
+// Groups as the front end sees them: their life, a call's check, and the report of its failure.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,121 +8,6 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "transports/local/local.h"
-
-// Which rank needs which piece of which other rank's memory. A collective on the whole of a buffer is
-// made of chunks, one for each rank: rank i reduces, or receives of the root, chunk i, and all ranks
-// copy it from there. So no rank, the root included, sends more than about twice what it holds.
-
-struct chunk {
-    size_t offset;
-    size_t size;
-};
-
-static struct chunk chunk_of(const struct local_run *run, uint32_t index)
-{
-    const uint32_t n = run->group->count;
-    const size_t element = weir_datatype_size(run->by.head.element);
-    const uint64_t each = run->by.head.count / n;
-    const uint64_t longer = run->by.head.count % n; // the first ones have one element more
-    const uint64_t begin = each * index + (index < longer ? index : longer);
-    return (struct chunk){(size_t)begin * element, (size_t)(each + (index < longer)) * element};
-}
-
-static size_t whole_of(const struct local_run *run)
-{
-    return (size_t)run->by.head.count * weir_datatype_size(run->by.head.element);
-}
-
-uint32_t local_phases(uint32_t kind)
-{
-    switch (kind) {
-    case WEIR_ALL_REDUCE:
-    case WEIR_BROADCAST:
-        return 2;
-    case WEIR_REDUCE:
-    case WEIR_ALL_GATHER:
-    case WEIR_REDUCE_SCATTER:
-    case WEIR_ALL_TO_ALL:
-    case WEIR_GATHER:
-    case WEIR_SCATTER:
-    case WEIR_CALL_SPLIT:
-        return 1;
-    default:
-        return 0;
-    }
-}
-
-static struct local_piece all_reduce_piece(const struct local_run *run, uint32_t phase,
-                                           uint32_t reader, uint32_t owner)
-{
-    const struct chunk chunk = chunk_of(run, phase == 0 ? reader : owner);
-    const bool wanted = phase == 0 || reader != owner;
-    return (struct local_piece){
-        .of_result = phase == 1,
-        .reduced = phase == 0,
-        .offset = chunk.offset,
-        .size = wanted ? chunk.size : 0,
-        .target = chunk.offset,
-    };
-}
-
-// The root copies its own `src` to its `dst`, unless that is in place.
-static struct local_piece broadcast_piece(const struct local_run *run, uint32_t phase,
-                                          uint32_t reader, uint32_t owner)
-{
-    const uint32_t root = run->by.head.root;
-    if (reader == root)
-        return (struct local_piece){.size = phase == 0 && owner == root ? whole_of(run) : 0};
-
-    const bool wanted = phase == 0 ? owner == root : owner != reader;
-    const struct chunk chunk = chunk_of(run, phase == 0 ? reader : owner);
-    return (struct local_piece){
-        .of_result = owner != root,
-        .offset = chunk.offset,
-        .size = wanted ? chunk.size : 0,
-        .target = chunk.offset,
-    };
-}
-
-static struct local_piece single_piece(const struct local_run *run, uint32_t reader, uint32_t owner)
-{
-    const size_t whole = whole_of(run);
-    const uint32_t root = run->by.head.root;
-    switch (run->by.head.kind) {
-    case WEIR_REDUCE:
-        return (struct local_piece){.reduced = true, .size = reader == root ? whole : 0};
-    case WEIR_REDUCE_SCATTER:
-        return (struct local_piece){.reduced = true, .size = whole, .offset = reader * whole};
-    case WEIR_ALL_GATHER:
-    case WEIR_CALL_SPLIT:
-        return (struct local_piece){.size = whole, .target = owner * whole};
-    case WEIR_ALL_TO_ALL:
-        return (
-            struct local_piece){.size = whole, .offset = reader * whole, .target = owner * whole};
-    case WEIR_GATHER:
-        return (struct local_piece){.size = reader == root ? whole : 0, .target = owner * whole};
-    case WEIR_SCATTER:
-        return (struct local_piece){.size = owner == root ? whole : 0, .offset = reader * whole};
-    default:
-        return (struct local_piece){.size = 0};
-    }
-}
-
-bool local_piece(const struct local_run *run, uint32_t phase, uint32_t reader, uint32_t owner,
-                 struct local_piece *out_piece)
-{
-    if (run->by.head.kind == WEIR_ALL_REDUCE)
-        *out_piece = all_reduce_piece(run, phase, reader, owner);
-    else if (run->by.head.kind == WEIR_BROADCAST)
-        *out_piece = broadcast_piece(run, phase, reader, owner);
-    else
-        *out_piece = single_piece(run, reader, owner);
-    return out_piece->size > 0;
-}
-
-#define REMEDY                                                                              \
-    "submit the same collectives in the same order on all ranks, and see what the rank at " \
-    "fault has printed; then recover the queue and create another communicator"
 
 // The groups of the process.
 
@@ -235,18 +119,16 @@ void local_mesh_destroy(struct local_group *group)
     host->release(group);
 }
 
+#define REMEDY                                                                              \
+    "submit the same collectives in the same order on all ranks, and see what the rank at " \
+    "fault has printed; then recover the queue and create another communicator"
+
 weir_status local_report(const struct local_run *run, weir_status status)
 {
     struct weir_cause cause;
     if (!local_mesh_cause(run->group, &cause))
         return WEIR_OK;
     return weir_host_fail(run->group->host, status, REMEDY, "%s", cause.text);
-}
-
-static void fail(void *group, const struct weir_cause *cause)
-{
-    struct local_group *local = group;
-    local_mesh_fail(local, cause);
 }
 
 struct local_run local_run_begin(struct local_group *group, struct weir_head head,
@@ -260,7 +142,7 @@ struct local_run local_run_begin(struct local_group *group, struct weir_head hea
                .rank = group->rank,
                .count = group->count,
                .timeout_ns = timeout_ns,
-               .fail = fail},
+               .fail = local_mesh_fail},
         .group = group,
         .deadline_ns = timeout_ns > UINT64_MAX - now_ns ? UINT64_MAX : now_ns + timeout_ns,
     };
@@ -337,6 +219,14 @@ static uint64_t bytes_of(const struct local_run *run, const struct weir_transpor
     return bytes;
 }
 
+// What makes and watches an engine's communicator.
+static bool fits_the_line(const struct local_run *run, const struct weir_transport_call *call)
+{
+    const uint32_t kind = run->by.head.kind;
+    return (kind == WEIR_ALL_GATHER || kind == WEIR_BARRIER || !weir_is_numbered(kind)) &&
+           bytes_of(run, call) <= LOCAL_CONTROL_BYTES;
+}
+
 // Strangers on the way could read, and change, what goes to another machine.
 static weir_status refuse_data(const struct local_run *run)
 {
@@ -359,7 +249,7 @@ weir_status local_run_call(void *group, const struct weir_transport_call *call)
         return status;
     if (!acceptable(&run))
         return local_report(&run, WEIR_ERROR_INVALID);
-    if (run.group->spans_machines && bytes_of(&run, call) > LOCAL_CONTROL_BYTES)
+    if (run.group->spans_machines && !fits_the_line(&run, call))
         return refuse_data(&run);
     const struct weir_transport_part single = weir_part_of(call);
     run.parts = call->kind == WEIR_EXCHANGE ? call->parts : &single;

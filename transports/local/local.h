@@ -1,17 +1,16 @@
 // The transport "local": what its files share.
 //
-// A call is checked, planned in phases, and told of (group.c). On one machine ranks compare their calls, wait for each
-// other and move bytes in windows, memory that they share (window.c). Each two ranks have two connections (mesh.c; door.h
-// says whose they may be). One carries messages, and between machines all that there is, in an order that both sides know
-// from their calls. The other one, the control connection, carries only the cause of a failure, or that a rank leaves; its
-// end without either is a rank that has died. After a failure the ranks that are left settle there which of them go on
-// (mesh_connect.c).
+// A call is checked, and told of (group.c). On one machine ranks compare their calls, wait for each other and move bytes in
+// windows, memory that they share (window.c). Each two ranks have two connections (mesh.c; door.h says whose they may be).
+// One carries messages, and between machines all that there is, in an order that both sides know from their calls. The
+// other one, the control connection, carries only the cause of a failure, or that a rank leaves; its end without either is
+// a rank that has died. After a failure the ranks that are left settle there which of them go on (mesh_connect.c).
 //
-// Between machines this is the line of control for ranks whose devices' memory an engine carries: it takes a few bytes at
-// a time. No thread serves the connections: a call looks after all of them while it waits.
+// Between machines this is the line of control for ranks whose devices' memory an engine carries: it takes barriers,
+// messages and all-gathers of a few bytes. No thread serves the connections: a call looks after all of them while it waits.
 //
 // The arithmetic has one order: each element of a reduction is ((x0 + x1) + x2) + …, in the order of ranks, whatever the
-// count of elements and whichever the way.
+// count of elements.
 #ifndef WEIR_LOCAL_LOCAL_H
 #define WEIR_LOCAL_LOCAL_H
 
@@ -31,8 +30,8 @@
 
 // What a rank sends at most in a call of a group of several machines: the beats of engines' communicators.
 #define LOCAL_CONTROL_BYTES ((size_t)64 << 10)
-// Of a reduction: what is added up at once, and between machines also what is added to it.
-#define LOCAL_TOTAL_BYTES (2 * LOCAL_CONTROL_BYTES)
+// Of a reduction: what is added up at once, so that it stays in a core's own cache.
+#define LOCAL_TOTAL_BYTES ((size_t)32 << 10)
 #define LOCAL_MPI_REMEDY \
     "run it under mpirun with WEIR_COMM_TRANSPORT=mpi, which carries host memory between machines"
 
@@ -49,15 +48,6 @@ struct local_run {
     uint64_t deadline_ns; // of weir_clock_now_ns(); UINT64_MAX: none
     bool differs; // another rank has called something else: the deadline is weir_judge_by()'s
     char *total;  // LOCAL_TOTAL_BYTES for a reduction, else NULL
-};
-
-// A piece of the owner's memory that the reader needs in one phase.
-struct local_piece {
-    bool of_result; // of the owner's `dst`, else of its `src`
-    bool reduced;   // added to the other owners' pieces for `target`, else copied there
-    size_t offset;
-    size_t size;
-    size_t target; // an offset in the reader's `dst`
 };
 
 // What each rank says in a split.
@@ -158,12 +148,6 @@ struct local_group {
 
 // group.c
 
-// How many phases the kind has.
-uint32_t local_phases(uint32_t kind);
-// The piece of `owner` that `reader` needs in the phase. False if it needs none.
-bool local_piece(const struct local_run *run, uint32_t phase, uint32_t reader, uint32_t owner,
-                 struct local_piece *out_piece);
-
 // Part `index` of run->parts.
 static inline const struct weir_transport_part *local_part_at(const struct local_run *run,
                                                               uint32_t index)
@@ -199,8 +183,8 @@ void local_for_others(const struct local_group *own,
 // The call's bytes and its end: the phases of a collective, or run->parts of SEND, RECV and EXCHANGE. When it returns, no
 // other rank reads this one's memory for it any more.
 bool local_carry(struct local_run *run);
-// Keeps the cause unless there is one already, and tells the other ranks.
-void local_mesh_fail(struct local_group *group, const struct weir_cause *cause);
+// As weir_caller.fail: keeps the cause unless there is one already, and tells the other ranks.
+void local_mesh_fail(void *group, const struct weir_cause *cause);
 // Whether there is a first cause, and copies it, unless that is NULL.
 bool local_mesh_cause(struct local_group *group, struct weir_cause *out_cause);
 // Receives the next news of a peer into peer->news, if all of it is there.
@@ -215,6 +199,7 @@ bool local_mesh_read_news(const struct local_run *run, uint32_t index);
 // The data connection of a peer has ended, or its memory: fails the group with what its control
 // connection says.
 bool local_mesh_lost(const struct local_run *run, uint32_t index);
+
 // A rank that waits for another one.
 struct local_wait {
     uint32_t rank;
@@ -284,6 +269,6 @@ bool local_window_exchange(struct local_group *group, uint64_t deadline_ns, char
 void local_window_destroy(struct local_group *group);
 // The parts of a collective. False once that has failed the group.
 bool local_window_meet(struct local_run *run);
-bool local_window_phase(struct local_run *run, uint32_t phase);
+bool local_window_carry(struct local_run *run);
 
 #endif

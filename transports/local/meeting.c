@@ -459,7 +459,10 @@ static bool find_place(struct local_place *place)
         return take_port(place, after(rendezvous, "tcp://"));
     place->is_file = after(rendezvous, "file:") != NULL;
     place->is_name = after(rendezvous, "process:") != NULL;
-    return take_path(place, strchr(rendezvous, ':') + 1);
+    if (place->is_file || place->is_name || after(rendezvous, "unix:"))
+        return take_path(place, strchr(rendezvous, ':') + 1);
+    return local_place_fail(place, WEIR_ERROR_CONFIG, LOCAL_PLACE_REMEDY,
+                            "the transport 'local' knows no rendezvous '%s'", rendezvous);
 }
 
 // Both.

@@ -83,6 +83,9 @@ weir_status local_mesh_join(const struct weir_host *host, const struct weir_tran
     "ranks meet at file:PATH on a file system that all see"
 #define LOCAL_FOLDER_REMEDY \
     "name a socket in a folder of yours that no other user can enter (chmod 700)"
+#define LOCAL_PLACE_REMEDY                                                                  \
+    "name a place where the ranks meet, such as in WEIR_COMM_RENDEZVOUS: tcp://HOST:PORT, " \
+    "unix:PATH, file:PATH, or for ranks of one process process:NAME"
 #define LOCAL_FILES_REMEDY \
     "raise the limit of open files (ulimit -n): each rank has two for each other rank"
 

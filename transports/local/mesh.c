@@ -11,7 +11,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "transports/kit/reduce.h"
 
 // Messages: each is a head and its bytes, in the order of the parts of both sides.
 struct mesh_message {
@@ -351,78 +350,6 @@ static bool meet(struct local_run *run)
     return pump(run, true) && (!run->differs || judge(run));
 }
 
-static char *memory_of(const struct local_run *run, const struct local_piece *piece)
-{
-    return (piece->of_result ? (char *)run->dst : (char *)(uintptr_t)run->src) + piece->offset;
-}
-
-static void send_pieces(struct local_run *run, uint32_t phase)
-{
-    struct local_group *group = run->group;
-    struct local_piece piece;
-    for (uint32_t i = 0; i < group->count; i++) {
-        struct mesh_peer *peer = &group->peers[i];
-        if (i == group->rank || !local_piece(run, phase, i, group->rank, &piece))
-            continue;
-        struct mesh_span *span = &peer->spans[phase == 0 ? 0 : 2];
-        *span = (struct mesh_span){.at = memory_of(run, &piece), .left = piece.size};
-        append(&peer->out, span);
-    }
-}
-
-// The pieces come one after another, in the order of ranks; none is larger than LOCAL_CONTROL_BYTES.
-static bool reduce(struct local_run *run, uint32_t phase, size_t size)
-{
-    const struct local_group *group = run->group;
-    const struct weir_head *head = &run->by.head;
-    const size_t count = size / weir_datatype_size(head->element);
-    struct local_piece piece;
-    for (uint32_t i = 0; i < group->count; i++) {
-        struct mesh_peer *peer = &group->peers[i];
-        char *to = run->total + (i > 0 ? LOCAL_CONTROL_BYTES : 0);
-        local_piece(run, phase, group->rank, i, &piece);
-        if (i == group->rank) {
-            memcpy(to, memory_of(run, &piece), size);
-        } else {
-            peer->spans[1] = (struct mesh_span){.at = to, .left = size};
-            append(&peer->in, &peer->spans[1]);
-            if (!pump(run, false))
-                return false;
-        }
-        if (i > 0)
-            weir_reduce(head->element, head->reduction, run->total, to, count);
-    }
-    if (head->reduction == WEIR_AVERAGE)
-        weir_reduce_divide(head->element, run->total, count, group->count);
-    memcpy((char *)run->dst + piece.target, run->total, size);
-    return true;
-}
-
-static bool move_phase(struct local_run *run, uint32_t phase)
-{
-    struct local_group *group = run->group;
-    const uint32_t own = group->rank;
-    struct local_piece piece;
-    if (group->windows)
-        return local_window_phase(run, phase);
-    send_pieces(run, phase);
-    if (local_piece(run, phase, own, own, &piece) && piece.reduced)
-        return reduce(run, phase, piece.size);
-    for (uint32_t i = 0; i < group->count; i++) {
-        struct mesh_peer *peer = &group->peers[i];
-        if (!local_piece(run, phase, own, i, &piece))
-            continue;
-        char *to = (char *)run->dst + piece.target;
-        if (i == own && to != memory_of(run, &piece))
-            memcpy(to, memory_of(run, &piece), piece.size);
-        if (i == own)
-            continue;
-        peer->spans[3] = (struct mesh_span){.at = to, .left = piece.size};
-        append(&peer->in, &peer->spans[3]);
-    }
-    return pump(run, false);
-}
-
 // After a failure the lists name memory of the caller's, and nothing is ever moved again.
 static bool end(struct local_run *run)
 {
@@ -448,8 +375,9 @@ static void tell(struct local_group *group, const struct mesh_news *news)
     }
 }
 
-void local_mesh_fail(struct local_group *group, const struct weir_cause *cause)
+void local_mesh_fail(void *failed, const struct weir_cause *cause)
 {
+    struct local_group *group = failed;
     const struct mesh_news news = {.kind = MESH_FAILED, .cause = *cause};
     if (local_mesh_is_inherited(group))
         return;
@@ -583,20 +511,6 @@ static bool exchange_messages(struct local_run *run)
     return carried;
 }
 
-// The phases of a collective or the messages, and the end.
-bool local_carry(struct local_run *run)
-{
-    if (!weir_is_numbered(run->by.head.kind)) {
-        const bool exchanged = exchange_messages(run);
-        return end(run) && exchanged;
-    }
-    const uint32_t phases = local_phases(run->by.head.kind);
-    bool carried = meet(run);
-    for (uint32_t phase = 0; carried && phase < phases; phase++)
-        carried = move_phase(run, phase);
-    return end(run) && carried;
-}
-
 // How long the control connection of a peer may take to say why the other one has ended.
 #define VERDICT_NS (UINT64_C(500) * 1000 * 1000)
 
@@ -657,6 +571,39 @@ bool local_mesh_lost(const struct local_run *run, uint32_t index)
     }
     if (run->differs && !judge(run))
         return false;
-    return peer->left && !peer->died ? weir_caller_gone(&run->by, index, last_of(peer))
-                                     : weir_caller_died(&run->by, index, last_of(peer));
+    return weir_caller_lost(&run->by, peer->left && !peer->died ? WEIR_FAULT_LEFT : WEIR_FAULT_DIED,
+                            index, last_of(peer));
+}
+
+// Between machines: the bytes of an all-gather, which a split is too.
+static bool gather(struct local_run *run)
+{
+    struct local_group *group = run->group;
+    const size_t size = (size_t)run->by.head.count * weir_datatype_size(run->by.head.element);
+    char *const src = (char *)(uintptr_t)run->src;
+    for (uint32_t i = 0; size > 0 && i < group->count; i++) {
+        struct mesh_peer *peer = &group->peers[i];
+        char *to = (char *)run->dst + i * size;
+        if (i == group->rank && to != src)
+            memcpy(to, src, size);
+        if (i == group->rank)
+            continue;
+        peer->spans[2] = (struct mesh_span){.at = src, .left = size};
+        peer->spans[3] = (struct mesh_span){.at = to, .left = size};
+        append(&peer->out, &peer->spans[2]);
+        append(&peer->in, &peer->spans[3]);
+    }
+    return pump(run, false);
+}
+
+bool local_carry(struct local_run *run)
+{
+    bool carried;
+    if (!weir_is_numbered(run->by.head.kind))
+        carried = exchange_messages(run);
+    else if (run->group->windows)
+        carried = meet(run) && local_window_carry(run);
+    else
+        carried = meet(run) && (run->by.head.kind == WEIR_BARRIER || gather(run));
+    return end(run) && carried;
 }

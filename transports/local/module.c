@@ -1,6 +1,4 @@
 // The module's header and its functions.
-#include <string.h>
-
 #include "transports/local/meeting.h"
 
 struct transport {
@@ -26,30 +24,18 @@ static void transport_close(void *state)
     transport->host->release(state);
 }
 
-static const char rendezvous_remedy[] =
-    "name a place where the ranks meet, such as in WEIR_COMM_RENDEZVOUS: tcp://HOST:PORT, "
-    "unix:PATH, file:PATH, or for ranks of one process process:NAME";
-
 // One rank alone needs no name.
 static weir_status join_at(const struct transport *transport,
                            const struct weir_transport_setup *setup, struct local_group **out_group)
 {
-    static const char *const kinds[] = {"process:", "tcp://", "unix:", "file:"};
-    const struct weir_host *host = transport->host;
     struct weir_transport_setup named = *setup;
     if (!setup->rendezvous && setup->count == 1)
         named.rendezvous = "process:alone";
-    const char *place = named.rendezvous;
-    for (size_t i = 0; place && i < sizeof kinds / sizeof *kinds; i++)
-        if (strncmp(place, kinds[i], strlen(kinds[i])) == 0)
-            return local_mesh_join(host, &named, transport->secret_file, out_group);
-    if (!place || !place[0])
-        return weir_host_fail(host, WEIR_ERROR_CONFIG, rendezvous_remedy,
-                              "'%s': no rendezvous is named, where %u ranks are to meet",
-                              setup->label, setup->count);
-    return weir_host_fail(host, WEIR_ERROR_CONFIG, rendezvous_remedy,
-                          "'%s': the transport 'local' knows no rendezvous '%s'", setup->label,
-                          place);
+    if (named.rendezvous && named.rendezvous[0])
+        return local_mesh_join(transport->host, &named, transport->secret_file, out_group);
+    return weir_host_fail(transport->host, WEIR_ERROR_CONFIG, LOCAL_PLACE_REMEDY,
+                          "'%s': no rendezvous is named, where %u ranks are to meet", setup->label,
+                          setup->count);
 }
 
 static weir_status transport_join(void *state, const struct weir_transport_setup *setup,

@@ -25,8 +25,6 @@
 
 // Of one step, on each rank; both areas of two ranks fit into a usual cache.
 #define STEP_BYTES ((size_t)512 << 10)
-// Of what is added up at once, so that it stays in a core's own cache; at most LOCAL_TOTAL_BYTES.
-#define SEGMENT_BYTES ((size_t)32 << 10)
 #define HEAD_BYTES ((size_t)4096)
 #define WINDOW_BYTES (HEAD_BYTES + 2 * STEP_BYTES)
 // An area has a slot for each rank where each needs another part, of a multiple of this.
@@ -304,6 +302,126 @@ static bool meet(struct local_run *run, bool first)
     return met;
 }
 
+// Which rank needs which piece of which other rank's memory. A collective on the whole of a buffer is
+// made of chunks, one for each rank: rank i reduces, or receives of the root, chunk i, and all ranks
+// copy it from there. So no rank, the root included, sends more than about twice what it holds.
+
+// A piece of the owner's memory that the reader needs in one phase.
+struct piece {
+    bool of_result; // of the owner's `dst`, else of its `src`
+    bool reduced;   // added to the other owners' pieces for `target`, else copied there
+    size_t offset;
+    size_t size;
+    size_t target; // an offset in the reader's `dst`
+};
+
+struct chunk {
+    size_t offset;
+    size_t size;
+};
+
+static struct chunk chunk_of(const struct local_run *run, uint32_t index)
+{
+    const uint32_t n = run->group->count;
+    const size_t element = weir_datatype_size(run->by.head.element);
+    const uint64_t each = run->by.head.count / n;
+    const uint64_t longer = run->by.head.count % n; // the first ones have one element more
+    const uint64_t begin = each * index + (index < longer ? index : longer);
+    return (struct chunk){(size_t)begin * element, (size_t)(each + (index < longer)) * element};
+}
+
+static size_t whole_of(const struct local_run *run)
+{
+    return (size_t)run->by.head.count * weir_datatype_size(run->by.head.element);
+}
+
+static uint32_t phases_of(uint32_t kind)
+{
+    switch (kind) {
+    case WEIR_ALL_REDUCE:
+    case WEIR_BROADCAST:
+        return 2;
+    case WEIR_REDUCE:
+    case WEIR_ALL_GATHER:
+    case WEIR_REDUCE_SCATTER:
+    case WEIR_ALL_TO_ALL:
+    case WEIR_GATHER:
+    case WEIR_SCATTER:
+    case WEIR_CALL_SPLIT:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+static struct piece all_reduce_piece(const struct local_run *run, uint32_t phase, uint32_t reader,
+                                     uint32_t owner)
+{
+    const struct chunk chunk = chunk_of(run, phase == 0 ? reader : owner);
+    const bool wanted = phase == 0 || reader != owner;
+    return (struct piece){
+        .of_result = phase == 1,
+        .reduced = phase == 0,
+        .offset = chunk.offset,
+        .size = wanted ? chunk.size : 0,
+        .target = chunk.offset,
+    };
+}
+
+// The root copies its own `src` to its `dst`, unless that is in place.
+static struct piece broadcast_piece(const struct local_run *run, uint32_t phase, uint32_t reader,
+                                    uint32_t owner)
+{
+    const uint32_t root = run->by.head.root;
+    if (reader == root)
+        return (struct piece){.size = phase == 0 && owner == root ? whole_of(run) : 0};
+
+    const bool wanted = phase == 0 ? owner == root : owner != reader;
+    const struct chunk chunk = chunk_of(run, phase == 0 ? reader : owner);
+    return (struct piece){
+        .of_result = owner != root,
+        .offset = chunk.offset,
+        .size = wanted ? chunk.size : 0,
+        .target = chunk.offset,
+    };
+}
+
+static struct piece single_piece(const struct local_run *run, uint32_t reader, uint32_t owner)
+{
+    const size_t whole = whole_of(run);
+    const uint32_t root = run->by.head.root;
+    switch (run->by.head.kind) {
+    case WEIR_REDUCE:
+        return (struct piece){.reduced = true, .size = reader == root ? whole : 0};
+    case WEIR_REDUCE_SCATTER:
+        return (struct piece){.reduced = true, .size = whole, .offset = reader * whole};
+    case WEIR_ALL_GATHER:
+    case WEIR_CALL_SPLIT:
+        return (struct piece){.size = whole, .target = owner * whole};
+    case WEIR_ALL_TO_ALL:
+        return (struct piece){.size = whole, .offset = reader * whole, .target = owner * whole};
+    case WEIR_GATHER:
+        return (struct piece){.size = reader == root ? whole : 0, .target = owner * whole};
+    case WEIR_SCATTER:
+        return (struct piece){.size = owner == root ? whole : 0, .offset = reader * whole};
+    default:
+        return (struct piece){.size = 0};
+    }
+}
+
+// The piece of `owner` that `reader` needs in the phase. False if it needs none.
+static bool find_piece(const struct local_run *run, uint32_t phase, uint32_t reader, uint32_t owner,
+                       struct piece *out_piece)
+{
+    if (run->by.head.kind == WEIR_ALL_REDUCE)
+        *out_piece = all_reduce_piece(run, phase, reader, owner);
+    else if (run->by.head.kind == WEIR_BROADCAST)
+        *out_piece = broadcast_piece(run, phase, reader, owner);
+    else
+        *out_piece = single_piece(run, reader, owner);
+    return out_piece->size > 0;
+}
+
 // In each step a rank shows a part of each piece that others need of it, and takes its own.
 
 struct slots {
@@ -328,12 +446,12 @@ static struct slots slots_of(const struct local_run *run, uint32_t phase)
     };
 }
 
-static const char *memory_of(const struct local_run *run, const struct local_piece *piece)
+static const char *memory_of(const struct local_run *run, const struct piece *piece)
 {
     return (piece->of_result ? (const char *)run->dst : (const char *)run->src) + piece->offset;
 }
 
-static size_t part_of(const struct local_piece *piece, const struct slots *slots, size_t at)
+static size_t part_of(const struct piece *piece, const struct slots *slots, size_t at)
 {
     const size_t left = piece->size > at ? piece->size - at : 0;
     return left < slots->size ? left : slots->size;
@@ -343,9 +461,9 @@ static void show_pieces(struct local_run *run, uint32_t phase, const struct slot
                         uint32_t area)
 {
     const uint32_t own = run->group->rank;
-    struct local_piece piece;
+    struct piece piece;
     for (uint32_t reader = 0; reader < run->group->count; reader++) {
-        if (reader == own || !local_piece(run, phase, reader, own, &piece))
+        if (reader == own || !find_piece(run, phase, reader, own, &piece))
             continue;
         memcpy(area_of(run->group, own, area) + (slots->shared ? 0 : reader * slots->size),
                memory_of(run, &piece) + at, part_of(&piece, slots, at));
@@ -355,7 +473,7 @@ static void show_pieces(struct local_run *run, uint32_t phase, const struct slot
 }
 
 // What this rank needs of an owner in the step.
-static const char *look_at(struct local_run *run, uint32_t owner, const struct local_piece *piece,
+static const char *look_at(struct local_run *run, uint32_t owner, const struct piece *piece,
                            const struct slots *slots, size_t at, uint32_t area)
 {
     const uint32_t own = run->group->rank;
@@ -369,12 +487,12 @@ static void reduce_pieces(struct local_run *run, uint32_t phase, const struct sl
 {
     const size_t element = weir_datatype_size(run->by.head.element);
     const uint32_t own = run->group->rank;
-    struct local_piece piece;
-    local_piece(run, phase, own, own, &piece);
+    struct piece piece;
+    find_piece(run, phase, own, own, &piece);
     const size_t size = part_of(&piece, slots, at);
     char *to = (char *)run->dst + piece.target + at;
-    for (size_t from = 0; from < size; from += SEGMENT_BYTES) {
-        const size_t part = size - from < SEGMENT_BYTES ? size - from : SEGMENT_BYTES;
+    for (size_t from = 0; from < size; from += LOCAL_TOTAL_BYTES) {
+        const size_t part = size - from < LOCAL_TOTAL_BYTES ? size - from : LOCAL_TOTAL_BYTES;
         for (uint32_t owner = 0; owner < run->group->count; owner++) {
             const char *shown = look_at(run, owner, &piece, slots, at, area);
             if (owner == 0)
@@ -393,10 +511,10 @@ static void take_pieces(struct local_run *run, uint32_t phase, const struct slot
                         uint32_t area)
 {
     const uint32_t own = run->group->rank;
-    struct local_piece piece;
+    struct piece piece;
     for (uint32_t i = 1; i <= run->group->count; i++) {
         const uint32_t owner = (own + i) % run->group->count;
-        if (!local_piece(run, phase, own, owner, &piece))
+        if (!find_piece(run, phase, own, owner, &piece))
             continue;
         if (piece.reduced) {
             reduce_pieces(run, phase, slots, at, area);
@@ -411,9 +529,9 @@ static void take_pieces(struct local_run *run, uint32_t phase, const struct slot
 // The root of a broadcast needs all of its own, whatever the others need of it.
 static void take_own(struct local_run *run, uint32_t phase)
 {
-    struct local_piece piece;
+    struct piece piece;
     const uint32_t own = run->group->rank;
-    if (!local_piece(run, phase, own, own, &piece) || piece.reduced)
+    if (!find_piece(run, phase, own, own, &piece) || piece.reduced)
         return;
     char *to = (char *)run->dst + piece.target;
     if (to != memory_of(run, &piece))
@@ -426,14 +544,14 @@ bool local_window_meet(struct local_run *run)
     struct mesh_window *own = group->windows[group->rank];
     const uint32_t stage = group->stage;
     own->heads[(stage + 1) & 1] = run->by.head;
-    if (local_phases(run->by.head.kind) > 0) {
+    if (phases_of(run->by.head.kind) > 0) {
         const struct slots slots = slots_of(run, 0);
         show_pieces(run, 0, &slots, 0, stage & 1);
     }
     return meet(run, true);
 }
 
-bool local_window_phase(struct local_run *run, uint32_t phase)
+static bool carry_phase(struct local_run *run, uint32_t phase)
 {
     const struct local_group *group = run->group;
     const struct slots slots = slots_of(run, phase);
@@ -448,4 +566,13 @@ bool local_window_phase(struct local_run *run, uint32_t phase)
         take_pieces(run, phase, &slots, at, area);
     }
     return true;
+}
+
+bool local_window_carry(struct local_run *run)
+{
+    const uint32_t phases = phases_of(run->by.head.kind);
+    bool carried = true;
+    for (uint32_t phase = 0; carried && phase < phases; phase++)
+        carried = carry_phase(run, phase);
+    return carried;
 }

@@ -16,11 +16,6 @@
 // The other ranks wait longer than rank 0, which knows the rank that is missing.
 #define PATIENCE_NS 500000000
 
-static void fail(void *group, const struct weir_cause *cause)
-{
-    mpi_posts_fail(group, cause);
-}
-
 struct mpi_run mpi_run_begin(struct mpi_group *group, struct weir_head head, uint64_t timeout_ns)
 {
     const uint64_t now_ns = weir_clock_now_ns();
@@ -34,7 +29,7 @@ struct mpi_run mpi_run_begin(struct mpi_group *group, struct weir_head head, uin
                                    .rank = group->rank,
                                    .count = group->count,
                                    .timeout_ns = limit_ns,
-                                   .fail = fail},
+                                   .fail = mpi_posts_fail},
                             .group = group,
                             .deadline_ns = now_ns + limit_ns,
                             .idle_ns = now_ns};
@@ -53,7 +48,7 @@ static bool fail_late(struct mpi_run *run, uint32_t rank)
 
 static bool fail_gone(struct mpi_run *run, uint32_t rank)
 {
-    return weir_caller_gone(&run->by, rank, last_of(run, rank));
+    return weir_caller_lost(&run->by, WEIR_FAULT_LEFT, rank, last_of(run, rank));
 }
 
 // A collective needs all ranks, and one that has left will not come to it.

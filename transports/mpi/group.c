@@ -185,8 +185,9 @@ static void send_to_all(struct mpi_group *group, enum kind kind, const struct we
     posts.sent = sent;
 }
 
-void mpi_posts_fail(struct mpi_group *group, const struct weir_cause *cause)
+void mpi_posts_fail(void *failed, const struct weir_cause *cause)
 {
+    struct mpi_group *group = failed;
     pthread_mutex_lock(&posts.lock);
     if (!atomic_load(&group->dead)) {
         kill_group(group, cause);
@@ -567,7 +568,7 @@ static weir_status run_make(struct mpi_run *run, const struct weir_host *host, c
     return atomic_load(&group->dead) ? mpi_report(group) : WEIR_OK;
 }
 
-weir_status mpi_join(void *state, const struct weir_transport_setup *setup, void **out_group)
+static weir_status join(void *state, const struct weir_transport_setup *setup, void **out_group)
 {
     const struct weir_host *host = *(const struct weir_host **)state;
     struct mpi_group *world;
@@ -590,7 +591,7 @@ weir_status mpi_join(void *state, const struct weir_transport_setup *setup, void
     return result;
 }
 
-weir_status mpi_split(void *state, const struct weir_transport_split *split, void **out_part)
+static weir_status split(void *state, const struct weir_transport_split *split, void **out_part)
 {
     struct mpi_group *group = state;
     struct mpi_run run =
@@ -600,7 +601,7 @@ weir_status mpi_split(void *state, const struct weir_transport_split *split, voi
     return run_make(&run, group->host, split->label, split->color, split->key, out_part);
 }
 
-void mpi_place(const void *state, uint32_t *out_rank, uint32_t *out_count)
+static void place(const void *state, uint32_t *out_rank, uint32_t *out_count)
 {
     const struct mpi_group *group = state;
     *out_rank = group->rank;
@@ -609,7 +610,7 @@ void mpi_place(const void *state, uint32_t *out_rank, uint32_t *out_count)
 
 // A call.
 
-void mpi_abort(void *state, const char *reason)
+static void abort_group(void *state, const char *reason)
 {
     struct mpi_group *group = state;
     struct weir_cause cause = {.fault = WEIR_FAULT_ABORTED, .rank = group->rank};
@@ -617,7 +618,7 @@ void mpi_abort(void *state, const char *reason)
     mpi_posts_fail(group, &cause);
 }
 
-bool mpi_first_cause(void *state, struct weir_transport_cause *out_cause)
+static bool first_cause(void *state, struct weir_transport_cause *out_cause)
 {
     struct mpi_group *group = state;
     if (!atomic_load(&group->dead))
@@ -628,7 +629,7 @@ bool mpi_first_cause(void *state, struct weir_transport_cause *out_cause)
     return true;
 }
 
-void mpi_leave(void *state)
+static void leave(void *state)
 {
     struct mpi_group *group = state;
     if (!atomic_load(&group->dead))
@@ -640,4 +641,86 @@ void mpi_leave(void *state)
     }
     mpi_library()->free(&group->comm);
     destroy_group(group);
+}
+
+// The module.
+
+static const struct weir_key keys[] = {
+    {
+        .name = "library",
+        .type = WEIR_KEY_TEXT,
+        .fallback = "",
+        .help = "The MPI library: a name that the dynamic linker finds, or a path; empty: the one "
+                "that the program has loaded, else the one that mpirun belongs to.",
+    },
+};
+
+// No state but the services of the front end: MPI is the process's.
+static weir_status transport_open(const struct weir_host *host,
+                                  const struct weir_setting *const *settings, void **out_state)
+{
+    const weir_status status = mpi_library_open(host, settings[0]->text);
+    *out_state = NULL;
+    if (status < 0)
+        return status;
+    const struct weir_host **state = host->allocate(sizeof *state);
+    if (!state)
+        return weir_host_no_memory(host, "the transport 'mpi'");
+    *state = host;
+    *out_state = state;
+    return WEIR_OK;
+}
+
+static void transport_close(void *state)
+{
+    const struct weir_host **host = state;
+    (*host)->release(state);
+}
+
+static const char *transport_library(const void *state)
+{
+    (void)state;
+    return mpi_library_version();
+}
+
+static const struct weir_transport_ops mpi_ops = {
+    .open = transport_open,
+    .close = transport_close,
+    .join = join,
+    .split = split,
+    .place = place,
+    .run = mpi_run_call,
+    .abort = abort_group,
+    .leave = leave,
+    .library = transport_library,
+    .cause = first_cause,
+};
+
+static const char *const about[] = {
+    "summary", "Collectives through the MPI of a cluster.",
+    "needs",   "Open MPI 4 or MPICH 4, and a program started by mpirun or srun",
+    NULL,
+};
+
+static const struct weir_module mpi_module = {
+    .abi = WEIR_MODULE_ABI,
+    .struct_size = sizeof mpi_module,
+    .kind = WEIR_MODULE_TRANSPORT,
+    .name = "mpi",
+    .version = WEIR_VERSION_STRING,
+    .build_id = __VERSION__, // the compiler's
+    .sanitizer = WEIR_MODULE_SANITIZER,
+    .keys = keys,
+    .key_count = sizeof keys / sizeof *keys,
+    .key_size = sizeof *keys,
+    .about = about,
+    .transport = &mpi_ops,
+    .transport_slot_count = WEIR_TRANSPORT_SLOT_COUNT,
+};
+
+const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
+{
+    (void)host_abi;
+    (void)host;
+    return &mpi_module;
 }

@@ -4,8 +4,7 @@
 //   call.c     waiting for requests, and for all ranks, which compare their calls (transports/kit/call.h); the
 //              collectives, and messages between two ranks
 //   group.c    MPI in this process: its start, its end, and the group of all ranks; the life of groups, and what ranks
-//              tell each other at any time: a failure, a departure
-//   module.c   the module's keys and its table
+//              tell each other at any time: a failure, a departure; and the module
 //
 // MPI's own functions cannot be ended, so each wait is a loop over MPI_Test with a deadline, and MPI is
 // given memory of the group only, never the caller's: a request that never ends then holds nothing
@@ -153,7 +152,7 @@ const char *mpi_library_version(void);
 // Receives what is there, for all groups.
 void mpi_posts_poll(void);
 // Makes the group dead unless it is, and tells the other ranks.
-void mpi_posts_fail(struct mpi_group *group, const struct weir_cause *cause);
+void mpi_posts_fail(void *group, const struct weir_cause *cause);
 // Whether the peer has left, and when it had done how many collectives.
 bool mpi_posts_left(struct mpi_group *group, uint32_t peer, uint64_t *out_after,
                     uint64_t *out_since_ns);
@@ -178,13 +177,7 @@ enum mpi_wait mpi_wait_all(struct mpi_run *run, struct mpi_request *requests, si
 // Waits until all ranks have called the same. False: the group has failed.
 bool mpi_meet(struct mpi_run *run);
 
-// For the module's table, after the first with a group as the state.
-weir_status mpi_join(void *state, const struct weir_transport_setup *setup, void **out_group);
-weir_status mpi_split(void *state, const struct weir_transport_split *split, void **out_part);
-void mpi_place(const void *state, uint32_t *out_rank, uint32_t *out_count);
+// For the module's table, with a group as the state.
 weir_status mpi_run_call(void *state, const struct weir_transport_call *call);
-void mpi_abort(void *state, const char *reason);
-bool mpi_first_cause(void *state, struct weir_transport_cause *out_cause);
-void mpi_leave(void *state);
 
 #endif

@@ -3,8 +3,7 @@
 // that it loads and performs as they would.
 //
 // The bytes depend only on the seed and the query size, on any machine with IEEE
-// doubles: the code uses only integers, + - * / and sqrt, no libm function whose
-// last bit may vary, and is compiled without contraction.
+// doubles; see weights.c.
 //
 //   matrix [out, in]  normal, mean 0, deviation sqrt(2 / in) (He et al. 2015,
 //                     https://arxiv.org/abs/1502.01852, for layers with relu)
@@ -24,13 +23,11 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "io/safetensors.h"
-#include "pipelines/arr_coc/normal.h"
+#include "pipelines/arr_coc/weights.h"
 
 enum {
     QUERY_SIZE_DEFAULT = 1536,
-    QUERY_SIZE_MAX = 65536,
-    TENSORS = 10
+    QUERY_SIZE_MAX = 65536
 };
 
 static const uint64_t seed_default = 20240607;
@@ -46,30 +43,13 @@ static uint64_t element_count(const struct weir_io_tensor *tensor)
     return tensor->rank == 1 ? tensor->shape[0] : tensor->shape[0] * tensor->shape[1];
 }
 
-static void describe(uint64_t query_size, struct weir_io_tensor tensors[TENSORS])
-{
-    const struct weir_io_tensor list[TENSORS] = {
-        {.name = "participatory.0.weight", .rank = 2, .shape = {64, 13}},
-        {.name = "participatory.0.bias", .rank = 1, .shape = {64}},
-        {.name = "participatory.2.weight", .rank = 2, .shape = {query_size, 64}},
-        {.name = "participatory.2.bias", .rank = 1, .shape = {query_size}},
-        {.name = "balancer.0.weight", .rank = 2, .shape = {128, 9 + query_size}},
-        {.name = "balancer.0.bias", .rank = 1, .shape = {128}},
-        {.name = "balancer.2.weight", .rank = 2, .shape = {128, 128}},
-        {.name = "balancer.2.bias", .rank = 1, .shape = {128}},
-        {.name = "balancer.4.weight", .rank = 2, .shape = {3, 128}},
-        {.name = "balancer.4.bias", .rank = 1, .shape = {3}},
-    };
-    memcpy(tensors, list, sizeof list);
-}
-
 static bool write_weights(const char *path, uint64_t query_size, uint64_t seed)
 {
-    struct weir_io_tensor tensors[TENSORS];
+    struct weir_io_tensor tensors[WEIR_ARR_COC_TENSORS];
     struct weir_io_error error;
     uint64_t total = 0;
-    describe(query_size, tensors);
-    for (int i = 0; i < TENSORS; i++) {
+    weir_arr_coc_weights_describe(query_size, tensors);
+    for (int i = 0; i < WEIR_ARR_COC_TENSORS; i++) {
         total += element_count(&tensors[i]);
     }
 
@@ -82,7 +62,7 @@ static bool write_weights(const char *path, uint64_t query_size, uint64_t seed)
         return false;
     }
     float *next = values;
-    for (int i = 0; i < TENSORS; i++) {
+    for (int i = 0; i < WEIR_ARR_COC_TENSORS; i++) {
         uint64_t count = element_count(&tensors[i]);
         double deviation =
             tensors[i].rank == 2 ? sqrt(2.0 / (double)tensors[i].shape[1]) : bias_deviation;
@@ -91,7 +71,7 @@ static bool write_weights(const char *path, uint64_t query_size, uint64_t seed)
         tensors[i].data = next;
         next += count;
     }
-    bool written = weir_io_safetensors_write(path, tensors, TENSORS, &error);
+    bool written = weir_io_safetensors_write(path, tensors, WEIR_ARR_COC_TENSORS, &error);
     if (!written) {
         fprintf(stderr, "generate: %s\n", error.message);
     }

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/strangers/round.h"
+#include "tests/transports/host.h"
 
 #define SECRET "the secret of the fuzzers"
 #define LATE_NS (1000 * ROUND_MS)
@@ -25,50 +26,16 @@ static const struct {
     {"shrink", round_of_shrink},
 };
 
-static atomic_long blocks;
+static struct weir_host host;
 static atomic_bool unprintable;
 
-static void host_log(weir_log_level level, const char *source, const char *message)
+static weir_status note_error(const struct weir_error *detail, size_t size)
 {
-    (void)level;
-    (void)source;
-    (void)message;
-}
-
-static weir_status host_error(const struct weir_error *detail, size_t size)
-{
-    (void)size;
     for (const char *at = detail->message; *at; at++)
         if ((unsigned char)*at < ' ' || *at == 0x7f)
             unprintable = true;
-    return detail->status;
+    return ranks_host.error(detail, size);
 }
-
-static void *host_allocate(size_t size)
-{
-    void *pointer = calloc(1, size > 0 ? size : 1);
-    blocks += pointer != NULL;
-    return pointer;
-}
-
-static void host_release(void *pointer)
-{
-    blocks -= pointer != NULL;
-    free(pointer);
-}
-
-static void host_count(void)
-{
-}
-
-static const struct weir_host host = {
-    .struct_size = sizeof host,
-    .log = host_log,
-    .error = host_error,
-    .allocate = host_allocate,
-    .release = host_release,
-    .count_driver_object = host_count,
-};
 
 static long open_descriptors(void)
 {
@@ -83,6 +50,8 @@ static long open_descriptors(void)
 
 static bool init_world(struct world *world)
 {
+    host = ranks_host;
+    host.error = note_error;
     *world = (struct world){.host = &host};
     // The path of a socket is short, and that of a test's folder long.
     snprintf(world->folder, sizeof world->folder, "/tmp/weir-fuzz.XXXXXX");
@@ -128,15 +97,10 @@ static void check(struct drive_result *result, const struct round *round, long d
         result->broken = "an error has a byte that is no text";
     if (round->over_ns > STUCK_NS)
         result->broken = "a call has not ended at its deadline";
-    if (blocks != 0)
+    if (ranks_blocks() != 0)
         result->broken = "memory is left";
     if (open_descriptors() != descriptors)
         result->broken = "a descriptor is left";
-}
-
-const struct weir_host *drive_host(void)
-{
-    return &host;
 }
 
 const char *drive_name(uint64_t round)

@@ -5,8 +5,6 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct weir_host;
-
 enum {
     DRIVE_FUZZERS = 7
 };
@@ -23,9 +21,6 @@ struct drive_result {
     const char *broken; // the rule, or NULL
     uint64_t broken_round;
 };
-
-// The host services of the rounds.
-const struct weir_host *drive_host(void);
 
 // The name of a fuzzer: round N is of fuzzer N % DRIVE_FUZZERS.
 const char *drive_name(uint64_t round);

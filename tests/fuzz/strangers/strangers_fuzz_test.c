@@ -4,6 +4,7 @@
 
 #include "tests/fuzz/strangers/drive.h"
 #include "tests/support/test.h"
+#include "tests/transports/host.h"
 #include "transports/local/local.h"
 
 WEIR_TEST(StrangersFuzz, NothingIsBelievedThatWasNotSaid)
@@ -49,7 +50,7 @@ WEIR_TEST(StrangersFuzz, APeerThatStopsWithinItsListDoesNotKeepTheOthers)
     news.kind = MESH_SETTLED;
     news.number = 2;
     news.step = 1;
-    struct local_group *group = local_mesh_create(drive_host(), "grads", 0, 2);
+    struct local_group *group = local_mesh_create(&ranks_host, "grads", 0, 2);
     ASSERT_NOT_NULL(group);
     ASSERT_TRUE(connect_to(&group->peers[1], hostile));
     ASSERT_TRUE(send(hostile[1], &news, sizeof news, 0) == (ssize_t)sizeof news);
@@ -75,7 +76,7 @@ WEIR_TEST(StrangersFuzz, AFailureThatAPeerDoesNotExplainHasASentence)
     int hostile[2];
     memset(&news, 0, sizeof news);
     news.kind = MESH_FAILED;
-    struct local_group *group = local_mesh_create(drive_host(), "grads", 0, 2);
+    struct local_group *group = local_mesh_create(&ranks_host, "grads", 0, 2);
     ASSERT_NOT_NULL(group);
     ASSERT_TRUE(connect_to(&group->peers[1], hostile));
     ASSERT_TRUE(send(hostile[1], &news, sizeof news, 0) == (ssize_t)sizeof news);

@@ -87,7 +87,7 @@ RIG_TEST(TrainBlasModel, TakesSteps)
     if (!has_cuda_images())
         WEIR_SKIP("the bundles of this build have no CUDA images");
     for (int element = WEIR_TRAIN_F32; element <= WEIR_TRAIN_BF16; element++) {
-        struct rig_scene scene;
+        own_scene scene = {0};
         struct weir_train_model_params params = rig_params(rig, RIG_CONVNET, 200);
         params.products = WEIR_TRAIN_CUBLAS;
         params.element = (weir_train_element)element;
@@ -100,6 +100,5 @@ RIG_TEST(TrainBlasModel, TakesSteps)
         }
         // Of activations that nothing has set.
         EXPECT_DOUBLE_NE((double)get_gradient(&scene), 1);
-        rig_scene_close(&scene);
     }
 }

@@ -44,7 +44,7 @@ static weir_buffer *buffer_of(const struct state *state, size_t index)
 // Numbers of parameters only; what lies between them is not part of a checkpoint.
 static void set_numbers(const struct state *state, uint64_t seed)
 {
-    float *values = rig_alloc(state->bytes, 1);
+    OWN_MEMORY float *values = rig_alloc(state->bytes, 1);
     for (size_t index = 0; buffer_of(state, index); index++) {
         for (size_t i = 0; i < weir_train_model_parameter_count(state->model); i++) {
             const struct weir_train_parameter *p = weir_train_model_parameter(state->model, i);
@@ -54,7 +54,6 @@ static void set_numbers(const struct state *state, uint64_t seed)
         }
         EXPECT_OK(weir_upload(state->rig->queue, buffer_of(state, index), 0, values, state->bytes));
     }
-    free(values);
 }
 
 static bool open_state(struct state *state, struct rig *rig, enum rig_network network,
@@ -79,6 +78,8 @@ static void close_state(struct state *state)
     weir_train_model_destroy(&state->model);
 }
 
+#define own_state OWN(close_state) struct state
+
 static unsigned char *bytes_of(const struct state *state)
 {
     unsigned char *bytes = rig_alloc(3 * state->bytes, 1);
@@ -90,11 +91,9 @@ static unsigned char *bytes_of(const struct state *state)
 
 static void expect_same(const struct state *one, const struct state *other)
 {
-    unsigned char *left = bytes_of(one);
-    unsigned char *right = bytes_of(other);
+    OWN_MEMORY unsigned char *left = bytes_of(one);
+    OWN_MEMORY unsigned char *right = bytes_of(other);
     EXPECT_MEM_EQ(left, right, 3 * one->bytes);
-    free(left);
-    free(right);
 }
 
 #define STEP UINT64_C(0x1234567890abcdef)
@@ -125,7 +124,7 @@ static weir_status read_state(const struct state *state, const char *path)
 RIG_TEST(TrainCheckpoint, IsReadAsItWasWritten)
 {
     for (int method = WEIR_TRAIN_SGD; method <= WEIR_TRAIN_ADAM; method++) {
-        struct state one, other;
+        own_state one = {0}, other = {0};
         struct weir_train_progress progress;
         weir_io_safetensors *file;
         const char *path = path_of("model.safetensors");
@@ -144,14 +143,12 @@ RIG_TEST(TrainCheckpoint, IsReadAsItWasWritten)
         EXPECT_MEM_EQ(values, curve, sizeof curve);
         EXPECT_UINT_EQ(weir_io_safetensors_count(file), 10 * (method + 1u) + 3);
         weir_io_safetensors_destroy(&file);
-        close_state(&one);
-        close_state(&other);
     }
 }
 
 RIG_TEST(TrainCheckpoint, OfTheSameNumbersIsTheSameFile)
 {
-    struct state state;
+    own_state state = {0};
     void *first, *second;
     size_t first_size, second_size;
     char message[512];
@@ -165,13 +162,12 @@ RIG_TEST(TrainCheckpoint, OfTheSameNumbersIsTheSameFile)
     EXPECT_MEM_EQ(first, second, first_size);
     free(first);
     free(second);
-    close_state(&state);
 }
 
 // For inference: the model alone, also from a file that has an optimizer's state.
 RIG_TEST(TrainCheckpoint, WithoutAnOptimizer)
 {
-    struct state one, other;
+    own_state one = {0}, other = {0};
     struct weir_train_progress progress;
     const char *path = path_of("alone.safetensors");
     ASSERT_TRUE(open_state(&one, rig, RIG_MLP, WEIR_TRAIN_SGD, 1));
@@ -183,33 +179,27 @@ RIG_TEST(TrainCheckpoint, WithoutAnOptimizer)
         ASSERT_OK(weir_train_checkpoint_read(path, other.model, NULL, rig->queue, &progress, NULL));
     }
     weir_train_optimizer_destroy(&one.optimizer);
-    float *left = rig_alloc(one.bytes, 1);
-    float *right = rig_alloc(one.bytes, 1);
+    OWN_MEMORY float *left = rig_alloc(one.bytes, 1);
+    OWN_MEMORY float *right = rig_alloc(one.bytes, 1);
     ASSERT_OK(weir_download(rig->queue, left, buffer_of(&one, 0), 0, one.bytes));
     ASSERT_OK(weir_download(rig->queue, right, buffer_of(&other, 0), 0, one.bytes));
     EXPECT_MEM_EQ(left, right, one.bytes);
-    free(left);
-    free(right);
-    close_state(&one);
-    close_state(&other);
 }
 
 // Bad files.
 
 static void expect_refused(const struct state *state, const char *path, const char *part)
 {
-    unsigned char *before = bytes_of(state);
+    OWN_MEMORY unsigned char *before = bytes_of(state);
     EXPECT_FAILURE(read_state(state, path), WEIR_ERROR_IO, part);
     EXPECT_CONTAINS(weir_last_error_text(), strrchr(path, '/')); // a long path is cut
-    unsigned char *after = bytes_of(state);
+    OWN_MEMORY unsigned char *after = bytes_of(state);
     EXPECT_MEM_EQ(before, after, 3 * state->bytes);
-    free(before);
-    free(after);
 }
 
 RIG_TEST(TrainCheckpoint, OfAnotherNetworkOrOptimizerIsRefused)
 {
-    struct state sgd, adam, other;
+    own_state sgd = {0}, adam = {0}, other = {0};
     const char *path = path_of("other.safetensors");
     ASSERT_TRUE(open_state(&sgd, rig, RIG_MLP, WEIR_TRAIN_SGD, 1));
     ASSERT_TRUE(open_state(&adam, rig, RIG_MLP, WEIR_TRAIN_ADAM, 2));
@@ -222,9 +212,6 @@ RIG_TEST(TrainCheckpoint, OfAnotherNetworkOrOptimizerIsRefused)
     expect_refused(&sgd, path, "layer0.weight.momentum");
     ASSERT_OK(weir_train_checkpoint_write(path, sgd.model, NULL, rig->queue, &done, NULL, 0));
     expect_refused(&sgd, path, "layer0.weight.momentum");
-    close_state(&sgd);
-    close_state(&adam);
-    close_state(&other);
 }
 
 // A network of one layer, so that the tests can write its checkpoint by hand.
@@ -265,7 +252,7 @@ static void expect_file(const struct state *state, const struct weir_io_tensor *
 
 RIG_TEST(TrainCheckpoint, WithATensorThatIsWrongIsRefused)
 {
-    struct state state;
+    own_state state = {0};
     const struct weir_io_tensor good[] = {
         {"progress", WEIR_IO_U64, 1, {2}, words, 0},
         {"layer0.weight", WEIR_IO_F32, 2, {3, 2}, six, 0},
@@ -291,12 +278,11 @@ RIG_TEST(TrainCheckpoint, WithATensorThatIsWrongIsRefused)
     expect_file(&state, bad, "has the tensor 'layer1.bias', which this network has not");
     memcpy(bad, good, sizeof bad), bad[5] = good[2], bad[5].name = "layer0.bias.mean";
     expect_file(&state, bad, "has the tensor 'layer0.bias.mean'");
-    close_state(&state);
 }
 
 RIG_TEST(TrainCheckpoint, ThatIsTruncatedIsRefused)
 {
-    struct state state;
+    own_state state = {0};
     void *bytes;
     size_t size;
     char message[512];
@@ -311,7 +297,6 @@ RIG_TEST(TrainCheckpoint, ThatIsTruncatedIsRefused)
         EXPECT_INT_EQ(read_state(&state, cut), WEIR_ERROR_IO);
     }
     free(bytes);
-    close_state(&state);
 }
 
 static void flip(FILE *file, long byte, unsigned bit)
@@ -326,7 +311,7 @@ static void flip(FILE *file, long byte, unsigned bit)
 // Of the length, the header, the numbers and the checksum.
 RIG_TEST(TrainCheckpoint, WithAFlippedBitIsRefused)
 {
-    struct state state;
+    own_state state = {0};
     const char *path = path_of("flipped.safetensors");
     ASSERT_TRUE(open_one(&state, rig));
     ASSERT_OK(write_state(&state, path));
@@ -342,14 +327,13 @@ RIG_TEST(TrainCheckpoint, WithAFlippedBitIsRefused)
     weir_test_note(NULL);
     EXPECT_OK(read_state(&state, path));
     fclose(file);
-    close_state(&state);
 }
 
 // Writing.
 
 RIG_TEST(TrainCheckpoint, ThatCannotBeWrittenSaysSo)
 {
-    struct state state;
+    own_state state = {0};
     ASSERT_TRUE(open_one(&state, rig));
     EXPECT_FAILURE(write_state(&state, "/none/model.safetensors"), WEIR_ERROR_IO,
                    "/none/model.safetensors");
@@ -358,7 +342,6 @@ RIG_TEST(TrainCheckpoint, ThatCannotBeWrittenSaysSo)
     EXPECT_FAILURE(weir_train_checkpoint_write(path_of("none"), state.model, state.optimizer,
                                                rig->queue, &done, &other, 1),
                    WEIR_ERROR_INVALID, "'curve' does not begin with 'program.'");
-    close_state(&state);
 }
 
 static weir_status fail(void *unused)
@@ -370,7 +353,7 @@ static weir_status fail(void *unused)
 // The file of before stays.
 RIG_TEST(TrainCheckpoint, OfAFailedQueueIsNotWritten)
 {
-    struct state state, other;
+    own_state state = {0}, other = {0};
     const char *path = path_of("failed.safetensors");
     ASSERT_TRUE(open_one(&state, rig));
     ASSERT_OK(write_state(&state, path));
@@ -382,13 +365,11 @@ RIG_TEST(TrainCheckpoint, OfAFailedQueueIsNotWritten)
     ASSERT_OK(weir_queue_recover(rig->queue));
     ASSERT_OK(read_state(&other, path));
     expect_same(&state, &other);
-    close_state(&state);
-    close_state(&other);
 }
 
 RIG_TEST(TrainCheckpoint, WithoutMemorySaysSo)
 {
-    struct state state;
+    own_state state = {0};
     const char *path = path_of("memory.safetensors");
     ASSERT_TRUE(open_one(&state, rig));
     ASSERT_OK(write_state(&state, path));
@@ -407,5 +388,4 @@ RIG_TEST(TrainCheckpoint, WithoutMemorySaysSo)
         EXPECT_INT_EQ(status, WEIR_OK);
     }
     weir_test_note(NULL);
-    close_state(&state);
 }

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "pipelines/train/data.h"
 #include "tests/support/memory.h"
-#include "tests/support/test.h"
+#include "tests/support/own.h"
 
 static const struct weir_train_made_params usual = {
     .struct_size = sizeof usual,
@@ -21,6 +21,8 @@ enum {
     NUMBERS = 9 * 7 * 3
 };
 
+#define own_data OWN(weir_train_data_destroy) weir_train_data *
+
 static weir_train_data *make(struct weir_train_made_params params)
 {
     weir_train_data *data = NULL;
@@ -33,10 +35,10 @@ WEIR_TEST(TrainData, MadeSamplesDependOnSeedAndIndexOnly)
     unsigned char one[NUMBERS];
     unsigned char other[NUMBERS];
     weir_train_data *data = make(usual);
-    weir_train_data *again = make(usual);
+    own_data again = make(usual);
     struct weir_train_made_params changed = usual;
     changed.seed++;
-    weir_train_data *different = make(changed);
+    own_data different = make(changed);
     ASSERT_TRUE(data && again && different);
     int same = 0;
     for (uint64_t i = 0; i < 50; i++) {
@@ -51,8 +53,6 @@ WEIR_TEST(TrainData, MadeSamplesDependOnSeedAndIndexOnly)
     EXPECT_UINT_EQ(weir_train_data_count(data), 1000);
     EXPECT_UINT_EQ(weir_train_data_shape(data).width, 7);
     weir_train_data_destroy(&data);
-    weir_train_data_destroy(&again);
-    weir_train_data_destroy(&different);
     weir_train_data_destroy(&data);
     weir_train_data_destroy(NULL);
 }
@@ -61,7 +61,7 @@ WEIR_TEST(TrainData, MadeSamplesDependOnSeedAndIndexOnly)
 WEIR_TEST(TrainData, MadeSamplesAreTheSameOnEveryMachine)
 {
     unsigned char bytes[NUMBERS];
-    weir_train_data *data = make(usual);
+    own_data data = make(usual);
     ASSERT_NOT_NULL(data);
     uint64_t sum = 0;
     uint32_t labels = 0;
@@ -72,7 +72,6 @@ WEIR_TEST(TrainData, MadeSamplesAreTheSameOnEveryMachine)
     }
     EXPECT_UINT_EQ(labels, 13410430);
     EXPECT_UINT_EQ(sum, UINT64_C(10488441707791190449));
-    weir_train_data_destroy(&data);
 }
 
 // Two samples of a class differ by the noise of both at most, and each class occurs.
@@ -82,7 +81,7 @@ WEIR_TEST(TrainData, MadeSamplesAreTheirClassWithNoise)
     unsigned char bytes[NUMBERS];
     int seen[5] = {0};
     int most = 0;
-    weir_train_data *data = make(usual);
+    own_data data = make(usual);
     ASSERT_NOT_NULL(data);
     for (uint64_t i = 0; i < 200; i++) {
         const uint32_t label = weir_train_data_bytes(data, i, bytes);
@@ -98,7 +97,6 @@ WEIR_TEST(TrainData, MadeSamplesAreTheirClassWithNoise)
         EXPECT_INT_GT(seen[i], 20);
     for (int i = 1; i < 5; i++)
         EXPECT_TRUE(memcmp(first[0], first[i], NUMBERS) != 0);
-    weir_train_data_destroy(&data);
 }
 
 WEIR_TEST(TrainData, AnEpochHasEachSampleOnceInAnOrderOfItsOwn)
@@ -107,7 +105,7 @@ WEIR_TEST(TrainData, AnEpochHasEachSampleOnceInAnOrderOfItsOwn)
     for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
         struct weir_train_made_params params = usual;
         params.count = counts[c];
-        weir_train_data *data = make(params);
+        own_data data = make(params);
         ASSERT_NOT_NULL(data);
         uint64_t other = 0;
         for (uint64_t epoch = 0; epoch < 3; epoch++) {
@@ -122,7 +120,6 @@ WEIR_TEST(TrainData, AnEpochHasEachSampleOnceInAnOrderOfItsOwn)
         }
         if (counts[c] >= 64)
             EXPECT_UINT_GT(other, 4 * counts[c]); // of 5 that could differ
-        weir_train_data_destroy(&data);
     }
 }
 
@@ -130,12 +127,11 @@ WEIR_TEST(TrainData, ALargeSetNeedsNoMemory)
 {
     struct weir_train_made_params params = usual;
     params.count = UINT64_MAX;
-    weir_train_data *data = make(params);
+    own_data data = make(params);
     ASSERT_NOT_NULL(data);
     unsigned char bytes[NUMBERS];
     const uint64_t index = weir_train_data_shuffled(data, 1, UINT64_MAX - 1);
     EXPECT_UINT_LT(weir_train_data_bytes(data, index, bytes), 5);
-    weir_train_data_destroy(&data);
 }
 
 WEIR_TEST(TrainData, FillsBatchesWithExactNumbers)
@@ -143,7 +139,7 @@ WEIR_TEST(TrainData, FillsBatchesWithExactNumbers)
     struct weir_train_made_params params = usual;
     params.shape = (struct weir_train_shape){1, 1, 600};
     params.noise = 255;
-    weir_train_data *data = make(params);
+    own_data data = make(params);
     ASSERT_NOT_NULL(data);
     static float centred[4 * 600];
     static float integers[4 * 600];
@@ -159,7 +155,6 @@ WEIR_TEST(TrainData, FillsBatchesWithExactNumbers)
             EXPECT_DOUBLE_EQ((double)integers[i * 600 + k], (double)(bytes[k] / 32) - 4);
         }
     }
-    weir_train_data_destroy(&data);
 }
 
 static void expect_refused(const struct weir_train_made_params *params, const char *part)

@@ -224,7 +224,7 @@ RIG_TEST(TrainRules, AModelThatIsForwardOnly)
 
 RIG_TEST(TrainRules, ViewsThatDoNotFit)
 {
-    weir_train_model *model;
+    own_model model = NULL;
     struct weir_train_view views[8];
     const struct weir_train_model_params params = rig_params(rig, RIG_MLP, 4);
     ASSERT_OK(weir_train_model_create(&params, &model));
@@ -243,7 +243,6 @@ RIG_TEST(TrainRules, ViewsThatDoNotFit)
     EXPECT_PTR_EQ(weir_train_model_gradient(model, 2).buffer, before.buffer);
     EXPECT_NULL(weir_train_model_parameter(model, 8));
     weir_buffer_destroy(&buffer);
-    weir_train_model_destroy(&model);
 }
 
 RIG_TEST(TrainRules, CublasWithoutCuda)

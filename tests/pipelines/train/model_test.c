@@ -33,9 +33,8 @@ static bool open_pair(struct pair *pair, enum rig_network network)
     pair->params = rig_params(&pair->rig, network, BATCH);
     if (!rig_scene_open(&pair->scene, &pair->rig, &pair->params, 7))
         return false;
-    float *values = rig_scene_parameters(&pair->scene);
+    OWN_MEMORY float *values = rig_scene_parameters(&pair->scene);
     pair->values = to_double(values, pair->scene.parameters);
-    free(values);
     return true;
 }
 
@@ -45,6 +44,8 @@ static void close_pair(struct pair *pair)
     rig_scene_close(&pair->scene);
     rig_close(&pair->rig);
 }
+
+#define own_pair OWN(close_pair) struct pair
 
 // A test with a pair, `pair`.
 #define PAIR_TEST(name, network) \
@@ -89,22 +90,20 @@ static void check_gradients(struct pair *pair, const float *gradients)
 WEIR_TEST(TrainModel, GradientsAreThoseOfFiniteDifferences)
 {
     for (int network = 0; network < RIG_NETWORKS; network++) {
-        struct pair pair;
+        own_pair pair = {0};
         float result[2];
         ASSERT_TRUE(open_pair(&pair, (enum rig_network)network));
         ASSERT_TRUE(rig_scene_run(&pair.scene, result));
         EXPECT_NEAR((double)result[0], loss_of(&pair), 1e-5);
-        float *gradients = rig_scene_gradients(&pair.scene);
+        OWN_MEMORY float *gradients = rig_scene_gradients(&pair.scene);
         check_gradients(&pair, gradients);
-        free(gradients);
-        close_pair(&pair);
     }
 }
 
 WEIR_TEST(TrainModel, EncodesWhatTheLayersGive)
 {
     for (int network = 0; network < RIG_NETWORKS; network++) {
-        struct pair pair;
+        own_pair pair = {0};
         ASSERT_TRUE(open_pair(&pair, (enum rig_network)network));
         const size_t count = BATCH * pair.scene.classes;
         weir_buffer *output = rig_buffer(&pair.rig, count * sizeof(float));
@@ -121,7 +120,6 @@ WEIR_TEST(TrainModel, EncodesWhatTheLayersGive)
             EXPECT_NEAR((double)outputs[i], wanted[i % pair.scene.classes], 1e-5);
         }
         weir_buffer_destroy(&output);
-        close_pair(&pair);
     }
 }
 
@@ -129,13 +127,12 @@ WEIR_TEST(TrainModel, EncodesWhatTheLayersGive)
 static float *gradients_of(struct rig *rig, const struct weir_train_model_params *params,
                            size_t *out_count)
 {
-    struct rig_scene scene;
+    own_scene scene = {0};
     float result[2];
     float *gradients = NULL;
     if (rig_scene_open(&scene, rig, params, 7) && rig_scene_run(&scene, result))
         gradients = rig_scene_gradients(&scene);
     *out_count = scene.parameters;
-    rig_scene_close(&scene);
     return gradients;
 }
 
@@ -145,12 +142,10 @@ RIG_TEST(TrainModel, TheSameBitsInEachRun)
         const struct weir_train_model_params params =
             rig_params(rig, (enum rig_network)network, BATCH);
         size_t count;
-        float *first = gradients_of(rig, &params, &count);
-        float *second = gradients_of(rig, &params, &count);
+        OWN_MEMORY float *first = gradients_of(rig, &params, &count);
+        OWN_MEMORY float *second = gradients_of(rig, &params, &count);
         ASSERT_TRUE(first && second);
         EXPECT_MEM_EQ(first, second, count * sizeof *first);
-        free(first);
-        free(second);
     }
 }
 
@@ -170,15 +165,13 @@ RIG_TEST(TrainModel, GradientsOfBfloat16AreNear)
     for (int network = 0; network < RIG_NETWORKS; network++) {
         struct weir_train_model_params params = rig_params(rig, (enum rig_network)network, BATCH);
         size_t count;
-        float *exact = gradients_of(rig, &params, &count);
+        OWN_MEMORY float *exact = gradients_of(rig, &params, &count);
         params.element = WEIR_TRAIN_BF16;
-        float *rounded = gradients_of(rig, &params, &count);
+        OWN_MEMORY float *rounded = gradients_of(rig, &params, &count);
         ASSERT_TRUE(exact && rounded);
         const double error = norm(rounded, exact, count) / norm(exact, NULL, count);
         EXPECT_DOUBLE_GT(error, 1e-4); // else it was float32
         EXPECT_DOUBLE_LT(error, 2e-2);
-        free(exact);
-        free(rounded);
     }
 }
 
@@ -188,7 +181,7 @@ static void encode_one(struct rig *rig, const float *values, float *out, uint32_
     static const struct weir_train_layer layer = {.kind = WEIR_TRAIN_DENSE, .outputs = 1};
     const float one = 1;
     const size_t bytes = count * sizeof *values;
-    weir_train_model *model;
+    own_model model = NULL;
     weir_buffer *in = rig_buffer(rig, bytes);
     weir_buffer *to = rig_buffer(rig, bytes);
     ASSERT_OK(weir_train_model_create(WEIR_PARAMS(weir_train_model, .device = rig->device,
@@ -205,7 +198,6 @@ static void encode_one(struct rig *rig, const float *values, float *out, uint32_
     ASSERT_OK(weir_download(rig->queue, out, to, 0, bytes));
     weir_buffer_destroy(&in);
     weir_buffer_destroy(&to);
-    weir_train_model_destroy(&model);
 }
 
 RIG_TEST(TrainModel, RoundsToTheNearestBfloat16)
@@ -244,27 +236,24 @@ RIG_TEST(TrainModel, RoundsToTheNearestBfloat16)
 WEIR_TEST(TrainModel, Accumulates)
 {
     for (int network = 0; network < RIG_NETWORKS; network++) {
-        struct pair pair;
+        own_pair pair = {0};
         float result[2];
         float sum[2];
         ASSERT_TRUE(open_pair(&pair, (enum rig_network)network));
         struct rig_scene *scene = &pair.scene;
         const struct weir_train_view to = {scene->result, 0};
         ASSERT_TRUE(rig_scene_run(scene, result));
-        float *once = rig_scene_gradients(scene);
+        OWN_MEMORY float *once = rig_scene_gradients(scene);
         ASSERT_OK(
             weir_train_model_forward(scene->model, pair.rig.queue, &scene->samples, to, true));
         ASSERT_OK(weir_train_model_backward(scene->model, pair.rig.queue, true, NULL, NULL));
         ASSERT_OK(weir_download(pair.rig.queue, sum, scene->result, 0, sizeof sum));
-        float *twice = rig_scene_gradients(scene);
+        OWN_MEMORY float *twice = rig_scene_gradients(scene);
         for (size_t i = 0; i < scene->parameters; i++)
             once[i] *= 2;
         EXPECT_MEM_EQ(twice, once, scene->parameters * sizeof *once);
         EXPECT_DOUBLE_EQ((double)sum[0], 2 * (double)result[0]);
         EXPECT_DOUBLE_EQ((double)sum[1], 2 * (double)result[1]);
-        free(once);
-        free(twice);
-        close_pair(&pair);
     }
 }
 
@@ -297,9 +286,8 @@ PAIR_TEST(ALabelBeyondTheClassesCountsForNothing, RIG_MLP)
                           sizeof(uint32_t) * BATCH));
     ASSERT_TRUE(rig_scene_run(&pair->scene, result));
     EXPECT_NEAR((double)result[0], loss_of(pair), 1e-5);
-    float *gradients = rig_scene_gradients(&pair->scene);
+    OWN_MEMORY float *gradients = rig_scene_gradients(&pair->scene);
     check_gradients(pair, gradients);
-    free(gradients);
 }
 
 // Gradients.
@@ -309,7 +297,7 @@ PAIR_TEST(WritesGradientsWhereTheyAreBound, RIG_CONVNET)
     float result[2];
     struct rig_scene *scene = &pair->scene;
     ASSERT_TRUE(rig_scene_run(scene, result));
-    float *own = rig_scene_gradients(scene);
+    OWN_MEMORY float *own = rig_scene_gradients(scene);
 
     // All in one buffer from 1 KiB on, in the reverse order, 1 KiB apart.
     const size_t count = weir_train_model_parameter_count(scene->model);
@@ -328,10 +316,10 @@ PAIR_TEST(WritesGradientsWhereTheyAreBound, RIG_CONVNET)
     ASSERT_OK(weir_train_model_bind(scene->model, views));
     EXPECT_UINT_EQ(weir_train_model_gradient(scene->model, 3).offset, views[3].offset);
     ASSERT_TRUE(rig_scene_run(scene, result));
-    float *bound = rig_scene_gradients(scene);
+    OWN_MEMORY float *bound = rig_scene_gradients(scene);
     EXPECT_MEM_EQ(bound, own, scene->parameters * sizeof *own);
 
-    unsigned char *bytes = rig_alloc(used, 1);
+    OWN_MEMORY unsigned char *bytes = rig_alloc(used, 1);
     ASSERT_OK(weir_download(pair->rig.queue, bytes, buffer, 0, used));
     for (size_t i = 0; i < count; i++)
         memset(bytes + views[i].offset, mark,
@@ -343,9 +331,6 @@ PAIR_TEST(WritesGradientsWhereTheyAreBound, RIG_CONVNET)
     EXPECT_TRUE(weir_train_model_gradient(scene->model, 0).buffer != buffer);
     EXPECT_NULL(weir_train_model_gradient(scene->model, count).buffer);
     weir_buffer_destroy(&buffer);
-    free(bytes);
-    free(own);
-    free(bound);
 }
 
 struct log {
@@ -383,14 +368,14 @@ PAIR_TEST(TellsGradientsInTheReverseOrder, RIG_CONVNET)
     const float zero = 0;
     ASSERT_OK(weir_queue_fill(pair->rig.queue, log.copy, 0, bytes, &zero, sizeof zero));
     ASSERT_TRUE(rig_scene_run(scene, result));
-    float *wanted = rig_scene_gradients(scene);
+    OWN_MEMORY float *wanted = rig_scene_gradients(scene);
     ASSERT_OK(
         weir_train_model_forward(scene->model, pair->rig.queue, &scene->samples, none, false));
     ASSERT_OK(weir_train_model_backward(scene->model, pair->rig.queue, false, note, &log));
     EXPECT_UINT_EQ(log.count, count);
     for (size_t i = 0; i < count; i++)
         EXPECT_UINT_EQ(log.indices[i], count - 1 - i);
-    float *told = rig_alloc(scene->parameters, sizeof *told);
+    OWN_MEMORY float *told = rig_alloc(scene->parameters, sizeof *told);
     ASSERT_OK(weir_download(pair->rig.queue, told, log.copy, 0, bytes));
     EXPECT_MEM_EQ(told, wanted, bytes);
 
@@ -401,8 +386,6 @@ PAIR_TEST(TellsGradientsInTheReverseOrder, RIG_CONVNET)
     EXPECT_STR_EQ(weir_last_error()->message, "made to fail");
     EXPECT_UINT_EQ(log.count, 3);
     weir_buffer_destroy(&log.copy);
-    free(told);
-    free(wanted);
 }
 
 static void take_steps(struct rig_scene *scene, weir_train_optimizer *optimizer, uint64_t first,
@@ -424,7 +407,7 @@ static void take_steps(struct rig_scene *scene, weir_train_optimizer *optimizer,
 // What the first steps take is the queue's own: room for its operations.
 PAIR_TEST(StepsAllocateNothing, RIG_CONVNET)
 {
-    weir_train_optimizer *optimizer;
+    own_optimizer optimizer = NULL;
     ASSERT_OK(
         weir_train_optimizer_create(WEIR_PARAMS(weir_train_optimizer, .model = pair->scene.model,
                                                 .method = WEIR_TRAIN_ADAM),
@@ -434,19 +417,17 @@ PAIR_TEST(StepsAllocateNothing, RIG_CONVNET)
     const unsigned long before = weir_test_allocations();
     take_steps(&pair->scene, optimizer, 11, 20);
     EXPECT_UINT_EQ(weir_test_allocations() - before, 0);
-    weir_train_optimizer_destroy(&optimizer);
 }
 
 RIG_TEST(TrainModel, CountsItsWork)
 {
-    struct rig_scene scene;
+    own_scene scene = {0};
     const struct weir_train_model_params params = rig_params(rig, RIG_MLP, BATCH);
     ASSERT_TRUE(rig_scene_open(&scene, rig, &params, 1));
     const double first = 2.0 * BATCH * 6 * 9;
     const double rest = 2.0 * BATCH * (9 * 5 + 5 * 7 + 7 * 4);
     EXPECT_DOUBLE_EQ(weir_train_model_flop(scene.model, false), first + rest);
     EXPECT_DOUBLE_EQ(weir_train_model_flop(scene.model, true), 2 * first + 3 * rest);
-    rig_scene_close(&scene);
 }
 
 // cuBLAS on a device that is none of CUDA's.

@@ -46,8 +46,8 @@ static void check(const struct rig_scene *scene, const float *values, const stru
 static void run(struct rig *rig, enum rig_network network,
                 struct weir_train_optimizer_params params)
 {
-    struct rig_scene scene;
-    weir_train_optimizer *optimizer;
+    own_scene scene = {0};
+    own_optimizer optimizer = NULL;
     float result[2];
     const struct weir_train_model_params model = rig_params(rig, network, 8);
     ASSERT_TRUE(rig_scene_open(&scene, rig, &model, 5));
@@ -56,14 +56,14 @@ static void run(struct rig *rig, enum rig_network network,
     ASSERT_OK(weir_train_optimizer_reset(optimizer, rig->queue));
 
     float *values = rig_scene_parameters(&scene);
-    struct exact *exact = rig_alloc(scene.parameters, sizeof *exact);
+    OWN_MEMORY struct exact *exact = rig_alloc(scene.parameters, sizeof *exact);
     for (size_t i = 0; i < scene.parameters; i++)
         exact[i].value = (double)values[i];
     const size_t count = weir_train_model_parameter_count(scene.model);
     for (uint64_t step = 1; step <= STEPS; step++) {
         const struct weir_train_rates rates = {0.02f, 0.125f, step};
         ASSERT_TRUE(rig_scene_run(&scene, result));
-        float *gradients = rig_scene_gradients(&scene);
+        OWN_MEMORY float *gradients = rig_scene_gradients(&scene);
         for (size_t i = 0; i < scene.parameters; i++)
             step_exactly(&params, &exact[i], (double)gradients[i], &rates);
         // In two calls, the later parameters first.
@@ -72,12 +72,8 @@ static void run(struct rig *rig, enum rig_network network,
         free(values);
         values = rig_scene_parameters(&scene);
         check(&scene, values, exact);
-        free(gradients);
     }
     free(values);
-    free(exact);
-    weir_train_optimizer_destroy(&optimizer);
-    rig_scene_close(&scene);
 }
 
 RIG_TEST(TrainOptimizer, SgdWithMomentum)
@@ -102,8 +98,8 @@ RIG_TEST(TrainOptimizer, Adam)
 RIG_TEST(TrainOptimizer, MakesTheCopyOfBfloat16)
 {
     for (int method = WEIR_TRAIN_SGD; method <= WEIR_TRAIN_ADAM; method++) {
-        struct rig_scene scene;
-        weir_train_optimizer *optimizer;
+        own_scene scene = {0};
+        own_optimizer optimizer = NULL;
         float before[2];
         float after[2];
         float fresh[2];
@@ -125,8 +121,6 @@ RIG_TEST(TrainOptimizer, MakesTheCopyOfBfloat16)
         ASSERT_TRUE(rig_scene_run(&scene, fresh));
         EXPECT_DOUBLE_NE((double)after[0], (double)before[0]);
         EXPECT_DOUBLE_EQ((double)after[0], (double)fresh[0]);
-        weir_train_optimizer_destroy(&optimizer);
-        rig_scene_close(&scene);
     }
 }
 
@@ -171,7 +165,7 @@ RIG_TEST(TrainOptimizer, RefusesWhatIsOutOfRange)
 
 RIG_TEST(TrainOptimizer, RefusesParametersThatAreNot)
 {
-    weir_train_model *model;
+    own_model model = NULL;
     weir_train_optimizer *optimizer;
     const char *name;
     weir_buffer *buffer;
@@ -196,5 +190,4 @@ RIG_TEST(TrainOptimizer, RefusesParametersThatAreNot)
     weir_train_optimizer_destroy(&optimizer);
     weir_train_optimizer_destroy(&optimizer);
     weir_train_optimizer_destroy(NULL);
-    weir_train_model_destroy(&model);
 }

@@ -70,7 +70,7 @@ static void check_result(const struct train_product *p, const float *a, const fl
 {
     const size_t around = p->c.offset;
     const size_t count = (size_t)p->m * p->n;
-    float *values = rig_alloc(count, sizeof *values);
+    OWN_MEMORY float *values = rig_alloc(count, sizeof *values);
     memcpy(values, bytes + around, count * sizeof *values);
     for (size_t i = 0; i < count; i++) {
         const double wanted =
@@ -82,7 +82,6 @@ static void check_result(const struct train_product *p, const float *a, const fl
         EXPECT_UINT_EQ(bytes[i], MARK);
         EXPECT_UINT_EQ(bytes[around + count * sizeof(float) + i], MARK);
     }
-    free(values);
 }
 
 static void check_product(const struct rig *rig, struct train_engine engine,
@@ -101,7 +100,7 @@ static void check_product(const struct rig *rig, struct train_engine engine,
     product.a = (struct train_range){rig_buffer(rig, a.bytes), 0, a.bytes};
     product.b = (struct train_range){rig_buffer(rig, b.bytes), 0, b.bytes};
     product.c = (struct train_range){rig_buffer(rig, size), around, result};
-    unsigned char *bytes = rig_alloc(size, 1);
+    OWN_MEMORY unsigned char *bytes = rig_alloc(size, 1);
     EXPECT_OK(weir_upload(queue, product.a.buffer, 0, a.stored, a.bytes));
     EXPECT_OK(weir_upload(queue, product.b.buffer, 0, b.stored, b.bytes));
     EXPECT_OK(weir_queue_fill(queue, product.c.buffer, 0, size, &mark, 1));
@@ -118,7 +117,6 @@ static void check_product(const struct rig *rig, struct train_engine engine,
     weir_buffer_destroy(&engine.parts);
     free_factor(&a);
     free_factor(&b);
-    free(bytes);
 }
 
 void check_products(const struct rig *rig, const struct train_engine *engine)

@@ -47,9 +47,9 @@ static void check_columns(const struct rig *rig, const struct train_engine *engi
 {
     const size_t count = (size_t)rows * columns;
     const float three = 3;
-    float *values = rig_alloc(count, sizeof *values);
-    double *wanted = rig_alloc(columns, sizeof *wanted);
-    float *sums = rig_alloc(columns, sizeof *sums);
+    OWN_MEMORY float *values = rig_alloc(count, sizeof *values);
+    OWN_MEMORY double *wanted = rig_alloc(columns, sizeof *wanted);
+    OWN_MEMORY float *sums = rig_alloc(columns, sizeof *sums);
     struct train_engine with_parts = *engine;
     const uint64_t parts = train_columns_divide(rows, columns);
     with_parts.parts = parts ? rig_buffer(rig, parts) : NULL;
@@ -73,9 +73,6 @@ static void check_columns(const struct rig *rig, const struct train_engine *engi
     weir_buffer_destroy(&c.from.buffer);
     weir_buffer_destroy(&c.to.buffer);
     weir_buffer_destroy(&with_parts.parts);
-    free(values);
-    free(wanted);
-    free(sums);
 }
 
 RIG_TEST(TrainProduct, SumsOfColumnsAreExact)
@@ -168,32 +165,28 @@ static void update(struct member *member, uint64_t step)
 static double step_ranks(struct member *ranks, uint64_t step)
 {
     const size_t count = ranks->scene.parameters;
-    float *sum = rig_alloc(count, sizeof *sum);
+    OWN_MEMORY float *sum = rig_alloc(count, sizeof *sum);
     double loss = 0;
     for (int rank = 0; rank < RANKS; rank++) {
         float result[2];
         EXPECT_TRUE(rig_scene_run(&ranks[rank].scene, result));
-        float *part = rig_scene_gradients(&ranks[rank].scene);
+        OWN_MEMORY float *part = rig_scene_gradients(&ranks[rank].scene);
         for (size_t i = 0; i < count; i++)
             sum[i] += part[i];
         loss += (double)result[0];
-        free(part);
     }
     for (int rank = 0; rank < RANKS; rank++) {
         set_gradients(&ranks[rank].scene, sum);
         update(&ranks[rank], step);
     }
-    free(sum);
     return loss;
 }
 
 static void expect_same(struct rig_scene *one, struct rig_scene *other)
 {
-    float *left = rig_scene_parameters(one);
-    float *right = rig_scene_parameters(other);
+    OWN_MEMORY float *left = rig_scene_parameters(one);
+    OWN_MEMORY float *right = rig_scene_parameters(other);
     EXPECT_MEM_EQ(left, right, one->parameters * sizeof *left);
-    free(left);
-    free(right);
 }
 
 static void train(struct rig *rig, struct weir_train_model_params params)

@@ -5,8 +5,12 @@
 #include <weir/weir.h>
 
 #include "pipelines/train/model.h"
+#include "pipelines/train/optimizer.h"
 #include "tests/support/own.h"
 #include "tests/support/test.h"
+
+#define own_model OWN(weir_train_model_destroy) weir_train_model *
+#define own_optimizer OWN(weir_train_optimizer_destroy) weir_train_optimizer *
 
 // Zeroed memory, or the end of the program.
 void *rig_alloc(size_t count, size_t size);
@@ -54,6 +58,7 @@ struct rig_scene {
 bool rig_scene_open(struct rig_scene *scene, struct rig *rig,
                     const struct weir_train_model_params *params, uint64_t seed);
 void rig_scene_close(struct rig_scene *scene);
+#define own_scene OWN(rig_scene_close) struct rig_scene
 
 // Runs a forward and a backward pass, and waits. The two numbers of the result.
 bool rig_scene_run(struct rig_scene *scene, float out_result[2]);

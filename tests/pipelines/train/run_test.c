@@ -8,7 +8,7 @@
 
 #include "base/file.h"
 #include "tests/pipelines/train/runs.h"
-#include "tests/support/test.h"
+#include "tests/support/own.h"
 
 static const weir_train_program programs[] = {WEIR_TRAIN_DDP, WEIR_TRAIN_ACCUMULATE,
                                               WEIR_TRAIN_AUGMENT, WEIR_TRAIN_ENCDEC};
@@ -29,7 +29,7 @@ static struct weir_train_run_params params_of(weir_train_program program)
 
 static void expect_serial_is_same(struct weir_train_run_params params, uint32_t ranks)
 {
-    struct weir_train_figures overlapped, serial;
+    own_figures overlapped = {0}, serial = {0};
     runs_train_alone(ranks, params, &overlapped);
     params.serial = true;
     runs_train_alone(ranks, params, &serial);
@@ -37,8 +37,6 @@ static void expect_serial_is_same(struct weir_train_run_params params, uint32_t 
     EXPECT_TRUE(overlapped.loader.delivered > 0);
     EXPECT_INT_EQ(serial.loader.delivered, 0);
     EXPECT_TRUE(overlapped.plan.bucket_count > 1);
-    weir_train_figures_finish(&overlapped);
-    weir_train_figures_finish(&serial);
 }
 
 WEIR_TEST(Train, SerialAndOverlappedHaveTheSameBits)
@@ -51,19 +49,17 @@ WEIR_TEST(Train, SerialAndOverlappedHaveTheSameBits)
 WEIR_TEST(Train, AugmentsOnTheHostWithTheSameBits)
 {
     struct weir_train_run_params params = params_of(WEIR_TRAIN_AUGMENT);
-    struct weir_train_figures device, host;
+    own_figures device = {0}, host = {0};
     runs_train_alone(1, params, &device);
     params.augment_on_host = true;
     runs_train_alone(1, params, &host);
     runs_expect_same(&device, &host);
-    weir_train_figures_finish(&device);
-    weir_train_figures_finish(&host);
 }
 
 // The means over the last 20 steps of 150; `right` at least.
 static void expect_learns(struct weir_train_run_params params, double right)
 {
-    struct weir_train_figures figures;
+    own_figures figures = {0};
     double loss_sum = 0, right_sum = 0;
     params.steps = 150;
     params.batch = 16;
@@ -76,7 +72,6 @@ static void expect_learns(struct weir_train_run_params params, double right)
     EXPECT_DOUBLE_LT(loss_sum / 20, 0.5 * (double)figures.losses[0]);
     EXPECT_DOUBLE_GT(right_sum / 20, right);
     EXPECT_TRUE(figures.wall_ns > 0);
-    weir_train_figures_finish(&figures);
 }
 
 WEIR_TEST(Train, Learns)
@@ -102,17 +97,16 @@ static void expect_division_is_same(weir_train_program program)
 {
     static const uint32_t divisions[][2] = {{2, 1}, {4, 1}, {1, 4}, {2, 2}};
     struct weir_train_run_params params = params_of(program);
-    struct weir_train_figures whole, part;
+    own_figures whole = {0};
     params.exact = true;
     run_divided(params, 1, 1, &whole);
     for (size_t i = 0; i < sizeof divisions / sizeof *divisions; i++) {
+        own_figures part = {0};
         run_divided(params, divisions[i][0], divisions[i][1], &part);
         EXPECT_INT_EQ(part.parameters_digest, whole.parameters_digest);
         for (uint64_t step = 0; part.losses && whole.losses && step < part.steps; step++)
             EXPECT_TRUE(fabs((double)(part.losses[step] - whole.losses[step])) < 1e-5);
-        weir_train_figures_finish(&part);
     }
-    weir_train_figures_finish(&whole);
 }
 
 WEIR_TEST(Train, RanksHaveTheBitsOfOne)
@@ -125,16 +119,13 @@ WEIR_TEST(Train, RanksHaveTheBitsOfOne)
 WEIR_TEST(Train, PassesHaveTheBitsOfRanks)
 {
     struct weir_train_run_params params = params_of(WEIR_TRAIN_AUGMENT);
-    struct weir_train_figures passes, ranks, whole;
+    own_figures passes = {0}, ranks = {0}, whole = {0};
     run_divided(params, 1, 4, &passes);
     run_divided(params, 4, 1, &ranks);
     run_divided(params, 1, 1, &whole);
     EXPECT_INT_EQ(passes.parameters_digest, ranks.parameters_digest);
     for (uint64_t step = 0; whole.losses && ranks.losses && step < whole.steps; step++)
         EXPECT_TRUE(fabs((double)(ranks.losses[step] - whole.losses[step])) < 1e-3);
-    weir_train_figures_finish(&passes);
-    weir_train_figures_finish(&ranks);
-    weir_train_figures_finish(&whole);
 }
 
 // Checkpoints.
@@ -146,26 +137,24 @@ static void checkpoint_path(char *path, size_t size, const char *name)
 
 static void expect_resumption_is_same(struct weir_train_run_params params, uint32_t ranks)
 {
+    static const uint64_t ends[] = {1, 71, 90, 90};
     char path[4096];
-    struct weir_train_figures whole, part;
+    own_figures whole = {0};
     checkpoint_path(path, sizeof path, "resumed");
     params.steps = 90; // more than a window of the curve
     runs_train_alone(ranks, params, &whole);
     params.checkpoint = path;
     params.resume = true;
     params.checkpoint_every = 30;
-    static const uint64_t ends[] = {1, 71, 90, 90};
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        own_figures part = {0};
         params.steps = ends[i];
         params.serial = i == 1;
         runs_train_alone(ranks, params, &part);
         EXPECT_INT_EQ(part.first_step, i == 0 ? 0 : ends[i - 1]);
-        if (i + 1 < sizeof ends / sizeof *ends)
-            weir_train_figures_finish(&part);
+        if (i + 1 == sizeof ends / sizeof *ends)
+            runs_expect_same(&part, &whole);
     }
-    runs_expect_same(&part, &whole);
-    weir_train_figures_finish(&part);
-    weir_train_figures_finish(&whole);
     unlink(path);
 }
 
@@ -183,14 +172,12 @@ WEIR_TEST(Train, ResumesWithTheSameBits)
 WEIR_TEST(Train, KeepsGradientsAsBfloat16OnTheirWay)
 {
     struct weir_train_run_params params = params_of(WEIR_TRAIN_DDP);
-    struct weir_train_figures plain, rounded;
+    own_figures plain = {0}, rounded = {0};
     runs_train_alone(2, params, &plain);
     params.wire = WEIR_BF16;
     runs_train_alone(2, params, &rounded);
     EXPECT_TRUE(plain.parameters_digest != rounded.parameters_digest);
     EXPECT_TRUE(rounded.buckets.reduced_bytes < plain.buckets.reduced_bytes * 2 / 3);
-    weir_train_figures_finish(&plain);
-    weir_train_figures_finish(&rounded);
 }
 
 static void note_progress(void *user, uint64_t step, float loss)
@@ -205,14 +192,13 @@ WEIR_TEST(Train, TellsHowFarItIs)
 {
     uint64_t steps[2] = {0};
     struct weir_train_run_params params = params_of(WEIR_TRAIN_DDP);
-    struct weir_train_figures figures;
+    own_figures figures = {0};
     params.steps = 200;
     params.progress = note_progress;
     params.user = steps;
     runs_train_alone(2, params, &figures);
     EXPECT_INT_EQ(steps[0], 200);
     EXPECT_INT_EQ(steps[1], 3); // after 128 and 192 steps, and at the end
-    weir_train_figures_finish(&figures);
 }
 
 // What a training run refuses, and that a failure of one rank ends all.
@@ -270,9 +256,8 @@ WEIR_TEST(TrainErrors, RefusesWhatCannotBeAugmented)
 WEIR_TEST(TrainErrors, NeedsRanksAndData)
 {
     struct weir_train_run_params params = runs_params(NULL, WEIR_TRAIN_DDP);
-    struct weir_train_figures figures;
+    own_figures figures = {0};
     EXPECT_FAILURE(weir_train_run(&params, &figures), WEIR_ERROR_INVALID, "comm is NULL");
-    weir_train_figures_finish(&figures);
 }
 
 WEIR_TEST(TrainErrors, StopsWhenTheLossIsNoNumber)
@@ -331,11 +316,10 @@ WEIR_TEST(TrainErrors, TellsOtherRanksOfACheckpointThatCannotBeWritten)
 static void train_into(const char *path)
 {
     struct weir_train_run_params params = runs_params(NULL, WEIR_TRAIN_DDP);
-    struct weir_train_figures figures;
+    own_figures figures = {0};
     params.checkpoint = path;
     params.steps = 12;
     runs_train_alone(1, params, &figures);
-    weir_train_figures_finish(&figures);
 }
 
 // Sets the number of steps in a checkpoint of 12 steps, which has the seed 3 after it, to 0.

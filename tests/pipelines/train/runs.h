@@ -29,6 +29,8 @@ struct runs_result {
     struct weir_train_figures figures;
 };
 
+#define own_figures OWN(weir_train_figures_finish) struct weir_train_figures
+
 // Trains on all ranks. Results are those of each rank, to be finished.
 void runs_train(const struct runs *runs, const struct weir_train_run_params *params,
                 struct runs_result results[RUNS_RANKS_MAX]);

@@ -9,6 +9,7 @@
 #include <weir/interop.h>
 #include <weir/weir.h>
 
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 enum {
@@ -37,24 +38,6 @@ static void keep(void *user, weir_log_level level, const char *source, const cha
     (void)user;
     if (level <= WEIR_LOG_INFO && strcmp(source, "check") == 0)
         snprintf(told + used, sizeof told - used, "%s\n", message);
-}
-
-static weir_queue *make_queue(struct rig *rig, const char *label)
-{
-    weir_queue *queue = NULL;
-    EXPECT_OK(weir_queue_create(rig->device, WEIR_PARAMS(weir_queue, .label = label), &queue));
-    return queue;
-}
-
-static weir_buffer *make_buffer(struct rig *rig, const char *label, size_t size,
-                                weir_placement placement)
-{
-    weir_buffer *buffer = NULL;
-    EXPECT_OK(weir_buffer_create(rig->device,
-                                 WEIR_PARAMS(weir_buffer, .label = label, .size = size,
-                                             .placement = placement),
-                                 &buffer));
-    return buffer;
 }
 
 static void fill(weir_queue *queue, weir_buffer *buffer, size_t offset, size_t size)
@@ -100,10 +83,10 @@ static void rig_open(struct rig *rig)
     ASSERT_OK(weir_open(WEIR_PARAMS(weir_open, .config_text = text), &rig->runtime));
     ASSERT_OK(weir_device_open(rig->runtime, NULL, &rig->device));
     for (int i = 0; i < QUEUES; i++)
-        rig->queues[i] = make_queue(rig, labels[i]);
-    rig->a = make_buffer(rig, "a", SIZE, WEIR_PLACE_DEVICE);
-    rig->b = make_buffer(rig, "b", SIZE, WEIR_PLACE_DEVICE);
-    rig->host = make_buffer(rig, "host", SIZE, WEIR_PLACE_HOST);
+        rig->queues[i] = test_queue(rig->device, labels[i]);
+    rig->a = test_buffer(rig->device, "a", SIZE, WEIR_PLACE_DEVICE);
+    rig->b = test_buffer(rig->device, "b", SIZE, WEIR_PLACE_DEVICE);
+    rig->host = test_buffer(rig->device, "host", SIZE, WEIR_PLACE_HOST);
     fill(rig->queues[0], rig->a, 0, SIZE);
     fill(rig->queues[0], rig->b, 0, SIZE);
     fill(rig->queues[0], rig->host, 0, SIZE);
@@ -133,6 +116,7 @@ static void rig_close(struct rig *rig)
 //     wait 2 1 10    queue two waits, at line 10, for what queue one has
 //     sync 1 10      the host waits for queue one at line 10; `await 10` for the last event
 //     record 1       of queue one, the last event; `limit`, `query` and `error` are calls about that
+//     take 2 10      queue two waits, at line 10, for the last event
 //     use h r        an access of the host, to read or to write (w); `down 1 a` is a download
 //     call 1         a host call that uses nothing; `look 1` one that uses the host's buffer
 //     end 2, make 2  of the queue; `free b` of a buffer; `native 2` takes the queue's native one
@@ -208,7 +192,7 @@ static bool do_object(struct rig *rig, const struct words *w)
     if (strcmp(w->verb, "end") == 0)
         weir_queue_destroy(queue_of(rig, w->first));
     else if (strcmp(w->verb, "make") == 0)
-        *queue_of(rig, w->first) = make_queue(rig, labels[w->first[0] - '1']);
+        *queue_of(rig, w->first) = test_queue(rig->device, labels[w->first[0] - '1']);
     else if (strcmp(w->verb, "free") == 0)
         weir_buffer_destroy(buffer_of(rig, w->first));
     else if (strcmp(w->verb, "native") == 0)
@@ -224,6 +208,9 @@ static bool do_host(struct rig *rig, const struct words *w)
         use(*buffer_of(rig, w->first), w->second[0] == 'r' ? WEIR_ACCESS_READ : WEIR_ACCESS_WRITE);
     else if (strcmp(w->verb, "wait") == 0)
         wait_for(*queue_of(rig, w->first), *queue_of(rig, w->second), line_of(w->third));
+    else if (strcmp(w->verb, "take") == 0)
+        EXPECT_OK(
+            weir_queue_wait_at(*queue_of(rig, w->first), rig->event, "waits", line_of(w->second)));
     else if (strcmp(w->verb, "sync") == 0)
         sync_at(*queue_of(rig, w->first), line_of(w->second));
     else if (strcmp(w->verb, "await") == 0)
@@ -327,6 +314,12 @@ WEIR_TEST(CheckHints, Waits)
          "fill 1 a, record 1, wait 2 1 10, await 10, copy 2 b a",
          {"needless-wait", "waits:10"},
          {"needless-sync"}},
+        {"for what another one brings, always, and of a line that brings something once",
+         "fill 1 a, record 1, wait 2 1 10, take 2 11, copy 2 b a, wait 1 2 12, fill 1 a, record 1, "
+         "wait 2 1 10, take 2 "
+         "11, take 2 13, copy 2 b a, wait 1 2 12, fill 1 a, record 1, take 2 13, copy 2 b a",
+         {"implied-wait: the wait on 'two' at waits:11"},
+         {"waits:10", "waits:13"}},
         {"before a host call", "fill 1 a, wait 2 1 10, call 2", {0}, {0}},
         {"for a host call", "look 1, wait 2 1 10, copy 2 b h", {0}, {0}},
         {"and a finding",
@@ -433,7 +426,7 @@ WEIR_TEST(CheckHints, SyncThatFails)
 {
     struct rig rig;
     rig_open(&rig);
-    weir_queue *queue = make_queue(&rig, "failing");
+    weir_queue *queue = test_queue(rig.device, "failing");
     EXPECT_OK(weir_queue_host_call(queue, failing, NULL));
     EXPECT_OK(weir_queue_record(rig.queues[0], &rig.event));
     sync_at(rig.queues[0], 10);
@@ -462,25 +455,23 @@ RIG_TEST(SyncsOfTwoThreads)
 RIG_TEST(SyncAndMemoryOfTheProgram)
 {
     static _Alignas(4096) char memory[4096];
-    weir_buffer *wrapped;
+    own_buffer wrapped = NULL;
     ASSERT_OK(weir_buffer_wrap(rig->device,
                                WEIR_PARAMS(weir_wrap, .pointer = memory, .size = sizeof memory),
                                &wrapped));
     run_text(rig, "fill 1 a, sync 1 10");
-    weir_buffer_destroy(&wrapped);
 }
 
 // So many uses that those which the host knows of are dropped.
 RIG_TEST(SyncBeforeManyUses)
 {
-    weir_buffer *large = make_buffer(rig, "large", 8192, WEIR_PLACE_DEVICE);
+    own_buffer large = test_buffer(rig->device, "large", 8192, WEIR_PLACE_DEVICE);
     fill(rig->queues[0], large, 8190, 1);
     sync_at(rig->queues[0], 10);
     for (size_t i = 0; i < 2000; i++)
         fill(rig->queues[0], large, 2 * i, 1);
     sync_at(rig->queues[0], 11);
     fill(rig->queues[1], large, 8190, 1);
-    weir_buffer_destroy(&large);
 }
 
 // Random programs: one that is right must be right without any wait or sync that is told.

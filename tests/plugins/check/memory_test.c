@@ -70,7 +70,7 @@ static void use_store(void)
     EXPECT_INT_EQ(check_findings_add(findings, &conflicts[0]), WEIR_ERROR_INVALID);
     const weir_status known_status = check_findings_add(findings, &conflicts[1]);
     EXPECT_TRUE(known_status == WEIR_OK || known_status == WEIR_ERROR_INVALID);
-    EXPECT_TRUE(check_findings_count(findings) <= 2);
+    EXPECT_TRUE(check_findings_count(findings, false) <= 2);
     struct weir_check_finding finding;
     for (size_t i = 0; check_findings_get(findings, i, &finding, sizeof finding); i++)
         EXPECT_TRUE(finding.message[0] && finding.remedy[0]);

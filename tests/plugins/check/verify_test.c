@@ -11,6 +11,7 @@
 #include <weir/weir.h>
 
 #include "tests/plugins/check/verify.h"
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 enum {
@@ -71,23 +72,6 @@ static size_t count_notes(const char *text)
     return count;
 }
 
-static weir_queue *make_queue(struct rig *rig, const char *label)
-{
-    weir_queue *queue = NULL;
-    EXPECT_OK(weir_queue_create(rig->device, WEIR_PARAMS(weir_queue, .label = label), &queue));
-    return queue;
-}
-
-static weir_buffer *make_buffer(struct rig *rig, const char *label, weir_placement placement)
-{
-    weir_buffer *buffer = NULL;
-    EXPECT_OK(weir_buffer_create(rig->device,
-                                 WEIR_PARAMS(weir_buffer, .label = label, .size = BYTES,
-                                             .placement = placement),
-                                 &buffer));
-    return buffer;
-}
-
 static void set_contents(struct rig *rig)
 {
     uint32_t words[WORDS];
@@ -110,10 +94,10 @@ static void rig_open(struct rig *rig, const char *section, const char *kernel)
     ASSERT_OK(weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini", .config_text = text),
                         &rig->runtime));
     ASSERT_OK(weir_device_open(rig->runtime, NULL, &rig->device));
-    rig->queue = make_queue(rig, "work");
-    rig->in = make_buffer(rig, "in", WEIR_PLACE_DEVICE);
-    rig->out = make_buffer(rig, "out", WEIR_PLACE_DEVICE);
-    rig->host = make_buffer(rig, "host", WEIR_PLACE_HOST);
+    rig->queue = test_queue(rig->device, "work");
+    rig->in = test_buffer(rig->device, "in", BYTES, WEIR_PLACE_DEVICE);
+    rig->out = test_buffer(rig->device, "out", BYTES, WEIR_PLACE_DEVICE);
+    rig->host = test_buffer(rig->device, "host", BYTES, WEIR_PLACE_HOST);
     const struct weir_program_params program = {.struct_size = sizeof program,
                                                 .bundle = &verify_kernels};
     ASSERT_OK(weir_program_create(rig->device, &program, &rig->program));
@@ -285,7 +269,7 @@ WEIR_TEST(Verify, HostBuffers)
 static void *launch_many(void *user)
 {
     struct rig *rig = user;
-    weir_queue *queue = make_queue(rig, "other");
+    weir_queue *queue = test_queue(rig->device, "other");
     for (int i = 0; i < 20; i++)
         EXPECT_OK(weir_queue_launch(queue, rig->kernel, items(WORDS), block,
                                     weir_in(rig->in, HALF, HALF), weir_out(rig->out, HALF, HALF),
@@ -428,13 +412,12 @@ VERIFY_TEST(VerifyGraphs, KernelThatKeepsItsRanges, "verify = 1", "bump")
     ASSERT_OK(weir_capture_begin(rig->queue));
     for (int i = 0; i < 2; i++)
         LAUNCH(items(PART), block, weir_inout(rig->out, 0, HALF));
-    weir_graph *graph = end_capture(rig->queue);
+    own_graph graph = end_capture(rig->queue);
     for (int i = 0; i < 3; i++)
         EXPECT_OK(weir_queue_graph(rig->queue, graph));
     expect_finding(rig, "");
     EXPECT_INT_EQ(word_of(rig, rig->out, 9), runs_kernels(rig) ? 6 : 0);
     EXPECT_INT_EQ(word_of(rig, rig->out, PART), 0);
-    weir_graph_destroy(&graph);
 }
 
 static void add_in_a_graph(size_t declared, const char *finding)
@@ -488,7 +471,7 @@ WEIR_TEST(VerifyGraphs, ReadOutsideOfWhatIsDeclared)
 VERIFY_TEST(VerifyGraphs, BranchesAndQueues, "verify = 1", "add")
 {
     struct weir_event event;
-    weir_queue *other = make_queue(rig, "other");
+    own_queue other = test_queue(rig->device, "other");
     ASSERT_OK(weir_capture_begin(rig->queue));
     LAUNCH(items(PART), block, weir_in(rig->in, 0, HALF), weir_out(rig->out, 0, HALF), 1u);
     EXPECT_OK(weir_queue_record(rig->queue, &event));
@@ -497,25 +480,23 @@ VERIFY_TEST(VerifyGraphs, BranchesAndQueues, "verify = 1", "add")
                                 weir_out(rig->in, 0, HALF), 1u));
     EXPECT_OK(weir_queue_record(other, &event));
     EXPECT_OK(weir_queue_wait(rig->queue, event));
-    weir_graph *graph = end_capture(rig->queue);
+    own_graph graph = end_capture(rig->queue);
     for (int i = 0; i < 4; i++)
         EXPECT_OK(weir_queue_graph(i % 2 == 0 ? rig->queue : other, graph));
     EXPECT_OK(weir_queue_sync(other, WEIR_FOREVER));
     expect_finding(rig, "");
     EXPECT_INT_EQ(word_of(rig, rig->in, 5), runs_kernels(rig) ? 5 + 8 : 5);
-    weir_graph_destroy(&graph);
-    weir_queue_destroy(&other);
 }
 
 // The nodes before the finding have run, the others have not.
 VERIFY_TEST(VerifyGraphs, ReportFail, "verify = 1\nreport = fail", "add")
 {
-    weir_queue *other = make_queue(rig, "other");
+    own_queue other = test_queue(rig->device, "other");
     ASSERT_OK(weir_capture_begin(other));
     EXPECT_OK(weir_queue_copy(other, rig->out, HALF, rig->in, 4, 4));
     EXPECT_OK(weir_queue_launch(other, rig->kernel, items(PART), block, weir_in(rig->in, 0, HALF),
                                 weir_out(rig->out, 0, HALF - 4), 3u));
-    weir_graph *graph = end_capture(other);
+    own_graph graph = end_capture(other);
     const weir_status status = weir_queue_graph(other, graph);
     EXPECT_INT_EQ(status, runs_kernels(rig) ? WEIR_ERROR_INVALID : WEIR_OK);
     if (runs_kernels(rig)) {
@@ -524,8 +505,6 @@ VERIFY_TEST(VerifyGraphs, ReportFail, "verify = 1\nreport = fail", "add")
         EXPECT_INT_EQ(word_of(rig, rig->out, PART), 1);
         EXPECT_INT_EQ(word_of(rig, rig->out, 9), 0);
     }
-    weir_graph_destroy(&graph);
-    weir_queue_destroy(&other);
 }
 
 // A graph that cannot be verified is launched as it is.
@@ -535,12 +514,11 @@ VERIFY_TEST(VerifyGraphs, KnownAddresses, "verify = 1", "bump")
     WEIR_IGNORE(weir_buffer_address(rig->out, &address));
     ASSERT_OK(weir_capture_begin(rig->queue));
     LAUNCH(items(PART), block, weir_inout(rig->out, 0, HALF));
-    weir_graph *graph = end_capture(rig->queue);
+    own_graph graph = end_capture(rig->queue);
     for (int i = 0; i < 2; i++)
         EXPECT_OK(weir_queue_graph(rig->queue, graph));
     EXPECT_UINT_EQ(count_notes("after weir_buffer_address()"), address ? 1 : 0);
     EXPECT_INT_EQ(word_of(rig, rig->out, 9), runs_kernels(rig) ? 2 : 0);
-    weir_graph_destroy(&graph);
 }
 
 // A node that is refused is the launch's failure, as without the plugin.
@@ -550,7 +528,7 @@ WEIR_TEST(VerifyGraphs, NodeThatIsRefused)
     setenv("WEIR_PLUGINS", "check, strange", 1);
     rig_open(rig, "verify = 1", "bump");
     unsetenv("WEIR_PLUGINS");
-    weir_queue *other = make_queue(rig, "other");
+    weir_queue *other = test_queue(rig->device, "other");
     ASSERT_OK(weir_capture_begin(other));
     EXPECT_OK(weir_queue_fill(other, rig->in, 0, BYTES, "", 1)); // of a kind that none knows
     EXPECT_OK(

@@ -6,6 +6,7 @@
 #include <weir/report.h>
 
 #include "tests/plugins/sim/job.h"
+#include "tests/support/own.h"
 
 static const char *const chain = "trace, sim";
 
@@ -106,8 +107,8 @@ static struct weir_trace *trace_of_job(const char *more)
 
 static void expect_same_run(const char *more)
 {
-    struct weir_trace *a = trace_of_job(more);
-    struct weir_trace *b = trace_of_job(more);
+    own_trace a = trace_of_job(more);
+    own_trace b = trace_of_job(more);
     ASSERT_TRUE(a && b);
     ASSERT_UINT_EQ(a->operation_count, b->operation_count);
     EXPECT_TRUE(a->operation_count >= 24);
@@ -121,8 +122,6 @@ static void expect_same_run(const char *more)
         EXPECT_UINT_EQ(a->spans[i].end_ns, b->spans[i].end_ns);
     }
     EXPECT_UINT_EQ(a->meta.end_ns, b->meta.end_ns);
-    weir_trace_destroy(&a);
-    weir_trace_destroy(&b);
 }
 
 WEIR_TEST(Chain, TwoRunsAreTheSame)
@@ -185,57 +184,33 @@ WEIR_TEST(Chain, ResultsAreTheSame)
 
 // What the program sees.
 
-WEIR_TEST(Chain, TimesOfEvents)
+JOB_TEST(Chain, TimesOfEvents, "", "none")
 {
-    struct job job;
     struct weir_event begin;
     struct weir_event copied;
     struct weir_event ran;
-    ASSERT_TRUE(job_start_plain(&job, "", "none"));
-    EXPECT_OK(weir_queue_record(job.queues[0], &begin));
-    EXPECT_OK(weir_queue_copy(job.queues[0], job.memory, 0, job.host, 0, 4096));
-    EXPECT_OK(weir_queue_record(job.queues[0], &copied));
-    job_submit(&job, 0, 1);
-    EXPECT_OK(weir_queue_record(job.queues[0], &ran));
+    EXPECT_OK(weir_queue_record(job->queues[0], &begin));
+    EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, 4096));
+    EXPECT_OK(weir_queue_record(job->queues[0], &copied));
+    job_submit(job, 0, 1);
+    EXPECT_OK(weir_queue_record(job->queues[0], &ran));
     const uint64_t from = job_time(begin);
     EXPECT_UINT_EQ(job_time(copied) - from, 4096);
     EXPECT_UINT_EQ(job_time(ran) - from, 4096 + 1000 + BLOCKS * 64 * 10 + 3 * 100);
-    job_finish(&job);
-}
-
-// The host's submits take time, and so do its waits.
-WEIR_TEST(Chain, TimeOfTheHost)
-{
-    struct job job;
-    struct weir_event first;
-    struct weir_event second;
-    ASSERT_TRUE(job_start_plain(&job, "submit_copy_ns = 300\nsubmit_mark_ns = 20\nwait_ns = 50\n",
-                                "fixed"));
-    EXPECT_OK(weir_queue_record(job.queues[0], &first));
-    const uint64_t from = job_time(first); // waits: 50
-    EXPECT_OK(weir_queue_copy(job.queues[1], job.memory, 0, job.host, 0, 1000));
-    EXPECT_OK(weir_queue_record(job.queues[1], &second));
-    EXPECT_UINT_EQ(job_time(second) - from, 50 + 300 + 1000);
-    EXPECT_OK(weir_queue_record(job.queues[0], &first)); // 50 of the wait, 20 of the record
-    EXPECT_UINT_EQ(job_time(first) - from, 50 + 300 + 1000 + 50 + 20);
-    job_finish(&job);
 }
 
 // A program that asks until it is told waits, too.
-WEIR_TEST(Chain, Queries)
+JOB_TEST(Chain, Queries, "", "none")
 {
-    struct job job;
     struct weir_event begin;
     struct weir_event done;
-    ASSERT_TRUE(job_start_plain(&job, "", "none"));
-    EXPECT_OK(weir_queue_record(job.queues[0], &begin));
-    EXPECT_OK(weir_queue_copy(job.queues[0], job.memory, 0, job.host, 0, 5000));
-    EXPECT_OK(weir_queue_record(job.queues[0], &done));
+    EXPECT_OK(weir_queue_record(job->queues[0], &begin));
+    EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, 5000));
+    EXPECT_OK(weir_queue_record(job->queues[0], &done));
     EXPECT_INT_EQ(weir_event_query(done), WEIR_NOT_READY);
     while (weir_event_query(done) == WEIR_NOT_READY) {
     }
     EXPECT_UINT_EQ(job_time(done) - job_time(begin), 5000);
-    job_finish(&job);
 }
 
 // A graph of two branches: an upload and a download at once, then a copy on the device.
@@ -256,21 +231,17 @@ static weir_graph *capture(struct job *job)
     return graph;
 }
 
-WEIR_TEST(Chain, Graphs)
+JOB_TEST(Chain, Graphs, "", "none")
 {
-    struct job job;
     struct weir_event begin;
     struct weir_event done;
-    ASSERT_TRUE(job_start_plain(&job, "", "none"));
-    weir_graph *graph = capture(&job);
+    own_graph graph = capture(job);
     ASSERT_TRUE(graph != NULL);
-    EXPECT_OK(weir_queue_record(job.queues[2], &begin));
-    EXPECT_OK(weir_queue_graph(job.queues[2], graph));
-    EXPECT_OK(weir_queue_graph(job.queues[2], graph));
-    EXPECT_OK(weir_queue_record(job.queues[2], &done));
+    EXPECT_OK(weir_queue_record(job->queues[2], &begin));
+    EXPECT_OK(weir_queue_graph(job->queues[2], graph));
+    EXPECT_OK(weir_queue_graph(job->queues[2], graph));
+    EXPECT_OK(weir_queue_record(job->queues[2], &done));
     EXPECT_UINT_EQ(job_time(done) - job_time(begin), 9000);
-    weir_graph_destroy(&graph);
-    job_finish(&job);
 }
 
 // Many records of one queue, in flight at once and over: the last thousand have times.
@@ -296,11 +267,9 @@ WEIR_TEST(Chain, ManyRecords)
 }
 
 // Limits are those of the model.
-WEIR_TEST(Chain, Limits)
+JOB_TEST(Chain, Limits, "multiprocessors = 14\n", "fixed")
 {
-    struct job job;
-    ASSERT_TRUE(job_start_plain(&job, "multiprocessors = 14\n", "fixed"));
-    const struct weir_limits *limits = weir_device_limits(job.rig.device);
+    const struct weir_limits *limits = weir_device_limits(job->rig.device);
     EXPECT_UINT_EQ(limits->unified_memory, 0);
     EXPECT_UINT_EQ(limits->copy_engines_to_device, 1);
     EXPECT_UINT_EQ(limits->copy_engines_to_host, 1);
@@ -311,7 +280,6 @@ WEIR_TEST(Chain, Limits)
     EXPECT_UINT_LE(limits->max_grid.z, 65535);
     EXPECT_UINT_LE(limits->max_block_items, 1024);
     EXPECT_UINT_EQ(limits->native, 0);
-    job_finish(&job);
 }
 
 // A kernel without a cost fails its queue, with the kernel's name.

@@ -77,6 +77,9 @@ static void finish(struct two *two)
     sem_destroy(&two->turn);
 }
 
+#define HOSTS_TEST(suite, name) \
+    WEIR_TEST_WITH(suite, name, struct two, two, (start(two), true), finish(two))
+
 static void copy(const struct side *side, weir_queue *queue, size_t size)
 {
     EXPECT_OK(weir_queue_copy(queue, side->memory, 0, side->host, 0, size));
@@ -131,18 +134,15 @@ WEIR_TEST(Hosts, AThreadForEachDevice)
 }
 
 // Those to one device do.
-WEIR_TEST(Hosts, TwoThreadsForOneDevice)
+HOSTS_TEST(Hosts, TwoThreadsForOneDevice)
 {
-    struct two two;
-    start(&two);
-    struct side second = two.sides[0];
+    struct side second = two->sides[0];
     second.queue = second.other;
-    work_both(&two.sides[0], &second);
-    const uint64_t first_ns = since(&two, two.sides[0].last);
-    const uint64_t second_ns = since(&two, second.last);
+    work_both(&two->sides[0], &second);
+    const uint64_t first_ns = since(two, two->sides[0].last);
+    const uint64_t second_ns = since(two, second.last);
     const uint64_t last_ns = first_ns > second_ns ? first_ns : second_ns;
     EXPECT_TRUE(last_ns >= WAKE + 2 * ROWS * COPIES * SUBMIT);
-    finish(&two);
 }
 
 // A thread that never sleeps gets an event from another one.
@@ -157,20 +157,17 @@ static void *wait_for_told(void *argument)
     return NULL;
 }
 
-WEIR_TEST(Hosts, AnEventIsHandedOver)
+HOSTS_TEST(Hosts, AnEventIsHandedOver)
 {
     pthread_t thread;
-    struct two two;
-    start(&two);
-    ASSERT_INT_EQ(pthread_create(&thread, NULL, wait_for_told, &two), 0);
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, wait_for_told, two), 0);
     for (int i = 0; i < COPIES; i++)
-        copy(&two.sides[0], two.sides[0].queue, 100);
-    EXPECT_OK(weir_queue_record(two.sides[0].queue, &two.sides[0].last));
-    atomic_store(&two.told, true);
+        copy(&two->sides[0], two->sides[0].queue, 100);
+    EXPECT_OK(weir_queue_record(two->sides[0].queue, &two->sides[0].last));
+    atomic_store(&two->told, true);
     pthread_join(thread, NULL);
-    EXPECT_UINT_EQ(since(&two, two.sides[0].last), WAIT + COPIES * SUBMIT + 100);
-    EXPECT_UINT_EQ(since(&two, two.sides[1].last), WAIT + COPIES * SUBMIT + SUBMIT + 100);
-    finish(&two);
+    EXPECT_UINT_EQ(since(two, two->sides[0].last), WAIT + COPIES * SUBMIT + 100);
+    EXPECT_UINT_EQ(since(two, two->sides[1].last), WAIT + COPIES * SUBMIT + SUBMIT + 100);
 }
 
 // A thread sleeps until another one has waited for an event.
@@ -201,18 +198,15 @@ WEIR_TEST(Hosts, AThreadIsWoken)
 }
 
 // What one thread has submitted meanwhile does not put off another one that has not called yet.
-WEIR_TEST(Hosts, AThreadBeginsLate)
+HOSTS_TEST(Hosts, AThreadBeginsLate)
 {
     pthread_t thread;
-    struct two two;
-    start(&two);
-    ASSERT_INT_EQ(pthread_create(&thread, NULL, sleep_until_turn, &two), 0);
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, sleep_until_turn, two), 0);
     for (int i = 0; i < 100; i++)
-        copy(&two.sides[0], two.sides[0].queue, 100);
-    sem_post(&two.turn);
+        copy(&two->sides[0], two->sides[0].queue, 100);
+    sem_post(&two->turn);
     pthread_join(thread, NULL);
-    EXPECT_UINT_EQ(since(&two, two.sides[1].last), WAIT + WAKE + SUBMIT + 100);
-    finish(&two);
+    EXPECT_UINT_EQ(since(two, two->sides[1].last), WAIT + WAKE + SUBMIT + 100);
 }
 
 // Two events of one queue, which are asked for in turn: each is complete in the end.
@@ -279,20 +273,17 @@ WEIR_TEST(Hosts, AThreadComesBack)
 }
 
 // One after the other, more than are kept.
-WEIR_TEST(Hosts, ManyThreads)
+HOSTS_TEST(Hosts, ManyThreads)
 {
     pthread_t thread;
-    struct two two;
-    start(&two);
-    sem_post(&two.turn);
-    sleep_until_turn(&two);
-    uint64_t before_ns = since(&two, two.sides[1].last);
+    sem_post(&two->turn);
+    sleep_until_turn(two);
+    uint64_t before_ns = since(two, two->sides[1].last);
     for (int i = 0; i < THREADS; i++) {
-        sem_post(&two.turn);
-        ASSERT_INT_EQ(pthread_create(&thread, NULL, sleep_until_turn, &two), 0);
+        sem_post(&two->turn);
+        ASSERT_INT_EQ(pthread_create(&thread, NULL, sleep_until_turn, two), 0);
         pthread_join(thread, NULL);
-        EXPECT_UINT_EQ(since(&two, two.sides[1].last), before_ns + WAIT + WAKE + SUBMIT + 100);
-        before_ns = since(&two, two.sides[1].last);
+        EXPECT_UINT_EQ(since(two, two->sides[1].last), before_ns + WAIT + WAKE + SUBMIT + 100);
+        before_ns = since(two, two->sides[1].last);
     }
-    finish(&two);
 }

@@ -166,18 +166,16 @@ static struct weir_event launch(struct job *job, weir_queue *queue)
 }
 
 // While a kernel fills the GPU others wait; of these the one of the higher priority goes first.
-WEIR_TEST(Host, Priorities)
+JOB_TEST(Host, Priorities, "greatest_priority = -4\n", "none")
 {
-    struct job job;
-    ASSERT_TRUE(job_start_plain(&job, "greatest_priority = -4\n", "none"));
-    const struct weir_limits *limits = weir_device_limits(job.rig.device);
+    const struct weir_limits *limits = weir_device_limits(job->rig.device);
     EXPECT_INT_EQ(limits->priority_lowest, 0);
     EXPECT_INT_EQ(limits->priority_highest, 4);
-    weir_queue *queues[] = {create_queue(&job, 0), create_queue(&job, 0), create_queue(&job, 1),
-                            create_queue(&job, 4)};
+    weir_queue *queues[] = {create_queue(job, 0), create_queue(job, 0), create_queue(job, 1),
+                            create_queue(job, 4)};
     struct weir_event ends[4];
     for (int i = 0; i < 4; i++)
-        ends[i] = launch(&job, queues[i]);
+        ends[i] = launch(job, queues[i]);
     EXPECT_TRUE(job_time(ends[0]) < job_time(ends[3]));
     EXPECT_TRUE(job_time(ends[3]) < job_time(ends[2]));
     EXPECT_TRUE(job_time(ends[2]) < job_time(ends[1]));
@@ -185,8 +183,7 @@ WEIR_TEST(Host, Priorities)
         weir_queue_destroy(&queues[i]);
     const struct weir_queue_params params = {.struct_size = sizeof params, .priority = 5};
     weir_queue *queue;
-    EXPECT_INT_EQ(weir_queue_create(job.rig.device, &params, &queue), WEIR_ERROR_INVALID);
-    job_finish(&job);
+    EXPECT_INT_EQ(weir_queue_create(job->rig.device, &params, &queue), WEIR_ERROR_INVALID);
 }
 
 // When a download on queue 1 ends after the beginning of an upload on queue 0, with an upload on
@@ -205,31 +202,25 @@ static uint64_t end_with(struct job *job, weir_queue *between)
     return end_ns - job_time(from);
 }
 
-WEIR_TEST(Legacy, OverlapsWithNothing)
+JOB_TEST(Legacy, OverlapsWithNothing, "", "none")
 {
-    struct job job;
     weir_queue *legacy = NULL;
-    ASSERT_TRUE(job_start_plain(&job, "", "none"));
-    EXPECT_UINT_EQ(end_with(&job, job.queues[2]), CHUNK);
-    ASSERT_OK(weir_legacy_queue(job.rig.device, &legacy));
-    EXPECT_UINT_EQ(end_with(&job, legacy), 3 * (uint64_t)CHUNK);
-    job_finish(&job);
+    EXPECT_UINT_EQ(end_with(job, job->queues[2]), CHUNK);
+    ASSERT_OK(weir_legacy_queue(job->rig.device, &legacy));
+    EXPECT_UINT_EQ(end_with(job, legacy), 3 * (uint64_t)CHUNK);
 }
 
 // A wait of the host for it is one for all queues.
-WEIR_TEST(Legacy, ASyncWaitsForAll)
+JOB_TEST(Legacy, ASyncWaitsForAll, "", "none")
 {
-    struct job job;
     struct weir_event after;
     weir_queue *legacy = NULL;
-    ASSERT_TRUE(job_start_plain(&job, "", "none"));
-    ASSERT_OK(weir_legacy_queue(job.rig.device, &legacy));
-    EXPECT_OK(weir_queue_record(job.queues[3], &after));
+    ASSERT_OK(weir_legacy_queue(job->rig.device, &legacy));
+    EXPECT_OK(weir_queue_record(job->queues[3], &after));
     const uint64_t from_ns = job_time(after);
-    job_submit(&job, 0, 0);
-    job_submit(&job, 1, 0);
+    job_submit(job, 0, 0);
+    job_submit(job, 1, 0);
     EXPECT_OK(weir_queue_sync(legacy, WEIR_FOREVER));
-    EXPECT_OK(weir_queue_record(job.queues[3], &after));
+    EXPECT_OK(weir_queue_record(job->queues[3], &after));
     EXPECT_UINT_EQ(job_time(after) - from_ns, 2 * (uint64_t)CHUNK);
-    job_finish(&job);
 }

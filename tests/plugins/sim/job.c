@@ -34,6 +34,7 @@ bool job_start(struct job *job, const char *trace, const char *section, const ch
 {
     struct weir_buffer_params buffer = {.struct_size = sizeof buffer, .size = CHUNK * CHUNKS};
     const struct weir_queue_params queue = {.struct_size = sizeof queue, .timing = true};
+    *job = (struct job){.host = NULL};
     bool fine = rig_start_with(&job->rig, trace, section, plugins);
     for (int i = 0; i < CHUNKS && fine; i++)
         fine = weir_queue_create(job->rig.device, &queue, &job->queues[i]) == WEIR_OK;

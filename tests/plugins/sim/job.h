@@ -36,6 +36,10 @@ bool job_start_plain(struct job *job, const char *more, const char *host);
 bool job_start_plain_in(struct job *job, const char *more, const char *host, const char *plugins);
 void job_finish(struct job *job);
 
+// A test whose body has `job`, a pointer.
+#define JOB_TEST(suite, name, more, host) \
+    WEIR_TEST_WITH(suite, name, struct job, job, job_start_plain(job, more, host), job_finish(job))
+
 // The upload, the kernel or the download of a chunk.
 void job_submit(struct job *job, int chunk, int part);
 

@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "plugins/sim/model.h"
+#include "tests/support/own.h"
 #include "tests/support/test.h"
+
+#define own_gpu OWN(sim_gpu_destroy) struct sim_gpu *
 
 #define GPU                                                                  \
     "[gpu]\nname = a card\nqueues = stream\ncopy_engines = 2\nkernels = 4\n" \
@@ -49,10 +52,9 @@ static struct sim_gpu *open_text(const char *text)
 
 static void expect_refused(const char *text, const char *end)
 {
-    struct sim_gpu *gpu = open_text(text);
+    own_gpu gpu = open_text(text);
     EXPECT_NULL(gpu);
     expect_end(end);
-    sim_gpu_destroy(&gpu);
 }
 
 WEIR_TEST(SimModel, KeysAndDefaults)
@@ -60,7 +62,7 @@ WEIR_TEST(SimModel, KeysAndDefaults)
     struct sim_gpu *gpu = open_text("; x\n" GPU "late_signals = 1\ngreatest_priority = -5\n"
                                     "h2d_both_gb_per_s = 10\nsubmit_copy_ns = 7\n");
     ASSERT_NOT_NULL(gpu);
-    const struct sim_model *model = sim_gpu_model(gpu);
+    const struct sim_model *model = &gpu->model;
     EXPECT_STR_EQ(model->name, "a card");
     EXPECT_INT_EQ(model->queues, SIM_STREAM_QUEUES);
     EXPECT_TRUE(model->late_signals);
@@ -148,9 +150,9 @@ WEIR_TEST(SimModel, CostsOfKernels)
                                    "[kernel f<a, b>(int)]\nper_block_ns = 1e-3\n"
                                    "per_byte_ns = 2\nper_argument_15_ns = 3\n"
                                    "per_item_argument_0_ns = 4\n";
-    struct sim_gpu *gpu = open_text(text);
+    own_gpu gpu = open_text(text);
     ASSERT_NOT_NULL(gpu);
-    const struct sim_model *model = sim_gpu_model(gpu);
+    const struct sim_model *model = &gpu->model;
     ASSERT_UINT_EQ(model->cost_count, 2);
     EXPECT_STR_EQ(model->costs[0].kernel, "f<a, b>(int)");
     EXPECT_DOUBLE_EQ(model->costs[0].per_block_ns, 1e-3);
@@ -163,7 +165,6 @@ WEIR_TEST(SimModel, CostsOfKernels)
     const struct sim_launch launch = {.kernel = "scale", .items = 100};
     EXPECT_TRUE(sim_kernel_ns(model, &launch, &ns));
     EXPECT_UINT_EQ(ns, 60);
-    sim_gpu_destroy(&gpu);
 }
 
 // Costs of a processor are none of a GPU's, unless someone says how much of them.
@@ -178,10 +179,10 @@ WEIR_TEST(SimModel, CostsOfAnotherKindOfDevice)
     EXPECT_FALSE(sim_gpu_add_costs(gpu, file("costs.ini", costs), 0, message, sizeof message));
     EXPECT_CONTAINS(message,
                     "costs.ini:1: these costs were learnt on a processor, some CPU, and the model");
-    EXPECT_UINT_EQ(sim_gpu_model(gpu)->cost_count, 0);
+    EXPECT_UINT_EQ(gpu->model.cost_count, 0);
     EXPECT_TRUE(sim_gpu_add_costs(gpu, file("costs.ini", of_a_gpu), 0, message, sizeof message));
     EXPECT_TRUE(sim_gpu_add_costs(gpu, file("costs.ini", costs), 0.5, message, sizeof message));
-    const struct sim_cost *cost = sim_gpu_model(gpu)->costs;
+    const struct sim_cost *cost = gpu->model.costs;
     EXPECT_DOUBLE_EQ(cost[0].fixed_ns, 500);
     EXPECT_DOUBLE_EQ(cost[0].per_item_ns, 10);
     EXPECT_DOUBLE_EQ(cost[0].per_argument_ns[1], 20);
@@ -191,7 +192,7 @@ WEIR_TEST(SimModel, CostsOfAnotherKindOfDevice)
     gpu = open_text(GPU "kind = cpu\n");
     ASSERT_NOT_NULL(gpu);
     EXPECT_TRUE(sim_gpu_add_costs(gpu, file("costs.ini", costs), 0, message, sizeof message));
-    EXPECT_DOUBLE_EQ(sim_gpu_model(gpu)->costs[0].fixed_ns, 1000);
+    EXPECT_DOUBLE_EQ(gpu->model.costs[0].fixed_ns, 1000);
     EXPECT_FALSE(sim_gpu_add_costs(gpu, file("costs.ini", of_a_gpu), 0, message, sizeof message));
     EXPECT_CONTAINS(message, "costs.ini:3: these costs were learnt on a GPU, and the model");
     sim_gpu_destroy(&gpu);
@@ -213,27 +214,26 @@ WEIR_TEST(SimModel, WhatLearntHolds)
         {"[learnt]\nkind = gpu\n",
          "costs.ini: there is no [kernel NAME]; weir sim learn writes some"},
     };
-    struct sim_gpu *gpu = open_text(GPU);
+    own_gpu gpu = open_text(GPU);
     ASSERT_NOT_NULL(gpu);
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         EXPECT_FALSE(
             sim_gpu_add_costs(gpu, file("costs.ini", refused[i].text), 0, message, sizeof message));
         expect_end(refused[i].end);
     }
-    sim_gpu_destroy(&gpu);
 }
 
 // Of a kernel that both have, the file's costs count.
 WEIR_TEST(SimModel, CostsFromFilesOfTheirOwn)
 {
-    struct sim_gpu *gpu = open_text(GPU "[kernel b]\nfixed_ns = 1\n[kernel d]\nfixed_ns = 2\n");
+    own_gpu gpu = open_text(GPU "[kernel b]\nfixed_ns = 1\n[kernel d]\nfixed_ns = 2\n");
     ASSERT_NOT_NULL(gpu);
     EXPECT_TRUE(sim_gpu_add_costs(
         gpu,
         file("costs.ini",
              "[kernel e]\nfixed_ns = 3\n[kernel d]\nfixed_ns = 4\n[kernel a]\nfixed_ns = 5\n"),
         0, message, sizeof message));
-    const struct sim_model *model = sim_gpu_model(gpu);
+    const struct sim_model *model = &gpu->model;
     static const struct {
         const char *name;
         double ns;
@@ -249,8 +249,7 @@ WEIR_TEST(SimModel, CostsFromFilesOfTheirOwn)
     EXPECT_FALSE(sim_gpu_add_costs(gpu, file("costs.ini", "; none\n"), 0, message, sizeof message));
     expect_end("costs.ini: there is no [kernel NAME]; weir sim learn writes some");
     EXPECT_FALSE(sim_gpu_add_costs(gpu, "./absent.ini", 0, message, sizeof message));
-    EXPECT_UINT_EQ(sim_gpu_model(gpu)->cost_count, 4);
-    sim_gpu_destroy(&gpu);
+    EXPECT_UINT_EQ(gpu->model.cost_count, 4);
 }
 
 WEIR_TEST(SimModel, WrongCostsAreRefused)
@@ -298,9 +297,9 @@ WEIR_TEST(SimModel, ChangesOfKeys)
     EXPECT_TRUE(sim_gpu_change(gpu, "", message, sizeof message));
     EXPECT_TRUE(sim_gpu_change(gpu, "copy_engines=1, h2d_gb_per_s = 25 ,queues=engine", message,
                                sizeof message));
-    EXPECT_INT_EQ(sim_gpu_model(gpu)->copy_engines, 1);
-    EXPECT_INT_EQ(sim_gpu_model(gpu)->queues, SIM_ENGINE_QUEUES);
-    EXPECT_UINT_EQ(sim_gpu_model(gpu)->copies[SIM_H2D].bytes_per_s, 25000000000u);
+    EXPECT_INT_EQ(gpu->model.copy_engines, 1);
+    EXPECT_INT_EQ(gpu->model.queues, SIM_ENGINE_QUEUES);
+    EXPECT_UINT_EQ(gpu->model.copies[SIM_H2D].bytes_per_s, 25000000000u);
     static const struct {
         const char *changes;
         const char *sentence;
@@ -391,33 +390,13 @@ WEIR_TEST(SimModel, CarriedModelsHaveSources)
     }
 }
 
-// What the article measured for a copy of a chunk.
-WEIR_TEST(SimModel, CopiesTakeWhatWasMeasured)
-{
-    static const struct {
-        const char *gpu;
-        double up_ns;
-        double down_ns;
-    } measured[] = {{"c1060", 1105735, 1105735},
-                    {"c2050", 795509, 620800},
-                    {"k20c", 732000, 732000}};
-    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
-        struct sim_gpu *gpu;
-        ASSERT_TRUE(sim_gpu_open(measured[i].gpu, &gpu, message, sizeof message));
-        const struct sim_model *model = sim_gpu_model(gpu);
-        EXPECT_NEAR((double)sim_copy_ns(model, SIM_H2D, 4 << 20), measured[i].up_ns, 2);
-        EXPECT_NEAR((double)sim_copy_ns(model, SIM_D2H, 4 << 20), measured[i].down_ns, 2);
-        sim_gpu_destroy(&gpu);
-    }
-}
-
 // The reference has every key once, and where one may be left out its default.
 WEIR_TEST(SimModel, ReferenceHasEveryKey)
 {
     const char *path = weir_test_runfile("conf/gpus/reference.ini");
     struct sim_gpu *gpu = NULL;
     ASSERT_TRUE(sim_gpu_open(path, &gpu, message, sizeof message));
-    EXPECT_UINT_EQ(sim_gpu_model(gpu)->cost_count, 1);
+    EXPECT_UINT_EQ(gpu->model.cost_count, 1);
     sim_gpu_destroy(&gpu);
     char text[16384] = "\n";
     FILE *from = fopen(path, "r");

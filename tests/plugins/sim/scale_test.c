@@ -6,6 +6,7 @@
 
 #include "kernels/conformance/conformance.h"
 #include "tests/plugins/trace_rig.h"
+#include "tests/support/own.h"
 
 static const char *const measured = "times, sim, paced";
 
@@ -32,6 +33,7 @@ static bool start_job(struct job *job, const char *more, const char *plugins)
 {
     const struct weir_queue_params params = {.struct_size = sizeof params, .timing = true};
     char section[1200];
+    *job = (struct job){.queue = NULL};
     snprintf(section, sizeof section, "[sim]\ngpu = %s\nkernels = scale\n%s", write_gpu(), more);
     const bool fine = rig_start_with(&job->rig, rig_path("trace.json"), section, plugins) &&
                       weir_queue_create(job->rig.device, &params, &job->queue) == WEIR_OK;
@@ -44,6 +46,9 @@ static void finish_job(struct job *job)
     weir_queue_destroy(&job->queue);
     rig_finish(&job->rig);
 }
+
+#define SCALE_TEST(suite, name, more, plugins) \
+    WEIR_TEST_WITH(suite, name, struct job, job, start_job(job, more, plugins), finish_job(job))
 
 static weir_status launch(struct job *job, uint32_t blocks, uint64_t steps)
 {
@@ -65,29 +70,23 @@ static int64_t length_of(struct job *job, uint32_t blocks, uint64_t steps)
     return ns - 4400; // of the submit, which the record did not wait for
 }
 
-WEIR_TEST(Scale, TheFirstLaunchOfASizeIsMeasured)
+SCALE_TEST(Scale, TheFirstLaunchOfASizeIsMeasured, "kernel_scale = 0.5\n", measured)
 {
-    struct job job;
-    ASSERT_TRUE(start_job(&job, "kernel_scale = 0.5\n", measured));
-    EXPECT_INT_EQ(length_of(&job, 10, 1), 10 * 1000 / 2);
-    EXPECT_INT_EQ(length_of(&job, 20, 1), 2 * 20 * 1000 / 2);
+    EXPECT_INT_EQ(length_of(job, 10, 1), 10 * 1000 / 2);
+    EXPECT_INT_EQ(length_of(job, 20, 1), 2 * 20 * 1000 / 2);
     // Known ones.
-    EXPECT_INT_EQ(length_of(&job, 10, 1), 10 * 1000 / 2);
-    EXPECT_INT_EQ(length_of(&job, 20, 1), 2 * 20 * 1000 / 2);
+    EXPECT_INT_EQ(length_of(job, 10, 1), 10 * 1000 / 2);
+    EXPECT_INT_EQ(length_of(job, 20, 1), 2 * 20 * 1000 / 2);
     // The fifth launch: another argument is another size.
-    EXPECT_INT_EQ(length_of(&job, 10, 2), 5 * 10 * 1000 / 2);
-    finish_job(&job);
+    EXPECT_INT_EQ(length_of(job, 10, 2), 5 * 10 * 1000 / 2);
 }
 
-WEIR_TEST(Scale, ManySizes)
+SCALE_TEST(Scale, ManySizes, "", measured)
 {
-    struct job job;
-    ASSERT_TRUE(start_job(&job, "", measured));
     for (uint32_t steps = 1; steps <= 100; steps++)
-        ASSERT_OK(launch(&job, 2, steps));
+        ASSERT_OK(launch(job, 2, steps));
     for (uint32_t steps = 1; steps <= 100; steps += 13)
-        EXPECT_INT_EQ(length_of(&job, 2, steps), (int64_t)steps * 2 * 1000);
-    finish_job(&job);
+        EXPECT_INT_EQ(length_of(job, 2, steps), (int64_t)steps * 2 * 1000);
 }
 
 WEIR_TEST(Scale, ACostIsUsedWhereThereIsOne)
@@ -106,34 +105,27 @@ WEIR_TEST(Scale, ACostIsUsedWhereThereIsOne)
 }
 
 // No link asks for times: the host's clock tells.
-WEIR_TEST(Scale, WithoutTimes)
+SCALE_TEST(Scale, WithoutTimes, "kernel_scale = 1000\n", "sim")
 {
-    struct job job;
-    ASSERT_TRUE(start_job(&job, "kernel_scale = 1000\n", "sim"));
-    const int64_t first = length_of(&job, 10, 1);
+    const int64_t first = length_of(job, 10, 1);
     EXPECT_TRUE(first > 0);
-    EXPECT_INT_EQ(length_of(&job, 10, 1), first);
-    finish_job(&job);
+    EXPECT_INT_EQ(length_of(job, 10, 1), first);
 }
 
 // Each launch runs once, measured or not.
-WEIR_TEST(Scale, TheWorkIsDoneOnce)
+SCALE_TEST(Scale, TheWorkIsDoneOnce, "", measured)
 {
     uint32_t numbers[64] = {0};
-    struct job job;
-    weir_kernel *increment = NULL;
-    ASSERT_TRUE(start_job(&job, "", measured));
-    const bool runs = strcmp(weir_runtime_backend(job.rig.runtime), "null") != 0;
-    ASSERT_OK(weir_kernel_create(job.rig.program, "increment", &increment));
-    ASSERT_OK(weir_upload(job.queue, job.rig.memory, 0, numbers, sizeof numbers));
+    own_kernel increment = NULL;
+    const bool runs = strcmp(weir_runtime_backend(job->rig.runtime), "null") != 0;
+    ASSERT_OK(weir_kernel_create(job->rig.program, "increment", &increment));
+    ASSERT_OK(weir_upload(job->queue, job->rig.memory, 0, numbers, sizeof numbers));
     for (int i = 0; i < 3; i++)
-        ASSERT_OK(weir_queue_launch(job.queue, increment, weir_dim(1, 1, 1), weir_dim(64, 1, 1),
-                                    weir_inout(job.rig.memory, 0, sizeof numbers), 5u, 64u));
-    ASSERT_OK(weir_download(job.queue, numbers, job.rig.memory, 0, sizeof numbers));
+        ASSERT_OK(weir_queue_launch(job->queue, increment, weir_dim(1, 1, 1), weir_dim(64, 1, 1),
+                                    weir_inout(job->rig.memory, 0, sizeof numbers), 5u, 64u));
+    ASSERT_OK(weir_download(job->queue, numbers, job->rig.memory, 0, sizeof numbers));
     for (size_t i = 0; i < 64; i++)
         ASSERT_UINT_EQ(numbers[i], runs ? 15 : 0);
-    weir_kernel_destroy(&increment);
-    finish_job(&job);
 }
 
 // A function of the host may launch what was measured before.
@@ -154,53 +146,43 @@ static weir_status launch_inside(void *user)
     return WEIR_OK;
 }
 
-WEIR_TEST(Scale, InAFunctionOfTheHost)
+SCALE_TEST(Scale, InAFunctionOfTheHost, "", measured)
 {
-    struct job job;
-    ASSERT_TRUE(start_job(&job, "", measured));
-    struct inner known = {.job = &job, .blocks = 3};
-    struct inner unknown = {.job = &job, .blocks = 4};
-    ASSERT_OK(launch(&job, 3, 1));
+    struct inner known = {.job = job, .blocks = 3};
+    struct inner unknown = {.job = job, .blocks = 4};
+    ASSERT_OK(launch(job, 3, 1));
     for (int i = 0; i < 3; i++)
-        ASSERT_OK(weir_queue_host_call(job.rig.up, launch_inside, &known));
-    ASSERT_OK(weir_queue_sync(job.rig.up, WEIR_FOREVER));
+        ASSERT_OK(weir_queue_host_call(job->rig.up, launch_inside, &known));
+    ASSERT_OK(weir_queue_sync(job->rig.up, WEIR_FOREVER));
     EXPECT_INT_EQ(known.status, WEIR_OK);
-    ASSERT_OK(weir_queue_host_call(job.rig.up, launch_inside, &unknown));
-    ASSERT_OK(weir_queue_sync(job.rig.up, WEIR_FOREVER));
+    ASSERT_OK(weir_queue_host_call(job->rig.up, launch_inside, &unknown));
+    ASSERT_OK(weir_queue_sync(job->rig.up, WEIR_FOREVER));
     EXPECT_INT_EQ(unknown.status, WEIR_ERROR_UNSUPPORTED);
     EXPECT_CONTAINS(unknown.text, "the kernel 'spin' has no cost, and cannot be measured in a "
                                   "function of the host");
-    finish_job(&job);
 }
 
-WEIR_TEST(Scale, InAGraph)
+SCALE_TEST(Scale, InAGraph, "", measured)
 {
-    struct job job;
-    weir_graph *graph = NULL;
-    ASSERT_TRUE(start_job(&job, "", measured));
-    ASSERT_OK(weir_capture_begin(job.queue));
-    ASSERT_OK(launch(&job, 6, 1));
-    ASSERT_OK(weir_capture_end(job.queue, NULL, &graph));
-    EXPECT_FAILURE(weir_queue_graph(job.queue, graph), WEIR_ERROR_UNSUPPORTED,
+    own_graph graph = NULL;
+    ASSERT_OK(weir_capture_begin(job->queue));
+    ASSERT_OK(launch(job, 6, 1));
+    ASSERT_OK(weir_capture_end(job->queue, NULL, &graph));
+    EXPECT_FAILURE(weir_queue_graph(job->queue, graph), WEIR_ERROR_UNSUPPORTED,
                    "of a graph has no cost, and was not measured");
-    EXPECT_OK(weir_queue_recover(job.queue));
-    ASSERT_OK(launch(&job, 6, 1));
-    EXPECT_OK(weir_queue_graph(job.queue, graph));
-    EXPECT_OK(weir_queue_sync(job.queue, WEIR_FOREVER));
-    weir_graph_destroy(&graph);
-    finish_job(&job);
+    EXPECT_OK(weir_queue_recover(job->queue));
+    ASSERT_OK(launch(job, 6, 1));
+    EXPECT_OK(weir_queue_graph(job->queue, graph));
+    EXPECT_OK(weir_queue_sync(job->queue, WEIR_FOREVER));
 }
 
 // Failures.
 
-WEIR_TEST(Scale, ALaunchThatFails)
+SCALE_TEST(Scale, ALaunchThatFails, "", measured)
 {
-    struct job job;
-    ASSERT_TRUE(start_job(&job, "", measured));
-    EXPECT_FAILURE(launch(&job, 13, 1), WEIR_ERROR_DEVICE, "13 blocks are unlucky");
-    EXPECT_OK(weir_queue_recover(job.queue));
-    EXPECT_INT_EQ(length_of(&job, 10, 1), 10 * 1000);
-    finish_job(&job);
+    EXPECT_FAILURE(launch(job, 13, 1), WEIR_ERROR_DEVICE, "13 blocks are unlucky");
+    EXPECT_OK(weir_queue_recover(job->queue));
+    EXPECT_INT_EQ(length_of(job, 10, 1), 10 * 1000);
 }
 
 static void expect_refusal(const char *lines, const char *sentence)

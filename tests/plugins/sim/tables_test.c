@@ -27,7 +27,7 @@ static struct sim_model card(const char *name, const char *changes)
     snprintf(path, sizeof path, "conf/gpus/%s.ini", name);
     if (sim_gpu_open(weir_test_runfile(path), &gpu, message, sizeof message) &&
         sim_gpu_change(gpu, changes, message, sizeof message))
-        model = *sim_gpu_model(gpu);
+        model = gpu->model;
     EXPECT_STR_EQ(message, "");
     EXPECT_UINT_EQ(model.cost_count, 0);
     sim_gpu_destroy(&gpu);
@@ -186,72 +186,6 @@ WEIR_TEST(Tables, Slots)
     expect_slots(&model, BREADTH_FIRST, overlapped);
 }
 
-// Copies beside kernels.
-
-static uint64_t common(const struct slot *a, const struct slot *b)
-{
-    const uint64_t start = a->start_ns > b->start_ns ? a->start_ns : b->start_ns;
-    const uint64_t end = a->end_ns < b->end_ns ? a->end_ns : b->end_ns;
-    return end > start ? end - start : 0;
-}
-
-// The engine time of copies, in thousandths, that passes beside a kernel, where no two kernels and
-// no two copies of one direction run at once.
-static uint64_t beside_kernels(const struct program *program)
-{
-    uint64_t beside = 0;
-    uint64_t copies = 0;
-    for (int i = 0; i < program->step_count; i++) {
-        if (program->steps[i].kind == SIM_KERNEL)
-            continue;
-        copies += program->slots[i].end_ns - program->slots[i].start_ns;
-        for (int other = 0; other < program->step_count; other++)
-            if (program->steps[other].kind == SIM_KERNEL)
-                beside += common(&program->slots[i], &program->slots[other]);
-    }
-    return copies ? (beside * 10000 / copies + 5) / 10 : 0;
-}
-
-// The time during which a copy and a kernel run, of that during which any copy runs, in thousandths.
-static uint64_t overlap(const struct program *program)
-{
-    uint64_t both = 0;
-    uint64_t copies = 0;
-    for (uint64_t at = 0; at < makespan(program); at += UNIT) {
-        bool copy = false;
-        bool kernel = false;
-        for (int i = 0; i < program->step_count; i++) {
-            const bool runs = program->slots[i].start_ns <= at && at < program->slots[i].end_ns;
-            copy |= runs && program->steps[i].kind != SIM_KERNEL;
-            kernel |= runs && program->steps[i].kind == SIM_KERNEL;
-        }
-        copies += copy;
-        both += copy && kernel;
-    }
-    return copies ? (both * 10000 / copies + 5) / 10 : 0;
-}
-
-WEIR_TEST(Tables, CopyComputeOverlap)
-{
-    static const uint64_t lengths[3] = {UNIT, UNIT, UNIT};
-    struct sim_model model = units_of("c1060");
-    struct job job = run_job(&model, DEPTH_FIRST, 4, lengths);
-    EXPECT_UINT_EQ(overlap(&job.program), 0);
-    job = run_job(&model, BREADTH_FIRST, 4, lengths);
-    EXPECT_UINT_EQ(overlap(&job.program), 500);
-    model = units_of("c2050");
-    job = run_job(&model, DEPTH_FIRST, 4, lengths);
-    EXPECT_UINT_EQ(overlap(&job.program), 667);
-    job = run_job(&model, BREADTH_FIRST, 4, lengths);
-    EXPECT_UINT_EQ(overlap(&job.program), 375);
-    EXPECT_UINT_EQ(beside_kernels(&job.program), 375);
-    model = units_of("k20c");
-    job = run_job(&model, DEPTH_FIRST, 4, lengths);
-    EXPECT_UINT_EQ(overlap(&job.program), 667);
-    job = run_job(&model, BREADTH_FIRST, 4, lengths);
-    EXPECT_UINT_EQ(overlap(&job.program), 667);
-}
-
 // Kernels of several queues: simpleHyperQ.
 
 static uint64_t pairs_of_kernels(const struct sim_model *model)
@@ -267,18 +201,15 @@ static uint64_t pairs_of_kernels(const struct sim_model *model)
 
 WEIR_TEST(Tables, HyperQ)
 {
-    struct sim_model model = units_of("c1060");
-    EXPECT_UINT_EQ(pairs_of_kernels(&model), 16);
-    model = units_of("c2050");
-    EXPECT_UINT_EQ(pairs_of_kernels(&model), 9);
-    model = units_of("geforce_fermi");
-    EXPECT_UINT_EQ(pairs_of_kernels(&model), 9);
-    model = units_of("k20c");
-    EXPECT_UINT_EQ(pairs_of_kernels(&model), 2);
-    model = units_of("tegra_x2");
-    EXPECT_UINT_EQ(pairs_of_kernels(&model), 2);
-    model = units_of("h200");
-    EXPECT_UINT_EQ(pairs_of_kernels(&model), 2);
+    static const struct {
+        const char *name;
+        uint64_t units;
+    } cards[] = {{"c1060", 16}, {"c2050", 9},    {"geforce_fermi", 9},
+                 {"k20c", 2},   {"tegra_x2", 2}, {"h200", 2}};
+    for (size_t i = 0; i < sizeof cards / sizeof *cards; i++) {
+        const struct sim_model model = units_of(cards[i].name);
+        EXPECT_UINT_EQ(pairs_of_kernels(&model), cards[i].units);
+    }
 }
 
 // Nine queues of four kernels each.
@@ -350,6 +281,25 @@ WEIR_TEST(Tables, OclCopyComputeOverlap)
 // milliseconds; the kernel is what is left of them.
 #define CHUNK (UINT64_C(4) << 20)
 
+// What the article measured for a copy of a chunk.
+WEIR_TEST(Tables, Copies)
+{
+    static const struct {
+        const char *card;
+        enum sim_kind kind;
+        double ns;
+    } copies[] = {{"c1060", SIM_H2D, 1105735}, {"c1060", SIM_D2H, 1105735},
+                  {"c2050", SIM_H2D, 795509},  {"c2050", SIM_D2H, 620800},
+                  {"k20c", SIM_H2D, 732000},   {"k20c", SIM_D2H, 732000}};
+    for (size_t i = 0; i < sizeof copies / sizeof *copies; i++) {
+        const struct sim_model model = card(copies[i].card, "");
+        struct program program = {.models = {&model}, .device_count = 1};
+        add_step(&program, 0, copies[i].kind, CHUNK);
+        run_engine(&program);
+        EXPECT_NEAR((double)makespan(&program), copies[i].ns, 2);
+    }
+}
+
 struct measured {
     const char *card;
     uint64_t kernel_ns;
@@ -395,26 +345,4 @@ WEIR_TEST(Tables, Milliseconds)
     expect_measured(&c1060, false);
     expect_measured(&c2050, true);
     expect_measured(&k20c, true);
-}
-
-// The same with equal chunks.
-WEIR_TEST(Tables, MillisecondsOfEqualChunks)
-{
-    const struct {
-        const char *card;
-        uint64_t chunk;
-        uint64_t want[3];
-    } rows[] = {
-        {"c1060", 12923810 / 12, {12924, 12924, 8616}},
-        {"c2050", 9984512 / 12, {9985, 4992, 7488}},
-        {"k20c", 7101760 / 12, {7102, 3551, 3551}},
-    };
-    for (size_t i = 0; i < 3; i++) {
-        const struct sim_model model = units_of(rows[i].card);
-        const uint64_t chunk[3] = {rows[i].chunk, rows[i].chunk, rows[i].chunk};
-        for (int order = SEQUENTIAL; order <= BREADTH_FIRST; order++) {
-            const struct job job = run_job(&model, (enum order)order, 4, chunk);
-            EXPECT_UINT_EQ((makespan(&job.program) + 500) / 1000, rows[i].want[order]);
-        }
-    }
 }

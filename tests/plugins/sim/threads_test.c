@@ -67,6 +67,9 @@ static void finish(struct rig *rig)
     pthread_mutex_destroy(&rig->sim.lock);
 }
 
+#define THREADS_TEST(suite, name) \
+    WEIR_TEST_WITH(suite, name, struct rig, rig, (start(rig), true), finish(rig))
+
 // Returns the virtual time at which the wait ended.
 static uint64_t rest(struct rig *rig, struct sim_point point)
 {
@@ -103,18 +106,15 @@ static void finish_sleeper(struct sleeper *sleeper)
     sem_destroy(&sleeper->end);
 }
 
-WEIR_TEST(SimThreads, AllOthersSleep)
+THREADS_TEST(SimThreads, AllOthersSleep)
 {
-    struct rig rig;
     struct sleeper sleeper;
-    start(&rig);
     start_sleeper(&sleeper);
-    EXPECT_UINT_EQ(rest(&rig, rig.shorter), 500);
-    EXPECT_UINT_EQ(rest(&rig, rig.longer), 1000);
+    EXPECT_UINT_EQ(rest(rig, rig->shorter), 500);
+    EXPECT_UINT_EQ(rest(rig, rig->longer), 1000);
     finish_sleeper(&sleeper);
-    EXPECT_TRUE(rig.sim.waiters == NULL);
+    EXPECT_TRUE(rig->sim.waiters == NULL);
     EXPECT_STR_EQ(logged, "");
-    finish(&rig);
 }
 
 // Two wait. The one whose operation ends first goes on first, although the other one came first.
@@ -143,31 +143,25 @@ static void start_other(struct other *other, struct rig *rig)
     }
 }
 
-WEIR_TEST(SimThreads, TheFirstToEndGoesFirst)
+THREADS_TEST(SimThreads, TheFirstToEndGoesFirst)
 {
-    struct rig rig;
     struct other other;
-    start(&rig);
-    start_other(&other, &rig);
-    EXPECT_UINT_EQ(rest(&rig, rig.shorter), 500);
+    start_other(&other, rig);
+    EXPECT_UINT_EQ(rest(rig, rig->shorter), 500);
     pthread_join(other.thread, NULL);
     EXPECT_UINT_EQ(other.ended_ns, 1000);
     EXPECT_STR_EQ(logged, "");
-    finish(&rig);
 }
 
 // A thread that sleeps on the next link may wait for what this one does later.
-WEIR_TEST(SimThreads, OneIsAway)
+THREADS_TEST(SimThreads, OneIsAway)
 {
-    struct rig rig;
     struct sleeper sleeper;
-    start(&rig);
     start_sleeper(&sleeper);
-    rig.sim.away = 1;
-    EXPECT_UINT_EQ(rest(&rig, rig.shorter), 500);
+    rig->sim.away = 1;
+    EXPECT_UINT_EQ(rest(rig, rig->shorter), 500);
     EXPECT_STR_EQ(logged, "");
     finish_sleeper(&sleeper);
-    finish(&rig);
 }
 
 static void *run(void *argument)
@@ -198,21 +192,18 @@ WEIR_TEST(SimThreads, OneNeverRests)
     finish(&rig);
 }
 
-WEIR_TEST(SimThreads, WithoutWhatTheKernelTells)
+THREADS_TEST(SimThreads, WithoutWhatTheKernelTells)
 {
-    struct rig rig;
     struct rlimit limit;
     struct sleeper sleeper;
-    start(&rig);
     start_sleeper(&sleeper);
     ASSERT_INT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
     ASSERT_INT_EQ(setrlimit(RLIMIT_NOFILE, &(struct rlimit){0, limit.rlim_max}), 0);
-    EXPECT_UINT_EQ(rest(&rig, rig.shorter), 0);
+    EXPECT_UINT_EQ(rest(rig, rig->shorter), 0);
     ASSERT_INT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    EXPECT_TRUE(rig.sim.restless);
+    EXPECT_TRUE(rig->sim.restless);
     EXPECT_CONTAINS(logged, "/proc/self/task cannot be read");
     finish_sleeper(&sleeper);
-    finish(&rig);
 }
 
 // Of two threads one is at an earlier time, to which the engine goes on, unless that one has not called
@@ -241,43 +232,37 @@ static void catch_up(struct rig *rig, uint64_t until_ns)
     pthread_join(thread, NULL);
 }
 
-WEIR_TEST(SimThreads, OneIsAtAnEarlierTime)
+THREADS_TEST(SimThreads, OneIsAtAnEarlierTime)
 {
-    struct rig rig;
-    start(&rig);
-    sim_enter(&rig.sim);
-    sim_wait_until(&rig.sim, 400);
-    sim_leave(&rig.sim);
-    catch_up(&rig, 10000);
-    EXPECT_FALSE(sim_engine_complete(rig.sim.engine, rig.shorter));
-    sim_enter(&rig.sim);
-    sim_wait_until(&rig.sim, 700);
-    sim_leave(&rig.sim);
-    catch_up(&rig, 10000);
-    EXPECT_TRUE(sim_engine_complete(rig.sim.engine, rig.shorter));
-    EXPECT_FALSE(sim_engine_complete(rig.sim.engine, rig.longer));
+    sim_enter(&rig->sim);
+    sim_wait_until(&rig->sim, 400);
+    sim_leave(&rig->sim);
+    catch_up(rig, 10000);
+    EXPECT_FALSE(sim_engine_complete(rig->sim.engine, rig->shorter));
+    sim_enter(&rig->sim);
+    sim_wait_until(&rig->sim, 700);
+    sim_leave(&rig->sim);
+    catch_up(rig, 10000);
+    EXPECT_TRUE(sim_engine_complete(rig->sim.engine, rig->shorter));
+    EXPECT_FALSE(sim_engine_complete(rig->sim.engine, rig->longer));
     for (int i = 0; i < 300; i++)
-        sim_begin_round(&rig.sim, 700);
-    catch_up(&rig, 10000);
-    EXPECT_TRUE(sim_engine_complete(rig.sim.engine, rig.longer));
-    finish(&rig);
+        sim_begin_round(&rig->sim, 700);
+    catch_up(rig, 10000);
+    EXPECT_TRUE(sim_engine_complete(rig->sim.engine, rig->longer));
 }
 
 // A wait that ends because another thread goes on is not put off by a round that began before.
-WEIR_TEST(SimThreads, AWaitEndsInAQuery)
+THREADS_TEST(SimThreads, AWaitEndsInAQuery)
 {
-    struct rig rig;
     struct other other;
-    start(&rig);
-    start_other(&other, &rig);
-    sim_take(&rig.sim);
-    sim_begin_round(&rig.sim, 5000);
-    sim_catch_up(&rig.sim, sim_self(&rig.sim)->now_ns);
-    EXPECT_TRUE(sim_engine_complete(rig.sim.engine, rig.longer));
-    const struct sim_thread *waiting = rig.sim.threads->next; // this one is the first
+    start_other(&other, rig);
+    sim_take(&rig->sim);
+    sim_begin_round(&rig->sim, 5000);
+    sim_catch_up(&rig->sim, sim_self(&rig->sim)->now_ns);
+    EXPECT_TRUE(sim_engine_complete(rig->sim.engine, rig->longer));
+    const struct sim_thread *waiting = rig->sim.threads->next; // this one is the first
     ASSERT_TRUE(waiting && waiting->waits);
-    EXPECT_UINT_EQ(sim_not_before(&rig.sim, waiting), 0);
-    pthread_mutex_unlock(&rig.sim.lock);
+    EXPECT_UINT_EQ(sim_not_before(&rig->sim, waiting), 0);
+    pthread_mutex_unlock(&rig->sim.lock);
     pthread_join(other.thread, NULL);
-    finish(&rig);
 }

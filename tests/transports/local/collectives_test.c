@@ -100,38 +100,6 @@ WEIR_TEST(Collectives, ExchangeARing)
     }
 }
 
-// Messages between two ranks while the third one takes part in collectives only.
-static weir_status ping(struct rank *rank)
-{
-    int32_t value = 40 + (int32_t)rank->rank;
-    weir_status status = WEIR_OK;
-    struct weir_transport_call call = {.element = WEIR_I32, .count = 1};
-    for (int i = 0; i < 100 && !status && rank->rank < 2; i++) {
-        call.kind = i % 2 == (int)rank->rank ? WEIR_SEND : WEIR_RECV;
-        call.root = 1 - rank->rank;
-        call.src = &value;
-        call.dst = &value;
-        status = rank_call(rank, call);
-        value += call.kind == WEIR_RECV;
-    }
-    if (!status)
-        status = rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER});
-    *((int32_t *)rank->user + rank->rank) = value;
-    return status;
-}
-
-WEIR_TEST(Collectives, SendAndReceive)
-{
-    int32_t values[3] = {0};
-    struct rank ranks[RANKS_MAX];
-    ranks_run("file", 3, ping, values, ranks);
-    for (uint32_t i = 0; i < 3; i++)
-        EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
-    EXPECT_INT_EQ(values[0], 140);
-    EXPECT_INT_EQ(values[1], 139);
-    EXPECT_INT_EQ(values[2], 42);
-}
-
 struct parts {
     uint32_t rank[4];
     uint32_t count[4];

@@ -17,18 +17,13 @@ struct late {
     sem_t *go;
 };
 
-static void await(sem_t *semaphore)
+static void run_two(weir_status (*body)(struct rank *rank), struct weir_transport_call first,
+                    struct weir_transport_call second, struct rank *ranks)
 {
-    while (sem_wait(semaphore) != 0)
-        continue;
-}
-
-static void run_calls(uint32_t count, weir_status (*body)(struct rank *rank), struct calls *calls,
-                      struct rank *ranks)
-{
-    sem_init(&calls->go, 0, 0);
-    ranks_run("file", count, body, calls, ranks);
-    sem_destroy(&calls->go);
+    struct calls calls = {.call = {first, second}};
+    sem_init(&calls.go, 0, 0);
+    ranks_run("file", 2, body, &calls, ranks);
+    sem_destroy(&calls.go);
 }
 
 static weir_status call_once(struct rank *rank)
@@ -109,9 +104,8 @@ static struct weir_transport_call other_of(uint32_t way)
 static void expect_mismatch(struct weir_transport_call first, struct weir_transport_call second,
                             const char *const *texts)
 {
-    struct calls calls = {.call = {first, second}};
     struct rank ranks[RANKS_MAX];
-    run_calls(2, call_once, &calls, ranks);
+    run_two(call_once, first, second, ranks);
     expect_told(ranks, 2, "app.c:120");
     expect_told(ranks, 2, "app.c:99");
     expect_told(ranks, 2, texts[0]);
@@ -177,7 +171,7 @@ static weir_status call_oddly_or_late(struct rank *rank)
     struct third *third = rank->user;
     const uint32_t odd = third->late == 2 ? 1 : 2;
     for (int told = 0; rank->rank == third->late && told < 2; told++)
-        await(&third->go);
+        ranks_await(&third->go);
     const weir_status status = rank_call(rank, rank->rank == odd ? other_of(0) : sum_of(0, 64));
     sem_post(&third->go);
     return status;
@@ -215,9 +209,8 @@ static struct weir_transport_call message_of(weir_collective kind, int rank, uin
 static void expect_bad_message(struct weir_transport_call first, struct weir_transport_call second,
                                int rank, const char *text)
 {
-    struct calls calls = {.call = {first, second}};
     struct rank ranks[RANKS_MAX];
-    run_calls(2, call_once, &calls, ranks);
+    run_two(call_once, first, second, ranks);
     expect_told(&ranks[rank], 1, text);
 }
 
@@ -266,7 +259,7 @@ static weir_status come_late(struct rank *rank)
             return status;
     }
     if (rank->rank == 1)
-        await(&calls->go);
+        ranks_await(&calls->go);
     const weir_status status = rank_call(rank, calls->call[rank->rank]);
     if (rank->rank == 0)
         sem_post(&calls->go);
@@ -275,9 +268,8 @@ static weir_status come_late(struct rank *rank)
 
 static void expect_late(struct weir_transport_call call, struct rank *ranks, const char *text)
 {
-    struct calls calls = {.call = {call, sum_of(1, 1)}};
-    calls.call[0].timeout_ns = SHORT;
-    run_calls(2, come_late, &calls, ranks);
+    call.timeout_ns = SHORT;
+    run_two(come_late, call, sum_of(1, 1), ranks);
     expect_told(ranks, 2, text);
     expect_told(ranks, 2, "rank 1 has submitted nothing after barrier 3 (app.c:103) in 200 ms");
 }
@@ -299,7 +291,7 @@ static weir_status come_late_to_a_row(struct rank *rank)
     if (status)
         return status;
     for (int n = 0; rank->rank == 2 && n < 2; n++)
-        await(late->go);
+        ranks_await(late->go);
     if (rank->rank == 2)
         return rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER});
     call.root = rank->rank + 1;
@@ -375,7 +367,7 @@ static weir_status cross(struct rank *rank)
     crossing->status[index] = rank_call(index == 0 ? rank : &other, call);
     crossing->error[index] = index == 0 ? rank->error : other.error;
     sem_post(&crossing->done[index]);
-    await(&crossing->done[1 - index]);
+    ranks_await(&crossing->done[1 - index]);
     rank_leave(&other);
     return WEIR_OK;
 }
@@ -406,15 +398,13 @@ static weir_status leave(struct rank *rank)
 
 WEIR_TEST(Failures, ARankHasLeft)
 {
-    struct calls calls = {.call = {sum_of(0, 1)}};
     struct rank ranks[RANKS_MAX];
-    run_calls(2, leave, &calls, ranks);
+    run_two(leave, sum_of(0, 1), sum_of(1, 1), ranks);
     EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_COMM);
     EXPECT_CONTAINS(ranks[0].error.message,
                     "all-reduce 1 of 'grads', app.c:120: rank 1 has destroyed the communicator "
                     "before its first collective");
-    calls.call[0] = message_of(WEIR_RECV, 0, 1);
-    run_calls(2, leave, &calls, ranks);
+    run_two(leave, message_of(WEIR_RECV, 0, 1), sum_of(1, 1), ranks);
     EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_COMM);
     EXPECT_CONTAINS(ranks[0].error.message, "rank 1 has destroyed the communicator");
 }
@@ -430,9 +420,8 @@ static weir_status leave_after_one(struct rank *rank)
 
 WEIR_TEST(Failures, ARankHasLeftAfterACollective)
 {
-    struct calls calls = {.call = {sum_of(0, 1)}};
     struct rank ranks[RANKS_MAX];
-    run_calls(2, leave_after_one, &calls, ranks);
+    run_two(leave_after_one, sum_of(0, 1), sum_of(1, 1), ranks);
     EXPECT_INT_EQ(ranks[1].status, WEIR_OK);
     EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_COMM);
     EXPECT_CONTAINS(ranks[0].error.message,
@@ -455,9 +444,8 @@ static weir_status abort_it(struct rank *rank)
 
 WEIR_TEST(Failures, ARankAborts)
 {
-    struct calls calls = {.call = {sum_of(0, 1), sum_of(1, 1)}};
     struct rank ranks[RANKS_MAX];
-    run_calls(2, abort_it, &calls, ranks);
+    run_two(abort_it, sum_of(0, 1), sum_of(1, 1), ranks);
     expect_told(ranks, 2, "rank 1 has aborted 'grads': the loss is not a number");
     expect_cause(ranks, 2, WEIR_FAULT_ABORTED, 1, 0);
 }
@@ -483,24 +471,22 @@ static weir_status abort_while_waiting(struct rank *rank)
         sem_post(&calls->go);
         return status;
     }
-    await(&calls->go);
+    ranks_await(&calls->go);
     return rank_call(rank, calls->call[1]);
 }
 
 WEIR_TEST(Failures, AThreadAbortsACall)
 {
-    struct calls calls = {.call = {sum_of(0, 1), sum_of(1, 1)}};
     struct rank ranks[RANKS_MAX];
-    run_calls(2, abort_while_waiting, &calls, ranks);
+    run_two(abort_while_waiting, sum_of(0, 1), sum_of(1, 1), ranks);
     expect_told(ranks, 2, "rank 0 has aborted 'grads': stopped by the user");
 }
 
 // A call that rank 0 cannot make fails there with `status`, and rank 1 is told why.
 static void expect_refusal(struct weir_transport_call call, weir_status status, const char *text)
 {
-    struct calls calls = {.call = {call, sum_of(1, 1)}};
     struct rank ranks[RANKS_MAX];
-    run_calls(2, call_once, &calls, ranks);
+    run_two(call_once, call, sum_of(1, 1), ranks);
     EXPECT_INT_EQ(ranks[0].status, status);
     EXPECT_CONTAINS(ranks[0].error.message, text);
     EXPECT_INT_EQ(ranks[1].status, WEIR_ERROR_COMM);
@@ -553,12 +539,12 @@ static weir_status run_out(struct rank *rank)
 
 WEIR_TEST(Failures, NoMemory)
 {
-    struct calls calls = {.call = {sum_of(0, 1), sum_of(1, 1)}};
+    struct weir_transport_call first = sum_of(0, 1), second = sum_of(1, 1);
     struct rank ranks[RANKS_MAX];
-    run_calls(2, run_out, &calls, ranks);
+    run_two(run_out, first, second, ranks);
     expect_told(ranks, 2, "all-reduce 1 of 'grads', app.c:120: rank 0 has no host memory left");
-    calls.call[0].kind = calls.call[1].kind = WEIR_ALL_TO_ALL;
-    run_calls(2, run_out, &calls, ranks);
+    first.kind = second.kind = WEIR_ALL_TO_ALL;
+    run_two(run_out, first, second, ranks);
     expect_told(ranks, 2, "all-to-all 1 of 'grads', app.c:120: rank 0 has no host memory left");
     expect_cause(ranks, 2, WEIR_FAULT_OTHER, 0, 1);
     EXPECT_INT_EQ(ranks_blocks(), 1);
@@ -576,9 +562,8 @@ static weir_status split_without_memory(struct rank *rank)
 
 WEIR_TEST(Failures, NoMemoryForASplit)
 {
-    struct calls calls = {.call = {sum_of(0, 1)}};
     struct rank ranks[RANKS_MAX];
-    run_calls(2, split_without_memory, &calls, ranks);
+    run_two(split_without_memory, sum_of(0, 1), sum_of(1, 1), ranks);
     EXPECT_INT_EQ(ranks[0].status, WEIR_ERROR_OUT_OF_MEMORY);
     EXPECT_INT_EQ(ranks[1].status, WEIR_ERROR_COMM);
     EXPECT_CONTAINS(ranks[1].error.message,

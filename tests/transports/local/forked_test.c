@@ -213,20 +213,14 @@ static void hold(int number)
     (void)!read(stop.gate[0], &byte, 1);
 }
 
-static void await(sem_t *semaphore)
-{
-    while (sem_wait(semaphore) != 0)
-        continue;
-}
-
 // Stops rank 2, and aborts rank 1's call when the others wait for it.
 static void *stop_and_abort(void *argument)
 {
     struct rank *rank = argument;
     for (int i = 0; i < RANKS; i++)
-        await(&stop.begun);
+        ranks_await(&stop.begun);
     pthread_kill(stop.thread, SIGUSR1);
-    await(&stop.held);
+    ranks_await(&stop.held);
     weir_clock_sleep_ns(RANKS_SECOND / 20);
     ranks_ops()->abort(rank->group, "the loss is not a number");
     return NULL;

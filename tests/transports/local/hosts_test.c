@@ -36,7 +36,7 @@ struct told {
     weir_status worked;
     weir_status went_on; // with the ranks that were left
     weir_status parted;
-    weir_status large; // of all ranks
+    weir_status refused; // of all ranks
     uint32_t number;
     uint32_t count; // these two of the group in which it went on, or of its part
     bool carries;
@@ -128,7 +128,16 @@ static bool make_hosts(void)
     return made > 0;
 }
 
-#define NO_HOSTS "this process cannot make namespaces of the network with a cable (ip, unshare)"
+#define HOSTS_TEST(name)                                                                          \
+    static void name(void);                                                                       \
+    WEIR_TEST(Hosts, name)                                                                        \
+    {                                                                                             \
+        if (!make_hosts())                                                                        \
+            WEIR_SKIP(                                                                            \
+                "this process cannot make namespaces of the network with a cable (ip, unshare)"); \
+        name();                                                                                   \
+    }                                                                                             \
+    static void name(void)
 
 // The ranks.
 
@@ -191,26 +200,60 @@ static weir_status gather(struct rank *rank, uint64_t timeout_ns)
     return status;
 }
 
-static weir_status sum_much(struct rank *rank)
+// Of `count` numbers at most LARGE.
+static weir_status find_most(struct rank *rank, size_t count)
 {
     static float memory[LARGE];
-    for (size_t i = 0; i < LARGE; i++)
+    for (size_t i = 0; i < count; i++)
         memory[i] = (float)(rank->rank + i % 9);
     weir_status status = rank_call(rank, (struct weir_transport_call){.kind = WEIR_ALL_REDUCE,
                                                                       .element = WEIR_F32,
                                                                       .reduction = WEIR_MAXIMUM,
-                                                                      .count = LARGE,
+                                                                      .count = count,
                                                                       .src = memory,
                                                                       .dst = memory});
-    for (size_t i = 0; status == WEIR_OK && i < LARGE; i++)
+    for (size_t i = 0; status == WEIR_OK && i < count; i++)
         status = memory[i] == (float)(rank->count - 1 + i % 9) ? WEIR_OK : WEIR_ERROR_INVALID;
     return status;
 }
 
+// More than the line takes.
+static weir_status gather_much(struct rank *rank)
+{
+    static float src[LARGE];
+    static float dst[MOST * LARGE];
+    return rank_call(rank, (struct weir_transport_call){.kind = WEIR_ALL_GATHER,
+                                                        .element = WEIR_F32,
+                                                        .count = LARGE,
+                                                        .src = src,
+                                                        .dst = dst});
+}
+
+static weir_status pass_on(struct rank *rank)
+{
+    const uint32_t before = (rank->rank + rank->count - 1) % rank->count;
+    uint32_t numbers[2] = {rank->rank, 0};
+    const struct weir_transport_part ring[] = {
+        {sizeof ring[0], (rank->rank + 1) % rank->count, false, WEIR_U32, 1, &numbers[0]},
+        {sizeof ring[0], before, true, WEIR_U32, 1, &numbers[1]},
+    };
+    weir_status status = rank_call(rank, (struct weir_transport_call){.kind = WEIR_EXCHANGE,
+                                                                      .parts = ring,
+                                                                      .part_count = 2});
+    return status == WEIR_OK && numbers[1] != before ? WEIR_ERROR_INVALID : status;
+}
+
+// All that the line carries.
 static void work(struct rank *rank, struct told *it)
 {
     it->carries = ranks_ops()->carries_data(rank->group);
     it->worked = gather(rank, RANKS_PATIENCE);
+    if (it->worked == WEIR_OK)
+        it->worked = pass_on(rank);
+    if (it->worked == WEIR_OK)
+        it->worked = rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER});
+    if (it->worked)
+        it->error = rank->error;
 }
 
 static void expect_work(const struct plan *plan)
@@ -224,10 +267,8 @@ static void expect_work(const struct plan *plan)
     }
 }
 
-WEIR_TEST(Hosts, MeetWithOneSecret)
+HOSTS_TEST(MeetWithOneSecret)
 {
-    if (!make_hosts())
-        WEIR_SKIP(NO_HOSTS);
     expect_work(&(struct plan){.rendezvous = at,
                                .secrets = {SECRET, SECRET},
                                .count = 4,
@@ -237,10 +278,8 @@ WEIR_TEST(Hosts, MeetWithOneSecret)
 }
 
 // The file has a secret of its own.
-WEIR_TEST(Hosts, MeetAtAFileThatBothSee)
+HOSTS_TEST(MeetAtAFileThatBothSee)
 {
-    if (!make_hosts())
-        WEIR_SKIP(NO_HOSTS);
     struct place place = place_open("file:");
     expect_work(&(struct plan){.rendezvous = place.rendezvous,
                                .count = 4,
@@ -251,102 +290,9 @@ WEIR_TEST(Hosts, MeetAtAFileThatBothSee)
     EXPECT_TRUE(place_close(&place));
 }
 
-// What fits the line is carried, added up in the order of ranks: as much as there may be for each rank, and in place.
-
-#define FITTING ((size_t)1 << 14) // numbers
-
-static float third(uint32_t rank, size_t index)
-{
-    return (float)(1 + index) / (float)(3 + 7 * rank);
-}
-
-static float sum_of_thirds(uint32_t count, size_t index)
-{
-    float sum = third(0, index);
-    for (uint32_t rank = 1; rank < count; rank++)
-        sum += third(rank, index);
-    return sum;
-}
-
-// Calls it with the rank's numbers, of which `parts` times as many as the line takes.
-static weir_status add_up(struct rank *rank, weir_collective kind, weir_reduction reduction,
-                          size_t parts)
-{
-    static float memory[MOST * FITTING];
-    const uint32_t own = rank->rank;
-    for (size_t i = 0; i < parts * FITTING; i++)
-        memory[i] = third(own, i);
-    weir_status status = rank_call(rank, (struct weir_transport_call){.kind = kind,
-                                                                      .element = WEIR_F32,
-                                                                      .reduction = reduction,
-                                                                      .root = 2,
-                                                                      .count = FITTING,
-                                                                      .src = memory,
-                                                                      .dst = memory});
-    const bool has_result = kind != WEIR_REDUCE || own == 2;
-    const float divisor = reduction == WEIR_AVERAGE ? (float)rank->count : 1.0F;
-    for (size_t i = 0; status == WEIR_OK && has_result && i < FITTING; i++) {
-        const size_t index = i + (parts > 1 ? own * FITTING : 0);
-        if (memory[i] != sum_of_thirds(rank->count, index) / divisor)
-            status = WEIR_ERROR_INVALID;
-    }
-    return status;
-}
-
-static weir_status pass_on(struct rank *rank)
-{
-    uint32_t numbers[2] = {rank->rank, 0};
-    const struct weir_transport_part ring[] = {
-        {sizeof ring[0], (rank->rank + 1) % rank->count, false, WEIR_U32, 1, &numbers[0]},
-        {sizeof ring[0], (rank->rank + rank->count - 1) % rank->count, true, WEIR_U32, 1,
-         &numbers[1]},
-    };
-    weir_status status = rank_call(rank, (struct weir_transport_call){.kind = WEIR_EXCHANGE,
-                                                                      .parts = ring,
-                                                                      .part_count = 2});
-    if (status == WEIR_OK && numbers[1] != (rank->rank + rank->count - 1) % rank->count)
-        status = WEIR_ERROR_INVALID;
-    if (status == WEIR_OK)
-        status = rank_call(rank, (struct weir_transport_call){.kind = WEIR_BROADCAST,
-                                                              .element = WEIR_U32,
-                                                              .root = 1,
-                                                              .count = 1,
-                                                              .src = numbers,
-                                                              .dst = numbers});
-    return status == WEIR_OK && numbers[0] != 1 ? WEIR_ERROR_INVALID : status;
-}
-
-static void collect(struct rank *rank, struct told *it)
-{
-    it->carries = false;
-    it->worked = add_up(rank, WEIR_ALL_REDUCE, WEIR_SUM, 1);
-    if (it->worked == WEIR_OK)
-        it->worked = add_up(rank, WEIR_REDUCE, WEIR_AVERAGE, 1);
-    if (it->worked == WEIR_OK)
-        it->worked = add_up(rank, WEIR_REDUCE_SCATTER, WEIR_SUM, rank->count);
-    if (it->worked == WEIR_OK)
-        it->worked = pass_on(rank);
-    if (it->worked)
-        it->error = rank->error;
-}
-
-WEIR_TEST(Hosts, CollectWhatFits)
-{
-    if (!make_hosts())
-        WEIR_SKIP(NO_HOSTS);
-    expect_work(&(struct plan){.rendezvous = at,
-                               .secrets = {SECRET, SECRET},
-                               .count = 4,
-                               .hosts = {HERE, THERE, THERE, HERE},
-                               .timeout_ns = RANKS_PATIENCE,
-                               .body = collect});
-}
-
 // A rank of the other host is refused by a sentence; rank 0 is told of it at its timeout.
-WEIR_TEST(Hosts, NeedTheSameSecret)
+HOSTS_TEST(NeedTheSameSecret)
 {
-    if (!make_hosts())
-        WEIR_SKIP(NO_HOSTS);
     run(&(struct plan){.rendezvous = at,
                        .secrets = {SECRET, "another text, as long as it is"},
                        .count = 2,
@@ -360,10 +306,8 @@ WEIR_TEST(Hosts, NeedTheSameSecret)
     EXPECT_CONTAINS(told[0].error.message, "refused");
 }
 
-WEIR_TEST(Hosts, NeedASecret)
+HOSTS_TEST(NeedASecret)
 {
-    if (!make_hosts())
-        WEIR_SKIP(NO_HOSTS);
     for (int i = 0; i < 2; i++) {
         run(&(struct plan){.rendezvous = at,
                            .secrets = {i ? SECRET : NULL, i ? NULL : SECRET},
@@ -377,7 +321,9 @@ WEIR_TEST(Hosts, NeedASecret)
     EXPECT_CONTAINS(told[1].error.remedy, "WEIR_COMM_SECRET");
 }
 
-// Ranks of a host are a part in which host memory is carried; all together have the line alone.
+// Ranks of a host are a part in which host memory is carried; all together have the line alone, which takes no reductions.
+static bool refuses_kind;
+
 static void part(struct rank *rank, struct told *it)
 {
     void *group = NULL;
@@ -390,7 +336,7 @@ static void part(struct rank *rank, struct told *it)
         it->number = own.rank;
         it->count = own.count;
         it->part_carries = ranks_ops()->carries_data(group);
-        it->parted = sum_much(&own);
+        it->parted = find_most(&own, LARGE);
         rank_leave(&own);
     }
     // The refusal fails the whole group, so it waits until all have had their part.
@@ -399,14 +345,12 @@ static void part(struct rank *rank, struct told *it)
     for (uint32_t i = 0; i < rank->count; i++)
         while (!told[i].works && weir_clock_now_ns() < deadline)
             usleep(1000);
-    it->large = sum_much(rank);
+    it->refused = refuses_kind ? find_most(rank, 1) : gather_much(rank);
     it->error = rank->error;
 }
 
-WEIR_TEST(Hosts, ShareMemoryOnEachAndNoneTogether)
+static void expect_memory_on_each_alone(void)
 {
-    if (!make_hosts())
-        WEIR_SKIP(NO_HOSTS);
     run(&(struct plan){.rendezvous = at,
                        .secrets = {SECRET, SECRET},
                        .count = 4,
@@ -422,13 +366,21 @@ WEIR_TEST(Hosts, ShareMemoryOnEachAndNoneTogether)
         EXPECT_INT_EQ(told[i].count, 2);
         EXPECT_INT_EQ(told[i].worked, WEIR_OK);
         EXPECT_CONTAINS(told[i].error.message, "host memory to another machine");
-        if (told[i].large == WEIR_ERROR_COMM) // another rank was refused before
+        if (told[i].refused == WEIR_ERROR_COMM) // another rank was refused before
             continue;
-        EXPECT_INT_EQ(told[i].large, WEIR_ERROR_UNSUPPORTED);
+        EXPECT_INT_EQ(told[i].refused, WEIR_ERROR_UNSUPPORTED);
         EXPECT_CONTAINS(told[i].error.remedy, "WEIR_COMM_TRANSPORT=mpi");
         refused++;
     }
     EXPECT_INT_LT(0, refused);
+}
+
+HOSTS_TEST(ShareMemoryOnEachAndNoneTogether)
+{
+    for (int i = 0; i < 2; i++) {
+        refuses_kind = i;
+        expect_memory_on_each_alone();
+    }
 }
 
 // What remains when a rank of the other host fails.
@@ -489,10 +441,8 @@ static struct plan plan_of(void (*body)(struct rank *rank, struct told *told))
                          .body = body};
 }
 
-WEIR_TEST(Hosts, AreToldOfADeathAtOnce)
+HOSTS_TEST(AreToldOfADeathAtOnce)
 {
-    if (!make_hosts())
-        WEIR_SKIP(NO_HOSTS);
     const struct plan plan = plan_of(work_until_killed);
     run(&plan);
     expect_to_go_on();
@@ -514,17 +464,13 @@ static void expect_cut(enum host host, const char *cut, const char *mended)
     EXPECT_INT_EQ(told[1].worked, WEIR_ERROR_COMM);
 }
 
-WEIR_TEST(Hosts, AreToldOfACutCableAtTheTimeout)
+HOSTS_TEST(AreToldOfACutCableAtTheTimeout)
 {
-    if (!make_hosts())
-        WEIR_SKIP(NO_HOSTS);
     expect_cut(THERE, "ip link set w1 down", "ip link set w1 up");
 }
 
 // There is no way to the other host any more, which those that go on do not need.
-WEIR_TEST(Hosts, GoOnWithoutANetwork)
+HOSTS_TEST(GoOnWithoutANetwork)
 {
-    if (!make_hosts())
-        WEIR_SKIP(NO_HOSTS);
     expect_cut(HERE, "ip link set w0 down", "ip link set w0 up");
 }

@@ -53,11 +53,10 @@ WEIR_TEST(Meeting, NeedsFilesForAllRanks)
 }
 
 // The process has no descriptor left to listen: told as that.
-WEIR_TEST(Meeting, HasNoFileLeftToListen)
+PLACE_TEST(Meeting, HasNoFileLeftToListen, "unix:")
 {
-    struct place place = place_open("unix:");
     struct rank rank = {.rank = 0};
-    const struct weir_transport_setup setup = place_setup(place.rendezvous, 2, RANKS_PATIENCE);
+    const struct weir_transport_setup setup = place_setup(place->rendezvous, 2, RANKS_PATIENCE);
     int held[64] = {0};
     int count = 0;
     ranks_state();
@@ -73,7 +72,6 @@ WEIR_TEST(Meeting, HasNoFileLeftToListen)
     while (count > 0)
         close(held[--count]);
     EXPECT_INT_EQ(ranks_blocks(), 1);
-    EXPECT_TRUE(place_close(&place));
 }
 
 WEIR_TEST(Meeting, RefusesAPlaceThatIsNone)
@@ -161,16 +159,14 @@ static void *listen_rudely(void *argument)
     return NULL;
 }
 
-WEIR_TEST(Meeting, TellsThatAnotherProgramListens)
+PLACE_TEST(Meeting, TellsThatAnotherProgramListens, "unix:")
 {
-    struct place place = place_open("unix:");
     pthread_t thread;
-    pthread_create(&thread, NULL, listen_rudely, &place);
-    const struct rank rank = join_alone(1, place.rendezvous, RANKS_PATIENCE);
+    pthread_create(&thread, NULL, listen_rudely, place);
+    const struct rank rank = join_alone(1, place->rendezvous, RANKS_PATIENCE);
     pthread_join(thread, NULL);
     EXPECT_INT_EQ(rank.status, WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(rank.error.message, place.rendezvous);
-    EXPECT_TRUE(place_close(&place));
+    EXPECT_CONTAINS(rank.error.message, place->rendezvous);
 }
 
 static const char *const wires[] = {"file", "process"};
@@ -198,13 +194,12 @@ WEIR_TEST(Meeting, NamesARankThatDoesNotCome)
 }
 
 // One that has come and is gone, as after a SIGKILL, is told at once: rank 0 has much more patience.
-WEIR_TEST(Meeting, NamesARankThatIsGoneBeforeAllHaveCome)
+PLACE_TEST(Meeting, NamesARankThatIsGoneBeforeAllHaveCome, "file:")
 {
     struct joiner joiner = {.failed = NULL};
-    struct place place = place_open("file:");
-    struct weir_transport_setup setup = place_setup(place.rendezvous, 3, RANKS_PATIENCE);
+    struct weir_transport_setup setup = place_setup(place->rendezvous, 3, RANKS_PATIENCE);
     rank_start(&joiner, 0, setup);
-    place_await(&place);
+    place_await(place);
     struct rank rank = {.rank = 1};
     setup.timeout_ns = RANKS_SECOND;
     EXPECT_INT_EQ(rank_join(&rank, &setup), WEIR_ERROR_COMM);
@@ -212,7 +207,6 @@ WEIR_TEST(Meeting, NamesARankThatIsGoneBeforeAllHaveCome)
     EXPECT_CONTAINS(joiner.rank.error.message, "rank 1 has died");
     EXPECT_CONTAINS(joiner.rank.error.message, "rank 2 has not come");
     EXPECT_INT_EQ(ranks_blocks(), 1);
-    EXPECT_TRUE(place_close(&place));
 }
 
 WEIR_TEST(Meeting, RefusesAnotherCount)
@@ -245,8 +239,7 @@ static void expect_one_refused(const char *wire)
         joiners[i].failed = &failed;
         rank_start(&joiners[i], i > 0, setup);
     }
-    while (sem_wait(&failed) != 0)
-        continue;
+    ranks_await(&failed);
     rank_start(&joiners[3], 2, setup);
     for (int i = 0; i < 4; i++) {
         refused += rank_await(&joiners[i]) == WEIR_ERROR_COMM &&
@@ -277,7 +270,7 @@ static void expect_meeting(const struct place *place)
 {
     struct joiner joiners[3] = {{.failed = NULL}};
     for (uint32_t i = 0; i < 3; i++)
-        rank_start(&joiners[i], 2 - i, place_setup(place->rendezvous, 3, RANKS_PATIENCE));
+        place_start(place, &joiners[i], 2 - i, 3);
     expect_joined(joiners, 3);
     EXPECT_FALSE(place_is_taken(place));
     EXPECT_INT_EQ(ranks_blocks(), 1);
@@ -355,33 +348,29 @@ WEIR_TEST(Meeting, ReplacesWhatIsLeft)
 }
 
 // From before the machine has started again, on no network.
-WEIR_TEST(Meeting, ReplacesAFileOfAnEarlierStart)
+PLACE_TEST(Meeting, ReplacesAFileOfAnEarlierStart, "file:")
 {
-    struct place place = place_open("file:");
-    write_place(&place,
+    write_place(place,
                 "weir-rendezvous 2 00000000000000000000000000000000 5 127.0.0.1 0 "
                 "0000000000000000000000000000000000000000000000000000000000000000 5\n",
                 0600);
-    EXPECT_INT_EQ(join_alone(1, place.rendezvous, SHORT).status, WEIR_ERROR_COMM);
-    expect_meeting(&place);
-    EXPECT_TRUE(place_close(&place));
+    EXPECT_INT_EQ(join_alone(1, place->rendezvous, SHORT).status, WEIR_ERROR_COMM);
+    expect_meeting(place);
 }
 
 // It names a place of the network to which there is no way, or which does not answer: the rank that has come first does
 // not stay with it.
-WEIR_TEST(Meeting, LooksAgainAtAFileThatIsLeft)
+PLACE_TEST(Meeting, LooksAgainAtAFileThatIsLeft, "file:")
 {
-    struct place place = place_open("file:");
     struct joiner joiners[2] = {{.failed = NULL}};
-    write_place(&place,
+    write_place(place,
                 "weir-rendezvous 2 00000000000000000000000000000000 5 192.0.2.1 9 "
                 "0000000000000000000000000000000000000000000000000000000000000000 5\n",
                 0600);
-    rank_start(&joiners[1], 1, place_setup(place.rendezvous, 2, RANKS_PATIENCE));
+    place_start(place, &joiners[1], 1, 2);
     weir_clock_sleep_ns(SHORT);
-    rank_start(&joiners[0], 0, place_setup(place.rendezvous, 2, RANKS_PATIENCE));
+    place_start(place, &joiners[0], 0, 2);
     expect_joined(joiners, 2);
-    EXPECT_TRUE(place_close(&place));
 }
 
 WEIR_TEST(Meeting, TellsOfWhatIsLeft)
@@ -424,23 +413,21 @@ WEIR_TEST(Meeting, RefusesASecondProgramAtAPlace)
 }
 
 // Both have come at once, and none has seen the other's file: that of the later one stays, and the other is told.
-WEIR_TEST(Meeting, TellsOfASecondProgramThatHasWrittenTheFile)
+PLACE_TEST(Meeting, TellsOfASecondProgramThatHasWrittenTheFile, "file:")
 {
-    struct place place = place_open("file:");
     struct joiner first = {.failed = NULL};
-    leave_file(&place);
-    char *text = read_place(&place);
+    leave_file(place);
+    char *text = read_place(place);
     ASSERT_TRUE(text);
-    unlink(place_path(&place));
-    rank_start(&first, 0, place_setup(place.rendezvous, 2, RANKS_SECOND));
-    place_await(&place);
-    write_place(&place, text, 0600);
+    unlink(place_path(place));
+    rank_start(&first, 0, place_setup(place->rendezvous, 2, RANKS_SECOND));
+    place_await(place);
+    write_place(place, text, 0600);
     EXPECT_INT_EQ(rank_await(&first), WEIR_ERROR_COMM);
     EXPECT_CONTAINS(first.rank.error.message, "another rank 0 has written ");
     EXPECT_CONTAINS(first.rank.error.remedy, "a file of its own");
-    EXPECT_TRUE(place_is_taken(&place));
+    EXPECT_TRUE(place_is_taken(place));
     free(text);
-    EXPECT_TRUE(place_close(&place));
 }
 
 WEIR_TEST(Meeting, TellsOfAFileThatCannotBe)
@@ -479,16 +466,14 @@ WEIR_TEST(Meeting, KeepsAFileThatIsNoRendezvous)
 }
 
 // It has come while rank 0 waited.
-WEIR_TEST(Meeting, KeepsAFileThatHasComeSince)
+PLACE_TEST(Meeting, KeepsAFileThatHasComeSince, "file:")
 {
     struct joiner first = {.failed = NULL};
-    struct place place = place_open("file:");
-    rank_start(&first, 0, place_setup(place.rendezvous, 2, RANKS_SECOND));
-    place_await(&place);
-    write_place(&place, notes, 0600);
+    rank_start(&first, 0, place_setup(place->rendezvous, 2, RANKS_SECOND));
+    place_await(place);
+    write_place(place, notes, 0600);
     EXPECT_INT_EQ(rank_await(&first), WEIR_ERROR_COMM);
-    expect_notes(&place);
-    EXPECT_TRUE(place_close(&place));
+    expect_notes(place);
 }
 
 // One that another user has written, or could have, is not believed: neither to meet there nor to be replaced.
@@ -499,13 +484,11 @@ static void expect_disbelief(const struct place *place)
     EXPECT_TRUE(place_is_taken(place));
 }
 
-WEIR_TEST(Meeting, BelievesNoFileThatOthersCanWrite)
+PLACE_TEST(Meeting, BelievesNoFileThatOthersCanWrite, "file:")
 {
-    struct place place = place_open("file:");
-    leave_file(&place);
-    EXPECT_INT_EQ(chmod(place_path(&place), 0660), 0);
-    expect_disbelief(&place);
-    EXPECT_TRUE(place_close(&place));
+    leave_file(place);
+    EXPECT_INT_EQ(chmod(place_path(place), 0660), 0);
+    expect_disbelief(place);
 }
 
 WEIR_TEST(Meeting, BelievesNoFileOfAnotherUser)
@@ -530,12 +513,10 @@ static void expect_no_entry(const struct place *place)
     }
 }
 
-WEIR_TEST(Meeting, RefusesAFolderThatOthersCanEnter)
+PLACE_TEST(Meeting, RefusesAFolderThatOthersCanEnter, "unix:")
 {
-    struct place place = place_open("unix:");
-    EXPECT_INT_EQ(chmod(place.folder, 0750), 0);
-    expect_no_entry(&place);
-    EXPECT_TRUE(place_close(&place));
+    EXPECT_INT_EQ(chmod(place->folder, 0750), 0);
+    expect_no_entry(place);
 }
 
 WEIR_TEST(Meeting, RefusesAFolderOfAnotherUser)
@@ -553,23 +534,21 @@ WEIR_TEST(Meeting, RefusesAFolderOfAnotherUser)
 
 static const char noise[300] = "GET / HTTP/1.1\r\n";
 
-WEIR_TEST(Meeting, IgnoresNoise)
+PLACE_TEST(Meeting, IgnoresNoise, "unix:")
 {
-    struct place place = place_open("unix:");
     struct joiner joiners[2] = {{.failed = NULL}};
-    rank_start(&joiners[0], 0, place_setup(place.rendezvous, 2, RANKS_PATIENCE));
-    place_await(&place);
+    place_start(place, &joiners[0], 0, 2);
+    place_await(place);
     for (int i = 0; i < 3; i++) {
-        int stranger = place_connect(&place);
+        int stranger = place_connect(place);
         ASSERT_INT_LE(0, stranger);
         if (i > 0)
             local_write_all(stranger, noise, i == 1 ? 4 : sizeof noise,
                             weir_clock_now_ns() + RANKS_PATIENCE);
         local_close(&stranger);
     }
-    rank_start(&joiners[1], 1, place_setup(place.rendezvous, 2, RANKS_PATIENCE));
+    place_start(place, &joiners[1], 1, 2);
     expect_joined(joiners, 2);
-    EXPECT_TRUE(place_close(&place));
 }
 
 struct strangers {
@@ -594,35 +573,31 @@ static void *keep_silent(void *argument)
     return NULL;
 }
 
-WEIR_TEST(Meeting, EndsAtItsTimeoutAmongSilentStrangers)
+PLACE_TEST(Meeting, EndsAtItsTimeoutAmongSilentStrangers, "unix:")
 {
-    struct place place = place_open("unix:");
-    struct strangers strangers = {.place = &place};
+    struct strangers strangers = {.place = place};
     pthread_t thread;
     pthread_create(&thread, NULL, keep_silent, &strangers);
-    const struct rank rank = join_alone(0, place.rendezvous, 8 * SHORT);
+    const struct rank rank = join_alone(0, place->rendezvous, 8 * SHORT);
     strangers.end = true;
     pthread_join(thread, NULL);
     EXPECT_INT_EQ(rank.status, WEIR_ERROR_COMM);
     EXPECT_CONTAINS(rank.error.message, "rank 1 has not come to ");
-    EXPECT_TRUE(place_close(&place));
 }
 
 // More than a door keeps at a time.
-WEIR_TEST(Meeting, IsHeldAmongSilentStrangers)
+PLACE_TEST(Meeting, IsHeldAmongSilentStrangers, "unix:")
 {
-    struct place place = place_open("unix:");
     struct joiner joiners[2] = {{.failed = NULL}};
     int silent[100];
-    rank_start(&joiners[0], 0, place_setup(place.rendezvous, 2, RANKS_PATIENCE));
-    place_await(&place);
+    place_start(place, &joiners[0], 0, 2);
+    place_await(place);
     for (int i = 0; i < 100; i++)
-        silent[i] = place_connect(&place);
-    rank_start(&joiners[1], 1, place_setup(place.rendezvous, 2, RANKS_PATIENCE));
+        silent[i] = place_connect(place);
+    place_start(place, &joiners[1], 1, 2);
     expect_joined(joiners, 2);
     for (int i = 0; i < 100; i++)
         local_close(&silent[i]);
-    EXPECT_TRUE(place_close(&place));
 }
 
 // A rank of a job of the same launcher that has another name, in a process of its own: the end's status.
@@ -645,10 +620,10 @@ static void expect_job_refused(const char *name)
     if (other == 0)
         _exit(come_of_another_job(&place, name));
     setenv(name, "newer", 1);
-    rank_start(&joiners[0], 0, place_setup(place.rendezvous, 2, RANKS_PATIENCE));
+    place_start(&place, &joiners[0], 0, 2);
     EXPECT_INT_EQ(waitpid(other, &status, 0), other);
     EXPECT_INT_EQ(status, 0);
-    rank_start(&joiners[1], 1, place_setup(place.rendezvous, 2, RANKS_PATIENCE));
+    place_start(&place, &joiners[1], 1, 2);
     expect_joined(joiners, 2);
     unsetenv(name);
     EXPECT_TRUE(place_close(&place));

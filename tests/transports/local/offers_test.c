@@ -23,8 +23,12 @@
 
 struct offer {
     const char *name;
-    int (*make)(off_t size); // of a window
-    bool twice;              // in one message, of which one is taken
+    int (*make)(const struct offer *offer, off_t size); // of a window; NULL: no file
+    const char *path;                                   // these two of what is opened
+    int flags;
+    off_t more; // these two of memory
+    int seals;
+    bool twice; // in one message, of which one is taken
     int file;
 };
 
@@ -62,7 +66,7 @@ bool __wrap_local_write_descriptor(int connection, int descriptor, uint64_t dead
     if (offered->twice)
         return send_twice(connection, descriptor);
     if (offered->file < 0 && offered->make && fstat(descriptor, &window) == 0)
-        offered->file = offered->make(window.st_size);
+        offered->file = offered->make(offered, window.st_size);
     if (offered->file < 0) // a byte without a descriptor
         return send(connection, "", 1, MSG_NOSIGNAL) == 1;
     return __real_local_write_descriptor(connection, offered->file, deadline_ns);
@@ -83,95 +87,53 @@ static int made_file(int file, off_t size, int seals)
     return file;
 }
 
-static int make_file(off_t size)
-{
-    char path[] = "/tmp/weir-test-XXXXXX";
-    const int file = mkstemp(path);
-    unlink(path);
-    return made_file(file, size, 0);
-}
-
-static int make_file_to_read(off_t size)
+static int make_file(const struct offer *offer, off_t size)
 {
     char path[] = "/tmp/weir-test-XXXXXX";
     const int written = mkstemp(path);
-    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    const int file = open(path, offer->flags | O_CLOEXEC);
     made_file(written, size, 0);
     close(written);
     unlink(path);
     return file;
 }
 
-static int make_file_of_root(off_t size)
+static int make_memory(const struct offer *offer, off_t size)
+{
+    return made_file(memfd_create("offer", MFD_CLOEXEC | MFD_ALLOW_SEALING), size + offer->more,
+                     offer->seals);
+}
+
+static int open_path(const struct offer *offer, off_t size)
 {
     (void)size;
-    return open("/etc/passwd", O_RDONLY | O_CLOEXEC);
+    return open(offer->path, offer->flags | O_CLOEXEC);
 }
 
-static int memory_with(off_t size, int seals)
-{
-    return made_file(memfd_create("offer", MFD_CLOEXEC | MFD_ALLOW_SEALING), size, seals);
-}
-
-static int make_unsealed(off_t size)
-{
-    return memory_with(size, 0);
-}
-
-static int make_half_sealed(off_t size)
-{
-    return memory_with(size, F_SEAL_GROW | F_SEAL_SEAL);
-}
-
-static int make_smaller(off_t size)
-{
-    return memory_with(size - 4096, SEALS);
-}
-
-static int make_larger(off_t size)
-{
-    return memory_with(size + 4096, SEALS);
-}
-
-static int make_sealed_to_read(off_t size)
-{
-    return memory_with(size, SEALS | F_SEAL_WRITE);
-}
-
-static int make_pipe(off_t size)
+static int make_pipe(const struct offer *offer, off_t size)
 {
     int ends[2];
-    (void)size;
+    (void)offer, (void)size;
     if (pipe(ends) != 0)
         abort();
     close(ends[1]);
     return ends[0];
 }
 
-static int make_folder(off_t size)
-{
-    (void)size;
-    return open("/tmp", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-}
-
-static int make_device(off_t size)
-{
-    (void)size;
-    return open("/dev/zero", O_RDWR | O_CLOEXEC);
-}
-
 static const struct offer offers[] = {
-    {.name = "a file of the window's size", .make = make_file},
-    {.name = "one that can be read only", .make = make_file_to_read},
-    {.name = "a file of root's", .make = make_file_of_root},
-    {.name = "memory that can shrink and grow", .make = make_unsealed},
-    {.name = "memory that can shrink", .make = make_half_sealed},
-    {.name = "sealed memory that is smaller", .make = make_smaller},
-    {.name = "sealed memory that is larger", .make = make_larger},
-    {.name = "sealed memory that can be read only", .make = make_sealed_to_read},
+    {.name = "a file of the window's size", .make = make_file, .flags = O_RDWR},
+    {.name = "one that can be read only", .make = make_file, .flags = O_RDONLY},
+    {.name = "a file of root's", .make = open_path, .path = "/etc/passwd", .flags = O_RDONLY},
+    {.name = "memory that can shrink and grow", .make = make_memory},
+    {.name = "memory that can shrink", .make = make_memory, .seals = F_SEAL_GROW | F_SEAL_SEAL},
+    {.name = "sealed memory that is smaller", .make = make_memory, .more = -4096, .seals = SEALS},
+    {.name = "sealed memory that is larger", .make = make_memory, .more = 4096, .seals = SEALS},
+    {.name = "sealed memory that can be read only",
+     .make = make_memory,
+     .seals = SEALS | F_SEAL_WRITE},
     {.name = "a pipe", .make = make_pipe},
-    {.name = "a folder", .make = make_folder},
-    {.name = "a device", .make = make_device},
+    {.name = "a folder", .make = open_path, .path = "/tmp", .flags = O_RDONLY | O_DIRECTORY},
+    {.name = "a device", .make = open_path, .path = "/dev/zero", .flags = O_RDWR},
     {.name = "none"},
     {.name = "two of its window", .twice = true},
 };
@@ -228,7 +190,7 @@ static void expect_answer(struct offer offer)
     }
     if (told == 0 && !offer.twice) // the other one may have met the end of the first
         WEIR_FAIL("%s: %s", offer.name, members[0].rank.error.message);
-    if (offer.make != make_file_of_root)
+    if (!offer.path)
         expect_unchanged(&offer);
     local_close(&offer.file);
     EXPECT_INT_EQ(ranks_descriptors(), before);

@@ -152,25 +152,22 @@ static struct weir_cause hear(const struct weir_cause *said)
 
 WEIR_TEST(News, AFailure)
 {
-    const struct weir_cause heard = hear(&(struct weir_cause){
-        .number = 17, .fault = WEIR_FAULT_DIED, .rank = 1, .text = "rank 1 has died"});
-    EXPECT_UINT_EQ(heard.number, 17);
-    EXPECT_UINT_EQ(heard.fault, WEIR_FAULT_DIED);
-    EXPECT_UINT_EQ(heard.rank, 1);
-    EXPECT_STR_EQ(heard.text, "rank 1 has died");
-}
-
-WEIR_TEST(News, NoSuchRankOrFault)
-{
-    struct weir_cause said = {.fault = WEIR_FAULT_ABORTED + 1, .rank = 2, .text = "why"};
-    struct weir_cause heard = hear(&said);
-    EXPECT_UINT_EQ(heard.fault, WEIR_FAULT_OTHER);
-    EXPECT_UINT_EQ(heard.rank, UINT32_MAX);
-    said.fault = UINT32_MAX;
-    said.rank = UINT32_MAX;
-    heard = hear(&said);
-    EXPECT_UINT_EQ(heard.fault, WEIR_FAULT_OTHER);
-    EXPECT_UINT_EQ(heard.rank, UINT32_MAX);
+    static const struct {
+        struct weir_cause said;
+        enum weir_transport_fault fault;
+        uint32_t rank;
+    } rows[] = {
+        {{17, WEIR_FAULT_DIED, 1, "rank 1 has died"}, WEIR_FAULT_DIED, 1},
+        {{17, WEIR_FAULT_ABORTED + 1, 2, "no such rank or fault"}, WEIR_FAULT_OTHER, UINT32_MAX},
+        {{17, UINT32_MAX, UINT32_MAX, "none"}, WEIR_FAULT_OTHER, UINT32_MAX},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct weir_cause heard = hear(&rows[i].said);
+        EXPECT_UINT_EQ(heard.number, 17);
+        EXPECT_UINT_EQ(heard.fault, rows[i].fault);
+        EXPECT_UINT_EQ(heard.rank, rows[i].rank);
+        EXPECT_STR_EQ(heard.text, rows[i].said.text);
+    }
 }
 
 // As many as there is room for.

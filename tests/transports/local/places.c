@@ -79,6 +79,11 @@ struct weir_transport_setup place_setup(const char *rendezvous, uint32_t count, 
     };
 }
 
+void place_start(const struct place *place, struct joiner *joiner, uint32_t rank, uint32_t count)
+{
+    rank_start(joiner, rank, place_setup(place->rendezvous, count, RANKS_PATIENCE));
+}
+
 int ranks_descriptors(void)
 {
     DIR *folder = opendir("/proc/self/fd");

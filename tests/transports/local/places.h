@@ -23,6 +23,10 @@ struct place {
 struct place place_open(const char *kind);
 // Removes it. False if something else is left in its folder.
 bool place_close(struct place *place);
+// A test with a place, `place`, in whose folder nothing else may be left.
+#define PLACE_TEST(suite, name, kind)                                                       \
+    WEIR_TEST_WITH(suite, name, struct place, place, (*place = place_open(kind)).folder[0], \
+                   EXPECT_TRUE(place_close(place)))
 // The socket or the file.
 const char *place_path(const struct place *place);
 bool place_is_taken(const struct place *place);
@@ -32,6 +36,8 @@ int place_connect(const struct place *place);
 
 struct weir_transport_setup place_setup(const char *rendezvous, uint32_t count,
                                         uint64_t timeout_ns);
+// rank_start() of one of `count` ranks at the place, with patience.
+void place_start(const struct place *place, struct joiner *joiner, uint32_t rank, uint32_t count);
 // How many this process has open.
 int ranks_descriptors(void);
 

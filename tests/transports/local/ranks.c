@@ -5,62 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static atomic_long blocks;
-static _Thread_local struct weir_error last_error;
-static _Thread_local long allocations_left = -1;
-
-static void host_log(weir_log_level level, const char *source, const char *message)
-{
-    (void)level;
-    fprintf(stderr, "%s: %s\n", source, message);
-}
-
-static weir_status host_error(const struct weir_error *detail, size_t size)
-{
-    (void)size;
-    last_error = *detail;
-    return detail->status;
-}
-
-static void *host_allocate(size_t size)
-{
-    if (allocations_left == 0)
-        return NULL;
-    allocations_left -= allocations_left > 0;
-    void *pointer = calloc(1, size > 0 ? size : 1);
-    blocks += pointer != NULL;
-    return pointer;
-}
-
-static void host_release(void *pointer)
-{
-    blocks -= pointer != NULL;
-    free(pointer);
-}
-
-static void host_count(void)
-{
-}
-
-const struct weir_host ranks_host = {
-    .struct_size = sizeof ranks_host,
-    .log = host_log,
-    .error = host_error,
-    .allocate = host_allocate,
-    .release = host_release,
-    .count_driver_object = host_count,
-};
-
-long ranks_blocks(void)
-{
-    return blocks;
-}
-
-void ranks_fail_after(long count)
-{
-    allocations_left = count;
-}
-
 const struct weir_transport_ops *ranks_ops(void)
 {
     return weir_module_query(WEIR_MODULE_ABI, &ranks_host)->transport;
@@ -113,7 +57,7 @@ weir_status rank_join(struct rank *rank, const struct weir_transport_setup *setu
     own.rank = rank->rank;
     rank->count = own.count;
     rank->status = ranks_ops()->join(ranks_state(), &own, &rank->group);
-    rank->error = last_error;
+    rank->error = *ranks_error();
     return rank->status;
 }
 
@@ -128,7 +72,7 @@ weir_status rank_call(struct rank *rank, struct weir_transport_call call)
     call.line = call.line ? call.line : (int)(100 + call.number);
     call.timeout_ns = call.timeout_ns ? call.timeout_ns : RANKS_PATIENCE;
     const weir_status status = ranks_ops()->run(rank->group, &call);
-    rank->error = last_error;
+    rank->error = *ranks_error();
     return status;
 }
 
@@ -141,8 +85,14 @@ weir_status rank_split(struct rank *rank, struct weir_transport_split split, voi
     split.file = "app.c";
     split.line = (int)(100 + split.number);
     const weir_status status = ranks_ops()->split(rank->group, &split, out_part);
-    rank->error = last_error;
+    rank->error = *ranks_error();
     return status;
+}
+
+void ranks_await(sem_t *semaphore)
+{
+    while (sem_wait(semaphore) != 0)
+        continue;
 }
 
 void rank_leave(struct rank *rank)
@@ -161,7 +111,7 @@ weir_status rank_shrink(struct rank *rank, uint64_t timeout_ns)
                                                  .line = 7};
     void *group = NULL;
     const weir_status status = ranks_ops()->shrink(rank->group, &shrink, &group);
-    rank->error = last_error;
+    rank->error = *ranks_error();
     if (status != WEIR_OK)
         return status;
     rank_leave(rank);

@@ -6,6 +6,8 @@
 #include <semaphore.h>
 #include <weir/module/transport.h>
 
+#include "tests/transports/host.h"
+
 #define RANKS_MAX 8
 #define RANKS_SECOND UINT64_C(1000000000)
 // Long enough that a test fails by what it checks, and not by this, on a busy machine.
@@ -23,13 +25,6 @@ struct rank {
     struct weir_transport_cause cause;
 };
 
-// The host services of these tests: counted memory, and the last error of each thread.
-extern const struct weir_host ranks_host;
-// Blocks that are allocated now.
-long ranks_blocks(void);
-// From now on the calling thread's allocations fail after `count` more; -1: none does.
-void ranks_fail_after(long count);
-
 const struct weir_transport_ops *ranks_ops(void);
 // Opened for all tests.
 void *ranks_state(void);
@@ -43,6 +38,8 @@ weir_status rank_call(struct rank *rank, struct weir_transport_call call);
 // ops->split, the same.
 weir_status rank_split(struct rank *rank, struct weir_transport_split split, void **out_part);
 void rank_leave(struct rank *rank);
+// sem_wait(), whatever interrupts it.
+void ranks_await(sem_t *semaphore);
 // Goes on in a group of the ranks that are left, and leaves the one before. The error is in rank->error.
 weir_status rank_shrink(struct rank *rank, uint64_t timeout_ns);
 

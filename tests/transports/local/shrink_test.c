@@ -29,8 +29,7 @@ static weir_status count_ranks(struct rank *rank)
 static void await_others(struct plan *plan, uint32_t count)
 {
     for (uint32_t i = 1; i < count; i++)
-        while (sem_wait(&plan->gone_on) != 0)
-            continue;
+        ranks_await(&plan->gone_on);
 }
 
 static weir_status go_on(struct rank *rank)

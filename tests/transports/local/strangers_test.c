@@ -48,7 +48,7 @@ static bool is_refused(int connection)
 static void expect_joined(struct joiner *first, const struct place *place)
 {
     struct joiner last = {.failed = NULL};
-    rank_start(&last, 1, place_setup(place->rendezvous, 2, RANKS_PATIENCE));
+    place_start(place, &last, 1, 2);
     EXPECT_STR_EQ(rank_await(&last) ? last.rank.error.message : "", "");
     EXPECT_STR_EQ(rank_await(first) ? first->rank.error.message : "", "");
     rank_leave(&last.rank);
@@ -106,7 +106,7 @@ WEIR_TEST(Strangers, OfAnotherUserAreNotLetIn)
     struct local_hello hello = hello_of(1, 2);
     uint32_t number = 0;
     int status = -1;
-    rank_start(&first, 0, place_setup(place.rendezvous, 2, RANKS_PATIENCE));
+    place_start(&place, &first, 0, 2);
     place_await(&place);
     read_door(&place, &number, &hello.token);
     const pid_t child = fork();
@@ -156,20 +156,18 @@ WEIR_TEST(Strangers, OfAnotherUserAreNotBelieved)
 }
 
 // After its hello a rank is silent until it is answered. One of this user's that is not ends the meeting, at once.
-WEIR_TEST(Strangers, MaySayTooMuch)
+PLACE_TEST(Strangers, MaySayTooMuch, "unix:")
 {
-    struct place place = place_open("unix:");
     struct joiner first = {.failed = NULL};
     struct local_hello hello[2] = {hello_of(1, 3), hello_of(2, 3)};
-    rank_start(&first, 0, place_setup(place.rendezvous, 3, RANKS_PATIENCE));
-    place_await(&place);
-    int stranger = place_connect(&place);
+    place_start(place, &first, 0, 3);
+    place_await(place);
+    int stranger = place_connect(place);
     EXPECT_TRUE(local_write_all(stranger, hello, sizeof hello, patience()));
     EXPECT_TRUE(is_refused(stranger));
     local_close(&stranger);
     EXPECT_INT_EQ(rank_await(&first), WEIR_ERROR_COMM);
     EXPECT_CONTAINS(first.rank.error.message, "rank 1 ");
-    EXPECT_TRUE(place_close(&place));
 }
 
 // A process without descriptors.
@@ -371,14 +369,13 @@ static bool reads(const char *path, const struct local_secret *wanted)
 }
 
 // A file of this user's that no other user can read. Another thing is refused, and not waited for.
-WEIR_TEST(Secret, IsReadFromAPrivateFile)
+PLACE_TEST(Secret, IsReadFromAPrivateFile, "file:")
 {
-    struct place place = place_open("file:");
     struct local_secret secret;
     char link[96];
     char message[512];
-    const char *path = place_path(&place);
-    snprintf(link, sizeof link, "%s/link", place.folder);
+    const char *path = place_path(place);
+    snprintf(link, sizeof link, "%s/link", place->folder);
     EXPECT_TRUE(local_secret_of(known, sizeof known - 1, &secret));
     const int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     EXPECT_INT_EQ(dprintf(file, "%s\n", known), sizeof known);
@@ -395,7 +392,6 @@ WEIR_TEST(Secret, IsReadFromAPrivateFile)
     EXPECT_FALSE(local_secret_read(path, &secret, message, sizeof message));
     EXPECT_CONTAINS(message, "chmod 600");
     EXPECT_INT_EQ(unlink(link), 0);
-    EXPECT_TRUE(place_close(&place));
 }
 
 // A rank 0 of this user's that lies.

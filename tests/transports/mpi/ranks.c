@@ -7,40 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The services of the front end.
-
-_Thread_local struct weir_error last;
-_Atomic long blocks;
-
-static weir_status on_error(const struct weir_error *detail, size_t size)
-{
-    memcpy(&last, detail, size < sizeof last ? size : sizeof last);
-    return detail->status;
-}
-
-long allocations = -1; // that succeed from now on; -1: all
-
-static void *on_allocate(size_t size)
-{
-    if (allocations == 0)
-        return NULL;
-    allocations -= allocations > 0;
-    void *block = calloc(1, size);
-    blocks += block != NULL;
-    return block;
-}
-
-static void on_release(void *block)
-{
-    blocks -= block != NULL;
-    free(block);
-}
-
-static const struct weir_host host = {.struct_size = sizeof host,
-                                      .error = on_error,
-                                      .allocate = on_allocate,
-                                      .release = on_release};
-
 const struct weir_transport_ops *ops;
 void *state;
 uint32_t rank;
@@ -51,7 +17,7 @@ void expect(bool condition, const char *what, const char *file, int line)
     if (condition)
         return;
     fprintf(stderr, "%s:%d: rank %u: %s; the last error: %s\n", file, line, rank, what,
-            last.message);
+            ranks_error()->message);
     abort();
 }
 
@@ -59,8 +25,8 @@ weir_status open_library(const char *library)
 {
     const struct weir_setting setting = {.text = library};
     const struct weir_setting *const settings[] = {&setting};
-    ops = weir_module_query(WEIR_MODULE_ABI, &host)->transport;
-    return ops->open(&host, settings, &state);
+    ops = weir_module_query(WEIR_MODULE_ABI, &ranks_host)->transport;
+    return ops->open(&ranks_host, settings, &state);
 }
 
 static uint32_t number_in(const char *first, const char *second)

@@ -5,17 +5,14 @@
 
 #include <weir/module/transport.h>
 
+#include "tests/transports/host.h"
+
 #define SECOND UINT64_C(1000000000)
 #define PATIENCE (120 * SECOND)
 
 // Ends the program if the condition does not hold.
 #define EXPECT(condition) expect(condition, #condition, __FILE__, __LINE__)
 void expect(bool condition, const char *what, const char *file, int line);
-
-// The services of the front end: memory is counted, and errors are kept.
-extern _Thread_local struct weir_error last;
-extern _Atomic long blocks;
-extern long allocations; // that succeed from now on; -1: all
 
 extern const struct weir_transport_ops *ops;
 extern void *state;

@@ -212,8 +212,8 @@ void do_groups(void)
             next = whole;
         }
         ops->leave(copy);
-        before = i == 10 ? blocks : before;
+        before = i == 10 ? ranks_blocks() : before;
     }
-    EXPECT(blocks < before + 64);
+    EXPECT(ranks_blocks() < before + 64);
     ops->leave(again);
 }

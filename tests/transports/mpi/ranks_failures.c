@@ -15,7 +15,7 @@
 
 void report(weir_status status)
 {
-    printf("%u: %s: %s\n", rank, weir_status_name(status), last.message);
+    printf("%u: %s: %s\n", rank, weir_status_name(status), ranks_error()->message);
     fflush(stdout);
 }
 
@@ -41,10 +41,10 @@ void do_mismatch(uint32_t odd)
     if (rank == odd)
         call.kind = WEIR_BARRIER;
     EXPECT(run(group, call) == WEIR_ERROR_COMM);
-    report(last.status);
+    report(ranks_error()->status);
     // The first cause stays.
     EXPECT(run(group, sum_call(40)) == WEIR_ERROR_COMM);
-    report(last.status);
+    report(ranks_error()->status);
     ops->leave(group);
 }
 
@@ -63,7 +63,7 @@ void do_message_mismatch(void)
     if (rank < 2)
         EXPECT(run(group, call) == WEIR_ERROR_COMM || rank == 1);
     EXPECT(run(group, sum_call(40)) == WEIR_ERROR_COMM);
-    report(last.status);
+    report(ranks_error()->status);
     ops->leave(group);
 }
 
@@ -92,7 +92,7 @@ void do_absent(const char *how, uint32_t absent)
     if (rank != absent || strcmp(how, "late") != 0)
         EXPECT(run(group, call) == WEIR_ERROR_COMM);
     if (rank != absent) {
-        report(last.status);
+        report(ranks_error()->status);
         kill(processes[absent], SIGCONT);
     } else if (strcmp(how, "late") == 0) {
         // Until the others have told it.
@@ -101,9 +101,9 @@ void do_absent(const char *how, uint32_t absent)
                                                        .count = 1,
                                                        .root = 1 - rank,
                                                        .dst = &process}) == WEIR_ERROR_COMM);
-        report(last.status);
+        report(ranks_error()->status);
     } else {
-        report(last.status);
+        report(ranks_error()->status);
     }
     ops->leave(group);
 }
@@ -132,7 +132,7 @@ void do_abort(bool receives)
                                             .root = (rank + 1) % 3,
                                             .dst = &byte};
     EXPECT(run(group, call) == WEIR_ERROR_COMM);
-    report(last.status);
+    report(ranks_error()->status);
     if (rank == 1)
         pthread_join(thread, NULL);
     ops->leave(group);
@@ -203,12 +203,12 @@ void do_memory(long enough, bool in_message)
                                              .root = (rank + 1) % count,
                                              .dst = &byte,
                                              .line = 20};
-    const long before = blocks;
-    allocations = rank == 1 ? enough : -1;
+    const long before = ranks_blocks();
+    ranks_fail_after(rank == 1 ? enough : -1);
     EXPECT((in_message ? run(group, call) : try_split(group, 0, 0, &part)) == WEIR_ERROR_COMM);
-    allocations = -1;
-    EXPECT(rank != 1 || blocks <= before + 1); // what tells the others may be under way
-    report(last.status);
+    ranks_fail_after(-1);
+    EXPECT(rank != 1 || ranks_blocks() <= before + 1); // what tells the others may be under way
+    report(ranks_error()->status);
     ops->leave(group);
 }
 
