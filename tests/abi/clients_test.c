@@ -138,6 +138,8 @@ WEIR_TEST(Clients, Chunks)
 static weir_status make_batch(void *user, uint64_t index, void *memory, size_t capacity,
                               size_t *out_size)
 {
+    (void)user;
+    (void)memory;
     *out_size = index < BATCHES ? capacity : 0;
     return WEIR_OK;
 }
@@ -212,6 +214,7 @@ static weir_buffer *slots[SLOTS];
 
 static weir_status make_slot(void *user, weir_device *made_for, uint32_t index, void **out_slot)
 {
+    (void)user;
     EXPECT_PTR_EQ(made_for, device);
     slots[index] = make_buffer(WEIR_PLACE_HOST);
     *out_slot = &slots[index];
@@ -220,6 +223,7 @@ static weir_status make_slot(void *user, weir_device *made_for, uint32_t index, 
 
 static void destroy_slot(void *user, void *slot)
 {
+    (void)user;
     weir_buffer_destroy(slot);
 }
 
@@ -231,16 +235,23 @@ static weir_status fill_half(weir_buffer *const *slot, size_t offset, weir_queue
 
 static weir_status upload(void *user, void *slot, void *frame, weir_queue *queue)
 {
+    (void)user;
+    (void)frame;
     return fill_half(slot, 0, queue);
 }
 
 static weir_status download(void *user, void *slot, void *frame, weir_queue *queue)
 {
+    (void)user;
+    (void)frame;
     return fill_half(slot, BYTES / 2, queue);
 }
 
 static uint64_t repeat(void *user, void *slot, void *frame)
 {
+    (void)user;
+    (void)slot;
+    (void)frame;
     return 0;
 }
 
