@@ -375,20 +375,20 @@ static void tell(struct local_group *group, const struct mesh_news *news)
     }
 }
 
-void local_mesh_fail(void *failed, const struct weir_cause *cause)
+void local_mesh_fail(void *group, const struct weir_cause *cause)
 {
-    struct local_group *group = failed;
+    struct local_group *local = group;
     const struct mesh_news news = {.kind = MESH_FAILED, .cause = *cause};
-    if (local_mesh_is_inherited(group))
+    if (local_mesh_is_inherited(local))
         return;
-    pthread_mutex_lock(&group->lock);
-    if (!group->failed) {
-        group->cause = *cause;
-        group->failed = true;
-        tell(group, &news);
-        local_window_wake(group);
+    pthread_mutex_lock(&local->lock);
+    if (!local->failed) {
+        local->cause = *cause;
+        local->failed = true;
+        tell(local, &news);
+        local_window_wake(local);
     }
-    pthread_mutex_unlock(&group->lock);
+    pthread_mutex_unlock(&local->lock);
 }
 
 bool local_mesh_cause(struct local_group *group, struct weir_cause *out_cause)
@@ -411,12 +411,12 @@ bool local_mesh_cause(struct local_group *group, struct weir_cause *out_cause)
     return failed;
 }
 
-void local_leave(void *left)
+void local_leave(void *group)
 {
-    struct local_group *group = left;
-    if (!local_mesh_is_inherited(group))
-        tell(group, &(struct mesh_news){.kind = MESH_LEAVES});
-    local_mesh_destroy(group);
+    struct local_group *local = group;
+    if (!local_mesh_is_inherited(local))
+        tell(local, &(struct mesh_news){.kind = MESH_LEAVES});
+    local_mesh_destroy(local);
 }
 
 bool local_mesh_may_wait(struct local_run *run, uint32_t first)

@@ -185,13 +185,13 @@ static void send_to_all(struct mpi_group *group, enum kind kind, const struct we
     posts.sent = sent;
 }
 
-void mpi_posts_fail(void *failed, const struct weir_cause *cause)
+void mpi_posts_fail(void *group, const struct weir_cause *cause)
 {
-    struct mpi_group *group = failed;
+    struct mpi_group *own = group;
     pthread_mutex_lock(&posts.lock);
-    if (!atomic_load(&group->dead)) {
-        kill_group(group, cause);
-        send_to_all(group, FAILED, cause);
+    if (!atomic_load(&own->dead)) {
+        kill_group(own, cause);
+        send_to_all(own, FAILED, cause);
     }
     pthread_mutex_unlock(&posts.lock);
 }
