@@ -151,7 +151,7 @@ const char *weir__opened_name(const weir_device *device)
 
 // The owner's list is walked once for so many objects.
 #define LEFT_MANY 4096
-#define LEFT_FEW 4 // without memory
+#define LEFT_FEW 4 // if out of memory
 
 // A part of the texts.
 struct left {

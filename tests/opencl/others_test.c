@@ -53,7 +53,7 @@ static void expect_refused(unsigned bits, const char *what)
     opencl_rig_close(&rig);
 }
 
-// The table of its functions ends there, before memory that nobody may read.
+// The table of its functions ends there, before an unreadable page.
 WEIR_TEST(OpenclOthers, DriverOfOpencl12WithoutTheLoader)
 {
     weir_runtime *runtime = NULL;

@@ -26,7 +26,7 @@ enum {
 
 typedef void (*any_function)(void);
 
-// Ends before memory that nobody may read.
+// Ends before an unreadable page.
 static any_function *table;
 
 // Each object begins with the table.
