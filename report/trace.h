@@ -192,7 +192,7 @@ struct weir_trace_operation {
     const char *file;
     int line;
     const char *region; // the path of regions that the thread was in: "frame 12/texture"
-    // What the plugin `check` has found of the operation's line, by report/mark.h; "" in all three: nothing.
+    // What the plugin `check` has found of the operation's line, by `weir trace mark`; "" in all three: nothing.
     const char *finding_kind;
     const char *finding;
     const char *remedy;

@@ -431,22 +431,6 @@ static weir_status walk(struct reader *reader)
     return status;
 }
 
-// One block for the structure, its arrays and its strings.
-static struct weir_kit_signatures *allocate(struct reader *reader)
-{
-    const size_t kernels = reader->kernel_count * sizeof(struct weir_kernel_signature);
-    const size_t parameters = reader->parameter_count * sizeof(struct weir_parameter);
-    struct weir_kit_signatures *all =
-        reader->host->allocate(sizeof *all + kernels + parameters + reader->string_bytes);
-    if (!all)
-        return NULL;
-    char *rest = (char *)(all + 1);
-    all->kernels = (struct weir_kernel_signature *)(void *)rest;
-    all->parameters = (struct weir_parameter *)(void *)(rest + kernels);
-    reader->strings = rest + kernels + parameters;
-    return all;
-}
-
 // Calls. A definition is a head, with the name before its parameters, and a body in braces; a macro is a name and
 // the rest of its lines. The names that lead to the function are collected until there are no more.
 
@@ -590,7 +574,9 @@ weir_status weir_kit_signatures_read(const struct weir_host *host, const char *s
     struct reader reader = {.host = host, .clean = clean, .cuda = is_cuda(clean)};
     weir_status status = walk(&reader);
     if (status == WEIR_OK) {
-        struct weir_kit_signatures *all = allocate(&reader);
+        struct weir_kit_signatures *all =
+            weir_kit_signatures_make(host, reader.kernel_count, reader.parameter_count,
+                                     reader.string_bytes, &reader.strings);
         if (all) {
             reader.all = all;
             status = walk(&reader);

@@ -11,6 +11,8 @@
 #include <string.h>
 #include <weir/kit/signature.h>
 
+#include "backends/kit/calls.h"
+
 #define KERNEL_FIELDS 6
 #define PARAMETER_FIELDS 7
 
@@ -126,21 +128,20 @@ static bool parse_kernel(char **at, struct weir_kernel_signature *kernel,
     return good;
 }
 
-// One block for the structure, its arrays and the text, so that one call frees all.
-static struct weir_kit_signatures *allocate(const struct weir_host *host, const char *text,
-                                            size_t kernels, size_t parameters)
+struct weir_kit_signatures *weir_kit_signatures_make(const struct weir_host *host, size_t kernels,
+                                                     size_t parameters, size_t text_bytes,
+                                                     char **out_text)
 {
     const size_t kernels_size = kernels * sizeof(struct weir_kernel_signature);
     const size_t parameters_size = parameters * sizeof(struct weir_parameter);
-    const size_t text_size = strlen(text) + 1;
     struct weir_kit_signatures *all =
-        host->allocate(sizeof *all + kernels_size + parameters_size + text_size);
+        host->allocate(sizeof *all + kernels_size + parameters_size + text_bytes);
     if (!all)
         return NULL;
     char *rest = (char *)(all + 1);
     all->kernels = (struct weir_kernel_signature *)(void *)rest;
     all->parameters = (struct weir_parameter *)(void *)(rest + kernels_size);
-    memcpy(rest + kernels_size + parameters_size, text, text_size);
+    *out_text = rest + kernels_size + parameters_size;
     return all;
 }
 
@@ -157,11 +158,13 @@ struct weir_kit_signatures *weir_kit_signatures_parse(const struct weir_host *ho
 {
     const size_t kernels = count_lines(text, 'k');
     const size_t parameters = count_lines(text, 'p');
-    struct weir_kit_signatures *all = allocate(host, text, kernels, parameters);
+    const size_t size = strlen(text) + 1;
+    char *at;
+    struct weir_kit_signatures *all =
+        weir_kit_signatures_make(host, kernels, parameters, size, &at);
     if (!all)
         return NULL;
-
-    char *at = (char *)(all->parameters + parameters); // the copy of the text
+    memcpy(at, text, size);
     size_t used = 0;
     bool good = true;
     for (size_t i = 0; i < kernels && good; i++) {

@@ -22,8 +22,8 @@
 static weir_status refuse(const struct ocl_buffer *buffer, const char *call, cl_int code,
                           const char *what)
 {
-    return ocl_native_error(buffer->device->module, call, code, "cannot make %s of %zu bytes", what,
-                            buffer->size);
+    return clc_native_error(buffer->device->module->host, call, code, "cannot make %s of %zu bytes",
+                            what, buffer->size);
 }
 
 static weir_status create_memory(struct ocl_buffer *buffer, cl_mem_flags flags, void *user,
@@ -166,7 +166,8 @@ static weir_status check_memory(const struct ocl_buffer *buffer, cl_mem native, 
     const struct ocl_module *module = buffer->device->module;
     cl_int code = read_facts(&module->cl, native, facts);
     if (code != CL_SUCCESS)
-        return ocl_native_error(module, "clGetMemObjectInfo", code, "params.native is no cl_mem");
+        return clc_native_error(module->host, "clGetMemObjectInfo", code,
+                                "params.native is no cl_mem");
     if (facts->context != buffer->device->context)
         return refuse_memory(buffer, "create it in the context that weir_device_get_native() tells",
                              "is of another context than the device");
@@ -199,8 +200,8 @@ static weir_status adopt(struct ocl_buffer *buffer, cl_mem native)
         return status;
     cl_int code = module->cl.clRetainMemObject(native);
     if (code != CL_SUCCESS)
-        return ocl_native_error(module, "clRetainMemObject", code, "adopt a buffer of %zu bytes",
-                                buffer->size);
+        return clc_native_error(module->host, "clRetainMemObject", code,
+                                "adopt a buffer of %zu bytes", buffer->size);
     buffer->memory = native;
     buffer->whole = is_sub_buffer(module, &facts) ? facts.whole : NULL;
     buffer->origin = buffer->whole ? facts.origin : 0;

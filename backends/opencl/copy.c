@@ -28,7 +28,7 @@ static weir_status check(const struct ocl_queue *queue, const char *call, cl_int
 {
     if (code == CL_SUCCESS)
         return WEIR_OK;
-    return ocl_native_error(queue->device->module, call, code, "%s of %zu bytes", what, size);
+    return clc_native_error(queue->device->module->host, call, code, "%s of %zu bytes", what, size);
 }
 
 static char *address(const struct ocl_buffer *buffer, size_t offset)

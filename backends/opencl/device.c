@@ -193,13 +193,13 @@ static weir_status create_context(struct ocl_device *device)
 
     device->context = cl->clCreateContext(properties, 1, &listed->device, on_notice, device, &code);
     if (!device->context)
-        return ocl_native_error(module, "clCreateContext", code, "cannot open device '%s'",
+        return clc_native_error(module->host, "clCreateContext", code, "cannot open device '%s'",
                                 listed->info.name);
     module->host->count_driver_object();
 
     device->mapper = cl->clCreateCommandQueue(device->context, listed->device, 0, &code);
     if (!device->mapper)
-        return ocl_native_error(module, "clCreateCommandQueue", code,
+        return clc_native_error(module->host, "clCreateCommandQueue", code,
                                 "cannot open device '%s': no queue for its memory",
                                 listed->info.name);
     module->host->count_driver_object();

@@ -18,6 +18,8 @@
 // driver stamps it with the device's clock, between two readings of the host's clock. It does not
 // matter whether the device is busy.
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 
 #include "backends/opencl/opencl.h"
 #include "base/clock.h"
@@ -52,6 +54,29 @@ struct ocl_launches {
     size_t reached;  // entries up to `target`
     struct ocl_launches *next;
 };
+
+// The status is what PoCL gives a command that failed in any way, and not the error of that number.
+static weir_status report_unknown(const struct ocl_module *module, const char *format,
+                                  va_list arguments)
+{
+    char text[256];
+    vsnprintf(text, sizeof text, format, arguments);
+    return weir_host_fail(module->host, WEIR_ERROR_DEVICE,
+                          "the driver gives no cause; its log may (POCL_DEBUG=err for PoCL)",
+                          "%s: its event ended with status -1", text);
+}
+
+weir_status ocl_event_error(const struct ocl_module *module, const char *call, cl_int code,
+                            const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const weir_status status =
+        code == -1 ? report_unknown(module, format, arguments)
+                   : clc_native_error_list(module->host, call, code, format, arguments);
+    va_end(arguments);
+    return status;
+}
 
 static struct entry *entry_at(const struct ocl_launches *launches, size_t index)
 {
@@ -318,7 +343,7 @@ static void finish_launches(struct ocl_queue *queue)
 static weir_status report(const struct ocl_module *module, const struct ocl_launches *found)
 {
     if (found->unknown)
-        return ocl_native_error(module, "clGetEventInfo", found->code,
+        return clc_native_error(module->host, "clGetEventInfo", found->code,
                                 "ask how the launches up to operation %" PRIu64 " ended",
                                 found->failed);
     return ocl_event_error(module, "a launch", found->code,
@@ -376,7 +401,7 @@ static weir_status need_clock_queue(struct ocl_device *device)
     clock->queue = cl->clCreateCommandQueue(device->context, device->listed->device,
                                             CL_QUEUE_PROFILING_ENABLE, &code);
     if (!clock->queue)
-        return ocl_native_error(device->module, "clCreateCommandQueue", code,
+        return clc_native_error(device->module->host, "clCreateCommandQueue", code,
                                 "ask for the device's clock");
     device->module->host->count_driver_object();
     return WEIR_OK;
@@ -536,7 +561,7 @@ static weir_status enqueue_marker(struct ocl_device *device)
     }
     if (code == CL_SUCCESS)
         return WEIR_OK;
-    return ocl_native_error(device->module, call, code, "ask for the device's clock");
+    return clc_native_error(device->module->host, call, code, "ask for the device's clock");
 }
 
 static bool wait_for_marker(const struct ocl_device *device)

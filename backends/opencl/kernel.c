@@ -129,7 +129,7 @@ static weir_status create_view(struct ocl_buffer *buffer, size_t offset, size_t 
                                                 &region, &code);
     if (!view->memory) {
         module->host->release(view);
-        return ocl_native_error(module, "clCreateSubBuffer", code,
+        return clc_native_error(module->host, "clCreateSubBuffer", code,
                                 "no view at offset %zu of a buffer of %zu bytes", offset,
                                 buffer->size);
     }
@@ -229,8 +229,8 @@ static weir_status set_argument(const struct ocl_module *module, cl_kernel kerne
     }
     if (code == CL_SUCCESS)
         return WEIR_OK;
-    return ocl_native_error(module, call, code, "argument %" PRIu32 " of the launch, %zu bytes",
-                            index, argument->size);
+    return clc_native_error(module->host, call, code,
+                            "argument %" PRIu32 " of the launch, %zu bytes", index, argument->size);
 }
 
 // Only values that identify themselves are remembered: a buffer, by its id, which is never reused, with the
@@ -385,12 +385,12 @@ static weir_status enqueue_kernel(struct ocl_queue *queue, cl_kernel kernel,
                                           command->wait_count, command->waits, command->event);
     const cl_int ended = ocl_command_end(queue, code, out_event);
     if (code != CL_SUCCESS)
-        return ocl_native_error(module, "clEnqueueNDRangeKernel", code,
+        return clc_native_error(module->host, "clEnqueueNDRangeKernel", code,
                                 "launch of %" PRIu32 " x %" PRIu32 " x %" PRIu32
                                 " blocks of %" PRIu32 " x %" PRIu32 " x %" PRIu32,
                                 grid.x, grid.y, grid.z, block.x, block.y, block.z);
     if (ended != CL_SUCCESS)
-        return ocl_native_error(module, "clRetainEvent", ended, "keep the event of a launch");
+        return clc_native_error(module->host, "clRetainEvent", ended, "keep the event of a launch");
     return WEIR_OK;
 }
 
@@ -435,7 +435,8 @@ static weir_status read_info(const struct ocl_kernel *kernel, struct weir_extent
         code = cl->clGetKernelWorkGroupInfo(native, device, CL_KERNEL_LOCAL_MEM_SIZE, sizeof local,
                                             &local, NULL);
     if (code != CL_SUCCESS)
-        return ocl_native_error(module, "clGetKernelWorkGroupInfo", code, "what a kernel needs");
+        return clc_native_error(module->host, "clGetKernelWorkGroupInfo", code,
+                                "what a kernel needs");
     const size_t least = (size_t)required.x * required.y * required.z;
     info->max_block_items = (uint32_t)(items > least ? items : least);
     info->preferred_block_items = (uint32_t)preferred;
@@ -490,8 +491,8 @@ weir_status ocl_kernel_create(const struct weir_link *link, weir_program *progra
     weir_status status = allocate_arguments(kernel, signature->name);
     const cl_int code = status == WEIR_OK ? add_setting(kernel) : CL_SUCCESS;
     if (code != CL_SUCCESS)
-        status = ocl_native_error(program->device->module, "clCreateKernel", code, "kernel '%s'",
-                                  signature->name);
+        status = clc_native_error(program->device->module->host, "clCreateKernel", code,
+                                  "kernel '%s'", signature->name);
     if (status == WEIR_OK)
         status = read_info(kernel, signature->required_block, info);
     if (status == WEIR_OK)

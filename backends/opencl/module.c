@@ -153,7 +153,7 @@ static weir_status list_platforms(struct ocl_module *module, const char *wanted,
     cl_uint count = 0;
     cl_int code = cl->clGetPlatformIDs(32, platforms, &count);
     if (code != CL_SUCCESS && code != CL_PLATFORM_NOT_FOUND_KHR)
-        return ocl_native_error(module, "clGetPlatformIDs", code,
+        return clc_native_error(module->host, "clGetPlatformIDs", code,
                                 "the OpenCL platforms cannot be listed");
 
     for (cl_uint i = 0; i < count && i < 32; i++) {

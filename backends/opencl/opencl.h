@@ -9,7 +9,6 @@
 //   buffer.c     memory, adopted memory
 //   program.c    building, and the cache of binaries
 //   kernel.c     kernels, launches, and the sub-buffers (views) that are arguments
-//   error.c      reports of the driver's errors
 //
 // docs/architecture.md has the locks, and what may be called with each of them held.
 #ifndef WEIR_BACKENDS_OPENCL_OPENCL_H
@@ -254,16 +253,6 @@ static inline bool ocl_is_pocl(const struct ocl_device *device)
     return strcmp(device->listed->info.platform, "Portable Computing Language") == 0;
 }
 
-// error.c
-
-// Reports that `call` returned `code`, and returns the corresponding status. `format` says what was
-// attempted.
-weir_status ocl_native_error(const struct ocl_module *module, const char *call, cl_int code,
-                             const char *format, ...) WEIR_PRINTF(4, 5);
-// The same of a command whose event ended with `code`.
-weir_status ocl_event_error(const struct ocl_module *module, const char *call, cl_int code,
-                            const char *format, ...) WEIR_PRINTF(4, 5);
-
 // device.c
 
 // Fills `text` with a string property, or with "" if the driver does not have it.
@@ -310,6 +299,10 @@ weir_status ocl_submit_copy(const struct weir_link *link, struct ocl_queue *queu
 
 // events.c
 
+// Reports that a command's event ended with `code`, and returns the corresponding status. `format` says what was
+// attempted.
+weir_status ocl_event_error(const struct ocl_module *module, const char *call, cl_int code,
+                            const char *format, ...) WEIR_PRINTF(4, 5);
 // Creates what the queue keeps of launches, and with `times` of operations.
 weir_status ocl_events_create(struct ocl_queue *queue, bool times);
 // What was not created is passed by.

@@ -149,7 +149,7 @@ static weir_status submit_waits(struct ocl_queue *queue)
     const cl_int code = module->cl.clEnqueueBarrierWithWaitList(queue->queue, commands->wait_count,
                                                                 commands->waits, NULL);
     if (code != CL_SUCCESS)
-        return ocl_native_error(module, "clEnqueueBarrierWithWaitList", code, "wait");
+        return clc_native_error(module->host, "clEnqueueBarrierWithWaitList", code, "wait");
     drop_waits(queue);
     drop_last(queue);
     return WEIR_OK;
@@ -169,7 +169,7 @@ static weir_status add_wait(struct ocl_queue *queue, cl_event event)
         if (code == CL_SUCCESS)
             commands->waits[commands->wait_count++] = event;
         else
-            status = ocl_native_error(module, "clRetainEvent", code, "wait");
+            status = clc_native_error(module->host, "clRetainEvent", code, "wait");
     }
     if (status == WEIR_OK && commands->shared)
         status = submit_waits(queue);
@@ -244,7 +244,7 @@ static weir_status submit_marker(struct ocl_queue *queue, cl_event *out_event)
     const cl_int code = module->cl.clEnqueueMarkerWithWaitList(queue->queue, commands->wait_count,
                                                                waits, out_event);
     if (code != CL_SUCCESS)
-        return ocl_native_error(module, "clEnqueueMarkerWithWaitList", code, "record");
+        return clc_native_error(module->host, "clEnqueueMarkerWithWaitList", code, "record");
     drop_waits(queue);
     drop_last(queue);
     if (!needs_markers(commands) && module->cl.clRetainEvent(*out_event) == CL_SUCCESS)
@@ -293,7 +293,7 @@ static weir_status flush_to(struct ocl_queue *queue, uint64_t sequence)
     const uint64_t submitted = atomic_load_explicit(&queue->submitted, memory_order_acquire);
     cl_int code = module->cl.clFlush(queue->queue);
     if (code != CL_SUCCESS)
-        return ocl_native_error(module, "clFlush", code, "flush");
+        return clc_native_error(module->host, "clFlush", code, "flush");
     note_flushed(queue, submitted);
     return WEIR_OK;
 }
@@ -370,14 +370,14 @@ static weir_status report(void *user, enum weir_kit_question question, int code,
                                "that did",
                                sequence);
     case WEIR_KIT_WAITED:
-        return ocl_native_error(module, "clWaitForEvents", code, "wait on the host");
+        return clc_native_error(module->host, "clWaitForEvents", code, "wait on the host");
     case WEIR_KIT_TIMED:
-        return ocl_native_error(module, "clGetEventProfilingInfo", code,
+        return clc_native_error(module->host, "clGetEventProfilingInfo", code,
                                 "the driver did not tell the time of operation %" PRIu64, sequence);
     case WEIR_KIT_ASKED:
         break;
     }
-    return ocl_native_error(module, "clGetEventInfo", code,
+    return clc_native_error(module->host, "clGetEventInfo", code,
                             "ask whether the queue's work is complete");
 }
 
@@ -426,7 +426,7 @@ static weir_status check_queue(const struct ocl_queue *queue, cl_command_queue n
         code = cl->clGetCommandQueueInfo(native, CL_QUEUE_PROPERTIES, sizeof *out_properties,
                                          out_properties, NULL);
     if (code != CL_SUCCESS)
-        return ocl_native_error(queue->device->module, "clGetCommandQueueInfo", code,
+        return clc_native_error(queue->device->module->host, "clGetCommandQueueInfo", code,
                                 "params.native is no command queue");
     if (context != queue->device->context)
         return refuse_queue(queue, "create it in the context that weir_device_get_native() tells",
@@ -457,7 +457,7 @@ static weir_status wrap_queue(struct ocl_queue *queue, cl_command_queue native, 
         return status;
     cl_int code = module->cl.clRetainCommandQueue(native);
     if (code != CL_SUCCESS)
-        return ocl_native_error(module, "clRetainCommandQueue", code, "wrap a command queue");
+        return clc_native_error(module->host, "clRetainCommandQueue", code, "wrap a command queue");
     queue->queue = native;
     return share_commands(queue);
 }
@@ -522,7 +522,7 @@ static weir_status create_native(struct ocl_queue *queue, const struct weir_queu
                                                    properties, &code);
     }
     if (!queue->queue)
-        return ocl_native_error(device->module, call, code, "cannot create a queue");
+        return clc_native_error(device->module->host, call, code, "cannot create a queue");
     device->module->host->count_driver_object();
     return WEIR_OK;
 }
@@ -700,7 +700,7 @@ weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *object)
         return settled;
     }
     if (code != CL_SUCCESS)
-        return ocl_native_error(module, "clFinish", code, "wait for the queue to finish");
+        return clc_native_error(module->host, "clFinish", code, "wait for the queue to finish");
     note_flushed(queue, submitted);
     forget_last_failed(queue);
     const weir_status records = weir_kit_records_settle(queue->records);

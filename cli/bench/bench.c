@@ -223,12 +223,6 @@ static json_t *report_value(const char *name)
     return root;
 }
 
-static int print_json(const char *name)
-{
-    json_t *root = report_value(name);
-    return cli_json_print(root, CLI_OK);
-}
-
 static int save_json(const char *name)
 {
     size_t size = 0;
@@ -248,20 +242,19 @@ static void write_subtitle(void)
              info ? weir_runtime_backend(bench.runtime) : "", info ? "), " : "", turns_of());
 }
 
-// For bench.c: prints the text or the JSON, draws the plot, returns the exit code.
+// Prints the text or the JSON, draws the plot, returns the exit code.
 static int bench_report(const char *name)
 {
     int code = CLI_OK;
     if (bench.json)
-        code = print_json(name);
+        code = cli_json_print(report_value(name), CLI_OK);
     else
         print_text();
     if (bench.save_path && save_json(name) != CLI_OK)
         code = CLI_FAILED;
     if (bench.plot_path) {
         write_subtitle();
-        if (!cli_plot_write(&bench.plot, bench.plot_path))
-            code = CLI_FAILED;
+        cli_plot_write(&bench.plot, bench.plot_path);
     }
     return code;
 }

@@ -2,10 +2,8 @@
 #include "cli/bench/work.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "cli/runtime/open.h"
 #include "kernels/bench/bench.h"
 
 // `rounds` steps of x -> a x + c are one step with another a and c, which is found by

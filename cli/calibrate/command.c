@@ -2,7 +2,6 @@
 // as an INI file, a table, or JSON.
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/file.h"
 #include "base/json/json.h"

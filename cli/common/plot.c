@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common/cli.h"
+#include "cli/common/own.h"
 
 enum {
     WIDTH = 900,
@@ -329,12 +329,12 @@ static void put_plot(FILE *to, const void *user)
     put_legend(to, plot, &scale);
 }
 
-bool cli_plot_write(const struct cli_plot *plot, const char *path)
+void cli_plot_write(const struct cli_plot *plot, const char *path)
 {
-    return cli_picture_write(path, WIDTH, height_of(plot), put_plot, plot);
+    cli_picture_write(path, WIDTH, height_of(plot), put_plot, plot);
 }
 
-bool cli_picture_write(const char *path, int width, int height,
+void cli_picture_write(const char *path, int width, int height,
                        void (*put)(FILE *to, const void *user), const void *user)
 {
     char *text = NULL;
@@ -353,5 +353,6 @@ bool cli_picture_write(const char *path, int width, int height,
         free(text);
         text = NULL;
     }
-    return cli_write_file(path, text, size, "the picture");
+    if (!cli_write_file(path, text, size, "the picture"))
+        cli_end(CLI_FAILED);
 }

@@ -63,8 +63,8 @@ double cli_plot_step(double top);
 
 // Writes an SVG file of what `put` prints into it, in one piece.
 //
-// Errors: false after a message.
-bool cli_picture_write(const char *path, int width, int height,
+// Errors: they end the command.
+void cli_picture_write(const char *path, int width, int height,
                        void (*put)(FILE *to, const void *user), const void *user);
 
 // Text at that place, with further attributes of its element.
@@ -72,7 +72,7 @@ void cli_plot_label(FILE *to, double x, double y, const char *attributes, const 
 
 // Writes the file, in one piece.
 //
-// Errors: false after a message.
-bool cli_plot_write(const struct cli_plot *plot, const char *path);
+// Errors: they end the command.
+void cli_plot_write(const struct cli_plot *plot, const char *path);
 
 #endif

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/text.h"
 #include "cli/common/output.h"
 #include "cli/common/own.h"

@@ -1,7 +1,6 @@
 // weir run arr-coc: the devices and their pipelines, and the run.
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

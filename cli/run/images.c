@@ -2,7 +2,6 @@
 // files of an image are written by a thread, so that compressing a picture does not hold a slot of the pipeline.
 #include <dirent.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

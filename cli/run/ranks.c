@@ -5,9 +5,7 @@
 // Each rank takes part in each round, so a frame that fails is a block too, and a rank without a frame
 // in the last round gives an empty one. A rank that stops before the end ends the communicator, and so
 // all others.
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/common/own.h"

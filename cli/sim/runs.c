@@ -383,11 +383,10 @@ static void check_size(const struct sim_runs *runs)
             OPERATIONS_MOST, count);
 }
 
-static int draw(const struct sim_runs *runs, const char *path)
+static void draw(const struct sim_runs *runs, const char *path)
 {
     check_size(runs);
-    return cli_picture_write(path, WIDTH, (int)height_of_all(runs), put_all, runs) ? CLI_OK
-                                                                                   : CLI_FAILED;
+    cli_picture_write(path, WIDTH, (int)height_of_all(runs), put_all, runs);
 }
 
 static int tell(const struct sim_runs *runs, const struct sim_common *common)
@@ -408,7 +407,7 @@ static int run_main(int argc, char **argv)
     cli_sim_prepare(&options.common);
     run_all(&runs, options.common.output);
     if (options.picture)
-        cli_go_on(draw(&runs, options.picture));
+        draw(&runs, options.picture);
     return tell(&runs, &options.common);
 }
 

@@ -475,7 +475,7 @@ static int by_x(const void *a, const void *b)
     return (x->x > y->x) - (x->x < y->x);
 }
 
-static int plot(const struct sweep *sweep, const char *command, const char *path)
+static void plot(const struct sweep *sweep, const char *command, const char *path)
 {
     const bool numbers = has_numbers(&sweep->axes[0]);
     struct cli_plot *plot = cli_allocate(1, sizeof *plot);
@@ -489,7 +489,7 @@ static int plot(const struct sweep *sweep, const char *command, const char *path
         plot_point(plot, sweep, i, numbers);
     for (size_t i = 0; i < plot->series_count; i++)
         qsort(plot->series[i].points, plot->series[i].count, sizeof *plot->series[i].points, by_x);
-    return cli_plot_write(plot, path) ? CLI_OK : CLI_FAILED;
+    cli_plot_write(plot, path);
 }
 
 static int sweep_main(int argc, char **argv)
@@ -504,7 +504,7 @@ static int sweep_main(int argc, char **argv)
     cli_sim_prepare(&options.common);
     sweep_all(&sweep, command, &options.common);
     if (options.plot)
-        cli_go_on(plot(&sweep, command[0], options.plot));
+        plot(&sweep, command[0], options.plot);
     for (size_t i = 0; i < sweep.gpus.count && !options.common.quiet; i++)
         cli_note("%s: the trace of the best on %s", sweep.traces[i], sweep.gpus.items[i]);
     return options.common.json ? tell_sweep_json(&sweep) : tell_sweep(&sweep);

@@ -1,7 +1,6 @@
 // weir trace: its commands, and those of them that only hand a trace on.
 #define _GNU_SOURCE // CLOCK_REALTIME_COARSE
 #include <dirent.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,10 +12,7 @@
 #include "base/text.h"
 #include "cli/program/program.h"
 #include "cli/trace/trace.h"
-#include "report/findings.h"
-#include "report/mark.h"
 #include "report/output_path.h"
-#include "report/page.h"
 #include "report/trace.h"
 
 // weir trace COMMAND...: runs COMMAND with an environment that adds the plugin and names its
@@ -182,112 +178,6 @@ static int cli_trace_run(int argc, char **argv)
     clock_gettime(CLOCK_REALTIME_COARSE, &since); // the clock of files
     const struct cli_program_end end = cli_program_run(&program);
     return look_at(program.command[0], path, &options, &since, end.code);
-}
-
-// Names of what is made from a trace.
-
-static bool ends_in(const char *text, size_t length, const char *end)
-{
-    const size_t size = strlen(end);
-    return length > size && strncmp(text + length - size, end, size) == 0;
-}
-
-// "run.json" and "run.json.gz" with another end.
-static const char *name_beside(const char *trace, const char *end)
-{
-    size_t length = strlen(trace);
-    if (ends_in(trace, length, ".gz"))
-        length -= 3;
-    if (ends_in(trace, length, ".json"))
-        length -= 5;
-    return cli_text("%.*s%s", (int)length, trace, end);
-}
-
-CLI_DESTROYER(destroy_reader, weir_findings_reader_destroy)
-
-// Of a file that `weir check --json` printed.
-static const struct weir_findings *read_findings(const char *path)
-{
-    char message[512] = "no memory for the findings";
-    static weir_findings_reader *reader;
-    reader = weir_findings_reader_create();
-    cli_own(destroy_reader, &reader, NULL);
-    if (!reader || !weir_findings_read(reader, path, message, sizeof message))
-        cli_fail(CLI_FAILED, "%s", message);
-    return weir_findings_all(reader);
-}
-
-// weir trace html.
-
-static const char html_about[] =
-    "Writes one HTML file with a trace's timeline, to be zoomed and searched, and its report\n"
-    "beside it. It needs a browser and nothing from the network. Without --output its name is\n"
-    "FILE's with .html for .json. --findings marks the operations of the lines that the plugin\n"
-    "`check` has found.";
-
-static int cli_trace_html(int argc, char **argv)
-{
-    struct cli_trace_window window = {0};
-    const char *output = NULL;
-    const char *findings = NULL;
-    bool quiet = false;
-    const struct cli_option options[] = {
-        {"output", "PAGE", "the file to write", CLI_FILE, &output, 0, 0},
-        {"from", "TIME", "measure only what ran later than TIME after\nthe first start", CLI_TEXT,
-         &window.from, 0, 0},
-        {"to", "TIME", "measure only what ran earlier than TIME after it", CLI_TEXT, &window.to, 0,
-         0},
-        {"findings", "JSON", "what `weir check --json` printed: mark these lines", CLI_FILE,
-         &findings, 0, 0},
-        {"quiet", NULL, "do not say what was written", CLI_FLAG, &quiet, 0, 0},
-    };
-    const struct cli_usage usage = CLI_TRACE_FORM("weir trace html", html_about, options);
-    char message[512];
-    cli_parse(&usage, argc, argv);
-    const weir_report *report = cli_trace_open(argv[0], &window, 0, false, CLI_FAILED);
-    const char *path = output ? output : name_beside(argv[0], ".html");
-    if (!weir_page_write(path, report, findings ? read_findings(findings) : NULL, message,
-                         sizeof message))
-        cli_fail(CLI_FAILED, "%s", message);
-    if (!quiet)
-        printf("%s: the timeline and the report; open it in a browser\n", path);
-    return CLI_OK;
-}
-
-// weir trace mark.
-
-static const char mark_about[] =
-    "Writes a trace anew, in which the operations of lines that the plugin `check` has found have\n"
-    "the finding and what to do about it among their arguments, and an event of its kind at their\n"
-    "beginning: for Perfetto and other viewers. --findings is needed. Without --output the "
-    "trace's\n"
-    "name gets .marked before .json.";
-
-static int cli_trace_mark(int argc, char **argv)
-{
-    const char *findings = NULL, *output = NULL;
-    bool quiet = false;
-    const struct cli_option options[] = {
-        {"findings", "JSON", "what `weir check --json` printed", CLI_FILE, &findings, 0, 0},
-        {"output", "TRACE", "the file to write, which may be FILE", CLI_FILE, &output, 0, 0},
-        {"quiet", NULL, "do not print the file's name", CLI_FLAG, &quiet, 0, 0},
-    };
-    const struct cli_usage usage = CLI_TRACE_FORM("weir trace mark", mark_about, options);
-    char message[512];
-    uint64_t marked = 0;
-    cli_parse(&usage, argc, argv);
-    if (!findings)
-        cli_fail(CLI_USAGE,
-                 "weir trace mark needs --findings JSON, what `weir check --json` printed");
-    if (!output)
-        output = name_beside(argv[0], ends_in(argv[0], strlen(argv[0]), ".gz") ? ".marked.json.gz"
-                                                                               : ".marked.json");
-    if (!weir_trace_mark(argv[0], read_findings(findings), output, &marked, message,
-                         sizeof message))
-        cli_fail(CLI_FAILED, "%s", message);
-    if (!quiet)
-        printf("%s: %" PRIu64 " operation%s marked\n", output, marked, marked == 1 ? "" : "s");
-    return CLI_OK;
 }
 
 // weir trace: records and reads traces. A first word that is not the name of a member is

@@ -362,7 +362,7 @@ static void add_curve(struct cli_plot *plot, const char *name, const float *valu
         cli_plot_add(series, group_point(values, i * steps / groups, (i + 1) * steps / groups));
 }
 
-static bool draw(const struct train_command *command)
+static void draw(const struct train_command *command)
 {
     const struct weir_train_figures *figures = &command->figures;
     struct cli_plot *plot = cli_allocate(1, sizeof *plot);
@@ -376,7 +376,7 @@ static bool draw(const struct train_command *command)
     snprintf(plot->y_name, sizeof plot->y_name, "mean over the samples");
     add_curve(plot, "loss", figures->losses, figures->steps);
     add_curve(plot, "classified right", figures->right, figures->steps);
-    return cli_plot_write(plot, command->options.curve);
+    cli_plot_write(plot, command->options.curve);
 }
 
 // The figures of a run, as text and as JSON.
@@ -674,8 +674,8 @@ static int finish(const struct train_command *command)
 {
     if (!is_first(command))
         return CLI_OK;
-    if (command->options.curve && !draw(command))
-        return CLI_FAILED;
+    if (command->options.curve)
+        draw(command);
     return command->options.quiet && !command->options.json ? CLI_OK : tell(command);
 }
 

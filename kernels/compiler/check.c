@@ -23,6 +23,9 @@ static bool run_clang(struct kc_context *context, const char *source, const char
     kc_job_add_language(&job, context->tools, context->language);
     if (!context->without_cuda)
         kc_job_add_cuda(&job, context->language);
+    // C that other compilers take, and clang only warned of for long.
+    if (!context->language->strict)
+        KC_ADD(&job, "-Wno-error=incompatible-pointer-types", "-Wno-error=parentheses");
     kc_job_add_all(&job, more);
     KC_ADD(&job, source, "-o", out);
     kc_run(&job, 1);
@@ -71,8 +74,7 @@ static bool compile_for_cuda(struct kc_context *context, struct kc_module *out)
 {
     static const char *const quiet[] = {AS_IT_IS, "-cl-kernel-arg-info", "-w", NULL};
     static const char *const strict[] = {AS_IT_IS, "-cl-kernel-arg-info", "-Wall", "-Werror", NULL};
-    static const char *const usual[] = {AS_IT_IS, "-cl-kernel-arg-info", "-Wall",
-                                        "-Wno-error=incompatible-pointer-types", NULL};
+    static const char *const usual[] = {AS_IT_IS, "-cl-kernel-arg-info", "-Wall", NULL};
     const struct kc_language *language = context->language;
     if (compile(context, context->text, "kernels",
                 language->quiet    ? quiet

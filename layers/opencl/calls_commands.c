@@ -152,7 +152,6 @@ static void begin_command(struct command *command, cl_command_queue queue, const
     }
     command->on = true;
     command->blocking = false;
-    command->mirrored = false;
     command->task = (struct task){
         .name = name,
         .place = place,
@@ -217,12 +216,6 @@ void command_use(struct command *command, struct memory *memory, size_t offset, 
     command_use_box(command, memory, &range);
 }
 
-static void mirror(struct command *command)
-{
-    command->mirrored = true;
-    mirror_submit(&command->task);
-}
-
 // Before the driver's call. A command that blocks goes to Weir now, others after it.
 static void hand_over(struct command *command)
 {
@@ -234,7 +227,7 @@ static void hand_over(struct command *command)
     if (task->event)
         task->event->profiled = task->queue->profiled;
     if (command->blocking)
-        mirror(command);
+        mirror_submit(task);
     layer_unlock();
     if (layer.times)
         command->called_ns = weir_clock_now_ns();
@@ -254,8 +247,8 @@ static cl_int command_after(struct command *command, cl_int code)
         return code;
     layer_lock();
     if (code == CL_SUCCESS && layer_is_on()) {
-        if (!command->mirrored)
-            mirror(command);
+        if (!command->blocking)
+            mirror_submit(task);
         if (task->event && command->out)
             object_name(&task->event->object, *command->out);
         if (task->event && command->blocking)

@@ -306,9 +306,8 @@ struct task {
 
 // A command of the driver's, from before its call until after.
 struct command {
-    bool on; // it is followed
-    bool blocking;
-    bool mirrored; // Weir has it, or it waits for user events
+    bool on;       // it is followed
+    bool blocking; // Weir has it before the driver
     struct task task;
     struct trial *found; // of a launch that was run on copies
     cl_event *out;       // the program's

@@ -20,21 +20,26 @@
 // program's, a graph that is changed. What a later sync makes known as well
 // is that one's, unless another thread did it, which may be elsewhere another time.
 
-// A line that waits.
-struct check_sync {
-    struct check_sync *next;
+// A line at which a queue waits, or the host: a sync.
+struct check_wait {
+    struct check_wait *next;
     const char *file;
     int line;
-    bool needed; // once
+    bool described;
+    bool ordered; // a sync; or once, its queue did not come after the event already
+    bool needed;  // once
+    bool apart;   // `hint` is about two uses of different bytes
     struct check_conflict hint;
-    char queue[CHECK_LABEL_SIZE];
+    char first_queue[CHECK_LABEL_SIZE];
+    char second_queue[CHECK_LABEL_SIZE];
+    char buffer[CHECK_LABEL_SIZE];
 };
 
 // What is known of a queue. A sync that is NULL is the library's.
 struct check_known {
     uint64_t count;              // up to here
-    struct check_sync *count_by; // the last one that made the count known
-    struct check_sync *uses_by;  // the same for all its uses of bytes
+    struct check_wait *count_by; // the last one that made the count known
+    struct check_wait *uses_by;  // the same for all its uses of bytes
     uint64_t settled; // up to here the uses need no sync but those that are needed already
 };
 
@@ -56,7 +61,7 @@ static bool make_known(struct check *check)
 
 // What is needed.
 
-static void need(struct check_sync *sync)
+static void need(struct check_wait *sync)
 {
     if (sync)
         sync->needed = true;
@@ -102,38 +107,45 @@ void check_sync_forget_use(struct check *check, const struct check_use *use)
 
 // Syncs.
 
-static void describe_sync(struct check_sync *sync, const struct check_queue *queue, uint64_t count)
+// The line's in the list, made now if need be; NULL if out of memory.
+static struct check_wait *wait_at(struct check_wait **list, const char *file, int line)
 {
-    const bool is_last = queue->actor.recorded == count;
-    const bool is_here = queue->record_line == sync->line && queue->record_file == sync->file;
-    strncpy(sync->queue, queue->actor.label, CHECK_LABEL_SIZE - 1);
-    sync->hint = (struct check_conflict){
-        .kind = WEIR_CHECK_NEEDLESS_SYNC,
-        .first = {.operation = WEIR_OPERATION_RECORD,
-                  .queue = sync->queue,
-                  .queue_id = queue->actor.id,
-                  .sequence = count - queue->actor.base,
-                  .file = is_last && !is_here ? queue->record_file : NULL,
-                  .line = is_last && !is_here ? queue->record_line : 0,
-                  .region_number = WEIR_NO_NUMBER},
-        .second = {.file = sync->file, .line = sync->line, .region_number = WEIR_NO_NUMBER},
-    };
+    struct check_wait *wait = *list;
+    while (wait && (wait->line != line || wait->file != file))
+        wait = wait->next;
+    if (wait || !(wait = calloc(1, sizeof *wait)))
+        return wait;
+    wait->file = file;
+    wait->line = line;
+    wait->next = *list;
+    *list = wait;
+    return wait;
 }
 
-static struct check_sync *sync_at(struct check *check, const struct check_queue *queue,
-                                  uint64_t count, const struct weir_host_note *note)
+// The record that an event names, with its line if `named`.
+static struct check_party record_of(const struct check_queue *queue, uint64_t sequence, bool named,
+                                    char *label)
 {
-    struct check_sync *sync = check->syncs;
-    while (sync && (sync->line != note->line || sync->file != note->file))
-        sync = sync->next;
-    if (sync || !(sync = calloc(1, sizeof *sync)))
-        return sync;
-    sync->file = note->file;
-    sync->line = note->line;
-    sync->next = check->syncs;
-    check->syncs = sync;
-    describe_sync(sync, queue, count);
-    return sync;
+    strncpy(label, queue->actor.label, CHECK_LABEL_SIZE - 1);
+    return (struct check_party){.operation = WEIR_OPERATION_RECORD,
+                                .queue = label,
+                                .queue_id = queue->actor.id,
+                                .sequence = sequence,
+                                .file = named ? queue->record_file : NULL,
+                                .line = named ? queue->record_line : 0,
+                                .region_number = WEIR_NO_NUMBER};
+}
+
+static void describe_sync(struct check_wait *sync, const struct check_queue *queue, uint64_t count)
+{
+    const bool is_here = queue->record_line == sync->line && queue->record_file == sync->file;
+    sync->described = sync->ordered = true;
+    sync->hint = (struct check_conflict){
+        .kind = WEIR_CHECK_NEEDLESS_SYNC,
+        .first = record_of(queue, count - queue->actor.base,
+                           queue->actor.recorded == count && !is_here, sync->first_queue),
+        .second = {.file = sync->file, .line = sync->line, .region_number = WEIR_NO_NUMBER},
+    };
 }
 
 // A second thread that waits may do so before or after the first.
@@ -147,7 +159,7 @@ static void see_thread(struct check *check)
 }
 
 static void learn_one(struct check_known *known, const struct check_queue *queue, uint64_t count,
-                      struct check_sync *sync)
+                      struct check_wait *sync)
 {
     if (known->count >= count)
         return;
@@ -163,7 +175,7 @@ static void learn_one(struct check_known *known, const struct check_queue *queue
 }
 
 static void learn(struct check *check, const struct check_queue *producer, uint64_t count,
-                  struct check_sync *sync)
+                  struct check_wait *sync)
 {
     const uint64_t *others = check_actor_clock_at(&producer->actor, count);
     for (uint32_t i = 0; i < check->actors.count; i++)
@@ -176,7 +188,9 @@ static void check_sync_learns(struct check *check, const struct check_queue *pro
                               uint64_t count, const struct weir_host_note *note)
 {
     const bool internal = note->flags & WEIR_HOST_NOTE_INTERNAL;
-    struct check_sync *sync = internal ? NULL : sync_at(check, producer, count, note);
+    struct check_wait *sync = internal ? NULL : wait_at(&check->syncs, note->file, note->line);
+    if (sync && !sync->described)
+        describe_sync(sync, producer, count);
     see_thread(check);
     check->unseen_syncs = check->unseen_syncs || (!sync && !internal);
     if (make_known(check))
@@ -194,33 +208,6 @@ static void check_sync_queue_ends(struct check *check, const struct check_queue 
     learn(check, gone, gone->actor.last, NULL);
 }
 
-static void check_syncs_finish(struct check *check)
-{
-    while (check->syncs) {
-        struct check_sync *sync = check->syncs;
-        check->syncs = sync->next;
-        if (!sync->needed && !check->unseen_uses && !check->unseen_syncs)
-            (void)check_findings_add(check->findings, &sync->hint);
-        free(sync);
-    }
-    free(check->known);
-}
-
-// A line that waits.
-struct check_wait {
-    struct check_wait *next;
-    const char *file;
-    int line;
-    bool described;
-    bool ordered; // once, its queue did not come after the event already
-    bool needed;  // once
-    bool apart;   // `hint` is about two uses of different bytes
-    struct check_conflict hint;
-    char first_queue[CHECK_LABEL_SIZE];
-    char second_queue[CHECK_LABEL_SIZE];
-    char buffer[CHECK_LABEL_SIZE];
-};
-
 // A line at which a queue has waited for another.
 struct check_edge {
     struct check_edge *next;
@@ -236,19 +223,13 @@ static struct check_queue *queue_at(const struct check *check, uint32_t index)
 
 // What is needed.
 
-static void need_wait(struct check_wait *wait)
-{
-    if (wait)
-        wait->needed = true;
-}
-
 static void need_edges(struct check *check, struct check_queue *queue)
 {
     if (queue->visit == check->visit)
         return;
     queue->visit = check->visit;
     for (const struct check_edge *edge = queue->edges; edge; edge = edge->next) {
-        need_wait(edge->wait);
+        need(edge->wait);
         need_edges(check, edge->producer);
     }
 }
@@ -264,7 +245,7 @@ static void need_entry(struct check *check, struct check_queue *queue, uint32_t 
     if (index >= queue->cause_count)
         return;
     const struct check_cause *cause = &queue->causes[index];
-    need_wait(cause->wait);
+    need(cause->wait);
     if (cause->through)
         check_hint_need_all(check, cause->producer);
 }
@@ -344,42 +325,16 @@ void check_hint_operation(struct check *check, struct check_queue *queue,
 
 // Waits.
 
-static struct check_wait *find(const struct check *check, const struct weir_operation *operation)
-{
-    struct check_wait *wait = check->waits;
-    while (wait && (wait->line != operation->line || wait->file != operation->file))
-        wait = wait->next;
-    return wait;
-}
-
-static struct check_wait *wait_at(struct check *check, const struct weir_operation *operation)
-{
-    struct check_wait *wait = find(check, operation);
-    if (wait || !(wait = calloc(1, sizeof *wait)))
-        return wait;
-    wait->file = operation->file;
-    wait->line = operation->line;
-    wait->next = check->waits;
-    check->waits = wait;
-    return wait;
-}
-
 static void describe(struct check_wait *wait, const struct check_queue *queue,
                      const struct check_queue *producer, const struct weir_operation *operation)
 {
     const uint64_t sequence = operation->u.wait.event.sequence;
-    const bool is_last = producer->actor.recorded == producer->actor.base + sequence;
-    strncpy(wait->first_queue, producer->actor.label, CHECK_LABEL_SIZE - 1);
     strncpy(wait->second_queue, queue->actor.label, CHECK_LABEL_SIZE - 1);
     wait->hint = (struct check_conflict){
         .kind = wait->ordered ? WEIR_CHECK_NEEDLESS_WAIT : WEIR_CHECK_IMPLIED_WAIT,
-        .first = {.operation = WEIR_OPERATION_RECORD,
-                  .queue = wait->first_queue,
-                  .queue_id = producer->actor.id,
-                  .sequence = sequence,
-                  .file = is_last ? producer->record_file : NULL,
-                  .line = is_last ? producer->record_line : 0,
-                  .region_number = WEIR_NO_NUMBER},
+        .first = record_of(producer, sequence,
+                           producer->actor.recorded == producer->actor.base + sequence,
+                           wait->first_queue),
         .second = {.operation = WEIR_OPERATION_WAIT,
                    .queue = wait->second_queue,
                    .queue_id = queue->actor.id,
@@ -442,7 +397,8 @@ void check_hint_wait(struct check *check, struct check_queue *queue, struct chec
     const uint64_t count = producer->actor.base + operation->u.wait.event.sequence;
     const bool implied = queue == producer || queue->actor.counts[producer->actor.index] >= count;
     const bool internal = operation->flags & WEIR_OPERATION_INTERNAL;
-    struct check_wait *wait = internal ? NULL : wait_at(check, operation);
+    struct check_wait *wait =
+        internal ? NULL : wait_at(&check->waits, operation->file, operation->line);
     check->unseen_uses = check->unseen_uses || (!wait && !internal);
     if (wait && (!wait->described || (!implied && !wait->ordered))) {
         wait->described = true;
@@ -526,21 +482,21 @@ void check_hint_queue_ends(struct check *check, struct check_queue *gone)
 
 // The end of all.
 
-static bool is_needless(const struct check *check, const struct check_wait *wait)
+// Where something is unseen, only what was implied each time is certain.
+static void finish_waits(const struct check *check, struct check_wait *waits, bool unseen)
 {
-    if (!wait->ordered)
-        return true;
-    return check->needless && !wait->needed && !check->unseen_uses;
+    while (waits) {
+        struct check_wait *next = waits->next;
+        if (!waits->ordered || (check->needless && !waits->needed && !unseen))
+            (void)check_findings_add(check->findings, &waits->hint);
+        free(waits);
+        waits = next;
+    }
 }
 
 void check_hints_finish(struct check *check)
 {
-    while (check->waits) {
-        struct check_wait *wait = check->waits;
-        check->waits = wait->next;
-        if (is_needless(check, wait))
-            (void)check_findings_add(check->findings, &wait->hint);
-        free(wait);
-    }
-    check_syncs_finish(check);
+    finish_waits(check, check->waits, check->unseen_uses);
+    finish_waits(check, check->syncs, check->unseen_uses || check->unseen_syncs);
+    free(check->known);
 }

@@ -123,7 +123,7 @@ struct check {
     uint64_t lost;             // of the source, when threads last learnt of it
     struct check_wait *waits;  // of all lines
     uint64_t visit;            // of queues, for hints
-    struct check_sync *syncs;  // of all lines
+    struct check_wait *syncs;  // the same of the host's
     struct check_known *known; // by index: what the host has waited for
     uint32_t known_count;
 };

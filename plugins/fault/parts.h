@@ -88,7 +88,6 @@ struct fault {
     const struct weir_link *link;
     struct fault_settings settings;
     atomic_uint_fast64_t count; // of chosen operations
-    atomic_uint_fast64_t faults;
     // Indexes of devices that were lost, below 64, for a second opening.
     atomic_uint_fast64_t lost;
     int list; // a descriptor, or -1

@@ -91,7 +91,6 @@ bool fault_choose(struct fault *fault, const struct fault_candidate *candidate,
         return false;
     }
     *out_number = number;
-    atomic_fetch_add(&fault->faults, 1);
     add_to_list(fault, candidate, number);
     tell(fault, candidate, number);
     return true;

@@ -207,9 +207,7 @@ struct sim_point sim_engine_last(const struct sim_engine *engine, uint32_t queue
 // The time that has been reached.
 uint64_t sim_engine_now_ns(const struct sim_engine *engine);
 
-// The time of a copy alone on `model`, and of a kernel. `arguments` has
-// the values of scalar arguments and 0 for others.
-uint64_t sim_copy_ns(const struct sim_model *model, enum sim_kind kind, uint64_t bytes);
+// A launch of a kernel. `arguments` has the values of scalar arguments and 0 for others.
 struct sim_launch {
     const char *kernel;
     double blocks;

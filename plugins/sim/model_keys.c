@@ -274,15 +274,7 @@ bool sim_keys_check(const struct sim_gpu *gpu, const struct sim_place *place)
     return true;
 }
 
-// What an operation costs alone.
-
-uint64_t sim_copy_ns(const struct sim_model *model, enum sim_kind kind, uint64_t bytes)
-{
-    const uint64_t bytes_per_ms = model->copies[kind].bytes_per_s / 1000;
-    const uint64_t millionths = bytes * 1000000;
-    return model->copies[kind].latency_ns + millionths / bytes_per_ms +
-           (millionths % bytes_per_ms > 0);
-}
+// What a kernel costs.
 
 uint32_t sim_kernel_places(const struct sim_model *model, double blocks)
 {

@@ -32,8 +32,6 @@ static atomic_uint submits;
 static void tails_device_limits(const struct weir_link *link, weir_device *device,
                                 struct weir_limits *limits)
 {
-    (void)link;
-    (void)device;
     struct weir_limits mine = {.struct_size = sizeof mine};
     WEIR_WRITE(&mine, limits);
     CHECK(mine.struct_size == sizeof mine);
@@ -46,10 +44,6 @@ static weir_status tails_queue_create(const struct weir_link *link, weir_device 
                                       weir_queue *queue, const struct weir_queue_setup *setup,
                                       void **out_data)
 {
-    (void)link;
-    (void)device;
-    (void)queue;
-    (void)out_data;
     CHECK(WEIR_HAS(setup, native));
     CHECK(setup->times);
     CHECK_TAIL(setup);
@@ -58,19 +52,12 @@ static weir_status tails_queue_create(const struct weir_link *link, weir_device 
 
 static void tails_queue_destroy(const struct weir_link *link, weir_queue *queue)
 {
-    (void)link;
-    (void)queue;
 }
 
 static weir_status tails_buffer_create(const struct weir_link *link, weir_device *device,
                                        weir_buffer *buffer, const struct weir_buffer_setup *setup,
                                        void **out_data, void **out_pointer)
 {
-    (void)link;
-    (void)device;
-    (void)buffer;
-    (void)out_data;
-    (void)out_pointer;
     CHECK(WEIR_HAS(setup, native));
     CHECK(setup->size > 0);
     CHECK_TAIL(setup);
@@ -79,8 +66,6 @@ static weir_status tails_buffer_create(const struct weir_link *link, weir_device
 
 static void tails_buffer_destroy(const struct weir_link *link, weir_buffer *buffer)
 {
-    (void)link;
-    (void)buffer;
 }
 
 static void check_nodes(const struct weir_graph_node *nodes, uint32_t count)
@@ -99,10 +84,6 @@ static weir_status tails_graph_create(const struct weir_link *link, weir_device 
                                       weir_graph *graph, const struct weir_graph_setup *setup,
                                       void **out_data)
 {
-    (void)link;
-    (void)device;
-    (void)graph;
-    (void)out_data;
     CHECK_TAIL(setup);
     check_nodes(setup->nodes, setup->node_count);
     return WEIR_OK;
@@ -125,8 +106,6 @@ static weir_status tails_graph_update(const struct weir_link *link, weir_graph *
 
 static void tails_graph_destroy(const struct weir_link *link, weir_graph *graph)
 {
-    (void)link;
-    (void)graph;
 }
 
 // One with the bytes of the plugin's own headers in place of the given one's.
@@ -206,7 +185,6 @@ static const struct weir_module tails_module = {
 
 const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
 {
-    (void)host_abi;
     CHECK(host->struct_size >= offsetof(struct weir_host, count_driver_object));
     return &tails_module;
 }

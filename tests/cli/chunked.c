@@ -22,14 +22,6 @@ enum {
     STEPS = 3,
 };
 
-static void check(weir_status status)
-{
-    if (status >= 0)
-        return;
-    fprintf(stderr, "%s\n", weir_last_error_text());
-    exit(3);
-}
-
 struct work {
     int chunks;
     int queue_count;
@@ -37,25 +29,16 @@ struct work {
     weir_queue *queues[MOST];
     weir_buffer *host;
     weir_buffer *memory;
-    weir_program *program;
     weir_kernel *kernel;
 };
 
 static void begin(struct work *work, weir_device *device)
 {
     const struct weir_queue_params queue = {.struct_size = sizeof queue, .label = "chunk"};
-    struct weir_buffer_params buffer = {.struct_size = sizeof buffer,
-                                        .size = BYTES,
-                                        .placement = WEIR_PLACE_HOST};
-    const struct weir_bundle bundle = conformance_kernels;
-    const struct weir_program_params program = {.struct_size = sizeof program, .bundle = &bundle};
-    check(weir_buffer_create(device, &buffer, &work->host));
-    buffer.placement = WEIR_PLACE_DEVICE;
-    check(weir_buffer_create(device, &buffer, &work->memory));
-    check(weir_program_create(device, &program, &work->program));
-    check(weir_kernel_create(work->program, "spin", &work->kernel));
+    WEIR_CHECK(weir_buffer_pair(device, BYTES, &work->memory, &work->host));
+    WEIR_CHECK(weir_kernel_load(device, &conformance_kernels, "spin", &work->kernel));
     for (int i = 0; i < work->queue_count; i++)
-        check(weir_queue_create(device, &queue, &work->queues[i]));
+        WEIR_CHECK(weir_queue_create(device, &queue, &work->queues[i]));
 }
 
 static void submit(struct work *work, int chunk, int step)
@@ -65,19 +48,19 @@ static void submit(struct work *work, int chunk, int step)
     const size_t offset = (size_t)chunk * bytes;
     const uint32_t blocks = BLOCKS / (uint32_t)work->chunks;
     if (step == 0)
-        check(weir_queue_copy(queue, work->memory, offset, work->host, offset, bytes));
+        WEIR_CHECK(weir_queue_copy(queue, work->memory, offset, work->host, offset, bytes));
     else if (step == 1)
-        check(weir_queue_launch(queue, work->kernel, weir_dim(blocks, 1, 1), weir_dim(1, 1, 1),
-                                weir_out(work->memory, offset, 256), 1u, UINT64_C(1)));
+        WEIR_CHECK(weir_queue_launch(queue, work->kernel, weir_dim(blocks, 1, 1), weir_dim(1, 1, 1),
+                                     weir_out(work->memory, offset, 256), 1u, UINT64_C(1)));
     else
-        check(weir_queue_copy(queue, work->host, offset, work->memory, offset, bytes));
+        WEIR_CHECK(weir_queue_copy(queue, work->host, offset, work->memory, offset, bytes));
 }
 
 static void wait_for_last(struct work *work, int chunk)
 {
     struct weir_event event;
-    check(weir_queue_record(work->queues[(chunk - 1) % work->queue_count], &event));
-    check(weir_queue_wait(work->queues[chunk % work->queue_count], event));
+    WEIR_CHECK(weir_queue_record(work->queues[(chunk - 1) % work->queue_count], &event));
+    WEIR_CHECK(weir_queue_wait(work->queues[chunk % work->queue_count], event));
 }
 
 static void submit_all(struct work *work, const char *order)
@@ -94,11 +77,10 @@ static void submit_all(struct work *work, const char *order)
 static void end(struct work *work)
 {
     for (int i = 0; i < work->queue_count; i++)
-        check(weir_queue_sync(work->queues[i], WEIR_FOREVER));
+        WEIR_CHECK(weir_queue_sync(work->queues[i], WEIR_FOREVER));
     for (int i = 0; i < work->queue_count; i++)
         weir_queue_destroy(&work->queues[i]);
     weir_kernel_destroy(&work->kernel);
-    weir_program_destroy(&work->program);
     weir_buffer_destroy(&work->memory);
     weir_buffer_destroy(&work->host);
 }
@@ -129,18 +111,15 @@ static void read_arguments(struct work *work, int argc, char **argv)
 int main(int argc, char **argv)
 {
     const char *order = argc > 1 ? argv[1] : "depth";
-    weir_runtime *runtime;
     weir_device *device;
     struct work work = {.chunks = 4, .turns = 1};
     read_arguments(&work, argc, argv);
-    check(weir_open(NULL, &runtime));
-    check(weir_device_open(runtime, NULL, &device));
+    WEIR_CHECK(weir_device_open(NULL, NULL, &device));
     begin(&work, device);
     for (int i = 0; i < work.turns; i++)
         submit_all(&work, order);
     end(&work);
-    check(weir_device_close(&device));
-    check(weir_close(&runtime));
+    WEIR_CHECK(weir_device_close(&device));
     printf("%d chunks\n", work.chunks);
     return strcmp(order, "fail") == 0 ? 7 : 0;
 }

@@ -19,7 +19,6 @@ enum {
 };
 
 struct job {
-    weir_program *program;
     weir_kernel *kernel;
     unsigned delivered;
 };
@@ -28,14 +27,6 @@ struct slot {
     weir_buffer *host;
     weir_buffer *memory;
 };
-
-static void check(weir_status status)
-{
-    if (status >= 0)
-        return;
-    fprintf(stderr, "%s\n", weir_last_error_text());
-    exit(3);
-}
 
 static void slot_destroy(void *user, void *data)
 {
@@ -48,14 +39,11 @@ static void slot_destroy(void *user, void *data)
 
 static weir_status slot_create(void *user, weir_device *device, uint32_t index, void **out_slot)
 {
-    struct weir_buffer_params params = {.struct_size = sizeof params, .size = BYTES};
     struct slot *slot = calloc(1, sizeof *slot);
     (void)user, (void)index;
     if (!slot)
         return WEIR_ERROR_OUT_OF_MEMORY;
-    check(weir_buffer_create(device, &params, &slot->memory));
-    params.placement = WEIR_PLACE_HOST;
-    check(weir_buffer_create(device, &params, &slot->host));
+    WEIR_CHECK(weir_buffer_pair(device, BYTES, &slot->memory, &slot->host));
     *out_slot = slot;
     return WEIR_OK;
 }
@@ -87,7 +75,7 @@ static void deliver(void *user, void *frame, void *slot, const struct weir_pipel
 {
     struct job *job = user;
     (void)frame, (void)slot;
-    check(result->status);
+    WEIR_CHECK(result->status);
     job->delivered++;
 }
 
@@ -112,11 +100,11 @@ static void run_frames(struct job *job, weir_device *device, uint32_t slots, uns
         .user = job,
     };
     weir_pipeline *pipeline;
-    check(weir_pipeline_create(&params, &pipeline));
+    WEIR_CHECK(weir_pipeline_create(&params, &pipeline));
     for (unsigned i = 0; i < frames; i++)
-        check(weir_pipeline_submit(pipeline, job));
-    check(weir_pipeline_drain(pipeline, WEIR_FOREVER));
-    check(weir_pipeline_destroy(&pipeline));
+        WEIR_CHECK(weir_pipeline_submit(pipeline, job));
+    WEIR_CHECK(weir_pipeline_drain(pipeline, WEIR_FOREVER));
+    WEIR_CHECK(weir_pipeline_destroy(&pipeline));
 }
 
 static unsigned option(int argc, char **argv, const char *name, unsigned otherwise)
@@ -131,19 +119,12 @@ int main(int argc, char **argv)
 {
     const unsigned slots = option(argc, argv, "--slots", 2);
     const unsigned frames = option(argc, argv, "--frames", 8);
-    const struct weir_bundle bundle = conformance_kernels;
-    const struct weir_program_params program = {.struct_size = sizeof program, .bundle = &bundle};
     struct job job = {.delivered = 0};
-    weir_runtime *runtime;
     weir_device *device;
-    check(weir_open(NULL, &runtime));
-    check(weir_device_open(runtime, NULL, &device));
-    check(weir_program_create(device, &program, &job.program));
-    check(weir_kernel_create(job.program, "spin", &job.kernel));
+    WEIR_CHECK(weir_device_open(NULL, NULL, &device));
+    WEIR_CHECK(weir_kernel_load(device, &conformance_kernels, "spin", &job.kernel));
     run_frames(&job, device, slots, frames);
     weir_kernel_destroy(&job.kernel);
-    weir_program_destroy(&job.program);
-    check(weir_device_close(&device));
-    check(weir_close(&runtime));
+    WEIR_CHECK(weir_device_close(&device));
     return job.delivered == frames ? 0 : 1;
 }

@@ -194,6 +194,10 @@ expect_message 0 "warning: 'long long'" "$weir" kernels check input.cl
 expect_data 0 "$weir" kernels check -w input.cl
 [ -z "$messages" ] || fail "-w says $messages"
 refused 1 "error: 'long long'" check -Werror input.cl
+echo '__kernel void k(__global int *p) { p[0] = 0 < p[1] <= p[2]; }' >chain.cl
+expect_data 0 "$weir" kernels check -w chain.cl
+[ -z "$messages" ] || fail "-w says $messages"
+refused 1 "-Wparentheses" check -Werror chain.cl
 refused 2 "here: --std CL2.0" check -cl-std=CL2.0 input.cl
 
 # Options of the language.

@@ -172,7 +172,7 @@ expect_message 3 "mine.ini:1: a file of costs has [kernel NAME] sections alone" 
 expect_message 3 "choose one of fixed, none" "$weir" sim --gpu k20c --host fast "$chunked" depth
 
 # Programs that fail, and those that trace nothing.
-expect_message 3 "spin" "$weir" sim --gpu k20c "$chunked" depth
+expect_message 1 "spin" "$weir" sim --gpu k20c "$chunked" depth
 expect_message 7 "chunked ended with 7 on k20c" "$weir" sim --gpu k20c --costs costs.ini "$chunked" fail
 expect_message 1 "true wrote no trace to $PWD/sim.json: it opened no runtime of Weir's" "$weir" sim --gpu k20c true
 expect_message 5 "sh ended with 5 on k20c, and wrote no trace" "$weir" sim --gpu k20c sh -c 'exit 5'

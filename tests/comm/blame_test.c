@@ -15,14 +15,10 @@ static char told[1024];
 
 static void no_abort(void *group, const char *reason)
 {
-    (void)group;
-    (void)reason;
 }
 
 static weir_status no_run(void *group, const struct weir_transport_call *call)
 {
-    (void)group;
-    (void)call;
     return WEIR_OK;
 }
 
@@ -30,7 +26,6 @@ static struct weir_transport_cause first;
 
 static bool known_cause(void *group, struct weir_transport_cause *out_cause)
 {
-    (void)group;
     *out_cause = first;
     return true;
 }

@@ -194,8 +194,6 @@ static char warning[1024];
 
 static void keep_warning(void *user, weir_log_level level, const char *source, const char *message)
 {
-    (void)user;
-    (void)source;
     pthread_mutex_lock(&lock);
     if (level == WEIR_LOG_WARNING && strstr(message, "collectives run through the host"))
         snprintf(warning, sizeof warning, "%s", message);

@@ -542,7 +542,6 @@ static long count_threads(void)
 
 static void *release_soon(void *user)
 {
-    (void)user;
     weir_clock_sleep_ns(SECOND / 5);
     nccl()->hold(NULL);
     return NULL;

@@ -111,3 +111,15 @@ RIG_TEST(CudaOpen, Limits)
     EXPECT_INT_EQ(limits->priority_lowest, 0);
     EXPECT_INT_EQ(limits->priority_highest, 5);
 }
+
+// A machine that lacks the driver's OpenCL.
+RIG_TEST(CudaOpen, NoCompiler)
+{
+    static const char twice[] =
+        "__kernel void twice(__global const uint *in, __global uint *out, uint n) {}\n";
+    own_program program = NULL;
+    EXPECT_FAILURE(weir_program_create(rig->device, WEIR_PARAMS(weir_program, .source = twice),
+                                       &program),
+                   WEIR_ERROR_UNSUPPORTED, "libnvidia-opencl.so.1, which cannot be loaded");
+    EXPECT_CONTAINS(weir_last_error_text(), "NVIDIA_DRIVER_CAPABILITIES=compute,utility");
+}

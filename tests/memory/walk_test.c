@@ -56,7 +56,6 @@ static weir_status count_call(void *user)
 
 static void count_always(void *user, weir_status status)
 {
-    (void)status;
     ++*(int *)user;
 }
 

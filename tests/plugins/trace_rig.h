@@ -8,7 +8,11 @@
 #include <weir/weir.h>
 
 #include "report/trace.h"
+#include "tests/support/own.h"
 #include "tests/support/test.h"
+
+// A pointer to a trace that is destroyed at the end of its scope.
+#define own_trace OWN(weir_trace_destroy) struct weir_trace *
 
 enum {
     RIG_BYTES = 1 << 18 // of each buffer

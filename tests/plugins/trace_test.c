@@ -143,7 +143,7 @@ WEIR_TEST(Trace, HasEveryOperationOnce)
     ASSERT_TRUE(rig_start(&rig, path));
     const size_t count = submit_all(&rig, expected, &calls);
     EXPECT_OK(weir_queue_sync(rig.down, WEIR_FOREVER));
-    struct weir_trace *trace = rig_end(&rig, path);
+    own_trace trace = rig_end(&rig, path);
     EXPECT_INT_EQ(calls, 1);
     ASSERT_NOT_NULL(trace);
     EXPECT_FALSE(trace->meta.truncated);
@@ -153,7 +153,6 @@ WEIR_TEST(Trace, HasEveryOperationOnce)
     EXPECT_UINT_EQ(trace->device_count, 1);
     EXPECT_UINT_EQ(trace->note_count, 0);
     expect_all(trace, expected, count);
-    weir_trace_destroy(&trace);
 }
 
 // It counts as memory of the device.
@@ -179,7 +178,7 @@ WEIR_TEST(Trace, NamesManagedMemory)
     rig_finish(&rig);
     if (!has_managed)
         WEIR_SKIP("this device has no managed memory");
-    struct weir_trace *trace = rig_read(path);
+    own_trace trace = rig_read(path);
     ASSERT_NOT_NULL(trace);
     ASSERT_UINT_EQ(trace->operation_count, 3);
     const struct weir_trace_operation *operations = trace->operations;
@@ -194,7 +193,6 @@ WEIR_TEST(Trace, NamesManagedMemory)
     EXPECT_INT_EQ(operations[2].engine, WEIR_ENGINE_ON_DEVICE);
     EXPECT_STR_EQ(weir_trace_operation_title(&operations[2], title, sizeof title),
                   "Memset (Managed)");
-    weir_trace_destroy(&trace);
 }
 
 WEIR_TEST(Trace, HasRegionsAndWaitsOfTheHost)
@@ -213,7 +211,7 @@ WEIR_TEST(Trace, HasRegionsAndWaitsOfTheHost)
         weir_region_push(rig.runtime, "a region with a rather long name, longer than is kept", 1);
     for (int i = 0; i < 40; i++)
         weir_region_pop(rig.runtime);
-    struct weir_trace *trace = rig_end(&rig, path);
+    own_trace trace = rig_end(&rig, path);
     ASSERT_NOT_NULL(trace);
     for (size_t i = 0; i < trace->span_count; i++) {
         const struct weir_trace_span *span = &trace->spans[i];
@@ -226,7 +224,6 @@ WEIR_TEST(Trace, HasRegionsAndWaitsOfTheHost)
     }
     EXPECT_UINT_EQ(regions, 2 + 32);
     EXPECT_TRUE(syncs >= 1 || strcmp(trace->meta.backend, "null") == 0);
-    weir_trace_destroy(&trace);
 }
 
 WEIR_TEST(Trace, StandsTwiceInAChain)
@@ -242,14 +239,13 @@ WEIR_TEST(Trace, StandsTwiceInAChain)
     EXPECT_INT_EQ(calls, 1);
     // The first of the two to open was the inner link, since chains open from the backend
     // outwards.
-    struct weir_trace *inner = rig_read(path);
+    own_trace inner = rig_read(path);
     struct weir_trace *outer = rig_read(rig_path("twice.2.json"));
     ASSERT_NOT_NULL(inner);
     ASSERT_NOT_NULL(outer);
     expect_all(inner, expected, count);
     expect_all(outer, expected, count);
     EXPECT_STR_EQ(outer->meta.plugins, "trace, trace");
-    weir_trace_destroy(&inner);
     weir_trace_destroy(&outer);
 }
 
@@ -526,7 +522,7 @@ static void kill_and_read(const char *name)
     int ended;
     EXPECT_INT_EQ(waitpid(child, &ended, 0), child);
     EXPECT_TRUE(WIFSIGNALED(ended));
-    struct weir_trace *trace = rig_read(path);
+    own_trace trace = rig_read(path);
     ASSERT_NOT_NULL(trace);
     EXPECT_TRUE(trace->meta.truncated);
     EXPECT_TRUE(trace->operation_count > 100);
@@ -534,7 +530,6 @@ static void kill_and_read(const char *name)
         EXPECT_UINT_EQ(trace->operations[i].bytes, 4096);
         EXPECT_TRUE(trace->operations[i].timed);
     }
-    weir_trace_destroy(&trace);
 }
 
 WEIR_TEST(TraceKilled, LeavesAReadableFile)

@@ -33,7 +33,7 @@ WEIR_TEST(Trace, OfGraphs)
     EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
     EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
     weir_graph_destroy(&graph);
-    struct weir_trace *trace = rig_end(&rig, path);
+    own_trace trace = rig_end(&rig, path);
     ASSERT_NOT_NULL(trace);
     ASSERT_UINT_EQ(trace->operation_count, 6);
     EXPECT_UINT_EQ(trace->meta.unfinished, 0);
@@ -45,7 +45,6 @@ WEIR_TEST(Trace, OfGraphs)
         EXPECT_UINT_LE(operation->start_ns, operation->end_ns);
         EXPECT_UINT_LE(operation->end_ns, trace->operations[i + 1].start_ns);
     }
-    weir_trace_destroy(&trace);
 }
 
 // Times of notes come in any order, and some never do.
@@ -72,7 +71,7 @@ WEIR_TEST(Trace, OfNotes)
         weir_queue_note(rig.down, WEIR_PARAMS(weir_note, .name = "late", .timed = true), NULL));
     EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
     EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
-    struct weir_trace *trace = rig_end(&rig, path);
+    own_trace trace = rig_end(&rig, path);
     ASSERT_NOT_NULL(trace);
     ASSERT_UINT_EQ(trace->operation_count, 5);
     EXPECT_UINT_EQ(trace->meta.unfinished, 1); // "late"
@@ -90,7 +89,6 @@ WEIR_TEST(Trace, OfNotes)
         seen++;
     }
     EXPECT_UINT_EQ(seen, 3);
-    weir_trace_destroy(&trace);
 }
 
 static void expect_scalars(const struct weir_trace_operation *operation,
@@ -139,7 +137,7 @@ WEIR_TEST(Trace, OfArguments)
     EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
     weir_kernel_destroy(&store);
     weir_kernel_destroy(&scale);
-    struct weir_trace *trace = rig_end(&rig, path);
+    own_trace trace = rig_end(&rig, path);
     ASSERT_NOT_NULL(trace);
     ASSERT_UINT_EQ(trace->operation_count, 3);
     EXPECT_UINT_EQ(trace->operations[0].argument_bytes, 96);
@@ -148,7 +146,6 @@ WEIR_TEST(Trace, OfArguments)
     expect_scalars(&trace->operations[1], scaled, 2);
     EXPECT_UINT_EQ(trace->operations[2].argument_bytes, 64);
     expect_scalars(&trace->operations[2], spun, 2);
-    weir_trace_destroy(&trace);
 }
 
 // Patterns set the names of their regions themselves.
@@ -218,7 +215,7 @@ WEIR_TEST(Trace, NamesWhatPatternsDo)
     ASSERT_TRUE(rig_start(&rig, path));
     EXPECT_OK(run_chunks(&rig));
     EXPECT_OK(run_pipeline(&rig));
-    struct weir_trace *trace = rig_end(&rig, path);
+    own_trace trace = rig_end(&rig, path);
     ASSERT_NOT_NULL(trace);
     EXPECT_UINT_EQ(trace->operation_count, 4 * 3 + 3);
     for (size_t i = 0; i < 4; i++) {
@@ -231,7 +228,6 @@ WEIR_TEST(Trace, NamesWhatPatternsDo)
         snprintf(region, sizeof region, "frame %zu/texture", i);
         EXPECT_UINT_EQ(count_in(trace, region), 1);
     }
-    weir_trace_destroy(&trace);
 }
 
 // Several threads share queues; each operation keeps the thread that submitted it.
@@ -259,7 +255,7 @@ WEIR_TEST(Trace, OfSeveralThreads)
         pthread_join(threads[i], NULL);
     EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
     EXPECT_OK(weir_queue_sync(rig.down, WEIR_FOREVER));
-    struct weir_trace *trace = rig_end(&rig, path);
+    own_trace trace = rig_end(&rig, path);
     ASSERT_NOT_NULL(trace);
     EXPECT_UINT_EQ(trace->operation_count + (size_t)trace->meta.dropped, 1500);
     uint64_t last = 0;
@@ -270,7 +266,6 @@ WEIR_TEST(Trace, OfSeveralThreads)
             EXPECT_UINT_LT(last, operation->sequence);
         last = operation->sequence;
     }
-    weir_trace_destroy(&trace);
 }
 
 // A queue that is destroyed at once loses nothing, however many come and go.
@@ -287,13 +282,12 @@ WEIR_TEST(Trace, OfQueuesThatComeAndGo)
             EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
         weir_queue_destroy(&queue);
     }
-    struct weir_trace *trace = rig_end(&rig, path);
+    own_trace trace = rig_end(&rig, path);
     ASSERT_NOT_NULL(trace);
     EXPECT_UINT_EQ(trace->operation_count, 100);
     EXPECT_UINT_EQ(trace->queue_count, 100);
     for (size_t i = 0; i < trace->operation_count; i++)
         EXPECT_TRUE(trace->operations[i].timed);
-    weir_trace_destroy(&trace);
 }
 
 static weir_status fail(void *user)
@@ -322,7 +316,7 @@ WEIR_TEST(Trace, OfAQueueThatFails)
     EXPECT_OK(weir_queue_host_call(rig.up, rig_count_call, &calls));
     EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
     EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
-    struct weir_trace *trace = rig_end(&rig, path);
+    own_trace trace = rig_end(&rig, path);
     EXPECT_INT_EQ(calls, 1);
     ASSERT_NOT_NULL(trace);
     ASSERT_UINT_EQ(trace->operation_count, sizeof timed / sizeof *timed);
@@ -331,7 +325,6 @@ WEIR_TEST(Trace, OfAQueueThatFails)
         EXPECT_INT_EQ(trace->operations[i].timed, timed[i]);
     }
     weir_test_note(NULL);
-    weir_trace_destroy(&trace);
 }
 
 static int by_start(const void *a, const void *b)
@@ -378,14 +371,13 @@ static void expect_one_engine(const char *name, const char *plugins, int bursts)
     }
     for (size_t i = 0; i < 4; i++)
         weir_queue_destroy(&queues[i]);
-    struct weir_trace *trace = rig_end(&rig, path);
+    own_trace trace = rig_end(&rig, path);
     ASSERT_NOT_NULL(trace);
     EXPECT_UINT_EQ(trace->operation_count, 64 * (size_t)bursts);
     // CUPTI reports when they really ran: the tests' libcuda has an engine for each
     // stream.
     if (starts && strcmp(starts, "earliest") == 0)
         expect_apart(trace);
-    weir_trace_destroy(&trace);
 }
 
 // Copies in one direction never overlap if the device has one engine for them, however
@@ -438,14 +430,13 @@ WEIR_TEST(Trace, CountsWhatItDoesNotKeep)
     for (size_t i = 0; i < 5; i++)
         EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 32));
     EXPECT_OK(weir_queue_sync(rig.up, WEIR_FOREVER));
-    struct weir_trace *trace = rig_end(&rig, path);
+    own_trace trace = rig_end(&rig, path);
     ASSERT_NOT_NULL(trace);
     EXPECT_UINT_EQ(trace->meta.dropped, 3000 - 1023);
     ASSERT_UINT_EQ(trace->operation_count, 1024 + 5);
     for (size_t i = 0; i < trace->operation_count; i++)
         EXPECT_TRUE(trace->operations[i].timed);
     EXPECT_UINT_EQ(trace->operations[1028].bytes, 32);
-    weir_trace_destroy(&trace);
 }
 
 // A file ends at its limit, whole; what comes later is counted, and its regions are not kept.
@@ -465,13 +456,12 @@ WEIR_TEST(Trace, EndsAtItsLimit)
     struct stat file;
     ASSERT_INT_EQ(stat(path, &file), 0);
     EXPECT_TRUE(file.st_size > 1 << 20 && file.st_size < (1 << 20) + 8192);
-    struct weir_trace *trace = rig_read(path);
+    own_trace trace = rig_read(path);
     ASSERT_NOT_NULL(trace);
     EXPECT_FALSE(trace->meta.truncated);
     EXPECT_TRUE(trace->operation_count > 500 && trace->operation_count < 2000);
     EXPECT_UINT_EQ(trace->operation_count + trace->meta.beyond, 10 * 1000);
     EXPECT_UINT_EQ(trace->note_count, 1);
-    weir_trace_destroy(&trace);
 }
 
 // Four hundred thousand operations take no more memory than the first hundred thousand.
@@ -535,11 +525,10 @@ WEIR_TEST(Trace, ForgetsThreadsThatHaveEnded)
     }
     if (!WEIR_MODULE_SANITIZER[0])
         EXPECT_UINT_LE(weir_test_resident_bytes(), warm + (5u << 20));
-    struct weir_trace *trace = rig_end(&rig, path);
+    own_trace trace = rig_end(&rig, path);
     ASSERT_NOT_NULL(trace);
     size_t spans = 0;
     for (size_t i = 0; i < trace->span_count; i++)
         spans += strcmp(trace->spans[i].name, "short") == 0;
     EXPECT_UINT_EQ(spans, 40 * 50);
-    weir_trace_destroy(&trace);
 }

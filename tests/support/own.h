@@ -1,4 +1,4 @@
-// Pointers to objects that are destroyed at the end of their scope, the last one first. They are declared with a value,
+// Objects for tests: pointers to them that are destroyed at the end of their scope, the last one first. They are declared with a value,
 // so that a test which ends early destroys nothing that was not made.
 //
 //     own_buffer buffer = NULL;
@@ -60,5 +60,24 @@ static inline void own_end_memory(void *at)
     free(memory);
 }
 #define OWN_MEMORY OWN(own_end_memory)
+
+// A queue and a buffer of the device, which the caller destroys; NULL fails the test.
+static inline weir_queue *test_queue(weir_device *device, const char *label)
+{
+    weir_queue *queue = NULL;
+    EXPECT_OK(weir_queue_create(device, WEIR_PARAMS(weir_queue, .label = label), &queue));
+    return queue;
+}
+
+static inline weir_buffer *test_buffer(weir_device *device, const char *label, size_t size,
+                                       weir_placement placement)
+{
+    weir_buffer *buffer = NULL;
+    EXPECT_OK(weir_buffer_create(device,
+                                 WEIR_PARAMS(weir_buffer, .label = label, .size = size,
+                                             .placement = placement),
+                                 &buffer));
+    return buffer;
+}
 
 #endif

@@ -281,7 +281,6 @@ static volatile sig_atomic_t faults;
 
 static void unprotect(int signal)
 {
-    (void)signal;
     faults++;
     mprotect(guarded, 4096, PROT_READ | PROT_WRITE);
 }

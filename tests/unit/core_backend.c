@@ -75,8 +75,6 @@ static weir_status queue_submit(const struct weir_link *link, weir_queue *queue,
 
 static weir_status queue_flush(const struct weir_link *link, weir_queue *queue)
 {
-    (void)link;
-    (void)queue;
     atomic_fetch_add(&flushes, 1);
     return atomic_load(&silent) ? (weir_status)atomic_load(&fault) : WEIR_OK;
 }
@@ -149,9 +147,6 @@ static void buffer_destroy(const struct weir_link *link, weir_buffer *buffer)
 static weir_status device_peer(const struct weir_link *link, weir_device *device,
                                weir_device *other, bool *out_peers)
 {
-    (void)link;
-    (void)device;
-    (void)other;
     *out_peers = atomic_load(&peers);
     return WEIR_OK;
 }
@@ -334,7 +329,6 @@ size_t control_buffer_destroy_count(void)
 
 weir_status control_gate(void *unused)
 {
-    (void)unused;
     pthread_mutex_lock(&lock);
     while (!gate_is_open)
         pthread_cond_wait(&gate_changed, &lock);

@@ -77,9 +77,6 @@ static char logged[1024];
 
 static void note_message(void *user, weir_log_level level, const char *source, const char *message)
 {
-    (void)user;
-    (void)level;
-    (void)source;
     snprintf(logged, sizeof logged, "%s", message);
 }
 

@@ -225,7 +225,6 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attributes, v
 
 static void count_up(void *user, weir_status status)
 {
-    (void)status;
     atomic_fetch_add((atomic_int *)user, 1);
 }
 

@@ -27,7 +27,6 @@ static struct {
 static weir_status spy_submit(const struct weir_link *link, weir_queue *queue,
                               const struct weir_operation *operation)
 {
-    (void)link;
     if (operation->kind == WEIR_OPERATION_POOL_ALLOCATE ||
         operation->kind == WEIR_OPERATION_POOL_FREE) {
         spy.seen_size[spy.count % 8] = weir_buffer_size(operation->u.pool.buffer);

@@ -59,15 +59,12 @@ static int told[2];
 
 static void pass_on(void *user, weir_log_level level, const char *source, const char *message)
 {
-    (void)user;
-    (void)source;
     if (level == WEIR_LOG_WARNING && write(told[1], message, strlen(message)) < 0)
         _exit(5);
 }
 
 static weir_status never_return(void *unused)
 {
-    (void)unused;
     sem_post(&under_way);
     pause();
     return WEIR_OK;

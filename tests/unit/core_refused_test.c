@@ -274,7 +274,6 @@ SCENE_TEST(Refused, AProducerThatTheDriverFails)
 
 static void note_blocked(void *user, weir_status status)
 {
-    (void)status;
     atomic_store((atomic_int *)user, 1);
 }
 

@@ -210,8 +210,6 @@ JOB_TEST(Transfer, TheDeviceFails, large)
 
 static weir_status fail_flush(const struct weir_link *link, weir_queue *queue)
 {
-    (void)link;
-    (void)queue;
     return WEIR_ERROR_DEVICE;
 }
 
@@ -219,12 +217,6 @@ static weir_status fail_memory(const struct weir_link *link, weir_device *device
                                weir_buffer *buffer, const struct weir_buffer_setup *setup,
                                void **out_data, void **out_pointer)
 {
-    (void)link;
-    (void)device;
-    (void)buffer;
-    (void)setup;
-    (void)out_data;
-    (void)out_pointer;
     return WEIR_ERROR_OUT_OF_MEMORY;
 }
 

@@ -68,9 +68,6 @@ static void set_up(struct place *place, uint64_t limit_bytes)
 
 static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *where)
 {
-    (void)status;
-    (void)kind;
-    (void)where;
     return remove(path);
 }
 

@@ -39,7 +39,8 @@ PADDLE_OPERATOR = """'-DOPERATOR(in,bias)=(in+bias)' '-DPOSTOPERATOR(r)=(r)' -DD
     -DTYPEINIT=float4 -DFLAG_TYPE4=int4"""
 PADDLE_OWN = {
     "trigonometric_kernel.cl": "'-DOPERATOR(in)=sin(in)'",
-    "reduce_kernel.cl": "'-DOPERATOR(r,t)=r=(r+t);' '-DPOSTOPERATOR(r)=(r/axis_n)' -DDATAINIT=0.0f",
+    "reduce_kernel.cl": """'-DOPERATOR(r,t)=r=(r+t);' '-DPOSTOPERATOR(r)=(r/axis_n)' -DDATAINIT=0.0f
+        '-DINNEROPERATOR(r)=r.x+r.y+r.z+r.w'""",
 }
 SGMINER = """-I kernel -I . -DWORKSIZE=64 -DLOOKUP_GAP=2 -DCONCURRENT_THREADS=8192 -DNFACTOR=10 -DMAX_GLOBAL_THREADS=8192
     -DSPH_COMPACT_BLAKE_64=0 -DSPH_LUFFA_PARALLEL=0 -DSPH_KECCAK_UNROLL=0 -DSPH_HAMSI_EXPAND_BIG=1
@@ -51,7 +52,8 @@ PLAIN = [
     ("hashcat/hashcat", "OpenCL/m*.cl", HASHCAT, "CL1.2", 24),
     ("XiaoMi/mace", "mace/ops/opencl/cl/*.cl", """-I mace/ops/opencl/cl -I . -DDATA_TYPE=float -DCMD_DATA_TYPE=f
         -DIN_DATA_TYPE=float -DOUT_DATA_TYPE=float -DIN_CMD_DATA_TYPE=f -DOUT_CMD_DATA_TYPE=f -DELTWISE_TYPE=0
-        -DREDUCE_TYPE=0 -DCL_CHANNEL_DIV=4 -DINPUT_NUM=2 -DWINO_BLK_SIZE=2 -DSTRIDE=1 -DTABLE_SIZE=1024""",
+        -DREDUCE_TYPE=0 -DCL_CHANNEL_DIV=4 -DINPUT_NUM=2 -DWINO_BLK_SIZE=2 -DSTRIDE=1 -DTABLE_SIZE=1024
+        -DACROSS_CHANNELS""",
      "CL1.2", 1),
     ("PaddlePaddle/Paddle-Lite", "lite/backends/opencl/cl_kernel/*/*.cl", PADDLE, "CL1.2", 1),
     ("sgminer-dev/sgminer", "kernel/*.cl", SGMINER, "CL1.2", 1),
@@ -63,8 +65,8 @@ PLAIN = [
         -DATOMIC_FLOAT -DWG_BITS=24 -DROW_BITS=32 -DLONG=0 -DBLOCKSIZE2=256 -DROWBITS=32 -DWGBITS=24
         -DREDUCE_BLOCK_SIZE=256 -Dscan_exclusive -DOP_RI_F_MULTIPLY""",
      "CL1.2", 1),
-    ("ufo-kit/ufo-filters", "src/kernels/*.cl", "", "CL1.2", 1),
-    ("ufo-kit/ufo-filters", "contrib/kernels/*.cl", "", "CL1.2", 1),
+    ("ufo-kit/ufo-filters", "src/kernels/*.cl", "-DMEDIAN_BOX_SIZE=3", "CL1.2", 1),
+    ("ufo-kit/ufo-filters", "contrib/kernels/*.cl", "-DBOXSIZE=3", "CL1.2", 1),
     ("gromacs/gromacs", "src/gromacs/nbnxm/opencl/nbnxm_ocl_kernels.cl", GMX + """ -I src/gromacs/nbnxm/opencl
         -I src/gromacs/ewald -I src/include -I api/legacy/include -Dwarp_size_test=32 -DGMX_OCL_FASTGEN -DEL_CUTOFF
         -DEELNAME=_ElecCut -DVDWNAME=_VdwLJ -DIATYPE_SHMEM -Dc_nbnxmGpuClusterSize=8
@@ -76,7 +78,7 @@ PLAIN = [
         -DwrapX=true -DwrapY=true -DsolveMaxWorkGroupSize=256 -Dc_pmeNeighborUnitcellCount=5 -Dc_pmeMaxUnitcellShift=2
         -DparallelExecutionWidth=32 -DatomsPerWarp=2""", "CL1.2", 1),
     ("preda/gpuowl", "src/cl/*.cl", """-I src/cl -DEXP=77936867 -DWIDTH=512 -DSMALL_HEIGHT=512 -DMIDDLE=8
-        -DCARRY_LEN=8 -DNW=8 -DNH=8 -DWEIGHT_STEP=0.5 -DIWEIGHT_STEP=-0.3 -DFFT_VARIANT=2 '-DTAILT=U2(0.5,0.5)'
+        -DCARRY_LEN=8 -DNW=8 -DNH=8 -DWEIGHT_STEP=0.5 -DIWEIGHT_STEP=-0.3 -DFFT_VARIANT=202 '-DTAILT=U2(0.5,0.5)'
         -DTRIG_SCALE=1 '-DTRIG_SIN={1,2,3,4,5,6,7}' '-DTRIG_COS={1,2,3,4,5,6,7}' -DFRAC_BPW_HI=1 -DFRAC_BPW_LO=2
         -DFRAC_BITS_BIGSTEP=3""", "CL2.0", 1),
 ]
@@ -142,9 +144,12 @@ def silx(folder):
         name, text = os.path.relpath(path, root), text_of(path)
         if "kernel" not in text or name == "sift/sift.cl":
             continue
+        if name == "medfilt.cl":
+            text = text_of(root, "bitonic.cl") + text
         if name == "statistics.cl":
             text = text_of(root, "doubleword.cl") + text_of(root, "kahan.cl") + text
-        yield name, (text_of(root, "sift/sift.cl") if name.startswith("sift/") else "") + text
+        text = (text_of(root, "sift/sift.cl") if name.startswith("sift/") else "") + text
+        yield name, re.sub(r"(?m)^#include .*", "", text)
 
 
 def clpeak(folder):

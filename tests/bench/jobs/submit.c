@@ -283,11 +283,8 @@ static void open_weir(struct sides *s, size_t index)
 // False after a note where it is absent.
 static bool open_runtime(struct sides *s, const char *backend, const char *name)
 {
-    const struct weir_open_params params = {.struct_size = sizeof params,
-                                            .config_path = "",
-                                            .backend = backend,
-                                            .plugins = ""};
-    if (weir_open_at(&params, &s->runtime, NULL, 0) == WEIR_OK) {
+    if (weir_open_at(WEIR_PARAMS(weir_open, .config_path = "", .backend = backend, .plugins = ""),
+                     &s->runtime, NULL, 0) == WEIR_OK) {
         cli_own_runtime(s->runtime);
         return true;
     }

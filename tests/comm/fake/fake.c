@@ -40,7 +40,6 @@ static weir_status fake_open(const struct weir_host *host,
 
 static void fake_close(void *state)
 {
-    (void)state;
     if (fake.groups)
         abort(); // a group was not left
 }
@@ -147,7 +146,5 @@ static const struct weir_module module = {
 
 const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
 {
-    (void)host_abi;
-    (void)host;
     return &module;
 }

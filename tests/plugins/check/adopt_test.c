@@ -6,6 +6,7 @@
 #include <weir/interop.h>
 #include <weir/weir.h>
 
+#include "tests/support/own.h"
 #include "tests/support/test.h"
 
 enum {
@@ -21,20 +22,6 @@ struct rig {
     weir_buffer *x; // both on the owner's memory
     weir_buffer *y;
 };
-
-static weir_queue *make_queue(const struct rig *rig, const char *label)
-{
-    weir_queue *queue = NULL;
-    EXPECT_OK(weir_queue_create(rig->device, WEIR_PARAMS(weir_queue, .label = label), &queue));
-    return queue;
-}
-
-static weir_buffer *make_buffer(const struct rig *rig)
-{
-    weir_buffer *buffer = NULL;
-    EXPECT_OK(weir_buffer_create(rig->device, WEIR_PARAMS(weir_buffer, .size = SIZE), &buffer));
-    return buffer;
-}
 
 static weir_buffer *adopt(const struct rig *rig, const char *label, weir_buffer *owner)
 {
@@ -57,9 +44,9 @@ static void rig_open(struct rig *rig)
                                     .config_text = section ? section : "", .plugins = "check"),
                         &rig->runtime));
     ASSERT_OK(weir_device_open(rig->runtime, NULL, &rig->device));
-    rig->one = make_queue(rig, "one");
-    rig->two = make_queue(rig, "two");
-    rig->owner = make_buffer(rig);
+    rig->one = test_queue(rig->device, "one");
+    rig->two = test_queue(rig->device, "two");
+    rig->owner = test_buffer(rig->device, "", SIZE, WEIR_PLACE_DEVICE);
     rig->x = adopt(rig, "x", rig->owner);
     rig->y = adopt(rig, "y", rig->owner);
 }
@@ -109,7 +96,7 @@ WEIR_TEST(CheckAdopt, OtherMemory)
     weir_buffer *others[8];
     weir_buffer *adopted[8];
     for (int i = 0; i < 8; i++) {
-        others[i] = make_buffer(&rig);
+        others[i] = test_buffer(rig.device, "", SIZE, WEIR_PLACE_DEVICE);
         adopted[i] = adopt(&rig, "other", others[i]);
         EXPECT_OK(weir_queue_fill(i % 2 ? rig.one : rig.two, adopted[i], 0, SIZE, &seven, 1));
     }

@@ -28,24 +28,6 @@ struct rig {
 
 static const unsigned char seven = 7;
 
-static weir_queue *make_queue(struct rig *rig, const char *label)
-{
-    weir_queue *queue = NULL;
-    EXPECT_OK(weir_queue_create(rig->device, WEIR_PARAMS(weir_queue, .label = label), &queue));
-    return queue;
-}
-
-static weir_buffer *make_buffer(struct rig *rig, const char *label, size_t size,
-                                weir_placement placement)
-{
-    weir_buffer *buffer = NULL;
-    EXPECT_OK(weir_buffer_create(rig->device,
-                                 WEIR_PARAMS(weir_buffer, .label = label, .size = size,
-                                             .placement = placement),
-                                 &buffer));
-    return buffer;
-}
-
 static void fill(weir_queue *queue, weir_buffer *buffer, size_t offset, size_t size)
 {
     EXPECT_OK(weir_queue_fill(queue, buffer, offset, size, &seven, 1));
@@ -66,11 +48,11 @@ static void rig_open(struct rig *rig, const char *section)
     ASSERT_OK(weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini", .config_text = text),
                         &rig->runtime));
     ASSERT_OK(weir_device_open(rig->runtime, NULL, &rig->device));
-    rig->one = make_queue(rig, "one");
-    rig->two = make_queue(rig, "two");
-    rig->a = make_buffer(rig, "a", SIZE, WEIR_PLACE_DEVICE);
-    rig->b = make_buffer(rig, "b", SIZE, WEIR_PLACE_DEVICE);
-    rig->host = make_buffer(rig, "host", SIZE, WEIR_PLACE_HOST);
+    rig->one = test_queue(rig->device, "one");
+    rig->two = test_queue(rig->device, "two");
+    rig->a = test_buffer(rig->device, "a", SIZE, WEIR_PLACE_DEVICE);
+    rig->b = test_buffer(rig->device, "b", SIZE, WEIR_PLACE_DEVICE);
+    rig->host = test_buffer(rig->device, "host", SIZE, WEIR_PLACE_HOST);
     fill(rig->one, rig->a, 0, SIZE);
     fill(rig->one, rig->b, 0, SIZE);
     fill(rig->one, rig->host, 0, SIZE);
@@ -140,7 +122,7 @@ ENGINE_TEST(CheckEngine, OneMissingWaitIsOneFinding, "")
 ENGINE_TEST(CheckEngine, ADestroyedQueueHasFinished, "")
 {
     for (int i = 0; i < 20; i++) {
-        weir_queue *queue = make_queue(rig, "short");
+        weir_queue *queue = test_queue(rig->device, "short");
         fill(queue, rig->a, 0, SIZE);
         weir_queue_destroy(&queue);
         EXPECT_OK(weir_queue_copy(rig->two, rig->b, 0, rig->a, 0, SIZE));
@@ -313,7 +295,7 @@ ENGINE_TEST(CheckEngine, AnAllocationIsAnOperationOfItsQueue, "")
 ENGINE_TEST(CheckEngine, UnwrittenIsToldOnce, "")
 {
     int line = 0;
-    own_buffer blank = make_buffer(rig, "blank", SIZE, WEIR_PLACE_DEVICE);
+    own_buffer blank = test_buffer(rig->device, "blank", SIZE, WEIR_PLACE_DEVICE);
     fill(rig->one, blank, 0, 100);
     fill(rig->one, blank, 120, 136);
     ASSERT_OK(weir_queue_copy(rig->one, rig->a, 0, blank, 0, 100));
@@ -333,8 +315,8 @@ ENGINE_TEST(CheckEngine, ManyGapsOfOneBuffer, "")
     enum {
         GAPS = 5000
     };
-    own_buffer blank = make_buffer(rig, "blank", (size_t)2 * GAPS, WEIR_PLACE_DEVICE);
-    own_buffer other = make_buffer(rig, "other", (size_t)2 * GAPS, WEIR_PLACE_DEVICE);
+    own_buffer blank = test_buffer(rig->device, "blank", (size_t)2 * GAPS, WEIR_PLACE_DEVICE);
+    own_buffer other = test_buffer(rig->device, "other", (size_t)2 * GAPS, WEIR_PLACE_DEVICE);
     for (size_t i = 0; i < GAPS; i++)
         fill(rig->one, blank, 2 * i, 1);
     EXPECT_OK(weir_queue_copy(rig->one, other, 0, blank, 0, (size_t)2 * GAPS));
@@ -345,7 +327,7 @@ ENGINE_TEST(CheckEngine, ManyGapsOfOneBuffer, "")
 static void read_blank(struct rig *rig, size_t written)
 {
     void *bytes;
-    weir_buffer *blank = make_buffer(rig, "blank", SIZE, WEIR_PLACE_HOST);
+    weir_buffer *blank = test_buffer(rig->device, "blank", SIZE, WEIR_PLACE_HOST);
     if (written)
         fill(rig->one, blank, 0, written);
     EXPECT_OK(weir_queue_sync(rig->one, WEIR_FOREVER));
@@ -361,7 +343,7 @@ ENGINE_TEST(CheckEngine, WhatMayBeWritten, "")
     void *bytes;
     static unsigned char memory[SIZE];
     own_buffer wrapped = NULL;
-    own_buffer blank = make_buffer(rig, "blank", SIZE, WEIR_PLACE_HOST);
+    own_buffer blank = test_buffer(rig->device, "blank", SIZE, WEIR_PLACE_HOST);
     ASSERT_OK(weir_host_begin(blank, 0, SIZE, WEIR_ACCESS_READ_WRITE, &bytes));
     ASSERT_OK(weir_host_end(blank, 0, SIZE, WEIR_ACCESS_READ_WRITE));
     ASSERT_OK(weir_queue_copy(rig->one, rig->a, 0, blank, 0, SIZE));
@@ -599,9 +581,9 @@ ENGINE_TEST(CheckEngine, ManyRangesOfOneBuffer, "")
         QUEUES = 4
     };
     weir_queue *queues[QUEUES];
-    own_buffer arena = make_buffer(rig, "arena", (size_t)16 * PIECES, WEIR_PLACE_DEVICE);
+    own_buffer arena = test_buffer(rig->device, "arena", (size_t)16 * PIECES, WEIR_PLACE_DEVICE);
     for (int i = 0; i < QUEUES; i++)
-        queues[i] = make_queue(rig, "queue");
+        queues[i] = test_queue(rig->device, "queue");
     for (int round = 0; round < 3; round++)
         for (size_t i = 0; i < PIECES; i++)
             fill(queues[i % QUEUES], arena, 16 * (i * 7 % PIECES), 16);
@@ -688,8 +670,8 @@ ENGINE_TEST(CheckEngine, AnAssumedRangeMayBeUsed, "")
 // A guess may be too wide: only what nothing of was written is told.
 ENGINE_TEST(CheckEngine, AnAssumedReadOfPartlyWrittenBytesIsFine, "")
 {
-    own_buffer fresh = make_buffer(rig, "fresh", SIZE, WEIR_PLACE_DEVICE);
-    own_buffer partly = make_buffer(rig, "partly", SIZE, WEIR_PLACE_DEVICE);
+    own_buffer fresh = test_buffer(rig->device, "fresh", SIZE, WEIR_PLACE_DEVICE);
+    own_buffer partly = test_buffer(rig->device, "partly", SIZE, WEIR_PLACE_DEVICE);
     struct weir_note_range guess = {.buffer = partly,
                                     .size = SIZE,
                                     .access = WEIR_ACCESS_READ,

@@ -9,7 +9,11 @@
 #include "base/file.h"
 #include "plugins/check/finding.h"
 #include "report/findings.h"
+#include "tests/support/own.h"
 #include "tests/support/test.h"
+
+#define own_findings OWN(check_findings_destroy) struct check_findings *
+#define own_reader OWN(weir_findings_reader_destroy) weir_findings_reader *
 
 // A host that keeps what it is told.
 
@@ -115,7 +119,7 @@ static struct weir_check_finding get(struct check_findings *findings, size_t ind
 static void expect_facts(const struct check_conflict *conflict, const char *const message[4],
                          const char *const remedy[2])
 {
-    struct check_findings *findings = create(&plain);
+    own_findings findings = create(&plain);
     ASSERT_TRUE(findings != NULL);
     EXPECT_INT_EQ(check_findings_add(findings, conflict), WEIR_OK);
     const struct weir_check_finding finding = get(findings, 0);
@@ -124,7 +128,6 @@ static void expect_facts(const struct check_conflict *conflict, const char *cons
     for (size_t i = 0; i < 2 && remedy[i]; i++)
         EXPECT_CONTAINS(finding.remedy, remedy[i]);
     EXPECT_STR_NE(finding.remedy, "");
-    check_findings_destroy(&findings);
 }
 
 #define FACTS(...) ((const char *const[4]){__VA_ARGS__})
@@ -229,7 +232,7 @@ WEIR_TEST(CheckFindings, APairIsOnceAndCounted)
 // An older program's structure is not written beyond its end.
 WEIR_TEST(CheckFindings, SmallerStructures)
 {
-    struct check_findings *findings = create(&plain);
+    own_findings findings = create(&plain);
     const struct check_conflict conflict = race();
     struct weir_check_finding finding;
     memset(&finding, 0x5a, sizeof finding);
@@ -239,17 +242,15 @@ WEIR_TEST(CheckFindings, SmallerStructures)
     EXPECT_STR_EQ(finding.buffer, "image");
     const unsigned char *rest = (const unsigned char *)&finding.message;
     EXPECT_INT_EQ(rest[0], 0x5a);
-    check_findings_destroy(&findings);
 }
 
 WEIR_TEST(CheckFindings, TextsOfProgramsAreEscaped)
 {
-    struct check_findings *findings = create(&plain);
+    own_findings findings = create(&plain);
     struct check_conflict conflict = race();
     conflict.buffer = "a\x1b[31m\nb\xff";
     check_findings_add(findings, &conflict);
     EXPECT_CONTAINS(get(findings, 0).message, "'a\\x1b[31m\\nb\\xff'");
-    check_findings_destroy(&findings);
 }
 
 WEIR_TEST(CheckFindings, MorePairsThanAreKept)
@@ -269,7 +270,7 @@ WEIR_TEST(CheckFindings, MorePairsThanAreKept)
 
 WEIR_TEST(CheckFindings, ARefusalIsTheFinding)
 {
-    struct check_findings *findings = create(&strict);
+    own_findings findings = create(&strict);
     struct check_conflict conflict = race();
     for (int i = 0; i < 2; i++) {
         memset(&told, 0, sizeof told);
@@ -279,7 +280,6 @@ WEIR_TEST(CheckFindings, ARefusalIsTheFinding)
     }
     conflict.kind = WEIR_CHECK_IMPLIED_WAIT;
     EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
-    check_findings_destroy(&findings);
 }
 
 static void *add_many(void *user)
@@ -294,7 +294,7 @@ static void *add_many(void *user)
 
 WEIR_TEST(CheckFindings, OfManyThreads)
 {
-    struct check_findings *findings = create(&plain);
+    own_findings findings = create(&plain);
     pthread_t threads[4];
     uint64_t count = 0;
     for (size_t i = 0; i < 4; i++)
@@ -305,7 +305,6 @@ WEIR_TEST(CheckFindings, OfManyThreads)
     for (size_t i = 0; i < 10; i++)
         count += get(findings, i).count;
     EXPECT_UINT_EQ(count, 4000);
-    check_findings_destroy(&findings);
 }
 
 // Suppressions.
@@ -583,7 +582,7 @@ WEIR_TEST(CheckFiles, SarifHasItsRequiredFields)
 WEIR_TEST(CheckReader, AddsUpSeveralRuns)
 {
     char text[512], json[512], sarif[512], path[512], message[512];
-    weir_findings_reader *reader = weir_findings_reader_create();
+    own_reader reader = weir_findings_reader_create();
     for (int run = 0; run < 2; run++) {
         struct check_findings *findings =
             with_files(run == 0 ? "run0" : "run1", text, json, sarif,
@@ -617,7 +616,6 @@ WEIR_TEST(CheckReader, AddsUpSeveralRuns)
     EXPECT_CONTAINS(report, "suppressions.json: entry 1 suppresses nothing");
     EXPECT_NOT_CONTAINS(report, "suppressions.json: entry 2");
     free(report);
-    weir_findings_reader_destroy(&reader);
 }
 
 WEIR_TEST(CheckReader, RefusesOtherFiles)
@@ -629,7 +627,7 @@ WEIR_TEST(CheckReader, RefusesOtherFiles)
                                         "{\"weir_check\": 2, \"findings\": []}",
                                         "{\"weir_check\": 1, \"findings\": [{\"kind\": \"none\"}]}",
                                         "{\"weir_check\": 1}"};
-    weir_findings_reader *reader = weir_findings_reader_create();
+    own_reader reader = weir_findings_reader_create();
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         EXPECT_FALSE(weir_findings_read(reader, file_of(path, "other.json", texts[i]), message,
                                         sizeof message));
@@ -637,5 +635,4 @@ WEIR_TEST(CheckReader, RefusesOtherFiles)
     }
     EXPECT_FALSE(weir_findings_read(reader, "/nowhere.json", message, sizeof message));
     EXPECT_INT_EQ(weir_findings_all(reader)->count, 0);
-    weir_findings_reader_destroy(&reader);
 }

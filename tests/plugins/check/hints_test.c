@@ -40,24 +40,6 @@ static void keep(void *user, weir_log_level level, const char *source, const cha
         snprintf(told + used, sizeof told - used, "%s\n", message);
 }
 
-static weir_queue *make_queue(struct rig *rig, const char *label)
-{
-    weir_queue *queue = NULL;
-    EXPECT_OK(weir_queue_create(rig->device, WEIR_PARAMS(weir_queue, .label = label), &queue));
-    return queue;
-}
-
-static weir_buffer *make_buffer(struct rig *rig, const char *label, size_t size,
-                                weir_placement placement)
-{
-    weir_buffer *buffer = NULL;
-    EXPECT_OK(weir_buffer_create(rig->device,
-                                 WEIR_PARAMS(weir_buffer, .label = label, .size = size,
-                                             .placement = placement),
-                                 &buffer));
-    return buffer;
-}
-
 static void fill(weir_queue *queue, weir_buffer *buffer, size_t offset, size_t size)
 {
     EXPECT_OK(weir_queue_fill(queue, buffer, offset, size, "", 1));
@@ -101,10 +83,10 @@ static void rig_open(struct rig *rig)
     ASSERT_OK(weir_open(WEIR_PARAMS(weir_open, .config_text = text), &rig->runtime));
     ASSERT_OK(weir_device_open(rig->runtime, NULL, &rig->device));
     for (int i = 0; i < QUEUES; i++)
-        rig->queues[i] = make_queue(rig, labels[i]);
-    rig->a = make_buffer(rig, "a", SIZE, WEIR_PLACE_DEVICE);
-    rig->b = make_buffer(rig, "b", SIZE, WEIR_PLACE_DEVICE);
-    rig->host = make_buffer(rig, "host", SIZE, WEIR_PLACE_HOST);
+        rig->queues[i] = test_queue(rig->device, labels[i]);
+    rig->a = test_buffer(rig->device, "a", SIZE, WEIR_PLACE_DEVICE);
+    rig->b = test_buffer(rig->device, "b", SIZE, WEIR_PLACE_DEVICE);
+    rig->host = test_buffer(rig->device, "host", SIZE, WEIR_PLACE_HOST);
     fill(rig->queues[0], rig->a, 0, SIZE);
     fill(rig->queues[0], rig->b, 0, SIZE);
     fill(rig->queues[0], rig->host, 0, SIZE);
@@ -210,7 +192,7 @@ static bool do_object(struct rig *rig, const struct words *w)
     if (strcmp(w->verb, "end") == 0)
         weir_queue_destroy(queue_of(rig, w->first));
     else if (strcmp(w->verb, "make") == 0)
-        *queue_of(rig, w->first) = make_queue(rig, labels[w->first[0] - '1']);
+        *queue_of(rig, w->first) = test_queue(rig->device, labels[w->first[0] - '1']);
     else if (strcmp(w->verb, "free") == 0)
         weir_buffer_destroy(buffer_of(rig, w->first));
     else if (strcmp(w->verb, "native") == 0)
@@ -444,7 +426,7 @@ WEIR_TEST(CheckHints, SyncThatFails)
 {
     struct rig rig;
     rig_open(&rig);
-    weir_queue *queue = make_queue(&rig, "failing");
+    weir_queue *queue = test_queue(rig.device, "failing");
     EXPECT_OK(weir_queue_host_call(queue, failing, NULL));
     EXPECT_OK(weir_queue_record(rig.queues[0], &rig.event));
     sync_at(rig.queues[0], 10);
@@ -483,7 +465,7 @@ RIG_TEST(SyncAndMemoryOfTheProgram)
 // So many uses that those which the host knows of are dropped.
 RIG_TEST(SyncBeforeManyUses)
 {
-    own_buffer large = make_buffer(rig, "large", 8192, WEIR_PLACE_DEVICE);
+    own_buffer large = test_buffer(rig->device, "large", 8192, WEIR_PLACE_DEVICE);
     fill(rig->queues[0], large, 8190, 1);
     sync_at(rig->queues[0], 10);
     for (size_t i = 0; i < 2000; i++)

@@ -72,23 +72,6 @@ static size_t count_notes(const char *text)
     return count;
 }
 
-static weir_queue *make_queue(struct rig *rig, const char *label)
-{
-    weir_queue *queue = NULL;
-    EXPECT_OK(weir_queue_create(rig->device, WEIR_PARAMS(weir_queue, .label = label), &queue));
-    return queue;
-}
-
-static weir_buffer *make_buffer(struct rig *rig, const char *label, weir_placement placement)
-{
-    weir_buffer *buffer = NULL;
-    EXPECT_OK(weir_buffer_create(rig->device,
-                                 WEIR_PARAMS(weir_buffer, .label = label, .size = BYTES,
-                                             .placement = placement),
-                                 &buffer));
-    return buffer;
-}
-
 static void set_contents(struct rig *rig)
 {
     uint32_t words[WORDS];
@@ -111,10 +94,10 @@ static void rig_open(struct rig *rig, const char *section, const char *kernel)
     ASSERT_OK(weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini", .config_text = text),
                         &rig->runtime));
     ASSERT_OK(weir_device_open(rig->runtime, NULL, &rig->device));
-    rig->queue = make_queue(rig, "work");
-    rig->in = make_buffer(rig, "in", WEIR_PLACE_DEVICE);
-    rig->out = make_buffer(rig, "out", WEIR_PLACE_DEVICE);
-    rig->host = make_buffer(rig, "host", WEIR_PLACE_HOST);
+    rig->queue = test_queue(rig->device, "work");
+    rig->in = test_buffer(rig->device, "in", BYTES, WEIR_PLACE_DEVICE);
+    rig->out = test_buffer(rig->device, "out", BYTES, WEIR_PLACE_DEVICE);
+    rig->host = test_buffer(rig->device, "host", BYTES, WEIR_PLACE_HOST);
     const struct weir_program_params program = {.struct_size = sizeof program,
                                                 .bundle = &verify_kernels};
     ASSERT_OK(weir_program_create(rig->device, &program, &rig->program));
@@ -286,7 +269,7 @@ WEIR_TEST(Verify, HostBuffers)
 static void *launch_many(void *user)
 {
     struct rig *rig = user;
-    weir_queue *queue = make_queue(rig, "other");
+    weir_queue *queue = test_queue(rig->device, "other");
     for (int i = 0; i < 20; i++)
         EXPECT_OK(weir_queue_launch(queue, rig->kernel, items(WORDS), block,
                                     weir_in(rig->in, HALF, HALF), weir_out(rig->out, HALF, HALF),
@@ -488,7 +471,7 @@ WEIR_TEST(VerifyGraphs, ReadOutsideOfWhatIsDeclared)
 VERIFY_TEST(VerifyGraphs, BranchesAndQueues, "verify = 1", "add")
 {
     struct weir_event event;
-    own_queue other = make_queue(rig, "other");
+    own_queue other = test_queue(rig->device, "other");
     ASSERT_OK(weir_capture_begin(rig->queue));
     LAUNCH(items(PART), block, weir_in(rig->in, 0, HALF), weir_out(rig->out, 0, HALF), 1u);
     EXPECT_OK(weir_queue_record(rig->queue, &event));
@@ -508,7 +491,7 @@ VERIFY_TEST(VerifyGraphs, BranchesAndQueues, "verify = 1", "add")
 // The nodes before the finding have run, the others have not.
 VERIFY_TEST(VerifyGraphs, ReportFail, "verify = 1\nreport = fail", "add")
 {
-    own_queue other = make_queue(rig, "other");
+    own_queue other = test_queue(rig->device, "other");
     ASSERT_OK(weir_capture_begin(other));
     EXPECT_OK(weir_queue_copy(other, rig->out, HALF, rig->in, 4, 4));
     EXPECT_OK(weir_queue_launch(other, rig->kernel, items(PART), block, weir_in(rig->in, 0, HALF),
@@ -545,7 +528,7 @@ WEIR_TEST(VerifyGraphs, NodeThatIsRefused)
     setenv("WEIR_PLUGINS", "check, strange", 1);
     rig_open(rig, "verify = 1", "bump");
     unsetenv("WEIR_PLUGINS");
-    weir_queue *other = make_queue(rig, "other");
+    weir_queue *other = test_queue(rig->device, "other");
     ASSERT_OK(weir_capture_begin(other));
     EXPECT_OK(weir_queue_fill(other, rig->in, 0, BYTES, "", 1)); // of a kind that none knows
     EXPECT_OK(

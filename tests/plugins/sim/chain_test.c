@@ -107,8 +107,8 @@ static struct weir_trace *trace_of_job(const char *more)
 
 static void expect_same_run(const char *more)
 {
-    struct weir_trace *a = trace_of_job(more);
-    struct weir_trace *b = trace_of_job(more);
+    own_trace a = trace_of_job(more);
+    own_trace b = trace_of_job(more);
     ASSERT_TRUE(a && b);
     ASSERT_UINT_EQ(a->operation_count, b->operation_count);
     EXPECT_TRUE(a->operation_count >= 24);
@@ -122,8 +122,6 @@ static void expect_same_run(const char *more)
         EXPECT_UINT_EQ(a->spans[i].end_ns, b->spans[i].end_ns);
     }
     EXPECT_UINT_EQ(a->meta.end_ns, b->meta.end_ns);
-    weir_trace_destroy(&a);
-    weir_trace_destroy(&b);
 }
 
 WEIR_TEST(Chain, TwoRunsAreTheSame)

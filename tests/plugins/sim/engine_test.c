@@ -96,11 +96,15 @@ WEIR_TEST(Cost, Places)
 
 WEIR_TEST(Cost, Copies)
 {
+    static const uint64_t rows[][2] = {{0, 50}, {3000, 1050}, {3001, 1051}};
     struct sim_model model = plain_model();
     model.copies[SIM_H2D] = (struct sim_link){.bytes_per_s = 3000000000, .latency_ns = 50};
-    EXPECT_UINT_EQ(sim_copy_ns(&model, SIM_H2D, 0), 50);
-    EXPECT_UINT_EQ(sim_copy_ns(&model, SIM_H2D, 3000), 1050);
-    EXPECT_UINT_EQ(sim_copy_ns(&model, SIM_H2D, 3001), 1051);
+    for (size_t i = 0; i < 3; i++) {
+        struct program program = {.models = {&model}, .device_count = 1};
+        add_step(&program, 0, SIM_H2D, rows[i][0]);
+        run_engine(&program);
+        EXPECT_UINT_EQ(makespan(&program), rows[i][1]);
+    }
 }
 
 // Queues that end.

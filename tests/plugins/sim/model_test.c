@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "plugins/sim/model.h"
+#include "tests/support/own.h"
 #include "tests/support/test.h"
+
+#define own_gpu OWN(sim_gpu_destroy) struct sim_gpu *
 
 #define GPU                                                                  \
     "[gpu]\nname = a card\nqueues = stream\ncopy_engines = 2\nkernels = 4\n" \
@@ -49,10 +52,9 @@ static struct sim_gpu *open_text(const char *text)
 
 static void expect_refused(const char *text, const char *end)
 {
-    struct sim_gpu *gpu = open_text(text);
+    own_gpu gpu = open_text(text);
     EXPECT_NULL(gpu);
     expect_end(end);
-    sim_gpu_destroy(&gpu);
 }
 
 WEIR_TEST(SimModel, KeysAndDefaults)
@@ -148,7 +150,7 @@ WEIR_TEST(SimModel, CostsOfKernels)
                                    "[kernel f<a, b>(int)]\nper_block_ns = 1e-3\n"
                                    "per_byte_ns = 2\nper_argument_15_ns = 3\n"
                                    "per_item_argument_0_ns = 4\n";
-    struct sim_gpu *gpu = open_text(text);
+    own_gpu gpu = open_text(text);
     ASSERT_NOT_NULL(gpu);
     const struct sim_model *model = &gpu->model;
     ASSERT_UINT_EQ(model->cost_count, 2);
@@ -163,7 +165,6 @@ WEIR_TEST(SimModel, CostsOfKernels)
     const struct sim_launch launch = {.kernel = "scale", .items = 100};
     EXPECT_TRUE(sim_kernel_ns(model, &launch, &ns));
     EXPECT_UINT_EQ(ns, 60);
-    sim_gpu_destroy(&gpu);
 }
 
 // Costs of a processor are none of a GPU's, unless someone says how much of them.
@@ -213,20 +214,19 @@ WEIR_TEST(SimModel, WhatLearntHolds)
         {"[learnt]\nkind = gpu\n",
          "costs.ini: there is no [kernel NAME]; weir sim learn writes some"},
     };
-    struct sim_gpu *gpu = open_text(GPU);
+    own_gpu gpu = open_text(GPU);
     ASSERT_NOT_NULL(gpu);
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         EXPECT_FALSE(
             sim_gpu_add_costs(gpu, file("costs.ini", refused[i].text), 0, message, sizeof message));
         expect_end(refused[i].end);
     }
-    sim_gpu_destroy(&gpu);
 }
 
 // Of a kernel that both have, the file's costs count.
 WEIR_TEST(SimModel, CostsFromFilesOfTheirOwn)
 {
-    struct sim_gpu *gpu = open_text(GPU "[kernel b]\nfixed_ns = 1\n[kernel d]\nfixed_ns = 2\n");
+    own_gpu gpu = open_text(GPU "[kernel b]\nfixed_ns = 1\n[kernel d]\nfixed_ns = 2\n");
     ASSERT_NOT_NULL(gpu);
     EXPECT_TRUE(sim_gpu_add_costs(
         gpu,
@@ -250,7 +250,6 @@ WEIR_TEST(SimModel, CostsFromFilesOfTheirOwn)
     expect_end("costs.ini: there is no [kernel NAME]; weir sim learn writes some");
     EXPECT_FALSE(sim_gpu_add_costs(gpu, "./absent.ini", 0, message, sizeof message));
     EXPECT_UINT_EQ(gpu->model.cost_count, 4);
-    sim_gpu_destroy(&gpu);
 }
 
 WEIR_TEST(SimModel, WrongCostsAreRefused)
@@ -388,26 +387,6 @@ WEIR_TEST(SimModel, CarriedModelsHaveSources)
         fclose(from);
         weir_test_note("%s", name);
         EXPECT_STR_EQ(key, "");
-    }
-}
-
-// What the article measured for a copy of a chunk.
-WEIR_TEST(SimModel, CopiesTakeWhatWasMeasured)
-{
-    static const struct {
-        const char *gpu;
-        double up_ns;
-        double down_ns;
-    } measured[] = {{"c1060", 1105735, 1105735},
-                    {"c2050", 795509, 620800},
-                    {"k20c", 732000, 732000}};
-    for (size_t i = 0; i < sizeof measured / sizeof *measured; i++) {
-        struct sim_gpu *gpu;
-        ASSERT_TRUE(sim_gpu_open(measured[i].gpu, &gpu, message, sizeof message));
-        const struct sim_model *model = &gpu->model;
-        EXPECT_NEAR((double)sim_copy_ns(model, SIM_H2D, 4 << 20), measured[i].up_ns, 2);
-        EXPECT_NEAR((double)sim_copy_ns(model, SIM_D2H, 4 << 20), measured[i].down_ns, 2);
-        sim_gpu_destroy(&gpu);
     }
 }
 

@@ -281,6 +281,25 @@ WEIR_TEST(Tables, OclCopyComputeOverlap)
 // milliseconds; the kernel is what is left of them.
 #define CHUNK (UINT64_C(4) << 20)
 
+// What the article measured for a copy of a chunk.
+WEIR_TEST(Tables, Copies)
+{
+    static const struct {
+        const char *card;
+        enum sim_kind kind;
+        double ns;
+    } copies[] = {{"c1060", SIM_H2D, 1105735}, {"c1060", SIM_D2H, 1105735},
+                  {"c2050", SIM_H2D, 795509},  {"c2050", SIM_D2H, 620800},
+                  {"k20c", SIM_H2D, 732000},   {"k20c", SIM_D2H, 732000}};
+    for (size_t i = 0; i < sizeof copies / sizeof *copies; i++) {
+        const struct sim_model model = card(copies[i].card, "");
+        struct program program = {.models = {&model}, .device_count = 1};
+        add_step(&program, 0, copies[i].kind, CHUNK);
+        run_engine(&program);
+        EXPECT_NEAR((double)makespan(&program), copies[i].ns, 2);
+    }
+}
+
 struct measured {
     const char *card;
     uint64_t kernel_ns;

@@ -10,8 +10,8 @@ CUresult cuMemGetInfo(size_t *free_bytes, size_t *total)
 {
     BEGIN(true);
     if (code == CUDA_SUCCESS) {
-        *total = fake_memory_bytes;
-        *free_bytes = fake_memory_bytes - fake_memory_used(fake_current->device);
+        *total = (size_t)FAKE_MEMORY_BYTES;
+        *free_bytes = (size_t)FAKE_MEMORY_BYTES - fake_memory_used(fake_current->device);
     }
     END;
 }
@@ -73,7 +73,7 @@ static CUresult make(CUdeviceptr *address, size_t size, size_t alignment, enum f
 
 static CUresult make_on_device(CUdeviceptr *address, size_t size, CUdevice device)
 {
-    return size > fake_memory_bytes - fake_memory_used(device)
+    return size > (size_t)FAKE_MEMORY_BYTES - fake_memory_used(device)
                ? CUDA_ERROR_OUT_OF_MEMORY
                : make(address, size, 256, FAKE_DEVICE, device);
 }

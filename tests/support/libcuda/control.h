@@ -17,7 +17,6 @@
 //   WEIR_TEST_CUDA_MANAGED=1       whether the host may use managed memory while kernels run; if
 //                                  not, there is none
 //   WEIR_TEST_CUDA_ARCH=90
-//   WEIR_TEST_CUDA_MEMORY=BYTES    of each device
 //   WEIR_TEST_CUDA_PINNED=BYTES    that can be pinned in all; 1 GiB
 //   WEIR_TEST_CUDA_FAIL=NAME:N[:CODE]  see `fail`
 //

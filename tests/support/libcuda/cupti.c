@@ -9,6 +9,9 @@
 #include "fake.h"
 
 #define EXPORT __attribute__((visibility("default")))
+#define DECLARE(optional, result, name, parameters) EXPORT result name parameters;
+CUPTI_SYMBOLS(DECLARE)
+#undef DECLARE
 
 enum {
     KINDS = 64,
@@ -153,14 +156,12 @@ void fake_cupti_note(const struct fake_operation *operation, uint64_t start_ns)
 
 // The functions.
 
-EXPORT CUptiResult cuptiGetResultString(CUptiResult result, const char **text);
 CUptiResult cuptiGetResultString(CUptiResult result, const char **text)
 {
     *text = result == CUPTI_SUCCESS ? "CUPTI_SUCCESS" : "CUPTI_ERROR_UNKNOWN";
     return CUPTI_SUCCESS;
 }
 
-EXPORT CUptiResult cuptiGetTimestamp(uint64_t *timestamp);
 CUptiResult cuptiGetTimestamp(uint64_t *timestamp)
 {
     *timestamp = fake_cupti_now();
@@ -177,19 +178,16 @@ static CUptiResult set_kind(unsigned kind, bool on)
     return CUPTI_SUCCESS;
 }
 
-EXPORT CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind);
 CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind)
 {
     return set_kind(kind, true);
 }
 
-EXPORT CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind);
 CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind)
 {
     return set_kind(kind, false);
 }
 
-EXPORT CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId call, uint8_t on);
 CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId call, uint8_t on)
 {
     pthread_mutex_lock(&fake_lock);
@@ -198,8 +196,6 @@ CUptiResult cuptiActivityEnableDriverApi(CUpti_CallbackId call, uint8_t on)
     return CUPTI_SUCCESS;
 }
 
-EXPORT CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc on_request,
-                                                  CUpti_BuffersCallbackCompleteFunc on_complete);
 CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc on_request,
                                            CUpti_BuffersCallbackCompleteFunc on_complete)
 {
@@ -210,8 +206,6 @@ CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc on_r
     return CUPTI_SUCCESS;
 }
 
-EXPORT CUptiResult cuptiActivityGetNextRecord(uint8_t *buffer, size_t size,
-                                              CUpti_Activity **record);
 CUptiResult cuptiActivityGetNextRecord(uint8_t *buffer, size_t size, CUpti_Activity **record)
 {
     uint8_t *next = *record ? (uint8_t *)(void *)*record + RECORD_BYTES : buffer;
@@ -245,7 +239,6 @@ static void deliver(unsigned char (**pending)[RECORD_BYTES], size_t *pending_cou
     free(records);
 }
 
-EXPORT CUptiResult cuptiActivityFlushAll(uint32_t flag);
 CUptiResult cuptiActivityFlushAll(uint32_t flag)
 {
     (void)flag;
@@ -254,8 +247,6 @@ CUptiResult cuptiActivityFlushAll(uint32_t flag)
     return CUPTI_SUCCESS;
 }
 
-EXPORT CUptiResult cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind kind,
-                                                          uint64_t id);
 CUptiResult cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind kind, uint64_t id)
 {
     if (kind != CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM1 || depth == DEPTH)
@@ -264,8 +255,6 @@ CUptiResult cuptiActivityPushExternalCorrelationId(CUpti_ExternalCorrelationKind
     return CUPTI_SUCCESS;
 }
 
-EXPORT CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind kind,
-                                                         uint64_t *last);
 CUptiResult cuptiActivityPopExternalCorrelationId(CUpti_ExternalCorrelationKind kind,
                                                   uint64_t *last)
 {

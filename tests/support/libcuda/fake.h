@@ -21,6 +21,7 @@ enum {
     FAKE_CAPTURE_INVALIDATED = 901,
     FAKE_UNKNOWN = 999,
     FAKE_LOCAL_LIMIT = 232448,
+    FAKE_MEMORY_BYTES = 1 << 30, // of each device
     // Multiprocessors, and what each holds.
     FAKE_UNITS = 132,
     FAKE_UNIT_ITEMS = 2048,
@@ -210,7 +211,6 @@ struct CUctx_st {
 extern _Thread_local CUcontext fake_current;
 extern int fake_version;
 extern int fake_architecture; // 90: compute capability 9.0
-extern size_t fake_memory_bytes;
 extern size_t fake_pinned_bytes;
 extern bool fake_peers;
 extern int fake_registers; // of a work-item of every kernel

@@ -21,7 +21,6 @@ int fake_version = 13000;
 #endif
 static int device_count = 1;
 int fake_architecture = 90;
-size_t fake_memory_bytes = (size_t)1 << 30;
 size_t fake_pinned_bytes = (size_t)1 << 30;
 bool fake_peers = true;
 int fake_registers = 16;
@@ -32,46 +31,25 @@ static bool initialised;
 
 // The functions that the backend may call.
 
-struct function {
-    const char *name;
-    int version;
-    void (*address)(void);
-    long calls;
+static const char *const names[] = {
+#define NAME(since, result, name, parameters) #name,
+    CU_SYMBOLS(NAME)
+#undef NAME
 };
 
-static struct function functions[] = {
-#define ENTRY(since, result, name, parameters) {#name, since, (void (*)(void))name, 0},
-    CU_SYMBOLS(ENTRY)
-#undef ENTRY
-};
+#define NAME_COUNT (sizeof names / sizeof *names)
 
-#define FUNCTION_COUNT (sizeof functions / sizeof *functions)
-
-static struct function *find_function(const char *name)
-{
-    for (size_t i = 0; i < FUNCTION_COUNT; i++) {
-        if (strcmp(functions[i].name, name) == 0)
-            return &functions[i];
-    }
-    return NULL;
-}
+#include "tests/support/calls.h"
 
 // Failing on request.
 
-static struct {
-    const struct function *function;
-    long left; // calls until it strikes
-    CUresult code;
-    long struck;
-} failure;
+static CUresult failing_code;
 
 static void set_failure(const char *name, long n, int code)
 {
     pthread_mutex_lock(&fake_lock);
-    failure.function = name ? find_function(name) : NULL;
-    failure.left = n;
-    failure.code = code ? code : FAKE_UNKNOWN;
-    failure.struck = 0;
+    failing_code = code ? code : FAKE_UNKNOWN;
+    calls_fail(name, n);
     pthread_mutex_unlock(&fake_lock);
 }
 
@@ -88,14 +66,11 @@ static bool is_fatal(CUresult code)
 // Under the lock. Counts the call, and returns whether it has to fail.
 CUresult fake_admit(const char *name, bool needs_context)
 {
-    struct function *function = find_function(name);
-    function->calls++;
-    if (failure.function == function && --failure.left == 0) {
-        failure.struck++;
-        if (is_fatal(failure.code))
-            fake_sticky = failure.code;
+    if (calls_strike(name)) {
+        if (is_fatal(failing_code))
+            fake_sticky = failing_code;
         pthread_cond_broadcast(&fake_changed);
-        return failure.code;
+        return failing_code;
     }
     if (!initialised && strcmp(name, "cuInit") != 0)
         return 3;
@@ -174,7 +149,7 @@ CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
 {
     (void)device;
     BEGIN(false);
-    *bytes = fake_memory_bytes;
+    *bytes = FAKE_MEMORY_BYTES;
     END;
 }
 
@@ -280,13 +255,22 @@ CUresult cuDriverGetVersion(int *out_version)
 }
 
 #ifndef FAKE_OLD_DRIVER
+static const struct {
+    int version;
+    void (*address)(void);
+} functions[NAME_COUNT] = {
+#define ENTRY(since, result, name, parameters) {since, (void (*)(void))name},
+    CU_SYMBOLS(ENTRY)
+#undef ENTRY
+};
+
 static CUresult get_address(const char *name, void **address, int wanted)
 {
-    struct function *function = find_function(name);
+    const size_t index = calls_index(name);
     *address = NULL;
-    if (!function || function->version != wanted || wanted > fake_version)
+    if (index == NAME_COUNT || functions[index].version != wanted || wanted > fake_version)
         return CUDA_ERROR_NOT_FOUND;
-    memcpy(address, &function->address, sizeof *address);
+    memcpy(address, &functions[index].address, sizeof *address);
     return CUDA_SUCCESS;
 }
 
@@ -310,34 +294,12 @@ static void set_fault(const char *name, long n)
     pthread_mutex_unlock(&fake_lock);
 }
 
-static long count_struck(void)
-{
-    pthread_mutex_lock(&fake_lock);
-    const long struck = failure.struck;
-    pthread_mutex_unlock(&fake_lock);
-    return struck;
-}
-
 static long count_live(void)
 {
     pthread_mutex_lock(&fake_lock);
     const long live = fake_live;
     pthread_mutex_unlock(&fake_lock);
     return live;
-}
-
-static long count_calls(const char *name)
-{
-    pthread_mutex_lock(&fake_lock);
-    const struct function *function = find_function(name);
-    const long calls = function ? function->calls : -1;
-    pthread_mutex_unlock(&fake_lock);
-    return calls;
-}
-
-static const char *name_of(size_t index)
-{
-    return index < FUNCTION_COUNT ? functions[index].name : NULL;
 }
 
 static void hold(int held)
@@ -426,10 +388,10 @@ static void fork_captures(int fork)
 const struct weir_test_cuda weir_test_cuda = {
     .fail = set_failure,
     .fault = set_fault,
-    .struck = count_struck,
+    .struck = calls_struck,
     .live = count_live,
-    .calls = count_calls,
-    .name = name_of,
+    .calls = calls_count,
+    .name = calls_name,
     .hold = hold,
     .let_go = let_go,
     .enqueue = enqueue,
@@ -457,7 +419,6 @@ __attribute__((constructor)) static void start(void)
     device_count = (int)number_in("WEIR_TEST_CUDA_DEVICES", device_count);
     device_count = device_count < FAKE_DEVICE_LIMIT ? device_count : FAKE_DEVICE_LIMIT;
     fake_architecture = (int)number_in("WEIR_TEST_CUDA_ARCH", fake_architecture);
-    fake_memory_bytes = (size_t)number_in("WEIR_TEST_CUDA_MEMORY", (long)fake_memory_bytes);
     fake_pinned_bytes = (size_t)number_in("WEIR_TEST_CUDA_PINNED", (long)fake_pinned_bytes);
     fake_peers = number_in("WEIR_TEST_CUDA_PEERS", 1) != 0;
     fake_cooperative = number_in("WEIR_TEST_CUDA_COOPERATIVE", 1) != 0;

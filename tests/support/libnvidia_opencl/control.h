@@ -8,9 +8,6 @@
 // In that driver every structure has 16 bytes, and a program in which some kernel has no
 // parameters does not build with -cl-kernel-arg-info.
 //
-// The environment is read when the library is loaded:
-//   WEIR_TEST_NVIDIA_OPENCL_ARCH=90   of its only device
-//
 // In the process that loaded the library, a test may look up `weir_test_nvidia_opencl` in it.
 #ifndef WEIR_TESTS_SUPPORT_LIBNVIDIA_OPENCL_CONTROL_H
 #define WEIR_TESTS_SUPPORT_LIBNVIDIA_OPENCL_CONTROL_H

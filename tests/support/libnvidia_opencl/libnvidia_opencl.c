@@ -641,8 +641,6 @@ static void make_table(void)
 
 __attribute__((constructor)) static void start(void)
 {
-    const char *value = getenv("WEIR_TEST_NVIDIA_OPENCL_ARCH");
-    architecture = value ? (unsigned)strtoul(value, NULL, 10) : architecture;
     make_table();
 #define ENTRY(name) table[PLACE_OF_##name] = (any_function)name;
     FUNCTIONS(ENTRY)

@@ -14,8 +14,6 @@
 //                                  flush, the waiter hangs, and the test times out.
 //                                  For PoCL's threaded device: on its serial one
 //                                  commands do not wait for user events.
-//   WEIR_TEST_OPENCL_FAIL=NAME:N   makes the N-th call of function NAME, from 1, fail
-//                                  with CL_OUT_OF_RESOURCES without being forwarded.
 //   WEIR_TEST_OPENCL_NO_SVM=1      every device says that it has no shared virtual
 //                                  memory, so that HOST buffers are pinned memory.
 //   WEIR_TEST_OPENCL_NO_TIMES=1    every device says that it has no times.
@@ -160,13 +158,6 @@ __attribute__((constructor)) static void start(void)
     for (size_t i = 0; i < sizeof plays / sizeof *plays; i++)
         if (is_set(plays[i].variable))
             fake_played |= plays[i].bit;
-    const char *fail = getenv("WEIR_TEST_OPENCL_FAIL");
-    const char *colon = fail ? strchr(fail, ':') : NULL;
-    char name[64] = "";
-    if (colon && (size_t)(colon - fail) < sizeof name) {
-        memcpy(name, fail, (size_t)(colon - fail));
-        set_failure(name, strtol(colon + 1, NULL, 10), 0);
-    }
 }
 
 // Calls that are forwarded unchanged. `failed` is what they return instead.
