@@ -465,7 +465,7 @@ static bool rest(struct local_run *run, bool sends)
         if (group->polls[2 * i + 1].revents && !local_mesh_read_news(run, i))
             return false;
     // What it has sent was there before.
-    if (ahead && !group->polls[2 * first].revents && is_busy(&group->peers[first], sends))
+    if (ahead && !group->polls[2 * (size_t)first].revents && is_busy(&group->peers[first], sends))
         return weir_caller_agrees(&run->by, first, &head);
     return local_mesh_may_wait(run, first);
 }
