@@ -86,7 +86,7 @@ done
 # The command finds its modules, weights and suite.
 expect_status 0 in_new weir --version
 [ "$output" = "weir $version" ] || fail "weir --version said '$output'"
-expect_status 0 in_new env WEIR_BACKEND=opencl weir doctor
+expect_status 0 in_new env WEIR_BACKEND=opencl weir doctor --all
 expect_contains "$output" "all is well"
 for module in check cuda fault null opencl perturb trace; do
     expect_contains "$output" "weir_$module.so"
