@@ -394,6 +394,21 @@ WEIR_TEST(Trace, NonsenseInAnEventIsNothing)
     EXPECT_UINT_EQ(trace->span_count, 1);
 }
 
+// Another program has spread it over more lines than Weir does, but for a short value of the head.
+WEIR_TEST(Trace, EventsOfSeveralLinesAreRead)
+{
+    static const char data[] = "{\n \"weir\": {\n  \"version\": \"1\",\n  \"process\": 7\n },\n"
+                               " \"baseTimeNanoseconds\": 5,\n \"traceEvents\": [\n  {\n   \"ph\": "
+                               "\"X\",\n   \"tid\": 3,\n"
+                               "   \"ts\": 1,\n   \"dur\": 2,\n   \"args\": {\n    "
+                               "\"weir.sequence\": 1\n   }\n  }\n ]\n}\n";
+    own_trace trace = NULL;
+    ASSERT_TRUE(weir_trace_read_memory("file", data, sizeof data - 1, NULL, &trace, message,
+                                       sizeof message));
+    ASSERT_UINT_EQ(trace->operation_count, 1);
+    EXPECT_UINT_EQ(trace->operations[0].end_ns, 3000);
+}
+
 // With bandwidths as nccl-tests compute them, for other tools.
 WEIR_TEST(Trace, CollectivesHaveTheirBandwidth)
 {
