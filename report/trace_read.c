@@ -254,6 +254,7 @@ static bool begins(const char *text, size_t size, const char *what)
 struct reader {
     struct source source;
     struct weir__rows rows;
+    bool spread;   // a value of the head has several lines, which Weir writes none of
     bool by_lines; // a trace of Weir's in its own layout
     bool done;     // the events were taken, or the file of Weir's ends before them
     uint64_t bad_lines;
@@ -390,12 +391,13 @@ static bool take_head_value(struct reader *reader, struct pieces *pieces, const 
     const enum answer answer = take_value(pieces, key);
     if (answer != PIECE)
         return refuse_answer(reader, pieces, answer);
+    reader->spread = reader->spread || pieces->begin != pieces->line;
     if (!key)
         return true;
     json_t *value = parse_piece(reader, pieces);
     const bool ok = value && weir__rows_head(&reader->rows, key, value);
     json_decref(value);
-    reader->by_lines = reader->rows.own && (reader->by_lines || pieces->begin == pieces->line);
+    reader->by_lines = reader->rows.own && !reader->spread;
     return ok;
 }
 

@@ -187,6 +187,21 @@ static void make_full(void)
         (struct weir_trace_span){WEIR_TRACE_SYNC, 99, "weir_event_sync", WEIR_NO_NUMBER, 15, 18};
 }
 
+// What the writer and the reader might both take for another field.
+static const char *const parts[] = {
+    "\"ts\":1.001,\"dur\":1.001",
+    "\"weir.dst\":\"b\",\"weir.src\":\"a\",\"weir.dst_memory\":\"Device\",\"weir.src_memory\":"
+    "\"Pinned\"",
+    "\"weir.submit\":1,\"weir.submit_end\":101",
+    "\"weir.finding_kind\":\"write-after-read\",\"weir.finding\":\"the copy writes "
+    "\\\"bytes\\\"\",\"weir.remedy\":\"wait\"",
+    "\"weir.waits\":[[10,3,1,\"wait.c\",1]]",
+    "\"weir.collective\":[\"reduce-scatter\",\"bf16\",\"average\",7,12,3,4,1]",
+    "\"weir.priority\":-3",
+    "\"weir.clocks\":[[0,7,-1.25,80]]",
+    "\"weir.end\":999999,\"weir.dropped\":5,\"weir.unfinished\":2",
+};
+
 // The file has a key for each field, but for those that tools know by another name.
 WEIR_TEST(Trace, EverythingIsReadBackTheSame)
 {
@@ -207,6 +222,8 @@ WEIR_TEST(Trace, EverythingIsReadBackTheSame)
     }
     struct bytes it = read_bytes(plain);
     EXPECT_UINT_EQ(count_keys(it.data), 42);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        EXPECT_CONTAINS(it.data, parts[i]);
     free(it.data);
 }
 
@@ -392,6 +409,21 @@ WEIR_TEST(Trace, NonsenseInAnEventIsNothing)
                                        sizeof message));
     EXPECT_UINT_EQ(trace->operation_count, 2);
     EXPECT_UINT_EQ(trace->span_count, 1);
+}
+
+// Another program has spread it over more lines than Weir does, but for a short value of the head.
+WEIR_TEST(Trace, EventsOfSeveralLinesAreRead)
+{
+    static const char data[] = "{\n \"weir\": {\n  \"version\": \"1\",\n  \"process\": 7\n },\n"
+                               " \"baseTimeNanoseconds\": 5,\n \"traceEvents\": [\n  {\n   \"ph\": "
+                               "\"X\",\n   \"tid\": 3,\n"
+                               "   \"ts\": 1,\n   \"dur\": 2,\n   \"args\": {\n    "
+                               "\"weir.sequence\": 1\n   }\n  }\n ]\n}\n";
+    own_trace trace = NULL;
+    ASSERT_TRUE(weir_trace_read_memory("file", data, sizeof data - 1, NULL, &trace, message,
+                                       sizeof message));
+    ASSERT_UINT_EQ(trace->operation_count, 1);
+    EXPECT_UINT_EQ(trace->operations[0].end_ns, 3000);
 }
 
 // With bandwidths as nccl-tests compute them, for other tools.
