@@ -15,8 +15,8 @@ bool weir_calls(const char *text, const char *from, const char *to);
 
 // One block, which one call frees, for the structure, its arrays and `text_bytes` at `*out_text`; NULL if out of
 // memory.
-struct weir_kit_signatures *weir_kit_signatures_make(const struct weir_host *host, size_t kernels,
-                                                     size_t parameters, size_t text_bytes,
-                                                     char **out_text);
+struct weir_kit_signatures *weir_signatures_make(const struct weir_host *host, size_t kernels,
+                                                 size_t parameters, size_t text_bytes,
+                                                 char **out_text);
 
 #endif

@@ -575,8 +575,8 @@ weir_status weir_kit_signatures_read(const struct weir_host *host, const char *s
     weir_status status = walk(&reader);
     if (status == WEIR_OK) {
         struct weir_kit_signatures *all =
-            weir_kit_signatures_make(host, reader.kernel_count, reader.parameter_count,
-                                     reader.string_bytes, &reader.strings);
+            weir_signatures_make(host, reader.kernel_count, reader.parameter_count,
+                                 reader.string_bytes, &reader.strings);
         if (all) {
             reader.all = all;
             status = walk(&reader);

@@ -128,9 +128,9 @@ static bool parse_kernel(char **at, struct weir_kernel_signature *kernel,
     return good;
 }
 
-struct weir_kit_signatures *weir_kit_signatures_make(const struct weir_host *host, size_t kernels,
-                                                     size_t parameters, size_t text_bytes,
-                                                     char **out_text)
+struct weir_kit_signatures *weir_signatures_make(const struct weir_host *host, size_t kernels,
+                                                 size_t parameters, size_t text_bytes,
+                                                 char **out_text)
 {
     const size_t kernels_size = kernels * sizeof(struct weir_kernel_signature);
     const size_t parameters_size = parameters * sizeof(struct weir_parameter);
@@ -160,8 +160,7 @@ struct weir_kit_signatures *weir_kit_signatures_parse(const struct weir_host *ho
     const size_t parameters = count_lines(text, 'p');
     const size_t size = strlen(text) + 1;
     char *at;
-    struct weir_kit_signatures *all =
-        weir_kit_signatures_make(host, kernels, parameters, size, &at);
+    struct weir_kit_signatures *all = weir_signatures_make(host, kernels, parameters, size, &at);
     if (!all)
         return NULL;
     memcpy(at, text, size);

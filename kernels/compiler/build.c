@@ -378,13 +378,15 @@ static bool run_each(const struct cuda_build *build, const struct kc_list *archi
     return kc_run_well(jobs, architectures->count, what, build->context->report);
 }
 
+// All kernels require the same block.
 static bool same_blocks(const struct kc_kernels *kernels)
 {
-    size_t i = 1;
-    while (i < kernels->count && memcmp(kernels->items[i].block, kernels->items[0].block,
-                                        sizeof kernels->items[0].block) == 0)
+    const unsigned *first = kernels->items[0].block;
+    size_t i = 0;
+    while (i < kernels->count && first[0] != 0 &&
+           memcmp(kernels->items[i].block, first, sizeof kernels->items[i].block) == 0)
         i++;
-    return i >= kernels->count;
+    return i == kernels->count;
 }
 
 // Beside ptxas.
@@ -396,8 +398,8 @@ static bool find_nvlink(const struct cuda_build *build, char out[PATH_SIZE])
 }
 
 // ptxas makes a function anew for each kernel that calls it. For huge ones it is told to make each once, and nvlink
-// joins them: 20 functions of hashcat's m13732 took 12 s before, and 3. A function then has no more registers than
-// the largest of the blocks leaves, so all blocks are to be the same.
+// joins them: 20 functions of hashcat's m13732 took 12 s before, and 3. A function then has as many registers as
+// the largest block leaves, or all where a kernel takes any block, which could then not be launched with large ones.
 static bool make_cubins(const struct cuda_build *build, const struct kc_list *cubins)
 {
     const char *ptxas = build->context->tools->ptxas;

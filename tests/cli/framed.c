@@ -31,7 +31,6 @@ struct slot {
 static void slot_destroy(void *user, void *data)
 {
     struct slot *slot = data;
-    (void)user;
     weir_buffer_destroy(&slot->host);
     weir_buffer_destroy(&slot->memory);
     free(slot);
@@ -59,7 +58,6 @@ static weir_status run(void *user, void *data, void *frame, weir_queue *queue)
 {
     const struct job *job = user;
     const struct slot *slot = data;
-    (void)frame;
     return weir_queue_launch(queue, job->kernel, weir_dim(BLOCKS, 1, 1), weir_dim(1, 1, 1),
                              weir_out(slot->memory, 0, 256), 1u, UINT64_C(1));
 }

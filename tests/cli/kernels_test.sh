@@ -292,7 +292,7 @@ expect_data 0 "$weir" kernels build empty.cl -o both.c --cubin 90,75,90
 expect_not_contains "$(cat both.c)" WEIR_IMAGE_PTX
 refused 3 "ptxas makes no cubins for 91: install a CUDA toolkit that does" build empty.cl -o no.c --cubin 75,91
 
-# A huge function that several kernels of one block call is made once.
+# A huge function that several kernels which require one block call is made once.
 cat >huge.cl <<'TEXT'
 #define TEN(x) x x x x x x x x x x
 __attribute__((noinline)) uint mixed(uint a, uint b)
@@ -300,9 +300,10 @@ __attribute__((noinline)) uint mixed(uint a, uint b)
     TEN(TEN(TEN(a ^= b << 5; b += a * 3;)))
     return a;
 }
-__kernel void one(__global uint *p) { p[0] = mixed(p[0], p[1]); }
+#define REQUIRED(n) __attribute__((reqd_work_group_size(n, 1, 1)))
+__kernel ONE void one(__global uint *p) { p[0] = mixed(p[0], p[1]); }
 #ifdef TWO
-__kernel BLOCK void two(__global uint *p) { p[1] = mixed(p[1], p[2]); }
+__kernel TWO void two(__global uint *p) { p[1] = mixed(p[1], p[2]); }
 #endif
 TEXT
 # made DEFINITIONS EXPECTED
@@ -312,11 +313,12 @@ made() {
     expect_data 0 "$weir" kernels build huge.cl -o huge.c --cubin 90 "${words[@]}"
     expect_contains "$(cat huge.c)" "$2"
 }
-made "-D TWO -D BLOCK=" '"linked cubin -arch=sm_90 -c'
-made "-D TWO -D BLOCK=__attribute__((reqd_work_group_size(64,1,1)))" '"cubin -arch=sm_90\n'
-made "" '"cubin -arch=sm_90\n'
+made "-D ONE=REQUIRED(64) -D TWO=REQUIRED(64)" '"linked cubin -arch=sm_90 -c'
+made "-D ONE=REQUIRED(64) -D TWO=REQUIRED(128)" '"cubin -arch=sm_90\n'
+made "-D ONE= -D TWO=" '"cubin -arch=sm_90\n'
+made "-D ONE=REQUIRED(64)" '"cubin -arch=sm_90\n'
 rm toolkit/bin/nvlink
-made "-D TWO -D BLOCK=" '"cubin -arch=sm_90\n'
+made "-D ONE=REQUIRED(64) -D TWO=REQUIRED(64)" '"cubin -arch=sm_90\n'
 
 expect_data 0 "$weir" kernels resources "${words[@]}" empty.cl
 [[ "$(tr -s ' ' <<<"$output")" =~ ^"kernel registers local spill stores spill loads shared PTX instructions a*b+c in one

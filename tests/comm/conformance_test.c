@@ -57,7 +57,6 @@ static bool run(void *user, const struct matrix_case *it)
 {
     char text[256] = "";
     size_t offset;
-    (void)user;
     for (uint32_t rank = 0; rank < it->ranks; rank++)
         submit(it, rank);
     for (uint32_t rank = 0; rank < it->ranks; rank++) {

@@ -110,8 +110,6 @@ CONFORM(Capture, ThreadThatEnds)
 
 static weir_status no_native(const struct weir_native_queue *native, void *user)
 {
-    (void)native;
-    (void)user;
     return WEIR_ERROR_IO;
 }
 

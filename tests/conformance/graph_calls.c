@@ -104,8 +104,6 @@ CONFORM(GraphCall, NativeOfNothing)
 
 static weir_status refuse_native(const struct weir_native_queue *native, void *user)
 {
-    (void)native;
-    (void)user;
     return WEIR_ERROR_DEVICE;
 }
 

@@ -67,7 +67,6 @@ CONFORM(HostCall, RunsOnAThreadOfTheLibrary)
 
 static weir_status answer_positively(void *unused)
 {
-    (void)unused;
     return WEIR_NOT_READY;
 }
 
@@ -326,7 +325,6 @@ CONFORM(HostCall, AlternatesWithOtherWork)
 
 static weir_status ask_for_cancel(void *unused)
 {
-    (void)unused;
     return pthread_cancel(pthread_self()) == 0 ? WEIR_OK : WEIR_ERROR_SYSTEM;
 }
 
@@ -408,7 +406,6 @@ CONFORM(DeviceSync, WaitsForADestroyedQueue)
 static weir_status fail_with_text(void *unused)
 {
     const struct weir_error own = {.status = WEIR_ERROR_IO, .message = "row 3 is torn"};
-    (void)unused;
     return weir_error_set(&own);
 }
 

@@ -94,7 +94,6 @@ CONFORM(Managed, HostAndKernels)
 // Copies of every form between two placements, one of them MANAGED.
 static void copy_between(struct fixture *f, weir_queue *queue, weir_buffer *dst, weir_buffer *src)
 {
-    (void)f;
     conform_write(queue, src, 5);
     conform_write(queue, dst, 6);
     ASSERT_OK(weir_queue_copy(queue, dst, 16, src, 100, 1000));

@@ -21,7 +21,6 @@
 
 static weir_status fail_at_once(void *unused)
 {
-    (void)unused;
     return WEIR_ERROR_HOST_CALL;
 }
 

@@ -23,8 +23,6 @@ static size_t line_count;
 
 static void keep_line(void *user, weir_log_level level, const char *source, const char *message)
 {
-    (void)user;
-    (void)level;
     if (strcmp(source, "printf") != 0)
         return;
     pthread_mutex_lock(&lock);

@@ -398,14 +398,12 @@ weir_status count_up(void *counter)
 
 weir_status fail_plainly(void *unused)
 {
-    (void)unused;
     return WEIR_ERROR_HOST_CALL;
 }
 
 weir_status sleep_a_little(void *unused)
 {
     const struct timespec pause = {.tv_nsec = 20000000};
-    (void)unused;
     nanosleep(&pause, NULL);
     return WEIR_OK;
 }

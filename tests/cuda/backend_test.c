@@ -206,7 +206,6 @@ RIG_TEST(CudaRecords, EventsAreUsedAgain)
 
 static weir_status nothing(void *user)
 {
-    (void)user;
     return WEIR_OK;
 }
 
@@ -325,8 +324,6 @@ static char logged[1024];
 
 static void keep_message(void *user, weir_log_level level, const char *source, const char *message)
 {
-    (void)user;
-    (void)source;
     if (level == WEIR_LOG_INFO)
         snprintf(logged, sizeof logged, "%s", message);
 }

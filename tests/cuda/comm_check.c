@@ -181,7 +181,6 @@ static void again(void)
 
 static void skip(const char *path)
 {
-    (void)path;
     check(all_reduce(1 << 20) == WEIR_OK && weir_queue_sync(queue, GUARD_NS) == WEIR_OK,
           "an all-reduce");
     const uint64_t start_ns = weir_clock_now_ns();
@@ -198,7 +197,6 @@ static void skip(const char *path)
 
 static void counts(const char *path)
 {
-    (void)path;
     const uint64_t start_ns = weir_clock_now_ns();
     const size_t bytes = (size_t)(weir_comm_rank(comm) == 0 ? 4 : 2) << 20;
     check(all_reduce(bytes) == WEIR_OK, "an all-reduce of %zu bytes", bytes);
@@ -428,7 +426,6 @@ static void compare_captured(size_t bytes)
 
 static void submits(const char *path)
 {
-    (void)path;
     if (!open_raw())
         return;
     for (size_t bytes = 1024; bytes <= 1024 * 1024; bytes *= 32)
@@ -439,7 +436,6 @@ static void submits(const char *path)
 
 static void speed(const char *path)
 {
-    (void)path;
     if (!open_raw())
         return;
     compare_submits(1024, 0);

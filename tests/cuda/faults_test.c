@@ -29,7 +29,6 @@ static size_t logged_lines;
 
 static void keep_log(void *user, weir_log_level level, const char *source, const char *message)
 {
-    (void)user;
     const size_t used = strlen(logged);
     if (level != WEIR_LOG_ERROR && level != WEIR_LOG_WARNING)
         return;
@@ -250,8 +249,6 @@ STAGE_TEST(CudaFaults, ALoneSuspect, "")
 
 static weir_status do_nothing(const struct weir_native_queue *native, void *user)
 {
-    (void)native;
-    (void)user;
     return WEIR_OK;
 }
 

@@ -223,8 +223,6 @@ static unsigned logged;
 
 static void print_log(void *user, weir_log_level level, const char *source, const char *message)
 {
-    (void)user;
-    (void)level;
     printf("      log: %s: %s\n", source, message);
     logged += strstr(message, "queue 'faulty'") != NULL;
 }
@@ -329,8 +327,6 @@ static unsigned printed;
 
 static void count_printed(void *user, weir_log_level level, const char *source, const char *message)
 {
-    (void)user;
-    (void)level;
     printed += strcmp(source, "printf") == 0 && strcmp(message, "item 5 of print: 0%, 0.0") == 0;
 }
 

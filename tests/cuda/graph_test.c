@@ -294,7 +294,6 @@ static void *same(void *user)
 
 static void drop_nothing(void *user)
 {
-    (void)user;
 }
 
 static weir_status call_library(const struct weir_native_queue *native, void *user)

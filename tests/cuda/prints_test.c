@@ -21,7 +21,6 @@ static struct {
 // Called on one thread at a time here.
 static void keep_log(void *user, weir_log_level level, const char *source, const char *message)
 {
-    (void)user;
     if (strcmp(source, "printf") == 0) {
         EXPECT_INT_EQ(level, WEIR_LOG_INFO);
         EXPECT_TRUE(logged.count < LINES_MOST);

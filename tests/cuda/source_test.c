@@ -169,7 +169,6 @@ static char logged[1024];
 
 static void keep_log(void *user, weir_log_level level, const char *source, const char *message)
 {
-    (void)user;
     if (level == WEIR_LOG_ERROR)
         snprintf(logged, sizeof logged, "%s: %s", source, message);
 }

@@ -80,7 +80,6 @@ static weir_status create_slot(void *user, weir_device *device, uint32_t index, 
 {
     struct work *work = user;
     struct slot *slot = &work->slots[index];
-    (void)device;
     slot->in = rig_buffer(&work->rig, BYTES, WEIR_PLACE_HOST);
     slot->values = rig_buffer(&work->rig, BYTES, WEIR_PLACE_DEVICE);
     slot->out = rig_buffer(&work->rig, BYTES, WEIR_PLACE_HOST);
@@ -91,7 +90,6 @@ static weir_status create_slot(void *user, weir_device *device, uint32_t index, 
 static void destroy_slot(void *user, void *slot_pointer)
 {
     struct slot *slot = slot_pointer;
-    (void)user;
     weir_buffer_destroy(&slot->in);
     weir_buffer_destroy(&slot->values);
     weir_buffer_destroy(&slot->out);
@@ -100,8 +98,6 @@ static void destroy_slot(void *user, void *slot_pointer)
 static weir_status upload(void *user, void *slot_pointer, void *frame, weir_queue *queue)
 {
     const struct slot *slot = slot_pointer;
-    (void)user;
-    (void)frame;
     return weir_queue_copy(queue, slot->values, 0, slot->in, 0, BYTES);
 }
 
@@ -109,7 +105,6 @@ static weir_status compute(void *user, void *slot_pointer, void *frame, weir_que
 {
     const struct work *work = user;
     const struct slot *slot = slot_pointer;
-    (void)frame;
     return weir_queue_launch(queue, work->increment, weir_dim(NUMBERS / 64, 1, 1),
                              weir_dim(64, 1, 1), weir_inout(slot->values, 0, BYTES), 1u,
                              (uint32_t)NUMBERS);
@@ -118,8 +113,6 @@ static weir_status compute(void *user, void *slot_pointer, void *frame, weir_que
 static weir_status download(void *user, void *slot_pointer, void *frame, weir_queue *queue)
 {
     const struct slot *slot = slot_pointer;
-    (void)user;
-    (void)frame;
     return weir_queue_copy(queue, slot->out, 0, slot->values, 0, BYTES);
 }
 

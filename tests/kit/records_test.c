@@ -42,7 +42,6 @@ static struct event *new_event(void)
 
 static weir_status create(void *queue, void **out_native)
 {
-    (void)queue;
     if (driver.refuse_create == 0)
         return WEIR_ERROR_DEVICE;
     driver.refuse_create--;
@@ -53,7 +52,6 @@ static weir_status create(void *queue, void **out_native)
 static void destroy(void *queue, void *native)
 {
     struct event *event = native;
-    (void)queue;
     EXPECT_TRUE(event->alive);
     event->alive = false;
     driver.destroyed++;
@@ -62,7 +60,6 @@ static void destroy(void *queue, void *native)
 static enum weir_kit_state query(void *queue, void *native, int *out_code)
 {
     struct event *event = native;
-    (void)queue;
     EXPECT_TRUE(event->alive);
     driver.asked++;
     *out_code = event->code;
@@ -81,8 +78,6 @@ static enum weir_kit_state wait_for(void *queue, void *native, int *out_code)
 static int time_of(void *queue, void *native, void *before, uint64_t before_ns,
                    uint64_t *out_time_ns)
 {
-    (void)queue;
-    (void)before_ns;
     driver.before = before;
     *out_time_ns = ((struct event *)native)->time_ns;
     return driver.time_code;
@@ -90,7 +85,6 @@ static int time_of(void *queue, void *native, void *before, uint64_t before_ns,
 
 static weir_status report(void *queue, enum weir_kit_question question, int code, uint64_t sequence)
 {
-    (void)queue;
     driver.question = question;
     driver.reported = code;
     driver.reported_sequence = sequence;

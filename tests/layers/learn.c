@@ -193,7 +193,6 @@ static void squares(bool mended)
 
 static void nothing(int number)
 {
-    (void)number;
 }
 
 // Signals come while the launches are run on copies.

@@ -249,8 +249,6 @@ static void status(bool mended)
 
 static void CL_CALLBACK post(cl_event event, cl_int state, void *semaphore)
 {
-    (void)event;
-    (void)state;
     sem_post(semaphore);
 }
 
@@ -395,9 +393,6 @@ static atomic_bool raised;
 
 static void CL_CALLBACK raise_flag(cl_event event, cl_int state, void *unused)
 {
-    (void)event;
-    (void)state;
-    (void)unused;
     atomic_store(&raised, true);
 }
 
@@ -695,9 +690,6 @@ static void fork_a_child(void)
 // The driver ends the process on its own thread.
 static void CL_CALLBACK crash(cl_event event, cl_int state, void *unused)
 {
-    (void)event;
-    (void)state;
-    (void)unused;
     abort();
 }
 
@@ -731,7 +723,6 @@ static atomic_uint signals;
 
 static void count_signal(int number)
 {
-    (void)number;
     atomic_fetch_add(&signals, 1);
 }
 

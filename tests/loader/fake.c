@@ -36,8 +36,6 @@ void weir_fake_absent_function(void);
 static weir_status fake_open(struct weir_link *link, const struct weir_setting *const *settings,
                              void **out_state)
 {
-    (void)settings;
-    (void)out_state;
 #ifdef FAKE_UNRESOLVED
     weir_fake_absent_function();
 #endif
@@ -49,20 +47,17 @@ static weir_status fake_open(struct weir_link *link, const struct weir_setting *
     };
     return link->host->error(&error, sizeof error);
 #else
-    (void)link;
     return WEIR_OK;
 #endif
 }
 
 static void fake_close(const struct weir_link *link)
 {
-    (void)link;
 }
 
 #ifdef FAKE_NO_DEVICES
 static size_t no_devices(const struct weir_link *link)
 {
-    (void)link;
     return 0;
 }
 #endif
@@ -111,8 +106,6 @@ WEIR_API const struct weir_module *FAKE_SYMBOL(uint32_t host_abi, const struct w
 
 const struct weir_module *FAKE_SYMBOL(uint32_t host_abi, const struct weir_host *host)
 {
-    (void)host_abi;
-    (void)host;
     fill_slots();
     return FAKE_REFUSES ? NULL : &module;
 }

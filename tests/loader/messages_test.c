@@ -38,7 +38,6 @@ static void finish(struct fixture *fixture)
 
 static weir_status fail(void *user)
 {
-    (void)user;
     weir_error_set(NULL);
     return WEIR_ERROR_IO;
 }
@@ -140,8 +139,6 @@ WEIR_TEST(Messages, WhatModulesSayIsEscapedToo)
 
 static void keep_log(void *user, weir_log_level level, const char *source, const char *message)
 {
-    (void)level;
-    (void)source;
     snprintf(user, 64, "%s", message);
 }
 

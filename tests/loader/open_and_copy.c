@@ -7,8 +7,6 @@
 
 static void print_line(void *user, weir_log_level level, const char *source, const char *message)
 {
-    (void)user;
-    (void)level;
     printf("%s: %s\n", source, message);
 }
 

@@ -135,7 +135,6 @@ static sem_t posted;
 
 static void post(int number)
 {
-    (void)number;
     sem_post(&posted);
 }
 

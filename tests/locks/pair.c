@@ -58,7 +58,6 @@ void pair_receive(void)
 
 static void *first(void *user)
 {
-    (void)user;
     (current->writes ? pair_read : pair_write)();
     if (current->meets)
         pair_send();
@@ -70,7 +69,6 @@ static void *first(void *user)
 
 static void *second(void *user)
 {
-    (void)user;
     pair_receive();
     current->take(is_mended);
     (current->writes ? pair_write : pair_read)();

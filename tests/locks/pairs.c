@@ -175,7 +175,6 @@ TAKE_CONDITION(take_condition_clocked,
 
 static void clean_up(void *user)
 {
-    (void)user;
     pair_read();
     pthread_mutex_unlock(&guard);
 }
@@ -233,7 +232,6 @@ static sem_t semaphores[2];
 
 static void give_semaphore(bool mended)
 {
-    (void)mended;
     sem_init(&semaphores[0], 0, 0);
     sem_init(&semaphores[1], 0, 1);
     sem_post(&semaphores[0]);
@@ -303,7 +301,6 @@ static once_flag flag = ONCE_FLAG_INIT;
 
 static int first_call_once(void *user)
 {
-    (void)user;
     call_once(&flag, write_once);
     pair_send();
     return 0;
@@ -600,7 +597,6 @@ static void queue_after_a_call(bool mended)
 // A host call overwrites what a copy of another queue still reads.
 static weir_status write_in_call(void *user)
 {
-    (void)user;
     pair_write();
     return WEIR_OK;
 }

@@ -44,7 +44,6 @@ static size_t count_threads(int number, size_t *out_takers)
 
 static weir_status do_nothing(void *user)
 {
-    (void)user;
     return WEIR_OK;
 }
 

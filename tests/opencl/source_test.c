@@ -228,7 +228,6 @@ OPENCL_RIG_TEST(OpenclSource, ValuesHaveTheSizesOfTheirTypes)
 
 static void keep_log(void *user, weir_log_level level, const char *source, const char *text)
 {
-    (void)level;
     snprintf(user, 512, "%s: %s", source, text);
 }
 

@@ -107,7 +107,6 @@ static weir_status create_changed(uint32_t rank, change_function *change)
 
 static void nameless(struct weir_buckets_params *params, struct weir_bucket_parameter *parameters)
 {
-    (void)params;
     parameters[2].name = NULL;
 }
 
@@ -153,26 +152,22 @@ static void *create_another(void *user)
 
 static void fewer(struct weir_buckets_params *params, struct weir_bucket_parameter *parameters)
 {
-    (void)parameters;
     params->parameter_count = 5;
 }
 
 static void other_name(struct weir_buckets_params *params, struct weir_bucket_parameter *parameters)
 {
-    (void)params;
     parameters[4].name = "stem.weights";
 }
 
 static void not_optional(struct weir_buckets_params *params,
                          struct weir_bucket_parameter *parameters)
 {
-    (void)params;
     parameters[2].optional = false;
 }
 
 static void other_cap(struct weir_buckets_params *params, struct weir_bucket_parameter *parameters)
 {
-    (void)parameters;
     params->cap_bytes = WEIR_BUCKETS_AUTO;
 }
 
@@ -321,7 +316,6 @@ BUCKETS_TEST(BucketsRules, NameTheFirstOfSeveral, 1)
 
 static weir_status fail(void *user)
 {
-    (void)user;
     return WEIR_ERROR_IO;
 }
 

@@ -22,7 +22,6 @@ static struct weir_extent grid_for(const struct weir_chunk *chunk)
 
 static weir_status launch_scale(void *user, weir_queue *queue, const struct weir_chunk *chunk)
 {
-    (void)user;
     return weir_queue_launch(queue, kernel, grid_for(chunk), weir_dim(BLOCK, 1, 1),
                              weir_in(device_in, chunk->in_offset, chunk->in_size),
                              weir_out(device_out, chunk->out_offset, chunk->out_size), 2.0f,
@@ -31,7 +30,6 @@ static weir_status launch_scale(void *user, weir_queue *queue, const struct weir
 
 static weir_status launch_increment(void *user, weir_queue *queue, const struct weir_chunk *chunk)
 {
-    (void)user;
     return weir_queue_launch(queue, kernel, grid_for(chunk), weir_dim(BLOCK, 1, 1),
                              weir_inout(device_in, chunk->in_offset, chunk->in_size), 1u,
                              (uint32_t)chunk->count);

@@ -47,7 +47,6 @@ static bool passes(char kind)
 
 WRAP(const struct weir_limits *, device_limits, const weir_device *device)
 {
-    (void)device;
     return &asked.limits;
 }
 
@@ -124,7 +123,6 @@ static weir_status use(weir_queue *queue, weir_buffer *in, size_t in_offset, siz
 
 static weir_status kernel(void *user, weir_queue *queue, const struct weir_chunk *chunk)
 {
-    (void)user;
     if (++kernels == failing_kernel)
         return WEIR_ERROR_IO;
     return use(queue, params.in.buffer, chunk->in_offset, chunk->in_size, params.out.buffer,

@@ -40,7 +40,6 @@ static weir_status take_half(void *user, weir_queue *queue, const struct weir_ch
 {
     const struct weir_plane from = {job.in, chunk->in_offset, 8};
     const struct weir_plane to = {job.out, chunk->out_offset, 4};
-    (void)user;
     weir_status status = begin_kernel(queue, chunk);
     return status == WEIR_OK ? weir_queue_copy_2d(queue, to, from, 4, chunk->count) : status;
 }
@@ -272,7 +271,6 @@ static weir_status note_input(void *user, weir_queue *queue, const struct weir_c
 {
     uint32_t run = notes.count / CHUNKS;
     struct rewrite *rewrite = &notes.rewrites[notes.count++];
-    (void)user;
     *rewrite = (struct rewrite){2 * chunk->first, 2 * chunk->count, run};
     weir_status status = weir_queue_host_call(queue, rewrite_src, rewrite);
     if (status == WEIR_OK)
@@ -367,7 +365,6 @@ JOB_TEST(Chunks, AFailureReachesTheEventAndIsRecoveredFrom)
 
 static weir_status launch_nonsense(void *user, weir_queue *queue, const struct weir_chunk *chunk)
 {
-    (void)user;
     if (job.fails != chunk->index + 1)
         return take_half(NULL, queue, chunk);
     return weir_queue_copy(queue, job.out, 0, job.in, weir_buffer_size(job.in), 1);

@@ -213,7 +213,6 @@ WEIR_TEST(DeviceLink, RefusesWrongUse)
 static void free_slot(void *user, void *data)
 {
     struct slot *slot = data;
-    (void)user;
     weir_buffer_destroy(&slot->in);
     weir_buffer_destroy(&slot->first);
     weir_buffer_destroy(&slot->second);
@@ -238,7 +237,6 @@ static weir_status make_slot(void *user, weir_device *device, uint32_t index, vo
 static weir_status prepare(void *user, void *data, void *frame)
 {
     struct slot *slot = data;
-    (void)user;
     rig_write_words(slot->in, 0, WORDS, ((struct frame *)frame)->number * 1000);
     return WEIR_OK;
 }
@@ -247,7 +245,6 @@ static weir_status on_first(void *user, void *data, void *data_frame, weir_queue
 {
     struct slot *slot = data;
     const struct frame *frame = data_frame;
-    (void)user;
     EXPECT_PTR_EQ(weir_queue_device(queue), rig.device);
     weir_status status = weir_queue_host_call(queue, rig_dawdle, (void *)(uintptr_t)frame->number);
     if (status == WEIR_OK && frame->fails)
@@ -275,7 +272,6 @@ static void deliver(void *user, void *data_frame, void *data,
 {
     const struct frame *frame = data_frame;
     struct slot *slot = data;
-    (void)user;
     if (result->status == WEIR_OK)
         world.wrong += (unsigned)rig_wrong_words(slot->out, 0, WORDS, frame->number * 1000);
     recorder_add(&world.recorder, data_frame, data, result);

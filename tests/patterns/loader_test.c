@@ -73,7 +73,6 @@ static size_t words_of(uint64_t index)
 static weir_status source(void *user, uint64_t index, void *memory, size_t capacity,
                           size_t *out_size)
 {
-    (void)user;
     fixture.source_calls++;
     if (fixture.jitter)
         rig_dawdle((void *)(uintptr_t)index);

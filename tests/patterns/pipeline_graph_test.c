@@ -19,8 +19,6 @@ static weir_status counted_submit(void *user, void *slot, void *frame, weir_queu
 static uint64_t number_of(void *user, void *slot, void *data_frame)
 {
     const struct frame *frame = data_frame;
-    (void)user;
-    (void)slot;
     return alike ? (frame->number - 1) / alike : 0;
 }
 

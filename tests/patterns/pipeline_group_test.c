@@ -54,7 +54,6 @@ static struct {
 static void free_slot(void *user, void *data)
 {
     struct slot *slot = data;
-    (void)user;
     weir_buffer_destroy(&slot->in);
     weir_buffer_destroy(&slot->inside);
     weir_buffer_destroy(&slot->out);
@@ -66,7 +65,6 @@ static weir_status make_slot(void *user, weir_device *device, uint32_t index, vo
     const struct lane *lane = user;
     struct slot *slot = calloc(1, sizeof *slot);
     weir_status status;
-    (void)index;
     EXPECT_PTR_EQ(device, lane->device);
     slot->lane = lane->index;
     if ((status = rig_buffer_on(device, BYTES, WEIR_PLACE_HOST, &slot->in)) == WEIR_OK &&
@@ -79,7 +77,6 @@ static weir_status make_slot(void *user, weir_device *device, uint32_t index, vo
 static weir_status prepare(void *user, void *data, void *frame)
 {
     struct slot *slot = data;
-    (void)user;
     rig_write_words(slot->in, 0, WORDS, ((struct frame *)frame)->number * 1000);
     return WEIR_OK;
 }
@@ -88,7 +85,6 @@ static weir_status work(void *user, void *data, void *data_frame, weir_queue *qu
 {
     struct slot *slot = data;
     const struct frame *frame = data_frame;
-    (void)user;
     weir_status status =
         frame->gated ? weir_queue_host_call(queue, gate_call, &world.gate)
                      : weir_queue_host_call(queue, rig_dawdle, (void *)(uintptr_t)frame->number);

@@ -89,7 +89,6 @@ static weir_status gated_prepare(void *user, void *slot, void *frame)
 static void record_delivery(void *user, void *frame, void *slot,
                             const struct weir_pipeline_result *result)
 {
-    (void)user;
     recorder_add(&rules.recorder, frame, slot, result);
 }
 
@@ -105,7 +104,6 @@ static weir_status make_slot(void *user, weir_device *device, uint32_t index, vo
 
 static void free_slot(void *user, void *slot)
 {
-    (void)user;
     rules.free_order[rules.slots_freed++] = (unsigned)((uintptr_t)slot - 100);
 }
 

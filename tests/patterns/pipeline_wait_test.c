@@ -39,7 +39,6 @@ static weir_status submit(void *user, void *slot, void *frame, weir_queue *queue
 
 static void deliver(void *user, void *frame, void *slot, const struct weir_pipeline_result *result)
 {
-    (void)user;
     recorder_add(&waited.recorder, frame, slot, result);
     if (waited.opens)
         gate_open(&waited.gate);
@@ -125,7 +124,6 @@ static void deliver_slowly(void *user, void *frame, void *slot,
                            const struct weir_pipeline_result *result)
 {
     const struct timespec some = {.tv_nsec = 20000000};
-    (void)user;
     while (atomic_load(&submitted) < ALIVE)
         ;
     nanosleep(&some, NULL);

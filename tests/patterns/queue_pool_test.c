@@ -301,7 +301,6 @@ WEIR_TEST(QueuePool, SyncAllWaitsForEveryQueue)
 
 static weir_status fail_otherwise(void *user)
 {
-    (void)user;
     return WEIR_ERROR_NOT_FOUND;
 }
 

@@ -24,7 +24,6 @@ weir_status rig_dawdle(void *user)
 
 weir_status rig_fail(void *user)
 {
-    (void)user;
     return WEIR_ERROR_IO;
 }
 

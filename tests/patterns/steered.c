@@ -188,7 +188,6 @@ unsigned steered_flush_count(const char *label)
 
 static weir_status break_now(void *user)
 {
-    (void)user;
     return weir_error_set(&breaking);
 }
 
@@ -235,8 +234,6 @@ void steered_expire_times(void)
 WRAP(weir_status, event_time_ns_at, struct weir_event event, uint64_t *out_time_ns,
      const char *file, int line)
 {
-    (void)file;
-    (void)line;
     pthread_mutex_lock(&lock);
     const struct steered_queue *queue = find_id(event.queue);
     *out_time_ns = queue->times[event.sequence % RECORDS];

@@ -420,7 +420,6 @@ static weir_status load_one(void *user, unsigned char *rgb, size_t capacity, uin
                             uint32_t *out_height)
 {
     struct many *many = user;
-    (void)capacity;
     memcpy(rgb, many->image.rgb, (size_t)40 * 50 * 3);
     *out_width = 50;
     *out_height = 40;

@@ -39,7 +39,6 @@ struct frame {
 static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
                         uint32_t *out_height)
 {
-    (void)capacity;
     return rig_image_load(&run.images[*(const unsigned *)user], rgb, out_width, out_height);
 }
 
@@ -80,7 +79,6 @@ static void deliver(void *user, struct weir_arr_coc_frame *frame,
                     const struct weir_arr_coc_output *output,
                     const struct weir_pipeline_result *result)
 {
-    (void)user;
     if (output) {
         run.succeeded++;
         judge((const struct frame *)(const void *)frame, output);

@@ -192,7 +192,6 @@ static void deliver(void *user, struct weir_arr_coc_frame *delivered,
                     const struct weir_pipeline_result *result)
 {
     struct rig_frame *frame = (struct rig_frame *)delivered;
-    (void)user;
 
     frame->deliveries++;
     frame->status = result->status;

@@ -45,8 +45,6 @@ static weir_status load(void *user, unsigned char *rgb, size_t capacity, uint32_
 {
     const unsigned number = loop.loads++;
     const struct rig_image *image = &loop.images[number % TEST_IMAGES];
-    (void)user;
-    (void)capacity;
     if (loop.some_fail && number % 7 == 3)
         return WEIR_ERROR_IO;
     return rig_image_load(image, rgb, out_width, out_height);
@@ -56,9 +54,6 @@ static void deliver(void *user, struct weir_arr_coc_frame *frame,
                     const struct weir_arr_coc_output *output,
                     const struct weir_pipeline_result *result)
 {
-    (void)user;
-    (void)frame;
-    (void)result;
     loop.delivered++;
     loop.succeeded += output != NULL;
     if (loop.delivered == loop.frames / 10)

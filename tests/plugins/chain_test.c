@@ -19,8 +19,6 @@ static struct {
 
 static void keep_line(void *user, weir_log_level level, const char *source, const char *message)
 {
-    (void)user;
-    (void)level;
     if (strcmp(source, "count") != 0)
         return;
     pthread_mutex_lock(&logged.lock);
@@ -163,7 +161,6 @@ static void destroy_objects(struct objects *objects)
 
 static weir_status do_nothing(void *user)
 {
-    (void)user;
     return WEIR_OK;
 }
 

@@ -19,8 +19,6 @@ static int reached;
 
 static void keep_line(void *user, weir_log_level level, const char *source, const char *message)
 {
-    (void)user;
-    (void)level;
     pthread_mutex_lock(&logged.lock);
     const size_t room = sizeof logged.text - logged.used;
     if (strcmp(source, "fault") == 0 && strlen(message) + 2 < room)

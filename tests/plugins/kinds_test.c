@@ -126,7 +126,6 @@ static void set_gate(bool open)
 
 static weir_status pass_gate(void *user)
 {
-    (void)user;
     pthread_mutex_lock(&gate.lock);
     while (!gate.open)
         pthread_cond_wait(&gate.changed, &gate.lock);

@@ -116,7 +116,6 @@ NOTES_TEST(Notes, EachCallAboutAnEvent, "")
 
 static weir_status fail(void *user)
 {
-    (void)user;
     return WEIR_ERROR_HOST_CALL;
 }
 

@@ -196,8 +196,6 @@ TIMES_TEST(Times, OnTheTimelineOfRecords, "times")
 
 static weir_status submit_nothing(const struct weir_native_queue *native, void *user)
 {
-    (void)native;
-    (void)user;
     return WEIR_OK;
 }
 

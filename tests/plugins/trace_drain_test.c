@@ -10,7 +10,6 @@
 
 static uint64_t no_time(void *user)
 {
-    (void)user;
     return 0;
 }
 

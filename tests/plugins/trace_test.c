@@ -345,8 +345,6 @@ static char logged[4096];
 
 static void keep_log(void *user, weir_log_level level, const char *source, const char *message)
 {
-    (void)user;
-    (void)level;
     if (strcmp(source, "trace") == 0)
         snprintf(logged + strlen(logged), sizeof logged - strlen(logged), "%s\n", message);
 }

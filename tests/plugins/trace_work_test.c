@@ -179,8 +179,6 @@ static weir_status run_chunks(struct rig *rig)
 static weir_status submit_frame(void *user, void *slot, void *frame, weir_queue *queue)
 {
     struct rig *rig = user;
-    (void)slot;
-    (void)frame;
     return weir_queue_copy(queue, rig->memory, 0, rig->frame, 0, 64);
 }
 
@@ -292,7 +290,6 @@ WEIR_TEST(Trace, OfQueuesThatComeAndGo)
 
 static weir_status fail(void *user)
 {
-    (void)user;
     return WEIR_ERROR_HOST_CALL;
 }
 

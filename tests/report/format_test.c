@@ -233,7 +233,6 @@ static void check_bindings(const struct checker *checker, const json_t *events)
         }
         EXPECT_TRUE(bound);
     }
-    (void)checker;
 }
 
 static void check_file(const char *path, struct checker *checker)

@@ -79,15 +79,11 @@ typedef bool (*belongs)(const struct grid *grid, const struct ran *it, const voi
 
 static bool is_any(const struct grid *grid, const struct ran *it, const void *what)
 {
-    (void)grid;
-    (void)what;
     return it->of_device;
 }
 
 static bool is_compute(const struct grid *grid, const struct ran *it, const void *what)
 {
-    (void)grid;
-    (void)what;
     return it->operation->engine == WEIR_ENGINE_KERNELS &&
            !strstr(it->operation->name, "ncclKernel");
 }
@@ -96,7 +92,6 @@ static bool is_of_set(const struct grid *grid, const struct ran *it, const void 
 {
     const enum weir_trace_engine engine = it->operation->engine;
     const char *set = what;
-    (void)grid;
     if (strcmp(set, "copy") == 0)
         return engine >= WEIR_ENGINE_TO_DEVICE && engine <= WEIR_ENGINE_ON_DEVICE;
     if (strcmp(set, "all") == 0)
@@ -106,14 +101,12 @@ static bool is_of_set(const struct grid *grid, const struct ran *it, const void 
 
 static bool is_of_queue(const struct grid *grid, const struct ran *it, const void *what)
 {
-    (void)grid;
     return it->of_device && it->operation->queue == *(const uint64_t *)what;
 }
 
 static bool is_on_lane(const struct grid *grid, const struct ran *it, const void *what)
 {
     const struct weir_report_row *row = what;
-    (void)grid;
     return it->device == row->device &&
            strcmp(weir_trace_engine_name(it->operation->engine), row->name) == 0;
 }
@@ -121,7 +114,6 @@ static bool is_on_lane(const struct grid *grid, const struct ran *it, const void
 static bool has_title(const struct grid *grid, const struct ran *it, const void *what)
 {
     char text[128];
-    (void)grid;
     return strcmp(weir_trace_operation_title(it->operation, text, sizeof text), what) == 0;
 }
 

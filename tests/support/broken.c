@@ -55,7 +55,6 @@ static int undefined(int count)
 
 static void *add(void *unused)
 {
-    (void)unused;
     for (int i = 0; i < 1000; i++)
         shared++;
     return NULL;

@@ -20,7 +20,6 @@ static void *upload(void *user)
     const size_t size = sizeof bytes;
     weir_queue *queue = control_queue(&control, "q");
     weir_buffer *buffer = control_buffer(&control, size);
-    (void)user;
     for (;; sem_post(&under_way))
         if (weir_upload(queue, buffer, 0, bytes, size) < 0)
             _exit(2);

@@ -270,7 +270,6 @@ static char logged[512];
 static void keep_log(weir_log_level level, const char *source, const char *message)
 {
     const size_t used = strlen(logged);
-    (void)level;
     snprintf(logged + used, sizeof logged - used, "%s: %s|", source, message);
 }
 

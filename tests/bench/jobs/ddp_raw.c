@@ -25,7 +25,6 @@ struct ddp_raw {
 static void close_raw(void *object, void *with)
 {
     struct ddp_raw *raw = object;
-    (void)with;
     if (raw->api.cu.cuCtxSetCurrent(raw->context) != CUDA_SUCCESS)
         return;
     if (raw->comm)

@@ -16,7 +16,6 @@ static size_t gradient_slot(const struct ddp *ddp, size_t layer)
 static void close_rank(void *object, void *with)
 {
     struct ddp_rank *rank = object;
-    (void)with;
     WEIR_IGNORE(weir_queue_sync(rank->place->queue, WEIR_FOREVER));
     for (size_t k = 0; k < DDP_BUCKETS_MAX; k++)
         weir_buckets_destroy(&rank->buckets[k]);

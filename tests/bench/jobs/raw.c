@@ -69,7 +69,6 @@ void raw_cuda_init(struct raw_cuda *cu)
 static void close_device(void *object, void *with)
 {
     struct raw_cuda *cu = object;
-    (void)with;
     if (cu->module)
         cu->cuModuleUnload(cu->module);
     cu->cuCtxSetCurrent(NULL);
@@ -240,7 +239,6 @@ void raw_opencl_check(cl_int code, const char *call)
 static void close_opencl(void *object, void *with)
 {
     struct raw_opencl *cl = object;
-    (void)with;
     if (cl->program)
         cl->clReleaseProgram(cl->program);
     cl->clReleaseContext(cl->context);

@@ -52,7 +52,6 @@ static weir_status fake_join(void *state, const struct weir_transport_setup *set
     snprintf(name, sizeof name, "process:fake %s", setup->rendezvous ? setup->rendezvous : "");
     named.rendezvous = name;
     struct local_group *group = NULL;
-    (void)state;
     if (is_at(JOIN_FAILS, (uint64_t)setup->rank + 1))
         return weir_host_fail(fake.host, WEIR_ERROR_COMM, "start it",
                               "creation of '%s': rank %u is not there", setup->label,

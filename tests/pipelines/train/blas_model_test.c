@@ -35,7 +35,6 @@ weir_status __wrap_weir_program_create_at(weir_device *device,
 weir_status __wrap_weir_kernel_create_at(weir_program *program, const char *name,
                                          weir_kernel **out_kernel, const char *file, int line)
 {
-    (void)name;
     return __real_weir_kernel_create_at(program, "scale", out_kernel, file, line);
 }
 

@@ -346,7 +346,6 @@ RIG_TEST(TrainCheckpoint, ThatCannotBeWrittenSaysSo)
 
 static weir_status fail(void *unused)
 {
-    (void)unused;
     return WEIR_ERROR_INVALID;
 }
 

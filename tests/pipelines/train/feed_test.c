@@ -41,7 +41,6 @@ static void open_feed(void)
 
 static weir_status pass_gate(void *user)
 {
-    (void)user;
     while (sem_wait(&gate) != 0)
         continue;
     destroyed_before = atomic_load(&destroyed);
@@ -50,7 +49,6 @@ static weir_status pass_gate(void *user)
 
 static void *destroy_feed(void *user)
 {
-    (void)user;
     train_feed_destroy(&feed);
     atomic_store(&destroyed, true);
     return NULL;

@@ -35,7 +35,6 @@ static char told[4096];
 static void keep(void *user, weir_log_level level, const char *source, const char *message)
 {
     const size_t used = strlen(told);
-    (void)user;
     if (level <= WEIR_LOG_INFO && strcmp(source, "check") == 0)
         snprintf(told + used, sizeof told - used, "%s\n", message);
 }
@@ -123,7 +122,6 @@ static void rig_close(struct rig *rig)
 
 static weir_status nothing(void *user)
 {
-    (void)user;
     return WEIR_OK;
 }
 
@@ -418,7 +416,6 @@ static void close_silently(struct rig *rig)
 
 static weir_status failing(void *user)
 {
-    (void)user;
     return WEIR_ERROR_HOST_CALL;
 }
 

@@ -16,14 +16,10 @@ enum {
 
 static void ignore_log(weir_log_level level, const char *source, const char *message)
 {
-    (void)level;
-    (void)source;
-    (void)message;
 }
 
 static weir_status keep_status(const struct weir_error *detail, size_t size)
 {
-    (void)size;
     return detail->status;
 }
 

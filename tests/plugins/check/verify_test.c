@@ -54,8 +54,6 @@ static struct {
 
 static void keep_line(void *user, weir_log_level level, const char *source, const char *message)
 {
-    (void)user;
-    (void)level;
     pthread_mutex_lock(&logged.lock);
     const size_t room = sizeof logged.text - logged.used;
     if (strcmp(source, "check") == 0 && strlen(message) + 2 < room)
@@ -362,7 +360,6 @@ static atomic_bool may_return;
 
 static weir_status wait_for_program(void *user)
 {
-    (void)user;
     while (!atomic_load(&may_return))
         sched_yield();
     return WEIR_OK;

@@ -22,7 +22,6 @@ static weir_status paced_open(struct weir_link *link, const struct weir_setting 
                               void **out_state)
 {
     struct paced *paced = calloc(1, sizeof *paced);
-    (void)settings;
     if (!paced)
         return weir_host_no_memory(link->host, "the plugin paced");
     pthread_mutex_init(&paced->lock, NULL);
@@ -62,7 +61,6 @@ static weir_status paced_times(const struct weir_link *link, weir_queue *queue,
                                size_t *out_count)
 {
     struct paced *paced = link->state;
-    (void)queue;
     *out_count = 0;
     pthread_mutex_lock(&paced->lock);
     for (; paced->fetched < paced->count && *out_count < capacity; paced->fetched++)

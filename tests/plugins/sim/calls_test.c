@@ -283,7 +283,6 @@ static void calls_finish(struct calls *calls)
 
 static weir_status do_nothing(void *user)
 {
-    (void)user;
     return WEIR_OK;
 }
 

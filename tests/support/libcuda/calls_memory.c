@@ -40,17 +40,12 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
 
 CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
 {
-    (void)pool;
-    (void)attribute;
-    (void)value;
     BEGIN(true);
     END;
 }
 
 CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t size)
 {
-    (void)pool;
-    (void)size;
     BEGIN(true);
     END;
 }
@@ -81,7 +76,6 @@ static CUresult make_on_device(CUdeviceptr *address, size_t size, CUdevice devic
 CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemoryPool pool,
                                  CUstream stream)
 {
-    (void)stream;
     *address = 0;
     BEGIN(true);
     if (code == CUDA_SUCCESS)
@@ -129,7 +123,6 @@ CUresult cuMemFree(CUdeviceptr address)
 
 CUresult cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 {
-    (void)flags;
     BEGIN(true);
     *pointer = NULL;
     if (code == CUDA_SUCCESS && size > fake_pinned_bytes - fake_memory_pinned())
@@ -154,7 +147,6 @@ CUresult cuMemFreeHost(void *pointer)
 
 CUresult cuMemHostRegister(void *pointer, size_t size, unsigned flags)
 {
-    (void)flags;
     BEGIN(true);
     if (code == CUDA_SUCCESS && fake_memory_overlaps(pointer, size))
         code = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
@@ -174,7 +166,6 @@ CUresult cuMemHostUnregister(void *pointer)
 
 CUresult cuMemHostGetDevicePointer(CUdeviceptr *address, void *pointer, unsigned flags)
 {
-    (void)flags;
     BEGIN(true);
     if (code == CUDA_SUCCESS && !fake_memory_holds(pointer, 1, FAKE_HOST))
         code = FAKE_INVALID_VALUE;

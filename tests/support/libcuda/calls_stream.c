@@ -62,7 +62,6 @@ CUresult cuStreamQuery(CUstream stream)
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
-    (void)flags;
     BEGIN(true);
     fake_stream_check(stream, "cuStreamWaitEvent");
     if (code == CUDA_SUCCESS && event->fence) {
@@ -291,7 +290,6 @@ CUresult cuModuleGetGlobal(CUdeviceptr *address, size_t *size, CUmodule module, 
 
 CUresult cuFuncLoad(CUfunction function)
 {
-    (void)function;
     BEGIN(true);
     END;
 }
@@ -308,7 +306,6 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfuncti
 
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value)
 {
-    (void)function;
     BEGIN(true);
     if (code == CUDA_SUCCESS && (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
                                  value < 0 || value > FAKE_LOCAL_LIMIT))
@@ -346,7 +343,6 @@ static int resident_blocks(unsigned items, size_t local_bytes)
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int items,
                                                      size_t local_bytes)
 {
-    (void)function;
     BEGIN(true);
     *blocks = 0;
     if (code == CUDA_SUCCESS && items <= 0)

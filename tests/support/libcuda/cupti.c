@@ -241,7 +241,6 @@ static void deliver(unsigned char (**pending)[RECORD_BYTES], size_t *pending_cou
 
 CUptiResult cuptiActivityFlushAll(uint32_t flag)
 {
-    (void)flag;
     deliver(&activities, &activity_count);
     deliver(&relations, &relation_count);
     return CUPTI_SUCCESS;

@@ -116,7 +116,6 @@ CUresult cuGetErrorName(CUresult error, const char **name)
 CUresult cuInit(unsigned flags)
 {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
-    (void)flags;
     BEGIN(false);
     if (code == CUDA_SUCCESS && (device_count == 0 || (visible && !visible[0])))
         code = CUDA_ERROR_NO_DEVICE;
@@ -147,7 +146,6 @@ CUresult cuDeviceGetName(char *name, int size, CUdevice device)
 
 CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
 {
-    (void)device;
     BEGIN(false);
     *bytes = FAKE_MEMORY_BYTES;
     END;
@@ -178,7 +176,6 @@ static const int attributes[][2] = {
 
 CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice device)
 {
-    (void)device;
     BEGIN(false);
     *value = 0;
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
@@ -280,7 +277,6 @@ CUresult cuGetProcAddress_v2(const char *name, void **address, int wanted, cuuin
                              CUdriverProcAddressQueryResult *found)
 {
     const CUresult code = get_address(name, address, wanted);
-    (void)flags;
     if (found)
         *found = code != CUDA_SUCCESS;
     return code;

@@ -282,7 +282,6 @@ static void print_formats(const struct twin_launch *launch)
     static const char *const formats[] = {"",           "\n",   "two\nlines\n",
                                           "no newline", "%s\n", "%k %d\n"};
     const uint64_t argument = 0;
-    (void)launch;
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         (void)twin_print(formats[i], &argument, sizeof argument, NULL, true);
 }
@@ -368,7 +367,6 @@ static void take(const struct twin_launch *launch)
 
 static void nothing(const struct twin_launch *launch)
 {
-    (void)launch;
 }
 
 // The elements that its blocks of 128 x 64 cover.

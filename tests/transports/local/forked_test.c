@@ -208,7 +208,6 @@ static struct {
 static void hold(int number)
 {
     char byte;
-    (void)number;
     sem_post(&stop.held);
     (void)!read(stop.gate[0], &byte, 1);
 }

@@ -106,7 +106,6 @@ static int make_memory(const struct offer *offer, off_t size)
 
 static int open_path(const struct offer *offer, off_t size)
 {
-    (void)size;
     return open(offer->path, offer->flags | O_CLOEXEC);
 }
 
