@@ -187,7 +187,6 @@ SCENE_TEST(Refused, WaitsThatAreRefusedAgainDoNotKeepARecovery)
     EXPECT_OK(weir_pool_free(scene->a, &scene->buffer));
 }
 
-// The wait is refused in b's worker, after c has begun to wait for b.
 static weir_status fail_behind_the_gate(void *unused)
 {
     (void)control_gate(unused);
@@ -213,6 +212,7 @@ SCENE_TEST(Refused, ARecoveryLeavesTheWaitsAfterAnotherOne)
     EXPECT_OK(weir_pool_free(scene->a, &scene->buffer));
 }
 
+// The wait is refused in b's worker, after c has begun to wait for b.
 SCENE_TEST(Refused, WhatIsFreedByAQueueThatWaitedForTheFailedOne)
 {
     struct weir_event event;
