@@ -187,28 +187,22 @@ SCENE_TEST(Refused, WaitsThatAreRefusedAgainDoNotKeepARecovery)
     EXPECT_OK(weir_pool_free(scene->a, &scene->buffer));
 }
 
-static weir_status fail_behind_the_gate(void *unused)
-{
-    (void)control_gate(unused);
-    return WEIR_ERROR_DEVICE;
-}
-
 // A recovery waits for queue a, and b is recovered by another thread meanwhile, and waits for c.
 SCENE_TEST(Refused, ARecoveryLeavesTheWaitsAfterAnotherOne)
 {
+    const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "c is broken"};
     struct call call;
     struct weir_event event;
     refuse_wait(scene);
     expect_waits(scene, &call, scene->b);
-    ASSERT_OK(weir_queue_host_call(scene->c, fail_behind_the_gate, NULL));
     ASSERT_OK(weir_queue_record(scene->c, &event));
     weir_lock_take(&scene->b->submit_lock);
     weir__completion_recover(scene->b, scene->b->sequence);
     weir_lock_release(&scene->b->submit_lock);
     EXPECT_OK(weir_queue_wait(scene->b, event));
+    weir__completion_fail(scene->c, event.sequence, &cause);
     expect_ends(&call);
-    control_gate_open();
-    EXPECT_INT_EQ(weir_queue_sync(scene->b, WEIR_FOREVER), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(weir_queue_sync(scene->b, GUARD_NS), WEIR_ERROR_IO);
     EXPECT_OK(weir_pool_free(scene->a, &scene->buffer));
 }
 
