@@ -775,8 +775,11 @@ weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)
     // always run and frees to pools, may still come, and is told of the failure.
     // The wait itself is outside the lock, since a running host call may need it.
     weir_lock_take(&queue->submit_lock);
+    const bool failed = atomic_load(&queue->completion.failed);
     const uint64_t recoveries = queue->completion.recoveries;
     weir_lock_release(&queue->submit_lock);
+    if (!failed) // another thread has recovered it: a later failure is not this call's
+        return WEIR_OK;
     status = weir__queue_finish(queue);
     if (status < 0)
         return status;

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "core/queue/operation.h"
 #include "core/queue/queue.h"
 #include "tests/support/memory.h"
 #include "tests/unit/core_backend.h"
@@ -187,32 +188,57 @@ SCENE_TEST(Refused, WaitsThatAreRefusedAgainDoNotKeepARecovery)
     EXPECT_OK(weir_pool_free(scene->a, &scene->buffer));
 }
 
-// The wait is refused in b's worker, after c has begun to wait for b.
-static weir_status fail_behind_the_gate(void *unused)
-{
-    (void)control_gate(unused);
-    return WEIR_ERROR_DEVICE;
-}
-
 // A recovery waits for queue a, and b is recovered by another thread meanwhile, and waits for c.
 SCENE_TEST(Refused, ARecoveryLeavesTheWaitsAfterAnotherOne)
 {
+    const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "c is broken"};
     struct call call;
     struct weir_event event;
     refuse_wait(scene);
     expect_waits(scene, &call, scene->b);
-    ASSERT_OK(weir_queue_host_call(scene->c, fail_behind_the_gate, NULL));
     ASSERT_OK(weir_queue_record(scene->c, &event));
     weir_lock_take(&scene->b->submit_lock);
     weir__completion_recover(scene->b, scene->b->sequence);
     weir_lock_release(&scene->b->submit_lock);
     EXPECT_OK(weir_queue_wait(scene->b, event));
+    weir__completion_fail(scene->c, event.sequence, &cause);
     expect_ends(&call);
-    control_gate_open();
-    EXPECT_INT_EQ(weir_queue_sync(scene->b, WEIR_FOREVER), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(weir_queue_sync(scene->b, GUARD_NS), WEIR_ERROR_IO);
     EXPECT_OK(weir_pool_free(scene->a, &scene->buffer));
 }
 
+static weir_status fail_at_gate(void *unused)
+{
+    (void)control_gate(unused);
+    return WEIR_ERROR_IO;
+}
+
+// It is recovered by another thread after the call has seen the failure: the call does not wait for, or end, what has
+// come since.
+SCENE_TEST(Refused, ARecoveryThatComesAfterAnotherOneEndsNothing)
+{
+    struct call call = {.queue = scene->b, .status = 1};
+    struct weir_operation operation;
+    weir__operation_begin(&operation, WEIR_OPERATION_HOST_CALL, 0, __FILE__, __LINE__);
+    operation.u.host_call.function = fail_at_gate;
+    fail(scene->b, scene);
+    weir_lock_take(&scene->b->submit_lock);
+    ASSERT_INT_EQ(weir_thread_start(&call.thread, recover, &call), 0);
+    weir_clock_sleep_ns(50000000); // it waits for the lock
+    weir__completion_recover(scene->b, scene->b->sequence);
+    EXPECT_OK(weir__queue_submit_locked(scene->b, &operation));
+    weir_lock_release(&scene->b->submit_lock);
+    const uint64_t begin_ns = weir_clock_now_ns();
+    while (atomic_load(&call.status) == 1 && weir_clock_now_ns() - begin_ns < GUARD_NS / 6)
+        weir_clock_sleep_ns(100000);
+    EXPECT_INT_EQ(atomic_load(&call.status), WEIR_OK);
+    control_gate_open();
+    expect_ends(&call);
+    EXPECT_INT_EQ(weir_queue_sync(scene->b, GUARD_NS), WEIR_ERROR_IO);
+    EXPECT_OK(weir_pool_free(scene->a, &scene->buffer));
+}
+
+// The wait is refused in b's worker, after c has begun to wait for b.
 SCENE_TEST(Refused, WhatIsFreedByAQueueThatWaitedForTheFailedOne)
 {
     struct weir_event event;
@@ -302,12 +328,6 @@ SCENE_TEST(Refused, ACallThatAlwaysRunsAfterALookAtTheQueue)
     EXPECT_OK(weir_queue_recover(scene->b));
     EXPECT_INT_EQ(atomic_load(&ran), 1);
     EXPECT_OK(weir_pool_free(scene->b, &scene->buffer));
-}
-
-static weir_status fail_at_gate(void *unused)
-{
-    (void)control_gate(unused);
-    return WEIR_ERROR_IO;
 }
 
 static bool comes(const atomic_int *ran)

@@ -11,7 +11,7 @@
 
 // The place where ranks meet: what a rendezvous names, and how rank 0 opens a door there and others find it.
 //
-//     process:NAME     a socket whose name this process alone knows
+//     process:NAME     a socket whose name no other process can tell before it is there
 //     unix:PATH        a socket in a folder that this user alone can enter
 //     tcp://HOST:PORT  on the machine that has HOST a socket in such a folder in /tmp, so that nothing listens on a
 //                      network; where a secret is set and HOST is no loopback address, HOST's port too, for the ranks

@@ -20,6 +20,7 @@
 #define KNOCK_NS (UINT64_C(2000) * 1000 * 1000)
 #define LOOK_AGAIN_NS (UINT64_C(20) * 1000 * 1000)
 #define LOOK_AGAIN_WITHIN_NS (UINT64_C(200) * 1000) // this process
+#define NAME_HELD_NS (UINT64_C(1000) * 1000 * 1000)
 
 bool local_place_fail(struct local_place *place, weir_status status, const char *remedy,
                       const char *format, ...)
@@ -303,18 +304,22 @@ static bool close_at_file(struct local_place *place)
 
 // Rank 0's name, which one rank alone does not need.
 
+// A child between fork() and its handlers or exec() holds the listener of the meeting before, and so the name.
 static bool open_at_name(struct local_place *place, struct local_door *door)
 {
     const struct local_address any = local_address_at_number(0);
-    const bool alone = place->setup->count == 1;
-    door->listeners[DOOR_MACHINE] = local_listen(alone ? &any : &place->socket, &door->number);
-    if (door->listeners[DOOR_MACHINE] >= 0)
-        return true;
-    if (errno == EADDRINUSE)
-        return local_place_fail(place, WEIR_ERROR_COMM, "give each group a name of its own",
-                                "another rank 0 is at %s already", place->setup->rendezvous);
-    return local_place_fail(place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
-                            "rank 0 cannot listen: %s", strerror(errno));
+    const struct local_address *name = place->setup->count == 1 ? &any : &place->socket;
+    const uint64_t until_ns = local_sooner(place->deadline_ns, weir_clock_now_ns() + NAME_HELD_NS);
+    while ((door->listeners[DOOR_MACHINE] = local_listen(name, &door->number)) < 0) {
+        if (errno != EADDRINUSE)
+            return local_place_fail(place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
+                                    "rank 0 cannot listen: %s", strerror(errno));
+        if (weir_clock_now_ns() >= until_ns)
+            return local_place_fail(place, WEIR_ERROR_COMM, "give each group a name of its own",
+                                    "another rank 0 is at %s already", place->setup->rendezvous);
+        weir_clock_sleep_ns(LOOK_AGAIN_WITHIN_NS);
+    }
+    return true;
 }
 
 bool local_place_open(struct local_place *place, struct local_door *door)

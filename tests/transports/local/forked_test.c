@@ -1,13 +1,16 @@
 // A child of fork() holds no socket of the transport: neither those of a group, nor the listener of a meeting.
 // The parent's go on.
+#define _DEFAULT_SOURCE // syscall()
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -119,6 +122,38 @@ WEIR_TEST(Forked, HoldsNoListener)
     EXPECT_INT_EQ(second.status, WEIR_OK);
     rank_leave(&first);
     rank_leave(&second);
+}
+
+// Without handlers, as posix_spawn() and vfork(), and as every child before its handlers: it has the listener of a meeting
+// that is over, and a next one at the same name waits until it has not.
+WEIR_TEST(Forked, HoldsTheNameOfAMeetingForAWhile)
+{
+    struct weir_transport_setup setup = ranks_setup("process");
+    struct joiner first = {.failed = NULL};
+    struct rank second = {.rank = 1};
+    const int before = count_sockets();
+    setup.count = 2;
+    rank_start(&first, 0, setup);
+    while (count_sockets() == before)
+        weir_clock_sleep_ns(RANKS_SECOND / 1000);
+    const pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (child == 0) {
+        poll(NULL, 0, 200);
+        _exit(0);
+    }
+    ASSERT_INT_GT(child, 0);
+    EXPECT_INT_EQ(rank_join(&second, &setup), WEIR_OK);
+    EXPECT_INT_EQ(rank_await(&first), WEIR_OK);
+    rank_leave(&first.rank);
+    rank_leave(&second);
+    second.rank = 0;
+    rank_start(&first, 1, setup);
+    weir_clock_sleep_ns(RANKS_SECOND / 50); // it knocks
+    EXPECT_INT_EQ(rank_join(&second, &setup), WEIR_OK);
+    EXPECT_INT_EQ(rank_await(&first), WEIR_OK);
+    rank_leave(&first.rank);
+    rank_leave(&second);
+    EXPECT_INT_EQ(waitpid(child, NULL, 0), child);
 }
 
 #define OTHERS 64
