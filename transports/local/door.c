@@ -98,12 +98,8 @@ void local_door_close(struct local_door *door)
 {
     while (door->count > 0)
         send_away(door, door->count - 1);
-    for (int i = 0; i < DOOR_LISTENERS; i++) {
-        if (door->listeners[i] >=
-            0) // a child that is being forked may hold it still, and would be knocked at
-            shutdown(door->listeners[i], SHUT_RDWR);
+    for (int i = 0; i < DOOR_LISTENERS; i++)
         local_close(&door->listeners[i]);
-    }
 }
 
 // Of the process or the machine: the connection stays, and so does the error.

@@ -6,14 +6,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-#include <sodium/crypto_generichash.h>
-#include <sodium/utils.h>
 
 #include "base/clock.h"
 #include "base/lookup.h"
@@ -343,38 +339,13 @@ bool local_secret_read(const char *path, struct local_secret *out_secret, char *
 
 // What a rendezvous names.
 
-static struct local_secret process_key;
-
-static void make_process_key(void)
-{
-    (void)local_secret_random(&process_key);
-}
-
-// No other process knows the key; a child of fork() has another number.
-static bool take_name(struct local_place *place)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    char text[sizeof place->path + 32];
-    char name[65];
-    uint8_t hash[32];
-    pthread_once(&once, make_process_key);
-    snprintf(text, sizeof text, "%ld %s", (long)getpid(), place->path);
-    if (!process_key.is_set ||
-        crypto_generichash(hash, sizeof hash, (const uint8_t *)text, strlen(text), process_key.key,
-                           sizeof process_key.key) != 0)
-        return local_place_fail(place, WEIR_ERROR_SYSTEM, NULL, "there are no random numbers");
-    place->socket = local_address_of_name(sodium_bin2hex(name, sizeof name, hash, sizeof hash));
-    return true;
-}
-
 static bool take_path(struct local_place *place, const char *path)
 {
     const size_t length = strlen(path);
     if (length > 0 && length < sizeof place->path)
         memcpy(place->path, path, length + 1);
-    if (place->path[0] && place->is_name)
-        return take_name(place);
-    if (place->path[0] && (place->is_file || local_address_at_path(place->path, &place->socket)))
+    if (place->path[0] &&
+        (place->is_file || place->is_name || local_address_at_path(place->path, &place->socket)))
         return true;
     return local_place_fail(place, WEIR_ERROR_CONFIG, "name a shorter one",
                             "the path of the rendezvous %s has %zu bytes, where 1 to %d are right",

@@ -11,7 +11,7 @@
 
 // The place where ranks meet: what a rendezvous names, and how rank 0 opens a door there and others find it.
 //
-//     process:NAME     a socket whose name no other process can tell before it is there
+//     process:NAME     a name in this process's memory
 //     unix:PATH        a socket in a folder that this user alone can enter
 //     tcp://HOST:PORT  on the machine that has HOST a socket in such a folder in /tmp, so that nothing listens on a
 //                      network; where a secret is set and HOST is no loopback address, HOST's port too, for the ranks
@@ -20,6 +20,7 @@
 //                      numbers of its door; other machines see it on a file system of theirs
 
 struct local_place {
+    struct local_place *next; // of the names of this process
     const struct weir_transport_setup *setup;
     const char *secret_file; // the setting
     uint64_t deadline_ns;
@@ -29,7 +30,7 @@ struct local_place {
     struct local_address socket;  // on this machine; size 0: this rank comes over the network
     struct local_address network; // size 0: none
     struct local_secret secret;
-    uint64_t token;     // of the file; else 0
+    uint64_t token;     // of the file or the name; else 0
     struct stat bound;  // rank 0's socket, so that no other one is removed
     weir_status status; // of a failure, with:
     const char *remedy;

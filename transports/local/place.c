@@ -20,7 +20,6 @@
 #define KNOCK_NS (UINT64_C(2000) * 1000 * 1000)
 #define LOOK_AGAIN_NS (UINT64_C(20) * 1000 * 1000)
 #define LOOK_AGAIN_WITHIN_NS (UINT64_C(200) * 1000) // this process
-#define NAME_HELD_NS (UINT64_C(1000) * 1000 * 1000)
 
 bool local_place_fail(struct local_place *place, weir_status status, const char *remedy,
                       const char *format, ...)
@@ -302,24 +301,65 @@ static bool close_at_file(struct local_place *place)
     return true;
 }
 
-// Rank 0's name, which one rank alone does not need.
+// Names of this process, guarded by its lock: where the doors are of the ranks 0 that wait there. One rank alone
+// needs none.
 
-// A child between fork() and its handlers or exec() holds the listener of the meeting before, and so the name.
+static struct {
+    struct local_place *first;
+    unsigned forks;
+} names;
+
+// With the lock. The names of a parent of fork() are not this process's.
+static struct local_place **find_name(const char *name)
+{
+    if (names.forks != local_descriptor_forks())
+        names.first = NULL;
+    names.forks = local_descriptor_forks();
+    struct local_place **at = &names.first;
+    while (*at && strcmp((*at)->path, name) != 0)
+        at = &(*at)->next;
+    return at;
+}
+
 static bool open_at_name(struct local_place *place, struct local_door *door)
 {
-    const struct local_address any = local_address_at_number(0);
-    const struct local_address *name = place->setup->count == 1 ? &any : &place->socket;
-    const uint64_t until_ns = local_sooner(place->deadline_ns, weir_clock_now_ns() + NAME_HELD_NS);
-    while ((door->listeners[DOOR_MACHINE] = local_listen(name, &door->number)) < 0) {
-        if (errno != EADDRINUSE)
-            return local_place_fail(place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
-                                    "rank 0 cannot listen: %s", strerror(errno));
-        if (weir_clock_now_ns() >= until_ns)
-            return local_place_fail(place, WEIR_ERROR_COMM, "give each group a name of its own",
-                                    "another rank 0 is at %s already", place->setup->rendezvous);
-        weir_clock_sleep_ns(LOOK_AGAIN_WITHIN_NS);
+    struct local_secret token;
+    if (!local_door_open(door, NULL) || !local_secret_random(&token))
+        return local_place_fail(place, WEIR_ERROR_SYSTEM, LOCAL_FILES_REMEDY,
+                                "rank 0 cannot listen: %s", strerror(errno));
+    memcpy(&place->token, token.key, sizeof place->token);
+    place->socket = local_address_at_number(door->number);
+    if (place->setup->count == 1)
+        return true;
+    local_process_lock();
+    struct local_place **at = find_name(place->path);
+    const bool is_free = !*at;
+    if (is_free)
+        *at = place;
+    local_process_unlock();
+    return is_free || local_place_fail(place, WEIR_ERROR_COMM, "give each group a name of its own",
+                                       "another rank 0 is at %s already", place->setup->rendezvous);
+}
+
+static bool read_name(struct local_place *place)
+{
+    local_process_lock();
+    const struct local_place *found = *find_name(place->path);
+    if (found) {
+        place->token = found->token;
+        place->socket = found->socket;
     }
-    return true;
+    local_process_unlock();
+    return found;
+}
+
+static void close_at_name(struct local_place *place)
+{
+    local_process_lock();
+    struct local_place **at = find_name(place->path);
+    if (*at == place)
+        *at = place->next;
+    local_process_unlock();
 }
 
 bool local_place_open(struct local_place *place, struct local_door *door)
@@ -331,7 +371,9 @@ bool local_place_open(struct local_place *place, struct local_door *door)
 
 bool local_place_close(struct local_place *place)
 {
-    if (place->is_name) // the name has gone with the door
+    if (place->is_name)
+        close_at_name(place);
+    if (place->is_name)
         return true;
     return place->is_file ? close_at_file(place) : close_at_path(place);
 }
@@ -394,7 +436,8 @@ static bool open_own_door(struct local_place *place, struct local_door *door)
 // A file of an earlier run names a place at which nothing listens until rank 0 has written its own.
 static int knock_once(struct local_place *place, struct local_door *door, struct local_hello *hello)
 {
-    if (place->is_file && !(read_file(place) && is_reachable(place))) {
+    if ((place->is_file && !(read_file(place) && is_reachable(place))) ||
+        (place->is_name && !read_name(place))) {
         errno = ENOENT;
         return -1;
     }

@@ -23,8 +23,8 @@
 #define NS_PER_MS UINT64_C(1000000)
 #define LONGEST_POLL_MS 60000u
 #define BACKLOG 4096
-// A number as the system gives it to a socket without a path.
-#define NUMBER_FORMAT "%05x"
+// A number that the system gives to a socket without a path has so many digits, after a zero byte.
+#define NUMBER_DIGITS 5
 
 // The descriptors of this process.
 
@@ -183,23 +183,16 @@ bool local_address_at_path(const char *path, struct local_address *out_address)
     return true;
 }
 
-struct local_address local_address_of_name(const char *name)
+struct local_address local_address_at_number(uint32_t number)
 {
     struct local_address address = {.size = sizeof(sa_family_t)};
     struct sockaddr_un *un = (struct sockaddr_un *)&address.address;
     un->sun_family = AF_UNIX;
-    if (!name[0])
+    if (number == 0)
         return address;
-    snprintf(un->sun_path + 1, sizeof un->sun_path - 1, "%s", name); // after a zero byte
-    address.size += 1 + (socklen_t)strlen(un->sun_path + 1);
+    snprintf(un->sun_path + 1, NUMBER_DIGITS + 1, "%05x", (unsigned)number & 0xfffff);
+    address.size += 1 + NUMBER_DIGITS;
     return address;
-}
-
-struct local_address local_address_at_number(uint32_t number)
-{
-    char name[8];
-    snprintf(name, sizeof name, NUMBER_FORMAT, (unsigned)number & 0xfffff);
-    return local_address_of_name(number == 0 ? "" : name);
 }
 
 bool local_address_is_machine(const struct local_address *address)

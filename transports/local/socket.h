@@ -21,10 +21,8 @@ bool local_address_find(const char *host, uint16_t port, uint64_t deadline_ns,
                         struct local_address *out_address, const char **out_error);
 // The same for a number only, which asks no server.
 bool local_address_parse(const char *number, struct local_address *out_address);
-// A socket of this machine: at a path, false if that is too long; at a name that is in no file system, of at most 106
-// characters; or at a number, which the system gives.
+// A socket of this machine: at a path, false if that is too long; or at a number, which the system gives.
 bool local_address_at_path(const char *path, struct local_address *out_address);
-struct local_address local_address_of_name(const char *name);
 struct local_address local_address_at_number(uint32_t number);
 bool local_address_is_machine(const struct local_address *address); // of this machine's kind
 void local_address_set_port(struct local_address *address, uint16_t port);
