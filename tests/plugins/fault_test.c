@@ -117,7 +117,9 @@ WEIR_TEST(Fault, SlowsEachOperation)
         ASSERT_TRUE(rig_start(&rig, rig_section("slow", number_of_work(at), "delay_ms = 50")));
         const uint64_t start = weir_clock_now_ns();
         EXPECT_OK(rig_submit(&rig));
-        EXPECT_INT_EQ(weir_event_query(rig.last), WEIR_NOT_READY);
+        // A busy machine may take as long to come here.
+        EXPECT_TRUE(weir_event_query(rig.last) == WEIR_NOT_READY ||
+                    weir_clock_now_ns() - start >= 50000000);
         EXPECT_OK(weir_event_sync(rig.last, GUARD_NS));
         EXPECT_UINT_GE(weir_clock_now_ns() - start, 50000000);
         rig_expect_results(&rig);
