@@ -679,7 +679,7 @@ static void print_text(const struct doctor *doctor, bool all)
         const struct doctor_finding *finding = &doctor->findings[i];
         const size_t well = all ? 0 : count_well(doctor, i);
         const bool folded = well > ROWS_MOST;
-        char more[32] = "";
+        char more[48] = "";
         if (folded)
             snprintf(more, sizeof more, " (%zu more: --all)", well - 1);
         i += folded ? well - 1 : 0;

@@ -341,7 +341,10 @@ static void warn(struct kc_context *context, const struct kc_symbol *symbol)
 
 static void check_local(struct kc_context *context, const struct kc_module *module)
 {
-    static const char *const more[] = {"-target", "x86_64", "-O2", "-S", "-w", "-emit-llvm", NULL};
+    // Vectors change nothing here, and take much time in ciphers.
+    static const char *const more[] = {
+        "-target", "x86_64",     "-O2", "-fno-vectorize", "-fno-slp-vectorize", "-S",
+        "-w",      "-emit-llvm", NULL};
     struct weir_long_text ignored = {0};
     struct kc_context quiet = *context;
     struct kc_module processor = {.text = NULL};
