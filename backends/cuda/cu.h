@@ -5,7 +5,7 @@
 //   error.c        errors, the operations that a fault may be caused by, and the contexts that calls enter
 //   device.c       devices, limits, which ones reach each other and which were given up; frees that are deferred
 //                  until the device is idle
-//   buffer.c       memory, the caller's memory
+//   buffer.c       memory, also the caller's
 //   queue.c        queues: submission, records and waits, wrapped streams, histories
 //   copy.c         copies and fills, by the kinds of memory
 //   program.c      programs, kernels, launches

@@ -6,7 +6,7 @@
 //                command waits for, and the event of its last one
 //   copy.c       copies and fills, by the kinds of memory
 //   events.c     how launches ended, times of operations, and the device's clock
-//   buffer.c     memory, adopted memory
+//   buffer.c     memory, also the caller's
 //   program.c    building, and the cache of binaries
 //   kernel.c     kernels, launches, and the sub-buffers (views) that are arguments
 //

@@ -1,4 +1,5 @@
-// `weir bench comm`: the ranks, which other benchmarks of collectives have too, and what a job of tests/bench adds to it: the same collectives by other libraries.
+// `weir bench comm`: its ranks, which other benchmarks of collectives have too, and what a job of tests/bench
+// adds: the same collectives by other libraries.
 #ifndef WEIR_CLI_BENCH_COMM_H
 #define WEIR_CLI_BENCH_COMM_H
 

@@ -257,8 +257,8 @@ static void change(struct weir__view *view, size_t offset, size_t size, weir_acc
 // With the lock free from here on.
 
 // NULL if the system or the limit of views refuses one. `*out_memory` is for the backend, until
-// weir__view_destroy().
-static struct weir__view *weir__view_create(size_t size, void **out_memory)
+// view_destroy().
+static struct weir__view *view_create(size_t size, void **out_memory)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch);
@@ -279,7 +279,7 @@ static struct weir__view *weir__view_create(size_t size, void **out_memory)
 }
 
 // The buffer, for messages.
-static void weir__view_name(struct weir__view *view, const char *label, const char *file, int line)
+static void view_name(struct weir__view *view, const char *label, const char *file, int line)
 {
     weir_lock_take(&lock);
     snprintf(view->label, sizeof view->label, "%.63s", weir__label_or_none(label));
@@ -287,8 +287,8 @@ static void weir__view_name(struct weir__view *view, const char *label, const ch
     weir_lock_release(&lock);
 }
 
-static void *weir__view_begin(struct weir__view *view, size_t offset, size_t size,
-                              weir_access access, const char *file, int line)
+static void *view_begin(struct weir__view *view, size_t offset, size_t size, weir_access access,
+                        const char *file, int line)
 {
     weir_lock_take(&lock);
     if (view->open_count++ == 0)
@@ -299,8 +299,8 @@ static void *weir__view_begin(struct weir__view *view, size_t offset, size_t siz
 }
 
 // Opens the range, and closes what no other access has open. The range is inside the buffer.
-static void weir__view_end(struct weir__view *view, size_t offset, size_t size, weir_access access,
-                           const char *file, int line)
+static void view_end(struct weir__view *view, size_t offset, size_t size, weir_access access,
+                     const char *file, int line)
 {
     weir_lock_take(&lock);
     if (view->open_count > 0)
@@ -311,7 +311,7 @@ static void weir__view_end(struct weir__view *view, size_t offset, size_t size, 
 }
 
 // The buffer is destroyed; the log is told of an access that has not ended.
-static void weir__view_close(struct weir__view *view)
+static void view_close(struct weir__view *view)
 {
     char message[384];
     weir_lock_take(&lock);
@@ -330,7 +330,7 @@ static void weir__view_close(struct weir__view *view)
 }
 
 // The backend does not use the memory any more. The addresses stay closed until their room is needed.
-static void weir__view_destroy(struct weir__view *view)
+static void view_destroy(struct weir__view *view)
 {
     weir_lock_take(&lock);
     munmap(view->memory, view->size);
@@ -426,18 +426,18 @@ WEIR_COLD static bool make_viewed(weir_device *device, const char *label,
 {
     struct weir_buffer_setup wrapped = *setup;
     struct weir__view *view =
-        weir__takes_notes(device) ? NULL : weir__view_create(setup->size, &wrapped.user_pointer);
+        weir__takes_notes(device) ? NULL : view_create(setup->size, &wrapped.user_pointer);
     const struct weir_error before = *weir_last_error();
     if (!view)
         return false;
     if (weir__buffer_make(device, label, &wrapped, false, out_buffer) < 0) {
         weir__error_set(&before);
-        weir__view_close(view);
-        weir__view_destroy(view);
+        view_close(view);
+        view_destroy(view);
         return false;
     }
     (*out_buffer)->view = view;
-    weir__view_name(view, (*out_buffer)->member.object.label, file, line);
+    view_name(view, (*out_buffer)->member.object.label, file, line);
     return true;
 }
 
@@ -508,7 +508,7 @@ void weir_buffer_destroy_at(weir_buffer **buffer, const char *file, int line)
         return;
     weir__debug_end(gone, file, line);
     if (gone->view)
-        weir__view_close(gone->view);
+        view_close(gone->view);
     atomic_store(&gone->abandoned, true);
     gone->size = 0; // what still has the pointer is refused, as long as the memory is kept
     weir__buffer_unhold(gone);
@@ -540,7 +540,7 @@ static void finalize(struct weir__member *member)
     const struct weir__chain *chain = buffer->member.device->chain;
     WEIR__DESTROY_ALONG(chain, chain->count, buffer, buffer);
     if (buffer->view)
-        weir__view_destroy(buffer->view);
+        view_destroy(buffer->view);
     weir__member_free(&buffer->member);
     if (gone)
         gone(user);
@@ -580,7 +580,7 @@ weir_status weir_host_begin_at(weir_buffer *buffer, size_t offset, size_t size, 
                                         &(struct weir__host_caller){file, line, 0});
     if (status < 0)
         return status;
-    *out_pointer = buffer->view ? weir__view_begin(buffer->view, offset, size, access, file, line)
+    *out_pointer = buffer->view ? view_begin(buffer->view, offset, size, access, file, line)
                                 : buffer->pointer + offset;
     return WEIR_OK;
 }
@@ -595,7 +595,7 @@ weir_status weir_host_end_at(weir_buffer *buffer, size_t offset, size_t size, we
         (void)weir__host_note_access(WEIR_HOST_NOTE_END, buffer, offset, size, access,
                                      &(struct weir__host_caller){file, line, 0});
     if (buffer->view)
-        weir__view_end(buffer->view, offset, size, access, file, line);
+        view_end(buffer->view, offset, size, access, file, line);
     return WEIR_OK;
 }
 

@@ -98,7 +98,7 @@ static weir_status check_kernel(struct check *check, const struct weir_kernel_si
 
 // Refuses a bundle with NULL in a member that modules read. `label` is the
 // program's.
-static weir_status weir__bundle_check(const struct weir_bundle *bundle, const char *label)
+static weir_status check_bundle(const struct weir_bundle *bundle, const char *label)
 {
     struct check check = {.label = label};
     if (!WEIR_HAS(bundle, image_count))
@@ -213,7 +213,7 @@ static weir_status check_params(const struct weir_program_params *params)
     weir_status status = check_devices(params);
     if (status < 0)
         return status;
-    return params->bundle ? weir__bundle_check(params->bundle, label) : WEIR_OK;
+    return params->bundle ? check_bundle(params->bundle, label) : WEIR_OK;
 }
 
 // A backend gets CUDA C++ only if it compiles it.

@@ -18,8 +18,8 @@
 // that closes.
 
 // Creates a queue that does not keep its device from closing.
-static weir_status weir__queue_create_owned(weir_device *device, const char *label,
-                                            enum weir__queue_owner owner, weir_queue **out_queue)
+static weir_status create_owned(weir_device *device, const char *label,
+                                enum weir__queue_owner owner, weir_queue **out_queue)
 {
     struct weir_queue_setup setup = {.struct_size = sizeof setup, .timing = device->default_timing};
     weir_status status = weir__queue_open(device, label, &setup, out_queue);
@@ -130,8 +130,7 @@ static weir_status make_thread_queue(weir_device *device, weir_queue **out_queue
     struct weir__thread_queue *entry = weir__allocate(sizeof *entry);
     if (!entry)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a thread's queue");
-    weir_status status =
-        weir__queue_create_owned(device, "thread queue", WEIR__OWNED_BY_THREAD, &entry->queue);
+    weir_status status = create_owned(device, "thread queue", WEIR__OWNED_BY_THREAD, &entry->queue);
     if (status < 0) {
         weir__release(entry);
         return status;
@@ -365,8 +364,7 @@ weir_status weir_legacy_queue_at(weir_device *device, weir_queue **out_queue, co
         return WEIR_OK;
 
     weir_queue *queue;
-    weir_status status =
-        weir__queue_create_owned(device, "legacy queue", WEIR__OWNED_BY_DEVICE, &queue);
+    weir_status status = create_owned(device, "legacy queue", WEIR__OWNED_BY_DEVICE, &queue);
     if (status < 0)
         return weir__placed(status, file, line);
     queue->turn = UINT64_MAX; // no turn: it always checks all other queues

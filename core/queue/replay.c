@@ -328,7 +328,7 @@ static weir_status replay_lanes(const struct weir__replay_launch *launch)
 }
 
 // Submits all nodes of a launch, and what orders them. Allocates nothing.
-static weir_status weir__replay_run(const struct weir__replay_launch *launch)
+static weir_status run(const struct weir__replay_launch *launch)
 {
     return launch->replay->lane_count > 0 ? replay_lanes(launch) : replay_row(launch);
 }
@@ -682,7 +682,7 @@ weir_status weir__replay_launch(const struct weir_link *link, weir_queue *queue,
         return launch_native(&launch);
     if (!alone)
         weir_lock_take(&replay->lock);
-    weir_status status = weir__replay_run(&launch);
+    weir_status status = run(&launch);
     if (!alone)
         weir_lock_release(&replay->lock);
     return status;

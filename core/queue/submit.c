@@ -75,10 +75,8 @@ WEIR_COLD static weir_status refuse_device(const struct weir__caller *caller,
 }
 
 // The range is of a buffer of the caller's device.
-static weir_status weir__operation_check_buffer(const struct weir__caller *caller,
-                                                const struct weir__role *role,
-                                                const weir_buffer *buffer, size_t offset,
-                                                size_t size)
+static weir_status check_buffer(const struct weir__caller *caller, const struct weir__role *role,
+                                const weir_buffer *buffer, size_t offset, size_t size)
 {
     if (!buffer)
         return weir__fail_at(caller->file, caller->line, caller->label, WEIR_ERROR_INVALID,
@@ -90,13 +88,12 @@ static weir_status weir__operation_check_buffer(const struct weir__caller *calle
 }
 
 // One side of a copy, which may be of a peer of the queue's device if `other`, the other side, is not.
-static weir_status weir__operation_check_side(const struct weir__caller *caller,
-                                              const struct weir__role *role,
-                                              const weir_buffer *buffer, size_t offset, size_t size,
-                                              const weir_buffer *other)
+static weir_status check_side(const struct weir__caller *caller, const struct weir__role *role,
+                              const weir_buffer *buffer, size_t offset, size_t size,
+                              const weir_buffer *other)
 {
     if (!buffer || !other || buffer->member.device == caller->device)
-        return weir__operation_check_buffer(caller, role, buffer, offset, size);
+        return check_buffer(caller, role, buffer, offset, size);
     if (other->member.device != caller->device)
         return weir__fail_at(caller->file, caller->line, buffer->member.object.label,
                              WEIR_ERROR_INVALID, "use a queue of the device of one of the two",
@@ -129,10 +126,10 @@ weir_status weir__operation_copy(const struct weir__caller *caller, weir_buffer 
                                  size_t size, struct weir_operation *out_operation)
 {
     static const struct weir__role to = {"copy", "dst"}, from = {"copy", "src"};
-    weir_status status = weir__operation_check_side(caller, &to, dst, dst_offset, size, src);
+    weir_status status = check_side(caller, &to, dst, dst_offset, size, src);
     if (status < 0)
         return status;
-    status = weir__operation_check_side(caller, &from, src, src_offset, size, dst);
+    status = check_side(caller, &from, src, src_offset, size, dst);
     if (status < 0)
         return status;
     if (dst == src && overlap(dst_offset, src_offset, size))
@@ -151,9 +148,10 @@ weir_status weir__operation_copy(const struct weir__caller *caller, weir_buffer 
     out_operation->u.copy.size = size;
     return WEIR_OK;
 }
+
 // A pattern has 1, 2, 4, 8 or 16 bytes. `what` is the operation.
-static weir_status weir__operation_check_pattern(const struct weir__caller *caller,
-                                                 const char *what, size_t pattern_size)
+static weir_status check_pattern(const struct weir__caller *caller, const char *what,
+                                 size_t pattern_size)
 {
     if (pattern_size > 0 && pattern_size <= 16 && (pattern_size & (pattern_size - 1)) == 0)
         return WEIR_OK;
@@ -167,9 +165,9 @@ weir_status weir__operation_fill(const struct weir__caller *caller, weir_buffer 
                                  size_t pattern_size, struct weir_operation *out_operation)
 {
     static const struct weir__role to = {"fill", "dst"};
-    weir_status status = weir__operation_check_pattern(caller, to.call, pattern_size);
+    weir_status status = check_pattern(caller, to.call, pattern_size);
     if (status == WEIR_OK)
-        status = weir__operation_check_buffer(caller, &to, dst, dst_offset, size);
+        status = check_buffer(caller, &to, dst, dst_offset, size);
     if (status < 0)
         return status;
     if (dst_offset % pattern_size || size % pattern_size)
@@ -188,6 +186,7 @@ weir_status weir__operation_fill(const struct weir__caller *caller, weir_buffer 
     out_operation->u.fill.pattern_size = pattern_size;
     return WEIR_OK;
 }
+
 static weir_status check_native_argument(const struct weir__caller *caller, size_t index,
                                          const struct weir_argument *argument)
 {
@@ -203,8 +202,7 @@ static weir_status check_native_argument(const struct weir__caller *caller, size
                              "make arguments with weir_in(), weir_out() or weir_inout()",
                              "native call: access %d of %s is none of weir_access",
                              (int)argument->access, name);
-    return weir__operation_check_buffer(caller, &role, argument->buffer, argument->offset,
-                                        argument->size);
+    return check_buffer(caller, &role, argument->buffer, argument->offset, argument->size);
 }
 
 weir_status weir__operation_native(const struct weir__caller *caller, weir_native_function function,
@@ -281,7 +279,7 @@ static weir_status check_volume(const struct weir__caller *caller, const struct 
                              role->call, role->name, volume->slice_pitch, size);
     if (!volume_extent(volume, width, height, depth, &size))
         size = SIZE_MAX;
-    return weir__operation_check_side(caller, role, volume->buffer, volume->offset, size, other);
+    return check_side(caller, role, volume->buffer, volume->offset, size, other);
 }
 
 // Whether a multiple of `pitch` is less than `width` away from `shift`, for one of the two
@@ -400,7 +398,7 @@ static weir_status check_filled(const struct weir__caller *caller, const struct 
         return status;
     if (!extent(width, height, dst->pitch, &size))
         size = SIZE_MAX;
-    status = weir__operation_check_buffer(caller, &to, dst->buffer, dst->offset, size);
+    status = check_buffer(caller, &to, dst->buffer, dst->offset, size);
     if (status < 0)
         return status;
     const size_t pitch = height > 1 ? dst->pitch : 0;
@@ -417,7 +415,7 @@ weir_status weir__operation_fill_2d(const struct weir__caller *caller, const str
                                     size_t width, size_t height, const void *pattern,
                                     size_t pattern_size, struct weir_operation *out_operation)
 {
-    weir_status status = weir__operation_check_pattern(caller, "fill_2d", pattern_size);
+    weir_status status = check_pattern(caller, "fill_2d", pattern_size);
     if (status == WEIR_OK)
         status = check_filled(caller, dst, width, height, pattern_size);
     if (status < 0)

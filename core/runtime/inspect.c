@@ -83,8 +83,8 @@ static const struct weir_setting *const *take_section(const weir_runtime *runtim
     return list;
 }
 
-static const struct weir_setting *const *weir__runtime_take_section(
-    const weir_runtime *runtime, const struct weir_section *section)
+static const struct weir_setting *const *runtime_take_section(const weir_runtime *runtime,
+                                                              const struct weir_section *section)
 {
     return take_section(runtime, section,
                         weir__config_names(runtime->config, section->name) ? read_replaced
@@ -189,7 +189,7 @@ static bool program_declares(const weir_runtime *runtime, const char *name)
 }
 
 // Whether a section of that name is a module's.
-static bool weir__runtime_is_of_module(const weir_runtime *runtime, const char *section)
+static bool is_of_module(const weir_runtime *runtime, const char *section)
 {
     return strcmp(section, "weir") != 0 && strcmp(section, "comm") != 0 &&
            !program_declares(runtime, section);
@@ -208,7 +208,7 @@ static weir_status check_sections(const weir_runtime *runtime)
         known[count++] = sections[i].name;
     for (size_t i = 0; (name = weir__config_section_name(runtime->config, i)); i++) {
         bool is_known = false;
-        if (!weir__runtime_is_of_module(runtime, name))
+        if (!is_of_module(runtime, name))
             continue;
         weir_status status = check_module_section(runtime, name, &is_known);
         if (status < 0)
@@ -290,7 +290,7 @@ static weir_status tell_module(struct inspection *it, const char *name)
         weir__error_set(&before);
         return WEIR_OK;
     }
-    const struct weir_setting *const *settings = weir__runtime_take_section(it->runtime, &section);
+    const struct weir_setting *const *settings = runtime_take_section(it->runtime, &section);
     if (!settings)
         return weir_last_error()->status;
     tell_settings(it, &section, settings);
@@ -334,7 +334,7 @@ static weir_status tell_sections(struct inspection *it, const struct weir_open_p
         status = tell_list(it, "backend");
     for (size_t i = 0; status == WEIR_OK && (name = weir__config_section_name(runtime->config, i));
          i++)
-        if (weir__runtime_is_of_module(runtime, name) && !is_listed(it, name))
+        if (is_of_module(runtime, name) && !is_listed(it, name))
             status = tell_module(it, name);
     return status;
 }

@@ -64,7 +64,7 @@ const char *weir__transport_name(const weir_runtime *runtime)
                         : weir__config_comm(runtime->config, "transport")->text;
 }
 
-static void weir__transport_finish(weir_runtime *runtime)
+static void transport_finish(weir_runtime *runtime)
 {
     struct weir__transport *transport = &runtime->transport;
     if (transport->ops)
@@ -410,7 +410,7 @@ static weir_status refuse_close(struct weir__shared *shared)
 
 static weir_status free_runtime(weir_runtime *runtime)
 {
-    weir__transport_finish(runtime);
+    transport_finish(runtime);
     weir_status status = close_chain(runtime);
     weir__runtime_release_configuration(runtime);
     shared_finish(&runtime->shared);

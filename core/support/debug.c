@@ -37,7 +37,7 @@ typedef void *(*poison_function)(void *begin, size_t size);
 // Why the range may not be used any more: "is not mapped any more", or, in a program with the address
 // sanitizer, "was freed"; NULL if nothing speaks against it. Pages that may not be read count as
 // mapped, and so does memory that another mapping has taken since.
-static const char *weir__memory_probe(const void *memory, size_t size)
+static const char *probe(const void *memory, size_t size)
 {
     const char *why = probe_mapping(memory, size);
     if (why)
@@ -268,7 +268,7 @@ static weir_status check(const struct call *call, const struct weir__use *use, b
         return refuse_kind(call, use, &record);
     if (record.ended)
         return refuse_ended(call, use, &record, destroys);
-    const char *why = record.memory ? weir__memory_probe(record.memory, record.size) : NULL;
+    const char *why = record.memory ? probe(record.memory, record.size) : NULL;
     return why ? refuse_memory(call, &record, why) : WEIR_OK;
 }
 
@@ -419,7 +419,7 @@ static const char *find_unmapped(struct record *out_record)
     for (size_t i = 0; wrapped_count > 0 && i < BUCKETS; i++)
         for (const struct record *at = buckets[i]; at; at = at->next) {
             const bool looks = at->memory && !at->ended;
-            const char *why = looks ? weir__memory_probe(at->memory, at->size) : NULL;
+            const char *why = looks ? probe(at->memory, at->size) : NULL;
             *out_record = *at;
             if (why)
                 return why;
@@ -442,7 +442,7 @@ weir_status weir__debug_check_memory(const char *function, const char *file, int
 weir_status weir__debug_check_host(const char *function, const char *file, int line,
                                    const char *name, const void *memory, size_t size)
 {
-    const char *why = weir__debugging() && size > 0 ? weir__memory_probe(memory, size) : NULL;
+    const char *why = weir__debugging() && size > 0 ? probe(memory, size) : NULL;
     if (!why)
         return WEIR_OK;
     return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID,
