@@ -1,5 +1,5 @@
 // The ranks of weir launch: their start, the signals between them and the command, and their ends.
-#define _GNU_SOURCE // pipe2, close_range, ppoll
+#define _GNU_SOURCE // pipe2, ppoll
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
