@@ -315,10 +315,7 @@ weir_status weir_event_sync_any_at(const struct weir_event *events, size_t count
     if (weir__in_host_call())
         return refuse_wait_in_host_call("weir_event_sync_any", file, line);
 
-    // No wait of the library is a cancellation point.
-    const int before = weir_cancel_disable();
     const weir_status status = await_any(events, count, timeout_ns, &caller, out_index);
-    weir_cancel_restore(before);
     if (status == WEIR_TIMEOUT && timeout_ns > 0)
         end_any(events, count, timeout_ns, &caller);
     return status;

@@ -415,10 +415,7 @@ bool sim_rest(struct sim *sim, struct sim_point point, uint64_t cost_ns)
     struct sim_waiter **at = &sim->waiters;
     sim->waiters = &self;
     self.self->waits = true;
-    // Files of /proc are read with the lock taken, in any call that asks for an event.
-    const int before = weir_cancel_disable();
     rest_until(sim, point);
-    weir_cancel_restore(before);
     while (*at && *at != &self)
         at = &(*at)->next;
     if (*at)
