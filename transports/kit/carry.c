@@ -34,6 +34,8 @@ struct carried {
     const struct weir_carrier *by;
     const struct weir_transport_call *call;
     size_t size; // of an element
+    const char
+        *own; // what this rank has for itself in the segment, which is not given; NULL: it is
 };
 
 static bool move(const struct carried *it, weir_collective kind, size_t count)
@@ -43,22 +45,27 @@ static bool move(const struct carried *it, weir_collective kind, size_t count)
 
 static const char *given(const struct carried *it, uint32_t from)
 {
-    return it->by->given(it->by->user, from);
+    return it->own && from == it->by->rank ? it->own : it->by->given(it->by->user, from);
 }
 
-// Gives what is at `offset`, in elements, in each of the parts of which the caller's memory consists.
-static void load(const struct carried *it, uint32_t parts, size_t offset, size_t count)
+// These three count in elements.
+
+static const char *source(const struct carried *it, size_t offset)
 {
-    char *give = it->by->give(it->by->user);
-    for (uint32_t i = 0; i < parts; i++)
-        memcpy(give + i * count * it->size,
-               (const char *)it->call->src + (i * it->call->count + offset) * it->size,
-               count * it->size);
+    return (const char *)it->call->src + offset * it->size;
 }
 
-static void store(const struct carried *it, const char *from, size_t offset, size_t count)
+static void give(const struct carried *it, size_t at, size_t offset, size_t count)
 {
-    memcpy((char *)it->call->dst + offset * it->size, from, count * it->size);
+    memcpy(it->by->give(it->by->user) + at * it->size, source(it, offset), count * it->size);
+}
+
+// In place a rank's own is there.
+static void take(const struct carried *it, uint32_t from, size_t offset, size_t count)
+{
+    char *to = (char *)it->call->dst + offset * it->size;
+    if (to != given(it, from))
+        memcpy(to, given(it, from), count * it->size);
 }
 
 static void reduce(const struct carried *it, char *total, size_t count)
@@ -76,39 +83,49 @@ static void reduce(const struct carried *it, char *total, size_t count)
     }
 }
 
-// Each rank adds up a part of the elements, and all get all parts.
-static bool all_reduce(const struct carried *it, size_t offset, size_t count)
+// Each rank adds up a part of the elements, and all get all parts. The last ones may be shorter, or empty.
+static bool all_reduce(struct carried *it, size_t offset, size_t count)
 {
+    const uint32_t own = it->by->rank;
     const size_t part = (count + it->by->count - 1) / it->by->count;
-    load(it, 1, offset, count);
+    const bool whole = (own + 1) * part <= count;
+    it->own = whole ? source(it, offset + own * part) : NULL;
+    for (size_t i = 0, at = 0; at < count; i++, at += part)
+        if (!whole || i != own)
+            give(it, at, offset + at, count - at < part ? count - at : part);
     if (!move(it, WEIR_ALL_TO_ALL, part))
         return false;
     reduce(it, it->by->give(it->by->user), part);
+    it->own = NULL;
     if (!move(it, WEIR_ALL_GATHER, part))
         return false;
     for (size_t i = 0, at = 0; at < count; i++, at += part)
-        store(it, given(it, (uint32_t)i), offset + at, count - at < part ? count - at : part);
+        take(it, (uint32_t)i, offset + at, count - at < part ? count - at : part);
     return true;
 }
 
-static bool carry_shape(const struct carried *it, size_t offset, size_t count)
+// A total may lie where the rank's own is.
+static bool carry_shape(struct carried *it, size_t offset, size_t count)
 {
     const struct weir_transport_call *call = it->call;
     const struct shape *shape = &shapes[call->kind];
-    const bool is_root = it->by->rank == call->root;
-    if (is_root || !shape->root_gives)
-        load(it, shape->gives_parts ? it->by->count : 1, offset, count);
+    const uint32_t own = it->by->rank;
+    const bool gives = own == call->root || !shape->root_gives;
+    const size_t own_part = shape->gives_parts ? own * call->count : 0;
+    it->own = gives && !shape->reduces ? source(it, own_part + offset) : NULL;
+    for (uint32_t i = 0; gives && i < (shape->gives_parts ? it->by->count : 1); i++)
+        if (!it->own || !shape->gives_parts || i != own)
+            give(it, i * count, i * call->count + offset, count);
     if (!move(it, shape->moved, count))
         return false;
-    if (!call->dst || (shape->root_gets && !is_root) ||
-        (call->kind == WEIR_BROADCAST && call->dst == call->src))
+    if (!call->dst || (shape->root_gets && own != call->root))
         return true;
     if (shape->reduces)
         reduce(it, (char *)call->dst + offset * it->size, count);
     else if (!shape->gets_parts)
-        store(it, given(it, call->root), offset, count);
+        take(it, call->root, offset, count);
     for (uint32_t i = 0; shape->gets_parts && i < it->by->count; i++)
-        store(it, given(it, i), i * call->count + offset, count);
+        take(it, i, i * call->count + offset, count);
     return true;
 }
 
@@ -125,7 +142,7 @@ bool weir_carry(const struct weir_carrier *carrier, const struct weir_transport_
 {
     if (call->count == 0 || (!call->src && !call->dst)) // then it may be a barrier
         return true;
-    const struct carried it = {carrier, call, weir_datatype_size(call->element)};
+    struct carried it = {carrier, call, weir_datatype_size(call->element), NULL};
     const bool small = call->count * it.size <= carrier->small;
     const size_t most = most_of(carrier, call->kind, small) / it.size;
     bool ok = true;
