@@ -594,6 +594,7 @@ weir_status trace_queue_submit(const struct weir_link *link, weir_queue *object,
         return forward(link, object, operation);
     }
     note(link, entry, operation);
+    atomic_store_explicit(&queue->begun, head + 1, memory_order_release);
     entry->submit_ns = trace_now_ns(queue->trace);
     weir_status status = is_called_here(queue->trace, entry)
                              ? forward_call(link, object, operation, entry)
