@@ -314,7 +314,7 @@ void weir__graph_parts_finish(struct weir__graph_parts *parts)
     }
     while (parts->calls) {
         struct weir__node_call *next = parts->calls->next;
-        weir__node_call_free(parts->calls);
+        weir__release(parts->calls);
         parts->calls = next;
     }
     weir__release(parts->nodes);
@@ -337,12 +337,12 @@ static void finalize(struct weir__member *member)
 
 static const struct weir__class graph_class = {.name = "graph", .finalize = finalize};
 
-static bool wrap_calls(struct weir__graph_parts *parts, bool in_backend)
+static bool wrap_calls(struct weir__graph_parts *parts)
 {
     for (uint32_t i = 0; i < parts->node_count; i++) {
         if (!weir__has_node_call(parts->owned[i]))
             continue;
-        struct weir__node_call *call = weir__node_call_wrap(parts->owned[i], i, in_backend);
+        struct weir__node_call *call = weir__node_call_wrap(parts->owned[i], i);
         if (!call)
             return false;
         call->next = parts->calls;
@@ -375,7 +375,7 @@ weir_status weir__graph_create(weir_device *device, const char *label,
     };
     graph->is_native = weir__replay_is_native(weir__chain_backend(device->chain), device, &setup);
     weir_status status = WEIR_OK;
-    if (!find_comms(&graph->comms, parts) || !wrap_calls(parts, graph->is_native))
+    if (!find_comms(&graph->comms, parts) || !wrap_calls(parts))
         status = weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the nodes of a graph");
     if (status == WEIR_OK)
         status = create_links(graph, &setup);
