@@ -412,23 +412,12 @@ weir_status weir_device_open_at(weir_runtime *runtime, const struct weir_device_
     return weir__placed(status, file, line);
 }
 
-// A queue that was destroyed while busy, or NULL.
-static weir_queue *pin_queue(weir_device *device)
-{
-    weir_queue *queue = NULL;
-    weir_lock_take(&device->lock);
-    for (weir_queue *at = device->queues; at && !queue; at = at->next)
-        queue = weir__registry_pin(at->member.object.id);
-    weir_lock_release(&device->lock);
-    return queue;
-}
-
 // Waits for queues destroyed while busy and frees everything retired. Work that
 // a dead driver never completes counts as complete (see past_frontier()).
 static void finish_retired(weir_device *device)
 {
     weir_queue *queue;
-    while ((queue = pin_queue(device))) {
+    while ((queue = weir__device_next_queue(device, NULL))) {
         if (weir__queue_finish(queue) < 0)
             weir__completion_complete(queue, atomic_load(&queue->seen));
         weir__registry_unpin(queue);

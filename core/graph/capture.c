@@ -222,7 +222,7 @@ static bool add_node(struct notes *notes, uint32_t index, const struct weir_oper
     branch->nodes[branch->node_count++] = node;
     branch->last = node;
     copy->sequence = (uint64_t)node + 1;
-    weir__operation_use(copy);
+    weir__operation_count(copy, 1);
     parts->owned[node] = copy;
     notes->node_clocks[notes->clock_count++] = clock;
     parts->nodes[node] = (struct weir_graph_node){

@@ -595,9 +595,8 @@ static uint32_t count_busy(weir_device *device, uint32_t *queues)
 static uint32_t count_users(weir_device *device, uint32_t *queues)
 {
     uint32_t busy = count_busy(device, queues);
-    struct weir__peer *peer = NULL;
-    while ((peer = weir__peer_next(device, peer)))
-        busy += count_busy(weir__peer_user(peer), queues);
+    for (weir_device *user = NULL; (user = weir__peer_next(device, user));)
+        busy += count_busy(user, queues);
     return busy;
 }
 
@@ -666,9 +665,8 @@ static bool draw_frontier(struct weir__member *member, enum weir__frontier wante
         return add_end(member, (weir_queue *)(void *)member);
 
     bool recorded = record_ends(member, member->device, count);
-    struct weir__peer *peer = NULL;
-    while ((peer = weir__peer_next(member->device, peer)))
-        recorded = record_ends(member, weir__peer_user(peer), count) && recorded;
+    for (weir_device *user = NULL; (user = weir__peer_next(member->device, user));)
+        recorded = record_ends(member, user, count) && recorded;
     return recorded;
 }
 

@@ -355,7 +355,6 @@ static weir_status load_modules(weir_runtime *runtime)
 static void shared_init(struct weir__shared *shared)
 {
     weir_lock_init(&shared->walk_lock, &weir__locks[WEIR__LOCK_WALK]);
-    weir_lock_init(&shared->peers_lock, &weir__locks[WEIR__LOCK_PEERS]);
     weir_lock_init(&shared->devices_lock, &weir__locks[WEIR__LOCK_DEVICES]);
     weir_lock_init(&shared->captures_lock, &weir__locks[WEIR__LOCK_CAPTURES]);
 }
@@ -364,7 +363,6 @@ static void shared_finish(struct weir__shared *shared)
 {
     weir_lock_finish(&shared->captures_lock);
     weir_lock_finish(&shared->devices_lock);
-    weir_lock_finish(&shared->peers_lock);
     weir_lock_finish(&shared->walk_lock);
 }
 

@@ -29,7 +29,6 @@
     LOCK(COPIERS, "the lock of a device's copying threads")       \
     LOCK(DEVICE, "a device's lock")                               \
     LOCK(REGISTRY, "the queue registry's lock")                   \
-    LOCK(PEERS, "a runtime's list of peers")                      \
     LOCK(DEVICES, "a runtime's list of devices")                  \
     LOCK(DEBUG, "the debug mode's lock")                          \
     LOCK(LOG, "the log's lock")
