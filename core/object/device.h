@@ -14,7 +14,6 @@
 #include "core/support/locks.h"
 
 struct weir__staging_block;
-struct weir__capture;
 struct weir__notifier;
 struct weir__thread_queue;
 
@@ -43,8 +42,6 @@ struct weir__legacy {
 // Shared by the devices of one runtime. Queues wait only for queues of their own runtime.
 struct weir__shared {
     struct weir_lock walk_lock; // one completion at a time is booked: core/queue/completion.c
-    struct weir_lock captures_lock;
-    struct weir__capture *captures; // core/graph/capture.c
     struct weir_lock devices_lock;
     weir_device *devices; // that are open: core/device/device.c
 };

@@ -356,12 +356,10 @@ static void shared_init(struct weir__shared *shared)
 {
     weir_lock_init(&shared->walk_lock, &weir__locks[WEIR__LOCK_WALK]);
     weir_lock_init(&shared->devices_lock, &weir__locks[WEIR__LOCK_DEVICES]);
-    weir_lock_init(&shared->captures_lock, &weir__locks[WEIR__LOCK_CAPTURES]);
 }
 
 static void shared_finish(struct weir__shared *shared)
 {
-    weir_lock_finish(&shared->captures_lock);
     weir_lock_finish(&shared->devices_lock);
     weir_lock_finish(&shared->walk_lock);
 }

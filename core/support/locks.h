@@ -14,7 +14,6 @@
     LOCK(LEGACY, "a device's legacy lock")                        \
     LOCK(SUBMIT, "a queue's submit lock")                         \
     LOCK(CAPTURE, "a capture's lock")                             \
-    LOCK(CAPTURES, "a runtime's list of captures")                \
     LOCK(POOL, "a pool's lock")                                   \
     LOCK(DELIVERY, "a queue's delivery lock")                     \
     LOCK(REPLAY, "a graph's replay lock")                         \
