@@ -44,8 +44,10 @@ for ((i = 0; i < ${#paths[@]}; i++)); do
 done
 [ "${#paths[@]}" -ge 35 ] || fail "--help names only ${#paths[@]} commands: ${paths[*]}"
 
+# The scripts ask the command of the line.
+[ "$(type -p weir)" = "$weir" ] || PATH="${weir%/*}:$PATH"
 mkdir -p work/folder
-touch work/file.png
+touch work/file.png work/form
 cd work
 want "weir run arr-coc --output fo" "folder"
 want "weir run arr-coc --weights fi" "file.png"
@@ -60,6 +62,11 @@ want "weir trace timel" "timeline"
 # The value of an option has the name of a member.
 want "weir trace --output html --rep" "--report"
 want "weir kernels build --symbol check --dep" "--depfile"
+# What was given is not given twice, unless it is a list.
+want "weir run arr-coc --json --repeat 2 --live --q" "--query
+--quiet"
+want "weir run arr-coc --json --quiet --q" "--query"
+want "weir kernels check -I folder -I fo" "folder"
 # Another program, and its arguments.
 want "weir check --quiet mkfif" "mkfifo"
 want "weir check -q cat fi" "file.png"
