@@ -352,15 +352,6 @@ static void check_limits(struct kc_context *context, struct kc_kernel *kernel)
                   PARAMETERS_MOST);
 }
 
-static struct kc_kernel *find_kernel(struct kc_kernels *kernels, const char *name, size_t length)
-{
-    for (size_t i = 0; i < kernels->count; i++)
-        if (strlen(kernels->items[i].name) == length &&
-            memcmp(kernels->items[i].name, name, length) == 0)
-            return &kernels->items[i];
-    return NULL;
-}
-
 // "NAME[65536]" at the end of a declaration.
 static unsigned long long bytes_of(const char *line)
 {
@@ -375,13 +366,13 @@ static struct kc_kernel *owner_of(struct kc_kernels *kernels, const char *line)
     const char *start = mark;
     while (start && start > line && !isspace((unsigned char)start[-1]))
         start--;
-    return mark ? find_kernel(kernels, start, (size_t)(mark - start)) : NULL;
+    return mark ? kc_kernels_find(kernels, start, (size_t)(mark - start)) : NULL;
 }
 
 static struct kc_kernel *entry_of(struct kc_kernels *kernels, const char *line)
 {
     const char *at = kc_in_line(line, ".entry ");
-    return at ? find_kernel(kernels, at + 7, strcspn(at + 7, "( \t\n")) : NULL;
+    return at ? kc_kernels_find(kernels, at + 7, strcspn(at + 7, "( \t\n")) : NULL;
 }
 
 static void check_local_bytes(struct kc_context *context, struct kc_kernel *kernel,
