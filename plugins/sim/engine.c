@@ -21,8 +21,7 @@ struct sim_queue {
 };
 
 struct sim_engine {
-    void (*done)(void *user, const struct sim_done *done);
-    void *user;
+    void (*done)(const struct sim_done *done);
     uint64_t now_ns;
     uint64_t issue;
     uint64_t posts; // so many ever
@@ -41,14 +40,11 @@ static struct sim_device *device_of(const struct sim_engine *engine, const struc
 
 // The engine.
 
-struct sim_engine *sim_engine_create(void (*done)(void *user, const struct sim_done *done),
-                                     void *user)
+struct sim_engine *sim_engine_create(void (*done)(const struct sim_done *done))
 {
     struct sim_engine *engine = calloc(1, sizeof *engine);
-    if (!engine)
-        return NULL;
-    engine->done = done;
-    engine->user = user;
+    if (engine)
+        engine->done = done;
     return engine;
 }
 
@@ -120,6 +116,7 @@ bool sim_engine_add_queue(struct sim_engine *engine, const struct sim_queue_para
 void sim_engine_end_queue(struct sim_engine *engine, uint32_t queue)
 {
     engine->queues[queue].ended = true;
+    engine->queues[queue].params.owner = NULL;
 }
 
 static struct sim_op **slot_of(const struct sim_queue *queue, uint64_t number)
@@ -250,9 +247,10 @@ static void close_run(struct sim_engine *engine, struct sim_op *first)
 
 static void complete(struct sim_engine *engine, struct sim_op *op)
 {
-    const struct sim_done done = {op->point, op->tag, op->start_ns, op->end_ns};
+    const struct sim_done done = {op->point, engine->queues[op->point.queue].params.owner, op->tag,
+                                  op->start_ns, op->end_ns};
     struct sim_op *run = op->run;
-    engine->done(engine->user, &done);
+    engine->done(&done);
     op->state = SIM_ENDED;
     release_dependents(engine, op, run != NULL);
     if (!run)

@@ -37,23 +37,16 @@ enum {
 // Costs of kernels, in the order of a file. Zeroed before use.
 struct sim_costs {
     struct sim_cost *items;
-    unsigned *lines; // of their sections
     size_t count;
 };
 
 #define MOST_COST_NS 1e15
 
-enum {
-    FIELDS = SIM_COST_KEYS - 2 * SIM_ARGUMENTS // that do not depend on an argument
-};
-
-static void finish_costs(struct sim_costs *costs)
+static void finish_costs(struct sim_cost *costs, size_t count)
 {
-    for (size_t i = 0; i < costs->count; i++)
-        free((char *)costs->items[i].kernel);
-    free(costs->items);
-    free(costs->lines);
-    *costs = (struct sim_costs){0};
+    for (size_t i = 0; i < count; i++)
+        free((char *)costs[i].kernel);
+    free(costs);
 }
 
 static bool is_named(const struct sim_cost *cost, const char *name, size_t length)
@@ -67,14 +60,10 @@ static bool make_room(struct sim_costs *costs)
     const size_t count = costs->count;
     if (count & (count - 1))
         return true;
-    const size_t capacity = count ? 2 * count : 1;
-    struct sim_cost *items = realloc(costs->items, capacity * sizeof *items);
+    struct sim_cost *items = realloc(costs->items, (count ? 2 * count : 1) * sizeof *items);
     if (items)
         costs->items = items;
-    unsigned *lines = items ? realloc(costs->lines, capacity * sizeof *lines) : NULL;
-    if (lines)
-        costs->lines = lines;
-    return lines != NULL;
+    return items != NULL;
 }
 
 // Adds a kernel without costs; false with a message.
@@ -85,79 +74,43 @@ static bool add_costs(struct sim_costs *costs, const char *name, size_t length,
         if (is_named(&costs->items[i], name, length))
             return sim_refuse(place,
                               "section [kernel %.*s] is already in line %u; keep one of them",
-                              (int)length, name, costs->lines[i]);
+                              (int)length, name, costs->items[i].line);
     if (costs->count == SIM_MOST_KERNELS)
         return sim_refuse(place, "more than %d kernels; remove those that the program does not use",
                           SIM_MOST_KERNELS);
     char *copy = make_room(costs) ? strndup(name, length) : NULL;
     if (!copy)
         return sim_refuse(place, "there is no memory for the kernel");
-    costs->items[costs->count] = (struct sim_cost){.kernel = copy};
-    costs->lines[costs->count++] = place->line;
+    costs->items[costs->count++] = (struct sim_cost){.kernel = copy, .line = place->line};
     return true;
 }
 
-// "PREFIXn_ns": n, or -1.
-static int argument_of(const char *key, const char *prefix)
+// The key of a term; SIM_TERMS: none.
+static size_t term_of(const char *key)
 {
-    const size_t length = strlen(prefix);
-    if (strncmp(key, prefix, length) != 0)
-        return -1;
-    for (int i = 0; i < SIM_ARGUMENTS; i++) {
-        char rest[16];
-        snprintf(rest, sizeof rest, "%d_ns", i);
-        if (strcmp(key + length, rest) == 0)
-            return i;
+    static const char *const names[] = {"fixed_ns", "per_block_ns", "per_item_ns", "per_byte_ns"};
+    char name[40];
+    size_t term = 0;
+    for (; term < SIM_TERM_ARGUMENT; term++)
+        if (strcmp(key, names[term]) == 0)
+            return term;
+    for (; term < SIM_TERMS; term++) {
+        const bool items = term >= SIM_TERM_ITEM_ARGUMENT;
+        snprintf(name, sizeof name, "per_%sargument_%zu_ns", items ? "item_" : "",
+                 term - (items ? SIM_TERM_ITEM_ARGUMENT : SIM_TERM_ARGUMENT));
+        if (strcmp(key, name) == 0)
+            break;
     }
-    return -1;
+    return term;
 }
 
-// The cost, this many times.
-static void scale_cost(struct sim_cost *cost, double scale)
-{
-    cost->fixed_ns *= scale;
-    cost->per_block_ns *= scale;
-    cost->per_item_ns *= scale;
-    cost->per_byte_ns *= scale;
-    for (size_t i = 0; i < SIM_ARGUMENTS; i++) {
-        cost->per_argument_ns[i] *= scale;
-        cost->per_item_argument_ns[i] *= scale;
-    }
-}
-
-// The number of a key, or SIM_COST_KEYS.
-static size_t cost_index_of(const char *key)
-{
-    static const char *const fields[] = {"fixed_ns", "per_block_ns", "per_item_ns", "per_byte_ns"};
-    for (size_t i = 0; i < FIELDS; i++)
-        if (strcmp(key, fields[i]) == 0)
-            return i;
-    int argument = argument_of(key, "per_argument_");
-    if (argument >= 0)
-        return FIELDS + (size_t)argument;
-    argument = argument_of(key, "per_item_argument_");
-    return argument >= 0 ? FIELDS + SIM_ARGUMENTS + (size_t)argument : SIM_COST_KEYS;
-}
-
-static void store_cost(struct sim_cost *cost, size_t index, double number)
-{
-    double *const fields[FIELDS] = {&cost->fixed_ns, &cost->per_block_ns, &cost->per_item_ns,
-                                    &cost->per_byte_ns};
-    if (index < FIELDS)
-        *fields[index] = number;
-    else if (index < FIELDS + SIM_ARGUMENTS)
-        cost->per_argument_ns[index - FIELDS] = number;
-    else
-        cost->per_item_argument_ns[index - FIELDS - SIM_ARGUMENTS] = number;
-}
-
-// Sets the key of [kernel NAME] from its text; `*out_index` is below SIM_COST_KEYS.
+// Sets the key of [kernel NAME] from its text; `*out_index` is below SIM_TERMS.
 static bool set_cost(struct sim_cost *cost, const char *key, const char *value,
                      const struct sim_place *place, size_t *out_index)
 {
     double number;
-    *out_index = cost_index_of(key);
-    if (*out_index == SIM_COST_KEYS)
+    *out_index = term_of(key);
+    if (*out_index == SIM_TERMS)
         return sim_refuse(place,
                           "[kernel %s] has no key '%s'; its keys are fixed_ns, per_block_ns, "
                           "per_item_ns, per_byte_ns, per_argument_0_ns to per_argument_%d_ns and "
@@ -166,7 +119,7 @@ static bool set_cost(struct sim_cost *cost, const char *key, const char *value,
     if (!sim_read_number(value, true, &number) || !(number <= MOST_COST_NS))
         return sim_refuse(place, "'%s' of [kernel %s] is a number from 0 to %g, not '%s'", key,
                           cost->kernel, MOST_COST_NS, value);
-    store_cost(cost, *out_index, number);
+    cost->factors[*out_index] = number;
     return true;
 }
 
@@ -195,7 +148,7 @@ struct reader {
     unsigned gpu_line; // 0: no [gpu] yet
     struct learnt learnt;
     bool seen[SIM_GPU_KEYS];
-    bool cost_seen[SIM_COST_KEYS]; // of the section of the current line
+    bool cost_seen[SIM_TERMS]; // of the section of the current line
     bool fine;
 };
 
@@ -206,11 +159,11 @@ static bool end_section(struct reader *reader)
 {
     if (reader->part != KERNEL_PART)
         return true;
-    for (size_t i = 0; i < SIM_COST_KEYS; i++)
+    for (size_t i = 0; i < SIM_TERMS; i++)
         if (reader->cost_seen[i])
             return true;
     const size_t last = reader->costs->count - 1;
-    reader->place.line = reader->costs->lines[last];
+    reader->place.line = reader->costs->items[last].line;
     return sim_refuse(&reader->place, "[kernel %s] has no cost; write fixed_ns, or remove it",
                       reader->costs->items[last].kernel);
 }
@@ -362,18 +315,11 @@ const char *sim_gpu_name(size_t index)
     return index < CARRIED ? carried[index].name : NULL;
 }
 
-static void free_costs(struct sim_cost *costs, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        free((char *)costs[i].kernel);
-    free(costs);
-}
-
 void sim_gpu_destroy(struct sim_gpu **gpu)
 {
     if (!*gpu)
         return;
-    free_costs((*gpu)->costs, (*gpu)->model.cost_count);
+    finish_costs((*gpu)->costs, (*gpu)->model.cost_count);
     free((*gpu)->name);
     free(*gpu);
     *gpu = NULL;
@@ -388,23 +334,17 @@ static int compare_costs(const void *a, const void *b)
 static bool merge(struct sim_gpu *gpu, struct sim_costs *costs)
 {
     const size_t old = gpu->model.cost_count;
-    struct sim_cost *all = calloc(old + costs->count + 1, sizeof *all);
-    size_t count = 0;
+    size_t count = old;
+    struct sim_cost *all = realloc(gpu->costs, (old + costs->count + 1) * sizeof *all);
     if (!all)
         return false;
-    if (costs->count > 0)
-        qsort(costs->items, costs->count, sizeof *costs->items, compare_costs);
-    for (size_t i = 0, j = 0; i < old || j < costs->count; count++) {
-        const int order = i == old            ? 1
-                          : j == costs->count ? -1
-                                              : compare_costs(&gpu->costs[i], &costs->items[j]);
-        if (order == 0)
-            free((char *)gpu->costs[i].kernel);
-        all[count] = order < 0 ? gpu->costs[i] : costs->items[j];
-        i += order <= 0;
-        j += order >= 0;
+    for (size_t i = 0; i < costs->count; i++) {
+        struct sim_cost *same = bsearch(&costs->items[i], all, old, sizeof *all, compare_costs);
+        if (same)
+            free((char *)same->kernel);
+        *(same ? same : &all[count++]) = costs->items[i];
     }
-    free(gpu->costs);
+    qsort(all, count, sizeof *all, compare_costs);
     gpu->costs = all;
     gpu->model.costs = all;
     gpu->model.cost_count = count;
@@ -420,7 +360,8 @@ static bool match_kinds(const struct learnt *learnt, struct sim_costs *costs,
     if (!learnt->seen[1] || learnt->processor == model->processor)
         return true;
     for (size_t i = 0; i < costs->count && scale > 0; i++)
-        scale_cost(&costs->items[i], scale);
+        for (size_t term = 0; term < SIM_TERMS; term++)
+            costs->items[i].factors[term] *= scale;
     place.line = learnt->line;
     return scale > 0 ||
            sim_refuse(&place,
@@ -440,7 +381,7 @@ static bool parse(struct sim_gpu *gpu, bool costs_alone, double scale, const cha
         parse_text(place, text, size, costs_alone ? NULL : gpu, &costs, &learnt) &&
         match_kinds(&learnt, &costs, &gpu->model, scale, *place) &&
         (merge(gpu, &costs) || sim_refuse(place, "there is no memory for its kernels"));
-    finish_costs(&costs);
+    finish_costs(costs.items, costs.count);
     return fine;
 }
 

@@ -48,7 +48,6 @@ const char *sim_gpu_name(size_t index);
 
 enum {
     SIM_GPU_KEYS = 35,
-    SIM_COST_KEYS = 4 + 2 * SIM_ARGUMENTS,
     SIM_MOST_KERNELS = 4096,
 };
 

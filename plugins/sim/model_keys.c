@@ -289,20 +289,6 @@ static int compare_costs(const void *name, const void *cost)
     return strcmp(name, ((const struct sim_cost *)cost)->kernel);
 }
 
-// In one order, so that every machine rounds alike.
-static double sum_of(const struct sim_cost *cost, const struct sim_launch *launch)
-{
-    double ns = cost->fixed_ns;
-    ns += cost->per_block_ns * launch->blocks;
-    ns += cost->per_item_ns * launch->items;
-    ns += cost->per_byte_ns * launch->bytes;
-    for (size_t i = 0; i < SIM_ARGUMENTS; i++)
-        ns += cost->per_argument_ns[i] * launch->arguments[i];
-    for (size_t i = 0; i < SIM_ARGUMENTS; i++)
-        ns += cost->per_item_argument_ns[i] * launch->items * launch->arguments[i];
-    return ns;
-}
-
 bool sim_kernel_ns(const struct sim_model *model, const struct sim_launch *launch, uint64_t *out_ns)
 {
     const struct sim_cost *cost = model->cost_count
@@ -311,7 +297,9 @@ bool sim_kernel_ns(const struct sim_model *model, const struct sim_launch *launc
                                       : NULL;
     if (!cost)
         return false;
-    const double ns = sum_of(cost, launch);
+    double ns = 0; // summed in one order, so that every machine rounds alike
+    for (size_t i = 0; i < SIM_TERMS; i++)
+        ns += cost->factors[i] * launch->terms[i];
     // A negative argument may make it negative; a year is more than any kernel runs.
     const double most = 365.0 * 86400e9;
     *out_ns = ns > 0 ? (uint64_t)((ns < most ? ns : most) + 0.5) : 0;
