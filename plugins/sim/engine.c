@@ -5,6 +5,7 @@
 #include "plugins/sim/engine.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "plugins/sim/units.h"
 
@@ -201,10 +202,13 @@ static void release(const struct sim_engine *engine, struct sim_op *op)
     if (!on_host && device->model->queues == SIM_ENGINE_QUEUES)
         return;
     const uint64_t ns = on_host ? 0 : sim__lead_ns(device->model, op);
-    if (ns)
-        sim__send_signal(device, op, engine->now_ns + ns);
-    else
+    if (ns == 0) {
         join(engine, op);
+        return;
+    }
+    op->signalled = true;
+    op->end_ns = engine->now_ns + ns;
+    sim__list_add(&device->units[SIM_SIGNALS_UNIT].running, op, sim__ends_first);
 }
 
 // Completions.
@@ -264,12 +268,7 @@ static void complete(struct sim_engine *engine, struct sim_op *op)
 // Starts the one that was ready first. False if none can start.
 static bool start_one(struct sim_engine *engine)
 {
-    struct sim_op *first = NULL;
-    for (uint32_t i = 0; i < engine->device_count; i++) {
-        struct sim_op *op = sim__next_to_start(&engine->devices[i]);
-        if (op && (!first || sim__was_ready_first(op, first)))
-            first = op;
-    }
+    struct sim_op *first = sim__next(engine->devices, engine->device_count, false);
     if (!first)
         return false;
     sim__start(device_of(engine, first), first, engine->now_ns);
@@ -281,12 +280,7 @@ static bool start_one(struct sim_engine *engine)
 // Completes the operation that ends first, if that is at `until_ns` or before.
 static bool end_one(struct sim_engine *engine, uint64_t until_ns)
 {
-    struct sim_op *first = NULL;
-    for (uint32_t i = 0; i < engine->device_count; i++) {
-        struct sim_op *op = sim__next_to_end(&engine->devices[i]);
-        if (op && (!first || sim__ends_first(op, first)))
-            first = op;
-    }
+    struct sim_op *first = sim__next(engine->devices, engine->device_count, true);
     if (!first || first->end_ns > until_ns)
         return false;
     engine->now_ns = first->end_ns;
@@ -525,4 +519,37 @@ struct sim_point sim_engine_last(const struct sim_engine *engine, uint32_t queue
 uint64_t sim_engine_now_ns(const struct sim_engine *engine)
 {
     return engine->now_ns;
+}
+
+// What a kernel costs.
+
+uint32_t sim_kernel_places(const struct sim_model *model, double blocks)
+{
+    if (model->multiprocessors == 0 || blocks >= (double)model->multiprocessors)
+        return model->kernels;
+    const double places = blocks * (double)model->kernels / (double)model->multiprocessors;
+    return places > 1 ? (uint32_t)(places + 0.5) : 1;
+}
+
+static int compare_costs(const void *a, const void *b)
+{
+    return strcmp(((const struct sim_cost *)a)->kernel, ((const struct sim_cost *)b)->kernel);
+}
+
+bool sim_kernel_ns(const struct sim_model *model, const struct sim_launch *launch, uint64_t *out_ns)
+{
+    const struct sim_cost wanted = {.kernel = launch->kernel};
+    const struct sim_cost *cost =
+        model->cost_count
+            ? bsearch(&wanted, model->costs, model->cost_count, sizeof wanted, compare_costs)
+            : NULL;
+    if (!cost)
+        return false;
+    double ns = 0; // summed in one order, so that every machine rounds alike
+    for (size_t i = 0; i < SIM_TERMS; i++)
+        ns += cost->factors[i] * launch->terms[i];
+    // A negative argument may make it negative; a year is more than any kernel runs.
+    const double most = 365.0 * 86400e9;
+    *out_ns = ns > 0 ? (uint64_t)((ns < most ? ns : most) + 0.5) : 0;
+    return true;
 }

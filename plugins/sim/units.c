@@ -61,7 +61,7 @@ bool sim__ends_first(const struct sim_op *a, const struct sim_op *b)
 }
 
 // What has no engine passes before anything else starts.
-bool sim__was_ready_first(const struct sim_op *a, const struct sim_op *b)
+static bool was_ready_first(const struct sim_op *a, const struct sim_op *b)
 {
     if ((a->kind == SIM_MARK) != (b->kind == SIM_MARK))
         return a->kind == SIM_MARK;
@@ -212,13 +212,6 @@ uint64_t sim__lead_ns(const struct sim_model *model, const struct sim_op *op)
     return is_chained(op) ? model->kernel_gap_ns : 0;
 }
 
-void sim__send_signal(struct sim_device *device, struct sim_op *op, uint64_t end_ns)
-{
-    op->signalled = true;
-    op->end_ns = end_ns;
-    sim__list_add(&device->units[SIM_SIGNALS_UNIT].running, op, sim__ends_first);
-}
-
 // Copies.
 
 static bool is_directed(const struct sim_op *op)
@@ -288,22 +281,30 @@ static uint32_t next_lane(const struct sim_unit *unit)
     for (uint32_t i = 0; i < unit->lane_count && !unit->lanes[unit->lane].head; i++) {
         const struct sim_op *op = unit->lanes[i].head;
         const struct sim_op *first = unit->lanes[best].head;
-        if (op && (!first || sim__was_ready_first(op, first)))
+        if (op && (!first || was_ready_first(op, first)))
             best = i;
     }
     return best;
 }
 
-struct sim_op *sim__next_to_start(const struct sim_device *device)
+// Of the unit, if that can start.
+static struct sim_op *next_to_start(const struct sim_unit *unit)
 {
+    struct sim_op *op = unit->lanes[next_lane(unit)].head;
+    return op && op->pending == 0 && has_room(unit, op) ? op : NULL;
+}
+
+struct sim_op *sim__next(const struct sim_device *devices, uint32_t count, bool ends)
+{
+    sim_order *before = ends ? sim__ends_first : was_ready_first;
     struct sim_op *first = NULL;
-    for (uint32_t i = 0; i < SIM_SIGNALS_UNIT; i++) {
-        const struct sim_unit *unit = &device->units[i];
-        struct sim_op *op = unit->lanes[next_lane(unit)].head;
-        if (op && op->pending == 0 && has_room(unit, op) &&
-            (!first || sim__was_ready_first(op, first)))
-            first = op;
-    }
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t each = 0; each < SIM_UNITS; each++) {
+            const struct sim_unit *unit = &devices[i].units[each];
+            struct sim_op *op = ends ? unit->running.head : next_to_start(unit);
+            if (op && (!first || before(op, first)))
+                first = op;
+        }
     return first;
 }
 
@@ -324,17 +325,6 @@ void sim__start(struct sim_device *device, struct sim_op *op, uint64_t now_ns)
     unit->used += op->places;
     if (is_directed(op))
         change_bandwidth(device, now_ns);
-}
-
-struct sim_op *sim__next_to_end(const struct sim_device *device)
-{
-    struct sim_op *next = NULL;
-    for (uint32_t i = 0; i < SIM_UNITS; i++) {
-        struct sim_op *op = device->units[i].running.head;
-        if (op && (!next || sim__ends_first(op, next)))
-            next = op;
-    }
-    return next;
 }
 
 void sim__end(struct sim_device *device, struct sim_op *op)

@@ -110,7 +110,6 @@ struct sim_device {
 
 // Orders of lists: which operation goes before the other.
 bool sim__arrives_first(const struct sim_op *a, const struct sim_op *b);
-bool sim__was_ready_first(const struct sim_op *a, const struct sim_op *b);
 bool sim__ends_first(const struct sim_op *a, const struct sim_op *b);
 
 void sim__list_add(struct sim_list *list, struct sim_op *op, sim_order *before);
@@ -129,15 +128,9 @@ uint64_t sim__lead_ns(const struct sim_model *model, const struct sim_op *op);
 
 // `op` waits for its engine from now on.
 void sim__wait_for_unit(struct sim_device *device, struct sim_op *op);
-// `op`, which waits for nothing else, goes on when its signal is there, in so many nanoseconds.
-void sim__send_signal(struct sim_device *device, struct sim_op *op, uint64_t end_ns);
-
-// What starts next on the device's engines; NULL: nothing can.
-struct sim_op *sim__next_to_start(const struct sim_device *device);
+// What starts next on the devices' engines, or ends next there, or gets its signal; NULL: nothing.
+struct sim_op *sim__next(const struct sim_device *devices, uint32_t count, bool ends);
 void sim__start(struct sim_device *device, struct sim_op *op, uint64_t now_ns);
-
-// What ends next on the device's engines, or whose signal is there next; NULL: nothing.
-struct sim_op *sim__next_to_end(const struct sim_device *device);
 void sim__end(struct sim_device *device, struct sim_op *op);
 
 #endif
