@@ -90,7 +90,8 @@ struct ocl_device {
     bool keeps_views; // PoCL 7 ends the process if a buffer is used after a view of it was released
     bool prints_to_log; // the driver hands over what kernels print
     bool errors_stay;   // a launch that fails takes all later commands of the context with it
-    pthread_mutex_t launches_lock; // guards the ocl_launches of all queues
+    pthread_mutex_t launches_lock; // guards the ocl_launches of all queues, and
+    uint64_t questions;            // about them so far
     struct ocl_prints prints;
     struct ocl_clock clock;
     weir_kit_blocks *spares; // pinned memory; `native` is the buffer object
