@@ -81,7 +81,8 @@ struct ocl_device {
     bool bad_group_functions;
     bool keeps_views; // PoCL 7 ends the process if a buffer is used after a view of it was released
     bool errors_stay; // a launch that fails takes all later commands of the context with it
-    pthread_mutex_t launches_lock; // guards the ocl_launches of all queues
+    pthread_mutex_t launches_lock; // guards the ocl_launches of all queues, and
+    uint64_t questions;            // about them so far
     struct ocl_clock clock;
     weir_kit_blocks *spares; // pinned memory; `native` is the buffer object
 };
