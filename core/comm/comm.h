@@ -2,29 +2,12 @@
 #ifndef WEIR_CORE_COMM_COMM_H
 #define WEIR_CORE_COMM_COMM_H
 
+#include "base/call/call.h"
 #include "base/cold.h"
 #include "core/config/config.h"
 #include "core/object/comm.h"
 
 extern const struct weir__comm_ops weir__comm_ops;
-
-// SEND, RECV and EXCHANGE: only the ranks that they name take part, so they have no number.
-static inline bool weir__call_is_direct(weir_collective kind)
-{
-    return kind == WEIR_SEND || kind == WEIR_RECV || kind == WEIR_EXCHANGE;
-}
-
-static inline bool weir__call_reduces(weir_collective kind)
-{
-    return kind == WEIR_ALL_REDUCE || kind == WEIR_REDUCE || kind == WEIR_REDUCE_SCATTER;
-}
-
-// From or to one rank of all.
-static inline bool weir__call_is_rooted(weir_collective kind)
-{
-    return kind == WEIR_REDUCE || kind == WEIR_BROADCAST || kind == WEIR_GATHER ||
-           kind == WEIR_SCATTER;
-}
 
 // A new communicator, which has joined nothing, with the transport, timeout and check of another one unless
 // that is NULL; NULL with the thread's error.

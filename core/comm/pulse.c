@@ -90,7 +90,7 @@ static struct weir_operation operation_of(const struct weir__pulse *pulse,
 
 static bool is_direct(const struct weir__flight *flight)
 {
-    return weir__call_is_direct((weir_collective)flight->kind);
+    return !weir_is_numbered(flight->kind);
 }
 
 // Copies a call in flight, 0 being the oldest. False: there are not so many.
@@ -109,7 +109,8 @@ bool weir__pulse_copy_flight(const struct weir__pulse *pulse, size_t index,
 static void remember(struct weir__pulse *pulse, const struct weir__flight *flight)
 {
     const struct weir_operation operation = operation_of(pulse, flight);
-    const struct weir__call call = weir__call_of(&operation);
+    const struct weir_transport_call it = weir__call_of(&operation);
+    const struct weir_head call = weir_head_of(&it);
     pulse->number = call.number;
     pulse->hash = (pulse->hash ^ weir__call_hash(&call)) * UINT64_C(1099511628211);
     pulse->calls[call.number % WEIR__PULSE_HISTORY] = call;
@@ -179,7 +180,7 @@ bool weir__pulse_find(const struct weir__pulse *pulse, uint64_t number,
     return false;
 }
 
-struct weir__call weir__pulse_own_call(const struct weir__pulse *pulse, uint64_t number)
+struct weir_head weir__pulse_own_call(const struct weir__pulse *pulse, uint64_t number)
 {
     return pulse->calls[number % WEIR__PULSE_HISTORY];
 }
@@ -487,14 +488,14 @@ static void await_end(struct weir__pulse *pulse)
 #define JUDGE_NS (500 * MILLISECOND) // as in transports/kit: busy processors delay a beat
 
 // The first of a rank's last calls that differs from this one's; NULL: none does.
-static const struct weir__call *first_other(const struct weir__pulse *pulse, uint32_t rank)
+static const struct weir_head *first_other(const struct weir__pulse *pulse, uint32_t rank)
 {
     const struct weir__beat *theirs = &pulse->beats[rank];
-    const struct weir__call *first = NULL;
+    const struct weir_head *first = NULL;
     for (uint32_t i = 0; i < WEIR__PULSE_WINDOW; i++) {
-        const struct weir__call *call = &theirs->calls[i];
-        const struct weir__call own = weir__pulse_own_call(pulse, call->number);
-        if (call->number != 0 && own.number == call->number && !weir__call_equals(&own, call) &&
+        const struct weir_head *call = &theirs->calls[i];
+        const struct weir_head own = weir__pulse_own_call(pulse, call->number);
+        if (call->number != 0 && own.number == call->number && !weir_head_equals(&own, call) &&
             (!first || call->number < first->number))
             first = call;
     }
@@ -505,7 +506,7 @@ static const struct weir__call *first_other(const struct weir__pulse *pulse, uin
 static uint64_t first_difference(const struct weir__pulse *pulse, uint32_t rank)
 {
     const struct weir__beat *theirs = &pulse->beats[rank];
-    const struct weir__call *call = first_other(pulse, rank);
+    const struct weir_head *call = first_other(pulse, rank);
     uint64_t hash;
     if (call)
         return call->number;
@@ -551,17 +552,17 @@ static bool find_verdict(const struct weir__pulse *pulse, struct verdict *out_ve
 static void fail_of_verdict(struct weir__pulse *pulse, const struct verdict *verdict)
 {
     const weir_comm *comm = pulse->comm;
-    const struct weir__call own = weir__pulse_own_call(pulse, verdict->number);
-    const struct weir__call *theirs = first_other(pulse, verdict->peer);
+    const struct weir_head own = weir__pulse_own_call(pulse, verdict->number);
+    const struct weir_head *theirs = first_other(pulse, verdict->peer);
     const bool other_is_odd = 2 * verdict->alike > comm->count;
     const bool own_is_odd = 2 * verdict->others > comm->count;
-    char text[WEIR__CALL_TEXT_SIZE];
+    char text[WEIR_CALLS_TEXT_SIZE];
     struct weir__flight flight;
     pulse->differs = theirs ? verdict->number : pulse->confirmed + 1; // which may be complete
     if (theirs && own_is_odd)
-        weir__call_differ(theirs, verdict->peer, &own, comm->rank, false, text);
+        weir_head_differ(theirs, verdict->peer, &own, comm->rank, false, text);
     else if (theirs)
-        weir__call_differ(&own, comm->rank, theirs, verdict->peer, other_is_odd, text);
+        weir_head_differ(&own, comm->rank, theirs, verdict->peer, other_is_odd, text);
     else
         snprintf(text, sizeof text,
                  "rank %" PRIu32 " has called something else than rank %" PRIu32
@@ -596,8 +597,8 @@ static bool compare(struct weir__pulse *pulse)
 static bool has_left(struct weir__pulse *pulse, uint32_t rank, const struct weir__flight *oldest)
 {
     const struct weir__beat *beat = &pulse->beats[rank];
-    char text[2 * WEIR__CALL_TEXT_SIZE];
-    char last[WEIR__CALL_TEXT_SIZE];
+    char text[2 * WEIR_CALLS_TEXT_SIZE];
+    char last[WEIR_CALLS_TEXT_SIZE];
     if (!beat->leaves || !oldest || oldest->number <= beat->number)
         return false;
     weir__pulse_last_call(beat, last);

@@ -1,4 +1,4 @@
-// What a rank says of its call to the others, its comparison, and the sentences of failures: the same on each wire.
+// The first cause of a failure, and its sentence: the same on each wire.
 #ifndef WEIR_TRANSPORTS_KIT_CALL_H
 #define WEIR_TRANSPORTS_KIT_CALL_H
 
@@ -6,29 +6,9 @@
 #include <weir/module/error.h>
 #include <weir/module/transport.h>
 
-#define WEIR_HEAD_FILE_SIZE 64
-#define WEIR_HEAD_TEXT_SIZE 128
+#include "base/call/call.h"
+
 #define WEIR_CAUSE_SIZE 384
-
-// Kinds of calls beside those of weir_collective.
-enum {
-    WEIR_CALL_JOIN = 100,
-    WEIR_CALL_SPLIT,
-};
-
-// What a rank says of a call to the ranks that take part, before the first byte.
-struct weir_head {
-    uint32_t kind;
-    uint32_t element;
-    uint32_t reduction;
-    uint32_t root;
-    uint64_t count;
-    uint64_t number;
-    uint64_t
-        new_group; // from MPI's rank 0: the number of the group that a join or a split makes; not compared
-    int32_t line;
-    char file[WEIR_HEAD_FILE_SIZE]; // the end of the file's name; "" if it is not known
-};
 
 // The first cause of a group's failure, as data and as a sentence.
 struct weir_cause {
@@ -49,17 +29,6 @@ struct weir_caller {
     void (*fail)(void *group, const struct weir_cause *cause);
 };
 
-static inline bool weir_is_reduction(uint32_t kind)
-{
-    return kind == WEIR_ALL_REDUCE || kind == WEIR_REDUCE || kind == WEIR_REDUCE_SCATTER;
-}
-
-// Whether all ranks take part, and count it.
-static inline bool weir_is_numbered(uint32_t kind)
-{
-    return kind != WEIR_SEND && kind != WEIR_RECV && kind != WEIR_EXCHANGE;
-}
-
 // A SEND or a RECV as the one part of an exchange.
 static inline struct weir_transport_part weir_part_of(const struct weir_transport_call *call)
 {
@@ -73,13 +42,6 @@ static inline struct weir_transport_part weir_part_of(const struct weir_transpor
         .memory = receive ? call->dst : (void *)(uintptr_t)call->src,
     };
 }
-
-// What a kind does not use is 0, and so equal on all ranks.
-struct weir_head weir_head_of(const struct weir_transport_call *call);
-struct weir_head weir_head_of_line(uint32_t kind, uint64_t number, const char *file, int line);
-// "all-reduce 16 (app.c:120)"; another rank names its file as it likes.
-const char *weir_head_describe(const struct weir_head *head, char text[WEIR_HEAD_TEXT_SIZE]);
-bool weir_head_equals(const struct weir_head *own, const struct weir_head *theirs);
 
 // Takes a cause that another process has told: its text, fault and rank are held to their ranges.
 struct weir_cause weir_cause_heard(const struct weir_cause *told, uint32_t count);
