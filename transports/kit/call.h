@@ -29,18 +29,25 @@ struct weir_caller {
     void (*fail)(void *group, const struct weir_cause *cause);
 };
 
-// A SEND or a RECV as the one part of an exchange.
-static inline struct weir_transport_part weir_part_of(const struct weir_transport_call *call)
+// A SEND or a RECV as an exchange of one part, which `*out_part` becomes; another call as it is.
+static inline struct weir_transport_call weir_exchange_of(const struct weir_transport_call *call,
+                                                          struct weir_transport_part *out_part)
 {
     const bool receive = call->kind == WEIR_RECV;
-    return (struct weir_transport_part){
-        .struct_size = sizeof(struct weir_transport_part),
+    struct weir_transport_call exchange = *call;
+    *out_part = (struct weir_transport_part){
+        .struct_size = sizeof *out_part,
         .peer = call->root,
         .receive = receive,
         .element = call->element,
         .count = call->count,
         .memory = receive ? call->dst : (void *)(uintptr_t)call->src,
     };
+    if (receive || call->kind == WEIR_SEND) {
+        exchange.parts = out_part;
+        exchange.part_count = 1;
+    }
+    return exchange;
 }
 
 // Takes a cause that another process has told: its text, fault and rank are held to their ranges.
