@@ -472,12 +472,5 @@ weir_status weir__comm_run_node(weir_queue *queue, const struct weir_operation *
 {
     const struct weir_operation noted = in_queue(launch, node);
     const struct weir_operation operation = in_launch(launch, node);
-    weir_comm *comm = operation.u.collective.comm;
-    weir_status status = weir__comm_await_turn(comm, operation.u.collective.turn);
-    if (status < 0)
-        return status;
-    weir_error_set(NULL); // as above
-    status = weir__comm_run_in_turn(&(struct weir__comm_call){queue, &noted, lane, &operation});
-    weir__comm_end_turn(comm, operation.u.collective.turn);
-    return status < 0 && weir__comm_status(comm) < 0 ? weir_last_error()->status : status;
+    return weir__comm_run(&(struct weir__comm_call){queue, &noted, lane, &operation});
 }

@@ -57,7 +57,7 @@ static inline bool weir__comm_has_turn(const weir_comm *comm, uint32_t turn)
     return atomic_load_explicit(&comm->turn, memory_order_acquire) == turn;
 }
 
-// engine.c: one call in its turn. It is noted as `noted`, an operation of `queue`, and carried out on
+// engine.c: one call, when its turn has come, which it ends. It is noted as `noted`, an operation of `queue`, and carried out on
 // `lane`, which are one and the same outside of graphs.
 struct weir__comm_call {
     weir_queue *queue;
@@ -65,7 +65,7 @@ struct weir__comm_call {
     weir_queue *lane;
     const struct weir_operation *operation;
 };
-weir_status weir__comm_run_in_turn(const struct weir__comm_call *call);
+weir_status weir__comm_run(const struct weir__comm_call *call);
 bool weir__comm_takes(const struct weir_operation *operation);
 // Compares it on all ranks, in its turn, if the communicator demands it.
 weir_status weir__comm_compare(const struct weir_operation *operation);

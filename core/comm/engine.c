@@ -563,7 +563,7 @@ weir_status weir__comm_compare(const struct weir_operation *operation)
     return status;
 }
 
-weir_status weir__comm_run_in_turn(const struct weir__comm_call *call)
+static weir_status run_in_turn(const struct weir__comm_call *call)
 {
     if (!weir__comm_takes(call->operation))
         return carry(call->lane, call->operation);
@@ -576,18 +576,24 @@ weir_status weir__comm_run_in_turn(const struct weir__comm_call *call)
     return status;
 }
 
-static weir_status run(weir_queue *queue, const struct weir_operation *operation)
+weir_status weir__comm_run(const struct weir__comm_call *call)
 {
-    weir_comm *comm = operation->u.collective.comm;
-    weir_status status = weir__comm_await_turn(comm, operation->u.collective.turn);
+    weir_comm *comm = call->operation->u.collective.comm;
+    const uint32_t turn = call->operation->u.collective.turn;
+    weir_status status = weir__comm_await_turn(comm, turn);
     if (status < 0)
         return status;
     // The detail of an earlier function in this thread must not be mistaken for this one's.
     weir_error_set(NULL);
-    status = weir__comm_run_in_turn(&(struct weir__comm_call){queue, operation, queue, operation});
-    weir__comm_end_turn(comm, operation->u.collective.turn);
+    status = run_in_turn(call);
+    weir__comm_end_turn(comm, turn);
     // An abort while it ran is the first cause.
     return status < 0 && weir__comm_status(comm) < 0 ? weir_last_error()->status : status;
+}
+
+static weir_status run(weir_queue *queue, const struct weir_operation *operation)
+{
+    return weir__comm_run(&(struct weir__comm_call){queue, operation, queue, operation});
 }
 
 static void skip(const struct weir_operation *operation)

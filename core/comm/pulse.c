@@ -402,6 +402,20 @@ static weir_status ask(struct weir__pulse *pulse, struct weir_comm_progress *out
     return status;
 }
 
+// Waits so long. False: the pulse is to stop or, unless it has been `aborted`, the communicator has failed.
+static bool may_go_on_after(const struct weir__pulse *pulse, uint64_t time_ns, bool aborted)
+{
+    weir_comm *comm = pulse->comm;
+    const struct timespec until = weir_clock_timespec(weir_clock_now_ns() + time_ns);
+    int error = 0;
+    weir_lock_take(&comm->lock);
+    while (!pulse->stop && (aborted || !comm->failed) && error == 0)
+        error = weir_lock_wait_until(&comm->lock, &comm->changed, &until);
+    const bool may = !pulse->stop && (aborted || !comm->failed);
+    weir_lock_release(&comm->lock);
+    return may;
+}
+
 // After an abort the engine's work ends, soon and with any result. Where it does not, nothing but the end of the
 // process ends it, and waits for it would have no end: so the device is given up.
 
@@ -438,20 +452,6 @@ static void give_up(struct weir__pulse *pulse, const struct weir__flight *flight
     end_asking();
 }
 
-// Waits for the next look. False: the pulse is to stop.
-static bool pause_until_look(const struct weir__pulse *pulse)
-{
-    weir_comm *comm = pulse->comm;
-    const struct timespec until = weir_clock_timespec(weir_clock_now_ns() + LOOK_NS);
-    int error = 0;
-    weir_lock_take(&comm->lock);
-    while (!pulse->stop && error == 0)
-        error = weir_lock_wait_until(&comm->lock, &comm->changed, &until);
-    const bool stop = pulse->stop;
-    weir_lock_release(&comm->lock);
-    return !stop;
-}
-
 // Waits until the engine's work has ended after its abort, or the pulse is to stop. If it does not end in
 // time, the device is lost.
 static void await_end(struct weir__pulse *pulse)
@@ -465,7 +465,7 @@ static void await_end(struct weir__pulse *pulse)
     unsigned looks = 0;
     if (!comm->engine->ops->comm_give_up)
         return;
-    while (pause_until_look(pulse)) {
+    while (may_go_on_after(pulse, LOOK_NS, true)) {
         const uint32_t before = pulse->turn;
         if (ask(pulse, &progress) < 0 || !find_oldest(pulse, &oldest))
             return;
@@ -688,31 +688,14 @@ static uint64_t interval_of(const weir_comm *comm)
     return comm->count <= 8 ? 20 * MILLISECOND : comm->count * 5 / 2 * MILLISECOND;
 }
 
-// With the lock: waits for the next beat, the end or a failure.
-static void pause_until_beat(struct weir__pulse *pulse)
-{
-    weir_comm *comm = pulse->comm;
-    const struct timespec until = weir_clock_timespec(weir_clock_now_ns() + interval_of(comm));
-    int error = 0;
-    while (!pulse->stop && !comm->failed && error == 0)
-        error = weir_lock_wait_until(&comm->lock, &comm->changed, &until);
-}
-
 static void run(void *argument)
 {
     struct weir__pulse *pulse = argument;
     weir_comm *comm = pulse->comm;
     pulse->moved_ns = weir_clock_now_ns();
-    weir_lock_take(&comm->lock);
-    while (!pulse->stop && !comm->failed) {
-        weir_lock_release(&comm->lock);
+    for (uint64_t time_ns = 0; may_go_on_after(pulse, time_ns, false); time_ns = interval_of(comm))
         beat(pulse);
-        weir_lock_take(&comm->lock);
-        pause_until_beat(pulse);
-    }
-    const bool failed = comm->failed;
-    weir_lock_release(&comm->lock);
-    if (failed) {
+    if (comm->failed) {
         book(pulse);
         if (begin_asking()) {
             comm->engine->ops->comm_abort(comm->engine, comm);

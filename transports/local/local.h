@@ -51,8 +51,7 @@ struct local_run {
 struct local_record {
     int32_t color;
     int32_t key;
-    uint32_t number; // of its door, on its machine and on the network; 0: it has none
-    uint32_t port;
+    uint64_t door;  // where it is: its number on its machine, and its port
     uint64_t token; // of its part, if it is rank 0 there
 };
 
