@@ -83,8 +83,6 @@ static struct trace_thread *make(struct trace *trace, struct trace_thread *list)
         list = thread;
         if (trace->clock)
             prctl(PR_GET_NAME, thread->name);
-        if (strncmp(thread->name, "weir/", 5) == 0)
-            thread->name[4] = '\0'; // what follows is not the same in two runs
         pthread_mutex_lock(&trace->lists);
         if (trace->clock)
             thread->id = ++trace->thread_count;
