@@ -104,7 +104,6 @@ struct check {
     struct check_memory wrapped; // memory of the user's that has an address, by that
     struct check_shared *shared; // memory of the user's that has a handle
     struct check_memory *probed; // of the graph that is examined
-    struct check_call *spare_calls;
     struct check_open *spare_opens;
     uint32_t waiting_calls; // host calls that have not returned
     uint32_t unverified;    // bits of enum check_unverified that were told
