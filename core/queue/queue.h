@@ -61,6 +61,7 @@ struct weir_queue {
     struct weir__completion completion;
     struct weir__delivery delivery;
     enum weir__queue_owner owner;
+    atomic_bool ends;             // with its thread, or its device
     struct weir_event legacy_end; // of the legacy queue, that it waited for last; under the lock
     uint64_t saw;         // the legacy queue comes after this one up to here; under the lock
     weir_queue *previous; // the device's list of queues
