@@ -448,7 +448,6 @@ weir_status weir_buffer_create_at(weir_device *device, const struct weir_buffer_
     WEIR_REQUIRE_AT(file, line, NULL, out_buffer);
     *out_buffer = NULL;
     WEIR_ENTER_AT(file, line, device);
-    WEIR_REQUIRE_AT(file, line, NULL, device);
     WEIR_REQUIRE_AT(file, line, NULL, params);
     WEIR_READ_PARAMS(file, line, weir_buffer_params, params, &known);
     weir_status status = check_placement(device, params->label, params->placement);
@@ -474,7 +473,6 @@ weir_status weir_buffer_wrap_at(weir_device *device, const struct weir_wrap_para
     WEIR_REQUIRE_AT(file, line, NULL, out_buffer);
     *out_buffer = NULL;
     WEIR_ENTER_AT(file, line, device);
-    WEIR_REQUIRE_AT(file, line, NULL, device);
     WEIR_REQUIRE_AT(file, line, NULL, params);
     WEIR_READ_PARAMS(file, line, weir_wrap_params, params, &known);
     WEIR_REQUIRE_AT(file, line, params->label, params->pointer);
@@ -670,7 +668,6 @@ weir_status weir_program_constant_at(weir_program *program, const char *name, co
     WEIR_REQUIRE_AT(file, line, NULL, out_buffer);
     *out_buffer = NULL;
     WEIR_ENTER_AT(file, line, program);
-    WEIR_REQUIRE_AT(file, line, NULL, program);
     WEIR_REQUIRE_AT(file, line, program->member.object.label, name);
     WEIR_REQUIRE_AT(file, line, program->member.object.label, data);
     const char *nearest = NULL;

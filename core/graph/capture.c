@@ -606,7 +606,6 @@ static weir_status begin(weir_queue *queue, const char *file, int line)
 weir_status weir_capture_begin_at(weir_queue *queue, const char *file, int line)
 {
     WEIR_ENTER_AT(file, line, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     if (weir__queue_is_called_back(queue))
         return weir__queue_refuse_callback(queue, file, line);
     weir_lock_take(&queue->submit_lock);
@@ -620,7 +619,6 @@ weir_status weir_capture_node(weir_queue *queue, uint32_t *out_node)
     WEIR_REQUIRE(NULL, out_node);
     *out_node = 0;
     WEIR_ENTER(queue);
-    WEIR_REQUIRE(NULL, queue);
     if (weir__queue_is_called_back(queue))
         return weir__queue_refuse_callback(queue, NULL, 0);
     const char *label = queue->member.object.label;
@@ -690,7 +688,6 @@ weir_status weir_capture_end_at(weir_queue *queue, const struct weir_graph_param
     WEIR_REQUIRE_AT(file, line, NULL, out_graph);
     *out_graph = NULL;
     WEIR_ENTER_AT(file, line, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     if (params)
         WEIR_READ_PARAMS(file, line, weir_graph_params, params, &known);
     if (weir__queue_is_called_back(queue))
@@ -719,7 +716,6 @@ static void cancel(struct capture *capture)
 weir_status weir_capture_cancel(weir_queue *queue)
 {
     WEIR_ENTER(queue);
-    WEIR_REQUIRE(NULL, queue);
     if (weir__queue_is_called_back(queue))
         return weir__queue_refuse_callback(queue, NULL, 0);
     struct capture *capture = close_of(queue, true);

@@ -204,7 +204,6 @@ weir_status weir_graph_clone_at(weir_graph *graph, const struct weir_graph_param
     WEIR_REQUIRE_AT(file, line, NULL, out_graph);
     *out_graph = NULL;
     WEIR_ENTER_AT(file, line, graph);
-    WEIR_REQUIRE_AT(file, line, NULL, graph);
     if (params)
         WEIR_READ_PARAMS(file, line, weir_graph_params, params, &known);
     const char *label = params && params->label ? params->label : graph->member.object.label;
@@ -481,7 +480,6 @@ static weir_status launch(weir_queue *queue, weir_graph *graph, const char *file
 weir_status weir_queue_graph_at(weir_queue *queue, weir_graph *graph, const char *file, int line)
 {
     WEIR_ENTER_AT(file, line, queue, graph);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, queue->member.object.label, graph);
     if (weir__debug_check_memory(__func__, file, line) < 0)
         return weir_last_error()->status;

@@ -27,7 +27,6 @@
         WEIR_REQUIRE(NULL, out_native);                                            \
         memset(out_native, 0, size);                                               \
         WEIR_ENTER(object);                                                        \
-        WEIR_REQUIRE(NULL, object);                                                \
         const weir_status status_ = (link)->ops->slot((link), (object), &native_); \
         if (status_ < 0)                                                           \
             weir__error_place(status_, (label), NULL, 0);                          \
@@ -82,7 +81,6 @@ weir_status weir_queue_native_at(weir_queue *queue, weir_native_function functio
 {
     WEIR_ENTER_AT(file, line, queue);
     WEIR_ENTER_ARGUMENTS(file, line, arguments, argument_count);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), function);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
     struct weir_operation operation;
@@ -107,7 +105,6 @@ weir_status weir_queue_wrap_at(weir_device *device, const struct weir_queue_wrap
     WEIR_REQUIRE_AT(file, line, NULL, out_queue);
     *out_queue = NULL;
     WEIR_ENTER_AT(file, line, device);
-    WEIR_REQUIRE_AT(file, line, NULL, device);
     WEIR_REQUIRE_AT(file, line, NULL, params);
     WEIR_READ_PARAMS(file, line, weir_queue_wrap_params, params, &known);
     weir_status status = refuse_native(device, "weir_queue_wrap", params->label, file, line);
@@ -137,7 +134,6 @@ weir_status weir_buffer_adopt_at(weir_device *device, const struct weir_adopt_pa
     WEIR_REQUIRE_AT(file, line, NULL, out_buffer);
     *out_buffer = NULL;
     WEIR_ENTER_AT(file, line, device);
-    WEIR_REQUIRE_AT(file, line, NULL, device);
     WEIR_REQUIRE_AT(file, line, NULL, params);
     WEIR_READ_PARAMS(file, line, weir_adopt_params, params, &known);
     weir_status status = refuse_native(device, "weir_buffer_adopt", params->label, file, line);
@@ -408,7 +404,6 @@ weir_status weir_dlpack_export_at(const struct weir_tensor *tensor,
     WEIR_REQUIRE_AT(file, line, NULL, tensor);
     WEIR_READ_PARAMS(file, line, weir_tensor, tensor, &known);
     WEIR_ENTER_AT(file, line, tensor->buffer);
-    WEIR_REQUIRE_AT(file, line, NULL, tensor->buffer);
     return weir__placed(export_tensor(tensor, out_tensor), file, line);
 }
 
@@ -558,7 +553,7 @@ weir_status weir_dlpack_import_at(weir_device *device, const char *label,
                                   const char *file, int line)
 {
     struct weir_tensor known = {.struct_size = sizeof known};
-    WEIR_ENTER_AT(file, line, device);
+    WEIR_LOOK_AT(file, line, device);
     WEIR_REQUIRE_AT(file, line, label, out_tensor);
     const size_t room = out_tensor->struct_size;
     if (room < sizeof room || room > WEIR_SIZED_BYTES_MAX)

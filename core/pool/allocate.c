@@ -488,7 +488,6 @@ weir_status weir_pool_allocate_at(weir_pool *pool, weir_queue *queue, size_t siz
     WEIR_REQUIRE_AT(file, line, NULL, out_buffer);
     *out_buffer = NULL;
     WEIR_ENTER_AT(file, line, pool, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, pool);
     WEIR_REQUIRE_AT(file, line, pool->member.object.label, queue);
     if (weir__queue_is_called_back(queue))
         return weir__queue_refuse_callback(queue, file, line);

@@ -415,7 +415,6 @@ weir_status weir_program_create_at(weir_device *device, const struct weir_progra
     WEIR_REQUIRE_AT(file, line, NULL, out_program);
     *out_program = NULL;
     WEIR_ENTER_AT(file, line, device);
-    WEIR_REQUIRE_AT(file, line, NULL, device);
     WEIR_REQUIRE_AT(file, line, NULL, params);
     WEIR_READ_PARAMS(file, line, weir_program_params, params, &known);
     struct files files = {.opencl = NULL};
@@ -569,7 +568,6 @@ weir_status weir_kernel_create_at(weir_program *program, const char *name, weir_
     WEIR_REQUIRE_AT(file, line, NULL, out_kernel);
     *out_kernel = NULL;
     WEIR_ENTER_AT(file, line, program);
-    WEIR_REQUIRE_AT(file, line, NULL, program);
     WEIR_REQUIRE_AT(file, line, program->member.object.label, name);
     weir_status status = create_kernel(program, name, &first);
     if (status == WEIR_OK)

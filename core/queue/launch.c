@@ -274,7 +274,6 @@ weir_status weir_kernel_occupancy_sized(weir_kernel *kernel, struct weir_extent 
     struct weir_occupancy occupancy = {.struct_size = sizeof occupancy};
     weir_sized_write_back(out_occupancy, size, &occupancy, sizeof occupancy);
     WEIR_ENTER(kernel);
-    WEIR_REQUIRE(NULL, kernel);
     weir_status status = find(kernel, block, local_bytes, &occupancy);
     if (status == WEIR_OK)
         weir_sized_write_back(out_occupancy, size, &occupancy, sizeof occupancy);
@@ -288,7 +287,6 @@ weir_status weir_kernel_cooperative_blocks(weir_kernel *kernel, struct weir_exte
     WEIR_REQUIRE(NULL, out_blocks);
     *out_blocks = 0;
     WEIR_ENTER(kernel);
-    WEIR_REQUIRE(NULL, kernel);
     weir_status status = find(kernel, block, local_bytes, &occupancy);
     if (status == WEIR_OK)
         *out_blocks = occupancy.cooperative_blocks;
@@ -395,7 +393,6 @@ weir_status weir_kernel_suggest_block(weir_kernel *kernel, size_t local_bytes, u
     WEIR_REQUIRE(NULL, out_items);
     *out_items = 0;
     WEIR_ENTER(kernel);
-    WEIR_REQUIRE(NULL, kernel);
     const struct weir_extent *required = &kernel->signature->required_block;
     uint32_t most;
     const uint32_t step = step_of(kernel, &most);
@@ -620,7 +617,6 @@ static inline weir_status look_and_submit(const char *function, weir_queue *queu
 // What the functions of a launch are given, by the names of their parameters.
 #define CHECK_LAUNCH()                                            \
     WEIR_ENTER_AT(file, line, queue, kernel);                     \
-    WEIR_REQUIRE_AT(file, line, NULL, queue);                     \
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel); \
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0)
 

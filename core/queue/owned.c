@@ -61,7 +61,6 @@ weir_status weir_thread_queue_at(weir_device *device, weir_queue **out_queue, co
     WEIR_REQUIRE_AT(file, line, NULL, out_queue);
     *out_queue = NULL;
     WEIR_ENTER_AT(file, line, device);
-    WEIR_REQUIRE_AT(file, line, NULL, device);
     if (weir__in_host_call())
         return weir__fail_at(
             file, line, NULL, WEIR_ERROR_INVALID, "hand the queue to the host call",
@@ -275,7 +274,6 @@ weir_status weir_legacy_queue_at(weir_device *device, weir_queue **out_queue, co
     WEIR_REQUIRE_AT(file, line, NULL, out_queue);
     *out_queue = NULL;
     WEIR_ENTER_AT(file, line, device);
-    WEIR_REQUIRE_AT(file, line, NULL, device);
     *out_queue = legacy_of(device);
     if (*out_queue)
         return WEIR_OK;

@@ -233,7 +233,6 @@ weir_status weir_queue_create_at(weir_device *device, const struct weir_queue_pa
     WEIR_REQUIRE_AT(file, line, NULL, out_queue);
     *out_queue = NULL;
     WEIR_ENTER_AT(file, line, device);
-    WEIR_REQUIRE_AT(file, line, NULL, device);
     params = params ? params : &defaults;
     WEIR_READ_PARAMS(file, line, weir_queue_params, params, &known);
     weir_status status = check_params(device, params);

@@ -561,7 +561,6 @@ weir_status weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_t dst_o
                                int line)
 {
     WEIR_ENTER_AT(file, line, queue, dst, src);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     struct weir_operation operation;
     const struct weir__caller caller = caller_of(queue, file, line);
     weir_status status =
@@ -573,7 +572,6 @@ weir_status weir_queue_copy_2d_at(weir_queue *queue, struct weir_plane dst, stru
                                   size_t width, size_t height, const char *file, int line)
 {
     WEIR_ENTER_AT(file, line, queue, dst.buffer, src.buffer);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     struct weir_operation operation;
     const struct weir__caller caller = caller_of(queue, file, line);
     weir_status status = weir__operation_copy_2d(&caller, &dst, &src, width, height, &operation);
@@ -585,7 +583,6 @@ weir_status weir_queue_copy_3d_at(weir_queue *queue, struct weir_volume dst, str
                                   int line)
 {
     WEIR_ENTER_AT(file, line, queue, dst.buffer, src.buffer);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     struct weir_operation operation;
     const struct weir__caller caller = caller_of(queue, file, line);
     weir_status status =
@@ -597,7 +594,6 @@ weir_status weir_queue_fill_at(weir_queue *queue, weir_buffer *dst, size_t dst_o
                                const void *pattern, size_t pattern_size, const char *file, int line)
 {
     WEIR_ENTER_AT(file, line, queue, dst);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), pattern);
     struct weir_operation operation;
     const struct weir__caller caller = caller_of(queue, file, line);
@@ -611,7 +607,6 @@ weir_status weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane dst, size
                                   const char *file, int line)
 {
     WEIR_ENTER_AT(file, line, queue, dst.buffer);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), pattern);
     struct weir_operation operation;
     const struct weir__caller caller = caller_of(queue, file, line);
@@ -624,7 +619,6 @@ weir_status weir_queue_host_call_at(weir_queue *queue, weir_host_function functi
                                     const char *file, int line)
 {
     WEIR_ENTER_AT(file, line, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, queue->member.object.label, function);
     struct weir_operation operation;
     weir__operation_begin(&operation, WEIR_OPERATION_HOST_CALL, 0, file, line);
@@ -648,7 +642,6 @@ weir_status weir_queue_note_at(weir_queue *queue, const struct weir_note_params 
     if (out_note)
         *out_note = 0;
     WEIR_ENTER_AT(file, line, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_READ_PARAMS(file, line, weir_note_params, params, &known);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), params->name);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue),
@@ -669,7 +662,6 @@ weir_status weir_queue_note_times(weir_queue *queue, uint64_t note, uint64_t beg
                                   uint64_t end_ns)
 {
     WEIR_ENTER(queue);
-    WEIR_REQUIRE(NULL, queue);
     WEIR_REQUIRE(weir_queue_label(queue), note > 0);
     WEIR_REQUIRE(weir_queue_label(queue), begin_ns <= end_ns);
     if (weir__takes_notes(queue->member.device))
@@ -709,14 +701,12 @@ weir_status weir_queue_record_at(weir_queue *queue, struct weir_event *out_event
     WEIR_REQUIRE_AT(file, line, NULL, out_event);
     *out_event = (struct weir_event){0};
     WEIR_ENTER_AT(file, line, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     return weir__queue_record(queue, out_event, file, line);
 }
 
 weir_status weir_queue_flush_at(weir_queue *queue, const char *file, int line)
 {
     WEIR_ENTER_AT(file, line, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     weir_status status = queue->first->ops->queue_flush(queue->first, queue);
     if (status < 0)
         weir__error_place(status, queue->member.object.label, file, line);
@@ -755,11 +745,8 @@ static void enter_settled(weir_queue *queue)
 weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)
 {
     WEIR_ENTER_AT(file, line, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
-    if (weir__in_host_call())
-        return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
-                             "call it on a thread of the program's",
-                             "weir_queue_recover waits, and a host call may not wait");
+    WEIR_REFUSE_HOST_CALL_AT(file, line, queue->member.object.label,
+                             "call it on a thread of the program's");
     if (weir__is_capturing(queue))
         return weir__queue_refuse_capturing(queue, file, line,
                                             "weir_queue_recover would mix with it",
