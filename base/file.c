@@ -212,20 +212,11 @@ bool weir_file_read_trusted(const char *path, size_t limit_bytes, void **out_dat
     return read_file(path, true, limit_bytes, out_data, out_size, message, message_size);
 }
 
-static char *copy_text(const char *text)
-{
-    size_t size = strlen(text) + 1;
-    char *copy = malloc(size);
-    if (copy)
-        memcpy(copy, text, size);
-    return copy;
-}
-
 // The directory that `path` is in, or -1.
 static int open_directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char *directory = copy_text(slash ? path : ".");
+    char *directory = strdup(slash ? path : ".");
     if (!directory)
         return -1;
     if (slash)
@@ -237,17 +228,9 @@ static int open_directory_of(const char *path)
 
 static bool is_temporary_name(const char *name)
 {
-    static const char digits[] = "0123456789";
-    static const char prefix[] = ".weir-";
-    if (strncmp(name, prefix, sizeof prefix - 1) != 0)
-        return false;
-    const char *process = name + sizeof prefix - 1;
-    const size_t process_length = strspn(process, digits);
-    if (process_length == 0 || process[process_length] != '-')
-        return false;
-    const char *number = process + process_length + 1;
-    const size_t number_length = strspn(number, digits);
-    return number_length > 0 && strcmp(number + number_length, ".tmp") == 0;
+    int length = 0;
+    (void)sscanf(name, ".weir-%*[0-9]-%*[0-9].tmp%n", &length);
+    return length > 0 && name[length] == '\0';
 }
 
 // A lock ends with its process, so a file that can be locked has no writer.
@@ -383,7 +366,7 @@ static weir_file_writer *create_writer(const char *path, bool is_private, char *
 
     int descriptor = -1;
     struct weir_file_writer *writer = calloc(1, sizeof *writer);
-    if (!writer || !(writer->path = copy_text(path))) {
+    if (!writer || !(writer->path = strdup(path))) {
         explain(message, message_size, path, "cannot be written", ENOMEM);
         goto fail;
     }

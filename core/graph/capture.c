@@ -477,37 +477,31 @@ static bool is_node(const struct weir_operation *operation)
     }
 }
 
-static bool note(weir_queue *queue, const struct weir_operation *operation, weir_status *out_status)
+static weir_status note_record(struct capture *capture, uint32_t branch, uint64_t queue,
+                               struct weir_event *out_event)
+{
+    uint32_t record;
+    if (!add_record(&capture->notes, branch, &record))
+        return fail_for_memory(capture);
+    *out_event = (struct weir_event){queue, CAPTURED | (uint64_t)capture->id << 32 | record};
+    return WEIR_OK;
+}
+
+static bool note(weir_queue *queue, const struct weir_operation *operation,
+                 struct weir_event *out_event, weir_status *out_status)
 {
     struct capture *capture = enter(queue);
     if (!capture)
         return false;
     const uint32_t branch = branch_of(&capture->notes, queue);
     *out_status = WEIR_OK;
-    if (!is_node(operation))
+    if (out_event)
+        *out_status = note_record(capture, branch, queue->member.object.id, out_event);
+    else if (!is_node(operation))
         *out_status = refuse_kind(queue, operation);
     else if (operation->flags & WEIR_OPERATION_EMPTY)
         capture->notes.branches[branch].last = EMPTY_NODE;
     else if (!add_node(&capture->notes, branch, operation))
-        *out_status = fail_for_memory(capture);
-    weir_lock_release(&capture->lock);
-    return true;
-}
-
-static bool record(weir_queue *queue, struct weir_event *out_event, weir_status *out_status)
-{
-    struct capture *capture = enter(queue);
-    if (!capture)
-        return false;
-    const uint32_t branch = branch_of(&capture->notes, queue);
-    uint32_t record;
-    *out_status = WEIR_OK;
-    if (add_record(&capture->notes, branch, &record))
-        *out_event = (struct weir_event){
-            .queue = queue->member.object.id,
-            .sequence = CAPTURED | (uint64_t)capture->id << 32 | record,
-        };
-    else
         *out_status = fail_for_memory(capture);
     weir_lock_release(&capture->lock);
     return true;
@@ -733,6 +727,5 @@ static void abandon(weir_queue *queue)
 
 static const struct weir__capture_ops capture_ops = {
     .note = note,
-    .record = record,
     .abandon = abandon,
 };

@@ -440,7 +440,7 @@ static weir_status submit_launch(weir_queue *queue, struct weir_operation *opera
     weir_queue *producer = before.queue ? weir__registry_pin(before.queue) : NULL;
     weir_status status;
     weir__queue_enter(queue);
-    if (!weir__is_capturing(queue) || !weir__queue_note(queue, operation, &status)) {
+    if (!weir__is_capturing(queue) || !weir__queue_note(queue, operation, NULL, &status)) {
         status = atomic_load_explicit(&queue->completion.failed, memory_order_acquire)
                      ? refuse_launch(queue, before, operation->file, operation->line)
                      : wait_for_launch(queue, producer, before, operation->file, operation->line);

@@ -17,12 +17,10 @@
 
 // The capture to which a capturing queue passes its operations (core/graph/capture.c).
 struct weir__capture_ops {
-    // Notes the operation and stores the status for the call. False: the capture has just
+    // Notes the operation, and stores the event of a record and the status for the call. False: the capture has just
     // ended, and the operation has to be submitted. With the submit lock held.
     bool (*note)(weir_queue *queue, const struct weir_operation *operation,
-                 weir_status *out_status);
-    // The same for a record.
-    bool (*record)(weir_queue *queue, struct weir_event *out_event, weir_status *out_status);
+                 struct weir_event *out_event, weir_status *out_status);
     // Ends the capture that the queue is part of and drops it. With no lock held.
     void (*abandon)(weir_queue *queue);
 };
@@ -84,10 +82,10 @@ static inline bool weir__is_capturing(const weir_queue *queue)
 // The capture that the queue is part of notes the operation: see weir__capture_ops.note. With
 // the submit lock held, on a queue that captures.
 static inline bool weir__queue_note(weir_queue *queue, const struct weir_operation *operation,
-                                    weir_status *out_status)
+                                    struct weir_event *out_event, weir_status *out_status)
 {
     return atomic_load_explicit(&queue->capture, memory_order_relaxed)
-        ->ops->note(queue, operation, out_status);
+        ->ops->note(queue, operation, out_event, out_status);
 }
 
 // Refuses a call that a capturing queue does not allow. `why` is a clause that names it.
