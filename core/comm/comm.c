@@ -269,9 +269,7 @@ weir_status weir_comm_shrink_at(weir_comm *comm, const char *label, weir_comm **
                                 const char *file, int line)
 {
     const struct place place = {label, weir__file_name(file), line};
-    WEIR_REQUIRE_AT(file, line, NULL, out_comm);
-    *out_comm = NULL;
-    WEIR_ENTER_AT(file, line, comm);
+    WEIR_ENTER_FOR(file, line, out_comm, comm);
     const char *own = comm->member.object.label;
     weir_status status = weir__comm_refuse_wait("weir_comm_shrink", own, file, line);
     if (status == WEIR_OK && !comm->transport->shrink)

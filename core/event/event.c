@@ -118,8 +118,7 @@ weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const
 {
     WEIR_ENTER_AT(file, line, queue);
     weir_queue *producer;
-    if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue, file, line);
+    WEIR_REFUSE_CALLBACK(queue, file, line);
     if (weir__is_captured(event))
         return weir__capture_wait(queue, event, file, line);
     weir_status status =

@@ -102,9 +102,7 @@ weir_status weir_queue_wrap_at(weir_device *device, const struct weir_queue_wrap
                                weir_queue **out_queue, const char *file, int line)
 {
     struct weir_queue_wrap_params known;
-    WEIR_REQUIRE_AT(file, line, NULL, out_queue);
-    *out_queue = NULL;
-    WEIR_ENTER_AT(file, line, device);
+    WEIR_ENTER_FOR(file, line, out_queue, device);
     WEIR_REQUIRE_AT(file, line, NULL, params);
     WEIR_READ_PARAMS(file, line, weir_queue_wrap_params, params, &known);
     weir_status status = refuse_native(device, "weir_queue_wrap", params->label, file, line);
@@ -122,18 +120,14 @@ weir_status weir_queue_wrap_at(weir_device *device, const struct weir_queue_wrap
                                      .timing = params->timing,
                                      .native = params->native};
     status = weir__queue_open(device, params->label, &setup, out_queue);
-    if (status == WEIR_OK)
-        weir__member_place(&(*out_queue)->member, file, line);
-    return weir__placed(status, file, line);
+    WEIR_RETURN_CREATED(file, line, out_queue, status);
 }
 
 weir_status weir_buffer_adopt_at(weir_device *device, const struct weir_adopt_params *params,
                                  weir_buffer **out_buffer, const char *file, int line)
 {
     struct weir_adopt_params known;
-    WEIR_REQUIRE_AT(file, line, NULL, out_buffer);
-    *out_buffer = NULL;
-    WEIR_ENTER_AT(file, line, device);
+    WEIR_ENTER_FOR(file, line, out_buffer, device);
     WEIR_REQUIRE_AT(file, line, NULL, params);
     WEIR_READ_PARAMS(file, line, weir_adopt_params, params, &known);
     weir_status status = refuse_native(device, "weir_buffer_adopt", params->label, file, line);
@@ -148,9 +142,7 @@ weir_status weir_buffer_adopt_at(weir_device *device, const struct weir_adopt_pa
                                             .placement = WEIR_PLACE_DEVICE,
                                             .native = params->native};
     status = weir__buffer_make(device, params->label, &setup, false, out_buffer);
-    if (status == WEIR_OK)
-        weir__member_place(&(*out_buffer)->member, file, line);
-    return weir__placed(status, file, line);
+    WEIR_RETURN_CREATED(file, line, out_buffer, status);
 }
 
 // DLPack export and import. All sizes are computed here, in 64 bits and without

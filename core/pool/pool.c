@@ -172,8 +172,7 @@ weir_status weir_pool_free_at(weir_queue *queue, weir_buffer **buffer, const cha
     WEIR_ENTER_AT(file, line, queue);
     WEIR_REQUIRE_AT(file, line, queue->member.object.label, buffer);
     WEIR_LOOK_AT(file, line, *buffer);
-    if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue, file, line);
+    WEIR_REFUSE_CALLBACK(queue, file, line);
     weir_status status = check_free(queue, *buffer, file, line);
     if (status < 0)
         return status;
@@ -245,9 +244,7 @@ weir_status weir_pool_create_at(weir_device *device, const struct weir_pool_para
 {
     struct weir_pool_params known;
     static const struct weir_pool_params defaults = {.struct_size = sizeof defaults};
-    WEIR_REQUIRE_AT(file, line, NULL, out_pool);
-    *out_pool = NULL;
-    WEIR_ENTER_AT(file, line, device);
+    WEIR_ENTER_FOR(file, line, out_pool, device);
     params = params ? params : &defaults;
     WEIR_READ_PARAMS(file, line, weir_pool_params, params, &known);
     WEIR_REQUIRE_AT(file, line, params->label,

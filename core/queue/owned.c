@@ -58,9 +58,7 @@ static bool has_key(weir_device *device)
 weir_status weir_thread_queue_at(weir_device *device, weir_queue **out_queue, const char *file,
                                  int line)
 {
-    WEIR_REQUIRE_AT(file, line, NULL, out_queue);
-    *out_queue = NULL;
-    WEIR_ENTER_AT(file, line, device);
+    WEIR_ENTER_FOR(file, line, out_queue, device);
     if (weir__in_host_call())
         return weir__fail_at(
             file, line, NULL, WEIR_ERROR_INVALID, "hand the queue to the host call",
@@ -271,9 +269,7 @@ static weir_queue *install(struct weir__legacy *order, weir_queue *queue)
 weir_status weir_legacy_queue_at(weir_device *device, weir_queue **out_queue, const char *file,
                                  int line)
 {
-    WEIR_REQUIRE_AT(file, line, NULL, out_queue);
-    *out_queue = NULL;
-    WEIR_ENTER_AT(file, line, device);
+    WEIR_ENTER_FOR(file, line, out_queue, device);
     *out_queue = legacy_of(device);
     if (*out_queue)
         return WEIR_OK;

@@ -524,31 +524,18 @@ WEIR_COLD static weir_status refuse(weir_queue *queue, const struct weir_operati
                               operation->file, operation->line);
 }
 
-// `out_event` is of a record, else NULL.
-static inline weir_status submit(weir_queue *queue, struct weir_operation *operation,
-                                 struct weir_event *out_event)
+weir_status weir__queue_submit(weir_queue *queue, struct weir_operation *operation)
 {
     weir_status status;
-    if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue, operation->file, operation->line);
+    WEIR_REFUSE_CALLBACK(queue, operation->file, operation->line);
     weir__queue_enter(queue);
-    if (!weir__is_capturing(queue) || !weir__queue_note(queue, operation, out_event, &status)) {
+    if (!weir__is_capturing(queue) || !weir__queue_note(queue, operation, &status))
         status = atomic_load_explicit(&queue->completion.failed, memory_order_acquire) &&
                          !weir__is_always(operation)
                      ? refuse(queue, operation)
                      : weir__queue_submit_locked(queue, operation);
-        if (out_event && status == WEIR_OK) {
-            queue->last_record = operation->sequence;
-            *out_event = (struct weir_event){queue->member.object.id, operation->sequence};
-        }
-    }
     weir_lock_release(&queue->submit_lock);
     return status;
-}
-
-weir_status weir__queue_submit(weir_queue *queue, struct weir_operation *operation)
-{
-    return submit(queue, operation, NULL);
 }
 
 static struct weir__caller caller_of(const weir_queue *queue, const char *file, int line)
@@ -680,7 +667,10 @@ weir_status weir__queue_record(weir_queue *queue, struct weir_event *out_event, 
 {
     struct weir_operation operation;
     weir__operation_begin(&operation, WEIR_OPERATION_RECORD, 0, file, line);
-    return submit(queue, &operation, out_event);
+    const weir_status status = weir__queue_submit(queue, &operation);
+    if (status == WEIR_OK)
+        *out_event = (struct weir_event){queue->member.object.id, operation.sequence};
+    return status;
 }
 
 weir_status weir_queue_record_at(weir_queue *queue, struct weir_event *out_event, const char *file,

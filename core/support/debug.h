@@ -93,6 +93,15 @@ WEIR_COLD weir_status weir__enter(const char *function, const char *file, int li
                                         WEIR__TEXT(WEIR__FIRST(__VA_ARGS__, 0))), \
                     WEIR_ERROR_INVALID);                                          \
     } while (0)
+
+// The same of a call that makes an object, which `*out` is when the call ends well, and else NULL.
+#define WEIR_ENTER_FOR(file, line, out, ...)    \
+    do {                                        \
+        WEIR_REQUIRE_AT(file, line, NULL, out); \
+        *(out) = NULL;                          \
+        WEIR_ENTER_AT(file, line, __VA_ARGS__); \
+    } while (0)
+
 #define WEIR__FIRST(first, ...) first
 #define WEIR__TEXT(...) WEIR__TEXT_OF(__VA_ARGS__)
 #define WEIR__TEXT_OF(...) #__VA_ARGS__
