@@ -58,62 +58,31 @@ static const char *const log_levels[] = {"auto", "off", "error", "warning", "inf
 
 static const struct weir_key weir_keys[WEIR__CONFIG_WEIR_KEYS] = {
     [KEY_BACKEND] =
-        {
-            .name = "backend",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "cuda, opencl",
-            .help = "Backends, tried in this order; a single name means that one or an error.",
-        },
+        WEIR_TEXT_KEY("backend", "cuda, opencl",
+                      "Backends, tried in this order; a single name means that one or an error."),
     [KEY_COPY_THREADS] =
-        {
-            .name = "copy_threads",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "auto",
-            .help = "Threads that copy large uploads and downloads: auto, or a number from 0 to "
-                    "16; 0 means the calling thread alone.",
-        },
-    [KEY_DEBUG] =
-        {
-            .name = "debug",
-            .type = WEIR_KEY_BOOLEAN,
-            .fallback = "0",
-            .help = "1: calls on objects that were destroyed, or that are of another type, are "
-                    "refused, with the lines that created and destroyed them, and likely mistakes "
-                    "are told.",
-        },
+        WEIR_TEXT_KEY("copy_threads", "auto",
+                      "Threads that copy large uploads and downloads: auto, or a number from 0 to "
+                      "16; 0 means the calling thread alone."),
+    [KEY_DEBUG] = WEIR_BOOLEAN_KEY(
+        "debug", "0",
+        "1: calls on objects that were destroyed, or that are of another type, are "
+        "refused, with the lines that created and destroyed them, and likely mistakes "
+        "are told."),
     [KEY_DEVICE] =
-        {
-            .name = "device",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "Index of the device, or a part of its name; nothing means the first.",
-        },
-    [KEY_LOG] =
-        {
-            .name = "log",
-            .type = WEIR_KEY_CHOICE,
-            .fallback = "auto",
-            .choices = log_levels,
-            .help =
-                "Messages of this level and of more severe ones, and refused calls, are printed "
-                "on standard error if the program takes none; auto means warning in debug "
-                "mode, else off.",
-        },
+        WEIR_TEXT_KEY("device", "",
+                      "Index of the device, or a part of its name; nothing means the first."),
+    [KEY_LOG] = WEIR_CHOICE_KEY(
+        "log", "auto", log_levels,
+        "Messages of this level and of more severe ones, and refused calls, are printed "
+        "on standard error if the program takes none; auto means warning in debug "
+        "mode, else off."),
     [KEY_MODULE_PATH] =
-        {
-            .name = "module_path",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "Directories with modules, separated by ':'; nothing means those that lie "
-                    "beside the library.",
-        },
+        WEIR_TEXT_KEY("module_path", "",
+                      "Directories with modules, separated by ':'; nothing means those that lie "
+                      "beside the library."),
     [KEY_PLUGINS] =
-        {
-            .name = "plugins",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "Plugins, outermost first; the same one may stand twice.",
-        },
+        WEIR_TEXT_KEY("plugins", "", "Plugins, outermost first; the same one may stand twice."),
 };
 
 const struct weir_section weir__config_weir_table = {
@@ -331,47 +300,21 @@ weir_status weir__config_load(const struct weir_open_params *params,
 // The keys of [comm].
 
 static const struct weir_key keys[WEIR__CONFIG_COMM_KEYS] = {
-    {
-        .name = "transport",
-        .type = WEIR_KEY_TEXT,
-        .fallback = "local",
-        .help = "The module that carries collectives between the memories of hosts.",
-    },
-    {
-        .name = "rank",
-        .type = WEIR_KEY_INTEGER,
-        .fallback = "0",
-        .maximum = UINT32_MAX - 1,
-        .help = "This process's rank, if `count` is not 0.",
-    },
-    {
-        .name = "count",
-        .type = WEIR_KEY_INTEGER,
-        .fallback = "0",
-        .maximum = UINT32_MAX,
-        .help = "The count of ranks; 0 means that the launcher's variables tell it and the rank.",
-    },
-    {
-        .name = "rendezvous",
-        .type = WEIR_KEY_TEXT,
-        .fallback = "",
-        .help = "Where the ranks meet: tcp://HOST:PORT, unix:PATH or file:PATH; nothing means that "
-                "MASTER_ADDR and MASTER_PORT tell.",
-    },
-    {
-        .name = "timeout",
-        .type = WEIR_KEY_INTEGER,
-        .fallback = "300",
-        .minimum = 1,
-        .maximum = 86400,
-        .help = "Seconds until a communicator's creation, or a collective that is due, fails.",
-    },
-    {
-        .name = "check",
-        .type = WEIR_KEY_BOOLEAN,
-        .fallback = "0",
-        .help = "Whether all ranks compare a collective's arguments before it runs.",
-    },
+    WEIR_TEXT_KEY("transport", "local",
+                  "The module that carries collectives between the memories of hosts."),
+    WEIR_INTEGER_KEY("rank", "0", 0, UINT32_MAX - 1, "This process's rank, if `count` is not 0."),
+    WEIR_INTEGER_KEY(
+        "count", "0", 0, UINT32_MAX,
+        "The count of ranks; 0 means that the launcher's variables tell it and the rank."),
+    WEIR_TEXT_KEY(
+        "rendezvous", "",
+        "Where the ranks meet: tcp://HOST:PORT, unix:PATH or file:PATH; nothing means that "
+        "MASTER_ADDR and MASTER_PORT tell."),
+    WEIR_INTEGER_KEY(
+        "timeout", "300", 1, 86400,
+        "Seconds until a communicator's creation, or a collective that is due, fails."),
+    WEIR_BOOLEAN_KEY("check", "0",
+                     "Whether all ranks compare a collective's arguments before it runs."),
 };
 
 const struct weir_section weir__config_comm_table = {

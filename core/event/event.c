@@ -282,10 +282,7 @@ weir_status weir_event_sync_any_at(const struct weir_event *events, size_t count
     WEIR_REQUIRE_AT(file, line, NULL, events && count > 0);
     WEIR_REFUSE_HOST_CALL_AT(file, line, NULL, "submit a wait to the queue instead");
 
-    // No wait of the library is a cancellation point.
-    const int before = weir_cancel_disable();
     const weir_status status = await_any(events, count, timeout_ns, &caller, out_index);
-    weir_cancel_restore(before);
     if (status == WEIR_TIMEOUT && timeout_ns > 0)
         end_any(events, count, timeout_ns, &caller);
     return status;

@@ -465,12 +465,10 @@ weir_status weir__queue_finish(weir_queue *queue)
     uint64_t sequence = atomic_load(&queue->seen);
     const struct weir_link *first = queue->first;
     weir_status status = WEIR_OK;
-    const int cancel = weir_cancel_disable();
     if (!queue->foreign || atomic_load(&queue->wrapped))
         status = first->ops->queue_finish(first, queue);
     else if (queue->last_record)
         status = first->ops->event_wait(first, queue, queue->last_record, WEIR_FOREVER);
-    weir_cancel_restore(cancel);
     if (status == WEIR_OK)
         weir__completion_complete(queue, sequence);
     return status;
@@ -524,9 +522,7 @@ weir_status weir__queue_await(weir_queue *queue, uint64_t sequence, uint64_t tim
     const struct weir_link *first = queue->first;
     if (weir__queue_is_past(queue, sequence))
         return weir__completion_status(queue, sequence);
-    const int cancel = weir_cancel_disable();
     const weir_status answer = first->ops->event_wait(first, queue, sequence, timeout_ns);
-    weir_cancel_restore(cancel);
     const weir_status status = book(queue, sequence, answer);
     return status == WEIR_NOT_READY ? WEIR_TIMEOUT : status;
 }
