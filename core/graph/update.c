@@ -215,24 +215,6 @@ weir_status weir_graph_set_fill_2d_at(weir_graph *graph, uint32_t node, struct w
     return end_with(graph, node, status, &operation, file, line);
 }
 
-// Describes a launch of the node's kernel; `widened` is for its arguments.
-static weir_status describe_launch(struct weir__caller *caller, const struct weir_operation *before,
-                                   struct weir_extent grid, struct weir_extent block,
-                                   const struct weir_argument *arguments, size_t argument_count,
-                                   struct weir_argument *widened,
-                                   struct weir_operation *out_operation)
-{
-    weir_kernel *kernel = before->u.launch.kernel;
-    caller->cooperative = before->flags & WEIR_OPERATION_COOPERATIVE;
-    const weir_status status = weir__operation_launch(caller, kernel, grid, block, arguments,
-                                                      argument_count, out_operation);
-    if (status != WEIR__WIDEN)
-        return status;
-    weir__kernel_widen(kernel, arguments, widened);
-    return weir__operation_launch(caller, kernel, grid, block, widened, argument_count,
-                                  out_operation);
-}
-
 weir_status weir_graph_set_launch_at(weir_graph *graph, uint32_t node, struct weir_extent grid,
                                      struct weir_extent block,
                                      const struct weir_argument *arguments, size_t argument_count,
@@ -245,9 +227,12 @@ weir_status weir_graph_set_launch_at(weir_graph *graph, uint32_t node, struct we
     WEIR_ENTER_ARGUMENTS(file, line, arguments, argument_count);
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, arguments || argument_count == 0);
     weir_status status = begin(graph, node, WEIR_OPERATION_LAUNCH, &caller);
-    if (status == WEIR_OK)
-        status = describe_launch(&caller, graph->parts.owned[node], grid, block, arguments,
-                                 argument_count, widened, &operation);
+    if (status == WEIR_OK) {
+        const struct weir_operation *before = graph->parts.owned[node];
+        caller.cooperative = before->flags & WEIR_OPERATION_COOPERATIVE;
+        status = weir__operation_launch(&caller, before->u.launch.kernel, grid, block, arguments,
+                                        argument_count, widened, &operation);
+    }
     return end_with(graph, node, status, &operation, file, line);
 }
 

@@ -195,6 +195,7 @@ WEIR_COLD static weir_status check_cooperative(const struct weir__caller *caller
 weir_status weir__operation_launch(const struct weir__caller *caller, weir_kernel *kernel,
                                    struct weir_extent grid, struct weir_extent block,
                                    const struct weir_argument *arguments, size_t argument_count,
+                                   struct weir_argument widened[WEIR__WIDEN_LIMIT],
                                    struct weir_operation *out_operation)
 {
     if (kernel->member.device != caller->device) {
@@ -213,8 +214,12 @@ weir_status weir__operation_launch(const struct weir__caller *caller, weir_kerne
         return check_extents(caller, kernel, &grid, &block);
     weir_status status = weir__kernel_check(kernel, arguments, argument_count, caller->peers,
                                             caller->file, caller->line);
-    if (status != WEIR_OK)
+    if (status < 0)
         return status;
+    if (status == WEIR__WIDEN) {
+        weir__kernel_widen(kernel, arguments, widened);
+        arguments = widened;
+    }
 
     weir__operation_begin(out_operation, WEIR_OPERATION_LAUNCH, grid.x ? 0 : WEIR_OPERATION_EMPTY,
                           caller->file, caller->line);
@@ -580,30 +585,17 @@ WEIR_COLD static weir_status look_at_launch(const char *function, const weir_que
     return WEIR_OK;
 }
 
-static weir_status submit_launch(weir_queue *queue, const struct launch *launch);
-
-WEIR_COLD static weir_status submit_widened(weir_queue *queue, const struct launch *launch)
-{
-    struct weir_argument widened[WEIR__WIDEN_LIMIT];
-    struct launch wide = *launch;
-    weir__kernel_widen(weir__kernel_on(launch->kernel, queue->member.device), launch->arguments,
-                       widened);
-    wide.arguments = widened;
-    return submit_launch(queue, &wide);
-}
-
 static weir_status submit_launch(weir_queue *queue, const struct launch *launch)
 {
     struct weir_operation operation;
+    struct weir_argument widened[WEIR__WIDEN_LIMIT];
     const struct weir__caller caller = {
         queue->member.device, queue->member.object.label, launch->file,
         launch->line,         !weir__is_capturing(queue), launch->cooperative};
     const weir_status status =
         weir__operation_launch(&caller, launch->kernel, launch->grid, launch->block,
-                               launch->arguments, launch->argument_count, &operation);
-    if (status == WEIR_OK)
-        return weir__queue_submit(queue, &operation);
-    return status < 0 ? status : submit_widened(queue, launch);
+                               launch->arguments, launch->argument_count, widened, &operation);
+    return status < 0 ? status : weir__queue_submit(queue, &operation);
 }
 
 static inline weir_status look_and_submit(const char *function, weir_queue *queue,
