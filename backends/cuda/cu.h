@@ -371,7 +371,32 @@ CU_ASK(cu_await_stream, cuStreamSynchronize, CUstream)
 WEIR_COLD weir_status cu_native_error(struct cu_device *device, const char *call, CUresult code,
                                       const char *format, ...) WEIR_PRINTF(4, 5);
 
-// The same without a device.
+// A sequence of driver calls, which ends with the first that fails.
+struct cu_trial {
+    struct cu_device *device;
+    CUresult code;
+    const char *call;
+};
+
+#define CU_TRY_AS(trial, name, result)       \
+    do {                                     \
+        if ((trial)->code == CUDA_SUCCESS) { \
+            (trial)->call = (name);          \
+            (trial)->code = (result);        \
+        }                                    \
+    } while (0)
+
+#define CU_TRY(trial, function, ...) \
+    CU_TRY_AS(trial, #function, (trial)->device->module->cu.function(__VA_ARGS__))
+
+#define CU_TRY_AWAIT(trial, stream) \
+    CU_TRY_AS(trial, "cuStreamSynchronize", cu_await_stream(&(trial)->device->module->cu, stream))
+
+// Reports the failure, if there is one.
+WEIR_COLD weir_status cu_tried(const struct cu_trial *trial, const char *format, ...)
+    WEIR_PRINTF(2, 3);
+
+// As cu_native_error(), without a device.
 WEIR_COLD weir_status cu_module_error(const struct cu_module *module, const char *call,
                                       CUresult code, const char *format, ...) WEIR_PRINTF(4, 5);
 

@@ -470,26 +470,14 @@ static weir_status make_native(struct cu_comm *comm, const ncclUniqueId *id,
 static weir_status make_parts(struct cu_comm *comm)
 {
     struct cu_device *device = comm->device;
-    const struct cu_symbols *cu = &device->module->cu;
-    const char *call = "cuMemAllocFromPoolAsync";
-    CUresult code =
-        cu->cuMemAllocFromPoolAsync(&comm->scratch, 16, device->pool, device->memory_stream);
-    if (code == CUDA_SUCCESS) {
-        call = "cuMemsetD8Async";
-        code = cu->cuMemsetD8Async(comm->scratch, 0, 16, device->memory_stream);
-    }
-    if (code == CUDA_SUCCESS) {
-        call = "cuStreamSynchronize";
-        code = cu_await_stream(cu, device->memory_stream);
-    }
-    if (code == CUDA_SUCCESS) {
-        call = "cuEventCreate";
-        code = cu_marks_grow(comm, &comm->after);
-    }
-    if (code == CUDA_SUCCESS)
-        code = cu_marks_grow(comm, &comm->before);
-    return code == CUDA_SUCCESS ? WEIR_OK
-                                : cu_native_error(device, call, code, "make a communicator");
+    struct cu_trial trial = {.device = device};
+    CU_TRY(&trial, cuMemAllocFromPoolAsync, &comm->scratch, 16, device->pool,
+           device->memory_stream);
+    CU_TRY(&trial, cuMemsetD8Async, comm->scratch, 0, 16, device->memory_stream);
+    CU_TRY_AWAIT(&trial, device->memory_stream);
+    CU_TRY_AS(&trial, "cuEventCreate", cu_marks_grow(comm, &comm->after));
+    CU_TRY_AS(&trial, "cuEventCreate", cu_marks_grow(comm, &comm->before));
+    return cu_tried(&trial, "make a communicator");
 }
 
 static void destroy_marks(const struct cu_comm *comm, struct cu_marks *marks)

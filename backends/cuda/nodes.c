@@ -118,7 +118,7 @@ static weir_status take_staging(const struct cu_target *target, size_t size,
 {
     const struct cu_builder *builder = target->builder;
     struct cu_device *device = builder->device;
-    const struct cu_symbols *cu = &device->module->cu;
+    struct cu_trial trial = {.device = device};
     struct cu_staging *staging = builder->node->staging;
     if (staging && staging->size >= size) {
         *out_address = staging->address;
@@ -127,23 +127,18 @@ static weir_status take_staging(const struct cu_target *target, size_t size,
     staging = device->module->host->allocate(sizeof *staging);
     if (!staging)
         return weir_host_no_memory(device->module->host, "a node of a graph");
-    const char *call = "cuMemAllocFromPoolAsync";
-    CUresult code =
-        cu->cuMemAllocFromPoolAsync(&staging->address, size, device->pool, device->memory_stream);
-    if (code != CUDA_SUCCESS) {
+    CU_TRY(&trial, cuMemAllocFromPoolAsync, &staging->address, size, device->pool,
+           device->memory_stream);
+    if (trial.code != CUDA_SUCCESS) {
         device->module->host->release(staging);
-        return cu_native_error(device, call, code,
-                               "%zu bytes of memory on the way between HOST buffers", size);
+        return cu_tried(&trial, "%zu bytes of memory on the way between HOST buffers", size);
     }
     staging->size = size;
     staging->next = builder->node->staging;
     builder->node->staging = staging;
-    call = "cuStreamSynchronize";
-    code = cu_await_stream(cu, device->memory_stream);
-    if (code != CUDA_SUCCESS)
-        return cu_native_error(device, call, code, "memory on the way between HOST buffers");
+    CU_TRY_AWAIT(&trial, device->memory_stream);
     *out_address = staging->address;
-    return WEIR_OK;
+    return cu_tried(&trial, "memory on the way between HOST buffers");
 }
 
 // It belongs to the node.

@@ -9,79 +9,63 @@
 #include "backends/cuda/cu.h"
 #include "backends/cuda/print.h"
 
-static CUresult create_ring(struct cu_device *device, const char **out_call)
+static void create_ring(struct cu_trial *trial)
 {
-    const struct cu_module *module = device->module;
+    const struct cu_module *module = trial->device->module;
+    struct cu_prints *prints = &trial->device->prints;
     const size_t size = sizeof(struct cu_ring) + module->printf_bytes;
     void *memory = NULL;
-    *out_call = "cuMemHostAlloc";
-    CUresult code = module->cu.cuMemHostAlloc(&memory, size,
-                                              CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
-    if (code != CUDA_SUCCESS)
-        return code;
+    CU_TRY(trial, cuMemHostAlloc, &memory, size,
+           CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    if (trial->code != CUDA_SUCCESS)
+        return;
     module->host->count_driver_object();
     memset(memory, 0, size);
     struct cu_ring *ring = memory;
     ring->capacity = module->printf_bytes;
-    *out_call = "cuMemHostGetDevicePointer";
-    code = module->cu.cuMemHostGetDevicePointer(&device->prints.address, memory, 0);
-    if (code == CUDA_SUCCESS)
-        atomic_store(&device->prints.ring, ring);
+    CU_TRY(trial, cuMemHostGetDevicePointer, &prints->address, memory, 0);
+    if (trial->code == CUDA_SUCCESS)
+        atomic_store(&prints->ring, ring);
     else
         module->cu.cuMemFreeHost(memory);
-    return code;
 }
 
 static weir_status need_ring(struct cu_device *device)
 {
     struct cu_prints *prints = &device->prints;
     const struct cu_module *module = device->module;
-    const char *call = "";
-    CUresult code = CUDA_SUCCESS;
+    struct cu_trial trial = {.device = device};
     pthread_mutex_lock(&prints->lock);
     if (!prints->record)
         prints->record = module->host->allocate(module->printf_bytes);
     const bool is_room = prints->record != NULL;
     if (is_room && !prints->ring)
-        code = create_ring(device, &call);
+        create_ring(&trial);
     pthread_mutex_unlock(&prints->lock);
     if (!is_room)
         return weir_host_no_memory(module->host, "what kernels print");
-    return code == CUDA_SUCCESS
-               ? WEIR_OK
-               : cu_native_error(device, call, code, "pin %zu bytes for what kernels print",
-                                 sizeof(struct cu_ring) + module->printf_bytes);
+    return cu_tried(&trial, "pin %zu bytes for what kernels print",
+                    sizeof(struct cu_ring) + module->printf_bytes);
 }
 
 // Two words, because a copy would need pinned memory.
 weir_status cu_prints_attach(struct cu_device *device, CUmodule loaded)
 {
-    const struct cu_symbols *cu = &device->module->cu;
     CUdeviceptr cell;
     size_t size;
-    const char *call = "cuModuleGetGlobal";
-    CUresult code = cu->cuModuleGetGlobal(&cell, &size, loaded, CU_RING_SYMBOL);
-    if (code == CUDA_ERROR_NOT_FOUND)
+    struct cu_trial trial = {.device = device};
+    CU_TRY(&trial, cuModuleGetGlobal, &cell, &size, loaded, CU_RING_SYMBOL);
+    if (trial.code == CUDA_ERROR_NOT_FOUND)
         return WEIR_OK;
-    if (code == CUDA_SUCCESS) {
-        weir_status status = need_ring(device);
-        if (status < 0)
-            return status;
-        call = "cuMemsetD32Async";
-        code =
-            cu->cuMemsetD32Async(cell, (unsigned)device->prints.address, 1, device->memory_stream);
-    }
-    if (code == CUDA_SUCCESS)
-        code =
-            cu->cuMemsetD32Async(cell + sizeof(uint32_t), (unsigned)(device->prints.address >> 32),
-                                 1, device->memory_stream);
-    if (code == CUDA_SUCCESS) {
-        call = "cuStreamSynchronize";
-        code = cu_await_stream(cu, device->memory_stream);
-    }
-    return code == CUDA_SUCCESS
-               ? WEIR_OK
-               : cu_native_error(device, call, code, "prepare a program whose kernels print");
+    const weir_status status = trial.code == CUDA_SUCCESS ? need_ring(device) : WEIR_OK;
+    if (status < 0)
+        return status;
+    CU_TRY(&trial, cuMemsetD32Async, cell, (unsigned)device->prints.address, 1,
+           device->memory_stream);
+    CU_TRY(&trial, cuMemsetD32Async, cell + sizeof(uint32_t),
+           (unsigned)(device->prints.address >> 32), 1, device->memory_stream);
+    CU_TRY_AWAIT(&trial, device->memory_stream);
+    return cu_tried(&trial, "prepare a program whose kernels print");
 }
 
 // The device writes a record's first word twice.
