@@ -15,10 +15,6 @@
 #define OCL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV 0x4001
 #define OCL_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT_NV 0x4007
 
-// cl_arm_printf: properties of a context.
-#define OCL_PRINTF_CALLBACK_ARM 0x40B0
-#define OCL_PRINTF_BUFFERSIZE_ARM 0x40B1
-
 // X(since, name). `since` is the OpenCL version times ten; functions newer than 1.2 may be missing from a loader, and
 // may only be called for a device of that version.
 #define OCL_SYMBOLS(X)                        \

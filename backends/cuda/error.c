@@ -535,7 +535,6 @@ static void lose(struct cu_device *device, const struct weir_error *detail)
     }
     atomic_store(&device->lost, true);
     pthread_mutex_unlock(&device->lock);
-    cu_prints_take(device);
 }
 
 static weir_status report(const struct cu_trial *trial, const char *format, va_list arguments)

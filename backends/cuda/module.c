@@ -14,7 +14,6 @@ enum key {
     KEY_SYNC,
     KEY_ATTRIBUTE_FAULTS,
     KEY_CUPTI,
-    KEY_PRINTF_BYTES,
     KEY_NCCL,
     KEY_COUNT
 };
@@ -43,10 +42,6 @@ static const struct weir_key keys[KEY_COUNT] = {
         "The library that tells plugins when operations began: auto looks for "
         "libcupti.so of CUDA 13 and 12, off uses events, which only tell when they "
         "ended, and anything else is a path or a name that the dynamic linker finds."),
-    [KEY_PRINTF_BYTES] = WEIR_INTEGER_KEY(
-        "printf_bytes", "1048576", 4096, 1 << 30,
-        "Pinned memory for what kernels have printed and the host has not read, rounded "
-        "up to a power of two; devices without such kernels take none."),
     [KEY_NCCL] = WEIR_TEXT_KEY(
         "nccl", "auto",
         "The library that carries collectives out: auto takes the libnccl.so.2 that the "
@@ -152,14 +147,6 @@ static void release(struct cu_module *module)
     module->host->release(module);
 }
 
-static size_t power_of_two(int64_t least)
-{
-    size_t power = 1;
-    while (power < (size_t)least)
-        power *= 2;
-    return power;
-}
-
 static weir_status start(struct cu_module *module, const struct weir_setting *const *settings)
 {
     char message[512];
@@ -175,7 +162,6 @@ static weir_status start(struct cu_module *module, const struct weir_setting *co
     if (status < 0)
         return status;
     module->nccl.setting = settings[KEY_NCCL]->text;
-    module->printf_bytes = power_of_two(settings[KEY_PRINTF_BYTES]->integer);
     module->cupti = settings[KEY_CUPTI]->text;
     module->spin = strcmp(settings[KEY_SYNC]->text, "spin") == 0;
     module->attribute_faults = settings[KEY_ATTRIBUTE_FAULTS]->integer != 0;

@@ -352,7 +352,6 @@ CU_STRUCTURES(CU_STRUCTURE)
       (CUmodule *, const void *, unsigned, CUjit_option *, void **))                               \
     X(2000, CUresult, cuModuleUnload, (CUmodule))                                                  \
     X(2000, CUresult, cuModuleGetFunction, (CUfunction *, CUmodule, const char *))                 \
-    X(3020, CUresult, cuModuleGetGlobal, (CUdeviceptr *, size_t *, CUmodule, const char *))        \
     X(2020, CUresult, cuFuncGetAttribute, (int *, CUfunction_attribute, CUfunction))               \
     X(9000, CUresult, cuFuncSetAttribute, (CUfunction, CUfunction_attribute, int))                 \
     X(12040, CUresult, cuFuncLoad, (CUfunction))                                                   \

@@ -60,9 +60,7 @@ static weir_status open_findings(struct check *check, const struct weir_setting 
         .link = check->link,
         .fail = strcmp(settings[KEY_REPORT]->text, "fail") == 0,
         .suppressions = settings[KEY_SUPPRESSIONS]->text,
-        .text = settings[KEY_TEXT]->text,
-        .json = settings[KEY_JSON]->text,
-        .sarif = settings[KEY_SARIF]->text,
+        .files = {settings[KEY_TEXT]->text, settings[KEY_JSON]->text, settings[KEY_SARIF]->text},
     };
     return check_findings_create(&params, &check->findings);
 }

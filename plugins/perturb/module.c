@@ -21,9 +21,7 @@ static void append(const struct perturb *perturb, const char *text)
 {
     const int fd = weir_file_open_to_write(perturb->report, O_APPEND);
     const ssize_t size = (ssize_t)strlen(text);
-    const struct weir_file_growth growth = weir_file_growth_begin();
     const bool written = fd >= 0 && write(fd, text, (size_t)size) == size;
-    weir_file_growth_end(growth);
     if (fd >= 0)
         close(fd);
     if (!written)

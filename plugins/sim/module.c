@@ -129,7 +129,6 @@ static void release(struct sim *sim)
     sim_engine_destroy(&sim->engine);
     sim_gpu_destroy(&sim->gpu);
     pthread_mutex_destroy(&sim->lock);
-    free((void *)sim->queues);
     free(sim);
 }
 
@@ -149,7 +148,7 @@ static weir_status start(struct sim *sim, const struct weir_setting *const *sett
     sim->jitter.state = (uint64_t)settings[KEY_SEED]->integer;
     if (status < 0)
         return status;
-    sim->engine = sim_engine_create(sim_record_done, sim);
+    sim->engine = sim_engine_create(sim_record_done);
     return sim->engine ? WEIR_OK : weir_host_no_memory(sim->link->host, "the plugin sim");
 }
 
@@ -308,8 +307,9 @@ static weir_status queue_create(const struct weir_link *link, weir_device *devic
     (void)object;
     queue->sim = sim;
     queue->device = sim_device_of(link, device);
-    queue->params =
-        (struct sim_queue_params){.device = queue->device->index, .priority = -setup->priority};
+    queue->params = (struct sim_queue_params){.device = queue->device->index,
+                                              .priority = -setup->priority,
+                                              .owner = queue};
     queue->keeps_times = setup->times;
     queue->graph_start_ns = UINT64_MAX;
     sim_take(sim);
@@ -328,10 +328,8 @@ static void queue_destroy(const struct weir_link *link, weir_queue *object)
     struct sim_virtual_queue *queue = sim_queue_of(link, object);
     struct sim *sim = queue->sim;
     sim_take(sim);
-    for (uint32_t i = 0; i < queue->lane_count; i++) {
-        sim->queues[queue->lanes[i]] = NULL;
+    for (uint32_t i = 0; i < queue->lane_count; i++)
         sim_engine_end_queue(sim->engine, queue->lanes[i]);
-    }
     pthread_mutex_unlock(&sim->lock);
     free_queue(queue);
 }
