@@ -31,42 +31,35 @@ static weir_status check(const struct cu_queue *queue, const char *call, CUresul
     return cu_native_error(queue->device, call, code, "%s of %zu bytes", what, size);
 }
 
-// A command of the operation.
-static weir_status command(const struct cu_queue *queue, const char *call, CUresult code,
-                           const char *what, size_t size)
-{
-    cu_watch_command(queue);
-    return check(queue, call, code, what, size);
-}
+// The rest of a function of `target`: a command of the operation, what it does, to how many bytes, and its arguments before
+// the stream.
+#define COMMAND(call, what, size, ...)                                             \
+    do {                                                                           \
+        const struct cu_queue *queue = target->queue;                              \
+        const CUresult code = symbols_of(queue)->call(__VA_ARGS__, queue->stream); \
+        cu_watch_command(queue);                                                   \
+        return check(queue, #call, code, what, size);                              \
+    } while (0)
 
 static weir_status write_in_stream(const struct cu_target *target, CUdeviceptr dst, const char *src,
                                    size_t size)
 {
-    const struct cu_queue *queue = target->queue;
-    return command(queue, "cuMemcpyHtoDAsync",
-                   symbols_of(queue)->cuMemcpyHtoDAsync(dst, src, size, queue->stream),
-                   "copy from HOST to DEVICE", size);
+    COMMAND(cuMemcpyHtoDAsync, "copy from HOST to DEVICE", size, dst, src, size);
 }
 
 static weir_status read_in_stream(const struct cu_target *target, char *dst, CUdeviceptr src,
                                   size_t size)
 {
-    const struct cu_queue *queue = target->queue;
-    return command(queue, "cuMemcpyDtoHAsync",
-                   symbols_of(queue)->cuMemcpyDtoHAsync(dst, src, size, queue->stream),
-                   "copy from DEVICE to HOST", size);
+    COMMAND(cuMemcpyDtoHAsync, "copy from DEVICE to HOST", size, dst, src, size);
 }
 
 static weir_status copy_in_stream(const struct cu_target *target, CUdeviceptr dst, CUdeviceptr src,
                                   size_t size)
 {
-    const struct cu_queue *queue = target->queue;
-    return command(queue, "cuMemcpyDtoDAsync",
-                   symbols_of(queue)->cuMemcpyDtoDAsync(dst, src, size, queue->stream),
-                   "copy from DEVICE to DEVICE", size);
+    COMMAND(cuMemcpyDtoDAsync, "copy from DEVICE to DEVICE", size, dst, src, size);
 }
 
-static weir_status copy_rectangle(const struct cu_queue *queue, const CUDA_MEMCPY3D *box)
+static weir_status box_in_stream(const struct cu_target *target, const CUDA_MEMCPY3D *box)
 {
     const CUDA_MEMCPY2D rectangle = {
         .srcMemoryType = box->srcMemoryType,
@@ -80,18 +73,10 @@ static weir_status copy_rectangle(const struct cu_queue *queue, const CUDA_MEMCP
         .WidthInBytes = box->WidthInBytes,
         .Height = box->Height,
     };
-    return command(queue, "cuMemcpy2DAsync",
-                   symbols_of(queue)->cuMemcpy2DAsync(&rectangle, queue->stream), "2-D copy",
-                   rectangle.WidthInBytes * rectangle.Height);
-}
-
-static weir_status box_in_stream(const struct cu_target *target, const CUDA_MEMCPY3D *box)
-{
-    const struct cu_queue *queue = target->queue;
+    const size_t size = box->WidthInBytes * box->Height * box->Depth;
     if (box->Depth == 1)
-        return copy_rectangle(queue, box);
-    return command(queue, "cuMemcpy3DAsync", symbols_of(queue)->cuMemcpy3DAsync(box, queue->stream),
-                   "3-D copy", box->WidthInBytes * box->Height * box->Depth);
+        COMMAND(cuMemcpy2DAsync, "2-D copy", size, &rectangle);
+    COMMAND(cuMemcpy3DAsync, "3-D copy", size, box);
 }
 
 static weir_status take_in_stream(const struct cu_target *target, size_t size,
@@ -113,50 +98,25 @@ static weir_status drop_in_stream(const struct cu_target *target, CUdeviceptr st
                       : check(queue, "cuMemFreeAsync", code, "end of memory on the way", 0);
 }
 
-static CUresult set_line(const struct cu_symbols *cu, const CUDA_MEMSET_NODE_PARAMS *set,
-                         CUstream stream, const char **out_call)
-{
-    switch (set->elementSize) {
-    case 1:
-        *out_call = "cuMemsetD8Async";
-        return cu->cuMemsetD8Async(set->dst, (unsigned char)set->value, set->width, stream);
-    case 2:
-        *out_call = "cuMemsetD16Async";
-        return cu->cuMemsetD16Async(set->dst, (unsigned short)set->value, set->width, stream);
-    default:
-        *out_call = "cuMemsetD32Async";
-        return cu->cuMemsetD32Async(set->dst, set->value, set->width, stream);
-    }
-}
-
-static CUresult set_plane(const struct cu_symbols *cu, const CUDA_MEMSET_NODE_PARAMS *set,
-                          CUstream stream, const char **out_call)
-{
-    switch (set->elementSize) {
-    case 1:
-        *out_call = "cuMemsetD2D8Async";
-        return cu->cuMemsetD2D8Async(set->dst, set->pitch, (unsigned char)set->value, set->width,
-                                     set->height, stream);
-    case 2:
-        *out_call = "cuMemsetD2D16Async";
-        return cu->cuMemsetD2D16Async(set->dst, set->pitch, (unsigned short)set->value, set->width,
-                                      set->height, stream);
-    default:
-        *out_call = "cuMemsetD2D32Async";
-        return cu->cuMemsetD2D32Async(set->dst, set->pitch, set->value, set->width, set->height,
-                                      stream);
-    }
-}
+#define SET(bits, type)                                                                            \
+    do {                                                                                           \
+        if (set->height == 1)                                                                      \
+            COMMAND(cuMemsetD##bits##Async, "fill", size, set->dst, (type)set->value, set->width); \
+        COMMAND(cuMemsetD2D##bits##Async, "2-D fill", size, set->dst, set->pitch,                  \
+                (type)set->value, set->width, set->height);                                        \
+    } while (0)
 
 static weir_status set_in_stream(const struct cu_target *target, const CUDA_MEMSET_NODE_PARAMS *set)
 {
-    const struct cu_queue *queue = target->queue;
-    const bool is_line = set->height == 1;
-    const char *call;
-    const CUresult code = is_line ? set_line(symbols_of(queue), set, queue->stream, &call)
-                                  : set_plane(symbols_of(queue), set, queue->stream, &call);
-    return command(queue, call, code, is_line ? "fill" : "2-D fill",
-                   set->width * set->elementSize * set->height);
+    const size_t size = set->width * set->elementSize * set->height;
+    switch (set->elementSize) {
+    case 1:
+        SET(8, unsigned char);
+    case 2:
+        SET(16, unsigned short);
+    default:
+        SET(32, unsigned);
+    }
 }
 
 static weir_status copy_to_peer(const struct cu_target *target, const struct cu_buffer *dst,
