@@ -490,11 +490,18 @@ weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue
 
 // copy.c
 
-// Of a box: bytes, rows, slices.
-struct cu_size {
-    size_t width;
-    size_t height;
-    size_t depth;
+// A copy or a fill, or a part of one.
+struct cu_box {
+    const struct cu_buffer *to;
+    const struct cu_buffer *from; // a copy's
+    struct weir_volume dst;
+    struct weir_volume src;
+    size_t width;        // in bytes
+    size_t height;       // in rows
+    size_t depth;        // in slices
+    bool line;           // it is one row, for commands without a pitch
+    const char *pattern; // a fill's
+    size_t pattern_size;
 };
 
 // What the commands of a copy or a fill go to: a stream (copy.c), or the nodes of a graph (nodes.c).
@@ -507,20 +514,10 @@ struct cu_target {
 
 struct cu_commands {
     // Between HOST memory and DEVICE memory, and within the latter.
-    weir_status (*write)(const struct cu_target *target, CUdeviceptr dst, const char *src,
-                         size_t size);
-    weir_status (*read)(const struct cu_target *target, char *dst, CUdeviceptr src, size_t size);
-    weir_status (*copy)(const struct cu_target *target, CUdeviceptr dst, CUdeviceptr src,
-                        size_t size);
-    weir_status (*box)(const struct cu_target *target, const CUDA_MEMCPY3D *box);
+    weir_status (*move)(const struct cu_target *target, const struct cu_box *box);
     weir_status (*set)(const struct cu_target *target, const CUDA_MEMSET_NODE_PARAMS *set);
     // Between devices. NULL for nodes: a graph holds no such copies.
-    weir_status (*peer)(const struct cu_target *target, const struct cu_buffer *dst,
-                        size_t dst_offset, const struct cu_buffer *src, size_t src_offset,
-                        size_t size);
-    weir_status (*peer_box)(const struct cu_target *target, const struct cu_buffer *dst,
-                            const struct weir_volume *dst_volume, const struct cu_buffer *src,
-                            const struct weir_volume *src_volume, const struct cu_size *size);
+    weir_status (*peer)(const struct cu_target *target, const struct cu_box *box);
     // Temporary memory of the operation's. `drop_staging` returns `status`, which is that of what used the
     // memory, if it is an error.
     weir_status (*take_staging)(const struct cu_target *target, size_t size,
@@ -529,6 +526,7 @@ struct cu_commands {
                                 weir_status status);
 };
 
+CUDA_MEMCPY3D cu_memcpy_of(const struct cu_box *box);
 // Splits a copy or a fill into commands. cu_submit_copy() does so for the queue's stream.
 weir_status cu_split_copy(const struct weir_link *link, const struct cu_target *target,
                           const struct weir_operation *operation);

@@ -62,49 +62,10 @@ static weir_status add_owner(struct cu_builder *builder, struct cu_part *part)
 
 // Copies and fills, which copy.c splits.
 
-static weir_status add_box(const struct cu_target *target, const CUDA_MEMCPY3D *box)
+static weir_status add_move(const struct cu_target *target, const struct cu_box *box)
 {
-    return add_part(target->builder, &(struct cu_part){.kind = CU_PART_COPY, .u.copy = *box});
-}
-
-static weir_status add_line(const struct cu_target *target, CUmemorytype to, CUdeviceptr dst,
-                            CUmemorytype from, CUdeviceptr src, size_t size)
-{
-    const CUDA_MEMCPY3D line = {
-        .srcMemoryType = from,
-        .srcHost = from == CU_MEMORYTYPE_HOST ? (const void *)(uintptr_t)src : NULL,
-        .srcDevice = from == CU_MEMORYTYPE_HOST ? 0 : src,
-        .srcPitch = size,
-        .srcHeight = 1,
-        .dstMemoryType = to,
-        .dstHost = to == CU_MEMORYTYPE_HOST ? (void *)(uintptr_t)dst : NULL,
-        .dstDevice = to == CU_MEMORYTYPE_HOST ? 0 : dst,
-        .dstPitch = size,
-        .dstHeight = 1,
-        .WidthInBytes = size,
-        .Height = 1,
-        .Depth = 1,
-    };
-    return add_box(target, &line);
-}
-
-static weir_status add_write(const struct cu_target *target, CUdeviceptr dst, const char *src,
-                             size_t size)
-{
-    return add_line(target, CU_MEMORYTYPE_DEVICE, dst, CU_MEMORYTYPE_HOST,
-                    (CUdeviceptr)(uintptr_t)src, size);
-}
-
-static weir_status add_read(const struct cu_target *target, char *dst, CUdeviceptr src, size_t size)
-{
-    return add_line(target, CU_MEMORYTYPE_HOST, (CUdeviceptr)(uintptr_t)dst, CU_MEMORYTYPE_DEVICE,
-                    src, size);
-}
-
-static weir_status add_copy(const struct cu_target *target, CUdeviceptr dst, CUdeviceptr src,
-                            size_t size)
-{
-    return add_line(target, CU_MEMORYTYPE_DEVICE, dst, CU_MEMORYTYPE_DEVICE, src, size);
+    return add_part(target->builder,
+                    &(struct cu_part){.kind = CU_PART_COPY, .u.copy = cu_memcpy_of(box)});
 }
 
 static weir_status add_set(const struct cu_target *target, const CUDA_MEMSET_NODE_PARAMS *set)
@@ -151,10 +112,7 @@ static weir_status keep_staging(const struct cu_target *target, CUdeviceptr stag
 }
 
 static const struct cu_commands as_nodes = {
-    .write = add_write,
-    .read = add_read,
-    .copy = add_copy,
-    .box = add_box,
+    .move = add_move,
     .set = add_set,
     .take_staging = take_staging,
     .drop_staging = keep_staging,
