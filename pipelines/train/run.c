@@ -689,7 +689,6 @@ static void take_figures(struct train *train, struct weir_train_figures *figures
 
 static weir_status run(struct train *train, struct weir_train_figures *figures)
 {
-    const weir_train_model *reads = train->encoder ? train->encoder : train->model;
     TRY(begin_state(train));
     const struct train_feed_params feed = {
         .run = train->params,
@@ -699,7 +698,7 @@ static weir_status run(struct train *train, struct weir_train_figures *figures)
         .encoder = train->encoder,
         .augment = &train->augment,
     };
-    TRY(train_feed_create(&feed, weir_train_model_inputs(reads), &train->feed));
+    TRY(train_feed_create(&feed, weir_train_model_inputs(train->model), &train->feed));
     TRY(run_steps(train, figures));
     const uint64_t known = train->curve.known;
     TRY(curve_flush(&train->curve, train->queue, train->params->steps));

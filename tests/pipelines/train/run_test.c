@@ -44,6 +44,10 @@ WEIR_TEST(Train, SerialAndOverlappedHaveTheSameBits)
     expect_serial_is_same(params_of(programs[0]), 1);
     for (int i = 0; i < PROGRAMS; i++)
         expect_serial_is_same(params_of(programs[i]), 2);
+    // More features than an image has numbers.
+    struct weir_train_run_params wide = params_of(WEIR_TRAIN_ENCDEC);
+    wide.width = 80;
+    expect_serial_is_same(wide, 1);
 }
 
 WEIR_TEST(Train, AugmentsOnTheHostWithTheSameBits)
