@@ -1,4 +1,4 @@
-// Training runs: a model, its optimizer, data and the ranks of a communicator in a loop. What
+// Training runs: a model, data and the ranks of a communicator in a loop. What
 // `weir train` runs.
 //
 //     DDP         each rank has a part of each batch; gradients are added up over the ranks
@@ -25,7 +25,6 @@
 #include "patterns/loader.h"
 #include "pipelines/train/data.h"
 #include "pipelines/train/model.h"
-#include "pipelines/train/optimizer.h"
 
 #ifdef __cplusplus
 extern "C" {
