@@ -7,8 +7,7 @@
 //   check.c      compiles the text; what no bundle has, such as pipes; what CUDA has no room for; and local variables
 //                of which a driver may give each work-item a copy
 //   link.c       that representation linked with kernels/library, libclc and libdevice, made fit for CUDA, optimised
-//   twin.c       CUDA C++ in its place, or images that are there already
-//   image.c      which kernels an image has, and which GPU it is for: PTX and cubins
+//   twin.c       CUDA C++ in its place, or images that are there already, and which kernels these have
 //   build.c      all of it, one after another: PTX and cubins, and the bundle as C
 //   process.c    where clang, libclc, libdevice and ptxas are, and runs them
 //
@@ -170,8 +169,6 @@ struct kc_symbol {
     const char *line; // that begins it
     enum kc_symbol_kind kind;
     bool is_kernel;
-    unsigned stores; // lines that write it, but not as volatile
-    unsigned reads;  // lines that use it otherwise
     size_t first_use;
     size_t use_count;
 };
@@ -282,6 +279,12 @@ struct kc_context {
 // Reads the kernels' signatures, in the order of the text.
 bool kc_signatures(const struct kc_module *module, struct kc_kernels *out_kernels,
                    struct weir_long_text *report);
+// Adds a kernel without parameters, and a parameter of which nothing is set. NULL: no memory.
+struct kc_kernel *kc_kernel_add(struct kc_kernels *kernels, const char *name, size_t length);
+struct kc_parameter *kc_parameter_add(struct kc_kernel *kernel);
+// NULL: there is none of that name.
+struct kc_kernel *kc_kernels_find(const struct kc_kernels *kernels, const char *name,
+                                  size_t length);
 void kc_kernel_finish(struct kc_kernel *kernel);
 void kc_kernels_finish(struct kc_kernels *kernels);
 
@@ -329,7 +332,7 @@ void kc_job_add_cuda(struct kc_job *job, const struct kc_language *language);
 bool kc_link(const struct kc_context *context, const struct kc_kernels *kernels,
              const struct kc_module *module, const char *path, char **out_ir, bool *out_huge);
 
-// image.c
+// twin.c
 
 struct kc_image {
     const char *format; // the end of WEIR_IMAGE_...
@@ -343,26 +346,10 @@ struct kc_images {
     size_t count;
 };
 
-// A kernel of an image, with the sizes of its parameters.
-struct kc_entry {
-    char *name;
-    unsigned *sizes;
-    size_t count;
-};
-
-struct kc_entries {
-    struct kc_entry *items;
-    size_t count;
-};
-
 // Finds out whether the data is a cubin or PTX, and for which GPU, and reads its kernels. `name` is
-// for messages. The data stays the caller's.
+// for messages. The data stays the caller's. Of the kernels' parameters the sizes are set.
 bool kc_image_read(const char *name, const void *data, size_t size, struct kc_image *out_image,
-                   struct kc_entries *out_entries, struct weir_long_text *report);
-// Adds a kernel without parameters, and a parameter of the last kernel. NULL, false: no memory.
-void kc_entries_finish(struct kc_entries *entries);
-
-// twin.c
+                   struct kc_kernels *out_kernels, struct weir_long_text *report);
 
 // What takes the place of the OpenCL C's own CUDA images: a source, or images.
 struct kc_twin {

@@ -8,6 +8,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,76 +23,77 @@
 #include "base/text.h"
 #include "kernels/compiler/compiler.h"
 
+enum {
+    PATH_SIZE = sizeof((struct kc_tools *)NULL)->clang
+};
+
 static const char *const libclcs[] = {
     "/usr/lib/clc/nvptx64--nvidiacl.bc",
     "/usr/share/clc/nvptx64--nvidiacl.bc",
     "/usr/local/share/clc/nvptx64--nvidiacl.bc",
+    NULL,
 };
 
-static const char *const libdevices[] = {
-    "/usr/local/cuda/nvvm/libdevice/libdevice.10.bc",
-    "/usr/lib/cuda/nvvm/libdevice/libdevice.10.bc",
-    "/usr/lib/nvidia-cuda-toolkit/libdevice/libdevice.10.bc",
+// Parts of a toolkit: where they are in one, and otherwise; programs are also looked for in PATH.
+static const struct {
+    size_t at; // in struct kc_tools
+    int mode;
+    const char *in_toolkit;
+    const char *usual[4];
+} parts[] = {
+    {offsetof(struct kc_tools, libdevice),
+     R_OK,
+     "nvvm/libdevice/libdevice.10.bc",
+     {"/usr/local/cuda/nvvm/libdevice/libdevice.10.bc",
+      "/usr/lib/cuda/nvvm/libdevice/libdevice.10.bc",
+      "/usr/lib/nvidia-cuda-toolkit/libdevice/libdevice.10.bc"}},
+    {offsetof(struct kc_tools, ptxas), X_OK, "bin/ptxas", {"/usr/local/cuda/bin/ptxas"}},
+    {offsetof(struct kc_tools, nvcc), X_OK, "bin/nvcc", {"/usr/local/cuda/bin/nvcc"}},
 };
 
-static void find_file(const char *const *paths, size_t count, char *out, size_t size)
+// The first of the paths, which end with NULL, that can be read.
+static void find_file(const char *const *paths, char out[PATH_SIZE])
 {
-    for (size_t i = 0; i < count && out[0] == '\0'; i++)
-        if (access(paths[i], R_OK) == 0)
-            snprintf(out, size, "%s", paths[i]);
+    for (; *paths && out[0] == '\0'; paths++)
+        if (access(*paths, R_OK) == 0)
+            snprintf(out, PATH_SIZE, "%s", *paths);
 }
 
 static void find_libclc(struct kc_tools *tools)
 {
     const char *named = getenv("WEIR_LIBCLC");
     if (!named || !*named)
-        find_file(libclcs, sizeof libclcs / sizeof *libclcs, tools->libclc, sizeof tools->libclc);
+        find_file(libclcs, tools->libclc);
     else if (strcmp(named, "none") != 0)
-        find_file(&named, 1, tools->libclc, sizeof tools->libclc);
+        find_file((const char *const[]){named, NULL}, tools->libclc);
 }
 
-// Of the toolkit that CUDA_HOME names; "none" means that there is none.
-static bool find_in_toolkit(struct kc_tools *tools)
+// `home`: the toolkit that CUDA_HOME names; empty: none.
+static void find_part(size_t i, const char *home, char out[PATH_SIZE])
 {
-    const char *home = getenv("CUDA_HOME");
-    if (!home || !*home)
-        return true;
-    if (strcmp(home, "none") == 0)
-        return false;
-    if (tools->libdevice[0] == '\0')
-        snprintf(tools->libdevice, sizeof tools->libdevice, "%s/nvvm/libdevice/libdevice.10.bc",
-                 home);
-    if (tools->ptxas[0] == '\0')
-        snprintf(tools->ptxas, sizeof tools->ptxas, "%s/bin/ptxas", home);
-    if (tools->nvcc[0] == '\0')
-        snprintf(tools->nvcc, sizeof tools->nvcc, "%s/bin/nvcc", home);
-    if (access(tools->libdevice, R_OK) != 0)
-        tools->libdevice[0] = '\0';
-    if (access(tools->ptxas, X_OK) != 0)
-        tools->ptxas[0] = '\0';
-    if (access(tools->nvcc, X_OK) != 0)
-        tools->nvcc[0] = '\0';
-    return true;
-}
-
-static void find_of_toolkit(const char *name, const char *usual, char *out, size_t size)
-{
-    if (out[0] == '\0' && !weir_program_find(name, out, size))
-        find_file(&usual, 1, out, size);
+    if (*home && out[0] == '\0')
+        snprintf(out, PATH_SIZE, "%s/%s", home, parts[i].in_toolkit);
+    if (*home && access(out, parts[i].mode) != 0)
+        out[0] = '\0';
+    if (out[0] == '\0' && parts[i].mode == X_OK)
+        weir_program_find(strrchr(parts[i].in_toolkit, '/') + 1, out, PATH_SIZE);
+    find_file(parts[i].usual, out);
 }
 
 void kc_tools_find(struct kc_tools *tools)
 {
+    const char *home = getenv("CUDA_HOME");
     // libclc of one version is read by clang of the same, so the newest is looked for.
     weir_program_find_clang(tools->clang, sizeof tools->clang);
     find_libclc(tools);
-    if (!find_in_toolkit(tools))
-        return;
-    find_file(libdevices, sizeof libdevices / sizeof *libdevices, tools->libdevice,
-              sizeof tools->libdevice);
-    find_of_toolkit("ptxas", "/usr/local/cuda/bin/ptxas", tools->ptxas, sizeof tools->ptxas);
-    find_of_toolkit("nvcc", "/usr/local/cuda/bin/nvcc", tools->nvcc, sizeof tools->nvcc);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && !(home && strcmp(home, "none") == 0);
+         i++)
+        find_part(i, home ? home : "", (char *)tools + parts[i].at);
 }
+
+#define LACKING(what, needed)                                                                 \
+    what " is not found, and " needed " it; it is a part of the CUDA toolkit (set CUDA_HOME)" \
+         " and of the package nvidia-cuda-toolkit"
 
 const char *kc_tools_lack(const struct kc_tools *tools, bool cubins)
 {
@@ -99,22 +101,17 @@ const char *kc_tools_lack(const struct kc_tools *tools, bool cubins)
         return "libclc is not installed, and CUDA images need it; install the package libclc of "
                "clang's version, such as libclc-22";
     if (tools->libdevice[0] == '\0')
-        return "libdevice.10.bc is not found, and CUDA images need it; it is a part of the CUDA "
-               "toolkit (set CUDA_HOME) and of the package nvidia-cuda-toolkit";
-    if (cubins && tools->ptxas[0] == '\0')
-        return "ptxas is not found, and cubins need it; it is a part of the CUDA toolkit (set "
-               "CUDA_HOME) and of the package nvidia-cuda-toolkit";
-    return NULL;
+        return LACKING("libdevice.10.bc", "CUDA images need");
+    return cubins && tools->ptxas[0] == '\0' ? LACKING("ptxas", "cubins need") : NULL;
 }
 
 const char *kc_tools_lack_nvcc(const struct kc_tools *tools)
 {
     if (tools->nvcc[0] == '\0')
-        return "nvcc is not found, and CUDA C++ needs it; it is a part of the CUDA toolkit (set "
-               "CUDA_HOME) and of the package nvidia-cuda-toolkit";
-    if (tools->ptxas[0] == '\0')
-        return "ptxas is not found, and nvcc needs it; it is a part of the same CUDA toolkit";
-    return NULL;
+        return LACKING("nvcc", "CUDA C++ needs");
+    return tools->ptxas[0] == '\0' ? "ptxas is not found, and nvcc needs it; it is a part of the "
+                                     "same CUDA toolkit"
+                                   : NULL;
 }
 
 #define FOLDER "weir-kernels-"

@@ -131,16 +131,12 @@ static bool read_parameters(const struct kc_module *module, const char *line,
     while (spaces && types && bases && qualifiers && names && accesses && next_item(&names, name) &&
            next_item(&accesses, access) && next_item(&types, type) && next_item(&bases, base) &&
            next_item(&qualifiers, qualifier) && next_item(&spaces, space)) {
-        struct kc_parameter *grown =
-            realloc(kernel->parameters, (kernel->parameter_count + 1) * sizeof *grown);
-        if (!grown)
+        struct kc_parameter *parameter = kc_parameter_add(kernel);
+        if (!parameter)
             return false;
-        kernel->parameters = grown;
-        grown += kernel->parameter_count++;
-        *grown = (struct kc_parameter){0};
-        describe(grown, name, type, base, qualifier, (unsigned)strtoul(space, NULL, 10));
+        describe(parameter, name, type, base, qualifier, (unsigned)strtoul(space, NULL, 10));
         if (strcmp(access, "none") != 0)
-            grown->access = strstr(qualifier, "pipe") ? KC_PIPE : KC_IMAGE;
+            parameter->access = strstr(qualifier, "pipe") ? KC_PIPE : KC_IMAGE;
     }
     return true;
 }
@@ -296,16 +292,11 @@ static void find_sizes(const struct kc_module *module, const char *line, struct 
 static bool read_kernel(const struct kc_module *module, const struct kc_symbol *symbol,
                         struct kc_kernels *kernels)
 {
-    struct kc_kernel *grown = realloc(kernels->items, (kernels->count + 1) * sizeof *grown);
-    if (!grown)
+    struct kc_kernel *kernel = kc_kernel_add(kernels, symbol->name, symbol->length);
+    if (!kernel || !read_parameters(module, symbol->line, kernel))
         return false;
-    kernels->items = grown;
-    grown += kernels->count++;
-    *grown = (struct kc_kernel){.name = strndup(symbol->name, symbol->length)};
-    if (!grown->name || !read_parameters(module, symbol->line, grown))
-        return false;
-    read_block(module, symbol->line, grown);
-    find_sizes(module, symbol->line, grown);
+    read_block(module, symbol->line, kernel);
+    find_sizes(module, symbol->line, kernel);
     return true;
 }
 
@@ -330,6 +321,38 @@ static bool read_kernels(const struct kc_module *module, struct kc_kernels *kern
         fine = read_kernel(module, found[i], kernels);
     free(found);
     return fine;
+}
+
+struct kc_parameter *kc_parameter_add(struct kc_kernel *kernel)
+{
+    struct kc_parameter *grown =
+        realloc(kernel->parameters, (kernel->parameter_count + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    kernel->parameters = grown;
+    grown += kernel->parameter_count++;
+    *grown = (struct kc_parameter){0};
+    return grown;
+}
+
+struct kc_kernel *kc_kernel_add(struct kc_kernels *kernels, const char *name, size_t length)
+{
+    struct kc_kernel *grown = realloc(kernels->items, (kernels->count + 1) * sizeof *grown);
+    if (!grown)
+        return NULL;
+    kernels->items = grown;
+    grown += kernels->count++;
+    *grown = (struct kc_kernel){.name = strndup(name, length)};
+    return grown->name ? grown : NULL;
+}
+
+struct kc_kernel *kc_kernels_find(const struct kc_kernels *kernels, const char *name, size_t length)
+{
+    for (size_t i = 0; i < kernels->count; i++)
+        if (strlen(kernels->items[i].name) == length &&
+            memcmp(kernels->items[i].name, name, length) == 0)
+            return &kernels->items[i];
+    return NULL;
 }
 
 void kc_kernel_finish(struct kc_kernel *kernel)

@@ -84,30 +84,13 @@ struct weir_arr_coc {
 
 // In the order of check_sizes().
 static const struct weir_key keys[] = {
-    {.name = "side",
-     .type = WEIR_KEY_INTEGER,
-     .fallback = "1024",
-     .minimum = 32,
-     .maximum = 4096,
-     .help = "Working size in pixels; images are resized to side x side. A multiple of grid."},
-    {.name = "grid",
-     .type = WEIR_KEY_INTEGER,
-     .fallback = "32",
-     .minimum = 1,
-     .maximum = 256,
-     .help = "Patches per side."},
-    {.name = "budget",
-     .type = WEIR_KEY_INTEGER,
-     .fallback = "4096",
-     .minimum = 64,
-     .maximum = 1048576,
-     .help = "Tokens that an image may cost."},
-    {.name = "max_pixels",
-     .type = WEIR_KEY_INTEGER,
-     .fallback = "67108864",
-     .minimum = 1,
-     .maximum = 1073741824,
-     .help = "Larger images are refused; the largest image that is run sizes the slots."},
+    WEIR_INTEGER_KEY(
+        "side", "1024", 32, 4096,
+        "Working size in pixels; images are resized to side x side. A multiple of grid."),
+    WEIR_INTEGER_KEY("grid", "32", 1, 256, "Patches per side."),
+    WEIR_INTEGER_KEY("budget", "4096", 64, 1048576, "Tokens that an image may cost."),
+    WEIR_INTEGER_KEY("max_pixels", "67108864", 1, 1073741824,
+                     "Larger images are refused; the largest image that is run sizes the slots."),
 };
 
 const struct weir_section *weir_arr_coc_section(void)

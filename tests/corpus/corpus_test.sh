@@ -1,11 +1,10 @@
 #!/bin/bash
-# What tools/corpus/corpus.py counts, with compilers that are scripts, and what the program `accept`
-# says of sources on PoCL.
+# What tools/corpus/corpus.py counts, with compilers that are scripts, and what accept.py says of sources on PoCL.
 . tests/support/shell.sh
 
 tool="$PWD/tools/corpus/corpus.py"
-accept="$PWD/tools/corpus/accept"
-export WEIR_MODULE_PATH="$PWD/backends/opencl"
+accept=(python3 "$PWD/tools/corpus/accept.py")
+export PYTHONPATH="$PWD/python/package" PYTHONDONTWRITEBYTECODE=1
 export POCL_DEVICES=basic
 cd "$TEST_TMPDIR"
 
@@ -64,7 +63,7 @@ expect_status 0 count --only a.cl --limit 1 --cuda "sleep 20"
 expect_contains "$output" "1  failed: time"
 
 # Both columns; the second is the OpenCL backend.
-expect_status 0 count --cuda "true" --opencl "$accept opencl {text} '-cl-std={std} {others}'" \
+expect_status 0 count --cuda "true" --opencl "${accept[*]} opencl {text} '-cl-std={std} {others}'" \
     --only 'a.cl|c.cl'
 expect_contains "$(tr -s ' ' <<<"$output")" "all 2 2 0 0 2 0 0"
 
@@ -89,11 +88,11 @@ expect_not_contains "$output" "fetching"
 
 # accept: what it refuses and why, and what it cannot do.
 printf '__kernel void broken(__global int *p) { *p = nothing; }\n' >broken.cl
-expect_status 1 "$accept" opencl broken.cl ""
+expect_status 1 "${accept[@]}" opencl broken.cl ""
 expect_contains "$output" "nothing"
-expect_status 2 "$accept" opencl absent.cl ""
-expect_contains "$output" "cannot read the source"
-expect_status 2 "$accept" no_such_backend broken.cl ""
+expect_status 2 "${accept[@]}" opencl absent.cl ""
+expect_contains "$output" "absent.cl"
+expect_status 2 "${accept[@]}" no_such_backend broken.cl ""
 expect_contains "$output" "no_such_backend"
-expect_status 2 "$accept"
-expect_contains "$output" "usage: accept"
+expect_status 2 "${accept[@]}"
+expect_contains "$output" "usage: accept.py"

@@ -96,13 +96,13 @@ static struct file make(unsigned abi, unsigned flags, unsigned type, const char 
 }
 
 // From memory of just that size, so that the address sanitizer sees what is read beyond it.
-static bool read_file(const struct file *file, struct kc_image *image, struct kc_entries *entries,
+static bool read_file(const struct file *file, struct kc_image *image, struct kc_kernels *entries,
                       char *message)
 {
     struct weir_long_text report = {0};
     void *copy = malloc(file->size ? file->size : 1);
     *image = (struct kc_image){.format = NULL};
-    *entries = (struct kc_entries){NULL, 0};
+    *entries = (struct kc_kernels){NULL, 0};
     if (!copy)
         exit(EXIT_FAILURE);
     memcpy(copy, file->data, file->size);
@@ -116,7 +116,7 @@ static bool read_file(const struct file *file, struct kc_image *image, struct kc
 static void expect_target(const struct file *file, const char *target)
 {
     struct kc_image image;
-    struct kc_entries entries;
+    struct kc_kernels entries;
     char message[256];
     if (!read_file(file, &image, &entries, message))
         weir_test_fail(__FILE__, __LINE__, "%s: %s", target, message);
@@ -124,21 +124,21 @@ static void expect_target(const struct file *file, const char *target)
     EXPECT_STR_EQ(image.target, target);
     ASSERT_UINT_EQ(entries.count, 1);
     EXPECT_STR_EQ(entries.items[0].name, "k");
-    ASSERT_UINT_EQ(entries.items[0].count, 2);
-    EXPECT_UINT_EQ(entries.items[0].sizes[0], 8);
-    EXPECT_UINT_EQ(entries.items[0].sizes[1], 4);
-    kc_entries_finish(&entries);
+    ASSERT_UINT_EQ(entries.items[0].parameter_count, 2);
+    EXPECT_UINT_EQ(entries.items[0].parameters[0].size, 8);
+    EXPECT_UINT_EQ(entries.items[0].parameters[1].size, 4);
+    kc_kernels_finish(&entries);
 }
 
 static void expect_refused(const struct file *file, const char *part)
 {
     struct kc_image image;
-    struct kc_entries entries;
+    struct kc_kernels entries;
     char message[256];
     EXPECT_FALSE(read_file(file, &image, &entries, message));
     EXPECT_CONTAINS(message, "error: k.cubin ");
     EXPECT_CONTAINS(message, part);
-    kc_entries_finish(&entries);
+    kc_kernels_finish(&entries);
 }
 
 // As CUDA 12 and 13 write them.
@@ -201,7 +201,7 @@ WEIR_TEST(Cubin, DamagedInOnePlace)
         for (size_t v = 0; v < sizeof values; v++) {
             struct file file = whole;
             struct kc_image image;
-            struct kc_entries entries;
+            struct kc_kernels entries;
             char message[256];
             file.data[i] = values[v];
             if (read_file(&file, &image, &entries, message)) {
@@ -210,7 +210,7 @@ WEIR_TEST(Cubin, DamagedInOnePlace)
                 refused++;
                 EXPECT_CONTAINS(message, "error: k.cubin ");
             }
-            kc_entries_finish(&entries);
+            kc_kernels_finish(&entries);
         }
     EXPECT_TRUE(refused > 0 && taken > 0);
 }
@@ -223,19 +223,19 @@ WEIR_TEST(Ptx, TellsItsGpuAndItsKernels)
 {
     struct file file = {.size = sizeof ptx - 1};
     struct kc_image image;
-    struct kc_entries entries;
+    struct kc_kernels entries;
     char message[256];
     memcpy(file.data, ptx, sizeof ptx);
     EXPECT_TRUE(read_file(&file, &image, &entries, message));
     EXPECT_STR_EQ(image.format, "PTX");
     EXPECT_STR_EQ(image.target, "sm_90a");
     ASSERT_UINT_EQ(entries.count, 3);
-    ASSERT_UINT_EQ(entries.items[0].count, 2);
-    EXPECT_UINT_EQ(entries.items[0].sizes[0], 8);
-    EXPECT_UINT_EQ(entries.items[0].sizes[1], 12);
+    ASSERT_UINT_EQ(entries.items[0].parameter_count, 2);
+    EXPECT_UINT_EQ(entries.items[0].parameters[0].size, 8);
+    EXPECT_UINT_EQ(entries.items[0].parameters[1].size, 12);
     EXPECT_STR_EQ(entries.items[1].name, "l");
-    EXPECT_UINT_EQ(entries.items[1].count + entries.items[2].count, 0);
-    kc_entries_finish(&entries);
+    EXPECT_UINT_EQ(entries.items[1].parameter_count + entries.items[2].parameter_count, 0);
+    kc_kernels_finish(&entries);
 }
 
 // The driver refuses what is cut off in a kernel; here nothing is read beyond its end.
@@ -246,10 +246,10 @@ WEIR_TEST(Ptx, CutOff)
     memcpy(file.data, ptx, sizeof ptx);
     for (; file.size < sizeof ptx; file.size++) {
         struct kc_image image;
-        struct kc_entries entries;
+        struct kc_kernels entries;
         char message[256];
         EXPECT_INT_EQ(read_file(&file, &image, &entries, message), file.size >= head);
         EXPECT_TRUE(entries.count <= 3);
-        kc_entries_finish(&entries);
+        kc_kernels_finish(&entries);
     }
 }

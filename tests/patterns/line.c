@@ -25,6 +25,11 @@ struct slot {
 
 struct line line;
 
+static weir_device *second_of(weir_device *device)
+{
+    return line.other ? line.other : device;
+}
+
 static void free_slot(void *user, void *data)
 {
     struct slot *slot = data;
@@ -45,15 +50,14 @@ static weir_status make_slot(void *user, weir_device *device, uint32_t index, vo
 {
     struct slot *slot = calloc(1, sizeof *slot);
     (void)user, (void)index;
-    EXPECT_PTR_EQ(device, rig.device);
 
     line.slots_alive++;
-    EXPECT_OK(rig_buffer(BYTES, WEIR_PLACE_HOST, &slot->in));
-    EXPECT_OK(rig_buffer(BYTES, WEIR_PLACE_DEVICE, &slot->whole));
-    EXPECT_OK(rig_buffer(HALF_BYTES, WEIR_PLACE_DEVICE, &slot->left));
-    EXPECT_OK(rig_buffer(HALF_BYTES, WEIR_PLACE_DEVICE, &slot->right));
-    EXPECT_OK(rig_buffer(BYTES, WEIR_PLACE_DEVICE, &slot->joined));
-    EXPECT_OK(rig_buffer(BYTES, WEIR_PLACE_HOST, &slot->out));
+    EXPECT_OK(rig_buffer_on(device, BYTES, WEIR_PLACE_HOST, &slot->in));
+    EXPECT_OK(rig_buffer_on(device, BYTES, WEIR_PLACE_DEVICE, &slot->whole));
+    EXPECT_OK(rig_buffer_on(device, HALF_BYTES, WEIR_PLACE_DEVICE, &slot->left));
+    EXPECT_OK(rig_buffer_on(device, HALF_BYTES, WEIR_PLACE_DEVICE, &slot->right));
+    EXPECT_OK(rig_buffer_on(second_of(device), BYTES, WEIR_PLACE_DEVICE, &slot->joined));
+    EXPECT_OK(rig_buffer_on(second_of(device), BYTES, WEIR_PLACE_HOST, &slot->out));
     *out_slot = slot;
     return WEIR_OK;
 }
@@ -119,13 +123,19 @@ static weir_status take_right(void *user, void *data, void *frame, weir_queue *q
     return weir_queue_copy(queue, slot->right, 0, slot->whole, HALF_BYTES, HALF_BYTES);
 }
 
+static weir_status take(weir_queue *queue, weir_buffer *dst, size_t offset, weir_buffer *src)
+{
+    return line.link ? weir_device_link_copy(line.link, queue, dst, offset, src, 0, HALF_BYTES)
+                     : weir_queue_copy(queue, dst, offset, src, 0, HALF_BYTES);
+}
+
 static weir_status join(void *user, void *data, void *frame, weir_queue *queue)
 {
     struct slot *slot = data;
     (void)user;
     TRY(begin_stage(queue, frame, 3));
-    TRY(weir_queue_copy(queue, slot->joined, 0, slot->left, 0, HALF_BYTES));
-    return weir_queue_copy(queue, slot->joined, HALF_BYTES, slot->right, 0, HALF_BYTES);
+    TRY(take(queue, slot->joined, 0, slot->left));
+    return take(queue, slot->joined, HALF_BYTES, slot->right);
 }
 
 static weir_status download(void *user, void *data, void *frame, weir_queue *queue)
@@ -136,7 +146,7 @@ static weir_status download(void *user, void *data, void *frame, weir_queue *que
     return weir_queue_copy(queue, slot->out, 0, slot->joined, 0, BYTES);
 }
 
-static const struct weir_pipeline_stage diamond[] = {
+static struct weir_pipeline_stage diamond[] = {
     {.name = "upload", .submit = upload},
     {.name = "left", .depends_on = WEIR_PIPELINE_AFTER(0), .submit = take_left},
     {.name = "right", .depends_on = WEIR_PIPELINE_AFTER(0), .submit = take_right},
@@ -181,9 +191,15 @@ static uint32_t prepare_threads(void)
 
 struct weir_pipeline_params line_params(uint32_t slot_count)
 {
+    return line_params_on(rig.device, slot_count);
+}
+
+struct weir_pipeline_params line_params_on(weir_device *device, uint32_t slot_count)
+{
+    diamond[3].device = diamond[4].device = line.other;
     return (struct weir_pipeline_params){
         .struct_size = sizeof(struct weir_pipeline_params),
-        .device = rig.device,
+        .device = device,
         .label = "line",
         .stages = diamond,
         .stage_count = 5,
@@ -219,6 +235,8 @@ void line_expect_flat(const struct weir_pipeline_params *params, struct frame *f
 void line_close(void)
 {
     EXPECT_OK(weir_pipeline_destroy(&line.pipeline));
+    weir_device_link_destroy(&line.link);
+    EXPECT_OK(weir_device_close(&line.other));
     EXPECT_UINT_EQ(line.slots_alive, 0);
     EXPECT_UINT_EQ(line.wrong_words, 0);
     EXPECT_UINT_EQ(line.early_reuses, 0);

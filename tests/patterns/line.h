@@ -1,8 +1,9 @@
-// The pipeline under test of pipeline_test.c, with its environment: frames pass through a
-// diamond of copies, and each word that arrives must be its frame's.
+// The pipelines under test, with their environment: frames pass through a diamond of copies, and each word that
+// arrives must be its frame's.
 #ifndef WEIR_TESTS_PATTERNS_LINE_H
 #define WEIR_TESTS_PATTERNS_LINE_H
 
+#include "patterns/device_link.h"
 #include "patterns/pipeline.h"
 #include "tests/patterns/rig.h"
 
@@ -20,7 +21,9 @@ struct line {
     weir_pipeline *pipeline;
     struct recorder recorder;
     struct gate gate;
-    bool jitter; // stages start with a slow host call
+    weir_device *other;     // if it is set, `join` and `download` are on this device,
+    weir_device_link *link; // to which this leads
+    bool jitter;            // stages start with a slow host call
     unsigned slots_alive;
     unsigned wrong_words;  // in delivered frames
     unsigned early_reuses; // slots that changed while they were delivered
@@ -33,8 +36,9 @@ extern struct line line;
 // Opens the rig. `config` is as in rig_open_with(); NULL: none.
 weir_status line_open(const char *config);
 
-// Params of the line, without timing, with the policy WEIR_PIPELINE_BLOCK.
+// Params of the line, without timing, with the policy WEIR_PIPELINE_BLOCK; also of one on another device than the rig's.
 struct weir_pipeline_params line_params(uint32_t slot_count);
+struct weir_pipeline_params line_params_on(weir_device *device, uint32_t slot_count);
 
 // Creates the pipeline, submits the frames and waits until all are delivered.
 void line_run(const struct weir_pipeline_params *params, struct frame *frames, uint32_t count);

@@ -1,5 +1,5 @@
 // A group of pipelines on several devices of a chain: three of the null backend, or as many as the
-// driver has. Each frame is a number, which passes through a device of its pipeline's.
+// driver has. Each is a line.
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -8,28 +8,14 @@
 #include "base/clock.h"
 #include "patterns/pipeline_group.h"
 #include "patterns/pipeline_parts.h"
-#include "tests/patterns/rig.h"
+#include "tests/patterns/line.h"
 
 enum {
-    LANES = 3,
-    WORDS = 256,
-    BYTES = WORDS * 4
-};
-
-struct frame {
-    uint32_t number;
-    bool gated; // its stage waits at the gate
-    bool fails; // its stage ends with a host call that fails
-};
-
-struct slot {
-    uint32_t lane;
-    weir_buffer *in, *inside, *out;
+    LANES = 3
 };
 
 // One of the pipelines.
 struct lane {
-    uint32_t index;
     weir_device *device;
     weir_pipeline *pipeline;
     unsigned delivered;
@@ -40,116 +26,41 @@ static struct {
     weir_pipeline_group *group;
     struct lane lanes[LANES];
     uint32_t count;
-    struct recorder recorder;
-    struct gate gate;
     atomic_uint delivering;
-    unsigned met;   // deliveries that met another one
-    unsigned wrong; // words
-    bool submits;   // `deliver` submits to the group
+    unsigned met; // deliveries that met another one
+    bool submits; // `deliver` submits to the group
     weir_status submitted;
 } world;
 
 // --- the pipelines ---
 
-static void free_slot(void *user, void *data)
-{
-    struct slot *slot = data;
-    weir_buffer_destroy(&slot->in);
-    weir_buffer_destroy(&slot->inside);
-    weir_buffer_destroy(&slot->out);
-    free(slot);
-}
-
-static weir_status make_slot(void *user, weir_device *device, uint32_t index, void **out_slot)
-{
-    const struct lane *lane = user;
-    struct slot *slot = calloc(1, sizeof *slot);
-    weir_status status;
-    EXPECT_PTR_EQ(device, lane->device);
-    slot->lane = lane->index;
-    if ((status = rig_buffer_on(device, BYTES, WEIR_PLACE_HOST, &slot->in)) == WEIR_OK &&
-        (status = rig_buffer_on(device, BYTES, WEIR_PLACE_DEVICE, &slot->inside)) == WEIR_OK)
-        status = rig_buffer_on(device, BYTES, WEIR_PLACE_HOST, &slot->out);
-    *out_slot = slot;
-    return status;
-}
-
-static weir_status prepare(void *user, void *data, void *frame)
-{
-    struct slot *slot = data;
-    rig_write_words(slot->in, 0, WORDS, ((struct frame *)frame)->number * 1000);
-    return WEIR_OK;
-}
-
-static weir_status work(void *user, void *data, void *data_frame, weir_queue *queue)
-{
-    struct slot *slot = data;
-    const struct frame *frame = data_frame;
-    weir_status status =
-        frame->gated ? weir_queue_host_call(queue, gate_call, &world.gate)
-                     : weir_queue_host_call(queue, rig_dawdle, (void *)(uintptr_t)frame->number);
-    if (status == WEIR_OK)
-        status = weir_queue_copy(queue, slot->inside, 0, slot->in, 0, BYTES);
-    if (status == WEIR_OK && frame->fails)
-        status = weir_queue_host_call(queue, rig_fail, NULL);
-    return status;
-}
-
-static weir_status download(void *user, void *data, void *frame, weir_queue *queue)
-{
-    struct slot *slot = data;
-    (void)user, (void)frame;
-    return weir_queue_copy(queue, slot->out, 0, slot->inside, 0, BYTES);
-}
-
-static void deliver(void *user, void *data_frame, void *data,
-                    const struct weir_pipeline_result *result)
+static void deliver(void *user, void *frame, void *slot, const struct weir_pipeline_result *result)
 {
     struct lane *lane = user;
-    const struct frame *frame = data_frame;
-    struct slot *slot = data;
     world.met += atomic_fetch_add(&world.delivering, 1) != 0;
     lane->delivered++;
-    if (result->status == WEIR_OK) {
-        world.wrong += (unsigned)rig_wrong_words(slot->out, 0, WORDS, frame->number * 1000);
-        EXPECT_UINT_EQ(slot->lane, lane->index);
-    }
     if (world.submits)
-        world.submitted = weir_pipeline_group_submit(world.group, data_frame);
-    recorder_add(&world.recorder, data_frame, data, result);
+        world.submitted = weir_pipeline_group_submit(world.group, frame);
+    line_deliver(NULL, frame, slot, result);
     atomic_fetch_sub(&world.delivering, 1);
 }
 
-static const struct weir_pipeline_stage stages[] = {
-    {.name = "work", .submit = work},
-    {.name = "download", .depends_on = WEIR_PIPELINE_AFTER(0), .submit = download},
-};
-
+// Of one slot and a backlog of one.
 static struct weir_pipeline_params params_of(struct lane *lane, weir_pipeline_full full)
 {
-    return (struct weir_pipeline_params){
-        .struct_size = sizeof(struct weir_pipeline_params),
-        .device = lane->device,
-        .label = "lane",
-        .stages = stages,
-        .stage_count = 2,
-        .stage_size = sizeof stages[0],
-        .slot_count = 1,
-        .backlog = 1,
-        .slot_create = make_slot,
-        .slot_destroy = free_slot,
-        .prepare = prepare,
-        .deliver = deliver,
-        .user = lane,
-        .full = full,
-        .group = world.group,
-    };
+    struct weir_pipeline_params params = line_params_on(lane->device, 1);
+    params.label = "lane";
+    params.backlog = 1;
+    params.deliver = deliver;
+    params.user = lane;
+    params.full = full;
+    params.group = world.group;
+    return params;
 }
 
 static weir_status open_device(struct lane *lane, uint32_t index)
 {
     const char digits[] = {(char)('0' + index), '\0'};
-    lane->index = index;
     if (index == 0) {
         lane->device = rig.device;
         return WEIR_OK;
@@ -167,9 +78,8 @@ static void open_devices(void)
 {
     memset(&world, 0, sizeof world);
     blocked_begin();
-    recorder_init(&world.recorder);
-    gate_init(&world.gate);
-    ASSERT_OK(rig_open_with("[null]\ndevices = 3\n"));
+    ASSERT_OK(line_open("[null]\ndevices = 3\n"));
+    line.jitter = true;
     const size_t devices = weir_device_count(rig.runtime);
     world.count = devices < LANES ? (uint32_t)devices : LANES;
     for (uint32_t i = 0; i < world.count; i++)
@@ -177,7 +87,7 @@ static void open_devices(void)
     ASSERT_OK(weir_pipeline_group_create(NULL, &world.group));
 }
 
-// With a pipeline on each, of one slot and a backlog of one.
+// With a pipeline on each.
 static void open_world(weir_pipeline_full full)
 {
     open_devices();
@@ -195,27 +105,17 @@ static void close_world(void)
     EXPECT_NULL(world.group);
     for (uint32_t i = 1; i < world.count; i++)
         EXPECT_OK(weir_device_close(&world.lanes[i].device));
-    rig_close();
+    line_close();
     EXPECT_UINT_EQ(world.met, 0);
-    EXPECT_UINT_EQ(world.wrong, 0);
-    recorder_finish(&world.recorder);
-    gate_finish(&world.gate);
-}
-
-static void number_frames(struct frame *frames, uint32_t count)
-{
-    memset(frames, 0, count * sizeof *frames);
-    for (uint32_t i = 0; i < count; i++)
-        frames[i].number = i + 1;
 }
 
 // That the first deliveries are these frames, in this order.
 static void expect_order(const struct frame *frames, unsigned count)
 {
-    ASSERT_UINT_EQ(recorder_count(&world.recorder), count);
+    ASSERT_UINT_EQ(recorder_count(&line.recorder), count);
     for (unsigned i = 0; i < count; i++) {
         weir_test_note("delivery %u", i);
-        EXPECT_PTR_EQ(recorder_at(&world.recorder, i)->frame, &frames[i]);
+        EXPECT_PTR_EQ(recorder_at(&line.recorder, i)->frame, &frames[i]);
     }
     weir_test_note(NULL);
 }
@@ -241,12 +141,12 @@ WEIR_TEST(PipelineGroup, DeliversInTheOrderOfSubmission)
     submit_frames(frames, FRAMES);
     ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
     expect_order(frames, FRAMES);
-    EXPECT_UINT_EQ(recorder_count_of(&world.recorder, WEIR_OK), FRAMES);
+    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES);
     weir_pipeline_group_get_statistics(world.group, &all);
     EXPECT_UINT_EQ(all.accepted, FRAMES);
     EXPECT_UINT_EQ(all.succeeded, FRAMES);
-    EXPECT_UINT_EQ(all.stage_count, 2);
-    EXPECT_STR_EQ(all.stages[0].name, "work");
+    EXPECT_UINT_EQ(all.stage_count, 5);
+    EXPECT_STR_EQ(all.stages[0].name, "upload");
     EXPECT_UINT_LE(all.latency_min_ns, all.latency_p50_ns);
     EXPECT_UINT_LE(all.latency_p99_ns, all.latency_max_ns);
     EXPECT_UINT_GT(all.latency_min_ns, 0);
@@ -289,10 +189,10 @@ WEIR_TEST(PipelineGroup, AFrameWaitsForThoseBeforeIt)
     number_frames(frames, 2);
     frames[0].gated = true;
     submit_frames(frames, world.count > 1 ? 2 : 1);
-    gate_await(&world.gate, 1);
+    gate_await(&line.gate, 1);
     EXPECT_INT_EQ(weir_pipeline_group_drain(world.group, 20000000), WEIR_TIMEOUT);
-    EXPECT_UINT_EQ(recorder_count(&world.recorder), 0);
-    gate_open(&world.gate);
+    EXPECT_UINT_EQ(recorder_count(&line.recorder), 0);
+    gate_open(&line.gate);
     ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
     expect_order(frames, world.count > 1 ? 2 : 1);
     close_world();
@@ -343,14 +243,14 @@ WEIR_TEST(PipelineGroup, FramesOfTheMomentBetweenTurns)
     submit_to(1, &frames[0]);
     submit_to(1, &frames[1]);
     submit_to(0, &frames[2]);
-    gate_await(&world.gate, 1);
+    gate_await(&line.gate, 1);
     while (!atomic_load(&turn.is_held))
         weir_clock_sleep_ns(100000);
     submit_to(1, &frames[3]);
     submit_to(0, &frames[4]); // a frame for each record, and the one whose turn has not ended
-    gate_open(&world.gate);
+    gate_open(&line.gate);
     weir_clock_sleep_ns(20000000); // for a delivery out of turn
-    EXPECT_UINT_EQ(recorder_count(&world.recorder), 1);
+    EXPECT_UINT_EQ(recorder_count(&line.recorder), 1);
     atomic_store(&turn.holds, false);
     ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
     expect_order(frames, 5);
@@ -368,14 +268,14 @@ static uint32_t fill(struct frame *frames, weir_pipeline_full full)
     for (uint32_t i = 0; i < world.count; i++)
         frames[i].gated = true;
     submit_frames(frames, world.count);
-    gate_await(&world.gate, world.count);
+    gate_await(&line.gate, world.count);
     submit_frames(frames + world.count, world.count);
     return 2 * world.count;
 }
 
 static void open_gate_and_drain(void)
 {
-    gate_open(&world.gate);
+    gate_open(&line.gate);
     ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
 }
 
@@ -405,7 +305,7 @@ WEIR_TEST(PipelineGroup, BlockWaitsForRoom)
     const uint32_t full = fill(frames, WEIR_PIPELINE_BLOCK);
     struct submitter submitter = {.frame = &frames[full]};
     start_blocked(&submitter);
-    gate_open(&world.gate);
+    gate_open(&line.gate);
     pthread_join(submitter.thread, NULL);
     EXPECT_INT_EQ(submitter.status, WEIR_OK);
     open_gate_and_drain();
@@ -424,8 +324,8 @@ WEIR_TEST(PipelineGroup, CancelEndsABlockedSubmit)
     EXPECT_INT_EQ(submitter.status, WEIR_CANCELLED);
     open_gate_and_drain();
     expect_order(frames, full);
-    EXPECT_UINT_EQ(recorder_count_of(&world.recorder, WEIR_CANCELLED), world.count);
-    EXPECT_UINT_EQ(recorder_count_of(&world.recorder, WEIR_OK), world.count);
+    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_CANCELLED), world.count);
+    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), world.count);
     close_world();
 }
 
@@ -451,7 +351,7 @@ WEIR_TEST(PipelineGroup, DropOldestDropsTheOldestOfAll)
     expect_order(frames, full + 2);
     for (uint32_t i = 0; i < full + 2; i++) {
         const bool dropped = i == world.count || i == world.count + 1;
-        EXPECT_INT_EQ(recorder_at(&world.recorder, i)->status, dropped ? WEIR_DROPPED : WEIR_OK);
+        EXPECT_INT_EQ(recorder_at(&line.recorder, i)->status, dropped ? WEIR_DROPPED : WEIR_OK);
     }
     close_world();
 }
@@ -463,8 +363,8 @@ WEIR_TEST(PipelineGroup, DropNewestDropsThisOne)
     submit_frames(frames + full, 1);
     open_gate_and_drain();
     expect_order(frames, full + 1);
-    EXPECT_INT_EQ(recorder_at(&world.recorder, full)->status, WEIR_DROPPED);
-    EXPECT_UINT_EQ(recorder_count_of(&world.recorder, WEIR_OK), full);
+    EXPECT_INT_EQ(recorder_at(&line.recorder, full)->status, WEIR_DROPPED);
+    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), full);
     close_world();
 }
 
@@ -479,13 +379,13 @@ WEIR_TEST(PipelineGroup, AFailureStaysOnItsDevice)
 
     open_world(WEIR_PIPELINE_BLOCK);
     number_frames(frames, FRAMES);
-    frames[4].fails = frames[17].fails = true;
+    frames[4].fails_in_host_call = frames[17].fails_in_host_call = true;
     submit_frames(frames, FRAMES);
     ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
     expect_order(frames, FRAMES);
-    EXPECT_UINT_EQ(recorder_count_of(&world.recorder, WEIR_ERROR_IO), 2);
-    EXPECT_UINT_EQ(recorder_count_of(&world.recorder, WEIR_OK), FRAMES - 2);
-    EXPECT_STR_EQ(recorder_at(&world.recorder, 4)->stage, "work");
+    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_ERROR_IO), 2);
+    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES - 2);
+    EXPECT_STR_EQ(recorder_at(&line.recorder, 4)->stage, "left");
     close_world();
 }
 
@@ -522,7 +422,7 @@ WEIR_TEST(PipelineGroup, APipelineMayJoinLater)
     params = params_of(second, WEIR_PIPELINE_BLOCK);
     ASSERT_OK(weir_pipeline_create(&params, &third));
     submit_frames(frames + 2, 2);
-    gate_open(&world.gate);
+    gate_open(&line.gate);
     ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
     expect_order(frames, 4);
     EXPECT_OK(weir_pipeline_destroy(&third));

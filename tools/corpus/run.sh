@@ -26,17 +26,16 @@ usage: tools/corpus/run.sh [--from DIR] [--cuda COMMAND] [--opencl COMMAND] [--o
 --hosts           not the list, but the programs that the hosts of fifteen repositories make: hosts.py
 --messages        after the table, the message of every file that is not accepted
 
-Needs git, python3 and clang-22.
+Needs git, python3 with its headers, and clang-22.
 TEXT
     exit 0
 fi
 
-bazel build --noshow_progress //tools/corpus:accept //backends/opencl:weir_opencl.so \
-    //kernels/compiler:weir_kernels
-export WEIR_MODULE_PATH="$PWD/bazel-bin/backends/opencl"
+bazel build --noshow_progress //python:package //kernels/compiler:weir_kernels
+export PYTHONPATH="$PWD/bazel-bin/python/package"
 compiler="$PWD/bazel-bin/kernels/compiler/weir_kernels"
 python3 tools/corpus/corpus.py \
     --fetch "${WEIR_CORPUS:-${XDG_CACHE_HOME:-$HOME/.cache}/weir/corpus}" \
-    --opencl "$PWD/bazel-bin/tools/corpus/accept opencl {text} '-cl-std={std} {others}'" \
+    --opencl "python3 $PWD/tools/corpus/accept.py opencl {text} '-cl-std={std} {others}'" \
     --cuda "$compiler --symbol s --label l --header s.h --out {work}/s --cubin 90 --std {std} \
         {fast} {defines} {file}" "$@"

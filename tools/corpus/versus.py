@@ -2,22 +2,25 @@
 
 versus.py build --from DIR --out DIR --weir COMMAND [--nvcc COMMAND] [--arch 90] [--fast]
              [--only PATTERN]
-versus.py run --images DIR --program PROGRAM [--rounds N] [--json FILE]
-             [--only PATTERN]
+versus.py run --images DIR [--rounds N] [--json FILE] [--only PATTERN]
 
 `build` makes two cubins for each case: by Weir's compiler from the OpenCL C, and by nvcc from the
 CUDA original as its authors build it; with --fast both with fast arithmetic (nvcc's is
---use_fast_math). `run` needs the folder, the program //tools/corpus:versus and a GPU; both sides
-start from the same contents, and their results are compared first.
+--use_fast_math). `run` needs the folder and a GPU, of which it uses the driver alone: each side runs once from the
+same contents, the results are compared, and then graphs of all launches are timed.
 """
 import argparse
 import array
+import ctypes
 import json
 import math
+import operator
 import os
+import random
 import re
 import subprocess
 import sys
+from ctypes import byref, c_float as f32, c_int32 as i32, c_size_t, c_uint64 as u64, c_void_p
 
 POLYBENCH = "cavazos-lab/PolyBench-ACC/"
 RODINIA = "yuhc/gpu-rodinia/"
@@ -45,39 +48,91 @@ def case(*args, **kwargs):
     return add
 
 
-def value(kind, number):
-    return "v" + array.array(kind, [number]).tobytes().hex()
+class Failure(Exception):
+    """Why a case has no times."""
 
 
-def i32(number):
-    return value("i", number)
+class Driver:
+    """The first NVIDIA GPU. Each `with` begins with a new context."""
+
+    def __init__(self):
+        try:
+            self.library = ctypes.CDLL("libcuda.so.1")
+        except OSError:
+            sys.exit("versus: no NVIDIA driver (libcuda.so.1)")
+        self("cuInit", 0)
+
+    def __call__(self, name, *arguments):
+        text, result = ctypes.c_char_p(), getattr(self.library, name)(*arguments)
+        if result:
+            self.library.cuGetErrorString(result, byref(text))
+            raise Failure("%s: %s" % (name, (text.value or b"unknown error").decode()))
+
+    def make(self, name, *arguments, kind=c_void_p):
+        """What the call stores at its first argument."""
+        made = kind()
+        self(name, byref(made), *arguments)
+        return made
+
+    def __enter__(self):
+        self("cuCtxSetCurrent", self.make("cuDevicePrimaryCtxRetain", 0))
+        self.stream = self.make("cuStreamCreate", 1)
+        self.events = [self.make("cuEventCreate", 0) for _ in range(2)]
+        return self
+
+    def __exit__(self, *_):
+        self.library.cuDevicePrimaryCtxReset_v2(0)
 
 
-def u64(number):
-    return value("Q", number)
+class Buffer:
+    def __init__(self, driver, contents):
+        self.size = c_size_t(len(contents) * contents.itemsize)
+        self.now, self.first = [driver.make("cuMemAlloc_v2", self.size, kind=u64) for _ in range(2)]
+        driver("cuMemcpyHtoD_v2", self.first, c_void_p(contents.buffer_info()[0]), self.size)
+
+    def bytes(self, driver, at):
+        data = bytearray(self.size.value)
+        driver("cuMemcpyDtoH_v2", (ctypes.c_char * len(data)).from_buffer(data), at, self.size)
+        return data
 
 
-def f32(number):
-    return value("f", number)
+class Session:
+    """A case on the GPU: buffers of 4-byte elements, what each side launches, and what has to agree. `entries`: of
+    each side {name: name in its image}."""
 
+    def __init__(self, driver, images, entries):
+        self.driver, self.entries, self.random = driver, entries, random.Random(1)
+        self.images = [driver.make("cuModuleLoad", os.fsencode(path)) for path in images]
+        self.buffers, self.launches, self.checks = [], ([], []), []
 
-class Script:
-    """The steps for the program `versus`."""
-
-    def __init__(self, entries):
-        self.lines, self.entries, self.buffers = [], entries, 0
+    def contents(self, count, kind, a=0.0, b=0.0):
+        draw, size = self.random.random, int(a)
+        if kind == "uniform":
+            return array.array("f", (a + (b - a) * draw() for _ in range(count)))
+        if kind == "integers":
+            return array.array("i", (size + int((b - a) * draw()) for _ in range(count)))
+        if kind == "diagonal":  # a matrix that can be decomposed without a choice of pivots
+            return array.array("f", (draw() + (a if i // size == i % size else 0) for i in range(count)))
+        if kind == "nodes":
+            return array.array("i", (x for i in range(count // 2) for x in (i * size, size)))
+        data = array.array("i", bytes(4 * count))
+        if kind == "bytes":
+            data[0] = 1
+        for i in range(1, size if kind == "borders" else 0):  # of an alignment's scores
+            data[i] = data[i * size] = -i * int(b)
+        return data
 
     def buffer(self, count, contents="zeros"):
-        self.lines.append("buffer %d %s" % (count, contents))
-        self.buffers += 1
-        return "b%d" % (self.buffers - 1)
+        kind, *numbers = contents.split()
+        self.buffers.append(Buffer(self.driver, self.contents(count, kind, *map(float, numbers))))
+        return self.buffers[-1]
 
     def launch(self, side, kernel, blocks, threads, arguments, shared=0):
         pad = [1, 1, 1]
         sizes = (list(blocks) + pad)[:3] + (list(threads) + pad)[:3] + [shared]
-        self.lines.append("launch %d %s %s %s" % (side, self.entries[side][kernel],
-                                                  " ".join(map(str, sizes)),
-                                                  " ".join(arguments)))
+        values = [a.now if isinstance(a, Buffer) else a for a in arguments]
+        function = self.driver.make("cuModuleGetFunction", self.images[side], self.entries[side][kernel].encode())
+        self.launches[side].append((function, sizes, (c_void_p * len(values))(*map(ctypes.addressof, values)), values))
 
     def ours(self, *args, **kwargs):
         self.launch(0, *args, **kwargs)
@@ -86,7 +141,61 @@ class Script:
         self.launch(1, *args, **kwargs)
 
     def check(self, buffer, bound=0.0):
-        self.lines.append("check %s %g" % (buffer[1:], bound))
+        """`bound`: of |difference| / largest value; 0 asks for the same bits."""
+        self.checks.append((buffer, bound))
+
+    def submit(self, side):
+        for function, sizes, pointers, _ in self.launches[side]:
+            self.driver("cuLaunchKernel", function, *sizes, self.driver.stream, pointers, None)
+
+    def restore(self):
+        for buffer in self.buffers:
+            self.driver("cuMemcpyDtoDAsync_v2", buffer.now, buffer.first, buffer.size, self.driver.stream)
+
+    def results(self, side):
+        self.restore()
+        self.submit(side)
+        self.driver("cuStreamSynchronize", self.driver.stream)
+        return [buffer.bytes(self.driver, buffer.now) for buffer, _ in self.checks]
+
+    def compare(self):
+        for (buffer, bound), ours, theirs in zip(self.checks, self.results(0), self.results(1)):
+            if ours == buffer.bytes(self.driver, buffer.first):
+                raise Failure("the kernels changed nothing")
+            a, b = array.array("f", bytes(ours)), array.array("f", bytes(theirs))
+            if bound and not (all(map(math.isfinite, a)) and all(map(math.isfinite, b))):
+                raise Failure("a result is not finite")
+            if ours != theirs if not bound else \
+                    max(map(abs, map(operator.sub, a, b))) > bound * max(map(abs, b)):
+                raise Failure("the results differ")
+
+    def graph_of(self, side, repeats):
+        self.driver("cuStreamBeginCapture_v2", self.driver.stream, 0)
+        for _ in range(repeats):
+            self.submit(side)
+        graph = c_void_p()
+        self.driver("cuStreamEndCapture", self.driver.stream, byref(graph))
+        return self.driver.make("cuGraphInstantiateWithFlags", graph, u64(0))
+
+    def time_of(self, graph, repeats):
+        stream, events = self.driver.stream, self.driver.events
+        self.restore()
+        self.driver("cuEventRecord", events[0], stream)
+        self.driver("cuGraphLaunch", graph, stream)
+        self.driver("cuEventRecord", events[1], stream)
+        self.driver("cuStreamSynchronize", stream)
+        return self.driver.make("cuEventElapsedTime", *events, kind=f32).value * 1e6 / repeats
+
+    def times(self, rounds, repeats):
+        """Nanoseconds of both sides in each round, in turns; the first rounds warm up."""
+        self.compare()
+        graphs, pairs = [self.graph_of(side, repeats) for side in (0, 1)], []
+        for i in range(rounds + 3):
+            pair = [0.0, 0.0]
+            for side in (i % 2, 1 - i % 2):
+                pair[side] = self.time_of(graphs[side], repeats)
+            pairs.append(pair)
+        return pairs[3:]
 
 
 @case(POLYBENCH + "OpenCL/linear-algebra/kernels/gemm/gemm.cl",
@@ -504,18 +613,15 @@ def quartiles(values):
     return [values[round(q * (len(values) - 1))] for q in (0.25, 0.5, 0.75)]
 
 
-def time_case(args, one, entries):
-    script = Script(entries)
-    images = ["image %d %s.%s.cubin" % (side, os.path.join(args.images, one.name), name)
-              for side, name in enumerate(("ours", "theirs"))]
-    repeats = one.script(script)
-    text = "\n".join(images + script.lines + ["time %d %d" % (args.rounds, repeats), ""])
-    done = subprocess.run([args.program], input=text, capture_output=True, text=True)
-    if done.returncode:
-        print("%-18s %s" % (one.name, done.stderr.strip()), flush=True)
+def time_case(args, driver, one, entries):
+    images = ["%s.%s.cubin" % (os.path.join(args.images, one.name), name) for name in ("ours", "theirs")]
+    try:
+        with driver:
+            session = Session(driver, images, entries)
+            pairs = session.times(args.rounds, one.script(session))
+    except Failure as failure:
+        print("%-18s %s" % (one.name, failure), flush=True)
         return None
-    pairs = [tuple(map(float, line.split())) for line in done.stdout.splitlines()
-             if not line.startswith("error")]
     ratio = quartiles([a / b for a, b in pairs])
     ours, theirs = [quartiles([pair[side] for pair in pairs])[1] for side in (0, 1)]
     print("%-18s %12.1f %12.1f   %.3f (%.3f ... %.3f)%s" % (
@@ -529,7 +635,8 @@ def run(args):
     with open(os.path.join(args.images, "index.json")) as file:
         index = json.load(file)
     print("%-18s %12s %12s   %s" % ("kernels", "Weir, us", "nvcc, us", "ratio (quartiles)"))
-    rows = [time_case(args, one, index[one.name]) for one in CASES
+    driver = Driver()
+    rows = [time_case(args, driver, one, index[one.name]) for one in CASES
             if re.search(args.only, one.name)]
     good = [row for row in rows if row]
     logs = [math.log(row["ratio"][1]) for row in good if row["counts"]]
@@ -555,7 +662,6 @@ def main():
     one.add_argument("--fast", action="store_true")
     two = commands.add_parser("run")
     two.add_argument("--images", required=True)
-    two.add_argument("--program", required=True)
     two.add_argument("--rounds", type=int, default=21)
     two.add_argument("--json")
     for command in (one, two):
@@ -564,4 +670,5 @@ def main():
     build(args) if args.command == "build" else run(args)
 
 
-main()
+if __name__ == "__main__":
+    main()

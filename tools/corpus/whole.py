@@ -1,10 +1,10 @@
 """Runs whole kernels of the corpus at their authors' sizes on several backends, and checks them.
 
-whole.py --from DIR --program PROGRAM --backend NAME[=VARIABLE=VALUE,...]... [--only PATTERN]
+whole.py --from DIR --backend NAME[=VARIABLE=VALUE,...]... [--only PATTERN]
 whole.py --from DIR --make DIR [--weir COMMAND] [--include DIR] [--only PATTERN]
 
-The first form builds the sources at run time; a backend named bundle:NAME takes, from the folder
---bundles, what the second form made: a bundle for each case, compiled by Weir, in a library.
+The first form builds the sources at run time, with the package weir; a backend named bundle:NAME takes, from the
+folder --bundles, what the second form made: a bundle for each case, compiled by Weir, in a library.
 
 Every result is held against a reference that is computed here (in double precision, or exactly;
 of large results at sampled elements), and whole results of the backends against each other.
@@ -14,6 +14,7 @@ import array
 import hashlib
 import math
 import os
+import pickle
 import random
 import re
 import shlex
@@ -34,19 +35,19 @@ def case(path):
 
 
 def i32(value):
-    return "v" + array.array("i", [value]).tobytes().hex()
+    return array.array("i", [value]).tobytes()
 
 
 def u32(*values):
-    return "v" + array.array("I", values).tobytes().hex()
+    return array.array("I", values).tobytes()
 
 
 def f32(value):
-    return "v" + array.array("f", [value]).tobytes().hex()
+    return array.array("f", [value]).tobytes()
 
 
 def local(size):
-    return "l%d" % size
+    return (size,)
 
 
 class Buffer:
@@ -55,10 +56,10 @@ class Buffer:
 
 
 class Run:
-    """A script for the program `whole`, and what its results must be."""
+    """Buffers, launches, and what the results must be."""
 
     def __init__(self, name):
-        self.name, self.buffers, self.script, self.checks = name, [], [], []
+        self.name, self.buffers, self.launches, self.checks = name, [], [], []
         self.random = random.Random(1)
 
     def buffer(self, kind, data):
@@ -72,11 +73,9 @@ class Run:
         return self.buffer("f", (low + (high - low) * draw() for _ in range(count)))
 
     def launch(self, kernel, sizes, block, *arguments):
-        sizes, block = list(sizes) + [1] * (3 - len(sizes)), list(block) + [1] * (3 - len(block))
-        words = ["launch", kernel] + [str(-(-s // b)) for s, b in zip(sizes, block)]
-        words += [str(b) for b in block]
-        words += ["b%d" % a.index if isinstance(a, Buffer) else a for a in arguments]
-        self.script.append(" ".join(words))
+        """Arguments: buffers by their indices, local() by tuples, and values by their bytes."""
+        self.launches.append((kernel, tuple(-(-s // b) for s, b in zip(sizes, block)), tuple(block),
+                              [a.index if isinstance(a, Buffer) else a for a in arguments]))
 
     def check(self, buffer, expected, bound=0.0):
         """`expected`: a sequence, or {index: value}. `bound`: of |difference| / largest value."""
@@ -659,34 +658,55 @@ def stencil(run):
 
 # ---- running them ------------------------------------------------------------------------------
 
+def argument(weir, memory, given, parameter):
+    """A const pointer's range is only read; the access is checked against the signature."""
+    if isinstance(given, int):
+        return (weir.In if parameter.startswith("const ") else weir.InOut)(memory[given])
+    return weir.Local(*given) if isinstance(given, tuple) else given
+
+
+def run_on(path, backend, program, options):
+    """Runs the launches of the file, and leaves there what the wanted buffers hold then."""
+    import weir
+    with open(path, "rb") as file:
+        arrays, launches, wanted = pickle.load(file)
+    source = {"bundle": program + ":whole_kernels"} if program.endswith(".so") \
+        else {"file": program, "options": options}
+    with weir.open(backend=backend, plugins="") as runtime:
+        device = runtime.device()
+        queue, built = device.queue(), device.program(**source)
+        memory = [device.buffer(len(data) * data.itemsize) for data in arrays]
+        for buffer, data in zip(memory, arrays):
+            queue.upload(buffer, data)
+        for name, grid, block, arguments in launches:
+            kernel = built.kernel(name)
+            kernel[grid, block](queue, *(argument(weir, memory, *both) for both in zip(arguments, kernel.parameters)))
+        for index in wanted:
+            queue.download(arrays[index], memory[index])
+    with open(path, "wb") as file:
+        pickle.dump({index: arrays[index] for index in wanted}, file)
+
+
 def execute(args, backend, source, options, run, work):
+    """The contents of the checked buffers, or what went wrong; by a process of its own, as a driver reads the
+    variables of its process, and may end it."""
     name, _, settings = backend.partition("=")
     if name.startswith("bundle:"):
         name = name[len("bundle:"):]
-        source, options = os.path.join(args.bundles, run.name + ".so"), ""
-    script = []
-    for buffer in run.buffers:
-        path = os.path.join(work, "in%d" % buffer.index)
-        if not os.path.exists(path):
-            with open(path, "wb") as out:
-                buffer.data.tofile(out)
-        script.append("buffer %d %s" % (len(buffer.data) * buffer.data.itemsize, path))
-    results = {check[0].index: os.path.join(work, "out%d" % check[0].index)
-               for check in run.checks}
-    script += run.script + ["save %d %s" % item for item in results.items()]
-    done = subprocess.run([args.program, name, source, options], text=True, capture_output=True,
-                          input="\n".join(script) + "\n", timeout=args.limit,
-                          env=dict(os.environ, **dict(s.split("=", 1) for s in
-                                                      filter(None, settings.split(",")))))
+        source, options = os.path.abspath(os.path.join(args.bundles, run.name + ".so")), ""
+    path = os.path.join(work, "run")
+    with open(path, "wb") as file:
+        pickle.dump(([buffer.data for buffer in run.buffers], run.launches,
+                     [buffer.index for buffer, _, _ in run.checks]), file)
+    done = subprocess.run([sys.executable, "-c", "import sys, whole; whole.run_on(*sys.argv[1:])", path, name, source,
+                           options], text=True, capture_output=True, timeout=args.limit,
+                          env=dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path),
+                                   **dict(s.split("=", 1) for s in filter(None, settings.split(",")))))
     if done.returncode:
-        return done.stderr.strip().splitlines()[0] if done.stderr.strip() \
-            else "ended with %d" % done.returncode
-    outputs = {}
-    for index, path in results.items():
-        outputs[index] = array.array(run.buffers[index].kind)
-        with open(path, "rb") as file:
-            outputs[index].frombytes(file.read())
-    return outputs
+        words = re.search(r"(?m)^weir\.\S+: (.*)|^\w+(?:Error|Interrupt): .*", done.stderr)
+        return (words.group(1) or words.group(0)) if words else "ended with %d" % done.returncode
+    with open(path, "rb") as file:
+        return pickle.load(file)
 
 
 def verdict(run, outputs, first):
@@ -750,7 +770,6 @@ def make_case(args, listed, name, path, _):
 def main():
     parser = argparse.ArgumentParser(prog="whole.py", description=__doc__.split("\n")[0])
     parser.add_argument("--from", dest="folder", required=True)
-    parser.add_argument("--program")
     parser.add_argument("--backend", action="append", default=[])
     parser.add_argument("--bundles", default=".")
     parser.add_argument("--make", help="the folder for the libraries")
@@ -760,8 +779,8 @@ def main():
     parser.add_argument("--options", default="", help="more options of every program's build")
     parser.add_argument("--limit", type=int, default=300)
     args = parser.parse_args()
-    if not args.make and not (args.program and args.backend):
-        parser.error("either --make, or --program and --backend")
+    if not args.make and not args.backend:
+        parser.error("either --make, or --backend")
     if args.make:
         os.makedirs(args.make, exist_ok=True)
     listed = {file.name: file for file in files.read_list(files.LIST)[1]}
@@ -771,4 +790,5 @@ def main():
     sys.exit(sum(results) != len(results))
 
 
-main()
+if __name__ == "__main__":
+    main()
