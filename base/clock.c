@@ -1,8 +1,6 @@
 // CLOCK_MONOTONIC: it does not jump when the time is set.
 #include "base/clock.h"
 
-#include "base/wait.h"
-
 #define NS_PER_SECOND UINT64_C(1000000000)
 #define SHORTEST_PAUSE_NS UINT64_C(2000)
 #define LONGEST_PAUSE_NS UINT64_C(1000000)
@@ -23,9 +21,7 @@ struct timespec weir_clock_timespec(uint64_t time_ns)
 void weir_clock_sleep_ns(uint64_t duration_ns)
 {
     const struct timespec time = weir_clock_timespec(duration_ns);
-    const int before = weir_cancel_disable();
     nanosleep(&time, NULL);
-    weir_cancel_restore(before);
 }
 
 bool weir_clock_pause(uint64_t start_ns, uint64_t timeout_ns, uint64_t *pause_ns)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -292,6 +293,12 @@ static void note_entry(struct found_entries *entries, const char *name, const st
     entries->total_bytes += entry->size;
 }
 
+// A temporary file of a writer that was killed: none writes for an hour.
+static bool is_left_over(const char *name, const struct stat *status)
+{
+    return strncmp(name, ".weir-", 6) == 0 && time(NULL) - status->st_mtime > 3600;
+}
+
 static void list_entries(int folder, DIR *stream, struct found_entries *entries)
 {
     for (struct dirent *file = readdir(stream); file; file = readdir(stream)) {
@@ -301,6 +308,8 @@ static void list_entries(int folder, DIR *stream, struct found_entries *entries)
             continue;
         if (ends_with(file->d_name, ENTRY_SUFFIX) && strlen(file->d_name) + 1 == ENTRY_NAME_SIZE)
             note_entry(entries, file->d_name, &status);
+        else if (is_left_over(file->d_name, &status))
+            unlinkat(folder, file->d_name, 0);
     }
 }
 

@@ -4,18 +4,13 @@
 // be.
 #include "base/file.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -235,94 +230,6 @@ static int open_directory_of(const char *path)
     return descriptor;
 }
 
-static bool is_temporary_name(const char *name)
-{
-    static const char digits[] = "0123456789";
-    static const char prefix[] = ".weir-";
-    if (strncmp(name, prefix, sizeof prefix - 1) != 0)
-        return false;
-    const char *process = name + sizeof prefix - 1;
-    const size_t process_length = strspn(process, digits);
-    if (process_length == 0 || process[process_length] != '-')
-        return false;
-    const char *number = process + process_length + 1;
-    const size_t number_length = strspn(number, digits);
-    return number_length > 0 && strcmp(number + number_length, ".tmp") == 0;
-}
-
-// A lock ends with its process, so a file that can be locked has no writer.
-static void remove_if_left(int directory, const char *name)
-{
-    struct stat status;
-    const int descriptor = openat(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (descriptor < 0)
-        return;
-    if (fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
-        flock(descriptor, LOCK_EX | LOCK_NB) == 0)
-        (void)unlinkat(directory, name, 0);
-    close(descriptor);
-}
-
-// Whether the directory of `path` is to be looked through now: at the first file that this process
-// writes into it, at the second, the fourth and so on, so that many files cost little each. Only
-// the last directory is remembered.
-static bool is_due(const char *path)
-{
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static char last[4096];
-    static size_t last_length;
-    static uint64_t files;
-    const char *slash = strrchr(path, '/');
-    const size_t length = slash ? (size_t)(slash - path) : 0;
-    if (length > sizeof last)
-        return true;
-    pthread_mutex_lock(&lock);
-    if (length != last_length || memcmp(path, last, length) != 0)
-        files = 0;
-    memcpy(last, path, length);
-    last_length = length;
-    files++;
-    const bool due = (files & (files - 1)) == 0;
-    pthread_mutex_unlock(&lock);
-    return due;
-}
-
-// Removes the temporary files of processes that were killed.
-static void remove_leftovers(const char *path)
-{
-    const int descriptor = is_due(path) ? open_directory_of(path) : -1;
-    DIR *stream = descriptor >= 0 ? fdopendir(descriptor) : NULL;
-    if (!stream) {
-        if (descriptor >= 0)
-            close(descriptor);
-        return;
-    }
-    for (struct dirent *file = readdir(stream); file; file = readdir(stream))
-        if (is_temporary_name(file->d_name))
-            remove_if_left(descriptor, file->d_name);
-    closedir(stream);
-}
-
-// False if another process mistakes the new file for a leftover: it has the lock, or has removed
-// the file. Without locks in the file system no process removes leftovers.
-static bool lock_temporary(int descriptor)
-{
-    struct stat status;
-    if (flock(descriptor, LOCK_EX | LOCK_NB) != 0)
-        return errno != EWOULDBLOCK;
-    return fstat(descriptor, &status) != 0 || status.st_nlink > 0;
-}
-
-static int open_temporary(const char *path, mode_t mode)
-{
-    const int descriptor = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-    if (descriptor < 0 || lock_temporary(descriptor))
-        return descriptor;
-    close(descriptor);
-    errno = EEXIST;
-    return -1;
-}
-
 // Opens a new file beside `writer->path` and keeps its name. Returns the
 // descriptor, or -1 with the reason in `writer->error`.
 static int create_temporary(struct weir_file_writer *writer)
@@ -341,7 +248,8 @@ static int create_temporary(struct weir_file_writer *writer)
     do {
         snprintf(writer->temporary + directory, size - directory, TEMPORARY_FORMAT, (long)getpid(),
                  atomic_fetch_add(&temporary_count, 1));
-        descriptor = open_temporary(writer->temporary, writer->is_private ? 0600 : 0666);
+        descriptor = open(writer->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+                          writer->is_private ? 0600 : 0666);
     } while (descriptor < 0 && (errno == EEXIST || errno == EINTR));
 
     if (descriptor < 0) {
@@ -388,7 +296,6 @@ static weir_file_writer *create_writer(const char *path, bool is_private, char *
         goto fail;
     }
     writer->is_private = is_private;
-    remove_leftovers(path);
     descriptor = create_temporary(writer);
     if (descriptor < 0) {
         explain(message, message_size, path, "cannot be written", writer->error);
@@ -421,30 +328,6 @@ weir_file_writer *weir_file_writer_create_private(const char *path, char *messag
     return create_writer(path, true, message, message_size);
 }
 
-struct weir_file_growth weir_file_growth_begin(void)
-{
-    sigset_t limit;
-    sigset_t before;
-    sigemptyset(&limit);
-    sigaddset(&limit, SIGXFSZ);
-    pthread_sigmask(SIG_BLOCK, &limit, &before);
-    return (struct weir_file_growth){.held = !sigismember(&before, SIGXFSZ)};
-}
-
-void weir_file_growth_end(struct weir_file_growth growth)
-{
-    const struct timespec at_once = {0};
-    const int error = errno;
-    sigset_t limit;
-    sigemptyset(&limit);
-    sigaddset(&limit, SIGXFSZ);
-    if (growth.held) {
-        (void)sigtimedwait(&limit, NULL, &at_once); // what has come is this thread's own
-        pthread_sigmask(SIG_UNBLOCK, &limit, NULL);
-    }
-    errno = error;
-}
-
 bool weir_file_writer_append(weir_file_writer *writer, const void *data, size_t size)
 {
     if (writer->error != 0)
@@ -452,9 +335,7 @@ bool weir_file_writer_append(weir_file_writer *writer, const void *data, size_t 
     if (size == 0)
         return true;
     errno = 0;
-    const struct weir_file_growth growth = weir_file_growth_begin();
     const bool written = fwrite(data, 1, size, writer->stream) == size;
-    weir_file_growth_end(growth);
     if (!written)
         writer->error = errno != 0 ? errno : EIO;
     return written;
@@ -475,21 +356,15 @@ bool weir_file_writer_commit(weir_file_writer **writer_at, char *message, size_t
 {
     struct weir_file_writer *writer = *writer_at;
     int error = writer->error;
-    const struct weir_file_growth growth = weir_file_growth_begin();
 
     if (error == 0 && (fflush(writer->stream) != 0 || fsync(fileno(writer->stream)) != 0))
         error = errno;
-    // A duplicate keeps the lock until the file has its name; the stream is closed before that.
-    const int lock = fcntl(fileno(writer->stream), F_DUPFD_CLOEXEC, 0);
     int closed = fclose(writer->stream);
-    weir_file_growth_end(growth);
     writer->stream = NULL;
     if (error == 0 && closed != 0)
         error = errno;
     if (error == 0 && rename(writer->temporary, writer->path) != 0)
         error = errno;
-    if (lock >= 0)
-        close(lock);
 
     if (error == 0) {
         free(writer->temporary);
@@ -509,10 +384,8 @@ void weir_file_writer_destroy(weir_file_writer **writer_at)
     *writer_at = NULL;
     if (!writer)
         return;
-    const struct weir_file_growth growth = weir_file_growth_begin();
     if (writer->stream)
         (void)fclose(writer->stream);
-    weir_file_growth_end(growth);
     if (writer->temporary)
         (void)unlink(writer->temporary);
     free(writer->temporary);

@@ -59,9 +59,6 @@ int weir_file_open_to_write(const char *path, int flags);
 // replacement gets those of the file that it replaces; a symbolic link is replaced, not
 // followed; a directory or a device at the path is refused.
 //
-// A writer locks its temporary file. A temporary file without a lock is therefore that of a killed
-// process: the next writer in the same directory removes those of its user.
-//
 //     weir_file_writer *writer = weir_file_writer_create(path, message, size);
 //     if (!writer)
 //         return false;
@@ -88,14 +85,6 @@ bool weir_file_writer_commit(weir_file_writer **writer, char *message, size_t me
 
 // Discards the file and sets `*writer` to NULL. A pointer to NULL is accepted.
 void weir_file_writer_destroy(weir_file_writer **writer);
-
-// Around calls that may make a file grow, also one of memory: past the process's limit (ulimit -f) they then fail
-// with EFBIG, where SIGXFSZ would end the program. Of the calling thread; pairs may nest.
-struct weir_file_growth {
-    bool held;
-};
-struct weir_file_growth weir_file_growth_begin(void);
-void weir_file_growth_end(struct weir_file_growth growth); // errno stays
 
 // Writes a whole file from memory.
 bool weir_file_write(const char *path, const void *data, size_t size, char *message,

@@ -26,10 +26,6 @@ void weir_thread_release_signals(const sigset_t *before);
 // Ownership: `*thread` is the caller's, and stays where it is until it is joined.
 int weir_thread_start(struct weir_thread *thread, void (*run)(void *argument), void *argument);
 
-// Whether the program's main thread has ended by pthread_exit(), and all that is left of the process are such threads: it
-// would have ended without them. False where that cannot be known.
-bool weir_thread_is_all_that_is_left(void);
-
 void weir_thread_join(struct weir_thread *thread);
 
 // Whether the calling thread is this one.

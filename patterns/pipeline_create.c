@@ -190,41 +190,16 @@ static const char *const full_names[] = {"block", "would-block", "drop-oldest", 
                                          NULL};
 
 static const struct weir_key keys[] = {
-    {
-        .name = "slots",
-        .type = WEIR_KEY_INTEGER,
-        .fallback = "0",
-        .minimum = 0,
-        .maximum = WEIR_PIPELINE_SLOTS_MAX,
-        .help = "Frames in flight; 0 means one for each stage and one more.",
-    },
-    {
-        .name = "full",
-        .type = WEIR_KEY_CHOICE,
-        .fallback = "block",
-        .choices = full_names,
-        .help = "What happens to a new frame when all slots and the backlog are taken.",
-    },
-    {
-        .name = "backlog",
-        .type = WEIR_KEY_INTEGER,
-        .fallback = "0",
-        .minimum = 0,
-        .maximum = WEIR_PIPELINE_BACKLOG_MAX,
-        .help = "Frames that may wait for a slot; 0 means as many as slots.",
-    },
-    {
-        .name = "timing",
-        .type = WEIR_KEY_BOOLEAN,
-        .fallback = "0",
-        .help = "Times every stage of every frame on the device.",
-    },
-    {
-        .name = "graphs",
-        .type = WEIR_KEY_BOOLEAN,
-        .fallback = "0",
-        .help = "Runs each frame as a graph, captured once for each slot. Stages are not timed.",
-    },
+    WEIR_INTEGER_KEY("slots", "0", 0, WEIR_PIPELINE_SLOTS_MAX,
+                     "Frames in flight; 0 means one for each stage and one more."),
+    WEIR_CHOICE_KEY("full", "block", full_names,
+                    "What happens to a new frame when all slots and the backlog are taken."),
+    WEIR_INTEGER_KEY("backlog", "0", 0, WEIR_PIPELINE_BACKLOG_MAX,
+                     "Frames that may wait for a slot; 0 means as many as slots."),
+    WEIR_BOOLEAN_KEY("timing", "0", "Times every stage of every frame on the device."),
+    WEIR_BOOLEAN_KEY(
+        "graphs", "0",
+        "Runs each frame as a graph, captured once for each slot. Stages are not timed."),
 };
 
 const struct weir_section *weir_pipeline_section(void)

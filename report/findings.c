@@ -180,24 +180,24 @@ enum {
     RULE_COUNT = sizeof sarif_rules / sizeof *sarif_rules
 };
 
-static json_t *message_of(const char *text, bool *ok)
+static const char *level_of(weir_check_kind kind)
 {
-    json_t *object = json_object();
-    set_text(object, "text", text, ok);
-    return object;
+    return kind >= WEIR_CHECK_FIRST_HINT ? "note" : "error";
 }
 
-static json_t *sarif_rule_of(const struct rule *rule, bool *ok)
+static json_t *tool(bool *ok)
 {
-    json_t *object = json_object();
-    json_t *settings = json_object();
-    const bool hint = rule->kind >= WEIR_CHECK_FIRST_HINT;
-    set_text(object, "id", weir_findings_kind_name(rule->kind), ok);
-    weir_json_set(object, "shortDescription", message_of(rule->text, ok), ok);
-    weir_json_set(object, "fullDescription", message_of(rule->text, ok), ok);
-    set_text(settings, "level", hint ? "note" : "error", ok);
-    weir_json_set(object, "defaultConfiguration", settings, ok);
-    return object;
+    json_t *rules = json_array();
+    for (size_t i = 0; i < RULE_COUNT; i++)
+        weir_json_append(rules,
+                         json_pack("{s:s, s:{s:s}, s:{s:s}, s:{s:s}}", "id",
+                                   weir_findings_kind_name(sarif_rules[i].kind), "shortDescription",
+                                   "text", sarif_rules[i].text, "fullDescription", "text",
+                                   sarif_rules[i].text, "defaultConfiguration", "level",
+                                   level_of(sarif_rules[i].kind)),
+                         ok);
+    return json_pack("{s:{s:s, s:s, s:o}}", "driver", "name", "weir check", "version",
+                     WEIR_VERSION_STRING, "rules", rules);
 }
 
 // Locations.
@@ -226,75 +226,25 @@ static json_t *uri_of(const char *path)
     return text;
 }
 
-static json_t *location_of(const struct weir_check_use *use, bool *ok)
+static json_t *location_of(const struct weir_check_use *use)
 {
-    json_t *location = json_object();
-    json_t *physical = json_object();
-    json_t *artifact = json_object();
-    weir_json_set(artifact, "uri", uri_of(use->file), ok);
-    if (use->file[0] != '/')
-        set_text(artifact, "uriBaseId", "%SRCROOT%", ok);
-    weir_json_set(physical, "artifactLocation", artifact, ok);
-    if (use->line > 0) {
-        json_t *region = json_object();
-        weir_json_set(region, "startLine", json_integer(use->line), ok);
-        weir_json_set(physical, "region", region, ok);
-    }
-    weir_json_set(location, "physicalLocation", physical, ok);
-    return location;
+    return json_pack(use->line > 0 ? "{s:{s:{s:o, s:s*}, s:{s:i}}}" : "{s:{s:{s:o, s:s*}}}",
+                     "physicalLocation", "artifactLocation", "uri", uri_of(use->file), "uriBaseId",
+                     use->file[0] == '/' ? NULL : "%SRCROOT%", "region", "startLine", use->line);
 }
 
 static json_t *related_of(const struct weir_check_use *use, bool *ok)
 {
-    struct weir_long_text text = {.text = NULL};
-    json_t *location = location_of(use, ok);
-    weir_long_text_add(&text, "the %s", use->operation);
-    if (use->queue[0])
-        weir_long_text_add(&text, " on '%s'", use->queue);
-    weir_json_set(location, "message", message_of(text.failed ? "" : text.text, ok), ok);
+    json_t *location = location_of(use);
+    weir_json_set(location, "message",
+                  json_pack("{s:s++++}", "text", "the ", use->operation,
+                            use->queue[0] ? " on '" : "", use->queue, use->queue[0] ? "'" : ""),
+                  ok);
     weir_json_set(location, "id", json_integer(1), ok);
-    free(text.text);
     return location;
 }
 
 // Results.
-
-static void set_locations(json_t *result, const struct weir_check_finding *finding, bool *ok)
-{
-    const struct weir_check_use *at = finding->second.file[0] ? &finding->second : &finding->first;
-    json_t *locations = json_array();
-    if (at->file[0])
-        weir_json_append(locations, location_of(at, ok), ok);
-    weir_json_set(result, "locations", locations, ok);
-    if (at == &finding->first || !finding->first.file[0])
-        return;
-    json_t *related = json_array();
-    weir_json_append(related, related_of(&finding->first, ok), ok);
-    weir_json_set(result, "relatedLocations", related, ok);
-}
-
-// Accepted and justified: readers hide it.
-static void set_suppression(json_t *result, const char *reason, bool *ok)
-{
-    json_t *list = json_array();
-    if (reason) {
-        json_t *suppression = json_object();
-        set_text(suppression, "kind", "external", ok);
-        set_text(suppression, "justification", reason, ok);
-        weir_json_append(list, suppression, ok);
-    }
-    weir_json_set(result, "suppressions", list, ok);
-}
-
-static json_t *text_of(const struct weir_check_finding *finding, bool *ok)
-{
-    struct weir_long_text text = {.text = NULL};
-    weir_long_text_add(&text, "%s. To do: %s.", finding->message, finding->remedy);
-    json_t *message = message_of(text.failed ? "" : text.text, ok);
-    *ok &= !text.failed;
-    free(text.text);
-    return message;
-}
 
 static size_t rule_index(weir_check_kind kind)
 {
@@ -304,61 +254,37 @@ static size_t rule_index(weir_check_kind kind)
     return index;
 }
 
+// What is suppressed is accepted and justified: readers hide it.
 static json_t *result_of(const struct weir_check_finding *finding, bool *ok)
 {
-    json_t *result = json_object();
-    const bool hint = finding->kind >= WEIR_CHECK_FIRST_HINT;
-    set_text(result, "ruleId", weir_findings_kind_name(finding->kind), ok);
-    set_count(result, "ruleIndex", rule_index(finding->kind), ok);
-    set_text(result, "level", hint ? "note" : "error", ok);
-    weir_json_set(result, "message", text_of(finding, ok), ok);
-    set_locations(result, finding, ok);
-    set_count(result, "occurrenceCount", finding->count, ok);
-    set_suppression(result, finding->suppression, ok);
+    const struct weir_check_use *at = finding->second.file[0] ? &finding->second : &finding->first;
+    const char *reason = finding->suppression;
+    json_t *result =
+        json_pack("{s:s, s:o, s:s, s:{s:s+++}, s:o, s:o, s:o}", "ruleId",
+                  weir_findings_kind_name(finding->kind), "ruleIndex",
+                  weir_json_count(rule_index(finding->kind)), "level", level_of(finding->kind),
+                  "message", "text", finding->message, ". To do: ", finding->remedy, ".",
+                  "locations", at->file[0] ? json_pack("[o]", location_of(at)) : json_array(),
+                  "occurrenceCount", weir_json_count(finding->count), "suppressions",
+                  reason ? json_pack("[{s:s, s:s}]", "kind", "external", "justification", reason)
+                         : json_array());
+    if (at == &finding->second && finding->first.file[0])
+        weir_json_set(result, "relatedLocations", json_pack("[o]", related_of(&finding->first, ok)),
+                      ok);
     return result;
 }
 
-static json_t *tool(bool *ok)
-{
-    json_t *object = json_object();
-    json_t *driver = json_object();
-    json_t *list = json_array();
-    set_text(driver, "name", "weir check", ok);
-    set_text(driver, "version", WEIR_VERSION_STRING, ok);
-    for (size_t i = 0; i < RULE_COUNT; i++)
-        weir_json_append(list, sarif_rule_of(&sarif_rules[i], ok), ok);
-    weir_json_set(driver, "rules", list, ok);
-    weir_json_set(object, "driver", driver, ok);
-    return object;
-}
-
-// Whether the list of results is all that there is.
-static json_t *invocations(const struct weir_findings *findings, bool *ok)
-{
-    json_t *list = json_array();
-    json_t *invocation = json_object();
-    weir_json_set(invocation, "executionSuccessful",
-                  json_boolean(findings->complete && !findings->dropped), ok);
-    weir_json_append(list, invocation, ok);
-    return list;
-}
-
+// The list of results is all that there is if the run was successful.
 char *weir_findings_sarif(const struct weir_findings *findings)
 {
     bool ok = true;
-    json_t *root = json_object();
-    json_t *runs = json_array();
-    json_t *run = json_object();
     json_t *results = json_array();
-    set_text(root, "$schema", "https://json.schemastore.org/sarif-2.1.0.json", &ok);
-    set_text(root, "version", "2.1.0", &ok);
-    weir_json_set(run, "tool", tool(&ok), &ok);
-    weir_json_set(run, "invocations", invocations(findings, &ok), &ok);
     for (size_t i = 0; i < findings->count; i++)
         weir_json_append(results, result_of(findings->items[i], &ok), &ok);
-    weir_json_set(run, "results", results, &ok);
-    weir_json_append(runs, run, &ok);
-    weir_json_set(root, "runs", runs, &ok);
+    json_t *root = json_pack("{s:s, s:s, s:[{s:o, s:[{s:b}], s:o}]}", "$schema",
+                             "https://json.schemastore.org/sarif-2.1.0.json", "version", "2.1.0",
+                             "runs", "tool", tool(&ok), "invocations", "executionSuccessful",
+                             (int)(findings->complete && !findings->dropped), "results", results);
     return weir_json_text(root, ok, FLAGS, NULL);
 }
 

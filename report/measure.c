@@ -92,6 +92,7 @@ static int by_begin(const void *a, const void *b)
 // qsort has no context argument, so keys are stored with the indexes.
 struct keyed {
     uint64_t key;
+    uint32_t lane; // 0 if that is no key
     uint32_t index;
 };
 
@@ -99,9 +100,38 @@ static int by_key(const void *a, const void *b)
 {
     const struct keyed *x = a;
     const struct keyed *y = b;
+    if (x->lane != y->lane)
+        return x->lane < y->lane ? -1 : 1;
     if (x->key != y->key)
         return x->key < y->key ? -1 : 1;
     return x->index < y->index ? -1 : x->index > y->index;
+}
+
+enum order {
+    BY_CERTAIN,
+    BY_END,
+    BY_LANE_AND_END,
+};
+
+// The runs' indexes in that order, or NULL if out of memory.
+static uint32_t *order_runs(const weir_report *report, enum order order)
+{
+    struct keyed *keys = malloc((report->run_count + 1) * sizeof *keys);
+    uint32_t *indexes = malloc((report->run_count + 1) * sizeof *indexes);
+    for (size_t i = 0; keys && i < report->run_count; i++) {
+        const struct weir__run *run = &report->runs[i];
+        keys[i] = (struct keyed){order == BY_CERTAIN ? run->certain : run->end,
+                                 order == BY_LANE_AND_END ? run->lane : 0, (uint32_t)i};
+    }
+    if (!keys) {
+        free(indexes);
+        return NULL;
+    }
+    qsort(keys, report->run_count, sizeof *keys, by_key);
+    for (size_t i = 0; indexes && i < report->run_count; i++)
+        indexes[i] = keys[i].index;
+    free(keys);
+    return indexes;
 }
 
 static bool is_of_device(const struct weir_trace_operation *operation)
@@ -186,34 +216,6 @@ static bool make_runs(weir_report *report)
     return true;
 }
 
-static bool sort_lanes(weir_report *report)
-{
-    struct keyed *keys = malloc((report->run_count + 1) * sizeof *keys);
-    size_t *next = calloc(report->lane_count + 1, sizeof *next);
-    bool ok = keys && next;
-    // The end of each lane's part of `keys`, after all of it is filled.
-    for (size_t i = 0; ok && i < report->run_count; i++)
-        next[report->runs[i].lane + 1]++;
-    for (size_t i = 0; ok && i < report->lane_count; i++)
-        next[i + 1] += next[i];
-    for (size_t i = 0; ok && i < report->run_count; i++)
-        keys[next[report->runs[i].lane]++] = (struct keyed){report->runs[i].end, (uint32_t)i};
-    for (size_t i = 0; ok && i < report->lane_count; i++) {
-        struct weir__lane *lane = &report->lanes[i];
-        const size_t first = i > 0 ? next[i - 1] : 0;
-        lane->count = next[i] - first;
-        free(lane->by_end);
-        lane->by_end = malloc((lane->count + 1) * sizeof *lane->by_end);
-        ok = lane->by_end != NULL;
-        qsort(keys + first, lane->count, sizeof *keys, by_key);
-        for (size_t k = 0; ok && k < lane->count; k++)
-            lane->by_end[k] = keys[first + k].index;
-    }
-    free(keys);
-    free(next);
-    return ok;
-}
-
 static void find_exclusive(weir_report *report)
 {
     for (size_t i = 0; i < report->lane_count; i++) {
@@ -231,56 +233,29 @@ static void find_exclusive(weir_report *report)
 // Determines the latest start of runs of which only a lower bound of the start is known: the last
 // end of another run on the engine before the run's own end. In a direction with one engine this is
 // the exact start.
-static void find_certain(weir_report *report)
+static bool find_certain(weir_report *report)
 {
-    for (size_t i = 0; i < report->lane_count; i++) {
-        const struct weir__lane *lane = &report->lanes[i];
+    uint32_t *order = order_runs(report, BY_LANE_AND_END);
+    const bool made = order;
+    uint64_t last_end = 0; // of the runs of the lane with an end before this one's
+    for (size_t i = 0; order && i < report->run_count; i++) {
+        struct weir__run *run = &report->runs[order[i]];
+        const struct weir__run *before = i > 0 ? &report->runs[order[i - 1]] : NULL;
+        const struct weir__lane *lane = &report->lanes[run->lane];
         const bool copies =
             lane->engine == WEIR_ENGINE_TO_DEVICE || lane->engine == WEIR_ENGINE_TO_HOST;
-        uint64_t last_end = 0;    // of the runs with an end before this one's
-        uint64_t current_end = 0; // of the run before
-        for (size_t k = 0; k < lane->count; k++) {
-            struct weir__run *run = &report->runs[lane->by_end[k]];
-            if (k > 0 && run->end > current_end)
-                last_end = current_end;
-            current_end = run->end;
-            if (!report->trace->operations[run->operation].start_is_earliest)
-                continue;
-            run->certain = last_end > run->begin ? last_end : run->begin;
-            if (copies && lane->exclusive)
-                run->begin = run->certain;
-        }
+        if (!before || before->lane != run->lane)
+            last_end = 0;
+        else if (run->end > before->end)
+            last_end = before->end;
+        if (!report->trace->operations[run->operation].start_is_earliest)
+            continue;
+        run->certain = last_end > run->begin ? last_end : run->begin;
+        if (copies && lane->exclusive)
+            run->begin = run->certain;
     }
-}
-
-// The indexes refer to an order of runs that changes when starts move.
-static void drop_lane_orders(weir_report *report)
-{
-    for (size_t i = 0; i < report->lane_count; i++) {
-        free(report->lanes[i].by_end);
-        report->lanes[i].by_end = NULL;
-    }
-}
-
-// The runs' indexes by one of their times, or NULL if out of memory.
-static uint32_t *order_by(const weir_report *report, bool certain)
-{
-    struct keyed *keys = malloc((report->run_count + 1) * sizeof *keys);
-    uint32_t *order = malloc((report->run_count + 1) * sizeof *order);
-    if (!keys || !order) {
-        free(keys);
-        free(order);
-        return NULL;
-    }
-    for (size_t i = 0; i < report->run_count; i++) {
-        const struct weir__run *run = &report->runs[i];
-        keys[i] = (struct keyed){certain ? run->certain : run->end, (uint32_t)i};
-    }
-    qsort(keys, report->run_count, sizeof *keys, by_key);
-    for (size_t i = 0; i < report->run_count; i++)
-        order[i] = keys[i].index;
-    free(keys);
-    return order;
+    free(order);
+    return made;
 }
 
 static bool find_before(weir_report *report)
@@ -326,15 +301,13 @@ static bool measure_runs(weir_report *report)
     if (report->trace->operation_count >= UINT32_MAX || !make_runs(report))
         return false;
     qsort(report->runs, report->run_count, sizeof *report->runs, by_begin);
-    if (!sort_lanes(report))
-        return false;
     find_exclusive(report);
-    find_certain(report);
-    drop_lane_orders(report);
+    if (!find_certain(report))
+        return false;
     // Copies whose start is exact now may begin later than before.
     qsort(report->runs, report->run_count, sizeof *report->runs, by_begin);
-    report->by_certain = order_by(report, true);
-    report->by_end = order_by(report, false);
+    report->by_certain = order_runs(report, BY_CERTAIN);
+    report->by_end = order_runs(report, BY_END);
     if (!report->by_certain || !report->by_end || !find_before(report))
         return false;
     find_span(report);

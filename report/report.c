@@ -268,8 +268,6 @@ void weir_report_destroy(weir_report **report)
         return;
     for (size_t i = 0; i < WEIR__TABLE_COUNT; i++)
         free(it->tables[i].rows);
-    for (size_t i = 0; i < it->lane_count; i++)
-        free(it->lanes[i].by_end);
     free(it->lanes);
     free(it->bubbles[0].items);
     free(it->bubbles[1].items);

@@ -51,9 +51,7 @@ struct weir__run {
 struct weir__lane {
     uint32_t device; // index into trace.devices
     enum weir_trace_engine engine;
-    bool exclusive;   // runs one operation at a time
-    uint32_t *by_end; // its runs, in the order of their ends; during the creation of runs only
-    size_t count;
+    bool exclusive; // runs one operation at a time
 };
 
 // Rows and bubbles as they are returned to users.

@@ -240,12 +240,6 @@ void weir__out_uint_field(struct weir__out *out, const char *name, uint64_t numb
     weir__out_uint(out, number);
 }
 
-void weir__out_int_field(struct weir__out *out, const char *name, int64_t number)
-{
-    weir__out_key(out, name);
-    weir__out_int(out, number);
-}
-
 void weir__out_us_field(struct weir__out *out, const char *name, uint64_t ns)
 {
     weir__out_key(out, name);
@@ -258,8 +252,75 @@ void weir__out_double_field(struct weir__out *out, const char *name, double numb
     weir__out_double(out, number);
 }
 
-void weir__out_bool_field(struct weir__out *out, const char *name, bool value)
+static void put_triple(struct weir__out *out, const uint32_t triple[3])
 {
-    weir__out_key(out, name);
-    weir__out_raw(out, value ? "true" : "false");
+    for (size_t i = 0; i < 3; i++) {
+        put(out, i == 0 ? "[" : ",", 1);
+        weir__out_uint(out, triple[i]);
+    }
+    put(out, "]", 1);
+}
+
+static void put_value(struct weir__out *out, const struct weir__field *field, const void *value)
+{
+    switch (field->type) {
+    case WEIR__TEXT:
+        weir__out_string(out, *(const char *const *)value);
+        break;
+    case WEIR__COUNT:
+        weir__out_uint(out, *(const uint64_t *)value);
+        break;
+    case WEIR__SMALL:
+        weir__out_uint(out, *(const uint32_t *)value);
+        break;
+    case WEIR__INT:
+        weir__out_int(out, *(const int *)value);
+        break;
+    case WEIR__BOOL:
+        weir__out_raw(out, field->name ? "true" : *(const bool *)value ? "1" : "0");
+        break;
+    case WEIR__REAL:
+        weir__out_double(out, *(const double *)value);
+        break;
+    case WEIR__TRIPLE:
+        put_triple(out, value);
+        break;
+    default:
+        weir__out_string(out, weir__trace_name(field->type, *(const unsigned *)value));
+        break;
+    }
+}
+
+static bool is_there(const struct weir__field *field, const void *value)
+{
+    switch (field->type) {
+    case WEIR__TEXT:
+        return *(const char *const *)value && **(const char *const *)value;
+    case WEIR__COUNT:
+        return *(const uint64_t *)value > 0;
+    case WEIR__BOOL:
+        return *(const bool *)value;
+    default:
+        return *(const unsigned *)value != 0; // also of an int, and the first of a triple
+    }
+}
+
+void weir__out_fields(struct weir__out *out, const struct weir__field *fields, const void *item)
+{
+    for (const struct weir__field *field = fields; field->type != WEIR__END; field++) {
+        const void *value = (const char *)item + field->offset;
+        if (!field->always && !is_there(field, value))
+            continue;
+        weir__out_key(out, field->name);
+        put_value(out, field, value);
+    }
+}
+
+void weir__out_list(struct weir__out *out, const struct weir__field *fields, const void *item)
+{
+    for (const struct weir__field *field = fields; field->type != WEIR__END; field++) {
+        put(out, field == fields ? "[" : ",", 1);
+        put_value(out, field, (const char *)item + field->offset);
+    }
+    put(out, "]", 1);
 }

@@ -43,23 +43,48 @@ void weir__out_uint(struct weir__out *out, uint64_t number);
 void weir__out_int(struct weir__out *out, int64_t number);
 void weir__out_double(struct weir__out *out, double number);
 
-// Fields of an object: a comma, unless the field is the first after the object's brace,
-// then the name and the value.
+// Members of an object: a comma, unless it is the first after the object's brace, then the name and the value.
 void weir__out_key(struct weir__out *out, const char *name);
 void weir__out_string_field(struct weir__out *out, const char *name, const char *text);
 void weir__out_uint_field(struct weir__out *out, const char *name, uint64_t number);
-void weir__out_int_field(struct weir__out *out, const char *name, int64_t number);
 void weir__out_us_field(struct weir__out *out, const char *name, uint64_t ns);
 void weir__out_double_field(struct weir__out *out, const char *name, double number);
-void weir__out_bool_field(struct weir__out *out, const char *name, bool value);
 
-// "Device", "Pinned", "Pageable", "Unknown".
-const char *weir__trace_memory_name(enum weir_trace_memory memory);
+// What the file has of a structure, member by member: the writer and the reader go by these tables.
 
-// The pid of the host's rows: the process's number, to which this is added if it could be mistaken
-// for a device's.
-#define WEIR__TRACE_LEAST_PROCESS 4096u
-#define WEIR__TRACE_PROCESS_OFFSET 1000000u
+enum weir__field_type {
+    WEIR__END,    // of the table
+    WEIR__TEXT,   // const char *
+    WEIR__COUNT,  // uint64_t
+    WEIR__SMALL,  // uint32_t
+    WEIR__INT,    // int
+    WEIR__BOOL,   // a list has 0 or 1
+    WEIR__REAL,   // double
+    WEIR__TRIPLE, // uint32_t[3]
+    // By their names.
+    WEIR__KIND,
+    WEIR__ENGINE,
+    WEIR__MEMORY,
+};
+
+struct weir__field {
+    size_t offset;
+    enum weir__field_type type;
+    const char *name; // NULL: of a list
+    bool always;      // is there also if it is 0, false or ""
+};
+
+// Of struct weir_trace_meta the head and the end; of struct weir_trace_device the row, and the clock as a list.
+extern const struct weir__field weir__head_fields[], weir__end_fields[], weir__device_fields[],
+    weir__clock_fields[], weir__queue_fields[], weir__operation_fields[], weir__wait_fields[],
+    weir__scalar_fields[], weir__collective_fields[];
+
+// Adds the fields to an object that is open, or makes a list of them.
+void weir__out_fields(struct weir__out *out, const struct weir__field *fields, const void *item);
+void weir__out_list(struct weir__out *out, const struct weir__field *fields, const void *item);
+
+// The name of a WEIR__KIND, a WEIR__ENGINE or a WEIR__MEMORY: "Device", "Pinned", "Pageable", "Managed", "Unknown".
+const char *weir__trace_name(enum weir__field_type type, unsigned number);
 
 // The names of rows that only Weir reads.
 #define WEIR__TRACE_DEVICE_ROW "process_name"

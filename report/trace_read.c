@@ -52,14 +52,6 @@ static size_t fetch_from(struct source *source, char *data, size_t size)
     return count > 0 ? (size_t)count : 0;
 }
 
-static void rewind_source(struct source *source)
-{
-    source->memory_at = 0;
-    source->damaged = false;
-    if (source->file)
-        gzrewind(source->file);
-}
-
 // Pieces. Only brackets and strings are examined: jansson parses a piece, and skipped values may be anything.
 
 enum {
@@ -254,9 +246,9 @@ static bool begins(const char *text, size_t size, const char *what)
 struct reader {
     struct source source;
     struct weir__rows rows;
-    bool spread;   // a value of the head has several lines, which Weir writes none of
-    bool by_lines; // a trace of Weir's in its own layout
-    bool done;     // the events were taken, or the file of Weir's ends before them
+    bool spread; // a value of the head has several lines, which Weir writes none of
+    bool found;  // the events
+    bool done;   // nothing is to be read after them, or the file of Weir's ends before them
     uint64_t bad_lines;
     uint64_t first_bad;
 };
@@ -395,10 +387,10 @@ static bool take_head_value(struct reader *reader, struct pieces *pieces, const 
     if (!key)
         return true;
     json_t *value = parse_piece(reader, pieces);
-    const bool ok = value && weir__rows_head(&reader->rows, key, value);
+    if (value)
+        weir__rows_head(&reader->rows, key, value);
     json_decref(value);
-    reader->by_lines = reader->rows.own && !reader->spread;
-    return ok;
+    return value;
 }
 
 // The key that the piece is, with its quotes, if its value is wanted.
@@ -411,9 +403,18 @@ static const char *wanted_key(const struct pieces *pieces)
     return NULL;
 }
 
-// One pass over the root's members, for the head or for the events. The first pass takes the events of
-// Weir's own layout, too.
-static bool take_members(struct reader *reader, struct pieces *pieces, bool events, bool *out_found)
+// The list of events is open. In Weir's own layout, with its head before them, each has a line.
+static bool take_events(struct reader *reader, struct pieces *pieces)
+{
+    reader->found = true;
+    if (!reader->rows.own || reader->spread)
+        return take_list(reader, pieces);
+    reader->done = true;
+    return take_lines(reader, pieces);
+}
+
+// The members of the root.
+static bool take_members(struct reader *reader, struct pieces *pieces)
 {
     bool first = true;
     for (;;) {
@@ -423,74 +424,57 @@ static bool take_members(struct reader *reader, struct pieces *pieces, bool even
         if (answer != PIECE)
             return refuse_answer(reader, pieces, answer);
         const bool is_events = is(pieces->text, pieces->size, "\"traceEvents\"");
-        const char *key = events ? NULL : wanted_key(pieces);
+        const char *key = wanted_key(pieces);
         if (!skip(pieces, ':'))
             return refuse_answer(reader, pieces, broken(pieces, "a key has no value"));
-        const bool list = is_events && next_byte(pieces) == '[';
-        *out_found = *out_found || list;
-        if (list && !events && reader->by_lines) {
-            reader->done = true;
-            return skip(pieces, '[') && take_lines(reader, pieces);
-        }
-        const bool ok = list && events ? skip(pieces, '[') && take_list(reader, pieces)
-                                       : take_head_value(reader, pieces, key);
+        const bool ok = is_events && skip(pieces, '[') ? take_events(reader, pieces)
+                                                       : take_head_value(reader, pieces, key);
         if (!ok || reader->done)
             return ok;
     }
 }
 
-static bool take_root(struct reader *reader, struct pieces *pieces, bool events, bool *out_found)
+static bool take_root(struct reader *reader, struct pieces *pieces)
 {
     const int first = next_byte(pieces);
     if (first < 0 && !pieces->chunk)
         return weir__rows_no_memory(&reader->rows);
     if (first < 0 && !reader->source.damaged)
         return refuse(reader, "the file is empty: nothing was traced, or it was not flushed");
-    if (skip(pieces, '[')) {
-        *out_found = true;
-        return !events || take_list(reader, pieces);
-    }
-    return skip(pieces, '{') ? take_members(reader, pieces, events, out_found)
+    if (skip(pieces, '['))
+        return take_events(reader, pieces);
+    return skip(pieces, '{') ? take_members(reader, pieces)
                              : refuse_piece(reader, pieces->line, "it is no object and no list");
 }
 
-// Twice, since the member with the trace's origin may come after the events.
 static bool take_whole(struct reader *reader)
 {
-    bool ok = true;
-    bool found = false;
-    for (int events = 0; events < 2 && ok && !reader->done; events++) {
-        struct pieces pieces = {.source = &reader->source};
-        rewind_source(&reader->source);
-        ok = take_root(reader, &pieces, events == 1, &found);
-        while (ok && fetch(&pieces)) // damage after the root is noticed, too
-            continue;
-        free(pieces.chunk);
-        free(pieces.text);
-        if (ok && !found && !reader->done)
-            return refuse(reader, "this is JSON without \"traceEvents\", so no trace");
-    }
+    struct pieces pieces = {.source = &reader->source};
+    const bool ok = take_root(reader, &pieces);
+    while (ok && fetch(&pieces)) // damage after the root is noticed, too
+        continue;
+    free(pieces.chunk);
+    free(pieces.text);
+    if (ok && !reader->found && !reader->done)
+        return refuse(reader, "this is JSON without \"traceEvents\", so no trace");
     return ok;
 }
 
 static bool tell_bad_lines(struct reader *reader)
 {
-    struct weir_trace *trace = reader->rows.trace;
+    struct weir__rows *rows = &reader->rows;
+    const bool one = reader->bad_lines == 1;
     if (reader->source.damaged &&
-        !weir__trace_note(trace, "the compressed data breaks off, or is damaged from there on"))
-        return weir__rows_no_memory(&reader->rows);
+        !weir__rows_note(rows, "the compressed data breaks off, or is damaged from there on"))
+        return false;
     if (reader->bad_lines == 0)
         return true;
-    trace->meta.truncated = true;
-    return weir__trace_note(trace,
-                            "%llu line%s cannot be read and %s left out, the first of them "
-                            "line %llu",
-                            (unsigned long long)reader->bad_lines,
-                            reader->bad_lines == 1 ? "" : "s",
-                            reader->bad_lines == 1 ? "was" : "were",
-                            (unsigned long long)reader->first_bad)
-               ? true
-               : weir__rows_no_memory(&reader->rows);
+    rows->trace->meta.truncated = true;
+    return weir__rows_note(rows,
+                           "%llu line%s cannot be read and %s left out, the first of them line "
+                           "%llu",
+                           (unsigned long long)reader->bad_lines, one ? "" : "s",
+                           one ? "was" : "were", (unsigned long long)reader->first_bad);
 }
 
 static struct weir_trace *new_trace(void)
@@ -577,7 +561,6 @@ static void finish_storage(struct weir_trace_storage *storage)
         storage->blocks = next;
     }
     weir_names_destroy(storage->texts);
-    free(storage->queue_slots);
     free(storage);
 }
 

@@ -20,8 +20,8 @@ bool weir__rows_no_memory(struct weir__rows *rows)
 static bool have_room(struct weir__rows *rows, size_t more)
 {
     const struct weir_trace *trace = rows->trace;
-    const size_t kept =
-        rows->wait_count + rows->call_count + trace->span_count + trace->thread_count;
+    const size_t kept = rows->wait_count + rows->call_count + trace->span_count +
+                        trace->thread_count + trace->queue_count;
     const size_t limit = rows->operation_limit > SIZE_MAX / WEIR__OTHERS_LIMIT
                              ? SIZE_MAX
                              : WEIR__OTHERS_LIMIT * rows->operation_limit;
@@ -34,15 +34,9 @@ static bool have_room(struct weir__rows *rows, size_t more)
     return false;
 }
 
-static inline const char *text_of(const struct weir__rows *rows, const json_t *object,
-                                  const char *key)
-{
-    const char *text =
-        weir__trace_intern(rows->trace->storage, json_string_value(json_object_get(object, key)));
-    return text ? text : "";
-}
+// Values. What is none of its type is 0, or "".
 
-static inline uint64_t whole(const json_t *value)
+static uint64_t whole(const json_t *value)
 {
     if (json_is_integer(value))
         return json_integer_value(value) > 0 ? (uint64_t)json_integer_value(value) : 0;
@@ -50,41 +44,135 @@ static inline uint64_t whole(const json_t *value)
     return number >= 1 && number < 9e18 ? (uint64_t)number : 0;
 }
 
-static inline uint64_t uint_of(const json_t *object, const char *key)
+static uint64_t uint_of(const json_t *object, const char *key)
 {
     return whole(json_object_get(object, key));
 }
 
-static inline uint32_t small(const json_t *value)
+static uint32_t small(const json_t *value)
 {
     const uint64_t number = whole(value);
     return number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
 }
 
-static inline uint32_t small_of(const json_t *object, const char *key)
+static uint32_t small_of(const json_t *object, const char *key)
 {
     return small(json_object_get(object, key));
 }
 
-static inline int int_of_value(const json_t *value)
+static int int_of_value(const json_t *value)
 {
     const json_int_t number = json_integer_value(value);
     return number > INT32_MAX ? INT32_MAX : number < INT32_MIN ? INT32_MIN : (int)number;
 }
 
-static inline uint64_t ns_of(const json_t *object, const char *key)
+static uint64_t ns_of(const json_t *object, const char *key)
 {
     const double us = json_number_value(json_object_get(object, key));
     return !(us > 0) ? 0 : us < 9e15 ? (uint64_t)(us * 1000 + 0.5) : 9000000000000000000u;
 }
 
-static inline const char *string_of(const json_t *object, const char *key)
+static const char *string_of(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
     return text ? text : "";
 }
 
-static struct weir_trace_operation *add_operation(struct weir__rows *rows)
+// 0 for a name that is none.
+static unsigned named(enum weir__field_type type, const char *name, size_t length)
+{
+    for (unsigned number = 0; number < 16; number++) { // more than there are of any type
+        const char *known = weir__trace_name(type, number);
+        if (strncmp(known, name, length) == 0 && known[length] == '\0')
+            return number;
+    }
+    return 0;
+}
+
+// Where memory runs out it is "".
+static const char *text_of(const struct weir__rows *rows, const json_t *value)
+{
+    const char *text = weir__trace_intern(rows->trace->storage, json_string_value(value));
+    return text ? text : "";
+}
+
+static void read_value(const struct weir__rows *rows, enum weir__field_type type,
+                       const json_t *value, void *out)
+{
+    const char *text = json_is_string(value) ? json_string_value(value) : "";
+    switch (type) {
+    case WEIR__TEXT:
+        *(const char **)out = text_of(rows, value);
+        break;
+    case WEIR__COUNT:
+        *(uint64_t *)out = whole(value);
+        break;
+    case WEIR__SMALL:
+        *(uint32_t *)out = small(value);
+        break;
+    case WEIR__INT:
+        *(int *)out = int_of_value(value);
+        break;
+    case WEIR__BOOL:
+        *(bool *)out = json_is_true(value) || whole(value) > 0;
+        break;
+    case WEIR__REAL:
+        *(double *)out = json_number_value(value);
+        break;
+    case WEIR__TRIPLE:
+        for (size_t i = 0; i < 3; i++)
+            ((uint32_t *)out)[i] = small(json_array_get(value, i));
+        break;
+    default:
+        *(unsigned *)out = named(type, text, strlen(text));
+        break;
+    }
+}
+
+// Of an object; without one all are 0 or "".
+static void read_fields(const struct weir__rows *rows, const struct weir__field *fields,
+                        const json_t *object, void *item)
+{
+    for (const struct weir__field *field = fields; field->type != WEIR__END; field++)
+        read_value(rows, field->type, json_object_get(object, field->name),
+                   (char *)item + field->offset);
+}
+
+static void read_list(const struct weir__rows *rows, const struct weir__field *fields,
+                      const json_t *list, void *item)
+{
+    for (size_t i = 0; fields[i].type != WEIR__END; i++)
+        read_value(rows, fields[i].type, json_array_get(list, i), (char *)item + fields[i].offset);
+}
+
+static size_t count_lists(const json_t *list)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < json_array_size(list); i++)
+        count += json_is_array(json_array_get(list, i));
+    return count;
+}
+
+// The items of a list that are lists themselves, as many as `count`; NULL with a message if out of memory.
+static void *read_lists(struct weir__rows *rows, const struct weir__field *fields,
+                        const json_t *list, size_t count, size_t size)
+{
+    char *items = weir__trace_allocate(rows->trace->storage, count * size);
+    size_t used = 0;
+    if (!items) {
+        weir__rows_no_memory(rows);
+        return NULL;
+    }
+    for (size_t i = 0; i < json_array_size(list); i++)
+        if (json_is_array(json_array_get(list, i)))
+            read_list(rows, fields, json_array_get(list, i), items + size * used++);
+    return items;
+}
+
+// Operations of Weir's.
+
+static struct weir_trace_operation *add_operation(struct weir__rows *rows, uint32_t device,
+                                                  uint64_t queue)
 {
     struct weir_trace *trace = rows->trace;
     if (trace->operation_count >= rows->operation_limit) {
@@ -94,126 +182,37 @@ static struct weir_trace_operation *add_operation(struct weir__rows *rows)
                         rows->operation_limit);
         return NULL;
     }
-    struct weir_trace_operation *operations =
-        weir__trace_grow(trace->operations, trace->operation_count,
-                         &trace->storage->operation_capacity, sizeof *operations);
-    if (!operations) {
-        weir__rows_no_memory(rows);
-        return NULL;
+    struct weir_trace_operation *operation =
+        WEIR__ADD(rows, trace->operations, trace->operation_count);
+    if (operation) {
+        operation->queue_index = device;
+        operation->queue = queue;
     }
-    trace->operations = operations;
-    return &operations[trace->operation_count++];
-}
-
-static enum weir_trace_kind kind_of(const char *name)
-{
-    static const enum weir_trace_kind kinds[] = {
-        WEIR_TRACE_COPY,    WEIR_TRACE_COPY_2D,    WEIR_TRACE_COPY_3D,   WEIR_TRACE_FILL,
-        WEIR_TRACE_FILL_2D, WEIR_TRACE_LAUNCH,     WEIR_TRACE_HOST_CALL, WEIR_TRACE_GRAPH,
-        WEIR_TRACE_NATIVE,  WEIR_TRACE_COLLECTIVE, WEIR_TRACE_NOTE,
-    };
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(weir_trace_kind_name(kinds[i]), name) == 0)
-            return kinds[i];
-    return (enum weir_trace_kind)0;
-}
-
-static enum weir_trace_engine engine_of(const char *name)
-{
-    int engine = WEIR_ENGINE_COUNT - 1;
-    while (engine > 0 && strcmp(weir_trace_engine_name((enum weir_trace_engine)engine), name) != 0)
-        engine--;
-    return (enum weir_trace_engine)engine;
-}
-
-static enum weir_trace_memory memory_of(const char *name, size_t length)
-{
-    for (int memory = WEIR_TRACE_DEVICE_MEMORY; memory <= WEIR_TRACE_MANAGED_MEMORY; memory++) {
-        const char *known = weir__trace_memory_name((enum weir_trace_memory)memory);
-        if (strlen(known) == length && strncmp(known, name, length) == 0)
-            return (enum weir_trace_memory)memory;
-    }
-    return WEIR_TRACE_NO_MEMORY;
-}
-
-static void read_triple(uint32_t triple[3], const json_t *list)
-{
-    for (size_t i = 0; i < 3; i++)
-        triple[i] = small(json_array_get(list, i));
-}
-
-// Items that are no lists are no waits.
-static size_t count_lists(const json_t *list)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < json_array_size(list); i++)
-        count += json_is_array(json_array_get(list, i));
-    return count;
+    return operation;
 }
 
 static bool read_waits(struct weir__rows *rows, struct weir_trace_operation *operation,
                        const json_t *list)
 {
-    struct weir_trace_storage *storage = rows->trace->storage;
     const size_t count = count_lists(list);
-    size_t used = 0;
     if (count == 0)
         return true;
     if (!have_room(rows, count))
         return false;
-    struct weir_trace_wait *waits = weir__trace_allocate(storage, count * sizeof *waits);
-    if (!waits)
-        return weir__rows_no_memory(rows);
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *item = json_array_get(list, i);
-        if (!json_is_array(item))
-            continue;
-        const char *file = weir__trace_intern(storage, json_string_value(json_array_get(item, 3)));
-        waits[used++] = (struct weir_trace_wait){
-            .queue = whole(json_array_get(item, 0)),
-            .sequence = whole(json_array_get(item, 1)),
-            .implied = whole(json_array_get(item, 2)) > 0,
-            .file = file ? file : "",
-            .line = int_of_value(json_array_get(item, 4)),
-            .operation = WEIR_TRACE_NO_INDEX,
-        };
-    }
-    operation->waits = waits;
+    operation->waits = read_lists(rows, weir__wait_fields, list, count, sizeof *operation->waits);
     operation->wait_count = count;
     rows->wait_count += count;
-    return true;
+    return operation->waits;
 }
 
-// Items that are no lists are no scalars.
 static bool read_scalars(struct weir__rows *rows, struct weir_trace_operation *operation,
                          const json_t *list)
 {
-    const size_t count = count_lists(list);
-    size_t used = 0;
-    if (count == 0)
-        return true;
-    struct weir_trace_scalar *scalars =
-        weir__trace_allocate(rows->trace->storage, count * sizeof *scalars);
-    if (!scalars)
-        return weir__rows_no_memory(rows);
-    for (size_t i = 0; i < json_array_size(list); i++) {
-        const json_t *item = json_array_get(list, i);
-        if (json_is_array(item))
-            scalars[used++] = (struct weir_trace_scalar){
-                .argument = small(json_array_get(item, 0)),
-                .value = json_number_value(json_array_get(item, 1)),
-            };
-    }
-    operation->scalars = scalars;
-    operation->scalar_count = count;
-    return true;
-}
-
-static const char *text_at(struct weir__rows *rows, const json_t *list, size_t index)
-{
-    const char *text = json_string_value(json_array_get(list, index));
-    const char *kept = text ? weir__trace_intern(rows->trace->storage, text) : NULL;
-    return kept ? kept : "";
+    operation->scalar_count = count_lists(list);
+    if (operation->scalar_count > 0)
+        operation->scalars = read_lists(rows, weir__scalar_fields, list, operation->scalar_count,
+                                        sizeof *operation->scalars);
+    return operation->scalar_count == 0 || operation->scalars;
 }
 
 static bool read_collective(struct weir__rows *rows, struct weir_trace_operation *operation,
@@ -225,68 +224,26 @@ static bool read_collective(struct weir__rows *rows, struct weir_trace_operation
         weir__trace_allocate(rows->trace->storage, sizeof *collective);
     if (!collective)
         return weir__rows_no_memory(rows);
-    *collective = (struct weir_trace_collective){
-        .kind = text_at(rows, list, 0),
-        .element = text_at(rows, list, 1),
-        .reduction = text_at(rows, list, 2),
-        .count = whole(json_array_get(list, 3)),
-        .number = whole(json_array_get(list, 4)),
-        .rank = small(json_array_get(list, 5)),
-        .rank_count = small(json_array_get(list, 6)),
-        .root = small(json_array_get(list, 7)),
-    };
+    read_list(rows, weir__collective_fields, list, collective);
     operation->collective = collective;
     return true;
 }
 
-// An operation of Weir's. False with a message.
 static bool read_operation(struct weir__rows *rows, const json_t *event, const json_t *args)
 {
-    const char *dst = string_of(args, "weir.dst_memory");
-    const char *src = string_of(args, "weir.src_memory");
-    const json_t *waits = json_object_get(args, "weir.waits");
-    const uint64_t id = uint_of(event, "tid");
-    struct weir_trace_operation *operation = add_operation(rows);
+    struct weir_trace_operation *operation =
+        add_operation(rows, small_of(event, "pid"), uint_of(event, "tid"));
     if (!operation)
         return false;
-    *operation = (struct weir_trace_operation){
-        .queue = id,
-        .sequence = uint_of(args, "weir.sequence"),
-        .node = small_of(args, "weir.node"),
-        .kind = kind_of(string_of(args, "weir.kind")),
-        .engine = engine_of(string_of(args, "weir.engine")),
-        .bytes = uint_of(args, "bytes"),
-        .name = text_of(rows, args, "weir.name"),
-        .label = text_of(rows, args, "weir.label"),
-        .dst_label = text_of(rows, args, "weir.dst"),
-        .src_label = text_of(rows, args, "weir.src"),
-        .dst_memory = memory_of(dst, strlen(dst)),
-        .src_memory = memory_of(src, strlen(src)),
-        .argument_bytes = uint_of(args, "weir.argument_bytes"),
-        .file = text_of(rows, args, "weir.file"),
-        .line = int_of_value(json_object_get(args, "weir.line")),
-        .region = text_of(rows, args, "weir.region"),
-        .finding_kind = text_of(rows, args, "weir.finding_kind"),
-        .finding = text_of(rows, args, "weir.finding"),
-        .remedy = text_of(rows, args, "weir.remedy"),
-        .thread = uint_of(args, "weir.thread"),
-        .submit_ns = uint_of(args, "weir.submit"),
-        .submit_end_ns = uint_of(args, "weir.submit_end"),
-        .timed = strcmp(string_of(event, "ph"), "X") == 0,
-        .start_is_earliest = json_is_true(json_object_get(args, "weir.start_is_earliest")),
-        .failed = json_is_true(json_object_get(args, "weir.failed")),
-    };
+    read_fields(rows, weir__operation_fields, args, operation);
+    operation->timed = strcmp(string_of(event, "ph"), "X") == 0;
     if (operation->timed) {
         operation->start_ns = ns_of(event, "ts");
         operation->end_ns = operation->start_ns + ns_of(event, "dur");
     }
-    read_triple(operation->grid, json_object_get(args, "grid"));
-    read_triple(operation->block, json_object_get(args, "block"));
-    if (!weir__trace_queue(rows->trace, id, small_of(event, "pid")))
-        return weir__rows_no_memory(rows);
     return read_scalars(rows, operation, json_object_get(args, "weir.scalars")) &&
            read_collective(rows, operation, json_object_get(args, "weir.collective")) &&
-           read_waits(rows, operation, waits);
+           read_waits(rows, operation, json_object_get(args, "weir.waits"));
 }
 
 // Other programs' traces.
@@ -300,10 +257,13 @@ static void read_memories(struct weir_trace_operation *operation, const char *ti
     if (!close)
         return;
     if (arrow && arrow < close) {
-        operation->src_memory = memory_of(open + 1, (size_t)(arrow - open - 1));
-        operation->dst_memory = memory_of(arrow + 4, (size_t)(close - arrow - 4));
+        operation->src_memory =
+            (enum weir_trace_memory)named(WEIR__MEMORY, open + 1, (size_t)(arrow - open - 1));
+        operation->dst_memory =
+            (enum weir_trace_memory)named(WEIR__MEMORY, arrow + 4, (size_t)(close - arrow - 4));
     } else {
-        operation->dst_memory = memory_of(open + 1, (size_t)(close - open - 1));
+        operation->dst_memory =
+            (enum weir_trace_memory)named(WEIR__MEMORY, open + 1, (size_t)(close - open - 1));
     }
 }
 
@@ -324,194 +284,129 @@ static void classify(struct weir_trace_operation *operation, const char *categor
     read_memories(operation, title);
 }
 
+// Streams of different devices may have equal numbers.
 static bool read_foreign(struct weir__rows *rows, const json_t *event, const json_t *args,
                          const char *category)
 {
-    const char *title = string_of(event, "name");
     const uint32_t device = small_of(args, "device");
-    // Streams of different devices may have equal numbers.
-    const uint64_t id = (uint64_t)device << 32 | small_of(args, "stream");
-    struct weir_trace_operation *operation = add_operation(rows);
+    struct weir_trace_operation *operation =
+        add_operation(rows, device, (uint64_t)device << 32 | small_of(args, "stream"));
     if (!operation)
         return false;
-    *operation = (struct weir_trace_operation){
-        .queue = id,
-        .sequence = uint_of(args, "correlation"),
-        .bytes = uint_of(args, "bytes"),
-        .name = "",
-        .label = "",
-        .dst_label = "",
-        .src_label = "",
-        .file = "",
-        .region = "",
-        .finding_kind = "",
-        .finding = "",
-        .remedy = "",
-        .timed = true,
-        .start_ns = ns_of(event, "ts"),
-    };
+    read_fields(rows, weir__operation_fields, NULL, operation);
+    operation->sequence = uint_of(args, "correlation");
+    operation->bytes = uint_of(args, "bytes");
+    operation->timed = true;
+    operation->start_ns = ns_of(event, "ts");
     operation->end_ns = operation->start_ns + ns_of(event, "dur");
-    classify(operation, category, title);
+    classify(operation, category, string_of(event, "name"));
     if (operation->kind == WEIR_TRACE_LAUNCH)
-        operation->name = text_of(rows, event, "name");
-    read_triple(operation->grid, json_object_get(args, "grid"));
-    read_triple(operation->block, json_object_get(args, "block"));
-    return weir__trace_queue(rows->trace, id, device) ? true : weir__rows_no_memory(rows);
+        operation->name = text_of(rows, json_object_get(event, "name"));
+    read_value(rows, WEIR__TRIPLE, json_object_get(args, "grid"), operation->grid);
+    read_value(rows, WEIR__TRIPLE, json_object_get(args, "block"), operation->block);
+    return true;
 }
 
 static bool read_call(struct weir__rows *rows, const json_t *event, const json_t *args)
 {
-    if (!have_room(rows, 1))
+    struct weir__call *call =
+        have_room(rows, 1) ? WEIR__ADD(rows, rows->calls, rows->call_count) : NULL;
+    if (!call)
         return false;
-    struct weir__call *calls =
-        weir__trace_grow(rows->calls, rows->call_count, &rows->call_capacity, sizeof *calls);
-    if (!calls)
-        return weir__rows_no_memory(rows);
-    rows->calls = calls;
-    calls[rows->call_count++] = (struct weir__call){
-        .correlation = uint_of(args, "correlation"),
-        .thread = uint_of(event, "tid"),
-        .begin_ns = ns_of(event, "ts"),
-        .end_ns = ns_of(event, "ts") + ns_of(event, "dur"),
-    };
+    call->correlation = uint_of(args, "correlation");
+    call->thread = uint_of(event, "tid");
+    call->begin_ns = ns_of(event, "ts");
+    call->end_ns = call->begin_ns + ns_of(event, "dur");
     return true;
 }
 
-// A row of Weir has all of its data in `args`; names and categories are for other programs. The
-// trace of another program has only those.
+// The head.
 
 enum {
     DEVICE_LIMIT = 4096
 };
 
-// The head.
-
-static void read_meta(struct weir__rows *rows, const json_t *value)
-{
-    struct weir_trace_meta *meta = &rows->trace->meta;
-    rows->own = true;
-    meta->weir = text_of(rows, value, "version");
-    meta->program = text_of(rows, value, "program");
-    meta->backend = text_of(rows, value, "backend");
-    meta->plugins = text_of(rows, value, "plugins");
-    meta->source = text_of(rows, value, "source");
-    meta->process = uint_of(value, "process");
-    rows->host = meta->process < WEIR__TRACE_LEAST_PROCESS
-                     ? meta->process + WEIR__TRACE_PROCESS_OFFSET
-                     : meta->process;
-}
-
+// NULL if there are too many: the file is invalid, which later rows show.
 static struct weir_trace_device *device_at(struct weir__rows *rows, uint32_t index)
 {
     struct weir_trace *trace = rows->trace;
     for (size_t i = trace->device_count; i-- > 0;)
         if (trace->devices[i].index == index)
             return &trace->devices[i];
-    if (trace->device_count >= DEVICE_LIMIT)
-        return NULL;
-    struct weir_trace_device *devices =
-        weir__trace_grow(trace->devices, trace->device_count, &trace->storage->device_capacity,
-                         sizeof *devices);
-    if (!devices)
-        return NULL;
-    trace->devices = devices;
-    devices[trace->device_count] = (struct weir_trace_device){
-        .index = index, .name = "", .platform = "", .driver = "", .label = ""};
-    return &devices[trace->device_count++];
+    return trace->device_count < DEVICE_LIMIT ? weir__rows_device(rows, index) : NULL;
 }
 
 // The data on devices in the trace of another program.
-static bool read_properties(struct weir__rows *rows, const json_t *list)
+static void read_properties(struct weir__rows *rows, const json_t *list)
 {
     for (size_t i = 0; i < json_array_size(list) && i < DEVICE_LIMIT; i++) {
         const json_t *item = json_array_get(list, i);
         struct weir_trace_device *device = device_at(rows, small_of(item, "id"));
         if (!device)
-            return false;
-        device->name = text_of(rows, item, "name");
+            return;
+        device->name = text_of(rows, json_object_get(item, "name"));
         device->memory_bytes = uint_of(item, "totalGlobalMem");
         device->compute_units = small_of(item, "numSms");
     }
-    return true;
 }
 
-bool weir__rows_head(struct weir__rows *rows, const char *key, const json_t *value)
+void weir__rows_head(struct weir__rows *rows, const char *key, const json_t *value)
 {
-    if (strcmp(key, "weir") == 0)
-        read_meta(rows, value);
-    else if (strcmp(key, "baseTimeNanoseconds") == 0)
-        rows->trace->meta.base_unix_ns = whole(value);
-    else if (strcmp(key, "deviceProperties") == 0 && !read_properties(rows, value))
-        return weir__rows_no_memory(rows);
-    return true;
+    struct weir_trace_meta *meta = &rows->trace->meta;
+    if (strcmp(key, "weir") == 0) {
+        rows->own = true;
+        read_fields(rows, weir__head_fields, value, meta);
+    } else if (strcmp(key, "baseTimeNanoseconds") == 0) {
+        meta->base_unix_ns = whole(value);
+    } else if (strcmp(key, "deviceProperties") == 0) {
+        read_properties(rows, value);
+    }
 }
 
-// Rows that name things.
+// Rows that name things. Those of the host have nothing of Weir's, and neither have those of other programs.
 
-static bool read_device(struct weir__rows *rows, uint32_t index, const json_t *args)
+static void read_device(struct weir__rows *rows, uint64_t index, const json_t *args)
 {
-    struct weir_trace_device *device = device_at(rows, index);
-    if (!device)
-        return true; // too many devices: the file is invalid, which later rows show
-    device->name = text_of(rows, args, "weir.name");
-    device->platform = text_of(rows, args, "weir.platform");
-    device->driver = text_of(rows, args, "weir.driver");
-    device->label = text_of(rows, args, "weir.label");
-    device->memory_bytes = uint_of(args, "weir.memory_bytes");
-    device->compute_units = small_of(args, "weir.compute_units");
-    device->copy_engines_to_device = small_of(args, "weir.copy_engines_to_device");
-    device->copy_engines_to_host = small_of(args, "weir.copy_engines_to_host");
-    device->concurrent_kernels = small_of(args, "weir.concurrent_kernels");
-    device->unified_memory = small_of(args, "weir.unified_memory");
-    device->kind = small_of(args, "weir.device_kind");
-    return true;
+    struct weir_trace_device *device =
+        index <= UINT32_MAX ? device_at(rows, (uint32_t)index) : NULL;
+    if (device)
+        read_fields(rows, weir__device_fields, args, device);
 }
 
-static bool read_queue(struct weir__rows *rows, uint32_t device, uint64_t id, const json_t *args)
-{
-    struct weir_trace_queue *queue = weir__trace_queue(rows->trace, id, device);
-    if (!queue)
-        return weir__rows_no_memory(rows);
-    queue->label = text_of(rows, args, "weir.label");
-    queue->backend = text_of(rows, args, "weir.backend");
-    queue->priority = int_of_value(json_object_get(args, "weir.priority"));
-    return true;
-}
-
-static bool read_thread(struct weir__rows *rows, uint64_t id, const json_t *args)
+static bool read_queue(struct weir__rows *rows, const json_t *event, const json_t *args)
 {
     struct weir_trace *trace = rows->trace;
-    if (!have_room(rows, 1))
+    struct weir_trace_queue *queue =
+        have_room(rows, 1) ? WEIR__ADD(rows, trace->queues, trace->queue_count) : NULL;
+    if (!queue)
         return false;
-    struct weir_trace_thread *threads =
-        weir__trace_grow(trace->threads, trace->thread_count, &trace->storage->thread_capacity,
-                         sizeof *threads);
-    if (!threads)
-        return weir__rows_no_memory(rows);
-    trace->threads = threads;
-    threads[trace->thread_count++] =
-        (struct weir_trace_thread){.id = id, .name = text_of(rows, args, "name")};
+    queue->device = small_of(event, "pid");
+    queue->id = uint_of(event, "tid");
+    read_fields(rows, weir__queue_fields, args, queue);
+    return true;
+}
+
+static bool read_thread(struct weir__rows *rows, const json_t *event, const json_t *args)
+{
+    struct weir_trace *trace = rows->trace;
+    struct weir_trace_thread *thread =
+        have_room(rows, 1) ? WEIR__ADD(rows, trace->threads, trace->thread_count) : NULL;
+    if (!thread)
+        return false;
+    thread->id = uint_of(event, "tid");
+    thread->name = text_of(rows, json_object_get(args, "name"));
     return true;
 }
 
 static void read_end(struct weir__rows *rows, const json_t *args)
 {
-    struct weir_trace_meta *meta = &rows->trace->meta;
     const json_t *clocks = json_object_get(args, "weir.clocks");
-    meta->end_ns = uint_of(args, "weir.end");
-    meta->dropped = uint_of(args, "weir.dropped");
-    meta->beyond = uint_of(args, "weir.beyond");
-    meta->unfinished = uint_of(args, "weir.unfinished");
+    read_fields(rows, weir__end_fields, args, &rows->trace->meta);
     for (size_t i = 0; i < json_array_size(clocks) && i < DEVICE_LIMIT; i++) {
         const json_t *item = json_array_get(clocks, i);
         struct weir_trace_device *device = device_at(rows, small(json_array_get(item, 0)));
-        if (!device)
-            return;
-        device->clock = (struct weir_trace_clock){
-            .pairs = small(json_array_get(item, 1)),
-            .drift_ppm = json_number_value(json_array_get(item, 2)),
-            .uncertainty_ns = whole(json_array_get(item, 3)),
-        };
+        if (device)
+            read_list(rows, weir__clock_fields, item, device);
     }
     rows->ended = true;
 }
@@ -520,17 +415,13 @@ static bool read_name(struct weir__rows *rows, const json_t *event)
 {
     const char *name = string_of(event, "name");
     const json_t *args = json_object_get(event, "args");
-    const uint64_t pid = uint_of(event, "pid");
-    if (!rows->own)
-        return true;
+    const bool labelled = json_object_get(args, "weir.label");
     if (strcmp(name, WEIR__TRACE_END_ROW) == 0)
         read_end(rows, args);
-    else if (strcmp(name, WEIR__TRACE_DEVICE_ROW) == 0)
-        return pid == rows->host || pid > UINT32_MAX || read_device(rows, (uint32_t)pid, args);
+    else if (strcmp(name, WEIR__TRACE_DEVICE_ROW) == 0 && json_object_get(args, "weir.name"))
+        read_device(rows, uint_of(event, "pid"), args);
     else if (strcmp(name, WEIR__TRACE_QUEUE_ROW) == 0)
-        return pid == rows->host
-                   ? read_thread(rows, uint_of(event, "tid"), args)
-                   : read_queue(rows, small_of(event, "pid"), uint_of(event, "tid"), args);
+        return labelled ? read_queue(rows, event, args) : read_thread(rows, event, args);
     return true;
 }
 
@@ -540,22 +431,17 @@ static bool read_span(struct weir__rows *rows, const json_t *event, const json_t
 {
     struct weir_trace *trace = rows->trace;
     const json_t *number = json_object_get(args, "weir.number");
-    if (!have_room(rows, 1))
+    struct weir_trace_span *span =
+        have_room(rows, 1) ? WEIR__ADD(rows, trace->spans, trace->span_count) : NULL;
+    if (!span)
         return false;
-    struct weir_trace_span *spans = weir__trace_grow(trace->spans, trace->span_count,
-                                                     &trace->storage->span_capacity, sizeof *spans);
-    if (!spans)
-        return weir__rows_no_memory(rows);
-    trace->spans = spans;
-    spans[trace->span_count++] = (struct weir_trace_span){
-        .kind =
-            strcmp(string_of(args, "weir.span"), "sync") == 0 ? WEIR_TRACE_SYNC : WEIR_TRACE_REGION,
-        .thread = uint_of(event, "tid"),
-        .name = text_of(rows, event, "name"),
-        .number = number ? whole(number) : WEIR_NO_NUMBER,
-        .begin_ns = ns_of(event, "ts"),
-        .end_ns = ns_of(event, "ts") + ns_of(event, "dur"),
-    };
+    span->kind =
+        strcmp(string_of(args, "weir.span"), "sync") == 0 ? WEIR_TRACE_SYNC : WEIR_TRACE_REGION;
+    span->thread = uint_of(event, "tid");
+    span->name = text_of(rows, json_object_get(event, "name"));
+    span->number = number ? whole(number) : WEIR_NO_NUMBER;
+    span->begin_ns = ns_of(event, "ts");
+    span->end_ns = span->begin_ns + ns_of(event, "dur");
     return true;
 }
 

@@ -6,35 +6,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    BLOCK_SIZE = 1 << 18,
-    QUEUE_LIMIT = 1 << 24
-};
+#include "report/trace_out.h"
 
 void *weir__trace_allocate(struct weir_trace_storage *storage, size_t size)
 {
-    struct weir__block *block = storage->blocks;
-    size = (size + WEIR__BLOCK_ALIGNMENT - 1) / WEIR__BLOCK_ALIGNMENT * WEIR__BLOCK_ALIGNMENT;
-    if (!block || size > block->size - block->used) {
-        const size_t wanted = size > BLOCK_SIZE ? size : BLOCK_SIZE;
-        block = malloc(sizeof *block + wanted);
-        if (!block)
-            return NULL;
-        *block = (struct weir__block){.next = storage->blocks, .size = wanted};
-        storage->blocks = block;
-    }
-    void *data = block->data + block->used;
-    block->used += size;
-    return data;
-}
-
-// The key is made at the first use. It is secret, so no file can be made whose queues all meet in one slot.
-static const struct weir_siphash_key *key_of(struct weir_trace_storage *storage)
-{
-    if (!storage->has_key)
-        (void)weir_siphash_random_key(&storage->key);
-    storage->has_key = true;
-    return &storage->key;
+    struct weir__block *block = malloc(sizeof *block + size);
+    if (!block)
+        return NULL;
+    block->next = storage->blocks;
+    storage->blocks = block;
+    return block->data;
 }
 
 const char *weir__trace_intern(struct weir_trace_storage *storage, const char *text)
@@ -42,98 +23,48 @@ const char *weir__trace_intern(struct weir_trace_storage *storage, const char *t
     return text && *text ? weir_names_keep(storage->texts, text) : "";
 }
 
-void *weir__trace_grow(void *items, size_t count, size_t *capacity, size_t item_size)
+// There is room up to the next power of two.
+void *weir__rows_add(struct weir__rows *rows, void *array, size_t *count, size_t size)
 {
-    if (count < *capacity)
-        return items;
-    const size_t wanted = *capacity ? *capacity + *capacity / 2 : 64;
-    void *grown = wanted <= SIZE_MAX / item_size ? realloc(items, wanted * item_size) : NULL;
-    if (grown)
-        *capacity = wanted;
-    return grown;
+    char *items;
+    memcpy(&items, array, sizeof items);
+    if ((*count & (*count - 1)) == 0) {
+        const size_t room = *count ? 2 * *count : 1;
+        items = room <= SIZE_MAX / size ? realloc(items, room * size) : NULL;
+        if (!items) {
+            weir__rows_no_memory(rows);
+            return NULL;
+        }
+        memcpy(array, &items, sizeof items);
+    }
+    return memset(items + (*count)++ * size, 0, size);
 }
 
-static size_t queue_slot(const struct weir_trace *trace, uint64_t id)
+struct weir_trace_device *weir__rows_device(struct weir__rows *rows, uint32_t index)
 {
-    struct weir_trace_storage *storage = trace->storage;
-    const size_t mask = storage->queue_slot_count - 1;
-    size_t at = (size_t)weir_siphash(key_of(storage), &id, sizeof id) & mask;
-    while (storage->queue_slots[at] > 0 && trace->queues[storage->queue_slots[at] - 1].id != id)
-        at = (at + 1) & mask;
-    return at;
+    struct weir_trace_device *device =
+        WEIR__ADD(rows, rows->trace->devices, rows->trace->device_count);
+    if (device)
+        *device = (struct weir_trace_device){
+            .index = index, .name = "", .platform = "", .driver = "", .label = ""};
+    return device;
 }
 
-static struct weir_trace_queue *find_queue(const struct weir_trace *trace, uint64_t id)
+bool weir__rows_note(struct weir__rows *rows, const char *format, ...)
 {
-    if (trace->storage->queue_slot_count == 0)
-        return NULL;
-    const uint32_t index = trace->storage->queue_slots[queue_slot(trace, id)];
-    return index > 0 ? &trace->queues[index - 1] : NULL;
-}
-
-// Fills the table of ids after the queues were sorted.
-static void index_queues(struct weir_trace *trace)
-{
-    struct weir_trace_storage *storage = trace->storage;
-    if (storage->queue_slot_count == 0)
-        return;
-    memset(storage->queue_slots, 0, storage->queue_slot_count * sizeof *storage->queue_slots);
-    for (size_t i = 0; i < trace->queue_count; i++)
-        storage->queue_slots[queue_slot(trace, trace->queues[i].id)] = (uint32_t)i + 1;
-}
-
-static bool widen_queues(struct weir_trace *trace)
-{
-    struct weir_trace_storage *storage = trace->storage;
-    const size_t count = storage->queue_slot_count ? 2 * storage->queue_slot_count : 64;
-    uint32_t *slots = calloc(count, sizeof *slots);
-    if (!slots)
-        return false;
-    free(storage->queue_slots);
-    storage->queue_slots = slots;
-    storage->queue_slot_count = count;
-    index_queues(trace);
-    return true;
-}
-
-struct weir_trace_queue *weir__trace_queue(struct weir_trace *trace, uint64_t id, uint32_t device)
-{
-    struct weir_trace_storage *storage = trace->storage;
-    struct weir_trace_queue *known = find_queue(trace, id);
-    if (known)
-        return known;
-    if (trace->queue_count >= QUEUE_LIMIT)
-        return NULL;
-    if (2 * trace->queue_count >= storage->queue_slot_count && !widen_queues(trace))
-        return NULL;
-    struct weir_trace_queue *queues =
-        weir__trace_grow(trace->queues, trace->queue_count, &storage->queue_capacity,
-                         sizeof *trace->queues);
-    if (!queues)
-        return NULL;
-    trace->queues = queues;
-    struct weir_trace_queue *queue = &queues[trace->queue_count++];
-    *queue = (struct weir_trace_queue){.id = id, .device = device, .label = "", .backend = ""};
-    storage->queue_slots[queue_slot(trace, id)] = (uint32_t)trace->queue_count;
-    return queue;
-}
-
-bool weir__trace_note(struct weir_trace *trace, const char *format, ...)
-{
+    struct weir_trace *trace = rows->trace;
     char text[512];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    const char *note = weir__trace_intern(trace->storage, text);
-    const char **notes = weir__trace_grow(trace->notes, trace->note_count,
-                                          &trace->storage->note_capacity, sizeof *notes);
-    if (notes)
-        trace->notes = notes;
-    if (!note || !notes)
+    const char **note = WEIR__ADD(rows, trace->notes, trace->note_count);
+    if (!note)
         return false;
-    notes[trace->note_count++] = note;
-    return true;
+    *note = weir__trace_intern(trace->storage, text);
+    if (!*note)
+        trace->note_count--;
+    return *note ? true : weir__rows_no_memory(rows);
 }
 
 // Sorts the rows that were read: queues by device, operations by queue, and each wait with the
@@ -158,14 +89,28 @@ static int by_device(const void *a, const void *b)
     return x->device != y->device ? compare(x->device, y->device) : compare(x->id, y->id);
 }
 
-static int by_queue(const void *a, const void *b)
+static int by_id(const void *a, const void *b)
+{
+    const struct weir_trace_queue *x = *(const struct weir_trace_queue *const *)a;
+    const struct weir_trace_queue *y = *(const struct weir_trace_queue *const *)b;
+    return compare(x->id, y->id);
+}
+
+// Until the queues are complete an operation's index is that of its device.
+static int by_device_and_queue(const struct weir_trace_operation *x,
+                               const struct weir_trace_operation *y)
+{
+    return x->queue_index != y->queue_index ? compare(x->queue_index, y->queue_index)
+                                            : compare(x->queue, y->queue);
+}
+
+static int by_sequence(const void *a, const void *b)
 {
     const struct weir_trace_operation *x = a;
     const struct weir_trace_operation *y = b;
-    if (x->queue_index != y->queue_index)
-        return compare(x->queue_index, y->queue_index);
-    if (x->sequence != y->sequence)
-        return compare(x->sequence, y->sequence);
+    const int queues = by_device_and_queue(x, y);
+    if (queues != 0 || x->sequence != y->sequence)
+        return queues ? queues : compare(x->sequence, y->sequence);
     return x->node != y->node ? compare(x->node, y->node) : compare(x->start_ns, y->start_ns);
 }
 
@@ -173,10 +118,10 @@ static int by_start(const void *a, const void *b)
 {
     const struct weir_trace_operation *x = a;
     const struct weir_trace_operation *y = b;
-    if (x->queue_index != y->queue_index)
-        return compare(x->queue_index, y->queue_index);
-    return x->start_ns != y->start_ns ? compare(x->start_ns, y->start_ns)
-                                      : compare(x->end_ns, y->end_ns);
+    const int queues = by_device_and_queue(x, y);
+    if (queues != 0 || x->start_ns != y->start_ns)
+        return queues ? queues : compare(x->start_ns, y->start_ns);
+    return compare(x->end_ns, y->end_ns);
 }
 
 static int by_thread(const void *a, const void *b)
@@ -204,39 +149,69 @@ static void sort(void *items, size_t count, size_t size, int (*order)(const void
 }
 
 // Adds the devices of queues that no row named. Queues are already in order.
-static bool complete_devices(struct weir_trace *trace)
+static bool complete_devices(struct weir__rows *rows)
 {
+    struct weir_trace *trace = rows->trace;
     const size_t named = trace->device_count;
     sort(trace->devices, named, sizeof *trace->devices, by_index);
     for (size_t i = 0; i < trace->queue_count; i++) {
-        const struct weir_trace_device wanted = {.index = trace->queues[i].device,
-                                                 .name = "",
-                                                 .platform = "",
-                                                 .driver = "",
-                                                 .label = ""};
-        if (i > 0 && trace->queues[i - 1].device == wanted.index)
-            continue;
-        if (named > 0 && bsearch(&wanted, trace->devices, named, sizeof *trace->devices, by_index))
-            continue;
-        struct weir_trace_device *devices =
-            weir__trace_grow(trace->devices, trace->device_count, &trace->storage->device_capacity,
-                             sizeof *devices);
-        if (!devices)
+        const struct weir_trace_device wanted = {.index = trace->queues[i].device};
+        const bool is_new = (i == 0 || trace->queues[i - 1].device != wanted.index) &&
+                            (named == 0 || !bsearch(&wanted, trace->devices, named,
+                                                    sizeof *trace->devices, by_index));
+        if (is_new && !weir__rows_device(rows, wanted.index))
             return false;
-        trace->devices = devices;
-        devices[trace->device_count++] = wanted;
     }
     sort(trace->devices, trace->device_count, sizeof *trace->devices, by_index);
     return true;
 }
 
-static void find_queues(struct weir_trace *trace)
+// Each queue that rows name, once.
+static void sort_named(struct weir_trace *trace)
 {
-    index_queues(trace);
+    size_t used = 0;
+    sort(trace->queues, trace->queue_count, sizeof *trace->queues, by_device);
+    for (size_t i = 0; i < trace->queue_count; i++)
+        if (used == 0 || by_device(&trace->queues[used - 1], &trace->queues[i]) != 0)
+            trace->queues[used++] = trace->queues[i];
+    trace->queue_count = used;
+}
+
+// Adds the queues of operations that no row named. Operations are already in order.
+static bool complete_queues(struct weir__rows *rows)
+{
+    struct weir_trace *trace = rows->trace;
+    sort_named(trace);
+    const size_t named = trace->queue_count;
+    for (size_t i = 0; i < trace->operation_count; i++) {
+        const struct weir_trace_operation *operation = &trace->operations[i];
+        const struct weir_trace_queue wanted = {.id = operation->queue,
+                                                .device = operation->queue_index,
+                                                .label = "",
+                                                .backend = ""};
+        if ((i > 0 && by_device_and_queue(operation - 1, operation) == 0) ||
+            (named > 0 && bsearch(&wanted, trace->queues, named, sizeof *trace->queues, by_device)))
+            continue;
+        struct weir_trace_queue *queue = WEIR__ADD(rows, trace->queues, trace->queue_count);
+        if (!queue)
+            return false;
+        *queue = wanted;
+    }
+    sort(trace->queues, trace->queue_count, sizeof *trace->queues, by_device);
+    return true;
+}
+
+// Both are in order, and each operation has a queue.
+static void find_ranges(struct weir_trace *trace)
+{
+    struct weir_trace_queue *queue = trace->queues;
     for (size_t i = 0; i < trace->operation_count; i++) {
         struct weir_trace_operation *operation = &trace->operations[i];
-        const struct weir_trace_queue *queue = find_queue(trace, operation->queue);
+        while (queue->device != operation->queue_index || queue->id != operation->queue)
+            queue++;
         operation->queue_index = (uint32_t)(queue - trace->queues);
+        if (queue->operation_count++ == 0)
+            queue->first_operation = i;
     }
 }
 
@@ -294,17 +269,6 @@ static void number_by_start(struct weir_trace *trace)
     }
 }
 
-// All traces.
-
-static void find_ranges(struct weir_trace *trace)
-{
-    for (size_t i = 0; i < trace->operation_count; i++) {
-        struct weir_trace_queue *queue = &trace->queues[trace->operations[i].queue_index];
-        if (queue->operation_count++ == 0)
-            queue->first_operation = i;
-    }
-}
-
 // The last operation of the queue up to `sequence`.
 static size_t last_up_to(const struct weir_trace *trace, const struct weir_trace_queue *queue,
                          uint64_t sequence)
@@ -321,18 +285,34 @@ static size_t last_up_to(const struct weir_trace *trace, const struct weir_trace
     return low > queue->first_operation ? low - 1 : WEIR_TRACE_NO_INDEX;
 }
 
-static void resolve_waits(struct weir_trace *trace)
+static void resolve(const struct weir_trace *trace, const struct weir_trace_queue *const *queues,
+                    struct weir_trace_wait *wait)
 {
-    for (size_t i = 0; i < trace->operation_count; i++) {
-        const struct weir_trace_operation *operation = &trace->operations[i];
-        // They are in the trace's storage, which may be written to.
-        struct weir_trace_wait *waits = (struct weir_trace_wait *)operation->waits;
-        for (size_t k = 0; k < operation->wait_count; k++) {
-            const struct weir_trace_queue *queue = find_queue(trace, waits[k].queue);
-            if (queue && queue->operation_count > 0)
-                waits[k].operation = last_up_to(trace, queue, waits[k].sequence);
-        }
-    }
+    const struct weir_trace_queue wanted = {.id = wait->queue};
+    const struct weir_trace_queue *key = &wanted;
+    const struct weir_trace_queue *const *queue =
+        bsearch(&key, queues, trace->queue_count, sizeof(void *), by_id);
+    wait->operation = queue && (*queue)->operation_count > 0
+                          ? last_up_to(trace, *queue, wait->sequence)
+                          : WEIR_TRACE_NO_INDEX;
+}
+
+// A wait names its queue by the id alone.
+static bool resolve_waits(struct weir__rows *rows)
+{
+    struct weir_trace *trace = rows->trace;
+    const struct weir_trace_queue **queues = malloc((trace->queue_count + 1) * sizeof(void *));
+    if (!queues)
+        return weir__rows_no_memory(rows);
+    for (size_t i = 0; i < trace->queue_count; i++)
+        queues[i] = &trace->queues[i];
+    sort(queues, trace->queue_count, sizeof *queues, by_id);
+    // The waits are in the trace's storage, which may be written to.
+    for (size_t i = 0; i < trace->operation_count; i++)
+        for (size_t k = 0; k < trace->operations[i].wait_count; k++)
+            resolve(trace, queues, (struct weir_trace_wait *)&trace->operations[i].waits[k]);
+    free(queues);
+    return true;
 }
 
 static bool tell_end(struct weir__rows *rows)
@@ -347,42 +327,41 @@ static bool tell_end(struct weir__rows *rows)
     if (rows->own && !rows->ended)
         trace->meta.truncated = true;
     if (trace->meta.truncated &&
-        !weir__trace_note(trace,
-                          "the trace has no end: the program was killed, is still running, did not "
-                          "close its runtime, or could not write the rest. What was written is "
-                          "here: %zu operations",
-                          trace->operation_count))
+        !weir__rows_note(rows,
+                         "the trace has no end: the program was killed, is still running, did not "
+                         "close its runtime, or could not write the rest. What was written is "
+                         "here: %zu operations",
+                         trace->operation_count))
         return false;
     if (trace->meta.beyond > 0 &&
-        !weir__trace_note(
-            trace,
+        !weir__rows_note(
+            rows,
             "%llu operations at the end are missing, with the regions and waits of the host "
             "after them: the file had reached `limit` of [trace]",
             (unsigned long long)trace->meta.beyond))
         return false;
     return trace->meta.dropped == 0 ||
-           weir__trace_note(trace,
-                            "%llu operations are missing: they came faster than they could be "
-                            "written; figures are of the others",
-                            (unsigned long long)trace->meta.dropped);
+           weir__rows_note(rows,
+                           "%llu operations are missing: they came faster than they could be "
+                           "written; figures are of the others",
+                           (unsigned long long)trace->meta.dropped);
 }
 
 bool weir__rows_finish(struct weir__rows *rows)
 {
     struct weir_trace *trace = rows->trace;
-    sort(trace->queues, trace->queue_count, sizeof *trace->queues, by_device);
-    if (!complete_devices(trace))
-        return weir__rows_no_memory(rows);
-    find_queues(trace);
-    if (rows->own) {
-        sort(trace->operations, trace->operation_count, sizeof *trace->operations, by_queue);
-    } else {
+    if (!rows->own) {
+        trace->thread_count = 0;
         join_calls(rows);
         move_to_zero(trace);
-        number_by_start(trace);
     }
+    sort(trace->operations, trace->operation_count, sizeof *trace->operations,
+         rows->own ? by_sequence : by_start);
     sort(trace->spans, trace->span_count, sizeof *trace->spans, by_thread);
+    if (!complete_queues(rows) || !complete_devices(rows))
+        return false;
     find_ranges(trace);
-    resolve_waits(trace);
-    return tell_end(rows) ? true : weir__rows_no_memory(rows);
+    if (!rows->own)
+        number_by_start(trace);
+    return resolve_waits(rows) && tell_end(rows);
 }

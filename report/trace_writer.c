@@ -11,18 +11,6 @@
 
 // The row of an operation.
 
-static void row_text(struct weir__out *out, const char *name, const char *text)
-{
-    if (text && *text)
-        weir__out_string_field(out, name, text);
-}
-
-static void row_count(struct weir__out *out, const char *name, uint64_t number)
-{
-    if (number > 0)
-        weir__out_uint_field(out, name, number);
-}
-
 // {"ph": …, "name": …, "pid": …, "tid": …
 static void row_begin(struct weir__out *out, const char *phase, const char *name, uint64_t pid,
                       uint64_t tid)
@@ -59,56 +47,16 @@ static bool is_of_device(const struct weir_trace_operation *operation)
            operation->engine != WEIR_ENGINE_NONE;
 }
 
-static void add_triple(struct weir__out *out, const char *name, const uint32_t triple[3])
+// [[queue, sequence, …], …], or nothing.
+static void add_lists(struct weir__out *out, const char *name, const struct weir__field *fields,
+                      const void *items, size_t count, size_t size)
 {
-    if (triple[0] == 0)
+    if (count == 0)
         return;
     weir__out_key(out, name);
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < count; i++) {
         weir__out_raw(out, i == 0 ? "[" : ",");
-        weir__out_uint(out, triple[i]);
-    }
-    weir__out_raw(out, "]");
-}
-
-static void add_memory(struct weir__out *out, const char *name, enum weir_trace_memory memory)
-{
-    if (memory != WEIR_TRACE_NO_MEMORY)
-        weir__out_string_field(out, name, weir__trace_memory_name(memory));
-}
-
-// [[queue, sequence, implied, "file", line], ...]
-static void add_waits(struct weir__out *out, const struct weir_trace_operation *operation)
-{
-    if (operation->wait_count == 0)
-        return;
-    weir__out_key(out, "weir.waits");
-    for (size_t i = 0; i < operation->wait_count; i++) {
-        const struct weir_trace_wait *wait = &operation->waits[i];
-        weir__out_raw(out, i == 0 ? "[[" : ",[");
-        weir__out_uint(out, wait->queue);
-        weir__out_raw(out, ",");
-        weir__out_uint(out, wait->sequence);
-        weir__out_raw(out, wait->implied ? ",1," : ",0,");
-        weir__out_string(out, wait->file);
-        weir__out_raw(out, ",");
-        weir__out_int(out, wait->line);
-        weir__out_raw(out, "]");
-    }
-    weir__out_raw(out, "]");
-}
-
-static void add_scalars(struct weir__out *out, const struct weir_trace_operation *operation)
-{
-    if (operation->scalar_count == 0)
-        return;
-    weir__out_key(out, "weir.scalars");
-    for (size_t i = 0; i < operation->scalar_count; i++) {
-        weir__out_raw(out, i == 0 ? "[[" : ",[");
-        weir__out_uint(out, operation->scalars[i].argument);
-        weir__out_raw(out, ",");
-        weir__out_double(out, operation->scalars[i].value);
-        weir__out_raw(out, "]");
+        weir__out_list(out, fields, (const char *)items + i * size);
     }
     weir__out_raw(out, "]");
 }
@@ -118,7 +66,6 @@ static void add_scalars(struct weir__out *out, const struct weir_trace_operation
 static void add_collective(struct weir__out *out, const struct weir_trace_operation *operation)
 {
     const struct weir_trace_collective *it = operation->collective;
-    const uint64_t numbers[] = {it->count, it->number, it->rank, it->rank_count, it->root};
     const uint64_t ns = operation->end_ns - operation->start_ns;
     weir__out_string_field(out, "Collective name", it->kind);
     weir__out_string_field(out, "dtype", it->element);
@@ -130,55 +77,7 @@ static void add_collective(struct weir__out *out, const struct weir_trace_operat
         weir__out_double_field(out, "bus GB/s", rate * weir_bus_factor(it->kind, it->rank_count));
     }
     weir__out_key(out, "weir.collective");
-    weir__out_raw(out, "[");
-    weir__out_string(out, it->kind);
-    weir__out_raw(out, ",");
-    weir__out_string(out, it->element);
-    weir__out_raw(out, ",");
-    weir__out_string(out, it->reduction);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        weir__out_raw(out, ",");
-        weir__out_uint(out, numbers[i]);
-    }
-    weir__out_raw(out, "]");
-}
-
-static void add_finding(struct weir__out *out, const struct weir_trace_operation *operation)
-{
-    row_text(out, "weir.finding_kind", operation->finding_kind);
-    row_text(out, "weir.finding", operation->finding);
-    row_text(out, "weir.remedy", operation->remedy);
-}
-
-static void add_facts(struct weir__out *out, const struct weir_trace_operation *operation)
-{
-    weir__out_uint_field(out, "weir.sequence", operation->sequence);
-    row_count(out, "weir.node", operation->node);
-    weir__out_string_field(out, "weir.kind", weir_trace_kind_name(operation->kind));
-    weir__out_string_field(out, "weir.engine", weir_trace_engine_name(operation->engine));
-    row_text(out, "weir.name", operation->name);
-    row_text(out, "weir.label", operation->label);
-    row_text(out, "weir.dst", operation->dst_label);
-    row_text(out, "weir.src", operation->src_label);
-    add_memory(out, "weir.dst_memory", operation->dst_memory);
-    add_memory(out, "weir.src_memory", operation->src_memory);
-    row_count(out, "weir.argument_bytes", operation->argument_bytes);
-    add_scalars(out, operation);
-    if (operation->collective)
-        add_collective(out, operation);
-    row_text(out, "weir.file", operation->file);
-    if (operation->line != 0)
-        weir__out_int_field(out, "weir.line", operation->line);
-    row_text(out, "weir.region", operation->region);
-    row_count(out, "weir.thread", operation->thread);
-    weir__out_uint_field(out, "weir.submit", operation->submit_ns);
-    row_count(out, "weir.submit_end", operation->submit_end_ns);
-    if (operation->start_is_earliest)
-        weir__out_bool_field(out, "weir.start_is_earliest", true);
-    if (operation->failed)
-        weir__out_bool_field(out, "weir.failed", true);
-    add_finding(out, operation);
-    add_waits(out, operation);
+    weir__out_list(out, weir__collective_fields, it);
 }
 
 static void row_operation(struct weir__out *out, const struct weir_trace_operation *operation,
@@ -203,10 +102,13 @@ static void row_operation(struct weir__out *out, const struct weir_trace_operati
     if (is_of_device(operation))
         weir__out_uint_field(out, "stream", operation->queue);
     weir__out_uint_field(out, "correlation", correlation);
-    row_count(out, "bytes", operation->bytes);
-    add_triple(out, "grid", operation->grid);
-    add_triple(out, "block", operation->block);
-    add_facts(out, operation);
+    weir__out_fields(out, weir__operation_fields, operation);
+    add_lists(out, "weir.scalars", weir__scalar_fields, operation->scalars, operation->scalar_count,
+              sizeof *operation->scalars);
+    if (operation->collective)
+        add_collective(out, operation);
+    add_lists(out, "weir.waits", weir__wait_fields, operation->waits, operation->wait_count,
+              sizeof *operation->waits);
     weir__out_raw(out, "}");
 }
 
@@ -220,6 +122,11 @@ enum {
     FIRST_POINTS = 16, // of queues that live briefly there may be very many
     WAIT_LIMIT = 4096
 };
+
+// The pid of the host's rows: the process's number, to which this is added if it could be mistaken
+// for a device's.
+#define LEAST_PROCESS 4096u
+#define PROCESS_OFFSET 1000000u
 
 struct point {
     uint64_t sequence;
@@ -310,12 +217,7 @@ static void write_head(struct weir__out *out, const struct weir_trace_meta *meta
                        "\"baseTimeNanoseconds\": ");
     weir__out_uint(out, meta->base_unix_ns);
     weir__out_raw(out, ",\n\"weir\": {\"format\":1");
-    weir__out_string_field(out, "version", meta->weir);
-    weir__out_string_field(out, "program", meta->program);
-    weir__out_string_field(out, "backend", meta->backend);
-    weir__out_string_field(out, "plugins", meta->plugins);
-    weir__out_string_field(out, "source", meta->source);
-    weir__out_uint_field(out, "process", meta->process);
+    weir__out_fields(out, weir__head_fields, meta);
     weir__out_raw(out, "},\n\"deviceProperties\": [");
 }
 
@@ -358,9 +260,7 @@ weir_trace_writer *weir_trace_writer_create(const char *path, const struct weir_
         free(writer);
         return NULL;
     }
-    writer->process = meta->process < WEIR__TRACE_LEAST_PROCESS
-                          ? meta->process + WEIR__TRACE_PROCESS_OFFSET
-                          : meta->process;
+    writer->process = meta->process + (meta->process < LEAST_PROCESS ? PROCESS_OFFSET : 0);
     write_head(&writer->out, meta);
     return writer;
 }
@@ -375,17 +275,7 @@ static void write_device(struct weir__out *out, const struct weir_trace_device *
     row_begin(out, "M", WEIR__TRACE_DEVICE_ROW, device->index, 0);
     weir__out_raw(out, ",\"args\":{\"name\":");
     weir__out_string(out, name);
-    weir__out_string_field(out, "weir.name", device->name);
-    weir__out_string_field(out, "weir.platform", device->platform);
-    weir__out_string_field(out, "weir.driver", device->driver);
-    weir__out_string_field(out, "weir.label", device->label);
-    row_count(out, "weir.memory_bytes", device->memory_bytes);
-    row_count(out, "weir.compute_units", device->compute_units);
-    row_count(out, "weir.copy_engines_to_device", device->copy_engines_to_device);
-    row_count(out, "weir.copy_engines_to_host", device->copy_engines_to_host);
-    row_count(out, "weir.concurrent_kernels", device->concurrent_kernels);
-    row_count(out, "weir.unified_memory", device->unified_memory);
-    row_count(out, "weir.device_kind", device->kind);
+    weir__out_fields(out, weir__device_fields, device);
     weir__out_raw(out, "}");
 }
 
@@ -443,9 +333,7 @@ void weir_trace_writer_queue(weir_trace_writer *writer, const struct weir_trace_
     row_begin(out, "M", WEIR__TRACE_QUEUE_ROW, queue->device, queue->id);
     weir__out_raw(out, ",\"args\":{\"name\":");
     weir__out_string(out, name);
-    weir__out_string_field(out, "weir.label", queue->label);
-    weir__out_string_field(out, "weir.backend", queue->backend);
-    weir__out_int_field(out, "weir.priority", queue->priority);
+    weir__out_fields(out, weir__queue_fields, queue);
     weir__out_raw(out, "}");
     end_row(writer);
 }
@@ -665,35 +553,14 @@ bool weir_trace_writer_flush(weir_trace_writer *writer)
 
 // The end.
 
-static void write_clocks(struct weir__out *out, const struct weir_trace_device *devices,
-                         size_t count)
-{
-    weir__out_raw(out, ",\"weir.clocks\":[");
-    for (size_t i = 0; i < count; i++) {
-        weir__out_raw(out, i > 0 ? ",[" : "[");
-        weir__out_uint(out, devices[i].index);
-        weir__out_raw(out, ",");
-        weir__out_uint(out, devices[i].clock.pairs);
-        weir__out_raw(out, ",");
-        weir__out_double(out, devices[i].clock.drift_ppm);
-        weir__out_raw(out, ",");
-        weir__out_uint(out, devices[i].clock.uncertainty_ns);
-        weir__out_raw(out, "]");
-    }
-    weir__out_raw(out, "]");
-}
-
 static void write_end(weir_trace_writer *writer, const struct weir_trace_meta *end,
                       const struct weir_trace_device *devices, size_t device_count)
 {
     struct weir__out *out = &writer->out;
     row_begin(out, "M", WEIR__TRACE_END_ROW, writer->process, 0);
     weir__out_raw(out, ",\"args\":{\"name\":\"end\"");
-    weir__out_uint_field(out, "weir.end", end->end_ns);
-    weir__out_uint_field(out, "weir.dropped", end->dropped);
-    row_count(out, "weir.beyond", end->beyond);
-    weir__out_uint_field(out, "weir.unfinished", end->unfinished);
-    write_clocks(out, devices, device_count);
+    weir__out_fields(out, weir__end_fields, end);
+    add_lists(out, "weir.clocks", weir__clock_fields, devices, device_count, sizeof *devices);
     weir__out_raw(out, "}}\n]\n}\n");
 }
 

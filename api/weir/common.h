@@ -18,11 +18,9 @@
 //     program, keep the pointer for as long as their object.
 //   - Programs, modules and libraries of different versions work together, because every
 //     structure that may grow is passed with its size: see "Sizes" below.
-//   - A thread that is cancelled (pthread_cancel(), of the deferred type) while a call waits ends at its
-//     next cancellation point after the call: waits of the library are none.
-//   - Functions of the program that the library calls must return: pthread_exit(), longjmp(), a
-//     C++ exception or an enabled cancellation that leaves one is an error of the program, after
-//     which nothing is defined.
+//   - Functions of the program that the library calls must return: pthread_exit(), longjmp() or a
+//     C++ exception that leaves one is an error of the program, after which nothing is defined; and
+//     so is pthread_cancel() of a thread in a call of the library.
 //   - After fork() every call in the child returns WEIR_ERROR_FORKED, except those of
 //     <weir/report.h>, which need no runtime; destroy functions do nothing.
 #ifndef WEIR_COMMON_H

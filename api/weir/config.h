@@ -28,6 +28,26 @@ struct weir_key {
     const char *help;           // one sentence
 };
 
+// Entries of a table of keys.
+#define WEIR_TEXT_KEY(key, or_else, about)                                           \
+    {                                                                                \
+        .name = (key), .type = WEIR_KEY_TEXT, .fallback = (or_else), .help = (about) \
+    }
+#define WEIR_BOOLEAN_KEY(key, or_else, about)                                           \
+    {                                                                                   \
+        .name = (key), .type = WEIR_KEY_BOOLEAN, .fallback = (or_else), .help = (about) \
+    }
+#define WEIR_CHOICE_KEY(key, or_else, words, about)                                        \
+    {                                                                                      \
+        .name = (key), .type = WEIR_KEY_CHOICE, .fallback = (or_else), .choices = (words), \
+        .help = (about)                                                                    \
+    }
+#define WEIR_INTEGER_KEY(key, or_else, least, most, about)                                  \
+    {                                                                                       \
+        .name = (key), .type = WEIR_KEY_INTEGER, .fallback = (or_else), .minimum = (least), \
+        .maximum = (most), .help = (about)                                                  \
+    }
+
 // Returns key `index` of a table in which the distance between keys is `key_size` bytes.
 static inline const struct weir_key *weir_key_at(const struct weir_key *keys, size_t key_size,
                                                  size_t index)

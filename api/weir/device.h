@@ -73,8 +73,6 @@ struct weir_limits {
     uint32_t native;      // <weir/interop.h> works: native handles can be read and wrapped
     uint32_t cuda_source; // programs are compiled from weir_program_params.cuda_source
 
-    uint32_t printf_to_log;  // what kernels in OpenCL C print goes to the log (<weir/log.h>), and
-                             // else where the driver puts it
     uint32_t managed_memory; // MANAGED buffers: the host uses them through weir_host_begin(), also
                              // while the device works, and kernels and copies use them in place
 

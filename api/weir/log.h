@@ -17,9 +17,8 @@ typedef enum weir_log_level {
     WEIR_LOG_DEBUG = 4,
 } weir_log_level;
 
-// Receives one message, without a newline at its end. `source` is "core", the
-// name of a module, or "printf" for a line that a kernel prints, at level INFO, on
-// a device with limits.printf_to_log. May be called on any thread; must not call Weir.
+// Receives one message, without a newline at its end. `source` is "core" or
+// the name of a module. May be called on any thread; must not call Weir.
 typedef void (*weir_log_function)(void *user, weir_log_level level, const char *source,
                                   const char *message);
 

@@ -155,8 +155,4 @@ enum {
 #define OCL_DEVICE_COMPUTE_CAPABILITY_MINOR_NV 0x4001
 #define OCL_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT_NV 0x4007
 
-// cl_arm_printf: properties of a context.
-#define OCL_PRINTF_CALLBACK_ARM 0x40B0
-#define OCL_PRINTF_BUFFERSIZE_ARM 0x40B1
-
 #endif

@@ -15,8 +15,6 @@
 //   timeline.c     times of records, on the one timeline of a device, and its clock
 //   times.c        times of operations, by CUPTI or by events
 //   cupti.c        CUPTI's library
-//   print.c        what kernels print
-//   print_format.c text of it
 //   nccl_comm.c    NCCL's library and communicators
 //   nccl_call.c    collectives
 //
@@ -86,8 +84,7 @@ struct cu_module {
     weir_kit_cache *cache; // NULL: off
     struct cu_compiler compiler;
     struct cu_nccl nccl;
-    atomic_uint comms;   // of NCCL that exist, whose work may have no end
-    size_t printf_bytes; // of a device's ring, a power of two
+    atomic_uint comms; // of NCCL that exist, whose work may have no end
     char driver[64];
 };
 
@@ -105,15 +102,6 @@ struct cu_timeline {
     CUevent pending;                           // recorded, not known to be complete
     bool is_pending;
     uint64_t last_ns; // of the host's clock, when the last anchor was recorded
-};
-
-// What kernels print. Guarded by its lock.
-struct cu_prints {
-    pthread_mutex_t lock;
-    struct cu_ring *_Atomic ring; // print.h; NULL: no program of the device prints
-    CUdeviceptr address;          // the ring's, for kernels
-    unsigned char *record;        // the one that is being read
-    uint64_t told;                // how many lost ones were reported
 };
 
 struct cu_words;        // history.h
@@ -180,7 +168,6 @@ struct cu_device {
     struct cu_attributes attributes;
     struct cu_timeline timeline;
     struct cu_clock clock;
-    struct cu_prints prints;
     weir_kit_idle *idle;        // deferred frees
     weir_kit_blocks *blocks;    // pinned memory of destroyed buffers
     weir_kit_blocks *managed;   // managed memory of destroyed buffers
@@ -601,19 +588,6 @@ weir_status cu_buffer_address(const struct weir_link *link, weir_buffer *object,
 void cu_blocks_release(struct cu_device *device);
 weir_status cu_buffer_native(const struct weir_link *link, weir_buffer *object,
                              struct weir_native_buffer *out_native);
-
-// print.c
-
-// Gives a loaded module the ring, if its kernels print. Within the device's context.
-weir_status cu_prints_attach(struct cu_device *device, CUmodule loaded);
-// Sends what has been printed since the last time to the log; of a device that is lost also what
-// follows a record that is not whole. Makes no call of the driver.
-void cu_prints_read(struct cu_device *device);
-static inline void cu_prints_take(struct cu_device *device)
-{
-    if (atomic_load_explicit(&device->prints.ring, memory_order_acquire))
-        cu_prints_read(device);
-}
 
 // program.c
 

@@ -441,24 +441,12 @@ static weir_status fill_context(struct cu_device *device)
     return status < 0 ? status : cu_timeline_init(device);
 }
 
-static void finish_prints(struct cu_device *device)
-{
-    struct cu_prints *prints = &device->prints;
-    cu_prints_take(device);
-    if (prints->ring && !cu_is_given_up(device))
-        device->module->cu.cuMemFreeHost(prints->ring);
-    atomic_store(&prints->ring, NULL);
-    device->module->host->release(prints->record);
-    prints->record = NULL;
-}
-
 static void empty_context(struct cu_device *device)
 {
     const struct cu_symbols *cu = &device->module->cu;
     struct cu_scope scope;
     cu_enter_to_destroy(device, &scope);
     weir_kit_idle_drain(device->idle);
-    finish_prints(device);
     cu_blocks_release(device);
     finish_words(device);
     cu_timeline_finish(device);
@@ -486,7 +474,6 @@ static void release(struct cu_device *device)
     delist_open(device);
     pthread_mutex_destroy(&device->timeline.lock);
     pthread_mutex_destroy(&device->clock.lock);
-    pthread_mutex_destroy(&device->prints.lock);
     weir_kit_idle_destroy(&device->idle);
     weir_kit_blocks_destroy(&device->blocks);
     weir_kit_blocks_destroy(&device->managed);
@@ -520,7 +507,6 @@ weir_status cu_device_create(const struct weir_link *link, weir_device *object,
     pthread_mutex_init(&device->lock, NULL);
     pthread_mutex_init(&device->timeline.lock, NULL);
     pthread_mutex_init(&device->clock.lock, NULL);
-    pthread_mutex_init(&device->prints.lock, NULL);
 
     device->comm_threads = cu_comm_threads_create(module->host);
     weir_status status =
@@ -616,7 +602,6 @@ void cu_device_limits(const struct weir_link *link, weir_device *object, struct 
     limits->timing_history = CU_TIMING_HISTORY;
     limits->native = 1;
     limits->cuda_source = 1;
-    limits->printf_to_log = 1;
     limits->managed_memory = has->concurrent_managed != 0;
     limits->byte_offsets = 1;
     limits->device_addresses = 1;

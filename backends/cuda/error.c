@@ -535,7 +535,6 @@ static void lose(struct cu_device *device, const struct weir_error *detail)
     }
     atomic_store(&device->lost, true);
     pthread_mutex_unlock(&device->lock);
-    cu_prints_take(device);
 }
 
 weir_status cu_native_error(struct cu_device *device, const char *call, CUresult code,

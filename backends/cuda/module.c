@@ -14,7 +14,6 @@ enum key {
     KEY_SYNC,
     KEY_ATTRIBUTE_FAULTS,
     KEY_CUPTI,
-    KEY_PRINTF_BYTES,
     KEY_NCCL,
     KEY_COUNT
 };
@@ -23,75 +22,31 @@ static const char *const sync_choices[] = {"block", "spin", NULL};
 
 static const struct weir_key keys[KEY_COUNT] = {
     [KEY_LIBRARY] =
-        {
-            .name = "library",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "The driver's library: a name that the dynamic linker finds, or a path. "
-                    "Empty: libcuda.so.1, else libcuda.so.",
-        },
-    [KEY_CACHE] =
-        {
-            .name = "cache",
-            .type = WEIR_KEY_BOOLEAN,
-            .fallback = "1",
-            .help = "Keep what is compiled at run time on disk.",
-        },
-    [KEY_CACHE_DIR] =
-        {
-            .name = "cache_dir",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "The folder for it, in which a folder cuda is made. "
-                    "Empty: weir in XDG_CACHE_HOME, or in HOME/.cache.",
-        },
+        WEIR_TEXT_KEY("library", "",
+                      "The driver's library: a name that the dynamic linker finds, or a path. "
+                      "Empty: libcuda.so.1, else libcuda.so."),
+    [KEY_CACHE] = WEIR_BOOLEAN_KEY("cache", "1", "Keep what is compiled at run time on disk."),
+    [KEY_CACHE_DIR] = WEIR_TEXT_KEY("cache_dir", "",
+                                    "The folder for it, in which a folder cuda is made. "
+                                    "Empty: weir in XDG_CACHE_HOME, or in HOME/.cache."),
     [KEY_SYNC] =
-        {
-            .name = "sync",
-            .type = WEIR_KEY_CHOICE,
-            .fallback = "spin",
-            .choices = sync_choices,
-            .help = "How the host waits for a record: block gives the processor away, spin "
-                    "notices the end sooner and keeps it busy.",
-        },
-    [KEY_ATTRIBUTE_FAULTS] =
-        {
-            .name = "attribute_faults",
-            .type = WEIR_KEY_BOOLEAN,
-            .fallback = "0",
-            .help = "Have the device write down every launch, copy and fill that it finishes, so "
-                    "that the report of a fault names the one that faulted.",
-        },
-    [KEY_CUPTI] =
-        {
-            .name = "cupti",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "auto",
-            .help = "The library that tells plugins when operations began: auto looks for "
-                    "libcupti.so of CUDA 13 and 12, off uses events, which only tell when they "
-                    "ended, and anything else is a path or a name that the dynamic linker finds.",
-        },
-    [KEY_PRINTF_BYTES] =
-        {
-            .name = "printf_bytes",
-            .type = WEIR_KEY_INTEGER,
-            .fallback = "1048576",
-            .minimum = 4096,
-            .maximum = 1 << 30,
-            .help =
-                "Pinned memory for what kernels have printed and the host has not read, rounded "
-                "up to a power of two; devices without such kernels take none.",
-        },
-    [KEY_NCCL] =
-        {
-            .name = "nccl",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "auto",
-            .help =
-                "The library that carries collectives out: auto takes the libnccl.so.2 that the "
-                "program has loaded, else the one that the dynamic linker finds, off lets them "
-                "run through the host, and anything else is a path.",
-        },
+        WEIR_CHOICE_KEY("sync", "spin", sync_choices,
+                        "How the host waits for a record: block gives the processor away, spin "
+                        "notices the end sooner and keeps it busy."),
+    [KEY_ATTRIBUTE_FAULTS] = WEIR_BOOLEAN_KEY(
+        "attribute_faults", "0",
+        "Have the device write down every launch, copy and fill that it finishes, so "
+        "that the report of a fault names the one that faulted."),
+    [KEY_CUPTI] = WEIR_TEXT_KEY(
+        "cupti", "auto",
+        "The library that tells plugins when operations began: auto looks for "
+        "libcupti.so of CUDA 13 and 12, off uses events, which only tell when they "
+        "ended, and anything else is a path or a name that the dynamic linker finds."),
+    [KEY_NCCL] = WEIR_TEXT_KEY(
+        "nccl", "auto",
+        "The library that carries collectives out: auto takes the libnccl.so.2 that the "
+        "program has loaded, else the one that the dynamic linker finds, off lets them "
+        "run through the host, and anything else is a path."),
 };
 
 static weir_status explain_no_library(const struct cu_module *module, const char *message)
@@ -192,14 +147,6 @@ static void release(struct cu_module *module)
     module->host->release(module);
 }
 
-static size_t power_of_two(int64_t least)
-{
-    size_t power = 1;
-    while (power < (size_t)least)
-        power *= 2;
-    return power;
-}
-
 static weir_status start(struct cu_module *module, const struct weir_setting *const *settings)
 {
     char message[512];
@@ -215,7 +162,6 @@ static weir_status start(struct cu_module *module, const struct weir_setting *co
     if (status < 0)
         return status;
     module->nccl.setting = settings[KEY_NCCL]->text;
-    module->printf_bytes = power_of_two(settings[KEY_PRINTF_BYTES]->integer);
     module->cupti = settings[KEY_CUPTI]->text;
     module->spin = strcmp(settings[KEY_SYNC]->text, "spin") == 0;
     module->attribute_faults = settings[KEY_ATTRIBUTE_FAULTS]->integer != 0;
@@ -319,27 +265,5 @@ static const char *const about[] = {
     NULL,
 };
 
-static const struct weir_module module_info = {
-    .abi = WEIR_MODULE_ABI,
-    .struct_size = sizeof(struct weir_module),
-    .kind = WEIR_MODULE_BACKEND,
-    .name = "cuda",
-    .version = WEIR_VERSION_STRING,
-    .build_id = __VERSION__, // the compiler's
-    .sanitizer = WEIR_MODULE_SANITIZER,
-    .keys = keys,
-    .key_count = KEY_COUNT,
-    .key_size = sizeof(struct weir_key),
-    .slot_count = WEIR_MODULE_SLOT_COUNT,
-    .operation_kinds = WEIR_OPERATION_KINDS,
-    .ops = &ops,
-    .driver_version = cu_driver_version,
-    .about = about,
-};
-
-const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
-{
-    (void)host_abi;
-    (void)host;
-    return &module_info;
-}
+WEIR_MODULE(WEIR_MODULE_BACKEND, "cuda", WEIR_VERSION_STRING, WEIR_MODULE_OPS(ops), .keys = keys,
+            .key_count = KEY_COUNT, .driver_version = cu_driver_version, .about = about)

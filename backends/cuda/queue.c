@@ -559,15 +559,12 @@ weir_status cu_event_query(const struct weir_link *link, weir_queue *object, uin
 {
     struct cu_queue *queue = cu_queue_of(link, object);
     struct cu_scope scope;
-    if (weir_kit_records_completed(queue->records) >= sequence) {
-        cu_prints_take(queue->device);
+    if (weir_kit_records_completed(queue->records) >= sequence)
         return WEIR_OK;
-    }
     weir_status status = cu_enter(queue->device, &scope);
     if (status < 0)
         return status;
     status = weir_kit_records_query(queue->records, sequence);
-    cu_prints_take(queue->device);
     cu_leave(queue->device, &scope);
     return status;
 }
@@ -581,7 +578,6 @@ weir_status cu_event_wait(const struct weir_link *link, weir_queue *object, uint
     if (status < 0)
         return status;
     status = weir_kit_records_wait(queue->records, sequence, timeout_ns);
-    cu_prints_take(queue->device);
     if (status == WEIR_OK)
         weir_kit_idle_settle(queue->device->idle);
     cu_leave(queue->device, &scope);
@@ -610,7 +606,6 @@ weir_status cu_queue_finish(const struct weir_link *link, weir_queue *object)
     if (status < 0)
         return status;
     CUresult code = await_work(device, queue->stream);
-    cu_prints_take(device);
     if (code != CUDA_SUCCESS)
         status =
             cu_native_error(device, "cuStreamSynchronize", code, "wait for the queue to finish");

@@ -116,6 +116,17 @@ CU_FLAGS(CU_CHECK_CONSTANT)
 CU_ENUMERATIONS(CU_CHECK_ENUMERATION)
 #undef CU_CHECK_ENUMERATION
 
+#define CU_CHECK_MEMBER(structure, type, member)                                       \
+    _Static_assert(offsetof(structure, member) == offsetof(CU_OWN(structure), member), \
+                   #structure "." #member " is elsewhere");
+#define CU_CHECK_STRUCTURE(name, members, rest)                                         \
+    members(CU_CHECK_MEMBER, name) _Static_assert(sizeof(name) == sizeof(CU_OWN(name)), \
+                                                  #name " has another size");
+CU_STRUCTURES(CU_CHECK_STRUCTURE)
+#undef CU_CHECK_MEMBER
+#undef CU_CHECK_STRUCTURE
+_Static_assert(sizeof(CUlaunchAttributeValue) == 64, "CUlaunchAttributeValue has another size");
+
 // Declarations that an old toolkit lacks are only checked with a newer one.
 #define CU_CHECK_SYMBOL(version, result, name, parameters)                                      \
     _Static_assert(_Generic((PFN_##name##_v##version)0, result(*) parameters : 1, default : 0), \

@@ -98,100 +98,107 @@
     X(CU_MEMHOSTREGISTER_PORTABLE, 1) \
     X(CU_MEMHOSTREGISTER_DEVICEMAP, 2)
 
-// X(structure, member, offset), and X_SIZE(structure, size).
-#define CU_LAYOUT(X, X_SIZE)                       \
-    X(CUDA_MEMCPY2D, srcXInBytes, 0)               \
-    X(CUDA_MEMCPY2D, srcY, 8)                      \
-    X(CUDA_MEMCPY2D, srcMemoryType, 16)            \
-    X(CUDA_MEMCPY2D, srcHost, 24)                  \
-    X(CUDA_MEMCPY2D, srcDevice, 32)                \
-    X(CUDA_MEMCPY2D, srcArray, 40)                 \
-    X(CUDA_MEMCPY2D, srcPitch, 48)                 \
-    X(CUDA_MEMCPY2D, dstXInBytes, 56)              \
-    X(CUDA_MEMCPY2D, dstY, 64)                     \
-    X(CUDA_MEMCPY2D, dstMemoryType, 72)            \
-    X(CUDA_MEMCPY2D, dstHost, 80)                  \
-    X(CUDA_MEMCPY2D, dstDevice, 88)                \
-    X(CUDA_MEMCPY2D, dstArray, 96)                 \
-    X(CUDA_MEMCPY2D, dstPitch, 104)                \
-    X(CUDA_MEMCPY2D, WidthInBytes, 112)            \
-    X(CUDA_MEMCPY2D, Height, 120)                  \
-    X_SIZE(CUDA_MEMCPY2D, 128)                     \
-    X(CUDA_MEMCPY3D, srcXInBytes, 0)               \
-    X(CUDA_MEMCPY3D, srcY, 8)                      \
-    X(CUDA_MEMCPY3D, srcZ, 16)                     \
-    X(CUDA_MEMCPY3D, srcLOD, 24)                   \
-    X(CUDA_MEMCPY3D, srcMemoryType, 32)            \
-    X(CUDA_MEMCPY3D, srcHost, 40)                  \
-    X(CUDA_MEMCPY3D, srcDevice, 48)                \
-    X(CUDA_MEMCPY3D, srcArray, 56)                 \
-    X(CUDA_MEMCPY3D, reserved0, 64)                \
-    X(CUDA_MEMCPY3D, srcPitch, 72)                 \
-    X(CUDA_MEMCPY3D, srcHeight, 80)                \
-    X(CUDA_MEMCPY3D, dstXInBytes, 88)              \
-    X(CUDA_MEMCPY3D, dstY, 96)                     \
-    X(CUDA_MEMCPY3D, dstZ, 104)                    \
-    X(CUDA_MEMCPY3D, dstLOD, 112)                  \
-    X(CUDA_MEMCPY3D, dstMemoryType, 120)           \
-    X(CUDA_MEMCPY3D, dstHost, 128)                 \
-    X(CUDA_MEMCPY3D, dstDevice, 136)               \
-    X(CUDA_MEMCPY3D, dstArray, 144)                \
-    X(CUDA_MEMCPY3D, reserved1, 152)               \
-    X(CUDA_MEMCPY3D, dstPitch, 160)                \
-    X(CUDA_MEMCPY3D, dstHeight, 168)               \
-    X(CUDA_MEMCPY3D, WidthInBytes, 176)            \
-    X(CUDA_MEMCPY3D, Height, 184)                  \
-    X(CUDA_MEMCPY3D, Depth, 192)                   \
-    X_SIZE(CUDA_MEMCPY3D, 200)                     \
-    X(CUDA_MEMSET_NODE_PARAMS, dst, 0)             \
-    X(CUDA_MEMSET_NODE_PARAMS, pitch, 8)           \
-    X(CUDA_MEMSET_NODE_PARAMS, value, 16)          \
-    X(CUDA_MEMSET_NODE_PARAMS, elementSize, 20)    \
-    X(CUDA_MEMSET_NODE_PARAMS, width, 24)          \
-    X(CUDA_MEMSET_NODE_PARAMS, height, 32)         \
-    X_SIZE(CUDA_MEMSET_NODE_PARAMS, 40)            \
-    X(CUDA_HOST_NODE_PARAMS, fn, 0)                \
-    X(CUDA_HOST_NODE_PARAMS, userData, 8)          \
-    X_SIZE(CUDA_HOST_NODE_PARAMS, 16)              \
-    X(CUDA_KERNEL_NODE_PARAMS, func, 0)            \
-    X(CUDA_KERNEL_NODE_PARAMS, gridDimX, 8)        \
-    X(CUDA_KERNEL_NODE_PARAMS, gridDimY, 12)       \
-    X(CUDA_KERNEL_NODE_PARAMS, gridDimZ, 16)       \
-    X(CUDA_KERNEL_NODE_PARAMS, blockDimX, 20)      \
-    X(CUDA_KERNEL_NODE_PARAMS, blockDimY, 24)      \
-    X(CUDA_KERNEL_NODE_PARAMS, blockDimZ, 28)      \
-    X(CUDA_KERNEL_NODE_PARAMS, sharedMemBytes, 32) \
-    X(CUDA_KERNEL_NODE_PARAMS, kernelParams, 40)   \
-    X(CUDA_KERNEL_NODE_PARAMS, extra, 48)          \
-    X(CUDA_KERNEL_NODE_PARAMS, kern, 56)           \
-    X(CUDA_KERNEL_NODE_PARAMS, ctx, 64)            \
-    X_SIZE(CUDA_KERNEL_NODE_PARAMS, 72)            \
-    X(CUDA_MEMCPY3D_PEER, srcXInBytes, 0)          \
-    X(CUDA_MEMCPY3D_PEER, srcMemoryType, 32)       \
-    X(CUDA_MEMCPY3D_PEER, srcDevice, 48)           \
-    X(CUDA_MEMCPY3D_PEER, srcContext, 64)          \
-    X(CUDA_MEMCPY3D_PEER, srcPitch, 72)            \
-    X(CUDA_MEMCPY3D_PEER, dstXInBytes, 88)         \
-    X(CUDA_MEMCPY3D_PEER, dstMemoryType, 120)      \
-    X(CUDA_MEMCPY3D_PEER, dstDevice, 136)          \
-    X(CUDA_MEMCPY3D_PEER, dstContext, 152)         \
-    X(CUDA_MEMCPY3D_PEER, dstPitch, 160)           \
-    X(CUDA_MEMCPY3D_PEER, WidthInBytes, 176)       \
-    X(CUDA_MEMCPY3D_PEER, Height, 184)             \
-    X(CUDA_MEMCPY3D_PEER, Depth, 192)              \
-    X_SIZE(CUDA_MEMCPY3D_PEER, 200)                \
-    X(CUmemAccessDesc, location.type, 0)           \
-    X(CUmemAccessDesc, location.id, 4)             \
-    X(CUmemAccessDesc, flags, 8)                   \
-    X_SIZE(CUmemAccessDesc, 12)                    \
-    X(CUmemPoolProps, allocType, 0)                \
-    X(CUmemPoolProps, handleTypes, 4)              \
-    X(CUmemPoolProps, location.type, 8)            \
-    X(CUmemPoolProps, location.id, 12)             \
-    X(CUmemPoolProps, win32SecurityAttributes, 16) \
-    X_SIZE(CUmemPoolProps, 88)                     \
-    X(CUlaunchAttributeValue, cooperative, 0)      \
-    X_SIZE(CUlaunchAttributeValue, 64)
+// The structures' members, X(structure, type, member), in their order.
+#define CU_MEMCPY2D(X, structure)             \
+    X(structure, size_t, srcXInBytes)         \
+    X(structure, size_t, srcY)                \
+    X(structure, CUmemorytype, srcMemoryType) \
+    X(structure, const void *, srcHost)       \
+    X(structure, CUdeviceptr, srcDevice)      \
+    X(structure, CUarray, srcArray)           \
+    X(structure, size_t, srcPitch)            \
+    X(structure, size_t, dstXInBytes)         \
+    X(structure, size_t, dstY)                \
+    X(structure, CUmemorytype, dstMemoryType) \
+    X(structure, void *, dstHost)             \
+    X(structure, CUdeviceptr, dstDevice)      \
+    X(structure, CUarray, dstArray)           \
+    X(structure, size_t, dstPitch)            \
+    X(structure, size_t, WidthInBytes)        \
+    X(structure, size_t, Height)
+
+// Of a copy on one device the two members are reserved; of one between devices they are the contexts.
+#define CU_BOX(X, structure, kind, of_src, of_dst) \
+    X(structure, size_t, srcXInBytes)              \
+    X(structure, size_t, srcY)                     \
+    X(structure, size_t, srcZ)                     \
+    X(structure, size_t, srcLOD)                   \
+    X(structure, CUmemorytype, srcMemoryType)      \
+    X(structure, const void *, srcHost)            \
+    X(structure, CUdeviceptr, srcDevice)           \
+    X(structure, CUarray, srcArray)                \
+    X(structure, kind, of_src)                     \
+    X(structure, size_t, srcPitch)                 \
+    X(structure, size_t, srcHeight)                \
+    X(structure, size_t, dstXInBytes)              \
+    X(structure, size_t, dstY)                     \
+    X(structure, size_t, dstZ)                     \
+    X(structure, size_t, dstLOD)                   \
+    X(structure, CUmemorytype, dstMemoryType)      \
+    X(structure, void *, dstHost)                  \
+    X(structure, CUdeviceptr, dstDevice)           \
+    X(structure, CUarray, dstArray)                \
+    X(structure, kind, of_dst)                     \
+    X(structure, size_t, dstPitch)                 \
+    X(structure, size_t, dstHeight)                \
+    X(structure, size_t, WidthInBytes)             \
+    X(structure, size_t, Height)                   \
+    X(structure, size_t, Depth)
+#define CU_MEMCPY3D(X, structure) CU_BOX(X, structure, void *, reserved0, reserved1)
+#define CU_MEMCPY3D_PEER(X, structure) CU_BOX(X, structure, CUcontext, srcContext, dstContext)
+
+#define CU_MEMSET_NODE(X, structure)    \
+    X(structure, CUdeviceptr, dst)      \
+    X(structure, size_t, pitch)         \
+    X(structure, unsigned, value)       \
+    X(structure, unsigned, elementSize) \
+    X(structure, size_t, width)         \
+    X(structure, size_t, height)
+
+#define CU_HOST_NODE(X, structure) \
+    X(structure, CUhostFn, fn)     \
+    X(structure, void *, userData)
+
+// Those of CUDA 12.
+#define CU_KERNEL_NODE(X, structure)       \
+    X(structure, CUfunction, func)         \
+    X(structure, unsigned, gridDimX)       \
+    X(structure, unsigned, gridDimY)       \
+    X(structure, unsigned, gridDimZ)       \
+    X(structure, unsigned, blockDimX)      \
+    X(structure, unsigned, blockDimY)      \
+    X(structure, unsigned, blockDimZ)      \
+    X(structure, unsigned, sharedMemBytes) \
+    X(structure, void **, kernelParams)    \
+    X(structure, void **, extra)           \
+    X(structure, CUkernel, kern)           \
+    X(structure, CUcontext, ctx)
+
+#define CU_MEM_LOCATION(X, structure) \
+    X(structure, unsigned, type)      \
+    X(structure, int, id)
+
+#define CU_MEM_ACCESS(X, structure)       \
+    X(structure, CUmemLocation, location) \
+    X(structure, unsigned, flags)
+
+#define CU_MEM_POOL(X, structure)         \
+    X(structure, unsigned, allocType)     \
+    X(structure, unsigned, handleTypes)   \
+    X(structure, CUmemLocation, location) \
+    X(structure, void *, win32SecurityAttributes)
+
+// X(structure, members, rest). The rest of the pools' also covers members that later versions named; all are zero here.
+#define CU_STRUCTURES(X)                         \
+    X(CUmemLocation, CU_MEM_LOCATION, )          \
+    X(CUDA_MEMCPY2D, CU_MEMCPY2D, )              \
+    X(CUDA_MEMCPY3D, CU_MEMCPY3D, )              \
+    X(CUDA_MEMCPY3D_PEER, CU_MEMCPY3D_PEER, )    \
+    X(CUDA_MEMSET_NODE_PARAMS, CU_MEMSET_NODE, ) \
+    X(CUDA_HOST_NODE_PARAMS, CU_HOST_NODE, )     \
+    X(CUDA_KERNEL_NODE_PARAMS, CU_KERNEL_NODE, ) \
+    X(CUmemAccessDesc, CU_MEM_ACCESS, )          \
+    X(CUmemPoolProps, CU_MEM_POOL, unsigned char reserved[64];)
 
 // The enumerations are 32 bits wide in the driver's ABI.
 #define CU_ENUMERATIONS(X)   \
@@ -232,140 +239,17 @@ typedef struct CUevent_st *CUevent;
 typedef struct CUstream_st *CUstream;
 typedef struct CUmemPoolHandle_st *CUmemoryPool;
 
-typedef struct CUDA_MEMCPY2D_st {
-    size_t srcXInBytes;
-    size_t srcY;
-    CUmemorytype srcMemoryType;
-    const void *srcHost;
-    CUdeviceptr srcDevice;
-    CUarray srcArray;
-    size_t srcPitch;
-    size_t dstXInBytes;
-    size_t dstY;
-    CUmemorytype dstMemoryType;
-    void *dstHost;
-    CUdeviceptr dstDevice;
-    CUarray dstArray;
-    size_t dstPitch;
-    size_t WidthInBytes;
-    size_t Height;
-} CUDA_MEMCPY2D;
-
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUgraphNode_st *CUgraphNode;
 typedef struct CUgraphExec_st *CUgraphExec;
 typedef struct CUkern_st *CUkernel;
 
-typedef struct CUDA_MEMCPY3D_st {
-    size_t srcXInBytes;
-    size_t srcY;
-    size_t srcZ;
-    size_t srcLOD;
-    CUmemorytype srcMemoryType;
-    const void *srcHost;
-    CUdeviceptr srcDevice;
-    CUarray srcArray;
-    void *reserved0;
-    size_t srcPitch;
-    size_t srcHeight;
-    size_t dstXInBytes;
-    size_t dstY;
-    size_t dstZ;
-    size_t dstLOD;
-    CUmemorytype dstMemoryType;
-    void *dstHost;
-    CUdeviceptr dstDevice;
-    CUarray dstArray;
-    void *reserved1;
-    size_t dstPitch;
-    size_t dstHeight;
-    size_t WidthInBytes;
-    size_t Height;
-    size_t Depth;
-} CUDA_MEMCPY3D;
-
-typedef struct CUDA_MEMSET_NODE_PARAMS_st {
-    CUdeviceptr dst;
-    size_t pitch;
-    unsigned value;
-    unsigned elementSize;
-    size_t width;
-    size_t height;
-} CUDA_MEMSET_NODE_PARAMS;
-
-typedef struct CUDA_HOST_NODE_PARAMS_st {
-    void (*fn)(void *user);
-    void *userData;
-} CUDA_HOST_NODE_PARAMS;
-
-// Those of CUDA 12.
-typedef struct CUDA_KERNEL_NODE_PARAMS_v2_st {
-    CUfunction func;
-    unsigned gridDimX;
-    unsigned gridDimY;
-    unsigned gridDimZ;
-    unsigned blockDimX;
-    unsigned blockDimY;
-    unsigned blockDimZ;
-    unsigned sharedMemBytes;
-    void **kernelParams;
-    void **extra;
-    CUkernel kern;
-    CUcontext ctx;
-} CUDA_KERNEL_NODE_PARAMS;
-
-typedef struct CUDA_MEMCPY3D_PEER_st {
-    size_t srcXInBytes;
-    size_t srcY;
-    size_t srcZ;
-    size_t srcLOD;
-    CUmemorytype srcMemoryType;
-    const void *srcHost;
-    CUdeviceptr srcDevice;
-    CUarray srcArray;
-    CUcontext srcContext;
-    size_t srcPitch;
-    size_t srcHeight;
-    size_t dstXInBytes;
-    size_t dstY;
-    size_t dstZ;
-    size_t dstLOD;
-    CUmemorytype dstMemoryType;
-    void *dstHost;
-    CUdeviceptr dstDevice;
-    CUarray dstArray;
-    CUcontext dstContext;
-    size_t dstPitch;
-    size_t dstHeight;
-    size_t WidthInBytes;
-    size_t Height;
-    size_t Depth;
-} CUDA_MEMCPY3D_PEER;
+typedef void (*CUhostFn)(void *user);
 
 typedef union CUlaunchAttributeValue_union {
     char pad[64];
     int cooperative;
 } CUlaunchAttributeValue;
-
-typedef struct CUmemAccessDesc_st {
-    struct {
-        unsigned type;
-        int id;
-    } location;
-    unsigned flags;
-} CUmemAccessDesc;
-
-// `reserved` also covers members that later versions named; all are zero here.
-typedef struct CUmemPoolProps_st {
-    unsigned allocType;
-    unsigned handleTypes;
-    struct {
-        unsigned type;
-        int id;
-    } location;
-    void *win32SecurityAttributes;
-    unsigned char reserved[64];
-} CUmemPoolProps;
 
 enum {
 #define CU_CONSTANT(name, value) name = value,
@@ -373,16 +257,19 @@ enum {
 #undef CU_CONSTANT
 };
 
+#define CU_OWN(name) name
+#else
+#define CU_OWN(name) cu_own_##name
 #endif
 
-#define CU_LAYOUT_OFFSET(structure, member, offset)                                       \
-    _Static_assert(offsetof(structure, member) == (offset), #structure "." #member " is " \
-                                                                       "elsewhere");
-#define CU_LAYOUT_SIZE(structure, size) \
-    _Static_assert(sizeof(structure) == (size), #structure " has another size");
-CU_LAYOUT(CU_LAYOUT_OFFSET, CU_LAYOUT_SIZE)
-#undef CU_LAYOUT_OFFSET
-#undef CU_LAYOUT_SIZE
+#define CU_MEMBER(structure, type, member) type member;
+#define CU_STRUCTURE(name, members, rest) \
+    typedef struct {                      \
+        members(CU_MEMBER, name) rest     \
+    } CU_OWN(name);
+CU_STRUCTURES(CU_STRUCTURE)
+#undef CU_MEMBER
+#undef CU_STRUCTURE
 
 // The table.
 
@@ -465,7 +352,6 @@ CU_LAYOUT(CU_LAYOUT_OFFSET, CU_LAYOUT_SIZE)
       (CUmodule *, const void *, unsigned, CUjit_option *, void **))                               \
     X(2000, CUresult, cuModuleUnload, (CUmodule))                                                  \
     X(2000, CUresult, cuModuleGetFunction, (CUfunction *, CUmodule, const char *))                 \
-    X(3020, CUresult, cuModuleGetGlobal, (CUdeviceptr *, size_t *, CUmodule, const char *))        \
     X(2020, CUresult, cuFuncGetAttribute, (int *, CUfunction_attribute, CUfunction))               \
     X(9000, CUresult, cuFuncSetAttribute, (CUfunction, CUfunction_attribute, int))                 \
     X(12040, CUresult, cuFuncLoad, (CUfunction))                                                   \

@@ -25,14 +25,7 @@ void null_close(const struct weir_link *link)
 
 static const struct weir_key null_keys[NULL_KEY_COUNT] = {
     [NULL_KEY_DEVICES] =
-        {
-            .name = "devices",
-            .type = WEIR_KEY_INTEGER,
-            .fallback = "1",
-            .minimum = 0,
-            .maximum = 16,
-            .help = "How many devices the backend lists.",
-        },
+        WEIR_INTEGER_KEY("devices", "1", 0, 16, "How many devices the backend lists."),
 };
 
 static const struct weir_module_ops null_ops = {
@@ -71,26 +64,5 @@ static const char *const about[] = {
     NULL,
 };
 
-static const struct weir_module null_module = {
-    .abi = WEIR_MODULE_ABI,
-    .struct_size = sizeof null_module,
-    .kind = WEIR_MODULE_BACKEND,
-    .name = "null",
-    .version = WEIR_VERSION_STRING,
-    .build_id = __VERSION__, // the compiler's
-    .sanitizer = WEIR_MODULE_SANITIZER,
-    .keys = null_keys,
-    .key_count = NULL_KEY_COUNT,
-    .key_size = sizeof(struct weir_key),
-    .slot_count = WEIR_MODULE_SLOT_COUNT,
-    .operation_kinds = WEIR_OPERATION_KINDS,
-    .ops = &null_ops,
-    .about = about,
-};
-
-const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
-{
-    (void)host_abi;
-    (void)host;
-    return &null_module;
-}
+WEIR_MODULE(WEIR_MODULE_BACKEND, "null", WEIR_VERSION_STRING, WEIR_MODULE_OPS(null_ops),
+            .keys = null_keys, .key_count = NULL_KEY_COUNT, .about = about)

@@ -31,6 +31,17 @@ static weir_status check(const struct ocl_queue *queue, const char *call, cl_int
     return clc_native_error(queue->device->module->host, call, code, "%s of %zu bytes", what, size);
 }
 
+// The rest of a function that enqueues one command on `queue`: the call, what it does, of how many bytes, and its arguments
+// between the queue and the wait list.
+#define ENQUEUE(call, what, size, ...)                                                     \
+    do {                                                                                   \
+        const struct ocl_command *command = ocl_command_begin(queue, false);               \
+        const cl_int code =                                                                \
+            queue->device->module->cl.call(queue->queue, __VA_ARGS__, command->wait_count, \
+                                           command->waits, command->event);                \
+        return check(queue, #call, ocl_command_end(queue, code, NULL), what, size);        \
+    } while (0)
+
 static char *address(const struct ocl_buffer *buffer, size_t offset)
 {
     return (char *)buffer->pointer + offset;
@@ -39,36 +50,21 @@ static char *address(const struct ocl_buffer *buffer, size_t offset)
 static weir_status write_memory(struct ocl_queue *queue, cl_mem dst, size_t dst_offset,
                                 const void *src, size_t size)
 {
-    const struct ocl_command *command = ocl_command_begin(queue, false);
-    const cl_int code =
-        queue->device->module->cl.clEnqueueWriteBuffer(queue->queue, dst, CL_FALSE, dst_offset,
-                                                       size, src, command->wait_count,
-                                                       command->waits, command->event);
-    return check(queue, "clEnqueueWriteBuffer", ocl_command_end(queue, code, NULL),
-                 "copy from HOST to DEVICE", size);
+    ENQUEUE(clEnqueueWriteBuffer, "copy from HOST to DEVICE", size, dst, CL_FALSE, dst_offset, size,
+            src);
 }
 
 static weir_status read_memory(struct ocl_queue *queue, void *dst, cl_mem src, size_t src_offset,
                                size_t size)
 {
-    const struct ocl_command *command = ocl_command_begin(queue, false);
-    const cl_int code =
-        queue->device->module->cl.clEnqueueReadBuffer(queue->queue, src, CL_FALSE, src_offset, size,
-                                                      dst, command->wait_count, command->waits,
-                                                      command->event);
-    return check(queue, "clEnqueueReadBuffer", ocl_command_end(queue, code, NULL),
-                 "copy from DEVICE to HOST", size);
+    ENQUEUE(clEnqueueReadBuffer, "copy from DEVICE to HOST", size, src, CL_FALSE, src_offset, size,
+            dst);
 }
 
 static weir_status fill_memory(struct ocl_queue *queue, cl_mem dst, size_t dst_offset, size_t size,
                                const void *pattern, size_t pattern_size)
 {
-    const struct ocl_command *command = ocl_command_begin(queue, false);
-    const cl_int code =
-        queue->device->module->cl.clEnqueueFillBuffer(queue->queue, dst, pattern, pattern_size,
-                                                      dst_offset, size, command->wait_count,
-                                                      command->waits, command->event);
-    return check(queue, "clEnqueueFillBuffer", ocl_command_end(queue, code, NULL), "fill", size);
+    ENQUEUE(clEnqueueFillBuffer, "fill", size, dst, pattern, pattern_size, dst_offset, size);
 }
 
 // Called by the thread that submits to the queue only.
@@ -117,25 +113,14 @@ static weir_status copy_on_host(struct ocl_queue *queue, char *dst, const char *
 {
     if (!queue->device->svm)
         return copy_staged(queue, dst, src, size);
-    const struct ocl_command *command = ocl_command_begin(queue, false);
-    const cl_int code =
-        queue->device->module->cl.clEnqueueSVMMemcpy(queue->queue, CL_FALSE, dst, src, size,
-                                                     command->wait_count, command->waits,
-                                                     command->event);
-    return check(queue, "clEnqueueSVMMemcpy", ocl_command_end(queue, code, NULL),
-                 "copy from HOST to HOST", size);
+    ENQUEUE(clEnqueueSVMMemcpy, "copy from HOST to HOST", size, CL_FALSE, dst, src, size);
 }
 
 static weir_status copy_on_device(struct ocl_queue *queue, cl_mem dst, size_t dst_offset,
                                   cl_mem src, size_t src_offset, size_t size)
 {
-    const struct ocl_command *command = ocl_command_begin(queue, false);
-    const cl_int code =
-        queue->device->module->cl.clEnqueueCopyBuffer(queue->queue, src, dst, src_offset,
-                                                      dst_offset, size, command->wait_count,
-                                                      command->waits, command->event);
-    return check(queue, "clEnqueueCopyBuffer", ocl_command_end(queue, code, NULL),
-                 "copy from DEVICE to DEVICE", size);
+    ENQUEUE(clEnqueueCopyBuffer, "copy from DEVICE to DEVICE", size, src, dst, src_offset,
+            dst_offset, size);
 }
 
 static weir_status copy(struct ocl_queue *queue, const struct ocl_buffer *dst, size_t dst_offset,
@@ -193,37 +178,28 @@ static const size_t nowhere[3] = {0, 0, 0};
 static weir_status write_box(struct ocl_queue *queue, const struct side *dst,
                              const struct side *src, const size_t region[3])
 {
-    const struct ocl_command *command = ocl_command_begin(queue, false);
-    const cl_int code = queue->device->module->cl.clEnqueueWriteBufferRect(
-        queue->queue, dst->buffer->memory, CL_FALSE, dst->origin, nowhere, region, dst->pitch,
-        dst->slice_pitch, src->pitch, src->slice_pitch, address(src->buffer, src->offset),
-        command->wait_count, command->waits, command->event);
-    return check(queue, "clEnqueueWriteBufferRect", ocl_command_end(queue, code, NULL),
-                 "copy of rows from HOST to DEVICE", region[0] * region[1] * region[2]);
+    ENQUEUE(clEnqueueWriteBufferRect, "copy of rows from HOST to DEVICE",
+            region[0] * region[1] * region[2], dst->buffer->memory, CL_FALSE, dst->origin, nowhere,
+            region, dst->pitch, dst->slice_pitch, src->pitch, src->slice_pitch,
+            address(src->buffer, src->offset));
 }
 
 static weir_status read_box(struct ocl_queue *queue, const struct side *dst, const struct side *src,
                             const size_t region[3])
 {
-    const struct ocl_command *command = ocl_command_begin(queue, false);
-    const cl_int code = queue->device->module->cl.clEnqueueReadBufferRect(
-        queue->queue, src->buffer->memory, CL_FALSE, src->origin, nowhere, region, src->pitch,
-        src->slice_pitch, dst->pitch, dst->slice_pitch, address(dst->buffer, dst->offset),
-        command->wait_count, command->waits, command->event);
-    return check(queue, "clEnqueueReadBufferRect", ocl_command_end(queue, code, NULL),
-                 "copy of rows from DEVICE to HOST", region[0] * region[1] * region[2]);
+    ENQUEUE(clEnqueueReadBufferRect, "copy of rows from DEVICE to HOST",
+            region[0] * region[1] * region[2], src->buffer->memory, CL_FALSE, src->origin, nowhere,
+            region, src->pitch, src->slice_pitch, dst->pitch, dst->slice_pitch,
+            address(dst->buffer, dst->offset));
 }
 
 static weir_status copy_box(struct ocl_queue *queue, const struct side *dst, const struct side *src,
                             const size_t region[3])
 {
-    const struct ocl_command *command = ocl_command_begin(queue, false);
-    const cl_int code = queue->device->module->cl.clEnqueueCopyBufferRect(
-        queue->queue, src->buffer->memory, dst->buffer->memory, src->origin, dst->origin, region,
-        src->pitch, src->slice_pitch, dst->pitch, dst->slice_pitch, command->wait_count,
-        command->waits, command->event);
-    return check(queue, "clEnqueueCopyBufferRect", ocl_command_end(queue, code, NULL),
-                 "copy of rows from DEVICE to DEVICE", region[0] * region[1] * region[2]);
+    ENQUEUE(clEnqueueCopyBufferRect, "copy of rows from DEVICE to DEVICE",
+            region[0] * region[1] * region[2], src->buffer->memory, dst->buffer->memory,
+            src->origin, dst->origin, region, src->pitch, src->slice_pitch, dst->pitch,
+            dst->slice_pitch);
 }
 
 static weir_status copy_rows(struct ocl_queue *queue, const struct side *dst,
@@ -356,13 +332,8 @@ static weir_status fill(struct ocl_queue *queue, const struct ocl_buffer *dst, s
         return fill_memory(queue, dst->memory, offset, size, pattern, pattern_size);
     if (!dst->address || (uintptr_t)address(dst, offset) % pattern_size != 0)
         return fill_staged(queue, address(dst, offset), size, pattern, pattern_size);
-    const struct ocl_command *command = ocl_command_begin(queue, false);
-    const cl_int code =
-        queue->device->module->cl.clEnqueueSVMMemFill(queue->queue, address(dst, offset), pattern,
-                                                      pattern_size, size, command->wait_count,
-                                                      command->waits, command->event);
-    return check(queue, "clEnqueueSVMMemFill", ocl_command_end(queue, code, NULL),
-                 "fill of a HOST buffer", size);
+    ENQUEUE(clEnqueueSVMMemFill, "fill of a HOST buffer", size, address(dst, offset), pattern,
+            pattern_size, size);
 }
 
 static weir_status submit_fill(const struct weir_link *link, struct ocl_queue *queue,

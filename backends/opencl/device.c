@@ -1,59 +1,10 @@
-// Devices: contexts, limits, and what kernels print. One context for each opened device, so that work and
+// Devices: contexts and limits. One context for each opened device, so that work and
 // memory of one device never wait for, or migrate to, another device.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "backends/opencl/opencl.h"
-
-// What kernels print, of drivers with cl_arm_printf; others print it themselves. A driver hands it over in
-// pieces, which may end within a line.
-
-// Sends a line, of which there is no more, to the log.
-static void tell(const struct ocl_device *device, const char *line)
-{
-    device->module->host->log(WEIR_LOG_INFO, "printf", line);
-}
-
-static void tell_lines(struct ocl_device *device, bool all)
-{
-    struct weir_long_text *text = &device->prints.text;
-    char *line = text->text;
-    for (char *end; (end = strchr(line, '\n')); line = end + 1) {
-        *end = '\0';
-        tell(device, line);
-    }
-    if (all && *line) {
-        tell(device, line);
-        line += strlen(line);
-    }
-    text->used = strlen(line);
-    memmove(text->text, line, text->used + 1);
-}
-
-// Called by a driver with cl_arm_printf, on any thread; `user` is the device.
-static void print(const char *text, size_t size, size_t is_last, void *user)
-{
-    struct ocl_device *device = user;
-    struct ocl_prints *prints = &device->prints;
-    pthread_mutex_lock(&prints->lock);
-    weir_long_text_add(&prints->text, "%.*s", (int)size, text);
-    if (prints->text.failed)
-        device->module->host->log(WEIR_LOG_WARNING, "opencl",
-                                  "no memory for what a kernel printed");
-    else
-        tell_lines(device, is_last != 0);
-    prints->text.failed = false;
-    pthread_mutex_unlock(&prints->lock);
-}
-
-static void finish_prints(struct ocl_device *device)
-{
-    if (device->prints.text.used > 0)
-        tell(device, device->prints.text.text);
-    free(device->prints.text.text);
-    pthread_mutex_destroy(&device->prints.lock);
-}
 
 // The context.
 
@@ -134,7 +85,6 @@ static void find_abilities(struct ocl_device *device)
 {
     const struct ocl_symbols *cl = &device->module->cl;
     device->version = version_of(device);
-    device->prints_to_log = has_extension(device, "cl_arm_printf");
     // NVIDIA's driver refuses all further work of a context in which a kernel failed.
     device->errors_stay = has_extension(device, "cl_nv_device_attribute_query");
     const unsigned long pocl = pocl_version(device);
@@ -183,10 +133,6 @@ static weir_status create_context(struct ocl_device *device)
     const cl_context_properties properties[] = {
         CL_CONTEXT_PLATFORM,
         (cl_context_properties)listed->platform,
-        device->prints_to_log ? OCL_PRINTF_CALLBACK_ARM : 0,
-        (cl_context_properties)print,
-        OCL_PRINTF_BUFFERSIZE_ARM,
-        OCL_PRINTF_BYTES,
         0,
     };
     cl_int code;
@@ -224,7 +170,6 @@ static void release(struct ocl_device *device)
         module->cl.clReleaseCommandQueue(device->mapper);
     if (device->context)
         module->cl.clReleaseContext(device->context);
-    finish_prints(device);
     pthread_mutex_destroy(&device->launches_lock);
     weir_kit_blocks_destroy(&device->spares);
     module->host->release(device);
@@ -240,7 +185,6 @@ weir_status ocl_device_create(const struct weir_link *link, weir_device *object,
         return weir_host_no_memory(module->host, "a device");
 
     pthread_mutex_init(&device->clock.lock, NULL);
-    pthread_mutex_init(&device->prints.lock, NULL);
     pthread_mutex_init(&device->launches_lock, NULL);
     device->module = module;
     device->listed = &module->listed[setup->index];
@@ -337,7 +281,6 @@ void ocl_device_limits(const struct weir_link *link, weir_device *object,
     // Mesa's rusticl 22.3 has no times, and tells 0.
     limits->timing_history = limits->timing_resolution_ns > 0 ? OCL_TIMING_HISTORY : 0;
     limits->native = 1;
-    limits->printf_to_log = device->prints_to_log;
     limits->byte_offsets = device->in_place;
     limits->device_addresses = device->in_place;
     limits->max_constant_bytes = number(device, CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE);

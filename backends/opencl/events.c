@@ -41,18 +41,16 @@ struct entry {
 
 struct ocl_launches {
     struct ocl_device *device; // whose launches_lock guards what follows
-    uint32_t users;            // the queue, waits of others, and a question under way
+    uint32_t users;            // the queue, and waits of others
     struct entry *entries;     // a ring
     size_t first;
     size_t count;
     size_t capacity;
     uint64_t failed; // the first operation that failed; 0: none
     cl_int code;
-    bool unknown; // `code` is of the query
-    // Of the question under way.
-    uint64_t target; // 0: not concerned
-    size_t reached;  // entries up to `target`
-    struct ocl_launches *next;
+    bool unknown;      // `code` is of the query
+    uint64_t question; // the last one that came here,
+    size_t reached;    // and how many of the entries it has read that stay
 };
 
 // The status is what PoCL gives a command that failed in any way, and not the error of that number.
@@ -83,17 +81,22 @@ static struct entry *entry_at(const struct ocl_launches *launches, size_t index)
     return &launches->entries[(launches->first + index) & (launches->capacity - 1)];
 }
 
-static void put(struct ocl_launches *launches);
-
-static void drop_first(struct ocl_launches *launches)
+static struct entry take_first(struct ocl_launches *launches)
 {
     const struct entry entry = *entry_at(launches, 0);
     launches->first = (launches->first + 1) & (launches->capacity - 1);
     launches->count--;
-    if (entry.event)
-        launches->device->module->cl.clReleaseEvent(entry.event);
+    return entry;
+}
+
+static void put(struct ocl_launches *launches);
+
+static void drop(const struct ocl_device *device, const struct entry *entry)
+{
+    if (entry->event)
+        device->module->cl.clReleaseEvent(entry->event);
     else
-        put(entry.producer);
+        put(entry->producer);
 }
 
 // The queue of a list that others still wait for may be gone.
@@ -102,49 +105,15 @@ static void put(struct ocl_launches *launches)
     const struct weir_host *host = launches->device->module->host;
     if (--launches->users > 0)
         return;
-    while (launches->count > 0)
-        drop_first(launches);
+    while (launches->count > 0) {
+        const struct entry entry = take_first(launches);
+        drop(launches->device, &entry);
+    }
     host->release(launches->entries);
     host->release(launches);
 }
 
 // The question.
-
-static void include(struct ocl_launches **list, struct ocl_launches *launches, uint64_t target)
-{
-    if (launches->target == 0) {
-        launches->users++;
-        launches->reached = 0;
-        launches->next = *list;
-        *list = launches;
-    }
-    launches->target = target;
-}
-
-// Returns whether a wait led to launches that were not included.
-static bool reach(struct ocl_launches **list, struct ocl_launches *launches)
-{
-    bool more = false;
-    for (; launches->reached < launches->count; launches->reached++) {
-        const struct entry *entry = entry_at(launches, launches->reached);
-        if (entry->sequence > launches->target)
-            break;
-        if (entry->event || entry->until <= entry->producer->target)
-            continue;
-        include(list, entry->producer, entry->until);
-        more = true;
-    }
-    return more;
-}
-
-static void gather(struct ocl_launches **list)
-{
-    for (bool more = true; more;) {
-        more = false;
-        for (struct ocl_launches *at = *list; at; at = at->next)
-            more |= reach(list, at);
-    }
-}
 
 static void note(struct ocl_launches *launches, uint64_t sequence, cl_int code, bool unknown)
 {
@@ -173,35 +142,35 @@ static void look(struct ocl_launches *launches, const struct entry *entry, bool 
         note(launches, entry->sequence, state, false);
 }
 
-static void look_at_each(struct ocl_launches *launches, bool ended)
+// A failure passes through a wait.
+static void carry(struct ocl_launches *launches, const struct entry *wait)
 {
-    for (size_t i = 0; i < launches->reached; i++)
-        if (entry_at(launches, i)->event)
-            look(launches, entry_at(launches, i), ended);
+    const struct ocl_launches *from = wait->producer;
+    if (from->failed != 0 && from->failed <= wait->until)
+        note(launches, wait->sequence, from->code, from->unknown);
 }
 
-// Returns whether a failure passed through a wait.
-static bool carry(struct ocl_launches *launches)
+// What was waited for was submitted before the wait, so a list that the question comes to again has been read as far
+// as it asks then, and a row of calls is as long as there are queues.
+static void read_entries(struct ocl_launches *launches, uint64_t sequence, uint64_t question,
+                         bool ended)
 {
-    bool more = false;
-    for (size_t i = 0; i < launches->reached; i++) {
-        const struct entry *entry = entry_at(launches, i);
-        const struct ocl_launches *from = entry->producer;
-        if (entry->event || from->failed == 0 || from->failed > entry->until ||
-            (launches->failed != 0 && launches->failed <= entry->sequence))
-            continue;
-        note(launches, entry->sequence, from->code, from->unknown);
-        more = true;
+    if (launches->question != question) {
+        launches->question = question;
+        launches->reached = 0;
     }
-    return more;
-}
-
-static void carry_all(struct ocl_launches *list)
-{
-    for (bool more = true; more;) {
-        more = false;
-        for (struct ocl_launches *at = list; at; at = at->next)
-            more |= carry(at);
+    while (launches->reached < launches->count &&
+           entry_at(launches, launches->reached)->sequence <= sequence) {
+        const struct entry entry =
+            ended ? take_first(launches) : *entry_at(launches, launches->reached++);
+        if (entry.event) {
+            look(launches, &entry, ended);
+        } else {
+            read_entries(entry.producer, entry.until, question, ended);
+            carry(launches, &entry);
+        }
+        if (ended)
+            drop(launches->device, &entry);
     }
 }
 
@@ -209,22 +178,7 @@ static void carry_all(struct ocl_launches *list)
 // the lists, and none is waited for. Under the lock.
 static void settle(struct ocl_launches *launches, uint64_t sequence, bool ended)
 {
-    struct ocl_launches *list = NULL;
-    if (launches->count == 0 || entry_at(launches, 0)->sequence > sequence)
-        return;
-    include(&list, launches, sequence);
-    gather(&list);
-    for (struct ocl_launches *at = list; at; at = at->next)
-        look_at_each(at, ended);
-    carry_all(list);
-    while (list) {
-        struct ocl_launches *done = list;
-        list = done->next;
-        done->target = 0;
-        for (; ended && done->reached > 0; done->reached--)
-            drop_first(done);
-        put(done);
-    }
+    read_entries(launches, sequence, ++launches->device->questions, ended);
 }
 
 // Keeping.

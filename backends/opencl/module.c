@@ -19,52 +19,27 @@ enum key {
 
 static const struct weir_key keys[] = {
     [KEY_LIBRARY] =
-        {
-            .name = "library",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "libOpenCL.so.1",
-            .help = "The OpenCL loader: a name that the dynamic linker finds, or a path.",
-        },
+        WEIR_TEXT_KEY("library", "libOpenCL.so.1",
+                      "The OpenCL loader: a name that the dynamic linker finds, or a path."),
     [KEY_DRIVER] =
-        {
-            .name = "driver",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "An OpenCL driver, as `library`: it is opened itself where the loader is "
-                    "missing, or knows no driver.",
-        },
-    [KEY_PLATFORM] =
-        {
-            .name = "platform",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "Part of a platform's name, ignoring case: only its devices are listed; empty: "
-                    "those of all platforms.",
-        },
-    [KEY_CACHE] =
-        {
-            .name = "cache",
-            .type = WEIR_KEY_BOOLEAN,
-            .fallback = "1",
-            .help =
-                "Keep the binaries of built programs on disk, 256 MiB at most: the first build of "
-                "a program takes longer, every later one is nearly free. PoCL keeps its own.",
-        },
+        WEIR_TEXT_KEY("driver", "",
+                      "An OpenCL driver, as `library`: it is opened itself where the loader is "
+                      "missing, or knows no driver."),
+    [KEY_PLATFORM] = WEIR_TEXT_KEY(
+        "platform", "",
+        "Part of a platform's name, ignoring case: only its devices are listed; empty: "
+        "those of all platforms."),
+    [KEY_CACHE] = WEIR_BOOLEAN_KEY(
+        "cache", "1",
+        "Keep the binaries of built programs on disk, 256 MiB at most: the first build of "
+        "a program takes longer, every later one is nearly free. PoCL keeps its own."),
     [KEY_CACHE_DIR] =
-        {
-            .name = "cache_dir",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "The folder for them, in which a folder `opencl` is made; empty: `weir` in "
-                    "XDG_CACHE_HOME, or in HOME/.cache.",
-        },
+        WEIR_TEXT_KEY("cache_dir", "",
+                      "The folder for them, in which a folder `opencl` is made; empty: `weir` in "
+                      "XDG_CACHE_HOME, or in HOME/.cache."),
     [KEY_BUILD_OPTIONS] =
-        {
-            .name = "build_options",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "Further options for the OpenCL compiler, for every program.",
-        },
+        WEIR_TEXT_KEY("build_options", "",
+                      "Further options for the OpenCL compiler, for every program."),
 };
 
 static void platform_text(const struct ocl_symbols *cl, cl_platform_id platform,
@@ -344,27 +319,6 @@ static const char *const about[] = {
     NULL,
 };
 
-static const struct weir_module module_info = {
-    .abi = WEIR_MODULE_ABI,
-    .struct_size = sizeof(struct weir_module),
-    .kind = WEIR_MODULE_BACKEND,
-    .name = "opencl",
-    .version = WEIR_VERSION_STRING,
-    .build_id = __VERSION__, // the compiler's
-    .sanitizer = WEIR_MODULE_SANITIZER,
-    .keys = keys,
-    .key_count = sizeof keys / sizeof *keys,
-    .key_size = sizeof(struct weir_key),
-    .slot_count = WEIR_MODULE_SLOT_COUNT,
-    .operation_kinds = WEIR_OPERATION_KINDS,
-    .ops = &ops,
-    .driver_version = ocl_driver_version,
-    .about = about,
-};
-
-const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
-{
-    (void)host_abi;
-    (void)host;
-    return &module_info;
-}
+WEIR_MODULE(WEIR_MODULE_BACKEND, "opencl", WEIR_VERSION_STRING, WEIR_MODULE_OPS(ops), .keys = keys,
+            .key_count = sizeof keys / sizeof *keys, .driver_version = ocl_driver_version,
+            .about = about)

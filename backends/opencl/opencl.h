@@ -1,7 +1,7 @@
 // What the files of the OpenCL backend share.
 //
 //   module.c     open: library, platforms, devices; the ops table
-//   device.c     contexts, limits, and what kernels print
+//   device.c     contexts and limits
 //   queue.c      queues: submission, records and waits, flushes, wrapped queues; what a queue's next
 //                command waits for, and the event of its last one
 //   copy.c       copies and fills, by the kinds of memory
@@ -38,8 +38,6 @@
 #define OCL_SETTINGS 16
 // Events that the next command of a queue may wait for.
 #define OCL_WAIT_LIMIT 16
-// What a kernel may print.
-#define OCL_PRINTF_BYTES 1048576
 
 // A device that a platform lists, opened or not.
 struct ocl_listed {
@@ -68,12 +66,6 @@ struct ocl_clock {
     uint64_t after_ns;
 };
 
-// What kernels print.
-struct ocl_prints {
-    pthread_mutex_t lock;
-    struct weir_long_text text; // the beginning of a line
-};
-
 struct ocl_device {
     struct ocl_module *module;
     const struct ocl_listed *listed;
@@ -88,10 +80,9 @@ struct ocl_device {
     // PoCL 5 and 6 lack wait_group_events(), which they declare; PoCL 6 has a wrong work_group_all()
     bool bad_group_functions;
     bool keeps_views; // PoCL 7 ends the process if a buffer is used after a view of it was released
-    bool prints_to_log; // the driver hands over what kernels print
-    bool errors_stay;   // a launch that fails takes all later commands of the context with it
-    pthread_mutex_t launches_lock; // guards the ocl_launches of all queues
-    struct ocl_prints prints;
+    bool errors_stay; // a launch that fails takes all later commands of the context with it
+    pthread_mutex_t launches_lock; // guards the ocl_launches of all queues, and
+    uint64_t questions;            // about them so far
     struct ocl_clock clock;
     weir_kit_blocks *spares; // pinned memory; `native` is the buffer object
 };

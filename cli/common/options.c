@@ -21,11 +21,12 @@ static const char help_line[] = "print this text";
 static const char version_line[] = "print the version";
 
 static const struct cli_command *root; // of the first cli_dispatch()
-static const char *root_path;
 static const struct cli_command *running;
 
-static const struct cli_visitor *help_visitor; // while cli_help_visit() runs
-static jmp_buf visit_end;                      // where a command that is visited ends
+// While cli_help_usage() runs.
+static void (*use_help)(void *user, const struct cli_usage *usage);
+static void *help_user;
+static jmp_buf help_end; // where the command ends
 
 const char *cli_option_dashes(const char *name)
 {
@@ -68,9 +69,9 @@ static void print_members(const struct cli_command *group, const char *format, c
 
 static void print_help(const struct cli_usage *usage)
 {
-    if (help_visitor) {
-        help_visitor->usage(help_visitor->user, usage);
-        longjmp(visit_end, 1);
+    if (use_help) {
+        use_help(help_user, usage);
+        longjmp(help_end, 1);
     }
     printf("usage: %s [OPTION]...%s%s\n\n%s\n\n", usage->command, *usage->operands ? " " : "",
            usage->operands, usage->about);
@@ -291,7 +292,6 @@ static void end_group(const struct cli_command *group, const char *path, const c
 int cli_dispatch(const struct cli_command *command, const char *path, int argc, char **argv)
 {
     char below[64];
-    root_path = root ? root_path : path;
     root = root ? root : command;
     running = command;
     for (const struct cli_command *const *it = command->members; argc > 1 && it && *it; it++)
@@ -305,32 +305,21 @@ int cli_dispatch(const struct cli_command *command, const char *path, int argc, 
     return CLI_OK;
 }
 
+const struct cli_command *cli_root(void)
+{
+    return root;
+}
+
 // cli_parse() of the command does not return.
-static void visit_usage(const struct cli_command *command)
+void cli_help_usage(const struct cli_command *command,
+                    void (*use)(void *user, const struct cli_usage *usage), void *user)
 {
     char name[32], help[] = "--help";
     char *arguments[] = {name, help, NULL};
     snprintf(name, sizeof name, "%s", command->name);
-    if (setjmp(visit_end) == 0)
+    use_help = use;
+    help_user = user;
+    if (setjmp(help_end) == 0)
         command->main(2, arguments);
-}
-
-static void visit(const struct cli_command *command, const char *path)
-{
-    char below[64];
-    if (command->main)
-        visit_usage(command);
-    if (command->members)
-        help_visitor->members(help_visitor->user, command, path);
-    for (const struct cli_command *const *it = command->members; it && *it; it++) {
-        snprintf(below, sizeof below, "%s %s", path, (*it)->name);
-        visit(*it, below);
-    }
-}
-
-void cli_help_visit(const struct cli_visitor *visitor)
-{
-    help_visitor = visitor;
-    visit(root, root_path);
-    help_visitor = NULL;
+    use_help = NULL;
 }

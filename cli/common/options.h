@@ -95,19 +95,15 @@ size_t cli_parse(const struct cli_usage *usage, int argc, char **argv);
 // Errors: another value ends the command, after a sentence with all words and the nearest one.
 size_t cli_choose(const char *option, const char *text, const char *const *words);
 
-// What --help tells, as calls: of the options of a command, and of the members of a group that is
-// called `path`. The structures need only live until return, and cli_parse() does not return to its caller.
-struct cli_visitor {
-    void (*usage)(void *user, const struct cli_usage *usage);
-    void (*members)(void *user, const struct cli_command *group, const char *path);
-    void *user;
-};
-
-// Calls the visitor for the command that cli_dispatch() was called with and all below it, each group before its
-// members, in place of what their --help prints. How `weir completion` sees the whole command.
+// Calls `use` with what --help of the command prints, in its place: how `weir completion` sees the options. The
+// structure need only live until return, and cli_parse() does not return to its caller.
 //
 // Threads: one at a time.
-void cli_help_visit(const struct cli_visitor *visitor);
+void cli_help_usage(const struct cli_command *command,
+                    void (*use)(void *user, const struct cli_usage *usage), void *user);
+
+// The command that cli_dispatch() was called with first.
+const struct cli_command *cli_root(void);
 
 // Runs the member that argv[1] names, or the command itself: a group alone prints help, version or an
 // error. `path` is how the command is called on the command line: "weir".

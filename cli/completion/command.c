@@ -1,21 +1,19 @@
-// weir completion SHELL: the commands' own --help is visited, so nothing here names a command or an
-// option.
+// weir completion SHELL: a script that asks this command for what completes a line, with the words up to the cursor
+// as operands. The answer comes from what --help prints, so nothing here names a command or an option.
+//
+// Its first line is what the word may be besides: `file`, `folder`, `program N`, which are words of another program
+// from word N on, counted from 0, or `-`. Each further line is a word, a tab, and its description.
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/common/cli.h"
 #include "cli/common/options.h"
 
-// A script is a table of all commands, of the form that the shell reads best, and fixed text that
-// completes from it. The table has the whole name of a command as key, such as `weir run arr-coc`.
-
-// What an operand or the value of an option is.
-enum completion_value {
-    COMPLETION_NONE, // a flag, or a command that takes no operand
-    COMPLETION_TEXT, // nothing that a shell could complete
-    COMPLETION_FILE,
-    COMPLETION_FOLDER,
-    COMPLETION_PROGRAM, // a program and its arguments
+struct line {
+    char **words; // the last one is at the cursor
+    size_t count;
+    const struct cli_command *command;
+    size_t first; // of the command's own words
 };
 
 // What --help and --version are, which are in no table.
@@ -24,255 +22,237 @@ static const struct cli_option common_options[2] = {
     {.name = "version", .help = "print the version"},
 };
 
-static enum completion_value of_option(const struct cli_option *option)
+// The first clause of a text, on one line.
+static void print_word(const char *dashes, const char *word, const char *text)
 {
-    switch (option->kind) {
+    printf("%s%s\t", dashes, word);
+    for (; *text != '\0' && *text != ';'; text++)
+        putchar(*text == '\n' ? ' ' : *text);
+    putchar('\n');
+}
+
+static void print_option(const struct cli_option *option)
+{
+    const char letter[] = {cli_option_letter(option->name), '\0'};
+    if (letter[0])
+        print_word("-", letter, option->help);
+    print_word(cli_option_dashes(option->name), option->name, option->help);
+}
+
+static void print_options(const struct cli_usage *usage)
+{
+    for (size_t i = 0; i < usage->option_count; i++)
+        print_option(&usage->options[i]);
+    print_option(&common_options[0]);
+    print_option(&common_options[1]);
+}
+
+static void print_members(const struct cli_command *group)
+{
+    for (const struct cli_command *const *it = group->members; it && *it; it++)
+        print_word("", (*it)->name, (*it)->summary);
+}
+
+// What the value of the option is; NULL for a flag and for an unknown option.
+static const char *kind_of(const struct cli_option *option)
+{
+    switch (option ? option->kind : CLI_FLAG) {
     case CLI_FLAG:
-        return COMPLETION_NONE;
+        return NULL;
     case CLI_FILE:
     case CLI_FILES:
-        return COMPLETION_FILE;
+        return "file";
     case CLI_FOLDER:
     case CLI_FOLDERS:
-        return COMPLETION_FOLDER;
+        return "folder";
     default:
-        return COMPLETION_TEXT;
+        return "-";
     }
 }
 
-static enum completion_value of_operands(const char *operands)
+static bool is_option(const char *word)
 {
-    if (operands[0] == '\0')
-        return COMPLETION_NONE;
-    return strncmp(operands, "COMMAND", 7) == 0 ? COMPLETION_PROGRAM : COMPLETION_FILE;
+    return word[0] == '-' && word[1] != '\0';
 }
 
-static bool repeats(const struct cli_option *option)
+static bool takes_program(const struct cli_usage *usage)
 {
-    return option->kind == CLI_LIST || option->kind == CLI_FILES || option->kind == CLI_FOLDERS;
+    return strncmp(usage->operands, "COMMAND", 7) == 0;
 }
 
-// Prints the first clause of a help text, on one line, with `\\` before each character of
-// `special`. A quotation mark ' becomes `quote`.
-static void print_text(const char *text, const char *special, const char *quote)
+static void print_operand(const struct line *line, const struct cli_usage *usage)
 {
-    for (; *text != '\0' && *text != ';'; text++) {
-        if (strchr(special, *text))
-            putchar('\\');
-        if (*text == '\'')
-            fputs(quote, stdout);
-        else
-            putchar(*text == '\n' ? ' ' : *text);
+    if (takes_program(usage))
+        printf("program %zu\n", line->count - 1);
+    else
+        puts(*usage->operands ? "file" : "-");
+    if (line->first == line->count - 1)
+        print_members(line->command);
+}
+
+static void print_last(const struct line *line, const struct cli_usage *usage, bool options_ended)
+{
+    const char *word = line->words[line->count - 1], *value;
+    if (options_ended || word[0] != '-') {
+        print_operand(line, usage);
+        return;
     }
+    const struct cli_option *option = cli_option_find(usage, word, &value);
+    const char *kind = strchr(word, '=') ? kind_of(option) : NULL;
+    puts(kind ? kind : "-");
+    if (!kind)
+        print_options(usage);
 }
 
-// Calls the functions for every command and every group.
-static void visit(void (*usage)(void *user, const struct cli_usage *usage),
-                  void (*members)(void *user, const struct cli_command *group, const char *path))
+static void answer(void *user, const struct cli_usage *usage)
 {
-    const struct cli_visitor visitor = {.usage = usage, .members = members};
-    cli_help_visit(&visitor);
+    const struct line *line = user;
+    const char *kind = NULL; // of the option's value that comes next
+    const char *value;
+    bool options_ended = false;
+    for (size_t i = line->first; i + 1 < line->count; i++) {
+        const char *word = line->words[i];
+        if (kind) {
+            kind = NULL;
+        } else if (options_ended || !is_option(word)) {
+            if (!takes_program(usage))
+                continue;
+            printf("program %zu\n", i);
+            return;
+        } else if (strcmp(word, "--") == 0) {
+            options_ended = true;
+        } else {
+            const struct cli_option *option = cli_option_find(usage, word, &value);
+            kind = option && !value ? kind_of(option) : NULL;
+        }
+    }
+    if (kind)
+        puts(kind);
+    else
+        print_last(line, usage, options_ended);
 }
 
-static void no_members(void *user, const struct cli_command *group, const char *path)
+static const struct cli_command *member_of(const struct cli_command *group, const char *name)
 {
-    (void)user, (void)group, (void)path;
+    const struct cli_command *const *it = group->members;
+    while (it && *it && strcmp((*it)->name, name) != 0)
+        it++;
+    return it ? *it : NULL;
 }
 
-static void no_usage(void *user, const struct cli_usage *usage)
+static void complete(char **words, size_t count)
 {
-    (void)user, (void)usage;
+    static const struct cli_usage none = {.operands = ""};
+    struct line line = {.words = words, .count = count, .command = cli_root(), .first = 1};
+    const struct cli_command *member;
+    while (line.first + 1 < count && (member = member_of(line.command, words[line.first]))) {
+        line.command = member;
+        line.first++;
+    }
+    if (line.command->main)
+        cli_help_usage(line.command, answer, &line);
+    else
+        answer(&line, &none);
 }
 
-// bash: two functions print the table, and one completes. It needs no bash-completion, and uses it
-// for the arguments of another program where it is loaded. COMP_WORDBREAKS has `=` in it, so
-// --output=FILE is three words.
-
-static const char bash_letters[] = {
-    [COMPLETION_NONE] = '-',   [COMPLETION_TEXT] = 't',    [COMPLETION_FILE] = 'f',
-    [COMPLETION_FOLDER] = 'd', [COMPLETION_PROGRAM] = 'p',
-};
-
-static const char bash_head[] =
+// COMP_WORDBREAKS has `=` in it, so --output=FILE is three words. The arguments of another program are completed by
+// bash-completion where it is loaded.
+static const char bash_script[] =
     "# bash completion of weir. Made by `weir completion bash`; source it, or install it as\n"
     "# share/bash-completion/completions/weir.\n"
-    "\n";
-
-// The word `=` between an option and its value says nothing by itself.
-static const char bash_driver[] =
-    "# Finds the command that the words before the cursor name: sets path, value (what the word "
-    "at\n"
-    "# the cursor is, as the value of the option before it), operands and program.\n"
-    "_weir_walk()\n"
-    "{\n"
-    "    local i word ended=\n"
-    "    path=weir value= operands=0 program=\n"
-    "    for ((i = 1; i < COMP_CWORD; i++)); do\n"
-    "        word=\"${COMP_WORDS[i]}\"\n"
-    "        if [[ $word == \"=\" ]]; then\n"
-    "            continue\n"
-    "        elif [[ $value ]]; then\n"
-    "            value=\n"
-    "        elif [[ ! $ended && $word == -- ]]; then\n"
-    "            ended=1\n"
-    "        elif [[ ! $ended && $word == -?* ]]; then\n"
-    "            value=\"$(_weir_options \"$path\" | sed -n \"s/^$word "
-    "\\\\([tfd]\\\\)\\$/\\\\1/p\")\"\n"
-    "        elif ((operands == 0)) && _weir_members \"$path\" | grep -qxF -e \"$word\"; then\n"
-    "            path+=\" $word\"\n"
-    "        elif [[ $(_weir_options \"$path\") == *\"operands p\"* ]]; then\n"
-    "            program=$i\n"
-    "            return\n"
-    "        else\n"
-    "            operands=$((operands + 1))\n"
-    "        fi\n"
-    "    done\n"
-    "    [[ ! $ended ]] || value=\"${value:-$(_weir_operands)}\"\n"
-    "}\n"
-    "\n"
-    "_weir_operands()\n"
-    "{\n"
-    "    _weir_options \"$path\" | sed -n 's/^operands //p'\n"
-    "}\n"
-    "\n"
-    "# What completes a word of that kind.\n"
-    "_weir_values()\n"
-    "{\n"
-    "    case \"$1\" in\n"
-    "    f) compgen -f -- \"$cur\" ;;\n"
-    "    d) compgen -d -- \"$cur\" ;;\n"
-    "    p) compgen -c -- \"$cur\" ;;\n"
-    "    esac\n"
-    "}\n"
-    "\n"
     "_weir()\n"
     "{\n"
-    "    local path value operands program cur=\"${COMP_WORDS[COMP_CWORD]}\"\n"
-    "    COMPREPLY=()\n"
-    "    _weir_walk\n"
+    "    local cur=\"${COMP_WORDS[COMP_CWORD]}\" i\n"
+    "    local -a words=() places=() lines\n"
+    "    for ((i = 0; i < COMP_CWORD; i++)); do\n"
+    "        [[ ${COMP_WORDS[i]} == \"=\" ]] || words+=(\"${COMP_WORDS[i]}\") places+=(\"$i\")\n"
+    "    done\n"
+    "    places+=(\"$COMP_CWORD\")\n"
     "    [[ $cur != \"=\" ]] || cur=\n"
-    "    if [[ $program ]]; then\n"
+    "    mapfile -t lines < <(\"${words[0]/#\\~/$HOME}\" completion bash -- \"${words[@]}\" "
+    "\"$cur\" "
+    "2>/dev/null)\n"
+    "    COMPREPLY=()\n"
+    "    [[ ${lines[0]} == - ]] || compopt -o filenames 2>/dev/null # an error outside of a "
+    "completion\n"
+    "    case \"${lines[0]}\" in\n"
+    "    file) mapfile -t COMPREPLY < <(compgen -f -- \"$cur\") ;;\n"
+    "    folder) mapfile -t COMPREPLY < <(compgen -d -- \"$cur\") ;;\n"
+    "    \"program \"*)\n"
+    "        i=\"${places[${lines[0]#program }]}\"\n"
     "        if declare -F _command_offset >/dev/null; then\n"
-    "            _command_offset \"$program\"\n"
+    "            _command_offset \"$i\"\n"
+    "        elif ((i == COMP_CWORD)); then\n"
+    "            mapfile -t COMPREPLY < <(compgen -c -- \"$cur\")\n"
     "        else\n"
-    "            compopt -o filenames 2>/dev/null # an error outside of a completion\n"
     "            mapfile -t COMPREPLY < <(compgen -f -- \"$cur\")\n"
     "        fi\n"
-    "    elif [[ $value ]]; then\n"
-    "        compopt -o filenames 2>/dev/null\n"
-    "        mapfile -t COMPREPLY < <(_weir_values \"$value\")\n"
-    "    elif [[ $cur == -* ]]; then\n"
-    "        mapfile -t COMPREPLY < <(compgen -W \"$(_weir_options \"$path\" |\n"
-    "            sed -n 's/^\\(-[^ ]*\\) .*/\\1/p')\" -- \"$cur\")\n"
-    "    else\n"
-    "        compopt -o filenames 2>/dev/null\n"
-    "        mapfile -t COMPREPLY < <(\n"
-    "            ((operands > 0)) || compgen -W \"$(_weir_members \"$path\")\" -- \"$cur\"\n"
-    "            _weir_values \"$(_weir_operands)\"\n"
-    "        )\n"
-    "    fi\n"
+    "        ;;\n"
+    "    esac\n"
+    "    lines=(\"${lines[@]%%$'\\t'*}\")\n"
+    "    mapfile -t -O \"${#COMPREPLY[@]}\" COMPREPLY < <(compgen -W \"${lines[*]:1}\" -- "
+    "\"$cur\")\n"
     "}\n"
     "\n"
     "complete -F _weir weir\n";
 
-static void bash_print_members(void *user, const struct cli_command *group, const char *path)
-{
-    (void)user;
-    printf("    '%s') printf '%%s\\n'", path);
-    for (size_t i = 0; group->members[i]; i++)
-        printf(" %s", group->members[i]->name);
-    printf(" ;;\n");
-}
-
-static void bash_print_option(const struct cli_option *option)
-{
-    const char letter = cli_option_letter(option->name);
-    if (letter)
-        printf(" '-%c %c'", letter, bash_letters[of_option(option)]);
-    printf(" '%s%s %c'", cli_option_dashes(option->name), option->name,
-           bash_letters[of_option(option)]);
-}
-
-static void bash_print_usage(void *user, const struct cli_usage *usage)
-{
-    (void)user;
-    printf("    '%s') printf '%%s\\n'", usage->command);
-    for (size_t i = 0; i < usage->option_count; i++)
-        bash_print_option(&usage->options[i]);
-    bash_print_option(&common_options[0]);
-    bash_print_option(&common_options[1]);
-    printf(" 'operands %c' ;;\n", bash_letters[of_operands(usage->operands)]);
-}
-
-static void completion_bash(void)
-{
-    fputs(bash_head, stdout);
-    printf("# The members of a group, one a line.\n_weir_members()\n{\n    case \"$1\" in\n");
-    visit(no_usage, bash_print_members);
-    printf("    esac\n}\n\n# The options of a command with what each takes, and what its operands "
-           "are: - nothing, t text,\n# f a file, d a folder, p a program and its arguments.\n"
-           "_weir_options()\n{\n    case \"$1\" in\n");
-    visit(bash_print_usage, no_members);
-    printf("    *) printf '%%s\\n'");
-    bash_print_option(&common_options[0]);
-    bash_print_option(&common_options[1]);
-    printf(" 'operands -' ;;\n    esac\n}\n\n");
-    fputs(bash_driver, stdout);
-}
-
-// zsh: a function fills the arrays that _arguments and _describe take, for one command.
-
-static const char *const zsh_actions[] = {
-    [COMPLETION_NONE] = "",
-    [COMPLETION_TEXT] = "",
-    [COMPLETION_FILE] = "_files",
-    [COMPLETION_FOLDER] = "_files -/",
-    [COMPLETION_PROGRAM] = "_weir_program",
-};
-
-static const char zsh_head[] =
-    "#compdef weir\n"
-    "# zsh completion of weir. Made by `weir completion zsh`; install it as "
-    "`_weir` in a folder of\n"
-    "# $fpath, or source it after compinit.\n"
-    "\n";
-
-static const char zsh_driver[] =
-    "# A program, of whose names `-` is one to zsh.\n"
-    "_weir_program() {\n"
-    "    [[ $PREFIX != -* ]] && _command_names -e\n"
-    "}\n"
+static const char fish_script[] =
+    "# fish completion of weir. Made by `weir completion fish`; source it, or install it as\n"
+    "# vendor_completions.d/weir.fish.\n"
+    "function __weir_lines\n"
+    "    set -l word (commandline -ct)\n"
+    "    set -l words (commandline -opc) \"$word\"\n"
+    "    $words[1] completion fish -- $words 2>/dev/null\n"
+    "end\n"
     "\n"
-    "# Completes the arguments of the command $1, whose last name is words[1].\n"
-    "_weir_command() {\n"
-    "    local -a members options operands\n"
-    "    local state state_descr line ret=1\n"
-    "    local -A opt_args\n"
-    "    _weir_members $1\n"
-    "    _weir_options $1\n"
-    "    if (( ! $#members )); then\n"
-    "        _arguments -s -S $options $operands\n"
-    "        return\n"
-    "    fi\n"
-    "    _arguments -C -A '-*' $options '1: :->member' '*:: :->rest' && ret=0\n"
-    "    case $state in\n"
-    "    member)\n"
-    "        _describe -t commands command members && ret=0\n"
-    "        (( ! $#operands )) || _weir_program && ret=0\n"
+    "function __weir_is\n"
+    "    __weir_lines | head -n 1 | string match -q -- \"$argv*\"\n"
+    "end\n"
+    "\n"
+    "# Completes a program and its arguments.\n"
+    "function __weir_program\n"
+    "    set -l first (__weir_lines | string replace -f 'program ' '')\n"
+    "    set -l words (commandline -opc) ''\n"
+    "    set -l words (string escape -- $words[(math $first + 1)..-1])\n"
+    "    set -l word (commandline -ct)\n"
+    "    complete -C (string join ' ' -- $words[1..-2] \"$word\")\n"
+    "end\n"
+    "\n"
+    "complete -c weir -f -a '(__weir_lines | tail -n +2)'\n"
+    "complete -c weir -n '__weir_is file' -F\n"
+    "complete -c weir -n '__weir_is folder' -x -a '(__fish_complete_directories)'\n"
+    "complete -c weir -n '__weir_is program' -x -a '(__weir_program)'\n";
+
+// `-` is a name of a program to zsh.
+static const char zsh_script[] =
+    "#compdef weir\n"
+    "# zsh completion of weir. Made by `weir completion zsh`; install it as `_weir` in a folder "
+    "of\n"
+    "# $fpath, or source it after compinit.\n"
+    "_weir() {\n"
+    "    local kind ret=1\n"
+    "    local -a lines\n"
+    "    lines=(\"${(@f)$(${~words[1]} completion zsh -- \"${(@Q)words[1,CURRENT-1]}\" \"$PREFIX\" "
+    "2>/dev/null)}\")\n"
+    "    kind=$lines[1]\n"
+    "    lines=(\"${(@)${(@)lines[2,-1]//:/\\\\:}/$'\\t'/:}\")\n"
+    "    case $kind in\n"
+    "    file | folder)\n"
+    "        [[ $PREFIX != --*=* ]] || compset -P '*='\n"
+    "        _files ${${kind:#file}:+-/} && ret=0\n"
     "        ;;\n"
-    "    rest)\n"
-    "        if (( $members[(I)$words[1]:*] )); then\n"
-    "            _weir_command \"$1 $words[1]\" && ret=0\n"
-    "        elif (( $#operands )); then\n"
-    "            _normal && ret=0\n"
+    "    program*)\n"
+    "        if (( ${kind#program } + 1 < CURRENT )); then\n"
+    "            shift ${kind#program } words\n"
+    "            (( CURRENT -= ${kind#program } ))\n"
+    "            _normal\n"
+    "            return\n"
     "        fi\n"
+    "        [[ $PREFIX != -* ]] && _command_names -e && ret=0\n"
     "        ;;\n"
     "    esac\n"
+    "    (( ! $#lines )) || _describe -t weir 'word' lines && ret=0\n"
     "    return ret\n"
-    "}\n"
-    "\n"
-    "_weir() {\n"
-    "    _weir_command weir\n"
     "}\n"
     "\n"
     "# Read as a file of $fpath, this is the body of the function; else it is a script.\n"
@@ -282,251 +262,36 @@ static const char zsh_driver[] =
     "    compdef _weir weir\n"
     "fi\n";
 
-static void zsh_text(const char *text)
-{
-    print_text(text, "[]\\", "'\\''");
-}
-
-static void zsh_print_members(void *user, const struct cli_command *group, const char *path)
-{
-    (void)user;
-    printf("    '%s')\n        members=(\n", path);
-    for (size_t i = 0; group->members[i]; i++) {
-        printf("            '%s:", group->members[i]->name);
-        print_text(group->members[i]->summary, "\\", "'\\''");
-        printf("'\n");
-    }
-    printf("        )\n        ;;\n");
-}
-
-static void zsh_print_spelling(const struct cli_option *option, const char *name)
-{
-    const enum completion_value value = of_option(option);
-    const char *lead = cli_option_dashes(name);
-    const char *joint = lead[1] == '\0' ? "+" : "=";
-    const char letter = cli_option_letter(option->name);
-    printf("            '");
-    if (letter)
-        printf("(-%c --%s)", letter, option->name);
-    printf("%s%s%s%s[", repeats(option) ? "*" : "", lead, name,
-           value == COMPLETION_NONE ? "" : joint);
-    zsh_text(option->help);
-    printf("]");
-    if (value != COMPLETION_NONE) {
-        printf(":");
-        zsh_text(option->value);
-        printf(":%s", zsh_actions[value]);
-    }
-    printf("'\n");
-}
-
-static void zsh_print_option(const struct cli_option *option)
-{
-    const char letter[] = {cli_option_letter(option->name), '\0'};
-    if (letter[0])
-        zsh_print_spelling(option, letter);
-    zsh_print_spelling(option, option->name);
-}
-
-static void zsh_print_common(void)
-{
-    zsh_print_option(&common_options[0]);
-    zsh_print_option(&common_options[1]);
-}
-
-static void zsh_print_operands(const char *operands)
-{
-    const enum completion_value value = of_operands(operands);
-    if (value == COMPLETION_PROGRAM)
-        printf("        operands=('(-): :%s' '*:: : _normal')\n", zsh_actions[value]);
-    else if (value != COMPLETION_NONE)
-        printf("        operands=('*: :%s')\n", zsh_actions[value]);
-}
-
-static void zsh_print_usage(void *user, const struct cli_usage *usage)
-{
-    (void)user;
-    printf("    '%s')\n        options=(\n", usage->command);
-    for (size_t i = 0; i < usage->option_count; i++)
-        zsh_print_option(&usage->options[i]);
-    zsh_print_common();
-    printf("        )\n");
-    zsh_print_operands(usage->operands);
-    printf("        ;;\n");
-}
-
-static void completion_zsh(void)
-{
-    fputs(zsh_head, stdout);
-    printf("_weir_members() {\n    case $1 in\n");
-    visit(no_usage, zsh_print_members);
-    printf("    esac\n}\n\n_weir_options() {\n    case $1 in\n");
-    visit(zsh_print_usage, no_members);
-    printf("    *)\n        options=(\n");
-    zsh_print_common();
-    printf("        )\n        ;;\n    esac\n}\n\n");
-    fputs(zsh_driver, stdout);
-}
-
-// fish: a line for each option and member, which holds where a function finds that command in the
-// words before the cursor.
-
-static const char fish_head[] =
-    "# fish completion of weir. Made by `weir completion fish`; source it, or install it as\n"
-    "# vendor_completions.d/weir.fish.\n"
-    "\n";
-
-static const char fish_driver[] =
-    "# Whether the words before the cursor name the command $argv[1], and the next one is: an "
-    "option\n"
-    "# of it; with `first`, its first operand; with `program`, of a program and its arguments.\n"
-    "function __weir_at\n"
-    "    set -l words (commandline -opc)\n"
-    "    set -l path weir\n"
-    "    set -l operands 0\n"
-    "    set -l value 0\n"
-    "    for word in $words[2..-1]\n"
-    "        if test $value = 1\n"
-    "            set value 0\n"
-    "        else if string match -q -- '-*' $word\n"
-    "            contains -- \"$path $word\" $__weir_values; and set value 1\n"
-    "        else if test $operands = 0; and contains -- \"$path $word\" $__weir_paths\n"
-    "            set path \"$path $word\"\n"
-    "        else\n"
-    "            set operands 1\n"
-    "            contains -- $path $__weir_programs; and break\n"
-    "        end\n"
-    "    end\n"
-    "    test $path = $argv[1]; or return 1\n"
-    "    switch \"$argv[2]\"\n"
-    "        case first\n"
-    "            test $operands = 0\n"
-    "        case program\n"
-    "            return 0\n"
-    "        case '*'\n"
-    "            test $operands = 0; or not contains -- $path $__weir_programs\n"
-    "    end\n"
-    "end\n"
-    "\n"
-    "# Completes a program and its arguments, after the command $argv[1].\n"
-    "function __weir_program\n"
-    "    set -l values\n"
-    "    for value in $__weir_values\n"
-    "        string match -q -- \"$argv[1] -*\" $value; and set -a values (string split ' ' -- "
-    "$value)[-1]\n"
-    "    end\n"
-    "    __fish_complete_subcommand --fcs-skip=(count (string split ' ' -- $argv[1])) $values\n"
-    "end\n"
-    "\n"
-    "complete -c weir -f\n";
-
-static void fish_quoted(const char *text)
-{
-    putchar('\'');
-    print_text(text, "\\", "\\'");
-    putchar('\'');
-}
-
-static void fish_print_option(const char *path, const struct cli_option *option)
-{
-    static const char *const takes[] = {
-        [COMPLETION_NONE] = "",
-        [COMPLETION_TEXT] = " -x",
-        [COMPLETION_FILE] = " -r -F",
-        [COMPLETION_FOLDER] = " -x -a '(__fish_complete_directories)'",
-    };
-    const char letter = cli_option_letter(option->name);
-    printf("complete -c weir -n \"__weir_at '%s'\"", path);
-    if (letter)
-        printf(" -s %c", letter);
-    printf(" -%c %s%s -d ", option->name[1] == '\0' ? 's' : 'l', option->name,
-           takes[of_option(option)]);
-    fish_quoted(option->help);
-    printf("\n");
-}
-
-static void fish_print_common(const char *path)
-{
-    fish_print_option(path, &common_options[0]);
-    fish_print_option(path, &common_options[1]);
-}
-
-static void fish_print_members(void *user, const struct cli_command *group, const char *path)
-{
-    (void)user;
-    for (size_t i = 0; group->members[i]; i++) {
-        const struct cli_command *member = group->members[i];
-        printf("set -a __weir_paths '%s %s'\n", path, member->name);
-        printf("complete -c weir -n \"__weir_at '%s' first\" -a %s -d ", path, member->name);
-        fish_quoted(member->summary);
-        printf("\n");
-    }
-    if (group->what)
-        fish_print_common(path);
-}
-
-static void fish_print_operands(const struct cli_usage *usage)
-{
-    const enum completion_value value = of_operands(usage->operands);
-    if (value == COMPLETION_FILE)
-        printf("complete -c weir -n \"__weir_at '%s'\" -F\n", usage->command);
-    if (value != COMPLETION_PROGRAM)
-        return;
-    printf("set -a __weir_programs '%s'\n", usage->command);
-    printf("complete -c weir -n \"__weir_at '%s' program\" -a \"(__weir_program '%s')\"\n",
-           usage->command, usage->command);
-}
-
-static void fish_print_usage(void *user, const struct cli_usage *usage)
-{
-    (void)user;
-    for (size_t i = 0; i < usage->option_count; i++) {
-        const struct cli_option *option = &usage->options[i];
-        fish_print_option(usage->command, option);
-        const char letter = cli_option_letter(option->name);
-        if (of_option(option) != COMPLETION_NONE)
-            printf("set -a __weir_values '%s %s%s'\n", usage->command,
-                   cli_option_dashes(option->name), option->name);
-        if (of_option(option) != COMPLETION_NONE && letter)
-            printf("set -a __weir_values '%s -%c'\n", usage->command, letter);
-    }
-    fish_print_common(usage->command);
-    fish_print_operands(usage);
-}
-
-static void completion_fish(void)
-{
-    fputs(fish_head, stdout);
-    printf("set -g __weir_paths\nset -g __weir_values\nset -g __weir_programs\n\n");
-    fputs(fish_driver, stdout);
-    visit(fish_print_usage, fish_print_members);
-}
-
 // The command.
 
 static const struct shell {
-    const char *name, *command, *about;
-    void (*script)(void);
+    const char *name, *command, *about, *script;
 } shells[] = {
     {"bash", "weir completion bash",
      "Prints what completes weir's command lines in bash, to be read by it:\n"
      "\n"
-     "  source <(weir completion bash)",
-     completion_bash},
+     "  source <(weir completion bash)\n"
+     "\n"
+     "With words of such a line, tells what completes the last one.",
+     bash_script},
     {"fish", "weir completion fish",
      "Prints what completes weir's command lines in fish, to be read by it:\n"
      "\n"
-     "  weir completion fish | source",
-     completion_fish},
+     "  weir completion fish | source\n"
+     "\n"
+     "With words of such a line, tells what completes the last one.",
+     fish_script},
     {"zsh", "weir completion zsh",
      "Prints what completes weir's command lines in zsh: a file `_weir` of a folder in\n"
      "$fpath, or, after compinit:\n"
      "\n"
-     "  source <(weir completion zsh)",
-     completion_zsh},
+     "  source <(weir completion zsh)\n"
+     "\n"
+     "With words of such a line, tells what completes the last one.",
+     zsh_script},
 };
 
-// argv[0] is the shell's name.
+// argv[0] is the shell's name. Words may be empty, so they are not read as operands.
 static int completion_main(int argc, char **argv)
 {
     const struct shell *shell = shells;
@@ -539,8 +304,12 @@ static int completion_main(int argc, char **argv)
         .about = shell->about,
         .manual = "weir-completion(1)",
     };
+    if (argc > 3 && strcmp(argv[1], "--") == 0) {
+        complete(argv + 2, (size_t)argc - 2);
+        return CLI_OK;
+    }
     cli_parse(&usage, argc, argv);
-    shell->script();
+    fputs(shell->script, stdout);
     return CLI_OK;
 }
 

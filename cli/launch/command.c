@@ -190,7 +190,7 @@ static int open_input(void)
 
 static int run(const struct launch_options *options)
 {
-    struct launch launch = {.options = options, .guard = -1, .first_failed = -1};
+    struct launch launch = {.options = options, .first_failed = -1};
     const uint64_t began_ns = weir_clock_now_ns();
     launch.ranks = cli_allocate(options->count, sizeof *launch.ranks);
     launch.input = open_input();

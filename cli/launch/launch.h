@@ -47,8 +47,6 @@ struct launch {
     struct sigaction old_pipe; // of SIGPIPE
     sigset_t old_mask;
     int input;
-    int guard; // the pipe to the guard; -1: there is none
-    pid_t guarding;
     char port[8];
     char place[128];  // where the ranks meet
     int first_failed; // -1: none

@@ -1,5 +1,5 @@
 // The ranks of weir launch: their start, the signals between them and the command, and their ends.
-#define _GNU_SOURCE // pipe2, close_range, ppoll
+#define _GNU_SOURCE // pipe2, ppoll
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -165,79 +165,6 @@ static bool sink_write(struct sink *sink, bool *out_middle)
     return true;
 }
 
-// SIGKILL leaves a process no time to end what it has started, and the ranks' own children would run on. So
-// another process waits for its end: at the end of a pipe, of which nothing else has the other side.
-
-// In place of a process group: there is nothing to guard any more.
-#define DONE ((pid_t)0)
-
-// In the guard, which has a session of its own: what kills the group of the launch does not reach it.
-static void guard(int pipe)
-{
-    static pid_t groups[RANK_LIMIT];
-    size_t count = 0;
-    pid_t group;
-    ssize_t got;
-    while ((got = read(pipe, &group, sizeof group)) == sizeof group ||
-           (got < 0 && errno == EINTR)) {
-        if (got < 0)
-            continue;
-        if (group == DONE)
-            _exit(CLI_OK);
-        if (count < RANK_LIMIT)
-            groups[count++] = group;
-    }
-    for (size_t i = 0; i < count; i++)
-        kill(-groups[i], SIGKILL);
-    _exit(CLI_OK);
-}
-
-// It must not hold a pipe of this process's open.
-static void become_guard(int pipe)
-{
-    sigset_t all;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, NULL);
-    setsid();
-    dup2(pipe, STDIN_FILENO);
-    close_range(STDIN_FILENO + 1, UINT_MAX, 0);
-    guard(STDIN_FILENO);
-}
-
-// Creates a process that kills the process groups of all ranks when this process ends without guard_end().
-// Without one, for want of a process or a pipe, only the ranks themselves are killed then.
-static void guard_start(struct launch *launch)
-{
-    int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return;
-    launch->guarding = fork();
-    if (launch->guarding == 0)
-        become_guard(ends[0]);
-    close(ends[0]);
-    launch->guard = launch->guarding < 0 ? -1 : ends[1];
-    if (launch->guarding < 0)
-        close(ends[1]);
-}
-
-// It guards that process group too.
-static void guard_add(const struct launch *launch, pid_t group)
-{
-    if (launch->guard >= 0)
-        (void)!write(launch->guard, &group, sizeof group);
-}
-
-static void guard_end(struct launch *launch)
-{
-    if (launch->guard < 0)
-        return;
-    guard_add(launch, DONE);
-    close(launch->guard);
-    launch->guard = -1;
-    while (waitpid(launch->guarding, NULL, 0) < 0 && errno == EINTR)
-        ;
-}
-
 // Signals are blocked but in ppoll(), so that none is missed and no code of a handler runs elsewhere.
 
 static const int numbers[] = {SIGCHLD, SIGINT,  SIGQUIT, SIGTERM, SIGHUP,
@@ -353,7 +280,7 @@ static void become(const struct launch *launch, const struct cli_program *progra
 {
     setpgid(0, 0);
     signals_restore(launch);
-    prctl(PR_SET_PDEATHSIG, SIGKILL); // what it starts is the guard's
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(CLI_FAILED);
     const int error = cli_program_become(program);
@@ -452,7 +379,6 @@ static bool rank_start(struct launch *launch)
     if (error == 0) {
         open_streams(launch, pipes);
         launch->ranks[launch->started++] = (struct rank){.process = process};
-        guard_add(launch, process);
         launch->running++;
     } else {
         tell_failure(launch, error, missing);
@@ -721,14 +647,12 @@ void watch(struct launch *launch)
 {
     open_all(launch);
     signals_take(launch);
-    guard_start(launch);
     while (launch->started < launch->options->count && !launch->stopping) {
         if (!rank_start(launch))
             stop(launch, SIGTERM);
     }
     while (!is_done(launch))
         turn(launch);
-    guard_end(launch);
     rank_release_all(launch);
     signals_restore(launch);
 }

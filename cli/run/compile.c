@@ -1,29 +1,26 @@
-// Kernels that PoCL has not compiled yet: whether there are any, and processes that compile them side by side.
-#define _GNU_SOURCE // pipe2
+// Kernels that PoCL has not compiled yet: whether there are any, and processes that compile them side by side. PoCL
+// compiles a kernel when it is launched first, one at a time in a process, and keeps it on disk for every process. So
+// where it had to build the program, several processes of this command, `weir run arr-coc --compile NAME,NAME`, have
+// a share of the kernels each.
 #include <errno.h>
 #include <fcntl.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/text.h"
 #include "base/workers.h"
 #include "cli/common/own.h"
 #include "cli/common/progress.h"
 #include "cli/common/signals.h"
 #include "cli/run/run.h"
 
-// Kernels that are compiled before the first frame. PoCL compiles a kernel when it is launched first,
-// one at a time in a process, and keeps it on disk for every process. So where it had to build the
-// program, several processes of this command compile the kernels side by side: `weir run arr-coc
-// --compile -`, each of which reads the name of its next kernel from one pipe.
-
 enum {
     ARGUMENTS_MOST = 12,
     DIGITS = 16,
-    NAME_SIZE = 64 // of a kernel, with its line's end
+    NAMES_SIZE = 64 * WEIR_ARR_COC_KERNELS
 };
 
 // PoCL takes less processor time for a program that it has on disk, and more than half a second for
@@ -55,15 +52,21 @@ static bool index_of(const struct run_device *device, char out_digits[DIGITS])
     return run->wanted.all || run->wanted.count > 0;
 }
 
-// They get neither the input nor the output of this process.
-static int start(const struct run_device *device, int names, pid_t *out_process)
+// Starts the process for the kernels `first`, `first` + `step` and so on. It gets neither the input nor the output of
+// this process.
+static int start(const struct run_device *device, uint32_t first, uint32_t step, pid_t *out_process)
 {
-    char digits[DIGITS];
-    const char *arguments[ARGUMENTS_MOST] = {"weir", "run", "arr-coc", "--compile", "-", "--quiet"};
-    size_t count = 6;
-    if (device->run->config) {
+    const struct run *run = device->run;
+    char digits[DIGITS], names[NAMES_SIZE] = "";
+    size_t used = 0, count = 6;
+    const char *arguments[ARGUMENTS_MOST] = {"weir",      "run", "arr-coc",
+                                             "--compile", names, "--quiet"};
+    for (uint32_t i = first; i < run->kernels.count; i += step)
+        weir_text_append(names, sizeof names, &used, "%s%s", i > first ? "," : "",
+                         run->kernels.names[i]);
+    if (run->config) {
         arguments[count++] = "--config";
-        arguments[count++] = device->run->config;
+        arguments[count++] = run->config;
     }
     if (index_of(device, digits)) {
         arguments[count++] = "--devices";
@@ -71,36 +74,10 @@ static int start(const struct run_device *device, int names, pid_t *out_process)
     }
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, names, STDIN_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
     const int error = cli_spawn("/proc/self/exe", arguments, &actions, false, out_process);
     posix_spawn_file_actions_destroy(&actions);
-    return error;
-}
-
-static bool write_name(int to, const char *name)
-{
-    char line[NAME_SIZE];
-    const int length = snprintf(line, sizeof line, "%s\n", name);
-    return write(to, line, (size_t)length) == length;
-}
-
-// Makes a pipe of packets, of which each read gets one name. Returns 0 or an errno. Writing does not
-// wait, since no process reads yet: the system's limit on the pages of a user's pipes may leave too
-// little room in this one.
-static int open_names(const struct run_kernels *kernels, int *out_names)
-{
-    int ends[2];
-    int error = 0;
-    if (pipe2(ends, O_CLOEXEC | O_DIRECT) != 0)
-        return errno;
-    fcntl(ends[1], F_SETFL, O_DIRECT | O_NONBLOCK);
-    for (uint32_t i = 0; i < kernels->count && error == 0; i++)
-        error = write_name(ends[1], kernels->names[i]) ? 0 : errno;
-    close(ends[1]);
-    if (error != 0)
-        close(ends[0]);
-    *out_names = ends[0];
     return error;
 }
 
@@ -115,24 +92,14 @@ static bool has_succeeded(pid_t process)
 
 static void compile_side_by_side(const struct run_device *device, uint32_t count)
 {
-    const struct run *run = device->run;
     pid_t processes[WEIR_ARR_COC_KERNELS];
-    uint32_t started = 0;
-    uint32_t failed = 0;
-    int names = -1;
-    int error = open_names(&run->kernels, &names);
-    if (error != 0) {
-        cli_warning("no pipe for processes that compile kernels: %s; the first frame waits for "
-                    "each kernel in turn",
-                    strerror(error));
-        return;
-    }
+    uint32_t started = 0, failed = 0;
+    int error = 0;
     cli_note("the driver has not compiled these kernels yet: %u processes do so now, side by side, "
              "and it keeps them for later runs",
              (unsigned)count);
-    while (started < count && (error = start(device, names, &processes[started])) == 0)
+    while (started < count && (error = start(device, started, count, &processes[started])) == 0)
         started++;
-    close(names);
     for (uint32_t i = 0; i < started; i++)
         failed += !has_succeeded(processes[i]);
     if (error != 0)
@@ -167,6 +134,7 @@ static void add_all(struct run_kernels *kernels)
         kernels->names[kernels->count++] = known;
 }
 
+// Processes have kernels of their own, and start no others.
 void run_compile_watch(struct run_device *device, struct weir_arr_coc_params *params)
 {
     struct run_kernels *kernels = &device->run->kernels;
@@ -174,37 +142,32 @@ void run_compile_watch(struct run_device *device, struct weir_arr_coc_params *pa
         add_all(kernels);
     params->device = device->device;
     params->user = device;
-    params->built = compile_if_cold;
+    params->built = kernels->count == WEIR_ARR_COC_KERNELS ? compile_if_cold : NULL;
     device->processor_ns = cli_processor_time_ns();
 }
 
 // --compile.
 
-static const char *find_kernel(const char *name, size_t length)
-{
-    const char *known;
-    for (size_t i = 0; (known = weir_arr_coc_kernel_name(i)); i++)
-        if (strlen(known) == length && strncmp(known, name, length) == 0)
-            return known;
-    return NULL;
-}
-
 static _Noreturn void refuse_kernel(const char *name, size_t length)
 {
-    char text[1024];
+    char text[1024] = "";
     size_t used = 0;
     const char *known;
-    for (size_t i = 0; (known = weir_arr_coc_kernel_name(i)) && used < sizeof text; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s", i > 0 ? ", " : "", known);
+    for (size_t i = 0; (known = weir_arr_coc_kernel_name(i)); i++)
+        weir_text_append(text, sizeof text, &used, "%s%s", i > 0 ? ", " : "", known);
     cli_fail(CLI_USAGE,
              "--compile takes all, - for names from standard input, or kernels of ARR-COC (%s); "
              "not '%.*s'",
              text, (int)length, name);
 }
 
+// A kernel that is named twice is compiled once.
 static void add_kernel(struct run_kernels *kernels, const char *name, size_t length)
 {
-    const char *known = find_kernel(name, length);
+    const char *known;
+    for (size_t i = 0; (known = weir_arr_coc_kernel_name(i)); i++)
+        if (strlen(known) == length && strncmp(known, name, length) == 0)
+            break;
     if (!known)
         refuse_kernel(name, length);
     for (uint32_t i = 0; i < kernels->count; i++)
@@ -213,21 +176,30 @@ static void add_kernel(struct run_kernels *kernels, const char *name, size_t len
     kernels->names[kernels->count++] = known;
 }
 
-static bool is_from_input(const struct run *run)
+// One name on each line.
+static void add_input(struct run_kernels *kernels)
 {
-    return run->compile && strcmp(run->compile, "-") == 0;
+    char *line = NULL;
+    size_t size = 0;
+    while (getline(&line, &size, stdin) >= 0)
+        if (line[0] != '\n')
+            add_kernel(kernels, line, strcspn(line, "\n"));
+    free(line);
+    if (ferror(stdin))
+        cli_fail(CLI_FAILED, "standard input cannot be read");
 }
 
 static void list_kernels(struct run *run)
 {
-    const char *text = run->compile;
-    if (is_from_input(run))
+    if (strcmp(run->compile, "-") == 0) {
+        add_input(&run->kernels);
         return;
-    if (strcmp(text, "all") == 0) {
+    }
+    if (strcmp(run->compile, "all") == 0) {
         add_all(&run->kernels);
         return;
     }
-    for (const char *name = text; name;) {
+    for (const char *name = run->compile; name;) {
         const size_t length = strcspn(name, ",");
         add_kernel(&run->kernels, name, length);
         name = name[length] == ',' ? name + length + 1 : NULL;
@@ -256,63 +228,17 @@ static void check(struct run *run, char **operands)
     list_kernels(run);
 }
 
-// The names of one compilation. A read of standard input takes what there is and no more, so several
-// processes can read from one pipe of packets.
-struct names {
-    const struct run *run;
-    uint32_t count; // so far
-    bool refused;   // the line names no kernel, which is told when the compilation has ended
-    char *line;     // of standard input
-    size_t line_size;
-};
-
-static const char *next_from_input(struct names *names)
-{
-    while (getline(&names->line, &names->line_size, stdin) >= 0) {
-        const size_t length = strcspn(names->line, "\n");
-        if (length == 0)
-            continue;
-        const char *known = find_kernel(names->line, length);
-        names->refused = !known;
-        names->count += !names->refused;
-        return known;
-    }
-    return NULL;
-}
-
-static const char *next_name(void *user)
-{
-    struct names *names = user;
-    const struct run_kernels *kernels = &names->run->kernels;
-    if (is_from_input(names->run))
-        return next_from_input(names);
-    return names->count < kernels->count ? kernels->names[names->count++] : NULL;
-}
-
-static void compile_on(struct run_device *device, struct weir_arr_coc_params *params)
-{
-    struct names names = {.run = device->run};
-    run_compile_watch(device, params);
-    if (is_from_input(device->run))
-        params->built = NULL;
-    cli_fine(weir_arr_coc_compile(params, next_name, &names));
-    if (names.refused)
-        refuse_kernel(names.line, strcspn(names.line, "\n"));
-    free(names.line);
-    if (ferror(stdin))
-        cli_fail(CLI_FAILED, "standard input cannot be read");
-    cli_note("kernels compiled for %s: %u", device->info.name, (unsigned)names.count);
-}
-
 int run_compile(struct run *run, char **operands)
 {
     struct weir_arr_coc_params params = {.struct_size = sizeof params};
     check(run, operands);
     run_open_devices(run);
     cli_fine(weir_arr_coc_params_from_settings(run->runtime, &params));
-    if (is_from_input(run) && run->device_count > 1)
-        cli_fail(CLI_USAGE, "--compile - is for one device; the names are gone after the first");
-    for (uint32_t i = 0; i < run->device_count; i++)
-        compile_on(&run->devices[i], &params);
+    for (uint32_t i = 0; i < run->device_count && run->kernels.count > 0; i++) {
+        struct run_device *device = &run->devices[i];
+        run_compile_watch(device, &params);
+        cli_fine(weir_arr_coc_compile(&params, run->kernels.names, run->kernels.count));
+        cli_note("kernels compiled for %s: %u", device->info.name, (unsigned)run->kernels.count);
+    }
     return CLI_OK;
 }

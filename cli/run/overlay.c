@@ -88,204 +88,146 @@ static void canvas_fill_box(struct canvas *canvas, struct box box, float radius,
 // Text. A glyph is strokes, separated by blanks. A point is a digit, x in halves,
 // and a letter, y in halves from a = -3; 'g' is the baseline, 'q' the height of
 // small letters, 'w' that of tall ones. A point after '~' bends the stroke
-// between its neighbours (a quadratic curve's control point).
+// between its neighbours (a quadratic curve's control point). There are glyphs of
+// what the legend says.
 enum {
     GLYPH_TOP = 8,
-    CURVE_STEPS = 8
+    GLYPH_BOTTOM = -3,
+    CURVE_STEPS = 8,
+    SEGMENTS_MOST = 96 // of a glyph
 };
 
-static const char *const letters[26] = {
-    "8l~8q4q~0q0l~0g4g~8g8l 8q8g",
-    "0w0g 0l~0q4q~8q8l~8g4g~0g0l",
-    "8o~7q4q~0q0l~0g4g~7g8i",
-    "8w8g 8l~8q4q~0q0l~0g4g~8g8l",
-    "0l8l~8q4q~0q0l~0g4g~7g8i",
-    "6w~3w3s3g 0q6q",
-    "8q8e~8b4b~1b0d 8l~8q4q~0q0l~0g4g~8g8l",
-    "0w0g 0m~0q4q~8q8m8g",
-    "0q0g 0t0u",
-    "2q2e~2b0b 2t2u",
-    "0w0g 7q0k 2m8g",
-    "0w0g",
-    "0q0g 0m~0q3q~5q5n5g 5n~5q7q~9q9n9g",
-    "0q0g 0m~0q4q~8q8m8g",
-    "8l~8q4q~0q0l~0g4g~8g8l",
-    "0q0b 0l~0q4q~8q8l~8g4g~0g0l",
-    "8q8b 8l~8q4q~0q0l~0g4g~8g8l",
-    "0q0g 0m~0q5q",
-    "7o~6q4q~0q0n~0l4l~8l8j~8g4g~1g0i",
-    "3u3j~3g6g 0q6q",
-    "0q0k~0g4g~8g8k 8q8g",
-    "0q4g8q",
-    "0q2g4p6g8q",
-    "0q8g 8q0g",
-    "0q4g 8q2b",
-    "0q8q0g8g",
+static const char *const glyphs[128] = {
+    ['a'] = "8l~8q4q~0q0l~0g4g~8g8l 8q8g",
+    ['c'] = "8o~7q4q~0q0l~0g4g~7g8i",
+    ['d'] = "8w8g 8l~8q4q~0q0l~0g4g~8g8l",
+    ['e'] = "0l8l~8q4q~0q0l~0g4g~7g8i",
+    ['h'] = "0w0g 0m~0q4q~8q8m8g",
+    ['i'] = "0q0g 0t0u",
+    ['k'] = "0w0g 7q0k 2m8g",
+    ['l'] = "0w0g",
+    ['n'] = "0q0g 0m~0q4q~8q8m8g",
+    ['o'] = "8l~8q4q~0q0l~0g4g~8g8l",
+    ['p'] = "0q0b 0l~0q4q~8q8l~8g4g~0g0l",
+    ['r'] = "0q0g 0m~0q5q",
+    ['s'] = "7o~6q4q~0q0n~0l4l~8l8j~8g4g~1g0i",
+    ['t'] = "3u3j~3g6g 0q6q",
+    ['v'] = "0q4g8q",
+    ['0'] = "8o~8w4w~0w0o~0g4g~8g8o",
+    ['1'] = "1t4w4g",
+    ['2'] = "0s~0w4w~8w8s~8p0g8g",
+    ['3'] = "0u~1w4w~8w8s~8p3p~8p8k~8g4g~1g0i",
+    ['4'] = "6g6w0k8k",
+    ['5'] = "7w1w1p~2q4q~8q8l~8g4g~1g0i",
+    ['6'] = "7v~6w5w~0w0l~0g4g~8g8l~8q4q~0q0l",
+    ['7'] = "0w8w3g",
+    ['8'] = "4p~7p7s~7w4w~1w1s~1p4p~8p8k~8g4g~0g0k~0p4p",
+    ['9'] = "8r~8m4m~0m0r~0w4w~8w8r~8g3g~2g1h",
+    [','] = "1h0e",
 };
-
-static const char *const digits[10] = {
-    "8o~8w4w~0w0o~0g4g~8g8o",           "1t4w4g",   "0s~0w4w~8w8s~8p0g8g",
-    "0u~1w4w~8w8s~8p3p~8p8k~8g4g~1g0i", "6g6w0k8k", "7w1w1p~2q4q~8q8l~8g4g~1g0i",
-    "7v~6w5w~0w0l~0g4g~8g8l~8q4q~0q0l", "0w8w3g",   "4p~7p7s~7w4w~1w1s~1p4p~8p8k~8g4g~0g0k~0p4p",
-    "8r~8m4m~0m0r~0w4w~8w8r~8g3g~2g1h",
-};
-
-static const char *glyph(char character)
-{
-    static const char signs[] = ".,:-/=";
-    static const char *const shapes[] = {"0g0h", "1h0e", "0g0h 0p0q", "0l5l", "0e6w", "0n6n 0j6j"};
-    if (character >= 'a' && character <= 'z')
-        return letters[character - 'a'];
-    if (character >= '0' && character <= '9')
-        return digits[character - '0'];
-    const char *sign = character ? strchr(signs, character) : NULL;
-    return sign ? shapes[sign - signs] : "";
-}
 
 struct point {
     float x, y;
 };
 
-static struct point read_point(const char *text)
+static float glyph_x(char digit)
 {
-    const struct point point = {(float)(text[0] - '0') / 2, (float)(text[1] - 'a') / 2 - 3};
-    return point;
+    return (float)(digit - '0') / 2;
 }
 
-// In units of the glyphs' grid, with the gap to the next one.
-static float advance(char character)
+// In units of the glyphs' grid, with the gap to the next one; NULL: a blank.
+static float advance(const char *shape)
 {
     float widest = 0;
-    const char *shape = glyph(character);
-    if (!*shape)
-        return 3;
-    for (; *shape; shape++)
-        if (*shape >= '0' && *shape <= '9' && (float)(*shape - '0') / 2 > widest)
-            widest = (float)(*shape - '0') / 2;
-    return widest + 2.2f;
+    for (const char *at = shape; at && *at; at++)
+        if (*at >= '0' && *at <= '9')
+            widest = fmaxf(widest, glyph_x(*at));
+    return shape ? widest + 2.2f : 3;
 }
 
-// How wide canvas_text() writes.
-static float canvas_text_width(float size, const char *text)
+static struct point pixel_of(const char *text, struct point origin, float scale)
 {
-    float width = 0;
-    for (; *text; text++)
-        width += advance(*text);
-    return width * size / GLYPH_TOP;
+    const float y = (float)(text[1] - 'a') / 2 + GLYPH_BOTTOM;
+    return (struct point){origin.x + glyph_x(text[0]) * scale, origin.y - y * scale};
 }
 
-// The position of a glyph, and its pen.
-struct pen {
-    struct canvas *canvas;
-    struct point origin;
-    float scale;
-    float radius;
-    struct color color;
-    float *cover; // of the whole text's area, so that strokes that cross are not darker
-    struct area area;
-};
-
-static void draw_line(struct pen *pen, struct point a, struct point b)
-{
-    const struct point from = {pen->origin.x + a.x * pen->scale, pen->origin.y - a.y * pen->scale};
-    const struct point to = {pen->origin.x + b.x * pen->scale, pen->origin.y - b.y * pen->scale};
-    const float reach = pen->radius + 1;
-    const struct box box = {fminf(from.x, to.x) - reach, fminf(from.y, to.y) - reach,
-                            fmaxf(from.x, to.x) + reach, fmaxf(from.y, to.y) + reach};
-    const struct area area = pixels_of(pen->canvas, box);
-    const float dx = to.x - from.x, dy = to.y - from.y;
-    const float length = dx * dx + dy * dy;
-    for (long y = area.top; y < area.bottom; y++)
-        for (long x = area.left; x < area.right; x++) {
-            const float px = (float)x + 0.5f - from.x, py = (float)y + 0.5f - from.y;
-            const float t = length > 0 ? clamp((px * dx + py * dy) / length, 0, 1) : 0;
-            const float out = hypotf(px - t * dx, py - t * dy) - pen->radius;
-            const float cover = clamp(0.5f - out, 0, 1);
-            if (x < pen->area.left || x >= pen->area.right || y < pen->area.top ||
-                y >= pen->area.bottom)
-                continue;
-            float *at = &pen->cover[(y - pen->area.top) * (pen->area.right - pen->area.left) + x -
-                                    pen->area.left];
-            *at = fmaxf(*at, cover);
-        }
-}
-
-static void draw_curve(struct pen *pen, struct point a, struct point control, struct point b)
-{
-    struct point last = a;
-    for (int i = 1; i <= CURVE_STEPS; i++) {
-        const float t = (float)i / CURVE_STEPS, u = 1 - t;
-        const struct point next = {u * u * a.x + 2 * u * t * control.x + t * t * b.x,
-                                   u * u * a.y + 2 * u * t * control.y + t * t * b.y};
-        draw_line(pen, last, next);
-        last = next;
-    }
-}
-
-static void draw_glyph(struct pen *pen, const char *shape)
+// The strokes as points, each of which has one before it: a line's two, a curve's several.
+static size_t trace(const char *shape, struct point origin, float scale, struct point (*out)[2])
 {
     struct point last = {0, 0};
     bool begun = false;
+    size_t count = 0;
     while (*shape) {
+        const bool is_bent = *shape == '~';
         if (*shape == ' ') {
             begun = false;
             shape++;
-        } else if (*shape == '~') {
-            const struct point control = read_point(shape + 1);
-            const struct point next = read_point(shape + 3);
-            draw_curve(pen, last, control, next);
-            last = next;
-            shape += 5;
-        } else {
-            const struct point next = read_point(shape);
-            if (begun)
-                draw_line(pen, last, next);
-            begun = true;
-            last = next;
-            shape += 2;
+            continue;
         }
+        shape += is_bent;
+        const struct point control = pixel_of(shape, origin, scale), from = last;
+        const struct point to = is_bent ? pixel_of(shape + 2, origin, scale) : control;
+        const int steps = is_bent ? CURVE_STEPS : 1;
+        for (int i = 1; i <= steps && begun && count < SEGMENTS_MOST; i++) {
+            const float t = (float)i / (float)steps, u = 1 - t;
+            const struct point next = {u * u * from.x + 2 * u * t * control.x + t * t * to.x,
+                                       u * u * from.y + 2 * u * t * control.y + t * t * to.y};
+            out[count][0] = last;
+            out[count++][1] = last = next;
+        }
+        begun = true;
+        last = to;
+        shape += is_bent ? 4 : 2;
     }
+    return count;
 }
 
-// Writes lower-case letters, digits, blanks and ".,:-/=" with their baseline at
-// `y` and tall ones `size` pixels high. Other characters are blanks.
+static float distance_to(struct point a, struct point b, float x, float y)
+{
+    const float dx = b.x - a.x, dy = b.y - a.y, length = dx * dx + dy * dy;
+    const float t = length > 0 ? clamp(((x - a.x) * dx + (y - a.y) * dy) / length, 0, 1) : 0;
+    return hypotf(x - a.x - t * dx, y - a.y - t * dy);
+}
+
+static void draw_glyph(struct canvas *canvas, const char *shape, struct point origin, float scale,
+                       struct color color)
+{
+    struct point strokes[SEGMENTS_MOST][2];
+    const float radius = GLYPH_TOP * scale * 0.062f;
+    const size_t count = trace(shape, origin, scale, strokes);
+    const struct box box = {origin.x - radius, origin.y - GLYPH_TOP * scale - radius,
+                            origin.x + advance(shape) * scale,
+                            origin.y - GLYPH_BOTTOM * scale + radius};
+    const struct area area = pixels_of(canvas, box);
+    for (long y = area.top; y < area.bottom; y++)
+        for (long x = area.left; x < area.right; x++) {
+            float nearest = INFINITY;
+            for (size_t i = 0; i < count; i++)
+                nearest = fminf(nearest, distance_to(strokes[i][0], strokes[i][1], (float)x + 0.5f,
+                                                     (float)y + 0.5f));
+            const float cover = clamp(0.5f + radius - nearest, 0, 1);
+            if (cover > 0)
+                blend(canvas, x, y, color, cover);
+        }
+}
+
+// Writes with the baseline at `y` and tall letters `size` pixels high.
 static void canvas_text(struct canvas *canvas, float x, float y, float size, const char *text,
                         struct color color)
 {
-    const struct box box = {x - size, y - 2 * size, x + canvas_text_width(size, text) + size,
-                            y + size};
-    struct pen pen = {
-        .canvas = canvas,
-        .origin = {x, y},
-        .scale = size / GLYPH_TOP,
-        .radius = size * 0.062f,
-        .color = color,
-        .area = pixels_of(canvas, box),
-    };
-    const long columns = pen.area.right - pen.area.left;
-    const long rows = pen.area.bottom - pen.area.top;
-    if (columns <= 0 || rows <= 0)
-        return;
-    pen.cover = calloc((size_t)columns * (size_t)rows, sizeof *pen.cover);
-    if (!pen.cover)
-        return; // if out of memory the text is omitted
+    const float scale = size / GLYPH_TOP;
     for (; *text; text++) {
-        draw_glyph(&pen, glyph(*text));
-        pen.origin.x += advance(*text) * pen.scale;
+        const char *shape = glyphs[(unsigned char)*text & 127];
+        if (shape)
+            draw_glyph(canvas, shape, (struct point){x, y}, scale, color);
+        x += advance(shape) * scale;
     }
-    for (long row = 0; row < rows; row++)
-        for (long column = 0; column < columns; column++)
-            if (pen.cover[row * columns + column] > 0)
-                blend(canvas, pen.area.left + column, pen.area.top + row, color,
-                      pen.cover[row * columns + column]);
-    free(pen.cover);
 }
 
-// Resizing: each row of the result gathers its rows of the source into one
-// line of floats, and that line is then gathered into the result's columns.
+// Resizing with a cubic filter, which averages where it shrinks: each row of the result gathers its rows of the
+// source into one line of floats, and that line is then gathered into the result's columns.
 
-// Catmull and Rom's cubic, as wide as `step` source pixels where that is more
-// than one.
+// Catmull and Rom's cubic.
 static float filter(float distance)
 {
     const float x = fabsf(distance);
@@ -298,8 +240,14 @@ struct taps {
     long first;
     long last; // included
     float center;
-    float step;
+    float step; // how many pixels of the source are as wide as one of the result, at least 1
+    float total;
 };
+
+static float weight_of(const struct taps *taps, long index)
+{
+    return filter(((float)index - taps->center) / taps->step);
+}
 
 static struct taps taps_of(uint32_t index, uint32_t size, uint32_t source)
 {
@@ -308,61 +256,59 @@ static struct taps taps_of(uint32_t index, uint32_t size, uint32_t source)
                         .step = ratio > 1 ? ratio : 1};
     taps.first = (long)ceilf(taps.center - 2 * taps.step);
     taps.last = (long)floorf(taps.center + 2 * taps.step);
+    for (long i = taps.first; i <= taps.last; i++)
+        taps.total += weight_of(&taps, i);
     return taps;
 }
 
-static long inside(long index, uint32_t size)
+static size_t inside(long index, uint32_t size)
 {
-    return index < 0 ? 0 : index >= (long)size ? (long)size - 1 : index;
+    return index < 0 ? 0 : index >= (long)size ? size - 1 : (size_t)index;
 }
 
-static void gather_row(const unsigned char *rgb, uint32_t width, uint32_t height, struct taps taps,
-                       float *line)
+static void gather_row(const unsigned char *source, size_t row_bytes, uint32_t height,
+                       struct taps taps, float *line)
 {
-    float total = 0;
-    for (long row = taps.first; row <= taps.last; row++)
-        total += filter(((float)row - taps.center) / taps.step);
-    memset(line, 0, (size_t)3 * width * sizeof *line);
+    memset(line, 0, row_bytes * sizeof *line);
     for (long row = taps.first; row <= taps.last; row++) {
-        const float weight = filter(((float)row - taps.center) / taps.step) / total;
-        const unsigned char *source = rgb + (size_t)3 * width * (size_t)inside(row, height);
-        for (size_t i = 0; i < (size_t)3 * width; i++)
-            line[i] += weight * (float)source[i];
+        const float weight = weight_of(&taps, row) / taps.total;
+        const unsigned char *from = source + row_bytes * inside(row, height);
+        for (size_t i = 0; i < row_bytes; i++)
+            line[i] += weight * (float)from[i];
     }
 }
 
-static void gather_pixel(const float *line, uint32_t width, struct taps taps, unsigned char *out)
+static void gather_pixel(const float *line, uint32_t width, size_t channels,
+                         const struct taps *taps, unsigned char *out)
 {
-    float total = 0;
     float sum[3] = {0, 0, 0};
-    for (long column = taps.first; column <= taps.last; column++) {
-        const float weight = filter(((float)column - taps.center) / taps.step);
-        const float *source = line + 3 * inside(column, width);
-        total += weight;
-        for (int i = 0; i < 3; i++)
-            sum[i] += weight * source[i];
+    for (long column = taps->first; column <= taps->last; column++) {
+        const float weight = weight_of(taps, column) / taps->total;
+        const float *from = line + channels * inside(column, width);
+        for (size_t i = 0; i < channels; i++)
+            sum[i] += weight * from[i];
     }
-    for (int i = 0; i < 3; i++)
-        out[i] = (unsigned char)clamp(sum[i] / total + 0.5f, 0, 255);
+    for (size_t i = 0; i < channels; i++)
+        out[i] = (unsigned char)clamp(sum[i] + 0.5f, 0, 255);
 }
 
-// Resizes an RGB picture with a cubic filter, which averages where it shrinks.
-//
-// Errors: false if out of memory.
-static bool canvas_resize(const unsigned char *rgb, uint32_t width, uint32_t height,
-                          struct canvas *canvas)
+// Of a picture whose pixels have 1 or 3 bytes. False if out of memory.
+static bool resize(const unsigned char *source, uint32_t width, uint32_t height, size_t channels,
+                   const struct canvas *size, unsigned char *out)
 {
-    float *line = malloc((size_t)3 * width * sizeof *line);
-    if (!line)
-        return false;
-    for (uint32_t y = 0; y < canvas->height; y++) {
-        unsigned char *out = canvas->rgb + (size_t)3 * canvas->width * y;
-        gather_row(rgb, width, height, taps_of(y, canvas->height, height), line);
-        for (uint32_t x = 0; x < canvas->width; x++)
-            gather_pixel(line, width, taps_of(x, canvas->width, width), out + (size_t)3 * x);
+    float *line = malloc(channels * width * sizeof *line);
+    struct taps *columns = malloc(size->width * sizeof *columns);
+    const bool fine = line && columns;
+    for (uint32_t x = 0; fine && x < size->width; x++)
+        columns[x] = taps_of(x, size->width, width);
+    for (uint32_t y = 0; fine && y < size->height; y++) {
+        gather_row(source, channels * width, height, taps_of(y, size->height, height), line);
+        for (uint32_t x = 0; x < size->width; x++, out += channels)
+            gather_pixel(line, width, channels, &columns[x], out);
     }
+    free(columns);
     free(line);
-    return true;
+    return fine;
 }
 
 // A polynomial through matplotlib's table (bids.github.io/colormap), after
@@ -416,34 +362,6 @@ static void choose_size(uint32_t width, uint32_t height, struct canvas *canvas)
 
 // The relevance map.
 
-// Interpolates four neighbours a, b, c, d at `t`, counted from b to c (Catmull and Rom).
-static float cubic(float a, float b, float c, float d, float t)
-{
-    return b + 0.5f * t * (c - a + t * (2 * a - 5 * b + 4 * c - d + t * (3 * (b - c) + d - a)));
-}
-
-static float patch(const float *map, long grid, long row, long column)
-{
-    row = row < 0 ? 0 : row >= grid ? grid - 1 : row;
-    column = column < 0 ? 0 : column >= grid ? grid - 1 : column;
-    return map[row * grid + column];
-}
-
-// The map at a point in units of patches; a patch's value is that of its centre.
-static float relevance_at(const float *map, uint32_t grid, float x, float y)
-{
-    const float left = floorf(x - 0.5f), top = floorf(y - 0.5f);
-    float rows[4];
-    for (int i = 0; i < 4; i++) {
-        const long row = (long)top - 1 + i, column = (long)left - 1;
-        rows[i] = cubic(patch(map, grid, row, column), patch(map, grid, row, column + 1),
-                        patch(map, grid, row, column + 2), patch(map, grid, row, column + 3),
-                        x - 0.5f - left);
-    }
-    const float value = cubic(rows[0], rows[1], rows[2], rows[3], y - 0.5f - top);
-    return value < 0 ? 0 : value > 1 ? 1 : value;
-}
-
 // The photo keeps its lightness and little of its colour; the map adds its own.
 static void tint(unsigned char *rgb, float relevance)
 {
@@ -460,17 +378,30 @@ static void tint(unsigned char *rgb, float relevance)
     }
 }
 
-// `bare` patches show the photo unchanged.
-static void draw_map(struct canvas *canvas, const float *map, const bool *bare, uint32_t grid)
+// A patch's value is that of its centre. Patches that were chosen show the photo unchanged. False if out of memory.
+static bool draw_map(struct canvas *canvas, const struct weir_arr_coc_output *output, uint32_t grid)
 {
-    for (uint32_t y = 0; y < canvas->height; y++)
+    const size_t patches = (size_t)grid * grid;
+    unsigned char *map = malloc(patches);
+    unsigned char *plane = malloc((size_t)canvas->width * canvas->height);
+    bool *bare = calloc(patches, sizeof *bare);
+    for (size_t i = 0; map && i < patches; i++)
+        map[i] = (unsigned char)(255 * clamp(output->relevance[i], 0, 1) + 0.5f);
+    for (uint32_t i = 0; bare && i < output->patch_count; i++)
+        bare[output->patches[(size_t)3 * i]] = true;
+    const bool fine = map && plane && bare && resize(map, grid, grid, 1, canvas, plane);
+    for (uint32_t y = 0; fine && y < canvas->height; y++)
         for (uint32_t x = 0; x < canvas->width; x++) {
-            const float column = ((float)x + 0.5f) * (float)grid / (float)canvas->width;
-            const float row = ((float)y + 0.5f) * (float)grid / (float)canvas->height;
-            if (!bare[(uint32_t)row * grid + (uint32_t)column])
-                tint(canvas->rgb + 3 * ((size_t)y * canvas->width + x),
-                     relevance_at(map, grid, column, row));
+            const size_t at = (size_t)y * canvas->width + x;
+            const uint32_t column = (uint32_t)(((uint64_t)x * 2 + 1) * grid / 2 / canvas->width);
+            const uint32_t row = (uint32_t)(((uint64_t)y * 2 + 1) * grid / 2 / canvas->height);
+            if (!bare[(size_t)row * grid + column])
+                tint(canvas->rgb + 3 * at, (float)plane[at] / 255);
         }
+    free(bare);
+    free(plane);
+    free(map);
+    return fine;
 }
 
 // The patches.
@@ -507,22 +438,29 @@ static void draw_marker(struct canvas *canvas, struct box box, float weight, flo
     canvas_frame(canvas, box, radius, weight, side_color(finest), 0.75f + 0.25f * finest);
 }
 
-static void draw_patches(struct canvas *canvas, const struct weir_arr_coc_output *output,
-                         uint32_t grid)
+// Of the i-th patch that was chosen.
+static struct box box_of(const struct canvas *canvas, const struct weir_arr_coc_output *output,
+                         uint32_t grid, uint32_t i)
 {
     const float width = (float)canvas->width / (float)grid;
     const float height = (float)canvas->height / (float)grid;
+    const uint32_t index = (uint32_t)output->patches[(size_t)3 * i];
+    const uint32_t column = index % grid, row = index / grid;
+    return (struct box){
+        .left = (float)column * width + 0.5f,
+        .top = (float)row * height + 0.5f,
+        .right = (float)(column + 1) * width - 0.5f,
+        .bottom = (float)(row + 1) * height - 0.5f,
+    };
+}
+
+static void draw_patches(struct canvas *canvas, const struct weir_arr_coc_output *output,
+                         uint32_t grid)
+{
     for (uint32_t i = 0; i < output->patch_count; i++) {
-        const uint32_t index = (uint32_t)output->patches[(size_t)3 * i];
-        const uint32_t column = index % grid, row = index / grid;
         const float finest = finest_of(output->patches[(size_t)3 * i + 1]);
-        const struct box box = {
-            .left = (float)column * width + 0.5f,
-            .top = (float)row * height + 0.5f,
-            .right = (float)(column + 1) * width - 0.5f,
-            .bottom = (float)(row + 1) * height - 0.5f,
-        };
-        draw_marker(canvas, box, line_weight(canvas, grid, finest), finest);
+        draw_marker(canvas, box_of(canvas, output, grid, i), line_weight(canvas, grid, finest),
+                    finest);
     }
 }
 
@@ -538,10 +476,8 @@ static unsigned patches_under(const struct canvas *canvas, struct box box,
 {
     unsigned count = 0;
     for (uint32_t i = 0; i < output->patch_count; i++) {
-        const uint32_t index = (uint32_t)output->patches[(size_t)3 * i];
-        const uint32_t column = index % grid, row = index / grid;
-        const float x = ((float)column + 0.5f) * (float)canvas->width / (float)grid;
-        const float y = ((float)row + 0.5f) * (float)canvas->height / (float)grid;
+        const struct box patch = box_of(canvas, output, grid, i);
+        const float x = (patch.left + patch.right) / 2, y = (patch.top + patch.bottom) / 2;
         count += x > box.left && x < box.right && y > box.top && y < box.bottom;
     }
     return count;
@@ -631,30 +567,19 @@ static void draw_legend(struct canvas *canvas, const struct weir_arr_coc_output 
                 text, white);
 }
 
-static void draw(struct canvas *canvas, const struct weir_arr_coc_output *output, bool *bare,
-                 uint32_t grid)
-{
-    for (uint32_t i = 0; i < output->patch_count; i++)
-        bare[output->patches[(size_t)3 * i]] = true;
-    draw_map(canvas, output->relevance, bare, grid);
-    draw_patches(canvas, output, grid);
-    draw_legend(canvas, output, grid);
-}
-
 bool cli_overlay_draw(const unsigned char *photo, const struct weir_arr_coc_output *output,
                       uint32_t grid, struct canvas *out_canvas)
 {
     choose_size(output->width, output->height, out_canvas);
     out_canvas->rgb = malloc((size_t)3 * out_canvas->width * out_canvas->height);
-    bool *bare = calloc((size_t)grid * grid, sizeof *bare);
-    const bool fine =
-        out_canvas->rgb && bare && canvas_resize(photo, output->width, output->height, out_canvas);
-    if (fine)
-        draw(out_canvas, output, bare, grid);
-    if (!fine) {
-        free(out_canvas->rgb);
-        out_canvas->rgb = NULL;
+    if (out_canvas->rgb &&
+        resize(photo, output->width, output->height, 3, out_canvas, out_canvas->rgb) &&
+        draw_map(out_canvas, output, grid)) {
+        draw_patches(out_canvas, output, grid);
+        draw_legend(out_canvas, output, grid);
+        return true;
     }
-    free(bare);
-    return fine;
+    free(out_canvas->rgb);
+    out_canvas->rgb = NULL;
+    return false;
 }

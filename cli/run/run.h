@@ -211,9 +211,9 @@ void run_open_devices(struct run *run);
 // compile.c. The processors that this process may run on, 1 … `most`.
 uint32_t run_processors(uint32_t most);
 
-// Names the device in `params`, and watches how its program is built: where the driver had to
-// build it, and keeps kernels for other processes too, several processes compile them, and are waited
-// for.
+// Names the device in `params`, and watches how its program is built: where the driver had to build it, and keeps
+// kernels for other processes too, several processes compile them, and are waited for; not for kernels that --compile
+// names, as those processes have them.
 void run_compile_watch(struct run_device *device, struct weir_arr_coc_params *params);
 
 // The work of --compile, which takes no operands. Returns the exit code.

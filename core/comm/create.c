@@ -277,7 +277,6 @@ static weir_status join_group(const struct joiner *joiner, weir_comm *comm)
         .count = place->count,
         .rendezvous = place->has_rendezvous ? place->rendezvous : NULL,
         .timeout_ns = place->timeout_ns,
-        .check = place->check,
         .file = joiner->file,
         .line = joiner->line,
     };

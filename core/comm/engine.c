@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/cold.h"
-#include "base/odd.h"
 #include "base/text.h"
 #include "core/buffer/buffer.h"
 #include "core/comm/pulse.h"
@@ -487,22 +486,27 @@ static void describe_parts(const struct carried *run)
     }
 }
 
-static weir_status call_transport(const struct carried *run)
+// Without memory.
+static struct weir_transport_call transport_call_of(const struct weir_operation *operation)
 {
-    const struct weir_operation *operation = run->operation;
-    const bool exchange = operation->u.collective.kind == WEIR_EXCHANGE;
-    struct weir_transport_call call = {
-        .struct_size = sizeof call,
+    return (struct weir_transport_call){
+        .struct_size = sizeof(struct weir_transport_call),
         .kind = operation->u.collective.kind,
         .element = operation->u.collective.element,
         .reduction = operation->u.collective.reduction,
         .root = operation->u.collective.root,
         .count = operation->u.collective.count,
         .number = operation->u.collective.number,
-        .timeout_ns = run->comm->timeout_ns,
+        .timeout_ns = operation->u.collective.comm->timeout_ns,
         .file = operation->file,
         .line = operation->line,
     };
+}
+
+static weir_status call_transport(const struct carried *run)
+{
+    const bool exchange = run->operation->u.collective.kind == WEIR_EXCHANGE;
+    struct weir_transport_call call = transport_call_of(run->operation);
     if (run->parts) {
         describe_parts(run);
         call.parts = run->parts;
@@ -621,62 +625,17 @@ static weir_status submit(weir_queue *queue, const struct weir_operation *operat
     return status;
 }
 
-static bool have_called_the_same(const void *all, uint32_t a, uint32_t b)
-{
-    const struct weir__call *calls = all;
-    return weir__call_equals(&calls[a], &calls[b]);
-}
-
-// Stores which rank has called something else; of two ranks, and where no call is that of most, the
-// first that differs from rank 0. False: all have called the same.
-static bool find_difference(const weir_comm *comm, const struct weir__call *all,
-                            char text[WEIR__CALL_TEXT_SIZE])
-{
-    uint32_t rank = 0;
-    uint32_t peer = weir_odd_one(all, comm->count, have_called_the_same, &rank);
-    const bool blames = peer != WEIR_ODD_NONE;
-    if (!blames) {
-        rank = 0;
-        peer = 1;
-        while (peer < comm->count && have_called_the_same(all, 0, peer))
-            peer++;
-    }
-    if (peer >= comm->count)
-        return false;
-    // The sentence is about this rank's call.
-    weir__call_differ(&all[rank], rank, &all[peer], peer, blames && peer != comm->rank, text);
-    return true;
-}
-
-static weir_status compare(const struct weir_operation *operation)
-{
-    weir_comm *comm = operation->u.collective.comm;
-    const struct weir__call own = weir__call_of(operation);
-    const struct weir_comm_setup setup = {.struct_size = sizeof setup,
-                                          .timeout_ns = comm->timeout_ns,
-                                          .user = comm};
-    char text[WEIR__CALL_TEXT_SIZE];
-    struct weir__call *all = weir__allocate(comm->count * sizeof *all);
-    weir_status status =
-        all ? gather(&setup, &own, all, sizeof own)
-            : weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to compare a collective");
-    if (status == WEIR_OK && find_difference(comm, all, text))
-        status = weir__fail(WEIR_ERROR_COMM, "call the same on all ranks", "%s, %s:%d: %s",
-                            weir__comm_name(operation).text,
-                            operation->file ? operation->file : "?", operation->line, text);
-    weir__release(all);
-    return status;
-}
-
 // Before the engine gets a call that it does not compare.
 weir_status weir__comm_compare(const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
     if (!comm->check || weir__call_is_direct(operation->u.collective.kind))
         return WEIR_OK;
-    weir_status status = compare(operation);
+    const struct weir_transport_call call = transport_call_of(operation);
+    weir_status status = comm->transport->run(comm->group, &call);
     if (status < 0) {
-        const struct weir_error cause = weir__error_of(status);
+        struct weir_error cause = weir__error_of(status);
+        weir__comm_find_remedy(comm, &cause);
         weir__comm_abort(comm, &cause, cause.message);
     }
     return status;

@@ -10,29 +10,17 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "core/support/error.h"
-#include "core/support/memory.h"
-
-struct weir__config_owned {
-    struct weir__config_owned *next;
-    char *name;
-    char *value;
-};
 
 // The environment may change later, and so may arguments: the configuration keeps copies.
-static weir_status keep(struct weir__config *config, const char *name, const char *value,
-                        struct weir_setting *setting)
+static weir_status replace(struct weir__config *config, const char *origin, const char *value,
+                           struct weir_setting *setting)
 {
-    struct weir__config_owned *owned = weir__allocate(sizeof *owned);
-    if (!owned)
+    const struct weir__config_entry *entry =
+        weir__config_keep(&config->replaced, NULL, NULL, value, origin);
+    if (!entry)
         return weir__config_no_memory();
-    *owned = (struct weir__config_owned){.next = config->variables,
-                                         .name = weir__copy_text(name),
-                                         .value = weir__copy_text(value)};
-    config->variables = owned;
-    if (!owned->name || !owned->value)
-        return weir__config_no_memory();
-    setting->text = owned->value;
-    setting->origin = owned->name;
+    setting->text = entry->value;
+    setting->origin = entry->origin;
     return WEIR_OK;
 }
 
@@ -43,24 +31,13 @@ weir_status weir__config_replace(struct weir__config *config, const struct weir_
     for (uint32_t i = 0; i < section->key_count; i++) {
         weir_text_variable(name, sizeof name, section->name, settings[i].key->name);
         const char *value = secure_getenv(name);
-        weir_status status = value ? keep(config, name, value, &settings[i]) : WEIR_OK;
+        weir_status status = value ? replace(config, name, value, &settings[i]) : WEIR_OK;
         if (value && status == WEIR_OK)
             status = weir__config_read_value(&settings[i], section->name);
         if (status < 0)
             return status;
     }
     return WEIR_OK;
-}
-
-void weir__config_drop_variables(struct weir__config *config)
-{
-    while (config->variables) {
-        struct weir__config_owned *owned = config->variables;
-        config->variables = owned->next;
-        weir__release(owned->name);
-        weir__release(owned->value);
-        weir__release(owned);
-    }
 }
 
 // The sources of the configuration, and the precedence of values of [weir]. The
@@ -81,62 +58,31 @@ static const char *const log_levels[] = {"auto", "off", "error", "warning", "inf
 
 static const struct weir_key weir_keys[WEIR__CONFIG_WEIR_KEYS] = {
     [KEY_BACKEND] =
-        {
-            .name = "backend",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "cuda, opencl",
-            .help = "Backends, tried in this order; a single name means that one or an error.",
-        },
+        WEIR_TEXT_KEY("backend", "cuda, opencl",
+                      "Backends, tried in this order; a single name means that one or an error."),
     [KEY_COPY_THREADS] =
-        {
-            .name = "copy_threads",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "auto",
-            .help = "Threads that copy large uploads and downloads: auto, or a number from 0 to "
-                    "16; 0 means the calling thread alone.",
-        },
-    [KEY_DEBUG] =
-        {
-            .name = "debug",
-            .type = WEIR_KEY_BOOLEAN,
-            .fallback = "0",
-            .help = "1: calls on objects that were destroyed, or that are of another type, are "
-                    "refused, with the lines that created and destroyed them, and likely mistakes "
-                    "are told.",
-        },
+        WEIR_TEXT_KEY("copy_threads", "auto",
+                      "Threads that copy large uploads and downloads: auto, or a number from 0 to "
+                      "16; 0 means the calling thread alone."),
+    [KEY_DEBUG] = WEIR_BOOLEAN_KEY(
+        "debug", "0",
+        "1: calls on objects that were destroyed, or that are of another type, are "
+        "refused, with the lines that created and destroyed them, and likely mistakes "
+        "are told."),
     [KEY_DEVICE] =
-        {
-            .name = "device",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "Index of the device, or a part of its name; nothing means the first.",
-        },
-    [KEY_LOG] =
-        {
-            .name = "log",
-            .type = WEIR_KEY_CHOICE,
-            .fallback = "auto",
-            .choices = log_levels,
-            .help =
-                "Messages of this level and of more severe ones, and refused calls, are printed "
-                "on standard error if the program takes none; auto means warning in debug "
-                "mode, else off.",
-        },
+        WEIR_TEXT_KEY("device", "",
+                      "Index of the device, or a part of its name; nothing means the first."),
+    [KEY_LOG] = WEIR_CHOICE_KEY(
+        "log", "auto", log_levels,
+        "Messages of this level and of more severe ones, and refused calls, are printed "
+        "on standard error if the program takes none; auto means warning in debug "
+        "mode, else off."),
     [KEY_MODULE_PATH] =
-        {
-            .name = "module_path",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "Directories with modules, separated by ':'; nothing means those that lie "
-                    "beside the library.",
-        },
+        WEIR_TEXT_KEY("module_path", "",
+                      "Directories with modules, separated by ':'; nothing means those that lie "
+                      "beside the library."),
     [KEY_PLUGINS] =
-        {
-            .name = "plugins",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "Plugins, outermost first; the same one may stand twice.",
-        },
+        WEIR_TEXT_KEY("plugins", "", "Plugins, outermost first; the same one may stand twice."),
 };
 
 const struct weir_section weir__config_weir_table = {
@@ -149,10 +95,7 @@ const struct weir_section weir__config_weir_table = {
 
 const struct weir_setting *weir__config_weir(const struct weir__config *config, const char *key)
 {
-    for (size_t i = 0; i < WEIR__CONFIG_WEIR_KEYS; i++)
-        if (strcmp(key, weir_keys[i].name) == 0)
-            return &config->weir[i];
-    return NULL;
+    return weir__config_find_setting(key, &weir__config_weir_table, config->weir);
 }
 
 static bool is_listed(const char *list, const char *name)
@@ -170,13 +113,11 @@ static bool is_listed(const char *list, const char *name)
 
 bool weir__config_names(const struct weir__config *config, const char *module)
 {
-    const struct weir__config_part *part = weir__config_find(config, "weir");
-    const struct weir__config_entry *entry = part ? part->entries : NULL;
-    for (; entry; entry = entry->next)
-        if ((strcmp(entry->name, "backend") == 0 || strcmp(entry->name, "plugins") == 0) &&
-            is_listed(entry->value, module))
-            return true;
-    return is_listed(config->weir[KEY_BACKEND].text, module) ||
+    const struct weir__config_entry *backend = weir__config_find(config, "weir", "backend");
+    const struct weir__config_entry *plugins = weir__config_find(config, "weir", "plugins");
+    return (backend && is_listed(backend->value, module)) ||
+           (plugins && is_listed(plugins->value, module)) ||
+           is_listed(config->weir[KEY_BACKEND].text, module) ||
            is_listed(config->weir[KEY_PLUGINS].text, module) ||
            is_listed(weir_keys[KEY_BACKEND].fallback, module);
 }
@@ -302,7 +243,7 @@ static weir_status resolve(struct weir__config *config, const struct weir_open_p
     weir_status status = fill(config, &weir__config_weir_table, config->weir);
     for (size_t i = 0; i < WEIR__CONFIG_WEIR_KEYS && status == WEIR_OK; i++)
         if (arguments[i])
-            status = keep(config, "argument", arguments[i], &config->weir[i]);
+            status = replace(config, "argument", arguments[i], &config->weir[i]);
     if (status == WEIR_OK)
         status = check_weir(config);
     return status == WEIR_OK ? fill(config, &weir__config_comm_table, config->comm) : status;
@@ -359,47 +300,21 @@ weir_status weir__config_load(const struct weir_open_params *params,
 // The keys of [comm].
 
 static const struct weir_key keys[WEIR__CONFIG_COMM_KEYS] = {
-    {
-        .name = "transport",
-        .type = WEIR_KEY_TEXT,
-        .fallback = "local",
-        .help = "The module that carries collectives between the memories of hosts.",
-    },
-    {
-        .name = "rank",
-        .type = WEIR_KEY_INTEGER,
-        .fallback = "0",
-        .maximum = UINT32_MAX - 1,
-        .help = "This process's rank, if `count` is not 0.",
-    },
-    {
-        .name = "count",
-        .type = WEIR_KEY_INTEGER,
-        .fallback = "0",
-        .maximum = UINT32_MAX,
-        .help = "The count of ranks; 0 means that the launcher's variables tell it and the rank.",
-    },
-    {
-        .name = "rendezvous",
-        .type = WEIR_KEY_TEXT,
-        .fallback = "",
-        .help = "Where the ranks meet: tcp://HOST:PORT, unix:PATH or file:PATH; nothing means that "
-                "MASTER_ADDR and MASTER_PORT tell.",
-    },
-    {
-        .name = "timeout",
-        .type = WEIR_KEY_INTEGER,
-        .fallback = "300",
-        .minimum = 1,
-        .maximum = 86400,
-        .help = "Seconds until a communicator's creation, or a collective that is due, fails.",
-    },
-    {
-        .name = "check",
-        .type = WEIR_KEY_BOOLEAN,
-        .fallback = "0",
-        .help = "Whether all ranks compare a collective's arguments before it runs.",
-    },
+    WEIR_TEXT_KEY("transport", "local",
+                  "The module that carries collectives between the memories of hosts."),
+    WEIR_INTEGER_KEY("rank", "0", 0, UINT32_MAX - 1, "This process's rank, if `count` is not 0."),
+    WEIR_INTEGER_KEY(
+        "count", "0", 0, UINT32_MAX,
+        "The count of ranks; 0 means that the launcher's variables tell it and the rank."),
+    WEIR_TEXT_KEY(
+        "rendezvous", "",
+        "Where the ranks meet: tcp://HOST:PORT, unix:PATH or file:PATH; nothing means that "
+        "MASTER_ADDR and MASTER_PORT tell."),
+    WEIR_INTEGER_KEY(
+        "timeout", "300", 1, 86400,
+        "Seconds until a communicator's creation, or a collective that is due, fails."),
+    WEIR_BOOLEAN_KEY("check", "0",
+                     "Whether all ranks compare a collective's arguments before it runs."),
 };
 
 const struct weir_section weir__config_comm_table = {
@@ -412,8 +327,5 @@ const struct weir_section weir__config_comm_table = {
 
 const struct weir_setting *weir__config_comm(const struct weir__config *config, const char *key)
 {
-    for (size_t i = 0; i < WEIR__CONFIG_COMM_KEYS; i++)
-        if (strcmp(key, keys[i].name) == 0)
-            return &config->comm[i];
-    return NULL;
+    return weir__config_find_setting(key, &weir__config_comm_table, config->comm);
 }

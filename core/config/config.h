@@ -105,46 +105,45 @@ enum {
     WEIR__CONFIG_COMM_KEYS = 6,
 };
 
-// One "key = value" of the file. The strings are stored after the structure.
+// "[section]", whose name is NULL, or "key = value" of that section; or a text that replaced one of the file's, with
+// its origin alone. The strings are stored after the structure.
 struct weir__config_entry {
     struct weir__config_entry *next;
+    const char *section;
     const char *name;
     const char *value;
     const char *origin;
     unsigned line;
 };
 
-// One section of the file, with its entries in order.
-struct weir__config_part {
-    struct weir__config_part *next;
-    struct weir__config_entry *entries;
-    struct weir__config_entry *last;
-    const char *origin;
-    unsigned line;
-    char name[WEIR__NAME_SIZE];
-};
-
 struct weir__config {
-    char *label; // the file's name in messages
-    struct weir__config_part *parts;
+    char *label;                        // the file's name in messages
+    struct weir__config_entry *entries; // of the file, in its order
+    struct weir__config_entry *replaced;
     struct weir_setting weir[WEIR__CONFIG_WEIR_KEYS];
     struct weir_setting comm[WEIR__CONFIG_COMM_KEYS];
-    struct weir__config_owned *variables; // names and values that replaced those of the file
 };
+
+// Puts an entry with copies of the texts, which may be NULL, before those of `*list`; NULL if out of memory.
+struct weir__config_entry *weir__config_keep(struct weir__config_entry **list, const char *section,
+                                             const char *name, const char *value,
+                                             const char *origin);
 
 // Checks and reads the text of a setting. `section` is named in messages.
 weir_status weir__config_read_value(struct weir_setting *setting, const char *section);
-
-// Frees what weir__config_replace() has kept.
-void weir__config_drop_variables(struct weir__config *config);
 
 // Parses `size` bytes; checks lines, but no table. `label` names them in messages.
 weir_status weir__config_create(const char *label, const char *text, size_t size,
                                 struct weir__config **out_config);
 
-// The section of that name, or NULL.
-const struct weir__config_part *weir__config_find(const struct weir__config *config,
-                                                  const char *name);
+// The entry of that name in the section, or with NULL the section itself; NULL: none.
+const struct weir__config_entry *weir__config_find(const struct weir__config *config,
+                                                   const char *section, const char *name);
+
+// The setting of that name in a section's settings; NULL: none.
+const struct weir_setting *weir__config_find_setting(const char *name,
+                                                     const struct weir_section *section,
+                                                     const struct weir_setting *settings);
 
 // Fails with WEIR_ERROR_CONFIG and "ORIGIN: MESSAGE".
 weir_status weir__config_fail(const char *origin, const char *remedy, const char *format, ...)

@@ -24,45 +24,77 @@ static void name_list_add(struct name_list *list, const char *prefix, const char
                      list->used == 0 ? prefix : ", ", name);
 }
 
-const struct weir__config_part *weir__config_find(const struct weir__config *config,
-                                                  const char *name)
+struct weir__config_entry *weir__config_keep(struct weir__config_entry **list, const char *section,
+                                             const char *name, const char *value,
+                                             const char *origin)
 {
-    const struct weir__config_part *part = config->parts;
-    while (part && strcmp(part->name, name) != 0)
-        part = part->next;
-    return part;
+    const char *const texts[] = {section, name, value, origin};
+    size_t sizes[4], size = 0;
+    for (int i = 0; i < 4; i++)
+        size += sizes[i] = texts[i] ? strlen(texts[i]) + 1 : 0;
+    struct weir__config_entry *entry = weir__allocate(sizeof *entry + size);
+    if (!entry)
+        return NULL;
+    const char **const copies[] = {&entry->section, &entry->name, &entry->value, &entry->origin};
+    char *at = (char *)(entry + 1);
+    for (int i = 0; i < 4; at += sizes[i++])
+        if (texts[i])
+            *copies[i] = memcpy(at, texts[i], sizes[i]);
+    entry->next = *list;
+    *list = entry;
+    return entry;
+}
+
+static void drop(struct weir__config_entry *list)
+{
+    while (list) {
+        struct weir__config_entry *next = list->next;
+        weir__release(list);
+        list = next;
+    }
+}
+
+const struct weir__config_entry *weir__config_find(const struct weir__config *config,
+                                                   const char *section, const char *name)
+{
+    const struct weir__config_entry *entry = config->entries;
+    for (; entry; entry = entry->next)
+        if (strcmp(entry->section, section) == 0 &&
+            (name ? entry->name && strcmp(entry->name, name) == 0 : !entry->name))
+            break;
+    return entry;
 }
 
 const char *weir__config_section_name(const struct weir__config *config, size_t index)
 {
-    const struct weir__config_part *part = config->parts;
-    while (part && index-- > 0)
-        part = part->next;
-    return part ? part->name : NULL;
+    const struct weir__config_entry *entry = config->entries;
+    while (entry && (entry->name || index-- > 0))
+        entry = entry->next;
+    return entry ? entry->section : NULL;
 }
 
-static weir_status unknown_section(const struct weir__config_part *part, const char *const *known,
+static weir_status unknown_section(const struct weir__config_entry *entry, const char *const *known,
                                    size_t count)
 {
     struct name_list list = {.used = 0};
     for (size_t i = 0; i < count; i++)
         name_list_add(&list, "the sections are ", known[i]);
-    const char *nearest = weir_text_nearest(part->name, known, count);
+    const char *nearest = weir_text_nearest(entry->section, known, count);
     if (!nearest)
-        return weir__config_fail(part->origin, list.text, "unknown section [%s]", part->name);
-    return weir__config_fail(part->origin, NULL, "unknown section [%s]; did you mean [%s]?",
-                             part->name, nearest);
+        return weir__config_fail(entry->origin, list.text, "unknown section [%s]", entry->section);
+    return weir__config_fail(entry->origin, NULL, "unknown section [%s]; did you mean [%s]?",
+                             entry->section, nearest);
 }
 
 weir_status weir__config_check_sections(const struct weir__config *config, const char *const *known,
                                         size_t count)
 {
-    for (const struct weir__config_part *part = config->parts; part; part = part->next) {
+    for (const struct weir__config_entry *entry = config->entries; entry; entry = entry->next) {
         size_t i = 0;
-        while (i < count && strcmp(part->name, known[i]) != 0)
+        while (i < count && strcmp(entry->section, known[i]) != 0)
             i++;
         if (i == count)
-            return unknown_section(part, known, count);
+            return unknown_section(entry, known, count);
     }
     return WEIR_OK;
 }
@@ -159,8 +191,9 @@ weir_status weir__config_read_value(struct weir_setting *setting, const char *se
                              setting->key->name, (int)setting->key->type);
 }
 
-static struct weir_setting *find_setting(const char *name, const struct weir_section *section,
-                                         struct weir_setting *settings)
+const struct weir_setting *weir__config_find_setting(const char *name,
+                                                     const struct weir_section *section,
+                                                     const struct weir_setting *settings)
 {
     for (uint32_t i = 0; i < section->key_count; i++)
         if (strcmp(name, key_of(section, i)->name) == 0)
@@ -188,12 +221,14 @@ weir_status weir__config_section(const struct weir__config *config,
             return status;
     }
 
-    const struct weir__config_part *part = weir__config_find(config, section->name);
-    const struct weir__config_entry *entry = part ? part->entries : NULL;
-    for (; entry; entry = entry->next) {
-        struct weir_setting *setting = find_setting(entry->name, section, settings);
-        if (!setting)
+    for (const struct weir__config_entry *entry = config->entries; entry; entry = entry->next) {
+        if (!entry->name || strcmp(entry->section, section->name) != 0)
+            continue;
+        const struct weir_setting *found =
+            weir__config_find_setting(entry->name, section, settings);
+        if (!found)
             return unknown_key(entry, section);
+        struct weir_setting *setting = &settings[found - settings];
         setting->text = entry->value;
         setting->origin = entry->origin;
         weir_status status = weir__config_read_value(setting, section->name);
@@ -271,9 +306,11 @@ _Static_assert(WEIR_INI_NAME_SIZE == WEIR__NAME_SIZE &&
 
 struct parser {
     struct weir__config *config;
-    struct weir__config_part *part; // the section of the current line
-    unsigned line;
-    unsigned part_count;
+    struct weir__config_entry **end;
+    char *origin; // of the current line
+    size_t origin_size;
+    const char *section;
+    unsigned section_count;
     unsigned entry_count;
     weir_status status;
 };
@@ -294,117 +331,74 @@ weir_status weir__config_no_memory(void)
                       "there is no memory left to hold the configuration");
 }
 
-static size_t origin_size(const struct parser *parser)
+static void begin_line(struct parser *parser, unsigned line)
 {
-    return strlen(parser->config->label) + sizeof ":4294967295";
+    snprintf(parser->origin, parser->origin_size, "%s:%u", parser->config->label, line);
 }
 
-static void write_origin(char *text, const struct parser *parser)
+// Keeps what the line says.
+static weir_status add(struct parser *parser, const char *section, const char *name,
+                       const char *value, unsigned line)
 {
-    snprintf(text, origin_size(parser), "%s:%u", parser->config->label, parser->line);
-}
-
-static weir_status refuse(const struct parser *parser, const char *remedy, const char *format, ...)
-    WEIR_PRINTF(3, 4);
-
-static weir_status refuse(const struct parser *parser, const char *remedy, const char *format, ...)
-{
-    char sentence[512];
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(sentence, sizeof sentence, format, arguments);
-    va_end(arguments);
-
-    char *origin = weir__allocate(origin_size(parser));
-    if (!origin)
-        return weir__config_no_memory();
-    write_origin(origin, parser);
-    weir_status status = weir__config_fail(origin, remedy, "%s", sentence);
-    weir__release(origin);
-    return status;
-}
-
-static weir_status begin_section(struct parser *parser, const char *name, size_t length)
-{
-    struct weir__config_part **link = &parser->config->parts;
-    for (; *link; link = &(*link)->next)
-        if (strncmp((*link)->name, name, length) == 0 && (*link)->name[length] == '\0')
-            return refuse(parser, "keep its keys together in one place",
-                          "section [%s] is already in line %u", (*link)->name, (*link)->line);
-    if (parser->part_count == WEIR__CONFIG_SECTION_LIMIT)
-        return refuse(parser, NULL, "more than %d sections", WEIR__CONFIG_SECTION_LIMIT);
-
-    struct weir__config_part *part = weir__allocate(sizeof *part + origin_size(parser));
-    if (!part)
-        return weir__config_no_memory();
-    memcpy(part->name, name, length);
-    write_origin((char *)(part + 1), parser);
-    part->origin = (const char *)(part + 1);
-    part->line = parser->line;
-    *link = part;
-    parser->part = part;
-    parser->part_count++;
-    return WEIR_OK;
-}
-
-static weir_status check_unique(const struct parser *parser, const char *name)
-{
-    const struct weir__config_entry *entry = parser->part->entries;
-    for (; entry; entry = entry->next)
-        if (strcmp(entry->name, name) == 0)
-            return refuse(parser, "keep one of them", "'%s' of [%s] is already set in line %u",
-                          name, parser->part->name, entry->line);
-    if (parser->entry_count == WEIR__CONFIG_KEY_LIMIT)
-        return refuse(parser, NULL, "more than %d keys", WEIR__CONFIG_KEY_LIMIT);
-    return WEIR_OK;
-}
-
-static weir_status add_entry(struct parser *parser, const char *name, const char *value)
-{
-    size_t name_size = strlen(name) + 1;
-    size_t value_size = strlen(value) + 1;
     struct weir__config_entry *entry =
-        weir__allocate(sizeof *entry + name_size + value_size + origin_size(parser));
+        weir__config_keep(parser->end, section, name, value, parser->origin);
     if (!entry)
         return weir__config_no_memory();
-
-    char *text = (char *)(entry + 1);
-    entry->name = memcpy(text, name, name_size);
-    entry->value = memcpy(text + name_size, value, value_size);
-    write_origin(text + name_size + value_size, parser);
-    entry->origin = text + name_size + value_size;
-    entry->line = parser->line;
-
-    struct weir__config_part *part = parser->part;
-    *(part->last ? &part->last->next : &part->entries) = entry;
-    part->last = entry;
-    parser->entry_count++;
+    entry->line = line;
+    parser->end = &entry->next;
+    parser->section = entry->section;
     return WEIR_OK;
+}
+
+static weir_status begin_section(struct parser *parser, const char *name, unsigned line)
+{
+    const struct weir__config_entry *known = weir__config_find(parser->config, name, NULL);
+    if (known)
+        return weir__config_fail(parser->origin, "keep its keys together in one place",
+                                 "section [%s] is already in line %u", name, known->line);
+    if (parser->section_count++ == WEIR__CONFIG_SECTION_LIMIT)
+        return weir__config_fail(parser->origin, NULL, "more than %d sections",
+                                 WEIR__CONFIG_SECTION_LIMIT);
+    return add(parser, name, NULL, NULL, line);
+}
+
+static weir_status add_entry(struct parser *parser, const char *name, const char *value,
+                             unsigned line)
+{
+    const struct weir__config_entry *known =
+        weir__config_find(parser->config, parser->section, name);
+    if (known)
+        return weir__config_fail(parser->origin, "keep one of them",
+                                 "'%s' of [%s] is already set in line %u", name, parser->section,
+                                 known->line);
+    if (parser->entry_count++ == WEIR__CONFIG_KEY_LIMIT)
+        return weir__config_fail(parser->origin, NULL, "more than %d keys", WEIR__CONFIG_KEY_LIMIT);
+    return add(parser, parser->section, name, value, line);
 }
 
 static bool on_section(void *user, unsigned line, const char *name, size_t length)
 {
     struct parser *parser = user;
-    parser->line = line;
-    parser->status = begin_section(parser, name, length);
+    char section[WEIR__NAME_SIZE];
+    begin_line(parser, line);
+    snprintf(section, sizeof section, "%.*s", (int)length, name);
+    parser->status = begin_section(parser, section, line);
     return parser->status == WEIR_OK;
 }
 
 static bool on_entry(void *user, unsigned line, const char *name, const char *value)
 {
     struct parser *parser = user;
-    parser->line = line;
-    parser->status = check_unique(parser, name);
-    if (parser->status == WEIR_OK)
-        parser->status = add_entry(parser, name, value);
+    begin_line(parser, line);
+    parser->status = add_entry(parser, name, value, line);
     return parser->status == WEIR_OK;
 }
 
 static void on_refused(void *user, unsigned line, const char *remedy, const char *sentence)
 {
     struct parser *parser = user;
-    parser->line = line;
-    parser->status = refuse(parser, remedy, "%s", sentence);
+    begin_line(parser, line);
+    parser->status = weir__config_fail(parser->origin, remedy, "%s", sentence);
 }
 
 static weir_status parse(struct weir__config *config, const char *text, size_t size)
@@ -415,9 +409,13 @@ static weir_status parse(struct weir__config *config, const char *text, size_t s
         .refuse = on_refused,
         .sectionless_remedy = "put it under [weir], or where it belongs",
     };
-    struct parser parser = {.config = config};
-    if (weir_ini_read(text, size, &handler, &parser) == WEIR_INI_NO_MEMORY)
-        return weir__config_no_memory();
+    struct parser parser = {.config = config,
+                            .end = &config->entries,
+                            .origin_size = strlen(config->label) + sizeof ":4294967295"};
+    parser.origin = weir__allocate(parser.origin_size);
+    if (!parser.origin || weir_ini_read(text, size, &handler, &parser) == WEIR_INI_NO_MEMORY)
+        parser.status = weir__config_no_memory();
+    weir__release(parser.origin);
     return parser.status;
 }
 
@@ -440,26 +438,12 @@ weir_status weir__config_create(const char *label, const char *text, size_t size
     return status;
 }
 
-static void destroy_part(struct weir__config_part *part)
-{
-    while (part->entries) {
-        struct weir__config_entry *entry = part->entries;
-        part->entries = entry->next;
-        weir__release(entry);
-    }
-    weir__release(part);
-}
-
 void weir__config_destroy(struct weir__config **config)
 {
     if (!config || !*config)
         return;
-    while ((*config)->parts) {
-        struct weir__config_part *part = (*config)->parts;
-        (*config)->parts = part->next;
-        destroy_part(part);
-    }
-    weir__config_drop_variables(*config);
+    drop((*config)->entries);
+    drop((*config)->replaced);
     weir__release((*config)->label);
     weir__release(*config);
     *config = NULL;

@@ -49,46 +49,34 @@ static const struct weir__member *next_remaining(const struct weir__member *memb
     return member;
 }
 
-static uint32_t name_remaining(void *owner, uint32_t first, uint32_t most,
-                               struct weir__left_text *texts)
+// Returns how many there are; the first is stored.
+static uint32_t find_remaining(weir_device *device, struct remaining *first,
+                               struct weir__left *left)
 {
-    weir_device *device = owner;
-    uint32_t count = 0;
+    struct remaining remaining;
     weir_lock_take(&device->lock);
-    for (const struct weir__member *member = next_remaining(device->live); member && count < most;
+    for (const struct weir__member *member = next_remaining(device->live); member;
          member = next_remaining(member->next)) {
-        struct remaining remaining;
-        if (first > 0) {
-            first--;
-            continue;
-        }
         describe_remaining(member, &remaining);
-        snprintf(texts[count++].text, WEIR__LEFT_TEXT_SIZE, "%s%s%s", remaining.name,
-                 remaining.is_shared ? " of a DLPack tensor" : "", remaining.place);
+        if (left->count == 0)
+            *first = remaining;
+        weir__left_add(left, "%s%s%s", remaining.name,
+                       remaining.is_shared ? " of a DLPack tensor" : "", remaining.place);
     }
     weir_lock_release(&device->lock);
-    return count;
-}
-
-static bool find_remaining(weir_device *device, struct remaining *out)
-{
-    weir_lock_take(&device->lock);
-    const struct weir__member *member = next_remaining(device->live);
-    if (member)
-        describe_remaining(member, out);
-    weir_lock_release(&device->lock);
-    return member;
+    return left->count;
 }
 
 // WEIR_ERROR_INVALID, with their labels, while objects of the user's exist.
 static weir_status refuse_close(weir_device *device)
 {
     struct remaining first;
+    struct weir__left left = {.count = 0};
     char others[WEIR__LEFT_LIST_SIZE];
-    if (!find_remaining(device, &first))
+    if (find_remaining(device, &first, &left) == 0)
         return WEIR_OK;
-    const bool several =
-        weir__left_list(name_remaining, device, 1, "weir_device_close: ", others) > 1;
+    weir__left_list(&left, 1, "weir_device_close: ", others);
+    const bool several = left.count > 1;
     const char *remedy = several ? "destroy them first" : "destroy it first";
     if (first.is_shared)
         remedy = several ? "destroy them, and let the tensor's user call its deleter, first"
@@ -424,23 +412,12 @@ weir_status weir_device_open_at(weir_runtime *runtime, const struct weir_device_
     return weir__placed(status, file, line);
 }
 
-// A queue that was destroyed while busy, or NULL.
-static weir_queue *pin_queue(weir_device *device)
-{
-    weir_queue *queue = NULL;
-    weir_lock_take(&device->lock);
-    for (weir_queue *at = device->queues; at && !queue; at = at->next)
-        queue = weir__registry_pin(at->member.object.id);
-    weir_lock_release(&device->lock);
-    return queue;
-}
-
 // Waits for queues destroyed while busy and frees everything retired. Work that
 // a dead driver never completes counts as complete (see past_frontier()).
 static void finish_retired(weir_device *device)
 {
     weir_queue *queue;
-    while ((queue = pin_queue(device))) {
+    while ((queue = weir__device_next_queue(device, NULL))) {
         if (weir__queue_finish(queue) < 0)
             weir__completion_complete(queue, atomic_load(&queue->seen));
         weir__registry_unpin(queue);

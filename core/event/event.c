@@ -23,109 +23,8 @@
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
-static weir_status refuse_outside_event(const weir_queue *queue, const char *file, int line)
-{
-    return weir__queue_refuse_capturing(
-        queue, file, line, "weir_queue_wait got an event that was recorded outside of it",
-        "wait on it before the capture, or before the graph's launch");
-}
-
-// A wait for an event that has already failed fails the waiting queue, unless that queue has
-// failed before. The cause is the thread's error.
-static weir_status inherit(weir_queue *queue, const char *file, int line)
-{
-    const struct weir_error cause = *weir_last_error();
-    if (!atomic_load(&queue->completion.failed))
-        weir__completion_fail(queue, queue->sequence + 1, &cause);
-    return weir__tell_refused(weir__completion_refuse(queue), "weir_queue_wait", file, line);
-}
-
-static weir_status check_producer(const weir_queue *queue, const weir_queue *producer,
-                                  struct weir_event event, const char *file, int line)
-{
-    const char *label = queue->member.object.label;
-    if (producer->member.device->runtime != queue->member.device->runtime)
-        return weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
-                             "sync with it on the host instead",
-                             "weir_queue_wait: the event belongs to another runtime");
-    if (event.sequence > atomic_load(&producer->seen))
-        return weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
-                             "pass the event as weir_queue_record() gave it",
-                             "weir_queue_wait: queue '%s' has no operation %" PRIu64,
-                             weir__label_or_none(producer->member.object.label), event.sequence);
-    return WEIR_OK;
-}
-
-// What the program frees on the failed queue must still come after the event.
-WEIR_COLD static weir_status refuse_wait(weir_queue *queue, struct weir_event event,
-                                         weir_status status)
-{
-    weir__refused_note(queue, event, true);
-    return status;
-}
-
-static weir_status wait_for_live(weir_queue *queue, weir_queue *producer, struct weir_event event,
-                                 const char *file, int line)
-{
-    weir_status status = check_producer(queue, producer, event, file, line);
-    if (status < 0)
-        return status;
-    if (weir__completion_has_failures(&producer->completion) &&
-        weir__completion_status(producer, event.sequence) < 0)
-        return refuse_wait(queue, event, inherit(queue, file, line));
-    if (atomic_load_explicit(&queue->completion.failed, memory_order_acquire))
-        return refuse_wait(queue, event,
-                           weir__tell_refused(weir__completion_refuse(queue), "weir_queue_wait",
-                                              file, line));
-    return weir__queue_wait_locked(queue, event, producer, 0, file, line);
-}
-
-// A destroyed queue has finished, so only its failure matters.
-static weir_status wait_for_gone(weir_queue *queue, struct weir_event event, const char *file,
-                                 int line)
-{
-    if (weir__registry_issued(event.queue))
-        return weir__completion_status_gone(event) < 0 ? inherit(queue, file, line) : WEIR_OK;
-    return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
-                         "record first: weir_queue_record() returns the event",
-                         "weir_queue_wait: the event belongs to no queue");
-}
-
-// With the submit lock held.
-static weir_status wait_for(weir_queue *queue, struct weir_event event, const char *file, int line)
-{
-    if (weir__is_capturing(queue))
-        return refuse_outside_event(queue, file, line);
-    weir_queue *producer = weir__registry_pin(event.queue);
-    if (!producer)
-        return wait_for_gone(queue, event, file, line);
-    weir_status status = wait_for_live(queue, producer, event, file, line);
-    weir__registry_unpin_later(producer);
-    return status;
-}
-
-weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const char *file,
-                               int line)
-{
-    WEIR_ENTER_AT(file, line, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
-    if (event.queue == 0 || event.sequence == 0)
-        return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
-                             "record first: weir_queue_record() returns the event",
-                             "weir_queue_wait: the event is zero; it was never recorded");
-    if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue, file, line);
-    if (weir__is_captured(event))
-        return weir__capture_wait(queue, event, file, line);
-    weir__queue_enter(queue);
-    weir_status status = wait_for(queue, event, file, line);
-    weir_lock_release(&queue->submit_lock);
-    return status;
-}
-
-// Events on the host. An event's queue is looked up and kept alive for the
-// length of one call; a destroyed queue had finished, so its events are
-// complete.
+// An event's queue is looked up and kept alive for the length of one call; a destroyed queue had finished, so
+// its events are complete.
 
 // Looks up the queue; `*out_queue` is NULL if it was destroyed.
 static weir_status find(const char *function, struct weir_event event,
@@ -160,6 +59,83 @@ static weir_status find(const char *function, struct weir_event event,
     *out_queue = queue;
     return WEIR_OK;
 }
+
+static weir_status refuse_outside_event(const weir_queue *queue, const char *file, int line)
+{
+    return weir__queue_refuse_capturing(
+        queue, file, line, "weir_queue_wait got an event that was recorded outside of it",
+        "wait on it before the capture, or before the graph's launch");
+}
+
+// A wait for an event that has already failed fails the waiting queue, unless that queue has
+// failed before. The cause is the thread's error.
+static weir_status inherit(weir_queue *queue, const char *file, int line)
+{
+    const struct weir_error cause = *weir_last_error();
+    if (!atomic_load(&queue->completion.failed))
+        weir__completion_fail(queue, queue->sequence + 1, &cause);
+    return weir__tell_refused(weir__completion_refuse(queue), "weir_queue_wait", file, line);
+}
+
+// What the program frees on the failed queue must still come after the event.
+WEIR_COLD static weir_status refuse_wait(weir_queue *queue, struct weir_event event,
+                                         weir_status status)
+{
+    weir__refused_note(queue, event, true);
+    return status;
+}
+
+static weir_status wait_for_live(weir_queue *queue, weir_queue *producer, struct weir_event event,
+                                 const char *file, int line)
+{
+    if (producer->member.device->runtime != queue->member.device->runtime)
+        return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
+                             "sync with it on the host instead",
+                             "weir_queue_wait: the event belongs to another runtime");
+    if (weir__completion_has_failures(&producer->completion) &&
+        weir__completion_status(producer, event.sequence) < 0)
+        return refuse_wait(queue, event, inherit(queue, file, line));
+    if (atomic_load_explicit(&queue->completion.failed, memory_order_acquire))
+        return refuse_wait(queue, event,
+                           weir__tell_refused(weir__completion_refuse(queue), "weir_queue_wait",
+                                              file, line));
+    return weir__queue_wait_locked(queue, event, producer, 0, file, line);
+}
+
+// With the submit lock held. A destroyed queue has finished, so only its failure matters.
+static weir_status wait_for(weir_queue *queue, weir_queue *producer, struct weir_event event,
+                            const char *file, int line)
+{
+    if (weir__is_capturing(queue))
+        return refuse_outside_event(queue, file, line);
+    if (producer)
+        return wait_for_live(queue, producer, event, file, line);
+    return weir__completion_status_gone(event) < 0 ? inherit(queue, file, line) : WEIR_OK;
+}
+
+weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const char *file,
+                               int line)
+{
+    WEIR_ENTER_AT(file, line, queue);
+    WEIR_REQUIRE_AT(file, line, NULL, queue);
+    weir_queue *producer;
+    if (weir__queue_is_called_back(queue))
+        return weir__queue_refuse_callback(queue, file, line);
+    if (weir__is_captured(event))
+        return weir__capture_wait(queue, event, file, line);
+    weir_status status =
+        find("weir_queue_wait", event, &(struct weir__host_caller){file, line, 0}, &producer);
+    if (status < 0)
+        return status;
+    weir__queue_enter(queue);
+    status = wait_for(queue, producer, event, file, line);
+    weir_lock_release(&queue->submit_lock);
+    if (producer)
+        weir__registry_unpin(producer);
+    return status;
+}
+
+// Events on the host.
 
 static weir_status query(const char *function, struct weir_event event,
                          const struct weir__host_caller *caller)
@@ -315,10 +291,7 @@ weir_status weir_event_sync_any_at(const struct weir_event *events, size_t count
     if (weir__in_host_call())
         return refuse_wait_in_host_call("weir_event_sync_any", file, line);
 
-    // No wait of the library is a cancellation point.
-    const int before = weir_cancel_disable();
     const weir_status status = await_any(events, count, timeout_ns, &caller, out_index);
-    weir_cancel_restore(before);
     if (status == WEIR_TIMEOUT && timeout_ns > 0)
         end_any(events, count, timeout_ns, &caller);
     return status;

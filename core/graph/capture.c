@@ -222,7 +222,7 @@ static bool add_node(struct notes *notes, uint32_t index, const struct weir_oper
     branch->nodes[branch->node_count++] = node;
     branch->last = node;
     copy->sequence = (uint64_t)node + 1;
-    weir__operation_use(copy);
+    weir__operation_count(copy, 1);
     parts->owned[node] = copy;
     notes->node_clocks[notes->clock_count++] = clock;
     parts->nodes[node] = (struct weir_graph_node){
@@ -279,7 +279,7 @@ static void finish_notes(struct notes *notes)
 
 // The life of a capture: queues begin it, join it and leave it. The operations that it
 // notes meanwhile are above.
-// Locks: a queue's submit lock, then the capture's. The list of captures is a leaf. A
+// Locks: a queue's submit lock, then the capture's. A
 // thread that ends a capture first closes it, under its lock; after that no queue can join
 // it, a queue that is used meanwhile leaves it by itself, and the closing thread detaches
 // the other queues, one submit lock at a time.
@@ -290,7 +290,7 @@ static void finish_notes(struct notes *notes)
 struct capture {
     struct weir__capture base; // the part that queues see
     uint32_t id;
-    uint32_t references; // guarded by the lock of the list
+    atomic_uint references; // of the thread that ends it, and of those that found it
     weir_device *device;
     weir_queue *origin;
     const char *file; // of weir_capture_begin()
@@ -330,41 +330,34 @@ bool weir__capture_was(struct weir_event event)
 
 static void release(struct capture *capture)
 {
-    struct weir__shared *shared = capture->device->shared;
-    weir_lock_take(&shared->captures_lock);
-    bool last = --capture->references == 0;
-    if (last) {
-        struct weir__capture **at = &shared->captures;
-        while (*at != &capture->base)
-            at = &(*at)->next;
-        *at = capture->base.next;
-    }
-    weir_lock_release(&shared->captures_lock);
-    if (!last)
+    if (atomic_fetch_sub(&capture->references, 1) > 1)
         return;
-
     finish_notes(&capture->notes);
     weir_lock_finish(&capture->lock);
     weir__release(capture);
 }
 
-// The capture that the event names, with a reference; NULL when it has ended.
-static struct capture *find(struct weir__shared *shared, struct weir_event event)
+// The capture that the event names, with a reference; NULL when it has ended. A queue that is part of it keeps it
+// while its submit lock is held.
+static struct capture *find(struct weir_event event)
 {
-    const uint32_t id = id_of(event);
-    weir_lock_take(&shared->captures_lock);
-    struct weir__capture *at = shared->captures;
-    while (at && full(at)->id != id)
-        at = at->next;
-    if (at)
-        full(at)->references++;
-    weir_lock_release(&shared->captures_lock);
-    return full(at);
+    weir_queue *recorder = weir__in_native_call() ? NULL // which may have the lock
+                                                  : weir__registry_pin(event.queue);
+    if (!recorder)
+        return NULL;
+    weir_lock_take(&recorder->submit_lock);
+    struct capture *capture = capture_of(recorder);
+    if (capture && capture->id == id_of(event))
+        atomic_fetch_add(&capture->references, 1);
+    else
+        capture = NULL;
+    weir_lock_release(&recorder->submit_lock);
+    weir__registry_unpin(recorder);
+    return capture;
 }
 
 static struct capture *create(weir_queue *origin, const char *file, int line)
 {
-    struct weir__shared *shared = origin->member.device->shared;
     struct capture *capture = weir__allocate(sizeof *capture);
     if (!capture)
         return NULL;
@@ -375,11 +368,7 @@ static struct capture *create(weir_queue *origin, const char *file, int line)
     capture->file = weir__file_name(file);
     capture->line = line;
     weir_lock_init(&capture->lock, &weir__locks[WEIR__LOCK_CAPTURE]);
-    weir_lock_take(&shared->captures_lock);
     capture->id = (atomic_fetch_add(&last_id, 1) + 1) & ID_MASK;
-    capture->base.next = shared->captures;
-    shared->captures = &capture->base;
-    weir_lock_release(&shared->captures_lock);
     return capture;
 }
 
@@ -571,7 +560,7 @@ static weir_status join(weir_queue *queue, struct capture *capture, struct weir_
 weir_status weir__capture_wait(weir_queue *queue, struct weir_event event, const char *file,
                                int line)
 {
-    struct capture *capture = find(queue->member.device->shared, event);
+    struct capture *capture = find(event);
     if (!capture)
         return weir__capture_refuse_event("weir_queue_wait", queue->member.object.label, file,
                                           line);

@@ -2,7 +2,6 @@
 // their nodes, and core/queue/replay.c replays them for a backend without graphs.
 #include "core/graph/graph.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -169,7 +168,7 @@ static bool copy_node(const struct weir__graph_parts *from, uint32_t index,
     to->nodes[index].dependencies = dependencies;
     to->owned[index] = operation;
     to->node_count++;
-    weir__operation_use(operation);
+    weir__operation_count(operation, 1);
     return true;
 }
 
@@ -217,13 +216,13 @@ weir_status weir_graph_clone_at(weir_graph *graph, const struct weir_graph_param
 
 // Use of buffers and kernels.
 
-static void count_buffer(weir_buffer *buffer, unsigned change)
+static void count_buffer(weir_buffer *buffer, int change)
 {
     if (buffer)
-        atomic_fetch_add(&buffer->member.uses, change);
+        atomic_fetch_add(&buffer->member.uses, (unsigned)change);
 }
 
-static void count_ranges(const struct weir_operation *operation, unsigned change)
+static void count_ranges(const struct weir_operation *operation, int change)
 {
     struct weir_collective_range range;
     for (uint32_t i = 0; weir_collective_range_at(operation, i, &range); i++)
@@ -250,8 +249,7 @@ struct weir__sides weir__sides_of(const struct weir_operation *operation)
     }
 }
 
-// A `change` of UINT_MAX subtracts one.
-static void count_buffers(const struct weir_operation *operation, unsigned change)
+static void count_buffers(const struct weir_operation *operation, int change)
 {
     switch (operation->kind) {
     case WEIR_OPERATION_LAUNCH:
@@ -277,30 +275,24 @@ static void count_buffers(const struct weir_operation *operation, unsigned chang
 }
 
 // The kernel or the communicator.
-static void count_kernel(const struct weir_operation *operation, unsigned change)
+static void count_kernel(const struct weir_operation *operation, int change)
 {
     if (operation->kind == WEIR_OPERATION_LAUNCH)
-        atomic_fetch_add(&operation->u.launch.kernel->member.uses, change);
+        atomic_fetch_add(&operation->u.launch.kernel->member.uses, (unsigned)change);
     if (operation->kind == WEIR_OPERATION_COLLECTIVE)
-        atomic_fetch_add(&operation->u.collective.comm->member.uses, change);
+        atomic_fetch_add(&operation->u.collective.comm->member.uses, (unsigned)change);
 }
 
-void weir__operation_use(const struct weir_operation *operation)
+void weir__operation_count(const struct weir_operation *operation, int change)
 {
-    count_buffers(operation, 1);
-    count_kernel(operation, 1);
-}
-
-void weir__operation_unuse(const struct weir_operation *operation)
-{
-    count_buffers(operation, UINT_MAX);
-    count_kernel(operation, UINT_MAX);
+    count_buffers(operation, change);
+    count_kernel(operation, change);
 }
 
 static void unuse_buffers(struct weir__graph_parts *parts)
 {
     for (uint32_t i = 0; i < parts->node_count && !parts->without_buffers; i++)
-        count_buffers(parts->owned[i], UINT_MAX);
+        count_buffers(parts->owned[i], -1);
     parts->without_buffers = true;
 }
 
@@ -308,13 +300,13 @@ void weir__graph_parts_finish(struct weir__graph_parts *parts)
 {
     unuse_buffers(parts);
     for (uint32_t i = 0; i < parts->node_count; i++) {
-        count_kernel(parts->owned[i], UINT_MAX);
+        count_kernel(parts->owned[i], -1);
         weir__release(parts->owned[i]);
         weir__release((void *)(uintptr_t)parts->nodes[i].dependencies);
     }
     while (parts->calls) {
         struct weir__node_call *next = parts->calls->next;
-        weir__node_call_free(parts->calls);
+        weir__release(parts->calls);
         parts->calls = next;
     }
     weir__release(parts->nodes);
@@ -337,12 +329,12 @@ static void finalize(struct weir__member *member)
 
 static const struct weir__class graph_class = {.name = "graph", .finalize = finalize};
 
-static bool wrap_calls(struct weir__graph_parts *parts, bool in_backend)
+static bool wrap_calls(struct weir__graph_parts *parts)
 {
     for (uint32_t i = 0; i < parts->node_count; i++) {
         if (!weir__has_node_call(parts->owned[i]))
             continue;
-        struct weir__node_call *call = weir__node_call_wrap(parts->owned[i], i, in_backend);
+        struct weir__node_call *call = weir__node_call_wrap(parts->owned[i], i);
         if (!call)
             return false;
         call->next = parts->calls;
@@ -375,7 +367,7 @@ weir_status weir__graph_create(weir_device *device, const char *label,
     };
     graph->is_native = weir__replay_is_native(weir__chain_backend(device->chain), device, &setup);
     weir_status status = WEIR_OK;
-    if (!find_comms(&graph->comms, parts) || !wrap_calls(parts, graph->is_native))
+    if (!find_comms(&graph->comms, parts) || !wrap_calls(parts))
         status = weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the nodes of a graph");
     if (status == WEIR_OK)
         status = create_links(graph, &setup);

@@ -56,9 +56,8 @@ struct weir__sides {
 };
 struct weir__sides weir__sides_of(const struct weir_operation *operation);
 
-// Counts the buffers, the kernel and the communicator of an operation as used, or as no longer used.
-void weir__operation_use(const struct weir_operation *operation);
-void weir__operation_unuse(const struct weir_operation *operation);
+// Counts the buffers, the kernel and the communicator of an operation as used once more, or with -1 once less.
+void weir__operation_count(const struct weir_operation *operation, int change);
 
 // Frees the parts and their references.
 void weir__graph_parts_finish(struct weir__graph_parts *parts);

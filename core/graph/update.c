@@ -55,8 +55,8 @@ static weir_status replace(weir_graph *graph, uint32_t index, struct weir_operat
     weir_status status = first->ops->graph_update(first, graph, index, &node);
     if (status < 0)
         return status;
-    weir__operation_use(fresh);
-    weir__operation_unuse(old);
+    weir__operation_count(fresh, 1);
+    weir__operation_count(old, -1);
     graph->parts.nodes[index] = node;
     graph->parts.owned[index] = fresh;
     weir__release(old);

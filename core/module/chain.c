@@ -191,58 +191,45 @@ static const void *no_extension(const struct weir_link *link, const char *name)
 }
 #pragma GCC diagnostic pop
 
-#define FILL(ops, slot, function)     \
-    do {                              \
-        if (!(ops)->slot)             \
-            (ops)->slot = (function); \
-    } while (0)
+// All optional slots, and what a backend does that leaves one unset.
+#define OPTIONAL(SLOT)                          \
+    SLOT(device_trim, nothing_for_device)       \
+    SLOT(queue_flush, nothing_for_queue)        \
+    SLOT(event_time, no_event_time)             \
+    SLOT(graph_update, no_graph_update)         \
+    SLOT(device_native, no_device_native)       \
+    SLOT(queue_native, no_queue_native)         \
+    SLOT(buffer_native, no_buffer_native)       \
+    SLOT(buffer_address, no_buffer_address)     \
+    SLOT(device_peer, no_device_peer)           \
+    SLOT(device_reach, no_device_reach)         \
+    SLOT(queue_times, no_queue_times)           \
+    SLOT(device_clock, one_clock)               \
+    SLOT(region, no_region)                     \
+    SLOT(kernel_occupancy, no_kernel_occupancy) \
+    SLOT(host_note, nothing_for_note)           \
+    SLOT(extension, no_extension)
+
+#define FILL(slot, function) ops->slot = ops->slot ? ops->slot : (function);
+#define FORWARDED(slot, fallback) FILL(slot, forward_##slot)
 
 // Unset slots of a plugin forward to the next link; creates and destroys stay unset.
 static void fill_slots_of_plugin(struct weir_module_ops *ops)
 {
-    FILL(ops, device_trim, forward_device_trim);
-    FILL(ops, queue_submit, forward_queue_submit);
-    FILL(ops, queue_flush, forward_queue_flush);
-    FILL(ops, queue_finish, forward_queue_finish);
-    FILL(ops, event_query, forward_event_query);
-    FILL(ops, event_wait, forward_event_wait);
-    FILL(ops, event_time, forward_event_time);
-    FILL(ops, graph_update, forward_graph_update);
-    FILL(ops, device_native, forward_device_native);
-    FILL(ops, queue_native, forward_queue_native);
-    FILL(ops, buffer_native, forward_buffer_native);
-    FILL(ops, buffer_address, forward_buffer_address);
-    FILL(ops, device_peer, forward_device_peer);
-    FILL(ops, device_reach, forward_device_reach);
-    FILL(ops, queue_times, forward_queue_times);
-    FILL(ops, device_clock, forward_device_clock);
-    FILL(ops, region, forward_region);
-    FILL(ops, kernel_occupancy, forward_kernel_occupancy);
-    FILL(ops, host_note, forward_host_note);
-    FILL(ops, extension, forward_extension);
+    OPTIONAL(FORWARDED)
+    FORWARDED(queue_submit, )
+    FORWARDED(queue_finish, )
+    FORWARDED(event_query, )
+    FORWARDED(event_wait, )
 }
 
-// Unset optional slots of a backend do what their lines in the ops table say.
 static void fill_slots_of_backend(struct weir_module_ops *ops)
 {
-    FILL(ops, device_trim, nothing_for_device);
-    FILL(ops, queue_flush, nothing_for_queue);
-    FILL(ops, event_time, no_event_time);
-    FILL(ops, graph_update, no_graph_update);
-    FILL(ops, device_native, no_device_native);
-    FILL(ops, queue_native, no_queue_native);
-    FILL(ops, buffer_native, no_buffer_native);
-    FILL(ops, buffer_address, no_buffer_address);
-    FILL(ops, device_peer, no_device_peer);
-    FILL(ops, device_reach, no_device_reach);
-    FILL(ops, queue_times, no_queue_times);
-    FILL(ops, device_clock, one_clock);
-    FILL(ops, region, no_region);
-    FILL(ops, kernel_occupancy, no_kernel_occupancy);
-    FILL(ops, host_note, nothing_for_note);
-    FILL(ops, extension, no_extension);
+    OPTIONAL(FILL)
 }
+#undef FORWARDED
 #undef FILL
+#undef OPTIONAL
 
 // The completed table that a link points to, and its state.
 struct table {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "base/sized.h"
 #include "base/table.h"
 #include "core/support/memory.h"
@@ -17,35 +18,23 @@ struct cell {
 
 struct weir_load_report {
     atomic_uint owners;
-    struct cell *entries; // their strings belong to the report
+    struct cell *entries;
     size_t count;
     size_t capacity;
-    char *origin;
-    char *remedy;
-    char *text;
+    struct weir_names *strings; // of the entries, and these two
+    const char *origin;
+    const char *remedy;
+    char *text;      // NULL: memory ran out at once
     bool incomplete; // memory ran out
 };
 
-static const char *shown(const char *text)
+// A copy of the text, or "".
+static const char *keep(weir_load_report *report, const char *text)
 {
-    return text ? text : "";
-}
-
-// A copy of `text`, or NULL for an empty one, which needs no memory.
-static char *keep(weir_load_report *report, const char *text)
-{
-    char *copy = text && text[0] ? weir__copy_text(text) : NULL;
-
-    if (!copy && text && text[0])
+    const char *copy = text && text[0] ? weir_names_keep(report->strings, text) : "";
+    if (!copy)
         report->incomplete = true;
-    return copy;
-}
-
-// Entries without a text hold "", which must not be freed.
-static void drop(const char *text)
-{
-    if (text[0])
-        weir__release((void *)(uintptr_t)text);
+    return copy ? copy : "";
 }
 
 static void add_entry(struct weir_long_text *text, const struct weir_load_entry *entry)
@@ -77,11 +66,11 @@ static void rewrite(weir_load_report *report)
 {
     struct weir_long_text text = {.text = NULL};
 
-    weir_long_text_add(&text, "modules%s%s:\n", report->origin ? ", requested by " : "",
-                       report->origin ? report->origin : "");
+    weir_long_text_add(&text, "modules%s%s:\n", report->origin[0] ? ", requested by " : "",
+                       report->origin);
     for (size_t i = 0; i < report->count; i++)
         add_entry(&text, &report->entries[i].entry);
-    if (report->remedy)
+    if (report->remedy[0])
         weir_long_text_add(&text, "what to do: %s\n", report->remedy);
     if (report->incomplete)
         weir_long_text_add(&text, "(memory ran out: this report is incomplete)\n");
@@ -97,9 +86,13 @@ static void rewrite(weir_load_report *report)
 weir_load_report *weir__load_report_create(void)
 {
     weir_load_report *report = weir__allocate(sizeof *report);
-
-    if (!report)
+    if (report)
+        report->strings = weir_names_create();
+    if (!report || !report->strings) {
+        weir__release(report);
         return NULL;
+    }
+    report->origin = report->remedy = "";
     atomic_init(&report->owners, 1);
     rewrite(report);
     return report;
@@ -141,14 +134,14 @@ void weir__load_report_add(weir_load_report *report, const struct weir_load_entr
 
     struct weir_load_entry *own = &report->entries[report->count++].entry;
     *own = *entry;
-    own->module = shown(keep(report, entry->module));
-    own->path = shown(keep(report, entry->path));
-    own->reason = shown(keep(report, entry->reason));
-    own->version = shown(keep(report, entry->version));
-    own->driver = shown(keep(report, entry->driver));
-    own->remedy = shown(keep(report, entry->remedy));
-    own->kind = shown(entry->kind);
-    own->sanitizer = shown(entry->sanitizer);
+    own->module = keep(report, entry->module);
+    own->path = keep(report, entry->path);
+    own->reason = keep(report, entry->reason);
+    own->version = keep(report, entry->version);
+    own->driver = keep(report, entry->driver);
+    own->remedy = keep(report, entry->remedy);
+    own->kind = keep(report, entry->kind);
+    own->sanitizer = keep(report, entry->sanitizer);
     rewrite(report);
 }
 
@@ -170,8 +163,7 @@ void weir__load_report_set_driver(weir_load_report *report, const char *driver,
 
     if (!entry)
         return;
-    drop(entry->driver);
-    entry->driver = shown(keep(report, driver));
+    entry->driver = keep(report, driver);
     entry->device_count = device_count;
     rewrite(report);
 }
@@ -182,26 +174,17 @@ void weir__load_report_refuse(weir_load_report *report, const char *module, cons
 
     if (!entry)
         return;
-    drop(entry->reason);
     entry->outcome = WEIR_LOAD_REFUSED;
-    entry->reason = shown(keep(report, reason));
+    entry->reason = keep(report, reason);
     rewrite(report);
-}
-
-static void set_text(weir_load_report *report, char **field, const char *text)
-{
-    if (!text)
-        return;
-    weir__release(*field);
-    *field = keep(report, text);
 }
 
 void weir__load_report_explain(weir_load_report *report, const char *origin, const char *remedy)
 {
     if (!report)
         return;
-    set_text(report, &report->origin, origin);
-    set_text(report, &report->remedy, remedy);
+    report->origin = origin ? keep(report, origin) : report->origin;
+    report->remedy = remedy ? keep(report, remedy) : report->remedy;
     rewrite(report);
 }
 
@@ -217,17 +200,17 @@ const struct weir_load_entry *weir_load_report_entry(const weir_load_report *rep
 
 const char *weir_load_report_origin(const weir_load_report *report)
 {
-    return report ? shown(report->origin) : "";
+    return report ? report->origin : "";
 }
 
 const char *weir_load_report_remedy(const weir_load_report *report)
 {
-    return report ? shown(report->remedy) : "";
+    return report ? report->remedy : "";
 }
 
 const char *weir_load_report_text(const weir_load_report *report)
 {
-    return report ? shown(report->text) : "";
+    return report && report->text ? report->text : "";
 }
 
 void weir_load_report_destroy(weir_load_report **report)
@@ -238,19 +221,8 @@ void weir_load_report_destroy(weir_load_report **report)
     *report = NULL;
     if (atomic_fetch_sub(&own->owners, 1) > 1)
         return;
-
-    for (size_t i = 0; i < own->count; i++) {
-        const struct weir_load_entry *entry = &own->entries[i].entry;
-        drop(entry->module);
-        drop(entry->path);
-        drop(entry->reason);
-        drop(entry->version);
-        drop(entry->driver);
-        drop(entry->remedy);
-    }
     weir__release(own->entries);
-    weir__release(own->origin);
-    weir__release(own->remedy);
+    weir_names_destroy(own->strings);
     free(own->text);
     weir__release(own);
 }

@@ -428,6 +428,17 @@ static weir_status fail_refused(const struct attempt *attempt, const char *kind)
                       kind, attempt->name, message);
 }
 
+// Tries the directories of the path, and stores those in `search`.
+static bool load(struct attempt *attempt, const char *search_path, struct search *search,
+                 weir_load_report *report)
+{
+    begin_search(search, search_path);
+    weir_lock_take(&loader_lock);
+    const bool loaded = load_from(attempt, search->path, report);
+    weir_lock_release(&loader_lock);
+    return loaded;
+}
+
 weir_status weir__loader_load(const char *name, enum weir_module_kind kind, const char *search_path,
                               const struct weir_host *host, weir_load_report *report,
                               struct weir__loaded *out_loaded)
@@ -440,11 +451,7 @@ weir_status weir__loader_load(const char *name, enum weir_module_kind kind, cons
         return weir__fail(WEIR_ERROR_MODULE,
                           "use small letters, digits, '_' and '-', 64 of them at most",
                           "'%s' cannot be the name of a %s", name, weir__module_kind_name(kind));
-    begin_search(&search, search_path);
-    weir_lock_take(&loader_lock);
-    bool loaded = load_from(&attempt, search.path, report);
-    weir_lock_release(&loader_lock);
-
+    const bool loaded = load(&attempt, search_path, &search, report);
     if (attempt.entry.outcome == WEIR_LOAD_MISSING)
         return fail_missing(&attempt, search.path);
     if (!loaded)
@@ -462,11 +469,7 @@ weir_status weir__loader_keys(const char *name, const char *search_path,
     *out_section = (struct weir_section){.struct_size = sizeof *out_section};
     if (!is_name(name))
         return WEIR_ERROR_NOT_FOUND;
-    begin_search(&search, search_path);
-    weir_lock_take(&loader_lock);
-    bool loaded = load_from(&attempt, search.path, NULL);
-    weir_lock_release(&loader_lock);
-
+    const bool loaded = load(&attempt, search_path, &search, NULL);
     if (attempt.entry.outcome == WEIR_LOAD_MISSING)
         return WEIR_ERROR_NOT_FOUND;
     if (!loaded)

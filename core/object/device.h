@@ -14,9 +14,7 @@
 #include "core/support/locks.h"
 
 struct weir__staging_block;
-struct weir__capture;
 struct weir__notifier;
-struct weir__peer;
 struct weir__thread_queue;
 
 // The pinned memory of uploads and downloads, and the threads that copy to and from it
@@ -44,10 +42,6 @@ struct weir__legacy {
 // Shared by the devices of one runtime. Queues wait only for queues of their own runtime.
 struct weir__shared {
     struct weir_lock walk_lock; // one completion at a time is booked: core/queue/completion.c
-    struct weir_lock peers_lock;
-    struct weir__peer *peers; // core/object/peer.c
-    struct weir_lock captures_lock;
-    struct weir__capture *captures; // core/graph/capture.c
     struct weir_lock devices_lock;
     weir_device *devices; // that are open: core/device/device.c
 };
@@ -74,6 +68,8 @@ struct weir_device {
     atomic_size_t queue_count;
     weir_queue *_Atomic ended;        // queues to be finalized: weir__registry_unpin_later()
     atomic_bool has_peers;            // other devices' queues may use its buffers
+    uint32_t visits;                  // by weir__peer_next(); under the lock of the runtime's list
+    bool closing;                     // the same
     atomic_uint_fast64_t calls_ended; // host calls' functions, which may have submitted work
 
     struct weir__staging staging;
@@ -87,23 +83,22 @@ struct weir_device {
 
 // Copies between devices, and launches that use memory of another one. A queue may use a
 // buffer of another device, so the destruction of that buffer has to check more queues than
-// those of its own device. These devices are noted here, in pairs, at the first such operation
-// of two devices; a program with one device has none and pays one load for the check.
+// those of its own device: from the first such operation on those of all devices of the runtime. A program with one
+// device pays one load for the check.
 
 // Whether queues of `device` may use buffers of `other` in copies; an error is no.
 bool weir__peer_can(weir_device *device, weir_device *other);
 
 // Stores whether queues of `device`, which is another one, may use buffers of `other` in
-// copies. If so, the pair is noted. An error is that of the driver, or of no memory.
+// copies. If so, that is noted. An error is that of the driver.
 weir_status weir__peer_allow(weir_device *device, weir_device *other, bool *out_allowed);
 
 // The devices whose queues may use buffers of `owner`, one after the other: NULL starts,
 // and each call releases the device that it was given. A device does not close while it
 // is in use here.
-struct weir__peer *weir__peer_next(weir_device *owner, struct weir__peer *peer);
-weir_device *weir__peer_user(const struct weir__peer *peer);
+weir_device *weir__peer_next(weir_device *owner, weir_device *user);
 
-// Removes a device that has neither queues nor buffers left.
+// Leaves out a device that has neither queues nor buffers left.
 void weir__peer_forget(weir_device *device);
 
 #endif

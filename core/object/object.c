@@ -1,8 +1,9 @@
 // See the header. A device's lists are guarded by its lock.
 #include "core/object/object.h"
 
-#include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -149,74 +150,45 @@ const char *weir__opened_name(const weir_device *device)
 
 // What keeps a device or a runtime from being closed, as text.
 
-// The owner's list is walked once for so many objects.
-#define LEFT_MANY 4096
-#define LEFT_FEW 4 // if out of memory
-
-// A part of the texts.
-struct left {
-    weir__left_function texts_of;
-    void *owner;
-    struct weir__left_text few[LEFT_FEW];
-    struct weir__left_text *texts; // `few` or more
-    uint32_t most;
-    uint32_t begin;
-    uint32_t end;
-};
-
-// NULL: there are no more.
-static const char *left_at(struct left *left, uint32_t index)
+void weir__left_add(struct weir__left *left, const char *format, ...)
 {
-    if (index < left->begin || index >= left->end) {
-        left->begin = index;
-        left->end = index + left->texts_of(left->owner, index, left->most, left->texts);
-    }
-    return index < left->end ? left->texts[index - left->begin].text : NULL;
+    char text[320];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    left->count++;
+    weir_long_text_add(&left->texts, "%s\n", text);
 }
 
-static void log_left(struct left *left, const char *prefix)
+static void log_left(const struct weir__left *left, const char *prefix)
 {
     char line[400];
-    const char *text;
-    for (uint32_t i = 0; (text = left_at(left, i)); i++) {
-        snprintf(line, sizeof line, "%s%s still exists", prefix, text);
+    for (const char *at = left->texts.text; at && *at; at += strcspn(at, "\n") + 1) {
+        snprintf(line, sizeof line, "%s%.*s still exists", prefix, (int)strcspn(at, "\n"), at);
         weir__log(WEIR_LOG_ERROR, "core", line);
     }
 }
 
-// Returns how many the list has no room for.
-static uint32_t fill_list(struct left *left, uint32_t first, char list[WEIR__LEFT_LIST_SIZE],
-                          uint32_t *out_count)
+void weir__left_list(struct weir__left *left, uint32_t first, const char *prefix,
+                     char list[WEIR__LEFT_LIST_SIZE])
 {
-    static const size_t end_size =
-        64; // room for ", 4294967295 more; the log (weir_log_set) has all"
-    uint32_t count = 0, untold = 0;
-    size_t used = 0;
+    static const char all[] = "; the log (weir_log_set) has all";
+    const size_t room = WEIR__LEFT_LIST_SIZE - sizeof ", 4294967295 more" - sizeof all;
+    uint32_t told = 0;
+    size_t used = 0, length = 0;
     list[0] = '\0';
-    for (const char *text; (text = left_at(left, count)); count++) {
-        const bool fits = strlen(text) + sizeof ", " <= WEIR__LEFT_LIST_SIZE - used - end_size;
-        if (count >= first && (untold > 0 || !fits))
-            untold++;
-        else if (count >= first)
-            weir_text_append(list, WEIR__LEFT_LIST_SIZE, &used, ", %s", text);
+    for (const char *at = left->texts.text; at && *at; at += length + 1) {
+        length = strcspn(at, "\n");
+        if (told >= first && used + length + sizeof ", " > room)
+            break;
+        if (told++ >= first)
+            weir_text_append(list, WEIR__LEFT_LIST_SIZE, &used, ", %.*s", (int)length, at);
     }
-    if (untold > 0)
-        weir_text_append(list, WEIR__LEFT_LIST_SIZE, &used,
-                         ", %u more; the log (weir_log_set) has all", (unsigned)untold);
-    *out_count = count;
-    return untold;
-}
-
-uint32_t weir__left_list(weir__left_function texts_of, void *owner, uint32_t first,
-                         const char *prefix, char list[WEIR__LEFT_LIST_SIZE])
-{
-    struct left left = {.texts_of = texts_of, .owner = owner};
-    struct weir__left_text *many = weir__allocate(LEFT_MANY * sizeof *many);
-    uint32_t count;
-    left.texts = many ? many : left.few;
-    left.most = many ? LEFT_MANY : LEFT_FEW;
-    if (fill_list(&left, first, list, &count) > 0)
-        log_left(&left, prefix);
-    weir__release(many);
-    return count;
+    if (told < left->count) {
+        weir_text_append(list, WEIR__LEFT_LIST_SIZE, &used, ", %u more%s",
+                         (unsigned)(left->count - told), left->texts.failed ? "" : all);
+        log_left(left, prefix);
+    }
+    free(left->texts.text);
 }

@@ -11,6 +11,7 @@
 
 #include <weir/module/module.h>
 
+#include "base/table.h"
 #include "core/object/device.h"
 
 #define WEIR__LINE_BYTES 64 // of a cache
@@ -93,22 +94,20 @@ const char *weir__opened_name(const weir_device *device);
 
 // What keeps a device or a runtime from being closed, as text.
 
-#define WEIR__LEFT_TEXT_SIZE 320
 #define WEIR__LEFT_LIST_SIZE 400
 
-struct weir__left_text {
-    char text[WEIR__LEFT_TEXT_SIZE];
+// The texts of such objects, each with a newline: "the queue 'q' (created at a.c:3)". Zeroed before use.
+struct weir__left {
+    struct weir_long_text texts; // without some if it failed
+    uint32_t count;
 };
 
-// Stores the texts of the owner's such objects, at most `most` from the `first`-th on: "the queue 'q' (created at
-// a.c:3)". Returns how many it has stored.
-typedef uint32_t (*weir__left_function)(void *owner, uint32_t first, uint32_t most,
-                                        struct weir__left_text *texts);
+void weir__left_add(struct weir__left *left, const char *format, ...) WEIR_PRINTF(2, 3);
 
-// Stores ", the queue 'q' (created at a.c:3), ..." of those from `first` on, and returns how many there are in
-// all. If the list has no room for some of them, their number is at its end, and the log has a line of each:
-// `prefix` and its text. Without locks.
-uint32_t weir__left_list(weir__left_function texts_of, void *owner, uint32_t first,
-                         const char *prefix, char list[WEIR__LEFT_LIST_SIZE]);
+// Stores ", the queue 'q' (created at a.c:3), ..." of those from `first` on, and frees the texts. If the list has
+// no room for some of them, their number is at its end, and the log has a line of each: `prefix` and its text.
+// Without locks.
+void weir__left_list(struct weir__left *left, uint32_t first, const char *prefix,
+                     char list[WEIR__LEFT_LIST_SIZE]);
 
 #endif

@@ -54,7 +54,7 @@ static struct weir__block *remove_kept(weir_pool *pool, struct weir__block *bloc
     block->kept = false;
     block->newer = NULL;
     block->older = NULL;
-    weir__pool_subtract(&pool->kept_bytes, block->capacity);
+    pool->counts.kept_bytes -= block->capacity;
     return block;
 }
 
@@ -152,7 +152,7 @@ void weir__pool_keep(weir_pool *pool, struct weir__block *block, struct weir_eve
     block->older = kept->newest;
     *(kept->newest ? &kept->newest->newer : &kept->oldest) = block;
     kept->newest = block;
-    weir__pool_add(&pool->kept_bytes, block->capacity);
+    pool->counts.kept_bytes += block->capacity;
 }
 
 // Queries. Each checks only a few queues: an allocation that finds nothing creates a
@@ -223,28 +223,19 @@ static bool ask(weir_pool *pool, uint32_t class_index, bool *out_any)
 
 // The limit.
 
-static uint64_t total_bytes(const weir_pool *pool)
-{
-    return weir__pool_count(&pool->in_use_bytes) + weir__pool_count(&pool->kept_bytes);
-}
-
-static void note_high(weir_pool *pool)
-{
-    if (total_bytes(pool) > weir__pool_count(&pool->high_bytes))
-        atomic_store_explicit(&pool->high_bytes, total_bytes(pool), memory_order_relaxed);
-}
-
 // Adds `capacity` to what is in use unless the limit forbids it, and stores by how much it
 // would be exceeded. Without a lock held, as the next.
 static bool reserve(weir_pool *pool, size_t capacity, uint64_t *out_excess)
 {
+    struct weir_pool_statistics *counts = &pool->counts;
     weir_lock_take(&pool->lock);
-    const uint64_t total = total_bytes(pool);
+    const uint64_t total = counts->in_use_bytes + counts->kept_bytes;
     const uint64_t room = total < pool->limit ? pool->limit - total : 0;
     *out_excess = capacity > room ? capacity - room : 0;
     if (*out_excess == 0) {
-        weir__pool_add(&pool->in_use_bytes, capacity);
-        note_high(pool);
+        counts->in_use_bytes += capacity;
+        if (total + capacity > counts->high_bytes)
+            counts->high_bytes = total + capacity;
     }
     weir_lock_release(&pool->lock);
     return *out_excess == 0;
@@ -253,7 +244,7 @@ static bool reserve(weir_pool *pool, size_t capacity, uint64_t *out_excess)
 static void unreserve(weir_pool *pool, size_t capacity)
 {
     weir_lock_take(&pool->lock);
-    weir__pool_subtract(&pool->in_use_bytes, capacity);
+    pool->counts.in_use_bytes -= capacity;
     weir_lock_release(&pool->lock);
 }
 
@@ -321,6 +312,7 @@ struct request {
 // `cause` is the obstacle, or NULL for the limit.
 static weir_status refuse_memory(const struct request *request, const struct weir_error *cause)
 {
+    const struct weir_pool_statistics counts = weir__pool_counts(request->pool);
     const weir_pool *pool = request->pool;
     char limit[32] = "none";
     if (pool->limit != UINT64_MAX)
@@ -332,9 +324,8 @@ static weir_status refuse_memory(const struct request *request, const struct wei
                     "weir_pool_allocate: %zu bytes were asked for, a block of %zu; %" PRIu64
                     " bytes of the pool are in use, %" PRIu64
                     " are kept and not idle, and the limit is %s%s%.600s",
-                    request->size, request->capacity, weir__pool_count(&pool->in_use_bytes),
-                    weir__pool_count(&pool->kept_bytes), limit, cause ? ": " : "",
-                    cause ? cause->message : "");
+                    request->size, request->capacity, counts.in_use_bytes, counts.kept_bytes, limit,
+                    cause ? ": " : "", cause ? cause->message : "");
     if (!cause)
         return WEIR_ERROR_OUT_OF_MEMORY;
     struct weir_error error = *weir_last_error();
@@ -370,9 +361,9 @@ static struct weir__block *take(const struct request *request)
     weir_lock_take(&pool->lock);
     struct weir__block *block = find_kept(pool, request->class_index, request->queue);
     if (block) {
-        weir__pool_add(&pool->in_use_bytes, block->capacity);
-        weir__pool_add(&pool->allocations, 1);
-        weir__pool_add(&pool->reused, 1);
+        pool->counts.in_use_bytes += block->capacity;
+        pool->counts.allocations++;
+        pool->counts.reused++;
     }
     weir_lock_release(&pool->lock);
     return block;
@@ -387,10 +378,10 @@ static void take_back(const struct request *request, struct weir__block *block,
     weir_lock_take(&pool->lock);
     block->file = weir__file_name(request->file);
     block->line = request->line;
-    weir__pool_subtract(&pool->in_use_bytes, block->capacity);
+    pool->counts.in_use_bytes -= block->capacity;
     if (reused) {
-        weir__pool_subtract(&pool->allocations, 1);
-        weir__pool_subtract(&pool->reused, 1);
+        pool->counts.allocations -= 1;
+        pool->counts.reused -= 1;
     }
     weir__pool_keep(pool, block, freed);
     weir_lock_release(&pool->lock);
@@ -461,8 +452,8 @@ static weir_status make_and_allocate(const struct request *request, bool blocked
     if (status < 0)
         return status;
     weir_lock_take(&pool->lock);
-    weir__pool_add(&pool->allocations, 1);
-    weir__pool_add(&pool->blocked, blocked);
+    pool->counts.allocations++;
+    pool->counts.blocked += blocked;
     weir_lock_release(&pool->lock);
     return WEIR_OK;
 }

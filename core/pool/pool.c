@@ -155,7 +155,7 @@ static weir_status free_locked(weir_queue *queue, struct weir__block *block, con
     }
     block->file = operation.file;
     block->line = line;
-    weir__pool_subtract(&pool->in_use_bytes, block->capacity);
+    pool->counts.in_use_bytes -= block->capacity;
     if (pool->destroyed)
         *out_orphan = block;
     else
@@ -209,7 +209,7 @@ static bool forget(weir_buffer *buffer)
     weir_lock_take(&pool->lock);
     bool kept = block->kept;
     if (!kept)
-        weir__pool_subtract(&pool->in_use_bytes, block->capacity);
+        pool->counts.in_use_bytes -= block->capacity;
     weir_lock_release(&pool->lock);
     if (kept) {
         refuse_double(block, "weir_buffer_destroy", NULL, 0);
@@ -310,30 +310,28 @@ weir_status weir_pool_trim(weir_pool *pool, size_t keep_bytes)
                                         "trim on a thread of your own",
                                         "weir_pool_trim may wait, and a host call may not wait"));
     weir_device *device = pool->member.device;
-    const uint64_t kept = weir__pool_count(&pool->kept_bytes);
+    const uint64_t kept = weir__pool_counts(pool).kept_bytes;
     if (kept <= keep_bytes || !weir__pool_shrink(pool, kept - keep_bytes))
         return WEIR_OK;
     return weir__told(
         weir__placed(device->first->ops->device_trim(device->first, device), NULL, 0));
 }
 
-static struct weir_pool_statistics read_statistics(const weir_pool *pool)
+struct weir_pool_statistics weir__pool_counts(weir_pool *pool)
 {
-    return (struct weir_pool_statistics){
-        .in_use_bytes = weir__pool_count(&pool->in_use_bytes),
-        .kept_bytes = weir__pool_count(&pool->kept_bytes),
-        .high_bytes = weir__pool_count(&pool->high_bytes),
-        .allocations = weir__pool_count(&pool->allocations),
-        .reused = weir__pool_count(&pool->reused),
-        .blocked = weir__pool_count(&pool->blocked),
-    };
+    weir_lock_take(&pool->lock);
+    const struct weir_pool_statistics counts = pool->counts;
+    weir_lock_release(&pool->lock);
+    return counts;
 }
 
 void weir_pool_read_statistics_sized(const weir_pool *pool,
                                      struct weir_pool_statistics *out_statistics, size_t size)
 {
     const struct weir_pool_statistics statistics =
-        WEIR_IS_ALIVE(pool) ? read_statistics(pool) : (struct weir_pool_statistics){0};
+        WEIR_IS_ALIVE(pool) && !atomic_load(&weir__forked) // which may have the lock
+            ? weir__pool_counts((weir_pool *)(uintptr_t)pool)
+            : (struct weir_pool_statistics){0};
     if (out_statistics)
         weir_sized_write(out_statistics, size, &statistics, sizeof statistics);
 }

@@ -46,32 +46,9 @@ struct weir_pool {
     bool destroyed;
     uint32_t references; // one of the user and one for each block
     struct weir__block *blocks;
-    // The counts are written under the lock and read without it.
-    atomic_uint_fast64_t in_use_bytes;
-    atomic_uint_fast64_t kept_bytes;
-    atomic_uint_fast64_t high_bytes;
-    atomic_uint_fast64_t allocations;
-    atomic_uint_fast64_t reused;
-    atomic_uint_fast64_t blocked;
+    struct weir_pool_statistics counts;
     struct weir__kept kept[WEIR__BLOCK_CLASSES];
 };
-
-// Counters, written with the lock held and read without it.
-
-static inline uint64_t weir__pool_count(const atomic_uint_fast64_t *count)
-{
-    return atomic_load_explicit(count, memory_order_relaxed);
-}
-
-static inline void weir__pool_add(atomic_uint_fast64_t *count, uint64_t value)
-{
-    atomic_store_explicit(count, weir__pool_count(count) + value, memory_order_relaxed);
-}
-
-static inline void weir__pool_subtract(atomic_uint_fast64_t *count, uint64_t value)
-{
-    atomic_store_explicit(count, weir__pool_count(count) - value, memory_order_relaxed);
-}
 
 // With the pool's lock held.
 
@@ -83,6 +60,9 @@ void weir__pool_keep(weir_pool *pool, struct weir__block *block, struct weir_eve
 struct weir__block *weir__pool_remove(weir_pool *pool, uint64_t bytes, bool idle);
 
 // Without a lock held.
+
+// Reads the counts.
+struct weir_pool_statistics weir__pool_counts(weir_pool *pool);
 
 // Returns blocks, linked by `newer`, to the device: at once if nothing uses them any more.
 void weir__pool_give_back(struct weir__block *blocks, bool idle);

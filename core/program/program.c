@@ -265,9 +265,7 @@ static weir_status create_on(weir_device *device, const struct weir_program_para
     weir_program *program = weir__member_allocate(device, &program_class, sizeof *program, label);
     if (!program)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a program object");
-    const struct weir_file_growth growth = weir_file_growth_begin(); // compilers have caches
     status = create_program_links(program, &own);
-    weir_file_growth_end(growth);
     if (status < 0)
         goto fail;
     status = take_signatures(program, &own);

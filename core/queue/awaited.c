@@ -3,7 +3,6 @@
 #include "core/queue/queue.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -97,20 +96,7 @@ struct words {
     size_t used;
 };
 
-static void say(struct words *words, const char *format, ...) WEIR_PRINTF(2, 3);
-
-static void say(struct words *words, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    const int written =
-        vsnprintf(words->text + words->used, TEXT_SIZE - words->used, format, arguments);
-    va_end(arguments);
-    if (written > 0)
-        words->used += (size_t)written;
-    if (words->used >= TEXT_SIZE)
-        words->used = TEXT_SIZE - 1;
-}
+#define say(words, ...) weir_text_append((words)->text, TEXT_SIZE, &(words)->used, __VA_ARGS__)
 
 // " (main.c:12)"; a long path keeps its end.
 static void say_place(struct words *words, const char *file, int line)

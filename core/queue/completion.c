@@ -13,160 +13,114 @@
 
 // The failures of one queue, under the lock of its completion.
 
-// Operations first..last report `cause`.
-struct weir__failure {
-    struct weir__failure *next;
-    uint64_t first;
-    uint64_t last; // UINT64_MAX until recovered
-    struct weir_error cause;
-};
-
-// A failure whose cause is no longer kept.
-struct weir__past {
-    uint64_t first;
-    uint64_t last;
-    weir_status status;
-};
-
 static void finish_failures(struct weir__failures *failures)
 {
-    while (failures->latest) {
-        struct weir__failure *next = failures->latest->next;
-        weir__release(failures->latest);
-        failures->latest = next;
-    }
-    weir__release(failures->past);
+    for (size_t i = 0; i < failures->count; i++)
+        weir__release(failures->ranges[i].cause);
+    weir__release(failures->ranges);
     weir__release(failures->spare);
 }
 
-// The earliest failure of the list that covers `sequence`.
-static const struct weir__failure *find_latest(const struct weir__failures *failures,
-                                               uint64_t sequence)
+// Room for the next range and its cause. False: out of memory.
+static bool reserve(struct weir__failures *failures)
 {
-    const struct weir__failure *found = NULL;
-    for (const struct weir__failure *f = failures->latest; f; f = f->next)
-        if (f->first <= sequence && sequence <= f->last && (!found || f->first < found->first))
-            found = f;
-    return found;
+    if (!failures->spare)
+        failures->spare = weir__allocate(sizeof *failures->spare);
+    if (failures->count < failures->capacity)
+        return failures->spare;
+    const size_t capacity = failures->capacity ? 2 * failures->capacity : 4;
+    struct weir__failure *larger = weir__allocate(capacity * sizeof *larger);
+    if (!larger)
+        return false;
+    if (failures->ranges)
+        memcpy(larger, failures->ranges, failures->count * sizeof *larger);
+    weir__release(failures->ranges);
+    failures->ranges = larger;
+    failures->capacity = capacity;
+    return failures->spare;
 }
 
-static const struct weir__past *find_past(const struct weir__failures *failures, uint64_t sequence)
+// The failure that has not been recovered, or NULL.
+static struct weir__failure *find_open(const struct weir__failures *failures)
+{
+    struct weir__failure *last =
+        failures->count > 0 ? &failures->ranges[failures->count - 1] : NULL;
+    return last && last->last == UINT64_MAX ? last : NULL;
+}
+
+// The earliest failure that covers the operation, or NULL. Two overlap if a driver reported one without its
+// operation; ends ascend in any case.
+static const struct weir__failure *find_failure(const struct weir__failures *failures,
+                                                uint64_t sequence)
 {
     size_t low = 0;
-    size_t high = failures->past_count;
+    size_t high = failures->count;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (failures->past[middle].last < sequence)
+        if (failures->ranges[middle].last < sequence)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low == failures->past_count || failures->past[low].first > sequence)
-        return NULL;
-    return &failures->past[low];
+    return low < failures->count && failures->ranges[low].first <= sequence ? &failures->ranges[low]
+                                                                            : NULL;
 }
 
-static void describe_past(const struct weir__past *past, struct weir_error *out_cause)
+static void describe(const struct weir__failure *failure, struct weir_error *out_cause)
 {
+    if (failure->cause) {
+        *out_cause = *failure->cause;
+        return;
+    }
     memset(out_cause, 0, sizeof *out_cause);
-    out_cause->status = past->status;
+    out_cause->status = failure->status;
     snprintf(out_cause->message, sizeof out_cause->message,
              "operation %" PRIu64 " of the queue failed, or its driver found a failure there; the "
              "cause is no longer kept, since %d recoveries came after it",
-             past->first, WEIR__CAUSES_KEPT);
+             failure->first, WEIR__CAUSES_KEPT);
     snprintf(out_cause->remedy, sizeof out_cause->remedy,
              "ask for an event's error before its queue recovers so often");
 }
 
 // Copies the cause of the earliest failure that covers the operation; false: none.
-static bool find_failure(const struct weir__failures *failures, uint64_t sequence,
-                         struct weir_error *out_cause)
+static bool find_cause(const struct weir__failures *failures, uint64_t sequence,
+                       struct weir_error *out_cause)
 {
-    const struct weir__past *past = find_past(failures, sequence);
-    const struct weir__failure *latest = past ? NULL : find_latest(failures, sequence);
-    if (past)
-        describe_past(past, out_cause);
-    else if (latest)
-        *out_cause = latest->cause;
-    return past || latest;
+    const struct weir__failure *failure = find_failure(failures, sequence);
+    if (failure)
+        describe(failure, out_cause);
+    return failure;
 }
 
-// Adds a failure of `first` and all later operations, if none covers these yet.
+// A failure of `first` and all later operations, if none covers these yet.
 static void add_failure(struct weir__failures *failures, uint64_t first,
                         const struct weir_error *cause)
 {
-    const struct weir__failure *known = find_latest(failures, UINT64_MAX);
-    if (known && known->first <= first)
+    struct weir__failure *open = find_open(failures);
+    if (open ? open->first <= first : !reserve(failures))
         return;
-    struct weir__failure *made = weir__allocate(sizeof *made);
-    if (!made) {
-        made = failures->spare;
+    if (!open) {
+        open = &failures->ranges[failures->count++];
+        *open = (struct weir__failure){.last = UINT64_MAX, .cause = failures->spare};
         failures->spare = NULL;
     }
-    if (!made)
-        return;
-    *made = (struct weir__failure){.next = failures->latest,
-                                   .first = first,
-                                   .last = UINT64_MAX,
-                                   .cause = *cause};
-    failures->latest = made;
+    open->first = first;
+    open->status = cause->status;
+    *open->cause = *cause;
 }
 
-// Ends the open failures. The first in the list has the lowest number, and covers the others, which
-// are removed.
-static void close_open(struct weir__failures *failures, uint64_t sequence)
+// The failure does not cover operations after `sequence`.
+static void end_failure(struct weir__failures *failures, uint64_t sequence)
 {
-    struct weir__failure *first = failures->latest;
-    if (!first || first->last != UINT64_MAX)
-        return;
-    first->last = sequence;
-    while (first->next && first->next->last == UINT64_MAX) {
-        struct weir__failure *covered = first->next;
-        first->next = covered->next;
-        weir__release(covered);
+    struct weir__failure *open = find_open(failures);
+    if (open)
+        open->last = sequence;
+    if (open && failures->count > WEIR__CAUSES_KEPT) {
+        struct weir__failure *old = open - WEIR__CAUSES_KEPT;
+        weir__release(old->cause);
+        old->cause = NULL;
     }
-}
-
-static bool has_room_for_past(struct weir__failures *failures)
-{
-    if (failures->past_count < failures->past_capacity)
-        return true;
-    const size_t capacity = failures->past_capacity ? 2 * failures->past_capacity : 64;
-    struct weir__past *larger = weir__allocate(capacity * sizeof *larger);
-    if (!larger)
-        return false;
-    if (failures->past)
-        memcpy(larger, failures->past, failures->past_count * sizeof *larger);
-    weir__release(failures->past);
-    failures->past = larger;
-    failures->past_capacity = capacity;
-    return true;
-}
-
-// Two ranges overlap if a driver reported a failure without its operation: they become one.
-static void add_past(struct weir__failures *failures, const struct weir__failure *failure)
-{
-    struct weir__past *last =
-        failures->past_count > 0 ? &failures->past[failures->past_count - 1] : NULL;
-    if (!last || failure->first > last->last)
-        failures->past[failures->past_count++] =
-            (struct weir__past){failure->first, failure->last, failure->cause.status};
-    else if (failure->last > last->last)
-        last->last = failure->last;
-}
-
-// The oldest failure becomes a past one if the list is longer than it may be.
-static void shorten(struct weir__failures *failures)
-{
-    struct weir__failure **at = &failures->latest;
-    size_t count = 0;
-    for (; *at && (*at)->next; at = &(*at)->next)
-        count++;
-    if (count < WEIR__CAUSES_KEPT || !has_room_for_past(failures))
-        return;
-    add_past(failures, *at);
-    weir__release(*at);
-    *at = NULL;
+    (void)reserve(failures);
 }
 
 // The ring of waits.
@@ -274,8 +228,7 @@ static atomic_uint_fast64_t recovery_count;
 bool weir__completion_init(struct weir__completion *completion)
 {
     weir_lock_init(&completion->lock, &weir__locks[WEIR__LOCK_COMPLETION]);
-    completion->failures.spare = weir__allocate(sizeof *completion->failures.spare);
-    return completion->failures.spare;
+    return reserve(&completion->failures);
 }
 
 void weir__completion_keep_failures(weir_queue *queue)
@@ -331,7 +284,7 @@ static bool cause_at(weir_queue *queue, uint64_t sequence, struct weir_error *ou
         return false;
 
     weir_lock_take(&completion->lock);
-    const bool found = find_failure(&completion->failures, sequence, out_cause);
+    const bool found = find_cause(&completion->failures, sequence, out_cause);
     weir_lock_release(&completion->lock);
     return found;
 }
@@ -342,7 +295,7 @@ static bool cause_of_gone(struct weir_event event, struct weir_error *out_cause)
 
     weir_lock_take(&gone_lock);
     for (const struct gone_queue *gone = gone_queues; gone && !found; gone = gone->next)
-        found = gone->id == event.queue && find_failure(&gone->failures, event.sequence, out_cause);
+        found = gone->id == event.queue && find_cause(&gone->failures, event.sequence, out_cause);
     weir_lock_release(&gone_lock);
     return found;
 }
@@ -400,7 +353,7 @@ uint64_t weir__completion_failed_from(weir_queue *queue)
     if (!atomic_load_explicit(&completion->failed, memory_order_acquire))
         return UINT64_MAX;
     weir_lock_take(&completion->lock);
-    const struct weir__failure *failure = find_latest(&completion->failures, UINT64_MAX);
+    const struct weir__failure *failure = find_open(&completion->failures);
     const uint64_t first = failure ? failure->first : 1; // no memory was left to keep it
     weir_lock_release(&completion->lock);
     return first;
@@ -409,15 +362,11 @@ uint64_t weir__completion_failed_from(weir_queue *queue)
 void weir__completion_recover(weir_queue *queue, uint64_t sequence)
 {
     struct weir__completion *completion = &queue->completion;
-    struct weir__failures *failures = &completion->failures;
 
     weir_lock_take(&queue->member.device->shared->walk_lock);
     drop(&completion->waits, UINT64_MAX);
     weir_lock_take(&completion->lock);
-    close_open(failures, sequence);
-    shorten(failures);
-    if (!failures->spare)
-        failures->spare = weir__allocate(sizeof *failures->spare);
+    end_failure(&completion->failures, sequence);
     atomic_store(&completion->failed, false);
     atomic_store(&completion->refused, 0);
     weir_lock_release(&completion->lock);

@@ -23,18 +23,22 @@ enum {
     WEIR__CAUSES_KEPT = 32
 };
 
-struct weir__failure;
-struct weir__past;
+// Operations first..last of a queue report a failure.
+struct weir__failure {
+    uint64_t first;
+    uint64_t last; // UINT64_MAX until recovered
+    weir_status status;
+    struct weir_error *cause; // NULL: no longer kept
+};
 
-// The failures of one queue. Each covers a range of operations; what a queue recovers from ends the
+// The failures of one queue, the oldest first; the last one may be open. What a queue recovers from ends the
 // range. The causes of the latest WEIR__CAUSES_KEPT ranges are kept, and of older ones the range and
 // the status, so that a queue that fails and recovers for days neither grows much nor gets slow.
 struct weir__failures {
-    struct weir__failure *latest; // the newest first
-    struct weir__failure *spare;  // for a cause for which there is no memory
-    struct weir__past *past;      // the oldest first, disjoint
-    size_t past_count;
-    size_t past_capacity;
+    struct weir__failure *ranges;
+    size_t count;
+    size_t capacity;          // has room for the next range,
+    struct weir_error *spare; // and here for its cause, unless memory ran out
 };
 
 // One wait: operation `own` of this queue waits for `event`.

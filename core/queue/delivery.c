@@ -697,31 +697,32 @@ weir_status weir__host_note_access(enum weir_host_note_kind kind, weir_buffer *b
     return first->ops->host_note(first, &note);
 }
 
+static void tell(const weir_queue *queue, const struct weir_host_note *note)
+{
+    const struct weir_error saved = *weir_last_error();
+    (void)queue->first->ops->host_note(queue->first, note);
+    weir__error_set(&saved);
+}
+
 void weir__host_note_ran(enum weir_host_note_kind kind, weir_queue *queue, uint64_t sequence,
                          uint64_t begin_ns, uint64_t end_ns, const struct weir__host_caller *caller)
 {
-    const struct weir_link *first = queue->first;
-    const struct weir_error saved = *weir_last_error();
     struct weir_host_note note = note_from(kind, caller);
     note.u.ran.queue = queue;
     note.u.ran.sequence = sequence;
     note.u.ran.begin_ns = begin_ns;
     note.u.ran.end_ns = end_ns;
-    (void)first->ops->host_note(first, &note);
-    weir__error_set(&saved);
+    tell(queue, &note);
 }
 
 void weir__host_note_complete(weir_queue *producer, struct weir_event event, weir_status status,
                               const struct weir__host_caller *caller)
 {
-    const struct weir_link *first = producer->first;
-    const struct weir_error saved = *weir_last_error();
     struct weir_host_note note = note_from(WEIR_HOST_NOTE_COMPLETE, caller);
     note.u.complete.event = event;
     note.u.complete.producer = producer;
     note.u.complete.status = status;
-    (void)first->ops->host_note(first, &note);
-    weir__error_set(&saved);
+    tell(producer, &note);
 }
 
 // Creation and destruction.

@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/queue/completion.h"
 #include "core/queue/operation.h"
@@ -14,15 +15,33 @@
 
 // Launches that have not ended.
 
-void weir__runs_init(struct weir__runs *runs, uint32_t calls)
+bool weir__runs_init(struct weir__runs *runs, const struct weir_graph_setup *setup, bool in_backend)
 {
     weir_lock_init(&runs->lock, &weir__locks[WEIR__LOCK_RUNS]);
-    runs->calls = calls;
+    runs->in_backend = in_backend;
+    runs->targets = weir__allocate(setup->node_count * sizeof *runs->targets);
+    for (uint32_t i = 0; i < setup->node_count && runs->targets; i++) {
+        const struct weir_operation *operation = weir_graph_node_at(setup->nodes, i)->operation;
+        if (!weir__has_node_call(operation))
+            continue;
+        struct weir__node_call *call = weir__node_call_of(operation);
+        call->runs = runs;
+        call->number = runs->calls++;
+        runs->targets[call->number] = call->latest;
+        runs->host_calls += operation->kind == WEIR_OPERATION_HOST_CALL;
+    }
+    return runs->targets;
 }
 
-static struct weir__run *at(struct weir__runs *runs, uint32_t index)
+static size_t bytes_of_run(const struct weir__runs *runs)
 {
-    return &runs->ring[(runs->first + index) & (runs->capacity - 1)];
+    return sizeof(struct weir__run) + runs->calls * sizeof(struct weir__node_target);
+}
+
+static struct weir__run *at(const struct weir__runs *runs, uint32_t index)
+{
+    const uint32_t place = (runs->first + index) & (runs->capacity - 1);
+    return (void *)((char *)runs->ring + place * bytes_of_run(runs));
 }
 
 static void unpin(weir_queue *queue)
@@ -36,24 +55,27 @@ void weir__runs_finish(struct weir__runs *runs)
     for (uint32_t i = 0; i < runs->count; i++)
         unpin(at(runs, i)->queue);
     weir_lock_finish(&runs->lock);
+    weir__release(runs->targets);
     weir__release(runs->ring);
 }
 
 // With the lock held.
 static bool make_room(struct weir__runs *runs)
 {
-    const uint32_t capacity = runs->capacity ? 2 * runs->capacity : 8;
+    struct weir__runs larger = *runs;
     if (runs->count < runs->capacity)
         return true;
-    struct weir__run *ring = weir__allocate(capacity * sizeof *ring);
-    if (!ring)
+    larger.first = 0;
+    larger.capacity = runs->capacity ? 2 * runs->capacity : 8;
+    larger.ring = weir__allocate(larger.capacity * bytes_of_run(runs));
+    if (!larger.ring)
         return false;
     for (uint32_t i = 0; i < runs->count; i++)
-        ring[i] = *at(runs, i);
+        memcpy(at(&larger, i), at(runs, i), bytes_of_run(runs));
     weir__release(runs->ring);
-    runs->ring = ring;
+    runs->ring = larger.ring;
     runs->first = 0;
-    runs->capacity = capacity;
+    runs->capacity = larger.capacity;
     return true;
 }
 
@@ -62,15 +84,17 @@ bool weir__runs_add(struct weir__runs *runs, const weir_queue *queue,
 {
     weir_lock_take(&runs->lock);
     const bool room = make_room(runs);
-    if (room)
-        *at(runs, runs->count++) = (struct weir__run){
+    if (room) {
+        struct weir__run *run = at(runs, runs->count++);
+        *run = (struct weir__run){
             .queue = weir__registry_pin(queue->member.object.id),
             .sequence = launch->sequence,
             .file = launch->file,
             .line = launch->line,
-            .number = runs->added++,
-            .left = runs->calls,
+            .left = runs->host_calls,
         };
+        memcpy(run->targets, runs->targets, runs->calls * sizeof *runs->targets);
+    }
     weir_lock_release(&runs->lock);
     return room;
 }
@@ -79,7 +103,6 @@ void weir__runs_drop(struct weir__runs *runs)
 {
     weir_lock_take(&runs->lock);
     weir_queue *queue = at(runs, --runs->count)->queue;
-    runs->added--;
     weir_lock_release(&runs->lock);
     unpin(queue);
 }
@@ -99,76 +122,37 @@ static void end_call(struct weir__runs *runs, bool failed)
     unpin(ended);
 }
 
-// Updates.
+// Targets.
 
-// With the lock held. The first change takes the place of what the node has called until now.
-static void settle(struct weir__node_call *call)
-{
-    struct weir__node_change *change = call->changes;
-    call->target = change->target;
-    call->changes = change->next;
-    weir__release(change);
-}
-
-// With the lock held: for launch `number`, and later ones.
-static void settle_until(struct weir__node_call *call, uint64_t number)
-{
-    while (call->changes && call->changes->first <= number)
-        settle(call);
-}
-
-// Where no launch of the backend's has still to call, that is all; so what is kept is bounded by the updates since
-// the oldest launch under way.
-struct weir__node_target weir__node_call_put_in_force(struct weir__node_call *call,
-                                                      struct weir__node_change *change)
+struct weir__node_target weir__node_call_set(struct weir__node_call *call,
+                                             struct weir__node_target target)
 {
     struct weir__runs *runs = call->runs;
     weir_lock_take(&runs->lock);
-    const struct weir__node_target before = call->target;
-    struct weir__node_change **end = &call->changes;
-    while (*end)
-        end = &(*end)->next;
-    *end = change;
-    change->first = runs->added;
-    if (runs->count == 0 || before.native)
-        settle_until(call, runs->added);
+    const struct weir__node_target before = runs->targets[call->number];
+    runs->targets[call->number] = target;
     weir_lock_release(&runs->lock);
     return before;
 }
 
-void weir__node_call_restore(struct weir__node_call *call, const struct weir__node_target *target)
-{
-    weir_lock_take(&call->runs->lock);
-    call->target = *target;
-    weir_lock_release(&call->runs->lock);
-}
-
-void weir__node_call_free(struct weir__node_call *call)
-{
-    while (call->changes)
-        settle(call);
-    weir__release(call);
-}
-
-// The launch that calls, and what it calls.
-static struct weir__run current(struct weir__node_call *call, struct weir__node_target *out_target)
+// What the node calls for the launch that calls, which is stored without its targets.
+static struct weir__node_target current(const struct weir__node_call *call,
+                                        struct weir__run *out_run)
 {
     struct weir__runs *runs = call->runs;
     weir_lock_take(&runs->lock);
-    const struct weir__run run = *at(runs, 0);
-    settle_until(call, run.number);
-    *out_target = call->target;
+    const struct weir__run *run = at(runs, 0);
+    const struct weir__node_target target = run->targets[call->number];
+    *out_run = *run;
     weir_lock_release(&runs->lock);
-    return run;
+    return target;
 }
 
-// Where nothing else is called meanwhile.
-static struct weir__node_target target_of(struct weir__node_call *call)
+// Where no launch is kept.
+static struct weir__node_target target_of(const struct weir__node_call *call)
 {
-    if (!call->runs) // graph_create
-        return call->target;
     weir_lock_take(&call->runs->lock);
-    const struct weir__node_target target = call->target;
+    const struct weir__node_target target = call->runs->targets[call->number];
     weir_lock_release(&call->runs->lock);
     return target;
 }
@@ -224,8 +208,8 @@ static void book(const struct weir__run *run, weir_status status)
 // On a thread of the driver's: it may wait for nothing, and no queue is finalized.
 static void call_in_driver(struct weir__node_call *call)
 {
-    struct weir__node_target target;
-    const struct weir__run run = current(call, &target);
+    struct weir__run run;
+    const struct weir__node_target target = current(call, &run);
     weir_status status = WEIR_OK;
     if (!has_failed(&run))
         status = call_host(&target);
@@ -260,7 +244,7 @@ static weir_status run_native(const struct weir_native_queue *native, void *user
     status = weir__function_status(status);
     if (status >= 0)
         weir_error_set(&before);
-    return status < 0 && call->in_backend ? explain(call, "native call", status) : status;
+    return status < 0 && call->runs->in_backend ? explain(call, "native call", status) : status;
 }
 
 weir_status weir__node_call_run(const struct weir_operation *operation)
@@ -277,28 +261,25 @@ struct weir__node_call *weir__node_call_of(const struct weir_operation *operatio
                                                     : operation->u.host_call.user;
 }
 
-struct weir__node_call *weir__node_call_wrap(struct weir_operation *operation, uint32_t index,
-                                             bool in_backend)
+struct weir__node_call *weir__node_call_wrap(struct weir_operation *operation, uint32_t index)
 {
     struct weir__node_call *call = weir__allocate(sizeof *call);
     if (!call)
         return NULL;
-    call->in_backend = in_backend;
     call->index = index;
     call->file = operation->file;
     call->line = operation->line;
     if (operation->kind == WEIR_OPERATION_NATIVE) {
-        call->target.native = operation->u.native.function;
-        call->target.user = operation->u.native.user;
+        call->latest.native = operation->u.native.function;
+        call->latest.user = operation->u.native.user;
         operation->u.native.function = run_native;
         operation->u.native.user = call;
     } else {
-        call->target.host = operation->u.host_call.function;
-        call->target.user = operation->u.host_call.user;
+        call->latest.host = operation->u.host_call.function;
+        call->latest.user = operation->u.host_call.user;
         operation->u.host_call.function = run_host;
         operation->u.host_call.user = call;
     }
-    call->latest = call->target;
     return call;
 }
 

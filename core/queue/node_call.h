@@ -4,8 +4,8 @@
 //
 // A graph of the backend's calls a host call's function on a thread of the driver's, which learns
 // nothing of what it returns. So the replay keeps the launches that have not ended, in their order: as
-// launches of a graph come one after the other, the first of them is the one that calls. It also tells which
-// function is called after an update: earlier launches keep theirs.
+// launches of a graph come one after the other, the first of them is the one that calls. Each has what the nodes
+// called when the backend got it, so that an update leaves it as it was.
 #ifndef WEIR_CORE_QUEUE_NODE_CALL_H
 #define WEIR_CORE_QUEUE_NODE_CALL_H
 
@@ -13,28 +13,50 @@
 
 #include "base/lock.h"
 
+// What a node calls: `native` or `host`.
+struct weir__node_target {
+    weir_native_function native;
+    weir_host_function host;
+    void *user;
+};
+
 // A launch of a graph of the backend's with host calls.
 struct weir__run {
     weir_queue *queue; // pinned; NULL: it is being finalized
     uint64_t sequence;
     const char *file;
     int line;
-    uint64_t number; // of the launch, from 0
-    uint32_t left;   // host calls that have not been called
+    uint32_t left; // host calls that have not been called
     bool failed;
+    struct weir__node_target targets[]; // of the graph's calls
 };
 
 struct weir__runs {
     struct weir_lock lock;
-    uint32_t calls; // host calls in the graph; 0: nothing is kept
-    uint64_t added; // launches that the backend has taken
-    struct weir__run *ring;
+    bool in_backend;     // the graph is the backend's
+    uint32_t calls;      // nodes of the graph that call
+    uint32_t host_calls; // of these; in a graph of the backend's 0 means that no launch is kept
+    struct weir__node_target
+        *targets; // of launches that the backend gets from now on, and of native calls
+    void *ring;   // of struct weir__run, each with its targets
     uint32_t first;
     uint32_t count;
     uint32_t capacity; // a power of two
 };
 
-void weir__runs_init(struct weir__runs *runs, uint32_t calls);
+struct weir__node_call {
+    struct weir__node_call *next;    // of the graph's
+    struct weir__node_target latest; // of the latest update; under the graph's lock
+    struct weir__runs *runs;         // of the graph; NULL until that is made
+    uint32_t number;                 // among the calls there
+    uint32_t index;
+    const char *file;
+    int line;
+};
+
+// Of a graph that is being made. False: out of memory; finishing is legal.
+bool weir__runs_init(struct weir__runs *runs, const struct weir_graph_setup *setup,
+                     bool in_backend);
 // Of launches that will never run: their device is lost.
 void weir__runs_finish(struct weir__runs *runs);
 
@@ -45,51 +67,21 @@ bool weir__runs_add(struct weir__runs *runs, const weir_queue *queue,
 // The backend has refused the last one.
 void weir__runs_drop(struct weir__runs *runs);
 
-// What a node calls: `native` or `host`.
-struct weir__node_target {
-    weir_native_function native;
-    weir_host_function host;
-    void *user;
-};
-
-// What launches from number `first` on call.
-struct weir__node_change {
-    struct weir__node_change *next;
-    struct weir__node_target target;
-    uint64_t first;
-};
-
-struct weir__node_call {
-    struct weir__node_call *next;      // of the graph's
-    struct weir__node_target latest;   // of the latest update; under the graph's lock
-    struct weir__node_target target;   // of launches before all changes
-    struct weir__node_change *changes; // the oldest first
-    struct weir__runs
-        *runs; // of the graph, whose lock guards `target` and `changes`; NULL until that is made
-    bool in_backend;
-    uint32_t index;
-    const char *file;
-    int line;
-};
-
 static inline bool weir__has_node_call(const struct weir_operation *operation)
 {
     return operation->kind == WEIR_OPERATION_NATIVE || operation->kind == WEIR_OPERATION_HOST_CALL;
 }
 
 // Puts a function of this file in the place of the operation's, which is node `index`. NULL: out of
-// memory.
-struct weir__node_call *weir__node_call_wrap(struct weir_operation *operation, uint32_t index,
-                                             bool in_backend);
+// memory. Freed by weir__release().
+struct weir__node_call *weir__node_call_wrap(struct weir_operation *operation, uint32_t index);
 // Puts the program's function back, that of the latest update.
 void weir__node_call_unwrap(struct weir_operation *operation);
-void weir__node_call_free(struct weir__node_call *call);
 
-// Puts a change in force, and owns it: a host call's for launches that come to the backend from now on, a native
-// call's at once. Returns what was called until now, which weir__node_call_restore() puts back.
-struct weir__node_target weir__node_call_put_in_force(struct weir__node_call *call,
-                                                      struct weir__node_change *change);
-void weir__node_call_restore(struct weir__node_call *call, const struct weir__node_target *target);
+// Puts an update in force: a host call's for launches that come to the backend from now on, a native call's at
+// once. Returns what was called until now.
+struct weir__node_target weir__node_call_set(struct weir__node_call *call,
+                                             struct weir__node_target target);
 // That of a node of a graph.
 struct weir__node_call *weir__node_call_of(const struct weir_operation *operation);
 

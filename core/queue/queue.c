@@ -21,83 +21,69 @@
 // queue, so the id is looked up: without a lock, and safely against the queue
 // being destroyed on another thread.
 //
-// An id is (generation << 16 | slot). Slots are never freed, so a lookup with a stale id may
+// An id is (generation << 16 | slot). Slots stay, so a lookup with a stale id may
 // read one; it then finds another id, or no references. A slot's references are taken by
 // compare-and-swap from a non-zero count only, then the id is compared: between the two the slot
 // cannot be reused, because reuse needs the count to be zero.
 
-#define CHUNK_SLOTS 256u
-#define CHUNK_COUNT 256u
+enum {
+    SLOTS = 65536
+};
 
 struct slot {
     atomic_uint_fast64_t id; // 0: free
     atomic_uint_fast32_t references;
     weir_queue *queue; // NULL once it is being finalized; changes under the lock
     atomic_uint_fast64_t generation;
-    uint32_t next_free;
+    uint32_t next_free; // plus 1
 };
 
-static _Atomic(struct slot *) chunks[CHUNK_COUNT];
+static struct slot slots[SLOTS]; // pages that no queue has used take no memory
 static struct weir_lock lock =
     WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_REGISTRY]); // of the two below
-static uint32_t used_count;
-static uint32_t first_free = UINT32_MAX;
+static atomic_uint used_count;                                // changes under the lock
+static uint32_t first_free;                                   // plus 1; 0: none
 
-static struct slot *slot_at(uint32_t index)
+static struct slot *slot_of(uint64_t id)
 {
-    struct slot *chunk = atomic_load_explicit(&chunks[index / CHUNK_SLOTS], memory_order_acquire);
-    return chunk ? &chunk[index % CHUNK_SLOTS] : NULL;
+    return &slots[id % SLOTS];
 }
 
-// Called with the lock held. UINT32_MAX: none left.
-static uint32_t take_slot(void)
+// Called with the lock held. NULL: none left.
+static struct slot *take_slot(void)
 {
-    if (first_free != UINT32_MAX) {
-        uint32_t index = first_free;
-        first_free = slot_at(index)->next_free;
-        return index;
+    if (first_free) {
+        struct slot *slot = &slots[first_free - 1];
+        first_free = slot->next_free;
+        return slot;
     }
-    if (used_count == CHUNK_SLOTS * CHUNK_COUNT)
-        return UINT32_MAX;
-    if (!slot_at(used_count)) {
-        struct slot *chunk = weir__allocate(CHUNK_SLOTS * sizeof *chunk);
-        if (!chunk)
-            return UINT32_MAX;
-        atomic_store_explicit(&chunks[used_count / CHUNK_SLOTS], chunk, memory_order_release);
-    }
-    return used_count++;
-}
-
-static uint32_t index_of(const weir_queue *queue)
-{
-    return queue->member.object.id & 0xffff;
+    return used_count < SLOTS ? &slots[used_count++] : NULL;
 }
 
 // Frees the id of a queue that nothing can find: it was never published, or is gone.
 static void cancel_id(weir_queue *queue)
 {
-    const uint32_t index = index_of(queue);
-    struct slot *slot = slot_at(index);
+    struct slot *slot = slot_of(queue->member.object.id);
     weir_lock_take(&lock);
     slot->queue = NULL;
     slot->next_free = first_free;
-    first_free = index;
+    first_free = (uint32_t)(slot - slots) + 1;
     weir_lock_release(&lock);
 }
 
 // Gives the queue its id, under which it cannot be found yet. Returns false when
-// 65,536 queues exist or memory is out.
+// 65,536 queues exist.
 static bool reserve_id(weir_queue *queue)
 {
     weir_lock_take(&lock);
-    uint32_t index = take_slot();
-    struct slot *slot = index == UINT32_MAX ? NULL : slot_at(index);
+    struct slot *slot = take_slot();
     if (slot)
         slot->queue = queue;
     weir_lock_release(&lock);
     if (!slot)
         return false;
-    queue->member.object.id = (atomic_fetch_add(&slot->generation, 1) + 1) << 16 | index;
+    queue->member.object.id =
+        (atomic_fetch_add(&slot->generation, 1) + 1) << 16 | (uint64_t)(slot - slots);
     return true;
 }
 
@@ -105,17 +91,14 @@ static bool reserve_id(weir_queue *queue)
 // take a reference, and release it through the queue's own id: so that must be set before.
 static void publish_id(weir_queue *queue)
 {
-    struct slot *slot = slot_at(index_of(queue));
+    struct slot *slot = slot_of(queue->member.object.id);
     atomic_store(&slot->id, queue->member.object.id);
     atomic_store(&slot->references, 1);
 }
 
 weir_queue *weir__registry_pin(uint64_t id)
 {
-    struct slot *slot = slot_at(id & 0xffff);
-    if (!slot)
-        return NULL;
-
+    struct slot *slot = slot_of(id);
     uint_fast32_t count = atomic_load_explicit(&slot->references, memory_order_relaxed);
     do {
         if (count == 0)
@@ -131,19 +114,14 @@ weir_queue *weir__registry_pin(uint64_t id)
 weir_queue *weir__registry_next(uint32_t *index)
 {
     weir_queue *queue = NULL;
-    while (!queue && *index < CHUNK_SLOTS * CHUNK_COUNT) {
-        struct slot *slot = slot_at((*index)++);
-        if (!slot)
-            return NULL;
-        queue = weir__registry_pin(atomic_load(&slot->id));
-    }
+    while (!queue && *index < atomic_load(&used_count))
+        queue = weir__registry_pin(atomic_load(&slots[(*index)++].id));
     return queue;
 }
 
 bool weir__registry_issued(uint64_t id)
 {
-    struct slot *slot = slot_at(id & 0xffff);
-    return slot && id >> 16 > 0 && id >> 16 <= atomic_load(&slot->generation);
+    return id >> 16 > 0 && id >> 16 <= atomic_load(&slot_of(id)->generation);
 }
 
 // Creation.
@@ -374,7 +352,7 @@ static void free_queue(weir_queue *queue)
 
 static bool drop(weir_queue *queue)
 {
-    struct slot *slot = slot_at(index_of(queue));
+    struct slot *slot = slot_of(queue->member.object.id);
     return atomic_fetch_sub_explicit(&slot->references, 1, memory_order_acq_rel) == 1;
 }
 
@@ -389,7 +367,7 @@ static void finalize_later(weir_queue *queue)
 
 static void finalize(weir_queue *queue)
 {
-    atomic_store(&slot_at(index_of(queue))->id, 0);
+    atomic_store(&slot_of(queue->member.object.id)->id, 0);
     cancel_id(queue);
     free_queue(queue);
 }
@@ -493,12 +471,10 @@ weir_status weir__queue_finish(weir_queue *queue)
     uint64_t sequence = atomic_load(&queue->seen);
     const struct weir_link *first = queue->first;
     weir_status status = WEIR_OK;
-    const int cancel = weir_cancel_disable();
     if (!queue->foreign || atomic_load(&queue->wrapped))
         status = first->ops->queue_finish(first, queue);
     else if (queue->last_record)
         status = first->ops->event_wait(first, queue, queue->last_record, WEIR_FOREVER);
-    weir_cancel_restore(cancel);
     if (status == WEIR_OK)
         weir__completion_complete(queue, sequence);
     return status;
@@ -552,9 +528,7 @@ weir_status weir__queue_await(weir_queue *queue, uint64_t sequence, uint64_t tim
     const struct weir_link *first = queue->first;
     if (weir__queue_is_past(queue, sequence))
         return weir__completion_status(queue, sequence);
-    const int cancel = weir_cancel_disable();
     const weir_status answer = first->ops->event_wait(first, queue, sequence, timeout_ns);
-    weir_cancel_restore(cancel);
     const weir_status status = book(queue, sequence, answer);
     return status == WEIR_NOT_READY ? WEIR_TIMEOUT : status;
 }
@@ -595,9 +569,8 @@ static uint32_t count_busy(weir_device *device, uint32_t *queues)
 static uint32_t count_users(weir_device *device, uint32_t *queues)
 {
     uint32_t busy = count_busy(device, queues);
-    struct weir__peer *peer = NULL;
-    while ((peer = weir__peer_next(device, peer)))
-        busy += count_busy(weir__peer_user(peer), queues);
+    for (weir_device *user = NULL; (user = weir__peer_next(device, user));)
+        busy += count_busy(user, queues);
     return busy;
 }
 
@@ -666,9 +639,8 @@ static bool draw_frontier(struct weir__member *member, enum weir__frontier wante
         return add_end(member, (weir_queue *)(void *)member);
 
     bool recorded = record_ends(member, member->device, count);
-    struct weir__peer *peer = NULL;
-    while ((peer = weir__peer_next(member->device, peer)))
-        recorded = record_ends(member, weir__peer_user(peer), count) && recorded;
+    for (weir_device *user = NULL; (user = weir__peer_next(member->device, user));)
+        recorded = record_ends(member, user, count) && recorded;
     return recorded;
 }
 

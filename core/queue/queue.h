@@ -29,7 +29,6 @@ struct weir__capture_ops {
 
 struct weir__capture {
     const struct weir__capture_ops *ops;
-    struct weir__capture *next; // of the runtime's list
 };
 
 // The owner of a queue, which alone may destroy it.

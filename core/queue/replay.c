@@ -23,8 +23,8 @@ struct weir__replay_pending {
     uint32_t launches; // the number of these launches
     uint32_t index;
     struct weir_graph_node node;
-    struct weir_operation *owned;     // the memory that `node.operation` points to
-    struct weir__node_change *change; // of a call
+    struct weir_operation *owned;    // the memory that `node.operation` points to
+    struct weir__node_target target; // of a call
 };
 
 // A branch of a graph that forks.
@@ -52,9 +52,8 @@ struct weir__replay {
     struct weir__replay_pending *last;
     struct weir_error broken; // an update that failed after its call; status 0: none
     atomic_bool is_launched;  // since its creation or the last update, on a worker
-    struct weir__runs runs;   // of a graph of the backend's
-    bool is_native;           // the rest is not used then
-    bool calls_host;
+    struct weir__runs runs;
+    bool is_native; // the rest is not used then
     uint32_t node_count;
     uint32_t lane_count; // 0: one branch
     struct weir__replay_node *nodes;
@@ -428,7 +427,6 @@ static weir_status open_lanes(const struct weir_link *next, weir_device *device,
 static void drop_pending(struct weir__replay_pending *pending)
 {
     weir__release(pending->owned);
-    weir__release(pending->change);
     weir__release(pending);
 }
 
@@ -472,21 +470,6 @@ bool weir__replay_is_native(const struct weir_link *backend, weir_device *device
     return native;
 }
 
-// The host calls of a graph of the backend's find their launches in `runs`, and updates of calls its lock.
-static void note_calls(struct weir__replay *replay, const struct weir_graph_setup *setup)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < setup->node_count; i++) {
-        const struct weir_operation *operation = weir_graph_node_at(setup->nodes, i)->operation;
-        if (!weir__has_node_call(operation))
-            continue;
-        weir__node_call_of(operation)->runs = &replay->runs;
-        count += operation->kind == WEIR_OPERATION_HOST_CALL;
-    }
-    replay->calls_host = count > 0;
-    weir__runs_init(&replay->runs, replay->is_native ? count : 0);
-}
-
 weir_status weir__replay_create(const struct weir_link *link, weir_device *device,
                                 weir_graph *graph, const struct weir_graph_setup *setup,
                                 void **out_data)
@@ -497,9 +480,9 @@ weir_status weir__replay_create(const struct weir_link *link, weir_device *devic
     weir_lock_init(&replay->lock, &weir__locks[WEIR__LOCK_REPLAY]);
     replay->is_native = weir__replay_is_native(link->next, device, setup);
     replay->recoveries = weir__completion_recoveries();
-    note_calls(replay, setup);
     weir_status status = WEIR_OK;
-    if (!replay->is_native && !copy_nodes(replay, setup))
+    if (!weir__runs_init(&replay->runs, setup, replay->is_native) ||
+        (!replay->is_native && !copy_nodes(replay, setup)))
         status = weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the nodes of a graph");
     // A backend with graphs is not told of earlier launches, which only branches wait for then.
     else if (!replay->is_native && (forks(replay) || link->next->ops->graph_create))
@@ -531,13 +514,13 @@ static bool is_of_the_backend(const struct weir__replay *replay, const struct we
 static weir_status apply(const struct weir_link *link, weir_graph *graph,
                          struct weir__replay *replay, struct weir__replay_pending *update)
 {
+    const struct weir_operation *operation = update->node.operation;
     struct weir__node_call *call =
-        update->change ? weir__node_call_of(update->node.operation) : NULL;
+        weir__has_node_call(operation) ? weir__node_call_of(operation) : NULL;
     struct weir__node_target before;
     weir_status status = WEIR_OK;
     if (call)
-        before = weir__node_call_put_in_force(call, update->change);
-    update->change = NULL;
+        before = weir__node_call_set(call, update->target);
     if (is_of_the_backend(replay, &update->node)) {
         atomic_store(&replay->is_launched, false);
         status = link->next->ops->graph_update(link->next, graph, update->index, &update->node);
@@ -547,7 +530,7 @@ static weir_status apply(const struct weir_link *link, weir_graph *graph,
         update->owned = NULL;
     }
     if (call && status < 0)
-        weir__node_call_restore(call, &before);
+        (void)weir__node_call_set(call, before);
     return status;
 }
 
@@ -559,13 +542,12 @@ static struct weir__replay_pending *make_pending(uint32_t index, const struct we
         return NULL;
     update->index = index;
     update->owned = weir__operation_clone(node->operation);
-    if (update->owned && weir__has_node_call(update->owned) &&
-        (update->change = weir__allocate(sizeof *update->change)))
-        update->change->target = weir__node_call_of(update->owned)->latest;
-    if (!update->owned || (weir__has_node_call(update->owned) && !update->change)) {
+    if (!update->owned) {
         drop_pending(update);
         return NULL;
     }
+    if (weir__has_node_call(update->owned))
+        update->target = weir__node_call_of(update->owned)->latest;
     // A plugin may have made the node with its own headers.
     weir_sized_write_back(&update->node, sizeof update->node, node, node->struct_size);
     update->node.operation = update->owned;
@@ -643,7 +625,7 @@ static weir_status submit_native(const struct weir__replay_launch *launch)
 static weir_status launch_native(const struct weir__replay_launch *launch)
 {
     struct weir__runs *runs = &launch->replay->runs;
-    if (runs->calls == 0)
+    if (runs->host_calls == 0)
         return submit_native(launch);
     if (!weir__runs_add(runs, launch->queue, launch->operation))
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the launch of a graph");
@@ -662,7 +644,7 @@ bool weir__replay_is_in_backend(const struct weir_link *link,
 bool weir__replay_waits(const struct weir_link *link, const struct weir_operation *operation)
 {
     const struct weir__replay *replay = replay_of(link, operation->u.graph.graph);
-    if (!replay->is_native && replay->calls_host)
+    if (!replay->is_native && replay->runs.host_calls > 0)
         return true;
     return operation->flags & WEIR_OPERATION_COLLECTIVES &&
            !(replay->is_native && atomic_load(&replay->is_launched) &&
@@ -675,7 +657,7 @@ weir_status weir__replay_launch(const struct weir_link *link, weir_queue *queue,
 {
     struct weir__replay *replay = replay_of(link, operation->u.graph.graph);
     const struct weir__replay_launch launch = {link->next, replay, queue, operation};
-    const bool alone = operation->flags & WEIR_OPERATION_COLLECTIVES || replay->calls_host;
+    const bool alone = operation->flags & WEIR_OPERATION_COLLECTIVES || replay->runs.host_calls > 0;
     if (replay->broken.status < 0)
         return weir__error_set(&replay->broken);
     if (replay->is_native)

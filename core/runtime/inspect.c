@@ -49,31 +49,17 @@ static const struct weir_setting *const *list_settings(const struct weir_setting
     return list;
 }
 
-typedef weir_status (*section_reader)(struct weir__config *config,
-                                      const struct weir_section *section,
-                                      struct weir_setting *settings);
-
-// Of the program, or of a module that is loaded.
-static weir_status read_replaced(struct weir__config *config, const struct weir_section *section,
-                                 struct weir_setting *settings)
-{
-    const weir_status status = weir__config_section(config, section, settings);
-    return status < 0 ? status : weir__config_replace(config, section, settings);
-}
-
-// Of a module that is not.
-static weir_status read_file(struct weir__config *config, const struct weir_section *section,
-                             struct weir_setting *settings)
-{
-    return weir__config_section(config, section, settings);
-}
-
+// With `replaces`, variables take the place of the file's values: of the program's sections, and of a module that is
+// loaded.
 static const struct weir_setting *const *take_section(const weir_runtime *runtime,
                                                       const struct weir_section *section,
-                                                      section_reader read)
+                                                      bool replaces)
 {
     struct weir_setting *settings = weir__allocate((section->key_count + 1) * sizeof *settings);
-    weir_status status = settings ? read(runtime->config, section, settings) : WEIR_OK;
+    weir_status status =
+        settings ? weir__config_section(runtime->config, section, settings) : WEIR_OK;
+    if (settings && status == WEIR_OK && replaces)
+        status = weir__config_replace(runtime->config, section, settings);
     const struct weir_setting *const *list =
         settings && status == WEIR_OK ? list_settings(settings, section->key_count) : NULL;
     weir__release(settings);
@@ -83,19 +69,11 @@ static const struct weir_setting *const *take_section(const weir_runtime *runtim
     return list;
 }
 
-static const struct weir_setting *const *runtime_take_section(const weir_runtime *runtime,
-                                                              const struct weir_section *section)
-{
-    return take_section(runtime, section,
-                        weir__config_names(runtime->config, section->name) ? read_replaced
-                                                                           : read_file);
-}
-
 const struct weir_setting *const *weir__runtime_take_module(const weir_runtime *runtime,
                                                             const struct weir_module *module)
 {
     const struct weir_section section = weir__module_section(module);
-    return take_section(runtime, &section, read_replaced);
+    return take_section(runtime, &section, true);
 }
 
 void weir__runtime_release_section(const struct weir_setting *const *settings)
@@ -147,7 +125,7 @@ static weir_status take_declared(weir_runtime *runtime, const struct weir_open_p
         weir_status status = read_section(params->sections[i], &runtime->sections[i]);
         if (status < 0)
             return status;
-        runtime->section_settings[i] = take_section(runtime, &runtime->sections[i], read_replaced);
+        runtime->section_settings[i] = take_section(runtime, &runtime->sections[i], true);
         if (!runtime->section_settings[i])
             return weir_last_error()->status;
         runtime->section_count++;
@@ -167,7 +145,7 @@ static weir_status check_module_section(const weir_runtime *runtime, const char 
     *out_known = true;
     weir_status status = weir__loader_keys(name, path, &weir__host, &section);
     if (status == WEIR_OK) {
-        const struct weir_setting *const *settings = take_section(runtime, &section, read_file);
+        const struct weir_setting *const *settings = take_section(runtime, &section, false);
         weir__runtime_release_section(settings);
         return settings ? WEIR_OK : weir_last_error()->status;
     }
@@ -290,7 +268,8 @@ static weir_status tell_module(struct inspection *it, const char *name)
         weir__error_set(&before);
         return WEIR_OK;
     }
-    const struct weir_setting *const *settings = runtime_take_section(it->runtime, &section);
+    const struct weir_setting *const *settings =
+        take_section(it->runtime, &section, weir__config_names(it->runtime->config, section.name));
     if (!settings)
         return weir_last_error()->status;
     tell_settings(it, &section, settings);

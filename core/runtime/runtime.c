@@ -1,6 +1,7 @@
 // Opening and closing runtimes: the chain, the transport, and what modules may ask of the host.
 #include "core/runtime/runtime.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include <weir/module/check.h>
@@ -354,55 +355,39 @@ static weir_status load_modules(weir_runtime *runtime)
 static void shared_init(struct weir__shared *shared)
 {
     weir_lock_init(&shared->walk_lock, &weir__locks[WEIR__LOCK_WALK]);
-    weir_lock_init(&shared->peers_lock, &weir__locks[WEIR__LOCK_PEERS]);
     weir_lock_init(&shared->devices_lock, &weir__locks[WEIR__LOCK_DEVICES]);
-    weir_lock_init(&shared->captures_lock, &weir__locks[WEIR__LOCK_CAPTURES]);
 }
 
 static void shared_finish(struct weir__shared *shared)
 {
-    weir_lock_finish(&shared->captures_lock);
     weir_lock_finish(&shared->devices_lock);
-    weir_lock_finish(&shared->peers_lock);
     weir_lock_finish(&shared->walk_lock);
 }
 
 // The runtime's list of open devices is guarded by its lock.
 
-static void name_opened(const weir_device *device, struct weir__left_text *out)
+static void add_opened(struct weir__left *left, const weir_device *device)
 {
-    char name[64];
-    size_t used = 0;
+    char name[64], place[256] = "";
     weir_text_escape(name, sizeof name, weir__opened_name(device), "");
-    weir_text_append(out->text, sizeof out->text, &used, "'%s'", name);
     if (device->file)
-        weir_text_append(out->text, sizeof out->text, &used, " (opened at %.200s:%d)", device->file,
-                         device->line);
-}
-
-static uint32_t list_opened(void *owner, uint32_t first, uint32_t most,
-                            struct weir__left_text *texts)
-{
-    struct weir__shared *shared = owner;
-    uint32_t count = 0;
-    weir_lock_take(&shared->devices_lock);
-    const weir_device *device = shared->devices;
-    for (; device && count < most; device = device->next)
-        if (first == 0)
-            name_opened(device, &texts[count++]);
-        else
-            first--;
-    weir_lock_release(&shared->devices_lock);
-    return count;
+        snprintf(place, sizeof place, " (opened at %.200s:%d)", device->file, device->line);
+    weir__left_add(left, "'%s'%s", name, place);
 }
 
 // WEIR_ERROR_INVALID, with their names and lines, while devices are open.
 static weir_status refuse_close(struct weir__shared *shared)
 {
     char list[WEIR__LEFT_LIST_SIZE];
-    const uint32_t count = weir__left_list(list_opened, shared, 0, "weir_close: the device ", list);
+    struct weir__left left = {.count = 0};
+    weir_lock_take(&shared->devices_lock);
+    for (const weir_device *device = shared->devices; device; device = device->next)
+        add_opened(&left, device);
+    weir_lock_release(&shared->devices_lock);
+    const uint32_t count = left.count;
     if (count == 0)
         return WEIR_OK;
+    weir__left_list(&left, 0, "weir_close: the device ", list);
     return weir__fail(WEIR_ERROR_INVALID, "call weir_device_close() first",
                       "weir_close: %u device%s of the runtime %s still open: %s", (unsigned)count,
                       count == 1 ? "" : "s", count == 1 ? "is" : "are", list + 2);

@@ -77,16 +77,14 @@ struct record {
     bool went;          // with what it belongs to: no call destroyed it
     const void *memory; // that a buffer wraps, or NULL
     size_t size;
-    struct record *younger; // of those whose memory is kept
-    void *block;            // that memory
+    void *block; // memory of the object that is kept, or NULL
 };
 
 static struct weir_lock lock = WEIR_LOCK_INITIALIZER(&weir__locks[WEIR__LOCK_DEBUG]);
 static struct record *buckets[BUCKETS];
-static struct record *oldest_kept;
-static struct record *youngest_kept;
-static size_t kept_count;
-static size_t wrapped_count; // records with memory that have not ended
+static struct record *kept[WEIR__DEBUG_KEPT]; // destroyed, with their memory, in turn
+static size_t kept_count;                     // so far
+static size_t wrapped_count;                  // records with memory that have not ended
 // There are, or may be, objects without a record.
 static bool is_incomplete;
 
@@ -131,16 +129,6 @@ static void set_went(struct record *record)
 {
     record->went = record->went || !record->ended;
     set_end(record, NULL, 0);
-}
-
-// The memory of the oldest destroyed object is freed.
-static void free_oldest(void)
-{
-    struct record *record = oldest_kept;
-    oldest_kept = record->younger;
-    kept_count--;
-    weir__release(record->block);
-    forget(record);
 }
 
 // With the lock free from here on.
@@ -394,10 +382,12 @@ bool weir__debug_keep(const void *object, void *block)
         return false;
     set_went(record);
     record->block = block;
-    *(kept_count > 0 ? &youngest_kept->younger : &oldest_kept) = record;
-    youngest_kept = record;
-    if (++kept_count > WEIR__DEBUG_KEPT)
-        free_oldest();
+    struct record **oldest = &kept[kept_count++ % WEIR__DEBUG_KEPT];
+    if (*oldest) {
+        weir__release((*oldest)->block);
+        forget(*oldest);
+    }
+    *oldest = record;
     weir_lock_release(&lock);
     return true;
 }

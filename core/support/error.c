@@ -131,19 +131,7 @@ const struct weir_error *weir_last_error(void)
     return &last_error;
 }
 
-static void append(size_t *used, const char *format, ...) WEIR_PRINTF(2, 3);
-
-static void append(size_t *used, const char *format, ...)
-{
-    if (*used >= sizeof last_text)
-        return;
-    va_list arguments;
-    va_start(arguments, format);
-    int written = vsnprintf(last_text + *used, sizeof last_text - *used, format, arguments);
-    va_end(arguments);
-    if (written > 0)
-        *used += (size_t)written;
-}
+#define append(used, ...) weir_text_append(last_text, sizeof last_text, (used), __VA_ARGS__)
 
 const char *weir_last_error_text(void)
 {

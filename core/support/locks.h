@@ -14,7 +14,6 @@
     LOCK(LEGACY, "a device's legacy lock")                        \
     LOCK(SUBMIT, "a queue's submit lock")                         \
     LOCK(CAPTURE, "a capture's lock")                             \
-    LOCK(CAPTURES, "a runtime's list of captures")                \
     LOCK(POOL, "a pool's lock")                                   \
     LOCK(DELIVERY, "a queue's delivery lock")                     \
     LOCK(REPLAY, "a graph's replay lock")                         \
@@ -29,7 +28,6 @@
     LOCK(COPIERS, "the lock of a device's copying threads")       \
     LOCK(DEVICE, "a device's lock")                               \
     LOCK(REGISTRY, "the queue registry's lock")                   \
-    LOCK(PEERS, "a runtime's list of peers")                      \
     LOCK(DEVICES, "a runtime's list of devices")                  \
     LOCK(DEBUG, "the debug mode's lock")                          \
     LOCK(LOG, "the log's lock")

@@ -274,94 +274,11 @@ static void check_calls(struct kc_context *context, const struct kc_module *modu
     free(reached);
 }
 
-// Variables in local memory of which a driver may give each work-item a copy. PoCL 3.1 hands LLVM
-// local memory as ordinary memory, and a kernel as code of one thread; if every load of a variable
-// comes after a store that every work-item makes, LLVM keeps the variable in a register, and what
-// another work-item stores is lost. So where it may happen clang compiles the text in the same way,
-// for a processor, and what is gone from its module is warned of, at the first store.
-
-// With one store alone each work-item reads what it wrote itself.
-static bool may_differ(const struct kc_symbol *symbol)
-{
-    static const char local[] = " = internal addrspace(3) global ";
-    return symbol->kind == KC_VARIABLE && symbol->stores > 1 && symbol->reads > 0 &&
-           kc_in_line(symbol->line, local);
-}
-
-// A structure may be left as its parts, "@kernel.name.1".
-static bool is_left(const struct kc_module *module, const struct kc_symbol *variable)
-{
-    for (size_t i = 0; i < module->symbol_count; i++) {
-        const struct kc_symbol *symbol = &module->symbols[i];
-        if (symbol->kind == KC_VARIABLE && symbol->length >= variable->length &&
-            memcmp(symbol->name, variable->name, variable->length) == 0 &&
-            (symbol->length == variable->length || symbol->name[variable->length] == '.'))
-            return true;
-    }
-    return false;
-}
-
-// The first line that stores to the variable, but not as volatile.
-static const char *first_store(const struct kc_module *module, const char *name)
-{
-    char word[NAME_SIZE];
-    const size_t length = (size_t)snprintf(word, sizeof word, "@%s", name);
-    for (const char *line = module->text; line; line = kc_next_line(line)) {
-        const char *at = kc_starts_with(line, "  store ") ? kc_in_line(line, word) : NULL;
-        const char after = at && length < sizeof word ? at[length] : '_';
-        if (!isalnum((unsigned char)after) && after != '_' && after != '.' &&
-            !kc_starts_with(line, "  store volatile "))
-            return line;
-    }
-    return NULL;
-}
-
 // Of what is warned of, as clang has it.
 static const char *severity(struct kc_context *context)
 {
     context->has_warnings = true;
     return context->language->strict ? "error" : "warning";
-}
-
-static void warn(struct kc_context *context, const struct kc_symbol *symbol)
-{
-    char name[NAME_SIZE];
-    const struct kc_module *places = with_places(context);
-    snprintf(name, sizeof name, "%.*s", (int)symbol->length, symbol->name);
-    const char *variable = strchr(name, '.');
-    if (places)
-        kc_module_add_place(places, first_store(places, name), context->report);
-    weir_long_text_add(context->report,
-                       "%s: the __local variable '%s' is written by every work-item before "
-                       "it is read, and written again: PoCL gives each a copy of its own, and what "
-                       "one writes the others do not see; let one work-item write it here, if "
-                       "(get_local_id(0) == 0), or declare it volatile\n",
-                       severity(context), variable ? variable + 1 : name);
-}
-
-static void check_local(struct kc_context *context, const struct kc_module *module)
-{
-    // Vectors change nothing here, and take much time in ciphers.
-    static const char *const more[] = {
-        "-target", "x86_64",     "-O2", "-fno-vectorize", "-fno-slp-vectorize", "-S",
-        "-w",      "-emit-llvm", NULL};
-    struct weir_long_text ignored = {0};
-    struct kc_context quiet = *context;
-    struct kc_module processor = {.text = NULL};
-    bool compiled = false, tried = false;
-    quiet.report = &ignored;
-    quiet.without_cuda = true;
-    for (size_t i = 0; i < module->symbol_count; i++) {
-        if (!may_differ(&module->symbols[i]))
-            continue;
-        if (!tried)
-            compiled = compile(&quiet, context->text, "processor", more, &processor);
-        tried = true;
-        if (compiled && !is_left(&processor, &module->symbols[i]))
-            warn(context, &module->symbols[i]);
-    }
-    kc_module_finish(&processor);
-    free(ignored.text);
 }
 
 // `long long` has 128 bits in OpenCL C.
@@ -500,10 +417,8 @@ void kc_check_memory(struct kc_context *context, const char *ptx, struct kc_kern
 static bool check(struct kc_context *context, const struct kc_module *module,
                   struct kc_kernels *kernels)
 {
-    if (!context->language->quiet) {
-        check_local(context, module);
+    if (!context->language->quiet)
         check_long_long(context, module);
-    }
     if (context->language->strict && context->has_warnings)
         return false;
     if (kernels->count == 0) {

@@ -169,8 +169,6 @@ struct kc_symbol {
     const char *line; // that begins it
     enum kc_symbol_kind kind;
     bool is_kernel;
-    unsigned stores; // lines that write it, but not as volatile
-    unsigned reads;  // lines that use it otherwise
     size_t first_use;
     size_t use_count;
 };

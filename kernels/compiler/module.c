@@ -138,8 +138,6 @@ static bool add_use(struct kc_module *module, size_t user, size_t used)
 
 static bool add_uses(struct kc_module *module, size_t user, const char *at)
 {
-    const bool is_store = kc_starts_with(at, "  store "),
-               is_fixed = kc_starts_with(at, "  store volatile ");
     for (; *at && *at != '\n'; at++) {
         const char *name;
         const size_t length = *at == '@' ? read_name(at + 1, &name) : 0;
@@ -150,8 +148,6 @@ static bool add_uses(struct kc_module *module, size_t user, const char *at)
         const size_t used = intern(module, name, length);
         if (used == SIZE_MAX || !add_use(module, user, used))
             return false;
-        module->symbols[used].stores += is_store && !is_fixed;
-        module->symbols[used].reads += !is_store;
         at = name[-1] == '"' ? name + length : name + length - 1;
     }
     return true;

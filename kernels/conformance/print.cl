@@ -6,12 +6,3 @@ __kernel void print_items(__global int *results, uint first, uint n)
     if (i < n)
         results[i] = printf("item %u of %s: %d%%, %.1f\n", first + i, "print", -(int)i, 0.5f * i);
 }
-
-__kernel void print_and_fault(__global int *results, uint first, uint n)
-{
-    uint i = (uint)get_global_id(0);
-    if (i < n) {
-        printf("item %u of %s: %d%%, %.1f\n", first + i, "print", -(int)i, 0.5f * i);
-        results[(size_t)1 << 40] = 0;
-    }
-}

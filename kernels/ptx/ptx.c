@@ -10,10 +10,8 @@
 
 #include "base/table.h"
 #include "base/text.h"
-#include "kernels/ptx/printf.h"
 
 #define LOCAL_SPACE ".ptr .shared"
-#define PRINTF "vprintf"
 #define TEXTURE_MODE ", texmode_independent"
 
 // A part of the text.
@@ -24,13 +22,9 @@ struct part {
 
 struct rewriter {
     struct weir_long_text out;
-    bool declared;   // the dynamic shared memory
-    bool has_local;  // some parameter is in local memory
-    bool in_head;    // of a kernel, before its body
-    const char *end; // of the text
-    bool in_printf;  // the declaration of vprintf
-    unsigned printf_parameters;
-    bool prints;         // it was replaced
+    bool declared;       // the dynamic shared memory
+    bool has_local;      // some parameter is in local memory
+    bool in_head;        // of a kernel, before its body
     struct part *locals; // names of the kernel's parameters that are
     size_t local_count;
     size_t local_capacity;
@@ -238,43 +232,6 @@ static void add_line(struct rewriter *rewriter, struct part line)
     add(rewriter, line);
 }
 
-// Where the driver's function is named, or NULL.
-static const char *find_printf(struct part line)
-{
-    const char *end = line.start + line.length;
-    const char *found = find_text(line, PRINTF);
-    while (found) {
-        const char *after = found + strlen(PRINTF);
-        if (!(found > line.start && is_name(found[-1])) && !(after < end && is_name(*after)))
-            return found;
-        found = find_text(from(line, after), PRINTF);
-    }
-    return NULL;
-}
-
-// A function's head that no body follows. NVIDIA's OpenCL compiler leaves out ".extern".
-static bool is_declaration(const struct rewriter *rewriter, struct part line)
-{
-    const char *at = line.start;
-    while (at < rewriter->end && *at != ';' && *at != '{')
-        at++;
-    return contains(line, ".func") && at < rewriter->end && *at == ';';
-}
-
-// The declaration of the driver's function ends with a semicolon; ours takes its place.
-static void rewrite_declaration(struct rewriter *rewriter, struct part line)
-{
-    rewriter->in_printf = !contains(line, ";");
-    for (const char *at = line.start; (at = find_text(from(line, at), ".b64")); at++)
-        rewriter->printf_parameters++;
-    if (rewriter->in_printf)
-        return;
-    if (rewriter->printf_parameters != 2)
-        fail(rewriter, PRINTF " is not declared as expected", line);
-    weir_long_text_add(&rewriter->out, "%s", weir_ptx_printf);
-    rewriter->prints = true;
-}
-
 // Lines of kernels/library's barrier of a grid, which reads the registers that CUDA sets.
 static bool is_of_barrier(struct part line)
 {
@@ -284,16 +241,6 @@ static bool is_of_barrier(struct part line)
 static void rewrite_line(struct rewriter *rewriter, struct part line)
 {
     const char *found;
-    if (rewriter->in_printf || (find_printf(line) && is_declaration(rewriter, line))) {
-        rewrite_declaration(rewriter, line);
-        return;
-    }
-    if (rewriter->prints && (found = find_printf(line))) {
-        add(rewriter, until(line, found));
-        weir_long_text_add(&rewriter->out, "weir_");
-        add(rewriter, from(line, found));
-        return;
-    }
     if (contains(line, ".entry")) {
         rewriter->in_head = true;
         rewriter->local_count = 0;
@@ -322,7 +269,6 @@ static void rewrite_line(struct rewriter *rewriter, struct part line)
 static void rewrite(struct rewriter *rewriter, struct part text)
 {
     rewriter->has_local = contains(text, LOCAL_SPACE);
-    rewriter->end = text.start + text.length;
     while (text.length > 0 && !rewriter->failed && !rewriter->out.failed) {
         const char *newline = memchr(text.start, '\n', text.length);
         const struct part line = newline ? until(text, newline + 1) : text;

@@ -13,9 +13,6 @@
 // (0 to 2) or of the work-items (3 to 5), the number of groups (6 to 8), and three dimensions (9).
 // Lines with `weir_grid_`, of kernels/library's barrier of a grid, are left as they are: cooperative
 // launches of CUDA set two of these registers.
-//
-// The driver's function vprintf becomes one that writes to memory of the host (printf.ptx), if the
-// host has set the variable weir_printf; else it does nothing.
 #ifndef WEIR_KERNELS_PTX_PTX_H
 #define WEIR_KERNELS_PTX_PTX_H
 

@@ -229,9 +229,7 @@ static char *compile(const char *clang, const char *source, char *options)
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++)
         arguments[count++] = (char *)(uintptr_t)fixed[i];
     add_options(arguments, count, options);
-    const struct weir_file_growth growth = weir_file_growth_begin();
     const bool written = input >= 0 && output >= 0 && write_text(input, source);
-    weir_file_growth_end(growth);
     if (written) {
         const pid_t child = child_start(arguments, input, output, -1);
         if (child_wait(child, DEADLINE_NS))

@@ -451,9 +451,7 @@ static bool try(struct question *it, struct known *entry)
     const size_t size = it->trial->size;
     if (child_file < 0)
         child_file = memfd_create("weir trial", MFD_CLOEXEC);
-    const struct weir_file_growth growth = weir_file_growth_begin();
     const bool grown = child_file >= 0 && ftruncate(child_file, (off_t)size) == 0;
-    weir_file_growth_end(growth);
     unsigned char *file =
         grown ? mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, child_file, 0) : MAP_FAILED;
     if (file == MAP_FAILED)

@@ -84,30 +84,13 @@ struct weir_arr_coc {
 
 // In the order of check_sizes().
 static const struct weir_key keys[] = {
-    {.name = "side",
-     .type = WEIR_KEY_INTEGER,
-     .fallback = "1024",
-     .minimum = 32,
-     .maximum = 4096,
-     .help = "Working size in pixels; images are resized to side x side. A multiple of grid."},
-    {.name = "grid",
-     .type = WEIR_KEY_INTEGER,
-     .fallback = "32",
-     .minimum = 1,
-     .maximum = 256,
-     .help = "Patches per side."},
-    {.name = "budget",
-     .type = WEIR_KEY_INTEGER,
-     .fallback = "4096",
-     .minimum = 64,
-     .maximum = 1048576,
-     .help = "Tokens that an image may cost."},
-    {.name = "max_pixels",
-     .type = WEIR_KEY_INTEGER,
-     .fallback = "67108864",
-     .minimum = 1,
-     .maximum = 1073741824,
-     .help = "Larger images are refused; the largest image that is run sizes the slots."},
+    WEIR_INTEGER_KEY(
+        "side", "1024", 32, 4096,
+        "Working size in pixels; images are resized to side x side. A multiple of grid."),
+    WEIR_INTEGER_KEY("grid", "32", 1, 256, "Patches per side."),
+    WEIR_INTEGER_KEY("budget", "4096", 64, 1048576, "Tokens that an image may cost."),
+    WEIR_INTEGER_KEY("max_pixels", "67108864", 1, 1073741824,
+                     "Larger images are refused; the largest image that is run sizes the slots."),
 };
 
 const struct weir_section *weir_arr_coc_section(void)
@@ -756,27 +739,26 @@ static weir_status create_blank_slot(weir_arr_coc *a, struct slot **out_slot)
     return clear(a, slot->results);
 }
 
-static weir_status compile(weir_arr_coc *a, struct slot **slot, const char *(*next)(void *user),
-                           void *user)
+static weir_status compile(weir_arr_coc *a, struct slot **slot, const char *const *names,
+                           size_t count)
 {
-    const char *name;
     TRY(create_blank_slot(a, slot));
-    while ((name = next(user))) {
+    for (size_t i = 0; i < count; i++) {
         int kernel = 0;
-        while (kernel < ARR_COC_KERNEL_COUNT && strcmp(name, kernels[kernel].name) != 0)
+        while (kernel < ARR_COC_KERNEL_COUNT && strcmp(names[i], kernels[kernel].name) != 0)
             kernel++;
         if (kernel == ARR_COC_KERNEL_COUNT)
             return weir__pattern_fail(ARR_COC_LABEL, WEIR_ERROR_NOT_FOUND,
                                       "use one of weir_arr_coc_kernel_name()",
-                                      "ARR-COC has no kernel '%s'", name);
+                                      "ARR-COC has no kernel '%s'", names[i]);
         TRY(kernels[kernel].launch(a, *slot, a->setup));
         TRY(weir_queue_sync(a->setup, WEIR_FOREVER));
     }
     return WEIR_OK;
 }
 
-weir_status weir_arr_coc_compile(const struct weir_arr_coc_params *params,
-                                 const char *(*next)(void *user), void *user)
+weir_status weir_arr_coc_compile(const struct weir_arr_coc_params *params, const char *const *names,
+                                 size_t count)
 {
     struct weir_arr_coc_params known = {.struct_size = sizeof known};
     struct slot *slot = NULL;
@@ -788,7 +770,7 @@ weir_status weir_arr_coc_compile(const struct weir_arr_coc_params *params,
         return weir__pattern_refuse(ARR_COC_LABEL, NULL, "a device is needed");
     known.max_pixels = 1;
     TRY(begin(&known, &a));
-    const weir_status status = compile(a, &slot, next, user);
+    const weir_status status = compile(a, &slot, names, count);
     const struct weir_error error = *weir_last_error();
     if (slot)
         free_slot(slot);

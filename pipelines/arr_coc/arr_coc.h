@@ -106,14 +106,13 @@ void weir_arr_coc_destroy(weir_arr_coc **arr_coc);
 // The names of the WEIR_ARR_COC_KERNELS kernels; NULL after the last.
 const char *weir_arr_coc_kernel_name(size_t index);
 
-// Launches each kernel that `next(user)` names, until it returns NULL, once on blank data, with the
-// grid and the blocks that a pipeline of these sizes has, and waits. Drivers that compile at first
-// launches and keep what they compiled, as PoCL does, start faster afterwards. Of `params` only
-// device, sizes, built and user are used.
+// Launches each of `count` kernels, which are named, once on blank data, with the grid and the blocks that a pipeline
+// of these sizes has, and waits. Drivers that compile at first launches and keep what they compiled, as PoCL does,
+// start faster afterwards. Of `params` only device, sizes, built and user are used.
 //
 // Errors: WEIR_ERROR_NOT_FOUND for a name that no kernel has; those of weir_arr_coc_create().
-weir_status weir_arr_coc_compile(const struct weir_arr_coc_params *params,
-                                 const char *(*next)(void *user), void *user);
+weir_status weir_arr_coc_compile(const struct weir_arr_coc_params *params, const char *const *names,
+                                 size_t count);
 
 // The pipeline underneath, for submitting frames (struct weir_arr_coc_frame *),
 // draining, cancelling and statistics.

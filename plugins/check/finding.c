@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/json/json.h"
+#include "base/names.h"
 #include "base/text.h"
 #include "plugins/kit/kit.h"
 #include "report/findings.h"
@@ -21,8 +22,6 @@
 
 enum {
     CHECK_PAIRS = 1000, // of lines that are kept
-    CHECK_SLOTS = 1024, // of their table; a power of two
-    CHECK_TEXTS = 14,   // of one finding
     CHECK_FRESH = 64,   // so many are listed again for each new one, with their counts
 };
 
@@ -33,18 +32,12 @@ struct check_rules {
 
 // A pair of lines.
 struct check_pair {
-    struct check_pair *next; // of its slot
-    uint64_t hash;
     struct weir_check_finding finding;
     struct weir_suppression *rule; // that suppresses it, or NULL
-    char *texts[CHECK_TEXTS];
-    size_t text_count;
 };
 
 struct check_outputs {
-    char text[WEIR_OUTPUT_PATH_SIZE]; // "": none
-    char json[WEIR_OUTPUT_PATH_SIZE];
-    char sarif[WEIR_OUTPUT_PATH_SIZE];
+    char paths[CHECK_FORMS][WEIR_OUTPUT_PATH_SIZE]; // "": none
     char program[128];
     char failure[512];          // the first file that could not be written, and why
     struct weir_long_text list; // of the first `listed` findings, for the JSON
@@ -56,9 +49,11 @@ struct check_findings {
     bool fail;
     char suppressions[WEIR_OUTPUT_PATH_SIZE];
     pthread_mutex_t lock; // guards what follows
+    struct weir_names *texts;
     struct check_rules rules;
-    struct check_pair *slots[CHECK_SLOTS];
-    const struct weir_check_finding *items[CHECK_PAIRS];
+    uint64_t hashes[CHECK_PAIRS];
+    struct check_pair *pairs[CHECK_PAIRS];
+    const struct weir_check_finding *items[CHECK_PAIRS]; // the pairs'
     size_t count;
     size_t errors; // neither hints nor suppressed
     uint64_t dropped;
@@ -74,26 +69,31 @@ static bool check_outputs_claim(struct check_outputs *outputs,
     char program[128];
     plugin_program_name(program, sizeof program);
     weir_text_escape(outputs->program, sizeof outputs->program, program, "");
-    return weir_output_path_claim(params->text, outputs->text) &&
-           weir_output_path_claim(params->json, outputs->json) &&
-           weir_output_path_claim(params->sarif, outputs->sarif);
+    for (size_t i = 0; i < CHECK_FORMS; i++)
+        if (!weir_output_path_claim(params->files[i], outputs->paths[i]))
+            return false;
+    return true;
 }
 
 static void check_outputs_give_back(struct check_outputs *outputs)
 {
-    weir_output_path_give_back(outputs->text);
-    weir_output_path_give_back(outputs->json);
-    weir_output_path_give_back(outputs->sarif);
+    for (size_t i = 0; i < CHECK_FORMS; i++)
+        weir_output_path_give_back(outputs->paths[i]);
 }
 
-static void write_one(struct check_outputs *outputs, const char *path,
-                      const struct weir_findings *findings,
-                      char *(*make)(const struct weir_findings *findings))
+static void write_form(struct check_outputs *outputs, int form,
+                       const struct weir_findings *findings)
 {
+    static char *(*const makers[CHECK_FORMS])(const struct weir_findings *findings) = {
+        [CHECK_TEXT] = weir_findings_text,
+        [CHECK_JSON] = weir_findings_json,
+        [CHECK_SARIF] = weir_findings_sarif,
+    };
+    const char *path = outputs->paths[form];
     char message[512];
     if (!path[0] || outputs->failure[0])
         return;
-    char *text = make(findings);
+    char *text = makers[form](findings);
     if (!text)
         weir_text_about(outputs->failure, sizeof outputs->failure, path,
                         "no memory is left for the report; free some memory of the host");
@@ -104,7 +104,7 @@ static void write_one(struct check_outputs *outputs, const char *path,
 
 static const char *list(struct check_outputs *outputs, const struct weir_findings *all)
 {
-    if (all->complete || all->count <= CHECK_FRESH || !outputs->json[0])
+    if (all->complete || all->count <= CHECK_FRESH || !outputs->paths[CHECK_JSON][0])
         return NULL;
     weir_findings_list(all, outputs->listed, &outputs->list);
     outputs->listed = all->count;
@@ -127,9 +127,8 @@ static void check_outputs_write(struct check_findings *findings, bool complete)
         .rule_count = findings->rules.count,
     };
     all.list = list(outputs, &all);
-    write_one(outputs, outputs->text, &all, weir_findings_text);
-    write_one(outputs, outputs->json, &all, weir_findings_json);
-    write_one(outputs, outputs->sarif, &all, weir_findings_sarif);
+    for (int form = 0; form < CHECK_FORMS; form++)
+        write_form(outputs, form, &all);
 }
 
 // The file of suppressions is JSON, so that a finding of the JSON report can be copied into it:
@@ -165,6 +164,7 @@ static const char *const fields[FIELD_COUNT] = {
 struct reader {
     const struct weir_host *host;
     const char *path;
+    struct weir_names *texts;
     size_t entry; // counted from 1
 };
 
@@ -228,29 +228,22 @@ static weir_status refuse_kind(const struct reader *reader, const char *kind)
     return refuse_rules(reader, mend, "has the kind '%s', which does not exist", kind);
 }
 
-static char *copy(char **at, const char *text)
+// NULL if out of memory, as are texts.
+static struct weir_suppression *make_rule(struct weir_names *names,
+                                          const char *const texts[FIELD_COUNT])
 {
-    const size_t size = strlen(text) + 1;
-    char *result = memcpy(*at, text, size);
-    *at += size;
-    return result;
-}
-
-static struct weir_suppression *make_rule(const char *const texts[FIELD_COUNT])
-{
-    size_t size = 0;
-    for (size_t i = FIELD_FIRST; i < FIELD_COUNT; i++)
-        size += strlen(texts[i]) + 1;
-    struct weir_suppression *rule = calloc(1, sizeof *rule + size);
+    struct weir_suppression *rule = calloc(1, sizeof *rule);
     if (!rule)
         return NULL;
-    char *at = (char *)(rule + 1);
     rule->kind = weir_findings_kind(texts[FIELD_KIND]);
-    rule->first = copy(&at, texts[FIELD_FIRST]);
-    rule->second = copy(&at, texts[FIELD_SECOND]);
-    rule->buffer = copy(&at, texts[FIELD_BUFFER]);
-    rule->reason = copy(&at, texts[FIELD_REASON]);
-    return rule;
+    rule->first = weir_names_keep(names, texts[FIELD_FIRST]);
+    rule->second = weir_names_keep(names, texts[FIELD_SECOND]);
+    rule->buffer = weir_names_keep(names, texts[FIELD_BUFFER]);
+    rule->reason = weir_names_keep(names, texts[FIELD_REASON]);
+    if (rule->first && rule->second && rule->buffer && rule->reason)
+        return rule;
+    free(rule);
+    return NULL;
 }
 
 static weir_status read_entry(const struct reader *reader, json_t *entry, struct check_rules *rules)
@@ -268,7 +261,7 @@ static weir_status read_entry(const struct reader *reader, json_t *entry, struct
     if (!texts[FIELD_KIND][0] && !texts[FIELD_FIRST][0] && !texts[FIELD_SECOND][0] &&
         !texts[FIELD_BUFFER][0])
         return refuse_rules(reader, "name a kind, a line or a buffer", "would suppress everything");
-    rules->items[rules->count] = make_rule(texts);
+    rules->items[rules->count] = make_rule(reader->texts, texts);
     if (!rules->items[rules->count])
         return weir_host_no_memory(reader->host, "suppressions");
     rules->count++;
@@ -313,10 +306,10 @@ static void check_rules_finish(struct check_rules *rules)
 }
 
 // An empty path is a file without rules. Errors: as check_findings_create(), reported.
-static weir_status check_rules_read(const struct weir_host *host, const char *path,
-                                    struct check_rules *out_rules)
+static weir_status check_rules_read(const struct weir_host *host, struct weir_names *texts,
+                                    const char *path, struct check_rules *out_rules)
 {
-    struct reader reader = {.host = host, .path = path};
+    struct reader reader = {.host = host, .path = path, .texts = texts};
     char message[512];
     void *text;
     size_t size;
@@ -410,142 +403,113 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t size)
     return hash;
 }
 
-static uint64_t hash_party(uint64_t hash, const struct check_party *party)
+static uint64_t hash_use(uint64_t hash, const struct weir_check_use *use)
 {
-    if (party->file)
-        hash = hash_bytes(hash, party->file, strlen(party->file));
-    return hash_bytes(hash, &party->line, sizeof party->line);
+    if (use->file)
+        hash = hash_bytes(hash, use->file, strlen(use->file));
+    return hash_bytes(hash, &use->line, sizeof use->line);
 }
 
-static uint64_t hash_of(const struct check_conflict *conflict)
+static uint64_t hash_of(const struct weir_check_finding *finding)
 {
-    const weir_check_kind group = group_of(conflict->kind);
+    const weir_check_kind group = group_of(finding->kind);
     uint64_t hash = hash_bytes(UINT64_C(14695981039346656037), &group, sizeof group);
     // A launch may read outside of what it declares, and write.
     if (group == WEIR_CHECK_OUTSIDE)
-        hash = hash_bytes(hash, &conflict->second.access, sizeof conflict->second.access);
-    hash = hash_party(hash, &conflict->first);
-    return hash_party(hash, &conflict->second);
+        hash = hash_bytes(hash, &finding->second.access, sizeof finding->second.access);
+    return hash_use(hash_use(hash, &finding->first), &finding->second);
 }
 
 // Of texts that are displayed the pair has escaped copies, so those of files are compared by hash,
 // of 64 bits, and lines.
 static struct check_pair *find(const struct check_findings *findings, uint64_t hash,
-                               const struct check_conflict *conflict)
+                               const struct weir_check_finding *wanted)
 {
-    struct check_pair *pair = findings->slots[hash & (CHECK_SLOTS - 1)];
-    while (pair && (pair->hash != hash || pair->finding.first.line != conflict->first.line ||
-                    pair->finding.second.line != conflict->second.line ||
-                    group_of(pair->finding.kind) != group_of(conflict->kind)))
-        pair = pair->next;
-    return pair;
+    for (size_t i = 0; i < findings->count; i++) {
+        const struct weir_check_finding *finding = findings->items[i];
+        if (findings->hashes[i] == hash && finding->first.line == wanted->first.line &&
+            finding->second.line == wanted->second.line &&
+            group_of(finding->kind) == group_of(wanted->kind))
+            return findings->pairs[i];
+    }
+    return NULL;
 }
 
 // Making a pair.
 
-static void pair_destroy(struct check_pair *pair)
+// Takes over a text that was allocated, and keeps one like it; false if out of memory.
+static bool keep_text(struct check_findings *findings, char *text, const char **out)
 {
-    for (size_t i = 0; i < pair->text_count; i++)
-        free(pair->texts[i]);
-    free(pair);
+    *out = text ? weir_names_keep(findings->texts, text) : NULL;
+    free(text);
+    return *out;
 }
 
-// Takes over a text that was allocated; false for NULL.
-static bool own(struct check_pair *pair, char *text, const char **out)
+static bool copy_text(struct check_findings *findings, const char **text)
 {
-    if (!text)
-        return false;
-    pair->texts[pair->text_count++] = text;
-    *out = text;
-    return true;
+    return keep_text(findings, weir_text_escaped(*text ? *text : "", ""), text);
 }
 
-static bool copy_text(struct check_pair *pair, const char *from, const char **out)
+static bool copy_use(struct check_findings *findings, struct weir_check_use *use)
 {
-    *out = "";
-    return !from || !*from || own(pair, weir_text_escaped(from, ""), out);
+    if (!use->queue_id && !use->file)
+        use->operation = "";
+    if (!use->region || !*use->region)
+        use->region_number = UINT64_MAX;
+    return copy_text(findings, &use->queue) && copy_text(findings, &use->kernel) &&
+           copy_text(findings, &use->file) && copy_text(findings, &use->region);
 }
 
-static bool copy_party(struct check_pair *pair, const struct check_party *from,
-                       struct weir_check_use *use)
-{
-    const bool there = from->queue_id || from->file;
-    *use = (struct weir_check_use){
-        .operation = there ? check_operation_name(from->operation) : "",
-        .access = from->access,
-        .assumed = from->assumed,
-        .queue_id = from->queue_id,
-        .sequence = from->sequence,
-        .line = from->line,
-        .offset = from->offset,
-        .size = from->size,
-        .region_number = from->region && *from->region ? from->region_number : UINT64_MAX,
-    };
-    return copy_text(pair, from->queue, &use->queue) &&
-           copy_text(pair, from->kernel, &use->kernel) && copy_text(pair, from->file, &use->file) &&
-           copy_text(pair, from->region, &use->region);
-}
-
-static bool place_in_queue(struct check_pair *pair, const struct check_party *from,
+static bool place_in_queue(struct check_findings *findings, const char *queue, uint64_t queue_id,
                            struct weir_check_use *use)
 {
-    if (from->caller_id == 0)
+    if (queue_id == 0)
         return true;
-    use->queue_id = from->caller_id;
-    return copy_text(pair, from->caller, &use->queue);
+    use->queue_id = queue_id;
+    use->queue = queue;
+    return copy_text(findings, &use->queue);
 }
 
-static bool write_words(struct check_pair *pair, const struct check_conflict *conflict)
+static bool write_words(struct check_findings *findings, const struct check_conflict *conflict,
+                        struct weir_check_finding *finding)
 {
-    struct weir_check_finding *finding = &pair->finding;
     struct weir_check_finding placed = *finding;
     struct weir_long_text message = {.text = NULL};
     struct weir_long_text remedy = {.text = NULL};
-    const bool in_queues = place_in_queue(pair, &conflict->first, &placed.first) &&
-                           place_in_queue(pair, &conflict->second, &placed.second);
-    check_words_write(finding, &placed, conflict->threads, &message, &remedy);
-    const bool owned = own(pair, message.text, &finding->message) && in_queues;
-    return own(pair, remedy.text, &finding->remedy) && owned && !message.failed && !remedy.failed;
+    const bool in_queues = place_in_queue(findings, conflict->callers[0].queue,
+                                          conflict->callers[0].queue_id, &placed.first) &&
+                           place_in_queue(findings, conflict->callers[1].queue,
+                                          conflict->callers[1].queue_id, &placed.second);
+    if (in_queues)
+        check_words_write(finding, &placed, conflict->threads, &message, &remedy);
+    const bool kept = keep_text(findings, message.text, &finding->message);
+    return keep_text(findings, remedy.text, &finding->remedy) && kept && !message.failed &&
+           !remedy.failed;
 }
 
-static bool copy_parties(struct check_pair *pair, const struct check_conflict *conflict)
-{
-    struct weir_check_finding *finding = &pair->finding;
-    const bool copied = copy_party(pair, &conflict->first, &finding->first) &&
-                        copy_party(pair, &conflict->second, &finding->second);
-    if (conflict->kind == WEIR_CHECK_NEEDLESS_SYNC)
-        finding->second.operation = "sync";
-    return copied;
-}
-
-static struct check_pair *make_pair(const struct check_conflict *conflict, uint64_t hash)
+static struct check_pair *make_pair(struct check_findings *findings,
+                                    const struct check_conflict *conflict)
 {
     struct check_pair *pair = calloc(1, sizeof *pair);
     if (!pair)
         return NULL;
-    pair->hash = hash;
-    pair->finding = (struct weir_check_finding){
-        .kind = conflict->kind,
-        .buffer_id = conflict->buffer_id,
-        .offset = conflict->offset,
-        .size = conflict->size,
-    };
-    if (copy_text(pair, conflict->buffer, &pair->finding.buffer) && copy_parties(pair, conflict) &&
-        write_words(pair, conflict))
+    pair->finding = conflict->finding;
+    if (copy_text(findings, &pair->finding.buffer) && copy_use(findings, &pair->finding.first) &&
+        copy_use(findings, &pair->finding.second) &&
+        write_words(findings, conflict, &pair->finding))
         return pair;
-    pair_destroy(pair);
+    free(pair);
     return NULL;
 }
 
 // Adding, with the lock held.
 
-static void keep(struct check_findings *findings, struct check_pair *pair)
+static void keep(struct check_findings *findings, struct check_pair *pair, uint64_t hash)
 {
-    struct check_pair **slot = &findings->slots[pair->hash & (CHECK_SLOTS - 1)];
     pair->rule = check_rules_find(&findings->rules, &pair->finding);
     pair->finding.suppression = pair->rule ? pair->rule->reason : NULL;
-    pair->next = *slot;
-    *slot = pair;
+    findings->hashes[findings->count] = hash;
+    findings->pairs[findings->count] = pair;
     findings->items[findings->count++] = &pair->finding;
     findings->errors += !pair->rule && !is_hint(pair->finding.kind);
 }
@@ -553,14 +517,14 @@ static void keep(struct check_findings *findings, struct check_pair *pair)
 static struct check_pair *count_on(struct check_findings *findings,
                                    const struct check_conflict *conflict, bool *out_new)
 {
-    const uint64_t hash = hash_of(conflict);
-    struct check_pair *pair = find(findings, hash, conflict);
+    const uint64_t hash = hash_of(&conflict->finding);
+    struct check_pair *pair = find(findings, hash, &conflict->finding);
     *out_new = false;
     if (!pair && findings->count < CHECK_PAIRS) {
-        pair = make_pair(conflict, hash);
+        pair = make_pair(findings, conflict);
         *out_new = pair != NULL;
         if (pair)
-            keep(findings, pair);
+            keep(findings, pair, hash);
     }
     if (!pair) {
         findings->dropped++;
@@ -604,7 +568,7 @@ static weir_status refuse_unnamed(const struct check_findings *findings,
     return weir_host_fail(findings->link->host, WEIR_ERROR_INVALID,
                           "mend those that are reported first",
                           "%s: one more pair of lines than the %d that are kept",
-                          weir_findings_kind_name(conflict->kind), CHECK_PAIRS);
+                          weir_findings_kind_name(conflict->finding.kind), CHECK_PAIRS);
 }
 
 weir_status check_findings_add(struct check_findings *findings,
@@ -618,7 +582,7 @@ weir_status check_findings_add(struct check_findings *findings,
     pthread_mutex_unlock(&findings->lock);
     if (is_new)
         tell(findings, &pair->finding);
-    if (!findings->fail || is_hint(conflict->kind))
+    if (!findings->fail || is_hint(conflict->finding.kind))
         return WEIR_OK;
     if (!pair)
         return refuse_unnamed(findings, conflict);
@@ -657,8 +621,8 @@ static weir_status fail_output(const struct check_findings *findings)
 static weir_status start(struct check_findings *findings,
                          const struct check_findings_params *params)
 {
-    const weir_status status =
-        check_rules_read(findings->link->host, params->suppressions, &findings->rules);
+    const weir_status status = check_rules_read(findings->link->host, findings->texts,
+                                                params->suppressions, &findings->rules);
     if (status < 0)
         return status;
     findings->fail = params->fail;
@@ -674,14 +638,10 @@ static weir_status start(struct check_findings *findings,
 
 static void release(struct check_findings *findings)
 {
-    for (size_t i = 0; i < CHECK_SLOTS; i++) {
-        for (struct check_pair *pair = findings->slots[i]; pair;) {
-            struct check_pair *next = pair->next;
-            pair_destroy(pair);
-            pair = next;
-        }
-    }
+    for (size_t i = 0; i < findings->count; i++)
+        free(findings->pairs[i]);
     check_rules_finish(&findings->rules);
+    weir_names_destroy(findings->texts);
     free(findings->outputs.list.text);
     pthread_mutex_destroy(&findings->lock);
     free(findings);
@@ -695,8 +655,11 @@ weir_status check_findings_create(const struct check_findings_params *params,
     if (!findings)
         return weir_host_no_memory(params->link->host, "findings");
     findings->link = params->link;
+    findings->texts = weir_names_create();
     pthread_mutex_init(&findings->lock, NULL);
-    const weir_status status = start(findings, params);
+    const weir_status status = findings->texts
+                                   ? start(findings, params)
+                                   : weir_host_no_memory(params->link->host, "findings");
     if (status < 0) {
         check_outputs_give_back(&findings->outputs);
         release(findings);

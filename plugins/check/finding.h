@@ -16,31 +16,13 @@
 extern "C" {
 #endif
 
-// One of the two uses of a conflict, as the engine knows it. Texts are copied; NULL is "".
-struct check_party {
-    uint32_t operation; // enum weir_operation_kind; 0: the host
-    weir_access access; // 0: none
-    bool assumed;       // a guess, of a NOTE
-    const char *queue;  // its label
-    uint64_t queue_id;
-    uint64_t sequence;
-    const char *kernel; // LAUNCH; what a NOTE is about
-    const char *file;   // NULL: there is no such use, or its line is not known
-    int line;
-    size_t offset; // from its first byte to its last, in the buffer of the conflict
-    size_t size;
-    const char *region;
-    uint64_t region_number;
-    const char *caller; // the host: the label of the queue whose host call uses the bytes
-    uint64_t caller_id; // 0: none
-};
-
-// What the engine has found. `first` was submitted before `second`.
+// What the engine has found: a finding without its sentences, with texts that are copied; NULL is "". `first` was
+// submitted before `second`.
 //
 // What the two are, where it is not plain:
 //   HOST_READ, HOST_WRITE  first: of a queue; second: the host
 //   OPEN_ACCESS            first: the host, where its access began; second: of a queue
-//   AFTER_FREE             one of them is a POOL_FREE, the other uses the memory
+//   AFTER_FREE             one of them is a pool's free, the other uses the memory
 //   UNWRITTEN              first: none (all zero); second: the read
 //   OUTSIDE                first: none; second: the launch, with the range that it declares
 //   IMPLIED_WAIT, NEEDLESS_WAIT  first: the record; second: the wait, access 0
@@ -49,25 +31,29 @@ struct check_party {
 //   READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE: with `threads = strict` one or both may
 //   be the host's.
 struct check_conflict {
-    weir_check_kind kind;
-    const char *buffer; // its label; NULL: none
-    uint64_t buffer_id;
-    size_t offset; // the bytes in question; size 0: none
-    size_t size;
-    struct check_party first;
-    struct check_party second;
-    bool threads; // an order of threads that is not seen would order the two
+    struct weir_check_finding finding;
+    struct {
+        const char *queue; // the label of the queue whose host call the use is in
+        uint64_t queue_id; // 0: in none
+    } callers[2];          // of the first and of the second use, if it is the host's
+    bool threads;          // an order of threads that is not seen would order the two
+};
+
+// The forms of the files that are written.
+enum {
+    CHECK_TEXT,
+    CHECK_JSON,
+    CHECK_SARIF,
+    CHECK_FORMS
 };
 
 struct check_findings;
 
 struct check_findings_params {
     const struct weir_link *link;
-    bool fail;                // report = fail
-    const char *suppressions; // a file, or "" for none
-    const char *text;         // files to write, or ""
-    const char *json;
-    const char *sarif;
+    bool fail;                      // report = fail
+    const char *suppressions;       // a file, or "" for none
+    const char *files[CHECK_FORMS]; // to write, or ""
 };
 
 // Reads the environment, which takes precedence over `params`, and the suppressions, and writes the files as those of a run that has found nothing yet.

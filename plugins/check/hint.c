@@ -30,9 +30,7 @@ struct check_wait {
     bool needed;  // once
     bool apart;   // `hint` is about two uses of different bytes
     struct check_conflict hint;
-    char first_queue[CHECK_LABEL_SIZE];
-    char second_queue[CHECK_LABEL_SIZE];
-    char buffer[CHECK_LABEL_SIZE];
+    char labels[3][CHECK_LABEL_SIZE];
 };
 
 // What is known of a queue. A sync that is NULL is the library's.
@@ -123,29 +121,28 @@ static struct check_wait *wait_at(struct check_wait **list, const char *file, in
 }
 
 // The record that an event names, with its line if `named`.
-static struct check_party record_of(const struct check_queue *queue, uint64_t sequence, bool named,
-                                    char *label)
+static struct weir_check_use record_of(const struct check_queue *queue, uint64_t sequence,
+                                       bool named)
 {
-    strncpy(label, queue->actor.label, CHECK_LABEL_SIZE - 1);
-    return (struct check_party){.operation = WEIR_OPERATION_RECORD,
-                                .queue = label,
-                                .queue_id = queue->actor.id,
-                                .sequence = sequence,
-                                .file = named ? queue->record_file : NULL,
-                                .line = named ? queue->record_line : 0,
-                                .region_number = WEIR_NO_NUMBER};
+    return (struct weir_check_use){.operation = check_operation_name(WEIR_OPERATION_RECORD),
+                                   .queue = queue->actor.label,
+                                   .queue_id = queue->actor.id,
+                                   .sequence = sequence,
+                                   .file = named ? queue->record_file : NULL,
+                                   .line = named ? queue->record_line : 0};
 }
 
 static void describe_sync(struct check_wait *sync, const struct check_queue *queue, uint64_t count)
 {
     const bool is_here = queue->record_line == sync->line && queue->record_file == sync->file;
     sync->described = sync->ordered = true;
-    sync->hint = (struct check_conflict){
+    sync->hint.finding = (struct weir_check_finding){
         .kind = WEIR_CHECK_NEEDLESS_SYNC,
-        .first = record_of(queue, count - queue->actor.base,
-                           queue->actor.recorded == count && !is_here, sync->first_queue),
-        .second = {.file = sync->file, .line = sync->line, .region_number = WEIR_NO_NUMBER},
+        .first =
+            record_of(queue, count - queue->actor.base, queue->actor.recorded == count && !is_here),
+        .second = {.operation = "sync", .file = sync->file, .line = sync->line},
     };
+    check_keep_texts(&sync->hint, sync->labels);
 }
 
 // A second thread that waits may do so before or after the first.
@@ -329,20 +326,18 @@ static void describe(struct check_wait *wait, const struct check_queue *queue,
                      const struct check_queue *producer, const struct weir_operation *operation)
 {
     const uint64_t sequence = operation->u.wait.event.sequence;
-    strncpy(wait->second_queue, queue->actor.label, CHECK_LABEL_SIZE - 1);
-    wait->hint = (struct check_conflict){
+    wait->hint.finding = (struct weir_check_finding){
         .kind = wait->ordered ? WEIR_CHECK_NEEDLESS_WAIT : WEIR_CHECK_IMPLIED_WAIT,
         .first = record_of(producer, sequence,
-                           producer->actor.recorded == producer->actor.base + sequence,
-                           wait->first_queue),
-        .second = {.operation = WEIR_OPERATION_WAIT,
-                   .queue = wait->second_queue,
+                           producer->actor.recorded == producer->actor.base + sequence),
+        .second = {.operation = check_operation_name(WEIR_OPERATION_WAIT),
+                   .queue = queue->actor.label,
                    .queue_id = queue->actor.id,
                    .sequence = operation->sequence,
                    .file = operation->file,
-                   .line = operation->line,
-                   .region_number = WEIR_NO_NUMBER},
+                   .line = operation->line},
     };
+    check_keep_texts(&wait->hint, wait->labels);
 }
 
 // Whether the queue has the line with this producer already, or could be given it.
@@ -424,8 +419,8 @@ static void check_hint_apart(const struct check *check, const struct check_user 
         return;
     wait->apart = true;
     wait->hint = check_conflict_of(user, buffer, use, shape, access);
-    wait->hint.kind = WEIR_CHECK_FALSE_SHARING;
-    check_keep_texts(&wait->hint, wait->first_queue, wait->second_queue, wait->buffer);
+    wait->hint.finding.kind = WEIR_CHECK_FALSE_SHARING;
+    check_keep_texts(&wait->hint, wait->labels);
 }
 
 void check_hint_use(struct check *check, const struct check_user *user,

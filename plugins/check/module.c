@@ -24,32 +24,32 @@ static const char *const report_words[] = {"log", "fail", NULL};
 static const char *const thread_words[] = {"auto", "one", "strict", NULL};
 
 static const struct weir_key keys[KEY_COUNT] = {
-    [KEY_REPORT] =
-        PLUGIN_CHOICE("report", "log", report_words,
-                      "What becomes of a finding. log: it is logged. fail: it is logged, and the "
-                      "operation or the weir_host_begin() is refused with it, so the queue fails."),
-    [KEY_THREADS] = PLUGIN_CHOICE(
+    [KEY_REPORT] = WEIR_CHOICE_KEY(
+        "report", "log", report_words,
+        "What becomes of a finding. log: it is logged. fail: it is logged, and the "
+        "operation or the weir_host_begin() is refused with it, so the queue fails."),
+    [KEY_THREADS] = WEIR_CHOICE_KEY(
         "threads", "auto", thread_words,
         "What orders the host's threads. one: the order in which their calls happen. "
         "strict: only the program's locks, where the library that `weir check` preloads "
         "sees them, and weir_check_release() and weir_check_acquire(). auto: strict "
         "with that library, without hints; else one."),
     [KEY_HINTS] =
-        PLUGIN_SWITCH("hints", "0",
-                      "1: at the end also tells the lines whose waits and syncs nothing needs."),
-    [KEY_VERIFY] =
-        PLUGIN_SWITCH("verify", "0",
-                      "1: each kernel runs on copies of its buffers first, several times, so that "
-                      "uses of bytes that its launch does not declare are found. Slow."),
+        WEIR_BOOLEAN_KEY("hints", "0",
+                         "1: at the end also tells the lines whose waits and syncs nothing needs."),
+    [KEY_VERIFY] = WEIR_BOOLEAN_KEY(
+        "verify", "0",
+        "1: each kernel runs on copies of its buffers first, several times, so that "
+        "uses of bytes that its launch does not declare are found. Slow."),
     [KEY_SUPPRESSIONS] =
-        PLUGIN_TEXT("suppressions", "",
-                    "A file of findings that are known, each with its reason. Empty: none."),
+        WEIR_TEXT_KEY("suppressions", "",
+                      "A file of findings that are known, each with its reason. Empty: none."),
     [KEY_TEXT] =
-        PLUGIN_TEXT("text", "",
-                    "A file for the findings, as text. Empty: none. %p stands for the number of "
-                    "the process."),
-    [KEY_JSON] = PLUGIN_TEXT("json", "", "The same as JSON."),
-    [KEY_SARIF] = PLUGIN_TEXT("sarif", "", "The same as SARIF, for tools of code review."),
+        WEIR_TEXT_KEY("text", "",
+                      "A file for the findings, as text. Empty: none. %p stands for the number of "
+                      "the process."),
+    [KEY_JSON] = WEIR_TEXT_KEY("json", "", "The same as JSON."),
+    [KEY_SARIF] = WEIR_TEXT_KEY("sarif", "", "The same as SARIF, for tools of code review."),
 };
 
 static const struct weir_lock_kind lock_kind = {"the lock of a check", 0};
@@ -60,9 +60,7 @@ static weir_status open_findings(struct check *check, const struct weir_setting 
         .link = check->link,
         .fail = strcmp(settings[KEY_REPORT]->text, "fail") == 0,
         .suppressions = settings[KEY_SUPPRESSIONS]->text,
-        .text = settings[KEY_TEXT]->text,
-        .json = settings[KEY_JSON]->text,
-        .sarif = settings[KEY_SARIF]->text,
+        .files = {settings[KEY_TEXT]->text, settings[KEY_JSON]->text, settings[KEY_SARIF]->text},
     };
     return check_findings_create(&params, &check->findings);
 }

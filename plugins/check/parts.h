@@ -59,9 +59,7 @@ enum check_threads {
 struct check_told {
     struct check_told *next;
     struct check_conflict conflict;
-    char first_queue[CHECK_LABEL_SIZE];
-    char second_queue[CHECK_LABEL_SIZE];
-    char buffer[CHECK_LABEL_SIZE];
+    char labels[3][CHECK_LABEL_SIZE];
 };
 
 // Some memory. Buffers may share it.
@@ -315,9 +313,8 @@ struct check_conflict check_conflict_of(const struct check_user *user,
                                         const struct check_buffer *buffer,
                                         const struct check_use *first,
                                         const struct check_shape *shape, weir_access access);
-// Copies the labels, which may go away, to rooms of CHECK_LABEL_SIZE.
-void check_keep_texts(struct check_conflict *conflict, char *first_queue, char *second_queue,
-                      char *buffer);
+// Copies the labels of queues and of the buffer, which may go away.
+void check_keep_texts(struct check_conflict *conflict, char labels[3][CHECK_LABEL_SIZE]);
 // Notes a conflict for check_unlock(). If out of memory it is lost.
 void check_tell(struct check *check, const struct check_conflict *conflict);
 

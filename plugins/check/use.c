@@ -8,44 +8,20 @@
 
 // From two uses to a conflict, as the store of findings takes it.
 
-static void keep_text(char *room, const char **text)
+void check_keep_texts(struct check_conflict *conflict, char labels[3][CHECK_LABEL_SIZE])
 {
-    if (!*text)
-        return;
-    snprintf(room, CHECK_LABEL_SIZE, "%s", *text);
-    *text = room;
-}
-
-// The parties.
-
-static struct check_party party(const struct check_origin *origin, weir_access access,
-                                const struct check_shape *shape, uint64_t base)
-{
-    return (struct check_party){
-        .operation = origin->operation,
-        .access = (weir_access)(access & ~CHECK_ASSUMED),
-        .assumed = access & CHECK_ASSUMED,
-        .kernel = origin->kernel,
-        .file = origin->file,
-        .line = origin->line,
-        .offset = shape->begin > base ? shape->begin - base : 0,
-        .size = shape->end - shape->begin,
-        .region = origin->region,
-        .region_number = origin->region_number,
+    struct weir_check_finding *finding = &conflict->finding;
+    const char **const texts[] = {
+        conflict->callers[0].queue ? &conflict->callers[0].queue : &finding->first.queue,
+        conflict->callers[1].queue ? &conflict->callers[1].queue : &finding->second.queue,
+        &finding->buffer,
     };
-}
-
-static void keep_queue(char *room, struct check_party *party)
-{
-    keep_text(room, party->caller ? &party->caller : &party->queue);
-}
-
-void check_keep_texts(struct check_conflict *conflict, char *first_queue, char *second_queue,
-                      char *buffer)
-{
-    keep_queue(first_queue, &conflict->first);
-    keep_queue(second_queue, &conflict->second);
-    keep_text(buffer, &conflict->buffer);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        if (!*texts[i])
+            continue;
+        snprintf(labels[i], CHECK_LABEL_SIZE, "%s", *texts[i]);
+        *texts[i] = labels[i];
+    }
 }
 
 void check_tell(struct check *check, const struct check_conflict *conflict)
@@ -54,7 +30,7 @@ void check_tell(struct check *check, const struct check_conflict *conflict)
     if (!told)
         return;
     told->conflict = *conflict;
-    check_keep_texts(&told->conflict, told->first_queue, told->second_queue, told->buffer);
+    check_keep_texts(&told->conflict, told->labels);
     *check->told_end = told;
     check->told_end = &told->next;
 }
@@ -83,19 +59,41 @@ weir_status check_unlock_and_tell(struct check *check)
     return tell_store(check, told);
 }
 
-static void add_actor(struct check_party *party, const struct check_actor *actor, uint64_t count)
+// The parties.
+
+static struct weir_check_use party(const struct check_origin *origin, weir_access access,
+                                   const struct check_shape *shape, uint64_t base)
 {
+    return (struct weir_check_use){
+        .operation = check_operation_name(origin->operation),
+        .access = (weir_access)(access & ~CHECK_ASSUMED),
+        .assumed = access & CHECK_ASSUMED,
+        .kernel = origin->kernel,
+        .file = origin->file,
+        .line = origin->line,
+        .offset = shape->begin > base ? shape->begin - base : 0,
+        .size = shape->end - shape->begin,
+        .region = origin->region,
+        .region_number = origin->region_number,
+    };
+}
+
+// The host's use is in a host call, unless the actor is a thread, which has no number.
+static void add_actor(struct check_conflict *conflict, size_t which,
+                      const struct check_origin *origin, const struct check_actor *actor,
+                      uint64_t count)
+{
+    struct weir_check_use *use = which ? &conflict->finding.second : &conflict->finding.first;
     if (!actor)
         return;
-    if (party->operation ==
-        0) { // in a host call, unless the actor is a thread, which has no number
-        party->caller = actor->id ? actor->label : NULL;
-        party->caller_id = actor->id;
+    if (check_is_host(origin)) {
+        conflict->callers[which].queue = actor->id ? actor->label : NULL;
+        conflict->callers[which].queue_id = actor->id;
         return;
     }
-    party->queue = actor->label;
-    party->queue_id = actor->id;
-    party->sequence = count - actor->base;
+    use->queue = actor->label;
+    use->queue_id = actor->id;
+    use->sequence = count - actor->base;
 }
 
 static struct check_conflict begin(const struct check_user *user, const struct check_buffer *buffer,
@@ -104,18 +102,18 @@ static struct check_conflict begin(const struct check_user *user, const struct c
 {
     const struct weir_object *object = weir_buffer_object(buffer->object);
     struct check_conflict conflict = {
-        .buffer = object->label,
-        .buffer_id = object->id,
-        .second = party(&user->origin, access, shape, base),
+        .finding = {.buffer = object->label,
+                    .buffer_id = object->id,
+                    .second = party(&user->origin, access, shape, base)},
     };
-    add_actor(&conflict.second, user->actor, user->count);
+    add_actor(&conflict, 1, &user->origin, user->actor, user->count);
     return conflict;
 }
 
 static void add_bytes(struct check_conflict *conflict, struct check_span bytes, uint64_t base)
 {
-    conflict->offset = bytes.begin > base ? bytes.begin - base : 0;
-    conflict->size = bytes.end - bytes.begin;
+    conflict->finding.offset = bytes.begin > base ? bytes.begin - base : 0;
+    conflict->finding.size = bytes.end - bytes.begin;
 }
 
 static weir_check_kind kind_of(const struct check_user *user, weir_access access,
@@ -137,9 +135,10 @@ struct check_conflict check_conflict_of(const struct check_user *user,
                                         const struct check_shape *shape, weir_access access)
 {
     struct check_conflict conflict = begin(user, buffer, shape, access, buffer->base);
-    conflict.kind = kind_of(user, access, first);
-    conflict.first = party(&first->origin, (weir_access)first->access, &first->shape, buffer->base);
-    add_actor(&conflict.first, user->actors->all[first->actor], first->count);
+    conflict.finding.kind = kind_of(user, access, first);
+    conflict.finding.first =
+        party(&first->origin, (weir_access)first->access, &first->shape, buffer->base);
+    add_actor(&conflict, 0, &first->origin, user->actors->all[first->actor], first->count);
     add_bytes(&conflict, check_shapes_common(&first->shape, shape), buffer->base);
     return conflict;
 }
@@ -159,9 +158,9 @@ static void check_tell_open(struct check *check, const struct check_user *user,
                             const struct check_shape *shape, weir_access access)
 {
     struct check_conflict conflict = begin(user, buffer, shape, access, 0);
-    conflict.kind = WEIR_CHECK_OPEN_ACCESS;
+    conflict.finding.kind = WEIR_CHECK_OPEN_ACCESS;
     const struct check_shape opened = check_shape_range(first->begin, first->size);
-    conflict.first = party(&first->origin, first->access, &opened, 0);
+    conflict.finding.first = party(&first->origin, first->access, &opened, 0);
     add_bytes(&conflict, check_shapes_common(&opened, shape), 0);
     check_tell(check, &conflict);
 }
@@ -171,7 +170,7 @@ static void check_tell_unwritten(struct check *check, const struct check_user *u
                                  weir_access access, struct check_span bytes)
 {
     struct check_conflict conflict = begin(user, buffer, shape, access, 0);
-    conflict.kind = WEIR_CHECK_UNWRITTEN;
+    conflict.finding.kind = WEIR_CHECK_UNWRITTEN;
     add_bytes(&conflict, bytes, 0);
     check_tell(check, &conflict);
 }

@@ -474,14 +474,14 @@ static struct check_span find_declared(const struct check_trial *trial,
     return nearest;
 }
 
-static struct check_party party_of(struct check *check, const struct check_trial *trial,
-                                   weir_access access, struct check_span declared)
+static struct weir_check_use party_of(struct check *check, const struct check_trial *trial,
+                                      weir_access access, struct check_span declared)
 {
     const struct check_actor *actor = &check_queue_of(trial->link, trial->queue)->actor;
     struct check_origin origin;
     check_origin_fill(check, trial->operation, &origin);
-    return (struct check_party){
-        .operation = origin.operation,
+    return (struct weir_check_use){
+        .operation = check_operation_name(origin.operation),
         .access = access,
         .queue = actor->label,
         .queue_id = actor->id,
@@ -503,17 +503,15 @@ static weir_status tell(const struct check_trial *trial, const struct check_twin
     struct check *check = check_of(trial->link);
     const struct weir_object *object = weir_buffer_object(twin->original);
     struct check_conflict conflict = {
-        .kind = WEIR_CHECK_OUTSIDE,
-        .buffer = object->label,
-        .buffer_id = object->id,
+        .finding = {.kind = WEIR_CHECK_OUTSIDE, .buffer = object->label, .buffer_id = object->id},
     };
     if (bytes.begin >= CHECK_GUARD_BYTES) {
-        conflict.offset = bytes.begin - CHECK_GUARD_BYTES;
-        conflict.size = bytes.end - bytes.begin;
+        conflict.finding.offset = bytes.begin - CHECK_GUARD_BYTES;
+        conflict.finding.size = bytes.end - bytes.begin;
     }
     const struct check_span declared = find_declared(trial, twin, bytes.begin, access);
     check_lock(check);
-    conflict.second = party_of(check, trial, access, declared);
+    conflict.finding.second = party_of(check, trial, access, declared);
     check_tell(check, &conflict);
     return check_unlock(check);
 }

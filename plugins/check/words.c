@@ -37,6 +37,11 @@ static bool is_free(const struct weir_check_use *use)
     return strcmp(use->operation, check_operation_name(WEIR_OPERATION_POOL_FREE)) == 0;
 }
 
+static bool is_in_call(const struct weir_check_use *use)
+{
+    return !is_host(use) && strcmp(use->operation, check_operation_name(0)) == 0;
+}
+
 // Work that Weir did not submit goes by its own name.
 static bool is_note(const struct weir_check_use *use)
 {
@@ -53,12 +58,6 @@ static void add_place(struct weir_long_text *text, const struct weir_check_use *
         weir_long_text_add(text, "%s", use->file);
     else
         weir_long_text_add(text, "a line that is not known");
-}
-
-static void add_at(struct weir_long_text *text, const char *words, const struct weir_check_use *use)
-{
-    weir_long_text_add(text, "%s", words);
-    add_place(text, use);
 }
 
 // Queues with the same label have their numbers beside it.
@@ -143,232 +142,160 @@ static void add_bytes(struct weir_long_text *text, const struct weir_check_findi
         weir_long_text_add(text, "buffer %" PRIu64, finding->buffer_id);
 }
 
-// Sentences.
-
-// "… reads bytes 0 to 4095 of buffer 'image', which … "
-static void say_pair(struct weir_long_text *text, const struct weir_check_finding *finding,
-                     const char *does, const char *to)
+// What the launch declares of the buffer.
+static void add_declared(struct weir_long_text *text, const struct weir_check_use *use)
 {
-    add_use(text, finding, &finding->second);
-    weir_long_text_add(text, " %s ", does);
-    add_bytes(text, finding);
-    weir_long_text_add(text, "%s, which ", to);
-    add_use(text, finding, &finding->first);
-}
-
-static void say_race(struct weir_long_text *text, const struct weir_check_finding *finding)
-{
-    say_pair(text, finding, verb(&finding->second), "");
-    weir_long_text_add(text, " %s, and nothing orders the two", verb(&finding->first));
-}
-
-static void say_host(struct weir_long_text *text, const struct weir_check_finding *finding)
-{
-    say_pair(text, finding, verb(&finding->second), "");
-    weir_long_text_add(text, " may still %s", infinitive(finding->first.access));
-}
-
-static void say_open(struct weir_long_text *text, const struct weir_check_finding *finding)
-{
-    say_pair(text, finding, verb(&finding->second), "");
-    weir_long_text_add(text, " %s until weir_host_end()", verb(&finding->first));
-}
-
-static void say_after_free(struct weir_long_text *text, const struct weir_check_finding *finding)
-{
-    if (is_free(&finding->first)) {
-        say_pair(text, finding, verb(&finding->second), "");
-        weir_long_text_add(text, " has returned to its pool");
-        return;
-    }
-    say_pair(text, finding, "returns", " to its pool");
-    weir_long_text_add(text, " may still %s", infinitive(finding->first.access));
-}
-
-static void say_unwritten(struct weir_long_text *text, const struct weir_check_finding *finding)
-{
-    add_use(text, finding, &finding->second);
-    weir_long_text_add(text, " reads ");
-    add_bytes(text, finding);
-    weir_long_text_add(text, ", which nothing has written");
-}
-
-static void say_outside(struct weir_long_text *text, const struct weir_check_finding *finding)
-{
-    const struct weir_check_use *use = &finding->second;
-    const char *participle = use->access == WEIR_ACCESS_READ ? "read" : "written";
-    add_use(text, finding, use);
-    weir_long_text_add(text, " %s %s", verb(use), finding->size ? "" : "in front of ");
-    add_bytes(text, finding);
     if (use->size)
-        weir_long_text_add(text, ", and declares only bytes %zu to %zu to be %s", use->offset,
-                           use->offset + use->size - 1, participle);
+        weir_long_text_add(text, "only bytes %zu to %zu", use->offset, use->offset + use->size - 1);
     else
-        weir_long_text_add(text, ", and declares none of it to be %s", participle);
+        weir_long_text_add(text, "none of it");
 }
 
-static void say_wait(struct weir_long_text *text, const struct weir_check_finding *finding)
+// Sentences and remedies. In their texts stand, with the number of the use: %u1 the use, %p1 its place, %s1 where
+// the program submits it, %q1 its queue, %v1 what it does, %i1 the same after "may", %d1 what it declares, %r1 to
+// be what; and %b the bytes.
+
+static bool is_always(const struct weir_check_finding *finding)
 {
-    add_use(text, finding, &finding->second);
-    weir_long_text_add(text, " names ");
-    add_use(text, finding, &finding->first);
-    weir_long_text_add(text, finding->kind == WEIR_CHECK_IMPLIED_WAIT
-                                 ? ", after which its queue comes already"
-                                 : ", and no use of memory needs that");
+    (void)finding;
+    return true;
 }
 
-static void say_false_sharing(struct weir_long_text *text, const struct weir_check_finding *finding)
+static bool is_free_first(const struct weir_check_finding *finding)
 {
-    add_use(text, finding, &finding->second);
-    weir_long_text_add(text, " waits for ");
-    add_use(text, finding, &finding->first);
-    weir_long_text_add(text, ", and they use different bytes of ");
-    add_bytes(text, finding);
+    return is_free(&finding->first);
 }
 
-static void say_needless_sync(struct weir_long_text *text, const struct weir_check_finding *finding)
+// Then a wait of the queue that frees for the other one is missing too.
+static bool is_used_elsewhere(const struct weir_check_finding *finding)
 {
-    add_use(text, finding, &finding->second);
-    weir_long_text_add(text, " waits for ");
-    if (finding->first.file[0])
-        add_use(text, finding, &finding->first);
-    else
-        add_queue(text, finding, &finding->first);
-    weir_long_text_add(text, ", and no use of memory needs that");
+    return is_free(&finding->first) && !is_host(&finding->second) &&
+           finding->first.queue_id != finding->second.queue_id;
 }
 
-// Remedies.
-
-static bool is_in_call(const struct weir_check_use *use)
+static bool is_in_front(const struct weir_check_finding *finding)
 {
-    return !is_host(use) && strcmp(use->operation, check_operation_name(0)) == 0;
+    return finding->size == 0;
 }
 
-// Where the program submits it.
-static void add_submission(struct weir_long_text *text, const struct weir_check_use *use)
+static bool has_record(const struct weir_check_finding *finding)
 {
-    weir_long_text_add(text, is_in_call(use) ? "the host call that runs " : "");
-    add_place(text, use);
-}
-
-static void add_record_and(struct weir_long_text *text, const struct weir_check_finding *finding,
-                           const struct weir_check_use *before)
-{
-    weir_long_text_add(text, "record on ");
-    add_queue(text, finding, before);
-    weir_long_text_add(text, " after ");
-    add_submission(text, before);
-}
-
-static void order_queues(struct weir_long_text *text, const struct weir_check_finding *finding,
-                         const struct weir_check_use *before, const struct weir_check_use *after)
-{
-    add_record_and(text, finding, before);
-    weir_long_text_add(text, ", wait on ");
-    add_queue(text, finding, after);
-    weir_long_text_add(text, " before ");
-    add_submission(text, after);
-}
-
-static void order_host_after(struct weir_long_text *text, const struct weir_check_finding *finding)
-{
-    add_record_and(text, finding, &finding->first);
-    add_at(text, ", sync with that event before ", &finding->second);
+    return finding->first.file[0];
 }
 
 // With `threads = strict`: the host's use came first, on another thread.
-static void order_threads(struct weir_long_text *text, const struct weir_check_finding *finding)
+static bool is_host_first(const struct weir_check_finding *finding)
 {
-    add_at(text, "take a lock for ", &finding->first);
-    add_at(text, " and then for ", &finding->second);
-    weir_long_text_add(text, ", or join the thread of the first");
+    return is_host(&finding->first);
 }
 
-static void order(struct weir_long_text *text, const struct weir_check_finding *finding)
+static bool is_host_second(const struct weir_check_finding *finding)
 {
-    if (is_host(&finding->first))
-        order_threads(text, finding);
-    else if (is_host(&finding->second))
-        order_host_after(text, finding);
-    else
-        order_queues(text, finding, &finding->first, &finding->second);
+    return is_host(&finding->second);
 }
 
-static void end_access(struct weir_long_text *text, const struct weir_check_finding *finding)
-{
-    add_at(text, "end the host's access of ", &finding->first);
-    add_at(text, " before ", &finding->second);
-}
-
-static void move_free(struct weir_long_text *text, const struct weir_check_finding *finding)
-{
-    const bool same = finding->first.queue_id == finding->second.queue_id;
-    if (!is_free(&finding->first)) {
-        order_queues(text, finding, &finding->first, &finding->second);
-        return;
-    }
-    add_at(text, "move the free of ", &finding->first);
-    add_at(text, " after ", &finding->second);
-    if (same || is_host(&finding->second))
-        return;
-    weir_long_text_add(text, "; ");
-    order_queues(text, finding, &finding->second, &finding->first);
-}
-
-static void write_first(struct weir_long_text *text, const struct weir_check_finding *finding)
-{
-    add_at(text, "write the bytes before ", &finding->second);
-    weir_long_text_add(text, ", on its queue or with a wait in between");
-}
-
-static void declare(struct weir_long_text *text, const struct weir_check_finding *finding)
-{
-    add_at(text, "declare the bytes in the launch of ", &finding->second);
-    weir_long_text_add(text, ", or keep the kernel inside its range");
-}
-
-static void remove_wait(struct weir_long_text *text, const struct weir_check_finding *finding)
-{
-    add_at(text, "remove the wait of ", &finding->second);
-}
-
-static void share_less(struct weir_long_text *text, const struct weir_check_finding *finding)
-{
-    add_at(text, "remove the wait between ", &finding->first);
-    add_at(text, " and ", &finding->second);
-    weir_long_text_add(text, ", or give each queue a buffer");
-}
-
-static void remove_sync(struct weir_long_text *text, const struct weir_check_finding *finding)
-{
-    add_at(text, "remove the sync of ", &finding->second);
-    weir_long_text_add(text, ", unless it is there to measure time, to learn of a failure, or to "
-                             "keep the host from running ahead");
-}
-
-typedef void words_function(struct weir_long_text *text, const struct weir_check_finding *finding);
-
+// The first row with the kind that applies is that of a finding.
 struct words {
-    weir_check_kind kind;
-    words_function *say;
-    words_function *mend;
+    weir_check_kind first, last;
+    bool (*applies)(const struct weir_check_finding *finding);
+    const char *text;
 };
 
-static const struct words table[] = {
-    {WEIR_CHECK_READ_AFTER_WRITE, say_race, order},
-    {WEIR_CHECK_WRITE_AFTER_READ, say_race, order},
-    {WEIR_CHECK_WRITE_AFTER_WRITE, say_race, order},
-    {WEIR_CHECK_HOST_READ, say_host, order},
-    {WEIR_CHECK_HOST_WRITE, say_host, order},
-    {WEIR_CHECK_OPEN_ACCESS, say_open, end_access},
-    {WEIR_CHECK_AFTER_FREE, say_after_free, move_free},
-    {WEIR_CHECK_UNWRITTEN, say_unwritten, write_first},
-    {WEIR_CHECK_OUTSIDE, say_outside, declare},
-    {WEIR_CHECK_IMPLIED_WAIT, say_wait, remove_wait},
-    {WEIR_CHECK_NEEDLESS_WAIT, say_wait, remove_wait},
-    {WEIR_CHECK_FALSE_SHARING, say_false_sharing, share_less},
-    {WEIR_CHECK_NEEDLESS_SYNC, say_needless_sync, remove_sync},
+#define RACES WEIR_CHECK_READ_AFTER_WRITE, WEIR_CHECK_WRITE_AFTER_WRITE
+#define HOSTS WEIR_CHECK_HOST_READ, WEIR_CHECK_HOST_WRITE
+#define RACES_AND_HOSTS WEIR_CHECK_READ_AFTER_WRITE, WEIR_CHECK_HOST_WRITE
+#define WAITS WEIR_CHECK_IMPLIED_WAIT, WEIR_CHECK_NEEDLESS_WAIT
+#define ONE(kind) WEIR_CHECK_##kind, WEIR_CHECK_##kind
+
+static const struct words sentences[] = {
+    {RACES, is_always, "%u2 %v2 %b, which %u1 %v1, and nothing orders the two"},
+    {HOSTS, is_always, "%u2 %v2 %b, which %u1 may still %i1"},
+    {ONE(OPEN_ACCESS), is_always, "%u2 %v2 %b, which %u1 %v1 until weir_host_end()"},
+    {ONE(AFTER_FREE), is_free_first, "%u2 %v2 %b, which %u1 has returned to its pool"},
+    {ONE(AFTER_FREE), is_always, "%u2 returns %b to its pool, which %u1 may still %i1"},
+    {ONE(UNWRITTEN), is_always, "%u2 reads %b, which nothing has written"},
+    {ONE(OUTSIDE), is_in_front, "%u2 %v2 in front of %b, and declares %d2 to be %r2"},
+    {ONE(OUTSIDE), is_always, "%u2 %v2 %b, and declares %d2 to be %r2"},
+    {ONE(IMPLIED_WAIT), is_always, "%u2 names %u1, after which its queue comes already"},
+    {ONE(NEEDLESS_WAIT), is_always, "%u2 names %u1, and no use of memory needs that"},
+    {ONE(FALSE_SHARING), is_always, "%u2 waits for %u1, and they use different bytes of %b"},
+    {ONE(NEEDLESS_SYNC), has_record, "%u2 waits for %u1, and no use of memory needs that"},
+    {ONE(NEEDLESS_SYNC), is_always, "%u2 waits for %q1, and no use of memory needs that"},
 };
+
+static const struct words remedies[] = {
+    {RACES_AND_HOSTS, is_host_first,
+     "take a lock for %p1 and then for %p2, or join the thread of the first"},
+    {RACES_AND_HOSTS, is_host_second, "record on %q1 after %s1, sync with that event before %p2"},
+    {RACES_AND_HOSTS, is_always, "record on %q1 after %s1, wait on %q2 before %s2"},
+    {ONE(OPEN_ACCESS), is_always, "end the host's access of %p1 before %p2"},
+    {ONE(AFTER_FREE), is_used_elsewhere,
+     "move the free of %p1 after %p2; record on %q2 after %s2, wait on %q1 before %s1"},
+    {ONE(AFTER_FREE), is_free_first, "move the free of %p1 after %p2"},
+    {ONE(AFTER_FREE), is_always, "record on %q1 after %s1, wait on %q2 before %s2"},
+    {ONE(UNWRITTEN), is_always,
+     "write the bytes before %p2, on its queue or with a wait in between"},
+    {ONE(OUTSIDE), is_always,
+     "declare the bytes in the launch of %p2, or keep the kernel inside its range"},
+    {WAITS, is_always, "remove the wait of %p2"},
+    {ONE(FALSE_SHARING), is_always,
+     "remove the wait between %p1 and %p2, or give each queue a buffer"},
+    {ONE(NEEDLESS_SYNC), is_always,
+     "remove the sync of %p2, unless it is there to measure time, to learn of a failure, or to "
+     "keep the host from running ahead"},
+};
+
+static void add_part(struct weir_long_text *text, const struct weir_check_finding *finding,
+                     char part, const struct weir_check_use *use)
+{
+    switch (part) {
+    case 'u':
+        add_use(text, finding, use);
+        break;
+    case 's':
+        weir_long_text_add(text, is_in_call(use) ? "the host call that runs " : "");
+        add_place(text, use);
+        break;
+    case 'p':
+        add_place(text, use);
+        break;
+    case 'q':
+        add_queue(text, finding, use);
+        break;
+    case 'v':
+        weir_long_text_add(text, "%s", verb(use));
+        break;
+    case 'i':
+        weir_long_text_add(text, "%s", infinitive(use->access));
+        break;
+    case 'd':
+        add_declared(text, use);
+        break;
+    case 'r':
+        weir_long_text_add(text, use->access == WEIR_ACCESS_READ ? "read" : "written");
+        break;
+    default:
+        add_bytes(text, finding);
+        break;
+    }
+}
+
+static void write_row(struct weir_long_text *text, const struct words *row,
+                      const struct weir_check_finding *finding)
+{
+    while (finding->kind < row->first || finding->kind > row->last || !row->applies(finding))
+        row++;
+    for (const char *at = row->text; *at;) {
+        const size_t plain = strcspn(at, "%");
+        weir_long_text_add(text, "%.*s", (int)plain, at);
+        at += plain;
+        if (!*at)
+            break;
+        const char part = at[1];
+        add_part(text, finding, part, at[2] == '1' ? &finding->first : &finding->second);
+        at += part == 'b' ? 2 : 3;
+    }
+}
 
 // A program without Weir has no call of Weir's to add.
 static void add_unseen_order(struct weir_long_text *message, struct weir_long_text *remedy,
@@ -389,12 +316,9 @@ void check_words_write(const struct weir_check_finding *finding,
                        const struct weir_check_finding *placed, bool threads,
                        struct weir_long_text *message, struct weir_long_text *remedy)
 {
-    const struct words *words = table;
-    while (words->kind != finding->kind)
-        words++;
-    words->say(message, finding);
+    write_row(message, sentences, finding);
     add_assumption(message, finding);
-    words->mend(remedy, placed);
+    write_row(remedy, remedies, placed);
     if (threads)
         add_unseen_order(message, remedy, finding);
 }

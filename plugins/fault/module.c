@@ -267,34 +267,34 @@ static const uint32_t possible[FAULT_KINDS] = {
 };
 
 const struct weir_key fault_keys[FAULT_KEY_COUNT] = {
-    [FAULT_KEY_FAULT] = PLUGIN_CHOICE(
+    [FAULT_KEY_FAULT] = WEIR_CHOICE_KEY(
         "fault", "refuse", fault_kind_names,
         "What happens to an operation: it is refused when it is submitted, fails later, "
         "is slow, loses its device; memory: a creation finds no memory; garbage: a host "
         "call returns a status that does not exist."),
-    [FAULT_KEY_AT] = PLUGIN_NUMBER(
+    [FAULT_KEY_AT] = WEIR_INTEGER_KEY(
         "at", "0", 0, NUMBER_MAX,
         "The number of the operation, among those that the keys below choose; 0: none."),
-    [FAULT_KEY_ONE_IN] = PLUGIN_NUMBER(
+    [FAULT_KEY_ONE_IN] = WEIR_INTEGER_KEY(
         "one_in", "0", 0, NUMBER_MAX,
         "In place of `at`: one in so many of the chosen operations, drawn by `seed`."),
-    [FAULT_KEY_SEED] = PLUGIN_NUMBER("seed", "0", 0, UINT32_MAX,
-                                     "For `one_in`: another number draws other operations."),
-    [FAULT_KEY_TARGETS] = PLUGIN_TEXT(
+    [FAULT_KEY_SEED] = WEIR_INTEGER_KEY("seed", "0", 0, UINT32_MAX,
+                                        "For `one_in`: another number draws other operations."),
+    [FAULT_KEY_TARGETS] = WEIR_TEXT_KEY(
         "kinds", "",
         "Kinds of operation to choose, with commas between them; all that the fault can "
         "happen to if empty: copy, fill, launch, host-call, record, wait, graph, native, "
         "new-device, new-queue, new-buffer, new-program, new-kernel, new-graph."),
     [FAULT_KEY_QUEUE] =
-        PLUGIN_TEXT("queue", "",
-                    "Chooses only operations on queues of this label, and the creation of them."),
-    [FAULT_KEY_LABEL] = PLUGIN_TEXT(
+        WEIR_TEXT_KEY("queue", "",
+                      "Chooses only operations on queues of this label, and the creation of them."),
+    [FAULT_KEY_LABEL] = WEIR_TEXT_KEY(
         "label", "",
         "Chooses only launches of the kernel, and uses of the buffer, program or graph, "
         "of this label."),
-    [FAULT_KEY_DELAY] = PLUGIN_NUMBER("delay_ms", "1000", 1, 3600000,
-                                      "For slow: how long the operation waits before it runs."),
-    [FAULT_KEY_LIST] = PLUGIN_TEXT(
+    [FAULT_KEY_DELAY] = WEIR_INTEGER_KEY("delay_ms", "1000", 1, 3600000,
+                                         "For slow: how long the operation waits before it runs."),
+    [FAULT_KEY_LIST] = WEIR_TEXT_KEY(
         "list", "",
         "A file to which a line is appended for each fault, or for each chosen operation "
         "if neither `at` nor `one_in` is set. Empty: none."),

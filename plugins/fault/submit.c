@@ -55,9 +55,7 @@ static void add_to_list(const struct fault *fault, const struct fault_candidate 
     weir_text_append(line, sizeof line, &used, "%" PRIu64 "\t%s\t%s\t%s\t%s\t%d\n", number,
                      fault_target_names[candidate->target], texts[0], texts[1], texts[2],
                      candidate->line);
-    const struct weir_file_growth growth = weir_file_growth_begin();
     const bool written = write(fault->list, line, used) == (ssize_t)used;
-    weir_file_growth_end(growth);
     if (!written)
         fault->link->host->log(WEIR_LOG_ERROR, fault->link->name,
                                "a line of the list cannot be written");

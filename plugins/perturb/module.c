@@ -20,9 +20,7 @@ static void append(const struct perturb *perturb, const char *text)
 {
     const int fd = weir_file_open_to_write(perturb->report, O_APPEND);
     const ssize_t size = (ssize_t)strlen(text);
-    const struct weir_file_growth growth = weir_file_growth_begin();
     const bool written = fd >= 0 && write(fd, text, (size_t)size) == size;
-    weir_file_growth_end(growth);
     if (fd >= 0)
         close(fd);
     if (!written)
@@ -91,30 +89,30 @@ enum key {
 
 // In the order of enum perturb_mode.
 static const struct weir_key keys[KEY_COUNT] = {
-    [KEY_MODE] =
-        PLUGIN_CHOICE("mode", "random", modes,
-                      "random: any order that no declared dependency forbids, by the seed; late: "
-                      "nothing runs before the program needs it; pair: the two lines of `pair` in "
-                      "the other order, everything else as submitted."),
-    [KEY_SEED] = PLUGIN_NUMBER("seed", "1", 0, INT64_MAX,
-                               "The seed of mode random: the same one gives the same order."),
-    [KEY_PAIR] =
-        PLUGIN_TEXT("pair", "",
-                    "The lines of mode pair, as app.c:80, app.c:91: what the first one submits is "
-                    "held back until what the second one submits has run."),
-    [KEY_IDLE] =
-        PLUGIN_NUMBER("idle", "100", 1, 60000,
-                      "Milliseconds without a call of the program after which pending work runs "
-                      "unasked, and after which other work goes on beside a host call that has not "
-                      "ended. What runs then depends on more than the seed."),
-    [KEY_PENDING] =
-        PLUGIN_NUMBER("pending", "4096", 1, 1 << 20,
-                      "Operations that are held back at most; with more of them one runs at each "
-                      "submit."),
-    [KEY_REPORT] =
-        PLUGIN_TEXT("report", "",
-                    "A file to which a line of JSON is appended at the end: seed, mode, counts and "
-                    "the order. Empty: none."),
+    [KEY_MODE] = WEIR_CHOICE_KEY(
+        "mode", "random", modes,
+        "random: any order that no declared dependency forbids, by the seed; late: "
+        "nothing runs before the program needs it; pair: the two lines of `pair` in "
+        "the other order, everything else as submitted."),
+    [KEY_SEED] = WEIR_INTEGER_KEY("seed", "1", 0, INT64_MAX,
+                                  "The seed of mode random: the same one gives the same order."),
+    [KEY_PAIR] = WEIR_TEXT_KEY(
+        "pair", "",
+        "The lines of mode pair, as app.c:80, app.c:91: what the first one submits is "
+        "held back until what the second one submits has run."),
+    [KEY_IDLE] = WEIR_INTEGER_KEY(
+        "idle", "100", 1, 60000,
+        "Milliseconds without a call of the program after which pending work runs "
+        "unasked, and after which other work goes on beside a host call that has not "
+        "ended. What runs then depends on more than the seed."),
+    [KEY_PENDING] = WEIR_INTEGER_KEY(
+        "pending", "4096", 1, 1 << 20,
+        "Operations that are held back at most; with more of them one runs at each "
+        "submit."),
+    [KEY_REPORT] = WEIR_TEXT_KEY(
+        "report", "",
+        "A file to which a line of JSON is appended at the end: seed, mode, counts and "
+        "the order. Empty: none."),
 };
 
 // Opening.

@@ -110,10 +110,9 @@ static void end_graph(struct sim_virtual_queue *queue, uint64_t sequence, uint64
     queue->graph_start_ns = UINT64_MAX;
 }
 
-void sim_record_done(void *user, const struct sim_done *done)
+void sim_record_done(const struct sim_done *done)
 {
-    const struct sim *sim = user;
-    struct sim_virtual_queue *queue = sim->queues[done->point.queue];
+    struct sim_virtual_queue *queue = done->owner;
     const uint64_t sequence = done->tag >> SIM_TAG_BITS;
     if (!queue)
         return; // of a device that was lost

@@ -1,242 +1,52 @@
-// The engine's data: heaps of operations, the units of a device, devices, queues with their operations, and
-// the time that has been reached. What happens at an instant is in engine_run.c.
+// The operations of queues, what they wait for, and what happens at one instant and from one to the next. An
+// operation is posted, and there when the engine has reached its time; only then others can be told that it waits
+// for them, since they may be posted later. All its memory is one block, so nothing has changed if memory is
+// short.
 #include "plugins/sim/engine.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugins/sim/engine_parts.h"
+#include "plugins/sim/units.h"
 
-// Kinds.
+struct sim_queue {
+    struct sim_queue_params params;
+    uint32_t channel;
+    uint32_t lane;
+    uint32_t unit;        // of its last operation with an engine
+    bool ended;           // gets no more work; with nothing in its ring its number is free
+    struct sim_op **ring; // of the operations `first` to `last`, by number; NULL: complete
+    size_t room;          // a power of two, or 0
+    uint64_t first;
+    uint64_t last;
+};
 
-uint32_t sim__unit_of(const struct sim_model *model, enum sim_kind kind)
-{
-    const uint32_t down = model->copy_engines > 1 ? SIM_DOWN_ENGINE : SIM_COPY_ENGINE;
-    switch (kind) {
-    case SIM_KERNEL:
-    case SIM_D2D:
-        return SIM_KERNEL_ENGINE;
-    case SIM_H2D:
-        return SIM_COPY_ENGINE;
-    case SIM_D2H:
-        return down;
-    case SIM_PEER:
-        return model->copy_engines > 2 ? SIM_PEER_ENGINE : down;
-    case SIM_COLLECTIVE:
-        return SIM_COMMUNICATION_ENGINE;
-    case SIM_HOST:
-    case SIM_PAUSE:
-        return SIM_HOST_ENGINE;
-    default:
-        return SIM_NO_ENGINE;
-    }
-}
+struct sim_engine {
+    void (*done)(const struct sim_done *done);
+    uint64_t now_ns;
+    uint64_t issue;
+    uint64_t posts; // so many ever
+    size_t posted;
+    struct sim_device *devices;
+    uint32_t device_count;
+    struct sim_queue *queues;
+    uint32_t queue_count;
+    struct sim_op *last_in_run; // the kernel whose run the next one may join
+};
 
-struct sim_device *sim__device_of(const struct sim_engine *engine, const struct sim_op *op)
+static struct sim_device *device_of(const struct sim_engine *engine, const struct sim_op *op)
 {
     return &engine->devices[op->device];
 }
 
-bool sim__sees_at_once(const struct sim_engine *engine, const struct sim_op *op,
-                       const struct sim_op *kernel)
-{
-    const struct sim_device *device = sim__device_of(engine, op);
-    return sim__unit_of(device->model, op->kind) == SIM_KERNEL_ENGINE &&
-           device == sim__device_of(engine, kernel);
-}
-
-// Heaps: the operations that wait, by their turn, and those that run, by their end.
-
-static bool goes_first(const struct sim_op *a, const struct sim_op *b)
-{
-    if (a->priority != b->priority)
-        return a->priority < b->priority;
-    if (a->rank_ns != b->rank_ns)
-        return a->rank_ns < b->rank_ns;
-    return a->issue < b->issue;
-}
-
-bool sim__ends_first(const struct sim_op *a, const struct sim_op *b)
-{
-    return a->end_ns != b->end_ns ? a->end_ns < b->end_ns : a->issue < b->issue;
-}
-
-static bool arrives_first(const struct sim_op *a, const struct sim_op *b)
-{
-    return a->rank_ns != b->rank_ns ? a->rank_ns < b->rank_ns : a->issue < b->issue;
-}
-
-static bool heap_reserve(struct sim_heap *heap, size_t count)
-{
-    size_t room = heap->room ? heap->room : 4;
-    if (count <= heap->room)
-        return true;
-    while (room < count)
-        room *= 2;
-    struct sim_op **ops = realloc(heap->ops, room * sizeof(*ops));
-    if (!ops)
-        return false;
-    heap->ops = ops;
-    heap->room = room;
-    return true;
-}
-
-static void swap(struct sim_heap *heap, size_t a, size_t b)
-{
-    struct sim_op *op = heap->ops[a];
-    heap->ops[a] = heap->ops[b];
-    heap->ops[b] = op;
-}
-
-void sim__heap_push(struct sim_heap *heap, struct sim_op *op)
-{
-    size_t at = heap->count++;
-    heap->ops[at] = op;
-    for (; at > 0 && heap->before(heap->ops[at], heap->ops[(at - 1) / 2]); at = (at - 1) / 2)
-        swap(heap, at, (at - 1) / 2);
-}
-
-struct sim_op *sim__heap_top(const struct sim_heap *heap)
-{
-    return heap->count ? heap->ops[0] : NULL;
-}
-
-void sim__heap_delay(struct sim_heap *heap, size_t at)
-{
-    for (;;) {
-        size_t least = at;
-        for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < heap->count; child++)
-            if (heap->before(heap->ops[child], heap->ops[least]))
-                least = child;
-        if (least == at)
-            return;
-        swap(heap, at, least);
-        at = least;
-    }
-}
-
-struct sim_op *sim__heap_pop(struct sim_heap *heap)
-{
-    struct sim_op *top = heap->ops[0];
-    heap->ops[0] = heap->ops[--heap->count];
-    sim__heap_delay(heap, 0);
-    return top;
-}
-
-// Units.
-
-static bool was_issued_first(const struct sim_op *a, const struct sim_op *b)
-{
-    return a->issue < b->issue;
-}
-
-static bool unit_init(struct sim_unit *unit, uint32_t lane_count)
-{
-    unit->waiting.before = goes_first;
-    unit->running.before = sim__ends_first;
-    unit->capacity = 1;
-    if (lane_count == 0)
-        return true;
-    unit->lanes = calloc(lane_count, sizeof *unit->lanes);
-    unit->lane_count = unit->lanes ? lane_count : 0;
-    for (uint32_t i = 0; i < unit->lane_count; i++)
-        unit->lanes[i].before = was_issued_first;
-    return unit->lanes;
-}
-
-static void unit_finish(struct sim_unit *unit)
-{
-    free((void *)unit->waiting.ops);
-    free((void *)unit->running.ops);
-    for (uint32_t i = 0; i < unit->lane_count; i++)
-        free((void *)unit->lanes[i].ops);
-    free(unit->lanes);
-}
-
-static bool unit_reserve(struct sim_unit *unit, uint32_t lane)
-{
-    return heap_reserve(sim__waiting_of(unit, lane), unit->members + 1) &&
-           heap_reserve(&unit->running, unit->members + 1);
-}
-
 // The engine.
 
-struct sim_engine *sim_engine_create(void (*done)(void *user, const struct sim_done *done),
-                                     void *user)
+struct sim_engine *sim_engine_create(void (*done)(const struct sim_done *done))
 {
     struct sim_engine *engine = calloc(1, sizeof *engine);
-    if (!engine)
-        return NULL;
-    engine->done = done;
-    engine->user = user;
-    engine->marks_end = &engine->marks;
-    engine->posted.before = arrives_first;
+    if (engine)
+        engine->done = done;
     return engine;
-}
-
-// Destroying.
-
-static void free_edges(struct sim_edge *edge)
-{
-    while (edge) {
-        struct sim_edge *next = edge->next;
-        free(edge);
-        edge = next;
-    }
-}
-
-static void free_op(struct sim_op *op)
-{
-    free_edges(op->dependents);
-    free_edges(op->reserved);
-    free(op);
-}
-
-static void finish_queue(struct sim_queue *queue)
-{
-    for (; queue->first <= queue->last; queue->first++)
-        free_op(queue->ring[queue->first & (queue->room - 1)]);
-    free((void *)queue->ring);
-}
-
-static void finish_device(struct sim_device *device)
-{
-    for (size_t i = 0; i < SIM_ENGINES; i++)
-        unit_finish(&device->units[i]);
-    free((void *)device->channels);
-}
-
-// Runs whose kernels are all in the queues' rings, and those that posted ones have. That of one that is
-// retired is closed, and kept already.
-static void keep_runs(struct sim_engine *engine)
-{
-    for (uint32_t i = 0; i < engine->queue_count; i++) {
-        const struct sim_queue *queue = &engine->queues[i];
-        for (uint64_t number = queue->first; number <= queue->last; number++) {
-            const struct sim_op *op = queue->ring[number & (queue->room - 1)];
-            struct sim_run *run = op->run;
-            if (!run || op->state == SIM_RETIRED || (!run->ops && op->state != SIM_POSTED))
-                continue;
-            run->ops = NULL;
-            run->next_free = engine->free_runs;
-            engine->free_runs = run;
-        }
-    }
-}
-
-static void free_kept(struct sim_engine *engine)
-{
-    while (engine->free_ops) {
-        struct sim_op *next = engine->free_ops->next;
-        free(engine->free_ops);
-        engine->free_ops = next;
-    }
-    free_edges(engine->free_edges);
-    while (engine->free_runs) {
-        struct sim_run *next = engine->free_runs->next_free;
-        free(engine->free_runs);
-        engine->free_runs = next;
-    }
 }
 
 void sim_engine_destroy(struct sim_engine **engine)
@@ -245,19 +55,17 @@ void sim_engine_destroy(struct sim_engine **engine)
     *engine = NULL;
     if (!each)
         return;
-    keep_runs(each);
-    for (uint32_t i = 0; i < each->queue_count; i++)
-        finish_queue(&each->queues[i]);
+    for (uint32_t i = 0; i < each->queue_count; i++) {
+        for (size_t slot = 0; slot < each->queues[i].room; slot++)
+            free(each->queues[i].ring[slot]);
+        free((void *)each->queues[i].ring);
+    }
     for (uint32_t i = 0; i < each->device_count; i++)
-        finish_device(&each->devices[i]);
-    free_kept(each);
-    free((void *)each->posted.ops);
+        sim__device_finish(&each->devices[i]);
     free(each->queues);
     free(each->devices);
     free(each);
 }
-
-// Devices and queues.
 
 bool sim_engine_add_device(struct sim_engine *engine, const struct sim_model *model,
                            uint32_t *out_device)
@@ -267,29 +75,18 @@ bool sim_engine_add_device(struct sim_engine *engine, const struct sim_model *mo
     if (!devices)
         return false;
     engine->devices = devices;
-    struct sim_device *device = &devices[engine->device_count];
-    *device = (struct sim_device){.model = model};
-    device->channels = (struct sim_op **)calloc(model->channels + 1, sizeof(struct sim_op *));
-    bool fine = device->channels != NULL;
-    for (size_t i = 0; i < SIM_ENGINES; i++) {
-        const bool copies =
-            (i == SIM_COPY_ENGINE || i == SIM_DOWN_ENGINE) && model->queues == SIM_STREAM_QUEUES;
-        fine = unit_init(&device->units[i], copies ? model->copy_channels : 0) && fine;
-    }
-    if (!fine) {
-        finish_device(device);
+    if (!sim__device_init(&devices[engine->device_count], model))
         return false;
-    }
-    device->units[SIM_KERNEL_ENGINE].capacity = model->kernels;
-    device->units[SIM_HOST_ENGINE].capacity = SIZE_MAX;
     *out_device = engine->device_count++;
     return true;
 }
 
+// Queues, and their operations.
+
 static struct sim_queue *unused_queue(struct sim_engine *engine)
 {
     for (uint32_t i = 0; i < engine->queue_count; i++)
-        if (engine->queues[i].free)
+        if (engine->queues[i].ended && engine->queues[i].first > engine->queues[i].last)
             return &engine->queues[i];
     struct sim_queue *queues = realloc(engine->queues, (engine->queue_count + 1) * sizeof *queues);
     if (!queues)
@@ -307,8 +104,8 @@ bool sim_engine_add_queue(struct sim_engine *engine, const struct sim_queue_para
     if (!queue)
         return false;
     queue->params = *params;
-    queue->ended = queue->free = false;
-    queue->unit = SIM_NO_ENGINE;
+    queue->ended = false;
+    queue->unit = SIM_NO_UNIT;
     if (device->model->channels)
         queue->channel = device->next_channel++ % device->model->channels;
     if (device->model->copy_channels)
@@ -317,115 +114,382 @@ bool sim_engine_add_queue(struct sim_engine *engine, const struct sim_queue_para
     return true;
 }
 
-static void free_if_empty(struct sim_queue *queue)
-{
-    queue->free = queue->ended && queue->first > queue->last;
-}
-
 void sim_engine_end_queue(struct sim_engine *engine, uint32_t queue)
 {
     engine->queues[queue].ended = true;
-    free_if_empty(&engine->queues[queue]);
+    engine->queues[queue].params.owner = NULL;
 }
 
-// The operations of a queue.
+static struct sim_op **slot_of(const struct sim_queue *queue, uint64_t number)
+{
+    return &queue->ring[number & (queue->room - 1)];
+}
 
-struct sim_op *sim__find(const struct sim_engine *engine, struct sim_point point)
+// NULL if it is complete, and nothing will ask for it.
+static struct sim_op *find(const struct sim_engine *engine, struct sim_point point)
 {
     const struct sim_queue *queue = &engine->queues[point.queue];
-    if (point.number == 0 || point.number < queue->first)
-        return NULL;
-    struct sim_op *op = queue->ring[point.number & (queue->room - 1)];
-    return op->state == SIM_RETIRED ? NULL : op;
+    return point.number == 0 || point.number < queue->first ? NULL : *slot_of(queue, point.number);
 }
 
-void sim__retire(struct sim_engine *engine, struct sim_op *op)
+static void retire(struct sim_engine *engine, struct sim_op *op)
 {
     struct sim_queue *queue = &engine->queues[op->point.queue];
-    op->state = SIM_RETIRED;
-    for (; queue->first <= queue->last; queue->first++) {
-        struct sim_op *first = queue->ring[queue->first & (queue->room - 1)];
-        if (first->state != SIM_RETIRED)
-            return;
-        first->next = engine->free_ops;
-        engine->free_ops = first;
-    }
-    free_if_empty(queue);
+    *slot_of(queue, op->point.number) = NULL;
+    free(op);
+    while (queue->first <= queue->last && !*slot_of(queue, queue->first))
+        queue->first++;
 }
 
-// Reserving the memory of an operation.
-
-static bool reserve_ring(struct sim_queue *queue)
+static bool grow_ring(struct sim_queue *queue)
 {
-    const uint64_t count = queue->last + 1 - queue->first;
-    if (count < queue->room)
-        return true;
     const size_t room = queue->room ? 2 * queue->room : 8;
     struct sim_op **ring = (struct sim_op **)calloc(room, sizeof(*ring));
     if (!ring)
         return false;
     for (uint64_t number = queue->first; number <= queue->last; number++)
-        ring[number & (room - 1)] = queue->ring[number & (queue->room - 1)];
+        ring[number & (room - 1)] = *slot_of(queue, number);
     free((void *)queue->ring);
     queue->ring = ring;
     queue->room = room;
     return true;
 }
 
-static bool reserve_edges(struct sim_engine *engine, size_t count)
+// Signals.
+
+// `op` learns now that `before` is complete. A mark passes on what it has learned itself.
+static void note_from(const struct sim_engine *engine, struct sim_op *op,
+                      const struct sim_op *before)
 {
-    struct sim_edge *edge = engine->free_edges;
-    for (; edge && count > 0; count--)
-        edge = edge->next;
-    for (; count > 0; count--) {
-        edge = calloc(1, sizeof *edge);
-        if (!edge)
-            return false;
-        edge->next = engine->free_edges;
-        engine->free_edges = edge;
+    const struct sim_device *device = device_of(engine, op);
+    if (op->from_ns != engine->now_ns)
+        op->from = 0;
+    op->from_ns = engine->now_ns;
+    if (device != device_of(engine, before))
+        op->from |= SIM_FROM_ELSEWHERE;
+    else if (sim__has_engine(before->kind))
+        op->from |= UINT32_C(1) << sim__unit_of(device->model, before->kind);
+    else if (before->from_ns == engine->now_ns)
+        op->from |= before->from;
+}
+
+// Whatever has no engine is passed over. A copy between devices after a pause needs no signal, others do.
+static void follow(const struct sim_engine *engine, struct sim_op *op)
+{
+    const uint32_t unit = sim__unit_of(device_of(engine, op)->model, op->kind);
+    const struct sim_point last = {op->point.queue, op->point.number - 1};
+    struct sim_queue *queue = &engine->queues[op->point.queue];
+    if (!sim__has_engine(op->kind))
+        return;
+    op->follows = !op->first && queue->unit != unit && queue->unit != SIM_NO_UNIT &&
+                  (op->kind != SIM_PEER || find(engine, last));
+    queue->unit = op->pulls ? SIM_OTHERS_UNIT : unit;
+}
+
+static void join(const struct sim_engine *engine, struct sim_op *op)
+{
+    op->rank_ns = op->ready_ns = engine->now_ns;
+    sim__wait_for_unit(device_of(engine, op), op);
+}
+
+static void release(const struct sim_engine *engine, struct sim_op *op)
+{
+    struct sim_device *device = device_of(engine, op);
+    const bool on_host = sim__unit_of(device->model, op->kind) == SIM_HOST_UNIT;
+    if (--op->pending > 0)
+        return;
+    op->ready_ns = engine->now_ns;
+    if (!on_host && device->model->queues == SIM_ENGINE_QUEUES)
+        return;
+    const uint64_t ns = on_host ? 0 : sim__lead_ns(device->model, op);
+    if (ns == 0) {
+        join(engine, op);
+        return;
     }
+    op->signalled = true;
+    op->end_ns = engine->now_ns + ns;
+    sim__list_add(&device->units[SIM_SIGNALS_UNIT].running, op, sim__ends_first);
+}
+
+// Completions.
+
+// Whether `op` learns of the end of a kernel before the run of that one is complete.
+static bool sees_at_once(const struct sim_engine *engine, const struct sim_op *op,
+                         const struct sim_op *kernel)
+{
+    return op->device == kernel->device &&
+           sim__unit_of(device_of(engine, op)->model, op->kind) == SIM_KERNEL_UNIT;
+}
+
+// Those of other engines stay in the list if `late`.
+static void release_dependents(const struct sim_engine *engine, struct sim_op *op, bool late)
+{
+    struct sim_edge *edge = op->at_end;
+    op->at_end = NULL;
+    for (struct sim_edge *next; edge; edge = next) {
+        next = edge->next;
+        if (late && !sees_at_once(engine, edge->to, op)) {
+            edge->next = op->at_end;
+            op->at_end = edge;
+        } else {
+            note_from(engine, edge->to, op);
+            release(engine, edge->to);
+        }
+    }
+}
+
+static void close_run(struct sim_engine *engine, struct sim_op *first)
+{
+    if (engine->last_in_run && engine->last_in_run->run == first)
+        engine->last_in_run = NULL;
+    for (struct sim_op *op = first, *next; op; op = next) {
+        next = op->next_in_run;
+        release_dependents(engine, op, false);
+        retire(engine, op);
+    }
+}
+
+static void complete(struct sim_engine *engine, struct sim_op *op)
+{
+    const struct sim_done done = {op->point, engine->queues[op->point.queue].params.owner, op->tag,
+                                  op->start_ns, op->end_ns};
+    struct sim_op *run = op->run;
+    engine->done(&done);
+    op->state = SIM_ENDED;
+    release_dependents(engine, op, run != NULL);
+    if (!run)
+        retire(engine, op);
+    else if (--run->run_left == 0)
+        close_run(engine, run);
+}
+
+// Instants.
+
+// Starts the one that was ready first. False if none can start.
+static bool start_one(struct sim_engine *engine)
+{
+    struct sim_op *first = sim__next(engine->devices, engine->device_count, false);
+    if (!first)
+        return false;
+    sim__start(device_of(engine, first), first, engine->now_ns);
+    for (struct sim_edge *edge = first->at_start; edge; edge = edge->next)
+        release(engine, edge->to);
     return true;
 }
 
-static bool reserve_op(struct sim_engine *engine)
+// Completes the operation that ends first, if that is at `until_ns` or before.
+static bool end_one(struct sim_engine *engine, uint64_t until_ns)
 {
-    if (!engine->free_ops)
-        engine->free_ops = calloc(1, sizeof *engine->free_ops);
-    return engine->free_ops;
+    struct sim_op *first = sim__next(engine->devices, engine->device_count, true);
+    if (!first || first->end_ns > until_ns)
+        return false;
+    engine->now_ns = first->end_ns;
+    sim__end(device_of(engine, first), first);
+    if (first->state == SIM_RUNNING)
+        complete(engine, first);
+    else
+        join(engine, first);
+    return true;
 }
 
-static bool reserve_run(struct sim_engine *engine)
+// What it waits for.
+
+static void add_edge(struct sim_op *op, struct sim_edge **list)
 {
-    if (!engine->free_runs)
-        engine->free_runs = calloc(1, sizeof *engine->free_runs);
-    return engine->free_runs;
+    struct sim_edge *edge = &op->edges[op->edge_count++];
+    edge->to = op;
+    edge->next = *list;
+    *list = edge;
+    op->pending++;
 }
 
-static bool reserve_unit(struct sim_device *device, const struct sim_queue *queue, uint32_t index)
+static void depend(const struct sim_engine *engine, struct sim_op *op, struct sim_point on)
 {
-    return index == SIM_NO_ENGINE ||
-           (unit_reserve(&device->units[index], queue->lane) &&
-            heap_reserve(&device->units[SIM_SIGNALS].running, device->in_flight + 1));
+    struct sim_op *before = find(engine, on);
+    if (before && (before->state != SIM_ENDED || !sees_at_once(engine, op, before)))
+        add_edge(op, &before->at_end);
 }
 
-uint32_t sim__device_for(const struct sim_queue *queue, const struct sim_work *work)
+// It starts after the last one, and is that from now on.
+static void follow_start(const struct sim_engine *engine, struct sim_op *op, struct sim_point *last)
 {
-    return work->pulls ? work->device : queue->params.device;
+    struct sim_op *before = find(engine, *last);
+    if (before && before->state < SIM_RUNNING)
+        add_edge(op, &before->at_start);
+    *last = op->point;
 }
 
-// One edge for each wait, one for the queue, and those of the legacy queue.
-bool sim__reserve(struct sim_engine *engine, struct sim_queue *queue, const struct sim_work *work)
+static void depend_on_legacy(const struct sim_engine *engine, struct sim_op *op, bool is_legacy)
 {
-    struct sim_device *device = &engine->devices[sim__device_for(queue, work)];
+    struct sim_point *legacy = &engine->devices[op->home].legacy;
+    for (uint32_t i = 0; i < engine->queue_count && is_legacy; i++)
+        if (engine->queues[i].params.device == op->home && i != op->point.queue)
+            depend(engine, op, (struct sim_point){i, engine->queues[i].last});
+    if (is_legacy)
+        *legacy = op->point;
+    else if (legacy->queue != op->point.queue)
+        depend(engine, op, *legacy);
+}
+
+// Of one device, and what goes to another one in between ends it too: the next kernel may wait for that.
+static void join_run(struct sim_engine *engine, struct sim_op *op)
+{
+    struct sim_op *last = engine->last_in_run;
+    engine->last_in_run = NULL;
+    if (op->kind != SIM_KERNEL || !device_of(engine, op)->model->late_signals)
+        return;
+    op->run = op;
+    if (last && last->point.queue != op->point.queue && last->device == op->device) {
+        op->run = last->run;
+        last->next_in_run = op;
+    }
+    op->run->run_left++;
+    engine->last_in_run = op;
+}
+
+static void add_dependencies(struct sim_engine *engine, struct sim_op *op)
+{
+    const struct sim_queue *queue = &engine->queues[op->point.queue];
+    struct sim_device *home = &engine->devices[op->home];
+    for (size_t i = 0; i < op->on_count; i++)
+        depend(engine, op, op->edges[i].on);
+    depend_on_legacy(engine, op, queue->params.legacy);
+    if (home->model->channels)
+        follow_start(engine, op, &home->channels[queue->channel]);
+    if (op->pulls)
+        follow_start(engine, op, &device_of(engine, op)->pull);
+    join_run(engine, op);
+}
+
+// Posting.
+
+static void set_length(const struct sim_model *model, const struct sim_work *work,
+                       struct sim_op *op)
+{
+    if (work->kind == SIM_KERNEL || work->kind == SIM_PAUSE)
+        op->moves_ns = work->duration_ns;
+    else if (work->kind == SIM_HOST)
+        op->moves_ns = model->host_call_ns;
+    else if (work->kind != SIM_MARK) {
+        const bool pulls = work->pulls && model->pull_latency_ns;
+        op->moves_ns = pulls ? model->pull_latency_ns : model->copies[work->kind].latency_ns;
+        op->left_millionths = work->bytes * 1000000;
+    }
+}
+
+static void set_kernel(const struct sim_model *model, const struct sim_work *work, int32_t priority,
+                       struct sim_op *op)
+{
+    op->places = work->places < model->kernels ? work->places : model->kernels;
+    op->places = op->places > 0 ? op->places : 1;
+    op->yield_ns = work->yield_ns;
+    op->priority = model->queues == SIM_STREAM_QUEUES ? priority : 0;
+}
+
+// Edges of its waits, of its queue, of legacy queues, of its channel, and of a pull.
+static struct sim_op *create_op(const struct sim_engine *engine, uint32_t index,
+                                const struct sim_work *work)
+{
+    const struct sim_queue *queue = &engine->queues[index];
     const size_t legacy = queue->params.legacy ? engine->queue_count : 1;
-    const bool runs = work->kind == SIM_KERNEL && device->model->late_signals;
-    return reserve_op(engine) && reserve_ring(queue) &&
-           reserve_edges(engine, work->wait_count + 1 + legacy) && (!runs || reserve_run(engine)) &&
-           reserve_unit(device, queue, sim__unit_of(device->model, work->kind)) &&
-           heap_reserve(&engine->posted, engine->posted.count + 1);
+    const size_t edges = work->wait_count + 1 + legacy + 2;
+    struct sim_op *op = calloc(1, sizeof *op + edges * sizeof *op->edges);
+    if (!op)
+        return NULL;
+    op->point = (struct sim_point){index, queue->last + 1};
+    op->home = queue->params.device;
+    op->lane = queue->lane;
+    op->device = work->pulls ? work->device : queue->params.device;
+    op->kind = work->kind;
+    op->pulls = work->pulls;
+    op->first = work->first;
+    op->node = work->node;
+    op->pending = 1; // until everything else is known
+    op->places = 1;
+    op->tag = work->tag;
+    op->edges[op->on_count++].on = (struct sim_point){index, queue->last};
+    for (size_t i = 0; i < work->wait_count; i++)
+        op->edges[op->on_count++].on = work->waits[i];
+    const struct sim_model *model = engine->devices[op->device].model;
+    set_length(model, work, op);
+    if (work->kind == SIM_KERNEL)
+        set_kernel(model, work, queue->params.priority, op);
+    if (work->kind == SIM_MARK)
+        op->priority = INT32_MIN; // before what the host does
+    return op;
+}
+
+bool sim_engine_post(struct sim_engine *engine, uint32_t queue, uint64_t issue_ns,
+                     const struct sim_work *work, struct sim_point *out_point)
+{
+    struct sim_queue *its = &engine->queues[queue];
+    if (its->last + 1 - its->first >= its->room && !grow_ring(its))
+        return false;
+    struct sim_op *op = create_op(engine, queue, work);
+    if (!op)
+        return false;
+    its->last++;
+    *slot_of(its, op->point.number) = op;
+    *out_point = op->point;
+    op->rank_ns = issue_ns;
+    op->issue = ++engine->posts;
+    engine->posted++;
+    sim__list_add(&engine->devices[op->home].posted, op, sim__arrives_first);
+    if (its->params.legacy)
+        sim_engine_advance(engine, issue_ns > engine->now_ns ? issue_ns : engine->now_ns);
+    return true;
+}
+
+size_t sim_engine_posted(const struct sim_engine *engine)
+{
+    return engine->posted;
+}
+
+static struct sim_op *next_to_arrive(const struct sim_engine *engine)
+{
+    struct sim_op *next = NULL;
+    for (uint32_t i = 0; i < engine->device_count; i++) {
+        struct sim_op *op = engine->devices[i].posted.head;
+        if (op && (!next || sim__arrives_first(op, next)))
+            next = op;
+    }
+    return next;
+}
+
+// With engine queues an operation has its turn from now on.
+static void arrive(struct sim_engine *engine, struct sim_op *op)
+{
+    const struct sim_model *model = device_of(engine, op)->model;
+    sim__list_remove(&engine->devices[op->home].posted, op);
+    engine->posted--;
+    engine->now_ns = op->rank_ns > engine->now_ns ? op->rank_ns : engine->now_ns;
+    op->state = SIM_SUBMITTED;
+    op->rank_ns = 0;
+    op->issue = ++engine->issue;
+    follow(engine, op);
+    add_dependencies(engine, op);
+    if (model->queues == SIM_ENGINE_QUEUES && sim__unit_of(model, op->kind) != SIM_HOST_UNIT)
+        sim__wait_for_unit(device_of(engine, op), op);
+    release(engine, op);
 }
 
 // Time.
+
+bool sim_engine_step(struct sim_engine *engine, uint64_t until_ns)
+{
+    struct sim_op *next = next_to_arrive(engine);
+    const uint64_t arrival_ns = next && next->rank_ns < engine->now_ns ? engine->now_ns
+                                : next                                 ? next->rank_ns
+                                                                       : UINT64_MAX;
+    if (!end_one(engine, arrival_ns < until_ns ? arrival_ns : until_ns)) {
+        if (!next || arrival_ns > until_ns)
+            return false;
+        arrive(engine, next);
+    }
+    while (end_one(engine, engine->now_ns) || start_one(engine)) {
+    }
+    return true;
+}
 
 void sim_engine_advance(struct sim_engine *engine, uint64_t until_ns)
 {
@@ -443,8 +507,8 @@ void sim_engine_wait(struct sim_engine *engine, struct sim_point point)
 
 bool sim_engine_complete(const struct sim_engine *engine, struct sim_point point)
 {
-    const struct sim_op *op = point.number ? sim__find(engine, point) : NULL;
-    return !op || op->state >= SIM_ENDED;
+    const struct sim_op *op = find(engine, point);
+    return !op || op->state == SIM_ENDED;
 }
 
 struct sim_point sim_engine_last(const struct sim_engine *engine, uint32_t queue)
@@ -455,4 +519,37 @@ struct sim_point sim_engine_last(const struct sim_engine *engine, uint32_t queue
 uint64_t sim_engine_now_ns(const struct sim_engine *engine)
 {
     return engine->now_ns;
+}
+
+// What a kernel costs.
+
+uint32_t sim_kernel_places(const struct sim_model *model, double blocks)
+{
+    if (model->multiprocessors == 0 || blocks >= (double)model->multiprocessors)
+        return model->kernels;
+    const double places = blocks * (double)model->kernels / (double)model->multiprocessors;
+    return places > 1 ? (uint32_t)(places + 0.5) : 1;
+}
+
+static int compare_costs(const void *a, const void *b)
+{
+    return strcmp(((const struct sim_cost *)a)->kernel, ((const struct sim_cost *)b)->kernel);
+}
+
+bool sim_kernel_ns(const struct sim_model *model, const struct sim_launch *launch, uint64_t *out_ns)
+{
+    const struct sim_cost wanted = {.kernel = launch->kernel};
+    const struct sim_cost *cost =
+        model->cost_count
+            ? bsearch(&wanted, model->costs, model->cost_count, sizeof wanted, compare_costs)
+            : NULL;
+    if (!cost)
+        return false;
+    double ns = 0; // summed in one order, so that every machine rounds alike
+    for (size_t i = 0; i < SIM_TERMS; i++)
+        ns += cost->factors[i] * launch->terms[i];
+    // A negative argument may make it negative; a year is more than any kernel runs.
+    const double most = 365.0 * 86400e9;
+    *out_ns = ns > 0 ? (uint64_t)((ns < most ? ns : most) + 0.5) : 0;
+    return true;
 }

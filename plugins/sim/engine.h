@@ -116,15 +116,22 @@ struct sim_model {
     size_t cost_count;
 };
 
-// How long a kernel takes: the sum of the products. All figures are at least 0.
+// What a kernel's time depends on.
+enum sim_term {
+    SIM_TERM_FIXED,    // 1
+    SIM_TERM_BLOCK,    // blocks
+    SIM_TERM_ITEM,     // work-items
+    SIM_TERM_BYTE,     // of all its buffer arguments' ranges
+    SIM_TERM_ARGUMENT, // the value of each argument, counted from 0; 0 if it is no scalar
+    SIM_TERM_ITEM_ARGUMENT = SIM_TERM_ARGUMENT + SIM_ARGUMENTS, // work-items times that
+    SIM_TERMS = SIM_TERM_ITEM_ARGUMENT + SIM_ARGUMENTS,
+};
+
+// How long a kernel takes: the sum of the terms times these.
 struct sim_cost {
     const char *kernel;
-    double fixed_ns;
-    double per_block_ns;
-    double per_item_ns;                         // a work-item
-    double per_byte_ns;                         // of all its buffer arguments' ranges
-    double per_argument_ns[SIM_ARGUMENTS];      // the value of argument i, counted from 0
-    double per_item_argument_ns[SIM_ARGUMENTS]; // work-items times the value of argument i
+    unsigned line;             // of the file, where it is; 0: none
+    double factors[SIM_TERMS]; // nanoseconds; at least 0
 };
 
 // An operation, as others wait for it. {0, 0}: none, which is complete. One of a queue that was
@@ -152,6 +159,7 @@ struct sim_work {
 // An operation that is complete.
 struct sim_done {
     struct sim_point point;
+    void *owner;  // of its queue; NULL: that was ended
     uint64_t tag; // of its sim_work
     uint64_t start_ns;
     uint64_t end_ns;
@@ -161,8 +169,7 @@ struct sim_engine;
 
 // `done` is called for each operation when its times are final, in the order of the ends; it must
 // not call the engine. NULL if out of memory.
-struct sim_engine *sim_engine_create(void (*done)(void *user, const struct sim_done *done),
-                                     void *user);
+struct sim_engine *sim_engine_create(void (*done)(const struct sim_done *done));
 // Operations that are not complete are dropped. Accepts NULL; stores NULL.
 void sim_engine_destroy(struct sim_engine **engine);
 
@@ -176,6 +183,7 @@ struct sim_queue_params {
     // Waits for all that was submitted before to the device, and all that is submitted later waits
     // for it.
     bool legacy;
+    void *owner; // the caller's, for sim_done
 };
 
 // False if out of memory.
@@ -207,13 +215,9 @@ struct sim_point sim_engine_last(const struct sim_engine *engine, uint32_t queue
 // The time that has been reached.
 uint64_t sim_engine_now_ns(const struct sim_engine *engine);
 
-// A launch of a kernel. `arguments` has the values of scalar arguments and 0 for others.
 struct sim_launch {
     const char *kernel;
-    double blocks;
-    double items;
-    double bytes;
-    double arguments[SIM_ARGUMENTS];
+    double terms[SIM_TERMS];
 };
 // How many places a kernel of that many blocks takes: all from a block for each multiprocessor on,
 // else in proportion.

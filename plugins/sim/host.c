@@ -149,7 +149,9 @@ static void see_round(const struct sim *sim, struct sim_thread *self)
     self->round = sim->round;
 }
 
-uint64_t sim_end_of_wait(const struct sim *sim, const struct sim_thread *thread, uint64_t cost_ns)
+// When the thread goes on if its wait ends now.
+static uint64_t end_of_wait(const struct sim *sim, const struct sim_thread *thread,
+                            uint64_t cost_ns)
 {
     const uint64_t now_ns = sim_engine_now_ns(sim->engine);
     return (thread->now_ns > now_ns ? thread->now_ns : now_ns) +
@@ -231,14 +233,6 @@ uint64_t sim_clock_now_ns(void *user)
 
 #define QUIET_ROUNDS 256 // of other threads; one that has not called since then sleeps
 
-struct sim_waiter {
-    struct sim_waiter *next;
-    struct sim_point point;
-    uint64_t cost_ns;
-    struct sim_thread *self;
-    long thread; // the kernel's number
-};
-
 enum rest {
     ALL_REST,
     SOME_AWAY, // all sleep, but some on the next link
@@ -285,8 +279,8 @@ static bool is_alone(void)
 static bool is_waiting_here(const struct sim *sim, const char *thread)
 {
     const long number = strtol(thread, NULL, 10);
-    for (const struct sim_waiter *at = sim->waiters; at; at = at->next)
-        if (at->thread == number)
+    for (const struct sim_thread *at = sim->threads; at; at = at->next)
+        if (at->waits && at->number == number)
             return true;
     return false;
 }
@@ -306,10 +300,15 @@ static enum rest look(const struct sim *sim, uint64_t *runs)
     return rest;
 }
 
+static bool wait_has_ended(const struct sim *sim, const struct sim_thread *thread)
+{
+    return thread->waits && sim_engine_complete(sim->engine, thread->point);
+}
+
 static bool has_ended(const struct sim *sim)
 {
-    for (const struct sim_waiter *at = sim->waiters; at; at = at->next)
-        if (sim_engine_complete(sim->engine, at->point))
+    for (const struct sim_thread *at = sim->threads; at; at = at->next)
+        if (wait_has_ended(sim, at))
             return true;
     return false;
 }
@@ -331,26 +330,20 @@ static enum rest find_rest(struct sim *sim)
 
 // Waiting.
 
-// When the thread goes on.
-static uint64_t end_of(const struct sim *sim, const struct sim_waiter *waiter)
-{
-    return sim_end_of_wait(sim, waiter->self, waiter->cost_ns);
-}
-
 // What these do does not come after the round's beginning, but after their own waits.
 static void join_round(struct sim *sim)
 {
-    for (const struct sim_waiter *at = sim->waiters; at; at = at->next)
-        if (sim_engine_complete(sim->engine, at->point))
-            at->self->round = sim->round;
+    for (struct sim_thread *at = sim->threads; at; at = at->next)
+        if (wait_has_ended(sim, at))
+            at->round = sim->round;
 }
 
 static void begin_round(struct sim *sim)
 {
     uint64_t first_ns = UINT64_MAX;
-    for (const struct sim_waiter *at = sim->waiters; at; at = at->next)
-        if (sim_engine_complete(sim->engine, at->point) && end_of(sim, at) < first_ns)
-            first_ns = end_of(sim, at);
+    for (const struct sim_thread *at = sim->threads; at; at = at->next)
+        if (wait_has_ended(sim, at) && end_of_wait(sim, at, at->cost_ns) < first_ns)
+            first_ns = end_of_wait(sim, at, at->cost_ns);
     sim_begin_round(sim, first_ns);
     join_round(sim);
 }
@@ -405,25 +398,15 @@ static void rest_until(struct sim *sim, struct sim_point point)
 
 bool sim_rest(struct sim *sim, struct sim_point point, uint64_t cost_ns)
 {
-    if (sim->restless || is_alone())
+    struct sim_thread *self = sim_self(sim);
+    if (sim->restless || self == &sim->every || is_alone())
         return false;
-    struct sim_waiter self = {.next = sim->waiters,
-                              .point = point,
-                              .cost_ns = cost_ns,
-                              .self = sim_self(sim),
-                              .thread = syscall(SYS_gettid)};
-    struct sim_waiter **at = &sim->waiters;
-    sim->waiters = &self;
-    self.self->waits = true;
-    // Files of /proc are read with the lock taken, in any call that asks for an event.
-    const int before = weir_cancel_disable();
+    self->waits = true;
+    self->point = point;
+    self->cost_ns = cost_ns;
+    self->number = syscall(SYS_gettid);
     rest_until(sim, point);
-    weir_cancel_restore(before);
-    while (*at && *at != &self)
-        at = &(*at)->next;
-    if (*at)
-        *at = self.next;
-    self.self->waits = false;
+    self->waits = false;
     return sim_engine_complete(sim->engine, point);
 }
 
@@ -457,7 +440,7 @@ static void wait_for(struct sim *sim, struct sim_point point, uint64_t cost_ns)
         return;
     sim_engine_wait(sim->engine, point);
     struct sim_thread *self = sim_self(sim);
-    sim_begin_round(sim, sim_end_of_wait(sim, self, cost_ns));
+    sim_begin_round(sim, end_of_wait(sim, self, cost_ns));
     self->round = sim->round;
 }
 

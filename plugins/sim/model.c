@@ -1,10 +1,11 @@
-// Models of GPUs: created, read from files of lines, and changed.
+// Models of GPUs: their keys, created, read from files of lines, and changed.
 #include "plugins/sim/model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/c_locale.h"
 #include "base/file.h"
 #include "base/ini/ini.h"
 #include "conf/gpus/c1060_ini.h"
@@ -34,26 +35,303 @@ enum {
     CARRIED = sizeof carried / sizeof *carried
 };
 
+// Where a message says that something is wrong: "h200.ini:12", or "copy_engines=3".
+struct place {
+    const char *label;
+    unsigned line; // 0: none
+    char *message;
+    size_t message_size;
+};
+
+// The keys of [gpu]: conf/gpus/reference.ini is tested against the table.
+
+enum type {
+    NAME,     // text
+    QUEUES,   // enum sim_queues
+    KIND,     // bool: a processor
+    FLAG,     // bool
+    COUNT,    // uint32_t
+    PRIORITY, // int32_t
+    TIME,     // uint64_t, nanoseconds
+    RATE,     // uint64_t, bytes a second, from GB/s
+};
+
+struct key {
+    const char *name;
+    enum type type;
+    size_t offset; // in struct sim_model
+    const char *fallback;
+    double minimum;
+    double maximum;
+};
+
+#define MOST_GB_PER_S 100000.0
+#define LEAST_GB_PER_S 0.001
+#define MOST_NS 1e9
+#define AT(field) offsetof(struct sim_model, field)
+#define SUBMIT(kind) (offsetof(struct sim_model, submit_ns) + (kind) * sizeof(uint64_t))
+#define LINK(kind, field)                                                    \
+    (offsetof(struct sim_model, copies) + (kind) * sizeof(struct sim_link) + \
+     offsetof(struct sim_link, field))
+
+// Kinds that have the latency and the submit of uploads.
+static const enum sim_kind copies_alike[] = {SIM_D2H, SIM_D2D, SIM_PEER};
+
+static const struct key keys[] = {
+    {"name", NAME, 0, NULL, 0, 0},
+    {"kind", KIND, AT(processor), "gpu", 0, 0},
+    {"queues", QUEUES, AT(queues), "stream", 0, 0},
+    {"late_signals", FLAG, AT(late_signals), "0", 0, 1},
+    {"channels", COUNT, AT(channels), "0", 0, 128},
+    {"copy_engines", COUNT, AT(copy_engines), NULL, 1, 3},
+    {"copy_channels", COUNT, AT(copy_channels), "0", 0, 128},
+    {"kernels", COUNT, AT(kernels), NULL, 1, 4096},
+    {"multiprocessors", COUNT, AT(multiprocessors), "0", 0, 65536},
+    {"threads_per_multiprocessor", COUNT, AT(threads), "0", 0, 65536},
+    {"greatest_priority", PRIORITY, AT(greatest_priority), "0", -1000, 0},
+    {"h2d_gb_per_s", RATE, LINK(SIM_H2D, bytes_per_s), NULL, LEAST_GB_PER_S, MOST_GB_PER_S},
+    {"d2h_gb_per_s", RATE, LINK(SIM_D2H, bytes_per_s), NULL, LEAST_GB_PER_S, MOST_GB_PER_S},
+    {"h2d_both_gb_per_s", RATE, LINK(SIM_H2D, both_bytes_per_s), "0", 0, MOST_GB_PER_S},
+    {"d2h_both_gb_per_s", RATE, LINK(SIM_D2H, both_bytes_per_s), "0", 0, MOST_GB_PER_S},
+    {"d2d_gb_per_s", RATE, LINK(SIM_D2D, bytes_per_s), "100000", LEAST_GB_PER_S, MOST_GB_PER_S},
+    {"peer_gb_per_s", RATE, LINK(SIM_PEER, bytes_per_s), "100000", LEAST_GB_PER_S, MOST_GB_PER_S},
+    {"copy_latency_ns", TIME, LINK(SIM_H2D, latency_ns), "0", 0, MOST_NS},
+    {"copy_both_latency_ns", TIME, LINK(SIM_H2D, both_latency_ns), "0", 0, MOST_NS},
+    {"pull_latency_ns", TIME, AT(pull_latency_ns), "0", 0, MOST_NS},
+    {"collective_gb_per_s", RATE, LINK(SIM_COLLECTIVE, bytes_per_s), "0", 0, MOST_GB_PER_S},
+    {"collective_latency_ns", TIME, LINK(SIM_COLLECTIVE, latency_ns), "0", 0, MOST_NS},
+    {"signal_ns", TIME, AT(signal_ns), "0", 0, MOST_NS},
+    {"kernel_gap_ns", TIME, AT(kernel_gap_ns), "0", 0, MOST_NS},
+    {"graph_ns", TIME, AT(graph_ns), "0", 0, MOST_NS},
+    {"host_call_ns", TIME, AT(host_call_ns), "0", 0, MOST_NS},
+    {"submit_kernel_ns", TIME, SUBMIT(SIM_KERNEL), "0", 0, MOST_NS},
+    {"submit_copy_ns", TIME, SUBMIT(SIM_H2D), "0", 0, MOST_NS},
+    {"submit_mark_ns", TIME, SUBMIT(SIM_MARK), "0", 0, MOST_NS},
+    {"submit_graph_ns", TIME, AT(submit_graph_ns), "0", 0, MOST_NS},
+    {"submit_branch_ns", TIME, AT(submit_branch_ns), "0", 0, MOST_NS},
+    {"wait_ns", TIME, AT(wait_ns), "0", 0, MOST_NS},
+    {"wake_ns", TIME, AT(wake_ns), "0", 0, MOST_NS},
+    {"staging_gb_per_s", RATE, AT(staging.bytes_per_s), "0", 0, MOST_GB_PER_S},
+    {"staging_all_gb_per_s", RATE, AT(staging.all_bytes_per_s), "0", 0, MOST_GB_PER_S},
+};
+
+enum {
+    KEYS = sizeof keys / sizeof *keys
+};
+
+const char *sim_key_name(size_t index)
+{
+    return index < KEYS ? keys[index].name : NULL;
+}
+
+const char *sim_key_default(size_t index)
+{
+    return keys[index].fallback;
+}
+
+// Writes the sentence; returns false.
+WEIR_TEXT_PRINTF(2, 3)
+static bool refuse(const struct place *place, const char *format, ...)
+{
+    char about[256];
+    va_list arguments;
+    if (place->line)
+        snprintf(about, sizeof about, "%s:%u", place->label, place->line);
+    else
+        snprintf(about, sizeof about, "%s", place->label);
+    va_start(arguments, format);
+    weir_text_vabout(place->message, place->message_size, about, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+bool sim_read_number(const char *text, bool exponent, double *out_number)
+{
+    char *end;
+    if (!strchr("0123456789", text[0]) || text[0] == '\0' ||
+        text[strspn(text, exponent ? "0123456789.e+-" : "0123456789.")] != '\0')
+        return false;
+    *out_number = weir_c_number(text, &end);
+    return *end == '\0';
+}
+
+static bool refuse_value(const struct key *key, const char *value, const struct place *place)
+{
+    if (key->type == KIND)
+        return refuse(place, "'kind' of [gpu] is gpu or cpu, not '%s'", value);
+    if (key->type == NAME)
+        return refuse(place, "'name' of [gpu] is empty; write what the card is called");
+    return refuse(place, "'%s' of [gpu] is a %s from %.9g to %.9g, not '%s'", key->name,
+                  key->type == RATE ? "number" : "whole number", key->minimum, key->maximum, value);
+}
+
+static bool set_name(struct sim_gpu *gpu, const char *value, const struct place *place)
+{
+    if (value[0] == '\0')
+        return refuse_value(&keys[0], value, place);
+    char *name = strdup(value);
+    if (!name)
+        return refuse(place, "there is no memory for the model");
+    free(gpu->name);
+    gpu->name = name;
+    gpu->model.name = name;
+    return true;
+}
+
+static bool set_queues(struct sim_gpu *gpu, const char *value, const struct place *place)
+{
+    const bool engine = strcmp(value, "engine") == 0;
+    if (!engine && strcmp(value, "stream") != 0)
+        return refuse(place, "'queues' of [gpu] is engine or stream, not '%s'", value);
+    gpu->model.queues = engine ? SIM_ENGINE_QUEUES : SIM_STREAM_QUEUES;
+    return true;
+}
+
+// "cpu" or "gpu"; false for anything else.
+static bool read_kind(const char *text, bool *out_processor)
+{
+    *out_processor = strcmp(text, "cpu") == 0;
+    return *out_processor || strcmp(text, "gpu") == 0;
+}
+
+static void store(struct sim_model *model, const struct key *key, double number)
+{
+    void *at = (char *)model + key->offset;
+    switch (key->type) {
+    case FLAG:
+        *(bool *)at = number != 0;
+        break;
+    case COUNT:
+        *(uint32_t *)at = (uint32_t)number;
+        break;
+    case PRIORITY:
+        *(int32_t *)at = (int32_t)number;
+        break;
+    case TIME:
+        *(uint64_t *)at = (uint64_t)number;
+        break;
+    default:
+        *(uint64_t *)at = (uint64_t)(number * 1e9 + 0.5);
+        break;
+    }
+}
+
+// One key for all copies, one for what is launched, and one for what has no engine.
+static void share(struct sim_model *model)
+{
+    for (size_t i = 0; i < sizeof copies_alike / sizeof *copies_alike; i++) {
+        model->copies[copies_alike[i]].latency_ns = model->copies[SIM_H2D].latency_ns;
+        model->submit_ns[copies_alike[i]] = model->submit_ns[SIM_H2D];
+    }
+    model->copies[SIM_D2H].both_latency_ns = model->copies[SIM_H2D].both_latency_ns;
+    model->submit_ns[SIM_COLLECTIVE] = model->submit_ns[SIM_KERNEL];
+    model->submit_ns[SIM_HOST] = model->submit_ns[SIM_MARK];
+}
+
+static bool set_number(struct sim_gpu *gpu, const struct key *key, const char *value,
+                       const struct place *place)
+{
+    const bool negative = key->type == PRIORITY && value[0] == '-';
+    double number;
+    if (!sim_read_number(value + negative, false, &number) ||
+        (key->type != RATE && strchr(value, '.')))
+        return refuse_value(key, value, place);
+    if (negative)
+        number = -number;
+    if (!(number >= key->minimum && number <= key->maximum))
+        return refuse_value(key, value, place);
+    store(&gpu->model, key, number);
+    share(&gpu->model);
+    return true;
+}
+
+static bool set(struct sim_gpu *gpu, const struct key *key, const char *value,
+                const struct place *place)
+{
+    if (key->type == NAME)
+        return set_name(gpu, value, place);
+    if (key->type == QUEUES)
+        return set_queues(gpu, value, place);
+    if (key->type == KIND)
+        return read_kind(value, &gpu->model.processor) || refuse_value(key, value, place);
+    return set_number(gpu, key, value, place);
+}
+
+// Sets the key of [gpu] from its text. `*out_index` is that of the key in the table.
+static bool key_set(struct sim_gpu *gpu, const char *key, const char *value,
+                    const struct place *place, size_t *out_index)
+{
+    const char *nearest = NULL;
+    for (size_t i = 0; i < KEYS; i++) {
+        *out_index = i;
+        if (strcmp(key, keys[i].name) == 0)
+            return set(gpu, &keys[i], value, place);
+        nearest = weir_text_nearer(key, nearest, keys[i].name);
+    }
+    if (nearest)
+        return refuse(place, "[gpu] has no key '%s'; did you mean '%s'?", key, nearest);
+    return refuse(place, "[gpu] has no key '%s'; conf/gpus/reference.ini has all", key);
+}
+
+// Sets every key that `seen` does not have to its default; refuses the GPU if it has none.
+static bool keys_fill(struct sim_gpu *gpu, const bool seen[KEYS], const struct place *place)
+{
+    for (size_t i = 0; i < KEYS; i++) {
+        if (seen[i])
+            continue;
+        if (!keys[i].fallback)
+            return refuse(place, "[gpu] lacks '%s'; conf/gpus/reference.ini tells what it is",
+                          keys[i].name);
+        if (!set(gpu, &keys[i], keys[i].fallback, place))
+            return false;
+    }
+    return true;
+}
+
+static bool is_too_low(uint64_t bytes_per_s)
+{
+    return bytes_per_s > 0 && (double)bytes_per_s < LEAST_GB_PER_S * 1e9;
+}
+
+// Whether the keys go together.
+static bool keys_check(const struct sim_gpu *gpu, const struct place *place)
+{
+    const struct sim_model *model = &gpu->model;
+    const struct sim_link *up = &model->copies[SIM_H2D];
+    const struct sim_link *down = &model->copies[SIM_D2H];
+    if (up->both_bytes_per_s > up->bytes_per_s)
+        return refuse(place, "'h2d_both_gb_per_s' is more than 'h2d_gb_per_s', that of a copy "
+                             "alone; one of them is wrong");
+    if (down->both_bytes_per_s > down->bytes_per_s)
+        return refuse(place, "'d2h_both_gb_per_s' is more than 'd2h_gb_per_s', that of a copy "
+                             "alone; one of them is wrong");
+    if (up->both_latency_ns && up->both_latency_ns < up->latency_ns)
+        return refuse(place, "'copy_both_latency_ns' is 0 or at least 'copy_latency_ns', that "
+                             "of a copy alone");
+    if (is_too_low(up->both_bytes_per_s) || is_too_low(down->both_bytes_per_s))
+        return refuse(place, "'h2d_both_gb_per_s' and 'd2h_both_gb_per_s' are 0 or at least %g",
+                      LEAST_GB_PER_S);
+    if (is_too_low(model->copies[SIM_COLLECTIVE].bytes_per_s))
+        return refuse(place, "'collective_gb_per_s' is 0 or at least %g", LEAST_GB_PER_S);
+    if (is_too_low(model->staging.bytes_per_s) || is_too_low(model->staging.all_bytes_per_s))
+        return refuse(place, "'staging_gb_per_s' and 'staging_all_gb_per_s' are 0 or at least %g",
+                      LEAST_GB_PER_S);
+    return true;
+}
+
 // Costs of kernels, in the order of a file. Zeroed before use.
 struct sim_costs {
     struct sim_cost *items;
-    unsigned *lines; // of their sections
     size_t count;
 };
 
 #define MOST_COST_NS 1e15
 
-enum {
-    FIELDS = SIM_COST_KEYS - 2 * SIM_ARGUMENTS // that do not depend on an argument
-};
-
-static void finish_costs(struct sim_costs *costs)
+static void finish_costs(struct sim_cost *costs, size_t count)
 {
-    for (size_t i = 0; i < costs->count; i++)
-        free((char *)costs->items[i].kernel);
-    free(costs->items);
-    free(costs->lines);
-    *costs = (struct sim_costs){0};
+    for (size_t i = 0; i < count; i++)
+        free((char *)costs[i].kernel);
+    free(costs);
 }
 
 static bool is_named(const struct sim_cost *cost, const char *name, size_t length)
@@ -67,106 +345,65 @@ static bool make_room(struct sim_costs *costs)
     const size_t count = costs->count;
     if (count & (count - 1))
         return true;
-    const size_t capacity = count ? 2 * count : 1;
-    struct sim_cost *items = realloc(costs->items, capacity * sizeof *items);
+    struct sim_cost *items = realloc(costs->items, (count ? 2 * count : 1) * sizeof *items);
     if (items)
         costs->items = items;
-    unsigned *lines = items ? realloc(costs->lines, capacity * sizeof *lines) : NULL;
-    if (lines)
-        costs->lines = lines;
-    return lines != NULL;
+    return items != NULL;
 }
 
 // Adds a kernel without costs; false with a message.
 static bool add_costs(struct sim_costs *costs, const char *name, size_t length,
-                      const struct sim_place *place)
+                      const struct place *place)
 {
     for (size_t i = 0; i < costs->count; i++)
         if (is_named(&costs->items[i], name, length))
-            return sim_refuse(place,
-                              "section [kernel %.*s] is already in line %u; keep one of them",
-                              (int)length, name, costs->lines[i]);
+            return refuse(place, "section [kernel %.*s] is already in line %u; keep one of them",
+                          (int)length, name, costs->items[i].line);
     if (costs->count == SIM_MOST_KERNELS)
-        return sim_refuse(place, "more than %d kernels; remove those that the program does not use",
-                          SIM_MOST_KERNELS);
+        return refuse(place, "more than %d kernels; remove those that the program does not use",
+                      SIM_MOST_KERNELS);
     char *copy = make_room(costs) ? strndup(name, length) : NULL;
     if (!copy)
-        return sim_refuse(place, "there is no memory for the kernel");
-    costs->items[costs->count] = (struct sim_cost){.kernel = copy};
-    costs->lines[costs->count++] = place->line;
+        return refuse(place, "there is no memory for the kernel");
+    costs->items[costs->count++] = (struct sim_cost){.kernel = copy, .line = place->line};
     return true;
 }
 
-// "PREFIXn_ns": n, or -1.
-static int argument_of(const char *key, const char *prefix)
+// The key of a term; SIM_TERMS: none.
+static size_t term_of(const char *key)
 {
-    const size_t length = strlen(prefix);
-    if (strncmp(key, prefix, length) != 0)
-        return -1;
-    for (int i = 0; i < SIM_ARGUMENTS; i++) {
-        char rest[16];
-        snprintf(rest, sizeof rest, "%d_ns", i);
-        if (strcmp(key + length, rest) == 0)
-            return i;
+    static const char *const names[] = {"fixed_ns", "per_block_ns", "per_item_ns", "per_byte_ns"};
+    char name[40];
+    size_t term = 0;
+    for (; term < SIM_TERM_ARGUMENT; term++)
+        if (strcmp(key, names[term]) == 0)
+            return term;
+    for (; term < SIM_TERMS; term++) {
+        const bool items = term >= SIM_TERM_ITEM_ARGUMENT;
+        snprintf(name, sizeof name, "per_%sargument_%zu_ns", items ? "item_" : "",
+                 term - (items ? SIM_TERM_ITEM_ARGUMENT : SIM_TERM_ARGUMENT));
+        if (strcmp(key, name) == 0)
+            break;
     }
-    return -1;
+    return term;
 }
 
-// The cost, this many times.
-static void scale_cost(struct sim_cost *cost, double scale)
-{
-    cost->fixed_ns *= scale;
-    cost->per_block_ns *= scale;
-    cost->per_item_ns *= scale;
-    cost->per_byte_ns *= scale;
-    for (size_t i = 0; i < SIM_ARGUMENTS; i++) {
-        cost->per_argument_ns[i] *= scale;
-        cost->per_item_argument_ns[i] *= scale;
-    }
-}
-
-// The number of a key, or SIM_COST_KEYS.
-static size_t cost_index_of(const char *key)
-{
-    static const char *const fields[] = {"fixed_ns", "per_block_ns", "per_item_ns", "per_byte_ns"};
-    for (size_t i = 0; i < FIELDS; i++)
-        if (strcmp(key, fields[i]) == 0)
-            return i;
-    int argument = argument_of(key, "per_argument_");
-    if (argument >= 0)
-        return FIELDS + (size_t)argument;
-    argument = argument_of(key, "per_item_argument_");
-    return argument >= 0 ? FIELDS + SIM_ARGUMENTS + (size_t)argument : SIM_COST_KEYS;
-}
-
-static void store_cost(struct sim_cost *cost, size_t index, double number)
-{
-    double *const fields[FIELDS] = {&cost->fixed_ns, &cost->per_block_ns, &cost->per_item_ns,
-                                    &cost->per_byte_ns};
-    if (index < FIELDS)
-        *fields[index] = number;
-    else if (index < FIELDS + SIM_ARGUMENTS)
-        cost->per_argument_ns[index - FIELDS] = number;
-    else
-        cost->per_item_argument_ns[index - FIELDS - SIM_ARGUMENTS] = number;
-}
-
-// Sets the key of [kernel NAME] from its text; `*out_index` is below SIM_COST_KEYS.
+// Sets the key of [kernel NAME] from its text; `*out_index` is below SIM_TERMS.
 static bool set_cost(struct sim_cost *cost, const char *key, const char *value,
-                     const struct sim_place *place, size_t *out_index)
+                     const struct place *place, size_t *out_index)
 {
     double number;
-    *out_index = cost_index_of(key);
-    if (*out_index == SIM_COST_KEYS)
-        return sim_refuse(place,
-                          "[kernel %s] has no key '%s'; its keys are fixed_ns, per_block_ns, "
-                          "per_item_ns, per_byte_ns, per_argument_0_ns to per_argument_%d_ns and "
-                          "per_item_argument_0_ns to per_item_argument_%d_ns",
-                          cost->kernel, key, SIM_ARGUMENTS - 1, SIM_ARGUMENTS - 1);
+    *out_index = term_of(key);
+    if (*out_index == SIM_TERMS)
+        return refuse(place,
+                      "[kernel %s] has no key '%s'; its keys are fixed_ns, per_block_ns, "
+                      "per_item_ns, per_byte_ns, per_argument_0_ns to per_argument_%d_ns and "
+                      "per_item_argument_0_ns to per_item_argument_%d_ns",
+                      cost->kernel, key, SIM_ARGUMENTS - 1, SIM_ARGUMENTS - 1);
     if (!sim_read_number(value, true, &number) || !(number <= MOST_COST_NS))
-        return sim_refuse(place, "'%s' of [kernel %s] is a number from 0 to %g, not '%s'", key,
-                          cost->kernel, MOST_COST_NS, value);
-    store_cost(cost, *out_index, number);
+        return refuse(place, "'%s' of [kernel %s] is a number from 0 to %g, not '%s'", key,
+                      cost->kernel, MOST_COST_NS, value);
+    cost->factors[*out_index] = number;
     return true;
 }
 
@@ -190,12 +427,12 @@ struct learnt {
 struct reader {
     struct sim_gpu *gpu;
     struct sim_costs *costs;
-    struct sim_place place;
+    struct place place;
     enum part part;
     unsigned gpu_line; // 0: no [gpu] yet
     struct learnt learnt;
-    bool seen[SIM_GPU_KEYS];
-    bool cost_seen[SIM_COST_KEYS]; // of the section of the current line
+    bool seen[KEYS];
+    bool cost_seen[SIM_TERMS]; // of the section of the current line
     bool fine;
 };
 
@@ -206,25 +443,25 @@ static bool end_section(struct reader *reader)
 {
     if (reader->part != KERNEL_PART)
         return true;
-    for (size_t i = 0; i < SIM_COST_KEYS; i++)
+    for (size_t i = 0; i < SIM_TERMS; i++)
         if (reader->cost_seen[i])
             return true;
     const size_t last = reader->costs->count - 1;
-    reader->place.line = reader->costs->lines[last];
-    return sim_refuse(&reader->place, "[kernel %s] has no cost; write fixed_ns, or remove it",
-                      reader->costs->items[last].kernel);
+    reader->place.line = reader->costs->items[last].line;
+    return refuse(&reader->place, "[kernel %s] has no cost; write fixed_ns, or remove it",
+                  reader->costs->items[last].kernel);
 }
 
 static bool begin_gpu(struct reader *reader)
 {
     if (!reader->gpu)
-        return sim_refuse(&reader->place, "a file of costs has [kernel NAME] sections alone; a "
-                                          "model with [gpu] is named as the GPU");
+        return refuse(&reader->place, "a file of costs has [kernel NAME] sections alone; a "
+                                      "model with [gpu] is named as the GPU");
     if (reader->gpu_line)
-        return sim_refuse(&reader->place,
-                          "section [gpu] is already in line %u; keep its keys in "
-                          "one place",
-                          reader->gpu_line);
+        return refuse(&reader->place,
+                      "section [gpu] is already in line %u; keep its keys in "
+                      "one place",
+                      reader->gpu_line);
     reader->gpu_line = reader->place.line;
     reader->part = GPU_PART;
     return true;
@@ -241,10 +478,10 @@ static bool begin_kernel(struct reader *reader, const char *name, size_t length)
 static bool begin_learnt(struct reader *reader)
 {
     if (reader->learnt.line)
-        return sim_refuse(&reader->place,
-                          "section [learnt] is already in line %u: costs of two devices are two "
-                          "files",
-                          reader->learnt.line);
+        return refuse(&reader->place,
+                      "section [learnt] is already in line %u: costs of two devices are two "
+                      "files",
+                      reader->learnt.line);
     reader->learnt.line = reader->place.line;
     reader->part = LEARNT_PART;
     return true;
@@ -258,8 +495,8 @@ static bool begin_section(struct reader *reader, const char *name, size_t length
         return begin_kernel(reader, name, length);
     if (length == 6 && strncmp(name, "learnt", 6) == 0)
         return begin_learnt(reader);
-    return sim_refuse(&reader->place, "unknown section [%.*s]; a model has [gpu] and [kernel NAME]",
-                      (int)length, name);
+    return refuse(&reader->place, "unknown section [%.*s]; a model has [gpu] and [kernel NAME]",
+                  (int)length, name);
 }
 
 static bool on_section(void *user, unsigned line, const char *name, size_t length)
@@ -275,8 +512,7 @@ static bool on_section(void *user, unsigned line, const char *name, size_t lengt
 static bool set_once(struct reader *reader, bool *seen, const char *key)
 {
     if (*seen)
-        return sim_refuse(&reader->place, "'%s' is set twice in this section; keep one of them",
-                          key);
+        return refuse(&reader->place, "'%s' is set twice in this section; keep one of them", key);
     *seen = true;
     return true;
 }
@@ -286,9 +522,9 @@ static bool set_learnt(struct reader *reader, const char *key, const char *value
     struct learnt *learnt = &reader->learnt;
     const bool is_kind = strcmp(key, "kind") == 0;
     if (!is_kind && strcmp(key, "device") != 0)
-        return sim_refuse(&reader->place, "[learnt] has no key '%s'; it has device and kind", key);
-    if (is_kind && !sim_read_kind(value, &learnt->processor))
-        return sim_refuse(&reader->place, "'kind' of [learnt] is gpu or cpu, not '%s'", value);
+        return refuse(&reader->place, "[learnt] has no key '%s'; it has device and kind", key);
+    if (is_kind && !read_kind(value, &learnt->processor))
+        return refuse(&reader->place, "'kind' of [learnt] is gpu or cpu, not '%s'", value);
     if (!is_kind)
         snprintf(learnt->device, sizeof learnt->device, "%s", value);
     return set_once(reader, &learnt->seen[is_kind], key);
@@ -302,7 +538,7 @@ static bool on_entry(void *user, unsigned line, const char *key, const char *val
     if (reader->part == LEARNT_PART)
         return reader->fine = set_learnt(reader, key, value);
     if (reader->part == GPU_PART)
-        return reader->fine = sim_key_set(reader->gpu, key, value, &reader->place, &index) &&
+        return reader->fine = key_set(reader->gpu, key, value, &reader->place, &index) &&
                               set_once(reader, &reader->seen[index], key);
     return reader->fine = set_cost(&reader->costs->items[reader->costs->count - 1], key, value,
                                    &reader->place, &index) &&
@@ -314,7 +550,7 @@ static void on_refused(void *user, unsigned line, const char *remedy, const char
     struct reader *reader = user;
     reader->place.line = line;
     reader->fine =
-        sim_refuse(&reader->place, "%s%s%s", sentence, remedy ? "; " : "", remedy ? remedy : "");
+        refuse(&reader->place, "%s%s%s", sentence, remedy ? "; " : "", remedy ? remedy : "");
 }
 
 static bool end_text(struct reader *reader)
@@ -324,15 +560,15 @@ static bool end_text(struct reader *reader)
     reader->place.line = reader->gpu_line;
     if (!reader->gpu)
         return reader->costs->count > 0 ||
-               sim_refuse(&reader->place, "there is no [kernel NAME]; weir sim learn writes some");
+               refuse(&reader->place, "there is no [kernel NAME]; weir sim learn writes some");
     if (!reader->gpu_line)
-        return sim_refuse(&reader->place, "there is no [gpu]; conf/gpus/reference.ini shows one");
-    return sim_keys_fill(reader->gpu, reader->seen, &reader->place) &&
-           sim_keys_check(reader->gpu, &reader->place);
+        return refuse(&reader->place, "there is no [gpu]; conf/gpus/reference.ini shows one");
+    return keys_fill(reader->gpu, reader->seen, &reader->place) &&
+           keys_check(reader->gpu, &reader->place);
 }
 
 // Reads the text of the file that `place` names. `gpu` NULL: it has costs alone.
-static bool parse_text(const struct sim_place *place, const char *text, size_t size,
+static bool parse_text(const struct place *place, const char *text, size_t size,
                        struct sim_gpu *gpu, struct sim_costs *costs, struct learnt *out_learnt)
 {
     static const struct weir_ini_handler handler = {
@@ -350,7 +586,7 @@ static bool parse_text(const struct sim_place *place, const char *text, size_t s
     };
     const enum weir_ini_end end = weir_ini_read(text, size, &handler, &reader);
     if (end == WEIR_INI_NO_MEMORY)
-        return sim_refuse(&reader.place, "there is no memory to read it");
+        return refuse(&reader.place, "there is no memory to read it");
     *out_learnt = reader.learnt;
     return reader.fine && end_text(&reader);
 }
@@ -362,18 +598,11 @@ const char *sim_gpu_name(size_t index)
     return index < CARRIED ? carried[index].name : NULL;
 }
 
-static void free_costs(struct sim_cost *costs, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        free((char *)costs[i].kernel);
-    free(costs);
-}
-
 void sim_gpu_destroy(struct sim_gpu **gpu)
 {
     if (!*gpu)
         return;
-    free_costs((*gpu)->costs, (*gpu)->model.cost_count);
+    finish_costs((*gpu)->costs, (*gpu)->model.cost_count);
     free((*gpu)->name);
     free(*gpu);
     *gpu = NULL;
@@ -388,23 +617,17 @@ static int compare_costs(const void *a, const void *b)
 static bool merge(struct sim_gpu *gpu, struct sim_costs *costs)
 {
     const size_t old = gpu->model.cost_count;
-    struct sim_cost *all = calloc(old + costs->count + 1, sizeof *all);
-    size_t count = 0;
+    size_t count = old;
+    struct sim_cost *all = realloc(gpu->costs, (old + costs->count + 1) * sizeof *all);
     if (!all)
         return false;
-    if (costs->count > 0)
-        qsort(costs->items, costs->count, sizeof *costs->items, compare_costs);
-    for (size_t i = 0, j = 0; i < old || j < costs->count; count++) {
-        const int order = i == old            ? 1
-                          : j == costs->count ? -1
-                                              : compare_costs(&gpu->costs[i], &costs->items[j]);
-        if (order == 0)
-            free((char *)gpu->costs[i].kernel);
-        all[count] = order < 0 ? gpu->costs[i] : costs->items[j];
-        i += order <= 0;
-        j += order >= 0;
+    for (size_t i = 0; i < costs->count; i++) {
+        struct sim_cost *same = bsearch(&costs->items[i], all, old, sizeof *all, compare_costs);
+        if (same)
+            free((char *)same->kernel);
+        *(same ? same : &all[count++]) = costs->items[i];
     }
-    free(gpu->costs);
+    qsort(all, count, sizeof *all, compare_costs);
     gpu->costs = all;
     gpu->model.costs = all;
     gpu->model.cost_count = count;
@@ -414,38 +637,38 @@ static bool merge(struct sim_gpu *gpu, struct sim_costs *costs)
 
 // A model's own costs are of what it models, unless it says otherwise too.
 static bool match_kinds(const struct learnt *learnt, struct sim_costs *costs,
-                        const struct sim_model *model, double scale, struct sim_place place)
+                        const struct sim_model *model, double scale, struct place place)
 {
     static const char *const kinds[] = {"a GPU", "a processor"};
     if (!learnt->seen[1] || learnt->processor == model->processor)
         return true;
     for (size_t i = 0; i < costs->count && scale > 0; i++)
-        scale_cost(&costs->items[i], scale);
+        for (size_t term = 0; term < SIM_TERMS; term++)
+            costs->items[i].factors[term] *= scale;
     place.line = learnt->line;
     return scale > 0 ||
-           sim_refuse(&place,
-                      "these costs were learnt on %s%s%s, and the model '%s' is that of %s: learn "
-                      "them there, or say what part of that time it takes, such as `weir sim "
-                      "--scale 0.05`, or kernel_scale of [sim]",
-                      kinds[learnt->processor], *learnt->device ? ", " : "", learnt->device,
-                      model->name, kinds[model->processor]);
+           refuse(&place,
+                  "these costs were learnt on %s%s%s, and the model '%s' is that of %s: learn "
+                  "them there, or say what part of that time it takes, such as `weir sim "
+                  "--scale 0.05`, or kernel_scale of [sim]",
+                  kinds[learnt->processor], *learnt->device ? ", " : "", learnt->device,
+                  model->name, kinds[model->processor]);
 }
 
 static bool parse(struct sim_gpu *gpu, bool costs_alone, double scale, const char *text,
-                  size_t size, const struct sim_place *place)
+                  size_t size, const struct place *place)
 {
     struct sim_costs costs = {0};
     struct learnt learnt;
-    const bool fine =
-        parse_text(place, text, size, costs_alone ? NULL : gpu, &costs, &learnt) &&
-        match_kinds(&learnt, &costs, &gpu->model, scale, *place) &&
-        (merge(gpu, &costs) || sim_refuse(place, "there is no memory for its kernels"));
-    finish_costs(&costs);
+    const bool fine = parse_text(place, text, size, costs_alone ? NULL : gpu, &costs, &learnt) &&
+                      match_kinds(&learnt, &costs, &gpu->model, scale, *place) &&
+                      (merge(gpu, &costs) || refuse(place, "there is no memory for its kernels"));
+    finish_costs(costs.items, costs.count);
     return fine;
 }
 
 static bool read_file(struct sim_gpu *gpu, bool costs_alone, double scale,
-                      const struct sim_place *place)
+                      const struct place *place)
 {
     void *text;
     size_t size;
@@ -463,7 +686,7 @@ static bool is_path(const char *name)
     return strchr(name, '/') || (length > 4 && strcmp(name + length - 4, ".ini") == 0);
 }
 
-static bool refuse_name(const struct sim_place *place)
+static bool refuse_name(const struct place *place)
 {
     const char *nearest = NULL;
     char list[256];
@@ -473,14 +696,14 @@ static bool refuse_name(const struct sim_place *place)
         weir_text_append(list, sizeof list, &used, "%s%s", i ? ", " : "", carried[i].name);
     }
     if (nearest)
-        return sim_refuse(place, "no GPU of that name is known; did you mean '%s'?", nearest);
-    return sim_refuse(place,
-                      "no GPU of that name is known; choose one of %s, or name a file, such as "
-                      "./gpu.ini",
-                      list);
+        return refuse(place, "no GPU of that name is known; did you mean '%s'?", nearest);
+    return refuse(place,
+                  "no GPU of that name is known; choose one of %s, or name a file, such as "
+                  "./gpu.ini",
+                  list);
 }
 
-static bool read_carried(struct sim_gpu *gpu, const struct sim_place *place)
+static bool read_carried(struct sim_gpu *gpu, const struct place *place)
 {
     for (size_t i = 0; i < CARRIED; i++)
         if (strcmp(place->label, carried[i].name) == 0)
@@ -488,19 +711,19 @@ static bool read_carried(struct sim_gpu *gpu, const struct sim_place *place)
     return refuse_name(place);
 }
 
-static struct sim_place place_of(const char *label, char *message, size_t message_size)
+static struct place place_of(const char *label, char *message, size_t message_size)
 {
     message[0] = '\0';
-    return (struct sim_place){.label = label, .message = message, .message_size = message_size};
+    return (struct place){.label = label, .message = message, .message_size = message_size};
 }
 
 bool sim_gpu_open(const char *name, struct sim_gpu **out_gpu, char *message, size_t message_size)
 {
-    const struct sim_place place = place_of(name, message, message_size);
+    const struct place place = place_of(name, message, message_size);
     struct sim_gpu *gpu = calloc(1, sizeof *gpu);
     *out_gpu = NULL;
     if (!gpu)
-        return sim_refuse(&place, "there is no memory for the model");
+        return refuse(&place, "there is no memory for the model");
     if (is_path(name) ? read_file(gpu, false, 0, &place) : read_carried(gpu, &place))
         *out_gpu = gpu;
     else
@@ -511,27 +734,27 @@ bool sim_gpu_open(const char *name, struct sim_gpu **out_gpu, char *message, siz
 bool sim_gpu_add_costs(struct sim_gpu *gpu, const char *path, double scale, char *message,
                        size_t message_size)
 {
-    const struct sim_place place = place_of(path, message, message_size);
+    const struct place place = place_of(path, message, message_size);
     return read_file(gpu, true, scale, &place);
 }
 
 // "key=value", trimmed.
-static bool change_one(struct sim_gpu *gpu, char *text, struct sim_place *place)
+static bool change_one(struct sim_gpu *gpu, char *text, struct place *place)
 {
     char *equals = strchr(text, '=');
     size_t index;
     place->label = text;
     if (!equals)
-        return sim_refuse(place, "a change is KEY=VALUE");
+        return refuse(place, "a change is KEY=VALUE");
     char key[64];
     snprintf(key, sizeof key, "%.*s", (int)strcspn(text, " \t="), text);
-    return sim_key_set(gpu, key, equals + 1 + strspn(equals + 1, " \t"), place, &index) &&
-           sim_keys_check(gpu, place);
+    return key_set(gpu, key, equals + 1 + strspn(equals + 1, " \t"), place, &index) &&
+           keys_check(gpu, place);
 }
 
 bool sim_gpu_change(struct sim_gpu *gpu, const char *changes, char *message, size_t message_size)
 {
-    struct sim_place place = place_of(changes, message, message_size);
+    struct place place = place_of(changes, message, message_size);
     for (const char *at = changes; *at; at += *at == ',') {
         char text[128];
         at += strspn(at, " \t");
@@ -542,7 +765,7 @@ bool sim_gpu_change(struct sim_gpu *gpu, const char *changes, char *message, siz
         snprintf(text, sizeof text, "%.*s", (int)length, at);
         place.label = text;
         if (length >= sizeof text)
-            return sim_refuse(&place, "a change is KEY=VALUE, and shorter");
+            return refuse(&place, "a change is KEY=VALUE, and shorter");
         if (!change_one(gpu, text, &place))
             return false;
         at = next;

@@ -13,7 +13,11 @@
 #include "base/text.h"
 #include "plugins/sim/engine.h"
 
-struct sim_gpu;
+struct sim_gpu {
+    struct sim_model model; // points to what follows
+    char *name;
+    struct sim_cost *costs; // by name
+};
 
 // Reads the model of that name, such as "h200", or the file, if `name` holds a '/' or ends in
 // ".ini". An unknown name's sentence has the nearest one, or all.
@@ -44,45 +48,11 @@ void sim_gpu_destroy(struct sim_gpu **gpu);
 // The names of the models that the plugin carries, in alphabetical order; NULL past the last.
 const char *sim_gpu_name(size_t index);
 
-// What model.c and model_keys.c share.
-
 enum {
-    SIM_GPU_KEYS = 35,
-    SIM_COST_KEYS = 4 + 2 * SIM_ARGUMENTS,
     SIM_MOST_KERNELS = 4096,
 };
 
-struct sim_gpu {
-    struct sim_model model; // points to what follows
-    char *name;
-    struct sim_cost *costs; // by name
-};
-
-// Where a message says that something is wrong: "h200.ini:12", or "copy_engines=3".
-struct sim_place {
-    const char *label;
-    unsigned line; // 0: none
-    char *message;
-    size_t message_size;
-};
-
-// Writes the sentence; returns false.
-bool sim_refuse(const struct sim_place *place, const char *format, ...) WEIR_TEXT_PRINTF(2, 3);
-
-// Sets the key of [gpu] from its text. `*out_index` is that of the key in the table.
-bool sim_key_set(struct sim_gpu *gpu, const char *key, const char *value,
-                 const struct sim_place *place, size_t *out_index);
-
-// "cpu" or "gpu"; false for anything else.
-bool sim_read_kind(const char *text, bool *out_processor);
-
-// Sets every key that `seen` does not have to its default; refuses the GPU if it has none.
-bool sim_keys_fill(struct sim_gpu *gpu, const bool seen[SIM_GPU_KEYS],
-                   const struct sim_place *place);
-
-// Whether the keys go together.
-bool sim_keys_check(const struct sim_gpu *gpu, const struct sim_place *place);
-
+// The keys of [gpu].
 const char *sim_key_name(size_t index);
 // NULL: the key has to be set.
 const char *sim_key_default(size_t index);

@@ -33,38 +33,38 @@ static const char *const kernels[] = {"refuse", "scale", NULL};
 
 static const struct weir_key keys[KEY_COUNT] = {
     [KEY_GPU] =
-        PLUGIN_TEXT("gpu", "",
-                    "The GPU: the name of a model, such as h200, or an INI file (with a / in its "
-                    "name, or .ini at its end)."),
+        WEIR_TEXT_KEY("gpu", "",
+                      "The GPU: the name of a model, such as h200, or an INI file (with a / in its "
+                      "name, or .ini at its end)."),
     [KEY_CHANGES] =
-        PLUGIN_TEXT("changes", "",
-                    "What is different on that GPU: keys of its model, as copy_engines=1, "
-                    "h2d_gb_per_s=12."),
+        WEIR_TEXT_KEY("changes", "",
+                      "What is different on that GPU: keys of its model, as copy_engines=1, "
+                      "h2d_gb_per_s=12."),
     [KEY_COSTS] =
-        PLUGIN_TEXT("costs", "",
-                    "A file with a section [kernel NAME] for each kernel, beside those of the "
-                    "model."),
+        WEIR_TEXT_KEY("costs", "",
+                      "A file with a section [kernel NAME] for each kernel, beside those of the "
+                      "model."),
     [KEY_HOST] =
-        PLUGIN_CHOICE("host", "fixed", hosts,
-                      "How the host's time passes. fixed: by what the model says of submits and "
-                      "waits, so that runs are the same, as docs/sim.md says; none: only by "
-                      "waiting."),
-    [KEY_KERNELS] = PLUGIN_CHOICE(
+        WEIR_CHOICE_KEY("host", "fixed", hosts,
+                        "How the host's time passes. fixed: by what the model says of submits and "
+                        "waits, so that runs are the same, as docs/sim.md says; none: only by "
+                        "waiting."),
+    [KEY_KERNELS] = WEIR_CHOICE_KEY(
         "kernels", "refuse", kernels,
         "What becomes of a kernel without a cost. refuse: its launch fails; scale: it "
         "takes kernel_scale times what its first launch of that size takes on the "
         "next link, which runs alone."),
-    [KEY_KERNEL_SCALE] =
-        PLUGIN_TEXT("kernel_scale", "1",
-                    "How much of the time that was measured the modelled GPU takes, a number such "
-                    "as 0.05: with kernels = scale on the next link's device, and of costs that "
-                    "were learnt on another kind of device, which are refused without it."),
-    [KEY_JITTER] = PLUGIN_NUMBER(
+    [KEY_KERNEL_SCALE] = WEIR_TEXT_KEY(
+        "kernel_scale", "1",
+        "How much of the time that was measured the modelled GPU takes, a number such "
+        "as 0.05: with kernels = scale on the next link's device, and of costs that "
+        "were learnt on another kind of device, which are refused without it."),
+    [KEY_JITTER] = WEIR_INTEGER_KEY(
         "jitter", "0", 0, 90,
         "By up to how many percent a copy, a kernel or a call of the host takes less "
         "or more than the model says; one in a hundred calls takes ten times as long."),
-    [KEY_SEED] = PLUGIN_NUMBER("seed", "1", 0, INT64_MAX,
-                               "The seed of jitter: the same one gives the same times."),
+    [KEY_SEED] = WEIR_INTEGER_KEY("seed", "1", 0, INT64_MAX,
+                                  "The seed of jitter: the same one gives the same times."),
 };
 
 // Opening.
@@ -129,7 +129,6 @@ static void release(struct sim *sim)
     sim_engine_destroy(&sim->engine);
     sim_gpu_destroy(&sim->gpu);
     pthread_mutex_destroy(&sim->lock);
-    free((void *)sim->queues);
     free(sim);
 }
 
@@ -149,7 +148,7 @@ static weir_status start(struct sim *sim, const struct weir_setting *const *sett
     sim->jitter.state = (uint64_t)settings[KEY_SEED]->integer;
     if (status < 0)
         return status;
-    sim->engine = sim_engine_create(sim_record_done, sim);
+    sim->engine = sim_engine_create(sim_record_done);
     return sim->engine ? WEIR_OK : weir_host_no_memory(sim->link->host, "the plugin sim");
 }
 
@@ -308,8 +307,9 @@ static weir_status queue_create(const struct weir_link *link, weir_device *devic
     (void)object;
     queue->sim = sim;
     queue->device = sim_device_of(link, device);
-    queue->params =
-        (struct sim_queue_params){.device = queue->device->index, .priority = -setup->priority};
+    queue->params = (struct sim_queue_params){.device = queue->device->index,
+                                              .priority = -setup->priority,
+                                              .owner = queue};
     queue->keeps_times = setup->times;
     queue->graph_start_ns = UINT64_MAX;
     sim_take(sim);
@@ -328,10 +328,8 @@ static void queue_destroy(const struct weir_link *link, weir_queue *object)
     struct sim_virtual_queue *queue = sim_queue_of(link, object);
     struct sim *sim = queue->sim;
     sim_take(sim);
-    for (uint32_t i = 0; i < queue->lane_count; i++) {
-        sim->queues[queue->lanes[i]] = NULL;
+    for (uint32_t i = 0; i < queue->lane_count; i++)
         sim_engine_end_queue(sim->engine, queue->lanes[i]);
-    }
     pthread_mutex_unlock(&sim->lock);
     free_queue(queue);
 }

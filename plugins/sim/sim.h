@@ -46,15 +46,12 @@ enum sim_tag {
     SIM_TAG_BITS = 3,
 };
 
-struct sim_measured;
 struct sim_call;
 
 // Kernels that were measured on the next link.
 struct sim_scale {
-    double factor; // of what they took there; 0: none are measured
-    struct sim_measured *items;
-    size_t count;
-    size_t room; // a power of two
+    double factor;  // of what they took there; 0: none are measured
+    void *measured; // a tree
     struct sim_call *calls;
     struct sim_call *free_calls;
 };
@@ -85,7 +82,11 @@ struct sim_thread {
     uint64_t id; // of all threads that ever were
     uint64_t now_ns;
     uint64_t round; // the last one in which it called
+    // Waits in virtual time.
     bool waits;
+    struct sim_point point;
+    uint64_t cost_ns; // of the wait, at its end
+    long number;      // the kernel's
 };
 
 struct sim {
@@ -104,15 +105,12 @@ struct sim {
     struct sim_thread every;    // of those that lack memory
     struct sim_thread *threads; // the one that called last comes first
     uint32_t thread_count;
-    uint64_t round;             // begins when a wait ends for which all other threads had to rest
-    uint64_t woken_ns;          // before which no thread that rested then does anything
-    uint64_t newest_ns;         // the latest of these, at which threads begin
-    uint32_t away;              // threads that are in the next link
-    struct sim_waiter *waiters; // threads that wait in virtual time
-    uint64_t patience_ns;       // so long they wait for one that runs
-    bool restless;              // they wait for each other no longer
-    struct sim_virtual_queue **queues; // by the engine's number
-    size_t queue_room;
+    uint64_t round;       // begins when a wait ends for which all other threads had to rest
+    uint64_t woken_ns;    // before which no thread that rested then does anything
+    uint64_t newest_ns;   // the latest of these, at which threads begin
+    uint32_t away;        // threads that are in the next link
+    uint64_t patience_ns; // so long waits wait for a thread that runs
+    bool restless;        // and then for none any longer
 };
 
 struct sim_virtual_device {
@@ -198,7 +196,7 @@ bool sim_record_add(struct sim_virtual_queue *queue, uint64_t sequence, struct s
 // NULL: gone, and complete.
 struct sim_record *sim_record_find(const struct sim_virtual_queue *queue, uint64_t sequence);
 // The engine's function.
-void sim_record_done(void *user, const struct sim_done *done);
+void sim_record_done(const struct sim_done *done);
 weir_status sim_queue_times(const struct weir_link *link, weir_queue *object,
                             struct weir_operation_time *times, size_t time_size, size_t capacity,
                             size_t *out_count);
@@ -229,8 +227,6 @@ void sim_submit_for(struct sim_virtual_queue *queue, uint64_t ns);
 // A wait ended while all other threads rested, or several did and that one first: what the others do now
 // comes later.
 void sim_begin_round(struct sim *sim, uint64_t ended_ns);
-// When the thread goes on if its wait ends now.
-uint64_t sim_end_of_wait(const struct sim *sim, const struct sim_thread *thread, uint64_t cost_ns);
 // Before which a thread will do nothing more.
 uint64_t sim_not_before(const struct sim *sim, const struct sim_thread *thread);
 void sim_forget_threads(struct sim *sim);

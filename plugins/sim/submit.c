@@ -1,5 +1,7 @@
 // The path of an operation: what it is to the engine, its place in virtual time, then on to the next link. What
 // has no cost is refused before anything is placed.
+#define _GNU_SOURCE // tdestroy
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,30 +19,36 @@ static double volume(struct weir_extent extent)
 static struct sim_launch launch_of(const struct weir_link *link,
                                    const struct weir_operation *operation)
 {
+    const double blocks = volume(operation->u.launch.grid);
+    const double items = blocks * volume(operation->u.launch.block);
     struct sim_launch launch = {
         .kernel = weir_kernel_data(link, operation->u.launch.kernel),
-        .blocks = volume(operation->u.launch.grid),
+        .terms = {[SIM_TERM_FIXED] = 1, [SIM_TERM_BLOCK] = blocks, [SIM_TERM_ITEM] = items},
     };
-    launch.items = launch.blocks * volume(operation->u.launch.block);
     for (size_t i = 0; i < operation->u.launch.argument_count; i++) {
         const struct weir_argument *argument = &operation->u.launch.arguments[i];
         if (argument->kind == WEIR_PARAMETER_BUFFER)
-            launch.bytes += (double)argument->size;
-        else if (argument->kind == WEIR_PARAMETER_VALUE && !argument->pointer && i < SIM_ARGUMENTS)
-            launch.arguments[i] = plugin_scalar_value(argument->scalar, argument->bits);
+            launch.terms[SIM_TERM_BYTE] += (double)argument->size;
+        if (argument->kind != WEIR_PARAMETER_VALUE || argument->pointer || i >= SIM_ARGUMENTS)
+            continue;
+        const double value = plugin_scalar_value(argument->scalar, argument->bits);
+        launch.terms[SIM_TERM_ARGUMENT + i] = value;
+        launch.terms[SIM_TERM_ITEM_ARGUMENT + i] = items * value;
     }
     return launch;
 }
 
 // Kernels without a cost, if `kernels = scale`: what the first launch of each size took on
 // the next link, times a factor. To be measured a launch runs alone in its queue, and its submit
-// waits for it; later ones of the size do not. Sizes are in a hash table with open addressing.
+// waits for it; later ones of the size do not.
 
 #define MOST_NS (365.0 * 86400e9)
 
-struct sim_measured {
-    struct sim_launch launch; // the kernel's name is this structure's; NULL: free
+// In a tree.
+struct measured {
+    struct sim_launch launch; // the kernel's name is this structure's
     uint64_t ns;
+    char kernel[];
 };
 
 // A function of the host, in which nothing is measured: the queue that would have to finish may be
@@ -55,99 +63,45 @@ struct sim_call {
 
 static WEIR_MODULE_THREAD_LOCAL bool in_host_call;
 
-// Sizes.
-
-// A value that is no number is equal to itself here.
-static uint64_t bits_of(double number)
+// Values that are no numbers are equal to themselves here.
+static int compare(const void *a, const void *b)
 {
-    uint64_t bits;
-    memcpy(&bits, &number, sizeof bits);
-    return bits;
-}
-
-static uint64_t hash(const struct sim_launch *launch)
-{
-    uint64_t value = UINT64_C(14695981039346656037);
-    const double numbers[] = {launch->blocks, launch->items, launch->bytes};
-    for (const char *c = launch->kernel; *c; c++)
-        value = (value ^ (unsigned char)*c) * UINT64_C(1099511628211);
-    for (size_t i = 0; i < 3; i++)
-        value = (value ^ bits_of(numbers[i])) * UINT64_C(1099511628211);
-    for (size_t i = 0; i < SIM_ARGUMENTS; i++)
-        value = (value ^ bits_of(launch->arguments[i])) * UINT64_C(1099511628211);
-    return value ^ value >> 32;
-}
-
-static bool is_same(const struct sim_launch *a, const struct sim_launch *b)
-{
-    bool same = a->blocks == b->blocks && a->items == b->items && a->bytes == b->bytes;
-    for (size_t i = 0; i < SIM_ARGUMENTS && same; i++)
-        same = bits_of(a->arguments[i]) == bits_of(b->arguments[i]);
-    return same && strcmp(a->kernel, b->kernel) == 0;
-}
-
-// Where it is, or would be. There is room.
-static struct sim_measured *place_of(struct sim_measured *items, size_t room,
-                                     const struct sim_launch *launch)
-{
-    size_t at = hash(launch) & (room - 1);
-    while (items[at].launch.kernel && !is_same(&items[at].launch, launch))
-        at = (at + 1) & (room - 1);
-    return &items[at];
-}
-
-static bool reserve(struct sim_scale *scale)
-{
-    if (2 * scale->count < scale->room)
-        return true;
-    const size_t room = scale->room ? 2 * scale->room : 64;
-    struct sim_measured *items = calloc(room, sizeof *items);
-    if (!items)
-        return false;
-    for (size_t i = 0; i < scale->room; i++)
-        if (scale->items[i].launch.kernel)
-            *place_of(items, room, &scale->items[i].launch) = scale->items[i];
-    free(scale->items);
-    scale->items = items;
-    scale->room = room;
-    return true;
+    const struct measured *x = a, *y = b;
+    const int order = strcmp(x->launch.kernel, y->launch.kernel);
+    return order ? order : memcmp(x->launch.terms, y->launch.terms, sizeof x->launch.terms);
 }
 
 static bool add(struct sim_scale *scale, const struct sim_launch *launch, double ns)
 {
-    char *kernel = strdup(launch->kernel);
-    if (!kernel || !reserve(scale)) {
-        free(kernel);
+    const size_t size = strlen(launch->kernel) + 1;
+    struct measured *item = malloc(sizeof *item + size);
+    if (!item)
         return false;
-    }
-    struct sim_measured *at = place_of(scale->items, scale->room, launch);
-    if (at->launch.kernel) { // by another thread meanwhile
-        free(kernel);
-        return true;
-    }
-    at->launch = *launch;
-    at->launch.kernel = kernel;
-    at->ns = (uint64_t)(ns * scale->factor < MOST_NS ? ns * scale->factor + 0.5 : MOST_NS);
-    scale->count++;
-    return true;
+    *item =
+        (struct measured){.launch = *launch,
+                          .ns = (uint64_t)(ns * scale->factor < MOST_NS ? ns * scale->factor + 0.5
+                                                                        : MOST_NS)};
+    item->launch.kernel = memcpy(item->kernel, launch->kernel, size);
+    struct measured **at = tsearch(item, &scale->measured, compare);
+    if (!at || *at != item) // no memory; or by another thread meanwhile
+        free(item);
+    return at != NULL;
 }
 
 // False: the launch's size was not measured.
 static bool scale_find(const struct sim_scale *scale, const struct sim_launch *launch,
                        uint64_t *out_ns)
 {
-    if (scale->count == 0)
-        return false;
-    const struct sim_measured *at = place_of(scale->items, scale->room, launch);
-    *out_ns = at->ns;
-    return at->launch.kernel;
+    const struct measured wanted = {.launch = *launch};
+    struct measured *const *at = tfind(&wanted, &scale->measured, compare);
+    if (at)
+        *out_ns = (*at)->ns;
+    return at != NULL;
 }
 
 void sim_scale_finish(struct sim_scale *scale)
 {
-    for (size_t i = 0; i < scale->room; i++)
-        free((char *)scale->items[i].launch.kernel);
-    free(scale->items);
+    tdestroy(scale->measured, free);
     while (scale->calls) {
         struct sim_call *next = scale->calls->next;
         free(scale->calls);
@@ -332,9 +286,9 @@ static uint64_t yield_ns(const struct sim_model *model, const struct sim_launch 
                          uint64_t duration_ns)
 {
     const double held = (double)model->multiprocessors * (double)model->threads;
-    if (held == 0 || launch->items <= held)
+    if (held == 0 || launch->terms[SIM_TERM_ITEM] <= held)
         return 0;
-    return 1 + (uint64_t)((double)duration_ns * held / launch->items / 2);
+    return 1 + (uint64_t)((double)duration_ns * held / launch->terms[SIM_TERM_ITEM] / 2);
 }
 
 static weir_status describe_launch(const struct weir_link *link,
@@ -343,7 +297,7 @@ static weir_status describe_launch(const struct weir_link *link,
     const struct sim *sim = sim_of(link);
     const struct sim_launch launch = launch_of(link, operation);
     work->kind = SIM_KERNEL;
-    work->places = sim_kernel_places(sim->model, launch.blocks);
+    work->places = sim_kernel_places(sim->model, launch.terms[SIM_TERM_BLOCK]);
     if (sim_kernel_ns(sim->model, &launch, &work->duration_ns) ||
         scale_find(&sim->scale, &launch, &work->duration_ns)) {
         work->yield_ns = yield_ns(sim->model, &launch, work->duration_ns);
@@ -441,22 +395,6 @@ static weir_status describe(const struct weir_link *link, const struct weir_oper
 
 // Placing.
 
-static bool reserve_queue(struct sim *sim, uint32_t index)
-{
-    size_t room = sim->queue_room ? sim->queue_room : 16;
-    while (room <= index)
-        room *= 2;
-    if (room == sim->queue_room)
-        return true;
-    struct sim_virtual_queue **queues = realloc(sim->queues, room * sizeof(*queues));
-    if (!queues)
-        return false;
-    memset(queues + sim->queue_room, 0, (room - sim->queue_room) * sizeof(*queues));
-    sim->queues = queues;
-    sim->queue_room = room;
-    return true;
-}
-
 static bool reserve_lane(struct sim_virtual_queue *queue)
 {
     const size_t count = queue->lane_count + 1;
@@ -475,11 +413,6 @@ bool sim_lane_add(struct sim_virtual_queue *queue)
     uint32_t index;
     if (!reserve_lane(queue) || !sim_engine_add_queue(sim->engine, &queue->params, &index))
         return false;
-    if (!reserve_queue(sim, index)) {
-        sim_engine_end_queue(sim->engine, index);
-        return false;
-    }
-    sim->queues[index] = queue;
     queue->lanes[queue->lane_count] = index;
     queue->last[queue->lane_count++] = sim_engine_last(sim->engine, index);
     return true;

@@ -454,15 +454,6 @@ static void serve(struct trace *trace, struct round *round)
     pthread_cond_broadcast(&trace->written);
 }
 
-// A program whose main thread has ended by pthread_exit() ends with its last thread, and this one would never
-// end. What has happened is in the file, as in that of a program that returns without closing its runtime.
-static void end_process(struct trace *trace)
-{
-    pthread_mutex_unlock(&trace->lock);
-    flush(trace, UINT64_MAX);
-    exit(EXIT_SUCCESS);
-}
-
 static void run(void *argument)
 {
     struct trace *trace = argument;
@@ -475,8 +466,6 @@ static void run(void *argument)
         if (!round.more && !trace->pressed)
             weir_wait_until(&trace->wake, &trace->lock, &until);
         trace->pressed = false;
-        if (!round.happened && pause_ns >= LONGEST_PAUSE_NS && weir_thread_is_all_that_is_left())
-            end_process(trace);
         if (trace->clock) {
             serve(trace, &round);
             continue;

@@ -127,10 +127,6 @@ static void place_all(struct trace_device *devices, struct trace_queue *queues, 
         settle(queue);
 }
 
-// Collectives. The front end carries them out where the backend does not, and tells afterwards when
-// that was, possibly before the submit has returned. So what it tells waits in a ring of the queue
-// until the writing thread joins it with the entry.
-
 // Times.
 
 bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entry *entry)
@@ -139,26 +135,13 @@ bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entr
            queue->device->limits.collectives == 2;
 }
 
-// With the queue's lock held. What finds no room is lost, and its operation has no times.
-static void keep(struct trace_queue *queue, const struct weir_host_note *note)
-{
-    if (!queue->carried)
-        queue->carried = calloc(queue->mask + 1, sizeof *queue->carried);
-    if (!queue->carried || queue->carried_head - queue->carried_tail > queue->mask)
-        return;
-    queue->carried[queue->carried_head++ & queue->mask] = (struct trace_carried){
-        .sequence = note->u.ran.sequence,
-        .start_ns = note->u.ran.begin_ns,
-        .end_ns = note->u.ran.end_ns,
-    };
-}
-
-// The times of a NOTE, whose entry is kept until it has them. With the queue's lock held.
+// The times of an operation on the host's clock: of a NOTE, whose entry is kept until it has them, or of a collective
+// that the front end has carried out, possibly before the submit has returned.
 static void set_times(struct trace_queue *queue, const struct weir_host_note *note)
 {
-    const uint64_t head = atomic_load_explicit(&queue->head, memory_order_acquire);
+    const uint64_t begun = atomic_load_explicit(&queue->begun, memory_order_acquire);
     uint64_t low = queue->joined;
-    uint64_t high = head;
+    uint64_t high = begun;
     while (low < high) { // entries are in the order of their numbers
         const uint64_t middle = low + (high - low) / 2;
         if (queue->ring[middle & queue->mask].sequence < note->u.ran.sequence)
@@ -167,8 +150,8 @@ static void set_times(struct trace_queue *queue, const struct weir_host_note *no
             high = middle;
     }
     struct trace_entry *entry = &queue->ring[low & queue->mask];
-    if (low == head || entry->sequence != note->u.ran.sequence ||
-        entry->kind != WEIR_OPERATION_NOTE)
+    if (low == begun || entry->sequence != note->u.ran.sequence ||
+        (entry->kind != WEIR_OPERATION_NOTE && entry->kind != WEIR_OPERATION_COLLECTIVE))
         return;
     entry->start_ns = note->u.ran.begin_ns;
     entry->end_ns = note->u.ran.end_ns;
@@ -180,39 +163,10 @@ weir_status trace_host_note(const struct weir_link *link, const struct weir_host
     if (note->kind == WEIR_HOST_NOTE_COLLECTIVE || note->kind == WEIR_HOST_NOTE_TIMES) {
         struct trace_queue *queue = trace_queue_of(link, note->u.ran.queue);
         pthread_mutex_lock(&queue->lock);
-        if (note->kind == WEIR_HOST_NOTE_TIMES)
-            set_times(queue, note);
-        else
-            keep(queue, note);
+        set_times(queue, note);
         pthread_mutex_unlock(&queue->lock);
     }
     return link->next->ops->host_note(link->next, note);
-}
-
-// Whether the front end has carried this one out. With the queue's lock held.
-static bool trace_has_carried(const struct trace_queue *queue, const struct trace_entry *entry)
-{
-    for (uint64_t at = queue->carried_tail; at < queue->carried_head; at++)
-        if (queue->carried[at & queue->mask].sequence == entry->sequence)
-            return true;
-    return false;
-}
-
-// Stores the times of the entry of a collective. False: they are not known. With the queue's lock held.
-static bool trace_take_carried(struct trace_queue *queue, struct trace_entry *entry)
-{
-    while (queue->carried_tail < queue->carried_head) {
-        const struct trace_carried *it = &queue->carried[queue->carried_tail & queue->mask];
-        if (it->sequence > entry->sequence)
-            return false;
-        queue->carried_tail++;
-        if (it->sequence < entry->sequence) // of an operation that was not kept
-            continue;
-        entry->start_ns = it->start_ns;
-        entry->end_ns = it->end_ns;
-        return true;
-    }
-    return false;
 }
 
 // Drops the times of operations that were not kept.
@@ -351,19 +305,16 @@ static bool join_work(struct trace_queue *queue, struct trace_entry *entry, bool
     return true;
 }
 
-// Whether its times on the host's clock are known. With the queue's lock held.
-static bool has_run(struct trace_queue *queue, struct trace_entry *entry)
+static bool has_run(const struct trace_entry *entry)
 {
-    return entry->kind == WEIR_OPERATION_COLLECTIVE
-               ? trace_take_carried(queue, entry)
-               : atomic_load_explicit(&entry->called, memory_order_acquire);
+    return atomic_load_explicit(&entry->called, memory_order_acquire);
 }
 
 // A host call after a failure never runs, nor does a collective. This is known when a later operation
 // has run.
 static bool join_call(struct trace_queue *queue, struct trace_entry *entry, bool last)
 {
-    if (has_run(queue, entry)) {
+    if (has_run(entry)) {
         entry->flags |= TRACE_TIMED | TRACE_READY;
         if (entry->start_ns < queue->end_ns)
             entry->start_ns = queue->end_ns;
@@ -388,7 +339,7 @@ static bool has_time_after(const struct trace_queue *queue, uint64_t sequence)
 // backend times the copies. It has told that when a later operation runs.
 static bool join_collective(struct trace_queue *queue, struct trace_entry *entry, bool last)
 {
-    if (!trace_is_by_device(queue, entry) || trace_has_carried(queue, entry))
+    if (!trace_is_by_device(queue, entry) || has_run(entry))
         return join_call(queue, entry, last);
     return (last || has_time_after(queue, entry->sequence)) && join_work(queue, entry, last);
 }

@@ -110,28 +110,29 @@ enum key {
 
 static const struct weir_key keys[KEY_COUNT] = {
     [KEY_FILE] =
-        PLUGIN_TEXT("file", "trace.json",
-                    "The file to write, over what stands there; a name that ends in .gz is "
-                    "compressed, and %p stands for the number of the process. A second runtime "
-                    "of the process writes beside it, with a number in the name."),
-    [KEY_BUFFER] =
-        PLUGIN_NUMBER("buffer", "16384", 1024, 1 << 20,
-                      "Operations of a queue that are kept until they are written, rounded up to "
-                      "a power of two, 0.3 KiB each. What finds no room is counted and "
-                      "not kept."),
+        WEIR_TEXT_KEY("file", "trace.json",
+                      "The file to write, over what stands there; a name that ends in .gz is "
+                      "compressed, and %p stands for the number of the process. A second runtime "
+                      "of the process writes beside it, with a number in the name."),
+    [KEY_BUFFER] = WEIR_INTEGER_KEY(
+        "buffer", "16384", 1024, 1 << 20,
+        "Operations of a queue that are kept until they are written, rounded up to "
+        "a power of two, 0.3 KiB each. What finds no room is counted and "
+        "not kept."),
     [KEY_FLUSH] =
-        PLUGIN_NUMBER("flush", "200", 1, 60000,
-                      "Milliseconds after which what is complete is in the file, should the "
-                      "process be killed."),
+        WEIR_INTEGER_KEY("flush", "200", 1, 60000,
+                         "Milliseconds after which what is complete is in the file, should the "
+                         "process be killed."),
     [KEY_REPORT] =
-        PLUGIN_TEXT("report", "",
-                    "A file for the report on the trace, as text, written when the runtime is "
-                    "closed. Empty: none. %p as in `file`."),
-    [KEY_HTML] = PLUGIN_TEXT("html", "", "A file for the page with timeline and report, likewise."),
-    [KEY_LIMIT] =
-        PLUGIN_NUMBER("limit", "4096", 1, 1 << 20,
-                      "MiB that the file may have, before compression. Operations after that are "
-                      "counted and not kept."),
+        WEIR_TEXT_KEY("report", "",
+                      "A file for the report on the trace, as text, written when the runtime is "
+                      "closed. Empty: none. %p as in `file`."),
+    [KEY_HTML] =
+        WEIR_TEXT_KEY("html", "", "A file for the page with timeline and report, likewise."),
+    [KEY_LIMIT] = WEIR_INTEGER_KEY(
+        "limit", "4096", 1, 1 << 20,
+        "MiB that the file may have, before compression. Operations after that are "
+        "counted and not kept."),
 };
 
 // The head of the file.

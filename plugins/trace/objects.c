@@ -85,7 +85,6 @@ static void free_queue(struct trace_queue *queue)
 {
     free(queue->ring);
     free(queue->times);
-    free(queue->carried);
     pthread_mutex_destroy(&queue->lock);
     free(queue);
 }

@@ -114,13 +114,6 @@ weir_status trace_queue_finish(const struct weir_link *link, weir_queue *object)
 
 // join.c
 
-// A collective that the front end has carried out, on the host's clock.
-struct trace_carried {
-    uint64_t sequence;
-    uint64_t start_ns;
-    uint64_t end_ns;
-};
-
 weir_status trace_host_note(const struct weir_link *link, const struct weir_host_note *note);
 
 // submit.c
@@ -153,7 +146,7 @@ struct trace_entry {
     uint8_t dst_memory;
     uint8_t src_memory;
     uint8_t flags;
-    atomic_bool called; // HOST_CALL: it has returned; NOTE: its times are known
+    atomic_bool called; // its times on the host's clock are known: HOST_CALL, NOTE, COLLECTIVE
     union {
         struct {
             weir_host_function function;
@@ -226,9 +219,10 @@ struct trace_queue {
     struct trace_entry *ring;
     uint64_t mask; // of it
     uint64_t times_mask;
-    atomic_bool destroyed; // the front end's queue is gone
-    bool enlisted;         // the submitter's, as what follows
-    _Alignas(64) _Atomic uint64_t head;
+    atomic_bool destroyed;              // the front end's queue is gone
+    bool enlisted;                      // the submitter's, as what follows
+    _Alignas(64) _Atomic uint64_t head; // entries of which the submit has returned
+    _Atomic uint64_t begun;             // and with the one that has not
     uint64_t tail_seen;
     _Atomic uint64_t dropped;
     _Atomic uint64_t last_timed; // sequence of the last operation that will have times
@@ -248,11 +242,6 @@ struct trace_queue {
     uint64_t times_tail;
     uint64_t passed_on;    // times before it were returned to the links before this one
     uint64_t last_fetched; // sequence
-    // Ring of collectives whose entries have no times yet, as large as that of entries; NULL: there
-    // was none.
-    struct trace_carried *carried;
-    uint64_t carried_head;
-    uint64_t carried_tail;
 };
 
 // join.c

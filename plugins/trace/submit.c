@@ -69,8 +69,6 @@ static struct trace_thread *make(struct trace *trace, struct trace_thread *list)
         list = thread;
         if (trace->clock)
             prctl(PR_GET_NAME, thread->name);
-        if (strncmp(thread->name, "weir/", 5) == 0)
-            thread->name[4] = '\0'; // what follows is not the same in two runs
         pthread_mutex_lock(&trace->lists);
         if (trace->clock)
             thread->id = ++trace->thread_count;
@@ -596,6 +594,7 @@ weir_status trace_queue_submit(const struct weir_link *link, weir_queue *object,
         return forward(link, object, operation);
     }
     note(link, entry, operation);
+    atomic_store_explicit(&queue->begun, head + 1, memory_order_release);
     entry->submit_ns = trace_now_ns(queue->trace);
     weir_status status = is_called_here(queue->trace, entry)
                              ? forward_call(link, object, operation, entry)

@@ -208,7 +208,6 @@ class Limits(NamedTuple):
     timing_history: int  # timed records of a queue that are kept; 0: no times
     native: bool  # native handles, streams and DLPack of device memory work
     cuda_source: bool  # programs are compiled from CUDA C++
-    printf_to_log: bool  # what kernels print goes to the log
     managed_memory: bool  # "managed" buffers work
     byte_offsets: bool  # offsets of arguments need only the parameter's alignment
     device_addresses: bool  # kernels may use addresses

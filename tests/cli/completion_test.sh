@@ -3,6 +3,7 @@
 # that --help lists, of every command, and the values and operands of some. A shell that is not
 # installed is left out, and said.
 . tests/cli/cli.sh
+export PATH="${weir%/*}:$PATH" # the scripts ask the command
 
 # members_of PATH: the members that --help of a group lists.
 members_of()
@@ -45,7 +46,7 @@ done
 [ "${#paths[@]}" -ge 35 ] || fail "--help names only ${#paths[@]} commands: ${paths[*]}"
 
 mkdir -p work/folder
-touch work/file.png
+touch work/file.png work/fog # no folder
 cd work
 want "weir run arr-coc --output fo" "folder"
 want "weir run arr-coc --weights fi" "file.png"

@@ -54,7 +54,7 @@ exec "$@" --config "$([ "$RANK" = 0 ] && echo small.ini || echo other.ini)" coff
 TEXT
 sed 's/grid = 16/grid = 8/' small.ini >other.ini
 expect_message 1 "gather" "$weir" launch -n 2 --no-prefix sh differ.sh "$program" run arr-coc --ranks --output differ
-expect_contains "$messages" "elements, and rank"
+expect_contains "$messages" " u8, and rank"
 expect_nothing differ
 cat >leaves.sh <<'TEXT'
 [ "$RANK" = 0 ] || set -- "$@" --weights missing.safetensors

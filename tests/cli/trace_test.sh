@@ -2,7 +2,6 @@
 # weir trace: a program traced, and traces read, drawn, checked and compared.
 . tests/cli/cli.sh
 unset WEIR_TRACE_FILE COLUMNS RANK WEIR_COMM_RANK
-exits="$here/tests/cli/pthread_exit"
 export LC_ALL=C
 
 # made FILE MICROSECONDS: a trace of a copy of 1000 us on one queue, and after a wait a kernel
@@ -195,10 +194,6 @@ expect_not_contains "$output" "rank2"
 for file in two.json two.rank1.json; do
     python3 -c 'import json, sys; json.load(open(sys.argv[1]))' "$file" || fail "$file is no JSON"
 done
-# A program whose main thread ends by pthread_exit() ends, as one that does not close its runtime.
-WEIR_BACKEND=null WEIR_MODULE_PATH="$here/lib/weir" expect_data 1 \
-    timeout -s KILL 60 "$weir" trace --output exits.json "$exits"
-expect_contains "$messages" "did not close its runtime"
 # It does not end well where the trace is not whole, though the program took no notice.
 status=0
 messages="$(WEIR_BACKEND=null prlimit --fsize=600 "$program" trace --output small.json \

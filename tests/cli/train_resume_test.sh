@@ -41,9 +41,8 @@ kill_one()
         --steps 10000000 >log 2>&1 &
     launch=$!
     has_checkpoint
-    # The children of the launch: its guard, then the ranks in their order. The file ends without a newline.
+    # The children of the launch are the ranks in their order. The file ends without a newline.
     read -r -a pids <"/proc/$launch/task/$launch/children" || true
-    pids=("${pids[@]:1}")
     kill -s KILL "${pids[$1]}"
     wait "$launch" || status=$?
     [ "$status" -eq 137 ] || fail "with rank $1 killed it ended with $status: $(cat log)"

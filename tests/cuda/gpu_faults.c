@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "kernels/conformance/conformance.h"
-#include "kernels/conformance/print.h"
 #include "tests/cuda/gpu_check.h"
 
 #define IMAGES 32
@@ -321,50 +320,6 @@ static int fault_once(bool attributed)
     return 0;
 }
 
-// What a kernel prints before it faults.
-
-static unsigned printed;
-
-static void count_printed(void *user, weir_log_level level, const char *source, const char *message)
-{
-    printed += strcmp(source, "printf") == 0 && strcmp(message, "item 5 of print: 0%, 0.0") == 0;
-}
-
-static weir_status print_and_fault(const struct bench *bench)
-{
-    weir_program *program = NULL;
-    weir_kernel *kernel = NULL;
-    weir_buffer *small = buffer_of(bench, 64, WEIR_PLACE_DEVICE);
-    weir_status status =
-        weir_program_create(bench->device, WEIR_PARAMS(weir_program, .bundle = &print_kernels),
-                            &program);
-    if (status == WEIR_OK)
-        status = weir_kernel_create(program, "print_and_fault", &kernel);
-    if (status == WEIR_OK)
-        status = weir_queue_launch(bench->queue, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
-                                   weir_out(small, 0, 64), 5u, 1u);
-    if (status == WEIR_OK)
-        status = weir_queue_sync(bench->queue, WEIR_FOREVER);
-    weir_kernel_destroy(&kernel);
-    weir_program_destroy(&program);
-    weir_buffer_destroy(&small);
-    return status;
-}
-
-static int fault_printed(void)
-{
-    struct bench bench;
-    weir_log_set(count_printed, NULL, WEIR_LOG_INFO);
-    if (!start_with(&bench, NULL)) {
-        check(false, "opening the CUDA backend and its kernels");
-        return 1;
-    }
-    check(print_and_fault(&bench) == WEIR_ERROR_DEVICE_LOST, "a kernel that prints faults");
-    check(printed == 1, "what it printed before is in the log");
-    finish(&bench);
-    return 0;
-}
-
 static int fault_in_processes(const char *program)
 {
     for (int attributed = 0; attributed <= 1; attributed++) {
@@ -374,11 +329,6 @@ static int fault_in_processes(const char *program)
         check(WIFEXITED(status) && WEXITSTATUS(status) == 0,
               "the process with attribute_faults = %d ends as it should", attributed);
     }
-    int status = 0;
-    const pid_t child = start_program(program, "fault-printed", "", -1);
-    waitpid(child, &status, 0);
-    check(WIFEXITED(status) && WEXITSTATUS(status) == 0,
-          "the process whose kernel prints ends as it should");
     return 0;
 }
 
@@ -403,8 +353,6 @@ int run_mode(const char *program, const char *mode, const char *argument)
         return try_messages(program);
     if (strcmp(mode, "fault-once") == 0)
         return fault_once(strcmp(argument, "1") == 0);
-    if (strcmp(mode, "fault-printed") == 0)
-        return fault_printed();
     if (strcmp(mode, "busy") == 0)
         return be_busy();
     fprintf(stderr, "gpu_check: there is no '%s'; try fault, graphs or messages\n", mode);

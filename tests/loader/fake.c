@@ -63,8 +63,7 @@ static size_t no_devices(const struct weir_link *link)
 #endif
 
 static struct weir_module_ops ops = {.open = fake_open, .close = fake_close};
-static const struct weir_key keys[] = {
-    {.name = "depth", .type = WEIR_KEY_INTEGER, .fallback = "1", .maximum = 9, .help = "Depth."}};
+static const struct weir_key keys[] = {WEIR_INTEGER_KEY("depth", "1", 0, 9, "Depth.")};
 static const struct weir_module module = {
     .abi = FAKE_ABI,
     .struct_size = (uint32_t)(FAKE_SIZE),

@@ -25,19 +25,10 @@ static void sample_init(struct sample *sample)
     *sample = (struct sample){
         .keys =
             {
-                {.name = "text", .type = WEIR_KEY_TEXT, .fallback = "", .help = "A text."},
-                {.name = "integer",
-                 .type = WEIR_KEY_INTEGER,
-                 .fallback = "-3",
-                 .minimum = -5,
-                 .maximum = 5,
-                 .help = "A number."},
-                {.name = "boolean", .type = WEIR_KEY_BOOLEAN, .fallback = "1", .help = "A switch."},
-                {.name = "choice",
-                 .type = WEIR_KEY_CHOICE,
-                 .fallback = "blue",
-                 .choices = colours,
-                 .help = "A colour."},
+                WEIR_TEXT_KEY("text", "", "A text."),
+                WEIR_INTEGER_KEY("integer", "-3", -5, 5, "A number."),
+                WEIR_BOOLEAN_KEY("boolean", "1", "A switch."),
+                WEIR_CHOICE_KEY("choice", "blue", colours, "A colour."),
             },
         .module =
             {

@@ -237,16 +237,8 @@ static void expect_second(const struct weir_key *keys, uint32_t size)
     EXPECT_INT_EQ(weir_runtime_setting(runtime, "made", "second")->integer, 2);
 }
 
-static const struct weir_key first = {.name = "first",
-                                      .type = WEIR_KEY_INTEGER,
-                                      .fallback = "1",
-                                      .maximum = 9,
-                                      .help = "A."},
-                             second = {.name = "second",
-                                       .type = WEIR_KEY_INTEGER,
-                                       .fallback = "2",
-                                       .maximum = 9,
-                                       .help = "B."};
+static const struct weir_key first = WEIR_INTEGER_KEY("first", "1", 0, 9, "A."),
+                             second = WEIR_INTEGER_KEY("second", "2", 0, 9, "B.");
 
 // The keys of a program that was built with older headers lie closer together, but a key has
 // always had a name, a type, a default, its limits and a help.

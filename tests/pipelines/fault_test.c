@@ -69,23 +69,19 @@ SMALL_TEST(ArrCocFaults, EveryAllocationOfCreation)
     EXPECT_INT_GT(refused, 20);
 }
 
-static const char *next_kernel(void *user)
-{
-    size_t *index = user;
-    return weir_arr_coc_kernel_name((*index)++);
-}
-
 SMALL_TEST(ArrCocFaults, EveryCallOfCompile)
 {
+    const char *names[WEIR_ARR_COC_KERNELS];
     weir_status status = WEIR_ERROR_DEVICE;
     int number = 1;
 
+    for (size_t i = 0; i < WEIR_ARR_COC_KERNELS; i++)
+        names[i] = weir_arr_coc_kernel_name(i);
     const struct weir_arr_coc_params params = rig_params(rig, &sizes, 2000);
     for (; status != WEIR_OK; number++) {
-        size_t next = 0;
         weir_test_note("call %d", number);
         failing_call(number);
-        status = weir_arr_coc_compile(&params, next_kernel, &next);
+        status = weir_arr_coc_compile(&params, names, WEIR_ARR_COC_KERNELS);
         if (!failing_call_came())
             break;
         EXPECT_INT_EQ(status, WEIR_ERROR_DEVICE);

@@ -196,70 +196,6 @@ WEIR_TEST(BaseFile, TrustsWhatOnlyThisUserCanHaveWritten)
 }
 
 // A child that is killed leaves its temporary file.
-static void leave_temporary(const char *path)
-{
-    int status = 0;
-    const pid_t child = fork();
-    if (child == 0) {
-        weir_file_writer *writer = weir_file_writer_create(path, message, sizeof message);
-        _exit(!writer || !weir_file_writer_append(writer, "x", 1));
-    }
-    ASSERT_INT_EQ(waitpid(child, &status, 0), child);
-    ASSERT_INT_EQ(status, 0);
-}
-
-WEIR_TEST(BaseFile, TheNextWriterRemovesWhatKilledProcessesLeft)
-{
-    const char *folder = weir_test_temp_dir();
-    leave_temporary(made_path(folder, "a.txt"));
-    EXPECT_INT_EQ(made_folder_count(folder), 1);
-    weir_file_writer *live =
-        weir_file_writer_create(made_path(folder, "b.txt"), message, sizeof message);
-    ASSERT_NOT_NULL(live);
-    EXPECT_INT_EQ(made_folder_count(folder), 1); // its own
-    // Files with other names, and other users' files, are kept.
-    ASSERT_TRUE(put(made_path(folder, ".weir-1-1.tmp.old"), "x", 1));
-    ASSERT_TRUE(put(made_path(folder, ".weir-1-x.tmp"), "x", 1));
-    EXPECT_INT_EQ(made_folder_count(folder), 3);
-    ASSERT_TRUE(weir_file_writer_commit(&live, message, sizeof message));
-    expect_content(made_path(folder, "b.txt"), "");
-    EXPECT_INT_EQ(made_folder_count(folder), 3);
-    leave_temporary(made_path(folder, "a.txt"));
-    pretended_user = 54321;
-    ASSERT_TRUE(put(made_path(folder, "a.txt"), "x", 1));
-    pretended_user = 0;
-    EXPECT_INT_EQ(made_folder_count(folder), 5);
-}
-
-// A directory of many files is not looked through for each.
-WEIR_TEST(BaseFile, LeftoversAreLookedForLessAndLessOften)
-{
-    const char *folder = weir_test_temp_dir();
-    for (int written = 1; written <= 20; written++) {
-        const char *left = made_path(folder, ".weir-1-1.tmp");
-        int file = open(left, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-        ASSERT_INT_GE(file, 0);
-        close(file);
-        ASSERT_TRUE(put(made_path(folder, "a.txt"), "x", 1));
-        weir_test_note("file %d", written);
-        EXPECT_INT_EQ(access(left, F_OK) == 0, (written & (written - 1)) != 0);
-    }
-}
-
-WEIR_TEST(BaseFile, LeavesAloneWhatIsLocked)
-{
-    const char *folder = weir_test_temp_dir();
-    const char *path = made_path(folder, ".weir-1-1.tmp");
-    int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-    ASSERT_INT_GE(file, 0);
-    ASSERT_INT_EQ(flock(file, LOCK_EX), 0);
-    ASSERT_TRUE(put(made_path(folder, "a.txt"), "x", 1));
-    EXPECT_INT_EQ(access(path, F_OK), 0);
-    close(file);
-    ASSERT_TRUE(put(made_path(folder, "a.txt"), "x", 1));
-    EXPECT_INT_NE(access(path, F_OK), 0);
-}
-
 WEIR_TEST(BaseFile, ASymbolicLinkIsReplacedNotFollowed)
 {
     const char *folder = weir_test_temp_dir();
@@ -355,32 +291,6 @@ WEIR_TEST(BaseFile, AReadOnlyFolderIsNamedWithTheReason)
     EXPECT_CONTAINS(message, "a.txt: cannot be written: Permission denied");
     EXPECT_CONTAINS(message, "check the permissions of the directory");
     EXPECT_INT_EQ(made_folder_count(folder), 0);
-}
-
-// In a child, whose limit is small and for which SIGXFSZ has its default action.
-static int write_past_the_limit(const char *path)
-{
-    static const char bytes[1 << 16];
-    const struct rlimit limit = {4096, 4096};
-    sigset_t pending;
-    if (signal(SIGXFSZ, SIG_DFL) == SIG_ERR || setrlimit(RLIMIT_FSIZE, &limit) != 0)
-        return 2;
-    if (put(path, bytes, sizeof bytes) || !strstr(message, "ulimit -f"))
-        return 3;
-    return sigpending(&pending) != 0 || sigismember(&pending, SIGXFSZ);
-}
-
-WEIR_TEST(BaseFile, AFileAboveTheLimitOfTheProcessIsAnError)
-{
-    const char *path = made_path(weir_test_temp_dir(), "limited");
-    int status = -1;
-    const pid_t child = fork();
-    if (child == 0)
-        _exit(write_past_the_limit(path));
-    ASSERT_INT_EQ(waitpid(child, &status, 0), child);
-    EXPECT_TRUE(WIFEXITED(status));
-    EXPECT_INT_EQ(WEXITSTATUS(status), 0);
-    EXPECT_INT_LT(access(path, F_OK), 0);
 }
 
 WEIR_TEST(BaseFile, RefusesToReadWhatIsNotAFile)

@@ -227,9 +227,13 @@ PLACE_TEST(DiskCache, RefusesAnEntryThatIsLargerThanTheLimit, 100)
 PLACE_TEST(DiskCache, RemovesWhatKilledWritersLeft, 1 << 20)
 {
     char path[600];
+    const struct timespec two_hours_ago[2] = {{time(NULL) - 7200, 0}, {time(NULL) - 7200, 0}};
     snprintf(path, sizeof path, "%s/.weir-1-1.tmp", weir_disk_cache_folder(place->cache));
     int file = open(path, O_WRONLY | O_CREAT, 0600);
     ASSERT_INT_GE(file, 0);
+    ASSERT_TRUE(put(place, "a", "1", 1));
+    EXPECT_INT_EQ(access(path, F_OK), 0);
+    EXPECT_INT_EQ(futimens(file, two_hours_ago), 0);
     close(file);
     ASSERT_TRUE(put(place, "a", "1", 1));
     EXPECT_INT_NE(access(path, F_OK), 0);

@@ -104,46 +104,6 @@ WEIR_TEST(KernelsPtx, TakesTheLaunchFromCudasRegisters)
     free(out);
 }
 
-// As LLVM and as the driver's compiler write it.
-WEIR_TEST(KernelsPtx, ReplacesThePrintfOfTheDriver)
-{
-    static const struct {
-        const char *head;
-        const char *call;
-    } cases[] = {{".extern .func", "\tcall.uni (retval0), vprintf, (param0, param1);\n"},
-                 {".func", "\tcall.uni (retval0), \n\tvprintf, \n\t(\n"}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char text[1024];
-        snprintf(text, sizeof text,
-                 HEAD "%s  (.param .b32 func_retval0) vprintf\n(\n"
-                      "\t.param .b64 vprintf_param_0,\n\t.param .b64 vprintf_param_1\n)\n;\n"
-                      "// after\n%s\tmov.u64 %%rd1, my_vprintf;\n\tmov.u64 %%rd1, vprintf2;\n",
-                 cases[i].head, cases[i].call);
-        char *out = rewrite(text);
-        ASSERT_TRUE(out);
-        EXPECT_TRUE(!strstr(out, "vprintf_param_0"));
-        EXPECT_CONTAINS(out, HEAD);
-        EXPECT_CONTAINS(out, ".visible .global .align 8 .u64 weir_printf;");
-        const char *after = strstr(out, "// after\n");
-        ASSERT_TRUE(after);
-        EXPECT_CONTAINS(after, "weir_vprintf, ");
-        EXPECT_CONTAINS(after, ", my_vprintf;");
-        EXPECT_CONTAINS(after, ", vprintf2;");
-        free(out);
-    }
-}
-
-// One of the user's is the user's.
-WEIR_TEST(KernelsPtx, LeavesAnotherPrintf)
-{
-    static const char text[] =
-        HEAD ".func vprintf(.param .b64 a)\n{\n}\n.extern .func other;\n\tcall vprintf, (a);\n";
-    char *out = rewrite(text);
-    ASSERT_TRUE(out);
-    EXPECT_STR_EQ(out, text);
-    free(out);
-}
-
 // CUDA sets these two for the barrier of a grid.
 WEIR_TEST(KernelsPtx, LeavesTheRegistersOfTheGridBarrier)
 {

@@ -160,40 +160,36 @@ static bool other_call(const struct pair *pair)
                              pair->rank, weir_head_describe(&pair->caller->head, own));
 }
 
-static bool other(const struct pair *pair, const char *before, const char *theirs,
-                  const char *after, const char *own)
-{
-    char call[WEIR_HEAD_TEXT_SIZE];
-    return weir_caller_blame(pair->caller, WEIR_FAULT_DIFFERS, pair->fault,
-                             "rank %u has called %s with %s%s%s, and rank %u with %s", pair->peer,
-                             weir_head_describe(pair->theirs, call), before, theirs, after,
-                             pair->rank, own);
-}
+struct difference {
+    char text[48];
+};
 
-static bool other_number(const struct pair *pair, const char *before, uint64_t theirs,
-                         const char *after, uint64_t own)
+// What `head` has that `other` has not: "64 f32", "the reduction sum", "the root 1".
+static struct difference difference(const struct weir_head *head, const struct weir_head *other)
 {
-    char texts[2][24];
-    snprintf(texts[0], sizeof texts[0], "%llu", (unsigned long long)theirs);
-    snprintf(texts[1], sizeof texts[1], "%llu", (unsigned long long)own);
-    return other(pair, before, texts[0], after, texts[1]);
+    struct difference found;
+    if (head->element != other->element || head->count != other->count)
+        snprintf(found.text, sizeof found.text, "%llu %s", (unsigned long long)head->count,
+                 weir_datatype_name(head->element));
+    else if (head->reduction != other->reduction)
+        snprintf(found.text, sizeof found.text, "the reduction %s",
+                 weir_reduction_name(head->reduction));
+    else
+        snprintf(found.text, sizeof found.text, "the root %u", head->root);
+    return found;
 }
 
 static bool fail_of_pair(const struct pair *pair)
 {
     const struct weir_head *own = &pair->caller->head;
     const struct weir_head *theirs = pair->theirs;
+    char call[WEIR_HEAD_TEXT_SIZE];
     if (!is_message(own, theirs) && (theirs->kind != own->kind || theirs->number != own->number))
         return other_call(pair);
-    if (theirs->element != own->element)
-        return other(pair, "the datatype ", weir_datatype_name(theirs->element), "",
-                     weir_datatype_name(own->element));
-    if (theirs->count != own->count)
-        return other_number(pair, "", theirs->count, " elements", own->count);
-    if (theirs->reduction != own->reduction)
-        return other(pair, "the reduction ", weir_reduction_name(theirs->reduction), "",
-                     weir_reduction_name(own->reduction));
-    return other_number(pair, "the root ", theirs->root, "", own->root);
+    return weir_caller_blame(pair->caller, WEIR_FAULT_DIFFERS, pair->fault,
+                             "rank %u has called %s with %s, and rank %u with %s", pair->peer,
+                             weir_head_describe(theirs, call), difference(theirs, own).text,
+                             pair->rank, difference(own, theirs).text);
 }
 
 bool weir_caller_agrees(const struct weir_caller *caller, uint32_t peer,

@@ -184,29 +184,6 @@ static bool parts_acceptable(const struct local_run *run)
     return true;
 }
 
-// What a collective needs beside the caller's memory: the segment of a reduction, or a copy of what
-// an all-to-all in place would overwrite before it was read.
-static bool carry_with_room(struct local_run *run)
-{
-    const size_t whole = (size_t)run->by.head.count * weir_datatype_size(run->by.head.element);
-    const bool copied = run->by.head.kind == WEIR_ALL_TO_ALL && run->src == run->dst && whole > 0;
-    if (!copied && !weir_is_reduction(run->by.head.kind))
-        return local_carry(run);
-
-    const size_t size = copied ? run->group->count * whole : LOCAL_TOTAL_BYTES;
-    void *room = run->group->host->allocate(size);
-    if (!room)
-        return weir_caller_fail(&run->by, "rank %u has no host memory left for %zu bytes",
-                                run->group->rank, size);
-    if (copied)
-        run->src = memcpy(room, run->dst, size);
-    else
-        run->total = room;
-    const bool carried = local_carry(run);
-    run->group->host->release(room);
-    return carried;
-}
-
 // Bytes that this rank shows or sends, at most.
 static uint64_t bytes_of(const struct local_run *run, const struct weir_transport_call *call)
 {
@@ -219,12 +196,13 @@ static uint64_t bytes_of(const struct local_run *run, const struct weir_transpor
     return bytes;
 }
 
-// What makes and watches an engine's communicator.
+// What makes and watches an engine's communicator, and compares calls.
 static bool fits_the_line(const struct local_run *run, const struct weir_transport_call *call)
 {
     const uint32_t kind = run->by.head.kind;
-    return (kind == WEIR_ALL_GATHER || kind == WEIR_BARRIER || !weir_is_numbered(kind)) &&
-           bytes_of(run, call) <= LOCAL_CONTROL_BYTES;
+    const bool moves = call->src || call->dst || !weir_is_numbered(kind);
+    return !moves || ((kind == WEIR_ALL_GATHER || !weir_is_numbered(kind)) &&
+                      bytes_of(run, call) <= LOCAL_CONTROL_BYTES);
 }
 
 // Strangers on the way could read, and change, what goes to another machine.
@@ -242,8 +220,7 @@ static weir_status refuse_data(const struct local_run *run)
 weir_status local_run_call(void *group, const struct weir_transport_call *call)
 {
     struct local_run run = local_run_begin(group, weir_head_of(call), call->timeout_ns);
-    run.src = call->src;
-    run.dst = call->dst;
+    run.call = call;
     const weir_status status = local_report(&run, WEIR_ERROR_COMM);
     if (status)
         return status;
@@ -254,9 +231,8 @@ weir_status local_run_call(void *group, const struct weir_transport_call *call)
     const struct weir_transport_part single = weir_part_of(call);
     run.parts = call->kind == WEIR_EXCHANGE ? call->parts : &single;
     run.part_count = call->kind == WEIR_EXCHANGE ? call->part_count : 1;
-    const bool carried = weir_is_numbered(run.by.head.kind)
-                             ? carry_with_room(&run)
-                             : parts_acceptable(&run) && local_carry(&run);
+    const bool carried =
+        (weir_is_numbered(call->kind) || parts_acceptable(&run)) && local_carry(&run);
     return carried ? WEIR_OK : local_report(&run, WEIR_ERROR_COMM);
 }
 

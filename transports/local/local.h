@@ -30,8 +30,6 @@
 
 // What a rank sends at most in a call of a group of several machines: the beats of engines' communicators.
 #define LOCAL_CONTROL_BYTES ((size_t)64 << 10)
-// Of a reduction: what is added up at once, so that it stays in a core's own cache.
-#define LOCAL_TOTAL_BYTES ((size_t)32 << 10)
 #define LOCAL_MPI_REMEDY \
     "run it under mpirun with WEIR_COMM_TRANSPORT=mpi, which carries host memory between machines"
 
@@ -41,13 +39,13 @@ struct local_group;
 struct local_run {
     struct weir_caller by;
     struct local_group *group;
-    const void *src;
-    void *dst;
+    const struct weir_transport_call *call; // a split's all-gather
     const struct weir_transport_part *parts;
     uint32_t part_count;
     uint64_t deadline_ns; // of weir_clock_now_ns(); UINT64_MAX: none
-    bool differs; // another rank has called something else: the deadline is weir_judge_by()'s
-    char *total;  // LOCAL_TOTAL_BYTES for a reduction, else NULL
+    bool differs;    // another rank has called something else: the deadline is weir_judge_by()'s
+    bool met;        // in windows: all have come, and have called the same
+    size_t given_at; // what this rank has got in the last move, in the areas of the others
 };
 
 // What each rank says in a split.
@@ -180,9 +178,10 @@ void local_for_others(const struct local_group *own,
 
 // mesh.c. Functions that return a bool have failed the group (weir_caller_fail()) when that is false.
 
-// The call's bytes and its end: the phases of a collective, or run->parts of SEND, RECV and EXCHANGE. When it returns, no
-// other rank reads this one's memory for it any more.
+// The call's bytes and its end: of a collective, or run->parts of SEND, RECV and EXCHANGE.
 bool local_carry(struct local_run *run);
+// Whether the heads of a collective that have come are the same.
+bool local_mesh_judge(const struct local_run *run);
 // As weir_caller.fail: keeps the cause unless there is one already, and tells the other ranks.
 void local_mesh_fail(void *group, const struct weir_cause *cause);
 // Whether there is a first cause, and copies it, unless that is NULL.
@@ -267,8 +266,7 @@ void local_window_wake(struct local_group *group);
 // Makes this rank's window and gets those of the others. False with a cause, which stays "" if out of memory.
 bool local_window_exchange(struct local_group *group, uint64_t deadline_ns, char *cause);
 void local_window_destroy(struct local_group *group);
-// The parts of a collective. False once that has failed the group.
-bool local_window_meet(struct local_run *run);
+// A collective. False once that has failed the group.
 bool local_window_carry(struct local_run *run);
 
 #endif

@@ -232,8 +232,7 @@ static const struct weir_head *head_of(const void *user, uint32_t rank)
     return peer->has_come ? &peer->incoming : NULL;
 }
 
-// Whether the heads of a collective that have come are the same; fails the group if not.
-static bool judge(const struct local_run *run)
+bool local_mesh_judge(const struct local_run *run)
 {
     return weir_caller_judge(&run->by, head_of, run->group);
 }
@@ -316,7 +315,7 @@ static bool give_up(const struct local_run *run, uint32_t first)
     char elsewhere[LOCAL_ELSEWHERE_SIZE] = "";
     uint32_t index = first;
     if (run->differs)
-        return judge(run);
+        return local_mesh_judge(run);
     for (uint32_t n = 0; n < group->count && awaited_by(group, index) < group->count; n++)
         index = awaited_by(group, index);
     if (awaited_by(group, index) < group->count)
@@ -327,14 +326,10 @@ static bool give_up(const struct local_run *run, uint32_t first)
                         : weir_caller_late(&run->by, index, last_of(&group->peers[index]));
 }
 
+// Between machines: each rank's head to each other one.
 static bool meet(struct local_run *run)
 {
     struct local_group *group = run->group;
-    local_enlist(group);
-    for (uint32_t i = 0; i < group->count; i++)
-        group->peers[i].has_come = false;
-    if (group->windows)
-        return local_window_meet(run) && (!run->differs || judge(run));
     for (uint32_t i = 0; i < group->count; i++) {
         struct mesh_peer *peer = &group->peers[i];
         if (i == group->rank)
@@ -347,7 +342,7 @@ static bool meet(struct local_run *run)
         append(&peer->out, &peer->spans[0]);
         append(&peer->in, &peer->spans[1]);
     }
-    return pump(run, true) && (!run->differs || judge(run));
+    return pump(run, true) && (!run->differs || local_mesh_judge(run));
 }
 
 // After a failure the lists name memory of the caller's, and nothing is ever moved again.
@@ -497,7 +492,6 @@ static bool pump(struct local_run *run, bool sends)
 static bool exchange_messages(struct local_run *run)
 {
     const struct weir_host *host = run->group->host;
-    local_enlist(run->group);
     struct mesh_message *messages = host->allocate((run->part_count + 1) * sizeof *messages);
     if (!messages)
         return weir_caller_fail(&run->by, "rank %u has no host memory left for %u messages",
@@ -569,21 +563,21 @@ bool local_mesh_lost(const struct local_run *run, uint32_t index)
         if (!local_mesh_read_news(run, index))
             return false;
     }
-    if (run->differs && !judge(run))
+    if (run->differs && !local_mesh_judge(run))
         return false;
     return weir_caller_lost(&run->by, peer->left && !peer->died ? WEIR_FAULT_LEFT : WEIR_FAULT_DIED,
                             index, last_of(peer));
 }
 
-// Between machines: the bytes of an all-gather, which a split is too.
+// And the bytes of an all-gather, which a split is too.
 static bool gather(struct local_run *run)
 {
     struct local_group *group = run->group;
-    const size_t size = (size_t)run->by.head.count * weir_datatype_size(run->by.head.element);
-    char *const src = (char *)(uintptr_t)run->src;
-    for (uint32_t i = 0; size > 0 && i < group->count; i++) {
+    const size_t size = (size_t)run->call->count * weir_datatype_size(run->call->element);
+    char *const src = (char *)(uintptr_t)run->call->src;
+    for (uint32_t i = 0; src && size > 0 && i < group->count; i++) {
         struct mesh_peer *peer = &group->peers[i];
-        char *to = (char *)run->dst + i * size;
+        char *to = (char *)run->call->dst + i * size;
         if (i == group->rank && to != src)
             memcpy(to, src, size);
         if (i == group->rank)
@@ -598,12 +592,16 @@ static bool gather(struct local_run *run)
 
 bool local_carry(struct local_run *run)
 {
+    struct local_group *group = run->group;
     bool carried;
+    local_enlist(group);
+    for (uint32_t i = 0; i < group->count; i++)
+        group->peers[i].has_come = false;
     if (!weir_is_numbered(run->by.head.kind))
         carried = exchange_messages(run);
-    else if (run->group->windows)
-        carried = meet(run) && local_window_carry(run);
+    else if (group->windows)
+        carried = local_window_carry(run);
     else
-        carried = meet(run) && (run->by.head.kind == WEIR_BARRIER || gather(run));
+        carried = meet(run) && gather(run);
     return end(run) && carried;
 }

@@ -534,9 +534,16 @@ static weir_status split_with_room(struct local_run *run, const struct weir_tran
                                    struct local_record *records, uint32_t *members, void **out_part)
 {
     struct local_record own = {.color = split->color, .key = split->key};
+    const struct weir_transport_call gather = {
+        .struct_size = sizeof gather,
+        .kind = WEIR_ALL_GATHER,
+        .element = WEIR_U8,
+        .count = sizeof own,
+        .src = &own,
+        .dst = records,
+    };
     struct local_group *group = NULL;
-    run->src = &own;
-    run->dst = records;
+    run->call = &gather;
     if (!offer(run, &own) || !local_carry(run))
         return local_report(run, WEIR_ERROR_COMM);
 

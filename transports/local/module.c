@@ -69,14 +69,10 @@ static const struct weir_transport_ops local_ops = {
 };
 
 static const struct weir_key keys[] = {
-    {
-        .name = "secret_file",
-        .type = WEIR_KEY_TEXT,
-        .fallback = "",
-        .help = "A file that this user alone can read (chmod 600) with a text of 16 characters "
-                "or more, the same on all machines: ranks of other machines prove that they "
-                "know it. WEIR_COMM_SECRET goes before it.",
-    },
+    WEIR_TEXT_KEY("secret_file", "",
+                  "A file that this user alone can read (chmod 600) with a text of 16 characters "
+                  "or more, the same on all machines: ranks of other machines prove that they "
+                  "know it. WEIR_COMM_SECRET goes before it."),
 };
 
 static const char *const about[] = {
@@ -85,25 +81,6 @@ static const char *const about[] = {
     NULL,
 };
 
-static const struct weir_module local_module = {
-    .abi = WEIR_MODULE_ABI,
-    .struct_size = sizeof local_module,
-    .kind = WEIR_MODULE_TRANSPORT,
-    .name = "local",
-    .version = WEIR_VERSION_STRING,
-    .build_id = __VERSION__, // the compiler's
-    .sanitizer = WEIR_MODULE_SANITIZER,
-    .keys = keys,
-    .key_count = sizeof keys / sizeof *keys,
-    .key_size = sizeof *keys,
-    .about = about,
-    .transport = &local_ops,
-    .transport_slot_count = WEIR_TRANSPORT_SLOT_COUNT,
-};
-
-const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
-{
-    (void)host_abi;
-    (void)host;
-    return &local_module;
-}
+WEIR_MODULE(WEIR_MODULE_TRANSPORT, "local", WEIR_VERSION_STRING,
+            WEIR_MODULE_TRANSPORT_OPS(local_ops), .keys = keys,
+            .key_count = sizeof keys / sizeof *keys, .about = about)

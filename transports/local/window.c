@@ -1,6 +1,5 @@
-// A window has two areas, of which a rank shows what others need in one and then in the other. A large phase takes several
-// steps. A rank writes an area again when all have read it, which it knows from their stages: every rank counts, before
-// it waits, how far it is.
+// A window has two areas, of which a rank gives in one and then in the other. A rank writes an area again when all have
+// read it, which it knows from their stages: every rank counts, before it waits, how far it is.
 //
 // NOLINTNEXTLINE(bugprone-reserved-identifier): for memfd_create(), seals and syscall()
 #define _GNU_SOURCE
@@ -21,15 +20,15 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "transports/kit/reduce.h"
+#include "transports/kit/carry.h"
 
 // Of one step, on each rank; both areas of two ranks fit into a usual cache.
 #define STEP_BYTES ((size_t)512 << 10)
 #define HEAD_BYTES ((size_t)4096)
 #define WINDOW_BYTES (HEAD_BYTES + 2 * STEP_BYTES)
-// An area has a slot for each rank where each needs another part, of a multiple of this.
-#define SLOT_UNIT ((size_t)64)
-_Static_assert(STEP_BYTES / LOCAL_MAX_RANKS >= SLOT_UNIT, "each rank has a slot");
+// Where each rank takes another part of an area, that has at most a multiple of this.
+#define PART_UNIT ((size_t)64)
+_Static_assert(STEP_BYTES / LOCAL_MAX_RANKS >= PART_UNIT, "there is a part for each rank");
 
 // A rank asks again for so long before it sleeps, if each may have a processor of its own.
 #define EAGER_NS (UINT64_C(50) * 1000)
@@ -285,294 +284,63 @@ static bool await_others(struct local_run *run, uint32_t stage, bool first)
     return true;
 }
 
-// All ranks have come so far. `first`: to the collective's first stage, with their heads.
-static bool meet(struct local_run *run, bool first)
+// All ranks have come so far, the first time with their heads, which are the same. False once that has failed the group.
+static bool meet(struct local_run *run)
 {
     struct local_group *group = run->group;
     struct mesh_window *own = group->windows[group->rank];
     const uint32_t stage = ++group->stage;
     const int cpu = sched_getcpu();
+    const bool first = !run->met;
+    own->heads[stage & 1] = run->by.head;
     own->cpu = cpu;
     own->stage = stage;
     if (are_at(group, stage))
         wake(group);
-    const bool met = looks_eagerly(group, stage, cpu) || await_others(run, stage, first);
-    if (met && first)
+    if (!looks_eagerly(group, stage, cpu) && !await_others(run, stage, first))
+        return false;
+    run->met = true;
+    if (first)
         read_heads(run, stage);
-    return met;
+    return !run->differs || local_mesh_judge(run);
 }
 
-// Which rank needs which piece of which other rank's memory. A collective on the whole of a buffer is
-// made of chunks, one for each rank: rank i reduces, or receives of the root, chunk i, and all ranks
-// copy it from there. So no rank, the root included, sends more than about twice what it holds.
+// What is given in a move is in the area of its stage, for each rank what all take, or parts one after the other.
 
-// A piece of the owner's memory that the reader needs in one phase.
-struct piece {
-    bool of_result; // of the owner's `dst`, else of its `src`
-    bool reduced;   // added to the other owners' pieces for `target`, else copied there
-    size_t offset;
-    size_t size;
-    size_t target; // an offset in the reader's `dst`
-};
-
-struct chunk {
-    size_t offset;
-    size_t size;
-};
-
-static struct chunk chunk_of(const struct local_run *run, uint32_t index)
+static char *give(void *user)
 {
-    const uint32_t n = run->group->count;
-    const size_t element = weir_datatype_size(run->by.head.element);
-    const uint64_t each = run->by.head.count / n;
-    const uint64_t longer = run->by.head.count % n; // the first ones have one element more
-    const uint64_t begin = each * index + (index < longer ? index : longer);
-    return (struct chunk){(size_t)begin * element, (size_t)(each + (index < longer)) * element};
+    const struct local_run *run = user;
+    return area_of(run->group, run->group->rank, (run->group->stage + 1) & 1);
 }
 
-static size_t whole_of(const struct local_run *run)
+static const char *given(void *user, uint32_t from)
 {
-    return (size_t)run->by.head.count * weir_datatype_size(run->by.head.element);
+    const struct local_run *run = user;
+    return area_of(run->group, from, run->group->stage & 1) + run->given_at;
 }
 
-static uint32_t phases_of(uint32_t kind)
+static bool move(void *user, weir_collective kind, size_t size)
 {
-    switch (kind) {
-    case WEIR_ALL_REDUCE:
-    case WEIR_BROADCAST:
-        return 2;
-    case WEIR_REDUCE:
-    case WEIR_ALL_GATHER:
-    case WEIR_REDUCE_SCATTER:
-    case WEIR_ALL_TO_ALL:
-    case WEIR_GATHER:
-    case WEIR_SCATTER:
-    case WEIR_CALL_SPLIT:
-        return 1;
-    default:
-        return 0;
-    }
+    struct local_run *run = user;
+    const bool parts = kind == WEIR_ALL_TO_ALL || kind == WEIR_SCATTER;
+    run->given_at = parts ? run->group->rank * size : 0;
+    return meet(run);
 }
 
-static struct piece all_reduce_piece(const struct local_run *run, uint32_t phase, uint32_t reader,
-                                     uint32_t owner)
-{
-    const struct chunk chunk = chunk_of(run, phase == 0 ? reader : owner);
-    const bool wanted = phase == 0 || reader != owner;
-    return (struct piece){
-        .of_result = phase == 1,
-        .reduced = phase == 0,
-        .offset = chunk.offset,
-        .size = wanted ? chunk.size : 0,
-        .target = chunk.offset,
-    };
-}
-
-// The root copies its own `src` to its `dst`, unless that is in place.
-static struct piece broadcast_piece(const struct local_run *run, uint32_t phase, uint32_t reader,
-                                    uint32_t owner)
-{
-    const uint32_t root = run->by.head.root;
-    if (reader == root)
-        return (struct piece){.size = phase == 0 && owner == root ? whole_of(run) : 0};
-
-    const bool wanted = phase == 0 ? owner == root : owner != reader;
-    const struct chunk chunk = chunk_of(run, phase == 0 ? reader : owner);
-    return (struct piece){
-        .of_result = owner != root,
-        .offset = chunk.offset,
-        .size = wanted ? chunk.size : 0,
-        .target = chunk.offset,
-    };
-}
-
-static struct piece single_piece(const struct local_run *run, uint32_t reader, uint32_t owner)
-{
-    const size_t whole = whole_of(run);
-    const uint32_t root = run->by.head.root;
-    switch (run->by.head.kind) {
-    case WEIR_REDUCE:
-        return (struct piece){.reduced = true, .size = reader == root ? whole : 0};
-    case WEIR_REDUCE_SCATTER:
-        return (struct piece){.reduced = true, .size = whole, .offset = reader * whole};
-    case WEIR_ALL_GATHER:
-    case WEIR_CALL_SPLIT:
-        return (struct piece){.size = whole, .target = owner * whole};
-    case WEIR_ALL_TO_ALL:
-        return (struct piece){.size = whole, .offset = reader * whole, .target = owner * whole};
-    case WEIR_GATHER:
-        return (struct piece){.size = reader == root ? whole : 0, .target = owner * whole};
-    case WEIR_SCATTER:
-        return (struct piece){.size = owner == root ? whole : 0, .offset = reader * whole};
-    default:
-        return (struct piece){.size = 0};
-    }
-}
-
-// The piece of `owner` that `reader` needs in the phase. False if it needs none.
-static bool find_piece(const struct local_run *run, uint32_t phase, uint32_t reader, uint32_t owner,
-                       struct piece *out_piece)
-{
-    if (run->by.head.kind == WEIR_ALL_REDUCE)
-        *out_piece = all_reduce_piece(run, phase, reader, owner);
-    else if (run->by.head.kind == WEIR_BROADCAST)
-        *out_piece = broadcast_piece(run, phase, reader, owner);
-    else
-        *out_piece = single_piece(run, reader, owner);
-    return out_piece->size > 0;
-}
-
-// In each step a rank shows a part of each piece that others need of it, and takes its own.
-
-struct slots {
-    bool shared; // all that read a rank's memory read the same piece
-    size_t size;
-    size_t longest; // of all pieces between two ranks
-};
-
-static struct slots slots_of(const struct local_run *run, uint32_t phase)
-{
-    const weir_collective kind = run->by.head.kind;
-    const size_t element = weir_datatype_size(run->by.head.element);
-    const size_t n = run->group->count;
-    const bool chunks = kind == WEIR_BROADCAST || kind == WEIR_ALL_REDUCE;
-    const bool parted = (chunks && phase == 0) || kind == WEIR_SCATTER ||
-                        kind == WEIR_REDUCE_SCATTER || kind == WEIR_ALL_TO_ALL;
-    const size_t count = (size_t)run->by.head.count;
-    return (struct slots){
-        .shared = !parted,
-        .size = parted ? STEP_BYTES / n / SLOT_UNIT * SLOT_UNIT : STEP_BYTES,
-        .longest = (chunks ? count / n + (count % n > 0) : count) * element,
-    };
-}
-
-static const char *memory_of(const struct local_run *run, const struct piece *piece)
-{
-    return (piece->of_result ? (const char *)run->dst : (const char *)run->src) + piece->offset;
-}
-
-static size_t part_of(const struct piece *piece, const struct slots *slots, size_t at)
-{
-    const size_t left = piece->size > at ? piece->size - at : 0;
-    return left < slots->size ? left : slots->size;
-}
-
-static void show_pieces(struct local_run *run, uint32_t phase, const struct slots *slots, size_t at,
-                        uint32_t area)
-{
-    const uint32_t own = run->group->rank;
-    struct piece piece;
-    for (uint32_t reader = 0; reader < run->group->count; reader++) {
-        if (reader == own || !find_piece(run, phase, reader, own, &piece))
-            continue;
-        memcpy(area_of(run->group, own, area) + (slots->shared ? 0 : reader * slots->size),
-               memory_of(run, &piece) + at, part_of(&piece, slots, at));
-        if (slots->shared)
-            return;
-    }
-}
-
-// What this rank needs of an owner in the step.
-static const char *look_at(struct local_run *run, uint32_t owner, const struct piece *piece,
-                           const struct slots *slots, size_t at, uint32_t area)
-{
-    const uint32_t own = run->group->rank;
-    if (owner == own)
-        return memory_of(run, piece) + at;
-    return area_of(run->group, owner, area) + (slots->shared ? 0 : own * slots->size);
-}
-
-static void reduce_pieces(struct local_run *run, uint32_t phase, const struct slots *slots,
-                          size_t at, uint32_t area)
-{
-    const size_t element = weir_datatype_size(run->by.head.element);
-    const uint32_t own = run->group->rank;
-    struct piece piece;
-    find_piece(run, phase, own, own, &piece);
-    const size_t size = part_of(&piece, slots, at);
-    char *to = (char *)run->dst + piece.target + at;
-    for (size_t from = 0; from < size; from += LOCAL_TOTAL_BYTES) {
-        const size_t part = size - from < LOCAL_TOTAL_BYTES ? size - from : LOCAL_TOTAL_BYTES;
-        for (uint32_t owner = 0; owner < run->group->count; owner++) {
-            const char *shown = look_at(run, owner, &piece, slots, at, area);
-            if (owner == 0)
-                memcpy(run->total, shown + from, part);
-            else
-                weir_reduce(run->by.head.element, run->by.head.reduction, run->total, shown + from,
-                            part / element);
-        }
-        if (run->by.head.reduction == WEIR_AVERAGE)
-            weir_reduce_divide(run->by.head.element, run->total, part / element, run->group->count);
-        memcpy(to + from, run->total, part);
-    }
-}
-
-static void take_pieces(struct local_run *run, uint32_t phase, const struct slots *slots, size_t at,
-                        uint32_t area)
-{
-    const uint32_t own = run->group->rank;
-    struct piece piece;
-    for (uint32_t i = 1; i <= run->group->count; i++) {
-        const uint32_t owner = (own + i) % run->group->count;
-        if (!find_piece(run, phase, own, owner, &piece))
-            continue;
-        if (piece.reduced) {
-            reduce_pieces(run, phase, slots, at, area);
-            return;
-        }
-        if (owner != own)
-            memcpy((char *)run->dst + piece.target + at,
-                   look_at(run, owner, &piece, slots, at, area), part_of(&piece, slots, at));
-    }
-}
-
-// The root of a broadcast needs all of its own, whatever the others need of it.
-static void take_own(struct local_run *run, uint32_t phase)
-{
-    struct piece piece;
-    const uint32_t own = run->group->rank;
-    if (!find_piece(run, phase, own, own, &piece) || piece.reduced)
-        return;
-    char *to = (char *)run->dst + piece.target;
-    if (to != memory_of(run, &piece))
-        memmove(to, memory_of(run, &piece), piece.size);
-}
-
-bool local_window_meet(struct local_run *run)
-{
-    struct local_group *group = run->group;
-    struct mesh_window *own = group->windows[group->rank];
-    const uint32_t stage = group->stage;
-    own->heads[(stage + 1) & 1] = run->by.head;
-    if (phases_of(run->by.head.kind) > 0) {
-        const struct slots slots = slots_of(run, 0);
-        show_pieces(run, 0, &slots, 0, stage & 1);
-    }
-    return meet(run, true);
-}
-
-static bool carry_phase(struct local_run *run, uint32_t phase)
-{
-    const struct local_group *group = run->group;
-    const struct slots slots = slots_of(run, phase);
-    take_own(run, phase);
-    for (size_t at = 0; at < slots.longest; at += slots.size) {
-        const bool is_shown = phase == 0 && at == 0; // when the ranks met
-        const uint32_t area = (group->stage - is_shown) & 1;
-        if (!is_shown)
-            show_pieces(run, phase, &slots, at, area);
-        if (!is_shown && !meet(run, false))
-            return false;
-        take_pieces(run, phase, &slots, at, area);
-    }
-    return true;
-}
-
+// An all-reduce always takes two moves, so that a rank that comes to it late hears of another one's failure.
 bool local_window_carry(struct local_run *run)
 {
-    const uint32_t phases = phases_of(run->by.head.kind);
-    bool carried = true;
-    for (uint32_t phase = 0; carried && phase < phases; phase++)
-        carried = carry_phase(run, phase);
-    return carried;
+    const struct local_group *group = run->group;
+    const struct weir_carrier carrier = {
+        .user = run,
+        .rank = group->rank,
+        .count = group->count,
+        .one = STEP_BYTES,
+        .each = STEP_BYTES / group->count / PART_UNIT * PART_UNIT,
+        .whole = STEP_BYTES,
+        .give = give,
+        .move = move,
+        .given = given,
+    };
+    return weir_carry(&carrier, run->call) && (run->met || meet(run));
 }

@@ -1,11 +1,10 @@
 // A call: waiting for requests, and for all ranks of a group before each collective; the messages between two ranks; and
-// the collectives, in segments that fit the group's memory: from the caller's memory into `src`, one of MPI's collectives
-// from there to `dst`, and on to the caller's.
+// the moves of collectives (transports/kit/carry.h), each one of MPI's collectives from the group's `src` to its `dst`.
 #include <sched.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "transports/kit/reduce.h"
+#include "transports/kit/carry.h"
 #include "transports/mpi/mpi.h"
 
 // Waiting polls: it is what makes MPI progress, and the only way to give up. First without a pause,
@@ -454,9 +453,6 @@ static bool exchange_parts(struct mpi_run *run)
     return ok;
 }
 
-// An all-reduce up to this size takes one step: all ranks get all, and each adds it up.
-#define ONE_STEP_BYTES 4096
-
 static const char *mpi_function(weir_collective kind)
 {
     static const char *const names[] = {
@@ -467,19 +463,30 @@ static const char *mpi_function(weir_collective kind)
     return names[kind];
 }
 
-static size_t element_size(const struct mpi_run *run)
+static char *give(void *user)
 {
-    return weir_datatype_size(run->call->element);
+    return ((const struct mpi_run *)user)->group->src;
 }
 
-// Moves `size` bytes of each rank's part from the group's `src` to its `dst`.
-static bool move(struct mpi_run *run, weir_collective kind, size_t size)
+// A broadcast stays where it is given.
+static const char *given(void *user, uint32_t from)
 {
+    const struct mpi_run *run = user;
+    if (run->moved == WEIR_BROADCAST)
+        return run->group->src;
+    return run->group->dst + (run->moved == WEIR_SCATTER ? 0 : from * run->moved_size);
+}
+
+static bool move(void *user, weir_collective kind, size_t size)
+{
+    struct mpi_run *run = user;
     struct mpi_group *group = run->group;
     struct mpi_request *request = &group->requests[0];
     const int error =
         mpi_library()->collective(kind, group->src, group->dst, (int)size, (int)run->call->root,
                                   group->comm, &request->handle);
+    run->moved = kind;
+    run->moved_size = size;
     if (error)
         return mpi_fail_in(run, mpi_function(kind), error);
     *request = (struct mpi_request){.handle = request->handle, .active = true};
@@ -490,112 +497,22 @@ static bool move(struct mpi_run *run, weir_collective kind, size_t size)
                                                     "time: it is stopped, or cut off"));
 }
 
-// Adds up the ranks' parts in `dst`, in the order of ranks, into the first.
-static void reduce(struct mpi_run *run, size_t stride, size_t count)
-{
-    struct mpi_group *group = run->group;
-    const struct weir_transport_call *call = run->call;
-    for (uint32_t i = 1; i < group->count; i++)
-        weir_reduce(call->element, call->reduction, group->dst, group->dst + i * stride, count);
-    if (call->reduction == WEIR_AVERAGE)
-        weir_reduce_divide(call->element, group->dst, count, group->count);
-}
-
-// What is at `offset`, in elements, in each of the parts of `count` elements that the caller's memory
-// consists of, and the group's parts.
-static void load(struct mpi_run *run, uint32_t parts, size_t offset, size_t count)
-{
-    const size_t size = element_size(run);
-    for (uint32_t i = 0; i < parts; i++)
-        memcpy(run->group->src + i * count * size,
-               (const char *)run->call->src + (i * run->call->count + offset) * size, count * size);
-}
-
-static void store(struct mpi_run *run, const char *from, uint32_t parts, size_t offset,
-                  size_t count)
-{
-    const size_t size = element_size(run);
-    for (uint32_t i = 0; i < parts; i++)
-        memcpy((char *)run->call->dst + (i * run->call->count + offset) * size,
-               from + i * count * size, count * size);
-}
-
-// An all-reduce: each rank adds up a part of the elements, and all get all parts.
-static bool segment_all_reduce(struct mpi_run *run, size_t offset, size_t count)
-{
-    struct mpi_group *group = run->group;
-    const size_t size = element_size(run);
-    const bool one_step = count * size <= ONE_STEP_BYTES;
-    const size_t part = one_step ? count : (count + group->count - 1) / group->count;
-    load(run, 1, offset, count);
-    if (!move(run, one_step ? WEIR_ALL_GATHER : WEIR_ALL_TO_ALL, part * size))
-        return false;
-    reduce(run, part * size, part);
-    if (!one_step) {
-        memcpy(group->src, group->dst, part * size);
-        if (!move(run, WEIR_ALL_GATHER, part * size))
-            return false;
-    }
-    store(run, group->dst, 1, offset, count);
-    return true;
-}
-
-// The others: which ranks give, and get, one part or a part for each rank.
-struct shape {
-    weir_collective moved;
-    bool root_gives;
-    bool gives_parts;
-    bool reduces;
-    bool root_gets;
-    bool gets_parts;
-};
-
-static const struct shape shapes[] = {
-    [WEIR_REDUCE] = {.moved = WEIR_GATHER, .reduces = true, .root_gets = true},
-    [WEIR_BROADCAST] = {.moved = WEIR_BROADCAST, .root_gives = true},
-    [WEIR_ALL_GATHER] = {.moved = WEIR_ALL_GATHER, .gets_parts = true},
-    [WEIR_REDUCE_SCATTER] = {.moved = WEIR_ALL_TO_ALL, .gives_parts = true, .reduces = true},
-    [WEIR_ALL_TO_ALL] = {.moved = WEIR_ALL_TO_ALL, .gives_parts = true, .gets_parts = true},
-    [WEIR_GATHER] = {.moved = WEIR_GATHER, .root_gets = true, .gets_parts = true},
-    [WEIR_SCATTER] = {.moved = WEIR_SCATTER, .root_gives = true, .gives_parts = true},
-};
-
-static bool segment_of_shape(struct mpi_run *run, size_t offset, size_t count)
-{
-    struct mpi_group *group = run->group;
-    const struct shape *shape = &shapes[run->call->kind];
-    const bool is_root = group->rank == run->call->root;
-    const bool broadcast = shape->moved == WEIR_BROADCAST; // within `src`
-    if (is_root || !shape->root_gives)
-        load(run, shape->gives_parts ? group->count : 1, offset, count);
-    if (!move(run, shape->moved, count * element_size(run)))
-        return false;
-    if ((shape->root_gets && !is_root) || !run->call->dst ||
-        (broadcast && run->call->dst == run->call->src))
-        return true;
-    if (shape->reduces)
-        reduce(run, count * element_size(run), count);
-    store(run, broadcast ? group->src : group->dst, shape->gets_parts ? group->count : 1, offset,
-          count);
-    return true;
-}
-
 static bool carry(struct mpi_run *run)
 {
-    const weir_collective kind = run->call->kind;
-    if (kind == WEIR_BARRIER)
-        return true;
-    // These two move one segment as a whole, the others a part for each rank.
-    const bool whole = kind == WEIR_ALL_REDUCE || kind == WEIR_BROADCAST;
-    const size_t most = run->group->block * (whole ? run->group->count : 1) / element_size(run);
-    bool ok = true;
-    for (size_t offset = 0; offset < run->call->count && ok; offset += most) {
-        const size_t left = (size_t)run->call->count - offset;
-        const size_t count = left < most ? left : most;
-        ok = kind == WEIR_ALL_REDUCE ? segment_all_reduce(run, offset, count)
-                                     : segment_of_shape(run, offset, count);
-    }
-    return ok;
+    const struct mpi_group *group = run->group;
+    const struct weir_carrier carrier = {
+        .user = run,
+        .rank = group->rank,
+        .count = group->count,
+        .one = group->block,
+        .each = group->block,
+        .whole = group->block * group->count,
+        .small = 4096,
+        .give = give,
+        .move = move,
+        .given = given,
+    };
+    return weir_carry(&carrier, run->call);
 }
 
 weir_status mpi_run_call(void *state, const struct weir_transport_call *call)

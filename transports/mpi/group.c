@@ -646,13 +646,10 @@ static void leave(void *state)
 // The module.
 
 static const struct weir_key keys[] = {
-    {
-        .name = "library",
-        .type = WEIR_KEY_TEXT,
-        .fallback = "",
-        .help = "The MPI library: a name that the dynamic linker finds, or a path; empty: the one "
-                "that the program has loaded, else the one that mpirun belongs to.",
-    },
+    WEIR_TEXT_KEY(
+        "library", "",
+        "The MPI library: a name that the dynamic linker finds, or a path; empty: the one "
+        "that the program has loaded, else the one that mpirun belongs to."),
 };
 
 // No state but the services of the front end: MPI is the process's.
@@ -702,25 +699,5 @@ static const char *const about[] = {
     NULL,
 };
 
-static const struct weir_module mpi_module = {
-    .abi = WEIR_MODULE_ABI,
-    .struct_size = sizeof mpi_module,
-    .kind = WEIR_MODULE_TRANSPORT,
-    .name = "mpi",
-    .version = WEIR_VERSION_STRING,
-    .build_id = __VERSION__, // the compiler's
-    .sanitizer = WEIR_MODULE_SANITIZER,
-    .keys = keys,
-    .key_count = sizeof keys / sizeof *keys,
-    .key_size = sizeof *keys,
-    .about = about,
-    .transport = &mpi_ops,
-    .transport_slot_count = WEIR_TRANSPORT_SLOT_COUNT,
-};
-
-const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
-{
-    (void)host_abi;
-    (void)host;
-    return &mpi_module;
-}
+WEIR_MODULE(WEIR_MODULE_TRANSPORT, "mpi", WEIR_VERSION_STRING, WEIR_MODULE_TRANSPORT_OPS(mpi_ops),
+            .keys = keys, .key_count = sizeof keys / sizeof *keys, .about = about)

@@ -137,6 +137,8 @@ struct mpi_run {
     uint64_t deadline_ns;                   // of weir_clock_now_ns()
     uint64_t idle_ns;                       // since when nothing has come
     uint64_t pause_ns;
+    weir_collective moved; // these two of the last move
+    size_t moved_size;
 };
 
 // abi.c

@@ -424,4 +424,33 @@ typedef const struct weir_module *(*weir_module_query_function)(uint32_t host_ab
 #define WEIR_MODULE_SANITIZER ""
 #endif
 
+// Defines a module's structure and weir_module_query(), which returns it: the kind, the name and the version, then the
+// other fields that the module has, as designated initialisers.
+//
+//     WEIR_MODULE(WEIR_MODULE_PLUGIN, "count", "1.0", WEIR_MODULE_OPS(ops), .about = about)
+#define WEIR_MODULE(module_kind, module_name, module_version, ...)                               \
+    static const struct weir_module weir_module_data = {                                         \
+        .abi = WEIR_MODULE_ABI,                                                                  \
+        .struct_size = sizeof(struct weir_module),                                               \
+        .kind = (module_kind),                                                                   \
+        .name = (module_name),                                                                   \
+        .version = (module_version),                                                             \
+        .build_id = __VERSION__, /* the compiler's */                                            \
+        .sanitizer = WEIR_MODULE_SANITIZER,                                                      \
+        .key_size = sizeof(struct weir_key),                                                     \
+        __VA_ARGS__,                                                                             \
+    };                                                                                           \
+    const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host) \
+    {                                                                                            \
+        (void)host_abi;                                                                          \
+        (void)host;                                                                              \
+        return &weir_module_data;                                                                \
+    }
+
+// The fields that a table of slots needs: of backends and plugins, and of transports.
+#define WEIR_MODULE_OPS(table) \
+    .ops = &(table), .slot_count = WEIR_MODULE_SLOT_COUNT, .operation_kinds = WEIR_OPERATION_KINDS
+#define WEIR_MODULE_TRANSPORT_OPS(table) \
+    .transport = &(table), .transport_slot_count = WEIR_TRANSPORT_SLOT_COUNT
+
 #endif

@@ -21,7 +21,6 @@ struct weir_transport_setup {
     // process. NULL: with a count of 1, or for a transport that needs none (MPI); others refuse.
     const char *rendezvous;
     uint64_t timeout_ns; // for join() to return
-    bool check;          // compare kind, element, reduction, count and root before each collective
     const char
         *file; // of the call that creates the communicator; kept for the process, may be NULL
     int line;
@@ -58,9 +57,10 @@ struct weir_transport_part {
     void *memory; // not written if it is a send
 };
 
-// One collective. What `src` and `dst` hold is stated at each kind in <weir/comm.h>, as is what in
-// place means. Sizes in bytes never exceed SIZE_MAX. Everything is valid during the call only,
-// except `file`.
+// One collective. What `src` and `dst` hold, aligned as elements are, is stated at each kind in
+// <weir/comm.h>, as is what in place means. If a collective has neither, it is compared with those of the
+// other ranks, and moves nothing; a barrier is so. Sizes in bytes never exceed SIZE_MAX. Everything is
+// valid during the call only, except `file`.
 struct weir_transport_call {
     size_t struct_size;
     enum weir_collective kind;

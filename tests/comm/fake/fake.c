@@ -115,11 +115,7 @@ static const struct weir_transport_ops transport_ops = {
     .leave = fake_leave,
 };
 
-#define NUMBER(name_, help_)                                                              \
-    {                                                                                     \
-        .name = (name_), .type = WEIR_KEY_INTEGER, .fallback = "0", .maximum = INT32_MAX, \
-        .help = (help_)                                                                   \
-    }
+#define NUMBER(name, help) WEIR_INTEGER_KEY(name, "0", 0, INT32_MAX, help)
 
 static const struct weir_key keys[] = {
     [FAIL_AT] = NUMBER("fail_at", "The number of the collective that fails."),
@@ -128,22 +124,5 @@ static const struct weir_key keys[] = {
     [OPEN_FAILS] = NUMBER("open_fails", "Whether the transport cannot be opened."),
 };
 
-static const struct weir_module module = {
-    .abi = WEIR_MODULE_ABI,
-    .struct_size = sizeof module,
-    .kind = WEIR_MODULE_TRANSPORT,
-    .name = "fake",
-    .version = "0.1.0",
-    .build_id = "",
-    .sanitizer = WEIR_MODULE_SANITIZER,
-    .keys = keys,
-    .key_count = sizeof keys / sizeof *keys,
-    .key_size = sizeof *keys,
-    .transport = &transport_ops,
-    .transport_slot_count = WEIR_TRANSPORT_SLOT_COUNT,
-};
-
-const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
-{
-    return &module;
-}
+WEIR_MODULE(WEIR_MODULE_TRANSPORT, "fake", "0.1.0", WEIR_MODULE_TRANSPORT_OPS(transport_ops),
+            .keys = keys, .key_count = sizeof keys / sizeof *keys)

@@ -47,9 +47,8 @@ static struct check_findings *create(const struct check_findings_params *wanted)
     struct check_findings_params params = *wanted;
     params.link = &here;
     params.suppressions = params.suppressions ? params.suppressions : "";
-    params.text = params.text ? params.text : "";
-    params.json = params.json ? params.json : "";
-    params.sarif = params.sarif ? params.sarif : "";
+    for (size_t i = 0; i < CHECK_FORMS; i++)
+        params.files[i] = params.files[i] ? params.files[i] : "";
     logged[0] = '\0';
     memset(&told, 0, sizeof told);
     (void)check_findings_create(&params, &findings);
@@ -59,8 +58,8 @@ static struct check_findings *create(const struct check_findings_params *wanted)
 static const struct check_findings_params plain = {.fail = false};
 static const struct check_findings_params strict = {.fail = true};
 
-static const struct check_party copy_party = {
-    .operation = WEIR_OPERATION_COPY,
+static const struct weir_check_use copy_party = {
+    .operation = "copy",
     .access = WEIR_ACCESS_WRITE,
     .queue = "copy",
     .queue_id = 1,
@@ -69,8 +68,8 @@ static const struct check_party copy_party = {
     .line = 80,
     .size = 8192,
 };
-static const struct check_party launch_party = {
-    .operation = WEIR_OPERATION_LAUNCH,
+static const struct weir_check_use launch_party = {
+    .operation = "launch",
     .access = WEIR_ACCESS_READ,
     .queue = "compute",
     .queue_id = 2,
@@ -82,23 +81,22 @@ static const struct check_party launch_party = {
     .region = "frame",
     .region_number = 7,
 };
-static const struct check_party host_party = {.access = WEIR_ACCESS_READ,
-                                              .file = "src/app.c",
-                                              .line = 99,
-                                              .size = 4096};
+static const struct weir_check_use host_party = {.operation = "host access",
+                                                 .access = WEIR_ACCESS_READ,
+                                                 .file = "src/app.c",
+                                                 .line = 99,
+                                                 .size = 4096};
 
-static struct check_conflict conflict_of(weir_check_kind kind, const struct check_party *first,
-                                         const struct check_party *second)
+static struct check_conflict conflict_of(weir_check_kind kind, const struct weir_check_use *first,
+                                         const struct weir_check_use *second)
 {
-    static const struct check_party none = {.operation = 0};
-    const struct check_conflict conflict = {
-        .kind = kind,
-        .buffer = "image",
-        .buffer_id = 5,
-        .size = 4096,
-        .first = first ? *first : none,
-        .second = *second,
-    };
+    static const struct weir_check_use none = {.operation = NULL};
+    const struct check_conflict conflict = {.finding = {.kind = kind,
+                                                        .buffer = "image",
+                                                        .buffer_id = 5,
+                                                        .size = 4096,
+                                                        .first = first ? *first : none,
+                                                        .second = *second}};
     return conflict;
 }
 
@@ -139,31 +137,32 @@ WEIR_TEST(CheckFacts, OfQueues)
     expect_facts(&conflict, FACTS("'compute' at src/app.c:91", "'frame' 7", "'image'", "0 to 4095"),
                  AT("src/app.c:80", "src/app.c:91"));
     // Queues of one label, one byte, no region, a buffer without a label.
-    conflict.size = 1;
-    conflict.offset = 17;
-    conflict.second.queue = "copy";
-    conflict.second.region = NULL;
-    conflict.buffer = NULL;
+    conflict.finding.size = 1;
+    conflict.finding.offset = 17;
+    conflict.finding.second.queue = "copy";
+    conflict.finding.second.region = NULL;
+    conflict.finding.buffer = NULL;
     expect_facts(&conflict, FACTS("(queue 2)", "(queue 1)", "byte 17", "buffer 5"),
                  AT("(queue 1)", "(queue 2)"));
-    conflict.second.queue = conflict.second.file = conflict.second.kernel = NULL;
-    conflict.second.operation = WEIR_OPERATION_KINDS;
+    conflict.finding.second.queue = conflict.finding.second.file = conflict.finding.second.kernel =
+        NULL;
+    conflict.finding.second.operation = "operation";
     expect_facts(&conflict, FACTS("queue 2"), AT("queue 2"));
 }
 
 // Each kind, with the place of the second use and of the first one.
 WEIR_TEST(CheckFacts, OfEachKind)
 {
-    struct check_party gone = copy_party, record = copy_party, wait = launch_party;
-    const struct check_party sync = {.file = "src/app.c", .line = 91};
-    gone.operation = WEIR_OPERATION_POOL_FREE;
-    record.operation = WEIR_OPERATION_RECORD;
-    wait.operation = WEIR_OPERATION_WAIT;
+    struct weir_check_use gone = copy_party, record = copy_party, wait = launch_party;
+    const struct weir_check_use sync = {.operation = "sync", .file = "src/app.c", .line = 91};
+    gone.operation = "pool free";
+    record.operation = "record";
+    wait.operation = "wait";
     wait.kernel = wait.region = NULL;
     gone.access = record.access = wait.access = (weir_access)0;
     const struct {
         weir_check_kind kind;
-        const struct check_party *first, *second;
+        const struct weir_check_use *first, *second;
         const char *at_first, *at_second;
     } kinds[] = {
         {WEIR_CHECK_HOST_READ, &copy_party, &host_party, "src/app.c:80", "src/app.c:99"},
@@ -186,11 +185,11 @@ WEIR_TEST(CheckFacts, OfEachKind)
                      AT(kinds[i].at_second));
     }
     struct check_conflict conflict = conflict_of(WEIR_CHECK_OUTSIDE, NULL, &launch_party);
-    conflict.offset = 4096;
-    conflict.size = 4;
+    conflict.finding.offset = 4096;
+    conflict.finding.size = 4;
     expect_facts(&conflict, FACTS("4096 to 4099"), AT(NULL));
     conflict = conflict_of(WEIR_CHECK_NEEDLESS_SYNC, &record, &sync);
-    conflict.first.file = NULL;
+    conflict.finding.first.file = NULL;
     expect_facts(&conflict, FACTS("src/app.c:91", "'copy'"), AT(NULL));
     EXPECT_STR_EQ(weir_findings_kind_name((weir_check_kind)50), "unknown");
 }
@@ -203,11 +202,11 @@ WEIR_TEST(CheckFindings, APairIsOnceAndCounted)
     struct check_conflict conflict = race();
     for (int i = 0; i < 30; i++)
         EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
-    conflict.kind = WEIR_CHECK_WRITE_AFTER_WRITE; // the same two lines
+    conflict.finding.kind = WEIR_CHECK_WRITE_AFTER_WRITE; // the same two lines
     EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
-    conflict.second.line = 92;
+    conflict.finding.second.line = 92;
     EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
-    conflict.second.file = "other.c";
+    conflict.finding.second.file = "other.c";
     EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
     EXPECT_INT_EQ(check_findings_count(findings, false), 3);
     EXPECT_INT_EQ(get(findings, 0).count, 31);
@@ -216,7 +215,7 @@ WEIR_TEST(CheckFindings, APairIsOnceAndCounted)
     EXPECT_INT_EQ(get(findings, 0).second.region_number, 7);
     EXPECT_TRUE(get(findings, 0).first.region_number == UINT64_MAX);
     EXPECT_STR_EQ(get(findings, 0).first.operation, "copy");
-    conflict.kind = WEIR_CHECK_NEEDLESS_WAIT;
+    conflict.finding.kind = WEIR_CHECK_NEEDLESS_WAIT;
     EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
     EXPECT_INT_EQ(check_findings_count(findings, false), 4);
     EXPECT_INT_EQ(check_findings_count(findings, true), 3);
@@ -248,7 +247,7 @@ WEIR_TEST(CheckFindings, TextsOfProgramsAreEscaped)
 {
     own_findings findings = create(&plain);
     struct check_conflict conflict = race();
-    conflict.buffer = "a\x1b[31m\nb\xff";
+    conflict.finding.buffer = "a\x1b[31m\nb\xff";
     check_findings_add(findings, &conflict);
     EXPECT_CONTAINS(get(findings, 0).message, "'a\\x1b[31m\\nb\\xff'");
 }
@@ -258,7 +257,7 @@ WEIR_TEST(CheckFindings, MorePairsThanAreKept)
     struct check_findings *findings = create(&strict);
     struct check_conflict conflict = race();
     for (int i = 0; i < 1003; i++) {
-        conflict.second.line = 1000 + i;
+        conflict.finding.second.line = 1000 + i;
         EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_ERROR_INVALID);
     }
     EXPECT_INT_EQ(check_findings_count(findings, false), 1000);
@@ -278,7 +277,7 @@ WEIR_TEST(CheckFindings, ARefusalIsTheFinding)
         EXPECT_TRUE(strstr(told.message, "read-after-write: the launch of 'blur'") == told.message);
         EXPECT_STR_EQ(told.remedy, get(findings, 0).remedy);
     }
-    conflict.kind = WEIR_CHECK_IMPLIED_WAIT;
+    conflict.finding.kind = WEIR_CHECK_IMPLIED_WAIT;
     EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
 }
 
@@ -286,7 +285,7 @@ static void *add_many(void *user)
 {
     struct check_conflict conflict = race();
     for (int i = 0; i < 1000; i++) {
-        conflict.second.line = 100 + i % 10;
+        conflict.finding.second.line = 100 + i % 10;
         check_findings_add(user, &conflict);
     }
     return NULL;
@@ -335,11 +334,11 @@ WEIR_TEST(CheckSuppressions, OfKindLinesAndBuffer)
     EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
     EXPECT_STR_EQ(get(findings, 0).suppression, "it is so");
     EXPECT_STR_EQ(logged, "");
-    conflict.first.line = 81;
+    conflict.finding.first.line = 81;
     EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_ERROR_INVALID);
     conflict = race();
-    conflict.second.line = 93;
-    conflict.buffer = "other";
+    conflict.finding.second.line = 93;
+    conflict.finding.buffer = "other";
     EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_ERROR_INVALID);
     EXPECT_TRUE(get(findings, 2).suppression == NULL);
     EXPECT_INT_EQ(check_findings_count(findings, true), 2);
@@ -412,9 +411,7 @@ static struct check_findings *with_files(const char *name, char *text, char *jso
     snprintf(text, 512, "%s/%s.txt", weir_test_temp_dir(), name);
     snprintf(json, 512, "%s/%s.json", weir_test_temp_dir(), name);
     snprintf(sarif, 512, "%s/%s.sarif", weir_test_temp_dir(), name);
-    const struct check_findings_params params = {.text = text,
-                                                 .json = json,
-                                                 .sarif = sarif,
+    const struct check_findings_params params = {.files = {text, json, sarif},
                                                  .suppressions = suppressions};
     return create(&params);
 }
@@ -445,7 +442,7 @@ WEIR_TEST(CheckFiles, AreCompleteAtEachMoment)
     struct check_conflict conflict = race();
     check_findings_add(findings, &conflict);
     expect_files(json, sarif, 1, false);
-    conflict.kind = WEIR_CHECK_NEEDLESS_WAIT;
+    conflict.finding.kind = WEIR_CHECK_NEEDLESS_WAIT;
     check_findings_add(findings, &conflict);
     expect_files(json, sarif, 2, false);
     check_findings_add(findings, &conflict);
@@ -474,7 +471,7 @@ WEIR_TEST(CheckFiles, AreCompleteWithManyFindings)
     ASSERT_TRUE(findings != NULL);
     struct check_conflict conflict = race();
     for (int i = 0; i < MANY; i++) {
-        conflict.second.line = 1000 + i;
+        conflict.finding.second.line = 1000 + i;
         check_findings_add(findings, &conflict);
         check_findings_add(findings, &conflict);
     }
@@ -494,7 +491,7 @@ WEIR_TEST(CheckFiles, OfTwoRuntimes)
 {
     char text[512], json[512], sarif[512], second[600];
     struct check_findings *findings = with_files("runtimes", text, json, sarif, NULL);
-    const struct check_findings_params same = {.text = text, .json = json, .sarif = sarif};
+    const struct check_findings_params same = {.files = {text, json, sarif}};
     struct check_findings *other = create(&same);
     ASSERT_TRUE(findings != NULL && other != NULL);
     const struct check_conflict conflict = race();
@@ -513,14 +510,14 @@ WEIR_TEST(CheckFiles, OfTwoRuntimes)
 
 WEIR_TEST(CheckFiles, ThatCannotBeWritten)
 {
-    const struct check_findings_params missing = {.json = "/nowhere/at/all.json"};
+    const struct check_findings_params missing = {.files = {[CHECK_JSON] = "/nowhere/at/all.json"}};
     EXPECT_TRUE(create(&missing) == NULL);
     EXPECT_INT_EQ(told.status, WEIR_ERROR_IO);
     EXPECT_CONTAINS(told.message, "/nowhere/at/all.json");
     char path[700];
     memset(path, 'a', sizeof path);
     path[sizeof path - 1] = '\0';
-    const struct check_findings_params longer = {.text = path};
+    const struct check_findings_params longer = {.files = {path}};
     EXPECT_TRUE(create(&longer) == NULL);
     EXPECT_INT_EQ(told.status, WEIR_ERROR_CONFIG);
 }
@@ -534,13 +531,13 @@ WEIR_TEST(CheckFiles, SarifHasItsRequiredFields)
                    file_of(path, "suppressions.json",
                            "[{\"kind\": \"unwritten\", \"reason\": \"it is so\"}]"));
     struct check_conflict conflict = race();
-    conflict.first.file = "/a b/ä.c";
+    conflict.finding.first.file = "/a b/ä.c";
     check_findings_add(findings, &conflict);
     conflict = conflict_of(WEIR_CHECK_UNWRITTEN, NULL, &launch_party);
     check_findings_add(findings, &conflict);
-    conflict.kind = WEIR_CHECK_OUTSIDE;
-    conflict.second.file = NULL;
-    conflict.second.line = 0;
+    conflict.finding.kind = WEIR_CHECK_OUTSIDE;
+    conflict.finding.second.file = NULL;
+    conflict.finding.second.line = 0;
     check_findings_add(findings, &conflict);
     check_findings_destroy(&findings);
 
@@ -591,8 +588,8 @@ WEIR_TEST(CheckReader, AddsUpSeveralRuns)
                                " {\"kind\": \"host-read\", \"reason\": \"it is so\"}]"));
         struct check_conflict conflict = race();
         check_findings_add(findings, &conflict);
-        conflict.second.line = 100 + run;
-        conflict.kind = WEIR_CHECK_HOST_READ;
+        conflict.finding.second.line = 100 + run;
+        conflict.finding.kind = WEIR_CHECK_HOST_READ;
         check_findings_add(findings, &conflict);
         check_findings_destroy(&findings);
         EXPECT_TRUE(weir_findings_read(reader, json, message, sizeof message));

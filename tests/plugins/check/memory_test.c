@@ -32,31 +32,33 @@ static char known[512], json[512], report[512];
 
 static struct check_conflict conflict_at(int line)
 {
-    const struct check_party first = {.operation = WEIR_OPERATION_COPY,
-                                      .access = WEIR_ACCESS_WRITE,
-                                      .queue = "copy",
-                                      .queue_id = 1,
-                                      .file = "app.c",
-                                      .line = 80,
-                                      .size = 64,
-                                      .region = "frame"};
-    struct check_party second = first;
+    const struct weir_check_use first = {.operation = "copy",
+                                         .access = WEIR_ACCESS_WRITE,
+                                         .queue = "copy",
+                                         .queue_id = 1,
+                                         .file = "app.c",
+                                         .line = 80,
+                                         .size = 64,
+                                         .region = "frame"};
+    struct weir_check_use second = first;
     second.queue = "compute";
     second.queue_id = 2;
     second.line = line;
     second.kernel = "blur";
-    return (struct check_conflict){.kind = WEIR_CHECK_WRITE_AFTER_WRITE,
-                                   .buffer = "image",
-                                   .size = 64,
-                                   .first = first,
-                                   .second = second};
+    return (struct check_conflict){.finding = {.kind = WEIR_CHECK_WRITE_AFTER_WRITE,
+                                               .buffer = "image",
+                                               .size = 64,
+                                               .first = first,
+                                               .second = second}};
 }
 
 // What is not kept is counted, and an operation is refused with a finding or without one.
 static void use_store(void)
 {
-    const struct check_findings_params params = {
-        .link = &here, .fail = true, .suppressions = known, .text = "", .json = json, .sarif = ""};
+    const struct check_findings_params params = {.link = &here,
+                                                 .fail = true,
+                                                 .suppressions = known,
+                                                 .files = {"", json, ""}};
     struct check_findings *findings;
     const weir_status status = check_findings_create(&params, &findings);
     EXPECT_TRUE((status == WEIR_OK) == (findings != NULL));

@@ -297,30 +297,11 @@ static const char *const fail_choices[] = {"none",   "open",    "device", "queue
                                            "buffer", "program", "kernel", NULL};
 
 static const struct weir_key count_keys[KEY_COUNT] = {
-    [KEY_LABEL] =
-        {
-            .name = "label",
-            .type = WEIR_KEY_TEXT,
-            .fallback = "",
-            .help = "Stands in the counts, to tell chains apart.",
-        },
+    [KEY_LABEL] = WEIR_TEXT_KEY("label", "", "Stands in the counts, to tell chains apart."),
     [KEY_FAIL_CREATE] =
-        {
-            .name = "fail_create",
-            .type = WEIR_KEY_CHOICE,
-            .fallback = "none",
-            .choices = fail_choices,
-            .help = "What fails to be created.",
-        },
+        WEIR_CHOICE_KEY("fail_create", "none", fail_choices, "What fails to be created."),
     [KEY_FAIL_LINK] =
-        {
-            .name = "fail_link",
-            .type = WEIR_KEY_INTEGER,
-            .fallback = "0",
-            .minimum = 0,
-            .maximum = 63,
-            .help = "The link of the chain where it fails.",
-        },
+        WEIR_INTEGER_KEY("fail_link", "0", 0, 63, "The link of the chain where it fails."),
 };
 
 static const struct weir_module_ops count_ops = {
@@ -341,25 +322,5 @@ static const struct weir_module_ops count_ops = {
     .kernel_destroy = count_kernel_destroy,
 };
 
-static const struct weir_module count_module = {
-    .abi = WEIR_MODULE_ABI,
-    .struct_size = sizeof count_module,
-    .kind = WEIR_MODULE_PLUGIN,
-    .name = "count",
-    .version = WEIR_VERSION_STRING,
-    .build_id = "",
-    .sanitizer = WEIR_MODULE_SANITIZER,
-    .keys = count_keys,
-    .key_count = KEY_COUNT,
-    .key_size = sizeof(struct weir_key),
-    .slot_count = WEIR_MODULE_SLOT_COUNT,
-    .operation_kinds = WEIR_OPERATION_KINDS,
-    .ops = &count_ops,
-};
-
-const struct weir_module *weir_module_query(uint32_t host_abi, const struct weir_host *host)
-{
-    (void)host_abi;
-    (void)host;
-    return &count_module;
-}
+WEIR_MODULE(WEIR_MODULE_PLUGIN, "count", WEIR_VERSION_STRING, WEIR_MODULE_OPS(count_ops),
+            .keys = count_keys, .key_count = KEY_COUNT)

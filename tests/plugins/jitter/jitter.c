@@ -1,9 +1,7 @@
 // A plugin for tests that reads the clocks of a device as a thread does that sleeps between the two
 // readings: the host's is late, by 3.5 ms at first and by 0.5 ms less each time.
-
 #include <stdatomic.h>
-
-#include "tests/plugins/plugin.h"
+#include <weir/module/module.h>
 
 #define LATE_NS UINT64_C(500000)
 
@@ -22,4 +20,4 @@ static const struct weir_module_ops jitter_ops = {
     .device_clock = jitter_clock,
 };
 
-TEST_PLUGIN("jitter", jitter_ops, .key_count = 0)
+WEIR_MODULE(WEIR_MODULE_PLUGIN, "jitter", WEIR_VERSION_STRING, WEIR_MODULE_OPS(jitter_ops))

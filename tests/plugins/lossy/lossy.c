@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include <weir/module/error.h>
-
-#include "tests/plugins/plugin.h"
+#include <weir/module/module.h>
 
 enum key {
     KEY_KIND,
@@ -50,23 +49,9 @@ static weir_status lossy_queue_submit(const struct weir_link *link, weir_queue *
 static const char *const kinds[] = {"copy", "launch", NULL};
 
 static const struct weir_key lossy_keys[KEY_COUNT] = {
-    [KEY_KIND] =
-        {
-            .name = "kind",
-            .type = WEIR_KEY_CHOICE,
-            .fallback = "copy",
-            .choices = kinds,
-            .help = "What is lost.",
-        },
+    [KEY_KIND] = WEIR_CHOICE_KEY("kind", "copy", kinds, "What is lost."),
     [KEY_FORWARDED] =
-        {
-            .name = "forwarded",
-            .type = WEIR_KEY_INTEGER,
-            .fallback = "0",
-            .minimum = 0,
-            .maximum = 1000000,
-            .help = "How many are forwarded before.",
-        },
+        WEIR_INTEGER_KEY("forwarded", "0", 0, 1000000, "How many are forwarded before."),
 };
 
 static const struct weir_module_ops lossy_ops = {
@@ -75,4 +60,5 @@ static const struct weir_module_ops lossy_ops = {
     .queue_submit = lossy_queue_submit,
 };
 
-TEST_PLUGIN("lossy", lossy_ops, .keys = lossy_keys, .key_count = KEY_COUNT)
+WEIR_MODULE(WEIR_MODULE_PLUGIN, "lossy", WEIR_VERSION_STRING, WEIR_MODULE_OPS(lossy_ops),
+            .keys = lossy_keys, .key_count = KEY_COUNT)

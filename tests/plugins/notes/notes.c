@@ -3,9 +3,9 @@
 #include <string.h>
 
 #include <weir/module/error.h>
+#include <weir/module/module.h>
 
 #include "tests/plugins/notes/notes.h"
-#include "tests/plugins/plugin.h"
 
 struct state {
     struct notes notes;
@@ -70,14 +70,8 @@ static const void *notes_extension(const struct weir_link *link, const char *nam
 }
 
 static const struct weir_key notes_keys[] = {
-    {
-        .name = "refused_bytes",
-        .type = WEIR_KEY_INTEGER,
-        .fallback = "0",
-        .minimum = 0,
-        .maximum = 1024,
-        .help = "Accesses of the host of this size are refused; 0: none.",
-    },
+    WEIR_INTEGER_KEY("refused_bytes", "0", 0, 1024,
+                     "Accesses of the host of this size are refused; 0: none."),
 };
 
 static const struct weir_module_ops notes_ops = {
@@ -88,4 +82,5 @@ static const struct weir_module_ops notes_ops = {
     .extension = notes_extension,
 };
 
-TEST_PLUGIN("notes", notes_ops, .keys = notes_keys, .key_count = 1)
+WEIR_MODULE(WEIR_MODULE_PLUGIN, "notes", WEIR_VERSION_STRING, WEIR_MODULE_OPS(notes_ops),
+            .keys = notes_keys, .key_count = 1)

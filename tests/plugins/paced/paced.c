@@ -4,8 +4,7 @@
 #include <stdlib.h>
 
 #include <weir/module/error.h>
-
-#include "tests/plugins/plugin.h"
+#include <weir/module/module.h>
 
 enum {
     MOST = 4096, // launches of a link
@@ -77,4 +76,4 @@ static const struct weir_module_ops paced_ops = {
     .queue_times = paced_times,
 };
 
-TEST_PLUGIN("paced", paced_ops, .key_count = 0)
+WEIR_MODULE(WEIR_MODULE_PLUGIN, "paced", WEIR_VERSION_STRING, WEIR_MODULE_OPS(paced_ops))

@@ -8,9 +8,9 @@
 #include "tests/plugins/sim/program.h"
 #include "tests/support/test.h"
 
-static void drop(void *user, const struct sim_done *done)
+static void drop(const struct sim_done *done)
 {
-    (void)user, (void)done;
+    (void)done;
 }
 
 // Kernels of closed and of open runs, one of which is complete, and others that are not there yet. What is
@@ -26,7 +26,7 @@ WEIR_TEST(Engine, AnEngineIsDestroyedWithWorkInFlight)
                  {0, SIM_KERNEL, 0, 100},   {2, SIM_H2D, 500, 10},    {0, SIM_KERNEL, 500, 100},
                  {1, SIM_KERNEL, 900, 100}, {2, SIM_KERNEL, 900, 10}};
     struct sim_model model = plain_model();
-    struct sim_engine *engine = sim_engine_create(drop, NULL);
+    struct sim_engine *engine = sim_engine_create(drop);
     uint32_t queues[3], device;
     model.queues = SIM_ENGINE_QUEUES;
     model.late_signals = true;
@@ -55,14 +55,21 @@ WEIR_TEST(Engine, AnEngineIsDestroyedWithWorkInFlight)
 WEIR_TEST(Cost, Kernels)
 {
     const struct sim_cost costs[] = {
-        {.kernel = "add", .fixed_ns = 100, .per_item_ns = 0.25, .per_byte_ns = 0.5},
+        {.kernel = "add",
+         .factors = {[SIM_TERM_FIXED] = 100, [SIM_TERM_ITEM] = 0.25, [SIM_TERM_BYTE] = 0.5}},
         {.kernel = "loop",
-         .per_block_ns = 10,
-         .per_argument_ns = {[2] = 3},
-         .per_item_argument_ns = {[1] = 2}},
+         .factors = {[SIM_TERM_BLOCK] = 10,
+                     [SIM_TERM_ARGUMENT + 2] = 3,
+                     [SIM_TERM_ITEM_ARGUMENT + 1] = 2}},
     };
     struct sim_model model = plain_model();
-    struct sim_launch launch = {"add", 4, 256, 1024, {0, 7, 5}};
+    struct sim_launch launch = {.kernel = "add",
+                                .terms = {[SIM_TERM_FIXED] = 1,
+                                          [SIM_TERM_BLOCK] = 4,
+                                          [SIM_TERM_ITEM] = 256,
+                                          [SIM_TERM_BYTE] = 1024,
+                                          [SIM_TERM_ARGUMENT + 2] = 5,
+                                          [SIM_TERM_ITEM_ARGUMENT + 1] = 256 * 7}};
     uint64_t ns = 0;
     EXPECT_FALSE(sim_kernel_ns(&model, &launch, &ns));
     model.costs = costs;
@@ -72,10 +79,10 @@ WEIR_TEST(Cost, Kernels)
     launch.kernel = "loop";
     ASSERT_TRUE(sim_kernel_ns(&model, &launch, &ns));
     EXPECT_UINT_EQ(ns, 40 + 15 + 2 * 256 * 7);
-    launch.arguments[1] = -1e9;
+    launch.terms[SIM_TERM_ITEM_ARGUMENT + 1] = -1e9;
     ASSERT_TRUE(sim_kernel_ns(&model, &launch, &ns));
     EXPECT_UINT_EQ(ns, 0);
-    launch.arguments[1] = 1e30;
+    launch.terms[SIM_TERM_ITEM_ARGUMENT + 1] = 1e30;
     ASSERT_TRUE(sim_kernel_ns(&model, &launch, &ns));
     EXPECT_UINT_EQ(ns, UINT64_C(31536000000000000));
     launch.kernel = "other";
@@ -115,7 +122,7 @@ WEIR_TEST(Queues, EndWhenTheirWorkIsComplete)
     const struct sim_model model = plain_model();
     const struct sim_work kernel = {.kind = SIM_KERNEL, .duration_ns = 10};
     const struct sim_queue_params params = {0};
-    struct sim_engine *engine = sim_engine_create(drop, NULL);
+    struct sim_engine *engine = sim_engine_create(drop);
     struct sim_point points[2];
     uint32_t device;
     uint32_t queues[3];
@@ -183,7 +190,7 @@ static double load_seconds(uint32_t queue_count, int operations)
                               .copy_engines = 2,
                               .kernels = 128,
                               .copies = {[SIM_H2D] = pcie, [SIM_D2H] = pcie}};
-    struct sim_engine *engine = sim_engine_create(drop, NULL);
+    struct sim_engine *engine = sim_engine_create(drop);
     uint32_t index;
     must(engine && sim_engine_add_device(engine, &model, &index));
     for (uint32_t i = 0; i < queue_count; i++)

@@ -155,14 +155,15 @@ WEIR_TEST(SimModel, CostsOfKernels)
     const struct sim_model *model = &gpu->model;
     ASSERT_UINT_EQ(model->cost_count, 2);
     EXPECT_STR_EQ(model->costs[0].kernel, "f<a, b>(int)");
-    EXPECT_DOUBLE_EQ(model->costs[0].per_block_ns, 1e-3);
-    EXPECT_DOUBLE_EQ(model->costs[0].per_byte_ns, 2);
-    EXPECT_DOUBLE_EQ(model->costs[0].per_argument_ns[15], 3);
-    EXPECT_DOUBLE_EQ(model->costs[0].per_item_argument_ns[0], 4);
+    EXPECT_DOUBLE_EQ(model->costs[0].factors[SIM_TERM_BLOCK], 1e-3);
+    EXPECT_DOUBLE_EQ(model->costs[0].factors[SIM_TERM_BYTE], 2);
+    EXPECT_DOUBLE_EQ(model->costs[0].factors[SIM_TERM_ARGUMENT + 15], 3);
+    EXPECT_DOUBLE_EQ(model->costs[0].factors[SIM_TERM_ITEM_ARGUMENT], 4);
     EXPECT_STR_EQ(model->costs[1].kernel, "scale");
-    EXPECT_DOUBLE_EQ(model->costs[1].fixed_ns, 10);
+    EXPECT_DOUBLE_EQ(model->costs[1].factors[SIM_TERM_FIXED], 10);
     uint64_t ns;
-    const struct sim_launch launch = {.kernel = "scale", .items = 100};
+    const struct sim_launch launch = {.kernel = "scale",
+                                      .terms = {[SIM_TERM_FIXED] = 1, [SIM_TERM_ITEM] = 100}};
     EXPECT_TRUE(sim_kernel_ns(model, &launch, &ns));
     EXPECT_UINT_EQ(ns, 60);
 }
@@ -183,16 +184,16 @@ WEIR_TEST(SimModel, CostsOfAnotherKindOfDevice)
     EXPECT_TRUE(sim_gpu_add_costs(gpu, file("costs.ini", of_a_gpu), 0, message, sizeof message));
     EXPECT_TRUE(sim_gpu_add_costs(gpu, file("costs.ini", costs), 0.5, message, sizeof message));
     const struct sim_cost *cost = gpu->model.costs;
-    EXPECT_DOUBLE_EQ(cost[0].fixed_ns, 500);
-    EXPECT_DOUBLE_EQ(cost[0].per_item_ns, 10);
-    EXPECT_DOUBLE_EQ(cost[0].per_argument_ns[1], 20);
-    EXPECT_DOUBLE_EQ(cost[1].fixed_ns, 1);
+    EXPECT_DOUBLE_EQ(cost[0].factors[SIM_TERM_FIXED], 500);
+    EXPECT_DOUBLE_EQ(cost[0].factors[SIM_TERM_ITEM], 10);
+    EXPECT_DOUBLE_EQ(cost[0].factors[SIM_TERM_ARGUMENT + 1], 20);
+    EXPECT_DOUBLE_EQ(cost[1].factors[SIM_TERM_FIXED], 1);
     sim_gpu_destroy(&gpu);
 
     gpu = open_text(GPU "kind = cpu\n");
     ASSERT_NOT_NULL(gpu);
     EXPECT_TRUE(sim_gpu_add_costs(gpu, file("costs.ini", costs), 0, message, sizeof message));
-    EXPECT_DOUBLE_EQ(gpu->model.costs[0].fixed_ns, 1000);
+    EXPECT_DOUBLE_EQ(gpu->model.costs[0].factors[SIM_TERM_FIXED], 1000);
     EXPECT_FALSE(sim_gpu_add_costs(gpu, file("costs.ini", of_a_gpu), 0, message, sizeof message));
     EXPECT_CONTAINS(message, "costs.ini:3: these costs were learnt on a GPU, and the model");
     sim_gpu_destroy(&gpu);
@@ -241,7 +242,7 @@ WEIR_TEST(SimModel, CostsFromFilesOfTheirOwn)
     ASSERT_UINT_EQ(model->cost_count, 4);
     for (size_t i = 0; i < 4; i++) {
         EXPECT_STR_EQ(model->costs[i].kernel, wanted[i].name);
-        EXPECT_DOUBLE_EQ(model->costs[i].fixed_ns, wanted[i].ns);
+        EXPECT_DOUBLE_EQ(model->costs[i].factors[SIM_TERM_FIXED], wanted[i].ns);
     }
     EXPECT_FALSE(sim_gpu_add_costs(gpu, file("costs.ini", GPU), 0, message, sizeof message));
     expect_end("costs.ini:1: a file of costs has [kernel NAME] sections alone; a model with [gpu] "

@@ -37,9 +37,9 @@ uint64_t makespan(const struct program *program)
 
 // With the engine.
 
-static void note(void *user, const struct sim_done *done)
+static void note(const struct sim_done *done)
 {
-    struct program *program = user;
+    struct program *program = done->owner;
     const int index = (int)done->tag;
     program->slots[index] = (struct slot){done->start_ns, done->end_ns};
     program->done[program->done_count++] = index;
@@ -92,13 +92,16 @@ static void submit(struct run *run, const struct step *step)
 static void begin(struct run *run, struct program *program)
 {
     uint32_t device = 0;
-    *run = (struct run){.program = program, .engine = sim_engine_create(note, program)};
+    *run = (struct run){.program = program, .engine = sim_engine_create(note)};
     program->done_count = 0;
     ASSERT_TRUE(run->engine != NULL);
     for (uint32_t i = 0; i < program->device_count; i++)
         ASSERT_TRUE(sim_engine_add_device(run->engine, program->models[i], &device));
-    for (uint32_t i = 0; i < program->queue_count; i++)
-        ASSERT_TRUE(sim_engine_add_queue(run->engine, &program->queues[i], &run->queues[i]));
+    for (uint32_t i = 0; i < program->queue_count; i++) {
+        struct sim_queue_params params = program->queues[i];
+        params.owner = program;
+        ASSERT_TRUE(sim_engine_add_queue(run->engine, &params, &run->queues[i]));
+    }
 }
 
 static void end(struct run *run)

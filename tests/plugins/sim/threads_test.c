@@ -18,9 +18,9 @@ static void keep_log(weir_log_level level, const char *source, const char *messa
     snprintf(logged, sizeof logged, "%s", message);
 }
 
-static void ignore(void *user, const struct sim_done *done)
+static void ignore(const struct sim_done *done)
 {
-    (void)user, (void)done;
+    (void)done;
 }
 
 // A copy of 1000 ns on one queue, and of 500 ns on another, of two engines.
@@ -52,7 +52,7 @@ static void start(struct rig *rig)
     rig->sim.link = &rig->link;
     rig->sim.patience_ns = SIM_PATIENCE_NS;
     rig->sim.model = &rig->model;
-    rig->sim.engine = sim_engine_create(ignore, NULL);
+    rig->sim.engine = sim_engine_create(ignore);
     pthread_mutex_init(&rig->sim.lock, NULL);
     logged[0] = '\0';
     EXPECT_TRUE(sim_engine_add_device(rig->sim.engine, &rig->model, &device));
@@ -113,7 +113,7 @@ THREADS_TEST(SimThreads, AllOthersSleep)
     EXPECT_UINT_EQ(rest(rig, rig->shorter), 500);
     EXPECT_UINT_EQ(rest(rig, rig->longer), 1000);
     finish_sleeper(&sleeper);
-    EXPECT_TRUE(rig->sim.waiters == NULL);
+    EXPECT_FALSE(rig->sim.threads->waits);
     EXPECT_STR_EQ(logged, "");
 }
 
@@ -138,7 +138,7 @@ static void start_other(struct other *other, struct rig *rig)
     ASSERT_INT_EQ(pthread_create(&other->thread, NULL, wait_longer, other), 0);
     for (bool waits = false; !waits;) {
         sim_take(&rig->sim);
-        waits = rig->sim.waiters != NULL;
+        waits = rig->sim.threads && rig->sim.threads->waits;
         pthread_mutex_unlock(&rig->sim.lock);
     }
 }

@@ -1,5 +1,5 @@
 // A plugin for tests that makes operations of a kind that no header has: each FILL becomes one.
-#include "tests/plugins/plugin.h"
+#include <weir/module/module.h>
 
 enum {
     STRANGE_KIND = 257 // in 8 bits a copy
@@ -21,4 +21,4 @@ static const struct weir_module_ops strange_ops = {
     .queue_submit = strange_submit,
 };
 
-TEST_PLUGIN("strange", strange_ops, .key_count = 0)
+WEIR_MODULE(WEIR_MODULE_PLUGIN, "strange", WEIR_VERSION_STRING, WEIR_MODULE_OPS(strange_ops))

@@ -13,7 +13,6 @@ struct CUevent_st {
 struct CUmod_st {
     const char *image; // borrowed for as long as the load takes, and copied
     size_t size;
-    uint64_t *ring_address; // its variable weir_printf, once it was asked for
 };
 
 // Streams and events. Destroying works in a dead context too, and reports its
@@ -222,7 +221,7 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned option
         if (!copy || !*module)
             abort();
         memcpy(copy, image, size);
-        **module = (struct CUmod_st){copy, size, NULL};
+        **module = (struct CUmod_st){copy, size};
         fake_live++;
     }
     END;
@@ -232,11 +231,6 @@ CUresult cuModuleUnload(CUmodule module)
 {
     BEGIN(true);
     fake_device_finish();
-    if (module->ring_address) {
-        fake_print_forget(module->ring_address);
-        fake_memory_remove(module->ring_address, FAKE_DEVICE);
-        free(module->ring_address);
-    }
     free((void *)(uintptr_t)module->image);
     free(module);
     fake_live--;
@@ -262,28 +256,6 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
             holds_name(module, name) ? (const struct CUfunc_st *)twin_find(name) : NULL;
         *function = (CUfunction)(uintptr_t)twin;
         code = twin ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
-    }
-    END;
-}
-
-// The one variable that modules have here.
-CUresult cuModuleGetGlobal(CUdeviceptr *address, size_t *size, CUmodule module, const char *name)
-{
-    BEGIN(true);
-    if (code == CUDA_SUCCESS &&
-        (strcmp(name, CU_RING_SYMBOL) != 0 || !holds_name(module, CU_RING_SYMBOL)))
-        code = CUDA_ERROR_NOT_FOUND;
-    if (code == CUDA_SUCCESS && !module->ring_address) {
-        module->ring_address = calloc(1, sizeof *module->ring_address);
-        if (!module->ring_address ||
-            !fake_memory_add(module->ring_address, sizeof *module->ring_address, FAKE_DEVICE,
-                             fake_current->device))
-            abort();
-        fake_print_use(module->ring_address);
-    }
-    if (code == CUDA_SUCCESS) {
-        *address = (CUdeviceptr)(uintptr_t)module->ring_address;
-        *size = sizeof *module->ring_address;
     }
     END;
 }

@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "backends/cuda/print.h"
 #include "backends/cuda/symbols.h"
 #include "tests/support/twins/twins.h"
 
@@ -172,12 +171,6 @@ void fake_fence_wait(struct fake_fence *fence);
 // Reaches the point now. For a stream without work, whose thread would only be woken for
 // this.
 void fake_fence_reach(struct fake_fence *fence);
-
-// stream.c: under the lock.
-
-// Kernels print to the ring whose address is there, until it is forgotten.
-void fake_print_use(const uint64_t *ring_address);
-void fake_print_forget(const uint64_t *ring_address);
 
 // cupti.c: under the lock.
 

@@ -67,12 +67,6 @@ bool twin_may_write(const void *pointer, size_t size)
     return false;
 }
 
-int twin_print(const char *format, const void *arguments, size_t argument_bytes, const char *text,
-               bool whole)
-{
-    return -1;
-}
-
 // Counting calls, and failing on request.
 
 // What the CUDA backend calls of it.

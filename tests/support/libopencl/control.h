@@ -47,11 +47,6 @@ struct weir_test_opencl {
     // Devices that are queried from now on report that they have no shared
     // virtual memory (1), or their real capabilities (0).
     void (*hide_svm)(int hidden);
-    // Devices that are queried from now on have cl_arm_printf (1), or not (0).
-    void (*offer_prints)(int offered);
-    // Hands text to the context that was created last with a function for it. Returns whether there is
-    // one.
-    int (*print)(const char *text, size_t size, size_t is_last);
     // Makes the N-th launch from now on, from 1, not run: its event ends with a negative status, and the
     // commands after it succeed, except those that have the event in their wait lists, or one of such
     // commands. 0: no launch, and one that failed is forgotten.

@@ -63,8 +63,6 @@ extern bool fake_misused;
 
 // libopencl.c
 
-void fake_offer_prints(int offered);
-int fake_print(const char *text, size_t size, size_t is_last);
 void fake_notice(const char *text);
 
 #endif

@@ -117,8 +117,6 @@ const struct weir_test_opencl weir_test_opencl = {
     .calls = calls_count,
     .name = calls_name,
     .hide_svm = hide_svm,
-    .offer_prints = fake_offer_prints,
-    .print = fake_print,
     .fail_launch = fake_fail_launch,
     .play = play,
     .notice = fake_notice,
@@ -219,26 +217,7 @@ FORWARD(cl_int, ERROR, clGetKernelArgInfo, (cl_kernel kernel, cl_uint index, cl_
 FORWARD(cl_int, ERROR, clSetKernelArgSVMPointer, (cl_kernel kernel, cl_uint index, const void *pointer), (kernel, index, pointer))
 // clang-format on
 
-// What devices, platforms, programs and kernels tell, contexts, and what kernels print.
-
-static bool offers_prints;
-static struct {
-    void (*function)(const char *, size_t, size_t, void *);
-    void *user;
-} printer;
-
-void fake_offer_prints(int offered)
-{
-    offers_prints = offered;
-    printer.function = NULL;
-}
-
-int fake_print(const char *text, size_t size, size_t is_last)
-{
-    if (printer.function)
-        printer.function(text, size, is_last, printer.user);
-    return printer.function != NULL;
-}
+// What devices, platforms, programs and kernels tell, and contexts.
 
 static void (*hear)(const char *, const void *, size_t, void *);
 
@@ -341,10 +320,7 @@ EXPORT cl_context clCreateContext(const cl_context_properties *properties, cl_ui
         return NULL;
     hear = message;
     for (; properties && *properties; properties += 2) {
-        if (properties[0] == OCL_PRINTF_CALLBACK_ARM) {
-            memcpy(&printer.function, &properties[1], sizeof printer.function);
-            printer.user = user;
-        } else if (properties[0] != OCL_PRINTF_BUFFERSIZE_ARM && used + 3 < 16) {
+        if (used + 3 < 16) {
             kept[used++] = properties[0];
             kept[used++] = properties[1];
         }
@@ -396,8 +372,6 @@ EXPORT cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t s
     cl_int code = fake_admit("clGetDeviceInfo");
     if (code != CL_SUCCESS)
         return code;
-    if (offers_prints && what == CL_DEVICE_EXTENSIONS)
-        return list_extensions(device, " cl_arm_printf", size, value, used);
     if (fake_plays(WEIR_TEST_OPENCL_ERRORS_STAY) && what == CL_DEVICE_EXTENSIONS)
         return list_extensions(device, " cl_nv_device_attribute_query", size, value, used);
     if (fake_plays(WEIR_TEST_OPENCL_NEW_NAMES) && what == CL_DEVICE_NAME)

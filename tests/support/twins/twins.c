@@ -3,6 +3,7 @@
 #include "tests/support/twins/twins.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 static void *address(const struct twin_launch *launch, size_t index)
@@ -250,40 +251,12 @@ static void advance(const struct twin_launch *launch)
             values[i] = 1664525u * values[i] + 1013904223u;
 }
 
-static int print_item(uint32_t number, int item, bool whole)
-{
-    static const char text[] = "print";
-    const struct {
-        uint32_t number;
-        const char *text;
-        int item;
-        double half;
-    } arguments = {number, text, -item, 0.5 * item};
-    return twin_print("item %u of %s: %d%%, %.1f\n", &arguments, sizeof arguments, text, whole);
-}
-
 static void print_items(const struct twin_launch *launch)
 {
     int32_t *results = address(launch, 0);
     for (size_t i = 0; i < reached(launch, word(launch, 2)); i++)
-        results[i] = print_item(word(launch, 1) + (uint32_t)i, (int)i, true);
-}
-
-// Two items, and one that is not whole between them.
-static void print_and_fault(const struct twin_launch *launch)
-{
-    for (uint32_t i = 0; i < 3; i++)
-        print_item(word(launch, 1) + i, (int)i, i != 1);
-    (void)twin_may_write(NULL, 1);
-}
-
-static void print_formats(const struct twin_launch *launch)
-{
-    static const char *const formats[] = {"",           "\n",   "two\nlines\n",
-                                          "no newline", "%s\n", "%k %d\n"};
-    const uint64_t argument = 0;
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        (void)twin_print(formats[i], &argument, sizeof argument, NULL, true);
+        results[i] = printf("item %u of %s: %d%%, %.1f\n", word(launch, 1) + (uint32_t)i, "print",
+                            -(int)i, 0.5 * (double)i);
 }
 
 static void store_vectors(const struct twin_launch *launch)
@@ -443,8 +416,6 @@ static const struct twin twins[] = {
     {"kinds", 1024, nothing, {8, 8, 8, 8, 8, 16, 8}},
     {"advance", 1024, advance, {8, 4, 4}},
     {"print_items", 1024, print_items, {8, 4, 4}},
-    {"print_and_fault", 1024, print_and_fault, {8, 4, 4}},
-    {"print_formats", 1024, print_formats, {8, 4, 4}},
     {"matmul", 128, matmul, {8, 8, 8, 4, 4, 4}},
     {"sum", 1024, sum, {8, 8, 8, 8, 4}},
     {"exchange", 1024, exchange, {8, 8, 4}},

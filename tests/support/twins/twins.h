@@ -34,9 +34,5 @@ bool twin_has_grid_barrier(const struct twin *twin);
 
 // What the driver defines: whether a kernel may write there. Where not, it does nothing.
 bool twin_may_write(const void *pointer, size_t size);
-// Likewise: prints, as CUDA's kernels call it: the arguments lie at multiples of their sizes. `text`
-// is that of the one %s, or NULL. Not `whole`: the kernel ends in the middle of it.
-int twin_print(const char *format, const void *arguments, size_t argument_bytes, const char *text,
-               bool whole);
 
 #endif

@@ -144,7 +144,7 @@ expect_other kind-0 "all-reduce 2 of 'grads', app.c:20: rank 0 has called barrie
 on 2 other-kind
 expect_all 2 "all-reduce 2 of 'grads', app.c:20: rank 1 has called barrier 2 (app.c:30), and rank 0 all-reduce 2 (app.c:20)"
 on 3 message
-expect_all 3 "recv of 'grads', app.c:20: rank 1 has called send (app.c:20) with 3 elements, and rank 0 with 4"
+expect_all 3 "recv of 'grads', app.c:20: rank 1 has called send (app.c:20) with 3 f32, and rank 0 with 4 f32"
 expect_silent late 1
 expect_silent late-0 0
 on 3 abort-receive

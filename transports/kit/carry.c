@@ -1,0 +1,156 @@
+// Each element of a reduction is ((x0 + x1) + x2) + …, in the order of ranks, on one rank for all or on each for itself: all
+// get the same bits.
+#include "transports/kit/carry.h"
+
+#include <string.h>
+
+#include "transports/kit/reduce.h"
+
+// What is added up at once, so that it stays in a core's own cache.
+#define BLOCK_BYTES ((size_t)32 << 10)
+
+// Which ranks give, and get, one part or a part for each rank.
+struct shape {
+    weir_collective moved;
+    bool root_gives;
+    bool gives_parts;
+    bool reduces;
+    bool root_gets;
+    bool gets_parts;
+};
+
+static const struct shape shapes[] = {
+    [WEIR_ALL_REDUCE] = {.moved = WEIR_ALL_GATHER, .reduces = true}, // in one move
+    [WEIR_REDUCE] = {.moved = WEIR_GATHER, .reduces = true, .root_gets = true},
+    [WEIR_BROADCAST] = {.moved = WEIR_BROADCAST, .root_gives = true},
+    [WEIR_ALL_GATHER] = {.moved = WEIR_ALL_GATHER, .gets_parts = true},
+    [WEIR_REDUCE_SCATTER] = {.moved = WEIR_ALL_TO_ALL, .gives_parts = true, .reduces = true},
+    [WEIR_ALL_TO_ALL] = {.moved = WEIR_ALL_TO_ALL, .gives_parts = true, .gets_parts = true},
+    [WEIR_GATHER] = {.moved = WEIR_GATHER, .root_gets = true, .gets_parts = true},
+    [WEIR_SCATTER] = {.moved = WEIR_SCATTER, .root_gives = true, .gives_parts = true},
+};
+
+struct carried {
+    const struct weir_carrier *by;
+    const struct weir_transport_call *call;
+    size_t size; // of an element
+    const char
+        *own; // what this rank has for itself in the segment, which is not given; NULL: it is
+};
+
+static bool move(const struct carried *it, weir_collective kind, size_t count)
+{
+    return it->by->move(it->by->user, kind, count * it->size);
+}
+
+static const char *given(const struct carried *it, uint32_t from)
+{
+    return it->own && from == it->by->rank ? it->own : it->by->given(it->by->user, from);
+}
+
+// These three count in elements.
+
+static const char *source(const struct carried *it, size_t offset)
+{
+    return (const char *)it->call->src + offset * it->size;
+}
+
+static void give(const struct carried *it, size_t at, size_t offset, size_t count)
+{
+    memcpy(it->by->give(it->by->user) + at * it->size, source(it, offset), count * it->size);
+}
+
+// In place a rank's own is there.
+static void take(const struct carried *it, uint32_t from, size_t offset, size_t count)
+{
+    char *to = (char *)it->call->dst + offset * it->size;
+    if (to != given(it, from))
+        memcpy(to, given(it, from), count * it->size);
+}
+
+static void reduce(const struct carried *it, char *total, size_t count)
+{
+    const struct weir_transport_call *call = it->call;
+    const size_t block = BLOCK_BYTES / it->size;
+    for (size_t at = 0; at < count; at += block) {
+        const size_t length = count - at < block ? count - at : block;
+        char *to = total + at * it->size;
+        memcpy(to, given(it, 0) + at * it->size, length * it->size);
+        for (uint32_t i = 1; i < it->by->count; i++)
+            weir_reduce(call->element, call->reduction, to, given(it, i) + at * it->size, length);
+        if (call->reduction == WEIR_AVERAGE)
+            weir_reduce_divide(call->element, to, length, it->by->count);
+    }
+}
+
+// Each rank adds up a part of the elements, and all get all parts. The last ones may be shorter, or empty.
+static bool all_reduce(struct carried *it, size_t offset, size_t count)
+{
+    const uint32_t own = it->by->rank;
+    const size_t part = (count + it->by->count - 1) / it->by->count;
+    const bool whole = (own + 1) * part <= count;
+    it->own = whole ? source(it, offset + own * part) : NULL;
+    for (size_t i = 0, at = 0; at < count; i++, at += part)
+        if (!whole || i != own)
+            give(it, at, offset + at, count - at < part ? count - at : part);
+    if (!move(it, WEIR_ALL_TO_ALL, part))
+        return false;
+    reduce(it, it->by->give(it->by->user), part);
+    it->own = NULL;
+    if (!move(it, WEIR_ALL_GATHER, part))
+        return false;
+    for (size_t i = 0, at = 0; at < count; i++, at += part)
+        take(it, (uint32_t)i, offset + at, count - at < part ? count - at : part);
+    return true;
+}
+
+// A total may lie where the rank's own is.
+static bool carry_shape(struct carried *it, size_t offset, size_t count)
+{
+    const struct weir_transport_call *call = it->call;
+    const struct shape *shape = &shapes[call->kind];
+    const uint32_t own = it->by->rank;
+    const bool gives = own == call->root || !shape->root_gives;
+    const size_t own_part = shape->gives_parts ? own * call->count : 0;
+    it->own = gives && !shape->reduces ? source(it, own_part + offset) : NULL;
+    for (uint32_t i = 0; gives && i < (shape->gives_parts ? it->by->count : 1); i++)
+        if (!it->own || !shape->gives_parts || i != own)
+            give(it, i * count, i * call->count + offset, count);
+    if (!move(it, shape->moved, count))
+        return false;
+    if (!call->dst || (shape->root_gets && own != call->root))
+        return true;
+    if (shape->reduces)
+        reduce(it, (char *)call->dst + offset * it->size, count);
+    else if (!shape->gets_parts)
+        take(it, call->root, offset, count);
+    for (uint32_t i = 0; shape->gets_parts && i < it->by->count; i++)
+        take(it, i, i * call->count + offset, count);
+    return true;
+}
+
+static size_t most_of(const struct weir_carrier *by, weir_collective kind, bool small)
+{
+    if (kind == WEIR_ALL_REDUCE)
+        return small ? by->small : by->each * by->count;
+    if (kind == WEIR_BROADCAST)
+        return by->whole;
+    return shapes[kind].gives_parts ? by->each : by->one;
+}
+
+bool weir_carry(const struct weir_carrier *carrier, const struct weir_transport_call *call)
+{
+    if (call->count == 0 || (!call->src && !call->dst)) // then it may be a barrier
+        return true;
+    struct carried it = {carrier, call, weir_datatype_size(call->element), NULL};
+    const bool small = call->count * it.size <= carrier->small;
+    const size_t most = most_of(carrier, call->kind, small) / it.size;
+    bool ok = true;
+    for (size_t offset = 0; offset < call->count && ok; offset += most) {
+        const size_t left = (size_t)call->count - offset;
+        const size_t count = left < most ? left : most;
+        ok = call->kind == WEIR_ALL_REDUCE && !small ? all_reduce(&it, offset, count)
+                                                     : carry_shape(&it, offset, count);
+    }
+    return ok;
+}
