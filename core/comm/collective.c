@@ -327,7 +327,6 @@ weir_status weir_queue_collective_at(weir_queue *queue, weir_comm *comm,
     struct weir_collective_params known;
     struct weir_operation operation;
     WEIR_ENTER_AT(file, line, queue, comm);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), comm);
     WEIR_REQUIRE_AT(file, line, comm->member.object.label, params);
     // Of other headers; read from here on only.

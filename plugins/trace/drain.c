@@ -293,6 +293,26 @@ static void write_queue(struct trace *trace, struct trace_queue *queue, struct r
     round->more = round->more || queue->placed > end;
 }
 
+void trace_queue_free(struct trace_queue *queue)
+{
+    free(queue->ring);
+    free(queue->times);
+    pthread_mutex_destroy(&queue->lock);
+    free(queue);
+}
+
+// Removes it from the list, and frees it.
+static void forget_queue(struct trace *trace, struct trace_queue *queue)
+{
+    pthread_mutex_lock(&trace->lists);
+    struct trace_queue **at = &trace->queues;
+    while (*at != queue)
+        at = &(*at)->next;
+    *at = queue->next;
+    pthread_mutex_unlock(&trace->lists);
+    trace_queue_free(queue);
+}
+
 // Frees destroyed queues of which everything is written.
 static void free_queues(struct trace *trace, struct trace_queue *queue)
 {
@@ -304,7 +324,7 @@ static void free_queues(struct trace *trace, struct trace_queue *queue)
         if (gone && atomic_load(&queue->destroyed) &&
             atomic_load(&queue->tail) == atomic_load(&queue->head)) {
             trace->dropped += atomic_load(&queue->dropped);
-            trace_queue_free(queue);
+            forget_queue(trace, queue);
         }
         queue = next;
     }
@@ -496,11 +516,7 @@ void trace_drain_now(struct trace *trace)
 
 bool trace_drain_start(struct trace *trace)
 {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&trace->wake, &attributes);
-    pthread_condattr_destroy(&attributes);
+    weir_condition_init(&trace->wake);
     pthread_cond_init(&trace->written, NULL);
     const bool started = weir_thread_start(&trace->thread, run, trace) == 0;
     if (!started) {

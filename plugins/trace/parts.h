@@ -1,8 +1,8 @@
 // Shared by the files of the plugin.
 //
-//   module.c   keys, the ops table, and a link's life; the report and the page, at the end
-//   objects.c  devices, queues, buffers, kernels and graphs as they come and go; labels, which outlive them
-//   submit.c   the path of an operation: an entry in its queue's ring; threads, their regions and their waits
+//   module.c   keys, the ops table, and a link's life; devices, queues, buffers and kernels as they come and go; the
+//              report and the page, at the end
+//   submit.c   labels, which outlive objects; the path of an operation: an entry in its queue's ring; threads, their regions and their waits
 //   join.c     joins times of finished operations with their submissions; collectives; starts that the driver
 //              does not report
 //   drain.c    the writing thread
@@ -53,7 +53,7 @@ enum {
 
 struct trace;
 
-// objects.c
+// submit.c
 
 // Texts that live as long as the link, each stored once.
 struct trace_names {
@@ -63,8 +63,6 @@ struct trace_names {
 
 // Never NULL. If there are too many, a text that says so.
 const char *trace_names_keep(struct trace_names *names, const char *text);
-
-// submit.c
 
 struct trace_span_entry {
     enum weir_trace_span_kind kind;
@@ -187,7 +185,7 @@ struct trace_entry {
 weir_status trace_queue_submit(const struct weir_link *link, weir_queue *object,
                                const struct weir_operation *operation);
 
-// objects.c
+// module.c
 
 struct trace_device {
     struct trace_device *next;
@@ -244,38 +242,15 @@ struct trace_queue {
     uint64_t last_fetched; // sequence
 };
 
-// join.c
-
-// Whether links after this one may time it. Collectives are carried out by the front end otherwise.
-bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entry *entry);
-
 struct trace_buffer {
     const char *label;
     enum weir_trace_memory memory;
 };
 
-weir_status trace_device_create(const struct weir_link *link, weir_device *object,
-                                const struct weir_device_setup *setup, void **out_data);
-void trace_device_destroy(const struct weir_link *link, weir_device *object);
-void trace_device_limits(const struct weir_link *link, weir_device *object,
-                         struct weir_limits *limits);
-weir_status trace_queue_create(const struct weir_link *link, weir_device *device_object,
-                               weir_queue *object, const struct weir_queue_setup *setup,
-                               void **out_data);
-void trace_queue_retire(const struct weir_link *link, weir_queue *object);
-void trace_queue_destroy(const struct weir_link *link, weir_queue *object);
-weir_status trace_buffer_create(const struct weir_link *link, weir_device *device,
-                                weir_buffer *object, const struct weir_buffer_setup *setup,
-                                void **out_data, void **out_pointer);
-void trace_buffer_destroy(const struct weir_link *link, weir_buffer *object);
-weir_status trace_kernel_create(const struct weir_link *link, weir_program *program,
-                                weir_kernel *object, const struct weir_kernel_signature *signature,
-                                struct weir_kernel_info *info, void **out_data);
-void trace_kernel_destroy(const struct weir_link *link, weir_kernel *object);
-// Frees the remaining queues and devices.
-void trace_objects_finish(struct trace *trace);
-// Removes a queue of which everything is written from the list, and frees it.
-void trace_queue_free(struct trace_queue *queue);
+// join.c
+
+// Whether links after this one may time it. Collectives are carried out by the front end otherwise.
+bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entry *entry);
 
 // module.c
 
@@ -365,6 +340,7 @@ void trace_join(struct trace_device *devices, struct trace_queue *queues, bool l
 
 // drain.c
 
+void trace_queue_free(struct trace_queue *queue);
 bool trace_drain_start(struct trace *trace);
 // In virtual time: waits until all that is complete now is written, or the thread is to end, which then
 // writes it. With no lock of the plugin held.
