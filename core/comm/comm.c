@@ -104,7 +104,6 @@ weir_status weir__comm_cause(weir_comm *comm)
 weir_status weir_comm_error(weir_comm *comm)
 {
     WEIR_ENTER(comm);
-    WEIR_REQUIRE(NULL, comm);
     return weir__comm_status(comm);
 }
 
@@ -112,7 +111,6 @@ weir_status weir_comm_abort_at(weir_comm *comm, const char *why, const char *fil
 {
     char reason[768];
     WEIR_ENTER_AT(file, line, comm);
-    WEIR_REQUIRE_AT(file, line, NULL, comm);
     WEIR_REQUIRE_AT(file, line, comm->member.object.label, why);
     snprintf(reason, sizeof reason, "rank %" PRIu32 " has aborted '%s', %s:%d: %s", comm->rank,
              weir__label_or_none(comm->member.object.label), file ? file : "?", line, why);
@@ -271,10 +269,7 @@ weir_status weir_comm_shrink_at(weir_comm *comm, const char *label, weir_comm **
                                 const char *file, int line)
 {
     const struct place place = {label, weir__file_name(file), line};
-    WEIR_REQUIRE_AT(file, line, NULL, out_comm);
-    *out_comm = NULL;
-    WEIR_ENTER_AT(file, line, comm);
-    WEIR_REQUIRE_AT(file, line, NULL, comm);
+    WEIR_ENTER_FOR(file, line, out_comm, comm);
     const char *own = comm->member.object.label;
     weir_status status = weir__comm_refuse_wait("weir_comm_shrink", own, file, line);
     if (status == WEIR_OK && !comm->transport->shrink)

@@ -230,6 +230,7 @@ static void set_random(float *values, size_t count, uint64_t seed, size_t stream
 
 weir_status weir_train_model_initialise(weir_train_model *model, weir_queue *queue, uint64_t seed)
 {
+    const float zero = 0;
     float *values = calloc(1, model->parameter_bytes);
     if (!values)
         return weir__pattern_no_memory(model->label, "the parameters");
@@ -242,6 +243,9 @@ weir_status weir_train_model_initialise(weir_train_model *model, weir_queue *que
         weir_upload(queue, model->parameters, 0, values, model->parameter_bytes);
     free(values);
     TRY(status);
+    for (size_t i = 0; train_state_name(model->method, i); i++)
+        TRY(weir_queue_fill(queue, model->states[i], 0, model->parameter_bytes, &zero,
+                            sizeof zero));
     TRY(weir_train_model_refresh(model, queue));
     return weir_queue_sync(queue, WEIR_FOREVER);
 }
@@ -590,6 +594,9 @@ static weir_status create_buffers(weir_train_model *model)
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].size)
             TRY(create_buffer(model, table[i].what, table[i].size, table[i].out));
+    const char *name;
+    for (size_t i = 0; (name = train_state_name(model->method, i)); i++)
+        TRY(create_buffer(model, name, model->parameter_bytes, &model->states[i]));
     return WEIR_OK;
 }
 
@@ -611,6 +618,20 @@ static bool is_power_of_two(float grid)
     return frexpf(grid, &exponent) == 0.5f;
 }
 
+static weir_status check_method(const struct weir_train_model_params *params)
+{
+    if ((unsigned)params->method > WEIR_TRAIN_ADAM)
+        return weir__pattern_refuse(params->label, "pass WEIR_TRAIN_SGD or WEIR_TRAIN_ADAM",
+                                    "there is no method %d", (int)params->method);
+    if (params->method != WEIR_TRAIN_FIXED && params->forward_only)
+        return weir__pattern_refuse(params->label, NULL,
+                                    "the model is forward_only: it has no gradients");
+    if (!(params->momentum >= 0 && params->momentum < 1))
+        return weir__pattern_refuse(params->label, NULL, "momentum is %g; it must be 0 ... below 1",
+                                    (double)params->momentum);
+    return WEIR_OK;
+}
+
 static weir_status check(const struct weir_train_model_params *params)
 {
     const char *label = params->label;
@@ -630,7 +651,7 @@ static weir_status check(const struct weir_train_model_params *params)
         return weir__pattern_refuse(label, NULL,
                                     "grid is %g; it must be 0 or a power of two, 2^-16 ... 1",
                                     (double)params->grid);
-    return WEIR_OK;
+    return check_method(params);
 }
 
 static size_t alignment_of(const weir_device *device)
@@ -660,6 +681,8 @@ weir_status weir_train_model_create(const struct weir_train_model_params *params
     model->element_bytes = model->bf16 ? 2 : 4;
     model->forward_only = known.forward_only;
     model->grid = known.grid;
+    model->method = known.method;
+    model->momentum = known.momentum;
     model->alignment = alignment_of(known.device);
     const weir_status status = create_parts(model, &known);
     if (status != WEIR_OK)
@@ -673,8 +696,9 @@ void weir_train_model_destroy(weir_train_model **model)
     if (!model || !*model)
         return;
     weir_train_model *m = *model;
-    weir_buffer **buffers[] = {&m->parameters,   &m->copies,    &m->gradients, &m->entry,  &m->sums,
-                               &m->engine.parts, &m->deltas[0], &m->deltas[1], &m->results};
+    weir_buffer **buffers[] = {&m->parameters, &m->copies,       &m->gradients, &m->entry,
+                               &m->sums,       &m->engine.parts, &m->deltas[0], &m->deltas[1],
+                               &m->results,    &m->states[0],    &m->states[1]};
     train_blas_close(&m->engine.blas);
     for (size_t i = 0; i < m->layer_count; i++) {
         weir_buffer_destroy(&m->layers[i].pieces);

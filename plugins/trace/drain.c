@@ -502,11 +502,7 @@ void trace_drain_now(struct trace *trace)
 
 bool trace_drain_start(struct trace *trace)
 {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&trace->wake, &attributes);
-    pthread_condattr_destroy(&attributes);
+    weir_condition_init(&trace->wake);
     pthread_cond_init(&trace->written, NULL);
     const bool started = weir_thread_start(&trace->thread, run, trace) == 0;
     if (!started) {

@@ -5,12 +5,10 @@
 #include <weir/weir.h>
 
 #include "pipelines/train/model.h"
-#include "pipelines/train/optimizer.h"
 #include "tests/support/own.h"
 #include "tests/support/test.h"
 
 #define own_model OWN(weir_train_model_destroy) weir_train_model *
-#define own_optimizer OWN(weir_train_optimizer_destroy) weir_train_optimizer *
 
 // Zeroed memory, or the end of the program.
 void *rig_alloc(size_t count, size_t size);
