@@ -34,7 +34,6 @@
 
 #include "base/random.h"
 #include "base/thread.h"
-#include "base/thread_local.h"
 
 enum perturb_mode {
     PERTURB_RANDOM,
@@ -206,9 +205,6 @@ bool perturb_may_run(const struct perturb_queue *queue, unsigned flags);
 // Takes the pending operations of the queue up to `last`, and runs them.
 // With the lock held, which may be released meanwhile.
 void perturb_grant(struct perturb_queue *queue, struct perturb_operation *last);
-
-// Whether the calling thread is in a host call of the program's.
-extern WEIR_MODULE_THREAD_LOCAL bool perturb_in_host_call;
 
 // Ends the threads. Nothing is in flight.
 void perturb_runners_finish(struct perturb *perturb);

@@ -46,14 +46,10 @@ enum sim_tag {
     SIM_TAG_BITS = 3,
 };
 
-struct sim_call;
-
 // Kernels that were measured on the next link.
 struct sim_scale {
     double factor;  // of what they took there; 0: none are measured
     void *measured; // a tree
-    struct sim_call *calls;
-    struct sim_call *free_calls;
 };
 
 // Times that vary; with the lock held.
@@ -184,8 +180,6 @@ static inline const struct sim_virtual_buffer *sim_buffer_of(const struct weir_l
 bool sim_lane_add(struct sim_virtual_queue *queue);
 weir_status sim_queue_submit(const struct weir_link *link, weir_queue *object,
                              const struct weir_operation *operation);
-// With the lock held.
-void sim_scale_finish(struct sim_scale *scale);
 
 // accounts.c. With the lock held, but for the ops.
 
