@@ -329,6 +329,7 @@ static weir_status make_stages(weir_pipeline *pipeline, const struct weir_pipeli
         snprintf(label, sizeof label, "%s/%s", pipeline->label, stage->name);
         stage->depends_on = given[i].depends_on;
         stage->last = !(depended_on >> i & 1);
+        stage->lane = i;
         stage->submit = given[i].submit;
         stage->priority = given[i].priority;
         stage->device = device_of(pipeline, &given[i]);
@@ -352,7 +353,6 @@ static void choose_lanes(weir_pipeline *pipeline)
 
     for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
         struct weir__stage *stage = &pipeline->stages[i];
-        stage->lane = i;
         if (stage->depends_on == 0 && !rooted) {
             stage->lane = WEIR__SLOT_LANE;
             rooted = true;

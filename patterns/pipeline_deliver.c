@@ -7,47 +7,6 @@
 #include "base/clock.h"
 #include "patterns/shared.h"
 
-static void put_latency(struct weir_pipeline_statistics *figures,
-                        const struct weir__histogram *latency)
-{
-    figures->latency_min_ns = latency->minimum;
-    figures->latency_mean_ns = latency->count > 0 ? latency->total / latency->count : 0;
-    figures->latency_p50_ns = weir__histogram_percentile(latency, 50);
-    figures->latency_p99_ns = weir__histogram_percentile(latency, 99);
-    figures->latency_max_ns = latency->maximum;
-}
-
-// Called with the lock.
-static void fill_figures(const weir_pipeline *pipeline, struct weir_pipeline_statistics *figures)
-{
-    *figures = pipeline->figures;
-    figures->accepted = pipeline->tail;
-    figures->wall_ns = pipeline->last_ns > 0 ? pipeline->last_ns - pipeline->first_ns : 0;
-    figures->stage_count = pipeline->params.stage_count;
-    for (uint32_t i = 0; i < figures->stage_count; i++) {
-        figures->stages[i].name = pipeline->stages[i].name;
-        figures->busy_ns += figures->stages[i].busy_ns;
-    }
-    for (uint32_t i = 0; i < figures->stage_count; i++)
-        figures->covered_ns += weir__union_length(&pipeline->covered[i]);
-    figures->overlap_ns = figures->busy_ns - figures->covered_ns;
-}
-
-void weir_pipeline_get_statistics_sized(weir_pipeline *pipeline,
-                                        struct weir_pipeline_statistics *out_statistics,
-                                        size_t size)
-{
-    struct weir_pipeline_statistics figures = {.accepted = 0};
-
-    if (pipeline) {
-        weir__pattern_lock_take(&pipeline->lock);
-        fill_figures(pipeline, &figures);
-        put_latency(&figures, &pipeline->latency);
-        weir__pattern_lock_release(&pipeline->lock);
-    }
-    weir_sized_write(out_statistics, size, &figures, sizeof figures);
-}
-
 // Figures of several pipelines.
 struct sum {
     struct weir_pipeline_statistics figures; // latencies and `wall_ns` are not filled in
@@ -59,7 +18,6 @@ struct sum {
 static void add_counts(struct weir_pipeline_statistics *to,
                        const struct weir_pipeline_statistics *from)
 {
-    to->accepted += from->accepted;
     to->succeeded += from->succeeded;
     to->failed += from->failed;
     to->dropped += from->dropped;
@@ -67,50 +25,67 @@ static void add_counts(struct weir_pipeline_statistics *to,
     to->refused += from->refused;
     to->recoveries += from->recoveries;
     to->in_flight_max += from->in_flight_max;
-}
-
-static void add_times(struct weir_pipeline_statistics *to,
-                      const struct weir_pipeline_statistics *from)
-{
     to->timed_frames += from->timed_frames;
-    to->busy_ns += from->busy_ns;
-    to->covered_ns += from->covered_ns;
-    to->overlap_ns += from->overlap_ns;
-    for (uint32_t i = 0; i < from->stage_count; i++) {
-        if (i >= to->stage_count)
-            to->stages[to->stage_count++].name = from->stages[i].name;
-        to->stages[i].busy_ns += from->stages[i].busy_ns;
-        to->stages[i].wait_ns += from->stages[i].wait_ns;
-    }
 }
 
-static void add_statistics(weir_pipeline *pipeline, struct sum *sum)
+static void add_times(struct weir_pipeline_statistics *to, const weir_pipeline *pipeline)
 {
-    struct weir_pipeline_statistics figures;
+    for (uint32_t i = 0; i < pipeline->params.stage_count; i++) {
+        const struct weir_pipeline_stage_statistics *from = &pipeline->figures.stages[i];
+        if (i >= to->stage_count)
+            to->stages[to->stage_count++].name = pipeline->stages[i].name;
+        to->stages[i].busy_ns += from->busy_ns;
+        to->stages[i].wait_ns += from->wait_ns;
+        to->busy_ns += from->busy_ns;
+        to->covered_ns += weir__union_length(&pipeline->covered[i]);
+    }
+    to->overlap_ns = to->busy_ns - to->covered_ns;
+}
+
+static void add_figures(struct sum *sum, weir_pipeline *pipeline)
+{
     weir__pattern_lock_take(&pipeline->lock);
-    fill_figures(pipeline, &figures);
+    sum->figures.accepted += pipeline->tail;
+    add_counts(&sum->figures, &pipeline->figures);
+    add_times(&sum->figures, pipeline);
     weir__histogram_merge(&sum->latency, &pipeline->latency);
     if (pipeline->tail > 0 && pipeline->first_ns < sum->first_ns)
         sum->first_ns = pipeline->first_ns;
     if (pipeline->last_ns > sum->last_ns)
         sum->last_ns = pipeline->last_ns;
     weir__pattern_lock_release(&pipeline->lock);
-    add_counts(&sum->figures, &figures);
-    add_times(&sum->figures, &figures);
+}
+
+static void write_figures(weir_pipeline *const *pipelines, uint32_t count,
+                          struct weir_pipeline_statistics *out_statistics, size_t size)
+{
+    struct sum sum = {.first_ns = UINT64_MAX};
+    struct weir_pipeline_statistics *figures = &sum.figures;
+    const struct weir__histogram *latency = &sum.latency;
+
+    for (uint32_t i = 0; i < count; i++)
+        add_figures(&sum, pipelines[i]);
+    figures->wall_ns = sum.last_ns > 0 ? sum.last_ns - sum.first_ns : 0;
+    figures->latency_min_ns = latency->minimum;
+    figures->latency_mean_ns = latency->count > 0 ? latency->total / latency->count : 0;
+    figures->latency_p50_ns = weir__histogram_percentile(latency, 50);
+    figures->latency_p99_ns = weir__histogram_percentile(latency, 99);
+    figures->latency_max_ns = latency->maximum;
+    weir_sized_write(out_statistics, size, figures, sizeof *figures);
+}
+
+void weir_pipeline_get_statistics_sized(weir_pipeline *pipeline,
+                                        struct weir_pipeline_statistics *out_statistics,
+                                        size_t size)
+{
+    write_figures(&pipeline, pipeline ? 1 : 0, out_statistics, size);
 }
 
 void weir_pipeline_group_get_statistics_sized(weir_pipeline_group *group,
                                               struct weir_pipeline_statistics *out_statistics,
                                               size_t size)
 {
-    struct sum sum = {.first_ns = UINT64_MAX};
-    struct weir_pipeline_statistics *figures = &sum.figures;
-
-    for (uint32_t i = 0; group && i < group->count; i++)
-        add_statistics(group->members[i], &sum);
-    put_latency(figures, &sum.latency);
-    figures->wall_ns = sum.last_ns > 0 ? sum.last_ns - sum.first_ns : 0;
-    weir_sized_write(out_statistics, size, figures, sizeof *figures);
+    write_figures(group ? group->members : NULL, group ? group->count : 0, out_statistics, size);
 }
 
 #define SHORTEST_NAP_NS UINT64_C(200000)

@@ -10,7 +10,7 @@
 //     head <= next_start <= tail, once both ends have caught up:
 //     head … next_start: started or ended    next_start … tail: waiting or ended
 //
-// With prepare_threads these take the oldest waiting frame and prepare it, and the starter submits
+// The starter, or prepare_threads ahead of it, prepares the oldest waiting frame, and the starter submits
 // the frames that are prepared, in order.
 //
 // `lock` guards everything below its line. A slot belongs to the starter from its
@@ -33,11 +33,10 @@
 
 enum weir__frame_state {
     WEIR__FRAME_WAITING,
-    WEIR__FRAME_PREPARING, // in a slot, by one of prepare_threads
-    WEIR__FRAME_PREPARED,  // or its preparation has failed
-    WEIR__FRAME_STARTING,  // being submitted by the starter
-    WEIR__FRAME_STARTED,   // in a slot; can be waited for
-    WEIR__FRAME_ENDED,     // never started; `status` says why
+    WEIR__FRAME_PREPARING, // in a slot
+    WEIR__FRAME_PREPARED, // or its preparation has failed; being submitted, if it is the starter's turn
+    WEIR__FRAME_STARTED, // in a slot; can be waited for
+    WEIR__FRAME_ENDED,   // never started; `status` says why
 };
 
 struct weir__record {
@@ -58,7 +57,7 @@ struct weir__stage {
     weir_device *device;
     uint32_t timeline; // of the device's stages: an index of `covered`
     weir_queue *queue; // with graphs, nothing runs on it: captures fork to it
-    uint32_t lane;     // with graphs: the stage whose queue it is captured on
+    uint32_t lane;     // the stage whose queue it is submitted to: another one with graphs only
 };
 
 struct weir__slot {
@@ -95,7 +94,6 @@ struct weir_pipeline {
     struct weir_thread deliverer;
     struct weir_thread *preparers; // prepare_threads of them
     uint32_t preparer_count;       // those that run
-    struct weir__record *starting; // the starter's: the frame that it starts
 
     struct weir__pattern_lock lock;
     pthread_cond_t to_start;   // the starter waits
@@ -105,7 +103,7 @@ struct weir_pipeline {
 
     uint64_t head;        // sequence of the next to be delivered
     uint64_t next_start;  // no frame before it waits
-    uint64_t next_submit; // with prepare_threads: no frame before it is to be submitted
+    uint64_t next_submit; // no frame before it is to be submitted
     uint64_t tail;        // sequence of the next to be accepted
     uint64_t waiting;     // frames
     uint64_t started;     // frames that were given a slot

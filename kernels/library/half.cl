@@ -216,19 +216,17 @@ NEXTAFTER_OF(16)
 
 // With whole numbers.
 
+#define POWER_OF(f, n)                      \
+    FUNCTION half##n f(half##n x, int##n y) \
+    {                                       \
+        return narrow(f(wide(x), y));       \
+    }
+
+WIDTHS_OF(POWER_OF, ldexp)
+WIDTHS_OF(POWER_OF, pown)
+WIDTHS_OF(POWER_OF, rootn)
+
 #define WHOLE_OF(unused, n)                                    \
-    FUNCTION half##n ldexp(half##n x, int##n power)            \
-    {                                                          \
-        return narrow(ldexp(wide(x), power));                  \
-    }                                                          \
-    FUNCTION half##n pown(half##n x, int##n power)             \
-    {                                                          \
-        return narrow(pown(wide(x), power));                   \
-    }                                                          \
-    FUNCTION half##n rootn(half##n x, int##n root)             \
-    {                                                          \
-        return narrow(rootn(wide(x), root));                   \
-    }                                                          \
     FUNCTION int##n ilogb(half##n x)                           \
     {                                                          \
         return ilogb(wide(x));                                 \
@@ -250,42 +248,30 @@ VECTORS(LDEXP_SCALAR, )
 
 // With a second result.
 
+#define REAL_SECOND(f, space, n, result)                  \
+    FUNCTION half##n f(half##n x, space half##n *second)  \
+    {                                                     \
+        float##n other;                                   \
+        const half##n first = narrow(f(wide(x), &other)); \
+        *second = narrow(other);                          \
+        return result;                                    \
+    }
+
+#define WHOLE_SECOND(f, space, n)                         \
+    FUNCTION half##n f(half##n x, space int##n *second)   \
+    {                                                     \
+        int##n other;                                     \
+        const half##n first = narrow(f(wide(x), &other)); \
+        *second = other;                                  \
+        return first;                                     \
+    }
+
 #define SECOND(space, n)                                                  \
-    FUNCTION half##n fract(half##n x, space half##n *whole)               \
-    {                                                                     \
-        float##n f;                                                       \
-        half##n part = narrow(fract(wide(x), &f));                        \
-        *whole = narrow(f);                                               \
-        return fmin(part, (half##n)0x1.ffcp-1h);                          \
-    }                                                                     \
-    FUNCTION half##n modf(half##n x, space half##n *whole)                \
-    {                                                                     \
-        float##n f;                                                       \
-        half##n part = narrow(modf(wide(x), &f));                         \
-        *whole = narrow(f);                                               \
-        return part;                                                      \
-    }                                                                     \
-    FUNCTION half##n sincos(half##n x, space half##n *cosine)             \
-    {                                                                     \
-        float##n f;                                                       \
-        half##n sine = narrow(sincos(wide(x), &f));                       \
-        *cosine = narrow(f);                                              \
-        return sine;                                                      \
-    }                                                                     \
-    FUNCTION half##n frexp(half##n x, space int##n *power)                \
-    {                                                                     \
-        int##n i;                                                         \
-        half##n part = narrow(frexp(wide(x), &i));                        \
-        *power = i;                                                       \
-        return part;                                                      \
-    }                                                                     \
-    FUNCTION half##n lgamma_r(half##n x, space int##n *sign_of)           \
-    {                                                                     \
-        int##n i;                                                         \
-        half##n value = narrow(lgamma_r(wide(x), &i));                    \
-        *sign_of = i;                                                     \
-        return value;                                                     \
-    }                                                                     \
+    REAL_SECOND(fract, space, n, fmin(first, (half##n)0x1.ffcp-1h))       \
+    REAL_SECOND(modf, space, n, first)                                    \
+    REAL_SECOND(sincos, space, n, first)                                  \
+    WHOLE_SECOND(frexp, space, n)                                         \
+    WHOLE_SECOND(lgamma_r, space, n)                                      \
     FUNCTION half##n remquo(half##n x, half##n y, space int##n *quotient) \
     {                                                                     \
         int##n i;                                                         \
@@ -313,25 +299,15 @@ WIDTHS_OF(SECOND, __local)
     {                                              \
         return narrow(length(wide(x)));            \
     }                                              \
-    FUNCTION half##n normalize(half##n x)          \
-    {                                              \
-        return narrow(normalize(wide(x)));         \
-    }
+    ONE_OF(normalize, n)
 
 GEOMETRY()
 GEOMETRY(2)
 GEOMETRY(3)
 GEOMETRY(4)
 
-FUNCTION half3 cross(half3 x, half3 y)
-{
-    return narrow(cross(wide(x), wide(y)));
-}
-
-FUNCTION half4 cross(half4 x, half4 y)
-{
-    return narrow(cross(wide(x), wide(y)));
-}
+TWO_OF(cross, 3)
+TWO_OF(cross, 4)
 
 // Comparisons: 1 for a number, -1 for a vector's parts.
 
@@ -448,38 +424,28 @@ MEMORY(MEMORY_OF, __global)
 MEMORY(MEMORY_OF, __local)
 MEMORY(LOAD_OF, __constant)
 
-#define COPIES(n)                                                                               \
-    FUNCTION event_t async_work_group_copy(__local half##n *to, const __global half##n *from,   \
-                                           size_t count, event_t event)                         \
-    {                                                                                           \
-        return async_work_group_copy((__local ushort##n *)to, (const __global ushort##n *)from, \
-                                     count, event);                                             \
-    }                                                                                           \
-    FUNCTION event_t async_work_group_copy(__global half##n *to, const __local half##n *from,   \
-                                           size_t count, event_t event)                         \
-    {                                                                                           \
-        return async_work_group_copy((__global ushort##n *)to, (const __local ushort##n *)from, \
-                                     count, event);                                             \
-    }                                                                                           \
-    FUNCTION event_t async_work_group_strided_copy(__local half##n *to,                         \
-                                                   const __global half##n *from, size_t count,  \
-                                                   size_t stride, event_t event)                \
-    {                                                                                           \
-        return async_work_group_strided_copy((__local ushort##n *)to,                           \
-                                             (const __global ushort##n *)from, count, stride,   \
-                                             event);                                            \
-    }                                                                                           \
-    FUNCTION event_t async_work_group_strided_copy(__global half##n *to,                        \
-                                                   const __local half##n *from, size_t count,   \
-                                                   size_t stride, event_t event)                \
-    {                                                                                           \
-        return async_work_group_strided_copy((__global ushort##n *)to,                          \
-                                             (const __local ushort##n *)from, count, stride,    \
-                                             event);                                            \
-    }                                                                                           \
-    FUNCTION void prefetch(const __global half##n *from, size_t count)                          \
-    {                                                                                           \
-        prefetch((const __global ushort##n *)from, count);                                      \
+#define COPY_OF(n, to_space, from_space)                                                           \
+    FUNCTION event_t async_work_group_copy(to_space half##n *to, const from_space half##n *from,   \
+                                           size_t count, event_t event)                            \
+    {                                                                                              \
+        return async_work_group_copy((to_space ushort##n *)to, (const from_space ushort##n *)from, \
+                                     count, event);                                                \
+    }                                                                                              \
+    FUNCTION event_t async_work_group_strided_copy(to_space half##n *to,                           \
+                                                   const from_space half##n *from, size_t count,   \
+                                                   size_t stride, event_t event)                   \
+    {                                                                                              \
+        return async_work_group_strided_copy((to_space ushort##n *)to,                             \
+                                             (const from_space ushort##n *)from, count, stride,    \
+                                             event);                                               \
+    }
+
+#define COPIES(n)                                                      \
+    COPY_OF(n, __local, __global)                                      \
+    COPY_OF(n, __global, __local)                                      \
+    FUNCTION void prefetch(const __global half##n *from, size_t count) \
+    {                                                                  \
+        prefetch((const __global ushort##n *)from, count);             \
     }
 
 COPIES()

@@ -3,49 +3,37 @@
 // signs of zeros, for infinities or NaN. A vector's parts are computed one by one.
 #define FUNCTION __attribute__((overloadable))
 
+#define HALVES_OF_ONE(f, T, n)           \
+    FUNCTION T##n f(T##n x)              \
+    {                                    \
+        return (T##n)(f(x.lo), f(x.hi)); \
+    }
+
 #define PARTS_OF_ONE(f, T)                     \
-    FUNCTION T##2 f(T##2 x)                    \
-    {                                          \
-        return (T##2)(f(x.x), f(x.y));         \
-    }                                          \
+    HALVES_OF_ONE(f, T, 2)                     \
     FUNCTION T##3 f(T##3 x)                    \
     {                                          \
         return (T##3)(f(x.x), f(x.y), f(x.z)); \
     }                                          \
-    FUNCTION T##4 f(T##4 x)                    \
-    {                                          \
-        return (T##4)(f(x.lo), f(x.hi));       \
-    }                                          \
-    FUNCTION T##8 f(T##8 x)                    \
-    {                                          \
-        return (T##8)(f(x.lo), f(x.hi));       \
-    }                                          \
-    FUNCTION T##16 f(T##16 x)                  \
-    {                                          \
-        return (T##16)(f(x.lo), f(x.hi));      \
+    HALVES_OF_ONE(f, T, 4)                     \
+    HALVES_OF_ONE(f, T, 8)                     \
+    HALVES_OF_ONE(f, T, 16)
+
+#define HALVES_OF_TWO(f, T, S, n)                    \
+    FUNCTION T##n f(T##n x, S##n y)                  \
+    {                                                \
+        return (T##n)(f(x.lo, y.lo), f(x.hi, y.hi)); \
     }
 
 #define PARTS_OF_TWO(f, T, S)                                 \
-    FUNCTION T##2 f(T##2 x, S##2 y)                           \
-    {                                                         \
-        return (T##2)(f(x.x, y.x), f(x.y, y.y));              \
-    }                                                         \
+    HALVES_OF_TWO(f, T, S, 2)                                 \
     FUNCTION T##3 f(T##3 x, S##3 y)                           \
     {                                                         \
         return (T##3)(f(x.x, y.x), f(x.y, y.y), f(x.z, y.z)); \
     }                                                         \
-    FUNCTION T##4 f(T##4 x, S##4 y)                           \
-    {                                                         \
-        return (T##4)(f(x.lo, y.lo), f(x.hi, y.hi));          \
-    }                                                         \
-    FUNCTION T##8 f(T##8 x, S##8 y)                           \
-    {                                                         \
-        return (T##8)(f(x.lo, y.lo), f(x.hi, y.hi));          \
-    }                                                         \
-    FUNCTION T##16 f(T##16 x, S##16 y)                        \
-    {                                                         \
-        return (T##16)(f(x.lo, y.lo), f(x.hi, y.hi));         \
-    }
+    HALVES_OF_TWO(f, T, S, 4)                                 \
+    HALVES_OF_TWO(f, T, S, 8)                                 \
+    HALVES_OF_TWO(f, T, S, 16)
 
 #define ONE(f, T, of_libdevice) \
     T of_libdevice(T x);        \
@@ -70,61 +58,40 @@
 #define FASTER(name) __nv_##name##f
 #endif
 
-ONE(exp, float, FASTER(exp))
-ONE(exp2, float, __nv_exp2f)
-ONE(exp10, float, FASTER(exp10))
-ONE(expm1, float, __nv_expm1f)
-ONE(log, float, FASTER(log))
-ONE(log2, float, FASTER(log2))
-ONE(log10, float, FASTER(log10))
-ONE(log1p, float, __nv_log1pf)
-ONE(cbrt, float, __nv_cbrtf)
-ONE(erf, float, __nv_erff)
-ONE(erfc, float, __nv_erfcf)
-ONE(tgamma, float, __nv_tgammaf)
-ONE(lgamma, float, __nv_lgammaf)
-ONE(sin, float, FASTER(sin))
-ONE(cos, float, FASTER(cos))
-ONE(tan, float, FASTER(tan))
-ONE(sinpi, float, __nv_sinpif)
-ONE(cospi, float, __nv_cospif)
-ONE(asin, float, __nv_asinf)
-ONE(acos, float, __nv_acosf)
-ONE(atan, float, __nv_atanf)
-ONE(sinh, float, __nv_sinhf)
-ONE(cosh, float, __nv_coshf)
-ONE(tanh, float, FASTER(tanh))
-ONE(asinh, float, __nv_asinhf)
-ONE(acosh, float, __nv_acoshf)
-ONE(atanh, float, __nv_atanhf)
+#define BOTH(name)                   \
+    ONE(name, float, __nv_##name##f) \
+    ONE(name, double, __nv_##name)
+#define BOTH_FASTER(name)          \
+    ONE(name, float, FASTER(name)) \
+    ONE(name, double, __nv_##name)
 
-ONE(exp, double, __nv_exp)
-ONE(exp2, double, __nv_exp2)
-ONE(exp10, double, __nv_exp10)
-ONE(expm1, double, __nv_expm1)
-ONE(log, double, __nv_log)
-ONE(log2, double, __nv_log2)
-ONE(log10, double, __nv_log10)
-ONE(log1p, double, __nv_log1p)
-ONE(cbrt, double, __nv_cbrt)
-ONE(erf, double, __nv_erf)
-ONE(erfc, double, __nv_erfc)
-ONE(tgamma, double, __nv_tgamma)
-ONE(lgamma, double, __nv_lgamma)
-ONE(sin, double, __nv_sin)
-ONE(cos, double, __nv_cos)
-ONE(tan, double, __nv_tan)
-ONE(sinpi, double, __nv_sinpi)
-ONE(cospi, double, __nv_cospi)
-ONE(asin, double, __nv_asin)
-ONE(acos, double, __nv_acos)
-ONE(atan, double, __nv_atan)
-ONE(sinh, double, __nv_sinh)
-ONE(cosh, double, __nv_cosh)
-ONE(tanh, double, __nv_tanh)
-ONE(asinh, double, __nv_asinh)
-ONE(acosh, double, __nv_acosh)
-ONE(atanh, double, __nv_atanh)
+BOTH_FASTER(exp)
+BOTH(exp2)
+BOTH_FASTER(exp10)
+BOTH(expm1)
+BOTH_FASTER(log)
+BOTH_FASTER(log2)
+BOTH_FASTER(log10)
+BOTH(log1p)
+BOTH(cbrt)
+BOTH(erf)
+BOTH(erfc)
+BOTH(tgamma)
+BOTH(lgamma)
+BOTH_FASTER(sin)
+BOTH_FASTER(cos)
+BOTH_FASTER(tan)
+BOTH(sinpi)
+BOTH(cospi)
+BOTH(asin)
+BOTH(acos)
+BOTH(atan)
+BOTH(sinh)
+BOTH(cosh)
+BOTH_FASTER(tanh)
+BOTH(asinh)
+BOTH(acosh)
+BOTH(atanh)
 
 #ifdef __FAST_RELAXED_MATH__
 #define POW __nv_fast_powf
@@ -148,17 +115,17 @@ static float usual_pow(float x, float y)
 }
 #endif
 
-TWO(atan2, float, float, __nv_atan2f)
-TWO(fmod, float, float, __nv_fmodf)
-TWO(hypot, float, float, __nv_hypotf)
+#define BOTH_OF_TWO(name)                   \
+    TWO(name, float, float, __nv_##name##f) \
+    TWO(name, double, double, __nv_##name)
+
+BOTH_OF_TWO(atan2)
+BOTH_OF_TWO(fmod)
+BOTH_OF_TWO(hypot)
 TWO(pow, float, float, POW)
-TWO(remainder, float, float, __nv_remainderf)
-TWO(ldexp, float, int, __nv_ldexpf)
-TWO(atan2, double, double, __nv_atan2)
-TWO(fmod, double, double, __nv_fmod)
-TWO(hypot, double, double, __nv_hypot)
 TWO(pow, double, double, __nv_pow)
-TWO(remainder, double, double, __nv_remainder)
+BOTH_OF_TWO(remainder)
+TWO(ldexp, float, int, __nv_ldexpf)
 TWO(ldexp, double, int, __nv_ldexp)
 
 #define SCALED(T, n)                       \
@@ -172,57 +139,30 @@ WIDTHS(SCALED, double)
 
 // Without an equal in libdevice.
 
-FUNCTION float tanpi(float x)
-{
-    return __nv_sinpif(x) / __nv_cospif(x);
-}
-PARTS_OF_ONE(tanpi, float)
+#define OF_PI(f, T, part)   \
+    FUNCTION T f##pi(T x)   \
+    {                       \
+        return f(x) * part; \
+    }                       \
+    PARTS_OF_ONE(f##pi, T)
 
-FUNCTION double tanpi(double x)
-{
-    return __nv_sinpi(x) / __nv_cospi(x);
-}
-PARTS_OF_ONE(tanpi, double)
+#define ANGLES(T, suffix, part)                               \
+    FUNCTION T tanpi(T x)                                     \
+    {                                                         \
+        return __nv_sinpi##suffix(x) / __nv_cospi##suffix(x); \
+    }                                                         \
+    PARTS_OF_ONE(tanpi, T)                                    \
+    OF_PI(asin, T, part)                                      \
+    OF_PI(acos, T, part)                                      \
+    OF_PI(atan, T, part)                                      \
+    FUNCTION T atan2pi(T y, T x)                              \
+    {                                                         \
+        return __nv_atan2##suffix(y, x) * part;               \
+    }                                                         \
+    PARTS_OF_TWO(atan2pi, T, T)
 
-#define OF_PI(f)                  \
-    FUNCTION float f##pi(float x) \
-    {                             \
-        return f(x) * M_1_PI_F;   \
-    }                             \
-    PARTS_OF_ONE(f##pi, float)
-OF_PI(asin)
-OF_PI(acos)
-OF_PI(atan)
-
-FUNCTION float atan2pi(float y, float x)
-{
-    return __nv_atan2f(y, x) * M_1_PI_F;
-}
-PARTS_OF_TWO(atan2pi, float, float)
-
-FUNCTION double asinpi(double x)
-{
-    return __nv_asin(x) * M_1_PI;
-}
-PARTS_OF_ONE(asinpi, double)
-
-FUNCTION double acospi(double x)
-{
-    return __nv_acos(x) * M_1_PI;
-}
-PARTS_OF_ONE(acospi, double)
-
-FUNCTION double atanpi(double x)
-{
-    return __nv_atan(x) * M_1_PI;
-}
-PARTS_OF_ONE(atanpi, double)
-
-FUNCTION double atan2pi(double y, double x)
-{
-    return __nv_atan2(y, x) * M_1_PI;
-}
-PARTS_OF_TWO(atan2pi, double, double)
+ANGLES(float, f, M_1_PI_F)
+ANGLES(double, , M_1_PI)
 
 #define POWR(T)                                                                                  \
     FUNCTION T powr(T x, T y)                                                                    \
@@ -300,33 +240,22 @@ SIGN(double)
 
 #define OWN FUNCTION static
 
-OWN float modf_and(float x, float *whole)
-{
-    *whole = trunc(x);
-    return copysign(isinf(x) ? 0.0f : x - *whole, x);
-}
+#define WITH_WHOLE(T, most)                               \
+    OWN T modf_and(T x, T *whole)                         \
+    {                                                     \
+        *whole = trunc(x);                                \
+        return copysign(isinf(x) ? (T)0 : x - *whole, x); \
+    }                                                     \
+    OWN T fract_and(T x, T *whole)                        \
+    {                                                     \
+        *whole = floor(x);                                \
+        if (x == 0 || isinf(x) || isnan(x))               \
+            return isnan(x) ? x : copysign((T)0, x);      \
+        return fmin(x - *whole, most);                    \
+    }
 
-OWN double modf_and(double x, double *whole)
-{
-    *whole = trunc(x);
-    return copysign(isinf(x) ? 0.0 : x - *whole, x);
-}
-
-OWN float fract_and(float x, float *whole)
-{
-    *whole = floor(x);
-    if (x == 0 || isinf(x) || isnan(x))
-        return isnan(x) ? x : copysign(0.0f, x);
-    return fmin(x - *whole, 0x1.fffffep-1f);
-}
-
-OWN double fract_and(double x, double *whole)
-{
-    *whole = floor(x);
-    if (x == 0 || isinf(x) || isnan(x))
-        return isnan(x) ? x : copysign(0.0, x);
-    return fmin(x - *whole, 0x1.fffffffffffffp-1);
-}
+WITH_WHOLE(float, 0x1.fffffep-1f)
+WITH_WHOLE(double, 0x1.fffffffffffffp-1)
 
 // 0 at the poles.
 OWN int sign_of_gamma(double x)
@@ -337,44 +266,26 @@ OWN int sign_of_gamma(double x)
     return x < 0 && floor(whole / 2) * 2 != whole ? -1 : 1;
 }
 
-OWN float lgamma_r_and(float x, int *sign)
-{
-    *sign = sign_of_gamma(x);
-    return __nv_lgammaf(x);
-}
+#define WITH_SECOND(T, gamma, both)     \
+    OWN T lgamma_r_and(T x, int *sign)  \
+    {                                   \
+        *sign = sign_of_gamma(x);       \
+        return gamma(x);                \
+    }                                   \
+    void both(T x, T *sine, T *cosine); \
+    OWN T sincos_and(T x, T *cosine)    \
+    {                                   \
+        T sine;                         \
+        both(x, &sine, cosine);         \
+        return sine;                    \
+    }                                   \
+    PAIRS(modf, T, T)                   \
+    PAIRS(fract, T, T)                  \
+    PAIRS(lgamma_r, T, int)             \
+    PAIRS(sincos, T, T)
 
-OWN double lgamma_r_and(double x, int *sign)
-{
-    *sign = sign_of_gamma(x);
-    return __nv_lgamma(x);
-}
-
-void __nv_fast_sincosf(float x, float *sine, float *cosine);
-void __nv_sincosf(float x, float *sine, float *cosine);
-void __nv_sincos(double x, double *sine, double *cosine);
-
-OWN float sincos_and(float x, float *cosine)
-{
-    float sine;
-    FASTER(sincos)(x, &sine, cosine);
-    return sine;
-}
-
-OWN double sincos_and(double x, double *cosine)
-{
-    double sine;
-    __nv_sincos(x, &sine, cosine);
-    return sine;
-}
-
-PAIRS(modf, float, float)
-PAIRS(modf, double, double)
-PAIRS(fract, float, float)
-PAIRS(fract, double, double)
-PAIRS(lgamma_r, float, int)
-PAIRS(lgamma_r, double, int)
-PAIRS(sincos, float, float)
-PAIRS(sincos, double, double)
+WITH_SECOND(float, __nv_lgammaf, FASTER(sincos))
+WITH_SECOND(double, __nv_lgamma, __nv_sincos)
 
 // libclc's takes floats below 2^-126 for 0. libdevice's has three bits of the quotient, and OpenCL C
 // seven: those of what is left of x after multiples of 128 y.

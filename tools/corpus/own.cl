@@ -1,4 +1,7 @@
-// Sixty-four calls of one function, a chain of x * y + c, and a product in tiles; own.cu has the same.
+// Sixty-four calls of one function, a chain of x * y + c, and a product in tiles; own.cu makes CUDA C++ of it.
+#ifndef BLOCK_OF_16
+#define BLOCK_OF_16 __attribute__((reqd_work_group_size(16, 16, 1)))
+#endif
 #define MAP(name, e)                                                                  \
 __kernel void map_##name(__global const float *a, __global float *o, int n) \
 { \
@@ -28,7 +31,7 @@ __kernel void chain(__global const float *a, __global float *o, int n)
     }
     o[i] = u + v;
 }
-__kernel __attribute__((reqd_work_group_size(16, 16, 1))) void tile(__global const float *a, __global const float *b, __global float *c, int n)
+__kernel BLOCK_OF_16 void tile(__global const float *a, __global const float *b, __global float *c, int n)
 {
     __local float ta[16][16], tb[16][16];
     int x = get_local_id(0), y = get_local_id(1);

@@ -14,12 +14,14 @@ import array
 import ctypes
 import json
 import math
+import multiprocessing
 import operator
 import os
 import random
 import re
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from ctypes import byref, c_float as f32, c_int32 as i32, c_size_t, c_uint64 as u64, c_void_p
 
 POLYBENCH = "cavazos-lab/PolyBench-ACC/"
@@ -53,7 +55,7 @@ class Failure(Exception):
 
 
 class Driver:
-    """The first NVIDIA GPU. Each `with` begins with a new context."""
+    """The first NVIDIA GPU."""
 
     def __init__(self):
         try:
@@ -61,6 +63,9 @@ class Driver:
         except OSError:
             sys.exit("versus: no NVIDIA driver (libcuda.so.1)")
         self("cuInit", 0)
+        self("cuCtxSetCurrent", self.make("cuDevicePrimaryCtxRetain", 0))
+        self.stream = self.make("cuStreamCreate", 1)
+        self.events = [self.make("cuEventCreate", 0) for _ in range(2)]
 
     def __call__(self, name, *arguments):
         text, result = ctypes.c_char_p(), getattr(self.library, name)(*arguments)
@@ -73,15 +78,6 @@ class Driver:
         made = kind()
         self(name, byref(made), *arguments)
         return made
-
-    def __enter__(self):
-        self("cuCtxSetCurrent", self.make("cuDevicePrimaryCtxRetain", 0))
-        self.stream = self.make("cuStreamCreate", 1)
-        self.events = [self.make("cuEventCreate", 0) for _ in range(2)]
-        return self
-
-    def __exit__(self, *_):
-        self.library.cuDevicePrimaryCtxReset_v2(0)
 
 
 class Buffer:
@@ -613,12 +609,17 @@ def quartiles(values):
     return [values[round(q * (len(values) - 1))] for q in (0.25, 0.5, 0.75)]
 
 
-def time_case(args, driver, one, entries):
+def pairs_of(name, images, entries, rounds):
+    session = Session(Driver(), images, entries)
+    return session.times(rounds, next(one for one in CASES if one.name == name).script(session))
+
+
+def time_case(args, one, entries):
     images = ["%s.%s.cubin" % (os.path.join(args.images, one.name), name) for name in ("ours", "theirs")]
     try:
-        with driver:
-            session = Session(driver, images, entries)
-            pairs = session.times(args.rounds, one.script(session))
+        # A process that has seen a fault of the GPU is of no more use.
+        with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("fork")) as child:
+            pairs = child.submit(pairs_of, one.name, images, entries, args.rounds).result()
     except Failure as failure:
         print("%-18s %s" % (one.name, failure), flush=True)
         return None
@@ -635,8 +636,7 @@ def run(args):
     with open(os.path.join(args.images, "index.json")) as file:
         index = json.load(file)
     print("%-18s %12s %12s   %s" % ("kernels", "Weir, us", "nvcc, us", "ratio (quartiles)"))
-    driver = Driver()
-    rows = [time_case(args, driver, one, index[one.name]) for one in CASES
+    rows = [time_case(args, one, index[one.name]) for one in CASES
             if re.search(args.only, one.name)]
     good = [row for row in rows if row]
     logs = [math.log(row["ratio"][1]) for row in good if row["counts"]]
