@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -51,11 +52,8 @@ static uint64_t check_of(const struct entry_header *header, const void *key, con
 
 static char *join(const char *first, const char *second)
 {
-    const size_t size = strlen(first) + strlen(second) + 2;
-    char *path = malloc(size);
-    if (path)
-        snprintf(path, size, "%s/%s", first, second);
-    return path;
+    char *path;
+    return asprintf(&path, "%s/%s", first, second) < 0 ? NULL : path;
 }
 
 static char *entry_path(const weir_disk_cache *cache, const void *key, size_t key_size)
@@ -269,13 +267,6 @@ struct found_entries {
     uint64_t total_bytes;
 };
 
-static bool ends_with(const char *text, const char *suffix)
-{
-    const size_t length = strlen(text);
-    const size_t suffix_length = strlen(suffix);
-    return length >= suffix_length && strcmp(text + length - suffix_length, suffix) == 0;
-}
-
 static void note_entry(struct found_entries *entries, const char *name, const struct stat *status)
 {
     if (entries->count == entries->capacity) {
@@ -306,7 +297,8 @@ static void list_entries(int folder, DIR *stream, struct found_entries *entries)
         if (fstatat(folder, file->d_name, &status, AT_SYMLINK_NOFOLLOW) != 0 ||
             !S_ISREG(status.st_mode))
             continue;
-        if (ends_with(file->d_name, ENTRY_SUFFIX) && strlen(file->d_name) + 1 == ENTRY_NAME_SIZE)
+        if (fnmatch("*" ENTRY_SUFFIX, file->d_name, 0) == 0 &&
+            strlen(file->d_name) + 1 == ENTRY_NAME_SIZE)
             note_entry(entries, file->d_name, &status);
         else if (is_left_over(file->d_name, &status))
             unlinkat(folder, file->d_name, 0);

@@ -207,20 +207,11 @@ bool weir_file_read_trusted(const char *path, size_t limit_bytes, void **out_dat
     return read_file(path, true, limit_bytes, out_data, out_size, message, message_size);
 }
 
-static char *copy_text(const char *text)
-{
-    size_t size = strlen(text) + 1;
-    char *copy = malloc(size);
-    if (copy)
-        memcpy(copy, text, size);
-    return copy;
-}
-
 // The directory that `path` is in, or -1.
 static int open_directory_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    char *directory = copy_text(slash ? path : ".");
+    char *directory = strdup(slash ? path : ".");
     if (!directory)
         return -1;
     if (slash)
@@ -291,7 +282,7 @@ static weir_file_writer *create_writer(const char *path, bool is_private, char *
 
     int descriptor = -1;
     struct weir_file_writer *writer = calloc(1, sizeof *writer);
-    if (!writer || !(writer->path = copy_text(path))) {
+    if (!writer || !(writer->path = strdup(path))) {
         explain(message, message_size, path, "cannot be written", ENOMEM);
         goto fail;
     }

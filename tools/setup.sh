@@ -23,7 +23,7 @@ readonly build=(
     libpng-dev            # PNG
     libsodium-dev         # proofs between ranks
     zlib1g-dev
-    opencl-c-headers      # declarations for the OpenCL layer, and to check ours against
+    opencl-c-headers      # declarations of OpenCL
     ocl-icd-libopencl1    # the OpenCL loader
     pocl-opencl-icd       # an OpenCL device without a GPU
     python3               # generators of the build

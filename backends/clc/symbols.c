@@ -1,23 +1,7 @@
-// The functions of OpenCL, in the order of the list in symbols.h. What symbols.h and cl_api.h declare is compared at
-// compile time with Khronos' headers, where these are installed.
-#ifdef __has_include
-#if __has_include(<CL/cl.h>) && __has_include(<CL/cl_ext.h>)
-#define HAS_HEADERS
-#define CL_TARGET_OPENCL_VERSION 300
-#define CL_USE_DEPRECATED_OPENCL_1_2_APIS
-// Types that both declare must be the same, or this does not compile.
-#include <CL/cl.h>
-#include <CL/cl_ext.h>
-#endif
-#if __has_include(<CL/cl_icd.h>)
-#define HAS_ICD
-#define CL_TARGET_OPENCL_VERSION 300
-#include <CL/cl_icd.h>
-#endif
-#endif
-
+// The functions of OpenCL, in the order of the list in symbols.h.
 #include "backends/clc/symbols.h"
 
+#include <CL/cl_icd.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +9,7 @@
 #include <weir/kit/symbols.h>
 
 static const struct weir_kit_symbol table[] = {
-#define OCL_SYMBOL(since, place, result, name, parameters) \
-    {#name, offsetof(struct ocl_symbols, name), (since) > 12},
+#define OCL_SYMBOL(since, name) {#name, offsetof(struct ocl_symbols, name), (since) > 12},
     OCL_SYMBOLS(OCL_SYMBOL)
 #undef OCL_SYMBOL
 };
@@ -69,9 +52,10 @@ uint32_t ocl_version(const char *text)
 // Takes the functions of OpenCL `version`, with whose last one a driver's table ends.
 static void take(const any_function *functions, uint32_t version, struct ocl_symbols *symbols)
 {
-#define TAKE(since, place, result, name, parameters) \
-    if ((since) <= version)                          \
-        memcpy(&symbols->name, &functions[place], sizeof(any_function));
+#define TAKE(since, name)                                                                          \
+    if ((since) <= version)                                                                        \
+        memcpy(&symbols->name, &functions[offsetof(cl_icd_dispatch, name) / sizeof(any_function)], \
+               sizeof(any_function));
     OCL_SYMBOLS(TAKE)
 #undef TAKE
 }
@@ -126,27 +110,3 @@ bool ocl_symbols_load(const char *library, struct ocl_symbols *symbols, char *me
     return handle && weir_kit_symbols_load(handle, library, table, sizeof table / sizeof *table,
                                            symbols, message, message_size);
 }
-
-// Comparisons.
-
-#ifdef HAS_HEADERS
-#define OCL_CHECK_CONSTANT(name, value) _Static_assert((name) == (value), #name " differs");
-OCL_CONSTANTS(OCL_CHECK_CONSTANT)
-OCL_EXTENSION_CONSTANTS(OCL_CHECK_CONSTANT)
-#undef OCL_CHECK_CONSTANT
-
-#define OCL_CHECK_SYMBOL(since, place, result, name, parameters) \
-    _Static_assert(_Generic(&name, result(*) parameters : 1, default : 0), #name " differs");
-OCL_SYMBOLS(OCL_CHECK_SYMBOL)
-#undef OCL_CHECK_SYMBOL
-
-_Static_assert(sizeof(cl_buffer_region) == 2 * sizeof(size_t), "cl_buffer_region differs");
-#endif
-
-#ifdef HAS_ICD
-#define OCL_CHECK_PLACE(since, place, result, name, parameters)                                 \
-    _Static_assert(offsetof(struct _cl_icd_dispatch, name) == (place) * sizeof(void (*)(void)), \
-                   #name " has another place");
-OCL_SYMBOLS(OCL_CHECK_PLACE)
-#undef OCL_CHECK_PLACE
-#endif

@@ -207,22 +207,17 @@ static weir_status create_device(struct cu_buffer *buffer)
         return refuse_device(device, "cuMemAllocFromPoolAsync", code, buffer->size);
     }
     device->module->host->count_driver_object();
-    code = cu_await_stream(cu, device->memory_stream);
-    if (code == CUDA_SUCCESS)
-        return WEIR_OK;
-    return cu_native_error(device, "cuStreamSynchronize", code,
-                           "cannot make a DEVICE buffer of %zu bytes", buffer->size);
+    struct cu_trial trial = {.device = device};
+    CU_TRY_AWAIT(&trial, device->memory_stream);
+    return cu_tried(&trial, "cannot make a DEVICE buffer of %zu bytes", buffer->size);
 }
 
 // Gets the address at which kernels access HOST memory.
 static weir_status find_address(struct cu_buffer *buffer)
 {
-    CUresult code =
-        buffer->device->module->cu.cuMemHostGetDevicePointer(&buffer->address, buffer->pointer, 0);
-    if (code == CUDA_SUCCESS)
-        return WEIR_OK;
-    return cu_native_error(buffer->device, "cuMemHostGetDevicePointer", code,
-                           "cannot map a HOST buffer of %zu bytes", buffer->size);
+    struct cu_trial trial = {.device = buffer->device};
+    CU_TRY(&trial, cuMemHostGetDevicePointer, &buffer->address, buffer->pointer, 0);
+    return cu_tried(&trial, "cannot map a HOST buffer of %zu bytes", buffer->size);
 }
 
 static weir_status create_host(struct cu_buffer *buffer)

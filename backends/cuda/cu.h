@@ -358,7 +358,32 @@ CU_ASK(cu_await_stream, cuStreamSynchronize, CUstream)
 WEIR_COLD weir_status cu_native_error(struct cu_device *device, const char *call, CUresult code,
                                       const char *format, ...) WEIR_PRINTF(4, 5);
 
-// The same without a device.
+// A sequence of driver calls, which ends with the first that fails.
+struct cu_trial {
+    struct cu_device *device;
+    CUresult code;
+    const char *call;
+};
+
+#define CU_TRY_AS(trial, name, result)       \
+    do {                                     \
+        if ((trial)->code == CUDA_SUCCESS) { \
+            (trial)->call = (name);          \
+            (trial)->code = (result);        \
+        }                                    \
+    } while (0)
+
+#define CU_TRY(trial, function, ...) \
+    CU_TRY_AS(trial, #function, (trial)->device->module->cu.function(__VA_ARGS__))
+
+#define CU_TRY_AWAIT(trial, stream) \
+    CU_TRY_AS(trial, "cuStreamSynchronize", cu_await_stream(&(trial)->device->module->cu, stream))
+
+// Reports the failure, if there is one.
+WEIR_COLD weir_status cu_tried(const struct cu_trial *trial, const char *format, ...)
+    WEIR_PRINTF(2, 3);
+
+// As cu_native_error(), without a device.
 WEIR_COLD weir_status cu_module_error(const struct cu_module *module, const char *call,
                                       CUresult code, const char *format, ...) WEIR_PRINTF(4, 5);
 
@@ -407,23 +432,25 @@ static inline void cu_leave(const struct cu_device *device, const struct cu_scop
         device->module->cu.cuCtxSetCurrent(scope->before);
 }
 
+// What is in the ops table, of the types that <weir/module/module.h> gives: cu_open() is its `open`.
+// clang-format off
+#define CU_SLOTS(X)                                                                             \
+    X(open) X(close) X(device_count) X(device_describe) X(device_create) X(device_destroy)      \
+    X(device_limits) X(device_trim) X(queue_create) X(queue_destroy) X(queue_submit)            \
+    X(queue_finish) X(queue_leave) X(event_query) X(event_wait) X(event_time) X(queue_times)    \
+    X(device_clock) X(buffer_create) X(buffer_destroy) X(buffer_address) X(program_create)      \
+    X(program_destroy) X(program_signatures) X(kernel_create) X(kernel_destroy) X(graph_create) \
+    X(graph_destroy) X(graph_update) X(device_native) X(queue_native) X(buffer_native)          \
+    X(device_peer) X(device_reach) X(kernel_occupancy) X(comm_create) X(comm_destroy)           \
+    X(comm_takes) X(comm_abort) X(comm_query) X(comm_give_up) X(comm_engine) X(comm_captures)   \
+    X(graph_takes)
+// clang-format on
+
+#define CU_DECLARE(slot) WEIR_SLOT(slot) cu_##slot;
+CU_SLOTS(CU_DECLARE)
+
 // device.c
 
-weir_status cu_device_create(const struct weir_link *link, weir_device *object,
-                             const struct weir_device_setup *setup, void **out_data);
-void cu_device_destroy(const struct weir_link *link, weir_device *object);
-void cu_device_limits(const struct weir_link *link, weir_device *object,
-                      struct weir_limits *limits);
-weir_status cu_device_trim(const struct weir_link *link, weir_device *object);
-void cu_comm_give_up(const struct weir_link *link, weir_comm *object,
-                     const struct weir_error *cause);
-weir_status cu_device_native(const struct weir_link *link, weir_device *object,
-                             struct weir_native_device *out_native);
-weir_status cu_device_peer(const struct weir_link *link, weir_device *object,
-                           weir_device *other_object, bool *out_peers);
-weir_status cu_device_reach(const struct weir_link *link, weir_device *object,
-                            weir_device *other_object, weir_buffer *buffer_object,
-                            bool *out_reaches);
 // Returns a copy of the name that lives as long as the device, the same for equal names. NULL if
 // out of memory.
 const char *cu_keep_name(struct cu_device *device, const char *name);
@@ -437,22 +464,6 @@ static inline bool cu_reaches(const struct cu_device *device, const struct cu_bu
 }
 
 // queue.c
-
-weir_status cu_queue_create(const struct weir_link *link, weir_device *device_object,
-                            weir_queue *object, const struct weir_queue_setup *setup,
-                            void **out_data);
-void cu_queue_destroy(const struct weir_link *link, weir_queue *object);
-weir_status cu_queue_submit(const struct weir_link *link, weir_queue *object,
-                            const struct weir_operation *operation);
-weir_status cu_queue_finish(const struct weir_link *link, weir_queue *object);
-void cu_queue_leave(const struct weir_link *link, weir_queue *object);
-weir_status cu_queue_native(const struct weir_link *link, weir_queue *object,
-                            struct weir_native_queue *out_native);
-weir_status cu_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence);
-weir_status cu_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
-                          uint64_t timeout_ns);
-weir_status cu_event_time(const struct weir_link *link, weir_queue *object, uint64_t sequence,
-                          uint64_t *out_time_ns);
 
 static inline struct weir_native_queue cu_describe_queue(const struct cu_queue *queue)
 {
@@ -474,24 +485,23 @@ static inline weir_status cu_call_native(const struct cu_queue *queue,
 
 // graph.c
 
-weir_status cu_graph_create(const struct weir_link *link, weir_device *device_object,
-                            weir_graph *object, const struct weir_graph_setup *setup,
-                            void **out_data);
-void cu_graph_destroy(const struct weir_link *link, weir_graph *object);
-bool cu_graph_takes(const struct weir_link *link, weir_device *device,
-                    const struct weir_operation *operation);
-weir_status cu_graph_update(const struct weir_link *link, weir_graph *object, uint32_t index,
-                            const struct weir_graph_node *node);
 weir_status cu_submit_graph(const struct weir_link *link, struct cu_queue *queue,
                             const struct weir_operation *operation);
 
 // copy.c
 
-// Of a box: bytes, rows, slices.
-struct cu_size {
-    size_t width;
-    size_t height;
-    size_t depth;
+// A copy or a fill, or a part of one.
+struct cu_box {
+    const struct cu_buffer *to;
+    const struct cu_buffer *from; // a copy's
+    struct weir_volume dst;
+    struct weir_volume src;
+    size_t width;        // in bytes
+    size_t height;       // in rows
+    size_t depth;        // in slices
+    bool line;           // it is one row, for commands without a pitch
+    const char *pattern; // a fill's
+    size_t pattern_size;
 };
 
 // What the commands of a copy or a fill go to: a stream (copy.c), or the nodes of a graph (nodes.c).
@@ -504,20 +514,10 @@ struct cu_target {
 
 struct cu_commands {
     // Between HOST memory and DEVICE memory, and within the latter.
-    weir_status (*write)(const struct cu_target *target, CUdeviceptr dst, const char *src,
-                         size_t size);
-    weir_status (*read)(const struct cu_target *target, char *dst, CUdeviceptr src, size_t size);
-    weir_status (*copy)(const struct cu_target *target, CUdeviceptr dst, CUdeviceptr src,
-                        size_t size);
-    weir_status (*box)(const struct cu_target *target, const CUDA_MEMCPY3D *box);
+    weir_status (*move)(const struct cu_target *target, const struct cu_box *box);
     weir_status (*set)(const struct cu_target *target, const CUDA_MEMSET_NODE_PARAMS *set);
     // Between devices. NULL for nodes: a graph holds no such copies.
-    weir_status (*peer)(const struct cu_target *target, const struct cu_buffer *dst,
-                        size_t dst_offset, const struct cu_buffer *src, size_t src_offset,
-                        size_t size);
-    weir_status (*peer_box)(const struct cu_target *target, const struct cu_buffer *dst,
-                            const struct weir_volume *dst_volume, const struct cu_buffer *src,
-                            const struct weir_volume *src_volume, const struct cu_size *size);
+    weir_status (*peer)(const struct cu_target *target, const struct cu_box *box);
     // Temporary memory of the operation's. `drop_staging` returns `status`, which is that of what used the
     // memory, if it is an error.
     weir_status (*take_staging)(const struct cu_target *target, size_t size,
@@ -526,6 +526,7 @@ struct cu_commands {
                                 weir_status status);
 };
 
+CUDA_MEMCPY3D cu_memcpy_of(const struct cu_box *box);
 // Splits a copy or a fill into commands. cu_submit_copy() does so for the queue's stream.
 weir_status cu_split_copy(const struct weir_link *link, const struct cu_target *target,
                           const struct weir_operation *operation);
@@ -549,8 +550,6 @@ void cu_timeline_advance(struct cu_device *device);
 CUresult cu_timeline_convert(struct cu_device *device, CUevent event, CUevent near,
                              uint64_t near_ns, uint64_t *out_time_ns);
 
-weir_status cu_device_clock(const struct weir_link *link, weir_device *object,
-                            uint64_t *out_host_ns, uint64_t *out_device_ns);
 // Returns the device's time at a time of the host's clock.
 uint64_t cu_clock_convert(struct cu_device *device, uint64_t host_ns);
 // Relates the two clocks anew if that was long ago. Within the device's context.
@@ -570,38 +569,15 @@ static inline void cu_watch_command(const struct cu_queue *queue)
     if (queue->watch)
         queue->watch->commands++;
 }
-weir_status cu_queue_times(const struct weir_link *link, weir_queue *object,
-                           struct weir_operation_time *times, size_t time_size, size_t capacity,
-                           size_t *out_count);
 // Switches CUPTI off if no queue needs it.
 void cu_activity_rest(void);
 
 // buffer.c
 
-weir_status cu_buffer_create(const struct weir_link *link, weir_device *object,
-                             weir_buffer *buffer_object, const struct weir_buffer_setup *setup,
-                             void **out_data, void **out_pointer);
-void cu_buffer_destroy(const struct weir_link *link, weir_buffer *object);
-weir_status cu_buffer_address(const struct weir_link *link, weir_buffer *object,
-                              uint64_t *out_address);
 // Frees the pinned, managed and plain memory that is kept; waits for the device. Within its context.
 void cu_blocks_release(struct cu_device *device);
-weir_status cu_buffer_native(const struct weir_link *link, weir_buffer *object,
-                             struct weir_native_buffer *out_native);
 
 // program.c
-
-weir_status cu_program_create(const struct weir_link *link, weir_device *device,
-                              weir_program *object, const struct weir_program_params *params,
-                              void **out_data);
-void cu_program_destroy(const struct weir_link *link, weir_program *object);
-weir_status cu_program_signatures(const struct weir_link *link, weir_program *object,
-                                  const struct weir_kernel_signature **out_signatures,
-                                  uint32_t *out_count);
-weir_status cu_kernel_create(const struct weir_link *link, weir_program *program_object,
-                             weir_kernel *object, const struct weir_kernel_signature *signature,
-                             struct weir_kernel_info *info, void **out_data);
-void cu_kernel_destroy(const struct weir_link *link, weir_kernel *object);
 
 // Whether a LAUNCH needs the driver's cooperative launch. Where the device has none there is one block,
 // which does not.
@@ -610,10 +586,6 @@ static inline bool cu_is_cooperative(const struct cu_device *device,
 {
     return (operation->flags & WEIR_OPERATION_COOPERATIVE) && device->attributes.cooperative;
 }
-
-weir_status cu_kernel_occupancy(const struct weir_link *link, weir_kernel *object,
-                                struct weir_extent block, size_t local_bytes,
-                                struct weir_occupancy *occupancy);
 
 // The arguments of a launch as the driver expects them. Values are read in place; addresses, and
 // offsets of local memory, are stored here.
@@ -653,26 +625,13 @@ struct cu_comm_threads *cu_comm_threads_create(const struct weir_host *host);
 // Waits for them, five seconds at most. False: some still use the device's context.
 bool cu_comm_threads_leave(struct cu_comm_threads *comm_threads, const struct weir_host *host);
 
-weir_status cu_comm_create(const struct weir_link *link, weir_device *object,
-                           weir_comm *comm_object, const struct weir_comm_setup *setup,
-                           void **out_data);
-void cu_comm_destroy(const struct weir_link *link, weir_comm *object);
-void cu_comm_abort(const struct weir_link *link, weir_comm *object);
-const char *cu_comm_engine(const struct weir_link *link, weir_comm *object);
-
 // nccl_call.c
 
-weir_status cu_comm_query(const struct weir_link *link, weir_comm *object,
-                          struct weir_comm_progress *progress);
 // Before the queue gets other work than collectives: what was submitted until now is timed without it.
 void cu_comms_mark_queue(struct cu_queue *queue);
 // The queue's work has finished, and its stream goes.
 void cu_comms_forget_queue(struct cu_queue *queue);
 
-bool cu_comm_takes(const struct weir_link *link, weir_comm *object,
-                   const struct weir_operation *operation);
-bool cu_comm_captures(const struct weir_link *link, weir_comm *comm,
-                      const struct weir_operation *operation);
 weir_status cu_submit_collective(const struct weir_link *link, struct cu_queue *queue,
                                  const struct weir_operation *operation);
 

@@ -56,20 +56,15 @@ static weir_status note(struct cu_device *device, const struct cu_device *other,
     return WEIR_OK;
 }
 
-static CUresult open_to(const struct cu_device *device, const struct cu_device *other,
-                        const char **out_call)
+static void open_to(struct cu_trial *trial, const struct cu_device *other)
 {
-    const struct cu_symbols *cu = &device->module->cu;
     CUmemAccessDesc access = {.flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     access.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
-    access.location.id = device->listed->native;
-
-    *out_call = "cuCtxEnablePeerAccess";
-    CUresult code = cu->cuCtxEnablePeerAccess(other->context, 0);
-    if (code != CUDA_SUCCESS && code != CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
-        return code;
-    *out_call = "cuMemPoolSetAccess";
-    return cu->cuMemPoolSetAccess(other->pool, &access, 1);
+    access.location.id = trial->device->listed->native;
+    CU_TRY(trial, cuCtxEnablePeerAccess, other->context, 0);
+    if (trial->code == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED)
+        trial->code = CUDA_SUCCESS;
+    CU_TRY(trial, cuMemPoolSetAccess, other->pool, &access, 1);
 }
 
 // Lets `device` access memory of `other`, if it can.
@@ -80,16 +75,14 @@ static weir_status enable_access(struct cu_device *device, const struct cu_devic
     weir_status status = cu_enter(device, &scope);
     if (status < 0)
         return status;
-    const char *call = "cuDeviceCanAccessPeer";
-    CUresult code = device->module->cu.cuDeviceCanAccessPeer(&can, device->listed->native,
-                                                             other->listed->native);
-    if (code == CUDA_SUCCESS && can)
-        code = open_to(device, other, &call);
+    struct cu_trial trial = {.device = device};
+    CU_TRY(&trial, cuDeviceCanAccessPeer, &can, device->listed->native, other->listed->native);
+    if (can)
+        open_to(&trial, other);
     cu_leave(device, &scope);
-    if (code == CUDA_SUCCESS)
-        return note(device, other, can != 0);
-    return cu_native_error(device, call, code, "let '%s' reach the memory of '%s'",
-                           device->listed->info.name, other->listed->info.name);
+    status = cu_tried(&trial, "let '%s' reach the memory of '%s'", device->listed->info.name,
+                      other->listed->info.name);
+    return status < 0 ? status : note(device, other, can != 0);
 }
 
 weir_status cu_device_peer(const struct weir_link *link, weir_device *object,
@@ -245,20 +238,17 @@ static weir_status init_words(struct cu_device *device)
     if (!words)
         return weir_host_no_memory(module->host, "a device");
     device->words = words;
-    const char *call = "cuMemHostAlloc";
-    CUresult code = module->cu.cuMemHostAlloc(&words->page, size,
-                                              CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
-    if (code == CUDA_SUCCESS) {
+    struct cu_trial trial = {.device = device};
+    CU_TRY(&trial, cuMemHostAlloc, &words->page, size,
+           CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    if (trial.code == CUDA_SUCCESS) {
         module->host->count_driver_object();
         memset(words->page, 0, size);
-        call = "cuMemHostGetDevicePointer";
-        code = module->cu.cuMemHostGetDevicePointer(&words->address, words->page, 0);
     } else {
         words->page = NULL;
     }
-    if (code == CUDA_SUCCESS)
-        return WEIR_OK;
-    return cu_native_error(device, call, code, "pin %zu bytes for the progress of queues", size);
+    CU_TRY(&trial, cuMemHostGetDevicePointer, &words->address, words->page, 0);
+    return cu_tried(&trial, "pin %zu bytes for the progress of queues", size);
 }
 
 // Within the device's context, when it has no queues. Accepts a device without this data.
@@ -395,7 +385,6 @@ static weir_status check_abilities(struct cu_device *device)
 
 static weir_status create_pool(struct cu_device *device)
 {
-    const struct cu_symbols *cu = &device->module->cu;
     CUmemPoolProps properties;
     cuuint64_t keep_all = UINT64_MAX;
     int off = 0;
@@ -404,38 +393,30 @@ static weir_status create_pool(struct cu_device *device)
     properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
     properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     properties.location.id = device->listed->native;
-    const char *call = "cuMemPoolCreate";
-    CUresult code = cu->cuMemPoolCreate(&device->pool, &properties);
-    if (code == CUDA_SUCCESS) {
+    struct cu_trial trial = {.device = device};
+    CU_TRY(&trial, cuMemPoolCreate, &device->pool, &properties);
+    if (trial.code == CUDA_SUCCESS)
         device->module->host->count_driver_object();
-        call = "cuMemPoolSetAttribute";
-        code =
-            cu->cuMemPoolSetAttribute(device->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_all);
-    }
-    if (code == CUDA_SUCCESS)
-        code = cu->cuMemPoolSetAttribute(device->pool,
-                                         CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &off);
-    if (code == CUDA_SUCCESS)
-        return WEIR_OK;
-    return cu_native_error(device, call, code, "make the pool of '%s'", device->listed->info.name);
+    CU_TRY(&trial, cuMemPoolSetAttribute, device->pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+           &keep_all);
+    CU_TRY(&trial, cuMemPoolSetAttribute, device->pool,
+           CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &off);
+    return cu_tried(&trial, "make the pool of '%s'", device->listed->info.name);
 }
 
 static weir_status fill_context(struct cu_device *device)
 {
-    const struct cu_symbols *cu = &device->module->cu;
     weir_status status = create_pool(device);
     if (status < 0)
         return status;
-    const char *call = "cuCtxGetStreamPriorityRange";
-    CUresult code =
-        cu->cuCtxGetStreamPriorityRange(&device->priority_least, &device->priority_greatest);
-    if (code == CUDA_SUCCESS) {
-        call = "cuStreamCreateWithPriority";
-        code = cu->cuStreamCreateWithPriority(&device->memory_stream, CU_STREAM_NON_BLOCKING,
-                                              device->priority_greatest);
-    }
-    if (code != CUDA_SUCCESS)
-        return cu_native_error(device, call, code, "prepare '%s'", device->listed->info.name);
+    struct cu_trial trial = {.device = device};
+    CU_TRY(&trial, cuCtxGetStreamPriorityRange, &device->priority_least,
+           &device->priority_greatest);
+    CU_TRY(&trial, cuStreamCreateWithPriority, &device->memory_stream, CU_STREAM_NON_BLOCKING,
+           device->priority_greatest);
+    status = cu_tried(&trial, "prepare '%s'", device->listed->info.name);
+    if (status < 0)
+        return status;
     device->module->host->count_driver_object();
     status = init_words(device);
     return status < 0 ? status : cu_timeline_init(device);
@@ -484,13 +465,11 @@ static void release(struct cu_device *device)
 
 static weir_status retain_context(struct cu_device *device)
 {
-    CUresult code =
-        device->module->cu.cuDevicePrimaryCtxRetain(&device->context, device->listed->native);
-    if (code == CUDA_SUCCESS)
-        return WEIR_OK;
-    device->context = NULL;
-    return cu_native_error(device, "cuDevicePrimaryCtxRetain", code, "open '%s'",
-                           device->listed->info.name);
+    struct cu_trial trial = {.device = device};
+    CU_TRY(&trial, cuDevicePrimaryCtxRetain, &device->context, device->listed->native);
+    if (trial.code != CUDA_SUCCESS)
+        device->context = NULL;
+    return cu_tried(&trial, "open '%s'", device->listed->info.name);
 }
 
 weir_status cu_device_create(const struct weir_link *link, weir_device *object,
@@ -551,14 +530,11 @@ weir_status cu_device_trim(const struct weir_link *link, weir_device *object)
         return status;
     weir_kit_idle_drain(device->idle);
     cu_blocks_release(device);
-    const char *call = "cuStreamSynchronize";
-    CUresult code = cu_await_stream(&device->module->cu, device->memory_stream);
-    if (code == CUDA_SUCCESS) {
-        call = "cuMemPoolTrimTo";
-        code = device->module->cu.cuMemPoolTrimTo(device->pool, 0);
-    }
+    struct cu_trial trial = {.device = device};
+    CU_TRY_AWAIT(&trial, device->memory_stream);
+    CU_TRY(&trial, cuMemPoolTrimTo, device->pool, 0);
     cu_leave(device, &scope);
-    return code == CUDA_SUCCESS ? WEIR_OK : cu_native_error(device, call, code, "trim the device");
+    return cu_tried(&trial, "trim the device");
 }
 
 static uint64_t host_bytes(void)

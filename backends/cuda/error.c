@@ -537,19 +537,37 @@ static void lose(struct cu_device *device, const struct weir_error *detail)
     pthread_mutex_unlock(&device->lock);
 }
 
-weir_status cu_native_error(struct cu_device *device, const char *call, CUresult code,
-                            const char *format, ...)
+static weir_status report(const struct cu_trial *trial, const char *format, va_list arguments)
 {
+    struct cu_device *device = trial->device;
     struct weir_error detail;
-    va_list arguments;
-    va_start(arguments, format);
-    describe(device->module, call, code, format, arguments, &detail);
-    va_end(arguments);
+    describe(device->module, trial->call, trial->code, format, arguments, &detail);
     if (detail.status == WEIR_ERROR_DEVICE_LOST)
         lose(device, &detail);
     if (atomic_load(&device->lost))
         return cu_report_lost(device);
     return device->module->host->error(&detail, sizeof detail);
+}
+
+weir_status cu_native_error(struct cu_device *device, const char *call, CUresult code,
+                            const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const weir_status status = report(&(struct cu_trial){device, code, call}, format, arguments);
+    va_end(arguments);
+    return status;
+}
+
+weir_status cu_tried(const struct cu_trial *trial, const char *format, ...)
+{
+    if (trial->code == CUDA_SUCCESS)
+        return WEIR_OK;
+    va_list arguments;
+    va_start(arguments, format);
+    const weir_status status = report(trial, format, arguments);
+    va_end(arguments);
+    return status;
 }
 
 weir_status cu_module_error(const struct cu_module *module, const char *call, CUresult code,

@@ -285,40 +285,28 @@ static void drop(const struct cu_graph *graph, struct cu_native_graph *native)
 }
 
 // In an executable graph whose nodes are the parts' `fresh` ones.
-static CUresult disable(const struct cu_graph *graph, const struct cu_native_graph *native)
+static void disable(const struct cu_graph *graph, const struct cu_native_graph *native,
+                    struct cu_trial *trial)
 {
-    CUresult code = CUDA_SUCCESS;
     for (uint32_t i = 0; i < graph->node_count; i++) {
         const struct cu_node *node = &graph->nodes[i];
-        for (size_t n = 0; n < node->parts.count && node->disabled && code == CUDA_SUCCESS; n++)
-            code = symbols_of(graph)->cuGraphNodeSetEnabled(native->executable,
-                                                            node->parts.parts[n].fresh, 0);
+        for (size_t n = 0; n < node->parts.count && node->disabled; n++)
+            CU_TRY(trial, cuGraphNodeSetEnabled, native->executable, node->parts.parts[n].fresh, 0);
     }
-    return code;
 }
 
 // Else the first launch would do this work.
 static weir_status instantiate(struct cu_graph *graph, struct cu_native_graph *native)
 {
-    const struct cu_symbols *cu = symbols_of(graph);
-    const char *call = "cuGraphInstantiateWithFlags";
-    CUresult code = cu->cuGraphInstantiateWithFlags(&native->executable, native->graph, 0);
-    if (code != CUDA_SUCCESS)
+    struct cu_trial trial = {.device = graph->device};
+    CU_TRY(&trial, cuGraphInstantiateWithFlags, &native->executable, native->graph, 0);
+    if (trial.code != CUDA_SUCCESS)
         native->executable = NULL;
     else
         host_of(graph)->count_driver_object();
-    if (code == CUDA_SUCCESS) {
-        call = "cuGraphNodeSetEnabled";
-        code = disable(graph, native);
-    }
-    if (code == CUDA_SUCCESS) {
-        call = "cuGraphUpload";
-        code = cu->cuGraphUpload(native->executable, graph->device->memory_stream);
-    }
-    if (code == CUDA_SUCCESS)
-        return WEIR_OK;
-    return cu_native_error(graph->device, call, code, "make a graph of %u nodes",
-                           (unsigned)graph->node_count);
+    disable(graph, native, &trial);
+    CU_TRY(&trial, cuGraphUpload, native->executable, graph->device->memory_stream);
+    return cu_tried(&trial, "make a graph of %u nodes", (unsigned)graph->node_count);
 }
 
 // The last parts of nodes that no other one depends on, in `leaves`, which has room for all. Returns
@@ -357,12 +345,12 @@ static weir_status capture(const struct cu_graph *graph, struct cu_native_graph 
 
 static weir_status compose(const struct cu_graph *graph, struct cu_native_graph *native)
 {
-    CUresult code = symbols_of(graph)->cuGraphCreate(&native->graph, 0);
-    if (code != CUDA_SUCCESS) {
+    struct cu_trial trial = {.device = graph->device};
+    CU_TRY(&trial, cuGraphCreate, &native->graph, 0);
+    if (trial.code != CUDA_SUCCESS)
         native->graph = NULL;
-        return cu_native_error(graph->device, "cuGraphCreate", code, "make a graph");
-    }
-    return add_nodes(graph, &(struct capture){.graph = native->graph});
+    const weir_status status = cu_tried(&trial, "make a graph");
+    return status < 0 ? status : add_nodes(graph, &(struct capture){.graph = native->graph});
 }
 
 // Makes the driver's graph of the nodes' parts, whose `fresh` becomes their nodes there.
@@ -542,22 +530,15 @@ static const struct cu_queue *find_queue(const struct cu_device *device, CUstrea
 
 // Marks the end of a stream that was left, and so must not be used, in a new stream that waits for
 // its last record. The driver frees the new stream after that wait.
-static CUresult record_after(const struct cu_symbols *cu, CUevent end, CUevent followed,
-                             const char **out_call)
+static void record_after(struct cu_trial *trial, CUevent end, CUevent followed)
 {
-    CUstream stream;
-    *out_call = "cuStreamCreateWithPriority";
-    CUresult code = cu->cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0);
-    if (code != CUDA_SUCCESS)
-        return code;
-    *out_call = "cuStreamWaitEvent";
-    code = cu->cuStreamWaitEvent(stream, end, 0);
-    if (code == CUDA_SUCCESS) {
-        *out_call = "cuEventRecord";
-        code = cu->cuEventRecord(followed, stream);
-    }
-    cu->cuStreamDestroy(stream);
-    return code;
+    CUstream stream = NULL;
+    CU_TRY(trial, cuStreamCreateWithPriority, &stream, CU_STREAM_NON_BLOCKING, 0);
+    if (trial->code != CUDA_SUCCESS)
+        return;
+    CU_TRY(trial, cuStreamWaitEvent, stream, end, 0);
+    CU_TRY(trial, cuEventRecord, followed, stream);
+    trial->device->module->cu.cuStreamDestroy(stream);
 }
 
 // Marks the end of the last launch, for the first launch of a new executable graph. A destroyed
@@ -566,27 +547,25 @@ static CUresult record_after(const struct cu_symbols *cu, CUevent end, CUevent f
 static weir_status mark_last_launch(struct cu_graph *graph)
 {
     struct cu_device *device = graph->device;
-    const struct cu_symbols *cu = symbols_of(graph);
-    CUresult code = CUDA_SUCCESS;
+    struct cu_trial trial = {.device = device};
     if (!graph->stream)
         return WEIR_OK;
     if (!graph->followed)
-        code = cu->cuEventCreate(&graph->followed, CU_EVENT_DISABLE_TIMING);
-    if (code != CUDA_SUCCESS) {
+        CU_TRY(&trial, cuEventCreate, &graph->followed, CU_EVENT_DISABLE_TIMING);
+    if (trial.code != CUDA_SUCCESS) {
         graph->followed = NULL;
-        return cu_native_error(device, "cuEventCreate", code, "update a graph");
+        return cu_tried(&trial, "update a graph");
     }
     pthread_mutex_lock(&device->lock);
     const struct cu_queue *queue = find_queue(device, graph->stream);
     const bool follow = queue && (!queue->left || queue->end);
-    const char *call = "cuEventRecord";
     if (follow && queue->left)
-        code = record_after(cu, queue->end, graph->followed, &call);
+        record_after(&trial, queue->end, graph->followed);
     else if (follow)
-        code = cu->cuEventRecord(graph->followed, graph->stream);
+        CU_TRY(&trial, cuEventRecord, graph->followed, graph->stream);
     pthread_mutex_unlock(&device->lock);
-    if (code != CUDA_SUCCESS)
-        return cu_native_error(device, call, code, "update a graph");
+    if (trial.code != CUDA_SUCCESS)
+        return cu_tried(&trial, "update a graph");
     // If the queue is gone, the mark of an earlier update still counts.
     graph->must_follow = graph->must_follow || follow;
     return WEIR_OK;

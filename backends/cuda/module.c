@@ -170,8 +170,8 @@ static weir_status start(struct cu_module *module, const struct weir_setting *co
     return WEIR_OK;
 }
 
-static weir_status cu_open(struct weir_link *link, const struct weir_setting *const *settings,
-                           void **out_state)
+weir_status cu_open(struct weir_link *link, const struct weir_setting *const *settings,
+                    void **out_state)
 {
     struct cu_module *module = link->host->allocate(sizeof *module);
     if (!module)
@@ -188,19 +188,19 @@ static weir_status cu_open(struct weir_link *link, const struct weir_setting *co
     return WEIR_OK;
 }
 
-static void cu_close(const struct weir_link *link)
+void cu_close(const struct weir_link *link)
 {
     cu_activity_rest();
     release(cu_module_of(link));
 }
 
-static size_t cu_device_count(const struct weir_link *link)
+size_t cu_device_count(const struct weir_link *link)
 {
     return cu_module_of(link)->listed_count;
 }
 
-static weir_status cu_device_describe(const struct weir_link *link, size_t index,
-                                      struct weir_device_info *out_info)
+weir_status cu_device_describe(const struct weir_link *link, size_t index,
+                               struct weir_device_info *out_info)
 {
     WEIR_WRITE(out_info, &cu_module_of(link)->listed[index].info);
     return WEIR_OK;
@@ -211,52 +211,8 @@ static const char *cu_driver_version(const struct weir_link *link)
     return cu_module_of(link)->driver;
 }
 
-static const struct weir_module_ops ops = {
-    .open = cu_open,
-    .close = cu_close,
-    .device_count = cu_device_count,
-    .device_describe = cu_device_describe,
-    .device_create = cu_device_create,
-    .device_destroy = cu_device_destroy,
-    .device_limits = cu_device_limits,
-    .device_trim = cu_device_trim,
-    .queue_create = cu_queue_create,
-    .queue_destroy = cu_queue_destroy,
-    .queue_submit = cu_queue_submit,
-    .queue_finish = cu_queue_finish,
-    .queue_leave = cu_queue_leave,
-    .event_query = cu_event_query,
-    .event_wait = cu_event_wait,
-    .event_time = cu_event_time,
-    .queue_times = cu_queue_times,
-    .device_clock = cu_device_clock,
-    .buffer_create = cu_buffer_create,
-    .buffer_destroy = cu_buffer_destroy,
-    .buffer_address = cu_buffer_address,
-    .program_create = cu_program_create,
-    .program_destroy = cu_program_destroy,
-    .program_signatures = cu_program_signatures,
-    .kernel_create = cu_kernel_create,
-    .kernel_destroy = cu_kernel_destroy,
-    .graph_create = cu_graph_create,
-    .graph_destroy = cu_graph_destroy,
-    .graph_update = cu_graph_update,
-    .device_native = cu_device_native,
-    .queue_native = cu_queue_native,
-    .buffer_native = cu_buffer_native,
-    .device_peer = cu_device_peer,
-    .device_reach = cu_device_reach,
-    .kernel_occupancy = cu_kernel_occupancy,
-    .comm_create = cu_comm_create,
-    .comm_destroy = cu_comm_destroy,
-    .comm_takes = cu_comm_takes,
-    .comm_abort = cu_comm_abort,
-    .comm_query = cu_comm_query,
-    .comm_give_up = cu_comm_give_up,
-    .comm_engine = cu_comm_engine,
-    .comm_captures = cu_comm_captures,
-    .graph_takes = cu_graph_takes,
-};
+#define ENTRY(slot) .slot = cu_##slot,
+static const struct weir_module_ops ops = {CU_SLOTS(ENTRY)};
 
 static const char *const about[] = {
     "summary",

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "base/thread.h"
+#include "base/wait.h"
 
 enum {
     REASON_SIZE = 384
@@ -106,7 +107,7 @@ struct cu_task {
     int rank;
     int count;
     ncclResult_t code;
-    bool done; // under the lock of the threads, as is what follows
+    unsigned pending; // 0: done; under the lock of the threads, as is what follows
     bool abandoned;
 };
 
@@ -131,15 +132,25 @@ struct cu_comm_threads {
 struct cu_comm_threads *cu_comm_threads_create(const struct weir_host *host)
 {
     struct cu_comm_threads *comm_threads = host->allocate(sizeof *comm_threads);
-    pthread_condattr_t attributes;
     if (!comm_threads)
         return NULL;
     pthread_mutex_init(&comm_threads->lock, NULL);
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&comm_threads->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    weir_condition_init(&comm_threads->changed);
     return comm_threads;
+}
+
+// Waits, at most until then, until a number that the lock guards is at most `most`. Returns whether it is.
+static bool await(struct cu_comm_threads *comm_threads, const unsigned *number, unsigned most,
+                  uint64_t until_ns)
+{
+    const struct timespec until = weir_clock_timespec(until_ns);
+    int error = 0;
+    pthread_mutex_lock(&comm_threads->lock);
+    while (*number > most && error == 0)
+        error = pthread_cond_timedwait(&comm_threads->changed, &comm_threads->lock, &until);
+    const bool reached = *number <= most;
+    pthread_mutex_unlock(&comm_threads->lock);
+    return reached;
 }
 
 static void release_threads(struct cu_comm_threads *comm_threads, const struct weir_host *host)
@@ -153,11 +164,8 @@ bool cu_comm_threads_leave(struct cu_comm_threads *comm_threads, const struct we
 {
     if (!comm_threads)
         return true;
-    const struct timespec until = weir_clock_timespec(weir_clock_now_ns() + LEAVE_NS);
-    int error = 0;
+    (void)await(comm_threads, &comm_threads->running, 0, weir_clock_now_ns() + LEAVE_NS);
     pthread_mutex_lock(&comm_threads->lock);
-    while (comm_threads->running > 0 && error == 0)
-        error = pthread_cond_timedwait(&comm_threads->changed, &comm_threads->lock, &until);
     const bool alone = comm_threads->running == 0;
     comm_threads->left = true;
     pthread_mutex_unlock(&comm_threads->lock);
@@ -205,18 +213,6 @@ static void *run_end(void *argument)
     return NULL;
 }
 
-// Waits, at most until then, while many ends are under way on the device: until its end each communicator has
-// its memory and its threads, and NCCL's end takes longer than its creation may.
-static void await_ends(struct cu_comm_threads *comm_threads, uint64_t until_ns)
-{
-    const struct timespec until = weir_clock_timespec(until_ns);
-    int error = 0;
-    pthread_mutex_lock(&comm_threads->lock);
-    while (comm_threads->ending > MOST_ENDS && error == 0)
-        error = pthread_cond_timedwait(&comm_threads->changed, &comm_threads->lock, &until);
-    pthread_mutex_unlock(&comm_threads->lock);
-}
-
 static bool is_abandoned(struct cu_task *task)
 {
     pthread_mutex_lock(&task->comm_threads->lock);
@@ -253,7 +249,7 @@ static void *run_creation(void *argument)
     const ncclResult_t code = create(task);
     pthread_mutex_lock(&comm_threads->lock);
     task->code = code;
-    task->done = true;
+    task->pending = 0;
     const bool abandoned = task->abandoned;
     pthread_cond_broadcast(&comm_threads->changed);
     pthread_mutex_unlock(&comm_threads->lock);
@@ -265,6 +261,8 @@ static void *run_creation(void *argument)
     return NULL;
 }
 
+// Starts the thread of a creation, whose task belongs to what waits for it unless that sets `abandoned`, or of an end, to
+// which the task belongs. False: there is no thread, and no task.
 static bool start(struct cu_task *task, void *(*run)(void *))
 {
     pthread_t thread;
@@ -293,6 +291,7 @@ static struct cu_task *create_task(const struct cu_comm *comm)
     if (!task)
         return NULL;
     task->host = module->host;
+    task->pending = 1;
     task->comm_threads = comm->device->comm_threads;
     task->set_context = module->cu.cuCtxSetCurrent;
     task->set_capture_mode = module->cu.cuThreadExchangeStreamCaptureMode;
@@ -301,38 +300,11 @@ static struct cu_task *create_task(const struct cu_comm *comm)
     return task;
 }
 
-// Starts a thread that creates task->native, and belongs to what waits for it, unless that sets
-// `abandoned`. False: there is no thread.
-static bool start_creation(struct cu_task *task)
-{
-    return start(task, run_creation);
-}
-
-// The same, for a thread that ends it, and to which the task belongs.
-static bool start_end(struct cu_task *task)
-{
-    return start(task, run_end);
-}
-
-// Waits for a creation. False: it takes longer.
-static bool wait_for_task(struct cu_task *task, uint64_t until_ns)
-{
-    const struct timespec until = weir_clock_timespec(until_ns);
-    int error = 0;
-    pthread_mutex_lock(&task->comm_threads->lock);
-    while (!task->done && error == 0)
-        error =
-            pthread_cond_timedwait(&task->comm_threads->changed, &task->comm_threads->lock, &until);
-    const bool done = task->done;
-    pthread_mutex_unlock(&task->comm_threads->lock);
-    return done;
-}
-
 // The last one to look at a creation. False: it is not done, and the task belongs to its thread.
 static bool take_task(struct cu_task *task)
 {
     pthread_mutex_lock(&task->comm_threads->lock);
-    const bool done = task->done;
+    const bool done = task->pending == 0;
     task->abandoned = !done;
     pthread_mutex_unlock(&task->comm_threads->lock);
     return done;
@@ -347,7 +319,7 @@ static void end_native(struct cu_comm *comm, ncclResult_t (*end)(ncclComm_t))
     comm->parting = NULL;
     task->native = comm->native;
     task->end = end;
-    if (!start_end(task))
+    if (!start(task, run_end))
         comm->device->module->host->log(WEIR_LOG_WARNING, "cuda",
                                         "no thread to end a communicator of NCCL: it stays");
 }
@@ -440,7 +412,8 @@ static weir_status await_creation(const struct cu_comm *comm, struct cu_task *ta
     weir_status status = WEIR_OK;
     do {
         const uint64_t next_ns = weir_clock_now_ns() + CREATION_BEAT_NS;
-        const uint8_t done = wait_for_task(task, next_ns < until_ns ? next_ns : until_ns);
+        const uint8_t done =
+            await(task->comm_threads, &task->pending, 0, next_ns < until_ns ? next_ns : until_ns);
         if (done && task->code != ncclSuccess)
             return cu_nccl_error(comm, "ncclCommInitRank", task->code);
         if (!done && weir_clock_now_ns() >= until_ns)
@@ -479,8 +452,10 @@ static weir_status make_native(struct cu_comm *comm, const ncclUniqueId *id,
     task->id = *id;
     task->rank = (int)comm->rank;
     task->count = (int)comm->count;
-    await_ends(comm->device->comm_threads, weir_clock_now_ns() + ENDS_NS);
-    if (start_creation(task)) {
+    // Until its end each communicator has its memory and its threads, and NCCL's end takes longer than its creation may.
+    (void)await(comm->device->comm_threads, &comm->device->comm_threads->ending, MOST_ENDS,
+                weir_clock_now_ns() + ENDS_NS);
+    if (start(task, run_creation)) {
         status = await_creation(comm, task, setup, ends);
         end_creation(comm, task, status);
     } else {
@@ -495,26 +470,14 @@ static weir_status make_native(struct cu_comm *comm, const ncclUniqueId *id,
 static weir_status make_parts(struct cu_comm *comm)
 {
     struct cu_device *device = comm->device;
-    const struct cu_symbols *cu = &device->module->cu;
-    const char *call = "cuMemAllocFromPoolAsync";
-    CUresult code =
-        cu->cuMemAllocFromPoolAsync(&comm->scratch, 16, device->pool, device->memory_stream);
-    if (code == CUDA_SUCCESS) {
-        call = "cuMemsetD8Async";
-        code = cu->cuMemsetD8Async(comm->scratch, 0, 16, device->memory_stream);
-    }
-    if (code == CUDA_SUCCESS) {
-        call = "cuStreamSynchronize";
-        code = cu_await_stream(cu, device->memory_stream);
-    }
-    if (code == CUDA_SUCCESS) {
-        call = "cuEventCreate";
-        code = cu_marks_grow(comm, &comm->after);
-    }
-    if (code == CUDA_SUCCESS)
-        code = cu_marks_grow(comm, &comm->before);
-    return code == CUDA_SUCCESS ? WEIR_OK
-                                : cu_native_error(device, call, code, "make a communicator");
+    struct cu_trial trial = {.device = device};
+    CU_TRY(&trial, cuMemAllocFromPoolAsync, &comm->scratch, 16, device->pool,
+           device->memory_stream);
+    CU_TRY(&trial, cuMemsetD8Async, comm->scratch, 0, 16, device->memory_stream);
+    CU_TRY_AWAIT(&trial, device->memory_stream);
+    CU_TRY_AS(&trial, "cuEventCreate", cu_marks_grow(comm, &comm->after));
+    CU_TRY_AS(&trial, "cuEventCreate", cu_marks_grow(comm, &comm->before));
+    return cu_tried(&trial, "make a communicator");
 }
 
 static void destroy_marks(const struct cu_comm *comm, struct cu_marks *marks)

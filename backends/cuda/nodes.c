@@ -62,49 +62,10 @@ static weir_status add_owner(struct cu_builder *builder, struct cu_part *part)
 
 // Copies and fills, which copy.c splits.
 
-static weir_status add_box(const struct cu_target *target, const CUDA_MEMCPY3D *box)
+static weir_status add_move(const struct cu_target *target, const struct cu_box *box)
 {
-    return add_part(target->builder, &(struct cu_part){.kind = CU_PART_COPY, .u.copy = *box});
-}
-
-static weir_status add_line(const struct cu_target *target, CUmemorytype to, CUdeviceptr dst,
-                            CUmemorytype from, CUdeviceptr src, size_t size)
-{
-    const CUDA_MEMCPY3D line = {
-        .srcMemoryType = from,
-        .srcHost = from == CU_MEMORYTYPE_HOST ? (const void *)(uintptr_t)src : NULL,
-        .srcDevice = from == CU_MEMORYTYPE_HOST ? 0 : src,
-        .srcPitch = size,
-        .srcHeight = 1,
-        .dstMemoryType = to,
-        .dstHost = to == CU_MEMORYTYPE_HOST ? (void *)(uintptr_t)dst : NULL,
-        .dstDevice = to == CU_MEMORYTYPE_HOST ? 0 : dst,
-        .dstPitch = size,
-        .dstHeight = 1,
-        .WidthInBytes = size,
-        .Height = 1,
-        .Depth = 1,
-    };
-    return add_box(target, &line);
-}
-
-static weir_status add_write(const struct cu_target *target, CUdeviceptr dst, const char *src,
-                             size_t size)
-{
-    return add_line(target, CU_MEMORYTYPE_DEVICE, dst, CU_MEMORYTYPE_HOST,
-                    (CUdeviceptr)(uintptr_t)src, size);
-}
-
-static weir_status add_read(const struct cu_target *target, char *dst, CUdeviceptr src, size_t size)
-{
-    return add_line(target, CU_MEMORYTYPE_HOST, (CUdeviceptr)(uintptr_t)dst, CU_MEMORYTYPE_DEVICE,
-                    src, size);
-}
-
-static weir_status add_copy(const struct cu_target *target, CUdeviceptr dst, CUdeviceptr src,
-                            size_t size)
-{
-    return add_line(target, CU_MEMORYTYPE_DEVICE, dst, CU_MEMORYTYPE_DEVICE, src, size);
+    return add_part(target->builder,
+                    &(struct cu_part){.kind = CU_PART_COPY, .u.copy = cu_memcpy_of(box)});
 }
 
 static weir_status add_set(const struct cu_target *target, const CUDA_MEMSET_NODE_PARAMS *set)
@@ -118,7 +79,7 @@ static weir_status take_staging(const struct cu_target *target, size_t size,
 {
     const struct cu_builder *builder = target->builder;
     struct cu_device *device = builder->device;
-    const struct cu_symbols *cu = &device->module->cu;
+    struct cu_trial trial = {.device = device};
     struct cu_staging *staging = builder->node->staging;
     if (staging && staging->size >= size) {
         *out_address = staging->address;
@@ -127,23 +88,18 @@ static weir_status take_staging(const struct cu_target *target, size_t size,
     staging = device->module->host->allocate(sizeof *staging);
     if (!staging)
         return weir_host_no_memory(device->module->host, "a node of a graph");
-    const char *call = "cuMemAllocFromPoolAsync";
-    CUresult code =
-        cu->cuMemAllocFromPoolAsync(&staging->address, size, device->pool, device->memory_stream);
-    if (code != CUDA_SUCCESS) {
+    CU_TRY(&trial, cuMemAllocFromPoolAsync, &staging->address, size, device->pool,
+           device->memory_stream);
+    if (trial.code != CUDA_SUCCESS) {
         device->module->host->release(staging);
-        return cu_native_error(device, call, code,
-                               "%zu bytes of memory on the way between HOST buffers", size);
+        return cu_tried(&trial, "%zu bytes of memory on the way between HOST buffers", size);
     }
     staging->size = size;
     staging->next = builder->node->staging;
     builder->node->staging = staging;
-    call = "cuStreamSynchronize";
-    code = cu_await_stream(cu, device->memory_stream);
-    if (code != CUDA_SUCCESS)
-        return cu_native_error(device, call, code, "memory on the way between HOST buffers");
+    CU_TRY_AWAIT(&trial, device->memory_stream);
     *out_address = staging->address;
-    return WEIR_OK;
+    return cu_tried(&trial, "memory on the way between HOST buffers");
 }
 
 // It belongs to the node.
@@ -156,10 +112,7 @@ static weir_status keep_staging(const struct cu_target *target, CUdeviceptr stag
 }
 
 static const struct cu_commands as_nodes = {
-    .write = add_write,
-    .read = add_read,
-    .copy = add_copy,
-    .box = add_box,
+    .move = add_move,
     .set = add_set,
     .take_staging = take_staging,
     .drop_staging = keep_staging,

@@ -196,19 +196,13 @@ static weir_status find_function(const struct cu_program *program, const char *n
 static weir_status load_function(const struct cu_program *program, const char *name,
                                  CUfunction function)
 {
-    const struct cu_symbols *cu = &program->device->module->cu;
-    const char *call = "cuFuncLoad";
-    CUresult code;
+    struct cu_trial trial = {.device = program->device};
     int registers;
-    if (cu->cuFuncLoad) {
-        code = cu->cuFuncLoad(function);
-    } else { // older drivers load a kernel when it is queried
-        call = "cuFuncGetAttribute";
-        code = cu->cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, function);
-    }
-    if (code == CUDA_SUCCESS)
-        return WEIR_OK;
-    return cu_native_error(program->device, call, code, "load kernel '%s'", name);
+    if (program->device->module->cu.cuFuncLoad)
+        CU_TRY(&trial, cuFuncLoad, function);
+    else // older drivers load a kernel when it is queried
+        CU_TRY(&trial, cuFuncGetAttribute, &registers, CU_FUNC_ATTRIBUTE_NUM_REGS, function);
+    return cu_tried(&trial, "load kernel '%s'", name);
 }
 
 // Without the function that tells sizes, structures by value have none.
@@ -426,29 +420,22 @@ static weir_status prepare(const struct cu_program *program, struct cu_kernel *k
                            const char *name, struct weir_kernel_info *info)
 {
     struct cu_device *device = program->device;
-    const struct cu_symbols *cu = &device->module->cu;
+    struct cu_trial trial = {.device = device};
     int threads = 0;
     int local = 0;
     int registers = 0;
-    const char *call = "cuFuncGetAttribute";
-    CUresult code =
-        cu->cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel->function);
-    if (code == CUDA_SUCCESS)
-        code =
-            cu->cuFuncGetAttribute(&local, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, kernel->function);
-    if (code == CUDA_SUCCESS)
-        code = cu->cuFuncGetAttribute(&registers, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel->function);
-    if (code == CUDA_SUCCESS) {
-        const unsigned used = (unsigned)local;
-        call = "cuFuncSetAttribute";
-        const unsigned most = device->attributes.max_local_bytes;
-        kernel->max_dynamic_bytes = used < most ? most - used : 0;
-        code = cu->cuFuncSetAttribute(kernel->function,
-                                      CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-                                      (int)kernel->max_dynamic_bytes);
-    }
-    if (code != CUDA_SUCCESS)
-        return cu_native_error(device, call, code, "prepare kernel '%s'", name);
+    CU_TRY(&trial, cuFuncGetAttribute, &threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK,
+           kernel->function);
+    CU_TRY(&trial, cuFuncGetAttribute, &local, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
+           kernel->function);
+    CU_TRY(&trial, cuFuncGetAttribute, &registers, CU_FUNC_ATTRIBUTE_NUM_REGS, kernel->function);
+    const unsigned used = (unsigned)local;
+    const unsigned most = device->attributes.max_local_bytes;
+    kernel->max_dynamic_bytes = used < most ? most - used : 0;
+    CU_TRY(&trial, cuFuncSetAttribute, kernel->function,
+           CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)kernel->max_dynamic_bytes);
+    if (trial.code != CUDA_SUCCESS)
+        return cu_tried(&trial, "prepare kernel '%s'", name);
     info->max_block_items = (uint32_t)threads;
     info->preferred_block_items = device->attributes.warp_size;
     info->local_bytes = (uint64_t)local;

@@ -349,18 +349,15 @@ static weir_status wrap_stream(struct cu_queue *queue, void *native)
     if ((uintptr_t)native == STREAM_PER_THREAD)
         return weir_host_fail(module->host, WEIR_ERROR_INVALID, "wrap a stream that you created",
                               "the per-thread default stream is another one on each thread");
-    const char *call = "cuStreamGetCtx";
-    CUresult code = module->cu.cuStreamGetCtx(stream, &context);
-    if (code == CUDA_SUCCESS && context != device->context)
+    struct cu_trial trial = {.device = device};
+    CU_TRY(&trial, cuStreamGetCtx, stream, &context);
+    if (trial.code == CUDA_SUCCESS && context != device->context)
         return weir_host_fail(module->host, WEIR_ERROR_INVALID,
                               "create it in the primary context, as the CUDA runtime does",
                               "the stream is of another context than the device's");
-    if (code == CUDA_SUCCESS) {
-        call = "cuStreamIsCapturing";
-        code = module->cu.cuStreamIsCapturing(stream, &capture);
-    }
-    if (code != CUDA_SUCCESS)
-        return cu_native_error(device, call, code, "cannot wrap a stream");
+    CU_TRY(&trial, cuStreamIsCapturing, stream, &capture);
+    if (trial.code != CUDA_SUCCESS)
+        return cu_tried(&trial, "cannot wrap a stream");
     if (capture != CU_STREAM_CAPTURE_STATUS_NONE)
         return weir_host_fail(module->host, WEIR_ERROR_INVALID,
                               "wrap it before the capture, or after",

@@ -46,22 +46,17 @@ static CUresult difference(const struct cu_device *device, CUevent start, CUeven
 
 weir_status cu_timeline_init(struct cu_device *device)
 {
-    const struct cu_symbols *cu = &device->module->cu;
     struct cu_timeline *timeline = &device->timeline;
-    struct cu_anchor first;
-    const char *call = "cuEventCreate";
-    CUresult code = cu->cuEventCreate(&first.event, CU_EVENT_DEFAULT);
-    if (code != CUDA_SUCCESS)
-        return cu_native_error(device, call, code, "begin the device's timeline");
-    call = "cuEventRecord";
-    code = cu->cuEventRecord(first.event, device->memory_stream);
-    if (code == CUDA_SUCCESS) {
-        call = "cuStreamSynchronize";
-        code = cu_await_stream(cu, device->memory_stream);
-    }
-    if (code != CUDA_SUCCESS) {
-        cu->cuEventDestroy(first.event);
-        return cu_native_error(device, call, code, "begin the device's timeline");
+    struct cu_anchor first = {0};
+    struct cu_trial trial = {.device = device};
+    CU_TRY(&trial, cuEventCreate, &first.event, CU_EVENT_DEFAULT);
+    const bool created = trial.code == CUDA_SUCCESS;
+    CU_TRY(&trial, cuEventRecord, first.event, device->memory_stream);
+    CU_TRY_AWAIT(&trial, device->memory_stream);
+    if (trial.code != CUDA_SUCCESS) {
+        if (created)
+            device->module->cu.cuEventDestroy(first.event);
+        return cu_tried(&trial, "begin the device's timeline");
     }
     first.time_ns = weir_clock_now_ns();
     timeline->anchors[0] = first;

@@ -28,33 +28,8 @@ static const struct weir_key null_keys[NULL_KEY_COUNT] = {
         WEIR_INTEGER_KEY("devices", "1", 0, 16, "How many devices the backend lists."),
 };
 
-static const struct weir_module_ops null_ops = {
-    .open = null_open,
-    .close = null_close,
-    .device_count = null_device_count,
-    .device_describe = null_device_describe,
-    .device_create = null_device_create,
-    .device_destroy = null_device_destroy,
-    .device_limits = null_device_limits,
-    .queue_create = null_queue_create,
-    .queue_destroy = null_queue_destroy,
-    .queue_submit = null_queue_submit,
-    .queue_finish = null_queue_finish,
-    .event_query = null_event_query,
-    .event_wait = null_event_wait,
-    .event_time = null_event_time,
-    .queue_times = null_queue_times,
-    .buffer_create = null_buffer_create,
-    .buffer_destroy = null_buffer_destroy,
-    .buffer_address = null_buffer_address,
-    .program_create = null_program_create,
-    .program_destroy = null_program_destroy,
-    .program_signatures = null_program_signatures,
-    .kernel_create = null_kernel_create,
-    .kernel_destroy = null_kernel_destroy,
-    .device_peer = null_device_peer,
-    .device_reach = null_device_reach,
-};
+#define ENTRY(slot) .slot = null_##slot,
+static const struct weir_module_ops null_ops = {NULL_SLOTS(ENTRY)};
 
 static const char *const about[] = {
     "summary",

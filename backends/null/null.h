@@ -90,60 +90,17 @@ static inline struct weir_kit_signatures *null_signatures_of(const struct weir_l
     return weir_program_data(link, program);
 }
 
-// The slots, as <weir/module/module.h> describes them.
+// What is in the ops table, of the types that <weir/module/module.h> gives: null_open() is its `open`.
+// clang-format off
+#define NULL_SLOTS(X)                                                                            \
+    X(open) X(close) X(device_count) X(device_describe) X(device_create) X(device_destroy)       \
+    X(device_limits) X(queue_create) X(queue_destroy) X(queue_submit) X(queue_finish)            \
+    X(event_query) X(event_wait) X(event_time) X(queue_times) X(buffer_create) X(buffer_destroy) \
+    X(buffer_address) X(program_create) X(program_destroy) X(program_signatures)                 \
+    X(kernel_create) X(kernel_destroy) X(device_peer) X(device_reach)
+// clang-format on
 
-weir_status null_open(struct weir_link *link, const struct weir_setting *const *settings,
-                      void **out_state);
-void null_close(const struct weir_link *link);
-
-size_t null_device_count(const struct weir_link *link);
-weir_status null_device_describe(const struct weir_link *link, size_t index,
-                                 struct weir_device_info *out_info);
-weir_status null_device_create(const struct weir_link *link, weir_device *device,
-                               const struct weir_device_setup *setup, void **out_data);
-void null_device_destroy(const struct weir_link *link, weir_device *device);
-void null_device_limits(const struct weir_link *link, weir_device *device,
-                        struct weir_limits *limits);
-weir_status null_device_peer(const struct weir_link *link, weir_device *device, weir_device *other,
-                             bool *out_peers);
-
-weir_status null_device_reach(const struct weir_link *link, weir_device *device, weir_device *other,
-                              weir_buffer *buffer, bool *out_reaches);
-
-weir_status null_queue_create(const struct weir_link *link, weir_device *device, weir_queue *queue,
-                              const struct weir_queue_setup *setup, void **out_data);
-void null_queue_destroy(const struct weir_link *link, weir_queue *queue);
-weir_status null_queue_submit(const struct weir_link *link, weir_queue *queue,
-                              const struct weir_operation *operation);
-weir_status null_queue_finish(const struct weir_link *link, weir_queue *queue);
-
-weir_status null_event_query(const struct weir_link *link, weir_queue *queue, uint64_t sequence);
-weir_status null_event_wait(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
-                            uint64_t timeout_ns);
-weir_status null_event_time(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
-                            uint64_t *out_time_ns);
-
-weir_status null_queue_times(const struct weir_link *link, weir_queue *queue,
-                             struct weir_operation_time *times, size_t time_size, size_t capacity,
-                             size_t *out_count);
-
-weir_status null_buffer_create(const struct weir_link *link, weir_device *device,
-                               weir_buffer *buffer, const struct weir_buffer_setup *setup,
-                               void **out_data, void **out_pointer);
-void null_buffer_destroy(const struct weir_link *link, weir_buffer *buffer);
-weir_status null_buffer_address(const struct weir_link *link, weir_buffer *buffer,
-                                uint64_t *out_address);
-
-weir_status null_program_create(const struct weir_link *link, weir_device *device,
-                                weir_program *program, const struct weir_program_params *params,
-                                void **out_data);
-void null_program_destroy(const struct weir_link *link, weir_program *program);
-weir_status null_program_signatures(const struct weir_link *link, weir_program *program,
-                                    const struct weir_kernel_signature **out_signatures,
-                                    uint32_t *out_count);
-weir_status null_kernel_create(const struct weir_link *link, weir_program *program,
-                               weir_kernel *kernel, const struct weir_kernel_signature *signature,
-                               struct weir_kernel_info *info, void **out_data);
-void null_kernel_destroy(const struct weir_link *link, weir_kernel *kernel);
+#define NULL_DECLARE(slot) WEIR_SLOT(slot) null_##slot;
+NULL_SLOTS(NULL_DECLARE)
 
 #endif

@@ -240,8 +240,8 @@ static weir_status start(struct ocl_module *module, const struct weir_setting *c
 static const struct weir_lock_kind start_kind = {"the lock of OpenCL's start", 0};
 static struct weir_lock start_lock = WEIR_LOCK_INITIALIZER(&start_kind);
 
-static weir_status ocl_open(struct weir_link *link, const struct weir_setting *const *settings,
-                            void **out_state)
+weir_status ocl_open(struct weir_link *link, const struct weir_setting *const *settings,
+                     void **out_state)
 {
     struct ocl_module *module = link->host->allocate(sizeof *module);
     if (!module)
@@ -258,18 +258,18 @@ static weir_status ocl_open(struct weir_link *link, const struct weir_setting *c
     return WEIR_OK;
 }
 
-static void ocl_close(const struct weir_link *link)
+void ocl_close(const struct weir_link *link)
 {
     release(ocl_module_of(link));
 }
 
-static size_t ocl_device_count(const struct weir_link *link)
+size_t ocl_device_count(const struct weir_link *link)
 {
     return ocl_module_of(link)->listed_count;
 }
 
-static weir_status ocl_device_describe(const struct weir_link *link, size_t index,
-                                       struct weir_device_info *out_info)
+weir_status ocl_device_describe(const struct weir_link *link, size_t index,
+                                struct weir_device_info *out_info)
 {
     WEIR_WRITE(out_info, &ocl_module_of(link)->listed[index].info);
     return WEIR_OK;
@@ -280,38 +280,8 @@ static const char *ocl_driver_version(const struct weir_link *link)
     return ocl_module_of(link)->driver;
 }
 
-static const struct weir_module_ops ops = {
-    .open = ocl_open,
-    .close = ocl_close,
-    .device_count = ocl_device_count,
-    .device_describe = ocl_device_describe,
-    .device_create = ocl_device_create,
-    .device_destroy = ocl_device_destroy,
-    .device_limits = ocl_device_limits,
-    .device_trim = ocl_device_trim,
-    .queue_create = ocl_queue_create,
-    .queue_destroy = ocl_queue_destroy,
-    .queue_submit = ocl_queue_submit,
-    .queue_flush = ocl_queue_flush,
-    .queue_finish = ocl_queue_finish,
-    .event_query = ocl_event_query,
-    .event_wait = ocl_event_wait,
-    .event_time = ocl_event_time,
-    .queue_times = ocl_queue_times,
-    .device_clock = ocl_device_clock,
-    .buffer_create = ocl_buffer_create,
-    .buffer_destroy = ocl_buffer_destroy,
-    .buffer_address = ocl_buffer_address,
-    .program_create = ocl_program_create,
-    .program_destroy = ocl_program_destroy,
-    .program_signatures = ocl_program_signatures,
-    .kernel_create = ocl_kernel_create,
-    .kernel_destroy = ocl_kernel_destroy,
-    .device_native = ocl_device_native,
-    .queue_native = ocl_queue_native,
-    .buffer_native = ocl_buffer_native,
-    .kernel_occupancy = ocl_kernel_occupancy,
-};
+#define ENTRY(slot) .slot = ocl_##slot,
+static const struct weir_module_ops ops = {OCL_SLOTS(ENTRY)};
 
 static const char *const about[] = {
     "summary",

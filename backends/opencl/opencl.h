@@ -244,36 +244,27 @@ static inline bool ocl_is_pocl(const struct ocl_device *device)
     return strcmp(device->listed->info.platform, "Portable Computing Language") == 0;
 }
 
+// What is in the ops table, of the types that <weir/module/module.h> gives: ocl_open() is its `open`.
+// clang-format off
+#define OCL_SLOTS(X)                                                                             \
+    X(open) X(close) X(device_count) X(device_describe) X(device_create) X(device_destroy)       \
+    X(device_limits) X(device_trim) X(queue_create) X(queue_destroy) X(queue_submit)             \
+    X(queue_flush) X(queue_finish) X(event_query) X(event_wait) X(event_time) X(queue_times)     \
+    X(device_clock) X(buffer_create) X(buffer_destroy) X(buffer_address) X(program_create)       \
+    X(program_destroy) X(program_signatures) X(kernel_create) X(kernel_destroy) X(device_native) \
+    X(queue_native) X(buffer_native) X(kernel_occupancy)
+// clang-format on
+
+#define OCL_DECLARE(slot) WEIR_SLOT(slot) ocl_##slot;
+OCL_SLOTS(OCL_DECLARE)
+
 // device.c
 
 // Fills `text` with a string property, or with "" if the driver does not have it.
 void ocl_device_text(const struct ocl_symbols *cl, cl_device_id device, cl_device_info what,
                      char *text, size_t size);
-weir_status ocl_device_create(const struct weir_link *link, weir_device *object,
-                              const struct weir_device_setup *setup, void **out_data);
-void ocl_device_destroy(const struct weir_link *link, weir_device *object);
-void ocl_device_limits(const struct weir_link *link, weir_device *object,
-                       struct weir_limits *limits);
-weir_status ocl_device_trim(const struct weir_link *link, weir_device *object);
-weir_status ocl_device_native(const struct weir_link *link, weir_device *object,
-                              struct weir_native_device *out_native);
 
 // queue.c
-
-weir_status ocl_queue_create(const struct weir_link *link, weir_device *device, weir_queue *object,
-                             const struct weir_queue_setup *setup, void **out_data);
-void ocl_queue_destroy(const struct weir_link *link, weir_queue *object);
-weir_status ocl_queue_submit(const struct weir_link *link, weir_queue *object,
-                             const struct weir_operation *operation);
-weir_status ocl_queue_flush(const struct weir_link *link, weir_queue *object);
-weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *object);
-weir_status ocl_queue_native(const struct weir_link *link, weir_queue *object,
-                             struct weir_native_queue *out_native);
-weir_status ocl_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence);
-weir_status ocl_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
-                           uint64_t timeout_ns);
-weir_status ocl_event_time(const struct weir_link *link, weir_queue *object, uint64_t sequence,
-                           uint64_t *out_time_ns);
 
 // Begins a command: the driver is called with what is returned, and then ocl_command_end() with its answer.
 const struct ocl_command *ocl_command_begin(struct ocl_queue *queue, bool is_launch);
@@ -312,47 +303,17 @@ weir_status ocl_launches_check(struct ocl_queue *queue, uint64_t sequence, bool 
 cl_event *ocl_watch_event(const struct ocl_queue *queue);
 // Ends the operation: its events are kept, or released if it was not submitted.
 void ocl_watch_keep(struct ocl_queue *queue, uint64_t sequence, bool submitted);
-weir_status ocl_queue_times(const struct weir_link *link, weir_queue *object,
-                            struct weir_operation_time *times, size_t time_size, size_t capacity,
-                            size_t *out_count);
-weir_status ocl_device_clock(const struct weir_link *link, weir_device *object,
-                             uint64_t *out_host_ns, uint64_t *out_device_ns);
 
 // buffer.c
 
 // Releases the pinned memory of destroyed buffers.
 void ocl_spares_release(struct ocl_device *device);
-weir_status ocl_buffer_create(const struct weir_link *link, weir_device *device,
-                              weir_buffer *object, const struct weir_buffer_setup *setup,
-                              void **out_data, void **out_pointer);
-void ocl_buffer_destroy(const struct weir_link *link, weir_buffer *object);
-weir_status ocl_buffer_address(const struct weir_link *link, weir_buffer *object,
-                               uint64_t *out_address);
-weir_status ocl_buffer_native(const struct weir_link *link, weir_buffer *object,
-                              struct weir_native_buffer *out_native);
-
-// program.c
-
-weir_status ocl_program_create(const struct weir_link *link, weir_device *device,
-                               weir_program *object, const struct weir_program_params *params,
-                               void **out_data);
-void ocl_program_destroy(const struct weir_link *link, weir_program *object);
-weir_status ocl_program_signatures(const struct weir_link *link, weir_program *object,
-                                   const struct weir_kernel_signature **out_signatures,
-                                   uint32_t *out_count);
 
 // kernel.c
 
 // Releases the views of a buffer, under its lock or at its end.
 void ocl_views_release(struct ocl_buffer *buffer);
-weir_status ocl_kernel_create(const struct weir_link *link, weir_program *program_object,
-                              weir_kernel *object, const struct weir_kernel_signature *signature,
-                              struct weir_kernel_info *info, void **out_data);
-void ocl_kernel_destroy(const struct weir_link *link, weir_kernel *object);
 weir_status ocl_submit_launch(const struct weir_link *link, struct ocl_queue *queue,
                               const struct weir_operation *operation);
-weir_status ocl_kernel_occupancy(const struct weir_link *link, weir_kernel *object,
-                                 struct weir_extent block, size_t local_bytes,
-                                 struct weir_occupancy *occupancy);
 
 #endif

@@ -253,17 +253,18 @@ static void print_repeat(const struct fault_walk *walk)
     const struct fault_options *options = walk->options;
     if (!run)
         return;
-    printf("\nThe first of them again: weir fault --fault %s --at %" PRIu64, run->fault,
-           run->item.number);
-    if (options->kinds[0])
-        printf(" --kinds '%s'", options->kinds);
-    if (options->queue[0])
-        printf(" --queue '%s'", options->queue);
-    if (options->label[0])
-        printf(" --label '%s'", options->label);
+    const char *const given[][2] = {{"--fault", run->fault},
+                                    {"--at", cli_text("%" PRIu64, run->item.number)},
+                                    {"--kinds", options->kinds},
+                                    {"--queue", options->queue},
+                                    {"--label", options->label}};
+    struct weir_long_text line = {0};
+    for (size_t i = 0; i < sizeof given / sizeof *given; i++)
+        for (size_t k = 0; k < 2 && given[i][1][0]; k++)
+            cli_program_show_word(&line, given[i][k]);
     for (char **word = walk->command; *word; word++)
-        printf(" %s", *word);
-    printf("\n");
+        cli_program_show_word(&line, *word);
+    printf("\nThe first of them again: weir fault %s\n", cli_take_text(&line));
 }
 
 static void print_text(const struct fault_walk *walk)

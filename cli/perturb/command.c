@@ -67,10 +67,6 @@ enum {
 // What is printed: a line for each of the first seeds that change the result, then how many do, and
 // the command that runs the program with one of them again.
 
-enum {
-    TEXT_SIZE = 4096
-};
-
 static const char *show_end(const struct cli_program_end *end, char *text, size_t size)
 {
     if (end->late)
@@ -88,43 +84,21 @@ static bool is_seeded(const struct settings *settings)
     return strcmp(settings->mode, "random") == 0;
 }
 
-// Quoted where the shell would take a character for something else.
-static void add_word(char *text, size_t size, const char *word)
-{
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "_-./=:,+@%";
-    const bool quoted = !*word || strspn(word, plain) != strlen(word);
-    size_t used = strlen(text);
-    used += (size_t)snprintf(text + used, size - used, "%s", quoted ? " '" : " ");
-    for (; *word && used + 8 < size; word++)
-        used += (size_t)snprintf(text + used, size - used, *word == '\'' ? "'\\''" : "%c", *word);
-    if (quoted)
-        snprintf(text + used, size - used, "'");
-}
-
 // The environment and the command that run the program in that order.
-static const char *show_command(const struct settings *settings, uint64_t seed, char *text,
-                                size_t size)
+static const char *show_command(const struct settings *settings, uint64_t seed)
 {
-    char setting[sizeof settings->plugins + 64];
-    snprintf(setting, sizeof setting, "WEIR_PLUGINS=%s%sperturb", settings->plugins,
-             settings->plugins[0] ? ", " : "");
-    text[0] = '\0';
-    add_word(text, size, "env");
-    add_word(text, size, setting);
-    snprintf(setting, sizeof setting, "WEIR_PERTURB_MODE=%s", settings->mode);
-    add_word(text, size, setting);
-    if (is_seeded(settings)) {
-        snprintf(setting, sizeof setting, "WEIR_PERTURB_SEED=%" PRIu64, seed);
-        add_word(text, size, setting);
-    }
-    if (settings->pair[0]) {
-        snprintf(setting, sizeof setting, "WEIR_PERTURB_PAIR=%s", settings->pair);
-        add_word(text, size, setting);
-    }
+    struct weir_long_text line = {0};
+    cli_program_show_word(&line, "env");
+    cli_program_show_word(&line, cli_text("WEIR_PLUGINS=%s%sperturb", settings->plugins,
+                                          settings->plugins[0] ? ", " : ""));
+    cli_program_show_word(&line, cli_text("WEIR_PERTURB_MODE=%s", settings->mode));
+    if (is_seeded(settings))
+        cli_program_show_word(&line, cli_text("WEIR_PERTURB_SEED=%" PRIu64, seed));
+    if (settings->pair[0])
+        cli_program_show_word(&line, cli_text("WEIR_PERTURB_PAIR=%s", settings->pair));
     for (char **word = settings->command; *word; word++)
-        add_word(text, size, *word);
-    return text + 1;
+        cli_program_show_word(&line, *word);
+    return cli_take_text(&line);
 }
 
 static void add(char *text, size_t size, const char *what, uint64_t line)
@@ -137,7 +111,7 @@ static void add(char *text, size_t size, const char *what, uint64_t line)
 static void tell_change(const struct summary *summary, const struct change *change)
 {
     const struct settings *settings = summary->settings;
-    char text[TEXT_SIZE] = "";
+    char text[4096] = "";
     char end[64];
     char plain[64];
     show_end(&change->end, end, sizeof end);
@@ -158,7 +132,6 @@ static void tell_change(const struct summary *summary, const struct change *chan
 
 static void tell_command(const struct summary *summary)
 {
-    char text[TEXT_SIZE];
     const struct change *change = &summary->changes[0];
     if (!change->again)
         printf("A second run with the same seed did not give the same: ");
@@ -167,8 +140,7 @@ static void tell_command(const struct summary *summary)
                summary->counts.idle + summary->counts.stalled);
     else if (!change->again)
         printf("the program uses Weir from several threads, or depends on more than its input. ");
-    printf("To run it again:\n    %s\n",
-           show_command(summary->settings, change->seed, text, sizeof text));
+    printf("To run it again:\n    %s\n", show_command(summary->settings, change->seed));
 }
 
 static void tell_reversals(const struct summary *summary)
@@ -220,7 +192,6 @@ static json_t *json_of_end(const struct cli_program_end *end)
 static json_t *json_of_change(const struct summary *summary, const struct change *change)
 {
     const struct settings *settings = summary->settings;
-    char text[TEXT_SIZE];
     json_t *object = json_of_end(&change->end);
     json_t *files = json_object();
     cli_json_set(object, "seed", weir_json_count(change->seed));
@@ -230,8 +201,7 @@ static json_t *json_of_change(const struct summary *summary, const struct change
         if (change->file_lines[i])
             cli_json_set(files, settings->files.items[i], weir_json_count(change->file_lines[i]));
     cli_json_set(object, "files", files);
-    cli_json_set(object, "command",
-                 cli_json_string(show_command(settings, change->seed, text, sizeof text)));
+    cli_json_set(object, "command", cli_json_string(show_command(settings, change->seed)));
     return object;
 }
 

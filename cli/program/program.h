@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include "base/table.h"
 #include "cli/common/folder.h"
 #include "cli/common/options.h"
 
@@ -15,6 +16,10 @@
 //
 // Returns COMMAND and its arguments, in argv, which ends with NULL. Ends the command as cli_parse() does.
 char **cli_program_parse(const struct cli_usage *usage, int argc, char **argv);
+
+// Adds a word to a command line that a message shows: after a space, and quoted where the shell would take a
+// character for something else.
+void cli_program_show_word(struct weir_long_text *line, const char *word);
 
 // Sets WEIR_PLUGINS to `name`, then what the environment and WEIR_CONFIG name without it:
 // the outermost plugin sees every call of the program. The rest of the configuration is

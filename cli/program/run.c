@@ -128,6 +128,17 @@ char **cli_program_parse(const struct cli_usage *usage, int argc, char **argv)
     return command;
 }
 
+void cli_program_show_word(struct weir_long_text *line, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-./=:,+@%";
+    const char *quote = !*word || strspn(word, plain) != strlen(word) ? "'" : "";
+    weir_long_text_add(line, "%s%s", line->used ? " " : "", quote);
+    for (; *word; word++)
+        weir_long_text_add(line, *word == '\'' ? "'\\''" : "%c", *word);
+    weir_long_text_add(line, "%s", quote);
+}
+
 // The terminal sends its signals to both processes; this one waits for the program.
 
 enum {

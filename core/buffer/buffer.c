@@ -445,10 +445,7 @@ weir_status weir_buffer_create_at(weir_device *device, const struct weir_buffer_
                                   weir_buffer **out_buffer, const char *file, int line)
 {
     struct weir_buffer_params known;
-    WEIR_REQUIRE_AT(file, line, NULL, out_buffer);
-    *out_buffer = NULL;
-    WEIR_ENTER_AT(file, line, device);
-    WEIR_REQUIRE_AT(file, line, NULL, device);
+    WEIR_ENTER_FOR(file, line, out_buffer, device);
     WEIR_REQUIRE_AT(file, line, NULL, params);
     WEIR_READ_PARAMS(file, line, weir_buffer_params, params, &known);
     weir_status status = check_placement(device, params->label, params->placement);
@@ -462,19 +459,14 @@ weir_status weir_buffer_create_at(weir_device *device, const struct weir_buffer_
     if (!weir__debugging() || setup.placement != WEIR_PLACE_HOST ||
         !make_viewed(device, params->label, &setup, out_buffer, file, line))
         status = weir__buffer_make(device, params->label, &setup, false, out_buffer);
-    if (status == WEIR_OK)
-        weir__member_place(&(*out_buffer)->member, file, line);
-    return weir__placed(status, file, line);
+    WEIR_RETURN_CREATED(file, line, out_buffer, status);
 }
 
 weir_status weir_buffer_wrap_at(weir_device *device, const struct weir_wrap_params *params,
                                 weir_buffer **out_buffer, const char *file, int line)
 {
     struct weir_wrap_params known;
-    WEIR_REQUIRE_AT(file, line, NULL, out_buffer);
-    *out_buffer = NULL;
-    WEIR_ENTER_AT(file, line, device);
-    WEIR_REQUIRE_AT(file, line, NULL, device);
+    WEIR_ENTER_FOR(file, line, out_buffer, device);
     WEIR_REQUIRE_AT(file, line, NULL, params);
     WEIR_READ_PARAMS(file, line, weir_wrap_params, params, &known);
     WEIR_REQUIRE_AT(file, line, params->label, params->pointer);
@@ -667,10 +659,7 @@ weir_status weir_program_constant_at(weir_program *program, const char *name, co
                                      size_t size, weir_buffer **out_buffer, const char *file,
                                      int line)
 {
-    WEIR_REQUIRE_AT(file, line, NULL, out_buffer);
-    *out_buffer = NULL;
-    WEIR_ENTER_AT(file, line, program);
-    WEIR_REQUIRE_AT(file, line, NULL, program);
+    WEIR_ENTER_FOR(file, line, out_buffer, program);
     WEIR_REQUIRE_AT(file, line, program->member.object.label, name);
     WEIR_REQUIRE_AT(file, line, program->member.object.label, data);
     const char *nearest = NULL;

@@ -513,10 +513,8 @@ static weir_status check_transfer(const struct weir__role *role, weir_queue *que
                              "use a queue of the buffer's device",
                              "%s: the buffer belongs to another device than queue '%s'", function,
                              weir__label_or_none(queue->member.object.label));
-    if (weir__in_host_call())
-        return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
-                             "use weir_queue_copy() and a HOST buffer",
-                             "%s: it waits, and a host call may not wait", function);
+    WEIR_REFUSE_HOST_CALL_OF(function, file, line, queue->member.object.label,
+                             "use weir_queue_copy() and a HOST buffer");
     weir_status status = weir__buffer_check_range(buffer, role, offset, size, file, line);
     if (status == WEIR_OK && weir__is_unusual())
         status =
@@ -566,7 +564,6 @@ weir_status weir_buffer_address(weir_buffer *buffer, uint64_t *out_address)
     WEIR_REQUIRE(NULL, out_address);
     *out_address = 0;
     WEIR_ENTER(buffer);
-    WEIR_REQUIRE(NULL, buffer);
     const weir_device *device = buffer->member.device;
     if (buffer->size == 0) // freed to its pool
         return weir__told(

@@ -80,15 +80,14 @@ void weir__pulse_fail(struct weir__pulse *pulse, const struct weir__flight *flig
     fail(pulse, flight, why, remedy_of(pulse->comm, fault));
 }
 
-void weir__pulse_last_call(const struct weir__beat *beat, char text[WEIR__CALL_TEXT_SIZE])
+void weir__pulse_last_call(const struct weir__beat *beat, char text[WEIR_CALLS_TEXT_SIZE])
 {
-    const struct weir__call *call = &beat->calls[beat->number % WEIR__PULSE_WINDOW];
-    char called[WEIR__CALL_TEXT_SIZE];
-    weir__call_describe(call, called);
+    char called[WEIR_HEAD_TEXT_SIZE];
     if (beat->number == 0)
-        snprintf(text, WEIR__CALL_TEXT_SIZE, "before its first collective");
+        snprintf(text, WEIR_CALLS_TEXT_SIZE, "before its first collective");
     else
-        snprintf(text, WEIR__CALL_TEXT_SIZE, "after %.240s", called);
+        snprintf(text, WEIR_CALLS_TEXT_SIZE, "after %s",
+                 weir_head_describe(&beat->calls[beat->number % WEIR__PULSE_WINDOW], called));
 }
 
 // What is known of the rank. It may have called more since its last beat, and has called what is
@@ -135,8 +134,8 @@ static void name_rank(const struct weir__beat *beat, uint32_t rank, char *text, 
 static void fail_dead(struct weir__pulse *pulse, const struct weir__flight *flight, uint32_t rank)
 {
     const struct weir__beat beat = last_beat(pulse, flight, rank);
-    char text[2 * WEIR__CALL_TEXT_SIZE];
-    char last[WEIR__CALL_TEXT_SIZE];
+    char text[2 * WEIR_CALLS_TEXT_SIZE];
+    char last[WEIR_CALLS_TEXT_SIZE];
     weir__pulse_last_call(&beat, last);
     snprintf(text, sizeof text, "rank %" PRIu32 " has died, %s%s", rank,
              beat.number == 0 ? "" : "at the earliest ", last);
@@ -153,9 +152,9 @@ static void fail_dead(struct weir__pulse *pulse, const struct weir__flight *flig
 static void fail_silent(struct weir__pulse *pulse, const struct weir__flight *flight, uint32_t rank)
 {
     const struct weir__beat beat = last_beat(pulse, flight, rank);
-    char text[2 * WEIR__CALL_TEXT_SIZE];
+    char text[2 * WEIR_CALLS_TEXT_SIZE];
     char name[128];
-    char last[WEIR__CALL_TEXT_SIZE];
+    char last[WEIR_CALLS_TEXT_SIZE];
     char duration[WEIR_TEXT_QUANTITY_SIZE];
     weir_text_duration(duration, (double)pulse->comm->timeout_ns);
     weir__pulse_last_call(&beat, last);
@@ -190,8 +189,8 @@ void weir__pulse_fail_of_transport(struct weir__pulse *pulse, const struct weir_
 static bool fail_lacking(struct weir__pulse *pulse, uint32_t rank, const char *duration)
 {
     const struct weir__beat *beat = &pulse->beats[rank];
-    char text[2 * WEIR__CALL_TEXT_SIZE];
-    char last[WEIR__CALL_TEXT_SIZE];
+    char text[2 * WEIR_CALLS_TEXT_SIZE];
+    char last[WEIR_CALLS_TEXT_SIZE];
     struct weir__flight flight;
     if (!weir__pulse_find(pulse, beat->number + 1, &flight))
         return false;
@@ -204,8 +203,8 @@ static bool fail_lacking(struct weir__pulse *pulse, uint32_t rank, const char *d
 
 void weir__pulse_fail_late(struct weir__pulse *pulse, const struct weir__flight *flight)
 {
-    const bool direct = weir__call_is_direct((weir_collective)flight->kind);
-    char text[2 * WEIR__CALL_TEXT_SIZE];
+    const bool direct = !weir_is_numbered(flight->kind);
+    char text[2 * WEIR_CALLS_TEXT_SIZE];
     char duration[WEIR_TEXT_QUANTITY_SIZE];
     uint32_t absent = UINT32_MAX;
     weir_text_duration(duration, (double)pulse->comm->timeout_ns);

@@ -62,7 +62,7 @@ static weir_status check_peer(const struct call *call, uint32_t peer)
         return refuse(call, "ranks are numbered from 0 to the count less one",
                       "%s: there is no rank %" PRIu32 ", the communicator has %" PRIu32,
                       name_of(call), peer, call->comm->count);
-    if (peer == call->comm->rank && !weir__call_is_rooted(call->params->kind))
+    if (peer == call->comm->rank && !weir_is_rooted(call->params->kind))
         return refuse(call, "use weir_queue_copy()", "%s: rank %" PRIu32 " cannot send to itself",
                       name_of(call), peer);
     return WEIR_OK;
@@ -82,12 +82,11 @@ static weir_status check_kind(const struct call *call)
     if (params->kind < WEIR_ALL_REDUCE || params->kind > WEIR_BARRIER)
         return refuse(call, "pass one of weir_collective", "there is no collective %d",
                       (int)params->kind);
-    if (weir__call_reduces(params->kind) &&
+    if (weir_is_reduction(params->kind) &&
         (params->reduction < WEIR_SUM || params->reduction > WEIR_AVERAGE))
         return refuse(call, "pass one of weir_reduction", "%s: there is no reduction %d",
                       name_of(call), (int)params->reduction);
-    if (weir__call_is_rooted(params->kind) || params->kind == WEIR_SEND ||
-        params->kind == WEIR_RECV)
+    if (weir_is_rooted(params->kind) || params->kind == WEIR_SEND || params->kind == WEIR_RECV)
         return check_peer(call, params->root);
     return WEIR_OK;
 }
@@ -296,7 +295,7 @@ static weir_status check(const struct call *call, struct weir_operation *out_ope
 // its place, other ranks count on it.
 static weir_status submit(weir_queue *queue, weir_comm *comm, struct weir_operation *operation)
 {
-    const uint64_t number = comm->number + !weir__call_is_direct(operation->u.collective.kind);
+    const uint64_t number = comm->number + weir_is_numbered(operation->u.collective.kind);
     weir_status status = weir__comm_status(comm);
     if (status < 0)
         return status;
@@ -328,7 +327,6 @@ weir_status weir_queue_collective_at(weir_queue *queue, weir_comm *comm,
     struct weir_collective_params known;
     struct weir_operation operation;
     WEIR_ENTER_AT(file, line, queue, comm);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), comm);
     WEIR_REQUIRE_AT(file, line, comm->member.object.label, params);
     // Of other headers; read from here on only.
@@ -473,12 +471,5 @@ weir_status weir__comm_run_node(weir_queue *queue, const struct weir_operation *
 {
     const struct weir_operation noted = in_queue(launch, node);
     const struct weir_operation operation = in_launch(launch, node);
-    weir_comm *comm = operation.u.collective.comm;
-    weir_status status = weir__comm_await_turn(comm, operation.u.collective.turn);
-    if (status < 0)
-        return status;
-    weir_error_set(NULL); // as above
-    status = weir__comm_run_in_turn(&(struct weir__comm_call){queue, &noted, lane, &operation});
-    weir__comm_end_turn(comm, operation.u.collective.turn);
-    return status < 0 && weir__comm_status(comm) < 0 ? weir_last_error()->status : status;
+    return weir__comm_run(&(struct weir__comm_call){queue, &noted, lane, &operation});
 }

@@ -104,7 +104,6 @@ weir_status weir__comm_cause(weir_comm *comm)
 weir_status weir_comm_error(weir_comm *comm)
 {
     WEIR_ENTER(comm);
-    WEIR_REQUIRE(NULL, comm);
     return weir__comm_status(comm);
 }
 
@@ -112,7 +111,6 @@ weir_status weir_comm_abort_at(weir_comm *comm, const char *why, const char *fil
 {
     char reason[768];
     WEIR_ENTER_AT(file, line, comm);
-    WEIR_REQUIRE_AT(file, line, NULL, comm);
     WEIR_REQUIRE_AT(file, line, comm->member.object.label, why);
     snprintf(reason, sizeof reason, "rank %" PRIu32 " has aborted '%s', %s:%d: %s", comm->rank,
              weir__label_or_none(comm->member.object.label), file ? file : "?", line, why);
@@ -247,45 +245,25 @@ static weir_status shrink(weir_comm *comm, const struct place *place, weir_comm 
     return WEIR_OK;
 }
 
-// Two threads of a rank would be two ranks to the others.
-static weir_status begin_shrink(weir_comm *comm)
-{
-    weir_lock_take(&comm->lock);
-    const bool begins = !comm->shrinking;
-    comm->shrinking = true;
-    weir_lock_release(&comm->lock);
-    return begins ? WEIR_OK
-                  : weir__fail(WEIR_ERROR_INVALID, "shrink it on one thread of each rank",
-                               "weir_comm_shrink: another thread shrinks '%s'",
-                               weir__label_or_none(comm->member.object.label));
-}
-
-static void end_shrink(weir_comm *comm)
-{
-    weir_lock_take(&comm->lock);
-    comm->shrinking = false;
-    weir_lock_release(&comm->lock);
-}
-
 weir_status weir_comm_shrink_at(weir_comm *comm, const char *label, weir_comm **out_comm,
                                 const char *file, int line)
 {
     const struct place place = {label, weir__file_name(file), line};
-    WEIR_REQUIRE_AT(file, line, NULL, out_comm);
-    *out_comm = NULL;
-    WEIR_ENTER_AT(file, line, comm);
-    WEIR_REQUIRE_AT(file, line, NULL, comm);
+    WEIR_ENTER_FOR(file, line, out_comm, comm);
     const char *own = comm->member.object.label;
     weir_status status = weir__comm_refuse_wait("weir_comm_shrink", own, file, line);
     if (status == WEIR_OK && !comm->transport->shrink)
         status = weir__fail(WEIR_ERROR_UNSUPPORTED, "create another communicator on all ranks",
                             "weir_comm_shrink: the transport cannot go on with the ranks that are "
                             "left");
-    if (status == WEIR_OK)
-        status = begin_shrink(comm);
-    if (status == WEIR_OK) {
+    // Two threads of a rank would be two ranks to the others.
+    if (status == WEIR_OK && atomic_exchange(&comm->shrinking, true)) {
+        status =
+            weir__fail(WEIR_ERROR_INVALID, "shrink it on one thread of each rank",
+                       "weir_comm_shrink: another thread shrinks '%s'", weir__label_or_none(own));
+    } else if (status == WEIR_OK) {
         status = shrink(comm, &place, out_comm);
-        end_shrink(comm);
+        atomic_store(&comm->shrinking, false);
     }
     if (status < 0)
         weir__error_place(status, own, file, line);

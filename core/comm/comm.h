@@ -2,29 +2,12 @@
 #ifndef WEIR_CORE_COMM_COMM_H
 #define WEIR_CORE_COMM_COMM_H
 
+#include "base/call/call.h"
 #include "base/cold.h"
 #include "core/config/config.h"
 #include "core/object/comm.h"
 
 extern const struct weir__comm_ops weir__comm_ops;
-
-// SEND, RECV and EXCHANGE: only the ranks that they name take part, so they have no number.
-static inline bool weir__call_is_direct(weir_collective kind)
-{
-    return kind == WEIR_SEND || kind == WEIR_RECV || kind == WEIR_EXCHANGE;
-}
-
-static inline bool weir__call_reduces(weir_collective kind)
-{
-    return kind == WEIR_ALL_REDUCE || kind == WEIR_REDUCE || kind == WEIR_REDUCE_SCATTER;
-}
-
-// From or to one rank of all.
-static inline bool weir__call_is_rooted(weir_collective kind)
-{
-    return kind == WEIR_REDUCE || kind == WEIR_BROADCAST || kind == WEIR_GATHER ||
-           kind == WEIR_SCATTER;
-}
 
 // A new communicator, which has joined nothing, with the transport, timeout and check of another one unless
 // that is NULL; NULL with the thread's error.
@@ -74,7 +57,7 @@ static inline bool weir__comm_has_turn(const weir_comm *comm, uint32_t turn)
     return atomic_load_explicit(&comm->turn, memory_order_acquire) == turn;
 }
 
-// engine.c: one call in its turn. It is noted as `noted`, an operation of `queue`, and carried out on
+// engine.c: one call, when its turn has come, which it ends. It is noted as `noted`, an operation of `queue`, and carried out on
 // `lane`, which are one and the same outside of graphs.
 struct weir__comm_call {
     weir_queue *queue;
@@ -82,7 +65,7 @@ struct weir__comm_call {
     weir_queue *lane;
     const struct weir_operation *operation;
 };
-weir_status weir__comm_run_in_turn(const struct weir__comm_call *call);
+weir_status weir__comm_run(const struct weir__comm_call *call);
 bool weir__comm_takes(const struct weir_operation *operation);
 // Compares it on all ranks, in its turn, if the communicator demands it.
 weir_status weir__comm_compare(const struct weir_operation *operation);

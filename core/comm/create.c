@@ -307,10 +307,7 @@ weir_status weir_comm_create_at(weir_device *device, const struct weir_comm_para
                                 weir_comm **out_comm, const char *file, int line)
 {
     struct weir_comm_params known;
-    WEIR_REQUIRE_AT(file, line, NULL, out_comm);
-    *out_comm = NULL;
-    WEIR_ENTER_AT(file, line, device);
-    WEIR_REQUIRE_AT(file, line, NULL, device);
+    WEIR_ENTER_FOR(file, line, out_comm, device);
     params = params ? params : &defaults;
     WEIR_READ_PARAMS(file, line, weir_comm_params, params, &known);
     weir_status status = weir__comm_refuse_wait("weir_comm_create", params->label, file, line);
@@ -430,7 +427,7 @@ weir_status weir_comm_create_all_at(weir_device *const *devices, uint32_t device
     WEIR_REQUIRE_AT(file, line, NULL, devices);
     WEIR_REQUIRE_AT(file, line, NULL, device_count > 0);
     for (uint32_t i = 0; i < device_count; i++)
-        WEIR_ENTER_AT(file, line, devices[i]);
+        WEIR_LOOK_AT(file, line, devices[i]);
     params = params ? params : &defaults;
     WEIR_READ_PARAMS(file, line, weir_comm_params, params, &known);
     weir_status status = weir__comm_refuse_wait("weir_comm_create_all", params->label, file, line);
@@ -475,10 +472,7 @@ static weir_status split_group(weir_comm *comm, const struct weir_transport_spli
 weir_status weir_comm_split_at(weir_comm *comm, int32_t color, int32_t key, const char *label,
                                weir_comm **out_part, const char *file, int line)
 {
-    WEIR_REQUIRE_AT(file, line, NULL, out_part);
-    *out_part = NULL;
-    WEIR_ENTER_AT(file, line, comm);
-    WEIR_REQUIRE_AT(file, line, NULL, comm);
+    WEIR_ENTER_FOR(file, line, out_part, comm);
     WEIR_REQUIRE_AT(file, line, comm->member.object.label, color >= WEIR_NO_COLOR);
     weir_status status =
         weir__comm_refuse_wait("weir_comm_split", comm->member.object.label, file, line);

@@ -46,28 +46,6 @@ static bool find_known(struct weir__known *known, uint64_t hash, bool adds)
     return false;
 }
 
-struct weir__call weir__call_of(const struct weir_operation *operation)
-{
-    const weir_collective kind = operation->u.collective.kind;
-    const bool sized = kind != WEIR_EXCHANGE && kind != WEIR_BARRIER;
-    struct weir__call call = {
-        .number = operation->u.collective.number,
-        .count = sized ? operation->u.collective.count : 0,
-        .root = weir__call_is_rooted(kind) || kind == WEIR_SEND || kind == WEIR_RECV
-                    ? operation->u.collective.root
-                    : 0,
-        .line = operation->line,
-        .kind = kind,
-        .element = (uint16_t)(sized ? operation->u.collective.element : 0),
-        .reduction = (uint16_t)(weir__call_reduces(kind) ? operation->u.collective.reduction : 0),
-    };
-    const char *file = operation->file ? operation->file : "";
-    const size_t length = strlen(file);
-    const size_t skipped = length < sizeof call.file ? 0 : length + 1 - sizeof call.file;
-    memcpy(call.file, file + skipped, length - skipped); // the rest is 0
-    return call;
-}
-
 // FNV-1a, a word at a time.
 static uint64_t mix(uint64_t hash, uint64_t word)
 {
@@ -77,7 +55,7 @@ static uint64_t mix(uint64_t hash, uint64_t word)
 
 #define SEED UINT64_C(14695981039346656037)
 
-uint64_t weir__call_hash(const struct weir__call *call)
+uint64_t weir__call_hash(const struct weir_head *call)
 {
     const uint64_t hash =
         mix(SEED, call->kind | (uint64_t)call->element << 16 | (uint64_t)call->reduction << 32);
@@ -100,59 +78,20 @@ static uint64_t likeness_of(const struct weir_operation *operation)
     return likeness | 1;
 }
 
-void weir__call_describe(const struct weir__call *call, char text[WEIR__CALL_TEXT_SIZE])
+struct weir_transport_call weir__call_of(const struct weir_operation *operation)
 {
-    char said[WEIR__CALL_FILE_SIZE];
-    char file[WEIR__CALL_FILE_SIZE];
-    snprintf(said, sizeof said, "%.*s", WEIR__CALL_FILE_SIZE - 1, call->file);
-    weir_text_escape(file, sizeof file, said, "");
-    snprintf(text, WEIR__CALL_TEXT_SIZE, "%s %" PRIu64 " (%s:%" PRId32 ")",
-             weir_collective_name((weir_collective)call->kind), call->number, file, call->line);
-}
-
-bool weir__call_equals(const struct weir__call *a, const struct weir__call *b)
-{
-    return a->kind == b->kind && a->element == b->element && a->count == b->count &&
-           a->reduction == b->reduction && a->root == b->root;
-}
-
-struct difference {
-    char text[48];
-};
-
-// What `call` has that `other` has not: "64 f32", "the reduction sum", "the root 1".
-static struct difference difference(const struct weir__call *call, const struct weir__call *other)
-{
-    struct difference found;
-    if (call->element != other->element || call->count != other->count)
-        snprintf(found.text, sizeof found.text, "%" PRIu64 " %s", call->count,
-                 weir_datatype_name((weir_datatype)call->element));
-    else if (call->reduction != other->reduction)
-        snprintf(found.text, sizeof found.text, "the reduction %s",
-                 weir_reduction_name((weir_reduction)call->reduction));
-    else
-        snprintf(found.text, sizeof found.text, "the root %" PRIu32, call->root);
-    return found;
-}
-
-void weir__call_differ(const struct weir__call *own, uint32_t rank, const struct weir__call *theirs,
-                       uint32_t peer, bool blames, char text[WEIR__CALL_TEXT_SIZE])
-{
-    char called[WEIR__CALL_TEXT_SIZE];
-    char right[WEIR__CALL_TEXT_SIZE];
-    weir__call_describe(theirs, called);
-    weir__call_describe(own, right);
-    if (own->kind != theirs->kind && blames)
-        snprintf(text, WEIR__CALL_TEXT_SIZE, "rank %" PRIu32 " has called %.160s instead", peer,
-                 called);
-    else if (own->kind != theirs->kind)
-        snprintf(text, WEIR__CALL_TEXT_SIZE,
-                 "rank %" PRIu32 " has called %.90s, and rank %" PRIu32 " %.90s", peer, called,
-                 rank, right);
-    else
-        snprintf(text, WEIR__CALL_TEXT_SIZE,
-                 "rank %" PRIu32 " has called %.90s with %s, and rank %" PRIu32 " with %s", peer,
-                 called, difference(theirs, own).text, rank, difference(own, theirs).text);
+    return (struct weir_transport_call){
+        .struct_size = sizeof(struct weir_transport_call),
+        .kind = operation->u.collective.kind,
+        .element = operation->u.collective.element,
+        .reduction = operation->u.collective.reduction,
+        .root = operation->u.collective.root,
+        .count = operation->u.collective.count,
+        .number = operation->u.collective.number,
+        .timeout_ns = operation->u.collective.comm->timeout_ns,
+        .file = operation->file,
+        .line = operation->line,
+    };
 }
 
 // An engine's collectives are submitted to the backend in the order of their turns. A turn that is due
@@ -486,27 +425,10 @@ static void describe_parts(const struct carried *run)
     }
 }
 
-// Without memory.
-static struct weir_transport_call transport_call_of(const struct weir_operation *operation)
-{
-    return (struct weir_transport_call){
-        .struct_size = sizeof(struct weir_transport_call),
-        .kind = operation->u.collective.kind,
-        .element = operation->u.collective.element,
-        .reduction = operation->u.collective.reduction,
-        .root = operation->u.collective.root,
-        .count = operation->u.collective.count,
-        .number = operation->u.collective.number,
-        .timeout_ns = operation->u.collective.comm->timeout_ns,
-        .file = operation->file,
-        .line = operation->line,
-    };
-}
-
 static weir_status call_transport(const struct carried *run)
 {
     const bool exchange = run->operation->u.collective.kind == WEIR_EXCHANGE;
-    struct weir_transport_call call = transport_call_of(run->operation);
+    struct weir_transport_call call = weir__call_of(run->operation);
     if (run->parts) {
         describe_parts(run);
         call.parts = run->parts;
@@ -629,9 +551,9 @@ static weir_status submit(weir_queue *queue, const struct weir_operation *operat
 weir_status weir__comm_compare(const struct weir_operation *operation)
 {
     weir_comm *comm = operation->u.collective.comm;
-    if (!comm->check || weir__call_is_direct(operation->u.collective.kind))
+    if (!comm->check || !weir_is_numbered(operation->u.collective.kind))
         return WEIR_OK;
-    const struct weir_transport_call call = transport_call_of(operation);
+    const struct weir_transport_call call = weir__call_of(operation);
     weir_status status = comm->transport->run(comm->group, &call);
     if (status < 0) {
         struct weir_error cause = weir__error_of(status);
@@ -641,7 +563,7 @@ weir_status weir__comm_compare(const struct weir_operation *operation)
     return status;
 }
 
-weir_status weir__comm_run_in_turn(const struct weir__comm_call *call)
+static weir_status run_in_turn(const struct weir__comm_call *call)
 {
     if (!weir__comm_takes(call->operation))
         return carry(call->lane, call->operation);
@@ -654,18 +576,24 @@ weir_status weir__comm_run_in_turn(const struct weir__comm_call *call)
     return status;
 }
 
-static weir_status run(weir_queue *queue, const struct weir_operation *operation)
+weir_status weir__comm_run(const struct weir__comm_call *call)
 {
-    weir_comm *comm = operation->u.collective.comm;
-    weir_status status = weir__comm_await_turn(comm, operation->u.collective.turn);
+    weir_comm *comm = call->operation->u.collective.comm;
+    const uint32_t turn = call->operation->u.collective.turn;
+    weir_status status = weir__comm_await_turn(comm, turn);
     if (status < 0)
         return status;
     // The detail of an earlier function in this thread must not be mistaken for this one's.
     weir_error_set(NULL);
-    status = weir__comm_run_in_turn(&(struct weir__comm_call){queue, operation, queue, operation});
-    weir__comm_end_turn(comm, operation->u.collective.turn);
+    status = run_in_turn(call);
+    weir__comm_end_turn(comm, turn);
     // An abort while it ran is the first cause.
     return status < 0 && weir__comm_status(comm) < 0 ? weir_last_error()->status : status;
+}
+
+static weir_status run(weir_queue *queue, const struct weir_operation *operation)
+{
+    return weir__comm_run(&(struct weir__comm_call){queue, operation, queue, operation});
 }
 
 static void skip(const struct weir_operation *operation)

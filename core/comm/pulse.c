@@ -90,7 +90,7 @@ static struct weir_operation operation_of(const struct weir__pulse *pulse,
 
 static bool is_direct(const struct weir__flight *flight)
 {
-    return weir__call_is_direct((weir_collective)flight->kind);
+    return !weir_is_numbered(flight->kind);
 }
 
 // Copies a call in flight, 0 being the oldest. False: there are not so many.
@@ -109,7 +109,8 @@ bool weir__pulse_copy_flight(const struct weir__pulse *pulse, size_t index,
 static void remember(struct weir__pulse *pulse, const struct weir__flight *flight)
 {
     const struct weir_operation operation = operation_of(pulse, flight);
-    const struct weir__call call = weir__call_of(&operation);
+    const struct weir_transport_call it = weir__call_of(&operation);
+    const struct weir_head call = weir_head_of(&it);
     pulse->number = call.number;
     pulse->hash = (pulse->hash ^ weir__call_hash(&call)) * UINT64_C(1099511628211);
     pulse->calls[call.number % WEIR__PULSE_HISTORY] = call;
@@ -179,7 +180,7 @@ bool weir__pulse_find(const struct weir__pulse *pulse, uint64_t number,
     return false;
 }
 
-struct weir__call weir__pulse_own_call(const struct weir__pulse *pulse, uint64_t number)
+struct weir_head weir__pulse_own_call(const struct weir__pulse *pulse, uint64_t number)
 {
     return pulse->calls[number % WEIR__PULSE_HISTORY];
 }
@@ -401,6 +402,20 @@ static weir_status ask(struct weir__pulse *pulse, struct weir_comm_progress *out
     return status;
 }
 
+// Waits so long. False: the pulse is to stop or, unless it has been `aborted`, the communicator has failed.
+static bool may_go_on_after(const struct weir__pulse *pulse, uint64_t time_ns, bool aborted)
+{
+    weir_comm *comm = pulse->comm;
+    const struct timespec until = weir_clock_timespec(weir_clock_now_ns() + time_ns);
+    int error = 0;
+    weir_lock_take(&comm->lock);
+    while (!pulse->stop && (aborted || !comm->failed) && error == 0)
+        error = weir_lock_wait_until(&comm->lock, &comm->changed, &until);
+    const bool may = !pulse->stop && (aborted || !comm->failed);
+    weir_lock_release(&comm->lock);
+    return may;
+}
+
 // After an abort the engine's work ends, soon and with any result. Where it does not, nothing but the end of the
 // process ends it, and waits for it would have no end: so the device is given up.
 
@@ -437,20 +452,6 @@ static void give_up(struct weir__pulse *pulse, const struct weir__flight *flight
     end_asking();
 }
 
-// Waits for the next look. False: the pulse is to stop.
-static bool pause_until_look(const struct weir__pulse *pulse)
-{
-    weir_comm *comm = pulse->comm;
-    const struct timespec until = weir_clock_timespec(weir_clock_now_ns() + LOOK_NS);
-    int error = 0;
-    weir_lock_take(&comm->lock);
-    while (!pulse->stop && error == 0)
-        error = weir_lock_wait_until(&comm->lock, &comm->changed, &until);
-    const bool stop = pulse->stop;
-    weir_lock_release(&comm->lock);
-    return !stop;
-}
-
 // Waits until the engine's work has ended after its abort, or the pulse is to stop. If it does not end in
 // time, the device is lost.
 static void await_end(struct weir__pulse *pulse)
@@ -464,7 +465,7 @@ static void await_end(struct weir__pulse *pulse)
     unsigned looks = 0;
     if (!comm->engine->ops->comm_give_up)
         return;
-    while (pause_until_look(pulse)) {
+    while (may_go_on_after(pulse, LOOK_NS, true)) {
         const uint32_t before = pulse->turn;
         if (ask(pulse, &progress) < 0 || !find_oldest(pulse, &oldest))
             return;
@@ -487,14 +488,14 @@ static void await_end(struct weir__pulse *pulse)
 #define JUDGE_NS (500 * MILLISECOND) // as in transports/kit: busy processors delay a beat
 
 // The first of a rank's last calls that differs from this one's; NULL: none does.
-static const struct weir__call *first_other(const struct weir__pulse *pulse, uint32_t rank)
+static const struct weir_head *first_other(const struct weir__pulse *pulse, uint32_t rank)
 {
     const struct weir__beat *theirs = &pulse->beats[rank];
-    const struct weir__call *first = NULL;
+    const struct weir_head *first = NULL;
     for (uint32_t i = 0; i < WEIR__PULSE_WINDOW; i++) {
-        const struct weir__call *call = &theirs->calls[i];
-        const struct weir__call own = weir__pulse_own_call(pulse, call->number);
-        if (call->number != 0 && own.number == call->number && !weir__call_equals(&own, call) &&
+        const struct weir_head *call = &theirs->calls[i];
+        const struct weir_head own = weir__pulse_own_call(pulse, call->number);
+        if (call->number != 0 && own.number == call->number && !weir_head_equals(&own, call) &&
             (!first || call->number < first->number))
             first = call;
     }
@@ -505,7 +506,7 @@ static const struct weir__call *first_other(const struct weir__pulse *pulse, uin
 static uint64_t first_difference(const struct weir__pulse *pulse, uint32_t rank)
 {
     const struct weir__beat *theirs = &pulse->beats[rank];
-    const struct weir__call *call = first_other(pulse, rank);
+    const struct weir_head *call = first_other(pulse, rank);
     uint64_t hash;
     if (call)
         return call->number;
@@ -551,17 +552,17 @@ static bool find_verdict(const struct weir__pulse *pulse, struct verdict *out_ve
 static void fail_of_verdict(struct weir__pulse *pulse, const struct verdict *verdict)
 {
     const weir_comm *comm = pulse->comm;
-    const struct weir__call own = weir__pulse_own_call(pulse, verdict->number);
-    const struct weir__call *theirs = first_other(pulse, verdict->peer);
+    const struct weir_head own = weir__pulse_own_call(pulse, verdict->number);
+    const struct weir_head *theirs = first_other(pulse, verdict->peer);
     const bool other_is_odd = 2 * verdict->alike > comm->count;
     const bool own_is_odd = 2 * verdict->others > comm->count;
-    char text[WEIR__CALL_TEXT_SIZE];
+    char text[WEIR_CALLS_TEXT_SIZE];
     struct weir__flight flight;
     pulse->differs = theirs ? verdict->number : pulse->confirmed + 1; // which may be complete
     if (theirs && own_is_odd)
-        weir__call_differ(theirs, verdict->peer, &own, comm->rank, false, text);
+        weir_head_differ(theirs, verdict->peer, &own, comm->rank, false, text);
     else if (theirs)
-        weir__call_differ(&own, comm->rank, theirs, verdict->peer, other_is_odd, text);
+        weir_head_differ(&own, comm->rank, theirs, verdict->peer, other_is_odd, text);
     else
         snprintf(text, sizeof text,
                  "rank %" PRIu32 " has called something else than rank %" PRIu32
@@ -596,8 +597,8 @@ static bool compare(struct weir__pulse *pulse)
 static bool has_left(struct weir__pulse *pulse, uint32_t rank, const struct weir__flight *oldest)
 {
     const struct weir__beat *beat = &pulse->beats[rank];
-    char text[2 * WEIR__CALL_TEXT_SIZE];
-    char last[WEIR__CALL_TEXT_SIZE];
+    char text[2 * WEIR_CALLS_TEXT_SIZE];
+    char last[WEIR_CALLS_TEXT_SIZE];
     if (!beat->leaves || !oldest || oldest->number <= beat->number)
         return false;
     weir__pulse_last_call(beat, last);
@@ -687,31 +688,14 @@ static uint64_t interval_of(const weir_comm *comm)
     return comm->count <= 8 ? 20 * MILLISECOND : comm->count * 5 / 2 * MILLISECOND;
 }
 
-// With the lock: waits for the next beat, the end or a failure.
-static void pause_until_beat(struct weir__pulse *pulse)
-{
-    weir_comm *comm = pulse->comm;
-    const struct timespec until = weir_clock_timespec(weir_clock_now_ns() + interval_of(comm));
-    int error = 0;
-    while (!pulse->stop && !comm->failed && error == 0)
-        error = weir_lock_wait_until(&comm->lock, &comm->changed, &until);
-}
-
 static void run(void *argument)
 {
     struct weir__pulse *pulse = argument;
     weir_comm *comm = pulse->comm;
     pulse->moved_ns = weir_clock_now_ns();
-    weir_lock_take(&comm->lock);
-    while (!pulse->stop && !comm->failed) {
-        weir_lock_release(&comm->lock);
+    for (uint64_t time_ns = 0; may_go_on_after(pulse, time_ns, false); time_ns = interval_of(comm))
         beat(pulse);
-        weir_lock_take(&comm->lock);
-        pause_until_beat(pulse);
-    }
-    const bool failed = comm->failed;
-    weir_lock_release(&comm->lock);
-    if (failed) {
+    if (comm->failed) {
         book(pulse);
         if (begin_asking()) {
             comm->engine->ops->comm_abort(comm->engine, comm);

@@ -9,6 +9,7 @@
 #ifndef WEIR_CORE_COMM_PULSE_H
 #define WEIR_CORE_COMM_PULSE_H
 
+#include "base/call/call.h"
 #include "base/thread.h"
 #include "core/comm/comm.h"
 #include "core/queue/queue.h"
@@ -20,40 +21,9 @@ weir_status weir__pulse_start(weir_comm *comm, void *group);
 // most a second.
 void weir__pulse_finish(weir_comm *comm);
 
-// What a rank says of a collective to the others, and its comparison: engine.c.
-
-enum {
-    WEIR__CALL_FILE_SIZE = 32,
-    WEIR__CALL_TEXT_SIZE = 256
-};
-
-// The same bytes on all ranks. What a kind does not use is 0.
-struct weir__call {
-    uint64_t number; // 0: none
-    uint64_t count;
-    uint32_t root;
-    int32_t line;
-    uint32_t kind;
-    uint16_t element;
-    uint16_t reduction;
-    char file[WEIR__CALL_FILE_SIZE]; // its end
-};
-
-struct weir__call weir__call_of(const struct weir_operation *operation);
-
-// Of kind, element, reduction, root and count: the same on all ranks.
-uint64_t weir__call_hash(const struct weir__call *call);
-
-// Whether two ranks have called the same.
-bool weir__call_equals(const struct weir__call *a, const struct weir__call *b);
-
-// Stores in a clause what `rank` and `peer` have called, which differs. Most ranks have called what
-// `rank` has if it blames `peer`.
-void weir__call_differ(const struct weir__call *own, uint32_t rank, const struct weir__call *theirs,
-                       uint32_t peer, bool blames, char text[WEIR__CALL_TEXT_SIZE]);
-
-// "all-reduce 16 (app.c:99)".
-void weir__call_describe(const struct weir__call *call, char text[WEIR__CALL_TEXT_SIZE]);
+// engine.c: a collective, without its memory; and a hash of kind, element, reduction, root and count, the same on all ranks.
+struct weir_transport_call weir__call_of(const struct weir_operation *operation);
+uint64_t weir__call_hash(const struct weir_head *call);
 
 // Calls in flight, beats, and the thread that sends them: pulse.c. Failures: blame.c.
 
@@ -71,7 +41,7 @@ struct weir__beat {
     uint32_t due;    // it waits in the oldest collective of its own
     uint64_t process;
     char host[WEIR__PULSE_HOST]; // the beginning of a long name; "" if it is not known
-    struct weir__call calls[WEIR__PULSE_WINDOW];
+    struct weir_head calls[WEIR__PULSE_WINDOW];
 };
 
 // What the submitting thread leaves of a call: as many bytes as a line of the cache has.
@@ -111,10 +81,10 @@ struct weir__pulse {
     bool ended;
 
     // The thread's.
-    uint64_t flight_told;                         // the first that is not among those that follow
-    uint64_t number;                              // of the last call
-    uint64_t hash;                                // of all calls
-    struct weir__call calls[WEIR__PULSE_HISTORY]; // call n at n % WEIR__PULSE_HISTORY
+    uint64_t flight_told;                        // the first that is not among those that follow
+    uint64_t number;                             // of the last call
+    uint64_t hash;                               // of all calls
+    struct weir_head calls[WEIR__PULSE_HISTORY]; // call n at n % WEIR__PULSE_HISTORY
     uint64_t hashes[WEIR__PULSE_HISTORY];
     struct weir__beat *beats; // of all ranks, the latest; of one that has left its last
     struct weir_transport_part *parts;
@@ -197,7 +167,7 @@ bool weir__pulse_find(const struct weir__pulse *pulse, uint64_t number,
                       struct weir__flight *out_flight);
 
 // This rank's call of that number, or another one.
-struct weir__call weir__pulse_own_call(const struct weir__pulse *pulse, uint64_t number);
+struct weir_head weir__pulse_own_call(const struct weir__pulse *pulse, uint64_t number);
 
 // blame.c
 
@@ -210,6 +180,6 @@ void weir__pulse_fail_of_transport(struct weir__pulse *pulse, const struct weir_
 void weir__pulse_fail_late(struct weir__pulse *pulse, const struct weir__flight *flight);
 
 // "after all-reduce 16 (app.c:99)", "before its first collective".
-void weir__pulse_last_call(const struct weir__beat *beat, char text[WEIR__CALL_TEXT_SIZE]);
+void weir__pulse_last_call(const struct weir__beat *beat, char text[WEIR_CALLS_TEXT_SIZE]);
 
 #endif

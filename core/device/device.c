@@ -120,7 +120,6 @@ weir_status weir_device_describe_sized(const weir_runtime *runtime, size_t index
                                        struct weir_device_info *out_info, size_t size)
 {
     WEIR_ENTER(runtime);
-    WEIR_REQUIRE(NULL, runtime);
     WEIR_REQUIRE(NULL, out_info);
     struct weir_device_info info = {.struct_size = sizeof info};
     weir_status status = describe(runtime, index, &info);
@@ -398,7 +397,7 @@ weir_status weir_device_open_at(weir_runtime *runtime, const struct weir_device_
     struct weir_device_params known;
     WEIR_REQUIRE_AT(file, line, NULL, out_device);
     *out_device = NULL;
-    WEIR_ENTER_AT(file, line, runtime);
+    WEIR_LOOK_AT(file, line, runtime);
     if (params)
         WEIR_READ_PARAMS(file, line, weir_device_params, params, &known);
     weir_status status = weir__runtime_enter(&runtime, file, line);
@@ -439,11 +438,8 @@ weir_status weir_device_close_at(weir_device **device, const char *file, int lin
 {
     if (!device || !*device)
         return WEIR_OK;
-    WEIR_ENTER_AT(file, line, *device);
-    if (weir__in_host_call())
-        return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID,
-                             "call it on a thread of the program's",
-                             "weir_device_close waits, and a host call may not wait");
+    WEIR_LOOK_AT(file, line, *device);
+    WEIR_REFUSE_HOST_CALL_AT(file, line, NULL, "call it on a thread of the program's");
     weir_device *gone = *device;
     weir_status status = refuse_close(gone);
     if (status < 0)
@@ -481,10 +477,7 @@ weir_runtime *weir_device_runtime(const weir_device *device)
 weir_status weir_device_trim(weir_device *device)
 {
     WEIR_ENTER(device);
-    WEIR_REQUIRE(NULL, device);
-    if (weir__in_host_call())
-        return weir__told(weir__fail(WEIR_ERROR_INVALID, "call it on a thread of the program's",
-                                     "weir_device_trim may wait, and a host call may not wait"));
+    WEIR_REFUSE_HOST_CALL_AT(NULL, 0, NULL, "call it on a thread of the program's");
     weir__staging_trim(device);
     weir__device_reap_all(device);
     return weir__told(

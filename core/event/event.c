@@ -117,10 +117,8 @@ weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const
                                int line)
 {
     WEIR_ENTER_AT(file, line, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     weir_queue *producer;
-    if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue, file, line);
+    WEIR_REFUSE_CALLBACK(queue, file, line);
     if (weir__is_captured(event))
         return weir__capture_wait(queue, event, file, line);
     weir_status status =
@@ -163,12 +161,6 @@ weir_status weir_event_error_at(struct weir_event event, const char *file, int l
     return query("weir_event_error", event, &(struct weir__host_caller){file, line, 0});
 }
 
-static weir_status refuse_wait_in_host_call(const char *function, const char *file, int line)
-{
-    return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID, "submit a wait to the queue instead",
-                         "%s: a host call may submit work, and may not wait", function);
-}
-
 static void note_sync(weir_queue *queue, struct weir_event event, uint64_t timeout_ns,
                       weir_status status, const struct weir__host_caller *caller)
 {
@@ -197,8 +189,8 @@ weir_status weir__event_sync(const char *function, struct weir_event event, uint
                              const struct weir__host_caller *caller)
 {
     weir_queue *queue;
-    if (weir__in_host_call())
-        return refuse_wait_in_host_call(function, caller->file, caller->line);
+    WEIR_REFUSE_HOST_CALL_OF(function, caller->file, caller->line, NULL,
+                             "submit a wait to the queue instead");
     weir_status status = find(function, event, caller, &queue);
     if (status < 0)
         return status;
@@ -288,8 +280,7 @@ weir_status weir_event_sync_any_at(const struct weir_event *events, size_t count
     WEIR_REQUIRE_AT(file, line, NULL, out_index);
     *out_index = 0;
     WEIR_REQUIRE_AT(file, line, NULL, events && count > 0);
-    if (weir__in_host_call())
-        return refuse_wait_in_host_call("weir_event_sync_any", file, line);
+    WEIR_REFUSE_HOST_CALL_AT(file, line, NULL, "submit a wait to the queue instead");
 
     const weir_status status = await_any(events, count, timeout_ns, &caller, out_index);
     if (status == WEIR_TIMEOUT && timeout_ns > 0)
@@ -325,11 +316,8 @@ weir_status weir_queue_sync_at(weir_queue *queue, uint64_t timeout_ns, const cha
 {
     struct weir_event event = {0};
     WEIR_ENTER_AT(file, line, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
-    if (weir__in_host_call())
-        return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
-                             "submit a wait to the queue instead",
-                             "weir_queue_sync: a host call may submit work, and may not wait");
+    WEIR_REFUSE_HOST_CALL_AT(file, line, queue->member.object.label,
+                             "submit a wait to the queue instead");
     if (weir__is_capturing(queue))
         return weir__queue_refuse_capturing(queue, file, line,
                                             "weir_queue_sync has nothing to wait for",
@@ -395,11 +383,7 @@ weir_status weir_device_sync_at(weir_device *device, uint64_t timeout_ns, const 
 {
     struct weir_error first = {.status = WEIR_OK};
     WEIR_ENTER_AT(file, line, device);
-    WEIR_REQUIRE_AT(file, line, NULL, device);
-    if (weir__in_host_call() || weir__in_native_call())
-        return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID,
-                             "call it on a thread of the program's",
-                             "weir_device_sync: a host call may submit work, and may not wait");
+    WEIR_REFUSE_HOST_CALL_AT(file, line, NULL, "call it on a thread of the program's");
     const uint64_t now_ns = weir_clock_now_ns();
     const uint64_t deadline_ns =
         timeout_ns < WEIR_FOREVER - now_ns ? now_ns + timeout_ns : WEIR_FOREVER;

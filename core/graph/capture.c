@@ -477,24 +477,7 @@ static bool is_node(const struct weir_operation *operation)
     }
 }
 
-static bool note(weir_queue *queue, const struct weir_operation *operation, weir_status *out_status)
-{
-    struct capture *capture = enter(queue);
-    if (!capture)
-        return false;
-    const uint32_t branch = branch_of(&capture->notes, queue);
-    *out_status = WEIR_OK;
-    if (!is_node(operation))
-        *out_status = refuse_kind(queue, operation);
-    else if (operation->flags & WEIR_OPERATION_EMPTY)
-        capture->notes.branches[branch].last = EMPTY_NODE;
-    else if (!add_node(&capture->notes, branch, operation))
-        *out_status = fail_for_memory(capture);
-    weir_lock_release(&capture->lock);
-    return true;
-}
-
-static bool record(weir_queue *queue, struct weir_event *out_event, weir_status *out_status)
+static bool note(weir_queue *queue, struct weir_operation *operation, weir_status *out_status)
 {
     struct capture *capture = enter(queue);
     if (!capture)
@@ -502,12 +485,15 @@ static bool record(weir_queue *queue, struct weir_event *out_event, weir_status 
     const uint32_t branch = branch_of(&capture->notes, queue);
     uint32_t record;
     *out_status = WEIR_OK;
-    if (add_record(&capture->notes, branch, &record))
-        *out_event = (struct weir_event){
-            .queue = queue->member.object.id,
-            .sequence = CAPTURED | (uint64_t)capture->id << 32 | record,
-        };
-    else
+    if (operation->kind == WEIR_OPERATION_RECORD && add_record(&capture->notes, branch, &record))
+        operation->sequence = CAPTURED | (uint64_t)capture->id << 32 | record;
+    else if (operation->kind == WEIR_OPERATION_RECORD)
+        *out_status = fail_for_memory(capture);
+    else if (!is_node(operation))
+        *out_status = refuse_kind(queue, operation);
+    else if (operation->flags & WEIR_OPERATION_EMPTY)
+        capture->notes.branches[branch].last = EMPTY_NODE;
+    else if (!add_node(&capture->notes, branch, operation))
         *out_status = fail_for_memory(capture);
     weir_lock_release(&capture->lock);
     return true;
@@ -606,9 +592,7 @@ static weir_status begin(weir_queue *queue, const char *file, int line)
 weir_status weir_capture_begin_at(weir_queue *queue, const char *file, int line)
 {
     WEIR_ENTER_AT(file, line, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
-    if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue, file, line);
+    WEIR_REFUSE_CALLBACK(queue, file, line);
     weir_lock_take(&queue->submit_lock);
     weir_status status = begin(queue, file, line);
     weir_lock_release(&queue->submit_lock);
@@ -620,9 +604,7 @@ weir_status weir_capture_node(weir_queue *queue, uint32_t *out_node)
     WEIR_REQUIRE(NULL, out_node);
     *out_node = 0;
     WEIR_ENTER(queue);
-    WEIR_REQUIRE(NULL, queue);
-    if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue, NULL, 0);
+    WEIR_REFUSE_CALLBACK(queue, NULL, 0);
     const char *label = queue->member.object.label;
     uint32_t last = NO_NODE;
     weir_lock_take(&queue->submit_lock);
@@ -687,14 +669,10 @@ weir_status weir_capture_end_at(weir_queue *queue, const struct weir_graph_param
                                 weir_graph **out_graph, const char *file, int line)
 {
     struct weir_graph_params known;
-    WEIR_REQUIRE_AT(file, line, NULL, out_graph);
-    *out_graph = NULL;
-    WEIR_ENTER_AT(file, line, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
+    WEIR_ENTER_FOR(file, line, out_graph, queue);
     if (params)
         WEIR_READ_PARAMS(file, line, weir_graph_params, params, &known);
-    if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue, file, line);
+    WEIR_REFUSE_CALLBACK(queue, file, line);
     struct capture *capture = close_of(queue, true);
     if (!capture)
         return refuse_end(queue, file, line);
@@ -719,9 +697,7 @@ static void cancel(struct capture *capture)
 weir_status weir_capture_cancel(weir_queue *queue)
 {
     WEIR_ENTER(queue);
-    WEIR_REQUIRE(NULL, queue);
-    if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue, NULL, 0);
+    WEIR_REFUSE_CALLBACK(queue, NULL, 0);
     struct capture *capture = close_of(queue, true);
     if (capture)
         cancel(capture);
@@ -737,6 +713,5 @@ static void abandon(weir_queue *queue)
 
 static const struct weir__capture_ops capture_ops = {
     .note = note,
-    .record = record,
     .abandon = abandon,
 };

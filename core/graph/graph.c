@@ -201,17 +201,12 @@ weir_status weir_graph_clone_at(weir_graph *graph, const struct weir_graph_param
                                 weir_graph **out_graph, const char *file, int line)
 {
     struct weir_graph_params known;
-    WEIR_REQUIRE_AT(file, line, NULL, out_graph);
-    *out_graph = NULL;
-    WEIR_ENTER_AT(file, line, graph);
-    WEIR_REQUIRE_AT(file, line, NULL, graph);
+    WEIR_ENTER_FOR(file, line, out_graph, graph);
     if (params)
         WEIR_READ_PARAMS(file, line, weir_graph_params, params, &known);
     const char *label = params && params->label ? params->label : graph->member.object.label;
     const weir_status status = clone(graph, label, out_graph);
-    if (status == WEIR_OK)
-        weir__member_place(&(*out_graph)->member, file, line);
-    return weir__placed(status, file, line);
+    WEIR_RETURN_CREATED(file, line, out_graph, status);
 }
 
 // Use of buffers and kernels.
@@ -481,12 +476,10 @@ static weir_status launch(weir_queue *queue, weir_graph *graph, const char *file
 weir_status weir_queue_graph_at(weir_queue *queue, weir_graph *graph, const char *file, int line)
 {
     WEIR_ENTER_AT(file, line, queue, graph);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, queue->member.object.label, graph);
     if (weir__debug_check_memory(__func__, file, line) < 0)
         return weir_last_error()->status;
-    if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue, file, line);
+    WEIR_REFUSE_CALLBACK(queue, file, line);
     if (graph->member.device != queue->member.device)
         return weir__fail_at(file, line, graph->member.object.label, WEIR_ERROR_INVALID,
                              "capture a graph for each device",

@@ -153,7 +153,6 @@ weir_status weir_graph_set_copy_at(weir_graph *graph, uint32_t node, weir_buffer
     struct weir_operation operation;
     struct weir__caller caller;
     WEIR_ENTER_AT(file, line, graph, dst, src);
-    WEIR_REQUIRE_AT(file, line, NULL, graph);
     weir_status status = begin(graph, node, WEIR_OPERATION_COPY, &caller);
     if (status == WEIR_OK)
         status = weir__operation_copy(&caller, dst, dst_offset, src, src_offset, size, &operation);
@@ -167,7 +166,6 @@ weir_status weir_graph_set_copy_2d_at(weir_graph *graph, uint32_t node, struct w
     struct weir_operation operation;
     struct weir__caller caller;
     WEIR_ENTER_AT(file, line, graph, dst.buffer, src.buffer);
-    WEIR_REQUIRE_AT(file, line, NULL, graph);
     weir_status status = begin(graph, node, WEIR_OPERATION_COPY_2D, &caller);
     if (status == WEIR_OK)
         status = weir__operation_copy_2d(&caller, &dst, &src, width, height, &operation);
@@ -181,7 +179,6 @@ weir_status weir_graph_set_copy_3d_at(weir_graph *graph, uint32_t node, struct w
     struct weir_operation operation;
     struct weir__caller caller;
     WEIR_ENTER_AT(file, line, graph, dst.buffer, src.buffer);
-    WEIR_REQUIRE_AT(file, line, NULL, graph);
     weir_status status = begin(graph, node, WEIR_OPERATION_COPY_3D, &caller);
     if (status == WEIR_OK)
         status = weir__operation_copy_3d(&caller, &dst, &src, width, height, depth, &operation);
@@ -195,7 +192,6 @@ weir_status weir_graph_set_fill_at(weir_graph *graph, uint32_t node, weir_buffer
     struct weir_operation operation;
     struct weir__caller caller;
     WEIR_ENTER_AT(file, line, graph, dst);
-    WEIR_REQUIRE_AT(file, line, NULL, graph);
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, pattern);
     weir_status status = begin(graph, node, WEIR_OPERATION_FILL, &caller);
     if (status == WEIR_OK)
@@ -211,31 +207,12 @@ weir_status weir_graph_set_fill_2d_at(weir_graph *graph, uint32_t node, struct w
     struct weir_operation operation;
     struct weir__caller caller;
     WEIR_ENTER_AT(file, line, graph, dst.buffer);
-    WEIR_REQUIRE_AT(file, line, NULL, graph);
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, pattern);
     weir_status status = begin(graph, node, WEIR_OPERATION_FILL_2D, &caller);
     if (status == WEIR_OK)
         status = weir__operation_fill_2d(&caller, &dst, width, height, pattern, pattern_size,
                                          &operation);
     return end_with(graph, node, status, &operation, file, line);
-}
-
-// Describes a launch of the node's kernel; `widened` is for its arguments.
-static weir_status describe_launch(struct weir__caller *caller, const struct weir_operation *before,
-                                   struct weir_extent grid, struct weir_extent block,
-                                   const struct weir_argument *arguments, size_t argument_count,
-                                   struct weir_argument *widened,
-                                   struct weir_operation *out_operation)
-{
-    weir_kernel *kernel = before->u.launch.kernel;
-    caller->cooperative = before->flags & WEIR_OPERATION_COOPERATIVE;
-    const weir_status status = weir__operation_launch(caller, kernel, grid, block, arguments,
-                                                      argument_count, out_operation);
-    if (status != WEIR__WIDEN)
-        return status;
-    weir__kernel_widen(kernel, arguments, widened);
-    return weir__operation_launch(caller, kernel, grid, block, widened, argument_count,
-                                  out_operation);
 }
 
 weir_status weir_graph_set_launch_at(weir_graph *graph, uint32_t node, struct weir_extent grid,
@@ -248,12 +225,14 @@ weir_status weir_graph_set_launch_at(weir_graph *graph, uint32_t node, struct we
     struct weir__caller caller;
     WEIR_ENTER_AT(file, line, graph);
     WEIR_ENTER_ARGUMENTS(file, line, arguments, argument_count);
-    WEIR_REQUIRE_AT(file, line, NULL, graph);
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, arguments || argument_count == 0);
     weir_status status = begin(graph, node, WEIR_OPERATION_LAUNCH, &caller);
-    if (status == WEIR_OK)
-        status = describe_launch(&caller, graph->parts.owned[node], grid, block, arguments,
-                                 argument_count, widened, &operation);
+    if (status == WEIR_OK) {
+        const struct weir_operation *before = graph->parts.owned[node];
+        caller.cooperative = before->flags & WEIR_OPERATION_COOPERATIVE;
+        status = weir__operation_launch(&caller, before->u.launch.kernel, grid, block, arguments,
+                                        argument_count, widened, &operation);
+    }
     return end_with(graph, node, status, &operation, file, line);
 }
 
@@ -279,7 +258,6 @@ weir_status weir_graph_set_host_call_at(weir_graph *graph, uint32_t node,
     const struct weir__node_target target = {.host = function, .user = user};
     struct weir__caller unused;
     WEIR_ENTER_AT(file, line, graph);
-    WEIR_REQUIRE_AT(file, line, NULL, graph);
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, function);
     weir_status status = begin(graph, node, WEIR_OPERATION_HOST_CALL, &unused);
     if (status == WEIR_OK)
@@ -308,7 +286,6 @@ weir_status weir_graph_set_native_at(weir_graph *graph, uint32_t node,
     struct weir__caller caller;
     WEIR_ENTER_AT(file, line, graph);
     WEIR_ENTER_ARGUMENTS(file, line, arguments, argument_count);
-    WEIR_REQUIRE_AT(file, line, NULL, graph);
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, function);
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, arguments || argument_count == 0);
     weir_status status = begin(graph, node, WEIR_OPERATION_NATIVE, &caller);
@@ -339,7 +316,6 @@ weir_status weir_graph_set_enabled_at(weir_graph *graph, uint32_t node, bool ena
                                       const char *file, int line)
 {
     WEIR_ENTER_AT(file, line, graph);
-    WEIR_REQUIRE_AT(file, line, NULL, graph);
     weir_lock_take(&graph->lock);
     return end(graph, set_enabled(graph, node, enabled), file, line);
 }

@@ -27,7 +27,6 @@
         WEIR_REQUIRE(NULL, out_native);                                            \
         memset(out_native, 0, size);                                               \
         WEIR_ENTER(object);                                                        \
-        WEIR_REQUIRE(NULL, object);                                                \
         const weir_status status_ = (link)->ops->slot((link), (object), &native_); \
         if (status_ < 0)                                                           \
             weir__error_place(status_, (label), NULL, 0);                          \
@@ -82,7 +81,6 @@ weir_status weir_queue_native_at(weir_queue *queue, weir_native_function functio
 {
     WEIR_ENTER_AT(file, line, queue);
     WEIR_ENTER_ARGUMENTS(file, line, arguments, argument_count);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), function);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0);
     struct weir_operation operation;
@@ -104,10 +102,7 @@ weir_status weir_queue_wrap_at(weir_device *device, const struct weir_queue_wrap
                                weir_queue **out_queue, const char *file, int line)
 {
     struct weir_queue_wrap_params known;
-    WEIR_REQUIRE_AT(file, line, NULL, out_queue);
-    *out_queue = NULL;
-    WEIR_ENTER_AT(file, line, device);
-    WEIR_REQUIRE_AT(file, line, NULL, device);
+    WEIR_ENTER_FOR(file, line, out_queue, device);
     WEIR_REQUIRE_AT(file, line, NULL, params);
     WEIR_READ_PARAMS(file, line, weir_queue_wrap_params, params, &known);
     weir_status status = refuse_native(device, "weir_queue_wrap", params->label, file, line);
@@ -125,19 +120,14 @@ weir_status weir_queue_wrap_at(weir_device *device, const struct weir_queue_wrap
                                      .timing = params->timing,
                                      .native = params->native};
     status = weir__queue_open(device, params->label, &setup, out_queue);
-    if (status == WEIR_OK)
-        weir__member_place(&(*out_queue)->member, file, line);
-    return weir__placed(status, file, line);
+    WEIR_RETURN_CREATED(file, line, out_queue, status);
 }
 
 weir_status weir_buffer_adopt_at(weir_device *device, const struct weir_adopt_params *params,
                                  weir_buffer **out_buffer, const char *file, int line)
 {
     struct weir_adopt_params known;
-    WEIR_REQUIRE_AT(file, line, NULL, out_buffer);
-    *out_buffer = NULL;
-    WEIR_ENTER_AT(file, line, device);
-    WEIR_REQUIRE_AT(file, line, NULL, device);
+    WEIR_ENTER_FOR(file, line, out_buffer, device);
     WEIR_REQUIRE_AT(file, line, NULL, params);
     WEIR_READ_PARAMS(file, line, weir_adopt_params, params, &known);
     weir_status status = refuse_native(device, "weir_buffer_adopt", params->label, file, line);
@@ -152,9 +142,7 @@ weir_status weir_buffer_adopt_at(weir_device *device, const struct weir_adopt_pa
                                             .placement = WEIR_PLACE_DEVICE,
                                             .native = params->native};
     status = weir__buffer_make(device, params->label, &setup, false, out_buffer);
-    if (status == WEIR_OK)
-        weir__member_place(&(*out_buffer)->member, file, line);
-    return weir__placed(status, file, line);
+    WEIR_RETURN_CREATED(file, line, out_buffer, status);
 }
 
 // DLPack export and import. All sizes are computed here, in 64 bits and without
@@ -408,7 +396,6 @@ weir_status weir_dlpack_export_at(const struct weir_tensor *tensor,
     WEIR_REQUIRE_AT(file, line, NULL, tensor);
     WEIR_READ_PARAMS(file, line, weir_tensor, tensor, &known);
     WEIR_ENTER_AT(file, line, tensor->buffer);
-    WEIR_REQUIRE_AT(file, line, NULL, tensor->buffer);
     return weir__placed(export_tensor(tensor, out_tensor), file, line);
 }
 
@@ -558,7 +545,7 @@ weir_status weir_dlpack_import_at(weir_device *device, const char *label,
                                   const char *file, int line)
 {
     struct weir_tensor known = {.struct_size = sizeof known};
-    WEIR_ENTER_AT(file, line, device);
+    WEIR_LOOK_AT(file, line, device);
     WEIR_REQUIRE_AT(file, line, label, out_tensor);
     const size_t room = out_tensor->struct_size;
     if (room < sizeof room || room > WEIR_SIZED_BYTES_MAX)

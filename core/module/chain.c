@@ -122,23 +122,16 @@ static weir_status no_native(const struct weir_link *link)
                       "the backend '%s' has no native handles", link->name);
 }
 
-static weir_status no_device_native(const struct weir_link *link, weir_device *device,
-                                    struct weir_native_device *out_native)
-{
-    return no_native(link);
-}
-
-static weir_status no_queue_native(const struct weir_link *link, weir_queue *queue,
-                                   struct weir_native_queue *out_native)
-{
-    return no_native(link);
-}
-
-static weir_status no_buffer_native(const struct weir_link *link, weir_buffer *buffer,
-                                    struct weir_native_buffer *out_native)
-{
-    return no_native(link);
-}
+#define NO_NATIVE(kind)                                                                      \
+    static weir_status no_##kind##_native(const struct weir_link *link, weir_##kind *object, \
+                                          struct weir_native_##kind *out_native)             \
+    {                                                                                        \
+        return no_native(link);                                                              \
+    }
+NO_NATIVE(device)
+NO_NATIVE(queue)
+NO_NATIVE(buffer)
+#undef NO_NATIVE
 
 static weir_status no_device_reach(const struct weir_link *link, weir_device *device,
                                    weir_device *other, weir_buffer *buffer, bool *out_reaches)

@@ -104,16 +104,18 @@ static bool refuse(struct weir__finding *finding, const char *remedy, const char
     return false;
 }
 
+static const struct {
+    const char *name;
+    const char *remedy; // where a module of that kind is named in the configuration
+} kinds[] = {
+    [WEIR_MODULE_BACKEND] = {"backend", "name it under `backend` in [weir]"},
+    [WEIR_MODULE_PLUGIN] = {"plugin", "name it under `plugins` in [weir]"},
+    [WEIR_MODULE_TRANSPORT] = {"transport", "name it under `transport` in [comm]"},
+};
+
 const char *weir__module_kind_name(enum weir_module_kind kind)
 {
-    switch (kind) {
-    case WEIR_MODULE_PLUGIN:
-        return "plugin";
-    case WEIR_MODULE_TRANSPORT:
-        return "transport";
-    default:
-        return "backend";
-    }
+    return kinds[kind ? kind : WEIR_MODULE_BACKEND].name;
 }
 
 static bool check_abi(const struct weir_module *module, struct weir__finding *finding)
@@ -143,19 +145,6 @@ static const char *sanitizer_words(const char *sanitizer)
     return sanitizer;
 }
 
-// Where a module of that kind is named in the configuration.
-static const char *kind_remedy(enum weir_module_kind kind)
-{
-    switch (kind) {
-    case WEIR_MODULE_PLUGIN:
-        return "name it under `plugins` in [weir]";
-    case WEIR_MODULE_TRANSPORT:
-        return "name it under `transport` in [comm]";
-    default:
-        return "name it under `backend` in [weir]";
-    }
-}
-
 static bool check_identity(const struct weir_module *module, const char *name,
                            enum weir_module_kind kind, struct weir__finding *finding)
 {
@@ -173,7 +162,7 @@ static bool check_identity(const struct weir_module *module, const char *name,
                       "the module in weir_%s.so calls itself '%s'", name,
                       module->name ? module->name : "");
     if (kind != 0 && module->kind != kind)
-        return refuse(finding, kind_remedy(module->kind), "'%s' is a %s, and a %s was asked for",
+        return refuse(finding, kinds[module->kind].remedy, "'%s' is a %s, and a %s was asked for",
                       name, weir__module_kind_name(module->kind), weir__module_kind_name(kind));
     if (strcmp(sanitizer, WEIR_MODULE_SANITIZER) != 0)
         return refuse(finding, "build both with the same sanitizer configuration",

@@ -69,10 +69,10 @@ struct weir_comm {
     atomic_uint waiting;   // threads that wait for theirs, or for the end of the running one
     atomic_bool running;   // a call that waited for its turn has it, and has not ended it
     atomic_bool failed;    // written under the lock
+    atomic_bool shrinking; // a thread looks for the ranks that are left
 
     struct weir_lock lock; // of what follows, and for waiting
     pthread_cond_t changed;
-    bool shrinking;          // a thread looks for the ranks that are left
     struct weir_error error; // the first cause
 
     // Pinned memory for bytes of the device. Used by the call whose turn it is.

@@ -15,7 +15,6 @@
 
 struct weir__staging_block;
 struct weir__notifier;
-struct weir__thread_queue;
 
 // The pinned memory of uploads and downloads, and the threads that copy to and from it
 // (core/buffer/buffer.h).
@@ -76,9 +75,9 @@ struct weir_device {
     struct weir_lock notifier_lock;
     struct weir__notifier *notifier;
     struct weir__legacy legacy;
-    bool default_timing;                      // of the legacy queue and of threads' queues
-    struct weir__thread_queue *thread_queues; // under the lock of all threads' lists
-    atomic_uint ending_threads;               // they are retiring a queue of the device
+    bool default_timing; // of the legacy queue and of threads' queues
+    bool has_thread_key; // under the device's lock, as this one until the device closes:
+    pthread_key_t thread_key;
 };
 
 // Copies between devices, and launches that use memory of another one. A queue may use a

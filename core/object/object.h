@@ -73,6 +73,14 @@ void weir__member_enlist(struct weir__member *member);
 // Notes the line of the program that created it.
 void weir__member_place(struct weir__member *member, const char *file, int line);
 
+// The end of a call of the program at file:line that made an object, `*out`, or failed.
+#define WEIR_RETURN_CREATED(file, line, out, status)               \
+    do {                                                           \
+        if ((status) == WEIR_OK)                                   \
+            weir__member_place(&(*(out))->member, (file), (line)); \
+        return weir__placed((status), (file), (line));             \
+    } while (0)
+
 // " (created at main.c:12)", with the end of a long path; "" if it is not known.
 #define WEIR__PLACE_SIZE 120
 void weir__member_created(const struct weir__member *member, char text[WEIR__PLACE_SIZE]);

@@ -485,13 +485,9 @@ static weir_status check_allocate(const struct request *request)
 weir_status weir_pool_allocate_at(weir_pool *pool, weir_queue *queue, size_t size,
                                   weir_buffer **out_buffer, const char *file, int line)
 {
-    WEIR_REQUIRE_AT(file, line, NULL, out_buffer);
-    *out_buffer = NULL;
-    WEIR_ENTER_AT(file, line, pool, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, pool);
+    WEIR_ENTER_FOR(file, line, out_buffer, pool, queue);
     WEIR_REQUIRE_AT(file, line, pool->member.object.label, queue);
-    if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue, file, line);
+    WEIR_REFUSE_CALLBACK(queue, file, line);
     if (weir__is_capturing(queue))
         return weir__queue_refuse_capturing(queue, file, line, "memory cannot be allocated in one",
                                             "allocate it before the capture");

@@ -170,11 +170,9 @@ static weir_status free_locked(weir_queue *queue, struct weir__block *block, con
 weir_status weir_pool_free_at(weir_queue *queue, weir_buffer **buffer, const char *file, int line)
 {
     WEIR_ENTER_AT(file, line, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, queue->member.object.label, buffer);
-    WEIR_ENTER_AT(file, line, *buffer);
-    if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue, file, line);
+    WEIR_LOOK_AT(file, line, *buffer);
+    WEIR_REFUSE_CALLBACK(queue, file, line);
     weir_status status = check_free(queue, *buffer, file, line);
     if (status < 0)
         return status;
@@ -246,10 +244,7 @@ weir_status weir_pool_create_at(weir_device *device, const struct weir_pool_para
 {
     struct weir_pool_params known;
     static const struct weir_pool_params defaults = {.struct_size = sizeof defaults};
-    WEIR_REQUIRE_AT(file, line, NULL, out_pool);
-    *out_pool = NULL;
-    WEIR_ENTER_AT(file, line, device);
-    WEIR_REQUIRE_AT(file, line, NULL, device);
+    WEIR_ENTER_FOR(file, line, out_pool, device);
     params = params ? params : &defaults;
     WEIR_READ_PARAMS(file, line, weir_pool_params, params, &known);
     WEIR_REQUIRE_AT(file, line, params->label,
@@ -304,11 +299,7 @@ void weir_pool_destroy_at(weir_pool **pool, const char *file, int line)
 weir_status weir_pool_trim(weir_pool *pool, size_t keep_bytes)
 {
     WEIR_ENTER(pool);
-    WEIR_REQUIRE(NULL, pool);
-    if (weir__in_host_call())
-        return weir__told(weir__fail_at(NULL, 0, pool->member.object.label, WEIR_ERROR_INVALID,
-                                        "trim on a thread of your own",
-                                        "weir_pool_trim may wait, and a host call may not wait"));
+    WEIR_REFUSE_HOST_CALL_AT(NULL, 0, pool->member.object.label, "trim on a thread of your own");
     weir_device *device = pool->member.device;
     const uint64_t kept = weir__pool_counts(pool).kept_bytes;
     if (kept <= keep_bytes || !weir__pool_shrink(pool, kept - keep_bytes))

@@ -131,7 +131,6 @@ weir_status weir_queue_host_call_always_at(weir_queue *queue, weir_always_functi
                                            void *user, const char *file, int line)
 {
     WEIR_ENTER_AT(file, line, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, queue->member.object.label, function);
     struct always *always = weir__allocate(sizeof *always);
     if (!always)

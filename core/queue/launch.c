@@ -195,6 +195,7 @@ WEIR_COLD static weir_status check_cooperative(const struct weir__caller *caller
 weir_status weir__operation_launch(const struct weir__caller *caller, weir_kernel *kernel,
                                    struct weir_extent grid, struct weir_extent block,
                                    const struct weir_argument *arguments, size_t argument_count,
+                                   struct weir_argument widened[WEIR__WIDEN_LIMIT],
                                    struct weir_operation *out_operation)
 {
     if (kernel->member.device != caller->device) {
@@ -213,8 +214,12 @@ weir_status weir__operation_launch(const struct weir__caller *caller, weir_kerne
         return check_extents(caller, kernel, &grid, &block);
     weir_status status = weir__kernel_check(kernel, arguments, argument_count, caller->peers,
                                             caller->file, caller->line);
-    if (status != WEIR_OK)
+    if (status < 0)
         return status;
+    if (status == WEIR__WIDEN) {
+        weir__kernel_widen(kernel, arguments, widened);
+        arguments = widened;
+    }
 
     weir__operation_begin(out_operation, WEIR_OPERATION_LAUNCH, grid.x ? 0 : WEIR_OPERATION_EMPTY,
                           caller->file, caller->line);
@@ -274,7 +279,6 @@ weir_status weir_kernel_occupancy_sized(weir_kernel *kernel, struct weir_extent 
     struct weir_occupancy occupancy = {.struct_size = sizeof occupancy};
     weir_sized_write_back(out_occupancy, size, &occupancy, sizeof occupancy);
     WEIR_ENTER(kernel);
-    WEIR_REQUIRE(NULL, kernel);
     weir_status status = find(kernel, block, local_bytes, &occupancy);
     if (status == WEIR_OK)
         weir_sized_write_back(out_occupancy, size, &occupancy, sizeof occupancy);
@@ -288,7 +292,6 @@ weir_status weir_kernel_cooperative_blocks(weir_kernel *kernel, struct weir_exte
     WEIR_REQUIRE(NULL, out_blocks);
     *out_blocks = 0;
     WEIR_ENTER(kernel);
-    WEIR_REQUIRE(NULL, kernel);
     weir_status status = find(kernel, block, local_bytes, &occupancy);
     if (status == WEIR_OK)
         *out_blocks = occupancy.cooperative_blocks;
@@ -395,7 +398,6 @@ weir_status weir_kernel_suggest_block(weir_kernel *kernel, size_t local_bytes, u
     WEIR_REQUIRE(NULL, out_items);
     *out_items = 0;
     WEIR_ENTER(kernel);
-    WEIR_REQUIRE(NULL, kernel);
     const struct weir_extent *required = &kernel->signature->required_block;
     uint32_t most;
     const uint32_t step = step_of(kernel, &most);
@@ -583,30 +585,17 @@ WEIR_COLD static weir_status look_at_launch(const char *function, const weir_que
     return WEIR_OK;
 }
 
-static weir_status submit_launch(weir_queue *queue, const struct launch *launch);
-
-WEIR_COLD static weir_status submit_widened(weir_queue *queue, const struct launch *launch)
-{
-    struct weir_argument widened[WEIR__WIDEN_LIMIT];
-    struct launch wide = *launch;
-    weir__kernel_widen(weir__kernel_on(launch->kernel, queue->member.device), launch->arguments,
-                       widened);
-    wide.arguments = widened;
-    return submit_launch(queue, &wide);
-}
-
 static weir_status submit_launch(weir_queue *queue, const struct launch *launch)
 {
     struct weir_operation operation;
+    struct weir_argument widened[WEIR__WIDEN_LIMIT];
     const struct weir__caller caller = {
         queue->member.device, queue->member.object.label, launch->file,
         launch->line,         !weir__is_capturing(queue), launch->cooperative};
     const weir_status status =
         weir__operation_launch(&caller, launch->kernel, launch->grid, launch->block,
-                               launch->arguments, launch->argument_count, &operation);
-    if (status == WEIR_OK)
-        return weir__queue_submit(queue, &operation);
-    return status < 0 ? status : submit_widened(queue, launch);
+                               launch->arguments, launch->argument_count, widened, &operation);
+    return status < 0 ? status : weir__queue_submit(queue, &operation);
 }
 
 static inline weir_status look_and_submit(const char *function, weir_queue *queue,
@@ -620,7 +609,6 @@ static inline weir_status look_and_submit(const char *function, weir_queue *queu
 // What the functions of a launch are given, by the names of their parameters.
 #define CHECK_LAUNCH()                                            \
     WEIR_ENTER_AT(file, line, queue, kernel);                     \
-    WEIR_REQUIRE_AT(file, line, NULL, queue);                     \
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), kernel); \
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), arguments || argument_count == 0)
 

@@ -8,6 +8,7 @@
 
 #include "base/cold.h"
 #include "base/sized.h"
+#include "core/object/program.h"
 #include "core/support/memory.h"
 
 // The caller, for messages.
@@ -69,11 +70,11 @@ weir_status weir__operation_fill_2d(const struct weir__caller *caller, const str
                                     size_t width, size_t height, const void *pattern,
                                     size_t pattern_size, struct weir_operation *out_operation);
 
-// `kernel` is not NULL. WEIR__WIDEN (core/object/program.h): nothing is described; call it again with
-// the widened arguments.
+// `kernel` is not NULL. `widened` is room for arguments that have to be changed: it lives as long as the operation.
 weir_status weir__operation_launch(const struct weir__caller *caller, weir_kernel *kernel,
                                    struct weir_extent grid, struct weir_extent block,
                                    const struct weir_argument *arguments, size_t argument_count,
+                                   struct weir_argument widened[WEIR__WIDEN_LIMIT],
                                    struct weir_operation *out_operation);
 
 // `function` is not NULL, nor are `arguments` unless there are none.

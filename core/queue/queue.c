@@ -230,10 +230,7 @@ weir_status weir_queue_create_at(weir_device *device, const struct weir_queue_pa
 {
     struct weir_queue_params known;
     static const struct weir_queue_params defaults = {.struct_size = sizeof defaults};
-    WEIR_REQUIRE_AT(file, line, NULL, out_queue);
-    *out_queue = NULL;
-    WEIR_ENTER_AT(file, line, device);
-    WEIR_REQUIRE_AT(file, line, NULL, device);
+    WEIR_ENTER_FOR(file, line, out_queue, device);
     params = params ? params : &defaults;
     WEIR_READ_PARAMS(file, line, weir_queue_params, params, &known);
     weir_status status = check_params(device, params);
@@ -243,9 +240,7 @@ weir_status weir_queue_create_at(weir_device *device, const struct weir_queue_pa
                                      .priority = params->priority,
                                      .timing = params->timing};
     status = weir__queue_open(device, params->label, &setup, out_queue);
-    if (status == WEIR_OK)
-        weir__member_place(&(*out_queue)->member, file, line);
-    return weir__placed(status, file, line);
+    WEIR_RETURN_CREATED(file, line, out_queue, status);
 }
 
 // The caller may destroy the native queue as soon as its work is done. So the last
@@ -439,7 +434,6 @@ bool weir__queue_record_end_locked(weir_queue *queue, struct weir_event *out_eve
                               __LINE__);
         if (weir__queue_submit_locked(queue, &operation) < 0)
             return false;
-        queue->last_record = operation.sequence;
     }
     *out_event = (struct weir_event){queue->member.object.id, queue->sequence};
     return true;

@@ -17,12 +17,9 @@
 
 // The capture to which a capturing queue passes its operations (core/graph/capture.c).
 struct weir__capture_ops {
-    // Notes the operation and stores the status for the call. False: the capture has just
-    // ended, and the operation has to be submitted. With the submit lock held.
-    bool (*note)(weir_queue *queue, const struct weir_operation *operation,
-                 weir_status *out_status);
-    // The same for a record.
-    bool (*record)(weir_queue *queue, struct weir_event *out_event, weir_status *out_status);
+    // Notes the operation, gives a record the number of its event, and stores the status for the call. False: the
+    // capture has just ended, and the operation has to be submitted. With the submit lock held.
+    bool (*note)(weir_queue *queue, struct weir_operation *operation, weir_status *out_status);
     // Ends the capture that the queue is part of and drops it. With no lock held.
     void (*abandon)(weir_queue *queue);
 };
@@ -45,11 +42,11 @@ struct weir__history;
 // after it.
 struct weir_queue {
     struct weir__member member;
-    struct weir_lock submit_lock;          // almost always only one thread uses a queue
-    uint64_t last_record;                  // number of the last record; under the lock
-    const struct weir_link *first;         // of the chain
-    uint64_t sequence;                     // of the last operation submitted; under the lock
-    atomic_uint_fast64_t seen;             // `sequence`, for reading without the lock
+    struct weir_lock submit_lock;  // almost always only one thread uses a queue
+    uint64_t last_record;          // number of the last one that was accepted; under the lock
+    const struct weir_link *first; // of the chain
+    uint64_t sequence;             // of the last operation submitted; under the lock
+    atomic_uint_fast64_t seen;     // `sequence`, for reading without the lock
     struct weir__capture *_Atomic capture; // the capture that it is part of; changes under the
                                            // lock
     uint64_t turn;         // of the legacy queue, that this one comes after; under the lock
@@ -61,6 +58,7 @@ struct weir_queue {
     struct weir__completion completion;
     struct weir__delivery delivery;
     enum weir__queue_owner owner;
+    atomic_bool ends;             // with its thread, or its device
     struct weir_event legacy_end; // of the legacy queue, that it waited for last; under the lock
     uint64_t saw;         // the legacy queue comes after this one up to here; under the lock
     weir_queue *previous; // the device's list of queues
@@ -82,7 +80,7 @@ static inline bool weir__is_capturing(const weir_queue *queue)
 
 // The capture that the queue is part of notes the operation: see weir__capture_ops.note. With
 // the submit lock held, on a queue that captures.
-static inline bool weir__queue_note(weir_queue *queue, const struct weir_operation *operation,
+static inline bool weir__queue_note(weir_queue *queue, struct weir_operation *operation,
                                     weir_status *out_status)
 {
     return atomic_load_explicit(&queue->capture, memory_order_relaxed)
@@ -139,6 +137,11 @@ static inline bool weir__queue_is_called_back(const weir_queue *queue)
 }
 WEIR_COLD weir_status weir__queue_refuse_callback(const weir_queue *queue, const char *file,
                                                   int line);
+#define WEIR_REFUSE_CALLBACK(queue, file, line)                          \
+    do {                                                                 \
+        if (weir__queue_is_called_back(queue))                           \
+            return weir__queue_refuse_callback((queue), (file), (line)); \
+    } while (0)
 
 // Waits for everything and books it as complete.
 weir_status weir__queue_finish(weir_queue *queue);
@@ -252,7 +255,11 @@ static inline weir_status weir__queue_submit_locked(weir_queue *queue,
     weir_status status = queue->first == queue->delivery.link
                              ? weir__queue_deliver(queue, operation)
                              : queue->first->ops->queue_submit(queue->first, queue, operation);
-    return status < 0 ? weir__queue_fail(queue, operation, status) : WEIR_OK;
+    if (status < 0)
+        return weir__queue_fail(queue, operation, status);
+    if (operation->kind == WEIR_OPERATION_RECORD)
+        queue->last_record = operation->sequence;
+    return WEIR_OK;
 }
 
 // The same with the lock taken here; refuses on a failed queue, and notes on one that captures.

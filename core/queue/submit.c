@@ -527,8 +527,7 @@ WEIR_COLD static weir_status refuse(weir_queue *queue, const struct weir_operati
 weir_status weir__queue_submit(weir_queue *queue, struct weir_operation *operation)
 {
     weir_status status;
-    if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue, operation->file, operation->line);
+    WEIR_REFUSE_CALLBACK(queue, operation->file, operation->line);
     weir__queue_enter(queue);
     if (!weir__is_capturing(queue) || !weir__queue_note(queue, operation, &status))
         status = atomic_load_explicit(&queue->completion.failed, memory_order_acquire) &&
@@ -537,13 +536,6 @@ weir_status weir__queue_submit(weir_queue *queue, struct weir_operation *operati
                      : weir__queue_submit_locked(queue, operation);
     weir_lock_release(&queue->submit_lock);
     return status;
-}
-
-// The queue's capture notes a record. False: it has just ended.
-static bool note_record(weir_queue *queue, struct weir_event *out_event, weir_status *out_status)
-{
-    return atomic_load_explicit(&queue->capture, memory_order_relaxed)
-        ->ops->record(queue, out_event, out_status);
 }
 
 static struct weir__caller caller_of(const weir_queue *queue, const char *file, int line)
@@ -561,7 +553,6 @@ weir_status weir_queue_copy_at(weir_queue *queue, weir_buffer *dst, size_t dst_o
                                int line)
 {
     WEIR_ENTER_AT(file, line, queue, dst, src);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     struct weir_operation operation;
     const struct weir__caller caller = caller_of(queue, file, line);
     weir_status status =
@@ -573,7 +564,6 @@ weir_status weir_queue_copy_2d_at(weir_queue *queue, struct weir_plane dst, stru
                                   size_t width, size_t height, const char *file, int line)
 {
     WEIR_ENTER_AT(file, line, queue, dst.buffer, src.buffer);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     struct weir_operation operation;
     const struct weir__caller caller = caller_of(queue, file, line);
     weir_status status = weir__operation_copy_2d(&caller, &dst, &src, width, height, &operation);
@@ -585,7 +575,6 @@ weir_status weir_queue_copy_3d_at(weir_queue *queue, struct weir_volume dst, str
                                   int line)
 {
     WEIR_ENTER_AT(file, line, queue, dst.buffer, src.buffer);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     struct weir_operation operation;
     const struct weir__caller caller = caller_of(queue, file, line);
     weir_status status =
@@ -597,7 +586,6 @@ weir_status weir_queue_fill_at(weir_queue *queue, weir_buffer *dst, size_t dst_o
                                const void *pattern, size_t pattern_size, const char *file, int line)
 {
     WEIR_ENTER_AT(file, line, queue, dst);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), pattern);
     struct weir_operation operation;
     const struct weir__caller caller = caller_of(queue, file, line);
@@ -611,7 +599,6 @@ weir_status weir_queue_fill_2d_at(weir_queue *queue, struct weir_plane dst, size
                                   const char *file, int line)
 {
     WEIR_ENTER_AT(file, line, queue, dst.buffer);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), pattern);
     struct weir_operation operation;
     const struct weir__caller caller = caller_of(queue, file, line);
@@ -624,7 +611,6 @@ weir_status weir_queue_host_call_at(weir_queue *queue, weir_host_function functi
                                     const char *file, int line)
 {
     WEIR_ENTER_AT(file, line, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_REQUIRE_AT(file, line, queue->member.object.label, function);
     struct weir_operation operation;
     weir__operation_begin(&operation, WEIR_OPERATION_HOST_CALL, 0, file, line);
@@ -648,7 +634,6 @@ weir_status weir_queue_note_at(weir_queue *queue, const struct weir_note_params 
     if (out_note)
         *out_note = 0;
     WEIR_ENTER_AT(file, line, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     WEIR_READ_PARAMS(file, line, weir_note_params, params, &known);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue), params->name);
     WEIR_REQUIRE_AT(file, line, weir_queue_label(queue),
@@ -669,7 +654,6 @@ weir_status weir_queue_note_times(weir_queue *queue, uint64_t note, uint64_t beg
                                   uint64_t end_ns)
 {
     WEIR_ENTER(queue);
-    WEIR_REQUIRE(NULL, queue);
     WEIR_REQUIRE(weir_queue_label(queue), note > 0);
     WEIR_REQUIRE(weir_queue_label(queue), begin_ns <= end_ns);
     if (weir__takes_notes(queue->member.device))
@@ -683,23 +667,9 @@ weir_status weir__queue_record(weir_queue *queue, struct weir_event *out_event, 
 {
     struct weir_operation operation;
     weir__operation_begin(&operation, WEIR_OPERATION_RECORD, 0, file, line);
-
-    if (weir__queue_is_called_back(queue))
-        return weir__queue_refuse_callback(queue, file, line);
-    weir__queue_enter(queue);
-    weir_status status;
-    if (weir__is_capturing(queue) && note_record(queue, out_event, &status)) {
-        // noted
-    } else if (atomic_load_explicit(&queue->completion.failed, memory_order_acquire)) {
-        status = refuse(queue, &operation);
-    } else {
-        status = weir__queue_submit_locked(queue, &operation);
-        if (status == WEIR_OK) {
-            queue->last_record = operation.sequence;
-            *out_event = (struct weir_event){queue->member.object.id, operation.sequence};
-        }
-    }
-    weir_lock_release(&queue->submit_lock);
+    const weir_status status = weir__queue_submit(queue, &operation);
+    if (status == WEIR_OK)
+        *out_event = (struct weir_event){queue->member.object.id, operation.sequence};
     return status;
 }
 
@@ -709,14 +679,12 @@ weir_status weir_queue_record_at(weir_queue *queue, struct weir_event *out_event
     WEIR_REQUIRE_AT(file, line, NULL, out_event);
     *out_event = (struct weir_event){0};
     WEIR_ENTER_AT(file, line, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     return weir__queue_record(queue, out_event, file, line);
 }
 
 weir_status weir_queue_flush_at(weir_queue *queue, const char *file, int line)
 {
     WEIR_ENTER_AT(file, line, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
     weir_status status = queue->first->ops->queue_flush(queue->first, queue);
     if (status < 0)
         weir__error_place(status, queue->member.object.label, file, line);
@@ -755,11 +723,8 @@ static void enter_settled(weir_queue *queue)
 weir_status weir_queue_recover_at(weir_queue *queue, const char *file, int line)
 {
     WEIR_ENTER_AT(file, line, queue);
-    WEIR_REQUIRE_AT(file, line, NULL, queue);
-    if (weir__in_host_call())
-        return weir__fail_at(file, line, queue->member.object.label, WEIR_ERROR_INVALID,
-                             "call it on a thread of the program's",
-                             "weir_queue_recover waits, and a host call may not wait");
+    WEIR_REFUSE_HOST_CALL_AT(file, line, queue->member.object.label,
+                             "call it on a thread of the program's");
     if (weir__is_capturing(queue))
         return weir__queue_refuse_capturing(queue, file, line,
                                             "weir_queue_recover would mix with it",

@@ -358,7 +358,7 @@ weir_status weir_inspect_transport(weir_runtime *runtime, const char **out_libra
     void *state;
     WEIR_REQUIRE(NULL, out_library);
     *out_library = "";
-    WEIR_ENTER_AT(NULL, 0, runtime);
+    WEIR_ENTER(runtime);
     const weir_status status = weir__transport_get(runtime, &ops, &state);
     if (status == WEIR_OK && ops->library)
         *out_library = ops->library(state);

@@ -476,7 +476,7 @@ weir_status weir_close_at(weir_runtime **runtime, const char *file, int line)
 {
     if (!runtime || !*runtime)
         return WEIR_OK;
-    WEIR_ENTER_AT(file, line, *runtime);
+    WEIR_LOOK_AT(file, line, *runtime);
     weir_status status = refuse_close(&(*runtime)->shared);
     if (status < 0)
         return weir__placed(status, file, line);

@@ -71,8 +71,7 @@ WEIR_COLD weir_status weir__enter(const char *function, const char *file, int li
 
 // At the beginning of a call, once its outputs are set: refuses it in a forked child, and in debug
 // mode if one of its one to three objects is none, or not any more.
-#define WEIR_ENTER(...) WEIR_ENTER_AT(NULL, 0, __VA_ARGS__)
-#define WEIR_ENTER_AT(file, line, ...) WEIR_ENTER_OF(__func__, file, line, __VA_ARGS__)
+#define WEIR_LOOK_AT(file, line, ...) WEIR_ENTER_OF(__func__, file, line, __VA_ARGS__)
 #define WEIR_ENTER_OF(function, file, line, ...)                                        \
     do {                                                                                \
         if (weir__is_unusual()) {                                                       \
@@ -83,6 +82,29 @@ WEIR_COLD weir_status weir__enter(const char *function, const char *file, int li
                 return refused_;                                                        \
         }                                                                               \
     } while (0)
+
+// The same of a call that needs the first of them.
+#define WEIR_ENTER(...) WEIR_ENTER_AT(NULL, 0, __VA_ARGS__)
+#define WEIR_ENTER_AT(file, line, ...)                                            \
+    do {                                                                          \
+        WEIR_LOOK_AT(file, line, __VA_ARGS__);                                    \
+        if (!(WEIR__FIRST(__VA_ARGS__, 0)))                                       \
+            return (weir__report_broken(file, line, NULL, __func__,               \
+                                        WEIR__TEXT(WEIR__FIRST(__VA_ARGS__, 0))), \
+                    WEIR_ERROR_INVALID);                                          \
+    } while (0)
+
+// The same of a call that makes an object, which `*out` is when the call ends well, and else NULL.
+#define WEIR_ENTER_FOR(file, line, out, ...)    \
+    do {                                        \
+        WEIR_REQUIRE_AT(file, line, NULL, out); \
+        *(out) = NULL;                          \
+        WEIR_ENTER_AT(file, line, __VA_ARGS__); \
+    } while (0)
+
+#define WEIR__FIRST(first, ...) first
+#define WEIR__TEXT(...) WEIR__TEXT_OF(__VA_ARGS__)
+#define WEIR__TEXT_OF(...) #__VA_ARGS__
 
 // The same for the buffers among a launch's arguments, in debug mode.
 WEIR_COLD weir_status weir__enter_arguments(const char *function, const char *file, int line,

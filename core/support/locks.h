@@ -8,7 +8,6 @@
     LOCK(DEFAULT, "the lock of the default runtime")              \
     LOCK(TRANSPORT, "a runtime's lock for loading its transport") \
     LOCK(LOADER, "the loader's lock")                             \
-    LOCK(THREAD_QUEUES, "the lock of the threads' queues")        \
     LOCK(GRAPH, "a graph's lock")                                 \
     LOCK(COMM_SUBMIT, "a communicator's submit lock")             \
     LOCK(LEGACY, "a device's legacy lock")                        \

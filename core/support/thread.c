@@ -47,6 +47,16 @@ bool weir__in_native_call(void)
     return inside.native;
 }
 
+weir_status weir__refuse_host_call(const char *function, const char *file, int line,
+                                   const char *label, const char *remedy)
+{
+    weir__report_at(file, line, label, WEIR_ERROR_INVALID, remedy,
+                    "%.*s: a host call may submit work, and may not wait",
+                    weir__name_length(function), function);
+    weir__tell();
+    return WEIR_ERROR_INVALID;
+}
+
 static struct weir__call_scope enter(struct weir__call_scope scope)
 {
     const struct weir__call_scope outer = inside;

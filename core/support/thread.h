@@ -31,6 +31,17 @@ struct weir__call_scope weir__enter_host_call(void);
 struct weir__call_scope weir__enter_native_call(void);
 void weir__leave_call(struct weir__call_scope outer);
 
+// Refuses a call that waits, made at file:line about the object of that label, in a host call or a native call.
+#define WEIR_REFUSE_HOST_CALL_AT(file, line, label, remedy) \
+    WEIR_REFUSE_HOST_CALL_OF(__func__, file, line, label, remedy)
+#define WEIR_REFUSE_HOST_CALL_OF(function, file, line, label, remedy)           \
+    do {                                                                        \
+        if (weir__in_host_call())                                               \
+            return weir__refuse_host_call(function, file, line, label, remedy); \
+    } while (0)
+weir_status weir__refuse_host_call(const char *function, const char *file, int line,
+                                   const char *label, const char *remedy);
+
 // Refuses the call, made at file:line, in a forked child.
 #define WEIR_REFUSE_FORK_AT(file, line) WEIR_REFUSE_FORK_OF(__func__, file, line)
 #define WEIR_REFUSE_FORK_OF(function, file, line)                                  \

@@ -13,6 +13,7 @@
 
 #define LOCAL_SPACE ".ptr .shared"
 #define TEXTURE_MODE ", texmode_independent"
+#define PRINTF ".func  (.param .b32 func_retval0) vprintf"
 
 // A part of the text.
 struct part {
@@ -240,7 +241,9 @@ static bool is_of_barrier(struct part line)
 
 static void rewrite_line(struct rewriter *rewriter, struct part line)
 {
-    const char *found;
+    const char *found = find_text(line, PRINTF);
+    if (found == line.start)
+        weir_long_text_add(&rewriter->out, ".extern ");
     if (contains(line, ".entry")) {
         rewriter->in_head = true;
         rewriter->local_count = 0;

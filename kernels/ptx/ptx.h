@@ -11,6 +11,7 @@
 // The driver's OpenCL compiler reads the launch from %envreg0 to 9, which hold anything under
 // CUDA (measured, driver 580). They become what CUDA's launches have: no offset of the groups
 // (0 to 2) or of the work-items (3 to 5), the number of groups (6 to 8), and three dimensions (9).
+// That compiler declares the driver's function vprintf without ".extern": a launch then ends the process.
 // Lines with `weir_grid_`, of kernels/library's barrier of a grid, are left as they are: cooperative
 // launches of CUDA set two of these registers.
 #ifndef WEIR_KERNELS_PTX_PTX_H

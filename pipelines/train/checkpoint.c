@@ -46,13 +46,12 @@ static void close_parts(struct parts *parts)
 }
 
 // False if there is no memory; then there is nothing to close.
-static bool open_parts(const weir_train_model *model, const weir_train_optimizer *optimizer,
-                       struct parts *parts)
+static bool open_parts(const weir_train_model *model, struct parts *parts)
 {
     *parts = (struct parts){.model = model, .count = 1, .buffers = {model->parameters}};
-    while (optimizer && parts->count < BUFFERS_MAX &&
-           weir_train_optimizer_state(optimizer, parts->count - 1, &parts->endings[parts->count],
-                                      &parts->buffers[parts->count]))
+    while (parts->count < BUFFERS_MAX &&
+           weir_train_model_state(model, parts->count - 1, &parts->endings[parts->count],
+                                  &parts->buffers[parts->count]))
         parts->count++;
     for (size_t i = 0; i < parts->count; i++) {
         parts->values[i] = calloc(1, model->parameter_bytes);
@@ -104,16 +103,6 @@ static weir_status download(const struct parts *parts, weir_queue *queue)
     for (size_t i = 0; i < parts->count; i++)
         TRY(weir_download(queue, parts->values[i], parts->buffers[i], 0,
                           parts->model->parameter_bytes));
-    return WEIR_OK;
-}
-
-static weir_status check_extras(const struct weir_io_tensor *extras, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strncmp(extras[i].name, extra_prefix, sizeof extra_prefix - 1) != 0)
-            return weir__pattern_refuse("checkpoint", NULL,
-                                        "the name of the tensor '%.40s' does not begin with '%s'",
-                                        extras[i].name, extra_prefix);
     return WEIR_OK;
 }
 
@@ -177,14 +166,13 @@ static weir_status write_file(const char *path, const struct parts *parts, const
 }
 
 weir_status weir_train_checkpoint_write(const char *path, weir_train_model *model,
-                                        weir_train_optimizer *optimizer, weir_queue *queue,
+                                        weir_queue *queue,
                                         const struct weir_train_progress *progress,
                                         const struct weir_io_tensor *extras, size_t extra_count)
 {
     const uint64_t words[PROGRESS_WORDS] = {progress->step, progress->seed};
     struct parts parts;
-    TRY(check_extras(extras, extra_count));
-    if (!open_parts(model, optimizer, &parts))
+    if (!open_parts(model, &parts))
         return weir__pattern_no_memory(model->label, "the parameters");
     weir_status status = download(&parts, queue);
     if (status == WEIR_OK)
@@ -246,31 +234,25 @@ static weir_status read_progress(const char *path, const weir_io_safetensors *fi
     return WEIR_OK;
 }
 
-// Whether `name` is one of the parameters', with any ending if `any_ending`.
-static bool is_known(const struct parts *parts, const char *name, bool any_ending)
+static bool is_known(const struct parts *parts, const char *name)
 {
     char known[NAME_SIZE];
-    for (size_t i = 0; i < 2 * parts->model->layer_count; i++) {
-        const char *parameter = parts->model->parameter[i].name;
-        const size_t length = strlen(parameter);
-        if (any_ending && strncmp(name, parameter, length) == 0 && name[length] == '.')
+    const size_t each = 2 * parts->model->layer_count;
+    for (size_t i = 0; i < parts->count * each; i++) {
+        name_tensor(parts, i / each, i % each, known);
+        if (strcmp(name, known) == 0)
             return true;
-        for (size_t buffer = 0; buffer < parts->count; buffer++) {
-            name_tensor(parts, buffer, i, known);
-            if (strcmp(name, known) == 0)
-                return true;
-        }
     }
     return strcmp(name, progress_name) == 0 || strcmp(name, checksum_name) == 0 ||
            strncmp(name, extra_prefix, sizeof extra_prefix - 1) == 0;
 }
 
 static weir_status check_names(const char *path, const weir_io_safetensors *file,
-                               const struct parts *parts, bool any_ending)
+                               const struct parts *parts)
 {
     for (size_t i = 0; i < weir_io_safetensors_count(file); i++) {
         const char *name = weir_io_safetensors_at(file, i)->name;
-        if (!is_known(parts, name, any_ending))
+        if (!is_known(parts, name))
             return train_fail_file(path, other_network,
                                    "has the tensor '%.80s', which this network has not", name);
     }
@@ -287,31 +269,29 @@ static weir_status upload(const struct parts *parts, weir_train_model *model, we
 
 // Checks all of the file before anything is uploaded.
 static weir_status take_parts(const char *path, const weir_io_safetensors *file,
-                              const struct parts *parts, weir_train_model *model, bool any_ending,
-                              weir_queue *queue, struct weir_train_progress *out_progress)
+                              const struct parts *parts, weir_train_model *model, weir_queue *queue,
+                              struct weir_train_progress *out_progress)
 {
     TRY(read_progress(path, file, out_progress));
     TRY(read_parts(path, file, parts));
-    TRY(check_names(path, file, parts, any_ending));
+    TRY(check_names(path, file, parts));
     TRY(check_checksum(path, file));
     return upload(parts, model, queue);
 }
 
 static weir_status read_file(const char *path, const weir_io_safetensors *file,
-                             weir_train_model *model, const weir_train_optimizer *optimizer,
-                             weir_queue *queue, struct weir_train_progress *out_progress)
+                             weir_train_model *model, weir_queue *queue,
+                             struct weir_train_progress *out_progress)
 {
     struct parts parts;
-    if (!open_parts(model, optimizer, &parts))
+    if (!open_parts(model, &parts))
         return weir__pattern_no_memory(model->label, "the parameters");
-    const weir_status status =
-        take_parts(path, file, &parts, model, !optimizer, queue, out_progress);
+    const weir_status status = take_parts(path, file, &parts, model, queue, out_progress);
     close_parts(&parts);
     return status;
 }
 
-weir_status weir_train_checkpoint_read(const char *path, weir_train_model *model,
-                                       weir_train_optimizer *optimizer, weir_queue *queue,
+weir_status weir_train_checkpoint_read(const char *path, weir_train_model *model, weir_queue *queue,
                                        struct weir_train_progress *out_progress,
                                        weir_io_safetensors **out_file)
 {
@@ -323,7 +303,7 @@ weir_status weir_train_checkpoint_read(const char *path, weir_train_model *model
         *out_file = NULL;
     if (!weir_io_safetensors_open(path, &file, &error))
         return weir__pattern_fail(NULL, WEIR_ERROR_IO, NULL, "%s", error.message);
-    const weir_status status = read_file(path, file, model, optimizer, queue, &progress);
+    const weir_status status = read_file(path, file, model, queue, &progress);
     if (status != WEIR_OK || !out_file)
         weir_io_safetensors_destroy(&file);
     if (status == WEIR_OK)

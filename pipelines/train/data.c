@@ -154,8 +154,7 @@ enum {
     DARKEST = 40,
     BRIGHTEST = 215,
     ROUNDS = 4,
-    CHUNK = 256, // bytes
-    BLOCK = 64   // of a chunk: a multiple of 8
+    BLOCK = 64 // bytes: a multiple of 8
 };
 
 // Streams of the seed.
@@ -344,15 +343,14 @@ static void mix_block(const unsigned char *restrict picture, const unsigned char
     }
 }
 
-static void make_bytes(const weir_train_data *data, uint64_t index, size_t first, size_t count,
-                       unsigned char *out)
+static void make_bytes(const weir_train_data *data, uint64_t index, unsigned char *out)
 {
-    const unsigned char *picture = data->pictures + label_of(data, index) * data->numbers + first;
+    const unsigned char *picture = data->pictures + label_of(data, index) * data->numbers;
     const uint64_t stream = weir_random_stream(data->seed, NOISE + index);
     unsigned char drawn[BLOCK], rest[BLOCK] = {0}, made[BLOCK];
-    for (size_t i = 0; i < count; i += BLOCK) {
-        const size_t left = count - i;
-        draw_block(stream, (first + i) / 8, drawn);
+    for (size_t i = 0; i < data->numbers; i += BLOCK) {
+        const size_t left = data->numbers - i;
+        draw_block(stream, i / 8, drawn);
         if (left >= BLOCK) {
             mix_block(picture + i, drawn, data->noise, out + i);
         } else {
@@ -363,48 +361,11 @@ static void make_bytes(const weir_train_data *data, uint64_t index, size_t first
     }
 }
 
-// Bytes `first`, a multiple of 8, to `first + count - 1` of a sample.
-static void read_bytes(const weir_train_data *data, uint64_t index, size_t first, size_t count,
-                       unsigned char *out)
-{
-    if (data->images)
-        memcpy(out, data->images + index * data->numbers + first, count);
-    else
-        make_bytes(data, index, first, count, out);
-}
-
 uint32_t weir_train_data_bytes(const weir_train_data *data, uint64_t index, unsigned char *out)
 {
-    read_bytes(data, index, 0, data->numbers, out);
+    if (data->images)
+        memcpy(out, data->images + index * data->numbers, data->numbers);
+    else
+        make_bytes(data, index, out);
     return label_of(data, index);
-}
-
-static float number_of(unsigned char byte, weir_train_numbers numbers)
-{
-    const int whole = byte / 32 - 4;
-    return numbers == WEIR_TRAIN_INTEGERS ? (float)whole : (float)(byte - 128) / 64.0f;
-}
-
-static void fill_sample(const weir_train_data *data, uint64_t index, weir_train_numbers numbers,
-                        float *out)
-{
-    unsigned char bytes[CHUNK];
-    for (size_t first = 0; first < data->numbers; first += CHUNK) {
-        const size_t left = data->numbers - first;
-        const size_t count = left < CHUNK ? left : CHUNK;
-        read_bytes(data, index, first, count, bytes);
-        for (size_t i = 0; i < count; i++)
-            out[first + i] = number_of(bytes[i], numbers);
-    }
-}
-
-void weir_train_data_fill(const weir_train_data *data, uint64_t seed, uint64_t position,
-                          uint32_t count, weir_train_numbers numbers, float *inputs,
-                          uint32_t *labels)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        const uint64_t index = weir_train_data_shuffled(data, seed, position + i);
-        fill_sample(data, index, numbers, inputs + i * data->numbers);
-        labels[i] = label_of(data, index);
-    }
 }

@@ -57,18 +57,6 @@ uint64_t weir_train_data_shuffled(const weir_train_data *data, uint64_t seed, ui
 // Writes the bytes of sample `index`, below the count, and returns its label.
 uint32_t weir_train_data_bytes(const weir_train_data *data, uint64_t index, unsigned char *out);
 
-// What numbers become of bytes b.
-typedef enum weir_train_numbers {
-    WEIR_TRAIN_CENTRED = 0,  // (b - 128) / 64: -2 up to 2, multiples of 1/64, exact in bfloat16
-    WEIR_TRAIN_INTEGERS = 1, // floor((b - 128) / 32): -4 ... 3
-} weir_train_numbers;
-
-// Fills a batch: the samples at `count` positions from `position` on, of the order of `seed`.
-// `inputs` has room for count * shape numbers, `labels` for `count`.
-void weir_train_data_fill(const weir_train_data *data, uint64_t seed, uint64_t position,
-                          uint32_t count, weir_train_numbers numbers, float *inputs,
-                          uint32_t *labels);
-
 #ifdef __cplusplus
 }
 #endif

@@ -10,55 +10,6 @@
 #include "patterns/loader.h"
 #include "pipelines/train/augment.h"
 
-struct weir_train_centre {
-    size_t count;
-    bool whole;
-    weir_kernel *kernel;
-    weir_buffer *numbers;
-};
-
-weir_status weir_train_centre_create(weir_device *device, size_t count, bool whole,
-                                     weir_train_centre **out_centre)
-{
-    weir_train_centre *centre = calloc(1, sizeof *centre);
-    *out_centre = NULL;
-    if (!centre)
-        return weir__pattern_no_memory("batches", "batches");
-    centre->count = count;
-    centre->whole = whole;
-    weir_status status = weir_kernel_load(device, &augment_kernels, "centre", &centre->kernel);
-    if (status == WEIR_OK)
-        status = weir_buffer_create(device,
-                                    WEIR_PARAMS(weir_buffer, .label = "numbers",
-                                                .size = count * sizeof(float)),
-                                    &centre->numbers);
-    if (status == WEIR_OK)
-        *out_centre = centre;
-    else
-        weir_train_centre_destroy(&centre);
-    return status;
-}
-
-void weir_train_centre_destroy(weir_train_centre **centre)
-{
-    if (!centre || !*centre)
-        return;
-    weir_buffer_destroy(&(*centre)->numbers);
-    weir_kernel_destroy(&(*centre)->kernel);
-    free(*centre);
-    *centre = NULL;
-}
-
-weir_status weir_train_centre_submit(weir_train_centre *centre, weir_queue *queue,
-                                     weir_buffer *images, weir_buffer **out_numbers)
-{
-    *out_numbers = centre->numbers;
-    return weir_queue_launch_count(queue, centre->kernel, centre->count,
-                                   weir_in(images, 0, centre->count),
-                                   weir_whole_out(centre->numbers), (uint64_t)centre->count,
-                                   (uint32_t)centre->whole);
-}
-
 enum {
     BLOCK = 64,
     DRAW_TOP = 0,
@@ -66,11 +17,6 @@ enum {
     DRAW_MIRRORED,
     DRAW_GAIN,
     DRAW_BIAS
-};
-
-struct weir_train_augment {
-    struct weir_train_augment_params params;
-    weir_kernel *kernel;
 };
 
 static weir_status check_colours(const struct weir_train_augment_params *params)
@@ -111,34 +57,6 @@ weir_status weir_train_augment_check(const struct weir_train_augment_params *par
     return check_colours(params);
 }
 
-weir_status weir_train_augment_create(weir_device *device,
-                                      const struct weir_train_augment_params *params,
-                                      weir_train_augment **out_augment)
-{
-    *out_augment = NULL;
-    TRY(weir_train_augment_check(params));
-    weir_train_augment *augment = calloc(1, sizeof *augment);
-    if (!augment)
-        return weir__pattern_no_memory("augment", "an augmentation");
-    augment->params = *params;
-    const weir_status status =
-        weir_kernel_load(device, &augment_kernels, "augment", &augment->kernel);
-    if (status == WEIR_OK)
-        *out_augment = augment;
-    else
-        weir_train_augment_destroy(&augment);
-    return status;
-}
-
-void weir_train_augment_destroy(weir_train_augment **augment)
-{
-    if (!augment || !*augment)
-        return;
-    weir_kernel_destroy(&(*augment)->kernel);
-    free(*augment);
-    *augment = NULL;
-}
-
 size_t weir_train_augment_in_bytes(const struct weir_train_augment_params *params, uint32_t count)
 {
     return (size_t)params->width * params->height * params->channels * count;
@@ -159,20 +77,28 @@ static float shift_of(const struct weir_train_augment_params *params, uint32_t c
     return channel < params->channels ? -params->mean[channel] / params->deviation[channel] : 0;
 }
 
-weir_status weir_train_augment_submit(weir_train_augment *augment, weir_queue *queue,
+weir_status weir_train_augment_submit(weir_kernel *kernel, weir_queue *queue,
+                                      const struct weir_train_augment_params *p,
                                       weir_buffer *images, weir_buffer *out, uint32_t count,
                                       uint64_t first)
 {
-    const struct weir_train_augment_params *p = &augment->params;
     const size_t out_bytes = weir_train_augment_out_bytes(p, count);
     const size_t blocks = (out_bytes / sizeof(float) + BLOCK - 1) / BLOCK;
     return weir_queue_launch(
-        queue, augment->kernel, weir_dim((uint32_t)blocks, 1, 1), weir_dim(BLOCK, 1, 1),
+        queue, kernel, weir_dim((uint32_t)blocks, 1, 1), weir_dim(BLOCK, 1, 1),
         weir_in(images, 0, weir_train_augment_in_bytes(p, count)), weir_out(out, 0, out_bytes),
         count, p->width, p->height, p->channels, p->out_width, p->out_height, first, p->seed,
         p->contrast, p->brightness,
         weir_vector(float, scale_of(p, 0), scale_of(p, 1), scale_of(p, 2), scale_of(p, 3)),
         weir_vector(float, shift_of(p, 0), shift_of(p, 1), shift_of(p, 2), shift_of(p, 3)));
+}
+
+weir_status weir_train_centre_submit(weir_kernel *kernel, weir_queue *queue, weir_buffer *images,
+                                     weir_buffer *out, size_t count, bool whole)
+{
+    return weir_queue_launch_count(queue, kernel, count, weir_in(images, 0, count),
+                                   weir_out(out, 0, count * sizeof(float)), (uint64_t)count,
+                                   (uint32_t)whole);
 }
 
 // On the host.
@@ -242,8 +168,8 @@ void weir_train_augment_on_host(const struct weir_train_augment_params *params,
     }
 }
 
-// A batch is loaded as its source makes it: the inputs, then the labels. AUGMENT and ENCDEC load bytes,
-// and prepare them, from there into one of two slots.
+// A batch is loaded as bytes, then its labels, and prepared from there into one of two slots: the bytes become numbers,
+// augmented ones, or what an encoder makes of them. What the host augments is numbers already.
 
 enum {
     SLOTS = 2
@@ -263,62 +189,39 @@ struct train_feed {
     uint64_t pass_count;   // of all steps
     uint64_t prepared;     // passes
     uint64_t taken;        // passes
-    unsigned char *images; // AUGMENT on the host: a batch
-    weir_train_augment *augment;
-    weir_train_centre *centre; // ENCDEC
+    unsigned char *images; // a batch that the host augments; NULL: it does not
+    weir_kernel *kernel;   // that makes numbers
+    weir_buffer *numbers;  // ENCDEC: of which the encoder makes features
     weir_loader *loader;
-    weir_queue *ahead;      // that prepares; with `serial` the one that trains
-    struct weir_batch held; // of the loader, where nothing is prepared
-    weir_buffer *loaded;    // `serial`: on the device
-    unsigned char *host;    // and on the host
+    weir_queue *ahead;   // that prepares; with `serial` the one that trains
+    weir_buffer *loaded; // `serial`: on the device
+    unsigned char *host; // and on the host
     struct slot slots[SLOTS];
 };
 
-static uint64_t train_position(const struct train_order *order, uint64_t step, uint32_t pass)
+// The first sample of a pass.
+static uint64_t position_of(const train_feed *feed, uint64_t pass)
 {
-    return ((step * order->passes + pass) * order->ranks + order->rank) * order->batch;
-}
-
-static bool is_augmented(const train_feed *feed)
-{
-    return feed->params.run->program == WEIR_TRAIN_AUGMENT;
-}
-
-// On a queue, and not as it is loaded.
-static bool is_prepared(const train_feed *feed)
-{
-    return feed->augment || feed->params.encoder;
+    const struct train_order *order = &feed->params.order;
+    const uint64_t in_all = feed->params.first * order->passes + pass;
+    return (in_all * order->ranks + order->rank) * order->batch;
 }
 
 // Loading.
 
-static void load_images(const train_feed *feed, uint64_t position, unsigned char *images,
-                        uint32_t *labels)
-{
-    const weir_train_data *data = feed->params.run->data;
-    for (uint32_t i = 0; i < feed->params.order.batch; i++) {
-        const uint64_t index =
-            weir_train_data_shuffled(data, feed->params.order.seed, position + i);
-        labels[i] = weir_train_data_bytes(data, index, images + i * feed->image_bytes);
-    }
-}
-
 static void load(const train_feed *feed, uint64_t pass, unsigned char *memory)
 {
     const struct train_feed_params *p = &feed->params;
-    const uint64_t position = train_position(&p->order, p->first + pass / p->order.passes,
-                                             (uint32_t)(pass % p->order.passes));
+    const uint64_t position = position_of(feed, pass);
+    unsigned char *images = feed->images ? feed->images : memory;
     uint32_t *labels = (uint32_t *)(void *)(memory + feed->loaded_inputs);
-    if (!is_augmented(feed) && !p->encoder) {
-        weir_train_data_fill(p->run->data, p->order.seed, position, p->order.batch,
-                             p->run->exact ? WEIR_TRAIN_INTEGERS : WEIR_TRAIN_CENTRED,
-                             (float *)(void *)memory, labels);
-        return;
+    for (uint32_t i = 0; i < p->order.batch; i++) {
+        const uint64_t index = weir_train_data_shuffled(p->run->data, p->order.seed, position + i);
+        labels[i] = weir_train_data_bytes(p->run->data, index, images + i * feed->image_bytes);
     }
-    load_images(feed, position, feed->images ? feed->images : memory, labels);
     if (feed->images)
-        weir_train_augment_on_host(p->augment, feed->images, (float *)(void *)memory,
-                                   p->order.batch, position);
+        weir_train_augment_on_host(p->augment, images, (float *)(void *)memory, p->order.batch,
+                                   position);
 }
 
 static size_t loaded_bytes(const train_feed *feed)
@@ -337,44 +240,42 @@ static weir_status load_for_loader(void *user, uint64_t index, void *memory, siz
     return WEIR_OK;
 }
 
-// The next batch as it is loaded, for `queue`.
-static weir_status take_loaded(train_feed *feed, weir_queue *queue, uint64_t pass,
-                               struct weir_batch *out_batch)
+// The next batch as it is loaded.
+static weir_status take_loaded(train_feed *feed, uint64_t pass, struct weir_batch *out_batch)
 {
     if (feed->loader)
-        return weir_loader_next(feed->loader, queue, out_batch);
+        return weir_loader_next(feed->loader, feed->ahead, out_batch);
     load(feed, pass, feed->host);
     *out_batch = (struct weir_batch){.buffer = feed->loaded};
-    return weir_upload(queue, feed->loaded, 0, feed->host, loaded_bytes(feed));
-}
-
-static weir_status give_loaded(train_feed *feed, weir_queue *queue, struct weir_batch *batch)
-{
-    return feed->loader ? weir_loader_release(feed->loader, batch, queue) : WEIR_OK;
+    return weir_upload(feed->ahead, feed->loaded, 0, feed->host, loaded_bytes(feed));
 }
 
 // Preparing.
 
-static weir_status encode(train_feed *feed, const struct slot *slot, weir_buffer *loaded)
+static weir_status make_numbers(train_feed *feed, uint64_t pass, weir_buffer *to,
+                                weir_buffer *loaded)
 {
-    const struct weir_train_view to = {slot->memory, 0};
-    weir_buffer *numbers;
-    TRY(weir_train_centre_submit(feed->centre, feed->ahead, loaded, &numbers));
-    return weir_train_model_encode(feed->params.encoder, feed->ahead,
-                                   (struct weir_train_view){numbers, 0}, to);
+    const struct train_feed_params *p = &feed->params;
+    if (feed->images)
+        return weir_queue_copy(feed->ahead, to, 0, loaded, 0, feed->loaded_inputs);
+    if (p->run->program == WEIR_TRAIN_AUGMENT)
+        return weir_train_augment_submit(feed->kernel, feed->ahead, p->augment, loaded, to,
+                                         p->order.batch, position_of(feed, pass));
+    return weir_train_centre_submit(feed->kernel, feed->ahead, loaded, to,
+                                    p->order.batch * feed->image_bytes, p->run->exact);
 }
 
 static weir_status fill_slot(train_feed *feed, uint64_t pass, const struct slot *slot,
                              weir_buffer *loaded)
 {
-    const struct train_feed_params *p = &feed->params;
-    const uint64_t position = train_position(&p->order, p->first + pass / p->order.passes,
-                                             (uint32_t)(pass % p->order.passes));
-    TRY(feed->augment ? weir_train_augment_submit(feed->augment, feed->ahead, loaded, slot->memory,
-                                                  p->order.batch, position)
-                      : encode(feed, slot, loaded));
+    weir_buffer *numbers = feed->numbers;
+    TRY(make_numbers(feed, pass, numbers ? numbers : slot->memory, loaded));
+    if (numbers)
+        TRY(weir_train_model_encode(feed->params.encoder, feed->ahead,
+                                    (struct weir_train_view){numbers, 0},
+                                    (struct weir_train_view){slot->memory, 0}));
     return weir_queue_copy(feed->ahead, slot->memory, feed->slot_inputs, loaded,
-                           feed->loaded_inputs, p->order.batch * sizeof(uint32_t));
+                           feed->loaded_inputs, feed->params.order.batch * sizeof(uint32_t));
 }
 
 static weir_status prepare(train_feed *feed)
@@ -382,47 +283,30 @@ static weir_status prepare(train_feed *feed)
     const uint64_t pass = feed->prepared++;
     struct slot *slot = &feed->slots[pass % SLOTS];
     struct weir_batch loaded;
-    TRY(take_loaded(feed, feed->ahead, pass, &loaded));
+    TRY(take_loaded(feed, pass, &loaded));
     if (slot->freed.queue)
         TRY(weir_queue_wait(feed->ahead, slot->freed));
     TRY(fill_slot(feed, pass, slot, loaded.buffer));
-    TRY(give_loaded(feed, feed->ahead, &loaded));
+    if (feed->loader)
+        TRY(weir_loader_release(feed->loader, &loaded, feed->ahead));
     return weir_queue_record(feed->ahead, &slot->ready);
 }
 
 // The next pass is prepared before this one is submitted, so that both are in flight.
-static weir_status next_prepared(train_feed *feed, weir_buffer **out_memory)
+weir_status train_feed_next(train_feed *feed, struct weir_train_batch *out_batch)
 {
     const struct slot *slot = &feed->slots[feed->taken % SLOTS];
     if (feed->prepared == feed->taken)
         TRY(prepare(feed));
-    *out_memory = slot->memory;
+    *out_batch = (struct weir_train_batch){.inputs = {slot->memory, 0},
+                                           .labels = {slot->memory, feed->slot_inputs}};
     TRY(weir_queue_wait(feed->params.queue, slot->ready));
-    if (feed->loader && feed->prepared < feed->pass_count)
-        TRY(prepare(feed));
-    return WEIR_OK;
-}
-
-weir_status train_feed_next(train_feed *feed, struct weir_train_batch *out_batch)
-{
-    weir_buffer *memory = NULL;
-    if (is_prepared(feed)) {
-        TRY(next_prepared(feed, &memory));
-    } else {
-        TRY(take_loaded(feed, feed->params.queue, feed->taken, &feed->held));
-        memory = feed->held.buffer;
-    }
-    const size_t labels = is_prepared(feed) ? feed->slot_inputs : feed->loaded_inputs;
-    *out_batch = (struct weir_train_batch){.inputs = {memory, 0}, .labels = {memory, labels}};
-    return WEIR_OK;
+    return feed->loader && feed->prepared < feed->pass_count ? prepare(feed) : WEIR_OK;
 }
 
 weir_status train_feed_release(train_feed *feed)
 {
-    struct slot *slot = &feed->slots[feed->taken++ % SLOTS];
-    if (is_prepared(feed))
-        return weir_queue_record(feed->params.queue, &slot->freed);
-    return give_loaded(feed, feed->params.queue, &feed->held);
+    return weir_queue_record(feed->params.queue, &feed->slots[feed->taken++ % SLOTS].freed);
 }
 
 void train_feed_get_statistics(const train_feed *feed, struct weir_loader_statistics *out)
@@ -446,11 +330,8 @@ static void measure(train_feed *feed, size_t model_inputs)
     const size_t batch = p->order.batch;
     feed->image_bytes = (size_t)shape.height * shape.width * shape.channels;
     feed->slot_inputs = round_up(batch * model_inputs * sizeof(float), alignment);
-    feed->loaded_inputs = round_up(batch * feed->image_bytes * sizeof(float), alignment);
-    if (is_augmented(feed) && p->run->augment_on_host)
-        feed->loaded_inputs = feed->slot_inputs;
-    else if (is_augmented(feed) || p->encoder)
-        feed->loaded_inputs = round_up(batch * feed->image_bytes, alignment);
+    feed->loaded_inputs = p->run->augment_on_host ? feed->slot_inputs
+                                                  : round_up(batch * feed->image_bytes, alignment);
     feed->pass_count = (p->run->steps - p->first) * p->order.passes;
 }
 
@@ -458,14 +339,6 @@ static weir_status create_memory(weir_device *device, size_t size, weir_buffer *
 {
     return weir_buffer_create(device, WEIR_PARAMS(weir_buffer, .label = "batch", .size = size),
                               out);
-}
-
-static weir_status create_slots(train_feed *feed, weir_device *device)
-{
-    const size_t size = feed->slot_inputs + feed->params.order.batch * sizeof(uint32_t);
-    for (int i = 0; i < SLOTS && is_prepared(feed); i++)
-        TRY(create_memory(device, size, &feed->slots[i].memory));
-    return WEIR_OK;
 }
 
 // What loads, and the queue that prepares.
@@ -477,10 +350,8 @@ static weir_status create_loading(train_feed *feed, weir_device *device)
         return feed->host ? create_memory(device, loaded_bytes(feed), &feed->loaded)
                           : weir__pattern_no_memory("batch", "a batch");
     }
-    if (is_prepared(feed)) {
-        feed->ahead = NULL;
-        TRY(weir_queue_create(device, WEIR_PARAMS(weir_queue, .label = "prepare"), &feed->ahead));
-    }
+    feed->ahead = NULL;
+    TRY(weir_queue_create(device, WEIR_PARAMS(weir_queue, .label = "prepare"), &feed->ahead));
     const struct weir_loader_params loader = {.struct_size = sizeof loader,
                                               .device = device,
                                               .label = "batches",
@@ -490,16 +361,20 @@ static weir_status create_loading(train_feed *feed, weir_device *device)
     return weir_loader_create(&loader, &feed->loader);
 }
 
-static weir_status create_conversion(train_feed *feed, weir_device *device)
+static weir_status create_preparing(train_feed *feed, weir_device *device)
 {
-    if (feed->params.encoder)
-        return weir_train_centre_create(device, feed->params.order.batch * feed->image_bytes,
-                                        feed->params.run->exact, &feed->centre);
-    if (!is_augmented(feed))
-        return WEIR_OK;
-    if (!feed->params.run->augment_on_host)
-        return weir_train_augment_create(device, feed->params.augment, &feed->augment);
-    feed->images = malloc(feed->params.order.batch * feed->image_bytes);
+    const struct train_feed_params *p = &feed->params;
+    const size_t images = p->order.batch * feed->image_bytes;
+    const bool augments = p->run->program == WEIR_TRAIN_AUGMENT;
+    for (int i = 0; i < SLOTS; i++)
+        TRY(create_memory(device, feed->slot_inputs + p->order.batch * sizeof(uint32_t),
+                          &feed->slots[i].memory));
+    if (p->encoder)
+        TRY(create_memory(device, images * sizeof(float), &feed->numbers));
+    if (!augments || !p->run->augment_on_host)
+        return weir_kernel_load(device, &augment_kernels, augments ? "augment" : "centre",
+                                &feed->kernel);
+    feed->images = malloc(images);
     return feed->images ? WEIR_OK : weir__pattern_no_memory("batch", "a batch");
 }
 
@@ -513,8 +388,7 @@ weir_status train_feed_create(const struct train_feed_params *params, size_t mod
         return weir__pattern_no_memory("batches", "batches");
     feed->params = *params;
     measure(feed, model_inputs);
-    TRY(create_conversion(feed, device));
-    TRY(create_slots(feed, device));
+    TRY(create_preparing(feed, device));
     return create_loading(feed, device);
 }
 
@@ -532,8 +406,8 @@ void train_feed_destroy(train_feed **feed)
     for (int i = 0; i < SLOTS; i++)
         weir_buffer_destroy(&f->slots[i].memory);
     weir_buffer_destroy(&f->loaded);
-    weir_train_centre_destroy(&f->centre);
-    weir_train_augment_destroy(&f->augment);
+    weir_buffer_destroy(&f->numbers);
+    weir_kernel_destroy(&f->kernel);
     free(f->host);
     free(f->images);
     free(f);

@@ -28,7 +28,7 @@ struct train_feed_params {
     const struct weir_train_augment_params *augment; // AUGMENT
 };
 
-// `model_inputs` as weir_train_model_inputs(). What is stored is to be destroyed after an error too.
+// `model_inputs` as weir_train_model_inputs(), of the model that is trained. What is stored is to be destroyed after an error too.
 weir_status train_feed_create(const struct train_feed_params *params, size_t model_inputs,
                               train_feed **out_feed);
 // Waits for what is prepared ahead.

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/random.h"
 #include "kernels/train/tile.cl.h"
@@ -230,6 +231,7 @@ static void set_random(float *values, size_t count, uint64_t seed, size_t stream
 
 weir_status weir_train_model_initialise(weir_train_model *model, weir_queue *queue, uint64_t seed)
 {
+    const float zero = 0;
     float *values = calloc(1, model->parameter_bytes);
     if (!values)
         return weir__pattern_no_memory(model->label, "the parameters");
@@ -242,6 +244,9 @@ weir_status weir_train_model_initialise(weir_train_model *model, weir_queue *que
         weir_upload(queue, model->parameters, 0, values, model->parameter_bytes);
     free(values);
     TRY(status);
+    for (size_t i = 0; train_state_name(model->method, i); i++)
+        TRY(weir_queue_fill(queue, model->states[i], 0, model->parameter_bytes, &zero,
+                            sizeof zero));
     TRY(weir_train_model_refresh(model, queue));
     return weir_queue_sync(queue, WEIR_FOREVER);
 }
@@ -416,9 +421,10 @@ static weir_status tell(weir_train_ready ready, void *user, size_t index, weir_q
 weir_status weir_train_model_backward(weir_train_model *model, weir_queue *queue, bool accumulate,
                                       weir_train_ready ready, void *user)
 {
-    if (model->forward_only)
-        return weir__pattern_refuse(model->label, "create it without forward_only",
-                                    "the model has no backward pass");
+    if (!model->views[0].buffer)
+        return weir__pattern_refuse(model->label,
+                                    "bind its gradients, and create it without forward_only",
+                                    "the model has no gradients");
     for (size_t i = model->layer_count; i-- > 0;) {
         TRY(submit_bias(model, queue, i, accumulate));
         TRY(tell(ready, user, 2 * i + 1, queue));
@@ -590,6 +596,9 @@ static weir_status create_buffers(weir_train_model *model)
     for (size_t i = 0; i < sizeof table / sizeof *table; i++)
         if (table[i].size)
             TRY(create_buffer(model, table[i].what, table[i].size, table[i].out));
+    const char *name;
+    for (size_t i = 0; (name = train_state_name(model->method, i)); i++)
+        TRY(create_buffer(model, name, model->parameter_bytes, &model->states[i]));
     return WEIR_OK;
 }
 
@@ -601,14 +610,27 @@ static weir_status create_parts(weir_train_model *model,
     TRY(create_buffers(model));
     if (params->products == WEIR_TRAIN_CUBLAS)
         TRY(train_blas_open(model->device, params->cublas, &model->engine.blas));
-    TRY(prepare(model));
-    return model->forward_only ? WEIR_OK : weir_train_model_bind(model, NULL);
+    return prepare(model);
 }
 
 static bool is_power_of_two(float grid)
 {
     int exponent;
     return frexpf(grid, &exponent) == 0.5f;
+}
+
+static weir_status check_method(const struct weir_train_model_params *params)
+{
+    if ((unsigned)params->method > WEIR_TRAIN_ADAM)
+        return weir__pattern_refuse(params->label, "pass WEIR_TRAIN_SGD or WEIR_TRAIN_ADAM",
+                                    "there is no method %d", (int)params->method);
+    if (params->method != WEIR_TRAIN_FIXED && params->forward_only)
+        return weir__pattern_refuse(params->label, NULL,
+                                    "the model is forward_only: it has no gradients");
+    if (!(params->momentum >= 0 && params->momentum < 1))
+        return weir__pattern_refuse(params->label, NULL, "momentum is %g; it must be 0 ... below 1",
+                                    (double)params->momentum);
+    return WEIR_OK;
 }
 
 static weir_status check(const struct weir_train_model_params *params)
@@ -630,7 +652,7 @@ static weir_status check(const struct weir_train_model_params *params)
         return weir__pattern_refuse(label, NULL,
                                     "grid is %g; it must be 0 or a power of two, 2^-16 ... 1",
                                     (double)params->grid);
-    return WEIR_OK;
+    return check_method(params);
 }
 
 static size_t alignment_of(const weir_device *device)
@@ -660,6 +682,8 @@ weir_status weir_train_model_create(const struct weir_train_model_params *params
     model->element_bytes = model->bf16 ? 2 : 4;
     model->forward_only = known.forward_only;
     model->grid = known.grid;
+    model->method = known.method;
+    model->momentum = known.momentum;
     model->alignment = alignment_of(known.device);
     const weir_status status = create_parts(model, &known);
     if (status != WEIR_OK)
@@ -673,8 +697,9 @@ void weir_train_model_destroy(weir_train_model **model)
     if (!model || !*model)
         return;
     weir_train_model *m = *model;
-    weir_buffer **buffers[] = {&m->parameters,   &m->copies,    &m->gradients, &m->entry,  &m->sums,
-                               &m->engine.parts, &m->deltas[0], &m->deltas[1], &m->results};
+    weir_buffer **buffers[] = {&m->parameters,   &m->copies,    &m->entry,     &m->sums,
+                               &m->engine.parts, &m->deltas[0], &m->deltas[1], &m->results,
+                               &m->states[0],    &m->states[1]};
     train_blas_close(&m->engine.blas);
     for (size_t i = 0; i < m->layer_count; i++) {
         weir_buffer_destroy(&m->layers[i].pieces);
@@ -691,30 +716,16 @@ void weir_train_model_destroy(weir_train_model **model)
 
 // Gradients.
 
-static weir_status bind_own(weir_train_model *model)
+static weir_status check_view(const weir_train_model *model, size_t index,
+                              const struct weir_train_view *view)
 {
-    if (!model->gradients)
-        TRY(create_buffer(model, "gradients", model->parameter_bytes, &model->gradients));
-    for (size_t i = 0; i < 2 * model->layer_count; i++)
-        model->views[i] = (struct weir_train_view){model->gradients, model->parameter[i].offset};
-    return WEIR_OK;
-}
-
-static weir_status bind_given(weir_train_model *model, const struct weir_train_view *views)
-{
-    for (size_t i = 0; i < 2 * model->layer_count; i++) {
-        const size_t bytes = model->parameter[i].count * sizeof(float);
-        const size_t room = weir_buffer_size(views[i].buffer);
-        if (bytes > room || views[i].offset > room - bytes)
-            return weir__pattern_refuse(
-                model->label, NULL,
-                "the gradient of %s takes %zu bytes from byte %zu of a buffer of %zu",
-                model->parameter[i].name, bytes, views[i].offset, room);
-    }
-    for (size_t i = 0; i < 2 * model->layer_count; i++)
-        model->views[i] = views[i];
-    weir_buffer_destroy(&model->gradients);
-    return WEIR_OK;
+    const size_t bytes = model->parameter[index].count * sizeof(float);
+    const size_t room = weir_buffer_size(view->buffer);
+    if (bytes <= room && view->offset <= room - bytes)
+        return WEIR_OK;
+    return weir__pattern_refuse(
+        model->label, NULL, "the gradient of %s takes %zu bytes from byte %zu of a buffer of %zu",
+        model->parameter[index].name, bytes, view->offset, room);
 }
 
 weir_status weir_train_model_bind(weir_train_model *model, const struct weir_train_view *views)
@@ -722,17 +733,13 @@ weir_status weir_train_model_bind(weir_train_model *model, const struct weir_tra
     if (model->forward_only)
         return weir__pattern_refuse(model->label, NULL,
                                     "the model is forward_only: it has no gradients");
-    TRY(views ? bind_given(model, views) : bind_own(model));
+    for (size_t i = 0; i < 2 * model->layer_count; i++)
+        TRY(check_view(model, i, &views[i]));
+    memcpy(model->views, views, 2 * model->layer_count * sizeof *views);
     for (size_t i = 0; i < model->layer_count; i++)
         for (int add = 0; add < 2; add++) {
             model->layers[i].weight[add].c = train_model_gradient_range(model, 2 * i);
             TRY(train_product_prepare(&model->engine, &model->layers[i].weight[add]));
         }
     return WEIR_OK;
-}
-
-struct weir_train_view weir_train_model_gradient(const weir_train_model *model, size_t index)
-{
-    const struct weir_train_view none = {NULL, 0};
-    return index < 2 * model->layer_count ? model->views[index] : none;
 }

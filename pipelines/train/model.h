@@ -50,6 +50,17 @@ typedef enum weir_train_products {
     WEIR_TRAIN_CUBLAS = 1,  // cuBLAS through native calls, on CUDA
 } weir_train_products;
 
+// How updates change parameters p, with g = scale * gradient. All of it is float32; the BF16 copy of a weight is made
+// by the same launch (rounded to nearest even).
+typedef enum weir_train_method {
+    WEIR_TRAIN_FIXED = 0, // not at all
+    // v = momentum v + g            p = p - rate v
+    WEIR_TRAIN_SGD = 1,
+    // m = 0.9 m + 0.1 g             v = 0.999 v + 0.001 g^2
+    // p = p - rate (m / (1 - 0.9^step)) / (sqrt(v / (1 - 0.999^step)) + 1e-8)
+    WEIR_TRAIN_ADAM = 2,
+} weir_train_method;
+
 typedef enum weir_train_layer_kind {
     WEIR_TRAIN_DENSE = 1,
     WEIR_TRAIN_CONVOLUTION = 2, // of side x side, with side / 2 zeros around the image
@@ -83,6 +94,8 @@ struct weir_train_model_params {
     float grid;         // 0: nothing is rounded; else a power of two, 2^-16 ... 1
     const char *cublas; // CUBLAS: its path; NULL: libcublas.so.13, else libcublas.so.12
     bool forward_only;  // no gradients: weir_train_model_backward() is refused
+    weir_train_method method;
+    float momentum; // SGD: 0 ... below 1
 };
 
 // Creates a model; its parameters are not set (weir_train_model_initialise(),
@@ -123,7 +136,7 @@ const struct weir_train_parameter *weir_train_model_parameter(const weir_train_m
                                                               size_t index);
 
 // The float32 parameters, the master copy with BF16: one buffer. After changing weights in it, other
-// than by an optimizer, call weir_train_model_refresh().
+// than by an update, call weir_train_model_refresh().
 weir_buffer *weir_train_model_parameters(const weir_train_model *model);
 
 size_t weir_train_model_inputs(const weir_train_model *model);  // numbers of a sample
@@ -131,11 +144,16 @@ size_t weir_train_model_outputs(const weir_train_model *model); // of the last l
 // Multiplications and additions of a forward pass, or of a forward and a backward pass.
 double weir_train_model_flop(const weir_train_model *model, bool backward);
 
-// Sets weights to random numbers of +-sqrt(6 / inputs) (He), biases to 0. They depend on `seed` and
+// The method's state: "momentum" of SGD, "mean" and "square" of Adam; each a buffer of float32 with the layout of the
+// parameters. Its name and its buffer; false for an index that is too large.
+bool weir_train_model_state(const weir_train_model *model, size_t index, const char **out_name,
+                            weir_buffer **out_buffer);
+
+// Sets weights to random numbers of +-sqrt(6 / inputs) (He), biases and the state to 0. They depend on `seed` and
 // the layers only, on every machine. Waits until they are on the device.
 weir_status weir_train_model_initialise(weir_train_model *model, weir_queue *queue, uint64_t seed);
 
-// Makes the BF16 copy of weights that were changed without an optimizer. Submits nothing with F32.
+// Makes the BF16 copy of weights that were changed without an update. Submits nothing with F32.
 weir_status weir_train_model_refresh(weir_train_model *model, weir_queue *queue);
 
 // The place of one gradient: `count` float32 of the parameter from `offset` on, which is a multiple
@@ -145,13 +163,12 @@ struct weir_train_view {
     size_t offset;
 };
 
-// Says where gradients are written and read, one view for each parameter. Without it, and with NULL,
-// they are in a buffer of the model's (weir_train_model_gradient()). Only while no pass is under
-// way. The buffers must outlive the model, or the next call of this function.
+// Says where gradients are written and read, one view for each parameter, before the first backward pass. Only while
+// no pass is under way. The buffers must outlive the model, or the next call of this function.
 //
-// Errors: WEIR_ERROR_INVALID for a view that does not fit its buffer, with the parameter's name.
+// Errors: WEIR_ERROR_INVALID for a view that does not fit its buffer, with the parameter's name, and for a model that
+// is forward_only.
 weir_status weir_train_model_bind(weir_train_model *model, const struct weir_train_view *views);
-struct weir_train_view weir_train_model_gradient(const weir_train_model *model, size_t index);
 
 // The samples of one pass, on the device. The forward pass alone reads them: once its work is done
 // the next batch may be uploaded to the same place.
@@ -185,9 +202,21 @@ typedef weir_status (*weir_train_ready)(void *user, size_t index, weir_queue *qu
 // Submits the backward pass of the last forward pass, once, to the same queue or to one that waits
 // for it. Gradients are overwritten, or added to with `accumulate`. `ready` may be NULL.
 //
-// Errors: WEIR_ERROR_INVALID for a model that is forward_only.
+// Errors: WEIR_ERROR_INVALID for a model whose gradients are not bound.
 weir_status weir_train_model_backward(weir_train_model *model, weir_queue *queue, bool accumulate,
                                       weir_train_ready ready, void *user);
+
+struct weir_train_rates {
+    float rate;    // of learning
+    float scale;   // of gradients, such as 1 / (samples of all ranks)
+    uint64_t step; // from 1 on
+};
+
+// Submits the update of all parameters, by one launch each.
+//
+// Errors: WEIR_ERROR_INVALID for a model without a method, and for a step of 0.
+weir_status weir_train_model_update(weir_train_model *model, weir_queue *queue,
+                                    const struct weir_train_rates *rates);
 
 #ifdef __cplusplus
 }

@@ -53,6 +53,8 @@ struct weir_train_model {
     bool bf16;
     bool forward_only;
     float grid;
+    weir_train_method method;
+    float momentum;
     size_t element_bytes;
     size_t alignment; // of parameters in their buffers
     size_t parameter_bytes, copy_bytes;
@@ -63,16 +65,19 @@ struct weir_train_model {
 
     weir_buffer *parameters;
     weir_buffer *copies;    // BF16: of the weights
-    weir_buffer *gradients; // unless they are bound
     weir_buffer *entry;     // the input as elements
     weir_buffer *sums;      // of the product under way
     weir_buffer *deltas[2]; // gradients of outputs: of a layer's and of those before it
     weir_buffer *results;   // of each sample: loss, right or not
+    weir_buffer *states[2]; // of the method
 
     struct weir_train_parameter parameter[2 * WEIR_TRAIN_LAYERS_MAX];
-    struct weir_train_view views[2 * WEIR_TRAIN_LAYERS_MAX];
+    struct weir_train_view views[2 * WEIR_TRAIN_LAYERS_MAX]; // zeros until they are bound
     struct train_layer layers[];
 };
+
+// The name of a method's state; NULL: it has none of that index.
+const char *train_state_name(weir_train_method method, size_t index);
 
 // A gradient's range in its view.
 struct train_range train_model_gradient_range(const weir_train_model *model, size_t index);

@@ -51,7 +51,6 @@ struct train {
     weir_queue *queue;         // that trains
     weir_train_model *encoder; // ENCDEC
     weir_train_model *model;
-    weir_train_optimizer *optimizer;
     uint32_t parameter_count;
     weir_buckets *buckets;
     struct weir_train_augment_params augment;
@@ -166,7 +165,7 @@ static weir_status curve_flush(struct train_curve *curve, weir_queue *queue, uin
     return collect(curve, &curve->windows[curve->current ^ 1]);
 }
 
-// Parameters, the optimizer's state and the curve: set from the seed or the checkpoint on rank 0, and
+// Parameters, the method's state and the curve: set from the seed or the checkpoint on rank 0, and
 // sent to the others, so that all begin with the same bits whatever files they see.
 
 enum {
@@ -190,7 +189,6 @@ static weir_status initialise(struct train *train)
 {
     const uint64_t seed = train->params->seed;
     TRY(weir_train_model_initialise(train->model, train->queue, seed));
-    TRY(weir_train_optimizer_reset(train->optimizer, train->queue));
     if (train->encoder)
         TRY(weir_train_model_initialise(train->encoder, train->queue, encoder_seed(seed)));
     return WEIR_OK;
@@ -234,9 +232,8 @@ static weir_status read_checkpoint(struct train *train)
 {
     struct weir_train_progress progress;
     weir_io_safetensors *file = NULL;
-    weir_status status =
-        weir_train_checkpoint_read(train->params->checkpoint, train->model, train->optimizer,
-                                   train->queue, &progress, &file);
+    weir_status status = weir_train_checkpoint_read(train->params->checkpoint, train->model,
+                                                    train->queue, &progress, &file);
     if (status == WEIR_OK)
         status = check_progress(train, &progress);
     if (status == WEIR_OK) {
@@ -279,7 +276,7 @@ static weir_status send_all(struct train *train)
     weir_buffer_destroy(&buffer);
     TRY(status);
     TRY(send(train, weir_train_model_parameters(train->model)));
-    for (size_t i = 0; weir_train_optimizer_state(train->optimizer, i, &unused, &buffer); i++)
+    for (size_t i = 0; weir_train_model_state(train->model, i, &unused, &buffer); i++)
         TRY(send(train, buffer));
     return weir_train_model_refresh(train->model, train->queue);
 }
@@ -306,8 +303,8 @@ static weir_status write_state(struct train *train, uint64_t steps)
                                             .shape = {steps},
                                             .data = curve_values(train, i),
                                             .size_bytes = steps * sizeof(float)};
-    return weir_train_checkpoint_write(train->params->checkpoint, train->model, train->optimizer,
-                                       train->queue, &progress, extras, CURVES);
+    return weir_train_checkpoint_write(train->params->checkpoint, train->model, train->queue,
+                                       &progress, extras, CURVES);
 }
 
 // The digest.
@@ -456,6 +453,8 @@ static weir_status create_model(struct train *train)
     const size_t count =
         head ? weir_train_mlp(1, p->width, classes, layers) : network(p, classes, layers);
     struct weir_train_model_params model = usual(train, head ? "head" : "model", layers, count);
+    model.method = p->method;
+    model.momentum = p->momentum;
     if (head)
         model.input = (struct weir_train_shape){1, 1, p->width};
     if (p->program == WEIR_TRAIN_AUGMENT)
@@ -464,17 +463,6 @@ static weir_status create_model(struct train *train)
     if (head)
         TRY(create_encoder(train));
     return weir_train_model_create(&model, &train->model);
-}
-
-static weir_status create_optimizer(struct train *train)
-{
-    const struct weir_train_optimizer_params optimizer = {
-        .struct_size = sizeof optimizer,
-        .model = train->model,
-        .method = train->params->method,
-        .momentum = train->params->momentum,
-    };
-    return weir_train_optimizer_create(&optimizer, &train->optimizer);
 }
 
 // Buckets.
@@ -541,7 +529,6 @@ static weir_status create(struct train *train, const struct weir_train_run_param
     TRY(weir_queue_create(train->device, WEIR_PARAMS(weir_queue, .label = name, .timing = true),
                           &train->queue));
     TRY(create_model(train));
-    TRY(create_optimizer(train));
     train->parameter_count = (uint32_t)weir_train_model_parameter_count(train->model);
     TRY(create_buckets(train));
     return curve_create(&train->curve, params->comm, params->steps,
@@ -552,7 +539,6 @@ static void destroy(struct train *train)
 {
     train_feed_destroy(&train->feed);
     curve_finish(&train->curve);
-    weir_train_optimizer_destroy(&train->optimizer);
     weir_train_model_destroy(&train->model);
     weir_train_model_destroy(&train->encoder);
     weir_buckets_destroy(&train->buckets);
@@ -599,8 +585,7 @@ static weir_status do_step(struct train *train, uint64_t step)
                                            .step = step + 1};
     for (uint32_t pass = 0; pass < train->order.passes; pass++)
         TRY(do_pass(train, step, pass));
-    return weir_train_optimizer_update(train->optimizer, train->queue, 0, train->parameter_count,
-                                       &rates);
+    return weir_train_model_update(train->model, train->queue, &rates);
 }
 
 // The figures that have become known, since step `before`.
@@ -689,7 +674,6 @@ static void take_figures(struct train *train, struct weir_train_figures *figures
 
 static weir_status run(struct train *train, struct weir_train_figures *figures)
 {
-    const weir_train_model *reads = train->encoder ? train->encoder : train->model;
     TRY(begin_state(train));
     const struct train_feed_params feed = {
         .run = train->params,
@@ -699,7 +683,7 @@ static weir_status run(struct train *train, struct weir_train_figures *figures)
         .encoder = train->encoder,
         .augment = &train->augment,
     };
-    TRY(train_feed_create(&feed, weir_train_model_inputs(reads), &train->feed));
+    TRY(train_feed_create(&feed, weir_train_model_inputs(train->model), &train->feed));
     TRY(run_steps(train, figures));
     const uint64_t known = train->curve.known;
     TRY(curve_flush(&train->curve, train->queue, train->params->steps));

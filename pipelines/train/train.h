@@ -1,20 +1,19 @@
-// Training runs: a model, its optimizer, data and the ranks of a communicator in a loop. What
+// Training runs: a model, data and the ranks of a communicator in a loop. What
 // `weir train` runs.
 //
 //     DDP         each rank has a part of each batch; gradients are added up over the ranks
 //     ACCUMULATE  the same with several passes a step, and one reduction
-//     AUGMENT     images go to the device as bytes, and are augmented there on a queue of their own
-//     ENCDEC      a frozen encoder makes the features on which a head is trained; it works on the
-//                 next batch while the head is trained on this one
+//     AUGMENT     images are augmented as they are prepared
+//     ENCDEC      a frozen encoder makes the features on which a head is trained, as images are prepared
 //
 // A step is `passes` passes over `batch` samples on each rank, and one update. Pass k of rank r in a
 // step of n samples reads samples (k * ranks + r) * batch and on of these n, so one rank with K passes
 // sees what K ranks with one pass see.
 //
-// Overlapped, batches are loaded ahead and copied by a queue of their own, buckets of gradients are
-// reduced while the backward pass makes others, and AUGMENT and ENCDEC prepare the next batch beside
-// the training on this one. With `serial` there is one queue, and each of these waits for what is
-// before it. Both ways compute the same bits.
+// Batches go to the device as bytes, and are prepared there. Overlapped, they are loaded ahead, copied by a queue of
+// their own, and prepared on another one beside the training on the batch before, and buckets of gradients are reduced
+// while the backward pass makes others. With `serial` there is one queue, and each of these waits for what is before
+// it. Both ways compute the same bits.
 //
 // All ranks call it with the same parameters. Rank 0 alone reads and writes the checkpoint.
 #ifndef WEIR_PIPELINES_TRAIN_TRAIN_H
@@ -26,7 +25,6 @@
 #include "patterns/loader.h"
 #include "pipelines/train/data.h"
 #include "pipelines/train/model.h"
-#include "pipelines/train/optimizer.h"
 
 #ifdef __cplusplus
 extern "C" {

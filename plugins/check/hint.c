@@ -489,6 +489,14 @@ static void finish_waits(const struct check *check, struct check_wait *waits, bo
     }
 }
 
+void check_note_change(struct check *check)
+{
+    check_lock(check);
+    if (check->needless)
+        check_sync_need_all(check);
+    check_unlock(check);
+}
+
 void check_hints_finish(struct check *check)
 {
     finish_waits(check, check->waits, check->unseen_uses);

@@ -1,5 +1,6 @@
-// The uses of some memory that a later operation may still have to be ordered after, a tree of extents; and the
-// memory for its nodes.
+// Sets of bytes as operations use them, `slices` slices of `rows` rows of `width` bytes, about which all questions are
+// answered to the byte; and the uses of some memory that a later operation may still have to be ordered after, a tree
+// of extents.
 //
 // Threads: the caller's lock.
 #ifndef WEIR_PLUGINS_CHECK_HISTORY_H
@@ -9,11 +10,75 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "plugins/check/shape.h"
-
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+// Row r of slice s begins at begin + s * slice_pitch + r * pitch. Rows do not overlap, and neither
+// do slices. Made by the functions below, so bytes that are adjacent are one row.
+struct check_shape {
+    uint64_t begin;
+    uint64_t end; // after its last byte
+    uint64_t width;
+    uint64_t rows; // 1: contiguous
+    uint64_t pitch;
+    uint64_t slices; // 1: a plane
+    uint64_t slice_pitch;
+};
+
+// Some adjacent bytes; empty if begin == end.
+struct check_span {
+    uint64_t begin;
+    uint64_t end;
+};
+
+static inline struct check_shape check_shape_range(uint64_t begin, uint64_t size)
+{
+    return (struct check_shape){begin, begin + size, size, 1, size, 1, size};
+}
+
+// All counts and the width are at least 1, and `pitch` is at least `width`, `slice_pitch` what the
+// rows of a slice take.
+struct check_shape check_shape_box(uint64_t begin, uint64_t width, uint64_t rows, uint64_t pitch,
+                                   uint64_t slices, uint64_t slice_pitch);
+
+static inline bool check_shape_is_range(const struct check_shape *shape)
+{
+    return shape->rows == 1 && shape->slices == 1;
+}
+
+// The number of rows of all slices, and one of them.
+static inline uint64_t check_shape_run_count(const struct check_shape *shape)
+{
+    return shape->rows * shape->slices;
+}
+struct check_span check_shape_run(const struct check_shape *shape, uint64_t index);
+
+// The first bytes that the shape has in common with a span.
+struct check_span check_shape_meet_span(const struct check_shape *shape, struct check_span span);
+
+// The first bytes that two shapes have in common.
+struct check_span check_shapes_common(const struct check_shape *a, const struct check_shape *b);
+
+// What the two functions below call for shapes of several rows.
+bool check_rows_meet(const struct check_shape *a, const struct check_shape *b);
+bool check_rows_cover(const struct check_shape *outer, const struct check_shape *inner);
+
+// Whether two shapes have a byte in common.
+static inline bool check_shapes_meet(const struct check_shape *a, const struct check_shape *b)
+{
+    return a->begin < b->end && b->begin < a->end &&
+           ((check_shape_is_range(a) && check_shape_is_range(b)) || check_rows_meet(a, b));
+}
+
+// Whether every byte of `inner` is in `outer`. May be false for two shapes of several rows with
+// different pitches that do cover each other.
+static inline bool check_shape_covers(const struct check_shape *outer,
+                                      const struct check_shape *inner)
+{
+    return outer->begin <= inner->begin && inner->end <= outer->end &&
+           (check_shape_is_range(outer) || check_rows_cover(outer, inner));
+}
 
 // The operation that uses bytes, for reports. Texts outlive the use.
 struct check_origin {

@@ -24,7 +24,7 @@ static void check_host_learns(struct check *check, const struct check_actor *pro
 }
 
 struct check_call {
-    struct check_call *next; // of the queue, or of the spare ones
+    struct check_call *next; // of the queue
     struct check_call *previous;
     struct check *check;
     struct check_queue *queue;
@@ -78,9 +78,8 @@ static void unlink_call(struct check_call *call)
 
 static void give_call(struct check *check, struct check_call *call)
 {
-    call->next = check->spare_calls;
-    check->spare_calls = call;
     check->waiting_calls--;
+    free(call);
 }
 
 static weir_status run_call(void *user)
@@ -109,17 +108,13 @@ static weir_status run_call(void *user)
 // With `strict` what the function learns is the queue's from the call on.
 static struct check_call *take_call(struct check *check, struct check_queue *queue, uint64_t count)
 {
+    struct check_call *call = malloc(sizeof *call);
+    if (!call)
+        return NULL;
     check_lock(check);
-    struct check_call *call = check->spare_calls;
-    if (call)
-        check->spare_calls = call->next;
-    else
-        call = malloc(sizeof *call);
-    if (call) {
-        link_call(queue, call);
-        check->waiting_calls++;
-        check_actors_mark(&check->actors, check->strict ? &queue->actor : NULL, count);
-    }
+    link_call(queue, call);
+    check->waiting_calls++;
+    check_actors_mark(&check->actors, check->strict ? &queue->actor : NULL, count);
     check_unlock(check);
     return call;
 }
@@ -172,11 +167,6 @@ void check_host_finish(struct check *check)
         struct check_open *open = check->spare_opens;
         check->spare_opens = open->next;
         free(open);
-    }
-    while (check->spare_calls) {
-        struct check_call *call = check->spare_calls;
-        check->spare_calls = call->next;
-        free(call);
     }
 }
 

@@ -1,10 +1,8 @@
 // Shared by the files of the plugin's engine.
 //
-//   shape.c      sets of bytes
 //   clock.c      vector clocks
-//   history.c    the uses of some memory, and bytes that nothing has written
-//   module.c     the ops table, and a link's life
-//   objects.c    queues, buffers, kernels as they come and go
+//   history.c    sets of bytes; the uses of some memory
+//   module.c     the ops table, and a link's life; queues, buffers, kernels as they come and go
 //   operation.c  the path of an operation, and what operations and graphs use; regions of threads
 //   use.c        one use of some bytes, against those before it; from two uses to a conflict
 //   host.c       what the host does between submissions; host calls
@@ -40,7 +38,6 @@
 #include "plugins/check/clock.h"
 #include "plugins/check/finding.h"
 #include "plugins/check/history.h"
-#include "plugins/check/shape.h"
 
 enum {
     CHECK_LABEL_SIZE = 64
@@ -107,7 +104,6 @@ struct check {
     struct check_memory wrapped; // memory of the user's that has an address, by that
     struct check_shared *shared; // memory of the user's that has a handle
     struct check_memory *probed; // of the graph that is examined
-    struct check_call *spare_calls;
     struct check_open *spare_opens;
     uint32_t waiting_calls; // host calls that have not returned
     uint32_t unverified;    // bits of enum check_unverified that were told
@@ -273,6 +269,8 @@ void check_hint_operation(struct check *check, struct check_queue *queue,
                           const struct weir_operation *operation);
 // Before its actor is removed.
 void check_hint_queue_ends(struct check *check, struct check_queue *gone);
+// An object that a sync may have been for is changed, or goes.
+void check_note_change(struct check *check);
 // Tells the lines whose waits were all implied, and those whose waits or syncs nothing needed.
 void check_hints_finish(struct check *check);
 
@@ -308,6 +306,9 @@ void check_use_bytes(struct check *check, const struct check_user *user,
                      struct check_buffer *buffer, const struct check_shape *shape,
                      weir_access access);
 
+// Drops the uses of its bytes.
+void check_buffer_clear(struct check *check, struct check_buffer *buffer);
+
 // What is told of a pair of uses; its texts are the link's, the queues' and the buffer's.
 struct check_conflict check_conflict_of(const struct check_user *user,
                                         const struct check_buffer *buffer,
@@ -342,31 +343,6 @@ static inline weir_status check_unlock(struct check *check)
 
 weir_status check_queue_submit(const struct weir_link *link, weir_queue *object,
                                const struct weir_operation *operation);
-
-// objects.c
-
-weir_status check_queue_create(const struct weir_link *link, weir_device *device,
-                               weir_queue *object, const struct weir_queue_setup *setup,
-                               void **out_data);
-void check_queue_destroy(const struct weir_link *link, weir_queue *object);
-weir_status check_queue_native(const struct weir_link *link, weir_queue *object,
-                               struct weir_native_queue *out_native);
-weir_status check_buffer_create(const struct weir_link *link, weir_device *device,
-                                weir_buffer *object, const struct weir_buffer_setup *setup,
-                                void **out_data, void **out_pointer);
-void check_buffer_destroy(const struct weir_link *link, weir_buffer *object);
-weir_status check_kernel_create(const struct weir_link *link, weir_program *program,
-                                weir_kernel *object, const struct weir_kernel_signature *signature,
-                                struct weir_kernel_info *info, void **out_data);
-void check_kernel_destroy(const struct weir_link *link, weir_kernel *object);
-weir_status check_buffer_native(const struct weir_link *link, weir_buffer *object,
-                                struct weir_native_buffer *out_native);
-weir_status check_buffer_address(const struct weir_link *link, weir_buffer *object,
-                                 uint64_t *out_address);
-// An object that a sync may have been for is changed, or goes.
-void check_note_change(struct check *check);
-// Drops the uses of its bytes.
-void check_buffer_clear(struct check *check, struct check_buffer *buffer);
 
 // host.c
 

@@ -598,3 +598,20 @@ void check_use_bytes(struct check *check, const struct check_user *user,
     placed.end += buffer->base;
     use_memory(check, user, buffer, &placed, access);
 }
+
+void check_buffer_clear(struct check *check, struct check_buffer *buffer)
+{
+    struct check_history *history = &buffer->memory->history;
+    const struct check_span all = {buffer->base, buffer->base + buffer->size};
+    check_history_find(history, all, &check->found);
+    for (size_t i = 0; i < check->found.count; i++) {
+        struct check_use *use = check->found.uses[i];
+        if (use->shape.begin >= all.end || use->shape.end <= all.begin)
+            continue;
+        if (check->needless && history == &check->wrapped.history)
+            check_hint_forget_use(check, use->actor, use->count);
+        if (check->needless)
+            check_sync_need(check, use->actor, use->count);
+        check_history_remove(&check->uses, history, use);
+    }
+}

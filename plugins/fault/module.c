@@ -333,17 +333,6 @@ static weir_status read_targets(const struct weir_host *host, const char *text,
     return WEIR_OK;
 }
 
-static weir_status read_text(const struct weir_host *host, const char *key, const char *text,
-                             char *out, size_t size)
-{
-    if (strlen(text) < size) {
-        memcpy(out, text, strlen(text) + 1);
-        return WEIR_OK;
-    }
-    return weir_host_fail(host, WEIR_ERROR_CONFIG, "use a shorter one",
-                          "[fault]: %s has more than %zu bytes", key, size - 1);
-}
-
 // The options of `weir fault` that choose the same operations; the number is added to them.
 static void write_remedy(const struct weir_setting *const *settings, struct fault_settings *out)
 {
@@ -373,18 +362,11 @@ static weir_status fault_settings_read(const struct weir_host *host,
     if (out->at && out->one_in)
         return weir_host_fail(host, WEIR_ERROR_CONFIG, "leave out one of them",
                               "[fault]: at and one_in are both set");
-    weir_status status = read_targets(host, settings[FAULT_KEY_TARGETS]->text, out);
-    if (status == WEIR_OK)
-        status = read_text(host, "queue", settings[FAULT_KEY_QUEUE]->text, out->queue,
-                           sizeof out->queue);
-    if (status == WEIR_OK)
-        status = read_text(host, "label", settings[FAULT_KEY_LABEL]->text, out->label,
-                           sizeof out->label);
-    if (status == WEIR_OK)
-        status =
-            read_text(host, "list", settings[FAULT_KEY_LIST]->text, out->list, sizeof out->list);
+    out->queue = settings[FAULT_KEY_QUEUE]->text;
+    out->label = settings[FAULT_KEY_LABEL]->text;
+    out->list = settings[FAULT_KEY_LIST]->text;
     write_remedy(settings, out);
-    return status;
+    return read_targets(host, settings[FAULT_KEY_TARGETS]->text, out);
 }
 
 static weir_status open_list(struct fault *fault)

@@ -17,7 +17,6 @@
 #include <weir/module/module.h>
 
 enum {
-    FAULT_LABEL_SIZE = 128,
     FAULT_REMEDY_SIZE = 256,
     FAULT_GARBAGE = -4711, // no status of Weir's
 };
@@ -77,9 +76,9 @@ struct fault_settings {
     uint64_t one_in;  // 0: none
     uint64_t seed;
     uint64_t delay_ns;
-    char queue[FAULT_LABEL_SIZE]; // "": any
-    char label[FAULT_LABEL_SIZE]; // "": any
-    char list[512];               // "": none
+    const char *queue; // "": any
+    const char *label; // "": any
+    const char *list;  // "": none
     char remedy[FAULT_REMEDY_SIZE - 64];
 };
 

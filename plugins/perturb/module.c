@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/wait.h"
 #include "plugins/kit/kit.h"
 #include "plugins/perturb/perturb.h"
 
@@ -209,11 +210,7 @@ static void init_choice(struct perturb *perturb)
 
 static void init(struct perturb *perturb)
 {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&perturb->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
+    weir_condition_init(&perturb->changed);
     pthread_mutex_init(&perturb->lock, NULL);
     init_choice(perturb);
 }

@@ -514,7 +514,7 @@ weir_status sim_queue_finish(const struct weir_link *link, weir_queue *object)
     sim_go(queue->sim);
     const weir_status status = link->next->ops->queue_finish(link->next, object);
     sim_return(queue->sim);
-    wait_for(queue->sim, queue->last[0], 0);
+    wait_for(queue->sim, sim_engine_last(queue->sim->engine, queue->lanes[0]), 0);
     sim_wait_until(queue->sim, queue->end_ns);
     sim_leave(queue->sim);
     return status;

@@ -289,7 +289,6 @@ static weir_status buffer_native(const struct weir_link *link, weir_buffer *buff
 static void free_queue(struct sim_virtual_queue *queue)
 {
     free(queue->lanes);
-    free(queue->last);
     free(queue->points);
     free(queue->records);
     free(queue->times);

@@ -139,7 +139,6 @@ struct sim_virtual_queue {
     struct sim_queue_params params;
     // The engine's queues: its own, and one for each further branch of its graphs.
     uint32_t *lanes;
-    struct sim_point *last; // the last operation of each
     uint32_t lane_count;
     struct sim_point *points; // of the nodes of a graph
     size_t point_room;

@@ -395,27 +395,22 @@ static weir_status describe(const struct weir_link *link, const struct weir_oper
 
 // Placing.
 
-static bool reserve_lane(struct sim_virtual_queue *queue)
-{
-    const size_t count = queue->lane_count + 1;
-    uint32_t *lanes = realloc(queue->lanes, count * sizeof *lanes);
-    if (lanes)
-        queue->lanes = lanes;
-    struct sim_point *last = realloc(queue->last, count * sizeof *last);
-    if (last)
-        queue->last = last;
-    return lanes && last;
-}
-
 bool sim_lane_add(struct sim_virtual_queue *queue)
 {
-    struct sim *sim = queue->sim;
-    uint32_t index;
-    if (!reserve_lane(queue) || !sim_engine_add_queue(sim->engine, &queue->params, &index))
+    uint32_t *lanes = realloc(queue->lanes, (queue->lane_count + 1) * sizeof *lanes);
+    if (!lanes)
         return false;
-    queue->lanes[queue->lane_count] = index;
-    queue->last[queue->lane_count++] = sim_engine_last(sim->engine, index);
-    return true;
+    queue->lanes = lanes;
+    const bool added =
+        sim_engine_add_queue(queue->sim->engine, &queue->params, &lanes[queue->lane_count]);
+    queue->lane_count += added;
+    return added;
+}
+
+// The last operation of the lane.
+static struct sim_point last_of(const struct sim_virtual_queue *queue, uint32_t lane)
+{
+    return sim_engine_last(queue->sim->engine, queue->lanes[lane]);
 }
 
 // From then on the engine goes on with each submit, as far as it may; and from then on it does not wait for
@@ -430,11 +425,11 @@ static void see_pull(const struct sim_virtual_queue *queue, struct sim_work *wor
 }
 
 // Threads may be at an earlier time, also those that have not called yet.
-static bool post(struct sim *sim, uint32_t lane, const struct sim_work *work,
-                 struct sim_point *out_point)
+static bool post(struct sim *sim, uint32_t lane, const struct sim_work *work)
 {
     const uint64_t now_ns = sim_self(sim)->now_ns;
-    if (!sim_engine_post(sim->engine, lane, now_ns, work, out_point))
+    struct sim_point point;
+    if (!sim_engine_post(sim->engine, lane, now_ns, work, &point))
         return false;
     if (sim_engine_posted(sim->engine) > POSTED_MOST)
         sim_engine_advance(sim->engine, now_ns);
@@ -444,7 +439,7 @@ static bool post(struct sim *sim, uint32_t lane, const struct sim_work *work,
 }
 
 static weir_status place(struct sim_virtual_queue *queue, uint32_t lane,
-                         const struct sim_work *work, struct sim_point *out_point)
+                         const struct sim_work *work)
 {
     struct sim *sim = queue->sim;
     struct sim_work varied = *work;
@@ -453,19 +448,18 @@ static weir_status place(struct sim_virtual_queue *queue, uint32_t lane,
     if (varied.bytes >= SIM_BYTES_MOST)
         varied.bytes = SIM_BYTES_MOST - 1;
     varied.duration_ns = sim_vary(&sim->jitter, work->duration_ns);
-    if (!post(sim, queue->lanes[lane], &varied, out_point))
-        return weir_host_no_memory(sim->link->host, "an operation in virtual time");
-    queue->last[lane] = *out_point;
-    return WEIR_OK;
+    return post(sim, queue->lanes[lane], &varied)
+               ? WEIR_OK
+               : weir_host_no_memory(sim->link->host, "an operation in virtual time");
 }
 
 // The record is there before it can be complete.
 static weir_status place_record(struct sim_virtual_queue *queue, const struct sim_work *work)
 {
-    struct sim_point point = {queue->lanes[0], queue->last[0].number + 1};
+    struct sim_point point = {queue->lanes[0], last_of(queue, 0).number + 1};
     if (!sim_record_add(queue, work->tag >> SIM_TAG_BITS, point, sim_self(queue->sim)->now_ns))
         return weir_host_no_memory(queue->sim->link->host, "a record in virtual time");
-    const weir_status status = place(queue, 0, work, &point);
+    const weir_status status = place(queue, 0, work);
     if (status < 0)
         queue->next_record--;
     return status;
@@ -517,13 +511,12 @@ static bool reserve_graph(struct sim_virtual_queue *queue, const struct weir_ope
 static weir_status place_pause(struct sim_virtual_queue *queue, const struct weir_operation *launch,
                                uint64_t ns, size_t wait_count)
 {
-    struct sim_point point;
     struct sim_work work = {.kind = SIM_PAUSE,
                             .duration_ns = ns,
                             .waits = queue->points + launch->u.graph.node_count,
                             .wait_count = wait_count,
                             .tag = launch->sequence << SIM_TAG_BITS | SIM_TAG_OTHER};
-    return ns ? place(queue, 0, &work, &point) : WEIR_OK;
+    return ns ? place(queue, 0, &work) : WEIR_OK;
 }
 
 // A backend without graphs times the nodes.
@@ -551,8 +544,11 @@ static weir_status place_node(const struct weir_link *link, struct sim_virtual_q
     work.first = work.wait_count == 0;
     if (work.first)
         waits[work.wait_count++] = before;
-    const weir_status status = describe(link, node->operation, &work);
-    return status < 0 ? status : place(queue, node->branch, &work, &queue->points[index]);
+    weir_status status = describe(link, node->operation, &work);
+    if (status == WEIR_OK)
+        status = place(queue, node->branch, &work);
+    queue->points[index] = last_of(queue, node->branch);
+    return status;
 }
 
 // Waits for the last nodes of all branches.
@@ -563,7 +559,7 @@ static weir_status place_end(struct sim_virtual_queue *queue, const struct weir_
     struct sim_work work = {.kind = SIM_MARK,
                             .tag = launch->sequence << SIM_TAG_BITS | SIM_TAG_GRAPH_END};
     for (uint32_t lane = 1; lane < branches; lane++)
-        waits[lane - 1] = queue->last[lane];
+        waits[lane - 1] = last_of(queue, lane);
     const uint64_t join_ns = branches > 1 ? queue->sim->model->graph_ns : 0;
     const weir_status status = place_pause(queue, launch, join_ns, branches - 1);
     if (status < 0)
@@ -601,7 +597,7 @@ static weir_status graph_place(const struct weir_link *link, struct sim_virtual_
         return weir_host_no_memory(link->host, "a graph in virtual time");
     sim_submit_for(queue, submit_graph_ns(model, branches));
     weir_status status = place_pause(queue, launch, nodes > 1 ? model->graph_ns : 0, 0);
-    const struct sim_point before = queue->last[0];
+    const struct sim_point before = last_of(queue, 0);
     for (uint32_t i = 0; i < nodes && status == WEIR_OK; i++)
         status = place_node(link, queue, launch, i, before);
     return status == WEIR_OK ? place_end(queue, launch, branches) : status;
@@ -638,7 +634,6 @@ static weir_status place_one(const struct weir_link *link, struct sim_virtual_qu
                              const struct weir_operation *operation, struct sim_work work)
 {
     struct sim_point wait = {0};
-    struct sim_point point = {0};
     if (operation->kind == WEIR_OPERATION_WAIT) {
         wait = awaited(link, operation);
         work.waits = &wait;
@@ -648,7 +643,7 @@ static weir_status place_one(const struct weir_link *link, struct sim_virtual_qu
     work.tag = operation->sequence << SIM_TAG_BITS | tag_of(operation);
     if (operation->kind == WEIR_OPERATION_RECORD)
         return place_record(queue, &work);
-    return place(queue, 0, &work, &point);
+    return place(queue, 0, &work);
 }
 
 // With the lock held.

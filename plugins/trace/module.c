@@ -203,10 +203,31 @@ static weir_status open_file(struct trace *trace, const struct weir_setting *con
                           message);
 }
 
+static void free_device(struct trace_device *device)
+{
+    pthread_mutex_destroy(&device->lock);
+    free(device);
+}
+
+// The remaining queues and devices.
+static void free_objects(struct trace *trace)
+{
+    for (struct trace_queue *queue = trace->queues; queue;) {
+        struct trace_queue *next = queue->next;
+        trace_queue_free(queue);
+        queue = next;
+    }
+    for (struct trace_device *device = trace->devices; device;) {
+        struct trace_device *next = device->next;
+        free_device(device);
+        device = next;
+    }
+}
+
 static void release(struct trace *trace)
 {
-    trace_threads_finish(trace);
-    trace_objects_finish(trace);
+    trace_thread_leave(trace);
+    free_objects(trace);
     weir_names_destroy(trace->names.texts);
     pthread_mutex_destroy(&trace->names.lock);
     pthread_mutex_destroy(&trace->lists);
@@ -217,10 +238,12 @@ static void release(struct trace *trace)
 static weir_status trace_open(struct weir_link *link, const struct weir_setting *const *settings,
                               void **out_state)
 {
+    static _Atomic uint64_t numbers;
     struct trace *trace = calloc(1, sizeof *trace);
     if (!trace)
         return weir_host_no_memory(link->host, "a trace");
     trace->link = link;
+    trace->number = atomic_fetch_add(&numbers, 1) + 1;
     trace->backend = plugin_last_link(link);
     trace->clock = link->next->ops->extension(link->next, WEIR_HOST_CLOCK);
     trace->ring_size = power_of_two((uint64_t)settings[KEY_BUFFER]->integer);
@@ -287,25 +310,208 @@ static void trace_close(const struct weir_link *link)
     release(trace);
 }
 
+// The front end's objects. A queue's ring outlives the queue until all of it is written; labels live as long as
+// the link.
+
+// For how long the last times of a destroyed queue are queried. If another thread of the driver
+// delivers them, they arrive somewhat after the end.
+#define LAST_TIMES_NS 20000000
+// How often the clock of a device that has no reading yet is queried before its last queue is gone.
+#define CLOCK_TRIES 100
+
+static weir_status no_memory(const struct weir_link *link, const char *what)
+{
+    return weir_host_fail(link->host, WEIR_ERROR_OUT_OF_MEMORY,
+                          "use a smaller `buffer` in [trace], or fewer queues",
+                          "no memory is left to trace %s", what);
+}
+
+static weir_status device_create(const struct weir_link *link, weir_device *object,
+                                 const struct weir_device_setup *setup, void **out_data)
+{
+    const struct trace *trace = trace_of(link);
+    struct trace_device *device = calloc(1, sizeof *device);
+    if (!device)
+        return no_memory(link, "a device");
+    device->info.struct_size = sizeof device->info;
+    trace->backend->ops->device_describe(trace->backend, setup->index, &device->info);
+    snprintf(device->label, sizeof device->label, "%s", setup->label ? setup->label : "");
+    device->object = object;
+    pthread_mutex_init(&device->lock, NULL);
+    *out_data = device;
+    return WEIR_OK;
+}
+
+// A device on the list stays there until the trace is closed.
+static void device_destroy(const struct weir_link *link, weir_device *object)
+{
+    struct trace_device *device = trace_device_of(link, object);
+    if (!device->enlisted)
+        free_device(device);
+}
+
+// Called once when the device is complete; before that its limits are unknown.
+static void device_limits(const struct weir_link *link, weir_device *object,
+                          struct weir_limits *limits)
+{
+    struct trace *trace = trace_of(link);
+    struct trace_device *device = trace_device_of(link, object);
+    device->limits.struct_size = sizeof device->limits;
+    WEIR_WRITE(&device->limits, limits);
+    device->enlisted = true;
+    pthread_mutex_lock(&trace->lists);
+    device->index = trace->device_count++;
+    device->next = trace->devices;
+    trace->devices = device;
+    pthread_mutex_unlock(&trace->lists);
+}
+
+static struct trace_queue *make_queue(struct trace *trace, const weir_queue *object)
+{
+    // Aligned, so that the two sides of the ring are in separate cache lines.
+    struct trace_queue *queue = aligned_alloc(_Alignof(struct trace_queue), sizeof *queue);
+    if (!queue)
+        return NULL;
+    memset(queue, 0, sizeof *queue);
+    pthread_mutex_init(&queue->lock, NULL);
+    queue->trace = trace;
+    queue->mask = trace->ring_size - 1;
+    queue->id = weir_queue_object(object)->id;
+    snprintf(queue->label, sizeof queue->label, "%s", weir_queue_object(object)->label);
+    queue->ring = calloc(trace->ring_size, sizeof *queue->ring);
+    queue->times_mask = 2 * trace->ring_size - 1;
+    queue->times = calloc(2 * trace->ring_size, sizeof *queue->times);
+    if (queue->ring && queue->times)
+        return queue;
+    trace_queue_free(queue);
+    return NULL;
+}
+
+static weir_status queue_create(const struct weir_link *link, weir_device *device_object,
+                                weir_queue *object, const struct weir_queue_setup *setup,
+                                void **out_data)
+{
+    struct trace *trace = trace_of(link);
+    struct trace_device *device = trace_device_of(link, device_object);
+    struct trace_queue *queue = make_queue(trace, object);
+    if (!queue)
+        return no_memory(link, "a queue");
+    queue->device = device;
+    queue->priority = setup->priority;
+    *out_data = queue;
+    return WEIR_OK;
+}
+
+static bool has_all_times(const struct trace_queue *queue)
+{
+    return queue->last_fetched >= atomic_load_explicit(&queue->last_timed, memory_order_relaxed);
+}
+
+static void queue_retire(const struct weir_link *link, weir_queue *object)
+{
+    struct trace_queue *queue = trace_queue_of(link, object);
+    struct trace_device *device = queue->device;
+    const uint64_t begin_ns = weir_clock_now_ns();
+    if (!queue->enlisted)
+        return;
+    if (queue->trace->clock)
+        trace_drain_now(queue->trace);
+    pthread_mutex_lock(&device->lock);
+    trace_pair_clocks(link, device, device->queue_count == 1);
+    for (int i = 0; i < CLOCK_TRIES && device->pairs == 0; i++)
+        trace_pair_clocks(link, device, true);
+    device->queue_count--;
+    pthread_mutex_unlock(&device->lock);
+
+    pthread_mutex_lock(&queue->lock);
+    trace_fetch(queue);
+    while (!has_all_times(queue) && weir_clock_now_ns() - begin_ns < LAST_TIMES_NS) {
+        weir_clock_sleep_ns(500000);
+        trace_fetch(queue);
+    }
+    queue->object = NULL;
+    pthread_mutex_unlock(&queue->lock);
+}
+
+// A queue without operations is not on the list.
+static void queue_destroy(const struct weir_link *link, weir_queue *object)
+{
+    struct trace_queue *queue = trace_queue_of(link, object);
+    if (!queue->enlisted)
+        trace_queue_free(queue);
+    else
+        atomic_store(&queue->destroyed, true);
+}
+
+static enum weir_trace_memory memory_of(weir_placement placement)
+{
+    switch (placement) {
+    case WEIR_PLACE_HOST:
+        return WEIR_TRACE_PINNED_MEMORY;
+    case WEIR_PLACE_MANAGED:
+        return WEIR_TRACE_MANAGED_MEMORY;
+    default:
+        return WEIR_TRACE_DEVICE_MEMORY;
+    }
+}
+
+static weir_status buffer_create(const struct weir_link *link, weir_device *device,
+                                 weir_buffer *object, const struct weir_buffer_setup *setup,
+                                 void **out_data, void **out_pointer)
+{
+    struct trace_buffer *buffer = link->host->allocate(sizeof *buffer);
+    (void)device;
+    (void)out_pointer;
+    if (!buffer)
+        return no_memory(link, "a buffer");
+    buffer->label = trace_names_keep(&trace_of(link)->names, weir_buffer_object(object)->label);
+    buffer->memory = memory_of(setup->placement);
+    *out_data = buffer;
+    return WEIR_OK;
+}
+
+static void buffer_destroy(const struct weir_link *link, weir_buffer *object)
+{
+    link->host->release(weir_buffer_data(link, object));
+}
+
+static weir_status kernel_create(const struct weir_link *link, weir_program *program,
+                                 weir_kernel *object, const struct weir_kernel_signature *signature,
+                                 struct weir_kernel_info *info, void **out_data)
+{
+    (void)program;
+    (void)object;
+    (void)info;
+    // The table owns the text, which is never written to.
+    *out_data = (void *)(uintptr_t)trace_names_keep(&trace_of(link)->names, signature->name);
+    return WEIR_OK;
+}
+
+static void kernel_destroy(const struct weir_link *link, weir_kernel *object)
+{
+    (void)link;
+    (void)object;
+}
+
 static const struct weir_module_ops ops = {
     .open = trace_open,
     .close = trace_close,
-    .device_create = trace_device_create,
-    .device_destroy = trace_device_destroy,
-    .device_limits = trace_device_limits,
-    .queue_create = trace_queue_create,
-    .queue_destroy = trace_queue_destroy,
+    .device_create = device_create,
+    .device_destroy = device_destroy,
+    .device_limits = device_limits,
+    .queue_create = queue_create,
+    .queue_destroy = queue_destroy,
     .queue_submit = trace_queue_submit,
     .queue_finish = trace_queue_finish,
     .event_wait = trace_event_wait,
-    .buffer_create = trace_buffer_create,
-    .buffer_destroy = trace_buffer_destroy,
-    .kernel_create = trace_kernel_create,
-    .kernel_destroy = trace_kernel_destroy,
+    .buffer_create = buffer_create,
+    .buffer_destroy = buffer_destroy,
+    .kernel_create = kernel_create,
+    .kernel_destroy = kernel_destroy,
     .queue_times = trace_queue_times,
     .region = trace_region,
     .host_note = trace_host_note,
-    .queue_retire = trace_queue_retire,
+    .queue_retire = queue_retire,
 };
 
 static const char *const about[] = {

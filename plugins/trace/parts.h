@@ -1,13 +1,13 @@
 // Shared by the files of the plugin.
 //
-//   module.c   keys, the ops table, and a link's life; the report and the page, at the end
-//   objects.c  devices, queues, buffers, kernels and graphs as they come and go; labels, which outlive them
-//   submit.c   the path of an operation: an entry in its queue's ring; threads, their regions and their waits
+//   module.c   keys, the ops table, and a link's life; devices, queues, buffers and kernels as they come and go; the
+//              report and the page, at the end
+//   submit.c   labels, which outlive objects; the path of an operation: an entry in its queue's ring; threads, their regions and their waits
 //   join.c     joins times of finished operations with their submissions; collectives; starts that the driver
 //              does not report
 //   drain.c    the writing thread
 //
-// Memory is fixed: a ring for each queue, and one for each thread that has regions or waits. A
+// Memory is fixed: a ring for each queue, and room for the regions and waits of threads. A
 // submit never waits for the writing thread: if its ring is full, the operation is counted and not
 // kept.
 //
@@ -16,7 +16,7 @@
 // except that the thread that runs a host call stores its times.
 //
 // In virtual time, where the links after this one have a clock, two runs write the same file: the
-// writing thread only works when a submitter, or a thread's ring, has to wait for it, which takes no
+// writing thread only works when a submitter, or the end of a region, has to wait for it, which takes no
 // virtual time; threads are numbered as they come; and nothing of the real time is in the file.
 //
 // No lock is taken with another one of the plugin held: docs/architecture.md.
@@ -42,7 +42,8 @@ enum {
     TRACE_REGION_SIZE = 72, // of a path of regions, as an operation keeps it
     TRACE_NAME_SIZE = 48,   // of a region
     TRACE_DEPTH = 32,       // of regions
-    TRACE_SPANS = 512,      // of a thread, until they are written; a power of two
+    TRACE_SPANS = 4096,     // of all threads, until they are written
+    TRACE_LINKS = 16,       // of which a thread knows its regions
     TRACE_WAITS = 64,       // that an operation keeps, the last ones
     TRACE_FETCH = 256,      // times that are fetched at once
     TRACE_LABEL_SIZE = 96,  // of labels of devices and queues
@@ -53,7 +54,7 @@ enum {
 
 struct trace;
 
-// objects.c
+// submit.c
 
 // Texts that live as long as the link, each stored once.
 struct trace_names {
@@ -64,14 +65,19 @@ struct trace_names {
 // Never NULL. If there are too many, a text that says so.
 const char *trace_names_keep(struct trace_names *names, const char *text);
 
-// submit.c
-
 struct trace_span_entry {
-    enum weir_trace_span_kind kind;
+    enum weir_trace_span_kind kind; // 0: the name of the thread
+    uint64_t thread;
     uint64_t number;
     uint64_t begin_ns;
     uint64_t end_ns;
     char name[TRACE_NAME_SIZE];
+};
+
+// In the order in which they ended.
+struct trace_spans {
+    struct trace_span_entry items[TRACE_SPANS];
+    size_t count;
 };
 
 struct trace_level {
@@ -81,32 +87,19 @@ struct trace_level {
     char name[TRACE_NAME_SIZE];
 };
 
-// One thread in one link. Only the thread writes to its rings.
+// One thread in one link. The thread's own.
 struct trace_thread {
-    atomic_uint users;  // the link, and the thread as long as it lives
-    atomic_bool closed; // the link is gone
-    struct trace *trace;
-    struct trace_thread *next;        // of the link
-    struct trace_thread *next_of_own; // of the thread, in other links
-    uint64_t id;                      // the kernel's; in virtual time 1, 2, 3 …
-    char name[16];                    // in virtual time: the first one
-    bool announced;                   // the writing thread has written its name
-    uint32_t depth;                   // of regions; may exceed TRACE_DEPTH
+    struct trace_thread *next; // of the thread, in a link that it has called before
+    uint64_t link;             // trace.number
+    uint64_t id;               // the kernel's; in virtual time 1, 2, 3 …
+    uint32_t depth;            // of regions; may exceed TRACE_DEPTH
     struct trace_level levels[TRACE_DEPTH];
     char path[TRACE_REGION_SIZE];
     size_t path_length;
-    atomic_uint head; // counts; the thread moves it
-    atomic_uint tail; // the writing thread moves it
-    atomic_uint_fast64_t dropped;
-    struct trace_span_entry spans[TRACE_SPANS];
 };
 
-// Returns that of the calling thread, created at the first call. NULL if out of memory.
-void trace_threads_finish(struct trace *trace);
-// On the writing thread: frees those of the list, from the link's on, that have ended and of which
-// everything is written.
-void trace_threads_sweep(struct trace *trace, struct trace_thread *list);
-
+// The calling thread, which closes the link.
+void trace_thread_leave(const struct trace *trace);
 void trace_region(const struct weir_link *link, const char *name, uint64_t number);
 weir_status trace_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
                              uint64_t timeout_ns);
@@ -187,7 +180,7 @@ struct trace_entry {
 weir_status trace_queue_submit(const struct weir_link *link, weir_queue *object,
                                const struct weir_operation *operation);
 
-// objects.c
+// module.c
 
 struct trace_device {
     struct trace_device *next;
@@ -244,38 +237,15 @@ struct trace_queue {
     uint64_t last_fetched; // sequence
 };
 
-// join.c
-
-// Whether links after this one may time it. Collectives are carried out by the front end otherwise.
-bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entry *entry);
-
 struct trace_buffer {
     const char *label;
     enum weir_trace_memory memory;
 };
 
-weir_status trace_device_create(const struct weir_link *link, weir_device *object,
-                                const struct weir_device_setup *setup, void **out_data);
-void trace_device_destroy(const struct weir_link *link, weir_device *object);
-void trace_device_limits(const struct weir_link *link, weir_device *object,
-                         struct weir_limits *limits);
-weir_status trace_queue_create(const struct weir_link *link, weir_device *device_object,
-                               weir_queue *object, const struct weir_queue_setup *setup,
-                               void **out_data);
-void trace_queue_retire(const struct weir_link *link, weir_queue *object);
-void trace_queue_destroy(const struct weir_link *link, weir_queue *object);
-weir_status trace_buffer_create(const struct weir_link *link, weir_device *device,
-                                weir_buffer *object, const struct weir_buffer_setup *setup,
-                                void **out_data, void **out_pointer);
-void trace_buffer_destroy(const struct weir_link *link, weir_buffer *object);
-weir_status trace_kernel_create(const struct weir_link *link, weir_program *program,
-                                weir_kernel *object, const struct weir_kernel_signature *signature,
-                                struct weir_kernel_info *info, void **out_data);
-void trace_kernel_destroy(const struct weir_link *link, weir_kernel *object);
-// Frees the remaining queues and devices.
-void trace_objects_finish(struct trace *trace);
-// Removes a queue of which everything is written from the list, and frees it.
-void trace_queue_free(struct trace_queue *queue);
+// join.c
+
+// Whether links after this one may time it. Collectives are carried out by the front end otherwise.
+bool trace_is_by_device(const struct trace_queue *queue, const struct trace_entry *entry);
 
 // module.c
 
@@ -292,11 +262,14 @@ struct trace {
     uint64_t base_ns;                    // of the host's clock: the trace's moment 0
     uint64_t process;
     struct trace_names names;
-    pthread_mutex_t lists; // guards the three lists
+    uint64_t number;       // no other link of the process has it
+    pthread_mutex_t lists; // guards what follows, up to the count of devices
     struct trace_device *devices;
     struct trace_queue *queues;
-    struct trace_thread *threads;
-    uint64_t thread_count; // that have ever been on the list
+    uint64_t thread_count;
+    struct trace_spans spans[2]; // one is being filled, the other one is the writing thread's
+    unsigned filling;
+    uint64_t spans_dropped;
     uint32_t device_count;
     // The draining thread's.
     struct weir_thread thread;
@@ -316,7 +289,6 @@ struct trace {
     char failure[512]; // why the file, the report or the page is missing; "" if none is
     uint64_t flushed_ns;
     uint64_t dropped; // of destroyed queues
-    uint64_t spans_dropped;
     uint64_t unfinished;
 };
 
@@ -365,6 +337,7 @@ void trace_join(struct trace_device *devices, struct trace_queue *queues, bool l
 
 // drain.c
 
+void trace_queue_free(struct trace_queue *queue);
 bool trace_drain_start(struct trace *trace);
 // In virtual time: waits until all that is complete now is written, or the thread is to end, which then
 // writes it. With no lock of the plugin held.

@@ -32,11 +32,13 @@ _QUEUE = _ROOM + ["core/module", "core/object"]
 USES = {
     "api": [],
     "base": [],
+    # What ranks say of their calls.
+    "base/call": ["api", "base"],
     "base/ini": ["base"],
     "base/json": ["base"],
     "conf/gpus": [],
     # Source with images becomes source without, before any backend gets it.
-    "core": ["api", "base", "kernels/images"],
+    "core": ["api", "base", "base/call", "kernels/images"],
     # Rooms of core, from the ground up.
     "core/support": _MODULE,
     "core/config": _ROOM,
@@ -50,7 +52,7 @@ USES = {
     "core/program": _QUEUE + ["core/queue", "kernels/images"],
     "core/interop": _QUEUE + ["core/queue", "core/graph", "core/event", "core/buffer"],
     "core/runtime": _QUEUE + ["core/config", "core/queue"],
-    "core/comm": _QUEUE + ["core/buffer", "core/config", "core/event", "core/graph", "core/queue", "core/runtime"],
+    "core/comm": _QUEUE + ["base/call", "core/buffer", "core/config", "core/event", "core/graph", "core/queue", "core/runtime"],
     "core/device": _QUEUE + ["core/buffer", "core/config", "core/event", "core/graph", "core/queue", "core/runtime"],
     "backends/clc": _MODULE + ["backends/kit"],
     "backends/cuda": _COMPILER + ["kernels/library", "kernels/ptx"],
@@ -75,9 +77,9 @@ USES = {
     "patterns": ["api", "base", "kernels"],
     "python": ["api"],
     "report": ["api", "base", "base/json"],
-    "transports/kit": _MODULE,
-    "transports/local": _MODULE + ["transports/kit"],
-    "transports/mpi": _MODULE + ["transports/kit"],
+    "transports/kit": _MODULE + ["base/call"],
+    "transports/local": _MODULE + ["base/call"] + ["transports/kit"],
+    "transports/mpi": _MODULE + ["base/call"] + ["transports/kit"],
     "pipelines": ["api", "base", "io", "kernels", "patterns"],
     # A client of the library, and linked with it, for programs that have none.
     "layers/opencl": ["api", "base", "core", "kernels/images"],

@@ -41,6 +41,8 @@ expect_output 0 "1 operation, 1 run with a fault: 1 told the cause" "$weir" faul
 expect_output 1 "7 failed without telling the cause" "$weir" fault --every 1 "$faulty" silent
 expect_contains "$output" "exit 3: no cause told  something is wrong"
 expect_contains "$output" "again: weir fault --fault refuse --at 1 $faulty silent"
+expect_data 1 "$weir" fault --every 1 sh -c "exec '$faulty' silent"
+expect_message 3 "something is wrong" env PATH="${weir%/*}:$PATH" sh -c "${output##*again: }"
 expect_output 1 "7 ended with 0 as if nothing had happened" "$weir" fault --every 1 "$faulty" ignore
 expect_contains "$output" "exit 0: unnoticed  done"
 expect_output 1 "7 crashed" "$weir" fault --every 1 "$faulty" crash

@@ -128,7 +128,7 @@ WEIR_TEST(CommBlame, NamesOfSeveralLines)
 {
     beats[1] = (struct weir__beat){.number = 1, .process = 12, .host = "node7\n[weir] all is well"};
     beats[1].calls[1] =
-        (struct weir__call){.number = 1, .line = 7, .kind = WEIR_BARRIER, .file = "a\nb.c\x1b[31m"};
+        (struct weir_head){.number = 1, .line = 7, .kind = WEIR_BARRIER, .file = "a\nb.c\x1b[31m"};
     expect_cause(WEIR_FAULT_DIED, 1,
                  "barrier 1 (a\\nb.c\\x1b[31m:7); it was process 12 of 'node7\\n");
     EXPECT_NOT_CONTAINS(told, "\n");

@@ -40,24 +40,25 @@ static void *loaded(const char *part)
 }
 
 // A loader's functions know no handles of a driver that was loaded without one.
-static void *find_opencl(const char *name)
+static struct ocl_symbols opencl(void)
 {
+    struct ocl_symbols symbols = {0};
     void *loader = loaded("libOpenCL"), *driver = loader ? NULL : loaded("libpocl");
     const ocl_get_platforms get = driver ? ocl_driver_platforms(driver) : NULL;
     cl_platform_id platform;
-    struct ocl_symbols symbols;
-    void *address = NULL;
-    if (!get || get(1, &platform, NULL) != CL_SUCCESS) {
-        loader = loader ? loader : open_driver("libOpenCL.so.1");
-        return loader ? dlsym(loader, name) : NULL;
+    if (get && get(1, &platform, NULL) == CL_SUCCESS) {
+        EXPECT_TRUE(ocl_driver_symbols(platform, &symbols));
+        return symbols;
     }
-    EXPECT_TRUE(ocl_driver_symbols(platform, &symbols));
-#define TAKE(since, place, result, function, parameters) \
-    if (strcmp(name, #function) == 0)                    \
-        memcpy(&address, &symbols.function, sizeof address);
+    loader = loader ? loader : open_driver("libOpenCL.so.1");
+#define TAKE(since, name)                                     \
+    {                                                         \
+        void *address = loader ? dlsym(loader, #name) : NULL; \
+        memcpy(&symbols.name, &address, sizeof address);      \
+    }
     OCL_SYMBOLS(TAKE)
 #undef TAKE
-    return address;
+    return symbols;
 }
 
 static void *find_cuda(const char *name, int version)
@@ -71,11 +72,10 @@ static void *find_cuda(const char *name, int version)
     return getter && get_address(name, &address, version, 0, NULL) == CUDA_SUCCESS ? address : NULL;
 }
 
-// Looked up here, because the two symbol tables are private to the backends.
-static void (*find(const char *api, const char *name, int version))(void)
+// Declares a variable of the function's name and type, found in the driver: the backend's table is its own.
+static void (*find(const char *name, int version))(void)
 {
-    void *address =
-        weir_native_is(api, WEIR_NATIVE_CUDA) ? find_cuda(name, version) : find_opencl(name);
+    void *address = find_cuda(name, version);
     void (*function)(void) = NULL;
     if (!address)
         weir_test_fail(__FILE__, __LINE__, "the driver has no %s", name);
@@ -83,9 +83,8 @@ static void (*find(const char *api, const char *name, int version))(void)
     return function;
 }
 
-// Declares a variable of the function's name and type, found in the driver.
-#define FIND(api, version, result, name, parameters) \
-    result(*name) parameters = (result(*) parameters)find(api, #name, version)
+#define FIND(version, result, name, parameters) \
+    result(*name) parameters = (result(*) parameters)find(#name, version)
 
 struct native_fill native_fill_of(weir_buffer *buffer, size_t first, size_t count, uint32_t value)
 {
@@ -96,9 +95,8 @@ struct native_fill native_fill_of(weir_buffer *buffer, size_t first, size_t coun
 
 static bool fill_cuda(const struct weir_native_queue *native, const struct native_fill *fill)
 {
-    FIND(WEIR_NATIVE_CUDA, 4000, CUresult, cuCtxGetCurrent, (CUcontext *));
-    FIND(WEIR_NATIVE_CUDA, 3020, CUresult, cuMemsetD32Async,
-         (CUdeviceptr, unsigned, size_t, CUstream));
+    FIND(4000, CUresult, cuCtxGetCurrent, (CUcontext *));
+    FIND(3020, CUresult, cuMemsetD32Async, (CUdeviceptr, unsigned, size_t, CUstream));
     CUcontext current = NULL;
     return cuCtxGetCurrent && cuMemsetD32Async && cuCtxGetCurrent(&current) == CUDA_SUCCESS &&
            current == native->context &&
@@ -108,13 +106,9 @@ static bool fill_cuda(const struct weir_native_queue *native, const struct nativ
 
 static bool fill_opencl(const struct weir_native_queue *native, const struct native_fill *fill)
 {
-    FIND(WEIR_NATIVE_OPENCL, 0, cl_int, clEnqueueFillBuffer,
-         (cl_command_queue, cl_mem, const void *, size_t, size_t, size_t, cl_uint, const cl_event *,
-          cl_event *));
-    return clEnqueueFillBuffer &&
-           clEnqueueFillBuffer(native->queue, fill->buffer.memory, &fill->value, sizeof fill->value,
-                               fill->buffer.offset + 4 * fill->first, 4 * fill->count, 0, NULL,
-                               NULL) == CL_SUCCESS;
+    return opencl().clEnqueueFillBuffer(native->queue, fill->buffer.memory, &fill->value,
+                                        sizeof fill->value, fill->buffer.offset + 4 * fill->first,
+                                        4 * fill->count, 0, NULL, NULL) == CL_SUCCESS;
 }
 
 weir_status native_fill(const struct weir_native_queue *native, void *user)
@@ -137,14 +131,14 @@ static struct weir_native_device native_of(weir_device *device)
 
 static void set_context(void *context)
 {
-    FIND(WEIR_NATIVE_CUDA, 4000, CUresult, cuCtxSetCurrent, (CUcontext));
+    FIND(4000, CUresult, cuCtxSetCurrent, (CUcontext));
     if (cuCtxSetCurrent)
         EXPECT_INT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
 }
 
 static void *create_stream(const struct weir_native_device *native)
 {
-    FIND(WEIR_NATIVE_CUDA, 5050, CUresult, cuStreamCreateWithPriority, (CUstream *, unsigned, int));
+    FIND(5050, CUresult, cuStreamCreateWithPriority, (CUstream *, unsigned, int));
     CUstream stream = NULL;
     if (!cuStreamCreateWithPriority)
         return NULL;
@@ -160,41 +154,35 @@ void *native_create_queue(weir_device *device, bool out_of_order)
     cl_int code = CL_SUCCESS;
     if (weir_native_is(native.api, WEIR_NATIVE_CUDA))
         return create_stream(&native);
-    FIND(WEIR_NATIVE_OPENCL, 0, cl_command_queue, clCreateCommandQueue,
-         (cl_context, cl_device_id, cl_command_queue_properties, cl_int *));
-    return clCreateCommandQueue
-               ? clCreateCommandQueue(native.context, native.device,
-                                      out_of_order ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0,
-                                      &code)
-               : NULL;
+    return opencl().clCreateCommandQueue(native.context, native.device,
+                                         out_of_order ? CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE : 0,
+                                         &code);
 }
 
 void native_finish_queue(weir_device *device, void *queue)
 {
     const struct weir_native_device native = native_of(device);
     if (weir_native_is(native.api, WEIR_NATIVE_CUDA)) {
-        FIND(WEIR_NATIVE_CUDA, 2000, CUresult, cuStreamSynchronize, (CUstream));
+        FIND(2000, CUresult, cuStreamSynchronize, (CUstream));
         set_context(native.context);
         EXPECT_INT_EQ(cuStreamSynchronize(queue), CUDA_SUCCESS);
         set_context(NULL);
         return;
     }
-    FIND(WEIR_NATIVE_OPENCL, 0, cl_int, clFinish, (cl_command_queue));
-    EXPECT_INT_EQ(clFinish(queue), CL_SUCCESS);
+    EXPECT_INT_EQ(opencl().clFinish(queue), CL_SUCCESS);
 }
 
 void native_destroy_queue(weir_device *device, void *queue)
 {
     const struct weir_native_device native = native_of(device);
     if (weir_native_is(native.api, WEIR_NATIVE_CUDA)) {
-        FIND(WEIR_NATIVE_CUDA, 4000, CUresult, cuStreamDestroy, (CUstream));
+        FIND(4000, CUresult, cuStreamDestroy, (CUstream));
         set_context(native.context);
         EXPECT_INT_EQ(cuStreamDestroy(queue), CUDA_SUCCESS);
         set_context(NULL);
         return;
     }
-    FIND(WEIR_NATIVE_OPENCL, 0, cl_int, clReleaseCommandQueue, (cl_command_queue));
-    EXPECT_INT_EQ(clReleaseCommandQueue(queue), CL_SUCCESS);
+    EXPECT_INT_EQ(opencl().clReleaseCommandQueue(queue), CL_SUCCESS);
 }
 
 // On CUDA this is pinned memory, which cannot be adopted as device memory.
@@ -203,30 +191,27 @@ uint64_t native_create_memory(weir_device *device, size_t size, bool read_only)
     const struct weir_native_device native = native_of(device);
     cl_int code = CL_SUCCESS;
     if (weir_native_is(native.api, WEIR_NATIVE_CUDA)) {
-        FIND(WEIR_NATIVE_CUDA, 2020, CUresult, cuMemHostAlloc, (void **, size_t, unsigned));
+        FIND(2020, CUresult, cuMemHostAlloc, (void **, size_t, unsigned));
         void *pointer = NULL;
         set_context(native.context);
         EXPECT_INT_EQ(cuMemHostAlloc(&pointer, size, CU_MEMHOSTALLOC_PORTABLE), CUDA_SUCCESS);
         set_context(NULL);
         return (uintptr_t)pointer;
     }
-    FIND(WEIR_NATIVE_OPENCL, 0, cl_mem, clCreateBuffer,
-         (cl_context, cl_mem_flags, size_t, void *, cl_int *));
-    return (uintptr_t)clCreateBuffer(native.context,
-                                     read_only ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE, size, NULL,
-                                     &code);
+    return (uintptr_t)opencl().clCreateBuffer(native.context,
+                                              read_only ? CL_MEM_READ_ONLY : CL_MEM_READ_WRITE,
+                                              size, NULL, &code);
 }
 
 void native_destroy_memory(weir_device *device, uint64_t memory)
 {
     const struct weir_native_device native = native_of(device);
     if (weir_native_is(native.api, WEIR_NATIVE_CUDA)) {
-        FIND(WEIR_NATIVE_CUDA, 2000, CUresult, cuMemFreeHost, (void *));
+        FIND(2000, CUresult, cuMemFreeHost, (void *));
         set_context(native.context);
         EXPECT_INT_EQ(cuMemFreeHost((void *)(uintptr_t)memory), CUDA_SUCCESS);
         set_context(NULL);
         return;
     }
-    FIND(WEIR_NATIVE_OPENCL, 0, cl_int, clReleaseMemObject, (cl_mem));
-    EXPECT_INT_EQ(clReleaseMemObject((cl_mem)(uintptr_t)memory), CL_SUCCESS);
+    EXPECT_INT_EQ(opencl().clReleaseMemObject((cl_mem)(uintptr_t)memory), CL_SUCCESS);
 }

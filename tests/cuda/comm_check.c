@@ -14,7 +14,6 @@
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +24,7 @@
 #include "backends/cuda/symbols.h"
 #include "base/clock.h"
 #include "core/object/comm.h"
+#include "tests/cuda/check.h"
 
 #define SECOND UINT64_C(1000000000)
 #define GUARD_NS (60 * SECOND)
@@ -39,7 +39,6 @@ enum {
     BATCH = 40,
 };
 
-static int failures;
 static weir_runtime *runtime;
 static weir_device *device;
 static weir_queue *queue;
@@ -47,29 +46,13 @@ static weir_buffer *buffer;
 static weir_comm *comm;
 static weir_graph *graph; // of CAPTURED all-reduces
 
-// Prints a line, on rank 0 alone if all is well. Returns `good`.
-static bool check(bool good, const char *format, ...)
-{
-    va_list arguments;
-    failures += !good;
-    if (comm && weir_comm_rank(comm) != 0 && good)
-        return good;
-    va_start(arguments, format);
-    printf("%s  ", good ? "ok  " : "FAIL");
-    vprintf(format, arguments);
-    printf("\n");
-    va_end(arguments);
-    if (!good)
-        printf("      last error: %s\n", weir_last_error_text());
-    fflush(stdout);
-    return good;
-}
-
 static bool create(void)
 {
     const uint64_t start_ns = weir_clock_now_ns();
-    if (!check(weir_comm_create(device, WEIR_PARAMS(weir_comm, .label = "grads"), &comm) == WEIR_OK,
-               "a communicator"))
+    const weir_status status =
+        weir_comm_create(device, WEIR_PARAMS(weir_comm, .label = "grads"), &comm);
+    check_quiet = comm && weir_comm_rank(comm) != 0;
+    if (!check(status == WEIR_OK, "a communicator"))
         return false;
     return check(strncmp(weir_comm_engine(comm), "NCCL", 4) == 0, "%s, created in %.0f ms",
                  weir_comm_engine(comm), (double)(weir_clock_now_ns() - start_ns) / 1e6);
@@ -165,6 +148,7 @@ static void go_on(void)
         return;
     weir_comm_destroy(&comm);
     comm = left;
+    check_quiet = false;
     check(strncmp(weir_comm_engine(comm), "NCCL", 4) == 0 && all_reduce(1 << 20) == WEIR_OK &&
               weir_queue_sync(queue, GUARD_NS) == WEIR_OK,
           "an all-reduce of it by %s", weir_comm_engine(comm));
@@ -493,5 +477,5 @@ int main(int argc, char **argv)
     if (has_ranks(mode) && create_buffer(mode->bytes))
         mode->run(argc > 2 ? argv[2] : NULL);
     close_all();
-    return failures > 0;
+    return check_failures > 0;
 }

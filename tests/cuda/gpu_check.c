@@ -11,7 +11,6 @@
 // The environment chooses modules and configuration, as for every program.
 #include "tests/cuda/gpu_check.h"
 
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,22 +21,7 @@
 #include "base/clock.h"
 #include "kernels/conformance/conformance.h"
 
-static int failures;
 static struct cu_symbols raw;
-
-void check(bool good, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    printf("%s  ", good ? "ok  " : "FAIL");
-    vprintf(format, arguments);
-    printf("\n");
-    va_end(arguments);
-    if (!good)
-        printf("      last error: %s\n", weir_last_error_text());
-    failures += !good;
-    fflush(stdout);
-}
 
 weir_buffer *buffer_of(const struct bench *bench, size_t size, weir_placement placement)
 {
@@ -366,11 +350,11 @@ int main(int argc, char **argv)
             return 1;
         check_graphs(&bench, spin, steps_for(&bench, 400));
         finish(&bench);
-        return failures != 0;
+        return check_failures != 0;
     }
     if (argc > 1) {
         const int status = run_mode(argv[0], argv[1], argc > 2 ? argv[2] : "");
-        return status ? status : failures != 0;
+        return status ? status : check_failures != 0;
     }
     check_killed(argv[0]);
     if (!open_driver() || !start(&bench))
@@ -383,6 +367,6 @@ int main(int argc, char **argv)
     check_times(&bench);
     check_words(&bench);
     finish(&bench);
-    printf("%s\n", failures ? "FAILED" : "all checks passed");
-    return failures != 0;
+    printf("%s\n", check_failures ? "FAILED" : "all checks passed");
+    return check_failures != 0;
 }

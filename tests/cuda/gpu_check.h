@@ -4,6 +4,8 @@
 
 #include <weir/weir.h>
 
+#include "tests/cuda/check.h"
+
 struct bench {
     weir_runtime *runtime;
     weir_device *device;
@@ -15,9 +17,6 @@ struct bench {
     weir_buffer *memory; // DEVICE
     weir_buffer *pinned;
 };
-
-// Prints a line, and counts it if it is bad.
-void check(bool good, const char *format, ...) WEIR_PRINTF(2, 3);
 
 // Opens everything with the lines of a configuration, or NULL for that of the environment.
 // False, without printing a line, if that fails.

@@ -5,7 +5,6 @@
 // Weir's copy of 1 GiB alternates with the driver's, on memory of cuMemAlloc and separate
 // streams, and the medians are compared.
 #include <dlfcn.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 
 #include "backends/cuda/symbols.h"
 #include "base/clock.h"
+#include "tests/cuda/check.h"
 
 #define GIB ((size_t)1 << 30)
 #define SMALL ((size_t)8 << 20)
@@ -24,7 +24,6 @@ enum {
     HOPS = 200,
 };
 
-static int failures;
 static struct cu_symbols cu;
 
 struct side {
@@ -39,20 +38,6 @@ struct side {
 };
 
 static struct side sides[2];
-
-static void check(bool good, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    printf("%s  ", good ? "ok  " : "FAIL");
-    vprintf(format, arguments);
-    printf("\n");
-    va_end(arguments);
-    if (!good)
-        printf("      last error: %s\n", weir_last_error_text());
-    failures += !good;
-    fflush(stdout);
-}
 
 static weir_buffer *buffer_of(struct side *side, size_t size)
 {
@@ -224,5 +209,5 @@ int main(void)
         if (sides[i].device)
             close_side(&sides[i]);
     check(weir_close(&runtime) == WEIR_OK, "the runtime closes");
-    return failures ? 1 : 0;
+    return check_failures ? 1 : 0;
 }

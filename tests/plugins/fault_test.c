@@ -290,8 +290,6 @@ static void expect_bad(const char *text, const char *sentence)
 
 WEIR_TEST(Fault, BadSettingsAreRefused)
 {
-    char long_label[256];
-    snprintf(long_label, sizeof long_label, "queue = %0150d", 1);
     expect_bad("fault = explode", "explode");
     expect_bad("at = -1", "-1");
     expect_bad("at = 3\none_in = 3", "at and one_in are both set");
@@ -299,7 +297,6 @@ WEIR_TEST(Fault, BadSettingsAreRefused)
     expect_bad("fault = garbage\nkinds = copy", "it can to host-call");
     expect_bad("fault = memory\nkinds = new-buffer, copy", "'copy' is nothing to which 'memory'");
     expect_bad("delay_ms = 0", "delay_ms");
-    expect_bad(long_label, "queue has more than 127 bytes");
 }
 
 WEIR_TEST(Fault, TwiceInAChainIsRefused)

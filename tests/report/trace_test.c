@@ -426,6 +426,44 @@ WEIR_TEST(Trace, EventsOfSeveralLinesAreRead)
     EXPECT_UINT_EQ(trace->operations[0].end_ns, 3000);
 }
 
+// Another program has sorted the keys, so that the head comes last, and wrote a row twice.
+WEIR_TEST(Trace, TheHeadMayComeAfterTheEvents)
+{
+    static const char data[] =
+        "{\"baseTimeNanoseconds\": 5, \"traceEvents\": [\n"
+        "{\"args\": {\"name\": \"python\"}, \"name\": \"process_name\", \"ph\": \"M\", \"pid\": "
+        "7},\n"
+        "{\"args\": {\"weir.label\": \"q\"}, \"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 1, "
+        "\"tid\": 3},\n"
+        "{\"args\": {\"weir.label\": \"q\"}, \"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 1, "
+        "\"tid\": 3},\n"
+        "{\"args\": {\"name\": \"main\"}, \"name\": \"thread_name\", \"ph\": \"M\", \"pid\": 7, "
+        "\"tid\": "
+        "9},\n"
+        "{\"args\": {\"weir.sequence\": 2, \"weir.waits\": [[4, 1, 0, \"w.c\", 8]]}, \"ph\": "
+        "\"X\", "
+        "\"pid\": 1, \"tid\": 3, \"ts\": 3, \"dur\": 1},\n"
+        "{\"args\": {\"weir.sequence\": 1}, \"ph\": \"X\", \"pid\": 0, \"tid\": 4, \"ts\": 1, "
+        "\"dur\": 1},\n"
+        "{\"args\": {\"correlation\": 1}, \"cat\": \"cuda_runtime\", \"ph\": \"X\", \"ts\": 1}],\n"
+        "\"weir\": {\"process\": 7, \"version\": \"1\"}}";
+    own_trace trace = NULL;
+    ASSERT_TRUE(weir_trace_read_memory("file", data, sizeof data - 1, NULL, &trace, message,
+                                       sizeof message));
+    EXPECT_STR_EQ(trace->meta.weir, "1");
+    EXPECT_UINT_EQ(trace->meta.base_unix_ns, 5);
+    ASSERT_UINT_EQ(trace->queue_count, 2);
+    EXPECT_UINT_EQ(trace->device_count, 2);
+    ASSERT_UINT_EQ(trace->thread_count, 1);
+    EXPECT_STR_EQ(trace->threads[0].name, "main");
+    EXPECT_STR_EQ(trace->queues[1].label, "q");
+    ASSERT_UINT_EQ(trace->operation_count, 2);
+    EXPECT_UINT_EQ(trace->operations[1].sequence, 2);
+    EXPECT_UINT_EQ(trace->operations[1].start_ns, 3000);
+    ASSERT_UINT_EQ(trace->operations[1].wait_count, 1);
+    EXPECT_UINT_EQ(trace->operations[1].waits[0].operation, 0);
+}
+
 // With bandwidths as nccl-tests compute them, for other tools.
 WEIR_TEST(Trace, CollectivesHaveTheirBandwidth)
 {

@@ -104,6 +104,22 @@ WEIR_TEST(KernelsPtx, TakesTheLaunchFromCudasRegisters)
     free(out);
 }
 
+// The driver's compiler leaves it out of the declaration, LLVM does not.
+WEIR_TEST(KernelsPtx, DeclaresThePrintfOfTheDriver)
+{
+    static const char declaration[] = ".func  (.param .b32 func_retval0) vprintf\n(\n"
+                                      "\t.param .b64 a,\n\t.param .b64 b\n)\n;\n";
+    for (int declared = 0; declared < 2; declared++) {
+        char text[512], right[512];
+        snprintf(text, sizeof text, HEAD "%s%s", declared ? ".extern " : "", declaration);
+        snprintf(right, sizeof right, HEAD ".extern %s", declaration);
+        char *out = rewrite(text);
+        ASSERT_TRUE(out);
+        EXPECT_STR_EQ(out, right);
+        free(out);
+    }
+}
+
 // CUDA sets these two for the barrier of a grid.
 WEIR_TEST(KernelsPtx, LeavesTheRegistersOfTheGridBarrier)
 {

@@ -1,4 +1,4 @@
-// Heads, their comparison, and the sentences of failures.
+// The sentences of failures.
 #include "transports/kit/call.h"
 
 #include <stdarg.h>
@@ -12,63 +12,6 @@
 // When two have called different things, so long the calls of the others are waited for, which tell
 // which of the two is wrong.
 #define JUDGE_NS (UINT64_C(500) * 1000 * 1000)
-
-static const char *name_of(const struct weir_head *head)
-{
-    if (head->kind == WEIR_CALL_JOIN)
-        return "join";
-    return head->kind == WEIR_CALL_SPLIT ? "split" : weir_collective_name(head->kind);
-}
-
-// The end of a path, which names the file, matters more than its beginning.
-struct weir_head weir_head_of_line(uint32_t kind, uint64_t number, const char *file, int line)
-{
-    struct weir_head head = {.kind = kind, .number = number, .line = line};
-    const size_t length = file ? strlen(file) : 0;
-    const char *end = length < sizeof head.file ? file : file + length - sizeof head.file + 1;
-    if (file)
-        snprintf(head.file, sizeof head.file, "%s", end);
-    return head;
-}
-
-struct weir_head weir_head_of(const struct weir_transport_call *call)
-{
-    const weir_collective kind = call->kind;
-    const bool rooted = kind == WEIR_REDUCE || kind == WEIR_BROADCAST || kind == WEIR_GATHER ||
-                        kind == WEIR_SCATTER || kind == WEIR_SEND || kind == WEIR_RECV;
-    const bool sized = kind != WEIR_EXCHANGE && kind != WEIR_BARRIER;
-    struct weir_head head = weir_head_of_line(kind, call->number, call->file, call->line);
-    head.element = sized ? call->element : 0;
-    head.reduction = weir_is_reduction(kind) ? call->reduction : 0;
-    head.root = rooted ? call->root : 0;
-    head.count = sized ? call->count : 0;
-    return head;
-}
-
-static void append_call(char *text, size_t size, size_t *used, const struct weir_head *head)
-{
-    weir_text_append(text, size, used, "%s", name_of(head));
-    if (weir_is_numbered(head->kind))
-        weir_text_append(text, size, used, " %llu", (unsigned long long)head->number);
-}
-
-static bool escape_file(const struct weir_head *head, char file[WEIR_HEAD_FILE_SIZE])
-{
-    char said[WEIR_HEAD_FILE_SIZE];
-    snprintf(said, sizeof said, "%.*s", WEIR_HEAD_FILE_SIZE - 1, head->file);
-    weir_text_escape(file, WEIR_HEAD_FILE_SIZE, said, "");
-    return file[0];
-}
-
-const char *weir_head_describe(const struct weir_head *head, char text[WEIR_HEAD_TEXT_SIZE])
-{
-    char file[WEIR_HEAD_FILE_SIZE];
-    size_t used = 0;
-    append_call(text, WEIR_HEAD_TEXT_SIZE, &used, head);
-    if (escape_file(head, file))
-        weir_text_append(text, WEIR_HEAD_TEXT_SIZE, &used, " (%s:%d)", file, (int)head->line);
-    return text;
-}
 
 struct weir_cause weir_cause_heard(const struct weir_cause *told, uint32_t count)
 {
@@ -91,9 +34,9 @@ static bool fail(const struct weir_caller *caller, enum weir_transport_fault fau
     struct weir_cause cause = {.number = head->number, .fault = fault, .rank = rank};
     char file[WEIR_HEAD_FILE_SIZE];
     size_t used = 0;
-    append_call(cause.text, sizeof cause.text, &used, head);
+    weir_head_append(cause.text, sizeof cause.text, &used, head);
     weir_text_append(cause.text, sizeof cause.text, &used, " of '%s'", caller->label);
-    if (escape_file(head, file))
+    if (weir_head_file(head, file))
         weir_text_append(cause.text, sizeof cause.text, &used, ", %s:%d", file, (int)head->line);
     weir_text_append(cause.text, sizeof cause.text, &used, ": ");
     if (used < sizeof cause.text)
@@ -133,63 +76,12 @@ struct pair {
         fault; // the peer, if most have called what `rank` has; UINT32_MAX: either may be wrong
 };
 
-// A message and its receiver are a pair: neither has a number of its own.
-static bool is_message(const struct weir_head *own, const struct weir_head *theirs)
-{
-    return !weir_is_numbered(own->kind) && !weir_is_numbered(theirs->kind);
-}
-
-bool weir_head_equals(const struct weir_head *own, const struct weir_head *theirs)
-{
-    return own->element == theirs->element && own->count == theirs->count &&
-           (is_message(own, theirs) ||
-            (own->kind == theirs->kind && own->number == theirs->number &&
-             own->reduction == theirs->reduction && own->root == theirs->root));
-}
-
-static bool other_call(const struct pair *pair)
-{
-    char theirs[WEIR_HEAD_TEXT_SIZE];
-    char own[WEIR_HEAD_TEXT_SIZE];
-    weir_head_describe(pair->theirs, theirs);
-    if (pair->fault == pair->peer)
-        return weir_caller_blame(pair->caller, WEIR_FAULT_DIFFERS, pair->fault,
-                                 "rank %u has called %s instead", pair->peer, theirs);
-    return weir_caller_blame(pair->caller, WEIR_FAULT_DIFFERS, pair->fault,
-                             "rank %u has called %s, and rank %u %s", pair->peer, theirs,
-                             pair->rank, weir_head_describe(&pair->caller->head, own));
-}
-
-struct difference {
-    char text[48];
-};
-
-// What `head` has that `other` has not: "64 f32", "the reduction sum", "the root 1".
-static struct difference difference(const struct weir_head *head, const struct weir_head *other)
-{
-    struct difference found;
-    if (head->element != other->element || head->count != other->count)
-        snprintf(found.text, sizeof found.text, "%llu %s", (unsigned long long)head->count,
-                 weir_datatype_name(head->element));
-    else if (head->reduction != other->reduction)
-        snprintf(found.text, sizeof found.text, "the reduction %s",
-                 weir_reduction_name(head->reduction));
-    else
-        snprintf(found.text, sizeof found.text, "the root %u", head->root);
-    return found;
-}
-
 static bool fail_of_pair(const struct pair *pair)
 {
-    const struct weir_head *own = &pair->caller->head;
-    const struct weir_head *theirs = pair->theirs;
-    char call[WEIR_HEAD_TEXT_SIZE];
-    if (!is_message(own, theirs) && (theirs->kind != own->kind || theirs->number != own->number))
-        return other_call(pair);
-    return weir_caller_blame(pair->caller, WEIR_FAULT_DIFFERS, pair->fault,
-                             "rank %u has called %s with %s, and rank %u with %s", pair->peer,
-                             weir_head_describe(theirs, call), difference(theirs, own).text,
-                             pair->rank, difference(own, theirs).text);
+    char text[WEIR_CALLS_TEXT_SIZE];
+    return weir_caller_blame(pair->caller, WEIR_FAULT_DIFFERS, pair->fault, "%s",
+                             weir_head_differ(&pair->caller->head, pair->rank, pair->theirs,
+                                              pair->peer, pair->fault == pair->peer, text));
 }
 
 bool weir_caller_agrees(const struct weir_caller *caller, uint32_t peer,

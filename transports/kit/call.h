@@ -1,4 +1,4 @@
-// What a rank says of its call to the others, its comparison, and the sentences of failures: the same on each wire.
+// What is the same on each wire: the first cause of a failure and its sentence, and the segments of collectives.
 #ifndef WEIR_TRANSPORTS_KIT_CALL_H
 #define WEIR_TRANSPORTS_KIT_CALL_H
 
@@ -6,29 +6,9 @@
 #include <weir/module/error.h>
 #include <weir/module/transport.h>
 
-#define WEIR_HEAD_FILE_SIZE 64
-#define WEIR_HEAD_TEXT_SIZE 128
+#include "base/call/call.h"
+
 #define WEIR_CAUSE_SIZE 384
-
-// Kinds of calls beside those of weir_collective.
-enum {
-    WEIR_CALL_JOIN = 100,
-    WEIR_CALL_SPLIT,
-};
-
-// What a rank says of a call to the ranks that take part, before the first byte.
-struct weir_head {
-    uint32_t kind;
-    uint32_t element;
-    uint32_t reduction;
-    uint32_t root;
-    uint64_t count;
-    uint64_t number;
-    uint64_t
-        new_group; // from MPI's rank 0: the number of the group that a join or a split makes; not compared
-    int32_t line;
-    char file[WEIR_HEAD_FILE_SIZE]; // the end of the file's name; "" if it is not known
-};
 
 // The first cause of a group's failure, as data and as a sentence.
 struct weir_cause {
@@ -49,37 +29,26 @@ struct weir_caller {
     void (*fail)(void *group, const struct weir_cause *cause);
 };
 
-static inline bool weir_is_reduction(uint32_t kind)
-{
-    return kind == WEIR_ALL_REDUCE || kind == WEIR_REDUCE || kind == WEIR_REDUCE_SCATTER;
-}
-
-// Whether all ranks take part, and count it.
-static inline bool weir_is_numbered(uint32_t kind)
-{
-    return kind != WEIR_SEND && kind != WEIR_RECV && kind != WEIR_EXCHANGE;
-}
-
-// A SEND or a RECV as the one part of an exchange.
-static inline struct weir_transport_part weir_part_of(const struct weir_transport_call *call)
+// A SEND or a RECV as an exchange of one part, which `*out_part` becomes; another call as it is.
+static inline struct weir_transport_call weir_exchange_of(const struct weir_transport_call *call,
+                                                          struct weir_transport_part *out_part)
 {
     const bool receive = call->kind == WEIR_RECV;
-    return (struct weir_transport_part){
-        .struct_size = sizeof(struct weir_transport_part),
+    struct weir_transport_call exchange = *call;
+    *out_part = (struct weir_transport_part){
+        .struct_size = sizeof *out_part,
         .peer = call->root,
         .receive = receive,
         .element = call->element,
         .count = call->count,
         .memory = receive ? call->dst : (void *)(uintptr_t)call->src,
     };
+    if (receive || call->kind == WEIR_SEND) {
+        exchange.parts = out_part;
+        exchange.part_count = 1;
+    }
+    return exchange;
 }
-
-// What a kind does not use is 0, and so equal on all ranks.
-struct weir_head weir_head_of(const struct weir_transport_call *call);
-struct weir_head weir_head_of_line(uint32_t kind, uint64_t number, const char *file, int line);
-// "all-reduce 16 (app.c:120)"; another rank names its file as it likes.
-const char *weir_head_describe(const struct weir_head *head, char text[WEIR_HEAD_TEXT_SIZE]);
-bool weir_head_equals(const struct weir_head *own, const struct weir_head *theirs);
 
 // Takes a cause that another process has told: its text, fault and rank are held to their ranges.
 struct weir_cause weir_cause_heard(const struct weir_cause *told, uint32_t count);
@@ -109,5 +78,32 @@ bool weir_caller_judge(const struct weir_caller *caller,
                        const void *user);
 // Until when, after a difference, the other ranks are waited for.
 uint64_t weir_judge_by(uint64_t deadline_ns);
+
+// A collective in segments: from the caller's memory to what this rank gives, by one move between all ranks, and from
+// what each has given to the caller's memory. Of a segment all is given before anything is written, so that a collective in
+// place needs no other memory.
+
+// Memory of a group, and what moves its bytes between the ranks.
+struct weir_carrier {
+    void *user;
+    uint32_t rank;
+    uint32_t count;
+    // How many bytes a rank gives at most in one move; multiples of 8.
+    size_t one;   // to all ranks or the root the same
+    size_t each;  // to each rank others, for each
+    size_t whole; // of a broadcast
+    size_t
+        small; // an all-reduce of at most so many takes one move: all ranks get all, and each adds it up
+    // Where this rank writes what it gives in the next move. What has been given in the last one stays meanwhile.
+    char *(*give)(void *user);
+    // Moves what the ranks have given: in an ALL_GATHER or a GATHER `size` bytes of each, in a BROADCAST of the root, in an
+    // ALL_TO_ALL or, of the root, a SCATTER so many for each rank. False: the group has failed.
+    bool (*move)(void *user, weir_collective kind, size_t size);
+    // What a rank has given this one in the last move.
+    const char *(*given)(void *user, uint32_t from);
+};
+
+// Carries out a collective, without a move if it has no elements. False: a move was.
+bool weir_carry(const struct weir_carrier *carrier, const struct weir_transport_call *call);
 
 #endif

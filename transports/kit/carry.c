@@ -1,6 +1,6 @@
 // Each element of a reduction is ((x0 + x1) + x2) + …, in the order of ranks, on one rank for all or on each for itself: all
 // get the same bits.
-#include "transports/kit/carry.h"
+#include "transports/kit/call.h"
 
 #include <string.h>
 

@@ -148,47 +148,11 @@ struct local_run local_run_begin(struct local_group *group, struct weir_head hea
     };
 }
 
-// Failures of this rank alone: the others would wait for it in vain, so they are told.
-static bool acceptable(const struct local_run *run)
+// Bytes that this rank sends to another one in a call, at most.
+static uint64_t bytes_of(const struct weir_transport_call *call)
 {
-    const struct weir_head *head = &run->by.head;
-    const bool has_element = head->kind != WEIR_EXCHANGE && head->kind != WEIR_BARRIER;
-    if (head->kind < WEIR_ALL_REDUCE || head->kind > WEIR_BARRIER)
-        return weir_caller_fail(&run->by, "this transport does not know collectives of kind %u",
-                                head->kind);
-    if (has_element && weir_datatype_size(head->element) == 0)
-        return weir_caller_fail(&run->by, "this transport does not know datatype %u",
-                                head->element);
-    if (weir_is_reduction(run->by.head.kind) &&
-        (head->reduction < WEIR_SUM || head->reduction > WEIR_AVERAGE))
-        return weir_caller_fail(&run->by, "this transport does not know reduction %u",
-                                head->reduction);
-    if (head->root >= run->group->count)
-        return weir_caller_fail(&run->by, "there is no rank %u, for there are %u ranks", head->root,
-                                run->group->count);
-    return true;
-}
-
-static bool parts_acceptable(const struct local_run *run)
-{
-    for (uint32_t i = 0; i < run->part_count; i++) {
-        const struct weir_transport_part *part = local_part_at(run, i);
-        if (weir_datatype_size(part->element) == 0)
-            return weir_caller_fail(&run->by, "this transport does not know datatype %u",
-                                    part->element);
-        if (part->peer >= run->group->count || part->peer == run->group->rank)
-            return weir_caller_fail(&run->by,
-                                    "rank %u is no peer of rank %u, for there are %u ranks",
-                                    part->peer, run->group->rank, run->group->count);
-    }
-    return true;
-}
-
-// Bytes that this rank shows or sends, at most.
-static uint64_t bytes_of(const struct local_run *run, const struct weir_transport_call *call)
-{
-    uint64_t bytes = run->by.head.count * weir_datatype_size(run->by.head.element);
-    for (uint32_t i = 0; i < call->part_count && run->by.head.kind == WEIR_EXCHANGE; i++) {
+    uint64_t bytes = call->src || call->dst ? call->count * weir_datatype_size(call->element) : 0;
+    for (uint32_t i = 0; i < call->part_count; i++) {
         const struct weir_transport_part *part = weir_transport_part_at(call, i);
         const uint64_t size = part->count * weir_datatype_size(part->element);
         bytes = size > bytes ? size : bytes;
@@ -197,12 +161,10 @@ static uint64_t bytes_of(const struct local_run *run, const struct weir_transpor
 }
 
 // What makes and watches an engine's communicator, and compares calls.
-static bool fits_the_line(const struct local_run *run, const struct weir_transport_call *call)
+static bool fits_the_line(const struct weir_transport_call *call)
 {
-    const uint32_t kind = run->by.head.kind;
-    const bool moves = call->src || call->dst || !weir_is_numbered(kind);
-    return !moves || ((kind == WEIR_ALL_GATHER || !weir_is_numbered(kind)) &&
-                      bytes_of(run, call) <= LOCAL_CONTROL_BYTES);
+    const bool fits = call->kind == WEIR_ALL_GATHER || !weir_is_numbered(call->kind);
+    return bytes_of(call) <= (fits ? LOCAL_CONTROL_BYTES : 0);
 }
 
 // Strangers on the way could read, and change, what goes to another machine.
@@ -219,21 +181,16 @@ static weir_status refuse_data(const struct local_run *run)
 
 weir_status local_run_call(void *group, const struct weir_transport_call *call)
 {
+    struct weir_transport_part part;
+    const struct weir_transport_call exchange = weir_exchange_of(call, &part);
     struct local_run run = local_run_begin(group, weir_head_of(call), call->timeout_ns);
-    run.call = call;
+    run.call = &exchange;
     const weir_status status = local_report(&run, WEIR_ERROR_COMM);
     if (status)
         return status;
-    if (!acceptable(&run))
-        return local_report(&run, WEIR_ERROR_INVALID);
-    if (run.group->spans_machines && !fits_the_line(&run, call))
+    if (run.group->spans_machines && !fits_the_line(&exchange))
         return refuse_data(&run);
-    const struct weir_transport_part single = weir_part_of(call);
-    run.parts = call->kind == WEIR_EXCHANGE ? call->parts : &single;
-    run.part_count = call->kind == WEIR_EXCHANGE ? call->part_count : 1;
-    const bool carried =
-        (weir_is_numbered(call->kind) || parts_acceptable(&run)) && local_carry(&run);
-    return carried ? WEIR_OK : local_report(&run, WEIR_ERROR_COMM);
+    return local_carry(&run) ? WEIR_OK : local_report(&run, WEIR_ERROR_COMM);
 }
 
 void local_place(const void *group, uint32_t *out_rank, uint32_t *out_count)

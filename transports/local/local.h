@@ -39,9 +39,8 @@ struct local_group;
 struct local_run {
     struct weir_caller by;
     struct local_group *group;
-    const struct weir_transport_call *call; // a split's all-gather
-    const struct weir_transport_part *parts;
-    uint32_t part_count;
+    const struct weir_transport_call
+        *call;            // an exchange has parts; that of a split is an all-gather
     uint64_t deadline_ns; // of weir_clock_now_ns(); UINT64_MAX: none
     bool differs;    // another rank has called something else: the deadline is weir_judge_by()'s
     bool met;        // in windows: all have come, and have called the same
@@ -52,8 +51,7 @@ struct local_run {
 struct local_record {
     int32_t color;
     int32_t key;
-    uint32_t number; // of its door, on its machine and on the network; 0: it has none
-    uint32_t port;
+    uint64_t door;  // where it is: its number on its machine, and its port
     uint64_t token; // of its part, if it is rank 0 there
 };
 
@@ -146,15 +144,6 @@ struct local_group {
 
 // group.c
 
-// Part `index` of run->parts.
-static inline const struct weir_transport_part *local_part_at(const struct local_run *run,
-                                                              uint32_t index)
-{
-    const char *first = (const char *)run->parts;
-    return (const struct weir_transport_part *)(const void *)(first +
-                                                              index * run->parts->struct_size);
-}
-
 // A call of this rank, which ends `timeout_ns` from now.
 struct local_run local_run_begin(struct local_group *group, struct weir_head head,
                                  uint64_t timeout_ns);
@@ -178,7 +167,7 @@ void local_for_others(const struct local_group *own,
 
 // mesh.c. Functions that return a bool have failed the group (weir_caller_fail()) when that is false.
 
-// The call's bytes and its end: of a collective, or run->parts of SEND, RECV and EXCHANGE.
+// The call's bytes and its end: of a collective, or the parts of an exchange.
 bool local_carry(struct local_run *run);
 // Whether the heads of a collective that have come are the same.
 bool local_mesh_judge(const struct local_run *run);

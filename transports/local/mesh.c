@@ -492,12 +492,12 @@ static bool pump(struct local_run *run, bool sends)
 static bool exchange_messages(struct local_run *run)
 {
     const struct weir_host *host = run->group->host;
-    struct mesh_message *messages = host->allocate((run->part_count + 1) * sizeof *messages);
+    struct mesh_message *messages = host->allocate((run->call->part_count + 1) * sizeof *messages);
     if (!messages)
         return weir_caller_fail(&run->by, "rank %u has no host memory left for %u messages",
-                                run->group->rank, run->part_count);
-    for (uint32_t i = 0; i < run->part_count; i++)
-        queue(run, local_part_at(run, i), &messages[i]);
+                                run->group->rank, run->call->part_count);
+    for (uint32_t i = 0; i < run->call->part_count; i++)
+        queue(run, weir_transport_part_at(run->call, i), &messages[i]);
     const bool carried = pump(run, true);
     if (carried)
         stop_showing(run->group);

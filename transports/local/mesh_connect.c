@@ -421,27 +421,66 @@ void local_mesh_door_close(const struct local_group *group, struct local_door *d
     group->host->release(door);
 }
 
-static struct local_address peer_door(const struct local_group *group, uint32_t peer,
-                                      uint32_t number, uint32_t port)
+// Where the door of a rank is, in one number: that of its machine and the port.
+#define PORT_BITS 16u
+#define PORT_MASK 0xffffu
+
+static uint64_t value_of(const struct local_door *door)
 {
-    struct local_address address = group->peers[peer].address;
+    return (uint64_t)door->number << PORT_BITS | door->port;
+}
+
+static struct local_address peer_door(const struct local_group *group,
+                                      const struct mesh_member *member)
+{
+    struct local_address address = group->peers[member->rank].address;
     if (local_address_is_machine(&address))
-        return local_address_at_number(number);
-    local_address_set_port(&address, (uint16_t)port);
+        return local_address_at_number((uint32_t)(member->value >> PORT_BITS));
+    local_address_set_port(&address, (uint16_t)(member->value & PORT_MASK));
     return address;
 }
 
-// Splits.
-
-// A part of a group.
-struct local_part {
+// The ranks of a group that is made of another one, in their order.
+struct lineup {
+    const struct local_group *whole;
     const char *label;
-    int32_t color;
-    uint32_t rank;           // this one's there
-    uint32_t count;          // 0: this rank gets no part
-    const uint32_t *members; // ranks in the whole group, in the order of ranks in the part
-    const struct local_record *records; // of all ranks of the whole group
+    uint64_t token;
+    uint32_t rank; // this one's; not below the count: it has no part in it
+    uint32_t count;
+    struct mesh_member *members; // with the values of their doors
 };
+
+// What is made is stored also where a rank has not joined.
+static bool join_members(const struct lineup *lineup, struct local_door *door, uint64_t deadline_ns,
+                         struct mesh_gather *gather, char *cause, struct local_group **out_group)
+{
+    const struct local_group *whole = lineup->whole;
+    const struct weir_host *host = whole->host;
+    struct local_group *group = local_mesh_create(host, lineup->label, lineup->rank, lineup->count);
+    struct local_address *addresses = host->allocate(lineup->count * sizeof *addresses);
+    bool joined = group && addresses;
+    for (uint32_t i = 0; joined && i < lineup->rank; i++)
+        if (lineup->members[i].rank < whole->count)
+            addresses[i] = peer_door(whole, &lineup->members[i]);
+    if (joined) {
+        group->secret = whole->secret;
+        joined =
+            local_mesh_connect(group, addresses, door, lineup->token, deadline_ns, gather, cause);
+    }
+    host->release(addresses);
+    *out_group = group;
+    return joined;
+}
+
+static void set_own_rank(struct lineup *lineup)
+{
+    lineup->rank = 0;
+    while (lineup->rank < lineup->count &&
+           lineup->members[lineup->rank].rank != lineup->whole->rank)
+        lineup->rank++;
+}
+
+// Splits.
 
 // Sets what other ranks must know of this one to reach it in a part.
 static bool offer(struct local_run *run, struct local_record *record)
@@ -454,84 +493,49 @@ static bool offer(struct local_run *run, struct local_record *record)
                                 strerror(errno));
     weir_siphash_random_key(&key);
     record->token = key.words[0];
-    record->number = group->door->number;
-    record->port = group->door->port;
+    record->door = value_of(group->door);
     return true;
 }
 
-static bool connect_part(struct local_group *group, const struct local_group *whole,
-                         const struct local_part *part, uint64_t deadline_ns, char *cause)
-{
-    const struct weir_host *host = group->host;
-    struct local_address *addresses = host->allocate(part->count * sizeof *addresses);
-    if (!addresses)
-        return false;
-    for (uint32_t i = 0; i < part->rank; i++) {
-        const struct local_record *record = &part->records[part->members[i]];
-        addresses[i] = peer_door(whole, part->members[i], record->number, record->port);
-    }
-    const uint64_t token = part->records[part->members[0]].token;
-    const bool connected =
-        local_mesh_connect(group, addresses, whole->door, token, deadline_ns, NULL, cause);
-    host->release(addresses);
-    return connected;
-}
-
-static void enlist_part(const struct local_group *whole, struct local_group *part)
-{
-    part->origin_rank = whole->origin_rank;
-    part->origin_count = whole->origin_count;
-    local_enlist(part);
-}
-
-static weir_status make_part(struct local_run *run, const struct local_part *part,
-                             struct local_group **out_group)
-{
-    struct local_group *whole = run->group;
-    const struct weir_host *host = whole->host;
-    char cause[WEIR_CAUSE_SIZE] = "";
-    struct local_group *group = NULL;
-    bool connected = part->count == 0;
-    if (!connected)
-        group = local_mesh_create(host, part->label, part->rank, part->count);
-    if (group) {
-        group->secret = whole->secret;
-        connected = connect_part(group, whole, part, run->deadline_ns, cause);
-    }
-    local_mesh_door_close(whole, whole->door);
-    whole->door = NULL;
-    if (connected && group)
-        enlist_part(whole, group);
-    *out_group = connected && group ? group : NULL;
-    if (connected)
-        return WEIR_OK;
-    if (group)
-        local_mesh_destroy(group);
-    return cause[0] ? weir_host_fail(host, WEIR_ERROR_COMM, NULL, "%s", cause)
-                    : weir_host_no_memory(host, "a part of a group");
-}
-
 // The records decide which ranks are in the part, and their order there: by key, then by rank.
-static struct local_part part_of(const struct local_run *run, const struct local_record *records,
-                                 uint32_t *members)
+static struct lineup lineup_of(const struct local_group *whole, const struct local_record *records,
+                               struct mesh_member *members)
 {
-    const uint32_t own = run->group->rank;
-    struct local_part part = {.color = records[own].color, .members = members, .records = records};
-    for (uint32_t rank = 0; rank < run->group->count; rank++) {
-        if (records[rank].color != part.color)
+    struct lineup part = {.whole = whole, .members = members};
+    for (uint32_t rank = 0; rank < whole->count; rank++) {
+        if (records[rank].color != records[whole->rank].color)
             continue;
         uint32_t at = part.count++;
-        for (; at > 0 && records[members[at - 1]].key > records[rank].key; at--)
+        for (; at > 0 && records[members[at - 1].rank].key > records[rank].key; at--)
             members[at] = members[at - 1];
-        members[at] = rank;
+        members[at] = (struct mesh_member){.rank = rank, .value = records[rank].door};
     }
-    while (part.rank < part.count && members[part.rank] != own)
-        part.rank++;
+    part.token = records[members[0].rank].token;
+    set_own_rank(&part);
     return part;
 }
 
+static weir_status join_part(struct local_run *run, const struct lineup *part,
+                             struct local_group **out_group)
+{
+    const struct local_group *whole = run->group;
+    char cause[WEIR_CAUSE_SIZE] = "";
+    if (join_members(part, whole->door, run->deadline_ns, NULL, cause, out_group)) {
+        (*out_group)->origin_rank = whole->origin_rank;
+        (*out_group)->origin_count = whole->origin_count;
+        local_enlist(*out_group);
+        return WEIR_OK;
+    }
+    if (*out_group)
+        local_mesh_destroy(*out_group);
+    *out_group = NULL;
+    return cause[0] ? weir_host_fail(whole->host, WEIR_ERROR_COMM, NULL, "%s", cause)
+                    : weir_host_no_memory(whole->host, "a part of a group");
+}
+
 static weir_status split_with_room(struct local_run *run, const struct weir_transport_split *split,
-                                   struct local_record *records, uint32_t *members, void **out_part)
+                                   struct local_record *records, struct mesh_member *members,
+                                   struct local_group **out_part)
 {
     struct local_record own = {.color = split->color, .key = split->key};
     const struct weir_transport_call gather = {
@@ -542,17 +546,16 @@ static weir_status split_with_room(struct local_run *run, const struct weir_tran
         .src = &own,
         .dst = records,
     };
-    struct local_group *group = NULL;
     run->call = &gather;
     if (!offer(run, &own) || !local_carry(run))
         return local_report(run, WEIR_ERROR_COMM);
 
-    struct local_part part = part_of(run, records, members);
+    struct lineup part = lineup_of(run->group, records, members);
     part.label = split->label;
-    if (split->color == WEIR_NO_COLOR)
-        part.count = 0;
-    const weir_status status = make_part(run, &part, &group);
-    *out_part = group;
+    const weir_status status =
+        split->color == WEIR_NO_COLOR ? WEIR_OK : join_part(run, &part, out_part);
+    local_mesh_door_close(run->group, run->group->door);
+    run->group->door = NULL;
     return status;
 }
 
@@ -565,19 +568,21 @@ weir_status local_split(void *group, const struct weir_transport_split *split, v
     run.by.head.element = WEIR_U8;
     run.by.head.count = sizeof(struct local_record);
     const struct weir_host *host = run.group->host;
+    struct local_group *part = NULL;
     *out_part = NULL;
     weir_status status = local_report(&run, WEIR_ERROR_COMM);
     if (status)
         return status;
 
     struct local_record *records = host->allocate(run.group->count * sizeof *records);
-    uint32_t *members = host->allocate(run.group->count * sizeof *members);
+    struct mesh_member *members = host->allocate(run.group->count * sizeof *members);
     if (records && members) {
-        status = split_with_room(&run, split, records, members, out_part);
+        status = split_with_room(&run, split, records, members, &part);
     } else {
         weir_caller_fail(&run.by, "rank %u has no host memory left", run.group->rank);
         status = local_report(&run, WEIR_ERROR_OUT_OF_MEMORY);
     }
+    *out_part = part;
     host->release(members);
     host->release(records);
     return status;
@@ -586,18 +591,11 @@ weir_status local_split(void *group, const struct weir_transport_split *split, v
 // The ranks that go on after a group between processes has failed. Each listens, and tells the others
 // where; those of the list that comes of it join each other, and go on if all of them have.
 
-// What a rank tells in the first step: the numbers of its door.
-#define PORT_BITS 16u
-#define PORT_MASK 0xffffu
-
 struct shrink {
     struct mesh_gather gather;
     const struct weir_transport_shrink *params;
     struct local_door *door;
-    uint64_t token;
-    uint32_t count;              // of members
-    struct mesh_member *members; // with the numbers of their doors
-    struct local_address *addresses;
+    struct lineup left;
     char cause[WEIR_CAUSE_SIZE]; // of this rank's failure to join; "": there is none
 };
 
@@ -626,38 +624,15 @@ static weir_status find_members(struct shrink *shrink)
                               "'%s': rank %u cannot listen: %s", shrink->params->label,
                               whole_of(shrink)->rank, strerror(errno));
     gather_begin(&shrink->gather);
-    gather_tell(&shrink->gather, (uint64_t)shrink->door->number << PORT_BITS | shrink->door->port);
+    gather_tell(&shrink->gather, value_of(shrink->door));
     if (!gather_settle(&shrink->gather))
         return fail_late(shrink);
-    shrink->token = shrink->gather.token;
-    shrink->count = shrink->gather.count;
-    memcpy(shrink->members, shrink->gather.members, shrink->count * sizeof *shrink->members);
+    shrink->left.token = shrink->gather.token;
+    shrink->left.count = shrink->gather.count;
+    memcpy(shrink->left.members, shrink->gather.members,
+           shrink->left.count * sizeof *shrink->left.members);
+    set_own_rank(&shrink->left);
     return WEIR_OK;
-}
-
-static uint32_t own_member(const struct shrink *shrink)
-{
-    uint32_t index = 0;
-    while (index < shrink->count && shrink->members[index].rank != whole_of(shrink)->rank)
-        index++;
-    return index;
-}
-
-static bool connect_members(struct shrink *shrink, struct local_group *group)
-{
-    const struct local_group *whole = whole_of(shrink);
-    const uint64_t deadline_ns = local_sooner(shrink->gather.deadline_ns,
-                                              weir_clock_now_ns() + 2 * shrink->gather.patience_ns);
-    for (uint32_t i = 0; i < group->rank; i++) {
-        const struct mesh_member *member = &shrink->members[i];
-        if (member->rank < whole->count)
-            shrink->addresses[i] =
-                peer_door(whole, member->rank, (uint32_t)(member->value >> PORT_BITS),
-                          (uint32_t)(member->value & PORT_MASK));
-    }
-    group->secret = whole->secret;
-    return local_mesh_connect(group, shrink->addresses, shrink->door, shrink->token, deadline_ns,
-                              &shrink->gather, shrink->cause);
 }
 
 // What a member has told of joining; 0: nothing in time, or it has gone.
@@ -674,11 +649,11 @@ static uint64_t told_of_joining(const struct shrink *shrink, uint32_t rank)
 static bool find_missing(const struct shrink *shrink, uint32_t *out_rank)
 {
     bool found = false;
-    for (uint32_t i = 0; i < shrink->count; i++) {
-        const uint64_t told = told_of_joining(shrink, shrink->members[i].rank);
+    for (uint32_t i = 0; i < shrink->left.count; i++) {
+        const uint64_t told = told_of_joining(shrink, shrink->left.members[i].rank);
         if (told == MESH_JOINED || (found && told == MESH_IN_VAIN))
             continue;
-        *out_rank = shrink->members[i].rank;
+        *out_rank = shrink->left.members[i].rank;
         found = true;
         if (told != MESH_IN_VAIN)
             break;
@@ -704,14 +679,17 @@ static uint32_t what_to_tell(const struct shrink *shrink, bool joined)
 }
 
 // All members come here, and none goes on unless all have joined.
-static weir_status join(struct shrink *shrink, uint32_t rank, struct local_group **out_group)
+static weir_status join(struct shrink *shrink, struct local_group **out_group)
 {
     const struct weir_host *host = whole_of(shrink)->host;
+    const uint64_t deadline_ns = local_sooner(shrink->gather.deadline_ns,
+                                              weir_clock_now_ns() + 2 * shrink->gather.patience_ns);
+    struct local_group *group = NULL;
     weir_status status = WEIR_OK;
     uint32_t missing = 0;
     gather_begin_second(&shrink->gather);
-    struct local_group *group = local_mesh_create(host, shrink->params->label, rank, shrink->count);
-    const bool joined = group && connect_members(shrink, group);
+    const bool joined = join_members(&shrink->left, shrink->door, deadline_ns, &shrink->gather,
+                                     shrink->cause, &group);
     gather_tell(&shrink->gather, what_to_tell(shrink, joined));
     if (!gather_settle(&shrink->gather))
         status = fail_late(shrink);
@@ -730,11 +708,10 @@ static weir_status go_on(struct shrink *shrink, struct local_group **out_group)
 {
     struct local_group *whole = shrink->gather.whole;
     const weir_status status = whole->left_out ? WEIR_OK : find_members(shrink);
-    const uint32_t rank = own_member(shrink);
     if (status < 0)
         return status;
-    if (rank < shrink->count)
-        return join(shrink, rank, out_group);
+    if (shrink->left.rank < shrink->left.count)
+        return join(shrink, out_group);
     whole->left_out = true;
     return weir_host_fail(whole_of(shrink)->host, WEIR_ERROR_COMM,
                           "end this rank, or let all ranks create another communicator",
@@ -758,16 +735,16 @@ static weir_status shrink_group(struct local_group *group,
                                       ? UINT64_MAX / 2
                                       : now_ns + 2 * params->timeout_ns},
         .params = params,
-        .members = host->allocate(group->count * sizeof *shrink.members),
-        .addresses = host->allocate(group->count * sizeof *shrink.addresses),
+        .left = {.whole = group,
+                 .label = params->label,
+                 .members = host->allocate(group->count * sizeof *shrink.left.members)},
     };
-    const bool room = shrink.members && shrink.addresses && gather_create(&shrink.gather);
+    const bool room = shrink.left.members && gather_create(&shrink.gather);
     const weir_status status =
         room ? go_on(&shrink, out_group) : weir_host_no_memory(host, "a group");
     local_mesh_door_close(shrink.gather.whole, shrink.door);
     gather_destroy(&shrink.gather);
-    host->release(shrink.addresses);
-    host->release(shrink.members);
+    host->release(shrink.left.members);
     return status;
 }
 

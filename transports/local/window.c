@@ -20,7 +20,6 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "transports/kit/carry.h"
 
 // Of one step, on each rank; both areas of two ranks fit into a usual cache.
 #define STEP_BYTES ((size_t)512 << 10)

@@ -1,10 +1,9 @@
 // A call: waiting for requests, and for all ranks of a group before each collective; the messages between two ranks; and
-// the moves of collectives (transports/kit/carry.h), each one of MPI's collectives from the group's `src` to its `dst`.
+// the moves of collectives (transports/kit/call.h), each one of MPI's collectives from the group's `src` to its `dst`.
 #include <sched.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "transports/kit/carry.h"
 #include "transports/mpi/mpi.h"
 
 // Waiting polls: it is what makes MPI progress, and the only way to give up. First without a pause,
@@ -408,10 +407,10 @@ static void release(const struct weir_host *host, struct exchange *exchange)
     host->release(exchange);
 }
 
-static struct exchange *create(struct mpi_run *run, const struct weir_transport_part *single)
+static struct exchange *create(struct mpi_run *run)
 {
     const struct weir_host *host = run->group->host;
-    const uint32_t count = single ? 1 : run->call->part_count;
+    const uint32_t count = run->call->part_count;
     struct exchange *exchange =
         host->allocate(sizeof *exchange + count * sizeof *exchange->messages);
     bool ok = exchange;
@@ -421,7 +420,7 @@ static struct exchange *create(struct mpi_run *run, const struct weir_transport_
     exchange->count = count;
     for (uint32_t i = 0; i < count && ok; i++) {
         struct message *message = &exchange->messages[i];
-        message->part = single ? single : weir_transport_part_at(run->call, i);
+        message->part = weir_transport_part_at(run->call, i);
         const size_t size = piece_size(message);
         message->piece = size ? host->allocate(size) : NULL;
         ok = message->piece || !size;
@@ -435,14 +434,13 @@ static struct exchange *create(struct mpi_run *run, const struct weir_transport_
 static bool exchange_parts(struct mpi_run *run)
 {
     const struct weir_transport_call *call = run->call;
-    const struct weir_transport_part part = weir_part_of(call);
     if (call->part_count > MPI_TAG_LIMIT - MPI_TAG_PARTS)
         return weir_caller_fail(
             &run->by,
             "%u messages, and the transport 'mpi' takes %d at once; exchange them "
             "in several calls",
             call->part_count, MPI_TAG_LIMIT - MPI_TAG_PARTS);
-    struct exchange *exchange = create(run, call->kind == WEIR_EXCHANGE ? NULL : &part);
+    struct exchange *exchange = create(run);
     if (!exchange)
         return weir_caller_fail(&run->by, "rank %u has no memory left", run->group->rank);
     const bool ok = begin(exchange) && finish_part(exchange);
@@ -520,8 +518,10 @@ weir_status mpi_run_call(void *state, const struct weir_transport_call *call)
     struct mpi_group *group = state;
     if (atomic_load(&group->dead))
         return mpi_report(group);
+    struct weir_transport_part part;
+    const struct weir_transport_call exchange = weir_exchange_of(call, &part);
     struct mpi_run run = mpi_run_begin(group, weir_head_of(call), call->timeout_ns);
-    run.call = call;
+    run.call = &exchange;
     const bool ok =
         weir_is_numbered(call->kind) ? mpi_meet(&run) && carry(&run) : exchange_parts(&run);
     return ok ? WEIR_OK : mpi_report(group);

@@ -220,11 +220,6 @@ bool mpi_posts_left(struct mpi_group *group, uint32_t rank, uint64_t *out_after,
 #define STAGE_BYTES ((size_t)1 << 20)
 #define BLOCK_BYTES ((size_t)16 << 10)
 
-static struct {
-    pthread_mutex_t lock;
-    struct mpi_group *first;
-} kept = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
 static void destroy_group(struct mpi_group *group)
 {
     const struct weir_host *host = group->host;
@@ -264,15 +259,6 @@ static bool allocate_stage(struct mpi_group *group)
     group->src = group->host->allocate(group->count * group->block);
     group->dst = group->host->allocate(group->count * group->block);
     return group->src && group->dst;
-}
-
-static void keep(struct mpi_group *group)
-{
-    atomic_store(&process.spoiled, true);
-    pthread_mutex_lock(&kept.lock);
-    group->next = kept.first;
-    kept.first = group;
-    pthread_mutex_unlock(&kept.lock);
 }
 
 // MPI in this process.
@@ -540,11 +526,12 @@ static void make(struct mpi_run *run, struct mpi_group *part, int color, int key
         *out_group = part;
         return;
     }
+    if (!ok) {
+        atomic_store(&process.spoiled, true);
+        return;
+    }
     remove_group(part);
-    if (ok)
-        destroy_group(part);
-    else
-        keep(part);
+    destroy_group(part);
 }
 
 // The memory is taken before the ranks come together: after it the others would wait for this one in
@@ -634,11 +621,11 @@ static void leave(void *state)
     struct mpi_group *group = state;
     if (!atomic_load(&group->dead))
         leave_post(group);
-    remove_group(group);
     if (group->stuck) {
-        keep(group);
+        atomic_store(&process.spoiled, true);
         return;
     }
+    remove_group(group);
     mpi_library()->free(&group->comm);
     destroy_group(group);
 }

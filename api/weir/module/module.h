@@ -363,6 +363,9 @@ struct weir_module_ops {
 
 #define WEIR_MODULE_SLOT_COUNT (sizeof(struct weir_module_ops) / sizeof(void (*)(void)))
 
+// The type of a slot's function, for declarations: WEIR_SLOT(open) my_open;
+#define WEIR_SLOT(slot) __typeof__(*((struct weir_module_ops *)0)->slot)
+
 // The structure that weir_module_query returns.
 struct weir_module {
     uint32_t abi;         // WEIR_MODULE_ABI when the module was compiled

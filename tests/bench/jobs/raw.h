@@ -51,7 +51,7 @@ struct raw_opencl {
     union {
         struct ocl_symbols symbols;
         struct {
-#define RAW_CALL(since, place, result, name, parameters) result(*name) parameters;
+#define RAW_CALL(since, name) __typeof__(&(name)) name;
             OCL_SYMBOLS(RAW_CALL)
 #undef RAW_CALL
         };

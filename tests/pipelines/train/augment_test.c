@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernels/augment/augment.h"
 #include "tests/pipelines/train/rig.h"
 
 enum {
@@ -37,20 +38,21 @@ static bool run(const struct rig *rig, const struct weir_train_augment_params *p
 {
     const size_t in_bytes = weir_train_augment_in_bytes(params, count);
     const size_t out_bytes = weir_train_augment_out_bytes(params, count);
-    weir_train_augment *augment = NULL;
+    weir_kernel *kernel = NULL;
     weir_buffer *in = NULL, *result = NULL;
     const bool done =
-        weir_train_augment_create(rig->device, params, &augment) == WEIR_OK &&
+        weir_kernel_load(rig->device, &augment_kernels, "augment", &kernel) == WEIR_OK &&
         weir_buffer_create(rig->device, WEIR_PARAMS(weir_buffer, .size = in_bytes), &in) ==
             WEIR_OK &&
         weir_buffer_create(rig->device, WEIR_PARAMS(weir_buffer, .size = out_bytes), &result) ==
             WEIR_OK &&
         weir_upload(rig->queue, in, 0, images, in_bytes) == WEIR_OK &&
-        weir_train_augment_submit(augment, rig->queue, in, result, count, first) == WEIR_OK &&
+        weir_train_augment_submit(kernel, rig->queue, params, in, result, count, first) ==
+            WEIR_OK &&
         weir_download(rig->queue, out, result, 0, out_bytes) == WEIR_OK;
     weir_buffer_destroy(&in);
     weir_buffer_destroy(&result);
-    weir_train_augment_destroy(&augment);
+    weir_kernel_destroy(&kernel);
     return done;
 }
 
@@ -166,23 +168,19 @@ WEIR_TEST(Augment, ChangesColoursInTheirBounds)
     EXPECT_TRUE(high <= 1.38F && high > 1.33F);
 }
 
-static void expect_refused(const struct rig *rig, struct weir_train_augment_params params,
-                           const char *what)
+static void expect_refused(const struct weir_train_augment_params *params, const char *what)
 {
-    weir_train_augment *augment = NULL;
-    EXPECT_INT_EQ(weir_train_augment_create(rig->device, &params, &augment), WEIR_ERROR_INVALID);
-    EXPECT_TRUE(augment == NULL);
-    EXPECT_CONTAINS(weir_last_error()->message, what);
+    EXPECT_FAILURE(weir_train_augment_check(params), WEIR_ERROR_INVALID, what);
 }
 
 #define EXPECT_REFUSED(field, value, part)               \
     do {                                                 \
         struct weir_train_augment_params params = usual; \
         params.field = (value);                          \
-        expect_refused(rig, params, part);               \
+        expect_refused(&params, part);                   \
     } while (0)
 
-RIG_TEST(Augment, RefusesWhatIsWrong)
+WEIR_TEST(Augment, RefusesWhatIsWrong)
 {
     EXPECT_REFUSED(channels, 5, "images of 5 channels; 1 to 4 are possible");
     EXPECT_REFUSED(channels, 0, "images of 0 channels");
@@ -193,11 +191,9 @@ RIG_TEST(Augment, RefusesWhatIsWrong)
     EXPECT_REFUSED(brightness, -1, "the brightness is -1");
     EXPECT_REFUSED(deviation[1], 0, "channel 1 has the mean 0.5 and the deviation 0");
     EXPECT_REFUSED(mean[2], NAN, "channel 2 has the mean nan");
-    weir_train_augment_destroy(NULL);
 }
 
-// Images as numbers about 0: those that weir_train_data_fill() makes on the host, (v - 128) / 64, or whole numbers from
-// -4 to 3.
+// Images as numbers about 0: (v - 128) / 64, or whole numbers from -4 to 3.
 
 static void expect_numbers(struct rig *rig, bool whole)
 {
@@ -206,20 +202,18 @@ static void expect_numbers(struct rig *rig, bool whole)
     };
     unsigned char bytes[BYTES];
     float numbers[BYTES];
-    weir_buffer *images = rig_buffer(rig, BYTES), *result = NULL;
-    weir_train_centre *centre = NULL;
+    weir_buffer *images = rig_buffer(rig, BYTES), *result = rig_buffer(rig, sizeof numbers);
+    own_kernel centre = NULL;
     for (int i = 0; i < BYTES; i++)
         bytes[i] = (unsigned char)i;
-    ASSERT_OK(weir_train_centre_create(rig->device, BYTES, whole, &centre));
+    ASSERT_OK(weir_kernel_load(rig->device, &augment_kernels, "centre", &centre));
     EXPECT_OK(weir_upload(rig->queue, images, 0, bytes, BYTES));
-    EXPECT_OK(weir_train_centre_submit(centre, rig->queue, images, &result));
+    EXPECT_OK(weir_train_centre_submit(centre, rig->queue, images, result, BYTES, whole));
     EXPECT_OK(weir_download(rig->queue, numbers, result, 0, sizeof numbers));
     for (int i = 0; i < BYTES && computes(rig); i++)
         EXPECT_TRUE(numbers[i] ==
                     (whole ? (float)(i % 256 / 32 - 4) : (float)(i % 256 - 128) / 64.0F));
-    weir_train_centre_destroy(&centre);
-    weir_train_centre_destroy(&centre);
-    weir_train_centre_destroy(NULL);
+    weir_buffer_destroy(&result);
     weir_buffer_destroy(&images);
 }
 

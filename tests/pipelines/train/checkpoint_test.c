@@ -15,11 +15,10 @@ enum {
     STATES_MAX = 2
 };
 
-// A model and an optimizer whose numbers depend on a seed.
+// A model whose numbers depend on a seed.
 struct state {
     struct rig *rig;
     weir_train_model *model;
-    weir_train_optimizer *optimizer;
     size_t bytes; // of a buffer of parameters
 };
 
@@ -37,7 +36,7 @@ static weir_buffer *buffer_of(const struct state *state, size_t index)
     weir_buffer *buffer;
     if (index == 0)
         return weir_train_model_parameters(state->model);
-    weir_train_optimizer_state(state->optimizer, index - 1, &name, &buffer);
+    weir_train_model_state(state->model, index - 1, &name, &buffer);
     return buffer;
 }
 
@@ -59,22 +58,18 @@ static void set_numbers(const struct state *state, uint64_t seed)
 static bool open_state(struct state *state, struct rig *rig, enum rig_network network,
                        weir_train_method method, uint64_t seed)
 {
-    const struct weir_train_model_params params = rig_params(rig, network, 4);
+    struct weir_train_model_params params = rig_params(rig, network, 4);
+    params.method = method;
     *state = (struct state){.rig = rig};
     if (!IS_OK(weir_train_model_create(&params, &state->model)))
         return false;
     state->bytes = weir_buffer_size(weir_train_model_parameters(state->model));
-    if (!IS_OK(weir_train_optimizer_create(WEIR_PARAMS(weir_train_optimizer, .model = state->model,
-                                                       .method = method),
-                                           &state->optimizer)))
-        return false;
     set_numbers(state, seed);
     return true;
 }
 
 static void close_state(struct state *state)
 {
-    weir_train_optimizer_destroy(&state->optimizer);
     weir_train_model_destroy(&state->model);
 }
 
@@ -108,22 +103,21 @@ static const struct weir_io_tensor extra = {.name = "program.curve",
 
 static weir_status write_state(const struct state *state, const char *path)
 {
-    return weir_train_checkpoint_write(path, state->model, state->optimizer, state->rig->queue,
-                                       &done, &extra, 1);
+    return weir_train_checkpoint_write(path, state->model, state->rig->queue, &done, &extra, 1);
 }
 
 static weir_status read_state(const struct state *state, const char *path)
 {
     struct weir_train_progress progress;
-    const weir_status status = weir_train_checkpoint_read(path, state->model, state->optimizer,
-                                                          state->rig->queue, &progress, NULL);
+    const weir_status status =
+        weir_train_checkpoint_read(path, state->model, state->rig->queue, &progress, NULL);
     EXPECT_UINT_EQ(progress.step, status == WEIR_OK ? done.step : 0);
     return status;
 }
 
 RIG_TEST(TrainCheckpoint, IsReadAsItWasWritten)
 {
-    for (int method = WEIR_TRAIN_SGD; method <= WEIR_TRAIN_ADAM; method++) {
+    for (int method = WEIR_TRAIN_FIXED; method <= WEIR_TRAIN_ADAM; method++) {
         own_state one = {0}, other = {0};
         struct weir_train_progress progress;
         weir_io_safetensors *file;
@@ -134,8 +128,7 @@ RIG_TEST(TrainCheckpoint, IsReadAsItWasWritten)
         ASSERT_TRUE(open_state(&one, rig, RIG_CONVNET, (weir_train_method)method, 1));
         ASSERT_TRUE(open_state(&other, rig, RIG_CONVNET, (weir_train_method)method, 2));
         ASSERT_OK(write_state(&one, path));
-        ASSERT_OK(weir_train_checkpoint_read(path, other.model, other.optimizer, rig->queue,
-                                             &progress, &file));
+        ASSERT_OK(weir_train_checkpoint_read(path, other.model, rig->queue, &progress, &file));
         expect_same(&one, &other);
         EXPECT_UINT_EQ(progress.step, done.step);
         EXPECT_UINT_EQ(progress.seed, done.seed);
@@ -164,28 +157,6 @@ RIG_TEST(TrainCheckpoint, OfTheSameNumbersIsTheSameFile)
     free(second);
 }
 
-// For inference: the model alone, also from a file that has an optimizer's state.
-RIG_TEST(TrainCheckpoint, WithoutAnOptimizer)
-{
-    own_state one = {0}, other = {0};
-    struct weir_train_progress progress;
-    const char *path = path_of("alone.safetensors");
-    ASSERT_TRUE(open_state(&one, rig, RIG_MLP, WEIR_TRAIN_SGD, 1));
-    ASSERT_TRUE(open_state(&other, rig, RIG_MLP, WEIR_TRAIN_SGD, 2));
-    weir_train_optimizer_destroy(&other.optimizer);
-    for (int with = 0; with < 2; with++) {
-        ASSERT_OK(weir_train_checkpoint_write(path, one.model, with ? one.optimizer : NULL,
-                                              rig->queue, &done, NULL, 0));
-        ASSERT_OK(weir_train_checkpoint_read(path, other.model, NULL, rig->queue, &progress, NULL));
-    }
-    weir_train_optimizer_destroy(&one.optimizer);
-    OWN_MEMORY float *left = rig_alloc(one.bytes, 1);
-    OWN_MEMORY float *right = rig_alloc(one.bytes, 1);
-    ASSERT_OK(weir_download(rig->queue, left, buffer_of(&one, 0), 0, one.bytes));
-    ASSERT_OK(weir_download(rig->queue, right, buffer_of(&other, 0), 0, one.bytes));
-    EXPECT_MEM_EQ(left, right, one.bytes);
-}
-
 // Bad files.
 
 static void expect_refused(const struct state *state, const char *path, const char *part)
@@ -199,18 +170,20 @@ static void expect_refused(const struct state *state, const char *path, const ch
 
 RIG_TEST(TrainCheckpoint, OfAnotherNetworkOrOptimizerIsRefused)
 {
-    own_state sgd = {0}, adam = {0}, other = {0};
+    own_state sgd = {0}, adam = {0}, other = {0}, fixed = {0};
     const char *path = path_of("other.safetensors");
     ASSERT_TRUE(open_state(&sgd, rig, RIG_MLP, WEIR_TRAIN_SGD, 1));
     ASSERT_TRUE(open_state(&adam, rig, RIG_MLP, WEIR_TRAIN_ADAM, 2));
     ASSERT_TRUE(open_state(&other, rig, RIG_CONVNET, WEIR_TRAIN_SGD, 3));
+    ASSERT_TRUE(open_state(&fixed, rig, RIG_MLP, WEIR_TRAIN_FIXED, 4));
     expect_refused(&sgd, path, "other.safetensors");
     ASSERT_OK(write_state(&sgd, path));
     expect_refused(&adam, path, "layer0.weight.mean");
     expect_refused(&other, path, "has the shape [6, 9], but [18, 3] is needed");
     ASSERT_OK(write_state(&adam, path));
     expect_refused(&sgd, path, "layer0.weight.momentum");
-    ASSERT_OK(weir_train_checkpoint_write(path, sgd.model, NULL, rig->queue, &done, NULL, 0));
+    expect_refused(&fixed, path, "has the tensor 'layer0.weight.mean'");
+    ASSERT_OK(write_state(&fixed, path));
     expect_refused(&sgd, path, "layer0.weight.momentum");
 }
 
@@ -219,16 +192,12 @@ static bool open_one(struct state *state, struct rig *rig)
 {
     static const struct weir_train_layer layer = {.kind = WEIR_TRAIN_DENSE, .outputs = 2};
     *state = (struct state){.rig = rig};
-    if (!IS_OK(weir_train_model_create(WEIR_PARAMS(weir_train_model, .device = rig->device,
-                                                   .input = {1, 1, 3}, .layers = &layer,
-                                                   .layer_count = 1, .batch = 1),
-                                       &state->model)))
+    if (!IS_OK(weir_train_model_create(
+            WEIR_PARAMS(weir_train_model, .device = rig->device, .input = {1, 1, 3},
+                        .layers = &layer, .layer_count = 1, .batch = 1, .method = WEIR_TRAIN_SGD),
+            &state->model)))
         return false;
     state->bytes = weir_buffer_size(weir_train_model_parameters(state->model));
-    if (!IS_OK(weir_train_optimizer_create(WEIR_PARAMS(weir_train_optimizer, .model = state->model,
-                                                       .method = WEIR_TRAIN_SGD),
-                                           &state->optimizer)))
-        return false;
     set_numbers(state, 1);
     return true;
 }
@@ -337,11 +306,6 @@ RIG_TEST(TrainCheckpoint, ThatCannotBeWrittenSaysSo)
     ASSERT_TRUE(open_one(&state, rig));
     EXPECT_FAILURE(write_state(&state, "/none/model.safetensors"), WEIR_ERROR_IO,
                    "/none/model.safetensors");
-    struct weir_io_tensor other = extra;
-    other.name = "curve";
-    EXPECT_FAILURE(weir_train_checkpoint_write(path_of("none"), state.model, state.optimizer,
-                                               rig->queue, &done, &other, 1),
-                   WEIR_ERROR_INVALID, "'curve' does not begin with 'program.'");
 }
 
 static weir_status fail(void *unused)

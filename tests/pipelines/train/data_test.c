@@ -134,29 +134,6 @@ WEIR_TEST(TrainData, ALargeSetNeedsNoMemory)
     EXPECT_UINT_LT(weir_train_data_bytes(data, index, bytes), 5);
 }
 
-WEIR_TEST(TrainData, FillsBatchesWithExactNumbers)
-{
-    struct weir_train_made_params params = usual;
-    params.shape = (struct weir_train_shape){1, 1, 600};
-    params.noise = 255;
-    own_data data = make(params);
-    ASSERT_NOT_NULL(data);
-    static float centred[4 * 600];
-    static float integers[4 * 600];
-    uint32_t labels[4];
-    unsigned char bytes[600];
-    weir_train_data_fill(data, 3, 998, 4, WEIR_TRAIN_CENTRED, centred, labels);
-    weir_train_data_fill(data, 3, 998, 4, WEIR_TRAIN_INTEGERS, integers, labels);
-    for (uint64_t i = 0; i < 4; i++) {
-        const uint64_t index = weir_train_data_shuffled(data, 3, 998 + i);
-        EXPECT_UINT_EQ(weir_train_data_bytes(data, index, bytes), labels[i]);
-        for (int k = 0; k < 600; k++) {
-            EXPECT_DOUBLE_EQ((double)centred[i * 600 + k], (bytes[k] - 128) / 64.0);
-            EXPECT_DOUBLE_EQ((double)integers[i * 600 + k], (double)(bytes[k] / 32) - 4);
-        }
-    }
-}
-
 static void expect_refused(const struct weir_train_made_params *params, const char *part)
 {
     weir_train_data *data;
@@ -220,8 +197,6 @@ WEIR_TEST(TrainData, ReadsFiles)
 {
     weir_train_data *data;
     unsigned char bytes[4];
-    float numbers[8];
-    uint32_t batch[2];
     ASSERT_OK(open_files(images, sizeof images, labels, sizeof labels, &data));
     EXPECT_UINT_EQ(weir_train_data_count(data), 3);
     EXPECT_UINT_EQ(weir_train_data_classes(data), 10);
@@ -229,10 +204,6 @@ WEIR_TEST(TrainData, ReadsFiles)
     EXPECT_UINT_EQ(weir_train_data_shape(data).channels, 1);
     EXPECT_UINT_EQ(weir_train_data_bytes(data, 2, bytes), 9);
     EXPECT_MEM_EQ(bytes, images + 24, 4);
-    weir_train_data_fill(data, 1, 0, 2, WEIR_TRAIN_CENTRED, numbers, batch);
-    const uint64_t index = weir_train_data_shuffled(data, 1, 1);
-    EXPECT_UINT_EQ(batch[1], labels[8 + index]);
-    EXPECT_DOUBLE_EQ((double)numbers[7], (images[16 + 4 * index + 3] - 128) / 64.0);
     weir_train_data_destroy(&data);
 
     ASSERT_OK(open_files(colours, sizeof colours, two_labels, sizeof two_labels, &data));

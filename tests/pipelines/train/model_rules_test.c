@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipelines/train/optimizer.h"
 #include "tests/pipelines/failing_calls.h"
 #include "tests/pipelines/train/rig.h"
 #include "tests/support/memory.h"
@@ -14,8 +13,7 @@ struct all {
     struct rig rig;
     struct weir_train_model_params params;
     weir_train_model *model;
-    weir_train_optimizer *optimizer;
-    weir_buffer *inputs, *labels, *result;
+    weir_buffer *inputs, *labels, *result, *gradients;
 };
 
 static bool open_all(struct all *all)
@@ -27,6 +25,7 @@ static bool open_all(struct all *all)
     all->inputs = rig_buffer(&all->rig, (size_t)200 * 84 * 4);
     all->labels = rig_buffer(&all->rig, (size_t)200 * 4);
     all->result = rig_buffer(&all->rig, (size_t)200 * 3 * 4);
+    all->gradients = rig_buffer(&all->rig, 1 << 16);
     return !weir_test_has_failed();
 }
 
@@ -35,6 +34,7 @@ static void close_all(struct all *all)
     weir_buffer_destroy(&all->inputs);
     weir_buffer_destroy(&all->labels);
     weir_buffer_destroy(&all->result);
+    weir_buffer_destroy(&all->gradients);
     rig_close(&all->rig);
 }
 
@@ -55,24 +55,29 @@ static weir_status step(struct all *all)
         (status = weir_train_model_backward(all->model, queue, true, ready, NULL)) ||
         (status = weir_train_model_encode(all->model, queue, batch.inputs, result)))
         return status;
-    return weir_train_optimizer_update(all->optimizer, queue, 0,
-                                       weir_train_model_parameter_count(all->model), &rates);
+    return weir_train_model_update(all->model, queue, &rates);
+}
+
+static weir_status bind(struct all *all)
+{
+    struct weir_train_view views[RIG_PARAMETERS_MAX];
+    for (size_t i = 0; i < weir_train_model_parameter_count(all->model); i++)
+        views[i] = (struct weir_train_view){all->gradients,
+                                            weir_train_model_parameter(all->model, i)->offset};
+    return weir_train_model_bind(all->model, views);
 }
 
 // All that a program calls, until something fails.
 static weir_status run_all(struct all *all, weir_train_method method)
 {
+    all->params.method = method;
     weir_status status = weir_train_model_create(&all->params, &all->model);
     EXPECT_TRUE((all->model == NULL) == (status != WEIR_OK));
     if (status != WEIR_OK)
         return status;
-    if ((status = weir_train_model_initialise(all->model, all->rig.queue, 1)) == WEIR_OK &&
-        (status = weir_train_optimizer_create(WEIR_PARAMS(weir_train_optimizer, .model = all->model,
-                                                          .method = method),
-                                              &all->optimizer)) == WEIR_OK &&
-        (status = weir_train_optimizer_reset(all->optimizer, all->rig.queue)) == WEIR_OK)
+    if ((status = bind(all)) == WEIR_OK &&
+        (status = weir_train_model_initialise(all->model, all->rig.queue, 1)) == WEIR_OK)
         status = step(all);
-    weir_train_optimizer_destroy(&all->optimizer);
     weir_train_model_destroy(&all->model);
     return status;
 }
@@ -154,6 +159,9 @@ RIG_TEST(TrainRules, ParamsOutOfRange)
     EXPECT_REFUSED(grid, 0.3f, "grid is 0.3; it must be 0 or a power of two, 2^-16 ... 1");
     EXPECT_REFUSED(grid, 2, "grid is 2");
     EXPECT_REFUSED(grid, NAN, "grid is");
+    EXPECT_REFUSED(method, (weir_train_method)7, "there is no method 7");
+    EXPECT_REFUSED(momentum, 1, "momentum is 1; it must be 0 ... below 1");
+    EXPECT_REFUSED(momentum, NAN, "momentum is");
     EXPECT_REFUSED(input.width, 0, "the input is 7 x 0 x 2: it is empty");
     EXPECT_REFUSED(input, ((struct weir_train_shape){65536, 65536, 1}),
                    "the input is 65536 x 65536 x 1: more than 2147483647 numbers");
@@ -215,8 +223,16 @@ RIG_TEST(TrainRules, AModelThatIsForwardOnly)
     EXPECT_UINT_EQ(weir_train_model_outputs(model), 4 * 3 * 2);
     EXPECT_UINT_EQ(weir_train_model_inputs(model), 8 * 6 * 3);
     EXPECT_FAILURE(weir_train_model_backward(model, rig->queue, false, NULL, NULL),
-                   WEIR_ERROR_INVALID, "the model has no backward pass");
+                   WEIR_ERROR_INVALID, "the model has no gradients");
     EXPECT_FAILURE(weir_train_model_bind(model, NULL), WEIR_ERROR_INVALID, "it has no gradients");
+    weir_train_model *updated;
+    EXPECT_FAILURE(weir_train_model_create(WEIR_PARAMS(weir_train_model, .device = rig->device,
+                                                       .input = {8, 6, 3}, .layers = layers,
+                                                       .layer_count = 1, .batch = 5,
+                                                       .forward_only = true,
+                                                       .method = WEIR_TRAIN_SGD),
+                                           &updated),
+                   WEIR_ERROR_INVALID, "it has no gradients");
     weir_train_model_destroy(&model);
     weir_train_model_destroy(&model);
     weir_train_model_destroy(NULL);
@@ -231,7 +247,6 @@ RIG_TEST(TrainRules, ViewsThatDoNotFit)
     weir_buffer *buffer = rig_buffer(rig, 4096);
     for (int i = 0; i < 8; i++)
         views[i] = (struct weir_train_view){buffer, 0};
-    const struct weir_train_view before = weir_train_model_gradient(model, 2);
     views[2].offset = 4096 - 9 * 5 * 4 + 4;
     EXPECT_FAILURE(
         weir_train_model_bind(model, views), WEIR_ERROR_INVALID,
@@ -240,7 +255,8 @@ RIG_TEST(TrainRules, ViewsThatDoNotFit)
     EXPECT_INT_EQ(weir_train_model_bind(model, views), WEIR_ERROR_INVALID);
     views[2] = (struct weir_train_view){NULL, 0};
     EXPECT_INT_EQ(weir_train_model_bind(model, views), WEIR_ERROR_INVALID);
-    EXPECT_PTR_EQ(weir_train_model_gradient(model, 2).buffer, before.buffer);
+    EXPECT_FAILURE(weir_train_model_backward(model, rig->queue, false, NULL, NULL),
+                   WEIR_ERROR_INVALID, "the model has no gradients");
     EXPECT_NULL(weir_train_model_parameter(model, 8));
     weir_buffer_destroy(&buffer);
 }

@@ -44,6 +44,10 @@ WEIR_TEST(Train, SerialAndOverlappedHaveTheSameBits)
     expect_serial_is_same(params_of(programs[0]), 1);
     for (int i = 0; i < PROGRAMS; i++)
         expect_serial_is_same(params_of(programs[i]), 2);
+    // More features than an image has numbers.
+    struct weir_train_run_params wide = params_of(WEIR_TRAIN_ENCDEC);
+    wide.width = 80;
+    expect_serial_is_same(wide, 1);
 }
 
 WEIR_TEST(Train, AugmentsOnTheHostWithTheSameBits)
@@ -93,10 +97,9 @@ static void run_divided(struct weir_train_run_params params, uint32_t ranks, uin
     EXPECT_INT_EQ(out_figures->samples, 16);
 }
 
-static void expect_division_is_same(weir_train_program program)
+static void expect_division_is_same(struct weir_train_run_params params)
 {
     static const uint32_t divisions[][2] = {{2, 1}, {4, 1}, {1, 4}, {2, 2}};
-    struct weir_train_run_params params = params_of(program);
     own_figures whole = {0};
     params.exact = true;
     run_divided(params, 1, 1, &whole);
@@ -111,8 +114,14 @@ static void expect_division_is_same(weir_train_program program)
 
 WEIR_TEST(Train, RanksHaveTheBitsOfOne)
 {
-    expect_division_is_same(WEIR_TRAIN_DDP);
-    expect_division_is_same(WEIR_TRAIN_ENCDEC);
+    struct weir_train_run_params params = params_of(WEIR_TRAIN_DDP);
+    expect_division_is_same(params);
+    params.network = WEIR_TRAIN_CONVNET;
+    params.element = WEIR_TRAIN_BF16;
+    params.method = WEIR_TRAIN_ADAM;
+    params.rate = 0.001F;
+    expect_division_is_same(params);
+    expect_division_is_same(params_of(WEIR_TRAIN_ENCDEC));
 }
 
 // Without integers sums over samples round, so that only the order of the same parts is the same.

@@ -1,9 +1,8 @@
-// The plugin in chains with the backend that the environment names: what the plugin `trace`, the
-// report, events and patterns tell is the time of the modelled GPU, and the work is done as ever.
+// The plugin in chains with the backend that the environment names: what the plugin `trace` and events tell is the
+// time of the modelled GPU, and the work is done as ever. (The milliseconds that were measured: tests/cli/sim_run_test.sh.)
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <weir/report.h>
 
 #include "tests/plugins/sim/job.h"
 #include "tests/support/own.h"
@@ -19,51 +18,6 @@ static void run_job(struct job *job, bool breadth_first)
         EXPECT_OK(weir_queue_record(job->queues[i], &done));
         EXPECT_OK(weir_event_sync(done, WEIR_FOREVER));
     }
-}
-
-static weir_report *report_on(const char *gpu, const char *kernel_ns, bool breadth_first)
-{
-    const char *path = job_trace();
-    struct job job;
-    weir_report *report = NULL;
-    if (!job_start(&job, path, job_section(gpu, kernel_ns, ""), chain))
-        return NULL;
-    run_job(&job, breadth_first);
-    job_finish(&job);
-    EXPECT_OK(weir_report_read(path, NULL, &report));
-    return report;
-}
-
-static void expect_condition(const weir_report *report, const char *condition, bool holds)
-{
-    struct weir_report_finding found = {0};
-    EXPECT_OK(weir_report_check(report, condition, &found));
-    if (found.holds != holds)
-        weir_test_fail(__FILE__, __LINE__, "%s: %s", condition, found.sentence);
-}
-
-// The milliseconds that were measured, and assertions that tell the two orders apart.
-static void expect_job(const char *gpu, const char *kernel_ns, bool breadth_first, uint64_t span_ns,
-                       const char *condition, bool holds)
-{
-    weir_report *report = report_on(gpu, kernel_ns, breadth_first);
-    ASSERT_TRUE(report != NULL);
-    const struct weir_report_summary *summary = weir_report_get_summary(report);
-    EXPECT_TRUE(summary->exact);
-    EXPECT_STR_EQ(summary->serial_reason, "");
-    EXPECT_NEAR((double)summary->span_ns, (double)span_ns, 0.002 * (double)span_ns);
-    expect_condition(report, condition, holds);
-    weir_report_destroy(&report);
-}
-
-WEIR_TEST(Chain, MeasuredMilliseconds)
-{
-    expect_job("c1060", "1019483", false, 12923810, "overlap copy/compute<=0", true);
-    expect_job("c1060", "1019483", true, 8845880, "overlap copy/compute>=0.4", true);
-    expect_job("c2050", "1079819", false, 5735584, "overlap copy/compute>=0.6", true);
-    expect_job("c2050", "1079819", true, 7597984, "overlap copy/compute>=0.6", false);
-    expect_job("k20c", "311400", false, 3974144, "span<=4ms", true);
-    expect_job("k20c", "311400", true, 3967616, "span<=4ms", true);
 }
 
 // The same run twice: everything that is noted is the same, the host's times too.

@@ -39,11 +39,9 @@ CUgraph fake_graph_create(void)
 
 CUresult cuGraphCreate(CUgraph *graph, unsigned flags)
 {
-    BEGIN(true);
-    if (code == CUDA_SUCCESS && flags != 0)
-        code = CUDA_ERROR_INVALID_VALUE;
-    if (code == CUDA_SUCCESS)
-        *graph = fake_graph_create();
+    ADMIT(true);
+    REFUSE(flags != 0, CUDA_ERROR_INVALID_VALUE);
+    *graph = fake_graph_create();
     END;
 }
 
@@ -270,12 +268,10 @@ CUresult cuGraphAddChildGraphNode(CUgraphNode *node, CUgraph graph, const CUgrap
 CUresult cuGraphKernelNodeSetAttribute(CUgraphNode node, CUlaunchAttributeID attribute,
                                        const CUlaunchAttributeValue *value)
 {
-    BEGIN(true);
-    if (code == CUDA_SUCCESS &&
-        (node->operation.kind != FAKE_LAUNCH || attribute != CU_LAUNCH_ATTRIBUTE_COOPERATIVE))
-        code = CUDA_ERROR_INVALID_VALUE;
-    if (code == CUDA_SUCCESS)
-        node->operation.cooperative = value->cooperative;
+    ADMIT(true);
+    REFUSE(node->operation.kind != FAKE_LAUNCH || attribute != CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
+           CUDA_ERROR_INVALID_VALUE);
+    node->operation.cooperative = value->cooperative;
     END;
 }
 
@@ -307,24 +303,20 @@ static void choose_order(CUgraphExec executable)
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *out_executable, CUgraph graph,
                                      unsigned long long flags)
 {
-    BEGIN(true);
-    if (code == CUDA_SUCCESS && flags != 0)
-        code = CUDA_ERROR_INVALID_VALUE;
-    if (code == CUDA_SUCCESS) {
-        CUgraphExec executable = calloc(1, sizeof *executable);
-        struct fake_operation *operations = calloc(graph->count + 1, sizeof *operations);
-        size_t *order = calloc(graph->count + 1, sizeof *order);
-        bool *disabled = calloc(graph->count + 1, sizeof *disabled);
-        if (!executable || !operations || !order || !disabled)
-            abort();
-        for (size_t i = 0; i < graph->count; i++)
-            operations[i] = graph->nodes[i]->operation;
-        *executable =
-            (struct CUgraphExec_st){graph, operations, order, graph->count, NULL, disabled};
-        choose_order(executable);
-        *out_executable = executable;
-        fake_live++;
-    }
+    ADMIT(true);
+    REFUSE(flags != 0, CUDA_ERROR_INVALID_VALUE);
+    CUgraphExec executable = calloc(1, sizeof *executable);
+    struct fake_operation *operations = calloc(graph->count + 1, sizeof *operations);
+    size_t *order = calloc(graph->count + 1, sizeof *order);
+    bool *disabled = calloc(graph->count + 1, sizeof *disabled);
+    if (!executable || !operations || !order || !disabled)
+        abort();
+    for (size_t i = 0; i < graph->count; i++)
+        operations[i] = graph->nodes[i]->operation;
+    *executable = (struct CUgraphExec_st){graph, operations, order, graph->count, NULL, disabled};
+    choose_order(executable);
+    *out_executable = executable;
+    fake_live++;
     END;
 }
 
@@ -343,9 +335,8 @@ CUresult cuGraphExecDestroy(CUgraphExec executable)
 
 CUresult cuGraphUpload(CUgraphExec executable, CUstream stream)
 {
-    BEGIN(true);
-    if (code == CUDA_SUCCESS && (!executable || !fake_stream_known(stream)))
-        code = FAKE_INVALID_HANDLE;
+    ADMIT(true);
+    REFUSE(!executable || !fake_stream_known(stream), FAKE_INVALID_HANDLE);
     END;
 }
 
@@ -451,17 +442,13 @@ static bool is_alike(const struct CUgraph_st *graph, const struct CUgraph_st *ot
 
 CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec executable, CUgraphNode node, CUgraph child)
 {
-    BEGIN(true);
-    if (code == CUDA_SUCCESS &&
-        (node->graph != executable->origin || node->operation.kind != FAKE_CHILD))
-        code = CUDA_ERROR_INVALID_VALUE;
-    if (code == CUDA_SUCCESS && !is_alike(node->operation.child, child))
-        code = CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
-    if (code == CUDA_SUCCESS) {
-        fake_graph_destroy(node->operation.child); // no other executable graph is made of it
-        node->operation.child = copy_graph(child);
-        executable->operations[node->index].child = node->operation.child;
-    }
+    ADMIT(true);
+    REFUSE(node->graph != executable->origin || node->operation.kind != FAKE_CHILD,
+           CUDA_ERROR_INVALID_VALUE);
+    REFUSE(!is_alike(node->operation.child, child), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+    fake_graph_destroy(node->operation.child); // no other executable graph is made of it
+    node->operation.child = copy_graph(child);
+    executable->operations[node->index].child = node->operation.child;
     END;
 }
 
@@ -589,28 +576,23 @@ long fake_capture_others(int begin)
 
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
-    BEGIN(false);
+    ADMIT(false);
     const CUstreamCaptureMode before = mode_of_thread;
-    if (code == CUDA_SUCCESS) {
-        mode_of_thread = *mode;
-        *mode = before;
-    }
+    mode_of_thread = *mode;
+    *mode = before;
     END;
 }
 
 CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode)
 {
-    BEGIN(true);
-    if (code == CUDA_SUCCESS &&
-        (!fake_stream_known(stream) || find(stream) || mode != CU_STREAM_CAPTURE_MODE_RELAXED))
-        code = CUDA_ERROR_INVALID_VALUE;
-    if (code == CUDA_SUCCESS) {
-        struct capture *capture = calloc(1, sizeof *capture);
-        if (!capture)
-            abort();
-        *capture = (struct capture){captures, stream, fake_graph_create(), NULL, 0, false};
-        captures = capture;
-    }
+    ADMIT(true);
+    REFUSE(!fake_stream_known(stream) || find(stream) || mode != CU_STREAM_CAPTURE_MODE_RELAXED,
+           CUDA_ERROR_INVALID_VALUE);
+    struct capture *capture = calloc(1, sizeof *capture);
+    if (!capture)
+        abort();
+    *capture = (struct capture){captures, stream, fake_graph_create(), NULL, 0, false};
+    captures = capture;
     END;
 }
 
@@ -638,28 +620,23 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 CUresult cuStreamGetCaptureInfo(CUstream stream, CUstreamCaptureStatus *status, cuuint64_t *id,
                                 CUgraph *graph, const CUgraphNode **dependencies, size_t *count)
 {
-    BEGIN(true);
+    ADMIT(true);
     const struct capture *capture = find(stream);
-    if (code == CUDA_SUCCESS && !capture)
-        code = CUDA_ERROR_INVALID_VALUE;
-    if (code == CUDA_SUCCESS) {
-        *status = 1;
-        *id = 1;
-        *graph = capture->graph;
-        *dependencies = capture->dependencies;
-        *count = capture->count;
-    }
+    REFUSE(!capture, CUDA_ERROR_INVALID_VALUE);
+    *status = 1;
+    *id = 1;
+    *graph = capture->graph;
+    *dependencies = capture->dependencies;
+    *count = capture->count;
     END;
 }
 
 CUresult cuStreamUpdateCaptureDependencies(CUstream stream, CUgraphNode *dependencies, size_t count,
                                            unsigned flags)
 {
-    BEGIN(true);
+    ADMIT(true);
     struct capture *capture = find(stream);
-    if (code == CUDA_SUCCESS && (!capture || flags != CU_STREAM_SET_CAPTURE_DEPENDENCIES))
-        code = CUDA_ERROR_INVALID_VALUE;
-    if (code == CUDA_SUCCESS)
-        follow(capture, dependencies, count);
+    REFUSE(!capture || flags != CU_STREAM_SET_CAPTURE_DEPENDENCIES, CUDA_ERROR_INVALID_VALUE);
+    follow(capture, dependencies, count);
     END;
 }

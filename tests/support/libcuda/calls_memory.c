@@ -8,25 +8,19 @@
 
 CUresult cuMemGetInfo(size_t *free_bytes, size_t *total)
 {
-    BEGIN(true);
-    if (code == CUDA_SUCCESS) {
-        *total = (size_t)FAKE_MEMORY_BYTES;
-        *free_bytes = (size_t)FAKE_MEMORY_BYTES - fake_memory_used(fake_current->device);
-    }
+    ADMIT(true);
+    *total = (size_t)FAKE_MEMORY_BYTES;
+    *free_bytes = (size_t)FAKE_MEMORY_BYTES - fake_memory_used(fake_current->device);
     END;
 }
 
 CUresult cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *properties)
 {
-    BEGIN(true);
-    if (code == CUDA_SUCCESS) {
-        *pool = calloc(1, sizeof **pool);
-        code = *pool ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    if (code == CUDA_SUCCESS) {
-        (*pool)->device = properties->location.id;
-        fake_live++;
-    }
+    ADMIT(true);
+    *pool = calloc(1, sizeof **pool);
+    REFUSE(!*pool, CUDA_ERROR_OUT_OF_MEMORY);
+    (*pool)->device = properties->location.id;
+    fake_live++;
     END;
 }
 
@@ -77,18 +71,16 @@ CUresult cuMemAllocFromPoolAsync(CUdeviceptr *address, size_t size, CUmemoryPool
                                  CUstream stream)
 {
     *address = 0;
-    BEGIN(true);
-    if (code == CUDA_SUCCESS)
-        code = make_on_device(address, size, pool->device);
+    ADMIT(true);
+    code = make_on_device(address, size, pool->device);
     END;
 }
 
 CUresult cuMemAlloc(CUdeviceptr *address, size_t size)
 {
     *address = 0;
-    BEGIN(true);
-    if (code == CUDA_SUCCESS)
-        code = make_on_device(address, size, fake_current->device);
+    ADMIT(true);
+    code = make_on_device(address, size, fake_current->device);
     END;
 }
 
@@ -103,11 +95,9 @@ CUresult cuMemFreeAsync(CUdeviceptr address, CUstream stream)
 CUresult cuMemAllocManaged(CUdeviceptr *address, size_t size, unsigned flags)
 {
     *address = 0;
-    BEGIN(true);
-    if (code == CUDA_SUCCESS && (flags != CU_MEM_ATTACH_GLOBAL || !fake_managed))
-        code = FAKE_INVALID_VALUE;
-    if (code == CUDA_SUCCESS)
-        code = make(address, size, 4096, FAKE_MANAGED, fake_current->device);
+    ADMIT(true);
+    REFUSE(flags != CU_MEM_ATTACH_GLOBAL || !fake_managed, FAKE_INVALID_VALUE);
+    code = make(address, size, 4096, FAKE_MANAGED, fake_current->device);
     END;
 }
 
@@ -123,16 +113,12 @@ CUresult cuMemFree(CUdeviceptr address)
 
 CUresult cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 {
-    BEGIN(true);
+    ADMIT(true);
     *pointer = NULL;
-    if (code == CUDA_SUCCESS && size > fake_pinned_bytes - fake_memory_pinned())
-        code = CUDA_ERROR_OUT_OF_MEMORY;
-    if (code == CUDA_SUCCESS) {
-        *pointer = allocate(size, 4096);
-        code = *pointer && fake_memory_add(*pointer, size, FAKE_PINNED, 0)
-                   ? CUDA_SUCCESS
-                   : CUDA_ERROR_OUT_OF_MEMORY;
-    }
+    REFUSE(size > fake_pinned_bytes - fake_memory_pinned(), CUDA_ERROR_OUT_OF_MEMORY);
+    *pointer = allocate(size, 4096);
+    code = *pointer && fake_memory_add(*pointer, size, FAKE_PINNED, 0) ? CUDA_SUCCESS
+                                                                       : CUDA_ERROR_OUT_OF_MEMORY;
     END;
 }
 
@@ -147,11 +133,9 @@ CUresult cuMemFreeHost(void *pointer)
 
 CUresult cuMemHostRegister(void *pointer, size_t size, unsigned flags)
 {
-    BEGIN(true);
-    if (code == CUDA_SUCCESS && fake_memory_overlaps(pointer, size))
-        code = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
-    if (code == CUDA_SUCCESS && !fake_memory_add(pointer, size, FAKE_REGISTERED, 0))
-        code = CUDA_ERROR_OUT_OF_MEMORY;
+    ADMIT(true);
+    REFUSE(fake_memory_overlaps(pointer, size), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+    REFUSE(!fake_memory_add(pointer, size, FAKE_REGISTERED, 0), CUDA_ERROR_OUT_OF_MEMORY);
     END;
 }
 
@@ -166,9 +150,8 @@ CUresult cuMemHostUnregister(void *pointer)
 
 CUresult cuMemHostGetDevicePointer(CUdeviceptr *address, void *pointer, unsigned flags)
 {
-    BEGIN(true);
-    if (code == CUDA_SUCCESS && !fake_memory_holds(pointer, 1, FAKE_HOST))
-        code = FAKE_INVALID_VALUE;
+    ADMIT(true);
+    REFUSE(!fake_memory_holds(pointer, 1, FAKE_HOST), FAKE_INVALID_VALUE);
     *address = (CUdeviceptr)(uintptr_t)pointer;
     END;
 }
@@ -405,13 +388,11 @@ CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
 
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 {
-    BEGIN(true);
-    if (code == CUDA_SUCCESS && (flags || !fake_peers || peer == fake_current))
-        code = FAKE_INVALID_VALUE;
-    if (code == CUDA_SUCCESS && context_access[fake_current->device][peer->device])
-        code = CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
-    if (code == CUDA_SUCCESS)
-        context_access[fake_current->device][peer->device] = true;
+    ADMIT(true);
+    REFUSE(flags || !fake_peers || peer == fake_current, FAKE_INVALID_VALUE);
+    REFUSE(context_access[fake_current->device][peer->device],
+           CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED);
+    context_access[fake_current->device][peer->device] = true;
     END;
 }
 
@@ -446,12 +427,10 @@ CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr s
                            CUcontext src_context, size_t size, CUstream stream)
 {
     const struct fake_operation copy = copy_of(dst, src, size);
-    BEGIN(true);
-    if (code == CUDA_SUCCESS &&
-        (!lies_in(dst, size, dst_context) || !lies_in(src, size, src_context)))
-        code = FAKE_INVALID_VALUE;
-    if (code == CUDA_SUCCESS)
-        fake_stream_add(stream, &copy);
+    ADMIT(true);
+    REFUSE(!lies_in(dst, size, dst_context) || !lies_in(src, size, src_context),
+           FAKE_INVALID_VALUE);
+    fake_stream_add(stream, &copy);
     END;
 }
 
@@ -471,15 +450,13 @@ CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *block, CUstream stream)
         .Depth = block->Depth,
     };
     struct fake_operation copy;
-    BEGIN(true);
-    if (code == CUDA_SUCCESS &&
-        (block->srcMemoryType != CU_MEMORYTYPE_DEVICE ||
-         block->dstMemoryType != CU_MEMORYTYPE_DEVICE || !fake_box_read(&box, &copy) ||
-         !lies_in(block->dstDevice, fake_dst_bytes(&copy), block->dstContext) ||
-         !lies_in(block->srcDevice, fake_src_bytes(&copy), block->srcContext)))
-        code = FAKE_INVALID_VALUE;
-    if (code == CUDA_SUCCESS)
-        fake_stream_add(stream, &copy);
+    ADMIT(true);
+    REFUSE(block->srcMemoryType != CU_MEMORYTYPE_DEVICE ||
+               block->dstMemoryType != CU_MEMORYTYPE_DEVICE || !fake_box_read(&box, &copy) ||
+               !lies_in(block->dstDevice, fake_dst_bytes(&copy), block->dstContext) ||
+               !lies_in(block->srcDevice, fake_src_bytes(&copy), block->srcContext),
+           FAKE_INVALID_VALUE);
+    fake_stream_add(stream, &copy);
     END;
 }
 
@@ -487,19 +464,16 @@ CUresult cuMemcpy3DPeerAsync(const CUDA_MEMCPY3D_PEER *block, CUstream stream)
 
 CUresult cuStreamGetCtx(CUstream stream, CUcontext *context)
 {
-    BEGIN(true);
-    if (code == CUDA_SUCCESS && !fake_stream_known(stream))
-        code = FAKE_INVALID_HANDLE;
-    if (code == CUDA_SUCCESS)
-        *context = fake_context(fake_stream_device(stream));
+    ADMIT(true);
+    REFUSE(!fake_stream_known(stream), FAKE_INVALID_HANDLE);
+    *context = fake_context(fake_stream_device(stream));
     END;
 }
 
 CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 {
-    BEGIN(true);
-    if (code == CUDA_SUCCESS && !fake_stream_known(stream))
-        code = FAKE_INVALID_HANDLE;
+    ADMIT(true);
+    REFUSE(!fake_stream_known(stream), FAKE_INVALID_HANDLE);
     *status = CU_STREAM_CAPTURE_STATUS_NONE;
     END;
 }
@@ -510,15 +484,12 @@ CUresult cuMemGetAddressRange(CUdeviceptr *out_start, size_t *out_size, CUdevice
     size_t size;
     enum fake_kind kind;
     int device;
-    BEGIN(true);
-    if (code == CUDA_SUCCESS &&
-        (!fake_memory_find((const void *)(uintptr_t)address, &start, &size, &kind, &device) ||
-         kind != FAKE_DEVICE))
-        code = CUDA_ERROR_NOT_FOUND;
-    if (code == CUDA_SUCCESS) {
-        *out_start = (CUdeviceptr)(uintptr_t)start;
-        *out_size = size;
-    }
+    ADMIT(true);
+    REFUSE(!fake_memory_find((const void *)(uintptr_t)address, &start, &size, &kind, &device) ||
+               kind != FAKE_DEVICE,
+           CUDA_ERROR_NOT_FOUND);
+    *out_start = (CUdeviceptr)(uintptr_t)start;
+    *out_size = size;
     END;
 }
 
@@ -528,11 +499,10 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdev
     size_t size;
     enum fake_kind kind;
     int device;
-    BEGIN(true);
-    if (code == CUDA_SUCCESS &&
-        !fake_memory_find((const void *)(uintptr_t)address, &start, &size, &kind, &device))
-        code = FAKE_INVALID_VALUE;
-    if (code == CUDA_SUCCESS && attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) {
+    ADMIT(true);
+    REFUSE(!fake_memory_find((const void *)(uintptr_t)address, &start, &size, &kind, &device),
+           FAKE_INVALID_VALUE);
+    if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) {
         const CUmemorytype type = kind == FAKE_DEVICE ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
         memcpy(value, &type, sizeof type);
     } else if (code == CUDA_SUCCESS && attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) {

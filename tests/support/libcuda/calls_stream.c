@@ -20,11 +20,9 @@ struct CUmod_st {
 
 CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priority)
 {
-    BEGIN(true);
-    if (code == CUDA_SUCCESS && (flags != CU_STREAM_NON_BLOCKING || priority > 0 || priority < -5))
-        code = FAKE_INVALID_VALUE;
-    if (code == CUDA_SUCCESS)
-        *stream = fake_stream_create(fake_current->device);
+    ADMIT(true);
+    REFUSE(flags != CU_STREAM_NON_BLOCKING || priority > 0 || priority < -5, FAKE_INVALID_VALUE);
+    *stream = fake_stream_create(fake_current->device);
     END;
 }
 
@@ -38,32 +36,28 @@ CUresult cuStreamDestroy(CUstream stream)
 
 CUresult cuStreamSynchronize(CUstream stream)
 {
-    BEGIN(true);
-    if (code == CUDA_SUCCESS && !fake_stream_known(stream))
-        code = FAKE_INVALID_HANDLE; // its owner has destroyed the wrapped stream
-    if (code == CUDA_SUCCESS && fake_capture_spoil(stream))
-        code = FAKE_CAPTURE_UNSUPPORTED;
-    if (code == CUDA_SUCCESS) {
-        fake_stream_finish(stream);
-        code = fake_sticky;
-    }
+    ADMIT(true);
+    REFUSE(!fake_stream_known(stream),
+           FAKE_INVALID_HANDLE); // its owner has destroyed the wrapped stream
+    REFUSE(fake_capture_spoil(stream), FAKE_CAPTURE_UNSUPPORTED);
+    fake_stream_finish(stream);
+    code = fake_sticky;
     END;
 }
 
 CUresult cuStreamQuery(CUstream stream)
 {
-    BEGIN(true);
+    ADMIT(true);
     fake_stream_check(stream, "cuStreamQuery");
-    if (code == CUDA_SUCCESS && !fake_stream_idle(stream))
-        code = CUDA_ERROR_NOT_READY;
+    REFUSE(!fake_stream_idle(stream), CUDA_ERROR_NOT_READY);
     END;
 }
 
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned flags)
 {
-    BEGIN(true);
+    ADMIT(true);
     fake_stream_check(stream, "cuStreamWaitEvent");
-    if (code == CUDA_SUCCESS && event->fence) {
+    if (event->fence) {
         fake_fence_retain(event->fence);
         fake_stream_add(stream, &(struct fake_operation){.kind = FAKE_WAIT, .fence = event->fence});
     }
@@ -76,27 +70,21 @@ CUresult cuStreamWriteValue32(CUstream stream, CUdeviceptr address, cuuint32_t v
     const struct fake_operation write = {.kind = FAKE_WRITE,
                                          .dst = (char *)(uintptr_t)address,
                                          .value = value};
-    BEGIN(true);
-    if (code == CUDA_SUCCESS &&
-        (flags != CU_STREAM_WRITE_VALUE_DEFAULT || address % sizeof value ||
-         !fake_memory_holds(write.dst, sizeof value, FAKE_DEVICE | FAKE_HOST)))
-        code = FAKE_INVALID_VALUE;
-    if (code == CUDA_SUCCESS)
-        fake_stream_add(stream, &write);
+    ADMIT(true);
+    REFUSE(flags != CU_STREAM_WRITE_VALUE_DEFAULT || address % sizeof value ||
+               !fake_memory_holds(write.dst, sizeof value, FAKE_DEVICE | FAKE_HOST),
+           FAKE_INVALID_VALUE);
+    fake_stream_add(stream, &write);
     END;
 }
 
 CUresult cuEventCreate(CUevent *event, unsigned flags)
 {
-    BEGIN(true);
-    if (code == CUDA_SUCCESS) {
-        *event = calloc(1, sizeof **event);
-        code = *event ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    if (code == CUDA_SUCCESS) {
-        (*event)->flags = flags;
-        fake_live++;
-    }
+    ADMIT(true);
+    *event = calloc(1, sizeof **event);
+    REFUSE(!*event, CUDA_ERROR_OUT_OF_MEMORY);
+    (*event)->flags = flags;
+    fake_live++;
     END;
 }
 
@@ -111,34 +99,31 @@ CUresult cuEventDestroy(CUevent event)
 
 CUresult cuEventRecord(CUevent event, CUstream stream)
 {
-    BEGIN(true);
+    ADMIT(true);
     fake_stream_check(stream, "cuEventRecord");
-    if (code == CUDA_SUCCESS) {
-        fake_fence_release(event->fence);
-        event->fence = fake_fence_create();
-        if (fake_stream_idle(stream) && !fake_held && fake_sticky == CUDA_SUCCESS) {
-            fake_fence_reach(event->fence);
-        } else {
-            fake_fence_retain(event->fence);
-            fake_stream_add(stream,
-                            &(struct fake_operation){.kind = FAKE_SIGNAL, .fence = event->fence});
-        }
+    fake_fence_release(event->fence);
+    event->fence = fake_fence_create();
+    if (fake_stream_idle(stream) && !fake_held && fake_sticky == CUDA_SUCCESS) {
+        fake_fence_reach(event->fence);
+    } else {
+        fake_fence_retain(event->fence);
+        fake_stream_add(stream,
+                        &(struct fake_operation){.kind = FAKE_SIGNAL, .fence = event->fence});
     }
     END;
 }
 
 CUresult cuEventQuery(CUevent event)
 {
-    BEGIN(true);
-    if (code == CUDA_SUCCESS && event->fence && !fake_fence_done(event->fence))
-        code = CUDA_ERROR_NOT_READY;
+    ADMIT(true);
+    REFUSE(event->fence && !fake_fence_done(event->fence), CUDA_ERROR_NOT_READY);
     END;
 }
 
 CUresult cuEventSynchronize(CUevent event)
 {
-    BEGIN(true);
-    if (code == CUDA_SUCCESS && event->fence) {
+    ADMIT(true);
+    if (event->fence) {
         fake_fence_wait(event->fence);
         code = fake_sticky;
     }
@@ -147,16 +132,13 @@ CUresult cuEventSynchronize(CUevent event)
 
 CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end)
 {
-    BEGIN(true);
-    if (code == CUDA_SUCCESS &&
-        (!start->fence || !end->fence || ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING)))
-        code = FAKE_INVALID_HANDLE;
-    if (code == CUDA_SUCCESS && (!fake_fence_done(start->fence) || !fake_fence_done(end->fence)))
-        code = CUDA_ERROR_NOT_READY;
-    if (code == CUDA_SUCCESS)
-        *milliseconds =
-            (float)((double)(int64_t)(fake_fence_time(end->fence) - fake_fence_time(start->fence)) *
-                    1e-6);
+    ADMIT(true);
+    REFUSE(!start->fence || !end->fence || ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING),
+           FAKE_INVALID_HANDLE);
+    REFUSE(!fake_fence_done(start->fence) || !fake_fence_done(end->fence), CUDA_ERROR_NOT_READY);
+    *milliseconds =
+        (float)((double)(int64_t)(fake_fence_time(end->fence) - fake_fence_time(start->fence)) *
+                1e-6);
     END;
 }
 
@@ -249,14 +231,12 @@ static bool holds_name(const struct CUmod_st *module, const char *name)
 
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
-    BEGIN(true);
+    ADMIT(true);
     *function = NULL;
-    if (code == CUDA_SUCCESS) {
-        const struct CUfunc_st *twin =
-            holds_name(module, name) ? (const struct CUfunc_st *)twin_find(name) : NULL;
-        *function = (CUfunction)(uintptr_t)twin;
-        code = twin ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
-    }
+    const struct CUfunc_st *twin =
+        holds_name(module, name) ? (const struct CUfunc_st *)twin_find(name) : NULL;
+    *function = (CUfunction)(uintptr_t)twin;
+    code = twin ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
     END;
 }
 
@@ -278,22 +258,20 @@ CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfuncti
 
 CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute attribute, int value)
 {
-    BEGIN(true);
-    if (code == CUDA_SUCCESS && (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES ||
-                                 value < 0 || value > FAKE_LOCAL_LIMIT))
-        code = FAKE_INVALID_VALUE;
+    ADMIT(true);
+    REFUSE(attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value < 0 ||
+               value > FAKE_LOCAL_LIMIT,
+           FAKE_INVALID_VALUE);
     END;
 }
 
 CUresult cuFuncGetParamInfo(CUfunction function, size_t index, size_t *offset, size_t *size)
 {
-    BEGIN(true);
+    ADMIT(true);
     *offset = 0;
     *size = 0;
-    if (code == CUDA_SUCCESS && (index >= TWIN_PARAMETERS || function->twin.sizes[index] == 0))
-        code = FAKE_INVALID_VALUE;
-    if (code == CUDA_SUCCESS)
-        *size = function->twin.sizes[index];
+    REFUSE(index >= TWIN_PARAMETERS || function->twin.sizes[index] == 0, FAKE_INVALID_VALUE);
+    *size = function->twin.sizes[index];
     END;
 }
 
@@ -315,12 +293,10 @@ static int resident_blocks(unsigned items, size_t local_bytes)
 CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int items,
                                                      size_t local_bytes)
 {
-    BEGIN(true);
+    ADMIT(true);
     *blocks = 0;
-    if (code == CUDA_SUCCESS && items <= 0)
-        code = FAKE_INVALID_VALUE;
-    if (code == CUDA_SUCCESS)
-        *blocks = resident_blocks((unsigned)items, local_bytes);
+    REFUSE(items <= 0, FAKE_INVALID_VALUE);
+    *blocks = resident_blocks((unsigned)items, local_bytes);
     END;
 }
 
@@ -351,16 +327,12 @@ CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigne
         .local_bytes = local_bytes,
         .cooperative = true,
     };
-    BEGIN(true);
-    if (code == CUDA_SUCCESS && local_bytes > FAKE_LOCAL_LIMIT)
-        code = FAKE_INVALID_VALUE;
-    if (code == CUDA_SUCCESS && !fake_launch_ends(&operation))
-        code = FAKE_TOO_LARGE;
-    if (code == CUDA_SUCCESS) {
-        for (size_t i = 0; i < TWIN_PARAMETERS && function->twin.sizes[i]; i++)
-            memcpy(operation.launch.values[i], parameters[i], function->twin.sizes[i]);
-        fake_stream_add(stream, &operation);
-    }
+    ADMIT(true);
+    REFUSE(local_bytes > FAKE_LOCAL_LIMIT, FAKE_INVALID_VALUE);
+    REFUSE(!fake_launch_ends(&operation), FAKE_TOO_LARGE);
+    for (size_t i = 0; i < TWIN_PARAMETERS && function->twin.sizes[i]; i++)
+        memcpy(operation.launch.values[i], parameters[i], function->twin.sizes[i]);
+    fake_stream_add(stream, &operation);
     END;
 }
 
@@ -373,16 +345,13 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
         .function = function,
         .launch = {.grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}},
     };
-    BEGIN(true);
-    if (code == CUDA_SUCCESS &&
-        (extra || local_bytes > FAKE_LOCAL_LIMIT || !fake_launch_ends(&operation) ||
-         (uint64_t)block_x * block_y * block_z > function->twin.max_threads || grid_y > 65535 ||
-         grid_z > 65535 || !fake_arguments_reach(function, parameters)))
-        code = FAKE_INVALID_VALUE;
-    if (code == CUDA_SUCCESS) {
-        for (size_t i = 0; i < TWIN_PARAMETERS && function->twin.sizes[i]; i++)
-            memcpy(operation.launch.values[i], parameters[i], function->twin.sizes[i]);
-        fake_stream_add(stream, &operation);
-    }
+    ADMIT(true);
+    REFUSE(extra || local_bytes > FAKE_LOCAL_LIMIT || !fake_launch_ends(&operation) ||
+               (uint64_t)block_x * block_y * block_z > function->twin.max_threads ||
+               grid_y > 65535 || grid_z > 65535 || !fake_arguments_reach(function, parameters),
+           FAKE_INVALID_VALUE);
+    for (size_t i = 0; i < TWIN_PARAMETERS && function->twin.sizes[i]; i++)
+        memcpy(operation.launch.values[i], parameters[i], function->twin.sizes[i]);
+    fake_stream_add(stream, &operation);
     END;
 }

@@ -220,6 +220,17 @@ CUresult fake_admit(const char *name, bool needs_context);
     CUresult code = fake_admit(__func__, needs_context); \
     do {                                                 \
     } while (0)
+// What is admitted goes on, unless there is a reason to refuse it.
+#define REFUSE(condition, error)              \
+    do {                                      \
+        if (condition) {                      \
+            pthread_mutex_unlock(&fake_lock); \
+            return error;                     \
+        }                                     \
+    } while (0)
+#define ADMIT(needs_context) \
+    BEGIN(needs_context);    \
+    REFUSE(code != CUDA_SUCCESS, code)
 #define END                           \
     pthread_mutex_unlock(&fake_lock); \
     return code

@@ -12,16 +12,14 @@
 #include "tests/support/libnvidia_opencl/control.h"
 #include "tests/support/twins/twins.h"
 
+#include <CL/cl_icd.h>
+
 #define EXPORT __attribute__((visibility("default")))
 
 enum {
     TABLE_SIZE = 123, // of OpenCL 1.2
     PAGE = 65536,
     STRUCTURE_BYTES = 16,
-    CL_INVALID_VALUE_ = -30,
-    CL_BUILD_FAILURE_ = -11,
-    CL_NO_ARG_INFO_ = -19,
-    CL_OUT_OF_RESOURCES_ = -5,
 };
 
 typedef void (*any_function)(void);
@@ -88,12 +86,6 @@ bool twin_may_write(const void *pointer, size_t size)
     X(clGetKernelWorkGroupInfo)  \
     X(clGetKernelArgInfo)
 
-enum {
-#define PLACE(since, place, result, name, parameters) PLACE_OF_##name = (place),
-    OCL_SYMBOLS(PLACE)
-#undef PLACE
-};
-
 static const char *const names[] = {
 #define NAME(name) #name,
     FUNCTIONS(NAME)
@@ -105,9 +97,10 @@ static const char *const names[] = {
 
 #include "tests/support/calls.h"
 
-static cl_int admit(const char *name)
+// The function's own name is "fake_" and that of the call.
+static cl_int admit(const char *function)
 {
-    return calls_strike(name) ? CL_OUT_OF_RESOURCES_ : CL_SUCCESS;
+    return calls_strike(function + strlen("fake_")) ? CL_OUT_OF_RESOURCES : CL_SUCCESS;
 }
 
 #define ADMIT()                            \
@@ -138,7 +131,7 @@ static void count(long change)
 static cl_int answer(const void *value, size_t value_size, size_t size, void *out, size_t *out_size)
 {
     if (out && size < value_size)
-        return CL_INVALID_VALUE_;
+        return CL_INVALID_VALUE;
     if (out)
         memcpy(out, value, value_size);
     if (out_size)
@@ -153,7 +146,7 @@ static cl_int answer_text(const char *text, size_t size, void *out, size_t *out_
 
 // Platform and device.
 
-static cl_int clIcdGetPlatformIDsKHR(cl_uint room, cl_platform_id *out, cl_uint *out_count)
+static cl_int fake_clIcdGetPlatformIDsKHR(cl_uint room, cl_platform_id *out, cl_uint *out_count)
 {
     ADMIT();
     if (out && room > 0)
@@ -163,17 +156,17 @@ static cl_int clIcdGetPlatformIDsKHR(cl_uint room, cl_platform_id *out, cl_uint 
     return CL_SUCCESS;
 }
 
-static cl_int clGetPlatformInfo(cl_platform_id of, cl_platform_info what, size_t size, void *out,
-                                size_t *out_size)
+static cl_int fake_clGetPlatformInfo(cl_platform_id of, cl_platform_info what, size_t size,
+                                     void *out, size_t *out_size)
 {
     ADMIT();
     if (of != &platform || what != CL_PLATFORM_VERSION)
-        return CL_INVALID_VALUE_;
+        return CL_INVALID_VALUE;
     return answer_text("OpenCL 1.2 CUDA 9.1 of the tests", size, out, out_size);
 }
 
-static cl_int clGetDeviceIDs(cl_platform_id of, cl_device_type type, cl_uint room,
-                             cl_device_id *out, cl_uint *out_count)
+static cl_int fake_clGetDeviceIDs(cl_platform_id of, cl_device_type type, cl_uint room,
+                                  cl_device_id *out, cl_uint *out_count)
 {
     ADMIT();
     if (of != &platform || !(type & CL_DEVICE_TYPE_GPU))
@@ -185,14 +178,14 @@ static cl_int clGetDeviceIDs(cl_platform_id of, cl_device_type type, cl_uint roo
     return CL_SUCCESS;
 }
 
-static cl_int clGetDeviceInfo(cl_device_id of, cl_device_info what, size_t size, void *out,
-                              size_t *out_size)
+static cl_int fake_clGetDeviceInfo(cl_device_id of, cl_device_info what, size_t size, void *out,
+                                   size_t *out_size)
 {
     ADMIT();
     const cl_uint major = architecture / 10;
     const cl_uint minor = architecture % 10;
     if (of != &device)
-        return CL_INVALID_VALUE_;
+        return CL_INVALID_VALUE;
     switch (what) {
     case OCL_DEVICE_COMPUTE_CAPABILITY_MAJOR_NV:
         return answer(&major, sizeof major, size, out, out_size);
@@ -201,14 +194,14 @@ static cl_int clGetDeviceInfo(cl_device_id of, cl_device_info what, size_t size,
     case CL_DRIVER_VERSION:
         return answer_text(driver, size, out, out_size);
     default:
-        return CL_INVALID_VALUE_;
+        return CL_INVALID_VALUE;
     }
 }
 
-static cl_context clCreateContext(const cl_context_properties *properties, cl_uint device_count,
-                                  const cl_device_id *devices,
-                                  void (*notice)(const char *, const void *, size_t, void *),
-                                  void *user, cl_int *code)
+static cl_context fake_clCreateContext(const cl_context_properties *properties,
+                                       cl_uint device_count, const cl_device_id *devices,
+                                       void (*notice)(const char *, const void *, size_t, void *),
+                                       void *user, cl_int *code)
 {
     ADMIT_CREATE(code);
     if (device_count != 1 || devices[0] != &device)
@@ -220,7 +213,7 @@ static cl_context clCreateContext(const cl_context_properties *properties, cl_ui
 }
 
 // As what is released in general: gone even when the call is made to fail.
-static cl_int clReleaseContext(cl_context context)
+static cl_int fake_clReleaseContext(cl_context context)
 {
     cl_int code = admit(__func__);
     free(context);
@@ -250,8 +243,9 @@ static void append(char **text, const char *format, ...)
 
 // Programs.
 
-static cl_program clCreateProgramWithSource(cl_context context, cl_uint parts, const char **texts,
-                                            const size_t *lengths, cl_int *code)
+static cl_program fake_clCreateProgramWithSource(cl_context context, cl_uint parts,
+                                                 const char **texts, const size_t *lengths,
+                                                 cl_int *code)
 {
     ADMIT_CREATE(code);
     if (!context || lengths)
@@ -273,7 +267,7 @@ static void forget_build(cl_program program)
     program->log[0] = '\0';
 }
 
-static cl_int clReleaseProgram(cl_program program)
+static cl_int fake_clReleaseProgram(cl_program program)
 {
     cl_int code = admit(__func__);
     forget_build(program);
@@ -394,8 +388,9 @@ static void keep_build(const char *text, const char *options)
     pthread_mutex_unlock(&lock);
 }
 
-static cl_int clBuildProgram(cl_program program, cl_uint device_count, const cl_device_id *devices,
-                             const char *options, void (*notice)(cl_program, void *), void *user)
+static cl_int fake_clBuildProgram(cl_program program, cl_uint device_count,
+                                  const cl_device_id *devices, const char *options,
+                                  void (*notice)(cl_program, void *), void *user)
 {
     ADMIT();
     if (device_count != 1 || devices[0] != &device)
@@ -404,7 +399,7 @@ static cl_int clBuildProgram(cl_program program, cl_uint device_count, const cl_
     forget_build(program);
     program->described = strstr(options, "-cl-kernel-arg-info") != NULL;
     if (!describe(program))
-        return CL_BUILD_FAILURE_;
+        return CL_BUILD_PROGRAM_FAILURE;
     append(&program->ptx,
            "//\n// made by a driver\n//\n.version 8.0\n.target sm_%u, texmode_independent\n"
            ".address_size 64\n\n",
@@ -418,25 +413,26 @@ static cl_int clBuildProgram(cl_program program, cl_uint device_count, const cl_
     return CL_SUCCESS;
 }
 
-static cl_int clGetProgramInfo(cl_program program, cl_program_info what, size_t size, void *out,
-                               size_t *out_size)
+static cl_int fake_clGetProgramInfo(cl_program program, cl_program_info what, size_t size,
+                                    void *out, size_t *out_size)
 {
     ADMIT();
     const size_t length = strlen(program->ptx);
     if (what == CL_PROGRAM_BINARY_SIZES)
         return answer(&length, sizeof length, size, out, out_size);
     if (what != CL_PROGRAM_BINARIES || size != sizeof(char *))
-        return CL_INVALID_VALUE_;
+        return CL_INVALID_VALUE;
     memcpy(*(char **)out, program->ptx, length);
     return CL_SUCCESS;
 }
 
-static cl_int clGetProgramBuildInfo(cl_program program, cl_device_id of, cl_program_build_info what,
-                                    size_t size, void *out, size_t *out_size)
+static cl_int fake_clGetProgramBuildInfo(cl_program program, cl_device_id of,
+                                         cl_program_build_info what, size_t size, void *out,
+                                         size_t *out_size)
 {
     ADMIT();
     if (of != &device || what != CL_PROGRAM_BUILD_LOG)
-        return CL_INVALID_VALUE_;
+        return CL_INVALID_VALUE;
     return answer_text(program->log, size, out, out_size);
 }
 
@@ -450,7 +446,7 @@ static cl_kernel make_kernel(cl_program program, const struct weir_kernel_signat
     return kernel;
 }
 
-static cl_kernel clCreateKernel(cl_program program, const char *name, cl_int *code)
+static cl_kernel fake_clCreateKernel(cl_program program, const char *name, cl_int *code)
 {
     ADMIT_CREATE(code);
     for (uint32_t i = 0; i < program->signatures->kernel_count; i++)
@@ -459,13 +455,13 @@ static cl_kernel clCreateKernel(cl_program program, const char *name, cl_int *co
     return NULL;
 }
 
-static cl_int clCreateKernelsInProgram(cl_program program, cl_uint room, cl_kernel *out,
-                                       cl_uint *out_count)
+static cl_int fake_clCreateKernelsInProgram(cl_program program, cl_uint room, cl_kernel *out,
+                                            cl_uint *out_count)
 {
     ADMIT();
     const uint32_t all = program->signatures->kernel_count;
     if (out && room < all)
-        return CL_INVALID_VALUE_;
+        return CL_INVALID_VALUE;
     for (uint32_t i = 0; out && i < all; i++)
         out[i] = make_kernel(program, &program->signatures->kernels[i]);
     if (out_count)
@@ -473,7 +469,7 @@ static cl_int clCreateKernelsInProgram(cl_program program, cl_uint room, cl_kern
     return CL_SUCCESS;
 }
 
-static cl_int clReleaseKernel(cl_kernel kernel)
+static cl_int fake_clReleaseKernel(cl_kernel kernel)
 {
     cl_int code = admit(__func__);
     free(kernel);
@@ -481,8 +477,8 @@ static cl_int clReleaseKernel(cl_kernel kernel)
     return code;
 }
 
-static cl_int clGetKernelInfo(cl_kernel kernel, cl_kernel_info what, size_t size, void *out,
-                              size_t *out_size)
+static cl_int fake_clGetKernelInfo(cl_kernel kernel, cl_kernel_info what, size_t size, void *out,
+                                   size_t *out_size)
 {
     ADMIT();
     const cl_uint parameters = kernel->signature->parameter_count;
@@ -490,18 +486,18 @@ static cl_int clGetKernelInfo(cl_kernel kernel, cl_kernel_info what, size_t size
         return answer_text(kernel->signature->name, size, out, out_size);
     if (what == CL_KERNEL_NUM_ARGS)
         return answer(&parameters, sizeof parameters, size, out, out_size);
-    return CL_INVALID_VALUE_;
+    return CL_INVALID_VALUE;
 }
 
-static cl_int clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id of,
-                                       cl_kernel_work_group_info what, size_t size, void *out,
-                                       size_t *out_size)
+static cl_int fake_clGetKernelWorkGroupInfo(cl_kernel kernel, cl_device_id of,
+                                            cl_kernel_work_group_info what, size_t size, void *out,
+                                            size_t *out_size)
 {
     ADMIT();
     const struct weir_extent required = kernel->signature->required_block;
     const size_t block[3] = {required.x, required.y, required.z};
     if (of != &device || what != CL_KERNEL_COMPILE_WORK_GROUP_SIZE)
-        return CL_INVALID_VALUE_;
+        return CL_INVALID_VALUE;
     return answer(block, sizeof block, size, out, out_size);
 }
 
@@ -529,14 +525,14 @@ static cl_int answer_type(const struct weir_parameter *parameter, size_t size, v
     return answer_text(type, size, out, out_size);
 }
 
-static cl_int clGetKernelArgInfo(cl_kernel kernel, cl_uint index, cl_kernel_arg_info what,
-                                 size_t size, void *out, size_t *out_size)
+static cl_int fake_clGetKernelArgInfo(cl_kernel kernel, cl_uint index, cl_kernel_arg_info what,
+                                      size_t size, void *out, size_t *out_size)
 {
     ADMIT();
     if (!kernel->program->described)
-        return CL_NO_ARG_INFO_;
+        return CL_KERNEL_ARG_INFO_NOT_AVAILABLE;
     if (index >= kernel->signature->parameter_count)
-        return CL_INVALID_VALUE_;
+        return CL_INVALID_VALUE;
     const struct weir_parameter *parameter = &kernel->signature->parameters[index];
     const cl_kernel_arg_type_qualifier qualifiers =
         strncmp(parameter->type_name, "const ", 6) == 0 ? CL_KERNEL_ARG_TYPE_CONST : 0;
@@ -550,7 +546,7 @@ static cl_int clGetKernelArgInfo(cl_kernel kernel, cl_uint index, cl_kernel_arg_
     case CL_KERNEL_ARG_TYPE_NAME:
         return answer_type(parameter, size, out, out_size);
     default:
-        return CL_INVALID_VALUE_;
+        return CL_INVALID_VALUE;
     }
 }
 
@@ -560,7 +556,7 @@ EXPORT void *clGetExtensionFunctionAddress(const char *name);
 void *clGetExtensionFunctionAddress(const char *name)
 {
     void *address = NULL;
-    any_function function = (any_function)clIcdGetPlatformIDsKHR;
+    any_function function = (any_function)fake_clIcdGetPlatformIDsKHR;
     if (strcmp(name, "clIcdGetPlatformIDsKHR") == 0)
         memcpy(&address, &function, sizeof address);
     return address;
@@ -623,7 +619,8 @@ static void make_table(void)
 __attribute__((constructor)) static void start(void)
 {
     make_table();
-#define ENTRY(name) table[PLACE_OF_##name] = (any_function)name;
+#define ENTRY(name) \
+    table[offsetof(cl_icd_dispatch, name) / sizeof(any_function)] = (any_function)fake_##name;
     FUNCTIONS(ENTRY)
 #undef ENTRY
 }

@@ -246,7 +246,8 @@ EXPORT cl_int clGetEventInfo(cl_event event, cl_event_info what, size_t size, vo
     const bool is_early = found > 0 && fake_plays(WEIR_TEST_OPENCL_EARLY_ERRORS);
     if (found < BROKEN && what == CL_EVENT_COMMAND_EXECUTION_STATUS && code == CL_SUCCESS &&
         (*(cl_int *)value == CL_COMPLETE || is_early))
-        *(cl_int *)value = found == 0 ? broken.status : ERROR_IN_WAIT_LIST;
+        *(cl_int *)value =
+            found == 0 ? broken.status : CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
     pthread_mutex_unlock(&broken.lock);
     return code;
 }

@@ -12,16 +12,9 @@
 #define EXPORT __attribute__((visibility("default")))
 
 // What is exported, by its declarations.
-#define DECLARE(since, place, result, name, parameters) EXPORT result name parameters;
+#define DECLARE(since, name) EXPORT __typeof__(name) name;
 OCL_SYMBOLS(DECLARE)
 #undef DECLARE
-
-// Not in the backend's list.
-#define CL_OUT_OF_RESOURCES (-5)
-#define ERROR_IN_WAIT_LIST (-14) // CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST
-#define CL_INVALID_MEM_OBJECT (-38)
-#define CL_INVALID_BUILD_OPTIONS (-43)
-#define CL_MEM_REFERENCE_COUNT 0x1105
 
 // libopencl.c
 

@@ -40,7 +40,7 @@ unsigned fake_played;
 // Failing on request.
 
 static const char *const names[] = {
-#define NAME(since, place, result, name, parameters) #name,
+#define NAME(since, name) #name,
     OCL_SYMBOLS(NAME)
 #undef NAME
 };
@@ -145,7 +145,7 @@ __attribute__((constructor)) static void start(void)
                 dlerror());
         exit(1);
     }
-#define FIND(since, place, result, name, parameters) find(library, #name, &fake_real.name);
+#define FIND(since, name) find(library, #name, &fake_real.name);
     OCL_SYMBOLS(FIND)
 #undef FIND
     find(library, "clCreateUserEvent", &fake_create_user_event);

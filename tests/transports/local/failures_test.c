@@ -481,51 +481,6 @@ WEIR_TEST(Failures, AThreadAbortsACall)
     expect_told(ranks, 2, "rank 0 has aborted 'grads': stopped by the user");
 }
 
-// A call that rank 0 cannot make fails there with `status`, and rank 1 is told why.
-static void expect_refusal(struct weir_transport_call call, weir_status status, const char *text)
-{
-    struct rank ranks[RANKS_MAX];
-    run_two(call_once, call, sum_of(1, 1), ranks);
-    EXPECT_INT_EQ(ranks[0].status, status);
-    EXPECT_CONTAINS(ranks[0].error.message, text);
-    EXPECT_INT_EQ(ranks[1].status, WEIR_ERROR_COMM);
-    EXPECT_CONTAINS(ranks[1].error.message, text);
-}
-
-WEIR_TEST(Failures, UnknownArguments)
-{
-    struct weir_transport_call call = sum_of(0, 1);
-    call.kind = 77;
-    expect_refusal(call, WEIR_ERROR_INVALID, "does not know collectives of kind 77");
-    call = sum_of(0, 1);
-    call.element = 78;
-    expect_refusal(call, WEIR_ERROR_INVALID, "does not know datatype 78");
-    call = sum_of(0, 1);
-    call.reduction = 79;
-    expect_refusal(call, WEIR_ERROR_INVALID, "does not know reduction 79");
-    call.kind = WEIR_BROADCAST;
-    call.root = 2;
-    expect_refusal(call, WEIR_ERROR_INVALID, "there is no rank 2, for there are 2 ranks");
-}
-
-WEIR_TEST(Failures, UnknownPeers)
-{
-    struct weir_transport_part part = {.struct_size = sizeof part,
-                                       .peer = 0,
-                                       .element = WEIR_F32,
-                                       .count = 1,
-                                       .memory = memory[0]};
-    struct weir_transport_call call = {.kind = WEIR_EXCHANGE,
-                                       .parts = &part,
-                                       .part_count = 1,
-                                       .line = 120};
-    expect_refusal(call, WEIR_ERROR_COMM, "rank 0 is no peer of rank 0");
-    part.peer = 2;
-    expect_refusal(call, WEIR_ERROR_COMM, "rank 2 is no peer of rank 0");
-    part.element = 78;
-    expect_refusal(call, WEIR_ERROR_COMM, "does not know datatype 78");
-}
-
 static weir_status run_out(struct rank *rank)
 {
     struct calls *calls = rank->user;

@@ -252,6 +252,11 @@ static void work(struct rank *rank, struct told *it)
         it->worked = pass_on(rank);
     if (it->worked == WEIR_OK)
         it->worked = rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER});
+    if (it->worked == WEIR_OK) // compared alone
+        it->worked = rank_call(rank, (struct weir_transport_call){.kind = WEIR_ALL_REDUCE,
+                                                                  .element = WEIR_F32,
+                                                                  .reduction = WEIR_SUM,
+                                                                  .count = LARGE});
     if (it->worked)
         it->error = rank->error;
 }

@@ -1,0 +1,127 @@
+// Updates against float64, step by step.
+#include <math.h>
+#include <stdlib.h>
+
+#include "tests/pipelines/train/rig.h"
+
+enum {
+    STEPS = 6
+};
+
+// One parameter's history in float64.
+struct exact {
+    double value, first, second;
+};
+
+#define MOMENTUM 0.9f
+
+static void step_exactly(weir_train_method method, struct exact *exact, double gradient,
+                         const struct weir_train_rates *rates)
+{
+    const double g = (double)rates->scale * gradient;
+    if (method == WEIR_TRAIN_SGD) {
+        exact->first = (double)MOMENTUM * exact->first + g;
+        exact->value -= (double)rates->rate * exact->first;
+        return;
+    }
+    const double beta1 = 0.9;
+    const double beta2 = 0.999;
+    const double step = (double)rates->step;
+    exact->first = beta1 * exact->first + (1 - beta1) * g;
+    exact->second = beta2 * exact->second + (1 - beta2) * g * g;
+    exact->value -= (double)rates->rate * (exact->first / (1 - pow(beta1, step))) /
+                    (sqrt(exact->second / (1 - pow(beta2, step))) + 1e-8);
+}
+
+static void check(const struct rig_scene *scene, const float *values, const struct exact *exact)
+{
+    for (size_t i = 0; i < weir_train_model_parameter_count(scene->model); i++) {
+        const struct weir_train_parameter *p = weir_train_model_parameter(scene->model, i);
+        for (size_t k = 0; k < p->count; k++) {
+            const size_t at = p->offset / sizeof(float) + k;
+            EXPECT_NEAR((double)values[at], exact[at].value, 2e-5);
+        }
+    }
+}
+
+static void run(struct rig *rig, enum rig_network network, weir_train_method method)
+{
+    own_scene scene = {0};
+    float result[2];
+    struct weir_train_model_params model = rig_params(rig, network, 8);
+    model.method = method;
+    model.momentum = MOMENTUM;
+    ASSERT_TRUE(rig_scene_open(&scene, rig, &model, 5));
+
+    float *values = rig_scene_parameters(&scene);
+    OWN_MEMORY struct exact *exact = rig_alloc(scene.parameters, sizeof *exact);
+    for (size_t i = 0; i < scene.parameters; i++)
+        exact[i].value = (double)values[i];
+    for (uint64_t step = 1; step <= STEPS; step++) {
+        const struct weir_train_rates rates = {0.02f, 0.125f, step};
+        ASSERT_TRUE(rig_scene_run(&scene, result));
+        OWN_MEMORY float *gradients = rig_scene_gradients(&scene);
+        for (size_t i = 0; i < scene.parameters; i++)
+            step_exactly(method, &exact[i], (double)gradients[i], &rates);
+        ASSERT_OK(weir_train_model_update(scene.model, rig->queue, &rates));
+        free(values);
+        values = rig_scene_parameters(&scene);
+        check(&scene, values, exact);
+    }
+    free(values);
+}
+
+RIG_TEST(TrainUpdate, AsInFloat64)
+{
+    for (int network = 0; network < RIG_NETWORKS; network++) {
+        run(rig, (enum rig_network)network, WEIR_TRAIN_SGD);
+        run(rig, (enum rig_network)network, WEIR_TRAIN_ADAM);
+    }
+}
+
+// The passes read the copy that the update has made: the loss is that of a model whose copy is made
+// afresh from the same parameters.
+RIG_TEST(TrainUpdate, MakesTheCopyOfBfloat16)
+{
+    for (int method = WEIR_TRAIN_SGD; method <= WEIR_TRAIN_ADAM; method++) {
+        own_scene scene = {0};
+        float before[2];
+        float after[2];
+        float fresh[2];
+        struct weir_train_model_params model = rig_params(rig, RIG_CONVNET, 4);
+        model.element = WEIR_TRAIN_BF16;
+        model.method = (weir_train_method)method;
+        ASSERT_TRUE(rig_scene_open(&scene, rig, &model, 5));
+        ASSERT_TRUE(rig_scene_run(&scene, before));
+        const struct weir_train_rates rates = {0.01f, 0.25f, 1};
+        ASSERT_OK(weir_train_model_update(scene.model, rig->queue, &rates));
+        ASSERT_TRUE(rig_scene_run(&scene, after));
+        ASSERT_OK(weir_train_model_refresh(scene.model, rig->queue));
+        ASSERT_TRUE(rig_scene_run(&scene, fresh));
+        EXPECT_DOUBLE_NE((double)after[0], (double)before[0]);
+        EXPECT_DOUBLE_EQ((double)after[0], (double)fresh[0]);
+    }
+}
+
+RIG_TEST(TrainUpdate, NeedsAMethodAndAStep)
+{
+    own_model model = NULL;
+    own_model fixed = NULL;
+    const char *name;
+    weir_buffer *buffer;
+    struct weir_train_model_params params = rig_params(rig, RIG_MLP, 4);
+    const struct weir_train_rates rates = {0.1f, 1, 1}, none = {0.1f, 1, 0};
+    ASSERT_OK(weir_train_model_create(&params, &fixed));
+    params.method = WEIR_TRAIN_SGD;
+    ASSERT_OK(weir_train_model_create(&params, &model));
+    EXPECT_FAILURE(weir_train_model_update(fixed, rig->queue, &rates), WEIR_ERROR_INVALID,
+                   "the model has no method");
+    EXPECT_FALSE(weir_train_model_state(fixed, 0, &name, &buffer));
+    EXPECT_FAILURE(weir_train_model_update(model, rig->queue, &none), WEIR_ERROR_INVALID,
+                   "step is 0");
+    EXPECT_TRUE(weir_train_model_state(model, 0, &name, &buffer));
+    EXPECT_STR_EQ(name, "momentum");
+    EXPECT_FALSE(weir_train_model_state(model, 1, &name, &buffer));
+    EXPECT_FALSE(weir_train_model_state(model, 2, &name, &buffer));
+    EXPECT_NULL(name);
+}
