@@ -137,16 +137,8 @@ struct perturb {
     struct perturb_counts counts;
 };
 
-static inline struct perturb *perturb_of(const struct weir_link *link)
-{
-    return link->state;
-}
-
-static inline struct perturb_queue *perturb_queue_of(const struct weir_link *link,
-                                                     const weir_queue *queue)
-{
-    return weir_queue_data(link, queue);
-}
+WEIR_STATE_OF(perturb_of, struct perturb)
+WEIR_DATA_OF(perturb_queue_of, struct perturb_queue, weir_queue)
 
 static inline const struct weir_operation *perturb_of_user(
     const struct perturb_operation *operation)

@@ -151,28 +151,10 @@ struct sim_virtual_queue {
     uint64_t graph_start_ns; // of the launch that runs; UINT64_MAX: none
 };
 
-static inline struct sim *sim_of(const struct weir_link *link)
-{
-    return link->state;
-}
-
-static inline struct sim_virtual_device *sim_device_of(const struct weir_link *link,
-                                                       const weir_device *device)
-{
-    return weir_device_data(link, device);
-}
-
-static inline struct sim_virtual_queue *sim_queue_of(const struct weir_link *link,
-                                                     const weir_queue *queue)
-{
-    return weir_queue_data(link, queue);
-}
-
-static inline const struct sim_virtual_buffer *sim_buffer_of(const struct weir_link *link,
-                                                             const weir_buffer *buffer)
-{
-    return weir_buffer_data(link, buffer);
-}
+WEIR_STATE_OF(sim_of, struct sim)
+WEIR_DATA_OF(sim_device_of, struct sim_virtual_device, weir_device)
+WEIR_DATA_OF(sim_queue_of, struct sim_virtual_queue, weir_queue)
+WEIR_DATA_OF(sim_buffer_of, const struct sim_virtual_buffer, weir_buffer)
 
 // submit.c
 

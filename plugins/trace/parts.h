@@ -292,10 +292,7 @@ struct trace {
     uint64_t unfinished;
 };
 
-static inline struct trace *trace_of(const struct weir_link *link)
-{
-    return link->state;
-}
+WEIR_STATE_OF(trace_of, struct trace)
 
 // The host's clock. Waits of the writing thread are by the system's.
 static inline uint64_t trace_now_ns(const struct trace *trace)
@@ -303,23 +300,9 @@ static inline uint64_t trace_now_ns(const struct trace *trace)
     return trace->clock ? trace->clock->now_ns(trace->clock->user) : weir_clock_now_ns();
 }
 
-static inline struct trace_queue *trace_queue_of(const struct weir_link *link,
-                                                 const weir_queue *queue)
-{
-    return weir_queue_data(link, queue);
-}
-
-static inline struct trace_device *trace_device_of(const struct weir_link *link,
-                                                   const weir_device *device)
-{
-    return weir_device_data(link, device);
-}
-
-static inline const struct trace_buffer *trace_buffer_of(const struct weir_link *link,
-                                                         const weir_buffer *buffer)
-{
-    return weir_buffer_data(link, buffer);
-}
+WEIR_DATA_OF(trace_queue_of, struct trace_queue, weir_queue)
+WEIR_DATA_OF(trace_device_of, struct trace_device, weir_device)
+WEIR_DATA_OF(trace_buffer_of, const struct trace_buffer, weir_buffer)
 
 // join.c
 
