@@ -113,19 +113,6 @@ weir_status weir__measure(weir_report *report);
 bool weir__measure_bubbles(weir_report *report);
 bool weir__measure_path(weir_report *report);
 
-// A set of operations, as weir_report_get_overlap() lists them.
-struct weir__set {
-    uint32_t engines; // bits by engine; 0: any of devices
-    const char *queue;
-    const char *name;
-    const char *region;
-};
-
-weir_status weir__set_parse(const weir_report *report, const char *text, struct weir__set *out_set);
-
-// The busy time of a set.
-struct weir_report_time weir__set_busy(const weir_report *report, const struct weir__set *set);
-
 // The operations that had to end before a run could begin; for bubbles and the path.
 struct weir__before {
     uint64_t submitted; // when the operation was

@@ -274,9 +274,10 @@ weir_queue_collective_at(weir_queue *queue, weir_comm *comm,
 #define weir_queue_collective(queue, comm, params) \
     weir_queue_collective_at(queue, comm, params, __FILE__, __LINE__)
 
-static inline struct weir_collective_params weir__collective(
-    weir_collective kind, weir_buffer *dst, size_t dst_offset, weir_buffer *src, size_t src_offset,
-    size_t count, weir_datatype element, weir_reduction reduction, uint32_t root)
+static inline WEIR_CHECKED weir_status weir__queue_collective(
+    weir_queue *queue, weir_comm *comm, weir_collective kind, weir_buffer *dst, size_t dst_offset,
+    weir_buffer *src, size_t src_offset, size_t count, weir_datatype element,
+    weir_reduction reduction, uint32_t root, const char *file, int line)
 {
     struct weir_collective_params params;
     memset(&params, 0, sizeof params);
@@ -290,168 +291,65 @@ static inline struct weir_collective_params weir__collective(
     params.src = src;
     params.src_offset = src_offset;
     params.count = count;
-    return params;
-}
-
-static inline WEIR_CHECKED weir_status weir_queue_all_reduce_at(weir_queue *queue, weir_comm *comm,
-                                                                weir_buffer *dst, size_t dst_offset,
-                                                                weir_buffer *src, size_t src_offset,
-                                                                size_t count, weir_datatype element,
-                                                                weir_reduction reduction,
-                                                                const char *file, int line)
-{
-    const struct weir_collective_params params =
-        weir__collective(WEIR_ALL_REDUCE, dst, dst_offset, src, src_offset, count, element,
-                         reduction, 0);
     return weir_queue_collective_at(queue, comm, &params, file, line);
 }
-#define weir_queue_all_reduce(queue, ...) \
-    weir_queue_all_reduce_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+#define weir_queue_all_reduce(queue, comm, dst, dst_offset, src, src_offset, count, element,      \
+                              reduction)                                                          \
+    weir__queue_collective(queue, comm, WEIR_ALL_REDUCE, dst, dst_offset, src, src_offset, count, \
+                           element, reduction, 0, __FILE__, __LINE__)
+#define weir_queue_reduce(queue, comm, dst, dst_offset, src, src_offset, count, element,      \
+                          reduction, root)                                                    \
+    weir__queue_collective(queue, comm, WEIR_REDUCE, dst, dst_offset, src, src_offset, count, \
+                           element, reduction, root, __FILE__, __LINE__)
+#define weir_queue_broadcast(queue, comm, dst, dst_offset, src, src_offset, count, element, root) \
+    weir__queue_collective(queue, comm, WEIR_BROADCAST, dst, dst_offset, src, src_offset, count,  \
+                           element, WEIR_SUM, root, __FILE__, __LINE__)
+#define weir_queue_all_gather(queue, comm, dst, dst_offset, src, src_offset, count, element)      \
+    weir__queue_collective(queue, comm, WEIR_ALL_GATHER, dst, dst_offset, src, src_offset, count, \
+                           element, WEIR_SUM, 0, __FILE__, __LINE__)
+#define weir_queue_reduce_scatter(queue, comm, dst, dst_offset, src, src_offset, count, element, \
+                                  reduction)                                                     \
+    weir__queue_collective(queue, comm, WEIR_REDUCE_SCATTER, dst, dst_offset, src, src_offset,   \
+                           count, element, reduction, 0, __FILE__, __LINE__)
+#define weir_queue_all_to_all(queue, comm, dst, dst_offset, src, src_offset, count, element)      \
+    weir__queue_collective(queue, comm, WEIR_ALL_TO_ALL, dst, dst_offset, src, src_offset, count, \
+                           element, WEIR_SUM, 0, __FILE__, __LINE__)
+#define weir_queue_gather(queue, comm, dst, dst_offset, src, src_offset, count, element, root) \
+    weir__queue_collective(queue, comm, WEIR_GATHER, dst, dst_offset, src, src_offset, count,  \
+                           element, WEIR_SUM, root, __FILE__, __LINE__)
+#define weir_queue_scatter(queue, comm, dst, dst_offset, src, src_offset, count, element, root) \
+    weir__queue_collective(queue, comm, WEIR_SCATTER, dst, dst_offset, src, src_offset, count,  \
+                           element, WEIR_SUM, root, __FILE__, __LINE__)
+#define weir_queue_send(queue, comm, src, src_offset, count, element, peer)                  \
+    weir__queue_collective(queue, comm, WEIR_SEND, NULL, 0, src, src_offset, count, element, \
+                           WEIR_SUM, peer, __FILE__, __LINE__)
+#define weir_queue_recv(queue, comm, dst, dst_offset, count, element, peer)                  \
+    weir__queue_collective(queue, comm, WEIR_RECV, dst, dst_offset, NULL, 0, count, element, \
+                           WEIR_SUM, peer, __FILE__, __LINE__)
 
-static inline WEIR_CHECKED weir_status weir_queue_reduce_at(weir_queue *queue, weir_comm *comm,
-                                                            weir_buffer *dst, size_t dst_offset,
-                                                            weir_buffer *src, size_t src_offset,
-                                                            size_t count, weir_datatype element,
-                                                            weir_reduction reduction, uint32_t root,
-                                                            const char *file, int line)
-{
-    const struct weir_collective_params params =
-        weir__collective(WEIR_REDUCE, dst, dst_offset, src, src_offset, count, element, reduction,
-                         root);
-    return weir_queue_collective_at(queue, comm, &params, file, line);
-}
-#define weir_queue_reduce(queue, ...) weir_queue_reduce_at(queue, __VA_ARGS__, __FILE__, __LINE__)
-
-static inline WEIR_CHECKED weir_status weir_queue_broadcast_at(weir_queue *queue, weir_comm *comm,
-                                                               weir_buffer *dst, size_t dst_offset,
-                                                               weir_buffer *src, size_t src_offset,
-                                                               size_t count, weir_datatype element,
-                                                               uint32_t root, const char *file,
-                                                               int line)
-{
-    const struct weir_collective_params params =
-        weir__collective(WEIR_BROADCAST, dst, dst_offset, src, src_offset, count, element, WEIR_SUM,
-                         root);
-    return weir_queue_collective_at(queue, comm, &params, file, line);
-}
-#define weir_queue_broadcast(queue, ...) \
-    weir_queue_broadcast_at(queue, __VA_ARGS__, __FILE__, __LINE__)
-
-static inline WEIR_CHECKED weir_status weir_queue_all_gather_at(weir_queue *queue, weir_comm *comm,
-                                                                weir_buffer *dst, size_t dst_offset,
-                                                                weir_buffer *src, size_t src_offset,
-                                                                size_t count, weir_datatype element,
-                                                                const char *file, int line)
-{
-    const struct weir_collective_params params =
-        weir__collective(WEIR_ALL_GATHER, dst, dst_offset, src, src_offset, count, element,
-                         WEIR_SUM, 0);
-    return weir_queue_collective_at(queue, comm, &params, file, line);
-}
-#define weir_queue_all_gather(queue, ...) \
-    weir_queue_all_gather_at(queue, __VA_ARGS__, __FILE__, __LINE__)
-
-static inline WEIR_CHECKED weir_status weir_queue_reduce_scatter_at(
-    weir_queue *queue, weir_comm *comm, weir_buffer *dst, size_t dst_offset, weir_buffer *src,
-    size_t src_offset, size_t count, weir_datatype element, weir_reduction reduction,
-    const char *file, int line)
-{
-    const struct weir_collective_params params =
-        weir__collective(WEIR_REDUCE_SCATTER, dst, dst_offset, src, src_offset, count, element,
-                         reduction, 0);
-    return weir_queue_collective_at(queue, comm, &params, file, line);
-}
-#define weir_queue_reduce_scatter(queue, ...) \
-    weir_queue_reduce_scatter_at(queue, __VA_ARGS__, __FILE__, __LINE__)
-
-static inline WEIR_CHECKED weir_status weir_queue_all_to_all_at(weir_queue *queue, weir_comm *comm,
-                                                                weir_buffer *dst, size_t dst_offset,
-                                                                weir_buffer *src, size_t src_offset,
-                                                                size_t count, weir_datatype element,
-                                                                const char *file, int line)
-{
-    const struct weir_collective_params params =
-        weir__collective(WEIR_ALL_TO_ALL, dst, dst_offset, src, src_offset, count, element,
-                         WEIR_SUM, 0);
-    return weir_queue_collective_at(queue, comm, &params, file, line);
-}
-#define weir_queue_all_to_all(queue, ...) \
-    weir_queue_all_to_all_at(queue, __VA_ARGS__, __FILE__, __LINE__)
-
-static inline WEIR_CHECKED weir_status weir_queue_gather_at(weir_queue *queue, weir_comm *comm,
-                                                            weir_buffer *dst, size_t dst_offset,
-                                                            weir_buffer *src, size_t src_offset,
-                                                            size_t count, weir_datatype element,
-                                                            uint32_t root, const char *file,
-                                                            int line)
-{
-    const struct weir_collective_params params =
-        weir__collective(WEIR_GATHER, dst, dst_offset, src, src_offset, count, element, WEIR_SUM,
-                         root);
-    return weir_queue_collective_at(queue, comm, &params, file, line);
-}
-#define weir_queue_gather(queue, ...) weir_queue_gather_at(queue, __VA_ARGS__, __FILE__, __LINE__)
-
-static inline WEIR_CHECKED weir_status weir_queue_scatter_at(weir_queue *queue, weir_comm *comm,
-                                                             weir_buffer *dst, size_t dst_offset,
-                                                             weir_buffer *src, size_t src_offset,
-                                                             size_t count, weir_datatype element,
-                                                             uint32_t root, const char *file,
-                                                             int line)
-{
-    const struct weir_collective_params params =
-        weir__collective(WEIR_SCATTER, dst, dst_offset, src, src_offset, count, element, WEIR_SUM,
-                         root);
-    return weir_queue_collective_at(queue, comm, &params, file, line);
-}
-#define weir_queue_scatter(queue, ...) weir_queue_scatter_at(queue, __VA_ARGS__, __FILE__, __LINE__)
-
-static inline WEIR_CHECKED weir_status weir_queue_send_at(weir_queue *queue, weir_comm *comm,
-                                                          weir_buffer *src, size_t src_offset,
-                                                          size_t count, weir_datatype element,
-                                                          uint32_t peer, const char *file, int line)
-{
-    const struct weir_collective_params params =
-        weir__collective(WEIR_SEND, NULL, 0, src, src_offset, count, element, WEIR_SUM, peer);
-    return weir_queue_collective_at(queue, comm, &params, file, line);
-}
-#define weir_queue_send(queue, ...) weir_queue_send_at(queue, __VA_ARGS__, __FILE__, __LINE__)
-
-static inline WEIR_CHECKED weir_status weir_queue_recv_at(weir_queue *queue, weir_comm *comm,
-                                                          weir_buffer *dst, size_t dst_offset,
-                                                          size_t count, weir_datatype element,
-                                                          uint32_t peer, const char *file, int line)
-{
-    const struct weir_collective_params params =
-        weir__collective(WEIR_RECV, dst, dst_offset, NULL, 0, count, element, WEIR_SUM, peer);
-    return weir_queue_collective_at(queue, comm, &params, file, line);
-}
-#define weir_queue_recv(queue, ...) weir_queue_recv_at(queue, __VA_ARGS__, __FILE__, __LINE__)
+// Later work of the queue waits until every rank's queue has come here.
+#define weir_queue_barrier(queue, comm)                                                          \
+    weir__queue_collective(queue, comm, WEIR_BARRIER, NULL, 0, NULL, 0, 0, WEIR_U8, WEIR_SUM, 0, \
+                           __FILE__, __LINE__)
 
 // Several sends and receives at once, in any order, so that none waits for another.
-static inline WEIR_CHECKED weir_status weir_queue_exchange_at(weir_queue *queue, weir_comm *comm,
-                                                              const struct weir_exchange *exchanges,
-                                                              uint32_t exchange_count,
-                                                              const char *file, int line)
+static inline WEIR_CHECKED weir_status weir__queue_exchange(weir_queue *queue, weir_comm *comm,
+                                                            const struct weir_exchange *exchanges,
+                                                            uint32_t exchange_count,
+                                                            const char *file, int line)
 {
-    struct weir_collective_params params =
-        weir__collective(WEIR_EXCHANGE, NULL, 0, NULL, 0, 0, WEIR_U8, WEIR_SUM, 0);
+    struct weir_collective_params params;
+    memset(&params, 0, sizeof params);
+    params.struct_size = sizeof params;
+    params.kind = WEIR_EXCHANGE;
+    params.element = WEIR_U8;
+    params.reduction = WEIR_SUM;
     params.exchanges = exchanges;
     params.exchange_count = exchange_count;
     return weir_queue_collective_at(queue, comm, &params, file, line);
 }
-#define weir_queue_exchange(queue, ...) \
-    weir_queue_exchange_at(queue, __VA_ARGS__, __FILE__, __LINE__)
-
-// Later work of the queue waits until every rank's queue has come here.
-static inline WEIR_CHECKED weir_status weir_queue_barrier_at(weir_queue *queue, weir_comm *comm,
-                                                             const char *file, int line)
-{
-    const struct weir_collective_params params =
-        weir__collective(WEIR_BARRIER, NULL, 0, NULL, 0, 0, WEIR_U8, WEIR_SUM, 0);
-    return weir_queue_collective_at(queue, comm, &params, file, line);
-}
-#define weir_queue_barrier(queue, comm) weir_queue_barrier_at(queue, comm, __FILE__, __LINE__)
+#define weir_queue_exchange(queue, comm, exchanges, exchange_count) \
+    weir__queue_exchange(queue, comm, exchanges, exchange_count, __FILE__, __LINE__)
 
 #ifdef __cplusplus
 }

@@ -274,44 +274,13 @@ struct cu_kernel {
     unsigned registers; // of a work-item
 };
 
-static inline struct cu_module *cu_module_of(const struct weir_link *link)
-{
-    return link->state;
-}
-
-static inline struct cu_device *cu_device_of(const struct weir_link *link,
-                                             const weir_device *device)
-{
-    return weir_device_data(link, device);
-}
-
-static inline struct cu_queue *cu_queue_of(const struct weir_link *link, const weir_queue *queue)
-{
-    return weir_queue_data(link, queue);
-}
-
-static inline struct cu_buffer *cu_buffer_of(const struct weir_link *link,
-                                             const weir_buffer *buffer)
-{
-    return weir_buffer_data(link, buffer);
-}
-
-static inline struct cu_program *cu_program_of(const struct weir_link *link,
-                                               const weir_program *program)
-{
-    return weir_program_data(link, program);
-}
-
-static inline struct cu_graph *cu_graph_of(const struct weir_link *link, const weir_graph *graph)
-{
-    return weir_graph_data(link, graph);
-}
-
-static inline struct cu_kernel *cu_kernel_of(const struct weir_link *link,
-                                             const weir_kernel *kernel)
-{
-    return weir_kernel_data(link, kernel);
-}
+WEIR_STATE_OF(cu_module_of, struct cu_module)
+WEIR_DATA_OF(cu_device_of, struct cu_device, weir_device)
+WEIR_DATA_OF(cu_queue_of, struct cu_queue, weir_queue)
+WEIR_DATA_OF(cu_buffer_of, struct cu_buffer, weir_buffer)
+WEIR_DATA_OF(cu_program_of, struct cu_program, weir_program)
+WEIR_DATA_OF(cu_graph_of, struct cu_graph, weir_graph)
+WEIR_DATA_OF(cu_kernel_of, struct cu_kernel, weir_kernel)
 
 // Questions to the driver, waits and allocations that do not spoil what others capture.
 //

@@ -46,10 +46,7 @@ struct cu_comm {
     struct cu_marks before; // reached: the call of the turn is due
 };
 
-static inline struct cu_comm *cu_comm_of(const struct weir_link *link, const weir_comm *comm)
-{
-    return weir_comm_data(link, comm);
-}
+WEIR_DATA_OF(cu_comm_of, struct cu_comm, weir_comm)
 
 // nccl_call.c
 

@@ -66,29 +66,12 @@ struct null_buffer {
     unsigned char *bytes;
 };
 
-static inline const struct null_module *null_module_of(const struct weir_link *link)
-{
-    return link->state;
-}
-
-static inline struct null_queue *null_queue_of(const struct weir_link *link,
-                                               const weir_queue *queue)
-{
-    return weir_queue_data(link, queue);
-}
-
-static inline struct null_buffer *null_buffer_of(const struct weir_link *link,
-                                                 const weir_buffer *buffer)
-{
-    return weir_buffer_data(link, buffer);
-}
+WEIR_STATE_OF(null_module_of, const struct null_module)
+WEIR_DATA_OF(null_queue_of, struct null_queue, weir_queue)
+WEIR_DATA_OF(null_buffer_of, struct null_buffer, weir_buffer)
 
 // Those of source; NULL of a bundle.
-static inline struct weir_kit_signatures *null_signatures_of(const struct weir_link *link,
-                                                             const weir_program *program)
-{
-    return weir_program_data(link, program);
-}
+WEIR_DATA_OF(null_signatures_of, struct weir_kit_signatures, weir_program)
 
 // What is in the ops table, of the types that <weir/module/module.h> gives: null_open() is its `open`.
 // clang-format off

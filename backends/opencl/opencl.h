@@ -205,39 +205,12 @@ struct ocl_kernel {
     struct ocl_bound *wanted;
 };
 
-static inline struct ocl_module *ocl_module_of(const struct weir_link *link)
-{
-    return link->state;
-}
-
-static inline struct ocl_device *ocl_device_of(const struct weir_link *link,
-                                               const weir_device *device)
-{
-    return weir_device_data(link, device);
-}
-
-static inline struct ocl_queue *ocl_queue_of(const struct weir_link *link, const weir_queue *queue)
-{
-    return weir_queue_data(link, queue);
-}
-
-static inline struct ocl_buffer *ocl_buffer_of(const struct weir_link *link,
-                                               const weir_buffer *buffer)
-{
-    return weir_buffer_data(link, buffer);
-}
-
-static inline struct ocl_program *ocl_program_of(const struct weir_link *link,
-                                                 const weir_program *program)
-{
-    return weir_program_data(link, program);
-}
-
-static inline struct ocl_kernel *ocl_kernel_of(const struct weir_link *link,
-                                               const weir_kernel *kernel)
-{
-    return weir_kernel_data(link, kernel);
-}
+WEIR_STATE_OF(ocl_module_of, struct ocl_module)
+WEIR_DATA_OF(ocl_device_of, struct ocl_device, weir_device)
+WEIR_DATA_OF(ocl_queue_of, struct ocl_queue, weir_queue)
+WEIR_DATA_OF(ocl_buffer_of, struct ocl_buffer, weir_buffer)
+WEIR_DATA_OF(ocl_program_of, struct ocl_program, weir_program)
+WEIR_DATA_OF(ocl_kernel_of, struct ocl_kernel, weir_kernel)
 
 static inline bool ocl_is_pocl(const struct ocl_device *device)
 {

@@ -27,10 +27,6 @@ void cli_progress_update(struct cli_progress *progress, uint64_t done, const cha
 
 void cli_progress_end(struct cli_progress *progress);
 
-// Draws the line, or erases it if `text` is NULL. Defined in message.c, whose lock keeps
-// messages and the line apart.
-void cli_progress_line(const char *text);
-
 // The clock by which commands measure what a program waits for: the system's, or the virtual one of a
 // plugin in the chain.
 

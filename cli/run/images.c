@@ -1,5 +1,4 @@
-// The images of a run: their names, their sizes, loading and submitting them, and the files of their results. The
-// files of an image are written by a thread, so that compressing a picture does not hold a slot of the pipeline.
+// The images of a run: their names, their sizes, loading and submitting them, and the files of their results.
 #include <dirent.h>
 #include <errno.h>
 #include <signal.h>
@@ -425,88 +424,53 @@ static bool run_write_image(const struct run *run, const struct run_image *image
     return true;
 }
 
-// The thread that turns results into files, so that compressing a picture
-// does not hold a slot of the pipeline.
+// A thread turns results into files, so that compressing a picture does not hold a slot of the pipeline.
 
-enum {
-    WAITING_LIMIT = 8
-};
-
-static struct run_image *next_image(struct run_writer *writer)
+static void write_image(void *user)
 {
-    pthread_mutex_lock(&writer->lock);
-    while (!writer->first && !writer->ending)
-        pthread_cond_wait(&writer->changed, &writer->lock);
-    struct run_image *image = writer->first;
-    if (image) {
-        writer->first = image->next;
-        writer->waiting--;
-        pthread_cond_broadcast(&writer->changed);
-    }
-    pthread_mutex_unlock(&writer->lock);
-    return image;
+    struct run_image *image = user;
+    image->written = run_write_image(image->run, image);
+    if (!image->written)
+        image->failed = true;
+    free(image->result.memory);
+    image->result.memory = NULL;
 }
 
-static void *write_images(void *user)
-{
-    struct run *run = user;
-    struct run_image *image;
-    while ((image = next_image(&run->writer))) {
-        image->written = run_write_image(run, image);
-        if (!image->written)
-            image->failed = true;
-        free(image->result.memory);
-        image->result.memory = NULL;
-    }
-    return NULL;
-}
-
-// Blocks while many images wait, so that results do not fill the memory.
+// Waits for the one that was pushed before the latest ones, or writes it, so that results do not fill the memory.
 static void push(struct run *run, struct run_image *image)
 {
     struct run_writer *writer = &run->writer;
+    struct run_image **place =
+        &writer->latest[writer->count++ % (sizeof writer->latest / sizeof *writer->latest)];
+    if (*place)
+        weir_workers_wait(&writer->workers, &(*place)->task);
+    *place = image;
     image->queued = true;
-    pthread_mutex_lock(&writer->lock);
-    while (writer->waiting >= WAITING_LIMIT)
-        pthread_cond_wait(&writer->changed, &writer->lock);
-    image->next = NULL;
-    if (writer->first)
-        writer->last->next = image;
-    else
-        writer->first = image;
-    writer->last = image;
-    writer->waiting++;
-    pthread_cond_broadcast(&writer->changed);
-    pthread_mutex_unlock(&writer->lock);
+    image->task = (struct weir_task){.run = write_image, .user = image};
+    weir_workers_post(&writer->workers, &image->task, 1);
 }
 
-// Waits until all are written.
-static void end_writer(void *object, void *with)
+static void await_writer(struct run_writer *writer)
+{
+    for (size_t i = 0; i < sizeof writer->latest / sizeof *writer->latest; i++)
+        if (writer->latest[i])
+            weir_workers_wait(&writer->workers, &writer->latest[i]->task);
+}
+
+static void finish_writer(void *object, void *with)
 {
     struct run_writer *writer = object;
     (void)with;
-    if (!writer->started)
-        return;
-    pthread_mutex_lock(&writer->lock);
-    writer->ending = true;
-    pthread_cond_broadcast(&writer->changed);
-    pthread_mutex_unlock(&writer->lock);
-    pthread_join(writer->thread, NULL);
-    pthread_cond_destroy(&writer->changed);
-    pthread_mutex_destroy(&writer->lock);
-    writer->started = false;
+    await_writer(writer);
+    weir_workers_finish(&writer->workers);
 }
 
 void run_begin_images(struct run *run)
 {
-    struct run_writer *writer = &run->writer;
-    pthread_mutex_init(&writer->lock, NULL);
-    pthread_cond_init(&writer->changed, NULL);
-    const int error = pthread_create(&writer->thread, NULL, write_images, run);
-    if (error != 0)
-        cli_fail(CLI_FAILED, "the thread that writes files cannot be created: %s", strerror(error));
-    writer->started = true;
-    cli_own(end_writer, writer, NULL);
+    static const struct weir_lock_kind kind = {"the lock of the thread that writes files", 0};
+    weir_workers_init(&run->writer.workers, &kind);
+    cli_own(finish_writer, &run->writer, NULL);
+    (void)weir_workers_start(&run->writer.workers, 1);
 }
 
 void run_end_images(struct run *run)
@@ -515,7 +479,7 @@ void run_end_images(struct run *run)
     for (size_t i = 0; i < run->image_count; i++)
         if (!run->images[i].queued && run->images[i].result.memory)
             push(run, &run->images[i]);
-    end_writer(&run->writer, NULL);
+    await_writer(&run->writer);
 }
 
 // Delivery. Runs on threads of the pipelines, one frame at a time.

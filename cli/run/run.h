@@ -4,12 +4,12 @@
 #ifndef WEIR_CLI_RUN_H
 #define WEIR_CLI_RUN_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "cli/common/cli.h"
 #include <weir/comm.h>
 
+#include "base/workers.h"
 #include "cli/common/progress.h"
 #include "cli/runtime/open.h"
 #include "io/image.h"
@@ -71,7 +71,7 @@ struct run_image {
     struct run_times times;
     struct cli_results result;       // of the first successful run
     const struct run_device *device; // of these results
-    struct run_image *next;          // in the writer's list
+    struct weir_task task;           // the writer's
     bool written;
 };
 
@@ -91,15 +91,11 @@ struct run_kernels {
     const char *names[WEIR_ARR_COC_KERNELS];
 };
 
+// Writes the files of images, each a task.
 struct run_writer {
-    pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    struct run_image *first;
-    struct run_image *last;
-    unsigned waiting; // images in the list
-    bool ending;
-    bool started;
+    struct weir_workers workers; // one
+    struct run_image *latest[8]; // of those that it got, in turn
+    uint64_t count;              // of all
 };
 
 // What is run. The main thread calls all slots but `deliver`, which the pipelines' threads call, one at a time, and
@@ -205,19 +201,9 @@ void run_prepare_output(const struct run *run);
 // Overrides settings of the file that do not fit this command: no frame may be dropped, and times are kept unless the
 // file sets `timing`.
 void run_adjust(const struct run *run, struct weir_arr_coc_params *params);
-// Opens the runtime and the devices.
-void run_open_devices(struct run *run);
 
-// compile.c. The processors that this process may run on, 1 … `most`.
+// The processors that this process may run on, 1 … `most`.
 uint32_t run_processors(uint32_t most);
-
-// Names the device in `params`, and watches how its program is built: where the driver had to build it, and keeps
-// kernels for other processes too, several processes compile them, and are waited for; not for kernels that --compile
-// names, as those processes have them.
-void run_compile_watch(struct run_device *device, struct weir_arr_coc_params *params);
-
-// The work of --compile, which takes no operands. Returns the exit code.
-int run_compile(struct run *run, char **operands);
 
 // ranks.c: images as the work of several processes, each of which is a rank and has a device.
 //

@@ -10,8 +10,6 @@
 // Each returns an exit code.
 int cli_trace_report(int argc, char **argv);
 int cli_trace_timeline(int argc, char **argv);
-int cli_trace_html(int argc, char **argv);
-int cli_trace_mark(int argc, char **argv);
 int cli_trace_check(int argc, char **argv);
 int cli_trace_diff(int argc, char **argv);
 

@@ -19,15 +19,12 @@
 #define NO_NODE UINT32_MAX
 #define EMPTY_NODE (UINT32_MAX - 1)
 
-// The number of nodes of each branch.
+// The latest node of each branch, plus 1, that a point comes after.
 struct branch_clock;
 
 struct branch {
     weir_queue *queue; // with a reference
     struct branch_clock *clock;
-    uint32_t *nodes; // their indexes
-    uint32_t node_count;
-    uint32_t node_capacity;
     uint32_t last; // the result of its last operation
 };
 
@@ -145,10 +142,8 @@ static bool is_implied(const struct notes *notes, const uint32_t *candidates, ui
                        uint32_t index)
 {
     const uint32_t branch = notes->parts.nodes[index].branch;
-    const uint32_t ordinal = nodes_of(notes->node_clocks[index], branch);
     for (uint32_t i = 0; i < count; i++)
-        if (candidates[i] != index &&
-            nodes_of(notes->node_clocks[candidates[i]], branch) >= ordinal)
+        if (candidates[i] != index && nodes_of(notes->node_clocks[candidates[i]], branch) > index)
             return true;
     return false;
 }
@@ -172,7 +167,7 @@ static uint32_t *find_dependencies(const struct notes *notes, const struct branc
     uint32_t *kept = candidates + clock->count;
     for (uint32_t i = 0; i < clock->count; i++)
         if (clock->nodes[i])
-            candidates[count++] = notes->branches[i].nodes[clock->nodes[i] - 1];
+            candidates[count++] = clock->nodes[i] - 1;
     for (uint32_t i = 0; i < count; i++)
         if (!is_implied(notes, candidates, count, candidates[i]))
             kept[(*out_count)++] = candidates[i];
@@ -181,18 +176,12 @@ static uint32_t *find_dependencies(const struct notes *notes, const struct branc
     return candidates;
 }
 
-static bool make_node_room(struct notes *notes, struct branch *branch)
+// Both are grown before the capacity is changed, so that a failure changes nothing.
+static bool make_node_room(struct notes *notes)
 {
     struct weir__graph_parts *parts = &notes->parts;
-    uint32_t nodes = notes->node_capacity;
-    uint32_t owned = notes->node_capacity;
-    uint32_t clocks = notes->node_capacity;
-    // All three are grown before the capacity is changed, so that a failure changes
-    // nothing.
-    if (!make_room(&branch->nodes, sizeof *branch->nodes, branch->node_count,
-                   &branch->node_capacity) ||
-        !make_room(&parts->nodes, sizeof *parts->nodes, parts->node_count, &nodes) ||
-        !make_room(&parts->owned, sizeof(void *), parts->node_count, &owned) ||
+    uint32_t nodes = notes->node_capacity, clocks = notes->node_capacity;
+    if (!make_room(&parts->nodes, sizeof *parts->nodes, parts->node_count, &nodes) ||
         !make_room(&notes->node_clocks, sizeof(void *), parts->node_count, &clocks))
         return false;
     notes->node_capacity = nodes;
@@ -205,7 +194,7 @@ static bool add_node(struct notes *notes, uint32_t index, const struct weir_oper
     struct weir__graph_parts *parts = &notes->parts;
     struct branch *branch = &notes->branches[index];
     uint32_t count;
-    if (!make_node_room(notes, branch))
+    if (!make_node_room(notes))
         return false;
     uint32_t *dependencies = find_dependencies(notes, branch->clock, &count);
     struct weir_operation *copy = weir__operation_clone(operation);
@@ -217,13 +206,10 @@ static bool add_node(struct notes *notes, uint32_t index, const struct weir_oper
         return false;
     }
     const uint32_t node = parts->node_count++;
-    clock->nodes[index]++;
-    branch->clock->nodes[index]++;
-    branch->nodes[branch->node_count++] = node;
+    clock->nodes[index] = branch->clock->nodes[index] = node + 1;
     branch->last = node;
     copy->sequence = (uint64_t)node + 1;
     weir__operation_count(copy, 1);
-    parts->owned[node] = copy;
     notes->node_clocks[notes->clock_count++] = clock;
     parts->nodes[node] = (struct weir_graph_node){
         .struct_size = sizeof *parts->nodes,
@@ -255,7 +241,7 @@ static bool add_record(struct notes *notes, uint32_t branch, uint32_t *out_recor
 static const weir_queue *find_loose(const struct notes *notes)
 {
     for (uint32_t i = 1; i < notes->branch_count; i++)
-        if (notes->branches[i].node_count > nodes_of(notes->branches[0].clock, i))
+        if (notes->branches[i].clock->nodes[i] > nodes_of(notes->branches[0].clock, i))
             return notes->branches[i].queue;
     return NULL;
 }
@@ -268,7 +254,6 @@ static void finish_notes(struct notes *notes)
         weir__release(notes->records[i]);
     for (uint32_t i = 0; i < notes->branch_count; i++) {
         weir__release(notes->branches[i].clock);
-        weir__release(notes->branches[i].nodes);
         weir__registry_unpin(notes->branches[i].queue);
     }
     weir__graph_parts_finish(&notes->parts);

@@ -28,7 +28,7 @@ static uint32_t count_collectives(const struct weir__graph_parts *parts)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < parts->node_count; i++)
-        count += parts->owned[i]->kind == WEIR_OPERATION_COLLECTIVE;
+        count += parts->nodes[i].operation->kind == WEIR_OPERATION_COLLECTIVE;
     return count;
 }
 
@@ -74,8 +74,8 @@ static bool find_comms(struct weir__graph_comms *comms, const struct weir__graph
     if (!comms->collectives || !comms->comms || !comms->launch)
         return false;
     for (uint32_t i = 0; i < parts->node_count; i++)
-        if (parts->owned[i]->kind == WEIR_OPERATION_COLLECTIVE)
-            add(comms, parts->owned[i]);
+        if (parts->nodes[i].operation->kind == WEIR_OPERATION_COLLECTIVE)
+            add(comms, weir__graph_operation(parts, i));
     qsort(comms->comms, comms->count, sizeof *comms->comms, by_id);
     return true;
 }
@@ -153,7 +153,7 @@ static bool copy_node(const struct weir__graph_parts *from, uint32_t index,
     const struct weir_graph_node *node = &from->nodes[index];
     const size_t bytes = node->dependency_count * sizeof *node->dependencies;
     uint32_t *dependencies = weir__allocate(bytes);
-    struct weir_operation *operation = weir__operation_clone(from->owned[index]);
+    struct weir_operation *operation = weir__operation_clone(from->nodes[index].operation);
     if (!dependencies || !operation) {
         weir__release(dependencies);
         weir__release(operation);
@@ -166,7 +166,6 @@ static bool copy_node(const struct weir__graph_parts *from, uint32_t index,
     to->nodes[index] = *node;
     to->nodes[index].operation = operation;
     to->nodes[index].dependencies = dependencies;
-    to->owned[index] = operation;
     to->node_count++;
     weir__operation_count(operation, 1);
     return true;
@@ -175,9 +174,8 @@ static bool copy_node(const struct weir__graph_parts *from, uint32_t index,
 static bool copy_parts(const struct weir__graph_parts *from, struct weir__graph_parts *to)
 {
     to->nodes = weir__allocate(from->node_count * sizeof *to->nodes);
-    to->owned = weir__allocate(from->node_count * sizeof(void *));
     to->branch_count = from->branch_count;
-    bool made = to->nodes && to->owned;
+    bool made = to->nodes;
     for (uint32_t i = 0; i < from->node_count && made; i++)
         made = copy_node(from, i, to);
     return made;
@@ -287,7 +285,7 @@ void weir__operation_count(const struct weir_operation *operation, int change)
 static void unuse_buffers(struct weir__graph_parts *parts)
 {
     for (uint32_t i = 0; i < parts->node_count && !parts->without_buffers; i++)
-        count_buffers(parts->owned[i], -1);
+        count_buffers(parts->nodes[i].operation, -1);
     parts->without_buffers = true;
 }
 
@@ -295,8 +293,8 @@ void weir__graph_parts_finish(struct weir__graph_parts *parts)
 {
     unuse_buffers(parts);
     for (uint32_t i = 0; i < parts->node_count; i++) {
-        count_kernel(parts->owned[i], -1);
-        weir__release(parts->owned[i]);
+        count_kernel(parts->nodes[i].operation, -1);
+        weir__release(weir__graph_operation(parts, i));
         weir__release((void *)(uintptr_t)parts->nodes[i].dependencies);
     }
     while (parts->calls) {
@@ -305,7 +303,6 @@ void weir__graph_parts_finish(struct weir__graph_parts *parts)
         parts->calls = next;
     }
     weir__release(parts->nodes);
-    weir__release(parts->owned);
     *parts = (struct weir__graph_parts){0};
 }
 
@@ -327,9 +324,9 @@ static const struct weir__class graph_class = {.name = "graph", .finalize = fina
 static bool wrap_calls(struct weir__graph_parts *parts)
 {
     for (uint32_t i = 0; i < parts->node_count; i++) {
-        if (!weir__has_node_call(parts->owned[i]))
+        if (!weir__has_node_call(parts->nodes[i].operation))
             continue;
-        struct weir__node_call *call = weir__node_call_wrap(parts->owned[i], i);
+        struct weir__node_call *call = weir__node_call_wrap(weir__graph_operation(parts, i), i);
         if (!call)
             return false;
         call->next = parts->calls;

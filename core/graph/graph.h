@@ -13,12 +13,18 @@
 // once for every reference to it.
 struct weir__graph_parts {
     struct weir_graph_node *nodes;
-    struct weir_operation **owned; // the copies that the nodes point to
     uint32_t node_count;
     uint32_t branch_count;
     bool without_buffers;          // buffers no longer count as used
     struct weir__node_call *calls; // of the nodes, once they are a graph's
 };
+
+// The copy that the node points to.
+static inline struct weir_operation *weir__graph_operation(const struct weir__graph_parts *parts,
+                                                           uint32_t index)
+{
+    return (struct weir_operation *)(uintptr_t)parts->nodes[index].operation;
+}
 
 // A communicator of a graph's collectives.
 struct weir__graph_comm {

@@ -32,7 +32,7 @@ static weir_status check_kind(const weir_graph *graph, uint32_t node,
 {
     if (node >= graph->parts.node_count)
         return refuse_node(graph, node);
-    const struct weir_operation *operation = graph->parts.owned[node];
+    const struct weir_operation *operation = graph->parts.nodes[node].operation;
     if (operation->kind == wanted)
         return WEIR_OK;
     return weir__fail_at(NULL, 0, graph->member.object.label, WEIR_ERROR_INVALID,
@@ -45,7 +45,7 @@ static weir_status check_kind(const weir_graph *graph, uint32_t node,
 // Under the graph's lock. On success the graph owns `fresh`.
 static weir_status replace(weir_graph *graph, uint32_t index, struct weir_operation *fresh)
 {
-    struct weir_operation *old = graph->parts.owned[index];
+    struct weir_operation *old = weir__graph_operation(&graph->parts, index);
     struct weir_graph_node node = graph->parts.nodes[index];
     fresh->sequence = old->sequence;
     fresh->file = old->file;
@@ -58,7 +58,6 @@ static weir_status replace(weir_graph *graph, uint32_t index, struct weir_operat
     weir__operation_count(fresh, 1);
     weir__operation_count(old, -1);
     graph->parts.nodes[index] = node;
-    graph->parts.owned[index] = fresh;
     weir__release(old);
     return WEIR_OK;
 }
@@ -100,7 +99,7 @@ static weir_status check_placement(const weir_graph *graph, uint32_t node, const
 static weir_status check_sides(const weir_graph *graph, uint32_t node,
                                const struct weir_operation *operation)
 {
-    const struct weir__sides before = weir__sides_of(graph->parts.owned[node]);
+    const struct weir__sides before = weir__sides_of(graph->parts.nodes[node].operation);
     const struct weir__sides now = weir__sides_of(operation);
     const weir_status status = check_placement(graph, node, "dst", before.dst, now.dst);
     return status < 0 ? status : check_placement(graph, node, "src", before.src, now.src);
@@ -118,7 +117,8 @@ static weir_status update(weir_graph *graph, uint32_t index, const struct weir_o
                              "capture another graph without it", "node %u cannot become empty",
                              (unsigned)index);
     return replace_by(graph, index, operation,
-                      operation->flags | (graph->parts.owned[index]->flags & WEIR_OPERATION_EMPTY));
+                      operation->flags |
+                          (graph->parts.nodes[index].operation->flags & WEIR_OPERATION_EMPTY));
 }
 
 // Takes the graph's lock, and stores the caller of the new operation's checks.
@@ -228,7 +228,7 @@ weir_status weir_graph_set_launch_at(weir_graph *graph, uint32_t node, struct we
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, arguments || argument_count == 0);
     weir_status status = begin(graph, node, WEIR_OPERATION_LAUNCH, &caller);
     if (status == WEIR_OK) {
-        const struct weir_operation *before = graph->parts.owned[node];
+        const struct weir_operation *before = graph->parts.nodes[node].operation;
         caller.cooperative = before->flags & WEIR_OPERATION_COOPERATIVE;
         status = weir__operation_launch(&caller, before->u.launch.kernel, grid, block, arguments,
                                         argument_count, widened, &operation);
@@ -261,7 +261,7 @@ weir_status weir_graph_set_host_call_at(weir_graph *graph, uint32_t node,
     WEIR_REQUIRE_AT(file, line, graph->member.object.label, function);
     weir_status status = begin(graph, node, WEIR_OPERATION_HOST_CALL, &unused);
     if (status == WEIR_OK)
-        status = update_call(graph, node, graph->parts.owned[node], &target);
+        status = update_call(graph, node, graph->parts.nodes[node].operation, &target);
     return end(graph, status, file, line);
 }
 
@@ -270,7 +270,7 @@ static weir_status set_native(weir_graph *graph, uint32_t node, const struct wei
                               const struct weir_argument *arguments, size_t argument_count)
 {
     struct weir_operation operation;
-    const struct weir_operation *before = graph->parts.owned[node];
+    const struct weir_operation *before = graph->parts.nodes[node].operation;
     const weir_status status =
         weir__operation_native(caller, before->u.native.function, before->u.native.user, arguments,
                                argument_count, &operation);
@@ -300,7 +300,7 @@ static weir_status set_enabled(weir_graph *graph, uint32_t node, bool enabled)
 {
     if (node >= graph->parts.node_count)
         return refuse_node(graph, node);
-    const struct weir_operation *before = graph->parts.owned[node];
+    const struct weir_operation *before = graph->parts.nodes[node].operation;
     if (!weir__is_device_work(before->kind))
         return weir__fail_at(NULL, 0, graph->member.object.label, WEIR_ERROR_INVALID,
                              "capture another graph without it",

@@ -282,9 +282,8 @@ static void watch_exit(void)
 static int wait_for_change(struct weir__delivery *delivery, uint64_t deadline_ns)
 {
     const struct timespec deadline = weir_clock_timespec(deadline_ns);
-    return deadline_ns == WEIR_FOREVER
-               ? weir_lock_wait(&delivery->lock, &delivery->changed)
-               : weir_lock_wait_until(&delivery->lock, &delivery->changed, &deadline);
+    return weir_lock_wait_until(&delivery->lock, &delivery->changed,
+                                deadline_ns == WEIR_FOREVER ? NULL : &deadline);
 }
 
 // Returns false when the deadline passed first.

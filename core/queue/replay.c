@@ -336,10 +336,7 @@ static weir_status run(const struct weir__replay_launch *launch)
 // front end's lock of the graph, and a worker that delivers a launch has the replay's,
 // under which updates check for held launches.
 
-static struct weir__replay *replay_of(const struct weir_link *link, const weir_graph *graph)
-{
-    return weir_graph_data(link, graph);
-}
+WEIR_DATA_OF(replay_of, struct weir__replay, weir_graph)
 
 // Creation and destruction.
 

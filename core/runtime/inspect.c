@@ -84,6 +84,7 @@ void weir__runtime_release_section(const struct weir_setting *const *settings)
 static weir_status check_keys(const struct weir_section *section)
 {
     const size_t least = WEIR_SIZED_UP_TO(struct weir_key, help);
+    struct weir_sized_refusal refusal;
     struct weir_key known;
 
     if (section->key_count > 0 && !section->keys)
@@ -96,10 +97,10 @@ static weir_status check_keys(const struct weir_section *section)
                           "bytes",
                           section->name, (unsigned)section->key_size, least, WEIR_SIZED_BYTES_MAX);
     for (size_t i = 0; i < section->key_count; i++)
-        if (!weir__params_read_item("weir_open", "weir_key",
-                                    weir_key_at(section->keys, section->key_size, i),
-                                    section->key_size, &known, sizeof known))
-            return WEIR_ERROR_INVALID;
+        if (!weir_sized_read_item("weir_open", "weir_key",
+                                  weir_key_at(section->keys, section->key_size, i),
+                                  section->key_size, &known, sizeof known, &refusal))
+            return weir__fail(WEIR_ERROR_INVALID, refusal.remedy, "%s", refusal.message);
     return WEIR_OK;
 }
 
@@ -235,14 +236,12 @@ static void tell(struct inspection *it, const char *section, const struct weir_s
     it->ended = it->ended || !it->function(it->user, section, setting);
 }
 
-typedef const struct weir_setting *(*value_function)(const struct weir__config *config,
-                                                     const char *key);
-
 // A section of the library's own.
-static void tell_own(struct inspection *it, const struct weir_section *table, value_function value)
+static void tell_own(struct inspection *it, const struct weir_section *table,
+                     const struct weir_setting *settings)
 {
     for (uint32_t i = 0; i < table->key_count; i++)
-        tell(it, table->name, value(it->runtime->config, table->keys[i].name));
+        tell(it, table->name, &settings[i]);
 }
 
 static void tell_settings(struct inspection *it, const struct weir_section *section,
@@ -332,8 +331,8 @@ weir_status weir_inspect_settings(const struct weir_open_params *params,
     WEIR_REQUIRE(NULL, params->sections || params->section_count == 0);
     weir_status status = weir__config_load(params, &runtime.config);
     if (status == WEIR_OK) {
-        tell_own(&inspection, &weir__config_weir_table, weir__config_weir);
-        tell_own(&inspection, &weir__config_comm_table, weir__config_comm);
+        tell_own(&inspection, &weir__config_weir_table, runtime.config->weir);
+        tell_own(&inspection, &weir__config_comm_table, runtime.config->comm);
     }
     if (status == WEIR_OK && !inspection.ended)
         status = tell_sections(&inspection, params);

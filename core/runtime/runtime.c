@@ -561,6 +561,7 @@ const struct weir_host weir__host = {
     .release = weir__release,
     .count_driver_object = weir__count_driver_object,
     .fail = weir__delivery_lose,
+    .in_host_call = weir__in_host_call,
 };
 
 // Regions only exist for plugins that use them, so nothing is stored here.

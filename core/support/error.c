@@ -314,16 +314,6 @@ bool weir__params_read(const char *file, int line, const char *function, const c
     return false;
 }
 
-bool weir__params_read_item(const char *function, const char *type, const void *item,
-                            size_t given_size, void *known, size_t size)
-{
-    struct weir_sized_refusal refusal;
-    if (weir_sized_read_item(function, type, item, given_size, known, size, &refusal))
-        return true;
-    weir__report(WEIR_ERROR_INVALID, refusal.remedy, "%s", refusal.message);
-    return false;
-}
-
 void weir__error_place(weir_status status, const char *object, const char *file, int line)
 {
     if (last_error.status != status)

@@ -79,10 +79,6 @@ WEIR_COLD void weir__report_broken(const char *file, int line, const char *objec
 bool weir__params_read(const char *file, int line, const char *function, const char *type,
                        const void *params, void *known, size_t size);
 
-// The same of an item of an array; `given_size` is the distance between its items.
-bool weir__params_read_item(const char *function, const char *type, const void *item,
-                            size_t given_size, void *known, size_t size);
-
 // weir__params_read() in a call, which it makes return; `params` points to `known` afterwards.
 #define WEIR_READ_PARAMS(file, line, type, params, known)                          \
     do {                                                                           \

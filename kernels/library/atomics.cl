@@ -94,6 +94,18 @@ OPERATION(max_signed64, "max.s64", long, "l")
 
 // Each function: with order and scope, with order alone, and with neither.
 
+#define LIST(...) __VA_ARGS__
+
+#define DEFAULTS(type, name, parameters, ...)                            \
+    FUNCTION type name##_explicit(LIST parameters, memory_order order)   \
+    {                                                                    \
+        return name##_explicit(__VA_ARGS__, order, memory_scope_device); \
+    }                                                                    \
+    FUNCTION type name(LIST parameters)                                  \
+    {                                                                    \
+        return name##_explicit(__VA_ARGS__, memory_order_seq_cst);       \
+    }
+
 #define LOADS(type, bits)                                                              \
     FUNCTION type atomic_load_explicit(volatile atomic_##type *at, memory_order order, \
                                        memory_scope scope)                             \
@@ -104,31 +116,16 @@ OPERATION(max_signed64, "max.s64", long, "l")
         after(order, scope);                                                           \
         return value;                                                                  \
     }                                                                                  \
-    FUNCTION type atomic_load_explicit(volatile atomic_##type *at, memory_order order) \
-    {                                                                                  \
-        return atomic_load_explicit(at, order, memory_scope_device);                   \
-    }                                                                                  \
-    FUNCTION type atomic_load(volatile atomic_##type *at)                              \
-    {                                                                                  \
-        return atomic_load_explicit(at, memory_order_seq_cst, memory_scope_device);    \
-    }
+    DEFAULTS(type, atomic_load, (volatile atomic_##type * at), at)
 
-#define STORES(type, bits)                                                           \
-    FUNCTION void atomic_store_explicit(volatile atomic_##type *at, type value,      \
-                                        memory_order order, memory_scope scope)      \
-    {                                                                                \
-        before(order, scope);                                                        \
-        store##bits(at, AS_BITS##bits(value), scope);                                \
-    }                                                                                \
-    FUNCTION void atomic_store_explicit(volatile atomic_##type *at, type value,      \
-                                        memory_order order)                          \
-    {                                                                                \
-        atomic_store_explicit(at, value, order, memory_scope_device);                \
-    }                                                                                \
-    FUNCTION void atomic_store(volatile atomic_##type *at, type value)               \
-    {                                                                                \
-        atomic_store_explicit(at, value, memory_order_seq_cst, memory_scope_device); \
-    }
+#define STORES(type, bits)                                                      \
+    FUNCTION void atomic_store_explicit(volatile atomic_##type *at, type value, \
+                                        memory_order order, memory_scope scope) \
+    {                                                                           \
+        before(order, scope);                                                   \
+        store##bits(at, AS_BITS##bits(value), scope);                           \
+    }                                                                           \
+    DEFAULTS(void, atomic_store, (volatile atomic_##type * at, type value), at, value)
 
 #define AS_BITS32(value) as_uint(value)
 #define AS_BITS64(value) as_ulong(value)
@@ -142,14 +139,7 @@ OPERATION(max_signed64, "max.s64", long, "l")
         after(order, scope);                                                                      \
         return old;                                                                               \
     }                                                                                             \
-    FUNCTION type function##_explicit(volatile atomic_##type *at, type value, memory_order order) \
-    {                                                                                             \
-        return function##_explicit(at, value, order, memory_scope_device);                        \
-    }                                                                                             \
-    FUNCTION type function(volatile atomic_##type *at, type value)                                \
-    {                                                                                             \
-        return function##_explicit(at, value, memory_order_seq_cst, memory_scope_device);         \
-    }
+    DEFAULTS(type, function, (volatile atomic_##type * at, type value), at, value)
 
 #define COMPARES(name, type, bits)                                                                \
     FUNCTION bool name##_explicit(volatile atomic_##type *at, type *expected, type value,         \
@@ -207,15 +197,7 @@ FUNCTION bool atomic_flag_test_and_set_explicit(volatile atomic_flag *at, memory
     return atomic_exchange_explicit(at, 1, order, scope) != 0;
 }
 
-FUNCTION bool atomic_flag_test_and_set_explicit(volatile atomic_flag *at, memory_order order)
-{
-    return atomic_exchange_explicit(at, 1, order, memory_scope_device) != 0;
-}
-
-FUNCTION bool atomic_flag_test_and_set(volatile atomic_flag *at)
-{
-    return atomic_exchange(at, 1) != 0;
-}
+DEFAULTS(bool, atomic_flag_test_and_set, (volatile atomic_flag * at), at)
 
 FUNCTION void atomic_flag_clear_explicit(volatile atomic_flag *at, memory_order order,
                                          memory_scope scope)
@@ -223,12 +205,4 @@ FUNCTION void atomic_flag_clear_explicit(volatile atomic_flag *at, memory_order 
     atomic_store_explicit(at, 0, order, scope);
 }
 
-FUNCTION void atomic_flag_clear_explicit(volatile atomic_flag *at, memory_order order)
-{
-    atomic_store_explicit(at, 0, order, memory_scope_device);
-}
-
-FUNCTION void atomic_flag_clear(volatile atomic_flag *at)
-{
-    atomic_store(at, 0);
-}
+DEFAULTS(void, atomic_flag_clear, (volatile atomic_flag * at), at)

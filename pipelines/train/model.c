@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/random.h"
 #include "kernels/train/tile.cl.h"
@@ -420,9 +421,10 @@ static weir_status tell(weir_train_ready ready, void *user, size_t index, weir_q
 weir_status weir_train_model_backward(weir_train_model *model, weir_queue *queue, bool accumulate,
                                       weir_train_ready ready, void *user)
 {
-    if (model->forward_only)
-        return weir__pattern_refuse(model->label, "create it without forward_only",
-                                    "the model has no backward pass");
+    if (!model->views[0].buffer)
+        return weir__pattern_refuse(model->label,
+                                    "bind its gradients, and create it without forward_only",
+                                    "the model has no gradients");
     for (size_t i = model->layer_count; i-- > 0;) {
         TRY(submit_bias(model, queue, i, accumulate));
         TRY(tell(ready, user, 2 * i + 1, queue));
@@ -608,8 +610,7 @@ static weir_status create_parts(weir_train_model *model,
     TRY(create_buffers(model));
     if (params->products == WEIR_TRAIN_CUBLAS)
         TRY(train_blas_open(model->device, params->cublas, &model->engine.blas));
-    TRY(prepare(model));
-    return model->forward_only ? WEIR_OK : weir_train_model_bind(model, NULL);
+    return prepare(model);
 }
 
 static bool is_power_of_two(float grid)
@@ -696,9 +697,9 @@ void weir_train_model_destroy(weir_train_model **model)
     if (!model || !*model)
         return;
     weir_train_model *m = *model;
-    weir_buffer **buffers[] = {&m->parameters, &m->copies,       &m->gradients, &m->entry,
-                               &m->sums,       &m->engine.parts, &m->deltas[0], &m->deltas[1],
-                               &m->results,    &m->states[0],    &m->states[1]};
+    weir_buffer **buffers[] = {&m->parameters,   &m->copies,    &m->entry,     &m->sums,
+                               &m->engine.parts, &m->deltas[0], &m->deltas[1], &m->results,
+                               &m->states[0],    &m->states[1]};
     train_blas_close(&m->engine.blas);
     for (size_t i = 0; i < m->layer_count; i++) {
         weir_buffer_destroy(&m->layers[i].pieces);
@@ -715,30 +716,16 @@ void weir_train_model_destroy(weir_train_model **model)
 
 // Gradients.
 
-static weir_status bind_own(weir_train_model *model)
+static weir_status check_view(const weir_train_model *model, size_t index,
+                              const struct weir_train_view *view)
 {
-    if (!model->gradients)
-        TRY(create_buffer(model, "gradients", model->parameter_bytes, &model->gradients));
-    for (size_t i = 0; i < 2 * model->layer_count; i++)
-        model->views[i] = (struct weir_train_view){model->gradients, model->parameter[i].offset};
-    return WEIR_OK;
-}
-
-static weir_status bind_given(weir_train_model *model, const struct weir_train_view *views)
-{
-    for (size_t i = 0; i < 2 * model->layer_count; i++) {
-        const size_t bytes = model->parameter[i].count * sizeof(float);
-        const size_t room = weir_buffer_size(views[i].buffer);
-        if (bytes > room || views[i].offset > room - bytes)
-            return weir__pattern_refuse(
-                model->label, NULL,
-                "the gradient of %s takes %zu bytes from byte %zu of a buffer of %zu",
-                model->parameter[i].name, bytes, views[i].offset, room);
-    }
-    for (size_t i = 0; i < 2 * model->layer_count; i++)
-        model->views[i] = views[i];
-    weir_buffer_destroy(&model->gradients);
-    return WEIR_OK;
+    const size_t bytes = model->parameter[index].count * sizeof(float);
+    const size_t room = weir_buffer_size(view->buffer);
+    if (bytes <= room && view->offset <= room - bytes)
+        return WEIR_OK;
+    return weir__pattern_refuse(
+        model->label, NULL, "the gradient of %s takes %zu bytes from byte %zu of a buffer of %zu",
+        model->parameter[index].name, bytes, view->offset, room);
 }
 
 weir_status weir_train_model_bind(weir_train_model *model, const struct weir_train_view *views)
@@ -746,17 +733,13 @@ weir_status weir_train_model_bind(weir_train_model *model, const struct weir_tra
     if (model->forward_only)
         return weir__pattern_refuse(model->label, NULL,
                                     "the model is forward_only: it has no gradients");
-    TRY(views ? bind_given(model, views) : bind_own(model));
+    for (size_t i = 0; i < 2 * model->layer_count; i++)
+        TRY(check_view(model, i, &views[i]));
+    memcpy(model->views, views, 2 * model->layer_count * sizeof *views);
     for (size_t i = 0; i < model->layer_count; i++)
         for (int add = 0; add < 2; add++) {
             model->layers[i].weight[add].c = train_model_gradient_range(model, 2 * i);
             TRY(train_product_prepare(&model->engine, &model->layers[i].weight[add]));
         }
     return WEIR_OK;
-}
-
-struct weir_train_view weir_train_model_gradient(const weir_train_model *model, size_t index)
-{
-    const struct weir_train_view none = {NULL, 0};
-    return index < 2 * model->layer_count ? model->views[index] : none;
 }

@@ -163,13 +163,12 @@ struct weir_train_view {
     size_t offset;
 };
 
-// Says where gradients are written and read, one view for each parameter. Without it, and with NULL,
-// they are in a buffer of the model's (weir_train_model_gradient()). Only while no pass is under
-// way. The buffers must outlive the model, or the next call of this function.
+// Says where gradients are written and read, one view for each parameter, before the first backward pass. Only while
+// no pass is under way. The buffers must outlive the model, or the next call of this function.
 //
-// Errors: WEIR_ERROR_INVALID for a view that does not fit its buffer, with the parameter's name.
+// Errors: WEIR_ERROR_INVALID for a view that does not fit its buffer, with the parameter's name, and for a model that
+// is forward_only.
 weir_status weir_train_model_bind(weir_train_model *model, const struct weir_train_view *views);
-struct weir_train_view weir_train_model_gradient(const weir_train_model *model, size_t index);
 
 // The samples of one pass, on the device. The forward pass alone reads them: once its work is done
 // the next batch may be uploaded to the same place.
@@ -203,7 +202,7 @@ typedef weir_status (*weir_train_ready)(void *user, size_t index, weir_queue *qu
 // Submits the backward pass of the last forward pass, once, to the same queue or to one that waits
 // for it. Gradients are overwritten, or added to with `accumulate`. `ready` may be NULL.
 //
-// Errors: WEIR_ERROR_INVALID for a model that is forward_only.
+// Errors: WEIR_ERROR_INVALID for a model whose gradients are not bound.
 weir_status weir_train_model_backward(weir_train_model *model, weir_queue *queue, bool accumulate,
                                       weir_train_ready ready, void *user);
 

@@ -65,7 +65,6 @@ struct weir_train_model {
 
     weir_buffer *parameters;
     weir_buffer *copies;    // BF16: of the weights
-    weir_buffer *gradients; // unless they are bound
     weir_buffer *entry;     // the input as elements
     weir_buffer *sums;      // of the product under way
     weir_buffer *deltas[2]; // gradients of outputs: of a layer's and of those before it
@@ -73,7 +72,7 @@ struct weir_train_model {
     weir_buffer *states[2]; // of the method
 
     struct weir_train_parameter parameter[2 * WEIR_TRAIN_LAYERS_MAX];
-    struct weir_train_view views[2 * WEIR_TRAIN_LAYERS_MAX];
+    struct weir_train_view views[2 * WEIR_TRAIN_LAYERS_MAX]; // zeros until they are bound
     struct train_layer layers[];
 };
 

@@ -194,35 +194,28 @@ static void raise(uint64_t *restrict counts, const uint64_t *restrict others, ui
         counts[i] = counts[i] > others[i] ? counts[i] : others[i];
 }
 
-static uint32_t common(const struct check_actors *actors, uint32_t capacity)
-{
-    return actors->count < capacity ? actors->count : capacity;
-}
-
 // What it says of the actor's own index is not looked at.
 bool check_actor_join(struct check_actors *actors, struct check_actor *actor, uint64_t at,
-                      const uint64_t *counts, uint32_t capacity)
+                      const uint64_t *counts)
 {
-    const uint32_t count = common(actors, capacity);
     const uint64_t own = actor->counts[actor->index];
     actor->counts[actor->index] = UINT64_MAX;
-    const bool known = knows(actor->counts, counts, count);
+    const bool known = knows(actor->counts, counts, actors->count);
     actor->counts[actor->index] = own;
     if (known)
         return false;
     keep_version(actors, actor, at);
-    raise(actor->counts, counts, count);
+    raise(actor->counts, counts, actors->count);
     return true;
 }
 
 void check_actor_join_from(const struct check_actors *actors, struct check_actor *actor,
-                           uint64_t at, const uint64_t *counts, uint32_t capacity)
+                           uint64_t at, const uint64_t *counts)
 {
-    const uint32_t count = common(actors, capacity);
-    raise(actor->counts, counts, count);
+    raise(actor->counts, counts, actors->count);
     for (uint32_t i = 0; i < actor->version_count; i++)
         if (version_at(actor, i)->until >= at)
-            raise(version_at(actor, i)->counts, counts, count);
+            raise(version_at(actor, i)->counts, counts, actors->count);
 }
 
 bool check_clock_join(const struct check_actors *actors, uint64_t *counts,
@@ -237,7 +230,7 @@ bool check_clock_join(const struct check_actors *actors, uint64_t *counts,
 
 void check_floor_join(struct check_actors *actors, const uint64_t *counts, uint32_t capacity)
 {
-    raise(actors->floor, counts, common(actors, capacity));
+    raise(actors->floor, counts, actors->count < capacity ? actors->count : capacity);
 }
 
 // Coming and going.

@@ -77,16 +77,16 @@ const uint64_t *check_actor_clock_at(const struct check_actor *actor, uint64_t c
 // whether that is new.
 bool check_actor_learn(struct check_actors *actors, struct check_actor *actor, uint64_t at,
                        const struct check_actor *producer, uint64_t count);
-// The same for what a clock of `capacity` counts knows, whose own counts are all of actors.
+// The same for what a clock knows that is no actor's and has as many counts as theirs.
 bool check_actor_join(struct check_actors *actors, struct check_actor *actor, uint64_t at,
-                      const uint64_t *counts, uint32_t capacity);
+                      const uint64_t *counts);
 // As check_actor_join(), where `at` may be past: it was split there.
 void check_actor_join_from(const struct check_actors *actors, struct check_actor *actor,
-                           uint64_t at, const uint64_t *counts, uint32_t capacity);
+                           uint64_t at, const uint64_t *counts);
 // A clock of as many counts as those of actors learns it, too. It is no actor's.
 bool check_clock_join(const struct check_actors *actors, uint64_t *counts,
                       const struct check_actor *producer, uint64_t count);
-// Everything that is submitted from now on comes after it.
+// Everything that is submitted from now on comes after what the first `capacity` counts of a clock say.
 void check_floor_join(struct check_actors *actors, const uint64_t *counts, uint32_t capacity);
 // The same as check_actor_learn() for everything that is submitted from now on.
 bool check_floor_learn(struct check_actors *actors, const struct check_actor *producer,

@@ -20,10 +20,7 @@ struct check_graph {
 static void check_use_operation(struct check *check, struct check_user *user,
                                 const struct weir_operation *operation);
 
-static struct check_graph *graph_of(const struct weir_link *link, const weir_graph *object)
-{
-    return weir_graph_data(link, object);
-}
+WEIR_DATA_OF(graph_of, struct check_graph, weir_graph)
 
 weir_status check_graph_create(const struct weir_link *link, weir_device *device,
                                weir_graph *object, const struct weir_graph_setup *setup,

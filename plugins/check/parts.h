@@ -200,22 +200,9 @@ struct check_user {
     bool probe;   // a graph is examined
 };
 
-static inline struct check *check_of(const struct weir_link *link)
-{
-    return link->state;
-}
-
-static inline struct check_queue *check_queue_of(const struct weir_link *link,
-                                                 const weir_queue *queue)
-{
-    return weir_queue_data(link, queue);
-}
-
-static inline struct check_buffer *check_buffer_of(const struct weir_link *link,
-                                                   const weir_buffer *buffer)
-{
-    return weir_buffer_data(link, buffer);
-}
+WEIR_STATE_OF(check_of, struct check)
+WEIR_DATA_OF(check_queue_of, struct check_queue, weir_queue)
+WEIR_DATA_OF(check_buffer_of, struct check_buffer, weir_buffer)
 
 // operation.c
 

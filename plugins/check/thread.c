@@ -27,7 +27,6 @@ struct check_key {
     struct check_key *next; // with the same hash, or of the spare one
     const void *key;
     uint64_t *counts;
-    uint32_t capacity; // of `counts`; what is beyond is 0
 };
 
 enum {
@@ -42,7 +41,7 @@ struct check_keys {
     uint32_t count;
     struct check_key *spares; // for a signal handler, which cannot allocate
     uint32_t spare_count;
-    uint32_t fit; // the capacity of all spare ones
+    uint32_t capacity; // of all clocks, that of actors
 };
 
 // The thread of the calling thread, of one link.
@@ -81,14 +80,12 @@ static struct check_thread *find_thread(const struct check *check)
 }
 
 // A thread that has ended, of which the clock knows all that it did: a new one may go on in its place.
-static struct check_thread *find_known_end(const struct check *check, const uint64_t *counts,
-                                           uint32_t capacity)
+static struct check_thread *find_known_end(const struct check *check, const uint64_t *counts)
 {
     struct check_thread *thread = check->ended_count ? check->threads : NULL;
     while (thread &&
            !(thread->ended && (check->actors.floor[thread->actor.index] >= thread->actor.last ||
-                               (thread->actor.index < capacity &&
-                                counts[thread->actor.index] >= thread->actor.last))))
+                               (counts && counts[thread->actor.index] >= thread->actor.last))))
         thread = thread->next;
     return thread;
 }
@@ -129,13 +126,12 @@ static struct check_thread *add_thread(struct check *check)
 
 // The calling thread's, made now if need be: with the clock that it begins with, or NULL. NULL if out of
 // memory.
-static struct check_thread *take_thread(struct check *check, const uint64_t *counts,
-                                        uint32_t capacity)
+static struct check_thread *take_thread(struct check *check, const uint64_t *counts)
 {
     struct check_thread *thread = find_thread(check);
     if (thread)
         return thread;
-    thread = find_known_end(check, counts, capacity);
+    thread = find_known_end(check, counts);
     if (thread) {
         thread->ended = false;
         check->ended_count--;
@@ -153,7 +149,7 @@ static struct check_thread *take_thread(struct check *check, const uint64_t *cou
 
 struct check_actor *check_thread_self(struct check *check)
 {
-    struct check_thread *thread = take_thread(check, NULL, 0);
+    struct check_thread *thread = take_thread(check, NULL);
     return thread ? &thread->actor : NULL;
 }
 
@@ -188,88 +184,76 @@ static void free_key(struct check_key *key)
     free(key);
 }
 
-static bool fit_key(const struct check *check, struct check_key *key)
+static bool grow_key(struct check_key *key, uint32_t from, uint32_t to)
 {
-    if (key->capacity >= check->actors.capacity)
-        return true;
-    uint64_t *counts = realloc(key->counts, check->actors.capacity * sizeof *counts);
+    uint64_t *counts = realloc(key->counts, to * sizeof *counts);
     if (!counts)
         return false;
-    memset(counts + key->capacity, 0, (check->actors.capacity - key->capacity) * sizeof *counts);
+    memset(counts + from, 0, (to - from) * sizeof *counts);
     key->counts = counts;
-    key->capacity = check->actors.capacity;
     return true;
 }
 
-// Not in a signal handler. All of them have the capacity of clocks.
+// If out of memory, what a key knows counts as done before what follows.
+static void grow_keys(struct check *check, struct check_key **at, uint32_t *count)
+{
+    while (*at) {
+        struct check_key *key = *at;
+        if (grow_key(key, check->keys->capacity, check->actors.capacity)) {
+            at = &key->next;
+            continue;
+        }
+        check_floor_join(&check->actors, key->counts, check->keys->capacity);
+        *at = key->next;
+        (*count)--;
+        free_key(key);
+    }
+}
+
+// Not in a signal handler.
 static void keep_spares(struct check *check)
 {
     struct check_keys *keys = check->keys;
-    if (keys->spare_count == SPARES && keys->fit == check->actors.capacity)
-        return;
     while (keys->spare_count < SPARES) {
         struct check_key *spare = calloc(1, sizeof *spare);
-        if (!spare)
+        if (!spare || !grow_key(spare, 0, keys->capacity)) {
+            free_key(spare);
             return;
+        }
         spare->next = keys->spares;
         keys->spares = spare;
         keys->spare_count++;
     }
-    for (struct check_key *spare = keys->spares; spare; spare = spare->next)
-        if (!fit_key(check, spare))
-            return;
-    keys->fit = check->actors.capacity;
 }
 
-static struct check_key *take_spare(struct check *check)
+static struct check_key *take_spare(struct check_keys *keys)
 {
-    struct check_keys *keys = check->keys;
     struct check_key *spare = keys->spares;
-    if (!spare || spare->capacity < check->actors.capacity)
+    if (!spare)
         return NULL;
     keys->spares = spare->next;
     keys->spare_count--;
-    spare->next = NULL;
     return spare;
 }
 
-// One that is too small: it is the last one that is taken.
-static void give_spare(struct check *check, struct check_key *key)
+static bool make_keys(struct check *check)
 {
-    struct check_key **at = &check->keys->spares;
-    while (*at)
-        at = &(*at)->next;
-    *at = key;
-    check->keys->spare_count++;
+    if (!check->keys && (check->keys = calloc(1, sizeof *check->keys)))
+        check->keys->capacity = check->actors.capacity;
+    return check->keys;
 }
 
 void check_threads_more(struct check *check)
 {
-    if (!check->source)
-        return;
-    if (!check->keys)
-        check->keys = calloc(1, sizeof *check->keys);
-    if (check->keys)
+    struct check_keys *keys = check->keys;
+    if (keys && keys->capacity < check->actors.capacity) {
+        for (size_t i = 0; i < KEY_HEADS; i++)
+            grow_keys(check, &keys->heads[i], &keys->count);
+        grow_keys(check, &keys->spares, &keys->spare_count);
+        keys->capacity = check->actors.capacity;
+    }
+    if (check->source && make_keys(check))
         keep_spares(check);
-}
-
-// With a signal a spare one gives its clock for the key's, which is smaller.
-static bool fit_quickly(struct check *check, struct check_key *key)
-{
-    struct check_key *spare = take_spare(check);
-    if (!spare)
-        return false;
-    uint64_t *counts = key->counts;
-    const uint32_t capacity = key->capacity;
-    memcpy(spare->counts, counts, capacity * sizeof *counts);
-    key->counts = spare->counts;
-    key->capacity = spare->capacity;
-    spare->counts = counts;
-    spare->capacity = capacity;
-    memset(counts, 0, capacity * sizeof *counts);
-    give_spare(check, spare);
-    check->keys->fit = 0;
-    return true;
 }
 
 // There are too many: what the first one of a list knows counts as done before what follows.
@@ -282,18 +266,16 @@ static void drop_a_key(struct check *check)
     check->keys->heads[i] = key->next;
     check->drop_from = (i + 1) % KEY_HEADS;
     check->keys->count--;
-    check_floor_join(&check->actors, key->counts, key->capacity);
+    check_floor_join(&check->actors, key->counts, check->keys->capacity);
     free_key(key);
 }
 
 // NULL if out of memory, or of spare ones.
 static struct check_key *add_key(struct check *check, const void *key, bool signal)
 {
-    if (!check->keys && !signal)
-        check->keys = calloc(1, sizeof *check->keys);
-    if (check->keys && !signal)
+    if (!signal && make_keys(check))
         keep_spares(check);
-    struct check_key *made = check->keys ? take_spare(check) : NULL;
+    struct check_key *made = check->keys ? take_spare(check->keys) : NULL;
     if (!made)
         return NULL;
     if (check->keys->count >= KEYS_MOST && !signal)
@@ -329,8 +311,7 @@ static bool release_key(struct check *check, const void *key, bool signal)
     struct check_key *found = find_key(check, key);
     if (!found)
         found = add_key(check, key, signal);
-    if (!found || (found->capacity < check->actors.capacity &&
-                   !(signal ? fit_quickly(check, found) : fit_key(check, found))))
+    if (!found)
         return false;
     if (tell_key(check, found, thread ? &thread->actor : NULL))
         check_news(check);
@@ -355,18 +336,20 @@ static bool acquire_key(struct check *check, const void *key)
     const struct check_key *found = find_key(check, key);
     if (!found)
         return true;
-    struct check_thread *thread = take_thread(check, found->counts, found->capacity);
+    struct check_thread *thread = take_thread(check, found->counts);
     if (!thread)
         return false;
-    if (check_actor_join(&check->actors, &thread->actor, thread->actor.last + 1, found->counts,
-                         found->capacity)) {
+    found = find_key(check, key); // it may have gone where clocks had to grow
+    if (!found)
+        return true;
+    if (check_actor_join(&check->actors, &thread->actor, thread->actor.last + 1, found->counts)) {
         thread->actor.last++;
         check_news(check);
     }
     uint64_t count;
     struct check_actor *queue = check_call_place(check, &count);
     if (queue)
-        check_actor_join_from(&check->actors, queue, count, found->counts, found->capacity);
+        check_actor_join_from(&check->actors, queue, count, found->counts);
     return true;
 }
 

@@ -123,26 +123,11 @@ struct fault_queue {
     atomic_uint_fast64_t settled; // up to this sequence none runs any more
 };
 
-static inline struct fault *fault_of(const struct weir_link *link)
-{
-    return link->state;
-}
-static inline struct fault_device *fault_device_of(const struct weir_link *link,
-                                                   const weir_device *device)
-{
-    return weir_device_data(link, device);
-}
-static inline struct fault_queue *fault_queue_of(const struct weir_link *link,
-                                                 const weir_queue *queue)
-{
-    return weir_queue_data(link, queue);
-}
+WEIR_STATE_OF(fault_of, struct fault)
+WEIR_DATA_OF(fault_device_of, struct fault_device, weir_device)
+WEIR_DATA_OF(fault_queue_of, struct fault_queue, weir_queue)
 // A program keeps a pointer to its device's.
-static inline struct fault_device *fault_program_device(const struct weir_link *link,
-                                                        const weir_program *program)
-{
-    return weir_program_data(link, program);
-}
+WEIR_DATA_OF(fault_program_device, struct fault_device, weir_program)
 
 // module.c
 

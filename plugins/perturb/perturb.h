@@ -34,7 +34,6 @@
 
 #include "base/random.h"
 #include "base/thread.h"
-#include "base/thread_local.h"
 
 enum perturb_mode {
     PERTURB_RANDOM,
@@ -138,16 +137,8 @@ struct perturb {
     struct perturb_counts counts;
 };
 
-static inline struct perturb *perturb_of(const struct weir_link *link)
-{
-    return link->state;
-}
-
-static inline struct perturb_queue *perturb_queue_of(const struct weir_link *link,
-                                                     const weir_queue *queue)
-{
-    return weir_queue_data(link, queue);
-}
+WEIR_STATE_OF(perturb_of, struct perturb)
+WEIR_DATA_OF(perturb_queue_of, struct perturb_queue, weir_queue)
 
 static inline const struct weir_operation *perturb_of_user(
     const struct perturb_operation *operation)
@@ -206,9 +197,6 @@ bool perturb_may_run(const struct perturb_queue *queue, unsigned flags);
 // Takes the pending operations of the queue up to `last`, and runs them.
 // With the lock held, which may be released meanwhile.
 void perturb_grant(struct perturb_queue *queue, struct perturb_operation *last);
-
-// Whether the calling thread is in a host call of the program's.
-extern WEIR_MODULE_THREAD_LOCAL bool perturb_in_host_call;
 
 // Ends the threads. Nothing is in flight.
 void perturb_runners_finish(struct perturb *perturb);

@@ -39,19 +39,6 @@ bool perturb_idle_start(struct perturb *perturb)
     return perturb->has_idle;
 }
 
-WEIR_MODULE_THREAD_LOCAL bool perturb_in_host_call;
-
-// In the place of the program's function.
-static weir_status call(void *user)
-{
-    const struct perturb_operation *operation = user;
-    const struct weir_operation *own = perturb_of_user(operation);
-    perturb_in_host_call = true;
-    const weir_status status = own->u.host_call.function(own->u.host_call.user);
-    perturb_in_host_call = false;
-    return status;
-}
-
 // What follows is held until all of the batch is: the front end books what a driver says to an
 // operation only when it delivers it, and this thread could not.
 static weir_status gate(void *user)
@@ -88,20 +75,12 @@ static void submit_gate(struct perturb_batch *batch)
     (void)submit(batch, &operation);
 }
 
-static void submit_own(struct perturb_batch *batch, struct perturb_operation *operation)
+static void submit_own(struct perturb_batch *batch, const struct weir_operation *operation)
 {
-    const struct weir_operation *own = perturb_of_user(operation);
-    struct weir_operation_room room;
-    if (perturb_operation_is_empty(own))
-        return;
-    struct weir_operation *copy = weir_operation_copy(&room, own);
-    if (own->kind == WEIR_OPERATION_HOST_CALL) {
-        copy->u.host_call.function = call;
-        copy->u.host_call.user = operation;
-    }
-    const weir_status status = submit(batch, copy);
+    const weir_status status =
+        perturb_operation_is_empty(operation) ? WEIR_OK : submit(batch, operation);
     if (status < 0)
-        batch->queue->perturb->link->host->fail(batch->queue->object, own, status);
+        batch->queue->perturb->link->host->fail(batch->queue->object, operation, status);
 }
 
 static void hand_on(struct perturb_batch *batch)
@@ -110,7 +89,7 @@ static void hand_on(struct perturb_batch *batch)
     const struct weir_link *next = perturb->link->next;
     submit_gate(batch);
     for (struct perturb_operation *at = batch->first; at; at = at->next)
-        submit_own(batch, at);
+        submit_own(batch, perturb_of_user(at));
     pthread_mutex_lock(&perturb->lock);
     batch->open = true;
     batch->queue->handed_on = batch->last;

@@ -378,7 +378,7 @@ weir_status perturb_event_query(const struct weir_link *link, weir_queue *object
     enter(queue->perturb);
     const bool again = queue->asked == sequence;
     queue->asked = sequence;
-    if (queue->done < sequence && again && !perturb_in_host_call)
+    if (queue->done < sequence && again && !link->host->in_host_call())
         perturb_run_one(queue->perturb, queue, sequence, 0);
     const bool done = queue->done >= sequence;
     leave(queue->perturb);

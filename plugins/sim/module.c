@@ -1,4 +1,6 @@
 // The plugin's keys, a link's life, its data for the front end's objects, and its ops table.
+#define _GNU_SOURCE // tdestroy
+#include <search.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -124,7 +126,7 @@ static weir_status read_scale(struct sim *sim, const struct weir_setting *const 
 
 static void release(struct sim *sim)
 {
-    sim_scale_finish(&sim->scale);
+    tdestroy(sim->scale.measured, free);
     sim_forget_threads(sim);
     sim_engine_destroy(&sim->engine);
     sim_gpu_destroy(&sim->gpu);

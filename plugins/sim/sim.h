@@ -46,14 +46,10 @@ enum sim_tag {
     SIM_TAG_BITS = 3,
 };
 
-struct sim_call;
-
 // Kernels that were measured on the next link.
 struct sim_scale {
     double factor;  // of what they took there; 0: none are measured
     void *measured; // a tree
-    struct sim_call *calls;
-    struct sim_call *free_calls;
 };
 
 // Times that vary; with the lock held.
@@ -155,28 +151,10 @@ struct sim_virtual_queue {
     uint64_t graph_start_ns; // of the launch that runs; UINT64_MAX: none
 };
 
-static inline struct sim *sim_of(const struct weir_link *link)
-{
-    return link->state;
-}
-
-static inline struct sim_virtual_device *sim_device_of(const struct weir_link *link,
-                                                       const weir_device *device)
-{
-    return weir_device_data(link, device);
-}
-
-static inline struct sim_virtual_queue *sim_queue_of(const struct weir_link *link,
-                                                     const weir_queue *queue)
-{
-    return weir_queue_data(link, queue);
-}
-
-static inline const struct sim_virtual_buffer *sim_buffer_of(const struct weir_link *link,
-                                                             const weir_buffer *buffer)
-{
-    return weir_buffer_data(link, buffer);
-}
+WEIR_STATE_OF(sim_of, struct sim)
+WEIR_DATA_OF(sim_device_of, struct sim_virtual_device, weir_device)
+WEIR_DATA_OF(sim_queue_of, struct sim_virtual_queue, weir_queue)
+WEIR_DATA_OF(sim_buffer_of, const struct sim_virtual_buffer, weir_buffer)
 
 // submit.c
 
@@ -184,8 +162,6 @@ static inline const struct sim_virtual_buffer *sim_buffer_of(const struct weir_l
 bool sim_lane_add(struct sim_virtual_queue *queue);
 weir_status sim_queue_submit(const struct weir_link *link, weir_queue *object,
                              const struct weir_operation *operation);
-// With the lock held.
-void sim_scale_finish(struct sim_scale *scale);
 
 // accounts.c. With the lock held, but for the ops.
 

@@ -1,12 +1,10 @@
 // The path of an operation: what it is to the engine, its place in virtual time, then on to the next link. What
 // has no cost is refused before anything is placed.
-#define _GNU_SOURCE // tdestroy
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/thread_local.h"
 #include "plugins/kit/kit.h"
 #include "plugins/sim/sim.h"
 
@@ -51,18 +49,6 @@ struct measured {
     char kernel[];
 };
 
-// A function of the host, in which nothing is measured: the queue that would have to finish may be
-// its own. One that never ran, since its queue failed, stays until the end.
-struct sim_call {
-    struct sim *sim;
-    struct sim_call *next;
-    struct sim_call *next_free;
-    weir_host_function function;
-    void *user;
-};
-
-static WEIR_MODULE_THREAD_LOCAL bool in_host_call;
-
 // Values that are no numbers are equal to themselves here.
 static int compare(const void *a, const void *b)
 {
@@ -97,16 +83,6 @@ static bool scale_find(const struct sim_scale *scale, const struct sim_launch *l
     if (at)
         *out_ns = (*at)->ns;
     return at != NULL;
-}
-
-void sim_scale_finish(struct sim_scale *scale)
-{
-    tdestroy(scale->measured, free);
-    while (scale->calls) {
-        struct sim_call *next = scale->calls->next;
-        free(scale->calls);
-        scale->calls = next;
-    }
 }
 
 // Measuring.
@@ -144,7 +120,8 @@ static weir_status measure(const struct weir_link *link, weir_queue *object,
 {
     struct sim *sim = sim_of(link);
     double ns;
-    if (in_host_call)
+    // The queue that would have to finish may be its own.
+    if (link->host->in_host_call())
         return weir_host_fail(link->host, WEIR_ERROR_UNSUPPORTED,
                               "launch it with these sizes from another thread first, or give it a "
                               "cost",
@@ -177,54 +154,6 @@ static weir_status scale_launch(const struct weir_link *link, weir_queue *object
         return WEIR_OK;
     *out_ran = true;
     return measure(link, object, operation, &launch);
-}
-
-// Functions of the host.
-
-static weir_status call(void *user)
-{
-    struct sim_call *own = user;
-    struct sim *sim = own->sim;
-    in_host_call = true;
-    const weir_status status = own->function(own->user);
-    in_host_call = false;
-    pthread_mutex_lock(&sim->lock);
-    own->next_free = sim->scale.free_calls;
-    sim->scale.free_calls = own;
-    pthread_mutex_unlock(&sim->lock);
-    return status;
-}
-
-static struct sim_call *take_call(struct sim_scale *scale)
-{
-    struct sim_call *own = scale->free_calls;
-    if (own) {
-        scale->free_calls = own->next_free;
-        return own;
-    }
-    own = calloc(1, sizeof *own);
-    if (!own)
-        return NULL;
-    own->next = scale->calls;
-    scale->calls = own;
-    return own;
-}
-
-// Lets the function of a host call tell that it is one.
-static weir_status scale_call(const struct weir_link *link, struct weir_operation *operation)
-{
-    struct sim *sim = sim_of(link);
-    if (sim->scale.factor == 0 || operation->kind != WEIR_OPERATION_HOST_CALL)
-        return WEIR_OK;
-    struct sim_call *own = take_call(&sim->scale);
-    if (!own)
-        return weir_host_no_memory(link->host, "a function of the host");
-    own->sim = sim;
-    own->function = operation->u.host_call.function;
-    own->user = operation->u.host_call.user;
-    operation->u.host_call.function = call;
-    operation->u.host_call.user = own;
-    return WEIR_OK;
 }
 
 // What an operation is.
@@ -662,18 +591,16 @@ weir_status sim_queue_submit(const struct weir_link *link, weir_queue *object,
 {
     struct sim_virtual_queue *queue = sim_queue_of(link, object);
     struct sim *sim = queue->sim;
-    struct weir_operation own = *operation;
     bool ran = false;
     sim_enter(sim);
     weir_status status = WEIR_OK;
     if (is_placed(operation)) {
         status = scale_launch(link, object, operation, &ran);
         status = status == WEIR_OK ? place_operation(link, queue, operation) : status;
-        status = status == WEIR_OK ? scale_call(link, &own) : status;
     }
     if (status == WEIR_OK && !ran) {
         sim_go(sim);
-        status = link->next->ops->queue_submit(link->next, object, &own);
+        status = link->next->ops->queue_submit(link->next, object, operation);
         sim_return(sim);
     }
     sim_leave(sim);

@@ -30,7 +30,7 @@
 struct round {
     struct trace_device *devices;
     struct trace_queue *queues;
-    struct trace_thread *threads;
+    struct trace_spans *spans;
     bool last;
     bool more;     // there is more to write: no sleep
     bool happened; // something was written
@@ -330,50 +330,42 @@ static void free_queues(struct trace *trace, struct trace_queue *queue)
     }
 }
 
-static void write_name(struct trace *trace, const struct trace_thread *thread, const char *name)
+// Of each thread in the order of their ends, its name first, so that two runs in virtual time write the same.
+static int by_thread(const void *a, const void *b)
 {
-    weir_trace_writer_thread(trace->writer,
-                             &(struct weir_trace_thread){.id = thread->id, .name = name});
+    const struct trace_span_entry *x = a;
+    const struct trace_span_entry *y = b;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    if (x->end_ns != y->end_ns)
+        return x->end_ns < y->end_ns ? -1 : 1;
+    return x->begin_ns > y->begin_ns ? -1 : x->begin_ns < y->begin_ns;
 }
 
-static void announce_thread(struct trace *trace, struct trace_thread *thread)
+static void write_span(struct trace *trace, const struct trace_span_entry *span)
 {
-    char path[64];
-    char name[32] = "";
-    thread->announced = true;
-    if (thread->name[0]) {
-        write_name(trace, thread, thread->name);
-        return;
-    }
-    snprintf(path, sizeof path, "/proc/self/task/%llu/comm", (unsigned long long)thread->id);
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return; // the thread has ended
-    if (fgets(name, sizeof name, file) && name[0] != '\n') {
-        name[strcspn(name, "\n")] = '\0';
-        write_name(trace, thread, name);
-    }
-    fclose(file);
+    if (span->kind == 0)
+        weir_trace_writer_thread(trace->writer, &(struct weir_trace_thread){.id = span->thread,
+                                                                            .name = span->name});
+    else if (!is_full(trace))
+        weir_trace_writer_span(trace->writer, &(struct weir_trace_span){
+                                                  .kind = span->kind,
+                                                  .thread = span->thread,
+                                                  .name = span->name,
+                                                  .number = span->number,
+                                                  .begin_ns = since_base(trace, span->begin_ns),
+                                                  .end_ns = since_base(trace, span->end_ns),
+                                              });
 }
 
-static void write_thread(struct trace *trace, struct trace_thread *thread, struct round *round)
+static void write_spans(struct trace *trace, struct round *round)
 {
-    const unsigned head = atomic_load_explicit(&thread->head, memory_order_acquire);
-    unsigned tail = atomic_load_explicit(&thread->tail, memory_order_relaxed);
-    round->happened = round->happened || tail != head;
-    for (; tail != head; tail++) {
-        const struct trace_span_entry *span = &thread->spans[tail % TRACE_SPANS];
-        if (!is_full(trace))
-            weir_trace_writer_span(trace->writer, &(struct weir_trace_span){
-                                                      .kind = span->kind,
-                                                      .thread = thread->id,
-                                                      .name = span->name,
-                                                      .number = span->number,
-                                                      .begin_ns = since_base(trace, span->begin_ns),
-                                                      .end_ns = since_base(trace, span->end_ns),
-                                                  });
-        atomic_store_explicit(&thread->tail, tail + 1, memory_order_release);
-    }
+    struct trace_spans *spans = round->spans;
+    round->happened = round->happened || spans->count > 0;
+    qsort(spans->items, spans->count, sizeof *spans->items, by_thread);
+    for (size_t i = 0; i < spans->count; i++)
+        write_span(trace, &spans->items[i]);
+    spans->count = 0;
 }
 
 static void flush(struct trace *trace, uint64_t now_ns)
@@ -395,7 +387,8 @@ static void go_round(struct trace *trace, struct round *round)
     pthread_mutex_lock(&trace->lists);
     round->devices = trace->devices;
     round->queues = trace->queues;
-    round->threads = trace->threads;
+    round->spans = &trace->spans[trace->filling];
+    trace->filling = !trace->filling;
     pthread_mutex_unlock(&trace->lists);
     round->more = false;
     round->happened = false;
@@ -407,15 +400,10 @@ static void go_round(struct trace *trace, struct round *round)
     trace_join(round->devices, round->queues, round->last,
                round->last || trace->clock ? UINT64_MAX : now_ns - GUARD_NS);
     announce_devices(trace, round->devices);
-    for (struct trace_thread *thread = round->threads; thread; thread = thread->next) {
-        if (!thread->announced)
-            announce_thread(trace, thread);
-        write_thread(trace, thread, round);
-    }
+    write_spans(trace, round);
     for (struct trace_queue *queue = round->queues; queue; queue = queue->next)
         write_queue(trace, queue, round);
     free_queues(trace, round->queues);
-    trace_threads_sweep(trace, round->threads);
     flush(trace, now_ns);
 }
 
@@ -452,8 +440,6 @@ static void write_rest(struct trace *trace)
     struct round round = {.last = true, .more = true};
     while (round.more)
         go_round(trace, &round);
-    for (struct trace_thread *thread = trace->threads; thread; thread = thread->next)
-        trace->spans_dropped += atomic_load(&thread->dropped);
     close_file(trace);
 }
 

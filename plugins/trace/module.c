@@ -226,7 +226,7 @@ static void free_objects(struct trace *trace)
 
 static void release(struct trace *trace)
 {
-    trace_threads_finish(trace);
+    trace_thread_leave(trace);
     free_objects(trace);
     weir_names_destroy(trace->names.texts);
     pthread_mutex_destroy(&trace->names.lock);
@@ -238,10 +238,12 @@ static void release(struct trace *trace)
 static weir_status trace_open(struct weir_link *link, const struct weir_setting *const *settings,
                               void **out_state)
 {
+    static _Atomic uint64_t numbers;
     struct trace *trace = calloc(1, sizeof *trace);
     if (!trace)
         return weir_host_no_memory(link->host, "a trace");
     trace->link = link;
+    trace->number = atomic_fetch_add(&numbers, 1) + 1;
     trace->backend = plugin_last_link(link);
     trace->clock = link->next->ops->extension(link->next, WEIR_HOST_CLOCK);
     trace->ring_size = power_of_two((uint64_t)settings[KEY_BUFFER]->integer);

@@ -7,7 +7,7 @@
 //              does not report
 //   drain.c    the writing thread
 //
-// Memory is fixed: a ring for each queue, and one for each thread that has regions or waits. A
+// Memory is fixed: a ring for each queue, and room for the regions and waits of threads. A
 // submit never waits for the writing thread: if its ring is full, the operation is counted and not
 // kept.
 //
@@ -16,7 +16,7 @@
 // except that the thread that runs a host call stores its times.
 //
 // In virtual time, where the links after this one have a clock, two runs write the same file: the
-// writing thread only works when a submitter, or a thread's ring, has to wait for it, which takes no
+// writing thread only works when a submitter, or the end of a region, has to wait for it, which takes no
 // virtual time; threads are numbered as they come; and nothing of the real time is in the file.
 //
 // No lock is taken with another one of the plugin held: docs/architecture.md.
@@ -42,7 +42,8 @@ enum {
     TRACE_REGION_SIZE = 72, // of a path of regions, as an operation keeps it
     TRACE_NAME_SIZE = 48,   // of a region
     TRACE_DEPTH = 32,       // of regions
-    TRACE_SPANS = 512,      // of a thread, until they are written; a power of two
+    TRACE_SPANS = 4096,     // of all threads, until they are written
+    TRACE_LINKS = 16,       // of which a thread knows its regions
     TRACE_WAITS = 64,       // that an operation keeps, the last ones
     TRACE_FETCH = 256,      // times that are fetched at once
     TRACE_LABEL_SIZE = 96,  // of labels of devices and queues
@@ -65,11 +66,18 @@ struct trace_names {
 const char *trace_names_keep(struct trace_names *names, const char *text);
 
 struct trace_span_entry {
-    enum weir_trace_span_kind kind;
+    enum weir_trace_span_kind kind; // 0: the name of the thread
+    uint64_t thread;
     uint64_t number;
     uint64_t begin_ns;
     uint64_t end_ns;
     char name[TRACE_NAME_SIZE];
+};
+
+// In the order in which they ended.
+struct trace_spans {
+    struct trace_span_entry items[TRACE_SPANS];
+    size_t count;
 };
 
 struct trace_level {
@@ -79,32 +87,19 @@ struct trace_level {
     char name[TRACE_NAME_SIZE];
 };
 
-// One thread in one link. Only the thread writes to its rings.
+// One thread in one link. The thread's own.
 struct trace_thread {
-    atomic_uint users;  // the link, and the thread as long as it lives
-    atomic_bool closed; // the link is gone
-    struct trace *trace;
-    struct trace_thread *next;        // of the link
-    struct trace_thread *next_of_own; // of the thread, in other links
-    uint64_t id;                      // the kernel's; in virtual time 1, 2, 3 …
-    char name[16];                    // in virtual time: the first one
-    bool announced;                   // the writing thread has written its name
-    uint32_t depth;                   // of regions; may exceed TRACE_DEPTH
+    struct trace_thread *next; // of the thread, in a link that it has called before
+    uint64_t link;             // trace.number
+    uint64_t id;               // the kernel's; in virtual time 1, 2, 3 …
+    uint32_t depth;            // of regions; may exceed TRACE_DEPTH
     struct trace_level levels[TRACE_DEPTH];
     char path[TRACE_REGION_SIZE];
     size_t path_length;
-    atomic_uint head; // counts; the thread moves it
-    atomic_uint tail; // the writing thread moves it
-    atomic_uint_fast64_t dropped;
-    struct trace_span_entry spans[TRACE_SPANS];
 };
 
-// Returns that of the calling thread, created at the first call. NULL if out of memory.
-void trace_threads_finish(struct trace *trace);
-// On the writing thread: frees those of the list, from the link's on, that have ended and of which
-// everything is written.
-void trace_threads_sweep(struct trace *trace, struct trace_thread *list);
-
+// The calling thread, which closes the link.
+void trace_thread_leave(const struct trace *trace);
 void trace_region(const struct weir_link *link, const char *name, uint64_t number);
 weir_status trace_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
                              uint64_t timeout_ns);
@@ -267,11 +262,14 @@ struct trace {
     uint64_t base_ns;                    // of the host's clock: the trace's moment 0
     uint64_t process;
     struct trace_names names;
-    pthread_mutex_t lists; // guards the three lists
+    uint64_t number;       // no other link of the process has it
+    pthread_mutex_t lists; // guards what follows, up to the count of devices
     struct trace_device *devices;
     struct trace_queue *queues;
-    struct trace_thread *threads;
-    uint64_t thread_count; // that have ever been on the list
+    uint64_t thread_count;
+    struct trace_spans spans[2]; // one is being filled, the other one is the writing thread's
+    unsigned filling;
+    uint64_t spans_dropped;
     uint32_t device_count;
     // The draining thread's.
     struct weir_thread thread;
@@ -291,14 +289,10 @@ struct trace {
     char failure[512]; // why the file, the report or the page is missing; "" if none is
     uint64_t flushed_ns;
     uint64_t dropped; // of destroyed queues
-    uint64_t spans_dropped;
     uint64_t unfinished;
 };
 
-static inline struct trace *trace_of(const struct weir_link *link)
-{
-    return link->state;
-}
+WEIR_STATE_OF(trace_of, struct trace)
 
 // The host's clock. Waits of the writing thread are by the system's.
 static inline uint64_t trace_now_ns(const struct trace *trace)
@@ -306,23 +300,9 @@ static inline uint64_t trace_now_ns(const struct trace *trace)
     return trace->clock ? trace->clock->now_ns(trace->clock->user) : weir_clock_now_ns();
 }
 
-static inline struct trace_queue *trace_queue_of(const struct weir_link *link,
-                                                 const weir_queue *queue)
-{
-    return weir_queue_data(link, queue);
-}
-
-static inline struct trace_device *trace_device_of(const struct weir_link *link,
-                                                   const weir_device *device)
-{
-    return weir_device_data(link, device);
-}
-
-static inline const struct trace_buffer *trace_buffer_of(const struct weir_link *link,
-                                                         const weir_buffer *buffer)
-{
-    return weir_buffer_data(link, buffer);
-}
+WEIR_DATA_OF(trace_queue_of, struct trace_queue, weir_queue)
+WEIR_DATA_OF(trace_device_of, struct trace_device, weir_device)
+WEIR_DATA_OF(trace_buffer_of, const struct trace_buffer, weir_buffer)
 
 // join.c
 

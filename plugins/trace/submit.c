@@ -27,122 +27,6 @@ const char *trace_names_keep(struct trace_names *names, const char *text)
     return kept ? kept : "(too many labels)";
 }
 
-// One key of the process gives each thread its list, which has an entry for each link that the
-// thread has called; usually there is one. An entry is shared by the link and the thread, and freed
-// with the later of the two.
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t key;
-static bool has_key;
-
-static void release_user(struct trace_thread *thread)
-{
-    if (atomic_fetch_sub_explicit(&thread->users, 1, memory_order_acq_rel) == 1)
-        free(thread);
-}
-
-// The thread ends.
-static void release_all(void *list)
-{
-    for (struct trace_thread *thread = list; thread;) {
-        struct trace_thread *next = thread->next_of_own;
-        release_user(thread);
-        thread = next;
-    }
-}
-
-static void make_key(void)
-{
-    has_key = pthread_key_create(&key, release_all) == 0;
-}
-
-// Removes the entries of closed links from the calling thread's list.
-static struct trace_thread *prune(struct trace_thread *list)
-{
-    for (struct trace_thread **at = &list; *at;) {
-        struct trace_thread *thread = *at;
-        if (!atomic_load_explicit(&thread->closed, memory_order_acquire)) {
-            at = &thread->next_of_own;
-            continue;
-        }
-        *at = thread->next_of_own;
-        release_user(thread);
-    }
-    return list;
-}
-
-static struct trace_thread *make(struct trace *trace, struct trace_thread *list)
-{
-    list = prune(list);
-    struct trace_thread *thread = calloc(1, sizeof *thread);
-    if (thread) {
-        atomic_init(&thread->users, 2);
-        thread->trace = trace;
-        thread->id = (uint64_t)syscall(SYS_gettid);
-        thread->next_of_own = list;
-        list = thread;
-        if (trace->clock)
-            prctl(PR_GET_NAME, thread->name);
-        pthread_mutex_lock(&trace->lists);
-        if (trace->clock)
-            thread->id = ++trace->thread_count;
-        thread->next = trace->threads;
-        trace->threads = thread;
-        pthread_mutex_unlock(&trace->lists);
-    }
-    pthread_setspecific(key, list);
-    return thread;
-}
-
-static struct trace_thread *trace_thread_self(struct trace *trace)
-{
-    pthread_once(&once, make_key);
-    if (!has_key)
-        return NULL;
-    struct trace_thread *list = pthread_getspecific(key);
-    // A new link may have the address of a closed one.
-    for (struct trace_thread *thread = list; thread; thread = thread->next_of_own)
-        if (thread->trace == trace && !atomic_load_explicit(&thread->closed, memory_order_relaxed))
-            return thread;
-    return make(trace, list);
-}
-
-// Takes it out of the link's list, in which newer ones may stand before it by now.
-static void delist(struct trace *trace, const struct trace_thread *thread)
-{
-    pthread_mutex_lock(&trace->lists);
-    struct trace_thread **at = &trace->threads;
-    while (*at != thread)
-        at = &(*at)->next;
-    *at = thread->next;
-    pthread_mutex_unlock(&trace->lists);
-}
-
-void trace_threads_sweep(struct trace *trace, struct trace_thread *list)
-{
-    for (struct trace_thread *thread = list; thread;) {
-        struct trace_thread *next = thread->next;
-        if (atomic_load_explicit(&thread->users, memory_order_acquire) == 1 &&
-            atomic_load_explicit(&thread->head, memory_order_relaxed) ==
-                atomic_load_explicit(&thread->tail, memory_order_relaxed)) {
-            delist(trace, thread);
-            trace->spans_dropped += atomic_load_explicit(&thread->dropped, memory_order_relaxed);
-            release_user(thread);
-        }
-        thread = next;
-    }
-}
-
-void trace_threads_finish(struct trace *trace)
-{
-    while (trace->threads) {
-        struct trace_thread *thread = trace->threads;
-        trace->threads = thread->next;
-        atomic_store_explicit(&thread->closed, true, memory_order_release);
-        release_user(thread);
-    }
-}
-
 // Copies as much as fits, and returns its length without the zero. snprintf() takes ten
 // times as long.
 static size_t copy_text(char *to, size_t size, const char *from)
@@ -156,29 +40,127 @@ static size_t copy_text(char *to, size_t size, const char *from)
     return length;
 }
 
-static bool is_full(const struct trace_thread *thread, unsigned head)
+// Wakes the writing thread, since a ring is filling up.
+static void press(struct trace *trace)
 {
-    return head - atomic_load_explicit(&thread->tail, memory_order_acquire) == TRACE_SPANS;
+    pthread_mutex_lock(&trace->lock);
+    trace->pressed = true;
+    pthread_cond_signal(&trace->wake);
+    pthread_mutex_unlock(&trace->lock);
+}
+
+// Keeps it until it is written.
+static void keep_span(struct trace *trace, const struct trace_span_entry *span)
+{
+    pthread_mutex_lock(&trace->lists);
+    if (trace->clock && trace->spans[trace->filling].count == TRACE_SPANS) {
+        pthread_mutex_unlock(&trace->lists);
+        trace_drain_now(trace);
+        pthread_mutex_lock(&trace->lists);
+    }
+    struct trace_spans *spans = &trace->spans[trace->filling];
+    const bool half = spans->count == TRACE_SPANS / 2;
+    if (spans->count < TRACE_SPANS)
+        spans->items[spans->count++] = *span;
+    else
+        trace->spans_dropped++;
+    pthread_mutex_unlock(&trace->lists);
+    if (half && !trace->clock)
+        press(trace);
+}
+
+// One key of the process gives each thread its list, which has an entry for each link that the thread has called;
+// usually there is one. Of a link that another thread has closed it stays until this one needs room.
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t key;
+static bool has_key;
+
+static void free_list(void *list)
+{
+    for (struct trace_thread *thread = list; thread;) {
+        struct trace_thread *next = thread->next;
+        free(thread);
+        thread = next;
+    }
+}
+
+static void make_key(void)
+{
+    has_key = pthread_key_create(&key, free_list) == 0;
+}
+
+// The last one of a list that is full, taken out of it, or a new one.
+static struct trace_thread *take(struct trace_thread *list)
+{
+    struct trace_thread **last = &list;
+    for (size_t i = 1; *last && i < TRACE_LINKS; i++)
+        last = &(*last)->next;
+    struct trace_thread *thread = *last ? *last : malloc(sizeof *thread);
+    *last = NULL;
+    return thread;
+}
+
+static struct trace_thread *make(struct trace *trace, struct trace_thread *list)
+{
+    struct trace_span_entry name = {.name = ""};
+    struct trace_thread *thread = take(list);
+    if (!thread)
+        return NULL;
+    *thread = (struct trace_thread){.next = list,
+                                    .link = trace->number,
+                                    .id = (uint64_t)syscall(SYS_gettid)};
+    if (trace->clock) {
+        pthread_mutex_lock(&trace->lists);
+        thread->id = ++trace->thread_count;
+        pthread_mutex_unlock(&trace->lists);
+    }
+    pthread_setspecific(key, thread);
+    prctl(PR_GET_NAME, name.name);
+    name.thread = thread->id;
+    if (name.name[0])
+        keep_span(trace, &name);
+    return thread;
+}
+
+void trace_thread_leave(const struct trace *trace)
+{
+    struct trace_thread *list = has_key ? pthread_getspecific(key) : NULL;
+    struct trace_thread **at = &list;
+    while (*at && (*at)->link != trace->number)
+        at = &(*at)->next;
+    struct trace_thread *thread = *at;
+    if (!thread)
+        return;
+    *at = thread->next;
+    free(thread);
+    pthread_setspecific(key, list);
+}
+
+static struct trace_thread *trace_thread_self(struct trace *trace)
+{
+    pthread_once(&once, make_key);
+    if (!has_key)
+        return NULL;
+    struct trace_thread *list = pthread_getspecific(key);
+    struct trace_thread *thread = list;
+    while (thread && thread->link != trace->number)
+        thread = thread->next;
+    return thread ? thread : make(trace, list);
 }
 
 // Notes an interval of the calling thread that ends now.
-static void trace_thread_span(struct trace_thread *thread, enum weir_trace_span_kind kind,
-                              const char *name, uint64_t number, uint64_t begin_ns)
+static void trace_thread_span(struct trace *trace, const struct trace_thread *thread,
+                              enum weir_trace_span_kind kind, const char *name, uint64_t number,
+                              uint64_t begin_ns)
 {
-    const unsigned head = atomic_load_explicit(&thread->head, memory_order_relaxed);
-    if (thread->trace->clock && is_full(thread, head))
-        trace_drain_now(thread->trace);
-    if (is_full(thread, head)) {
-        atomic_fetch_add_explicit(&thread->dropped, 1, memory_order_relaxed);
-        return;
-    }
-    struct trace_span_entry *span = &thread->spans[head % TRACE_SPANS];
-    span->kind = kind;
-    span->number = number;
-    span->begin_ns = begin_ns;
-    span->end_ns = trace_now_ns(thread->trace);
-    copy_text(span->name, sizeof span->name, name);
-    atomic_store_explicit(&thread->head, head + 1, memory_order_release);
+    struct trace_span_entry span = {.kind = kind,
+                                    .thread = thread->id,
+                                    .number = number,
+                                    .begin_ns = begin_ns,
+                                    .end_ns = trace_now_ns(trace)};
+    copy_text(span.name, sizeof span.name, name);
+    keep_span(trace, &span);
 }
 
 // Regions.
@@ -212,37 +194,40 @@ static void extend(struct trace_thread *thread, const char *name, uint64_t numbe
     append(thread, digits_of(number, digits));
 }
 
-static void push(struct trace_thread *thread, const char *name, uint64_t number)
+static void push(struct trace *trace, struct trace_thread *thread, const char *name,
+                 uint64_t number)
 {
     if (thread->depth++ >= TRACE_DEPTH)
         return;
     struct trace_level *level = &thread->levels[thread->depth - 1];
-    level->begin_ns = trace_now_ns(thread->trace);
+    level->begin_ns = trace_now_ns(trace);
     level->number = number;
     level->length = thread->path_length;
     copy_text(level->name, sizeof level->name, name);
     extend(thread, level->name, number);
 }
 
-static void pop(struct trace_thread *thread)
+static void pop(struct trace *trace, struct trace_thread *thread)
 {
     if (thread->depth == 0)
         return;
     if (thread->depth-- > TRACE_DEPTH)
         return;
     const struct trace_level *level = &thread->levels[thread->depth];
-    trace_thread_span(thread, WEIR_TRACE_REGION, level->name, level->number, level->begin_ns);
+    trace_thread_span(trace, thread, WEIR_TRACE_REGION, level->name, level->number,
+                      level->begin_ns);
     thread->path_length = level->length;
     thread->path[thread->path_length] = '\0';
 }
 
 void trace_region(const struct weir_link *link, const char *name, uint64_t number)
 {
-    struct trace_thread *thread = trace_thread_self(trace_of(link));
+    struct trace *trace = trace_of(link);
+    struct trace_thread *thread = trace_thread_self(trace);
     if (thread && name)
-        push(thread, name, number);
+        push(trace, thread, name, number);
     else if (thread)
-        pop(thread);
+        pop(trace, thread);
     link->next->ops->region(link->next, name, number);
 }
 
@@ -250,9 +235,9 @@ void trace_region(const struct weir_link *link, const char *name, uint64_t numbe
 
 static void note_host_wait(const struct weir_link *link, const char *name, uint64_t begin_ns)
 {
-    struct trace_thread *thread = trace_thread_self(trace_of(link));
+    const struct trace_thread *thread = trace_thread_self(trace_of(link));
     if (thread)
-        trace_thread_span(thread, WEIR_TRACE_SYNC, name, WEIR_NO_NUMBER, begin_ns);
+        trace_thread_span(trace_of(link), thread, WEIR_TRACE_SYNC, name, WEIR_NO_NUMBER, begin_ns);
 }
 
 weir_status trace_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,
@@ -551,15 +536,6 @@ static struct trace_entry *next_entry(struct trace_queue *queue, uint64_t head)
     if (head - queue->tail_seen > queue->mask)
         queue->tail_seen = atomic_load_explicit(&queue->tail, memory_order_acquire);
     return head - queue->tail_seen > queue->mask ? NULL : &queue->ring[head & queue->mask];
-}
-
-// Wakes the writing thread, since a ring is filling up.
-static void press(struct trace *trace)
-{
-    pthread_mutex_lock(&trace->lock);
-    trace->pressed = true;
-    pthread_cond_signal(&trace->wake);
-    pthread_mutex_unlock(&trace->lock);
 }
 
 // In virtual time the submitter waits for it, so that it finds the same in each run. Each node of a

@@ -480,7 +480,7 @@ static void submit_host_call(struct scene *scene)
     EXPECT_OK(weir_queue_host_call(scene->rig.queue, count, scene));
 }
 
-// The driver calls it: a launch is one call, holds nothing, and does not wait.
+// The driver calls it: a launch is one call, holds nothing, and does not wait. Launches under way keep their call.
 SCENE_TEST(CudaGraph, AHostCallIsAHostNode)
 {
     const long nodes = scene->fake->calls("cuGraphAddHostNode");
@@ -492,9 +492,13 @@ SCENE_TEST(CudaGraph, AHostCallIsAHostNode)
         EXPECT_OK(weir_queue_graph(scene->rig.queue, graph));
     EXPECT_INT_EQ(scene->fake->calls("cuGraphLaunch"), launches + 20);
     EXPECT_INT_EQ(atomic_load(&scene->calls), 0);
+    struct scene later = {.status = WEIR_OK};
+    EXPECT_OK(weir_graph_set_host_call(graph, 1, count, &later));
+    EXPECT_OK(weir_queue_graph(scene->rig.queue, graph));
     scene->fake->hold(0);
     EXPECT_OK(weir_queue_sync(scene->rig.queue, GUARD_NS));
     EXPECT_INT_EQ(atomic_load(&scene->calls), 20);
+    EXPECT_INT_EQ(atomic_load(&later.calls), 1);
 }
 
 // Of launches under way, the one whose call failed is named, and those of the queue after it call

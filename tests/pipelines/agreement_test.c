@@ -110,12 +110,12 @@ static void measure_relevance(const struct expected *expected, const struct rig 
         promoted[i] = (double)texture[i];
     arr_coc_reference_relevance(&expected->dims, &weights, promoted, rig->query, scores, balance,
                                 relevance);
-    out->own_relevance = farthest(relevance, frame->relevance, patches);
-    out->own_scores = farthest(scores, frame->scores, 3 * patches);
-    out->own_balance = farthest(balance, frame->balance, 3);
-    out->relevance = farthest(expected->relevance, frame->relevance, patches);
-    out->scores = farthest(expected->scores, frame->scores, 3 * patches);
-    out->balance = farthest(expected->balance, frame->balance, 3);
+    out->own_relevance = farthest(relevance, frame->output.relevance, patches);
+    out->own_scores = farthest(scores, frame->output.scores, 3 * patches);
+    out->own_balance = farthest(balance, frame->output.balance, 3);
+    out->relevance = farthest(expected->relevance, frame->output.relevance, patches);
+    out->scores = farthest(expected->scores, frame->output.scores, 3 * patches);
+    out->balance = farthest(expected->balance, frame->output.balance, 3);
 }
 
 static bool same_patches(const struct expected *expected, const struct rig_frame *frame)
@@ -123,15 +123,17 @@ static bool same_patches(const struct expected *expected, const struct rig_frame
     const size_t patches = (size_t)expected->dims.grid * (size_t)expected->dims.grid;
     OWN_MEMORY int32_t *wanted = rig_alloc(3 * patches, sizeof *wanted);
     int tokens = 0;
-    int count = arr_coc_reference_allocate(&expected->dims, frame->relevance, wanted, &tokens);
-    bool same = weir_test_check_int(__FILE__, __LINE__, "patches", "==", "the reference's",
-                                    frame->output.patch_count, count) &&
-                weir_test_check_int(__FILE__, __LINE__, "tokens", "==", "the reference's",
-                                    frame->output.token_count, tokens) &&
-                weir_test_check_int(__FILE__, __LINE__, "tokens", "<=", "the budget", tokens,
-                                    expected->dims.budget) &&
-                weir_test_check_mem(__FILE__, __LINE__, "patches", "the reference's",
-                                    frame->patches, wanted, (size_t)count * 3 * sizeof *wanted);
+    int count =
+        arr_coc_reference_allocate(&expected->dims, frame->output.relevance, wanted, &tokens);
+    bool same =
+        weir_test_check_int(__FILE__, __LINE__, "patches", "==", "the reference's",
+                            frame->output.patch_count, count) &&
+        weir_test_check_int(__FILE__, __LINE__, "tokens", "==", "the reference's",
+                            frame->output.token_count, tokens) &&
+        weir_test_check_int(__FILE__, __LINE__, "tokens", "<=", "the budget", tokens,
+                            expected->dims.budget) &&
+        weir_test_check_mem(__FILE__, __LINE__, "patches", "the reference's", frame->output.patches,
+                            wanted, (size_t)count * 3 * sizeof *wanted);
     return same;
 }
 
@@ -150,9 +152,9 @@ static bool measure(const struct expected *expected, const struct rig *rig,
 
     size_t count = (size_t)frame->output.token_count * WEIR_ARR_COC_CHANNELS;
     OWN_MEMORY double *tokens = rig_alloc(count, sizeof *tokens);
-    arr_coc_reference_compress(&expected->dims, expected->texture, frame->patches,
+    arr_coc_reference_compress(&expected->dims, expected->texture, frame->output.patches,
                                (int)frame->output.patch_count, tokens);
-    out->tokens = farthest(tokens, frame->tokens, count);
+    out->tokens = farthest(tokens, frame->output.tokens, count);
     return true;
 }
 
@@ -276,10 +278,8 @@ static void outcome_finish(struct outcome *outcome)
 
 static bool same_bits(const struct outcome *a, const struct outcome *b)
 {
-    size_t a_size, b_size;
-    OWN_MEMORY unsigned char *a_bytes = rig_frame_bytes(&a->frame, &a_size);
-    OWN_MEMORY unsigned char *b_bytes = rig_frame_bytes(&b->frame, &b_size);
-    return a_size == b_size && memcmp(a_bytes, b_bytes, a_size) == 0 &&
+    return a->frame.size == b->frame.size &&
+           memcmp(a->frame.bytes, b->frame.bytes, a->frame.size) == 0 &&
            memcmp(a->texture, b->texture, a->texture_size) == 0;
 }
 

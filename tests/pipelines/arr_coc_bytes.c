@@ -10,14 +10,11 @@ static const struct weir_arr_coc_sizes sizes = {256, 16, 1024};
 
 static bool write_frame(FILE *stream, const struct rig_frame *frame)
 {
-    size_t size;
     if (frame->status != WEIR_OK) {
         fprintf(stderr, "arr_coc_bytes: %s\n", frame->message);
         return false;
     }
-    OWN_MEMORY unsigned char *bytes = rig_frame_bytes(frame, &size);
-    bool written = fwrite(bytes, 1, size, stream) == size;
-    return written;
+    return fwrite(frame->bytes, 1, frame->size, stream) == frame->size;
 }
 
 static bool write_all(const char *path, const struct rig_frame *frames)

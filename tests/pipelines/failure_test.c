@@ -390,91 +390,54 @@ enum {
     MANY = 24
 };
 
-struct many {
-    weir_arr_coc *arr_coc;
-    struct rig_image image;
-    struct weir_arr_coc_frame frames[MANY];
-    int ends[MANY][2]; // deliveries, status
-    bool destroys_in_deliver;
-};
-
-static weir_status load_one(void *user, unsigned char *rgb, size_t capacity, uint32_t *out_width,
-                            uint32_t *out_height)
-{
-    struct many *many = user;
-    memcpy(rgb, many->image.rgb, (size_t)40 * 50 * 3);
-    *out_width = 50;
-    *out_height = 40;
-    return WEIR_OK;
-}
-
-static void deliver_many(void *user, struct weir_arr_coc_frame *frame,
-                         const struct weir_arr_coc_output *output,
-                         const struct weir_pipeline_result *result)
-{
-    struct many *many = user;
-    int(*end)[2] = &many->ends[frame - many->frames];
-    (*end)[0]++;
-    (*end)[1] = result->status;
-    EXPECT_TRUE((output != NULL) == (result->status == WEIR_OK));
-    if (many->destroys_in_deliver) {
-        weir_arr_coc *same = many->arr_coc;
-        weir_arr_coc_destroy(&same);
-        EXPECT_PTR_EQ(same, many->arr_coc);
-    }
-}
-
-static bool many_start(struct many *many, const struct rig *rig, uint32_t slots)
-{
-    struct weir_arr_coc_params params = rig_params(rig, &small, 2000);
-
-    many->image = rig_image_make(40, 50);
-    made_image_noise(40, 50, 1, many->image.rgb);
-    for (int i = 0; i < MANY; i++)
-        many->frames[i] = (struct weir_arr_coc_frame){.load = load_one, .user = many};
-    params.slot_count = slots;
-    params.backlog = MANY;
-    params.deliver = deliver_many;
-    params.user = many;
-    if (!IS_OK(weir_arr_coc_create(&params, &many->arr_coc)))
-        return false;
-    for (int i = 0; i < MANY; i++)
-        EXPECT_OK(weir_pipeline_submit(weir_arr_coc_pipeline(many->arr_coc), &many->frames[i]));
-    return true;
-}
-
-// How many ended with this status; each was delivered once.
-static int many_ended(const struct many *many, weir_status status)
-{
-    int count = 0;
-    for (int i = 0; i < MANY; i++) {
-        EXPECT_INT_EQ(many->ends[i][0], 1);
-        count += many->ends[i][1] == status;
-    }
-    return count;
-}
-
 SMALL_TEST(ArrCocEnding, DestroyWithFramesInFlight)
 {
-    for (uint32_t slots = 1; slots <= 4; slots++) {
-        struct many many = {0};
-        ASSERT_TRUE(many_start(&many, rig, slots));
-        weir_arr_coc_destroy(&many.arr_coc);
-        EXPECT_NULL(many.arr_coc);
-        EXPECT_INT_EQ(many_ended(&many, WEIR_OK) + many_ended(&many, WEIR_CANCELLED), MANY);
-        rig_image_finish(&many.image);
+    struct weir_arr_coc_params params = rig_params(rig, &small, 2000);
+    own_image image = rig_image_make(40, 50);
+    params.backlog = MANY;
+    for (params.slot_count = 1; params.slot_count <= 4; params.slot_count++) {
+        struct rig_frame frames[MANY];
+        weir_arr_coc *arr_coc;
+        ASSERT_OK(weir_arr_coc_create(&params, &arr_coc));
+        for (int i = 0; i < MANY; i++) {
+            rig_frame_init(&frames[i], &image, 0);
+            EXPECT_OK(weir_pipeline_submit(weir_arr_coc_pipeline(arr_coc), &frames[i].frame));
+        }
+        weir_arr_coc_destroy(&arr_coc);
+        EXPECT_NULL(arr_coc);
+        for (int i = 0; i < MANY; i++) {
+            EXPECT_INT_EQ(frames[i].deliveries, 1);
+            EXPECT_TRUE(frames[i].status == WEIR_OK || frames[i].status == WEIR_CANCELLED);
+        }
     }
+}
+
+static void destroy_in_delivery(void *user, struct weir_arr_coc_frame *frame,
+                                const struct weir_arr_coc_output *output,
+                                const struct weir_pipeline_result *result)
+{
+    weir_arr_coc *const *arr_coc = user;
+    weir_arr_coc *same = *arr_coc;
+    weir_arr_coc_destroy(&same);
+    EXPECT_PTR_EQ(same, *arr_coc);
+    EXPECT_TRUE((output != NULL) == (result->status == WEIR_OK));
+    ((struct rig_frame *)(void *)frame)->deliveries += result->status == WEIR_OK;
 }
 
 SMALL_TEST(ArrCocEnding, DestroyInACallbackDoesNothing)
 {
-    struct many many = {.destroys_in_deliver = true};
-
-    ASSERT_TRUE(many_start(&many, rig, 3));
-    EXPECT_OK(weir_pipeline_drain(weir_arr_coc_pipeline(many.arr_coc), WEIR_FOREVER));
-    EXPECT_INT_EQ(many_ended(&many, WEIR_OK), MANY);
-    weir_arr_coc_destroy(&many.arr_coc);
-    rig_image_finish(&many.image);
+    struct weir_arr_coc_params params = rig_params(rig, &small, 2000);
+    own_image image = rig_image_make(40, 50);
+    struct rig_frame frames[3];
+    own_arr_coc arr_coc = NULL;
+    params.deliver = destroy_in_delivery;
+    params.user = &arr_coc;
+    ASSERT_OK(weir_arr_coc_create(&params, &arr_coc));
+    for (int i = 0; i < 3; i++)
+        rig_frame_init(&frames[i], &image, 0);
+    EXPECT_TRUE(rig_run(arr_coc, frames, 3));
+    for (int i = 0; i < 3; i++)
+        EXPECT_INT_EQ(frames[i].deliveries, 1);
 }
 
 // Settings.

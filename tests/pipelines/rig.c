@@ -155,36 +155,35 @@ void rig_frame_init(struct rig_frame *frame, const struct rig_image *image, uint
 
 void rig_frame_finish(struct rig_frame *frame)
 {
-    free(frame->relevance);
-    free(frame->scores);
-    free(frame->tokens);
-    free(frame->patches);
+    free(frame->bytes);
     *frame = (struct rig_frame){0};
 }
 
-static void *copy_of(const void *bytes, size_t size)
+// Appends what the frame's memory has room for.
+static const void *keep(struct rig_frame *frame, const void *from, size_t size)
 {
-    void *copy = rig_alloc(size, 1);
-    memcpy(copy, bytes, size);
-    return copy;
+    unsigned char *to = frame->bytes + frame->size;
+    memcpy(to, from, size);
+    frame->size += size;
+    return to;
 }
 
 static void keep_output(struct rig_frame *frame, const struct weir_arr_coc_output *output)
 {
+    const uint32_t counts[2] = {output->patch_count, output->token_count};
     const size_t map = (size_t)frame->grid * frame->grid * sizeof(float);
-    const size_t token = WEIR_ARR_COC_CHANNELS * sizeof(float);
+    const size_t patches = (size_t)output->patch_count * 3 * sizeof(int32_t);
+    const size_t tokens = (size_t)output->token_count * WEIR_ARR_COC_CHANNELS * sizeof(float);
+    const size_t balance = 3 * sizeof(float);
 
+    frame->bytes = rig_alloc(sizeof counts + balance + 4 * map + patches + tokens, 1);
+    keep(frame, counts, sizeof counts);
     frame->output = *output;
-    frame->relevance = copy_of(output->relevance, map);
-    frame->scores = copy_of(output->scores, 3 * map);
-    frame->tokens = copy_of(output->tokens, output->token_count * token);
-    frame->patches = copy_of(output->patches, (size_t)output->patch_count * 3 * sizeof(int32_t));
-    memcpy(frame->balance, output->balance, sizeof frame->balance);
-    frame->output.relevance = frame->relevance;
-    frame->output.scores = frame->scores;
-    frame->output.tokens = frame->tokens;
-    frame->output.patches = frame->patches;
-    frame->output.balance = frame->balance;
+    frame->output.balance = keep(frame, output->balance, balance);
+    frame->output.relevance = keep(frame, output->relevance, map);
+    frame->output.scores = keep(frame, output->scores, 3 * map);
+    frame->output.patches = keep(frame, output->patches, patches);
+    frame->output.tokens = keep(frame, output->tokens, tokens);
 }
 
 static void deliver(void *user, struct weir_arr_coc_frame *delivered,
@@ -199,7 +198,7 @@ static void deliver(void *user, struct weir_arr_coc_frame *delivered,
     snprintf(frame->message, sizeof frame->message, "%s",
              result->error ? result->error->message : "");
     // A frame may be run again.
-    if (output && frame->grid > 0 && !frame->relevance)
+    if (output && frame->grid > 0 && !frame->bytes)
         keep_output(frame, output);
 }
 
@@ -230,36 +229,9 @@ bool rig_run(weir_arr_coc *arr_coc, struct rig_frame *frames, size_t count)
 
 // Comparing.
 
-unsigned char *rig_frame_bytes(const struct rig_frame *frame, size_t *out_size)
-{
-    const size_t map = (size_t)frame->grid * frame->grid * sizeof(float);
-    const uint32_t counts[2] = {frame->output.patch_count, frame->output.token_count};
-    const struct {
-        const void *bytes;
-        size_t size;
-    } parts[] = {
-        {counts, sizeof counts},
-        {frame->balance, sizeof frame->balance},
-        {frame->relevance, map},
-        {frame->scores, 3 * map},
-        {frame->patches, (size_t)counts[0] * 3 * sizeof(int32_t)},
-        {frame->tokens, (size_t)counts[1] * WEIR_ARR_COC_CHANNELS * sizeof(float)},
-    };
-    size_t size = 0;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        size += parts[i].size;
-    unsigned char *bytes = rig_alloc(size, 1);
-    *out_size = 0;
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        memcpy(bytes + *out_size, parts[i].bytes, parts[i].size);
-        *out_size += parts[i].size;
-    }
-    return bytes;
-}
-
 static bool succeeded(const struct rig_frame *frame)
 {
-    if (frame->status == WEIR_OK && frame->deliveries > 0 && frame->relevance)
+    if (frame->status == WEIR_OK && frame->deliveries > 0 && frame->bytes)
         return true;
     weir_test_fail(__FILE__, __LINE__, "a frame was delivered %d times, as %s: %s",
                    frame->deliveries, weir_status_name(frame->status), frame->message);
@@ -268,13 +240,9 @@ static bool succeeded(const struct rig_frame *frame)
 
 bool rig_same_bits(const struct rig_frame *a, const struct rig_frame *b)
 {
-    if (!succeeded(a) || !succeeded(b))
-        return false;
-    size_t a_size, b_size;
-    OWN_MEMORY unsigned char *a_bytes = rig_frame_bytes(a, &a_size);
-    OWN_MEMORY unsigned char *b_bytes = rig_frame_bytes(b, &b_size);
-    return weir_test_check_uint(__FILE__, __LINE__, "size", "==", "size", a_size, b_size) &&
-           weir_test_check_mem(__FILE__, __LINE__, "one", "the other", a_bytes, b_bytes, a_size);
+    return succeeded(a) && succeeded(b) &&
+           weir_test_check_uint(__FILE__, __LINE__, "size", "==", "size", a->size, b->size) &&
+           weir_test_check_mem(__FILE__, __LINE__, "one", "the other", a->bytes, b->bytes, a->size);
 }
 
 bool test_images_make(struct rig_image images[TEST_IMAGES])

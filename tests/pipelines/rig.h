@@ -77,12 +77,9 @@ struct rig_frame {
     weir_status status;
     char message[768];
     char stage[32];
-    struct weir_arr_coc_output output; // its arrays are copies
-    float *relevance;                  // the copies
-    float *scores;
-    float *tokens;
-    int32_t *patches;
-    float balance[3];
+    unsigned char *bytes; // of all results of a frame that succeeded: counts, then the arrays
+    size_t size;
+    struct weir_arr_coc_output output; // its arrays are in there
     uint32_t grid;
 };
 
@@ -99,10 +96,6 @@ struct weir_arr_coc_params rig_params(const struct rig *rig, const struct weir_a
 
 // Submits `count` frames and waits until all are delivered.
 bool rig_run(weir_arr_coc *arr_coc, struct rig_frame *frames, size_t count);
-
-// All results of a frame that succeeded in one block of memory, which the caller
-// frees.
-unsigned char *rig_frame_bytes(const struct rig_frame *frame, size_t *out_size);
 
 // Whether both succeeded with the same bits; differences are reported.
 bool rig_same_bits(const struct rig_frame *a, const struct rig_frame *b);

@@ -57,4 +57,35 @@ static inline void close_device(weir_runtime **runtime, weir_device **device)
     EXPECT_OK(weir_close(runtime));
 }
 
+// A device with two queues and 64 bytes of the host's.
+struct work {
+    weir_runtime *runtime;
+    weir_device *device;
+    weir_queue *queue;
+    weir_queue *other;
+    weir_buffer *buffer;
+};
+
+static inline void begin(struct work *work, const char *section)
+{
+    *work = (struct work){NULL};
+    open_device("perturb", section, &work->runtime, &work->device);
+    EXPECT_OK(weir_queue_create(work->device, NULL, &work->queue));
+    EXPECT_OK(weir_queue_create(work->device, NULL, &work->other));
+    EXPECT_OK(weir_buffer_create(work->device,
+                                 WEIR_PARAMS(weir_buffer, .size = 64, .placement = WEIR_PLACE_HOST),
+                                 &work->buffer));
+}
+
+static inline void end(struct work *work)
+{
+    weir_buffer_destroy(&work->buffer);
+    weir_queue_destroy(&work->queue);
+    weir_queue_destroy(&work->other);
+    close_device(&work->runtime, &work->device);
+}
+
+#define WORK_TEST(suite, name, section) \
+    WEIR_TEST_WITH(suite, name, struct work, work, (begin(work, section), work->buffer), end(work))
+
 #endif

@@ -20,45 +20,17 @@ static void expect_refused(weir_status status, weir_status wanted, const char *m
     EXPECT_CONTAINS(weir_last_error_text(), message);
 }
 
-struct work {
-    weir_runtime *runtime;
-    weir_device *device;
-    weir_queue *queues[2];
-    weir_buffer *buffer;
-};
-
-static void begin(struct work *work)
-{
-    *work = (struct work){NULL};
-    open_device("perturb", "[perturb]\nmode = late\n", &work->runtime, &work->device);
-    EXPECT_OK(weir_queue_create(work->device, NULL, &work->queues[0]));
-    EXPECT_OK(weir_queue_create(work->device, NULL, &work->queues[1]));
-    EXPECT_OK(
-        weir_buffer_create(work->device, WEIR_PARAMS(weir_buffer, .size = 64), &work->buffer));
-}
-
-static void end(struct work *work)
-{
-    weir_buffer_destroy(&work->buffer);
-    weir_queue_destroy(&work->queues[0]);
-    weir_queue_destroy(&work->queues[1]);
-    close_device(&work->runtime, &work->device);
-}
-
-#define STARVED_TEST(suite, name) \
-    WEIR_TEST_WITH(suite, name, struct work, work, (begin(work), work->buffer), end(work))
-
 static weir_status fill(struct work *work, size_t queue)
 {
     const uint32_t pattern = 7;
-    return weir_queue_fill(work->queues[queue], work->buffer, 32 * queue, 32, &pattern,
-                           sizeof pattern);
+    return weir_queue_fill(queue ? work->other : work->queue, work->buffer, 32 * queue, 32,
+                           &pattern, sizeof pattern);
 }
 
 static void expect_filled(struct work *work)
 {
     uint32_t words[16] = {0};
-    EXPECT_OK(weir_download(work->queues[0], words, work->buffer, 0, sizeof words));
+    EXPECT_OK(weir_download(work->queue, words, work->buffer, 0, sizeof words));
     for (size_t i = 0; i < 16; i++)
         EXPECT_INT_EQ(words[i], 7);
 }
@@ -89,48 +61,48 @@ WEIR_TEST(PerturbStarved, Queue)
     close_device(&runtime, &device);
 }
 
-STARVED_TEST(PerturbStarved, Operation)
+WORK_TEST(PerturbStarved, Operation, "[perturb]\nmode = late\n")
 {
     EXPECT_OK(fill(work, 0));
     starve("memory");
     expect_refused(fill(work, 1), WEIR_ERROR_OUT_OF_MEMORY,
                    "no host memory is left for an operation that is held back");
-    EXPECT_OK(weir_queue_recover(work->queues[1]));
+    EXPECT_OK(weir_queue_recover(work->other));
     EXPECT_OK(fill(work, 1));
-    EXPECT_OK(weir_queue_sync(work->queues[1], GUARD_NS));
+    EXPECT_OK(weir_queue_sync(work->other, GUARD_NS));
     expect_filled(work);
 }
 
-STARVED_TEST(PerturbStarved, Graph)
+WORK_TEST(PerturbStarved, Graph, "[perturb]\nmode = late\n")
 {
     own_graph graph = NULL;
     struct weir_event event;
-    EXPECT_OK(weir_capture_begin(work->queues[0]));
-    EXPECT_OK(weir_queue_record(work->queues[0], &event));
-    EXPECT_OK(weir_queue_wait(work->queues[1], event));
+    EXPECT_OK(weir_capture_begin(work->queue));
+    EXPECT_OK(weir_queue_record(work->queue, &event));
+    EXPECT_OK(weir_queue_wait(work->other, event));
     EXPECT_OK(fill(work, 0));
     EXPECT_OK(fill(work, 1));
-    EXPECT_OK(weir_queue_record(work->queues[1], &event));
-    EXPECT_OK(weir_queue_wait(work->queues[0], event));
-    EXPECT_OK(weir_capture_end(work->queues[0], NULL, &graph));
+    EXPECT_OK(weir_queue_record(work->other, &event));
+    EXPECT_OK(weir_queue_wait(work->queue, event));
+    EXPECT_OK(weir_capture_end(work->queue, NULL, &graph));
     for (int i = 0; i < 2; i++) {
         starve(i == 0 ? "memory" : "later");
-        expect_refused(weir_queue_graph(work->queues[0], graph), WEIR_ERROR_OUT_OF_MEMORY,
+        expect_refused(weir_queue_graph(work->queue, graph), WEIR_ERROR_OUT_OF_MEMORY,
                        "no host memory is left");
-        EXPECT_OK(weir_queue_recover(work->queues[0]));
+        EXPECT_OK(weir_queue_recover(work->queue));
     }
-    EXPECT_OK(weir_queue_graph(work->queues[0], graph));
+    EXPECT_OK(weir_queue_graph(work->queue, graph));
     expect_filled(work);
 }
 
 // The thread that asks does the work.
-STARVED_TEST(PerturbStarved, NoThreadsForOperations)
+WORK_TEST(PerturbStarved, NoThreadsForOperations, "[perturb]\nmode = late\n")
 {
     starve("threads");
     EXPECT_OK(fill(work, 0));
     EXPECT_OK(fill(work, 1));
-    EXPECT_OK(weir_queue_sync(work->queues[0], GUARD_NS));
-    EXPECT_OK(weir_queue_sync(work->queues[1], GUARD_NS));
+    EXPECT_OK(weir_queue_sync(work->queue, GUARD_NS));
+    EXPECT_OK(weir_queue_sync(work->other, GUARD_NS));
     expect_filled(work);
     starve(NULL);
 }

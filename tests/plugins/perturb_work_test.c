@@ -37,41 +37,11 @@ static weir_status await_flag(void *user)
     return WEIR_OK;
 }
 
-struct work {
-    weir_runtime *runtime;
-    weir_device *device;
-    weir_queue *queue;
-    weir_queue *other;
-    weir_buffer *buffer;
-};
-
-static void begin(struct work *work, const char *section)
-{
-    *work = (struct work){NULL};
-    open_device("perturb", section, &work->runtime, &work->device);
-    EXPECT_OK(weir_queue_create(work->device, NULL, &work->queue));
-    EXPECT_OK(weir_queue_create(work->device, NULL, &work->other));
-    EXPECT_OK(weir_buffer_create(work->device,
-                                 WEIR_PARAMS(weir_buffer, .size = 64, .placement = WEIR_PLACE_HOST),
-                                 &work->buffer));
-}
-
 static void fill(struct work *work, weir_queue *queue)
 {
     const uint32_t pattern = 7;
     EXPECT_OK(weir_queue_fill(queue, work->buffer, 0, 64, &pattern, sizeof pattern));
 }
-
-static void end(struct work *work)
-{
-    weir_buffer_destroy(&work->buffer);
-    weir_queue_destroy(&work->queue);
-    weir_queue_destroy(&work->other);
-    close_device(&work->runtime, &work->device);
-}
-
-#define WORK_TEST(suite, name, section) \
-    WEIR_TEST_WITH(suite, name, struct work, work, (begin(work, section), work->buffer), end(work))
 
 // The program waits for what a host call sets, and asks Weir for nothing.
 WEIR_TEST(PerturbIdle, HostCallRunsUnasked)
@@ -239,6 +209,31 @@ WORK_TEST(PerturbIdle, Query, "[perturb]\nmode = late\nidle = 60000\n")
     while (weir_event_query(event) == WEIR_NOT_READY && count < 1000)
         count++;
     EXPECT_INT_EQ(count, 10);
+}
+
+struct asked {
+    struct weir_event event;
+    weir_status statuses[2];
+};
+
+static weir_status ask(void *user)
+{
+    struct asked *asked = user;
+    for (int i = 0; i < 2; i++)
+        asked->statuses[i] = weir_event_query(asked->event);
+    return WEIR_OK;
+}
+
+// A query in a host call runs nothing: that would wait for the host call's own end.
+WORK_TEST(PerturbIdle, QueryInAHostCall, "[perturb]\nmode = late\nidle = 60000\n")
+{
+    struct asked asked = {.statuses = {WEIR_OK, WEIR_OK}};
+    EXPECT_OK(weir_queue_host_call(work->queue, ask, &asked));
+    EXPECT_OK(weir_queue_record(work->queue, &asked.event));
+    fill(work, work->other);
+    EXPECT_OK(weir_queue_sync(work->queue, GUARD_NS / 4));
+    for (int i = 0; i < 2; i++)
+        EXPECT_INT_EQ(asked.statuses[i], WEIR_NOT_READY);
 }
 
 // Settings.

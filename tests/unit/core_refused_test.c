@@ -313,6 +313,17 @@ static bool blocks(const atomic_int *ran)
     return control_blocked_count() > 0;
 }
 
+// The call on b comes after the stalled work.
+static void expect_runs_after(struct scene *scene, const atomic_int *ran)
+{
+    EXPECT_TRUE(blocks(ran));
+    EXPECT_INT_EQ(atomic_load(ran), 0);
+    control_stall_queue(NULL);
+    EXPECT_OK(weir_queue_recover(scene->b));
+    EXPECT_INT_EQ(atomic_load(ran), 1);
+    EXPECT_OK(weir_pool_free(scene->b, &scene->buffer));
+}
+
 // The look at b's progress between the wait and the call must not make the call forget the wait.
 SCENE_TEST(Refused, ACallThatAlwaysRunsAfterALookAtTheQueue)
 {
@@ -322,12 +333,7 @@ SCENE_TEST(Refused, ACallThatAlwaysRunsAfterALookAtTheQueue)
     EXPECT_TRUE(weir__queue_record_end(scene->b, &last));
     EXPECT_TRUE(weir__event_is_complete(last));
     EXPECT_OK(weir_queue_host_call_always(scene->b, note_blocked, &ran));
-    EXPECT_TRUE(blocks(&ran));
-    EXPECT_INT_EQ(atomic_load(&ran), 0);
-    control_stall_queue(NULL);
-    EXPECT_OK(weir_queue_recover(scene->b));
-    EXPECT_INT_EQ(atomic_load(&ran), 1);
-    EXPECT_OK(weir_pool_free(scene->b, &scene->buffer));
+    expect_runs_after(scene, &ran);
 }
 
 static bool comes(const atomic_int *ran)
@@ -401,12 +407,7 @@ SCENE_TEST(Refused, ACallThatAlwaysRunsAfterTheLegacyQueuesWork)
     ASSERT_OK(weir_queue_fill(legacy, scene->buffer, 0, SIZE, "x", 1));
     EXPECT_OK(weir_queue_host_call_always(scene->b, note_blocked, &ran));
     control_gate_open();
-    EXPECT_TRUE(blocks(&ran));
-    EXPECT_INT_EQ(atomic_load(&ran), 0);
-    control_stall_queue(NULL);
-    EXPECT_OK(weir_queue_recover(scene->b));
-    EXPECT_INT_EQ(atomic_load(&ran), 1);
-    EXPECT_OK(weir_pool_free(scene->b, &scene->buffer));
+    expect_runs_after(scene, &ran);
 }
 
 SCENE_TEST(Refused, WhatTheLegacyQueueFreedAfterWorkOfOthers)
@@ -418,15 +419,22 @@ SCENE_TEST(Refused, WhatTheLegacyQueueFreedAfterWorkOfOthers)
     expect_is_safe(scene, legacy);
 }
 
+// A graph that queue a has launched.
+static weir_graph *launch_fill(struct scene *scene)
+{
+    weir_graph *graph = NULL;
+    weir_buffer *buffer = control_keep_buffer(&scene->control, 4);
+    EXPECT_OK(weir_capture_begin(scene->a));
+    EXPECT_OK(weir_queue_fill(scene->a, buffer, 0, 4, "x", 1));
+    EXPECT_OK(weir_capture_end(scene->a, NULL, &graph));
+    EXPECT_OK(weir_queue_graph(scene->a, graph));
+    return graph;
+}
+
 // Launches of one graph are in order. A launch that is refused does not come after the one before.
 SCENE_TEST(Refused, WhatIsFreedAfterALaunchThatWasRefused)
 {
-    own_graph graph = NULL;
-    own_buffer other = control_buffer(&scene->control, 4);
-    ASSERT_OK(weir_capture_begin(scene->a));
-    ASSERT_OK(weir_queue_fill(scene->a, other, 0, 4, "x", 1));
-    ASSERT_OK(weir_capture_end(scene->a, NULL, &graph));
-    ASSERT_OK(weir_queue_graph(scene->a, graph));
+    own_graph graph = launch_fill(scene);
     fail(scene->b, scene);
     EXPECT_INT_EQ(weir_queue_graph(scene->b, graph), WEIR_ERROR_DEVICE);
     expect_is_safe(scene, scene->b);
@@ -437,13 +445,9 @@ SCENE_TEST(Refused, WhatIsFreedAfterALaunchThatWasRefused)
 static void expect_event_is_seen(bool launch_first)
 {
     struct scene scene;
-    weir_graph *graph;
     atomic_int ran = 0;
     ASSERT_TRUE(begin(&scene));
-    ASSERT_OK(weir_capture_begin(scene.a));
-    ASSERT_OK(weir_queue_fill(scene.a, scene.buffer, 0, 4, "x", 1));
-    ASSERT_OK(weir_capture_end(scene.a, NULL, &graph));
-    ASSERT_OK(weir_queue_graph(scene.a, graph));
+    weir_graph *graph = launch_fill(&scene);
     fail(scene.b, &scene);
     if (launch_first)
         EXPECT_INT_EQ(weir_queue_graph(scene.b, graph), WEIR_ERROR_DEVICE);
@@ -451,13 +455,8 @@ static void expect_event_is_seen(bool launch_first)
     if (!launch_first)
         EXPECT_INT_EQ(weir_queue_graph(scene.b, graph), WEIR_ERROR_DEVICE);
     EXPECT_OK(weir_queue_host_call_always(scene.b, note_blocked, &ran));
-    EXPECT_TRUE(blocks(&ran));
-    EXPECT_INT_EQ(atomic_load(&ran), 0);
-    control_stall_queue(NULL);
-    EXPECT_OK(weir_queue_recover(scene.b));
-    EXPECT_INT_EQ(atomic_load(&ran), 1);
+    expect_runs_after(&scene, &ran);
     weir_graph_destroy(&graph);
-    EXPECT_OK(weir_pool_free(scene.b, &scene.buffer));
     end(&scene);
 }
 
@@ -492,12 +491,7 @@ static void expect_is_reclaimed(struct scene *scene)
 
 SCENE_TEST(Refused, ADestroyedQueueAfterALaunchWhoseQueueAlwaysHasWork)
 {
-    own_graph graph = NULL;
-    own_buffer other = control_buffer(&scene->control, 4);
-    ASSERT_OK(weir_capture_begin(scene->a));
-    ASSERT_OK(weir_queue_fill(scene->a, other, 0, 4, "x", 1));
-    ASSERT_OK(weir_capture_end(scene->a, NULL, &graph));
-    ASSERT_OK(weir_queue_graph(scene->a, graph));
+    own_graph graph = launch_fill(scene);
     fail(scene->b, scene);
     EXPECT_INT_EQ(weir_queue_graph(scene->b, graph), WEIR_ERROR_DEVICE);
     expect_is_reclaimed(scene);
@@ -512,24 +506,26 @@ SCENE_TEST(Refused, ADestroyedQueueWhoseFailedProducerAlwaysHasWork)
     expect_is_reclaimed(scene);
 }
 
+static void wait_without_memory(const struct scene *scene, weir_status status)
+{
+    weir_test_fail_allocation(0);
+    EXPECT_INT_EQ(weir_queue_wait(scene->b, scene->event), status);
+    EXPECT_TRUE(weir_test_allocation_failed());
+    weir_test_fail_allocation(-1);
+}
+
 // If no memory is left to note the wait, the recovery comes after all work of the device.
 SCENE_TEST(Refused, AWaitOnAFailedQueueWithoutMemory)
 {
     fail(scene->b, scene);
-    weir_test_fail_allocation(0);
-    EXPECT_INT_EQ(weir_queue_wait(scene->b, scene->event), WEIR_ERROR_DEVICE);
-    EXPECT_TRUE(weir_test_allocation_failed());
-    weir_test_fail_allocation(-1);
+    wait_without_memory(scene, WEIR_ERROR_DEVICE);
     expect_is_safe(scene, scene->b);
 }
 
 SCENE_TEST(Refused, ADestroyedQueueWithoutMemory)
 {
     fail(scene->b, scene);
-    weir_test_fail_allocation(0);
-    EXPECT_INT_EQ(weir_queue_wait(scene->b, scene->event), WEIR_ERROR_DEVICE);
-    EXPECT_TRUE(weir_test_allocation_failed());
-    weir_test_fail_allocation(-1);
+    wait_without_memory(scene, WEIR_ERROR_DEVICE);
     EXPECT_OK(weir_pool_free(scene->b, &scene->buffer));
     weir_queue_destroy(&scene->b);
     EXPECT_FALSE(gets_it(scene, scene->c));
@@ -541,10 +537,7 @@ SCENE_TEST(Refused, ADestroyedQueueWithoutMemory)
 // A wait that cannot be noted fails its queue, as one that the driver refuses does.
 SCENE_TEST(Refused, AWaitWithoutMemory)
 {
-    weir_test_fail_allocation(0);
-    EXPECT_INT_EQ(weir_queue_wait(scene->b, scene->event), WEIR_ERROR_OUT_OF_MEMORY);
-    EXPECT_TRUE(weir_test_allocation_failed());
-    weir_test_fail_allocation(-1);
+    wait_without_memory(scene, WEIR_ERROR_OUT_OF_MEMORY);
     EXPECT_CONTAINS(weir_last_error_text(), "no memory to note a wait");
     expect_is_safe(scene, scene->b);
 }

@@ -160,8 +160,6 @@ WEIR_TEST(KernelsPtx, RefusesWhatItDoesNotUnderstand)
          "is not declared as expected"},
         {".target sm_75\n.entry k(\n\t.param .u64 .ptr .shared k_0\n)\n{\n", "}\n",
          "no line '.address_size'"},
-        {HEAD, ".extern .func vprintf (\n.param .b64 a\n);\n",
-         "vprintf is not declared as expected"},
         {"", "", "the PTX is empty"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -55,6 +55,8 @@ struct weir_host {
     // For a plugin that submits on a thread of its own, where the failure of a submit reaches no caller
     // of the program's. Once for an operation, in place of another submit.
     void (*fail)(weir_queue *queue, const struct weir_operation *operation, weir_status status);
+    // Whether the calling thread runs a host call or a native call of the program's, in which nothing may wait.
+    bool (*in_host_call)(void);
 };
 
 struct weir_transport_ops;

@@ -2,13 +2,10 @@
 //
 // Objects belong to the front end. Each has one private pointer (slot) for every link of the
 // chain, so a plugin passes handles through unchanged and keeps its data in its own slot. Slots
-// are only accessible through the functions below; write one accessor per type in your module on
+// are only accessible through the functions below; define one accessor per type in your module on
 // top of them:
 //
-//     static struct cl_queue *cl_queue_of(const struct weir_link *link, const weir_queue *queue)
-//     {
-//         return weir_queue_data(link, queue);
-//     }
+//     WEIR_DATA_OF(cl_queue_of, struct cl_queue, weir_queue)
 #ifndef WEIR_MODULE_OBJECT_H
 #define WEIR_MODULE_OBJECT_H
 
@@ -61,5 +58,19 @@ WEIR__OBJECT_ACCESSORS(weir_graph)
 // Only the backend's comm_create stores data.
 WEIR__OBJECT_ACCESSORS(weir_comm)
 #undef WEIR__OBJECT_ACCESSORS
+
+// Defines `name`, which returns what the module's `open` stored.
+#define WEIR_STATE_OF(name, state_type)                          \
+    static inline state_type *name(const struct weir_link *link) \
+    {                                                            \
+        return link->state;                                      \
+    }
+
+// Defines `name`, which returns a module's data of an object.
+#define WEIR_DATA_OF(name, data_type, type)                                         \
+    static inline data_type *name(const struct weir_link *link, const type *object) \
+    {                                                                               \
+        return type##_data(link, object);                                           \
+    }
 
 #endif

@@ -60,13 +60,13 @@ weir_status __wrap_weir_queue_launch_count_at(weir_queue *queue, weir_kernel *ke
 // A number of the first gradient, which the backward pass writes last.
 static void set_gradient(struct rig_scene *scene, float value)
 {
-    const struct weir_train_view view = weir_train_model_gradient(scene->model, 0);
+    const struct weir_train_view view = scene->views[0];
     EXPECT_OK(weir_upload(scene->rig->queue, view.buffer, view.offset, &value, sizeof value));
 }
 
 static float get_gradient(struct rig_scene *scene)
 {
-    const struct weir_train_view view = weir_train_model_gradient(scene->model, 0);
+    const struct weir_train_view view = scene->views[0];
     float value = -1;
     EXPECT_OK(weir_download(scene->rig->queue, &value, view.buffer, view.offset, sizeof value));
     return value;

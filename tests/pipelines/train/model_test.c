@@ -300,7 +300,7 @@ PAIR_TEST(WritesGradientsWhereTheyAreBound, RIG_CONVNET)
 
     // All in one buffer from 1 KiB on, in the reverse order, 1 KiB apart.
     const size_t count = weir_train_model_parameter_count(scene->model);
-    struct weir_train_view views[16] = {{NULL, 0}};
+    struct weir_train_view *views = scene->views;
     size_t used = 1024;
     for (size_t i = count; i-- > 0;) {
         views[i].offset = used;
@@ -313,7 +313,6 @@ PAIR_TEST(WritesGradientsWhereTheyAreBound, RIG_CONVNET)
     for (size_t i = 0; i < count; i++)
         views[i].buffer = buffer;
     ASSERT_OK(weir_train_model_bind(scene->model, views));
-    EXPECT_UINT_EQ(weir_train_model_gradient(scene->model, 3).offset, views[3].offset);
     ASSERT_TRUE(rig_scene_run(scene, result));
     OWN_MEMORY float *bound = rig_scene_gradients(scene);
     EXPECT_MEM_EQ(bound, own, scene->parameters * sizeof *own);
@@ -326,9 +325,6 @@ PAIR_TEST(WritesGradientsWhereTheyAreBound, RIG_CONVNET)
     for (size_t i = 0; i < used; i++)
         ASSERT_UINT_EQ(bytes[i], mark);
 
-    ASSERT_OK(weir_train_model_bind(scene->model, NULL));
-    EXPECT_TRUE(weir_train_model_gradient(scene->model, 0).buffer != buffer);
-    EXPECT_NULL(weir_train_model_gradient(scene->model, count).buffer);
     weir_buffer_destroy(&buffer);
 }
 
@@ -346,9 +342,8 @@ static weir_status note(void *user, size_t index, weir_queue *queue)
     static const struct weir_error failure = {.status = WEIR_ERROR_INVALID,
                                               .message = "made to fail"};
     struct log *log = user;
-    const weir_train_model *model = log->scene->model;
-    const struct weir_train_parameter *p = weir_train_model_parameter(model, index);
-    const struct weir_train_view view = weir_train_model_gradient(model, index);
+    const struct weir_train_parameter *p = weir_train_model_parameter(log->scene->model, index);
+    const struct weir_train_view view = log->scene->views[index];
     log->indices[log->count++] = index;
     if (index == log->fail_at)
         return weir_error_set(&failure);

@@ -78,6 +78,16 @@ struct weir_train_model_params rig_params(const struct rig *rig, enum rig_networ
     return params;
 }
 
+weir_buffer *rig_bind(const struct rig *rig, weir_train_model *model,
+                      struct weir_train_view views[RIG_PARAMETERS_MAX])
+{
+    weir_buffer *buffer = rig_buffer(rig, weir_buffer_size(weir_train_model_parameters(model)));
+    for (size_t i = 0; i < weir_train_model_parameter_count(model); i++)
+        views[i] = (struct weir_train_view){buffer, weir_train_model_parameter(model, i)->offset};
+    EXPECT_OK(weir_train_model_bind(model, views));
+    return buffer;
+}
+
 static void fill(struct rig_scene *scene, uint64_t seed)
 {
     for (size_t i = 0; i < scene->batch * scene->inputs; i++)
@@ -125,6 +135,7 @@ bool rig_scene_open(struct rig_scene *scene, struct rig *rig,
     scene->values = rig_alloc(scene->batch * scene->inputs, sizeof(float));
     scene->labels = rig_alloc(scene->batch, sizeof(uint32_t));
     fill(scene, seed);
+    scene->gradients = rig_bind(rig, scene->model, scene->views);
     EXPECT_OK(weir_train_model_initialise(scene->model, rig->queue, 1));
     set_biases(scene);
     return upload(scene);
@@ -138,6 +149,7 @@ void rig_scene_close(struct rig_scene *scene)
     weir_buffer_destroy(&scene->labels_on_device);
     weir_buffer_destroy(&scene->result);
     weir_train_model_destroy(&scene->model);
+    weir_buffer_destroy(&scene->gradients);
 }
 
 bool rig_scene_run(struct rig_scene *scene, float out_result[2])
@@ -163,7 +175,7 @@ float *rig_scene_gradients(struct rig_scene *scene)
     float *values = rig_alloc(scene->parameters, sizeof(float));
     for (size_t i = 0; i < weir_train_model_parameter_count(scene->model); i++) {
         const struct weir_train_parameter *p = weir_train_model_parameter(scene->model, i);
-        const struct weir_train_view view = weir_train_model_gradient(scene->model, i);
+        const struct weir_train_view view = scene->views[i];
         EXPECT_OK(weir_download(scene->rig->queue, values + p->offset / sizeof(float), view.buffer,
                                 view.offset, p->count * sizeof(float)));
     }

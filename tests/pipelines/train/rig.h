@@ -39,6 +39,14 @@ extern const char *const rig_network_names[RIG_NETWORKS];
 struct weir_train_model_params rig_params(const struct rig *rig, enum rig_network network,
                                           uint32_t batch);
 
+enum {
+    RIG_PARAMETERS_MAX = 16
+};
+
+// Gives a model a buffer for its gradients, with the layout of its parameters.
+weir_buffer *rig_bind(const struct rig *rig, weir_train_model *model,
+                      struct weir_train_view views[RIG_PARAMETERS_MAX]);
+
 // A model, initialised from seed 1 but for its biases, and samples, on the host and on the device.
 struct rig_scene {
     struct rig *rig;
@@ -48,7 +56,8 @@ struct rig_scene {
     size_t parameters; // numbers in the buffer of parameters
     float *values;
     uint32_t *labels;
-    weir_buffer *on_device, *labels_on_device, *result;
+    weir_buffer *on_device, *labels_on_device, *result, *gradients;
+    struct weir_train_view views[RIG_PARAMETERS_MAX]; // of the gradients
     struct weir_train_batch samples;
 };
 
