@@ -215,14 +215,12 @@ static weir_status await_running(weir_comm *comm)
                    : WEIR_OK;
 }
 
-static weir_status find_group(weir_comm *comm, weir_comm *part, const struct place *place)
+static weir_status find_group(weir_comm *comm, weir_comm *part)
 {
     const struct weir_transport_shrink shrink = {
         .struct_size = sizeof shrink,
         .label = weir__label_or_none(part->member.object.label),
         .timeout_ns = comm->timeout_ns,
-        .file = place->file,
-        .line = place->line,
     };
     weir_status status = await_running(comm);
     return status < 0 ? status : comm->transport->shrink(comm->group, &shrink, &part->group);
@@ -234,7 +232,7 @@ static weir_status shrink(weir_comm *comm, const struct place *place, weir_comm 
     if (!part)
         return weir_last_error()->status;
     end(comm, place);
-    weir_status status = find_group(comm, part, place);
+    weir_status status = find_group(comm, part);
     if (status == WEIR_OK)
         status = weir__engine_create(part, place->file, place->line);
     if (status < 0) {

@@ -140,7 +140,7 @@ static size_t most_of(const struct weir_carrier *by, weir_collective kind, bool 
 
 bool weir_carry(const struct weir_carrier *carrier, const struct weir_transport_call *call)
 {
-    if (call->count == 0 || (!call->src && !call->dst)) // then it may be a barrier
+    if (call->kind == WEIR_BARRIER || call->count == 0 || (!call->src && !call->dst))
         return true;
     struct carried it = {carrier, call, weir_datatype_size(call->element), NULL};
     const bool small = call->count * it.size <= carrier->small;

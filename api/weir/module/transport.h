@@ -43,8 +43,6 @@ struct weir_transport_shrink {
     size_t struct_size;
     const char *label; // of the new group; never NULL, valid during the call
     uint64_t timeout_ns;
-    const char *file;
-    int line;
 };
 
 // One send or receive of an exchange.

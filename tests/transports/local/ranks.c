@@ -106,9 +106,7 @@ weir_status rank_shrink(struct rank *rank, uint64_t timeout_ns)
 {
     const struct weir_transport_shrink shrink = {.struct_size = sizeof shrink,
                                                  .label = "left",
-                                                 .timeout_ns = timeout_ns,
-                                                 .file = "app.c",
-                                                 .line = 7};
+                                                 .timeout_ns = timeout_ns};
     void *group = NULL;
     const weir_status status = ranks_ops()->shrink(rank->group, &shrink, &group);
     rank->error = *ranks_error();
