@@ -26,8 +26,9 @@
 // An event's queue is looked up and kept alive for the length of one call; a destroyed queue had finished, so
 // its events are complete.
 
-// Looks up the queue; `*out_queue` is NULL if it was destroyed.
-static weir_status find(const char *function, struct weir_event event,
+// Looks up the queue; `*out_queue` is NULL if it was destroyed. `waiting` is the label of a queue that waits for the
+// event, or NULL.
+static weir_status find(const char *function, struct weir_event event, const char *waiting,
                         const struct weir__host_caller *caller, weir_queue **out_queue)
 {
     const char *file = caller->file;
@@ -35,12 +36,12 @@ static weir_status find(const char *function, struct weir_event event,
     *out_queue = NULL;
     WEIR_REFUSE_FORK_OF(function, file, line);
     if (event.queue == 0 || event.sequence == 0)
-        return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID,
+        return weir__fail_at(file, line, waiting, WEIR_ERROR_INVALID,
                              "record first: weir_queue_record() returns the event",
                              "%s: the event is zero; it was never recorded", function);
     weir_queue *queue = weir__registry_pin(event.queue);
     if (!queue && !weir__registry_issued(event.queue))
-        return weir__fail_at(file, line, NULL, WEIR_ERROR_INVALID,
+        return weir__fail_at(file, line, waiting, WEIR_ERROR_INVALID,
                              "record first: weir_queue_record() returns the event",
                              "%s: the event belongs to no queue", function);
     if (!queue && weir__is_captured(event))
@@ -121,8 +122,8 @@ weir_status weir_queue_wait_at(weir_queue *queue, struct weir_event event, const
     WEIR_REFUSE_CALLBACK(queue, file, line);
     if (weir__is_captured(event))
         return weir__capture_wait(queue, event, file, line);
-    weir_status status =
-        find("weir_queue_wait", event, &(struct weir__host_caller){file, line, 0}, &producer);
+    weir_status status = find("weir_queue_wait", event, queue->member.object.label,
+                              &(struct weir__host_caller){file, line, 0}, &producer);
     if (status < 0)
         return status;
     weir__queue_enter(queue);
@@ -139,7 +140,7 @@ static weir_status query(const char *function, struct weir_event event,
                          const struct weir__host_caller *caller)
 {
     weir_queue *queue;
-    weir_status status = find(function, event, caller, &queue);
+    weir_status status = find(function, event, NULL, caller, &queue);
     if (status < 0)
         return status;
     if (!queue)
@@ -191,7 +192,7 @@ weir_status weir__event_sync(const char *function, struct weir_event event, uint
     weir_queue *queue;
     WEIR_REFUSE_HOST_CALL_OF(function, caller->file, caller->line, NULL,
                              "submit a wait to the queue instead");
-    weir_status status = find(function, event, caller, &queue);
+    weir_status status = find(function, event, NULL, caller, &queue);
     if (status < 0)
         return status;
     if (!queue)
@@ -417,7 +418,7 @@ static weir_status read_time(const char *function, struct weir_event event,
     weir_status status = query(function, event, caller);
     if (status != WEIR_OK)
         return status;
-    status = find(function, event, caller, &queue);
+    status = find(function, event, NULL, caller, &queue);
     if (status < 0)
         return status;
     if (!queue)
@@ -672,7 +673,7 @@ weir_status weir_event_fd_at(struct weir_event event, int *out_fd, const char *f
     WEIR_REQUIRE_AT(file, line, NULL, out_fd);
     *out_fd = -1;
     weir_status status =
-        find("weir_event_fd", event, &(struct weir__host_caller){file, line, 0}, &queue);
+        find("weir_event_fd", event, NULL, &(struct weir__host_caller){file, line, 0}, &queue);
     if (status < 0)
         return status;
     status = add_notifier(queue ? queue->member.device : NULL, event, out_fd);
