@@ -48,8 +48,8 @@ static struct weir__failure *find_open(const struct weir__failures *failures)
     return last && last->last == UINT64_MAX ? last : NULL;
 }
 
-// The earliest failure that covers the operation, or NULL. Two overlap if a driver reported one without its
-// operation; ends ascend in any case.
+// The earliest failure that covers the operation, or NULL. Ends ascend, and beginnings need not: a driver may report a
+// failure without its operation, and other ranks one of a collective before the last recovery.
 static const struct weir__failure *find_failure(const struct weir__failures *failures,
                                                 uint64_t sequence)
 {
@@ -62,8 +62,9 @@ static const struct weir__failure *find_failure(const struct weir__failures *fai
         else
             high = middle;
     }
-    return low < failures->count && failures->ranges[low].first <= sequence ? &failures->ranges[low]
-                                                                            : NULL;
+    while (low < failures->count && failures->ranges[low].first > sequence)
+        low++;
+    return low < failures->count ? &failures->ranges[low] : NULL;
 }
 
 static void describe(const struct weir__failure *failure, struct weir_error *out_cause)

@@ -347,3 +347,22 @@ CONTROL_TEST(Completion, OldFailuresMayOverlap)
         EXPECT_OK(status_at(queue, 10 * i + 19));
     }
 }
+
+// That of a collective may become known when its queue has recovered from a later one.
+CONTROL_TEST(Completion, ALaterFailureMayBeginEarlier)
+{
+    const struct weir_error cause = {.status = WEIR_ERROR_DEVICE, .message = "broken"};
+    const struct weir_error told = {.status = WEIR_ERROR_COMM, .message = "told late"};
+
+    weir_queue *queue = control_keep_queue(control, "q");
+    weir__completion_fail(queue, 5, &cause);
+    weir__completion_recover(queue, 10);
+    weir__completion_fail(queue, 3, &told);
+    weir__completion_recover(queue, 12);
+    EXPECT_OK(status_at(queue, 2));
+    EXPECT_INT_EQ(status_at(queue, 3), WEIR_ERROR_COMM);
+    EXPECT_INT_EQ(status_at(queue, 4), WEIR_ERROR_COMM);
+    EXPECT_INT_EQ(status_at(queue, 7), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(status_at(queue, 12), WEIR_ERROR_COMM);
+    EXPECT_OK(status_at(queue, 13));
+}
