@@ -18,6 +18,7 @@ CONFORM(Semantics, WaitBeforeRecord)
     int fd;
 
     EXPECT_INVALID(weir_queue_wait(queue, zero), "never recorded");
+    EXPECT_STR_EQ(weir_last_error()->object, weir_queue_label(queue));
     EXPECT_INVALID(weir_event_query(zero), "never recorded");
     EXPECT_INVALID(weir_event_error(zero), "never recorded");
     EXPECT_INVALID(weir_event_sync(zero, 0), "never recorded");
