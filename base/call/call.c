@@ -108,11 +108,10 @@ const char *weir_head_differ(const struct weir_head *own, uint32_t rank,
     if (other && blames)
         snprintf(text, WEIR_CALLS_TEXT_SIZE, "rank %u has called %s instead", peer, called);
     else if (other)
-        snprintf(text, WEIR_CALLS_TEXT_SIZE, "rank %u has called %.90s, and rank %u %.90s", peer,
-                 called, rank, right);
+        snprintf(text, WEIR_CALLS_TEXT_SIZE, "rank %u has called %s, and rank %u %s", peer, called,
+                 rank, right);
     else
-        snprintf(text, WEIR_CALLS_TEXT_SIZE,
-                 "rank %u has called %.90s with %s, and rank %u with %s", peer, called,
-                 difference(theirs, own).text, rank, difference(own, theirs).text);
+        snprintf(text, WEIR_CALLS_TEXT_SIZE, "rank %u has called %s with %s, and rank %u with %s",
+                 peer, called, difference(theirs, own).text, rank, difference(own, theirs).text);
     return text;
 }

@@ -8,7 +8,7 @@
 
 #define WEIR_HEAD_FILE_SIZE 64
 #define WEIR_HEAD_TEXT_SIZE 128
-#define WEIR_CALLS_TEXT_SIZE 256
+#define WEIR_CALLS_TEXT_SIZE 320
 
 // Kinds of calls beside those of weir_collective.
 enum {

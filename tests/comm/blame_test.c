@@ -123,6 +123,23 @@ WEIR_TEST(CommBlame, TheProcessOfTheRank)
     expect_cause(WEIR_FAULT_SILENT, 1, ": rank 1 (process 12 of 'node7') has not");
 }
 
+// The lines are not cut off, however long the paths are.
+WEIR_TEST(CommBlame, CallsInLongPaths)
+{
+    static const char path[] =
+        "/home/user/sources/of/a/program/with/many/folders/and/a/long/name/of/its/own/app.c";
+    const struct weir_head own = weir_head_of_line(WEIR_REDUCE_SCATTER, 10000000, path, 12345);
+    struct weir_head theirs = weir_head_of_line(WEIR_REDUCE_SCATTER, 10000000, path, 67890);
+    char text[WEIR_CALLS_TEXT_SIZE];
+    theirs.count = 4;
+    weir_head_differ(&own, 0, &theirs, 1, false, text);
+    EXPECT_CONTAINS(text, "own/app.c:67890) with 4 ");
+    theirs.kind = WEIR_ALL_REDUCE;
+    weir_head_differ(&own, 0, &theirs, 1, false, text);
+    EXPECT_CONTAINS(text, "own/app.c:67890), and rank 0 reduce-scatter 10000000 (");
+    EXPECT_CONTAINS(text, "own/app.c:12345)");
+}
+
 // Another rank names its host and its files as it likes.
 WEIR_TEST(CommBlame, NamesOfSeveralLines)
 {
