@@ -348,8 +348,9 @@ static inline WEIR_CHECKED weir_status weir__queue_exchange(weir_queue *queue, w
     params.exchange_count = exchange_count;
     return weir_queue_collective_at(queue, comm, &params, file, line);
 }
-#define weir_queue_exchange(queue, comm, exchanges, exchange_count) \
-    weir__queue_exchange(queue, comm, exchanges, exchange_count, __FILE__, __LINE__)
+// The rest are the array and its count: an array that is a compound literal has commas.
+#define weir_queue_exchange(queue, comm, ...) \
+    weir__queue_exchange(queue, comm, __VA_ARGS__, __FILE__, __LINE__)
 
 #ifdef __cplusplus
 }

@@ -26,6 +26,12 @@ WEIR_TEST(Collectives, NothingToDo)
     comm_rig_open_fake(&rig, "", 2, WEIR_PLACE_HOST);
     for (uint32_t r = 0; r < 2; r++) {
         EXPECT_OK(weir_queue_exchange(rig.queues[r], rig.comms[r], NULL, 0));
+        EXPECT_OK(weir_queue_exchange(rig.queues[r], rig.comms[r],
+                                      (const struct weir_exchange[]){
+                                          {rig.src[r], 0, 0, WEIR_I32, !r, false},
+                                          {rig.dst[r], 0, 0, WEIR_I32, !r, true},
+                                      },
+                                      2));
         EXPECT_OK(weir_queue_all_reduce(rig.queues[r], rig.comms[r], rig.dst[r], 0, rig.src[r], 0,
                                         0, WEIR_I32, WEIR_SUM));
     }
