@@ -2,7 +2,8 @@
 """Turns a file of the tree into what Doxygen reads; Doxygen calls it for each one (INPUT_FILTER).
 
 In a header, a comment before declarations, up to an empty line, is the text of each of them; one at the end
-of a line is that of the line's member. A macro without a comment is the short form of the function `…_at`.
+of a line is that of the line's member. A macro without a comment is the short form of the function `…_at`,
+or of the one that shares its name with the inline function that it calls.
 In a page, definition lists become paragraphs, and links to files that the site has not become plain text.
 """
 
@@ -94,10 +95,13 @@ def declarations(lines):
 
 def short_forms(lines):
     """Macros without a comment, and their functions, each with a reference to the other."""
-    for line in lines:
+    for i, line in enumerate(lines):
         macro = re.match(r"#define (weir_\w+)\(", line)
         function = re.match(r"(?!\s).*\b(weir_\w+)_at\(", line)
-        if macro:
+        shared = macro and re.match(r"(?:.*\\\n)*?\s+weir__(queue_\w+)\(", "\n".join(lines[i:]))
+        if shared:
+            yield f"/// A short form of weir_{shared.group(1)}()."
+        elif macro:
             yield f"/// {macro.group(1)}_at() with the caller's file and line."
         elif function:
             yield f"/// What the macro {function.group(1)}() calls."
