@@ -2,14 +2,10 @@
 #include "base/file.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"
@@ -195,7 +191,6 @@ WEIR_TEST(BaseFile, TrustsWhatOnlyThisUserCanHaveWritten)
     EXPECT_CONTAINS(message, "must belong to this user");
 }
 
-// A child that is killed leaves its temporary file.
 WEIR_TEST(BaseFile, ASymbolicLinkIsReplacedNotFollowed)
 {
     const char *folder = weir_test_temp_dir();
