@@ -83,24 +83,32 @@ static void reduce(const struct carried *it, char *total, size_t count)
     }
 }
 
-// Each rank adds up a part of the elements, and all get all parts. The last ones may be shorter, or empty.
+// Of a part that begins there; 0 at the end.
+static size_t length_at(size_t at, size_t part, size_t count)
+{
+    const size_t left = at < count ? count - at : 0;
+    return left < part ? left : part;
+}
+
+// Each rank adds up a part of the elements, and all get all parts. The last ones may be shorter, or empty: the rest of their
+// memory is not added up, since it may hold no numbers, for which a program may have a trap.
 static bool all_reduce(struct carried *it, size_t offset, size_t count)
 {
     const uint32_t own = it->by->rank;
     const size_t part = (count + it->by->count - 1) / it->by->count;
-    const bool whole = (own + 1) * part <= count;
-    it->own = whole ? source(it, offset + own * part) : NULL;
+    const size_t length = length_at(own * part, part, count);
+    it->own = length > 0 ? source(it, offset + own * part) : NULL;
     for (size_t i = 0, at = 0; at < count; i++, at += part)
-        if (!whole || i != own)
-            give(it, at, offset + at, count - at < part ? count - at : part);
+        if (i != own)
+            give(it, at, offset + at, length_at(at, part, count));
     if (!move(it, WEIR_ALL_TO_ALL, part))
         return false;
-    reduce(it, it->by->give(it->by->user), part);
+    reduce(it, it->by->give(it->by->user), length);
     it->own = NULL;
     if (!move(it, WEIR_ALL_GATHER, part))
         return false;
     for (size_t i = 0, at = 0; at < count; i++, at += part)
-        take(it, (uint32_t)i, offset + at, count - at < part ? count - at : part);
+        take(it, (uint32_t)i, offset + at, length_at(at, part, count));
     return true;
 }
 
