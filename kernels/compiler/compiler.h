@@ -4,8 +4,7 @@
 //                place of images
 //   module.c     LLVM's intermediate representation: its symbols and what they use
 //   signature.c  the kernels' signatures, from that of the text
-//   check.c      compiles the text; what no bundle has, such as pipes; what CUDA has no room for; and local variables
-//                of which a driver may give each work-item a copy
+//   check.c      compiles the text; what no bundle has, such as pipes; what CUDA has no room for; and `long long`
 //   link.c       that representation linked with kernels/library, libclc and libdevice, made fit for CUDA, optimised
 //   twin.c       CUDA C++ in its place, or images that are there already, and which kernels these have
 //   build.c      all of it, one after another: PTX and cubins, and the bundle as C

@@ -321,6 +321,11 @@ static size_t round_up(size_t size, size_t alignment)
     return (size + alignment - 1) / alignment * alignment;
 }
 
+static bool augments_on_host(const struct train_feed_params *params)
+{
+    return params->run->program == WEIR_TRAIN_AUGMENT && params->run->augment_on_host;
+}
+
 static void measure(train_feed *feed, size_t model_inputs)
 {
     const struct train_feed_params *p = &feed->params;
@@ -330,8 +335,8 @@ static void measure(train_feed *feed, size_t model_inputs)
     const size_t batch = p->order.batch;
     feed->image_bytes = (size_t)shape.height * shape.width * shape.channels;
     feed->slot_inputs = round_up(batch * model_inputs * sizeof(float), alignment);
-    feed->loaded_inputs = p->run->augment_on_host ? feed->slot_inputs
-                                                  : round_up(batch * feed->image_bytes, alignment);
+    feed->loaded_inputs =
+        augments_on_host(p) ? feed->slot_inputs : round_up(batch * feed->image_bytes, alignment);
     feed->pass_count = (p->run->steps - p->first) * p->order.passes;
 }
 
@@ -365,14 +370,14 @@ static weir_status create_preparing(train_feed *feed, weir_device *device)
 {
     const struct train_feed_params *p = &feed->params;
     const size_t images = p->order.batch * feed->image_bytes;
-    const bool augments = p->run->program == WEIR_TRAIN_AUGMENT;
     for (int i = 0; i < SLOTS; i++)
         TRY(create_memory(device, feed->slot_inputs + p->order.batch * sizeof(uint32_t),
                           &feed->slots[i].memory));
     if (p->encoder)
         TRY(create_memory(device, images * sizeof(float), &feed->numbers));
-    if (!augments || !p->run->augment_on_host)
-        return weir_kernel_load(device, &augment_kernels, augments ? "augment" : "centre",
+    if (!augments_on_host(p))
+        return weir_kernel_load(device, &augment_kernels,
+                                p->run->program == WEIR_TRAIN_AUGMENT ? "augment" : "centre",
                                 &feed->kernel);
     feed->images = malloc(images);
     return feed->images ? WEIR_OK : weir__pattern_no_memory("batch", "a batch");

@@ -452,7 +452,8 @@ static bool copy_text(struct check_findings *findings, const char **text)
 
 static bool copy_use(struct check_findings *findings, struct weir_check_use *use)
 {
-    if (!use->queue_id && !use->file)
+    // A sync has no access.
+    if (!use->operation || (!use->queue_id && !use->file && use->access))
         use->operation = "";
     if (!use->region || !*use->region)
         use->region_number = UINT64_MAX;

@@ -272,6 +272,39 @@ WEIR_TEST(Trace, OfTwoRuntimesAtOnce)
     }
 }
 
+static void *close_runtime(void *runtime)
+{
+    EXPECT_OK(weir_close((weir_runtime **)runtime));
+    return NULL;
+}
+
+// What a thread keeps of those leaves the entry of the one that it still uses.
+WEIR_TEST(Trace, OfARuntimeBesideManyThatOthersClose)
+{
+    const char *path = rig_path("beside.json");
+    const char *closed = rig_path("closed.json");
+    struct rig rig;
+    size_t outer = 0;
+    ASSERT_TRUE(rig_start(&rig, path));
+    weir_region_push(rig.runtime, "outer", WEIR_NO_NUMBER);
+    for (uint64_t i = 0; i < 20; i++) {
+        weir_runtime *runtime;
+        pthread_t thread;
+        ASSERT_OK(rig_open(rig_section(closed, ""), "trace", &runtime));
+        weir_region_push(runtime, "short", i);
+        weir_region_push(rig.runtime, "inner", i);
+        weir_region_pop(rig.runtime);
+        ASSERT_INT_EQ(pthread_create(&thread, NULL, close_runtime, &runtime), 0);
+        ASSERT_INT_EQ(pthread_join(thread, NULL), 0);
+    }
+    weir_region_pop(rig.runtime);
+    own_trace trace = rig_end(&rig, path);
+    ASSERT_NOT_NULL(trace);
+    for (size_t i = 0; i < trace->span_count; i++)
+        outer += strcmp(trace->spans[i].name, "outer") == 0;
+    EXPECT_UINT_EQ(outer, 1);
+}
+
 static void expect_file_has(const char *path, const char *words)
 {
     char message[512];

@@ -50,14 +50,22 @@ WEIR_TEST(Train, SerialAndOverlappedHaveTheSameBits)
     expect_serial_is_same(wide, 1);
 }
 
-WEIR_TEST(Train, AugmentsOnTheHostWithTheSameBits)
+static void expect_host_is_same(struct weir_train_run_params params)
 {
-    struct weir_train_run_params params = params_of(WEIR_TRAIN_AUGMENT);
     own_figures device = {0}, host = {0};
     runs_train_alone(1, params, &device);
     params.augment_on_host = true;
     runs_train_alone(1, params, &host);
     runs_expect_same(&device, &host);
+}
+
+WEIR_TEST(Train, AugmentsOnTheHostWithTheSameBits)
+{
+    // Nothing is augmented, and there are fewer features than an image has bytes.
+    struct weir_train_run_params narrow = params_of(WEIR_TRAIN_ENCDEC);
+    narrow.width = 4;
+    expect_host_is_same(params_of(WEIR_TRAIN_AUGMENT));
+    expect_host_is_same(narrow);
 }
 
 // The means over the last 20 steps of 150; `right` at least.

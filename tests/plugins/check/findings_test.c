@@ -194,6 +194,27 @@ WEIR_TEST(CheckFacts, OfEachKind)
     EXPECT_STR_EQ(weir_findings_kind_name((weir_check_kind)50), "unknown");
 }
 
+// A use of which neither a queue nor a line is known is none, but for a sync.
+WEIR_TEST(CheckFacts, OfNoPlace)
+{
+    own_findings findings = create(&plain);
+    ASSERT_TRUE(findings != NULL);
+    const struct weir_check_use sync = {.operation = "sync"};
+    struct weir_check_use lost = host_party;
+    lost.file = NULL;
+    lost.line = 0;
+    struct check_conflict conflict = conflict_of(WEIR_CHECK_NEEDLESS_SYNC, &copy_party, &sync);
+    EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
+    EXPECT_STR_EQ(get(findings, 0).second.operation, "sync");
+    EXPECT_CONTAINS(get(findings, 0).message, "the host at a line that is not known waits for");
+    conflict = conflict_of(WEIR_CHECK_HOST_READ, &copy_party, &lost);
+    EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
+    EXPECT_STR_EQ(get(findings, 1).second.operation, "");
+    conflict = conflict_of(WEIR_CHECK_UNWRITTEN, NULL, &launch_party);
+    EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
+    EXPECT_STR_EQ(get(findings, 2).first.operation, "");
+}
+
 // The store.
 
 WEIR_TEST(CheckFindings, APairIsOnceAndCounted)
