@@ -90,8 +90,8 @@ static size_t length_at(size_t at, size_t part, size_t count)
     return left < part ? left : part;
 }
 
-// Each rank adds up a part of the elements, and all get all parts. The last ones may be shorter, or empty: the rest of their
-// memory is not added up, since it may hold no numbers, for which a program may have a trap.
+// Each rank adds up a part of the elements, and all get all parts. The last ones may be shorter, or empty: the rest
+// of their memory is not added up, since it may hold no numbers, for which a program may have a trap.
 static bool all_reduce(struct carried *it, size_t offset, size_t count)
 {
     const uint32_t own = it->by->rank;

@@ -1,7 +1,10 @@
 // Collectives of ranks: integers that wrap, messages and parts. All kinds, types and shapes are in tests/comm/matrix.c,
 // and the order of additions, which is the same on each wire, in tests/transports/mpi.
+#define _GNU_SOURCE // MAP_ANONYMOUS
 #include <fenv.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "tests/support/test.h"
 #include "tests/transports/local/ranks.h"
@@ -62,6 +65,66 @@ WEIR_TEST(Collectives, AddTheElementsAlone)
 {
     struct rank ranks[RANKS_MAX];
     ranks_run("file", 4, add_a_few, NULL, ranks);
+    for (size_t i = 0; i < 4; i++)
+        EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
+}
+
+// Memory of `count` numbers, all `value`, that ends where a page begins that nothing may touch.
+static int32_t *at_the_end_of_memory(size_t count, int32_t value)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const size_t size = (count * sizeof value + page - 1) / page * page;
+    char *memory =
+        mmap(NULL, size + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED || mprotect(memory + size, page, PROT_NONE) != 0)
+        return NULL;
+    int32_t *numbers = (int32_t *)(void *)(memory + size) - count;
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = value;
+    return numbers;
+}
+
+static weir_status touch_no_more(struct rank *rank)
+{
+    static const struct {
+        weir_collective kind;
+        uint32_t src, dst;   // how many times the count
+        int32_t first, last; // in the root's or each rank's `dst`
+    } kinds[] = {
+        {WEIR_ALL_REDUCE, 1, 1, 10, 10},     {WEIR_REDUCE, 1, 1, 10, 10},
+        {WEIR_BROADCAST, 1, 1, 2, 2},        {WEIR_ALL_GATHER, 1, 4, 1, 4},
+        {WEIR_REDUCE_SCATTER, 4, 1, 10, 10}, {WEIR_ALL_TO_ALL, 4, 4, 1, 4},
+        {WEIR_GATHER, 1, 4, 1, 4},           {WEIR_SCATTER, 4, 1, 2, 2},
+    };
+    static const size_t counts[] = {1, 5, 999, 200001}; // by several ways
+    const uint32_t root = 1;
+    weir_status status = WEIR_OK;
+    for (size_t i = 0; i < 4 * sizeof kinds / sizeof *kinds && status == WEIR_OK; i++) {
+        const size_t count = counts[i % 4], dst_count = count * kinds[i / 4].dst;
+        int32_t *src = at_the_end_of_memory(count * kinds[i / 4].src, (int32_t)rank->rank + 1);
+        int32_t *dst = at_the_end_of_memory(dst_count, 0);
+        const bool gets = rank->rank == root ||
+                          (kinds[i / 4].kind != WEIR_REDUCE && kinds[i / 4].kind != WEIR_GATHER);
+        if (!src || !dst)
+            return WEIR_ERROR_OUT_OF_MEMORY;
+        status = rank_call(rank, (struct weir_transport_call){.kind = kinds[i / 4].kind,
+                                                              .element = WEIR_I32,
+                                                              .reduction = WEIR_SUM,
+                                                              .count = count,
+                                                              .root = root,
+                                                              .src = src,
+                                                              .dst = dst});
+        if (!status && gets &&
+            (dst[0] != kinds[i / 4].first || dst[dst_count - 1] != kinds[i / 4].last))
+            status = WEIR_ERROR_INVALID;
+    }
+    return status;
+}
+
+WEIR_TEST(Collectives, TouchNoMemoryBeyondTheirElements)
+{
+    struct rank ranks[RANKS_MAX];
+    ranks_run("file", 4, touch_no_more, NULL, ranks);
     for (size_t i = 0; i < 4; i++)
         EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
 }
