@@ -26,39 +26,55 @@
 // An event's queue is looked up and kept alive for the length of one call; a destroyed queue had finished, so
 // its events are complete.
 
+// The queue, whose operation the event is; NULL if it was destroyed, or there is no such operation.
+static weir_queue *pin(struct weir_event event)
+{
+    weir_queue *queue = weir__registry_pin(event.queue);
+    if (!queue ||
+        event.sequence - 1 < atomic_load_explicit(&queue->seen, memory_order_acquire)) // 0 wraps
+        return queue;
+    weir__registry_unpin(queue);
+    return NULL;
+}
+
+// Of an event for which there is none: WEIR_OK if its queue was destroyed.
+WEIR_COLD static weir_status refuse_event(const char *function, struct weir_event event,
+                                          const char *waiting,
+                                          const struct weir__host_caller *caller)
+{
+    const char *file = caller->file;
+    const int line = caller->line;
+    if (event.queue == 0 || event.sequence == 0)
+        return weir__fail_at(file, line, waiting, WEIR_ERROR_INVALID,
+                             "record first: weir_queue_record() returns the event",
+                             "%s: the event is zero; it was never recorded", function);
+    if (!weir__registry_issued(event.queue))
+        return weir__fail_at(file, line, waiting, WEIR_ERROR_INVALID,
+                             "record first: weir_queue_record() returns the event",
+                             "%s: the event belongs to no queue", function);
+    weir_queue *queue = weir__registry_pin(event.queue);
+    const char *label = queue ? queue->member.object.label : NULL;
+    weir_status status = WEIR_OK;
+    if (weir__is_captured(event))
+        status = weir__capture_refuse_event(function, label, file, line);
+    else if (queue)
+        status = weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
+                               "pass the event as weir_queue_record() gave it",
+                               "%s: the queue has no operation %" PRIu64, function, event.sequence);
+    if (queue)
+        weir__registry_unpin(queue);
+    return status;
+}
+
 // Looks up the queue; `*out_queue` is NULL if it was destroyed. `waiting` is the label of a queue that waits for the
 // event, or NULL.
 static weir_status find(const char *function, struct weir_event event, const char *waiting,
                         const struct weir__host_caller *caller, weir_queue **out_queue)
 {
-    const char *file = caller->file;
-    const int line = caller->line;
     *out_queue = NULL;
-    WEIR_REFUSE_FORK_OF(function, file, line);
-    if (event.queue == 0 || event.sequence == 0)
-        return weir__fail_at(file, line, waiting, WEIR_ERROR_INVALID,
-                             "record first: weir_queue_record() returns the event",
-                             "%s: the event is zero; it was never recorded", function);
-    weir_queue *queue = weir__registry_pin(event.queue);
-    if (!queue && !weir__registry_issued(event.queue))
-        return weir__fail_at(file, line, waiting, WEIR_ERROR_INVALID,
-                             "record first: weir_queue_record() returns the event",
-                             "%s: the event belongs to no queue", function);
-    if (!queue && weir__is_captured(event))
-        return weir__capture_refuse_event(function, NULL, file, line);
-    if (queue && event.sequence > atomic_load_explicit(&queue->seen, memory_order_acquire)) {
-        const char *label = queue->member.object.label;
-        weir_status status = weir__is_captured(event)
-                                 ? weir__capture_refuse_event(function, label, file, line)
-                                 : weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
-                                                 "pass the event as weir_queue_record() gave it",
-                                                 "%s: the queue has no operation %" PRIu64,
-                                                 function, event.sequence);
-        weir__registry_unpin(queue);
-        return status;
-    }
-    *out_queue = queue;
-    return WEIR_OK;
+    WEIR_REFUSE_FORK_OF(function, caller->file, caller->line);
+    *out_queue = pin(event);
+    return *out_queue ? WEIR_OK : refuse_event(function, event, waiting, caller);
 }
 
 static weir_status refuse_outside_event(const weir_queue *queue, const char *file, int line)

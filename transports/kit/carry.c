@@ -60,6 +60,12 @@ static void give(const struct carried *it, size_t at, size_t offset, size_t coun
     memcpy(it->by->give(it->by->user) + at * it->size, source(it, offset), count * it->size);
 }
 
+// The rank that this one takes from in a turn: all take from different ones at a time.
+static uint32_t in_turn(const struct carried *it, uint32_t turn)
+{
+    return (it->by->rank + 1 + turn) % it->by->count;
+}
+
 // In place a rank's own is there.
 static void take(const struct carried *it, uint32_t from, size_t offset, size_t count)
 {
@@ -107,8 +113,11 @@ static bool all_reduce(struct carried *it, size_t offset, size_t count)
     it->own = NULL;
     if (!move(it, WEIR_ALL_GATHER, part))
         return false;
-    for (size_t i = 0, at = 0; at < count; i++, at += part)
-        take(it, (uint32_t)i, offset + at, length_at(at, part, count));
+    for (uint32_t i = 0; i < it->by->count; i++) {
+        const size_t at = in_turn(it, i) * part;
+        if (at < count)
+            take(it, in_turn(it, i), offset + at, length_at(at, part, count));
+    }
     return true;
 }
 
@@ -133,7 +142,7 @@ static bool carry_shape(struct carried *it, size_t offset, size_t count)
     else if (!shape->gets_parts)
         take(it, call->root, offset, count);
     for (uint32_t i = 0; shape->gets_parts && i < it->by->count; i++)
-        take(it, i, i * call->count + offset, count);
+        take(it, in_turn(it, i), in_turn(it, i) * call->count + offset, count);
     return true;
 }
 
