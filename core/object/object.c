@@ -161,11 +161,21 @@ void weir__left_add(struct weir__left *left, const char *format, ...)
     weir_long_text_add(&left->texts, "%s\n", text);
 }
 
+// Of the line that begins there. Not by the rest of the text, which is long.
+static size_t length_at(const struct weir__left *left, const char *at)
+{
+    const size_t most = left->texts.used - (size_t)(at - left->texts.text);
+    const char *end = memchr(at, '\n', most);
+    return end ? (size_t)(end - at) : most;
+}
+
 static void log_left(const struct weir__left *left, const char *prefix)
 {
     char line[400];
-    for (const char *at = left->texts.text; at && *at; at += strcspn(at, "\n") + 1) {
-        snprintf(line, sizeof line, "%s%.*s still exists", prefix, (int)strcspn(at, "\n"), at);
+    size_t length;
+    for (const char *at = left->texts.text; at && *at; at += length + 1) {
+        length = length_at(left, at);
+        snprintf(line, sizeof line, "%s%.*s still exists", prefix, (int)length, at);
         weir__log(WEIR_LOG_ERROR, "core", line);
     }
 }
@@ -179,7 +189,7 @@ void weir__left_list(struct weir__left *left, uint32_t first, const char *prefix
     size_t used = 0, length = 0;
     list[0] = '\0';
     for (const char *at = left->texts.text; at && *at; at += length + 1) {
-        length = strcspn(at, "\n");
+        length = length_at(left, at);
         if (told >= first && used + length + sizeof ", " > room)
             break;
         if (told++ >= first)
