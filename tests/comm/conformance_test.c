@@ -111,6 +111,11 @@ WEIR_TEST(CommConformance, MatrixOfTwo)
     run_matrix(2, WEIR_PLACE_DEVICE);
 }
 
+WEIR_TEST(CommConformance, MatrixOfTwoInHostMemory)
+{
+    run_matrix(2, WEIR_PLACE_HOST);
+}
+
 WEIR_TEST(CommConformance, MatrixOfThreeInHostMemory)
 {
     run_matrix(3, WEIR_PLACE_HOST);
