@@ -7,7 +7,7 @@
 #include <weir/region.h>
 
 #include "base/text.h"
-#include "report/trace_out.h"
+#include "report/trace_format.h"
 
 bool weir__rows_no_memory(struct weir__rows *rows)
 {

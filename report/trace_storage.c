@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/trace_out.h"
+#include "report/trace_format.h"
 
 void *weir__trace_allocate(struct weir_trace_storage *storage, size_t size)
 {

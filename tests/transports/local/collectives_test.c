@@ -1,5 +1,5 @@
-// Collectives of ranks: integers that wrap, messages and parts. All kinds, types and shapes are in tests/comm/matrix.c,
-// and the order of additions, which is the same on each wire, in tests/transports/mpi.
+// Collectives of ranks: the order of additions, integers that wrap, messages and parts. All kinds, types and shapes
+// are in tests/comm/matrix.c.
 #define _GNU_SOURCE // MAP_ANONYMOUS
 #include <fenv.h>
 #include <stdlib.h>
@@ -8,6 +8,35 @@
 
 #include "tests/support/test.h"
 #include "tests/transports/local/ranks.h"
+
+// Sums whose rounding depends on the order of additions.
+static weir_status sum_thirds(struct rank *rank)
+{
+    float *results = rank->user;
+    float src[999];
+    for (size_t i = 0; i < 999; i++)
+        src[i] = (float)(1 + i) / (float)(3 + 7 * rank->rank);
+    return rank_call(rank, (struct weir_transport_call){.kind = WEIR_ALL_REDUCE,
+                                                        .element = WEIR_F32,
+                                                        .reduction = WEIR_SUM,
+                                                        .count = 999,
+                                                        .src = src,
+                                                        .dst = results + 999 * (size_t)rank->rank});
+}
+
+WEIR_TEST(Collectives, AddInTheOrderOfRanks)
+{
+    static float results[4 * 999];
+    struct rank ranks[RANKS_MAX];
+    ranks_run("file", 4, sum_thirds, results, ranks);
+    for (size_t i = 0; i < 999; i++) {
+        float sum = (float)(1 + i) / 3.0F;
+        for (int rank = 1; rank < 4; rank++)
+            sum += (float)(1 + i) / (float)(3 + 7 * rank);
+        for (size_t rank = 0; rank < 4; rank++)
+            ASSERT_TRUE(results[rank * 999 + i] == sum);
+    }
+}
 
 static weir_status wrap(struct rank *rank)
 {

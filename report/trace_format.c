@@ -1,0 +1,218 @@
+#include "report/trace_format.h"
+
+#include <stdio.h>
+#include <string.h>
+
+// Names of the parts of a trace, in files and for users.
+
+static const char *const engine_names[WEIR_ENGINE_COUNT] = {
+    [WEIR_ENGINE_NONE] = "none",
+    [WEIR_ENGINE_TO_DEVICE] = "to_device",
+    [WEIR_ENGINE_TO_HOST] = "to_host",
+    [WEIR_ENGINE_ON_DEVICE] = "on_device",
+    [WEIR_ENGINE_KERNELS] = "kernels",
+    [WEIR_ENGINE_HOST] = "host",
+    [WEIR_ENGINE_COMMUNICATION] = "communication",
+};
+
+const char *weir_trace_engine_name(enum weir_trace_engine engine)
+{
+    return (unsigned)engine < WEIR_ENGINE_COUNT ? engine_names[engine] : engine_names[0];
+}
+
+const char *weir_trace_engine_colour(enum weir_trace_engine engine)
+{
+    static const char *const colours[WEIR_ENGINE_COUNT] = {
+        [WEIR_ENGINE_NONE] = "#8a9199",          [WEIR_ENGINE_TO_DEVICE] = "#3b75b4",
+        [WEIR_ENGINE_TO_HOST] = "#d9822b",       [WEIR_ENGINE_ON_DEVICE] = "#8d6cab",
+        [WEIR_ENGINE_KERNELS] = "#2f9e77",       [WEIR_ENGINE_HOST] = "#8a9199",
+        [WEIR_ENGINE_COMMUNICATION] = "#b8503f",
+    };
+    return colours[(unsigned)engine < WEIR_ENGINE_COUNT ? engine : WEIR_ENGINE_NONE];
+}
+
+const char *weir_trace_kind_name(enum weir_trace_kind kind)
+{
+    static const char *const names[] = {
+        [WEIR_TRACE_COPY] = "copy",           [WEIR_TRACE_COPY_2D] = "copy_2d",
+        [WEIR_TRACE_COPY_3D] = "copy_3d",     [WEIR_TRACE_FILL] = "fill",
+        [WEIR_TRACE_FILL_2D] = "fill_2d",     [WEIR_TRACE_LAUNCH] = "launch",
+        [WEIR_TRACE_HOST_CALL] = "host_call", [WEIR_TRACE_GRAPH] = "graph",
+        [WEIR_TRACE_NATIVE] = "native",       [WEIR_TRACE_COLLECTIVE] = "collective",
+        [WEIR_TRACE_NOTE] = "note",
+    };
+    const bool known = (unsigned)kind < sizeof names / sizeof *names && names[kind];
+    return known ? names[kind] : "operation";
+}
+
+static const char *memory_name(enum weir_trace_memory memory)
+{
+    static const char *const names[] = {"Unknown", "Device", "Pinned", "Pageable", "Managed"};
+    return names[(unsigned)memory < sizeof names / sizeof *names ? memory : 0];
+}
+
+static char letter(enum weir_trace_memory memory)
+{
+    return memory == WEIR_TRACE_DEVICE_MEMORY || memory == WEIR_TRACE_MANAGED_MEMORY ? 'D' : 'H';
+}
+
+const char *weir_trace_operation_title(const struct weir_trace_operation *operation, char *text,
+                                       size_t size)
+{
+    const char *name = operation->name ? operation->name : "";
+    switch (operation->kind) {
+    case WEIR_TRACE_COPY:
+    case WEIR_TRACE_COPY_2D:
+    case WEIR_TRACE_COPY_3D:
+        snprintf(text, size, "Memcpy %cto%c (%s -> %s)", letter(operation->src_memory),
+                 letter(operation->dst_memory), memory_name(operation->src_memory),
+                 memory_name(operation->dst_memory));
+        break;
+    case WEIR_TRACE_FILL:
+    case WEIR_TRACE_FILL_2D:
+        snprintf(text, size, "Memset (%s)", memory_name(operation->dst_memory));
+        break;
+    case WEIR_TRACE_HOST_CALL:
+        snprintf(text, size, "host call%s%s", *name ? " " : "", name);
+        break;
+    case WEIR_TRACE_GRAPH:
+        snprintf(text, size, "graph%s%s", *name ? " " : "", name);
+        break;
+    case WEIR_TRACE_NATIVE:
+        snprintf(text, size, "native work%s%s", *name ? " " : "", name);
+        break;
+    default:
+        snprintf(text, size, "%s", *name ? name : weir_trace_kind_name(operation->kind));
+        break;
+    }
+    return text;
+}
+
+bool weir_trace_is_communication(const char *name)
+{
+    return strncmp(name, "nccl", 4) == 0 && strstr(name + 4, "Kernel");
+}
+
+const char *weir__trace_name(enum weir__field_type type, unsigned number)
+{
+    if (type == WEIR__KIND)
+        return weir_trace_kind_name((enum weir_trace_kind)number);
+    return type == WEIR__ENGINE ? weir_trace_engine_name((enum weir_trace_engine)number)
+                                : memory_name((enum weir_trace_memory)number);
+}
+
+// The fields: those that are always there, those that are not if they are 0, and items of lists.
+
+#define ALWAYS(structure, member, type, name)                \
+    {                                                        \
+        offsetof(struct structure, member), type, name, true \
+    }
+#define UNLESS_0(structure, member, type, name)               \
+    {                                                         \
+        offsetof(struct structure, member), type, name, false \
+    }
+#define ITEM(structure, member, type)                        \
+    {                                                        \
+        offsetof(struct structure, member), type, NULL, true \
+    }
+
+const struct weir__field weir__head_fields[] = {
+    ALWAYS(weir_trace_meta, weir, WEIR__TEXT, "version"),
+    ALWAYS(weir_trace_meta, program, WEIR__TEXT, "program"),
+    ALWAYS(weir_trace_meta, backend, WEIR__TEXT, "backend"),
+    ALWAYS(weir_trace_meta, plugins, WEIR__TEXT, "plugins"),
+    ALWAYS(weir_trace_meta, source, WEIR__TEXT, "source"),
+    ALWAYS(weir_trace_meta, process, WEIR__COUNT, "process"),
+    {0},
+};
+
+const struct weir__field weir__end_fields[] = {
+    ALWAYS(weir_trace_meta, end_ns, WEIR__COUNT, "weir.end"),
+    ALWAYS(weir_trace_meta, dropped, WEIR__COUNT, "weir.dropped"),
+    UNLESS_0(weir_trace_meta, beyond, WEIR__COUNT, "weir.beyond"),
+    ALWAYS(weir_trace_meta, unfinished, WEIR__COUNT, "weir.unfinished"),
+    {0},
+};
+
+const struct weir__field weir__device_fields[] = {
+    ALWAYS(weir_trace_device, name, WEIR__TEXT, "weir.name"),
+    ALWAYS(weir_trace_device, platform, WEIR__TEXT, "weir.platform"),
+    ALWAYS(weir_trace_device, driver, WEIR__TEXT, "weir.driver"),
+    ALWAYS(weir_trace_device, label, WEIR__TEXT, "weir.label"),
+    UNLESS_0(weir_trace_device, memory_bytes, WEIR__COUNT, "weir.memory_bytes"),
+    UNLESS_0(weir_trace_device, compute_units, WEIR__SMALL, "weir.compute_units"),
+    UNLESS_0(weir_trace_device, copy_engines_to_device, WEIR__SMALL, "weir.copy_engines_to_device"),
+    UNLESS_0(weir_trace_device, copy_engines_to_host, WEIR__SMALL, "weir.copy_engines_to_host"),
+    UNLESS_0(weir_trace_device, concurrent_kernels, WEIR__SMALL, "weir.concurrent_kernels"),
+    UNLESS_0(weir_trace_device, unified_memory, WEIR__SMALL, "weir.unified_memory"),
+    UNLESS_0(weir_trace_device, kind, WEIR__SMALL, "weir.device_kind"),
+    {0},
+};
+
+const struct weir__field weir__clock_fields[] = {
+    ITEM(weir_trace_device, index, WEIR__SMALL),
+    ITEM(weir_trace_device, clock.pairs, WEIR__SMALL),
+    ITEM(weir_trace_device, clock.drift_ppm, WEIR__REAL),
+    ITEM(weir_trace_device, clock.uncertainty_ns, WEIR__COUNT),
+    {0},
+};
+
+const struct weir__field weir__queue_fields[] = {
+    ALWAYS(weir_trace_queue, label, WEIR__TEXT, "weir.label"),
+    ALWAYS(weir_trace_queue, backend, WEIR__TEXT, "weir.backend"),
+    ALWAYS(weir_trace_queue, priority, WEIR__INT, "weir.priority"),
+    {0},
+};
+
+const struct weir__field weir__operation_fields[] = {
+    UNLESS_0(weir_trace_operation, bytes, WEIR__COUNT, "bytes"),
+    UNLESS_0(weir_trace_operation, grid, WEIR__TRIPLE, "grid"),
+    UNLESS_0(weir_trace_operation, block, WEIR__TRIPLE, "block"),
+    ALWAYS(weir_trace_operation, sequence, WEIR__COUNT, "weir.sequence"),
+    UNLESS_0(weir_trace_operation, node, WEIR__SMALL, "weir.node"),
+    ALWAYS(weir_trace_operation, kind, WEIR__KIND, "weir.kind"),
+    ALWAYS(weir_trace_operation, engine, WEIR__ENGINE, "weir.engine"),
+    UNLESS_0(weir_trace_operation, name, WEIR__TEXT, "weir.name"),
+    UNLESS_0(weir_trace_operation, label, WEIR__TEXT, "weir.label"),
+    UNLESS_0(weir_trace_operation, dst_label, WEIR__TEXT, "weir.dst"),
+    UNLESS_0(weir_trace_operation, src_label, WEIR__TEXT, "weir.src"),
+    UNLESS_0(weir_trace_operation, dst_memory, WEIR__MEMORY, "weir.dst_memory"),
+    UNLESS_0(weir_trace_operation, src_memory, WEIR__MEMORY, "weir.src_memory"),
+    UNLESS_0(weir_trace_operation, argument_bytes, WEIR__COUNT, "weir.argument_bytes"),
+    UNLESS_0(weir_trace_operation, file, WEIR__TEXT, "weir.file"),
+    UNLESS_0(weir_trace_operation, line, WEIR__INT, "weir.line"),
+    UNLESS_0(weir_trace_operation, region, WEIR__TEXT, "weir.region"),
+    UNLESS_0(weir_trace_operation, thread, WEIR__COUNT, "weir.thread"),
+    ALWAYS(weir_trace_operation, submit_ns, WEIR__COUNT, "weir.submit"),
+    UNLESS_0(weir_trace_operation, submit_end_ns, WEIR__COUNT, "weir.submit_end"),
+    UNLESS_0(weir_trace_operation, start_is_earliest, WEIR__BOOL, "weir.start_is_earliest"),
+    UNLESS_0(weir_trace_operation, failed, WEIR__BOOL, "weir.failed"),
+    UNLESS_0(weir_trace_operation, finding_kind, WEIR__TEXT, "weir.finding_kind"),
+    UNLESS_0(weir_trace_operation, finding, WEIR__TEXT, "weir.finding"),
+    UNLESS_0(weir_trace_operation, remedy, WEIR__TEXT, "weir.remedy"),
+    {0},
+};
+
+const struct weir__field weir__wait_fields[] = {
+    ITEM(weir_trace_wait, queue, WEIR__COUNT),  ITEM(weir_trace_wait, sequence, WEIR__COUNT),
+    ITEM(weir_trace_wait, implied, WEIR__BOOL), ITEM(weir_trace_wait, file, WEIR__TEXT),
+    ITEM(weir_trace_wait, line, WEIR__INT),     {0},
+};
+
+const struct weir__field weir__scalar_fields[] = {
+    ITEM(weir_trace_scalar, argument, WEIR__SMALL),
+    ITEM(weir_trace_scalar, value, WEIR__REAL),
+    {0},
+};
+
+const struct weir__field weir__collective_fields[] = {
+    ITEM(weir_trace_collective, kind, WEIR__TEXT),
+    ITEM(weir_trace_collective, element, WEIR__TEXT),
+    ITEM(weir_trace_collective, reduction, WEIR__TEXT),
+    ITEM(weir_trace_collective, count, WEIR__COUNT),
+    ITEM(weir_trace_collective, number, WEIR__COUNT),
+    ITEM(weir_trace_collective, rank, WEIR__SMALL),
+    ITEM(weir_trace_collective, rank_count, WEIR__SMALL),
+    ITEM(weir_trace_collective, root, WEIR__SMALL),
+    {0},
+};
