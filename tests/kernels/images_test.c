@@ -7,10 +7,10 @@
 #include <weir/weir.h>
 
 #include "tests/kernels/images.h"
+#include "tests/kernels/images_model.h"
 #include "tests/support/test.h"
 
 enum {
-    OFFSET = 512, // of a multiple of every driver's argument_alignment_bytes
     PLACES = 256,
     LINE = 64 // work-items of a block
 };
@@ -78,14 +78,6 @@ static bool create(struct rig *rig, const char *source, weir_status wanted)
     return status != WEIR_ERROR_UNSUPPORTED;
 }
 
-static uint32_t next(uint32_t *state)
-{
-    *state ^= *state << 13;
-    *state ^= *state >> 17;
-    *state ^= *state << 5;
-    return *state;
-}
-
 static const weir_channel_order orders[] = {WEIR_ORDER_R, WEIR_ORDER_RG, WEIR_ORDER_RGBA,
                                             WEIR_ORDER_BGRA};
 static const weir_channel_type fractions[] = {WEIR_CHANNEL_SNORM_INT8, WEIR_CHANNEL_SNORM_INT16,
@@ -103,195 +95,6 @@ static bool is_format(weir_channel_order order, weir_channel_type type)
     return order != WEIR_ORDER_BGRA || weir_image_2d(order, type, 1, 1).pixel_bytes == 4;
 }
 
-// Images on the host.
-
-struct image {
-    struct weir_image_layout layout;
-    unsigned char *data; // from byte OFFSET on
-    size_t size;
-};
-
-static unsigned channels_of(const struct image *image)
-{
-    const unsigned order = image->layout.format & 0xffff;
-    return order == WEIR_ORDER_R ? 1 : order == WEIR_ORDER_RG ? 2 : 4;
-}
-
-static float float_of(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
-// Bytes of any value, but that floats and halves are from -2 to 2.
-static void make_image(struct image *image, weir_channel_order order, weir_channel_type type,
-                       uint32_t width, uint32_t height, uint32_t depth)
-{
-    uint32_t state = 12345u + width;
-    struct weir_image_layout *layout = &image->layout;
-    *layout = weir_image_3d(order, type, width, height, depth);
-    layout->row_pitch += 3 * layout->pixel_bytes;
-    layout->slice_pitch = (height + 1) * layout->row_pitch;
-    image->size = OFFSET + (size_t)layout->slice_pitch * depth;
-    image->data = malloc(image->size);
-    if (!image->data)
-        abort();
-    for (size_t i = 0; i < image->size; i++)
-        image->data[i] = (unsigned char)(next(&state) >> 8);
-    for (size_t i = 0; i + 4 <= image->size; i += 4) {
-        uint32_t bits;
-        memcpy(&bits, image->data + i, sizeof bits);
-        if (type == WEIR_CHANNEL_FLOAT)
-            bits = (bits & 0x80ffffffu) | 0x3f000000u;
-        if (type == WEIR_CHANNEL_HALF_FLOAT)
-            bits = (bits & 0x83ff83ffu) | 0x3c003800u;
-        memcpy(image->data + i, &bits, sizeof bits);
-    }
-}
-
-static unsigned char *pixel_of(const struct image *image, int x, int y, int z)
-{
-    const struct weir_image_layout *layout = &image->layout;
-    return image->data + OFFSET + (size_t)z * layout->slice_pitch + (size_t)y * layout->row_pitch +
-           (size_t)x * layout->pixel_bytes;
-}
-
-static uint32_t raw_of(const unsigned char *at, unsigned bytes)
-{
-    uint32_t bits = 0;
-    for (unsigned i = 0; i < bytes; i++)
-        bits |= (uint32_t)at[i] << 8 * i;
-    return bits;
-}
-
-static int32_t signed_of(uint32_t bits, unsigned bytes)
-{
-    return (int32_t)(bits << (32 - 8 * bytes)) >> (32 - 8 * bytes);
-}
-
-static double half_value(uint32_t bits)
-{
-    const int exponent = (int)(bits >> 10 & 31);
-    const double mantissa = (bits & 1023) / 1024.0;
-    const double value = exponent ? ldexp(1 + mantissa, exponent - 15) : ldexp(mantissa, -14);
-    return bits & 0x8000 ? -value : value;
-}
-
-// What a channel of the image holds, for reads of floats or of integers.
-static double channel_value(const struct image *image, uint32_t bits, unsigned bytes)
-{
-    switch (image->layout.format >> 16) {
-    case WEIR_CHANNEL_SNORM_INT8:
-        return fmax(signed_of(bits, 1) / 127.0, -1);
-    case WEIR_CHANNEL_SNORM_INT16:
-        return fmax(signed_of(bits, 2) / 32767.0, -1);
-    case WEIR_CHANNEL_UNORM_INT8:
-        return bits / 255.0;
-    case WEIR_CHANNEL_UNORM_INT16:
-        return bits / 65535.0;
-    case WEIR_CHANNEL_HALF_FLOAT:
-        return half_value(bits);
-    case WEIR_CHANNEL_FLOAT:
-        return float_of(bits);
-    case WEIR_CHANNEL_SIGNED_INT8:
-    case WEIR_CHANNEL_SIGNED_INT16:
-    case WEIR_CHANNEL_SIGNED_INT32:
-        return signed_of(bits, bytes);
-    default:
-        return bits;
-    }
-}
-
-// Of the pixel there, or of the border.
-static void texel(const struct image *image, int x, int y, int z, double out[4])
-{
-    const struct weir_image_layout *layout = &image->layout;
-    const unsigned channels = channels_of(image), bytes = layout->pixel_bytes / channels;
-    const bool inside = x >= 0 && y >= 0 && z >= 0 && (uint32_t)x < layout->width &&
-                        (uint32_t)y < layout->height && (uint32_t)z < layout->depth;
-    out[0] = out[1] = out[2] = 0;
-    out[3] = channels < 4;
-    for (unsigned c = 0; c < channels && inside; c++)
-        out[c] = channel_value(image, raw_of(pixel_of(image, x, y, z) + c * bytes, bytes), bytes);
-    if (inside && (layout->format & 0xffff) == WEIR_ORDER_BGRA) {
-        const double blue = out[0];
-        out[0] = out[2];
-        out[2] = blue;
-    }
-}
-
-// Coordinates, as in the tables of "Image Addressing and Filtering".
-
-enum {
-    MODES = 14
-};
-
-static int addressed(int at, int size, unsigned sampler)
-{
-    if ((sampler & MODES) == WEIR_ADDRESS_CLAMP)
-        return at < -1 ? -1 : at > size ? size : at;
-    return at < 0 ? 0 : at > size - 1 ? size - 1 : at;
-}
-
-// The pixels on both sides and the weight of the second, or one pixel twice.
-static void find(float coordinate, uint32_t extent, unsigned sampler, int out[2], double *weight)
-{
-    const int size = (int)extent;
-    const bool linear = sampler & WEIR_FILTER_LINEAR;
-    double at = coordinate;
-    *weight = 0;
-    if (sampler & WEIR_COORDS_NORMALIZED) {
-        if ((sampler & MODES) == WEIR_ADDRESS_REPEAT)
-            at -= floor(at);
-        if ((sampler & MODES) == WEIR_ADDRESS_MIRRORED_REPEAT)
-            at = fabs(at - 2 * rint(0.5 * at));
-        at *= size;
-    }
-    at -= linear ? 0.5 : 0;
-    at = fmax(fmin(at, 1e6), -1e6);
-    out[0] = (int)floor(at);
-    out[1] = out[0] + linear;
-    if (linear)
-        *weight = at - floor(at);
-    for (int i = 0; i < 2; i++) {
-        if ((sampler & MODES) == WEIR_ADDRESS_REPEAT)
-            out[i] = (out[i] + size) % size;
-        out[i] = addressed(out[i], size, sampler);
-    }
-}
-
-struct view {
-    const struct image *image;
-    unsigned sampler;
-    unsigned dimensions;
-    bool array; // the last coordinate is a layer
-};
-
-static void expected(const struct view *view, const float at[4], double out[4])
-{
-    const struct weir_image_layout *layout = &view->image->layout;
-    const uint32_t sizes[3] = {layout->width, layout->height, layout->depth};
-    int places[3][2] = {{0}};
-    double weights[3] = {0};
-    for (unsigned d = 0; d < view->dimensions; d++)
-        find(at[d], sizes[d], view->sampler, places[d], &weights[d]);
-    if (view->array)
-        places[2][0] = places[2][1] = (int)fmax(0, fmin(rint(at[2]), (double)layout->depth - 1));
-    memset(out, 0, 4 * sizeof *out);
-    for (unsigned corner = 0; corner < 8; corner++) {
-        double value[4], weight = 1;
-        for (unsigned d = 0; d < 3; d++)
-            weight *= corner >> d & 1 ? weights[d] : 1 - weights[d];
-        if (weight == 0)
-            continue;
-        texel(view->image, places[0][corner & 1], places[1][corner >> 1 & 1],
-              places[2][corner >> 2], value);
-        for (unsigned c = 0; c < 4; c++)
-            out[c] += weight * value[c];
-    }
-}
-
 // Places around the image and far from it; none is so near to the middle between two pixels that rounding decides.
 static void make_places(float at[PLACES][4], const struct view *view)
 {
@@ -302,8 +105,8 @@ static void make_places(float at[PLACES][4], const struct view *view)
         for (unsigned d = 0; d < 4; d++) {
             const bool normalized = view->sampler & WEIR_COORDS_NORMALIZED && d < view->dimensions;
             const float size = (float)sizes[d];
-            float place = ((float)(next(&state) >> 16) / 65536 * 3 - 1) * size;
-            place = floorf(place) + 0.125f + 0.25f * (float)(next(&state) >> 8 & 3);
+            float place = ((float)(images_next(&state) >> 16) / 65536 * 3 - 1) * size;
+            place = floorf(place) + 0.125f + 0.25f * (float)(images_next(&state) >> 8 & 3);
             if (i == 1 && !normalized)
                 place = size;
             if (i == 2 && !normalized)
@@ -332,12 +135,13 @@ static void compare_reads(struct rig *rig, const char *name, const struct view *
     weir_buffer *pixels = buffer_of(rig, image->data, image->size);
     weir_buffer *places = buffer_of(rig, at, sizeof at), *out = buffer_of(rig, got, sizeof got);
     EXPECT_OK(weir_queue_launch(rig->queue, kernel_of(rig, name), weir_dim(PLACES / LINE, 1, 1),
-                                weir_dim(LINE, 1, 1), weir_image_in(pixels, OFFSET, &image->layout),
-                                how, weir_whole_in(places), weir_whole_out(out)));
+                                weir_dim(LINE, 1, 1),
+                                weir_image_in(pixels, IMAGES_OFFSET, &image->layout), how,
+                                weir_whole_in(places), weir_whole_out(out)));
     EXPECT_OK(weir_download(rig->queue, got, out, 0, sizeof got));
     for (unsigned i = 0; i < PLACES; i++) {
         double wanted[4];
-        expected(view, at[i], wanted);
+        images_expected(view, at[i], wanted);
         for (unsigned c = 0; c < 4; c++)
             if (!is_near((double)got[i][c], wanted[c])) {
                 weir_test_fail(__FILE__, __LINE__,
@@ -374,7 +178,7 @@ static void read_format(struct rig *rig, weir_channel_order order, weir_channel_
                  {"read_3d", 5, 3, 3, false}};
     for (size_t k = 0; k < COUNT(kinds); k++) {
         struct image image;
-        make_image(&image, order, type, 7, kinds[k].height, kinds[k].depth);
+        images_make(&image, order, type, 7, kinds[k].height, kinds[k].depth);
         for (size_t s = 0; s < 2 * COUNT(samplers); s++) {
             const struct view view = {.image = &image,
                                       .sampler = samplers[s / 2] |
@@ -415,7 +219,7 @@ WEIR_TEST(Images, SamplersOfTheProgram)
     struct rig rig;
     struct image image;
     open_rig(&rig);
-    make_image(&image, WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 7, 5, 1);
+    images_make(&image, WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 7, 5, 1);
     for (unsigned which = 0; which < COUNT(same); which++)
         compare_reads(&rig, "read_constant",
                       &(struct view){.image = &image, .sampler = same[which], .dimensions = 2},
@@ -437,13 +241,13 @@ static void compare_integers(struct rig *rig, const struct image *image, unsigne
     weir_buffer *places = buffer_of(rig, at, sizeof at), *out = buffer_of(rig, got, sizeof got);
     EXPECT_OK(weir_queue_launch(rig->queue, kernel_of(rig, "read_integers"),
                                 weir_dim(PLACES / LINE, 1, 1), weir_dim(LINE, 1, 1),
-                                weir_image_in(pixels, OFFSET, &image->layout), sampler,
+                                weir_image_in(pixels, IMAGES_OFFSET, &image->layout), sampler,
                                 weir_whole_in(places), is_signed, weir_whole_out(out)));
     EXPECT_OK(weir_download(rig->queue, got, out, 0, sizeof got));
     for (unsigned i = 0; i < PLACES; i++) {
         double wanted[4];
-        texel(image, addressed(at[i][0], (int)image->layout.width, sampler),
-              addressed(at[i][1], (int)image->layout.height, sampler), 0, wanted);
+        images_texel(image, images_addressed(at[i][0], (int)image->layout.width, sampler),
+                     images_addressed(at[i][1], (int)image->layout.height, sampler), 0, wanted);
         for (unsigned c = 0; c < 4; c++) {
             const double is = is_signed ? (double)(int32_t)got[i][c] : (double)got[i][c];
             if (is != wanted[c])
@@ -465,7 +269,7 @@ static void with_formats(const weir_channel_type *types, size_t count, uint32_t 
             struct image image;
             if (!is_format(orders[o], types[t]))
                 continue;
-            make_image(&image, orders[o], types[t], 7, 5, depth);
+            images_make(&image, orders[o], types[t], 7, 5, depth);
             compare(&rig, &image);
             free(image.data);
         }
@@ -531,7 +335,7 @@ static uint32_t fraction_bits(const struct image *image, float value)
 
 static uint32_t integer_bits(const struct image *image, uint32_t value)
 {
-    const unsigned bytes = image->layout.pixel_bytes / channels_of(image);
+    const unsigned bytes = image->layout.pixel_bytes / images_channels(image);
     const int32_t most = (int32_t)(0x7fffffffu >> (32 - 8 * bytes));
     const int32_t is = (int32_t)value;
     if (image->layout.format >> 16 <= WEIR_CHANNEL_SIGNED_INT32)
@@ -541,11 +345,11 @@ static uint32_t integer_bits(const struct image *image, uint32_t value)
 
 static void set_texel(const struct image *image, int x, int y, int z, const uint32_t bits[4])
 {
-    const unsigned channels = channels_of(image), bytes = image->layout.pixel_bytes / channels;
+    const unsigned channels = images_channels(image), bytes = image->layout.pixel_bytes / channels;
     const bool blue = (image->layout.format & 0xffff) == WEIR_ORDER_BGRA;
     for (unsigned c = 0; c < channels; c++)
         for (unsigned b = 0; b < bytes; b++)
-            pixel_of(image, x, y, z)[c * bytes + b] =
+            images_pixel(image, x, y, z)[c * bytes + b] =
                 (unsigned char)(bits[blue && c < 3 ? 2 - c : c] >> 8 * b);
 }
 
@@ -574,7 +378,7 @@ static void expect_written(struct rig *rig, const struct image *image, weir_buff
     if (at < image->size)
         weir_test_fail(__FILE__, __LINE__,
                        "format %08x: byte %zu after the offset is %02x, not %02x",
-                       image->layout.format, at - OFFSET, got[at], image->data[at]);
+                       image->layout.format, at - IMAGES_OFFSET, got[at], image->data[at]);
     free(got);
     drop_buffers(rig);
 }
@@ -586,7 +390,7 @@ static void compare_writes(struct rig *rig, const struct image *image)
     uint32_t state = 99;
     weir_buffer *pixels = buffer_of(rig, image->data, image->size);
     for (size_t i = 0; i < sizeof in / sizeof(float); i++)
-        (&in[0][0][0][0])[i] = (float)(next(&state) >> 8) / (1 << 22) - 2;
+        (&in[0][0][0][0])[i] = (float)(images_next(&state) >> 8) / (1 << 22) - 2;
     if (image->layout.format >> 16 != WEIR_CHANNEL_HALF_FLOAT) // where it may have other bits
         in[1][1][1][0] = NAN;
     in[1][1][2][1] = INFINITY;
@@ -595,7 +399,8 @@ static void compare_writes(struct rig *rig, const struct image *image)
         (&bits[0][0][0][0])[i] = fraction_bits(image, (&in[0][0][0][0])[i]);
     weir_buffer *values = buffer_of(rig, in, sizeof in);
     EXPECT_OK(weir_queue_launch(rig->queue, kernel_of(rig, "write_f"), weir_dim(1, H, D),
-                                weir_dim(W, 1, 1), weir_image_out(pixels, OFFSET, &image->layout),
+                                weir_dim(W, 1, 1),
+                                weir_image_out(pixels, IMAGES_OFFSET, &image->layout),
                                 weir_whole_in(values)));
     expect_written(rig, image, pixels, bits);
 }
@@ -610,15 +415,16 @@ static void compare_integer_writes(struct rig *rig, const struct image *image)
     const int is_signed = image->layout.format >> 16 <= WEIR_CHANNEL_SIGNED_INT32;
     uint32_t in[1][H][W][4], bits[1][H][W][4], state = 5;
     for (size_t i = 0; i < sizeof in / sizeof(uint32_t); i++) {
-        const uint32_t value = (uint32_t)((int32_t)next(&state) >> state % 32);
+        const uint32_t value = (uint32_t)((int32_t)images_next(&state) >> state % 32);
         (&in[0][0][0][0])[i] = value;
         (&bits[0][0][0][0])[i] = integer_bits(image, value);
     }
     weir_buffer *pixels = buffer_of(rig, image->data, image->size);
     weir_buffer *values = buffer_of(rig, in, sizeof in);
     EXPECT_OK(weir_queue_launch(rig->queue, kernel_of(rig, "write_integers"), weir_dim(1, H, 1),
-                                weir_dim(W, 1, 1), weir_image_out(pixels, OFFSET, &image->layout),
-                                is_signed, weir_whole_in(values)));
+                                weir_dim(W, 1, 1),
+                                weir_image_out(pixels, IMAGES_OFFSET, &image->layout), is_signed,
+                                weir_whole_in(values)));
     expect_written(rig, image, pixels, bits);
 }
 
