@@ -289,6 +289,11 @@ bool conform_holds(weir_queue *queue, weir_buffer *buffer, size_t offset, size_t
     return same;
 }
 
+void conform_fill(weir_queue *queue, weir_buffer *buffer, unsigned char value)
+{
+    EXPECT_OK(weir_queue_fill(queue, buffer, 0, weir_buffer_size(buffer), &value, 1));
+}
+
 bool conform_is_filled(weir_buffer *buffer, unsigned char value)
 {
     const unsigned char *bytes = conform_bytes(buffer);
@@ -333,6 +338,13 @@ struct gate *gate_create(void)
         abort();
     pthread_mutex_init(&gate->lock, NULL);
     pthread_cond_init(&gate->changed, NULL);
+    return gate;
+}
+
+struct gate *gate_on(weir_queue *queue)
+{
+    struct gate *gate = gate_create();
+    EXPECT_OK(weir_queue_host_call(queue, gate_function, gate));
     return gate;
 }
 

@@ -122,6 +122,9 @@ void conform_write(weir_queue *queue, weir_buffer *buffer, unsigned seed);
 bool conform_holds(weir_queue *queue, weir_buffer *buffer, size_t offset, size_t size,
                    unsigned seed, size_t first);
 
+// Fills the buffer with a byte.
+void conform_fill(weir_queue *queue, weir_buffer *buffer, unsigned char value);
+
 // Whether each byte of a HOST buffer that no work uses at the moment is `value`.
 bool conform_is_filled(weir_buffer *buffer, unsigned char value);
 
@@ -134,6 +137,8 @@ void conform_run_threads(void *(*function)(void *worker), void *workers, size_t 
 struct gate;
 
 struct gate *gate_create(void);
+// The queue's next call.
+struct gate *gate_on(weir_queue *queue);
 void gate_destroy(struct gate **gate); // opens it where the test has failed
 weir_status gate_function(void *user); // a gate
 // Blocks until the host call has begun; false after the guard.
