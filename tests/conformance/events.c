@@ -188,7 +188,7 @@ CONFORM(Event, OfAQueueThatIsGone)
     ASSERT_OK(weir_event_sync(event, HANG_GUARD_NS));
     weir_queue_destroy(&queue);
     // Its slot is reused, its id is not.
-    for (int i = 0; i < 20; i++) {
+    for (int i = 0; i < 200; i++) {
         queue = conform_queue(f, "new");
         struct weir_event fresh;
         ASSERT_OK(weir_queue_record(queue, &fresh));
