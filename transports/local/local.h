@@ -208,12 +208,11 @@ bool local_mesh_is_inherited(const struct local_group *group);
 
 struct local_shrink;
 
-// Connects this rank with all others of the group, which do the same, and on one machine exchanges windows.
-// `addresses` of ranks are where their doors are. `shrink` is NULL, or knows whether the wait for another rank is in
+// Connects this rank with all others of the group, which do the same, and on one machine exchanges windows. The peers'
+// addresses are where the doors of lower ranks are. `shrink` is NULL, or knows whether the wait for another rank is in
 // vain. On failure writes the cause, unless there is one or there is no memory.
-bool local_mesh_connect(struct local_group *group, const struct local_address *addresses,
-                        struct local_door *door, uint64_t token, uint64_t deadline_ns,
-                        struct local_shrink *shrink, char *cause);
+bool local_mesh_connect(struct local_group *group, struct local_door *door, uint64_t token,
+                        uint64_t deadline_ns, struct local_shrink *shrink, char *cause);
 
 // Bytes between the ranks of one machine, through memory that all of them have mapped: each copies to its window what
 // others need of it, and they take it or add it up from there. That is a copy more than reading the others' memory, and

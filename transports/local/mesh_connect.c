@@ -216,15 +216,14 @@ static int *place_of(struct mesh_peer *peer, uint32_t purpose)
 }
 
 // The higher rank connects to the lower one.
-static bool connect_to(struct local_group *group, uint32_t index,
-                       const struct local_address *address, uint64_t token, uint64_t deadline_ns)
+static bool connect_to(struct local_group *group, uint32_t index, uint64_t token,
+                       uint64_t deadline_ns)
 {
     struct mesh_peer *peer = &group->peers[index];
-    peer->address = *address;
     for (uint32_t purpose = LOCAL_TO_SEND; purpose <= LOCAL_TO_CONTROL; purpose++) {
         struct local_hello hello = {.purpose = purpose, .token = token, .rank = group->rank};
         int *place = place_of(peer, purpose);
-        *place = local_knock(address, &group->secret, &hello, deadline_ns);
+        *place = local_knock(&peer->address, &group->secret, &hello, deadline_ns);
         if (*place < 0)
             return false;
     }
@@ -316,16 +315,15 @@ static bool spans_machines(const struct local_group *group)
     return i < group->count;
 }
 
-bool local_mesh_connect(struct local_group *group, const struct local_address *addresses,
-                        struct local_door *door, uint64_t token, uint64_t deadline_ns,
-                        struct local_shrink *shrink, char *cause)
+bool local_mesh_connect(struct local_group *group, struct local_door *door, uint64_t token,
+                        uint64_t deadline_ns, struct local_shrink *shrink, char *cause)
 {
     char host[LOCAL_HOST_SIZE];
     for (uint32_t i = 0; i < group->rank; i++) {
-        if (connect_to(group, i, &addresses[i], token, deadline_ns))
+        if (connect_to(group, i, token, deadline_ns))
             continue;
         const int error = errno;
-        local_address_text(&addresses[i], host, sizeof host);
+        local_address_text(&group->peers[i].address, host, sizeof host);
         snprintf(cause, WEIR_CAUSE_SIZE, "'%s': rank %u cannot connect to rank %u at %s: %s",
                  group->label, group->rank, i, host, strerror(error));
         return false;
@@ -401,21 +399,16 @@ static bool join_members(const struct lineup *lineup, struct local_door *door, u
                          struct local_shrink *shrink, char *cause, struct local_group **out_group)
 {
     const struct local_group *whole = lineup->whole;
-    const struct weir_host *host = whole->host;
-    struct local_group *group = local_mesh_create(host, lineup->label, lineup->rank, lineup->count);
-    struct local_address *addresses = host->allocate(lineup->count * sizeof *addresses);
-    bool joined = group && addresses;
-    for (uint32_t i = 0; joined && i < lineup->rank; i++)
-        if (lineup->members[i].rank < whole->count)
-            addresses[i] = peer_door(whole, &lineup->members[i]);
-    if (joined) {
-        group->secret = whole->secret;
-        joined =
-            local_mesh_connect(group, addresses, door, lineup->token, deadline_ns, shrink, cause);
-    }
-    host->release(addresses);
+    struct local_group *group =
+        local_mesh_create(whole->host, lineup->label, lineup->rank, lineup->count);
     *out_group = group;
-    return joined;
+    if (!group)
+        return false;
+    for (uint32_t i = 0; i < lineup->rank; i++)
+        if (lineup->members[i].rank < whole->count)
+            group->peers[i].address = peer_door(whole, &lineup->members[i]);
+    group->secret = whole->secret;
+    return local_mesh_connect(group, door, lineup->token, deadline_ns, shrink, cause);
 }
 
 static void set_own_rank(struct lineup *lineup)
