@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +24,8 @@
 #include "cli/common/progress.h"
 #include "cli/common/signals.h"
 #include "cli/runtime/open.h"
+
+extern char **environ;
 
 enum conform_outcome {
     CONFORM_NOT_RUN,
@@ -78,7 +81,14 @@ static void start(const struct conform *conform, const char *first, const char *
 {
     const char *arguments[] = {"conformance", first, second, NULL};
     posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none; // this process's signals are blocked: one of its threads takes them
     int ends[2];
+
+    sigemptyset(&none);
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, (short)(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP));
+    posix_spawnattr_setsigmask(&attributes, &none);
 
     *child = (struct child){.output = -1};
     int error = pipe(ends) == 0 ? 0 : errno;
@@ -90,11 +100,13 @@ static void start(const struct conform *conform, const char *first, const char *
         posix_spawn_file_actions_adddup2(&actions, ends[1], 1);
         posix_spawn_file_actions_adddup2(&actions, ends[1], 2);
         // An interrupt at the terminal reaches this process alone, which then ends the suite.
-        error = cli_spawn(conform->program, arguments, &actions, true, &child->process);
+        error = posix_spawn(&child->process, conform->program, &actions, &attributes,
+                            (char **)(void *)arguments, environ);
         posix_spawn_file_actions_destroy(&actions);
         close(ends[1]);
         child->output = ends[0];
     }
+    posix_spawnattr_destroy(&attributes);
     if (error != 0)
         cli_fail(CLI_SETUP, "%s cannot be started: %s", conform->program, strerror(error));
 }

@@ -113,57 +113,6 @@ WEIR_TEST(ArrCocFailure, DestroyAcceptsNull)
     weir_arr_coc_destroy(&none);
 }
 
-// Compilation.
-
-static void count_built(void *user)
-{
-    ++*(size_t *)user;
-}
-
-SMALL_TEST(ArrCocFailure, Compile)
-{
-    static const char *const names[] = {"compress_tokens", "relevance", "relevance",
-                                        "texture_position"};
-    static const char *const unknown[] = {"relevance", "blur"};
-    size_t built = 0;
-
-    EXPECT_STR_EQ(weir_arr_coc_kernel_name(0), "texture_position");
-    EXPECT_STR_EQ(weir_arr_coc_kernel_name(6), "compress_tokens");
-    EXPECT_NULL(weir_arr_coc_kernel_name(7));
-    struct weir_arr_coc_params params = rig_params(rig, &small, 0);
-    params.weights = NULL;
-    params.query = NULL;
-    params.built = count_built;
-    params.user = &built;
-    EXPECT_OK(weir_arr_coc_compile(&params, names, 4));
-    EXPECT_UINT_EQ(built, 1);
-    params.built = NULL;
-    EXPECT_OK(weir_arr_coc_compile(&params, NULL, 0));
-    EXPECT_FAILURE(weir_arr_coc_compile(&params, unknown, 2), WEIR_ERROR_NOT_FOUND,
-                   "ARR-COC has no kernel 'blur'");
-
-    params.sizes.side = 31;
-    EXPECT_FAILURE(weir_arr_coc_compile(&params, names, 4), WEIR_ERROR_INVALID,
-                   "side is 31; it must be 32 … 4096");
-    params.device = NULL;
-    EXPECT_FAILURE(weir_arr_coc_compile(&params, names, 4), WEIR_ERROR_INVALID,
-                   "a device is needed");
-    EXPECT_FAILURE(weir_arr_coc_compile(NULL, names, 4), WEIR_ERROR_INVALID,
-                   "weir_arr_coc_compile: params is NULL");
-}
-
-SMALL_TEST(ArrCocFailure, BuiltBeforeTheFirstFrame)
-{
-    size_t built = 0;
-    own_arr_coc arr_coc = NULL;
-
-    struct weir_arr_coc_params params = rig_params(rig, &small, 100);
-    params.built = count_built;
-    params.user = &built;
-    ASSERT_OK(weir_arr_coc_create(&params, &arr_coc));
-    EXPECT_UINT_EQ(built, 1);
-}
-
 // Weights.
 
 enum {

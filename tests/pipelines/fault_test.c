@@ -1,7 +1,7 @@
 // Every call that a pipeline's creation makes, and every allocation in it, fails once in turn; so
-// does every launch of a frame, and every call of weir_arr_coc_compile(). The error names the
-// request, and nothing is leaked: closing the rig fails the test if the device still has an object,
-// and the sanitizer finds lost memory. The linker wraps the calls.
+// does every launch of a frame. The error names the request, and nothing is leaked: closing the rig
+// fails the test if the device still has an object, and the sanitizer finds lost memory. The linker
+// wraps the calls.
 #include <string.h>
 
 #include "tests/pipelines/failing_calls.h"
@@ -67,31 +67,6 @@ SMALL_TEST(ArrCocFaults, EveryAllocationOfCreation)
         weir_arr_coc_destroy(&arr_coc);
     }
     EXPECT_INT_GT(refused, 20);
-}
-
-SMALL_TEST(ArrCocFaults, EveryCallOfCompile)
-{
-    const char *names[WEIR_ARR_COC_KERNELS];
-    weir_status status = WEIR_ERROR_DEVICE;
-    int number = 1;
-
-    for (size_t i = 0; i < WEIR_ARR_COC_KERNELS; i++)
-        names[i] = weir_arr_coc_kernel_name(i);
-    const struct weir_arr_coc_params params = rig_params(rig, &sizes, 2000);
-    for (; status != WEIR_OK; number++) {
-        weir_test_note("call %d", number);
-        failing_call(number);
-        status = weir_arr_coc_compile(&params, names, WEIR_ARR_COC_KERNELS);
-        if (!failing_call_came())
-            break;
-        EXPECT_INT_EQ(status, WEIR_ERROR_DEVICE);
-        EXPECT_CONTAINS(weir_last_error()->message, "made to fail: weir_");
-    }
-    failing_call(0);
-    EXPECT_INT_EQ(status, WEIR_OK);
-    // A queue, a program, seven kernels, two buffers, the slot's three, five fills, and seven launches
-    // and waits.
-    EXPECT_INT_GE(number, 1 + 1 + 7 + 2 + 3 + 5 + 2 * 7);
 }
 
 SMALL_TEST(ArrCocFaults, EveryLaunchOfAFrame)
