@@ -6,7 +6,7 @@
 // | in the file | becomes |
 // | --- | --- |
 // | gray | R = G = B; 1, 2 and 4 bits are scaled to 0..255 |
-// | palette | its colours; black where an index has none |
+// | palette | its colours |
 // | alpha | laid over white, as the numbers stand: (v * a + m * (m - a) + m / 2) / m with m = 255, or 65535 of 16 bits |
 // | 16 bits | (v * 255 + 32767) / 65535, each channel, after that |
 // | transparent colour (tRNS) | alpha 0 for that colour, 255 for the others; a palette has one each |
