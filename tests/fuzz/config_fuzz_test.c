@@ -6,7 +6,7 @@
 //
 //     clang -std=c11 -D_POSIX_C_SOURCE=200809L -DWEIR_FUZZER -I. -Iapi -g -O1
 //         -fsanitize=fuzzer,address,undefined tests/fuzz/config_fuzz_test.c core/config/*.c
-//         core/support/error.c core/support/memory.c base/ini.c base/text.c base/file.c -o config_fuzz
+//         core/support/error.c core/support/memory.c base/text.c base/file.c -linih -o config_fuzz
 //     ./config_fuzz -max_len=2000 CORPUS conf
 #include <stdint.h>
 #include <stdio.h>

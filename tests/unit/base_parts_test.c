@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 #include "base/clock_map.h"
-#include "base/ini.h"
+#include "base/ini/ini.h"
 #include "base/names.h"
 #include "base/odd.h"
 #include "base/sized.h"
