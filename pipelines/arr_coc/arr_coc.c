@@ -607,24 +607,21 @@ static weir_status create(weir_arr_coc *a, const struct weir_arr_coc_params *par
 weir_status weir_arr_coc_create(const struct weir_arr_coc_params *params,
                                 weir_arr_coc **out_arr_coc)
 {
-    struct weir_arr_coc_params known = {.struct_size = sizeof known};
-    const struct weir_arr_coc_sizes *sizes = &known.sizes;
+    const struct weir_arr_coc_sizes *sizes = &params->sizes;
 
     *out_arr_coc = NULL;
-    TRY(weir__pattern_params("weir_arr_coc_create", "weir_arr_coc_params", params, &known,
-                             sizeof known));
-    TRY(check_params(&known));
+    TRY(check_params(params));
     weir_arr_coc *a = calloc(1, sizeof *a);
     if (!a)
         return weir__pattern_no_memory(ARR_COC_LABEL, "the ARR-COC pipeline");
-    a->device = known.device;
+    a->device = params->device;
     a->sizes.side = sizes->side ? sizes->side : 1024;
     a->sizes.grid = sizes->grid ? sizes->grid : 32;
     a->sizes.budget = sizes->budget ? sizes->budget : 4096;
-    a->rgb_size = (size_t)(3 * known.max_pixels);
-    a->deliver = known.deliver;
-    a->user = known.user;
-    if (create(a, &known) < 0) {
+    a->rgb_size = (size_t)(3 * params->max_pixels);
+    a->deliver = params->deliver;
+    a->user = params->user;
+    if (create(a, params) < 0) {
         const struct weir_error error = *weir_last_error();
         weir_arr_coc_destroy(&a);
         return weir_error_set(&error);

@@ -58,7 +58,6 @@ struct weir_arr_coc_output {
 };
 
 struct weir_arr_coc_params {
-    size_t struct_size;
     weir_device *device;
     struct weir_arr_coc_sizes sizes;
     const weir_arr_coc_weights *weights; // needed until the call returns
