@@ -1,4 +1,4 @@
-// Collectives of ranks: the order of additions, integers that wrap, messages and parts. All kinds, types and shapes
+// Collectives of ranks: the order of additions, integers that wrap, and messages. All kinds, types and shapes
 // are in tests/comm/matrix.c.
 #define _GNU_SOURCE // MAP_ANONYMOUS
 #include <fenv.h>
@@ -201,50 +201,4 @@ WEIR_TEST(Collectives, ExchangeARing)
         for (uint32_t i = 0; i < count; i++)
             EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
     }
-}
-
-struct parts {
-    uint32_t rank[4];
-    uint32_t count[4];
-    int32_t sum[4];
-};
-
-// Ranks 3, 2 and 0 form one part, in that order; rank 1 gets none.
-static weir_status split(struct rank *rank)
-{
-    static const int32_t keys[] = {9, 0, 4, -1};
-    struct parts *parts = rank->user;
-    const uint32_t own = rank->rank;
-    const struct weir_transport_split split = {.color = own == 1 ? WEIR_NO_COLOR : 5,
-                                               .key = keys[own]};
-    struct rank part = {.number = 0};
-    weir_status status = rank_split(rank, split, &part.group);
-    rank_leave(rank); // the part lives on
-    if (status || own == 1)
-        return status ? status : part.group ? WEIR_ERROR_INVALID : WEIR_OK;
-    ranks_ops()->place(part.group, &parts->rank[own], &parts->count[own]);
-    const int32_t value = 1 << own;
-    status = rank_call(&part, (struct weir_transport_call){.kind = WEIR_ALL_REDUCE,
-                                                           .element = WEIR_I32,
-                                                           .reduction = WEIR_SUM,
-                                                           .count = 1,
-                                                           .src = &value,
-                                                           .dst = &parts->sum[own]});
-    rank_leave(&part);
-    return status;
-}
-
-WEIR_TEST(Collectives, Split)
-{
-    struct parts parts = {.rank = {0}};
-    struct rank ranks[RANKS_MAX];
-    ranks_run("file", 4, split, &parts, ranks);
-    for (uint32_t i = 0; i < 4; i++) {
-        EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
-        EXPECT_UINT_EQ(parts.count[i], i == 1 ? 0u : 3u);
-        EXPECT_INT_EQ(parts.sum[i], i == 1 ? 0 : 13);
-    }
-    EXPECT_UINT_EQ(parts.rank[3], 0u);
-    EXPECT_UINT_EQ(parts.rank[2], 1u);
-    EXPECT_UINT_EQ(parts.rank[0], 2u);
 }
