@@ -153,7 +153,7 @@ expect_all 3 "'grads', rank 1: the disk is full"
 # A rank that is out of memory, for a group and for a message.
 for what in memory-0 memory-3 memory-5; do
     on 3 "$what"
-    expect_all 3 "split 1 of 'grads', app.c:20: rank 1 has no memory left"
+    expect_all 3 "split 1 of 'grads', app.c:101: rank 1 has no memory left"
 done
 for what in message-memory-0 message-memory-1; do
     on 3 "$what"
