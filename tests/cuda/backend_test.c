@@ -130,7 +130,6 @@ RIG_TEST(CudaWaits, AnIdleMomentAsksNoStreamThatWasLeft)
     weir_queue_destroy(&around);
     const long before = fake->calls("cuMemHostUnregister");
     fake->hold(0);
-    fake->finish_stream(stream);
     fake->destroy_stream(stream);
     EXPECT_OK(weir_queue_fill(rig->queue, device, 64, 64, pattern, 1));
     EXPECT_OK(weir_queue_sync(rig->queue, WEIR_FOREVER));

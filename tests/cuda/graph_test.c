@@ -193,7 +193,6 @@ SCENE_TEST(CudaGraph, OutlivesTheStreamOfAWrappedQueue)
     EXPECT_OK(weir_queue_graph(around, graph));
     weir_queue_destroy(&around);
     fake->hold(0);
-    fake->finish_stream(stream);
     fake->destroy_stream(stream);
     const long synced = fake->calls("cuEventSynchronize");
     EXPECT_OK(weir_graph_set_fill(graph, 0, scene->memory, 0, SIZE, &word, 4));
