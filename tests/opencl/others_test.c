@@ -1,8 +1,11 @@
 // What OpenCL drivers other than PoCL 3.1 do, which the failing library plays: docs/opencl-drivers.md has
 // the drivers.
 
+#include <dirent.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kernels/drivers/drivers.h"
@@ -262,4 +265,63 @@ OPENCL_RIG_TEST(OpenclOthers, KernelsThatADriverMayMiscompile)
         EXPECT_UINT_EQ(out[1], i == 2 ? BLOCK * (1 + BLOCK) / 2 + BLOCK * BLOCK : NUMBERS);
     }
     weir_test_note(NULL);
+}
+
+// The threads of a driver take no signal of the program's: its handlers run on its own threads.
+
+static bool blocks(const char *task, int number)
+{
+    char path[300];
+    char line[256];
+    unsigned long long mask = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%s/status", task);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, "SigBlk:", 7) == 0)
+            mask = strtoull(line + 7, NULL, 16);
+    if (file)
+        fclose(file);
+    return mask >> (number - 1) & 1;
+}
+
+// How many threads this process has, and how many of them take the signal.
+static size_t count_threads(int number, size_t *out_takers)
+{
+    size_t count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    *out_takers = 0;
+    for (const struct dirent *entry; tasks && (entry = readdir(tasks));) {
+        if (entry->d_name[0] == '.')
+            continue;
+        count++;
+        *out_takers += !blocks(entry->d_name, number);
+    }
+    if (tasks)
+        closedir(tasks);
+    return count;
+}
+
+static weir_status do_nothing(void *user)
+{
+    return WEIR_OK;
+}
+
+WEIR_TEST(OpenclOthers, SignalsAreForThreadsOfTheProgram)
+{
+    struct opencl_rig rig;
+    size_t takers;
+    sigset_t before, after;
+    sigprocmask(SIG_BLOCK, NULL, &before);
+    opencl_rig_open(&rig, "");
+    opencl_rig_expect_works(&rig, rig.queues[0], 3);
+    EXPECT_OK(weir_queue_host_call(rig.queues[0], do_nothing, NULL));
+    EXPECT_OK(weir_queue_sync(rig.queues[0], WEIR_FOREVER));
+    EXPECT_UINT_GT(count_threads(SIGTERM, &takers), 1);
+    EXPECT_UINT_EQ(takers, 1);
+    count_threads(SIGALRM, &takers);
+    EXPECT_UINT_EQ(takers, 1);
+    sigprocmask(SIG_BLOCK, NULL, &after);
+    for (int number = 1; number < 32; number++)
+        EXPECT_INT_EQ(sigismember(&after, number), sigismember(&before, number));
+    opencl_rig_close(&rig);
 }
