@@ -160,7 +160,7 @@ static weir_status check_choice(const struct weir_setting *setting, const char *
 {
     struct name_list list = {.used = 0};
     const char *nearest = NULL;
-    for (const char *const *choice = setting->key->choices; *choice; choice++) {
+    for (const char *const *choice = setting->key->choices; choice && *choice; choice++) {
         if (strcmp(setting->text, *choice) == 0)
             return WEIR_OK;
         name_list_add(&list, "choose one of ", *choice);

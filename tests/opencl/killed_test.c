@@ -149,9 +149,7 @@ static weir_disk_cache *open_cache(void)
 {
     char message[512];
     weir_disk_cache *cache =
-        weir_disk_cache_create(WEIR_PARAMS(weir_disk_cache, .directory = cache_folder,
-                                           .name = "killed", .limit_bytes = (uint64_t)1 << 30),
-                               message, sizeof message);
+        weir_disk_cache_create(cache_folder, "killed", (uint64_t)1 << 30, message, sizeof message);
     if (!cache)
         weir_test_fail(__FILE__, __LINE__, "%s", message);
     return cache;

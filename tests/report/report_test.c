@@ -425,27 +425,6 @@ WEIR_TEST(Report, AGraphCountsOnceAndWhatHasNoTimesNotAtAll)
     EXPECT_NEAR(summary->speedup_most, 1.0, 1e-9);
 }
 
-// Figures of a file may be anything; sums of them do not begin at 0 again.
-WEIR_TEST(Report, SumsStayAtTheLargestNumber)
-{
-    const uint64_t end = UINT64_C(9000000000000000000);
-    made_begin(&made);
-    for (size_t i = 0; i < 3; i++) {
-        made_queue(&made, "q");
-        made_operation(&made, i, WEIR_ENGINE_KERNELS, 0, end)->bytes = INT64_MAX;
-    }
-    own_report report = report_on(NULL);
-    const struct weir_report_row *row =
-        weir_report_find_row(report, WEIR_REPORT_ENGINES, "kernels");
-    ASSERT_NOT_NULL(row);
-    EXPECT_UINT_EQ(row->bytes, UINT64_MAX);
-    EXPECT_UINT_EQ(row->sum.most_ns, UINT64_MAX);
-    EXPECT_NEAR(weir_report_get_summary(report)->speedup_most, 18446744073709551615.0 / 9e18, 1e-6);
-    char *text = weir_report_text(report);
-    EXPECT_CONTAINS(text, "16777216 TiB");
-    weir_report_free_text(&text);
-}
-
 WEIR_TEST(Report, OfNothingSaysSo)
 {
     made_begin(&made);
