@@ -111,13 +111,18 @@ static void expect_in_order(const struct timed *timed, size_t count)
     weir_test_note(NULL);
 }
 
+// Starts are exact if the driver reports them; the environment says what to expect.
 TIMES_TEST(Times, EveryOperationHasOne, "times")
 {
+    const char *starts = getenv("WEIR_TEST_STARTS");
+    const bool earliest = starts && strcmp(starts, "earliest") == 0;
     const size_t wanted = submit_each(timed, timed->rig.up);
     EXPECT_OK(weir_queue_sync(timed->rig.up, WEIR_FOREVER));
     ASSERT_UINT_EQ(fetch_all(timed, timed->rig.up, wanted), wanted);
-    for (size_t i = 0; i < wanted; i++)
+    for (size_t i = 0; i < wanted; i++) {
         EXPECT_UINT_EQ(times[i].sequence, i + 1);
+        EXPECT_TRUE(times[i].start_is_earliest == earliest);
+    }
     expect_in_order(timed, wanted);
     EXPECT_UINT_EQ(fetch(timed, timed->rig.up, times, MOST), 0);
     EXPECT_UINT_EQ(fetch(timed, timed->rig.down, times, MOST), 0);
@@ -166,20 +171,6 @@ TIMES_TEST(Times, GoOnAfterNativeCalls, "times")
         weir_clock_sleep_ns(1000000);
     }
     EXPECT_UINT_EQ(copies, weir_device_limits(timed->rig.device)->native ? 3 : 0);
-}
-
-TIMES_TEST(Times, AreFetchedOnce, "times")
-{
-    struct weir_operation_time time = {0};
-    const size_t wanted = submit_each(timed, timed->rig.up);
-    EXPECT_OK(weir_queue_sync(timed->rig.up, WEIR_FOREVER));
-    for (size_t i = 0; i < wanted; i++) {
-        size_t tries = 0;
-        while (fetch(timed, timed->rig.up, &time, 1) == 0 && tries++ < 5000)
-            weir_clock_sleep_ns(1000000);
-        EXPECT_UINT_EQ(time.sequence, i + 1);
-    }
-    EXPECT_UINT_EQ(fetch(timed, timed->rig.up, &time, 1), 0);
 }
 
 // Times that are not fetched are dropped, oldest first, and memory use is bounded.
@@ -246,17 +237,6 @@ TIMES_TEST(Times, TheClocksArePaired, "times")
     ASSERT_UINT_EQ(fetch_all(timed, timed->rig.up, 1), 1);
     EXPECT_UINT_LE(last_device, times[0].start_ns + timed->slack_ns);
     EXPECT_UINT_LE(times[0].end_ns, device + timed->slack_ns);
-}
-
-// Starts are exact if the driver reports them; the environment says what to expect.
-TIMES_TEST(Times, SayWhatTheirStartsAre, "times")
-{
-    const char *starts = getenv("WEIR_TEST_STARTS");
-    const size_t wanted = submit_each(timed, timed->rig.up);
-    EXPECT_OK(weir_queue_sync(timed->rig.up, WEIR_FOREVER));
-    ASSERT_UINT_EQ(fetch_all(timed, timed->rig.up, wanted), wanted);
-    for (size_t i = 0; i < wanted; i++)
-        EXPECT_TRUE(times[i].start_is_earliest == (starts && strcmp(starts, "earliest") == 0));
 }
 
 // Two queues submit at once, while a third thread fetches.

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -413,22 +412,6 @@ WEIR_TEST(TraceRefuses, ADiskThatIsFullAtTheEnd)
     EXPECT_FAILURE(rig_close(&rig), WEIR_ERROR_IO, "/dev/full: the trace is incomplete");
 }
 
-// The file may not grow; the signal for that is not the program's.
-WEIR_TEST(TraceRefuses, AFileThatMayNotGrow)
-{
-    struct rig rig;
-    struct rlimit old;
-    ASSERT_INT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
-    const struct rlimit small = {.rlim_cur = 1000, .rlim_max = old.rlim_max};
-    ASSERT_TRUE(rig_start_with(&rig, rig_path("small.json"), "flush = 60000", "trace"));
-    for (size_t i = 0; i < 20; i++)
-        EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
-    ASSERT_INT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-    EXPECT_INT_EQ(rig_close(&rig), WEIR_ERROR_IO);
-    ASSERT_INT_EQ(setrlimit(RLIMIT_FSIZE, &old), 0);
-    EXPECT_CONTAINS(weir_last_error_text(), "small.json: the trace is incomplete: File too large");
-}
-
 // A trace that is whole, and a report that cannot be written.
 WEIR_TEST(TraceRefuses, AReportThatCannotBeWritten)
 {
@@ -474,7 +457,7 @@ WEIR_TEST(Trace, IntoAPipe)
     EXPECT_UINT_GT(total, 500);
 }
 
-// The signal for that is not the program's either.
+// The signal for that is not the program's.
 WEIR_TEST(TraceRefuses, APipeWhoseReaderLeaves)
 {
     struct rig rig;
