@@ -299,11 +299,9 @@ weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns)
     int error = 0;
     weir__pattern_lock_take(&pipeline->lock);
     uint64_t target = pipeline->tail;
-    pipeline->draining++;
     while (pipeline->head < target && error != ETIMEDOUT)
         error =
             weir__pattern_lock_wait(&pipeline->lock, &pipeline->moved, limited ? &deadline : NULL);
-    pipeline->draining--;
     const bool drained = pipeline->head >= target;
     weir__pattern_lock_release(&pipeline->lock);
     return drained ? WEIR_OK : WEIR_TIMEOUT;

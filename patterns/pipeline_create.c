@@ -609,7 +609,6 @@ weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
                                     "destroy it from a thread of the program's"));
     WEIR_IGNORE(weir_pipeline_cancel(ending));
     weir__pattern_lock_take(&ending->lock);
-    ending->draining++;
     while (ending->head < ending->tail || ending->blocked > 0)
         (void)weir__pattern_lock_wait(&ending->lock, &ending->moved, NULL);
     weir__pattern_lock_release(&ending->lock);

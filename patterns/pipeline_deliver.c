@@ -222,18 +222,6 @@ static struct weir_pipeline_result make_result(weir_pipeline *pipeline,
     return result;
 }
 
-// Called with the lock. Blocked callers are woken when fewer frames wait than keep the preparers at work,
-// for several frames at once: each wake takes processor time from the preparers. The last delivery wakes
-// them in any case, since no frame waits then.
-static bool wakes_callers(const weir_pipeline *pipeline)
-{
-    const uint32_t threads = pipeline->params.prepare_threads;
-    const uint32_t half = pipeline->params.backlog / 2;
-    const uint32_t enough = threads > half ? threads : half;
-    return pipeline->draining > 0 ||
-           (pipeline->blocked > 0 && (threads == 0 || pipeline->waiting <= enough));
-}
-
 // Takes the lock.
 static void end_delivery(weir_pipeline *pipeline, bool has_slot)
 {
@@ -242,8 +230,7 @@ static void end_delivery(weir_pipeline *pipeline, bool has_slot)
     if (has_slot)
         pipeline->released++;
     weir__pipeline_wake_start(pipeline);
-    if (wakes_callers(pipeline))
-        pthread_cond_broadcast(&pipeline->moved);
+    pthread_cond_broadcast(&pipeline->moved);
     weir__pattern_lock_release(&pipeline->lock);
     weir__pipeline_end_turn(pipeline);
 }

@@ -110,8 +110,7 @@ struct weir_pipeline {
     uint64_t released;    // frames that gave it back
     uint32_t preparing;   // preparers at work
     uint64_t cancels;
-    uint32_t blocked;  // callers inside a blocked submit
-    uint32_t draining; // callers inside a drain or a destruction
+    uint32_t blocked; // callers inside a blocked submit
     bool stopping;
 
     // Every recovery starts a new generation; failures of older generations have

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/ini.h"
+#include "base/ini/ini.h"
 #include "base/text.h"
 #include "core/config/config.h"
 #include "core/support/error.h"
@@ -160,7 +160,7 @@ static weir_status check_choice(const struct weir_setting *setting, const char *
 {
     struct name_list list = {.used = 0};
     const char *nearest = NULL;
-    for (const char *const *choice = setting->key->choices; *choice; choice++) {
+    for (const char *const *choice = setting->key->choices; choice && *choice; choice++) {
         if (strcmp(setting->text, *choice) == 0)
             return WEIR_OK;
         name_list_add(&list, "choose one of ", *choice);
@@ -298,7 +298,7 @@ weir_status weir__config_list(const struct weir_setting *setting, bool allow_rep
     return WEIR_OK;
 }
 
-// Keeps the lines that base/ini.h reads as sections and entries.
+// Keeps the lines that base/ini/ini.h reads as sections and entries.
 
 _Static_assert(WEIR_INI_NAME_SIZE == WEIR__NAME_SIZE &&
                    WEIR_INI_LINE_LIMIT == WEIR__CONFIG_LINE_LIMIT,
@@ -413,9 +413,7 @@ static weir_status parse(struct weir__config *config, const char *text, size_t s
                             .end = &config->entries,
                             .origin_size = strlen(config->label) + sizeof ":4294967295"};
     parser.origin = weir__allocate(parser.origin_size);
-    if (parser.origin)
-        weir_ini_read(text, size, &handler, &parser);
-    else
+    if (!parser.origin || weir_ini_read(text, size, &handler, &parser) == WEIR_INI_NO_MEMORY)
         parser.status = weir__config_no_memory();
     weir__release(parser.origin);
     return parser.status;

@@ -2,10 +2,8 @@
 // named here, once, instead of crashing at its first call.
 #include "core/module/loader.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/sized.h"
@@ -224,46 +222,12 @@ static bool check_slots(const struct weir_module *module, struct weir__finding *
     return true;
 }
 
-static bool is_integer(const struct weir_key *key)
-{
-    char *end;
-
-    errno = 0;
-    long long value = strtoll(key->fallback, &end, 10);
-    return errno == 0 && *end == '\0' && value >= key->minimum && value <= key->maximum;
-}
-
-static bool is_choice(const struct weir_key *key)
-{
-    for (const char *const *choice = key->choices; *choice; choice++)
-        if (strcmp(*choice, key->fallback) == 0)
-            return true;
-    return false;
-}
-
-// An empty fallback means "no value".
-static bool fallback_fits(const struct weir_key *key)
-{
-    if (key->fallback[0] == '\0')
-        return true;
-    switch (key->type) {
-    case WEIR_KEY_TEXT:
-        return true;
-    case WEIR_KEY_INTEGER:
-        return is_integer(key);
-    case WEIR_KEY_BOOLEAN:
-        return strcmp(key->fallback, "0") == 0 || strcmp(key->fallback, "1") == 0;
-    case WEIR_KEY_CHOICE:
-        return is_choice(key);
-    }
-    return false;
-}
-
 static const struct weir_key *key_of(const struct weir_module *module, size_t index)
 {
     return weir_key_at(module->keys, module->key_size, index);
 }
 
+// Types and defaults are checked where a configuration is read: weir__config_section().
 static bool check_key(const struct weir_module *module, size_t index, struct weir__finding *finding)
 {
     const struct weir_key *key = key_of(module, index);
@@ -275,18 +239,8 @@ static bool check_key(const struct weir_module *module, size_t index, struct wei
         if (strcmp(key_of(module, i)->name, key->name) == 0)
             return refuse(finding, remedy, "key '%s' occurs twice in the module's table",
                           key->name);
-    if (key->type < WEIR_KEY_TEXT || key->type > WEIR_KEY_CHOICE)
-        return refuse(finding, remedy, "key '%s' is of the unknown type %d", key->name,
-                      (int)key->type);
     if (!key->help || key->help[0] == '\0')
         return refuse(finding, remedy, "key '%s' has no help text", key->name);
-    if (key->type == WEIR_KEY_INTEGER && key->minimum > key->maximum)
-        return refuse(finding, remedy, "key '%s' has its minimum above its maximum", key->name);
-    if (key->type == WEIR_KEY_CHOICE && (!key->choices || !key->choices[0]))
-        return refuse(finding, remedy, "key '%s' has no choices", key->name);
-    if (!key->fallback || !fallback_fits(key))
-        return refuse(finding, remedy, "key '%s' has the default '%s', which it would not accept",
-                      key->name, key->fallback ? key->fallback : "(NULL)");
     return true;
 }
 

@@ -224,20 +224,17 @@ static bool make_pictures(weir_train_data *data)
 weir_status weir_train_data_make(const struct weir_train_made_params *params,
                                  weir_train_data **out_data)
 {
-    struct weir_train_made_params known;
     *out_data = NULL;
-    TRY(weir__pattern_params("weir_train_data_make", "weir_train_made_params", params, &known,
-                             sizeof known));
-    TRY(check(&known));
+    TRY(check(params));
     weir_train_data *data = calloc(1, sizeof *data);
     if (!data)
         return weir__pattern_no_memory("data", "data");
-    data->shape = known.shape;
-    data->numbers = (size_t)known.shape.height * known.shape.width * known.shape.channels;
-    data->classes = known.classes;
-    data->count = known.count;
-    data->seed = known.seed;
-    data->noise = known.noise;
+    data->shape = params->shape;
+    data->numbers = (size_t)params->shape.height * params->shape.width * params->shape.channels;
+    data->classes = params->classes;
+    data->count = params->count;
+    data->seed = params->seed;
+    data->noise = params->noise;
     if (!make_pictures(data)) {
         weir_train_data_destroy(&data);
         return weir__pattern_no_memory("data", "data");

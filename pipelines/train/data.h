@@ -20,7 +20,6 @@ typedef struct weir_train_data weir_train_data;
 
 // A set from a seed.
 struct weir_train_made_params {
-    size_t struct_size;
     struct weir_train_shape shape; // at most 2^24 numbers
     uint32_t classes;              // 1 ... 65536; all their numbers at most 2^28
     uint64_t count;                // of samples, > 0

@@ -665,27 +665,25 @@ static size_t alignment_of(const weir_device *device)
 weir_status weir_train_model_create(const struct weir_train_model_params *params,
                                     weir_train_model **out_model)
 {
-    struct weir_train_model_params known;
     *out_model = NULL;
-    TRY(weir__pattern_params("weir_train_model_create", "weir_train_model_params", params, &known,
-                             sizeof known));
-    TRY(check(&known));
-    weir_train_model *model = calloc(1, sizeof *model + known.layer_count * sizeof *model->layers);
+    TRY(check(params));
+    weir_train_model *model =
+        calloc(1, sizeof *model + params->layer_count * sizeof *model->layers);
     if (!model)
-        return weir__pattern_no_memory(known.label, "a model");
-    snprintf(model->label, sizeof model->label, "%s", known.label ? known.label : "model");
-    model->device = known.device;
-    model->input = known.input;
-    model->layer_count = known.layer_count;
-    model->batch = known.batch;
-    model->bf16 = known.element == WEIR_TRAIN_BF16;
+        return weir__pattern_no_memory(params->label, "a model");
+    snprintf(model->label, sizeof model->label, "%s", params->label ? params->label : "model");
+    model->device = params->device;
+    model->input = params->input;
+    model->layer_count = params->layer_count;
+    model->batch = params->batch;
+    model->bf16 = params->element == WEIR_TRAIN_BF16;
     model->element_bytes = model->bf16 ? 2 : 4;
-    model->forward_only = known.forward_only;
-    model->grid = known.grid;
-    model->method = known.method;
-    model->momentum = known.momentum;
-    model->alignment = alignment_of(known.device);
-    const weir_status status = create_parts(model, &known);
+    model->forward_only = params->forward_only;
+    model->grid = params->grid;
+    model->method = params->method;
+    model->momentum = params->momentum;
+    model->alignment = alignment_of(params->device);
+    const weir_status status = create_parts(model, params);
     if (status != WEIR_OK)
         weir_train_model_destroy(&model);
     *out_model = model;

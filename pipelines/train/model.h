@@ -82,7 +82,6 @@ struct weir_train_shape {
 };
 
 struct weir_train_model_params {
-    size_t struct_size;
     const char *label;
     weir_device *device;
     struct weir_train_shape input;

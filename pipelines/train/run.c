@@ -420,7 +420,6 @@ static struct weir_train_model_params usual(const struct train *train, const cha
 {
     const struct weir_train_run_params *p = train->params;
     return (struct weir_train_model_params){
-        .struct_size = sizeof(struct weir_train_model_params),
         .label = label,
         .device = train->device,
         .input = weir_train_data_shape(p->data),
@@ -703,12 +702,9 @@ static void give_up(struct train *train, const struct weir_error *cause)
 weir_status weir_train_run(const struct weir_train_run_params *params,
                            struct weir_train_figures *out_figures)
 {
-    struct weir_train_run_params known;
-    struct train train = {.params = &known};
+    struct train train = {.params = params};
     *out_figures = (struct weir_train_figures){0};
-    TRY(weir__pattern_params("weir_train_run", "weir_train_run_params", params, &known,
-                             sizeof known));
-    weir_status status = create(&train, &known);
+    weir_status status = create(&train, params);
     if (status == WEIR_OK)
         status = run(&train, out_figures);
     const struct weir_error cause = *weir_last_error();

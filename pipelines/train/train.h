@@ -47,7 +47,6 @@ typedef enum weir_train_network {
 } weir_train_network;
 
 struct weir_train_run_params {
-    size_t struct_size;
     weir_train_program program;
     weir_comm *comm; // of the device that trains
     const weir_train_data *data;

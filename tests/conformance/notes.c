@@ -69,25 +69,6 @@ CONFORM(Notes, NumbersAndTimes)
     EXPECT_INVALID(weir_queue_note_times(NULL, first, now, now), "queue");
 }
 
-CONFORM(Notes, Rows)
-{
-    own_rig r = make_rig(f);
-    uint64_t number = 0;
-    const uint64_t begin_ns = 1000;
-    const uint64_t end_ns = 2000;
-    fill(r.a, r.x, 0, SIZE, 9);
-    const struct weir_note_range ranges[] = {
-        {.buffer = r.x, .size = SIZE, .access = WEIR_ACCESS_READ},
-        {.buffer = r.y, .size = 64, .access = WEIR_ACCESS_WRITE, .rows = 8, .pitch = 256},
-    };
-    ASSERT_OK(weir_queue_note(r.a,
-                              WEIR_PARAMS(weir_note, .name = "multiply", .ranges = ranges,
-                                          .range_count = 2, .timed = true),
-                              &number));
-    ASSERT_OK(weir_queue_note_times(r.a, number, begin_ns, end_ns));
-    EXPECT_SYNC(r.a);
-}
-
 static void expect_refused(weir_queue *queue, struct weir_note_range range, const char *part)
 {
     uint64_t number = 5;
@@ -142,29 +123,16 @@ CONFORM(Notes, Refusals)
 // After a host call the queue keeps copies of what comes after.
 CONFORM(Notes, InAHeldQueue)
 {
-    own_gate gate = gate_create();
     own_rig r = make_rig(f);
     fill(r.a, r.y, 0, SIZE, 9);
     fill(r.a, r.x, 0, SIZE, 3);
-    ASSERT_OK(weir_queue_host_call(r.a, gate_function, gate));
+    own_gate gate = gate_on(r.a);
     for (int i = 0; i < 100; i++)
         ASSERT_OK(note(r.a, r.y, r.x));
     ASSERT_OK(weir_queue_copy(r.a, r.host, 0, r.x, 0, SIZE));
     gate_open(gate);
     ASSERT_SYNC(r.a);
     EXPECT_TRUE(conform_is_filled(r.host, 3));
-}
-
-CONFORM(Notes, OnAFailedQueue)
-{
-    own_rig r = make_rig(f);
-    fill(r.a, r.y, 0, SIZE, 9);
-    ASSERT_OK(weir_queue_host_call(r.a, fail_plainly, NULL));
-    EXPECT_TRUE(weir_queue_sync(r.a, HANG_GUARD_NS) < 0);
-    EXPECT_TRUE(note(r.a, r.y, r.x) < 0);
-    EXPECT_OK(weir_queue_recover(r.a));
-    EXPECT_OK(note(r.a, r.y, r.x));
-    EXPECT_SYNC(r.a);
 }
 
 // A node that does nothing, between two branches.

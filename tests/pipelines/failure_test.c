@@ -57,10 +57,6 @@ SMALL_TEST(ArrCocFailure, Params)
 {
     const struct weir_arr_coc_params good = rig_params(rig, &small, 100);
     struct weir_arr_coc_params params = good;
-    params.struct_size = 7;
-    expect_refused(&params, "weir_arr_coc_create: struct_size is 7, but struct "
-                            "weir_arr_coc_params has");
-    params = good;
     params.device = NULL;
     expect_refused(&params, "a device, weights and a query are needed");
     params = good;
@@ -72,96 +68,6 @@ SMALL_TEST(ArrCocFailure, Params)
     rig->query[5] = 0;
     params.slot_count = WEIR_PIPELINE_SLOTS_MAX + 1;
     expect_refused(&params, "slot_count is 257, but must be 0 to 256");
-    expect_refused(NULL, "weir_arr_coc_create: params is NULL");
-}
-
-// A program's headers may be older, whose params end earlier, or newer.
-SMALL_TEST(ArrCocFailure, ParamsOfOtherSizes)
-{
-    struct {
-        struct weir_arr_coc_params known;
-        uint64_t newer[2];
-    } params = {.newer = {0, 1}};
-    weir_arr_coc *arr_coc;
-
-    params.known = rig_params(rig, &small, 100);
-    params.known.struct_size = sizeof params;
-    expect_refused(&params.known, "which only the program knows, is not zero");
-    params.newer[1] = 0;
-    EXPECT_OK(weir_arr_coc_create(&params.known, &arr_coc));
-    weir_arr_coc_destroy(&arr_coc);
-
-    // What lies above that is not read, and so there is no delivery function. On the heap, so
-    // that a sanitizer sees a read past its end.
-    size_t size = offsetof(struct weir_arr_coc_params, deliver);
-    void *older = malloc(size);
-    ASSERT_NOT_NULL(older);
-    memcpy(older, &params, size);
-    memcpy(older, &size, sizeof size);
-    EXPECT_OK(weir_arr_coc_create(older, &arr_coc));
-    weir_arr_coc_destroy(&arr_coc);
-    size = offsetof(struct weir_arr_coc_params, query);
-    memcpy(older, &size, sizeof size);
-    expect_refused(older, "a device, weights and a query are needed");
-    free(older);
-}
-
-WEIR_TEST(ArrCocFailure, DestroyAcceptsNull)
-{
-    weir_arr_coc *none = NULL;
-    weir_arr_coc_destroy(NULL);
-    weir_arr_coc_destroy(&none);
-}
-
-// Compilation.
-
-static void count_built(void *user)
-{
-    ++*(size_t *)user;
-}
-
-SMALL_TEST(ArrCocFailure, Compile)
-{
-    static const char *const names[] = {"compress_tokens", "relevance", "relevance",
-                                        "texture_position"};
-    static const char *const unknown[] = {"relevance", "blur"};
-    size_t built = 0;
-
-    EXPECT_STR_EQ(weir_arr_coc_kernel_name(0), "texture_position");
-    EXPECT_STR_EQ(weir_arr_coc_kernel_name(6), "compress_tokens");
-    EXPECT_NULL(weir_arr_coc_kernel_name(7));
-    struct weir_arr_coc_params params = rig_params(rig, &small, 0);
-    params.weights = NULL;
-    params.query = NULL;
-    params.built = count_built;
-    params.user = &built;
-    EXPECT_OK(weir_arr_coc_compile(&params, names, 4));
-    EXPECT_UINT_EQ(built, 1);
-    params.built = NULL;
-    EXPECT_OK(weir_arr_coc_compile(&params, NULL, 0));
-    EXPECT_FAILURE(weir_arr_coc_compile(&params, unknown, 2), WEIR_ERROR_NOT_FOUND,
-                   "ARR-COC has no kernel 'blur'");
-
-    params.sizes.side = 31;
-    EXPECT_FAILURE(weir_arr_coc_compile(&params, names, 4), WEIR_ERROR_INVALID,
-                   "side is 31; it must be 32 … 4096");
-    params.device = NULL;
-    EXPECT_FAILURE(weir_arr_coc_compile(&params, names, 4), WEIR_ERROR_INVALID,
-                   "a device is needed");
-    EXPECT_FAILURE(weir_arr_coc_compile(NULL, names, 4), WEIR_ERROR_INVALID,
-                   "weir_arr_coc_compile: params is NULL");
-}
-
-SMALL_TEST(ArrCocFailure, BuiltBeforeTheFirstFrame)
-{
-    size_t built = 0;
-    own_arr_coc arr_coc = NULL;
-
-    struct weir_arr_coc_params params = rig_params(rig, &small, 100);
-    params.built = count_built;
-    params.user = &built;
-    ASSERT_OK(weir_arr_coc_create(&params, &arr_coc));
-    EXPECT_UINT_EQ(built, 1);
 }
 
 // Weights.
@@ -453,7 +359,7 @@ WEIR_TEST(ArrCocSettings, SetParams)
         .sections = sections,
         .section_count = 2,
     };
-    struct weir_arr_coc_params params = {.struct_size = sizeof params};
+    struct weir_arr_coc_params params = {0};
     own_runtime runtime = NULL;
 
     ASSERT_OK(weir_open(&open, &runtime));
@@ -477,7 +383,7 @@ WEIR_TEST(ArrCocSettings, MustBeDeclared)
         .sections = (const struct weir_section *const[]){weir_arr_coc_section()},
         .section_count = 1,
     };
-    struct weir_arr_coc_params params = {.struct_size = sizeof params};
+    struct weir_arr_coc_params params = {0};
     own_runtime runtime = NULL;
 
     ASSERT_OK(weir_open(NULL, &runtime));

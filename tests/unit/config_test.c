@@ -1,5 +1,6 @@
 // The INI layer through core/config/config.h: each rule of the language, each kind of
 // value, precedence, origins, lists, and files that cannot be read.
+#include <ini.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -326,6 +327,21 @@ WEIR_TEST(Config, RefusesTooManySectionsAndKeys)
     EXPECT_INT_EQ(read_all(text), WEIR_ERROR_CONFIG);
     EXPECT_STR_EQ(weir_last_error()->message, "weir.ini:1026: more than 1024 keys");
     free(text);
+}
+
+// inih reads some lines as comments if another part of the process has configured it
+// so.
+WEIR_TEST(Config, NoticesWhenInihDropsALine)
+{
+    char *usual = ini_start_comment_prefixes;
+    char changed[] = ";#bd";
+
+    ini_start_comment_prefixes = changed;
+    EXPECT_INT_EQ(read_all("[weir]\nbackend = null\n\ndevice = 1\n"), WEIR_ERROR_CONFIG);
+    EXPECT_CONTAINS(weir_last_error()->message, "inih did not deliver the key");
+    EXPECT_INT_EQ(read_all("[weir]\nbackend = null"), WEIR_ERROR_CONFIG);
+    EXPECT_CONTAINS(weir_last_error()->message, "weir.ini:2: inih did not deliver");
+    ini_start_comment_prefixes = usual;
 }
 
 WEIR_TEST(Config, ArgumentBeatsEnvironmentBeatsFile)

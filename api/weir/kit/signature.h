@@ -38,7 +38,7 @@ void weir_kit_parameter_describe(struct weir_parameter *parameter, bool cuda);
 // pointer reads as a value. In CUDA C++ a pointer is one to a buffer, and a value of the type
 // `weir_local` stands for local memory. Parameters are described as weir_kit_parameter_describe()
 // does; a structure has the size 0, which the caller fills in from the driver. `grid_barrier` is set
-// for a kernel that may come to weir_grid_barrier().
+// as weir_kit_signatures_mark_barriers() does.
 //
 // Errors: WEIR_ERROR_BUILD, naming the kernel, the parameter and the line.
 weir_status weir_kit_signatures_read(const struct weir_host *host, const char *source,
@@ -47,8 +47,8 @@ weir_status weir_kit_signatures_read(const struct weir_host *host, const char *s
 // The barrier of a cooperative launch, as kernels call it.
 #define WEIR_KIT_GRID_BARRIER "weir_grid_barrier"
 
-// Sets `grid_barrier` of the kernels that may come to the barrier in `source`, for signatures that
-// a driver tells. weir_kit_signatures_read() has done it.
+// Sets `grid_barrier` of all kernels if `source` names the barrier, for signatures that a driver
+// tells. weir_kit_signatures_read() has done it.
 void weir_kit_signatures_mark_barriers(struct weir_kit_signatures *signatures, const char *source);
 
 // Signatures as text, for drivers that report them only for a program that was just compiled: the

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "tests/bench/jobs/raw.h"
+#include "tests/bench/jobs/nccl.h"
 
 // NCCL.
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "tests/bench/jobs/ddp.h"
-#include "tests/bench/jobs/raw.h"
+#include "tests/bench/jobs/nccl.h"
 
 struct ddp_raw {
     struct raw_nccl api;

@@ -142,7 +142,6 @@ void round_of_mesh(struct round *round)
 {
     struct mesh_round own = {.round = *round, .token = 0x1234567890abcdef};
     const struct weir_host *host = round->world->host;
-    struct local_address none[MESH_COUNT];
     struct local_door door;
     char cause[WEIR_CAUSE_SIZE] = "";
     struct local_group *group = local_mesh_create(host, "mesh", 0, MESH_COUNT);
@@ -155,8 +154,7 @@ void round_of_mesh(struct round *round)
     find_doors(&door, round->world, own.doors);
     round_begin(&own.round, attack_mesh);
     const uint64_t deadline_ns = weir_clock_now_ns() + 60 * ROUND_MS;
-    const bool connected =
-        local_mesh_connect(group, none, &door, own.token, deadline_ns, NULL, cause);
+    const bool connected = local_mesh_connect(group, &door, own.token, deadline_ns, NULL, cause);
     round_returned(&own.round, deadline_ns);
     local_door_close(&door);
     local_mesh_destroy(group);

@@ -80,23 +80,6 @@ RIG_TEST(Augment, HasTheHostsBits)
     }
 }
 
-WEIR_TEST(Augment, DoesNotDependOnBatches)
-{
-    unsigned char *images = make_images(&usual, COUNT);
-    const size_t bytes = weir_train_augment_out_bytes(&usual, COUNT);
-    char *whole = malloc(bytes), *parts = malloc(bytes);
-    weir_train_augment_on_host(&usual, images, (float *)(void *)whole, COUNT, 100);
-    for (uint32_t at = 0; at < COUNT; at += 5) {
-        const uint32_t count = COUNT - at < 5 ? COUNT - at : 5;
-        weir_train_augment_on_host(&usual, images + weir_train_augment_in_bytes(&usual, at),
-                                   (float *)(void *)(parts +
-                                                     weir_train_augment_out_bytes(&usual, at)),
-                                   count, 100 + at);
-    }
-    EXPECT_INT_EQ(memcmp(whole, parts, bytes), 0);
-    free(images), free(whole), free(parts);
-}
-
 // Pixel (x, y) has the light 16 y + x, so each result tells its place.
 WEIR_TEST(Augment, CutsAndMirrors)
 {

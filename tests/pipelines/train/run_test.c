@@ -257,7 +257,6 @@ WEIR_TEST(TrainErrors, RefusesWhatIsWrong)
     EXPECT_INVALID(hidden, 128, "128 hidden layers; at most 127 are possible");
     EXPECT_INVALID(program, (weir_train_program)9, "there is no program 9");
     EXPECT_INVALID(resume, true, "there is no checkpoint to resume from");
-    EXPECT_INVALID(struct_size, 4, "struct weir_train_run_params");
 }
 
 WEIR_TEST(TrainErrors, RefusesWhatCannotBeAugmented)

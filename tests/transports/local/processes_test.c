@@ -265,5 +265,5 @@ WEIR_TEST(Processes, GoOnTogetherOrNot)
     expect_place(&processes[2], 1, 2);
     expect_told(&processes[3], "Too many open files");
     for (int i = 0; i < 3; i += 2)
-        EXPECT_CONTAINS(processes[i].message, "rank 3, which was to go on too, has not joined");
+        EXPECT_CONTAINS(processes[i].message, ", after: rank 3 of 'grads' cannot go on: ");
 }
