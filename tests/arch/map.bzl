@@ -68,7 +68,7 @@ USES = {
     # A bundle is a value of a type of the public headers.
     "kernels": ["api"],
     "kernels/compare": ["api", "base", "base/json"],
-    "kernels/compiler": ["base", "kernels/images", "kernels/library", "kernels/ptx"],
+    "kernels/compiler": ["api", "base", "kernels/images", "kernels/library", "kernels/ptx"],
     "kernels/images": ["base"],
     "kernels/library": [],
     "kernels/ptx": ["base"],

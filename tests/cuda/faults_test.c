@@ -281,26 +281,6 @@ static long ticks(void)
     return (now.tv_sec * 1000000000 + now.tv_nsec) / (tick.tv_sec * 1000000000 + tick.tv_nsec);
 }
 
-STAGE_TEST(CudaFaults, WordsAreRationed, "")
-{
-    struct weir_event event;
-    const long since = ticks();
-    const long before = rig_fake()->calls("cuStreamWriteValue32");
-    for (int i = 0; i < 100; i++)
-        EXPECT_OK(weir_queue_record(s->a, &event));
-    EXPECT_INT_EQ(rig_fake()->calls("cuStreamWriteValue32"), before); // nothing
-                                                                      // to report
-    for (int i = 0; i < 6400; i++) {
-        EXPECT_OK(LAUNCH(s, s->a, iota));
-        if (i % 8 == 7)
-            EXPECT_OK(weir_queue_record(s->a, &event));
-    }
-    const long words = rig_fake()->calls("cuStreamWriteValue32") - before;
-    EXPECT_INT_GE(words, 6400 / 256);
-    // One more for each tick of the clock.
-    EXPECT_INT_LE(words, 6400 / 256 + ticks() - since + 1);
-}
-
 static void wait_for_tick(void)
 {
     const long now = ticks();

@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "patterns/pipeline_group.h"
-#include "patterns/pipeline_parts.h"
 #include "tests/patterns/line.h"
 
 enum {
@@ -195,65 +193,6 @@ WEIR_TEST(PipelineGroup, AFrameWaitsForThoseBeforeIt)
     gate_open(&line.gate);
     ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
     expect_order(frames, world.count > 1 ? 2 : 1);
-    close_world();
-}
-
-// A frame is delivered, and its pipeline has room again, a moment before it is another frame's turn. The test
-// holds the first pipeline there: the rule in BUILD makes the linker use this function.
-static struct {
-    atomic_bool holds;
-    atomic_bool is_held;
-} turn;
-
-void __real_weir__pipeline_end_turn(weir_pipeline *pipeline);
-void __wrap_weir__pipeline_end_turn(weir_pipeline *pipeline);
-void __wrap_weir__pipeline_end_turn(weir_pipeline *pipeline)
-{
-    if (atomic_load(&turn.holds)) {
-        atomic_store(&turn.is_held, true);
-        while (atomic_load(&turn.holds))
-            weir_clock_sleep_ns(100000);
-    }
-    __real_weir__pipeline_end_turn(pipeline);
-}
-
-static void submit_to(uint32_t lane, struct frame *frame)
-{
-    ASSERT_OK(weir_pipeline_submit(world.lanes[lane].pipeline, frame));
-}
-
-// What is accepted then takes no turn from what came before, although there are more frames in the group than its
-// pipelines can have.
-WEIR_TEST(PipelineGroup, FramesOfTheMomentBetweenTurns)
-{
-    struct frame frames[5];
-
-    open_devices();
-    if (world.count < 2) {
-        close_world();
-        WEIR_SKIP("there is one device");
-    }
-    for (uint32_t i = 0; i < 2; i++) {
-        const struct weir_pipeline_params params = params_of(&world.lanes[i], WEIR_PIPELINE_BLOCK);
-        ASSERT_OK(weir_pipeline_create(&params, &world.lanes[i].pipeline));
-    }
-    number_frames(frames, 5);
-    frames[2].gated = true;
-    atomic_store(&turn.holds, true);
-    submit_to(1, &frames[0]);
-    submit_to(1, &frames[1]);
-    submit_to(0, &frames[2]);
-    gate_await(&line.gate, 1);
-    while (!atomic_load(&turn.is_held))
-        weir_clock_sleep_ns(100000);
-    submit_to(1, &frames[3]);
-    submit_to(0, &frames[4]); // a frame for each record, and the one whose turn has not ended
-    gate_open(&line.gate);
-    weir_clock_sleep_ns(20000000); // for a delivery out of turn
-    EXPECT_UINT_EQ(recorder_count(&line.recorder), 1);
-    atomic_store(&turn.holds, false);
-    ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
-    expect_order(frames, 5);
     close_world();
 }
 

@@ -68,8 +68,8 @@ static void weir_copy(struct side *side, unsigned queue, bool up, unsigned memor
 {
     const struct side_weir *weir = &side->weir;
     weir_buffer *device = weir->memories[memory], *host = weir->pinned[up ? 0 : side->pinned_last];
-    fine(weir_queue_copy(weir->queues[queue], up ? device : host, at, up ? host : device, at,
-                         size));
+    fine(
+        weir_queue_copy(weir->queues[queue], up ? device : host, at, up ? host : device, at, size));
 }
 
 static void weir_launch(struct side *side, unsigned queue, const struct side_launch *launch)
@@ -128,8 +128,8 @@ static void *weir_end_graph(struct side *side, unsigned queues)
 {
     weir_graph *graph;
     (void)queues;
-    cli_fine(weir_capture_end(side->weir.queues[0], WEIR_PARAMS(weir_graph, .label = "bench"),
-                              &graph));
+    cli_fine(
+        weir_capture_end(side->weir.queues[0], WEIR_PARAMS(weir_graph, .label = "bench"), &graph));
     return graph;
 }
 
