@@ -195,4 +195,3 @@ refuse "not ''" --compile relevance,
 refuse "weir run arr-coc needs an image: weir run arr-coc IMAGE..."
 refuse "not 'blur'" --compile - < <(printf 'relevance\nblur\n')
 expect_message 1 "standard input cannot be read" "$weir" run arr-coc --config small.ini --compile - </
-expect_message 3 "missing.ini" "$weir" run arr-coc --config missing.ini --compile all
