@@ -268,10 +268,8 @@ static _Noreturn void refuse_kernel(const char *name, size_t length)
     const char *known;
     for (size_t i = 0; (known = weir_arr_coc_kernel_name(i)); i++)
         weir_text_append(text, sizeof text, &used, "%s%s", i > 0 ? ", " : "", known);
-    cli_fail(CLI_USAGE,
-             "--compile takes all, - for names from standard input, or kernels of ARR-COC (%s); "
-             "not '%.*s'",
-             text, (int)length, name);
+    cli_fail(CLI_USAGE, "--compile takes all, or kernels of ARR-COC (%s); not '%.*s'", text,
+             (int)length, name);
 }
 
 // A kernel that is named twice is compiled once.
@@ -289,25 +287,8 @@ static void add_kernel(struct run_kernels *kernels, const char *name, size_t len
     kernels->names[kernels->count++] = known;
 }
 
-// One name on each line.
-static void add_input(struct run_kernels *kernels)
-{
-    char *line = NULL;
-    size_t size = 0;
-    while (getline(&line, &size, stdin) >= 0)
-        if (line[0] != '\n')
-            add_kernel(kernels, line, strcspn(line, "\n"));
-    free(line);
-    if (ferror(stdin))
-        cli_fail(CLI_FAILED, "standard input cannot be read");
-}
-
 static void list_kernels(struct run *run)
 {
-    if (strcmp(run->compile, "-") == 0) {
-        add_input(&run->kernels);
-        return;
-    }
     if (strcmp(run->compile, "all") == 0) {
         add_all(&run->kernels);
         return;
@@ -411,8 +392,7 @@ static void parse(struct run *run, int argc, char **argv)
         {"repeat", "N", "run each image N times; files are written once", CLI_COUNT, &run->repeat,
          1, REPEAT_LIMIT},
         {"compile", "LIST",
-         "run nothing; compile kernels where the driver keeps them:\nall, names with commas, or "
-         "- for standard input",
+         "run nothing; compile kernels where the driver keeps them:\nall, or names with commas",
          CLI_TEXT, &run->compile, 0, 0},
         {"quiet", NULL, "print errors and nothing else", CLI_FLAG, &run->quiet, 0, 0},
         {"json", NULL, "print the closing figures as JSON", CLI_FLAG, &run->json, 0, 0},

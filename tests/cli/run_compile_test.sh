@@ -88,13 +88,12 @@ usual="$(compiled)"
 expect_data 0 "$weir" run arr-coc --config usual.ini --output usual photo.png
 [ "$(compiled)" = "$usual" ] || fail "the run compiled more: $(compiled)"
 
-# Single kernels, which start no process, and names from standard input.
+# Single kernels, which start no process.
 cold single
 expect_message 0 "weir: kernels compiled for " "$weir" run arr-coc --config small.ini --compile relevance,patch_scores,relevance
 [[ "$messages" == *": 2" ]] || fail "not two: $messages"
 expect_not_contains "$messages" "$told"
-expect_data 0 "$weir" run arr-coc --config small.ini --compile - < <(printf 'texture_image\n\ncompress_tokens')
-[ "$(compiled | cut -d/ -f4 | tr '\n' ' ')" = "compress_tokens patch_scores relevance texture_image " ] ||
+[ "$(compiled | cut -d/ -f4 | tr '\n' ' ')" = "patch_scores relevance " ] ||
     fail "compiled: $(compiled)"
 
 # The processes are not in the run's trace, and leave it its standard input.
@@ -193,5 +192,3 @@ refuse "or kernels of ARR-COC (texture_position, position_means, " --compile blu
 refuse "not 'all'" --compile relevance,all
 refuse "not ''" --compile relevance,
 refuse "weir run arr-coc needs an image: weir run arr-coc IMAGE..."
-refuse "not 'blur'" --compile - < <(printf 'relevance\nblur\n')
-expect_message 1 "standard input cannot be read" "$weir" run arr-coc --config small.ini --compile - </
