@@ -89,7 +89,7 @@ static void expect_no_library(const char *library, const char *why)
 WEIR_TEST(CommNccl, NoUsableLibrary)
 {
     expect_no_library("nowhere/libnccl.so.2", "cannot open shared object file");
-    expect_no_library("tests/support/libnccl/libnccl_lacking.so.2", "lacks ncclSend ncclRecv");
+    expect_no_library("tests/support/libcuda/libcuda.so.1", "lacks nccl");
     setenv("WEIR_TEST_NCCL_VERSION", "21704", 1);
     expect_no_library(NCCL_LIBRARY, "NCCL 2.17.4 is older than 2.18");
     unsetenv("WEIR_TEST_NCCL_VERSION");
