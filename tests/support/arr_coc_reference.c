@@ -426,61 +426,7 @@ void arr_coc_reference_relevance(const struct arr_coc_reference_dims *dims,
     free(means);
 }
 
-// Stage 3: allocation and compression.
-
-int arr_coc_reference_side(float relevance)
-{
-    return ARR_COC_REFERENCE_SIDE_MIN + (int)floorf(fmaf(12.0f, relevance, 0.5f));
-}
-
-// The next untaken patch: highest relevance, and of equals the lowest index.
-static int best_left(const float *relevance, const unsigned char *taken, int count)
-{
-    int best = -1;
-    for (int i = 0; i < count; i++) {
-        if (!taken[i] && (best < 0 || relevance[i] > relevance[best])) {
-            best = i;
-        }
-    }
-    return best;
-}
-
-static int side_that_fits(int tokens)
-{
-    int side = 0;
-    while ((side + 1) * (side + 1) <= tokens) {
-        side++;
-    }
-    return side;
-}
-
-int arr_coc_reference_allocate(const struct arr_coc_reference_dims *dims, const float *relevance,
-                               int32_t *out_patches, int *out_token_count)
-{
-    int count = dims->grid * dims->grid;
-    unsigned char *taken = scratch((size_t)count, 1);
-    int used = 0, patch_count = 0, ended = 0;
-    while (patch_count < count && !ended) {
-        int index = best_left(relevance, taken, count);
-        int side = arr_coc_reference_side(relevance[index]);
-        if (side * side > dims->budget - used) {
-            side = side_that_fits(dims->budget - used);
-            ended = 1;
-        }
-        if (side < ARR_COC_REFERENCE_SIDE_MIN) {
-            break;
-        }
-        int32_t *patch = out_patches + 3 * (size_t)patch_count++;
-        patch[0] = index;
-        patch[1] = side;
-        patch[2] = used;
-        taken[index] = 1;
-        used += side * side;
-    }
-    free(taken);
-    *out_token_count = used;
-    return patch_count;
-}
+// Stage 3: compression.
 
 // How much of pixel `pixel` is inside cell `cell` along one axis, in units of
 // 1/side of a pixel: a cell spans `pixel_count` of these, a pixel spans `side`,

@@ -8,9 +8,8 @@
 // Arrays are row-major. Sizes come in a `struct arr_coc_reference_dims`; every
 // output is the caller's memory, with the size in its comment.
 //
-// Two results must be exact instead of close. The side of a patch is computed
-// in float32 with fmaf, because one different side shifts all tokens that
-// follow. The entropy histogram holds integers; whether a pixel's weight rounds
+// The patches of stage 3 are exact, and are those of pipelines/arr_coc/patches.h.
+// The entropy histogram holds integers too; whether a pixel's weight rounds
 // up or down at a tie depends on the last bits of L*, so a float32 backend may
 // put 1/256 of a pixel into the neighbouring bin. See
 // arr_coc_reference_entropy_slack().
@@ -31,10 +30,7 @@ enum {
     ARR_COC_REFERENCE_CHANNELS = 13,
     ARR_COC_REFERENCE_HIDDEN = 64,    // width of the participatory layer
     ARR_COC_REFERENCE_BALANCER = 128, // width of the balancer's layers
-    ARR_COC_REFERENCE_STATISTICS = 9, // inputs of the balancer besides the
-                                      // query
-    ARR_COC_REFERENCE_SIDE_MIN = 8,
-    ARR_COC_REFERENCE_SIDE_MAX = 20
+    ARR_COC_REFERENCE_STATISTICS = 9  // inputs of the balancer besides the query
 };
 
 struct arr_coc_reference_dims {
@@ -89,17 +85,7 @@ void arr_coc_reference_norm(double *values, int count);
 void arr_coc_reference_entropy_slack(const struct arr_coc_reference_dims *dims,
                                      const double *lightness, double error, double *out);
 
-// Side of a patch, 8 to 20, in float32 exactly. `relevance` must be in [0, 1].
-int arr_coc_reference_side(float relevance);
-
-// Stage 3a. Chooses patches from the backend's own float32 relevance [G, G].
-// Writes index, side and first token of each to `out_patches` [G * G, 3],
-// returns how many were taken and stores the sum of their tokens, at most B.
-// Relevance must be finite.
-int arr_coc_reference_allocate(const struct arr_coc_reference_dims *dims, const float *relevance,
-                               int32_t *out_patches, int *out_token_count);
-
-// Stage 3b. Area-averages every patch of `patches` [patch_count, 3] and writes
+// Stage 3. Area-averages every patch of `patches` [patch_count, 3] and writes
 // `out_tokens` [token_count, 13], at the first token that the patch names.
 void arr_coc_reference_compress(const struct arr_coc_reference_dims *dims, const double *texture,
                                 const int32_t *patches, int patch_count, double *out_tokens);
