@@ -160,8 +160,6 @@ WEIR_PLUGINS="check, check" expect_data 1 "$weir" check "$broken"
 expect_contains "$messages" "frames: 1 finding"
 
 # Bad command lines.
-expect_message 2 "weir check needs a command" "$weir" check
-expect_message 2 "did you mean --json?" "$weir" check --jsn "$broken"
 expect_message 1 "/nowhere/at/all.sarif" "$weir" check --sarif /nowhere/at/all.sarif "$broken"
 TMPDIR=/nowhere expect_message 3 "no folder for temporary files can be created in /nowhere: No such file" "$weir" check "$broken"
 

@@ -120,7 +120,6 @@ refused()
 refused 2 "weir sim sweep needs a GPU, such as --gpu h200" --over a=1 "$chunked"
 refused 2 "weir sim sweep needs values, such as --over slots=1,2,3" --gpu k20c "$chunked"
 refused 2 "--gpu names no GPU" --gpu , --over a=1 "$chunked"
-refused 2 "weir sim sweep needs a command" --gpu k20c --over a=1
 for over in slots slots= =1 "slots=,"; do
     refused 2 "--over is KEY=VALUE,..., such as slots=1,2,3 or slots=1..3, not '$over'" \
         --gpu k20c --over "$over" "$chunked"

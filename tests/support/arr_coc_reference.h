@@ -8,11 +8,10 @@
 // Arrays are row-major. Sizes come in a `struct arr_coc_reference_dims`; every
 // output is the caller's memory, with the size in its comment.
 //
-// The patches of stage 3 are exact, and are those of pipelines/arr_coc/patches.h.
-// The entropy histogram holds integers too; whether a pixel's weight rounds
-// up or down at a tie depends on the last bits of L*, so a float32 backend may
-// put 1/256 of a pixel into the neighbouring bin. See
-// arr_coc_reference_entropy_slack().
+// The entropy histogram holds integers; whether a pixel's weight rounds up or down at
+// a tie depends on the last bits of L*, so a float32 backend may put 1/256 of a pixel
+// into the neighbouring bin. Which patches stage 3 takes must be exact, and is that of
+// pipelines/arr_coc/patches.h.
 //
 // Threads: safe; no state. Memory: a few of them allocate scratch space and end
 // the test program if there is none.
@@ -22,6 +21,8 @@
 
 #include <stdint.h>
 
+#include "kernels/arr_coc/pack.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -30,7 +31,8 @@ enum {
     ARR_COC_REFERENCE_CHANNELS = 13,
     ARR_COC_REFERENCE_HIDDEN = 64,    // width of the participatory layer
     ARR_COC_REFERENCE_BALANCER = 128, // width of the balancer's layers
-    ARR_COC_REFERENCE_STATISTICS = 9  // inputs of the balancer besides the query
+    ARR_COC_REFERENCE_STATISTICS = 9, // inputs of the balancer besides the
+                                      // query
 };
 
 struct arr_coc_reference_dims {
@@ -38,15 +40,6 @@ struct arr_coc_reference_dims {
     int grid;   // G: patches per side
     int budget; // B: tokens of an image
     int query;  // D: numbers in a query
-};
-
-// The ten tensors as in the weights file: [out, in] matrices.
-struct arr_coc_reference_weights {
-    const float *participatory_0_weight, *participatory_0_bias; // [64, 13], [64]
-    const float *participatory_2_weight, *participatory_2_bias; // [D, 64], [D]
-    const float *balancer_0_weight, *balancer_0_bias;           // [128, 9 + D], [128]
-    const float *balancer_2_weight, *balancer_2_bias;           // [128, 128], [128]
-    const float *balancer_4_weight, *balancer_4_bias;           // [3, 128], [3]
 };
 
 // Stage 1. Resizes `rgb8` (height x width pixels of 3 bytes, both at least 1)
@@ -65,9 +58,9 @@ void arr_coc_reference_lab(const double rgb[3], double out_lab[3]);
 //   out_relevance [G, G]
 // With a single patch (G = 1) the standard deviations are 0.
 void arr_coc_reference_relevance(const struct arr_coc_reference_dims *dims,
-                                 const struct arr_coc_reference_weights *weights,
-                                 const double *texture, const float *query, double *out_scores,
-                                 double out_balance[3], double *out_relevance);
+                                 const struct arr_coc_tensors *weights, const double *texture,
+                                 const float *query, double *out_scores, double out_balance[3],
+                                 double *out_relevance);
 
 // The parts of stage 2 that are tested separately. `out` is [G, G].
 void arr_coc_reference_patch_means(const struct arr_coc_reference_dims *dims, const double *channel,
@@ -75,15 +68,6 @@ void arr_coc_reference_patch_means(const struct arr_coc_reference_dims *dims, co
 void arr_coc_reference_entropy(const struct arr_coc_reference_dims *dims, const double *lightness,
                                double *out);
 void arr_coc_reference_norm(double *values, int count);
-
-// How far the entropy of each patch can move when lightness is off by at most
-// `error`: every pixel whose integer weight could round the other way is moved
-// both ways, all of them together, and the larger change is written to `out`
-// [G, G]. It is 0 where no pixel is near a tie. On photographs it is far below
-// any tolerance; if a patch has one flat colour exactly on a tie, all its
-// pixels round alike and it reaches 0.006.
-void arr_coc_reference_entropy_slack(const struct arr_coc_reference_dims *dims,
-                                     const double *lightness, double error, double *out);
 
 // Stage 3. Area-averages every patch of `patches` [patch_count, 3] and writes
 // `out_tokens` [token_count, 13], at the first token that the patch names.

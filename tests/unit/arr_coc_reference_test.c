@@ -98,7 +98,7 @@ struct hand_weights {
 
 static struct hand_weights hand;
 
-static struct arr_coc_reference_weights hand_weights(void)
+static struct arr_coc_tensors hand_weights(void)
 {
     memset(&hand, 0, sizeof hand);
     hand.p0w[0 * 13 + 9] = 1;
@@ -107,7 +107,7 @@ static struct arr_coc_reference_weights hand_weights(void)
     hand.p2w[0 * 64 + 0] = 1;
     hand.p2w[1 * 64 + 1] = 1;
     hand.p2w[2 * 64 + 2] = 1;
-    return (struct arr_coc_reference_weights){
+    return (struct arr_coc_tensors){
         hand.p0w, hand.p0b, hand.p2w, hand.p2b, hand.b0w,
         hand.b0b, hand.b2w, hand.b2b, hand.b4w, hand.b4b,
     };
@@ -115,7 +115,7 @@ static struct arr_coc_reference_weights hand_weights(void)
 
 static double scores[3 * PATCHES], balance[3], relevance[PATCHES];
 
-static void relevance_of_flat(const struct arr_coc_reference_weights *weights, const float *query)
+static void relevance_of_flat(const struct arr_coc_tensors *weights, const float *query)
 {
     static const unsigned char pixel[3] = {90, 90, 90};
     texture_of(pixel, 1, 1);
@@ -127,7 +127,7 @@ static void relevance_of_flat(const struct arr_coc_reference_weights *weights, c
 WEIR_TEST(ArrCocReferenceRelevance, ParticipatoryScoreByHand)
 {
     static const float query[D] = {2, 0, 0, 0, 0};
-    struct arr_coc_reference_weights weights = hand_weights();
+    struct arr_coc_tensors weights = hand_weights();
     relevance_of_flat(&weights, query);
     for (int i = 0; i < PATCHES; i++) {
         double y = (i / G + 0.5) / G, x = (i % G + 0.5) / G;
@@ -138,50 +138,6 @@ WEIR_TEST(ArrCocReferenceRelevance, ParticipatoryScoreByHand)
     for (int i = 0; i < 3; i++) {
         EXPECT_NEAR(balance[i], 1.0 / 3, 1e-15);
     }
-}
-
-// The patches of stage 3, by the rule that checks results.
-
-static void expect_side(float given, int32_t side)
-{
-    int32_t patch[3];
-    uint32_t count;
-    int64_t tokens;
-    ASSERT_TRUE(weir_arr_coc_expect_patches(&given, 1, 400, patch, &count, &tokens));
-    ASSERT_UINT_EQ(count, 1);
-    EXPECT_INT_EQ(patch[1], side);
-    EXPECT_INT_EQ(tokens, side * side);
-}
-
-WEIR_TEST(ArrCocPatches, SideOfARelevance)
-{
-    expect_side(0.0f, 8);
-    expect_side(1.0f, 20);
-    expect_side(0.5f, 14);
-    expect_side(0.125f, 10); // 1.5 + 0.5: a tie goes up
-    expect_side(nextafterf(0.125f, 0.0f), 9);
-}
-
-// 400 + 400 of 4096 and so on: 10 patches of side 20, and of the 96 tokens left
-// the eleventh gets 9 x 9. Equal relevance goes by ascending index, after what is higher.
-WEIR_TEST(ArrCocPatches, LastPatchTakesWhatIsLeft)
-{
-    float given[PATCHES];
-    int32_t patches[3 * PATCHES];
-    uint32_t count;
-    int64_t tokens;
-    for (int i = 0; i < PATCHES; i++)
-        given[i] = i == 5 ? 1.0f : 0.99f;
-    ASSERT_TRUE(weir_arr_coc_expect_patches(given, PATCHES, 4096, patches, &count, &tokens));
-    ASSERT_UINT_EQ(count, 11);
-    for (int i = 0; i < 11; i++) {
-        EXPECT_INT_EQ(patches[3 * i], i == 0 ? 5 : i <= 5 ? i - 1 : i);
-        EXPECT_INT_EQ(patches[3 * i + 1], i < 10 ? 20 : 9);
-        EXPECT_INT_EQ(patches[3 * i + 2], 400 * i);
-    }
-    EXPECT_INT_EQ(tokens, 4081);
-    ASSERT_TRUE(weir_arr_coc_expect_patches(given, PATCHES, 63, patches, &count, &tokens));
-    EXPECT_UINT_EQ(count, 0);
 }
 
 // 16 pixels in 12 cells of 4/3 pixel: the first is pixel 0 and a third of
@@ -202,4 +158,43 @@ WEIR_TEST(ArrCocReferenceCompress, FractionalPixelsCountByCoverage)
     EXPECT_NEAR(tokens[13 * 2 + 4], 100 / 3.0 / (4 / 3.0), 1e-13);
     EXPECT_DOUBLE_EQ(tokens[13 * 3 + 4], 0.0);
     EXPECT_DOUBLE_EQ(tokens[13 * 0 + 3], 0.0);
+}
+
+// The rule of stage 3 that is used to check results.
+
+WEIR_TEST(ArrCocPatches, SideOfARelevance)
+{
+    const float values[] = {0, 1, 0.5f, 0.125f, nextafterf(0.125f, 0)}; // 1.5 + 0.5: a tie goes up
+    const int sides[] = {8, 20, 14, 10, 9};
+    for (int i = 0; i < 5; i++) {
+        int32_t patch[3];
+        uint32_t count;
+        int64_t tokens;
+        ASSERT_TRUE(weir_arr_coc_expect_patches(&values[i], 1, 400, patch, &count, &tokens));
+        EXPECT_INT_EQ(patch[1], sides[i]);
+        EXPECT_INT_EQ(tokens, sides[i] * sides[i]);
+    }
+}
+
+// 400 + 400 of 4096 and so on: 10 patches of side 20, and of the 96 tokens left
+// the eleventh gets 9 x 9. Equal relevance goes by ascending index, and the largest is first.
+WEIR_TEST(ArrCocPatches, LastPatchTakesWhatIsLeft)
+{
+    float values[PATCHES];
+    int32_t patches[3 * PATCHES];
+    uint32_t count;
+    int64_t tokens;
+    for (int i = 0; i < PATCHES; i++)
+        values[i] = i == 5 ? 1.0f : 0.99f; // both of side 20
+    ASSERT_TRUE(weir_arr_coc_expect_patches(values, PATCHES, 4096, patches, &count, &tokens));
+    ASSERT_UINT_EQ(count, 11);
+    for (int i = 0; i < 10; i++) {
+        EXPECT_INT_EQ(patches[3 * i], i == 0 ? 5 : i <= 5 ? i - 1 : i);
+        EXPECT_INT_EQ(patches[3 * i + 1], 20);
+        EXPECT_INT_EQ(patches[3 * i + 2], 400 * i);
+    }
+    EXPECT_INT_EQ(patches[30], 10);
+    EXPECT_INT_EQ(patches[31], 9);
+    EXPECT_INT_EQ(patches[32], 4000);
+    EXPECT_INT_EQ(tokens, 4081);
 }

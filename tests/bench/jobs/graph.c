@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernels/conformance/conformance.h"
-#include "tests/bench/jobs/raw.h"
+#include "tests/bench/jobs/side.h"
 
 enum {
     COUNTS_MOST = 6,
@@ -32,133 +32,72 @@ static const char *const way_names[WAYS] = {"Weir, graph", "Weir, one by one", "
 
 // Some kernels on some queues.
 struct shape {
-    size_t nodes, queues;
-    weir_graph *graph;
-    CUgraphExec raw_graph;
+    unsigned nodes, queues;
+    void *graphs[WAYS]; // of WEIR_GRAPH and RAW_GRAPH
     struct bench_samples submit_us[WAYS], complete_us[WAYS];
 };
 
 struct graphs {
     uint64_t launches;
     struct bench_list nodes;
-    weir_queue *queues[QUEUES];
-    weir_program *program;
-    weir_kernel *increment;
-    weir_buffer *values;
     bool has_raw;
-    struct raw_cuda cu;
-    CUstream stream;
-    CUdeviceptr memory;
-    void *pinned;
-    CUfunction function;
+    struct side weir, raw;
     struct shape shapes[2 * COUNTS_MOST]; // chains, then forks
     size_t count;
 };
 
-// Weir's launches. The first kernel is on the first queue; the others are forked after it.
-
-static size_t share_of(const struct shape *it, size_t queue)
+static struct side *side_of(struct graphs *g, int way)
 {
-    const size_t left = it->nodes - 1;
+    return way >= RAW_GRAPH ? &g->raw : &g->weir;
+}
+
+// Launches. The first kernel is on the first queue; the others are forked after it.
+
+static unsigned share_of(const struct shape *it, unsigned queue)
+{
+    const unsigned left = it->nodes - 1;
     return left / it->queues + (queue < left % it->queues);
 }
 
-static weir_status launch(const struct graphs *g, size_t queue, size_t times)
+static void launch(struct side *side, unsigned queue, unsigned times)
 {
-    weir_status status = WEIR_OK;
-    for (size_t i = 0; i < times && status == WEIR_OK; i++)
-        status =
-            weir_queue_launch(g->queues[queue], g->increment, weir_dim(1, 1, 1),
-                              weir_dim(LAUNCHED, 1, 1), weir_inout(g->values, queue * BYTES, BYTES),
-                              1u, (uint32_t)LAUNCHED);
-    return status;
+    const struct side_launch one = {
+        .at = queue * BYTES, .size = BYTES, .blocks = 1, .block = LAUNCHED, .a = 1, .b = LAUNCHED};
+    for (unsigned i = 0; i < times; i++)
+        side->calls->launch(side, queue, &one);
 }
 
-static weir_status follow(weir_queue *to, weir_queue *from)
+// Event 0 is the fork, event i the end of queue i.
+static void submit_once(struct side *side, const struct shape *it)
 {
-    struct weir_event event;
-    const weir_status status = weir_queue_record(from, &event);
-    return status == WEIR_OK ? weir_queue_wait(to, event) : status;
+    const struct side_calls *calls = side->calls;
+    launch(side, 0, 1);
+    if (it->queues > 1)
+        calls->record(side, 0, 0);
+    for (unsigned i = 1; i < it->queues; i++) {
+        calls->wait(side, i, 0);
+        launch(side, i, share_of(it, i));
+    }
+    launch(side, 0, share_of(it, 0));
+    for (unsigned i = 1; i < it->queues; i++) {
+        calls->record(side, i, i);
+        calls->wait(side, 0, i);
+    }
 }
-
-static weir_status submit_once(const struct graphs *g, const struct shape *it)
-{
-    struct weir_event begun;
-    weir_status status = launch(g, 0, 1);
-    if (status == WEIR_OK && it->queues > 1)
-        status = weir_queue_record(g->queues[0], &begun);
-    for (size_t i = 1; i < it->queues && status == WEIR_OK; i++)
-        if ((status = weir_queue_wait(g->queues[i], begun)) == WEIR_OK)
-            status = launch(g, i, share_of(it, i));
-    if (status == WEIR_OK)
-        status = launch(g, 0, share_of(it, 0));
-    for (size_t i = 1; i < it->queues && status == WEIR_OK; i++)
-        status = follow(g->queues[0], g->queues[i]);
-    return status;
-}
-
-// The driver's.
-
-static CUresult raw_once(struct graphs *g, size_t nodes)
-{
-    uint32_t by = 1, n = LAUNCHED;
-    void *parameters[] = {&g->memory, &by, &n};
-    CUresult code = CUDA_SUCCESS;
-    for (size_t i = 0; i < nodes && code == CUDA_SUCCESS; i++)
-        code = g->cu.cuLaunchKernel(g->function, 1, 1, 1, LAUNCHED, 1, 1, 0, g->stream, parameters,
-                                    NULL);
-    return code;
-}
-
-static void destroy_raw_graph(void *object, void *cu)
-{
-    ((struct raw_cuda *)cu)->cuGraphDestroy(object);
-}
-
-static void destroy_raw_exec(void *object, void *cu)
-{
-    ((struct raw_cuda *)cu)->cuGraphExecDestroy(object);
-}
-
-static void raw_capture(struct graphs *g, struct shape *it)
-{
-    CUgraph graph = NULL;
-    RAW_CU(&g->cu, cuStreamBeginCapture, g->stream, CU_STREAM_CAPTURE_MODE_RELAXED);
-    const CUresult code = raw_once(g, it->nodes);
-    const CUresult ended = g->cu.cuStreamEndCapture(g->stream, &graph);
-    if (graph)
-        cli_own(destroy_raw_graph, graph, &g->cu);
-    raw_cuda_check(&g->cu, code, "cuLaunchKernel");
-    raw_cuda_check(&g->cu, ended, "cuStreamEndCapture");
-    RAW_CU(&g->cu, cuGraphInstantiateWithFlags, &it->raw_graph, graph, 0);
-    cli_own(destroy_raw_exec, it->raw_graph, &g->cu);
-    RAW_CU(&g->cu, cuGraphUpload, it->raw_graph, g->stream);
-}
-
-// All ways.
 
 static void submit(struct graphs *g, struct shape *it, enum way way, size_t count)
 {
-    weir_status status = WEIR_OK;
-    CUresult code = CUDA_SUCCESS;
-    for (size_t i = 0; i < count && status == WEIR_OK && code == CUDA_SUCCESS; i++)
-        if (way == WEIR_GRAPH)
-            status = weir_queue_graph(g->queues[0], it->graph);
-        else if (way == WEIR_SINGLE)
-            status = submit_once(g, it);
+    struct side *side = side_of(g, way);
+    for (size_t i = 0; i < count; i++)
+        if (it->graphs[way])
+            side->calls->launch_graph(side, it->graphs[way]);
         else
-            code = way == RAW_GRAPH ? g->cu.cuGraphLaunch(it->raw_graph, g->stream)
-                                    : raw_once(g, it->nodes);
-    cli_fine(status);
-    raw_cuda_check(&g->cu, code, way_names[way]);
+            submit_once(side, it);
 }
 
 static void finish(struct graphs *g, enum way way)
 {
-    if (way >= RAW_GRAPH)
-        RAW_CU(&g->cu, cuStreamSynchronize, g->stream);
-    else
-        bench_sync(g->queues[0]);
+    side_of(g, way)->calls->finish(side_of(g, way), 0);
 }
 
 static int ways_of(const struct graphs *g, const struct shape *it)
@@ -168,43 +107,26 @@ static int ways_of(const struct graphs *g, const struct shape *it)
 
 // Checking.
 
-// To the values of one side, or from them. `numbers` is as long as Weir's.
-static void move_numbers(struct graphs *g, bool raw, bool up, uint32_t *numbers)
-{
-    const size_t size = QUEUES * BYTES;
-    if (!raw) {
-        cli_fine(up ? weir_upload(g->queues[0], g->values, 0, numbers, size)
-                    : weir_download(g->queues[0], numbers, g->values, 0, size));
-        return;
-    }
-    if (up) {
-        memcpy(g->pinned, numbers, BYTES);
-        RAW_CU(&g->cu, cuMemcpyHtoDAsync, g->memory, g->pinned, BYTES, g->stream);
-    } else {
-        RAW_CU(&g->cu, cuMemcpyDtoHAsync, g->pinned, g->memory, BYTES, g->stream);
-    }
-    finish(g, RAW_GRAPH);
-    memcpy(numbers, g->pinned, BYTES);
-}
-
 // The graph PROOF times and its kernels one by one once: each kernel adds 1.
 static void check(struct graphs *g, struct shape *it, enum way as_graph)
 {
+    struct side *side = side_of(g, as_graph);
+    const size_t size = it->queues * BYTES;
     uint32_t numbers[QUEUES * NUMBERS];
     for (uint32_t i = 0; i < QUEUES * NUMBERS; i++)
         numbers[i] = i;
-    move_numbers(g, as_graph == RAW_GRAPH, true, numbers);
+    side->calls->upload(side, numbers, size);
     submit(g, it, as_graph, PROOF);
     submit(g, it, as_graph + 1, 1);
     finish(g, as_graph);
-    move_numbers(g, as_graph == RAW_GRAPH, false, numbers);
+    side->calls->download(side, numbers, size);
     for (uint32_t i = 0; i < it->queues * NUMBERS; i++) {
-        const size_t queue = i / NUMBERS, times = share_of(it, queue) + !queue;
+        const unsigned queue = i / NUMBERS, times = share_of(it, queue) + !queue;
         const bool adds = i % NUMBERS < LAUNCHED && bench.runs_kernels;
-        const uint32_t right = i + (adds ? (uint32_t)((PROOF + 1) * times) : 0);
+        const uint32_t right = i + (adds ? (PROOF + 1) * times : 0);
         if (numbers[i] != right)
             cli_fail(CLI_FAILED,
-                     "%s of %zu nodes: number %u is %u and must be %u; nothing was timed",
+                     "%s of %u nodes: number %u is %u and must be %u; nothing was timed",
                      way_names[as_graph], it->nodes, (unsigned)i, (unsigned)numbers[i],
                      (unsigned)right);
     }
@@ -284,18 +206,18 @@ static void report(struct graphs *g)
 
 // Set-up.
 
-static void destroy_graph(void *object, void *with)
+static void destroy_graph(void *graph, void *with)
 {
-    (void)with;
-    weir_graph_destroy(object);
+    struct side *side = with;
+    side->calls->destroy_graph(side, graph);
 }
 
-static void capture(struct graphs *g, struct shape *it)
+static void capture(struct side *side, struct shape *it, enum way way)
 {
-    cli_fine(weir_capture_begin(g->queues[0]));
-    cli_fine(submit_once(g, it));
-    cli_fine(weir_capture_end(g->queues[0], WEIR_PARAMS(weir_graph, .label = "bench"), &it->graph));
-    cli_own(destroy_graph, &it->graph, NULL);
+    side->calls->begin_graph(side, it->queues);
+    submit_once(side, it);
+    it->graphs[way] = side->calls->end_graph(side, it->queues);
+    cli_own(destroy_graph, it->graphs[way], side);
 }
 
 // The driver's first device.
@@ -309,35 +231,38 @@ static void open_raw(struct graphs *g)
         bench_note("not measured: raw CUDA, which is measured on the first device only");
         return;
     }
-    g->has_raw = raw_cuda_open("raw CUDA", &conformance_kernels, &g->cu);
-    if (!g->has_raw)
-        return;
-    g->function = raw_cuda_function(&g->cu, "increment");
-    g->memory = raw_cuda_memory(&g->cu, BYTES);
-    g->pinned = raw_cuda_pinned(&g->cu, BYTES);
-    g->stream = raw_cuda_stream(&g->cu);
+    g->has_raw = side_open(&g->raw, &side_cuda_calls, &conformance_kernels);
 }
 
-static void add_shape(struct graphs *g, size_t nodes, size_t queues)
+static void add_shape(struct graphs *g, unsigned nodes, unsigned queues)
 {
     struct shape *it = &g->shapes[g->count++];
     it->nodes = nodes;
     it->queues = queues;
-    capture(g, it);
+    capture(&g->weir, it, WEIR_GRAPH);
     if (ways_of(g, it) == WAYS)
-        raw_capture(g, it);
+        capture(&g->raw, it, RAW_GRAPH);
+}
+
+static void make(struct side *side)
+{
+    side_queues(side, QUEUES);
+    side->calls->kernel(side, 0, "increment");
+    side->calls->memory(side, 0, QUEUES * BYTES);
 }
 
 static void open_all(struct graphs *g)
 {
-    bench_kernel(bench.device, &conformance_kernels, "increment", &g->program, &g->increment);
-    for (int i = 0; i < QUEUES; i++)
-        bench_queue(bench.device, "bench", 0, &g->queues[i]);
-    bench_buffer(bench.device, "values", QUEUES * BYTES, WEIR_PLACE_DEVICE, &g->values);
+    g->weir.calls = &side_weir_calls;
+    g->weir.weir.device = bench.device;
+    g->weir.calls->load(&g->weir, &conformance_kernels);
+    make(&g->weir);
     open_raw(g);
+    if (g->has_raw)
+        make(&g->raw);
     for (size_t i = 0; i < 2 * g->nodes.count; i++) {
-        const size_t nodes = (size_t)g->nodes.values[i % g->nodes.count];
-        const size_t queues = i < g->nodes.count ? 1 : QUEUES;
+        const unsigned nodes = (unsigned)g->nodes.values[i % g->nodes.count];
+        const unsigned queues = i < g->nodes.count ? 1 : QUEUES;
         // A fork with fewer has queues without a kernel.
         if (queues == 1 || nodes > QUEUES)
             add_shape(g, nodes, queues);

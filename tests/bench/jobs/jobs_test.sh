@@ -79,30 +79,6 @@ export WEIR_BACKEND=null
 expect_data 0 "$weir" launch -n 2 --no-prefix "$jobs" ddp --turns 1 --layers 1 --width 16 --json
 report 'assert data["parameters"]["ranks"] == 2 and "one a process" in str(data["notes"])'
 
-# Two devices, and two of a modelled GPU: with an engine for peers copies go beside uploads, and without one
-# beside nothing of the second device's own.
-export WEIR_NULL_DEVICES=2
-expect_data 0 "$jobs" devices --size 64K,4K --pieces 1,16 --turns 2 --json
-report '
-assert [row["way"] for row in tables["ways"]] == ["across", "both", "beside", "apart", "job"] * 4
-assert data["results_checked"] == 2 * 2 * 6
-'
-printf '[kernel %s]\nfixed_ns = 2000\n' advance increment >costs.ini
-expect_data 0 env WEIR_PLUGINS=sim WEIR_SIM_GPU=h200 WEIR_SIM_COSTS=costs.ini "$jobs" devices \
-    --size 16M --pieces 1 --turns 1 --json
-report '
-across, both, beside, apart, job = (median(row["ms"]) for row in tables["ways"])
-size = 16 << 20
-assert 0 < across - size / 390.754e6 < 0.03, across
-assert abs(both - across) < 0.2 * across, (across, both)
-assert 0 < beside - size / 55.301e6 < 0.03, beside
-assert abs(apart - beside) < 0.03, (apart, beside)
-assert job > 2 * size / 55.3e6 + size / 390.8e6, job
-'
-expect_message 2 "have no 3 equal pieces" "$jobs" devices --size 4K --pieces 3
-unset WEIR_NULL_DEVICES
-expect_message 3 "there is one device, and this needs two" "$jobs" devices
-
 # A wrong result is an error, and nothing is timed.
 lossy() { env WEIR_MODULE_PATH="$WEIR_MODULE_PATH:$here/tests/plugins/lossy" "$@" --turns 1; }
 export WEIR_BACKEND=opencl
@@ -112,9 +88,6 @@ sed -i 's/forwarded = 1/forwarded = 20/' lossy-launch.ini
 expect_message 1 " in place of " lossy "$jobs" ddp --config lossy-launch.ini --ranks 3 --layers 5 --width 32 --batch 48 --buckets 8K
 export WEIR_BACKEND=null
 expect_message 1 "hold wrong bytes; nothing was timed" lossy "$jobs" pool --config lossy-copy.ini
-expect_data 1 env WEIR_NULL_DEVICES=2 WEIR_MODULE_PATH="$WEIR_MODULE_PATH:$here/tests/plugins/lossy" \
-    "$jobs" devices --config lossy-copy.ini --size 4K --turns 1
-expect_contains "$messages" "numbers are wrong"
 for wrong in "graph --nodes 0" "pool --size 4K,x" "pool --pairs 0" "ddp --buckets 1M,all" "ddp --element f16"; do
     # shellcheck disable=SC2086 # the words of a command line
     expect_data 2 "$jobs" $wrong

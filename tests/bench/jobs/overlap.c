@@ -1,20 +1,17 @@
-// The job `overlap`: weir bench overlap beside chunks without Weir: the common orders on a table of calls, and
-// those of the CUDA driver and of plain OpenCL, on memory of their own. On OpenCL as NVIDIA's overlap sample does
-// it: pinned memory is a buffer with CL_MEM_ALLOC_HOST_PTR that stays mapped, and every operation is flushed. Queues
-// are created for each way, outside the measured time, so that those of one way do not share a device's channels
-// with those of another.
+// The job `overlap`: weir bench overlap beside chunks without Weir, in the common orders by the calls of the CUDA
+// driver or of plain OpenCL, on memory of their own. As NVIDIA's overlap sample for OpenCL does it, every operation
+// is flushed. Queues are created for each way, outside the measured time, so that those of one way do not share a
+// device's channels with those of another.
 #include <string.h>
 
 #include "cli/bench/overlap.h"
 #include "kernels/bench/bench.h"
-#include "tests/bench/jobs/raw.h"
+#include "tests/bench/jobs/side.h"
 
 enum {
-    BLOCK = 256, // work-items of a block of the kernel
-    QUEUES_MAX = 16,
-    PIECES_MAX = 256,
-    EVENTS = 2 * PIECES_MAX,
-    LEAST = 2 << 20, // bytes of the first piece that grows
+    BLOCK = 256,                  // work-items of a block of the kernel
+    PIECES_MAX = SIDE_EVENTS / 2, // each has two events
+    LEAST = 2 << 20,              // bytes of the first piece that grows
     ALIGNMENT = BLOCK * sizeof(uint32_t)
 };
 
@@ -80,281 +77,10 @@ struct pieces {
     size_t ends[PIECES_MAX];
 };
 
-struct raw;
-
-// Of either driver. All return at once but `finish`.
-struct calls {
-    void (*open_queue)(struct raw *raw, unsigned queue);
-    void (*close_queue)(struct raw *raw, unsigned queue);
-    void (*copy)(struct raw *raw, unsigned queue, bool up, size_t at, size_t size);
-    void (*multiply)(struct raw *raw, unsigned queue, size_t at, size_t size, uint32_t rounds);
-    void (*record)(struct raw *raw, unsigned queue, unsigned event);
-    void (*wait)(struct raw *raw, unsigned queue, unsigned event);
-    void (*flush)(struct raw *raw, unsigned queue);
-    void (*finish)(struct raw *raw, unsigned queue);
-    void (*spoil)(struct raw *raw); // the device's memory, in queue 0
-};
-
 struct raw {
-    const struct calls *calls;
+    struct side side;
     size_t size;
-    uint32_t *src, *dst; // pinned
-    bool bare;           // a copy down is of what no kernel writes
-    struct {
-        struct raw_cuda api;
-        CUfunction advance;
-        CUdeviceptr in, out;
-        CUstream queues[QUEUES_MAX];
-        CUevent events[EVENTS], fork, ends[QUEUES_MAX]; // the latter of a capture
-        CUgraph graph;
-        CUgraphExec executable;
-    } cu;
-    struct {
-        struct raw_opencl api;
-        cl_kernel advance;
-        cl_mem in, out;
-        cl_command_queue queues[QUEUES_MAX], keeper; // the latter of the mappings
-        cl_event events[EVENTS];
-    } cl;
 };
-
-// CUDA.
-
-#define CU(name, ...) RAW_CU(&raw->cu.api, name, __VA_ARGS__)
-
-static void cu_open_queue(struct raw *raw, unsigned queue)
-{
-    CU(cuStreamCreateWithPriority, &raw->cu.queues[queue], CU_STREAM_NON_BLOCKING, 0);
-}
-
-static void cu_close_queue(struct raw *raw, unsigned queue)
-{
-    if (raw->cu.executable)
-        raw->cu.api.cuGraphExecDestroy(raw->cu.executable);
-    if (raw->cu.graph)
-        raw->cu.api.cuGraphDestroy(raw->cu.graph);
-    raw->cu.executable = NULL;
-    raw->cu.graph = NULL;
-    raw->cu.api.cuStreamDestroy(raw->cu.queues[queue]);
-}
-
-static void cu_copy(struct raw *raw, unsigned queue, bool up, size_t at, size_t size)
-{
-    if (up)
-        CU(cuMemcpyHtoDAsync, raw->cu.in + at, (char *)raw->src + at, size, raw->cu.queues[queue]);
-    else
-        CU(cuMemcpyDtoHAsync, (char *)raw->dst + at, (raw->bare ? raw->cu.out : raw->cu.in) + at,
-           size, raw->cu.queues[queue]);
-}
-
-static void cu_multiply(struct raw *raw, unsigned queue, size_t at, size_t size, uint32_t rounds)
-{
-    CUdeviceptr values = raw->cu.in + at;
-    uint32_t count = (uint32_t)(size / sizeof(uint32_t));
-    void *arguments[] = {&values, &rounds, &count};
-    CU(cuLaunchKernel, raw->cu.advance, (count + BLOCK - 1) / BLOCK, 1, 1, BLOCK, 1, 1, 0,
-       raw->cu.queues[queue], arguments, NULL);
-}
-
-static void cu_record(struct raw *raw, unsigned queue, unsigned event)
-{
-    CU(cuEventRecord, raw->cu.events[event], raw->cu.queues[queue]);
-}
-
-static void cu_wait(struct raw *raw, unsigned queue, unsigned event)
-{
-    CU(cuStreamWaitEvent, raw->cu.queues[queue], raw->cu.events[event], 0);
-}
-
-static void cu_flush(struct raw *raw, unsigned queue)
-{
-    (void)raw;
-    (void)queue;
-}
-
-static void cu_finish(struct raw *raw, unsigned queue)
-{
-    CU(cuStreamSynchronize, raw->cu.queues[queue]);
-}
-
-static void cu_spoil(struct raw *raw)
-{
-    CU(cuMemsetD8Async, raw->cu.in, 0xff, raw->size, raw->cu.queues[0]);
-    CU(cuMemsetD8Async, raw->cu.out, 0xff, raw->size, raw->cu.queues[0]);
-    cu_finish(raw, 0);
-}
-
-// All queues are captured from queue 0, to which they return.
-static void begin_capture(struct raw *raw, unsigned queues)
-{
-    CU(cuStreamBeginCapture, raw->cu.queues[0], CU_STREAM_CAPTURE_MODE_RELAXED);
-    CU(cuEventRecord, raw->cu.fork, raw->cu.queues[0]);
-    for (unsigned i = 1; i < queues; i++)
-        CU(cuStreamWaitEvent, raw->cu.queues[i], raw->cu.fork, 0);
-}
-
-static void end_capture(struct raw *raw, unsigned queues)
-{
-    for (unsigned i = 1; i < queues; i++) {
-        CU(cuEventRecord, raw->cu.ends[i], raw->cu.queues[i]);
-        CU(cuStreamWaitEvent, raw->cu.queues[0], raw->cu.ends[i], 0);
-    }
-    CU(cuStreamEndCapture, raw->cu.queues[0], &raw->cu.graph);
-    CU(cuGraphInstantiateWithFlags, &raw->cu.executable, raw->cu.graph, 0);
-}
-
-static const struct calls cu_calls = {
-    .open_queue = cu_open_queue,
-    .close_queue = cu_close_queue,
-    .copy = cu_copy,
-    .multiply = cu_multiply,
-    .record = cu_record,
-    .wait = cu_wait,
-    .flush = cu_flush,
-    .finish = cu_finish,
-    .spoil = cu_spoil,
-};
-
-static bool cu_open(struct raw *raw)
-{
-    struct raw_cuda *api = &raw->cu.api;
-    if (!raw_cuda_open("raw calls", &bench_kernels, api))
-        return false;
-    raw->calls = &cu_calls;
-    raw->cu.advance = raw_cuda_function(api, "advance");
-    raw->cu.in = raw_cuda_memory(api, raw->size);
-    raw->cu.out = raw_cuda_memory(api, raw->size);
-    raw->src = raw_cuda_pinned(api, raw->size);
-    raw->dst = raw_cuda_pinned(api, raw->size);
-    raw->cu.fork = raw_cuda_event(api);
-    for (unsigned i = 0; i < EVENTS; i++)
-        raw->cu.events[i] = raw_cuda_event(api);
-    for (unsigned i = 0; i < QUEUES_MAX; i++)
-        raw->cu.ends[i] = raw_cuda_event(api);
-    return true;
-}
-
-// OpenCL.
-
-#define CL(name, ...) RAW_CL(&raw->cl.api, name, __VA_ARGS__)
-
-static void cl_open_queue(struct raw *raw, unsigned queue)
-{
-    const struct raw_opencl *api = &raw->cl.api;
-    cl_int code;
-    raw->cl.queues[queue] = api->clCreateCommandQueue(api->context, api->device, 0, &code);
-    raw_opencl_check(code, "clCreateCommandQueue");
-}
-
-static void cl_forget(struct raw *raw, unsigned event)
-{
-    if (raw->cl.events[event])
-        raw->cl.api.clReleaseEvent(raw->cl.events[event]);
-    raw->cl.events[event] = NULL;
-}
-
-static void cl_close_queue(struct raw *raw, unsigned queue)
-{
-    for (unsigned i = 0; i < EVENTS; i++)
-        cl_forget(raw, i);
-    raw->cl.api.clReleaseCommandQueue(raw->cl.queues[queue]);
-}
-
-static void cl_flush(struct raw *raw, unsigned queue)
-{
-    CL(clFlush, raw->cl.queues[queue]);
-}
-
-static void cl_copy(struct raw *raw, unsigned queue, bool up, size_t at, size_t size)
-{
-    if (up)
-        CL(clEnqueueWriteBuffer, raw->cl.queues[queue], raw->cl.in, 0, at, size,
-           (char *)raw->src + at, 0, NULL, NULL);
-    else
-        CL(clEnqueueReadBuffer, raw->cl.queues[queue], raw->bare ? raw->cl.out : raw->cl.in, 0, at,
-           size, (char *)raw->dst + at, 0, NULL, NULL);
-    cl_flush(raw, queue);
-}
-
-// The kernel takes whole buffers and starts at a global offset: no sub-buffers, which some drivers order
-// against each other.
-static void cl_multiply(struct raw *raw, unsigned queue, size_t at, size_t size, uint32_t rounds)
-{
-    const uint32_t end = (uint32_t)((at + size) / sizeof(uint32_t));
-    const size_t first = at / sizeof(uint32_t), count = size / sizeof(uint32_t), block = BLOCK;
-    CL(clSetKernelArg, raw->cl.advance, 0, sizeof raw->cl.in, &raw->cl.in);
-    CL(clSetKernelArg, raw->cl.advance, 1, sizeof rounds, &rounds);
-    CL(clSetKernelArg, raw->cl.advance, 2, sizeof end, &end);
-    CL(clEnqueueNDRangeKernel, raw->cl.queues[queue], raw->cl.advance, 1, &first, &count, &block, 0,
-       NULL, NULL);
-    cl_flush(raw, queue);
-}
-
-static void cl_record(struct raw *raw, unsigned queue, unsigned event)
-{
-    cl_forget(raw, event);
-    CL(clEnqueueMarkerWithWaitList, raw->cl.queues[queue], 0, NULL, &raw->cl.events[event]);
-}
-
-static void cl_wait(struct raw *raw, unsigned queue, unsigned event)
-{
-    CL(clEnqueueBarrierWithWaitList, raw->cl.queues[queue], 1, &raw->cl.events[event], NULL);
-}
-
-static void cl_finish(struct raw *raw, unsigned queue)
-{
-    CL(clFinish, raw->cl.queues[queue]);
-}
-
-static void cl_spoil(struct raw *raw)
-{
-    const uint32_t nothing = 0xffffffffu;
-    CL(clEnqueueFillBuffer, raw->cl.queues[0], raw->cl.in, &nothing, sizeof nothing, 0, raw->size,
-       0, NULL, NULL);
-    CL(clEnqueueFillBuffer, raw->cl.queues[0], raw->cl.out, &nothing, sizeof nothing, 0, raw->size,
-       0, NULL, NULL);
-    cl_finish(raw, 0);
-}
-
-static const struct calls cl_calls = {
-    .open_queue = cl_open_queue,
-    .close_queue = cl_close_queue,
-    .copy = cl_copy,
-    .multiply = cl_multiply,
-    .record = cl_record,
-    .wait = cl_wait,
-    .flush = cl_flush,
-    .finish = cl_finish,
-    .spoil = cl_spoil,
-};
-
-// Pinned memory; the mapping ends with the buffer.
-static uint32_t *cl_map(struct raw *raw)
-{
-    cl_int code;
-    cl_mem buffer = raw_opencl_buffer(&raw->cl.api, CL_MEM_ALLOC_HOST_PTR, raw->size);
-    void *pinned =
-        raw->cl.api.clEnqueueMapBuffer(raw->cl.keeper, buffer, 1, CL_MAP_READ | CL_MAP_WRITE, 0,
-                                       raw->size, 0, NULL, NULL, &code);
-    raw_opencl_check(code, "clEnqueueMapBuffer");
-    return pinned;
-}
-
-static bool cl_open(struct raw *raw)
-{
-    struct raw_opencl *api = &raw->cl.api;
-    if (!raw_opencl_open("raw calls", weir_device_get_info(bench.device)->name, &bench_kernels,
-                         api))
-        return false;
-    raw->calls = &cl_calls;
-    raw->cl.advance = raw_opencl_kernel(api, "advance");
-    raw->cl.keeper = raw_opencl_queue(api);
-    raw->cl.in = raw_opencl_buffer(api, 0, raw->size);
-    raw->cl.out = raw_opencl_buffer(api, 0, raw->size);
-    raw->src = cl_map(raw);
-    raw->dst = cl_map(raw);
-    return true;
-}
 
 // The orders.
 
@@ -382,27 +108,37 @@ struct run {
     const struct way *way;
     struct pieces pieces;
     uint32_t rounds;
+    void *graph; // NULL: none
 };
 
 // One operation of one piece, with the events that its stage needs `by_engine`.
 static void submit(const struct run *run, enum stage stage, unsigned piece)
 {
-    const struct calls *calls = run->raw->calls;
+    struct side *side = &run->raw->side;
+    const struct side_calls *calls = side->calls;
     const size_t at = piece > 0 ? run->pieces.ends[piece - 1] : 0;
     const size_t size = run->pieces.ends[piece] - at;
+    const uint32_t count = (uint32_t)(size / sizeof(uint32_t));
+    const struct side_launch multiply = {.at = at,
+                                         .size = size,
+                                         .blocks = (count + BLOCK - 1) / BLOCK,
+                                         .block = BLOCK,
+                                         .a = run->rounds,
+                                         .b = count};
     const bool by_engine = run->way->by_engine;
     const unsigned queue = by_engine ? stage : piece % run->way->queues;
     if (by_engine && stage != UP)
-        calls->wait(run->raw, queue, 2 * piece + (stage == DOWN));
+        calls->wait(side, queue, 2 * piece + (stage == DOWN));
     if (stage == MULTIPLY)
-        calls->multiply(run->raw, queue, at, size, run->rounds);
+        calls->launch(side, queue, &multiply);
     else
-        calls->copy(run->raw, queue, stage == UP, at, size);
+        calls->copy(side, queue, stage == UP, 0, at, size);
+    calls->flush(side, queue);
     if (!by_engine || stage == DOWN)
         return;
     // Flushes the work that another queue waits for.
-    calls->record(run->raw, queue, 2 * piece + (stage == MULTIPLY));
-    calls->flush(run->raw, queue);
+    calls->record(side, queue, 2 * piece + (stage == MULTIPLY));
+    calls->flush(side, queue);
 }
 
 static void submit_all(const struct run *run)
@@ -424,66 +160,67 @@ static void submit_all(const struct run *run)
     }
 }
 
-// The bare copies: up in queue 0, down in queue 1.
+// The bare copies: up in queue 0, down in queue 1, of what no kernel writes.
 static void submit_copies(const struct run *run)
 {
+    struct side *side = &run->raw->side;
     for (unsigned queue = 0; queue < 2; queue++) {
         if (run->way == &ways[!queue])
             continue;
-        run->raw->calls->copy(run->raw, queue, queue == 0, 0, run->raw->size);
-        run->raw->calls->flush(run->raw, queue);
+        side->calls->copy(side, queue, queue == 0, queue, 0, run->raw->size);
+        side->calls->flush(side, queue);
     }
 }
 
 static void run_once(const struct run *run)
 {
-    struct raw *raw = run->raw;
+    struct side *side = &run->raw->side;
     if (run->way->order == COPIES)
         submit_copies(run);
-    else if (run->way->graph)
-        CU(cuGraphLaunch, raw->cu.executable, raw->cu.queues[0]);
+    else if (run->graph)
+        side->calls->launch_graph(side, run->graph);
     else
         submit_all(run);
     for (unsigned i = 0; i < run->way->queues; i++)
-        raw->calls->flush(raw, i);
+        side->calls->flush(side, i);
     for (unsigned i = 0; i < run->way->queues; i++)
-        raw->calls->finish(raw, i);
+        side->calls->finish(side, i);
 }
 
-static double run_times(const struct run *run, int times)
+static double run_times(struct run *run, int times)
 {
+    struct side *side = &run->raw->side;
     double ms = 0;
     if (run->way->graph) {
-        begin_capture(run->raw, run->way->queues);
+        side->calls->begin_graph(side, run->way->queues);
         submit_all(run);
-        end_capture(run->raw, run->way->queues);
+        run->graph = side->calls->end_graph(side, run->way->queues);
     }
     for (int i = 0; i < times; i++) {
         const uint64_t began = cli_now_ns();
         run_once(run);
         ms = (double)(cli_now_ns() - began) * 1e-6;
     }
+    if (run->graph)
+        side->calls->destroy_graph(side, run->graph);
     return ms;
 }
 
-// Other rounds in each way that is checked.
+// Other rounds in each way that is checked, so that numbers that a way before has left are wrong.
 static double run_way(void *user, size_t index, bool checks)
 {
     struct raw *raw = user;
+    struct side *side = &raw->side;
     const struct way *way = &ways[index];
     struct run run = {.raw = raw, .way = way, .rounds = 1 + (checks ? index % 14 : 0)};
-    raw->bare = way->order == COPIES;
     if (way->pieces)
         cut(raw->size, way, &run.pieces);
-    for (unsigned i = 0; i < way->queues; i++)
-        raw->calls->open_queue(raw, i);
-    if (checks)
-        raw->calls->spoil(raw);
+    side_queues(side, way->queues);
     const double ms = run_times(&run, checks ? 1 : 2);
     for (unsigned i = way->queues; i-- > 0;)
-        raw->calls->close_queue(raw, i);
+        side->calls->close_queue(side, i);
     if (checks)
-        (void)bench_work_compare(raw->dst, raw->size, OVERLAP_SEED, run.rounds, way->name);
+        (void)bench_work_compare(side->pinned[1], raw->size, OVERLAP_SEED, run.rounds, way->name);
     bench_judge();
     return ms;
 }
@@ -491,7 +228,7 @@ static double run_way(void *user, size_t index, bool checks)
 static size_t count_ways(const void *user)
 {
     const struct raw *raw = user;
-    return raw->calls == &cu_calls ? WAYS : WAYS - GRAPHS;
+    return raw->side.calls->begin_graph ? WAYS : WAYS - GRAPHS;
 }
 
 static const char *name_of(size_t way)
@@ -501,12 +238,19 @@ static const char *name_of(size_t way)
 
 static void *open_raw(size_t size)
 {
-    const char *backend = weir_runtime_backend(bench.runtime);
+    const bool is_opencl = strcmp(weir_runtime_backend(bench.runtime), "opencl") == 0;
     struct raw *raw = cli_allocate(1, sizeof *raw);
+    struct side *side = &raw->side;
     raw->size = size;
-    if (!(strcmp(backend, "opencl") == 0 ? cl_open(raw) : cu_open(raw)))
+    side->cl.wanted = weir_device_get_info(bench.device)->name;
+    if (!side_open(side, is_opencl ? &side_opencl_calls : &side_cuda_calls, &bench_kernels))
         return NULL;
-    bench_work_numbers(raw->src, size, OVERLAP_SEED);
+    side->calls->kernel(side, 0, "advance");
+    for (unsigned i = 0; i < 2; i++) {
+        side->calls->memory(side, i, size);
+        side->calls->pinned(side, i, size);
+    }
+    bench_work_numbers(side->pinned[0], size, OVERLAP_SEED);
     return raw;
 }
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "tests/bench/jobs/raw.h"
+#include "tests/bench/jobs/side.h"
 
 enum {
     THREADS_MAX = 16,
@@ -24,9 +24,9 @@ struct pageable;
 struct thread {
     struct pageable *p;
     pthread_t id;
-    CUstream stream;
-    unsigned char *slots[SLOTS];
-    CUevent events[SLOTS];
+    CUstream stream;             // the side's queue of its number
+    unsigned char *slots[SLOTS]; // of the side's pinned memory
+    CUevent *events;             // the side's, SLOTS
 };
 
 // One way of copying, to or from the beginning of the device's memory.
@@ -50,10 +50,7 @@ struct pageable {
     weir_queue *queue;
     weir_buffer *memory;
     bool has_raw;
-    struct raw_cuda cu;
-    CUstream stream;
-    CUdeviceptr raw_memory;
-    unsigned char *pinned;
+    struct side raw; // the queue after the threads' is of pinned copies
     struct thread threads[THREADS_MAX];
     pthread_barrier_t barrier; // the threads and main(): a copy begins, and ends
     bool up;                   // of the copy that begins
@@ -70,27 +67,30 @@ static void copy_weir(struct pageable *p, bool up, size_t size)
 static void copy_driver(struct pageable *p, bool up, size_t size)
 {
     if (up)
-        RAW_CU(&p->cu, cuMemcpyHtoD, p->raw_memory, p->src, size);
+        SIDE_CU(&p->raw.cu, cuMemcpyHtoD, p->raw.cu.memories[0], p->src, size);
     else
-        RAW_CU(&p->cu, cuMemcpyDtoH, p->dst, p->raw_memory, size);
+        SIDE_CU(&p->raw.cu, cuMemcpyDtoH, p->dst, p->raw.cu.memories[0], size);
 }
 
 // Copies nothing of the program's memory: what the link can do.
 static void copy_pinned(struct pageable *p, bool up, size_t size)
 {
+    CUstream stream = p->raw.cu.queues[THREADS_MAX];
     for (size_t at = 0; at < size; at += PINNED_BYTES) {
         const size_t bytes = size - at < PINNED_BYTES ? size - at : PINNED_BYTES;
         if (up)
-            RAW_CU(&p->cu, cuMemcpyHtoDAsync, p->raw_memory + at, p->pinned, bytes, p->stream);
+            SIDE_CU(&p->raw.cu, cuMemcpyHtoDAsync, p->raw.cu.memories[0] + at, p->raw.pinned[0],
+                    bytes, stream);
         else
-            RAW_CU(&p->cu, cuMemcpyDtoHAsync, p->pinned, p->raw_memory + at, bytes, p->stream);
+            SIDE_CU(&p->raw.cu, cuMemcpyDtoHAsync, p->raw.pinned[0], p->raw.cu.memories[0] + at,
+                    bytes, stream);
     }
-    RAW_CU(&p->cu, cuStreamSynchronize, p->stream);
+    p->raw.calls->finish(&p->raw, THREADS_MAX);
 }
 
 // Threads on the driver.
 
-#define CU(name, ...) raw_cuda_fine(&p->cu, p->cu.name(__VA_ARGS__), #name)
+#define CU(name, ...) side_cuda_fine(&p->raw.cu, p->raw.cu.name(__VA_ARGS__), #name)
 
 static size_t size_at(const struct pageable *p, size_t at)
 {
@@ -106,9 +106,9 @@ static bool submit_piece(struct thread *thread, size_t slot, size_t at)
         return false;
     if (p->up)
         memcpy(thread->slots[slot], p->src + at, size);
-    return (p->up ? CU(cuMemcpyHtoDAsync, p->raw_memory + at, thread->slots[slot], size,
+    return (p->up ? CU(cuMemcpyHtoDAsync, p->raw.cu.memories[0] + at, thread->slots[slot], size,
                        thread->stream)
-                  : CU(cuMemcpyDtoHAsync, thread->slots[slot], p->raw_memory + at, size,
+                  : CU(cuMemcpyDtoHAsync, thread->slots[slot], p->raw.cu.memories[0] + at, size,
                        thread->stream)) &&
            CU(cuEventRecord, thread->events[slot], thread->stream);
 }
@@ -141,7 +141,7 @@ static void *work(void *user)
 {
     struct thread *thread = user;
     struct pageable *p = thread->p;
-    const bool fine = CU(cuCtxSetCurrent, p->cu.context);
+    const bool fine = CU(cuCtxSetCurrent, p->raw.cu.context);
     for (;;) {
         pthread_barrier_wait(&p->barrier);
         if (p->size == 0)
@@ -171,7 +171,7 @@ static const struct way ways[WAYS] = {
 static bool has_way(const struct pageable *p, size_t way)
 {
     if (way == DRIVER) // the tests' driver lacks its copies that block
-        return p->has_raw && p->cu.cuMemcpyHtoD && p->cu.cuMemcpyDtoH;
+        return p->has_raw && p->raw.cu.cuMemcpyHtoD && p->raw.cu.cuMemcpyDtoH;
     return p->has_raw || !ways[way].raw;
 }
 
@@ -193,10 +193,11 @@ static void start_threads(struct pageable *p)
     for (size_t i = 0; i < p->thread_count; i++) {
         struct thread *thread = &p->threads[i];
         thread->p = p;
-        thread->stream = raw_cuda_stream(&p->cu);
-        for (int slot = 0; slot < SLOTS; slot++) {
-            thread->slots[slot] = raw_cuda_pinned(&p->cu, p->piece);
-            thread->events[slot] = raw_cuda_event(&p->cu);
+        thread->stream = p->raw.cu.queues[i];
+        thread->events = &p->raw.cu.events[i * SLOTS];
+        for (size_t slot = 0; slot < SLOTS; slot++) {
+            thread->slots[slot] = (unsigned char *)p->raw.pinned[0] + (i * SLOTS + slot) * p->piece;
+            SIDE_CU(&p->raw.cu, cuEventCreate, &thread->events[slot], CU_EVENT_DISABLE_TIMING);
         }
     }
     if (pthread_barrier_init(&p->barrier, NULL, (unsigned)p->thread_count + 1) != 0)
@@ -213,12 +214,13 @@ static void open_all(struct pageable *p)
     p->dst = cli_allocate(1, (size_t)p->most);
     bench_queue(bench.device, "pageable", 0, &p->queue);
     bench_buffer(bench.device, "memory", (size_t)p->most, WEIR_PLACE_DEVICE, &p->memory);
-    p->has_raw = raw_cuda_open("raw CUDA", NULL, &p->cu);
+    p->has_raw = side_open(&p->raw, &side_cuda_calls, NULL);
     if (!p->has_raw)
         return;
-    p->stream = raw_cuda_stream(&p->cu);
-    p->raw_memory = raw_cuda_memory(&p->cu, p->most);
-    p->pinned = raw_cuda_pinned(&p->cu, PINNED_BYTES);
+    const size_t slots = (size_t)(p->thread_count * SLOTS * p->piece);
+    side_queues(&p->raw, THREADS_MAX + 1);
+    p->raw.calls->memory(&p->raw, 0, (size_t)p->most);
+    p->raw.calls->pinned(&p->raw, 0, slots > PINNED_BYTES ? slots : PINNED_BYTES);
     start_threads(p);
 }
 

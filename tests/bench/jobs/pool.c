@@ -5,7 +5,7 @@
 // driver's free and allocation are work in its stream; waiting for that is not timed.
 #include <stdio.h>
 
-#include "tests/bench/jobs/raw.h"
+#include "tests/bench/jobs/side.h"
 
 enum {
     BATCH = 100, // pairs between two waits: well below what makes a driver block
@@ -44,9 +44,8 @@ struct pool_bench {
     weir_queue *queue;
     weir_pool *pool;
     weir_buffer *host;
-    bool has_driver; // on CUDA
-    struct raw_cuda cu;
-    CUstream stream;
+    bool has_driver;    // on CUDA
+    struct side driver; // its queue 0
     CUmemoryPool driver_pool;
     struct row rows[BENCH_LIST_MAX * WAYS];
     size_t row_count;
@@ -93,17 +92,18 @@ static weir_status buffer_batch(struct pool_bench *b, size_t size, size_t out, s
 
 static weir_status driver_batch(struct pool_bench *b, size_t size, size_t out, size_t count)
 {
-    const struct raw_cuda *cu = &b->cu;
+    const struct side_cuda *cu = &b->driver.cu;
     CUdeviceptr blocks[SET];
     CUresult code = CUDA_SUCCESS;
     for (size_t done = 0; done < count && code == CUDA_SUCCESS; done += out) {
         size_t have = 0;
         while (have < out && code == CUDA_SUCCESS)
-            code = cu->cuMemAllocFromPoolAsync(&blocks[have++], size, b->driver_pool, b->stream);
+            code =
+                cu->cuMemAllocFromPoolAsync(&blocks[have++], size, b->driver_pool, cu->queues[0]);
         while (have > 0 && code == CUDA_SUCCESS)
-            code = cu->cuMemFreeAsync(blocks[--have], b->stream);
+            code = cu->cuMemFreeAsync(blocks[--have], cu->queues[0]);
     }
-    raw_cuda_check(cu, code, "a call of the driver's pool");
+    side_cuda_check(cu, code, "a call of the driver's pool");
     return WEIR_OK;
 }
 
@@ -119,7 +119,7 @@ static double time_batches(struct pool_bench *b, const struct row *row, uint64_t
         total += cli_now_ns() - began;
         bench_sync(b->queue);
         if (batch == driver_batch)
-            RAW_CU(&b->cu, cuStreamSynchronize, b->stream);
+            b->driver.calls->finish(&b->driver, 0);
     }
     return (double)total / (double)done;
 }
@@ -171,24 +171,25 @@ static void check(struct pool_bench *b, size_t size)
 
 static void destroy_driver_pool(void *object, void *cu)
 {
-    ((struct raw_cuda *)cu)->cuMemPoolDestroy(object);
+    ((struct side_cuda *)cu)->cuMemPoolDestroy(object);
 }
 
 // A pool of the driver's that keeps what is freed.
 static void open_driver(struct pool_bench *b)
 {
-    struct raw_cuda *cu = &b->cu;
+    struct side_cuda *cu = &b->driver.cu;
     cuuint64_t keep_all = UINT64_MAX;
-    b->has_driver = raw_cuda_open("the driver's own pool", NULL, cu);
+    b->has_driver = side_open(&b->driver, &side_cuda_calls, NULL);
     if (!b->has_driver)
         return;
     const CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                        .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE,
                                                     .id = cu->device}};
-    b->stream = raw_cuda_stream(cu);
-    RAW_CU(cu, cuMemPoolCreate, &b->driver_pool, &properties);
+    side_queues(&b->driver, 1);
+    SIDE_CU(cu, cuMemPoolCreate, &b->driver_pool, &properties);
     cli_own(destroy_driver_pool, b->driver_pool, cu);
-    RAW_CU(cu, cuMemPoolSetAttribute, b->driver_pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_all);
+    SIDE_CU(cu, cuMemPoolSetAttribute, b->driver_pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+            &keep_all);
 }
 
 static void make_rows(struct pool_bench *b)

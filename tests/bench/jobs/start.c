@@ -8,10 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/bench/work.h"
 #include "cli/runtime/open.h"
 #include "kernels/conformance/conformance.h"
-#include "tests/bench/jobs/raw.h"
+#include "tests/bench/jobs/side.h"
 
 extern char **environ;
 
@@ -48,107 +47,50 @@ static const char *const sides[] = {"weir", "raw"};
 
 // The process that starts.
 
-struct first {
-    struct bench bench;
-    weir_queue *queue;
-    weir_program *program;
-    weir_kernel *scale;
-    weir_buffer *in, *out;
-    struct raw_cuda cu;
-    CUfunction function;
-    CUstream stream;
-    CUdeviceptr raw_in, raw_out;
-    float numbers[NUMBERS], results[NUMBERS];
-};
+static uint32_t numbers[NUMBERS], results[NUMBERS];
 
-static struct first it;
-
-static void run_weir(enum step step)
+static void run_step(struct side *side, enum step step)
 {
+    static const struct side_launch launch = {
+        .size = sizeof numbers, .blocks = NUMBERS / 64, .block = 64, .a = 1, .b = NUMBERS};
+    const struct side_calls *calls = side->calls;
+    char message[1024];
     switch (step) {
     case RUNTIME:
-        cli_fine(weir_open(NULL, &bench.runtime));
-        cli_own_runtime(bench.runtime);
+        if (!calls->init(side, message, sizeof message))
+            cli_fail(CLI_SETUP, "%s", message);
         break;
     case DEVICE:
-        cli_fine(weir_device_open(bench.runtime, NULL, &bench.device));
-        cli_own_device(bench.device);
+        calls->open_device(side);
         break;
     case PROGRAM:
-        bench_program_of(bench.device, &conformance_kernels, &it.program);
+        calls->load(side, &conformance_kernels);
         break;
     case KERNEL:
-        bench_kernel(bench.device, NULL, "scale", &it.program, &it.scale);
+        calls->kernel(side, 0, "increment");
         break;
     case QUEUE:
-        bench_queue(bench.device, "first", 0, &it.queue);
+        calls->open_queue(side, 0);
         break;
     case BUFFER:
-        bench_buffer(bench.device, "in", sizeof it.numbers, WEIR_PLACE_DEVICE, &it.in);
-        break;
     case NEXT_BUFFER:
-        bench_buffer(bench.device, "out", sizeof it.numbers, WEIR_PLACE_DEVICE, &it.out);
+        calls->memory(side, step - BUFFER, sizeof numbers);
         break;
     case UPLOAD:
-        cli_fine(weir_upload(it.queue, it.in, 0, it.numbers, sizeof it.numbers));
+        calls->upload(side, numbers, sizeof numbers);
         break;
     default:
-        cli_fine(weir_queue_launch(it.queue, it.scale, weir_dim(NUMBERS / 64, 1, 1),
-                                   weir_dim(64, 1, 1), weir_whole_in(it.in), weir_whole_out(it.out),
-                                   2.0f, (uint32_t)NUMBERS));
-        cli_fine(weir_download(it.queue, it.results, it.out, 0, sizeof it.results));
-    }
-}
-
-static void raw_compute(void)
-{
-    float factor = 2;
-    uint32_t count = NUMBERS;
-    void *arguments[] = {&it.raw_in, &it.raw_out, &factor, &count};
-    RAW_CU(&it.cu, cuLaunchKernel, it.function, NUMBERS / 64, 1, 1, 64, 1, 1, 0, it.stream,
-           arguments, NULL);
-    RAW_CU(&it.cu, cuStreamSynchronize, it.stream);
-    RAW_CU(&it.cu, cuMemcpyDtoH, it.results, it.raw_out, sizeof it.results);
-}
-
-static void run_raw(enum step step)
-{
-    switch (step) {
-    case RUNTIME:
-        raw_cuda_init(&it.cu);
-        break;
-    case DEVICE:
-        raw_cuda_open_device(&it.cu);
-        break;
-    case PROGRAM:
-        raw_cuda_load_kernels(&it.cu, &conformance_kernels);
-        break;
-    case KERNEL:
-        it.function = raw_cuda_function(&it.cu, "scale");
-        break;
-    case QUEUE:
-        it.stream = raw_cuda_stream(&it.cu);
-        break;
-    case BUFFER:
-        it.raw_in = raw_cuda_memory(&it.cu, sizeof it.numbers);
-        break;
-    case NEXT_BUFFER:
-        it.raw_out = raw_cuda_memory(&it.cu, sizeof it.numbers);
-        break;
-    case UPLOAD:
-        RAW_CU(&it.cu, cuMemcpyHtoD, it.raw_in, it.numbers, sizeof it.numbers);
-        break;
-    default:
-        raw_compute();
+        calls->launch(side, 0, &launch);
+        calls->download(side, results, sizeof results);
     }
 }
 
 static void check(void)
 {
     for (size_t i = 0; i < NUMBERS; i++)
-        if (it.results[i] != 2 * it.numbers[i])
-            cli_fail(CLI_FAILED, "number %zu is %g, not %g", i, (double)it.results[i],
-                     2 * (double)it.numbers[i]);
+        if (results[i] != numbers[i] + 1)
+            cli_fail(CLI_FAILED, "number %zu is %u, not %u", i, (unsigned)results[i],
+                     (unsigned)numbers[i] + 1);
 }
 
 static void stamp(void)
@@ -158,12 +100,13 @@ static void stamp(void)
 
 int start_first(const char *side)
 {
-    const bool raw = strcmp(side, sides[1]) == 0;
+    static struct side it;
+    it.calls = strcmp(side, sides[1]) == 0 ? &side_cuda_calls : &side_weir_calls;
     stamp();
-    for (size_t i = 0; i < NUMBERS; i++)
-        it.numbers[i] = (float)i;
+    for (uint32_t i = 0; i < NUMBERS; i++)
+        numbers[i] = i;
     for (size_t i = 0; i < STEPS; i++) {
-        (raw ? run_raw : run_weir)((enum step)i);
+        run_step(&it, (enum step)i);
         if (i + 1 == STEPS)
             check();
         stamp();

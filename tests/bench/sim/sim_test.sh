@@ -45,7 +45,7 @@ cat >"$TEST_TMPDIR/cases.txt" <<'TEXT'
 # some small ones
 jobs 60 1 overlap --size 1M --kernel 1,300 --orders depth,breadth --queues 1,4 --chunks 1,8,32
 graphs 60 1 jobs graph --launches 20
-devices 60 2 jobs devices --size 64K,1M --pieces 1,4
+devices 60 2 jobs graph --launches 5 --nodes 7
 TEXT
 
 expect_status 0 bash "$TEST_TMPDIR/measure.sh" --weir cli/weir --jobs tests/bench/jobs/jobs --out "$out" --turns 1 \

@@ -1,0 +1,36 @@
+// NCCL without Weir: a communicator and a stream for each rank of a benchmark that is in this process. Declarations and
+// loaders are those of the backend. Ownership, threads and errors are those of bench.h, unless a comment says
+// something else.
+#ifndef WEIR_TESTS_BENCH_JOBS_NCCL_H
+#define WEIR_TESTS_BENCH_JOBS_NCCL_H
+
+#include "backends/cuda/libraries.h"
+#include "backends/cuda/symbols.h"
+#include "cli/bench/comm.h"
+
+struct raw_nccl_rank {
+    void *context; // that of Weir's device
+    CUstream stream;
+    ncclComm_t comm;
+};
+
+struct raw_nccl {
+    struct nccl_symbols nccl;
+    struct cu_symbols cu;
+    char name[32]; // "NCCL 2.28.9"
+    struct raw_nccl_rank ranks[BENCH_RANKS_MAX];
+    uint32_t local_count, first, count; // as those of `struct bench_ranks`
+    ncclUniqueId id;                    // of rank 0
+    bool failed;                        // NCCL may still wait for what was refused
+};
+
+// On all ranks or on none, `wanted` on each. `file` NULL: the libnccl.so.2 that is loaded, else the one that the linker
+// finds. False, with a sentence in `message` unless it is not wanted, also where it is older than what Weir takes.
+bool raw_nccl_open(struct raw_nccl *raw, const struct bench_ranks *all, bool wanted,
+                   const char *file, char *message, size_t size);
+
+// End the command, unless the call of NCCL or of the driver has succeeded.
+void raw_nccl_check(struct raw_nccl *raw, ncclResult_t code, const char *call);
+void raw_nccl_check_driver(struct raw_nccl *raw, CUresult code, const char *call);
+
+#endif

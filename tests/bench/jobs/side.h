@@ -1,0 +1,145 @@
+// One side of a comparison: Weir, or the driver's own calls, on queues, events and memory that are known by their
+// numbers. A job says once what is done, and each side does it. Declarations and loaders of the drivers are those of
+// the backends.
+//
+// Ownership: what a side has is destroyed when the benchmark ends.
+// Threads: that of bench_main(), unless a comment says something else.
+// Errors: a call that fails ends the benchmark after a sentence.
+#ifndef WEIR_TESTS_BENCH_JOBS_SIDE_H
+#define WEIR_TESTS_BENCH_JOBS_SIDE_H
+
+#include "backends/clc/symbols.h"
+#include "backends/cuda/symbols.h"
+#include "cli/bench/work.h"
+
+enum {
+    SIDE_QUEUES = 20,
+    SIDE_EVENTS = 512,
+    SIDE_MEMORIES = 2, // of the device, and pinned ones
+    SIDE_KERNELS = 2,
+};
+
+// kernel(range of memory 0, a, b), of which b is a number of items or, if it is `wide`, of 64 bits.
+struct side_launch {
+    unsigned kernel;
+    size_t at, size; // bytes
+    uint32_t blocks, block, a;
+    uint64_t b;
+    bool wide;
+    bool as_before; // plain OpenCL does not set the arguments again
+};
+
+struct side;
+
+// Unless a comment says something else, calls on a queue return at once.
+struct side_calls {
+    const char *name; // "raw CUDA"
+    // Finds the library and the device. Errors: false, with the reason.
+    bool (*init)(struct side *side, char *message, size_t size);
+    void (*open_device)(struct side *side);
+    void (*load)(struct side *side, const struct weir_bundle *bundle);
+    void (*kernel)(struct side *side, unsigned kernel, const char *name);
+    void (*open_queue)(struct side *side, unsigned queue);
+    void (*close_queue)(struct side *side, unsigned queue); // NULL for Weir
+    void (*memory)(struct side *side, unsigned memory, size_t size);
+    void (*pinned)(struct side *side, unsigned pinned, size_t size);
+    // Between a memory and pinned memory, of which the first goes up and the last comes down.
+    void (*copy)(struct side *side, unsigned queue, bool up, unsigned memory, size_t at,
+                 size_t size);
+    void (*launch)(struct side *side, unsigned queue, const struct side_launch *launch);
+    void (*record)(struct side *side, unsigned queue, unsigned event);
+    void (*wait)(struct side *side, unsigned queue, unsigned event);
+    void (*flush)(struct side *side, unsigned queue);
+    // The host waits; the first is NULL for OpenCL.
+    void (*sync)(struct side *side, unsigned event);
+    void (*finish)(struct side *side, unsigned queue);
+    // Memory 0 and the program's, in queue 0. They return when it is done.
+    void (*upload)(struct side *side, const void *from, size_t size);
+    void (*download)(struct side *side, void *to, size_t size);
+    // What is submitted to so many queues between the two is a graph, which is launched in queue 0. NULL for OpenCL.
+    void (*begin_graph)(struct side *side, unsigned queues);
+    void *(*end_graph)(struct side *side, unsigned queues);
+    void (*launch_graph)(struct side *side, void *graph);
+    void (*destroy_graph)(struct side *side, void *graph);
+};
+
+struct side_weir {
+    weir_runtime *runtime;
+    weir_device *device; // that of the configuration, if the job has not set it
+    weir_program *program;
+    weir_kernel *kernels[SIDE_KERNELS];
+    weir_queue *queues[SIDE_QUEUES];
+    struct weir_event events[SIDE_EVENTS];
+    weir_buffer *memories[SIDE_MEMORIES], *pinned[SIDE_MEMORIES];
+};
+
+struct side_cuda {
+    union {
+        struct cu_symbols symbols;
+        struct {
+#define SIDE_CALL(version, result, name, parameters) result(*name) parameters;
+            CU_SYMBOLS(SIDE_CALL)
+#undef SIDE_CALL
+        };
+    };
+    // The two that block, which Weir never calls; NULL where the driver lacks them.
+    CUresult (*cuMemcpyHtoD)(CUdeviceptr, const void *, size_t);
+    CUresult (*cuMemcpyDtoH)(void *, CUdeviceptr, size_t);
+    CUdevice device;
+    CUcontext context; // current on the thread
+    CUmodule module;
+    CUfunction kernels[SIDE_KERNELS];
+    CUstream queues[SIDE_QUEUES];
+    CUevent events[SIDE_EVENTS], fork, ends[SIDE_QUEUES]; // the latter of graphs
+    CUdeviceptr memories[SIDE_MEMORIES];
+};
+
+struct side_opencl {
+    union {
+        struct ocl_symbols symbols;
+        struct {
+#define SIDE_CALL(since, name) __typeof__(&(name)) name;
+            OCL_SYMBOLS(SIDE_CALL)
+#undef SIDE_CALL
+        };
+    };
+    const char *wanted; // the device's name
+    cl_device_id device;
+    cl_context context;
+    cl_program program; // from the source that Weir builds
+    cl_kernel kernels[SIDE_KERNELS];
+    cl_command_queue queues[SIDE_QUEUES], keeper; // the latter of the mappings
+    cl_event events[SIDE_EVENTS];
+    cl_mem memories[SIDE_MEMORIES], mapped[SIDE_MEMORIES];
+};
+
+struct side {
+    const struct side_calls *calls;
+    void *pinned[SIDE_MEMORIES]; // of the drivers
+    unsigned pinned_last;
+    struct side_weir weir;
+    struct side_cuda cu;
+    struct side_opencl cl;
+};
+
+extern const struct side_calls side_weir_calls;
+extern const struct side_calls side_cuda_calls; // the first device
+extern const struct side_calls side_opencl_calls;
+
+// A side of the driver with its device and the bundle's kernels, as Weir's backend loads them; NULL: none. False
+// after a note that it is not measured, also for CUDA where the benchmark runs on another backend.
+bool side_open(struct side *side, const struct side_calls *calls, const struct weir_bundle *bundle);
+
+// Queues from 0 on.
+void side_queues(struct side *side, unsigned count);
+
+// On any thread: false after bench_wrong(), which names the call and the error.
+bool side_cuda_fine(const struct side_cuda *cu, CUresult result, const char *call);
+void side_cuda_check(const struct side_cuda *cu, CUresult result, const char *call);
+#define SIDE_CU(cu, name, ...) side_cuda_check(cu, (cu)->name(__VA_ARGS__), #name)
+
+// What main() does in a process that the job `start` measures: after START_FIRST comes the side, "weir" or "raw".
+#define START_FIRST "first"
+int start_first(const char *side);
+
+#endif
