@@ -6,9 +6,9 @@
 // | in the file | becomes |
 // | --- | --- |
 // | gray | R = G = B; 1, 2 and 4 bits are scaled to 0..255 |
-// | palette | its colours; black where an index has none |
-// | 16 bits | (v * 255 + 32767) / 65535, each channel and alpha, before all else |
-// | alpha | laid over white: (v * a + 255 * (255 - a) + 127) / 255, as the bytes stand |
+// | palette | its colours |
+// | alpha | laid over white, as the numbers stand: (v * a + m * (m - a) + m / 2) / m with m = 255, or 65535 of 16 bits |
+// | 16 bits | (v * 255 + 32767) / 65535, each channel, after that |
 // | transparent colour (tRNS) | alpha 0 for that colour, 255 for the others; a palette has one each |
 // | interlaced, progressive | the same pixels as without |
 // | JPEG, YCbCr | RGB by libjpeg's accurate integer transform and its smooth upsampling |

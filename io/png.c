@@ -2,15 +2,10 @@
 // the function with setjmp() gets by pointer, so no local can be clobbered, and one
 // function frees it afterwards, on success and on failure.
 //
-// Interlaced images are assembled here and not by libpng: so images of every kind
-// need only one row of memory in addition to the caller's.
-//
 // Images are written through the atomic file writer, which remembers its first
 // failure: the rows after it are encoded in vain, but no jump out of the write is
 // needed.
-#include <inttypes.h>
 #include <setjmp.h>
-#include <stdlib.h>
 
 #include <png.h>
 
@@ -22,7 +17,6 @@
 #define COMPRESSION 4
 
 enum {
-    WHITE = 255,
     LIBRARY_TEXT = 96
 };
 
@@ -33,7 +27,6 @@ struct work {
     jmp_buf escape;
     png_structp png;
     png_infop info;
-    unsigned char *row;
     bool cut_off;
     char problem[LIBRARY_TEXT];
     char warning[LIBRARY_TEXT];
@@ -86,56 +79,6 @@ static void describe(struct work *work)
                          : "");
 }
 
-static unsigned char over_white(unsigned value, unsigned alpha)
-{
-    return (unsigned char)((value * alpha + WHITE * (255 - alpha) + 127) / 255);
-}
-
-// Stores the pixels of `row` in the image's row at `target`, at every `step`th pixel
-// from `first` on.
-static void scatter(unsigned char *target, const unsigned char *row, uint32_t count, int channels,
-                    size_t first, size_t step)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        unsigned char *pixel = target + (first + i * step) * 3;
-        const unsigned char *source = row + (size_t)i * (size_t)channels;
-        unsigned alpha = channels == 4 ? source[3] : 255;
-        for (int c = 0; c < 3; c++)
-            pixel[c] = over_white(source[c], alpha);
-    }
-}
-
-// The pass numbers follow https://www.w3.org/TR/png-3/#8Interlace.
-static void read_interlaced(struct work *work, int channels)
-{
-    uint32_t width = work->job->info.width;
-    uint32_t height = work->job->info.height;
-    for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; pass++) {
-        uint32_t columns = PNG_PASS_COLS(width, pass);
-        uint32_t rows = PNG_PASS_ROWS(height, pass);
-        for (uint32_t i = 0; columns > 0 && i < rows; i++) {
-            size_t y = PNG_ROW_FROM_PASS_ROW(i, pass);
-            png_read_row(work->png, work->row, NULL);
-            scatter(work->job->rgb + y * width * 3, work->row, columns, channels,
-                    PNG_COL_FROM_PASS_COL(0, pass), PNG_PASS_COL_OFFSET(pass));
-        }
-    }
-}
-
-static void read_plain(struct work *work, int channels)
-{
-    size_t row_bytes = (size_t)work->job->info.width * 3;
-    for (uint32_t y = 0; y < work->job->info.height; y++) {
-        unsigned char *target = work->job->rgb + y * row_bytes;
-        if (channels == 3) {
-            png_read_row(work->png, target, NULL);
-            continue;
-        }
-        png_read_row(work->png, work->row, NULL);
-        scatter(target, work->row, work->job->info.width, channels, 0, 1);
-    }
-}
-
 // Everything that may jump. Returns false after an error of this file's, without a
 // jump.
 static bool read_all(struct work *work)
@@ -154,19 +97,16 @@ static bool read_all(struct work *work)
     if (!weir_io_image_check_room(work->job))
         return false;
 
+    const png_color_16 white = {.red = 255, .green = 255, .blue = 255, .gray = 255};
     png_set_expand(png);
-    png_set_scale_16(png);
     png_set_gray_to_rgb(png);
+    png_set_background(png, &white, PNG_BACKGROUND_GAMMA_SCREEN, 0, 1);
+    png_set_scale_16(png);
+    const int passes = png_set_interlace_handling(png);
     png_read_update_info(png, work->info);
-    int channels = png_get_channels(png, work->info);
-    work->row = malloc(png_get_rowbytes(png, work->info));
-    if (!work->row)
-        png_error(png, "there is not enough memory for a row");
-
-    if (png_get_interlace_type(png, work->info) == PNG_INTERLACE_ADAM7)
-        read_interlaced(work, channels);
-    else
-        read_plain(work, channels);
+    for (int pass = 0; pass < passes; pass++)
+        for (size_t y = 0; y < work->job->info.height; y++)
+            png_read_row(png, work->job->rgb + y * work->job->info.width * 3, NULL);
     png_read_end(png, NULL);
     return true;
 }
@@ -196,7 +136,6 @@ bool weir_io_png_decode(struct weir_io_image_job *job)
         weir_io_fail(job->error, job->path, "cannot be decoded: libpng did not start (memory?)");
     }
     png_destroy_read_struct(&work.png, &work.info, NULL);
-    free(work.row);
     return ok;
 }
 

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sum.h"
 #include "base/text.h"
 #include "report/report.h"
 
@@ -340,9 +339,9 @@ static void fill(const weir_report *report, struct grouping *grouping)
         struct group *group = &grouping->groups[grouping->group_of[i]];
         weir__cover_add(&group->most, run->begin, run->end);
         group->row.count++;
-        weir_sum_add(&group->row.bytes, report->trace->operations[run->operation].bytes);
-        weir_sum_add(&group->row.sum.most_ns, run->end - run->begin);
-        weir_sum_add(&group->row.sum.least_ns, run->end - run->certain);
+        group->row.bytes += report->trace->operations[run->operation].bytes;
+        group->row.sum.most_ns += run->end - run->begin;
+        group->row.sum.least_ns += run->end - run->certain;
         if (run->end - run->begin > group->row.longest_ns)
             group->row.longest_ns = run->end - run->begin;
     }
@@ -622,8 +621,8 @@ static void measure_summary(weir_report *report)
         const struct weir__run *run = &report->runs[i];
         if (!run->of_device)
             continue;
-        weir_sum_add(&sum.most_ns, run->end - run->begin);
-        weir_sum_add(&sum.least_ns, run->end - run->certain);
+        sum.most_ns += run->end - run->begin;
+        sum.least_ns += run->end - run->certain;
     }
     if (summary->span_ns > 0) {
         summary->speedup_least = (double)sum.least_ns / (double)summary->span_ns;

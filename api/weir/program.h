@@ -62,7 +62,7 @@ struct weir_kernel_signature {
     const struct weir_parameter *parameters; // weir_signature_parameter() finds one
     uint32_t parameter_count;
     struct weir_extent required_block; // zeros: any block
-    uint32_t grid_barrier; // it calls weir_grid_barrier(): for cooperative launches only
+    uint32_t grid_barrier; // it may call weir_grid_barrier(): for cooperative launches only
 };
 
 // Forms of device code. The list is open: a backend uses the forms whose names it knows and

@@ -131,18 +131,13 @@ weir_kit_cache *weir_kit_cache_open(const struct weir_host *host, const char *na
                                     const char *directory)
 {
     char message[512];
-    const struct weir_disk_cache_params params = {
-        .struct_size = sizeof params,
-        .directory = directory[0] ? directory : NULL,
-        .name = name,
-        .limit_bytes = LIMIT_BYTES,
-    };
     weir_kit_cache *cache = host->allocate(sizeof *cache);
     if (!cache)
         return NULL;
     cache->host = host;
     snprintf(cache->name, sizeof cache->name, "%s", name);
-    cache->disk = weir_disk_cache_create(&params, message, sizeof message);
+    cache->disk = weir_disk_cache_create(directory[0] ? directory : NULL, name, LIMIT_BYTES,
+                                         message, sizeof message);
     if (!cache->disk) {
         host->log(WEIR_LOG_WARNING, name, message);
         host->release(cache);

@@ -1,6 +1,6 @@
-// Signatures of kernels, read from the text of a program.
+// Signatures of kernels: read from the text of a program, and kept as text with a cached one.
 //
-// Comments, literals and preprocessor lines, in which there can be no kernel, are first replaced by
+// Comments, literals and preprocessor lines of a program, in which there can be no kernel, are first replaced by
 // blanks. The text keeps its length and its newlines, so that a position gives the line.
 //
 // A first pass over the text counts kernels and parameters, a second one stores them, so that all
@@ -8,15 +8,46 @@
 #include <weir/kit/signature.h>
 
 #include <ctype.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <weir/module/error.h>
 
-#include "backends/kit/calls.h"
 #include "base/text.h"
 
 #define TOKENS_OF_PARAMETER 32
+#define KERNEL_FIELDS 6
+#define PARAMETER_FIELDS 7
+
+// One block, which one call frees, for the structure, its arrays and `text_bytes` at `*out_text`; NULL if out of
+// memory.
+static struct weir_kit_signatures *make_signatures(const struct weir_host *host, size_t kernels,
+                                                   size_t parameters, size_t text_bytes,
+                                                   char **out_text)
+{
+    const size_t kernels_size = kernels * sizeof(struct weir_kernel_signature);
+    const size_t parameters_size = parameters * sizeof(struct weir_parameter);
+    struct weir_kit_signatures *all =
+        host->allocate(sizeof *all + kernels_size + parameters_size + text_bytes);
+    if (!all)
+        return NULL;
+    char *rest = (char *)(all + 1);
+    all->kernels = (struct weir_kernel_signature *)(void *)rest;
+    all->parameters = (struct weir_parameter *)(void *)(rest + kernels_size);
+    *out_text = rest + kernels_size + parameters_size;
+    return all;
+}
+
+// A text that names the barrier may come to it in each of its kernels.
+static void mark_barriers(struct weir_kit_signatures *signatures, const char *source)
+{
+    const bool waits = strstr(source, WEIR_KIT_GRID_BARRIER) != NULL;
+    for (uint32_t i = 0; i < signatures->kernel_count; i++)
+        signatures->kernels[i].grid_barrier = waits;
+}
+
+// Reading.
 
 // A name, a number or one other character.
 struct token {
@@ -76,8 +107,8 @@ static char *end_of_comment(char *at)
     return end ? end + 2 : at + strlen(at);
 }
 
-// Replaces comments and literals, and preprocessor lines too, by blanks. Newlines stay.
-static void blank_text(char *text, bool directives)
+// Replaces comments, literals and preprocessor lines by blanks. Newlines stay.
+static void blank_text(char *text)
 {
     bool line_start = true;
     for (char *at = text; *at;) {
@@ -86,9 +117,9 @@ static void blank_text(char *text, bool directives)
             end = end_of_comment(at);
         else if (at[0] == '"' || at[0] == '\'')
             end = end_of_literal(at);
-        else if (at[0] == '#' && line_start && directives)
+        else if (at[0] == '#' && line_start)
             end = end_of_line(at);
-        if (end > at + 1 || (*at == '#' && directives))
+        if (end > at + 1 || *at == '#')
             blank(at, end);
         line_start = *at == '\n' || (line_start && isspace((unsigned char)*at));
         at = end;
@@ -125,17 +156,22 @@ static bool is_name(struct token token)
     return token.length > 0 && in_name(token.text[0]) && !isdigit((unsigned char)token.text[0]);
 }
 
+static unsigned line_of(const struct reader *reader, struct token token)
+{
+    unsigned line = 1;
+    for (const char *c = reader->clean; c < token.text; c++)
+        line += *c == '\n';
+    return line;
+}
+
 static weir_status refuse(const struct reader *reader, struct token at, struct token kernel,
                           const char *what)
 {
-    unsigned line = 1;
-    for (const char *c = reader->clean; c < at.text; c++)
-        line += *c == '\n';
     return weir_host_fail(
         reader->host, WEIR_ERROR_BUILD,
         "spell the kernel and its parameters out, without macros: docs/kernels.md",
-        "source:%u: kernel '%.*s': %s, at '%.*s'", line, (int)kernel.length, kernel.text, what,
-        (int)at.length, at.text);
+        "source:%u: kernel '%.*s': %s, at '%.*s'", line_of(reader, at), (int)kernel.length,
+        kernel.text, what, (int)at.length, at.text);
 }
 
 // Stores `before`, the tokens with spaces between words, and `after` as a string.
@@ -431,136 +467,6 @@ static weir_status walk(struct reader *reader)
     return status;
 }
 
-// Calls. A definition is a head, with the name before its parameters, and a body in braces; a macro is a name and
-// the rest of its lines. The names that lead to the function are collected until there are no more.
-
-struct search {
-    struct token *reached; // as many as the text can have
-    size_t count;
-    struct token from;
-    bool is_defined; // `from`
-    bool unsure;
-};
-
-static bool is_same(struct token a, struct token b)
-{
-    return a.length == b.length && memcmp(a.text, b.text, a.length) == 0;
-}
-
-static bool is_reached(const struct search *search, struct token name)
-{
-    size_t i = 0;
-    while (i < search->count && !is_same(search->reached[i], name))
-        i++;
-    return i < search->count;
-}
-
-static bool mentions(const struct search *search, const char *at, const char *end)
-{
-    struct reader reader = {.at = at};
-    struct token token;
-    do
-        token = next(&reader);
-    while (token.length > 0 && token.text < end && !is_reached(search, token));
-    return token.length > 0 && token.text < end;
-}
-
-static void reach(struct search *search, struct token name)
-{
-    if (!is_reached(search, name))
-        search->reached[search->count++] = name;
-}
-
-static void visit_macros(struct search *search, char *code)
-{
-    for (char *line = code; *line;) {
-        char *end = end_of_line(line);
-        struct reader reader = {.at = line};
-        const bool is_macro = is(next(&reader), "#") && is(next(&reader), "define");
-        const struct token name = next(&reader);
-        if (is_macro && name.text < end && mentions(search, reader.at, end))
-            reach(search, name);
-        line = end + (*end != '\0');
-    }
-}
-
-// A name before the brackets of a head is the function's, or that of a macro which makes it.
-static void visit_definition(struct search *search, const char *head, const char *body,
-                             const char *end)
-{
-    const bool leads = mentions(search, body, end);
-    struct reader reader = {.at = head};
-    struct token last = {head, 0};
-    int depth = 0;
-    for (struct token token = next(&reader); token.text < body; token = next(&reader)) {
-        const bool is_head = is(token, "(") && depth++ == 0 && is_name(last) &&
-                             strncmp(last.text, "__attribute", 11) != 0;
-        depth -= is(token, ")");
-        search->is_defined = search->is_defined || (is_head && is_same(last, search->from));
-        if (is_head && leads)
-            reach(search, last);
-        last = token;
-    }
-}
-
-static void visit_definitions(struct search *search, const char *blocks)
-{
-    const char *head = blocks;
-    const char *body = head;
-    int depth = 0;
-    for (const char *at = blocks; *at && depth >= 0; at++) {
-        if (*at == '{' && depth++ == 0)
-            body = at;
-        if (*at == ';' && depth == 0)
-            head = at + 1;
-        if (*at != '}' || --depth != 0)
-            continue;
-        visit_definition(search, head, body, at);
-        head = at + 1;
-    }
-    search->unsure = search->unsure || depth != 0;
-}
-
-static bool find_call(struct search *search, char *code, const char *blocks, struct token to)
-{
-    reach(search, to);
-    if (!mentions(search, code, code + strlen(code)))
-        return false;
-    for (size_t before = 0; before != search->count && !search->unsure;) {
-        before = search->count;
-        visit_macros(search, code);
-        visit_definitions(search, blocks);
-    }
-    return search->unsure || !search->is_defined || is_reached(search, search->from);
-}
-
-bool weir_calls(const char *text, const char *from, const char *to)
-{
-    if (!strstr(text, to))
-        return false;
-    struct search search = {.reached = malloc((strlen(text) + 1) * sizeof *search.reached),
-                            .from = {from, strlen(from)}};
-    char *code = strdup(text);
-    char *blocks = strdup(text);
-    bool found = true;
-    if (search.reached && code && blocks) {
-        blank_text(code, false);
-        blank_text(blocks, true);
-        found = find_call(&search, code, blocks, (struct token){to, strlen(to)});
-    }
-    free(search.reached);
-    free(blocks);
-    free(code);
-    return found;
-}
-
-void weir_kit_signatures_mark_barriers(struct weir_kit_signatures *signatures, const char *source)
-{
-    for (uint32_t i = 0; i < signatures->kernel_count; i++)
-        signatures->kernels[i].grid_barrier =
-            weir_calls(source, signatures->kernels[i].name, WEIR_KIT_GRID_BARRIER);
-}
-
 weir_status weir_kit_signatures_read(const struct weir_host *host, const char *source,
                                      struct weir_kit_signatures **out_signatures)
 {
@@ -569,19 +475,19 @@ weir_status weir_kit_signatures_read(const struct weir_host *host, const char *s
     if (!clean)
         return weir_host_no_memory(host, "the signatures of a program");
     memcpy(clean, source, strlen(source) + 1);
-    blank_text(clean, true);
+    blank_text(clean);
 
     struct reader reader = {.host = host, .clean = clean, .cuda = is_cuda(clean)};
     weir_status status = walk(&reader);
     if (status == WEIR_OK) {
         struct weir_kit_signatures *all =
-            weir_signatures_make(host, reader.kernel_count, reader.parameter_count,
-                                 reader.string_bytes, &reader.strings);
+            make_signatures(host, reader.kernel_count, reader.parameter_count, reader.string_bytes,
+                            &reader.strings);
         if (all) {
             reader.all = all;
             status = walk(&reader);
             all->kernel_count = (uint32_t)reader.kernel_count;
-            weir_kit_signatures_mark_barriers(all, source);
+            mark_barriers(all, source);
             *out_signatures = all;
         } else {
             status = weir_host_no_memory(host, "the signatures of a program");
@@ -589,4 +495,183 @@ weir_status weir_kit_signatures_read(const struct weir_host *host, const char *s
     }
     host->release(clean);
     return status;
+}
+
+unsigned weir_kit_parameter_line(const char *source, const char *kernel, const char *parameter)
+{
+    char *clean = strstr(source, "#line") ? NULL : strdup(source);
+    unsigned line = 0;
+    unsigned definitions = 0;
+    bool in_head = false;
+    if (!clean)
+        return 0;
+    blank_text(clean);
+    struct reader reader = {.clean = clean, .at = clean};
+    struct token before = {clean, 0};
+    for (struct token token = next(&reader); token.length > 0; token = next(&reader)) {
+        if (is(before, "void") && is(token, kernel)) {
+            definitions++;
+            in_head = true;
+        } else if (in_head && is(token, parameter)) {
+            line = line_of(&reader, token);
+        }
+        in_head = in_head && !is(token, "{");
+        before = token;
+    }
+    free(clean);
+    return definitions == 1 ? line : 0;
+}
+
+// Signatures as text:
+//
+//     k <tab> kernel <tab> parameters <tab> block x <tab> y <tab> z
+//     p <tab> kind <tab> access <tab> scalar <tab> size <tab> name <tab> type
+//
+// `access` is 1 for a pointer to what the kernel may write, 2 for one to __constant memory. Types are
+// spelt as in the signatures that weir_kernels makes.
+
+static void append(struct weir_kit_signature_text *text, const char *format, ...) WEIR_PRINTF(2, 3);
+
+static void append(struct weir_kit_signature_text *text, const char *format, ...)
+{
+    char line[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(line, sizeof line, format, arguments);
+    va_end(arguments);
+    if (length < 0 || (size_t)length >= sizeof line) {
+        text->failed = true;
+        return;
+    }
+    if (text->capacity - text->used <= (size_t)length) {
+        const size_t capacity = 2 * text->capacity + sizeof line;
+        char *data = text->host->allocate(capacity);
+        if (!data) {
+            text->failed = true;
+            return;
+        }
+        if (text->data)
+            memcpy(data, text->data, text->used);
+        text->host->release(text->data);
+        text->data = data;
+        text->capacity = capacity;
+    }
+    memcpy(text->data + text->used, line, (size_t)length + 1);
+    text->used += (size_t)length;
+}
+
+void weir_kit_signature_text_kernel(struct weir_kit_signature_text *text,
+                                    const struct weir_kernel_signature *kernel)
+{
+    const struct weir_extent block = kernel->required_block;
+    append(text, "k\t%s\t%u\t%u\t%u\t%u\n", kernel->name, (unsigned)kernel->parameter_count,
+           (unsigned)block.x, (unsigned)block.y, (unsigned)block.z);
+}
+
+void weir_kit_signature_text_parameter(struct weir_kit_signature_text *text,
+                                       const struct weir_parameter *parameter)
+{
+    append(text, "p\t%d\t%u\t%d\t%u\t%s\t%s\n", (int)parameter->kind,
+           parameter->constant ? 2 : (unsigned)parameter->writable, (int)parameter->scalar,
+           (unsigned)parameter->size, parameter->name, parameter->type_name);
+}
+
+// Splits a line of exactly `count` fields at its tabs, in place, and stores the beginning of the
+// next line.
+static bool cut_line(char *line, char **fields, size_t count, char **out_next)
+{
+    char *end = strchr(line, '\n');
+    if (!end)
+        return false;
+    *end = '\0';
+    *out_next = end + 1;
+    for (size_t i = 0; i < count; i++) {
+        fields[i] = line;
+        char *tab = strchr(line, '\t');
+        if (!tab != (i + 1 == count))
+            return false;
+        if (tab) {
+            *tab = '\0';
+            line = tab + 1;
+        }
+    }
+    return true;
+}
+
+static uint32_t number(const char *field)
+{
+    return (uint32_t)strtoul(field, NULL, 10);
+}
+
+static bool parse_parameter(char **at, struct weir_parameter *parameter)
+{
+    char *fields[PARAMETER_FIELDS];
+    if ((*at)[0] != 'p' || !cut_line(*at, fields, PARAMETER_FIELDS, at))
+        return false;
+    *parameter = (struct weir_parameter){
+        .struct_size = sizeof *parameter,
+        .name = fields[5],
+        .type_name = fields[6],
+        .kind = (weir_parameter_kind)number(fields[1]),
+        .writable = number(fields[2]) == 1,
+        .constant = number(fields[2]) == 2,
+    };
+    weir_kit_parameter_describe(parameter, false);
+    parameter->scalar = (weir_scalar)number(fields[3]);
+    parameter->size = number(fields[4]);
+    return true;
+}
+
+// `parameters` has room for `room` of them.
+static bool parse_kernel(char **at, struct weir_kernel_signature *kernel,
+                         struct weir_parameter *parameters, size_t room)
+{
+    char *fields[KERNEL_FIELDS];
+    if ((*at)[0] != 'k' || !cut_line(*at, fields, KERNEL_FIELDS, at))
+        return false;
+    *kernel = (struct weir_kernel_signature){
+        .struct_size = sizeof *kernel,
+        .name = fields[1],
+        .parameters = parameters,
+        .parameter_count = number(fields[2]),
+        .required_block = weir_dim(number(fields[3]), number(fields[4]), number(fields[5])),
+    };
+    bool good = kernel->parameter_count <= room;
+    for (uint32_t i = 0; i < kernel->parameter_count && good; i++)
+        good = parse_parameter(at, &parameters[i]);
+    return good;
+}
+
+static size_t count_lines(const char *text, char kind)
+{
+    size_t count = text[0] == kind;
+    for (const char *end = strchr(text, '\n'); end; end = strchr(end + 1, '\n'))
+        count += end[1] == kind;
+    return count;
+}
+
+struct weir_kit_signatures *weir_kit_signatures_parse(const struct weir_host *host,
+                                                      const char *text, const char *source)
+{
+    const size_t kernels = count_lines(text, 'k');
+    const size_t parameters = count_lines(text, 'p');
+    const size_t size = strlen(text) + 1;
+    char *at;
+    struct weir_kit_signatures *all = make_signatures(host, kernels, parameters, size, &at);
+    if (!all)
+        return NULL;
+    memcpy(at, text, size);
+    size_t used = 0;
+    bool good = true;
+    for (size_t i = 0; i < kernels && good; i++) {
+        good = parse_kernel(&at, &all->kernels[i], all->parameters + used, parameters - used);
+        used += all->kernels[i].parameter_count;
+    }
+    if (!good || used != parameters || *at != '\0') {
+        host->release(all);
+        return NULL;
+    }
+    all->kernel_count = (uint32_t)kernels;
+    mark_barriers(all, source);
+    return all;
 }

@@ -148,14 +148,6 @@ uint64_t cli_now_ns(void)
     return used ? used->now_ns(used->user) : weir_clock_now_ns();
 }
 
-uint64_t cli_processor_time_ns(void)
-{
-    struct timespec time;
-    return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) == 0
-               ? (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec
-               : 0;
-}
-
 enum {
     BAR_CELLS = 24,
     INTERVAL_NS = 100 * 1000 * 1000

@@ -193,7 +193,7 @@ static void take(const struct cli_usage *usage, int argc, char **argv, int *inde
 
 static void check_operands(const struct cli_usage *usage, char **operands, size_t count)
 {
-    if (count < usage->operand_minimum && !(usage->instead && *usage->instead))
+    if (count < usage->operand_minimum)
         cli_fail(CLI_USAGE, "%s needs %s: %s %s", usage->command, usage->operand, usage->command,
                  usage->operands);
     if (count > usage->operand_maximum)

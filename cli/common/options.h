@@ -50,7 +50,6 @@ struct cli_usage {
     size_t option_count;
     size_t operand_minimum;
     size_t operand_maximum;
-    const char *const *instead; // the value of an option with which no operand is needed, or NULL
 };
 
 // What stands before an option of that name: "-" or "--".
@@ -75,7 +74,7 @@ const struct cli_option *cli_option_find(const struct cli_usage *usage, const ch
 #define CLI_FORM(command, operands, operand, least, most, about, manual, options) \
     {                                                                             \
         (command), (operands), (operand), (about), (manual), (options),           \
-            sizeof(options) / sizeof *(options), (least), (most), NULL            \
+            sizeof(options) / sizeof *(options), (least), (most)                  \
     }
 #define CLI_FORM_PLAIN(command, about, manual, options) \
     CLI_FORM(command, "", "", 0, 0, about, manual, options)

@@ -42,7 +42,4 @@ bool cli_clock_is_virtual(void);
 // Nanoseconds on a clock that only goes forward.
 uint64_t cli_now_ns(void);
 
-// The processor time that this process has used, in nanoseconds.
-uint64_t cli_processor_time_ns(void);
-
 #endif

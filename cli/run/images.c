@@ -177,7 +177,8 @@ static uint32_t count_decoders(const struct run *run)
     const struct weir_limits *limits = weir_device_limits(run->devices[0].device);
     const uint64_t frames = run->image_count * run->repeat;
     const uint32_t most = limits->unified_memory ? 1 : DECODERS_USUAL;
-    const uint32_t usual = run_processors(most * run->device_count) / run->device_count;
+    const uint32_t share = weir_workers_processors() / run->device_count;
+    const uint32_t usual = share < most ? share : most;
     const uint64_t asked = run->decoders ? run->decoders : usual ? usual : 1;
     return (uint32_t)(asked < frames ? asked : frames);
 }

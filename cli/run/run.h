@@ -54,7 +54,6 @@ struct run_device {
     // Of its last first frame: when its stages ended; and whether the gaps after it are counted.
     uint64_t ends_ns[RUN_STAGES];
     bool gaps_known;
-    uint64_t processor_ns; // of this process before the program was built
 };
 
 struct run_image {
@@ -83,12 +82,6 @@ struct run_facts {
     const char *weights;            // the file
     const char *query;              // the file; NULL: seeded
     const char *stages[RUN_STAGES]; // NULL after the last
-};
-
-// Kernels to compile, by name.
-struct run_kernels {
-    uint32_t count;
-    const char *names[WEIR_ARR_COC_KERNELS];
 };
 
 // Writes the files of images, each a task.
@@ -134,12 +127,10 @@ struct run {
     const char *overlay;    // "png" or "y4m"; NULL: none
     uint64_t frame_limit;   // 0: none
     const char *video_path; // NULL: images
-    const char *compile;    // the kernels to compile in place of a run; NULL: none
 
     const struct run_kind *kind;
     struct run_image *images;
     size_t image_count;
-    struct run_kernels kernels;
 
     weir_runtime *runtime;
     struct cli_devices wanted;
@@ -201,9 +192,6 @@ void run_prepare_output(const struct run *run);
 // Overrides settings of the file that do not fit this command: no frame may be dropped, and times are kept unless the
 // file sets `timing`.
 void run_adjust(const struct run *run, struct weir_arr_coc_params *params);
-
-// The processors that this process may run on, 1 … `most`.
-uint32_t run_processors(uint32_t most);
 
 // ranks.c: images as the work of several processes, each of which is a rank and has a device.
 //

@@ -1,6 +1,7 @@
 // See the header. A device's lists are guarded by its lock.
 #include "core/object/object.h"
 
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 #include "core/support/error.h"
 #include "core/support/locks.h"
 #include "core/support/memory.h"
+#include "core/support/thread.h"
 
 uint64_t weir__object_next_id(void)
 {
@@ -110,6 +112,16 @@ bool weir__buffer_holds(const weir_buffer *buffer, size_t offset, size_t size)
     return offset <= buffer->size && size <= buffer->size - offset;
 }
 
+weir_status weir__buffer_refuse_freed(const weir_buffer *buffer, const char *call, const char *file,
+                                      int line)
+{
+    const struct weir__member *member = &buffer->member;
+    return weir__fail_at(file, line, member->object.label, WEIR_ERROR_INVALID,
+                         "free a buffer once, and keep no second pointer to it",
+                         "%s: the buffer was freed to its pool already, at %s:%d", call,
+                         member->file ? member->file : "?", member->line);
+}
+
 weir_status weir__buffer_check_range(const weir_buffer *buffer, const struct weir__role *role,
                                      size_t offset, size_t size, const char *file, int line)
 {
@@ -119,8 +131,8 @@ weir_status weir__buffer_check_range(const weir_buffer *buffer, const struct wei
     char call[192], place[WEIR__PLACE_SIZE];
     snprintf(call, sizeof call, "%s%s%s", role->call, role->name ? ": " : "",
              role->name ? role->name : "");
-    if (buffer->lender && buffer->size == 0)
-        return buffer->lender->refuse_freed(buffer, call, file, line);
+    if (buffer->block && buffer->size == 0)
+        return weir__buffer_refuse_freed(buffer, call, file, line);
     if (atomic_load(&buffer->abandoned))
         return weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
                              "destroy a buffer after the last call that uses it",
@@ -201,4 +213,77 @@ void weir__left_list(struct weir__left *left, uint32_t first, const char *prefix
         log_left(left, prefix);
     }
     free(left->texts.text);
+}
+
+// Peers: devices whose memory another may use.
+
+// Asks the chain about two devices of one runtime.
+static weir_status ask(weir_device *device, weir_device *other, bool *out_peers)
+{
+    *out_peers = false;
+    return device->first->ops->device_peer(device->first, device, other, out_peers);
+}
+
+weir_status weir__peer_allow(weir_device *device, weir_device *other, bool *out_allowed)
+{
+    *out_allowed = false;
+    if (device->runtime != other->runtime)
+        return WEIR_OK;
+    const weir_status status = ask(device, other, out_allowed);
+    if (*out_allowed)
+        atomic_store(&other->has_peers, true);
+    return status;
+}
+
+weir_device *weir__peer_next(weir_device *owner, weir_device *user)
+{
+    struct weir__shared *shared = owner->shared;
+    if (!user && !atomic_load(&owner->has_peers))
+        return NULL;
+    weir_lock_take(&shared->devices_lock);
+    weir_device *next = user ? user->next : shared->devices;
+    while (next && (next == owner || next->closing))
+        next = next->next;
+    if (next)
+        next->visits++;
+    if (user)
+        user->visits--;
+    weir_lock_release(&shared->devices_lock);
+    return next;
+}
+
+void weir__peer_forget(weir_device *device)
+{
+    struct weir__shared *shared = device->shared;
+    weir_lock_take(&shared->devices_lock);
+    device->closing = true;
+    while (device->visits > 0) {
+        weir_lock_release(&shared->devices_lock);
+        sched_yield();
+        weir_lock_take(&shared->devices_lock);
+    }
+    weir_lock_release(&shared->devices_lock);
+}
+
+bool weir__peer_can(weir_device *device, weir_device *other)
+{
+    bool peers = false;
+    return device == other ||
+           (device->runtime == other->runtime && ask(device, other, &peers) == WEIR_OK && peers);
+}
+
+bool weir_device_can_peer(weir_device *device, weir_device *other)
+{
+    return WEIR_IS_ALIVE(device) && WEIR_IS_ALIVE(other) && !atomic_load(&weir__forked) &&
+           weir__peer_can(device, other);
+}
+
+bool weir_device_can_reach(weir_device *device, weir_device *other)
+{
+    bool reaches = false;
+    if (!weir_device_can_peer(device, other))
+        return false;
+    return device == other || (device->first->ops->device_reach(device->first, device, other, NULL,
+                                                                &reaches) == WEIR_OK &&
+                               reaches);
 }

@@ -168,10 +168,12 @@ WEIR_COLD static weir_status check_cooperative(const struct weir__caller *caller
     struct weir_occupancy occupancy;
     operation->flags |= WEIR_OPERATION_COOPERATIVE;
     if (!caller->cooperative)
-        return weir__fail_at(caller->file, caller->line, kernel->member.object.label,
-                             WEIR_ERROR_INVALID, "launch it with weir_queue_launch_cooperative()",
-                             "launch: blocks of this kernel wait for each other at "
-                             "weir_grid_barrier(), so all of them must run at once");
+        return weir__fail_at(
+            caller->file, caller->line, kernel->member.object.label, WEIR_ERROR_INVALID,
+            "launch it with weir_queue_launch_cooperative(); in source at run time, put "
+            "kernels that do not wait into another program",
+            "launch: blocks of this kernel may wait for each other at "
+            "weir_grid_barrier(), so all of them must run at once");
     weir_status status = ask_occupancy(kernel, operation->u.launch.block,
                                        local_bytes_of(operation->u.launch.arguments,
                                                       operation->u.launch.argument_count),

@@ -178,18 +178,15 @@ bool kc_drop_refused(struct kc_context *context, struct kc_kernels *kernels, boo
 
 // Types of OpenCL C's own that are left once kernels/images has changed the text. Images and pipes are known by
 // their access.
-static const char *sentence_of(const struct kc_context *context,
-                               const struct kc_parameter *parameter)
+static const char *sentence_of(const struct kc_context *context, const struct kc_kernel *kernel,
+                               size_t index)
 {
-    if (parameter->access == KC_PIPE)
-        return NO_PIPES;
-    if (parameter->access == KC_IMAGE)
-        return NO_IMAGES;
+    const char *type = kernel->parameters[index].type_name;
+    if (kernel->opaque != KC_PLAIN && kernel->opaque_at == index)
+        return kernel->opaque == KC_PIPE ? NO_PIPES : NO_IMAGES;
     const bool is_20 = strcmp(context->language->standard, "CL2") > 0;
-    return is_20 && (strcmp(parameter->type, "queue_t") == 0 ||
-                     strcmp(parameter->type, "clk_event_t") == 0)
-               ? NO_QUEUES
-               : NULL;
+    return is_20 && (strcmp(type, "queue_t") == 0 || strcmp(type, "clk_event_t") == 0) ? NO_QUEUES
+                                                                                       : NULL;
 }
 
 // What clang calls.
@@ -222,11 +219,11 @@ static void check_name(struct kc_context *context, struct kc_kernel *kernel)
 static void check_parameters(struct kc_context *context, struct kc_kernel *kernel)
 {
     for (size_t p = 0; p < kernel->parameter_count && !kernel->refused; p++) {
-        const struct kc_parameter *parameter = &kernel->parameters[p];
-        const char *sentence = sentence_of(context, parameter);
+        const struct weir_parameter *parameter = &kernel->parameters[p];
+        const char *sentence = sentence_of(context, kernel, p);
         if (sentence)
             kc_refuse(context, kernel, NULL, "has the parameter '%s', of the type %s: %s",
-                      parameter->name, parameter->type, sentence);
+                      parameter->name, parameter->type_name, sentence);
     }
 }
 
@@ -319,28 +316,29 @@ unsigned kc_parameter_bytes(const struct kc_kernel *kernel)
 {
     unsigned bytes = 0;
     for (size_t i = 0; i < kernel->parameter_count; i++)
-        bytes +=
-            kernel->parameters[i].kind == KC_VALUE ? (kernel->parameters[i].size + 7) / 8 * 8 : 8;
+        bytes += kernel->parameters[i].kind == WEIR_PARAMETER_VALUE
+                     ? (kernel->parameters[i].size + 7) / 8 * 8
+                     : 8;
     return bytes;
 }
 
 // Refuses a kernel whose block or whose parameters are larger than CUDA's.
 static void check_limits(struct kc_context *context, struct kc_kernel *kernel)
 {
-    const unsigned *block = kernel->block;
-    const uint64_t items = (uint64_t)block[0] * block[1] * block[2];
+    const struct weir_extent block = kernel->block;
+    const uint64_t items = (uint64_t)block.x * block.y * block.z;
     const unsigned bytes = kc_parameter_bytes(kernel);
     if (items > BLOCK_MOST)
         kc_refuse(
             context, kernel, NULL,
             "requires blocks of %u x %u x %u, %llu work-items: a block of CUDA has at most %d; "
             "require a smaller one",
-            block[0], block[1], block[2], (unsigned long long)items, BLOCK_MOST);
-    else if (block[2] > BLOCK_DEPTH_MOST)
+            block.x, block.y, block.z, (unsigned long long)items, BLOCK_MOST);
+    else if (block.z > BLOCK_DEPTH_MOST)
         kc_refuse(
             context, kernel, NULL,
             "requires blocks of %u in the third dimension: CUDA has at most %d; use the first",
-            block[2], BLOCK_DEPTH_MOST);
+            block.z, BLOCK_DEPTH_MOST);
     if (kernel->sub_group > 0 && kernel->sub_group != SUB_GROUP)
         kc_refuse(context, kernel, NULL,
                   "requires sub-groups of %u work-items: CUDA's have %d; require these, or take "

@@ -16,12 +16,13 @@ enum {
 
 static const struct {
     const char *type;
-    const char *scalar;
-    unsigned size;
+    weir_scalar scalar;
+    uint32_t size;
 } scalars[] = {
-    {"char", "I8", 1},   {"uchar", "U8", 1},   {"short", "I16", 2}, {"ushort", "U16", 2},
-    {"int", "I32", 4},   {"uint", "U32", 4},   {"long", "I64", 8},  {"ulong", "U64", 8},
-    {"float", "F32", 4}, {"double", "F64", 8}, {"half", "F16", 2},
+    {"char", WEIR_SCALAR_I8, 1},    {"uchar", WEIR_SCALAR_U8, 1},  {"short", WEIR_SCALAR_I16, 2},
+    {"ushort", WEIR_SCALAR_U16, 2}, {"int", WEIR_SCALAR_I32, 4},   {"uint", WEIR_SCALAR_U32, 4},
+    {"long", WEIR_SCALAR_I64, 8},   {"ulong", WEIR_SCALAR_U64, 8}, {"float", WEIR_SCALAR_F32, 4},
+    {"double", WEIR_SCALAR_F64, 8}, {"half", WEIR_SCALAR_F16, 2},
 };
 
 // The node that the definition refers to by that name: after "!{"; NULL: there is none.
@@ -52,11 +53,6 @@ static bool next_item(const char **at, char *out)
     return true;
 }
 
-static bool is_value(const struct kc_parameter *parameter)
-{
-    return parameter->kind == KC_VALUE;
-}
-
 // "int*" becomes "const int *".
 static char *show_pointer(const char *type, bool constant)
 {
@@ -70,7 +66,7 @@ static char *show_pointer(const char *type, bool constant)
 
 // What the type consists of without typedefs: "float", "float __attribute__((ext_vector_type(4)))", a
 // pointer or an array of one of these. Of a structure nothing is set.
-static void describe_type(struct kc_parameter *parameter, const char *type)
+static void describe_type(struct weir_parameter *parameter, const char *type)
 {
     static const char vector[] = " __attribute__((ext_vector_type(";
     const size_t length = strcspn(type, " *[");
@@ -90,25 +86,27 @@ static void describe_type(struct kc_parameter *parameter, const char *type)
     }
 }
 
-static void describe(struct kc_parameter *parameter, const char *name, const char *type,
+static void describe(struct weir_parameter *parameter, const char *name, const char *type,
                      const char *base, const char *qualifiers, unsigned space)
 {
     const bool constant = strstr(qualifiers, "const") != NULL;
     const size_t length = strlen(type);
     const bool pointer = length > 0 && type[length - 1] == '*';
     parameter->name = strdup(name);
-    parameter->scalar = parameter->element = "OTHER";
-    parameter->kind = !pointer ? KC_VALUE : space == SPACE_LOCAL ? KC_LOCAL : KC_BUFFER;
+    parameter->kind = !pointer               ? WEIR_PARAMETER_VALUE
+                      : space == SPACE_LOCAL ? WEIR_PARAMETER_LOCAL
+                                             : WEIR_PARAMETER_BUFFER;
     describe_type(parameter, base);
     if (!pointer)
         parameter->alignment = 0;
     if (pointer) {
-        parameter->type = show_pointer(type, constant);
+        parameter->type_name = show_pointer(type, constant);
         parameter->constant = space == SPACE_CONSTANT;
-        parameter->writable = parameter->kind == KC_BUFFER && !constant && !parameter->constant;
+        parameter->writable =
+            parameter->kind == WEIR_PARAMETER_BUFFER && !constant && !parameter->constant;
         return;
     }
-    parameter->type = strdup(type);
+    parameter->type_name = strdup(type);
     for (size_t i = 0; i < sizeof scalars / sizeof *scalars; i++) {
         if (strcmp(type, scalars[i].type) != 0)
             continue;
@@ -131,12 +129,14 @@ static bool read_parameters(const struct kc_module *module, const char *line,
     while (spaces && types && bases && qualifiers && names && accesses && next_item(&names, name) &&
            next_item(&accesses, access) && next_item(&types, type) && next_item(&bases, base) &&
            next_item(&qualifiers, qualifier) && next_item(&spaces, space)) {
-        struct kc_parameter *parameter = kc_parameter_add(kernel);
+        struct weir_parameter *parameter = kc_parameter_add(kernel);
         if (!parameter)
             return false;
         describe(parameter, name, type, base, qualifier, (unsigned)strtoul(space, NULL, 10));
-        if (strcmp(access, "none") != 0)
-            parameter->access = strstr(qualifier, "pipe") ? KC_PIPE : KC_IMAGE;
+        if (strcmp(access, "none") != 0 && kernel->opaque == KC_PLAIN) {
+            kernel->opaque = strstr(qualifier, "pipe") ? KC_PIPE : KC_IMAGE;
+            kernel->opaque_at = kernel->parameter_count - 1;
+        }
     }
     return true;
 }
@@ -145,8 +145,9 @@ static void read_block(const struct kc_module *module, const char *line, struct 
 {
     const char *sizes = attached(module, line, "reqd_work_group_size");
     char number[ITEM_SIZE];
+    uint32_t *const block[] = {&kernel->block.x, &kernel->block.y, &kernel->block.z};
     for (int i = 0; sizes && i < 3 && next_item(&sizes, number); i++)
-        kernel->block[i] = (unsigned)strtoul(number, NULL, 10);
+        *block[i] = (uint32_t)strtoul(number, NULL, 10);
     sizes = attached(module, line, "intel_reqd_sub_group_size");
     if (sizes && next_item(&sizes, number))
         kernel->sub_group = (unsigned)strtoul(number, NULL, 10);
@@ -263,17 +264,17 @@ static const char *next_parameter(const char *at)
 }
 
 static void find_size(const struct kc_module *module, const char *at,
-                      struct kc_parameter *parameter)
+                      struct weir_parameter *parameter)
 {
     const char *next = next_parameter(at);
     const char *value = kc_in_line(at, "byval(");
     const char *alignment = kc_in_line(at, " align ");
-    if (is_value(parameter) && parameter->size == 0) {
+    if (parameter->kind == WEIR_PARAMETER_VALUE && parameter->size == 0) {
         const char *type = value && (!next || value < next) ? value + strlen("byval(") : at;
         parameter->size = layout_of(module, &type, 0).size;
     }
-    if (parameter->kind == KC_BUFFER && parameter->alignment == 0 &&
-        !strchr(parameter->type, '[') && alignment && (!next || alignment < next))
+    if (parameter->kind == WEIR_PARAMETER_BUFFER && parameter->alignment == 0 &&
+        !strchr(parameter->type_name, '[') && alignment && (!next || alignment < next))
         parameter->alignment = (unsigned)strtoul(alignment + strlen(" align "), NULL, 10);
 }
 
@@ -323,15 +324,15 @@ static bool read_kernels(const struct kc_module *module, struct kc_kernels *kern
     return fine;
 }
 
-struct kc_parameter *kc_parameter_add(struct kc_kernel *kernel)
+struct weir_parameter *kc_parameter_add(struct kc_kernel *kernel)
 {
-    struct kc_parameter *grown =
+    struct weir_parameter *grown =
         realloc(kernel->parameters, (kernel->parameter_count + 1) * sizeof *grown);
     if (!grown)
         return NULL;
     kernel->parameters = grown;
     grown += kernel->parameter_count++;
-    *grown = (struct kc_parameter){0};
+    *grown = (struct weir_parameter){.struct_size = sizeof *grown};
     return grown;
 }
 
@@ -358,8 +359,8 @@ struct kc_kernel *kc_kernels_find(const struct kc_kernels *kernels, const char *
 void kc_kernel_finish(struct kc_kernel *kernel)
 {
     for (size_t p = 0; p < kernel->parameter_count; p++) {
-        free(kernel->parameters[p].name);
-        free(kernel->parameters[p].type);
+        free((char *)(uintptr_t)kernel->parameters[p].name);
+        free((char *)(uintptr_t)kernel->parameters[p].type_name);
     }
     free(kernel->parameters);
     free(kernel->name);

@@ -7,7 +7,6 @@
 #include "pipelines/arr_coc/arr_coc.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +81,7 @@ struct weir_arr_coc {
 
 // The section [arr_coc], and the query that is used in place of a real one.
 
-// In the order of check_sizes().
+// In the order of weir_arr_coc_params_from_settings().
 static const struct weir_key keys[] = {
     WEIR_INTEGER_KEY(
         "side", "1024", 32, 4096,
@@ -166,14 +165,9 @@ static void lay_out(const struct weir_arr_coc_sizes *sizes, size_t alignment, st
     out->texture_size = WEIR_ARR_COC_CHANNELS * out->plane * sizeof(float);
 }
 
-static weir_status check_sizes(const struct weir_arr_coc_sizes *sizes, uint64_t max_pixels)
+// What the ranges of the keys do not say.
+static weir_status check_sizes(const struct weir_arr_coc_sizes *sizes)
 {
-    const uint64_t values[] = {sizes->side, sizes->grid, sizes->budget, max_pixels};
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        if (values[i] < (uint64_t)keys[i].minimum || values[i] > (uint64_t)keys[i].maximum)
-            return weir__pattern_refuse(ARR_COC_LABEL, NULL,
-                                        "%s is %" PRIu64 "; it must be %" PRId64 " … %" PRId64,
-                                        keys[i].name, values[i], keys[i].minimum, keys[i].maximum);
     if (sizes->side % sizes->grid)
         return weir__pattern_refuse(ARR_COC_LABEL, "choose a grid that divides the side",
                                     "side %" PRIu32 " is no multiple of grid %" PRIu32, sizes->side,
@@ -290,19 +284,6 @@ static weir_status compress_tokens(const weir_arr_coc *a, const struct slot *slo
                              (uint32_t)layout->plane);
 }
 
-static const struct {
-    const char *name;
-    weir_status (*launch)(const weir_arr_coc *a, const struct slot *slot, weir_queue *queue);
-} kernels[ARR_COC_KERNEL_COUNT] = {
-    [ARR_COC_TEXTURE_POSITION] = {"texture_position", texture_position},
-    [ARR_COC_POSITION_MEANS] = {"position_means", position_means},
-    [ARR_COC_TEXTURE_IMAGE] = {"texture_image", texture_image},
-    [ARR_COC_PATCH_SCORES] = {"patch_scores", patch_scores},
-    [ARR_COC_RELEVANCE] = {"relevance", relevance},
-    [ARR_COC_ALLOCATE_TOKENS] = {"allocate_tokens", allocate_tokens},
-    [ARR_COC_COMPRESS_TOKENS] = {"compress_tokens", compress_tokens},
-};
-
 static weir_status submit_position(const weir_arr_coc *a, const struct slot *slot, bool first)
 {
     TRY(texture_position(a, slot, a->setup));
@@ -392,25 +373,15 @@ static weir_status create_slot_buffers(weir_arr_coc *a, struct slot *slot)
     return weir_queue_fill(a->setup, slot->results, 0, a->layout.total, &zero, 1);
 }
 
-static weir_status allocate_slot(weir_arr_coc *a, struct slot **out_slot)
-{
-    struct slot *slot = calloc(1, sizeof *slot);
-    if (!slot)
-        return weir__pattern_no_memory(ARR_COC_LABEL, "the ARR-COC pipeline");
-    const weir_status status = create_slot_buffers(a, slot);
-    if (status == WEIR_OK)
-        *out_slot = slot;
-    else
-        free_slot(slot);
-    return status;
-}
-
 static weir_status create_slot(void *user, weir_device *device, uint32_t index, void **out_slot)
 {
-    struct slot *slot;
+    struct slot *slot = calloc(1, sizeof *slot);
     (void)device;
-    TRY(allocate_slot(user, &slot));
-    const weir_status status = submit_position(user, slot, index == 0);
+    if (!slot)
+        return weir__pattern_no_memory(ARR_COC_LABEL, "the ARR-COC pipeline");
+    weir_status status = create_slot_buffers(user, slot);
+    if (status == WEIR_OK)
+        status = submit_position(user, slot, index == 0);
     if (status == WEIR_OK)
         *out_slot = slot;
     else
@@ -418,16 +389,23 @@ static weir_status create_slot(void *user, weir_device *device, uint32_t index, 
     return status;
 }
 
-static weir_status create_kernels(weir_arr_coc *a, const struct weir_arr_coc_params *given)
+static weir_status create_kernels(weir_arr_coc *a)
 {
+    static const char *const names[ARR_COC_KERNEL_COUNT] = {
+        [ARR_COC_TEXTURE_POSITION] = "texture_position",
+        [ARR_COC_POSITION_MEANS] = "position_means",
+        [ARR_COC_TEXTURE_IMAGE] = "texture_image",
+        [ARR_COC_PATCH_SCORES] = "patch_scores",
+        [ARR_COC_RELEVANCE] = "relevance",
+        [ARR_COC_ALLOCATE_TOKENS] = "allocate_tokens",
+        [ARR_COC_COMPRESS_TOKENS] = "compress_tokens",
+    };
     TRY(weir_program_create(a->device,
                             WEIR_PARAMS(weir_program, .label = ARR_COC_LABEL,
                                         .bundle = &arr_coc_kernels),
                             &a->program));
-    if (given->built)
-        given->built(given->user);
     for (int i = 0; i < ARR_COC_KERNEL_COUNT; i++)
-        TRY(weir_kernel_create(a->program, kernels[i].name, &a->kernels[i]));
+        TRY(weir_kernel_create(a->program, names[i], &a->kernels[i]));
     return WEIR_OK;
 }
 
@@ -577,84 +555,48 @@ static weir_status create_pipeline(weir_arr_coc *a, const struct weir_arr_coc_pa
 }
 
 // What all slots share: the queue of the first work, kernels, buffers.
-static weir_status create_shared(weir_arr_coc *a, const struct weir_arr_coc_params *params)
+static weir_status create_shared(weir_arr_coc *a)
 {
     const size_t weights_size = ARR_COC_PACK_FLOATS * sizeof(float);
     const size_t position_size = (size_t)4 * a->sizes.grid * a->sizes.grid * sizeof(float);
 
     TRY(weir_queue_create(a->device, WEIR_PARAMS(weir_queue, .label = "arr-coc/setup"), &a->setup));
-    TRY(create_kernels(a, params));
+    TRY(create_kernels(a));
     TRY(create_buffer(a, "weights", weights_size, WEIR_PLACE_DEVICE, &a->weights));
     return create_buffer(a, "position", position_size, WEIR_PLACE_DEVICE, &a->position);
 }
 
-static weir_status check_params(const struct weir_arr_coc_params *params)
+static weir_status create(weir_arr_coc *a, const struct weir_arr_coc_params *params)
 {
-    if (!params->device || !params->weights || !params->query)
-        return weir__pattern_refuse(ARR_COC_LABEL, NULL,
-                                    "a device, weights and a query are needed");
-    size_t wanted = weir_arr_coc_weights_query_size(params->weights);
-    if (params->query_size != wanted)
-        return weir__pattern_refuse(ARR_COC_LABEL, "use the query that belongs to these weights",
-                                    "the query has %zu numbers, the weights need %zu",
-                                    params->query_size, wanted);
-    for (size_t i = 0; i < wanted; i++)
-        if (!isfinite(params->query[i]))
-            return weir__pattern_refuse(ARR_COC_LABEL, "use a query of numbers",
-                                        "number %zu of the query is %f", i,
-                                        (double)params->query[i]);
-    return WEIR_OK;
-}
+    const struct weir_limits *limits = weir_device_limits(a->device);
+    const size_t alignment = (size_t)limits->argument_alignment_bytes;
 
-static weir_status abandon(weir_arr_coc *a)
-{
-    struct weir_error error = *weir_last_error();
-    weir_arr_coc_destroy(&a);
-    return weir_error_set(&error);
-}
-
-static weir_status begin(const struct weir_arr_coc_params *params, weir_arr_coc **out_arr_coc)
-{
-    weir_arr_coc *a = calloc(1, sizeof *a);
-    if (!a)
-        return weir__pattern_no_memory(ARR_COC_LABEL, "the ARR-COC pipeline");
-    const struct weir_limits *limits = weir_device_limits(params->device);
-    const struct weir_arr_coc_sizes *sizes = &params->sizes;
-    a->device = params->device;
-    a->sizes.side = sizes->side ? sizes->side : 1024;
-    a->sizes.grid = sizes->grid ? sizes->grid : 32;
-    a->sizes.budget = sizes->budget ? sizes->budget : 4096;
-    a->rgb_size = (size_t)(3 * params->max_pixels);
     a->direct = limits->unified_memory && limits->host_in_kernels;
-    a->deliver = params->deliver;
-    a->user = params->user;
-
-    weir_status status = check_sizes(&a->sizes, params->max_pixels);
-    if (status == WEIR_OK) {
-        size_t alignment = (size_t)limits->argument_alignment_bytes;
-        lay_out(&a->sizes, alignment > 16 ? alignment : 16, &a->layout);
-        status = create_shared(a, params);
-    }
-    if (status < 0)
-        return abandon(a);
-    *out_arr_coc = a;
-    return WEIR_OK;
+    TRY(check_sizes(&a->sizes));
+    lay_out(&a->sizes, alignment > 16 ? alignment : 16, &a->layout);
+    TRY(create_shared(a));
+    TRY(upload_weights(a, params));
+    TRY(create_pipeline(a, params));
+    return weir_queue_sync(a->setup, WEIR_FOREVER);
 }
 
 weir_status weir_arr_coc_create(const struct weir_arr_coc_params *params,
                                 weir_arr_coc **out_arr_coc)
 {
-    struct weir_arr_coc_params known = {.struct_size = sizeof known};
-    weir_arr_coc *a;
-
     *out_arr_coc = NULL;
-    TRY(weir__pattern_params("weir_arr_coc_create", "weir_arr_coc_params", params, &known,
-                             sizeof known));
-    TRY(check_params(&known));
-    TRY(begin(&known, &a));
-    if (upload_weights(a, &known) < 0 || create_pipeline(a, &known) < 0 ||
-        weir_queue_sync(a->setup, WEIR_FOREVER) < 0)
-        return abandon(a);
+    weir_arr_coc *a = calloc(1, sizeof *a);
+    if (!a)
+        return weir__pattern_no_memory(ARR_COC_LABEL, "the ARR-COC pipeline");
+    a->device = params->device;
+    a->sizes = params->sizes;
+    a->rgb_size = (size_t)(3 * params->max_pixels);
+    a->deliver = params->deliver;
+    a->user = params->user;
+    if (create(a, params) < 0) {
+        const struct weir_error error = *weir_last_error();
+        weir_arr_coc_destroy(&a);
+        return weir_error_set(&error);
+    }
     weir_queue_destroy(&a->setup);
     *out_arr_coc = a;
     return WEIR_OK;
@@ -708,72 +650,4 @@ weir_status weir_arr_coc_download_texture(weir_arr_coc *a, float *out_texture)
                                c * a->layout.plane * sizeof(float), pixels * sizeof(float));
     weir_queue_destroy(&queue);
     return status;
-}
-
-// Launches of single kernels for their compilation. The blank data is all zero, with which every
-// kernel can begin: a texture of one color, no relevance, no patch.
-
-_Static_assert(WEIR_ARR_COC_KERNELS == (int)ARR_COC_KERNEL_COUNT, "the header's number");
-
-const char *weir_arr_coc_kernel_name(size_t index)
-{
-    return index < ARR_COC_KERNEL_COUNT ? kernels[index].name : NULL;
-}
-
-static weir_status clear(const weir_arr_coc *a, weir_buffer *buffer)
-{
-    static const unsigned char zero = 0;
-    return weir_queue_fill(a->setup, buffer, 0, weir_buffer_size(buffer), &zero, 1);
-}
-
-static weir_status create_blank_slot(weir_arr_coc *a, struct slot **out_slot)
-{
-    TRY(allocate_slot(a, out_slot));
-    struct slot *slot = *out_slot;
-    slot->width = 1;
-    slot->height = 1;
-    TRY(clear(a, a->weights));
-    TRY(clear(a, a->position));
-    TRY(clear(a, slot->rgb));
-    TRY(clear(a, slot->texture));
-    return clear(a, slot->results);
-}
-
-static weir_status compile(weir_arr_coc *a, struct slot **slot, const char *const *names,
-                           size_t count)
-{
-    TRY(create_blank_slot(a, slot));
-    for (size_t i = 0; i < count; i++) {
-        int kernel = 0;
-        while (kernel < ARR_COC_KERNEL_COUNT && strcmp(names[i], kernels[kernel].name) != 0)
-            kernel++;
-        if (kernel == ARR_COC_KERNEL_COUNT)
-            return weir__pattern_fail(ARR_COC_LABEL, WEIR_ERROR_NOT_FOUND,
-                                      "use one of weir_arr_coc_kernel_name()",
-                                      "ARR-COC has no kernel '%s'", names[i]);
-        TRY(kernels[kernel].launch(a, *slot, a->setup));
-        TRY(weir_queue_sync(a->setup, WEIR_FOREVER));
-    }
-    return WEIR_OK;
-}
-
-weir_status weir_arr_coc_compile(const struct weir_arr_coc_params *params, const char *const *names,
-                                 size_t count)
-{
-    struct weir_arr_coc_params known = {.struct_size = sizeof known};
-    struct slot *slot = NULL;
-    weir_arr_coc *a;
-
-    TRY(weir__pattern_params("weir_arr_coc_compile", "weir_arr_coc_params", params, &known,
-                             sizeof known));
-    if (!known.device)
-        return weir__pattern_refuse(ARR_COC_LABEL, NULL, "a device is needed");
-    known.max_pixels = 1;
-    TRY(begin(&known, &a));
-    const weir_status status = compile(a, &slot, names, count);
-    const struct weir_error error = *weir_last_error();
-    if (slot)
-        free_slot(slot);
-    weir_arr_coc_destroy(&a);
-    return status < 0 ? weir_error_set(&error) : status;
 }

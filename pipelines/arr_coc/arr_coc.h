@@ -25,13 +25,11 @@ typedef struct weir_arr_coc weir_arr_coc;
 // one memory there is nothing to copy, and the first and the last are absent.
 #define WEIR_ARR_COC_STAGES_MAX 5
 
-#define WEIR_ARR_COC_KERNELS 7
-
-// Sizes. Zero means the default. Closed.
+// Sizes, in the ranges of the section's keys. Closed.
 struct weir_arr_coc_sizes {
-    uint32_t side;   // S, working size in pixels: 32 … 4096, a multiple of `grid`; 1024
-    uint32_t grid;   // G, patches per side: 1 … 256; 32
-    uint32_t budget; // B, tokens of an image: 64 … 1048576; 4096
+    uint32_t side;   // S, working size in pixels: 32 … 4096, a multiple of `grid`
+    uint32_t grid;   // G, patches per side: 1 … 256
+    uint32_t budget; // B, tokens of an image: 64 … 1048576
 };
 
 // One image. Must be valid until it is delivered. Closed.
@@ -60,7 +58,6 @@ struct weir_arr_coc_output {
 };
 
 struct weir_arr_coc_params {
-    size_t struct_size;
     weir_device *device;
     struct weir_arr_coc_sizes sizes;
     const weir_arr_coc_weights *weights; // needed until the call returns
@@ -84,16 +81,13 @@ struct weir_arr_coc_params {
 
     weir_pipeline_group *group; // with other devices' pipelines; NULL: none
     uint32_t prepare_threads;   // as in weir_pipeline_params: threads that call `load`
-    // Called once the program is built, before the first launch of a kernel, with the `user`
-    // above. NULL: nothing.
-    void (*built)(void *user);
 };
 
 // Creates the pipeline, uploads weights and query and computes the data that is the same
 // for all images. Waits for that work.
 //
 // Ownership: the caller's, until weir_arr_coc_destroy(). Outlived by the device.
-// Errors: WEIR_ERROR_INVALID naming the size and its limits; WEIR_ERROR_OUT_OF_MEMORY;
+// Errors: WEIR_ERROR_INVALID for a side and a grid that do not fit; WEIR_ERROR_OUT_OF_MEMORY;
 // WEIR_ERROR_BUILD.
 weir_status weir_arr_coc_create(const struct weir_arr_coc_params *params,
                                 weir_arr_coc **out_arr_coc);
@@ -102,17 +96,6 @@ weir_status weir_arr_coc_create(const struct weir_arr_coc_params *params,
 // sets `*arr_coc` to NULL. NULL and a pointer to NULL are accepted. Does nothing in a
 // callback of the pipeline.
 void weir_arr_coc_destroy(weir_arr_coc **arr_coc);
-
-// The names of the WEIR_ARR_COC_KERNELS kernels; NULL after the last.
-const char *weir_arr_coc_kernel_name(size_t index);
-
-// Launches each of `count` kernels, which are named, once on blank data, with the grid and the blocks that a pipeline
-// of these sizes has, and waits. Drivers that compile at first launches and keep what they compiled, as PoCL does,
-// start faster afterwards. Of `params` only device, sizes, built and user are used.
-//
-// Errors: WEIR_ERROR_NOT_FOUND for a name that no kernel has; those of weir_arr_coc_create().
-weir_status weir_arr_coc_compile(const struct weir_arr_coc_params *params, const char *const *names,
-                                 size_t count);
 
 // The pipeline underneath, for submitting frames (struct weir_arr_coc_frame *),
 // draining, cancelling and statistics.

@@ -143,7 +143,7 @@ weir_status sim_queue_times(const struct weir_link *link, weir_queue *object,
     struct sim_virtual_queue *queue = sim_queue_of(link, object);
     struct sim *sim = queue->sim;
     *out_count = 0;
-    sim_take(sim);
+    pthread_mutex_lock(&sim->lock);
     for (; queue->fetched < queue->kept && *out_count < capacity; queue->fetched++)
         weir_write((char *)times + (*out_count)++ * time_size, time_size,
                    &queue->times[queue->fetched & (queue->time_room - 1)], sizeof *queue->times);
@@ -182,7 +182,7 @@ static uint32_t threads_of(const struct weir_host_note *note)
 // The thread that is free first takes it.
 static uint64_t give_away(struct sim *sim, uint32_t threads, uint64_t ns)
 {
-    const uint64_t now_ns = sim_self(sim)->now_ns;
+    const uint64_t now_ns = sim_now_ns();
     uint64_t *first = &sim->copiers.free_ns[0];
     for (uint32_t i = 1; i < threads; i++)
         if (sim->copiers.free_ns[i] < *first)
@@ -227,7 +227,7 @@ static void end(struct sim *sim, const struct weir_host_note *note, uint64_t ns)
         sim_spend(sim, ns);
         return;
     }
-    sim_wait_until(sim, piece->end_ns);
+    sim_wait_until(piece->end_ns);
     forget(&sim->copiers, piece);
 }
 

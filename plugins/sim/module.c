@@ -1,6 +1,7 @@
 // The plugin's keys, a link's life, its data for the front end's objects, and its ops table.
 #define _GNU_SOURCE // tdestroy
 #include <search.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -127,9 +128,9 @@ static weir_status read_scale(struct sim *sim, const struct weir_setting *const 
 static void release(struct sim *sim)
 {
     tdestroy(sim->scale.measured, free);
-    sim_forget_threads(sim);
     sim_engine_destroy(&sim->engine);
     sim_gpu_destroy(&sim->gpu);
+    pthread_cond_destroy(&sim->moved);
     pthread_mutex_destroy(&sim->lock);
     free(sim);
 }
@@ -157,14 +158,16 @@ static weir_status start(struct sim *sim, const struct weir_setting *const *sett
 static weir_status sim_open(struct weir_link *link, const struct weir_setting *const *settings,
                             void **out_state)
 {
+    static atomic_uint_fast64_t last_number;
     struct sim *sim = calloc(1, sizeof *sim);
     if (!sim)
         return weir_host_no_memory(link->host, "the plugin sim");
     sim->link = link;
     sim->graphs = plugin_last_link(link)->ops->graph_create != NULL;
     sim->clock = (struct weir_host_clock){sim_clock_now_ns, sim};
-    sim->every.now_ns = sim->newest_ns = sim->woken_ns = BEGINNING_NS;
-    sim->patience_ns = SIM_PATIENCE_NS;
+    sim->number = atomic_fetch_add(&last_number, 1) + 1;
+    sim->woken_ns = BEGINNING_NS;
+    pthread_cond_init(&sim->moved, NULL);
     pthread_mutex_init(&sim->lock, NULL);
     const weir_status status = start(sim, settings);
     if (status < 0) {
@@ -198,7 +201,7 @@ static weir_status device_create(const struct weir_link *link, weir_device *obje
     struct sim_virtual_device *device = calloc(1, sizeof *device);
     (void)object;
     (void)setup;
-    sim_take(sim);
+    pthread_mutex_lock(&sim->lock);
     const bool added = device && sim_engine_add_device(sim->engine, sim->model, &device->index);
     pthread_mutex_unlock(&sim->lock);
     if (added) {
@@ -313,7 +316,7 @@ static weir_status queue_create(const struct weir_link *link, weir_device *devic
                                               .owner = queue};
     queue->keeps_times = setup->times;
     queue->graph_start_ns = UINT64_MAX;
-    sim_take(sim);
+    pthread_mutex_lock(&sim->lock);
     const bool added = sim_lane_add(queue);
     pthread_mutex_unlock(&sim->lock);
     if (added) {
@@ -328,7 +331,7 @@ static void queue_destroy(const struct weir_link *link, weir_queue *object)
 {
     struct sim_virtual_queue *queue = sim_queue_of(link, object);
     struct sim *sim = queue->sim;
-    sim_take(sim);
+    pthread_mutex_lock(&sim->lock);
     for (uint32_t i = 0; i < queue->lane_count; i++)
         sim_engine_end_queue(sim->engine, queue->lanes[i]);
     pthread_mutex_unlock(&sim->lock);

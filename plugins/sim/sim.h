@@ -12,7 +12,6 @@
 #define WEIR_PLUGINS_SIM_SIM_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include <weir/module/error.h>
 #include <weir/module/module.h>
@@ -27,9 +26,6 @@ enum {
     SIM_COPIERS_MOST = 64,  // threads that copy
     SIM_PIECES_MOST = 256,  // that they have, or will get
 };
-
-// host.c has it in a message, too.
-#define SIM_PATIENCE_NS UINT64_C(30000000000)
 
 enum sim_host {
     SIM_HOST_FIXED, // what the model says of submits and waits
@@ -72,41 +68,28 @@ struct sim_copiers {
     size_t count;
 };
 
-// A thread that submits or waits.
-struct sim_thread {
-    struct sim_thread *next;
-    uint64_t id; // of all threads that ever were
-    uint64_t now_ns;
-    uint64_t round; // the last one in which it called
-    // Waits in virtual time.
-    bool waits;
-    struct sim_point point;
-    uint64_t cost_ns; // of the wait, at its end
-    long number;      // the kernel's
-};
+struct sim_wait; // host.c
 
 struct sim {
     const struct weir_link *link;
     struct sim_gpu *gpu;
     const struct sim_model *model;
     enum sim_host host;
-    bool graphs; // the backend has graphs, and times of each as a whole
+    uint64_t number; // of all that ever were, from 1
+    bool graphs;     // the backend has graphs, and times of each as a whole
     struct weir_host_clock clock;
-    atomic_uint entering; // threads that are about to take the lock
     pthread_mutex_t lock; // guards what follows
     struct sim_engine *engine;
     struct sim_scale scale;
     struct sim_jitter jitter;
     struct sim_copiers copiers;
-    struct sim_thread every;    // of those that lack memory
-    struct sim_thread *threads; // the one that called last comes first
-    uint32_t thread_count;
-    uint64_t round;       // begins when a wait ends for which all other threads had to rest
-    uint64_t woken_ns;    // before which no thread that rested then does anything
-    uint64_t newest_ns;   // the latest of these, at which threads begin
-    uint32_t away;        // threads that are in the next link
-    uint64_t patience_ns; // so long waits wait for a thread that runs
-    bool restless;        // and then for none any longer
+    uint32_t thread_count; // that have submitted or waited
+    uint64_t round;        // begins when a wait ends for which all other threads had to rest
+    uint64_t woken_ns;     // before which no thread that rested then does anything, and none begins
+    struct sim_wait *waits;
+    pthread_cond_t moved; // a wait has ended
+    bool led;             // a thread goes on for all that wait
+    bool restless;        // waits no longer wait for threads
 };
 
 struct sim_virtual_device {
@@ -183,36 +166,19 @@ weir_status sim_host_note(const struct weir_link *link, const struct weir_host_n
 // What an operation moves or takes, this time.
 uint64_t sim_vary(struct sim_jitter *jitter, uint64_t amount);
 
-// Takes the lock.
-void sim_take(struct sim *sim);
-// A call of the program: takes the lock, and the thread's time advances.
+// A call of the program: takes the lock, and begins the thread's clock or sets it to when the thread was woken. The
+// lock is released while the next link is at work.
 void sim_enter(struct sim *sim);
 void sim_leave(struct sim *sim);
-// In between the next link is at work and not the host; the lock is released.
-void sim_go(struct sim *sim);
-void sim_return(struct sim *sim);
 
-// With the lock held. The calling thread.
-struct sim_thread *sim_self(struct sim *sim);
-// Not before that time it goes on.
-void sim_wait_until(struct sim *sim, uint64_t ns);
+// With the lock held. The calling thread's time.
+uint64_t sim_now_ns(void);
+// The thread does not go on before that time.
+void sim_wait_until(uint64_t ns);
 void sim_spend(struct sim *sim, uint64_t ns);
 // A submit that takes so long: after those to its device before it, and before those after it.
 void sim_submit_for(struct sim_virtual_queue *queue, uint64_t ns);
-// A wait ended while all other threads rested, or several did and that one first: what the others do now
-// comes later.
-void sim_begin_round(struct sim *sim, uint64_t ended_ns);
-// Before which a thread will do nothing more.
-uint64_t sim_not_before(const struct sim *sim, const struct sim_thread *thread);
-void sim_forget_threads(struct sim *sim);
 uint64_t sim_clock_now_ns(void *user);
-
-// Waits, with the lock held and released in between, until no other thread can go on, and then goes on in
-// virtual time, until the point is complete; at its end the wait costs the thread that much. False: it is
-// not complete, as other threads were not waited for.
-bool sim_rest(struct sim *sim, struct sim_point point, uint64_t cost_ns);
-// Goes on until that time, but not past anything that other threads may still do.
-void sim_catch_up(struct sim *sim, uint64_t until_ns);
 
 weir_status sim_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence);
 weir_status sim_event_wait(const struct weir_link *link, weir_queue *object, uint64_t sequence,

@@ -128,9 +128,9 @@ static weir_status measure(const struct weir_link *link, weir_queue *object,
                               "sim: the kernel '%.200s' has no cost, and cannot be measured in a "
                               "function of the host",
                               launch->kernel);
-    sim_go(sim);
+    sim_leave(sim);
     const weir_status status = run_alone(link->next, object, operation, &ns);
-    sim_return(sim);
+    pthread_mutex_lock(&sim->lock);
     if (status < 0)
         return status;
     return add(&sim->scale, launch, ns) ? WEIR_OK
@@ -342,8 +342,8 @@ static struct sim_point last_of(const struct sim_virtual_queue *queue, uint32_t 
     return sim_engine_last(queue->sim->engine, queue->lanes[lane]);
 }
 
-// From then on the engine goes on with each submit, as far as it may; and from then on it does not wait for
-// threads that are at an earlier time.
+// So many operations are posted before a submit lets the engine go on: of several threads one may be at an earlier
+// time, also one that has not called yet.
 #define POSTED_MANY 1024
 #define POSTED_MOST 65536
 
@@ -353,17 +353,14 @@ static void see_pull(const struct sim_virtual_queue *queue, struct sim_work *wor
     work->pulls = work->kind == SIM_PEER && work->device != queue->params.device;
 }
 
-// Threads may be at an earlier time, also those that have not called yet.
 static bool post(struct sim *sim, uint32_t lane, const struct sim_work *work)
 {
-    const uint64_t now_ns = sim_self(sim)->now_ns;
+    const size_t most = sim->thread_count > 1 ? POSTED_MOST : POSTED_MANY;
     struct sim_point point;
-    if (!sim_engine_post(sim->engine, lane, now_ns, work, &point))
+    if (!sim_engine_post(sim->engine, lane, sim_now_ns(), work, &point))
         return false;
-    if (sim_engine_posted(sim->engine) > POSTED_MOST)
-        sim_engine_advance(sim->engine, now_ns);
-    else if (sim_engine_posted(sim->engine) > POSTED_MANY)
-        sim_catch_up(sim, now_ns);
+    if (sim_engine_posted(sim->engine) > most)
+        sim_engine_advance(sim->engine, sim_now_ns());
     return true;
 }
 
@@ -386,7 +383,7 @@ static weir_status place(struct sim_virtual_queue *queue, uint32_t lane,
 static weir_status place_record(struct sim_virtual_queue *queue, const struct sim_work *work)
 {
     struct sim_point point = {queue->lanes[0], last_of(queue, 0).number + 1};
-    if (!sim_record_add(queue, work->tag >> SIM_TAG_BITS, point, sim_self(queue->sim)->now_ns))
+    if (!sim_record_add(queue, work->tag >> SIM_TAG_BITS, point, sim_now_ns()))
         return weir_host_no_memory(queue->sim->link->host, "a record in virtual time");
     const weir_status status = place(queue, 0, work);
     if (status < 0)
@@ -555,7 +552,7 @@ static struct sim_point awaited(const struct weir_link *link,
     const struct sim_record *record = sim_record_find(producer, operation->u.wait.event.sequence);
     if (!record)
         return (struct sim_point){0};
-    sim_wait_until(producer->sim, record->submit_ns);
+    sim_wait_until(record->submit_ns);
     return record->point;
 }
 
@@ -599,9 +596,9 @@ weir_status sim_queue_submit(const struct weir_link *link, weir_queue *object,
         status = status == WEIR_OK ? place_operation(link, queue, operation) : status;
     }
     if (status == WEIR_OK && !ran) {
-        sim_go(sim);
+        sim_leave(sim);
         status = link->next->ops->queue_submit(link->next, object, operation);
-        sim_return(sim);
+        pthread_mutex_lock(&sim->lock);
     }
     sim_leave(sim);
     return status;

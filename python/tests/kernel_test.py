@@ -48,14 +48,6 @@ def test_arguments_of_every_kind(device, queue, program, runs_kernels):
         assert (result[:60] == -3 + 7 + 1024 + 10).all() and (result[60:] == 0).all()
 
 
-def test_a_launcher_is_kept(queue, program, pair):
-    src, dst = pair
-    scale = program.kernel("scale")[4, 256]
-    for factor in range(3):
-        scale(queue, weir.In(src), weir.Out(dst), factor)
-    queue.sync()
-
-
 @pytest.mark.parametrize(
     "arguments, sentence",
     [

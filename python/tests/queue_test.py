@@ -279,14 +279,6 @@ def test_a_cancelled_await_closes_its_descriptor(queue, gate):
     assert len(os.listdir("/proc/self/fd")) <= before + 3  # Weir's own, until the events are complete
 
 
-def test_host_calls_run_in_order_with_their_arguments(device, queue):
-    seen = []
-    for number in range(5):
-        queue.host_call(seen.append, number)
-    queue.sync()
-    assert seen == list(range(5))
-
-
 def test_a_host_call_may_submit(device, queue):
     buffer = device.buffer(8)
     done = threading.Event()
@@ -325,21 +317,9 @@ def test_an_exception_in_a_host_call_is_the_cause_with_its_traceback(device, que
     queue.sync()
 
 
-def test_a_wait_in_a_host_call_is_refused(queue):
-    queue.host_call(queue.sync)
-    with pytest.raises(weir.HostCallError, match="InvalidError"):
-        queue.sync()
-    queue.recover()
-
-
 def test_functions_that_cannot_be_called_are_refused(queue):
     with pytest.raises(TypeError, match="something that can be called"):
         queue.host_call(5)
-
-
-def test_priorities_outside_the_limits_are_refused(device):
-    with pytest.raises(weir.InvalidError, match="priority"):
-        device.queue("urgent", priority=99)
 
 
 def test_a_cause_is_that_of_its_own_line(device, queue):

@@ -68,7 +68,7 @@ USES = {
     # A bundle is a value of a type of the public headers.
     "kernels": ["api"],
     "kernels/compare": ["api", "base", "base/json"],
-    "kernels/compiler": ["base", "kernels/images", "kernels/library", "kernels/ptx"],
+    "kernels/compiler": ["api", "base", "kernels/images", "kernels/library", "kernels/ptx"],
     "kernels/images": ["base"],
     "kernels/library": [],
     "kernels/ptx": ["base"],
@@ -184,7 +184,7 @@ TARGETS = {
         "//kernels/library:grid_barrier",
         "//kernels/library:half",
         "//kernels/library:half_conversions",
-        "//kernels/library:native",
+        "//kernels/library:math",
         "//kernels/library:sub_groups",
         "//kernels/library:work_items",
     ],

@@ -262,13 +262,9 @@ ptxas info    : Used 56 registers, used 1 barriers, 256 bytes smem, 380 bytes cm
 END
     exit 0
 fi
-echo "cubin $1${5+ $5}" >"$4"
+echo "cubin $1" >"$4"
 TEXT
-cat >toolkit/bin/nvlink <<'TEXT'
-#!/bin/bash
-echo "linked $(cat "$2")" >"$4"
-TEXT
-chmod +x toolkit/bin/ptxas toolkit/bin/nvlink
+chmod +x toolkit/bin/ptxas
 expect_data 0 "$weir" kernels build empty.cl -o both.c
 [ -z "$messages" ] || fail "build said $messages"
 [ "$(images both.c)" = "CUBIN sm_75;CUBIN sm_90;OPENCL_C ;PTX sm_120;PTX sm_75;" ] || fail "the bundle has $(images both.c)"
@@ -276,34 +272,6 @@ expect_data 0 "$weir" kernels build empty.cl -o both.c --cubin 90,75,90
 [ "$(grep -c 'WEIR_IMAGE_CUBIN' both.c)" -eq 2 ] || fail "an architecture that is named twice is made twice"
 expect_not_contains "$(cat both.c)" WEIR_IMAGE_PTX
 refused 3 "ptxas makes no cubins for 91: install a CUDA toolkit that does" build empty.cl -o no.c --cubin 75,91
-
-# A huge function that several kernels which require one block call is made once.
-cat >huge.cl <<'TEXT'
-#define TEN(x) x x x x x x x x x x
-__attribute__((noinline)) uint mixed(uint a, uint b)
-{
-    TEN(TEN(TEN(a ^= b << 5; b += a * 3;)))
-    return a;
-}
-#define REQUIRED(n) __attribute__((reqd_work_group_size(n, 1, 1)))
-__kernel ONE void one(__global uint *p) { p[0] = mixed(p[0], p[1]); }
-#ifdef TWO
-__kernel TWO void two(__global uint *p) { p[1] = mixed(p[1], p[2]); }
-#endif
-TEXT
-# made DEFINITIONS EXPECTED
-made() {
-    local words
-    read -ra words <<<"$1"
-    expect_data 0 "$weir" kernels build huge.cl -o huge.c --cubin 90 "${words[@]}"
-    expect_contains "$(cat huge.c)" "$2"
-}
-made "-D ONE=REQUIRED(64) -D TWO=REQUIRED(64)" '"linked cubin -arch=sm_90 -c'
-made "-D ONE=REQUIRED(64) -D TWO=REQUIRED(128)" '"cubin -arch=sm_90\n'
-made "-D ONE= -D TWO=" '"cubin -arch=sm_90\n'
-made "-D ONE=REQUIRED(64)" '"cubin -arch=sm_90\n'
-rm toolkit/bin/nvlink
-made "-D ONE=REQUIRED(64) -D TWO=REQUIRED(64)" '"cubin -arch=sm_90\n'
 
 expect_data 0 "$weir" kernels resources "${words[@]}" empty.cl
 [[ "$(tr -s ' ' <<<"$output")" =~ ^"kernel registers local spill stores spill loads shared PTX instructions a*b+c in one

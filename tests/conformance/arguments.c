@@ -180,8 +180,7 @@ CONFORM(Arguments, Vectors)
     if (runs)
         expect_vectors(&x);
     // A held launch keeps them.
-    own_gate gate = gate_create();
-    ASSERT_OK(weir_queue_host_call(x.queue, gate_function, gate));
+    own_gate gate = gate_on(x.queue);
     ASSERT_OK(weir_queue_fill(x.queue, x.a, 0, 68, "\0", 1));
     ASSERT_OK(launch_vectors(&x));
     gate_open(gate);

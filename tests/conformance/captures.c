@@ -1,4 +1,4 @@
-// Captures: refused calls, their events, and threads.
+// Captures: refused calls, their events, and threads; clones of graphs, and nodes that are disabled.
 #include <pthread.h>
 #include <string.h>
 
@@ -280,4 +280,335 @@ CONFORM(Capture, FromManyThreads)
     launch_and_sync(r.a, graph);
     for (size_t i = 1; i <= THREADS; i++)
         EXPECT_TRUE(all_are(r.host, 64 * i, 64, (unsigned char)i));
+}
+
+// Clones, and nodes that are disabled.
+
+static void set_fill(weir_graph *graph, uint32_t node, weir_buffer *buffer, size_t offset,
+                     size_t size, unsigned char value)
+{
+    EXPECT_OK(weir_graph_set_fill(graph, node, buffer, offset, size, &value, 1));
+}
+
+// Node 0 fills all of `x` with 1, node 1 half of it with 2; node 2 copies it to `host`.
+static weir_graph *capture_halves(const struct rig *r)
+{
+    EXPECT_OK(weir_capture_begin(r->a));
+    fill(r->a, r->x, 0, SIZE, 1);
+    fill(r->a, r->x, 0, SIZE / 2, 2);
+    copy(r->a, r->host, r->x, 0, SIZE);
+    return end(r->a);
+}
+
+CONFORM(GraphEdit, DisabledNode)
+{
+    own_rig r = make_rig(f);
+    own_graph graph = capture_halves(&r);
+    EXPECT_OK(weir_graph_set_enabled(graph, 1, true)); // as it was
+    launch_and_sync(r.a, graph);
+    EXPECT_TRUE(halves_are(&r, 2, 1));
+    EXPECT_OK(weir_graph_set_enabled(graph, 1, false));
+    EXPECT_OK(weir_graph_set_enabled(graph, 1, false));
+    launch_and_sync(r.b, graph);
+    EXPECT_TRUE(halves_are(&r, 1, 1));
+
+    // It gets operands for later.
+    set_fill(graph, 1, r.x, SIZE / 2, SIZE / 2, 3);
+    launch_and_sync(r.a, graph);
+    EXPECT_TRUE(halves_are(&r, 1, 1));
+    EXPECT_OK(weir_graph_set_enabled(graph, 1, true));
+    launch_and_sync(r.a, graph);
+    EXPECT_TRUE(halves_are(&r, 1, 3));
+    EXPECT_UINT_EQ(weir_graph_node_count(graph), 3);
+}
+
+// Also where an update makes the driver build its graph again, and with a node of several parts.
+CONFORM(GraphEdit, DisabledNodeAfterARebuild)
+{
+    const unsigned char pattern[16] = {9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9};
+    own_rig r = make_rig(f);
+    own_graph graph = capture_halves(&r);
+    EXPECT_OK(weir_graph_set_enabled(graph, 1, false));
+    EXPECT_OK(weir_graph_set_fill(graph, 0, r.x, 0, SIZE, pattern, 16));
+    launch_and_sync(r.a, graph);
+    EXPECT_TRUE(halves_are(&r, 9, 9));
+    EXPECT_OK(weir_graph_set_fill(graph, 1, r.x, 0, SIZE / 2, pattern, 8));
+    EXPECT_OK(weir_graph_set_enabled(graph, 0, false));
+    memset(conform_bytes(r.host), 0, SIZE);
+    fill(r.a, r.x, 0, SIZE, 4);
+    launch_and_sync(r.a, graph);
+    EXPECT_TRUE(halves_are(&r, 4, 4));
+    EXPECT_OK(weir_graph_set_enabled(graph, 1, true));
+    launch_and_sync(r.a, graph);
+    EXPECT_TRUE(halves_are(&r, 9, 4));
+}
+
+// What depends on a disabled node comes after what that one depends on.
+CONFORM(GraphEdit, DisabledNodeKeepsTheOrder)
+{
+    own_rig r = make_rig(f);
+    EXPECT_OK(weir_capture_begin(r.a));
+    fill(r.a, r.x, 0, SIZE, 5);
+    follow(r.b, r.a);
+    fill(r.b, r.z, 0, SIZE, 6);
+    const uint32_t between = last_node(r.b);
+    follow(r.c, r.b);
+    copy(r.c, r.host, r.x, 0, SIZE);
+    follow(r.a, r.c);
+    own_graph graph = end(r.a);
+    EXPECT_OK(weir_graph_set_enabled(graph, between, false));
+    for (int i = 0; i < 3; i++) {
+        fill(r.a, r.x, 0, SIZE, 0);
+        fill(r.a, r.z, 0, SIZE, 0);
+        launch_and_sync(r.a, graph);
+        EXPECT_TRUE(all_are(r.host, 0, SIZE, 5));
+    }
+    copy(r.a, r.host, r.z, 0, SIZE);
+    EXPECT_SYNC(r.a);
+    EXPECT_TRUE(all_are(r.host, 0, SIZE, 0));
+}
+
+// Nor do launches overlap where a node that may be the first one is disabled.
+CONFORM(GraphEdit, DisabledNodeOnTwoQueues)
+{
+    enum {
+        LAUNCHES = 20
+    };
+    own_rig r = make_rig(f);
+    EXPECT_OK(weir_capture_begin(r.a));
+    follow(r.b, r.a);
+    fill(r.a, r.host, 0, SIZE, 1);
+    fill(r.b, r.y, 0, SIZE, 1);
+    const uint32_t beside = last_node(r.b);
+    follow(r.a, r.b);
+    own_graph graph = end(r.a);
+    EXPECT_OK(weir_graph_set_enabled(graph, beside, false));
+    for (int i = 1; i <= LAUNCHES; i++) {
+        set_fill(graph, 0, r.host, 0, SIZE, (unsigned char)i);
+        EXPECT_OK(weir_queue_graph(i % 2 ? r.a : r.c, graph));
+    }
+    EXPECT_SYNC(r.c);
+    EXPECT_TRUE(all_are(r.host, 0, SIZE, LAUNCHES));
+    EXPECT_SYNC(r.a);
+    EXPECT_TRUE(all_are(r.host, 0, SIZE, LAUNCHES));
+}
+
+// A launch keeps what it was submitted with.
+CONFORM(GraphEdit, DisabledAfterALaunch)
+{
+    own_rig r = make_rig(f);
+    EXPECT_OK(weir_capture_begin(r.a));
+    fill(r.a, r.host, 0, 64, 1);
+    own_graph graph = end(r.a);
+    own_gate gate = gate_on(r.a);
+    EXPECT_OK(weir_queue_graph(r.a, graph));
+    set_fill(graph, 0, r.host, 64, 64, 1);
+    EXPECT_OK(weir_graph_set_enabled(graph, 0, false));
+    EXPECT_OK(weir_queue_graph(r.a, graph));
+    set_fill(graph, 0, r.host, 128, 64, 1);
+    EXPECT_OK(weir_graph_set_enabled(graph, 0, true));
+    EXPECT_OK(weir_queue_graph(r.b, graph));
+    gate_open(gate);
+    EXPECT_SYNC(r.b);
+    EXPECT_SYNC(r.a);
+    EXPECT_TRUE(all_are(r.host, 0, 64, 1));
+    EXPECT_TRUE(all_are(r.host, 64, 64, 0));
+    EXPECT_TRUE(all_are(r.host, 128, 64, 1));
+}
+
+CONFORM(GraphEdit, DisabledLaunch)
+{
+    CONFORM_NEEDS_KERNELS(f);
+    own_rig r = make_rig(f);
+    own_kernel increment = conform_kernel(f, "increment");
+    EXPECT_OK(weir_capture_begin(r.a));
+    fill(r.a, r.x, 0, SIZE, 0);
+    EXPECT_OK(weir_queue_launch(r.a, increment, blocks, block, weir_inout(r.x, 0, WORDS), 1u, N));
+    EXPECT_OK(weir_queue_launch(r.a, increment, blocks, block, weir_inout(r.x, 0, WORDS), 2u, N));
+    copy(r.a, r.host, r.x, 0, SIZE);
+    own_graph graph = end(r.a);
+    for (uint32_t off = 0; off < 3; off++) { // both run; without the first; without the second
+        uint32_t word;
+        EXPECT_OK(weir_graph_set_enabled(graph, 1, off != 1));
+        EXPECT_OK(weir_graph_set_enabled(graph, 2, off != 2));
+        launch_and_sync(r.a, graph);
+        memcpy(&word, conform_bytes(r.host), sizeof word);
+        EXPECT_UINT_EQ(word, 3 - off);
+    }
+}
+
+// Rows and slices: 4 rows of 16 bytes 64 apart are filled, and go to `host` by rows and by slices.
+static void set_boxes(weir_graph *graph, const struct rig *r, size_t at, unsigned char value)
+{
+    EXPECT_OK(
+        weir_graph_set_fill_2d(graph, 1, ((struct weir_plane){r->x, at, 64}), 16, 4, &value, 1));
+    EXPECT_OK(weir_graph_set_copy_2d(graph, 2, ((struct weir_plane){r->host, at, 64}),
+                                     ((struct weir_plane){r->x, at, 64}), 16, 4));
+    EXPECT_OK(weir_graph_set_copy_3d(graph, 3, ((struct weir_volume){r->host, 2048 + at, 32, 128}),
+                                     ((struct weir_volume){r->x, at, 64, 128}), 16, 2, 2));
+}
+
+static bool boxes_are(const struct rig *r, size_t at, unsigned char value)
+{
+    bool same = true;
+    for (size_t row = 0; row < 4; row++)
+        same = same && all_are(r->host, at + 64 * row, 16, value) &&
+               all_are(r->host, 2048 + at + 128 * (row / 2) + 32 * (row % 2), 16, value);
+    return same;
+}
+
+CONFORM(GraphEdit, RowsAndSlices)
+{
+    own_rig r = make_rig(f);
+    EXPECT_OK(weir_capture_begin(r.a));
+    fill(r.a, r.x, 0, SIZE, 0);
+    EXPECT_OK(
+        weir_queue_fill_2d(r.a, ((struct weir_plane){r.x, 0, 64}), 16, 4, &(uint16_t){0x0101}, 2));
+    EXPECT_OK(weir_queue_copy_2d(r.a, ((struct weir_plane){r.host, 0, 64}),
+                                 ((struct weir_plane){r.x, 0, 64}), 16, 4));
+    EXPECT_OK(weir_queue_copy_3d(r.a, ((struct weir_volume){r.host, 2048, 32, 128}),
+                                 ((struct weir_volume){r.x, 0, 64, 128}), 16, 2, 2));
+    own_graph graph = end(r.a);
+    launch_and_sync(r.a, graph);
+    EXPECT_TRUE(boxes_are(&r, 0, 1));
+    ASSERT_UINT_EQ(weir_graph_node_count(graph), 4);
+    set_boxes(graph, &r, 512, 2);
+    launch_and_sync(r.b, graph);
+    EXPECT_TRUE(boxes_are(&r, 0, 1));
+    EXPECT_TRUE(boxes_are(&r, 512, 2));
+
+    const struct weir_plane device = {r.x, 0, 64};
+    const struct weir_plane host = {r.host, 0, 64};
+    EXPECT_INVALID(weir_graph_set_copy_2d(graph, 1, host, device, 16, 4), "cannot become a copy");
+    EXPECT_INVALID(weir_graph_set_copy_2d(graph, 2, device, host, 16, 4), "HOST buffer");
+    EXPECT_INVALID(weir_graph_set_copy_2d(graph, 2, host, device, 0, 4), "empty");
+    EXPECT_INVALID(weir_graph_set_fill_2d(graph, 2, device, 16, 4, "x", 1), "cannot become a fill");
+    EXPECT_INVALID(weir_graph_set_fill_2d(graph, 1, host, 16, 4, "x", 1), "HOST buffer");
+    EXPECT_INVALID(weir_graph_set_fill_2d(graph, 1, device, 16, 4, NULL, 1), "pattern");
+    EXPECT_INVALID(weir_graph_set_copy_3d(graph, 9, ((struct weir_volume){r.host, 0, 64, 128}),
+                                          ((struct weir_volume){r.x, 0, 64, 128}), 16, 2, 2),
+                   "the graph has 4");
+    EXPECT_INVALID(weir_graph_set_copy_3d(graph, 3, ((struct weir_volume){r.x, 0, 64, 128}),
+                                          ((struct weir_volume){r.y, 0, 64, 128}), 16, 2, 2),
+                   "DEVICE buffer");
+    launch_and_sync(r.a, graph);
+    EXPECT_TRUE(boxes_are(&r, 512, 2));
+}
+
+CONFORM(GraphEdit, Refusals)
+{
+    weir_graph *clone = NULL;
+    own_rig r = make_rig(f);
+    own_graph graph = capture_halves(&r);
+    EXPECT_INVALID(weir_graph_set_enabled(graph, 3, false), "the graph has 3");
+    EXPECT_INVALID(weir_graph_set_enabled(NULL, 0, false), "graph");
+    EXPECT_INVALID(weir_graph_clone(NULL, NULL, &clone), "graph");
+    EXPECT_INVALID(weir_graph_clone(graph, NULL, NULL), "out_graph");
+    EXPECT_NULL(clone);
+}
+
+// Updates of one do not change the other.
+CONFORM(GraphEdit, Clone)
+{
+    own_graph clone = NULL;
+    own_rig r = make_rig(f);
+    weir_graph *graph = capture_halves(&r);
+    set_fill(graph, 0, r.x, 0, SIZE, 7);
+    EXPECT_OK(weir_graph_set_enabled(graph, 1, false));
+    ASSERT_OK(weir_graph_clone(graph, NULL, &clone));
+    EXPECT_UINT_EQ(weir_graph_node_count(clone), 3);
+    EXPECT_OK(weir_graph_set_enabled(graph, 1, true));
+    set_fill(clone, 0, r.x, 0, SIZE, 8);
+    launch_and_sync(r.a, graph);
+    EXPECT_TRUE(halves_are(&r, 2, 7));
+    launch_and_sync(r.a, clone);
+    EXPECT_TRUE(halves_are(&r, 8, 8));
+    EXPECT_INVALID(weir_graph_set_enabled(clone, 9, true), "the graph has 3");
+    EXPECT_STR_EQ(weir_last_error()->object, "graph");
+    weir_graph_destroy(&graph);
+    launch_and_sync(r.b, clone);
+    EXPECT_TRUE(halves_are(&r, 8, 8));
+}
+
+// The clone of a clone, after all else is gone; with a label of its own.
+CONFORM(GraphEdit, CloneKeepsWhatItUses)
+{
+    weir_graph *first;
+    own_graph second = NULL;
+    own_rig r = make_rig(f);
+    weir_graph *graph = capture_diamond(&r, 5);
+    ASSERT_OK(weir_graph_clone(graph, NULL, &first));
+    weir_graph_destroy(&graph);
+    weir_buffer_destroy(&r.x);
+    weir_buffer_destroy(&r.y);
+    ASSERT_OK(weir_graph_clone(first, WEIR_PARAMS(weir_graph, .label = "second"), &second));
+    weir_graph_destroy(&first);
+    ASSERT_OK(weir_device_trim(f->device));
+    EXPECT_INVALID(weir_graph_set_enabled(second, 9, true), "the graph has 4");
+    EXPECT_STR_EQ(weir_last_error()->object, "second");
+    for (int i = 0; i < 3; i++) {
+        memset(conform_bytes(r.host), 0, SIZE);
+        launch_and_sync(i == 1 ? r.b : r.a, second);
+        EXPECT_TRUE(all_are(r.host, 0, SIZE, 5));
+    }
+}
+
+// Launches of both on two queues, none of them waited for.
+CONFORM(GraphEdit, CloneRunsBesideItsOrigin)
+{
+    own_graph clone = NULL;
+    own_rig r = make_rig(f);
+    EXPECT_OK(weir_capture_begin(r.a));
+    fill(r.a, r.x, 0, SIZE, 1);
+    copy(r.a, r.host, r.x, 0, SIZE / 2);
+    own_graph graph = end(r.a);
+    ASSERT_OK(weir_graph_clone(graph, NULL, &clone));
+    set_fill(clone, 0, r.y, 0, SIZE, 2);
+    EXPECT_OK(weir_graph_set_copy(clone, 1, r.host, SIZE / 2, r.y, 0, SIZE / 2));
+    for (int i = 0; i < 20; i++) {
+        EXPECT_OK(weir_queue_graph(r.a, graph));
+        EXPECT_OK(weir_queue_graph(r.b, clone));
+    }
+    EXPECT_SYNC(r.a);
+    EXPECT_SYNC(r.b);
+    EXPECT_TRUE(halves_are(&r, 1, 2));
+}
+
+// A launch before an update has the operands of before, also while another thread waits for it.
+struct waiter {
+    pthread_barrier_t start;
+    weir_queue *queue;
+};
+
+static void *wait_for_launch(void *argument)
+{
+    struct waiter *waiter = argument;
+    pthread_barrier_wait(&waiter->start);
+    EXPECT_SYNC(waiter->queue);
+    return NULL;
+}
+
+static void update_beside_wait(const struct rig *r, weir_graph *graph, unsigned char value)
+{
+    struct waiter waiter = {.queue = r->a};
+    pthread_t thread;
+    ASSERT_INT_EQ(pthread_barrier_init(&waiter.start, NULL, 2), 0);
+    EXPECT_OK(weir_queue_graph(r->a, graph));
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, wait_for_launch, &waiter), 0);
+    pthread_barrier_wait(&waiter.start);
+    set_fill(graph, 0, r->x, 0, SIZE, (unsigned char)(value + 1));
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&waiter.start);
+    EXPECT_TRUE(all_are(r->host, 0, SIZE, value));
+}
+
+CONFORM(GraphEdit, UpdateBesideAWait)
+{
+    own_rig r = make_rig(f);
+    EXPECT_OK(weir_capture_begin(r.a));
+    fill(r.a, r.x, 0, SIZE, 0);
+    copy(r.a, r.host, r.x, 0, SIZE);
+    own_graph graph = end(r.a);
+    for (unsigned char value = 0; value < 200 && !weir_test_has_failed(); value++)
+        update_beside_wait(&r, graph, value);
 }

@@ -110,14 +110,15 @@ CONFORM(FailedOperation, RefusesSubmissionsUntilRecovery)
     own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
     const struct weir_plane plane = {NULL, 0, 16};
     struct weir_plane planes[2] = {plane, plane};
+    struct weir_volume volumes[2] = {{NULL, 0, 16, 64}, {NULL, 0, 16, 64}};
     const uint32_t value = 1;
     struct weir_event event;
     unsigned char bytes[16] = {0};
 
     own_failing failing = submit_failing(f, fail_behind_gate, &failure);
     own_buffer buffer = conform_host_buffer(f, SIZE);
-    planes[0].buffer = failing.buffer;
-    planes[1].buffer = buffer;
+    planes[0].buffer = volumes[0].buffer = failing.buffer;
+    planes[1].buffer = volumes[1].buffer = buffer;
     gate_open(failure.gate);
     EXPECT_INT_EQ(weir_event_sync(failing.after, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
 
@@ -128,7 +129,10 @@ CONFORM(FailedOperation, RefusesSubmissionsUntilRecovery)
         EXPECT_INT_EQ(weir_queue_copy(queue, failing.buffer, 0, buffer, 0, SIZE), want);
         EXPECT_INT_EQ(weir_queue_copy(queue, failing.buffer, 0, buffer, 0, 0), want);
         EXPECT_INT_EQ(weir_queue_copy_2d(queue, planes[0], planes[1], 16, 2), want);
+        EXPECT_INT_EQ(weir_queue_copy_3d(queue, volumes[0], volumes[1], 8, 3, 3), want);
         EXPECT_INT_EQ(weir_queue_fill(queue, buffer, 0, SIZE, &value, 4), want);
+        EXPECT_INT_EQ(weir_queue_fill_2d(queue, planes[1], 8, 3, &value, 4), want);
+        EXPECT_INT_EQ(weir_queue_note(queue, WEIR_PARAMS(weir_note, .name = "n"), NULL), want);
         EXPECT_INT_EQ(weir_queue_host_call(queue, answer_ok, NULL), want);
         EXPECT_INT_EQ(weir_queue_record(queue, &event), want);
         EXPECT_INT_EQ(weir_queue_wait(queue, failing.before), want);
@@ -240,12 +244,15 @@ CONFORM(FailedOperation, ReachesThroughAThirdQueue)
     EXPECT_SYNC(failing.queue);
 }
 
+// All of them are open, and more than a queue has room for at first.
 CONFORM(FailedOperation, OneOfManyWaits)
 {
     enum {
-        QUEUES = 12
+        QUEUES = 12,
+        WAITS = 100 * QUEUES
     };
     own_gated_failure failure = {gate_create(), WEIR_ERROR_HOST_CALL};
+    own_gate gate = gate_create();
     weir_queue *queues[QUEUES];
     own_queue last = conform_queue(f, "last");
     struct weir_event event;
@@ -253,10 +260,17 @@ CONFORM(FailedOperation, OneOfManyWaits)
     own_failing failing = submit_failing(f, fail_behind_gate, &failure);
     for (int i = 0; i < QUEUES; i++) {
         queues[i] = conform_queue(f, "healthy");
-        ASSERT_OK(weir_queue_record(queues[i], &event));
-        ASSERT_OK(weir_queue_wait(last, i == QUEUES / 2 ? failing.after : event));
+        if (i == 0)
+            ASSERT_OK(weir_queue_host_call(queues[i], gate_function, gate));
+        else
+            follow(queues[i], queues[0]);
+    }
+    for (int i = 0; i < WAITS; i++) {
+        ASSERT_OK(weir_queue_record(queues[i % QUEUES], &event));
+        ASSERT_OK(weir_queue_wait(last, i == WAITS / 2 ? failing.after : event));
     }
     ASSERT_OK(weir_queue_record(last, &event));
+    gate_open(gate);
     gate_open(failure.gate);
     EXPECT_INT_EQ(weir_event_sync(event, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     EXPECT_CAUSE(failing.line, "failing");
@@ -309,17 +323,15 @@ CONFORM(FailedOperation, OutlivesAQueueDestroyedInUse)
 // older work is still held: that work comes before the failure and must run.
 CONFORM(FailedOperation, LeavesEarlierWorkAlone)
 {
-    own_gate gate = gate_create();
     own_queue broken = conform_queue(f, "broken");
     own_queue queue = conform_queue(f, "held");
     own_buffer buffer = conform_host_buffer(f, SIZE);
-    const unsigned char old = 1;
     const unsigned char new = 2;
     struct weir_event failed;
     struct weir_event end;
 
-    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &old, 1));
-    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    conform_fill(queue, buffer, 1);
+    own_gate gate = gate_on(queue);
     ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &new, 1));
     ASSERT_OK(weir_queue_record(queue, &end));
 
@@ -341,11 +353,10 @@ CONFORM(FailedOperation, OfSeveralEvents)
     struct weir_event events[3];
     size_t index = 7;
 
-    own_gate gate = gate_create();
     own_failing failing = submit_failing(f, fail_behind_gate, &failure);
     ASSERT_OK(weir_queue_record(healthy, &events[0]));
     events[1] = failing.after;
-    ASSERT_OK(weir_queue_host_call(healthy, gate_function, gate));
+    own_gate gate = gate_on(healthy);
     ASSERT_OK(weir_queue_record(healthy, &events[2]));
     gate_open(failure.gate);
     EXPECT_INT_EQ(weir_event_sync(events[1], HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);

@@ -270,26 +270,6 @@ CONFORM(GraphCall, HostThatFails)
     EXPECT_TRUE(all_are(r.host, 0, SIZE, 1));
 }
 
-// A launch after a failed host call of its queue does not run.
-CONFORM(GraphCall, HostAfterAFailure)
-{
-    struct adder adder = {0};
-    own_gate gate = gate_create();
-    own_rig r = make_rig(f);
-    own_buffer out = conform_host_buffer(f, SIZE);
-    own_graph graph = capture_host(&r, &adder, out);
-    EXPECT_OK(weir_queue_host_call(r.a, gate_function, gate));
-    EXPECT_OK(weir_queue_host_call(r.a, fail_plainly, NULL));
-    EXPECT_OK(weir_queue_graph(r.a, graph));
-    gate_open(gate);
-    EXPECT_REFUSED(weir_queue_sync(r.a, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL, "host call");
-    EXPECT_INT_EQ(atomic_load(&adder.calls), 0);
-    EXPECT_OK(weir_queue_recover(r.a));
-    launch_and_sync(r.a, graph);
-    EXPECT_INT_EQ(atomic_load(&adder.calls), 1);
-    EXPECT_TRUE(all_are(out, 0, SIZE, 8));
-}
-
 // Updates.
 
 // Launches before an update keep their function, also one that has not come to it; and so on, often.
@@ -300,11 +280,10 @@ static void check_host_updates(struct fixture *f, bool forks)
     };
     struct adder first = {0};
     struct adder adders[UPDATES] = {{0}};
-    own_gate gate = gate_create();
     own_graph clone = NULL;
     own_rig r = make_rig(f);
     EXPECT_OK(weir_capture_begin(r.a));
-    EXPECT_OK(weir_queue_host_call(r.a, gate_function, gate));
+    own_gate gate = gate_on(r.a);
     EXPECT_OK(weir_queue_host_call(r.a, add_one, &first));
     const uint32_t node = last_node(r.a);
     copy(r.a, r.host, r.x, 0, SIZE);
@@ -345,31 +324,7 @@ static void check_host_updates(struct fixture *f, bool forks)
 CONFORM(GraphCall, HostUpdates)
 {
     check_host_updates(f, false);
-}
-
-CONFORM(GraphCall, HostUpdatesOfAForkedGraph)
-{
     check_host_updates(f, true);
-}
-
-// With another function in another graph's place: the one that fails is told by its line.
-CONFORM(GraphCall, HostUpdateThatFails)
-{
-    struct adder adder = {0};
-    struct adder failing = {.status = WEIR_ERROR_HOST_CALL};
-    own_rig r = make_rig(f);
-    own_buffer out = conform_host_buffer(f, SIZE);
-    own_graph graph = capture_host(&r, &adder, out);
-    EXPECT_OK(weir_graph_set_host_call(graph, 2, add_one, &failing));
-    EXPECT_OK(weir_queue_graph(r.a, graph));
-    EXPECT_REFUSED(weir_queue_sync(r.a, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL,
-                   "node 2, a host call captured at ");
-    EXPECT_OK(weir_queue_recover(r.a));
-    EXPECT_OK(weir_graph_set_host_call(graph, 2, add_one, &adder));
-    launch_and_sync(r.a, graph);
-    EXPECT_INT_EQ(atomic_load(&failing.calls), 1);
-    EXPECT_INT_EQ(atomic_load(&adder.calls), 1);
-    EXPECT_TRUE(all_are(out, 0, SIZE, 8));
 }
 
 static bool can_update_native(weir_graph *graph, struct native_fill *fill, weir_buffer *buffer)
@@ -388,7 +343,6 @@ CONFORM(GraphCall, NativeUpdates)
 {
     CONFORM_NEEDS_NATIVE(f);
     int nothing = 0;
-    own_gate gate = gate_create();
     weir_graph *clone;
     own_rig r = make_rig(f);
     struct native_fill half = native_fill_of(r.x, 0, SIZE / 8, 0x05050505u);
@@ -399,7 +353,7 @@ CONFORM(GraphCall, NativeUpdates)
         CONFORM_SKIP("the backend's module is of an older version");
     launch_and_sync(r.a, graph);
     EXPECT_TRUE(halves_are(&r, 5, 1));
-    EXPECT_OK(weir_queue_host_call(r.a, gate_function, gate));
+    own_gate gate = gate_on(r.a);
     EXPECT_OK(weir_queue_graph(r.a, graph));
     copy(r.a, r.y, r.x, 0, SIZE);
     EXPECT_OK(weir_graph_set_native(graph, 1, native_fill, &other, weir_out(r.x, 0, SIZE / 2)));
@@ -485,10 +439,9 @@ CONFORM(GraphCall, HostMayNotWait)
 // A launch keeps its operands while its host call runs.
 CONFORM(GraphCall, UpdateWhileTheHostRuns)
 {
-    own_gate gate = gate_create();
     own_rig r = make_rig(f);
     EXPECT_OK(weir_capture_begin(r.a));
-    EXPECT_OK(weir_queue_host_call(r.a, gate_function, gate));
+    own_gate gate = gate_on(r.a);
     fill(r.a, r.host, 0, 64, 1);
     weir_graph *graph = end(r.a);
     EXPECT_OK(weir_queue_graph(r.a, graph));

@@ -101,16 +101,14 @@ static weir_status submit_more(void *user)
 // fill with 3 overwrites the 2 that was submitted before the function ran.
 CONFORM(HostCall, MaySubmit)
 {
-    own_gate gate = gate_create();
     own_queue queue = conform_queue(f, "own");
     own_queue other = conform_queue(f, "other");
     own_buffer buffer = conform_host_buffer(f, SIZE);
     struct submitter submitter = {.queue = queue, .other = other, .buffer = buffer, .status = 1};
-    const unsigned char value = 2;
 
-    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    own_gate gate = gate_on(queue);
     ASSERT_OK(weir_queue_host_call(queue, submit_more, &submitter));
-    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 1));
+    conform_fill(queue, buffer, 2);
     struct weir_event last;
     ASSERT_OK(weir_queue_record(queue, &last));
     gate_open(gate);
@@ -172,14 +170,13 @@ CONFORM(HostCall, MayNotWait)
 // copies, host calls, blocking transfers.
 CONFORM(HostCall, DelaysNoOtherQueue)
 {
-    own_gate gate = gate_create();
     atomic_int count = 0;
     own_queue slow = conform_queue(f, "slow");
     own_queue quick = conform_queue(f, "quick");
     own_buffer buffer = conform_device_buffer(f, SIZE);
     struct weir_event end;
 
-    ASSERT_OK(weir_queue_host_call(slow, gate_function, gate));
+    own_gate gate = gate_on(slow);
     ASSERT_OK(weir_queue_record(slow, &end));
     ASSERT_TRUE(gate_wait_entered(gate));
     conform_write(quick, buffer, 5);
@@ -210,7 +207,6 @@ static void *upload_behind_gate(void *user)
 // A blocking transfer that waits at a closed gate stops no other transfer.
 CONFORM(HostCall, DelaysNoTransferOfAnotherQueue)
 {
-    own_gate gate = gate_create();
     own_queue slow = conform_queue(f, "slow");
     own_queue quick = conform_queue(f, "quick");
     own_buffer a = conform_device_buffer(f, SIZE);
@@ -219,7 +215,7 @@ CONFORM(HostCall, DelaysNoTransferOfAnotherQueue)
     atomic_int count = 0;
     pthread_t thread;
 
-    ASSERT_OK(weir_queue_host_call(slow, gate_function, gate));
+    own_gate gate = gate_on(slow);
     ASSERT_INT_EQ(pthread_create(&thread, NULL, upload_behind_gate, &upload), 0);
     for (int i = 0; i < 20; i++) {
         conform_write(quick, b, (unsigned)i);
@@ -274,13 +270,12 @@ CONFORM(HostCall, GatedChainOfThreeQueues)
 // held.
 CONFORM(HostCall, HeldOperationsKeepTheirArguments)
 {
-    own_gate gate = gate_create();
     own_queue queue = conform_queue(f, "q");
     own_buffer buffer = conform_host_buffer(f, SIZE);
     uint32_t pattern[4] = {1, 2, 3, 4};
     const uint32_t want[4] = {1, 2, 3, 4};
 
-    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    own_gate gate = gate_on(queue);
     ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, pattern, sizeof pattern));
     memset(pattern, 0xff, sizeof pattern);
     gate_open(gate);
@@ -323,21 +318,6 @@ CONFORM(HostCall, AlternatesWithOtherWork)
     weir_queue_destroy(&queues[1]);
 }
 
-static weir_status ask_for_cancel(void *unused)
-{
-    return pthread_cancel(pthread_self()) == 0 ? WEIR_OK : WEIR_ERROR_SYSTEM;
-}
-
-// The library's thread takes no cancellation of its own.
-CONFORM(HostCall, ACancellationBetweenFunctionsDoesNothing)
-{
-    own_queue queue = conform_queue(f, "q");
-    ASSERT_OK(weir_queue_host_call(queue, ask_for_cancel, NULL));
-    EXPECT_SYNC(queue);
-    ASSERT_OK(weir_queue_host_call(queue, answer_positively, NULL));
-    EXPECT_SYNC(queue);
-}
-
 CONFORM(HostCall, Arguments)
 {
     own_queue queue = conform_queue(f, "q");
@@ -371,13 +351,12 @@ CONFORM(DeviceSync, WaitsForWhatHostCallsSubmit)
     own_queue a = conform_queue(f, "a");
     own_queue b = conform_queue(f, "b");
     own_queue opener = conform_queue(f, "opener");
-    own_gate gate = gate_create();
     struct relay last = {.next = NULL};
     struct relay second = {.next = a, .then = &last};
     struct relay first = {.next = b, .then = &second};
 
     ASSERT_OK(weir_device_sync(f->device, HANG_GUARD_NS));
-    ASSERT_OK(weir_queue_host_call(b, gate_function, gate));
+    own_gate gate = gate_on(b);
     ASSERT_OK(weir_queue_host_call(b, pass_on, &first));
     EXPECT_INT_EQ(weir_device_sync(f->device, 1000000), WEIR_TIMEOUT);
     EXPECT_INT_EQ(atomic_load(&first.runs), 0);
@@ -390,11 +369,10 @@ CONFORM(DeviceSync, WaitsForWhatHostCallsSubmit)
 CONFORM(DeviceSync, WaitsForADestroyedQueue)
 {
     own_queue opener = conform_queue(f, "opener");
-    own_gate gate = gate_create();
     struct relay last = {.next = NULL};
     weir_queue *gone = conform_queue(f, "gone");
 
-    ASSERT_OK(weir_queue_host_call(gone, gate_function, gate));
+    own_gate gate = gate_on(gone);
     ASSERT_OK(weir_queue_host_call(gone, pass_on, &last));
     weir_queue_destroy(&gone);
     ASSERT_OK(weir_queue_host_call(opener, open_later, gate));
@@ -492,9 +470,8 @@ CONFORM(Always, AfterWorkThatSucceeds)
     struct told told = {.status = WEIR_ERROR_IO};
     own_queue queue = conform_queue(f, "q");
     own_buffer buffer = conform_host_buffer(f, SIZE);
-    own_gate gate = gate_create();
     ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, "", 1));
-    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    own_gate gate = gate_on(queue);
     ASSERT_OK(weir_queue_host_call_always(queue, note, &told));
     EXPECT_INT_EQ(atomic_load(&told.count), 0); // in its place in the order
     gate_open(gate);
@@ -510,8 +487,7 @@ CONFORM(Always, AfterAFailure)
     struct told before = {0}, after = {0};
     atomic_int count = 0;
     own_queue queue = conform_queue(f, "q");
-    own_gate gate = gate_create();
-    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    own_gate gate = gate_on(queue);
     ASSERT_OK(weir_queue_host_call(queue, fail_plainly, NULL));
     ASSERT_OK(weir_queue_host_call_always(queue, note, &before));
     ASSERT_OK(weir_queue_host_call(queue, count_up, &count));
@@ -539,8 +515,7 @@ CONFORM(Always, AfterAFailureOfAnotherQueue)
     struct told told = {0};
     own_queue failing = conform_queue(f, "failing");
     own_queue queue = conform_queue(f, "q");
-    own_gate gate = gate_create();
-    ASSERT_OK(weir_queue_host_call(failing, gate_function, gate));
+    own_gate gate = gate_on(failing);
     ASSERT_OK(weir_queue_host_call(failing, fail_plainly, NULL));
     follow(queue, failing);
     ASSERT_OK(weir_queue_host_call_always(queue, note, &told));
@@ -559,8 +534,7 @@ CONFORM(Always, InAQueueThatIsDestroyed)
 {
     struct told told = {0};
     weir_queue *queue = conform_queue(f, "q");
-    own_gate gate = gate_create();
-    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    own_gate gate = gate_on(queue);
     ASSERT_OK(weir_queue_host_call(queue, fail_plainly, NULL));
     ASSERT_OK(weir_queue_host_call_always(queue, note, &told));
     weir_queue_destroy(&queue);

@@ -125,14 +125,13 @@ CONFORM(Interop, NativeCallRunsAtOnceUnlessHeld)
 {
     CONFORM_NEEDS_NATIVE(f);
     own_queue queue = conform_queue(f, "q");
-    own_gate gate = gate_create();
     pthread_t at_once = pthread_self();
     pthread_t held = pthread_self();
 
     memset(&at_once, 0, sizeof at_once);
     ASSERT_OK(weir_queue_native_array(queue, store_native_thread, &at_once, NULL, 0));
     EXPECT_TRUE(pthread_equal(at_once, pthread_self()));
-    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    own_gate gate = gate_on(queue);
     ASSERT_TRUE(gate_wait_entered(gate));
     ASSERT_OK(weir_queue_native_array(queue, store_native_thread, &held, NULL, 0));
     EXPECT_TRUE(pthread_equal(held, pthread_self()));
@@ -149,11 +148,10 @@ CONFORM(Interop, HeldNativeCall)
     own_queue queue = conform_queue(f, "q");
     weir_buffer *buffer = conform_device_buffer(f, SIZE);
     own_buffer copy = conform_device_buffer(f, SIZE);
-    own_gate gate = gate_create();
     struct native_fill fill = native_fill_of(buffer, 0, WORDS, 77);
     const uint32_t before = 1;
 
-    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    own_gate gate = gate_on(queue);
     ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &before, sizeof before));
     {
         struct weir_argument arguments[] = {weir_out(buffer, 0, SIZE)};
@@ -227,7 +225,6 @@ CONFORM(Interop, FailedNativeCall)
 {
     CONFORM_NEEDS_NATIVE(f);
     own_queue queue = conform_queue(f, "q");
-    own_gate gate = gate_create();
 
     EXPECT_REFUSED(weir_queue_native_array(queue, fail_with_detail, NULL, NULL, 0),
                    WEIR_ERROR_DEVICE, "a native call, failed: the library's words");
@@ -236,7 +233,7 @@ CONFORM(Interop, FailedNativeCall)
     EXPECT_REFUSED(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_DEVICE, "native call");
     ASSERT_OK(weir_queue_recover(queue));
 
-    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    own_gate gate = gate_on(queue);
     ASSERT_OK(weir_queue_native_array(queue, fail_plainly_natively, NULL, NULL, 0));
     gate_open(gate);
     EXPECT_REFUSED(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_NOT_FOUND,
@@ -411,14 +408,13 @@ CONFORM(Interop, WrappedQueueOfWeirs)
     own_queue owner = conform_queue(f, "owner");
     own_buffer buffer = conform_device_buffer(f, SIZE);
     struct weir_native_queue native;
-    own_gate gate = gate_create();
     const uint32_t first = 1;
     const uint32_t second = 2;
 
     ASSERT_OK(weir_queue_get_native(owner, &native));
     own_queue queue = wrap(f, native.queue);
     ASSERT_NOT_NULL(queue);
-    ASSERT_OK(weir_queue_host_call(owner, gate_function, gate));
+    own_gate gate = gate_on(owner);
     ASSERT_OK(weir_queue_fill(owner, buffer, 0, SIZE, &first, sizeof first));
     ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &second, sizeof second));
     EXPECT_TRUE(holds_words(queue, buffer, 0, WORDS, 2, 0));
@@ -536,30 +532,19 @@ CONFORM(Interop, AdoptedBuffer)
     conform_write(queue, buffer, 2);
     EXPECT_TRUE(conform_holds(queue, owner, 0, SIZE / 2, 2, 0));
     EXPECT_TRUE(conform_holds(queue, owner, SIZE / 2, SIZE / 2, 1, SIZE / 2));
+    if (conform_kernels_run(f)) {
+        own_kernel iota = conform_kernel(f, "iota");
+        ASSERT_OK(weir_queue_launch(queue, iota, blocks, block, weir_out(buffer, 0, SIZE / 2), 0u,
+                                    WORDS / 2u));
+        ASSERT_OK(weir_queue_launch(queue, iota, blocks, block,
+                                    weir_out(buffer, SIZE / 4, SIZE / 4), 7000u, WORDS / 4u));
+        EXPECT_TRUE(holds_words(queue, owner, 0, WORDS / 4, 0, 1));
+        EXPECT_TRUE(holds_words(queue, owner, WORDS / 4, WORDS / 4, 7000, 1));
+        conform_write(queue, buffer, 2);
+    }
     weir_buffer_destroy(&buffer);
     // The memory stays.
     EXPECT_TRUE(conform_holds(queue, owner, 0, SIZE / 2, 2, 0));
-}
-
-CONFORM(Interop, AdoptedBufferInKernels)
-{
-    CONFORM_NEEDS_NATIVE(f);
-    CONFORM_NEEDS_KERNELS(f);
-    own_queue queue = conform_queue(f, "q");
-    own_kernel iota = conform_kernel(f, "iota");
-    own_buffer owner = conform_device_buffer(f, SIZE);
-    own_buffer buffer = NULL;
-
-    ASSERT_OK(
-        weir_buffer_adopt(f->device,
-                          WEIR_PARAMS(weir_adopt, .native = native_memory_of(owner), .size = SIZE),
-                          &buffer));
-    ASSERT_OK(weir_queue_launch(queue, iota, blocks, block, weir_out(buffer, 0, SIZE), 0u,
-                                (unsigned)WORDS));
-    ASSERT_OK(weir_queue_launch(queue, iota, blocks, block, weir_out(buffer, SIZE / 2, SIZE / 2),
-                                7000u, WORDS / 2u));
-    EXPECT_TRUE(holds_words(queue, owner, 0, WORDS / 2, 0, 1));
-    EXPECT_TRUE(holds_words(queue, owner, WORDS / 2, WORDS / 2, 7000, 1));
 }
 
 CONFORM(Interop, AdoptRefusals)

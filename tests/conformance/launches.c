@@ -29,21 +29,6 @@ CONFORM(Launch, VectorAdd)
         ASSERT_DOUBLE_EQ(sums[i], 2.0 * i);
 }
 
-CONFORM(Launch, ReadAndWrite)
-{
-    CONFORM_NEEDS_KERNELS(f);
-    uint32_t values[N];
-    const uint32_t start = 5;
-
-    own_bench x = make_bench(f, "increment", BYTES);
-    ASSERT_OK(weir_queue_fill(x.queue, x.a, 0, BYTES, &start, 4));
-    for (uint32_t i = 0; i < 10; i++)
-        LAUNCH(&x, blocks, block, weir_inout(x.a, 0, BYTES), i, N);
-    ASSERT_OK(weir_download(x.queue, values, x.a, 0, BYTES));
-    for (unsigned i = 0; i < N; i++)
-        ASSERT_UINT_EQ(values[i], 50);
-}
-
 struct values {
     uint32_t a;
     float b;
@@ -159,12 +144,11 @@ CONFORM(Launch, Offsets)
     const bool runs = conform_kernels_run(f);
     const size_t alignment = f->limits->argument_alignment_bytes;
     const size_t step = alignment > 64 ? alignment : 64; // so that the ranges do not overlap
-    const uint32_t zero = 0;
     uint32_t out[N];
 
     own_bench x = make_bench(f, "iota", BYTES);
     ASSERT_UINT_LE(3 * step + 64, BYTES);
-    ASSERT_OK(weir_queue_fill(x.queue, x.a, 0, BYTES, &zero, 4));
+    conform_fill(x.queue, x.a, 0);
     LAUNCH(&x, one, weir_dim(16, 1, 1), weir_out(x.a, 3 * step, 64), 100u, 16u);
     LAUNCH(&x, one, weir_dim(16, 1, 1), weir_out(x.a, step, 64), 200u, 8u);
     ASSERT_OK(weir_download(x.queue, out, x.a, 0, BYTES));
@@ -228,7 +212,6 @@ CONFORM(Launch, HostBuffers)
 CONFORM(Launch, HeldLaunchKeepsItsArguments)
 {
     CONFORM_NEEDS_KERNELS(f);
-    own_gate gate = gate_create();
     const float nine = 9.0f;
     const float ten = 10.0f;
     struct values values = {1, ten, 3};
@@ -249,7 +232,7 @@ CONFORM(Launch, HeldLaunchKeepsItsArguments)
         weir__argument_f32(nine),
         weir_value(&values, sizeof values),
     };
-    ASSERT_OK(weir_queue_host_call(x.queue, gate_function, gate));
+    own_gate gate = gate_on(x.queue);
     ASSERT_OK(weir_queue_launch_array(x.queue, x.kernel, one, one, arguments, 11));
     memset(&values, 0xff, sizeof values);
     memset(arguments, 0xff, sizeof arguments);
@@ -274,12 +257,11 @@ CONFORM(Launch, AcrossQueues)
     weir_queue *queues[3];
     struct weir_event event;
     uint32_t values[N];
-    const uint32_t zero = 0;
 
     own_bench x = make_bench(f, "increment", BYTES);
     for (int i = 0; i < 3; i++)
         queues[i] = conform_queue(f, "q");
-    ASSERT_OK(weir_queue_fill(x.queue, x.a, 0, BYTES, &zero, 4));
+    conform_fill(x.queue, x.a, 0);
     ASSERT_OK(weir_queue_record(x.queue, &event));
     for (int i = 0; i < ROUNDS; i++) {
         ASSERT_OK(weir_queue_wait(queues[i % 3], event));

@@ -15,14 +15,13 @@
 
 CONFORM(DestroyInUse, Queue)
 {
-    own_gate gate = gate_create();
     weir_queue *queue = conform_queue(f, "doomed");
     own_buffer buffer = conform_host_buffer(f, SIZE);
     const unsigned char value = 9;
     struct weir_event event;
 
     memset(conform_bytes(buffer), 0, SIZE);
-    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    own_gate gate = gate_on(queue);
     ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 1));
     ASSERT_OK(weir_queue_record(queue, &event));
     weir_queue_destroy(&queue);
@@ -40,13 +39,12 @@ CONFORM(DestroyInUse, Queue)
 // The memory stays for the work that uses it, and for nothing that comes later.
 CONFORM(DestroyInUse, BufferThroughAnotherPointer)
 {
-    own_gate gate = gate_create();
     own_queue queue = conform_queue(f, "q");
     weir_buffer *buffer = conform_host_buffer(f, SIZE);
     weir_buffer *other = buffer;
     const unsigned char value = 9;
 
-    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    own_gate gate = gate_on(queue);
     ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 1));
     weir_buffer_destroy(&buffer);
     EXPECT_INVALID(weir_queue_fill(queue, other, 0, SIZE, &value, 1), "destroyed");
@@ -59,7 +57,6 @@ CONFORM(DestroyInUse, BufferThroughAnotherPointer)
 // Another queue waits on an event whose queue is destroyed before it completes.
 CONFORM(DestroyInUse, QueueThatIsWaitedOn)
 {
-    own_gate gate = gate_create();
     weir_queue *producer = conform_queue(f, "producer");
     own_queue consumer = conform_queue(f, "consumer");
     own_buffer a = conform_device_buffer(f, SIZE);
@@ -67,7 +64,7 @@ CONFORM(DestroyInUse, QueueThatIsWaitedOn)
     const unsigned char value = 4;
     struct weir_event event;
 
-    ASSERT_OK(weir_queue_host_call(producer, gate_function, gate));
+    own_gate gate = gate_on(producer);
     ASSERT_OK(weir_queue_fill(producer, a, 0, SIZE, &value, 1));
     ASSERT_OK(weir_queue_record(producer, &event));
     ASSERT_OK(weir_queue_wait(consumer, event));
@@ -84,7 +81,6 @@ CONFORM(DestroyInUse, QueueThatIsWaitedOn)
 
 CONFORM(DestroyInUse, Buffers)
 {
-    own_gate gate = gate_create();
     own_queue queue = conform_queue(f, "q");
     weir_buffer *source = conform_host_buffer(f, SIZE);
     weir_buffer *middle = conform_device_buffer(f, SIZE);
@@ -92,7 +88,7 @@ CONFORM(DestroyInUse, Buffers)
 
     memset(conform_bytes(source), 0x3c, SIZE);
     memset(conform_bytes(result), 0, SIZE);
-    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    own_gate gate = gate_on(queue);
     ASSERT_OK(weir_queue_copy(queue, middle, 0, source, 0, SIZE));
     ASSERT_OK(weir_queue_copy(queue, result, 0, middle, 0, SIZE));
     weir_buffer_destroy(&source);
@@ -111,7 +107,6 @@ CONFORM(DestroyInUse, Buffers)
 // Everything of one pipeline is destroyed at once, in use, the queues first.
 CONFORM(DestroyInUse, EverythingAtOnce)
 {
-    own_gate gate = gate_create();
     weir_queue *queues[2] = {conform_queue(f, "a"), conform_queue(f, "b")};
     weir_buffer *buffers[3];
     struct weir_event event;
@@ -126,7 +121,7 @@ CONFORM(DestroyInUse, EverythingAtOnce)
                                            .size = sizeof memory),
                                &buffers[2]));
     const unsigned char value = 8;
-    ASSERT_OK(weir_queue_host_call(queues[0], gate_function, gate));
+    own_gate gate = gate_on(queues[0]);
     ASSERT_OK(weir_queue_fill(queues[0], buffers[0], 0, SIZE, &value, 1));
     ASSERT_OK(weir_queue_record(queues[0], &event));
     ASSERT_OK(weir_queue_wait(queues[1], event));
@@ -145,16 +140,14 @@ CONFORM(DestroyInUse, EverythingAtOnce)
 
 CONFORM(DestroyInUse, KernelAndProgram)
 {
-    own_gate gate = gate_create();
     own_queue queue = conform_queue(f, "q");
     own_buffer buffer = conform_device_buffer(f, SIZE);
     weir_kernel *kernel = conform_kernel(f, "iota");
     const bool runs = conform_kernels_run(f);
-    const uint32_t zero = 0;
     uint32_t back[16] = {0};
 
-    ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &zero, 4));
-    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    conform_fill(queue, buffer, 0);
+    own_gate gate = gate_on(queue);
     ASSERT_OK(weir_queue_launch(queue, kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
                                 weir_out(buffer, 0, SIZE), 100u, 16u));
     weir_kernel_destroy(&kernel);
@@ -165,21 +158,6 @@ CONFORM(DestroyInUse, KernelAndProgram)
     ASSERT_OK(weir_download(queue, back, buffer, 0, sizeof back));
     for (uint32_t i = 0; runs && i < 16; i++)
         EXPECT_UINT_EQ(back[i], 100 + i);
-}
-
-// A kernel keeps working when its program has been destroyed.
-CONFORM(DestroyInUse, ProgramBeforeKernel)
-{
-    own_queue queue = conform_queue(f, "q");
-    own_buffer buffer = conform_device_buffer(f, SIZE);
-    own_kernel kernel = conform_kernel(f, "iota");
-
-    ASSERT_TRUE(kernel != NULL);
-    weir_program_destroy(&f->program);
-    EXPECT_STR_EQ(weir_kernel_get_signature(kernel)->name, "iota");
-    ASSERT_OK(weir_queue_launch(queue, kernel, weir_dim(1, 1, 1), weir_dim(16, 1, 1),
-                                weir_out(buffer, 0, SIZE), 0u, 16u));
-    EXPECT_SYNC(queue);
 }
 
 static weir_status destroy_buffer(void *user)
@@ -197,7 +175,6 @@ static weir_status destroy_queue(void *user)
 // A host call may destroy a buffer of its queue, and the queue itself.
 CONFORM(DestroyInUse, FromAHostCall)
 {
-    own_gate gate = gate_create();
     weir_queue *queue = conform_queue(f, "own");
     weir_queue *doomed = queue;
     weir_buffer *buffer = conform_device_buffer(f, SIZE);
@@ -205,7 +182,7 @@ CONFORM(DestroyInUse, FromAHostCall)
     const uint32_t value = 1;
     struct weir_event end;
 
-    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    own_gate gate = gate_on(queue);
     ASSERT_OK(weir_queue_host_call(queue, destroy_buffer, &doomed_buffer));
     ASSERT_OK(weir_queue_host_call(queue, destroy_queue, &doomed));
     ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 4));
@@ -224,8 +201,11 @@ CONFORM(DestroyInUse, NullIsAccepted)
     weir_program *program = NULL;
     weir_device *device = NULL;
     weir_runtime *runtime = NULL;
+    weir_graph *graph = NULL;
 
     (void)f;
+    weir_graph_destroy(&graph);
+    weir_graph_destroy(NULL);
     weir_queue_destroy(&queue);
     weir_queue_destroy(NULL);
     weir_buffer_destroy(&buffer);
@@ -274,7 +254,6 @@ static void create_and_destroy_everything(struct fixture *f, bool sync)
 // closed.
 CONFORM(NoImplicitDeviceWait, DuringAHostCall)
 {
-    own_gate gate = gate_create();
     weir_queue *queue = conform_queue(f, "gated");
     weir_buffer *buffer = conform_device_buffer(f, SIZE);
     weir_buffer *used = conform_device_buffer(f, SIZE);
@@ -283,7 +262,7 @@ CONFORM(NoImplicitDeviceWait, DuringAHostCall)
 
     weir_kernel *kernel = conform_kernel(f, "iota"); // creating the program may wait
     ASSERT_OK(weir_queue_fill(queue, used, 0, SIZE, &value, 4));
-    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    own_gate gate = gate_on(queue);
     ASSERT_OK(weir_queue_fill(queue, used, 0, SIZE, &value, 4));
     ASSERT_OK(weir_queue_record(queue, &end));
     ASSERT_TRUE(gate_wait_entered(gate));
@@ -334,37 +313,6 @@ CONFORM(NoImplicitDeviceWait, BesideARunningKernel)
     weir_buffer_destroy(&buffer);
     if (status == WEIR_OK && !weir_test_has_failed())
         CONFORM_SKIP("this device runs kernels inside the submit");
-}
-
-CONFORM(Closing, DeviceNamesWhatIsLeft)
-{
-    weir_device *device = f->device;
-    weir_queue *queue = conform_queue(f, "the forgotten queue");
-    EXPECT_INVALID(weir_device_close(&device), "queue 'the forgotten queue'");
-    EXPECT_PTR_EQ(device, f->device);
-    EXPECT_SYNC(queue);
-    weir_queue_destroy(&queue);
-
-    weir_buffer *buffer = conform_device_buffer(f, SIZE);
-    EXPECT_INVALID(weir_device_close(&device), "buffer 'buffer'");
-    weir_buffer_destroy(&buffer);
-
-    weir_kernel *kernel = conform_kernel(f, "iota");
-    ASSERT_TRUE(kernel != NULL); // else nothing is left, and the device closes
-    weir_program_destroy(&f->program);
-    EXPECT_INVALID(weir_device_close(&device), "kernel 'iota'");
-    weir_kernel_destroy(&kernel);
-
-    kernel = conform_kernel(f, "iota");
-    weir_kernel_destroy(&kernel);
-    EXPECT_INVALID(weir_device_close(&device), "program 'conformance'");
-}
-
-CONFORM(Closing, RuntimeWithAnOpenDevice)
-{
-    weir_runtime *runtime = f->runtime;
-    EXPECT_INVALID(weir_close(&runtime), "device");
-    EXPECT_PTR_EQ(runtime, f->runtime);
 }
 
 // Closing waits for objects that were destroyed in use; the memory belongs to
@@ -470,6 +418,8 @@ static int try_everything(struct fixture *f, weir_queue *queue, weir_buffer *buf
 {
     const struct weir_plane plane = {buffer, 0, 16};
     const struct weir_plane other_plane = {buffer, SIZE / 2, 16};
+    const struct weir_volume volume = {buffer, 0, 16, 16};
+    const struct weir_volume other_volume = {buffer, SIZE / 2, 16, 16};
     struct weir_device_info info;
     weir_runtime *runtime = NULL;
     weir_device *device = NULL;
@@ -505,7 +455,9 @@ static int try_everything(struct fixture *f, weir_queue *queue, weir_buffer *buf
     wrong += COUNT_FORKED(weir_kernel_create(f->program, "iota", &new_kernel));
     wrong += COUNT_FORKED(weir_queue_copy(queue, buffer, 0, buffer, 16, 16));
     wrong += COUNT_FORKED(weir_queue_copy_2d(queue, plane, other_plane, 16, 1));
+    wrong += COUNT_FORKED(weir_queue_copy_3d(queue, volume, other_volume, 16, 1, 1));
     wrong += COUNT_FORKED(weir_queue_fill(queue, buffer, 0, 16, bytes, 1));
+    wrong += COUNT_FORKED(weir_queue_fill_2d(queue, plane, 16, 1, bytes, 1));
     wrong += COUNT_FORKED(weir_queue_launch(queue, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
                                             weir_out(buffer, 0, SIZE), 0u, 1u));
     wrong += COUNT_FORKED(weir_queue_host_call(queue, count_up, bytes));

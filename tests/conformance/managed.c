@@ -262,24 +262,18 @@ CONFORM(Managed, AsATensor)
             CONFORM_SKIP("kernels of this device cannot use HOST buffers"); \
     } while (0)
 
+// Weir's own, and the program's.
 CONFORM(HostMemory, InKernels)
-{
-    NEEDS_HOST_IN_KERNELS(f);
-    own_buffer buffer = conform_host_buffer(f, BYTES);
-    alternate(f, buffer);
-}
-
-CONFORM(HostMemory, WrappedInKernels)
 {
     static _Alignas(4096) unsigned char memory[BYTES];
     NEEDS_HOST_IN_KERNELS(f);
-    weir_buffer *buffer = NULL;
+    own_buffer buffer = conform_host_buffer(f, BYTES);
+    own_buffer wrapped = NULL;
     ASSERT_OK(weir_buffer_wrap(f->device,
                                WEIR_PARAMS(weir_wrap, .pointer = memory, .size = sizeof memory),
-                               &buffer));
+                               &wrapped));
     alternate(f, buffer);
-    weir_buffer_destroy(&buffer);
-    EXPECT_OK(weir_device_trim(f->device));
+    alternate(f, wrapped);
 }
 
 // A kernel's result is copied on another queue, and the reverse.
@@ -291,9 +285,8 @@ CONFORM(HostMemory, BetweenQueues)
     own_buffer host = conform_host_buffer(f, BYTES);
     own_buffer device = conform_device_buffer(f, BYTES);
     own_kernel increment = conform_kernel(f, "increment");
-    const uint32_t zero = 0;
 
-    ASSERT_OK(weir_queue_fill(a, host, 0, BYTES, &zero, sizeof zero));
+    conform_fill(a, host, 0);
     for (uint32_t round = 0; round < 20; round++) {
         ASSERT_OK(weir_queue_launch(a, increment, weir_dim(N / 32, 1, 1), block,
                                     weir_inout(host, 0, BYTES), 1u, N));

@@ -14,11 +14,6 @@ static weir_queue *legacy_queue(struct fixture *f)
     return queue;
 }
 
-static void fill(weir_queue *queue, weir_buffer *buffer, unsigned char value)
-{
-    EXPECT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, 1));
-}
-
 static void copy(weir_queue *queue, weir_buffer *dst, weir_buffer *src)
 {
     EXPECT_OK(weir_queue_copy(queue, dst, 0, src, 0, SIZE));
@@ -31,13 +26,14 @@ static struct weir_event record(weir_queue *queue)
     return event;
 }
 
+// A record on it is CUDA's event in the default stream, and cuCtxRecordEvent().
 CONFORM(Legacy, WaitsForEveryQueue)
 {
     enum {
         QUEUES = 4
     };
-    own_gate gate = gate_create();
     weir_queue *legacy = legacy_queue(f);
+    struct gate *gates[QUEUES];
     weir_queue *queues[QUEUES];
     weir_buffer *sources[QUEUES];
     weir_buffer *results[QUEUES];
@@ -46,24 +42,26 @@ CONFORM(Legacy, WaitsForEveryQueue)
         queues[i] = conform_queue(f, "q");
         sources[i] = conform_device_buffer(f, SIZE);
         results[i] = conform_host_buffer(f, SIZE);
-        fill(queues[i], sources[i], 1);
+        conform_fill(queues[i], sources[i], 1);
         EXPECT_SYNC(queues[i]);
-        ASSERT_OK(weir_queue_host_call(queues[i], i == 2 ? gate_function : sleep_a_little,
-                                       i == 2 ? gate : NULL));
-        fill(queues[i], sources[i], (unsigned char)(10 + i));
+        gates[i] = gate_create();
+        ASSERT_OK(weir_queue_host_call(queues[i], gate_function, gates[i]));
+        conform_fill(queues[i], sources[i], (unsigned char)(10 + i));
     }
     for (int i = 0; i < QUEUES; i++)
         copy(legacy, results[i], sources[i]);
     const struct weir_event end = record(legacy);
-    ASSERT_TRUE(gate_wait_entered(gate));
-    EXPECT_INT_EQ(weir_event_query(end), WEIR_NOT_READY);
-    gate_open(gate);
+    for (int i = 0; i < QUEUES; i++) { // the last alone keeps it from being complete
+        EXPECT_INT_EQ(weir_event_query(end), WEIR_NOT_READY);
+        gate_open(gates[i]);
+    }
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
     for (int i = 0; i < QUEUES; i++) {
         EXPECT_TRUE(conform_is_filled(results[i], (unsigned char)(10 + i)));
         weir_buffer_destroy(&results[i]);
         weir_buffer_destroy(&sources[i]);
         weir_queue_destroy(&queues[i]);
+        gate_destroy(&gates[i]);
     }
 }
 
@@ -73,21 +71,20 @@ CONFORM(Legacy, EveryQueueWaitsForIt)
     enum {
         QUEUES = 4
     };
-    own_gate gate = gate_create();
     weir_queue *legacy = legacy_queue(f);
     weir_queue *queues[QUEUES] = {NULL};
     own_buffer source = conform_device_buffer(f, SIZE);
     weir_buffer *results[QUEUES];
     struct weir_event ends[QUEUES];
 
-    fill(legacy, source, 1);
+    conform_fill(legacy, source, 1);
     for (int i = 0; i < QUEUES - 1; i++)
         queues[i] = conform_queue(f, "q");
     for (int i = 0; i < QUEUES; i++)
         results[i] = conform_host_buffer(f, SIZE);
     ASSERT_SYNC(legacy);
-    ASSERT_OK(weir_queue_host_call(legacy, gate_function, gate));
-    fill(legacy, source, 2);
+    own_gate gate = gate_on(legacy);
+    conform_fill(legacy, source, 2);
     queues[QUEUES - 1] = conform_queue(f, "late");
     for (int i = 0; i < QUEUES; i++) {
         copy(queues[i], results[i], source);
@@ -121,9 +118,9 @@ CONFORM(Legacy, ThereAndBack)
         queues[i] = conform_queue(f, "q");
     for (int i = 0; i <= STEPS; i++) {
         buffers[i] = i % 3 ? conform_device_buffer(f, SIZE) : conform_host_buffer(f, SIZE);
-        fill(legacy, buffers[i], 0);
+        conform_fill(legacy, buffers[i], 0);
     }
-    fill(queues[0], buffers[0], 0x5a);
+    conform_fill(queues[0], buffers[0], 0x5a);
     for (int i = 0; i < STEPS; i++) {
         weir_queue *queue = i % 2 ? queues[i / 2 % QUEUES] : legacy;
         if (i % 5 == 0)
@@ -172,14 +169,13 @@ CONFORM(Legacy, WaitsForSlowKernels)
 // A queue that was destroyed while its work was running is waited for too.
 CONFORM(Legacy, WaitsForAQueueThatIsBeingDestroyed)
 {
-    own_gate gate = gate_create();
     weir_queue *legacy = legacy_queue(f);
     weir_queue *queue = conform_queue(f, "q");
     own_buffer source = conform_device_buffer(f, SIZE);
     own_buffer result = conform_host_buffer(f, SIZE);
 
-    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
-    fill(queue, source, 3);
+    own_gate gate = gate_on(queue);
+    conform_fill(queue, source, 3);
     weir_queue_destroy(&queue);
     copy(legacy, result, source);
     const struct weir_event end = record(legacy);
@@ -187,24 +183,6 @@ CONFORM(Legacy, WaitsForAQueueThatIsBeingDestroyed)
     gate_open(gate);
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
     EXPECT_TRUE(conform_is_filled(result, 3));
-}
-
-// A sync with it waits for the whole device.
-CONFORM(Legacy, SyncIsForTheWholeDevice)
-{
-    atomic_int count = 0;
-    weir_queue *legacy = legacy_queue(f);
-    weir_queue *queues[3];
-
-    for (int i = 0; i < 3; i++) {
-        queues[i] = conform_queue(f, "q");
-        ASSERT_OK(weir_queue_host_call(queues[i], sleep_a_little, NULL));
-        ASSERT_OK(weir_queue_host_call(queues[i], count_up, &count));
-    }
-    ASSERT_SYNC(legacy);
-    EXPECT_INT_EQ(atomic_load(&count), 3);
-    for (int i = 0; i < 3; i++)
-        weir_queue_destroy(&queues[i]);
 }
 
 CONFORM(Legacy, IsOneAndTheDevicesOwn)
@@ -229,13 +207,12 @@ CONFORM(Legacy, IsOneAndTheDevicesOwn)
 // Two other queues stay independent of each other as long as it is not used.
 CONFORM(Legacy, OrdersNothingWhileItIsNotUsed)
 {
-    own_gate gate = gate_create();
     weir_queue *legacy = legacy_queue(f);
     own_queue held = conform_queue(f, "held");
     own_queue other = conform_queue(f, "other");
 
     ASSERT_SYNC(legacy);
-    ASSERT_OK(weir_queue_host_call(held, gate_function, gate));
+    own_gate gate = gate_on(held);
     ASSERT_SYNC(other);
     gate_open(gate);
     ASSERT_SYNC(held);
@@ -252,10 +229,10 @@ CONFORM(Legacy, FailsWithWhatItWaitsFor)
     ASSERT_OK(weir_queue_host_call(broken, fail_plainly, NULL));
     EXPECT_REFUSED(weir_queue_sync(legacy, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL,
                    "of queue 'broken', a host call, failed");
-    fill(healthy, buffer, 1);
+    conform_fill(healthy, buffer, 1);
     EXPECT_SYNC(healthy);
     EXPECT_INT_EQ(weir_queue_sync(legacy, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
-    fill(healthy, buffer, 2);
+    conform_fill(healthy, buffer, 2);
     EXPECT_SYNC(healthy);
     EXPECT_OK(weir_queue_recover(broken));
     EXPECT_OK(weir_queue_recover(legacy));
@@ -267,13 +244,12 @@ CONFORM(Legacy, FailsWithWhatItWaitsFor)
 // events.
 CONFORM(Legacy, FailsOnlyQueuesThatWaitForItsEvents)
 {
-    own_gate gate = gate_create();
     weir_queue *legacy = legacy_queue(f);
     own_queue other = conform_queue(f, "other");
     own_queue after = conform_queue(f, "after");
     atomic_int count = 0;
 
-    ASSERT_OK(weir_queue_host_call(legacy, gate_function, gate));
+    own_gate gate = gate_on(legacy);
     ASSERT_OK(weir_queue_host_call(legacy, fail_plainly, NULL));
     const struct weir_event end = record(legacy);
     ASSERT_OK(weir_queue_host_call(other, count_up, &count));
@@ -294,7 +270,6 @@ CONFORM(Legacy, FailsOnlyQueuesThatWaitForItsEvents)
 // it has recovered.
 CONFORM(Legacy, KeepsItsOrderAfterARecovery)
 {
-    own_gate gate = gate_create();
     weir_queue *legacy = legacy_queue(f);
     own_queue queue = conform_queue(f, "q");
     own_buffer source = conform_device_buffer(f, SIZE);
@@ -303,8 +278,8 @@ CONFORM(Legacy, KeepsItsOrderAfterARecovery)
     conform_fail(queue);
     EXPECT_INT_EQ(weir_queue_sync(legacy, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
     EXPECT_OK(weir_queue_recover(legacy));
-    ASSERT_OK(weir_queue_host_call(legacy, gate_function, gate));
-    fill(legacy, source, 7);
+    own_gate gate = gate_on(legacy);
+    conform_fill(legacy, source, 7);
     EXPECT_OK(weir_queue_flush(queue));
     EXPECT_OK(weir_queue_recover(queue));
     copy(queue, result, source);
@@ -357,7 +332,6 @@ CONFORM(Legacy, InAHostCall)
 // complete.
 static void expect_block_goes(struct fixture *f, weir_queue *from, weir_queue *to)
 {
-    own_gate gate = gate_create();
     weir_buffer *results[2] = {conform_host_buffer(f, SIZE), conform_host_buffer(f, SIZE)};
     weir_pool *pool;
     weir_buffer *buffer;
@@ -365,14 +339,14 @@ static void expect_block_goes(struct fixture *f, weir_queue *from, weir_queue *t
 
     ASSERT_OK(weir_pool_create(f->device, NULL, &pool));
     ASSERT_OK(weir_pool_allocate(pool, from, SIZE, &buffer));
-    ASSERT_OK(weir_queue_host_call(from, gate_function, gate));
-    fill(from, buffer, 1);
+    own_gate gate = gate_on(from);
+    conform_fill(from, buffer, 1);
     copy(from, results[0], buffer);
     ASSERT_OK(weir_pool_free(from, &buffer));
     ASSERT_OK(weir_pool_allocate(pool, to, SIZE, &buffer));
     weir_pool_read_statistics(pool, &statistics);
     EXPECT_UINT_EQ(statistics.reused, 1);
-    fill(to, buffer, 2);
+    conform_fill(to, buffer, 2);
     copy(to, results[1], buffer);
     gate_open(gate);
     EXPECT_SYNC(to);
@@ -385,15 +359,10 @@ static void expect_block_goes(struct fixture *f, weir_queue *from, weir_queue *t
 }
 
 // The legacy queue comes after all other queues, and all others come after it.
-CONFORM(Legacy, TakesFromAPoolWhatAnyQueueFreed)
+CONFORM(Legacy, SharesPoolsWithAnyQueue)
 {
     own_queue queue = conform_queue(f, "q");
     expect_block_goes(f, queue, legacy_queue(f));
-}
-
-CONFORM(Legacy, WhatItFreedIsAnyQueues)
-{
-    own_queue queue = conform_queue(f, "q");
     expect_block_goes(f, legacy_queue(f), queue);
 }
 
@@ -464,13 +433,12 @@ CONFORM(Legacy, FromManyThreads)
 static void *come_and_go(void *user)
 {
     struct worker *worker = user;
-    const unsigned char value = 1;
     for (unsigned round = 0; round < ROUNDS; round++) {
         weir_queue *queue = NULL;
         EXPECT_OK(weir_queue_create(worker->f->device, NULL, &queue));
         if (!queue)
             return NULL;
-        EXPECT_OK(weir_queue_fill(queue, worker->slot, 0, SIZE, &value, 1));
+        conform_fill(queue, worker->slot, 1);
         if (worker->number % 2 && round % 8 == 0) {
             conform_fail(queue);
             EXPECT_OK(weir_queue_recover(queue));
@@ -623,49 +591,4 @@ CONFORM(Legacy, TimesAreAskedForAtTheDevice)
     ASSERT_OK(weir_thread_queue(f->device, &mine));
     expect_untimed(legacy, "queue 'legacy queue'");
     expect_untimed(mine, "queue 'thread queue'");
-}
-
-CONFORM(Legacy, TimesUnsupported)
-{
-    weir_device *device;
-    if (f->limits->timing_history > 0)
-        CONFORM_SKIP("this device can time");
-    EXPECT_REFUSED(weir_device_open(f->runtime, WEIR_PARAMS(weir_device, .default_timing = true),
-                                    &device),
-                   WEIR_ERROR_UNSUPPORTED, "cannot time");
-    EXPECT_NULL(device);
-}
-
-// CUDA's event in the default stream, and cuCtxRecordEvent(): complete when all that was submitted to any
-// queue before it is.
-CONFORM(Legacy, AnEventOfTheWholeDevice)
-{
-    enum {
-        QUEUES = 3
-    };
-    struct gate *gates[QUEUES];
-    weir_queue *queues[QUEUES];
-    weir_queue *legacy, *late;
-    struct weir_event all;
-
-    ASSERT_OK(weir_legacy_queue(f->device, &legacy));
-    for (int i = 0; i < QUEUES; i++) {
-        gates[i] = gate_create();
-        queues[i] = conform_queue(f, "q");
-        ASSERT_OK(weir_queue_host_call(queues[i], gate_function, gates[i]));
-    }
-    ASSERT_OK(weir_queue_record(legacy, &all));
-    late = conform_queue(f, "late");
-    for (int i = 0; i < QUEUES; i++) { // the last alone keeps it from being complete
-        EXPECT_INT_EQ(weir_event_query(all), WEIR_NOT_READY);
-        gate_open(gates[i]);
-    }
-    EXPECT_OK(weir_event_sync(all, HANG_GUARD_NS));
-    ASSERT_OK(weir_queue_wait(late, all));
-    EXPECT_SYNC(late);
-    for (int i = 0; i < QUEUES; i++) {
-        weir_queue_destroy(&queues[i]);
-        gate_destroy(&gates[i]);
-    }
-    weir_queue_destroy(&late);
 }

@@ -69,6 +69,7 @@ CONFORM(Notes, NumbersAndTimes)
     EXPECT_INVALID(weir_queue_note_times(NULL, first, now, now), "queue");
 }
 
+// docs/interop.md shows it.
 CONFORM(Notes, Rows)
 {
     own_rig r = make_rig(f);
@@ -142,29 +143,16 @@ CONFORM(Notes, Refusals)
 // After a host call the queue keeps copies of what comes after.
 CONFORM(Notes, InAHeldQueue)
 {
-    own_gate gate = gate_create();
     own_rig r = make_rig(f);
     fill(r.a, r.y, 0, SIZE, 9);
     fill(r.a, r.x, 0, SIZE, 3);
-    ASSERT_OK(weir_queue_host_call(r.a, gate_function, gate));
+    own_gate gate = gate_on(r.a);
     for (int i = 0; i < 100; i++)
         ASSERT_OK(note(r.a, r.y, r.x));
     ASSERT_OK(weir_queue_copy(r.a, r.host, 0, r.x, 0, SIZE));
     gate_open(gate);
     ASSERT_SYNC(r.a);
     EXPECT_TRUE(conform_is_filled(r.host, 3));
-}
-
-CONFORM(Notes, OnAFailedQueue)
-{
-    own_rig r = make_rig(f);
-    fill(r.a, r.y, 0, SIZE, 9);
-    ASSERT_OK(weir_queue_host_call(r.a, fail_plainly, NULL));
-    EXPECT_TRUE(weir_queue_sync(r.a, HANG_GUARD_NS) < 0);
-    EXPECT_TRUE(note(r.a, r.y, r.x) < 0);
-    EXPECT_OK(weir_queue_recover(r.a));
-    EXPECT_OK(note(r.a, r.y, r.x));
-    EXPECT_SYNC(r.a);
 }
 
 // A node that does nothing, between two branches.

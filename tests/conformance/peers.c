@@ -4,6 +4,32 @@
 
 #include "tests/conformance/pair.h"
 
+#define N 1024u
+#define BYTES ((size_t)4 * N)
+
+static const struct weir_extent blocks = {N / 32, 1, 1};
+static const struct weir_extent block = {32, 1, 1};
+
+static weir_buffer *make(struct side *side, unsigned on_host)
+{
+    return on_host ? conform_host_buffer(&side->fixture, SIZE)
+                   : conform_device_buffer(&side->fixture, SIZE);
+}
+
+// Whether each word of the buffer is its index plus `first`, where kernels run.
+static bool counts_from(struct fixture *f, struct side *side, weir_buffer *buffer, uint32_t first)
+{
+    static uint32_t words[N];
+    EXPECT_OK(weir_download(side->queue, words, buffer, 0, BYTES));
+    for (uint32_t i = 0; i < N && conform_kernels_run(f); i++)
+        if (words[i] != first + i) {
+            weir_test_fail(__FILE__, __LINE__, "word %u is %u and should be %u", i, words[i],
+                           first + i);
+            return false;
+        }
+    return true;
+}
+
 CONFORM(Peers, AreAskedFor)
 {
     OPEN_PAIR(f, pair);
@@ -14,8 +40,15 @@ CONFORM(Peers, AreAskedFor)
     EXPECT_FALSE(weir_device_can_peer(one, NULL));
     EXPECT_TRUE(weir_device_can_peer(one, one));
     EXPECT_INT_EQ(weir_device_can_peer(one, two), weir_device_can_peer(two, one));
-    if (pair.own)
-        EXPECT_FALSE(weir_device_can_peer(one, f->device)); // of another runtime
+    EXPECT_FALSE(weir_device_can_reach(NULL, one));
+    EXPECT_FALSE(weir_device_can_reach(one, NULL));
+    EXPECT_TRUE(weir_device_can_reach(one, one));
+    if (weir_device_can_reach(one, two))
+        EXPECT_TRUE(weir_device_can_peer(one, two));
+    if (pair.own) { // of another runtime
+        EXPECT_FALSE(weir_device_can_peer(one, f->device));
+        EXPECT_FALSE(weir_device_can_reach(one, f->device));
+    }
 }
 
 CONFORM(Peers, WhatIsNoPeerIsRefused)
@@ -53,7 +86,6 @@ CONFORM(Device, TwoDevices)
     OPEN_PAIR(f, pair);
     make_objects(&pair.one, "one's");
     make_objects(&pair.two, "two's");
-    own_gate gate = gate_create();
     own_gate second = gate_create();
     own_kernel kernel = conform_kernel(&pair.two.fixture, "iota");
     weir_queue *one = pair.one.queue;
@@ -64,7 +96,7 @@ CONFORM(Device, TwoDevices)
     EXPECT_INVALID(weir_queue_launch(one, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
                                      weir_out(pair.one.memory, 0, SIZE), 0u, 1u),
                    "device");
-    ASSERT_OK(weir_queue_host_call(one, gate_function, gate));
+    own_gate gate = gate_on(one);
     ASSERT_OK(weir_queue_record(one, &event));
     ASSERT_OK(weir_queue_wait(two, event));
     ASSERT_OK(weir_queue_fill(two, pair.two.memory, 0, SIZE, "x", 1));
@@ -91,10 +123,8 @@ CONFORM(Peers, CopyBothWays)
         struct side *near = side ? &pair.two : &pair.one;
         struct side *far = side ? &pair.one : &pair.two;
         for (unsigned kind = 0; kind < 4; kind++) {
-            weir_buffer *a = kind & 1 ? conform_host_buffer(&near->fixture, SIZE)
-                                      : conform_device_buffer(&near->fixture, SIZE);
-            weir_buffer *b = kind & 2 ? conform_host_buffer(&far->fixture, SIZE)
-                                      : conform_device_buffer(&far->fixture, SIZE);
+            weir_buffer *a = make(near, kind & 1);
+            weir_buffer *b = make(far, kind & 2);
             conform_write(near->queue, a, kind);
             ASSERT_OK(weir_queue_copy(near->queue, b, 16, a, 32, SIZE - 64));
             ASSERT_SYNC(near->queue);
@@ -110,23 +140,6 @@ CONFORM(Peers, CopyBothWays)
             weir_buffer_destroy(&a);
             weir_buffer_destroy(&b);
         }
-    }
-}
-
-CONFORM(Peers, Copy2D)
-{
-    NEEDS_PEERS(f, pair);
-
-    conform_write(pair.one.queue, pair.one.memory, 1);
-    conform_write(pair.two.queue, pair.two.memory, 2);
-    ASSERT_OK(weir_queue_copy_2d(pair.one.queue, (struct weir_plane){pair.two.memory, 8, 64},
-                                 (struct weir_plane){pair.one.memory, 100, 96}, 40, 20));
-    ASSERT_SYNC(pair.one.queue);
-    for (size_t row = 0; row < 20; row++) {
-        EXPECT_TRUE(
-            conform_holds(pair.two.queue, pair.two.memory, 8 + 64 * row, 40, 1, 100 + 96 * row));
-        EXPECT_TRUE(
-            conform_holds(pair.two.queue, pair.two.memory, 48 + 64 * row, 24, 2, 48 + 64 * row));
     }
 }
 
@@ -151,28 +164,19 @@ CONFORM(Peers, WaitsOrderCopies)
     }
 }
 
-// A graph belongs to one device.
-CONFORM(Peers, NotInGraphs)
-{
-    NEEDS_PEERS(f, pair);
-    own_graph graph = NULL;
-
-    ASSERT_OK(weir_capture_begin(pair.one.queue));
-    EXPECT_INVALID(weir_queue_copy(pair.one.queue, pair.one.memory, 0, pair.two.memory, 0, SIZE),
-                   "a graph holds no copies between devices");
-    ASSERT_OK(
-        weir_queue_copy(pair.one.queue, pair.one.memory, 0, pair.one.memory, SIZE / 2, SIZE / 2));
-    ASSERT_OK(weir_capture_end(pair.one.queue, NULL, &graph));
-}
-
-// The second device's memory is used by a queue of the first, which is held meanwhile.
+// The second device's memory is used by a queue of the first, which is held meanwhile, in a copy and, where kernels
+// reach the memory, in a launch.
 CONFORM(Peers, DestroyInUse)
 {
     NEEDS_PEERS(f, pair);
-    own_gate gate = gate_create();
+    own_kernel iota = conform_kernel(&pair.one.fixture, "iota");
+    const bool reaches = weir_device_can_reach(pair.one.fixture.device, pair.two.fixture.device);
 
     conform_write(pair.two.queue, pair.two.memory, 9);
-    ASSERT_OK(weir_queue_host_call(pair.one.queue, gate_function, gate));
+    own_gate gate = gate_on(pair.one.queue);
+    if (reaches)
+        ASSERT_OK(weir_queue_launch(pair.one.queue, iota, blocks, block,
+                                    weir_out(pair.two.memory, 0, BYTES), 5u, N));
     ASSERT_OK(weir_queue_copy(pair.one.queue, pair.one.memory, 0, pair.two.memory, 0, SIZE));
     weir_buffer_destroy(&pair.two.memory);
     // Calls that check the second device's destroyed objects, and reuse memory.
@@ -183,7 +187,11 @@ CONFORM(Peers, DestroyInUse)
     }
     EXPECT_OK(weir_device_trim(pair.two.fixture.device));
     gate_open(gate);
-    EXPECT_TRUE(conform_holds(pair.one.queue, pair.one.memory, 0, SIZE, 9, 0));
+    EXPECT_TRUE(conform_holds(pair.one.queue, pair.one.memory, BYTES, SIZE - BYTES, 9, BYTES));
+    if (reaches)
+        EXPECT_TRUE(counts_from(f, &pair.one, pair.one.memory, 5));
+    else
+        EXPECT_TRUE(conform_holds(pair.one.queue, pair.one.memory, 0, BYTES, 9, 0));
 }
 
 static void *open_later(void *gate)
@@ -196,11 +204,10 @@ static void *open_later(void *gate)
 CONFORM(Peers, CloseTheOwner)
 {
     NEEDS_PEERS(f, pair);
-    own_gate gate = gate_create();
     pthread_t thread;
 
     conform_write(pair.two.queue, pair.two.memory, 9);
-    ASSERT_OK(weir_queue_host_call(pair.one.queue, gate_function, gate));
+    own_gate gate = gate_on(pair.one.queue);
     ASSERT_OK(weir_queue_copy(pair.one.queue, pair.one.memory, 0, pair.two.memory, 0, SIZE));
     EXPECT_INVALID(weir_device_close(&pair.two.fixture.device), "still exists");
     weir_buffer_destroy(&pair.two.memory);
@@ -269,58 +276,11 @@ CONFORM(Peers, ComeAndGo)
 
 // Launches on one device that use the memory of another one, and copies of boxes between the two.
 
-#define N 1024u
-#define BYTES ((size_t)4 * N)
-
-static const struct weir_extent blocks = {N / 32, 1, 1};
-static const struct weir_extent block = {32, 1, 1};
-
-static weir_buffer *make(struct side *side, int on_host)
-{
-    return on_host ? conform_host_buffer(&side->fixture, BYTES)
-                   : conform_device_buffer(&side->fixture, BYTES);
-}
-
-static weir_buffer *make_large(struct side *side, unsigned on_host)
-{
-    return on_host ? conform_host_buffer(&side->fixture, SIZE)
-                   : conform_device_buffer(&side->fixture, SIZE);
-}
-
 // Ends the test as skipped if kernels of the first device cannot use the second one's memory.
 #define NEEDS_REACH(f, pair)                                                      \
     NEEDS_PEERS(f, pair);                                                         \
     if (!weir_device_can_reach(pair.one.fixture.device, pair.two.fixture.device)) \
     CONFORM_SKIP("kernels do not reach memory of the other device")
-
-// Whether each word of the buffer is its index plus `first`, where kernels run.
-static bool counts_from(struct fixture *f, struct side *side, weir_buffer *buffer, uint32_t first)
-{
-    static uint32_t words[N];
-    EXPECT_OK(weir_download(side->queue, words, buffer, 0, BYTES));
-    for (uint32_t i = 0; i < N && conform_kernels_run(f); i++)
-        if (words[i] != first + i) {
-            weir_test_fail(__FILE__, __LINE__, "word %u is %u and should be %u", i, words[i],
-                           first + i);
-            return false;
-        }
-    return true;
-}
-
-CONFORM(PeerKernels, AreAskedFor)
-{
-    OPEN_PAIR(f, pair);
-    weir_device *one = pair.one.fixture.device;
-    weir_device *two = pair.two.fixture.device;
-
-    EXPECT_FALSE(weir_device_can_reach(NULL, one));
-    EXPECT_FALSE(weir_device_can_reach(one, NULL));
-    EXPECT_TRUE(weir_device_can_reach(one, one));
-    if (weir_device_can_reach(one, two))
-        EXPECT_TRUE(weir_device_can_peer(one, two));
-    if (pair.own)
-        EXPECT_FALSE(weir_device_can_reach(one, f->device)); // of another runtime
-}
 
 // A kernel writes the other device's memory, which a queue of that device reads, and the reverse.
 CONFORM(PeerKernels, ReadAndWrite)
@@ -409,6 +369,9 @@ CONFORM(PeerKernels, WhatIsOutOfReachIsRefused)
     }
     // A graph belongs to one device.
     ASSERT_OK(weir_capture_begin(pair.one.queue));
+    if (are_peers(&pair))
+        EXPECT_INVALID(weir_queue_copy(pair.one.queue, pair.one.memory, 0, there, 0, SIZE),
+                       "a graph holds no copies between devices");
     EXPECT_INVALID(weir_queue_launch(pair.one.queue, iota, blocks, block, weir_out(there, 0, BYTES),
                                      1u, N),
                    "a buffer of another device");
@@ -421,43 +384,14 @@ CONFORM(PeerKernels, WhatIsOutOfReachIsRefused)
                    "a buffer of another device");
 }
 
-// The second device's memory is used by a launch of the first, which is held meanwhile.
-CONFORM(PeerKernels, DestroyInUse)
-{
-    NEEDS_REACH(f, pair);
-    own_kernel add = conform_kernel(&pair.one.fixture, "increment");
-    own_gate gate = gate_create();
-    const uint32_t seven = 7;
-
-    ASSERT_OK(weir_queue_fill(pair.two.queue, pair.two.memory, 0, SIZE, &seven, sizeof seven));
-    ASSERT_SYNC(pair.two.queue);
-    ASSERT_OK(weir_queue_host_call(pair.one.queue, gate_function, gate));
-    ASSERT_OK(weir_queue_launch(pair.one.queue, add, blocks, block,
-                                weir_inout(pair.two.memory, 0, BYTES), 1u, N));
-    ASSERT_OK(weir_queue_copy(pair.one.queue, pair.one.memory, 0, pair.two.memory, 0, SIZE));
-    weir_buffer_destroy(&pair.two.memory);
-    for (int i = 0; i < 4; i++) {
-        weir_buffer *other = conform_device_buffer(&pair.two.fixture, SIZE);
-        conform_write(pair.two.queue, other, 200);
-        weir_buffer_destroy(&other);
-    }
-    EXPECT_OK(weir_device_trim(pair.two.fixture.device));
-    gate_open(gate);
-    uint32_t words[SIZE / 4];
-    ASSERT_OK(weir_download(pair.one.queue, words, pair.one.memory, 0, SIZE));
-    EXPECT_UINT_EQ(words[0], conform_kernels_run(f) ? 8 : 7);
-    EXPECT_UINT_EQ(words[N - 1], words[0]);
-    EXPECT_UINT_EQ(words[N], 7);
-}
-
 // Whole rows from slice to slice, and not; from and to every placement.
 CONFORM(Peers, Copy3D)
 {
     static const size_t slice_pitches[] = {640, 650};
     NEEDS_PEERS(f, pair);
     for (unsigned kind = 0; kind < 8; kind++) {
-        weir_buffer *a = make_large(&pair.one, kind & 1);
-        weir_buffer *b = make_large(&pair.two, kind & 2);
+        weir_buffer *a = make(&pair.one, kind & 1);
+        weir_buffer *b = make(&pair.two, kind & 2);
         const size_t slice = slice_pitches[kind >> 2];
         conform_write(pair.one.queue, a, 1);
         conform_write(pair.two.queue, b, 2);

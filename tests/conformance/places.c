@@ -19,11 +19,6 @@
         EXPECT_INT_EQ(weir_last_error()->line, __LINE__); \
     } while (0)
 
-static weir_status fail_at_once(void *unused)
-{
-    return WEIR_ERROR_HOST_CALL;
-}
-
 CONFORM(Places, OfRuntimesAndDevices)
 {
     weir_runtime *runtime = NULL;
@@ -112,6 +107,8 @@ CONFORM(Places, OfWhatIsLeftAtClose)
     own_program program = NULL;
     own_kernel kernel = NULL;
     own_graph graph = NULL;
+    own_buffer buffer = NULL;
+    own_device second = NULL;
     const int first = __LINE__ + 1;
     ASSERT_OK(weir_queue_create(f->device, WEIR_PARAMS(weir_queue, .label = "q"), &queue));
     ASSERT_OK(weir_pool_create(f->device, WEIR_PARAMS(weir_pool, .label = "of this test"), &pool));
@@ -119,6 +116,8 @@ CONFORM(Places, OfWhatIsLeftAtClose)
     ASSERT_OK(weir_kernel_create(program, "iota", &kernel));
     ASSERT_OK(weir_capture_begin(queue));
     ASSERT_OK(weir_capture_end(queue, WEIR_PARAMS(weir_graph, .label = "empty"), &graph));
+    ASSERT_OK(weir_buffer_create(f->device, WEIR_PARAMS(weir_buffer, .size = 4), &buffer));
+    ASSERT_OK(weir_device_open(f->runtime, WEIR_PARAMS(weir_device, .label = "2nd"), &second));
 
     EXPECT_PLACED(weir_device_close(&f->device));
     expect_told("the queue 'q'", first);
@@ -126,9 +125,12 @@ CONFORM(Places, OfWhatIsLeftAtClose)
     expect_told("the program '//kernels/conformance'", first + 2);
     expect_told("the kernel 'iota'", first + 3);
     expect_told("the graph 'empty'", first + 5);
+    expect_told("the buffer without a label", first + 6);
+    EXPECT_NOT_NULL(f->device);
     EXPECT_PLACED(weir_close(&f->runtime));
-    EXPECT_CONTAINS(weir_last_error_text(), "1 device of the runtime is still open: '");
-    EXPECT_CONTAINS(weir_last_error_text(), "(opened at ");
+    EXPECT_NOT_NULL(f->runtime);
+    EXPECT_CONTAINS(weir_last_error_text(), "2 devices of the runtime are still open: '");
+    expect_told("'2nd' (opened at ", first + 7);
 }
 
 enum {
@@ -199,49 +201,4 @@ CONFORM(Places, OfFiftyObjectsLeftAtClose)
     expect_all_logged(&quiet, 0);
     EXPECT_INT_EQ(quiet.others, 0);
     weir_buffer_destroy(&buffers[0]);
-}
-
-CONFORM(Places, OfManyDevicesLeftAtClose)
-{
-    enum {
-        DEVICES = 8
-    };
-    weir_device *devices[DEVICES];
-    struct left_log log = {.prefix = "weir_close: the device 'left ",
-                           .created = {__LINE__ + 7, __LINE__ + 9}};
-    for (int i = 0; i < DEVICES; i++) {
-        char label[64];
-        snprintf(label, sizeof label, "left %d of those that have long names", i);
-        const struct weir_device_params *params =
-            WEIR_PARAMS(weir_device, .label = label, .select = "0");
-        if (i % 2 == 0)
-            ASSERT_OK(weir_device_open(f->runtime, params, &devices[i]));
-        else
-            ASSERT_OK(weir_device_open(f->runtime, params, &devices[i]));
-    }
-    weir_log_set(note_left, &log, WEIR_LOG_ERROR);
-    EXPECT_PLACED(weir_close(&f->runtime));
-    weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
-    EXPECT_CONTAINS(weir_last_error()->message, "9 devices of the runtime are still open: '");
-    EXPECT_CONTAINS(weir_last_error()->message, " more; the log (weir_log_set) has all");
-    expect_all_logged(&log, DEVICES);
-    EXPECT_INT_GE(log.others, 1); // the fixture's, and in debug mode the refused call
-    for (int i = 0; i < DEVICES; i++)
-        EXPECT_OK(weir_device_close(&devices[i]));
-}
-
-// The name of a file need not outlive the call, as that of another language may not.
-CONFORM(Places, OfFilesWhoseNamesEnd)
-{
-    char file[] = "loop.py";
-    own_queue queue = NULL;
-    ASSERT_OK(
-        weir_queue_create_at(f->device, WEIR_PARAMS(weir_queue, .label = "q"), &queue, file, 7));
-    ASSERT_OK(weir_queue_host_call_at(queue, fail_at_once, NULL, file, 8));
-    memset(file, 'x', sizeof file - 1);
-    EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
-    EXPECT_STR_EQ(weir_last_error()->file, "loop.py");
-    EXPECT_INT_EQ(weir_last_error()->line, 8);
-    weir_device *device = f->device;
-    EXPECT_INVALID(weir_device_close(&device), "loop.py:7");
 }

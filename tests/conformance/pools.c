@@ -31,26 +31,20 @@ static struct weir_pool_statistics read_statistics(const weir_pool *pool)
     return statistics;
 }
 
-static void fill(weir_queue *queue, weir_buffer *buffer, unsigned char value)
-{
-    EXPECT_OK(weir_queue_fill(queue, buffer, 0, weir_buffer_size(buffer), &value, 1));
-}
-
 // Free and allocate again before any of the work has run: the second user's bytes do not
 // reach the first user's copy.
 CONFORM(Pool, ReusesAtOnceOnItsOwnQueue)
 {
-    own_gate gate = gate_create();
     own_queue queue = conform_queue(f, "q");
     weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
     weir_buffer *results[3];
 
-    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    own_gate gate = gate_on(queue);
     for (unsigned i = 0; i < 3; i++) {
         weir_buffer *buffer = take(pool, queue, SIZE);
         results[i] = conform_host_buffer(f, SIZE);
         ASSERT_UINT_EQ(weir_buffer_size(buffer), SIZE);
-        fill(queue, buffer, (unsigned char)(i + 1));
+        conform_fill(queue, buffer, (unsigned char)(i + 1));
         ASSERT_OK(weir_queue_copy(queue, results[i], 0, buffer, 0, SIZE));
         ASSERT_OK(weir_pool_free(queue, &buffer));
         EXPECT_NULL(buffer);
@@ -71,22 +65,21 @@ CONFORM(Pool, ReusesAtOnceOnItsOwnQueue)
 // one's copy would read its bytes.
 CONFORM(Pool, HandsOutNothingThatAnotherQueueStillUses)
 {
-    own_gate gate = gate_create();
     own_queue first = conform_queue(f, "first");
     own_queue second = conform_queue(f, "second");
     own_buffer result = conform_host_buffer(f, SIZE);
     own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
     weir_buffer *buffer = take(pool, first, SIZE);
 
-    fill(first, buffer, 1);
-    ASSERT_OK(weir_queue_host_call(first, gate_function, gate));
+    conform_fill(first, buffer, 1);
+    own_gate gate = gate_on(first);
     ASSERT_OK(weir_queue_copy(first, result, 0, buffer, 0, SIZE));
     ASSERT_OK(weir_pool_free(first, &buffer));
 
     weir_buffer *other = take(pool, second, SIZE);
     EXPECT_UINT_EQ(read_statistics(pool).reused, 0);
     EXPECT_UINT_EQ(read_statistics(pool).blocked, 1);
-    fill(second, other, 2);
+    conform_fill(second, other, 2);
     ASSERT_SYNC(second); // it waits for nothing
     gate_open(gate);
     ASSERT_SYNC(first);
@@ -97,7 +90,6 @@ CONFORM(Pool, HandsOutNothingThatAnotherQueueStillUses)
 
 CONFORM(Pool, ReusesOnAnotherQueueAfterAWait)
 {
-    own_gate gate = gate_create();
     own_queue first = conform_queue(f, "first");
     own_queue second = conform_queue(f, "second");
     weir_buffer *results[2] = {conform_host_buffer(f, SIZE), conform_host_buffer(f, SIZE)};
@@ -106,8 +98,8 @@ CONFORM(Pool, ReusesOnAnotherQueueAfterAWait)
     struct weir_event after;
     weir_buffer *buffer = take(pool, first, SIZE);
 
-    fill(first, buffer, 1);
-    ASSERT_OK(weir_queue_host_call(first, gate_function, gate));
+    conform_fill(first, buffer, 1);
+    own_gate gate = gate_on(first);
     ASSERT_OK(weir_queue_copy(first, results[0], 0, buffer, 0, SIZE));
     ASSERT_OK(weir_queue_record(first, &before));
     ASSERT_OK(weir_pool_free(first, &buffer));
@@ -120,7 +112,7 @@ CONFORM(Pool, ReusesOnAnotherQueueAfterAWait)
     ASSERT_OK(weir_queue_wait(second, after));
     weir_buffer *same = take(pool, second, SIZE);
     EXPECT_UINT_EQ(read_statistics(pool).reused, 1);
-    fill(second, same, 2);
+    conform_fill(second, same, 2);
     ASSERT_OK(weir_queue_copy(second, results[1], 0, same, 0, SIZE));
     gate_open(gate);
     ASSERT_SYNC(second);
@@ -143,12 +135,12 @@ CONFORM(Pool, ReusesWhatIsKnownToBeComplete)
     own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
 
     weir_buffer *buffer = take(pool, first, SIZE);
-    fill(first, buffer, 1);
+    conform_fill(first, buffer, 1);
     ASSERT_OK(weir_pool_free(first, &buffer));
     ASSERT_SYNC(first);
     buffer = take(pool, second, SIZE);
     EXPECT_UINT_EQ(read_statistics(pool).reused, 1);
-    fill(second, buffer, 2);
+    conform_fill(second, buffer, 2);
     ASSERT_OK(weir_pool_free(second, &buffer));
     ASSERT_SYNC(second);
     weir_queue_destroy(&second);
@@ -206,7 +198,7 @@ CONFORM(Pool, OfHostMemory)
     for (unsigned i = 0; i < 3; i++) {
         weir_buffer *buffer = take(pool, queue, SIZE);
         ASSERT_INT_EQ(weir_buffer_placement(buffer), WEIR_PLACE_HOST);
-        fill(queue, buffer, (unsigned char)(i + 1));
+        conform_fill(queue, buffer, (unsigned char)(i + 1));
         ASSERT_SYNC(queue);
         EXPECT_TRUE(conform_is_filled(buffer, (unsigned char)(i + 1)));
         ASSERT_OK(weir_pool_free(queue, &buffer));
@@ -314,7 +306,6 @@ CONFORM(Pool, RefusesUsesAfterAFree)
 
 CONFORM(Pool, TheLimitsErrorNamesTheUsesOfTheMemory)
 {
-    own_gate gate = gate_create();
     own_queue queue = conform_queue(f, "q");
     own_queue held = conform_queue(f, "held");
     own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 4096);
@@ -325,7 +316,7 @@ CONFORM(Pool, TheLimitsErrorNamesTheUsesOfTheMemory)
                    "2000 bytes were asked for, a block of 2048; 3072 bytes of the pool are in use, "
                    "0 are kept and not idle, and the limit is 4096");
     EXPECT_NULL(other);
-    ASSERT_OK(weir_queue_host_call(held, gate_function, gate));
+    own_gate gate = gate_on(held);
     ASSERT_OK(weir_pool_free(held, &buffer));
     EXPECT_REFUSED(weir_pool_allocate(pool, queue, 2000, &other), WEIR_ERROR_OUT_OF_MEMORY,
                    "0 bytes of the pool are in use, 3072 are kept and not idle");
@@ -365,40 +356,23 @@ CONFORM(Pool, DestroyedWhileBuffersAreOut)
     EXPECT_SYNC(queue);
 }
 
-// The device names the pool, or a buffer of a destroyed pool.
-CONFORM(Pool, KeepsItsDeviceFromClosing)
-{
-    weir_queue *queue = conform_queue(f, "q");
-    weir_pool *pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
-    own_buffer buffer = take(pool, queue, SIZE);
-    weir_device *device = f->device;
-
-    ASSERT_SYNC(queue);
-    weir_queue *gone = queue;
-    weir_queue_destroy(&gone);
-    EXPECT_INVALID(weir_device_close(&device), "the pool 'pool' still exists");
-    weir_pool_destroy(&pool);
-    EXPECT_INVALID(weir_device_close(&device), "the buffer 'pool' still exists");
-}
-
 // weir_buffer_destroy() removes a buffer from its pool.
 CONFORM(Pool, BuffersCanBeDestroyed)
 {
-    own_gate gate = gate_create();
     own_queue queue = conform_queue(f, "q");
     own_buffer result = conform_host_buffer(f, SIZE);
     own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
     weir_buffer *buffer = take(pool, queue, SIZE);
 
-    fill(queue, buffer, 9);
-    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    conform_fill(queue, buffer, 9);
+    own_gate gate = gate_on(queue);
     ASSERT_OK(weir_queue_copy(queue, result, 0, buffer, 0, SIZE));
     weir_buffer_destroy(&buffer);
     EXPECT_UINT_EQ(read_statistics(pool).in_use_bytes, 0);
     EXPECT_UINT_EQ(read_statistics(pool).kept_bytes, 0);
     buffer = take(pool, queue, SIZE);
     EXPECT_UINT_EQ(read_statistics(pool).reused, 0);
-    fill(queue, buffer, 8);
+    conform_fill(queue, buffer, 8);
     gate_open(gate);
     ASSERT_SYNC(queue);
     EXPECT_TRUE(conform_is_filled(result, 9));
@@ -408,7 +382,6 @@ CONFORM(Pool, BuffersCanBeDestroyed)
 // Only idle memory is returned, and the rest stays usable.
 CONFORM(Pool, TrimsWhatIsIdle)
 {
-    own_gate gate = gate_create();
     own_queue queue = conform_queue(f, "q");
     own_queue held = conform_queue(f, "held");
     own_pool pool = pool_of(f, WEIR_PLACE_DEVICE, 0);
@@ -417,7 +390,7 @@ CONFORM(Pool, TrimsWhatIsIdle)
     for (int i = 0; i < 4; i++)
         buffers[i] = take(pool, i < 3 ? queue : held, 1024);
     conform_write(queue, buffers[0], 3);
-    ASSERT_OK(weir_queue_host_call(held, gate_function, gate));
+    own_gate gate = gate_on(held);
     for (int i = 1; i < 4; i++)
         ASSERT_OK(weir_pool_free(i < 3 ? queue : held, &buffers[i]));
     ASSERT_SYNC(queue);
@@ -563,7 +536,7 @@ CONFORM(Pool, HandsBuffersFromQueueToQueue)
             ASSERT_TRUE(conform_is_filled(results[slot], (unsigned char)(round - RESULTS)));
         }
         weir_buffer *buffer = take(pool, producer, SIZE);
-        fill(producer, buffer, (unsigned char)round);
+        conform_fill(producer, buffer, (unsigned char)round);
         follow(consumer, producer);
         ASSERT_OK(weir_queue_copy(consumer, results[slot], 0, buffer, 0, SIZE));
         ASSERT_OK(weir_pool_free(consumer, &buffer));

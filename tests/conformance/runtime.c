@@ -397,32 +397,3 @@ CONFORM(Counters, AWarmLoopOfHostCallsIsFlat)
     EXPECT_UINT_EQ(after.allocations, before.allocations);
     EXPECT_UINT_EQ(after.driver_objects, before.driver_objects);
 }
-
-// The suite's own lists: every entry is needed by some backend, and the child
-// processes of expected failures distinguish a failure from a success.
-
-CONFORM(Lists, Selftest)
-{
-    (void)f;
-    if (!getenv(CONFORM_CHILD))
-        WEIR_SKIP("runs in a child of Lists.TellFailureFromSuccess only");
-    weir_test_fail(__FILE__, __LINE__, "fails on purpose");
-}
-
-CONFORM(Lists, TellFailureFromSuccess)
-{
-    static const struct conform_entry list[] = {
-        {"b", NULL, "Suite.Any", "any device"},
-        {"b", "basic", "Suite.One", "one device"},
-        {NULL, NULL, NULL, NULL},
-    };
-
-    (void)f;
-    EXPECT_INT_EQ(conform_run_child("Lists", "Selftest"), 1);
-    EXPECT_INT_EQ(conform_run_child("Status", "TableIsUnique"), 0);
-    EXPECT_PTR_EQ(conform_find(list, "b", "pthread", "Suite.Any"), &list[0]);
-    EXPECT_PTR_EQ(conform_find(list, "b", "basic-x86", "Suite.One"), &list[1]);
-    EXPECT_NULL(conform_find(list, "b", "pthread", "Suite.One"));
-    EXPECT_NULL(conform_find(list, "other", "basic", "Suite.One"));
-    EXPECT_NULL(conform_find(list, "b", "basic", "Suite.Two"));
-}

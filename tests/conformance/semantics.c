@@ -33,12 +33,11 @@ CONFORM(Semantics, WaitBeforeRecord)
 // An event keeps naming its own point while its queue records others.
 CONFORM(Semantics, ReRecord)
 {
-    own_gate gate = gate_create();
     own_queue queue = conform_queue(f, "recorder");
     struct weir_event events[3];
 
     ASSERT_OK(weir_queue_record(queue, &events[0]));
-    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    own_gate gate = gate_on(queue);
     ASSERT_OK(weir_queue_record(queue, &events[1]));
     ASSERT_OK(weir_queue_record(queue, &events[2]));
     for (int i = 0; i < 3; i++) {
@@ -57,7 +56,6 @@ CONFORM(Semantics, ReRecord)
 // order.
 CONFORM(Semantics, ImpliedWaits)
 {
-    own_gate gate = gate_create();
     own_queue producer = conform_queue(f, "producer");
     own_queue consumer = conform_queue(f, "consumer");
     own_buffer source = conform_host_buffer(f, SIZE);
@@ -68,7 +66,7 @@ CONFORM(Semantics, ImpliedWaits)
     struct weir_event own;
 
     memset(conform_bytes(result), 0, SIZE);
-    ASSERT_OK(weir_queue_host_call(producer, gate_function, gate));
+    own_gate gate = gate_on(producer);
     ASSERT_OK(weir_queue_record(producer, &early));
     ASSERT_OK(weir_queue_wait(producer, early));
     memset(conform_bytes(source), 0x5a, SIZE);
@@ -183,6 +181,11 @@ CONFORM(Semantics, TimingUnsupported)
                                      &queue),
                    WEIR_ERROR_UNSUPPORTED, "cannot time");
     EXPECT_NULL(queue);
+    weir_device *device;
+    EXPECT_REFUSED(weir_device_open(f->runtime, WEIR_PARAMS(weir_device, .default_timing = true),
+                                    &device),
+                   WEIR_ERROR_UNSUPPORTED, "cannot time");
+    EXPECT_NULL(device);
 }
 
 // Records of two queues that are ordered by a wait are in order of time, too, also one that comes
@@ -192,7 +195,6 @@ CONFORM(Semantics, TimingIsOneTimeline)
     CONFORM_NEEDS_TIMES(f);
     weir_queue *queues[2] = {conform_timed_queue(f, "a"), conform_timed_queue(f, "b")};
     weir_buffer *buffer = conform_device_buffer(f, SIZE);
-    const uint32_t value = 0;
     struct weir_event events[12];
     uint64_t times[12];
 
@@ -201,7 +203,7 @@ CONFORM(Semantics, TimingIsOneTimeline)
         if (i > 0)
             ASSERT_OK(weir_queue_wait(queue, events[i - 1]));
         ASSERT_OK(weir_queue_record(queue, &events[i]));
-        ASSERT_OK(weir_queue_fill(queue, buffer, 0, SIZE, &value, sizeof value));
+        conform_fill(queue, buffer, 0);
         ASSERT_OK(weir_queue_record(queue, &events[i + 1]));
     }
     ASSERT_OK(weir_event_sync_all(events, 12, HANG_GUARD_NS));
@@ -219,17 +221,20 @@ CONFORM(Semantics, TimingIsOneTimeline)
 CONFORM(Semantics, TimingOfAnIncompleteEvent)
 {
     CONFORM_NEEDS_TIMES(f);
-    own_gate gate = gate_create();
     weir_queue *queue = conform_timed_queue(f, "gated");
     struct weir_event event;
     uint64_t time;
+    int64_t elapsed;
 
-    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
+    own_gate gate = gate_on(queue);
     ASSERT_OK(weir_queue_record(queue, &event));
     EXPECT_INT_EQ(weir_event_time_ns(event, &time), WEIR_NOT_READY);
+    EXPECT_INT_EQ(weir_event_elapsed_ns(event, event, &elapsed), WEIR_NOT_READY);
     gate_open(gate);
     ASSERT_OK(weir_event_sync(event, HANG_GUARD_NS));
     EXPECT_OK(weir_event_time_ns(event, &time));
+    EXPECT_OK(weir_event_elapsed_ns(event, event, &elapsed));
+    EXPECT_INT_EQ(elapsed, 0);
     weir_queue_destroy(&queue);
     EXPECT_REFUSED(weir_event_time_ns(event, &time), WEIR_ERROR_EXPIRED, "gone");
 }

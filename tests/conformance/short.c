@@ -38,13 +38,6 @@ CONFORM(Short, LaunchOfACount)
     EXPECT_INVALID(weir_queue_launch_count(NULL, x.kernel, 1, weir_whole_out(x.a), 5u, N), "queue");
 }
 
-CONFORM(Short, LaunchOfACountOfARequiredBlock)
-{
-    own_bench x = make_bench(f, "required_block", BYTES);
-    EXPECT_INVALID(weir_queue_launch_count(x.queue, x.kernel, 64, weir_whole_out(x.a)),
-                   "requires blocks of more than one dimension");
-}
-
 // Each of the work-items sees its own index, and sizes whose product is what was asked for; those
 // beyond write nothing.
 static void expect_items(struct fixture *f, struct bench *x, struct weir_extent items)
@@ -122,6 +115,8 @@ CONFORM(Short, LaunchOfAGlobalSizeOfARequiredBlock)
                                             weir_whole_out(x.a)),
                    "16×4×3 work-items are not whole blocks of 8×4×2");
     EXPECT_CONTAINS(weir_last_error()->remedy, "weir_queue_launch_count()");
+    EXPECT_INVALID(weir_queue_launch_count(x.queue, x.kernel, 64, weir_whole_out(x.a)),
+                   "requires blocks of more than one dimension");
 }
 
 static uint32_t first_of(weir_buffer *host)
@@ -138,7 +133,6 @@ static uint32_t first_of(weir_buffer *host)
 CONFORM(Short, AfterAnotherQueue)
 {
     const uint32_t value = 7;
-    own_gate gate = gate_create();
     own_queue work = conform_queue(f, "work");
     own_queue copy = conform_queue(f, "copy");
     own_buffer memory = NULL;
@@ -154,7 +148,7 @@ CONFORM(Short, AfterAnotherQueue)
     words[0] = 1;
     ASSERT_OK(weir_host_whole_end(host, WEIR_ACCESS_WRITE));
 
-    ASSERT_OK(weir_queue_host_call(work, gate_function, gate));
+    own_gate gate = gate_on(work);
     ASSERT_OK(weir_queue_fill(work, memory, 0, BYTES, &value, sizeof value));
     ASSERT_OK(weir_queue_after(copy, work));
     ASSERT_OK(weir_queue_copy(copy, host, 0, memory, 0, BYTES));
@@ -180,7 +174,6 @@ CONFORM(Short, ZeroedEventsWhereTheProgramSaysSo)
 {
     const struct weir_event none = {0, 0};
     struct weir_event event;
-    own_gate gate = gate_create();
     own_queue first = conform_queue(f, "first");
     own_queue second = conform_queue(f, "second");
 
@@ -188,7 +181,7 @@ CONFORM(Short, ZeroedEventsWhereTheProgramSaysSo)
     EXPECT_OK(weir_event_sync_if(none, HANG_GUARD_NS));
     EXPECT_INVALID(weir_queue_wait_if(NULL, none), "queue");
     EXPECT_INVALID(weir_queue_wait_if(second, ((struct weir_event){0, 1})), "event");
-    ASSERT_OK(weir_queue_host_call(first, gate_function, gate));
+    own_gate gate = gate_on(first);
     ASSERT_OK(weir_queue_record(first, &event));
     EXPECT_INT_EQ(weir_event_sync_if(event, 0), WEIR_TIMEOUT);
     ASSERT_OK(weir_queue_wait_if(second, event));
@@ -335,23 +328,6 @@ CONFORM(Short, TimeBetweenTwoEvents)
     EXPECT_INT_EQ(elapsed, -(int64_t)(times[1] - times[0]));
     weir_queue_destroy(&queue);
     EXPECT_REFUSED(weir_event_elapsed_ns(begin, end, &elapsed), WEIR_ERROR_EXPIRED, "gone");
-}
-
-CONFORM(Short, TimeOfAnIncompleteEvent)
-{
-    CONFORM_NEEDS_TIMES(f);
-    own_gate gate = gate_create();
-    own_queue queue = conform_timed_queue(f, "gated");
-    struct weir_event event;
-    int64_t elapsed;
-
-    ASSERT_OK(weir_queue_host_call(queue, gate_function, gate));
-    ASSERT_OK(weir_queue_record(queue, &event));
-    EXPECT_INT_EQ(weir_event_elapsed_ns(event, event, &elapsed), WEIR_NOT_READY);
-    gate_open(gate);
-    ASSERT_OK(weir_event_sync(event, HANG_GUARD_NS));
-    EXPECT_OK(weir_event_elapsed_ns(event, event, &elapsed));
-    EXPECT_INT_EQ(elapsed, 0);
 }
 
 static weir_queue *open_timed(weir_device *device)

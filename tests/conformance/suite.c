@@ -1,31 +1,26 @@
-// The frame around each test: opening, the two lists, closing, and the summary.
+// The frame around each test: opening, the list, closing, and the summary.
 #include "tests/conformance/suite.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "kernels/conformance/conformance.h"
 
-extern char **environ;
-
-// Permanent: the device cannot. No row of the memory model may be here for PoCL, NVIDIA's OpenCL or CUDA.
-static const struct conform_entry unsupported[] = {
-    {NULL, NULL, NULL, NULL},
+// One test on one backend. `device` is part of the device's name; NULL: any.
+struct conform_entry {
+    const char *backend;
+    const char *device;
+    const char *test; // "Suite.Name"
+    const char *reason;
 };
 
-// Temporary: a known defect. The test runs in a separate process; if it passes, that is a failure, and the entry
-// must be removed. Both lists should stay short.
-static const struct conform_entry expected_failures[] = {
+// What a device can never do. No row of the memory model may be here for PoCL, NVIDIA's OpenCL or CUDA.
+static const struct conform_entry unsupported[] = {
     {NULL, NULL, NULL, NULL},
 };
 
@@ -34,16 +29,13 @@ static struct {
     int run;
     int skipped;
     int unsupported;
-    int expected_failures;
 } summary;
 
 static void print_summary(void)
 {
-    if (summary.run && !getenv(CONFORM_CHILD))
-        printf("[ CONFORM  ] %s: %d tests; %d skipped by limits, %d unsupported, %d expected "
-               "failures\n",
-               summary.chain, summary.run, summary.skipped, summary.unsupported,
-               summary.expected_failures);
+    if (summary.run)
+        printf("[ CONFORM  ] %s: %d tests; %d skipped by limits, %d unsupported\n", summary.chain,
+               summary.run, summary.skipped, summary.unsupported);
 }
 
 void conform_skipped(void)
@@ -82,35 +74,20 @@ static void close_fixture(struct fixture *f)
     EXPECT_NULL(f->runtime);
 }
 
-static void expect_failure(const struct conform_entry *entry, const struct conform_test *test)
-{
-    summary.expected_failures++;
-    if (conform_run_child(test->test.suite, test->test.name) == 0)
-        weir_test_fail(test->test.file, test->test.line,
-                       "%s passes now and is listed as an expected failure (%s): take it off the "
-                       "list",
-                       entry->test, entry->reason);
-}
-
-// Returns whether one of the lists handled the test.
-static bool listed(const struct conform_test *test, const struct fixture *f)
+// The list's entry for the test, or NULL.
+static const struct conform_entry *find_entry(const struct conform_test *test,
+                                              const struct fixture *f)
 {
     char name[128];
     const char *backend = weir_runtime_backend(f->runtime);
     const char *device = weir_device_get_info(f->device)->name;
 
     snprintf(name, sizeof name, "%s.%s", test->test.suite, test->test.name);
-    const struct conform_entry *entry = conform_find(unsupported, backend, device, name);
-    if (entry) {
-        summary.unsupported++;
-        weir_test_skip(test->test.file, test->test.line, "unsupported: %s", entry->reason);
-        return true;
-    }
-    entry = conform_find(expected_failures, backend, device, name);
-    if (!entry || getenv(CONFORM_CHILD))
-        return false;
-    expect_failure(entry, test);
-    return true;
+    for (const struct conform_entry *entry = unsupported; entry->test; entry++)
+        if (strcmp(entry->test, name) == 0 && strcmp(entry->backend, backend) == 0 &&
+            (!entry->device || strstr(device, entry->device)))
+            return entry;
+    return NULL;
 }
 
 static void run(void)
@@ -123,8 +100,13 @@ static void run(void)
         return;
     if (summary.run++ == 0)
         note_chain(&f);
-    if (!listed(test, &f))
+    const struct conform_entry *entry = find_entry(test, &f);
+    if (entry) {
+        summary.unsupported++;
+        weir_test_skip(test->test.file, test->test.line, "unsupported: %s", entry->reason);
+    } else {
         test->body(&f);
+    }
     close_fixture(&f);
 }
 
@@ -133,43 +115,6 @@ void conform_add(struct conform_test *test)
     test->test.run = run;
     test->test.data = test;
     weir_test_add(&test->test);
-}
-
-// Polls, since a child that hangs must not hang its parent.
-static int wait_for_child(pid_t child)
-{
-    const struct timespec pause = {.tv_nsec = 20000000};
-    int status = -1;
-
-    for (int i = 0; i < 3000; i++) {
-        pid_t done = waitpid(child, &status, WNOHANG);
-        if (done == child)
-            return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-        nanosleep(&pause, NULL);
-    }
-    kill(child, SIGKILL);
-    waitpid(child, &status, 0);
-    return -1;
-}
-
-int conform_run_child(const char *suite, const char *name)
-{
-    char filter[160];
-    char program[] = "conformance";
-    char *arguments[] = {program, filter, NULL};
-    pid_t child;
-
-    snprintf(filter, sizeof filter, "--gtest_filter=%s.%s", suite, name);
-    setenv(CONFORM_CHILD, "1", 1);
-    // An expected failure must not look like a failure in this program's log.
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
-    int error = posix_spawn(&child, "/proc/self/exe", &actions, NULL, arguments, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    unsetenv(CONFORM_CHILD);
-    return error ? -1 : wait_for_child(child);
 }
 
 // Makers.
@@ -289,6 +234,11 @@ bool conform_holds(weir_queue *queue, weir_buffer *buffer, size_t offset, size_t
     return same;
 }
 
+void conform_fill(weir_queue *queue, weir_buffer *buffer, unsigned char value)
+{
+    EXPECT_OK(weir_queue_fill(queue, buffer, 0, weir_buffer_size(buffer), &value, 1));
+}
+
 bool conform_is_filled(weir_buffer *buffer, unsigned char value)
 {
     const unsigned char *bytes = conform_bytes(buffer);
@@ -333,6 +283,13 @@ struct gate *gate_create(void)
         abort();
     pthread_mutex_init(&gate->lock, NULL);
     pthread_cond_init(&gate->changed, NULL);
+    return gate;
+}
+
+struct gate *gate_on(weir_queue *queue)
+{
+    struct gate *gate = gate_create();
+    EXPECT_OK(weir_queue_host_call(queue, gate_function, gate));
     return gate;
 }
 

@@ -12,7 +12,7 @@
 // both are closed, which must succeed: a test that does not destroy all its objects fails.
 //
 // Nothing here depends on a backend's name. A test is skipped by a limit, or because a probe
-// showed that kernels do nothing; otherwise only the two lists of suite.c excuse a test.
+// showed that kernels do nothing; otherwise only the list of suite.c excuses a test.
 #ifndef WEIR_TESTS_CONFORMANCE_SUITE_H
 #define WEIR_TESTS_CONFORMANCE_SUITE_H
 
@@ -122,6 +122,9 @@ void conform_write(weir_queue *queue, weir_buffer *buffer, unsigned seed);
 bool conform_holds(weir_queue *queue, weir_buffer *buffer, size_t offset, size_t size,
                    unsigned seed, size_t first);
 
+// Fills the buffer with a byte.
+void conform_fill(weir_queue *queue, weir_buffer *buffer, unsigned char value);
+
 // Whether each byte of a HOST buffer that no work uses at the moment is `value`.
 bool conform_is_filled(weir_buffer *buffer, unsigned char value);
 
@@ -134,6 +137,8 @@ void conform_run_threads(void *(*function)(void *worker), void *workers, size_t 
 struct gate;
 
 struct gate *gate_create(void);
+// The queue's next call.
+struct gate *gate_on(weir_queue *queue);
 void gate_destroy(struct gate **gate); // opens it where the test has failed
 weir_status gate_function(void *user); // a gate
 // Blocks until the host call has begun; false after the guard.
@@ -165,11 +170,6 @@ static inline void launch_and_sync(weir_queue *queue, weir_graph *graph)
     EXPECT_OK(weir_queue_graph(queue, graph));
     EXPECT_SYNC(queue);
 }
-
-// The label under which the child process of an expected failure runs, and a function that runs
-// one: its exit status, or -1 if it crashed or hung.
-#define CONFORM_CHILD "WEIR_CONFORM_CHILD"
-int conform_run_child(const char *suite, const char *name);
 
 // For the tests of launches: a queue, a kernel, and three buffers.
 struct bench {
@@ -208,27 +208,5 @@ static inline void finish_bench(struct bench *bench)
 #define LAUNCH(x, ...) ASSERT_OK(weir_queue_launch((x)->queue, (x)->kernel, __VA_ARGS__))
 #define REFUSES(x, part, ...) \
     EXPECT_INVALID(weir_queue_launch((x)->queue, (x)->kernel, __VA_ARGS__), part)
-
-// Entries of the lists of tests that the suite excuses (suite.c).
-
-// One test on one backend. `device` is part of the device's name; NULL: any.
-struct conform_entry {
-    const char *backend;
-    const char *device;
-    const char *test; // "Suite.Name"
-    const char *reason;
-};
-
-// The entry of a list, which ends with a NULL test, that fits; or NULL.
-static inline const struct conform_entry *conform_find(const struct conform_entry *list,
-                                                       const char *backend, const char *device,
-                                                       const char *test)
-{
-    for (const struct conform_entry *entry = list; entry->test; entry++)
-        if (strcmp(entry->test, test) == 0 && strcmp(entry->backend, backend) == 0 &&
-            (!entry->device || strstr(device, entry->device)))
-            return entry;
-    return NULL;
-}
 
 #endif

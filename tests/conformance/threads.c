@@ -377,13 +377,9 @@ static void close_under_threads(struct fixture *f, bool meanwhile)
     pthread_cond_destroy(&parked.changed);
 }
 
-CONFORM(ThreadQueue, ItsThreadMayOutliveTheDevice)
+CONFORM(ThreadQueue, ItsThreadMayExitAfterTheDeviceOrWhileItCloses)
 {
     close_under_threads(f, false);
-}
-
-CONFORM(ThreadQueue, ItsThreadMayExitWhileTheDeviceCloses)
-{
     for (int round = 0; round < 20; round++)
         close_under_threads(f, true);
 }

@@ -1,4 +1,4 @@
-// <weir/weir.hpp>, through its own names; the C API has its own tests.
+// <weir/weir.hpp>, through its own names; and what the C API's headers are in C++ (TEST(Launch, …)).
 #include <weir/weir.hpp>
 
 #include <array>
@@ -273,6 +273,144 @@ TEST(WeirHpp, WhatIsLeftIsAnErrorOfClose)
     EXPECT_EQ(runtime.get(), nullptr);
     runtime = weir::runtime();
     EXPECT_THROW(weir::device(runtime, "no such device"), weir::error);
+}
+
+// Launches by the macros of the C API.
+
+struct LaunchRig : Rig {
+    const bool runs = std::strcmp(runtime.backend(), "null") != 0;
+    weir::program program{device, conformance_kernels};
+    weir::array<std::uint64_t> out{device, 12};
+    const weir_argument written = out.out();
+    const weir_extent one = weir_dim(1, 1, 1);
+
+    template <typename T> std::vector<T> words(const weir::array<T> &from)
+    {
+        std::vector<T> back(from.count());
+        queue.download(back, from);
+        return back;
+    }
+};
+
+// Not defined, as an argument need not be.
+struct Sizes {
+    static const std::uint32_t all = 1000;
+};
+
+TEST(Launch, BuffersAndScalars)
+{
+    LaunchRig rig;
+    const weir::kernel scale(rig.program, "scale");
+    const weir::array<float> in(rig.device, 1000), out(rig.device, 1000);
+    std::vector<float> values(1000);
+    for (std::size_t i = 0; i < values.size(); i++)
+        values[i] = static_cast<float>(i);
+    rig.queue.upload(in, values);
+    rig.queue.fill(out, 0.0f);
+    WEIR_CHECK(weir_queue_launch_count(rig.queue, scale, 1000, weir_whole_in(in),
+                                       weir_whole_out(out), 2.5f, Sizes::all));
+    EXPECT_EQ(WEIR_TRY(weir_queue_sync(rig.queue, WEIR_FOREVER)), WEIR_OK);
+    EXPECT_EQ(rig.words(out)[999], rig.runs ? 2497.5f : 0.0f);
+    // One block can wait for itself on any device.
+    weir::check(weir_queue_launch_cooperative(rig.queue, scale, rig.one, weir_dim(64, 1, 1),
+                                              in.in(), out.out(), -1.0f, Sizes::all));
+    EXPECT_EQ(rig.words(out)[63], rig.runs ? -63.0f : 0.0f);
+
+    // The kind of each scalar reaches the check of the kernel's signature.
+    EXPECT_EQ(weir_queue_launch(rig.queue, scale, rig.one, rig.one, in.in(), out.out(), 2.5,
+                                Sizes::all),
+              WEIR_ERROR_INVALID);
+    EXPECT_NE(std::strstr(weir_last_error()->message, "a double"), nullptr);
+    EXPECT_STREQ(weir_last_error()->file, __FILE__);
+}
+
+struct Values {
+    std::uint32_t a;
+    float b;
+    std::uint64_t c;
+};
+
+TEST(Launch, ValuesOfEverySize)
+{
+    LaunchRig rig;
+    const weir::kernel store(rig.program, "store_values");
+    const Values values = {7, 1.0f, 9};
+    const bool flag = true;
+    weir::check(weir_queue_launch(rig.queue, store, rig.one, rig.one, rig.written,
+                                  std::uint8_t{200}, std::uint16_t{60000},
+                                  std::uint32_t{4000000000}, std::uint64_t{18000000000000000000u},
+                                  std::int8_t{-100}, std::int16_t{-30000},
+                                  std::int32_t{-2000000000}, std::int64_t{-9000000000000000000},
+                                  0.0f, weir_value(&values, sizeof values)));
+    const std::vector<std::uint64_t> sizes = rig.words(rig.out);
+    weir::check(weir_queue_launch(rig.queue, store, rig.one, rig.one, rig.written, flag, !flag,
+                                  flag, !flag, 'x', flag, !flag, flag, 0.0f,
+                                  weir_value(&values, sizeof values)));
+    const std::vector<std::uint64_t> bools = rig.words(rig.out);
+    if (!rig.runs)
+        return;
+    const std::uint64_t wanted[] = {200,
+                                    60000,
+                                    4000000000,
+                                    18000000000000000000u,
+                                    static_cast<std::uint64_t>(-100),
+                                    static_cast<std::uint64_t>(-30000),
+                                    static_cast<std::uint64_t>(-2000000000),
+                                    static_cast<std::uint64_t>(-9000000000000000000)};
+    const std::uint64_t wanted_bools[] = {1, 0, 1, 0, 'x', 1, 0, 1};
+    for (int i = 0; i < 8; i++) {
+        EXPECT_EQ(sizes[i], wanted[i]);
+        EXPECT_EQ(bools[i], wanted_bools[i]);
+    }
+    EXPECT_EQ(sizes[9], 7u);
+    EXPECT_EQ(sizes[11], 9u);
+}
+
+TEST(Launch, VectorsAndNull)
+{
+    LaunchRig rig;
+    const weir::kernel vectors(rig.program, "store_vectors"), present(rig.program, "store_present");
+    const weir::array<std::uint32_t> out(rig.device, 24);
+    weir::check(weir_queue_launch(rig.queue, vectors, rig.one, rig.one, out.out(),
+                                  weir_vector(float, 1, 2, 3, 4), weir_vector(int, -1, 5),
+                                  weir_vector(float, 1, 2, 3),
+                                  weir_vector(std::uint8_t, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
+                                              12, 13, 14, 15),
+                                  weir_vector(std::uint64_t, 6, 7)));
+    const std::vector<std::uint32_t> bits = rig.words(out);
+    EXPECT_EQ(weir_queue_launch(rig.queue, vectors, rig.one, rig.one, out.out(),
+                                weir_vector(float, 1, 2, 3), 0, 0, 0, 0),
+              WEIR_ERROR_INVALID);
+    EXPECT_NE(std::strstr(weir_last_error()->message, "a vector of 3 of float"), nullptr);
+    weir::check(
+        weir_queue_launch(rig.queue, present, rig.one, rig.one, out.out(), nullptr, weir_null()));
+    const std::vector<std::uint32_t> nulls = rig.words(out);
+    if (!rig.runs)
+        return;
+    EXPECT_EQ(bits[3], 0x40800000u);
+    EXPECT_EQ(bits[4], 0xffffffffu);
+    EXPECT_EQ(bits[8], 0x40400000u);
+    EXPECT_EQ(bits[12], 0x0f0e0d0cu);
+    EXPECT_EQ(bits[15], 7u);
+    EXPECT_EQ(nulls[0], 1000u);
+    EXPECT_EQ(nulls[1], 2000u);
+}
+
+TEST(Launch, NativeWork)
+{
+    Rig rig;
+    const weir::buffer buffer(rig.device, 64);
+    int calls = 0;
+    const bool is_native = rig.device.limits().native;
+    const auto count = [](const weir_native_queue *native, void *user) {
+        *static_cast<int *>(user) += native->queue != nullptr;
+        return WEIR_OK;
+    };
+    EXPECT_EQ(weir_queue_native(rig.queue, count, &calls, weir_in(buffer, 0, 32),
+                                weir_out(buffer, 32, 32)),
+              is_native ? WEIR_OK : WEIR_ERROR_UNSUPPORTED);
+    EXPECT_EQ(calls, is_native);
+    rig.queue.sync();
 }
 
 } // namespace

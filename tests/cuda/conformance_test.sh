@@ -5,7 +5,7 @@
 
 export WEIR_BACKEND=cuda
 export WEIR_MODULE_PATH=backends/cuda:tests/plugins/count
-export LD_LIBRARY_PATH="$PWD/tests/support/libcuda:$PWD/tests/support/libnvidia_opencl:$PWD/tests/support/libnvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+export LD_LIBRARY_PATH="$PWD/tests/support/libcuda:$PWD/tests/support/libopencl:$PWD/tests/support/libnvrtc${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 export WEIR_TEST_CUDA_DEVICES=2
 
 printf '[cuda]\nattribute_faults = 1\n' >"$TEST_TMPDIR/attributed.ini"

@@ -100,7 +100,7 @@ WEIR_TEST(KitSignature, CudaKernels)
     kit_test_host.release(all);
 }
 
-WEIR_TEST(KitSignature, PointersThatAreConstThemselves)
+WEIR_TEST(KitSignature, ConstPointersAndNoParametersAndNothing)
 {
     struct weir_kit_signatures *all =
         must_read("__kernel void k(__global float *const p, __global float const *q) {}");
@@ -108,17 +108,16 @@ WEIR_TEST(KitSignature, PointersThatAreConstThemselves)
     EXPECT_UINT_EQ(all->kernels[0].parameters[0].writable, 1);
     EXPECT_UINT_EQ(all->kernels[0].parameters[1].writable, 0);
     kit_test_host.release(all);
-}
-
-WEIR_TEST(KitSignature, WithoutParameters)
-{
-    struct weir_kit_signatures *all =
-        must_read("__kernel void a() {} void kernel b(void) {} __kernel\nvoid\nc ( ) {}");
+    all = must_read("__kernel void a() {} void kernel b(void) {} __kernel\nvoid\nc ( ) {}");
     ASSERT_NOT_NULL(all);
     ASSERT_UINT_EQ(all->kernel_count, 3);
     for (uint32_t i = 0; i < 3; i++)
         EXPECT_UINT_EQ(all->kernels[i].parameter_count, 0);
     EXPECT_STR_EQ(all->kernels[2].name, "c");
+    kit_test_host.release(all);
+    all = must_read("");
+    ASSERT_NOT_NULL(all);
+    EXPECT_UINT_EQ(all->kernel_count, 0);
     kit_test_host.release(all);
 }
 
@@ -146,14 +145,6 @@ WEIR_TEST(KitSignature, WhatIsSkipped)
         EXPECT_STR_EQ(all->kernels[0].name, "yes");
         kit_test_host.release(all);
     }
-}
-
-WEIR_TEST(KitSignature, NothingAtAll)
-{
-    struct weir_kit_signatures *all = must_read("");
-    ASSERT_NOT_NULL(all);
-    EXPECT_UINT_EQ(all->kernel_count, 0);
-    kit_test_host.release(all);
 }
 
 WEIR_TEST(KitSignature, WhatIsRefused)
@@ -290,7 +281,7 @@ WEIR_TEST(KitSignatureText, ReadsBack)
     append_kernel(&text, "first", 4);
     append_kernel(&text, "second", 0);
     ASSERT_FALSE(text.failed);
-    struct weir_kit_signatures *all = weir_kit_signatures_parse(&kit_test_host, text.data);
+    struct weir_kit_signatures *all = weir_kit_signatures_parse(&kit_test_host, text.data, "");
     ASSERT_NOT_NULL(all);
     ASSERT_UINT_EQ(all->kernel_count, 2);
     EXPECT_STR_EQ(all->kernels[0].name, "first");
@@ -327,18 +318,13 @@ WEIR_TEST(KitSignatureText, GrowsAndKeepsOrder)
         append_kernel(&text, name, 1);
     }
     ASSERT_FALSE(text.failed);
-    struct weir_kit_signatures *all = weir_kit_signatures_parse(&kit_test_host, text.data);
+    struct weir_kit_signatures *all = weir_kit_signatures_parse(&kit_test_host, text.data, "");
     ASSERT_NOT_NULL(all);
     ASSERT_UINT_EQ(all->kernel_count, 300);
     EXPECT_STR_EQ(all->kernels[299].name, "kernel_299");
     kit_test_host.release(all);
     kit_test_host.release(text.data);
-}
-
-WEIR_TEST(KitSignatureText, NoKernels)
-{
-    kit_host_reset();
-    struct weir_kit_signatures *all = weir_kit_signatures_parse(&kit_test_host, "");
+    all = weir_kit_signatures_parse(&kit_test_host, "", ""); // no kernels
     ASSERT_NOT_NULL(all);
     EXPECT_UINT_EQ(all->kernel_count, 0);
     kit_test_host.release(all);
@@ -361,28 +347,24 @@ WEIR_TEST(KitSignatureText, OtherTextsAreRefused)
     struct kit_host *host = kit_host_reset();
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         weir_test_note("%s", texts[i]);
-        EXPECT_NULL(weir_kit_signatures_parse(&kit_test_host, texts[i]));
+        EXPECT_NULL(weir_kit_signatures_parse(&kit_test_host, texts[i], ""));
     }
     weir_test_note(NULL);
     EXPECT_INT_EQ(host->allocations, 0);
 }
 
-WEIR_TEST(KitSignatureText, WithoutMemory)
+WEIR_TEST(KitSignatureText, WithoutMemoryAndWithTooLongNames)
 {
+    static char name[1200];
     struct kit_host *host = kit_host_reset();
     struct weir_kit_signature_text text = {.host = &kit_test_host};
     host->left = 0;
     append_kernel(&text, "first", 2);
     EXPECT_TRUE(text.failed);
     EXPECT_NULL(text.data);
-    EXPECT_NULL(weir_kit_signatures_parse(&kit_test_host, ""));
-}
-
-WEIR_TEST(KitSignatureText, NamesHaveALimit)
-{
-    kit_host_reset();
-    static char name[1200];
-    struct weir_kit_signature_text text = {.host = &kit_test_host};
+    EXPECT_NULL(weir_kit_signatures_parse(&kit_test_host, "", ""));
+    host->left = -1;
+    text = (struct weir_kit_signature_text){.host = &kit_test_host};
     memset(name, 'n', sizeof name - 1);
     append_kernel(&text, name, 0);
     EXPECT_TRUE(text.failed);

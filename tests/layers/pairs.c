@@ -110,12 +110,6 @@ static void kernel_read(bool mended)
     B(READ(two, a, 0, BYTES, IF(mended, done), NULL));
 }
 
-static void kernel_kernel(bool mended)
-{
-    A(RUN(one, inc, NONE, &done));
-    B(RUN(two, dbl, IF(mended, done), NULL));
-}
-
 static void read_write(bool mended)
 {
     A(READ(one, a, 0, BYTES, NONE, &done));
@@ -126,12 +120,6 @@ static void write_write(bool mended)
 {
     A(WRITE(one, a, 0, HALF, NONE, NULL));
     B(WRITE(two, a, mended ? HALF : HALF - 4, HALF, NONE, NULL));
-}
-
-static void copy_copy(bool mended)
-{
-    A(clEnqueueCopyBuffer(one, a, b, 0, 0, BYTES, NONE, &done));
-    B(clEnqueueCopyBuffer(two, b, a, 0, 0, 4, IF(mended, done), NULL));
 }
 
 static void copy_parts(bool mended)
@@ -189,19 +177,6 @@ static void part_and_whole(bool mended)
     const cl_kernel upper = kernel("inc", &high, 1);
     A(clEnqueueNDRangeKernel(one, upper, 1, NULL, &half, NULL, NONE, NULL));
     B(READ(two, a, 0, mended ? HALF : BYTES, NONE, NULL));
-}
-
-static void slots(bool mended)
-{
-    cl_event sent[2] = {NULL, NULL};
-    for (int i = 0; i < 6; i++) {
-        const size_t at = (size_t)(i % 2) * HALF;
-        cl_event up;
-        B(WRITE(one, a, at, HALF, IF(mended && i > 1, sent[i % 2]), &up));
-        DO(clFlush(one));
-        A(clEnqueueCopyBuffer(two, a, b, at, 0, HALF, 1, &up, &sent[i % 2]));
-        DO(clFlush(two));
-    }
 }
 
 static void unwritten(bool mended)
@@ -559,20 +534,6 @@ static void two_contexts(bool mended)
     DO(clFinish(right));
 }
 
-static void *write_elsewhere(void *unused)
-{
-    A(WRITE(one, a, 0, BYTES, NONE, &done));
-    return unused;
-}
-
-static void threads(bool mended)
-{
-    pthread_t thread;
-    pthread_create(&thread, NULL, write_elsewhere, NULL);
-    pthread_join(thread, NULL);
-    B(RUN(two, dbl, IF(mended, done), NULL));
-}
-
 // The program uses the memory until its last command has run.
 static void released(bool mended)
 {
@@ -632,19 +593,18 @@ static const struct {
     {               \
 #name, name \
     }
-    CASE(write_kernel),    CASE(kernel_read),     CASE(kernel_kernel),  CASE(read_write),
-    CASE(write_write),     CASE(copy_copy),       CASE(copy_parts),     CASE(fill_kernel),
-    CASE(columns),         CASE(rows_read),       CASE(parts),          CASE(part_and_whole),
-    CASE(slots),           CASE(unwritten),       CASE(flush),          CASE(blocking),
-    CASE(wait_for_events), CASE(status),          CASE(callback),       CASE(unordered),
-    CASE(barrier),         CASE(old_barrier),     CASE(barrier_of_one), CASE(marker),
-    CASE(old_marker),      CASE(forty),           CASE(map_read),       CASE(map_part),
-    CASE(unmap),           CASE(user_event),      CASE(user_chain),     CASE(flag),
-    CASE(image_kernel),    CASE(image_paint),     CASE(image_columns),  CASE(image_copy),
-    CASE(image_to_buffer), CASE(buffer_to_image), CASE(image_fill),     CASE(image_map),
-    CASE(svm_copy),        CASE(svm_kernel),      CASE(svm_map),        CASE(task),
-    CASE(migration),       CASE(native),          CASE(two_contexts),   CASE(threads),
-    CASE(released),        CASE(from_binary),     CASE(all_kernels),    CASE(readers),
+    CASE(write_kernel), CASE(kernel_read),     CASE(read_write),      CASE(write_write),
+    CASE(copy_parts),   CASE(fill_kernel),     CASE(columns),         CASE(rows_read),
+    CASE(parts),        CASE(part_and_whole),  CASE(unwritten),       CASE(flush),
+    CASE(blocking),     CASE(wait_for_events), CASE(status),          CASE(callback),
+    CASE(unordered),    CASE(barrier),         CASE(old_barrier),     CASE(barrier_of_one),
+    CASE(marker),       CASE(old_marker),      CASE(forty),           CASE(map_read),
+    CASE(map_part),     CASE(unmap),           CASE(user_event),      CASE(user_chain),
+    CASE(flag),         CASE(image_kernel),    CASE(image_paint),     CASE(image_columns),
+    CASE(image_copy),   CASE(image_to_buffer), CASE(buffer_to_image), CASE(image_fill),
+    CASE(image_map),    CASE(svm_copy),        CASE(svm_kernel),      CASE(svm_map),
+    CASE(task),         CASE(migration),       CASE(native),          CASE(two_contexts),
+    CASE(released),     CASE(from_binary),     CASE(all_kernels),     CASE(readers),
 #undef CASE
 };
 

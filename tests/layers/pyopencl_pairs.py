@@ -47,19 +47,6 @@ def write_kernel(r, mended):
     B(r.dbl(r.two, (N,), None, r.a, r.b, wait_for=when(mended, done)))
 
 
-def event_wait(r, mended):
-    done = A(r.inc(r.one, (N,), None, r.a))
-    if mended:
-        done.wait()
-    B(r.dbl(r.two, (N,), None, r.a, r.b))
-
-
-def finish(r, mended):
-    A(r.inc(r.one, (N,), None, r.a))
-    r.one.finish() if mended else r.one.flush()
-    B(r.dbl(r.two, (N,), None, r.a, r.b))
-
-
 def map_buffer(r, mended):
     done = A(r.inc(r.one, (N,), None, r.a))
     r.one.flush()
@@ -93,7 +80,7 @@ def thread(r, mended):
     B(r.dbl(r.two, (N,), None, r.a, r.b, wait_for=when(mended, done[0])))
 
 
-CASES = [write_kernel, event_wait, finish, map_buffer, image, array, thread]
+CASES = [write_kernel, map_buffer, image, array, thread]
 
 
 def main(way="--list", *names):

@@ -55,25 +55,6 @@ static void expect_refused(const char *name, enum weir_module_kind kind, const c
     weir_test_note(NULL);
 }
 
-WEIR_TEST(Loader, LoadsABackend)
-{
-    struct weir__loaded loaded;
-    own_load_report report = weir__load_report_create();
-    const char *path = weir_test_runfile("backends/null");
-
-    ASSERT_OK(weir__loader_load("null", WEIR_MODULE_BACKEND, path, &host, report, &loaded));
-    EXPECT_STR_EQ(loaded.module->name, "null");
-    EXPECT_CONTAINS(loaded.path, "backends/null/weir_null.so");
-    EXPECT_TRUE(loaded.ops->queue_submit != NULL);
-    EXPECT_TRUE(loaded.ops->queue_flush == NULL);
-    ASSERT_UINT_EQ(weir_load_report_count(report), 1);
-    const struct weir_load_entry *entry = weir_load_report_entry(report, 0);
-    EXPECT_INT_EQ(entry->outcome, WEIR_LOAD_USED);
-    EXPECT_STR_EQ(entry->reason, "");
-    EXPECT_STR_EQ(entry->version, WEIR_VERSION_STRING);
-    EXPECT_UINT_EQ(entry->abi_seen, WEIR_MODULE_ABI);
-}
-
 static void *load_from_thread(void *argument)
 {
     struct weir__loaded *loaded = argument;
@@ -100,38 +81,6 @@ WEIR_TEST(Loader, ThreadsAgree)
         EXPECT_PTR_EQ(loaded[i].ops, loaded[0].ops);
         EXPECT_PTR_EQ(loaded[i].path, loaded[0].path);
     }
-}
-
-// The slots past the slot count are poison in this fake.
-WEIR_TEST(Loader, OlderModuleHasFewerSlots)
-{
-    struct weir__loaded loaded;
-
-    ASSERT_INT_EQ(load("short", WEIR_MODULE_PLUGIN, NULL, &loaded), WEIR_OK);
-    EXPECT_TRUE(loaded.ops->open != NULL);
-    EXPECT_TRUE(loaded.ops->close != NULL);
-    EXPECT_TRUE(loaded.ops->device_count == NULL);
-    EXPECT_TRUE(loaded.ops->queue_submit == NULL);
-    EXPECT_TRUE(loaded.ops->kernel_destroy == NULL);
-}
-
-WEIR_TEST(Loader, NewerModuleHasMoreSlots)
-{
-    struct weir__loaded loaded;
-
-    ASSERT_INT_EQ(load("large", WEIR_MODULE_BACKEND, NULL, &loaded), WEIR_OK);
-    EXPECT_UINT_EQ(loaded.module->slot_count, 200);
-    EXPECT_TRUE(loaded.ops->kernel_destroy != NULL);
-}
-
-WEIR_TEST(Loader, ReportsTheAbiSeen)
-{
-    struct weir__loaded loaded;
-    own_load_report report = weir__load_report_create();
-
-    EXPECT_INT_EQ(load("too-new", WEIR_MODULE_BACKEND, report, &loaded), WEIR_ERROR_MODULE);
-    EXPECT_UINT_EQ(weir_load_report_entry(report, 0)->abi_seen, WEIR_MODULE_ABI + 1);
-    EXPECT_CONTAINS(weir_load_report_text(report), "module ABI 2, this library's is 1");
 }
 
 // What is wrong with each is in its `defines` in BUILD; module_check_test.c has all that is checked of a module's tables.
@@ -278,51 +227,4 @@ WEIR_TEST(Loader, RefusesPathsThatAreTooLong)
 
     memset(path, 'x', sizeof path - 1);
     expect_unloadable("null", path, "longer than 4095 bytes");
-}
-
-// Without a search path: relative to this program's own directory.
-WEIR_TEST(Loader, DefaultDirectories)
-{
-    struct weir__loaded loaded;
-    own_load_report report = weir__load_report_create();
-    char self[1024] = "";
-
-    ASSERT_INT_GT(readlink("/proc/self/exe", self, sizeof self - 1), 0);
-    *strrchr(self, '/') = '\0';
-    EXPECT_INT_EQ(weir__loader_load("zebra", WEIR_MODULE_BACKEND, "", &host, report, &loaded),
-                  WEIR_ERROR_MODULE);
-    ASSERT_UINT_EQ(weir_load_report_count(report), 2);
-    EXPECT_CONTAINS(weir_load_report_entry(report, 0)->path, self);
-    EXPECT_CONTAINS(weir_load_report_entry(report, 0)->path, "/../lib/weir/weir_zebra.so");
-    EXPECT_CONTAINS(weir_load_report_entry(report, 1)->path, self);
-    EXPECT_CONTAINS(weir_load_report_entry(report, 1)->path, "/lib/weir/weir_zebra.so");
-}
-
-static weir_status keys_of(const char *name, struct weir_section *out_section)
-{
-    return weir__loader_keys(name, weir_test_runfile("tests/loader"), &host, out_section);
-}
-
-// The fake's open would fail; it is not called.
-WEIR_TEST(Loader, ReadsKeysWithoutOpening)
-{
-    struct weir_section section;
-
-    ASSERT_INT_EQ(keys_of("broken", &section), WEIR_OK);
-    ASSERT_UINT_EQ(section.key_count, 1);
-    EXPECT_STR_EQ(weir_key_at(section.keys, section.key_size, 0)->name, "depth");
-    ASSERT_INT_EQ(keys_of("short", &section), WEIR_OK);
-}
-
-WEIR_TEST(Loader, KeysOfAMissingModuleAreNotFoundQuietly)
-{
-    struct weir_section section = {.keys = (const struct weir_key *)&host, .key_count = 7};
-
-    (void)weir__fail(WEIR_ERROR_IO, NULL, "something else");
-    EXPECT_INT_EQ(keys_of("pipeline", &section), WEIR_ERROR_NOT_FOUND);
-    EXPECT_NULL(section.keys);
-    EXPECT_UINT_EQ(section.key_count, 0);
-    EXPECT_INT_EQ(keys_of("No Module", &section), WEIR_ERROR_NOT_FOUND);
-    EXPECT_STR_EQ(weir_last_error()->message, "something else");
-    EXPECT_FAILURE(keys_of("too-new", &section), WEIR_ERROR_MODULE, "module ABI 2");
 }

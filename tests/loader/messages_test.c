@@ -74,28 +74,6 @@ WEIR_TEST(Messages, ALongLabelLeavesRoomForTheReason)
     EXPECT_FAILURE(weir_device_close(&fixture.device), WEIR_ERROR_INVALID, "xxx...' still exists");
 }
 
-WEIR_TEST(Messages, AllThatIsLeftIsNamed)
-{
-    enum {
-        MANY = 40
-    };
-    own_fixture fixture = start();
-    weir_queue *many[MANY], *named = NULL;
-    named = labelled(&fixture, "upload");
-    EXPECT_FAILURE(weir_device_close(&fixture.device), WEIR_ERROR_INVALID,
-                   "the queue 'upload' still exists (created at ");
-    EXPECT_CONTAINS(weir_last_error_text(), "); so do the queue without a label (created at ");
-    EXPECT_CONTAINS(weir_last_error_text(), "destroy them first");
-    for (size_t i = 0; i < MANY; i++)
-        many[i] = labelled(&fixture, "one of forty");
-    EXPECT_FAILURE(weir_device_close(&fixture.device), WEIR_ERROR_INVALID,
-                   "the queue 'one of forty' (created at ");
-    EXPECT_CONTAINS(weir_last_error_text(), " more");
-    for (size_t i = 0; i < MANY; i++)
-        weir_queue_destroy(&many[i]);
-    weir_queue_destroy(&named);
-}
-
 // Messages are printed, and labels are untrusted text.
 WEIR_TEST(Messages, LabelsDoNotReachTheTerminalRaw)
 {
@@ -207,24 +185,6 @@ static const struct weir_load_entry used = {
     .version = "0.1.0",
 };
 
-WEIR_TEST(LoadReport, KeepsCopiesInOrder)
-{
-    own_load_report report = weir__load_report_create();
-    char name[] = "cuda";
-    struct weir_load_entry entry = missing;
-
-    entry.module = name;
-    weir__load_report_add(report, &entry);
-    name[0] = 'x';
-    for (size_t i = 0; i < 20; i++)
-        weir__load_report_add(report, &used);
-    ASSERT_UINT_EQ(weir_load_report_count(report), 21);
-    EXPECT_STR_EQ(weir_load_report_entry(report, 0)->module, "cuda");
-    EXPECT_STR_EQ(weir_load_report_entry(report, 0)->version, "");
-    EXPECT_STR_EQ(weir_load_report_entry(report, 20)->module, "null");
-    EXPECT_NULL(weir_load_report_entry(report, 21));
-}
-
 WEIR_TEST(LoadReport, Text)
 {
     own_load_report report = weir__load_report_create();
@@ -266,40 +226,4 @@ WEIR_TEST(LoadReport, WhatAModuleSaysAboutItself)
                   "    needs: libmade\n"
                   "  null: used, lib/weir/weir_null.so\n"
                   "    module ABI 1, this library's is 1; version 0.1.0\n");
-}
-
-WEIR_TEST(LoadReport, RefusesTheLastUsedEntryOfAModule)
-{
-    own_load_report report = weir__load_report_create();
-    struct weir_load_entry other = used;
-
-    other.module = "other";
-    weir__load_report_add(report, &used);
-    weir__load_report_add(report, &used);
-    weir__load_report_add(report, &other);
-    weir__load_report_refuse(report, "null", "it does not open");
-    weir__load_report_refuse(report, "unknown", "never seen");
-    EXPECT_INT_EQ(weir_load_report_entry(report, 0)->outcome, WEIR_LOAD_USED);
-    EXPECT_INT_EQ(weir_load_report_entry(report, 1)->outcome, WEIR_LOAD_REFUSED);
-    EXPECT_STR_EQ(weir_load_report_entry(report, 1)->reason, "it does not open");
-    EXPECT_INT_EQ(weir_load_report_entry(report, 2)->outcome, WEIR_LOAD_USED);
-    EXPECT_CONTAINS(weir_load_report_text(report), "null: refused");
-}
-
-WEIR_TEST(LoadReport, AcceptsNull)
-{
-    weir_load_report *report = NULL;
-
-    weir__load_report_add(report, &used);
-    weir__load_report_set_driver(report, "x", 1);
-    weir__load_report_refuse(report, "null", "x");
-    weir__load_report_explain(report, "x", "x");
-    EXPECT_NULL(weir__load_report_retain(report));
-    EXPECT_UINT_EQ(weir_load_report_count(report), 0);
-    EXPECT_NULL(weir_load_report_entry(report, 0));
-    EXPECT_STR_EQ(weir_load_report_text(report), "");
-    EXPECT_STR_EQ(weir_load_report_origin(report), "");
-    EXPECT_STR_EQ(weir_load_report_remedy(report), "");
-    weir_load_report_destroy(&report);
-    weir_load_report_destroy(NULL);
 }

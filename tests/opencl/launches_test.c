@@ -245,6 +245,22 @@ static void close_without_addresses(struct opencl_rig *rig)
                    (open_without_addresses(rig), !weir_test_has_failed()), \
                    close_without_addresses(rig))
 
+// The commands that a fill of rows takes: what <weir/queue.h> says.
+SLOTS_TEST(OpenclCommands, OfAFillOfRows)
+{
+    own_buffer rows = NULL;
+    EXPECT_OK(weir_buffer_create(rig->device, WEIR_PARAMS(weir_buffer, .size = 4096), &rows));
+    for (size_t width = 2; width <= 4; width += 2) {
+        const long fills = rig->shim->calls("clEnqueueFillBuffer");
+        const long copies = rig->shim->calls("clEnqueueCopyBufferRect");
+        EXPECT_OK(weir_queue_fill_2d(rig->queues[0], (struct weir_plane){rows, 0, 4}, width, 1024,
+                                     "a", 1));
+        EXPECT_INT_EQ(rig->shim->calls("clEnqueueFillBuffer") - fills, 1);
+        EXPECT_INT_EQ(rig->shim->calls("clEnqueueCopyBufferRect") - copies, width == 2 ? 10 : 0);
+    }
+    EXPECT_OK(weir_queue_sync(rig->queues[0], WEIR_FOREVER));
+}
+
 // Calls that arguments take.
 static long argument_calls(const struct opencl_rig *rig)
 {

@@ -10,7 +10,7 @@
 
 #define OPENCL_RIG_LIBRARY "tests/support/libopencl/libOpenCL.so.1"
 // A driver, which has few of the functions.
-#define OPENCL_RIG_DRIVER "tests/support/libnvidia_opencl/libnvidia-opencl.so.1"
+#define OPENCL_RIG_DRIVER "tests/support/libopencl/libnvidia-opencl.so.1"
 
 enum {
     OPENCL_RIG_COUNT = 16, // work-items of a launch

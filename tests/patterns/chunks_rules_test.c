@@ -507,82 +507,67 @@ RULE(UnitsThatAreLargerThanAChunk)
 
 // --- the number of chunks and queues ---
 
-static struct weir_chunks_plan plan_of(size_t bytes)
-{
-    struct weir_chunks_plan plan;
-    memset(&plan, 0, sizeof plan);
-    params.element_count = bytes;
-    params.in_bytes = params.out_bytes = 1;
-    asked.large = true;
-    if (weir_chunks_create(&params, &chunks) == WEIR_OK)
-        weir_chunks_get_plan(chunks, &plan);
-    weir_chunks_destroy(&chunks);
-    return plan;
-}
+#define MIB ((size_t)1 << 20)
+#define TIB ((size_t)1 << 40)
 
-RULE(ChoosesByTheDevice)
-{
+enum {
+    ENGINE = WEIR_CHUNKS_BY_ENGINE,
+    CHUNK = WEIR_CHUNKS_BY_CHUNK,
+    DEPTH = WEIR_CHUNKS_DEPTH_FIRST,
+    INTER = WEIR_CHUNKS_INTERLEAVED
+};
+
+// Jobs of so many bytes on devices, and their plans. 0 in a plan: any.
+static const struct plan_row {
+    size_t bytes;
+    unsigned engines, unified;       // of the device: each way, memory
+    unsigned layout, queues, chunks; // asked for
+    unsigned wanted[4];              // order, layout, queues, chunks
+    size_t first, most;
+} plan_rows[] = {
     // Two copy engines; the chunks grow to a 64th of the job.
-    begin();
-    struct weir_chunks_plan plan = plan_of((size_t)1 << 30);
-    EXPECT_INT_EQ(plan.layout, WEIR_CHUNKS_BY_ENGINE);
-    EXPECT_INT_EQ(plan.order, WEIR_CHUNKS_INTERLEAVED);
-    EXPECT_UINT_EQ(plan.queue_count, 3);
-    EXPECT_UINT_EQ(plan.chunk_count, 83);
-    EXPECT_UINT_EQ(plan.first_count, (size_t)4 << 20);
-    EXPECT_UINT_EQ(plan.most_count, (size_t)16 << 20);
-    begin();
-    plan = plan_of((size_t)16 << 20);
-    EXPECT_UINT_EQ(plan.chunk_count, 8);
-    EXPECT_UINT_EQ(plan.first_count, (size_t)2 << 20);
-    EXPECT_UINT_EQ(plan.most_count, (size_t)2 << 20);
-    begin();
-    EXPECT_UINT_EQ(plan_of(1000).chunk_count, 1);
-    begin();
-    EXPECT_UINT_EQ(plan_of((size_t)1 << 44).chunk_count, 256);
-    begin();
-    params.layout = WEIR_CHUNKS_BY_CHUNK;
-    plan = plan_of((size_t)1 << 44);
-    EXPECT_UINT_EQ(plan.chunk_count, 256);
-    EXPECT_UINT_EQ(plan.first_count, plan.most_count);
+    {1024 * MIB, 1, 0, 0, 0, 0, {INTER, ENGINE, 3, 83}, 4 * MIB, 16 * MIB},
+    {16 * MIB, 1, 0, 0, 0, 0, {0, 0, 0, 8}, 2 * MIB, 2 * MIB},
+    {1000, 1, 0, 0, 0, 0, {0, 0, 0, 1}, 0, 0},
+    {TIB, 1, 0, 0, 0, 0, {0, 0, 0, 256}, 0, 0},
+    {TIB, 1, 0, CHUNK, 0, 0, {0, 0, 0, 256}, TIB / 256, TIB / 256},
+    // No engine is reported; and a device that is the host itself.
+    {1024 * MIB, 0, 0, 0, 0, 0, {0, ENGINE, 0, 0}, 0, 0},
+    {64 * MIB, 0, 1, 0, 0, 0, {DEPTH, CHUNK, 2, 64}, 0, 0},
+    {1000, 0, 1, 0, 0, 0, {0, 0, 1, 0}, 0, 0},
+    // What is asked for is done.
+    {1024 * MIB, 1, 0, 0, 5, 0, {0, 0, 5, 0}, 0, 0},
+    {1024 * MIB, 1, 0, 0, 5, 3, {0, 0, 3, 0}, 0, 0},
+    {1024 * MIB, 1, 0, CHUNK, 0, 0, {0, 0, 8, 0}, 0, 0},
+    {1024 * MIB, 0, 1, ENGINE, 0, 0, {0, ENGINE, 0, 0}, 0, 0},
+};
 
-    // One engine, and none reported: the same.
-    begin();
-    asked.limits.copy_engines_to_host = 0;
-    EXPECT_INT_EQ(plan_of((size_t)1 << 30).layout, WEIR_CHUNKS_BY_ENGINE);
-    begin();
-    asked.limits.copy_engines_to_host = asked.limits.copy_engines_to_device = 0;
-    EXPECT_INT_EQ(plan_of((size_t)1 << 30).layout, WEIR_CHUNKS_BY_ENGINE);
-
-    // A device that is the host itself.
-    begin();
-    asked.limits.copy_engines_to_host = asked.limits.copy_engines_to_device = 0;
-    asked.limits.unified_memory = 1;
-    plan = plan_of((size_t)64 << 20);
-    EXPECT_INT_EQ(plan.layout, WEIR_CHUNKS_BY_CHUNK);
-    EXPECT_INT_EQ(plan.order, WEIR_CHUNKS_DEPTH_FIRST);
-    EXPECT_UINT_EQ(plan.queue_count, 2);
-    EXPECT_UINT_EQ(plan.chunk_count, 64);
-    EXPECT_UINT_EQ(plan_of(1000).queue_count, 1);
+static void expect_if_wanted(size_t found, size_t wanted)
+{
+    EXPECT_TRUE(wanted == 0 || found == wanted);
 }
 
-RULE(WhatIsAskedForIsDone)
+RULE(PlansByTheDevice)
 {
-    begin();
-    params.queue_count = 5;
-    EXPECT_UINT_EQ(plan_of((size_t)1 << 30).queue_count, 5);
-    begin();
-    params.queue_count = 5;
-    params.chunk_count = 3;
-    EXPECT_UINT_EQ(plan_of((size_t)1 << 30).queue_count, 3);
-    begin();
-    params.layout = WEIR_CHUNKS_BY_CHUNK;
-    EXPECT_UINT_EQ(plan_of((size_t)1 << 30).queue_count, 8);
-    begin();
-    params.layout = WEIR_CHUNKS_BY_ENGINE;
-    asked.limits.unified_memory = 1;
-    asked.limits.copy_engines_to_host = asked.limits.copy_engines_to_device = 0;
-    EXPECT_INT_EQ(plan_of((size_t)1 << 30).layout, WEIR_CHUNKS_BY_ENGINE);
+    for (size_t i = 0; i < sizeof plan_rows / sizeof *plan_rows; i++) {
+        const struct plan_row *row = &plan_rows[i];
+        struct weir_chunks_plan plan;
+        weir_test_note("row %zu", i);
+        begin_large(row->bytes, 1, 1);
+        asked.limits.copy_engines_to_host = asked.limits.copy_engines_to_device = row->engines;
+        asked.limits.unified_memory = row->unified;
+        params.layout = (weir_chunks_layout)row->layout;
+        params.queue_count = row->queues;
+        params.chunk_count = row->chunks;
+        ASSERT_OK(weir_chunks_create(&params, &chunks));
+        weir_chunks_get_plan(chunks, &plan);
+        weir_chunks_destroy(&chunks);
+        const size_t found[] = {plan.order, plan.layout, plan.queue_count, plan.chunk_count};
+        for (unsigned k = 0; k < 4; k++)
+            expect_if_wanted(found[k], row->wanted[k]);
+        expect_if_wanted(plan.first_count, row->first);
+        expect_if_wanted(plan.most_count, row->most);
+    }
 }
 
 // --- failures ---

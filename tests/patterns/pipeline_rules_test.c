@@ -2,7 +2,7 @@
 // times, and its handling of failed queues and devices.
 #include "patterns/pipeline_group.h"
 
-#include <signal.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/sized.h"
@@ -21,11 +21,12 @@ static struct rules {
         bool reaches_first;  // and, later, that of the first stage
     } bad;
     weir_queue *first_queue;
-    bool signals_blocked[2]; // in prepare, in deliver
     unsigned slots_made;
     unsigned slots_freed;
     unsigned failing_slot; // which slot_create fails, from 1
     unsigned free_order[8];
+    bool meets; // frame 1 is submitted when frame 2 is prepared
+    bool opens; // the gate, at a delivery
     weir_pipeline *pipeline;
     weir_status from_callback[3];
 } rules;
@@ -225,6 +226,8 @@ WEIR_TEST(Rules, ParamsOutOfRangeAreRefused)
     REFUSED(backlog, 65537, "backlog is 65537");
     REFUSED(dropped_backlog, 65537, "dropped_backlog is 65537");
     REFUSED(full, (weir_pipeline_full)4, "there is no policy 4");
+    REFUSED(graphs, true, "cannot run as graphs");
+    EXPECT_CONTAINS(weir_last_error()->remedy, "graphs = 0");
 
 #undef REFUSED
     weir_pipeline *pipeline;
@@ -299,6 +302,7 @@ RULE_TEST(Rules, FailedQueueRollsBack)
 
 // --- waits and times ---
 
+// 1 and 2 wait for 0 only, and run at the same time; 3 waits for both.
 RULE_TEST(Rules, WaitsAreTheEdgesOfTheGraph)
 {
     static const struct weir_pipeline_stage diamond[] = {
@@ -311,19 +315,11 @@ RULE_TEST(Rules, WaitsAreTheEdgesOfTheGraph)
     };
     params->stages = diamond;
     params->stage_count = 4;
+    params->timing = true;
     run(params, 1, 5);
-    for (unsigned waiter = 0; waiter < 4; waiter++) {
-        for (unsigned producer = 0; producer < 4; producer++) {
-            const char from[] = {'p', '/', (char)('0' + waiter), '\0'};
-            const char to[] = {'p', '/', (char)('0' + producer), '\0'};
-            unsigned edge = diamond[waiter].depends_on >> producer & 1;
-            weir_test_note("%s waits for %s", from, to);
-            EXPECT_UINT_EQ(steered_wait_count(from, to), 5 * edge);
-        }
-    }
-    weir_test_note(NULL);
-    // Waits flush the others.
-    EXPECT_UINT_EQ(steered_flush_count("p/3"), 5);
+    const struct weir_pipeline_statistics figures = rig_figures(rules.pipeline);
+    EXPECT_UINT_EQ(figures.busy_ns, 4 * 5 * 10);
+    EXPECT_UINT_EQ(figures.covered_ns, (5 + 2) * 10);
 }
 
 RULE_TEST(Rules, FiguresFollowFromDeviceTimes)
@@ -402,98 +398,55 @@ static void expect_failed(unsigned index, const char *stage, weir_status status,
     weir_test_note(NULL);
 }
 
-static void expect_failed_prepare(struct weir_pipeline_params *params)
+// One frame of four goes wrong, and the others do not.
+WEIR_TEST(Rules, AFailureIsItsFramesOwn)
 {
-    params->prepare = bad_prepare;
-    rules.bad =
-        (struct bad){.frame = 2, .status = WEIR_ERROR_IO, .message = "photo.png: truncated"};
-    run(params, 1, 4);
-    EXPECT_TRUE(recorder_is_in_order(&rules.recorder, 4));
-    expect_failed(1, "prepare", WEIR_ERROR_IO, "photo.png: truncated");
-    EXPECT_NOT_NULL(recorder_at(&rules.recorder, 1)->slot);
-    EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 3);
-    EXPECT_UINT_EQ(rules.submits, 6);
+    static const struct {
+        bool prepares;    // it is `prepare` that fails
+        uint32_t threads; // prepare_threads
+        struct bad bad;
+        weir_status status;
+        const char *message;
+        unsigned submits; // of four frames with two stages
+        uint64_t recoveries;
+    } rows[] = {
+        {true, 0, {2, WEIR_ERROR_IO, "cut", 0, 0}, WEIR_ERROR_IO, "cut", 6, 0},
+        {true, 3, {2, WEIR_ERROR_IO, "cut", 0, 0}, WEIR_ERROR_IO, "cut", 6, 0},
+        {false, 0, {2, WEIR_ERROR_IO, "luck", 0, 0}, WEIR_ERROR_IO, "luck", 8, 0},
+        {false, 0, {2, WEIR_ERROR_IO, 0, 0, 0}, WEIR_ERROR_IO, "'b' returned WEIR_ERROR_IO", 8, 0},
+        // An answer is not an outcome.
+        {false, 0, {2, WEIR_NOT_READY, 0, 0, 0}, WEIR_ERROR_INVALID, "'b' returned", 8, 0},
+        {false, 0, {2, WEIR_ERROR_DEVICE, "a fault", 1, 0}, WEIR_ERROR_DEVICE, "a fault", 8, 1},
+        // The recovery waits for failures that are under way.
+        {false, 0, {2, WEIR_ERROR_DEVICE, "a fault", 1, 1}, WEIR_ERROR_DEVICE, "a fault", 8, 1},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct weir_pipeline_params params = begin();
+        params.prepare = rows[i].prepares ? bad_prepare : NULL;
+        params.prepare_threads = rows[i].threads;
+        rules.bad = rows[i].bad;
+        run(&params, 1, 4);
+        weir_test_note("row %zu", i);
+        EXPECT_TRUE(recorder_is_in_order(&rules.recorder, 4));
+        expect_failed(1, rows[i].prepares ? "prepare" : "b", rows[i].status, rows[i].message);
+        EXPECT_NOT_NULL(recorder_at(&rules.recorder, 1)->slot);
+        const struct weir_pipeline_statistics figures = rig_figures(rules.pipeline);
+        EXPECT_UINT_EQ(figures.succeeded, 3);
+        EXPECT_UINT_EQ(figures.failed, 1);
+        EXPECT_UINT_EQ(figures.recoveries, rows[i].recoveries);
+        EXPECT_UINT_EQ(rules.submits, rows[i].submits);
+        end();
+    }
 }
 
-RULE_TEST(Rules, AFailedPrepareFailsItsFrameOnly)
+RULE_TEST(Rules, AnEarlierDetailIsNotTold)
 {
-    expect_failed_prepare(params);
-}
-
-RULE_TEST(Rules, AFailedPrepareOnAThreadFailsItsFrameOnly)
-{
-    params->prepare_threads = 3;
-    expect_failed_prepare(params);
-}
-
-RULE_TEST(Rules, AFailedSubmitLeavesItsQueueAlone)
-{
-    rules.bad = (struct bad){.frame = 2, .status = WEIR_ERROR_IO, .message = "out of luck"};
-    run(params, 1, 4);
-    expect_failed(1, "b", WEIR_ERROR_IO, "out of luck");
-    EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 3);
-    const struct weir_pipeline_statistics figures = rig_figures(rules.pipeline);
-    EXPECT_UINT_EQ(figures.failed, 1);
-    EXPECT_UINT_EQ(figures.recoveries, 0);
-}
-
-RULE_TEST(Rules, AFailureWithoutDetailGetsASentence)
-{
-    rules.bad = (struct bad){.frame = 2, .status = WEIR_ERROR_IO};
-    run(params, 1, 2);
-    expect_failed(1, "b", WEIR_ERROR_IO, "the callback of 'b' returned WEIR_ERROR_IO");
-    // A second such failure must not report the detail of the earlier one.
-    rules.bad.frame = 3;
-    rules.bad.message = "first detail";
-    submit_and_drain(3, 3);
-    rules.bad.frame = 4;
-    rules.bad.message = NULL;
-    submit_and_drain(4, 4);
-    expect_failed(2, "b", WEIR_ERROR_IO, "first detail");
-    expect_failed(3, "b", WEIR_ERROR_IO, "the callback of 'b' returned WEIR_ERROR_IO");
-}
-
-RULE_TEST(Rules, AnAnswerIsNotAnOutcome)
-{
-    rules.bad = (struct bad){.frame = 1, .status = WEIR_NOT_READY};
+    rules.bad = (struct bad){.frame = 1, .status = WEIR_ERROR_IO, .message = "first detail"};
     run(params, 1, 1);
-    expect_failed(0, "b", WEIR_ERROR_INVALID, "the callback of 'b' returned");
-}
-
-RULE_TEST(Rules, ABrokenQueueIsRecovered)
-{
-    rules.bad = (struct bad){.frame = 2,
-                             .status = WEIR_ERROR_DEVICE,
-                             .message = "a fault",
-                             .breaks_queue = true};
-    run(params, 1, 6);
-    expect_failed(1, "b", WEIR_ERROR_DEVICE, "a fault");
-    EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 5);
-    const struct weir_pipeline_statistics figures = rig_figures(rules.pipeline);
-    EXPECT_UINT_EQ(figures.recoveries, 1);
-}
-
-RULE_TEST(Rules, RecoveryWaitsForFailuresUnderWay)
-{
-    rules.bad = (struct bad){.frame = 2,
-                             .status = WEIR_ERROR_DEVICE,
-                             .message = "a fault",
-                             .breaks_queue = true,
-                             .reaches_first = true};
-    run(params, 1, 6);
-    expect_failed(1, "b", WEIR_ERROR_DEVICE, "a fault");
-    EXPECT_UINT_EQ(recorder_count_of(&rules.recorder, WEIR_OK), 5);
-}
-
-RULE_TEST(Rules, DestructionLeavesNoFailure)
-{
-    rules.bad = (struct bad){.frame = 2,
-                             .status = WEIR_ERROR_DEVICE,
-                             .message = "a fault",
-                             .breaks_queue = true};
-    run(params, 1, 2);
-    EXPECT_OK(weir_pipeline_destroy(&rules.pipeline));
-    EXPECT_UINT_EQ(steered_destroyed_broken(), 0);
+    rules.bad = (struct bad){.frame = 2, .status = WEIR_ERROR_IO};
+    submit_and_drain(2, 2);
+    expect_failed(0, "b", WEIR_ERROR_IO, "first detail");
+    expect_failed(1, "b", WEIR_ERROR_IO, "the callback of 'b' returned WEIR_ERROR_IO");
 }
 
 RULE_TEST(Rules, RecoveringIsTriedAgain)
@@ -607,7 +560,7 @@ WEIR_TEST(Rules, CallbacksMayNotWaitForThePipeline)
         params.prepare_threads = threads;
         run(&params, 1, 1);
         expect_failed(0, "prepare", WEIR_ERROR_INVALID,
-                      "weir_pipeline_drain was called from a callback of the same pipeline");
+                      "weir_pipeline_drain was called from a callback of pipeline");
         end();
     }
 }
@@ -620,37 +573,6 @@ RULE_TEST(Rules, DeliverMaySubmitWhereNothingBlocks)
     EXPECT_INT_EQ(rules.from_callback[2], WEIR_OK);
     EXPECT_OK(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER));
     EXPECT_PTR_EQ(recorder_at(&rules.recorder, 1)->frame, frame_of(2));
-}
-
-static bool interrupts_are_blocked(void)
-{
-    sigset_t mask;
-    pthread_sigmask(SIG_SETMASK, NULL, &mask);
-    return sigismember(&mask, SIGINT) == 1;
-}
-
-static weir_status see_signals(void *user, void *slot, void *frame)
-{
-    (void)user, (void)slot, (void)frame;
-    rules.signals_blocked[0] = interrupts_are_blocked();
-    return WEIR_OK;
-}
-
-static void see_signals_too(void *user, void *frame, void *slot,
-                            const struct weir_pipeline_result *result)
-{
-    (void)user, (void)frame, (void)slot, (void)result;
-    rules.signals_blocked[1] = interrupts_are_blocked();
-}
-
-RULE_TEST(Rules, SignalsAreLeftToTheProgram)
-{
-    params->prepare = see_signals;
-    params->deliver = see_signals_too;
-    run(params, 1, 1);
-    EXPECT_TRUE(rules.signals_blocked[0]);
-    EXPECT_TRUE(rules.signals_blocked[1]);
-    EXPECT_FALSE(interrupts_are_blocked());
 }
 
 // --- room ---
@@ -706,6 +628,75 @@ WEIR_TEST(Rules, DroppedFramesHaveABacklogOfTheirOwn)
         EXPECT_UINT_EQ(figures.dropped, 4);
         EXPECT_UINT_EQ(figures.refused, 1);
         EXPECT_UINT_EQ(figures.accepted, 6);
+        end();
+    }
+}
+
+// --- waits with prepare_threads ---
+
+// Frame 2 is prepared at the gate.
+static weir_status prepare_at_gate(void *user, void *slot, void *frame)
+{
+    (void)user, (void)slot;
+    if (frame == frame_of(2))
+        gate_pass(&rules.gate);
+    return WEIR_OK;
+}
+
+static weir_status work_after_meeting(void *user, void *slot, void *frame, weir_queue *queue)
+{
+    (void)user, (void)slot;
+    if (rules.meets && frame == frame_of(1))
+        gate_await(&rules.gate, 1);
+    return steered_work(queue, 10);
+}
+
+static void deliver_at_gate(void *user, void *frame, void *slot,
+                            const struct weir_pipeline_result *result)
+{
+    record_delivery(user, frame, slot, result);
+    if (rules.opens)
+        gate_open(&rules.gate);
+}
+
+// While all threads prepare the device is asked now and then, and else the driver waits.
+WEIR_TEST(Rules, WaitsInTheDriverWhereAThreadIsIdle)
+{
+    static const struct weir_pipeline_stage stage = {.name = "work", .submit = work_after_meeting};
+    static const struct {
+        unsigned frames;
+        uint32_t threads;
+        unsigned pending; // queries that find the first frame under way
+        bool opens;
+        unsigned early_syncs, queries;
+    } rows[] = {
+        {2, 1, 5, true, 0, 5},
+        {2, 2, 5, true, 1, 0},
+        {1, 1, 5, true, 1, 0},
+        {2, 1, UINT_MAX, false, 1, 1}, // or more, until the thread is idle
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct weir_pipeline_params params = begin();
+        params.stages = &stage;
+        params.stage_count = 1;
+        params.prepare = prepare_at_gate;
+        params.prepare_threads = rows[i].threads;
+        params.deliver = deliver_at_gate;
+        rules.meets = rows[i].frames > 1;
+        rules.opens = rows[i].opens;
+        steered_pend(rows[i].pending);
+        ASSERT_OK(weir_pipeline_create(&params, &rules.pipeline));
+        for (uint64_t number = 1; number <= rows[i].frames; number++)
+            EXPECT_OK(weir_pipeline_submit(rules.pipeline, frame_of(number)));
+        while (!rows[i].opens && steered_query_count() == 0)
+            rig_sleep_ns(100000);
+        if (!rows[i].opens)
+            gate_open(&rules.gate);
+        EXPECT_OK(weir_pipeline_drain(rules.pipeline, WEIR_FOREVER));
+        weir_test_note("row %zu", i);
+        EXPECT_UINT_EQ(steered_early_sync_count(), rows[i].early_syncs);
+        EXPECT_TRUE(rows[i].opens ? steered_query_count() == rows[i].queries
+                                  : steered_query_count() >= rows[i].queries);
         end();
     }
 }

@@ -1,4 +1,8 @@
 // The pipeline on a real chain: null by default, or what WEIR_BACKEND names.
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "tests/patterns/line.h"
 
 static void expect_statuses(const weir_status *statuses, unsigned count)
@@ -38,28 +42,6 @@ WEIR_TEST(Pipeline, DeliversEveryFrameInOrderWithItsData)
             EXPECT_PTR_EQ(recorder_at(&line.recorder, i)->frame, &frames[i]);
         line_close();
     }
-}
-
-LINE_TEST(Pipeline, DrainsAsOftenAsAsked)
-{
-    enum {
-        FRAMES = 30
-    };
-    struct frame frames[FRAMES];
-
-    number_frames(frames, FRAMES);
-    const struct weir_pipeline_params params = line_params(3);
-    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
-    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
-    for (unsigned i = 0; i < FRAMES; i++) {
-        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
-        if (i % 7 == 0) {
-            ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
-            EXPECT_UINT_EQ(recorder_count(&line.recorder), i + 1);
-        }
-    }
-    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
-    EXPECT_TRUE(recorder_is_in_order(&line.recorder, FRAMES));
 }
 
 // The last frames are delivered although no further frames follow, and an earlier
@@ -258,24 +240,6 @@ WEIR_TEST(Pipeline, DestroyReleasesABlockedSubmit)
 
 // --- failures ---
 
-LINE_TEST(Pipeline, AFailedHostCallFailsItsFrame)
-{
-    struct frame frames[9];
-
-    number_frames(frames, 9);
-    frames[4].fails_in_host_call = true;
-    // With one slot no other frame's work can come after the failure.
-    const struct weir_pipeline_params params = line_params(1);
-    line_run(&params, frames, 9);
-    EXPECT_TRUE(recorder_is_in_order(&line.recorder, 9));
-    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), 8);
-    const struct delivery *failed = recorder_at(&line.recorder, 4);
-    EXPECT_INT_LT(failed->status, 0);
-    EXPECT_STR_EQ(failed->stage, "left");
-    EXPECT_INT_EQ(failed->error_status, failed->status);
-    EXPECT_NOT_NULL(failed->slot);
-}
-
 static void keep_error(void *user, void *frame, void *slot,
                        const struct weir_pipeline_result *result)
 {
@@ -465,19 +429,231 @@ WEIR_TEST(Pipeline, SettingsReachTheParams)
     EXPECT_UINT_EQ(line.slots_alive, 6 + 2 * params.prepare_threads);
     line_close();
 
-    // The environment takes precedence over the file.
-    setenv("WEIR_PIPELINE_SLOTS", "4", 1);
-    ASSERT_OK(line_open("[pipeline]\nslots = 7\nbacklog = 5\n"));
-    params = line_params(1);
-    ASSERT_OK(weir_pipeline_params_from_settings(rig.runtime, NULL, &params));
-    EXPECT_UINT_EQ(params.slot_count, 4);
-    EXPECT_UINT_EQ(params.backlog, 5);
-    line_close();
-    setenv("WEIR_PIPELINE_SLOTS", "many", 1);
-    EXPECT_FAILURE(line_open(NULL), WEIR_ERROR_CONFIG, "WEIR_PIPELINE_SLOTS");
-    unsetenv("WEIR_PIPELINE_SLOTS");
-
     EXPECT_FAILURE(line_open("[pipeline]\nfull = drop-latest\n"), WEIR_ERROR_CONFIG, "drop-oldest");
     recorder_finish(&line.recorder);
     gate_finish(&line.gate);
+}
+
+// --- frames as graphs ---
+
+// How often the stages were called; and how many frames in a row are alike.
+static atomic_uint captures;
+static uint32_t alike;
+
+static weir_pipeline_submit_function first_submit;
+
+static weir_status counted_submit(void *user, void *slot, void *frame, weir_queue *queue)
+{
+    atomic_fetch_add(&captures, 1);
+    return first_submit(user, slot, frame, queue);
+}
+
+static uint64_t number_of(void *user, void *slot, void *data_frame)
+{
+    const struct frame *frame = data_frame;
+    return alike ? (frame->number - 1) / alike : 0;
+}
+
+static struct weir_pipeline_stage stages[5];
+
+static struct weir_pipeline_params graph_params(uint32_t slots)
+{
+    struct weir_pipeline_params params = line_params(slots);
+    memcpy(stages, params.stages, sizeof stages);
+    first_submit = stages[0].submit;
+    stages[0].submit = counted_submit;
+    params.stages = stages;
+    params.graphs = true;
+    params.repeat = number_of;
+    atomic_store(&captures, 0);
+    alike = 0;
+    return params;
+}
+
+WEIR_TEST(PipelineGraphs, EveryFrameWithItsData)
+{
+    enum {
+        FRAMES = 60
+    };
+    struct frame frames[FRAMES];
+
+    for (uint32_t slots = 1; slots <= 4; slots++) {
+        weir_test_note("%u slots", slots);
+        ASSERT_OK(line_open(NULL));
+        line.deliver_ns = 100000;
+        number_frames(frames, FRAMES);
+        const struct weir_pipeline_params params = graph_params(slots);
+        line_run(&params, frames, FRAMES);
+        EXPECT_TRUE(recorder_is_in_order(&line.recorder, FRAMES));
+        EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES);
+        EXPECT_UINT_EQ(atomic_load(&captures), slots);
+        line_close();
+    }
+}
+
+// A frame that does not repeat the previous frame of its slot is captured again.
+LINE_TEST(PipelineGraphs, OtherFramesAreCapturedAnew)
+{
+    enum {
+        FRAMES = 40
+    };
+    struct frame frames[FRAMES];
+
+    number_frames(frames, FRAMES);
+    const struct weir_pipeline_params params = graph_params(2);
+    alike = 10;
+    line_run(&params, frames, FRAMES);
+    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES);
+    EXPECT_UINT_EQ(atomic_load(&captures), 2 * FRAMES / alike);
+}
+
+// A stage with what cannot be captured fails with a message that says so, in every frame, and
+// nothing is left of the capture.
+LINE_TEST(PipelineGraphs, AStageThatCannotBeCapturedIsNamed)
+{
+    enum {
+        FRAMES = 5
+    };
+    struct frame frames[FRAMES];
+
+    number_frames(frames, FRAMES);
+    for (unsigned i = 0; i < FRAMES; i++)
+        frames[i].calls_always = i < 3; // stage `left` submits such a call
+    const struct weir_pipeline_params params = graph_params(2);
+    line_run(&params, frames, FRAMES);
+    for (unsigned i = 0; i < 3; i++) {
+        const struct delivery *delivery = recorder_at(&line.recorder, i);
+        EXPECT_INT_EQ(delivery->status, WEIR_ERROR_INVALID);
+        EXPECT_STR_EQ(delivery->stage, "left");
+        EXPECT_CONTAINS(delivery->message, "a host call that always runs cannot be part of one");
+        EXPECT_CONTAINS(delivery->remedy, "graphs = 0");
+    }
+    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), 2);
+}
+
+// A stage that fails while it is captured only fails its frame.
+LINE_TEST(PipelineGraphs, AFailedCaptureIsTriedAgain)
+{
+    enum {
+        FRAMES = 8
+    };
+    struct frame frames[FRAMES];
+
+    number_frames(frames, FRAMES);
+    frames[0].fails_in_submit = true;
+    const struct weir_pipeline_params params = graph_params(1);
+    line_run(&params, frames, FRAMES);
+    EXPECT_STR_EQ(recorder_at(&line.recorder, 0)->stage, "left");
+    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), FRAMES - 1);
+    EXPECT_UINT_EQ(atomic_load(&captures), 2);
+}
+
+LINE_TEST(PipelineGraphs, HaveNoTimesOfStages)
+{
+    struct frame frames[4];
+
+    number_frames(frames, 4);
+    struct weir_pipeline_params params = graph_params(2);
+    params.timing = true;
+    line_run(&params, frames, 4);
+    const struct weir_pipeline_statistics statistics = rig_figures(line.pipeline);
+    EXPECT_UINT_EQ(statistics.succeeded, 4);
+    EXPECT_UINT_EQ(statistics.timed_frames, 0);
+}
+
+LINE_TEST(PipelineGraphs, AllocateNothingOnceWarm)
+{
+    enum {
+        FRAMES = 400
+    };
+    static struct frame frames[FRAMES];
+
+    number_frames(frames, FRAMES);
+    struct weir_pipeline_params params = graph_params(3);
+    params.deliver = NULL;
+    line_expect_flat(&params, frames, FRAMES, FRAMES / 2);
+}
+
+// --- frames that several threads prepare ---
+
+enum {
+    PREPARED = 40,
+    THREADS = 4
+};
+
+static struct meeting {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    unsigned inside;      // calls of `prepare` that have begun
+    unsigned first_waits; // the first frame is ready when so many have
+} meeting;
+
+static weir_status (*fill)(void *user, void *slot, void *frame);
+
+static void create_prepared(weir_pipeline_prepare_function prepare, uint32_t slots)
+{
+    struct weir_pipeline_params params = line_params(slots);
+    fill = params.prepare;
+    params.prepare = prepare;
+    params.prepare_threads = THREADS;
+    ASSERT_OK(weir_pipeline_create(&params, &line.pipeline));
+}
+
+// Returns once as many threads are inside as there are, the first frame last of all: frames become
+// ready in another order than theirs.
+static weir_status prepare_together(void *user, void *slot, void *data_frame)
+{
+    const struct frame *frame = data_frame;
+    pthread_mutex_lock(&meeting.lock);
+    meeting.inside++;
+    pthread_cond_broadcast(&meeting.changed);
+    while (meeting.inside < (frame->number == 1 ? meeting.first_waits : THREADS))
+        pthread_cond_wait(&meeting.changed, &meeting.lock);
+    pthread_mutex_unlock(&meeting.lock);
+    return fill(user, slot, data_frame);
+}
+
+static void submit_prepared(struct frame *frames)
+{
+    for (int i = 0; i < PREPARED; i++)
+        ASSERT_OK(weir_pipeline_submit(line.pipeline, &frames[i]));
+    ASSERT_OK(weir_pipeline_drain(line.pipeline, WEIR_FOREVER));
+}
+
+static void open_meeting(struct frame *frames)
+{
+    ASSERT_OK(line_open(NULL));
+    memset(&meeting, 0, sizeof meeting);
+    meeting.first_waits = PREPARED;
+    pthread_mutex_init(&meeting.lock, NULL);
+    pthread_cond_init(&meeting.changed, NULL);
+    number_frames(frames, PREPARED);
+}
+
+WEIR_TEST(PipelinePrepare, PreparesSeveralFramesAtOnceAndDeliversInOrder)
+{
+    struct frame frames[PREPARED];
+    open_meeting(frames);
+    create_prepared(prepare_together, PREPARED);
+    submit_prepared(frames);
+    EXPECT_TRUE(recorder_is_in_order(&line.recorder, PREPARED));
+    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), PREPARED);
+    const struct weir_pipeline_statistics figures = rig_figures(line.pipeline);
+    EXPECT_UINT_EQ(figures.in_flight_max, PREPARED); // all others were ready before the first
+    line_close();
+}
+
+// While the first frame takes long, the other threads prepare as many as there are slots.
+WEIR_TEST(PipelinePrepare, ASlotCountOfZeroHasTwoForEachThread)
+{
+    struct frame frames[PREPARED];
+    const unsigned slots = 5 + 1 + 2 * THREADS; // 5 stages
+    open_meeting(frames);
+    meeting.first_waits = slots;
+    create_prepared(prepare_together, 0);
+    submit_prepared(frames);
+    EXPECT_TRUE(recorder_is_in_order(&line.recorder, PREPARED));
+    const struct weir_pipeline_statistics figures = rig_figures(line.pipeline);
+    EXPECT_UINT_EQ(figures.in_flight_max, slots);
+    line_close();
 }

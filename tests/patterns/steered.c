@@ -10,14 +10,11 @@
 
 struct steered_queue {
     const weir_queue *queue; // NULL: destroyed
-    char label[128];
-    uint64_t id; // in events
+    uint64_t id;             // in events
     bool timing;
     bool broken;
     uint64_t now_ns;
     uint64_t times[RECORDS];
-    unsigned waits[QUEUES]; // by producer
-    unsigned flushes;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -30,7 +27,6 @@ static struct {
     weir_status recover_status;
     unsigned recover_times;
     bool times_expired;
-    unsigned destroyed_broken;
     unsigned pending, queried, synced_early;
 } asked;
 
@@ -47,14 +43,6 @@ static struct steered_queue *find_id(uint64_t id)
 {
     struct steered_queue *at = queues;
     while (at->id != id)
-        at++;
-    return at;
-}
-
-static struct steered_queue *find_label(const char *label)
-{
-    struct steered_queue *at = queues;
-    while (strcmp(at->label, label) != 0)
         at++;
     return at;
 }
@@ -108,22 +96,14 @@ WRAP(weir_status, queue_create_at, weir_device *device, const struct weir_queue_
     struct steered_queue *queue = &queues[asked.made - 1];
     queue->queue = *out_queue;
     queue->timing = params->timing;
-    snprintf(queue->label, sizeof queue->label, "%s", params->label);
     return status;
 }
 
 WRAP(void, queue_destroy_at, weir_queue **queue, const char *file, int line)
 {
-    if (*queue) {
-        asked.destroyed_broken += find(*queue)->broken;
+    if (*queue)
         find(*queue)->queue = NULL;
-    }
     __real_weir_queue_destroy_at(queue, file, line);
-}
-
-unsigned steered_destroyed_broken(void)
-{
-    return asked.destroyed_broken;
 }
 
 weir_status steered_work(weir_queue *queue, uint64_t duration_ns)
@@ -159,29 +139,10 @@ WRAP(weir_status, queue_wait_at, weir_queue *queue, struct weir_event event, con
         struct steered_queue *waiter = find(queue);
         struct steered_queue *producer = find_id(event.queue);
         const uint64_t time_ns = producer->times[event.sequence % RECORDS];
-        waiter->waits[producer - queues]++;
         waiter->now_ns = waiter->now_ns < time_ns ? time_ns : waiter->now_ns;
     }
     pthread_mutex_unlock(&lock);
     return status;
-}
-
-unsigned steered_wait_count(const char *label, const char *producer)
-{
-    return find_label(label)->waits[find_label(producer) - queues];
-}
-
-WRAP(weir_status, queue_flush_at, weir_queue *queue, const char *file, int line)
-{
-    pthread_mutex_lock(&lock);
-    find(queue)->flushes++;
-    pthread_mutex_unlock(&lock);
-    return __real_weir_queue_flush_at(queue, file, line);
-}
-
-unsigned steered_flush_count(const char *label)
-{
-    return find_label(label)->flushes;
 }
 
 // Failures.

@@ -23,9 +23,6 @@ weir_status steered_work(weir_queue *queue, uint64_t duration_ns);
 // Fails a queue with `status`, at once or in a moment: a recovery that does not wait for that comes too early.
 void steered_break(weir_queue *queue, weir_status status, const char *message, bool soon);
 
-// Queues that were destroyed while they were broken.
-unsigned steered_destroyed_broken(void);
-
 // Sets the status that weir_queue_recover() of a broken queue returns, `times` times.
 void steered_recover_with(weir_status status, unsigned times);
 
@@ -34,10 +31,6 @@ void steered_expire_times(void);
 
 // limits.timing_history of the device.
 void steered_timing_history(uint32_t records);
-
-// The flushes of the queue with that label, and how often it waited for an event of queue `producer`.
-unsigned steered_flush_count(const char *label);
-unsigned steered_wait_count(const char *label, const char *producer);
 
 // The next so many queries find their event pending. Of the events that were pending then:
 // queries, and syncs, which end that.

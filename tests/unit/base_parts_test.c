@@ -1,14 +1,14 @@
-// Texts for people, the tables and the one that differs which they show, INI files, clocks and the calls of C.
+// Texts for people, the tables that they show, INI files, clocks, and structures of other sizes.
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "backends/kit/calls.h"
 #include "base/clock.h"
 #include "base/clock_map.h"
 #include "base/ini/ini.h"
 #include "base/names.h"
-#include "base/odd.h"
+#include "base/sized.h"
 #include "base/table.h"
 #include "base/text.h"
 #include "tests/support/test.h"
@@ -161,200 +161,47 @@ WEIR_TEST(BaseTable, CellsAreEscaped)
     free(text.text);
 }
 
-// Letters; '?' is not known.
-static bool same(const void *things, uint32_t a, uint32_t b)
+// Sections "[kind NAME]" of INI files; config_test.c has all else.
+
+static bool count_section(void *user, unsigned line, const char *name, size_t length)
 {
-    const char *letters = things;
-    return letters[a] != '?' && letters[a] == letters[b];
+    (void)line, (void)name;
+    *(size_t *)user = length;
+    return true;
 }
 
-static uint32_t odd_of(const char *letters, uint32_t *out_common)
+static bool take_entry(void *user, unsigned line, const char *key, const char *value)
 {
-    return weir_odd_one(letters, (uint32_t)strlen(letters), same, out_common);
+    (void)user, (void)line, (void)key, (void)value;
+    return true;
 }
 
-WEIR_TEST(Odd, TheFirstThatDiffers)
+static void take_refusal(void *user, unsigned line, const char *remedy, const char *sentence)
 {
-    uint32_t common = 7;
-    EXPECT_UINT_EQ(odd_of("aab", &common), 2);
-    EXPECT_UINT_EQ(common, 0);
-    EXPECT_UINT_EQ(odd_of("baa", &common), 0);
-    EXPECT_UINT_EQ(common, 1);
-    EXPECT_UINT_EQ(odd_of("abcaa", &common), 1);
-    EXPECT_UINT_EQ(odd_of("bcaaa", &common), 0);
-    EXPECT_UINT_EQ(common, 2);
+    (void)user, (void)line, (void)remedy, (void)sentence;
 }
 
-WEIR_TEST(Odd, NoneOrNoHalf)
+static enum weir_ini_end read_as(const char *kind, const char *text, size_t *out_length)
 {
-    uint32_t common = 0;
-    EXPECT_UINT_EQ(odd_of("aaa", &common), WEIR_ODD_NONE);
-    EXPECT_UINT_EQ(odd_of("a", &common), WEIR_ODD_NONE);
-    EXPECT_UINT_EQ(odd_of("ab", &common), WEIR_ODD_NONE);
-    EXPECT_UINT_EQ(odd_of("abc", &common), WEIR_ODD_NONE);
-    EXPECT_UINT_EQ(odd_of("aabb", &common), WEIR_ODD_NONE);
-    EXPECT_UINT_EQ(odd_of("", &common), WEIR_ODD_NONE);
-}
-
-WEIR_TEST(Odd, SomeAreNotKnown)
-{
-    uint32_t common = 0;
-    EXPECT_UINT_EQ(odd_of("a?b", &common), WEIR_ODD_NONE);
-    EXPECT_UINT_EQ(odd_of("?aab", &common), WEIR_ODD_NONE);
-    EXPECT_UINT_EQ(odd_of("?aaba", &common), 3);
-    EXPECT_UINT_EQ(odd_of("?aa", &common), WEIR_ODD_NONE);
-    EXPECT_UINT_EQ(odd_of("???", &common), WEIR_ODD_NONE);
-}
-
-// Which functions of a text lead to another one.
-
-#define CALLS(text, from) weir_calls((text), (from), "wait")
-
-WEIR_TEST(BaseCalls, FindsCallsInBodies)
-{
-    static const char text[] = "__kernel void a(__global int *x)\n{\n    wait();\n}\n"
-                               "kernel void b(int y) { x[0] = y; }\n";
-    EXPECT_TRUE(CALLS(text, "a"));
-    EXPECT_FALSE(CALLS(text, "b"));
-    EXPECT_FALSE(weir_calls(text, "a", "sleep"));
-}
-
-WEIR_TEST(BaseCalls, FollowsFunctionsAndMacros)
-{
-    static const char text[] = "void outer(int);\n"
-                               "static void inner(void) { if (1) { wait(); } }\n"
-                               "#define STEP(x) do { \\\n    outer(x); \\\n} while (0)\n"
-                               "void outer(int x) { inner(); }\n"
-                               "kernel void a(void) { STEP(1); }\n"
-                               "kernel void b(void) { step(1); }\n"
-                               "void step(int x) { struct { int wait_; } y = {x}; }\n";
-    EXPECT_TRUE(CALLS(text, "a"));
-    EXPECT_TRUE(CALLS(text, "inner"));
-    EXPECT_FALSE(CALLS(text, "b"));
-    EXPECT_FALSE(CALLS(text, "step"));
-}
-
-WEIR_TEST(BaseCalls, SkipsCommentsAndStrings)
-{
-    EXPECT_FALSE(CALLS("void a(void) { /* wait(); \n } */ } // wait\n", "a"));
-    EXPECT_FALSE(CALLS("void a(void) { print(\"wait } \\\" wait\"); c = '\\'' ; }\n", "a"));
-    EXPECT_FALSE(CALLS("void a(void) { } /* wait", "a"));
-    EXPECT_TRUE(CALLS("void a(void) { c = '{'; print(\"{\"); wait(); }\n", "a"));
-}
-
-WEIR_TEST(BaseCalls, ReadsNamesOfDefinitionsWithAttributes)
-{
-    static const char text[] =
-        "__attribute__((always_inline)) void help(void) { wait(); }\n"
-        "__kernel __attribute__((reqd_work_group_size(8, 4, 2))) void a(__global int *x)\n"
-        "{\n    help();\n}\n"
-        "__kernel __attribute__((reqd_work_group_size(8, 4, 2))) void b(__global int *x)\n"
-        "{\n    __attribute__((opencl_unroll_hint)) for (;;) { }\n}\n";
-    EXPECT_TRUE(CALLS(text, "a"));
-    EXPECT_FALSE(CALLS(text, "b"));
-}
-
-WEIR_TEST(BaseCalls, CountsEveryBranch)
-{
-    EXPECT_TRUE(CALLS("#if 0\nvoid a(void) { wait(); }\n#else\nvoid a(void) { }\n#endif\n", "a"));
-    EXPECT_TRUE(CALLS("void a(void)\n{\n#ifdef X\n    wait();\n#endif\n}\n", "a"));
-}
-
-// A kernel whose blocks wait must never be taken for one whose blocks do not.
-WEIR_TEST(BaseCalls, IsTrueWhereItCannotTell)
-{
-    EXPECT_TRUE(CALLS("#define K(x) kernel void x##_k(void) { wait(); }\nK(a)\n", "a_k"));
-    EXPECT_TRUE(CALLS("#if X\nvoid a(int x) {\n#else\nvoid a(long x) {\n#endif\n}\n"
-                      "void b(void) { wait(); }\n",
-                      "a"));
-    EXPECT_TRUE(CALLS("void a(void) { } }\nvoid b(void) { wait(); }\n", "a"));
-    EXPECT_FALSE(CALLS("K(a)\n", "a_k"));
-}
-
-// The language of INI files, as its callers see it; config_test.c has its sentences.
-
-struct seen {
-    char text[512];
-    size_t used;
-    const char *stop_at;
-};
-
-static bool on_section(void *user, unsigned line, const char *name, size_t length)
-{
-    struct seen *seen = user;
-    seen->used += (size_t)snprintf(seen->text + seen->used, sizeof seen->text - seen->used,
-                                   "%u[%.*s]", line, (int)length, name);
-    return !seen->stop_at || strncmp(name, seen->stop_at, length) != 0;
-}
-
-static bool on_entry(void *user, unsigned line, const char *key, const char *value)
-{
-    struct seen *seen = user;
-    seen->used += (size_t)snprintf(seen->text + seen->used, sizeof seen->text - seen->used,
-                                   "%u %s=%s;", line, key, value);
-    return !seen->stop_at || strcmp(key, seen->stop_at) != 0;
-}
-
-static void on_refused(void *user, unsigned line, const char *remedy, const char *sentence)
-{
-    struct seen *seen = user;
-    seen->used += (size_t)snprintf(seen->text + seen->used, sizeof seen->text - seen->used,
-                                   "%u! %s (%s)", line, sentence, remedy ? remedy : "");
-}
-
-static enum weir_ini_end read_as(struct seen *seen, const char *kind, const char *text)
-{
-    const struct weir_ini_handler handler = {
-        .section = on_section,
-        .entry = on_entry,
-        .refuse = on_refused,
-        .kind = kind,
-        .sectionless_remedy = "put it under [gpu]",
-    };
-    return weir_ini_read(text, strlen(text), &handler, seen);
-}
-
-WEIR_TEST(Ini, GivesSectionsAndEntriesInOrder)
-{
-    struct seen seen = {0};
-    EXPECT_INT_EQ(read_as(&seen, NULL, "; x\n[a]\nk = v ; c\n\n[b]\nl =\n"), WEIR_INI_END);
-    EXPECT_STR_EQ(seen.text, "2[a]3 k=v;5[b]6 l=;");
-}
-
-WEIR_TEST(Ini, StopsWhenToldTo)
-{
-    struct seen seen = {.stop_at = "b"};
-    EXPECT_INT_EQ(read_as(&seen, NULL, "[a]\nk = v\n[b]\nl = w\n"), WEIR_INI_STOPPED);
-    EXPECT_STR_EQ(seen.text, "1[a]2 k=v;3[b]");
-    seen = (struct seen){.stop_at = "k"};
-    EXPECT_INT_EQ(read_as(&seen, NULL, "[a]\nk = v\nl = w\n"), WEIR_INI_STOPPED);
-    EXPECT_STR_EQ(seen.text, "1[a]2 k=v;");
+    const struct weir_ini_handler handler = {.section = count_section,
+                                             .entry = take_entry,
+                                             .refuse = take_refusal,
+                                             .kind = kind};
+    return weir_ini_read(text, strlen(text), &handler, out_length);
 }
 
 WEIR_TEST(Ini, AKindOfSectionsHasAnyNames)
 {
-    struct seen seen = {0};
-    const char *name = "[kernel void f<float, 4>(float const*, unsigned long)] ; c\nk = v\n";
-    EXPECT_INT_EQ(read_as(&seen, "kernel", name), WEIR_INI_END);
-    EXPECT_STR_EQ(seen.text, "1[kernel void f<float, 4>(float const*, unsigned long)]2 k=v;");
-    seen = (struct seen){0};
-    EXPECT_INT_EQ(read_as(&seen, NULL, name), WEIR_INI_REFUSED);
     static const char *const others[] = {"[kernel ]\n", "[kernel  x]\n", "[kernel x ]\n",
                                          "[kernels x]\n", "[a x]\n"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        seen = (struct seen){0};
-        EXPECT_INT_EQ(read_as(&seen, "kernel", others[i]), WEIR_INI_REFUSED);
-    }
+    const char *name = "[kernel void f<float, 4>(float const*, unsigned long)] ; c\nk = v\n";
+    size_t length = 0;
+    EXPECT_INT_EQ(read_as("kernel", name, &length), WEIR_INI_END);
+    EXPECT_UINT_EQ(length, strcspn(name, "]") - 1);
+    EXPECT_INT_EQ(read_as(NULL, name, &length), WEIR_INI_REFUSED);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        EXPECT_INT_EQ(read_as("kernel", others[i], &length), WEIR_INI_REFUSED);
 }
-
-WEIR_TEST(Ini, RefusesWithTheLineAndTheRemedy)
-{
-    struct seen seen = {0};
-    EXPECT_INT_EQ(read_as(&seen, NULL, "\nk = v\n"), WEIR_INI_REFUSED);
-    EXPECT_STR_EQ(seen.text, "2! 'k' comes before the first section (put it under [gpu])");
-}
-
-// Clocks: pauses between looks, and the relation of two clocks.
 
 // The relation of two clocks.
 
@@ -425,4 +272,133 @@ WEIR_TEST(BaseNames, TakeNoMoreThanTheLimit)
     EXPECT_TRUE(weir_names_keep_within(names, "first", 10000) == first);
     EXPECT_STR_EQ(weir_names_keep_within(names, "1", 10000), "1");
     weir_names_destroy(names);
+}
+
+// Structures that come with their size: shorter, longer, and of sizes that cannot be.
+
+struct known {
+    size_t struct_size;
+    uint32_t first;
+    uint32_t second;
+};
+
+struct newer {
+    struct known known;
+    uint64_t third;
+    uint64_t fourth;
+};
+
+static struct weir_sized_refusal refusal;
+
+static bool read_it(const void *given, struct known *known)
+{
+    memset(known, 0xa5, sizeof *known);
+    refusal = (struct weir_sized_refusal){.message = ""};
+    return weir_sized_read("weir_call", "weir_known", given, known, sizeof *known, &refusal);
+}
+
+WEIR_TEST(Sized, EqualSizes)
+{
+    const struct known given = {sizeof given, 3, 4};
+    struct known known;
+
+    ASSERT_TRUE(read_it(&given, &known));
+    EXPECT_UINT_EQ(known.first, 3);
+    EXPECT_UINT_EQ(known.second, 4);
+    EXPECT_UINT_EQ(known.struct_size, sizeof known);
+}
+
+// Each on the heap, so that a sanitizer sees a read past its end.
+WEIR_TEST(Sized, ShorterOnesAreFilledWithZeros)
+{
+    const struct known whole = {0, 0x11111111, 0x22222222};
+    struct known known;
+
+    for (size_t size = sizeof(size_t); size < sizeof whole; size++) {
+        void *given = malloc(size);
+        ASSERT_NOT_NULL(given);
+        memcpy(given, &whole, size);
+        memcpy(given, &size, sizeof size);
+        weir_test_note("%zu bytes", size);
+        ASSERT_TRUE(read_it(given, &known));
+        EXPECT_UINT_EQ(known.struct_size, sizeof known);
+        EXPECT_UINT_EQ(known.first,
+                       size < 12 ? 0x11111111 & ((1u << 8 * (size - 8)) - 1) : 0x11111111);
+        EXPECT_UINT_EQ(known.second, size < 12 ? 0 : 0x22222222 & ((1u << 8 * (size - 12)) - 1));
+        free(given);
+    }
+}
+
+WEIR_TEST(Sized, LongerOnesMustEndInZeros)
+{
+    struct newer given = {.known = {sizeof given, 3, 4}};
+    struct known known;
+
+    ASSERT_TRUE(read_it(&given, &known));
+    EXPECT_UINT_EQ(known.second, 4);
+    EXPECT_UINT_EQ(known.struct_size, sizeof known);
+    given.fourth = UINT64_C(1) << 56; // the last byte of all
+    ASSERT_FALSE(read_it(&given, &known));
+    EXPECT_CONTAINS(refusal.message, "weir_call: struct weir_known has 32 bytes in the program and "
+                                     "16 in this library, and byte 31");
+    EXPECT_CONTAINS(refusal.remedy, "leave fields zero");
+    given.third = 1;
+    ASSERT_FALSE(read_it(&given, &known));
+    EXPECT_CONTAINS(refusal.message, "byte 16");
+}
+
+// The size of an item is told beside its array.
+WEIR_TEST(Sized, ItemsAreReadAlike)
+{
+    struct newer given = {.known = {1, 3, 4}};
+    struct known known;
+    const char *caller = "weir_call";
+
+    ASSERT_TRUE(weir_sized_read_item(caller, "weir_known", &given, sizeof given, &known,
+                                     sizeof known, &refusal));
+    EXPECT_UINT_EQ(known.struct_size, 1);
+    EXPECT_UINT_EQ(known.second, 4);
+    ASSERT_TRUE(
+        weir_sized_read_item(caller, "weir_known", &given, 12, &known, sizeof known, &refusal));
+    EXPECT_UINT_EQ(known.first, 3);
+    EXPECT_UINT_EQ(known.second, 0);
+    given.third = 1;
+    ASSERT_FALSE(weir_sized_read_item(caller, "weir_known", &given, sizeof given, &known,
+                                      sizeof known, &refusal));
+    EXPECT_CONTAINS(refusal.message, "weir_call: struct weir_known has 32 bytes in the program and "
+                                     "16 in this library, and byte 16");
+}
+
+WEIR_TEST(Sized, ImpossibleSizesAreRefused)
+{
+    static const size_t sizes[] = {0, 1, sizeof(size_t) - 1, WEIR_SIZED_BYTES_MAX + 1, SIZE_MAX};
+    struct known given = {0, 3, 4};
+    struct known known;
+
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        given.struct_size = sizes[i];
+        ASSERT_FALSE(read_it(&given, &known));
+        EXPECT_CONTAINS(refusal.message, "weir_call: struct_size is ");
+        EXPECT_CONTAINS(refusal.message, "struct weir_known has 16 bytes in this library");
+        EXPECT_CONTAINS(refusal.remedy, "sizeof params");
+    }
+}
+
+WEIR_TEST(Sized, WritesNoMoreThanThereIsRoomFor)
+{
+    const struct newer from = {.known = {sizeof from, 3, 4}, .third = 5};
+    struct known *shorter = calloc(1, sizeof *shorter);
+    unsigned char longer[2 * sizeof from];
+
+    ASSERT_NOT_NULL(shorter);
+    weir_sized_write_back(shorter, sizeof *shorter, &from, sizeof from);
+    EXPECT_UINT_EQ(shorter->second, 4);
+    EXPECT_UINT_EQ(shorter->struct_size, sizeof *shorter);
+    free(shorter);
+
+    memset(longer, 0xa5, sizeof longer);
+    weir_sized_write(longer, sizeof longer, &from, sizeof from);
+    EXPECT_INT_EQ(memcmp(longer, &from, sizeof from), 0);
+    for (size_t i = sizeof from; i < sizeof longer; i++)
+        EXPECT_UINT_EQ(longer[i], 0);
 }

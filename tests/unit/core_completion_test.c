@@ -71,27 +71,6 @@ CONTROL_TEST(Completion, CompletionStopsAtTheRecord)
     control_stall(false);
 }
 
-// Two queues that wait for each other alternately are a cycle of queues, but not
-// of points.
-CONTROL_TEST(Completion, TwoQueuesInTurn)
-{
-    struct weir_event event;
-
-    weir_queue *queues[2] = {control_queue(control, "a"), control_queue(control, "b")};
-    control_stall(true);
-    for (int i = 0; i < 200; i++) {
-        if (i > 0)
-            ASSERT_OK(weir_queue_wait(queues[i % 2], event));
-        ASSERT_OK(weir_queue_record(queues[i % 2], &event));
-    }
-    control_stall(false);
-    EXPECT_OK(weir_event_query(event));
-    EXPECT_UINT_EQ(completed(queues[1]), event.sequence);
-    EXPECT_UINT_GE(completed(queues[0]), event.sequence - 1);
-    weir_queue_destroy(&queues[0]);
-    weir_queue_destroy(&queues[1]);
-}
-
 // Without any sync the list of waits still has only the waits that are really
 // open.
 CONTROL_TEST(Completion, WaitsWithoutSyncsDoNotPileUp)
@@ -106,35 +85,6 @@ CONTROL_TEST(Completion, WaitsWithoutSyncsDoNotPileUp)
     }
     EXPECT_UINT_LE(b->completion.waits.capacity, 1024);
     ASSERT_OK(weir_queue_sync(b, GUARD_NS));
-}
-
-// Waits that are really open are all kept, and a failure before any of them is
-// found when they complete.
-CONTROL_TEST(Completion, OpenWaitsAreAllKept)
-{
-    enum {
-        WAITS = 3000
-    };
-    struct weir_event event;
-    struct weir_event middle = {0};
-
-    weir_queue *a = control_keep_queue(control, "a");
-    weir_queue *b = control_keep_queue(control, "b");
-    weir_queue *c = control_keep_queue(control, "c");
-    control_stall(true);
-    for (int i = 0; i < WAITS; i++) {
-        ASSERT_OK(weir_queue_record(i % 2 ? a : c, &event));
-        ASSERT_OK(weir_queue_wait(b, event));
-        if (i == WAITS / 2)
-            middle = event;
-    }
-    EXPECT_UINT_GE(b->completion.waits.capacity, WAITS);
-    const struct weir_error cause = {.status = WEIR_ERROR_DEVICE, .message = "in the middle"};
-    weir__completion_fail(middle.queue == event.queue ? (WAITS % 2 ? c : a) : (WAITS % 2 ? a : c),
-                          middle.sequence, &cause);
-    control_stall(false);
-    EXPECT_FAILURE(weir_queue_sync(b, GUARD_NS), WEIR_ERROR_DEVICE, "in the middle");
-    ASSERT_OK(weir_queue_record(a->completion.failed ? c : a, &event));
 }
 
 // The earliest of several failures is the first cause, whichever is found first.

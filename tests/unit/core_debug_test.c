@@ -423,22 +423,6 @@ DEBUG_TEST(Debug, WrappedMemoryDestroyedInAGraph)
     munmap(memory, BYTES);
 }
 
-// Names of files are copied: here the memory of one changes as if its library had been unloaded.
-DEBUG_TEST(Debug, NamesOfFilesAreCopies)
-{
-    weir_buffer *buffer = NULL;
-    char file[] = "plugin.c";
-    ASSERT_INT_EQ(weir_buffer_create_at(world->device,
-                                        WEIR_PARAMS(weir_buffer, .label = "b", .size = 64), &buffer,
-                                        file, 12),
-                  WEIR_OK);
-    memset(file, 'x', sizeof file - 1);
-    EXPECT_TRUE(REFUSED(weir_device_close(&world->device)));
-    EXPECT_CONTAINS(weir_last_error()->message,
-                    "the buffer 'b' still exists (created at plugin.c:12)");
-    weir_buffer_destroy(&buffer);
-}
-
 // Freed memory stays mapped, as a rule, and the address sanitizer, where the program has it, knows that
 // it was freed.
 WEIR_TEST(Debug, FreedMemory)

@@ -1,6 +1,8 @@
 // Memory that comes and goes: pools, and objects that are destroyed in use.
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/clock.h"
 #include "core/object/object.h"
 #include "core/pool/pool.h"
 #include "core/queue/queue.h"
@@ -12,6 +14,7 @@
 
 #define GUARD_NS (UINT64_C(60) * 1000000000u)
 #define SIZE ((size_t)5000)
+#define QUEUE_LIMIT 65536
 
 // Takes the place of a plugin: it notes pool operations and can refuse one.
 static struct {
@@ -62,30 +65,6 @@ static struct weir_pool_statistics read_statistics(const weir_pool *pool)
     struct weir_pool_statistics statistics;
     weir_pool_read_statistics(pool, &statistics);
     return statistics;
-}
-
-// Each class holds sizes that the class below does not, wastes at most an eighth, and
-// contains its own size.
-CONTROL_TEST(PoolCore, SizeClasses)
-{
-    weir_queue *queue = control_keep_queue(control, "q");
-    own_pool pool = pool_of(control);
-    weir_buffer *buffer;
-    size_t capacity = 0;
-    uint64_t classes = 0;
-    for (size_t size = 1; size < (size_t)1 << 26; size = capacity + 1) {
-        ASSERT_OK(weir_pool_allocate(pool, queue, size, &buffer));
-        ASSERT_UINT_GT(read_statistics(pool).in_use_bytes, capacity);
-        capacity = read_statistics(pool).in_use_bytes;
-        ASSERT_UINT_EQ(read_statistics(pool).reused, classes);
-        ASSERT_OK(weir_pool_free(queue, &buffer));
-        ASSERT_UINT_GE(capacity, size);
-        ASSERT_UINT_LE(capacity - size, size == 1 ? 255 : size / 8);
-        ASSERT_OK(weir_pool_allocate(pool, queue, capacity, &buffer));
-        ASSERT_UINT_EQ(read_statistics(pool).in_use_bytes, capacity);
-        ASSERT_UINT_EQ(read_statistics(pool).reused, ++classes);
-        ASSERT_OK(weir_pool_free(queue, &buffer));
-    }
 }
 
 CONTROL_TEST(PoolCore, PluginsSeeBothEnds)
@@ -212,24 +191,6 @@ CONTROL_TEST(PoolCore, DestroyingDoesNotWait)
 
 // Deferred destruction, with a backend whose completion the test controls.
 
-CONTROL_TEST(Object, IsDestroyedWhenItsWorkIsComplete)
-{
-    weir_queue *queue = control_keep_queue(control, "q");
-    weir_buffer *idle = control_buffer(control, 64);
-    weir_buffer *used = control_buffer(control, 64);
-    weir_buffer_destroy(&idle); // nothing is busy
-    EXPECT_UINT_EQ(control_buffer_destroy_count(), 1);
-    control_stall(true);
-    ASSERT_OK(weir_queue_fill(queue, used, 0, 64, "x", 1));
-    weir_buffer_destroy(&used);
-    EXPECT_UINT_EQ(control_buffer_destroy_count(), 1);
-    ASSERT_OK(weir_device_trim(control->devices[0]));
-    EXPECT_UINT_EQ(control_buffer_destroy_count(), 1);
-    control_stall(false);
-    ASSERT_OK(weir_device_trim(control->devices[0]));
-    EXPECT_UINT_EQ(control_buffer_destroy_count(), 2);
-}
-
 // Each of these checks for objects that can be freed: a create, a destroy or a
 // sync.
 CONTROL_TEST(Object, GoesAtTheNextOpportunity)
@@ -319,4 +280,54 @@ CONTROL_TEST(Object, AddsNoRecordToAnIdleQueue)
     control_stall(false);
     ASSERT_OK(weir_event_sync(event, GUARD_NS));
     EXPECT_UINT_EQ(control_buffer_destroy_count(), 2);
+}
+
+// As many objects as there can be.
+
+WEIR_TEST(Registry, HasALimitAndSaysSo)
+{
+    struct control control;
+    weir_queue **queues = calloc(QUEUE_LIMIT, sizeof(weir_queue *));
+    weir_queue *more;
+
+    ASSERT_NOT_NULL(queues);
+    ASSERT_TRUE(control_open(&control));
+    for (int i = 0; i < QUEUE_LIMIT; i++)
+        ASSERT_OK(weir_queue_create(control.devices[0], NULL, &queues[i]));
+    EXPECT_INT_EQ(weir_queue_create(control.devices[0], NULL, &more), WEIR_ERROR_OUT_OF_MEMORY);
+    EXPECT_NULL(more);
+    EXPECT_CONTAINS(weir_last_error()->message, "65,536");
+    weir_queue_destroy(&queues[QUEUE_LIMIT / 2]);
+    EXPECT_OK(weir_queue_create(control.devices[0], NULL, &queues[QUEUE_LIMIT / 2]));
+    for (int i = 0; i < QUEUE_LIMIT; i++)
+        weir_queue_destroy(&queues[i]);
+    free(queues);
+    control_close(&control);
+}
+
+static void count_line(void *user, weir_log_level level, const char *source, const char *message)
+{
+    *(size_t *)user += strstr(message, "the buffer without a label") != NULL;
+}
+
+// A close that is refused walks the list of what is left a few times, not once for each object.
+CONTROL_TEST(Registry, ManyObjectsLeftAtClose)
+{
+    enum {
+        LEFT = 60000
+    };
+    weir_buffer **buffers = calloc(LEFT, sizeof *buffers);
+    size_t lines = 0;
+    ASSERT_NOT_NULL(buffers);
+    for (size_t i = 0; i < LEFT; i++)
+        buffers[i] = control_buffer(control, 1);
+    const uint64_t begin_ns = weir_clock_now_ns();
+    weir_log_set(count_line, &lines, WEIR_LOG_ERROR);
+    EXPECT_INT_EQ(weir_device_close(&control->devices[0]), WEIR_ERROR_INVALID);
+    weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
+    EXPECT_UINT_LT(weir_clock_now_ns() - begin_ns, 3 * UINT64_C(1000000000));
+    EXPECT_UINT_EQ(lines, LEFT);
+    for (size_t i = 0; i < LEFT; i++)
+        weir_buffer_destroy(&buffers[i]);
+    free(buffers);
 }

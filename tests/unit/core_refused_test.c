@@ -497,15 +497,6 @@ SCENE_TEST(Refused, ADestroyedQueueAfterALaunchWhoseQueueAlwaysHasWork)
     expect_is_reclaimed(scene);
 }
 
-// Records of a queue that has failed may have been refused, so a new one is asked for.
-SCENE_TEST(Refused, ADestroyedQueueWhoseFailedProducerAlwaysHasWork)
-{
-    refuse_wait(scene);
-    const struct weir_error cause = {.status = WEIR_ERROR_IO, .message = "a is broken"};
-    weir__completion_fail(scene->a, scene->event.sequence, &cause);
-    expect_is_reclaimed(scene);
-}
-
 static void wait_without_memory(const struct scene *scene, weir_status status)
 {
     weir_test_fail_allocation(0);

@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "core/buffer/buffer.h"
 #include "core/runtime/runtime.h"
@@ -334,20 +332,4 @@ WEIR_TEST(Transfer, MemoryIsBounded)
 {
     expect_bounded(WEIR__STAGING_SMALL, 0);
     expect_bounded(WEIR__STAGING_LARGE, 2);
-}
-
-// A child of fork() has none of the threads, and its calls are errors.
-JOB_TEST(Transfer, AfterAFork, large)
-{
-    int status = 0;
-    ASSERT_OK(run(job, true));
-    fflush(NULL);
-    const pid_t child = fork();
-    if (child == 0)
-        _exit(run(job, true) == WEIR_ERROR_FORKED && run(job, false) == WEIR_ERROR_FORKED ? 7 : 1);
-    ASSERT_TRUE(child > 0);
-    ASSERT_INT_EQ((int)waitpid(child, &status, 0), (int)child);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7);
-    EXPECT_OK(run(job, false));
-    EXPECT_MEM_EQ(job->back, job->bytes, large);
 }

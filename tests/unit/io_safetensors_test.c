@@ -81,15 +81,6 @@ WEIR_TEST(IoSafetensors, TheFileFollowsTheFormat)
     free(bytes);
 }
 
-WEIR_TEST(IoSafetensors, AFileWithoutTensors)
-{
-    const char *path = made_path(weir_test_temp_dir(), "w.safetensors");
-    ASSERT_TRUE(weir_io_safetensors_write(path, NULL, 0, &error));
-    ASSERT_TRUE(weir_io_safetensors_open(path, &file, &error));
-    EXPECT_UINT_EQ(weir_io_safetensors_count(file), 0);
-    weir_io_safetensors_destroy(&file);
-}
-
 WEIR_TEST(IoSafetensors, TensorsComeInTheOrderOfTheBody)
 {
     ASSERT_TRUE(open_header("{\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]},"

@@ -77,7 +77,7 @@ struct mesh_list {
 enum mesh_news_kind {
     MESH_FAILED = 1,
     MESH_LEAVES = 2,
-    MESH_TELLS = 3,  // these two as below
+    MESH_TELLS = 3,  // these two of ranks that go on
     MESH_SETTLED = 4 // a struct mesh_member for each follows
 };
 
@@ -85,7 +85,7 @@ struct mesh_news {
     uint32_t kind;
     uint32_t number;         // SETTLED: how many members follow
     uint64_t value;          // TELLS: the value; SETTLED: the token of the list
-    uint32_t step;           // of these two
+    uint32_t step;           // of these two, and of an attempt to go on that has FAILED
     struct weir_cause cause; // FAILED
 };
 
@@ -136,7 +136,7 @@ struct local_group {
     struct local_secret secret;   // of ranks of other machines
     struct local_door *door;      // of a split
     unsigned forks;               // before it was made: socket.h
-    uint32_t step;                // of those that go on after a failure
+    uint32_t step;                // attempts to go on after the failure
     bool left_out;                // they have gone on without this rank
     struct mesh_peer *peers;      // this rank's own is unused
     struct pollfd *polls;
@@ -206,14 +206,13 @@ void local_mesh_destroy(struct local_group *group);
 // Whether this process is a child that has got the group by fork(), and has nothing of it but memory.
 bool local_mesh_is_inherited(const struct local_group *group);
 
-struct mesh_gather;
+struct local_shrink;
 
-// Connects this rank with all others of the group, which do the same, and on one machine exchanges windows.
-// `addresses` of ranks are where their doors are. `gather` is NULL, or knows whether the wait for another rank is in
-// vain. On failure writes the cause, unless it was in vain or there is no memory.
-bool local_mesh_connect(struct local_group *group, const struct local_address *addresses,
-                        struct local_door *door, uint64_t token, uint64_t deadline_ns,
-                        struct mesh_gather *gather, char *cause);
+// Connects this rank with all others of the group, which do the same, and on one machine exchanges windows. The peers'
+// addresses are where the doors of lower ranks are. `shrink` is NULL, or knows whether the wait for another rank is in
+// vain. On failure writes the cause, unless there is one or there is no memory.
+bool local_mesh_connect(struct local_group *group, struct local_door *door, uint64_t token,
+                        uint64_t deadline_ns, struct local_shrink *shrink, char *cause);
 
 // Bytes between the ranks of one machine, through memory that all of them have mapped: each copies to its window what
 // others need of it, and they take it or add it up from there. That is a copy more than reading the others' memory, and

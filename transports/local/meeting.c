@@ -458,11 +458,11 @@ static bool find_peer(struct meeting *meeting, uint32_t index, struct local_addr
                             "rank %u is on another machine, and has no secret", index);
 }
 
-static bool meet(struct meeting *meeting, struct local_address *addresses)
+static bool meet(struct meeting *meeting, struct local_group *group)
 {
-    const bool met = setup_of(meeting)->rank == 0 ? hold_meeting(meeting) : attend_meeting(meeting);
-    for (uint32_t i = 0; met && i < setup_of(meeting)->count; i++)
-        if (!find_peer(meeting, i, &addresses[i]))
+    const bool met = group->rank == 0 ? hold_meeting(meeting) : attend_meeting(meeting);
+    for (uint32_t i = 0; met && i < group->count; i++)
+        if (!find_peer(meeting, i, &group->peers[i].address))
             return false;
     return met;
 }
@@ -480,35 +480,32 @@ static bool has_descriptors(struct meeting *meeting)
                             setup_of(meeting)->count, wanted, (unsigned long long)limit.rlim_cur);
 }
 
-static bool join(struct meeting *meeting, struct local_group *group,
-                 struct local_address *addresses)
+static bool join(struct meeting *meeting, struct local_group *group)
 {
     const struct local_place *place = &meeting->place;
-    if (!find_place(&meeting->place) || !has_descriptors(meeting) || !meet(meeting, addresses))
+    if (!find_place(&meeting->place) || !has_descriptors(meeting) || !meet(meeting, group))
         return false;
     group->secret = place->secret;
-    return local_mesh_connect(group, addresses, &meeting->door, meeting->token, place->deadline_ns,
-                              NULL, meeting->place.cause);
+    return local_mesh_connect(group, &meeting->door, meeting->token, place->deadline_ns, NULL,
+                              meeting->place.cause);
 }
 
 static bool join_with_room(struct meeting *meeting, struct local_group *group)
 {
     const struct weir_host *host = meeting->host;
     const uint32_t count = setup_of(meeting)->count;
-    struct local_address *addresses = host->allocate(count * sizeof *addresses);
     meeting->entries = host->allocate(count * sizeof *meeting->entries);
     meeting->guests = host->allocate(count * sizeof *meeting->guests);
     meeting->polls = host->allocate((count + DOOR_POLLS) * sizeof *meeting->polls);
-    const bool room = addresses && meeting->entries && meeting->guests && meeting->polls;
+    const bool room = meeting->entries && meeting->guests && meeting->polls;
     for (uint32_t i = 0; room && i < count; i++)
         meeting->guests[i] = -1;
     local_door_init(&meeting->door, &meeting->place.secret);
-    const bool joined = room && join(meeting, group, addresses);
+    const bool joined = room && join(meeting, group);
     local_door_close(&meeting->door);
     host->release(meeting->polls);
     host->release(meeting->guests);
     host->release(meeting->entries);
-    host->release(addresses);
     return joined;
 }
 

@@ -10,258 +10,204 @@
 #include "base/text.h"
 #include "transports/local/local.h"
 
-// What the ranks of a group that has failed settle over its control connections, which still stand:
-// first which of them go on, and where each listens; then whether each has joined the others.
+// The ranks that go on after a group has failed settle over its control connections, which still stand, which they are:
+// each tells all others where its door is, and the first of those sends the list to all, when all others have told or
+// have gone, or its patience is at an end. Then the members of the list join each other, and none goes on unless all
+// have come to a barrier of the new group. A rank that cannot join tells all why. With that, and where a rank has gone
+// or begun again since it told, the attempt has failed on all.
 //
-// Both are a step of one kind: each rank tells all others a value. The first rank that has told
-// gathers: when those that it waits for have told or have gone, or its patience is at an end, it sends
-// the list of ranks and values to all. A rank passes the list on to all others before it uses it, so
-// that none goes on by a list that another one, which lives, never gets. If the rank that gathers
-// goes, or says nothing for long, the next one gathers.
-//
-// A rank that stops for long and then goes on may gather a second list of the step. Its token is another one,
-// so that at most one of their groups can be joined by all of its ranks.
-
-// Values of the second step.
-enum {
-    MESH_JOINED = 1,
-    MESH_NOT_JOINED = 2,
-    MESH_IN_VAIN = 3 // not, because another one has not
-};
-
-struct mesh_gather {
+// A rank that stops for long and then goes on may send a second list. Its token is another one, so at most one of their
+// groups can be joined by all of its ranks.
+struct local_shrink {
     struct local_group *whole;
-    uint64_t patience_ns; // of the rank that gathers; the others have twice as much with it
-    uint64_t deadline_ns; // of weir_clock_now_ns(), for all steps
-    bool *awaited;        // the ranks of the step, as far as they are waited for
-    bool in_vain;         // gather_is_in_vain() was
+    const struct weir_transport_shrink *params;
+    struct local_door *door;
+    uint64_t patience_ns; // of the rank that sends the list; the others have twice as much with it
+    uint64_t deadline_ns; // of weir_clock_now_ns()
     bool settled;         // the list is there:
-    uint32_t count;
     uint64_t token;
-    struct mesh_member *members; // these two have room for all ranks of the whole
-    struct mesh_member *spare;
+    uint32_t count;
+    struct mesh_member *members;
+    char cause[WEIR_CAUSE_SIZE]; // of the attempt's failure; "": it has not failed
 };
 
-static uint32_t own_rank(const struct mesh_gather *gather)
+static bool has_told(const struct local_shrink *shrink, uint32_t rank)
 {
-    return gather->whole->rank;
+    const struct mesh_peer *peer = &shrink->whole->peers[rank];
+    return !peer->left && peer->told_step == shrink->whole->step;
 }
 
-static bool has_told(const struct mesh_gather *gather, uint32_t rank)
+static bool may_tell(const struct local_shrink *shrink, uint32_t rank)
 {
-    const struct mesh_peer *peer = &gather->whole->peers[rank];
-    return gather->awaited[rank] && !peer->left && peer->told_step == gather->whole->step;
+    const struct mesh_peer *peer = &shrink->whole->peers[rank];
+    return rank != shrink->whole->rank && !peer->left && peer->told_step < shrink->whole->step;
 }
 
-// One that is at a later step tells nothing in this one any more.
-static bool may_tell(const struct mesh_gather *gather, uint32_t rank)
-{
-    const struct mesh_peer *peer = &gather->whole->peers[rank];
-    return rank != own_rank(gather) && gather->awaited[rank] && !peer->left &&
-           peer->told_step < gather->whole->step;
-}
-
-static bool all_have_told(const struct mesh_gather *gather)
+static bool all_have_told(const struct local_shrink *shrink)
 {
     uint32_t rank = 0;
-    while (rank < gather->whole->count && !may_tell(gather, rank))
+    while (rank < shrink->whole->count && !may_tell(shrink, rank))
         rank++;
-    return rank == gather->whole->count;
+    return rank == shrink->whole->count;
 }
 
-// The rank that gathers.
-static uint32_t first_that_has_told(const struct mesh_gather *gather)
+// The rank that sends the list.
+static uint32_t first_that_has_told(const struct local_shrink *shrink)
 {
     uint32_t rank = 0;
-    while (rank < own_rank(gather) && !has_told(gather, rank))
+    while (rank < shrink->whole->rank && !has_told(shrink, rank))
         rank++;
     return rank;
 }
 
-// Reads the list that follows a SETTLED. One of an earlier step is passed on by another rank, late; one
-// of a later step has been settled without this rank.
-static void read_list(struct mesh_gather *gather, struct mesh_peer *peer)
+// Reads the list that follows a SETTLED. One of a later attempt has been settled without this rank.
+static void read_list(struct local_shrink *shrink, struct mesh_peer *peer)
 {
     const struct mesh_news *news = &peer->news;
-    struct mesh_member *list = gather->spare;
+    const bool counts = !shrink->settled && news->step >= shrink->whole->step;
+    const bool is_own = news->step == shrink->whole->step;
+    struct mesh_member member;
     // One that stops within its list must not keep this rank from what the others say.
     const uint64_t until_ns =
-        local_sooner(gather->deadline_ns, weir_clock_now_ns() + gather->patience_ns);
-    if (news->number > gather->whole->count ||
-        !local_read_all(peer->control, list, news->number * sizeof *list, until_ns)) {
-        peer->left = peer->died = true;
-        return;
+        local_sooner(shrink->deadline_ns, weir_clock_now_ns() + shrink->patience_ns);
+    bool right = news->number <= shrink->whole->count;
+    for (uint32_t i = 0; i < news->number && right; i++) {
+        right = local_read_all(peer->control, &member, sizeof member, until_ns);
+        if (right && counts)
+            shrink->members[i] = member;
     }
-    if (news->step < gather->whole->step)
+    if (!right)
+        peer->left = peer->died = true;
+    if (!right || !counts)
         return;
-    gather->spare = gather->members;
-    gather->members = list;
-    gather->count = news->step == gather->whole->step ? news->number : 0;
-    gather->token = news->value;
-    gather->settled = true;
+    shrink->count = is_own ? news->number : 0;
+    shrink->token = news->value;
+    shrink->settled = true;
 }
 
-// Reads what a peer has said, up to a list.
-static void listen_to(struct mesh_gather *gather, struct mesh_peer *peer)
+// Takes the first cause of the attempt's failure.
+static void take_failure(struct local_shrink *shrink, const struct mesh_news *news)
 {
-    for (int n = 0; n < MESH_MOST_NEWS && !gather->settled && local_mesh_next_news(peer); n++) {
+    const struct weir_cause heard = weir_cause_heard(&news->cause, shrink->whole->count);
+    if (!shrink->cause[0] && news->step == shrink->whole->step)
+        snprintf(shrink->cause, sizeof shrink->cause, "%s", heard.text);
+}
+
+static void listen_to(struct local_shrink *shrink, struct mesh_peer *peer)
+{
+    for (int n = 0; n < MESH_MOST_NEWS && local_mesh_next_news(peer); n++) {
         if (peer->news.kind == MESH_LEAVES) {
             peer->left = true;
         } else if (peer->news.kind == MESH_TELLS) {
             peer->told_step = peer->news.step;
             peer->told = peer->news.value;
         } else if (peer->news.kind == MESH_SETTLED) {
-            read_list(gather, peer);
+            read_list(shrink, peer);
+        } else {
+            take_failure(shrink, &peer->news);
         }
     }
 }
 
 // Sets an entry for each rank of the whole, and reads what those with something have said.
-static void gather_polls(const struct mesh_gather *gather, struct pollfd *polls)
+static void shrink_polls(const struct local_shrink *shrink, struct pollfd *polls)
 {
-    const struct local_group *whole = gather->whole;
+    const struct local_group *whole = shrink->whole;
     for (uint32_t i = 0; i < whole->count; i++)
         polls[i] = (struct pollfd){.fd = whole->peers[i].left ? -1 : whole->peers[i].control,
                                    .events = POLLIN};
 }
 
-static void gather_listen(struct mesh_gather *gather, const struct pollfd *polls)
+static void shrink_listen(struct local_shrink *shrink, const struct pollfd *polls)
 {
-    for (uint32_t i = 0; i < gather->whole->count; i++)
+    for (uint32_t i = 0; i < shrink->whole->count; i++)
         if (polls[i].revents)
-            listen_to(gather, &gather->whole->peers[i]);
+            listen_to(shrink, &shrink->whole->peers[i]);
 }
 
 // Sleeps until a peer says something, at most until the deadline.
-static void hear(struct mesh_gather *gather, uint64_t deadline_ns)
+static void hear(struct local_shrink *shrink, uint64_t deadline_ns)
 {
-    struct pollfd *polls = gather->whole->polls;
-    gather_polls(gather, polls);
-    if (poll(polls, gather->whole->count, local_poll_ms(deadline_ns)) > 0)
-        gather_listen(gather, polls);
+    struct pollfd *polls = shrink->whole->polls;
+    shrink_polls(shrink, polls);
+    if (poll(polls, shrink->whole->count, local_poll_ms(deadline_ns)) > 0)
+        shrink_listen(shrink, polls);
 }
 
-static void make_list(struct mesh_gather *gather)
+// Whether the attempt has failed: of the ranks that have told or are in the list, each has to stay.
+static bool is_in_vain(struct local_shrink *shrink)
 {
-    const struct local_group *whole = gather->whole;
-    struct weir_siphash_key key;
-    gather->count = 0;
-    for (uint32_t i = 0; i < whole->count; i++)
-        if (i == own_rank(gather) || has_told(gather, i))
-            gather->members[gather->count++] =
-                (struct mesh_member){.rank = i, .value = whole->peers[i].told};
-    weir_siphash_random_key(&key);
-    gather->token = key.words[0];
-    gather->settled = true;
+    for (uint32_t i = 0; i < shrink->whole->count && !shrink->cause[0]; i++) {
+        const struct mesh_peer *peer = &shrink->whole->peers[i];
+        const bool again = peer->told_step > shrink->whole->step;
+        if (i != shrink->whole->rank && peer->told_step >= shrink->whole->step &&
+            (again || peer->left))
+            snprintf(shrink->cause, sizeof shrink->cause,
+                     "rank %u of '%s', which was to go on too, has %s", i, shrink->whole->label,
+                     again ? "begun again" : "gone");
+    }
+    return shrink->cause[0];
 }
 
-// To all ranks, with a list of the step or without. One that has died meanwhile is found later.
-static void send_to_all(struct mesh_gather *gather, const struct mesh_news *news,
-                        const struct mesh_member *list, uint32_t count)
+// To all ranks, with the list or without. One that has died meanwhile is found later.
+static void send_to_all(const struct local_shrink *shrink, const struct mesh_news *news)
 {
     const uint64_t until_ns =
-        local_sooner(gather->deadline_ns, weir_clock_now_ns() + gather->patience_ns);
-    for (uint32_t i = 0; i < gather->whole->count; i++) {
-        const struct mesh_peer *peer = &gather->whole->peers[i];
-        if (i != own_rank(gather) && !peer->left &&
-            local_write_all(peer->control, news, sizeof *news, until_ns) && count > 0)
-            (void)local_write_all(peer->control, list, count * sizeof *list, until_ns);
+        local_sooner(shrink->deadline_ns, weir_clock_now_ns() + shrink->patience_ns);
+    for (uint32_t i = 0; i < shrink->whole->count; i++) {
+        const struct mesh_peer *peer = &shrink->whole->peers[i];
+        if (i != shrink->whole->rank && !peer->left &&
+            local_write_all(peer->control, news, sizeof *news, until_ns) && news->number > 0)
+            (void)local_write_all(peer->control, shrink->members,
+                                  news->number * sizeof *shrink->members, until_ns);
     }
 }
 
-static void pass_on(struct mesh_gather *gather)
+static void send_list(struct local_shrink *shrink)
 {
-    const struct mesh_news news = {.kind = MESH_SETTLED,
-                                   .number = gather->count,
-                                   .value = gather->token,
-                                   .step = gather->whole->step};
-    send_to_all(gather, &news, gather->members, gather->count);
+    const struct local_group *whole = shrink->whole;
+    struct weir_siphash_key key;
+    weir_siphash_random_key(&key);
+    for (uint32_t i = 0; i < whole->count; i++)
+        if (i == whole->rank || has_told(shrink, i))
+            shrink->members[shrink->count++] =
+                (struct mesh_member){.rank = i, .value = whole->peers[i].told};
+    shrink->token = key.words[0];
+    shrink->settled = true;
+    send_to_all(shrink, &(struct mesh_news){.kind = MESH_SETTLED,
+                                            .number = shrink->count,
+                                            .value = shrink->token,
+                                            .step = whole->step});
 }
 
-// Allocates the arrays. False if out of memory.
-static bool gather_create(struct mesh_gather *gather)
+// Waits for the list, or sends it. False: the attempt has failed.
+static bool settle(struct local_shrink *shrink)
 {
-    const struct weir_host *host = gather->whole->host;
-    const size_t count = gather->whole->count;
-    gather->awaited = host->allocate(count * sizeof *gather->awaited);
-    gather->members = host->allocate(count * sizeof *gather->members);
-    gather->spare = host->allocate(count * sizeof *gather->spare);
-    return gather->awaited && gather->members && gather->spare;
-}
-
-static void gather_destroy(struct mesh_gather *gather)
-{
-    const struct weir_host *host = gather->whole->host;
-    host->release(gather->spare);
-    host->release(gather->members);
-    host->release(gather->awaited);
-}
-
-// Steps have numbers, alike on all ranks: each attempt to go on has the next odd one and the one after it.
-// The first step waits for all ranks, the second one for those of the first one's list.
-static void gather_begin(struct mesh_gather *gather)
-{
-    for (uint32_t i = 0; i < gather->whole->count; i++)
-        gather->awaited[i] = true;
-    gather->whole->step = (gather->whole->step + 1) | 1;
-    gather->settled = false;
-}
-
-static void gather_begin_second(struct mesh_gather *gather)
-{
-    memset(gather->awaited, 0, gather->whole->count * sizeof *gather->awaited);
-    for (uint32_t i = 0; i < gather->count; i++)
-        if (gather->members[i].rank < gather->whole->count)
-            gather->awaited[gather->members[i].rank] = true;
-    gather->whole->step++;
-    gather->settled = false;
-}
-
-// Tells all ranks the value, which is not 0.
-static void gather_tell(struct mesh_gather *gather, uint64_t value)
-{
-    const struct mesh_news news = {.kind = MESH_TELLS, .value = value, .step = gather->whole->step};
-    gather->whole->peers[own_rank(gather)].told = value;
-    send_to_all(gather, &news, NULL, 0);
-}
-
-// Waits for the list, or gathers it. False at the deadline.
-static bool gather_settle(struct mesh_gather *gather)
-{
-    const uint32_t own = own_rank(gather);
-    const uint64_t patient_until_ns = weir_clock_now_ns() + gather->patience_ns;
-    uint32_t gathers = UINT32_MAX;
+    const uint32_t own = shrink->whole->rank;
+    const uint64_t patient_until_ns = weir_clock_now_ns() + shrink->patience_ns;
+    char duration[WEIR_TEXT_QUANTITY_SIZE];
+    uint32_t sends = UINT32_MAX;
     uint64_t until_ns = 0;
-    hear(gather, 0);
-    while (!gather->settled) {
+    hear(shrink, 0);
+    while (!shrink->settled && !is_in_vain(shrink)) {
         const uint64_t now_ns = weir_clock_now_ns();
-        const uint32_t first = first_that_has_told(gather);
-        if (now_ns >= gather->deadline_ns)
-            return false;
-        if (first != gathers)
-            until_ns = first == own ? patient_until_ns : now_ns + 2 * gather->patience_ns;
-        gathers = first;
-        if (first == own && (now_ns >= until_ns || all_have_told(gather)))
-            make_list(gather);
+        const uint32_t first = first_that_has_told(shrink);
+        if (first != sends)
+            until_ns =
+                local_sooner(shrink->deadline_ns,
+                             first == own ? patient_until_ns : now_ns + 2 * shrink->patience_ns);
+        sends = first;
+        if (first == own && (now_ns >= until_ns || all_have_told(shrink)))
+            send_list(shrink);
         else if (now_ns >= until_ns)
-            gather->awaited[first] = false;
+            snprintf(shrink->cause, sizeof shrink->cause,
+                     "rank %u of '%s' has not told in %s which ranks are left", first,
+                     shrink->whole->label,
+                     weir_text_duration(duration, 2 * (double)shrink->patience_ns));
         else
-            hear(gather, local_sooner(until_ns, gather->deadline_ns));
+            hear(shrink, until_ns);
     }
-    pass_on(gather);
-    return true;
-}
-
-// Or all is settled without this one.
-static bool gather_is_in_vain(struct mesh_gather *gather)
-{
-    gather->in_vain = gather->settled;
-    for (uint32_t i = 0; i < gather->whole->count && !gather->in_vain; i++) {
-        const struct mesh_peer *peer = &gather->whole->peers[i];
-        gather->in_vain = i != own_rank(gather) && gather->awaited[i] &&
-                          (peer->left || (has_told(gather, i) && peer->told != MESH_JOINED));
-    }
-    return gather->in_vain;
+    return shrink->settled;
 }
 
 static int *place_of(struct mesh_peer *peer, uint32_t purpose)
@@ -270,15 +216,14 @@ static int *place_of(struct mesh_peer *peer, uint32_t purpose)
 }
 
 // The higher rank connects to the lower one.
-static bool connect_to(struct local_group *group, uint32_t index,
-                       const struct local_address *address, uint64_t token, uint64_t deadline_ns)
+static bool connect_to(struct local_group *group, uint32_t index, uint64_t token,
+                       uint64_t deadline_ns)
 {
     struct mesh_peer *peer = &group->peers[index];
-    peer->address = *address;
     for (uint32_t purpose = LOCAL_TO_SEND; purpose <= LOCAL_TO_CONTROL; purpose++) {
         struct local_hello hello = {.purpose = purpose, .token = token, .rank = group->rank};
         int *place = place_of(peer, purpose);
-        *place = local_knock(address, &group->secret, &hello, deadline_ns);
+        *place = local_knock(&peer->address, &group->secret, &hello, deadline_ns);
         if (*place < 0)
             return false;
     }
@@ -295,23 +240,23 @@ static bool is_expected(const struct local_group *group, const struct local_hell
 
 // Takes one connection; one that is not expected is closed. False with errno: ETIMEDOUT, ECANCELED if the wait is in vain.
 static bool accept_one(struct local_group *group, struct local_door *door, uint64_t token,
-                       uint64_t deadline_ns, struct mesh_gather *gather, struct pollfd *polls,
+                       uint64_t deadline_ns, struct local_shrink *shrink, struct pollfd *polls,
                        uint32_t *left)
 {
     struct local_address from;
     struct local_hello hello;
     int connection = -1;
-    const uint32_t others = gather ? gather->whole->count : 0;
+    const uint32_t others = shrink ? shrink->whole->count : 0;
     errno = ECANCELED;
-    if (gather && gather_is_in_vain(gather))
+    if (shrink && is_in_vain(shrink))
         return false;
-    if (gather)
-        gather_polls(gather, polls);
+    if (shrink)
+        shrink_polls(shrink, polls);
     switch (local_door_next(door, polls, others, deadline_ns, &hello, &connection, &from)) {
     case LOCAL_CAME:
         break;
     case LOCAL_CAME_OTHER:
-        gather_listen(gather, polls);
+        shrink_listen(shrink, polls);
         return true;
     case LOCAL_CAME_LATE:
         errno = ETIMEDOUT;
@@ -338,14 +283,14 @@ static uint32_t first_missing(const struct local_group *group)
 }
 
 static bool accept_higher(struct local_group *group, struct local_door *door, uint64_t token,
-                          uint64_t deadline_ns, struct mesh_gather *gather, char *cause)
+                          uint64_t deadline_ns, struct local_shrink *shrink, char *cause)
 {
     const struct weir_host *host = group->host;
-    const size_t others = gather ? gather->whole->count : 0;
+    const size_t others = shrink ? shrink->whole->count : 0;
     uint32_t left = 2 * (group->count - 1 - group->rank);
     struct pollfd *polls = left > 0 ? host->allocate((others + DOOR_POLLS) * sizeof *polls) : NULL;
     errno = ECANCELED; // without a cause, memory is what lacks
-    while (polls && left > 0 && accept_one(group, door, token, deadline_ns, gather, polls, &left))
+    while (polls && left > 0 && accept_one(group, door, token, deadline_ns, shrink, polls, &left))
         continue;
     const int error = errno;
     host->release(polls);
@@ -370,21 +315,20 @@ static bool spans_machines(const struct local_group *group)
     return i < group->count;
 }
 
-bool local_mesh_connect(struct local_group *group, const struct local_address *addresses,
-                        struct local_door *door, uint64_t token, uint64_t deadline_ns,
-                        struct mesh_gather *gather, char *cause)
+bool local_mesh_connect(struct local_group *group, struct local_door *door, uint64_t token,
+                        uint64_t deadline_ns, struct local_shrink *shrink, char *cause)
 {
     char host[LOCAL_HOST_SIZE];
     for (uint32_t i = 0; i < group->rank; i++) {
-        if (connect_to(group, i, &addresses[i], token, deadline_ns))
+        if (connect_to(group, i, token, deadline_ns))
             continue;
         const int error = errno;
-        local_address_text(&addresses[i], host, sizeof host);
+        local_address_text(&group->peers[i].address, host, sizeof host);
         snprintf(cause, WEIR_CAUSE_SIZE, "'%s': rank %u cannot connect to rank %u at %s: %s",
                  group->label, group->rank, i, host, strerror(error));
         return false;
     }
-    if (!accept_higher(group, door, token, deadline_ns, gather, cause))
+    if (!accept_higher(group, door, token, deadline_ns, shrink, cause))
         return false;
     group->spans_machines = spans_machines(group);
     return group->spans_machines || local_window_exchange(group, deadline_ns, cause);
@@ -452,24 +396,19 @@ struct lineup {
 
 // What is made is stored also where a rank has not joined.
 static bool join_members(const struct lineup *lineup, struct local_door *door, uint64_t deadline_ns,
-                         struct mesh_gather *gather, char *cause, struct local_group **out_group)
+                         struct local_shrink *shrink, char *cause, struct local_group **out_group)
 {
     const struct local_group *whole = lineup->whole;
-    const struct weir_host *host = whole->host;
-    struct local_group *group = local_mesh_create(host, lineup->label, lineup->rank, lineup->count);
-    struct local_address *addresses = host->allocate(lineup->count * sizeof *addresses);
-    bool joined = group && addresses;
-    for (uint32_t i = 0; joined && i < lineup->rank; i++)
-        if (lineup->members[i].rank < whole->count)
-            addresses[i] = peer_door(whole, &lineup->members[i]);
-    if (joined) {
-        group->secret = whole->secret;
-        joined =
-            local_mesh_connect(group, addresses, door, lineup->token, deadline_ns, gather, cause);
-    }
-    host->release(addresses);
+    struct local_group *group =
+        local_mesh_create(whole->host, lineup->label, lineup->rank, lineup->count);
     *out_group = group;
-    return joined;
+    if (!group)
+        return false;
+    for (uint32_t i = 0; i < lineup->rank; i++)
+        if (lineup->members[i].rank < whole->count)
+            group->peers[i].address = peer_door(whole, &lineup->members[i]);
+    group->secret = whole->secret;
+    return local_mesh_connect(group, door, lineup->token, deadline_ns, shrink, cause);
 }
 
 static void set_own_rank(struct lineup *lineup)
@@ -588,164 +527,126 @@ weir_status local_split(void *group, const struct weir_transport_split *split, v
     return status;
 }
 
-// The ranks that go on after a group between processes has failed. Each listens, and tells the others
-// where; those of the list that comes of it join each other, and go on if all of them have.
-
-struct shrink {
-    struct mesh_gather gather;
-    const struct weir_transport_shrink *params;
-    struct local_door *door;
-    struct lineup left;
-    char cause[WEIR_CAUSE_SIZE]; // of this rank's failure to join; "": there is none
-};
-
-static const struct local_group *whole_of(const struct shrink *shrink)
+// The attempt has failed on this rank, and so on all.
+static weir_status fail_attempt(const struct local_shrink *shrink, weir_status status,
+                                const char *remedy)
 {
-    return shrink->gather.whole;
+    struct mesh_news news = {.kind = MESH_FAILED,
+                             .step = shrink->whole->step,
+                             .cause = {.rank = shrink->whole->rank}};
+    snprintf(news.cause.text, sizeof news.cause.text, "%s", shrink->cause);
+    send_to_all(shrink, &news);
+    return weir_host_fail(shrink->whole->host, status, remedy, "%s", shrink->cause);
 }
 
-static weir_status fail_late(const struct shrink *shrink)
+static weir_status fail_here(struct local_shrink *shrink, weir_status status, const char *why)
 {
-    char duration[WEIR_TEXT_QUANTITY_SIZE];
-    weir_text_duration(duration, 2 * (double)shrink->params->timeout_ns);
-    return weir_host_fail(whole_of(shrink)->host, WEIR_ERROR_COMM,
-                          "end the ranks that have stopped, and shrink the communicator again",
-                          "'%s': the ranks that are left have not settled in %s which they are",
-                          shrink->params->label, duration);
+    snprintf(shrink->cause, sizeof shrink->cause, "rank %u of '%s' %s", shrink->whole->rank,
+             shrink->whole->label, why);
+    return fail_attempt(shrink, status, NULL);
 }
 
-static weir_status find_members(struct shrink *shrink)
+// False with the cause.
+static bool meet_in(struct local_group *group, uint64_t deadline_ns, char *out_cause)
 {
-    shrink->door = open_door(whole_of(shrink));
+    const uint64_t now_ns = weir_clock_now_ns();
+    const struct weir_transport_call barrier = {
+        .struct_size = sizeof barrier,
+        .kind = WEIR_BARRIER,
+        .timeout_ns = deadline_ns > now_ns ? deadline_ns - now_ns : 0,
+    };
+    struct weir_cause cause = {.text = ""};
+    if (local_run_call(group, &barrier) == WEIR_OK)
+        return true;
+    (void)local_mesh_cause(group, &cause);
+    snprintf(out_cause, WEIR_CAUSE_SIZE, "%s", cause.text);
+    return false;
+}
+
+// All members come here. On failure without a cause there is no memory.
+static bool meet_members(struct local_shrink *shrink, const struct lineup *left,
+                         struct local_group **out_group)
+{
+    const struct local_group *whole = shrink->whole;
+    const uint64_t deadline_ns =
+        local_sooner(shrink->deadline_ns, weir_clock_now_ns() + 2 * shrink->patience_ns);
+    struct weir_cause cause = {.rank = UINT32_MAX};
+    char why[WEIR_CAUSE_SIZE] = "";
+    if (join_members(left, shrink->door, deadline_ns, shrink, why, out_group) &&
+        meet_in(*out_group, deadline_ns, why))
+        return true;
+    if (why[0] && !shrink->cause[0])
+        snprintf(shrink->cause, sizeof shrink->cause, "rank %u of '%s' cannot go on: %.200s",
+                 whole->rank, whole->label, why);
+    snprintf(cause.text, sizeof cause.text, "%s", shrink->cause);
+    if (*out_group && cause.text[0])
+        local_mesh_fail(*out_group, &cause); // some may be in the barrier
+    if (*out_group)
+        local_mesh_destroy(*out_group);
+    *out_group = NULL;
+    return false;
+}
+
+static weir_status go_on(struct local_shrink *shrink, struct local_group **out_group)
+{
+    struct local_group *whole = shrink->whole;
+    struct lineup left = {.whole = whole,
+                          .label = shrink->params->label,
+                          .members = shrink->members};
+    char why[128];
+    shrink->door = open_door(whole);
     if (!shrink->door && errno == ENOMEM)
-        return weir_host_no_memory(whole_of(shrink)->host, "a group");
-    if (!shrink->door)
-        return weir_host_fail(whole_of(shrink)->host, WEIR_ERROR_SYSTEM, NULL,
-                              "'%s': rank %u cannot listen: %s", shrink->params->label,
-                              whole_of(shrink)->rank, strerror(errno));
-    gather_begin(&shrink->gather);
-    gather_tell(&shrink->gather, value_of(shrink->door));
-    if (!gather_settle(&shrink->gather))
-        return fail_late(shrink);
-    shrink->left.token = shrink->gather.token;
-    shrink->left.count = shrink->gather.count;
-    memcpy(shrink->left.members, shrink->gather.members,
-           shrink->left.count * sizeof *shrink->left.members);
-    set_own_rank(&shrink->left);
-    return WEIR_OK;
-}
-
-// What a member has told of joining; 0: nothing in time, or it has gone.
-static uint64_t told_of_joining(const struct shrink *shrink, uint32_t rank)
-{
-    const struct mesh_gather *gather = &shrink->gather;
-    for (uint32_t i = 0; i < gather->count; i++)
-        if (gather->members[i].rank == rank)
-            return gather->members[i].value;
-    return 0;
-}
-
-// Finds a member that has not joined: the cause, if one is, and not one that waited for it in vain.
-static bool find_missing(const struct shrink *shrink, uint32_t *out_rank)
-{
-    bool found = false;
-    for (uint32_t i = 0; i < shrink->left.count; i++) {
-        const uint64_t told = told_of_joining(shrink, shrink->left.members[i].rank);
-        if (told == MESH_JOINED || (found && told == MESH_IN_VAIN))
-            continue;
-        *out_rank = shrink->left.members[i].rank;
-        found = true;
-        if (told != MESH_IN_VAIN)
-            break;
+        return fail_here(shrink, WEIR_ERROR_OUT_OF_MEMORY, "has no host memory left");
+    if (!shrink->door) {
+        snprintf(why, sizeof why, "cannot listen: %s", strerror(errno));
+        return fail_here(shrink, WEIR_ERROR_SYSTEM, why);
     }
-    return found;
+    whole->peers[whole->rank].told = value_of(shrink->door);
+    send_to_all(shrink, &(struct mesh_news){.kind = MESH_TELLS,
+                                            .value = value_of(shrink->door),
+                                            .step = whole->step});
+    if (!settle(shrink))
+        return fail_attempt(shrink, WEIR_ERROR_COMM, "shrink the communicator again");
+    left.token = shrink->token;
+    left.count = shrink->count;
+    set_own_rank(&left);
+    whole->left_out = left.rank >= left.count;
+    if (whole->left_out || meet_members(shrink, &left, out_group))
+        return WEIR_OK;
+    return shrink->cause[0]
+               ? fail_attempt(shrink, WEIR_ERROR_COMM, "shrink the communicator again")
+               : fail_here(shrink, WEIR_ERROR_OUT_OF_MEMORY, "has no host memory left");
 }
 
-static weir_status fail_without(struct shrink *shrink, uint32_t rank)
-{
-    if (!shrink->cause[0])
-        snprintf(shrink->cause, sizeof shrink->cause,
-                 "'%s': rank %u, which was to go on too, has not joined the others",
-                 shrink->params->label, rank);
-    return weir_host_fail(whole_of(shrink)->host, WEIR_ERROR_COMM, "shrink the communicator again",
-                          "%s", shrink->cause);
-}
-
-static uint32_t what_to_tell(const struct shrink *shrink, bool joined)
-{
-    if (joined)
-        return MESH_JOINED;
-    return shrink->gather.in_vain ? MESH_IN_VAIN : MESH_NOT_JOINED;
-}
-
-// All members come here, and none goes on unless all have joined.
-static weir_status join(struct shrink *shrink, struct local_group **out_group)
-{
-    const struct weir_host *host = whole_of(shrink)->host;
-    const uint64_t deadline_ns = local_sooner(shrink->gather.deadline_ns,
-                                              weir_clock_now_ns() + 2 * shrink->gather.patience_ns);
-    struct local_group *group = NULL;
-    weir_status status = WEIR_OK;
-    uint32_t missing = 0;
-    gather_begin_second(&shrink->gather);
-    const bool joined = join_members(&shrink->left, shrink->door, deadline_ns, &shrink->gather,
-                                     shrink->cause, &group);
-    gather_tell(&shrink->gather, what_to_tell(shrink, joined));
-    if (!gather_settle(&shrink->gather))
-        status = fail_late(shrink);
-    else if (!joined && !shrink->cause[0] && !shrink->gather.in_vain)
-        status = weir_host_no_memory(host, "a group");
-    else if (find_missing(shrink, &missing))
-        status = fail_without(shrink, missing);
-    if (status == WEIR_OK)
-        *out_group = group;
-    else if (group)
-        local_mesh_destroy(group);
-    return status;
-}
-
-static weir_status go_on(struct shrink *shrink, struct local_group **out_group)
-{
-    struct local_group *whole = shrink->gather.whole;
-    const weir_status status = whole->left_out ? WEIR_OK : find_members(shrink);
-    if (status < 0)
-        return status;
-    if (shrink->left.rank < shrink->left.count)
-        return join(shrink, out_group);
-    whole->left_out = true;
-    return weir_host_fail(whole_of(shrink)->host, WEIR_ERROR_COMM,
-                          "end this rank, or let all ranks create another communicator",
-                          "'%s': the other ranks have gone on without rank %u, which came late",
-                          whole_of(shrink)->label, whole_of(shrink)->rank);
-}
-
-static weir_status shrink_group(struct local_group *group,
+static weir_status shrink_group(struct local_group *whole,
                                 const struct weir_transport_shrink *params,
                                 struct local_group **out_group)
 {
-    const struct weir_host *host = group->host;
+    const struct weir_host *host = whole->host;
     const uint64_t now_ns = weir_clock_now_ns();
     struct weir_cause cause;
-    if (local_mesh_is_inherited(group) && local_mesh_cause(group, &cause))
+    if (local_mesh_is_inherited(whole) && local_mesh_cause(whole, &cause))
         return weir_host_fail(host, WEIR_ERROR_COMM, "call it in the parent", "%s", cause.text);
-    struct shrink shrink = {
-        .gather = {.whole = group,
-                   .patience_ns = params->timeout_ns / 4,
-                   .deadline_ns = params->timeout_ns > UINT64_MAX / 4
-                                      ? UINT64_MAX / 2
-                                      : now_ns + 2 * params->timeout_ns},
-        .params = params,
-        .left = {.whole = group,
-                 .label = params->label,
-                 .members = host->allocate(group->count * sizeof *shrink.left.members)},
-    };
-    const bool room = shrink.left.members && gather_create(&shrink.gather);
-    const weir_status status =
-        room ? go_on(&shrink, out_group) : weir_host_no_memory(host, "a group");
-    local_mesh_door_close(shrink.gather.whole, shrink.door);
-    gather_destroy(&shrink.gather);
-    host->release(shrink.left.members);
-    return status;
+    struct local_shrink shrink = {.whole = whole,
+                                  .params = params,
+                                  .patience_ns = params->timeout_ns / 4,
+                                  .deadline_ns = params->timeout_ns > UINT64_MAX / 4
+                                                     ? UINT64_MAX / 2
+                                                     : now_ns + 2 * params->timeout_ns,
+                                  .members = host->allocate(whole->count * sizeof *shrink.members)};
+    if (!shrink.members)
+        return weir_host_no_memory(host, "a group");
+    whole->step++;
+    const weir_status status = whole->left_out ? WEIR_OK : go_on(&shrink, out_group);
+    local_mesh_door_close(whole, shrink.door);
+    host->release(shrink.members);
+    return whole->left_out
+               ? weir_host_fail(
+                     host, WEIR_ERROR_COMM,
+                     "end this rank, or let all ranks create another communicator",
+                     "'%s': the other ranks have gone on without rank %u, which came late",
+                     whole->label, whole->rank)
+               : status;
 }
 
 weir_status local_shrink(void *group, const struct weir_transport_shrink *shrink, void **out_group)

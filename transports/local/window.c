@@ -177,7 +177,7 @@ static void wake(struct local_group *group)
 {
     for (uint32_t i = 0; i < group->count; i++) {
         struct mesh_window *window = group->windows[i];
-        if (!atomic_load(&window->asleep))
+        if (!window || !atomic_load(&window->asleep)) // a group that is being made has not all
             continue;
         atomic_fetch_add(&window->bell, 1);
         syscall(SYS_futex, &window->bell, FUTEX_WAKE, 1, NULL, NULL, 0);

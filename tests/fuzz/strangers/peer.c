@@ -302,8 +302,6 @@ static void attack_shrink(struct round *round)
         }
         own->joined[i] = round_offer(round, made[0]) && right;
     }
-    for (uint32_t i = 1; i < ROUND_PEERS && joins; i++)
-        say_told(round, own->control[i], 2, 1); // it has joined
     round_chatter(round, NULL, own->control, 1u << MESH_TELLS | 1u << MESH_SETTLED);
 }
 

@@ -183,10 +183,13 @@ static void encode_one(struct rig *rig, const float *values, float *out, uint32_
     own_model model = NULL;
     weir_buffer *in = rig_buffer(rig, bytes);
     weir_buffer *to = rig_buffer(rig, bytes);
-    ASSERT_OK(weir_train_model_create(WEIR_PARAMS(weir_train_model, .device = rig->device,
-                                                  .input = {1, 1, 1}, .layers = &layer,
-                                                  .layer_count = 1, .batch = count,
-                                                  .element = WEIR_TRAIN_BF16, .forward_only = true),
+    ASSERT_OK(weir_train_model_create(&(struct weir_train_model_params){.device = rig->device,
+                                                                        .input = {1, 1, 1},
+                                                                        .layers = &layer,
+                                                                        .layer_count = 1,
+                                                                        .batch = count,
+                                                                        .element = WEIR_TRAIN_BF16,
+                                                                        .forward_only = true},
                                       &model));
     ASSERT_OK(weir_train_model_initialise(model, rig->queue, 1));
     ASSERT_OK(weir_upload(rig->queue, weir_train_model_parameters(model), 0, &one, sizeof one));

@@ -59,4 +59,21 @@ struct weir_test_opencl {
     int (*misused)(void);
 };
 
+// The driver that driver.c is.
+
+#define WEIR_TEST_OPENCL_DRIVER_SYMBOL "weir_test_opencl_driver"
+
+struct weir_test_opencl_driver {
+    const struct weir_test_opencl *calls;
+    // Name of function `index` of those that the CUDA backend calls; NULL past the last.
+    const char *(*name)(size_t index);
+    long (*live)(void); // contexts, programs and kernels
+    // From now on: the device's compute capability, 90; the driver's version, "580.0"; and 1 for PTX that uses a
+    // pointer to local memory in a way that the driver's does not.
+    void (*set)(unsigned architecture, const char *version, int is_strange);
+    // The text of the program that was created last, and the options of the last build.
+    const char *(*text)(void);
+    const char *(*options)(void);
+};
+
 #endif

@@ -3,13 +3,19 @@
 #define WEIR_TESTS_SUPPORT_LIBOPENCL_FAKE_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 
 #include "backends/clc/symbols.h"
 #include "tests/support/libopencl/control.h"
 
+// A driver hides its functions.
+#ifdef FAKE_DRIVER
+#define EXPORT __attribute__((visibility("hidden")))
+#else
 #define EXPORT __attribute__((visibility("default")))
+#endif
 
 // What is exported, by its declarations.
 #define DECLARE(since, name) EXPORT __typeof__(name) name;
@@ -18,7 +24,9 @@ OCL_SYMBOLS(DECLARE)
 
 // libopencl.c
 
+EXPORT extern const struct weir_test_opencl weir_test_opencl;
 extern struct ocl_symbols fake_real;
+extern atomic_long fake_live; // contexts, programs and kernels, where none is retained
 // The backend uses no user events and shares none of its own.
 extern cl_event (*fake_create_user_event)(cl_context, cl_int *);
 extern cl_int (*fake_set_user_event_status)(cl_event, cl_int);

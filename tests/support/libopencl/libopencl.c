@@ -36,6 +36,7 @@ struct ocl_symbols fake_real;
 bool fake_withholds;
 bool fake_hides_svm;
 unsigned fake_played;
+atomic_long fake_live;
 
 // Failing on request.
 
@@ -43,6 +44,9 @@ static const char *const names[] = {
 #define NAME(since, name) #name,
     OCL_SYMBOLS(NAME)
 #undef NAME
+#ifdef FAKE_DRIVER
+        "clIcdGetPlatformIDsKHR",
+#endif
 };
 
 #define NAME_COUNT (sizeof names / sizeof *names)
@@ -110,7 +114,6 @@ static int misused(void)
     return fake_misused;
 }
 
-EXPORT extern const struct weir_test_opencl weir_test_opencl;
 const struct weir_test_opencl weir_test_opencl = {
     .fail = set_failure,
     .struck = calls_struck,
@@ -175,8 +178,15 @@ __attribute__((constructor)) static void start(void)
     {                                                   \
         const cl_int code = fake_admit(#name);          \
         const cl_int answer = fake_real.name arguments; \
+        fake_live--;                                    \
         return code == CL_SUCCESS ? answer : code;      \
     }
+
+static void *made(void *object)
+{
+    fake_live += object != NULL;
+    return object;
+}
 
 // Calls that store an error code and return a handle.
 #define FORWARD_CREATE(result, name, parameters, arguments) \
@@ -188,7 +198,7 @@ __attribute__((constructor)) static void start(void)
                 *error = code;                              \
             return NULL;                                    \
         }                                                   \
-        return fake_real.name arguments;                    \
+        return made(fake_real.name arguments);              \
     }
 
 #define ERROR code
@@ -210,7 +220,6 @@ FORWARD(cl_int, ERROR, clGetProgramInfo, (cl_program program, cl_program_info wh
 FORWARD(cl_int, ERROR, clGetProgramBuildInfo, (cl_program program, cl_device_id device, cl_program_build_info what, size_t size, void *value, size_t *used), (program, device, what, size, value, used))
 FORWARD_RELEASE(clReleaseProgram, (cl_program program), (program))
 FORWARD_CREATE(cl_kernel, clCreateKernel, (cl_program program, const char *name, cl_int *error), (program, name, error))
-FORWARD(cl_int, ERROR, clCreateKernelsInProgram, (cl_program program, cl_uint size, cl_kernel *list, cl_uint *count), (program, size, list, count))
 FORWARD_RELEASE(clReleaseKernel, (cl_kernel kernel), (kernel))
 FORWARD(cl_int, ERROR, clGetKernelInfo, (cl_kernel kernel, cl_kernel_info what, size_t size, void *value, size_t *used), (kernel, what, size, value, used))
 FORWARD(cl_int, ERROR, clGetKernelArgInfo, (cl_kernel kernel, cl_uint index, cl_kernel_arg_info what, size_t size, void *value, size_t *used), (kernel, index, what, size, value, used))
@@ -251,9 +260,24 @@ EXPORT cl_program clCreateProgramWithSource(cl_context context, cl_uint count, c
         return NULL;
     }
     if (!fake_plays(WEIR_TEST_OPENCL_NO_GROUP_WAITS) || sizes || count > 4)
-        return fake_real.clCreateProgramWithSource(context, count, parts, sizes, error);
+        return made(fake_real.clCreateProgramWithSource(context, count, parts, sizes, error));
     memcpy(longer + 1, parts, count * sizeof *parts);
-    return fake_real.clCreateProgramWithSource(context, count + 1, longer, NULL, error);
+    return made(fake_real.clCreateProgramWithSource(context, count + 1, longer, NULL, error));
+}
+
+EXPORT cl_int clCreateKernelsInProgram(cl_program program, cl_uint size, cl_kernel *list,
+                                       cl_uint *count)
+{
+    cl_uint all = 0;
+    cl_int code = fake_admit("clCreateKernelsInProgram");
+    if (code != CL_SUCCESS)
+        return code;
+    code = fake_real.clCreateKernelsInProgram(program, size, list, &all);
+    if (code == CL_SUCCESS && list)
+        fake_live += all;
+    if (count)
+        *count = all;
+    return code;
 }
 
 EXPORT cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id *devices,
@@ -325,7 +349,7 @@ EXPORT cl_context clCreateContext(const cl_context_properties *properties, cl_ui
             kept[used++] = properties[1];
         }
     }
-    return fake_real.clCreateContext(kept, count, devices, message, user, error);
+    return made(fake_real.clCreateContext(kept, count, devices, message, user, error));
 }
 
 static void play_limits(cl_device_info what, void *value)
