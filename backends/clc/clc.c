@@ -12,86 +12,6 @@
 #define STANDARD "-cl-std=CL1.2 "
 #define WITH_SIGNATURES "-cl-kernel-arg-info "
 
-// Where a kernel's parameter stands in a text that a driver's compiler has taken, which tells no
-// places then. Nothing is preprocessed here, so what is not certain has no line.
-
-struct place_reader {
-    const char *at;
-    unsigned line;
-    const char *word; // or another character
-    size_t length;
-};
-
-static bool is_word(const struct place_reader *reader, const char *word)
-{
-    return reader->length == strlen(word) && memcmp(reader->word, word, reader->length) == 0;
-}
-
-static void pass(struct place_reader *reader, const char *end)
-{
-    for (; *reader->at && reader->at != end; reader->at++)
-        reader->line += *reader->at == '\n';
-}
-
-static void pass_blanks(struct place_reader *reader)
-{
-    for (;;) {
-        const char *end = reader->at;
-        if (strncmp(end, "/*", 2) == 0) {
-            end = strstr(end + 2, "*/");
-            end = end ? end + 2 : NULL;
-        } else if (strncmp(end, "//", 2) == 0) {
-            end = strchr(end, '\n');
-        } else if (isspace((unsigned char)*end)) {
-            end++;
-        } else {
-            return;
-        }
-        pass(reader, end);
-    }
-}
-
-// A text in quotes is one character.
-static bool read_word(struct place_reader *reader)
-{
-    pass_blanks(reader);
-    const char quote = *reader->at;
-    reader->word = reader->at;
-    while (weir_text_is_word(*reader->at))
-        reader->at++;
-    if (reader->at == reader->word && quote)
-        reader->at++;
-    reader->length = (size_t)(reader->at - reader->word);
-    if (quote == '"' || quote == '\'') {
-        while (*reader->at && *reader->at != quote && *reader->at != '\n')
-            reader->at += reader->at[0] == '\\' && reader->at[1] ? 2 : 1;
-        reader->at += *reader->at == quote;
-    }
-    return reader->length > 0;
-}
-
-// The line, from 1 on, in which the kernel's parameter of that name stands. 0: it is not certain.
-static unsigned line_of(const char *text, const char *kernel, const char *parameter)
-{
-    struct place_reader reader = {.at = text, .line = 1};
-    struct place_reader before = reader;
-    unsigned line = 0;
-    unsigned definitions = 0;
-    bool in_head = false;
-    for (; read_word(&reader); before = reader) {
-        if (is_word(&before, "#") && is_word(&reader, "line"))
-            return 0;
-        if (is_word(&before, "void") && is_word(&reader, kernel)) {
-            definitions++;
-            in_head = true;
-        } else if (in_head && is_word(&reader, parameter)) {
-            line = reader.line;
-        }
-        in_head = in_head && !is_word(&reader, "{");
-    }
-    return definitions == 1 ? line : 0;
-}
-
 // Signatures of kernels that were compiled from source at run time. The driver reports them only
 // for a program built from source, so they are written as text, which is stored with the cached
 // binary, and are always read from that text. Types are spelt as in the signatures that
@@ -206,7 +126,7 @@ static weir_status refuse_object(const struct clc_build *build, const char *kern
                                  const struct raw_parameter *raw)
 {
     char place[32] = "";
-    const unsigned line = line_of(build->text, kernel, raw->name);
+    const unsigned line = weir_kit_parameter_line(build->text, kernel, raw->name);
     if (line > 0)
         snprintf(place, sizeof place, "source:%u: ", line);
     return weir_host_fail(build->host, WEIR_ERROR_UNSUPPORTED,

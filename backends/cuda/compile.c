@@ -538,10 +538,9 @@ static weir_status compile_opencl(const struct cu_device *device,
         return status;
     out->memory = build.entry;
     out->image = build.entry + strlen(build.entry) + 1;
-    out->signatures = weir_kit_signatures_parse(host, build.entry);
+    out->signatures = weir_kit_signatures_parse(host, build.entry, source);
     if (!out->signatures)
         return weir_host_no_memory(host, "the signatures of a program");
-    weir_kit_signatures_mark_barriers(out->signatures, source);
     return WEIR_OK;
 }
 

@@ -19,7 +19,6 @@
 #define TOKENS_OF_PARAMETER 32
 #define KERNEL_FIELDS 6
 #define PARAMETER_FIELDS 7
-#define MOST_COMPONENTS 16
 
 // One block, which one call frees, for the structure, its arrays and `text_bytes` at `*out_text`; NULL if out of
 // memory.
@@ -40,112 +39,12 @@ static struct weir_kit_signatures *make_signatures(const struct weir_host *host,
     return all;
 }
 
-// Types, as the compilers of OpenCL C report them and as people write them in CUDA C++.
-
-struct scalar_type {
-    const char *name;
-    weir_scalar scalar;
-    uint32_t size;
-};
-
-static const struct scalar_type types[] = {
-    {"char", WEIR_SCALAR_I8, 1},       {"uchar", WEIR_SCALAR_U8, 1},
-    {"short", WEIR_SCALAR_I16, 2},     {"ushort", WEIR_SCALAR_U16, 2},
-    {"int", WEIR_SCALAR_I32, 4},       {"uint", WEIR_SCALAR_U32, 4},
-    {"long", WEIR_SCALAR_I64, 8},      {"ulong", WEIR_SCALAR_U64, 8},
-    {"float", WEIR_SCALAR_F32, 4},     {"double", WEIR_SCALAR_F64, 8},
-    {"half", WEIR_SCALAR_F16, 2},      {"longlong", WEIR_SCALAR_I64, 8}, // from here on CUDA's
-    {"ulonglong", WEIR_SCALAR_U64, 8}, {"__half", WEIR_SCALAR_F16, 2},
-};
-
-// What there are no vectors of.
-static const struct scalar_type other_types[] = {
-    {"bool", WEIR_SCALAR_BOOL, 1},          {"signed char", WEIR_SCALAR_I8, 1},
-    {"int8_t", WEIR_SCALAR_I8, 1},          {"unsigned char", WEIR_SCALAR_U8, 1},
-    {"uint8_t", WEIR_SCALAR_U8, 1},         {"int16_t", WEIR_SCALAR_I16, 2},
-    {"unsigned short", WEIR_SCALAR_U16, 2}, {"uint16_t", WEIR_SCALAR_U16, 2},
-    {"int32_t", WEIR_SCALAR_I32, 4},        {"unsigned int", WEIR_SCALAR_U32, 4},
-    {"unsigned", WEIR_SCALAR_U32, 4},       {"uint32_t", WEIR_SCALAR_U32, 4},
-    {"long long", WEIR_SCALAR_I64, 8},      {"int64_t", WEIR_SCALAR_I64, 8},
-    {"unsigned long", WEIR_SCALAR_U64, 8},  {"unsigned long long", WEIR_SCALAR_U64, 8},
-    {"uint64_t", WEIR_SCALAR_U64, 8},       {"size_t", WEIR_SCALAR_U64, 8},
-    {"void", WEIR_SCALAR_OTHER, 1},
-};
-
-static const struct scalar_type *find(const struct scalar_type *table, size_t count,
-                                      const char *name, size_t length)
+// A text that names the barrier may come to it in each of its kernels.
+static void mark_barriers(struct weir_kit_signatures *signatures, const char *source)
 {
-    for (size_t i = 0; i < count; i++)
-        if (strlen(table[i].name) == length && memcmp(table[i].name, name, length) == 0)
-            return &table[i];
-    return NULL;
-}
-
-// Splits "float4"; the name of a structure may begin or end like one.
-static const struct scalar_type *find_vector(const char *name, size_t length, uint32_t *out_width)
-{
-    size_t letters = length;
-    while (letters > 0 && name[letters - 1] >= '0' && name[letters - 1] <= '9')
-        letters--;
-    const unsigned long width = strtoul(name + letters, NULL, 10);
-    const bool is_width = letters < length && name[letters] != '0' && width > 1 &&
-                          width <= MOST_COMPONENTS && (width <= 4 || (width & (width - 1)) == 0);
-    *out_width = (uint32_t)width;
-    return is_width ? find(types, sizeof types / sizeof *types, name, letters) : NULL;
-}
-
-// CUDA has no larger vectors; a type of such a name is the program's own.
-static bool is_cudas(const struct scalar_type *type, uint32_t width)
-{
-    return type->scalar == WEIR_SCALAR_F16 ? width <= 2 : width <= 4;
-}
-
-static const struct scalar_type *find_type(const char *name, size_t length, bool cuda,
-                                           uint32_t *out_width)
-{
-    *out_width = 1;
-    const struct scalar_type *type = find(types, sizeof types / sizeof *types, name, length);
-    if (!type)
-        type = find(other_types, sizeof other_types / sizeof *other_types, name, length);
-    if (!type)
-        type = find_vector(name, length, out_width);
-    return type && cuda && !is_cudas(type, *out_width) ? NULL : type;
-}
-
-static uint32_t bytes_of(const struct scalar_type *type, uint32_t width, bool cuda)
-{
-    return type->size * (width == 3 && !cuda ? 4 : width);
-}
-
-// CUDA aligns a vector to 16 bytes at most, and one of three as its element.
-static uint32_t alignment_of(const struct scalar_type *type, uint32_t width, bool cuda)
-{
-    const uint32_t bytes = bytes_of(type, width, cuda);
-    if (cuda && width == 3)
-        return type->size;
-    return cuda && bytes > 16 ? 16 : bytes;
-}
-
-void weir_kit_parameter_describe(struct weir_parameter *parameter, bool cuda)
-{
-    const char *name = parameter->type_name;
-    if (strncmp(name, "const ", 6) == 0)
-        name += 6;
-    size_t length = strlen(name);
-    while (length > 0 && (name[length - 1] == '*' || name[length - 1] == ' '))
-        length--;
-    uint32_t width;
-    const struct scalar_type *type = find_type(name, length, cuda, &width);
-    if (!type)
-        return;
-    parameter->element = type->scalar;
-    parameter->width = type->scalar == WEIR_SCALAR_OTHER ? 0 : width;
-    if (parameter->kind == WEIR_PARAMETER_VALUE) {
-        parameter->scalar = width == 1 ? type->scalar : WEIR_SCALAR_OTHER;
-        parameter->size = bytes_of(type, width, cuda);
-    } else {
-        parameter->alignment = alignment_of(type, width, cuda);
-    }
+    const bool waits = strstr(source, WEIR_KIT_GRID_BARRIER) != NULL;
+    for (uint32_t i = 0; i < signatures->kernel_count; i++)
+        signatures->kernels[i].grid_barrier = waits;
 }
 
 // Reading.
@@ -257,17 +156,22 @@ static bool is_name(struct token token)
     return token.length > 0 && in_name(token.text[0]) && !isdigit((unsigned char)token.text[0]);
 }
 
+static unsigned line_of(const struct reader *reader, struct token token)
+{
+    unsigned line = 1;
+    for (const char *c = reader->clean; c < token.text; c++)
+        line += *c == '\n';
+    return line;
+}
+
 static weir_status refuse(const struct reader *reader, struct token at, struct token kernel,
                           const char *what)
 {
-    unsigned line = 1;
-    for (const char *c = reader->clean; c < at.text; c++)
-        line += *c == '\n';
     return weir_host_fail(
         reader->host, WEIR_ERROR_BUILD,
         "spell the kernel and its parameters out, without macros: docs/kernels.md",
-        "source:%u: kernel '%.*s': %s, at '%.*s'", line, (int)kernel.length, kernel.text, what,
-        (int)at.length, at.text);
+        "source:%u: kernel '%.*s': %s, at '%.*s'", line_of(reader, at), (int)kernel.length,
+        kernel.text, what, (int)at.length, at.text);
 }
 
 // Stores `before`, the tokens with spaces between words, and `after` as a string.
@@ -563,13 +467,6 @@ static weir_status walk(struct reader *reader)
     return status;
 }
 
-void weir_kit_signatures_mark_barriers(struct weir_kit_signatures *signatures, const char *source)
-{
-    const bool waits = strstr(source, WEIR_KIT_GRID_BARRIER) != NULL;
-    for (uint32_t i = 0; i < signatures->kernel_count; i++)
-        signatures->kernels[i].grid_barrier = waits;
-}
-
 weir_status weir_kit_signatures_read(const struct weir_host *host, const char *source,
                                      struct weir_kit_signatures **out_signatures)
 {
@@ -590,7 +487,7 @@ weir_status weir_kit_signatures_read(const struct weir_host *host, const char *s
             reader.all = all;
             status = walk(&reader);
             all->kernel_count = (uint32_t)reader.kernel_count;
-            weir_kit_signatures_mark_barriers(all, source);
+            mark_barriers(all, source);
             *out_signatures = all;
         } else {
             status = weir_host_no_memory(host, "the signatures of a program");
@@ -598,6 +495,31 @@ weir_status weir_kit_signatures_read(const struct weir_host *host, const char *s
     }
     host->release(clean);
     return status;
+}
+
+unsigned weir_kit_parameter_line(const char *source, const char *kernel, const char *parameter)
+{
+    char *clean = strstr(source, "#line") ? NULL : strdup(source);
+    unsigned line = 0;
+    unsigned definitions = 0;
+    bool in_head = false;
+    if (!clean)
+        return 0;
+    blank_text(clean);
+    struct reader reader = {.clean = clean, .at = clean};
+    struct token before = {clean, 0};
+    for (struct token token = next(&reader); token.length > 0; token = next(&reader)) {
+        if (is(before, "void") && is(token, kernel)) {
+            definitions++;
+            in_head = true;
+        } else if (in_head && is(token, parameter)) {
+            line = line_of(&reader, token);
+        }
+        in_head = in_head && !is(token, "{");
+        before = token;
+    }
+    free(clean);
+    return definitions == 1 ? line : 0;
 }
 
 // Signatures as text:
@@ -729,7 +651,7 @@ static size_t count_lines(const char *text, char kind)
 }
 
 struct weir_kit_signatures *weir_kit_signatures_parse(const struct weir_host *host,
-                                                      const char *text)
+                                                      const char *text, const char *source)
 {
     const size_t kernels = count_lines(text, 'k');
     const size_t parameters = count_lines(text, 'p');
@@ -750,5 +672,6 @@ struct weir_kit_signatures *weir_kit_signatures_parse(const struct weir_host *ho
         return NULL;
     }
     all->kernel_count = (uint32_t)kernels;
+    mark_barriers(all, source);
     return all;
 }

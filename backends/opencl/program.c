@@ -206,10 +206,10 @@ static weir_status keep(struct ocl_program *program, struct build *build)
 {
     const struct weir_host *host = build->device->module->host;
     if (build->clc.signatures) {
-        program->signatures = weir_kit_signatures_parse(host, build->clc.signature_text);
+        program->signatures =
+            weir_kit_signatures_parse(host, build->clc.signature_text, build->clc.text);
         if (!program->signatures)
             return weir_host_no_memory(host, "the signatures of a program");
-        weir_kit_signatures_mark_barriers(program->signatures, build->clc.text);
     }
     program->program = build->clc.program;
     build->clc.program = NULL;

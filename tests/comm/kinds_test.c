@@ -117,8 +117,8 @@ static void *split_rank(void *user)
 {
     struct comm_rig *rig = user;
     weir_comm *part;
-    EXPECT_OK(weir_comm_split(rig->comms[1], 7, 0, "part", &part));
-    EXPECT_UINT_EQ(weir_comm_rank(part), 1);
+    EXPECT_OK(weir_comm_split(rig->comms[1], 7, -1, "part", &part));
+    EXPECT_UINT_EQ(weir_comm_rank(part), 0);
     EXPECT_UINT_EQ(weir_comm_count(part), 2);
     weir_comm_destroy(&part);
     EXPECT_OK(weir_comm_split(rig->comms[1], WEIR_NO_COLOR, 0, "none", &part));
@@ -132,7 +132,7 @@ COMM_FAKE_TEST(Collectives, Splits, "", 2)
     own_comm part = NULL;
     ASSERT_INT_EQ(pthread_create(&thread, NULL, split_rank, rig), 0);
     EXPECT_OK(weir_comm_split(rig->comms[0], 7, 0, "part", &part));
-    EXPECT_UINT_EQ(weir_comm_rank(part), 0);
+    EXPECT_UINT_EQ(weir_comm_rank(part), 1); // by the keys
     EXPECT_UINT_EQ(weir_comm_count(part), 2);
     EXPECT_STR_EQ(weir_comm_label(part), "part");
     EXPECT_TRUE(weir_comm_device(part) == rig->device);
@@ -140,6 +140,7 @@ COMM_FAKE_TEST(Collectives, Splits, "", 2)
     EXPECT_OK(weir_comm_split(rig->comms[0], 0, 0, "alone", &part));
     EXPECT_UINT_EQ(weir_comm_count(part), 1);
     pthread_join(thread, NULL);
+    weir_comm_destroy(&rig->comms[0]); // the part lives on
     EXPECT_OK(weir_queue_all_reduce(rig->queues[0], part, rig->dst[0], 0, rig->src[0], 0, 2,
                                     WEIR_I32, WEIR_SUM));
     EXPECT_OK(weir_queue_sync(rig->queues[0], WEIR_FOREVER));

@@ -281,7 +281,7 @@ WEIR_TEST(KitSignatureText, ReadsBack)
     append_kernel(&text, "first", 4);
     append_kernel(&text, "second", 0);
     ASSERT_FALSE(text.failed);
-    struct weir_kit_signatures *all = weir_kit_signatures_parse(&kit_test_host, text.data);
+    struct weir_kit_signatures *all = weir_kit_signatures_parse(&kit_test_host, text.data, "");
     ASSERT_NOT_NULL(all);
     ASSERT_UINT_EQ(all->kernel_count, 2);
     EXPECT_STR_EQ(all->kernels[0].name, "first");
@@ -318,13 +318,13 @@ WEIR_TEST(KitSignatureText, GrowsAndKeepsOrder)
         append_kernel(&text, name, 1);
     }
     ASSERT_FALSE(text.failed);
-    struct weir_kit_signatures *all = weir_kit_signatures_parse(&kit_test_host, text.data);
+    struct weir_kit_signatures *all = weir_kit_signatures_parse(&kit_test_host, text.data, "");
     ASSERT_NOT_NULL(all);
     ASSERT_UINT_EQ(all->kernel_count, 300);
     EXPECT_STR_EQ(all->kernels[299].name, "kernel_299");
     kit_test_host.release(all);
     kit_test_host.release(text.data);
-    all = weir_kit_signatures_parse(&kit_test_host, ""); // no kernels
+    all = weir_kit_signatures_parse(&kit_test_host, "", ""); // no kernels
     ASSERT_NOT_NULL(all);
     EXPECT_UINT_EQ(all->kernel_count, 0);
     kit_test_host.release(all);
@@ -347,7 +347,7 @@ WEIR_TEST(KitSignatureText, OtherTextsAreRefused)
     struct kit_host *host = kit_host_reset();
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         weir_test_note("%s", texts[i]);
-        EXPECT_NULL(weir_kit_signatures_parse(&kit_test_host, texts[i]));
+        EXPECT_NULL(weir_kit_signatures_parse(&kit_test_host, texts[i], ""));
     }
     weir_test_note(NULL);
     EXPECT_INT_EQ(host->allocations, 0);
@@ -362,7 +362,7 @@ WEIR_TEST(KitSignatureText, WithoutMemoryAndWithTooLongNames)
     append_kernel(&text, "first", 2);
     EXPECT_TRUE(text.failed);
     EXPECT_NULL(text.data);
-    EXPECT_NULL(weir_kit_signatures_parse(&kit_test_host, ""));
+    EXPECT_NULL(weir_kit_signatures_parse(&kit_test_host, "", ""));
     host->left = -1;
     text = (struct weir_kit_signature_text){.host = &kit_test_host};
     memset(name, 'n', sizeof name - 1);

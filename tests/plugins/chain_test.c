@@ -164,28 +164,20 @@ static weir_status do_nothing(void *user)
     return WEIR_OK;
 }
 
-// Two fills, two copies and one of nothing, a 2-D copy, a launch, a host call, a
-// record, a wait for an event of the same queue, a sync, which records, and one
-// use by the host. All work is complete at the end.
+// A fill, a copy and one of nothing, a launch, a host call, a record, a wait for an event of the same queue, a
+// sync, which records, and one use by the host. All work is complete at the end.
 static void work(struct objects *objects)
 {
     weir_queue *queue = objects->queue;
     weir_buffer *device = objects->device_buffer;
     weir_buffer *host = objects->host_buffer;
-    const struct weir_plane from = {device, 0, 16};
-    const struct weir_plane to = {host, 0, 32};
+    const uint32_t pattern = 0x03020100u;
     struct weir_event event;
-    unsigned char *bytes;
     void *pointer;
 
-    for (uint32_t i = 0; i < 2; i++) {
-        const uint32_t pattern = 0x03020100u + i;
-        EXPECT_OK(weir_queue_fill(queue, device, 128 * i, 128, &pattern, sizeof pattern));
-    }
+    EXPECT_OK(weir_queue_fill(queue, device, 0, 256, &pattern, sizeof pattern));
     EXPECT_OK(weir_queue_copy(queue, host, 0, device, 0, 256));
     EXPECT_OK(weir_queue_copy(queue, host, 128, device, 0, 0));
-    EXPECT_OK(weir_queue_copy(queue, host, 4, device, 128, 4));
-    EXPECT_OK(weir_queue_copy_2d(queue, to, from, 8, 4));
     EXPECT_OK(weir_queue_launch(queue, objects->kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1), 7));
     EXPECT_OK(weir_queue_host_call(queue, do_nothing, NULL));
     EXPECT_OK(weir_queue_record(queue, &event));
@@ -193,10 +185,7 @@ static void work(struct objects *objects)
     EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
 
     ASSERT_OK(weir_host_begin(host, 0, 256, WEIR_ACCESS_READ, &pointer));
-    bytes = pointer;
-    EXPECT_INT_EQ(bytes[3], 3);
-    EXPECT_INT_EQ(bytes[255], 3);
-    EXPECT_INT_EQ(bytes[128], 1);
+    EXPECT_INT_EQ(((const unsigned char *)pointer)[255], 3);
     EXPECT_OK(weir_host_end(host, 0, 256, WEIR_ACCESS_READ));
 }
 
@@ -213,15 +202,9 @@ static void expect_work_counted(const char *label, unsigned link, int64_t times)
         {"buffer_create", 2, 0},  {"buffer_destroy", 2, 0},
         {"program_create", 1, 0}, {"program_destroy", 1, 0},
         {"kernel_create", 1, 0},  {"kernel_destroy", 1, 0},
-        {"fill", 0, 2},           {"copy", 0, 3},
-        {"copy_2d", 0, 1},        {"launch", 0, 1},
-        {"host_call", 0, 1},      {"wait", 0, 1},
         {"implied", 0, 1},        {"empty", 0, 1},
-        {"host_begin", 0, 1},     {"host_end", 0, 1},
+        {"queue_submit", 0, 8},   {"mixed", 0, 0},
         {"host_note", 1, 3}, // begin, end, and the sync's event; the queue's end
-        {"record", 0, 2},         {"internal", 0, 0},
-        {"queue_submit", 0, 11},  {"other", 0, 0},
-        {"mixed", 0, 0},
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {

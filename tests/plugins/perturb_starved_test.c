@@ -20,17 +20,17 @@ static void expect_refused(weir_status status, weir_status wanted, const char *m
     EXPECT_CONTAINS(weir_last_error_text(), message);
 }
 
-static weir_status fill(struct work *work, size_t queue)
+static weir_status fill(struct rig *work, size_t queue)
 {
     const uint32_t pattern = 7;
-    return weir_queue_fill(queue ? work->other : work->queue, work->buffer, 32 * queue, 32,
-                           &pattern, sizeof pattern);
+    return weir_queue_fill(queue ? work->down : work->up, work->frame, 32 * queue, 32, &pattern,
+                           sizeof pattern);
 }
 
-static void expect_filled(struct work *work)
+static void expect_filled(struct rig *work)
 {
     uint32_t words[16] = {0};
-    EXPECT_OK(weir_download(work->queue, words, work->buffer, 0, sizeof words));
+    EXPECT_OK(weir_download(work->up, words, work->frame, 0, sizeof words));
     for (size_t i = 0; i < 16; i++)
         EXPECT_INT_EQ(words[i], 7);
 }
@@ -67,9 +67,9 @@ WORK_TEST(PerturbStarved, Operation, "[perturb]\nmode = late\n")
     starve("memory");
     expect_refused(fill(work, 1), WEIR_ERROR_OUT_OF_MEMORY,
                    "no host memory is left for an operation that is held back");
-    EXPECT_OK(weir_queue_recover(work->other));
+    EXPECT_OK(weir_queue_recover(work->down));
     EXPECT_OK(fill(work, 1));
-    EXPECT_OK(weir_queue_sync(work->other, GUARD_NS));
+    EXPECT_OK(weir_queue_sync(work->down, GUARD_NS));
     expect_filled(work);
 }
 
@@ -77,21 +77,21 @@ WORK_TEST(PerturbStarved, Graph, "[perturb]\nmode = late\n")
 {
     own_graph graph = NULL;
     struct weir_event event;
-    EXPECT_OK(weir_capture_begin(work->queue));
-    EXPECT_OK(weir_queue_record(work->queue, &event));
-    EXPECT_OK(weir_queue_wait(work->other, event));
+    EXPECT_OK(weir_capture_begin(work->up));
+    EXPECT_OK(weir_queue_record(work->up, &event));
+    EXPECT_OK(weir_queue_wait(work->down, event));
     EXPECT_OK(fill(work, 0));
     EXPECT_OK(fill(work, 1));
-    EXPECT_OK(weir_queue_record(work->other, &event));
-    EXPECT_OK(weir_queue_wait(work->queue, event));
-    EXPECT_OK(weir_capture_end(work->queue, NULL, &graph));
+    EXPECT_OK(weir_queue_record(work->down, &event));
+    EXPECT_OK(weir_queue_wait(work->up, event));
+    EXPECT_OK(weir_capture_end(work->up, NULL, &graph));
     for (int i = 0; i < 2; i++) {
         starve(i == 0 ? "memory" : "later");
-        expect_refused(weir_queue_graph(work->queue, graph), WEIR_ERROR_OUT_OF_MEMORY,
+        expect_refused(weir_queue_graph(work->up, graph), WEIR_ERROR_OUT_OF_MEMORY,
                        "no host memory is left");
-        EXPECT_OK(weir_queue_recover(work->queue));
+        EXPECT_OK(weir_queue_recover(work->up));
     }
-    EXPECT_OK(weir_queue_graph(work->queue, graph));
+    EXPECT_OK(weir_queue_graph(work->up, graph));
     expect_filled(work);
 }
 
@@ -101,8 +101,8 @@ WORK_TEST(PerturbStarved, NoThreadsForOperations, "[perturb]\nmode = late\n")
     starve("threads");
     EXPECT_OK(fill(work, 0));
     EXPECT_OK(fill(work, 1));
-    EXPECT_OK(weir_queue_sync(work->queue, GUARD_NS));
-    EXPECT_OK(weir_queue_sync(work->other, GUARD_NS));
+    EXPECT_OK(weir_queue_sync(work->up, GUARD_NS));
+    EXPECT_OK(weir_queue_sync(work->down, GUARD_NS));
     expect_filled(work);
     starve(NULL);
 }

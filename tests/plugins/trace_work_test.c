@@ -13,7 +13,7 @@
 
 #include "patterns/chunks.h"
 #include "patterns/pipeline.h"
-#include "tests/plugins/trace_rig.h"
+#include "tests/plugins/rig.h"
 #include "tests/support/memory.h"
 
 // A graph is one operation of its queue, with the name of the graph.

@@ -133,34 +133,6 @@ WEIR_TEST(TrainData, ALargeSetNeedsNoMemory)
     EXPECT_UINT_LT(weir_train_data_bytes(data, index, bytes), 5);
 }
 
-static void expect_refused(const struct weir_train_made_params *params, const char *part)
-{
-    weir_train_data *data;
-    EXPECT_INT_EQ(weir_train_data_make(params, &data), WEIR_ERROR_INVALID);
-    EXPECT_NULL(data);
-    EXPECT_CONTAINS(weir_last_error_text(), part);
-}
-
-WEIR_TEST(TrainData, RefusesSetsThatCannotBe)
-{
-    struct weir_train_made_params bad;
-    bad = usual, bad.shape.channels = 0;
-    expect_refused(&bad, "a sample is 9 x 7 x 0; it must have 1 ... 16777216 numbers");
-    bad = usual, bad.shape = (struct weir_train_shape){65536, 65536, 65536};
-    expect_refused(&bad, "a sample is 65536 x 65536 x 65536");
-    bad = usual, bad.classes = 0;
-    expect_refused(&bad, "classes is 0; it must be 1 ... 65536");
-    bad = usual, bad.classes = 65537;
-    expect_refused(&bad, "classes is 65537");
-    bad = usual, bad.classes = 65536, bad.shape = (struct weir_train_shape){64, 64, 2};
-    expect_refused(&bad,
-                   "65536 classes of samples of 8192 numbers are more than 268435456 numbers");
-    bad = usual, bad.count = 0;
-    expect_refused(&bad, "count is 0");
-    bad = usual, bad.noise = 256;
-    expect_refused(&bad, "noise is 256; it must be 0 ... 255");
-}
-
 // Files.
 
 static const unsigned char images[] = {0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 2,  0,  0,

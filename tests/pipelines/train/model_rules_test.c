@@ -123,17 +123,6 @@ static void expect_refused(const struct weir_train_model_params *params, const c
 RIG_TEST(TrainRules, ParamsOutOfRange)
 {
     const struct weir_train_model_params good = rig_params(rig, RIG_CONVNET, 4);
-    EXPECT_REFUSED(device, NULL, "a device and layers are needed");
-    EXPECT_REFUSED(layer_count, 0, "layer_count is 0; it must be 1 ... 128");
-    EXPECT_REFUSED(layer_count, 129, "layer_count is 129");
-    EXPECT_REFUSED(element, (weir_train_element)2, "there is no element 2");
-    EXPECT_REFUSED(products, (weir_train_products)2, "there are no products 2");
-    EXPECT_REFUSED(grid, 0.3f, "grid is 0.3; it must be 0 or a power of two, 2^-16 ... 1");
-    EXPECT_REFUSED(grid, 2, "grid is 2");
-    EXPECT_REFUSED(grid, NAN, "grid is");
-    EXPECT_REFUSED(method, (weir_train_method)7, "there is no method 7");
-    EXPECT_REFUSED(momentum, 1, "momentum is 1; it must be 0 ... below 1");
-    EXPECT_REFUSED(momentum, NAN, "momentum is");
     EXPECT_REFUSED(input.width, 0, "the input is 7 x 0 x 2: it is empty");
     EXPECT_REFUSED(input, ((struct weir_train_shape){65536, 65536, 1}),
                    "the input is 65536 x 65536 x 1: more than 2147483647 numbers");
@@ -155,89 +144,12 @@ static void expect_layer_refused(const struct rig *rig, const struct weir_train_
                    part);
 }
 
-#define EXPECT_LAYER_REFUSED(field, value, part)         \
-    do {                                                 \
-        struct weir_train_layer bad = good;              \
-        bad.field = (value);                             \
-        expect_layer_refused(rig, &bad, image, 1, part); \
-    } while (0)
-
 RIG_TEST(TrainRules, LayersOutOfRange)
 {
-    const struct weir_train_shape image = {8, 8, 3};
-    const struct weir_train_layer good = {.kind = WEIR_TRAIN_CONVOLUTION,
-                                          .outputs = 2,
-                                          .side = 3,
-                                          .stride = 8};
-    EXPECT_LAYER_REFUSED(kind, (weir_train_layer_kind)0, "layer 0 has the kind 0; it must be");
-    EXPECT_LAYER_REFUSED(outputs, 0, "layer 0 has the outputs 0; it must be 1 ... 65536");
-    EXPECT_LAYER_REFUSED(outputs, 65537, "layer 0 has the outputs 65537");
-    EXPECT_LAYER_REFUSED(side, 4, "layer 0 has the side 4; it must be odd, 1 ... 15");
-    EXPECT_LAYER_REFUSED(side, 17, "layer 0 has the side 17");
-    EXPECT_LAYER_REFUSED(stride, 0, "layer 0 has the stride 0; it must be 1 ... 16");
-    EXPECT_LAYER_REFUSED(stride, 17, "layer 0 has the stride 17");
-    EXPECT_LAYER_REFUSED(relu, true, "the last layer has a ReLU");
-    EXPECT_LAYER_REFUSED(stride, 4, "the last layer has 2 x 2 places; it must have one");
     const struct weir_train_layer wide = {.kind = WEIR_TRAIN_DENSE, .outputs = 65536};
     const struct weir_train_shape numbers = {1, 1, 32768};
     expect_layer_refused(rig, &wide, numbers, 1,
                          "the weights of layer 0 are more than 2147483647 numbers");
     const struct weir_train_shape one = {1, 1, 1};
     expect_layer_refused(rig, &wide, one, 32768, "the inputs or outputs of layer 0 are more than");
-}
-
-RIG_TEST(TrainRules, AModelThatIsForwardOnly)
-{
-    weir_train_model *model;
-    struct weir_train_layer layers[] = {
-        {.kind = WEIR_TRAIN_CONVOLUTION, .outputs = 2, .side = 3, .stride = 2, .relu = true}};
-    ASSERT_OK(weir_train_model_create(&(struct weir_train_model_params){.device = rig->device,
-                                                                        .input = {8, 6, 3},
-                                                                        .layers = layers,
-                                                                        .layer_count = 1,
-                                                                        .batch = 5,
-                                                                        .forward_only = true},
-                                      &model));
-    EXPECT_UINT_EQ(weir_train_model_outputs(model), 4 * 3 * 2);
-    EXPECT_UINT_EQ(weir_train_model_inputs(model), 8 * 6 * 3);
-    EXPECT_FAILURE(weir_train_model_backward(model, rig->queue, false, NULL, NULL),
-                   WEIR_ERROR_INVALID, "the model has no gradients");
-    EXPECT_FAILURE(weir_train_model_bind(model, NULL), WEIR_ERROR_INVALID, "it has no gradients");
-    weir_train_model *updated;
-    EXPECT_FAILURE(weir_train_model_create(&(struct weir_train_model_params){.device = rig->device,
-                                                                             .input = {8, 6, 3},
-                                                                             .layers = layers,
-                                                                             .layer_count = 1,
-                                                                             .batch = 5,
-                                                                             .forward_only = true,
-                                                                             .method =
-                                                                                 WEIR_TRAIN_SGD},
-                                           &updated),
-                   WEIR_ERROR_INVALID, "it has no gradients");
-    weir_train_model_destroy(&model);
-    weir_train_model_destroy(&model);
-    weir_train_model_destroy(NULL);
-}
-
-RIG_TEST(TrainRules, ViewsThatDoNotFit)
-{
-    own_model model = NULL;
-    struct weir_train_view views[8];
-    const struct weir_train_model_params params = rig_params(rig, RIG_MLP, 4);
-    ASSERT_OK(weir_train_model_create(&params, &model));
-    weir_buffer *buffer = rig_buffer(rig, 4096);
-    for (int i = 0; i < 8; i++)
-        views[i] = (struct weir_train_view){buffer, 0};
-    views[2].offset = 4096 - 9 * 5 * 4 + 4;
-    EXPECT_FAILURE(
-        weir_train_model_bind(model, views), WEIR_ERROR_INVALID,
-        "the gradient of layer1.weight takes 180 bytes from byte 3920 of a buffer of 4096");
-    views[2].offset = SIZE_MAX;
-    EXPECT_INT_EQ(weir_train_model_bind(model, views), WEIR_ERROR_INVALID);
-    views[2] = (struct weir_train_view){NULL, 0};
-    EXPECT_INT_EQ(weir_train_model_bind(model, views), WEIR_ERROR_INVALID);
-    EXPECT_FAILURE(weir_train_model_backward(model, rig->queue, false, NULL, NULL),
-                   WEIR_ERROR_INVALID, "the model has no gradients");
-    EXPECT_NULL(weir_train_model_parameter(model, 8));
-    weir_buffer_destroy(&buffer);
 }

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #include "kernels/conformance/conformance.h"
+#include "tests/plugins/rig.h"
 #include "tests/plugins/sim/job.h"
 #include "tests/plugins/sim/program.h"
-#include "tests/plugins/trace_rig.h"
 
 #define CALLS_FILE "calls" // of all lines
 

@@ -1,5 +1,5 @@
 // See the header.
-#include "tests/plugins/trace_rig.h"
+#include "tests/plugins/rig.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,58 +25,63 @@ const char *rig_path(const char *name)
     return path;
 }
 
-const char *rig_section(const char *path, const char *more)
-{
-    static char text[2048];
-    snprintf(text, sizeof text, "file = %s\n%s", path, more);
-    return text;
-}
-
-weir_status rig_open(const char *section, const char *plugins, weir_runtime **out_runtime)
+weir_status rig_open(const char *plugins, const char *lines, weir_runtime **out_runtime)
 {
     const char *base = getenv("WEIR_TEST_SECTION");
     char text[2048];
-    snprintf(text, sizeof text, "%s\n[trace]\n%s\n", base ? base : "", section);
+    snprintf(text, sizeof text, "%s\n%s\n", base ? base : "", lines);
     return weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini", .config_text = text,
                                  .plugins = plugins),
                      out_runtime);
 }
 
-static bool make_objects(struct rig *rig)
+static weir_status create_queue(struct rig *rig, const char *label, weir_queue **out_queue)
+{
+    return weir_queue_create(rig->device, WEIR_PARAMS(weir_queue, .label = label), out_queue);
+}
+
+static weir_status create_buffer(struct rig *rig, const char *label, weir_placement placement,
+                                 weir_buffer **out_buffer)
+{
+    return weir_buffer_create(rig->device,
+                              WEIR_PARAMS(weir_buffer, .label = label, .size = RIG_BYTES,
+                                          .placement = placement),
+                              out_buffer);
+}
+
+weir_status rig_create(struct rig *rig)
+{
+    weir_status status = weir_device_open(rig->runtime, NULL, &rig->device);
+    if (status == WEIR_OK)
+        status = create_queue(rig, "up", &rig->up);
+    if (status == WEIR_OK)
+        status = create_queue(rig, "down", &rig->down);
+    if (status == WEIR_OK)
+        status = create_buffer(rig, "frame", WEIR_PLACE_HOST, &rig->frame);
+    return status == WEIR_OK ? create_buffer(rig, "memory", WEIR_PLACE_DEVICE, &rig->memory)
+                             : status;
+}
+
+// The tests' libcuda takes images that only name kernels.
+weir_status rig_create_kernel(struct rig *rig)
 {
     struct weir_bundle bundle = conformance_kernels;
-    struct weir_queue_params queue = {.struct_size = sizeof queue};
-    struct weir_buffer_params buffer = {.struct_size = sizeof buffer, .size = RIG_BYTES};
-    struct weir_program_params program = {.struct_size = sizeof program, .bundle = &bundle};
     if (strcmp(weir_runtime_backend(rig->runtime), "cuda") == 0) {
         bundle.images = weir_test_image();
         bundle.image_count = 1;
     }
-    if (weir_device_open(rig->runtime, NULL, &rig->device) < 0)
-        return false;
-    queue.label = "up";
-    bool fine = weir_queue_create(rig->device, &queue, &rig->up) == WEIR_OK;
-    queue.label = "down";
-    fine = fine && weir_queue_create(rig->device, &queue, &rig->down) == WEIR_OK;
-    buffer.label = "frame";
-    buffer.placement = WEIR_PLACE_HOST;
-    fine = fine && weir_buffer_create(rig->device, &buffer, &rig->frame) == WEIR_OK;
-    buffer.label = "memory";
-    buffer.placement = WEIR_PLACE_DEVICE;
-    fine = fine && weir_buffer_create(rig->device, &buffer, &rig->memory) == WEIR_OK;
-    fine = fine && weir_program_create(rig->device, &program, &rig->program) == WEIR_OK;
-    return fine && weir_kernel_create(rig->program, "spin", &rig->kernel) == WEIR_OK;
+    const weir_status status =
+        weir_program_create(rig->device,
+                            WEIR_PARAMS(weir_program, .label = "program", .bundle = &bundle),
+                            &rig->program);
+    return status == WEIR_OK ? weir_kernel_create(rig->program, "spin", &rig->kernel) : status;
 }
 
-bool rig_start(struct rig *rig, const char *path)
-{
-    return rig_start_with(rig, path, "", "trace");
-}
-
-bool rig_start_with(struct rig *rig, const char *path, const char *more, const char *plugins)
+bool rig_begin(struct rig *rig, const char *plugins, const char *lines)
 {
     *rig = (struct rig){NULL};
-    if (rig_open(rig_section(path, more), plugins, &rig->runtime) == WEIR_OK && make_objects(rig))
+    if (rig_open(plugins, lines, &rig->runtime) == WEIR_OK && rig_create(rig) == WEIR_OK &&
+        rig_create_kernel(rig) == WEIR_OK)
         return true;
     weir_test_fail(__FILE__, __LINE__, "%s", weir_last_error_text());
     return false;
@@ -97,6 +102,23 @@ weir_status rig_close(struct rig *rig)
 void rig_finish(struct rig *rig)
 {
     EXPECT_OK(rig_close(rig));
+}
+
+const char *rig_trace(const char *path, const char *more)
+{
+    static char text[2048];
+    snprintf(text, sizeof text, "[trace]\nfile = %s\n%s", path, more);
+    return text;
+}
+
+bool rig_start(struct rig *rig, const char *path)
+{
+    return rig_start_with(rig, path, "", "trace");
+}
+
+bool rig_start_with(struct rig *rig, const char *path, const char *more, const char *plugins)
+{
+    return rig_begin(rig, plugins, rig_trace(path, more));
 }
 
 struct weir_trace *rig_read(const char *path)
@@ -130,10 +152,12 @@ weir_status rig_pass_gate(void *user)
     return WEIR_OK;
 }
 
-void rig_open_gate(struct rig_gate *gate)
+weir_status rig_open_gate(void *user)
 {
+    struct rig_gate *gate = user;
     pthread_mutex_lock(&gate->lock);
     gate->open = true;
     pthread_cond_broadcast(&gate->opened);
     pthread_mutex_unlock(&gate->lock);
+    return WEIR_OK;
 }
