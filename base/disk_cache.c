@@ -1,5 +1,5 @@
 // Owner and mode of the folder suffice, and so do those of the entries: no foreign entry is used even if the folder was
-// writable for a while.
+// writable for a while, or is replaced.
 #define _GNU_SOURCE // secure_getenv, and strerror_r that returns the text
 #include "base/disk_cache.h"
 
@@ -89,7 +89,7 @@ static bool make_folders(char *path, char *message, size_t message_size)
 static bool is_private(const char *path, char *message, size_t message_size)
 {
     struct stat status;
-    if (lstat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
+    if (stat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid() &&
         (status.st_mode & (S_IWGRP | S_IWOTH)) == 0)
         return true;
     weir_text_about(message, message_size, path,
@@ -97,37 +97,6 @@ static bool is_private(const char *path, char *message, size_t message_size)
                     "that no other user may write to (chmod go-w); name another place, or turn the "
                     "cache off");
     return false;
-}
-
-// Whether only this user and root can replace folders in `path`. In a user namespace root may have
-// another number, that of the owner of "/".
-static bool is_kept(const char *path, uid_t root)
-{
-    struct stat status;
-    return lstat(path, &status) == 0 &&
-           (status.st_uid == geteuid() || status.st_uid == 0 || status.st_uid == root) &&
-           ((status.st_mode & (S_IWGRP | S_IWOTH)) == 0 || (status.st_mode & S_ISVTX) != 0);
-}
-
-static bool are_parents_kept(char *path, char *message, size_t message_size)
-{
-    struct stat root;
-    const bool has_root = stat("/", &root) == 0;
-    for (char *at = path + 1; *at; at++) {
-        if (*at != '/')
-            continue;
-        *at = '\0';
-        const bool kept = has_root && is_kept(path, root.st_uid);
-        if (!kept)
-            weir_text_about(message, message_size, path,
-                            "no cache is used in this folder: other users may put their own "
-                            "folders in it (it must be this user's or root's, and chmod go-w or "
-                            "+t); name another place, or turn the cache off");
-        *at = '/';
-        if (!kept)
-            return false;
-    }
-    return true;
 }
 
 static char *default_directory(void)
@@ -144,57 +113,42 @@ static void no_memory(char *message, size_t message_size)
     snprintf(message, message_size, "no memory is left for the disk cache; free some memory");
 }
 
-static char *choose_folder(const struct weir_disk_cache_params *params, char *message,
-                           size_t message_size)
+static char *choose_folder(const char *named, const char *name, char *message, size_t message_size)
 {
-    if (params->directory)
-        return join(params->directory, params->name);
+    if (named)
+        return join(named, name);
     char *directory = default_directory();
     if (!directory) {
         snprintf(message, message_size,
                  "there is no place for the disk cache '%s'; set "
                  "XDG_CACHE_HOME or HOME, name a folder, or turn the cache off",
-                 params->name);
+                 name);
         return NULL;
     }
-    char *folder = join(directory, params->name);
+    char *folder = join(directory, name);
     free(directory);
     return folder;
 }
 
-// Resolves symbolic links in `cache->folder`, so that the folder that is checked is the one that is
-// used later.
-static bool resolve(weir_disk_cache *cache, char *message, size_t message_size)
-{
-    char *folder = realpath(cache->folder, NULL);
-    if (!folder) {
-        char reason[128];
-        const int error = errno;
-        weir_text_about(message, message_size, cache->folder,
-                        "the cache's folder cannot be used: %s (errno %d); name another place, or "
-                        "turn the cache off",
-                        strerror_r(error, reason, sizeof reason), error);
-        return false;
-    }
-    free(cache->folder);
-    cache->folder = folder;
-    return true;
-}
-
-weir_disk_cache *weir_disk_cache_create(const struct weir_disk_cache_params *params, char *message,
-                                        size_t message_size)
+weir_disk_cache *weir_disk_cache_create(const char *directory, const char *name,
+                                        uint64_t limit_bytes, char *message, size_t message_size)
 {
     no_memory(message, message_size); // later failures replace the message
     weir_disk_cache *cache = calloc(1, sizeof *cache);
     if (!cache)
         return NULL;
-    cache->limit_bytes = params->limit_bytes;
-    cache->folder = choose_folder(params, message, message_size);
+    cache->limit_bytes = limit_bytes;
+    cache->folder = choose_folder(directory, name, message, message_size);
     if (!cache->folder || !make_folders(cache->folder, message, message_size) ||
-        !resolve(cache, message, message_size) ||
-        !is_private(cache->folder, message, message_size) ||
-        !are_parents_kept(cache->folder, message, message_size))
+        !is_private(cache->folder, message, message_size)) {
         weir_disk_cache_destroy(&cache);
+        return NULL;
+    }
+    char *absolute = realpath(cache->folder, NULL); // the program may change its folder
+    if (absolute) {
+        free(cache->folder);
+        cache->folder = absolute;
+    }
     return cache;
 }
 
@@ -239,7 +193,7 @@ bool weir_disk_cache_read(const weir_disk_cache *cache, const void *key, size_t 
 
     char *path = entry_path(cache, key, key_size);
     const bool found = path &&
-                       weir_file_read_trusted(path, (size_t)cache->limit_bytes, &file, &file_size,
+                       weir_file_read_private(path, (size_t)cache->limit_bytes, &file, &file_size,
                                               message, sizeof message) &&
                        is_entry_of(file, file_size, key, key_size, &header);
     if (found) {

@@ -9,10 +9,7 @@
 //
 // An entry may be executed after it is read, so entries that another user could have written are
 // not used:
-// - the cache is refused unless its folder belongs to the user and is writable by the user only,
-//   and unless every folder above it belongs to the user or to root and is writable by the owner
-//   only. A folder above it may be writable by others if only owners may rename (the sticky bit, as
-//   on /tmp);
+// - the cache is refused unless its folder belongs to the user and is writable by the user only;
 // - an entry counts as absent unless it is a regular file that belongs to the user and is writable
 //   by the user only. Entries are created so, whatever the umask is.
 //
@@ -30,25 +27,17 @@ extern "C" {
 
 typedef struct weir_disk_cache weir_disk_cache;
 
-struct weir_disk_cache_params {
-    size_t struct_size;
-    // NULL: XDG_CACHE_HOME/weir, else HOME/.cache/weir. A relative path in
-    // XDG_CACHE_HOME is ignored, as its specification demands. A set-user-ID program
-    // has no default.
-    const char *directory;
-    const char *name;     // of the folder in it for the entries
-    uint64_t limit_bytes; // of all entries together
-};
-
-// Opens a cache and creates missing folders. Returns NULL with a sentence in `message` if there is
+// Opens a cache and creates missing folders: `name` in `directory`, whose entries have at most `limit_bytes` together. The
+// directory NULL is XDG_CACHE_HOME/weir, else HOME/.cache/weir: a relative path in XDG_CACHE_HOME is ignored, as its
+// specification demands, and a set-user-ID program has no default. Returns NULL with a sentence in `message` if there is
 // no folder for it, or none that can be trusted.
 //
 // Ownership: the caller's, until weir_disk_cache_destroy().
-weir_disk_cache *weir_disk_cache_create(const struct weir_disk_cache_params *params, char *message,
-                                        size_t message_size);
+weir_disk_cache *weir_disk_cache_create(const char *directory, const char *name,
+                                        uint64_t limit_bytes, char *message, size_t message_size);
 void weir_disk_cache_destroy(weir_disk_cache **cache);
 
-// The folder that holds the entries, without symbolic links.
+// The folder that holds the entries, as an absolute path.
 const char *weir_disk_cache_folder(const weir_disk_cache *cache);
 
 // Looks up the entry of a key, and marks it as used. Returns false, with NULL and 0 stored, if

@@ -6,9 +6,8 @@
 // thread scheduling. Dropped and cancelled frames are not alive but keep their place
 // in the ring, for delivery in order.
 //
-// Each frame of a group has a number there, in the order in which they were accepted, and the deliverer that
-// has the frame of the group's head delivers it. Submission to a group looks at one pipeline after the other,
-// each under its own lock. A pipeline that fills up between the look and the submission is found by the next look.
+// A submission to a pipeline is one to a group of one. Each frame has a number in the group, in the order in which
+// they were accepted, and the deliverer that has the frame of the group's head delivers it.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +15,24 @@
 #include "base/clock.h"
 #include "patterns/pipeline_parts.h"
 #include "patterns/shared.h"
+
+bool weir__pipeline_line_init(struct weir__pipeline_line *line)
+{
+    pthread_condattr_t monotonic;
+    if (pthread_condattr_init(&monotonic) != 0)
+        return false;
+    const bool ok = pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0 &&
+                    pthread_mutex_init(&line->lock.mutex, NULL) == 0 &&
+                    pthread_cond_init(&line->moved, &monotonic) == 0;
+    pthread_condattr_destroy(&monotonic);
+    return ok;
+}
+
+void weir__pipeline_line_finish(struct weir__pipeline_line *line)
+{
+    pthread_cond_destroy(&line->moved);
+    pthread_mutex_destroy(&line->lock.mutex);
+}
 
 static weir_status create_group(const struct weir_pipeline_group_params *params,
                                 weir_pipeline_group **out_group)
@@ -27,12 +44,11 @@ static weir_status create_group(const struct weir_pipeline_group_params *params,
                                  &known, sizeof known));
     const char *label = weir__pattern_label(known.label, "group");
     weir_pipeline_group *group = calloc(1, sizeof *group);
-    if (!group)
+    if (!group || !weir__pipeline_line_init(&group->line)) {
+        free(group);
         return weir__pattern_no_memory(label, "a group of pipelines");
+    }
     weir__pattern_keep(group->label, label, NULL);
-    pthread_mutex_init(&group->lock.mutex, NULL);
-    pthread_cond_init(&group->turn, NULL);
-    pthread_cond_init(&group->moved, NULL);
     *out_group = group;
     return WEIR_OK;
 }
@@ -55,57 +71,10 @@ weir_status weir_pipeline_group_destroy(weir_pipeline_group **group)
             ending->label, "destroy its pipelines first",
             "weir_pipeline_group_destroy: the group has %u pipelines, one of them '%s'",
             (unsigned)ending->count, ending->members[0]->label);
-    pthread_cond_destroy(&ending->moved);
-    pthread_cond_destroy(&ending->turn);
-    pthread_mutex_destroy(&ending->lock.mutex);
+    weir__pipeline_line_finish(&ending->line);
     free(ending);
     *group = NULL;
     return WEIR_OK;
-}
-
-// --- the order of deliveries in a group ---
-
-static uint64_t enter_group(weir_pipeline *pipeline)
-{
-    weir_pipeline_group *group = pipeline->params.group;
-    weir__pattern_lock_take(&group->lock);
-    const uint64_t number = group->tail++;
-    weir__pattern_lock_release(&group->lock);
-    return number;
-}
-
-void weir__pipeline_await_turn(weir_pipeline *pipeline, uint64_t number)
-{
-    weir_pipeline_group *group = pipeline->params.group;
-    if (!group)
-        return;
-    weir__pattern_lock_take(&group->lock);
-    while (group->head != number)
-        (void)weir__pattern_lock_wait(&group->lock, &group->turn, NULL);
-    weir__pattern_lock_release(&group->lock);
-}
-
-void weir__pipeline_end_turn(weir_pipeline *pipeline)
-{
-    weir_pipeline_group *group = pipeline->params.group;
-    if (!group)
-        return;
-    weir__pattern_lock_take(&group->lock);
-    group->head++;
-    pthread_cond_broadcast(&group->turn);
-    pthread_cond_broadcast(&group->moved);
-    weir__pattern_lock_release(&group->lock);
-}
-
-static void cancel_in_group(weir_pipeline *pipeline)
-{
-    weir_pipeline_group *group = pipeline->params.group;
-    if (!group)
-        return;
-    weir__pattern_lock_take(&group->lock);
-    group->cancels++;
-    pthread_cond_broadcast(&group->moved);
-    weir__pattern_lock_release(&group->lock);
 }
 
 // --- the ring ---
@@ -152,7 +121,8 @@ weir_status weir__pipeline_check_caller(const weir_pipeline *pipeline, const cha
         return WEIR_OK;
     return weir__pattern_refuse(
         pipeline->label, remedy,
-        "%s was called from a callback of the same pipeline, which it would wait for", call);
+        "%s was called from a callback of pipeline '%s', which it would wait for", call,
+        pipeline->label);
 }
 
 static uint64_t count_alive(const weir_pipeline *pipeline)
@@ -171,38 +141,6 @@ static bool has_room(const weir_pipeline *pipeline)
            count_alive(pipeline) < (uint64_t)pipeline->params.slot_count + pipeline->params.backlog;
 }
 
-static weir_status wait_for_room(weir_pipeline *pipeline)
-{
-    uint64_t cancels = pipeline->cancels;
-
-    pipeline->blocked++;
-    while (!has_room(pipeline) && pipeline->cancels == cancels)
-        (void)weir__pattern_lock_wait(&pipeline->lock, &pipeline->moved, NULL);
-    pipeline->blocked--;
-    if (pipeline->cancels == cancels)
-        return WEIR_OK;
-    // Destruction waits for the last blocked caller.
-    pthread_cond_broadcast(&pipeline->moved);
-    return WEIR_CANCELLED;
-}
-
-// Decides about one more frame: WEIR_OK; WEIR_DROPPED if this frame itself is dropped;
-// or the status with which it is not accepted.
-static weir_status make_room(weir_pipeline *pipeline)
-{
-    if (has_room(pipeline))
-        return WEIR_OK;
-    if (pipeline->params.full == WEIR_PIPELINE_BLOCK)
-        return wait_for_room(pipeline);
-    if (pipeline->params.full == WEIR_PIPELINE_WOULD_BLOCK || !ring_has_room(pipeline))
-        return WEIR_NOT_READY;
-    if (pipeline->params.full == WEIR_PIPELINE_DROP_NEWEST)
-        return WEIR_DROPPED;
-    // slots + backlog frames are alive and at most slots have started: one waits.
-    weir__pipeline_end(pipeline, weir__pipeline_oldest(pipeline), WEIR_DROPPED);
-    return WEIR_OK;
-}
-
 static void accept_frame(weir_pipeline *pipeline, void *frame, weir_status status)
 {
     struct weir__record *record = weir__pipeline_record(pipeline, pipeline->tail);
@@ -211,9 +149,8 @@ static void accept_frame(weir_pipeline *pipeline, void *frame, weir_status statu
         .frame = frame,
         .accepted_ns = weir_clock_now_ns(),
         .state = WEIR__FRAME_WAITING,
+        .number = pipeline->line->tail++,
     };
-    if (pipeline->params.group)
-        record->number = enter_group(pipeline);
     if (pipeline->tail == 0)
         pipeline->first_ns = record->accepted_ns;
     pipeline->tail++;
@@ -224,53 +161,101 @@ static void accept_frame(weir_pipeline *pipeline, void *frame, weir_status statu
         weir__pipeline_wake_start(pipeline);
 }
 
+// Accepts the frame, which may be dropped at once, or returns why it is not accepted.
+static weir_status admit(weir_pipeline *pipeline, void *frame)
+{
+    const bool room = has_room(pipeline);
+    const bool drops_newest = !room && pipeline->params.full == WEIR_PIPELINE_DROP_NEWEST;
+    if (!room && pipeline->params.full == WEIR_PIPELINE_BLOCK) {
+        // Destruction waits for the last blocked caller.
+        pthread_cond_broadcast(&pipeline->line->moved);
+        return WEIR_CANCELLED;
+    }
+    if (!room && (pipeline->params.full == WEIR_PIPELINE_WOULD_BLOCK || !ring_has_room(pipeline))) {
+        pipeline->figures.refused++;
+        return WEIR_NOT_READY;
+    }
+    // slots + backlog frames are alive and at most slots have started: one waits.
+    if (!room && !drops_newest)
+        weir__pipeline_end(pipeline, weir__pipeline_oldest(pipeline), WEIR_DROPPED);
+    accept_frame(pipeline, frame, drops_newest ? WEIR_DROPPED : WEIR_OK);
+    return WEIR_OK;
+}
+
+static uint64_t oldest_number(weir_pipeline *pipeline)
+{
+    return pipeline->waiting > 0 ? weir__pipeline_oldest(pipeline)->number : UINT64_MAX;
+}
+
+static bool is_better(weir_pipeline *a, weir_pipeline *b)
+{
+    if (a->lost != b->lost)
+        return b->lost;
+    if (has_room(a) != has_room(b))
+        return has_room(a);
+    // With room the least loaded; without, the one whose frame would be dropped.
+    return has_room(a) ? count_alive(a) < count_alive(b) : oldest_number(a) < oldest_number(b);
+}
+
+// The pipeline for the next frame, of those from the one after the last that got a frame.
+static uint32_t choose(weir_pipeline *const *pipelines, uint32_t count, uint32_t last)
+{
+    uint32_t best = (last + 1) % count;
+    for (uint32_t i = 2; i <= count; i++)
+        if (is_better(pipelines[(last + i) % count], pipelines[best]))
+            best = (last + i) % count;
+    return best;
+}
+
+// To one of the pipelines, which are of one group. `last` is the index of the one that got the last frame.
+static weir_status submit(weir_pipeline *const *pipelines, uint32_t count, uint32_t *last,
+                          void *frame)
+{
+    struct weir__pipeline_line *line = pipelines[0]->line;
+    weir__pattern_lock_take(&line->lock);
+    const uint64_t cancels = line->cancels;
+    uint32_t chosen = choose(pipelines, count, *last);
+    while (!has_room(pipelines[chosen]) && pipelines[chosen]->params.full == WEIR_PIPELINE_BLOCK &&
+           line->cancels == cancels) {
+        pipelines[0]->blocked++;
+        (void)weir__pattern_lock_wait(&line->lock, &line->moved, NULL);
+        pipelines[0]->blocked--;
+        chosen = choose(pipelines, count, *last);
+    }
+    const weir_status status = admit(pipelines[chosen], frame);
+    if (status == WEIR_OK)
+        *last = chosen;
+    weir__pattern_lock_release(&line->lock);
+    return status;
+}
+
+static weir_status check_callers(weir_pipeline *const *pipelines, uint32_t count, const char *call)
+{
+    for (uint32_t i = 0; i < count && pipelines[i]->params.full == WEIR_PIPELINE_BLOCK; i++)
+        TRY(weir__pipeline_check_caller(pipelines[i], call,
+                                        "use another policy than WEIR_PIPELINE_BLOCK"));
+    return WEIR_OK;
+}
+
 weir_status weir_pipeline_submit(weir_pipeline *pipeline, void *frame)
 {
+    uint32_t last = 0;
     if (!pipeline)
         return weir__pattern_refuse_null("weir_pipeline_submit", "pipeline");
-    if (pipeline->params.full == WEIR_PIPELINE_BLOCK)
-        TRY(weir__pipeline_check_caller(pipeline, "weir_pipeline_submit",
-                                        "use another policy than WEIR_PIPELINE_BLOCK"));
-
-    weir__pattern_lock_take(&pipeline->lock);
-    weir_status status = make_room(pipeline);
-    if (status == WEIR_OK || status == WEIR_DROPPED)
-        accept_frame(pipeline, frame, status);
-    else if (status == WEIR_NOT_READY)
-        pipeline->figures.refused++;
-    weir__pattern_lock_release(&pipeline->lock);
-    return status == WEIR_DROPPED ? WEIR_OK : status;
+    TRY(check_callers(&pipeline, 1, "weir_pipeline_submit"));
+    return submit(&pipeline, 1, &last, frame);
 }
 
-// How full a pipeline is.
-struct load {
-    uint64_t alive; // frames that wait or have a slot
-    uint64_t
-        oldest; // the number in the group of the oldest frame that waits; UINT64_MAX: none waits
-    bool room;
-    bool lost; // its device
-};
-
-static void get_load(weir_pipeline *pipeline, struct load *out_load)
+weir_status weir_pipeline_group_submit(weir_pipeline_group *group, void *frame)
 {
-    weir__pattern_lock_take(&pipeline->lock);
-    *out_load = (struct load){
-        .alive = count_alive(pipeline),
-        .oldest = pipeline->waiting > 0 ? weir__pipeline_oldest(pipeline)->number : UINT64_MAX,
-        .room = has_room(pipeline),
-        .lost = pipeline->lost,
-    };
-    weir__pattern_lock_release(&pipeline->lock);
-}
-
-static bool try_submit(weir_pipeline *pipeline, void *frame)
-{
-    weir__pattern_lock_take(&pipeline->lock);
-    const bool room = has_room(pipeline);
-    if (room)
-        accept_frame(pipeline, frame, WEIR_OK);
-    weir__pattern_lock_release(&pipeline->lock);
-    return room;
+    if (!group)
+        return weir__pattern_refuse_null("weir_pipeline_group_submit", "group");
+    if (group->count == 0)
+        return weir__pattern_refuse(group->label,
+                                    "create pipelines with this group in their params",
+                                    "weir_pipeline_group_submit: the group has no pipelines");
+    TRY(check_callers(group->members, group->count, "weir_pipeline_group_submit"));
+    return submit(group->members, group->count, &group->last, frame);
 }
 
 // --- the end ---
@@ -297,13 +282,13 @@ weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns)
 
     bool limited = deadline_of(timeout_ns, &deadline);
     int error = 0;
-    weir__pattern_lock_take(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->line->lock);
     uint64_t target = pipeline->tail;
     while (pipeline->head < target && error != ETIMEDOUT)
-        error =
-            weir__pattern_lock_wait(&pipeline->lock, &pipeline->moved, limited ? &deadline : NULL);
+        error = weir__pattern_lock_wait(&pipeline->line->lock, &pipeline->line->moved,
+                                        limited ? &deadline : NULL);
     const bool drained = pipeline->head >= target;
-    weir__pattern_lock_release(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->line->lock);
     return drained ? WEIR_OK : WEIR_TIMEOUT;
 }
 
@@ -312,113 +297,13 @@ weir_status weir_pipeline_cancel(weir_pipeline *pipeline)
     if (!pipeline)
         return weir__pattern_refuse_null("weir_pipeline_cancel", "pipeline");
 
-    weir__pattern_lock_take(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->line->lock);
     while (pipeline->waiting > 0)
         weir__pipeline_end(pipeline, weir__pipeline_oldest(pipeline), WEIR_CANCELLED);
-    pipeline->cancels++;
-    pthread_cond_broadcast(&pipeline->moved);
-    weir__pattern_lock_release(&pipeline->lock);
-    cancel_in_group(pipeline);
+    pipeline->line->cancels++;
+    pthread_cond_broadcast(&pipeline->line->moved);
+    weir__pattern_lock_release(&pipeline->line->lock);
     return WEIR_OK;
-}
-
-// --- submission to a group ---
-
-// What happened in a group before a look at its pipelines.
-struct look {
-    uint64_t head;
-    uint64_t cancels;
-    uint32_t first; // the member after the last that got a frame
-};
-
-static struct look begin_look(weir_pipeline_group *group)
-{
-    weir__pattern_lock_take(&group->lock);
-    const struct look look = {group->head, group->cancels, (group->last + 1) % group->count};
-    weir__pattern_lock_release(&group->lock);
-    return look;
-}
-
-static bool is_better(const struct load *a, const struct load *b)
-{
-    if (a->lost != b->lost)
-        return b->lost;
-    if (a->room != b->room)
-        return a->room;
-    // With room the least loaded; without, the one whose frame would be dropped.
-    return a->room ? a->alive < b->alive : a->oldest < b->oldest;
-}
-
-// The member for the next frame, and its load.
-static uint32_t choose(const weir_pipeline_group *group, uint32_t first, struct load *out_load)
-{
-    uint32_t best = first;
-    get_load(group->members[first], out_load);
-    for (uint32_t i = 1; i < group->count; i++) {
-        const uint32_t at = (first + i) % group->count;
-        struct load load;
-        get_load(group->members[at], &load);
-        if (is_better(&load, out_load)) {
-            best = at;
-            *out_load = load;
-        }
-    }
-    return best;
-}
-
-static weir_status wait_for_delivery(weir_pipeline_group *group, const struct look *look)
-{
-    weir__pattern_lock_take(&group->lock);
-    while (group->head == look->head && group->cancels == look->cancels)
-        (void)weir__pattern_lock_wait(&group->lock, &group->moved, NULL);
-    const bool cancelled = group->cancels != look->cancels;
-    weir__pattern_lock_release(&group->lock);
-    return cancelled ? WEIR_CANCELLED : WEIR_OK;
-}
-
-static weir_status check_submit(weir_pipeline_group *group)
-{
-    if (!group)
-        return weir__pattern_refuse_null("weir_pipeline_group_submit", "group");
-    if (group->count == 0)
-        return weir__pattern_refuse(group->label,
-                                    "create pipelines with this group in their params",
-                                    "weir_pipeline_group_submit: the group has no pipelines");
-    if (group->members[0]->params.full != WEIR_PIPELINE_BLOCK)
-        return WEIR_OK;
-    for (uint32_t i = 0; i < group->count; i++)
-        if (in_callback(group->members[i]))
-            return weir__pattern_refuse(group->label, "use another policy than WEIR_PIPELINE_BLOCK",
-                                        "weir_pipeline_group_submit was called from a callback of "
-                                        "pipeline '%s', which it would wait for",
-                                        group->members[i]->label);
-    return WEIR_OK;
-}
-
-static void note_last(weir_pipeline_group *group, uint32_t member)
-{
-    weir__pattern_lock_take(&group->lock);
-    group->last = member;
-    weir__pattern_lock_release(&group->lock);
-}
-
-weir_status weir_pipeline_group_submit(weir_pipeline_group *group, void *frame)
-{
-    weir_status status = check_submit(group);
-    while (status == WEIR_OK) {
-        struct load load;
-        const struct look look = begin_look(group);
-        const uint32_t member = choose(group, look.first, &load);
-        weir_pipeline *pipeline = group->members[member];
-        if (load.room ? try_submit(pipeline, frame)
-                      : pipeline->params.full != WEIR_PIPELINE_BLOCK) {
-            note_last(group, member);
-            return load.room ? WEIR_OK : weir_pipeline_submit(pipeline, frame);
-        }
-        if (!load.room)
-            status = wait_for_delivery(group, &look);
-    }
-    return status;
 }
 
 // --- all pipelines of a group ---

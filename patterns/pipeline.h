@@ -223,8 +223,8 @@ WEIR_API WEIR_CHECKED weir_status weir_pipeline_submit(weir_pipeline *pipeline, 
 // from a callback of the pipeline.
 WEIR_API WEIR_CHECKED weir_status weir_pipeline_drain(weir_pipeline *pipeline, uint64_t timeout_ns);
 
-// Ends every frame that has not started as WEIR_CANCELLED, and every blocked submit with
-// that status; frames that have started finish. Returns at once; frames that are submitted
+// Ends every frame that has not started as WEIR_CANCELLED, and every blocked submit, of its
+// group too, with that status; frames that have started finish. Returns at once; frames that are submitted
 // afterwards run as usual. May be called from anywhere.
 WEIR_API WEIR_CHECKED weir_status weir_pipeline_cancel(weir_pipeline *pipeline);
 

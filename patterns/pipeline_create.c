@@ -438,15 +438,15 @@ static weir_status join_group(weir_pipeline *pipeline)
     weir_pipeline_group *group = pipeline->params.group;
     if (!group)
         return WEIR_OK;
-    weir__pattern_lock_take(&group->lock);
+    weir__pattern_lock_take(&group->line.lock);
     weir_status status = check_member(group, pipeline);
     if (status == WEIR_OK) {
-        weir__pattern_lock_use(&group->lock, pipeline->params.device);
+        weir__pattern_lock_use(&group->line.lock, pipeline->params.device);
         group->last = group->count;
         group->members[group->count++] = pipeline;
-        pipeline->joined = true;
+        pipeline->line = &group->line;
     }
-    weir__pattern_lock_release(&group->lock);
+    weir__pattern_lock_release(&group->line.lock);
     return status;
 }
 
@@ -454,42 +454,34 @@ static void leave_group(weir_pipeline *pipeline)
 {
     weir_pipeline_group *group = pipeline->params.group;
     uint32_t at = 0;
-    if (!pipeline->joined)
+    if (pipeline->line == &pipeline->own)
         return;
-    weir__pattern_lock_take(&group->lock);
+    weir__pattern_lock_take(&group->line.lock);
     while (group->members[at] != pipeline)
         at++;
     group->count--;
     memmove(&group->members[at], &group->members[at + 1],
             (group->count - at) * sizeof(weir_pipeline *));
     group->last = group->count > 0 ? group->count - 1 : 0;
-    weir__pattern_lock_release(&group->lock);
+    weir__pattern_lock_release(&group->line.lock);
 }
 
 static bool make_locks(weir_pipeline *pipeline)
 {
-    pthread_condattr_t monotonic;
-
-    if (pthread_condattr_init(&monotonic) != 0)
-        return false;
-    bool ok = pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC) == 0 &&
-              pthread_mutex_init(&pipeline->lock.mutex, NULL) == 0 &&
-              pthread_cond_init(&pipeline->to_start, &monotonic) == 0 &&
-              pthread_cond_init(&pipeline->to_prepare, &monotonic) == 0 &&
-              pthread_cond_init(&pipeline->to_deliver, &monotonic) == 0 &&
-              pthread_cond_init(&pipeline->moved, &monotonic) == 0;
-    pthread_condattr_destroy(&monotonic);
-    return ok;
+    return weir__pipeline_line_init(&pipeline->own) &&
+           pthread_cond_init(&pipeline->to_start, NULL) == 0 &&
+           pthread_cond_init(&pipeline->to_prepare, NULL) == 0 &&
+           pthread_cond_init(&pipeline->to_deliver, NULL) == 0;
 }
 
 static void stop_threads(weir_pipeline *pipeline, bool starter, bool deliverer)
 {
-    weir__pattern_lock_take(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->line->lock);
     pipeline->stopping = true;
     pthread_cond_signal(&pipeline->to_start);
     pthread_cond_broadcast(&pipeline->to_prepare);
     pthread_cond_signal(&pipeline->to_deliver);
-    weir__pattern_lock_release(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->line->lock);
     for (uint32_t i = 0; i < pipeline->preparer_count; i++)
         weir_thread_join(&pipeline->preparers[i]);
     if (starter)
@@ -541,11 +533,10 @@ static void release(weir_pipeline *pipeline)
     }
     for (uint32_t i = 0; pipeline->stages && i < params->stage_count; i++)
         weir_queue_destroy(&pipeline->stages[i].queue);
-    pthread_cond_destroy(&pipeline->moved);
     pthread_cond_destroy(&pipeline->to_deliver);
     pthread_cond_destroy(&pipeline->to_prepare);
     pthread_cond_destroy(&pipeline->to_start);
-    pthread_mutex_destroy(&pipeline->lock.mutex);
+    weir__pipeline_line_finish(&pipeline->own);
     free(pipeline->preparers);
     free(pipeline->pieces);
     free(pipeline->covered);
@@ -558,7 +549,7 @@ static void release(weir_pipeline *pipeline)
 static weir_status make_parts(weir_pipeline *pipeline, const struct weir_pipeline_params *params)
 {
     resolve_params(pipeline, params);
-    weir__pattern_lock_use(&pipeline->lock, pipeline->params.device);
+    weir__pattern_lock_use(&pipeline->own.lock, pipeline->params.device);
     TRY(make_storage(pipeline));
     TRY(make_stages(pipeline, params->stages));
     if (params->graphs)
@@ -580,6 +571,7 @@ static weir_status create(const struct weir_pipeline_params *params, weir_pipeli
         free(pipeline);
         return weir__pattern_no_memory(known.label, "a pipeline");
     }
+    pipeline->line = &pipeline->own;
     if (make_parts(pipeline, &known) == WEIR_OK) {
         *out_pipeline = pipeline;
         return WEIR_OK;
@@ -608,10 +600,10 @@ weir_status weir_pipeline_destroy(weir_pipeline **pipeline)
     TRY(weir__pipeline_check_caller(ending, "weir_pipeline_destroy",
                                     "destroy it from a thread of the program's"));
     WEIR_IGNORE(weir_pipeline_cancel(ending));
-    weir__pattern_lock_take(&ending->lock);
+    weir__pattern_lock_take(&ending->line->lock);
     while (ending->head < ending->tail || ending->blocked > 0)
-        (void)weir__pattern_lock_wait(&ending->lock, &ending->moved, NULL);
-    weir__pattern_lock_release(&ending->lock);
+        (void)weir__pattern_lock_wait(&ending->line->lock, &ending->line->moved, NULL);
+    weir__pattern_lock_release(&ending->line->lock);
     stop_threads(ending, true, true);
     // Work after a failure may still be running although its frame was delivered, and
     // the slots' memory is freed next. The status of the queues no longer matters.

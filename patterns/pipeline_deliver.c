@@ -44,7 +44,7 @@ static void add_times(struct weir_pipeline_statistics *to, const weir_pipeline *
 
 static void add_figures(struct sum *sum, weir_pipeline *pipeline)
 {
-    weir__pattern_lock_take(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->line->lock);
     sum->figures.accepted += pipeline->tail;
     add_counts(&sum->figures, &pipeline->figures);
     add_times(&sum->figures, pipeline);
@@ -53,7 +53,7 @@ static void add_figures(struct sum *sum, weir_pipeline *pipeline)
         sum->first_ns = pipeline->first_ns;
     if (pipeline->last_ns > sum->last_ns)
         sum->last_ns = pipeline->last_ns;
-    weir__pattern_lock_release(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->line->lock);
 }
 
 static void write_figures(weir_pipeline *const *pipelines, uint32_t count,
@@ -93,10 +93,10 @@ void weir_pipeline_group_get_statistics_sized(weir_pipeline_group *group,
 
 static bool all_prepare(weir_pipeline *pipeline)
 {
-    weir__pattern_lock_take(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->line->lock);
     const bool all =
         pipeline->preparing > 0 && pipeline->preparing == pipeline->params.prepare_threads;
-    weir__pattern_lock_release(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->line->lock);
     return all;
 }
 
@@ -222,20 +222,7 @@ static struct weir_pipeline_result make_result(weir_pipeline *pipeline,
     return result;
 }
 
-// Takes the lock.
-static void end_delivery(weir_pipeline *pipeline, bool has_slot)
-{
-    weir__pattern_lock_take(&pipeline->lock);
-    pipeline->head++;
-    if (has_slot)
-        pipeline->released++;
-    weir__pipeline_wake_start(pipeline);
-    pthread_cond_broadcast(&pipeline->moved);
-    weir__pattern_lock_release(&pipeline->lock);
-    weir__pipeline_end_turn(pipeline);
-}
-
-// Called with the lock, which is released.
+// Called with the lock, which is released meanwhile.
 static void deliver_head(weir_pipeline *pipeline)
 {
     const struct weir_pipeline_params *params = &pipeline->params;
@@ -245,16 +232,15 @@ static void deliver_head(weir_pipeline *pipeline)
 
     if (record->state == WEIR__FRAME_STARTED) {
         slot = &pipeline->slots[record->slot];
-        weir__pattern_lock_release(&pipeline->lock);
+        weir__pattern_lock_release(&pipeline->line->lock);
         wait_for_frame(pipeline, slot);
         spans = read_spans(pipeline, slot);
-        weir__pattern_lock_take(&pipeline->lock);
+        weir__pattern_lock_take(&pipeline->line->lock);
         if (slot->queue_failed && slot->generation == pipeline->generation)
             pipeline->must_recover = true;
     }
-    weir__pattern_lock_release(&pipeline->lock);
-    weir__pipeline_await_turn(pipeline, record->number);
-    weir__pattern_lock_take(&pipeline->lock);
+    while (pipeline->line->head != record->number)
+        (void)weir__pattern_lock_wait(&pipeline->line->lock, &pipeline->line->moved, NULL);
     uint64_t now_ns = weir_clock_now_ns();
     void *frame = record->frame;
     struct {
@@ -265,10 +251,15 @@ static void deliver_head(weir_pipeline *pipeline)
     delivery.result.spans = spans;
     count_result(pipeline, &delivery.result);
     pipeline->last_ns = now_ns;
-    weir__pattern_lock_release(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->line->lock);
     if (params->deliver)
         params->deliver(params->user, frame, slot ? slot->data : NULL, &delivery.result);
-    end_delivery(pipeline, slot != NULL);
+    weir__pattern_lock_take(&pipeline->line->lock);
+    pipeline->line->head++;
+    pipeline->head++;
+    pipeline->released += slot != NULL;
+    weir__pipeline_wake_start(pipeline);
+    pthread_cond_broadcast(&pipeline->line->moved);
 }
 
 // Called with the lock. False when the pipeline is to stop.
@@ -279,7 +270,7 @@ static bool wait_for_head(weir_pipeline *pipeline)
         if (pipeline->head < pipeline->tail &&
             (head->state == WEIR__FRAME_STARTED || head->state == WEIR__FRAME_ENDED))
             return true;
-        (void)weir__pattern_lock_wait(&pipeline->lock, &pipeline->to_deliver, NULL);
+        (void)weir__pattern_lock_wait(&pipeline->line->lock, &pipeline->to_deliver, NULL);
     }
     return false;
 }
@@ -288,10 +279,8 @@ void weir__pipeline_deliverer(void *argument)
 {
     weir_pipeline *pipeline = argument;
 
-    weir__pattern_lock_take(&pipeline->lock);
-    while (wait_for_head(pipeline)) {
+    weir__pattern_lock_take(&pipeline->line->lock);
+    while (wait_for_head(pipeline))
         deliver_head(pipeline);
-        weir__pattern_lock_take(&pipeline->lock);
-    }
-    weir__pattern_lock_release(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->line->lock);
 }

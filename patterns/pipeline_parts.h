@@ -13,7 +13,7 @@
 // The starter, or prepare_threads ahead of it, prepares the oldest waiting frame, and the starter submits
 // the frames that are prepared, in order.
 //
-// `lock` guards everything below its line. A slot belongs to the starter from its
+// The line's lock guards everything below it. A slot belongs to the starter from its
 // frame's start until the record says STARTED, then to the deliverer.
 #ifndef WEIR_PATTERNS_PIPELINE_PARTS_H
 #define WEIR_PATTERNS_PIPELINE_PARTS_H
@@ -45,7 +45,7 @@ struct weir__record {
     enum weir__frame_state state;
     weir_status status;
     uint32_t slot;
-    uint64_t number; // in the group, if there is one
+    uint64_t number; // in its line
 };
 
 struct weir__stage {
@@ -79,12 +79,21 @@ struct weir__slot {
     struct weir_event done; // zeroed: not launched
 };
 
+// What the pipelines of a group share, or a pipeline without one has for itself.
+struct weir__pipeline_line {
+    struct weir__pattern_lock lock;
+    pthread_cond_t
+        moved;     // callers wait: for room, for a drain; deliverers: for their frame's number
+    uint64_t head; // number of the next frame that is delivered
+    uint64_t tail; // number of the next that is accepted
+    uint64_t cancels;
+};
+
 struct weir_pipeline {
     // Set at creation.
     struct weir_pipeline_params params; // counts are the real ones; `stages` is NULL
     char label[WEIR__PATTERN_LABEL_SIZE];
     bool timing; // requested, and supported by the device
-    bool joined; // its group
     struct weir__stage *stages;
     struct weir__slot *slots;
     uint32_t slots_made; // those that slot_create has filled
@@ -95,11 +104,11 @@ struct weir_pipeline {
     struct weir_thread *preparers; // prepare_threads of them
     uint32_t preparer_count;       // those that run
 
-    struct weir__pattern_lock lock;
-    pthread_cond_t to_start;   // the starter waits
-    pthread_cond_t to_prepare; // the preparers wait
-    pthread_cond_t to_deliver; // the deliverer waits
-    pthread_cond_t moved;      // callers wait: for room, for a drain
+    struct weir__pipeline_line own;   // without a group
+    struct weir__pipeline_line *line; // its lock guards what follows
+    pthread_cond_t to_start;          // the starter waits
+    pthread_cond_t to_prepare;        // the preparers wait
+    pthread_cond_t to_deliver;        // the deliverer waits
 
     uint64_t head;        // sequence of the next to be delivered
     uint64_t next_start;  // no frame before it waits
@@ -109,8 +118,7 @@ struct weir_pipeline {
     uint64_t started;     // frames that were given a slot
     uint64_t released;    // frames that gave it back
     uint32_t preparing;   // preparers at work
-    uint64_t cancels;
-    uint32_t blocked; // callers inside a blocked submit
+    uint32_t blocked;     // callers inside a blocked submit
     bool stopping;
 
     // Every recovery starts a new generation; failures of older generations have
@@ -131,15 +139,10 @@ struct weir_pipeline {
 
 struct weir_pipeline_group {
     char label[WEIR__PATTERN_LABEL_SIZE];
-    struct weir__pattern_lock lock;
-    pthread_cond_t turn;  // deliverers wait: for their frame's number
-    pthread_cond_t moved; // callers wait: for room
+    struct weir__pipeline_line line;
     weir_pipeline *members[WEIR_PIPELINE_GROUP_MAX];
     uint32_t count;
     uint32_t last; // the member that got the last frame
-    uint64_t head; // number of the next frame that is delivered
-    uint64_t tail; // number of the next that is accepted
-    uint64_t cancels;
 };
 
 // Notes the status of a call on one of the pipeline's queues, if it is the slot's first failure. Returns true if it is
@@ -158,9 +161,9 @@ void weir__pipeline_wake_start(weir_pipeline *pipeline);
 // error of a queue that cannot be recovered.
 weir_status weir__pipeline_recover_queues(weir_pipeline *pipeline);
 
-// With a group, which may be NULL: waiting until a frame is the next of the group, and the end of its delivery.
-void weir__pipeline_await_turn(weir_pipeline *pipeline, uint64_t number);
-void weir__pipeline_end_turn(weir_pipeline *pipeline);
+// False if the system refuses it; nothing is left then.
+bool weir__pipeline_line_init(struct weir__pipeline_line *line);
+void weir__pipeline_line_finish(struct weir__pipeline_line *line);
 
 // Refuses `call` on a thread of the pipeline's, which it would wait for.
 weir_status weir__pipeline_check_caller(const weir_pipeline *pipeline, const char *call,

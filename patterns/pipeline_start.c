@@ -159,12 +159,12 @@ static void prepare_oldest(weir_pipeline *pipeline)
     const uint64_t number = pipeline->next_start;
     const bool must_recover = pipeline->params.prepare_threads == 0 && take_turn(pipeline, slot);
     pipeline->preparing++;
-    weir__pattern_lock_release(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->line->lock);
 
     reset_slot(pipeline, slot);
     if (!must_recover || recover(pipeline, slot))
         prepare(pipeline, slot, record->frame, number);
-    weir__pattern_lock_take(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->line->lock);
     record->state = WEIR__FRAME_PREPARED;
     pipeline->preparing--;
     pthread_cond_signal(&pipeline->to_start);
@@ -182,7 +182,7 @@ static bool wait_for_slot(weir_pipeline *pipeline, pthread_cond_t *changed)
         else if (pipeline->waiting > 0 && slot_free)
             return true;
         else
-            (void)weir__pattern_lock_wait(&pipeline->lock, changed, NULL);
+            (void)weir__pattern_lock_wait(&pipeline->line->lock, changed, NULL);
     }
     return false;
 }
@@ -191,10 +191,10 @@ void weir__pipeline_preparer(void *argument)
 {
     weir_pipeline *pipeline = argument;
 
-    weir__pattern_lock_take(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->line->lock);
     while (wait_for_slot(pipeline, &pipeline->to_prepare))
         prepare_oldest(pipeline);
-    weir__pattern_lock_release(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->line->lock);
 }
 
 // --- the stages ---
@@ -364,13 +364,13 @@ static void start(weir_pipeline *pipeline, struct weir__record *record, uint64_t
     struct weir__slot *slot = &pipeline->slots[record->slot];
     weir_runtime *runtime = weir_device_runtime(pipeline->params.device);
     const bool must_recover = take_turn(pipeline, slot);
-    weir__pattern_lock_release(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->line->lock);
 
     weir_region_push(runtime, "frame", number);
     if ((!must_recover || recover(pipeline, slot)) && slot->status == WEIR_OK)
         (pipeline->params.graphs ? launch_frame : submit_frame)(pipeline, slot, record->frame);
     weir_region_pop(runtime);
-    weir__pattern_lock_take(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->line->lock);
     record->state = WEIR__FRAME_STARTED;
     end_turn(pipeline, slot);
 }
@@ -396,7 +396,7 @@ static struct weir__record *wait_for_prepared(weir_pipeline *pipeline)
     struct weir__record *record = NULL;
     while (!pipeline->stopping && !(record = find_prepared(pipeline))) {
         if (pipeline->params.prepare_threads > 0)
-            (void)weir__pattern_lock_wait(&pipeline->lock, &pipeline->to_start, NULL);
+            (void)weir__pattern_lock_wait(&pipeline->line->lock, &pipeline->to_start, NULL);
         else if (wait_for_slot(pipeline, &pipeline->to_start))
             prepare_oldest(pipeline);
     }
@@ -408,8 +408,8 @@ void weir__pipeline_starter(void *argument)
     weir_pipeline *pipeline = argument;
     struct weir__record *record;
 
-    weir__pattern_lock_take(&pipeline->lock);
+    weir__pattern_lock_take(&pipeline->line->lock);
     while ((record = wait_for_prepared(pipeline)))
         start(pipeline, record, pipeline->next_submit++);
-    weir__pattern_lock_release(&pipeline->lock);
+    weir__pattern_lock_release(&pipeline->line->lock);
 }

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sum.h"
 #include "base/text.h"
 #include "report/report.h"
 
@@ -50,9 +49,9 @@ static size_t make_edges(const struct weir__member *members, size_t count, struc
     return used;
 }
 
-bool weir__intersection(const struct weir__member *members, size_t count, uint64_t *out_length)
+bool weir__sweep(const struct weir__member *members, size_t count, struct weir__sweep *out)
 {
-    *out_length = 0;
+    *out = (struct weir__sweep){0};
     if (count == 0)
         return true;
     struct edge *edges =
@@ -65,9 +64,11 @@ bool weir__intersection(const struct weir__member *members, size_t count, uint64
     int64_t second = 0;
     int64_t any = 0;
     for (size_t i = 0; i < used; i++) {
+        const uint64_t step = i > 0 ? edges[i].time - edges[i - 1].time : 0;
+        out->first += first > 0 ? step : 0;
+        out->second += second > 0 ? step : 0;
         // One of each set, and two in all: an interval in both sets does not overlap itself.
-        if (first > 0 && second > 0 && any > 1)
-            *out_length += edges[i].time - edges[i - 1].time;
+        out->both += first > 0 && second > 0 && any > 1 ? step : 0;
         first += edges[i].first ? edges[i].step : 0;
         second += edges[i].second ? edges[i].step : 0;
         any += edges[i].step;
@@ -340,9 +341,9 @@ static void fill(const weir_report *report, struct grouping *grouping)
         struct group *group = &grouping->groups[grouping->group_of[i]];
         weir__cover_add(&group->most, run->begin, run->end);
         group->row.count++;
-        weir_sum_add(&group->row.bytes, report->trace->operations[run->operation].bytes);
-        weir_sum_add(&group->row.sum.most_ns, run->end - run->begin);
-        weir_sum_add(&group->row.sum.least_ns, run->end - run->certain);
+        group->row.bytes += report->trace->operations[run->operation].bytes;
+        group->row.sum.most_ns += run->end - run->begin;
+        group->row.sum.least_ns += run->end - run->certain;
         if (run->end - run->begin > group->row.longest_ns)
             group->row.longest_ns = run->end - run->begin;
     }
@@ -622,8 +623,8 @@ static void measure_summary(weir_report *report)
         const struct weir__run *run = &report->runs[i];
         if (!run->of_device)
             continue;
-        weir_sum_add(&sum.most_ns, run->end - run->begin);
-        weir_sum_add(&sum.least_ns, run->end - run->certain);
+        sum.most_ns += run->end - run->begin;
+        sum.least_ns += run->end - run->certain;
     }
     if (summary->span_ns > 0) {
         summary->speedup_least = (double)sum.least_ns / (double)summary->span_ns;

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/sum.h"
 #include "base/text.h"
 #include "report/report.h"
 
@@ -146,7 +145,7 @@ static bool book(struct path *path, const char *name, uint64_t ns, uint64_t byte
     if (!row)
         return false;
     row->count++;
-    weir_sum_add(&row->bytes, bytes);
+    row->bytes += bytes;
     row->busy.most_ns += ns;
     if (ns > row->longest_ns)
         row->longest_ns = ns;
@@ -508,7 +507,7 @@ static bool measure(weir_report *report, bool of_bound)
     for (size_t i = 0; ok && !of_bound && i < gaps.count; i++) {
         const uint64_t length = gaps.items[i].end - gaps.items[i].begin;
         report->summary.bubbles++;
-        weir_sum_add(&report->summary.bubbles_ns, length);
+        report->summary.bubbles_ns += length;
         if (length > report->summary.longest_bubble_ns)
             report->summary.longest_bubble_ns = length;
     }

@@ -4,8 +4,8 @@
 // the command read it back with weir_trace_read(). Both use the structures below.
 //
 // The file is a JSON object in the form of PyTorch's profiler (Kineto), which Perfetto,
-// chrome://tracing and HTA open: `schemaVersion`, `distributedInfo`, `deviceProperties`
-// and `weir` first, `traceEvents` last, one event a line. Lines are written as a whole, so the file
+// chrome://tracing and HTA open: `schemaVersion`, `distributedInfo` and `weir` first, then
+// `traceEvents`, one event a line, and `deviceProperties`. Lines are written as a whole, so the file
 // of a killed writer only lacks its end. Weir's own data is in `args` under keys that begin with
 // "weir.". Reading gives exactly what was written.
 //
@@ -260,8 +260,7 @@ typedef struct weir_trace_writer weir_trace_writer;
 weir_trace_writer *weir_trace_writer_create(const char *path, const struct weir_trace_meta *meta,
                                             char *message, size_t message_size);
 
-// A device, queue or thread is written before everything that refers to it. Devices that are
-// written before all else are also in `deviceProperties`.
+// A device, queue or thread is written before everything that refers to it.
 void weir_trace_writer_device(weir_trace_writer *writer, const struct weir_trace_device *device);
 void weir_trace_writer_queue(weir_trace_writer *writer, const struct weir_trace_queue *queue);
 // Optional: a thread without a name is shown by its number.
@@ -318,11 +317,6 @@ struct weir_trace_read_options {
 // no trace, or is too large.
 bool weir_trace_read(const char *path, const struct weir_trace_read_options *options,
                      struct weir_trace **out_trace, char *message, size_t message_size);
-
-// The same of text in memory. `name` serves the messages.
-bool weir_trace_read_memory(const char *name, const void *data, size_t size,
-                            const struct weir_trace_read_options *options,
-                            struct weir_trace **out_trace, char *message, size_t message_size);
 
 // Sets `*trace` to NULL. A pointer to NULL is accepted.
 void weir_trace_destroy(struct weir_trace **trace);

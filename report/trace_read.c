@@ -13,18 +13,14 @@
 #include "base/text.h"
 #include "report/trace_reader.h"
 
-// The source: a file, compressed or not, or memory.
+// The source: a file, compressed or not.
 
 enum {
     CHUNK = 1 << 18 // bytes that are read at once
 };
 
-// Either `file` or `memory` is set.
 struct source {
     gzFile file;
-    const char *memory;
-    size_t memory_size;
-    size_t memory_at;
     uint64_t total; // of the file, compressed or not
     bool damaged;   // the compressed data is
     const struct weir_trace_read_options *options;
@@ -33,14 +29,6 @@ struct source {
 // Fetches at most `size` bytes and reports progress. 0: there are no more.
 static size_t fetch_from(struct source *source, char *data, size_t size)
 {
-    if (!source->file) {
-        const size_t left = source->memory_size - source->memory_at;
-        const size_t count = size < left ? size : left;
-        if (count > 0)
-            memcpy(data, source->memory + source->memory_at, count);
-        source->memory_at += count;
-        return count;
-    }
     const int count = gzread(source->file, data, (unsigned)size);
     int error = Z_OK;
     gzerror(source->file, &error);
@@ -64,7 +52,8 @@ enum answer {
     PIECE,
     PIECE_NONE, // the list, or the object, has ended
     PIECE_NO_MEMORY,
-    PIECE_BROKEN // `why` has the reason
+    PIECE_BROKEN, // `why` has the reason
+    PIECE_REFUSED // the message is written
 };
 
 // Zeroed but for `source`.
@@ -79,7 +68,8 @@ struct pieces {
     uint64_t line;  // the present line, from 0
     uint64_t begin; // the line in which the piece begins
     bool by_lines;  // a value ends with its line
-    const char *why;
+    char why[JSON_ERROR_TEXT_LENGTH];
+    uint64_t broken_line;
 };
 
 enum {
@@ -129,10 +119,16 @@ static bool skip(struct pieces *pieces, char byte)
     return true;
 }
 
+static enum answer broken_at(struct pieces *pieces, uint64_t line, const char *why)
+{
+    snprintf(pieces->why, sizeof pieces->why, "%s", why);
+    pieces->broken_line = line;
+    return pieces->chunk ? PIECE_BROKEN : PIECE_NO_MEMORY;
+}
+
 static enum answer broken(struct pieces *pieces, const char *why)
 {
-    pieces->why = why;
-    return pieces->chunk ? PIECE_BROKEN : PIECE_NO_MEMORY;
+    return broken_at(pieces, pieces->line, why);
 }
 
 static enum answer put(struct pieces *pieces, int byte)
@@ -272,48 +268,26 @@ static bool refuse_piece(struct reader *reader, uint64_t line, const char *why)
 // A trace of Weir's that just ends is read up to there.
 static bool refuse_answer(struct reader *reader, struct pieces *pieces, enum answer answer)
 {
-    if (reader->rows.own && pieces->chunk && peek(pieces) < 0) {
-        reader->done = true;
-        return true;
-    }
-    return answer == PIECE_NO_MEMORY ? weir__rows_no_memory(&reader->rows)
-                                     : refuse_piece(reader, pieces->line, pieces->why);
+    if (answer == PIECE_REFUSED)
+        return false;
+    if (answer == PIECE_NO_MEMORY)
+        return weir__rows_no_memory(&reader->rows);
+    reader->done = reader->rows.own && pieces->chunk && peek(pieces) < 0;
+    return reader->done || refuse_piece(reader, pieces->broken_line, pieces->why);
 }
 
-// The piece as a value; NULL with a message.
-static json_t *parse_piece(struct reader *reader, const struct pieces *pieces)
+// The piece as a value.
+static enum answer parse_piece(struct pieces *pieces, json_t **out_value)
 {
     json_error_t error;
-    if (has_many_items(pieces->text, pieces->size)) {
-        refuse_piece(reader, pieces->begin, "a value of it has more than 131072 parts");
-        return NULL;
-    }
-    json_t *value = weir_json_load(pieces->text, pieces->size, JSON_DECODE_ANY, &error);
-    if (!value && json_error_code(&error) == json_error_out_of_memory)
-        weir__rows_no_memory(&reader->rows);
-    else if (!value)
-        refuse_piece(reader, pieces->begin + (uint64_t)error.line - 1, error.text);
-    return value;
-}
-
-// The list is open.
-static bool take_list(struct reader *reader, struct pieces *pieces)
-{
-    bool first = true;
-    for (;;) {
-        const enum answer answer = take_next(pieces, ']', &first);
-        if (answer == PIECE_NONE)
-            return true;
-        if (answer != PIECE)
-            return refuse_answer(reader, pieces, answer);
-        if (pieces->text[0] != '{')
-            continue; // no event
-        json_t *event = parse_piece(reader, pieces);
-        const bool ok = event && weir__rows_event(&reader->rows, event);
-        json_decref(event);
-        if (!ok)
-            return false;
-    }
+    if (has_many_items(pieces->text, pieces->size))
+        return broken_at(pieces, pieces->begin, "a value of it has more than 131072 parts");
+    *out_value = weir_json_load(pieces->text, pieces->size, JSON_DECODE_ANY, &error);
+    if (*out_value)
+        return PIECE;
+    return json_error_code(&error) == json_error_out_of_memory
+               ? PIECE_NO_MEMORY
+               : broken_at(pieces, pieces->begin + (uint64_t)error.line - 1, error.text);
 }
 
 // Rows for other programs: arrows, and the host's calls.
@@ -330,50 +304,48 @@ static bool is_for_others(const struct pieces *pieces)
     return false;
 }
 
-// The piece, which is an event of a line. `*out_bad`: it is none.
-static bool take_event(struct reader *reader, const struct pieces *pieces, bool *out_bad)
+static enum answer take_event(struct reader *reader, struct pieces *pieces)
 {
-    json_error_t error;
-    if (pieces->text[0] != '{' || is_for_others(pieces))
-        return true;
-    const bool many = has_many_items(pieces->text, pieces->size);
-    json_t *event = many ? NULL : weir_json_load(pieces->text, pieces->size, 0, &error);
-    *out_bad = !event;
-    if (!event)
-        return many || json_error_code(&error) != json_error_out_of_memory ||
-               weir__rows_no_memory(&reader->rows);
-    const bool ok = weir__rows_event(&reader->rows, event);
+    json_t *event = NULL;
+    if (pieces->text[0] != '{' || (pieces->by_lines && is_for_others(pieces)))
+        return PIECE;
+    const enum answer answer = parse_piece(pieces, &event);
+    const bool kept = answer != PIECE || weir__rows_event(&reader->rows, event);
     json_decref(event);
-    return ok;
+    return kept ? answer : PIECE_REFUSED;
 }
 
-// The list of a trace of Weir's is open.
-static bool take_lines(struct reader *reader, struct pieces *pieces)
+// A bad line costs itself only. False: there are too many.
+static bool pass_line(struct reader *reader, struct pieces *pieces)
 {
-    pieces->by_lines = true;
+    while (peek(pieces) >= 0 && peek(pieces) != '\n')
+        pass(pieces);
+    if (reader->bad_lines++ == 0)
+        reader->first_bad = pieces->begin + 1;
+    return reader->bad_lines <= BAD_LINE_LIMIT ||
+           refuse(reader, "more than 1000 lines of it cannot be read; it is damaged, or no trace");
+}
+
+// The list of events is open. In Weir's own layout, with its head before them, each has a line.
+static bool take_events(struct reader *reader, struct pieces *pieces)
+{
+    bool first = true;
+    reader->found = true;
+    pieces->by_lines = reader->rows.own && !reader->spread;
+    reader->done = pieces->by_lines;
     for (;;) {
-        while (skip(pieces, ','))
-            continue;
-        const int byte = next_byte(pieces);
-        if (byte < 0 || byte == ']')
+        enum answer answer = take_next(pieces, ']', &first);
+        if (answer == PIECE_NONE)
             return true;
-        const enum answer answer = take_value(pieces, true);
-        bool bad = answer != PIECE;
-        if (answer == PIECE_NO_MEMORY)
-            return weir__rows_no_memory(&reader->rows);
-        if (!bad && !take_event(reader, pieces, &bad))
-            return false;
-        if (!bad)
+        if (answer == PIECE)
+            answer = take_event(reader, pieces);
+        if (answer == PIECE)
             continue;
-        while (peek(pieces) >= 0 && peek(pieces) != '\n')
-            pass(pieces);
-        if (peek(pieces) < 0)
-            return true; // the missing end is reported in any case
-        if (reader->bad_lines++ == 0)
-            reader->first_bad = pieces->begin + 1;
-        if (reader->bad_lines > BAD_LINE_LIMIT)
-            return refuse(reader,
-                          "more than 1000 lines of it cannot be read; it is damaged, or no trace");
+        if (answer != PIECE_BROKEN || !pieces->by_lines || peek(pieces) < 0)
+            return refuse_answer(reader, pieces, answer);
+        if (!pass_line(reader, pieces))
+            return false;
+        first = true;
     }
 }
 
@@ -386,11 +358,13 @@ static bool take_head_value(struct reader *reader, struct pieces *pieces, const 
     reader->spread = reader->spread || pieces->begin != pieces->line;
     if (!key)
         return true;
-    json_t *value = parse_piece(reader, pieces);
-    if (value)
-        weir__rows_head(&reader->rows, key, value);
+    json_t *value = NULL;
+    const enum answer parsed = parse_piece(pieces, &value);
+    if (parsed != PIECE)
+        return refuse_answer(reader, pieces, parsed);
+    weir__rows_head(&reader->rows, key, value);
     json_decref(value);
-    return value;
+    return true;
 }
 
 // The key that the piece is, with its quotes, if its value is wanted.
@@ -401,16 +375,6 @@ static const char *wanted_key(const struct pieces *pieces)
         if (pieces->size > 2 && is(pieces->text + 1, pieces->size - 2, keys[i]))
             return keys[i];
     return NULL;
-}
-
-// The list of events is open. In Weir's own layout, with its head before them, each has a line.
-static bool take_events(struct reader *reader, struct pieces *pieces)
-{
-    reader->found = true;
-    if (!reader->rows.own || reader->spread)
-        return take_list(reader, pieces);
-    reader->done = true;
-    return take_lines(reader, pieces);
 }
 
 // The members of the root.
@@ -536,21 +500,6 @@ bool weir_trace_read(const char *path, const struct weir_trace_read_options *opt
     const bool ok = read_source(&reader, out_trace);
     gzclose(reader.source.file);
     return ok;
-}
-
-bool weir_trace_read_memory(const char *name, const void *data, size_t size,
-                            const struct weir_trace_read_options *options,
-                            struct weir_trace **out_trace, char *message, size_t message_size)
-{
-    static const struct weir_trace_read_options none = {0};
-    struct reader reader = {
-        .source = {.memory = data, .memory_size = size, .options = options ? options : &none},
-        .rows = {.name = name, .message = message, .message_size = message_size},
-    };
-    *out_trace = NULL;
-    if (message_size > 0)
-        message[0] = '\0';
-    return read_source(&reader, out_trace);
 }
 
 static void finish_storage(struct weir_trace_storage *storage)

@@ -113,8 +113,7 @@ static void row_operation(struct weir__out *out, const struct weir_trace_operati
 }
 
 // Every row is one line that ends in ",\n", except the last one, so that flushed data is whole
-// lines. Devices are kept in a list until the first other row, because the head of the file names
-// them.
+// lines.
 
 enum {
     FLUSH_SIZE = 1 << 18,
@@ -157,11 +156,6 @@ struct weir_trace_writer {
     uint64_t arrows;  // so far
     uint64_t process; // the pid of the host's rows
     uint64_t rows;    // operations so far
-    size_t device_count;
-    bool began; // the head is written
-    // The head of the file, but for deviceProperties.
-    char *head;
-    size_t head_size;
 };
 
 static void end_row(weir_trace_writer *writer)
@@ -195,19 +189,6 @@ static struct queue *queue_of(weir_trace_writer *writer, uint64_t id)
 
 // The head.
 
-static void write_property(struct weir__out *out, const struct weir_trace_device *device)
-{
-    weir__out_raw(out, "{\"id\": ");
-    weir__out_uint(out, device->index);
-    weir__out_raw(out, ", \"name\": ");
-    weir__out_string(out, device->name);
-    weir__out_raw(out, ", \"totalGlobalMem\": ");
-    weir__out_uint(out, device->memory_bytes);
-    weir__out_raw(out, ", \"numSms\": ");
-    weir__out_uint(out, device->compute_units);
-    weir__out_raw(out, "}");
-}
-
 static void write_head(struct weir__out *out, const struct weir_trace_meta *meta)
 {
     weir__out_raw(out, "{\n\"schemaVersion\": 1,\n"
@@ -218,34 +199,7 @@ static void write_head(struct weir__out *out, const struct weir_trace_meta *meta
     weir__out_uint(out, meta->base_unix_ns);
     weir__out_raw(out, ",\n\"weir\": {\"format\":1");
     weir__out_fields(out, weir__head_fields, meta);
-    weir__out_raw(out, "},\n\"deviceProperties\": [");
-}
-
-static void write_thread_name(weir_trace_writer *writer, uint64_t pid, uint64_t tid,
-                              const char *name)
-{
-    row_begin(&writer->out, "M", WEIR__TRACE_QUEUE_ROW, pid, tid);
-    weir__out_raw(&writer->out, ",\"args\":{\"name\":");
-    weir__out_string(&writer->out, name);
-    weir__out_raw(&writer->out, "}");
-    end_row(writer);
-}
-
-// Ends the head, and names the host's process.
-static void begin(weir_trace_writer *writer)
-{
-    struct weir__out *out = &writer->out;
-    if (writer->began)
-        return;
-    writer->began = true;
-    weir__out_raw(out, "],\n\"traceEvents\": [\n");
-    if (writer->head)
-        weir__out_raw(out, writer->head);
-    free(writer->head);
-    writer->head = NULL;
-    row_begin(out, "M", WEIR__TRACE_DEVICE_ROW, writer->process, 0);
-    weir__out_raw(out, ",\"args\":{\"name\":\"host\"}");
-    end_row(writer);
+    weir__out_raw(out, "},\n\"traceEvents\": [\n");
 }
 
 weir_trace_writer *weir_trace_writer_create(const char *path, const struct weir_trace_meta *meta,
@@ -262,13 +216,17 @@ weir_trace_writer *weir_trace_writer_create(const char *path, const struct weir_
     }
     writer->process = meta->process + (meta->process < LEAST_PROCESS ? PROCESS_OFFSET : 0);
     write_head(&writer->out, meta);
+    row_begin(&writer->out, "M", WEIR__TRACE_DEVICE_ROW, writer->process, 0);
+    weir__out_raw(&writer->out, ",\"args\":{\"name\":\"host\"}");
+    end_row(writer);
     return writer;
 }
 
 // Rows that name things.
 
-static void write_device(struct weir__out *out, const struct weir_trace_device *device)
+void weir_trace_writer_device(weir_trace_writer *writer, const struct weir_trace_device *device)
 {
+    struct weir__out *out = &writer->out;
     char name[192];
     snprintf(name, sizeof name, "%u: %s", (unsigned)device->index,
              device->name ? device->name : "");
@@ -277,48 +235,12 @@ static void write_device(struct weir__out *out, const struct weir_trace_device *
     weir__out_string(out, name);
     weir__out_fields(out, weir__device_fields, device);
     weir__out_raw(out, "}");
-}
-
-// Keeps the device's row, as text, until the head is complete.
-static void keep_row(weir_trace_writer *writer, size_t from)
-{
-    struct weir__out *out = &writer->out;
-    const size_t size = out->used - from;
-    char *head = out->failed ? NULL : realloc(writer->head, writer->head_size + size + 1);
-    if (!head) {
-        out->used = from;
-        if (!out->failed)
-            weir__out_fail(out, "there is no memory");
-        return;
-    }
-    memcpy(head + writer->head_size, out->data + from, size);
-    writer->head = head;
-    writer->head_size += size;
-    head[writer->head_size] = '\0';
-    out->used = from;
-}
-
-void weir_trace_writer_device(weir_trace_writer *writer, const struct weir_trace_device *device)
-{
-    struct weir__out *out = &writer->out;
-    if (writer->began) {
-        write_device(out, device);
-        end_row(writer);
-        return;
-    }
-    if (writer->device_count++ > 0)
-        weir__out_raw(out, ", ");
-    write_property(out, device);
-    const size_t from = out->used;
-    write_device(out, device);
-    weir__out_raw(out, "},\n");
-    keep_row(writer, from);
+    end_row(writer);
 }
 
 void weir_trace_writer_queue(weir_trace_writer *writer, const struct weir_trace_queue *queue)
 {
     struct weir__out *out = &writer->out;
-    begin(writer);
     struct queue *known = queue_of(writer, queue->id);
     if (!known) {
         weir__out_fail(out, "there is no memory");
@@ -340,8 +262,11 @@ void weir_trace_writer_queue(weir_trace_writer *writer, const struct weir_trace_
 
 void weir_trace_writer_thread(weir_trace_writer *writer, const struct weir_trace_thread *thread)
 {
-    begin(writer);
-    write_thread_name(writer, writer->process, thread->id, thread->name);
+    row_begin(&writer->out, "M", WEIR__TRACE_QUEUE_ROW, writer->process, thread->id);
+    weir__out_raw(&writer->out, ",\"args\":{\"name\":");
+    weir__out_string(&writer->out, thread->name);
+    weir__out_raw(&writer->out, "}");
+    end_row(writer);
 }
 
 // Operations.
@@ -511,7 +436,6 @@ static bool add_arrows(weir_trace_writer *writer, const struct weir_trace_operat
 void weir_trace_writer_operation(weir_trace_writer *writer,
                                  const struct weir_trace_operation *operation)
 {
-    begin(writer);
     const uint32_t device = device_of(writer, operation->queue);
     writer->rows++;
     write_operation(writer, operation, device);
@@ -523,7 +447,6 @@ void weir_trace_writer_operation(weir_trace_writer *writer,
 void weir_trace_writer_span(weir_trace_writer *writer, const struct weir_trace_span *span)
 {
     struct weir__out *out = &writer->out;
-    begin(writer);
     row_begin(out, "X", span->name ? span->name : "", writer->process, span->thread);
     weir__out_string_field(out, "cat",
                            span->kind == WEIR_TRACE_SYNC ? "cuda_sync" : "user_annotation");
@@ -545,13 +468,24 @@ uint64_t weir_trace_writer_bytes(const weir_trace_writer *writer)
 
 bool weir_trace_writer_flush(weir_trace_writer *writer)
 {
-    // The head is open as long as devices may be added to it.
-    if (writer->began)
-        weir__out_flush(&writer->out);
+    weir__out_flush(&writer->out);
     return !writer->out.failed;
 }
 
 // The end.
+
+static void write_property(struct weir__out *out, const struct weir_trace_device *device)
+{
+    weir__out_raw(out, "{\"id\": ");
+    weir__out_uint(out, device->index);
+    weir__out_raw(out, ", \"name\": ");
+    weir__out_string(out, device->name);
+    weir__out_raw(out, ", \"totalGlobalMem\": ");
+    weir__out_uint(out, device->memory_bytes);
+    weir__out_raw(out, ", \"numSms\": ");
+    weir__out_uint(out, device->compute_units);
+    weir__out_raw(out, "}");
+}
 
 static void write_end(weir_trace_writer *writer, const struct weir_trace_meta *end,
                       const struct weir_trace_device *devices, size_t device_count)
@@ -561,7 +495,12 @@ static void write_end(weir_trace_writer *writer, const struct weir_trace_meta *e
     weir__out_raw(out, ",\"args\":{\"name\":\"end\"");
     weir__out_fields(out, weir__end_fields, end);
     add_lists(out, "weir.clocks", weir__clock_fields, devices, device_count, sizeof *devices);
-    weir__out_raw(out, "}}\n]\n}\n");
+    weir__out_raw(out, "}}\n],\n\"deviceProperties\": [");
+    for (size_t i = 0; i < device_count; i++) {
+        weir__out_raw(out, i > 0 ? ", " : "");
+        write_property(out, &devices[i]);
+    }
+    weir__out_raw(out, "]\n}\n");
 }
 
 bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace_meta *end,
@@ -570,7 +509,6 @@ bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace
 {
     weir_trace_writer *it = *writer;
     struct weir__out *out = &it->out;
-    begin(it);
     for (size_t i = 0; i < it->queue_count; i++) {
         draw_known(it, &it->queues[i], true);
         free(it->queues[i].ring);
@@ -580,7 +518,6 @@ bool weir_trace_writer_close(weir_trace_writer **writer, const struct weir_trace
         write_end(it, end, devices, device_count);
     const bool ok = weir__out_close(out, message, message_size);
     free(it->queues);
-    free(it->head);
     free(it);
     *writer = NULL;
     return ok;

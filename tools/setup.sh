@@ -17,6 +17,7 @@ readonly build=(
     "clang-22|clang-18"   # kernels: OpenCL C to PTX
     "libclc-22|libclc-18" # its functions on NVIDIA's GPUs
     libdlpack-dev         # tensors of other libraries
+    libinih-dev           # INI files
     libjansson-dev        # JSON
     libjpeg-dev           # JPEG
     libpng-dev            # PNG

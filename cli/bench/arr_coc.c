@@ -291,7 +291,6 @@ static void create_pipeline(struct arr_coc_line *line, uint32_t device, bool tim
 {
     struct arr_coc_bench *a = line->owner;
     struct weir_arr_coc_params params = {
-        .struct_size = sizeof params,
         .weights = a->weights,
         .query = a->query,
         .query_size = weir_arr_coc_weights_query_size(a->weights),

@@ -151,6 +151,8 @@ static void make_queues(struct swim *swim)
         bench_queue(bench.device, labels[i], 0, &swim->queues[i]);
     if (limits->priority_highest != limits->priority_lowest)
         bench_queue(bench.device, "first", limits->priority_highest, &swim->first);
+    else
+        bench_note("this device has no priorities of queues");
 }
 
 CLI_DESTROYER(destroy_program, weir_program_destroy)
@@ -628,101 +630,6 @@ static void report_besides(struct swim *swim, const struct figures *figures)
             bench_row(table, ways[i].name, &figures->all[i], &figures->light[i]);
 }
 
-// Explanations of the figures, two sentences each.
-
-static double median(const struct bench_samples *samples)
-{
-    return bench_spread(samples).median;
-}
-
-static double median_ratio(const struct figures *figures, size_t way)
-{
-    struct bench_samples longest, sum;
-    parts_of(figures, ways[way].pageable, &longest, &sum);
-    const struct bench_samples ratio = bench_ratio(&figures->all[way], &longest);
-    return median(&ratio);
-}
-
-// Shorter parts are not explained: their times are mostly the host's calls.
-static const double ms_to_say_anything = 1;
-
-static bool is_too_short(const struct figures *figures)
-{
-    struct bench_samples longest, sum;
-    parts_of(figures, false, &longest, &sum);
-    return median(&longest) < ms_to_say_anything;
-}
-
-static void explain_queues(const struct figures *figures)
-{
-    const struct weir_limits *limits = bench.limits;
-    const double one = median_ratio(figures, PINNED_ONE);
-    const double three = median_ratio(figures, PINNED_THREE);
-    bench_note("pinned, one queue: %.2f times the longest part. A queue runs what it is given one "
-               "after the other, so nothing overlaps.",
-               one);
-    if (three < 1.2)
-        bench_note("pinned, three queues: %.2f times the longest part, so the other two run "
-                   "during it. Both directions of the link and the processors are separate "
-                   "engines, and each queue feeds one.",
-                   three);
-    else
-        bench_note(
-            "pinned, three queues: %.2f times the longest part, so the parts compete "
-            "for the same engines. The device says that it has %u copy engines up and %u down; "
-            "without any, copies are done by the processors that compute.",
-            three, limits->copy_engines_to_device, limits->copy_engines_to_host);
-}
-
-static void explain_pageable(const struct figures *figures)
-{
-    const double copies = median(&figures->all[DOWN_PAGEABLE]) + median(&figures->all[UP_PAGEABLE]);
-    const double pinned = median(&figures->all[DOWN_PINNED]) + median(&figures->all[UP_PINNED]);
-    bench_note(
-        "pageable: the copies take %.2f times as long as pinned ones. Only pinned memory can be "
-        "copied without the host, so every byte of other memory is moved once more, by it.",
-        pinned > 0 ? copies / pinned : 0);
-    bench_note("pageable, three queues: the host was busy for %.0f ms of %.0f, with pinned memory "
-               "for %.1f of %.0f. Each copy returns when it is done, so those up begin when the "
-               "last one down has ended; only the products run during them.",
-               median(&figures->host[PAGEABLE_THREE]), median(&figures->all[PAGEABLE_THREE]),
-               median(&figures->host[PINNED_THREE]), median(&figures->all[PINNED_THREE]));
-}
-
-static void explain_kernels(struct swim *swim, const struct figures *figures)
-{
-    const double after = median(&figures->light[LIGHT_AFTER]);
-    const double beside = median(&figures->light[LIGHT_BESIDE]);
-    bench_note(
-        "light kernels: done after %.2f ms in a queue of their own, and after %.2f ms in "
-        "that of the products. Kernels of two queues share the processors as blocks become free; "
-        "where one fills them, a second queue decides the order and not the sum.",
-        beside, after);
-    if (swim->first)
-        bench_note("highest priority: the light kernels were done after %.2f ms. Blocks of that "
-                   "queue are placed before waiting blocks of others; blocks that run are not "
-                   "stopped.",
-                   median(&figures->light[LIGHT_FIRST]));
-    else
-        bench_note("this device has no priorities of queues");
-    if (swim->blas)
-        bench_note("tensor cores: %.2f ms for both kinds in two queues, %.2f ms in one. What two "
-                   "save over one is how far light kernels ran on lanes that the products left.",
-                   median(&figures->all[TENSOR_BESIDE]), median(&figures->all[TENSOR_AFTER]));
-}
-
-static void explain(struct swim *swim, const struct figures *figures)
-{
-    if (is_too_short(figures)) {
-        bench_note("the parts last less than a millisecond, so the host's calls are "
-                   "most of what was measured; give a larger --side or more --copies");
-        return;
-    }
-    explain_queues(figures);
-    explain_pageable(figures);
-    explain_kernels(swim, figures);
-}
-
 // The plot.
 
 static void draw(struct swim *swim, const struct figures *figures)
@@ -758,7 +665,6 @@ static void run(void *user)
     report_parts(swim, &figures);
     report_ways(&figures);
     report_besides(swim, &figures);
-    explain(swim, &figures);
     draw(swim, &figures);
 }
 

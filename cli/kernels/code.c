@@ -78,8 +78,7 @@ void kernels_architectures_keep_known(const struct kc_tools *tools,
 {
     struct kc_job job = {.output_too = true};
     size_t kept = 0;
-    kc_job_add(&job, tools->ptxas);
-    kc_job_add(&job, "--help");
+    KC_ADD(&job, tools->ptxas, "--help");
     kc_run(&job, 1);
     const bool told = job.status == 0 && job.errors && strstr(job.errors, "'sm_");
     for (size_t i = 0; told && i < list->count; i++) {
@@ -155,7 +154,7 @@ int kernels_ptx_main(int argc, char **argv)
     parse(&request, "weir kernels ptx", ptx_about, argc, argv);
     kernels_need(kc_tools_lack(&request.source.build.tools, false));
     request.source.build.ptx = kernels_architectures_list(&request.architecture);
-    const struct kc_image *ptx = &kernels_compile(&request.source.build)->images.items[0];
+    const struct weir_image *ptx = &kernels_compile(&request.source.build)->images.items[1];
     fwrite(ptx->data, 1, ptx->size, stdout);
     return CLI_OK;
 }
@@ -188,7 +187,7 @@ static void finish_job(void *object, void *with)
 }
 
 // Runs the job with a file that has the image's data as its last argument. Returns what it said.
-static const char *run_on(const struct kc_image *image, struct kc_job *job)
+static const char *run_on(const struct weir_image *image, struct kc_job *job)
 {
     static char folder[512];
     char path[600], message[512];
@@ -200,7 +199,7 @@ static const char *run_on(const struct kc_image *image, struct kc_job *job)
     }
     cli_own(remove_folder, folder, NULL);
     snprintf(path, sizeof path, "%s/kernels", folder);
-    kc_job_add(job, path);
+    kc_job_add(job, "%s", path);
     if (!weir_file_write(path, image->data, image->size, message, sizeof message))
         cli_fail(CLI_FAILED, "%s", message);
     kc_run(job, 1);
@@ -225,10 +224,10 @@ int kernels_sass_main(int argc, char **argv)
             "shown; they are parts of the CUDA toolkit and of the package nvidia-cuda-toolkit");
     request.source.build.cubins = kernels_architectures_list(&request.architecture);
     const struct kc_result *result = kernels_compile(&request.source.build);
-    kc_job_add(&job, disassembler);
+    KC_ADD(&job, disassembler);
     if (strcmp(strrchr(disassembler, '/'), "/cuobjdump") == 0)
         kc_job_add(&job, "-sass");
-    fputs(run_on(&result->images.items[0], &job), stdout);
+    fputs(run_on(&result->images.items[1], &job), stdout);
     return CLI_OK;
 }
 
@@ -382,13 +381,11 @@ int kernels_resources_main(int argc, char **argv)
     kernels_architectures_check(tools, &architecture);
     source.build.ptx = kernels_architectures_list(&architecture);
     const struct kc_result *result = kernels_compile(&source.build);
-    const char *const arguments[] = {tools->ptxas, "-v",
-                                     cli_text("-arch=sm_%s", architecture.names[0]), "-o",
-                                     "/dev/null"};
-    for (size_t i = 0; i < sizeof arguments / sizeof *arguments; i++)
-        kc_job_add(&job, arguments[i]);
-    const char *report = run_on(&result->images.items[0], &job);
-    const char *ptx = result->images.items[0].data;
+    KC_ADD(&job, tools->ptxas, "-v");
+    kc_job_add(&job, "-arch=sm_%s", architecture.names[0]);
+    KC_ADD(&job, "-o", "/dev/null");
+    const char *report = run_on(&result->images.items[1], &job);
+    const char *ptx = result->images.items[1].data;
     if (as_json)
         return print_json(&result->kernels, report, ptx, architecture.names[0]);
     print_table(&result->kernels, report, ptx);

@@ -68,110 +68,6 @@ static void parse_compare(struct comparison *comparison, int argc, char **argv)
     take_architectures(comparison);
 }
 
-// Bundles.
-
-struct made {
-    struct weir_bundle bundle;
-    struct weir_kernel_signature *kernels;
-    struct weir_parameter *parameters;
-    struct weir_image *images;
-    char target[KC_TARGET_SIZE];
-};
-
-static weir_scalar scalar_of(const char *name)
-{
-    static const char *const names[] = {
-        [WEIR_SCALAR_I8] = "I8",   [WEIR_SCALAR_U8] = "U8",   [WEIR_SCALAR_I16] = "I16",
-        [WEIR_SCALAR_U16] = "U16", [WEIR_SCALAR_I32] = "I32", [WEIR_SCALAR_U32] = "U32",
-        [WEIR_SCALAR_I64] = "I64", [WEIR_SCALAR_U64] = "U64", [WEIR_SCALAR_F32] = "F32",
-        [WEIR_SCALAR_F64] = "F64"};
-    for (size_t i = 1; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i], name) == 0)
-            return (weir_scalar)i;
-    return WEIR_SCALAR_OTHER;
-}
-
-static struct weir_parameter parameter_of(const struct kc_parameter *from)
-{
-    static const weir_parameter_kind kinds[] = {[KC_BUFFER] = WEIR_PARAMETER_BUFFER,
-                                                [KC_VALUE] = WEIR_PARAMETER_VALUE,
-                                                [KC_LOCAL] = WEIR_PARAMETER_LOCAL};
-    return (struct weir_parameter){.struct_size = sizeof(struct weir_parameter),
-                                   .name = from->name,
-                                   .type_name = from->type,
-                                   .kind = kinds[from->kind],
-                                   .writable = from->writable,
-                                   .scalar = scalar_of(from->scalar),
-                                   .size = from->size};
-}
-
-static void take_kernels(struct made *made, const struct kc_kernels *kernels)
-{
-    struct weir_parameter *parameter = made->parameters;
-    for (size_t i = 0; i < kernels->count; i++) {
-        const struct kc_kernel *from = &kernels->items[i];
-        made->kernels[i] =
-            (struct weir_kernel_signature){.struct_size = sizeof *made->kernels,
-                                           .name = from->name,
-                                           .parameters = parameter,
-                                           .parameter_count = (uint32_t)from->parameter_count,
-                                           .required_block = {from->block[0], from->block[1],
-                                                              from->block[2]}};
-        for (size_t p = 0; p < from->parameter_count; p++)
-            *parameter++ = parameter_of(&from->parameters[p]);
-    }
-}
-
-static void add_image(struct made *made, const char *format, const char *target, const void *data,
-                      size_t size)
-{
-    made->images[made->bundle.image_count++] =
-        (struct weir_image){.struct_size = sizeof(struct weir_image),
-                            .format = format,
-                            .target = target,
-                            .data = data,
-                            .size = size};
-}
-
-static void take_images(struct made *made, const struct kc_result *result)
-{
-    add_image(made, WEIR_IMAGE_OPENCL_C, made->target, result->text.text, result->text.used);
-    for (size_t i = 0; i < result->images.count; i++) {
-        const struct kc_image *image = &result->images.items[i];
-        add_image(made, strcmp(image->format, "PTX") == 0 ? WEIR_IMAGE_PTX : WEIR_IMAGE_CUBIN,
-                  image->target, image->data, image->size);
-    }
-    if (result->twin.used > 0)
-        add_image(made, WEIR_IMAGE_TWIN, "", result->twin.text, result->twin.used);
-}
-
-static size_t count_parameters(const struct kc_kernels *kernels)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < kernels->count; i++)
-        count += kernels->items[i].parameter_count;
-    return count;
-}
-
-// What the result holds is not copied.
-static void make(struct made *made, const struct kc_language *language,
-                 const struct kc_result *result, const char *name)
-{
-    const size_t kernels = result->kernels.count;
-    made->kernels = cli_allocate(kernels + 1, sizeof *made->kernels);
-    made->parameters =
-        cli_allocate(count_parameters(&result->kernels) + 1, sizeof *made->parameters);
-    made->images = cli_allocate(result->images.count + 2, sizeof *made->images);
-    made->bundle = (struct weir_bundle){.struct_size = sizeof made->bundle,
-                                        .name = name,
-                                        .kernels = made->kernels,
-                                        .kernel_count = (uint32_t)kernels,
-                                        .images = made->images};
-    kc_source_target(language, made->target);
-    take_kernels(made, &result->kernels);
-    take_images(made, result);
-}
-
 static void check_tools(struct comparison *comparison)
 {
     const struct kc_tools *tools = &comparison->source.build.tools;
@@ -206,17 +102,14 @@ static const struct kc_result *compile_twin(const struct kc_build *build)
 static int compare(struct comparison *comparison, weir_runtime *runtime, bool cuda)
 {
     struct kc_build twin = comparison->source.build, own = comparison->source.build;
-    struct made twin_made = {0}, own_made = {0};
     own.twin = (struct kc_twin){0};
     if (cuda && twin.twin.source)
         name_images(&twin, &comparison->all);
     if (cuda)
         name_images(&own, &comparison->own);
     const struct kc_result *own_result = kernels_compile(&own);
-    make(&twin_made, &twin.language, compile_twin(&twin), twin.sources.files.items[0]);
-    make(&own_made, &own.language, own_result, own.sources.files.items[0]);
-    const struct compare_params params = {.twin = &twin_made.bundle,
-                                          .opencl = &own_made.bundle,
+    const struct compare_params params = {.twin = &compile_twin(&twin)->bundle,
+                                          .opencl = &own_result->bundle,
                                           .cases = comparison->cases,
                                           .runtime = runtime};
     return compare_kernels(&params) == 0 ? CLI_OK : CLI_FAILED;
@@ -662,18 +555,18 @@ static const char about[] =
     "Prints the kernels of the files with their parameters, and the block that a kernel requires.";
 
 static const char *const kind_names[] = {
-    [KC_BUFFER] = "buffer",
-    [KC_VALUE] = "value",
-    [KC_LOCAL] = "local",
+    [WEIR_PARAMETER_BUFFER] = "buffer",
+    [WEIR_PARAMETER_VALUE] = "value",
+    [WEIR_PARAMETER_LOCAL] = "local",
 };
 
-static void add_row(struct weir_table *table, const struct kc_parameter *parameter)
+static void add_row(struct weir_table *table, const struct weir_parameter *parameter)
 {
     weir_table_add(table, "%s", parameter->name);
-    weir_table_add(table, "%s", parameter->type);
-    if (parameter->kind == KC_VALUE)
+    weir_table_add(table, "%s", parameter->type_name);
+    if (parameter->kind == WEIR_PARAMETER_VALUE)
         weir_table_add(table, "value, %u byte%s", parameter->size, parameter->size == 1 ? "" : "s");
-    else if (parameter->kind == KC_BUFFER)
+    else if (parameter->kind == WEIR_PARAMETER_BUFFER)
         weir_table_add(table, "buffer, %s", parameter->writable ? "read and written" : "read");
     else
         weir_table_add(table, "local memory");
@@ -683,8 +576,8 @@ static void print_kernel(const struct kc_kernel *kernel)
 {
     struct weir_table table = {.alignment = "lll"};
     printf("%s", kernel->name);
-    if (kernel->block[0] > 0)
-        printf(", blocks of %u x %u x %u", kernel->block[0], kernel->block[1], kernel->block[2]);
+    if (kernel->block.x > 0)
+        printf(", blocks of %u x %u x %u", kernel->block.x, kernel->block.y, kernel->block.z);
     putchar('\n');
     for (size_t i = 0; i < kernel->parameter_count; i++)
         add_row(&table, &kernel->parameters[i]);
@@ -695,13 +588,13 @@ static json_t *parameters_of(const struct kc_kernel *kernel)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < kernel->parameter_count; i++) {
-        const struct kc_parameter *parameter = &kernel->parameters[i];
+        const struct weir_parameter *parameter = &kernel->parameters[i];
         json_t *entry = json_object();
         cli_json_set(entry, "name", cli_json_string(parameter->name));
-        cli_json_set(entry, "type", cli_json_string(parameter->type));
+        cli_json_set(entry, "type", cli_json_string(parameter->type_name));
         cli_json_set(entry, "kind", json_string(kind_names[parameter->kind]));
         cli_json_set(entry, "writable", json_boolean(parameter->writable));
-        if (parameter->kind == KC_VALUE)
+        if (parameter->kind == WEIR_PARAMETER_VALUE)
             cli_json_set(entry, "size", weir_json_count(parameter->size));
         cli_json_append(list, entry);
     }
@@ -710,11 +603,12 @@ static json_t *parameters_of(const struct kc_kernel *kernel)
 
 static json_t *block_of(const struct kc_kernel *kernel)
 {
-    if (kernel->block[0] == 0)
+    const uint32_t sizes[] = {kernel->block.x, kernel->block.y, kernel->block.z};
+    if (sizes[0] == 0)
         return json_null();
     json_t *block = json_array();
     for (int i = 0; i < 3; i++)
-        cli_json_append(block, weir_json_count(kernel->block[i]));
+        cli_json_append(block, weir_json_count(sizes[i]));
     return block;
 }
 

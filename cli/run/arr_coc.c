@@ -287,7 +287,6 @@ static void run_frames(struct run *run)
 static int run_on_device(struct run *run, const weir_arr_coc_weights *weights, const float *query)
 {
     struct weir_arr_coc_params params = {
-        .struct_size = sizeof params,
         .weights = weights,
         .query = query,
         .query_size = weir_arr_coc_weights_query_size(weights),

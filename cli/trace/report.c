@@ -10,7 +10,6 @@
 #include <weir/status.h>
 
 #include "base/c_locale.h"
-#include "base/sum.h"
 #include "cli/common/output.h"
 #include "cli/common/progress.h"
 #include "cli/trace/trace.h"
@@ -327,7 +326,7 @@ static void add_up(struct entries *entries)
             continue;
         }
         for (size_t side = 0; side < 2; side++) {
-            weir_sum_add(&entries->items[used - 1].ns[side], entry.ns[side]);
+            entries->items[used - 1].ns[side] += entry.ns[side];
             entries->items[used - 1].count[side] += entry.count[side];
         }
     }

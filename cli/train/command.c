@@ -316,7 +316,6 @@ static void take_options(struct train_command *command)
     const struct train_options *o = &command->options;
     struct weir_train_run_params *p = &command->params;
     *p = (struct weir_train_run_params){
-        .struct_size = sizeof *p,
         .program = o->program,
         .serial = o->serial,
         .steps = o->steps,
@@ -578,7 +577,6 @@ static weir_status make_data(struct train_command *command)
     const bool colours = o->program == WEIR_TRAIN_AUGMENT;
     const uint32_t side = (uint32_t)(o->side ? o->side : colours ? 32 : 16);
     const struct weir_train_made_params made = {
-        .struct_size = sizeof made,
         .shape = {.height = side, .width = side, .channels = colours ? 3 : 1},
         .classes = MADE_CLASSES,
         .count = MADE_COUNT,

@@ -495,7 +495,7 @@ void weir_buffer_destroy_at(weir_buffer **buffer, const char *file, int line)
         return;
     weir_buffer *gone = *buffer;
     *buffer = NULL;
-    if (gone->lender && !gone->lender->forget(gone))
+    if (gone->leave_pool && !gone->leave_pool(gone))
         return;
     weir__debug_end(gone, file, line);
     if (gone->view)

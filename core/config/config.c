@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/ini.h"
+#include "base/ini/ini.h"
 #include "base/sized.h"
 #include "base/text.h"
 #include "core/support/error.h"
@@ -69,7 +69,7 @@ static weir_status fail(const char *origin, const char *remedy, const char *form
     return weir__fail(WEIR_ERROR_CONFIG, remedy, "%s", message);
 }
 
-// Keeps the lines that base/ini.h reads as sections and entries.
+// Keeps the lines that base/ini/ini.h reads as sections and entries.
 
 _Static_assert(WEIR_INI_NAME_SIZE == WEIR__NAME_SIZE &&
                    WEIR_INI_LINE_LIMIT == WEIR__CONFIG_LINE_LIMIT,
@@ -189,10 +189,13 @@ weir_status weir__config_create(const char *label, const char *text, size_t size
     if (!config)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a configuration");
     struct parser parser = {.config = config, .end = &config->entries, .label = label};
-    if (weir_ini_read(text, size, &handler, &parser) == WEIR_INI_END)
+    const enum weir_ini_end end = weir_ini_read(text, size, &handler, &parser);
+    if (end == WEIR_INI_END)
         return WEIR_OK;
     weir__config_destroy(out_config);
-    return weir_last_error()->status;
+    return end == WEIR_INI_NO_MEMORY
+               ? weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to read a configuration")
+               : weir_last_error()->status;
 }
 
 // The sections of the library's own.

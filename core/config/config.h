@@ -1,6 +1,6 @@
 // The INI file: read once, strictly, and kept unchanged afterwards.
 //
-// The language is that of base/ini.h; each section and each key occurs at most once.
+// The language is that of base/ini/ini.h; each section and each key occurs at most once.
 //
 // Errors: WEIR_ERROR_CONFIG, whose message starts with "FILE:LINE: ", or with
 // the variable's name, or with "argument: "; WEIR_ERROR_IO for a file that

@@ -6,25 +6,18 @@
 
 #include "core/object/object.h"
 
-// A pool's functions for its buffers.
-struct weir__lender {
-    // Before weir_buffer_destroy(): the buffer leaves the pool. False, with a sentence in the
-    // log, if it was freed to the pool already.
-    bool (*forget)(weir_buffer *buffer);
-    // The error of a use after the free to the pool.
-    weir_status (*refuse_freed)(const weir_buffer *buffer, const char *call, const char *file,
-                                int line);
-};
-
 struct weir_buffer {
     struct weir__member member;
     size_t size;
     weir_placement placement;
-    char *pointer;                     // HOST: its memory
-    struct weir__view *view;           // HOST, in debug mode: core/buffer/buffer.c; or NULL
-    const struct weir__lender *lender; // the pool that it is from; its size is 0
-                                       // once freed
-    struct weir__block *block;         // of the pool
+    char *pointer;           // HOST: its memory
+    struct weir__view *view; // HOST, in debug mode: core/buffer/buffer.c; or NULL
+    struct weir__block
+        *block; // of the pool that it is from; NULL: of none. Freed to the pool, it has
+                // the size 0 and the place of the free
+    // The pool's, called by weir_buffer_destroy(): the buffer leaves the pool. False, with a sentence in the
+    // log, if it was freed to the pool already.
+    bool (*leave_pool)(weir_buffer *buffer);
     // References: the user's handle, and each exported tensor.
     atomic_uint holders;
     atomic_bool abandoned; // the user's handle is destroyed
@@ -43,6 +36,10 @@ struct weir__role {
     const char *call; // "copy", "weir_download"
     const char *name; // "dst"; NULL: the call has one range
 };
+
+// The error of a use after the free to the pool.
+weir_status weir__buffer_refuse_freed(const weir_buffer *buffer, const char *call, const char *file,
+                                      int line);
 
 // Refuses a range outside the buffer, with both of them in the message, and the line that created it.
 weir_status weir__buffer_check_range(const weir_buffer *buffer, const struct weir__role *role,

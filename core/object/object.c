@@ -111,6 +111,16 @@ bool weir__buffer_holds(const weir_buffer *buffer, size_t offset, size_t size)
     return offset <= buffer->size && size <= buffer->size - offset;
 }
 
+weir_status weir__buffer_refuse_freed(const weir_buffer *buffer, const char *call, const char *file,
+                                      int line)
+{
+    const struct weir__member *member = &buffer->member;
+    return weir__fail_at(file, line, member->object.label, WEIR_ERROR_INVALID,
+                         "free a buffer once, and keep no second pointer to it",
+                         "%s: the buffer was freed to its pool already, at %s:%d", call,
+                         member->file ? member->file : "?", member->line);
+}
+
 weir_status weir__buffer_check_range(const weir_buffer *buffer, const struct weir__role *role,
                                      size_t offset, size_t size, const char *file, int line)
 {
@@ -120,8 +130,8 @@ weir_status weir__buffer_check_range(const weir_buffer *buffer, const struct wei
     char call[192], place[WEIR__PLACE_SIZE];
     snprintf(call, sizeof call, "%s%s%s", role->call, role->name ? ": " : "",
              role->name ? role->name : "");
-    if (buffer->lender && buffer->size == 0)
-        return buffer->lender->refuse_freed(buffer, call, file, line);
+    if (buffer->block && buffer->size == 0)
+        return weir__buffer_refuse_freed(buffer, call, file, line);
     if (atomic_load(&buffer->abandoned))
         return weir__fail_at(file, line, label, WEIR_ERROR_INVALID,
                              "destroy a buffer after the last call that uses it",

@@ -288,7 +288,7 @@ static weir_status make_block(weir_pool *pool, uint32_t class_index, size_t capa
     block->capacity = capacity;
     block->class_index = class_index;
     block->buffer->block = block;
-    block->buffer->lender = &weir__pool_lender;
+    block->buffer->leave_pool = weir__pool_forget;
     weir_lock_take(&pool->lock);
     link_block(pool, block);
     weir_lock_release(&pool->lock);
@@ -376,8 +376,6 @@ static void take_back(const struct request *request, struct weir__block *block,
     weir_pool *pool = request->pool;
     block->buffer->size = 0;
     weir_lock_take(&pool->lock);
-    block->file = weir__file_name(request->file);
-    block->line = request->line;
     pool->counts.in_use_bytes -= block->capacity;
     if (reused) {
         pool->counts.allocations -= 1;

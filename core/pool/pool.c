@@ -46,7 +46,7 @@ static weir_buffer *dissolve(struct weir__block *block)
     unlink_block(pool, block);
     weir_lock_release(&pool->lock);
     buffer->block = NULL;
-    buffer->lender = NULL;
+    buffer->leave_pool = NULL;
     weir__release(block);
     drop(pool);
     return buffer;
@@ -91,16 +91,6 @@ bool weir__pool_shrink(weir_pool *pool, uint64_t bytes)
 
 // Buffers that come back to their pool, or leave it: a free is an operation of its queue, and later uses of
 // the pointer are refused.
-
-static weir_status refuse_double(const struct weir__block *block, const char *call,
-                                 const char *file, int line)
-{
-    return weir__fail_at(file, line, block->pool->member.object.label, WEIR_ERROR_INVALID,
-                         "free a buffer once, and keep no second pointer to it",
-                         "%s: the buffer was freed to its pool already, by operation %" PRIu64
-                         " of its queue, at %s:%d",
-                         call, block->freed.sequence, block->file ? block->file : "?", block->line);
-}
 
 static weir_status check_free(const weir_queue *queue, const weir_buffer *buffer, const char *file,
                               int line)
@@ -150,10 +140,8 @@ static weir_status free_locked(weir_queue *queue, struct weir__block *block, con
     *out_freed = !block->kept;
     if (!*out_freed) {
         weir_lock_release(&pool->lock);
-        return refuse_double(block, "weir_pool_free", file, line);
+        return weir__buffer_refuse_freed(buffer, "weir_pool_free", file, line);
     }
-    block->file = operation.file;
-    block->line = line;
     pool->counts.in_use_bytes -= block->capacity;
     if (pool->destroyed)
         *out_orphan = block;
@@ -162,6 +150,7 @@ static weir_status free_locked(weir_queue *queue, struct weir__block *block, con
     weir_lock_release(&pool->lock);
     weir_status status = weir__queue_submit_locked(queue, &operation);
     buffer->size = 0; // no range fits into it, so later uses are refused
+    weir__member_place(&buffer->member, file, line);
     return status;
 }
 
@@ -188,17 +177,7 @@ weir_status weir_pool_free_at(weir_queue *queue, weir_buffer **buffer, const cha
     return status;
 }
 
-static weir_status refuse_freed(const weir_buffer *buffer, const char *call, const char *file,
-                                int line)
-{
-    struct weir__block *block = buffer->block;
-    weir_lock_take(&block->pool->lock);
-    weir_status status = refuse_double(block, call, file, line);
-    weir_lock_release(&block->pool->lock);
-    return status;
-}
-
-static bool forget(weir_buffer *buffer)
+bool weir__pool_forget(weir_buffer *buffer)
 {
     struct weir__block *block = buffer->block;
     weir_pool *pool = block->pool;
@@ -209,15 +188,13 @@ static bool forget(weir_buffer *buffer)
         pool->counts.in_use_bytes -= block->capacity;
     weir_lock_release(&pool->lock);
     if (kept) {
-        refuse_double(block, "weir_buffer_destroy", NULL, 0);
+        weir__buffer_refuse_freed(buffer, "weir_buffer_destroy", NULL, 0);
         weir__log(WEIR_LOG_ERROR, "core", weir_last_error_text());
         return false;
     }
     dissolve(block);
     return true;
 }
-
-const struct weir__lender weir__pool_lender = {.forget = forget, .refuse_freed = refuse_freed};
 
 // Creation and destruction.
 

@@ -21,10 +21,8 @@ struct weir__block {
     struct weir__block *next;
     // While kept.
     bool kept;
-    struct weir_event freed; // the point after which it was freed; not a record
-    const char *file;        // the queue that freed it
-    int line;
-    struct weir_event record;  // of that queue, after the free, or zero
+    struct weir_event freed;   // the point after which it was freed; not a record
+    struct weir_event record;  // of the queue that freed it, after the free, or zero
     struct weir__block *newer; // of its class
     struct weir__block *older;
 };
@@ -70,6 +68,7 @@ void weir__pool_give_back(struct weir__block *blocks, bool idle);
 // Returns idle blocks to the device, up to `bytes` bytes. False: none.
 bool weir__pool_shrink(weir_pool *pool, uint64_t bytes);
 
-extern const struct weir__lender weir__pool_lender;
+// weir_buffer.leave_pool
+bool weir__pool_forget(weir_buffer *buffer);
 
 #endif

@@ -52,81 +52,61 @@ static void add_bytes(struct weir_long_text *out, size_t index, const unsigned c
     weir_long_text_add(out, "%s;\n\n", size > 0 ? "" : " \"\"");
 }
 
-// A version stands before options.
-void kc_source_target(const struct kc_language *language, char out[KC_TARGET_SIZE])
+static void add_images(struct weir_long_text *out, const struct weir_bundle *bundle)
 {
-    const bool plain = strcmp(language->standard, "CL1.2") == 0 && !language->fast;
-    snprintf(out, KC_TARGET_SIZE, "%s%s", plain ? "" : language->standard,
-             language->fast ? " " KC_FAST : "");
-}
-
-static void add_image(struct weir_long_text *out, const char *format, const char *target,
-                      size_t index, size_t size)
-{
-    weir_long_text_add(out,
-                       "    {sizeof(struct weir_image), WEIR_IMAGE_%s, \"%s\", image_%zu, %zu},\n",
-                       format, target, index, size);
-}
-
-// Returns how many.
-static size_t add_images(struct weir_long_text *out, const struct kc_language *language,
-                         const struct kc_result *result)
-{
-    const struct weir_long_text *text = &result->text, *twin = &result->twin;
-    const struct kc_images *images = &result->images;
-    const size_t count = images->count + 1;
-    char target[KC_TARGET_SIZE];
-    add_bytes(out, 0, (const unsigned char *)text->text, text->used);
-    for (size_t i = 0; i < images->count; i++)
-        add_bytes(out, i + 1, images->items[i].data, images->items[i].size);
-    if (twin->used > 0)
-        add_bytes(out, count, (const unsigned char *)twin->text, twin->used);
+    for (size_t i = 0; i < bundle->image_count; i++)
+        add_bytes(out, i, bundle->images[i].data, bundle->images[i].size);
     weir_long_text_add(out, "static const struct weir_image images[] = {\n");
-    kc_source_target(language, target);
-    add_image(out, "OPENCL_C", target, 0, text->used);
-    for (size_t i = 0; i < images->count; i++)
-        add_image(out, images->items[i].format, images->items[i].target, i + 1,
-                  images->items[i].size);
-    if (twin->used > 0)
-        add_image(out, "TWIN", "", count, twin->used);
+    for (size_t i = 0; i < bundle->image_count; i++) {
+        const struct weir_image *image = &bundle->images[i];
+        weir_long_text_add(out, "    {sizeof(struct weir_image), WEIR_IMAGE_");
+        for (const char *at = image->format; *at; at++)
+            weir_long_text_add(out, "%c", *at == '-' ? '_' : toupper((unsigned char)*at));
+        weir_long_text_add(out, ", \"%s\", image_%zu, %zu},\n", image->target, i, image->size);
+    }
     weir_long_text_add(out, "};\n\n");
-    return twin->used > 0 ? count + 1 : count;
 }
 
-static void add_parameters(struct weir_long_text *out, const struct kc_kernel *kernel)
+static void add_parameters(struct weir_long_text *out, const struct weir_kernel_signature *kernel)
 {
-    static const char *const kinds[] = {
-        [KC_BUFFER] = "BUFFER", [KC_VALUE] = "VALUE", [KC_LOCAL] = "LOCAL"};
+    static const char *const kinds[] = {[WEIR_PARAMETER_BUFFER] = "BUFFER",
+                                        [WEIR_PARAMETER_VALUE] = "VALUE",
+                                        [WEIR_PARAMETER_LOCAL] = "LOCAL"};
+    static const char *const scalars[] = {
+        [WEIR_SCALAR_OTHER] = "OTHER", [WEIR_SCALAR_I8] = "I8",   [WEIR_SCALAR_U8] = "U8",
+        [WEIR_SCALAR_I16] = "I16",     [WEIR_SCALAR_U16] = "U16", [WEIR_SCALAR_I32] = "I32",
+        [WEIR_SCALAR_U32] = "U32",     [WEIR_SCALAR_I64] = "I64", [WEIR_SCALAR_U64] = "U64",
+        [WEIR_SCALAR_F32] = "F32",     [WEIR_SCALAR_F64] = "F64", [WEIR_SCALAR_F16] = "F16"};
     if (kernel->parameter_count == 0)
         return;
     weir_long_text_add(out, "static const struct weir_parameter parameters_%s[] = {\n",
                        kernel->name);
     for (size_t i = 0; i < kernel->parameter_count; i++) {
-        const struct kc_parameter *p = &kernel->parameters[i];
+        const struct weir_parameter *p = &kernel->parameters[i];
         weir_long_text_add(out,
                            "    {sizeof(struct weir_parameter), \"%s\", \"%s\", "
-                           "WEIR_PARAMETER_%s, %du, WEIR_SCALAR_%s, %uu, WEIR_SCALAR_%s, %uu, %uu, "
-                           "%du},\n",
-                           p->name, p->type, kinds[p->kind], p->writable, p->scalar, p->size,
-                           p->element, p->width, p->alignment, p->constant);
+                           "WEIR_PARAMETER_%s, %uu, WEIR_SCALAR_%s, %uu, WEIR_SCALAR_%s, %uu, %uu, "
+                           "%uu},\n",
+                           p->name, p->type_name, kinds[p->kind], p->writable, scalars[p->scalar],
+                           p->size, scalars[p->element], p->width, p->alignment, p->constant);
     }
     weir_long_text_add(out, "};\n\n");
 }
 
-static void add_kernels(struct weir_long_text *out, const struct kc_kernels *kernels)
+static void add_kernels(struct weir_long_text *out, const struct weir_bundle *bundle)
 {
-    for (size_t i = 0; i < kernels->count; i++)
-        add_parameters(out, &kernels->items[i]);
+    for (size_t i = 0; i < bundle->kernel_count; i++)
+        add_parameters(out, &bundle->kernels[i]);
     weir_long_text_add(out, "static const struct weir_kernel_signature kernels[] = {\n");
-    for (size_t i = 0; i < kernels->count; i++) {
-        const struct kc_kernel *kernel = &kernels->items[i];
+    for (size_t i = 0; i < bundle->kernel_count; i++) {
+        const struct weir_kernel_signature *kernel = &bundle->kernels[i];
         weir_long_text_add(out,
-                           "    {sizeof(struct weir_kernel_signature), \"%s\", %s%s, %zuu, {%uu, "
-                           "%uu, %uu}, %du},\n",
+                           "    {sizeof(struct weir_kernel_signature), \"%s\", %s%s, %uu, {%uu, "
+                           "%uu, %uu}, %uu},\n",
                            kernel->name, kernel->parameter_count ? "parameters_" : "NULL",
                            kernel->parameter_count ? kernel->name : "", kernel->parameter_count,
-                           kernel->block[0], kernel->block[1], kernel->block[2],
-                           kernel->grid_barrier);
+                           kernel->required_block.x, kernel->required_block.y,
+                           kernel->required_block.z, kernel->grid_barrier);
     }
     weir_long_text_add(out, "};\n\n");
 }
@@ -140,8 +120,8 @@ static bool write_file(const struct kc_bundle *bundle, char suffix,
                         : kc_write(path, text->text, report);
 }
 
-static bool write_source(const struct kc_bundle *bundle, const struct kc_language *language,
-                         const struct kc_result *result, struct weir_long_text *report)
+static bool write_source(const struct kc_bundle *to, const struct weir_bundle *bundle,
+                         struct weir_long_text *report)
 {
     struct weir_long_text out = {0};
     weir_long_text_add(&out,
@@ -151,48 +131,40 @@ static bool write_source(const struct kc_bundle *bundle, const struct kc_languag
                        "#else\n#define WEIR_BUNDLE_ALIGNED _Alignas(16)\n#endif\n"
                        "#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n"
                        "#pragma GCC diagnostic ignored \"-Wmissing-field-initializers\"\n\n",
-                       bundle->header);
-    const size_t images = add_images(&out, language, result);
-    add_kernels(&out, &result->kernels);
+                       to->header);
+    add_images(&out, bundle);
+    add_kernels(&out, bundle);
     weir_long_text_add(&out,
                        "const struct weir_bundle %s = {\n    sizeof(struct weir_bundle), \"%s\", "
-                       "kernels, %zuu, images, %zuu,\n};\n",
-                       bundle->symbol, bundle->label, result->kernels.count, images);
-    const bool written = write_file(bundle, 'c', &out, report);
+                       "kernels, %uu, images, %uu,\n};\n",
+                       to->symbol, to->label, bundle->kernel_count, bundle->image_count);
+    const bool written = write_file(to, 'c', &out, report);
     free(out.text);
     return written;
 }
 
-static bool write_header(const struct kc_bundle *bundle, const struct kc_kernels *kernels,
+static bool write_header(const struct kc_bundle *to, const struct weir_bundle *bundle,
                          struct weir_long_text *report)
 {
     struct weir_long_text out = {0};
     char guard[512] = "WEIR_"; // a file's name may begin with a digit
     size_t length = strlen(guard);
-    for (const char *at = bundle->header; *at && length + 1 < sizeof guard; at++)
+    for (const char *at = to->header; *at && length + 1 < sizeof guard; at++)
         guard[length++] = (char)(isalnum((unsigned char)*at) ? toupper((unsigned char)*at) : '_');
     guard[length] = '\0';
     weir_long_text_add(&out,
                        GENERATED "#ifndef %s\n#define %s\n\n#include <weir/program.h>\n\n"
                                  "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n// The kernels ",
                        guard, guard);
-    for (size_t i = 0; i < kernels->count; i++)
-        weir_long_text_add(&out, "%s%s", i > 0 ? ", " : "", kernels->items[i].name);
+    for (size_t i = 0; i < bundle->kernel_count; i++)
+        weir_long_text_add(&out, "%s%s", i > 0 ? ", " : "", bundle->kernels[i].name);
     weir_long_text_add(&out,
                        ".\nextern const struct weir_bundle %s;\n\n"
                        "#ifdef __cplusplus\n}\n#endif\n\n#endif\n",
-                       bundle->symbol);
-    const bool written = write_file(bundle, 'h', &out, report);
+                       to->symbol);
+    const bool written = write_file(to, 'h', &out, report);
     free(out.text);
     return written;
-}
-
-// `language` is what drivers have to compile the text as.
-static bool write_bundle(const struct kc_bundle *bundle, const struct kc_language *language,
-                         const struct kc_result *result, struct weir_long_text *report)
-{
-    return write_source(bundle, language, result, report) &&
-           write_header(bundle, &result->kernels, report);
 }
 
 // CUDA images: code for each architecture of the module that link.c makes.
@@ -210,14 +182,15 @@ struct cuda_build {
     const char *architectures[ARCHITECTURES_MOST]; // that images are wanted for: "90"
     unsigned targets[ARCHITECTURES_MOST]; // theirs, or the newest up to it that clang knows
     size_t count;
-    bool huge;   // kc_link() says so
-    bool shared; // several kernels call one function
+    bool huge; // kc_link() says so
 };
+
+#define PATH_FORMAT "%s/sm_%s.%s" // of the folder, an architecture and a suffix
 
 static void path_of(const struct cuda_build *build, const char *architecture, const char *suffix,
                     char *out)
 {
-    snprintf(out, PATH_SIZE, "%s/sm_%s.%s", build->context->folder, architecture, suffix);
+    snprintf(out, PATH_SIZE, PATH_FORMAT, build->context->folder, architecture, suffix);
 }
 
 // A clang that is older than a GPU makes code for an earlier one, which ptxas and the driver take. True: it is
@@ -274,16 +247,14 @@ static const char *ptx_version_of(const struct cuda_build *build, unsigned targe
 static bool make_ptx(struct cuda_build *build, const char *module)
 {
     struct kc_job jobs[ARCHITECTURES_MOST] = {{0}};
-    char march[ARCHITECTURES_MOST][32];
-    char outs[ARCHITECTURES_MOST][PATH_SIZE];
     for (size_t i = 0; i < build->count; i++) {
-        snprintf(march[i], sizeof march[i], "-march=sm_%u", build->targets[i]);
-        path_of(build, build->architectures[i], "ptx", outs[i]);
         // For straight code of thousands of instructions LLVM's last passes take minutes.
         KC_ADD(&jobs[i], build->context->tools->clang, KC_NO_CRASH_FILES, "-target", KC_TARGET,
-               "-x", "ir", build->huge ? "-O0" : "-O3", march[i], KC_NO_TOOLKIT,
+               "-x", "ir", build->huge ? "-O0" : "-O3", KC_NO_TOOLKIT,
                ptx_version_of(build, build->targets[i]), "-Xclang", "-disable-llvm-passes", "-S",
-               module, "-o", outs[i]);
+               module, "-o");
+        kc_job_add(&jobs[i], PATH_FORMAT, build->context->folder, build->architectures[i], "ptx");
+        kc_job_add(&jobs[i], "-march=sm_%u", build->targets[i]);
     }
     kc_run(jobs, build->count);
     bool fine = true;
@@ -303,16 +274,14 @@ static bool is_there(const char *name)
            kc_starts_with(name, "llvm.");
 }
 
-// Refuses the kernel if it calls a function that neither library has. `seen`: what the kernels before it come to.
+// Refuses the kernel if it calls a function that neither library has.
 static void check_reached(struct cuda_build *build, const struct kc_module *module,
-                          struct kc_kernel *kernel, bool *seen)
+                          struct kc_kernel *kernel)
 {
     bool *reached = kc_module_reach(module, kernel->name);
     for (size_t i = 0; reached && i < module->symbol_count && !kernel->refused; i++) {
         const struct kc_symbol *symbol = &module->symbols[i];
         char whole[512], name[512];
-        build->shared = build->shared || (reached[i] && seen[i] && symbol->kind == KC_DEFINED);
-        seen[i] = seen[i] || reached[i];
         if (!reached[i] || symbol->kind != KC_DECLARED || is_there(symbol->name))
             continue;
         snprintf(whole, sizeof whole, "%.*s", (int)symbol->length, symbol->name);
@@ -330,15 +299,85 @@ static void check_reached(struct cuda_build *build, const struct kc_module *modu
 static bool check_complete(struct cuda_build *build, char *ir)
 {
     struct kc_module module;
-    bool *seen = NULL;
-    const bool fine =
-        kc_module_read(ir, &module) && (seen = calloc(module.symbol_count + 1, sizeof *seen));
-    build->shared = false;
+    const bool fine = kc_module_read(ir, &module);
     for (size_t i = 0; i < build->kernels->count && fine; i++)
-        check_reached(build, &module, &build->kernels->items[i], seen);
-    free(seen);
+        check_reached(build, &module, &build->kernels->items[i]);
     kc_module_finish(&module);
     return fine || kc_error(build->context->report, "no memory for the kernels' module");
+}
+
+// CUDA's limits of a kernel's own memory, the local arrays that it declares and what each work-item has, of which the
+// PTX of all kernels says:
+//
+//     .shared .align 4 .b8 NAME_$_VARIABLE[65536];
+//     .visible .entry NAME(
+//         .local .align 4 .b8 __local_depot0[800000];
+
+enum {
+    LOCAL_MOST = 48 << 10,
+    PRIVATE_MOST = 512 << 10
+};
+
+// "NAME[65536]" at the end of a declaration.
+static unsigned long long bytes_of(const char *line)
+{
+    const char *open = kc_in_line(line, "[");
+    return open ? strtoull(open + 1, NULL, 10) : 0;
+}
+
+// The kernel of a variable in local memory.
+static struct kc_kernel *owner_of(struct kc_kernels *kernels, const char *line)
+{
+    const char *mark = kc_in_line(line, "_$_");
+    const char *start = mark;
+    while (start && start > line && !isspace((unsigned char)start[-1]))
+        start--;
+    return mark ? kc_kernels_find(kernels, start, (size_t)(mark - start)) : NULL;
+}
+
+static struct kc_kernel *entry_of(struct kc_kernels *kernels, const char *line)
+{
+    const char *at = kc_in_line(line, ".entry ");
+    return at ? kc_kernels_find(kernels, at + 7, strcspn(at + 7, "( \t\n")) : NULL;
+}
+
+static void check_local_bytes(struct kc_context *context, struct kc_kernel *kernel,
+                              unsigned long long bytes)
+{
+    if (bytes > LOCAL_MOST && !kernel->refused)
+        kc_refuse(
+            context, kernel, NULL,
+            "has __local arrays of %llu bytes: CUDA has %d for what a kernel declares; pass a "
+            "__local pointer (weir_local())",
+            bytes, LOCAL_MOST);
+}
+
+static void check_private_bytes(struct kc_context *context, struct kc_kernel *kernel,
+                                unsigned long long bytes)
+{
+    if (bytes > PRIVATE_MOST && !kernel->refused)
+        kc_refuse(context, kernel, NULL,
+                  "has %llu bytes of variables in each work-item: CUDA has %d; use a buffer", bytes,
+                  PRIVATE_MOST);
+}
+
+static void check_memory(struct kc_context *context, const char *ptx, struct kc_kernels *kernels)
+{
+    unsigned long long *local = calloc(kernels->count + 1, sizeof *local);
+    struct kc_kernel *current = NULL, *found;
+    for (const char *line = ptx; line && local; line = kc_next_line(line)) {
+        const char *at = line + strspn(line, " \t");
+        if (strncmp(at, ".shared ", 8) == 0 && (found = owner_of(kernels, line)))
+            local[found - kernels->items] += bytes_of(line);
+        else if (kc_in_line(line, ".entry ") || kc_in_line(line, ".func "))
+            current = entry_of(kernels, line);
+        else if (strncmp(at, ".local ", 7) == 0 && current)
+            check_private_bytes(context, current, bytes_of(line));
+    }
+    for (size_t i = 0; i < kernels->count && local; i++)
+        check_local_bytes(context, &kernels->items[i], local[i]);
+    context->report->failed = context->report->failed || !local;
+    free(local);
 }
 
 static bool finish_ptx(const struct cuda_build *build, const char *architecture, bool first)
@@ -351,7 +390,7 @@ static bool finish_ptx(const struct cuda_build *build, const char *architecture,
     if (!kc_read(path, &ptx, &size, report))
         return false;
     if (first)
-        kc_check_memory(build->context, ptx, build->kernels);
+        check_memory(build->context, ptx, build->kernels);
     char *changed = weir_ptx_for_cuda(ptx, size, message, sizeof message);
     const bool fine = changed ? kc_write(path, changed, report) : kc_error(report, message);
     free(changed);
@@ -359,56 +398,19 @@ static bool finish_ptx(const struct cuda_build *build, const char *architecture,
     return fine;
 }
 
-// Runs the tool, with `option` if it is not NULL, for each architecture.
-static bool run_each(const struct cuda_build *build, const struct kc_list *architectures,
-                     const char *tool, const char *option, const char *in_suffix,
-                     const char *out_suffix)
-{
-    struct kc_job jobs[ARCHITECTURES_MOST] = {{0}};
-    char arch[ARCHITECTURES_MOST][32], what[PATH_SIZE];
-    char ins[ARCHITECTURES_MOST][PATH_SIZE], outs[ARCHITECTURES_MOST][PATH_SIZE];
-    const char *slash = strrchr(tool, '/');
-    for (size_t i = 0; i < architectures->count; i++) {
-        snprintf(arch[i], sizeof arch[i], "-arch=sm_%s", architectures->items[i]);
-        path_of(build, architectures->items[i], in_suffix, ins[i]);
-        path_of(build, architectures->items[i], out_suffix, outs[i]);
-        KC_ADD(&jobs[i], tool, arch[i], ins[i], "-o", outs[i], option);
-    }
-    snprintf(what, sizeof what, "%s does not take the kernels", slash ? slash + 1 : tool);
-    return kc_run_well(jobs, architectures->count, what, build->context->report);
-}
-
-// All kernels require the same block.
-static bool same_blocks(const struct kc_kernels *kernels)
-{
-    const unsigned *first = kernels->items[0].block;
-    size_t i = 0;
-    while (i < kernels->count && first[0] != 0 &&
-           memcmp(kernels->items[i].block, first, sizeof kernels->items[i].block) == 0)
-        i++;
-    return i == kernels->count;
-}
-
-// Beside ptxas.
-static bool find_nvlink(const struct cuda_build *build, char out[PATH_SIZE])
-{
-    const char *ptxas = build->context->tools->ptxas, *slash = strrchr(ptxas, '/');
-    snprintf(out, PATH_SIZE, "%.*snvlink", slash ? (int)(slash + 1 - ptxas) : 0, ptxas);
-    return access(out, X_OK) == 0;
-}
-
-// ptxas makes a function anew for each kernel that calls it. For huge ones it is told to make each once, and nvlink
-// joins them: 20 functions of hashcat's m13732 took 12 s before, and 3. A function then has as many registers as
-// the largest block leaves, or all where a kernel takes any block, which could then not be launched with large ones.
 static bool make_cubins(const struct cuda_build *build, const struct kc_list *cubins)
 {
-    const char *ptxas = build->context->tools->ptxas;
-    char nvlink[PATH_SIZE];
-    if (!build->huge || !build->shared || !same_blocks(build->kernels) ||
-        !find_nvlink(build, nvlink))
-        return run_each(build, cubins, ptxas, NULL, "ptx", "cubin");
-    return run_each(build, cubins, ptxas, "-c", "ptx", "o") &&
-           run_each(build, cubins, nvlink, NULL, "o", "cubin");
+    struct kc_job jobs[ARCHITECTURES_MOST] = {{0}};
+    for (size_t i = 0; i < cubins->count; i++) {
+        const char *folder = build->context->folder, *architecture = cubins->items[i];
+        KC_ADD(&jobs[i], build->context->tools->ptxas);
+        kc_job_add(&jobs[i], "-arch=sm_%s", architecture);
+        kc_job_add(&jobs[i], PATH_FORMAT, folder, architecture, "ptx");
+        KC_ADD(&jobs[i], "-o");
+        kc_job_add(&jobs[i], PATH_FORMAT, folder, architecture, "cubin");
+    }
+    return kc_run_well(jobs, cubins->count, "ptxas does not take the kernels",
+                       build->context->report);
 }
 
 static unsigned target_of(const struct cuda_build *build, const char *architecture)
@@ -420,22 +422,19 @@ static unsigned target_of(const struct cuda_build *build, const char *architectu
 }
 
 static bool take_images(const struct cuda_build *build, const struct kc_list *list,
-                        const char *suffix, const char *format, struct kc_images *images)
+                        const char *format, struct kc_images *images)
 {
     for (size_t i = 0; i < list->count; i++) {
-        struct kc_image *image = &images->items[images->count];
-        char path[PATH_SIZE];
-        char *data;
-        path_of(build, list->items[i], suffix, path);
-        if (!kc_read(path, &data, &image->size, build->context->report))
+        char path[PATH_SIZE], *data;
+        size_t size;
+        path_of(build, list->items[i], format, path);
+        if (!kc_read(path, &data, &size, build->context->report))
             return false;
-        images->count++;
-        image->data = data;
-        image->format = format;
-        snprintf(image->target, sizeof image->target, "sm_%s", list->items[i]);
-        if (strcmp(suffix, "ptx") == 0)
-            snprintf(image->target, sizeof image->target, "sm_%u",
-                     target_of(build, list->items[i]));
+        char *target = kc_image_add(images, format, data, size);
+        if (strcmp(format, WEIR_IMAGE_PTX) == 0)
+            snprintf(target, KC_TARGET_SIZE, "sm_%u", target_of(build, list->items[i]));
+        else
+            snprintf(target, KC_TARGET_SIZE, "sm_%s", list->items[i]);
     }
     return true;
 }
@@ -486,8 +485,8 @@ static bool cuda_images(struct kc_context *context, const struct kc_module *modu
     need(&build, ptx->count + cubins->count > 0 ? ptx : &check);
     need(&build, cubins);
     return make_code(&build, module) && make_cubins(&build, cubins) &&
-           take_images(&build, cubins, "cubin", "CUBIN", images) &&
-           take_images(&build, ptx, "ptx", "PTX", images);
+           take_images(&build, cubins, WEIR_IMAGE_CUBIN, images) &&
+           take_images(&build, ptx, WEIR_IMAGE_PTX, images);
 }
 
 // All of it.
@@ -511,6 +510,38 @@ static bool make_images(struct kc_context *context, const struct kc_module *modu
            (own || kc_twin_images(build, tools, context->folder, result, context->report));
 }
 
+// A version stands before options.
+static void add_source(struct kc_result *result, const struct kc_language *language)
+{
+    const bool plain = strcmp(language->standard, "CL1.2") == 0 && !language->fast;
+    char *target =
+        kc_image_add(&result->images, WEIR_IMAGE_OPENCL_C, result->text.text, result->text.used);
+    snprintf(target, KC_TARGET_SIZE, "%s%s", plain ? "" : language->standard,
+             language->fast ? " " KC_FAST : "");
+}
+
+static bool finish_bundle(const struct kc_build *build, struct kc_result *result)
+{
+    struct kc_kernels *kernels = &result->kernels;
+    struct weir_kernel_signature *signature = calloc(kernels->count + 1, sizeof *signature);
+    result->signatures = signature;
+    for (size_t i = 0; i < kernels->count && signature; i++) {
+        const struct kc_kernel *from = &kernels->items[i];
+        signature[i] =
+            (struct weir_kernel_signature){sizeof *signature,     from->name,  from->parameters,
+                                           from->parameter_count, from->block, from->grid_barrier};
+    }
+    if (result->twin.used > 0)
+        kc_image_add(&result->images, WEIR_IMAGE_TWIN, result->twin.text, result->twin.used);
+    result->bundle = (struct weir_bundle){.struct_size = sizeof result->bundle,
+                                          .name = build->sources.files.items[0],
+                                          .kernels = signature,
+                                          .kernel_count = (uint32_t)kernels->count,
+                                          .images = result->images.items,
+                                          .image_count = (uint32_t)result->images.count};
+    return signature != NULL;
+}
+
 static bool build_all(struct kc_context *context, const struct kc_build *build,
                       struct kc_result *result)
 {
@@ -520,8 +551,11 @@ static bool build_all(struct kc_context *context, const struct kc_build *build,
     context->text = result->text.text;
     if (fine && !context->text)
         fine = kc_error(context->report, "there is no kernel: the sources are empty");
+    if (fine)
+        add_source(result, context->language);
     fine = fine && kc_compile(context, &module, &result->kernels) &&
-           make_images(context, &module, build, result);
+           make_images(context, &module, build, result) &&
+           (finish_bundle(build, result) || kc_error(context->report, "no memory for the bundle"));
     kc_module_finish(&module);
     kc_module_finish(&context->places);
     return fine;
@@ -555,18 +589,23 @@ bool kc_build(const struct kc_build *build, struct kc_result *result, struct wei
         kc_folder_remove(folder);
     }
     if (fine && build->bundle)
-        fine = write_bundle(build->bundle, &build->language, result, report);
+        fine = write_source(build->bundle, &result->bundle, report) &&
+               write_header(build->bundle, &result->bundle, report);
     report->failed = report->failed || (!fine && !report->text); // what nothing was said of
     return fine;
 }
 
+// The OpenCL C and the names of a twin's files are texts of the result.
 void kc_result_finish(struct kc_result *result)
 {
+    for (size_t i = 0; i < result->images.count; i++)
+        if (result->images.items[i].data != result->text.text &&
+            result->images.items[i].data != result->twin.text)
+            free((void *)(uintptr_t)result->images.items[i].data);
     free(result->text.text);
     free(result->twin.text);
     free(result->twin_includes.text);
+    free(result->signatures);
     kc_kernels_finish(&result->kernels);
-    for (size_t i = 0; i < result->images.count; i++)
-        free(result->images.items[i].data);
     *result = (struct kc_result){0};
 }

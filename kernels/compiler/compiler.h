@@ -3,8 +3,7 @@
 //   source.c     one text of all sources, in which clang has put what they include, and kernels/images buffers in the
 //                place of images
 //   module.c     LLVM's intermediate representation: its symbols and what they use
-//   signature.c  the kernels' signatures, from that of the text
-//   check.c      compiles the text; what no bundle has, such as pipes; what CUDA has no room for; and `long long`
+//   check.c      compiles the text; the kernels' signatures; what no bundle has, such as pipes; and `long long`
 //   link.c       that representation linked with kernels/library, libclc and libdevice, made fit for CUDA, optimised
 //   twin.c       CUDA C++ in its place, or images that are there already, and which kernels these have
 //   build.c      all of it, one after another: PTX and cubins, and the bundle as C
@@ -22,6 +21,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <weir/program.h>
 
 #include "base/table.h"
 
@@ -54,20 +55,16 @@ const char *kc_tools_lack(const struct kc_tools *tools, bool cubins);
 // The same for CUDA C++.
 const char *kc_tools_lack_nvcc(const struct kc_tools *tools);
 
-enum {
-    KC_ARGUMENTS_MOST = 640
-};
-
 struct kc_job {
     const char *input; // a file that is its standard input; NULL: that of this process
     bool output_too;   // its standard output is among its errors
     char *errors;      // what it wrote to its standard error; to be freed
     int status;        // its exit status; -1: it could not be run, or was killed
-    const char *arguments[KC_ARGUMENTS_MOST]; // the program first, NULL last
-    bool is_full;                             // an argument did not fit: the job is not run
-    unsigned limit_s;                         // it is ended after this time
-    char standard[32];                        // an argument
-    int number;                               // of the process
+    char **arguments;  // the program first, NULL last
+    size_t argument_count;
+    bool lacks_memory; // for an argument: the job is not run
+    unsigned limit_s;  // it is ended after this time
+    int number;        // of the process
     int pipe;
 };
 
@@ -75,8 +72,9 @@ struct kc_job {
 #define KC_LIMIT "WEIR_KERNELS_LIMIT_S"
 bool kc_limit_s(unsigned *out_limit);
 
-void kc_job_add(struct kc_job *job, const char *argument);
-// Adds several; the last is NULL.
+// Adds an argument, of which the job keeps a copy.
+void kc_job_add(struct kc_job *job, const char *format, ...) WEIR_TEXT_PRINTF(2, 3);
+// Adds several as they are; the last is NULL.
 void kc_job_add_all(struct kc_job *job, const char *const *arguments);
 #define KC_ADD(job, ...) kc_job_add_all(job, (const char *const[]){__VA_ARGS__, NULL})
 // Runs the jobs, as many at once as there are processors.
@@ -221,39 +219,23 @@ const char *kc_string_end(const char *at);
 
 bool kc_starts_with(const char *text, const char *start);
 
-// signature.c
+// check.c
 
-struct kc_parameter {
+struct kc_kernel {
     char *name;
-    char *type; // "const float *"
-    enum {
-        KC_BUFFER,
-        KC_VALUE,
-        KC_LOCAL
-    } kind;
-    bool writable;
-    bool constant; // a pointer to __constant memory
+    struct weir_parameter *parameters; // with names and types that are the kernel's
+    uint32_t parameter_count;
+    struct weir_extent block;
+    unsigned sub_group; // 0: any
     enum {
         KC_PLAIN,
         KC_IMAGE,
         KC_PIPE
-    } access;
-    const char *scalar;  // the end of WEIR_SCALAR_...
-    unsigned size;       // of a value
-    const char *element; // likewise, of a value or of what a pointer points to
-    unsigned width;      // how many elements
-    unsigned alignment;  // of what a pointer points to
-};
-
-struct kc_kernel {
-    char *name;
-    struct kc_parameter *parameters;
-    size_t parameter_count;
-    unsigned block[3];  // zeros: any
-    unsigned sub_group; // likewise
-    bool grid_barrier;  // it calls KC_GRID_BARRIER
-    bool waits;         // it may read what other work-items wrote since it began
-    bool refused;       // a sentence of the report says why
+    } opaque; // what parameter `opaque_at` is, if it is such
+    size_t opaque_at;
+    bool grid_barrier; // it calls KC_GRID_BARRIER
+    bool waits;        // it may read what other work-items wrote since it began
+    bool refused;      // a sentence of the report says why
 };
 
 struct kc_kernels {
@@ -275,19 +257,14 @@ struct kc_context {
     bool has_no_places;      // it cannot be made
 };
 
-// Reads the kernels' signatures, in the order of the text.
-bool kc_signatures(const struct kc_module *module, struct kc_kernels *out_kernels,
-                   struct weir_long_text *report);
 // Adds a kernel without parameters, and a parameter of which nothing is set. NULL: no memory.
 struct kc_kernel *kc_kernel_add(struct kc_kernels *kernels, const char *name, size_t length);
-struct kc_parameter *kc_parameter_add(struct kc_kernel *kernel);
+struct weir_parameter *kc_parameter_add(struct kc_kernel *kernel);
 // NULL: there is none of that name.
 struct kc_kernel *kc_kernels_find(const struct kc_kernels *kernels, const char *name,
                                   size_t length);
 void kc_kernel_finish(struct kc_kernel *kernel);
 void kc_kernels_finish(struct kc_kernels *kernels);
-
-// check.c
 
 // Compiles the text as OpenCL C to FOLDER/kernels.ll, for CUDA and before any optimisation, and reads it and the
 // kernels' signatures. Warns of what devices do differently, and refuses what no bundle has. False: an error, also
@@ -306,9 +283,6 @@ void kc_plain_name(const struct kc_symbol *symbol, char *out, size_t size);
 
 // How many bytes the parameters take, at most.
 unsigned kc_parameter_bytes(const struct kc_kernel *kernel);
-
-// Refuses kernels that have more memory of their own than CUDA has: by the PTX of all.
-void kc_check_memory(struct kc_context *context, const char *ptx, struct kc_kernels *kernels);
 
 // link.c
 
@@ -333,22 +307,26 @@ bool kc_link(const struct kc_context *context, const struct kc_kernels *kernels,
 
 // twin.c
 
-struct kc_image {
-    const char *format; // the end of WEIR_IMAGE_...
-    char target[16];    // "sm_90"
-    void *data;
-    size_t size;
+enum {
+    KC_IMAGES_MOST = 32, // for CUDA
+    KC_TARGET_SIZE = 64
 };
 
+// Images of a bundle, with data that is theirs.
 struct kc_images {
-    struct kc_image items[32];
+    struct weir_image items[KC_IMAGES_MOST + 2];
+    char targets[KC_IMAGES_MOST + 2][KC_TARGET_SIZE];
     size_t count;
 };
 
-// Finds out whether the data is a cubin or PTX, and for which GPU, and reads its kernels. `name` is
+// Adds one; returns its target, an empty text to be set.
+char *kc_image_add(struct kc_images *images, const char *format, const void *data, size_t size);
+
+// Finds out whether the data is a cubin or PTX, WEIR_IMAGE_..., and for which GPU, and reads its kernels. `name` is
 // for messages. The data stays the caller's. Of the kernels' parameters the sizes are set.
-bool kc_image_read(const char *name, const void *data, size_t size, struct kc_image *out_image,
-                   struct kc_kernels *out_kernels, struct weir_long_text *report);
+bool kc_image_read(const char *name, const void *data, size_t size, const char **out_format,
+                   char out_target[KC_TARGET_SIZE], struct kc_kernels *out_kernels,
+                   struct weir_long_text *report);
 
 // What takes the place of the OpenCL C's own CUDA images: a source, or images.
 struct kc_twin {
@@ -379,13 +357,6 @@ struct kc_bundle {
     const char *out;    // the files are OUT.c and OUT.h
 };
 
-enum {
-    KC_TARGET_SIZE = 64
-};
-
-// The target of the OpenCL C: all that a driver has to know beside the text.
-void kc_source_target(const struct kc_language *language, char out[KC_TARGET_SIZE]);
-
 struct kc_build {
     struct kc_sources sources;
     struct kc_list ptx;    // architectures
@@ -397,12 +368,14 @@ struct kc_build {
     const struct kc_bundle *bundle; // NULL: the sources are only checked
 };
 
-// What was built. Zeroed to begin with.
+// What was built. Zeroed to begin with, and not moved.
 struct kc_result {
     struct weir_long_text text; // the OpenCL C
     struct kc_kernels kernels;
-    struct kc_images images;
-    struct weir_long_text twin;          // the files of the twin, "k.cu"; empty without one
+    struct weir_kernel_signature *signatures; // theirs
+    struct kc_images images;                  // the OpenCL C is the first
+    struct weir_bundle bundle;                // of these
+    struct weir_long_text twin;               // the files of the twin, "k.cu"; empty without one
     struct weir_long_text twin_includes; // what its source includes, as words of a rule of make's
 };
 

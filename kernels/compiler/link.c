@@ -10,14 +10,12 @@
 #include "kernels/library/atomics.h"
 #include "kernels/library/atomics64.h"
 #include "kernels/library/conversions.h"
-#include "kernels/library/corrections.h"
 #include "kernels/library/dot_products.h"
 #include "kernels/library/generic.h"
 #include "kernels/library/grid_barrier.h"
 #include "kernels/library/half.h"
 #include "kernels/library/half_conversions.h"
 #include "kernels/library/math.h"
-#include "kernels/library/native.h"
 #include "kernels/library/sub_groups.h"
 #include "kernels/library/work_groups.h"
 #include "kernels/library/work_items.h"
@@ -28,36 +26,44 @@ enum {
 
 // Which functions of kernels/library a module calls, and the files that have them.
 
-// A file of kernels/library.
-struct subject {
+// Files of kernels/library in the order in which they are linked: work-groups call sub-groups, and conversions of
+// halves those of floats.
+static const struct subject {
     const char *name;
-    const char *text;
+    const char *const *text;
     bool generic; // a pointer without an address space is one to the generic
     bool lazy; // of what it defines it calls no other types, so clang may declare what it comes to
+} subjects[] = {
+    {"atomics", &weir_library_atomics, true, false},
+    {"atomics64", &weir_library_atomics64, false, true},
+    {"dot_products", &weir_library_dot_products, false, true},
+    {"generic", &weir_library_generic, true, true},
+    {"grid_barrier", &weir_library_grid_barrier, false, true},
+    {"half", &weir_library_half, false, false},
+    {"half_conversions", &weir_library_half_conversions, false, false},
+    {"conversions", &weir_library_conversions, false, true},
+    {"math", &weir_library_math, false, true},
+    {"work_groups", &weir_library_work_groups, false, true},
+    {"sub_groups", &weir_library_sub_groups, false, true},
+    {"work_items", &weir_library_work_items, false, true},
 };
 
+// Bits, in that order.
 enum {
-    SUBJECTS = 14
-};
-
-// In the order of the subjects in find_subjects(), in which they are linked: work-groups call sub-groups,
-// and conversions of halves those of floats.
-enum {
-    NONE,
+    SUBJECTS = sizeof subjects / sizeof *subjects,
+    NONE = 0,
     ATOMICS = 1 << 0,
     ATOMICS64 = 1 << 1,
-    CORRECTIONS = 1 << 2,
-    DOT_PRODUCTS = 1 << 3,
-    GENERIC = 1 << 4,
-    GRID_BARRIER = 1 << 5,
-    HALF = 1 << 6,
-    HALF_CONVERSIONS = 1 << 7,
-    CONVERSIONS = 1 << 8,
-    MATH = 1 << 9,
-    NATIVE = 1 << 10,
-    WORK_GROUPS = 1 << 11,
-    SUB_GROUPS = 1 << 12,
-    WORK_ITEMS = 1 << 13
+    DOT_PRODUCTS = 1 << 2,
+    GENERIC = 1 << 3,
+    GRID_BARRIER = 1 << 4,
+    HALF = 1 << 5,
+    HALF_CONVERSIONS = 1 << 6,
+    CONVERSIONS = 1 << 7,
+    MATH = 1 << 8,
+    WORK_GROUPS = 1 << 9,
+    SUB_GROUPS = 1 << 10,
+    WORK_ITEMS = 1 << 11
 };
 
 // A function's mangled name has its types: "Dh" is half, "Vl" and "Vm" are volatile long and ulong.
@@ -76,13 +82,6 @@ static const struct {
     {"dot_acc_sat", "", DOT_PRODUCTS},
     {"_Z3dotDv4_h", "", DOT_PRODUCTS},
     {"_Z3dotDv4_c", "", DOT_PRODUCTS},
-    {"_Z5isinfDv", "_f", CORRECTIONS},
-    {"_Z5isinfDv", "_d", CORRECTIONS},
-    {"_Z7mad_satl", "", CORRECTIONS},
-    {"_Z7mad_satDv", "_l", CORRECTIONS},
-    {"native_exp", "", NATIVE},
-    {"native_log", "", NATIVE},
-    {"native_powr", "", NATIVE},
     {"atomic_", "VU7_Atomic", ATOMICS},
     {"atomic_work_item_fence", "", ATOMICS},
     {"__to_", "", GENERIC},
@@ -111,7 +110,8 @@ static const struct {
 static const char math[] =
     "exp exp2 exp10 expm1 log log2 log10 log1p cbrt erf erfc tgamma lgamma sin cos tan sinpi "
     "cospi asin acos atan sinh cosh tanh asinh acosh atanh sincos asinpi acospi atanpi tanpi "
-    "atan2 atan2pi fmod hypot pow powr remainder ldexp rootn modf fract lgamma_r remquo sign";
+    "atan2 atan2pi fmod hypot pow powr remainder ldexp rootn modf fract lgamma_r remquo sign "
+    "isinf mad_sat native_exp native_log native_log2 native_log10 native_powr";
 
 // Whether the name is "_Z", the length of one of these, and that.
 static bool is_math(const char *name)
@@ -154,32 +154,6 @@ static unsigned subjects_needed(const char *ir)
     return needed;
 }
 
-// Stores those subjects, at most SUBJECTS, and returns how many.
-static size_t find_subjects(unsigned needed, struct subject *out_subjects)
-{
-    const struct subject all[SUBJECTS] = {
-        {"atomics", weir_library_atomics, true, false},
-        {"atomics64", weir_library_atomics64, false, true},
-        {"corrections", weir_library_corrections, false, true},
-        {"dot_products", weir_library_dot_products, false, true},
-        {"generic", weir_library_generic, true, true},
-        {"grid_barrier", weir_library_grid_barrier, false, true},
-        {"half", weir_library_half, false, false},
-        {"half_conversions", weir_library_half_conversions, false, false},
-        {"conversions", weir_library_conversions, false, true},
-        {"math", weir_library_math, false, true},
-        {"native", weir_library_native, false, true},
-        {"work_groups", weir_library_work_groups, false, true},
-        {"sub_groups", weir_library_sub_groups, false, true},
-        {"work_items", weir_library_work_items, false, true},
-    };
-    size_t count = 0;
-    for (size_t i = 0; i < SUBJECTS; i++)
-        if (needed >> i & 1)
-            out_subjects[count++] = all[i];
-    return count;
-}
-
 // Linking.
 
 #define FLUSHED "-fdenormal-fp-math-f32=preserve-sign"
@@ -192,9 +166,9 @@ static size_t find_subjects(unsigned needed, struct subject *out_subjects)
 void kc_job_add_language(struct kc_job *job, const struct kc_tools *tools,
                          const struct kc_language *language)
 {
-    snprintf(job->standard, sizeof job->standard, "-cl-std=%s", language->standard);
-    KC_ADD(job, tools->clang, "-x", "cl", job->standard, KC_NO_CRASH_FILES, "-Xclang",
-           KC_EXTENSIONS IMAGES, KC_DEVICE_VERSION, "-D__IMAGE_SUPPORT__=1");
+    KC_ADD(job, tools->clang, "-x", "cl", KC_NO_CRASH_FILES, "-Xclang", KC_EXTENSIONS IMAGES,
+           KC_DEVICE_VERSION, "-D__IMAGE_SUPPORT__=1");
+    kc_job_add(job, "-cl-std=%s", language->standard);
     if (language->fast)
         kc_job_add(job, KC_FAST);
 }
@@ -218,39 +192,38 @@ void kc_job_add_cuda(struct kc_job *job, const struct kc_language *language)
 // declare what it comes to, its header, which declares every function before the first definition.
 #define WITHOUT_GENERIC KC_EXTENSIONS ",-__opencl_c_generic_address_space"
 
-static void add_subject(const struct kc_context *context, struct kc_job *job,
-                        const struct subject *subject, const char *source, const char *out)
+// Adds the subject's file as LLVM's bitcode to what is linked.
+static bool add_subject(const struct kc_context *context, const struct subject *subject,
+                        struct kc_job *job, struct kc_job *link)
 {
+    char source[PATH_SIZE];
+    snprintf(source, sizeof source, "%s/%s.cl", context->folder, subject->name);
     KC_ADD(job, context->tools->clang, "-x", "cl", KC_NO_CRASH_FILES, KC_DEVICE_VERSION, "-O3",
            "-w", "-Xclang", "-disable-llvm-passes");
     kc_job_add_cuda(job, context->language);
     if (!subject->lazy)
         KC_ADD(job, "-cl-no-stdinc", "-Xclang", "-finclude-default-header");
     KC_ADD(job, "-cl-std=CL3.0", "-Xclang", subject->generic ? KC_EXTENSIONS : WITHOUT_GENERIC,
-           "-emit-llvm", "-c", source, "-o", out);
+           "-emit-llvm", "-c", source, "-o");
+    kc_job_add(job, "%s/%s.bc", context->folder, subject->name);
+    KC_ADD(link, "-Xclang", "-mlink-builtin-bitcode", "-Xclang");
+    kc_job_add(link, "%s/%s.bc", context->folder, subject->name);
+    return kc_write(source, *subject->text, context->report);
 }
 
-// The needed files of kernels/library, as LLVM's bitcode.
-struct library {
-    char modules[SUBJECTS][PATH_SIZE];
-    size_t count;
-};
-
-static bool compile_library(const struct kc_context *context, unsigned needed, struct library *out)
+static bool add_library(const struct kc_context *context, unsigned needed, struct kc_job *link)
 {
-    struct subject subjects[SUBJECTS];
     struct kc_job jobs[SUBJECTS] = {{0}};
-    char sources[SUBJECTS][PATH_SIZE];
-    out->count = find_subjects(needed, subjects);
-    for (size_t i = 0; i < out->count; i++) {
-        snprintf(sources[i], PATH_SIZE, "%s/%s.cl", context->folder, subjects[i].name);
-        snprintf(out->modules[i], PATH_SIZE, "%s/%s.bc", context->folder, subjects[i].name);
-        if (!kc_write(sources[i], subjects[i].text, context->report))
-            return false;
-        add_subject(context, &jobs[i], &subjects[i], sources[i], out->modules[i]);
-    }
-    return kc_run_well(jobs, out->count, "this clang does not take Weir's functions for CUDA",
-                       context->report);
+    size_t count = 0;
+    bool fine = true;
+    for (size_t i = 0; i < SUBJECTS && fine; i++)
+        if (needed >> i & 1)
+            fine = add_subject(context, &subjects[i], &jobs[count++], link);
+    if (fine)
+        return kc_run_well(jobs, count, "this clang does not take Weir's functions for CUDA",
+                           context->report);
+    kc_jobs_finish(jobs, count);
+    return false;
 }
 
 // Ours come first: they call libclc's, and take the place of some.
@@ -258,14 +231,13 @@ static bool link_libraries(const struct kc_context *context, unsigned needed, co
                            const char *out)
 {
     struct kc_job job = {0};
-    struct library library;
-    if (!compile_library(context, needed, &library))
-        return false;
     KC_ADD(&job, context->tools->clang, "-target", KC_TARGET, "-x", "ir", "-O3", "-w",
            KC_NO_CRASH_FILES, KC_MARCH_LOWEST, "-Xclang", "-disable-llvm-passes", "-S",
            "-emit-llvm", in, "-o", out);
-    for (size_t i = 0; i < library.count; i++)
-        KC_ADD(&job, "-Xclang", "-mlink-builtin-bitcode", "-Xclang", library.modules[i]);
+    if (!add_library(context, needed, &job)) {
+        kc_jobs_finish(&job, 1);
+        return false;
+    }
     // LLVM inlines no function into one that treats denormals in another way: clang gives libraries this one.
     if (context->language->fast)
         KC_ADD(&job, "-Xclang", FLUSHED);
@@ -534,13 +506,13 @@ static void add_blocks(const struct kc_kernels *kernels, struct weir_long_text *
 {
     for (size_t i = 0; i < kernels->count; i++) {
         const struct kc_kernel *kernel = &kernels->items[i];
-        if (kernel->block[0] > 0)
+        if (kernel->block.x > 0)
             weir_long_text_add(out,
                                "!nvvm.annotations = !{!%zu}\n"
                                "!%zu = !{ptr @%s, !\"reqntidx\", i32 %u, !\"reqntidy\", i32 %u, "
                                "!\"reqntidz\", i32 %u}\n",
-                               FIRST_NODE + i, FIRST_NODE + i, kernel->name, kernel->block[0],
-                               kernel->block[1], kernel->block[2]);
+                               FIRST_NODE + i, FIRST_NODE + i, kernel->name, kernel->block.x,
+                               kernel->block.y, kernel->block.z);
     }
 }
 

@@ -1,6 +1,5 @@
 // clang-tidy: -D_GNU_SOURCE
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -8,11 +7,11 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -114,35 +113,43 @@ const char *kc_tools_lack_nvcc(const struct kc_tools *tools)
                                    : NULL;
 }
 
-#define FOLDER "weir-kernels-"
-
 enum {
     READ_LIMIT = 256 << 20,
-    STALE_AFTER_S = 60,
     LIMIT_USUAL_S = 600,
     LIMIT_MOST_S = 86400 // build.c says so
 };
 
-// Of the folder that exists; -1: none does.
-static int folder_lock = -1;
-#define TEMPORARY "TMPDIR="
-static char temporary[PATH_MAX + sizeof TEMPORARY]; // TMPDIR=FOLDER
+#define TEMPORARY "TMPDIR"
+static char *temporary_before; // its value; NULL: none
 
-void kc_job_add(struct kc_job *job, const char *argument)
+static void add_argument(struct kc_job *job, char *argument)
 {
-    size_t count = 0;
-    while (job->arguments[count])
-        count++;
-    if (count + 1 < sizeof job->arguments / sizeof *job->arguments)
-        job->arguments[count] = argument;
-    else
-        job->is_full = true;
+    char **more = realloc(job->arguments, (job->argument_count + 2) * sizeof *more);
+    if (more)
+        job->arguments = more;
+    if (more && argument) {
+        job->arguments[job->argument_count++] = argument;
+        job->arguments[job->argument_count] = NULL;
+        return;
+    }
+    free(argument);
+    job->lacks_memory = true;
+}
+
+void kc_job_add(struct kc_job *job, const char *format, ...)
+{
+    char *argument;
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vasprintf(&argument, format, arguments);
+    va_end(arguments);
+    add_argument(job, length < 0 ? NULL : argument);
 }
 
 void kc_job_add_all(struct kc_job *job, const char *const *arguments)
 {
     for (size_t i = 0; arguments[i]; i++)
-        kc_job_add(job, arguments[i]);
+        add_argument(job, strdup(arguments[i]));
 }
 
 // An interrupt ends the build, but not before its folder is removed.
@@ -195,24 +202,6 @@ bool kc_limit_s(unsigned *out_limit)
     return fine;
 }
 
-// That of this process, with the folder as the place of temporary files: what a compiler that is ended leaves goes
-// with it. NULL: there is no folder, or no memory.
-static char **environment(void)
-{
-    size_t count = 0, used = 0;
-    while (environ[count])
-        count++;
-    char **all = *temporary ? malloc((count + 2) * sizeof *all) : NULL;
-    if (!all)
-        return NULL;
-    all[used++] = temporary;
-    for (size_t i = 0; i < count; i++)
-        if (strncmp(environ[i], TEMPORARY, strlen(TEMPORARY)) != 0)
-            all[used++] = environ[i];
-    all[used] = NULL;
-    return all;
-}
-
 static void start(struct kc_job *job)
 {
     int ends[2];
@@ -222,9 +211,8 @@ static void start(struct kc_job *job)
     kc_limit_s(&job->limit_s);
     if (interrupted)
         return;
-    if (job->is_full || pipe2(ends, O_CLOEXEC) != 0) {
-        job->errors =
-            strdup(job->is_full ? "too many arguments for one command\n" : strerror(errno));
+    if (job->lacks_memory || pipe2(ends, O_CLOEXEC) != 0) {
+        job->errors = strdup(strerror(job->lacks_memory ? ENOMEM : errno));
         return;
     }
     posix_spawn_file_actions_init(&actions);
@@ -234,11 +222,8 @@ static void start(struct kc_job *job)
     if (job->output_too)
         posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
     pid_t number;
-    char **variables = environment();
     const int error =
-        posix_spawnp(&number, job->arguments[0], &actions, NULL,
-                     (char *const *)(uintptr_t)job->arguments, variables ? variables : environ);
-    free(variables);
+        posix_spawnp(&number, job->arguments[0], &actions, NULL, job->arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     close(ends[1]);
     if (error != 0) {
@@ -322,8 +307,13 @@ void kc_run(struct kc_job *jobs, size_t count)
 
 void kc_jobs_finish(struct kc_job *jobs, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < jobs[i].argument_count; k++)
+            free(jobs[i].arguments[k]);
+        free(jobs[i].arguments);
         free(jobs[i].errors);
+        jobs[i] = (struct kc_job){0};
+    }
 }
 
 // The lines of a report but those of linking modules of two layouts, which are the same for what
@@ -389,68 +379,31 @@ static int remove_one(const char *path, const struct stat *status, int kind, str
     return 0;
 }
 
-// The folder is locked as long as its process lives. -1: it is another process's.
-static int lock_folder(const char *path)
-{
-    const int lock = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0)
-        return lock;
-    if (lock >= 0)
-        close(lock);
-    return -1;
-}
-
-// A folder without a lock is that of a killed process, unless it is so young that its own is not locked yet.
-static void remove_stale(const char *path)
-{
-    struct stat status;
-    if (lstat(path, &status) != 0 || !S_ISDIR(status.st_mode) || status.st_uid != geteuid() ||
-        status.st_mtime + STALE_AFTER_S > time(NULL))
-        return;
-    const int lock = lock_folder(path);
-    if (lock < 0)
-        return;
-    nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-    close(lock);
-}
-
-static void remove_all_stale(const char *parent)
-{
-    char path[PATH_MAX];
-    DIR *stream = opendir(parent);
-    for (const struct dirent *entry; stream && (entry = readdir(stream));) {
-        const int length = snprintf(path, sizeof path, "%s/%s", parent, entry->d_name);
-        if (strncmp(entry->d_name, FOLDER, strlen(FOLDER)) == 0 && length < (int)sizeof path)
-            remove_stale(path);
-    }
-    if (stream)
-        closedir(stream);
-}
-
 bool kc_folder_create(char *path, size_t size, struct weir_long_text *report)
 {
-    const char *named = getenv("TMPDIR");
-    const char *parent = named && *named ? named : "/tmp";
-    remove_all_stale(parent);
-    snprintf(path, size, "%s/" FOLDER "XXXXXX", parent);
+    const char *named = getenv(TEMPORARY);
+    snprintf(path, size, "%s/weir-kernels-XXXXXX", named && *named ? named : "/tmp");
     hold_signals();
     if (mkdtemp(path)) {
-        folder_lock = lock_folder(path);
-        snprintf(temporary, sizeof temporary, TEMPORARY "%s", path);
+        // What a compiler that is ended leaves there goes with the folder.
+        temporary_before = named ? strdup(named) : NULL;
+        setenv(TEMPORARY, path, 1);
         return true;
     }
     release_signals();
-    weir_long_text_add(report, "error: no folder for temporary files: %s: %s; set TMPDIR\n", path,
-                       strerror(errno));
+    weir_long_text_add(report, "error: no folder for temporary files: %s: %s; set " TEMPORARY "\n",
+                       path, strerror(errno));
     return false;
 }
 
 void kc_folder_remove(const char *path)
 {
     nftw(path, remove_one, 8, FTW_DEPTH | FTW_PHYS);
-    if (folder_lock >= 0)
-        close(folder_lock);
-    folder_lock = -1;
-    *temporary = '\0';
+    if (temporary_before)
+        setenv(TEMPORARY, temporary_before, 1);
+    else
+        unsetenv(TEMPORARY);
+    free(temporary_before);
+    temporary_before = NULL;
     release_signals();
 }

@@ -10,7 +10,6 @@
 #include "kernels/compiler/compiler.h"
 
 enum {
-    IMAGES_MOST = 32,
     PATH_SIZE = 1024
 };
 
@@ -37,6 +36,7 @@ struct reader {
     const char *name; // of the image
     struct kc_kernels *kernels;
     struct weir_long_text *report;
+    char *target; // of KC_TARGET_SIZE
 };
 
 struct cubin {
@@ -56,7 +56,7 @@ static bool refuse(const struct reader *reader, const char *sentence)
 // A kernel's parameters have their sizes, and nothing else.
 static bool add_size(struct kc_kernel *kernel, unsigned size)
 {
-    struct kc_parameter *parameter = kc_parameter_add(kernel);
+    struct weir_parameter *parameter = kc_parameter_add(kernel);
     if (parameter)
         parameter->size = size;
     return parameter != NULL;
@@ -123,7 +123,7 @@ static char letter_of(const struct cubin *cubin, unsigned sm)
     return '\0';
 }
 
-static bool read_cubin_target(const struct cubin *cubin, struct kc_image *image)
+static bool read_cubin_target(const struct cubin *cubin)
 {
     const Elf64_Ehdr *head = &cubin->head;
     const unsigned abi = head->e_ident[EI_ABIVERSION];
@@ -144,8 +144,7 @@ static bool read_cubin_target(const struct cubin *cubin, struct kc_image *image)
     letter[0] = abi == ABI_8                        ? letter_of(cubin, sm)
                 : head->e_flags & FLAG_ACCELERATORS ? 'a'
                                                     : '\0';
-    image->format = "CUBIN";
-    snprintf(image->target, sizeof image->target, "sm_%u%s", sm, letter);
+    snprintf(cubin->reader->target, KC_TARGET_SIZE, "sm_%u%s", sm, letter);
     return true;
 }
 
@@ -205,14 +204,13 @@ static bool read_kernels(const struct cubin *cubin)
     return true;
 }
 
-static bool read_cubin(const struct reader *reader, const void *data, size_t size,
-                       struct kc_image *image)
+static bool read_cubin(const struct reader *reader, const void *data, size_t size)
 {
     struct cubin cubin = {.reader = reader, .data = data, .size = size};
     const bool whole = get(&cubin, 0, &cubin.head, sizeof cubin.head) &&
                        cubin.head.e_ident[EI_CLASS] == ELFCLASS64 && is_whole(&cubin) &&
                        get_section(&cubin, cubin.head.e_shstrndx, &cubin.names);
-    if (whole && !read_cubin_target(&cubin, image))
+    if (whole && !read_cubin_target(&cubin))
         return false;
     return (whole && read_kernels(&cubin)) || refuse(reader, "is a damaged cubin: make it again");
 }
@@ -309,8 +307,7 @@ static const char *find_directive(const char *text, const char *end, const char 
 }
 
 // "sm_90" and what follows it.
-static bool read_target(const struct reader *reader, const char *text, const char *end,
-                        struct kc_image *image)
+static bool read_target(const struct reader *reader, const char *text, const char *end)
 {
     const char *at = find_directive(text, end, ".target");
     char token[64];
@@ -319,9 +316,9 @@ static bool read_target(const struct reader *reader, const char *text, const cha
                               "-ptx has made");
     const char *stop = memchr(at, '\n', (size_t)(end - at));
     if (!next_token(&at, end, token, sizeof token) || strncmp(token, "sm_", 3) != 0 ||
-        !isdigit((unsigned char)token[3]) || strlen(token) >= sizeof image->target)
+        !isdigit((unsigned char)token[3]))
         return refuse(reader, "is PTX for something else than an sm_ architecture");
-    snprintf(image->target, sizeof image->target, "%.15s", token);
+    snprintf(reader->target, KC_TARGET_SIZE, "%s", token);
     while (next_token(&at, stop ? stop : end, token, sizeof token))
         if (strcmp(token, "texmode_independent") == 0)
             return refuse(reader, "is PTX of an OpenCL compiler (texmode_independent), which "
@@ -330,13 +327,11 @@ static bool read_target(const struct reader *reader, const char *text, const cha
     return true;
 }
 
-static bool read_ptx(const struct reader *reader, const char *text, size_t size,
-                     struct kc_image *image)
+static bool read_ptx(const struct reader *reader, const char *text, size_t size)
 {
     static const char mark[] = ".entry";
     const char *end = text + size;
-    image->format = "PTX";
-    if (!read_target(reader, text, end, image))
+    if (!read_target(reader, text, end))
         return false;
     for (const char *at = text; (at = memchr(at, '.', (size_t)(end - at)));) {
         const bool is_entry = (size_t)(end - at) > sizeof mark &&
@@ -349,20 +344,31 @@ static bool read_ptx(const struct reader *reader, const char *text, size_t size,
     return true;
 }
 
-bool kc_image_read(const char *name, const void *data, size_t size, struct kc_image *out_image,
-                   struct kc_kernels *out_kernels, struct weir_long_text *report)
+bool kc_image_read(const char *name, const void *data, size_t size, const char **out_format,
+                   char out_target[KC_TARGET_SIZE], struct kc_kernels *out_kernels,
+                   struct weir_long_text *report)
 {
     static const unsigned char fatbin[] = {0x50, 0xed, 0x55, 0xba};
-    const struct reader reader = {name, out_kernels, report};
-    if (size > 4 && memcmp(data, "\177ELF", 4) == 0)
-        return read_cubin(&reader, data, size, out_image);
+    const struct reader reader = {name, out_kernels, report, out_target};
+    const bool is_cubin = size > 4 && memcmp(data, "\177ELF", 4) == 0;
+    *out_format = is_cubin ? WEIR_IMAGE_CUBIN : WEIR_IMAGE_PTX;
+    if (is_cubin)
+        return read_cubin(&reader, data, size);
     if (size > 4 && memcmp(data, fatbin, sizeof fatbin) == 0)
         return refuse(&reader, "is a fatbin: take the cubins out of it with cuobjdump "
                                "--extract-elf all");
     if (memchr(data, '\0', size))
         return refuse(&reader, "is neither a cubin nor PTX: name a file that nvcc -cubin or nvcc "
                                "-ptx has made");
-    return read_ptx(&reader, data, size, out_image);
+    return read_ptx(&reader, data, size);
+}
+
+char *kc_image_add(struct kc_images *images, const char *format, const void *data, size_t size)
+{
+    char *target = images->targets[images->count];
+    images->items[images->count++] =
+        (struct weir_image){sizeof(struct weir_image), format, target, data, size};
+    return target;
 }
 
 // The twin.
@@ -375,6 +381,8 @@ struct twin_build {
     struct weir_long_text *report;
     const char *opencl; // where the signatures come from, for messages
 };
+
+#define TOO_MANY "more than 32 CUDA images in one bundle"
 
 // nvcc.
 
@@ -395,55 +403,25 @@ static void add_report(struct weir_long_text *report, const char *errors)
     }
 }
 
-// "-DNAME=VALUE" and "-IFOLDER".
-struct words {
-    char *items[64];
-    size_t count;
-};
-
-static bool add_words(struct words *words, const char *option, const struct kc_list *list)
+static void add_list(struct kc_job *job, const char *option, const struct kc_list *list)
 {
-    for (size_t i = 0; i < list->count; i++) {
-        const size_t size = strlen(option) + strlen(list->items[i]) + 1;
-        if (words->count == sizeof words->items / sizeof *words->items)
-            return false;
-        char *word = malloc(size);
-        if (!word)
-            return false;
-        snprintf(word, size, "%s%s", option, list->items[i]);
-        words->items[words->count++] = word;
-    }
-    return true;
+    for (size_t i = 0; i < list->count; i++)
+        kc_job_add(job, "%s%s", option, list->items[i]);
 }
 
-struct target {
-    const char *architecture; // "90a"
-    const char *flag;         // "-cubin"
-    const char *prefix;       // "-arch=sm_"
-    const char *suffix;       // ".cubin"
-    char arch[64];
-    char path[PATH_SIZE];
-    const char *depends; // where nvcc writes what it read; NULL: nowhere
-};
-
-static void prepare(const struct twin_build *twin, struct target *target, const struct words *words,
+// One image: "90a", "-cubin", "-arch=sm_" and ".cubin".
+static void prepare(const struct twin_build *twin, const char *architecture, bool cubin,
                     struct kc_job *job)
 {
     const struct kc_build *build = twin->build;
-    snprintf(target->arch, sizeof target->arch, "%s%s", target->prefix, target->architecture);
-    snprintf(target->path, sizeof target->path, "%s/twin_%s%s", twin->folder, target->architecture,
-             target->suffix);
     job->output_too = true;
-    KC_ADD(job, twin->tools->nvcc, target->flag, target->arch);
+    KC_ADD(job, twin->tools->nvcc, cubin ? "-cubin" : "-ptx");
+    kc_job_add(job, "-arch=%s_%s", cubin ? "sm" : "compute", architecture);
     if (build->language.fast)
         kc_job_add(job, "--use_fast_math");
-    for (size_t i = 0; i < build->twin.options.count; i++)
-        kc_job_add(job, build->twin.options.items[i]);
-    for (size_t i = 0; i < words->count; i++)
-        kc_job_add(job, words->items[i]);
-    if (target->depends)
-        KC_ADD(job, "-MMD", "-MF", target->depends);
-    KC_ADD(job, build->twin.source, "-o", target->path);
+    add_list(job, "", &build->twin.options);
+    add_list(job, "-I", &build->sources.folders);
+    add_list(job, "-D", &build->sources.definitions);
 }
 
 // A mistake is told once, and not for each architecture.
@@ -460,22 +438,6 @@ static bool run(const struct twin_build *twin, struct kc_job *jobs, size_t count
     if (!fine)
         weir_long_text_add(twin->report, "error: %s does not compile as CUDA C++\n",
                            twin->build->twin.source);
-    return fine;
-}
-
-static bool compile(const struct twin_build *twin, struct target *targets, size_t count)
-{
-    struct kc_job jobs[IMAGES_MOST] = {{0}};
-    struct words words = {.count = 0};
-    bool fine = add_words(&words, "-I", &twin->build->sources.folders) &&
-                add_words(&words, "-D", &twin->build->sources.definitions);
-    for (size_t i = 0; i < count; i++)
-        prepare(twin, &targets[i], &words, &jobs[i]);
-    if (!fine)
-        kc_error(twin->report, "more than 64 folders and definitions for nvcc");
-    fine = fine && run(twin, jobs, count);
-    for (size_t i = 0; i < words.count; i++)
-        free(words.items[i]);
     return fine;
 }
 
@@ -510,15 +472,15 @@ static bool is_missing(const struct twin_build *twin, const char *file,
     return false;
 }
 
-static const char *remedy_for(const struct kc_parameter *parameter)
+static const char *remedy_for(const struct weir_parameter *parameter)
 {
-    const size_t length = strlen(parameter->type);
-    if (parameter->kind == KC_BUFFER)
+    const size_t length = strlen(parameter->type_name);
+    if (parameter->kind == WEIR_PARAMETER_BUFFER)
         return "it is a pointer in both";
-    if (parameter->kind == KC_LOCAL)
+    if (parameter->kind == WEIR_PARAMETER_LOCAL)
         return "local memory is a size_t in CUDA C++, its offset in the dynamic shared memory "
                "(docs/kernels.md, weir_local)";
-    if (length > 1 && parameter->type[length - 1] == '3')
+    if (length > 1 && parameter->type_name[length - 1] == '3')
         return "a vector of 3 takes as much as one of 4 in OpenCL C, so use that";
     return "give it types of one size";
 }
@@ -528,17 +490,18 @@ static bool check_sizes(const struct twin_build *twin, const char *file,
 {
     bool fine = true;
     for (size_t i = 0; i < kernel->parameter_count; i++) {
-        const struct kc_parameter *parameter = &kernel->parameters[i];
+        const struct weir_parameter *parameter = &kernel->parameters[i];
         const unsigned wanted =
-            parameter->kind == KC_VALUE ? parameter->size : (unsigned)sizeof(uint64_t);
+            parameter->kind == WEIR_PARAMETER_VALUE ? parameter->size : (unsigned)sizeof(uint64_t);
         if (other->parameters[i].size == wanted)
             continue;
         weir_long_text_add(twin->report,
                            "error: kernel '%s', parameter %zu, '%s': %s%s has %u bytes in %s, and "
                            "%u in %s: %s\n",
                            kernel->name, i + 1, parameter->name,
-                           parameter->kind == KC_LOCAL ? "local " : "", parameter->type, wanted,
-                           twin->opencl, other->parameters[i].size, file, remedy_for(parameter));
+                           parameter->kind == WEIR_PARAMETER_LOCAL ? "local " : "",
+                           parameter->type_name, wanted, twin->opencl, other->parameters[i].size,
+                           file, remedy_for(parameter));
         fine = false;
     }
     return fine;
@@ -553,7 +516,7 @@ static bool check_kernel(const struct twin_build *twin, const char *file,
     if (other->parameter_count == kernel->parameter_count)
         return check_sizes(twin, file, kernel, other);
     weir_long_text_add(twin->report,
-                       "error: kernel '%s' has %zu parameter%s in %s, and %zu in %s: give it the "
+                       "error: kernel '%s' has %u parameter%s in %s, and %u in %s: give it the "
                        "same in both, in one order\n",
                        kernel->name, kernel->parameter_count,
                        kernel->parameter_count == 1 ? "" : "s", twin->opencl,
@@ -591,17 +554,17 @@ static bool check(const struct twin_build *twin, const char *file, const struct 
 
 // Images.
 
-static bool is_new(const struct twin_build *twin, const char *path, const struct kc_image *image)
+static bool is_new(const struct twin_build *twin, const char *path, const char *format,
+                   const char *target)
 {
     const struct kc_images *images = &twin->result->images;
     for (size_t i = 0; i < images->count; i++) {
-        const struct kc_image *other = &images->items[i];
-        if (strcmp(other->format, image->format) != 0 || strcmp(other->target, image->target) != 0)
+        if (strcmp(images->items[i].format, format) != 0 ||
+            strcmp(images->items[i].target, target) != 0)
             continue;
         weir_long_text_add(twin->report,
                            "error: %s is a second %s for %s: a bundle has one, so leave one out\n",
-                           path, strcmp(image->format, "PTX") == 0 ? "PTX" : "cubin",
-                           image->target);
+                           path, strcmp(format, WEIR_IMAGE_PTX) == 0 ? "PTX" : "cubin", target);
         return false;
     }
     return true;
@@ -611,20 +574,19 @@ static bool is_new(const struct twin_build *twin, const char *path, const struct
 static bool take_image(const struct twin_build *twin, const char *path, const char *shown)
 {
     struct kc_images *images = &twin->result->images;
-    struct kc_image *image = &images->items[images->count];
     struct kc_kernels kernels = {NULL, 0};
-    char *data;
-    if (images->count == IMAGES_MOST)
-        return kc_error(twin->report, "more than 32 CUDA images in one bundle");
-    *image = (struct kc_image){.format = NULL};
-    if (!kc_read(path, &data, &image->size, twin->report))
+    const char *format;
+    char target[KC_TARGET_SIZE], *data;
+    size_t size;
+    if (images->count > KC_IMAGES_MOST) // the OpenCL C is one of them
+        return kc_error(twin->report, TOO_MANY);
+    if (!kc_read(path, &data, &size, twin->report))
         return false;
-    image->data = data;
-    const bool fine = kc_image_read(shown, data, image->size, image, &kernels, twin->report) &&
-                      check(twin, shown, &kernels) && is_new(twin, shown, image);
+    const bool fine = kc_image_read(shown, data, size, &format, target, &kernels, twin->report) &&
+                      check(twin, shown, &kernels) && is_new(twin, shown, format, target);
     kc_kernels_finish(&kernels);
     if (fine)
-        images->count++;
+        snprintf(kc_image_add(images, format, data, size), sizeof target, "%s", target);
     else
         free(data);
     return fine;
@@ -663,30 +625,27 @@ static void read_depends(const struct twin_build *twin, const char *path)
 static bool make_images(const struct twin_build *twin)
 {
     const struct kc_build *build = twin->build;
-    const size_t count = build->cubins.count + build->ptx.count;
-    struct target targets[IMAGES_MOST];
-    char depends[PATH_SIZE];
-    if (count > IMAGES_MOST)
-        return kc_error(twin->report, "more than 32 CUDA images in one bundle");
-    for (size_t i = 0; i < build->cubins.count; i++)
-        targets[i] = (struct target){.architecture = build->cubins.items[i],
-                                     .flag = "-cubin",
-                                     .prefix = "-arch=sm_",
-                                     .suffix = ".cubin"};
-    for (size_t i = 0; i < build->ptx.count; i++)
-        targets[build->cubins.count + i] = (struct target){.architecture = build->ptx.items[i],
-                                                           .flag = "-ptx",
-                                                           .prefix = "-arch=compute_",
-                                                           .suffix = ".ptx"};
-    weir_long_text_add(&twin->result->twin, "%s", build->twin.source);
+    const size_t cubins = build->cubins.count, count = cubins + build->ptx.count;
+    struct kc_job jobs[KC_IMAGES_MOST] = {{0}};
+    char paths[KC_IMAGES_MOST][PATH_SIZE], depends[PATH_SIZE];
+    if (count > KC_IMAGES_MOST)
+        return kc_error(twin->report, TOO_MANY);
     snprintf(depends, sizeof depends, "%s/twin.d", twin->folder);
-    if (count > 0)
-        targets[0].depends = depends;
-    bool fine = compile(twin, targets, count);
+    for (size_t i = 0; i < count; i++) {
+        snprintf(paths[i], PATH_SIZE, "%s/twin_%zu.%s", twin->folder, i,
+                 i < cubins ? "cubin" : "ptx");
+        prepare(twin, i < cubins ? build->cubins.items[i] : build->ptx.items[i - cubins],
+                i < cubins, &jobs[i]);
+        if (i == 0)
+            KC_ADD(&jobs[i], "-MMD", "-MF", depends);
+        KC_ADD(&jobs[i], build->twin.source, "-o", paths[i]);
+    }
+    weir_long_text_add(&twin->result->twin, "%s", build->twin.source);
+    bool fine = run(twin, jobs, count);
     if (fine && count > 0)
         read_depends(twin, depends);
     for (size_t i = 0; i < count && fine; i++)
-        fine = take_image(twin, targets[i].path, build->twin.source);
+        fine = take_image(twin, paths[i], build->twin.source);
     return fine;
 }
 

@@ -249,12 +249,7 @@ static weir_disk_cache *cache;
 static void open_cache(void)
 {
     char message[256];
-    cache =
-        weir_disk_cache_create(&(struct weir_disk_cache_params){.struct_size = sizeof(
-                                                                    struct weir_disk_cache_params),
-                                                                .name = "opencl-layer",
-                                                                .limit_bytes = CACHE_BYTES},
-                               message, sizeof message);
+    cache = weir_disk_cache_create(NULL, "opencl-layer", CACHE_BYTES, message, sizeof message);
 }
 
 static char *read_kept(const char *key)

@@ -20,7 +20,6 @@ typedef struct weir_train_data weir_train_data;
 
 // A set from a seed.
 struct weir_train_made_params {
-    size_t struct_size;
     struct weir_train_shape shape; // at most 2^24 numbers
     uint32_t classes;              // 1 ... 65536; all their numbers at most 2^28
     uint64_t count;                // of samples, > 0
@@ -29,7 +28,7 @@ struct weir_train_made_params {
 };
 
 // Ownership: the caller's, until weir_train_data_destroy().
-// Errors: WEIR_ERROR_INVALID naming the field and its limits; WEIR_ERROR_OUT_OF_MEMORY.
+// Errors: WEIR_ERROR_OUT_OF_MEMORY.
 weir_status weir_train_data_make(const struct weir_train_made_params *params,
                                  weir_train_data **out_data);
 

@@ -7,7 +7,7 @@
 
 #include "base/c_locale.h"
 #include "base/file.h"
-#include "base/ini.h"
+#include "base/ini/ini.h"
 #include "conf/gpus/c1060_ini.h"
 #include "conf/gpus/c2050_ini.h"
 #include "conf/gpus/geforce_fermi_ini.h"
@@ -407,7 +407,7 @@ static bool set_cost(struct sim_cost *cost, const char *key, const char *value,
     return true;
 }
 
-// Files. The lines come from base/ini.h.
+// Files. The lines come from base/ini/ini.h.
 
 enum part {
     NO_PART,
@@ -584,7 +584,9 @@ static bool parse_text(const struct place *place, const char *text, size_t size,
         .place = *place,
         .fine = true,
     };
-    weir_ini_read(text, size, &handler, &reader);
+    const enum weir_ini_end end = weir_ini_read(text, size, &handler, &reader);
+    if (end == WEIR_INI_NO_MEMORY)
+        return refuse(&reader.place, "there is no memory to read it");
     *out_learnt = reader.learnt;
     return reader.fine && end_text(&reader);
 }

@@ -434,7 +434,7 @@ static void close_file(struct trace *trace)
 }
 
 // Every queue is destroyed by now. Runs on this thread too, which has all signals blocked: SIGPIPE
-// of a pipe without a reader, and SIGXFSZ of a file that may not grow.
+// of a pipe without a reader.
 static void write_rest(struct trace *trace)
 {
     struct round round = {.last = true, .more = true};
@@ -492,11 +492,8 @@ void trace_drain_now(struct trace *trace)
     const uint64_t turn = ++trace->asked;
     trace->pressed = true;
     pthread_cond_signal(&trace->wake);
-    trace->waiting++;
-    while (trace->served < turn && !trace->stop)
+    while (trace->served < turn)
         weir_wait(&trace->written, &trace->lock);
-    if (--trace->waiting == 0)
-        pthread_cond_broadcast(&trace->written);
     pthread_mutex_unlock(&trace->lock);
 }
 
@@ -517,9 +514,6 @@ void trace_drain_finish(struct trace *trace)
     pthread_mutex_lock(&trace->lock);
     trace->stop = true;
     pthread_cond_signal(&trace->wake);
-    pthread_cond_broadcast(&trace->written);
-    while (trace->waiting > 0)
-        weir_wait(&trace->written, &trace->lock);
     pthread_mutex_unlock(&trace->lock);
     weir_thread_join(&trace->thread);
     pthread_cond_destroy(&trace->wake);

@@ -277,10 +277,9 @@ struct trace {
     pthread_cond_t wake;
     bool stop;
     bool pressed;           // a ring is filling up
-    pthread_cond_t written; // also when none waits for it any more
+    pthread_cond_t written;
     uint64_t asked;         // how many have waited for `written`
     uint64_t served;
-    uint32_t waiting; // how many do now
     weir_trace_writer *writer;
     bool write_failed; // and was logged
     uint64_t limit;    // bytes of the file
@@ -322,10 +321,9 @@ void trace_join(struct trace_device *devices, struct trace_queue *queues, bool l
 
 void trace_queue_free(struct trace_queue *queue);
 bool trace_drain_start(struct trace *trace);
-// In virtual time: waits until all that is complete now is written, or the thread is to end, which then
-// writes it. With no lock of the plugin held.
+// In virtual time: waits until all that is complete now is written. With no lock of the plugin held.
 void trace_drain_now(struct trace *trace);
-// Writes the rest, closes the file and ends the thread, and lets those go that wait for it. A failure is
+// Writes the rest, closes the file and ends the thread, when no other thread uses the runtime. A failure is
 // described in `failure`.
 void trace_drain_finish(struct trace *trace);
 // Reads the device's clock if the last reading is old or `now` is true. With the device's lock

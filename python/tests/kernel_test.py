@@ -48,14 +48,6 @@ def test_arguments_of_every_kind(device, queue, program, runs_kernels):
         assert (result[:60] == -3 + 7 + 1024 + 10).all() and (result[60:] == 0).all()
 
 
-def test_a_launcher_is_kept(queue, program, pair):
-    src, dst = pair
-    scale = program.kernel("scale")[4, 256]
-    for factor in range(3):
-        scale(queue, weir.In(src), weir.Out(dst), factor)
-    queue.sync()
-
-
 @pytest.mark.parametrize(
     "arguments, sentence",
     [
@@ -88,11 +80,6 @@ def test_a_buffer_of_another_type_is_refused(device, queue, program):
 def test_a_wrong_grid_is_refused(program, key):
     with pytest.raises(weir.InvalidError):
         program.kernel("scale")[key]
-
-
-def test_a_misspelt_kernel_has_its_neighbour_named(program):
-    with pytest.raises(weir.NotFoundError, match="scale"):
-        program.kernel("scal")
 
 
 def test_code_that_does_not_build_has_the_compilers_log(device, runs_kernels):

@@ -1,4 +1,4 @@
-"""Runtimes, devices, and what their errors say."""
+"""Runtimes, devices, what their errors say, and what plugins say about Python programs."""
 
 import inspect
 import subprocess
@@ -7,6 +7,7 @@ import sys
 import pytest
 
 import weir
+from conftest import BACKEND
 
 
 def line():
@@ -28,17 +29,6 @@ def test_an_error_names_the_line_of_the_caller_and_the_remedy(runtime):
     assert raised.value.remedy in str(raised.value)
 
 
-def test_a_wrong_module_is_named_with_the_nearest():
-    with pytest.raises(weir.ModuleError, match="did you mean 'null'"):
-        weir.open("", backend="nul")
-
-
-def test_limits_are_attributes(device):
-    assert device.limits.max_block_items >= 1
-    assert len(device.limits.max_grid) == 3
-    assert isinstance(device.limits.unified_memory, bool)
-
-
 def test_closing_the_runtime_closes_its_devices(runtime):
     device = runtime.device()
     runtime.close()
@@ -46,12 +36,6 @@ def test_closing_the_runtime_closes_its_devices(runtime):
     runtime.close()
     with pytest.raises(weir.InvalidError, match="closed"):
         device.limits
-
-
-def test_two_runtimes_stand_beside_each_other(runtime):
-    with weir.open("", backend="null") as other, other.device() as device:
-        assert device.runtime is other
-        assert not runtime.closed
 
 
 def test_threads_open_runtimes_at_once(runtime):
@@ -83,13 +67,6 @@ def test_a_region_is_a_block(runtime, device, tmp_path):
         assert "frame" in trace and "upload" in trace
     with pytest.raises(weir.InvalidError, match="the runtime is closed"):
         region.__enter__()
-
-
-def test_an_error_may_have_a_class_of_the_users():
-    class Mine(weir.InvalidError):
-        pass
-
-    assert Mine("x").status == "WEIR_ERROR_INVALID"
 
 
 def test_objects_of_two_runtimes_do_not_mix(runtime, device):
@@ -133,3 +110,45 @@ def test_a_subinterpreter_is_refused_with_a_sentence():
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     # Python 3.12 and later refuse in its own words what does not say that it may be loaded there.
     assert "subinterpreter" in result.stdout, result
+
+
+def test_an_access_of_the_host_without_a_sync_is_found():
+    with weir.open("", backend=BACKEND, plugins="check") as runtime, runtime.device() as device:
+        queue, host = device.queue(), device.buffer(64, "uint8", "host")
+        queue.fill(host, 1)
+        at = line() + 1
+        with host.host("r") as array:
+            array.sum()
+        device.sync()
+        found = [f for f in runtime.findings if not f["hint"]]
+        assert [(f["kind"], f["second"]["line"]) for f in found] == [("host-read", at)]
+        del array
+
+
+def helper(queue, a, b):
+    queue.copy(a, b)
+
+
+def test_a_line_is_that_of_the_call_also_in_a_comprehension_and_in_exec():
+    with weir.open("", backend=BACKEND, plugins="check") as runtime, runtime.device() as device:
+        queue, other = device.queue(), device.queue()
+        a, b = device.buffer(64), device.buffer(64)
+        exec(compile("\n\nqueue.fill(b, 1)", "made.py", "exec"), {"queue": queue, "b": b})
+        at = line() + 1
+        [other.copy(a, b) for _ in range(1)]
+        device.sync()
+        found = runtime.findings[0]
+        assert (found["first"]["file"], found["first"]["line"]) == ("made.py", 3)
+        assert (found["second"]["file"], found["second"]["line"]) == (__file__, at)
+
+
+def test_a_failure_on_purpose_names_the_line():
+    text = "[fault]\nfault = fail\nkinds = copy\nat = 2\n"
+    with weir.open("fault.ini", text=text, backend=BACKEND, plugins="fault") as runtime, runtime.device() as device:
+        queue, a, b = device.queue("q"), device.buffer(64), device.buffer(64)
+        queue.copy(a, b)
+        at = line() + 2
+        with pytest.raises(weir.Error) as raised:
+            queue.copy(a, b)
+            queue.sync()
+        assert (raised.value.file, raised.value.line) == (__file__, at)

@@ -34,6 +34,7 @@ USES = {
     "base": [],
     # What ranks say of their calls.
     "base/call": ["api", "base"],
+    "base/ini": ["base"],
     "base/json": ["base"],
     "conf/gpus": [],
     # Source with images becomes source without, before any backend gets it.
@@ -62,12 +63,12 @@ USES = {
     "plugins/fault": _MODULE + ["plugins/kit"],
     "plugins/kit": _MODULE,
     "plugins/perturb": _MODULE + ["plugins/kit"],
-    "plugins/sim": _MODULE + ["conf/gpus", "plugins/kit"],
+    "plugins/sim": _MODULE + ["base/ini", "conf/gpus", "plugins/kit"],
     "plugins/trace": _MODULE + ["plugins/kit", "report"],
     # A bundle is a value of a type of the public headers.
     "kernels": ["api"],
     "kernels/compare": ["api", "base", "base/json"],
-    "kernels/compiler": ["base", "kernels/images", "kernels/library", "kernels/ptx"],
+    "kernels/compiler": ["api", "base", "kernels/images", "kernels/library", "kernels/ptx"],
     "kernels/images": ["base"],
     "kernels/library": [],
     "kernels/ptx": ["base"],
@@ -108,10 +109,12 @@ USES = {
 # Libraries of other packages.
 LINKS = {
     "backends/cuda": ["cuda"],
+    "base/ini": ["inih"],
     "base/json": ["jansson"],
     "cli": ["jansson"],
     "cli/common": ["jansson"],
-    "core": ["dlpack"],
+    "core": ["dlpack", "inih"],
+    "core/config": ["inih"],
     "core/interop": ["dlpack"],
     "io": ["jansson", "libjpeg", "libpng", "zlib"],
     "kernels/compare": ["jansson"],
@@ -130,6 +133,7 @@ TARGETS = {
     "backends/null": ["//backends/null:weir_null.so"],
     "backends/opencl": ["//backends/opencl:weir_opencl.so"],
     "base": ["//base", "//base:lock_listener"],
+    "base/ini": ["//base/ini"],
     "base/json": ["//base/json"],
     "cli": ["//cli:command"],
     "cli/bench": ["//cli/bench", "//cli/bench:comparable"],
@@ -180,7 +184,7 @@ TARGETS = {
         "//kernels/library:grid_barrier",
         "//kernels/library:half",
         "//kernels/library:half_conversions",
-        "//kernels/library:native",
+        "//kernels/library:math",
         "//kernels/library:sub_groups",
         "//kernels/library:work_items",
     ],

@@ -46,36 +46,17 @@ refused 2 "'nowhere/' names no file" "$weir" run arr-coc nowhere/
 mkdir folder.png
 refused 2 "the folder 'folder.png' has no image" "$weir" run arr-coc folder.png
 
-# Weights.
-python3 - "$weights" <<'PYTHON'
-import json, struct, sys
-from files import npy
-data = open(sys.argv[1], "rb").read()
-size = struct.unpack("<Q", data[:8])[0]
-header = json.loads(data[8:8 + size])
-body = data[8 + size:]
-
-def write(path, header, body):
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    open(path, "wb").write(struct.pack("<Q", len(text)) + text + body)
-
-# A tensor under another name is a missing one, and the file stays sound.
-write("missing.safetensors",
-      {("other" if k == "balancer.2.bias" else k): v for k, v in header.items()}, body)
-begin, end = header["balancer.0.bias"]["data_offsets"]
-write("nan.safetensors", header, body[:begin] + struct.pack("<f", float("nan")) + body[begin + 4:])
-
+# Weights. A tensor under another name is a missing one, and the file stays sound.
+sed 's/"balancer.2.bias"/"balancer.2.bios"/' "$weights" >missing.safetensors
+python3 -c 'from files import npy
 npy("short.npy", (5,), 1.0)
-npy("nan.npy", (1536,), [1.0] * 100 + [float("nan")] + [1.0] * 1435)
-PYTHON
+npy("nan.npy", (1536,), [1.0] * 100 + [float("nan")] + [1.0] * 1435)'
 expect_weights()
 {
     refused 1 "$2" "$weir" run arr-coc --config small.ini --weights "$1" "$photo"
     expect_contains "$messages" "$1"
 }
 expect_weights missing.safetensors "balancer.2.bias"
-expect_weights nan.safetensors "balancer.0.bias"
 expect_weights nowhere.safetensors "nowhere.safetensors"
 
 # Queries.

@@ -125,7 +125,7 @@ side = 64
 grid = 4
 TEXT
     export WEIR_MODULE_PATH="$modules"
-    expect_message 1 "one queue, one piece: " "$weir" bench overlap --config lossy.ini --size 8K --turns 1 --kernel light
+    expect_message 1 "order depth, 1 chunks: " "$weir" bench overlap --config lossy.ini --size 8K --turns 1 --kernel light
     expect_contains "$messages" " numbers are wrong; number 0 is "
     [ -z "$output" ] || fail "wrong results, and yet it printed: $output"
     expect_message 1 "numbers are wrong" "$weir" bench pipeline --config lossy.ini --size 4K --turns 1 --frames 1
@@ -163,8 +163,6 @@ expect_usage "does not know what to do with 'x'" submit x
 expect_message 1 "missing.png" "$weir" bench arr-coc --config null.ini missing.png
 expect_message 1 "missing/plot.svg" "$weir" bench overlap --config null.ini --size 8K --turns 1 --plot missing/plot.svg
 [ -z "$output" ] || fail "it measured before it looked at the plot's name: $output"
-expect_message 1 "missing/o.json" "$weir" bench overlap --config null.ini --size 8K --turns 1 --output missing/o.json
-expect_message 3 "missing.ini" "$weir" bench overlap --config missing.ini
 
 # An interrupt ends it after the turn in progress, which is reported unless it is the one
 # that warms up.

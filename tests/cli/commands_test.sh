@@ -68,6 +68,23 @@ expect_usage "weir config check needs a file" config check
 expect_usage "does not know what to do with 'b'" config check a b
 expect_usage "--turns takes a whole number from 1 to 101" bench submit --turns 0
 
+# What commands of several kinds take and refuse alike: an option, a program to run, a configuration.
+for command in "bench overlap" calibrate check devices doctor "doctor comm" fault launch perturb "run arr-coc" sim \
+    "sim learn" "sim sweep" trace "trace report" "train ddp"; do
+    # shellcheck disable=SC2086
+    expect_usage "did you mean --help?" $command --hlep
+done
+for command in check "fault --at 1" "launch -n 4" perturb "sim --gpu k20c" "sim sweep --gpu k20c --over a=1" trace; do
+    # shellcheck disable=SC2086
+    expect_usage "weir ${command%% -*} needs a command" $command
+done
+for command in "bench overlap" calibrate devices "doctor comm" "fault --at 1 true" "run arr-coc --compile all" "trace true" \
+    "train ddp"; do
+    # shellcheck disable=SC2086
+    expect_status 3 env WEIR_CONFIG=missing.ini "$weir" $command
+    expect_contains "$output" "missing.ini"
+done
+
 # Options of one letter, and those that may be repeated.
 expect_usage "--output is given twice; give it once" kernels build -o a.c -ob.c x.cl
 expect_usage "--output needs a value: --output OUT.c" kernels build x.cl -o

@@ -48,7 +48,6 @@ expect_output 0 "transport = mpi (nothing.ini:2)" "$weir" doctor comm --config n
 expect_contains "$output" "note     transport      mpi cannot be used: "
 expect_contains "$output" "install Open MPI 4 or MPICH 4, or set [mpi] library to the file"
 expect_problem "RANK is set, and WORLD_SIZE is not" "set both, or neither" env RANK=1 "$weir" doctor comm
-expect_problem "missing.ini" "" "$weir" doctor comm --config missing.ini
 
 # Two that meet.
 port="$(free_port)"
@@ -101,5 +100,3 @@ expect_contains "$(cat listener)" "rank 1 has not come"
 wait "$strangers"
 
 expect_message 2 "takes one of --listen and --connect" "$weir" doctor comm --listen 1 --connect node1:1
-expect_data 2 "$weir" doctor comm extra
-expect_output 0 "weir doctor comm" "$weir" doctor --help

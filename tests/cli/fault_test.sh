@@ -87,8 +87,6 @@ expect_message 2 "takes refuse, fail, slow, lose, memory or garbage" "$weir" fau
 expect_data 2 "$weir" fault --every 1 --fault "" "$faulty"
 expect_message 2 "take one line" "$weir" fault --at 1 --label $'a\nb' "$faulty"
 expect_data 2 "$weir" fault --at none "$faulty"
-expect_message 2 "weir fault needs a command" "$weir" fault --at 1
-expect_message 3 "missing.ini" env WEIR_CONFIG=missing.ini "$weir" fault --at 1 "$faulty"
 expect_message 3 "set TMPDIR to another one" env TMPDIR=/nowhere "$weir" fault --at 1 "$faulty"
 
 # A signal ends the walk; what it found until then is printed.

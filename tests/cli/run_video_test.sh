@@ -204,24 +204,15 @@ damaged()
 head -c 6000 film.y4m >cut.y4m
 damaged "cut.y4m: the stream ends in frame 4, after" 3 cut.y4m
 python3 -c 'from make import *
-with open("sizes.y4m", "wb") as f:
-    f.write(head() + b"FRAME\n" + frame(0) + head(64, 32) + b"FRAME\n")
-with open("lost.y4m", "wb") as f:
-    f.write(head() + b"FRAME\n" + frame(0) + frame(1))
 with open("bare.y4m", "wb") as f:
     f.write(head())'
-damaged "sizes.y4m: after frame 1 a stream of 64x32 pixels, Cmono, begins, and this one has 48x40, Cmono" 1 sizes.y4m
-damaged "lost.y4m: after frame 1 there is no FRAME" 1 lost.y4m
 damaged "bare.y4m: the stream has no frame" 0 bare.y4m
 
 # What is refused before any work.
 video=("$weir" run arr-coc --config small.ini)
 echo text >text.y4m
-printf 'YUV4MPEG2 W48 H40 C420p10\n' >deep.y4m
 { cat small.ini && echo 'max_pixels = 1000'; } >cap.ini
 refused 1 "text.y4m: this is no Y4M stream, which begins with YUV4MPEG2; make one with ffmpeg" "${video[@]}" text.y4m </dev/null
-refused 1 "standard input: the stream is empty" "${video[@]}" - </dev/null
-refused 1 "of the kind C420p10; 8 bits of 420, 422, 444 and mono are read" "${video[@]}" deep.y4m </dev/null
 refused 1 "missing.y4m: the stream cannot be opened: No such file or directory" "${video[@]}" missing.y4m </dev/null
 expect_message 1 "48x40 = 1920 pixels, and the cap is 1000; raise max_pixels" "$weir" run arr-coc --config cap.ini --output bad film.y4m
 refused 2 "'film.y4m' is a stream, which is run by itself" "${video[@]}" frame0.png film.y4m </dev/null
@@ -251,35 +242,6 @@ if command -v ffmpeg >/dev/null; then
     as_json 'data["frames"] == 5 and data["video"]["width"] == 98 and data["video"]["frames_per_second"] == 5'
     [ "$(ffmpeg -v error -i ffmpeg/stdin.overlay.y4m -f framemd5 - | grep -vc '^#')" -eq 5 ] ||
         fail "ffmpeg does not read the overlays"
-
-    # What -pix_fmt is for: a film without it comes as it is, and some are read.
-    # film_of FORMAT ENCODER: an mp4 of five frames.
-    film_of()
-    {
-        ffmpeg -v error -y -f lavfi -i testsrc=size=98x66:rate=5:duration=1 -c:v "$2" -pix_fmt "$1" "$1.mp4"
-    }
-    for format in yuv420p yuv422p yuv444p; do
-        film_of "$format" libx264
-        expect_data 0 "$weir" run arr-coc --config small.ini --output "$format" --json - < <(ffmpeg -v error \
-            -i "$format.mp4" -f yuv4mpegpipe -)
-        output="$(tail -1 <<<"$output")"
-        as_json 'data["frames"] == 5 and data["video"]["width"] == 98 and data["video"]["dropped"] == 0'
-    done
-    # others FORMAT WORDS OPTION...
-    others()
-    {
-        local format="$1" words="$2"
-        shift 2
-        rm -rf bad
-        ffmpeg -v quiet -f lavfi -i testsrc=size=98x66:rate=5:duration=1 -pix_fmt "$format" "$@" -f yuv4mpegpipe - >other.y4m || true
-        expect_message 1 "$words" "$weir" run arr-coc --config small.ini --output bad - <other.y4m
-        expect_contains "$messages" "make one with ffmpeg -i FILE -pix_fmt yuv420p -f yuv4mpegpipe"
-        expect_nothing bad
-    }
-    others yuv411p "standard input: its frames are of the kind C411; 8 bits of 420, 422, 444 and mono are read"
-    others yuv420p10le "standard input: its frames are of the kind C420p10" -strict -1
-    others yuva444p "standard input: its frames are of the kind C444alpha" -strict -1
-    others yuv440p "standard input: the stream is empty" # ffmpeg refuses it, and writes nothing
 else
     echo "not tested: streams of ffmpeg, which is not installed"
 fi

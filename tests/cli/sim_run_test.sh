@@ -8,21 +8,7 @@ chunked="$here/tests/cli/chunked"
 pipeline="$here/tests/patterns/pipeline_example"
 migration="$here/tests/api/migration_example"
 
-# expect_ms GPU ORDER KERNEL_NS MILLISECONDS: what NVIDIA measured of this program ("How to Overlap
-# Data Transfers in CUDA C/C++"), with the kernel's time that follows from it, to 0.2 %.
-expect_ms()
-{
-    printf '[kernel spin]\nfixed_ns = %s\n' "$3" >costs.ini
-    expect_data 0 "$weir" sim --gpu "$1" --costs costs.ini --quiet --json "$chunked" "$2"
-    as_json "abs(data['runs'][0]['report']['span_ns'] / ($4 * 1e6) - 1) < 0.002"
-}
-# (the C1060 took 13.637 ms for what took it 12.924 ms without queues)
-expect_ms c1060 depth 1019483 12.924
-expect_ms c1060 breadth 1019483 8.84588
-expect_ms c2050 depth 1079819 5.735584
-expect_ms c2050 breadth 1079819 7.597984
-expect_ms k20c depth 311400 3.974144
-expect_ms k20c breadth 311400 3.967616
+printf '[kernel spin]\nfixed_ns = 311400\n' >costs.ini
 
 # One GPU: the report, and the trace; what the program prints is no part of it.
 expect_output 0 "chunked on null" "$weir" sim --gpu c1060 --costs costs.ini "$chunked" depth
@@ -183,11 +169,9 @@ expect_message 1 "sim.json" "$weir" sim --gpu k20c sh -c 'echo x >"$WEIR_TRACE_F
 # Wrong command lines.
 expect_message 2 "weir sim needs a GPU, such as --gpu h200" "$weir" sim "$chunked"
 expect_message 2 "--gpu names no GPU" "$weir" sim --gpu , "$chunked"
-expect_message 2 "weir sim needs a command" "$weir" sim --gpu k20c
 expect_message 2 "weir sim runs a program 32 times at most; name fewer GPUs" "$weir" sim --gpu "$(printf 'k20c,%.0s' {1..33})" "$chunked"
 expect_message 2 "/ is not a regular file" "$weir" sim --gpu k20c --output / "$chunked"
 expect_message 1 "absent" "$weir" sim --gpu k20c --output absent/sim.json "$chunked"
 expect_data 2 "$weir" sim --gpu k20c --output "$(printf '%05000d' 0)" "$chunked"
 expect_data 2 "$weir" sim --gpu k20c,c1060 --output "$(printf '%05000d' 0)" "$chunked"
 
-expect_output 0 "weir sim learn" "$weir" sim --help

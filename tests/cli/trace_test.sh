@@ -33,10 +33,7 @@ made b.json 4000
 
 # The report.
 expect_output 0 "made on null, a device: 3 operations, 2 queues" "$weir" trace report a.json
-expect_contains "$output" "5.50 ms: idle 36.4 %, compute 36.4 %, other work 27.3 %"
-expect_contains "$output" "0.64: the durations, added up, over the span"
 expect_contains "$output" "on queue 'up' was submitted 1.90 ms after the last work had ended (main.c:20)"
-expect_contains "$output" "frame/scale"
 [ -z "$messages" ] || fail "report wrote to standard error: $messages"
 expect_output 0 "1.00 ms: idle 0.0 %, compute 100.0 %" "$weir" trace report a.json --from 1ms --to 2ms
 expect_data 0 "$weir" trace report a.json --json --bubbles 1
@@ -46,7 +43,6 @@ as_json '{q["name"]: q["count"] for q in data["queues"]} == {"up": 2, "run": 1}'
 expect_message 2 "no operation ran in the window" "$weir" trace report a.json --from 9s
 expect_message 2 "--to is not later than --from" "$weir" trace report a.json --from 1ms --to 1ms
 expect_message 2 "--from takes a time such as 1.5ms, in ns, us, ms or s, not '1'" "$weir" trace report a.json --from 1
-expect_message 2 "weir trace report needs a trace" "$weir" trace report
 
 # A program's trace that lacks times says so.
 sed '/"cat":"kernel"/s/"ph":"X"/"ph":"i"/' a.json >untimed.json
@@ -77,17 +73,14 @@ grep -qi '<html' a.html || fail "a.html is no page"
 
 # Checks.
 expect_output 0 "holds: the longest bubble is 2.00 ms, <= 3.00 ms" "$weir" trace check a.json '--bubbles<=3ms' --busy 'compute>=36%' 'span<6ms'
-expect_contains "$output" "holds: the share of the span with compute is 36.4 %, >= 36.0 %"
 expect_data 1 "$weir" trace check a.json --overlap 'copy/compute>=0.6' '--bubbles<=3ms'
 expect_contains "$output" "fails: the overlap of copy/compute is 0.0 %, and not >= 60.0 %"
-expect_contains "$output" "holds: the longest bubble"
 expect_data 1 "$weir" trace check a.json --json '--overlap copy/compute>=0.6'
 as_json '[(c["condition"], c["holds"]) for c in data] == [("overlap copy/compute>=0.6", False)]'
 as_json '"and not >= 60.0 %" in data[0]["sentence"]'
 expect_data 1 "$weir" trace check a.json '--bubbles<=1ms' --from 0 --to 5.2ms
 expect_message 2 "needs a condition, such as '--bubbles<=1ms'" "$weir" trace check a.json
 expect_message 2 "did you mean 'bubbles'?" "$weir" trace check a.json '--bubles<=1ms'
-expect_message 2 "weir trace check needs a trace" "$weir" trace check '--bubbles<=1ms'
 expect_message 2 "has no option '--overlap'" "$weir" trace check a.json --overlap
 
 # Comparing.
@@ -98,11 +91,6 @@ expect_contains "$messages" "the span grew by 36.4 %, and 10 % are allowed"
 expect_data 0 "$weir" trace diff a.json b.json --limit 40 --json
 as_json 'data["span_ns"] == {"before": 5500000, "after": 7500000}'
 as_json 'data["names"][0]["name"] == "scale" and data["names"][0]["ns"]["after"] == 4000000'
-# Sums that no JSON number holds stay at the largest.
-sed 's/"dur":[0-9]*\.000/"dur":8999999999999999.000/' a.json >long.json
-expect_data 1 "$weir" trace diff a.json long.json --json
-as_json 'min(e["ns"]["after"] for e in data["queues"]) > 0'
-as_json 'max(e["ns"]["after"] for e in data["queues"]) == 2 ** 63 - 1'
 expect_output 0 "-50.0 %" "$weir" trace diff b.json a.json
 expect_message 2 "weir trace diff needs two traces" "$weir" trace diff a.json
 
@@ -158,7 +146,6 @@ expect_data 0 env WEIR_PLUGINS="check, trace" "$weir" trace sh -c 'echo "$WEIR_P
 printf '[weir]\nplugins = one, two\n' >plugins.ini
 expect_data 0 env WEIR_CONFIG=plugins.ini "$weir" trace sh -c 'echo "$WEIR_PLUGINS" >plugins; cp a.json trace.json'
 [ "$(cat plugins)" = "trace, one, two" ] || fail "the plugins are $(cat plugins)"
-expect_message 3 "missing.ini" env WEIR_CONFIG=missing.ini "$weir" trace true
 
 # It ends as the program did.
 expect_data 7 "$weir" trace sh -c 'cp a.json trace.json; exit 7'
@@ -204,13 +191,4 @@ expect_contains "$messages" "small.json is incomplete: sh did not close its runt
 expect_message 1 "true wrote no trace to $PWD/trace.json" "$weir" trace true
 expect_data 0 "$weir" trace -- sh -c 'cp a.json trace.json'
 expect_message 2 "weir trace needs a command to run" "$weir" trace
-expect_message 2 "weir trace needs a command" "$weir" trace --report
-expect_message 2 "did you mean --output?" "$weir" trace --outptu x true
 expect_message 2 "/tmp is not a regular file" "$weir" trace --output /tmp true
-
-for form in "" report timeline html check diff; do
-    # shellcheck disable=SC2086
-    expect_output 0 "usage: weir trace" "$weir" trace $form --help
-done
-expect_data 0 "$weir" trace --version
-[ "$output" = "weir 0.1.0" ] || fail "weir trace --version said '$output'"

@@ -117,7 +117,6 @@ expect_message 2 "the path of the file in --checkpoint is longer than 4095 bytes
 expect_message 2 "has no option '--exact'" "$weir" train augment --exact
 expect_message 3 "9 x 9 pixels cannot be cut out of images of 8 x 8" "$weir" train augment "${small[@]}" --crop 9
 expect_contains "$messages" "; cut out fewer pixels, or take larger images"
-expect_message 3 "no-such.ini" env WEIR_CONFIG=no-such.ini "$weir" train ddp "${small[@]}"
 expect_message 1 "nowhere/train-images-idx3-ubyte" "$weir" train ddp --data nowhere
 expect_data 1 "$weir" train ddp "${small[@]}" --checkpoint no/such/folder
 expect_contains "$messages" "no/such/folder cannot be made: No such file or directory; make the folder above it"

@@ -43,21 +43,6 @@ static void sync_all(const struct comm_rig *rig)
         EXPECT_OK(weir_queue_sync(rig->queues[rank], GUARD_NS));
 }
 
-// What follows a collective on its queue takes longer than the timeout.
-NCCL_TEST(CommNcclProgress, WorkBetweenTwoHasTime, RANKS, SECOND)
-{
-    struct comm_rig_gate gate = COMM_RIG_GATE;
-    all_reduce_first(rig);
-    for (uint32_t rank = 0; rank < RANKS; rank++) {
-        all_reduce(rig, rank);
-        nccl_submit_gate(rig->queues[rank], &gate);
-        all_reduce(rig, rank);
-    }
-    outlast(rig);
-    comm_rig_open_gate(&gate);
-    sync_all(rig);
-}
-
 // The next call is on another queue, which is busy.
 NCCL_TEST(CommNcclProgress, WorkOfTwoQueuesHasTime, RANKS, SECOND)
 {

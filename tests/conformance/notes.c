@@ -76,6 +76,26 @@ CONFORM(Notes, NumbersAndTimes)
     EXPECT_INVALID(weir_queue_note_times(NULL, first, now, now), "queue");
 }
 
+// docs/interop.md shows it.
+CONFORM(Notes, Rows)
+{
+    own_rig r = make_rig(f);
+    uint64_t number = 0;
+    const uint64_t begin_ns = 1000;
+    const uint64_t end_ns = 2000;
+    fill(r.a, r.x, 0, SIZE, 9);
+    const struct weir_note_range ranges[] = {
+        {.buffer = r.x, .size = SIZE, .access = WEIR_ACCESS_READ},
+        {.buffer = r.y, .size = 64, .access = WEIR_ACCESS_WRITE, .rows = 8, .pitch = 256},
+    };
+    ASSERT_OK(weir_queue_note(r.a,
+                              WEIR_PARAMS(weir_note, .name = "multiply", .ranges = ranges,
+                                          .range_count = 2, .timed = true),
+                              &number));
+    ASSERT_OK(weir_queue_note_times(r.a, number, begin_ns, end_ns));
+    EXPECT_SYNC(r.a);
+}
+
 static void expect_refused(weir_queue *queue, struct weir_note_range range, const char *part)
 {
     uint64_t number = 5;

@@ -166,74 +166,52 @@ void end_call(const char *what)
 static void time_buffers(const struct bench *bench)
 {
     static _Alignas(4096) unsigned char wrapped_memory[1 << 20];
-    begin_call();
-    weir_buffer *buffer = buffer_of(bench, (size_t)32 << 20, WEIR_PLACE_DEVICE);
-    end_call("create a DEVICE buffer of 32 MiB");
-    begin_call();
-    weir_buffer_destroy(&buffer);
-    end_call("destroy it");
-    begin_call();
-    buffer = buffer_of(bench, (size_t)4 << 20, WEIR_PLACE_HOST);
-    end_call("create a HOST buffer of 4 MiB");
-    begin_call();
-    weir_buffer_destroy(&buffer);
-    end_call("destroy it");
-    begin_call();
-    WEIR_IGNORE(weir_buffer_wrap(bench->device,
-                                 WEIR_PARAMS(weir_wrap, .pointer = wrapped_memory,
-                                             .size = sizeof wrapped_memory),
-                                 &buffer));
-    end_call("wrap 1 MiB");
-    begin_call();
-    weir_buffer_destroy(&buffer);
-    end_call("destroy it");
+    weir_buffer *buffer = NULL;
+    TIMED("create a DEVICE buffer of 32 MiB",
+          buffer = buffer_of(bench, (size_t)32 << 20, WEIR_PLACE_DEVICE));
+    TIMED("destroy it", weir_buffer_destroy(&buffer));
+    TIMED("create a HOST buffer of 4 MiB",
+          buffer = buffer_of(bench, (size_t)4 << 20, WEIR_PLACE_HOST));
+    TIMED("destroy it", weir_buffer_destroy(&buffer));
+    TIMED("wrap 1 MiB",
+          WEIR_IGNORE(weir_buffer_wrap(bench->device,
+                                       WEIR_PARAMS(weir_wrap, .pointer = wrapped_memory,
+                                                   .size = sizeof wrapped_memory),
+                                       &buffer)));
+    TIMED("destroy it", weir_buffer_destroy(&buffer));
 }
 
 static void time_others(const struct bench *bench, weir_program **spare)
 {
     weir_kernel *kernel = NULL;
-    begin_call();
-    weir_queue *queue = queue_of(bench, false);
-    end_call("create a queue");
-    begin_call();
-    weir_queue_destroy(&queue);
-    end_call("destroy it");
-    begin_call();
-    queue = queue_of(bench, true);
-    end_call("create a queue with timing");
-    begin_call();
-    weir_queue_destroy(&queue);
-    end_call("destroy it");
-    begin_call();
-    WEIR_IGNORE(weir_kernel_create(bench->program, "scale", &kernel));
-    end_call("create a kernel");
-    begin_call();
-    weir_kernel_destroy(&kernel);
-    end_call("destroy it");
-    begin_call();
-    weir_program_destroy(spare);
-    end_call("destroy a program");
+    weir_queue *queue = NULL;
+    TIMED("create a queue", queue = queue_of(bench, false));
+    TIMED("destroy it", weir_queue_destroy(&queue));
+    TIMED("create a queue with timing", queue = queue_of(bench, true));
+    TIMED("destroy it", weir_queue_destroy(&queue));
+    TIMED("create a kernel", WEIR_IGNORE(weir_kernel_create(bench->program, "scale", &kernel)));
+    TIMED("destroy it", weir_kernel_destroy(&kernel));
+    TIMED("destroy a program", weir_program_destroy(spare));
+}
+
+static void fill_often(const struct bench *bench, weir_buffer *dst, size_t offset)
+{
+    static const unsigned char pattern[16] = {1, 2, 3};
+    for (size_t unit = 1; unit <= 16; unit *= 2)
+        WEIR_IGNORE(weir_queue_fill(bench->queue, dst, offset, 1 << 20, pattern, unit));
 }
 
 static void time_submits(const struct bench *bench, weir_buffer *second)
 {
-    static const unsigned char pattern[16] = {1, 2, 3};
     const struct weir_plane to = {second, 0, 4096};
     const struct weir_plane from = {bench->pinned, 0, 8192};
-    begin_call();
-    WEIR_IGNORE(weir_queue_copy(bench->queue, second, 0, bench->pinned, 0, (size_t)20 << 20));
-    end_call("submit a copy from HOST to HOST of 20 MiB");
-    begin_call();
-    WEIR_IGNORE(weir_queue_copy_2d(bench->queue, to, from, 1000, 1000));
-    end_call("submit a 2-D copy from HOST to HOST");
-    begin_call();
-    for (size_t unit = 1; unit <= 16; unit *= 2)
-        WEIR_IGNORE(weir_queue_fill(bench->queue, second, 0, 1 << 20, pattern, unit));
-    end_call("submit five fills of a HOST buffer");
-    begin_call();
-    for (size_t unit = 1; unit <= 16; unit *= 2)
-        WEIR_IGNORE(weir_queue_fill(bench->queue, bench->memory, 1 << 20, 1 << 20, pattern, unit));
-    end_call("submit five fills of a DEVICE buffer");
+    TIMED("submit a copy from HOST to HOST of 20 MiB",
+          WEIR_IGNORE(
+              weir_queue_copy(bench->queue, second, 0, bench->pinned, 0, (size_t)20 << 20)));
+    TIMED("submit a 2-D copy from HOST to HOST",
+          WEIR_IGNORE(weir_queue_copy_2d(bench->queue, to, from, 1000, 1000)));
+    TIMED("submit five fills of a HOST buffer", fill_often(bench, second, 0));
+    TIMED("submit five fills of a DEVICE buffer", fill_often(bench, bench->memory, 1 << 20));
 }
 
 static void check_waits(const struct bench *bench)

@@ -30,6 +30,12 @@ weir_buffer *buffer_of(const struct bench *bench, size_t size, weir_placement pl
 // from 20 ms on the check fails.
 void begin_call(void);
 void end_call(const char *what);
+#define TIMED(what, call) \
+    do {                  \
+        begin_call();     \
+        call;             \
+        end_call(what);   \
+    } while (0)
 
 // gpu_graphs.c
 

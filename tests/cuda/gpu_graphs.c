@@ -104,24 +104,15 @@ static void check_waits(struct graphs *g, weir_status (*spin)(const struct bench
     struct weir_event event;
     bool good = start_counting(g) == WEIR_OK && spin(g->bench, steps) == WEIR_OK &&
                 weir_queue_record(g->bench->queue, &event) == WEIR_OK;
-    begin_call();
-    good = good && capture(g) == WEIR_OK;
-    end_call("capture a graph of 22 nodes and make it");
-    begin_call();
-    good = good && weir_queue_graph(g->bench->queue, g->graph) == WEIR_OK;
-    end_call("launch it");
-    begin_call();
-    good = good && set_copy(g) == WEIR_OK && set_launch(g) == WEIR_OK;
-    end_call("change a copy and a launch of it");
-    begin_call();
-    good = good && set_fill(g, 4) == WEIR_OK && set_fill(g, 16) == WEIR_OK;
-    end_call("change a fill so that it is built again, twice");
-    begin_call();
-    good = good && weir_queue_graph(g->bench->other, g->graph) == WEIR_OK;
-    end_call("launch it on another queue");
-    begin_call();
-    weir_graph_destroy(&g->graph);
-    end_call("destroy it");
+    TIMED("capture a graph of 22 nodes and make it", good = good && capture(g) == WEIR_OK);
+    TIMED("launch it", good = good && weir_queue_graph(g->bench->queue, g->graph) == WEIR_OK);
+    TIMED("change a copy and a launch of it",
+          good = good && set_copy(g) == WEIR_OK && set_launch(g) == WEIR_OK);
+    TIMED("change a fill so that it is built again, twice",
+          good = good && set_fill(g, 4) == WEIR_OK && set_fill(g, 16) == WEIR_OK);
+    TIMED("launch it on another queue",
+          good = good && weir_queue_graph(g->bench->other, g->graph) == WEIR_OK);
+    TIMED("destroy it", weir_graph_destroy(&g->graph));
     check(good && weir_event_query(event) == WEIR_NOT_READY,
           "the kernel still runs after all of these");
     check(counted(g, 2 * NODES), "both launches ran, in order");

@@ -33,23 +33,6 @@ RIG_TEST(CudaMemory, PinnedMemoryIsCachedUntilTrim)
     EXPECT_INT_EQ(fake->calls("cuMemFreeHost"), freed + 1);
 }
 
-RIG_TEST(CudaMemory, SizesRoundUpByAnEighthAtMost)
-{
-    const struct weir_test_cuda *fake = rig_fake();
-    // Two sizes share a block only if they are this close.
-    const long allocated = fake->calls("cuMemHostAlloc");
-    weir_buffer *buffer = rig_buffer(rig, 16 << 20, WEIR_PLACE_HOST);
-    weir_buffer_destroy(&buffer);
-    buffer = rig_buffer(rig, (13 << 20), WEIR_PLACE_HOST);
-    weir_buffer_destroy(&buffer);
-    EXPECT_INT_EQ(fake->calls("cuMemHostAlloc"), allocated + 2);
-    for (size_t size = 1; size < ((size_t)1 << 20); size = size * 3 / 2 + 1) {
-        buffer = rig_buffer(rig, size, WEIR_PLACE_HOST);
-        memset(rig_bytes(buffer), 7, size);
-        weir_buffer_destroy(&buffer);
-    }
-}
-
 RIG_TEST(CudaMemory, OutOfDeviceMemorySaysHowMuchIsFree)
 {
     weir_buffer *buffer;

@@ -1,9 +1,7 @@
-// The steady state, by counting calls of the driver: once warm, a pipeline and a chunked
-// job make a fixed number of calls per frame, and none that allocates, creates, frees,
-// loads, or waits for a stream or the whole device.
+// The steady state, by counting calls of the driver: once warm, a pipeline makes a fixed number of calls per
+// frame, and none that allocates, creates, frees, loads, or waits for a stream or the whole device.
 #include <string.h>
 
-#include "patterns/chunks.h"
 #include "patterns/pipeline.h"
 #include "tests/cuda/rig.h"
 
@@ -13,7 +11,6 @@ enum {
     SLOTS = 3,
     WARM = 3000, // queues have all of the events that they keep
     FRAMES = 1000,
-    CHUNKS = 4,
     NAMES_MOST = 256
 };
 
@@ -175,52 +172,5 @@ WEIR_TEST(CudaSteady, APipelineMakesNothingButItsWork)
     weir_pipeline_get_statistics(pipeline, &statistics);
     EXPECT_UINT_EQ(statistics.succeeded, WARM + FRAMES);
     WEIR_IGNORE(weir_pipeline_destroy(&pipeline));
-    finish(&work);
-}
-
-static weir_status launch(void *user, weir_queue *queue, const struct weir_chunk *chunk)
-{
-    const struct work *work = user;
-    return weir_queue_launch(queue, work->increment, weir_dim((uint32_t)(chunk->count / 64), 1, 1),
-                             weir_dim(64, 1, 1),
-                             weir_inout(work->slots[0].values, chunk->in_offset, chunk->in_size),
-                             1u, (uint32_t)chunk->count);
-}
-
-static void run_chunks(weir_chunks *chunks, int runs)
-{
-    for (int i = 0; i < runs; i++) {
-        struct weir_event done;
-        EXPECT_OK(weir_chunks_run(chunks, NULL, 0, &done));
-        EXPECT_OK(weir_event_sync(done, GUARD_NS));
-    }
-}
-
-WEIR_TEST(CudaSteady, AChunkedJobMakesNothingButItsWork)
-{
-    struct work work;
-    struct calls from = {{0}}, to = {{0}};
-    void *slot;
-    weir_chunks *chunks;
-    ASSERT_TRUE(start(&work));
-    ASSERT_OK(create_slot(&work, work.rig.device, 0, &slot));
-    ASSERT_OK(weir_chunks_create(
-        WEIR_PARAMS(weir_chunks, .device = work.rig.device, .label = "steady",
-                    .element_count = NUMBERS, .in_bytes = 4, .out_bytes = 4, .granularity = 64,
-                    .src = {work.slots[0].in, 0}, .in = {work.slots[0].values, 0},
-                    .out = {work.slots[0].values, 0}, .dst = {work.slots[0].out, 0},
-                    .kernel = launch, .user = &work, .chunk_count = CHUNKS),
-        &chunks));
-    run_chunks(chunks, WARM);
-    count(&from);
-    run_chunks(chunks, FRAMES);
-    count(&to);
-
-    expect_only_work(&from, &to);
-    EXPECT_INT_EQ(made(&from, &to, "cuMemcpyHtoDAsync"), CHUNKS * FRAMES);
-    EXPECT_INT_EQ(made(&from, &to, "cuLaunchKernel"), CHUNKS * FRAMES);
-    EXPECT_INT_EQ(made(&from, &to, "cuMemcpyDtoHAsync"), CHUNKS * FRAMES);
-    weir_chunks_destroy(&chunks);
-    destroy_slot(&work, slot);
     finish(&work);
 }

@@ -22,10 +22,10 @@ for name in "${packages[@]}"; do
 done
 
 # What each needs. The libraries of others come from their packages, and are not linked in.
-for library in libjansson4 libjpeg62-turbo libpng16-16 zlib1g; do
+for library in libinih1 libjansson4 libjpeg62-turbo libpng16-16 zlib1g; do
     expect_contains "$(field weir Depends)" "$library"
 done
-for library in libjansson4 zlib1g; do
+for library in libinih1 libjansson4 zlib1g; do
     expect_contains "$(field libweir0 Depends)" "$library"
 done
 for name in weir libweir-dev weir-cuda weir-opencl; do

@@ -1,13 +1,6 @@
 // Any bytes given to the parser of configurations: a refusal is WEIR_ERROR_CONFIG and its message starts with the file
 // and a line that the bytes have; what holds a zero byte is refused; accepted values are inside their limits, and the
 // origin of each is "default" or a line that the bytes have; written out again from its settings, it reads the same.
-//
-// A long run, by libFuzzer:
-//
-//     clang -std=c11 -D_POSIX_C_SOURCE=200809L -DWEIR_FUZZER -I. -Iapi -g -O1
-//         -fsanitize=fuzzer,address,undefined tests/fuzz/config_fuzz_test.c core/config/config.c
-//         core/support/error.c core/support/memory.c base/ini.c base/text.c base/file.c -o config_fuzz
-//     ./config_fuzz -max_len=2000 CORPUS conf
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,9 +8,7 @@
 
 #include "core/config/config.h"
 #include "tests/fuzz/damage.h"
-#ifndef WEIR_FUZZER
 #include "tests/support/test.h"
-#endif
 
 static const char *const choices[] = {"auto", "depth_first", "breadth_first", NULL};
 
@@ -176,12 +167,6 @@ static const char *check_bytes(const uint8_t *data, size_t size)
     return broken;
 }
 
-#ifdef WEIR_FUZZER
-
-FUZZER(check_bytes)
-
-#else
-
 enum {
     ROUNDS = 30000,
     SIZE_LIMIT = 2000
@@ -255,5 +240,3 @@ WEIR_TEST(ConfigFuzz, EveryPrefixOfASeedKeepsTheRules)
             EXPECT_NULL(damage_check(check_bytes, seed, size));
     }
 }
-
-#endif

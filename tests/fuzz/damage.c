@@ -1,8 +1,11 @@
 // See the header.
 #include "tests/fuzz/damage.h"
 
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 size_t damage_below(uint32_t *state, size_t limit)
 {
@@ -85,4 +88,18 @@ const char *damage_check(const char *(*check)(const uint8_t *bytes, size_t size)
     const char *broken = check(block, size);
     free(block);
     return broken;
+}
+
+const char *damage_file(const uint8_t *bytes, size_t size)
+{
+    static char path[32];
+    const char *folder = getenv("TEST_TMPDIR");
+    if (!path[0] && chdir(folder ? folder : "/tmp") != 0)
+        return NULL;
+    snprintf(path, sizeof path, "fuzz-%ld", (long)getpid());
+    FILE *file = fopen(path, "wb");
+    if (!file)
+        return NULL;
+    const bool whole = fwrite(bytes, 1, size, file) == size;
+    return fclose(file) == 0 && whole ? path : NULL;
 }

@@ -1,12 +1,10 @@
-// Shared by the tests of the fuzzers' checks: bytes that are damaged step by step, in the same
+// Shared by the fuzzers: bytes that are damaged step by step, in the same
 // way on every run.
 #ifndef WEIR_TESTS_FUZZ_DAMAGE_H
 #define WEIR_TESTS_FUZZ_DAMAGE_H
 
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 struct damaged {
     uint8_t *bytes;
@@ -29,17 +27,8 @@ void damage_change(struct damaged *damaged, uint32_t *state, const char *const *
 const char *damage_check(const char *(*check)(const uint8_t *bytes, size_t size),
                          const uint8_t *bytes, size_t size);
 
-#ifdef WEIR_FUZZER
-// libFuzzer's function.
-#define FUZZER(check)                                             \
-    int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size); \
-    int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)  \
-    {                                                             \
-        const char *broken = check(data, size);                   \
-        if (broken)                                               \
-            fprintf(stderr, "%s\n", broken), abort();             \
-        return 0;                                                 \
-    }
-#endif
+// Writes the bytes to a file, without the sync of base/file.h. NULL if that failed. Its name is short, since messages cut long
+// ones: the process goes to the test's folder.
+const char *damage_file(const uint8_t *bytes, size_t size);
 
 #endif

@@ -1,24 +1,14 @@
 // Any bytes given to the reader of safetensors files: a refusal is a sentence that begins with the file's name, and
 // leaves no file; the tensors lie in the body, side by side in their order, and fill it; each has the bytes of its
 // shape, is found under its name, and its values can be read.
-//
-// A long run, by libFuzzer:
-//
-//     clang -std=c11 -D_POSIX_C_SOURCE=200809L -DWEIR_FUZZER -I. -Iapi -g -O1
-//         -fsanitize=fuzzer,address,undefined tests/fuzz/safetensors_fuzz_test.c
-//         io/safetensors.c io/array.c base/*.c -ljansson -lm -o safetensors_fuzz
-//     ./safetensors_fuzz -max_len=2000 CORPUS
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "io/safetensors.h"
 #include "tests/fuzz/damage.h"
-#ifndef WEIR_FUZZER
 #include "tests/support/test.h"
-#endif
 
 static size_t accepted;
 
@@ -65,29 +55,13 @@ static const char *check_file(const weir_io_safetensors *file, uint64_t body)
     return total == body ? NULL : "the tensors do not fill the body";
 }
 
-// Writes the bytes to a file, without the sync of base/file.h. NULL if that failed. Its name is short, since messages
-// cut long ones.
-static const char *write_file(const uint8_t *data, size_t size)
-{
-    static char path[32];
-    const char *folder = getenv("TEST_TMPDIR");
-    if (!path[0] && chdir(folder ? folder : "/tmp") != 0)
-        return NULL;
-    snprintf(path, sizeof path, "fuzz-%ld", (long)getpid());
-    FILE *file = fopen(path, "wb");
-    if (!file)
-        return NULL;
-    const bool whole = fwrite(data, 1, size, file) == size;
-    return fclose(file) == 0 && whole ? path : NULL;
-}
-
 // NULL, or the rule that is broken.
 static const char *check_bytes(const uint8_t *data, size_t size)
 {
     weir_io_safetensors *file = NULL;
     struct weir_io_error error = {{0}};
     uint64_t header = 0;
-    const char *path = write_file(data, size);
+    const char *path = damage_file(data, size);
     if (!path)
         return "the file cannot be written";
     if (!weir_io_safetensors_open(path, &file, &error)) {
@@ -107,12 +81,6 @@ static const char *check_bytes(const uint8_t *data, size_t size)
     accepted++;
     return broken;
 }
-
-#ifdef WEIR_FUZZER
-
-FUZZER(check_bytes)
-
-#else
 
 enum {
     ROUNDS = 20000,
@@ -195,5 +163,3 @@ WEIR_TEST(SafetensorsFuzz, DamagedFilesKeepTheRules)
     EXPECT_UINT_GT(accepted, ROUNDS / 20);
     EXPECT_UINT_LT(accepted, ROUNDS / 2);
 }
-
-#endif

@@ -1,14 +1,6 @@
 // Any bytes given to the reader of traces, and the report of what is one: a refusal is one sentence that begins with
 // the file's name, and leaves no trace; queues, operations and waits point to what is there, and stand in order; busy
 // times lie in the span, shares between 0 and 1, and idle, compute and the rest add up to the span, as does the path.
-//
-// A long run, by libFuzzer:
-//
-//     clang -std=c11 -D_POSIX_C_SOURCE=200809L -DWEIR_FUZZER -I. -Iapi -g -O1
-//         -fsanitize=fuzzer,address,undefined tests/fuzz/trace_fuzz_test.c report/[b-g]*.c
-//         report/[i-o]*.c report/pa[t]*.c report/re*.c report/s*.c report/t*.c base/*.c
-//         core/*.c -linih -ljansson -lz -ldl -o trace_fuzz
-//     ./trace_fuzz -max_len=20000 CORPUS
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,10 +11,8 @@
 #include "base/file.h"
 #include "report/report.h"
 #include "tests/fuzz/damage.h"
-#ifndef WEIR_FUZZER
 #include "tests/report/made.h"
 #include "tests/support/test.h"
-#endif
 
 static size_t accepted;
 
@@ -114,10 +104,13 @@ static const char *check_bytes(const uint8_t *data, size_t size)
     struct weir_trace *trace = NULL;
     weir_report *report = NULL;
     char message[512] = "";
-    if (!weir_trace_read_memory("f", data, size, NULL, &trace, message, sizeof message)) {
+    const char *path = damage_file(data, size);
+    if (!path)
+        return "the file cannot be written";
+    if (!weir_trace_read(path, NULL, &trace, message, sizeof message)) {
         if (trace)
             return "a refusal left a trace";
-        return strncmp(message, "f: ", 3) == 0 && !strchr(message, '\n')
+        return strncmp(message, path, strlen(path)) == 0 && !strchr(message, '\n')
                    ? NULL
                    : "a refusal does not begin with the file, or is more than a line";
     }
@@ -133,12 +126,6 @@ static const char *check_bytes(const uint8_t *data, size_t size)
     weir_report_destroy(&report);
     return broken;
 }
-
-#ifdef WEIR_FUZZER
-
-FUZZER(check_bytes)
-
-#else
 
 enum {
     ROUNDS = 4000,
@@ -260,5 +247,3 @@ WEIR_TEST(TraceFuzz, BytesOfAnyKindKeepTheRules)
         for (size_t size = 0; size <= strlen(texts[i]); size++)
             EXPECT_NULL(damage_check(check_bytes, (const uint8_t *)texts[i], size));
 }
-
-#endif

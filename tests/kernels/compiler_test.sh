@@ -125,17 +125,6 @@ for signal in INT TERM HUP; do
     [ -z "$(ls -A "$TMPDIR")" ] || fail "files on the way stay after $signal: $(ls -A "$TMPDIR")"
 done
 
-# A kill leaves them. A later run removes what is older than a minute, and nothing that a process still has.
-for _ in 1 2; do
-    expect_status $((128 + 9)) env SIGNAL=KILL PATH="$PWD/interrupt:$PATH" \
-        "$tool" --symbol s --label l --header s.h --out no k.cl
-done
-[ "$(ls -A "$TMPDIR" | wc -l)" -eq 2 ] || fail "the young ones went: $(ls -A "$TMPDIR")"
-mkdir "$TMPDIR/weir-kernels-held" "$TMPDIR/other"
-touch -d "2 minutes ago" "$TMPDIR"/*
-flock "$TMPDIR/weir-kernels-held" "$tool" --symbol s --label l --header s.h --out yes k.cl
-[ "$(ls -A "$TMPDIR")" = $'other\nweir-kernels-held' ] || fail "there is now: $(ls -A "$TMPDIR")"
-rm -r "${TMPDIR:?}"/*
 expect_status 1 env SIGNAL=INT PATH="$PWD/interrupt:$PATH" bash -c 'trap "" INT; exec "$@"' - \
     "$tool" --symbol s --label l --header s.h --out no k.cl
 [ ! -e no.c ] || fail "something was written"

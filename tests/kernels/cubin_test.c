@@ -96,17 +96,23 @@ static struct file make(unsigned abi, unsigned flags, unsigned type, const char 
 }
 
 // From memory of just that size, so that the address sanitizer sees what is read beyond it.
-static bool read_file(const struct file *file, struct kc_image *image, struct kc_kernels *entries,
+struct image {
+    const char *format;
+    char target[KC_TARGET_SIZE];
+};
+
+static bool read_file(const struct file *file, struct image *image, struct kc_kernels *entries,
                       char *message)
 {
     struct weir_long_text report = {0};
     void *copy = malloc(file->size ? file->size : 1);
-    *image = (struct kc_image){.format = NULL};
+    *image = (struct image){.format = NULL};
     *entries = (struct kc_kernels){NULL, 0};
     if (!copy)
         exit(EXIT_FAILURE);
     memcpy(copy, file->data, file->size);
-    const bool fine = kc_image_read("k.cubin", copy, file->size, image, entries, &report);
+    const bool fine =
+        kc_image_read("k.cubin", copy, file->size, &image->format, image->target, entries, &report);
     free(copy);
     snprintf(message, 256, "%s", report.text ? report.text : "");
     free(report.text);
@@ -115,12 +121,12 @@ static bool read_file(const struct file *file, struct kc_image *image, struct kc
 
 static void expect_target(const struct file *file, const char *target)
 {
-    struct kc_image image;
+    struct image image;
     struct kc_kernels entries;
     char message[256];
     if (!read_file(file, &image, &entries, message))
         weir_test_fail(__FILE__, __LINE__, "%s: %s", target, message);
-    EXPECT_STR_EQ(image.format, "CUBIN");
+    EXPECT_STR_EQ(image.format, WEIR_IMAGE_CUBIN);
     EXPECT_STR_EQ(image.target, target);
     ASSERT_UINT_EQ(entries.count, 1);
     EXPECT_STR_EQ(entries.items[0].name, "k");
@@ -132,7 +138,7 @@ static void expect_target(const struct file *file, const char *target)
 
 static void expect_refused(const struct file *file, const char *part)
 {
-    struct kc_image image;
+    struct image image;
     struct kc_kernels entries;
     char message[256];
     EXPECT_FALSE(read_file(file, &image, &entries, message));
@@ -200,7 +206,7 @@ WEIR_TEST(Cubin, DamagedInOnePlace)
     for (size_t i = 0; i < whole.size; i++)
         for (size_t v = 0; v < sizeof values; v++) {
             struct file file = whole;
-            struct kc_image image;
+            struct image image;
             struct kc_kernels entries;
             char message[256];
             file.data[i] = values[v];
@@ -222,12 +228,12 @@ static const char ptx[] = "// text\n.version 9.0\n.target sm_90a\n.visible .entr
 WEIR_TEST(Ptx, TellsItsGpuAndItsKernels)
 {
     struct file file = {.size = sizeof ptx - 1};
-    struct kc_image image;
+    struct image image;
     struct kc_kernels entries;
     char message[256];
     memcpy(file.data, ptx, sizeof ptx);
     EXPECT_TRUE(read_file(&file, &image, &entries, message));
-    EXPECT_STR_EQ(image.format, "PTX");
+    EXPECT_STR_EQ(image.format, WEIR_IMAGE_PTX);
     EXPECT_STR_EQ(image.target, "sm_90a");
     ASSERT_UINT_EQ(entries.count, 3);
     ASSERT_UINT_EQ(entries.items[0].parameter_count, 2);
@@ -245,7 +251,7 @@ WEIR_TEST(Ptx, CutOff)
     const size_t head = (size_t)(strstr(ptx, "sm_9") + 4 - ptx);
     memcpy(file.data, ptx, sizeof ptx);
     for (; file.size < sizeof ptx; file.size++) {
-        struct kc_image image;
+        struct image image;
         struct kc_kernels entries;
         char message[256];
         EXPECT_INT_EQ(read_file(&file, &image, &entries, message), file.size >= head);

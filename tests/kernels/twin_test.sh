@@ -118,9 +118,6 @@ if ! command -v ptxas /usr/local/cuda/bin/ptxas >/dev/null; then
     mv toolkit/ptxas toolkit/bin/
 fi
 options=()
-for i in $(seq 65); do options+=(-D "N$i"); done
-refused "more than 64 folders and definitions" --cuda k.cu --ptx 80 "${options[@]}"
-options=()
 for i in $(seq 33); do options+=(--ptx 80); done
 refused "more than 32 CUDA images" --cuda k.cu "${options[@]}"
 

@@ -33,7 +33,7 @@ static struct weir_error describe(int code, const char *name, const char *format
     return detail;
 }
 
-WEIR_TEST(KitError, KnownCodesHaveTheirStatusNameAndRemedy)
+WEIR_TEST(KitError, CodesHaveTheirStatusNameAndRemedy)
 {
     const struct weir_error detail = describe(2, NULL, "a buffer of %d bytes", 7);
     EXPECT_INT_EQ(detail.status, WEIR_ERROR_OUT_OF_MEMORY);
@@ -42,21 +42,14 @@ WEIR_TEST(KitError, KnownCodesHaveTheirStatusNameAndRemedy)
     EXPECT_STR_EQ(detail.native_name, "NO_ROOM");
     EXPECT_INT_EQ(detail.native_code, 2);
     EXPECT_STR_EQ(detail.remedy, "use less");
-}
-
-WEIR_TEST(KitError, TheDriversNameIsPreferred)
-{
+    // The driver's name is preferred.
     EXPECT_STR_EQ(describe(2, "DRIVER_NO_ROOM", "x").native_name, "DRIVER_NO_ROOM");
     EXPECT_STR_EQ(describe(5, NULL, "x").native_name, "unknown error");
     EXPECT_STR_EQ(describe(5, NULL, "x").remedy, "");
-}
-
-WEIR_TEST(KitError, UnknownCodesAreErrorsOfTheDevice)
-{
-    const struct weir_error detail = describe(-77, NULL, "x");
-    EXPECT_INT_EQ(detail.status, WEIR_ERROR_DEVICE);
-    EXPECT_STR_EQ(detail.native_name, "unknown error");
-    EXPECT_INT_EQ(detail.native_code, -77);
+    const struct weir_error unknown = describe(-77, NULL, "x");
+    EXPECT_INT_EQ(unknown.status, WEIR_ERROR_DEVICE);
+    EXPECT_STR_EQ(unknown.native_name, "unknown error");
+    EXPECT_INT_EQ(unknown.native_code, -77);
 }
 
 static const struct weir_kit_build failed = {
@@ -70,7 +63,7 @@ static const struct weir_kit_build failed = {
     .name = "COMPILE_FAILED",
 };
 
-WEIR_TEST(KitError, ABuildThatFailsTellsTheLineThatMatters)
+WEIR_TEST(KitError, ABuildTellsTheLineThatMatters)
 {
     struct kit_host *host = kit_host_reset();
     EXPECT_INT_EQ(weir_kit_build_report(&kit_test_host, &failed), WEIR_ERROR_BUILD);
@@ -80,22 +73,17 @@ WEIR_TEST(KitError, ABuildThatFailsTellsTheLineThatMatters)
                                        "x.cl:3: error: no such thing  \nmore");
     EXPECT_STR_EQ(host->error.native_name, "COMPILE_FAILED");
     EXPECT_INT_EQ(host->error.native_code, 9);
-}
 
-WEIR_TEST(KitError, ABuildWithoutALogSaysSo)
-{
-    struct kit_host *host = kit_host_reset();
     struct weir_kit_build build = failed;
+    kit_host_reset();
     build.log = NULL;
     EXPECT_INT_EQ(weir_kit_build_report(&kit_test_host, &build), WEIR_ERROR_BUILD);
     EXPECT_CONTAINS(host->error.message, "there is no log");
     EXPECT_STR_EQ(host->message, "");
-}
 
-WEIR_TEST(KitError, WarningsOfAGoodBuildAreLogged)
-{
-    struct kit_host *host = kit_host_reset();
-    struct weir_kit_build build = failed;
+    // The warnings of a good build are logged.
+    kit_host_reset();
+    build = failed;
     build.failed = false;
     EXPECT_OK(weir_kit_build_report(&kit_test_host, &build));
     EXPECT_INT_EQ(host->level, WEIR_LOG_INFO);

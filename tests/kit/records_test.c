@@ -100,22 +100,13 @@ static const struct weir_kit_record_ops reused = {
     .report = report,
 };
 
-static const struct weir_kit_record_ops of_one_use = {
-    .destroy = destroy,
-    .query = query,
-    .wait = wait_for,
-    .time = time_of,
-    .report = report,
+// Of one use, the second of a driver whose failures last.
+static const struct weir_kit_record_ops each_once[2] = {
+    {.destroy = destroy, .query = query, .wait = wait_for, .time = time_of, .report = report},
+    {.destroy = destroy, .query = query, .wait = wait_for, .time = time_of, .report = report},
 };
-
-// Of one use too, of a driver whose failures last.
-static const struct weir_kit_record_ops lasting = {
-    .destroy = destroy,
-    .query = query,
-    .wait = wait_for,
-    .time = time_of,
-    .report = report,
-};
+#define of_one_use each_once[0]
+#define lasting each_once[1]
 
 static weir_kit_records *make(const struct weir_kit_record_ops *ops, uint32_t depth,
                               uint32_t history)

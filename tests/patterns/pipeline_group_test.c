@@ -1,13 +1,9 @@
 // A group of pipelines on several devices of a chain: three of the null backend, or as many as the
 // driver has. Each is a line.
-#include <malloc.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "patterns/pipeline_group.h"
-#include "patterns/pipeline_parts.h"
 #include "tests/patterns/line.h"
 
 enum {
@@ -77,7 +73,6 @@ static weir_status open_device(struct lane *lane, uint32_t index)
 static void open_devices(void)
 {
     memset(&world, 0, sizeof world);
-    blocked_begin();
     ASSERT_OK(line_open("[null]\ndevices = 3\n"));
     line.jitter = true;
     const size_t devices = weir_device_count(rig.runtime);
@@ -198,65 +193,6 @@ WEIR_TEST(PipelineGroup, AFrameWaitsForThoseBeforeIt)
     close_world();
 }
 
-// A frame is delivered, and its pipeline has room again, a moment before it is another frame's turn. The test
-// holds the first pipeline there: the rule in BUILD makes the linker use this function.
-static struct {
-    atomic_bool holds;
-    atomic_bool is_held;
-} turn;
-
-void __real_weir__pipeline_end_turn(weir_pipeline *pipeline);
-void __wrap_weir__pipeline_end_turn(weir_pipeline *pipeline);
-void __wrap_weir__pipeline_end_turn(weir_pipeline *pipeline)
-{
-    if (atomic_load(&turn.holds)) {
-        atomic_store(&turn.is_held, true);
-        while (atomic_load(&turn.holds))
-            weir_clock_sleep_ns(100000);
-    }
-    __real_weir__pipeline_end_turn(pipeline);
-}
-
-static void submit_to(uint32_t lane, struct frame *frame)
-{
-    ASSERT_OK(weir_pipeline_submit(world.lanes[lane].pipeline, frame));
-}
-
-// What is accepted then takes no turn from what came before, although there are more frames in the group than its
-// pipelines can have.
-WEIR_TEST(PipelineGroup, FramesOfTheMomentBetweenTurns)
-{
-    struct frame frames[5];
-
-    open_devices();
-    if (world.count < 2) {
-        close_world();
-        WEIR_SKIP("there is one device");
-    }
-    for (uint32_t i = 0; i < 2; i++) {
-        const struct weir_pipeline_params params = params_of(&world.lanes[i], WEIR_PIPELINE_BLOCK);
-        ASSERT_OK(weir_pipeline_create(&params, &world.lanes[i].pipeline));
-    }
-    number_frames(frames, 5);
-    frames[2].gated = true;
-    atomic_store(&turn.holds, true);
-    submit_to(1, &frames[0]);
-    submit_to(1, &frames[1]);
-    submit_to(0, &frames[2]);
-    gate_await(&line.gate, 1);
-    while (!atomic_load(&turn.is_held))
-        weir_clock_sleep_ns(100000);
-    submit_to(1, &frames[3]);
-    submit_to(0, &frames[4]); // a frame for each record, and the one whose turn has not ended
-    gate_open(&line.gate);
-    weir_clock_sleep_ns(20000000); // for a delivery out of turn
-    EXPECT_UINT_EQ(recorder_count(&line.recorder), 1);
-    atomic_store(&turn.holds, false);
-    ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
-    expect_order(frames, 5);
-    close_world();
-}
-
 // --- a full group ---
 
 // All pipelines are full: frame 0 is held, and those after it wait for their delivery. Returns how many
@@ -279,69 +215,6 @@ static void open_gate_and_drain(void)
     ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
 }
 
-struct submitter {
-    pthread_t thread;
-    struct frame *frame;
-    weir_status status;
-};
-
-static void *submit_one(void *argument)
-{
-    struct submitter *submitter = argument;
-    blocked_watch();
-    submitter->status = weir_pipeline_group_submit(world.group, submitter->frame);
-    return NULL;
-}
-
-static void start_blocked(struct submitter *submitter)
-{
-    pthread_create(&submitter->thread, NULL, submit_one, submitter);
-    blocked_await();
-}
-
-WEIR_TEST(PipelineGroup, BlockWaitsForRoom)
-{
-    struct frame frames[4 * LANES];
-    const uint32_t full = fill(frames, WEIR_PIPELINE_BLOCK);
-    struct submitter submitter = {.frame = &frames[full]};
-    start_blocked(&submitter);
-    gate_open(&line.gate);
-    pthread_join(submitter.thread, NULL);
-    EXPECT_INT_EQ(submitter.status, WEIR_OK);
-    open_gate_and_drain();
-    expect_order(frames, full + 1);
-    close_world();
-}
-
-WEIR_TEST(PipelineGroup, CancelEndsABlockedSubmit)
-{
-    struct frame frames[4 * LANES];
-    const uint32_t full = fill(frames, WEIR_PIPELINE_BLOCK);
-    struct submitter submitter = {.frame = &frames[full]};
-    start_blocked(&submitter);
-    ASSERT_OK(weir_pipeline_group_cancel(world.group));
-    pthread_join(submitter.thread, NULL);
-    EXPECT_INT_EQ(submitter.status, WEIR_CANCELLED);
-    open_gate_and_drain();
-    expect_order(frames, full);
-    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_CANCELLED), world.count);
-    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), world.count);
-    close_world();
-}
-
-WEIR_TEST(PipelineGroup, WouldBlockSaysSo)
-{
-    struct frame frames[4 * LANES];
-    struct weir_pipeline_statistics all;
-    const uint32_t full = fill(frames, WEIR_PIPELINE_WOULD_BLOCK);
-    EXPECT_INT_EQ(weir_pipeline_group_submit(world.group, &frames[full]), WEIR_NOT_READY);
-    open_gate_and_drain();
-    expect_order(frames, full);
-    weir_pipeline_group_get_statistics(world.group, &all);
-    EXPECT_UINT_EQ(all.refused, 1);
-    close_world();
-}
-
 WEIR_TEST(PipelineGroup, DropOldestDropsTheOldestOfAll)
 {
     struct frame frames[4 * LANES];
@@ -353,18 +226,6 @@ WEIR_TEST(PipelineGroup, DropOldestDropsTheOldestOfAll)
         const bool dropped = i == world.count || i == world.count + 1;
         EXPECT_INT_EQ(recorder_at(&line.recorder, i)->status, dropped ? WEIR_DROPPED : WEIR_OK);
     }
-    close_world();
-}
-
-WEIR_TEST(PipelineGroup, DropNewestDropsThisOne)
-{
-    struct frame frames[4 * LANES];
-    const uint32_t full = fill(frames, WEIR_PIPELINE_DROP_NEWEST);
-    submit_frames(frames + full, 1);
-    open_gate_and_drain();
-    expect_order(frames, full + 1);
-    EXPECT_INT_EQ(recorder_at(&line.recorder, full)->status, WEIR_DROPPED);
-    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), full);
     close_world();
 }
 
@@ -426,31 +287,6 @@ WEIR_TEST(PipelineGroup, APipelineMayJoinLater)
     ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
     expect_order(frames, 4);
     EXPECT_OK(weir_pipeline_destroy(&third));
-    close_world();
-}
-
-static size_t memory_in_use(void)
-{
-    const struct mallinfo2 info = mallinfo2(); // of the sanitizers' allocators: nothing
-    return info.uordblks + info.hblkhd;
-}
-
-// Pipelines that come and go: the group is as large as those that are there need.
-WEIR_TEST(PipelineGroup, JoinsAreNotKept)
-{
-    size_t before = 0;
-    open_devices();
-    struct weir_pipeline_params params = params_of(&world.lanes[0], WEIR_PIPELINE_BLOCK);
-    ASSERT_OK(weir_pipeline_create(&params, &world.lanes[0].pipeline));
-    params = params_of(&world.lanes[world.count - 1], WEIR_PIPELINE_BLOCK);
-    params.backlog = 4096;
-    for (int i = 0; i < 60; i++) {
-        weir_pipeline *other = NULL;
-        ASSERT_OK(weir_pipeline_create(&params, &other));
-        EXPECT_OK(weir_pipeline_destroy(&other));
-        before = i == 9 ? memory_in_use() : before;
-    }
-    EXPECT_UINT_LT(memory_in_use(), before + (512 << 10));
     close_world();
 }
 

@@ -560,7 +560,7 @@ WEIR_TEST(Rules, CallbacksMayNotWaitForThePipeline)
         params.prepare_threads = threads;
         run(&params, 1, 1);
         expect_failed(0, "prepare", WEIR_ERROR_INVALID,
-                      "weir_pipeline_drain was called from a callback of the same pipeline");
+                      "weir_pipeline_drain was called from a callback of pipeline");
         end();
     }
 }

@@ -1,17 +1,8 @@
 // The same bits from the same images: in two runs, with one and with several slots
-// in flight, on every device of the chain, and in other processes with cold and
-// warm caches of programs.
-#include <errno.h>
-#include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
+// in flight, and on every device of the chain.
 #include <string.h>
-#include <sys/wait.h>
 
 #include "tests/pipelines/rig.h"
-#include "tests/unit/io_made_files.h"
-
-extern char **environ;
 
 enum {
     ROUNDS = 3,
@@ -67,54 +58,4 @@ WEIR_TEST(ArrCocDeterminism, EveryWay)
     }
     finish_all(first);
     test_images_finish(images);
-}
-
-// Other processes.
-
-// Runs the program arr_coc_bytes with `home` for its caches; it writes to `path`.
-static bool run_process(const char *home, const char *device, const char *slots, const char *path)
-{
-    char *program = (char *)weir_test_runfile("tests/pipelines/arr_coc_bytes");
-    char *arguments[] = {program, (char *)device, (char *)slots, (char *)path, NULL};
-    char pocl[4096];
-    pid_t child;
-    int status = 0;
-
-    snprintf(pocl, sizeof pocl, "%s/pocl", home);
-    setenv("HOME", home, 1);
-    setenv("XDG_CACHE_HOME", home, 1);
-    setenv("POCL_CACHE_DIR", pocl, 1);
-    if (posix_spawn(&child, program, NULL, NULL, arguments, environ) != 0)
-        return false;
-    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
-        continue;
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
-}
-
-static void expect_same_files(const char *a_path, const char *b_path)
-{
-    size_t a_size, b_size;
-    OWN_MEMORY unsigned char *a = made_file_read(a_path, &a_size);
-    OWN_MEMORY unsigned char *b = made_file_read(b_path, &b_size);
-
-    EXPECT_UINT_GT(a_size, 1000);
-    EXPECT_UINT_EQ(a_size, b_size);
-    if (a && b && a_size == b_size)
-        EXPECT_MEM_EQ(a, b, a_size);
-}
-
-WEIR_TEST(ArrCocDeterminism, ColdAndWarmCaches)
-{
-    const char *home = weir_test_temp_dir();
-    const char *other_home = weir_test_temp_dir();
-    const char *cold = made_path(home, "cold");
-    const char *warm = made_path(home, "warm");
-    const char *again = made_path(home, "cold-again");
-
-    ASSERT_TRUE(run_process(home, "0", "3", cold));
-    ASSERT_INT_GT(made_folder_count(home), 1);
-    ASSERT_TRUE(run_process(home, "0", "1", warm));
-    ASSERT_TRUE(run_process(other_home, "0", "3", again));
-    expect_same_files(cold, warm);
-    expect_same_files(cold, again);
 }

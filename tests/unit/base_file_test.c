@@ -1,25 +1,15 @@
-#define _GNU_SOURCE // syscall
 #include "base/file.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tests/support/test.h"
 #include "tests/unit/io_made_files.h"
 
 static char message[512];
-
-// In place of the C library's, so that a file can belong to another user.
-static uid_t pretended_user;
-
-uid_t geteuid(void)
-{
-    return pretended_user ? pretended_user : (uid_t)syscall(SYS_geteuid);
-}
 
 static bool put(const char *path, const void *bytes, size_t size)
 {
@@ -51,18 +41,6 @@ WEIR_TEST(BaseFile, WritesAndReadsBack)
     expect_content(path, "hello");
     ASSERT_TRUE(put(path, "", 0));
     expect_content(path, "");
-    EXPECT_INT_EQ(made_folder_count(folder), 1);
-}
-
-WEIR_TEST(BaseFile, AWholeFileInOneCall)
-{
-    const char *folder = weir_test_temp_dir();
-    const char *path = made_path(folder, "a.txt");
-    ASSERT_TRUE(weir_file_write(path, "hello", 5, message, sizeof message));
-    expect_content(path, "hello");
-    EXPECT_FALSE(
-        weir_file_write(made_path(folder, "missing/b.txt"), "hello", 5, message, sizeof message));
-    EXPECT_CONTAINS(message, "missing/b.txt");
     EXPECT_INT_EQ(made_folder_count(folder), 1);
 }
 
@@ -106,22 +84,6 @@ WEIR_TEST(BaseFile, ADroppedWriterLeavesNothing)
     EXPECT_INT_EQ(made_folder_count(folder), 0);
 }
 
-WEIR_TEST(BaseFile, TwoWritersOfOnePathDoNotMix)
-{
-    const char *folder = weir_test_temp_dir();
-    const char *path = made_path(folder, "a.txt");
-    weir_file_writer *first = weir_file_writer_create(path, message, sizeof message);
-    weir_file_writer *second = weir_file_writer_create(path, message, sizeof message);
-    ASSERT_NOT_NULL(first);
-    ASSERT_NOT_NULL(second);
-    weir_file_writer_append(first, "first", 5);
-    weir_file_writer_append(second, "second", 6);
-    EXPECT_TRUE(weir_file_writer_commit(&second, message, sizeof message));
-    EXPECT_TRUE(weir_file_writer_commit(&first, message, sizeof message));
-    expect_content(path, "first");
-    EXPECT_INT_EQ(made_folder_count(folder), 1);
-}
-
 WEIR_TEST(BaseFile, PermissionsFollowTheUmaskOrTheOldFile)
 {
     const char *folder = weir_test_temp_dir();
@@ -138,57 +100,6 @@ WEIR_TEST(BaseFile, PermissionsFollowTheUmaskOrTheOldFile)
     ASSERT_TRUE(put(path, "y", 1));
     ASSERT_INT_EQ(stat(path, &status), 0);
     EXPECT_INT_EQ(status.st_mode & 0777, 0604);
-}
-
-WEIR_TEST(BaseFile, APrivateFileIsTheUsersAlone)
-{
-    const char *folder = weir_test_temp_dir();
-    const char *path = made_path(folder, "a.txt");
-    struct stat status;
-    ASSERT_TRUE(put(path, "old", 3));
-    ASSERT_INT_EQ(chmod(path, 0666), 0);
-    mode_t mask = umask(0);
-    weir_file_writer *writer = weir_file_writer_create_private(path, message, sizeof message);
-    umask(mask);
-    ASSERT_NOT_NULL(writer);
-    weir_file_writer_append(writer, "new", 3);
-    ASSERT_TRUE(weir_file_writer_commit(&writer, message, sizeof message));
-    expect_content(path, "new");
-    ASSERT_INT_EQ(stat(path, &status), 0);
-    EXPECT_INT_EQ(status.st_mode & 0777, 0600);
-}
-
-static bool is_trusted(const char *path)
-{
-    void *data = NULL;
-    size_t size = 0;
-    const bool trusted = weir_file_read_trusted(path, 1000, &data, &size, message, sizeof message);
-    free(data);
-    return trusted;
-}
-
-WEIR_TEST(BaseFile, TrustsWhatOnlyThisUserCanHaveWritten)
-{
-    const char *folder = weir_test_temp_dir();
-    const char *path = made_path(folder, "a.txt");
-    const char *link = made_path(folder, "link");
-    ASSERT_TRUE(put(path, "x", 1));
-    ASSERT_INT_EQ(chmod(path, 0644), 0);
-    EXPECT_TRUE(is_trusted(path));
-    ASSERT_INT_EQ(symlink(path, link), 0);
-    EXPECT_FALSE(is_trusted(link));
-    EXPECT_CONTAINS(message, "link: cannot be opened");
-    ASSERT_INT_EQ(chmod(path, 0664), 0);
-    EXPECT_FALSE(is_trusted(path));
-    EXPECT_CONTAINS(message, "a.txt: another user may have written it");
-    ASSERT_INT_EQ(chmod(path, 0646), 0);
-    EXPECT_FALSE(is_trusted(path));
-    ASSERT_INT_EQ(chmod(path, 0600), 0);
-    EXPECT_TRUE(is_trusted(path));
-    pretended_user = 54321;
-    EXPECT_FALSE(is_trusted(path));
-    pretended_user = 0;
-    EXPECT_CONTAINS(message, "must belong to this user");
 }
 
 WEIR_TEST(BaseFile, ASymbolicLinkIsReplacedNotFollowed)
@@ -221,22 +132,6 @@ WEIR_TEST(BaseFile, AFullDiskKeepsTheOldFileAndLeavesNothingElse)
         expect_content(path, "old");
         EXPECT_INT_EQ(made_folder_count(folder), 1);
     }
-}
-
-WEIR_TEST(BaseFile, AFailureSticks)
-{
-    const char *folder = weir_test_temp_dir();
-    static const char bytes[100000];
-    weir_file_writer *writer =
-        weir_file_writer_create(made_path(folder, "a"), message, sizeof message);
-    ASSERT_NOT_NULL(writer);
-    ASSERT_TRUE(made_disk_limit(100));
-    bool first = weir_file_writer_append(writer, bytes, sizeof bytes);
-    ASSERT_TRUE(made_disk_limit(0));
-    EXPECT_FALSE(first);
-    EXPECT_FALSE(weir_file_writer_append(writer, "x", 1));
-    EXPECT_FALSE(weir_file_writer_commit(&writer, message, sizeof message));
-    EXPECT_INT_EQ(made_folder_count(folder), 0);
 }
 
 WEIR_TEST(BaseFile, RefusesPlacesThatCannotBeWritten)
@@ -303,18 +198,4 @@ WEIR_TEST(BaseFile, RefusesToReadWhatIsNotAFile)
     ASSERT_INT_EQ(mkfifo(pipe, 0666), 0);
     EXPECT_FALSE(weir_file_read(pipe, 9, &data, &size, message, 512));
     EXPECT_CONTAINS(message, "is a pipe or a device");
-}
-
-WEIR_TEST(BaseFile, ReadsUpToTheLimit)
-{
-    const char *path = made_path(weir_test_temp_dir(), "ten");
-    ASSERT_TRUE(put(path, "0123456789", 10));
-    void *data = NULL;
-    size_t size = 0;
-    ASSERT_TRUE(weir_file_read(path, 10, &data, &size, message, sizeof message));
-    EXPECT_UINT_EQ(size, 10);
-    free(data);
-    EXPECT_FALSE(weir_file_read(path, 9, &data, &size, message, sizeof message));
-    EXPECT_CONTAINS(message, "has 10 bytes, more than the 9");
-    EXPECT_NULL(data);
 }

@@ -1,5 +1,4 @@
-// Texts for people, the tables and the one that differs which they show, INI files, clocks,
-// and structures of other sizes.
+// Texts for people, the tables that they show, INI files, clocks, and structures of other sizes.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,9 +6,8 @@
 
 #include "base/clock.h"
 #include "base/clock_map.h"
-#include "base/ini.h"
+#include "base/ini/ini.h"
 #include "base/names.h"
-#include "base/odd.h"
 #include "base/sized.h"
 #include "base/table.h"
 #include "base/text.h"
@@ -34,16 +32,6 @@ WEIR_TEST(BaseText, SuggestsTheNearest)
     EXPECT_STR_EQ(weir_text_nearest("modul_paht", keys, 5), "module_path");
     EXPECT_STR_EQ(weir_text_nearest("plugi", keys, 5), "plugin");
     EXPECT_STR_EQ(weir_text_nearest("DEVICE", keys, 5), "device");
-}
-
-WEIR_TEST(BaseText, FindsTheLineThatMatters)
-{
-    const char log[] =
-        "a.cl:1: warning: unused\na.cl:7: error: no such name\na.cl:9: error: again\n";
-    EXPECT_STR_EQ(weir_text_line_with(log, "error:"), strstr(log, "a.cl:7"));
-    EXPECT_STR_EQ(weir_text_line_with(log, "warning"), log);
-    EXPECT_STR_EQ(weir_text_line_with(log, "note"), log);
-    EXPECT_STR_EQ(weir_text_line_with("", "error"), "");
 }
 
 WEIR_TEST(BaseText, AppendStaysInItsBuffer)
@@ -161,51 +149,6 @@ WEIR_TEST(BaseTable, CellsAreEscaped)
     weir_long_text_add_shown(&text, "d\n");
     EXPECT_STR_EQ(text.text, "a\\x1b[2J\\nb  x\nc            \\u202e\nd\\n");
     free(text.text);
-}
-
-// Letters; '?' is not known.
-static bool same(const void *things, uint32_t a, uint32_t b)
-{
-    const char *letters = things;
-    return letters[a] != '?' && letters[a] == letters[b];
-}
-
-static uint32_t odd_of(const char *letters, uint32_t *out_common)
-{
-    return weir_odd_one(letters, (uint32_t)strlen(letters), same, out_common);
-}
-
-WEIR_TEST(Odd, TheFirstThatDiffers)
-{
-    uint32_t common = 7;
-    EXPECT_UINT_EQ(odd_of("aab", &common), 2);
-    EXPECT_UINT_EQ(common, 0);
-    EXPECT_UINT_EQ(odd_of("baa", &common), 0);
-    EXPECT_UINT_EQ(common, 1);
-    EXPECT_UINT_EQ(odd_of("abcaa", &common), 1);
-    EXPECT_UINT_EQ(odd_of("bcaaa", &common), 0);
-    EXPECT_UINT_EQ(common, 2);
-}
-
-WEIR_TEST(Odd, NoneOrNoHalf)
-{
-    uint32_t common = 0;
-    EXPECT_UINT_EQ(odd_of("aaa", &common), WEIR_ODD_NONE);
-    EXPECT_UINT_EQ(odd_of("a", &common), WEIR_ODD_NONE);
-    EXPECT_UINT_EQ(odd_of("ab", &common), WEIR_ODD_NONE);
-    EXPECT_UINT_EQ(odd_of("abc", &common), WEIR_ODD_NONE);
-    EXPECT_UINT_EQ(odd_of("aabb", &common), WEIR_ODD_NONE);
-    EXPECT_UINT_EQ(odd_of("", &common), WEIR_ODD_NONE);
-}
-
-WEIR_TEST(Odd, SomeAreNotKnown)
-{
-    uint32_t common = 0;
-    EXPECT_UINT_EQ(odd_of("a?b", &common), WEIR_ODD_NONE);
-    EXPECT_UINT_EQ(odd_of("?aab", &common), WEIR_ODD_NONE);
-    EXPECT_UINT_EQ(odd_of("?aaba", &common), 3);
-    EXPECT_UINT_EQ(odd_of("?aa", &common), WEIR_ODD_NONE);
-    EXPECT_UINT_EQ(odd_of("???", &common), WEIR_ODD_NONE);
 }
 
 // Sections "[kind NAME]" of INI files; config_test.c has all else.

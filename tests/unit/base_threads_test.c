@@ -194,34 +194,6 @@ WORKERS_TEST(Workers, BeginInOrder)
     gate_finish(&gate);
 }
 
-// Two threads are asked for, and a third one stays asleep, so what is posted meanwhile is not begun.
-WORKERS_TEST(Workers, NoMoreAreWokenThanAskedFor)
-{
-    struct gate gates[3];
-    ASSERT_INT_EQ(weir_workers_start(workers, 3), 3);
-    for (bool asleep = false; !asleep; sched_yield()) {
-        weir_lock_take(&workers->lock);
-        asleep = workers->awake == 0;
-        weir_lock_release(&workers->lock);
-    }
-    for (int i = 0; i < 3; i++) {
-        gate_init(&gates[i]);
-        weir_workers_post(workers, &gates[i].task, 2);
-    }
-    EXPECT_INT_EQ(sem_wait(&gates[0].begun), 0);
-    EXPECT_INT_EQ(sem_wait(&gates[1].begun), 0);
-    weir_lock_take(&workers->lock);
-    EXPECT_INT_EQ(workers->awake, 2);
-    EXPECT_INT_EQ(gates[2].task.state, WEIR_TASK_POSTED);
-    weir_lock_release(&workers->lock);
-    for (int i = 0; i < 3; i++)
-        sem_post(&gates[i].open);
-    for (int i = 0; i < 3; i++) {
-        weir_workers_wait(workers, &gates[i].task);
-        gate_finish(&gates[i]);
-    }
-}
-
 WORKERS_TEST(Workers, AsManyThreadsAsThereAre)
 {
     struct noted noted;
@@ -314,9 +286,4 @@ WORKERS_TEST(Workers, FaultsAreTheProgramsOwn)
     EXPECT_INT_EQ(guarded[4095], 1);
     munmap(guarded, 4096);
     gate_finish(&gate);
-}
-
-WEIR_TEST(Workers, Processors)
-{
-    EXPECT_TRUE(weir_workers_processors() >= 1);
 }

@@ -134,7 +134,13 @@ cc_library(
 _googletest = repository_rule(implementation = _googletest_impl, local = True)
 
 def weir_libraries():
-    """Declares @zlib, @libpng, @libjpeg, @jansson, @sodium, @dlpack and @googletest."""
+    """Declares @inih, @zlib, @libpng, @libjpeg, @jansson, @sodium, @dlpack and @googletest."""
+    _debian_library(
+        name = "inih",
+        package = "libinih-dev",
+        headers = ["ini.h"],
+        archive = "libinih.a",
+    )
     _debian_library(
         name = "zlib",
         package = "zlib1g-dev",

@@ -486,16 +486,6 @@ step_devices()
     fi
 }
 
-# comm_check WHAT LIMIT ARGUMENT...: a process for each of two GPUs.
-comm_check()
-{
-    local what="$1" limit="$2"
-    shift 2
-    in_root "$limit" "comm-${what// /-}" WEIR_COMM_TIMEOUT=5 "WEIR_CUDA_NCCL=$nccl" "$weir" launch -n 2 --no-prefix \
-        tests/cuda/comm_check "$@"
-    check_rows "cuda: collectives, $what"
-}
-
 # What needs one GPU: a call beside NCCL's own where nothing is sent, and communicators that come and go. Fails
 # where there is no NCCL.
 one_rank()
@@ -524,16 +514,23 @@ has_two()
     return 1
 }
 
+# rank_fails WAYS TIMES SECONDS: a rank of two fails in each of the ways so often, with the time to the other's first
+# cause.
+rank_fails()
+{
+    in_root $(($3 + 20)) comm-failures "WEIR_CUDA_NCCL=$nccl" python3 tests/bench/failures/measure.py \
+        --transports cuda --ways "$1" --ranks 2 --repetitions "$2" --timeout 5 --seconds "$3"
+    notes "cuda: a rank that fails" < <(printf '%s\n' "$output" | grep -E '^\| |^FAILED ')
+    judge "cuda: a rank that fails"
+}
+
 # Of two processes: against NCCL's own calls, and what is told when a rank fails.
 comm_processes()
 {
-    comm_check speed 90 speed
-    in_root 40 comm-kill WEIR_COMM_COUNT=2 "WEIR_COMM_RENDEZVOUS=file:$work/meeting" "WEIR_CUDA_NCCL=$nccl" \
-        bash -c 'LOCAL_RANK=1 WEIR_COMM_RANK=1 "$@" >/dev/null & LOCAL_RANK=0 WEIR_COMM_RANK=0 "$@"' rank \
-        tests/cuda/comm_check shrink "$work/killed"
-    check_rows "cuda: collectives, a rank is killed and the other one goes on"
-    comm_check "a call left out" 40 skip
-    comm_check "counts differ" 40 counts
+    in_root 90 comm-speed WEIR_COMM_TIMEOUT=5 "WEIR_CUDA_NCCL=$nccl" "$weir" launch -n 2 --no-prefix \
+        tests/cuda/comm_check speed
+    check_rows "cuda: collectives, speed"
+    rank_fails "kill,shrink,skip,count" 1 100
 }
 
 # comm_suite P2P-DISABLE: the suites, with the GPUs' direct path or without it.
@@ -576,10 +573,7 @@ step_comm_failures()
     has_two "cuda: a rank that fails" || return 0
     nccl="$(wheel 'nccl/lib/libnccl.so.2')"
     nccl="${nccl:-auto}"
-    in_root 320 comm-failures "WEIR_CUDA_NCCL=$nccl" python3 tests/bench/failures/measure.py --transports cuda \
-        --ranks 2 --repetitions 5 --timeout 5 --seconds 300
-    notes "cuda: a rank that fails" < <(printf '%s\n' "$output" | grep -E '^\| |^FAILED ')
-    judge "cuda: a rank that fails"
+    rank_fails soon,late 5 300
 }
 
 # Communicators of two ranks that come and go.

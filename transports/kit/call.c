@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/odd.h"
 #include "base/text.h"
 
 // When two have called different things, so long the calls of the others are waited for, which tell
@@ -102,11 +101,26 @@ static const struct weir_head *head_of(const struct met *met, uint32_t rank)
     return rank == met->caller->rank ? &met->caller->head : met->head_of(met->user, rank);
 }
 
-static bool have_called_the_same(const void *things, uint32_t a, uint32_t b)
+// One that is not known has not even called the same as itself.
+static bool have_called_the_same(const struct met *met, uint32_t a, uint32_t b)
 {
-    const struct weir_head *first = head_of(things, a);
-    const struct weir_head *second = head_of(things, b);
+    const struct weir_head *first = head_of(met, a);
+    const struct weir_head *second = head_of(met, b);
     return first && second && weir_head_equals(first, second);
+}
+
+// The first rank that has called what more than half have; the number of ranks if there is no such half.
+static uint32_t first_of_most(const struct met *met, uint32_t count)
+{
+    uint32_t rank = 0;
+    for (; rank < count; rank++) {
+        uint32_t alike = 0;
+        for (uint32_t i = 0; i < count; i++)
+            alike += have_called_the_same(met, rank, i);
+        if (alike > count / 2)
+            break;
+    }
+    return rank;
 }
 
 bool weir_caller_judge(const struct weir_caller *caller,
@@ -115,20 +129,20 @@ bool weir_caller_judge(const struct weir_caller *caller,
 {
     const struct met met = {caller, find, user};
     const uint32_t count = caller->count;
-    uint32_t rank = 0;
-    uint32_t peer = weir_odd_one(&met, count, have_called_the_same, &rank);
-    const uint32_t fault = peer;
-    while (peer == WEIR_ODD_NONE && rank < count && !head_of(&met, rank))
+    uint32_t rank = first_of_most(&met, count);
+    uint32_t peer = 0;
+    const bool is_most = rank < count;
+    for (rank = is_most ? rank : 0; rank < count && !head_of(&met, rank);)
         rank++;
-    for (uint32_t i = rank + 1; peer == WEIR_ODD_NONE && i < count; i++)
-        if (head_of(&met, i) && !have_called_the_same(&met, rank, i))
-            peer = i;
-    if (peer == WEIR_ODD_NONE)
+    while (peer < count && (!head_of(&met, peer) || have_called_the_same(&met, rank, peer)))
+        peer++;
+    if (peer == count)
         return true;
     // The sentence is about the call of the rank that is right, whichever rank makes it.
     struct weir_caller right = *caller;
     right.head = *head_of(&met, rank);
-    return fail_of_pair(&(struct pair){&right, rank, peer, head_of(&met, peer), fault});
+    return fail_of_pair(
+        &(struct pair){&right, rank, peer, head_of(&met, peer), is_most ? peer : UINT32_MAX});
 }
 
 uint64_t weir_judge_by(uint64_t deadline_ns)

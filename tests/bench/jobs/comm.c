@@ -1,6 +1,5 @@
 // The job `comm`: weir bench comm beside NCCL's own calls on CUDA, on the same memory, and MPI's own where the
-// transport is mpi. NCCL has a communicator and streams of its own. Ranks of one process call in a group, as
-// it wants of one thread for several devices.
+// transport is mpi. NCCL has a communicator and a stream of its own.
 #define _GNU_SOURCE // RTLD_NOLOAD
 #include "cli/bench/comm.h"
 
@@ -12,238 +11,111 @@
 
 // NCCL.
 
-struct raw_rank {
-    void *context;
-    CUstream stream;
-    ncclComm_t comm;
-    char *src;
-    char *dst;
-};
-
 static struct comm_raw {
     const char *file; // NULL: the one that is loaded, or the linker's
     struct raw_nccl api;
-    struct raw_rank ranks[BENCH_RANKS_MAX];
-    uint32_t local_count;
-    uint32_t first;
-    uint32_t count;
-    ncclUniqueId id; // of rank 0
-    bool failed;     // NCCL may still wait for what was refused
+    char *src, *dst;
 } raw;
-
-static bool take_rank(const struct bench_rank *rank, struct raw_rank *to)
-{
-    struct weir_native_device device;
-    struct weir_native_buffer src, dst;
-    if (weir_device_get_native(rank->device, &device) < 0 ||
-        strcmp(device.api, WEIR_NATIVE_CUDA) != 0 || weir_buffer_get_native(rank->src, &src) < 0 ||
-        weir_buffer_get_native(rank->dst, &dst) < 0)
-        return false;
-    to->context = device.context;
-    to->src = (char *)(uintptr_t)src.address;
-    to->dst = (char *)(uintptr_t)dst.address;
-    return true;
-}
-
-static bool take_ranks(const struct comm_bench *b, char *message, size_t size)
-{
-    raw.first = b->all.first;
-    raw.count = b->all.count;
-    for (uint32_t i = 0; i < b->all.local_count; i++) {
-        if (!take_rank(&b->all.ranks[i], &raw.ranks[i])) {
-            snprintf(message, size, "the device is none of CUDA");
-            return false;
-        }
-        for (uint32_t k = 0; k < i; k++)
-            if (raw.ranks[k].context == raw.ranks[i].context) {
-                snprintf(message, size, "ranks share a device, which NCCL refuses");
-                return false;
-            }
-    }
-    raw.local_count = b->all.local_count;
-    return true;
-}
-
-static bool make_streams(char *message, size_t size)
-{
-    CUresult error = CUDA_SUCCESS;
-    for (uint32_t i = 0; i < raw.local_count && error == CUDA_SUCCESS; i++) {
-        error = raw.api.cu.cuCtxSetCurrent(raw.ranks[i].context);
-        if (error == CUDA_SUCCESS)
-            error = raw.api.cu.cuStreamCreateWithPriority(&raw.ranks[i].stream,
-                                                          CU_STREAM_NON_BLOCKING, 0);
-    }
-    if (error != CUDA_SUCCESS)
-        snprintf(message, size, "the driver refused a stream (%d)", (int)error);
-    return error == CUDA_SUCCESS;
-}
-
-static ncclResult_t init_ranks(void)
-{
-    const bool grouped = raw.local_count > 1;
-    ncclResult_t error = grouped ? raw.api.nccl.ncclGroupStart() : ncclSuccess;
-    for (uint32_t i = 0; i < raw.local_count && error == ncclSuccess; i++) {
-        error =
-            raw.api.cu.cuCtxSetCurrent(raw.ranks[i].context) ? ncclUnhandledCudaError : ncclSuccess;
-        if (error == ncclSuccess)
-            error = raw.api.nccl.ncclCommInitRank(&raw.ranks[i].comm, (int)raw.count, raw.id,
-                                                  (int)(raw.first + i));
-    }
-    const ncclResult_t ended = grouped ? raw.api.nccl.ncclGroupEnd() : ncclSuccess;
-    return error ? error : ended;
-}
-
-static bool join(const struct comm_bench *b, char *message, size_t size)
-{
-    if (b->all.local_count == 1)
-        raw_nccl_share(&b->all.ranks[0], &raw.id);
-    const ncclResult_t error = init_ranks();
-    if (error != ncclSuccess)
-        snprintf(message, size, "%s refused a communicator: %s", raw.api.name,
-                 raw.api.nccl.ncclGetErrorString(error));
-    return error == ncclSuccess;
-}
-
-// Whether all ranks say so, since a communicator waits for all.
-static bool agree(struct comm_bench *b, bool fine, char *message, size_t size)
-{
-    const bool lacks = bench_ranks_slowest(&b->all, fine ? 0 : 1) != 0;
-    if (fine && lacks)
-        snprintf(message, size, "another rank lacks it");
-    return !lacks;
-}
-
-static void close_nccl(void *object, void *with)
-{
-    (void)object;
-    (void)with;
-    for (uint32_t i = 0; i < raw.local_count; i++) {
-        struct raw_rank *rank = &raw.ranks[i];
-        if (rank->comm)
-            (raw.failed ? raw.api.nccl.ncclCommAbort : raw.api.nccl.ncclCommDestroy)(rank->comm);
-        if (rank->stream && raw.api.cu.cuCtxSetCurrent(rank->context) == CUDA_SUCCESS)
-            raw.api.cu.cuStreamDestroy(rank->stream);
-    }
-}
 
 static bool open_nccl(struct comm_bench *b)
 {
+    struct weir_native_buffer src, dst;
     char message[512] = "";
-    bool fine = take_ranks(b, message, sizeof message) &&
-                raw_nccl_load(&raw.api, raw.file, message, sizeof message) &&
-                make_streams(message, sizeof message) &&
-                raw_nccl_make_id(&raw.api, raw.first, &raw.id, message, sizeof message);
-    cli_own(close_nccl, NULL, NULL);
-    if (agree(b, fine, message, sizeof message))
-        raw.failed = !agree(b, join(b, message, sizeof message), message, sizeof message);
-    else
-        fine = false;
-    if (fine && !raw.failed)
-        bench_note("raw: %s on streams of its own, the same memory", raw.api.name);
-    else
+    if (!raw_nccl_open(&raw.api, &b->all, true, raw.file, message, sizeof message)) {
         bench_note("no raw NCCL beside it: %.250s", message);
-    return fine && !raw.failed;
+        return false;
+    }
+    cli_fine(weir_buffer_get_native(b->all.ranks[0].src, &src));
+    cli_fine(weir_buffer_get_native(b->all.ranks[0].dst, &dst));
+    raw.src = (char *)(uintptr_t)src.address;
+    raw.dst = (char *)(uintptr_t)dst.address;
+    bench_note("raw: %s on a stream of its own, the same memory", raw.api.name);
+    return true;
 }
 
 // Calls.
 
 static const char *call_name;
 
-static ncclResult_t send(const struct raw_rank *rank, size_t at, size_t count, uint32_t peer)
+static ncclResult_t send(size_t at, size_t count, uint32_t peer)
 {
     call_name = "ncclSend";
-    return raw.api.nccl.ncclSend(rank->src + at * sizeof(float), count, ncclFloat32, (int)peer,
-                                 rank->comm, rank->stream);
+    return raw.api.nccl.ncclSend(raw.src + at * sizeof(float), count, ncclFloat32, (int)peer,
+                                 raw.api.comm, raw.api.stream);
 }
 
-static ncclResult_t receive(const struct raw_rank *rank, size_t at, size_t count, uint32_t peer)
+static ncclResult_t receive(size_t at, size_t count, uint32_t peer)
 {
     call_name = "ncclRecv";
-    return raw.api.nccl.ncclRecv(rank->dst + at * sizeof(float), count, ncclFloat32, (int)peer,
-                                 rank->comm, rank->stream);
+    return raw.api.nccl.ncclRecv(raw.dst + at * sizeof(float), count, ncclFloat32, (int)peer,
+                                 raw.api.comm, raw.api.stream);
 }
 
-static ncclResult_t all_to_all(const struct raw_rank *rank, size_t count, uint32_t ranks)
+static ncclResult_t all_to_all(size_t count, uint32_t ranks)
 {
     ncclResult_t error = ncclSuccess;
     for (uint32_t i = 0; i < ranks && error == ncclSuccess; i++) {
-        error = send(rank, i * count, count, i);
-        error = error ? error : receive(rank, i * count, count, i);
+        error = send(i * count, count, i);
+        error = error ? error : receive(i * count, count, i);
     }
     return error;
 }
 
-static ncclResult_t exchange(const struct raw_rank *rank, size_t count, uint32_t own,
-                             uint32_t ranks)
+static ncclResult_t exchange(size_t count, uint32_t own, uint32_t ranks)
 {
-    const ncclResult_t error = send(rank, 0, count, (own + 1) % ranks);
-    return error ? error : receive(rank, 0, count, (own + ranks - 1) % ranks);
+    const ncclResult_t error = send(0, count, (own + 1) % ranks);
+    return error ? error : receive(0, count, (own + ranks - 1) % ranks);
 }
 
-static ncclResult_t carry(uint32_t index, const struct comm_row *row)
+static ncclResult_t carry(const struct comm_bench *b, const struct comm_row *row)
 {
     const struct nccl_symbols *nccl = &raw.api.nccl;
-    const struct raw_rank *rank = &raw.ranks[index];
+    const ncclComm_t comm = raw.api.comm;
+    const CUstream stream = raw.api.stream;
     const size_t count = row->count;
     const ncclDataType_t type = ncclFloat32;
     const ncclRedOp_t sum = ncclSum;
     switch (row->kind) {
     case WEIR_REDUCE:
         call_name = "ncclReduce";
-        return nccl->ncclReduce(rank->src, rank->dst, count, type, sum, 0, rank->comm,
-                                rank->stream);
+        return nccl->ncclReduce(raw.src, raw.dst, count, type, sum, 0, comm, stream);
     case WEIR_BROADCAST:
         call_name = "ncclBroadcast";
-        return nccl->ncclBroadcast(rank->src, rank->dst, count, type, 0, rank->comm, rank->stream);
+        return nccl->ncclBroadcast(raw.src, raw.dst, count, type, 0, comm, stream);
     case WEIR_ALL_GATHER:
         call_name = "ncclAllGather";
-        return nccl->ncclAllGather(rank->src, rank->dst, count, type, rank->comm, rank->stream);
+        return nccl->ncclAllGather(raw.src, raw.dst, count, type, comm, stream);
     case WEIR_REDUCE_SCATTER:
         call_name = "ncclReduceScatter";
-        return nccl->ncclReduceScatter(rank->src, rank->dst, count, type, sum, rank->comm,
-                                       rank->stream);
+        return nccl->ncclReduceScatter(raw.src, raw.dst, count, type, sum, comm, stream);
     case WEIR_ALL_TO_ALL:
-        return all_to_all(rank, count, raw.count);
+        return all_to_all(count, b->all.count);
     case WEIR_EXCHANGE:
-        return exchange(rank, count, raw.first + index, raw.count);
+        return exchange(count, b->all.first, b->all.count);
     default:
         call_name = "ncclAllReduce";
-        return nccl->ncclAllReduce(rank->src, rank->dst, count, type, sum, rank->comm,
-                                   rank->stream);
+        return nccl->ncclAllReduce(raw.src, raw.dst, count, type, sum, comm, stream);
     }
-}
-
-// What is refused leaves calls that NCCL may wait for.
-static void check(ncclResult_t error, const char *call)
-{
-    raw.failed = raw.failed || error != ncclSuccess;
-    raw_nccl_check(&raw.api, error, call);
 }
 
 static void submit_nccl(const struct comm_bench *b, const struct comm_row *row)
 {
-    const bool grouped =
-        raw.local_count > 1 || row->kind == WEIR_ALL_TO_ALL || row->kind == WEIR_EXCHANGE;
+    const bool grouped = row->kind == WEIR_ALL_TO_ALL || row->kind == WEIR_EXCHANGE;
     ncclResult_t error = grouped ? raw.api.nccl.ncclGroupStart() : ncclSuccess;
-    (void)b;
     call_name = "ncclGroupStart";
-    for (uint32_t i = 0; i < raw.local_count && error == ncclSuccess; i++)
-        error = carry(i, row);
+    error = error ? error : carry(b, row);
     const ncclResult_t ended = grouped ? raw.api.nccl.ncclGroupEnd() : ncclSuccess;
-    check(error, call_name);
-    check(ended, "ncclGroupEnd");
+    raw_nccl_check(&raw.api, error, call_name);
+    raw_nccl_check(&raw.api, ended, "ncclGroupEnd");
 }
 
 // The context stays current: it is the one that Weir uses too.
 static void sync_nccl(const struct comm_bench *b)
 {
     (void)b;
-    for (uint32_t i = 0; i < raw.local_count; i++) {
-        CUresult error = raw.api.cu.cuCtxSetCurrent(raw.ranks[i].context);
-        error = error ? error : raw.api.cu.cuStreamSynchronize(raw.ranks[i].stream);
-        raw.failed = raw.failed || error != CUDA_SUCCESS;
-        raw_nccl_check_driver(error, "cuStreamSynchronize");
-    }
+    CUresult error = raw.api.cu.cuCtxSetCurrent(raw.api.context);
+    error = error ? error : raw.api.cu.cuStreamSynchronize(raw.api.stream);
+    raw_nccl_check_driver(&raw.api, error, "cuStreamSynchronize");
 }
 
 // MPI, by the library that the transport has started. Its headers are not needed: handles, which are pointers

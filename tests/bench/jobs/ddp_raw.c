@@ -8,76 +8,45 @@
 #include "tests/bench/jobs/nccl.h"
 
 struct ddp_raw {
-    struct raw_nccl api;
-    CUcontext context;
-    CUstream compute, reduce;
+    struct raw_nccl api; // whose stream reduces
+    CUstream compute;
     CUevent reduced;
     CUevent *ready; // an event for each layer, the most that there can be buckets; NULL ends them
-    ncclComm_t comm;
-    ncclUniqueId id; // of rank 0
 };
 
 #define NCCL(raw, name, ...) raw_nccl_check(&(raw)->api, (raw)->api.nccl.name(__VA_ARGS__), #name)
-#define CU(raw, name, ...) raw_nccl_check_driver((raw)->api.cu.name(__VA_ARGS__), #name)
+#define CU(raw, name, ...) \
+    raw_nccl_check_driver(&(raw)->api, (raw)->api.cu.name(__VA_ARGS__), #name)
 
 // Opening.
 
 static void close_raw(void *object, void *with)
 {
     struct ddp_raw *raw = object;
-    if (raw->api.cu.cuCtxSetCurrent(raw->context) != CUDA_SUCCESS)
+    (void)with;
+    if (raw->api.cu.cuCtxSetCurrent(raw->api.context) != CUDA_SUCCESS)
         return;
-    if (raw->comm)
-        raw->api.nccl.ncclCommDestroy(raw->comm);
     for (size_t i = 0; raw->ready[i]; i++)
         raw->api.cu.cuEventDestroy(raw->ready[i]);
     if (raw->reduced)
         raw->api.cu.cuEventDestroy(raw->reduced);
-    if (raw->reduce)
-        raw->api.cu.cuStreamDestroy(raw->reduce);
     if (raw->compute)
         raw->api.cu.cuStreamDestroy(raw->compute);
 }
 
-static void make_streams(struct ddp *ddp, struct ddp_raw *raw)
-{
-    raw->ready = cli_allocate((size_t)ddp->layers + 1, sizeof *raw->ready);
-    cli_own(close_raw, raw, NULL);
-    CU(raw, cuCtxSetCurrent, raw->context);
-    CU(raw, cuStreamCreateWithPriority, &raw->compute, CU_STREAM_NON_BLOCKING, 0);
-    CU(raw, cuStreamCreateWithPriority, &raw->reduce, CU_STREAM_NON_BLOCKING, 0);
-    CU(raw, cuEventCreate, &raw->reduced, CU_EVENT_DISABLE_TIMING);
-    for (size_t i = 0; i < ddp->layers; i++)
-        CU(raw, cuEventCreate, &raw->ready[i], CU_EVENT_DISABLE_TIMING);
-}
-
-static bool prepare(struct ddp *ddp, struct ddp_raw *raw, char *message, size_t size)
-{
-    struct weir_native_device native;
-    if (ddp->all.local_count > 1) {
-        snprintf(message, size, "it is for one rank a process, as under weir launch");
-        return false;
-    }
-    if (!ddp->blas || weir_device_get_native(ddp->all.ranks[0].device, &native) < 0) {
-        snprintf(message, size, "it needs cuBLAS");
-        return false;
-    }
-    raw->context = native.context;
-    return raw_nccl_load(&raw->api, ddp->nccl, message, size) &&
-           raw_nccl_make_id(&raw->api, ddp->all.first, &raw->id, message, size);
-}
-
-// All ranks have it, or none: a communicator waits for all.
 struct ddp_raw *ddp_raw_open(struct ddp *ddp, char *message, size_t size)
 {
     struct ddp_raw *raw = cli_allocate(1, sizeof *raw);
-    snprintf(message, size, "another rank lacks something");
-    if (bench_ranks_slowest(&ddp->all, prepare(ddp, raw, message, size) ? 0 : 1) != 0)
+    snprintf(message, size, "it needs cuBLAS");
+    if (!raw_nccl_open(&raw->api, &ddp->all, ddp->blas, ddp->nccl, message, size))
         return NULL;
-    make_streams(ddp, raw);
-    raw_nccl_share(&ddp->all.ranks[0], &raw->id);
-    CU(raw, cuCtxSetCurrent, raw->context);
-    NCCL(raw, ncclCommInitRank, &raw->comm, (int)ddp->all.count, raw->id, (int)ddp->all.first);
+    raw->ready = cli_allocate((size_t)ddp->layers + 1, sizeof *raw->ready);
+    cli_own(close_raw, raw, NULL);
+    CU(raw, cuCtxSetCurrent, raw->api.context);
+    CU(raw, cuStreamCreateWithPriority, &raw->compute, CU_STREAM_NON_BLOCKING, 0);
+    CU(raw, cuEventCreate, &raw->reduced, CU_EVENT_DISABLE_TIMING);
+    for (size_t i = 0; i < ddp->layers; i++)
+        CU(raw, cuEventCreate, &raw->ready[i], CU_EVENT_DISABLE_TIMING);
     return raw;
 }
 
@@ -92,51 +61,48 @@ static void multiply(const struct ddp *ddp, struct train_product *product)
 {
     const struct weir_native_queue native = {.struct_size = sizeof native,
                                              .api = WEIR_NATIVE_CUDA,
-                                             .context = ddp->raw->context,
+                                             .context = ddp->raw->api.context,
                                              .queue = ddp->raw->compute};
     cli_fine(train_blas_multiply(&native, &product->native));
 }
 
 static void reduce(const struct ddp *ddp, const struct weir_bucket *bucket, uint64_t base)
 {
-    const struct ddp_raw *raw = ddp->raw;
+    struct ddp_raw *raw = ddp->raw;
     void *address = (void *)(uintptr_t)(base + bucket->offset);
     CU(raw, cuEventRecord, raw->ready[bucket->index], raw->compute);
-    CU(raw, cuStreamWaitEvent, raw->reduce, raw->ready[bucket->index], 0);
+    CU(raw, cuStreamWaitEvent, raw->api.stream, raw->ready[bucket->index], 0);
     NCCL(raw, ncclAllReduce, address, address, bucket->size / ddp->element_size,
-         ddp->bf16 ? ncclBfloat16 : ncclFloat32, ncclAvg, raw->comm, raw->reduce);
+         ddp->bf16 ? ncclBfloat16 : ncclFloat32, ncclAvg, raw->api.comm, raw->api.stream);
 }
 
-static void go_back(const struct ddp *ddp, const struct ddp_rank *rank, size_t buckets,
-                    uint64_t base)
+static void go_back(const struct ddp *ddp, size_t buckets, uint64_t base)
 {
     struct weir_bucket bucket;
     uint32_t done = 0;
-    cli_fine(weir_buckets_get_bucket(rank->buckets[buckets], 0, &bucket));
+    cli_fine(weir_buckets_get_bucket(ddp->buckets[buckets], 0, &bucket));
     for (size_t i = (size_t)ddp->layers; i-- > 0;) {
-        multiply(ddp, &rank->weight[buckets * ddp->layers + i]);
+        multiply(ddp, &ddp->weight[buckets * ddp->layers + i]);
         if (++done == bucket.first + bucket.count) {
             reduce(ddp, &bucket, base);
             if (i > 0)
-                cli_fine(
-                    weir_buckets_get_bucket(rank->buckets[buckets], bucket.index + 1, &bucket));
+                cli_fine(weir_buckets_get_bucket(ddp->buckets[buckets], bucket.index + 1, &bucket));
         }
         if (i > 0)
-            multiply(ddp, &rank->back[i]);
+            multiply(ddp, &ddp->back[i]);
     }
 }
 
 void ddp_raw_step(const struct ddp *ddp, size_t buckets)
 {
-    const struct ddp_raw *raw = ddp->raw;
-    const struct ddp_rank *rank = &ddp->ranks[0];
+    struct ddp_raw *raw = ddp->raw;
     // The first gradient of the backward pass is the first byte of the buckets.
-    const uint64_t base = rank->weight[buckets * ddp->layers + ddp->layers - 1].native.c;
-    CU(raw, cuCtxSetCurrent, raw->context);
+    const uint64_t base = ddp->weight[buckets * ddp->layers + ddp->layers - 1].native.c;
+    CU(raw, cuCtxSetCurrent, raw->api.context);
     for (size_t i = 0; i < ddp->layers; i++)
-        multiply(ddp, &rank->forward[i]);
-    go_back(ddp, rank, buckets, base);
-    CU(raw, cuEventRecord, raw->reduced, raw->reduce);
+        multiply(ddp, &ddp->forward[i]);
+    go_back(ddp, buckets, base);
+    CU(raw, cuEventRecord, raw->reduced, raw->api.stream);
     CU(raw, cuStreamWaitEvent, raw->compute, raw->reduced, 0);
     CU(raw, cuStreamSynchronize, raw->compute);
 }

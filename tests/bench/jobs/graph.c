@@ -61,8 +61,8 @@ static unsigned share_of(const struct shape *it, unsigned queue)
 
 static void launch(struct side *side, unsigned queue, unsigned times)
 {
-    const struct side_launch one = {0, queue * BYTES, BYTES, 1, LAUNCHED, 1, LAUNCHED, false,
-                                    false};
+    const struct side_launch one = {
+        .at = queue * BYTES, .size = BYTES, .blocks = 1, .block = LAUNCHED, .a = 1, .b = LAUNCHED};
     for (unsigned i = 0; i < times; i++)
         side->calls->launch(side, queue, &one);
 }

@@ -13,7 +13,6 @@ extern const struct cli_command job_submit;
 extern const struct cli_command job_graph;
 extern const struct cli_command job_pool;
 extern const struct cli_command job_priority;
-extern const struct cli_command job_devices;
 extern const struct cli_command job_comm;
 extern const struct cli_command job_ddp;
 
@@ -23,8 +22,8 @@ int main(int argc, char **argv)
         return start_first(argv[2]);
     const struct cli_command *const members[] = {&job_overlap,  &job_pageable, &job_start,
                                                  &job_submit,   &job_graph,    &job_pool,
-                                                 &job_priority, &job_devices,  &job_comm,
-                                                 &job_ddp,      NULL};
+                                                 &job_priority, &job_comm,     &job_ddp,
+                                                 NULL};
     const struct cli_command group = {
         .what = "JOB",
         .about = "Compares Weir with what stands beside it on this machine.",

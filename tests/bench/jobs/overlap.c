@@ -9,9 +9,9 @@
 #include "tests/bench/jobs/side.h"
 
 enum {
-    BLOCK = 256, // work-items of a block of the kernel
+    BLOCK = 256,                  // work-items of a block of the kernel
     PIECES_MAX = SIDE_EVENTS / 2, // each has two events
-    LEAST = 2 << 20, // bytes of the first piece that grows
+    LEAST = 2 << 20,              // bytes of the first piece that grows
     ALIGNMENT = BLOCK * sizeof(uint32_t)
 };
 
@@ -119,8 +119,12 @@ static void submit(const struct run *run, enum stage stage, unsigned piece)
     const size_t at = piece > 0 ? run->pieces.ends[piece - 1] : 0;
     const size_t size = run->pieces.ends[piece] - at;
     const uint32_t count = (uint32_t)(size / sizeof(uint32_t));
-    const struct side_launch multiply = {
-        0, at, size, (count + BLOCK - 1) / BLOCK, BLOCK, run->rounds, count, false, false};
+    const struct side_launch multiply = {.at = at,
+                                         .size = size,
+                                         .blocks = (count + BLOCK - 1) / BLOCK,
+                                         .block = BLOCK,
+                                         .a = run->rounds,
+                                         .b = count};
     const bool by_engine = run->way->by_engine;
     const unsigned queue = by_engine ? stage : piece % run->way->queues;
     if (by_engine && stage != UP)

@@ -79,9 +79,11 @@ static void copy_pinned(struct pageable *p, bool up, size_t size)
     for (size_t at = 0; at < size; at += PINNED_BYTES) {
         const size_t bytes = size - at < PINNED_BYTES ? size - at : PINNED_BYTES;
         if (up)
-            SIDE_CU(&p->raw.cu, cuMemcpyHtoDAsync, p->raw.cu.memories[0] + at, p->raw.pinned[0], bytes, stream);
+            SIDE_CU(&p->raw.cu, cuMemcpyHtoDAsync, p->raw.cu.memories[0] + at, p->raw.pinned[0],
+                    bytes, stream);
         else
-            SIDE_CU(&p->raw.cu, cuMemcpyDtoHAsync, p->raw.pinned[0], p->raw.cu.memories[0] + at, bytes, stream);
+            SIDE_CU(&p->raw.cu, cuMemcpyDtoHAsync, p->raw.pinned[0], p->raw.cu.memories[0] + at,
+                    bytes, stream);
     }
     p->raw.calls->finish(&p->raw, THREADS_MAX);
 }

@@ -44,7 +44,7 @@ struct pool_bench {
     weir_queue *queue;
     weir_pool *pool;
     weir_buffer *host;
-    bool has_driver; // on CUDA
+    bool has_driver;    // on CUDA
     struct side driver; // its queue 0
     CUmemoryPool driver_pool;
     struct row rows[BENCH_LIST_MAX * WAYS];
@@ -98,7 +98,8 @@ static weir_status driver_batch(struct pool_bench *b, size_t size, size_t out, s
     for (size_t done = 0; done < count && code == CUDA_SUCCESS; done += out) {
         size_t have = 0;
         while (have < out && code == CUDA_SUCCESS)
-            code = cu->cuMemAllocFromPoolAsync(&blocks[have++], size, b->driver_pool, cu->queues[0]);
+            code =
+                cu->cuMemAllocFromPoolAsync(&blocks[have++], size, b->driver_pool, cu->queues[0]);
         while (have > 0 && code == CUDA_SUCCESS)
             code = cu->cuMemFreeAsync(blocks[--have], cu->queues[0]);
     }
@@ -187,7 +188,8 @@ static void open_driver(struct pool_bench *b)
     side_queues(&b->driver, 1);
     SIDE_CU(cu, cuMemPoolCreate, &b->driver_pool, &properties);
     cli_own(destroy_driver_pool, b->driver_pool, cu);
-    SIDE_CU(cu, cuMemPoolSetAttribute, b->driver_pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep_all);
+    SIDE_CU(cu, cuMemPoolSetAttribute, b->driver_pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
+            &keep_all);
 }
 
 static void make_rows(struct pool_bench *b)

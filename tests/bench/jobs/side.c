@@ -68,8 +68,8 @@ static void weir_copy(struct side *side, unsigned queue, bool up, unsigned memor
 {
     const struct side_weir *weir = &side->weir;
     weir_buffer *device = weir->memories[memory], *host = weir->pinned[up ? 0 : side->pinned_last];
-    fine(weir_queue_copy(weir->queues[queue], up ? device : host, at, up ? host : device, at,
-                         size));
+    fine(
+        weir_queue_copy(weir->queues[queue], up ? device : host, at, up ? host : device, at, size));
 }
 
 static void weir_launch(struct side *side, unsigned queue, const struct side_launch *launch)
@@ -128,8 +128,8 @@ static void *weir_end_graph(struct side *side, unsigned queues)
 {
     weir_graph *graph;
     (void)queues;
-    cli_fine(weir_capture_end(side->weir.queues[0], WEIR_PARAMS(weir_graph, .label = "bench"),
-                              &graph));
+    cli_fine(
+        weir_capture_end(side->weir.queues[0], WEIR_PARAMS(weir_graph, .label = "bench"), &graph));
     return graph;
 }
 
@@ -374,16 +374,38 @@ static void cu_finish(struct side *side, unsigned queue)
     CU(cuStreamSynchronize, side->cu.queues[queue]);
 }
 
+// The tests' driver lacks copies that block, and refuses memory that is not pinned.
+static void move_pinned(struct side *side, bool up, void *memory, size_t size)
+{
+    void *pinned;
+    CU(cuMemHostAlloc, &pinned, size, 0);
+    if (up) {
+        memcpy(pinned, memory, size);
+        CU(cuMemcpyHtoDAsync, side->cu.memories[0], pinned, size, side->cu.queues[0]);
+    } else {
+        CU(cuMemcpyDtoHAsync, pinned, side->cu.memories[0], size, side->cu.queues[0]);
+    }
+    cu_finish(side, 0);
+    if (!up)
+        memcpy(memory, pinned, size);
+    CU(cuMemFreeHost, pinned);
+}
+
 static void cu_upload(struct side *side, const void *from, size_t size)
 {
-    CU(cuMemcpyHtoDAsync, side->cu.memories[0], from, size, side->cu.queues[0]);
-    cu_finish(side, 0);
+    if (side->cu.cuMemcpyHtoD)
+        CU(cuMemcpyHtoD, side->cu.memories[0], from, size);
+    else
+        move_pinned(side, true, (void *)from, size);
 }
 
 static void cu_download(struct side *side, void *to, size_t size)
 {
-    CU(cuMemcpyDtoHAsync, to, side->cu.memories[0], size, side->cu.queues[0]);
     cu_finish(side, 0);
+    if (side->cu.cuMemcpyDtoH)
+        CU(cuMemcpyDtoH, to, side->cu.memories[0], size);
+    else
+        move_pinned(side, false, to, size);
 }
 
 // All queues are captured from queue 0, to which they return.

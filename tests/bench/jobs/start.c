@@ -52,7 +52,7 @@ static uint32_t numbers[NUMBERS], results[NUMBERS];
 static void run_step(struct side *side, enum step step)
 {
     static const struct side_launch launch = {
-        0, 0, sizeof numbers, NUMBERS / 64, 64, 1, NUMBERS, false, false};
+        .size = sizeof numbers, .blocks = NUMBERS / 64, .block = 64, .a = 1, .b = NUMBERS};
     const struct side_calls *calls = side->calls;
     char message[1024];
     switch (step) {

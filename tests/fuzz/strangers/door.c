@@ -6,11 +6,9 @@
 #include "base/clock.h"
 #include "tests/fuzz/damage.h"
 #include "tests/fuzz/strangers/round.h"
-#include "transports/local/local.h"
 
 enum {
-    CAME_MOST = 128,
-    MESH_COUNT = 3
+    CAME_MOST = 128
 };
 
 struct door_round {
@@ -108,63 +106,6 @@ void round_of_door(struct round *round)
     close(own.ended[0]);
     compare(&own, came, count);
     own.round.believed += count;
-    *round = own.round;
-}
-
-// A door of a rank at which others connect.
-
-struct mesh_round {
-    struct round round;
-    struct local_address doors[DOOR_LISTENERS];
-    uint64_t token;
-    bool right[MESH_COUNT][LOCAL_TO_CONTROL + 1];
-};
-
-static void attack_mesh(struct round *round)
-{
-    struct mesh_round *own = (struct mesh_round *)round;
-    for (uint32_t i = 0; i < 8 && !round->returned; i++) {
-        struct local_hello hello = {.purpose = i < 4 ? LOCAL_TO_SEND + i % 2
-                                                     : (uint32_t)damage_below(&round->state, 4),
-                                    .rank = i < 4 ? 1 + i / 2
-                                                  : (uint32_t)damage_below(&round->state, 5),
-                                    .token = own->token};
-        int connection = -1;
-        if (round_hello(round, &own->doors[damage_below(&round->state, 2)], &hello, 8,
-                        &connection) &&
-            hello.token == own->token && hello.rank < MESH_COUNT &&
-            hello.purpose <= LOCAL_TO_CONTROL)
-            own->right[hello.rank][hello.purpose] = true;
-    }
-}
-
-void round_of_mesh(struct round *round)
-{
-    struct mesh_round own = {.round = *round, .token = 0x1234567890abcdef};
-    const struct weir_host *host = round->world->host;
-    struct local_door door;
-    char cause[WEIR_CAUSE_SIZE] = "";
-    struct local_group *group = local_mesh_create(host, "mesh", 0, MESH_COUNT);
-    local_door_init(&door, &round->world->secret);
-    if (!group || !local_door_open(&door, &round->world->loopback)) {
-        round->broken = "no door of a group";
-        return;
-    }
-    group->secret = round->world->secret;
-    find_doors(&door, round->world, own.doors);
-    round_begin(&own.round, attack_mesh);
-    const uint64_t deadline_ns = weir_clock_now_ns() + 60 * ROUND_MS;
-    const bool connected = local_mesh_connect(group, &door, own.token, deadline_ns, NULL, cause);
-    round_returned(&own.round, deadline_ns);
-    local_door_close(&door);
-    local_mesh_destroy(group);
-    round_end(&own.round);
-    for (uint32_t rank = 1; rank < MESH_COUNT && connected; rank++)
-        if (!own.right[rank][LOCAL_TO_SEND] || !own.right[rank][LOCAL_TO_CONTROL])
-            own.round.broken = "ranks are connected, of which one has not said its hello";
-    if (!connected && !cause[0])
-        own.round.broken = "a connection has failed without a cause";
-    own.round.believed += connected;
     *round = own.round;
 }
 

@@ -49,7 +49,6 @@ struct round {
 
 // The fuzzers, of one round each.
 void round_of_door(struct round *round);
-void round_of_mesh(struct round *round);
 void round_of_knock(struct round *round);
 void round_of_meeting(struct round *round);
 void round_of_guest(struct round *round);

@@ -26,20 +26,6 @@ RIG_TEST(TrainProduct, OfKernelsIsExact)
     run(rig, &train_bf16_kernels, true);
 }
 
-WEIR_TEST(TrainProduct, IsDividedWhereTheResultIsSmall)
-{
-    struct train_product product = {.m = 64, .n = 64, .k = 2047};
-    EXPECT_UINT_EQ(train_product_divide(&product), 0);
-    EXPECT_UINT_EQ(product.parts, 1);
-    EXPECT_UINT_GE(product.span, 2047);
-    product.k = 5000;
-    EXPECT_UINT_EQ(train_product_divide(&product), 4 * 64 * 64 * sizeof(float));
-    EXPECT_UINT_EQ(product.parts, 4);
-    EXPECT_UINT_EQ(product.span, 1264); // 1250, and on to a multiple of 16
-    product.m = product.n = 1024;
-    EXPECT_UINT_EQ(train_product_divide(&product), 0);
-}
-
 // Whole numbers, whose sums are exact.
 static void check_columns(const struct rig *rig, const struct train_engine *engine, uint32_t rows,
                           uint32_t columns, bool add)
@@ -91,9 +77,6 @@ RIG_TEST(TrainProduct, SumsOfColumnsAreExact)
             check_columns(rig, &engine, sizes[i][0], sizes[i][1], add);
         }
     weir_test_note(NULL);
-    EXPECT_UINT_EQ(train_columns_divide(2047, 3), 0);
-    EXPECT_UINT_EQ(train_columns_divide(2048, 3), 2 * 3 * sizeof(float));
-    EXPECT_UINT_EQ(train_columns_divide(200000, 2), 128 * 2 * sizeof(float));
     weir_kernel_destroy(&engine.column_sums);
     weir_kernel_destroy(&engine.sum_parts);
 }

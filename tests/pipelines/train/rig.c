@@ -67,7 +67,6 @@ struct weir_train_model_params rig_params(const struct rig *rig, enum rig_networ
 {
     const bool dense = network == RIG_MLP;
     const struct weir_train_model_params params = {
-        .struct_size = sizeof params,
         .label = rig_network_names[network],
         .device = rig->device,
         .input = dense ? (struct weir_train_shape){1, 1, 6} : (struct weir_train_shape){7, 6, 2},

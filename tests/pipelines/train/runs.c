@@ -6,7 +6,6 @@
 #include "tests/support/test.h"
 
 static const struct weir_train_made_params made = {
-    .struct_size = sizeof made,
     .shape = {.height = 8, .width = 8, .channels = 1},
     .classes = 4,
     .count = 1000,
@@ -39,7 +38,6 @@ void runs_close(struct runs *runs)
 struct weir_train_run_params runs_params(const struct runs *runs, weir_train_program program)
 {
     return (struct weir_train_run_params){
-        .struct_size = sizeof(struct weir_train_run_params),
         .program = program,
         .comm = runs ? runs->comms[0] : NULL,
         .data = runs ? runs->data : NULL,

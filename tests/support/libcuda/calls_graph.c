@@ -61,12 +61,7 @@ void fake_graph_destroy(CUgraph graph)
     fake_live--;
 }
 
-CUresult cuGraphDestroy(CUgraph graph)
-{
-    BEGIN(true);
-    fake_graph_destroy(graph);
-    END;
-}
+SIMPLE(cuGraphDestroy, (CUgraph graph), true, fake_graph_destroy(graph))
 
 bool fake_graph_ends_in(CUgraph graph, const CUgraphNode *nodes, size_t count)
 {
@@ -131,16 +126,6 @@ static CUresult read_copy(CUresult code, const CUDA_MEMCPY3D *box, struct fake_o
     return CUDA_SUCCESS;
 }
 
-CUresult cuGraphAddMemcpyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
-                              size_t count, const CUDA_MEMCPY3D *box, CUcontext context)
-{
-    struct fake_operation copy;
-    BEGIN(true);
-    code = read_copy(context == fake_current ? code : FAKE_INVALID_CONTEXT, box, &copy);
-    code = fake_graph_add(code, node, graph, dependencies, count, &copy);
-    END;
-}
-
 static CUresult read_set(CUresult code, const CUDA_MEMSET_NODE_PARAMS *set,
                          struct fake_operation *out_set)
 {
@@ -158,49 +143,20 @@ static CUresult read_set(CUresult code, const CUDA_MEMSET_NODE_PARAMS *set,
     return fake_set_is_valid(out_set) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-CUresult cuGraphAddMemsetNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
-                              size_t count, const CUDA_MEMSET_NODE_PARAMS *params,
-                              CUcontext context)
-{
-    struct fake_operation set;
-    BEGIN(true);
-    code = read_set(context == fake_current ? code : FAKE_INVALID_CONTEXT, params, &set);
-    code = fake_graph_add(code, node, graph, dependencies, count, &set);
-    END;
-}
-
 static CUresult read_launch(CUresult code, const CUDA_KERNEL_NODE_PARAMS *params,
                             struct fake_operation *out_launch)
 {
-    CUfunction function = params->func;
     *out_launch = (struct fake_operation){
         .kind = FAKE_LAUNCH,
-        .function = function,
+        .function = params->func,
         .launch = {.grid = {params->gridDimX, params->gridDimY, params->gridDimZ},
                    .block = {params->blockDimX, params->blockDimY, params->blockDimZ}},
         .local_bytes = params->sharedMemBytes,
     };
-    if (code != CUDA_SUCCESS)
-        return code;
-    if (params->extra || params->kern || params->sharedMemBytes > FAKE_LOCAL_LIMIT ||
-        (uint64_t)params->blockDimX * params->blockDimY * params->blockDimZ >
-            function->twin.max_threads ||
-        params->gridDimX == 0 || params->gridDimY > 65535 || params->gridDimZ > 65535 ||
-        !fake_arguments_reach(function, params->kernelParams))
-        return CUDA_ERROR_INVALID_VALUE;
-    for (size_t i = 0; i < TWIN_PARAMETERS && function->twin.sizes[i]; i++)
-        memcpy(out_launch->launch.values[i], params->kernelParams[i], function->twin.sizes[i]);
-    return CUDA_SUCCESS;
-}
-
-CUresult cuGraphAddKernelNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
-                              size_t count, const CUDA_KERNEL_NODE_PARAMS *params)
-{
-    struct fake_operation launch;
-    BEGIN(true);
-    code = read_launch(code, params, &launch);
-    code = fake_graph_add(code, node, graph, dependencies, count, &launch);
-    END;
+    if (code == CUDA_SUCCESS &&
+        (params->extra || params->kern || !fake_launch_read(out_launch, params->kernelParams)))
+        code = CUDA_ERROR_INVALID_VALUE;
+    return code;
 }
 
 CUresult cuGraphAddEmptyNode(CUgraphNode *node, CUgraph graph, const CUgraphNode *dependencies,
@@ -398,35 +354,33 @@ static CUresult set_node(CUresult code, CUgraphExec executable, CUgraphNode node
     return CUDA_SUCCESS;
 }
 
-CUresult cuGraphExecMemcpyNodeSetParams(CUgraphExec executable, CUgraphNode node,
-                                        const CUDA_MEMCPY3D *box, CUcontext context)
-{
-    struct fake_operation copy;
-    BEGIN(true);
-    code = read_copy(context == fake_current ? code : FAKE_INVALID_CONTEXT, box, &copy);
-    code = set_node(code, executable, node, &copy);
-    END;
-}
-
-CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec executable, CUgraphNode node,
-                                        const CUDA_MEMSET_NODE_PARAMS *params, CUcontext context)
-{
-    struct fake_operation set;
-    BEGIN(true);
-    code = read_set(context == fake_current ? code : FAKE_INVALID_CONTEXT, params, &set);
-    code = set_node(code, executable, node, &set);
-    END;
-}
-
-CUresult cuGraphExecKernelNodeSetParams(CUgraphExec executable, CUgraphNode node,
-                                        const CUDA_KERNEL_NODE_PARAMS *params)
-{
-    struct fake_operation launch;
-    BEGIN(true);
-    code = read_launch(code, params, &launch);
-    code = set_node(code, executable, node, &launch);
-    END;
-}
+// Adding a node, and setting its parameters in an executable graph; copies and fills tell a context too.
+#define NODES(kind, params_type, read, comma_context, right)                            \
+    CUresult cuGraphAdd##kind##Node(CUgraphNode *node, CUgraph graph,                   \
+                                    const CUgraphNode *dependencies, size_t count,      \
+                                    const params_type *params comma_context)            \
+    {                                                                                   \
+        struct fake_operation operation;                                                \
+        BEGIN(true);                                                                    \
+        code = read((right) ? code : FAKE_INVALID_CONTEXT, params, &operation);         \
+        code = fake_graph_add(code, node, graph, dependencies, count, &operation);      \
+        END;                                                                            \
+    }                                                                                   \
+    CUresult cuGraphExec##kind##NodeSetParams(CUgraphExec executable, CUgraphNode node, \
+                                              const params_type *params comma_context)  \
+    {                                                                                   \
+        struct fake_operation operation;                                                \
+        BEGIN(true);                                                                    \
+        code = read((right) ? code : FAKE_INVALID_CONTEXT, params, &operation);         \
+        code = set_node(code, executable, node, &operation);                            \
+        END;                                                                            \
+    }
+#define IN_CONTEXT , CUcontext context
+NODES(Memcpy, CUDA_MEMCPY3D, read_copy, IN_CONTEXT, context == fake_current)
+NODES(Memset, CUDA_MEMSET_NODE_PARAMS, read_set, IN_CONTEXT, context == fake_current)
+NODES(Kernel, CUDA_KERNEL_NODE_PARAMS, read_launch, , true)
+#undef IN_CONTEXT
+#undef NODES
 
 // The driver compares the nodes in the order in which they were added.
 static bool is_alike(const struct CUgraph_st *graph, const struct CUgraph_st *other)

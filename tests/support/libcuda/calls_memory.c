@@ -10,7 +10,7 @@ CUresult cuMemGetInfo(size_t *free_bytes, size_t *total)
 {
     ADMIT(true);
     *total = (size_t)FAKE_MEMORY_BYTES;
-    *free_bytes = (size_t)FAKE_MEMORY_BYTES - fake_memory_used(fake_current->device);
+    *free_bytes = (size_t)FAKE_MEMORY_BYTES - fake_memory_used(FAKE_DEVICE, fake_current->device);
     END;
 }
 
@@ -32,17 +32,9 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
     END;
 }
 
-CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
-{
-    BEGIN(true);
-    END;
-}
-
-CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t size)
-{
-    BEGIN(true);
-    END;
-}
+SIMPLE(cuMemPoolSetAttribute, (CUmemoryPool pool, CUmemPool_attribute attribute, void *value),
+       true, )
+SIMPLE(cuMemPoolTrimTo, (CUmemoryPool pool, size_t size), true, )
 
 static void *allocate(size_t size, size_t alignment)
 {
@@ -62,7 +54,7 @@ static CUresult make(CUdeviceptr *address, size_t size, size_t alignment, enum f
 
 static CUresult make_on_device(CUdeviceptr *address, size_t size, CUdevice device)
 {
-    return size > (size_t)FAKE_MEMORY_BYTES - fake_memory_used(device)
+    return size > (size_t)FAKE_MEMORY_BYTES - fake_memory_used(FAKE_DEVICE, device)
                ? CUDA_ERROR_OUT_OF_MEMORY
                : make(address, size, 256, FAKE_DEVICE, device);
 }
@@ -115,7 +107,8 @@ CUresult cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 {
     ADMIT(true);
     *pointer = NULL;
-    REFUSE(size > fake_pinned_bytes - fake_memory_pinned(), CUDA_ERROR_OUT_OF_MEMORY);
+    REFUSE(size > (size_t)fake_pinned_bytes - fake_memory_used(FAKE_PINNED, 0),
+           CUDA_ERROR_OUT_OF_MEMORY);
     *pointer = allocate(size, 4096);
     code = *pointer && fake_memory_add(*pointer, size, FAKE_PINNED, 0) ? CUDA_SUCCESS
                                                                        : CUDA_ERROR_OUT_OF_MEMORY;
@@ -161,7 +154,7 @@ CUresult cuMemHostGetDevicePointer(CUdeviceptr *address, void *pointer, unsigned
 static bool may_use(const void *pointer, size_t size, int kinds)
 {
     return fake_memory_holds(pointer, size, kinds) &&
-           (kinds != FAKE_DEVICE || fake_device_reaches(pointer, size));
+           (kinds != FAKE_DEVICE || fake_device_reaches(fake_memory_find((uintptr_t)pointer)));
 }
 
 size_t fake_dst_bytes(const struct fake_operation *copy)
@@ -197,29 +190,18 @@ static struct fake_operation copy_of(CUdeviceptr dst, CUdeviceptr src, size_t si
                                    .height = 1};
 }
 
-CUresult cuMemcpyHtoDAsync(CUdeviceptr dst, const void *src, size_t size, CUstream stream)
-{
-    const struct fake_operation copy = copy_of(dst, (CUdeviceptr)(uintptr_t)src, size);
-    BEGIN(true);
-    code = add_copy(code, stream, &copy, FAKE_DEVICE, FAKE_HOST);
-    END;
-}
-
-CUresult cuMemcpyDtoHAsync(void *dst, CUdeviceptr src, size_t size, CUstream stream)
-{
-    const struct fake_operation copy = copy_of((CUdeviceptr)(uintptr_t)dst, src, size);
-    BEGIN(true);
-    code = add_copy(code, stream, &copy, FAKE_HOST, FAKE_DEVICE);
-    END;
-}
-
-CUresult cuMemcpyDtoDAsync(CUdeviceptr dst, CUdeviceptr src, size_t size, CUstream stream)
-{
-    const struct fake_operation copy = copy_of(dst, src, size);
-    BEGIN(true);
-    code = add_copy(code, stream, &copy, FAKE_DEVICE, FAKE_DEVICE);
-    END;
-}
+#define MEMCPY(name, dst_type, dst_kinds, src_type, src_kinds)                            \
+    CUresult name(dst_type dst, src_type src, size_t size, CUstream stream)               \
+    {                                                                                     \
+        const struct fake_operation copy = copy_of((uintptr_t)dst, (uintptr_t)src, size); \
+        BEGIN(true);                                                                      \
+        code = add_copy(code, stream, &copy, dst_kinds, src_kinds);                       \
+        END;                                                                              \
+    }
+MEMCPY(cuMemcpyHtoDAsync, CUdeviceptr, FAKE_DEVICE, const void *, FAKE_HOST)
+MEMCPY(cuMemcpyDtoHAsync, void *, FAKE_HOST, CUdeviceptr, FAKE_DEVICE)
+MEMCPY(cuMemcpyDtoDAsync, CUdeviceptr, FAKE_DEVICE, CUdeviceptr, FAKE_DEVICE)
+#undef MEMCPY
 
 bool fake_box_read(const CUDA_MEMCPY3D *box, struct fake_operation *out_copy)
 {
@@ -347,36 +329,10 @@ MEMSETS(32, unsigned)
 static bool pool_access[FAKE_DEVICE_LIMIT][FAKE_DEVICE_LIMIT];
 static bool context_access[FAKE_DEVICE_LIMIT][FAKE_DEVICE_LIMIT];
 
-bool fake_device_reaches(const void *pointer, size_t size)
+bool fake_device_reaches(const struct fake_range *range)
 {
-    const void *start;
-    size_t whole;
-    enum fake_kind kind;
-    int owner;
-    if (!fake_memory_find(pointer, &start, &whole, &kind, &owner) ||
-        !(kind & (FAKE_DEVICE | FAKE_MANAGED)))
-        return false;
-    const size_t before = (size_t)((const char *)pointer - (const char *)start);
-    return size <= whole - before && (kind == FAKE_MANAGED || owner == fake_current->device ||
-                                      pool_access[fake_current->device][owner]);
-}
-
-bool fake_arguments_reach(const struct CUfunc_st *function, void **parameters)
-{
-    for (size_t i = 0; i < TWIN_PARAMETERS && function->twin.sizes[i]; i++) {
-        const void *pointer;
-        const void *start;
-        size_t whole;
-        enum fake_kind kind;
-        int owner;
-        if (function->twin.sizes[i] != sizeof pointer)
-            continue;
-        memcpy(&pointer, parameters[i], sizeof pointer);
-        if (fake_memory_find(pointer, &start, &whole, &kind, &owner) && kind == FAKE_DEVICE &&
-            !fake_device_reaches(pointer, 1))
-            return false;
-    }
-    return true;
+    return range->kind == FAKE_MANAGED || range->device == fake_current->device ||
+           pool_access[fake_current->device][range->device];
 }
 
 CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
@@ -414,13 +370,9 @@ CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *accesses, 
 // Device memory of that context. Without access the driver copies through the host.
 static bool lies_in(CUdeviceptr address, size_t size, CUcontext context)
 {
-    const void *pointer = (const void *)(uintptr_t)address;
-    const void *start;
-    size_t whole;
-    enum fake_kind kind;
-    int owner;
-    return fake_memory_find(pointer, &start, &whole, &kind, &owner) &&
-           fake_memory_holds(pointer, size, FAKE_DEVICE) && fake_context(owner) == context;
+    const struct fake_range *range = fake_memory_find(address);
+    return range && fake_context(range->device) == context &&
+           fake_memory_holds((const void *)(uintptr_t)address, size, FAKE_DEVICE);
 }
 
 CUresult cuMemcpyPeerAsync(CUdeviceptr dst, CUcontext dst_context, CUdeviceptr src,
@@ -480,35 +432,26 @@ CUresult cuStreamIsCapturing(CUstream stream, CUstreamCaptureStatus *status)
 
 CUresult cuMemGetAddressRange(CUdeviceptr *out_start, size_t *out_size, CUdeviceptr address)
 {
-    const void *start;
-    size_t size;
-    enum fake_kind kind;
-    int device;
     ADMIT(true);
-    REFUSE(!fake_memory_find((const void *)(uintptr_t)address, &start, &size, &kind, &device) ||
-               kind != FAKE_DEVICE,
-           CUDA_ERROR_NOT_FOUND);
-    *out_start = (CUdeviceptr)(uintptr_t)start;
-    *out_size = size;
+    const struct fake_range *range = fake_memory_find(address);
+    REFUSE(!range || range->kind != FAKE_DEVICE, CUDA_ERROR_NOT_FOUND);
+    *out_start = range->start;
+    *out_size = range->size;
     END;
 }
 
 CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr address)
 {
-    const void *start;
-    size_t size;
-    enum fake_kind kind;
-    int device;
     ADMIT(true);
-    REFUSE(!fake_memory_find((const void *)(uintptr_t)address, &start, &size, &kind, &device),
+    const struct fake_range *range = fake_memory_find(address);
+    REFUSE(!range || (attribute != CU_POINTER_ATTRIBUTE_MEMORY_TYPE &&
+                      attribute != CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL),
            FAKE_INVALID_VALUE);
-    if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE) {
-        const CUmemorytype type = kind == FAKE_DEVICE ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+    const CUmemorytype type =
+        range->kind == FAKE_DEVICE ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST;
+    if (attribute == CU_POINTER_ATTRIBUTE_MEMORY_TYPE)
         memcpy(value, &type, sizeof type);
-    } else if (code == CUDA_SUCCESS && attribute == CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL) {
-        memcpy(value, &device, sizeof device);
-    } else if (code == CUDA_SUCCESS) {
-        code = FAKE_INVALID_VALUE;
-    }
+    else
+        memcpy(value, &range->device, sizeof range->device);
     END;
 }

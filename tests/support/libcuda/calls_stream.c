@@ -116,7 +116,7 @@ CUresult cuEventRecord(CUevent event, CUstream stream)
 CUresult cuEventQuery(CUevent event)
 {
     ADMIT(true);
-    REFUSE(event->fence && !fake_fence_done(event->fence), CUDA_ERROR_NOT_READY);
+    REFUSE(event->fence && !event->fence->done, CUDA_ERROR_NOT_READY);
     END;
 }
 
@@ -135,10 +135,8 @@ CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end)
     ADMIT(true);
     REFUSE(!start->fence || !end->fence || ((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING),
            FAKE_INVALID_HANDLE);
-    REFUSE(!fake_fence_done(start->fence) || !fake_fence_done(end->fence), CUDA_ERROR_NOT_READY);
-    *milliseconds =
-        (float)((double)(int64_t)(fake_fence_time(end->fence) - fake_fence_time(start->fence)) *
-                1e-6);
+    REFUSE(!start->fence->done || !end->fence->done, CUDA_ERROR_NOT_READY);
+    *milliseconds = (float)((double)(int64_t)(end->fence->time_ns - start->fence->time_ns) * 1e-6);
     END;
 }
 
@@ -240,11 +238,7 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     END;
 }
 
-CUresult cuFuncLoad(CUfunction function)
-{
-    BEGIN(true);
-    END;
-}
+SIMPLE(cuFuncLoad, (CUfunction function), true, )
 
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function)
 {
@@ -315,24 +309,58 @@ bool fake_launch_ends(const struct fake_operation *operation)
                : !twin_has_grid_barrier(&operation->function->twin) || size_of(launch->grid) == 1;
 }
 
+// Of those that are addresses of device memory, the current context may use all.
+static bool arguments_reach(const struct CUfunc_st *function, void **parameters)
+{
+    bool reach = true;
+    for (size_t i = 0; i < TWIN_PARAMETERS && function->twin.sizes[i]; i++) {
+        uintptr_t address = 0;
+        if (function->twin.sizes[i] == sizeof address)
+            memcpy(&address, parameters[i], sizeof address);
+        const struct fake_range *range = fake_memory_find(address);
+        reach = reach && (!range || range->kind != FAKE_DEVICE || fake_device_reaches(range));
+    }
+    return reach;
+}
+
+bool fake_launch_read(struct fake_operation *launch, void **parameters)
+{
+    const struct CUfunc_st *function = launch->function;
+    for (size_t i = 0; i < TWIN_PARAMETERS && function->twin.sizes[i]; i++)
+        memcpy(launch->launch.values[i], parameters[i], function->twin.sizes[i]);
+    return launch->local_bytes <= FAKE_LOCAL_LIMIT &&
+           size_of(launch->launch.block) <= function->twin.max_threads &&
+           launch->launch.grid[0] > 0 && launch->launch.grid[1] <= 65535 &&
+           launch->launch.grid[2] <= 65535 && arguments_reach(function, parameters);
+}
+
+static CUresult add_launch(CUresult code, struct fake_operation *launch, CUstream stream,
+                           void **parameters)
+{
+    if (code != CUDA_SUCCESS)
+        return code;
+    if (!fake_launch_read(launch, parameters))
+        return FAKE_INVALID_VALUE;
+    if (!fake_launch_ends(launch))
+        return launch->cooperative ? FAKE_TOO_LARGE : FAKE_INVALID_VALUE;
+    fake_stream_add(stream, launch);
+    return CUDA_SUCCESS;
+}
+
 CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
                                    unsigned grid_z, unsigned block_x, unsigned block_y,
                                    unsigned block_z, unsigned local_bytes, CUstream stream,
                                    void **parameters)
 {
-    struct fake_operation operation = {
+    struct fake_operation launch = {
         .kind = FAKE_LAUNCH,
         .function = function,
         .launch = {.grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}},
         .local_bytes = local_bytes,
         .cooperative = true,
     };
-    ADMIT(true);
-    REFUSE(local_bytes > FAKE_LOCAL_LIMIT, FAKE_INVALID_VALUE);
-    REFUSE(!fake_launch_ends(&operation), FAKE_TOO_LARGE);
-    for (size_t i = 0; i < TWIN_PARAMETERS && function->twin.sizes[i]; i++)
-        memcpy(operation.launch.values[i], parameters[i], function->twin.sizes[i]);
-    fake_stream_add(stream, &operation);
+    BEGIN(true);
+    code = add_launch(code, &launch, stream, parameters);
     END;
 }
 
@@ -340,18 +368,14 @@ CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, u
                         unsigned block_x, unsigned block_y, unsigned block_z, unsigned local_bytes,
                         CUstream stream, void **parameters, void **extra)
 {
-    struct fake_operation operation = {
+    struct fake_operation launch = {
         .kind = FAKE_LAUNCH,
         .function = function,
         .launch = {.grid = {grid_x, grid_y, grid_z}, .block = {block_x, block_y, block_z}},
+        .local_bytes = local_bytes,
     };
     ADMIT(true);
-    REFUSE(extra || local_bytes > FAKE_LOCAL_LIMIT || !fake_launch_ends(&operation) ||
-               (uint64_t)block_x * block_y * block_z > function->twin.max_threads ||
-               grid_y > 65535 || grid_z > 65535 || !fake_arguments_reach(function, parameters),
-           FAKE_INVALID_VALUE);
-    for (size_t i = 0; i < TWIN_PARAMETERS && function->twin.sizes[i]; i++)
-        memcpy(operation.launch.values[i], parameters[i], function->twin.sizes[i]);
-    fake_stream_add(stream, &operation);
+    REFUSE(extra, FAKE_INVALID_VALUE);
+    code = add_launch(code, &launch, stream, parameters);
     END;
 }

@@ -70,10 +70,8 @@ struct weir_test_cuda {
     // waits and some allocations of threads that are not RELAXED fail and spoil it. Returns how many
     // have since the last call.
     long (*others_capture)(int begin);
-    // The caller's own stream, of device 0, which only the caller creates, waits for and
-    // destroys.
+    // The caller's own stream, of device 0, which only the caller creates and destroys, after its work.
     void *(*create_stream)(void);
-    void (*finish_stream)(void *stream);
     void (*destroy_stream)(void *stream);
     // The calling thread's context: sets a foreign one (1) or none (0), and returns whether
     // the foreign one is current.

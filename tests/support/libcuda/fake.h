@@ -49,17 +49,24 @@ enum fake_kind {
 };
 #define FAKE_HOST (FAKE_PINNED | FAKE_REGISTERED)
 
+struct fake_range {
+    struct fake_range *next;
+    uintptr_t start;
+    size_t size;
+    enum fake_kind kind;
+    int device;
+};
+
 bool fake_memory_add(const void *pointer, size_t size, enum fake_kind kind, int device);
-// Forgets the range that starts at `pointer`. Returns its size, or 0.
-size_t fake_memory_remove(const void *pointer, int kinds);
+// Forgets the range that starts at `pointer`. False: there is none of these kinds.
+bool fake_memory_remove(const void *pointer, int kinds);
+// The range that contains a byte; NULL: none does.
+const struct fake_range *fake_memory_find(uintptr_t byte);
 // Whether the whole range is inside one known range of these kinds.
 bool fake_memory_holds(const void *pointer, size_t size, int kinds);
 bool fake_memory_overlaps(const void *pointer, size_t size);
-size_t fake_memory_used(int device);
-size_t fake_memory_pinned(void);
-// The range that contains a byte; false: none does.
-bool fake_memory_find(const void *pointer, const void **out_start, size_t *out_size,
-                      enum fake_kind *out_kind, int *out_device);
+// In all, of a kind, and of a device.
+size_t fake_memory_used(enum fake_kind kind, int device);
 
 // A kernel is a function in C.
 struct CUfunc_st {
@@ -68,7 +75,12 @@ struct CUfunc_st {
 
 // stream.c
 
-struct fake_fence; // a point of a stream, that is reached once
+// A point of a stream, that is reached once.
+struct fake_fence {
+    unsigned references;
+    bool done;
+    uint64_t time_ns;
+};
 
 enum fake_operation_kind {
     FAKE_COPY,
@@ -126,6 +138,8 @@ bool fake_set_is_valid(const struct fake_operation *set);
 // Whether the blocks of a launch can wait for each other, if its kernel's do: where they cannot, it would
 // never end, or trap.
 bool fake_launch_ends(const struct fake_operation *operation);
+// Takes the arguments of a launch. False: the driver refuses them, or the launch's extents.
+bool fake_launch_read(struct fake_operation *launch, void **parameters);
 
 void fake_set_fault(const char *kernel, long n);
 
@@ -165,8 +179,6 @@ void fake_device_finish(void);
 struct fake_fence *fake_fence_create(void);
 void fake_fence_retain(struct fake_fence *fence);
 void fake_fence_release(struct fake_fence *fence);
-bool fake_fence_done(const struct fake_fence *fence);
-uint64_t fake_fence_time(const struct fake_fence *fence);
 void fake_fence_wait(struct fake_fence *fence);
 // Reaches the point now. For a stream without work, whose thread would only be woken for
 // this.
@@ -182,11 +194,8 @@ void fake_cupti_note(const struct fake_operation *operation, uint64_t start_ns);
 
 // calls_memory.c
 
-// Whether the whole range is device memory that work of the current context may use.
-bool fake_device_reaches(const void *pointer, size_t size);
-// Whether no argument of a launch is the address of device memory that the current context may not
-// use.
-bool fake_arguments_reach(const struct CUfunc_st *function, void **parameters);
+// Whether device memory may be used by work of the current context.
+bool fake_device_reaches(const struct fake_range *range);
 struct CUmemPoolHandle_st {
     int device;
 };
@@ -204,11 +213,11 @@ struct CUctx_st {
 extern _Thread_local CUcontext fake_current;
 extern int fake_version;
 extern int fake_architecture; // 90: compute capability 9.0
-extern size_t fake_pinned_bytes;
-extern bool fake_peers;
+extern int fake_pinned_bytes;
+extern int fake_peers;
 extern int fake_registers; // of a work-item of every kernel
 extern int fake_own_local; // local memory that every kernel declares
-extern bool fake_managed;
+extern int fake_managed;
 CUcontext fake_context(int device);
 
 // Under the lock. Counts the call, and returns whether it has to fail.
@@ -234,6 +243,15 @@ CUresult fake_admit(const char *name, bool needs_context);
 #define END                           \
     pthread_mutex_unlock(&fake_lock); \
     return code
+
+// A function that is one statement, made to fail or not.
+#define SIMPLE(name, parameters, needs_context, statement) \
+    CUresult name parameters                               \
+    {                                                      \
+        BEGIN(needs_context);                              \
+        statement;                                         \
+        END;                                               \
+    }
 
 // The functions that the backend may call.
 #define FAKE_DECLARE(since, result, name, parameters) result name parameters;

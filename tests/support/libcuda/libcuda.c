@@ -21,12 +21,12 @@ int fake_version = 13000;
 #endif
 static int device_count = 1;
 int fake_architecture = 90;
-size_t fake_pinned_bytes = (size_t)1 << 30;
-bool fake_peers = true;
+int fake_pinned_bytes = 1 << 30;
+int fake_peers = 1;
 int fake_registers = 16;
-int fake_own_local = 0;
-static bool fake_cooperative = true;
-bool fake_managed = true;
+int fake_own_local;
+static int fake_cooperative = 1;
+int fake_managed = 1;
 static bool initialised;
 
 // The functions that the backend may call.
@@ -84,33 +84,34 @@ CUresult fake_admit(const char *name, bool needs_context)
 
 // Errors, devices and contexts.
 
+static const struct {
+    int code;
+    const char *name;
+} errors[] = {
+    {0, "CUDA_SUCCESS"},
+    {1, "CUDA_ERROR_INVALID_VALUE"},
+    {2, "CUDA_ERROR_OUT_OF_MEMORY"},
+    {100, "CUDA_ERROR_NO_DEVICE"},
+    {200, "CUDA_ERROR_INVALID_IMAGE"},
+    {201, "CUDA_ERROR_INVALID_CONTEXT"},
+    {209, "CUDA_ERROR_NO_BINARY_FOR_GPU"},
+    {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"},
+    {400, "CUDA_ERROR_INVALID_HANDLE"},
+    {500, "CUDA_ERROR_NOT_FOUND"},
+    {700, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+    {712, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"},
+    {719, "CUDA_ERROR_LAUNCH_FAILED"},
+    {999, "CUDA_ERROR_UNKNOWN"},
+};
+
 CUresult cuGetErrorName(CUresult error, const char **name)
 {
-    switch (error) {
-#define NAME(constant, value) \
-    case value:               \
-        *name = #constant;    \
-        return CUDA_SUCCESS;
-    case 0:
-        *name = "CUDA_SUCCESS";
-        return CUDA_SUCCESS;
-        NAME(CUDA_ERROR_INVALID_VALUE, 1)
-        NAME(CUDA_ERROR_OUT_OF_MEMORY, 2)
-        NAME(CUDA_ERROR_NO_DEVICE, 100)
-        NAME(CUDA_ERROR_INVALID_IMAGE, 200)
-        NAME(CUDA_ERROR_INVALID_CONTEXT, 201)
-        NAME(CUDA_ERROR_NO_BINARY_FOR_GPU, 209)
-        NAME(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, 222)
-        NAME(CUDA_ERROR_INVALID_HANDLE, 400)
-        NAME(CUDA_ERROR_NOT_FOUND, 500)
-        NAME(CUDA_ERROR_ILLEGAL_ADDRESS, 700)
-        NAME(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, 712)
-        NAME(CUDA_ERROR_LAUNCH_FAILED, 719)
-        NAME(CUDA_ERROR_UNKNOWN, 999)
-#undef NAME
-    default:
-        return FAKE_INVALID_VALUE;
-    }
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+        if (errors[i].code == (int)error) {
+            *name = errors[i].name;
+            return CUDA_SUCCESS;
+        }
+    return FAKE_INVALID_VALUE;
 }
 
 CUresult cuInit(unsigned flags)
@@ -123,33 +124,13 @@ CUresult cuInit(unsigned flags)
     END;
 }
 
-CUresult cuDeviceGetCount(int *count)
-{
-    BEGIN(false);
-    *count = device_count;
-    END;
-}
-
-CUresult cuDeviceGet(CUdevice *device, int ordinal)
-{
-    BEGIN(false);
-    *device = ordinal;
-    END;
-}
-
-CUresult cuDeviceGetName(char *name, int size, CUdevice device)
-{
-    BEGIN(false);
-    snprintf(name, (size_t)size, "Fake GPU %d", device);
-    END;
-}
-
-CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
-{
-    BEGIN(false);
-    *bytes = FAKE_MEMORY_BYTES;
-    END;
-}
+SIMPLE(cuDeviceGetCount, (int *count), false, *count = device_count)
+SIMPLE(cuDeviceGet, (CUdevice * device, int ordinal), false, *device = ordinal)
+SIMPLE(cuDeviceGetName, (char *name, int size, CUdevice device), false,
+       snprintf(name, (size_t)size, "Fake GPU %d", device))
+SIMPLE(cuDeviceTotalMem, (size_t * bytes, CUdevice device), false, *bytes = FAKE_MEMORY_BYTES)
+SIMPLE(cuCtxGetCurrent, (CUcontext * context), false, *context = fake_current)
+SIMPLE(cuCtxGetStreamPriorityRange, (int *least, int *greatest), true, (*least = 0, *greatest = -5))
 
 static const int attributes[][2] = {
     {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
@@ -217,25 +198,10 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice device)
     END;
 }
 
-CUresult cuCtxGetCurrent(CUcontext *context)
-{
-    BEGIN(false);
-    *context = fake_current;
-    END;
-}
-
 CUresult cuCtxSetCurrent(CUcontext context)
 {
     ADMIT(false);
     fake_current = context;
-    END;
-}
-
-CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
-{
-    BEGIN(true);
-    *least = 0;
-    *greatest = -5;
     END;
 }
 
@@ -280,34 +246,37 @@ CUresult cuGetProcAddress_v2(const char *name, void **address, int wanted, cuuin
 }
 #endif
 
-static void set_fault(const char *name, long n)
-{
-    pthread_mutex_lock(&fake_lock);
-    fake_set_fault(name, n);
-    pthread_mutex_unlock(&fake_lock);
-}
+// The controls.
 
-static long count_live(void)
-{
-    pthread_mutex_lock(&fake_lock);
-    const long live = fake_live;
-    pthread_mutex_unlock(&fake_lock);
-    return live;
-}
+#define LOCKED(type, name, parameters, call)   \
+    static type name parameters                \
+    {                                          \
+        pthread_mutex_lock(&fake_lock);        \
+        const type result = (call);            \
+        pthread_cond_broadcast(&fake_changed); \
+        pthread_mutex_unlock(&fake_lock);      \
+        return result;                         \
+    }
+#define LOCKED_VOID(name, parameters, call)    \
+    static void name parameters                \
+    {                                          \
+        pthread_mutex_lock(&fake_lock);        \
+        call;                                  \
+        pthread_cond_broadcast(&fake_changed); \
+        pthread_mutex_unlock(&fake_lock);      \
+    }
+LOCKED_VOID(set_fault, (const char *name, long n), fake_set_fault(name, n))
+LOCKED(long, count_live, (void), fake_live)
+LOCKED_VOID(hold, (int held), fake_held = held)
+LOCKED_VOID(let_go, (int lets_go), fake_lets_go = lets_go)
+LOCKED_VOID(fork_captures, (int fork), fake_captures_fork = fork)
+LOCKED(bool, spoil, (void *stream), fake_capture_spoil(stream))
+LOCKED(CUstream, make_stream, (void), fake_stream_create(0))
+LOCKED_VOID(destroy_stream, (void *stream), fake_stream_destroy(stream))
 
-static void hold(int held)
+static void *create_stream(void)
 {
-    pthread_mutex_lock(&fake_lock);
-    fake_held = held;
-    pthread_cond_broadcast(&fake_changed);
-    pthread_mutex_unlock(&fake_lock);
-}
-
-static void let_go(int lets_go)
-{
-    pthread_mutex_lock(&fake_lock);
-    fake_lets_go = lets_go;
-    pthread_mutex_unlock(&fake_lock);
+    return make_stream();
 }
 
 static void enqueue(void *stream, void (*function)(void *user), void *user)
@@ -330,36 +299,6 @@ static bool capture(void *stream, void (*function)(void *user), void *user,
     return captured;
 }
 
-static bool spoil(void *stream)
-{
-    pthread_mutex_lock(&fake_lock);
-    const bool captured = fake_capture_spoil(stream);
-    pthread_mutex_unlock(&fake_lock);
-    return captured;
-}
-
-static void *create_stream(void)
-{
-    pthread_mutex_lock(&fake_lock);
-    CUstream stream = fake_stream_create(0);
-    pthread_mutex_unlock(&fake_lock);
-    return stream;
-}
-
-static void finish_stream(void *stream)
-{
-    pthread_mutex_lock(&fake_lock);
-    fake_stream_finish(stream);
-    pthread_mutex_unlock(&fake_lock);
-}
-
-static void destroy_stream(void *stream)
-{
-    pthread_mutex_lock(&fake_lock);
-    fake_stream_destroy(stream);
-    pthread_mutex_unlock(&fake_lock);
-}
-
 static void set_foreign(int on)
 {
     fake_current = on ? &foreign : NULL;
@@ -371,13 +310,6 @@ static int has_foreign(void)
 }
 
 EXPORT extern const struct weir_test_cuda weir_test_cuda;
-static void fork_captures(int fork)
-{
-    pthread_mutex_lock(&fake_lock);
-    fake_captures_fork = fork != 0;
-    pthread_mutex_unlock(&fake_lock);
-}
-
 const struct weir_test_cuda weir_test_cuda = {
     .fail = set_failure,
     .fault = set_fault,
@@ -394,30 +326,34 @@ const struct weir_test_cuda weir_test_cuda = {
     .others_capture = fake_capture_others,
     .set_foreign_context = set_foreign,
     .create_stream = create_stream,
-    .finish_stream = finish_stream,
     .destroy_stream = destroy_stream,
     .has_foreign_context = has_foreign,
 };
 
-static long number_in(const char *variable, long fallback)
-{
-    const char *value = getenv(variable);
-    return value && value[0] ? strtol(value, NULL, 10) : fallback;
-}
+static const struct {
+    const char *variable;
+    int *value;
+} settings[] = {
+    {"WEIR_TEST_CUDA_VERSION", &fake_version},
+    {"WEIR_TEST_CUDA_DEVICES", &device_count},
+    {"WEIR_TEST_CUDA_ARCH", &fake_architecture},
+    {"WEIR_TEST_CUDA_PINNED", &fake_pinned_bytes},
+    {"WEIR_TEST_CUDA_PEERS", &fake_peers},
+    {"WEIR_TEST_CUDA_COOPERATIVE", &fake_cooperative},
+    {"WEIR_TEST_CUDA_REGISTERS", &fake_registers},
+    {"WEIR_TEST_CUDA_LOCAL", &fake_own_local},
+    {"WEIR_TEST_CUDA_MANAGED", &fake_managed},
+};
 
 __attribute__((constructor)) static void start(void)
 {
     char name[64] = "";
-    fake_version = (int)number_in("WEIR_TEST_CUDA_VERSION", fake_version);
-    device_count = (int)number_in("WEIR_TEST_CUDA_DEVICES", device_count);
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        const char *value = getenv(settings[i].variable);
+        if (value && value[0])
+            *settings[i].value = (int)strtol(value, NULL, 10);
+    }
     device_count = device_count < FAKE_DEVICE_LIMIT ? device_count : FAKE_DEVICE_LIMIT;
-    fake_architecture = (int)number_in("WEIR_TEST_CUDA_ARCH", fake_architecture);
-    fake_pinned_bytes = (size_t)number_in("WEIR_TEST_CUDA_PINNED", (long)fake_pinned_bytes);
-    fake_peers = number_in("WEIR_TEST_CUDA_PEERS", 1) != 0;
-    fake_cooperative = number_in("WEIR_TEST_CUDA_COOPERATIVE", 1) != 0;
-    fake_registers = (int)number_in("WEIR_TEST_CUDA_REGISTERS", fake_registers);
-    fake_own_local = (int)number_in("WEIR_TEST_CUDA_LOCAL", fake_own_local);
-    fake_managed = number_in("WEIR_TEST_CUDA_MANAGED", 1) != 0;
     const char *fail = getenv("WEIR_TEST_CUDA_FAIL");
     const char *first = fail ? strchr(fail, ':') : NULL;
     const char *second = first ? strchr(first + 1, ':') : NULL;
@@ -429,93 +365,63 @@ __attribute__((constructor)) static void start(void)
 
 // Ranges of memory in one list. It is short, so it is searched linearly.
 
-struct range {
-    struct range *next;
-    uintptr_t start;
-    size_t size;
-    enum fake_kind kind;
-    int device;
-};
-
-static struct range *ranges;
+static struct fake_range *ranges;
 
 bool fake_memory_add(const void *pointer, size_t size, enum fake_kind kind, int device)
 {
-    struct range *range = malloc(sizeof *range);
+    struct fake_range *range = malloc(sizeof *range);
     if (!range)
         return false;
-    *range = (struct range){ranges, (uintptr_t)pointer, size, kind, device};
+    *range = (struct fake_range){ranges, (uintptr_t)pointer, size, kind, device};
     ranges = range;
     fake_live++;
     return true;
 }
 
-size_t fake_memory_remove(const void *pointer, int kinds)
+bool fake_memory_remove(const void *pointer, int kinds)
 {
-    for (struct range **at = &ranges; *at; at = &(*at)->next) {
-        struct range *range = *at;
+    for (struct fake_range **at = &ranges; *at; at = &(*at)->next) {
+        struct fake_range *range = *at;
         if (range->start != (uintptr_t)pointer || !(range->kind & kinds))
             continue;
-        const size_t size = range->size;
         *at = range->next;
         free(range);
         fake_live--;
-        return size;
-    }
-    return 0;
-}
-
-bool fake_memory_holds(const void *pointer, size_t size, int kinds)
-{
-    const uintptr_t start = (uintptr_t)pointer;
-    if (kinds & FAKE_DEVICE)
-        kinds |= FAKE_MANAGED;
-    for (const struct range *range = ranges; range; range = range->next) {
-        if ((range->kind & kinds) && start >= range->start && size <= range->size &&
-            start - range->start <= range->size - size)
-            return true;
-    }
-    return false;
-}
-
-bool fake_memory_find(const void *pointer, const void **out_start, size_t *out_size,
-                      enum fake_kind *out_kind, int *out_device)
-{
-    const uintptr_t byte = (uintptr_t)pointer;
-    for (const struct range *range = ranges; range; range = range->next) {
-        if (byte < range->start || byte - range->start >= range->size)
-            continue;
-        *out_start = (const void *)range->start;
-        *out_size = range->size;
-        *out_kind = range->kind;
-        *out_device = range->device;
         return true;
     }
     return false;
 }
 
+const struct fake_range *fake_memory_find(uintptr_t byte)
+{
+    const struct fake_range *range = ranges;
+    while (range && (byte < range->start || byte - range->start >= range->size))
+        range = range->next;
+    return range;
+}
+
+bool fake_memory_holds(const void *pointer, size_t size, int kinds)
+{
+    const struct fake_range *range = fake_memory_find((uintptr_t)pointer);
+    if (kinds & FAKE_DEVICE)
+        kinds |= FAKE_MANAGED;
+    return range && (range->kind & kinds) &&
+           size <= range->size - ((uintptr_t)pointer - range->start);
+}
+
 bool fake_memory_overlaps(const void *pointer, size_t size)
 {
     const uintptr_t start = (uintptr_t)pointer;
-    for (const struct range *range = ranges; range; range = range->next) {
-        if (start < range->start + range->size && range->start < start + size)
-            return true;
-    }
-    return false;
+    const struct fake_range *range = ranges;
+    while (range && (start >= range->start + range->size || range->start >= start + size))
+        range = range->next;
+    return range;
 }
 
-size_t fake_memory_used(int device)
+size_t fake_memory_used(enum fake_kind kind, int device)
 {
     size_t used = 0;
-    for (const struct range *range = ranges; range; range = range->next)
-        used += range->kind == FAKE_DEVICE && range->device == device ? range->size : 0;
+    for (const struct fake_range *range = ranges; range; range = range->next)
+        used += range->kind == kind && range->device == device ? range->size : 0;
     return used;
-}
-
-size_t fake_memory_pinned(void)
-{
-    size_t pinned = 0;
-    for (const struct range *range = ranges; range; range = range->next)
-        pinned += range->kind == FAKE_PINNED ? range->size : 0;
-    return pinned;
 }

@@ -9,12 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-struct fake_fence {
-    unsigned references;
-    bool done;
-    uint64_t time_ns;
-};
-
 struct CUstream_st {
     struct CUstream_st *next;
     int device;
@@ -61,16 +55,6 @@ void fake_fence_release(struct fake_fence *fence)
 {
     if (fence && --fence->references == 0)
         free(fence);
-}
-
-bool fake_fence_done(const struct fake_fence *fence)
-{
-    return fence->done;
-}
-
-uint64_t fake_fence_time(const struct fake_fence *fence)
-{
-    return fence->time_ns;
 }
 
 void fake_fence_wait(struct fake_fence *fence)

@@ -1,5 +1,4 @@
-// The ABI that the fake has: FAKE_OPEN_MPI or FAKE_STANDARD is defined. Objects of the fake have handles: their
-// addresses.
+// The ABI of the standard, MPI 5.0, as far as the fake has it. Handles are the addresses of the fake's objects.
 #ifndef WEIR_TESTS_SUPPORT_LIBMPI_ABI_H
 #define WEIR_TESTS_SUPPORT_LIBMPI_ABI_H
 
@@ -8,24 +7,11 @@
 
 typedef void *handle;
 
-#ifdef FAKE_STANDARD
 #define FAKE_WORLD ((void *)(uintptr_t)0x101)
 #define FAKE_BYTE ((void *)(uintptr_t)0x247)
 #define FAKE_RETURN_ERRORS ((void *)(uintptr_t)0x142)
 #define FAKE_ANY_SOURCE (-1)
 #define FAKE_IGNORE NULL
-#define FAKE_MULTIPLE 4096
-#define FAKE_VERSION "An MPI 5.0 of the tests"
-#else
-extern char ompi_mpi_comm_world, ompi_mpi_byte, ompi_mpi_errors_return;
-#define FAKE_WORLD ((void *)&ompi_mpi_comm_world)
-#define FAKE_BYTE ((void *)&ompi_mpi_byte)
-#define FAKE_RETURN_ERRORS ((void *)&ompi_mpi_errors_return)
-#define FAKE_ANY_SOURCE (-1)
-#define FAKE_IGNORE NULL
-#define FAKE_MULTIPLE 3
-#define FAKE_VERSION "Open MPI v4.1.4 of the tests, package: none"
-#endif
 
 int MPI_Get_library_version(char *text, int *size);
 int MPI_Initialized(int *flag);
@@ -55,8 +41,6 @@ int MPI_Igather(const void *src, int size, handle type, void *dst, int dst_size,
 int MPI_Iscatter(const void *src, int size, handle type, void *dst, int dst_size, handle dst_type,
                  int root, handle at, handle *out);
 int MPI_Ibcast(void *bytes, int size, handle type, int root, handle at, handle *out);
-#ifdef FAKE_STANDARD
 int MPI_Abi_get_version(int *major, int *minor);
-#endif
 
 #endif

@@ -1,4 +1,4 @@
-// The MPI library of the tests: what the transport calls, in three ABIs, between processes that mpirun.sh
+// The MPI library of the tests: what the transport calls, between processes that mpirun.sh
 // has started. It moves bytes only when it is called, as MPI may. WEIR_TEST_MPI_FAIL=NAME:N:RANK makes the N-th
 // call of that function fail on that rank.
 #include <stdio.h>
@@ -42,25 +42,11 @@ static struct comm *world;
 static struct receive *receives;
 static struct wire_message *messages; // that no receive has taken, in the order of their coming
 
-#ifdef FAKE_OPEN_MPI
-EXPORT char ompi_mpi_comm_world, ompi_mpi_byte, ompi_mpi_errors_return;
-#endif
-
 // Handles.
-
-static handle put(void *object)
-{
-    return object;
-}
 
 static void *get(handle at)
 {
     return at == FAKE_WORLD ? world : at;
-}
-
-static void drop(handle *at)
-{
-    *at = NULL;
 }
 
 // Calls.
@@ -221,18 +207,16 @@ static void await_stage(int stage)
 
 EXPORT int MPI_Get_library_version(char *text, int *size)
 {
-    *size = snprintf(text, 256, "%s", FAKE_VERSION);
+    *size = snprintf(text, 256, "An MPI 5.0 of the tests");
     return 0;
 }
 
-#ifdef FAKE_STANDARD
 EXPORT int MPI_Abi_get_version(int *major, int *minor)
 {
     *major = 1;
     *minor = 0;
     return 0;
 }
-#endif
 
 EXPORT int MPI_Initialized(int *flag)
 {
@@ -248,9 +232,9 @@ EXPORT int MPI_Finalized(int *flag)
     END;
 }
 
-static int number_of(const char *first, const char *second)
+static int number_of(const char *name)
 {
-    const char *text = getenv(first) ? getenv(first) : getenv(second);
+    const char *text = getenv(name);
     return text ? (int)strtol(text, NULL, 10) : 0;
 }
 
@@ -267,8 +251,7 @@ EXPORT int MPI_Init_thread(int *count, char ***arguments, int required, int *pro
 {
     (void)count, (void)arguments;
     pthread_mutex_lock(&wire_lock);
-    wire_open(number_of("OMPI_COMM_WORLD_RANK", "PMI_RANK"),
-              number_of("OMPI_COMM_WORLD_SIZE", "PMI_SIZE"));
+    wire_open(number_of("PMI_RANK"), number_of("PMI_SIZE"));
     world = calloc(1, sizeof *world + (size_t)wire_count * sizeof *world->world);
     expect(world);
     world->rank = wire_rank;
@@ -375,7 +358,7 @@ static void split(struct comm *comm, int color, int key, handle *out)
     trade(&request, comm, (const char *)&own, 0, (char *)choices, sizeof own, sizeof own, -1);
     await(&request);
     if (color >= 0)
-        *out = put(part_of(comm, choices));
+        *out = part_of(comm, choices);
     free(choices);
 }
 
@@ -399,7 +382,7 @@ EXPORT int MPI_Comm_free(handle *at)
 {
     BEGIN;
     free(get(*at));
-    drop(at);
+    *at = NULL;
     END;
 }
 
@@ -414,7 +397,7 @@ EXPORT int MPI_Isend(const void *bytes, int size, handle type, int to, int tag, 
     if (code == 0) {
         struct request *request = make_request();
         give(request, comm, comm->world[to], tag, bytes, (size_t)size);
-        *out = put(request);
+        *out = request;
     }
     END;
 }
@@ -427,7 +410,7 @@ EXPORT int MPI_Irecv(void *bytes, int size, handle type, int from, int tag, hand
     if (code == 0) {
         struct request *request = make_request();
         post(request, comm, comm->world[from], tag, bytes, (size_t)size);
-        *out = put(request);
+        *out = request;
     }
     END;
 }
@@ -442,7 +425,7 @@ EXPORT int MPI_Improbe(int from, int tag, handle at, int *found, handle *out, vo
     struct wire_message *message = code == 0 ? find(&any) : NULL;
     *found = message != NULL;
     if (message)
-        *out = put(message);
+        *out = message;
     END;
 }
 
@@ -455,7 +438,7 @@ EXPORT int MPI_Mrecv(void *bytes, int size, handle type, handle *at, void *statu
                                     .request = &request};
     expect(type == FAKE_BYTE && status == FAKE_IGNORE);
     take(&receive, get(*at));
-    drop(at);
+    *at = NULL;
     END;
 }
 
@@ -467,7 +450,7 @@ EXPORT int MPI_Test(handle *at, int *done, void *status)
     struct request *request = get(*at);
     *done = code == 0 && (!request || request->left == 0);
     if (*done && request) {
-        drop(at);
+        *at = NULL;
         free(request);
     }
     END;
@@ -497,7 +480,7 @@ EXPORT int MPI_Cancel(handle *at)
     if (code == 0) {                                                              \
         struct request *request = make_request();                                 \
         trade(request, comm, src, src_step, dst, dst_step, (size_t)(size), root); \
-        *out = put(request);                                                      \
+        *out = request;                                                           \
     }                                                                             \
     END
 

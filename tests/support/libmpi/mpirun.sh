@@ -1,6 +1,6 @@
 #!/bin/bash
 # mpirun.sh -n COUNT PROGRAM [ARGUMENT...]: ranks on the MPI of the tests. Ends all when one fails, with its
-# status. FAKE_MPI_VARIABLES is OMPI_COMM_WORLD or PMI: what the ranks' variables begin with.
+# status.
 count="$2"
 shift 2
 FAKE_MPI="$(mktemp)"
@@ -8,7 +8,7 @@ export FAKE_MPI
 trap 'rm -f "$FAKE_MPI"' EXIT
 left=()
 for ((rank = 0; rank < count; rank++)); do
-    env "${FAKE_MPI_VARIABLES}_RANK=$rank" "${FAKE_MPI_VARIABLES}_SIZE=$count" "$@" &
+    PMI_RANK=$rank PMI_SIZE=$count "$@" &
     left+=("$!")
 done
 # Not `wait -n`, which misses a rank that ends together with another and then returns 127.

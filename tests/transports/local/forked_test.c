@@ -1,12 +1,11 @@
-// A child of fork() holds no socket of the transport: neither those of a group, nor the listener of a meeting.
-// The parent's go on.
+// A child of fork() holds no listener of a meeting, and closes nothing of its own. That it holds no connection is shown in
+// processes_test.c.
 #define _DEFAULT_SOURCE // syscall()
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -45,53 +44,9 @@ static int count_sockets_of_child(void)
                : -1;
 }
 
-struct observed {
-    int own;
-    int of_child;
-};
-
 static weir_status barrier(struct rank *rank)
 {
     return rank_call(rank, (struct weir_transport_call){.kind = WEIR_BARRIER});
-}
-
-// The ranks share a process, so its sockets are those of both.
-static weir_status fork_within(struct rank *rank)
-{
-    static float numbers[2][40000];
-    struct observed *observed = rank->user;
-    void *part = NULL;
-    weir_status status =
-        rank_split(rank, (struct weir_transport_split){.label = "part", .color = 0}, &part);
-    if (!status)
-        status = barrier(rank);
-    if (!status && rank->rank == 0) {
-        observed->own = count_sockets();
-        observed->of_child = count_sockets_of_child();
-    }
-    if (part)
-        ranks_ops()->leave(part);
-    if (status)
-        return status;
-    return rank_call(rank, (struct weir_transport_call){.kind = WEIR_ALL_REDUCE,
-                                                        .element = WEIR_F32,
-                                                        .reduction = WEIR_SUM,
-                                                        .count = 40000,
-                                                        .src = numbers[rank->rank],
-                                                        .dst = numbers[rank->rank]});
-}
-
-WEIR_TEST(Forked, HoldsNoConnection)
-{
-    struct rank ranks[2];
-    struct observed observed = {0, -1};
-    const int before = count_sockets();
-    ranks_run("file", 2, fork_within, &observed, ranks);
-    for (int i = 0; i < 2; i++)
-        EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
-    EXPECT_INT_GT(observed.own, before);
-    EXPECT_INT_EQ(observed.of_child, before);
-    EXPECT_INT_EQ(count_sockets(), before);
 }
 
 static void *join_first(void *user)
@@ -221,99 +176,4 @@ WEIR_TEST(Forked, EndsNothingOfItsOwn)
     EXPECT_INT_EQ(wrong, 0);
     for (int i = 0; i < 2; i++)
         EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
-}
-
-// A rank that is stopped in the middle of a call: the others hear of a failure meanwhile, also of one that
-// has come further than the stopped one.
-
-enum {
-    RANKS = 3,
-    COUNT = 1 << 20
-};
-
-static float memory[RANKS][COUNT];
-
-static struct {
-    pthread_t thread; // of rank 2
-    sem_t begun;      // posted by each rank
-    sem_t held;
-    int gate[2];
-} stop;
-
-static void hold(int number)
-{
-    char byte;
-    sem_post(&stop.held);
-    (void)!read(stop.gate[0], &byte, 1);
-}
-
-// Stops rank 2, and aborts rank 1's call when the others wait for it.
-static void *stop_and_abort(void *argument)
-{
-    struct rank *rank = argument;
-    for (int i = 0; i < RANKS; i++)
-        ranks_await(&stop.begun);
-    pthread_kill(stop.thread, SIGUSR1);
-    ranks_await(&stop.held);
-    weir_clock_sleep_ns(RANKS_SECOND / 20);
-    ranks_ops()->abort(rank->group, "the loss is not a number");
-    return NULL;
-}
-
-static weir_status sum_until_failure(struct rank *rank)
-{
-    weir_status status = WEIR_OK;
-    for (int i = 0; status == WEIR_OK; i++) {
-        if (i == 2)
-            sem_post(&stop.begun);
-        status = rank_call(rank, (struct weir_transport_call){.kind = WEIR_ALL_REDUCE,
-                                                              .element = WEIR_F32,
-                                                              .reduction = WEIR_MAXIMUM,
-                                                              .count = COUNT,
-                                                              .src = memory[rank->rank],
-                                                              .dst = memory[rank->rank],
-                                                              .timeout_ns = RANKS_PATIENCE / 3});
-    }
-    return status;
-}
-
-static weir_status be_aborted(struct rank *rank)
-{
-    pthread_t thread;
-    if (pthread_create(&thread, NULL, stop_and_abort, rank) != 0)
-        return WEIR_ERROR_SYSTEM;
-    const weir_status status = sum_until_failure(rank);
-    pthread_join(thread, NULL);
-    return status;
-}
-
-static weir_status take_part(struct rank *rank)
-{
-    if (rank->rank == 1)
-        return be_aborted(rank);
-    if (rank->rank == 2)
-        stop.thread = pthread_self();
-    const weir_status status = sum_until_failure(rank);
-    if (rank->rank == 0) // the stopped one may go on
-        (void)!write(stop.gate[1], "", 1);
-    return status;
-}
-
-WEIR_TEST(Stopped, OthersHearOfAFailure)
-{
-    const struct sigaction action = {.sa_handler = hold};
-    struct rank ranks[RANKS_MAX];
-    ASSERT_INT_EQ(sigaction(SIGUSR1, &action, NULL), 0);
-    ASSERT_INT_EQ(pipe(stop.gate), 0);
-    sem_init(&stop.begun, 0, 0);
-    sem_init(&stop.held, 0, 0);
-    ranks_run("file", RANKS, take_part, NULL, ranks);
-    for (int i = 0; i < RANKS; i++) {
-        EXPECT_INT_EQ(ranks[i].status, WEIR_ERROR_COMM);
-        EXPECT_CONTAINS(ranks[i].error.message, "rank 1 has aborted 'grads': the loss");
-    }
-    sem_destroy(&stop.held);
-    sem_destroy(&stop.begun);
-    close(stop.gate[0]);
-    close(stop.gate[1]);
 }

@@ -1,4 +1,7 @@
-// How ranks of one process meet, and in which cases they do not.
+// How ranks of one process meet, and in which cases they do not; and what a rank believes of what another one says.
+//
+// NOLINTNEXTLINE(bugprone-reserved-identifier): for SOCK_NONBLOCK
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -138,7 +141,7 @@ static struct weir_cause hear(const struct weir_cause *said)
     struct weir_cause heard = {.number = 0};
     int sockets[2];
     struct local_group *group = local_mesh_create(&ranks_host, "grads", 0, 2);
-    struct local_run run = {.group = group};
+    struct local_run run = local_run_begin(group, (struct weir_head){.kind = WEIR_BARRIER}, 1);
     EXPECT_INT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, sockets), 0);
     EXPECT_INT_EQ(fcntl(sockets[0], F_SETFL, O_NONBLOCK), 0);
     group->peers[1].control = sockets[0];
@@ -168,6 +171,38 @@ WEIR_TEST(News, AFailure)
         EXPECT_UINT_EQ(heard.rank, rows[i].rank);
         EXPECT_STR_EQ(heard.text, rows[i].said.text);
     }
+}
+
+WEIR_TEST(News, AFailureWithoutACause)
+{
+    EXPECT_CONTAINS(hear(&(struct weir_cause){.rank = 1}).text, "rank 1");
+}
+
+// Rank 1 says that a list of those that go on follows, and then nothing: it does not keep the others.
+WEIR_TEST(News, AListThatStops)
+{
+    const struct weir_transport_shrink params = {.struct_size = sizeof params,
+                                                 .label = "less",
+                                                 .timeout_ns = 4 * RANKS_SECOND};
+    const struct mesh_news news = {.kind = MESH_SETTLED, .number = 2, .step = 1};
+    struct local_group *group = local_mesh_create(&ranks_host, "grads", 0, 2);
+    int pairs[2][2];
+    uint32_t rank = 9;
+    uint32_t count = 9;
+    void *less = NULL;
+    for (int i = 0; i < 2; i++)
+        ASSERT_INT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pairs[i]), 0);
+    group->peers[1].address = local_address_at_number(1);
+    group->peers[1].data = pairs[0][0];
+    group->peers[1].control = pairs[1][0];
+    ASSERT_INT_EQ(write(pairs[1][1], &news, sizeof news), sizeof news);
+    ASSERT_INT_EQ(local_shrink(group, &params, &less), WEIR_OK);
+    local_place(less, &rank, &count);
+    EXPECT_UINT_EQ(rank, 0);
+    EXPECT_UINT_EQ(count, 1);
+    local_leave(less);
+    local_leave(group);
+    close(pairs[0][1]), close(pairs[1][1]);
 }
 
 // As many as there is room for.

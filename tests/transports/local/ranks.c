@@ -5,11 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct weir_transport_ops *ranks_ops(void)
-{
-    return weir_module_query(WEIR_MODULE_ABI, &ranks_host)->transport;
-}
-
 static void *opened;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
@@ -26,6 +21,7 @@ static void __attribute__((destructor)) close_once(void)
         ranks_ops()->close(opened);
 }
 
+// Opened once for all tests.
 void *ranks_state(void)
 {
     pthread_once(&once, open_once);
@@ -51,55 +47,10 @@ struct weir_transport_setup ranks_setup(const char *wire)
     };
 }
 
-weir_status rank_join(struct rank *rank, const struct weir_transport_setup *setup)
-{
-    struct weir_transport_setup own = *setup;
-    own.rank = rank->rank;
-    rank->count = own.count;
-    rank->status = ranks_ops()->join(ranks_state(), &own, &rank->group);
-    rank->error = *ranks_error();
-    return rank->status;
-}
-
-weir_status rank_call(struct rank *rank, struct weir_transport_call call)
-{
-    const bool message =
-        call.kind == WEIR_SEND || call.kind == WEIR_RECV || call.kind == WEIR_EXCHANGE;
-    call.struct_size = sizeof call;
-    call.file = call.file ? call.file : "app.c";
-    rank->number += !message;
-    call.number = rank->number;
-    call.line = call.line ? call.line : (int)(100 + call.number);
-    call.timeout_ns = call.timeout_ns ? call.timeout_ns : RANKS_PATIENCE;
-    const weir_status status = ranks_ops()->run(rank->group, &call);
-    rank->error = *ranks_error();
-    return status;
-}
-
-weir_status rank_split(struct rank *rank, struct weir_transport_split split, void **out_part)
-{
-    split.struct_size = sizeof split;
-    split.label = "part";
-    split.number = ++rank->number;
-    split.timeout_ns = RANKS_PATIENCE;
-    split.file = "app.c";
-    split.line = (int)(100 + split.number);
-    const weir_status status = ranks_ops()->split(rank->group, &split, out_part);
-    rank->error = *ranks_error();
-    return status;
-}
-
 void ranks_await(sem_t *semaphore)
 {
     while (sem_wait(semaphore) != 0)
         continue;
-}
-
-void rank_leave(struct rank *rank)
-{
-    if (rank->group)
-        ranks_ops()->leave(rank->group);
-    rank->group = NULL;
 }
 
 weir_status rank_shrink(struct rank *rank, uint64_t timeout_ns)

@@ -9,7 +9,7 @@
 // Names are made of letters, digits, '_' and '-'.
 //
 // Errors: what is refused is told as a sentence and a remedy, without the file's name.
-// Threads: safe.
+// Threads: safe, as long as no code of the process changes inih's variables.
 #ifndef WEIR_BASE_INI_H
 #define WEIR_BASE_INI_H
 
@@ -43,6 +43,7 @@ enum weir_ini_end {
     WEIR_INI_END,     // all of it was read
     WEIR_INI_REFUSED, // refuse() was called
     WEIR_INI_STOPPED, // section() or entry() returned false
+    WEIR_INI_NO_MEMORY,
 };
 
 enum weir_ini_end weir_ini_read(const char *text, size_t size,

@@ -1,6 +1,12 @@
-// A line is checked as a whole, and then split.
-#include "base/ini.h"
+// A line is checked as a whole, and inih then splits that of a key into key, value and comment. On its own inih folds
+// indented lines into the key above, cuts long lines and long section names silently, does not report a section
+// without keys and gives no line numbers.
+//
+// Debian's inih is configured by global variables that any code in the process may change: a key that it does not
+// deliver is refused.
+#include "base/ini/ini.h"
 
+#include <ini.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,8 +18,13 @@ struct reader {
     void *user;
     unsigned line;
     bool in_section;
+    bool delivered; // the key of the line, by inih
     enum weir_ini_end result;
 };
+
+#ifdef INI_MAX_LINE
+_Static_assert(INI_MAX_LINE > WEIR_INI_LINE_LIMIT, "a line fits inih's buffer");
+#endif
 
 size_t weir_ini_name_length(const char *text)
 {
@@ -128,37 +139,41 @@ static bool check_value(struct reader *reader, const char *name, const char *val
     return true;
 }
 
-// The value: from after the '=' to a comment or the end, without blanks around it.
-static char *take_value(char *text)
+// inih's handler: 0 stops. A later inih may announce sections with a NULL name.
+static int on_key(void *user, const char *section, const char *name, const char *value)
 {
-    char *end = text;
-    while (*end && !(*end == ';' && end > text && is_blank(end[-1])))
-        end++;
-    while (end > text && is_blank(end[-1]))
-        end--;
-    *end = '\0';
-    return text + strspn(text, " \t");
+    struct reader *reader = user;
+    (void)section;
+    if (!name)
+        return 1;
+    reader->delivered = true;
+    if (!value)
+        value = "";
+    return check_value(reader, name, value) &&
+           stop_unless(reader, reader->handler->entry(reader->user, reader->line, name, value));
 }
 
-static bool take_entry(struct reader *reader, char *line)
+static bool take_entry(struct reader *reader, const char *line)
 {
     const size_t length = weir_ini_name_length(line);
-    char *sign = line + length + strspn(line + length, " \t");
     if (*line == '=')
         return refuse(reader, "write key = value", "there is no key before the '='");
     if (!strchr(line, '='))
         return refuse(reader, "write key = value, [section], or ; before a comment",
                       "'%s' is not a section, a key or a comment", line);
-    if (*sign != '=')
+    if (*skip_blanks(line + length) != '=')
         return refuse(reader, "write key = value; keys have letters, digits, '_' and '-'",
                       "'%.*s' cannot be a key", (int)strcspn(line, "="), line);
-    const char *value = take_value(sign + 1);
-    line[length] = '\0';
     if (!reader->in_section)
         return refuse(reader, reader->handler->sectionless_remedy,
-                      "'%s' comes before the first section", line);
-    return check_value(reader, line, value) &&
-           stop_unless(reader, reader->handler->entry(reader->user, reader->line, line, value));
+                      "'%.*s' comes before the first section", (int)length, line);
+    reader->delivered = false;
+    if (ini_parse_string(line, on_key, reader) == -2)
+        reader->result = WEIR_INI_NO_MEMORY;
+    else if (!reader->delivered)
+        refuse(reader, "find the code in this process that changes inih's ini_* variables",
+               "inih did not deliver the key of this line");
+    return reader->result == WEIR_INI_END;
 }
 
 static bool take_line(struct reader *reader, const char *text, size_t length)
@@ -184,13 +199,13 @@ enum weir_ini_end weir_ini_read(const char *text, size_t size,
     const char *at = text;
     if (size >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
         at += 3;
-    for (bool more = true; more && at < end; at++) {
+    for (bool more = true; more && at < end;) {
         const char *newline = memchr(at, '\n', (size_t)(end - at));
         const char *next = newline ? newline : end;
         const bool returns = newline && next > at && next[-1] == '\r';
         reader.line++;
         more = take_line(&reader, at, (size_t)(next - at) - returns);
-        at = next;
+        at = newline ? newline + 1 : end;
     }
     return reader.result;
 }
