@@ -140,8 +140,15 @@ weir_disk_cache *weir_disk_cache_create(const char *directory, const char *name,
     cache->limit_bytes = limit_bytes;
     cache->folder = choose_folder(directory, name, message, message_size);
     if (!cache->folder || !make_folders(cache->folder, message, message_size) ||
-        !is_private(cache->folder, message, message_size))
+        !is_private(cache->folder, message, message_size)) {
         weir_disk_cache_destroy(&cache);
+        return NULL;
+    }
+    char *absolute = realpath(cache->folder, NULL); // the program may change its folder
+    if (absolute) {
+        free(cache->folder);
+        cache->folder = absolute;
+    }
     return cache;
 }
 

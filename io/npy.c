@@ -1,8 +1,9 @@
 // The header is a Python dict literal. Its three keys may be in any order, with any
-// spacing and either quote, because other writers than NumPy exist; beyond that the
-// parser accepts nothing that is not needed.
+// spacing and either quote, because other writers than NumPy exist. It is not read as Python:
+// what it says is checked against the size of the file.
 #include "io/npy.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,147 +19,66 @@ enum {
     WORD_LIMIT = 32
 };
 
+#define SPACES " \t\r\n"
+
 static const unsigned char magic[6] = {0x93, 'N', 'U', 'M', 'P', 'Y'};
 
-// The contents of the dict. `problem` is NULL, or the reason why it cannot be
-// parsed.
 struct header {
-    const char *at;
-    const char *problem;
     char descr[WORD_LIMIT];
     bool fortran_order;
-    bool seen_descr, seen_order, seen_shape;
     int rank;
     uint64_t shape[WEIR_IO_MAX_RANK];
 };
 
-static bool stumble(struct header *header, const char *problem)
+// The value of a key, which is quoted and has a colon behind it; an empty text if there is none.
+static const char *value_of(const char *text, const char *key)
 {
-    if (!header->problem)
-        header->problem = problem;
-    return false;
-}
-
-static void skip_space(struct header *header)
-{
-    while (*header->at == ' ' || *header->at == '\t' || *header->at == '\n' || *header->at == '\r')
-        header->at++;
-}
-
-// Consumes `token` if it comes next.
-static bool take(struct header *header, const char *token)
-{
-    skip_space(header);
-    size_t length = strlen(token);
-    if (strncmp(header->at, token, length) != 0)
-        return false;
-    header->at += length;
-    return true;
-}
-
-static bool take_string(struct header *header, char word[WORD_LIMIT])
-{
-    skip_space(header);
-    char quote = *header->at;
-    if (quote != '\'' && quote != '"')
-        return stumble(header, "a quoted word is missing");
-    const char *start = header->at + 1;
-    const char *end = strchr(start, quote);
-    if (!end || end - start >= WORD_LIMIT || memchr(start, '\\', (size_t)(end - start)))
-        return stumble(header, "a quoted word does not end, is too long or holds a backslash");
-    memcpy(word, start, (size_t)(end - start));
-    word[end - start] = '\0';
-    header->at = end + 1;
-    return true;
-}
-
-static bool take_size(struct header *header, uint64_t *out_size)
-{
-    skip_space(header);
-    if (*header->at < '0' || *header->at > '9')
-        return stumble(header, "a dimension is not a number");
-    uint64_t size = 0;
-    for (; *header->at >= '0' && *header->at <= '9'; header->at++) {
-        uint64_t digit = (uint64_t)(*header->at - '0');
-        if (size > (INT64_MAX - digit) / 10)
-            return stumble(header, "a dimension is too large");
-        size = size * 10 + digit;
+    const size_t length = strlen(key);
+    for (const char *at = strstr(text, key); at; at = strstr(at + 1, key)) {
+        if (at == text || !strchr("'\"", at[-1]) || at[length] != at[-1])
+            continue;
+        at += length + 1 + strspn(at + length + 1, SPACES);
+        if (*at == ':')
+            return at + 1 + strspn(at + 1, SPACES);
     }
-    *out_size = size;
+    return "";
+}
+
+static bool read_descr(const char *at, struct header *header)
+{
+    const char *end = *at == '\'' || *at == '"' ? strchr(at + 1, *at) : NULL;
+    if (!end || end - at > WORD_LIMIT)
+        return false;
+    memcpy(header->descr, at + 1, (size_t)(end - at - 1));
     return true;
 }
 
-static bool take_shape(struct header *header)
+// "(3, 4)", "(3,)", "()".
+static bool read_shape(const char *at, struct header *header)
 {
-    if (!take(header, "("))
-        return stumble(header, "the shape is not a tuple");
-    if (take(header, ")"))
-        return true;
-    for (;;) {
-        if (header->rank == WEIR_IO_MAX_RANK)
-            return stumble(header, "it has more than 8 dimensions");
-        if (!take_size(header, &header->shape[header->rank]))
+    if (*at != '(')
+        return false;
+    for (at += 1 + strspn(at + 1, SPACES); *at != ')'; at += strspn(at, SPACES)) {
+        char *end;
+        errno = 0;
+        if (header->rank == WEIR_IO_MAX_RANK || *at < '0' || *at > '9')
             return false;
-        header->rank++;
-        bool comma = take(header, ",");
-        if (take(header, ")"))
-            return comma || header->rank > 1 || stumble(header, "the shape is not a tuple");
-        if (!comma)
-            return stumble(header, "a comma is missing in the shape");
+        header->shape[header->rank++] = strtoull(at, &end, 10);
+        at = end + strspn(end, SPACES);
+        if (errno != 0 || (*at != ',' && (*at != ')' || header->rank == 1)))
+            return false;
+        at += *at == ',';
     }
-}
-
-static bool take_order(struct header *header)
-{
-    if (take(header, "True"))
-        header->fortran_order = true;
-    else if (!take(header, "False"))
-        return stumble(header, "fortran_order is neither True nor False");
     return true;
-}
-
-static bool take_entry(struct header *header)
-{
-    char key[WORD_LIMIT];
-    if (!take_string(header, key))
-        return false;
-    if (!take(header, ":"))
-        return stumble(header, "a colon is missing after a key");
-
-    bool *seen = strcmp(key, "descr") == 0           ? &header->seen_descr
-                 : strcmp(key, "fortran_order") == 0 ? &header->seen_order
-                 : strcmp(key, "shape") == 0         ? &header->seen_shape
-                                                     : NULL;
-    if (!seen)
-        return stumble(header, "it has a key other than descr, fortran_order and shape");
-    if (*seen)
-        return stumble(header, "a key occurs twice");
-    *seen = true;
-    if (seen == &header->seen_descr)
-        return take_string(header, header->descr);
-    return seen == &header->seen_order ? take_order(header) : take_shape(header);
 }
 
 static bool parse_header(struct header *header, const char *text)
 {
-    header->at = text;
-    if (!take(header, "{"))
-        return stumble(header, "it is not a dict");
-    while (!take(header, "}")) {
-        if (!take_entry(header))
-            return false;
-        if (take(header, ","))
-            continue;
-        if (!take(header, "}"))
-            return stumble(header, "a comma is missing after a value");
-        break;
-    }
-    skip_space(header);
-    if (*header->at != '\0')
-        return stumble(header, "text follows the dict");
-    if (!header->seen_descr || !header->seen_order || !header->seen_shape)
-        return stumble(header, "it lacks descr, fortran_order or shape");
-    return true;
+    const char *order = value_of(text, "fortran_order");
+    header->fortran_order = strncmp(order, "True", 4) == 0;
+    return (header->fortran_order || strncmp(order, "False", 5) == 0) &&
+           read_descr(value_of(text, "descr"), header) &&
+           read_shape(value_of(text, "shape"), header);
 }
 
 static const char *descr_of(enum weir_io_dtype dtype)
@@ -201,7 +121,11 @@ static bool read_header(int descriptor, uint64_t size, const char *path, struct 
     if (strlen(text) != length)
         return weir_io_fail(error, path, "has a broken header: it holds a zero byte");
     if (!parse_header(header, text))
-        return weir_io_fail(error, path, "has a broken header: %s", header->problem);
+        return weir_io_fail(
+            error, path,
+            "has no header of one plain array of at most %d dimensions: \"%.100s\"; "
+            "save the array with numpy.save()",
+            WEIR_IO_MAX_RANK, text);
     *out_data_offset = sizeof prefix + length;
     return true;
 }

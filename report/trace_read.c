@@ -270,12 +270,10 @@ static bool refuse_answer(struct reader *reader, struct pieces *pieces, enum ans
 {
     if (answer == PIECE_REFUSED)
         return false;
-    if (reader->rows.own && pieces->chunk && peek(pieces) < 0) {
-        reader->done = true;
-        return true;
-    }
-    return answer == PIECE_NO_MEMORY ? weir__rows_no_memory(&reader->rows)
-                                     : refuse_piece(reader, pieces->broken_line, pieces->why);
+    if (answer == PIECE_NO_MEMORY)
+        return weir__rows_no_memory(&reader->rows);
+    reader->done = reader->rows.own && pieces->chunk && peek(pieces) < 0;
+    return reader->done || refuse_piece(reader, pieces->broken_line, pieces->why);
 }
 
 // The piece as a value.

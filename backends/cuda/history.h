@@ -6,12 +6,7 @@
 // progress word survives the fault.
 //
 // Writing a word costs the submitter about 0.8 us on an H200, so one is written before
-// a record only, and only when WORD_DISTANCE operations have followed the last one or
-// the kernel's clock has ticked since. That clock costs 3 ns to read where the
-// precise one costs 23; it serves queues that are given few operations. In one tick a device
-// writes WORDS_IN_TICK of these, so that a job in many queues, each of which ends with a record, does
-// not pay for as many words: the queue in which it joins has waited for them, and its word tells of all.
-// For such queues there are as many more. With
+// a record only, when WORD_DISTANCE operations have followed the last one. With
 // `attribute_faults` every operation is followed by a word.
 //
 // Before a record, not after it: a queue is destroyed when its last record is
@@ -76,10 +71,7 @@ struct cu_history {
     atomic_uint_fast64_t written;             // what the last word says, or will
     atomic_uint *word;                        // NULL: there is none left
     CUdeviceptr word_address;
-    // Of the thread that submits.
-    unsigned unwritten; // operations since the last word
-    unsigned waited;    // and waits
-    uint64_t tick;      // when that was
+    unsigned unwritten; // operations since the last word; of the thread that submits
     struct cu_finding finding;
 };
 
@@ -92,10 +84,6 @@ struct cu_words {
     void *page; // pinned
     CUdeviceptr address;
     atomic_bool off; // the device writes none
-    // The clock's last tick in which a queue asked for a word; how many did, and how many of those
-    // that tell of others.
-    atomic_uint_fast64_t tick;
-    atomic_uint in_tick[2];
     bool used[CU_WORD_COUNT];
     struct cu_kept_name *names;
 };

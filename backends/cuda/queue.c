@@ -2,7 +2,6 @@
 // it is given at once, so there is nothing to flush.
 #include <inttypes.h>
 #include <sched.h>
-#include <time.h>
 
 #include "backends/cuda/graph.h"
 #include "backends/cuda/history.h"
@@ -12,7 +11,6 @@
 #define DEPTH 2048
 
 #define WORD_DISTANCE 256
-#define WORDS_IN_TICK 8
 
 _Static_assert(sizeof(atomic_uint) == sizeof(cuuint32_t), "a word is 32 bits");
 
@@ -254,43 +252,11 @@ static void write_word(struct cu_queue *queue, uint64_t sequence)
         module->cu.cuStreamWriteValue32(queue->stream, history->word_address, (cuuint32_t)sequence,
                                         CU_STREAM_WRITE_VALUE_DEFAULT);
     if (code == CUDA_SUCCESS)
-        history->unwritten = history->waited = 0;
+        history->unwritten = 0;
     else if (code == CUDA_ERROR_NOT_SUPPORTED && !atomic_exchange(&words->off, true))
         module->host->log(WEIR_LOG_WARNING, "cuda",
                           "the device's streams write no values to memory: if a kernel faults, "
                           "what is known to have finished is only what the host has seen");
-}
-
-static uint64_t read_tick(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
-// Whether the device has written what it may in this tick, of queues that tell of others or of the rest.
-// Threads that meet here may write a few more.
-static bool is_rationed(struct cu_words *words, uint64_t now, bool tells_of_others)
-{
-    atomic_uint *written = &words->in_tick[tells_of_others];
-    if (atomic_exchange_explicit(&words->tick, now, memory_order_relaxed) != now)
-        for (size_t i = 0; i < 2; i++)
-            atomic_store_explicit(&words->in_tick[i], 0, memory_order_relaxed);
-    return atomic_fetch_add_explicit(written, 1, memory_order_relaxed) >= WORDS_IN_TICK;
-}
-
-static void write_word_if_due(struct cu_queue *queue, uint64_t sequence)
-{
-    struct cu_history *history = queue->history;
-    const bool tells_of_others = history->waited > 0 && !queue->device->module->attribute_faults;
-    if (!history->word || (history->unwritten == 0 && !tells_of_others))
-        return;
-    const uint64_t now = read_tick();
-    if (history->unwritten < WORD_DISTANCE &&
-        (now == history->tick || is_rationed(queue->device->words, now, tells_of_others)))
-        return;
-    history->tick = now;
-    write_word(queue, sequence);
 }
 
 static const char *name_of(const struct weir_link *link, const struct weir_operation *operation)
@@ -309,7 +275,8 @@ static void note_operation(const struct weir_link *link, struct cu_queue *queue,
 {
     struct cu_history *history = queue->history;
     if (operation->kind == WEIR_OPERATION_RECORD) {
-        write_word_if_due(queue, operation->sequence);
+        if (history->unwritten >= WORD_DISTANCE)
+            write_word(queue, operation->sequence);
         return;
     }
     if (operation->kind != WEIR_OPERATION_WAIT) {
@@ -321,7 +288,6 @@ static void note_operation(const struct weir_link *link, struct cu_queue *queue,
     atomic_store_explicit(&entry->name, NULL, memory_order_release);
     atomic_store_explicit(&entry->producer, event.queue, memory_order_release);
     atomic_store_explicit(&entry->reached, event.sequence, memory_order_release);
-    history->waited++;
     entry_end(history, entry, operation);
 }
 

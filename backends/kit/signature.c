@@ -1,4 +1,4 @@
-// Signatures of kernels: read from the text of a program, and kept as text with a cached one.
+// Signatures of kernels, read from the text of a program.
 //
 // Comments, literals and preprocessor lines of a program, in which there can be no kernel, are first replaced by
 // blanks. The text keeps its length and its newlines, so that a position gives the line.
@@ -8,7 +8,6 @@
 #include <weir/kit/signature.h>
 
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,9 +16,6 @@
 #include "base/text.h"
 
 #define TOKENS_OF_PARAMETER 32
-#define KERNEL_FIELDS 6
-#define PARAMETER_FIELDS 7
-#define MOST_COMPONENTS 16
 
 // One block, which one call frees, for the structure, its arrays and `text_bytes` at `*out_text`; NULL if out of
 // memory.
@@ -40,112 +36,12 @@ static struct weir_kit_signatures *make_signatures(const struct weir_host *host,
     return all;
 }
 
-// Types, as the compilers of OpenCL C report them and as people write them in CUDA C++.
-
-struct scalar_type {
-    const char *name;
-    weir_scalar scalar;
-    uint32_t size;
-};
-
-static const struct scalar_type types[] = {
-    {"char", WEIR_SCALAR_I8, 1},       {"uchar", WEIR_SCALAR_U8, 1},
-    {"short", WEIR_SCALAR_I16, 2},     {"ushort", WEIR_SCALAR_U16, 2},
-    {"int", WEIR_SCALAR_I32, 4},       {"uint", WEIR_SCALAR_U32, 4},
-    {"long", WEIR_SCALAR_I64, 8},      {"ulong", WEIR_SCALAR_U64, 8},
-    {"float", WEIR_SCALAR_F32, 4},     {"double", WEIR_SCALAR_F64, 8},
-    {"half", WEIR_SCALAR_F16, 2},      {"longlong", WEIR_SCALAR_I64, 8}, // from here on CUDA's
-    {"ulonglong", WEIR_SCALAR_U64, 8}, {"__half", WEIR_SCALAR_F16, 2},
-};
-
-// What there are no vectors of.
-static const struct scalar_type other_types[] = {
-    {"bool", WEIR_SCALAR_BOOL, 1},          {"signed char", WEIR_SCALAR_I8, 1},
-    {"int8_t", WEIR_SCALAR_I8, 1},          {"unsigned char", WEIR_SCALAR_U8, 1},
-    {"uint8_t", WEIR_SCALAR_U8, 1},         {"int16_t", WEIR_SCALAR_I16, 2},
-    {"unsigned short", WEIR_SCALAR_U16, 2}, {"uint16_t", WEIR_SCALAR_U16, 2},
-    {"int32_t", WEIR_SCALAR_I32, 4},        {"unsigned int", WEIR_SCALAR_U32, 4},
-    {"unsigned", WEIR_SCALAR_U32, 4},       {"uint32_t", WEIR_SCALAR_U32, 4},
-    {"long long", WEIR_SCALAR_I64, 8},      {"int64_t", WEIR_SCALAR_I64, 8},
-    {"unsigned long", WEIR_SCALAR_U64, 8},  {"unsigned long long", WEIR_SCALAR_U64, 8},
-    {"uint64_t", WEIR_SCALAR_U64, 8},       {"size_t", WEIR_SCALAR_U64, 8},
-    {"void", WEIR_SCALAR_OTHER, 1},
-};
-
-static const struct scalar_type *find(const struct scalar_type *table, size_t count,
-                                      const char *name, size_t length)
+// A text that names the barrier may come to it in each of its kernels.
+static void mark_barriers(struct weir_kit_signatures *signatures, const char *source)
 {
-    for (size_t i = 0; i < count; i++)
-        if (strlen(table[i].name) == length && memcmp(table[i].name, name, length) == 0)
-            return &table[i];
-    return NULL;
-}
-
-// Splits "float4"; the name of a structure may begin or end like one.
-static const struct scalar_type *find_vector(const char *name, size_t length, uint32_t *out_width)
-{
-    size_t letters = length;
-    while (letters > 0 && name[letters - 1] >= '0' && name[letters - 1] <= '9')
-        letters--;
-    const unsigned long width = strtoul(name + letters, NULL, 10);
-    const bool is_width = letters < length && name[letters] != '0' && width > 1 &&
-                          width <= MOST_COMPONENTS && (width <= 4 || (width & (width - 1)) == 0);
-    *out_width = (uint32_t)width;
-    return is_width ? find(types, sizeof types / sizeof *types, name, letters) : NULL;
-}
-
-// CUDA has no larger vectors; a type of such a name is the program's own.
-static bool is_cudas(const struct scalar_type *type, uint32_t width)
-{
-    return type->scalar == WEIR_SCALAR_F16 ? width <= 2 : width <= 4;
-}
-
-static const struct scalar_type *find_type(const char *name, size_t length, bool cuda,
-                                           uint32_t *out_width)
-{
-    *out_width = 1;
-    const struct scalar_type *type = find(types, sizeof types / sizeof *types, name, length);
-    if (!type)
-        type = find(other_types, sizeof other_types / sizeof *other_types, name, length);
-    if (!type)
-        type = find_vector(name, length, out_width);
-    return type && cuda && !is_cudas(type, *out_width) ? NULL : type;
-}
-
-static uint32_t bytes_of(const struct scalar_type *type, uint32_t width, bool cuda)
-{
-    return type->size * (width == 3 && !cuda ? 4 : width);
-}
-
-// CUDA aligns a vector to 16 bytes at most, and one of three as its element.
-static uint32_t alignment_of(const struct scalar_type *type, uint32_t width, bool cuda)
-{
-    const uint32_t bytes = bytes_of(type, width, cuda);
-    if (cuda && width == 3)
-        return type->size;
-    return cuda && bytes > 16 ? 16 : bytes;
-}
-
-void weir_kit_parameter_describe(struct weir_parameter *parameter, bool cuda)
-{
-    const char *name = parameter->type_name;
-    if (strncmp(name, "const ", 6) == 0)
-        name += 6;
-    size_t length = strlen(name);
-    while (length > 0 && (name[length - 1] == '*' || name[length - 1] == ' '))
-        length--;
-    uint32_t width;
-    const struct scalar_type *type = find_type(name, length, cuda, &width);
-    if (!type)
-        return;
-    parameter->element = type->scalar;
-    parameter->width = type->scalar == WEIR_SCALAR_OTHER ? 0 : width;
-    if (parameter->kind == WEIR_PARAMETER_VALUE) {
-        parameter->scalar = width == 1 ? type->scalar : WEIR_SCALAR_OTHER;
-        parameter->size = bytes_of(type, width, cuda);
-    } else {
-        parameter->alignment = alignment_of(type, width, cuda);
-    }
+    const bool waits = strstr(source, WEIR_KIT_GRID_BARRIER) != NULL;
+    for (uint32_t i = 0; i < signatures->kernel_count; i++)
+        signatures->kernels[i].grid_barrier = waits;
 }
 
 // Reading.
@@ -257,17 +153,22 @@ static bool is_name(struct token token)
     return token.length > 0 && in_name(token.text[0]) && !isdigit((unsigned char)token.text[0]);
 }
 
+static unsigned line_of(const struct reader *reader, struct token token)
+{
+    unsigned line = 1;
+    for (const char *c = reader->clean; c < token.text; c++)
+        line += *c == '\n';
+    return line;
+}
+
 static weir_status refuse(const struct reader *reader, struct token at, struct token kernel,
                           const char *what)
 {
-    unsigned line = 1;
-    for (const char *c = reader->clean; c < at.text; c++)
-        line += *c == '\n';
     return weir_host_fail(
         reader->host, WEIR_ERROR_BUILD,
         "spell the kernel and its parameters out, without macros: docs/kernels.md",
-        "source:%u: kernel '%.*s': %s, at '%.*s'", line, (int)kernel.length, kernel.text, what,
-        (int)at.length, at.text);
+        "source:%u: kernel '%.*s': %s, at '%.*s'", line_of(reader, at), (int)kernel.length,
+        kernel.text, what, (int)at.length, at.text);
 }
 
 // Stores `before`, the tokens with spaces between words, and `after` as a string.
@@ -309,6 +210,7 @@ struct parts {
     struct token type[TOKENS_OF_PARAMETER];
     size_t type_count;
     struct token name;
+    uint32_t size; // a structure's, if it is told
 };
 
 static bool is_one_of(struct token token, const char *const *words)
@@ -337,8 +239,9 @@ static bool is_space(struct token token, enum space *out_space)
 
 static void sort_token(struct parts *parts, struct token token)
 {
-    static const char *const ignored[] = {"restrict", "__restrict__",      "__restrict", "volatile",
-                                          "struct",   "__grid_constant__", "typename",   NULL};
+    static const char *const ignored[] = {"restrict", "__restrict__",      "__restrict",
+                                          "volatile", "__grid_constant__", "typename",
+                                          NULL};
     if (is_space(token, &parts->space) || is_one_of(token, ignored))
         return;
     if (is(token, "const"))
@@ -365,7 +268,10 @@ static const char *sort_tokens(const struct token *tokens, size_t count, bool cu
     for (size_t i = 0; i < count; i++) {
         if (is(tokens[i], "&"))
             return "a kernel takes no references";
-        sort_token(parts, tokens[i]);
+        if (is(tokens[i], ":") && i + 1 < count && isdigit((unsigned char)tokens[i + 1].text[0]))
+            parts->size = (uint32_t)strtoul(tokens[++i].text, NULL, 10);
+        else
+            sort_token(parts, tokens[i]);
     }
     find_name(parts);
     if (parts->type_count == 0 || !is_name(parts->type[0]) || !is_name(parts->name))
@@ -397,6 +303,7 @@ static void store_parameter(struct reader *reader, const struct parts *parts)
                                parts->stars == 1 ? " *" : "");
     if (reader->all) {
         weir_kit_parameter_describe(&parameter, reader->cuda);
+        parameter.size = parts->size ? parts->size : parameter.size;
         reader->all->parameters[reader->parameter_count] = parameter;
     }
     reader->parameter_count++;
@@ -563,13 +470,6 @@ static weir_status walk(struct reader *reader)
     return status;
 }
 
-void weir_kit_signatures_mark_barriers(struct weir_kit_signatures *signatures, const char *source)
-{
-    const bool waits = strstr(source, WEIR_KIT_GRID_BARRIER) != NULL;
-    for (uint32_t i = 0; i < signatures->kernel_count; i++)
-        signatures->kernels[i].grid_barrier = waits;
-}
-
 weir_status weir_kit_signatures_read(const struct weir_host *host, const char *source,
                                      struct weir_kit_signatures **out_signatures)
 {
@@ -590,7 +490,7 @@ weir_status weir_kit_signatures_read(const struct weir_host *host, const char *s
             reader.all = all;
             status = walk(&reader);
             all->kernel_count = (uint32_t)reader.kernel_count;
-            weir_kit_signatures_mark_barriers(all, source);
+            mark_barriers(all, source);
             *out_signatures = all;
         } else {
             status = weir_host_no_memory(host, "the signatures of a program");
@@ -600,155 +500,27 @@ weir_status weir_kit_signatures_read(const struct weir_host *host, const char *s
     return status;
 }
 
-// Signatures as text:
-//
-//     k <tab> kernel <tab> parameters <tab> block x <tab> y <tab> z
-//     p <tab> kind <tab> access <tab> scalar <tab> size <tab> name <tab> type
-//
-// `access` is 1 for a pointer to what the kernel may write, 2 for one to __constant memory. Types are
-// spelt as in the signatures that weir_kernels makes.
-
-static void append(struct weir_kit_signature_text *text, const char *format, ...) WEIR_PRINTF(2, 3);
-
-static void append(struct weir_kit_signature_text *text, const char *format, ...)
+unsigned weir_kit_parameter_line(const char *source, const char *kernel, const char *parameter)
 {
-    char line[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    const int length = vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    if (length < 0 || (size_t)length >= sizeof line) {
-        text->failed = true;
-        return;
-    }
-    if (text->capacity - text->used <= (size_t)length) {
-        const size_t capacity = 2 * text->capacity + sizeof line;
-        char *data = text->host->allocate(capacity);
-        if (!data) {
-            text->failed = true;
-            return;
+    char *clean = strstr(source, "#line") ? NULL : strdup(source);
+    unsigned line = 0;
+    unsigned definitions = 0;
+    bool in_head = false;
+    if (!clean)
+        return 0;
+    blank_text(clean);
+    struct reader reader = {.clean = clean, .at = clean};
+    struct token before = {clean, 0};
+    for (struct token token = next(&reader); token.length > 0; token = next(&reader)) {
+        if (is(before, "void") && is(token, kernel)) {
+            definitions++;
+            in_head = true;
+        } else if (in_head && is(token, parameter)) {
+            line = line_of(&reader, token);
         }
-        if (text->data)
-            memcpy(data, text->data, text->used);
-        text->host->release(text->data);
-        text->data = data;
-        text->capacity = capacity;
+        in_head = in_head && !is(token, "{");
+        before = token;
     }
-    memcpy(text->data + text->used, line, (size_t)length + 1);
-    text->used += (size_t)length;
-}
-
-void weir_kit_signature_text_kernel(struct weir_kit_signature_text *text,
-                                    const struct weir_kernel_signature *kernel)
-{
-    const struct weir_extent block = kernel->required_block;
-    append(text, "k\t%s\t%u\t%u\t%u\t%u\n", kernel->name, (unsigned)kernel->parameter_count,
-           (unsigned)block.x, (unsigned)block.y, (unsigned)block.z);
-}
-
-void weir_kit_signature_text_parameter(struct weir_kit_signature_text *text,
-                                       const struct weir_parameter *parameter)
-{
-    append(text, "p\t%d\t%u\t%d\t%u\t%s\t%s\n", (int)parameter->kind,
-           parameter->constant ? 2 : (unsigned)parameter->writable, (int)parameter->scalar,
-           (unsigned)parameter->size, parameter->name, parameter->type_name);
-}
-
-// Splits a line of exactly `count` fields at its tabs, in place, and stores the beginning of the
-// next line.
-static bool cut_line(char *line, char **fields, size_t count, char **out_next)
-{
-    char *end = strchr(line, '\n');
-    if (!end)
-        return false;
-    *end = '\0';
-    *out_next = end + 1;
-    for (size_t i = 0; i < count; i++) {
-        fields[i] = line;
-        char *tab = strchr(line, '\t');
-        if (!tab != (i + 1 == count))
-            return false;
-        if (tab) {
-            *tab = '\0';
-            line = tab + 1;
-        }
-    }
-    return true;
-}
-
-static uint32_t number(const char *field)
-{
-    return (uint32_t)strtoul(field, NULL, 10);
-}
-
-static bool parse_parameter(char **at, struct weir_parameter *parameter)
-{
-    char *fields[PARAMETER_FIELDS];
-    if ((*at)[0] != 'p' || !cut_line(*at, fields, PARAMETER_FIELDS, at))
-        return false;
-    *parameter = (struct weir_parameter){
-        .struct_size = sizeof *parameter,
-        .name = fields[5],
-        .type_name = fields[6],
-        .kind = (weir_parameter_kind)number(fields[1]),
-        .writable = number(fields[2]) == 1,
-        .constant = number(fields[2]) == 2,
-    };
-    weir_kit_parameter_describe(parameter, false);
-    parameter->scalar = (weir_scalar)number(fields[3]);
-    parameter->size = number(fields[4]);
-    return true;
-}
-
-// `parameters` has room for `room` of them.
-static bool parse_kernel(char **at, struct weir_kernel_signature *kernel,
-                         struct weir_parameter *parameters, size_t room)
-{
-    char *fields[KERNEL_FIELDS];
-    if ((*at)[0] != 'k' || !cut_line(*at, fields, KERNEL_FIELDS, at))
-        return false;
-    *kernel = (struct weir_kernel_signature){
-        .struct_size = sizeof *kernel,
-        .name = fields[1],
-        .parameters = parameters,
-        .parameter_count = number(fields[2]),
-        .required_block = weir_dim(number(fields[3]), number(fields[4]), number(fields[5])),
-    };
-    bool good = kernel->parameter_count <= room;
-    for (uint32_t i = 0; i < kernel->parameter_count && good; i++)
-        good = parse_parameter(at, &parameters[i]);
-    return good;
-}
-
-static size_t count_lines(const char *text, char kind)
-{
-    size_t count = text[0] == kind;
-    for (const char *end = strchr(text, '\n'); end; end = strchr(end + 1, '\n'))
-        count += end[1] == kind;
-    return count;
-}
-
-struct weir_kit_signatures *weir_kit_signatures_parse(const struct weir_host *host,
-                                                      const char *text)
-{
-    const size_t kernels = count_lines(text, 'k');
-    const size_t parameters = count_lines(text, 'p');
-    const size_t size = strlen(text) + 1;
-    char *at;
-    struct weir_kit_signatures *all = make_signatures(host, kernels, parameters, size, &at);
-    if (!all)
-        return NULL;
-    memcpy(at, text, size);
-    size_t used = 0;
-    bool good = true;
-    for (size_t i = 0; i < kernels && good; i++) {
-        good = parse_kernel(&at, &all->kernels[i], all->parameters + used, parameters - used);
-        used += all->kernels[i].parameter_count;
-    }
-    if (!good || used != parameters || *at != '\0') {
-        host->release(all);
-        return NULL;
-    }
-    all->kernel_count = (uint32_t)kernels;
-    return all;
+    free(clean);
+    return definitions == 1 ? line : 0;
 }

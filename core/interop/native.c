@@ -164,18 +164,6 @@ _Static_assert((int)WEIR_ELEMENT_INT == (int)kDLInt && (int)WEIR_ELEMENT_UINT ==
 
 #define REFUSE(label, ...) weir__fail_at(NULL, 0, label, WEIR_ERROR_INVALID, __VA_ARGS__)
 
-static bool multiply(uint64_t a, uint64_t b, uint64_t *out_product)
-{
-    *out_product = a * b;
-    return a == 0 || *out_product / a == b;
-}
-
-static bool add(uint64_t a, uint64_t b, uint64_t *out_sum)
-{
-    *out_sum = a + b;
-    return *out_sum >= a;
-}
-
 // Bytes of an element, or 0 if it is not a whole number of bytes.
 static uint64_t element_bytes(uint32_t bits, uint32_t lanes)
 {
@@ -225,15 +213,13 @@ static bool is_empty(uint32_t dimensions, const int64_t *shape)
 // The strides of a dense tensor; false if they wrap.
 static bool dense_strides(uint32_t dimensions, const int64_t *shape, int64_t *out_strides)
 {
-    uint64_t stride = 1;
+    int64_t stride = 1;
     for (uint32_t i = dimensions; i-- > 0;) {
-        if (stride > INT64_MAX)
-            return false;
-        out_strides[i] = (int64_t)stride;
-        if (!multiply(stride, (uint64_t)shape[i], &stride))
+        out_strides[i] = stride;
+        if (__builtin_mul_overflow(stride, shape[i], &stride))
             return false;
     }
-    return stride <= INT64_MAX;
+    return true;
 }
 
 // Bytes from the first element to the end of the last; false if that wraps.
@@ -246,11 +232,12 @@ static bool extent(uint32_t dimensions, const int64_t *shape, const int64_t *str
         return true;
     for (uint32_t i = 0; i < dimensions; i++) {
         uint64_t reach;
-        if (!multiply((uint64_t)shape[i] - 1, (uint64_t)strides[i], &reach) ||
-            !add(last, reach, &last))
+        if (__builtin_mul_overflow((uint64_t)shape[i] - 1, (uint64_t)strides[i], &reach) ||
+            __builtin_add_overflow(last, reach, &last))
             return false;
     }
-    return add(last, 1, &last) && multiply(last, bytes_each, out_bytes);
+    return !__builtin_add_overflow(last, 1, &last) &&
+           !__builtin_mul_overflow(last, bytes_each, out_bytes);
 }
 
 // Export.
@@ -524,7 +511,7 @@ static weir_status import_tensor(weir_device *device, const char *label,
     weir_buffer *buffer = NULL;
     if (!dense_strides((uint32_t)from->ndim, from->shape, dense) ||
         !extent((uint32_t)from->ndim, from->shape, dense, each, &size) ||
-        !add(size, from->byte_offset, &size))
+        __builtin_add_overflow(size, from->byte_offset, &size))
         size = UINT64_MAX;
     setup.size = (size_t)size;
     status = weir__buffer_check_size(device, label, setup.size);

@@ -10,14 +10,12 @@
 #include "kernels/library/atomics.h"
 #include "kernels/library/atomics64.h"
 #include "kernels/library/conversions.h"
-#include "kernels/library/corrections.h"
 #include "kernels/library/dot_products.h"
 #include "kernels/library/generic.h"
 #include "kernels/library/grid_barrier.h"
 #include "kernels/library/half.h"
 #include "kernels/library/half_conversions.h"
 #include "kernels/library/math.h"
-#include "kernels/library/native.h"
 #include "kernels/library/sub_groups.h"
 #include "kernels/library/work_groups.h"
 #include "kernels/library/work_items.h"
@@ -38,7 +36,6 @@ static const struct subject {
 } subjects[] = {
     {"atomics", &weir_library_atomics, true, false},
     {"atomics64", &weir_library_atomics64, false, true},
-    {"corrections", &weir_library_corrections, false, true},
     {"dot_products", &weir_library_dot_products, false, true},
     {"generic", &weir_library_generic, true, true},
     {"grid_barrier", &weir_library_grid_barrier, false, true},
@@ -46,7 +43,6 @@ static const struct subject {
     {"half_conversions", &weir_library_half_conversions, false, false},
     {"conversions", &weir_library_conversions, false, true},
     {"math", &weir_library_math, false, true},
-    {"native", &weir_library_native, false, true},
     {"work_groups", &weir_library_work_groups, false, true},
     {"sub_groups", &weir_library_sub_groups, false, true},
     {"work_items", &weir_library_work_items, false, true},
@@ -58,18 +54,16 @@ enum {
     NONE = 0,
     ATOMICS = 1 << 0,
     ATOMICS64 = 1 << 1,
-    CORRECTIONS = 1 << 2,
-    DOT_PRODUCTS = 1 << 3,
-    GENERIC = 1 << 4,
-    GRID_BARRIER = 1 << 5,
-    HALF = 1 << 6,
-    HALF_CONVERSIONS = 1 << 7,
-    CONVERSIONS = 1 << 8,
-    MATH = 1 << 9,
-    NATIVE = 1 << 10,
-    WORK_GROUPS = 1 << 11,
-    SUB_GROUPS = 1 << 12,
-    WORK_ITEMS = 1 << 13
+    DOT_PRODUCTS = 1 << 2,
+    GENERIC = 1 << 3,
+    GRID_BARRIER = 1 << 4,
+    HALF = 1 << 5,
+    HALF_CONVERSIONS = 1 << 6,
+    CONVERSIONS = 1 << 7,
+    MATH = 1 << 8,
+    WORK_GROUPS = 1 << 9,
+    SUB_GROUPS = 1 << 10,
+    WORK_ITEMS = 1 << 11
 };
 
 // A function's mangled name has its types: "Dh" is half, "Vl" and "Vm" are volatile long and ulong.
@@ -88,13 +82,6 @@ static const struct {
     {"dot_acc_sat", "", DOT_PRODUCTS},
     {"_Z3dotDv4_h", "", DOT_PRODUCTS},
     {"_Z3dotDv4_c", "", DOT_PRODUCTS},
-    {"_Z5isinfDv", "_f", CORRECTIONS},
-    {"_Z5isinfDv", "_d", CORRECTIONS},
-    {"_Z7mad_satl", "", CORRECTIONS},
-    {"_Z7mad_satDv", "_l", CORRECTIONS},
-    {"native_exp", "", NATIVE},
-    {"native_log", "", NATIVE},
-    {"native_powr", "", NATIVE},
     {"atomic_", "VU7_Atomic", ATOMICS},
     {"atomic_work_item_fence", "", ATOMICS},
     {"__to_", "", GENERIC},
@@ -123,7 +110,8 @@ static const struct {
 static const char math[] =
     "exp exp2 exp10 expm1 log log2 log10 log1p cbrt erf erfc tgamma lgamma sin cos tan sinpi "
     "cospi asin acos atan sinh cosh tanh asinh acosh atanh sincos asinpi acospi atanpi tanpi "
-    "atan2 atan2pi fmod hypot pow powr remainder ldexp rootn modf fract lgamma_r remquo sign";
+    "atan2 atan2pi fmod hypot pow powr remainder ldexp rootn modf fract lgamma_r remquo sign "
+    "isinf mad_sat native_exp native_log native_log2 native_log10 native_powr";
 
 // Whether the name is "_Z", the length of one of these, and that.
 static bool is_math(const char *name)

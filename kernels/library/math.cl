@@ -1,4 +1,4 @@
-// Functions of libdevice in place of libclc's: by CUDA's documentation their errors are within OpenCL C's
+// Functions in place of libclc's. Most are libdevice's: by CUDA's documentation their errors are within OpenCL C's
 // bounds, and they are 2 to 8 times shorter. Some of libclc's are wrong at the ends of the range, for
 // signs of zeros, for infinities or NaN. A vector's parts are computed one by one.
 #define FUNCTION __attribute__((overloadable))
@@ -332,3 +332,77 @@ OWN float remquo_and(float x, float y, int *quotient)
 REMQUO(__private)
 REMQUO(__global)
 REMQUO(__local)
+
+// The native functions that libclc leaves to the compiler, which has none of the kind for a GPU:
+// the instructions ex2.approx and lg2.approx.
+
+#define LOG2_E 1.442695041f
+#define LN_2 0.693147181f
+#define LOG10_2 0.301029996f
+
+FUNCTION float native_exp(float x)
+{
+    return __nvvm_ex2_approx_f(x * LOG2_E);
+}
+
+FUNCTION float native_log2(float x)
+{
+    return __nvvm_lg2_approx_f(x);
+}
+
+FUNCTION float native_log(float x)
+{
+    return __nvvm_lg2_approx_f(x) * LN_2;
+}
+
+FUNCTION float native_log10(float x)
+{
+    return __nvvm_lg2_approx_f(x) * LOG10_2;
+}
+
+FUNCTION float native_powr(float x, float y)
+{
+    return __nvvm_ex2_approx_f(y * __nvvm_lg2_approx_f(x));
+}
+
+PARTS_OF_ONE(native_exp, float)
+PARTS_OF_ONE(native_log2, float)
+PARTS_OF_ONE(native_log, float)
+PARTS_OF_ONE(native_log10, float)
+PARTS_OF_TWO(native_powr, float, float)
+
+// isinf of a vector: libclc's elements are 1 where they should be -1.
+#define ISINF(T, bits, n)                    \
+    FUNCTION bits##n isinf(T##n x)           \
+    {                                        \
+        return fabs(x) == (T##n)(T)INFINITY; \
+    }
+#define ISINF_OF_FLOAT(unused, n) ISINF(float, int, n)
+#define ISINF_OF_DOUBLE(unused, n) ISINF(double, long, n)
+WIDTHS(ISINF_OF_FLOAT, )
+WIDTHS(ISINF_OF_DOUBLE, )
+
+// mad_sat of long: libclc saturates the product before the sum, which can then come back into range.
+FUNCTION long mad_sat(long a, long b, long c)
+{
+    ulong low = (ulong)a * (ulong)b;
+    ulong sum = low + (ulong)c;
+    long high = mul_hi(a, b) + (c >> 63) + (sum < low ? 1 : 0);
+    if (high == (long)sum >> 63)
+        return (long)sum;
+    return high < 0 ? LONG_MIN : LONG_MAX;
+}
+
+#define MAD_SAT(n)                                                              \
+    FUNCTION long##n mad_sat(long##n a, long##n b, long##n c)                   \
+    {                                                                           \
+        return (long##n)(mad_sat(a.lo, b.lo, c.lo), mad_sat(a.hi, b.hi, c.hi)); \
+    }
+MAD_SAT(2)
+FUNCTION long3 mad_sat(long3 a, long3 b, long3 c)
+{
+    return (long3)(mad_sat(a.lo, b.lo, c.lo), mad_sat(a.z, b.z, c.z));
+}
+MAD_SAT(4)
+MAD_SAT(8)
+MAD_SAT(16)

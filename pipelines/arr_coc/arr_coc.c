@@ -7,7 +7,6 @@
 #include "pipelines/arr_coc/arr_coc.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,7 +81,7 @@ struct weir_arr_coc {
 
 // The section [arr_coc], and the query that is used in place of a real one.
 
-// In the order of check_sizes().
+// In the order of weir_arr_coc_params_from_settings().
 static const struct weir_key keys[] = {
     WEIR_INTEGER_KEY(
         "side", "1024", 32, 4096,
@@ -166,14 +165,9 @@ static void lay_out(const struct weir_arr_coc_sizes *sizes, size_t alignment, st
     out->texture_size = WEIR_ARR_COC_CHANNELS * out->plane * sizeof(float);
 }
 
-static weir_status check_sizes(const struct weir_arr_coc_sizes *sizes, uint64_t max_pixels)
+// What the ranges of the keys do not say.
+static weir_status check_sizes(const struct weir_arr_coc_sizes *sizes)
 {
-    const uint64_t values[] = {sizes->side, sizes->grid, sizes->budget, max_pixels};
-    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
-        if (values[i] < (uint64_t)keys[i].minimum || values[i] > (uint64_t)keys[i].maximum)
-            return weir__pattern_refuse(ARR_COC_LABEL, NULL,
-                                        "%s is %" PRIu64 "; it must be %" PRId64 " … %" PRId64,
-                                        keys[i].name, values[i], keys[i].minimum, keys[i].maximum);
     if (sizes->side % sizes->grid)
         return weir__pattern_refuse(ARR_COC_LABEL, "choose a grid that divides the side",
                                     "side %" PRIu32 " is no multiple of grid %" PRIu32, sizes->side,
@@ -572,31 +566,13 @@ static weir_status create_shared(weir_arr_coc *a)
     return create_buffer(a, "position", position_size, WEIR_PLACE_DEVICE, &a->position);
 }
 
-static weir_status check_params(const struct weir_arr_coc_params *params)
-{
-    if (!params->device || !params->weights || !params->query)
-        return weir__pattern_refuse(ARR_COC_LABEL, NULL,
-                                    "a device, weights and a query are needed");
-    size_t wanted = weir_arr_coc_weights_query_size(params->weights);
-    if (params->query_size != wanted)
-        return weir__pattern_refuse(ARR_COC_LABEL, "use the query that belongs to these weights",
-                                    "the query has %zu numbers, the weights need %zu",
-                                    params->query_size, wanted);
-    for (size_t i = 0; i < wanted; i++)
-        if (!isfinite(params->query[i]))
-            return weir__pattern_refuse(ARR_COC_LABEL, "use a query of numbers",
-                                        "number %zu of the query is %f", i,
-                                        (double)params->query[i]);
-    return WEIR_OK;
-}
-
 static weir_status create(weir_arr_coc *a, const struct weir_arr_coc_params *params)
 {
     const struct weir_limits *limits = weir_device_limits(a->device);
     const size_t alignment = (size_t)limits->argument_alignment_bytes;
 
     a->direct = limits->unified_memory && limits->host_in_kernels;
-    TRY(check_sizes(&a->sizes, params->max_pixels));
+    TRY(check_sizes(&a->sizes));
     lay_out(&a->sizes, alignment > 16 ? alignment : 16, &a->layout);
     TRY(create_shared(a));
     TRY(upload_weights(a, params));
@@ -607,17 +583,12 @@ static weir_status create(weir_arr_coc *a, const struct weir_arr_coc_params *par
 weir_status weir_arr_coc_create(const struct weir_arr_coc_params *params,
                                 weir_arr_coc **out_arr_coc)
 {
-    const struct weir_arr_coc_sizes *sizes = &params->sizes;
-
     *out_arr_coc = NULL;
-    TRY(check_params(params));
     weir_arr_coc *a = calloc(1, sizeof *a);
     if (!a)
         return weir__pattern_no_memory(ARR_COC_LABEL, "the ARR-COC pipeline");
     a->device = params->device;
-    a->sizes.side = sizes->side ? sizes->side : 1024;
-    a->sizes.grid = sizes->grid ? sizes->grid : 32;
-    a->sizes.budget = sizes->budget ? sizes->budget : 4096;
+    a->sizes = params->sizes;
     a->rgb_size = (size_t)(3 * params->max_pixels);
     a->deliver = params->deliver;
     a->user = params->user;

@@ -25,11 +25,11 @@ typedef struct weir_arr_coc weir_arr_coc;
 // one memory there is nothing to copy, and the first and the last are absent.
 #define WEIR_ARR_COC_STAGES_MAX 5
 
-// Sizes. Zero means the default. Closed.
+// Sizes, in the ranges of the section's keys. Closed.
 struct weir_arr_coc_sizes {
-    uint32_t side;   // S, working size in pixels: 32 … 4096, a multiple of `grid`; 1024
-    uint32_t grid;   // G, patches per side: 1 … 256; 32
-    uint32_t budget; // B, tokens of an image: 64 … 1048576; 4096
+    uint32_t side;   // S, working size in pixels: 32 … 4096, a multiple of `grid`
+    uint32_t grid;   // G, patches per side: 1 … 256
+    uint32_t budget; // B, tokens of an image: 64 … 1048576
 };
 
 // One image. Must be valid until it is delivered. Closed.
@@ -87,7 +87,7 @@ struct weir_arr_coc_params {
 // for all images. Waits for that work.
 //
 // Ownership: the caller's, until weir_arr_coc_destroy(). Outlived by the device.
-// Errors: WEIR_ERROR_INVALID naming the size and its limits; WEIR_ERROR_OUT_OF_MEMORY;
+// Errors: WEIR_ERROR_INVALID for a side and a grid that do not fit; WEIR_ERROR_OUT_OF_MEMORY;
 // WEIR_ERROR_BUILD.
 weir_status weir_arr_coc_create(const struct weir_arr_coc_params *params,
                                 weir_arr_coc **out_arr_coc);

@@ -164,38 +164,7 @@ enum {
     NOISE = 2
 };
 
-#define NUMBERS_MAX (1u << 24)
-#define PICTURES_MAX (UINT64_C(1) << 28)
-
 // Making.
-
-static weir_status check(const struct weir_train_made_params *params)
-{
-    const struct weir_train_shape *shape = &params->shape;
-    const bool fits = shape->height > 0 && shape->width > 0 && shape->channels > 0 &&
-                      shape->height <= NUMBERS_MAX && shape->width <= NUMBERS_MAX / shape->height &&
-                      shape->channels <= NUMBERS_MAX / (shape->height * shape->width);
-    if (!fits)
-        return weir__pattern_refuse("data", NULL,
-                                    "a sample is %" PRIu32 " x %" PRIu32 " x %" PRIu32
-                                    "; it must have 1 ... %u numbers",
-                                    shape->height, shape->width, shape->channels, NUMBERS_MAX);
-    if (params->classes < 1 || params->classes > 65536)
-        return weir__pattern_refuse("data", NULL, "classes is %" PRIu32 "; it must be 1 ... 65536",
-                                    params->classes);
-    const uint64_t numbers = (uint64_t)shape->height * shape->width * shape->channels;
-    if (params->classes * numbers > PICTURES_MAX)
-        return weir__pattern_refuse("data", "choose fewer classes or a smaller sample",
-                                    "%" PRIu32 " classes of samples of %" PRIu64
-                                    " numbers are more than %" PRIu64 " numbers",
-                                    params->classes, numbers, PICTURES_MAX);
-    if (params->count < 1)
-        return weir__pattern_refuse("data", NULL, "count is 0; it must be above");
-    if (params->noise > 255)
-        return weir__pattern_refuse("data", NULL, "noise is %" PRIu32 "; it must be 0 ... 255",
-                                    params->noise);
-    return WEIR_OK;
-}
 
 static unsigned char colour_at(const weir_train_data *data, uint32_t label, uint32_t number)
 {
@@ -212,7 +181,6 @@ static unsigned char colour_at(const weir_train_data *data, uint32_t label, uint
 
 static bool make_pictures(weir_train_data *data)
 {
-    // Neither is 0: see check().
     unsigned char *at = data->pictures =
         malloc(data->classes * data->numbers); // NOLINT(clang-analyzer-optin.portability.UnixAPI)
     for (uint32_t label = 0; at && label < data->classes; label++)
@@ -225,7 +193,6 @@ weir_status weir_train_data_make(const struct weir_train_made_params *params,
                                  weir_train_data **out_data)
 {
     *out_data = NULL;
-    TRY(check(params));
     weir_train_data *data = calloc(1, sizeof *data);
     if (!data)
         return weir__pattern_no_memory("data", "data");

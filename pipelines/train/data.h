@@ -28,7 +28,7 @@ struct weir_train_made_params {
 };
 
 // Ownership: the caller's, until weir_train_data_destroy().
-// Errors: WEIR_ERROR_INVALID naming the field and its limits; WEIR_ERROR_OUT_OF_MEMORY.
+// Errors: WEIR_ERROR_OUT_OF_MEMORY.
 weir_status weir_train_data_make(const struct weir_train_made_params *params,
                                  weir_train_data **out_data);
 

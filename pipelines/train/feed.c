@@ -19,25 +19,6 @@ enum {
     DRAW_BIAS
 };
 
-static weir_status check_colours(const struct weir_train_augment_params *params)
-{
-    if (!(params->contrast >= 0 && params->contrast <= 1))
-        return weir__pattern_refuse("augment", NULL, "the contrast is %g; it is from 0 to 1",
-                                    (double)params->contrast);
-    if (!(params->brightness >= 0 && isfinite(params->brightness)))
-        return weir__pattern_refuse("augment", NULL, "the brightness is %g; it is 0 or more",
-                                    (double)params->brightness);
-    for (uint32_t c = 0; c < params->channels; c++)
-        if (!isfinite(params->mean[c]) ||
-            !(params->deviation[c] > 0 && isfinite(params->deviation[c])))
-            return weir__pattern_refuse(
-                "augment", NULL,
-                "channel %u has the mean %g and the deviation %g; the mean is finite, the "
-                "deviation above 0",
-                c, (double)params->mean[c], (double)params->deviation[c]);
-    return WEIR_OK;
-}
-
 weir_status weir_train_augment_check(const struct weir_train_augment_params *params)
 {
     const uint32_t most = 1 << 14;
@@ -54,7 +35,7 @@ weir_status weir_train_augment_check(const struct weir_train_augment_params *par
                                     "%u x %u pixels cannot be cut out of images of %u x %u",
                                     params->out_width, params->out_height, params->width,
                                     params->height);
-    return check_colours(params);
+    return WEIR_OK;
 }
 
 size_t weir_train_augment_in_bytes(const struct weir_train_augment_params *params, uint32_t count)

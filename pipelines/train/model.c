@@ -42,32 +42,6 @@ size_t weir_train_convnet(uint32_t channels, uint32_t classes, struct weir_train
     return 2 + weir_train_mlp(1, 4 * channels, classes, layers + 2);
 }
 
-static weir_status refuse_layer(const weir_train_model *model, size_t index, const char *what,
-                                uint64_t value, const char *limits)
-{
-    return weir__pattern_refuse(model->label, NULL, "layer %zu has %s %" PRIu64 "; it must be %s",
-                                index, what, value, limits);
-}
-
-static weir_status check_layer(const weir_train_model *model, size_t index,
-                               const struct weir_train_layer *layer)
-{
-    if (layer->kind != WEIR_TRAIN_DENSE && layer->kind != WEIR_TRAIN_CONVOLUTION)
-        return refuse_layer(model, index, "the kind", layer->kind,
-                            "WEIR_TRAIN_DENSE or WEIR_TRAIN_CONVOLUTION");
-    if (layer->outputs < 1 || layer->outputs > 65536)
-        return refuse_layer(model, index, "the outputs", layer->outputs, "1 ... 65536");
-    if (layer->kind == WEIR_TRAIN_CONVOLUTION && (layer->side % 2 == 0 || layer->side > 15))
-        return refuse_layer(model, index, "the side", layer->side, "odd, 1 ... 15");
-    if (layer->kind == WEIR_TRAIN_CONVOLUTION && (layer->stride < 1 || layer->stride > 16))
-        return refuse_layer(model, index, "the stride", layer->stride, "1 ... 16");
-    if (layer->relu && index + 1 == model->layer_count && !model->forward_only)
-        return weir__pattern_refuse(
-            model->label, "leave it out",
-            "the last layer has a ReLU, after which no class can be unlikely");
-    return WEIR_OK;
-}
-
 static struct train_geometry view_of(const struct weir_train_layer *layer,
                                      const struct weir_train_shape *from)
 {
@@ -108,7 +82,6 @@ static weir_status set_layer(weir_train_model *model, size_t index,
                              const struct weir_train_layer *what, struct weir_train_shape *shape)
 {
     struct train_layer *layer = &model->layers[index];
-    TRY(check_layer(model, index, what));
     layer->what = *what;
     layer->view = view_of(what, shape);
     const struct train_geometry *view = &layer->view;
@@ -193,11 +166,6 @@ static weir_status train_model_lay_out(weir_train_model *model,
     TRY(check_input(model));
     for (size_t i = 0; i < model->layer_count; i++)
         TRY(set_layer(model, i, &params->layers[i], &shape));
-    if (shape.height * shape.width > 1 && !model->forward_only)
-        return weir__pattern_refuse(model->label, "end with a dense layer",
-                                    "the last layer has %" PRIu32 " x %" PRIu32
-                                    " places; it must have one",
-                                    shape.height, shape.width);
     set_parameters(model);
     return WEIR_OK;
 }
@@ -421,10 +389,6 @@ static weir_status tell(weir_train_ready ready, void *user, size_t index, weir_q
 weir_status weir_train_model_backward(weir_train_model *model, weir_queue *queue, bool accumulate,
                                       weir_train_ready ready, void *user)
 {
-    if (!model->views[0].buffer)
-        return weir__pattern_refuse(model->label,
-                                    "bind its gradients, and create it without forward_only",
-                                    "the model has no gradients");
     for (size_t i = model->layer_count; i-- > 0;) {
         TRY(submit_bias(model, queue, i, accumulate));
         TRY(tell(ready, user, 2 * i + 1, queue));
@@ -613,48 +577,6 @@ static weir_status create_parts(weir_train_model *model,
     return prepare(model);
 }
 
-static bool is_power_of_two(float grid)
-{
-    int exponent;
-    return frexpf(grid, &exponent) == 0.5f;
-}
-
-static weir_status check_method(const struct weir_train_model_params *params)
-{
-    if ((unsigned)params->method > WEIR_TRAIN_ADAM)
-        return weir__pattern_refuse(params->label, "pass WEIR_TRAIN_SGD or WEIR_TRAIN_ADAM",
-                                    "there is no method %d", (int)params->method);
-    if (params->method != WEIR_TRAIN_FIXED && params->forward_only)
-        return weir__pattern_refuse(params->label, NULL,
-                                    "the model is forward_only: it has no gradients");
-    if (!(params->momentum >= 0 && params->momentum < 1))
-        return weir__pattern_refuse(params->label, NULL, "momentum is %g; it must be 0 ... below 1",
-                                    (double)params->momentum);
-    return WEIR_OK;
-}
-
-static weir_status check(const struct weir_train_model_params *params)
-{
-    const char *label = params->label;
-    if (!params->device || !params->layers)
-        return weir__pattern_refuse(label, NULL, "a device and layers are needed");
-    if (params->layer_count < 1 || params->layer_count > WEIR_TRAIN_LAYERS_MAX)
-        return weir__pattern_refuse(label, NULL, "layer_count is %zu; it must be 1 ... %d",
-                                    params->layer_count, WEIR_TRAIN_LAYERS_MAX);
-    if ((unsigned)params->element > WEIR_TRAIN_BF16)
-        return weir__pattern_refuse(label, "pass WEIR_TRAIN_F32 or WEIR_TRAIN_BF16",
-                                    "there is no element %d", (int)params->element);
-    if ((unsigned)params->products > WEIR_TRAIN_CUBLAS)
-        return weir__pattern_refuse(label, "pass WEIR_TRAIN_KERNELS or WEIR_TRAIN_CUBLAS",
-                                    "there are no products %d", (int)params->products);
-    if (params->grid != 0 &&
-        !(params->grid >= 0x1p-16f && params->grid <= 1 && is_power_of_two(params->grid)))
-        return weir__pattern_refuse(label, NULL,
-                                    "grid is %g; it must be 0 or a power of two, 2^-16 ... 1",
-                                    (double)params->grid);
-    return check_method(params);
-}
-
 static size_t alignment_of(const weir_device *device)
 {
     const size_t least = 256; // so that vectors of any size may be read
@@ -666,7 +588,6 @@ weir_status weir_train_model_create(const struct weir_train_model_params *params
                                     weir_train_model **out_model)
 {
     *out_model = NULL;
-    TRY(check(params));
     weir_train_model *model =
         calloc(1, sizeof *model + params->layer_count * sizeof *model->layers);
     if (!model)
@@ -714,25 +635,8 @@ void weir_train_model_destroy(weir_train_model **model)
 
 // Gradients.
 
-static weir_status check_view(const weir_train_model *model, size_t index,
-                              const struct weir_train_view *view)
-{
-    const size_t bytes = model->parameter[index].count * sizeof(float);
-    const size_t room = weir_buffer_size(view->buffer);
-    if (bytes <= room && view->offset <= room - bytes)
-        return WEIR_OK;
-    return weir__pattern_refuse(
-        model->label, NULL, "the gradient of %s takes %zu bytes from byte %zu of a buffer of %zu",
-        model->parameter[index].name, bytes, view->offset, room);
-}
-
 weir_status weir_train_model_bind(weir_train_model *model, const struct weir_train_view *views)
 {
-    if (model->forward_only)
-        return weir__pattern_refuse(model->label, NULL,
-                                    "the model is forward_only: it has no gradients");
-    for (size_t i = 0; i < 2 * model->layer_count; i++)
-        TRY(check_view(model, i, &views[i]));
     memcpy(model->views, views, 2 * model->layer_count * sizeof *views);
     for (size_t i = 0; i < model->layer_count; i++)
         for (int add = 0; add < 2; add++) {

@@ -23,6 +23,8 @@
 // Matrices are row-major, images [height, width, channels]. A weight is [inputs, outputs]; that of a
 // convolution [side * side * channels, outputs].
 //
+// The command that trains checks what it is given; a model checks what depends on its input and batch.
+//
 // Threads: one thread at a time per model.
 // Errors: a call that submits returns the queue's first failure; what it had submitted until then
 // stays submitted.
@@ -92,7 +94,7 @@ struct weir_train_model_params {
     weir_train_products products;
     float grid;         // 0: nothing is rounded; else a power of two, 2^-16 ... 1
     const char *cublas; // CUBLAS: its path; NULL: libcublas.so.13, else libcublas.so.12
-    bool forward_only;  // no gradients: weir_train_model_backward() is refused
+    bool forward_only;  // no gradients: not for weir_train_model_bind(), _backward() and _update()
     weir_train_method method;
     float momentum; // SGD: 0 ... below 1
 };
@@ -101,7 +103,7 @@ struct weir_train_model_params {
 // weir_train_checkpoint_read()). Waits for nothing.
 //
 // Ownership: the caller's, until weir_train_model_destroy(). Outlived by the device.
-// Errors: WEIR_ERROR_INVALID naming the layer and the limit; WEIR_ERROR_OUT_OF_MEMORY;
+// Errors: WEIR_ERROR_INVALID for a layer or a batch of too many numbers; WEIR_ERROR_OUT_OF_MEMORY;
 // WEIR_ERROR_BUILD; WEIR_ERROR_UNSUPPORTED for CUBLAS without CUDA or without the library.
 weir_status weir_train_model_create(const struct weir_train_model_params *params,
                                     weir_train_model **out_model);
@@ -164,9 +166,6 @@ struct weir_train_view {
 
 // Says where gradients are written and read, one view for each parameter, before the first backward pass. Only while
 // no pass is under way. The buffers must outlive the model, or the next call of this function.
-//
-// Errors: WEIR_ERROR_INVALID for a view that does not fit its buffer, with the parameter's name, and for a model that
-// is forward_only.
 weir_status weir_train_model_bind(weir_train_model *model, const struct weir_train_view *views);
 
 // The samples of one pass, on the device. The forward pass alone reads them: once its work is done
@@ -200,8 +199,6 @@ typedef weir_status (*weir_train_ready)(void *user, size_t index, weir_queue *qu
 
 // Submits the backward pass of the last forward pass, once, to the same queue or to one that waits
 // for it. Gradients are overwritten, or added to with `accumulate`. `ready` may be NULL.
-//
-// Errors: WEIR_ERROR_INVALID for a model whose gradients are not bound.
 weir_status weir_train_model_backward(weir_train_model *model, weir_queue *queue, bool accumulate,
                                       weir_train_ready ready, void *user);
 
@@ -211,9 +208,7 @@ struct weir_train_rates {
     uint64_t step; // from 1 on
 };
 
-// Submits the update of all parameters, by one launch each.
-//
-// Errors: WEIR_ERROR_INVALID for a model without a method, and for a step of 0.
+// Submits the update of all parameters, by one launch each, of a model with a method.
 weir_status weir_train_model_update(weir_train_model *model, weir_queue *queue,
                                     const struct weir_train_rates *rates);
 

@@ -344,45 +344,6 @@ enum {
 // Of activations, where sums are to be exact.
 #define GRID 0x1p-6F
 
-static const char name[] = "train";
-
-static weir_status check_counts(const struct weir_train_run_params *p)
-{
-    if (p->steps < 1 || p->steps > WEIR_TRAIN_STEPS_MAX)
-        return weir__pattern_refuse(name, NULL, "%" PRIu64 " steps; 1 to %" PRIu64 " are possible",
-                                    p->steps, WEIR_TRAIN_STEPS_MAX);
-    if (p->passes < 1 || p->passes > WEIR_TRAIN_PASSES_MAX)
-        return weir__pattern_refuse(name, NULL, "a step of %u passes; 1 to %d are possible",
-                                    p->passes, WEIR_TRAIN_PASSES_MAX);
-    if (p->batch < 1 || p->batch > WEIR_TRAIN_BATCH_MAX)
-        return weir__pattern_refuse(name, NULL, "a batch of %u samples; 1 to %d are possible",
-                                    p->batch, WEIR_TRAIN_BATCH_MAX);
-    if (!(p->rate > 0 && isfinite(p->rate)))
-        return weir__pattern_refuse(name, NULL, "a learning rate of %g; it is above 0",
-                                    (double)p->rate);
-    if (p->network == WEIR_TRAIN_MLP && p->hidden > WEIR_TRAIN_LAYERS_MAX - 1)
-        return weir__pattern_refuse(name, NULL, "%u hidden layers; at most %d are possible",
-                                    p->hidden, WEIR_TRAIN_LAYERS_MAX - 1);
-    return WEIR_OK;
-}
-
-static weir_status check(const struct weir_train_run_params *p)
-{
-    if (!p->comm || !p->data)
-        return weir__pattern_refuse(name, "set it in the params", "weir_train_run: %s is NULL",
-                                    p->comm ? "data" : "comm");
-    if (p->program < WEIR_TRAIN_DDP || p->program > WEIR_TRAIN_ENCDEC)
-        return weir__pattern_refuse(name, NULL, "there is no program %d", (int)p->program);
-    if (p->exact && p->program == WEIR_TRAIN_AUGMENT)
-        return weir__pattern_refuse(
-            name, "train with another program, or not exactly",
-            "augmented images are no integers, so sums over them are not exact");
-    if (p->resume && !p->checkpoint)
-        return weir__pattern_refuse(name, "name a checkpoint",
-                                    "there is no checkpoint to resume from");
-    return check_counts(p);
-}
-
 static uint32_t seven_eighths(uint32_t side)
 {
     return side - side / 8;
@@ -510,7 +471,6 @@ static weir_status create_buckets(struct train *train)
 static weir_status begin(struct train *train)
 {
     const struct weir_train_run_params *p = train->params;
-    TRY(check(p));
     train->device = weir_comm_device(p->comm);
     train->order = (struct train_order){.seed = p->seed,
                                         .rank = weir_comm_rank(p->comm),
@@ -525,7 +485,7 @@ static weir_status create(struct train *train, const struct weir_train_run_param
 {
     *train = (struct train){.params = params};
     TRY(begin(train));
-    TRY(weir_queue_create(train->device, WEIR_PARAMS(weir_queue, .label = name, .timing = true),
+    TRY(weir_queue_create(train->device, WEIR_PARAMS(weir_queue, .label = "train", .timing = true),
                           &train->queue));
     TRY(create_model(train));
     train->parameter_count = (uint32_t)weir_train_model_parameter_count(train->model);

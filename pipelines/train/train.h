@@ -116,7 +116,7 @@ struct weir_train_figures {
 // rank the communicator is aborted with the cause, and all ranks return.
 //
 // Ownership: `*out_figures` is the caller's, until weir_train_figures_finish().
-// Errors: WEIR_ERROR_INVALID, naming what is wrong; those of models, buckets, loaders and
+// Errors: WEIR_ERROR_INVALID for a crop or a checkpoint that does not fit; those of models, buckets, loaders and
 // checkpoints; the first failure of a queue.
 weir_status weir_train_run(const struct weir_train_run_params *params,
                            struct weir_train_figures *out_figures);

@@ -68,11 +68,6 @@ static weir_status update_adam(const weir_train_model *model, weir_queue *queue,
 weir_status weir_train_model_update(weir_train_model *model, weir_queue *queue,
                                     const struct weir_train_rates *rates)
 {
-    if (model->method == WEIR_TRAIN_FIXED)
-        return weir__pattern_refuse(model->label, "create it with a method",
-                                    "the model has no method of updates");
-    if (rates->step == 0)
-        return weir__pattern_refuse(model->label, "count steps from 1 on", "step is 0");
     for (size_t i = 0; i < 2 * model->layer_count; i++)
         TRY(model->method == WEIR_TRAIN_SGD ? update_sgd(model, queue, i, rates)
                                             : update_adam(model, queue, i, rates));

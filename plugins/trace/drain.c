@@ -434,7 +434,7 @@ static void close_file(struct trace *trace)
 }
 
 // Every queue is destroyed by now. Runs on this thread too, which has all signals blocked: SIGPIPE
-// of a pipe without a reader, and SIGXFSZ of a file that may not grow.
+// of a pipe without a reader.
 static void write_rest(struct trace *trace)
 {
     struct round round = {.last = true, .more = true};

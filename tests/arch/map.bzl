@@ -184,7 +184,7 @@ TARGETS = {
         "//kernels/library:grid_barrier",
         "//kernels/library:half",
         "//kernels/library:half_conversions",
-        "//kernels/library:native",
+        "//kernels/library:math",
         "//kernels/library:sub_groups",
         "//kernels/library:work_items",
     ],

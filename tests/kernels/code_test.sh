@@ -77,3 +77,14 @@ make
 expect_steps "ld.global st.global ld.global st.global" "a load is left out"
 make --restrict
 expect_steps "ld.global.nc st.global st.global" "--restrict"
+
+# A vector of halves is compared as others are: -1 is true.
+cat >k.cl <<'TEXT'
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+__kernel void k(__global short2 *o, __global half2 *h)
+{
+    o[0] = isinf(h[0]);
+}
+TEXT
+make
+grep -qE 'selp.b16.*, -1, 0,' out.c || fail "isinf of halves: $(grep selp out.c)"

@@ -174,7 +174,7 @@ WEIR_TEST(Library, LinearIds)
 
 enum {
     HALVES = 65536,
-    HALF_RESULTS = 21,
+    HALF_RESULTS = 22,
     INFINITE = 0x7c00
 };
 
@@ -243,6 +243,7 @@ static void check_floats(size_t i, const uint32_t *in, const uint32_t *got)
     expect("isnormal", i, got[16], isfinite(x) && fabs(x) >= 0x1p-14);
     expect("isless", i, (int32_t)got[17], x < y ? -1 : 0);
     expect("select", i, got[18], in[2]);
+    expect("isinf", i, (int32_t)got[21], isinf(x) ? -1 : 0);
     expect("fmax", i, order_of(got[20]), order_of(x > y ? in[0] : in[1]));
 }
 

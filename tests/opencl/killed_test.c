@@ -8,14 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <weir/weir.h>
-
 #include "base/clock.h"
 #include "base/disk_cache.h"
-#include "kernels/conformance/conformance.h"
-#include "tests/support/test.h"
+#include "tests/opencl/rig.h"
 
-#define ITEMS 65536u
 #define ENTRIES 8
 #define ENTRY_BYTES ((size_t)2 << 20)
 
@@ -33,73 +29,21 @@ static pid_t start_child(void (*body)(void))
 
 // Killed in the middle of a run.
 
-struct world {
-    weir_runtime *runtime;
-    weir_device *device;
-    weir_queue *queues[2];
-    weir_buffer *device_buffers[2]; // of each queue
-    weir_buffer *host_buffers[2];
-    weir_program *program;
-    weir_kernel *iota;
-};
-
 static int busy_pipe[2];
-
-static void open_world(struct world *w)
-{
-    struct weir_buffer_params buffer_params = {.struct_size = sizeof buffer_params,
-                                               .size = ITEMS * sizeof(uint32_t)};
-    memset(w, 0, sizeof *w);
-    ASSERT_OK(weir_open(WEIR_PARAMS(weir_open, .config_path = "", .backend = "opencl",
-                                    .module_path = weir_test_runfile("backends/opencl")),
-                        &w->runtime));
-    ASSERT_OK(weir_device_open(w->runtime, NULL, &w->device));
-    for (size_t i = 0; i < 2; i++) {
-        ASSERT_OK(weir_queue_create(w->device, NULL, &w->queues[i]));
-        buffer_params.placement = WEIR_PLACE_DEVICE;
-        ASSERT_OK(weir_buffer_create(w->device, &buffer_params, &w->device_buffers[i]));
-        buffer_params.placement = WEIR_PLACE_HOST;
-        ASSERT_OK(weir_buffer_create(w->device, &buffer_params, &w->host_buffers[i]));
-    }
-    ASSERT_OK(weir_program_create(w->device,
-                                  WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
-                                  &w->program));
-    ASSERT_OK(weir_kernel_create(w->program, "iota", &w->iota));
-}
-
-static void close_world(struct world *w)
-{
-    weir_kernel_destroy(&w->iota);
-    weir_program_destroy(&w->program);
-    for (size_t i = 0; i < 2; i++) {
-        weir_buffer_destroy(&w->device_buffers[i]);
-        weir_buffer_destroy(&w->host_buffers[i]);
-        weir_queue_destroy(&w->queues[i]);
-    }
-    EXPECT_OK(weir_device_close(&w->device));
-    EXPECT_OK(weir_close(&w->runtime));
-}
-
-static weir_status launch(struct world *w, size_t queue, uint32_t first)
-{
-    return weir_queue_launch(w->queues[queue], w->iota, weir_dim(ITEMS / 64, 1, 1),
-                             weir_dim(64, 1, 1),
-                             weir_out(w->device_buffers[queue], 0, ITEMS * sizeof(uint32_t)), first,
-                             ITEMS);
-}
 
 // Until it is killed.
 static void be_busy(void)
 {
-    struct world w;
+    struct opencl_rig rig;
     struct weir_event events[2];
-    const size_t size = ITEMS * sizeof(uint32_t);
-    open_world(&w);
-    for (uint64_t turn = 0; !weir_test_has_failed(); turn++) {
+    opencl_rig_open(&rig, "");
+    weir_buffer *const buffers[] = {rig.buffer, rig.other};
+    for (uint32_t turn = 0; !weir_test_has_failed(); turn++) {
         const size_t i = turn % 2;
-        EXPECT_INT_EQ(launch(&w, i, 1), WEIR_OK);
-        EXPECT_OK(weir_queue_copy(w.queues[i], w.host_buffers[i], 0, w.device_buffers[i], 0, size));
-        EXPECT_OK(weir_queue_record(w.queues[i], &events[i]));
+        opencl_rig_launch(&rig, rig.queues[i], buffers[i], turn);
+        EXPECT_OK(weir_queue_copy(rig.queues[i], buffers[i], OPENCL_RIG_BYTES / 2, buffers[i], 0,
+                                  OPENCL_RIG_BYTES / 2));
+        events[i] = opencl_rig_record(rig.queues[i]);
         if (turn == 20)
             EXPECT_INT_EQ(write(busy_pipe[1], "b", 1), 1);
         if (turn > 8)
@@ -109,16 +53,10 @@ static void be_busy(void)
 
 static void expect_right_results(void)
 {
-    static uint32_t result[ITEMS];
-    struct world w;
-    uint32_t wrong = 0;
-    open_world(&w);
-    EXPECT_INT_EQ(launch(&w, 0, 7), WEIR_OK);
-    EXPECT_OK(weir_download(w.queues[0], result, w.device_buffers[0], 0, sizeof result));
-    for (uint32_t i = 0; i < ITEMS; i++)
-        wrong += result[i] != 7 + i;
-    EXPECT_UINT_EQ(wrong, 0);
-    close_world(&w);
+    struct opencl_rig rig;
+    opencl_rig_open(&rig, "");
+    opencl_rig_expect_works(&rig, rig.queues[0], 7);
+    opencl_rig_close(&rig);
 }
 
 WEIR_TEST(Killed, InMidRun)

@@ -1,10 +1,14 @@
 // What OpenCL drivers other than PoCL 3.1 do, which the failing library plays: docs/opencl-drivers.md has
 // the drivers.
 
+#include <dirent.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "kernels/drivers/drivers.h"
 #include "tests/opencl/rig.h"
 #include "tests/opencl/version.h"
 
@@ -215,29 +219,109 @@ OPENCL_RIG_AS_TEST(OpenclOthers, CopiesOfWorkGroups, WEIR_TEST_OPENCL_NO_GROUP_W
         run_copies(rig, kernel);
 }
 
-// A bundle of OpenCL C 2.0, as a driver compiles it.
-static uint32_t version_as(unsigned bits)
+// A bundle of OpenCL C 2.0.
+OPENCL_RIG_AS_TEST(OpenclOthers, SecondVersionOfTheLanguageIsTheThirdWhereItIsMissing,
+                   WEIR_TEST_OPENCL_NO_C_2)
 {
-    struct opencl_rig rig;
-    weir_program *program = NULL;
-    weir_kernel *kernel = NULL;
+    own_program program = NULL;
+    own_kernel kernel = NULL;
     uint32_t version = 0;
-    opencl_rig_open_as(&rig, bits);
-    EXPECT_OK(weir_program_create(rig.device, WEIR_PARAMS(weir_program, .bundle = &version_kernels),
-                                  &program));
-    if (program)
-        EXPECT_OK(weir_kernel_create(program, "version_of", &kernel));
-    if (kernel)
-        EXPECT_OK(weir_queue_launch(rig.queues[0], kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
-                                    weir_out(rig.buffer, 0, sizeof version)));
-    EXPECT_OK(weir_download(rig.queues[0], &version, rig.buffer, 0, sizeof version));
-    weir_kernel_destroy(&kernel);
-    weir_program_destroy(&program);
-    opencl_rig_close(&rig);
-    return version;
+    ASSERT_OK(weir_program_create(rig->device,
+                                  WEIR_PARAMS(weir_program, .bundle = &version_kernels), &program));
+    ASSERT_OK(weir_kernel_create(program, "version_of", &kernel));
+    EXPECT_OK(weir_queue_launch(rig->queues[0], kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                weir_out(rig->buffer, 0, sizeof version)));
+    EXPECT_OK(weir_download(rig->queues[0], &version, rig->buffer, 0, sizeof version));
+    EXPECT_UINT_EQ(version, 300);
 }
 
-WEIR_TEST(OpenclOthers, SecondVersionOfTheLanguageIsTheThirdWhereItIsMissing)
+// Barriers in loops, and what docs/porting.md advises for variables that PoCL miscompiles: the last number of each
+// block, or their sum.
+OPENCL_RIG_TEST(OpenclOthers, KernelsThatADriverMayMiscompile)
 {
-    EXPECT_UINT_EQ(version_as(WEIR_TEST_OPENCL_NO_C_2), 300);
+    enum {
+        BLOCK = 64,
+        NUMBERS = 2 * BLOCK
+    };
+    static const char *const names[] = {"written_by_one", "volatile_variable", "barrier_in_loop"};
+    uint32_t numbers[NUMBERS], out[2];
+    own_program program = NULL;
+    ASSERT_OK(weir_program_create(rig->device,
+                                  WEIR_PARAMS(weir_program, .bundle = &drivers_kernels), &program));
+    for (uint32_t i = 0; i < NUMBERS; i++)
+        numbers[i] = i + 1;
+    EXPECT_OK(weir_upload(rig->queues[0], rig->buffer, 0, numbers, sizeof numbers));
+    for (int i = 0; i < 3; i++) {
+        const struct weir_argument arguments[] = {weir_in(rig->buffer, 0, sizeof numbers),
+                                                  weir_out(rig->other, 0, sizeof out),
+                                                  weir_local(BLOCK * sizeof *out)};
+        own_kernel kernel = NULL;
+        weir_test_note("%s", names[i]);
+        ASSERT_OK(weir_kernel_create(program, names[i], &kernel));
+        EXPECT_OK(weir_queue_launch_array(rig->queues[0], kernel, weir_dim(2, 1, 1),
+                                          weir_dim(BLOCK, 1, 1), arguments, i == 2 ? 3 : 2));
+        EXPECT_OK(weir_download(rig->queues[0], out, rig->other, 0, sizeof out));
+        EXPECT_UINT_EQ(out[0], i == 2 ? BLOCK * (1 + BLOCK) / 2 : BLOCK);
+        EXPECT_UINT_EQ(out[1], i == 2 ? BLOCK * (1 + BLOCK) / 2 + BLOCK * BLOCK : NUMBERS);
+    }
+    weir_test_note(NULL);
+}
+
+// The threads of a driver take no signal of the program's: its handlers run on its own threads.
+
+static bool blocks(const char *task, int number)
+{
+    char path[300];
+    char line[256];
+    unsigned long long mask = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%s/status", task);
+    FILE *file = fopen(path, "r");
+    while (file && fgets(line, sizeof line, file))
+        if (strncmp(line, "SigBlk:", 7) == 0)
+            mask = strtoull(line + 7, NULL, 16);
+    if (file)
+        fclose(file);
+    return mask >> (number - 1) & 1;
+}
+
+// How many threads this process has, and how many of them take the signal.
+static size_t count_threads(int number, size_t *out_takers)
+{
+    size_t count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    *out_takers = 0;
+    for (const struct dirent *entry; tasks && (entry = readdir(tasks));) {
+        if (entry->d_name[0] == '.')
+            continue;
+        count++;
+        *out_takers += !blocks(entry->d_name, number);
+    }
+    if (tasks)
+        closedir(tasks);
+    return count;
+}
+
+static weir_status do_nothing(void *user)
+{
+    return WEIR_OK;
+}
+
+WEIR_TEST(OpenclOthers, SignalsAreForThreadsOfTheProgram)
+{
+    struct opencl_rig rig;
+    size_t takers;
+    sigset_t before, after;
+    sigprocmask(SIG_BLOCK, NULL, &before);
+    opencl_rig_open(&rig, "");
+    opencl_rig_expect_works(&rig, rig.queues[0], 3);
+    EXPECT_OK(weir_queue_host_call(rig.queues[0], do_nothing, NULL));
+    EXPECT_OK(weir_queue_sync(rig.queues[0], WEIR_FOREVER));
+    EXPECT_UINT_GT(count_threads(SIGTERM, &takers), 1);
+    EXPECT_UINT_EQ(takers, 1);
+    count_threads(SIGALRM, &takers);
+    EXPECT_UINT_EQ(takers, 1);
+    sigprocmask(SIG_BLOCK, NULL, &after);
+    for (int number = 1; number < 32; number++)
+        EXPECT_INT_EQ(sigismember(&after, number), sigismember(&before, number));
+    opencl_rig_close(&rig);
 }

@@ -1,8 +1,6 @@
 // A group of pipelines on several devices of a chain: three of the null backend, or as many as the
 // driver has. Each is a line.
-#include <malloc.h>
 #include <stdatomic.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "patterns/pipeline_group.h"
@@ -75,7 +73,6 @@ static weir_status open_device(struct lane *lane, uint32_t index)
 static void open_devices(void)
 {
     memset(&world, 0, sizeof world);
-    blocked_begin();
     ASSERT_OK(line_open("[null]\ndevices = 3\n"));
     line.jitter = true;
     const size_t devices = weir_device_count(rig.runtime);
@@ -218,69 +215,6 @@ static void open_gate_and_drain(void)
     ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
 }
 
-struct submitter {
-    pthread_t thread;
-    struct frame *frame;
-    weir_status status;
-};
-
-static void *submit_one(void *argument)
-{
-    struct submitter *submitter = argument;
-    blocked_watch();
-    submitter->status = weir_pipeline_group_submit(world.group, submitter->frame);
-    return NULL;
-}
-
-static void start_blocked(struct submitter *submitter)
-{
-    pthread_create(&submitter->thread, NULL, submit_one, submitter);
-    blocked_await();
-}
-
-WEIR_TEST(PipelineGroup, BlockWaitsForRoom)
-{
-    struct frame frames[4 * LANES];
-    const uint32_t full = fill(frames, WEIR_PIPELINE_BLOCK);
-    struct submitter submitter = {.frame = &frames[full]};
-    start_blocked(&submitter);
-    gate_open(&line.gate);
-    pthread_join(submitter.thread, NULL);
-    EXPECT_INT_EQ(submitter.status, WEIR_OK);
-    open_gate_and_drain();
-    expect_order(frames, full + 1);
-    close_world();
-}
-
-WEIR_TEST(PipelineGroup, CancelEndsABlockedSubmit)
-{
-    struct frame frames[4 * LANES];
-    const uint32_t full = fill(frames, WEIR_PIPELINE_BLOCK);
-    struct submitter submitter = {.frame = &frames[full]};
-    start_blocked(&submitter);
-    ASSERT_OK(weir_pipeline_group_cancel(world.group));
-    pthread_join(submitter.thread, NULL);
-    EXPECT_INT_EQ(submitter.status, WEIR_CANCELLED);
-    open_gate_and_drain();
-    expect_order(frames, full);
-    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_CANCELLED), world.count);
-    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), world.count);
-    close_world();
-}
-
-WEIR_TEST(PipelineGroup, WouldBlockSaysSo)
-{
-    struct frame frames[4 * LANES];
-    struct weir_pipeline_statistics all;
-    const uint32_t full = fill(frames, WEIR_PIPELINE_WOULD_BLOCK);
-    EXPECT_INT_EQ(weir_pipeline_group_submit(world.group, &frames[full]), WEIR_NOT_READY);
-    open_gate_and_drain();
-    expect_order(frames, full);
-    weir_pipeline_group_get_statistics(world.group, &all);
-    EXPECT_UINT_EQ(all.refused, 1);
-    close_world();
-}
-
 WEIR_TEST(PipelineGroup, DropOldestDropsTheOldestOfAll)
 {
     struct frame frames[4 * LANES];
@@ -292,18 +226,6 @@ WEIR_TEST(PipelineGroup, DropOldestDropsTheOldestOfAll)
         const bool dropped = i == world.count || i == world.count + 1;
         EXPECT_INT_EQ(recorder_at(&line.recorder, i)->status, dropped ? WEIR_DROPPED : WEIR_OK);
     }
-    close_world();
-}
-
-WEIR_TEST(PipelineGroup, DropNewestDropsThisOne)
-{
-    struct frame frames[4 * LANES];
-    const uint32_t full = fill(frames, WEIR_PIPELINE_DROP_NEWEST);
-    submit_frames(frames + full, 1);
-    open_gate_and_drain();
-    expect_order(frames, full + 1);
-    EXPECT_INT_EQ(recorder_at(&line.recorder, full)->status, WEIR_DROPPED);
-    EXPECT_UINT_EQ(recorder_count_of(&line.recorder, WEIR_OK), full);
     close_world();
 }
 
@@ -365,31 +287,6 @@ WEIR_TEST(PipelineGroup, APipelineMayJoinLater)
     ASSERT_OK(weir_pipeline_group_drain(world.group, WEIR_FOREVER));
     expect_order(frames, 4);
     EXPECT_OK(weir_pipeline_destroy(&third));
-    close_world();
-}
-
-static size_t memory_in_use(void)
-{
-    const struct mallinfo2 info = mallinfo2(); // of the sanitizers' allocators: nothing
-    return info.uordblks + info.hblkhd;
-}
-
-// Pipelines that come and go: the group is as large as those that are there need.
-WEIR_TEST(PipelineGroup, JoinsAreNotKept)
-{
-    size_t before = 0;
-    open_devices();
-    struct weir_pipeline_params params = params_of(&world.lanes[0], WEIR_PIPELINE_BLOCK);
-    ASSERT_OK(weir_pipeline_create(&params, &world.lanes[0].pipeline));
-    params = params_of(&world.lanes[world.count - 1], WEIR_PIPELINE_BLOCK);
-    params.backlog = 4096;
-    for (int i = 0; i < 60; i++) {
-        weir_pipeline *other = NULL;
-        ASSERT_OK(weir_pipeline_create(&params, &other));
-        EXPECT_OK(weir_pipeline_destroy(&other));
-        before = i == 9 ? memory_in_use() : before;
-    }
-    EXPECT_UINT_LT(memory_in_use(), before + (512 << 10));
     close_world();
 }
 

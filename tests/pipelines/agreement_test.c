@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pipelines/arr_coc/patches.h"
 #include "tests/pipelines/rig.h"
 #include "tests/support/arr_coc_reference.h"
 #include "tests/support/made_images.h"
@@ -38,27 +39,9 @@ struct distances {
     double tokens;
 };
 
-static struct arr_coc_reference_weights reference_weights(const struct rig *rig)
-{
-    const struct arr_coc_tensors *tensors = weir_arr_coc_weights_tensors(rig->weights);
-    return (struct arr_coc_reference_weights){
-        .participatory_0_weight = tensors->participatory_0_weight,
-        .participatory_0_bias = tensors->participatory_0_bias,
-        .participatory_2_weight = tensors->participatory_2_weight,
-        .participatory_2_bias = tensors->participatory_2_bias,
-        .balancer_0_weight = tensors->balancer_0_weight,
-        .balancer_0_bias = tensors->balancer_0_bias,
-        .balancer_2_weight = tensors->balancer_2_weight,
-        .balancer_2_bias = tensors->balancer_2_bias,
-        .balancer_4_weight = tensors->balancer_4_weight,
-        .balancer_4_bias = tensors->balancer_4_bias,
-    };
-}
-
 static void expected_init(struct expected *expected, const struct rig *rig,
                           const struct weir_arr_coc_sizes *sizes, const struct rig_image *image)
 {
-    const struct arr_coc_reference_weights weights = reference_weights(rig);
     const size_t pixels = (size_t)sizes->side * sizes->side;
     const size_t patches = (size_t)sizes->grid * sizes->grid;
 
@@ -70,8 +53,9 @@ static void expected_init(struct expected *expected, const struct rig *rig,
     };
     arr_coc_reference_texture(&expected->dims, image->rgb, image->height, image->width,
                               expected->texture);
-    arr_coc_reference_relevance(&expected->dims, &weights, expected->texture, rig->query,
-                                expected->scores, expected->balance, expected->relevance);
+    arr_coc_reference_relevance(&expected->dims, weir_arr_coc_weights_tensors(rig->weights),
+                                expected->texture, rig->query, expected->scores, expected->balance,
+                                expected->relevance);
 }
 
 static void expected_finish(struct expected *expected)
@@ -98,7 +82,6 @@ static void measure_relevance(const struct expected *expected, const struct rig 
                               const struct rig_frame *frame, const float *texture,
                               struct distances *out)
 {
-    const struct arr_coc_reference_weights weights = reference_weights(rig);
     const size_t patches = (size_t)expected->dims.grid * (size_t)expected->dims.grid;
     const size_t pixels = (size_t)expected->dims.size * (size_t)expected->dims.size;
     OWN_MEMORY double *promoted = rig_alloc(pixels * WEIR_ARR_COC_CHANNELS, sizeof *promoted);
@@ -108,8 +91,8 @@ static void measure_relevance(const struct expected *expected, const struct rig 
 
     for (size_t i = 0; i < pixels * WEIR_ARR_COC_CHANNELS; i++)
         promoted[i] = (double)texture[i];
-    arr_coc_reference_relevance(&expected->dims, &weights, promoted, rig->query, scores, balance,
-                                relevance);
+    arr_coc_reference_relevance(&expected->dims, weir_arr_coc_weights_tensors(rig->weights),
+                                promoted, rig->query, scores, balance, relevance);
     out->own_relevance = farthest(relevance, frame->output.relevance, patches);
     out->own_scores = farthest(scores, frame->output.scores, 3 * patches);
     out->own_balance = farthest(balance, frame->output.balance, 3);
@@ -122,24 +105,22 @@ static bool same_patches(const struct expected *expected, const struct rig_frame
 {
     const size_t patches = (size_t)expected->dims.grid * (size_t)expected->dims.grid;
     OWN_MEMORY int32_t *wanted = rig_alloc(3 * patches, sizeof *wanted);
-    int tokens = 0;
-    int count =
-        arr_coc_reference_allocate(&expected->dims, frame->output.relevance, wanted, &tokens);
-    bool same =
-        weir_test_check_int(__FILE__, __LINE__, "patches", "==", "the reference's",
-                            frame->output.patch_count, count) &&
-        weir_test_check_int(__FILE__, __LINE__, "tokens", "==", "the reference's",
-                            frame->output.token_count, tokens) &&
-        weir_test_check_int(__FILE__, __LINE__, "tokens", "<=", "the budget", tokens,
-                            expected->dims.budget) &&
-        weir_test_check_mem(__FILE__, __LINE__, "patches", "the reference's", frame->output.patches,
-                            wanted, (size_t)count * 3 * sizeof *wanted);
+    uint32_t count;
+    int64_t tokens;
+    EXPECT_TRUE(weir_arr_coc_expect_patches(frame->output.relevance, (uint32_t)patches,
+                                            expected->dims.budget, wanted, &count, &tokens));
+    EXPECT_UINT_EQ(frame->output.patch_count, count);
+    EXPECT_INT_EQ(frame->output.token_count, tokens);
+    EXPECT_INT_LE(tokens, expected->dims.budget);
+    const bool same = frame->output.patch_count == count;
+    if (same)
+        EXPECT_MEM_EQ(frame->output.patches, wanted, count * 3 * sizeof *wanted);
     return same;
 }
 
 // Measures one frame that succeeded and its texture, and checks stage 3: patches,
-// sides, order and counts are exactly those that the reference computes from the
-// frame's own relevance. Returns whether they are.
+// sides, order and counts are exactly those that follow from the frame's own
+// relevance. Returns whether they are.
 static bool measure(const struct expected *expected, const struct rig *rig,
                     const struct rig_frame *frame, const float *texture, struct distances *out)
 {

@@ -21,47 +21,14 @@ static void expect_refused(const struct weir_arr_coc_params *params, const char 
 
 // Creation.
 
-SMALL_TEST(ArrCocFailure, Sizes)
+SMALL_TEST(ArrCocFailure, SizesThatDoNotFit)
 {
-    static const struct {
-        struct weir_arr_coc_sizes sizes;
-        uint64_t max_pixels;
-        const char *part;
-    } rows[] = {
-        {{31, 1, 64}, 1, "side is 31; it must be 32 … 4096"},
-        {{4097, 1, 64}, 1, "side is 4097; it must be 32 … 4096"},
-        {{UINT32_MAX, 1, 64}, 1, "it must be 32 … 4096"},
-        {{1024, 257, 64}, 1, "grid is 257; it must be 1 … 256"},
-        {{1000, 32, 64}, 1, "side 1000 is no multiple of grid 32"},
-        {{4096, 1, 64}, 1, "a patch of 4096 pixels a side is too large; 2896 is the limit"},
-        {{64, 4, 63}, 1, "budget is 63; it must be 64 … 1048576"},
-        {{64, 4, 1048577}, 1, "budget is 1048577"},
-        {{64, 4, 256}, 0, "max_pixels is 0; it must be 1 … 1073741824"},
-        {{64, 4, 256}, 1073741825, "max_pixels is 1073741825"},
-        {{64, 4, 256}, UINT64_MAX, "it must be 1 … 1073741824"},
-    };
-
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        weir_test_note("row %zu", i);
-        const struct weir_arr_coc_params params =
-            rig_params(rig, &rows[i].sizes, rows[i].max_pixels);
-        expect_refused(&params, rows[i].part);
-    }
-}
-
-SMALL_TEST(ArrCocFailure, Params)
-{
-    const struct weir_arr_coc_params good = rig_params(rig, &small, 100);
-    struct weir_arr_coc_params params = good;
-    params.device = NULL;
-    expect_refused(&params, "a device, weights and a query are needed");
-    params = good;
-    params.query_size = rig->query_size + 1;
-    expect_refused(&params, "the query has 8 numbers, the weights need 7");
-    params = good;
-    rig->query[5] = NAN;
-    expect_refused(&params, "number 5 of the query is nan");
-    rig->query[5] = 0;
+    const struct weir_arr_coc_sizes odd = {1000, 32, 64}, large = {4096, 1, 64};
+    struct weir_arr_coc_params params = rig_params(rig, &odd, 100);
+    expect_refused(&params, "side 1000 is no multiple of grid 32");
+    params = rig_params(rig, &large, 100);
+    expect_refused(&params, "a patch of 4096 pixels a side is too large; 2896 is the limit");
+    params = rig_params(rig, &small, 100);
     params.slot_count = WEIR_PIPELINE_SLOTS_MAX + 1;
     expect_refused(&params, "slot_count is 257, but must be 0 to 256");
 }
@@ -239,17 +206,4 @@ WEIR_TEST(ArrCocSettings, SetParams)
     EXPECT_UINT_EQ(params.backlog, 9);
     EXPECT_TRUE(params.timing);
     EXPECT_TRUE(params.graphs);
-}
-
-SMALL_TEST(ArrCocSettings, DefaultSizes)
-{
-    const struct weir_arr_coc_sizes zero = {0};
-    own_arr_coc arr_coc = NULL;
-
-    struct weir_arr_coc_params params = rig_params(rig, &zero, 10);
-    params.slot_count = 1;
-    ASSERT_OK(weir_arr_coc_create(&params, &arr_coc));
-    EXPECT_UINT_EQ(weir_arr_coc_get_sizes(arr_coc)->side, 1024);
-    EXPECT_UINT_EQ(weir_arr_coc_get_sizes(arr_coc)->grid, 32);
-    EXPECT_UINT_EQ(weir_arr_coc_get_sizes(arr_coc)->budget, 4096);
 }

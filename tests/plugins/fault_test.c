@@ -8,9 +8,181 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "tests/plugins/fault_rig.h"
+#include "tests/plugins/rig.h"
 
-#define GUARD_NS (UINT64_C(60) * 1000000000u)
+enum {
+    RIG_WORDS = 512,    // of each buffer that are used
+    RIG_RESULTS = 1024, // where the kernel writes, a multiple of any alignment
+};
+
+// What creation is numbered, in the order of run_create().
+enum rig_creation {
+    RIG_DEVICE = 1,
+    RIG_UP,
+    RIG_DOWN,
+    RIG_FRAME,
+    RIG_MEMORY,
+    RIG_PROGRAM,
+    RIG_KERNEL,
+    RIG_GRAPH,
+};
+
+// What operations are numbered, in the order of submit().
+enum rig_operation {
+    RIG_COPY_IN = 1,
+    RIG_RECORD,
+    RIG_WAIT,
+    RIG_LAUNCH,
+    RIG_FILL,
+    RIG_CALL,
+    RIG_LAUNCH_GRAPH,
+    RIG_COPY_OUT,
+    RIG_LAST,
+    RIG_OPERATIONS = RIG_LAST,
+};
+
+struct run {
+    struct rig rig;           // its kernel gets what nothing reads
+    weir_graph *graph;        // fills bytes 8 to 12 with 9
+    struct weir_event copied; // after COPY_IN
+    struct weir_event last;
+    int calls; // of the host call
+};
+
+static struct {
+    pthread_mutex_t lock;
+    size_t used;
+    char text[8192];
+} logged = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+// The number of the operation that submit() reached last.
+static int reached;
+
+static void keep_line(void *user, weir_log_level level, const char *source, const char *message)
+{
+    pthread_mutex_lock(&logged.lock);
+    const size_t room = sizeof logged.text - logged.used;
+    if (strcmp(source, "fault") == 0 && strlen(message) + 2 < room)
+        logged.used += (size_t)snprintf(logged.text + logged.used, room, "%s\n", message);
+    pthread_mutex_unlock(&logged.lock);
+}
+
+// Lines of [fault]. One text is kept.
+static const char *section(const char *fault, int at, const char *more)
+{
+    static char text[512];
+    snprintf(text, sizeof text, "fault = %s\nat = %d\n%s", fault, at, more);
+    return text;
+}
+
+// Opens the runtime with lines of [fault].
+static weir_status run_open(struct run *run, const char *lines)
+{
+    char text[2048];
+    *run = (struct run){.graph = NULL};
+    logged.used = 0;
+    logged.text[0] = '\0';
+    weir_log_set(keep_line, NULL, WEIR_LOG_INFO);
+    snprintf(text, sizeof text, "[fault]\n%s", lines);
+    return rig_open("fault", text, &run->rig.runtime);
+}
+
+#define TRY(call)                      \
+    do {                               \
+        const weir_status try_ = call; \
+        if (try_ < 0)                  \
+            return try_;               \
+    } while (0)
+
+static weir_status create_graph(struct run *run)
+{
+    const uint32_t nine = 9;
+    weir_status status = weir_capture_begin(run->rig.down);
+    if (status == WEIR_OK)
+        status = weir_queue_fill(run->rig.down, run->rig.memory, 8, 4, &nine, 4);
+    return status == WEIR_OK
+               ? weir_capture_end(run->rig.down, WEIR_PARAMS(weir_graph, .label = "graph"),
+                                  &run->graph)
+               : status;
+}
+
+// Creates everything else; stops at the first error and returns it.
+static weir_status run_create(struct run *run)
+{
+    TRY(rig_create(&run->rig));
+    TRY(rig_create_kernel(&run->rig));
+    return create_graph(run);
+}
+
+// Both; false fails the test.
+static bool run_start(struct run *run, const char *lines)
+{
+    if (run_open(run, lines) == WEIR_OK && run_create(run) == WEIR_OK)
+        return true;
+    weir_test_fail(__FILE__, __LINE__, "%s", weir_last_error_text());
+    return false;
+}
+
+static void run_finish(struct run *run)
+{
+    weir_graph_destroy(&run->graph);
+    rig_finish(&run->rig);
+}
+
+#define FAULT_TEST(suite, name, lines) \
+    WEIR_TEST_WITH(suite, name, struct run, run, run_start(run, lines), run_finish(run))
+
+static void *begin(const struct run *run, weir_access access)
+{
+    void *pointer = NULL;
+    EXPECT_OK(weir_host_begin(run->rig.frame, 0, RIG_WORDS * 4, access, &pointer));
+    return pointer;
+}
+
+static void fill_frame(const struct run *run)
+{
+    uint32_t *words = begin(run, WEIR_ACCESS_WRITE);
+    for (uint32_t i = 0; i < RIG_WORDS; i++)
+        words[i] = 100 + i;
+    EXPECT_OK(weir_host_end(run->rig.frame, 0, RIG_WORDS * 4, WEIR_ACCESS_WRITE));
+}
+
+// Also says how far it came.
+#define STEP(number, call) \
+    do {                   \
+        reached = number;  \
+        TRY(call);         \
+    } while (0)
+
+static weir_status submit(struct run *run)
+{
+    const uint32_t seven = 7;
+    fill_frame(run);
+    STEP(RIG_COPY_IN,
+         weir_queue_copy(run->rig.up, run->rig.memory, 0, run->rig.frame, 0, RIG_WORDS * 4));
+    STEP(RIG_RECORD, weir_queue_record(run->rig.up, &run->copied));
+    STEP(RIG_WAIT, weir_queue_wait(run->rig.down, run->copied));
+    STEP(RIG_LAUNCH,
+         weir_queue_launch(run->rig.down, run->rig.kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                           weir_out(run->rig.memory, RIG_RESULTS, 64), 7u, UINT64_C(1000)));
+    STEP(RIG_FILL, weir_queue_fill(run->rig.down, run->rig.memory, 4, 4, &seven, 4));
+    STEP(RIG_CALL, weir_queue_host_call(run->rig.down, rig_count_call, &run->calls));
+    STEP(RIG_LAUNCH_GRAPH, weir_queue_graph(run->rig.down, run->graph));
+    STEP(RIG_COPY_OUT, weir_queue_copy(run->rig.down, run->rig.frame, 0, run->rig.memory, 0, 64));
+    STEP(RIG_LAST, weir_queue_record(run->rig.down, &run->last));
+    return WEIR_OK;
+}
+
+static void expect_results(const struct run *run)
+{
+    const uint32_t *words = begin(run, WEIR_ACCESS_READ);
+    EXPECT_UINT_EQ(words[0], 100);
+    EXPECT_UINT_EQ(words[1], 7);
+    EXPECT_UINT_EQ(words[2], 9);
+    EXPECT_UINT_EQ(words[3], 103);
+    EXPECT_INT_EQ(run->calls, 1);
+    EXPECT_OK(weir_host_end(run->rig.frame, 0, RIG_WORDS * 4, WEIR_ACCESS_READ));
+}
 
 // The last error names the plugin, the number and the way to repeat it.
 static void expect_cause(int number)
@@ -23,14 +195,14 @@ static void expect_cause(int number)
     EXPECT_CONTAINS(weir_last_error_text(), part);
 }
 
-static void expect_recovered(struct rig *rig)
+static void expect_recovered(struct run *run)
 {
-    EXPECT_OK(weir_queue_recover(rig->up));
-    EXPECT_OK(weir_queue_recover(rig->down));
-    rig->calls = 0;
-    EXPECT_OK(rig_submit(rig));
-    EXPECT_OK(weir_event_sync(rig->last, GUARD_NS));
-    rig_expect_results(rig);
+    EXPECT_OK(weir_queue_recover(run->rig.up));
+    EXPECT_OK(weir_queue_recover(run->rig.down));
+    run->calls = 0;
+    EXPECT_OK(submit(run));
+    EXPECT_OK(weir_event_sync(run->last, GUARD_NS));
+    expect_results(run);
 }
 
 static bool is_work(int operation)
@@ -40,39 +212,39 @@ static bool is_work(int operation)
 
 WEIR_TEST(Fault, NothingWithoutANumber)
 {
-    struct rig rig;
-    ASSERT_TRUE(rig_start(&rig, ""));
-    EXPECT_OK(rig_submit(&rig));
-    EXPECT_OK(weir_event_sync(rig.last, GUARD_NS));
-    rig_expect_results(&rig);
-    rig_finish(&rig);
-    EXPECT_STR_EQ(rig_log(), "");
+    struct run run;
+    ASSERT_TRUE(run_start(&run, ""));
+    EXPECT_OK(submit(&run));
+    EXPECT_OK(weir_event_sync(run.last, GUARD_NS));
+    expect_results(&run);
+    run_finish(&run);
+    EXPECT_STR_EQ(logged.text, "");
 }
 
 WEIR_TEST(Fault, RefusesEachOperation)
 {
     for (int at = 1; at <= RIG_OPERATIONS; at++) {
-        struct rig rig;
+        struct run run;
         weir_test_note("operation %d", at);
-        ASSERT_TRUE(rig_start(&rig, rig_section("refuse", at, "")));
-        EXPECT_INT_EQ(rig_submit(&rig), WEIR_ERROR_DEVICE);
-        EXPECT_INT_EQ(rig_reached(), at);
+        ASSERT_TRUE(run_start(&run, section("refuse", at, "")));
+        EXPECT_INT_EQ(submit(&run), WEIR_ERROR_DEVICE);
+        EXPECT_INT_EQ(reached, at);
         expect_cause(at);
         EXPECT_CONTAINS(weir_last_error_text(), "a refusal");
-        EXPECT_CONTAINS(weir_last_error_text(), "fault_rig.c:");
+        EXPECT_CONTAINS(weir_last_error_text(), "fault_test.c:");
         if (at > RIG_RECORD)
-            EXPECT_OK(weir_event_sync(rig.copied, GUARD_NS));
-        expect_recovered(&rig);
-        rig_finish(&rig);
+            EXPECT_OK(weir_event_sync(run.copied, GUARD_NS));
+        expect_recovered(&run);
+        run_finish(&run);
     }
 }
 
 // The work of a queue before its fault has run, that after it has not. Work of the queue that waits
 // for a failed one may have run.
-static void expect_part(const struct rig *rig, int at)
+static void expect_part(const struct run *run, int at)
 {
     if (at != RIG_COPY_IN)
-        EXPECT_INT_EQ(rig->calls, at > RIG_CALL ? 1 : 0);
+        EXPECT_INT_EQ(run->calls, at > RIG_CALL ? 1 : 0);
 }
 
 static int number_of_work(int operation)
@@ -86,143 +258,143 @@ static int number_of_work(int operation)
 WEIR_TEST(Fault, FailsEachOperationLater)
 {
     for (int at = 1; at <= RIG_OPERATIONS; at++) {
-        struct rig rig;
+        struct run run;
         if (!is_work(at))
             continue;
         weir_test_note("operation %d", at);
-        ASSERT_TRUE(rig_start(&rig, rig_section("fail", number_of_work(at), "")));
+        ASSERT_TRUE(run_start(&run, section("fail", number_of_work(at), "")));
         // The failure may be known before the last operation is submitted.
-        if (rig_submit(&rig) == WEIR_OK)
-            EXPECT_INT_EQ(weir_event_sync(rig.last, GUARD_NS), WEIR_ERROR_DEVICE);
+        if (submit(&run) == WEIR_OK)
+            EXPECT_INT_EQ(weir_event_sync(run.last, GUARD_NS), WEIR_ERROR_DEVICE);
         expect_cause(number_of_work(at));
         EXPECT_CONTAINS(weir_last_error_text(), "a failure by a host call");
-        EXPECT_CONTAINS(weir_last_error_text(), "fault_rig.c:");
+        EXPECT_CONTAINS(weir_last_error_text(), "fault_test.c:");
         // Or before the record is.
-        if (rig.copied.sequence != 0)
-            EXPECT_INT_EQ(weir_event_sync(rig.copied, GUARD_NS),
+        if (run.copied.sequence != 0)
+            EXPECT_INT_EQ(weir_event_sync(run.copied, GUARD_NS),
                           at == RIG_COPY_IN ? WEIR_ERROR_DEVICE : WEIR_OK);
-        expect_part(&rig, at);
-        expect_recovered(&rig);
-        rig_finish(&rig);
+        expect_part(&run, at);
+        expect_recovered(&run);
+        run_finish(&run);
     }
 }
 
 WEIR_TEST(Fault, SlowsEachOperation)
 {
     for (int at = 1; at <= RIG_OPERATIONS; at++) {
-        struct rig rig;
+        struct run run;
         if (!is_work(at))
             continue;
         weir_test_note("operation %d", at);
-        ASSERT_TRUE(rig_start(&rig, rig_section("slow", number_of_work(at), "delay_ms = 50")));
+        ASSERT_TRUE(run_start(&run, section("slow", number_of_work(at), "delay_ms = 50")));
         const uint64_t start = weir_clock_now_ns();
-        EXPECT_OK(rig_submit(&rig));
+        EXPECT_OK(submit(&run));
         // A busy machine may take as long to come here.
-        EXPECT_TRUE(weir_event_query(rig.last) == WEIR_NOT_READY ||
+        EXPECT_TRUE(weir_event_query(run.last) == WEIR_NOT_READY ||
                     weir_clock_now_ns() - start >= 50000000);
-        EXPECT_OK(weir_event_sync(rig.last, GUARD_NS));
+        EXPECT_OK(weir_event_sync(run.last, GUARD_NS));
         EXPECT_UINT_GE(weir_clock_now_ns() - start, 50000000);
-        rig_expect_results(&rig);
-        rig_finish(&rig);
-        EXPECT_CONTAINS(rig_log(), "gets the fault 'slow'");
+        expect_results(&run);
+        run_finish(&run);
+        EXPECT_CONTAINS(logged.text, "gets the fault 'slow'");
     }
 }
 
-FAULT_TEST(Fault, AnswersGarbageForAHostCall, rig_section("garbage", 1, ""))
+FAULT_TEST(Fault, AnswersGarbageForAHostCall, section("garbage", 1, ""))
 {
-    if (rig_submit(rig) == WEIR_OK)
-        EXPECT_INT_EQ((int)weir_event_sync(rig->last, GUARD_NS), -4711);
+    if (submit(run) == WEIR_OK)
+        EXPECT_INT_EQ((int)weir_event_sync(run->last, GUARD_NS), -4711);
     expect_cause(1);
-    EXPECT_INT_EQ(rig->calls, 1);
-    expect_recovered(rig);
+    EXPECT_INT_EQ(run->calls, 1);
+    expect_recovered(run);
 }
 
 WEIR_TEST(Fault, NoMemoryForEachCreation)
 {
     for (int at = RIG_DEVICE; at <= RIG_GRAPH; at++) {
-        struct rig rig;
+        struct run run;
         weir_test_note("creation %d", at);
-        ASSERT_OK(rig_open(&rig, rig_section("memory", at, "")));
-        EXPECT_INT_EQ(rig_create(&rig), WEIR_ERROR_OUT_OF_MEMORY);
+        ASSERT_OK(run_open(&run, section("memory", at, "")));
+        EXPECT_INT_EQ(run_create(&run), WEIR_ERROR_OUT_OF_MEMORY);
         expect_cause(at);
         EXPECT_CONTAINS(weir_last_error_text(), "a lack of memory");
-        rig_finish(&rig);
+        run_finish(&run);
     }
 }
 
 // What happens to objects of a lost device.
-static void expect_lost(struct rig *rig, int at)
+static void expect_lost(struct run *run, int at)
 {
     weir_buffer *buffer;
     weir_queue *queue;
     struct weir_event event;
-    EXPECT_INT_EQ(weir_queue_recover(rig->down),
+    EXPECT_INT_EQ(weir_queue_recover(run->rig.down),
                   at > RIG_RECORD ? WEIR_ERROR_DEVICE_LOST : WEIR_OK);
-    EXPECT_INT_EQ(weir_queue_record(rig->up, &event), WEIR_ERROR_DEVICE_LOST);
+    EXPECT_INT_EQ(weir_queue_record(run->rig.up, &event), WEIR_ERROR_DEVICE_LOST);
     expect_cause(at);
-    EXPECT_INT_EQ(weir_queue_record(rig->down, &event), WEIR_ERROR_DEVICE_LOST);
+    EXPECT_INT_EQ(weir_queue_record(run->rig.down, &event), WEIR_ERROR_DEVICE_LOST);
     expect_cause(at);
-    EXPECT_INT_EQ(weir_queue_recover(rig->down), WEIR_ERROR_DEVICE_LOST);
-    EXPECT_INT_EQ(weir_queue_flush(rig->up), WEIR_ERROR_DEVICE_LOST);
-    EXPECT_INT_EQ(weir_buffer_create(rig->device, WEIR_PARAMS(weir_buffer, .size = 4), &buffer),
+    EXPECT_INT_EQ(weir_queue_recover(run->rig.down), WEIR_ERROR_DEVICE_LOST);
+    EXPECT_INT_EQ(weir_queue_flush(run->rig.up), WEIR_ERROR_DEVICE_LOST);
+    EXPECT_INT_EQ(weir_buffer_create(run->rig.device, WEIR_PARAMS(weir_buffer, .size = 4), &buffer),
                   WEIR_ERROR_DEVICE_LOST);
-    EXPECT_INT_EQ(weir_queue_create(rig->device, NULL, &queue), WEIR_ERROR_DEVICE_LOST);
-    EXPECT_INT_EQ(weir_device_trim(rig->device), WEIR_ERROR_DEVICE_LOST);
+    EXPECT_INT_EQ(weir_queue_create(run->rig.device, NULL, &queue), WEIR_ERROR_DEVICE_LOST);
+    EXPECT_INT_EQ(weir_device_trim(run->rig.device), WEIR_ERROR_DEVICE_LOST);
     expect_cause(at);
     if (at > RIG_RECORD)
-        EXPECT_INT_EQ(weir_event_sync(rig->copied, GUARD_NS), WEIR_ERROR_DEVICE_LOST);
+        EXPECT_INT_EQ(weir_event_sync(run->copied, GUARD_NS), WEIR_ERROR_DEVICE_LOST);
 }
 
 WEIR_TEST(Fault, LosesTheDeviceAtEachOperation)
 {
     for (int at = 1; at <= RIG_OPERATIONS; at++) {
-        struct rig rig;
+        struct run run;
         weir_device *again = NULL;
         weir_test_note("operation %d", at);
-        ASSERT_TRUE(rig_start(&rig, rig_section("lose", at, "")));
-        EXPECT_INT_EQ(rig_submit(&rig), WEIR_ERROR_DEVICE_LOST);
-        EXPECT_INT_EQ(rig_reached(), at);
+        ASSERT_TRUE(run_start(&run, section("lose", at, "")));
+        EXPECT_INT_EQ(submit(&run), WEIR_ERROR_DEVICE_LOST);
+        EXPECT_INT_EQ(reached, at);
         expect_cause(at);
-        expect_lost(&rig, at);
-        EXPECT_FAILURE(weir_device_open(rig.runtime, NULL, &again), WEIR_ERROR_DEVICE_LOST,
+        expect_lost(&run, at);
+        EXPECT_FAILURE(weir_device_open(run.rig.runtime, NULL, &again), WEIR_ERROR_DEVICE_LOST,
                        "has lost the device before");
-        rig_finish(&rig);
+        run_finish(&run);
     }
 }
 
-FAULT_TEST(Fault, CompleteEventsStayComplete, rig_section("lose", RIG_OPERATIONS + 1, ""))
+FAULT_TEST(Fault, CompleteEventsStayComplete, section("lose", RIG_OPERATIONS + 1, ""))
 {
-    EXPECT_OK(rig_submit(rig));
-    EXPECT_OK(weir_event_sync(rig->last, GUARD_NS));
-    EXPECT_INT_EQ(rig_submit(rig), WEIR_ERROR_DEVICE_LOST);
-    EXPECT_OK(weir_event_sync(rig->last, GUARD_NS));
+    EXPECT_OK(submit(run));
+    EXPECT_OK(weir_event_sync(run->last, GUARD_NS));
+    EXPECT_INT_EQ(submit(run), WEIR_ERROR_DEVICE_LOST);
+    EXPECT_OK(weir_event_sync(run->last, GUARD_NS));
 }
 
 // A launch of a graph that never ran, and one on another queue after it.
-FAULT_TEST(Fault, FailedGraphIsLaunchedAgain, rig_section("fail", 1, "kinds = graph"))
+FAULT_TEST(Fault, FailedGraphIsLaunchedAgain, section("fail", 1, "kinds = graph"))
 {
     struct weir_event event;
-    EXPECT_OK(weir_queue_graph(rig->down, rig->graph));
-    weir_status status = weir_queue_graph(rig->up, rig->graph);
+    EXPECT_OK(weir_queue_graph(run->rig.down, run->graph));
+    weir_status status = weir_queue_graph(run->rig.up, run->graph);
     if (status == WEIR_OK)
-        status = weir_queue_record(rig->up, &event);
+        status = weir_queue_record(run->rig.up, &event);
     if (status == WEIR_OK)
         status = weir_event_sync(event, GUARD_NS);
     EXPECT_INT_EQ(status, WEIR_ERROR_DEVICE);
     expect_cause(1);
-    expect_recovered(rig);
+    expect_recovered(run);
 }
 
 // The section of the plugin, the environment, and the list of what is chosen.
 
 static void expect_number(const char *more, int first)
 {
-    struct rig rig;
+    struct run run;
     weir_test_note("%s", more);
-    ASSERT_TRUE(rig_start(&rig, rig_section("refuse", 1, more)));
-    EXPECT_INT_EQ(rig_submit(&rig), WEIR_ERROR_DEVICE);
-    EXPECT_INT_EQ(rig_reached(), first);
-    rig_finish(&rig);
+    ASSERT_TRUE(run_start(&run, section("refuse", 1, more)));
+    EXPECT_INT_EQ(submit(&run), WEIR_ERROR_DEVICE);
+    EXPECT_INT_EQ(reached, first);
+    run_finish(&run);
 }
 
 WEIR_TEST(Fault, ChoosesByKindQueueAndLabel)
@@ -240,27 +412,27 @@ WEIR_TEST(Fault, ChoosesByKindQueueAndLabel)
 
 WEIR_TEST(Fault, ANumberThatIsNotReachedIsTold)
 {
-    struct rig rig;
-    ASSERT_TRUE(rig_start(&rig, rig_section("refuse", 100, "kinds = fill")));
-    EXPECT_OK(rig_submit(&rig));
-    EXPECT_OK(weir_event_sync(rig.last, GUARD_NS));
-    rig_expect_results(&rig);
-    rig_finish(&rig);
-    EXPECT_STR_EQ(rig_log(), "no fault: `at` is 100, and the chosen operations end with 1\n");
+    struct run run;
+    ASSERT_TRUE(run_start(&run, section("refuse", 100, "kinds = fill")));
+    EXPECT_OK(submit(&run));
+    EXPECT_OK(weir_event_sync(run.last, GUARD_NS));
+    expect_results(&run);
+    run_finish(&run);
+    EXPECT_STR_EQ(logged.text, "no fault: `at` is 100, and the chosen operations end with 1\n");
 }
 
 // The numbers of those of `count` records that are refused.
 static void draw(const char *more, size_t count, bool *refused)
 {
-    struct rig rig;
-    ASSERT_TRUE(rig_start(&rig, more));
+    struct run run;
+    ASSERT_TRUE(run_start(&run, more));
     for (size_t i = 0; i < count; i++) {
         struct weir_event event;
-        refused[i] = weir_queue_record(rig.up, &event) < 0;
+        refused[i] = weir_queue_record(run.rig.up, &event) < 0;
         if (refused[i])
-            EXPECT_OK(weir_queue_recover(rig.up));
+            EXPECT_OK(weir_queue_recover(run.rig.up));
     }
-    rig_finish(&rig);
+    run_finish(&run);
 }
 
 WEIR_TEST(Fault, OneInSoManyIsDrawnBySeed)
@@ -283,9 +455,9 @@ WEIR_TEST(Fault, OneInSoManyIsDrawnBySeed)
 
 static void expect_bad(const char *text, const char *sentence)
 {
-    struct rig rig;
+    struct run run;
     weir_test_note("%s", text);
-    EXPECT_FAILURE(rig_open(&rig, text), WEIR_ERROR_CONFIG, sentence);
+    EXPECT_FAILURE(run_open(&run, text), WEIR_ERROR_CONFIG, sentence);
 }
 
 WEIR_TEST(Fault, BadSettingsAreRefused)
@@ -312,13 +484,13 @@ WEIR_TEST(Fault, TwiceInAChainIsRefused)
 
 WEIR_TEST(Fault, TheEnvironmentReplacesKeys)
 {
-    struct rig rig;
+    struct run run;
     setenv("WEIR_FAULT_FAULT", "memory", 1);
     setenv("WEIR_FAULT_AT", "3", 1);
     setenv("WEIR_FAULT_KINDS", "", 1);
-    ASSERT_OK(rig_open(&rig, "fault = slow\nkinds = copy\nat = 1"));
-    EXPECT_FAILURE(rig_create(&rig), WEIR_ERROR_OUT_OF_MEMORY, "(number 3, new-queue)");
-    rig_finish(&rig);
+    ASSERT_OK(run_open(&run, "fault = slow\nkinds = copy\nat = 1"));
+    EXPECT_FAILURE(run_create(&run), WEIR_ERROR_OUT_OF_MEMORY, "(number 3, new-queue)");
+    run_finish(&run);
     setenv("WEIR_FAULT_AT", "three", 1);
     expect_bad("", "WEIR_FAULT_AT: 'at' of [fault] needs a decimal number");
     unsetenv("WEIR_FAULT_AT");
@@ -341,17 +513,17 @@ static const char *list_path(void)
 // What the file has after a run. The caller frees it.
 static char *list_of(const char *text)
 {
-    struct rig rig;
+    struct run run;
     char lines[1024];
     char message[512] = "";
     void *data = NULL;
     size_t size = 0;
     snprintf(lines, sizeof lines, "%s\nlist = %s", text, list_path());
     unlink(list_path());
-    EXPECT_OK(rig_open(&rig, lines));
-    if (rig_create(&rig) == WEIR_OK)
-        (void)rig_submit(&rig);
-    rig_finish(&rig);
+    EXPECT_OK(run_open(&run, lines));
+    if (run_create(&run) == WEIR_OK)
+        (void)submit(&run);
+    run_finish(&run);
     EXPECT_TRUE(weir_file_read(list_path(), 1 << 20, &data, &size, message, sizeof message));
     char *list = strndup(data ? data : "", size);
     free(data);
@@ -384,20 +556,20 @@ WEIR_TEST(Fault, ListsWhatIsChosen)
 
 WEIR_TEST(Fault, AListThatCannotBeWrittenIsTold)
 {
-    struct rig rig;
-    EXPECT_FAILURE(rig_open(&rig, "list = /nowhere/list"), WEIR_ERROR_IO,
+    struct run run;
+    EXPECT_FAILURE(run_open(&run, "list = /nowhere/list"), WEIR_ERROR_IO,
                    "the list /nowhere/list cannot be written");
-    ASSERT_TRUE(rig_start(&rig, "list = /dev/full"));
-    EXPECT_OK(rig_submit(&rig));
-    EXPECT_OK(weir_event_sync(rig.last, GUARD_NS));
-    EXPECT_CONTAINS(rig_log(), "a line of the list cannot be written");
-    rig_finish(&rig);
+    ASSERT_TRUE(run_start(&run, "list = /dev/full"));
+    EXPECT_OK(submit(&run));
+    EXPECT_OK(weir_event_sync(run.last, GUARD_NS));
+    EXPECT_CONTAINS(logged.text, "a line of the list cannot be written");
+    run_finish(&run);
 }
 
 // Many faults.
 
 struct many {
-    struct rig *rig;
+    struct run *run;
     weir_queue *queue;
     size_t offset;
     int rounds;
@@ -411,7 +583,7 @@ static void *submit_many(void *user)
     for (int i = 0; i < many->rounds; i++) {
         struct weir_event event;
         weir_status status =
-            weir_queue_fill(many->queue, many->rig->memory, many->offset, 4, &one, 4);
+            weir_queue_fill(many->queue, many->run->rig.memory, many->offset, 4, &one, 4);
         if (status == WEIR_OK)
             status = weir_queue_record(many->queue, &event);
         if (status == WEIR_OK)
@@ -425,9 +597,9 @@ static void *submit_many(void *user)
     return NULL;
 }
 
-static void run_two_threads(struct rig *rig, int rounds, int *out_failures)
+static void run_two_threads(struct run *run, int rounds, int *out_failures)
 {
-    struct many sides[2] = {{rig, rig->up, 0, rounds, 0}, {rig, rig->down, 64, rounds, 0}};
+    struct many sides[2] = {{run, run->rig.up, 0, rounds, 0}, {run, run->rig.down, 64, rounds, 0}};
     pthread_t other;
     ASSERT_INT_EQ(pthread_create(&other, NULL, submit_many, &sides[1]), 0);
     submit_many(&sides[0]);
@@ -444,16 +616,16 @@ WEIR_TEST(Fault, TwoThreadsMeetFaults)
     for (size_t i = 0; i < 100; i++)
         hits += drawn[i];
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-        struct rig rig;
+        struct run run;
         char text[128];
         int failures = 0;
         weir_test_note("%s", faults[i]);
         snprintf(text, sizeof text, "fault = %s\none_in = 5\nkinds = fill\ndelay_ms = 1",
                  faults[i]);
-        ASSERT_TRUE(rig_start(&rig, text));
-        run_two_threads(&rig, 50, &failures);
+        ASSERT_TRUE(run_start(&run, text));
+        run_two_threads(&run, 50, &failures);
         // The threads change which fills get these numbers.
         EXPECT_INT_EQ(failures, strcmp(faults[i], "slow") == 0 ? 0 : hits);
-        rig_finish(&rig);
+        run_finish(&run);
     }
 }

@@ -1,7 +1,6 @@
 // The plugin `perturb`: nothing hangs, though nothing asks for the work; and what its settings and
 // variables say. Run once for each backend; the environment names it.
 #include <poll.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,48 +10,22 @@
 #include "tests/support/own.h"
 #include "tests/support/test.h"
 
-struct flag {
-    pthread_mutex_t lock;
-    pthread_cond_t changed;
-    bool set;
-};
-
-static weir_status set_flag(void *user)
-{
-    struct flag *flag = user;
-    pthread_mutex_lock(&flag->lock);
-    flag->set = true;
-    pthread_cond_signal(&flag->changed);
-    pthread_mutex_unlock(&flag->lock);
-    return WEIR_OK;
-}
-
-static weir_status await_flag(void *user)
-{
-    struct flag *flag = user;
-    pthread_mutex_lock(&flag->lock);
-    while (!flag->set)
-        pthread_cond_wait(&flag->changed, &flag->lock);
-    pthread_mutex_unlock(&flag->lock);
-    return WEIR_OK;
-}
-
-static void fill(struct work *work, weir_queue *queue)
+static void fill(struct rig *work, weir_queue *queue)
 {
     const uint32_t pattern = 7;
-    EXPECT_OK(weir_queue_fill(queue, work->buffer, 0, 64, &pattern, sizeof pattern));
+    EXPECT_OK(weir_queue_fill(queue, work->frame, 0, 64, &pattern, sizeof pattern));
 }
 
 // The program waits for what a host call sets, and asks Weir for nothing.
 WEIR_TEST(PerturbIdle, HostCallRunsUnasked)
 {
-    struct flag flag = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
-    struct work work;
+    struct rig_gate gate = RIG_GATE_CLOSED;
+    struct rig work;
     begin(&work, "[perturb]\nidle = 5\n");
-    fill(&work, work.queue);
-    EXPECT_OK(weir_queue_host_call(work.queue, set_flag, &flag));
-    await_flag(&flag);
-    end(&work);
+    fill(&work, work.up);
+    EXPECT_OK(weir_queue_host_call(work.up, rig_open_gate, &gate));
+    EXPECT_OK(rig_pass_gate(&gate));
+    rig_finish(&work);
     EXPECT_CONTAINS(logged_second, "operations ran because the program asked for nothing");
 }
 
@@ -60,8 +33,8 @@ WORK_TEST(PerturbIdle, DescriptorBecomesReadable, "[perturb]\nidle = 5\n")
 {
     struct weir_event event;
     int fd = -1;
-    fill(work, work->queue);
-    EXPECT_OK(weir_queue_record(work->queue, &event));
+    fill(work, work->up);
+    EXPECT_OK(weir_queue_record(work->up, &event));
     EXPECT_OK(weir_event_fd(event, &fd));
     EXPECT_INT_EQ(poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 60000), 1);
     close(fd);
@@ -71,16 +44,16 @@ WORK_TEST(PerturbIdle, DescriptorBecomesReadable, "[perturb]\nidle = 5\n")
 WEIR_TEST(PerturbIdle, HostCallsThatWaitForEachOther)
 {
     for (unsigned seed = 1; seed <= 4; seed++) {
-        struct flag flag = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
-        struct work work;
+        struct rig_gate gate = RIG_GATE_CLOSED;
+        struct rig work;
         char text[64];
         snprintf(text, sizeof text, "[perturb]\nidle = 5\nseed = %u\n", seed);
         begin(&work, text);
-        EXPECT_OK(weir_queue_host_call(work.queue, await_flag, &flag));
-        EXPECT_OK(weir_queue_host_call(work.other, set_flag, &flag));
-        EXPECT_OK(weir_queue_sync(work.queue, GUARD_NS));
-        EXPECT_OK(weir_queue_sync(work.other, GUARD_NS));
-        end(&work);
+        EXPECT_OK(weir_queue_host_call(work.up, rig_pass_gate, &gate));
+        EXPECT_OK(weir_queue_host_call(work.down, rig_open_gate, &gate));
+        EXPECT_OK(weir_queue_sync(work.up, GUARD_NS));
+        EXPECT_OK(weir_queue_sync(work.down, GUARD_NS));
+        rig_finish(&work);
     }
 }
 
@@ -88,23 +61,23 @@ WEIR_TEST(PerturbIdle, HostCallsThatWaitForEachOther)
 WEIR_TEST(PerturbIdle, SubmitWaitsForNoHostCallOfAGraph)
 {
     for (unsigned seed = 1; seed <= 16; seed++) {
-        struct flag flag = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
-        struct work work;
+        struct rig_gate gate = RIG_GATE_CLOSED;
+        struct rig work;
         weir_graph *graph = NULL;
         char text[64];
         snprintf(text, sizeof text, "[perturb]\nidle = 60000\nseed = %u\n", seed);
         begin(&work, text);
-        EXPECT_OK(weir_capture_begin(work.queue));
-        fill(&work, work.queue);
-        EXPECT_OK(weir_queue_host_call(work.queue, await_flag, &flag));
-        EXPECT_OK(weir_capture_end(work.queue, NULL, &graph));
-        EXPECT_OK(weir_queue_graph(work.queue, graph));
-        fill(&work, work.queue);
-        fill(&work, work.other);
-        EXPECT_OK(set_flag(&flag));
-        EXPECT_OK(weir_queue_sync(work.queue, GUARD_NS));
+        EXPECT_OK(weir_capture_begin(work.up));
+        fill(&work, work.up);
+        EXPECT_OK(weir_queue_host_call(work.up, rig_pass_gate, &gate));
+        EXPECT_OK(weir_capture_end(work.up, NULL, &graph));
+        EXPECT_OK(weir_queue_graph(work.up, graph));
+        fill(&work, work.up);
+        fill(&work, work.down);
+        EXPECT_OK(rig_open_gate(&gate));
+        EXPECT_OK(weir_queue_sync(work.up, GUARD_NS));
         weir_graph_destroy(&graph);
-        end(&work);
+        rig_finish(&work);
     }
 }
 
@@ -113,82 +86,82 @@ WEIR_TEST(PerturbIdle, SubmitWaitsForNoHostCallOfAGraph)
 WORK_TEST(PerturbIdle, LaunchBehindAHostCallDelaysNoOtherQueue,
           "[perturb]\nidle = 1000\nmode = late\n")
 {
-    struct flag flag = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    struct rig_gate gate = RIG_GATE_CLOSED;
     const uint32_t pattern = 8;
     own_graph graph = NULL;
-    EXPECT_OK(weir_capture_begin(work->queue));
-    fill(work, work->queue);
-    EXPECT_OK(weir_capture_end(work->queue, NULL, &graph));
-    EXPECT_OK(weir_queue_host_call(work->queue, await_flag, &flag));
-    EXPECT_OK(weir_queue_graph(work->queue, graph));
-    EXPECT_OK(weir_graph_set_fill(graph, 0, work->buffer, 0, 64, &pattern, sizeof pattern));
-    fill(work, work->other);
-    EXPECT_OK(weir_queue_sync(work->other, GUARD_NS / 4));
-    EXPECT_OK(set_flag(&flag));
-    EXPECT_OK(weir_queue_sync(work->queue, GUARD_NS));
+    EXPECT_OK(weir_capture_begin(work->up));
+    fill(work, work->up);
+    EXPECT_OK(weir_capture_end(work->up, NULL, &graph));
+    EXPECT_OK(weir_queue_host_call(work->up, rig_pass_gate, &gate));
+    EXPECT_OK(weir_queue_graph(work->up, graph));
+    EXPECT_OK(weir_graph_set_fill(graph, 0, work->frame, 0, 64, &pattern, sizeof pattern));
+    fill(work, work->down);
+    EXPECT_OK(weir_queue_sync(work->down, GUARD_NS / 4));
+    EXPECT_OK(rig_open_gate(&gate));
+    EXPECT_OK(weir_queue_sync(work->up, GUARD_NS));
 }
 
 WORK_TEST(PerturbIdle, TimeoutBeforeTheEnd, "")
 {
-    struct flag flag = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
-    EXPECT_OK(weir_queue_host_call(work->queue, await_flag, &flag));
-    EXPECT_INT_EQ(weir_queue_sync(work->queue, WEIR_MS(1)), WEIR_TIMEOUT);
-    EXPECT_OK(set_flag(&flag));
-    EXPECT_OK(weir_queue_sync(work->queue, GUARD_NS));
+    struct rig_gate gate = RIG_GATE_CLOSED;
+    EXPECT_OK(weir_queue_host_call(work->up, rig_pass_gate, &gate));
+    EXPECT_INT_EQ(weir_queue_sync(work->up, WEIR_MS(1)), WEIR_TIMEOUT);
+    EXPECT_OK(rig_open_gate(&gate));
+    EXPECT_OK(weir_queue_sync(work->up, GUARD_NS));
 }
 
 // Work that is not asked for is done when its queue is destroyed and the device is closed.
 WEIR_TEST(PerturbIdle, CloseWithPendingWork)
 {
-    struct flag flag = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
-    struct work work;
+    struct rig_gate gate = RIG_GATE_CLOSED;
+    struct rig work;
     begin(&work, "[perturb]\nidle = 60000\n");
-    fill(&work, work.queue);
-    EXPECT_OK(weir_queue_host_call(work.queue, set_flag, &flag));
-    fill(&work, work.other);
-    end(&work);
-    EXPECT_TRUE(flag.set);
+    fill(&work, work.up);
+    EXPECT_OK(weir_queue_host_call(work.up, rig_open_gate, &gate));
+    fill(&work, work.down);
+    rig_finish(&work);
+    EXPECT_TRUE(gate.open);
     EXPECT_STR_EQ(logged_second, "");
 }
 
 // Whether the first fill of the buffer has run.
-static bool is_filled(struct work *work)
+static bool is_filled(struct rig *work)
 {
     void *memory = NULL;
     uint32_t word = 0;
-    EXPECT_OK(weir_host_begin(work->buffer, 0, sizeof word, WEIR_ACCESS_READ, &memory));
+    EXPECT_OK(weir_host_begin(work->frame, 0, sizeof word, WEIR_ACCESS_READ, &memory));
     if (memory)
         memcpy(&word, memory, sizeof word);
-    EXPECT_OK(weir_host_end(work->buffer, 0, sizeof word, WEIR_ACCESS_READ));
+    EXPECT_OK(weir_host_end(work->frame, 0, sizeof word, WEIR_ACCESS_READ));
     return word == 7;
 }
 
-static void clear(struct work *work)
+static void clear(struct rig *work)
 {
     void *memory = NULL;
-    EXPECT_OK(weir_host_begin(work->buffer, 0, 64, WEIR_ACCESS_WRITE, &memory));
+    EXPECT_OK(weir_host_begin(work->frame, 0, 64, WEIR_ACCESS_WRITE, &memory));
     if (memory)
         memset(memory, 0, 64);
-    EXPECT_OK(weir_host_end(work->buffer, 0, 64, WEIR_ACCESS_WRITE));
+    EXPECT_OK(weir_host_end(work->frame, 0, 64, WEIR_ACCESS_WRITE));
 }
 
 static void fill_often(const char *section, bool expect_filled)
 {
-    struct flag flag = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
-    struct work work;
+    struct rig_gate gate = RIG_GATE_CLOSED;
+    struct rig work;
     begin(&work, section);
     clear(&work);
     for (int i = 0; i < 4; i++)
-        fill(&work, work.queue);
+        fill(&work, work.up);
     EXPECT_FALSE(is_filled(&work));
-    fill(&work, work.queue);
+    fill(&work, work.up);
     EXPECT_TRUE(is_filled(&work) == expect_filled);
     // Of several host calls only the first could run, and a submit runs none.
     for (int i = 0; i < 16; i++)
-        EXPECT_OK(weir_queue_host_call(work.other, set_flag, &flag));
-    EXPECT_FALSE(flag.set);
-    end(&work);
-    EXPECT_TRUE(flag.set);
+        EXPECT_OK(weir_queue_host_call(work.down, rig_open_gate, &gate));
+    EXPECT_FALSE(gate.open);
+    rig_finish(&work);
+    EXPECT_TRUE(gate.open);
 }
 
 // With a small limit operations run though nothing asks for them.
@@ -204,8 +177,8 @@ WORK_TEST(PerturbIdle, Query, "[perturb]\nmode = late\nidle = 60000\n")
     struct weir_event event;
     unsigned count = 0;
     for (int i = 0; i < 10; i++)
-        fill(work, work->queue);
-    EXPECT_OK(weir_queue_record(work->queue, &event));
+        fill(work, work->up);
+    EXPECT_OK(weir_queue_record(work->up, &event));
     while (weir_event_query(event) == WEIR_NOT_READY && count < 1000)
         count++;
     EXPECT_INT_EQ(count, 10);
@@ -228,10 +201,10 @@ static weir_status ask(void *user)
 WORK_TEST(PerturbIdle, QueryInAHostCall, "[perturb]\nmode = late\nidle = 60000\n")
 {
     struct asked asked = {.statuses = {WEIR_OK, WEIR_OK}};
-    EXPECT_OK(weir_queue_host_call(work->queue, ask, &asked));
-    EXPECT_OK(weir_queue_record(work->queue, &asked.event));
-    fill(work, work->other);
-    EXPECT_OK(weir_queue_sync(work->queue, GUARD_NS / 4));
+    EXPECT_OK(weir_queue_host_call(work->up, ask, &asked));
+    EXPECT_OK(weir_queue_record(work->up, &asked.event));
+    fill(work, work->down);
+    EXPECT_OK(weir_queue_sync(work->up, GUARD_NS / 4));
     for (int i = 0; i < 2; i++)
         EXPECT_INT_EQ(asked.statuses[i], WEIR_NOT_READY);
 }
@@ -296,11 +269,11 @@ WEIR_TEST(PerturbSettings, PluginsAfterItAreTold)
 
 WEIR_TEST(PerturbSettings, VariablesComeFirst)
 {
-    struct work work;
+    struct rig work;
     setenv("WEIR_PERTURB_MODE", "late", 1);
     setenv("WEIR_PERTURB_SEED", "12", 1);
     begin(&work, "[perturb]\nseed = 3\n");
-    end(&work);
+    rig_finish(&work);
     unsetenv("WEIR_PERTURB_MODE");
     unsetenv("WEIR_PERTURB_SEED");
     EXPECT_CONTAINS(logged, "seed 12, mode late: ");
@@ -310,12 +283,12 @@ WEIR_TEST(PerturbSettings, Report)
 {
     char path[512];
     char text[512] = "";
-    struct work work;
+    struct rig work;
     snprintf(path, sizeof path, "%s/report", getenv("TEST_TMPDIR"));
     setenv("WEIR_PERTURB_REPORT", path, 1);
     begin(&work, "[perturb]\nseed = 3\n");
-    fill(&work, work.queue);
-    end(&work);
+    fill(&work, work.up);
+    rig_finish(&work);
     FILE *file = fopen(path, "r");
     ASSERT_TRUE(file != NULL);
     EXPECT_TRUE(fgets(text, sizeof text, file) != NULL);
@@ -324,7 +297,7 @@ WEIR_TEST(PerturbSettings, Report)
 
     setenv("WEIR_PERTURB_REPORT", "/no/such/folder/report", 1);
     begin(&work, "");
-    end(&work);
+    rig_finish(&work);
     unsetenv("WEIR_PERTURB_REPORT");
     EXPECT_CONTAINS(logged_second, "`report` of [perturb] names cannot be written");
 }

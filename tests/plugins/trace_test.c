@@ -7,13 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/file.h"
-#include "tests/plugins/trace_rig.h"
+#include "tests/plugins/rig.h"
 
 // The accuracy of the pair of clocks, which with the tests' libcuda is a thread's wake-up
 // time.
@@ -249,29 +248,6 @@ WEIR_TEST(Trace, StandsTwiceInAChain)
     weir_trace_destroy(&outer);
 }
 
-WEIR_TEST(Trace, OfTwoRuntimesAtOnce)
-{
-    const char *path = rig_path("two.json");
-    struct expected expected[2][16];
-    struct rig rigs[2];
-    int calls[2] = {0}; // two threads count
-    size_t counts[2];
-    for (size_t i = 0; i < 2; i++)
-        ASSERT_TRUE(rig_start(&rigs[i], path));
-    for (size_t i = 0; i < 2; i++)
-        counts[i] = submit_all(&rigs[i], expected[i], &calls[i]);
-    for (size_t i = 0; i < 2; i++)
-        EXPECT_OK(weir_queue_sync(rigs[i].down, WEIR_FOREVER));
-    for (size_t i = 0; i < 2; i++)
-        rig_finish(&rigs[i]);
-    for (size_t i = 0; i < 2; i++) {
-        struct weir_trace *trace = rig_read(i == 0 ? path : rig_path("two.2.json"));
-        ASSERT_NOT_NULL(trace);
-        expect_all(trace, expected[i], counts[i]);
-        weir_trace_destroy(&trace);
-    }
-}
-
 static void *close_runtime(void *runtime)
 {
     EXPECT_OK(weir_close((weir_runtime **)runtime));
@@ -290,7 +266,7 @@ WEIR_TEST(Trace, OfARuntimeBesideManyThatOthersClose)
     for (uint64_t i = 0; i < 20; i++) {
         weir_runtime *runtime;
         pthread_t thread;
-        ASSERT_OK(rig_open(rig_section(closed, ""), "trace", &runtime));
+        ASSERT_OK(rig_open("trace", rig_trace(closed, ""), &runtime));
         weir_region_push(runtime, "short", i);
         weir_region_push(rig.runtime, "inner", i);
         weir_region_pop(rig.runtime);
@@ -340,7 +316,7 @@ static void expect_refused(const char *section, const char *words)
 {
     weir_runtime *runtime = NULL;
     weir_test_note("%s", section);
-    EXPECT_INT_LT(rig_open(section, "trace", &runtime), 0);
+    EXPECT_INT_LT(rig_open("trace", section, &runtime), 0);
     EXPECT_NULL(runtime);
     EXPECT_CONTAINS(weir_last_error_text(), words);
     WEIR_IGNORE(weir_close(&runtime));
@@ -349,29 +325,17 @@ static void expect_refused(const char *section, const char *words)
 
 WEIR_TEST(TraceRefuses, WrongValues)
 {
-    char text[600] = "file = /";
-    expect_refused("buffer = 1023", "1024");
-    expect_refused("buffer = many", "many");
-    expect_refused("flush = 0", "flush");
-    expect_refused("flush = 60001", "60000");
-    expect_refused("fiel = x.json", "did you mean 'file'?");
-    expect_refused("file = /nowhere/at/all/trace.json", "No such file");
-    expect_refused("file = /", "Is a directory");
-    memset(text + 8, 'a', 170);
-    snprintf(text + 178, sizeof text - 178, "/b.json");
+    char text[600] = "[trace]\nfile = /";
+    expect_refused("[trace]\nbuffer = 1023", "1024");
+    expect_refused("[trace]\nbuffer = many", "many");
+    expect_refused("[trace]\nflush = 0", "flush");
+    expect_refused("[trace]\nflush = 60001", "60000");
+    expect_refused("[trace]\nfiel = x.json", "did you mean 'file'?");
+    expect_refused("[trace]\nfile = /nowhere/at/all/trace.json", "No such file");
+    expect_refused("[trace]\nfile = /", "Is a directory");
+    memset(text + 16, 'a', 170);
+    snprintf(text + 186, sizeof text - 186, "/b.json");
     expect_refused(text, "No such file");
-}
-
-WEIR_TEST(TraceRefuses, AFileWithoutPermission)
-{
-    const char *path = rig_path("mine.json");
-    if (geteuid() == 0)
-        WEIR_SKIP("root may write anything");
-    FILE *file = fopen(path, "w");
-    ASSERT_NOT_NULL(file);
-    fclose(file);
-    ASSERT_INT_EQ(chmod(path, 0400), 0);
-    expect_refused(rig_section(path, ""), path);
 }
 
 static char logged[4096];
@@ -413,22 +377,6 @@ WEIR_TEST(TraceRefuses, ADiskThatIsFullAtTheEnd)
     EXPECT_FAILURE(rig_close(&rig), WEIR_ERROR_IO, "/dev/full: the trace is incomplete");
 }
 
-// The file may not grow; the signal for that is not the program's.
-WEIR_TEST(TraceRefuses, AFileThatMayNotGrow)
-{
-    struct rig rig;
-    struct rlimit old;
-    ASSERT_INT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
-    const struct rlimit small = {.rlim_cur = 1000, .rlim_max = old.rlim_max};
-    ASSERT_TRUE(rig_start_with(&rig, rig_path("small.json"), "flush = 60000", "trace"));
-    for (size_t i = 0; i < 20; i++)
-        EXPECT_OK(weir_queue_copy(rig.up, rig.memory, 0, rig.frame, 0, 64));
-    ASSERT_INT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-    EXPECT_INT_EQ(rig_close(&rig), WEIR_ERROR_IO);
-    ASSERT_INT_EQ(setrlimit(RLIMIT_FSIZE, &old), 0);
-    EXPECT_CONTAINS(weir_last_error_text(), "small.json: the trace is incomplete: File too large");
-}
-
 // A trace that is whole, and a report that cannot be written.
 WEIR_TEST(TraceRefuses, AReportThatCannotBeWritten)
 {
@@ -442,7 +390,7 @@ WEIR_TEST(TraceRefuses, APipeWithoutAReader)
     const char *path = rig_path("unread");
     ASSERT_INT_EQ(mkfifo(path, 0600), 0);
     alarm(60); // in place of waiting for ever
-    expect_refused(rig_section(path, ""), "it is a pipe without a reader");
+    expect_refused(rig_trace(path, ""), "it is a pipe without a reader");
     alarm(0);
 }
 
@@ -474,7 +422,7 @@ WEIR_TEST(Trace, IntoAPipe)
     EXPECT_UINT_GT(total, 500);
 }
 
-// The signal for that is not the program's either.
+// The signal for that is not the program's.
 WEIR_TEST(TraceRefuses, APipeWhoseReaderLeaves)
 {
     struct rig rig;
@@ -494,7 +442,7 @@ WEIR_TEST(Trace, IntoWhatIsNoFile)
     struct stat status;
     weir_runtime *runtimes[2];
     for (size_t i = 0; i < 2; i++)
-        ASSERT_OK(rig_open("file = /dev/null", "trace", &runtimes[i]));
+        ASSERT_OK(rig_open("trace", "[trace]\nfile = /dev/null", &runtimes[i]));
     for (size_t i = 0; i < 2; i++)
         EXPECT_OK(weir_close(&runtimes[i]));
     EXPECT_INT_EQ(stat("/dev/null", &status), 0);
@@ -507,7 +455,7 @@ WEIR_TEST(Trace, OfNothingLeavesNothing)
     const char *path = rig_path("nothing.json");
     weir_runtime *runtime;
     struct stat status;
-    ASSERT_OK(rig_open(rig_section(path, ""), "trace", &runtime));
+    ASSERT_OK(rig_open("trace", rig_trace(path, ""), &runtime));
     EXPECT_OK(weir_close(&runtime));
     EXPECT_INT_NE(stat(path, &status), 0);
 }

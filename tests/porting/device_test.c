@@ -79,10 +79,14 @@ static void run(struct rig *rig, const char *name, uint32_t out[COUNT])
 
 // What the kernels compute, for work-item `i`, which gets the number i + 1.
 
-static uint32_t first_of(uint32_t i)
-{
-    return i / BLOCK * BLOCK + 1;
-}
+#define WANTED(name, expression)     \
+    static uint32_t name(uint32_t i) \
+    {                                \
+        (void)i;                     \
+        return expression;           \
+    }
+
+WANTED(first_of, i / BLOCK * BLOCK + 1)
 
 static uint32_t bits_of(float x)
 {
@@ -91,25 +95,11 @@ static uint32_t bits_of(float x)
     return bits;
 }
 
-static uint32_t sum_of_block(uint32_t i)
-{
-    return BLOCK * (2 * first_of(i) + BLOCK - 1) / 2;
-}
-
-static uint32_t indices(uint32_t i)
-{
-    return i + 1 + COUNT / BLOCK;
-}
-
-static uint32_t number(uint32_t i)
-{
-    return i + 1;
-}
-
-static uint32_t number_as_float(uint32_t i)
-{
-    return bits_of(0) + i + 1; // the number's bits, as a denormal float or not, are its own
-}
+WANTED(sum_of_block, BLOCK *(2 * first_of(i) + BLOCK - 1) / 2)
+WANTED(indices, i + 1 + COUNT / BLOCK)
+WANTED(number, i + 1)
+// The number's bits, as a denormal float or not, are its own.
+WANTED(number_as_float, bits_of(0) + i + 1)
 
 static uint32_t transposed(uint32_t i)
 {
@@ -117,10 +107,7 @@ static uint32_t transposed(uint32_t i)
     return first_of(i) + t % 8 * 8 + t / 8;
 }
 
-static uint32_t reversed(uint32_t i)
-{
-    return first_of(i) + BLOCK - 1 - i % BLOCK;
-}
+WANTED(reversed, first_of(i) + BLOCK - 1 - i % BLOCK)
 
 static uint32_t neighbour(uint32_t i)
 {
@@ -136,32 +123,11 @@ static uint32_t votes(uint32_t i)
     return count + 100;
 }
 
-static uint32_t old_values(uint32_t i)
-{
-    return i % BLOCK > 0 ? 0 : 5 + 8 + 7 + 20 + 10 + 12 + 8 + 9 + 10 + 100;
-}
-
-static uint32_t float_sum(uint32_t i)
-{
-    return bits_of((float)sum_of_block(i));
-}
-
-static uint32_t wrapped_count(uint32_t i)
-{
-    (void)i;
-    return BLOCK % 10;
-}
-
-static uint32_t wide_sum(uint32_t i)
-{
-    (void)i;
-    return 1 + BLOCK - 1;
-}
-
-static uint32_t templates(uint32_t i)
-{
-    return i + 1 + 3 * (4 + 9 + 2 + 3);
-}
+WANTED(old_values, i % BLOCK > 0 ? 0 : 5 + 8 + 7 + 20 + 10 + 12 + 8 + 9 + 10 + 100)
+WANTED(float_sum, bits_of((float)sum_of_block(i)))
+WANTED(wrapped_count, BLOCK % 10)
+WANTED(wide_sum, 1 + BLOCK - 1)
+WANTED(templates, i + 1 + 3 * (4 + 9 + 2 + 3))
 
 static uint32_t weighted(uint32_t i)
 {
@@ -169,17 +135,8 @@ static uint32_t weighted(uint32_t i)
     return (i + 1) * weights[i % 4];
 }
 
-static uint32_t is_true(uint32_t i)
-{
-    (void)i;
-    return 1;
-}
-
-static uint32_t all_conversions(uint32_t i)
-{
-    (void)i;
-    return 127;
-}
+WANTED(is_true, 1)
+WANTED(all_conversions, 127)
 
 static uint32_t integers(uint32_t i)
 {
@@ -201,27 +158,12 @@ static uint32_t vectors(uint32_t i)
     return (2 * (i + 1) + 1) + (3 * k + 3) + (4 * k + 2) + (4 * k + 1) + 1000;
 }
 
-static uint32_t structures(uint32_t i)
-{
-    return 3 + i + 1 + 1000;
-}
-
-static uint32_t no_error(uint32_t i)
-{
-    (void)i;
-    return 0;
-}
+WANTED(structures, 3 + i + 1 + 1000)
+WANTED(no_error, 0)
 
 // Between the centres of two texels; at the right edge the last one is repeated.
-static uint32_t textures(uint32_t i)
-{
-    return 2 * (i + 1) + (i % 16 < 15);
-}
-
-static uint32_t short_floats(uint32_t i)
-{
-    return i + 1 + (i + 1 >= 64 ? 1000 : 0);
-}
+WANTED(textures, 2 * (i + 1) + (i % 16 < 15))
+WANTED(short_floats, i + 1 + (i + 1 >= 64 ? 1000 : 0))
 
 static uint32_t four_in_a_row(uint32_t i)
 {

@@ -421,17 +421,14 @@ RIG_TEST(Porting, CallbacksAndErrors)
 }
 
 // Memory: cudaMallocAsync(), cudaHostRegister(), offsets in place of pointers.
-WEIR_TEST(Porting, Memory)
+RIG_TEST(Porting, Memory)
 {
-    struct rig rig;
     weir_pool *pool = NULL;
     weir_buffer *scratch = NULL, *registered = NULL;
-    float *numbers = calloc(COUNT, sizeof *numbers), back = 0;
+    float numbers[COUNT] = {0}, back = 0;
     const float one = 1;
-    start(&rig);
-    weir_device *device = rig.device;
-    weir_queue *queue = rig.queue;
-    ASSERT_TRUE(numbers != NULL);
+    weir_device *device = rig->device;
+    weir_queue *queue = rig->queue;
     EXPECT_OK(weir_pool_create(device, NULL, &pool));
     EXPECT_OK(weir_pool_allocate(pool, queue, bytes, &scratch));
     EXPECT_OK(weir_queue_fill(queue, scratch, 0, bytes, &one, sizeof one));
@@ -444,13 +441,11 @@ WEIR_TEST(Porting, Memory)
     EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER));
     EXPECT_TRUE(numbers[COUNT - 1] == 1);
     const size_t offset = 100 * sizeof(float);
-    EXPECT_OK(weir_queue_fill(queue, rig.memory, offset, sizeof one, &one, sizeof one));
-    EXPECT_OK(weir_download(queue, &back, rig.memory, offset, sizeof back));
+    EXPECT_OK(weir_queue_fill(queue, rig->memory, offset, sizeof one, &one, sizeof one));
+    EXPECT_OK(weir_download(queue, &back, rig->memory, offset, sizeof back));
     EXPECT_TRUE(back == 1);
     weir_buffer_destroy(&registered);
     weir_pool_destroy(&pool);
-    finish(&rig);
-    free(numbers);
 }
 
 // cudaMallocManaged(), where the device has such memory.
@@ -513,15 +508,26 @@ RIG_TEST(Porting, Graphs)
     EXPECT_INT_EQ(other, 1);
 }
 
-// Several devices, each opened by its index; cudaMemcpyPeer().
-RIG_TEST(Porting, Peers)
+// Several devices, each opened by its index; cudaMemcpyPeer(); one program for them, whose kernel is launched on
+// queues of each.
+RIG_TEST(Porting, SeveralDevices)
 {
     weir_device *second = NULL;
+    weir_queue *afar = NULL;
+    weir_program *both = NULL;
+    weir_kernel *scale = NULL;
     float one = 1, back = 0;
     if (weir_device_count(rig->runtime) > 1) {
         const struct weir_device_params params = {.struct_size = sizeof params, .select = "1"};
         EXPECT_OK(weir_device_open(rig->runtime, &params, &second));
-        weir_buffer *there = make(second, WEIR_PLACE_DEVICE);
+        const struct weir_program_params program = {.struct_size = sizeof program,
+                                                    .bundle = &host_kernels,
+                                                    .devices = &second,
+                                                    .device_count = 1};
+        EXPECT_OK(weir_program_create(rig->device, &program, &both));
+        EXPECT_OK(weir_kernel_create(both, "scale", &scale));
+        EXPECT_OK(weir_queue_create(second, NULL, &afar));
+        weir_buffer *in = make(second, WEIR_PLACE_DEVICE), *there = make(second, WEIR_PLACE_DEVICE);
         EXPECT_OK(weir_queue_fill(rig->queue, rig->memory, 0, bytes, &one, sizeof one));
         EXPECT_TRUE(weir_device_can_reach(rig->device, rig->device));
         if (weir_device_can_peer(rig->device, second)) {
@@ -530,39 +536,15 @@ RIG_TEST(Porting, Peers)
             EXPECT_OK(weir_download(rig->queue, &back, rig->other, 0, sizeof back));
             EXPECT_TRUE(back == 1);
         }
-        weir_buffer_destroy(&there);
-        EXPECT_OK(weir_device_close(&second));
-    }
-}
-
-// One program for several devices: a kernel is launched on queues of each.
-RIG_TEST(Porting, ProgramOfSeveralDevices)
-{
-    weir_device *second = NULL;
-    weir_queue *there = NULL;
-    weir_program *both = NULL;
-    weir_kernel *scale = NULL;
-    float one = 1, back = 0;
-    if (weir_device_count(rig->runtime) > 1) {
-        const struct weir_device_params select = {.struct_size = sizeof select, .select = "1"};
-        EXPECT_OK(weir_device_open(rig->runtime, &select, &second));
-        const struct weir_program_params params = {.struct_size = sizeof params,
-                                                   .bundle = &host_kernels,
-                                                   .devices = &second,
-                                                   .device_count = 1};
-        EXPECT_OK(weir_program_create(rig->device, &params, &both));
-        EXPECT_OK(weir_kernel_create(both, "scale", &scale));
-        EXPECT_OK(weir_queue_create(second, NULL, &there));
-        weir_buffer *in = make(second, WEIR_PLACE_DEVICE), *out = make(second, WEIR_PLACE_DEVICE);
-        EXPECT_OK(weir_queue_fill(there, in, 0, bytes, &one, sizeof one));
-        EXPECT_OK(weir_queue_launch(there, scale, weir_dim(COUNT / BLOCK, 1, 1),
+        EXPECT_OK(weir_queue_fill(afar, in, 0, bytes, &one, sizeof one));
+        EXPECT_OK(weir_queue_launch(afar, scale, weir_dim(COUNT / BLOCK, 1, 1),
                                     weir_dim(BLOCK, 1, 1), weir_in(in, 0, bytes),
-                                    weir_out(out, 0, bytes), 3.0f));
-        EXPECT_OK(weir_download(there, &back, out, 0, sizeof back));
+                                    weir_out(there, 0, bytes), 3.0f));
+        EXPECT_OK(weir_download(afar, &back, there, 0, sizeof back));
         EXPECT_TRUE(!rig->runs_kernels || back == 3);
-        weir_buffer_destroy(&out);
+        weir_buffer_destroy(&there);
         weir_buffer_destroy(&in);
-        weir_queue_destroy(&there);
+        weir_queue_destroy(&afar);
         weir_kernel_destroy(&scale);
         weir_program_destroy(&both);
         EXPECT_OK(weir_device_close(&second));

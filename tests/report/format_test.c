@@ -12,7 +12,6 @@
 #include <weir/status.h>
 
 #include "tests/report/made.h"
-#include "tests/support/report.h"
 #include "tests/support/test.h"
 
 static struct made made;

@@ -10,7 +10,6 @@
 #include <weir/status.h>
 
 #include "tests/report/made.h"
-#include "tests/support/report.h"
 #include "tests/support/test.h"
 
 enum {
@@ -107,8 +106,6 @@ WEIR_TEST(Report, OfChunksThatOverlap)
     EXPECT_NEAR(overlap_of(report, "h2d", "d2h").least, 0.5, 1e-9);
     EXPECT_NEAR(overlap_of(report, "copy", "copy").least, 2.0 / 6, 1e-9);
     EXPECT_NEAR(overlap_of(report, "queue:up", "name:scale").least, 0.75, 1e-9);
-    WEIR_EXPECT_OVERLAP_GE(report, "copy", "compute", 0.66);
-    WEIR_EXPECT_REPORT(report, "bubbles<=1ms");
     EXPECT_STR_EQ(weir_report_get_row(report, WEIR_REPORT_QUEUES, 1)->name, "run");
     EXPECT_UINT_EQ(weir_report_get_row(report, WEIR_REPORT_QUEUES, 1)->busy.most_ns, 4 * MS);
     EXPECT_UINT_EQ(weir_report_find_row(report, WEIR_REPORT_KINDS, "copy")->count, 8);
@@ -185,17 +182,6 @@ WEIR_TEST(Report, CommunicationHasARow)
     char *text = weir_report_text(report);
     EXPECT_CONTAINS(text, "communication / compute");
     weir_report_free_text(&text);
-}
-
-WEIR_TEST(Report, AnEmptySetHasNoOverlap)
-{
-    made_begin(&made);
-    made_queue(&made, "a");
-    made_operation(&made, 0, WEIR_ENGINE_KERNELS, 0, MS);
-    own_report report = report_on(NULL);
-    const struct weir_report_overlap overlap = overlap_of(report, "copy", "compute");
-    EXPECT_FALSE(overlap.applies);
-    EXPECT_CONTAINS(overlap.reason, "no operation of 'copy'");
 }
 
 // Bubbles.

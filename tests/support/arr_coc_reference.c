@@ -229,42 +229,17 @@ static double entropy_of(const int64_t bins[BINS], double total)
     return sum / 5.0;
 }
 
-// Entropy of one patch with `shift` added to every pixel whose weight could
-// round the other way within `error` (none if it is 0).
-static double patch_entropy(const struct arr_coc_reference_dims *dims, const double *patch,
-                            double error, double shift)
-{
-    int side = dims->size / dims->grid;
-    int64_t bins[BINS] = {0};
-    for (int row = 0; row < side; row++) {
-        for (int column = 0; column < side; column++) {
-            double v = patch[(size_t)row * (size_t)dims->size + (size_t)column];
-            double phase = 31.0 * WEIGHT * v + 0.5;
-            double to_tie = fabs(phase - nearbyint(phase)) / (31.0 * WEIGHT);
-            bin_add(bins, to_tie < error ? clamp(v + shift, 0.0, 1.0) : v);
-        }
-    }
-    return entropy_of(bins, (double)WEIGHT * side * side);
-}
-
 void arr_coc_reference_entropy(const struct arr_coc_reference_dims *dims, const double *lightness,
                                double *out)
 {
+    const int side = dims->size / dims->grid;
     for (int index = 0; index < dims->grid * dims->grid; index++) {
         const double *patch = lightness + patch_origin(dims, index);
-        out[index] = patch_entropy(dims, patch, 0.0, 0.0);
-    }
-}
-
-void arr_coc_reference_entropy_slack(const struct arr_coc_reference_dims *dims,
-                                     const double *lightness, double error, double *out)
-{
-    for (int index = 0; index < dims->grid * dims->grid; index++) {
-        const double *patch = lightness + patch_origin(dims, index);
-        double here = patch_entropy(dims, patch, 0.0, 0.0);
-        double up = patch_entropy(dims, patch, error, error);
-        double down = patch_entropy(dims, patch, error, -error);
-        out[index] = fmax(fabs(up - here), fabs(down - here));
+        int64_t bins[BINS] = {0};
+        for (int row = 0; row < side; row++)
+            for (int column = 0; column < side; column++)
+                bin_add(bins, patch[(size_t)row * (size_t)dims->size + (size_t)column]);
+        out[index] = entropy_of(bins, (double)WEIGHT * side * side);
     }
 }
 
@@ -311,7 +286,7 @@ static double dot(const double *a, const double *b, int count)
 
 // (1 + cos(f, q)) / 2 for every patch. `means` is [13, G, G].
 static void participatory(const struct arr_coc_reference_dims *dims,
-                          const struct arr_coc_reference_weights *weights, const double *means,
+                          const struct arr_coc_tensors *weights, const double *means,
                           const double *query, double *out)
 {
     int count = dims->grid * dims->grid;
@@ -365,7 +340,7 @@ static void softmax3(double values[3])
 }
 
 static void balance(const struct arr_coc_reference_dims *dims,
-                    const struct arr_coc_reference_weights *weights, const double *scores,
+                    const struct arr_coc_tensors *weights, const double *scores,
                     const double *query, double out[3])
 {
     enum {
@@ -391,9 +366,9 @@ static void balance(const struct arr_coc_reference_dims *dims,
 }
 
 void arr_coc_reference_relevance(const struct arr_coc_reference_dims *dims,
-                                 const struct arr_coc_reference_weights *weights,
-                                 const double *texture, const float *query, double *out_scores,
-                                 double out_balance[3], double *out_relevance)
+                                 const struct arr_coc_tensors *weights, const double *texture,
+                                 const float *query, double *out_scores, double out_balance[3],
+                                 double *out_relevance)
 {
     size_t plane = pixels(dims);
     int count = dims->grid * dims->grid;
@@ -426,61 +401,7 @@ void arr_coc_reference_relevance(const struct arr_coc_reference_dims *dims,
     free(means);
 }
 
-// Stage 3: allocation and compression.
-
-int arr_coc_reference_side(float relevance)
-{
-    return ARR_COC_REFERENCE_SIDE_MIN + (int)floorf(fmaf(12.0f, relevance, 0.5f));
-}
-
-// The next untaken patch: highest relevance, and of equals the lowest index.
-static int best_left(const float *relevance, const unsigned char *taken, int count)
-{
-    int best = -1;
-    for (int i = 0; i < count; i++) {
-        if (!taken[i] && (best < 0 || relevance[i] > relevance[best])) {
-            best = i;
-        }
-    }
-    return best;
-}
-
-static int side_that_fits(int tokens)
-{
-    int side = 0;
-    while ((side + 1) * (side + 1) <= tokens) {
-        side++;
-    }
-    return side;
-}
-
-int arr_coc_reference_allocate(const struct arr_coc_reference_dims *dims, const float *relevance,
-                               int32_t *out_patches, int *out_token_count)
-{
-    int count = dims->grid * dims->grid;
-    unsigned char *taken = scratch((size_t)count, 1);
-    int used = 0, patch_count = 0, ended = 0;
-    while (patch_count < count && !ended) {
-        int index = best_left(relevance, taken, count);
-        int side = arr_coc_reference_side(relevance[index]);
-        if (side * side > dims->budget - used) {
-            side = side_that_fits(dims->budget - used);
-            ended = 1;
-        }
-        if (side < ARR_COC_REFERENCE_SIDE_MIN) {
-            break;
-        }
-        int32_t *patch = out_patches + 3 * (size_t)patch_count++;
-        patch[0] = index;
-        patch[1] = side;
-        patch[2] = used;
-        taken[index] = 1;
-        used += side * side;
-    }
-    free(taken);
-    *out_token_count = used;
-    return patch_count;
-}
+// Stage 3: compression.
 
 // How much of pixel `pixel` is inside cell `cell` along one axis, in units of
 // 1/side of a pixel: a cell spans `pixel_count` of these, a pixel spans `side`,

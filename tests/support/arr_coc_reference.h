@@ -8,12 +8,10 @@
 // Arrays are row-major. Sizes come in a `struct arr_coc_reference_dims`; every
 // output is the caller's memory, with the size in its comment.
 //
-// Two results must be exact instead of close. The side of a patch is computed
-// in float32 with fmaf, because one different side shifts all tokens that
-// follow. The entropy histogram holds integers; whether a pixel's weight rounds
-// up or down at a tie depends on the last bits of L*, so a float32 backend may
-// put 1/256 of a pixel into the neighbouring bin. See
-// arr_coc_reference_entropy_slack().
+// The entropy histogram holds integers; whether a pixel's weight rounds up or down at
+// a tie depends on the last bits of L*, so a float32 backend may put 1/256 of a pixel
+// into the neighbouring bin. Which patches stage 3 takes must be exact, and is that of
+// pipelines/arr_coc/patches.h.
 //
 // Threads: safe; no state. Memory: a few of them allocate scratch space and end
 // the test program if there is none.
@@ -22,6 +20,8 @@
 #define WEIR_TESTS_SUPPORT_ARR_COC_REFERENCE_H
 
 #include <stdint.h>
+
+#include "pipelines/arr_coc/weights.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -33,8 +33,6 @@ enum {
     ARR_COC_REFERENCE_BALANCER = 128, // width of the balancer's layers
     ARR_COC_REFERENCE_STATISTICS = 9, // inputs of the balancer besides the
                                       // query
-    ARR_COC_REFERENCE_SIDE_MIN = 8,
-    ARR_COC_REFERENCE_SIDE_MAX = 20
 };
 
 struct arr_coc_reference_dims {
@@ -42,15 +40,6 @@ struct arr_coc_reference_dims {
     int grid;   // G: patches per side
     int budget; // B: tokens of an image
     int query;  // D: numbers in a query
-};
-
-// The ten tensors as in the weights file: [out, in] matrices.
-struct arr_coc_reference_weights {
-    const float *participatory_0_weight, *participatory_0_bias; // [64, 13], [64]
-    const float *participatory_2_weight, *participatory_2_bias; // [D, 64], [D]
-    const float *balancer_0_weight, *balancer_0_bias;           // [128, 9 + D], [128]
-    const float *balancer_2_weight, *balancer_2_bias;           // [128, 128], [128]
-    const float *balancer_4_weight, *balancer_4_bias;           // [3, 128], [3]
 };
 
 // Stage 1. Resizes `rgb8` (height x width pixels of 3 bytes, both at least 1)
@@ -69,9 +58,9 @@ void arr_coc_reference_lab(const double rgb[3], double out_lab[3]);
 //   out_relevance [G, G]
 // With a single patch (G = 1) the standard deviations are 0.
 void arr_coc_reference_relevance(const struct arr_coc_reference_dims *dims,
-                                 const struct arr_coc_reference_weights *weights,
-                                 const double *texture, const float *query, double *out_scores,
-                                 double out_balance[3], double *out_relevance);
+                                 const struct arr_coc_tensors *weights, const double *texture,
+                                 const float *query, double *out_scores, double out_balance[3],
+                                 double *out_relevance);
 
 // The parts of stage 2 that are tested separately. `out` is [G, G].
 void arr_coc_reference_patch_means(const struct arr_coc_reference_dims *dims, const double *channel,
@@ -80,26 +69,7 @@ void arr_coc_reference_entropy(const struct arr_coc_reference_dims *dims, const 
                                double *out);
 void arr_coc_reference_norm(double *values, int count);
 
-// How far the entropy of each patch can move when lightness is off by at most
-// `error`: every pixel whose integer weight could round the other way is moved
-// both ways, all of them together, and the larger change is written to `out`
-// [G, G]. It is 0 where no pixel is near a tie. On photographs it is far below
-// any tolerance; if a patch has one flat colour exactly on a tie, all its
-// pixels round alike and it reaches 0.006.
-void arr_coc_reference_entropy_slack(const struct arr_coc_reference_dims *dims,
-                                     const double *lightness, double error, double *out);
-
-// Side of a patch, 8 to 20, in float32 exactly. `relevance` must be in [0, 1].
-int arr_coc_reference_side(float relevance);
-
-// Stage 3a. Chooses patches from the backend's own float32 relevance [G, G].
-// Writes index, side and first token of each to `out_patches` [G * G, 3],
-// returns how many were taken and stores the sum of their tokens, at most B.
-// Relevance must be finite.
-int arr_coc_reference_allocate(const struct arr_coc_reference_dims *dims, const float *relevance,
-                               int32_t *out_patches, int *out_token_count);
-
-// Stage 3b. Area-averages every patch of `patches` [patch_count, 3] and writes
+// Stage 3. Area-averages every patch of `patches` [patch_count, 3] and writes
 // `out_tokens` [token_count, 13], at the first token that the patch names.
 void arr_coc_reference_compress(const struct arr_coc_reference_dims *dims, const double *texture,
                                 const int32_t *patches, int patch_count, double *out_tokens);

@@ -1,6 +1,5 @@
 #!/bin/bash
 # The weights generator: the same bytes on every machine, and a message for every wrong argument.
-# arr_coc_weights_test.c tests the contents of the file.
 
 . tests/support/shell.sh
 

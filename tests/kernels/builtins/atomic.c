@@ -1,10 +1,6 @@
 // Atomic functions: section 6.12.11 of OpenCL C 1.2, and those of its extensions for 64 bits. Each
 // work-item has a number of its own: what is judged is the old value, and what is stored.
-#include "tests/kernels/builtins/table.h"
-
-#define A (call->argument[0].i)
-#define B (call->argument[1].i)
-#define C (call->argument[2].i)
+#include "tests/kernels/builtins/rows.h"
 
 #define STORED(name, expression)                       \
     static integer new_##name(const struct call *call) \
@@ -52,15 +48,15 @@ enum {
     OF_64 = 1 << LONG | 1 << ULONG
 };
 
-#define ROW(id, of, where, call_, takes, like, fitted)                                             \
+#define CALL(id, of, where, call_, takes, like, fitted)                                            \
     {                                                                                              \
         .name = id, .form = "(*s = a, " call_ ")", .types = of, .arguments = takes, .result = 'T', \
         .second = 'T', .space = where, .widths = SCALARS, .whole = old,                            \
         .second_whole = new_##like, .fit = fitted                                                  \
     }
-#define IN_BOTH(id, of, call_, takes, like, fitted)  \
-    ROW(id, of, GLOBAL, call_, takes, like, fitted), \
-        ROW(id "_local", of, LOCAL, call_, takes, like, fitted)
+#define IN_BOTH(id, of, call_, takes, like, fitted)   \
+    CALL(id, of, GLOBAL, call_, takes, like, fitted), \
+        CALL(id "_local", of, LOCAL, call_, takes, like, fitted)
 #define FITTED(name, inside, takes, fitted)                                       \
     IN_BOTH("atomic_" #name, OF_32, "atomic_" #name inside, takes, name, fitted), \
         IN_BOTH("atom_" #name, OF_64, "atom_" #name inside, takes, name, fitted)

@@ -5,7 +5,7 @@
 
 #include <weir/weir.h>
 
-#include "tests/kernels/builtins/programs.h"
+#include "tests/kernels/builtins/table.h"
 #include "tests/support/test.h"
 
 enum {

@@ -1,6 +1,6 @@
 // Common and geometric functions: sections 6.12.4 and 6.12.5 of OpenCL C 1.2. Bounds are those of
 // OpenCL C 3.0, since 1.2 has none.
-#include "tests/kernels/builtins/real.h"
+#include "tests/kernels/builtins/rows.h"
 
 enum {
     UP_TO_4 = 0xf,

@@ -1,6 +1,6 @@
 // convert_ of every pair of types: section 6.2.3 of OpenCL C 1.2. Modes of rounding mean something
 // where floats or doubles are read or made; between whole numbers one of them stands for all.
-#include "tests/kernels/builtins/real.h"
+#include "tests/kernels/builtins/rows.h"
 
 enum {
     AND_2 = 1 | 1 << 1,

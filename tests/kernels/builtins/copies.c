@@ -1,6 +1,6 @@
 // Asynchronous copies, and vectors in memory of every address space: sections 6.12.10, 6.12.7 and 6.11.12
 // of OpenCL C 1.2.
-#include "tests/kernels/builtins/real.h"
+#include "tests/kernels/builtins/rows.h"
 
 enum {
     VECTORS = 0x3e,

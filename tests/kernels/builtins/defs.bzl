@@ -4,7 +4,7 @@ load("@rules_cc//cc:defs.bzl", "cc_library")
 load("//tools/bazel:kernels.bzl", "weir_kernels")
 
 def builtins_programs(name, types):
-    """A library with `programs`, the list that programs.h declares.
+    """A library with `programs`, the list that table.h declares.
 
     Args:
       name: the target.
@@ -33,6 +33,5 @@ def builtins_programs(name, types):
     cc_library(
         name = name,
         srcs = [name + "_list.c"],
-        hdrs = ["programs.h"],
         deps = ["//api", ":table"] + types,
     )

@@ -1,5 +1,5 @@
 // Powers, logarithms, and functions of probability: sections 6.12.2, 7.4 and 7.5.1 of OpenCL C 1.2.
-#include "tests/kernels/builtins/real.h"
+#include "tests/kernels/builtins/rows.h"
 
 // glibc's powl() takes some large even powers for odd ones.
 static long double power(long double x, long double y)
@@ -21,7 +21,7 @@ REAL(log2, log2l(X))
 REAL(log10, log10l(X))
 REAL(log1p, log1pl(X))
 REAL(pow, power(X, Y))
-REAL(pown, power(X, (long double)M))
+REAL(pown, power(X, (long double)B))
 REAL(erf, erfl(X))
 REAL(erfc, erfcl(X))
 REAL(tgamma, tgammal(X))
@@ -38,10 +38,10 @@ static long double ref_powr(const struct call *call)
 
 static long double ref_rootn(const struct call *call)
 {
-    if (M == 0 || isnan(X) || (X < 0 && M % 2 == 0))
+    if (B == 0 || isnan(X) || (X < 0 && B % 2 == 0))
         return (long double)NAN;
-    const long double size = powl(fabsl(X), 1 / (long double)M);
-    return M % 2 == 0 ? size : copysignl(size, X);
+    const long double size = powl(fabsl(X), 1 / (long double)B);
+    return B % 2 == 0 ? size : copysignl(size, X);
 }
 
 // 0 where gamma has no sign.

@@ -1,9 +1,179 @@
 // generate TYPE: writes the kernels of the functions of the type to standard output.
 // generate --list TYPE...: writes a table of the groups in the programs of these types, in C.
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/kernels/builtins/table.h"
+
+// The kernels of a group. All have the same parameters, a buffer for each argument, one for the results, and which
+// call it is: a row's place in the kernel times WIDTHS, plus the index of the width; so one launch serves all. A
+// work-item makes a vector. A kernel has several functions, each in a case for each width: PoCL takes about as long for
+// an empty kernel as for a function, and longer for a loop over vectors than for one vector.
+
+static void print_type(FILE *file, char letter, enum type type, unsigned width)
+{
+    const bool vector = width > 1 && !letter_is_scalar(letter);
+    fputs(type_name(letter_type(letter, type, width > 1)), file);
+    if (vector)
+        fprintf(file, "%u", width);
+}
+
+static void print_form(FILE *file, const struct row *row, enum type type, unsigned index)
+{
+    for (const char *at = row->form; *at != '\0'; at++) {
+        if (*at != '$')
+            fputc(*at, file);
+        else if (*++at == 'R')
+            fprintf(file, "(R + %u + i)", index * COUNT);
+        else if (*at != 'N')
+            print_type(file, *at, type, widths[index]);
+        else if (widths[index] > 1)
+            fprintf(file, "%u", widths[index]);
+    }
+}
+
+static const char *buffer_type(char letter, enum type type)
+{
+    return type_name(letter_type((char)toupper(letter), type, true));
+}
+
+// The buffers as arrays of their types.
+static void print_arrays(FILE *file, const struct row *row, enum type type)
+{
+    for (unsigned k = 0; row->arguments[k] != '\0'; k++)
+        fprintf(file, "        __global const %s *%c = in_%c;\n",
+                buffer_type(row->arguments[k], type), 'A' + k, 'a' + k);
+    fprintf(file, "        __global %s *R = results;\n", buffer_type(row->result, type));
+    if (row->second)
+        fprintf(file,
+                "        __global %s *Q = (__global void *)((__global char *)results + %d);\n",
+                buffer_type(row->second, type), SECOND_AT);
+}
+
+static void print_load(FILE *file, const struct row *row, enum type type, unsigned width,
+                       unsigned number)
+{
+    const char letter = row->arguments[number];
+    fprintf(file, "        const ");
+    print_type(file, letter, type, width);
+    if (width > 1 && !letter_is_scalar(letter))
+        fprintf(file, " %c = vload%u(0, %c + i);\n", 'a' + number, width, 'A' + number);
+    else
+        fprintf(file, " %c = %c[i];\n", 'a' + number, 'A' + number);
+}
+
+// A second result is at *s, and goes to Q.
+static void print_second(FILE *file, const struct row *row, enum type type, unsigned index)
+{
+    static const char *const spaces[] = {
+        [PRIVATE] = "__private", [LOCAL] = "__local", [GLOBAL] = "__global"};
+    const unsigned width = widths[index];
+    if (row->space == PRIVATE) {
+        fprintf(file, "        ");
+        print_type(file, row->second, type, width);
+        fprintf(file, " kept;\n");
+    }
+    fprintf(file, "        %s ", spaces[row->space]);
+    print_type(file, row->second, type, width);
+    fprintf(file, " *s = (%s ", spaces[row->space]);
+    print_type(file, row->second, type, width);
+    if (row->space == GLOBAL)
+        fprintf(file, " *)(Q + %u + i);\n", index * COUNT);
+    else
+        fprintf(file, " *)&%s;\n", row->space == LOCAL ? "shared" : "kept");
+}
+
+static void print_store(FILE *file, const char *what, const char *to, unsigned width,
+                        unsigned index)
+{
+    if (width > 1)
+        fprintf(file, "        vstore%u(%s, 0, %s + %u + i);\n", width, what, to, index * COUNT);
+    else
+        fprintf(file, "        %s[i] = %s;\n", to, what);
+}
+
+static void print_result(FILE *file, const struct row *row, enum type type, unsigned index)
+{
+    fprintf(file, "        ");
+    if (!row->statement) {
+        fprintf(file, "const ");
+        print_type(file, row->result, type, widths[index]);
+        fprintf(file, " r = ");
+    }
+    print_form(file, row, type, index);
+    fprintf(file, ";\n");
+    if (!row->statement)
+        print_store(file, "r", "R", widths[index], index);
+}
+
+static void print_width(FILE *file, const struct row *row, enum type type, unsigned index)
+{
+    const unsigned width = widths[index], count = CHUNK / width;
+    print_arrays(file, row, type);
+    fprintf(file, "        const uint i = at / %u * %d + at %% %u * %u;\n", count, CHUNK, count,
+            width);
+    for (unsigned k = 0; row->arguments[k] != '\0' && !row->in_place; k++)
+        print_load(file, row, type, width, k);
+    if (row->second)
+        print_second(file, row, type, index);
+    print_result(file, row, type, index);
+    if (row->second)
+        print_store(file, "*s", "Q", width, index);
+}
+
+static void print_row(FILE *file, const struct row *row, enum type type, unsigned place)
+{
+    fprintf(file, "    // %s\n", row->name);
+    for (unsigned i = 0; i < WIDTHS; i++)
+        if (row_has_width(row, type, i)) {
+            fprintf(file, "    case %u: {\n", place % KERNEL_ROWS * WIDTHS + i);
+            print_width(file, row, type, i);
+            fprintf(file, "        break;\n    }\n");
+        }
+}
+
+// Whether a row of the kernel that begins with `row` has second results in local memory.
+static bool needs_local(const struct group *group, enum type type, const struct row *row)
+{
+    unsigned rows = 0;
+    for (; row < group->rows + group->count && rows < KERNEL_ROWS; row++) {
+        const bool taken = row->types >> type & 1;
+        if (taken && row->space == LOCAL)
+            return true;
+        rows += taken;
+    }
+    return false;
+}
+
+static void begin_kernel(FILE *file, const struct group *group, enum type type,
+                         const struct row *row)
+{
+    fprintf(file,
+            "__kernel void %s_%u(__global const void *in_a, __global const void *in_b,\n"
+            "                    __global const void *in_c, __global void *results, uint call)\n"
+            "{\n"
+            "%s"
+            "    const uint at = (uint)get_global_id(0);\n"
+            "    switch (call) {\n",
+            group->name, row_place(group, type, row) / KERNEL_ROWS,
+            needs_local(group, type, row) ? "    __local ulong16 shared;\n" : "");
+}
+
+static void print_kernels(FILE *file, const struct group *group, enum type type)
+{
+    unsigned place = 0;
+    for (size_t i = 0; i < group->count; i++) {
+        if (!(group->rows[i].types >> type & 1))
+            continue;
+        if (place % KERNEL_ROWS == 0) {
+            fputs(place > 0 ? "    }\n}\n\n" : "", file);
+            begin_kernel(file, group, type, &group->rows[i]);
+        }
+        print_row(file, &group->rows[i], type, place++);
+    }
+    fputs(place > 0 ? "    }\n}\n\n" : "", file);
+}
 
 static void print_start(enum type type)
 {
@@ -34,7 +204,7 @@ static void generate(enum type type)
 
 static void list_programs(char *const *names)
 {
-    puts("#include \"tests/kernels/builtins/programs.h\"\n");
+    puts("#include \"tests/kernels/builtins/table.h\"\n");
     for (char *const *name = names; *name; name++)
         printf("extern const struct weir_bundle builtins_%s;\n", *name);
     puts("\nconst struct program programs[] = {");

@@ -1,15 +1,5 @@
 // Functions and operators of whole numbers: section 6.3 and 6.12.3 of OpenCL C 1.2.
-#include "tests/kernels/builtins/table.h"
-
-#define A (call->argument[0].i)
-#define B (call->argument[1].i)
-#define C (call->argument[2].i)
-
-#define REFERENCE(name, expression)                    \
-    static integer ref_##name(const struct call *call) \
-    {                                                  \
-        return expression;                             \
-    }
+#include "tests/kernels/builtins/rows.h"
 
 static integer clamped(integer value, integer least, integer most)
 {
@@ -90,45 +80,45 @@ static integer greater(integer a, integer b)
     return a > b ? a : b;
 }
 
-REFERENCE(abs, A < 0 ? -A : A)
-REFERENCE(abs_diff, A > B ? A - B : B - A)
-REFERENCE(add_sat, saturated(call, A + B))
-REFERENCE(sub_sat, saturated(call, A - B))
-REFERENCE(hadd, (A + B) >> 1)
-REFERENCE(rhadd, (A + B + 1) >> 1)
-REFERENCE(clamp, clamped(A, B, C))
-REFERENCE(clz, leading_zeros(call))
-REFERENCE(popcount, ones(bits_of(call, A)))
-REFERENCE(mul_hi, mul_hi(call))
-REFERENCE(mad_hi, mul_hi(call) + C)
-REFERENCE(mad_sat, mad_sat(call))
-REFERENCE(max, greater(A, B))
-REFERENCE(min, -greater(-A, -B))
-REFERENCE(rotate, turned(call))
-REFERENCE(upsample, A *((integer)1 << type_bits(call->type)) + B)
-REFERENCE(multiply, (integer)((uint64_t)A *(uint64_t)B))
-REFERENCE(multiply_add, A *B + C)
+WHOLE(abs, A < 0 ? -A : A)
+WHOLE(abs_diff, A > B ? A - B : B - A)
+WHOLE(add_sat, saturated(call, A + B))
+WHOLE(sub_sat, saturated(call, A - B))
+WHOLE(hadd, (A + B) >> 1)
+WHOLE(rhadd, (A + B + 1) >> 1)
+WHOLE(clamp, clamped(A, B, C))
+WHOLE(clz, leading_zeros(call))
+WHOLE(popcount, ones(bits_of(call, A)))
+WHOLE(mul_hi, mul_hi(call))
+WHOLE(mad_hi, mul_hi(call) + C)
+WHOLE(mad_sat, mad_sat(call))
+WHOLE(max, greater(A, B))
+WHOLE(min, -greater(-A, -B))
+WHOLE(rotate, turned(call))
+WHOLE(upsample, A *((integer)1 << type_bits(call->type)) + B)
+WHOLE(multiply, (integer)((uint64_t)A *(uint64_t)B))
+WHOLE(multiply_add, A *B + C)
 
-REFERENCE(add, A + B)
-REFERENCE(subtract, A - B)
-REFERENCE(divide, A / B)
-REFERENCE(remainder, A % B)
-REFERENCE(negate, -A)
-REFERENCE(left, bits_of(call, A) << places(call, B))
-REFERENCE(right, A >> places(call, B))
-REFERENCE(and, A &B)
-REFERENCE(or, A | B)
-REFERENCE(xor, A ^ B)
-REFERENCE(not, ~A)
-REFERENCE(less, A < B)
-REFERENCE(less_equal, A <= B)
-REFERENCE(greater, A > B)
-REFERENCE(greater_equal, A >= B)
-REFERENCE(equal, A == B)
-REFERENCE(unequal, A != B)
-REFERENCE(both, A &&B)
-REFERENCE(either, A || B)
-REFERENCE(neither, !A)
+WHOLE(add, A + B)
+WHOLE(subtract, A - B)
+WHOLE(divide, A / B)
+WHOLE(remainder, A % B)
+WHOLE(negate, -A)
+WHOLE(left, bits_of(call, A) << places(call, B))
+WHOLE(right, A >> places(call, B))
+WHOLE(and, A &B)
+WHOLE(or, A | B)
+WHOLE(xor, A ^ B)
+WHOLE(not, ~A)
+WHOLE(less, A < B)
+WHOLE(less_equal, A <= B)
+WHOLE(greater, A > B)
+WHOLE(greater_equal, A >= B)
+WHOLE(equal, A == B)
+WHOLE(unequal, A != B)
+WHOLE(both, A &&B)
+WHOLE(either, A || B)
+WHOLE(neither, !A)
 
 static void fit_order(struct call *call)
 {
@@ -161,53 +151,49 @@ enum {
     OF_32 = 1 << INT | 1 << UINT
 };
 
-#define ROW(id, expression, of, takes, gives, ...)                                         \
-    {                                                                                      \
-        .name = #id, .form = expression, .types = of, .arguments = takes, .result = gives, \
-        __VA_ARGS__                                                                        \
-    }
 #define IS(id, expression, takes) \
-    ROW(id, expression, INTEGERS, takes, 'J', .truth = true, .whole = ref_##id)
-#define OPERATOR(id, expression) ROW(id, expression, INTEGERS, "TT", 'T', .whole = ref_##id)
+    ROW_OF(id, expression, INTEGERS, takes, 'J', .truth = true, .whole = ref_##id)
+#define OPERATOR(id, expression) ROW_OF(id, expression, INTEGERS, "TT", 'T', .whole = ref_##id)
 
 static const struct row rows[] = {
-    ROW(abs, "abs(a)", INTEGERS, "T", 'U', .whole = ref_abs),
-    ROW(abs_diff, "abs_diff(a, b)", INTEGERS, "TT", 'U', .whole = ref_abs_diff),
+    ROW_OF(abs, "abs(a)", INTEGERS, "T", 'U', .whole = ref_abs),
+    ROW_OF(abs_diff, "abs_diff(a, b)", INTEGERS, "TT", 'U', .whole = ref_abs_diff),
     OPERATOR(add_sat, "add_sat(a, b)"),
     OPERATOR(sub_sat, "sub_sat(a, b)"),
     OPERATOR(hadd, "hadd(a, b)"),
     OPERATOR(rhadd, "rhadd(a, b)"),
-    ROW(clamp, "clamp(a, b, c)", INTEGERS, "TTT", 'T', .whole = ref_clamp, .fit = fit_order),
-    ROW(clamp_scalar, "clamp(a, b, c)", INTEGERS, "Ttt", 'T', .whole = ref_clamp, .fit = fit_order),
-    ROW(clz, "clz(a)", INTEGERS, "T", 'T', .whole = ref_clz),
-    ROW(popcount, "popcount(a)", INTEGERS, "T", 'T', .whole = ref_popcount),
+    ROW_OF(clamp, "clamp(a, b, c)", INTEGERS, "TTT", 'T', .whole = ref_clamp, .fit = fit_order),
+    ROW_OF(clamp_scalar, "clamp(a, b, c)", INTEGERS, "Ttt", 'T', .whole = ref_clamp,
+           .fit = fit_order),
+    ROW_OF(clz, "clz(a)", INTEGERS, "T", 'T', .whole = ref_clz),
+    ROW_OF(popcount, "popcount(a)", INTEGERS, "T", 'T', .whole = ref_popcount),
     OPERATOR(mul_hi, "mul_hi(a, b)"),
-    ROW(mad_hi, "mad_hi(a, b, c)", INTEGERS, "TTT", 'T', .whole = ref_mad_hi),
-    ROW(mad_sat, "mad_sat(a, b, c)", INTEGERS, "TTT", 'T', .whole = ref_mad_sat,
-        .known = {{NVIDIA, 1 << LONG, "the sum of a product beyond long wraps around"}}),
+    ROW_OF(mad_hi, "mad_hi(a, b, c)", INTEGERS, "TTT", 'T', .whole = ref_mad_hi),
+    ROW_OF(mad_sat, "mad_sat(a, b, c)", INTEGERS, "TTT", 'T', .whole = ref_mad_sat,
+           .known = {{NVIDIA, 1 << LONG, "the sum of a product beyond long wraps around"}}),
     OPERATOR(max, "max(a, b)"),
     OPERATOR(min, "min(a, b)"),
-    ROW(max_scalar, "max(a, b)", INTEGERS, "Tt", 'T', .whole = ref_max),
-    ROW(min_scalar, "min(a, b)", INTEGERS, "Tt", 'T', .whole = ref_min),
+    ROW_OF(max_scalar, "max(a, b)", INTEGERS, "Tt", 'T', .whole = ref_max),
+    ROW_OF(min_scalar, "min(a, b)", INTEGERS, "Tt", 'T', .whole = ref_min),
     OPERATOR(rotate, "rotate(a, b)"),
-    ROW(upsample, "upsample(a, b)", NARROW, "TU", 'W', .whole = ref_upsample),
-    ROW(mul24, "mul24(a, b)", OF_32, "TT", 'T', .whole = ref_multiply, .fit = fit_24),
-    ROW(mad24, "mad24(a, b, c)", OF_32, "TTT", 'T', .whole = ref_multiply_add, .fit = fit_24),
+    ROW_OF(upsample, "upsample(a, b)", NARROW, "TU", 'W', .whole = ref_upsample),
+    ROW_OF(mul24, "mul24(a, b)", OF_32, "TT", 'T', .whole = ref_multiply, .fit = fit_24),
+    ROW_OF(mad24, "mad24(a, b, c)", OF_32, "TTT", 'T', .whole = ref_multiply_add, .fit = fit_24),
 
     OPERATOR(add, "a + b"),
     OPERATOR(subtract, "a - b"),
     OPERATOR(multiply, "a * b"),
-    ROW(divide, "a / b", INTEGERS, "TT", 'T', .whole = ref_divide, .fit = fit_divisor),
-    ROW(remainder, "a % b", INTEGERS, "TT", 'T', .whole = ref_remainder, .fit = fit_divisor),
-    ROW(negate, "-a", INTEGERS, "T", 'T', .whole = ref_negate),
-    ROW(left, "a << b", INTEGERS, "TT", 'T', .whole = ref_left),
-    ROW(right, "a >> b", INTEGERS, "TT", 'T', .whole = ref_right),
+    ROW_OF(divide, "a / b", INTEGERS, "TT", 'T', .whole = ref_divide, .fit = fit_divisor),
+    ROW_OF(remainder, "a % b", INTEGERS, "TT", 'T', .whole = ref_remainder, .fit = fit_divisor),
+    ROW_OF(negate, "-a", INTEGERS, "T", 'T', .whole = ref_negate),
+    ROW_OF(left, "a << b", INTEGERS, "TT", 'T', .whole = ref_left),
+    ROW_OF(right, "a >> b", INTEGERS, "TT", 'T', .whole = ref_right),
     OPERATOR(and, "a & b"),
     OPERATOR(or, "a | b"),
     OPERATOR(xor, "a ^ b"),
-    ROW(not, "~a", INTEGERS, "T", 'T', .whole = ref_not),
-    ROW(add_scalar, "a + b", INTEGERS, "Tt", 'T', .whole = ref_add),
-    ROW(scalar_multiply, "a * b", INTEGERS, "tT", 'T', .whole = ref_multiply),
+    ROW_OF(not, "~a", INTEGERS, "T", 'T', .whole = ref_not),
+    ROW_OF(add_scalar, "a + b", INTEGERS, "Tt", 'T', .whole = ref_add),
+    ROW_OF(scalar_multiply, "a * b", INTEGERS, "tT", 'T', .whole = ref_multiply),
     IS(less, "a < b", "TT"),
     IS(less_equal, "a <= b", "TT"),
     IS(greater, "a > b", "TT"),

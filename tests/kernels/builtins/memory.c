@@ -1,6 +1,6 @@
 // vload_half and vstore_half with every rounding, vectors put in another order, and types that are
 // read as others: sections 6.12.7, 6.12.12 and 6.2.4 of OpenCL C 1.2.
-#include "tests/kernels/builtins/real.h"
+#include "tests/kernels/builtins/rows.h"
 
 enum {
     POWERS_OF_TWO = 1 << 1 | 1 << 3 | 1 << 4 | 1 << 5

@@ -1,6 +1,6 @@
 // Functions with half_, within 8192 ulp, and with native_, which each device rounds as it will: what
 // is asked of them here is three digits. Both on arguments of moderate size.
-#include "tests/kernels/builtins/real.h"
+#include "tests/kernels/builtins/rows.h"
 
 static void fit_moderate(struct call *call)
 {
@@ -27,14 +27,14 @@ REAL(recip, 1 / X)
 REAL(rsqrt, 1 / sqrtl(X))
 REAL(sqrt, sqrtl(X))
 
-#define ROW_OF(id, form_, takes, reference, ...)                                            \
+#define MODERATE(id, form_, takes, reference, ...)                                          \
     {                                                                                       \
         .name = #id, .form = form_, .types = 1 << FLOAT, .arguments = takes, .result = 'T', \
         .real = reference, .fit = fit_moderate, .low = 0.01, .high = 10, .ulp = __VA_ARGS__ \
     }
-#define PAIR(id, takes, inside)                                   \
-    ROW_OF(half_##id, "half_" #id inside, takes, ref_##id, 8192), \
-        ROW_OF(native_##id, "native_" #id inside, takes, ref_##id, 8192, .absolute = 1e-3F)
+#define PAIR(id, takes, inside)                                     \
+    MODERATE(half_##id, "half_" #id inside, takes, ref_##id, 8192), \
+        MODERATE(native_##id, "native_" #id inside, takes, ref_##id, 8192, .absolute = 1e-3F)
 #define ONE_OF(id) PAIR(id, "T", "(a)")
 #define TWO_OF(id) PAIR(id, "TT", "(a, b)")
 

@@ -1,16 +1,5 @@
 // Comparisons, and choices by them: section 6.12.6 of OpenCL C 1.2.
-#include <math.h>
-
-#include "tests/kernels/builtins/table.h"
-
-#define X (call->argument[0].x)
-#define Y (call->argument[1].x)
-
-#define REFERENCE(name, expression)                    \
-    static integer ref_##name(const struct call *call) \
-    {                                                  \
-        return expression;                             \
-    }
+#include "tests/kernels/builtins/rows.h"
 
 static bool is_normal(const struct call *call)
 {
@@ -18,20 +7,20 @@ static bool is_normal(const struct call *call)
     return isfinite(X) && fabsl(X) >= least;
 }
 
-REFERENCE(isequal, X == Y)
-REFERENCE(isnotequal, !(X == Y))
-REFERENCE(isgreater, X > Y)
-REFERENCE(isgreaterequal, X >= Y)
-REFERENCE(isless, X < Y)
-REFERENCE(islessequal, X <= Y)
-REFERENCE(islessgreater, X<Y || X> Y)
-REFERENCE(isordered, !isnan(X) && !isnan(Y))
-REFERENCE(isunordered, isnan(X) || isnan(Y))
-REFERENCE(isfinite, isfinite(X))
-REFERENCE(isinf, isinf(X) != 0)
-REFERENCE(isnan, isnan(X))
-REFERENCE(isnormal, is_normal(call))
-REFERENCE(signbit, signbit(X) != 0)
+WHOLE(isequal, X == Y)
+WHOLE(isnotequal, !(X == Y))
+WHOLE(isgreater, X > Y)
+WHOLE(isgreaterequal, X >= Y)
+WHOLE(isless, X < Y)
+WHOLE(islessequal, X <= Y)
+WHOLE(islessgreater, X<Y || X> Y)
+WHOLE(isordered, !isnan(X) && !isnan(Y))
+WHOLE(isunordered, isnan(X) || isnan(Y))
+WHOLE(isfinite, isfinite(X))
+WHOLE(isinf, isinf(X) != 0)
+WHOLE(isnan, isnan(X))
+WHOLE(isnormal, is_normal(call))
+WHOLE(signbit, signbit(X) != 0)
 
 // The bits of an argument, of whatever type.
 static integer bits(const struct call *call, unsigned number)
@@ -66,21 +55,17 @@ static bool have_bit(const struct call *call, unsigned wanted)
     return count >= wanted;
 }
 
-REFERENCE(select, chosen(call) ? bits(call, 1) : bits(call, 0))
-REFERENCE(ternary, chosen(call) ? bits(call, 0) : bits(call, 1))
-REFERENCE(bitselect, bitselected(call))
-REFERENCE(any, have_bit(call, 1))
-REFERENCE(all, have_bit(call, call->width))
+WHOLE(select, chosen(call) ? bits(call, 1) : bits(call, 0))
+WHOLE(ternary, chosen(call) ? bits(call, 0) : bits(call, 1))
+WHOLE(bitselect, bitselected(call))
+WHOLE(any, have_bit(call, 1))
+WHOLE(all, have_bit(call, call->width))
 
-#define ROW(id, expression, of, takes, gives, ...)                                         \
-    {                                                                                      \
-        .name = #id, .form = expression, .types = of, .arguments = takes, .result = gives, \
-        __VA_ARGS__                                                                        \
-    }
-#define IS2(id, expression) ROW(id, expression, REALS, "TT", 'J', .truth = true, .whole = ref_##id)
-#define IS(id, expression) ROW(id, expression, REALS, "T", 'J', .truth = true, .whole = ref_##id)
+#define IS2(id, expression) \
+    ROW_OF(id, expression, REALS, "TT", 'J', .truth = true, .whole = ref_##id)
+#define IS(id, expression) ROW_OF(id, expression, REALS, "T", 'J', .truth = true, .whole = ref_##id)
 #define OPERATOR(id, like, expression) \
-    ROW(id, expression, REALS, "TT", 'J', .truth = true, .whole = ref_##like)
+    ROW_OF(id, expression, REALS, "TT", 'J', .truth = true, .whole = ref_##like)
 
 // Bits of a float or double; bitselect and select do not change them, NaN or not.
 static const struct row rows[] = {
@@ -104,14 +89,15 @@ static const struct row rows[] = {
     OPERATOR(real_greater_equal, isgreaterequal, "a >= b"),
     OPERATOR(real_less, isless, "a < b"),
     OPERATOR(real_less_equal, islessequal, "a <= b"),
-    ROW(select_signed, "as_$U(select(a, b, c))", INTEGERS | REALS, "TTS", 'U', .whole = ref_select),
-    ROW(select_unsigned, "as_$U(select(a, b, c))", INTEGERS | REALS, "TTU", 'U',
-        .whole = ref_select),
-    ROW(ternary, "as_$U(($T)(c ? a : b))", INTEGERS | REALS, "TTS", 'U', .whole = ref_ternary),
-    ROW(bitselect, "as_$U(bitselect(a, b, c))", INTEGERS | REALS, "TTT", 'U',
-        .whole = ref_bitselect),
-    ROW(any, "any(a)", SIGNED, "T", 'I', .whole = ref_any),
-    ROW(all, "all(a)", SIGNED, "T", 'I', .whole = ref_all),
+    ROW_OF(select_signed, "as_$U(select(a, b, c))", INTEGERS | REALS, "TTS", 'U',
+           .whole = ref_select),
+    ROW_OF(select_unsigned, "as_$U(select(a, b, c))", INTEGERS | REALS, "TTU", 'U',
+           .whole = ref_select),
+    ROW_OF(ternary, "as_$U(($T)(c ? a : b))", INTEGERS | REALS, "TTS", 'U', .whole = ref_ternary),
+    ROW_OF(bitselect, "as_$U(bitselect(a, b, c))", INTEGERS | REALS, "TTT", 'U',
+           .whole = ref_bitselect),
+    ROW_OF(any, "any(a)", SIGNED, "T", 'I', .whole = ref_any),
+    ROW_OF(all, "all(a)", SIGNED, "T", 'I', .whole = ref_all),
 };
 
 const struct group relational_group = {"relational", rows, sizeof rows / sizeof *rows};

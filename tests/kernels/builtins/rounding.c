@@ -2,7 +2,7 @@
 // 6.12.2, 7.4 and 7.5.1 of OpenCL C 1.2.
 #include <limits.h>
 
-#include "tests/kernels/builtins/real.h"
+#include "tests/kernels/builtins/rows.h"
 
 // Rounded once, in the type itself: two roundings may differ from one.
 #define NATIVE(name, single, twice)                                                \
@@ -39,7 +39,7 @@ REAL(fmin, fminl(X, Y))
 REAL(fmod, fmodl(X, Y))
 REAL(remainder, remainderl(X, Y))
 REAL(logb, logbl(X))
-REAL(ldexp, ldexpl(X, (int)M))
+REAL(ldexp, ldexpl(X, (int)B))
 REAL(maxmag, fabsl(X) > fabsl(Y) ? X : fabsl(Y) > fabsl(X) ? Y : fmaxl(X, Y))
 REAL(minmag, fabsl(X) < fabsl(Y) ? X : fabsl(Y) < fabsl(X) ? Y : fminl(X, Y))
 REAL(rsqrt, 1 / sqrtl(X))

@@ -12,7 +12,6 @@
 //   memory.c       halves in memory, shuffles, and types read as others
 //   copies.c       asynchronous copies, and vectors in memory of each address space
 //   atomic.c       atomic functions
-//   kernels.c      the OpenCL C of a row
 //   values.c       its arguments
 //   judge.c        its results against the reference
 //
@@ -26,6 +25,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+
+#include <weir/program.h>
 
 // Wide enough for the exact sum and product of any two arguments.
 __extension__ typedef __int128 integer;
@@ -157,6 +158,17 @@ struct group {
     size_t count;
 };
 
+// A program of one type, and a group of functions in it; generate.c lists these.
+struct program {
+    const char *name; // "integer_char"
+    const struct weir_bundle *bundle;
+    const struct group *group;
+    enum type type;
+};
+
+extern const struct program programs[];
+extern const size_t program_count;
+
 extern const struct group *const groups[];
 extern const size_t group_count;
 
@@ -181,19 +193,14 @@ bool letter_is_scalar(char letter);
 // A byte of `constant_bytes`, the __constant memory of each program.
 unsigned constant_byte(unsigned place);
 
-// kernels.c
+// types.c
 
-// Whether the function is called on vectors of widths[index].
+// A kernel has KERNEL_ROWS functions. Whether the function is called on vectors of widths[index].
 bool row_has_width(const struct row *row, enum type type, unsigned index);
 // Whether the group has a function of the type.
 bool group_has(const struct group *group, enum type type);
 // How many rows of the type the group has before this one.
 unsigned row_place(const struct group *group, enum type type, const struct row *row);
-// Writes the kernels of the group's functions of the type, each with KERNEL_ROWS of them, named by the
-// group and their number. They take a buffer for each argument, one for the results, and which call it
-// is: a row's place in the kernel times WIDTHS, plus the index of the width. A work-item makes a vector.
-void print_kernels(FILE *file, const struct group *group, enum type type);
-
 // values.c
 
 // Fills the arguments of COUNT calls: first corner cases, then random ones. An absent argument is 0.

@@ -1,5 +1,5 @@
 // Trigonometric and hyperbolic functions: sections 6.12.2, 7.4 and 7.5.1 of OpenCL C 1.2.
-#include "tests/kernels/builtins/real.h"
+#include "tests/kernels/builtins/rows.h"
 
 REAL(sin, sinl(X))
 REAL(cos, cosl(X))

@@ -90,3 +90,37 @@ const struct group *const groups[] = {
     &memory_group,        &copies_group,     &atomic_group,
 };
 const size_t group_count = sizeof groups / sizeof *groups;
+
+// Compilers take long for all widths of all types of integers: int has all of them, and each other
+// type two. Where only processors are tested, int and the reals have two as well.
+bool row_has_width(const struct row *row, enum type type, unsigned index)
+{
+    static const unsigned some[TYPES][2] = {
+        [CHAR] = {2, 16}, [UCHAR] = {3, 8}, [SHORT] = {4, 8},  [USHORT] = {2, 3}, [INT] = {3, 8},
+        [UINT] = {4, 16}, [LONG] = {3, 8},  [ULONG] = {2, 16}, [FLOAT] = {3, 4},  [DOUBLE] = {3, 4},
+    };
+#ifdef BUILTINS_OF_PROCESSORS
+    const bool all = false;
+#else
+    const bool all = is_real(type) || type == INT;
+#endif
+    const unsigned width = widths[index];
+    if (row->widths != 0)
+        return row->widths >> index & 1;
+    if (row->space != PRIVATE)
+        return width == 1 || width == 4;
+    return width == 1 || all || width == some[type][0] || width == some[type][1];
+}
+
+bool group_has(const struct group *group, enum type type)
+{
+    return row_place(group, type, group->rows + group->count) > 0;
+}
+
+unsigned row_place(const struct group *group, enum type type, const struct row *row)
+{
+    unsigned place = 0;
+    for (const struct row *before = group->rows; before < row; before++)
+        place += before->types >> type & 1;
+    return place;
+}

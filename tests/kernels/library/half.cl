@@ -1,6 +1,6 @@
 // out[0] is 1 where the device has the functions; then HALF_RESULTS results for each work-item, of three
 // halves from `in` and one float that lies between two halves.
-#define HALF_RESULTS 21
+#define HALF_RESULTS 22
 
 #ifdef cl_khr_fp16
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
@@ -45,6 +45,7 @@ __kernel void run(__global const uint *in, __global uint *out)
     to[18] = bits_of(select((half2)(x, y), (half2)(z, z), (short2)(1, -1)).y);
     to[19] = bits_of(convert_half_rtp((int)in[4 * i + 3]));
     to[20] = bits_of(fmax((half3)(x, y, z), y).x);
+    to[21] = (uint)(int)isinf((half2)(y, x)).y;
 #else
     out[0] = in[i] & 0;
 #endif

@@ -5,7 +5,6 @@
 
 #include "base/file.h"
 #include "pipelines/train/data.h"
-#include "tests/support/memory.h"
 #include "tests/support/own.h"
 
 static const struct weir_train_made_params usual = {
@@ -133,34 +132,6 @@ WEIR_TEST(TrainData, ALargeSetNeedsNoMemory)
     EXPECT_UINT_LT(weir_train_data_bytes(data, index, bytes), 5);
 }
 
-static void expect_refused(const struct weir_train_made_params *params, const char *part)
-{
-    weir_train_data *data;
-    EXPECT_INT_EQ(weir_train_data_make(params, &data), WEIR_ERROR_INVALID);
-    EXPECT_NULL(data);
-    EXPECT_CONTAINS(weir_last_error_text(), part);
-}
-
-WEIR_TEST(TrainData, RefusesSetsThatCannotBe)
-{
-    struct weir_train_made_params bad;
-    bad = usual, bad.shape.channels = 0;
-    expect_refused(&bad, "a sample is 9 x 7 x 0; it must have 1 ... 16777216 numbers");
-    bad = usual, bad.shape = (struct weir_train_shape){65536, 65536, 65536};
-    expect_refused(&bad, "a sample is 65536 x 65536 x 65536");
-    bad = usual, bad.classes = 0;
-    expect_refused(&bad, "classes is 0; it must be 1 ... 65536");
-    bad = usual, bad.classes = 65537;
-    expect_refused(&bad, "classes is 65537");
-    bad = usual, bad.classes = 65536, bad.shape = (struct weir_train_shape){64, 64, 2};
-    expect_refused(&bad,
-                   "65536 classes of samples of 8192 numbers are more than 268435456 numbers");
-    bad = usual, bad.count = 0;
-    expect_refused(&bad, "count is 0");
-    bad = usual, bad.noise = 256;
-    expect_refused(&bad, "noise is 256; it must be 0 ... 255");
-}
-
 // Files.
 
 static const unsigned char images[] = {0, 0, 8, 3, 0, 0, 0, 3, 0, 0, 0, 2,  0,  0,
@@ -251,38 +222,4 @@ WEIR_TEST(TrainData, RefusesBadFiles)
     expect_bad(open_files(images, sizeof images, two_labels, sizeof two_labels, &data), &data,
                "images: has 3 images, and there are 2 labels");
     expect_bad(open_files(images, sizeof images, labels, 10, &data), &data, "labels: is truncated");
-}
-
-// Memory.
-
-WEIR_TEST(TrainData, EveryAllocationThatFailsIsTold)
-{
-    char message[512];
-    char first[256];
-    char second[256];
-    weir_train_data *data;
-    path_of("images", first, sizeof first);
-    path_of("labels", second, sizeof second);
-    ASSERT_TRUE(weir_file_write(first, images, sizeof images, message, sizeof message));
-    ASSERT_TRUE(weir_file_write(second, labels, sizeof labels, message, sizeof message));
-    for (int files = 0; files < 2; files++) {
-        long number = 0;
-        int refused = 0;
-        bool failed = true;
-        for (; failed; number++) {
-            weir_test_fail_allocation(number);
-            const weir_status status = files ? weir_train_data_open(first, second, &data)
-                                             : weir_train_data_make(&usual, &data);
-            failed = weir_test_allocation_failed();
-            weir_test_fail_allocation(-1);
-            weir_test_note("allocation %ld, files %d", number, files);
-            EXPECT_TRUE(status == WEIR_OK || failed);
-            EXPECT_TRUE(status == WEIR_OK || status == WEIR_ERROR_OUT_OF_MEMORY ||
-                        status == WEIR_ERROR_IO);
-            EXPECT_TRUE((data == NULL) == (status != WEIR_OK));
-            refused += status != WEIR_OK;
-            weir_train_data_destroy(&data);
-        }
-        EXPECT_INT_GE(refused, 2);
-    }
 }

@@ -230,50 +230,15 @@ static void expect_refused(const struct runs *runs, const struct weir_train_run_
     EXPECT_TRUE(results[0].figures.losses == NULL);
 }
 
-// One rank; each refusal aborts its communicator, so each has one of its own.
-static void expect_invalid(struct weir_train_run_params params, const char *what)
-{
-    struct runs runs;
-    runs_open(&runs, 1);
-    expect_refused(&runs, &params, WEIR_ERROR_INVALID, what);
-    runs_close(&runs);
-}
-
-#define EXPECT_INVALID(field, value, what)                                       \
-    do {                                                                         \
-        struct weir_train_run_params params = runs_params(NULL, WEIR_TRAIN_DDP); \
-        params.field = (value);                                                  \
-        expect_invalid(params, what);                                            \
-    } while (0)
-
-WEIR_TEST(TrainErrors, RefusesWhatIsWrong)
-{
-    EXPECT_INVALID(steps, 0, "0 steps; 1 to 10000000 are possible");
-    EXPECT_INVALID(steps, WEIR_TRAIN_STEPS_MAX + 1, "10000001 steps");
-    EXPECT_INVALID(batch, 0, "a batch of 0 samples; 1 to 65536 are possible");
-    EXPECT_INVALID(passes, 1025, "a step of 1025 passes; 1 to 1024 are possible");
-    EXPECT_INVALID(rate, 0, "a learning rate of 0; it is above 0");
-    EXPECT_INVALID(rate, NAN, "a learning rate of nan");
-    EXPECT_INVALID(hidden, 128, "128 hidden layers; at most 127 are possible");
-    EXPECT_INVALID(program, (weir_train_program)9, "there is no program 9");
-    EXPECT_INVALID(resume, true, "there is no checkpoint to resume from");
-}
-
-WEIR_TEST(TrainErrors, RefusesWhatCannotBeAugmented)
+WEIR_TEST(TrainErrors, RefusesACropThatIsTooLarge)
 {
     struct weir_train_run_params params = runs_params(NULL, WEIR_TRAIN_AUGMENT);
-    params.exact = true;
-    expect_invalid(params, "augmented images are no integers");
-    params.exact = false;
+    struct runs runs;
+    runs_open(&runs, 1);
     params.crop_width = 9;
-    expect_invalid(params, "9 x 7 pixels cannot be cut out of images of 8 x 8");
-}
-
-WEIR_TEST(TrainErrors, NeedsRanksAndData)
-{
-    struct weir_train_run_params params = runs_params(NULL, WEIR_TRAIN_DDP);
-    own_figures figures = {0};
-    EXPECT_FAILURE(weir_train_run(&params, &figures), WEIR_ERROR_INVALID, "comm is NULL");
+    expect_refused(&runs, &params, WEIR_ERROR_INVALID,
+                   "9 x 7 pixels cannot be cut out of images of 8 x 8");
+    runs_close(&runs);
 }
 
 WEIR_TEST(TrainErrors, StopsWhenTheLossIsNoNumber)

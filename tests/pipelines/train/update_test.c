@@ -102,26 +102,3 @@ RIG_TEST(TrainUpdate, MakesTheCopyOfBfloat16)
         EXPECT_DOUBLE_EQ((double)after[0], (double)fresh[0]);
     }
 }
-
-RIG_TEST(TrainUpdate, NeedsAMethodAndAStep)
-{
-    own_model model = NULL;
-    own_model fixed = NULL;
-    const char *name;
-    weir_buffer *buffer;
-    struct weir_train_model_params params = rig_params(rig, RIG_MLP, 4);
-    const struct weir_train_rates rates = {0.1f, 1, 1}, none = {0.1f, 1, 0};
-    ASSERT_OK(weir_train_model_create(&params, &fixed));
-    params.method = WEIR_TRAIN_SGD;
-    ASSERT_OK(weir_train_model_create(&params, &model));
-    EXPECT_FAILURE(weir_train_model_update(fixed, rig->queue, &rates), WEIR_ERROR_INVALID,
-                   "the model has no method");
-    EXPECT_FALSE(weir_train_model_state(fixed, 0, &name, &buffer));
-    EXPECT_FAILURE(weir_train_model_update(model, rig->queue, &none), WEIR_ERROR_INVALID,
-                   "step is 0");
-    EXPECT_TRUE(weir_train_model_state(model, 0, &name, &buffer));
-    EXPECT_STR_EQ(name, "momentum");
-    EXPECT_FALSE(weir_train_model_state(model, 1, &name, &buffer));
-    EXPECT_FALSE(weir_train_model_state(model, 2, &name, &buffer));
-    EXPECT_NULL(name);
-}

@@ -1,5 +1,5 @@
 // What the plugin finds, and what it must not find, through the public API on null: what the corpus
-// of tests/races does not have.
+// and the fuzzer of tests/races do not have. And <weir/check.h>: findings as data, with the plugin and without it.
 #include <malloc.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -15,6 +15,12 @@
 enum {
     SIZE = 256
 };
+
+// What WEIR_EXPECT_NO_RACES() reports.
+static char failed[4096];
+
+#undef WEIR_CHECK_FAILED
+#define WEIR_CHECK_FAILED(text) ((void)snprintf(failed, sizeof failed, "%s", (text)))
 
 struct rig {
     weir_runtime *runtime;
@@ -41,11 +47,13 @@ static void follow(weir_queue *queue, weir_queue *other)
 }
 
 // `section` is the text of [check].
-static void rig_open(struct rig *rig, const char *section)
+static void rig_open_with(struct rig *rig, const char *plugins, const char *section)
 {
     char text[256];
-    snprintf(text, sizeof text, "[weir]\nbackend = null\nplugins = check\n[check]\n%s\n", section);
-    ASSERT_OK(weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini", .config_text = text),
+    snprintf(text, sizeof text, "[check]\n%s\n", section);
+    failed[0] = '\0';
+    ASSERT_OK(weir_open(WEIR_PARAMS(weir_open, .backend = "null", .plugins = plugins,
+                                    .config_path = "test.ini", .config_text = *section ? text : ""),
                         &rig->runtime));
     ASSERT_OK(weir_device_open(rig->runtime, NULL, &rig->device));
     rig->one = test_queue(rig->device, "one");
@@ -57,6 +65,11 @@ static void rig_open(struct rig *rig, const char *section)
     fill(rig->one, rig->b, 0, SIZE);
     fill(rig->one, rig->host, 0, SIZE);
     ASSERT_OK(weir_queue_sync(rig->one, WEIR_FOREVER));
+}
+
+static void rig_open(struct rig *rig, const char *section)
+{
+    rig_open_with(rig, "check", section);
 }
 
 static void rig_close(struct rig *rig)
@@ -131,21 +144,6 @@ ENGINE_TEST(CheckEngine, ADestroyedQueueHasFinished, "")
     expect_nothing(rig);
 }
 
-// The second launch waits for the first, and what waits for it comes after both.
-ENGINE_TEST(CheckEngine, LaunchesOfOneGraphAreInOrder, "")
-{
-    own_graph graph = NULL;
-    ASSERT_OK(weir_capture_begin(rig->one));
-    fill(rig->one, rig->a, 0, SIZE);
-    ASSERT_OK(weir_queue_copy(rig->one, rig->b, 0, rig->a, 0, SIZE));
-    ASSERT_OK(weir_capture_end(rig->one, NULL, &graph));
-    for (int i = 0; i < 10; i++)
-        ASSERT_OK(weir_queue_graph(i % 2 ? rig->one : rig->two, graph));
-    follow(rig->two, rig->one);
-    fill(rig->two, rig->a, 0, SIZE);
-    expect_nothing(rig);
-}
-
 // Branches that use the same bytes are told once for all launches, and again after an update.
 ENGINE_TEST(CheckEngine, AGraphIsExaminedOnce, "")
 {
@@ -200,21 +198,6 @@ static void make_call(struct call *call, const struct rig *rig, unsigned begun)
     call->buffer = rig->host;
 }
 
-// Work that was submitted before the function ran comes after it, in its queue and in another one
-// that waits.
-ENGINE_TEST(CheckEngine, AHostCallRunsLate, "")
-{
-    struct call call;
-    make_call(&call, rig, 0);
-    ASSERT_OK(weir_queue_host_call(rig->one, use_in_call, &call));
-    ASSERT_OK(weir_queue_copy(rig->one, rig->a, 0, rig->host, 0, SIZE));
-    follow(rig->two, rig->one);
-    fill(rig->two, rig->host, 0, SIZE);
-    sem_post(&call.begin);
-    EXPECT_OK(weir_queue_sync(rig->two, WEIR_FOREVER));
-    expect_nothing(rig);
-}
-
 // A queue that does not wait for the call.
 ENGINE_TEST(CheckEngine, AHostCallBesideAnotherQueue, "")
 {
@@ -248,46 +231,6 @@ ENGINE_TEST(CheckEngine, AnotherQueueAfterAHostCall, "threads = strict")
     EXPECT_INT_EQ(finding(rig, 0).second.line, second);
     EXPECT_CONTAINS(finding(rig, 0).remedy, "record on 'one' after the host call");
     EXPECT_CONTAINS(finding(rig, 0).remedy, "wait on 'two' before");
-}
-
-// Pools.
-
-static weir_pool *make_pool(struct rig *rig)
-{
-    weir_pool *pool = NULL;
-    EXPECT_OK(weir_pool_create(rig->device, WEIR_PARAMS(weir_pool, .label = "pool"), &pool));
-    return pool;
-}
-
-// The pool knows that the free is complete, and the program need not.
-ENGINE_TEST(CheckEngine, APoolMayKnowMore, "")
-{
-    struct weir_pool_statistics statistics;
-    own_pool pool = make_pool(rig);
-    for (int i = 0; i < 10; i++) {
-        weir_queue *queue = i % 2 ? rig->one : rig->two;
-        weir_buffer *buffer;
-        ASSERT_OK(weir_pool_allocate(pool, queue, SIZE, &buffer));
-        fill(queue, buffer, 0, SIZE);
-        ASSERT_OK(weir_queue_copy(queue, i % 2 ? rig->a : rig->b, 0, buffer, 0, SIZE));
-        ASSERT_OK(weir_pool_free(queue, &buffer));
-    }
-    weir_pool_read_statistics(pool, &statistics);
-    EXPECT_UINT_GT(statistics.reused, 0);
-    expect_nothing(rig);
-}
-
-ENGINE_TEST(CheckEngine, AnAllocationIsAnOperationOfItsQueue, "")
-{
-    weir_buffer *buffer;
-    own_pool pool = make_pool(rig);
-    const int first = __LINE__ + 1;
-    ASSERT_OK(weir_pool_allocate(pool, rig->one, SIZE, &buffer));
-    const int second = __LINE__ + 1;
-    EXPECT_OK(weir_queue_fill(rig->two, buffer, 0, SIZE, &seven, 1));
-    expect_one(rig, WEIR_CHECK_WRITE_AFTER_WRITE, first, second);
-    EXPECT_STR_EQ(finding(rig, 0).first.operation, "pool allocation");
-    ASSERT_OK(weir_pool_free(rig->two, &buffer));
 }
 
 // Unwritten bytes.
@@ -382,157 +325,39 @@ ENGINE_TEST(CheckEngine, AFindingRefusesTheOperation, "report = fail")
     EXPECT_OK(weir_queue_recover(rig->two));
 }
 
-// threads = strict
+// threads. What orders them: tests/races/fuzz and tests/locks.
 
-struct other_thread {
-    struct rig *rig;
-    bool annotated;
-    bool reads; // on the host
-};
-
-static void *use_in_thread(void *user)
+static void *copy_in_thread(void *user)
 {
-    const struct other_thread *other = user;
-    const struct rig *rig = other->rig;
-    void *bytes;
-    if (other->annotated)
-        weir_check_acquire(rig->runtime, rig);
-    if (!other->reads) {
-        EXPECT_OK(weir_queue_copy(rig->two, rig->a, 0, rig->host, 0, SIZE));
-        return NULL;
-    }
-    EXPECT_OK(weir_host_begin(rig->host, 0, SIZE, WEIR_ACCESS_READ, &bytes));
-    EXPECT_OK(weir_host_end(rig->host, 0, SIZE, WEIR_ACCESS_READ));
+    const struct rig *rig = user;
+    EXPECT_OK(weir_queue_copy(rig->two, rig->a, 0, rig->host, 0, SIZE));
     return NULL;
 }
 
-static void run_thread(struct other_thread other)
-{
-    pthread_t thread;
-    if (other.annotated)
-        weir_check_release(other.rig->runtime, other.rig);
-    ASSERT_INT_EQ(pthread_create(&thread, NULL, use_in_thread, &other), 0);
-    pthread_join(thread, NULL);
-}
-
-static void write_on_host(const struct rig *rig)
+// This thread writes what another one then copies.
+static void write_and_copy(struct rig *rig)
 {
     void *bytes;
+    pthread_t thread;
     EXPECT_OK(weir_host_begin(rig->host, 0, SIZE, WEIR_ACCESS_WRITE, &bytes));
-    memset(bytes, 1, SIZE);
     EXPECT_OK(weir_host_end(rig->host, 0, SIZE, WEIR_ACCESS_WRITE));
+    ASSERT_INT_EQ(pthread_create(&thread, NULL, copy_in_thread, rig), 0);
+    pthread_join(thread, NULL);
+    EXPECT_OK(weir_queue_sync(rig->two, WEIR_FOREVER));
 }
 
 ENGINE_TEST(CheckThreads, OneNeedsNoAnnotation, "threads = one")
 {
-    write_on_host(rig);
-    run_thread((struct other_thread){.rig = rig});
-    EXPECT_OK(weir_queue_sync(rig->two, WEIR_FOREVER));
-    run_thread((struct other_thread){.rig = rig, .reads = true});
+    write_and_copy(rig);
     expect_nothing(rig);
 }
 
-// The other thread submits a copy of what this one has written.
-WEIR_TEST(CheckThreads, StrictAfterAWriteOfTheHost)
+ENGINE_TEST(CheckThreads, StrictNeedsOne, "threads = strict")
 {
-    for (int annotated = 0; annotated < 2; annotated++) {
-        struct rig rig;
-        rig_open(&rig, "threads = strict");
-        write_on_host(&rig);
-        weir_check_release(rig.runtime, &rig);
-        run_thread((struct other_thread){.rig = &rig, .annotated = annotated});
-        ASSERT_UINT_EQ(weir_check_count(rig.runtime), annotated ? 0 : 1);
-        if (!annotated) {
-            EXPECT_INT_EQ(finding(&rig, 0).kind, WEIR_CHECK_READ_AFTER_WRITE);
-            EXPECT_STR_EQ(finding(&rig, 0).first.operation, "host access");
-        }
-        EXPECT_OK(weir_queue_sync(rig.two, WEIR_FOREVER));
-        rig_close(&rig);
-    }
-}
-
-// This thread has waited for the queue, and the other one reads.
-WEIR_TEST(CheckThreads, StrictAfterASync)
-{
-    for (int annotated = 0; annotated < 2; annotated++) {
-        struct rig rig;
-        rig_open(&rig, "threads = strict");
-        fill(rig.one, rig.host, 0, SIZE);
-        EXPECT_OK(weir_queue_sync(rig.one, WEIR_FOREVER));
-        run_thread((struct other_thread){.rig = &rig, .annotated = annotated, .reads = true});
-        ASSERT_UINT_EQ(weir_check_count(rig.runtime), annotated ? 0 : 1);
-        if (!annotated)
-            EXPECT_INT_EQ(finding(&rig, 0).kind, WEIR_CHECK_HOST_READ);
-        rig_close(&rig);
-    }
-}
-
-struct late_waiter {
-    struct rig *rig;
-    struct weir_event event;
-    sem_t begin;
-    sem_t acquired;
-};
-
-static weir_status acquire_in_call(void *user)
-{
-    struct late_waiter *late = user;
-    while (sem_wait(&late->begin) != 0)
-        continue;
-    weir_check_acquire(late->rig->runtime, late->rig);
-    sem_post(&late->acquired);
-    return WEIR_OK;
-}
-
-static void *copy_after_event(void *user)
-{
-    struct late_waiter *late = user;
-    EXPECT_OK(weir_queue_wait(late->rig->two, late->event));
-    EXPECT_OK(weir_queue_copy(late->rig->two, late->rig->a, 0, late->rig->host, 0, SIZE));
-    return NULL;
-}
-
-// What a host call learns is known to what follows it in its queue, and not to what came before.
-ENGINE_TEST(CheckThreads, StrictBeforeAHostCallThatLearns, "threads = strict")
-{
-    struct late_waiter late = {.rig = rig};
-    pthread_t thread;
-    sem_init(&late.begin, 0, 0);
-    sem_init(&late.acquired, 0, 0);
-    EXPECT_OK(weir_queue_record(rig->one, &late.event));
-    EXPECT_OK(weir_queue_host_call(rig->one, acquire_in_call, &late));
-    write_on_host(rig);
-    weir_check_release(rig->runtime, rig);
-    sem_post(&late.begin);
-    while (sem_wait(&late.acquired) != 0)
-        continue;
-    ASSERT_INT_EQ(pthread_create(&thread, NULL, copy_after_event, &late), 0);
-    pthread_join(thread, NULL);
+    write_and_copy(rig);
     ASSERT_UINT_EQ(weir_check_count(rig->runtime), 1);
     EXPECT_INT_EQ(finding(rig, 0).kind, WEIR_CHECK_READ_AFTER_WRITE);
-    EXPECT_OK(weir_queue_sync(rig->two, WEIR_FOREVER));
-}
-
-// One thread alone is in order with itself.
-ENGINE_TEST(CheckThreads, StrictWithOneThread, "threads = strict")
-{
-    void *bytes;
-    for (int i = 0; i < 10; i++) {
-        write_on_host(rig);
-        EXPECT_OK(weir_queue_copy(rig->one, rig->a, 0, rig->host, 0, SIZE));
-        follow(rig->two, rig->one);
-        EXPECT_OK(weir_queue_copy(rig->two, rig->host, 0, rig->a, 0, SIZE));
-        EXPECT_OK(weir_queue_sync(rig->two, WEIR_FOREVER));
-        EXPECT_OK(weir_host_begin(rig->host, 0, SIZE, WEIR_ACCESS_READ, &bytes));
-        EXPECT_OK(weir_host_end(rig->host, 0, SIZE, WEIR_ACCESS_READ));
-    }
-    expect_nothing(rig);
-    fill(rig->one, rig->host, 0, SIZE);
-    const int line = __LINE__ + 1;
-    EXPECT_OK(weir_host_begin(rig->host, 0, SIZE, WEIR_ACCESS_READ, &bytes));
-    ASSERT_UINT_EQ(weir_check_count(rig->runtime), 1);
-    EXPECT_INT_EQ(finding(rig, 0).kind, WEIR_CHECK_HOST_READ);
-    EXPECT_INT_EQ(finding(rig, 0).second.line, line);
+    EXPECT_STR_EQ(finding(rig, 0).first.operation, "host access");
 }
 
 // Regions.
@@ -697,4 +522,116 @@ ENGINE_TEST(CheckEngine, NotesOfGraphsAreExaminedAtEachLaunch, "")
     note(rig->two, "reader",
          (struct weir_note_range){.buffer = rig->a, .size = 8, .access = WEIR_ACCESS_READ}, 4);
     expect_one(rig, WEIR_CHECK_READ_AFTER_WRITE, 3, 4);
+}
+
+// <weir/check.h>.
+
+// Two fills that nothing orders. Returns the line of the second one, the first is before it.
+static int race(struct rig *rig)
+{
+    EXPECT_OK(weir_queue_fill(rig->one, rig->b, 0, 64, &seven, 1));
+    EXPECT_OK(weir_queue_fill(rig->two, rig->b, 8, 8, &seven, 1));
+    return __LINE__ - 1;
+}
+
+ENGINE_TEST(CheckApi, FindingsAreData, "")
+{
+    struct weir_check_finding found;
+    EXPECT_TRUE(weir_check_is_on(rig->runtime));
+    EXPECT_UINT_EQ(weir_check_count(rig->runtime), 0);
+    WEIR_EXPECT_NO_RACES(rig->runtime);
+    EXPECT_STR_EQ(failed, "");
+    EXPECT_FAILURE(weir_check_get(rig->runtime, 0, &found), WEIR_ERROR_NOT_FOUND,
+                   "there is no finding 0, only 0");
+    EXPECT_STR_EQ(found.message, "");
+    EXPECT_STR_EQ(found.second.file, "");
+
+    const int line = race(rig);
+    EXPECT_UINT_EQ(weir_check_count(rig->runtime), 1);
+    EXPECT_UINT_EQ(weir_check_error_count(rig->runtime), 1);
+    ASSERT_OK(weir_check_get(rig->runtime, 0, &found));
+    EXPECT_INT_EQ(found.kind, WEIR_CHECK_WRITE_AFTER_WRITE);
+    EXPECT_STR_EQ(weir_check_kind_name(found.kind), "write-after-write");
+    EXPECT_INT_EQ(found.count, 1);
+    EXPECT_STR_EQ(found.buffer, "b");
+    EXPECT_UINT_EQ(found.offset, 8);
+    EXPECT_UINT_EQ(found.size, 8);
+    EXPECT_STR_EQ(found.first.queue, "one");
+    EXPECT_STR_EQ(found.first.operation, "fill");
+    EXPECT_INT_EQ(found.first.line, line - 1);
+    EXPECT_STR_EQ(found.second.queue, "two");
+    EXPECT_INT_EQ(found.second.line, line);
+    EXPECT_STR_EQ(found.second.file, __FILE__);
+    EXPECT_INT_EQ(found.second.access, WEIR_ACCESS_WRITE);
+    EXPECT_CONTAINS(found.remedy, "record on 'one' after ");
+    EXPECT_TRUE(found.suppression == NULL);
+    WEIR_EXPECT_NO_RACES(rig->runtime);
+    EXPECT_CONTAINS(failed,
+                    ": 1 finding of the plugin check\nwrite-after-write: the fill on 'two'");
+    EXPECT_CONTAINS(failed, "\n    to do: record on 'one' after ");
+    EXPECT_TRUE(weir_check_describe(rig->runtime, __FILE__, __LINE__, NULL, 0));
+}
+
+WEIR_TEST_WITH(CheckApi, WithoutThePlugin, struct rig, rig,
+               (rig_open_with(rig, "", ""), rig->runtime), rig_close(rig))
+{
+    struct weir_check_finding found;
+    char text[64];
+    race(rig);
+    EXPECT_FALSE(weir_check_is_on(rig->runtime));
+    EXPECT_FALSE(weir_check_is_on(NULL));
+    EXPECT_UINT_EQ(weir_check_count(rig->runtime), 0);
+    EXPECT_UINT_EQ(weir_check_error_count(rig->runtime), 0);
+    EXPECT_FAILURE(weir_check_get(rig->runtime, 0, &found), WEIR_ERROR_NOT_FOUND,
+                   "the plugin check is not in the runtime's chain");
+    EXPECT_INT_EQ(weir_check_get(rig->runtime, 0, NULL), WEIR_ERROR_INVALID);
+    weir_check_release(rig->runtime, rig);
+    weir_check_acquire(rig->runtime, rig);
+    WEIR_EXPECT_NO_RACES(rig->runtime);
+    EXPECT_CONTAINS(failed, "nothing was checked: the plugin check is not in the runtime's chain");
+    EXPECT_TRUE(weir_check_describe(rig->runtime, "a.c", 3, text, sizeof text));
+    EXPECT_CONTAINS(text, "a.c:3: nothing was checked");
+    EXPECT_STR_EQ(weir_check_kind_name((weir_check_kind)77), "unknown");
+}
+
+// What a newer program's structure has more is zero.
+ENGINE_TEST(CheckApi, LargerStructures, "")
+{
+    struct {
+        struct weir_check_finding finding;
+        uint64_t more;
+    } larger;
+    race(rig);
+    memset(&larger, 0x5a, sizeof larger);
+    EXPECT_OK(weir_check_get_sized(rig->runtime, 0, &larger.finding, sizeof larger));
+    EXPECT_INT_EQ(larger.more, 0);
+    EXPECT_STR_EQ(larger.finding.first.queue, "one");
+}
+
+// Twice in a chain: both find it, and the outermost one answers.
+WEIR_TEST_WITH(CheckApi, TwiceInAChain, struct rig, rig,
+               (rig_open_with(rig, "check, check", ""), rig->runtime), rig_close(rig))
+{
+    race(rig);
+    EXPECT_UINT_EQ(weir_check_count(rig->runtime), 1);
+}
+
+// The settings of a file, and wrong ones.
+WEIR_TEST(CheckApi, WrongSettings)
+{
+    static const struct {
+        const char *config, *message;
+    } cases[] = {
+        {"[check]\nreport = loud\n", "rig.ini:2: "},
+        {"[check]\nreprot = log\n", "report"},
+        {"[check]\nsuppressions = /nowhere/at/all.json\n", "/nowhere/at/all.json"},
+        {"[check]\nsarif = /nowhere/at/all.sarif\n", "/nowhere/at/all.sarif"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weir_runtime *runtime;
+        EXPECT_TRUE(weir_open(WEIR_PARAMS(weir_open, .backend = "null", .plugins = "check",
+                                          .config_path = "rig.ini", .config_text = cases[i].config),
+                              &runtime) < 0);
+        EXPECT_CONTAINS(weir_last_error_text(), cases[i].message);
+    }
 }

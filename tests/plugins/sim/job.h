@@ -2,7 +2,7 @@
 #ifndef WEIR_TESTS_PLUGINS_SIM_JOB_H
 #define WEIR_TESTS_PLUGINS_SIM_JOB_H
 
-#include "tests/plugins/trace_rig.h"
+#include "tests/plugins/rig.h"
 
 enum {
     CHUNK = 1 << 22,

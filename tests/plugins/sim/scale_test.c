@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "kernels/conformance/conformance.h"
-#include "tests/plugins/trace_rig.h"
+#include "tests/plugins/rig.h"
 #include "tests/support/own.h"
 
 static const char *const measured = "times, sim, paced";
@@ -190,7 +190,7 @@ static void expect_refusal(const char *lines, const char *sentence)
     weir_runtime *runtime = NULL;
     char section[256];
     snprintf(section, sizeof section, "[sim]\ngpu = h200\n%s\n", lines);
-    EXPECT_FAILURE(rig_open(rig_section(rig_path("trace.json"), section), "sim", &runtime),
+    EXPECT_FAILURE(rig_open("sim", rig_trace(rig_path("trace.json"), section), &runtime),
                    WEIR_ERROR_CONFIG, sentence);
 }
 

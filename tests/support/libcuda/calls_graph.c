@@ -61,12 +61,7 @@ void fake_graph_destroy(CUgraph graph)
     fake_live--;
 }
 
-CUresult cuGraphDestroy(CUgraph graph)
-{
-    BEGIN(true);
-    fake_graph_destroy(graph);
-    END;
-}
+SIMPLE(cuGraphDestroy, (CUgraph graph), true, fake_graph_destroy(graph))
 
 bool fake_graph_ends_in(CUgraph graph, const CUgraphNode *nodes, size_t count)
 {

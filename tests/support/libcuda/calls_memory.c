@@ -32,17 +32,9 @@ CUresult cuMemPoolDestroy(CUmemoryPool pool)
     END;
 }
 
-CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute, void *value)
-{
-    BEGIN(true);
-    END;
-}
-
-CUresult cuMemPoolTrimTo(CUmemoryPool pool, size_t size)
-{
-    BEGIN(true);
-    END;
-}
+SIMPLE(cuMemPoolSetAttribute, (CUmemoryPool pool, CUmemPool_attribute attribute, void *value),
+       true, )
+SIMPLE(cuMemPoolTrimTo, (CUmemoryPool pool, size_t size), true, )
 
 static void *allocate(size_t size, size_t alignment)
 {

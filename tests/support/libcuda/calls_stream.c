@@ -238,11 +238,7 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     END;
 }
 
-CUresult cuFuncLoad(CUfunction function)
-{
-    BEGIN(true);
-    END;
-}
+SIMPLE(cuFuncLoad, (CUfunction function), true, )
 
 CUresult cuFuncGetAttribute(int *value, CUfunction_attribute attribute, CUfunction function)
 {

@@ -244,6 +244,15 @@ CUresult fake_admit(const char *name, bool needs_context);
     pthread_mutex_unlock(&fake_lock); \
     return code
 
+// A function that is one statement, made to fail or not.
+#define SIMPLE(name, parameters, needs_context, statement) \
+    CUresult name parameters                               \
+    {                                                      \
+        BEGIN(needs_context);                              \
+        statement;                                         \
+        END;                                               \
+    }
+
 // The functions that the backend may call.
 #define FAKE_DECLARE(since, result, name, parameters) result name parameters;
 CU_SYMBOLS(FAKE_DECLARE)

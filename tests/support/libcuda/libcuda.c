@@ -124,33 +124,13 @@ CUresult cuInit(unsigned flags)
     END;
 }
 
-CUresult cuDeviceGetCount(int *count)
-{
-    BEGIN(false);
-    *count = device_count;
-    END;
-}
-
-CUresult cuDeviceGet(CUdevice *device, int ordinal)
-{
-    BEGIN(false);
-    *device = ordinal;
-    END;
-}
-
-CUresult cuDeviceGetName(char *name, int size, CUdevice device)
-{
-    BEGIN(false);
-    snprintf(name, (size_t)size, "Fake GPU %d", device);
-    END;
-}
-
-CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
-{
-    BEGIN(false);
-    *bytes = FAKE_MEMORY_BYTES;
-    END;
-}
+SIMPLE(cuDeviceGetCount, (int *count), false, *count = device_count)
+SIMPLE(cuDeviceGet, (CUdevice * device, int ordinal), false, *device = ordinal)
+SIMPLE(cuDeviceGetName, (char *name, int size, CUdevice device), false,
+       snprintf(name, (size_t)size, "Fake GPU %d", device))
+SIMPLE(cuDeviceTotalMem, (size_t * bytes, CUdevice device), false, *bytes = FAKE_MEMORY_BYTES)
+SIMPLE(cuCtxGetCurrent, (CUcontext * context), false, *context = fake_current)
+SIMPLE(cuCtxGetStreamPriorityRange, (int *least, int *greatest), true, (*least = 0, *greatest = -5))
 
 static const int attributes[][2] = {
     {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
@@ -218,25 +198,10 @@ CUresult cuDevicePrimaryCtxRelease(CUdevice device)
     END;
 }
 
-CUresult cuCtxGetCurrent(CUcontext *context)
-{
-    BEGIN(false);
-    *context = fake_current;
-    END;
-}
-
 CUresult cuCtxSetCurrent(CUcontext context)
 {
     ADMIT(false);
     fake_current = context;
-    END;
-}
-
-CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
-{
-    BEGIN(true);
-    *least = 0;
-    *greatest = -5;
     END;
 }
 

@@ -102,47 +102,24 @@ nvrtcResult nvrtcCompileProgram(nvrtcProgram program, int count, const char *con
     return NVRTC_ERROR_COMPILATION;
 }
 
-nvrtcResult nvrtcGetProgramLogSize(nvrtcProgram program, size_t *size)
-{
-    ADMIT();
-    *size = program->log ? strlen(program->log) + 1 : 1;
-    return NVRTC_SUCCESS;
-}
-
-nvrtcResult nvrtcGetProgramLog(nvrtcProgram program, char *log)
-{
-    ADMIT();
-    memcpy(log, program->log ? program->log : "", program->log ? strlen(program->log) + 1 : 1);
-    return NVRTC_SUCCESS;
-}
-
-nvrtcResult nvrtcGetCUBINSize(nvrtcProgram program, size_t *size)
-{
-    ADMIT();
-    *size = strlen(program->image) + 1;
-    return NVRTC_SUCCESS;
-}
-
-nvrtcResult nvrtcGetCUBIN(nvrtcProgram program, char *image)
-{
-    ADMIT();
-    memcpy(image, program->image, strlen(program->image) + 1);
-    return NVRTC_SUCCESS;
-}
-
-nvrtcResult nvrtcGetPTXSize(nvrtcProgram program, size_t *size)
-{
-    ADMIT();
-    *size = strlen(program->image) + 1;
-    return NVRTC_SUCCESS;
-}
-
-nvrtcResult nvrtcGetPTX(nvrtcProgram program, char *image)
-{
-    ADMIT();
-    memcpy(image, program->image, strlen(program->image) + 1);
-    return NVRTC_SUCCESS;
-}
+// The size of a text, with its zero byte, and the text.
+#define TEXT(name, text)                                                 \
+    nvrtcResult nvrtcGet##name##Size(nvrtcProgram program, size_t *size) \
+    {                                                                    \
+        ADMIT();                                                         \
+        *size = strlen(text) + 1;                                        \
+        return NVRTC_SUCCESS;                                            \
+    }                                                                    \
+    nvrtcResult nvrtcGet##name(nvrtcProgram program, char *out)          \
+    {                                                                    \
+        ADMIT();                                                         \
+        memcpy(out, text, strlen(text) + 1);                             \
+        return NVRTC_SUCCESS;                                            \
+    }
+TEXT(ProgramLog, program->log ? program->log : "")
+TEXT(CUBIN, program->image)
+TEXT(PTX, program->image)
+#undef TEXT
 
 static long count_live(void)
 {

@@ -1,15 +1,17 @@
-// What the tables of floats and doubles share.
-#ifndef WEIR_TESTS_KERNELS_BUILTINS_REAL_H
-#define WEIR_TESTS_KERNELS_BUILTINS_REAL_H
+// What the tables share.
+#ifndef WEIR_TESTS_KERNELS_BUILTINS_ROWS_H
+#define WEIR_TESTS_KERNELS_BUILTINS_ROWS_H
 
 #include <math.h>
 
 #include "tests/kernels/builtins/table.h"
 
+#define A (call->argument[0].i)
+#define B (call->argument[1].i)
+#define C (call->argument[2].i)
 #define X (call->argument[0].x)
 #define Y (call->argument[1].x)
 #define Z (call->argument[2].x)
-#define M (call->argument[1].i)
 
 #define PI 3.141592653589793238462643383279502884L
 
@@ -25,11 +27,13 @@
         return expression;                             \
     }
 
-#define ROW(id, expression, takes, gives, ...)                                                \
-    {                                                                                         \
-        .name = #id, .form = expression, .types = REALS, .arguments = takes, .result = gives, \
-        __VA_ARGS__                                                                           \
+#define ROW_OF(id, expression, of, takes, gives, ...)                                      \
+    {                                                                                      \
+        .name = #id, .form = expression, .types = of, .arguments = takes, .result = gives, \
+        __VA_ARGS__                                                                        \
     }
+#define ROW(id, expression, takes, gives, ...) \
+    ROW_OF(id, expression, REALS, takes, gives, __VA_ARGS__)
 
 // A function and its bound in ulp.
 #define ULP(id, expression, takes, ...) \

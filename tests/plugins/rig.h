@@ -1,7 +1,7 @@
-// Shared by the tests of the plugin `trace`: a chain with it before the backend that the
-// environment names, and the file of a run.
-#ifndef WEIR_TESTS_PLUGINS_TRACE_RIG_H
-#define WEIR_TESTS_PLUGINS_TRACE_RIG_H
+// Shared by the tests of plugins: a chain before the backend that the environment names, with its section of the
+// configuration; and the file of a trace.
+#ifndef WEIR_TESTS_PLUGINS_RIG_H
+#define WEIR_TESTS_PLUGINS_RIG_H
 
 #include <pthread.h>
 
@@ -18,35 +18,43 @@ enum {
     RIG_BYTES = 1 << 18 // of each buffer
 };
 
+#define GUARD_NS (UINT64_C(60) * 1000000000u)
+
 struct rig {
     weir_runtime *runtime;
     weir_device *device;
     weir_queue *up;
     weir_queue *down;
-    weir_program *program;
-    weir_kernel *kernel; // `spin`
     weir_buffer *frame;  // HOST
     weir_buffer *memory; // DEVICE
+    weir_program *program;
+    weir_kernel *kernel; // `spin`
 };
 
 // A path in a folder of this process. Eight are kept.
 const char *rig_path(const char *name);
 
-// The lines of [trace]: the file, and further lines. One is kept.
-const char *rig_section(const char *path, const char *more);
+// Opens only the runtime, with further lines of the configuration.
+weir_status rig_open(const char *plugins, const char *lines, weir_runtime **out_runtime);
 
-// Opens only the runtime.
-weir_status rig_open(const char *section, const char *plugins, weir_runtime **out_runtime);
+// Creates everything but the program and its kernel, or these, in the order of the struct up to the first error.
+weir_status rig_create(struct rig *rig);
+weir_status rig_create_kernel(struct rig *rig);
 
-// Opens all of the rig, with one link of the plugin that writes to `path`, or with `plugins`
-// and more lines in [trace]. False fails the test.
-bool rig_start(struct rig *rig, const char *path);
-bool rig_start_with(struct rig *rig, const char *path, const char *more, const char *plugins);
+// All of this. False fails the test.
+bool rig_begin(struct rig *rig, const char *plugins, const char *lines);
 
-// Closes it, which ends the trace.
 void rig_finish(struct rig *rig);
 // The same, and returns what weir_close() does.
 weir_status rig_close(struct rig *rig);
+
+// The section [trace]: the file, and further lines. One is kept.
+const char *rig_trace(const char *path, const char *more);
+
+// With one link of the plugin trace, which writes to `path`, or with `plugins` and more lines in [trace]. The close ends
+// the trace.
+bool rig_start(struct rig *rig, const char *path);
+bool rig_start_with(struct rig *rig, const char *path, const char *more, const char *plugins);
 
 // On error the test fails and NULL is returned.
 struct weir_trace *rig_read(const char *path);
@@ -56,7 +64,7 @@ struct weir_trace *rig_end(struct rig *rig, const char *path);
 // A host call that increments an int.
 weir_status rig_count_call(void *user);
 
-// A host call that holds its queue until the gate, its `user`, is opened.
+// A host call that holds its queue until the gate, its `user`, is opened; and one that opens it.
 struct rig_gate {
     pthread_mutex_t lock;
     pthread_cond_t opened;
@@ -67,7 +75,7 @@ struct rig_gate {
         PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false \
     }
 weir_status rig_pass_gate(void *user);
-void rig_open_gate(struct rig_gate *gate);
+weir_status rig_open_gate(void *user);
 
 // A macro, because a launch records its caller's line.
 #define RIG_SPIN(queue, rig)                                                      \

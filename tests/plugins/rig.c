@@ -1,0 +1,169 @@
+// See the header.
+#include "tests/plugins/rig.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels/conformance/conformance.h"
+#include "tests/support/libcuda/image.h"
+
+static char folder[256];
+
+const char *rig_path(const char *name)
+{
+    static char paths[8][512];
+    static size_t next;
+    char *path = paths[next++ % 8];
+    if (!folder[0]) {
+        const char *base = getenv("TEST_TMPDIR");
+        snprintf(folder, sizeof folder, "%s/weir_trace_XXXXXX", base ? base : "/tmp");
+        if (!mkdtemp(folder))
+            weir_test_fail(__FILE__, __LINE__, "no folder for files");
+    }
+    snprintf(path, sizeof paths[0], "%s/%s", folder, name);
+    return path;
+}
+
+weir_status rig_open(const char *plugins, const char *lines, weir_runtime **out_runtime)
+{
+    const char *base = getenv("WEIR_TEST_SECTION");
+    char text[2048];
+    snprintf(text, sizeof text, "%s\n%s\n", base ? base : "", lines);
+    return weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini", .config_text = text,
+                                 .plugins = plugins),
+                     out_runtime);
+}
+
+static weir_status create_queue(struct rig *rig, const char *label, weir_queue **out_queue)
+{
+    return weir_queue_create(rig->device, WEIR_PARAMS(weir_queue, .label = label), out_queue);
+}
+
+static weir_status create_buffer(struct rig *rig, const char *label, weir_placement placement,
+                                 weir_buffer **out_buffer)
+{
+    return weir_buffer_create(rig->device,
+                              WEIR_PARAMS(weir_buffer, .label = label, .size = RIG_BYTES,
+                                          .placement = placement),
+                              out_buffer);
+}
+
+weir_status rig_create(struct rig *rig)
+{
+    weir_status status = weir_device_open(rig->runtime, NULL, &rig->device);
+    if (status == WEIR_OK)
+        status = create_queue(rig, "up", &rig->up);
+    if (status == WEIR_OK)
+        status = create_queue(rig, "down", &rig->down);
+    if (status == WEIR_OK)
+        status = create_buffer(rig, "frame", WEIR_PLACE_HOST, &rig->frame);
+    return status == WEIR_OK ? create_buffer(rig, "memory", WEIR_PLACE_DEVICE, &rig->memory)
+                             : status;
+}
+
+// It takes images that only name kernels. On a machine with a GPU tests run with its driver.
+static bool has_tests_libcuda(void)
+{
+    const char *section = getenv("WEIR_TEST_SECTION");
+    return section && strstr(section, "libcuda");
+}
+
+weir_status rig_create_kernel(struct rig *rig)
+{
+    struct weir_bundle bundle = conformance_kernels;
+    if (has_tests_libcuda()) {
+        bundle.images = weir_test_image();
+        bundle.image_count = 1;
+    }
+    const weir_status status =
+        weir_program_create(rig->device,
+                            WEIR_PARAMS(weir_program, .label = "program", .bundle = &bundle),
+                            &rig->program);
+    return status == WEIR_OK ? weir_kernel_create(rig->program, "spin", &rig->kernel) : status;
+}
+
+bool rig_begin(struct rig *rig, const char *plugins, const char *lines)
+{
+    *rig = (struct rig){NULL};
+    if (rig_open(plugins, lines, &rig->runtime) == WEIR_OK && rig_create(rig) == WEIR_OK &&
+        rig_create_kernel(rig) == WEIR_OK)
+        return true;
+    weir_test_fail(__FILE__, __LINE__, "%s", weir_last_error_text());
+    return false;
+}
+
+weir_status rig_close(struct rig *rig)
+{
+    weir_kernel_destroy(&rig->kernel);
+    weir_program_destroy(&rig->program);
+    weir_buffer_destroy(&rig->frame);
+    weir_buffer_destroy(&rig->memory);
+    weir_queue_destroy(&rig->up);
+    weir_queue_destroy(&rig->down);
+    EXPECT_OK(weir_device_close(&rig->device));
+    return weir_close(&rig->runtime);
+}
+
+void rig_finish(struct rig *rig)
+{
+    EXPECT_OK(rig_close(rig));
+}
+
+const char *rig_trace(const char *path, const char *more)
+{
+    static char text[2048];
+    snprintf(text, sizeof text, "[trace]\nfile = %s\n%s", path, more);
+    return text;
+}
+
+bool rig_start(struct rig *rig, const char *path)
+{
+    return rig_start_with(rig, path, "", "trace");
+}
+
+bool rig_start_with(struct rig *rig, const char *path, const char *more, const char *plugins)
+{
+    return rig_begin(rig, plugins, rig_trace(path, more));
+}
+
+struct weir_trace *rig_read(const char *path)
+{
+    struct weir_trace *trace = NULL;
+    char message[512] = "";
+    if (!weir_trace_read(path, NULL, &trace, message, sizeof message))
+        weir_test_fail(__FILE__, __LINE__, "%s", message);
+    return trace;
+}
+
+struct weir_trace *rig_end(struct rig *rig, const char *path)
+{
+    rig_finish(rig);
+    return rig_read(path);
+}
+
+weir_status rig_count_call(void *user)
+{
+    ++*(int *)user;
+    return WEIR_OK;
+}
+
+weir_status rig_pass_gate(void *user)
+{
+    struct rig_gate *gate = user;
+    pthread_mutex_lock(&gate->lock);
+    while (!gate->open)
+        pthread_cond_wait(&gate->opened, &gate->lock);
+    pthread_mutex_unlock(&gate->lock);
+    return WEIR_OK;
+}
+
+weir_status rig_open_gate(void *user)
+{
+    struct rig_gate *gate = user;
+    pthread_mutex_lock(&gate->lock);
+    gate->open = true;
+    pthread_cond_broadcast(&gate->opened);
+    pthread_mutex_unlock(&gate->lock);
+    return WEIR_OK;
+}
