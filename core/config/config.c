@@ -1,48 +1,204 @@
-// The configuration: a file, and the variables of the environment in place of what it says.
+// The configuration: a file, checked against tables, and the variables of the environment in place of
+// what it says.
 #define _GNU_SOURCE // secure_getenv
 #include "core/config/config.h"
 
+#include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/ini/ini.h"
+#include "base/sized.h"
 #include "base/text.h"
 #include "core/support/error.h"
+#include "core/support/memory.h"
 
-// The environment may change later, and so may arguments: the configuration keeps copies.
-static weir_status replace(struct weir__config *config, const char *origin, const char *value,
-                           struct weir_setting *setting)
-{
-    const struct weir__config_entry *entry =
-        weir__config_keep(&config->replaced, NULL, NULL, value, origin);
-    if (!entry)
-        return weir__config_no_memory();
-    setting->text = entry->value;
-    setting->origin = entry->origin;
-    return WEIR_OK;
-}
+// What a configuration holds lies in blocks, which are freed with it.
+struct weir__config_block {
+    struct weir__config_block *next;
+};
 
-weir_status weir__config_replace(struct weir__config *config, const struct weir_section *section,
-                                 struct weir_setting *settings)
+void *weir__config_keep(struct weir__config *config, size_t size)
 {
-    char name[256];
-    for (uint32_t i = 0; i < section->key_count; i++) {
-        weir_text_variable(name, sizeof name, section->name, settings[i].key->name);
-        const char *value = secure_getenv(name);
-        weir_status status = value ? replace(config, name, value, &settings[i]) : WEIR_OK;
-        if (value && status == WEIR_OK)
-            status = weir__config_read_value(&settings[i], section->name);
-        if (status < 0)
-            return status;
+    struct weir__config_block *block = weir__allocate(sizeof *block + size);
+    if (!block) {
+        weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL,
+                     "there is no memory left to hold the configuration");
+        return NULL;
     }
-    return WEIR_OK;
+    block->next = config->blocks;
+    config->blocks = block;
+    return block + 1;
 }
 
-// The sources of the configuration, and the precedence of values of [weir]. The
-// file's own values are checked even if something else replaces them, so that a
-// file is valid or not independently of the environment.
+static const char *keep_text(struct weir__config *config, const char *text)
+{
+    const size_t size = strlen(text) + 1;
+    char *copy = weir__config_keep(config, size);
+    return copy ? memcpy(copy, text, size) : NULL;
+}
+
+void weir__config_destroy(struct weir__config **config)
+{
+    if (!config || !*config)
+        return;
+    for (struct weir__config_block *block = (*config)->blocks, *next; block; block = next) {
+        next = block->next;
+        weir__release(block);
+    }
+    weir__release(*config);
+    *config = NULL;
+}
+
+static weir_status fail(const char *origin, const char *remedy, const char *format, ...)
+    WEIR_PRINTF(3, 4);
+
+// Fails with "ORIGIN: MESSAGE".
+static weir_status fail(const char *origin, const char *remedy, const char *format, ...)
+{
+    char message[sizeof((struct weir_error *)0)->message];
+    va_list arguments;
+    va_start(arguments, format);
+    weir_text_vabout(message, sizeof message, origin, format, arguments);
+    va_end(arguments);
+    return weir__fail(WEIR_ERROR_CONFIG, remedy, "%s", message);
+}
+
+// Keeps the lines that base/ini/ini.h reads as sections and entries.
+
+_Static_assert(WEIR_INI_NAME_SIZE == WEIR__NAME_SIZE &&
+                   WEIR_INI_LINE_LIMIT == WEIR__CONFIG_LINE_LIMIT,
+               "the language's limits are those of the configuration");
+
+// "[section]", whose name is NULL, or "key = value" of that section.
+struct weir__config_entry {
+    struct weir__config_entry *next;
+    const char *section;
+    const char *name;
+    const char *value;
+    const char *origin;
+    unsigned line;
+};
+
+struct parser {
+    struct weir__config *config;
+    struct weir__config_entry **end;
+    const char *label;
+    char *origin; // of the current line
+    unsigned line;
+    const char *section;
+    unsigned section_count;
+    unsigned entry_count;
+};
+
+// The entry of that name in the section, or with NULL the section itself; NULL: none.
+static const struct weir__config_entry *find(const struct weir__config *config, const char *section,
+                                             const char *name)
+{
+    const struct weir__config_entry *entry = config->entries;
+    for (; entry; entry = entry->next)
+        if (strcmp(entry->section, section) == 0 &&
+            (name ? entry->name && strcmp(entry->name, name) == 0 : !entry->name))
+            break;
+    return entry;
+}
+
+static bool begin_line(struct parser *parser, unsigned line)
+{
+    const size_t size = strlen(parser->label) + sizeof ":4294967295";
+    parser->line = line;
+    parser->origin = weir__config_keep(parser->config, size);
+    if (parser->origin)
+        snprintf(parser->origin, size, "%s:%u", parser->label, line);
+    return parser->origin != NULL;
+}
+
+// Keeps what the line says.
+static bool add(struct parser *parser, const char *name, const char *value)
+{
+    struct weir__config_entry *entry = weir__config_keep(parser->config, sizeof *entry);
+    if (!entry)
+        return false;
+    *entry = (struct weir__config_entry){.section = parser->section,
+                                         .origin = parser->origin,
+                                         .line = parser->line};
+    if (name) {
+        entry->name = keep_text(parser->config, name);
+        entry->value = keep_text(parser->config, value);
+    }
+    *parser->end = entry;
+    parser->end = &entry->next;
+    return !name || (entry->name && entry->value);
+}
+
+static bool on_section(void *user, unsigned line, const char *name, size_t length)
+{
+    struct parser *parser = user;
+    char section[WEIR__NAME_SIZE];
+    if (!begin_line(parser, line))
+        return false;
+    snprintf(section, sizeof section, "%.*s", (int)length, name);
+    const struct weir__config_entry *known = find(parser->config, section, NULL);
+    weir_status status = WEIR_OK;
+    if (known)
+        status = fail(parser->origin, "keep its keys together in one place",
+                      "section [%s] is already in line %u", section, known->line);
+    else if (parser->section_count++ == WEIR__CONFIG_SECTION_LIMIT)
+        status = fail(parser->origin, NULL, "more than %d sections", WEIR__CONFIG_SECTION_LIMIT);
+    parser->section = status == WEIR_OK ? keep_text(parser->config, section) : NULL;
+    return parser->section && add(parser, NULL, NULL);
+}
+
+static bool on_entry(void *user, unsigned line, const char *name, const char *value)
+{
+    struct parser *parser = user;
+    if (!begin_line(parser, line))
+        return false;
+    const struct weir__config_entry *known = find(parser->config, parser->section, name);
+    weir_status status = WEIR_OK;
+    if (known)
+        status = fail(parser->origin, "keep one of them", "'%s' of [%s] is already set in line %u",
+                      name, parser->section, known->line);
+    else if (parser->entry_count++ == WEIR__CONFIG_KEY_LIMIT)
+        status = fail(parser->origin, NULL, "more than %d keys", WEIR__CONFIG_KEY_LIMIT);
+    return status == WEIR_OK && add(parser, name, value);
+}
+
+static void on_refused(void *user, unsigned line, const char *remedy, const char *sentence)
+{
+    struct parser *parser = user;
+    if (begin_line(parser, line))
+        fail(parser->origin, remedy, "%s", sentence);
+}
+
+weir_status weir__config_create(const char *label, const char *text, size_t size,
+                                struct weir__config **out_config)
+{
+    static const struct weir_ini_handler handler = {
+        .section = on_section,
+        .entry = on_entry,
+        .refuse = on_refused,
+        .sectionless_remedy = "put it under [weir], or where it belongs",
+    };
+    struct weir__config *config = *out_config = weir__allocate(sizeof *config);
+    if (!config)
+        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a configuration");
+    struct parser parser = {.config = config, .end = &config->entries, .label = label};
+    const enum weir_ini_end end = weir_ini_read(text, size, &handler, &parser);
+    if (end == WEIR_INI_END)
+        return WEIR_OK;
+    weir__config_destroy(out_config);
+    return end == WEIR_INI_NO_MEMORY
+               ? weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory to read a configuration")
+               : weir_last_error()->status;
+}
+
+// The sections of the library's own.
 
 enum weir_key_index {
     KEY_BACKEND,
@@ -52,11 +208,12 @@ enum weir_key_index {
     KEY_LOG,
     KEY_MODULE_PATH,
     KEY_PLUGINS,
+    KEYS
 };
 
 static const char *const log_levels[] = {"auto", "off", "error", "warning", "info", "debug", NULL};
 
-static const struct weir_key weir_keys[WEIR__CONFIG_WEIR_KEYS] = {
+static const struct weir_key weir_keys[] = {
     [KEY_BACKEND] =
         WEIR_TEXT_KEY("backend", "cuda, opencl",
                       "Backends, tried in this order; a single name means that one or an error."),
@@ -89,37 +246,94 @@ const struct weir_section weir__config_weir_table = {
     .struct_size = sizeof weir__config_weir_table,
     .name = "weir",
     .keys = weir_keys,
-    .key_count = WEIR__CONFIG_WEIR_KEYS,
+    .key_count = KEYS,
     .key_size = sizeof(struct weir_key),
 };
 
-const struct weir_setting *weir__config_weir(const struct weir__config *config, const char *key)
+static const struct weir_key comm_keys[] = {
+    WEIR_TEXT_KEY("transport", "local",
+                  "The module that carries collectives between the memories of hosts."),
+    WEIR_INTEGER_KEY("rank", "0", 0, UINT32_MAX - 1, "This process's rank, if `count` is not 0."),
+    WEIR_INTEGER_KEY(
+        "count", "0", 0, UINT32_MAX,
+        "The count of ranks; 0 means that the launcher's variables tell it and the rank."),
+    WEIR_TEXT_KEY(
+        "rendezvous", "",
+        "Where the ranks meet: tcp://HOST:PORT, unix:PATH or file:PATH; nothing means that "
+        "MASTER_ADDR and MASTER_PORT tell."),
+    WEIR_INTEGER_KEY(
+        "timeout", "300", 1, 86400,
+        "Seconds until a communicator's creation, or a collective that is due, fails."),
+    WEIR_BOOLEAN_KEY("check", "0",
+                     "Whether all ranks compare a collective's arguments before it runs."),
+};
+
+const struct weir_section weir__config_comm_table = {
+    .struct_size = sizeof weir__config_comm_table,
+    .name = "comm",
+    .keys = comm_keys,
+    .key_count = sizeof comm_keys / sizeof *comm_keys,
+    .key_size = sizeof *comm_keys,
+};
+
+// Copies the item of `length` bytes into `name`.
+static weir_status take_item(const struct weir_setting *setting, const char *item, size_t length,
+                             char name[WEIR__NAME_SIZE])
 {
-    return weir__config_find_setting(key, &weir__config_weir_table, config->weir);
+    const char *key = setting->key->name;
+    if (length == 0)
+        return fail(setting->origin, "remove the extra comma", "'%s' has an empty name in '%s'",
+                    key, setting->text);
+    if (weir_ini_name_length(item) < length)
+        return fail(setting->origin,
+                    "separate names by commas; they have letters, digits, '_' and '-'",
+                    "'%s' holds '%.*s', which is not a name", key, (int)length, item);
+    if (length >= WEIR__NAME_SIZE)
+        return fail(setting->origin, "check its spelling",
+                    "'%s' holds a name of %zu characters, more than the limit of %d", key, length,
+                    WEIR__NAME_SIZE - 1);
+    memcpy(name, item, length);
+    name[length] = '\0';
+    return WEIR_OK;
 }
 
-static bool is_listed(const char *list, const char *name)
+static weir_status check_repeat(const struct weir_setting *setting, char names[][WEIR__NAME_SIZE],
+                                size_t last)
 {
-    static const char between[] = ", \t";
-    const size_t length = strlen(name);
-    for (list += strspn(list, between); *list; list += strspn(list, between)) {
-        const size_t item = strcspn(list, between);
-        if (item == length && strncmp(list, name, length) == 0)
-            return true;
-        list += item;
+    for (size_t i = 0; i < last; i++)
+        if (strcmp(names[i], names[last]) == 0)
+            return fail(setting->origin, "name it once", "'%s' names '%s' twice",
+                        setting->key->name, names[last]);
+    return WEIR_OK;
+}
+
+weir_status weir__config_list(const struct weir_setting *setting, bool allow_repeats,
+                              char names[][WEIR__NAME_SIZE], size_t max, size_t *out_count)
+{
+    static const char blanks[] = " \t";
+    const char *at = setting->text + strspn(setting->text, blanks);
+    size_t count = 0;
+    *out_count = 0;
+
+    for (bool more = *at != '\0'; more; count++) {
+        at += strspn(at, blanks);
+        size_t length = strcspn(at, ",");
+        more = at[length] == ',';
+        size_t shown = length;
+        while (shown > 0 && strchr(blanks, at[shown - 1]))
+            shown--;
+        if (count == max)
+            return fail(setting->origin, NULL, "'%s' has more than %zu names", setting->key->name,
+                        max);
+        weir_status status = take_item(setting, at, shown, names[count]);
+        if (status == WEIR_OK && !allow_repeats)
+            status = check_repeat(setting, names, count);
+        if (status != WEIR_OK)
+            return status;
+        at += length + more;
     }
-    return false;
-}
-
-bool weir__config_names(const struct weir__config *config, const char *module)
-{
-    const struct weir__config_entry *backend = weir__config_find(config, "weir", "backend");
-    const struct weir__config_entry *plugins = weir__config_find(config, "weir", "plugins");
-    return (backend && is_listed(backend->value, module)) ||
-           (plugins && is_listed(plugins->value, module)) ||
-           is_listed(config->weir[KEY_BACKEND].text, module) ||
-           is_listed(config->weir[KEY_PLUGINS].text, module) ||
-           is_listed(weir_keys[KEY_BACKEND].fallback, module);
+    *out_count = count;
+    return WEIR_OK;
 }
 
 static weir_status check_backend(const struct weir_setting *setting)
@@ -129,8 +343,7 @@ static weir_status check_backend(const struct weir_setting *setting)
     weir_status status = weir__config_list(setting, false, names, WEIR__CONFIG_LIST_LIMIT, &count);
     if (status != WEIR_OK || count > 0)
         return status;
-    return weir__config_fail(setting->origin, "name at least one, such as opencl",
-                             "'backend' names no backend");
+    return fail(setting->origin, "name at least one, such as opencl", "'backend' names no backend");
 }
 
 static weir_status check_plugins(const struct weir_setting *setting)
@@ -148,9 +361,8 @@ static weir_status check_module_path(const struct weir_setting *setting)
     if (length == 0)
         return WEIR_OK;
     if (text[0] == ':' || text[length - 1] == ':' || strstr(text, "::"))
-        return weir__config_fail(setting->origin,
-                                 "remove the extra ':', or write . for the working directory",
-                                 "'module_path' has an empty directory in '%s'", text);
+        return fail(setting->origin, "remove the extra ':', or write . for the working directory",
+                    "'module_path' has an empty directory in '%s'", text);
     return WEIR_OK;
 }
 
@@ -167,86 +379,249 @@ static unsigned read_copy_threads(const char *text)
     return *text ? value : UINT_MAX;
 }
 
-unsigned weir__config_copy_threads(const struct weir__config *config)
-{
-    return read_copy_threads(config->weir[KEY_COPY_THREADS].text);
-}
-
-bool weir__config_debug(const struct weir__config *config)
-{
-    return config->weir[KEY_DEBUG].integer != 0;
-}
-
-// "auto" and "off" come before the levels.
-static int level_of(const char *text)
-{
-    for (int i = 0; log_levels[i]; i++)
-        if (strcmp(text, log_levels[i]) == 0)
-            return i;
-    return 0;
-}
-
-int weir__config_log(const struct weir__config *config)
-{
-    const int level = level_of(config->weir[KEY_LOG].text);
-    if (level == 0)
-        return weir__config_debug(config) ? WEIR_LOG_WARNING : 0;
-    return level - 1;
-}
-
-void weir__config_tell(void)
-{
-    const char *debug = secure_getenv("WEIR_DEBUG"), *log = secure_getenv("WEIR_LOG");
-    const int level = log ? level_of(log) : 0;
-    const bool debugs = debug && debug[0] && strcmp(debug, "0") != 0;
-    const bool is_wrong = level == 0 && log && strcmp(log, "auto") != 0;
-    if (level > 0 || debugs || is_wrong)
-        weir__log_print(level > 0 ? level - 1 : WEIR_LOG_WARNING, true);
-}
-
 static weir_status check_copy_threads(const struct weir_setting *setting)
 {
     if (read_copy_threads(setting->text) <= WEIR__CONFIG_COPY_THREADS_AUTO)
         return WEIR_OK;
-    return weir__config_fail(setting->origin, "write auto, or 0 for the calling thread alone",
-                             "'copy_threads' is auto or a number from 0 to %d, not '%s'",
-                             WEIR__CONFIG_COPY_THREADS_MAX, setting->text);
+    return fail(setting->origin, "write auto, or 0 for the calling thread alone",
+                "'copy_threads' is auto or a number from 0 to %d, not '%s'",
+                WEIR__CONFIG_COPY_THREADS_MAX, setting->text);
 }
 
-static weir_status check_weir(struct weir__config *config)
+// What [weir] asks of a value besides its type.
+static weir_status check_own(const struct weir_setting *setting)
 {
-    weir_status status = check_backend(&config->weir[KEY_BACKEND]);
-    if (status == WEIR_OK)
-        status = check_module_path(&config->weir[KEY_MODULE_PATH]);
-    if (status == WEIR_OK)
-        status = check_plugins(&config->weir[KEY_PLUGINS]);
-    if (status == WEIR_OK)
-        status = check_copy_threads(&config->weir[KEY_COPY_THREADS]);
-    return status;
+    switch (setting->key - weir_keys) {
+    case KEY_BACKEND:
+        return check_backend(setting);
+    case KEY_COPY_THREADS:
+        return check_copy_threads(setting);
+    case KEY_MODULE_PATH:
+        return check_module_path(setting);
+    case KEY_PLUGINS:
+        return check_plugins(setting);
+    default:
+        return WEIR_OK;
+    }
 }
 
-// Fills the settings of a section of the library's own.
-static weir_status fill(struct weir__config *config, const struct weir_section *section,
-                        struct weir_setting *settings)
+// Builds "PREFIXa, b, c" from names that are added one by one.
+struct name_list {
+    char text[200];
+    size_t used;
+};
+
+static void name_list_add(struct name_list *list, const char *prefix, const char *name)
 {
-    weir_status status = weir__config_section(config, section, settings);
-    if (status == WEIR_OK && section == &weir__config_weir_table)
-        status = check_weir(config);
-    return status == WEIR_OK ? weir__config_replace(config, section, settings) : status;
+    weir_text_append(list->text, sizeof list->text, &list->used, "%s%s",
+                     list->used == 0 ? prefix : ", ", name);
 }
+
+const char *weir__config_section_name(const struct weir__config *config, size_t index)
+{
+    const struct weir__config_entry *entry = config->entries;
+    while (entry && (entry->name || index-- > 0))
+        entry = entry->next;
+    return entry ? entry->section : NULL;
+}
+
+static const struct weir_key *key_of(const struct weir_section *section, uint32_t index)
+{
+    return weir_key_at(section->keys, section->key_size, index);
+}
+
+static weir_status unknown_key(const struct weir__config_entry *entry,
+                               const struct weir_section *section)
+{
+    struct name_list list = {.used = 0};
+    const char *nearest = NULL;
+    for (uint32_t i = 0; i < section->key_count; i++) {
+        const char *name = key_of(section, i)->name;
+        name_list_add(&list, "its keys are ", name);
+        nearest = weir_text_nearer(entry->name, nearest, name);
+    }
+    if (!nearest)
+        return fail(entry->origin, list.used ? list.text : "the section has no keys",
+                    "unknown key '%s' in [%s]", entry->name, section->name);
+    return fail(entry->origin, NULL, "unknown key '%s' in [%s]; did you mean '%s'?", entry->name,
+                section->name, nearest);
+}
+
+// Digits with an optional '-', and one spelling for each number.
+static bool is_decimal(const char *text)
+{
+    const char *digits = text + (*text == '-');
+    size_t count = strspn(digits, "0123456789");
+    return count > 0 && digits[count] == '\0' && (digits[0] != '0' || strcmp(text, "0") == 0);
+}
+
+static weir_status read_integer(struct weir_setting *setting, const char *section)
+{
+    const struct weir_key *key = setting->key;
+    if (!is_decimal(setting->text))
+        return fail(setting->origin, "write digits alone, without leading zeros",
+                    "'%s' of [%s] needs a decimal number from %" PRId64 " to %" PRId64 ", not '%s'",
+                    key->name, section, key->minimum, key->maximum, setting->text);
+    errno = 0;
+    long long value = strtoll(setting->text, NULL, 10);
+    if (errno == ERANGE || value < key->minimum || value > key->maximum)
+        return fail(setting->origin, NULL,
+                    "'%s' of [%s] must be from %" PRId64 " to %" PRId64 ", not %s", key->name,
+                    section, key->minimum, key->maximum, setting->text);
+    setting->integer = value;
+    return WEIR_OK;
+}
+
+static weir_status read_boolean(struct weir_setting *setting, const char *section)
+{
+    if (strcmp(setting->text, "0") != 0 && strcmp(setting->text, "1") != 0)
+        return fail(setting->origin, NULL, "'%s' of [%s] must be 0 or 1, not '%s'",
+                    setting->key->name, section, setting->text);
+    setting->integer = setting->text[0] - '0';
+    return WEIR_OK;
+}
+
+static weir_status check_choice(const struct weir_setting *setting, const char *section)
+{
+    struct name_list list = {.used = 0};
+    const char *nearest = NULL;
+    for (const char *const *choice = setting->key->choices; choice && *choice; choice++) {
+        if (strcmp(setting->text, *choice) == 0)
+            return WEIR_OK;
+        name_list_add(&list, "choose one of ", *choice);
+        nearest = weir_text_nearer(setting->text, nearest, *choice);
+    }
+    if (!nearest)
+        return fail(setting->origin, list.text, "'%s' of [%s] cannot be '%s'", setting->key->name,
+                    section, setting->text);
+    return fail(setting->origin, list.text, "'%s' of [%s] cannot be '%s'; did you mean '%s'?",
+                setting->key->name, section, setting->text, nearest);
+}
+
+static weir_status read_value(struct weir_setting *setting, const char *section)
+{
+    switch (setting->key->type) {
+    case WEIR_KEY_TEXT:
+        return WEIR_OK;
+    case WEIR_KEY_INTEGER:
+        return read_integer(setting, section);
+    case WEIR_KEY_BOOLEAN:
+        return read_boolean(setting, section);
+    case WEIR_KEY_CHOICE:
+        return check_choice(setting, section);
+    }
+    return fail(setting->origin, "rebuild what declares the section",
+                "the table of [%s] gives '%s' the unknown type %d", section, setting->key->name,
+                (int)setting->key->type);
+}
+
+// Gives the setting a value, which is checked.
+static weir_status set(struct weir_setting *setting, const struct weir_section *section,
+                       const char *text, const char *origin)
+{
+    setting->text = text;
+    setting->origin = origin;
+    const weir_status status = read_value(setting, section->name);
+    return status == WEIR_OK && section == &weir__config_weir_table ? check_own(setting) : status;
+}
+
+// A default of "" means none and is not checked against the type.
+static weir_status set_default(struct weir_setting *setting, const struct weir_section *section,
+                               const struct weir_key *key)
+{
+    *setting = (struct weir_setting){.key = key, .text = "", .origin = "default"};
+    return key->fallback && key->fallback[0] ? set(setting, section, key->fallback, "default")
+                                             : WEIR_OK;
+}
+
+// What the file says is checked even if something else replaces it, so that a file is valid or not
+// independently of the environment.
+static weir_status set_entry(const struct weir__config_entry *entry,
+                             const struct weir_section *section,
+                             struct weir_setting *const *settings)
+{
+    for (uint32_t i = 0; i < section->key_count; i++)
+        if (strcmp(entry->name, settings[i]->key->name) == 0)
+            return set(settings[i], section, entry->value, entry->origin);
+    return unknown_key(entry, section);
+}
+
+// The environment may change later, and so may arguments: the configuration keeps copies.
+static weir_status replace(struct weir__config *config, const struct weir_section *section,
+                           struct weir_setting *setting, const char *value, const char *origin)
+{
+    value = keep_text(config, value);
+    origin = keep_text(config, origin);
+    return value && origin ? set(setting, section, value, origin) : WEIR_ERROR_OUT_OF_MEMORY;
+}
+
+static weir_status set_from_variable(struct weir__config *config,
+                                     const struct weir_section *section,
+                                     struct weir_setting *setting)
+{
+    char name[256];
+    weir_text_variable(name, sizeof name, section->name, setting->key->name);
+    const char *value = secure_getenv(name);
+    return value ? replace(config, section, setting, value, name) : WEIR_OK;
+}
+
+// A setting as it is handed out: one by one, so that settings can grow.
+struct cell {
+    WEIR_SIZED_CELL(struct weir_setting, setting, WEIR_SIZED_ROOM);
+};
+
+static struct weir_setting **take(struct weir__config *config, const struct weir_section *section,
+                                  bool replaces)
+{
+    const uint32_t count = section->key_count;
+    weir_status status = WEIR_OK;
+    struct weir_setting **settings =
+        weir__config_keep(config, (count + 1) * (sizeof(struct cell) + sizeof *settings));
+    if (!settings)
+        return NULL;
+    struct cell *cells = (struct cell *)(void *)(settings + count + 1);
+    for (uint32_t i = 0; i < count && status == WEIR_OK; i++) {
+        settings[i] = &cells[i].setting;
+        status = set_default(settings[i], section, key_of(section, i));
+    }
+    for (const struct weir__config_entry *entry = config->entries; entry && status == WEIR_OK;
+         entry = entry->next)
+        if (entry->name && strcmp(entry->section, section->name) == 0)
+            status = set_entry(entry, section, settings);
+    for (uint32_t i = 0; i < count && replaces && status == WEIR_OK; i++)
+        status = set_from_variable(config, section, settings[i]);
+    return status == WEIR_OK ? settings : NULL;
+}
+
+static const struct weir_setting *const *finished(struct weir_setting **settings)
+{
+    return (const struct weir_setting *const *)settings;
+}
+
+const struct weir_setting *const *weir__config_section(struct weir__config *config,
+                                                       const struct weir_section *section,
+                                                       bool replaces)
+{
+    return finished(take(config, section, replaces));
+}
+
+// The sources of the configuration, and the precedence of values of [weir].
 
 static weir_status resolve(struct weir__config *config, const struct weir_open_params *params)
 {
-    const char *arguments[WEIR__CONFIG_WEIR_KEYS] = {[KEY_BACKEND] = params->backend,
-                                                     [KEY_MODULE_PATH] = params->module_path,
-                                                     [KEY_PLUGINS] = params->plugins};
-    weir_status status = fill(config, &weir__config_weir_table, config->weir);
-    for (size_t i = 0; i < WEIR__CONFIG_WEIR_KEYS && status == WEIR_OK; i++)
+    const char *arguments[KEYS] = {[KEY_BACKEND] = params->backend,
+                                   [KEY_MODULE_PATH] = params->module_path,
+                                   [KEY_PLUGINS] = params->plugins};
+    struct weir_setting **weir = take(config, &weir__config_weir_table, true);
+    weir_status status = weir ? WEIR_OK : weir_last_error()->status;
+    for (size_t i = 0; i < KEYS && status == WEIR_OK; i++)
         if (arguments[i])
-            status = replace(config, "argument", arguments[i], &config->weir[i]);
-    if (status == WEIR_OK)
-        status = check_weir(config);
-    return status == WEIR_OK ? fill(config, &weir__config_comm_table, config->comm) : status;
+            status = replace(config, &weir__config_weir_table, weir[i], arguments[i], "argument");
+    if (status < 0)
+        return status;
+    config->weir = finished(weir);
+    config->comm = weir__config_section(config, &weir__config_comm_table, true);
+    return config->comm ? WEIR_OK : weir_last_error()->status;
 }
 
 static weir_status create_from_file(const char *path, bool from_variable,
@@ -297,35 +672,108 @@ weir_status weir__config_load(const struct weir_open_params *params,
     return status;
 }
 
-// The keys of [comm].
+static const struct weir_setting *find_setting(const char *key, const struct weir_section *section,
+                                               const struct weir_setting *const *settings)
+{
+    for (uint32_t i = 0; i < section->key_count; i++)
+        if (strcmp(key, settings[i]->key->name) == 0)
+            return settings[i];
+    return NULL;
+}
 
-static const struct weir_key keys[WEIR__CONFIG_COMM_KEYS] = {
-    WEIR_TEXT_KEY("transport", "local",
-                  "The module that carries collectives between the memories of hosts."),
-    WEIR_INTEGER_KEY("rank", "0", 0, UINT32_MAX - 1, "This process's rank, if `count` is not 0."),
-    WEIR_INTEGER_KEY(
-        "count", "0", 0, UINT32_MAX,
-        "The count of ranks; 0 means that the launcher's variables tell it and the rank."),
-    WEIR_TEXT_KEY(
-        "rendezvous", "",
-        "Where the ranks meet: tcp://HOST:PORT, unix:PATH or file:PATH; nothing means that "
-        "MASTER_ADDR and MASTER_PORT tell."),
-    WEIR_INTEGER_KEY(
-        "timeout", "300", 1, 86400,
-        "Seconds until a communicator's creation, or a collective that is due, fails."),
-    WEIR_BOOLEAN_KEY("check", "0",
-                     "Whether all ranks compare a collective's arguments before it runs."),
-};
-
-const struct weir_section weir__config_comm_table = {
-    .struct_size = sizeof weir__config_comm_table,
-    .name = "comm",
-    .keys = keys,
-    .key_count = WEIR__CONFIG_COMM_KEYS,
-    .key_size = sizeof *keys,
-};
+const struct weir_setting *weir__config_weir(const struct weir__config *config, const char *key)
+{
+    return find_setting(key, &weir__config_weir_table, config->weir);
+}
 
 const struct weir_setting *weir__config_comm(const struct weir__config *config, const char *key)
 {
-    return weir__config_find_setting(key, &weir__config_comm_table, config->comm);
+    return find_setting(key, &weir__config_comm_table, config->comm);
+}
+
+unsigned weir__config_copy_threads(const struct weir__config *config)
+{
+    return read_copy_threads(config->weir[KEY_COPY_THREADS]->text);
+}
+
+static bool is_listed(const char *list, const char *name)
+{
+    static const char between[] = ", \t";
+    const size_t length = strlen(name);
+    for (list += strspn(list, between); *list; list += strspn(list, between)) {
+        const size_t item = strcspn(list, between);
+        if (item == length && strncmp(list, name, length) == 0)
+            return true;
+        list += item;
+    }
+    return false;
+}
+
+bool weir__config_names(const struct weir__config *config, const char *module)
+{
+    const struct weir__config_entry *backend = find(config, "weir", "backend");
+    const struct weir__config_entry *plugins = find(config, "weir", "plugins");
+    return (backend && is_listed(backend->value, module)) ||
+           (plugins && is_listed(plugins->value, module)) ||
+           is_listed(config->weir[KEY_BACKEND]->text, module) ||
+           is_listed(config->weir[KEY_PLUGINS]->text, module) ||
+           is_listed(weir_keys[KEY_BACKEND].fallback, module);
+}
+
+bool weir__config_debug(const struct weir__config *config)
+{
+    return config->weir[KEY_DEBUG]->integer != 0;
+}
+
+// "auto" and "off" come before the levels.
+static int level_of(const char *text)
+{
+    for (int i = 0; log_levels[i]; i++)
+        if (strcmp(text, log_levels[i]) == 0)
+            return i;
+    return 0;
+}
+
+int weir__config_log(const struct weir__config *config)
+{
+    const int level = level_of(config->weir[KEY_LOG]->text);
+    if (level == 0)
+        return weir__config_debug(config) ? WEIR_LOG_WARNING : 0;
+    return level - 1;
+}
+
+void weir__config_tell(void)
+{
+    const char *debug = secure_getenv("WEIR_DEBUG"), *log = secure_getenv("WEIR_LOG");
+    const int level = log ? level_of(log) : 0;
+    const bool debugs = debug && debug[0] && strcmp(debug, "0") != 0;
+    const bool is_wrong = level == 0 && log && strcmp(log, "auto") != 0;
+    if (level > 0 || debugs || is_wrong)
+        weir__log_print(level > 0 ? level - 1 : WEIR_LOG_WARNING, true);
+}
+
+static weir_status unknown_section(const struct weir__config_entry *entry, const char *const *known,
+                                   size_t count)
+{
+    struct name_list list = {.used = 0};
+    for (size_t i = 0; i < count; i++)
+        name_list_add(&list, "the sections are ", known[i]);
+    const char *nearest = weir_text_nearest(entry->section, known, count);
+    if (!nearest)
+        return fail(entry->origin, list.text, "unknown section [%s]", entry->section);
+    return fail(entry->origin, NULL, "unknown section [%s]; did you mean [%s]?", entry->section,
+                nearest);
+}
+
+weir_status weir__config_check_sections(const struct weir__config *config, const char *const *known,
+                                        size_t count)
+{
+    for (const struct weir__config_entry *entry = config->entries; entry; entry = entry->next) {
+        size_t i = 0;
+        while (i < count && strcmp(entry->section, known[i]) != 0)
+            i++;
+        if (i == count)
+            return unknown_section(entry, known, count);
+    }
+    return WEIR_OK;
 }

@@ -22,7 +22,13 @@
 #define WEIR__NAME_SIZE 32
 #define WEIR__CONFIG_LIST_LIMIT 16
 
-struct weir__config;
+// The settings are in the order of the tables.
+struct weir__config {
+    const struct weir_setting *const *weir;
+    const struct weir_setting *const *comm;
+    struct weir__config_entry *entries; // of the file, in its order
+    struct weir__config_block *blocks;
+};
 
 // The keys of [weir].
 extern const struct weir_section weir__config_weir_table;
@@ -64,20 +70,18 @@ void weir__config_tell(void);
 extern const struct weir_section weir__config_comm_table;
 const struct weir_setting *weir__config_comm(const struct weir__config *config, const char *key);
 
-// Checks the file's section of that name, if it has one, against the table and
-// fills one setting per key, in the table's order, defaults included.
+// Checks the file's section of that name, if it has one, against the table, and returns one setting per
+// key, in the table's order, defaults included; NULL with the thread's error. With `replaces`, variables of
+// the environment take the place of the file's values: WEIR_TRACE_FILE is `file` of [trace], WEIR_LOG `log` of
+// [weir]; '-' becomes '_'. A variable that is set counts even if it is empty.
 //
-// Ownership: the strings of the settings are the configuration's and the
-// table's.
-weir_status weir__config_section(const struct weir__config *config,
-                                 const struct weir_section *section, struct weir_setting *settings);
+// Ownership: the configuration's.
+const struct weir_setting *const *weir__config_section(struct weir__config *config,
+                                                       const struct weir_section *section,
+                                                       bool replaces);
 
-// Replaces settings, which weir__config_section() filled, by variables of the environment: WEIR_TRACE_FILE is
-// `file` of [trace], WEIR_LOG `log` of [weir]; '-' becomes '_'. A variable that is set counts even if it is empty.
-//
-// Ownership: the strings are copies that live as long as the configuration.
-weir_status weir__config_replace(struct weir__config *config, const struct weir_section *section,
-                                 struct weir_setting *settings);
+// Zeroed memory that lives as long as the configuration; NULL with the thread's error.
+void *weir__config_keep(struct weir__config *config, size_t size);
 
 // Whether the configuration names a module so: in `backend` or `plugins` of its file, by
 // what replaced them, or by default.
@@ -97,59 +101,9 @@ const char *weir__config_section_name(const struct weir__config *config, size_t 
 weir_status weir__config_list(const struct weir_setting *setting, bool allow_repeats,
                               char names[][WEIR__NAME_SIZE], size_t max, size_t *out_count);
 
-// Shared by the files of the configuration. The only other user is the fuzzer,
-// which passes text with zero bytes.
-
-enum {
-    WEIR__CONFIG_WEIR_KEYS = 7,
-    WEIR__CONFIG_COMM_KEYS = 6,
-};
-
-// "[section]", whose name is NULL, or "key = value" of that section; or a text that replaced one of the file's, with
-// its origin alone. The strings are stored after the structure.
-struct weir__config_entry {
-    struct weir__config_entry *next;
-    const char *section;
-    const char *name;
-    const char *value;
-    const char *origin;
-    unsigned line;
-};
-
-struct weir__config {
-    char *label;                        // the file's name in messages
-    struct weir__config_entry *entries; // of the file, in its order
-    struct weir__config_entry *replaced;
-    struct weir_setting weir[WEIR__CONFIG_WEIR_KEYS];
-    struct weir_setting comm[WEIR__CONFIG_COMM_KEYS];
-};
-
-// Puts an entry with copies of the texts, which may be NULL, before those of `*list`; NULL if out of memory.
-struct weir__config_entry *weir__config_keep(struct weir__config_entry **list, const char *section,
-                                             const char *name, const char *value,
-                                             const char *origin);
-
-// Checks and reads the text of a setting. `section` is named in messages.
-weir_status weir__config_read_value(struct weir_setting *setting, const char *section);
-
-// Parses `size` bytes; checks lines, but no table. `label` names them in messages.
+// Parses `size` bytes, which the fuzzer's may hold zeros; checks lines, but no table. `label` names them in
+// messages.
 weir_status weir__config_create(const char *label, const char *text, size_t size,
                                 struct weir__config **out_config);
-
-// The entry of that name in the section, or with NULL the section itself; NULL: none.
-const struct weir__config_entry *weir__config_find(const struct weir__config *config,
-                                                   const char *section, const char *name);
-
-// The setting of that name in a section's settings; NULL: none.
-const struct weir_setting *weir__config_find_setting(const char *name,
-                                                     const struct weir_section *section,
-                                                     const struct weir_setting *settings);
-
-// Fails with WEIR_ERROR_CONFIG and "ORIGIN: MESSAGE".
-weir_status weir__config_fail(const char *origin, const char *remedy, const char *format, ...)
-    WEIR_PRINTF(3, 4);
-
-// The message for memory that ran out.
-weir_status weir__config_no_memory(void);
 
 #endif

@@ -224,35 +224,25 @@ static void fill_slots_of_backend(struct weir_module_ops *ops)
 #undef FILL
 #undef OPTIONAL
 
-// The completed table that a link points to, and its state.
-struct table {
-    struct weir_module_ops ops;
-    bool open;
-};
-
-// The tables follow the links, in one block.
-static struct table *tables_of(const struct weir__chain *chain)
-{
-    return (struct table *)(void *)(chain->links + chain->count);
-}
-
 static void place(struct weir__chain *chain, uint32_t index, const char *name,
                   const struct weir_module_ops *ops, const struct weir_host *host,
                   uint32_t operation_kinds)
 {
-    struct table *table = &tables_of(chain)[index];
-    table->ops = *ops;
+    // The completed tables follow the links, in one block.
+    struct weir_module_ops *own =
+        (struct weir_module_ops *)(void *)(chain->links + chain->count) + index;
+    *own = *ops;
     if (ops->host_note)
         chain->host_notes = true;
     if (ops->region)
         chain->regions = true;
     if (index + 1 < chain->count)
-        fill_slots_of_plugin(&table->ops);
+        fill_slots_of_plugin(own);
     else
-        fill_slots_of_backend(&table->ops);
+        fill_slots_of_backend(own);
     chain->links[index] = (struct weir_link){
         .struct_size = sizeof(struct weir_link),
-        .ops = &table->ops,
+        .ops = own,
         .next = index + 1 < chain->count ? &chain->links[index + 1] : NULL,
         .host = host,
         .name = name,
@@ -267,13 +257,13 @@ static weir_status build(struct weir__chain *chain, const struct weir__loaded *m
                          const struct weir_host *host)
 {
     uint32_t count = module_count + 1;
-    size_t size = count * (sizeof(struct weir_link) + sizeof(struct table));
+    size_t size = count * (sizeof(struct weir_link) + sizeof *own);
 
     *chain = (struct weir__chain){.links = weir__allocate(size)};
     if (!chain->links)
         return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a chain of %u links",
                           (unsigned)count);
-    chain->count = count;
+    chain->count = chain->first_open = count;
     for (uint32_t i = 0; i + 1 < module_count; i++)
         if (modules[i].module->wants & WEIR_MODULE_WANTS_TIMES)
             chain->times = true;
@@ -296,24 +286,26 @@ weir_status weir__chain_open(struct weir__chain *chain, const struct weir__loade
 {
     *out_failed = module_count - 1;
     weir_status status = build(chain, modules, module_count, own, host);
-    for (uint32_t i = chain->count; i-- > 0 && status == WEIR_OK;) {
+    if (status < 0)
+        return status;
+    for (uint32_t i = chain->count; i-- > 0; chain->first_open = i) {
         struct weir_link *link = &chain->links[i];
         const bool is_own = i + 2 == chain->count;
         *out_failed = i + 1 == chain->count ? i - 1 : i;
         if (link->ops->open)
             status = link->ops->open(link, is_own ? NULL : settings[*out_failed], &link->state);
-        tables_of(chain)[i].open = status >= 0;
-        status = status < 0 ? status : WEIR_OK;
+        if (status < 0)
+            return status;
     }
-    return status;
+    return WEIR_OK;
 }
 
 weir_status weir__chain_finish(struct weir__chain *chain)
 {
     struct weir_error detail = *weir_last_error();
     weir_status status = WEIR_OK;
-    for (uint32_t i = 0; i < chain->count; i++) {
-        if (!tables_of(chain)[i].open || !chain->links[i].ops->close)
+    for (uint32_t i = chain->first_open; i < chain->count; i++) {
+        if (!chain->links[i].ops->close)
             continue;
         weir_error_set(NULL);
         chain->links[i].ops->close(&chain->links[i]);

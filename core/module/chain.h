@@ -10,9 +10,10 @@
 struct weir__chain {
     struct weir_link *links; // [count], outermost first
     uint32_t count;
-    bool host_notes; // some link sets host_note
-    bool regions;    // and some region
-    bool times;      // and times of operations
+    uint32_t first_open; // they open from the last one to the first
+    bool host_notes;     // some link sets host_note
+    bool regions;        // and some region
+    bool times;          // and times of operations
 };
 
 // Builds links out of loaded modules, outermost first, the backend last, adds the link of the front

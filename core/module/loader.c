@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <link.h>
-#include <pthread.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,10 +19,286 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/sized.h"
 #include "base/text.h"
 #include "core/support/error.h"
-#include "core/support/locks.h"
 #include "core/support/memory.h"
+#include "core/support/thread.h"
+
+// The minimum size of a key of a module's table.
+#define SIZE_OF_KEY WEIR_SIZED_UP_TO(struct weir_key, help)
+
+enum {
+    MOST_KEYS = 1024,
+    MOST_NAME_BYTES = 64
+};
+
+// Modules are trusted code, but may be incomplete: a missing slot is found and named here, once,
+// instead of crashing at its first call.
+
+// What a slot must obey: a backend needs it, or it must be set together with its partner, such as create
+// and destroy. Its partner is itself if it has none.
+struct rule {
+    const char *name;
+    const char *partner_name;
+    size_t index;
+    size_t partner;
+    bool mandatory;
+};
+
+#define INDEX(slot) (offsetof(struct weir_module_ops, slot) / sizeof(void (*)(void)))
+#define RULE(slot, partner, mandatory)                          \
+    {                                                           \
+#slot, #partner, INDEX(slot), INDEX(partner), mandatory \
+    }
+
+static const struct rule rules[] = {
+    RULE(open, close, true),
+    RULE(close, open, true),
+    RULE(device_count, device_describe, true),
+    RULE(device_describe, device_count, true),
+    RULE(device_create, device_destroy, true),
+    RULE(device_destroy, device_create, true),
+    RULE(device_limits, device_limits, true),
+    RULE(queue_create, queue_destroy, true),
+    RULE(queue_destroy, queue_create, true),
+    RULE(queue_submit, queue_submit, true),
+    RULE(queue_finish, queue_finish, true),
+    RULE(event_query, event_query, true),
+    RULE(event_wait, event_wait, true),
+    RULE(buffer_create, buffer_destroy, true),
+    RULE(buffer_destroy, buffer_create, true),
+    RULE(program_create, program_destroy, true),
+    RULE(program_destroy, program_create, true),
+    RULE(kernel_create, kernel_destroy, true),
+    RULE(kernel_destroy, kernel_create, true),
+    RULE(graph_create, graph_destroy, false),
+    RULE(graph_destroy, graph_create, false),
+    // All of an engine, or none: each is the partner of the one before.
+    RULE(comm_create, comm_destroy, false),
+    RULE(comm_destroy, comm_takes, false),
+    RULE(comm_takes, comm_abort, false),
+    RULE(comm_abort, comm_query, false),
+    RULE(comm_query, comm_engine, false),
+    RULE(comm_engine, comm_create, false),
+};
+#undef RULE
+#undef INDEX
+
+static bool refuse(struct weir__finding *finding, const char *remedy, const char *format, ...)
+    WEIR_PRINTF(3, 4);
+
+// Writes the finding and returns false, for return statements.
+static bool refuse(struct weir__finding *finding, const char *remedy, const char *format, ...)
+{
+    va_list arguments;
+
+    va_start(arguments, format);
+    vsnprintf(finding->reason, sizeof finding->reason, format, arguments);
+    va_end(arguments);
+    snprintf(finding->remedy, sizeof finding->remedy, "%s", remedy);
+    return false;
+}
+
+static const struct {
+    const char *name;
+    const char *remedy; // where a module of that kind is named in the configuration
+} kinds[] = {
+    [WEIR_MODULE_BACKEND] = {"backend", "name it under `backend` in [weir]"},
+    [WEIR_MODULE_PLUGIN] = {"plugin", "name it under `plugins` in [weir]"},
+    [WEIR_MODULE_TRANSPORT] = {"transport", "name it under `transport` in [comm]"},
+};
+
+const char *weir__module_kind_name(enum weir_module_kind kind)
+{
+    return kinds[kind ? kind : WEIR_MODULE_BACKEND].name;
+}
+
+static bool check_abi(const struct weir_module *module, struct weir__finding *finding)
+{
+    if (module->abi != WEIR_MODULE_ABI)
+        return refuse(finding,
+                      "use the module that came with this Weir, or rebuild it with the headers of "
+                      "this Weir",
+                      "the module is of module ABI %u, and this library takes ABI %u only",
+                      (unsigned)module->abi, WEIR_MODULE_ABI);
+    if (!WEIR_HAS(module, transport_slot_count))
+        return refuse(finding, "set struct_size to sizeof(struct weir_module)",
+                      "the module's header says %u bytes, and ABI %u has %zu",
+                      (unsigned)module->struct_size, (unsigned)module->abi,
+                      WEIR_SIZED_UP_TO(struct weir_module, transport_slot_count));
+    return true;
+}
+
+static const char *sanitizer_words(const char *sanitizer)
+{
+    if (sanitizer[0] == '\0')
+        return "no sanitizer";
+    if (strcmp(sanitizer, "address") == 0)
+        return "the address sanitizer";
+    if (strcmp(sanitizer, "thread") == 0)
+        return "the thread sanitizer";
+    return sanitizer;
+}
+
+static bool check_identity(const struct weir_module *module, const char *name,
+                           enum weir_module_kind kind, struct weir__finding *finding)
+{
+    const char *sanitizer = module->sanitizer ? module->sanitizer : "";
+
+    if (module->kind < WEIR_MODULE_BACKEND || module->kind > WEIR_MODULE_TRANSPORT)
+        return refuse(finding,
+                      "set kind to WEIR_MODULE_BACKEND, WEIR_MODULE_PLUGIN or "
+                      "WEIR_MODULE_TRANSPORT",
+                      "the module is of kind %d, which is neither a backend nor a plugin nor a "
+                      "transport",
+                      (int)module->kind);
+    if (!module->name || strcmp(module->name, name) != 0)
+        return refuse(finding, "give the file the module's own name",
+                      "the module in weir_%s.so calls itself '%s'", name,
+                      module->name ? module->name : "");
+    if (kind != 0 && module->kind != kind)
+        return refuse(finding, kinds[module->kind].remedy, "'%s' is a %s, and a %s was asked for",
+                      name, weir__module_kind_name(module->kind), weir__module_kind_name(kind));
+    if (strcmp(sanitizer, WEIR_MODULE_SANITIZER) != 0)
+        return refuse(finding, "build both with the same sanitizer configuration",
+                      "the module was built with %s, and this library with %s",
+                      sanitizer_words(sanitizer), sanitizer_words(WEIR_MODULE_SANITIZER));
+    return true;
+}
+
+// Whether the table, of `count` functions, has this one.
+static bool is_set(const void *table, size_t count, size_t index)
+{
+    void (*function)(void) = NULL;
+
+    if (index < count)
+        memcpy(&function, (const char *)table + index * sizeof function, sizeof function);
+    return function != NULL;
+}
+
+static const char *const transport_slots[] = {
+    "open", "close", "join", "split", "place", "run", "abort", "leave",
+};
+
+static bool check_transport(const struct weir_module *module, struct weir__finding *finding)
+{
+    const size_t mandatory = sizeof transport_slots / sizeof *transport_slots;
+    if (!module->transport)
+        return refuse(finding, "set weir_module.transport", "the transport has no functions");
+    for (size_t i = 0; i < mandatory; i++)
+        if (!is_set(module->transport, module->transport_slot_count, i))
+            return refuse(finding, "implement the function, and check transport_slot_count",
+                          "the mandatory function `%s` is missing from the %u of the transport",
+                          transport_slots[i], (unsigned)module->transport_slot_count);
+    return true;
+}
+
+static bool check_slots(const struct weir_module *module, struct weir__finding *finding)
+{
+    const size_t count = module->slot_count;
+    if (module->kind == WEIR_MODULE_TRANSPORT)
+        return check_transport(module, finding);
+    if (!module->ops)
+        return refuse(finding, "set ops to the module's table", "the module has no ops table");
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        const bool set = is_set(module->ops, count, rules[i].index);
+        if (rules[i].mandatory && module->kind == WEIR_MODULE_BACKEND && !set)
+            return refuse(finding, "implement the slot, and check slot_count",
+                          "the mandatory slot `%s` is missing from the %zu slots of the backend",
+                          rules[i].name, count);
+        if (set && !is_set(module->ops, count, rules[i].partner))
+            return refuse(finding, "implement both or neither",
+                          "the module has the slot `%s` without `%s`", rules[i].name,
+                          rules[i].partner_name);
+    }
+    return true;
+}
+
+static const struct weir_key *key_of(const struct weir_module *module, size_t index)
+{
+    return weir_key_at(module->keys, module->key_size, index);
+}
+
+// Types and defaults are checked where a configuration is read: weir__config_section().
+static bool check_key(const struct weir_module *module, size_t index, struct weir__finding *finding)
+{
+    const struct weir_key *key = key_of(module, index);
+    const char *remedy = "correct the module's key table";
+
+    if (!key->name || key->name[0] == '\0')
+        return refuse(finding, remedy, "key %zu of the module's table has no name", index);
+    for (size_t i = 0; i < index; i++)
+        if (strcmp(key_of(module, i)->name, key->name) == 0)
+            return refuse(finding, remedy, "key '%s' occurs twice in the module's table",
+                          key->name);
+    if (!key->help || key->help[0] == '\0')
+        return refuse(finding, remedy, "key '%s' has no help text", key->name);
+    return true;
+}
+
+static bool check_keys(const struct weir_module *module, struct weir__finding *finding)
+{
+    if (module->key_count > MOST_KEYS || (module->key_count > 0 && !module->keys))
+        return refuse(finding, "correct the module's key table",
+                      "the module says that it has %u keys, and %s", (unsigned)module->key_count,
+                      module->keys ? "1024 is the limit" : "has no table of them");
+    if (module->key_count > 0 && module->key_size < SIZE_OF_KEY)
+        return refuse(finding, "set key_size to sizeof(struct weir_key)",
+                      "the module says that a key has %u bytes, and a key has %zu at least",
+                      (unsigned)module->key_size, SIZE_OF_KEY);
+    for (size_t i = 0; i < module->key_count; i++)
+        if (!check_key(module, i, finding))
+            return false;
+    return true;
+}
+
+static bool check_operations(const struct weir_module *module, struct weir__finding *finding)
+{
+    if (module->operation_kinds > WEIR_OPERATION_COLLECTIVE ||
+        module->kind == WEIR_MODULE_TRANSPORT)
+        return true;
+    return refuse(finding, "set operation_kinds to WEIR_OPERATION_KINDS",
+                  "the module says that it knows operations below kind %u, and ABI %u has %d",
+                  (unsigned)module->operation_kinds, (unsigned)module->abi,
+                  WEIR_OPERATION_COLLECTIVE + 1);
+}
+
+bool weir__module_check(const struct weir_module *module, const char *name,
+                        enum weir_module_kind kind, struct weir__finding *out_finding)
+{
+    return check_abi(module, out_finding) && check_identity(module, name, kind, out_finding) &&
+           check_slots(module, out_finding) && check_keys(module, out_finding) &&
+           check_operations(module, out_finding);
+}
+
+void weir__module_read(const struct weir_module *module, struct weir_module *out_module,
+                       struct weir_module_ops *out_ops, struct weir_transport_ops *out_transport)
+{
+    const size_t slot_bytes = module->slot_count * sizeof(void (*)(void));
+    const size_t function_bytes = module->transport_slot_count * sizeof(void (*)(void));
+    weir_sized_write(out_module, sizeof *out_module, module, module->struct_size);
+    *out_ops = (struct weir_module_ops){0};
+    *out_transport = (struct weir_transport_ops){0};
+    if (module->kind == WEIR_MODULE_TRANSPORT)
+        memcpy(out_transport, module->transport,
+               function_bytes < sizeof *out_transport ? function_bytes : sizeof *out_transport);
+    else
+        memcpy(out_ops, module->ops, slot_bytes < sizeof *out_ops ? slot_bytes : sizeof *out_ops);
+}
+
+struct weir_section weir__module_section(const struct weir_module *module)
+{
+    return (struct weir_section){
+        .struct_size = sizeof(struct weir_section),
+        .name = module->name,
+        .keys = module->keys,
+        .key_count = module->key_count,
+        .key_size = module->key_size,
+    };
+}
+
+// Finding files, and loading them.
 
 // A module that passed its check. Never freed.
 struct known {
@@ -48,10 +324,6 @@ struct attempt {
     struct weir_load_entry entry;
     struct weir__finding finding;
     struct weir__loaded loaded;
-};
-
-enum {
-    MOST_NAME_BYTES = 64
 };
 
 // Names become parts of paths.
@@ -115,31 +387,16 @@ static const char *next_directory(const char **cursor, int *out_length)
     return length > 0 ? directory : NULL;
 }
 
-static bool refuse(struct attempt *attempt, const char *remedy, const char *format, ...)
-    WEIR_PRINTF(3, 4);
-
-static bool refuse(struct attempt *attempt, const char *remedy, const char *format, ...)
-{
-    va_list arguments;
-
-    attempt->entry.outcome = WEIR_LOAD_REFUSED;
-    va_start(arguments, format);
-    vsnprintf(attempt->finding.reason, sizeof attempt->finding.reason, format, arguments);
-    va_end(arguments);
-    snprintf(attempt->finding.remedy, sizeof attempt->finding.remedy, "%s", remedy);
-    return false;
-}
-
 // Whether there is a regular file. Opening a pipe would block.
 static bool check_file(struct attempt *attempt)
 {
     struct stat status;
 
     if (stat(attempt->path, &status) == 0)
-        return S_ISREG(status.st_mode) ||
-               refuse(attempt, "put the module there instead", "it is not a regular file");
+        return S_ISREG(status.st_mode) || refuse(&attempt->finding, "put the module there instead",
+                                                 "it is not a regular file");
     if (errno != ENOENT && errno != ENOTDIR)
-        return refuse(attempt, "make the file readable", "%s", strerror(errno));
+        return refuse(&attempt->finding, "make the file readable", "%s", strerror(errno));
     attempt->entry.outcome = WEIR_LOAD_MISSING;
     snprintf(attempt->finding.reason, sizeof attempt->finding.reason, "there is no such file");
     return false;
@@ -166,7 +423,7 @@ static bool check_runtime(struct attempt *attempt, const char *library, const ch
     }
     if (file >= 0)
         close(file);
-    return !found || refuse(attempt, "build both with the same sanitizer configuration",
+    return !found || refuse(&attempt->finding, "build both with the same sanitizer configuration",
                             "the module was built with the %s sanitizer, and this library "
                             "without it",
                             sanitizer);
@@ -181,7 +438,7 @@ static bool open_file(struct attempt *attempt, void **out_handle)
     if (*out_handle)
         return true;
     const char *reason = dlerror();
-    return refuse(attempt,
+    return refuse(&attempt->finding,
                   "check that the file is a module for this machine, and that the libraries it "
                   "needs are installed",
                   "%s", reason ? reason : "dlopen failed without a reason");
@@ -194,14 +451,14 @@ static const struct weir_module *query(struct attempt *attempt, void *handle)
     void *symbol = dlsym(handle, WEIR_MODULE_QUERY_SYMBOL);
 
     if (!symbol) {
-        refuse(attempt, "move the file away, or export the symbol from it",
+        refuse(&attempt->finding, "move the file away, or export the symbol from it",
                "the file does not export %s, so it is no module of Weir", WEIR_MODULE_QUERY_SYMBOL);
         return NULL;
     }
     memcpy(&function, &symbol, sizeof function);
     const struct weir_module *module = function(WEIR_MODULE_ABI, attempt->host);
     if (!module)
-        refuse(attempt, "use the module that came with this Weir, or another Weir",
+        refuse(&attempt->finding, "use the module that came with this Weir, or another Weir",
                "the module does not want to work with a library of module ABI %u", WEIR_MODULE_ABI);
     return module;
 }
@@ -219,7 +476,8 @@ static bool enlist(struct attempt *attempt, void *handle, const struct weir_modu
     size_t length = strlen(attempt->path) + 1;
     struct known *known = weir__allocate(sizeof *known + length);
     if (!known)
-        return refuse(attempt, "free some memory", "there is no memory to keep the module");
+        return refuse(&attempt->finding, "free some memory",
+                      "there is no memory to keep the module");
     memcpy(known->path, attempt->path, length);
     weir__module_read(module, &known->module, &known->ops, &known->transport);
     known->handle = handle;
@@ -244,7 +502,6 @@ static bool load_file(struct attempt *attempt)
     const struct weir_module *module = query(attempt, handle);
     if (!module)
         return false;
-    attempt->entry.outcome = WEIR_LOAD_REFUSED;
     attempt->entry.abi_seen = module->abi;
     if (!weir__module_check(module, attempt->name, attempt->kind, &attempt->finding))
         return false;
@@ -270,13 +527,14 @@ static bool load_from(struct attempt *attempt, const char *search_path, weir_loa
                                directory, attempt->name);
         attempt->finding = (struct weir__finding){{0}, {0}};
         attempt->entry = (struct weir_load_entry){.module = attempt->name,
+                                                  .outcome = WEIR_LOAD_REFUSED,
                                                   .path = attempt->path,
                                                   .reason = attempt->finding.reason,
                                                   .remedy = attempt->finding.remedy,
                                                   .abi_wanted = WEIR_MODULE_ABI};
         if (written < 0 || (size_t)written >= sizeof attempt->path)
-            refuse(attempt, "use a shorter module path", "the path is longer than %d bytes",
-                   PATH_MAX - 1);
+            refuse(&attempt->finding, "use a shorter module path",
+                   "the path is longer than %d bytes", PATH_MAX - 1);
         else
             load_file(attempt);
         weir__load_report_add(report, &attempt->entry);
@@ -299,14 +557,24 @@ static bool module_of_file(const char *file, char *name, size_t size)
     return true;
 }
 
-static size_t names_in(const char *directory, struct weir__module_name *names, size_t most)
+static bool is_last_new(const struct weir__module_name *names, size_t last)
 {
-    size_t count = 0;
+    for (size_t i = 0; i < last; i++)
+        if (strcmp(names[i].text, names[last].text) == 0)
+            return false;
+    return true;
+}
+
+// Adds the names that are not among the first `count` yet, and returns how many there are then.
+static size_t names_in(const char *directory, struct weir__module_name *names, size_t count,
+                       size_t most)
+{
     DIR *stream = opendir(directory);
     struct dirent *file;
 
     while (stream && count < most && (file = readdir(stream)) != NULL)
-        if (module_of_file(file->d_name, names[count].text, sizeof names[count].text))
+        if (module_of_file(file->d_name, names[count].text, sizeof names[count].text) &&
+            is_last_new(names, count))
             count++;
     if (stream)
         closedir(stream);
@@ -324,7 +592,7 @@ size_t weir__loader_names(const char *search_path, struct weir__module_name *nam
     begin_search(&search, search_path);
     while ((directory = next_directory(&search.path, &length)) != NULL) {
         snprintf(path, sizeof path, "%.*s", length, directory);
-        count += names_in(path, names + count, most - count);
+        count = names_in(path, names, count, most);
     }
     return count;
 }
@@ -339,7 +607,7 @@ static void try_all_in(const char *directory, const struct weir_host *host,
                        weir_load_report *report)
 {
     struct weir__module_name names[4 * WEIR__LOADER_NAMES];
-    const size_t count = names_in(directory, names, sizeof names / sizeof *names);
+    const size_t count = names_in(directory, names, 0, sizeof names / sizeof *names);
     qsort(names, count, sizeof *names, compare_names);
     for (size_t i = 0; i < count; i++) {
         struct attempt attempt = {.name = names[i].text, .host = host};
@@ -366,21 +634,6 @@ void weir__loader_try_all(const char *search_path, const struct weir_host *host,
     }
 }
 
-// Several directories may have a module of one name, and one directory several spellings.
-static bool is_repeated(const struct weir__module_name *names, size_t index)
-{
-    for (size_t i = 0; i < index; i++)
-        if (strcmp(names[i].text, names[index].text) == 0)
-            return true;
-    return false;
-}
-
-// The backends that have a Debian package of their own.
-static bool is_packaged_apart(const char *name)
-{
-    return strcmp(name, "cuda") == 0 || strcmp(name, "opencl") == 0;
-}
-
 // The remedy for a name that no directory has: the nearest name, or all names.
 static void suggest(const char *name, const char *search_path, char *remedy, size_t size)
 {
@@ -391,22 +644,20 @@ static void suggest(const char *name, const char *search_path, char *remedy, siz
     size_t used = 0;
 
     for (size_t i = 0; i < count; i++) {
-        if (!is_repeated(names, i))
-            weir_text_append(all, sizeof all, &used, "%s%s", used ? ", " : "", names[i].text);
+        weir_text_append(all, sizeof all, &used, "%s%s", used ? ", " : "", names[i].text);
         nearest = weir_text_nearer(name, nearest, names[i].text);
     }
+    // These backends have a Debian package of their own.
+    const bool apart = strcmp(name, "cuda") == 0 || strcmp(name, "opencl") == 0;
     if (nearest)
         snprintf(remedy, size, "did you mean '%s'?", nearest);
-    else if (is_packaged_apart(name))
-        snprintf(remedy, size,
-                 "install the package weir-%s, or set module_path in [weir], or WEIR_MODULE_PATH, "
-                 "to where it is (the modules there are: %s)",
-                 name, all[0] ? all : "none");
     else
-        snprintf(remedy, size,
-                 "set module_path in [weir], or WEIR_MODULE_PATH, to where it is (the modules "
-                 "there are: %s)",
-                 all[0] ? all : "none");
+        snprintf(
+            remedy, size,
+            "%s%s%sset module_path in [weir], or WEIR_MODULE_PATH, to where it is (the modules "
+            "there are: %s)",
+            apart ? "install the package weir-" : "", apart ? name : "", apart ? ", or " : "",
+            used ? all : "none");
 }
 
 static weir_status fail_missing(const struct attempt *attempt, const char *search_path)

@@ -64,9 +64,6 @@ size_t weir__loader_names(const char *search_path, struct weir__module_name *nam
 weir_status weir__loader_keys(const char *name, const char *search_path,
                               const struct weir_host *host, struct weir_section *out_section);
 
-// Checks a module's header, ops table and key table against <weir/module/module.h>. Separate
-// from the loader so that it can be tested with tables only.
-
 // The reason why a module cannot be used, in one sentence, and the remedy.
 struct weir__finding {
     char reason[384];

@@ -9,7 +9,6 @@
 #include "core/runtime/runtime.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
-#include "core/support/memory.h"
 #include "core/support/thread.h"
 
 // The sections of a runtime's configuration: the program's, those of modules that are loaded, and the check
@@ -29,56 +28,11 @@ static void log_unchecked(const char *section, const char *module_path)
     weir__log(WEIR_LOG_WARNING, "core", message);
 }
 
-// A setting as it is handed out.
-struct cell {
-    WEIR_SIZED_CELL(struct weir_setting, setting, WEIR_SIZED_ROOM);
-};
-
-// Settings are handed out one by one, so that they can grow: the list points into the cells
-// after it.
-static const struct weir_setting *const *list_settings(const struct weir_setting *settings,
-                                                       size_t count)
-{
-    const struct weir_setting **list =
-        weir__allocate((count + 1) * (sizeof(struct cell) + sizeof *list));
-    struct cell *cells = (struct cell *)(void *)(list + count + 1);
-    for (size_t i = 0; list && i < count; i++) {
-        cells[i].setting = settings[i];
-        list[i] = &cells[i].setting;
-    }
-    return list;
-}
-
-// With `replaces`, variables take the place of the file's values: of the program's sections, and of a module that is
-// loaded.
-static const struct weir_setting *const *take_section(const weir_runtime *runtime,
-                                                      const struct weir_section *section,
-                                                      bool replaces)
-{
-    struct weir_setting *settings = weir__allocate((section->key_count + 1) * sizeof *settings);
-    weir_status status =
-        settings ? weir__config_section(runtime->config, section, settings) : WEIR_OK;
-    if (settings && status == WEIR_OK && replaces)
-        status = weir__config_replace(runtime->config, section, settings);
-    const struct weir_setting *const *list =
-        settings && status == WEIR_OK ? list_settings(settings, section->key_count) : NULL;
-    weir__release(settings);
-    if (!list && status == WEIR_OK)
-        weir__report(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the section [%s]",
-                     section->name);
-    return list;
-}
-
 const struct weir_setting *const *weir__runtime_take_module(const weir_runtime *runtime,
                                                             const struct weir_module *module)
 {
     const struct weir_section section = weir__module_section(module);
-    return take_section(runtime, &section, true);
-}
-
-void weir__runtime_release_section(const struct weir_setting *const *settings)
-{
-    weir__release((void *)(uintptr_t)settings);
+    return weir__config_section(runtime->config, &section, true);
 }
 
 static weir_status check_keys(const struct weir_section *section)
@@ -117,17 +71,17 @@ static weir_status read_section(const struct weir_section *given, struct weir_se
 
 static weir_status take_declared(weir_runtime *runtime, const struct weir_open_params *params)
 {
-    runtime->sections = weir__allocate((params->section_count + 1) * sizeof *runtime->sections);
-    runtime->section_settings =
-        weir__allocate((params->section_count + 1) * sizeof *runtime->section_settings);
-    if (!runtime->sections || !runtime->section_settings)
-        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the configuration");
+    runtime->sections =
+        weir__config_keep(runtime->config, params->section_count * sizeof *runtime->sections);
+    if (!runtime->sections)
+        return WEIR_ERROR_OUT_OF_MEMORY;
     for (size_t i = 0; i < params->section_count; i++) {
-        weir_status status = read_section(params->sections[i], &runtime->sections[i]);
+        struct weir__declared *declared = &runtime->sections[i];
+        const weir_status status = read_section(params->sections[i], &declared->section);
         if (status < 0)
             return status;
-        runtime->section_settings[i] = take_section(runtime, &runtime->sections[i], true);
-        if (!runtime->section_settings[i])
+        declared->settings = weir__config_section(runtime->config, &declared->section, true);
+        if (!declared->settings)
             return weir_last_error()->status;
         runtime->section_count++;
     }
@@ -145,11 +99,9 @@ static weir_status check_module_section(const weir_runtime *runtime, const char 
 
     *out_known = true;
     weir_status status = weir__loader_keys(name, path, &weir__host, &section);
-    if (status == WEIR_OK) {
-        const struct weir_setting *const *settings = take_section(runtime, &section, false);
-        weir__runtime_release_section(settings);
-        return settings ? WEIR_OK : weir_last_error()->status;
-    }
+    if (status == WEIR_OK)
+        return weir__config_section(runtime->config, &section, false) ? WEIR_OK
+                                                                      : weir_last_error()->status;
     if (status != WEIR_ERROR_NOT_FOUND)
         return WEIR_OK; // the loader reports it when the module is requested
     *out_known = weir__config_names(runtime->config, name);
@@ -160,9 +112,8 @@ static weir_status check_module_section(const weir_runtime *runtime, const char 
 
 static bool program_declares(const weir_runtime *runtime, const char *name)
 {
-    const struct weir_section *sections = runtime->sections;
-    for (size_t i = 0; sections && i < runtime->section_count; i++)
-        if (strcmp(sections[i].name, name) == 0)
+    for (size_t i = 0; i < runtime->section_count; i++)
+        if (strcmp(runtime->sections[i].section.name, name) == 0)
             return true;
     return false;
 }
@@ -182,9 +133,8 @@ static weir_status check_sections(const weir_runtime *runtime)
     bool all = true;
     const char *name;
 
-    const struct weir_section *sections = runtime->sections;
-    for (size_t i = 0; sections && i < runtime->section_count && i < 64; i++)
-        known[count++] = sections[i].name;
+    for (size_t i = 0; i < runtime->section_count && i < 64; i++)
+        known[count++] = runtime->sections[i].section.name;
     for (size_t i = 0; (name = weir__config_section_name(runtime->config, i)); i++) {
         bool is_known = false;
         if (!is_of_module(runtime, name))
@@ -212,15 +162,6 @@ weir_status weir__runtime_take_sections(weir_runtime *runtime,
     return status == WEIR_OK ? check_sections(runtime) : status;
 }
 
-void weir__runtime_release_configuration(weir_runtime *runtime)
-{
-    for (size_t i = 0; i < runtime->section_count; i++)
-        weir__runtime_release_section(runtime->section_settings[i]);
-    weir__release(runtime->section_settings);
-    weir__release(runtime->sections);
-    weir__config_destroy(&runtime->config);
-}
-
 struct inspection {
     weir_runtime *runtime; // of which only the configuration and the program's sections are there
     weir_inspect_function function;
@@ -234,14 +175,6 @@ struct inspection {
 static void tell(struct inspection *it, const char *section, const struct weir_setting *setting)
 {
     it->ended = it->ended || !it->function(it->user, section, setting);
-}
-
-// A section of the library's own.
-static void tell_own(struct inspection *it, const struct weir_section *table,
-                     const struct weir_setting *settings)
-{
-    for (uint32_t i = 0; i < table->key_count; i++)
-        tell(it, table->name, &settings[i]);
 }
 
 static void tell_settings(struct inspection *it, const struct weir_section *section,
@@ -268,11 +201,11 @@ static weir_status tell_module(struct inspection *it, const char *name)
         return WEIR_OK;
     }
     const struct weir_setting *const *settings =
-        take_section(it->runtime, &section, weir__config_names(it->runtime->config, section.name));
+        weir__config_section(it->runtime->config, &section,
+                             weir__config_names(it->runtime->config, section.name));
     if (!settings)
         return weir_last_error()->status;
     tell_settings(it, &section, settings);
-    weir__runtime_release_section(settings);
     return WEIR_OK;
 }
 
@@ -306,7 +239,7 @@ static weir_status tell_sections(struct inspection *it, const struct weir_open_p
     if (status < 0)
         return status;
     for (size_t i = 0; i < runtime->section_count; i++)
-        tell_settings(it, &runtime->sections[i], runtime->section_settings[i]);
+        tell_settings(it, &runtime->sections[i].section, runtime->sections[i].settings);
     status = tell_list(it, "plugins");
     if (status == WEIR_OK)
         status = tell_list(it, "backend");
@@ -331,12 +264,12 @@ weir_status weir_inspect_settings(const struct weir_open_params *params,
     WEIR_REQUIRE(NULL, params->sections || params->section_count == 0);
     weir_status status = weir__config_load(params, &runtime.config);
     if (status == WEIR_OK) {
-        tell_own(&inspection, &weir__config_weir_table, runtime.config->weir);
-        tell_own(&inspection, &weir__config_comm_table, runtime.config->comm);
+        tell_settings(&inspection, &weir__config_weir_table, runtime.config->weir);
+        tell_settings(&inspection, &weir__config_comm_table, runtime.config->comm);
     }
     if (status == WEIR_OK && !inspection.ended)
         status = tell_sections(&inspection, params);
-    weir__runtime_release_configuration(&runtime);
+    weir__config_destroy(&runtime.config);
     return status;
 }
 

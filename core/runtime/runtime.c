@@ -33,16 +33,12 @@ static weir_status load(weir_runtime *runtime)
                                            &weir__host, NULL, &loaded);
     if (status < 0)
         return status;
-    transport->settings = weir__runtime_take_module(runtime, loaded.module);
-    if (!transport->settings)
+    const struct weir_setting *const *settings = weir__runtime_take_module(runtime, loaded.module);
+    if (!settings)
         return weir_last_error()->status;
-    status = loaded.transport->open(&weir__host, transport->settings, &transport->state);
-    if (status == WEIR_OK) {
+    status = loaded.transport->open(&weir__host, settings, &transport->state);
+    if (status == WEIR_OK)
         transport->ops = loaded.transport;
-        return WEIR_OK;
-    }
-    weir__runtime_release_section(transport->settings);
-    transport->settings = NULL;
     return status;
 }
 
@@ -70,7 +66,6 @@ static void transport_finish(weir_runtime *runtime)
     struct weir__transport *transport = &runtime->transport;
     if (transport->ops)
         transport->ops->close(transport->state);
-    weir__runtime_release_section(transport->settings);
     weir_lock_finish(&transport->lock);
 }
 
@@ -200,22 +195,11 @@ typedef char name_list[WEIR__CONFIG_LIST_LIMIT][WEIR__NAME_SIZE];
 
 // The chain.
 
-static weir_status close_chain(weir_runtime *runtime)
-{
-    weir_status status = weir__chain_finish(&runtime->chain);
-    for (uint32_t i = 0; i < runtime->module_count; i++)
-        weir__runtime_release_section(runtime->settings[i]);
-    weir__release(runtime->settings);
-    runtime->settings = NULL;
-    runtime->module_count = 0;
-    return status;
-}
-
 // For a chain that cannot be used; the reason stays the thread's error.
 static void drop_chain(weir_runtime *runtime)
 {
     const struct weir_error reason = *weir_last_error();
-    (void)close_chain(runtime);
+    (void)weir__chain_finish(&runtime->chain);
     weir__error_set(&reason);
 }
 
@@ -242,21 +226,17 @@ static void place_refusal(const weir_runtime *runtime, const struct weir_module 
 static weir_status open_chain(weir_runtime *runtime, const struct weir__loaded *modules,
                               uint32_t count, uint32_t *out_failed)
 {
-    *out_failed = count - 1;
-    runtime->settings = weir__allocate(count * sizeof *runtime->settings);
-    if (!runtime->settings)
-        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for the configuration");
+    const struct weir_setting *const *settings[MODULE_LIMIT];
     for (uint32_t i = 0; i < count; i++) {
         *out_failed = i;
-        runtime->settings[i] = weir__runtime_take_module(runtime, modules[i].module);
-        if (!runtime->settings[i])
+        settings[i] = weir__runtime_take_module(runtime, modules[i].module);
+        if (!settings[i])
             return weir_last_error()->status;
-        runtime->module_count++;
     }
     weir_status status = weir__chain_open(&runtime->chain, modules, count, &weir__delivery_ops,
-                                          &weir__host, runtime->settings, out_failed);
+                                          &weir__host, settings, out_failed);
     if (status == WEIR_ERROR_CONFIG && *out_failed + 1 < count)
-        place_refusal(runtime, modules[*out_failed].module, runtime->settings[*out_failed]);
+        place_refusal(runtime, modules[*out_failed].module, settings[*out_failed]);
     return status;
 }
 
@@ -396,8 +376,8 @@ static weir_status refuse_close(struct weir__shared *shared)
 static weir_status free_runtime(weir_runtime *runtime)
 {
     transport_finish(runtime);
-    weir_status status = close_chain(runtime);
-    weir__runtime_release_configuration(runtime);
+    const weir_status status = weir__chain_finish(&runtime->chain);
+    weir__config_destroy(&runtime->config);
     shared_finish(&runtime->shared);
     weir_load_report_destroy(&runtime->report);
     if (!weir__debug_keep(runtime, runtime))
@@ -536,12 +516,12 @@ const struct weir_setting *weir_runtime_setting(const weir_runtime *runtime, con
     if (!WEIR_IS_ALIVE(runtime) || !section || !key)
         return NULL;
     for (size_t i = 0; i < runtime->section_count; i++) {
-        const struct weir_section *table = &runtime->sections[i];
+        const struct weir_section *table = &runtime->sections[i].section;
         if (strcmp(table->name, section) != 0)
             continue;
         for (uint32_t k = 0; k < table->key_count; k++)
             if (strcmp(weir_key_at(table->keys, table->key_size, k)->name, key) == 0)
-                return runtime->section_settings[i][k];
+                return runtime->sections[i].settings[k];
     }
     return NULL;
 }

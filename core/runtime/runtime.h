@@ -16,16 +16,18 @@ struct weir__transport {
     struct weir_lock lock;                // while it is loaded
     const struct weir_transport_ops *ops; // NULL: not asked for yet
     void *state;
+};
+
+// A section that the program declares. It and all settings are the configuration's.
+struct weir__declared {
+    struct weir_section section;
     const struct weir_setting *const *settings;
 };
 
 struct weir_runtime {
     struct weir__config *config;
     struct weir__chain chain;
-    const struct weir_setting *const **settings; // [chain's modules], each one table
-    uint32_t module_count;
-    struct weir_section *sections; // the program's
-    const struct weir_setting *const **section_settings;
+    struct weir__declared *sections;
     size_t section_count;
     weir_load_report *report;
     struct weir__shared shared;
@@ -50,17 +52,13 @@ weir_status weir__transport_get(weir_runtime *runtime, const struct weir_transpo
 const char *weir__transport_name(const weir_runtime *runtime);
 
 // Reads the sections that the program declares, and refuses those of the file that neither the program nor
-// a module declares. And the end of the configuration.
+// a module declares.
 weir_status weir__runtime_take_sections(weir_runtime *runtime,
                                         const struct weir_open_params *params);
-void weir__runtime_release_configuration(weir_runtime *runtime);
 
-// The settings of a module's section, with variables in place of the file's values if the configuration
-// names the module; of a module that is loaded; each is NULL with the thread's error. And the end of
-// settings, which accepts NULL.
+// The settings of the section of a module that is loaded, or NULL with the thread's error.
 const struct weir_setting *const *weir__runtime_take_module(const weir_runtime *runtime,
                                                             const struct weir_module *module);
-void weir__runtime_release_section(const struct weir_setting *const *settings);
 
 // The table of services for modules.
 extern const struct weir_host weir__host;

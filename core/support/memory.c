@@ -25,15 +25,6 @@ void weir__release(void *pointer)
     free(pointer);
 }
 
-char *weir__copy_text(const char *text)
-{
-    size_t size = strlen(text) + 1;
-    char *copy = weir__allocate(size);
-    if (copy)
-        memcpy(copy, text, size);
-    return copy;
-}
-
 void weir__count_driver_object(void)
 {
     atomic_fetch_add_explicit(&driver_objects, 1, memory_order_relaxed);

@@ -10,9 +10,6 @@
 void *weir__allocate(size_t size);
 void weir__release(void *pointer);
 
-// A counted copy of `text`, or NULL.
-char *weir__copy_text(const char *text);
-
 void weir__count_driver_object(void);
 
 // Names of the source files of callers, kept. `__FILE__` lies in the library that made the call, which may be

@@ -20,10 +20,11 @@ static const struct weir_key keys[] = {
     {.name = "names", .type = WEIR_KEY_TEXT, .fallback = ""},
 };
 enum {
+    WEIR_KEYS = 7,
     MADE_KEYS = 5,
     NAMES = 4,
     LIST = 4,
-    ALL_KEYS = WEIR__CONFIG_WEIR_KEYS + MADE_KEYS
+    ALL_KEYS = WEIR_KEYS + MADE_KEYS
 };
 
 static const struct weir_section made = {sizeof made, "made", keys, MADE_KEYS, sizeof *keys};
@@ -31,19 +32,29 @@ static const char *const known[] = {"weir", "made", "empty"};
 
 static size_t accepted;
 
+static weir_status read_section(struct weir__config *config, const struct weir_section *section,
+                                const struct weir_setting **settings)
+{
+    const struct weir_setting *const *own = weir__config_section(config, section, false);
+    if (!own)
+        return weir_last_error()->status;
+    memcpy(settings, own, section->key_count * sizeof *own);
+    return WEIR_OK;
+}
+
 static weir_status read_all(const char *text, size_t size, struct weir__config **out_config,
-                            struct weir_setting settings[ALL_KEYS])
+                            const struct weir_setting *settings[ALL_KEYS])
 {
     char names[LIST][WEIR__NAME_SIZE];
     size_t count = 0;
     weir_status status = weir__config_create("f", text, size, out_config);
     if (status == WEIR_OK)
-        status = weir__config_section(*out_config, &weir__config_weir_table, settings);
-    settings += WEIR__CONFIG_WEIR_KEYS;
+        status = read_section(*out_config, &weir__config_weir_table, settings);
+    settings += WEIR_KEYS;
     if (status == WEIR_OK)
-        status = weir__config_section(*out_config, &made, settings);
+        status = read_section(*out_config, &made, settings);
     if (status == WEIR_OK)
-        status = weir__config_list(&settings[NAMES], true, names, LIST, &count);
+        status = weir__config_list(settings[NAMES], true, names, LIST, &count);
     if (status == WEIR_OK)
         status = weir__config_check_sections(*out_config, known, sizeof known / sizeof known[0]);
     if (status != WEIR_OK)
@@ -105,29 +116,30 @@ static const char *check_refusal(weir_status status, unsigned long lines)
     return NULL;
 }
 
-static size_t write_settings(char *text, size_t size, const struct weir_setting *settings)
+static size_t write_settings(char *text, size_t size, const struct weir_setting *const *settings)
 {
     size_t used = 0;
     for (size_t i = 0; i < ALL_KEYS; i++) {
-        const char *section = i == 0 ? "[weir]\n" : i == WEIR__CONFIG_WEIR_KEYS ? "[made]\n" : "";
+        const char *section = i == 0 ? "[weir]\n" : i == WEIR_KEYS ? "[made]\n" : "";
         int length = snprintf(text + used, size - used, "%s%s =%s\n", section,
-                              settings[i].key->name, settings[i].text);
+                              settings[i]->key->name, settings[i]->text);
         used += (size_t)length;
     }
     return used;
 }
 
-static const char *check_again(const struct weir_setting *settings)
+static const char *check_again(const struct weir_setting *const *settings)
 {
     char text[ALL_KEYS * (WEIR__CONFIG_LINE_LIMIT + 32)];
-    struct weir_setting again[ALL_KEYS];
+    const struct weir_setting *again[ALL_KEYS];
     struct weir__config *config = NULL;
     const char *broken = NULL;
     size_t size = write_settings(text, sizeof text, settings);
     if (read_all(text, size, &config, again) != WEIR_OK)
         return "what was accepted is refused when it is written out";
     for (size_t i = 0; i < ALL_KEYS && !broken; i++)
-        if (strcmp(settings[i].text, again[i].text) != 0 || settings[i].integer != again[i].integer)
+        if (strcmp(settings[i]->text, again[i]->text) != 0 ||
+            settings[i]->integer != again[i]->integer)
             broken = "a value changes when it is written out and read again";
     weir__config_destroy(&config);
     return broken;
@@ -136,7 +148,7 @@ static const char *check_again(const struct weir_setting *settings)
 // NULL, or the rule that is broken.
 static const char *check_bytes(const uint8_t *data, size_t size)
 {
-    struct weir_setting settings[ALL_KEYS];
+    const struct weir_setting *settings[ALL_KEYS];
     struct weir__config *config = NULL;
     unsigned long lines = count_lines(data, size);
     weir_status status = read_all((const char *)data, size, &config, settings);
@@ -147,7 +159,7 @@ static const char *check_bytes(const uint8_t *data, size_t size)
     if (size > 0 && memchr(data, '\0', size))
         broken = "a zero byte was accepted";
     for (size_t i = 0; i < ALL_KEYS && !broken; i++)
-        broken = check_setting(&settings[i], lines);
+        broken = check_setting(settings[i], lines);
     if (!broken)
         broken = check_again(settings);
     weir__config_destroy(&config);

@@ -29,20 +29,10 @@ enum {
 static const struct weir_section *tables[LINKED + MODULES];
 static char *reference_text; // the file
 
-// The settings of all tables, one after the other.
 struct loaded {
     struct weir__config *config;
-    struct weir_setting *settings;
-    size_t count;
+    const struct weir_setting *const *settings[LINKED + MODULES]; // of each table
 };
-
-static size_t count_keys(void)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < LINKED + MODULES; i++)
-        count += tables[i]->key_count;
-    return count;
-}
 
 static weir_status check_names(const struct weir__config *config)
 {
@@ -52,29 +42,19 @@ static weir_status check_names(const struct weir__config *config)
     return weir__config_check_sections(config, names, LINKED + MODULES);
 }
 
-static void unload(struct loaded *loaded)
-{
-    weir__config_destroy(&loaded->config);
-    free(loaded->settings);
-    loaded->settings = NULL;
-}
-
 static weir_status load(const char *text, struct loaded *loaded)
 {
-    loaded->count = count_keys();
-    loaded->settings = calloc(loaded->count, sizeof *loaded->settings);
-    struct weir_setting *next = loaded->settings;
     weir_status status = weir__config_load(WEIR_PARAMS(weir_open, .config_path = "reference.ini",
                                                        .config_text = text),
                                            &loaded->config);
     for (size_t i = 0; i < LINKED + MODULES && status == WEIR_OK; i++) {
-        status = weir__config_section(loaded->config, tables[i], next);
-        next += tables[i]->key_count;
+        loaded->settings[i] = weir__config_section(loaded->config, tables[i], false);
+        status = loaded->settings[i] ? WEIR_OK : weir_last_error()->status;
     }
     if (status == WEIR_OK)
         status = check_names(loaded->config);
     if (status != WEIR_OK)
-        unload(loaded);
+        weir__config_destroy(&loaded->config);
     return status;
 }
 
@@ -169,15 +149,16 @@ static void read_reference(void)
 
 static void check_all_defaults(const struct loaded *loaded, bool from_file)
 {
-    for (size_t i = 0; i < loaded->count; i++) {
-        const struct weir_setting *setting = &loaded->settings[i];
-        weir_test_note("key '%s', origin %s", setting->key->name, setting->origin);
-        EXPECT_STR_EQ(setting->text, setting->key->fallback);
-        if (from_file)
-            EXPECT_CONTAINS(setting->origin, "reference.ini:");
-        else
-            EXPECT_STR_EQ(setting->origin, "default");
-    }
+    for (size_t i = 0; i < LINKED + MODULES; i++)
+        for (size_t k = 0; k < tables[i]->key_count; k++) {
+            const struct weir_setting *setting = loaded->settings[i][k];
+            weir_test_note("key '%s', origin %s", setting->key->name, setting->origin);
+            EXPECT_STR_EQ(setting->text, setting->key->fallback);
+            if (from_file)
+                EXPECT_CONTAINS(setting->origin, "reference.ini:");
+            else
+                EXPECT_STR_EQ(setting->origin, "default");
+        }
     weir_test_note(NULL);
 }
 
@@ -189,13 +170,13 @@ REFERENCE_TEST(HasEveryKeyWithItsDefault)
     if (load(reference_text, &loaded) != WEIR_OK)
         WEIR_FAIL("the file does not load: %s", weir_last_error_text());
     check_all_defaults(&loaded, false);
-    unload(&loaded);
+    weir__config_destroy(&loaded.config);
 
     char *text = switch_on(reference_text);
     ASSERT_NOT_NULL(text);
     if (load(text, &loaded) == WEIR_OK) {
         check_all_defaults(&loaded, true);
-        unload(&loaded);
+        weir__config_destroy(&loaded.config);
     } else {
         weir_test_fail(__FILE__, __LINE__, "switched on, it does not load: %s",
                        weir_last_error_text());
