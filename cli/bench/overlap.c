@@ -33,13 +33,12 @@ struct overlap_reference {
     size_t size;
     uint64_t kernel; // as on the command line
     uint32_t rounds;
-    struct overlap_job job; // one queue, one piece
     char kernel_name[24];
     struct bench_samples up;   // one way alone
     struct bench_samples down; // the other
     struct bench_samples both; // at once: the limit
     struct bench_samples kernel_alone;
-    struct bench_samples one_queue; // in one piece
+    size_t one_queue; // its way in one piece
 };
 
 struct overlap_way {
@@ -227,17 +226,6 @@ static void choose_rounds(struct overlap *o, struct overlap_reference *reference
 
 // Measuring.
 
-static void check_reference(struct overlap *o, struct overlap_reference *reference)
-{
-    struct weir_chunks_plan plan;
-    reference->job = (struct overlap_job){.overlap = o, .rounds = reference->rounds};
-    struct weir_chunks_params params = params_of(o, &reference->job, reference->size);
-    params.layout = WEIR_CHUNKS_BY_CHUNK;
-    params.queue_count = 1;
-    params.chunk_count = 1;
-    check_job(o, &params, &plan, "one queue, one piece");
-}
-
 static void check_way(struct overlap *o, struct overlap_way *way)
 {
     const struct overlap_reference *reference = &o->references[way->reference];
@@ -252,10 +240,8 @@ static void check_way(struct overlap *o, struct overlap_way *way)
 
 static void check_all(struct overlap *o)
 {
-    for (size_t i = 0; i < o->reference_count; i++) {
+    for (size_t i = 0; i < o->reference_count; i++)
         choose_rounds(o, &o->references[i]);
-        check_reference(o, &o->references[i]);
-    }
     for (size_t i = 0; i < o->way_count; i++)
         check_way(o, &o->ways[i]);
     if (o->calls)
@@ -272,10 +258,6 @@ static void measure_reference(struct overlap *o, struct overlap_reference *refer
     bench_keep(&reference->both, time_copies(o, size, true, true));
     bench_keep(&reference->kernel_alone,
                bench_work_time(&o->work, o->values, size, reference->rounds));
-    const double one = time_job(reference->job.chunks);
-    bench_keep(&reference->one_queue, one);
-    if (reference == o->references)
-        bench_figure(&(struct bench_samples){0}, one * 1e-6, "weir_one_queue");
 }
 
 static void measure_weir(struct overlap *o)
@@ -286,6 +268,8 @@ static void measure_weir(struct overlap *o)
         struct overlap_way *way = &o->ways[i];
         const double ns = time_job(way->job.chunks);
         bench_keep(&way->ns, ns);
+        if (i == o->references[0].one_queue)
+            bench_figure(&(struct bench_samples){0}, ns * 1e-6, "weir_one_queue");
         if (way->reference == 0 && way->order == BENCH_WORD + OVERLAP_AUTO)
             bench_figure(&o->auto_ms, ns * 1e-6, "weir_auto");
     }
@@ -346,7 +330,7 @@ static void report_references(struct overlap *o)
         snprintf(name, sizeof name, "kernel, %s", reference->kernel_name);
         put_bare(table, reference, name, &reference->kernel_alone, 0);
         snprintf(name, sizeof name, "one queue, one piece, %s", reference->kernel_name);
-        put_bare(table, reference, name, &reference->one_queue, 0);
+        put_bare(table, reference, name, &o->ways[reference->one_queue].ns, 0);
     }
 }
 
@@ -391,9 +375,11 @@ static void report_ways(struct overlap *o)
     for (size_t i = 0; i < o->way_count; i++) {
         const struct overlap_way *way = &o->ways[i];
         const struct overlap_reference *reference = &o->references[way->reference];
+        if (i == reference->one_queue)
+            continue;
         const struct bench_samples ms = scaled(&way->ns, 1e-6);
         const struct bench_samples ratio = bench_ratio(&way->ns, &reference->both);
-        const struct bench_samples gain = bench_ratio(&reference->one_queue, &way->ns);
+        const struct bench_samples gain = bench_ratio(&o->ways[reference->one_queue].ns, &way->ns);
         char size[WEIR_TEXT_QUANTITY_SIZE];
         bench_row(table, weir_text_bytes(size, reference->size), reference->kernel_name,
                   order_words[way->order - BENCH_WORD], plan_orders[way->plan.order],
@@ -487,22 +473,23 @@ static void list_references(struct overlap *o)
         }
 }
 
+static void list_way(struct overlap *o, size_t reference, uint64_t order, uint64_t queues,
+                     uint64_t chunks)
+{
+    o->ways[o->way_count++] = (struct overlap_way){.reference = reference,
+                                                   .order = order,
+                                                   .queues = queues,
+                                                   .chunks = chunks};
+}
+
 // `auto` is one way; the other orders are combined with the lists of queues and chunks.
 static void list_order(struct overlap *o, size_t reference, uint64_t order)
 {
-    if (order == BENCH_WORD + OVERLAP_AUTO) {
-        o->ways[o->way_count++] = (struct overlap_way){.reference = reference,
-                                                       .order = order,
-                                                       .queues = BENCH_WORD,
-                                                       .chunks = BENCH_WORD};
-        return;
-    }
-    for (size_t q = 0; q < o->queues.count; q++)
-        for (size_t c = 0; c < o->chunks.count; c++)
-            o->ways[o->way_count++] = (struct overlap_way){.reference = reference,
-                                                           .order = order,
-                                                           .queues = o->queues.values[q],
-                                                           .chunks = o->chunks.values[c]};
+    const bool combined = order != BENCH_WORD + OVERLAP_AUTO;
+    for (size_t q = 0; q < (combined ? o->queues.count : 1); q++)
+        for (size_t c = 0; c < (combined ? o->chunks.count : 1); c++)
+            list_way(o, reference, order, combined ? o->queues.values[q] : BENCH_WORD,
+                     combined ? o->chunks.values[c] : BENCH_WORD);
 }
 
 static void list_ways(struct overlap *o)
@@ -511,10 +498,13 @@ static void list_ways(struct overlap *o)
     if (most > WAYS_MAX)
         cli_fail(CLI_USAGE, "%zu ways to run the job, and at most %d are measured; name fewer",
                  most, WAYS_MAX);
-    o->ways = cli_allocate(most, sizeof *o->ways);
-    for (size_t i = 0; i < o->reference_count; i++)
+    o->ways = cli_allocate(most + o->reference_count, sizeof *o->ways);
+    for (size_t i = 0; i < o->reference_count; i++) {
+        o->references[i].one_queue = o->way_count;
+        list_way(o, i, BENCH_WORD + OVERLAP_DEPTH, 1, 1);
         for (size_t k = 0; k < o->orders.count; k++)
             list_order(o, i, o->orders.values[k]);
+    }
 }
 
 // The command.

@@ -125,7 +125,7 @@ side = 64
 grid = 4
 TEXT
     export WEIR_MODULE_PATH="$modules"
-    expect_message 1 "one queue, one piece: " "$weir" bench overlap --config lossy.ini --size 8K --turns 1 --kernel light
+    expect_message 1 "order depth, 1 chunks: " "$weir" bench overlap --config lossy.ini --size 8K --turns 1 --kernel light
     expect_contains "$messages" " numbers are wrong; number 0 is "
     [ -z "$output" ] || fail "wrong results, and yet it printed: $output"
     expect_message 1 "numbers are wrong" "$weir" bench pipeline --config lossy.ini --size 4K --turns 1 --frames 1

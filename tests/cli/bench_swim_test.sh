@@ -27,30 +27,9 @@ assert [row["light_kernels"] for row in tables["kernels"]][:2] == [
 copies = 3 * (2 + 2 + 4 * 2)
 samples = 256 * 8 * (1 + 4 + 2 * len(tables["kernels"]))
 assert data["results_checked"] == copies + (samples if data["backend"] != "null" else 0)
-
 '
     expect_plot swim.svg "pinned, three queues" "host busy" milliseconds
 done
-
-# What only CUDA has is left out if asked. Without a CUDA toolkit the kernels have no images for it.
-swim_on_cuda()
-{
-    env WEIR_BACKEND=cuda "LD_LIBRARY_PATH=$here/tests/support/libcuda" "$weir" bench swim --side 16 \
-        --copies 2 --products 2 --turns 1 --json "$@"
-}
-if swim_on_cuda 2>&1 | grep -q "has no CUDA images"; then
-    echo "swim on CUDA: skipped: the build had no CUDA toolkit"
-else
-    for portable in "" --portable; do
-        # shellcheck disable=SC2086 # an option, or none
-        expect_data 0 swim_on_cuda $portable
-        report '
-parts = {row["part"] for row in tables["parts"]}
-assert ("products, twin" in parts) == ('"${#portable}"' == 0), parts
-assert any("cuBLAS" in note for note in data["notes"]) == ('"${#portable}"' == 0), data["notes"]
-'
-    done
-fi
 
 # Without --products there are as many as take as long as the copies one way.
 expect_data 0 "$weir" bench swim --config small.ini --side 64 --copies 400 --turns 1 --json

@@ -5,7 +5,6 @@ unset WEIR_SIM_GPU WEIR_SIM_CHANGES WEIR_SIM_COSTS WEIR_SIM_HOST WEIR_TRACE_FILE
 export LC_ALL=C WEIR_BACKEND=null WEIR_MODULE_PATH="$here/lib/weir"
 
 chunked="$here/tests/cli/chunked"
-framed="$here/tests/cli/framed"
 
 # One copied GB takes a second, and so does a kernel of all blocks: of 16 MiB in n chunks, H and K and D
 # take 16.777216 ms / n each.
@@ -52,22 +51,6 @@ as_json '[run["settings"]["copy_engines"] for run in data["runs"]] == ["1", "1",
 as_json '[run["span_ns"] for run in data["runs"]][1::2] == 2 * [3 * 16777216]'
 as_json 'data["runs"][2]["span_ns"] == 66 * 16777216 // 64 < data["runs"][0]["span_ns"]'
 as_json 'data["best"][0]["settings"] == {"copy_engines": "2", "chunks": "64"}'
-
-# Slots of a pipeline. Its stages take a MiB, and a ns for each byte: one slot has them in turn, two hide
-# a stage, three fill all engines, and a fourth has nothing to do. So weir_pipeline says itself.
-units='[run["span_ns"] / 1048576 for run in data["runs"]]'
-sweep --over slots=1..4 --json --quiet "$framed" --slots 2
-as_json "$units == [24, 13, 10, 10]"
-as_json 'data["best"][0]["settings"] == {"slots": "3"}'
-as_json 'data["runs"][3]["span_ns"] == data["best"][0]["span_ns"]'
-# A kernel of four times the length is all that two slots need to hide; the best is where the kernels'
-# engine never pauses.
-printf '[kernel spin]\nfixed_ns = 4194304\n' >long.ini
-sweep --costs long.ini --over slots=1..3 --over frames=4,8 --json --quiet "$framed" --slots 2 --frames 8
-as_json "$units == [24, 48, 18, 34, 18, 34]"
-sweep --costs long.ini --over slots=1..3 --json --quiet "$framed" --slots 2
-as_json 'data["best"][0]["settings"] == {"slots": "2"}'
-as_json 'data["best"][0]["span_ns"] == data["best"][0]["bound_ns"] + 2 * 1048576' 
 
 # Keys of the configuration reach the program through its environment.
 # shellcheck disable=SC2016

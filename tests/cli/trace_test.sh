@@ -33,10 +33,7 @@ made b.json 4000
 
 # The report.
 expect_output 0 "made on null, a device: 3 operations, 2 queues" "$weir" trace report a.json
-expect_contains "$output" "5.50 ms: idle 36.4 %, compute 36.4 %, other work 27.3 %"
-expect_contains "$output" "0.64: the durations, added up, over the span"
 expect_contains "$output" "on queue 'up' was submitted 1.90 ms after the last work had ended (main.c:20)"
-expect_contains "$output" "frame/scale"
 [ -z "$messages" ] || fail "report wrote to standard error: $messages"
 expect_output 0 "1.00 ms: idle 0.0 %, compute 100.0 %" "$weir" trace report a.json --from 1ms --to 2ms
 expect_data 0 "$weir" trace report a.json --json --bubbles 1
@@ -76,10 +73,8 @@ grep -qi '<html' a.html || fail "a.html is no page"
 
 # Checks.
 expect_output 0 "holds: the longest bubble is 2.00 ms, <= 3.00 ms" "$weir" trace check a.json '--bubbles<=3ms' --busy 'compute>=36%' 'span<6ms'
-expect_contains "$output" "holds: the share of the span with compute is 36.4 %, >= 36.0 %"
 expect_data 1 "$weir" trace check a.json --overlap 'copy/compute>=0.6' '--bubbles<=3ms'
 expect_contains "$output" "fails: the overlap of copy/compute is 0.0 %, and not >= 60.0 %"
-expect_contains "$output" "holds: the longest bubble"
 expect_data 1 "$weir" trace check a.json --json '--overlap copy/compute>=0.6'
 as_json '[(c["condition"], c["holds"]) for c in data] == [("overlap copy/compute>=0.6", False)]'
 as_json '"and not >= 60.0 %" in data[0]["sentence"]'
@@ -96,11 +91,6 @@ expect_contains "$messages" "the span grew by 36.4 %, and 10 % are allowed"
 expect_data 0 "$weir" trace diff a.json b.json --limit 40 --json
 as_json 'data["span_ns"] == {"before": 5500000, "after": 7500000}'
 as_json 'data["names"][0]["name"] == "scale" and data["names"][0]["ns"]["after"] == 4000000'
-# Sums that no JSON number holds stay at the largest.
-sed 's/"dur":[0-9]*\.000/"dur":8999999999999999.000/' a.json >long.json
-expect_data 1 "$weir" trace diff a.json long.json --json
-as_json 'min(e["ns"]["after"] for e in data["queues"]) > 0'
-as_json 'max(e["ns"]["after"] for e in data["queues"]) == 2 ** 63 - 1'
 expect_output 0 "-50.0 %" "$weir" trace diff b.json a.json
 expect_message 2 "weir trace diff needs two traces" "$weir" trace diff a.json
 

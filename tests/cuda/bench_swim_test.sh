@@ -45,3 +45,9 @@ report '
 assert any(note.startswith("not measured: twin: ") and "which is sm_75" in note for note in data["notes"]), data["notes"]
 assert "products, twin" not in [row["part"] for row in tables["parts"]]
 '
+
+# What only CUDA has is left out if asked.
+expect_status 0 "$weir" bench swim "${small[@]}" --json --quiet --portable
+report '
+assert len(tables["parts"]) == 5 and not any("cuBLAS" in note for note in data["notes"]), data["notes"]
+'

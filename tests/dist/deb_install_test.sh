@@ -1,7 +1,6 @@
 #!/bin/bash
-# The Debian packages installed, used and purged. With the right to mount: by apt, from a folder of
-# tools/deb/repository.sh, with all that they depend on, in a layer over the machine's own system.
-# Without it: by dpkg into an empty folder, where nothing but the packages is.
+# The Debian packages installed, used and purged: by apt, from a folder of tools/deb/repository.sh, with all that they
+# depend on, in a layer over the machine's own system.
 . tests/dist/deb.sh
 need dpkg-deb dpkg-scanpackages pkg-config cc
 new="$TEST_TMPDIR/root"
@@ -17,71 +16,38 @@ mount_layer()
 export -f mount_layer
 export new layer
 
-# The rest in a mount namespace of its own, which ends with it.
-if [ "${1-}" != mounted ] && unshare -m bash -c mount_layer 2>/dev/null; then
+# In a mount namespace of its own, which ends with it.
+if [ "${1-}" != mounted ]; then
+    unshare -m bash -c mount_layer 2>/dev/null || skip mount "a layer over the system needs root and overlay mounts"
     cd "$root"
     exec unshare -m "$0" mounted
 fi
+mount_layer
+for folder in dev proc sys; do
+    mount --rbind "/$folder" "$new/$folder"
+done
+home=/tmp/weir-packages
+work="$new$home"
+mkdir -p "$work"
+"$root/tools/deb/repository.sh" "$work/packages" "$debian"/*.deb
+echo "deb [trusted=yes] file:$home/packages ./" >"$work/weir.list"
 
 # in_new COMMAND...: runs it where the packages are, in the folder for files.
-# apply COMMAND PACKAGE...: install or purge.
-if [ "${1-}" = mounted ]; then
-    mount_layer
-    for folder in dev proc sys; do
-        mount --rbind "/$folder" "$new/$folder"
-    done
-    home=/tmp/weir-packages
-    work="$new$home"
-    mkdir -p "$work"
-    "$root/tools/deb/repository.sh" "$work/packages" "$debian"/*.deb
-    echo "deb [trusted=yes] file:$home/packages ./" >"$work/weir.list"
-    in_new()
-    {
-        # shellcheck disable=SC2016
-        chroot "$new" env -u TMPDIR HOME="$home" POCL_CACHE_DIR="$home/pocl" \
-            sh -c 'cd "$HOME" && exec "$@"' sh "$@"
-    }
-    apt()
-    {
-        in_new env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends \
-            -o Dir::Etc::SourceList="$home/weir.list" -o Dir::Etc::SourceParts=/dev/null \
-            -o DPkg::Options::=--path-include='/usr/share/*' "$@"
-    }
-    apply()
-    {
-        [ "$1" = purge ] || expect_status 0 apt update
-        expect_status 0 apt "$@"
-    }
-else
-    echo "SKIPPED: apt, the loader's cache, manual pages and CMake: these need root and overlay mounts"
-    mkdir -p "$new/var/lib/dpkg/updates" "$new/var/lib/dpkg/info"
-    touch "$new/var/lib/dpkg/status"
-    export PATH="$new/usr/bin:$PATH" LD_LIBRARY_PATH="$new/usr/lib/x86_64-linux-gnu"
-    export PKG_CONFIG_PATH="$LD_LIBRARY_PATH/pkgconfig" PKG_CONFIG_SYSROOT_DIR="$new"
-    work="$TEST_TMPDIR/work"
-    mkdir "$work"
-    in_new() { (cd "$work" && "$@"); }
-    # The files belong to this user, and no trigger's program is in the folder.
-    dpkg_in() { dpkg --root="$new" --force-not-root --force-depends --no-triggers --log=/dev/null "$@"; }
-    apply()
-    {
-        local name files=()
-        if [ "$1" = purge ]; then
-            expect_status 0 dpkg_in --purge "${@:2}"
-            return
-        fi
-        for name in "${@:2}"; do
-            files+=("$(package "$name")")
-        done
-        expect_status 0 dpkg_in --install "${files[@]}"
-    }
-fi
+in_new()
+{
+    # shellcheck disable=SC2016
+    chroot "$new" env -u TMPDIR HOME="$home" POCL_CACHE_DIR="$home/pocl" \
+        sh -c 'cd "$HOME" && exec "$@"' sh "$@"
+}
+apt()
+{
+    in_new env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends \
+        -o Dir::Etc::SourceList="$home/weir.list" -o Dir::Etc::SourceParts=/dev/null \
+        -o DPkg::Options::=--path-include='/usr/share/*' "$@"
+}
 
-apply install "${packages[@]}"
-for name in "${packages[@]}"; do
-    [ "$(dpkg-query --admindir="$new/var/lib/dpkg" -W -f '${Status}' "$name")" = \
-        "install ok installed" ] || fail "$name is not installed: $output"
-done
+expect_status 0 apt update
+expect_status 0 apt install "${packages[@]}"
 
 # The command finds its modules, weights and suite.
 expect_status 0 in_new weir --version
@@ -110,36 +76,32 @@ expect_contains "$output" "held up by"
 expect_status 0 in_new env WEIR_BACKEND=opencl weir check ./pipeline
 [ "$(in_new pkg-config --modversion weir)" = "$version" ] || fail "weir.pc has another version"
 
-if [ "${1-}" = mounted ]; then
-    expect_status 0 in_new pkg-config --cflags --libs weir
-    [ "${output% }" = "-lweir" ] || fail "in a system pkg-config says '$output'"
-    # shellcheck disable=SC2016
-    expect_status 0 in_new sh -c '[ -s "$(pkg-config --variable=datadir weir)/conf/opencl.ini" ]'
-    expect_contains "$(in_new /sbin/ldconfig -p)" "libweir.so.0 (libc6,x86-64)"
-    for page in weir weir-trace weir-completion; do
-        ! command -v man >/dev/null || expect_status 0 in_new man -w "$page"
-    done
-    # Each shell that is there finds its script by itself.
-    expect_contains "$(in_new bash -c '. /usr/share/bash-completion/completions/weir
-        complete -p weir')" "-F _weir weir"
-    ! command -v fish >/dev/null ||
-        expect_contains "$(in_new fish --private -c 'complete -C "weir doc"')" "doctor"
-    ! command -v zsh >/dev/null ||
-        expect_status 0 in_new zsh -f -c 'autoload -U +X _weir && [[ $functions[_weir] = *weir* ]]'
-    if command -v cmake >/dev/null && command -v make >/dev/null; then
-        block c 1 >"$work/first.c"
-        block cmake 1 >"$work/CMakeLists.txt"
-        expect_status 0 in_new sh -c 'cmake -S . -B build && cmake --build build && build/first'
-        [ "${output##*$'\n'}" = "Weir $version, backend null" ] || fail "it printed '$output'"
-    else
-        echo "SKIPPED: cmake is not installed; tools/setup.sh --tests installs it"
-    fi
+expect_status 0 in_new pkg-config --cflags --libs weir
+[ "${output% }" = "-lweir" ] || fail "in a system pkg-config says '$output'"
+# shellcheck disable=SC2016
+expect_status 0 in_new sh -c '[ -s "$(pkg-config --variable=datadir weir)/conf/opencl.ini" ]'
+expect_contains "$(in_new /sbin/ldconfig -p)" "libweir.so.0 (libc6,x86-64)"
+for page in weir weir-trace weir-completion; do
+    ! command -v man >/dev/null || expect_status 0 in_new man -w "$page"
+done
+# Each shell that is there finds its script by itself.
+expect_contains "$(in_new bash -c '. /usr/share/bash-completion/completions/weir
+    complete -p weir')" "-F _weir weir"
+! command -v fish >/dev/null ||
+    expect_contains "$(in_new fish --private -c 'complete -C "weir doc"')" "doctor"
+! command -v zsh >/dev/null ||
+    expect_status 0 in_new zsh -f -c 'autoload -U +X _weir && [[ $functions[_weir] = *weir* ]]'
+if command -v cmake >/dev/null && command -v make >/dev/null; then
+    block c 1 >"$work/first.c"
+    block cmake 1 >"$work/CMakeLists.txt"
+    expect_status 0 in_new sh -c 'cmake -S . -B build && cmake --build build && build/first'
+    [ "${output##*$'\n'}" = "Weir $version, backend null" ] || fail "it printed '$output'"
+else
+    echo "SKIPPED: cmake is not installed; tools/setup.sh --tests installs it"
 fi
 
-# Nothing of them stays: in a layer, nothing differs from the system but the loader's cache.
-apply purge "${packages[@]}"
+# Nothing of them stays: nothing differs from the system but the loader's cache.
+expect_status 0 apt purge "${packages[@]}"
 expect_status 1 dpkg-query --admindir="$new/var/lib/dpkg" -W "${packages[@]}"
-places=("$new/usr" "$new/etc")
-[ "${1-}" != mounted ] || places=("$layer/up/usr" "$layer/up/etc")
-left="$(find "${places[@]}" ! -type d ! -name ld.so.cache 2>/dev/null || true)"
+left="$(find "$layer/up/usr" "$layer/up/etc" ! -type d ! -name ld.so.cache 2>/dev/null || true)"
 [ -z "$left" ] || fail "after the purge there is $left"

@@ -1,8 +1,8 @@
 #!/bin/bash
-# A user's programs, built with pkg-config against the unpacked archive: those of docs/install.md,
-# and one in C++17.
+# The program of docs/install.md, built with pkg-config against the unpacked archive; examples_test.sh has others, and
+# C++.
 . tests/dist/dist.sh
-need pkg-config cc g++
+need pkg-config cc
 weir="$TEST_TMPDIR/elsewhere/weir"
 unpack "$weir"
 mkdir "$TEST_TMPDIR/outside"
@@ -16,15 +16,6 @@ export PKG_CONFIG_PATH="$weir/lib/pkgconfig"
 [ "$(pkg-config --modversion weir)" = "$version" ] || fail "weir.pc has another version"
 modules="$(pkg-config --variable=moduledir weir)"
 [ -e "$modules/weir_null.so" ] || fail "moduledir of weir.pc is $modules"
-
-for compiler in g++ clang++; do
-    command -v "$compiler" >/dev/null || continue
-    # shellcheck disable=SC2046
-    "$compiler" -std=c++17 -Wall -Wextra -Wpedantic -Werror "$root/tests/dist/outside.cc" -o outside \
-        $(pkg-config --cflags --libs weir) -Wl,-rpath,"$(pkg-config --variable=libdir weir)"
-    expect_status 0 ./outside
-    [ "$output" = "null through a buffer, section [pipeline]" ] || fail "it printed '$output'"
-done
 
 # Statically: it needs no shared library of Weir, and gets the folder of the modules.
 # shellcheck disable=SC2046

@@ -38,9 +38,25 @@ expect_status 3 env WEIR_BACKEND=cuda WEIR_MODULE_PATH=. "$jobs" overlap --serve
 dump="$TEST_TMPDIR/dump"
 mkdir "$dump"
 weights=pipelines/arr_coc/weights/arr_coc_weights.safetensors
-found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_command.py" arr-coc --slots 3 --weir "$PWD/cli/weir" --rounds 1 --frames 1 \
-    --weights "$weights" --dump "$dump")"
-expect_contains "$found" "frame_3_slots frame_3_slots_graphs"
+# weir ENVIRONMENT PYTHON...: a round of commands of weir_command.py, whose figures are printed.
+weir()
+{
+    expect_status 0 python3 - "$peers" "$1" "$PWD/cli/weir" "$PWD/tests/bench/jobs/jobs" "$TEST_TMPDIR" <<PYTHON
+import os, sys
+sys.path.insert(0, sys.argv[1])
+sys.dont_write_bytecode = True
+import side_by_side as s, train_data, weir_command as w
+backend, weir, jobs, folder = sys.argv[2:]
+weights = "pipelines/arr_coc/weights/arr_coc_weights.safetensors"
+peer = s.Commands("weir", dict(os.environ, WEIR_BACKEND=backend), *$2)
+peer.start(300)
+peer.round(300)
+print(peer.reason or "measured: " + " ".join(sorted(peer.rounds[0])))
+assert peer.reason or peer.head["checked"] > 0 and all(ms > 0 for ms in peer.rounds[0].values())
+PYTHON
+}
+weir opencl 'w.arr_coc(weir, weights, folder + "/dump", 1, slots="3")'
+expect_contains "$output" "frame_3_slots frame_3_slots_graphs"
 for script in torch_arr_coc torch_chunks torch_ddp torch_pageable torch_train; do
     expect_status 0 python3 "$peers/$script.py" --help
     expect_contains "$output" "--rounds"
@@ -79,16 +95,12 @@ found="$(peer_lines python3 "$peers/torch_train.py" --rounds 2 --device cpu --ba
     --steps 2 --data "$TEST_TMPDIR/images")"
 echo "torch_train, images of a file: $found"
 
-# Commands of Weir, of which each round is a run of its own.
-export WEIR_MODULE_PATH="$PWD/lib/weir"
-found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_command.py" ddp --weir "$PWD/cli/weir" --jobs "$PWD/tests/bench/jobs/jobs" --rounds 1 --layers 3 \
-    --width 16 --batch 8 --caps auto,1)"
-expect_contains "$found" "measured: compute_8 weir_8_1 weir_8_auto"
-found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_command.py" train --weir "$PWD/cli/weir" --rounds 1 --batch 4 \
-    --side 8 --channels 2 --width 8 --steps 3 --products kernels)"
-expect_contains "$found" "measured: augment_made_overlapped augment_made_serial augment_overlapped augment_serial encdec_overlapped encdec_serial"
-found="$(WEIR_BACKEND=opencl peer_lines python3 "$peers/weir_command.py" train --weir "$PWD/cli/weir" --rounds 1)"
-expect_contains "$found" "skipped: "
+weir opencl 'w.ddp(weir, jobs, "auto,1", layers=3, width=16, batch=8)'
+expect_contains "$output" "measured: compute_8 weir_8_1 weir_8_auto"
+weir opencl 'w.train(weir, folder + "/images", side=8, steps=3, products="kernels", batch=4, channels=2, width=8)'
+expect_contains "$output" "measured: augment_made_overlapped augment_made_serial augment_overlapped augment_serial encdec_overlapped encdec_serial"
+weir opencl 'w.train(weir, folder + "/images")'
+expect_contains "$output" "cuBLAS"
 
 # All of them, alternating, and one table.
 expect_status 0 "$peers/run.sh" --out "$TEST_TMPDIR/out" --rounds 1 --groups pocl,chunks \

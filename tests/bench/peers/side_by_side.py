@@ -21,7 +21,9 @@ import time
 
 sys.dont_write_bytecode = True
 
+import torch_peer
 import train_data
+import weir_command
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -63,11 +65,65 @@ class Clock:
         return self.seconds - self.spent()
 
 
-class Program:
-    """One peer that is running, or the reason why it is not."""
+class Peer:
+    """What takes turns with others: its rounds, or the reason why it has none."""
+
+    def __init__(self, name):
+        self.name, self.head, self.reason, self.rounds = name, None, None, []
+
+    def samples(self, figure):
+        return [one[figure] for one in self.rounds if figure in one]
+
+    def best(self, figures):
+        """Of several figures the one with the smallest median."""
+        there = [f for f in figures if self.samples(f)]
+        return min(there, key=lambda f: median(self.samples(f))) if there else None
+
+
+class Commands(Peer):
+    """Commands of weir_command.py, which run anew in each round."""
+
+    def __init__(self, name, environment, commands, read):
+        super().__init__(name)
+        self.environment, self.commands, self.read = environment, commands, read
+
+    def once(self, seconds, number):
+        """How many results were checked, and all figures; None, with `reason` set."""
+        checked, ms = 0, {}
+        try:
+            for name, command in self.commands(number):
+                result = subprocess.run(command, env=self.environment, capture_output=True, timeout=seconds)
+                words = result.stderr.decode(errors="replace").strip()
+                if result.returncode != 0:
+                    self.reason = words.split("\n")[0] if result.returncode == 3 else "FAILED: " + words[-400:]
+                    return None
+                more, figures = self.read(name, json.loads(result.stdout.decode()))
+                checked += more
+                ms.update(figures)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            self.reason = str(error)
+        except torch_peer.Failed as error:
+            self.reason = "FAILED: " + str(error)
+        return None if self.reason else (checked, ms)
+
+    def start(self, seconds):
+        if not self.head and not self.reason:
+            found = self.once(seconds, 0)
+            self.head = found and {"checked": found[0], "device": "that of weir"}
+
+    def round(self, seconds):
+        found = None if self.reason else self.once(seconds, len(self.rounds) + 1)
+        self.rounds += [found[1]] if found else []
+
+    def finish(self):
+        pass
+
+
+class Program(Peer):
+    """A program that is running, and measures a round for each line that it reads."""
 
     def __init__(self, name, command, environment, root, logs):
-        self.name, self.head, self.reason, self.rounds = name, None, None, []
+        super().__init__(name)
         self.log = open(os.path.join(logs, name.replace("@", "-") + ".log"), "w")
         self.buffer = b""
         self.process = None
@@ -149,14 +205,6 @@ class Program:
                 self.reason = "FAILED: ended with status %d" % self.process.returncode
         self.log.close()
 
-    def samples(self, figure):
-        return [one[figure] for one in self.rounds if figure in one]
-
-    def best(self, figures):
-        """Of several figures the one with the smallest median."""
-        there = [f for f in figures if self.samples(f)]
-        return min(there, key=lambda f: median(self.samples(f))) if there else None
-
 
 def run_group(programs, rounds, clock, quiet):
     for program in programs:
@@ -228,12 +276,14 @@ class Setup:
         return Program("%s@%s" % (name, at), [self.parsed.jobs, name, "--quiet", *options],
                        environment, self.parsed.root, self.logs)
 
-    def command(self, name, at, environment, *options):
-        """A peer that is a command of weir."""
-        command = [self.parsed.python, os.path.join(HERE, "weir_command.py"), name, "--weir",
-                   self.parsed.weir]
-        return Program("weir_%s@%s" % (name.replace("-", "_"), at), command + list(options), environment,
-                       self.parsed.root, self.logs)
+    def frames(self, at, environment, frames, **options):
+        """The peer arr-coc, which has left results for PyTorch, and their folder."""
+        dump = os.path.join(self.parsed.work, "dump-" + at)
+        os.makedirs(dump, exist_ok=True)
+        weir = Commands("weir_arr_coc@" + at, environment, *weir_command.arr_coc(
+            self.parsed.weir, self.parsed.weights, dump, frames, **options))
+        weir.start(180)
+        return weir, dump
 
     def wheel_library(self, pattern):
         """A library among NVIDIA's packages of the Python that has PyTorch; None: there is none."""
@@ -265,13 +315,8 @@ def chunk_group(setup):
 
 
 def frame_group(setup):
-    frames = str(setup.parsed.frames)
-    dump = os.path.join(setup.parsed.work, "dump-cuda")
-    os.makedirs(dump, exist_ok=True)
-    weir = setup.command("arr-coc", "cuda", setup.cuda, "--frames", frames, "--dump", dump,
-                         "--weights", setup.parsed.weights)
-    weir.start(120)  # PyTorch compares with what it dumps
-    return [Started(weir),
+    weir, dump = setup.frames("cuda", setup.cuda, setup.parsed.frames)
+    return [weir,
             setup.torch("torch_arr_coc", "cuda", "--device", "cuda", "--dump", dump, "--weights",
                         setup.parsed.weights, "--frames", str(max(10, setup.parsed.frames // 10)))]
 
@@ -285,10 +330,9 @@ def pageable_group(setup):
 def ddp_group(setup):
     cublas, nccl = setup.wheel_library("libcublas.so.*"), setup.wheel_library("libnccl.so.2")
     environment = dict(setup.cuda, **({"WEIR_CUDA_NCCL": nccl} if nccl else {}))
-    options = ["--jobs", setup.parsed.jobs] + (["--cublas", cublas] if cublas else []) + (["--nccl", nccl] if nccl else [])
-    options += ["--batch", ",".join(map(str, DDP_BATCHES)), "--caps",
-                "auto," + ",".join(map(str, DDP_CAPS))]
-    return [setup.command("ddp", "cuda", environment, *options),
+    commands = weir_command.ddp(setup.parsed.weir, setup.parsed.jobs, "auto," + ",".join(map(str, DDP_CAPS)),
+                                cublas=cublas, nccl=nccl, batch=",".join(map(str, DDP_BATCHES)))
+    return [Commands("weir_ddp@cuda", environment, *commands),
             setup.torch("torch_ddp", "cuda", "--caps", ",".join(map(str, DDP_CAPS)))]
 
 
@@ -300,31 +344,20 @@ def train_group(setup):
             filter(None, [os.path.dirname(cublas), environment.get("LD_LIBRARY_PATH")]))
     folder = os.path.join(setup.parsed.work, "images")
     os.makedirs(folder, exist_ok=True)
-    data = ["--data", train_data.write(folder, 32)]
-    return [setup.command("train", "cuda", environment, *data),
-            setup.torch("torch_train", "cuda", *data)]
+    train_data.write(folder, 32)
+    return [Commands("weir_train@cuda", environment, *weir_command.train(setup.parsed.weir, folder)),
+            setup.torch("torch_train", "cuda", "--data", folder)]
 
 
 def pocl_group(setup):
     pocl = setup.opencl.get("pocl")
     if not pocl:
         return []
-    size, frames = str(setup.parsed.pocl_bytes), str(setup.parsed.pocl_frames)
-    dump = os.path.join(setup.parsed.work, "dump-pocl")
-    os.makedirs(dump, exist_ok=True)
-    weir = setup.command("arr-coc", "opencl-pocl", pocl, "--frames", frames, "--dump", dump,
-                         "--weights", setup.parsed.weights, "--graphs", "off")
-    weir.start(180)
-    return [Started(weir), setup.job("overlap", "opencl-pocl", pocl, "--size", size),
+    weir, dump = setup.frames("opencl-pocl", pocl, setup.parsed.pocl_frames, graphs="off")
+    return [weir, setup.job("overlap", "opencl-pocl", pocl, "--size", str(setup.parsed.pocl_bytes)),
             setup.torch("torch_arr_coc", "cpu", "--device", "cpu", "--dump", dump, "--weights",
                         setup.parsed.weights, "--threads", str(setup.parsed.threads), "--frames",
                         str(max(1, setup.parsed.pocl_frames // 5)))]
-
-
-def Started(program):
-    """A program that has been waited for already."""
-    program.start = lambda seconds: None
-    return program
 
 
 GROUPS = {"chunks": chunk_group, "frames": frame_group, "pageable": pageable_group, "pocl": pocl_group, "ddp": ddp_group, "train": train_group}

@@ -2,7 +2,7 @@
 """ARR-COC in PyTorch, in the form of the published example: three streams, an event after
 each stage, and a host that waits for every image. Also without that wait, and with the stages
 under torch.compile. The arithmetic is that of docs/arr-coc.md, and the results are compared with
-those that weir_command.py left in --dump before anything is timed."""
+those that `weir run` left in --dump before anything is timed."""
 
 import json
 import math
@@ -280,7 +280,7 @@ def make(torch, parsed):
 
 def main():
     parser = torch_peer.arguments("torch_arr_coc", __doc__)
-    parser.add_argument("--dump", help="the folder of weir_command.py")
+    parser.add_argument("--dump", help="the folder of results of weir run")
     parser.add_argument("--weights", help="the .safetensors file")
     parser.add_argument("--frames", type=int, default=50, help="images of a figure (50)")
     parser.add_argument("--no-compile", dest="compile", action="store_false",
