@@ -140,8 +140,15 @@ weir_disk_cache *weir_disk_cache_create(const char *directory, const char *name,
     cache->limit_bytes = limit_bytes;
     cache->folder = choose_folder(directory, name, message, message_size);
     if (!cache->folder || !make_folders(cache->folder, message, message_size) ||
-        !is_private(cache->folder, message, message_size))
+        !is_private(cache->folder, message, message_size)) {
         weir_disk_cache_destroy(&cache);
+        return NULL;
+    }
+    char *absolute = realpath(cache->folder, NULL); // the program may change its folder
+    if (absolute) {
+        free(cache->folder);
+        cache->folder = absolute;
+    }
     return cache;
 }
 
@@ -186,7 +193,7 @@ bool weir_disk_cache_read(const weir_disk_cache *cache, const void *key, size_t 
 
     char *path = entry_path(cache, key, key_size);
     const bool found = path &&
-                       weir_file_read_trusted(path, (size_t)cache->limit_bytes, &file, &file_size,
+                       weir_file_read_private(path, (size_t)cache->limit_bytes, &file, &file_size,
                                               message, sizeof message) &&
                        is_entry_of(file, file_size, key, key_size, &header);
     if (found) {

@@ -49,9 +49,9 @@ static size_t make_edges(const struct weir__member *members, size_t count, struc
     return used;
 }
 
-bool weir__intersection(const struct weir__member *members, size_t count, uint64_t *out_length)
+bool weir__sweep(const struct weir__member *members, size_t count, struct weir__sweep *out)
 {
-    *out_length = 0;
+    *out = (struct weir__sweep){0};
     if (count == 0)
         return true;
     struct edge *edges =
@@ -64,9 +64,11 @@ bool weir__intersection(const struct weir__member *members, size_t count, uint64
     int64_t second = 0;
     int64_t any = 0;
     for (size_t i = 0; i < used; i++) {
+        const uint64_t step = i > 0 ? edges[i].time - edges[i - 1].time : 0;
+        out->first += first > 0 ? step : 0;
+        out->second += second > 0 ? step : 0;
         // One of each set, and two in all: an interval in both sets does not overlap itself.
-        if (first > 0 && second > 0 && any > 1)
-            *out_length += edges[i].time - edges[i - 1].time;
+        out->both += first > 0 && second > 0 && any > 1 ? step : 0;
         first += edges[i].first ? edges[i].step : 0;
         second += edges[i].second ? edges[i].step : 0;
         any += edges[i].step;

@@ -116,21 +116,6 @@ static bool set_has(const weir_report *report, const struct set *set, const stru
     return run->of_device;
 }
 
-static struct weir_report_time set_busy(const weir_report *report, const struct set *set)
-{
-    struct weir__cover most = {0};
-    struct weir__cover least = {0};
-    for (size_t i = 0; i < report->run_count; i++) {
-        const struct weir__run *run = &report->runs[i];
-        if (set_has(report, set, run))
-            weir__cover_add(&most, run->begin, run->end);
-        run = &report->runs[report->by_certain[i]];
-        if (set_has(report, set, run))
-            weir__cover_add(&least, run->certain, run->end);
-    }
-    return (struct weir_report_time){least.covered, most.covered};
-}
-
 // Those of two sets, from their latest or their earliest starts.
 static void list_members(const weir_report *report, const struct set *first,
                          const struct set *second, bool certain, struct weir__member *members)
@@ -174,21 +159,19 @@ static weir_status measure_pair(const weir_report *report, const char *first, co
     if (status != WEIR_OK)
         return status;
 
+    struct weir__sweep sweeps[2]; // of the earliest starts, and of the latest
     struct weir__member *members = malloc((report->run_count + 1) * sizeof *members);
     bool ok = members != NULL;
-    if (ok) {
-        list_members(report, &sets[0], &sets[1], false, members);
-        ok = weir__intersection(members, report->run_count, &overlap->both.most_ns);
-    }
-    if (ok) {
-        list_members(report, &sets[0], &sets[1], true, members);
-        ok = weir__intersection(members, report->run_count, &overlap->both.least_ns);
+    for (int certain = 0; ok && certain < 2; certain++) {
+        list_members(report, &sets[0], &sets[1], certain, members);
+        ok = weir__sweep(members, report->run_count, &sweeps[certain]);
     }
     free(members);
     if (!ok)
         return weir__report_fail(WEIR_ERROR_OUT_OF_MEMORY, "", "no memory for the overlap");
-    overlap->first = set_busy(report, &sets[0]);
-    overlap->second = set_busy(report, &sets[1]);
+    overlap->first = (struct weir_report_time){sweeps[1].first, sweeps[0].first};
+    overlap->second = (struct weir_report_time){sweeps[1].second, sweeps[0].second};
+    overlap->both = (struct weir_report_time){sweeps[1].both, sweeps[0].both};
     explain(overlap, report, first, second);
     if (overlap->first.most_ns > 0)
         overlap->least = (double)overlap->both.least_ns / (double)overlap->first.most_ns;
@@ -267,14 +250,13 @@ static weir_status measure_overlap(const weir_report *report, const char *sets,
 
 static weir_status measure_busy(const weir_report *report, const char *sets, struct quantity *out)
 {
-    struct set set;
-    const weir_status status = parse_set(report, sets, &set);
+    struct weir_report_overlap overlap;
+    const weir_status status = weir_report_get_overlap(report, sets, sets, &overlap);
     if (status != WEIR_OK)
         return status;
-    const struct weir_report_time busy = set_busy(report, &set);
     const double span = (double)report->summary.span_ns;
-    out->least = span > 0 ? (double)busy.least_ns / span : 0;
-    out->most = span > 0 ? (double)busy.most_ns / span : 0;
+    out->least = span > 0 ? (double)overlap.first.least_ns / span : 0;
+    out->most = span > 0 ? (double)overlap.first.most_ns / span : 0;
     out->applies = true;
     return WEIR_OK;
 }

@@ -31,9 +31,15 @@ struct weir__member {
     bool second;
 };
 
-// The time in which a member of the first set and another member of the second overlap. False if
-// out of memory.
-bool weir__intersection(const struct weir__member *members, size_t count, uint64_t *out_length);
+// The times in which members of the sets run, and in which one of the first and another one of the second do.
+struct weir__sweep {
+    uint64_t first;
+    uint64_t second;
+    uint64_t both;
+};
+
+// False if out of memory.
+bool weir__sweep(const struct weir__member *members, size_t count, struct weir__sweep *out);
 
 // One operation that was timed, inside the window.
 struct weir__run {

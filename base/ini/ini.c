@@ -1,12 +1,9 @@
-// inih splits a line into key, value and comment; but on its own it folds
-// indented lines into the key above, cuts long lines and long section names
-// silently, does not report a section without keys and gives no line numbers. So
-// it reads through next_line(), which only passes lines that inih cannot misread,
-// and its sections are not used.
+// A line is checked as a whole, and inih then splits that of a key into key, value and comment. On its own inih folds
+// indented lines into the key above, cuts long lines and long section names silently, does not report a section
+// without keys and gives no line numbers.
 //
-// Debian's inih is configured by global variables that any code in the process
-// may change. Each key that next_line() passes must therefore come back through
-// on_key(), or the text is refused.
+// Debian's inih is configured by global variables that any code in the process may change: a key that it does not
+// deliver is refused.
 #include "base/ini/ini.h"
 
 #include <ini.h>
@@ -19,13 +16,15 @@
 struct reader {
     const struct weir_ini_handler *handler;
     void *user;
-    const char *at;
-    const char *end;
     unsigned line;
     bool in_section;
-    bool key_pending; // passed to inih, not yet delivered
+    bool delivered; // the key of the line, by inih
     enum weir_ini_end result;
 };
+
+#ifdef INI_MAX_LINE
+_Static_assert(INI_MAX_LINE > WEIR_INI_LINE_LIMIT, "a line fits inih's buffer");
+#endif
 
 size_t weir_ini_name_length(const char *text)
 {
@@ -128,80 +127,6 @@ static bool take_section(struct reader *reader, const char *line)
     return stop_unless(reader, reader->handler->section(reader->user, reader->line, name, length));
 }
 
-static bool check_key_line(struct reader *reader, const char *line)
-{
-    size_t length = weir_ini_name_length(line);
-    const char *rest = skip_blanks(line + length);
-    if (*line == '=')
-        return refuse(reader, "write key = value", "there is no key before the '='");
-    if (!strchr(line, '='))
-        return refuse(reader, "write key = value, [section], or ; before a comment",
-                      "'%s' is not a section, a key or a comment", line);
-    if (*rest != '=')
-        return refuse(reader, "write key = value; keys have letters, digits, '_' and '-'",
-                      "'%.*s' cannot be a key", (int)strcspn(line, "="), line);
-    if (!reader->in_section)
-        return refuse(reader, reader->handler->sectionless_remedy,
-                      "'%.*s' comes before the first section", (int)length, line);
-    reader->key_pending = true;
-    return true;
-}
-
-static bool check_line(struct reader *reader, const char *line)
-{
-    const char *start = skip_blanks(line);
-    if (*start == '\0' || *start == ';' || *start == '#')
-        return true;
-    if (start != line)
-        return refuse(reader, "start it in the first column", "the line is indented: '%s'", start);
-    if (*line == '[')
-        return take_section(reader, line);
-    return check_key_line(reader, line);
-}
-
-static bool check_delivered(struct reader *reader)
-{
-    if (!reader->key_pending)
-        return true;
-    return refuse(reader, "find the code in this process that changes inih's ini_* variables",
-                  "inih did not deliver the key of this line");
-}
-
-// Copies the next line, without its newline, into `line`.
-static bool take_line(struct reader *reader, char *line, size_t size)
-{
-    if (!check_delivered(reader))
-        return false;
-
-    const char *start = reader->at;
-    const char *newline = memchr(start, '\n', (size_t)(reader->end - start));
-    const char *stop = newline ? newline : reader->end;
-    reader->at = newline ? newline + 1 : reader->end;
-    reader->line++;
-    if (newline && stop > start && stop[-1] == '\r')
-        stop--;
-    if (reader->line == 1 && stop - start >= 3 && memcmp(start, "\xef\xbb\xbf", 3) == 0)
-        start += 3;
-
-    size_t length = (size_t)(stop - start);
-    if (!check_bytes(reader, start, length))
-        return false;
-    if (length >= size)
-        return refuse(reader, NULL, "the line does not fit inih's buffer of %zu bytes", size);
-    memcpy(line, start, length);
-    line[length] = '\0';
-    return check_line(reader, line);
-}
-
-// inih's reader: ends the text at the first error.
-static char *next_line(char *line, int size, void *stream)
-{
-    struct reader *reader = stream;
-    if (reader->result != WEIR_INI_END || reader->at == reader->end)
-        return NULL;
-    return take_line(reader, line, (size_t)size) ? line : NULL;
-}
-
 static bool check_value(struct reader *reader, const char *name, const char *value)
 {
     if (strchr(value, ';'))
@@ -219,23 +144,68 @@ static int on_key(void *user, const char *section, const char *name, const char 
 {
     struct reader *reader = user;
     (void)section;
-    if (!name || reader->result != WEIR_INI_END)
-        return name == NULL;
-    reader->key_pending = false;
+    if (!name)
+        return 1;
+    reader->delivered = true;
     if (!value)
         value = "";
     return check_value(reader, name, value) &&
            stop_unless(reader, reader->handler->entry(reader->user, reader->line, name, value));
 }
 
+static bool take_entry(struct reader *reader, const char *line)
+{
+    const size_t length = weir_ini_name_length(line);
+    if (*line == '=')
+        return refuse(reader, "write key = value", "there is no key before the '='");
+    if (!strchr(line, '='))
+        return refuse(reader, "write key = value, [section], or ; before a comment",
+                      "'%s' is not a section, a key or a comment", line);
+    if (*skip_blanks(line + length) != '=')
+        return refuse(reader, "write key = value; keys have letters, digits, '_' and '-'",
+                      "'%.*s' cannot be a key", (int)strcspn(line, "="), line);
+    if (!reader->in_section)
+        return refuse(reader, reader->handler->sectionless_remedy,
+                      "'%.*s' comes before the first section", (int)length, line);
+    reader->delivered = false;
+    if (ini_parse_string(line, on_key, reader) == -2)
+        reader->result = WEIR_INI_NO_MEMORY;
+    else if (!reader->delivered)
+        refuse(reader, "find the code in this process that changes inih's ini_* variables",
+               "inih did not deliver the key of this line");
+    return reader->result == WEIR_INI_END;
+}
+
+static bool take_line(struct reader *reader, const char *text, size_t length)
+{
+    char line[WEIR_INI_LINE_LIMIT + 1];
+    if (!check_bytes(reader, text, length))
+        return false;
+    memcpy(line, text, length);
+    line[length] = '\0';
+    const char *start = skip_blanks(line);
+    if (*start == '\0' || *start == ';' || *start == '#')
+        return true;
+    if (start != line)
+        return refuse(reader, "start it in the first column", "the line is indented: '%s'", start);
+    return *line == '[' ? take_section(reader, line) : take_entry(reader, line);
+}
+
 enum weir_ini_end weir_ini_read(const char *text, size_t size,
                                 const struct weir_ini_handler *handler, void *user)
 {
-    struct reader reader = {.handler = handler, .user = user, .at = text, .end = text + size};
-    const int result = ini_parse_stream(next_line, &reader, on_key, &reader);
-    if (reader.result == WEIR_INI_END && result == -2)
-        return WEIR_INI_NO_MEMORY;
-    if (reader.result == WEIR_INI_END)
-        check_delivered(&reader);
+    struct reader reader = {.handler = handler, .user = user};
+    const char *const end = text + size;
+    const char *at = text;
+    if (size >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
+        at += 3;
+    for (bool more = true; more && at < end;) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        const char *next = newline ? newline : end;
+        const bool returns = newline && next > at && next[-1] == '\r';
+        reader.line++;
+        more = take_line(&reader, at, (size_t)(next - at) - returns);
+        at = newline ? newline + 1 : end;
+    }
     return reader.result;
 }

@@ -62,18 +62,6 @@ def test_a_memoryview_kept_past_its_block_refuses_every_use(device):
     view.release()
 
 
-def test_reading_only_shows_a_read_only_view(device, queue):
-    buffer = device.buffer(8, "uint8", "host")
-    with buffer.host("w") as array:
-        array[:] = 1
-    with buffer.host("r") as array:
-        assert not array.flags.writeable
-    access = buffer.host("r")
-    with pytest.raises(weir.InvalidError, match="the array is read-only"):
-        queue.download(access, device.buffer(8))
-    access.end()
-
-
 def test_a_device_with_a_living_array_is_closed_when_the_array_has_gone(runtime):
     device = runtime.device()
     buffer = device.buffer(1 << 16, "uint8", "host", label="kept")

@@ -211,11 +211,6 @@ def test_parts_for_each_rank_have_one_size():
     in_ranks("parts", work)
 
 
-def test_ranks_that_do_not_come_are_named(device):
-    with pytest.raises(weir.CommError, match="rank 1"):
-        device.comm(0, 2, "process:absent", timeout=0.2)
-
-
 PROGRAM = """
 import weir
 with weir.open("", backend=%r) as runtime, runtime.device() as device, device.comm(label="grads") as comm:

@@ -82,11 +82,6 @@ def test_a_wrong_grid_is_refused(program, key):
         program.kernel("scale")[key]
 
 
-def test_a_misspelt_kernel_has_its_neighbour_named(program):
-    with pytest.raises(weir.NotFoundError, match="scale"):
-        program.kernel("scal")
-
-
 def test_code_that_does_not_build_has_the_compilers_log(device, runs_kernels):
     if not runs_kernels:
         pytest.skip("null compiles nothing")

@@ -38,12 +38,6 @@ def test_closing_the_runtime_closes_its_devices(runtime):
         device.limits
 
 
-def test_two_runtimes_stand_beside_each_other(runtime):
-    with weir.open("", backend="null") as other, other.device() as device:
-        assert device.runtime is other
-        assert not runtime.closed
-
-
 def test_threads_open_runtimes_at_once(runtime):
     program = (
         "import threading, weir\n"

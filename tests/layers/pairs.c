@@ -110,12 +110,6 @@ static void kernel_read(bool mended)
     B(READ(two, a, 0, BYTES, IF(mended, done), NULL));
 }
 
-static void read_write(bool mended)
-{
-    A(READ(one, a, 0, BYTES, NONE, &done));
-    B(WRITE(two, a, 0, BYTES, IF(mended, done), NULL));
-}
-
 static void write_write(bool mended)
 {
     A(WRITE(one, a, 0, HALF, NONE, NULL));
@@ -168,15 +162,6 @@ static void parts(bool mended)
     const cl_kernel lower = kernel("inc", &low, 1), upper = kernel("inc", &high, 1);
     A(clEnqueueNDRangeKernel(one, lower, 1, NULL, &half, NULL, NONE, NULL));
     B(clEnqueueNDRangeKernel(two, upper, 1, NULL, &half, NULL, NONE, NULL));
-}
-
-static void part_and_whole(bool mended)
-{
-    const size_t half = N / 2;
-    const cl_mem high = part(a, HALF, HALF);
-    const cl_kernel upper = kernel("inc", &high, 1);
-    A(clEnqueueNDRangeKernel(one, upper, 1, NULL, &half, NULL, NONE, NULL));
-    B(READ(two, a, 0, mended ? HALF : BYTES, NONE, NULL));
 }
 
 static void unwritten(bool mended)
@@ -593,18 +578,18 @@ static const struct {
     {               \
 #name, name \
     }
-    CASE(write_kernel), CASE(kernel_read),     CASE(read_write),      CASE(write_write),
-    CASE(copy_parts),   CASE(fill_kernel),     CASE(columns),         CASE(rows_read),
-    CASE(parts),        CASE(part_and_whole),  CASE(unwritten),       CASE(flush),
-    CASE(blocking),     CASE(wait_for_events), CASE(status),          CASE(callback),
-    CASE(unordered),    CASE(barrier),         CASE(old_barrier),     CASE(barrier_of_one),
-    CASE(marker),       CASE(old_marker),      CASE(forty),           CASE(map_read),
-    CASE(map_part),     CASE(unmap),           CASE(user_event),      CASE(user_chain),
-    CASE(flag),         CASE(image_kernel),    CASE(image_paint),     CASE(image_columns),
-    CASE(image_copy),   CASE(image_to_buffer), CASE(buffer_to_image), CASE(image_fill),
-    CASE(image_map),    CASE(svm_copy),        CASE(svm_kernel),      CASE(svm_map),
-    CASE(task),         CASE(migration),       CASE(native),          CASE(two_contexts),
-    CASE(released),     CASE(from_binary),     CASE(all_kernels),     CASE(readers),
+    CASE(write_kernel),    CASE(kernel_read),    CASE(write_write), CASE(copy_parts),
+    CASE(fill_kernel),     CASE(columns),        CASE(rows_read),   CASE(parts),
+    CASE(unwritten),       CASE(flush),          CASE(blocking),    CASE(wait_for_events),
+    CASE(status),          CASE(callback),       CASE(unordered),   CASE(barrier),
+    CASE(old_barrier),     CASE(barrier_of_one), CASE(marker),      CASE(old_marker),
+    CASE(forty),           CASE(map_read),       CASE(map_part),    CASE(unmap),
+    CASE(user_event),      CASE(user_chain),     CASE(flag),        CASE(image_kernel),
+    CASE(image_paint),     CASE(image_columns),  CASE(image_copy),  CASE(image_to_buffer),
+    CASE(buffer_to_image), CASE(image_fill),     CASE(image_map),   CASE(svm_copy),
+    CASE(svm_kernel),      CASE(svm_map),        CASE(task),        CASE(migration),
+    CASE(native),          CASE(two_contexts),   CASE(released),    CASE(from_binary),
+    CASE(all_kernels),     CASE(readers),
 #undef CASE
 };
 

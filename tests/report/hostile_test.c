@@ -77,23 +77,6 @@ WEIR_TEST(Hostile, AnEventOfManyValuesIsNotParsed)
 static const char own_head[] =
     "{\n\"weir\": {\"format\":1,\"process\":5000},\n\"traceEvents\": [\n";
 
-// As waits, every two bytes of a file were 48.
-WEIR_TEST(Hostile, WaitsThatAreNoneAreNotKept)
-{
-    enum {
-        ITEMS = 100000
-    };
-    static char line[2 * ITEMS + 128];
-    size_t used = (size_t)sprintf(line, "{\"ph\":\"i\",\"pid\":0,\"tid\":1,\"args\":"
-                                        "{\"weir.sequence\":1,\"weir.waits\":[");
-    for (size_t i = 0; i < ITEMS; i++, used += 2)
-        memcpy(line + used, "0,", 2);
-    memcpy(line + used - 1, "]}},\n", 6);
-    path_of("waits.json.gz");
-    write_repeated(own_head, line, 40, "]\n}\n");
-    expect_small(true, "");
-}
-
 // Everything that is kept has a limit, not operations alone.
 WEIR_TEST(Hostile, WhatIsKeptHasALimit)
 {

@@ -184,17 +184,6 @@ WEIR_TEST(Report, CommunicationHasARow)
     weir_report_free_text(&text);
 }
 
-WEIR_TEST(Report, AnEmptySetHasNoOverlap)
-{
-    made_begin(&made);
-    made_queue(&made, "a");
-    made_operation(&made, 0, WEIR_ENGINE_KERNELS, 0, MS);
-    own_report report = report_on(NULL);
-    const struct weir_report_overlap overlap = overlap_of(report, "copy", "compute");
-    EXPECT_FALSE(overlap.applies);
-    EXPECT_CONTAINS(overlap.reason, "no operation of 'copy'");
-}
-
 // Bubbles.
 
 // The only one.

@@ -266,6 +266,21 @@ PLACE_TEST(DiskCache, RefusesAFolderThatOthersMayWrite, 1 << 20)
     EXPECT_CONTAINS(place->message, "chmod go-w");
 }
 
+PLACE_TEST(DiskCache, StaysWhereItWasOpened, 1 << 20)
+{
+    char before[512];
+    ASSERT_NOT_NULL(getcwd(before, sizeof before));
+    ASSERT_INT_EQ(chdir(place->directory), 0);
+    weir_disk_cache *cache =
+        weir_disk_cache_create(".", "things", 1 << 20, place->message, sizeof place->message);
+    ASSERT_INT_EQ(chdir(before), 0);
+    ASSERT_NOT_NULL(cache);
+    EXPECT_TRUE(
+        weir_disk_cache_write(cache, "key", 3, "data", 4, place->message, sizeof place->message));
+    weir_disk_cache_destroy(&cache);
+    EXPECT_TRUE(holds(place, "key", "data", 4));
+}
+
 PLACE_TEST(DiskCache, SaysWhyThereIsNoFolder, 1 << 20)
 {
     char file[600];
