@@ -91,27 +91,6 @@ struct weir_train_model {
 // Blocks of a product lie 64 rows apart, and a grid has at most 65,535 of them.
 #define ROWS_MAX 4194240u
 
-size_t weir_train_mlp(uint32_t hidden, uint32_t width, uint32_t classes,
-                      struct weir_train_layer *layers)
-{
-    for (uint32_t i = 0; i < hidden; i++)
-        layers[i] =
-            (struct weir_train_layer){.kind = WEIR_TRAIN_DENSE, .outputs = width, .relu = true};
-    layers[hidden] = (struct weir_train_layer){.kind = WEIR_TRAIN_DENSE, .outputs = classes};
-    return (size_t)hidden + 1;
-}
-
-size_t weir_train_convnet(uint32_t channels, uint32_t classes, struct weir_train_layer *layers)
-{
-    for (uint32_t i = 0; i < 2; i++)
-        layers[i] = (struct weir_train_layer){.kind = WEIR_TRAIN_CONVOLUTION,
-                                              .outputs = channels << i,
-                                              .side = 3,
-                                              .stride = 2,
-                                              .relu = true};
-    return 2 + weir_train_mlp(1, 4 * channels, classes, layers + 2);
-}
-
 static struct train_geometry view_of(const struct weir_train_layer *layer,
                                      const struct weir_train_shape *from)
 {
