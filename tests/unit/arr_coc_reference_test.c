@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipelines/arr_coc/patches.h"
+#include "pipelines/arr_coc/weights.h"
 #include "tests/support/arr_coc_reference.h"
 #include "tests/support/test.h"
 
