@@ -193,7 +193,7 @@ bool weir_disk_cache_read(const weir_disk_cache *cache, const void *key, size_t 
 
     char *path = entry_path(cache, key, key_size);
     const bool found = path &&
-                       weir_file_read_trusted(path, (size_t)cache->limit_bytes, &file, &file_size,
+                       weir_file_read_private(path, (size_t)cache->limit_bytes, &file, &file_size,
                                               message, sizeof message) &&
                        is_entry_of(file, file_size, key, key_size, &header);
     if (found) {

@@ -73,7 +73,7 @@ static void explain_open(char *message, size_t size, const char *path, int error
         explain(message, size, path, "cannot be opened", error);
 }
 
-static bool may_be_read(const struct stat *status, bool trusted, const char *path, char *message,
+static bool may_be_read(const struct stat *status, bool is_private, const char *path, char *message,
                         size_t message_size)
 {
     if (!S_ISREG(status->st_mode)) {
@@ -81,22 +81,22 @@ static bool may_be_read(const struct stat *status, bool trusted, const char *pat
                         S_ISDIR(status->st_mode) ? "a directory" : "a pipe or a device");
         return false;
     }
-    if (trusted && (status->st_uid != geteuid() || (status->st_mode & (S_IWGRP | S_IWOTH)) != 0)) {
+    if (is_private && (status->st_uid != geteuid() || (status->st_mode & 077) != 0)) {
         weir_text_about(message, message_size, path,
-                        "another user may have written it; it must belong to this user, and no "
-                        "other user may write to it (chmod go-w)");
+                        "another user may have written it, or can read it; it must belong to this "
+                        "user, and no other user may read or write it (chmod 600)");
         return false;
     }
     return true;
 }
 
-static bool open_file(const char *path, bool trusted, int *out_descriptor, uint64_t *out_size,
+static bool open_file(const char *path, bool is_private, int *out_descriptor, uint64_t *out_size,
                       char *message, size_t message_size)
 {
     *out_descriptor = -1;
     *out_size = 0;
     // O_NONBLOCK: opening a pipe without a writer would never return.
-    const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | (trusted ? O_NOFOLLOW : 0);
+    const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | (is_private ? O_NOFOLLOW : 0);
     int descriptor = open(path, flags);
     if (descriptor < 0) {
         explain_open(message, message_size, path, errno);
@@ -108,7 +108,7 @@ static bool open_file(const char *path, bool trusted, int *out_descriptor, uint6
         close(descriptor);
         return false;
     }
-    if (!may_be_read(&status, trusted, path, message, message_size)) {
+    if (!may_be_read(&status, is_private, path, message, message_size)) {
         close(descriptor);
         return false;
     }
@@ -156,7 +156,7 @@ bool weir_file_read_exactly(int descriptor, const char *path, void *data, size_t
     return true;
 }
 
-static bool read_file(const char *path, bool trusted, size_t limit_bytes, void **out_data,
+static bool read_file(const char *path, bool is_private, size_t limit_bytes, void **out_data,
                       size_t *out_size, char *message, size_t message_size)
 {
     *out_data = NULL;
@@ -164,7 +164,7 @@ static bool read_file(const char *path, bool trusted, size_t limit_bytes, void *
     int descriptor = -1;
     uint64_t size = 0;
     char *data = NULL;
-    if (!open_file(path, trusted, &descriptor, &size, message, message_size))
+    if (!open_file(path, is_private, &descriptor, &size, message, message_size))
         return false;
 
     if (size > limit_bytes || size >= SIZE_MAX) {
@@ -201,7 +201,7 @@ bool weir_file_read(const char *path, size_t limit_bytes, void **out_data, size_
     return read_file(path, false, limit_bytes, out_data, out_size, message, message_size);
 }
 
-bool weir_file_read_trusted(const char *path, size_t limit_bytes, void **out_data, size_t *out_size,
+bool weir_file_read_private(const char *path, size_t limit_bytes, void **out_data, size_t *out_size,
                             char *message, size_t message_size)
 {
     return read_file(path, true, limit_bytes, out_data, out_size, message, message_size);

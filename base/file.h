@@ -40,10 +40,10 @@ bool weir_file_read_exactly(int descriptor, const char *path, void *data, size_t
 bool weir_file_read(const char *path, size_t limit_bytes, void **out_data, size_t *out_size,
                     char *message, size_t message_size);
 
-// The same for a file that only this user can have written: it belongs to the effective user, is
-// writable by no other user, and the path's last component is not a symbolic link. Owner and mode
-// are those of the opened file.
-bool weir_file_read_trusted(const char *path, size_t limit_bytes, void **out_data, size_t *out_size,
+// The same for a file that only this user can have written, or can read: it belongs to the effective user, no other
+// user may read or write it, and the path's last component is not a symbolic link. Owner and mode are those of the
+// opened file.
+bool weir_file_read_private(const char *path, size_t limit_bytes, void **out_data, size_t *out_size,
                             char *message, size_t message_size);
 
 // Opens a file to be written in place, with O_CLOEXEC and `flags` (O_TRUNC, O_APPEND), and creates it if

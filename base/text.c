@@ -99,14 +99,6 @@ bool weir_text_contains(const char *text, const char *part)
     }
 }
 
-const char *weir_text_line_with(const char *text, const char *part)
-{
-    const char *at = strstr(text, part);
-    while (at && at > text && at[-1] != '\n')
-        at--;
-    return at ? at : text;
-}
-
 static void append(char *text, size_t size, size_t *used, const char *format, va_list arguments)
 {
     if (*used >= size)

@@ -69,10 +69,6 @@ static inline bool weir_text_is_word(char c)
 // Whether `part` is in `text`. ASCII letters count as equal to their other case.
 bool weir_text_contains(const char *text, const char *part);
 
-// Returns the beginning of the first line that contains `part`, or `text` if none does. For a
-// compiler's log, in which many warnings may precede the first error.
-const char *weir_text_line_with(const char *text, const char *part);
-
 // Appends formatted text at `*used` and moves `*used` to its end. What does not
 // fit in `size` bytes is cut; the result is terminated if `size` > 0.
 void weir_text_append(char *text, size_t size, size_t *used, const char *format, ...)

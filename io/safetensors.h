@@ -49,7 +49,7 @@ bool weir_io_safetensors_open(const char *path, weir_io_safetensors **out_file,
 // Frees the file and sets `*file` to NULL. NULL and a pointer to NULL are accepted.
 void weir_io_safetensors_destroy(weir_io_safetensors **file);
 
-// The tensors, in the order in which they are in the file. `index` is below the count.
+// The tensors, in the order in which they are in the file, one after the other. `index` is below the count.
 size_t weir_io_safetensors_count(const weir_io_safetensors *file);
 const struct weir_io_tensor *weir_io_safetensors_at(const weir_io_safetensors *file, size_t index);
 

@@ -225,18 +225,6 @@ WEIR_API void weir_buckets_get_statistics_sized(weir_buckets *buckets,
     weir_buckets_get_statistics_sized(buckets, out_statistics, \
                                       sizeof(struct weir_buckets_statistics))
 
-// The same of one bucket. Closed.
-struct weir_bucket_statistics {
-    uint64_t timed_steps;
-    uint64_t hidden_ns;
-    uint64_t exposed_ns;
-    uint64_t longest_ns; // the longest reduction
-};
-
-// Errors: WEIR_ERROR_INVALID for an index past the last bucket.
-WEIR_API WEIR_CHECKED weir_status weir_buckets_get_bucket_statistics(
-    weir_buckets *buckets, uint32_t index, struct weir_bucket_statistics *out_statistics);
-
 #ifdef __cplusplus
 }
 #endif

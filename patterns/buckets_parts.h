@@ -33,7 +33,6 @@ struct weir__buckets_bucket {
     struct weir_event done;
     bool submitted; // in this step
     struct weir__buckets_times times[WEIR__BUCKETS_STEPS];
-    struct weir_bucket_statistics figures;
 };
 
 struct weir_buckets {

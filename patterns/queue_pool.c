@@ -1,10 +1,7 @@
-// Each class has one atomic counter, which selects the next queue. A queue is
-// published by an atomic store after its creation, so only a caller that finds no
-// queue takes the lock, and each queue is created once.
+// Each class has one atomic counter, which selects the next queue.
 #include "patterns/queue_pool.h"
 
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,17 +18,14 @@ struct class
 {
     int32_t priority;
     uint32_t count;
-    atomic_uint_fast64_t turns;
     atomic_uint_fast64_t gets;
-    _Atomic(weir_queue *) *queues;
+    weir_queue *queues[WEIR_QUEUE_POOL_MAX];
 };
 
 struct weir_queue_pool {
     struct weir_queue_pool_params params; // `label` is the copy
     char label[WEIR__PATTERN_LABEL_SIZE];
     uint32_t channel_count;
-    struct weir__place place; // its creation's, for queues that are created later
-    pthread_mutex_t lock;     // held while a queue is created
     struct class classes[WEIR_QUEUE_CLASSES];
 };
 
@@ -80,55 +74,31 @@ static int32_t priority_of(const struct weir_limits *limits, int kind)
     return kind == WEIR_QUEUE_LOW ? limits->priority_lowest : 0;
 }
 
-static weir_status make_classes(weir_queue_pool *pool)
-{
-    const struct weir_limits *limits = weir_device_limits(pool->params.device);
-    const uint32_t *counts = pool->params.queue_counts;
-    bool by_default = counts[0] + counts[1] + counts[2] == 0;
-
-    for (int i = 0; i < WEIR_QUEUE_CLASSES; i++) {
-        struct class *class = &pool->classes[i];
-        class->priority = priority_of(limits, i);
-        class->count = by_default && i == WEIR_QUEUE_NORMAL ? pool->channel_count : counts[i];
-        if (class->count == 0)
-            continue;
-        // All bytes zero is a null pointer on every system with dlopen().
-        class->queues = calloc(class->count, sizeof *class->queues);
-        if (!class->queues)
-            return weir__pattern_no_memory(pool->label, "a pool of queues");
-    }
-    return WEIR_OK;
-}
-
-// Returns the queue, which another thread may have created first, or NULL.
-static weir_queue *make_queue(weir_queue_pool *pool, int kind, uint32_t index)
+static weir_status make_queue(weir_queue_pool *pool, int kind)
 {
     struct class *class = &pool->classes[kind];
     char label[WEIR__PATTERN_LABEL_SIZE + 24];
-
-    snprintf(label, sizeof label, "%s/%s/%" PRIu32, pool->label, class_names[kind], index);
-    pthread_mutex_lock(&pool->lock);
-    weir_queue *queue = atomic_load(&class->queues[index]);
-    if (!queue) {
-        const struct weir__place before = weir__pattern_begin(pool->place.file, pool->place.line);
-        const weir_status status =
-            weir_queue_create(pool->params.device,
-                              WEIR_PARAMS(weir_queue, .label = label, .priority = class->priority,
-                                          .timing = pool->params.timing),
-                              &queue);
-        (void)weir__pattern_end(status, before);
-        atomic_store(&class->queues[index], queue);
-    }
-    pthread_mutex_unlock(&pool->lock);
-    return queue;
+    snprintf(label, sizeof label, "%s/%s/%" PRIu32, pool->label, class_names[kind], class->count);
+    TRY(weir_queue_create(pool->params.device,
+                          WEIR_PARAMS(weir_queue, .label = label, .priority = class->priority,
+                                      .timing = pool->params.timing),
+                          &class->queues[class->count]));
+    class->count++;
+    return WEIR_OK;
 }
 
-static weir_status make_all_queues(weir_queue_pool *pool)
+static weir_status make_classes(weir_queue_pool *pool)
 {
-    for (int i = 0; i < WEIR_QUEUE_CLASSES; i++)
-        for (uint32_t q = 0; q < pool->classes[i].count; q++)
-            if (!make_queue(pool, i, q))
-                return weir_last_error()->status;
+    const struct weir_limits *limits = weir_device_limits(pool->params.device);
+    uint32_t *counts = pool->params.queue_counts;
+    if (counts[0] + counts[1] + counts[2] == 0)
+        counts[WEIR_QUEUE_NORMAL] =
+            pool->channel_count < WEIR_QUEUE_POOL_MAX ? pool->channel_count : WEIR_QUEUE_POOL_MAX;
+    for (int i = 0; i < WEIR_QUEUE_CLASSES; i++) {
+        pool->classes[i].priority = priority_of(limits, i);
+        for (uint32_t q = 0; q < counts[i]; q++)
+            TRY(make_queue(pool, i));
+    }
     return WEIR_OK;
 }
 
@@ -140,9 +110,7 @@ static weir_status fill_pool(weir_queue_pool *pool, const struct weir_queue_pool
     params->label = weir__pattern_keep(pool->label, params->label, "pool");
     TRY(check_params(params));
     pool->channel_count = count_channels(params);
-    pool->place = weir__pattern_place(NULL, 0);
-    TRY(make_classes(pool));
-    return params->eager ? make_all_queues(pool) : WEIR_OK;
+    return make_classes(pool);
 }
 
 static weir_status create(const struct weir_queue_pool_params *params, weir_queue_pool **out_pool)
@@ -151,7 +119,6 @@ static weir_status create(const struct weir_queue_pool_params *params, weir_queu
     *out_pool = NULL;
     if (!pool)
         return weir__pattern_no_memory(NULL, "a pool of queues");
-    pthread_mutex_init(&pool->lock, NULL);
     const weir_status status = fill_pool(pool, params);
     if (status == WEIR_OK)
         *out_pool = pool;
@@ -175,13 +142,9 @@ void weir_queue_pool_destroy(weir_queue_pool **pool)
 
     for (int i = 0; i < WEIR_QUEUE_CLASSES; i++) {
         struct class *class = &gone->classes[i];
-        for (uint32_t q = 0; class->queues && q < class->count; q++) {
-            weir_queue *queue = atomic_load(&class->queues[q]);
-            weir_queue_destroy(&queue);
-        }
-        free(class->queues);
+        for (uint32_t q = 0; q < class->count; q++)
+            weir_queue_destroy(&class->queues[q]);
     }
-    pthread_mutex_destroy(&gone->lock);
     free(gone);
     *pool = NULL;
 }
@@ -200,14 +163,7 @@ weir_status weir_queue_pool_get(weir_queue_pool *pool, weir_queue_class kind,
                                     (int)kind, weir_queue_class_name(kind));
 
     struct class *class = &pool->classes[kind];
-    uint32_t index = (uint32_t)(atomic_fetch_add(&class->turns, 1) % class->count);
-    weir_queue *queue = atomic_load_explicit(&class->queues[index], memory_order_acquire);
-    if (!queue)
-        queue = make_queue(pool, (int)kind, index);
-    if (!queue)
-        return weir_last_error()->status;
-    atomic_fetch_add_explicit(&class->gets, 1, memory_order_relaxed);
-    *out_queue = queue;
+    *out_queue = class->queues[atomic_fetch_add(&class->gets, 1) % class->count];
     return WEIR_OK;
 }
 
@@ -220,12 +176,9 @@ weir_status weir_queue_pool_sync_all(weir_queue_pool *pool, uint64_t timeout_ns)
         return weir__pattern_refuse_null("weir_queue_pool_sync_all", "pool");
     for (int i = 0; i < WEIR_QUEUE_CLASSES; i++) {
         struct class *class = &pool->classes[i];
-        for (uint32_t q = 0; q < class->count; q++) {
-            weir_queue *queue = atomic_load(&class->queues[q]);
-            if (queue)
-                weir__pattern_note(&first, weir_queue_sync(queue, weir__pattern_left(timeout_ns,
-                                                                                     since_ns)));
-        }
+        for (uint32_t q = 0; q < class->count; q++)
+            weir__pattern_note(&first, weir_queue_sync(class->queues[q],
+                                                       weir__pattern_left(timeout_ns, since_ns)));
     }
     return weir__pattern_first(&first);
 }
@@ -251,10 +204,8 @@ void weir_queue_pool_get_statistics_sized(weir_queue_pool *pool,
         struct class *class = &pool->classes[i];
         struct weir_queue_pool_class_statistics *figures = &statistics.classes[i];
         figures->priority = class->priority;
-        figures->queue_limit = class->count;
+        figures->queue_count = class->count;
         figures->gets = atomic_load(&class->gets);
-        for (uint32_t q = 0; q < class->count; q++)
-            figures->queue_count += atomic_load(&class->queues[q]) != NULL;
         statistics.queue_count += figures->queue_count;
     }
     advise(pool, &statistics);

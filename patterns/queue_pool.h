@@ -46,9 +46,6 @@ struct weir_queue_pool_params {
     // By class, up to WEIR_QUEUE_POOL_MAX each. All 0: as many NORMAL ones as there are
     // channels.
     uint32_t queue_counts[WEIR_QUEUE_CLASSES];
-    // Creates all queues with the pool. Otherwise each is created when it is needed
-    // first.
-    bool eager;
     bool timing; // of the queues
     // How many queues the device can keep independent. 0: as many operations as it can
     // run at once by its limits (kernels, and one copy for each copy engine), but at most
@@ -57,11 +54,11 @@ struct weir_queue_pool_params {
     uint32_t channel_count;
 };
 
-// Creates a pool and stores it in `*out_pool`, or stores NULL there and returns an error.
+// Creates a pool with its queues and stores it in `*out_pool`, or stores NULL there and returns an error.
 //
 // Ownership: the caller's, until weir_queue_pool_destroy(). Outlived by the device.
-// Errors: WEIR_ERROR_INVALID, naming what is wrong; WEIR_ERROR_OUT_OF_MEMORY; with
-// `eager` those of weir_queue_create().
+// Errors: WEIR_ERROR_INVALID, naming what is wrong; WEIR_ERROR_OUT_OF_MEMORY; those of
+// weir_queue_create().
 WEIR_API WEIR_CHECKED weir_status
 weir_queue_pool_create_at(const struct weir_queue_pool_params *params, weir_queue_pool **out_pool,
                           const char *file, int line);
@@ -77,9 +74,8 @@ WEIR_API void weir_queue_pool_destroy(weir_queue_pool **pool);
 // queue, obtained once.
 //
 // Ownership: the pool's.
-// Threads: safe; takes no lock once the queue exists.
-// Errors: with NULL stored. WEIR_ERROR_INVALID for a class that has no queues; those of
-// weir_queue_create(), after which the next call for that queue tries again.
+// Threads: safe; takes no lock.
+// Errors: with NULL stored. WEIR_ERROR_INVALID for a class that has no queues.
 WEIR_API WEIR_CHECKED weir_status weir_queue_pool_get(weir_queue_pool *pool, weir_queue_class kind,
                                                       weir_queue **out_queue);
 
@@ -95,13 +91,12 @@ WEIR_API WEIR_CHECKED weir_status weir_queue_pool_sync_all(weir_queue_pool *pool
 // Figures of one class. Closed.
 struct weir_queue_pool_class_statistics {
     int32_t priority;
-    uint32_t queue_count; // that exist
-    uint32_t queue_limit; // that may exist
-    uint64_t gets;        // calls that returned a queue
+    uint32_t queue_count;
+    uint64_t gets; // calls that returned a queue
 };
 
 struct weir_queue_pool_statistics {
-    uint32_t queue_count; // that exist, of all classes
+    uint32_t queue_count; // of all classes
     uint32_t channel_count;
     // Advice if there are more queues than channels; else "".
     char advice[320];

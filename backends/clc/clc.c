@@ -13,8 +13,8 @@
 #define WITH_SIGNATURES "-cl-kernel-arg-info "
 
 // Signatures of kernels that were compiled from source at run time. The driver reports them only
-// for a program built from source, so they are written as text, which is stored with the cached
-// binary, and are always read from that text. Types are spelt as in the signatures that
+// for a program built from source, so the kernels' heads are written as text, which is stored with the cached
+// binary, and signatures are always read from that text. Types are spelt as in the signatures that
 // weir_kernels makes.
 
 // No call tells the size of a structure. But a kernel's required block is known
@@ -82,44 +82,33 @@ static bool is_object(const struct raw_parameter *raw)
            raw->type[6] == 'd' && strncmp(raw->type + length - 2, "_t", 2) == 0;
 }
 
-static weir_status describe_value(struct weir_kit_signature_text *text,
-                                  const struct clc_build *build, const char *kernel,
-                                  const struct raw_parameter *raw)
+// Those of structures are told.
+static weir_status write_value(FILE *heads, const struct clc_build *build, const char *kernel,
+                               const struct raw_parameter *raw)
 {
-    struct weir_parameter parameter = {.kind = WEIR_PARAMETER_VALUE,
-                                       .name = raw->name,
-                                       .type_name = raw->type};
+    struct weir_parameter parameter = {.kind = WEIR_PARAMETER_VALUE, .type_name = raw->type};
     weir_kit_parameter_describe(&parameter, false);
-    if (parameter.size == 0)
-        parameter.size = probe_size(build, raw->type);
-    if (parameter.size == 0)
+    const uint32_t size = parameter.size ? 0 : probe_size(build, raw->type);
+    if (parameter.size)
+        fprintf(heads, "%s %s", raw->type, raw->name);
+    else if (size)
+        fprintf(heads, "%s:%u %s", raw->type, (unsigned)size, raw->name);
+    else
         return weir_host_fail(build->host, WEIR_ERROR_UNSUPPORTED, "pass the values one by one",
                               "kernel '%s': the driver does not tell the size of '%s', of "
                               "parameter '%s'",
                               kernel, raw->type, raw->name);
-    weir_kit_signature_text_parameter(text, &parameter);
     return WEIR_OK;
 }
 
-static void describe_pointer(struct weir_kit_signature_text *text, struct raw_parameter *raw)
+static void write_pointer(FILE *heads, const struct raw_parameter *raw)
 {
-    char pointer[sizeof raw->type + sizeof "const  *"];
-    const bool local = raw->space == CL_KERNEL_ARG_ADDRESS_LOCAL;
-    const bool constant = raw->space == CL_KERNEL_ARG_ADDRESS_CONSTANT;
-    const bool is_const = constant || (raw->qualifiers & CL_KERNEL_ARG_TYPE_CONST);
-    char *end = strchr(raw->type, '*');
-    for (end = end ? end : raw->type + strlen(raw->type); end > raw->type && end[-1] == ' '; end--)
-        ;
-    *end = '\0';
-    snprintf(pointer, sizeof pointer, "%s%s *", is_const ? "const " : "", raw->type);
-    weir_kit_signature_text_parameter(text, &(struct weir_parameter){
-                                                .kind = local ? WEIR_PARAMETER_LOCAL
-                                                              : WEIR_PARAMETER_BUFFER,
-                                                .writable = !local && !is_const,
-                                                .constant = constant,
-                                                .name = raw->name,
-                                                .type_name = pointer,
-                                            });
+    fprintf(heads, "%s %s%.*s *%s",
+            raw->space == CL_KERNEL_ARG_ADDRESS_LOCAL      ? "__local"
+            : raw->space == CL_KERNEL_ARG_ADDRESS_CONSTANT ? "__constant"
+                                                           : "__global",
+            raw->qualifiers & CL_KERNEL_ARG_TYPE_CONST ? "const " : "",
+            (int)strcspn(raw->type, "*"), raw->type, raw->name);
 }
 
 static weir_status refuse_object(const struct clc_build *build, const char *kernel,
@@ -136,20 +125,18 @@ static weir_status refuse_object(const struct clc_build *build, const char *kern
                           place, kernel, raw->name, raw->type);
 }
 
-static weir_status describe_parameter(struct weir_kit_signature_text *text,
-                                      const struct clc_build *build, const char *kernel,
-                                      struct raw_parameter *raw)
+static weir_status write_parameter(FILE *heads, const struct clc_build *build, const char *kernel,
+                                   const struct raw_parameter *raw)
 {
     if (is_object(raw))
         return refuse_object(build, kernel, raw);
     if (raw->space == CL_KERNEL_ARG_ADDRESS_PRIVATE)
-        return describe_value(text, build, kernel, raw);
-    describe_pointer(text, raw);
+        return write_value(heads, build, kernel, raw);
+    write_pointer(heads, raw);
     return WEIR_OK;
 }
 
-static weir_status describe_kernel(struct weir_kit_signature_text *text,
-                                   const struct clc_build *build, cl_kernel kernel)
+static weir_status write_kernel(FILE *heads, const struct clc_build *build, cl_kernel kernel)
 {
     const struct ocl_symbols *cl = build->cl;
     char name[256] = "";
@@ -165,31 +152,27 @@ static weir_status describe_kernel(struct weir_kit_signature_text *text,
             cl->clGetKernelWorkGroupInfo(kernel, build->device, CL_KERNEL_COMPILE_WORK_GROUP_SIZE,
                                          sizeof block, block, NULL);
     }
-    weir_kit_signature_text_kernel(text, &(struct weir_kernel_signature){
-                                             .name = name,
-                                             .parameter_count = count,
-                                             .required_block =
-                                                 weir_dim((uint32_t)block[0], (uint32_t)block[1],
-                                                          (uint32_t)block[2]),
-                                         });
+    fprintf(heads, "__kernel __attribute__((reqd_work_group_size(%zu, %zu, %zu))) void %s(",
+            block[0], block[1], block[2], name);
     weir_status status = WEIR_OK;
     for (cl_uint i = 0; i < count && code == CL_SUCCESS && status == WEIR_OK; i++) {
         struct raw_parameter raw;
         call = "clGetKernelArgInfo";
         code = ask_parameter(cl, kernel, i, &raw);
+        fprintf(heads, "%s", i > 0 ? ", " : "");
         if (code == CL_SUCCESS)
-            status = describe_parameter(text, build, name, &raw);
+            status = write_parameter(heads, build, name, &raw);
     }
+    fprintf(heads, ") {}\n");
     return code == CL_SUCCESS
                ? status
                : clc_native_error(build->host, call, code, "the signature of kernel '%s'", name);
 }
 
-static weir_status describe(struct clc_build *build)
+static weir_status write_kernels(FILE *heads, const struct clc_build *build)
 {
     const struct ocl_symbols *cl = build->cl;
     const struct weir_host *host = build->host;
-    struct weir_kit_signature_text text = {.host = host};
     cl_uint count = 0;
 
     cl_int code = cl->clCreateKernelsInProgram(build->program, 0, NULL, &count);
@@ -204,21 +187,26 @@ static weir_status describe(struct clc_build *build)
             clc_native_error(host, "clCreateKernelsInProgram", code, "the kernels of a program");
     for (cl_uint i = 0; i < count && code == CL_SUCCESS; i++) {
         if (status == WEIR_OK)
-            status = describe_kernel(&text, build, kernels[i]);
+            status = write_kernel(heads, build, kernels[i]);
         cl->clReleaseKernel(kernels[i]);
     }
     host->release(kernels);
-    if (status == WEIR_OK && !text.data && !text.failed) { // a program without kernels
-        text.data = host->allocate(1);
-        text.failed = !text.data;
-    }
-    if (status == WEIR_OK && text.failed)
-        status = weir_host_no_memory(host, "the signatures of a program");
-    if (status == WEIR_OK)
-        build->signature_text = text.data;
-    else
-        host->release(text.data);
     return status;
+}
+
+static weir_status describe(struct clc_build *build)
+{
+    size_t size;
+    FILE *heads = open_memstream(&build->heads, &size);
+    if (!heads)
+        return weir_host_no_memory(build->host, "the signatures of a program");
+    if (strstr(build->text, WEIR_KIT_GRID_BARRIER))
+        fprintf(heads, "void " WEIR_KIT_GRID_BARRIER "(void);\n");
+    const weir_status status = write_kernels(heads, build);
+    const bool written = !ferror(heads);
+    if (fclose(heads) == 0 && written)
+        return status;
+    return status < 0 ? status : weir_host_no_memory(build->host, "the signatures of a program");
 }
 
 // Building.
@@ -305,6 +293,6 @@ void clc_drop(struct clc_build *build)
     if (build->program)
         build->cl->clReleaseProgram(build->program);
     build->program = NULL;
-    build->host->release(build->signature_text);
-    build->signature_text = NULL;
+    free(build->heads);
+    build->heads = NULL;
 }

@@ -36,7 +36,7 @@ struct clc_build {
     const char *options;
     bool signatures;    // requested
     cl_program program; // the results, or NULL
-    char *signature_text;
+    char *heads;        // of the kernels, with bodies of nothing
 };
 
 // Returns the options of a program: `user` and `more`, after the option for OpenCL C 1.2 unless
@@ -45,8 +45,8 @@ struct clc_build {
 // Ownership: the caller's, to be freed with host->release.
 char *clc_options(const struct weir_host *host, const char *user, const char *more);
 
-// Builds the program and, if requested, stores its kernels' signatures as a text for
-// weir_kit_signatures_parse().
+// Builds the program and, if requested, stores its kernels' heads as a text for
+// weir_kit_signatures_read(), which free() frees.
 //
 // Ownership: the results are the build's, until clc_drop().
 // Errors: WEIR_ERROR_BUILD with the compiler's log; WEIR_ERROR_UNSUPPORTED for a parameter that

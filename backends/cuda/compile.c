@@ -397,7 +397,7 @@ struct cl_build {
     struct clc_build clc;
     char *before;
     char *key;
-    char *entry; // of the cache: the text of the signatures, its zero byte, and PTX with its own
+    char *entry; // of the cache: the heads of the kernels, a zero byte, and PTX with its own
     size_t size;
 };
 
@@ -429,12 +429,12 @@ static weir_status read_ptx(const struct cl_build *build, char **out_ptx, size_t
 
 static weir_status make_entry(struct cl_build *build, const char *ptx)
 {
-    const size_t used = strlen(build->clc.signature_text) + 1;
+    const size_t used = strlen(build->clc.heads) + 1;
     build->size = used + strlen(ptx) + 1;
     build->entry = malloc(build->size);
     if (!build->entry)
         return weir_host_no_memory(build->device->module->host, "the image of a program");
-    memcpy(build->entry, build->clc.signature_text, used);
+    memcpy(build->entry, build->clc.heads, used);
     memcpy(build->entry + used, ptx, strlen(ptx) + 1);
     return WEIR_OK;
 }
@@ -481,10 +481,10 @@ static weir_status compile_cl(struct cl_build *build)
 static weir_status make_cl_key(struct cl_build *build)
 {
     const struct cu_module *module = build->device->module;
-    build->key =
-        weir_kit_format(module->host, "%s\n%s\nOpenCL %s\nsm_%u\n%s\n%s\n%s", WEIR_VERSION_STRING,
-                        module->driver, build->cl.driver, build->device->architecture,
-                        build->clc.options, build->clc.before, build->clc.text);
+    build->key = weir_kit_format(module->host, "heads\n%s\n%s\nOpenCL %s\nsm_%u\n%s\n%s\n%s",
+                                 WEIR_VERSION_STRING, module->driver, build->cl.driver,
+                                 build->device->architecture, build->clc.options, build->clc.before,
+                                 build->clc.text);
     return build->key ? WEIR_OK : weir_host_no_memory(module->host, "a program");
 }
 
@@ -538,10 +538,7 @@ static weir_status compile_opencl(const struct cu_device *device,
         return status;
     out->memory = build.entry;
     out->image = build.entry + strlen(build.entry) + 1;
-    out->signatures = weir_kit_signatures_parse(host, build.entry, source);
-    if (!out->signatures)
-        return weir_host_no_memory(host, "the signatures of a program");
-    return WEIR_OK;
+    return weir_kit_signatures_read(host, build.entry, &out->signatures);
 }
 
 weir_status cu_compile(struct cu_device *device, const struct weir_program_params *params,

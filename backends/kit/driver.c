@@ -52,6 +52,15 @@ static void cut_end(char *text)
         text[--length] = '\0';
 }
 
+// The first line with `part`, as many warnings may precede the first error; the whole where none has it.
+static const char *line_with(const char *text, const char *part)
+{
+    const char *at = strstr(text, part);
+    while (at && at > text && at[-1] != '\n')
+        at--;
+    return at ? at : text;
+}
+
 weir_status weir_kit_build_report(const struct weir_host *host, const struct weir_kit_build *build)
 {
     const bool told = build->log && build->log[0];
@@ -67,8 +76,7 @@ weir_status weir_kit_build_report(const struct weir_host *host, const struct wei
     snprintf(detail.native_call, sizeof detail.native_call, "%s", build->call);
     snprintf(detail.native_name, sizeof detail.native_name, "%s", build->name);
     snprintf(detail.message, sizeof detail.message, "the program does not build with '%s': %s",
-             build->options,
-             told ? weir_text_line_with(build->log, build->sought) : "there is no log");
+             build->options, told ? line_with(build->log, build->sought) : "there is no log");
     cut_end(detail.message);
     return host->error(&detail, sizeof detail);
 }

@@ -1,4 +1,4 @@
-// Signatures of kernels: read from the text of a program, and kept as text with a cached one.
+// Signatures of kernels, read from the text of a program.
 //
 // Comments, literals and preprocessor lines of a program, in which there can be no kernel, are first replaced by
 // blanks. The text keeps its length and its newlines, so that a position gives the line.
@@ -8,7 +8,6 @@
 #include <weir/kit/signature.h>
 
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +16,6 @@
 #include "base/text.h"
 
 #define TOKENS_OF_PARAMETER 32
-#define KERNEL_FIELDS 6
-#define PARAMETER_FIELDS 7
 
 // One block, which one call frees, for the structure, its arrays and `text_bytes` at `*out_text`; NULL if out of
 // memory.
@@ -213,6 +210,7 @@ struct parts {
     struct token type[TOKENS_OF_PARAMETER];
     size_t type_count;
     struct token name;
+    uint32_t size; // a structure's, if it is told
 };
 
 static bool is_one_of(struct token token, const char *const *words)
@@ -241,8 +239,9 @@ static bool is_space(struct token token, enum space *out_space)
 
 static void sort_token(struct parts *parts, struct token token)
 {
-    static const char *const ignored[] = {"restrict", "__restrict__",      "__restrict", "volatile",
-                                          "struct",   "__grid_constant__", "typename",   NULL};
+    static const char *const ignored[] = {"restrict", "__restrict__",      "__restrict",
+                                          "volatile", "__grid_constant__", "typename",
+                                          NULL};
     if (is_space(token, &parts->space) || is_one_of(token, ignored))
         return;
     if (is(token, "const"))
@@ -269,7 +268,10 @@ static const char *sort_tokens(const struct token *tokens, size_t count, bool cu
     for (size_t i = 0; i < count; i++) {
         if (is(tokens[i], "&"))
             return "a kernel takes no references";
-        sort_token(parts, tokens[i]);
+        if (is(tokens[i], ":") && i + 1 < count && isdigit((unsigned char)tokens[i + 1].text[0]))
+            parts->size = (uint32_t)strtoul(tokens[++i].text, NULL, 10);
+        else
+            sort_token(parts, tokens[i]);
     }
     find_name(parts);
     if (parts->type_count == 0 || !is_name(parts->type[0]) || !is_name(parts->name))
@@ -301,6 +303,7 @@ static void store_parameter(struct reader *reader, const struct parts *parts)
                                parts->stars == 1 ? " *" : "");
     if (reader->all) {
         weir_kit_parameter_describe(&parameter, reader->cuda);
+        parameter.size = parts->size ? parts->size : parameter.size;
         reader->all->parameters[reader->parameter_count] = parameter;
     }
     reader->parameter_count++;
@@ -520,158 +523,4 @@ unsigned weir_kit_parameter_line(const char *source, const char *kernel, const c
     }
     free(clean);
     return definitions == 1 ? line : 0;
-}
-
-// Signatures as text:
-//
-//     k <tab> kernel <tab> parameters <tab> block x <tab> y <tab> z
-//     p <tab> kind <tab> access <tab> scalar <tab> size <tab> name <tab> type
-//
-// `access` is 1 for a pointer to what the kernel may write, 2 for one to __constant memory. Types are
-// spelt as in the signatures that weir_kernels makes.
-
-static void append(struct weir_kit_signature_text *text, const char *format, ...) WEIR_PRINTF(2, 3);
-
-static void append(struct weir_kit_signature_text *text, const char *format, ...)
-{
-    char line[1024];
-    va_list arguments;
-    va_start(arguments, format);
-    const int length = vsnprintf(line, sizeof line, format, arguments);
-    va_end(arguments);
-    if (length < 0 || (size_t)length >= sizeof line) {
-        text->failed = true;
-        return;
-    }
-    if (text->capacity - text->used <= (size_t)length) {
-        const size_t capacity = 2 * text->capacity + sizeof line;
-        char *data = text->host->allocate(capacity);
-        if (!data) {
-            text->failed = true;
-            return;
-        }
-        if (text->data)
-            memcpy(data, text->data, text->used);
-        text->host->release(text->data);
-        text->data = data;
-        text->capacity = capacity;
-    }
-    memcpy(text->data + text->used, line, (size_t)length + 1);
-    text->used += (size_t)length;
-}
-
-void weir_kit_signature_text_kernel(struct weir_kit_signature_text *text,
-                                    const struct weir_kernel_signature *kernel)
-{
-    const struct weir_extent block = kernel->required_block;
-    append(text, "k\t%s\t%u\t%u\t%u\t%u\n", kernel->name, (unsigned)kernel->parameter_count,
-           (unsigned)block.x, (unsigned)block.y, (unsigned)block.z);
-}
-
-void weir_kit_signature_text_parameter(struct weir_kit_signature_text *text,
-                                       const struct weir_parameter *parameter)
-{
-    append(text, "p\t%d\t%u\t%d\t%u\t%s\t%s\n", (int)parameter->kind,
-           parameter->constant ? 2 : (unsigned)parameter->writable, (int)parameter->scalar,
-           (unsigned)parameter->size, parameter->name, parameter->type_name);
-}
-
-// Splits a line of exactly `count` fields at its tabs, in place, and stores the beginning of the
-// next line.
-static bool cut_line(char *line, char **fields, size_t count, char **out_next)
-{
-    char *end = strchr(line, '\n');
-    if (!end)
-        return false;
-    *end = '\0';
-    *out_next = end + 1;
-    for (size_t i = 0; i < count; i++) {
-        fields[i] = line;
-        char *tab = strchr(line, '\t');
-        if (!tab != (i + 1 == count))
-            return false;
-        if (tab) {
-            *tab = '\0';
-            line = tab + 1;
-        }
-    }
-    return true;
-}
-
-static uint32_t number(const char *field)
-{
-    return (uint32_t)strtoul(field, NULL, 10);
-}
-
-static bool parse_parameter(char **at, struct weir_parameter *parameter)
-{
-    char *fields[PARAMETER_FIELDS];
-    if ((*at)[0] != 'p' || !cut_line(*at, fields, PARAMETER_FIELDS, at))
-        return false;
-    *parameter = (struct weir_parameter){
-        .struct_size = sizeof *parameter,
-        .name = fields[5],
-        .type_name = fields[6],
-        .kind = (weir_parameter_kind)number(fields[1]),
-        .writable = number(fields[2]) == 1,
-        .constant = number(fields[2]) == 2,
-    };
-    weir_kit_parameter_describe(parameter, false);
-    parameter->scalar = (weir_scalar)number(fields[3]);
-    parameter->size = number(fields[4]);
-    return true;
-}
-
-// `parameters` has room for `room` of them.
-static bool parse_kernel(char **at, struct weir_kernel_signature *kernel,
-                         struct weir_parameter *parameters, size_t room)
-{
-    char *fields[KERNEL_FIELDS];
-    if ((*at)[0] != 'k' || !cut_line(*at, fields, KERNEL_FIELDS, at))
-        return false;
-    *kernel = (struct weir_kernel_signature){
-        .struct_size = sizeof *kernel,
-        .name = fields[1],
-        .parameters = parameters,
-        .parameter_count = number(fields[2]),
-        .required_block = weir_dim(number(fields[3]), number(fields[4]), number(fields[5])),
-    };
-    bool good = kernel->parameter_count <= room;
-    for (uint32_t i = 0; i < kernel->parameter_count && good; i++)
-        good = parse_parameter(at, &parameters[i]);
-    return good;
-}
-
-static size_t count_lines(const char *text, char kind)
-{
-    size_t count = text[0] == kind;
-    for (const char *end = strchr(text, '\n'); end; end = strchr(end + 1, '\n'))
-        count += end[1] == kind;
-    return count;
-}
-
-struct weir_kit_signatures *weir_kit_signatures_parse(const struct weir_host *host,
-                                                      const char *text, const char *source)
-{
-    const size_t kernels = count_lines(text, 'k');
-    const size_t parameters = count_lines(text, 'p');
-    const size_t size = strlen(text) + 1;
-    char *at;
-    struct weir_kit_signatures *all = make_signatures(host, kernels, parameters, size, &at);
-    if (!all)
-        return NULL;
-    memcpy(at, text, size);
-    size_t used = 0;
-    bool good = true;
-    for (size_t i = 0; i < kernels && good; i++) {
-        good = parse_kernel(&at, &all->kernels[i], all->parameters + used, parameters - used);
-        used += all->kernels[i].parameter_count;
-    }
-    if (!good || used != parameters || *at != '\0') {
-        host->release(all);
-        return NULL;
-    }
-    all->kernel_count = (uint32_t)kernels;
-    mark_barriers(all, source);
-    return all;
 }

@@ -35,25 +35,19 @@ struct null_record {
     uint64_t time_ns;
 };
 
-// The times of a queue's last records, oldest overwritten first.
-struct null_timing {
+// The times of a queue's last records, and of operations that are not fetched; the oldest are overwritten.
+struct null_times {
     pthread_mutex_t lock;
     uint64_t count; // of all records so far
     struct null_record records[NULL_TIMING_HISTORY];
-};
-
-// Times of operations; those that are not fetched are overwritten, oldest first.
-struct null_times {
-    pthread_mutex_t lock;
     uint64_t kept;    // of all operations so far
     uint64_t fetched; // those that left the ring
     struct weir_operation_time ring[NULL_OPERATION_TIMES];
 };
 
 struct null_queue {
-    _Atomic uint64_t finished;  // sequence of the last record
-    struct null_timing *timing; // NULL without timing
-    struct null_times *times;   // NULL unless a plugin requests them
+    _Atomic uint64_t finished; // sequence of the last record
+    struct null_times *times;  // NULL without timing, and unless a plugin requests them
 };
 
 // An object's label for a message.

@@ -17,35 +17,23 @@
 #include <string.h>
 #include <time.h>
 
-static void release(const struct weir_host *host, struct null_queue *own)
-{
-    if (!own)
-        return;
-    host->release(own->timing);
-    host->release(own->times);
-    host->release(own);
-}
-
 weir_status null_queue_create(const struct weir_link *link, weir_device *device, weir_queue *queue,
                               const struct weir_queue_setup *setup, void **out_data)
 {
     const struct weir_host *host = link->host;
+    const bool timed = setup->timing || setup->times;
     struct null_queue *own = host->allocate(sizeof *own);
 
     (void)device;
-    if (own && setup->timing)
-        own->timing = host->allocate(sizeof *own->timing);
-    if (own && setup->times)
+    if (own && timed)
         own->times = host->allocate(sizeof *own->times);
-    if (!own || (setup->timing && !own->timing) || (setup->times && !own->times)) {
-        release(host, own);
+    if (!own || (timed && !own->times)) {
+        host->release(own);
         return weir_host_fail(link->host, WEIR_ERROR_OUT_OF_MEMORY, "free some memory of the host",
                               "no host memory is left for queue '%s'",
                               null_label(weir_queue_object(queue)->label));
     }
-    if (own->timing)
-        pthread_mutex_init(&own->timing->lock, NULL);
-    if (own->times)
+    if (timed)
         pthread_mutex_init(&own->times->lock, NULL);
     *out_data = own; // and host->count_driver_object() for a native queue
     return WEIR_OK;
@@ -56,11 +44,10 @@ void null_queue_destroy(const struct weir_link *link, weir_queue *queue)
 {
     struct null_queue *own = null_queue_of(link, queue);
 
-    if (own->timing)
-        pthread_mutex_destroy(&own->timing->lock);
     if (own->times)
         pthread_mutex_destroy(&own->times->lock);
-    release(link->host, own);
+    link->host->release(own->times);
+    link->host->release(own);
 }
 
 static void copy(const struct weir_link *link, const struct weir_operation *operation)
@@ -72,31 +59,26 @@ static void copy(const struct weir_link *link, const struct weir_operation *oper
            operation->u.copy.size);
 }
 
-static void copy_2d(const struct weir_link *link, const struct weir_operation *operation)
+static void copy_rows(const struct weir_link *link, const struct weir_plane *to,
+                      const struct weir_plane *from, size_t width, size_t height)
 {
-    const struct weir_plane *from = &operation->u.copy_2d.src;
-    const struct weir_plane *to = &operation->u.copy_2d.dst;
     const unsigned char *src = null_buffer_of(link, from->buffer)->bytes + from->offset;
     unsigned char *dst = null_buffer_of(link, to->buffer)->bytes + to->offset;
 
-    for (size_t row = 0; row < operation->u.copy_2d.height; row++)
-        memcpy(dst + row * to->pitch, src + row * from->pitch, operation->u.copy_2d.width);
+    for (size_t row = 0; row < height; row++)
+        memcpy(dst + row * to->pitch, src + row * from->pitch, width);
 }
 
 static void copy_3d(const struct weir_link *link, const struct weir_operation *operation)
 {
-    struct weir_operation slice = {.kind = WEIR_OPERATION_COPY_2D};
-    const struct weir_volume *to = &operation->u.copy_3d.dst;
-    const struct weir_volume *from = &operation->u.copy_3d.src;
+    const struct weir_volume *dst = &operation->u.copy_3d.dst;
+    const struct weir_volume *src = &operation->u.copy_3d.src;
 
-    slice.u.copy_2d.width = operation->u.copy_3d.width;
-    slice.u.copy_2d.height = operation->u.copy_3d.height;
     for (size_t i = 0; i < operation->u.copy_3d.depth; i++) {
-        slice.u.copy_2d.dst =
-            (struct weir_plane){to->buffer, to->offset + i * to->slice_pitch, to->pitch};
-        slice.u.copy_2d.src =
-            (struct weir_plane){from->buffer, from->offset + i * from->slice_pitch, from->pitch};
-        copy_2d(link, &slice);
+        const struct weir_plane to = {dst->buffer, dst->offset + i * dst->slice_pitch, dst->pitch};
+        const struct weir_plane from = {src->buffer, src->offset + i * src->slice_pitch,
+                                        src->pitch};
+        copy_rows(link, &to, &from, operation->u.copy_3d.width, operation->u.copy_3d.height);
     }
 }
 
@@ -139,22 +121,17 @@ static uint64_t now_ns(void)
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static void keep_time(struct null_timing *timing, uint64_t sequence)
-{
-    const uint64_t time_ns = now_ns();
-
-    pthread_mutex_lock(&timing->lock);
-    timing->records[timing->count++ % NULL_TIMING_HISTORY] = (struct null_record){
-        .sequence = sequence,
-        .time_ns = time_ns,
-    };
-    pthread_mutex_unlock(&timing->lock);
-}
-
 static void record(struct null_queue *queue, uint64_t sequence)
 {
-    if (queue->timing)
-        keep_time(queue->timing, sequence);
+    struct null_times *times = queue->times;
+    if (times) {
+        const uint64_t time_ns = now_ns();
+
+        pthread_mutex_lock(&times->lock);
+        times->records[times->count++ % NULL_TIMING_HISTORY] =
+            (struct null_record){.sequence = sequence, .time_ns = time_ns};
+        pthread_mutex_unlock(&times->lock);
+    }
     atomic_store_explicit(&queue->finished, sequence, memory_order_release);
 }
 
@@ -182,7 +159,8 @@ static weir_status submit(const struct weir_link *link, weir_queue *queue,
         copy(link, operation);
         return WEIR_OK;
     case WEIR_OPERATION_COPY_2D:
-        copy_2d(link, operation);
+        copy_rows(link, &operation->u.copy_2d.dst, &operation->u.copy_2d.src,
+                  operation->u.copy_2d.width, operation->u.copy_2d.height);
         return WEIR_OK;
     case WEIR_OPERATION_COPY_3D:
         copy_3d(link, operation);
@@ -247,20 +225,20 @@ weir_status null_event_wait(const struct weir_link *link, weir_queue *queue, uin
 weir_status null_event_time(const struct weir_link *link, weir_queue *queue, uint64_t sequence,
                             uint64_t *out_time_ns)
 {
-    struct null_timing *timing = null_queue_of(link, queue)->timing;
+    struct null_times *times = null_queue_of(link, queue)->times;
     bool found = false;
 
     *out_time_ns = 0;
-    pthread_mutex_lock(&timing->lock);
-    uint64_t kept = timing->count < NULL_TIMING_HISTORY ? timing->count : NULL_TIMING_HISTORY;
+    pthread_mutex_lock(&times->lock);
+    uint64_t kept = times->count < NULL_TIMING_HISTORY ? times->count : NULL_TIMING_HISTORY;
     for (uint64_t i = 1; i <= kept && !found; i++) {
         const struct null_record *record =
-            &timing->records[(timing->count - i) % NULL_TIMING_HISTORY];
+            &times->records[(times->count - i) % NULL_TIMING_HISTORY];
         found = record->sequence == sequence;
         if (found)
             *out_time_ns = record->time_ns;
     }
-    pthread_mutex_unlock(&timing->lock);
+    pthread_mutex_unlock(&times->lock);
     if (found)
         return WEIR_OK;
     return weir_host_fail(link->host, WEIR_ERROR_EXPIRED,

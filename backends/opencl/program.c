@@ -48,14 +48,14 @@ static bool make_key(struct build *build)
                     sizeof device_version);
     module->cl.clGetPlatformInfo(build->device->listed->platform, CL_PLATFORM_VERSION,
                                  sizeof platform_version - 1, platform_version, NULL);
-    build->key =
-        weir_kit_format(module->host, "%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s", WEIR_VERSION_STRING,
-                        info->platform, platform_version, info->name, device_version, info->driver,
-                        build->options, build->clc.before, build->clc.text);
+    build->key = weir_kit_format(module->host, "heads\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s\n%s",
+                                 WEIR_VERSION_STRING, info->platform, platform_version, info->name,
+                                 device_version, info->driver, build->options, build->clc.before,
+                                 build->clc.text);
     return build->key;
 }
 
-// An entry of the cache is the text of the signatures, its zero byte, and the binary.
+// An entry of the cache is the heads of the kernels, a zero byte, and the binary.
 static bool load_binary(struct build *build, const char *entry, size_t size)
 {
     const struct ocl_module *module = build->device->module;
@@ -66,11 +66,11 @@ static bool load_binary(struct build *build, const char *entry, size_t size)
     const size_t binary_size = size - (size_t)(end + 1 - entry);
     const unsigned char *binary = (const unsigned char *)end + 1;
     cl_int code;
-    build->clc.signature_text = weir_kit_format(module->host, "%s", entry);
+    build->clc.heads = strdup(entry);
     build->clc.program =
         cl->clCreateProgramWithBinary(build->device->context, 1, &build->device->listed->device,
                                       &binary_size, &binary, NULL, &code);
-    return build->clc.signature_text && build->clc.program &&
+    return build->clc.heads && build->clc.program &&
            cl->clBuildProgram(build->clc.program, 1, &build->device->listed->device, build->options,
                               NULL, NULL) == CL_SUCCESS;
 }
@@ -103,7 +103,7 @@ static bool get_binary(const struct build *build, char *entry, size_t used, size
 static void write_cache(const struct build *build)
 {
     const struct ocl_module *module = build->device->module;
-    const char *text = build->clc.signature_text ? build->clc.signature_text : "";
+    const char *text = build->clc.heads ? build->clc.heads : "";
     const size_t used = strlen(text) + 1;
     size_t binary_size = 0;
     if (!module->cache ||
@@ -205,12 +205,11 @@ static void init_build(struct build *build, const struct ocl_device *device)
 static weir_status keep(struct ocl_program *program, struct build *build)
 {
     const struct weir_host *host = build->device->module->host;
-    if (build->clc.signatures) {
-        program->signatures =
-            weir_kit_signatures_parse(host, build->clc.signature_text, build->clc.text);
-        if (!program->signatures)
-            return weir_host_no_memory(host, "the signatures of a program");
-    }
+    weir_status status = WEIR_OK;
+    if (build->clc.signatures)
+        status = weir_kit_signatures_read(host, build->clc.heads, &program->signatures);
+    if (status < 0)
+        return status;
     program->program = build->clc.program;
     build->clc.program = NULL;
     host->count_driver_object();

@@ -24,7 +24,6 @@
 #include "core/queue/queue.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
-#include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 

@@ -100,8 +100,7 @@ struct weir_transport_call weir__call_of(const struct weir_operation *operation)
 // submits it.
 
 enum {
-    ENGINE_NAME_SIZE = 32,
-    REASON_SIZE = 256
+    ENGINE_NAME_SIZE = 32
 };
 
 // Creation.
@@ -155,45 +154,6 @@ static weir_status start_pulse(weir_comm *comm, const char *file, int line)
     return status < 0 ? status : weir__pulse_start(comm, group);
 }
 
-// How a rank has done its part.
-struct outcome {
-    bool failed;
-    char reason[REASON_SIZE];
-};
-
-static weir_status tell_failed(const struct weir_comm_setup *setup, const struct outcome *all,
-                               uint32_t rank)
-{
-    const weir_comm *comm = setup->user;
-    return weir__fail(WEIR_ERROR_COMM, "see what that rank has printed, and create it again",
-                      "rank %" PRIu32 " cannot create communicator '%s': %s", rank,
-                      weir__label_or_none(comm->member.object.label), all[rank].reason);
-}
-
-// All ranks have the communicator, or none. A rank that failed alone would leave the others with one
-// whose first failure is that it has gone.
-static weir_status settle(const struct weir_comm_setup *setup, weir_status status)
-{
-    const struct weir_error cause = weir__error_of(status);
-    struct outcome own = {.failed = status < 0};
-    struct outcome *all = weir__allocate(setup->count * sizeof *all);
-    if (!all)
-        return weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a communicator");
-    if (own.failed)
-        snprintf(own.reason, sizeof own.reason, "%.255s", cause.message);
-    weir_status gathered = gather(setup, &own, all, sizeof own);
-    uint32_t first = 0;
-    while (gathered == WEIR_OK && first < setup->count && !all[first].failed)
-        first++;
-    if (gathered == WEIR_OK && first < setup->count) {
-        // Each waits until all have heard it: one that fails ends what is under way.
-        (void)gather(setup, &own, all, sizeof own);
-        gathered = tell_failed(setup, all, first);
-    }
-    weir__release(all);
-    return own.failed ? weir__error_set(&cause) : gathered;
-}
-
 // Without an engine the bytes go through the host, which not every transport carries to other machines.
 static weir_status refuse_far_ranks(const weir_comm *comm)
 {
@@ -238,7 +198,8 @@ static weir_status create(weir_comm *comm, const char *file, int line)
     comm->known = weir__allocate(sizeof *comm->known);
     if (!comm->known && status == WEIR_OK)
         status = weir__fail(WEIR_ERROR_OUT_OF_MEMORY, NULL, "no memory for a communicator");
-    return settle(&setup, status);
+    // All ranks have the communicator, or none: one that fails aborts the group, in which the others wait here.
+    return status < 0 ? status : gather(&setup, NULL, NULL, 0);
 }
 
 weir_status weir__engine_create(weir_comm *comm, const char *file, int line)

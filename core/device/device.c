@@ -17,7 +17,6 @@
 #include "core/runtime/runtime.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
-#include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
@@ -220,7 +219,8 @@ static weir_device *allocate_device(weir_runtime *runtime, const char *given)
     weir_lock_init(&device->lock, &weir__locks[WEIR__LOCK_DEVICE]);
     weir_lock_init(&device->staging.lock, &weir__locks[WEIR__LOCK_STAGING]);
     weir_workers_init(&device->staging.copiers, &weir__locks[WEIR__LOCK_COPIERS]);
-    weir_lock_init(&device->notifier_lock, &weir__locks[WEIR__LOCK_NOTIFIERS]);
+    weir_lock_init(&device->notifier.lock, &weir__locks[WEIR__LOCK_NOTIFIER]);
+    pthread_cond_init(&device->notifier.changed, NULL);
     weir_lock_init(&device->legacy.lock, &weir__locks[WEIR__LOCK_LEGACY]);
     return device;
 }
@@ -228,7 +228,8 @@ static weir_device *allocate_device(weir_runtime *runtime, const char *given)
 static void free_device(weir_device *device)
 {
     weir_lock_finish(&device->legacy.lock);
-    weir_lock_finish(&device->notifier_lock);
+    pthread_cond_destroy(&device->notifier.changed);
+    weir_lock_finish(&device->notifier.lock);
     weir_workers_finish(&device->staging.copiers);
     weir_lock_finish(&device->staging.lock);
     weir_lock_finish(&device->lock);
@@ -450,7 +451,7 @@ weir_status weir_device_close_at(weir_device **device, const char *file, int lin
     weir__owned_queues_close(gone);
     finish_retired(gone);
     weir__peer_forget(gone);
-    weir__notifier_destroy(gone);
+    weir__notifier_end(gone);
     WEIR__DESTROY_ALONG(gone->chain, gone->chain->count, device, gone);
     remove_opened(gone);
     weir__debug_end(gone, file, line);

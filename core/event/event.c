@@ -19,7 +19,6 @@
 #include "core/queue/queue.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
-#include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 
@@ -503,18 +502,10 @@ weir_status weir_event_elapsed_ns_at(struct weir_event begin, struct weir_event 
 #define PAUSE_MIN_NS UINT64_C(20000)
 #define PAUSE_MAX_NS UINT64_C(1000000)
 
-struct watch {
-    struct watch *next;
+struct weir__watch {
+    struct weir__watch *next;
     struct weir_event event;
     int fd;
-};
-
-struct weir__notifier {
-    struct weir_thread thread;
-    struct weir_lock lock;
-    pthread_cond_t changed;
-    struct watch *list;
-    bool stop;
 };
 
 static void signal_fd(int fd)
@@ -525,23 +516,23 @@ static void signal_fd(int fd)
     (void)written;
 }
 
-static void release(struct watch *watch)
+static void release(struct weir__watch *watch)
 {
     signal_fd(watch->fd);
     close(watch->fd);
     weir__release(watch);
 }
 
-static struct watch *take_list(struct weir__notifier *notifier)
+static struct weir__watch *take_list(struct weir__notifier *notifier)
 {
-    struct watch *list = notifier->list;
+    struct weir__watch *list = notifier->list;
     notifier->list = NULL;
     return list;
 }
 
-static void put_back(struct weir__notifier *notifier, struct watch *list)
+static void put_back(struct weir__notifier *notifier, struct weir__watch *list)
 {
-    struct watch **end = &list;
+    struct weir__watch **end = &list;
     while (*end)
         end = &(*end)->next;
     *end = notifier->list;
@@ -549,12 +540,12 @@ static void put_back(struct weir__notifier *notifier, struct watch *list)
 }
 
 // Removes and releases watches whose events are complete. Returns whether there were any.
-static bool look(struct watch **list)
+static bool look(struct weir__watch **list)
 {
     const struct weir__host_caller caller = {.flags = WEIR_HOST_NOTE_INTERNAL};
     bool any = false;
-    for (struct watch **at = list; *at;) {
-        struct watch *watch = *at;
+    for (struct weir__watch **at = list; *at;) {
+        struct weir__watch *watch = *at;
         if (query("weir_event_fd", watch->event, &caller) == WEIR_NOT_READY) {
             at = &watch->next;
             continue;
@@ -570,7 +561,7 @@ static bool look(struct watch **list)
 // which is released meanwhile: a query to a driver may take long.
 static bool look_or_sleep(struct weir__notifier *notifier, uint64_t pause_ns)
 {
-    struct watch *list = take_list(notifier);
+    struct weir__watch *list = take_list(notifier);
     weir_lock_release(&notifier->lock);
     const bool any = look(&list);
     if (!any)
@@ -599,46 +590,33 @@ static void run(void *argument)
     weir_lock_release(&notifier->lock);
 }
 
-// Called with the device's notifier lock held.
-static struct weir__notifier *create(void)
+static bool add_watch(struct weir__notifier *notifier, struct weir__watch *watch)
 {
-    struct weir__notifier *notifier = weir__allocate(sizeof *notifier);
-    if (!notifier)
-        return NULL;
-    weir_lock_init(&notifier->lock, &weir__locks[WEIR__LOCK_NOTIFIER]);
-    pthread_cond_init(&notifier->changed, NULL);
-    if (weir_thread_start(&notifier->thread, run, notifier) == 0)
-        return notifier;
-    pthread_cond_destroy(&notifier->changed);
-    weir_lock_finish(&notifier->lock);
-    weir__release(notifier);
-    return NULL;
+    weir_lock_take(&notifier->lock);
+    if (!notifier->started)
+        notifier->started = weir_thread_start(&notifier->thread, run, notifier) == 0;
+    if (notifier->started) {
+        watch->next = notifier->list;
+        notifier->list = watch;
+        pthread_cond_signal(&notifier->changed);
+    }
+    weir_lock_release(&notifier->lock);
+    return notifier->started;
 }
 
 static weir_status watch_event(weir_device *device, struct weir_event event, int fd)
 {
-    struct watch *watch = weir__allocate(sizeof *watch);
-    int copy = watch ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
-
-    weir_lock_take(&device->notifier_lock);
-    if (copy >= 0 && !device->notifier)
-        device->notifier = create();
-    struct weir__notifier *notifier = copy >= 0 ? device->notifier : NULL;
-    weir_lock_release(&device->notifier_lock);
-    if (!notifier) {
-        if (copy >= 0)
-            close(copy);
-        weir__release(watch);
-        return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of open files or threads",
-                          "weir_event_fd: no memory, descriptor or thread to watch the event with");
+    struct weir__watch *watch = weir__allocate(sizeof *watch);
+    const int copy = watch ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+    if (copy >= 0) {
+        *watch = (struct weir__watch){.event = event, .fd = copy};
+        if (add_watch(&device->notifier, watch))
+            return WEIR_OK;
+        close(copy);
     }
-    *watch = (struct watch){.event = event, .fd = copy};
-    weir_lock_take(&notifier->lock);
-    watch->next = notifier->list;
-    notifier->list = watch;
-    pthread_cond_signal(&notifier->changed);
-    weir_lock_release(&notifier->lock);
-    return WEIR_OK;
+    weir__release(watch);
+    return weir__fail(WEIR_ERROR_SYSTEM, "raise the limit of open files or threads",
+                      "weir_event_fd: no memory, descriptor or thread to watch the event with");
 }
 
 // Creates an eventfd for `event`. If `device` is NULL the event is already
@@ -662,25 +640,20 @@ static weir_status add_notifier(weir_device *device, struct weir_event event, in
     return WEIR_OK;
 }
 
-void weir__notifier_destroy(weir_device *device)
+void weir__notifier_end(weir_device *device)
 {
-    struct weir__notifier *notifier = device->notifier;
-    if (!notifier)
+    struct weir__notifier *notifier = &device->notifier;
+    if (!notifier->started)
         return;
     weir_lock_take(&notifier->lock);
     notifier->stop = true;
     pthread_cond_signal(&notifier->changed);
     weir_lock_release(&notifier->lock);
     weir_thread_join(&notifier->thread);
-    for (struct watch *watch = notifier->list; watch;) {
-        struct watch *next = watch->next;
+    for (struct weir__watch *watch = notifier->list, *next; watch; watch = next) {
+        next = watch->next;
         release(watch);
-        watch = next;
     }
-    pthread_cond_destroy(&notifier->changed);
-    weir_lock_finish(&notifier->lock);
-    weir__release(notifier);
-    device->notifier = NULL;
 }
 
 weir_status weir_event_fd_at(struct weir_event event, int *out_fd, const char *file, int line)

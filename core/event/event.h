@@ -15,6 +15,6 @@ weir_status weir__event_sync(const char *function, struct weir_event event, uint
 // descriptor was requested.
 
 // Makes the remaining descriptors readable and ends the thread.
-void weir__notifier_destroy(weir_device *device);
+void weir__notifier_end(weir_device *device);
 
 #endif

@@ -22,8 +22,8 @@
 #include "base/sized.h"
 #include "base/text.h"
 #include "core/support/error.h"
-#include "core/support/locks.h"
 #include "core/support/memory.h"
+#include "core/support/thread.h"
 
 // The minimum size of a key of a module's table.
 #define SIZE_OF_KEY WEIR_SIZED_UP_TO(struct weir_key, help)

@@ -9,7 +9,7 @@
 
 #include "base/lock.h"
 #include "core/object/object.h"
-#include "core/support/locks.h"
+#include "core/support/thread.h"
 
 // How delivery hands over collectives.
 struct weir__comm_ops {

@@ -8,13 +8,14 @@
 #include <weir/weir.h>
 
 #include "base/sized.h"
+#include "base/thread.h"
 #include "base/workers.h"
 #include "core/module/chain.h"
 #include "core/object/object.h"
-#include "core/support/locks.h"
+#include "core/support/thread.h"
 
 struct weir__staging_block;
-struct weir__notifier;
+struct weir__watch;
 
 // The pinned memory of uploads and downloads, and the threads that copy to and from it
 // (core/buffer/buffer.h).
@@ -27,6 +28,17 @@ struct weir__staging {
     unsigned thread_limit;
     size_t large_bytes; // of a transfer from which on it takes large blocks; fewer in tests
     struct weir_workers copiers;
+};
+
+// The descriptors of events that are not complete, and the thread that makes them readable, which the first one
+// starts (core/event/event.c).
+struct weir__notifier {
+    struct weir_thread thread;
+    struct weir_lock lock;
+    pthread_cond_t changed;
+    struct weir__watch *list;
+    bool started;
+    bool stop;
 };
 
 // A device's part in the order of its legacy queue (core/queue/owned.c).
@@ -72,8 +84,7 @@ struct weir_device {
     atomic_uint_fast64_t calls_ended; // host calls' functions, which may have submitted work
 
     struct weir__staging staging;
-    struct weir_lock notifier_lock;
-    struct weir__notifier *notifier;
+    struct weir__notifier notifier;
     struct weir__legacy legacy;
     bool default_timing; // of the legacy queue and of threads' queues
     bool has_thread_key; // under the device's lock, as this one until the device closes:

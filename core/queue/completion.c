@@ -8,8 +8,8 @@
 
 #include "core/queue/queue.h"
 #include "core/support/error.h"
-#include "core/support/locks.h"
 #include "core/support/memory.h"
+#include "core/support/thread.h"
 
 // The failures of one queue, under the lock of its completion.
 

@@ -17,7 +17,7 @@
 #include <weir/status.h>
 
 #include "base/cold.h"
-#include "core/support/locks.h"
+#include "core/support/thread.h"
 
 enum {
     WEIR__CAUSES_KEPT = 32

@@ -29,7 +29,7 @@
 #include "base/thread.h"
 #include "core/module/chain.h"
 #include "core/object/device.h"
-#include "core/support/locks.h"
+#include "core/support/thread.h"
 
 // Copies of operations: those that wait in a held queue, and those of graphs. A copy
 // owns its arguments, values and pattern; one in a list also has a reference on a

@@ -9,7 +9,6 @@
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
 #include "core/support/error.h"
-#include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 

@@ -6,7 +6,6 @@
 #include "core/queue/operation.h"
 #include "core/support/debug.h"
 #include "core/support/error.h"
-#include "core/support/locks.h"
 #include "core/support/thread.h"
 
 // Creates a queue that does not keep its device from closing.

@@ -12,8 +12,8 @@
 #include "core/queue/operation.h"
 #include "core/queue/queue.h"
 #include "core/support/error.h"
-#include "core/support/locks.h"
 #include "core/support/memory.h"
+#include "core/support/thread.h"
 
 // The submission of a launch's nodes to a backend that has no graph of them: see delivery.h.
 

@@ -14,7 +14,6 @@
 
 #include "base/text.h"
 #include "core/support/error.h"
-#include "core/support/locks.h"
 #include "core/support/memory.h"
 #include "core/support/thread.h"
 

@@ -31,11 +31,12 @@ enum {
 
 struct compare_argument {
     const struct weir_parameter *parameter;
-    weir_scalar scalar; // of the elements
-    unsigned lanes;     // of an element: 4 of a float4 or a float3
-    size_t count;       // lanes in all
-    size_t size;        // bytes; of LOCAL, what is asked for
-    void *data;         // what a launch begins with; NULL for LOCAL
+    weir_scalar scalar;  // of the elements
+    unsigned lanes;      // of an element: 4 of a float4 or a float3
+    size_t count;        // lanes in all
+    size_t size;         // bytes; of LOCAL, what is asked for
+    void *data;          // what a launch begins with, and both results; NULL for LOCAL
+    void *twin, *opencl; // what each form has written
 };
 
 struct compare_case {
@@ -66,6 +67,6 @@ double compare_get(weir_scalar scalar, const void *data, size_t index);
 
 // Prints the line of a buffer. False: it does not begin with "ok".
 bool compare_judge(FILE *to, const struct compare_case *one,
-                   const struct compare_argument *argument, const void *x, const void *y);
+                   const struct compare_argument *argument);
 
 #endif

@@ -306,6 +306,80 @@ static bool check_complete(struct cuda_build *build, char *ir)
     return fine || kc_error(build->context->report, "no memory for the kernels' module");
 }
 
+// CUDA's limits of a kernel's own memory, the local arrays that it declares and what each work-item has, of which the
+// PTX of all kernels says:
+//
+//     .shared .align 4 .b8 NAME_$_VARIABLE[65536];
+//     .visible .entry NAME(
+//         .local .align 4 .b8 __local_depot0[800000];
+
+enum {
+    LOCAL_MOST = 48 << 10,
+    PRIVATE_MOST = 512 << 10
+};
+
+// "NAME[65536]" at the end of a declaration.
+static unsigned long long bytes_of(const char *line)
+{
+    const char *open = kc_in_line(line, "[");
+    return open ? strtoull(open + 1, NULL, 10) : 0;
+}
+
+// The kernel of a variable in local memory.
+static struct kc_kernel *owner_of(struct kc_kernels *kernels, const char *line)
+{
+    const char *mark = kc_in_line(line, "_$_");
+    const char *start = mark;
+    while (start && start > line && !isspace((unsigned char)start[-1]))
+        start--;
+    return mark ? kc_kernels_find(kernels, start, (size_t)(mark - start)) : NULL;
+}
+
+static struct kc_kernel *entry_of(struct kc_kernels *kernels, const char *line)
+{
+    const char *at = kc_in_line(line, ".entry ");
+    return at ? kc_kernels_find(kernels, at + 7, strcspn(at + 7, "( \t\n")) : NULL;
+}
+
+static void check_local_bytes(struct kc_context *context, struct kc_kernel *kernel,
+                              unsigned long long bytes)
+{
+    if (bytes > LOCAL_MOST && !kernel->refused)
+        kc_refuse(
+            context, kernel, NULL,
+            "has __local arrays of %llu bytes: CUDA has %d for what a kernel declares; pass a "
+            "__local pointer (weir_local())",
+            bytes, LOCAL_MOST);
+}
+
+static void check_private_bytes(struct kc_context *context, struct kc_kernel *kernel,
+                                unsigned long long bytes)
+{
+    if (bytes > PRIVATE_MOST && !kernel->refused)
+        kc_refuse(context, kernel, NULL,
+                  "has %llu bytes of variables in each work-item: CUDA has %d; use a buffer", bytes,
+                  PRIVATE_MOST);
+}
+
+static void check_memory(struct kc_context *context, const char *ptx, struct kc_kernels *kernels)
+{
+    unsigned long long *local = calloc(kernels->count + 1, sizeof *local);
+    struct kc_kernel *current = NULL, *found;
+    for (const char *line = ptx; line && local; line = kc_next_line(line)) {
+        const char *at = line + strspn(line, " \t");
+        if (strncmp(at, ".shared ", 8) == 0 && (found = owner_of(kernels, line)))
+            local[found - kernels->items] += bytes_of(line);
+        else if (kc_in_line(line, ".entry ") || kc_in_line(line, ".func "))
+            current = entry_of(kernels, line);
+        else if (strncmp(at, ".local ", 7) == 0 && current)
+            check_private_bytes(context, current, bytes_of(line));
+    }
+    for (size_t i = 0; i < kernels->count && local; i++)
+        check_local_bytes(context, &kernels->items[i], local[i]);
+    context->report->failed = context->report->failed || !local;
+    free(local);
+}
+
 static bool finish_ptx(const struct cuda_build *build, const char *architecture, bool first)
 {
     struct weir_long_text *report = build->context->report;
@@ -316,7 +390,7 @@ static bool finish_ptx(const struct cuda_build *build, const char *architecture,
     if (!kc_read(path, &ptx, &size, report))
         return false;
     if (first)
-        kc_check_memory(build->context, ptx, build->kernels);
+        check_memory(build->context, ptx, build->kernels);
     char *changed = weir_ptx_for_cuda(ptx, size, message, sizeof message);
     const bool fine = changed ? kc_write(path, changed, report) : kc_error(report, message);
     free(changed);

@@ -3,8 +3,7 @@
 //   source.c     one text of all sources, in which clang has put what they include, and kernels/images buffers in the
 //                place of images
 //   module.c     LLVM's intermediate representation: its symbols and what they use
-//   signature.c  the kernels' signatures, from that of the text
-//   check.c      compiles the text; what no bundle has, such as pipes; what CUDA has no room for; and `long long`
+//   check.c      compiles the text; the kernels' signatures; what no bundle has, such as pipes; and `long long`
 //   link.c       that representation linked with kernels/library, libclc and libdevice, made fit for CUDA, optimised
 //   twin.c       CUDA C++ in its place, or images that are there already, and which kernels these have
 //   build.c      all of it, one after another: PTX and cubins, and the bundle as C
@@ -220,7 +219,7 @@ const char *kc_string_end(const char *at);
 
 bool kc_starts_with(const char *text, const char *start);
 
-// signature.c
+// check.c
 
 struct kc_kernel {
     char *name;
@@ -258,9 +257,6 @@ struct kc_context {
     bool has_no_places;      // it cannot be made
 };
 
-// Reads the kernels' signatures, in the order of the text.
-bool kc_signatures(const struct kc_module *module, struct kc_kernels *out_kernels,
-                   struct weir_long_text *report);
 // Adds a kernel without parameters, and a parameter of which nothing is set. NULL: no memory.
 struct kc_kernel *kc_kernel_add(struct kc_kernels *kernels, const char *name, size_t length);
 struct weir_parameter *kc_parameter_add(struct kc_kernel *kernel);
@@ -269,8 +265,6 @@ struct kc_kernel *kc_kernels_find(const struct kc_kernels *kernels, const char *
                                   size_t length);
 void kc_kernel_finish(struct kc_kernel *kernel);
 void kc_kernels_finish(struct kc_kernels *kernels);
-
-// check.c
 
 // Compiles the text as OpenCL C to FOLDER/kernels.ll, for CUDA and before any optimisation, and reads it and the
 // kernels' signatures. Warns of what devices do differently, and refuses what no bundle has. False: an error, also
@@ -289,9 +283,6 @@ void kc_plain_name(const struct kc_symbol *symbol, char *out, size_t size);
 
 // How many bytes the parameters take, at most.
 unsigned kc_parameter_bytes(const struct kc_kernel *kernel);
-
-// Refuses kernels that have more memory of their own than CUDA has: by the PTX of all.
-void kc_check_memory(struct kc_context *context, const char *ptx, struct kc_kernels *kernels);
 
 // link.c
 

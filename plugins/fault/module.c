@@ -45,20 +45,9 @@ static weir_status fault_queue_flush(const struct weir_link *link, weir_queue *q
     return answer(link, queue, link->next->ops->queue_flush(link->next, queue));
 }
 
-static void raise_settled(struct fault_queue *queue, uint64_t sequence)
+static weir_status fault_queue_finish(const struct weir_link *link, weir_queue *queue)
 {
-    uint_fast64_t known = atomic_load(&queue->settled);
-    while (known < sequence && !atomic_compare_exchange_weak(&queue->settled, &known, sequence)) {
-    }
-}
-
-static weir_status fault_queue_finish(const struct weir_link *link, weir_queue *object)
-{
-    struct fault_queue *queue = fault_queue_of(link, object);
-    const uint64_t last = atomic_load(&queue->last);
-    weir_status status = link->next->ops->queue_finish(link->next, object);
-    raise_settled(queue, last);
-    return answer(link, object, status);
+    return answer(link, queue, link->next->ops->queue_finish(link->next, queue));
 }
 
 static weir_status fault_event_query(const struct weir_link *link, weir_queue *queue,

@@ -109,7 +109,6 @@ struct fault_call {
     struct fault_call *next;
     const struct fault *fault;
     uint64_t number;
-    uint64_t sequence;
     enum fault_target target;
     atomic_bool done;
     weir_host_function function; // the user's
@@ -118,9 +117,7 @@ struct fault_call {
 
 struct fault_queue {
     struct fault_device *device;
-    struct fault_call *calls;     // those that may still run
-    atomic_uint_fast64_t last;    // sequence of the last one
-    atomic_uint_fast64_t settled; // up to this sequence none runs any more
+    struct fault_call *calls; // those that may still run
 };
 
 WEIR_STATE_OF(fault_of, struct fault)
@@ -156,7 +153,7 @@ weir_status fault_report(const struct fault *fault, weir_status status, const ch
 void fault_describe(const struct fault *fault, weir_status status, const char *what,
                     enum fault_target target, uint64_t number, struct weir_error *out_error);
 
-// The operation is with the next link, or was refused by it.
+// No call of the queue runs any more.
 void fault_calls_finish(const struct weir_link *link, struct fault_queue *queue);
 
 // module.c

@@ -116,20 +116,14 @@ weir_status fault_report(const struct fault *fault, weir_status status, const ch
 
 // Host calls of the plugin's. The library holds a queue at a host call, finishes what is before it,
 // runs it, and books its failure as the queue's: what a driver does that reports an error late.
-// A call is freed by a later submit of its queue: when it has run, or when the queue has finished
-// what was submitted up to it, since the calls that follow a failure never run.
+// A call that has run is freed when its queue gets the next one, and one that follows a failure, and never runs, when
+// its queue is destroyed.
 
-static bool may_run(const struct fault_call *call, uint64_t settled)
+static void collect(const struct weir_link *link, struct fault_queue *queue, bool all)
 {
-    return call->sequence > settled && !atomic_load_explicit(&call->done, memory_order_acquire);
-}
-
-static void collect(const struct weir_link *link, struct fault_queue *queue)
-{
-    const uint64_t settled = atomic_load(&queue->settled);
     for (struct fault_call **at = &queue->calls; *at;) {
         struct fault_call *call = *at;
-        if (may_run(call, settled)) {
+        if (!all && !atomic_load_explicit(&call->done, memory_order_acquire)) {
             at = &call->next;
             continue;
         }
@@ -143,13 +137,12 @@ static struct fault_call *fault_call_add(const struct weir_link *link, struct fa
                                          const struct weir_operation *operation,
                                          enum fault_target target, uint64_t number)
 {
-    collect(link, queue);
+    collect(link, queue, false);
     struct fault_call *call = link->host->allocate(sizeof *call);
     if (!call)
         return NULL;
     call->fault = fault_of(link);
     call->number = number;
-    call->sequence = operation->sequence;
     call->target = target;
     if (operation->kind == WEIR_OPERATION_HOST_CALL) {
         call->function = operation->u.host_call.function;
@@ -160,15 +153,9 @@ static struct fault_call *fault_call_add(const struct weir_link *link, struct fa
     return call;
 }
 
-static void fault_call_added(struct fault_queue *queue, const struct fault_call *call)
-{
-    atomic_store(&queue->last, call->sequence);
-}
-
 void fault_calls_finish(const struct weir_link *link, struct fault_queue *queue)
 {
-    atomic_store(&queue->settled, UINT64_MAX);
-    collect(link, queue);
+    collect(link, queue, true);
 }
 
 // The functions. Nothing of the call is used after it is done.
@@ -309,22 +296,16 @@ static weir_status submit_late(const struct weir_link *link, weir_queue *object,
 {
     struct fault_queue *queue = fault_queue_of(link, object);
     struct fault_call *call = fault_call_add(link, queue, operation, target, number);
-    weir_status status;
     if (!call)
         return weir_host_no_memory(link->host, "a fault");
     switch (fault_of(link)->settings.kind) {
     case FAULT_SLOW:
-        status = delay(link, object, operation, call);
-        break;
+        return delay(link, object, operation, call);
     case FAULT_GARBAGE_STATUS:
-        status = answer(link, object, operation, call);
-        break;
+        return answer(link, object, operation, call);
     default: // FAULT_FAIL: the operation never runs
-        status = fail(link, object, operation, call);
-        break;
+        return fail(link, object, operation, call);
     }
-    fault_call_added(queue, call);
-    return status;
 }
 
 // Loses the device by operation `number`, and returns the error.

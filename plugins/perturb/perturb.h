@@ -4,9 +4,8 @@
 //   slots.c     the slots: what is submitted is kept, what is asked makes it run; copies of operations; launches of
 //               graphs, as their nodes
 //   schedule.c  which operations are pending, which may run, and until when they do; which of those is next: the
-//               modes, from the seed alone
-//   runner.c    the threads that hand chosen operations on and wait for their end; the thread that goes on when the
-//               program waits for something outside of Weir
+//               modes, from the seed alone; the threads that hand chosen operations on and wait for their end; the
+//               thread that goes on when the program waits for something outside of Weir
 //
 // An operation stays here, as a copy, until something asks for its end: an event, a queue, or a
 // number of operations that is too large. Then the schedule picks one operation after the other
@@ -187,24 +186,11 @@ void perturb_wait(struct perturb *perturb, uint64_t deadline_ns);
 
 void perturb_release(struct perturb_queue *queue);
 
-// schedule.c. With the lock held.
-
-// Whether the first operation of the queue may run.
-bool perturb_may_run(const struct perturb_queue *queue, unsigned flags);
-
-// runner.c
-
-// Takes the pending operations of the queue up to `last`, and runs them.
-// With the lock held, which may be released meanwhile.
-void perturb_grant(struct perturb_queue *queue, struct perturb_operation *last);
-
 // Ends the threads. Nothing is in flight.
 void perturb_runners_finish(struct perturb *perturb);
 
 // Starts the thread unless it runs. With the lock held. False: no thread.
 bool perturb_idle_start(struct perturb *perturb);
-
-// schedule.c
 
 // 1 for an operation of the pair's first line, 2 for one of the second, 0 for others.
 unsigned perturb_pair_side(const struct perturb *perturb, const struct weir_operation *operation);

@@ -1,6 +1,5 @@
 // Collectives by an engine of the device: the tests' NCCL, which lies as the real one does. What it does
 // right is in conformance_test.c.
-#include <dirent.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,7 +89,7 @@ static void expect_no_library(const char *library, const char *why)
 WEIR_TEST(CommNccl, NoUsableLibrary)
 {
     expect_no_library("nowhere/libnccl.so.2", "cannot open shared object file");
-    expect_no_library("tests/support/libnccl/libnccl_lacking.so.2", "lacks ncclSend ncclRecv");
+    expect_no_library("tests/support/libcuda/libcuda.so.1", "lacks nccl");
     setenv("WEIR_TEST_NCCL_VERSION", "21704", 1);
     expect_no_library(NCCL_LIBRARY, "NCCL 2.17.4 is older than 2.18");
     unsetenv("WEIR_TEST_NCCL_VERSION");
@@ -316,17 +315,6 @@ NCCL_TEST(CommNccl, ARankThatIsLate, 2, SECOND / 2)
     expect_new_one_works(rig);
 }
 
-// The engine was not asked between the two, and knows only that not all is complete.
-NCCL_TEST(CommNccl, ARankThatLeavesOneOut, 2, SECOND / 2)
-{
-    for (uint32_t rank = 0; rank < 2; rank++)
-        EXPECT_OK(all_reduce(rig, rank, 8));
-    EXPECT_OK(all_reduce(rig, 0, 8));
-    COMM_RIG_EXPECT_CAUSE(
-        rig->queues[0], "all-reduce 2 of 'grads'",
-        "rank 1 has submitted nothing after all-reduce 1 (tests/comm/nccl_test.c:");
-}
-
 // Work before the collective may take longer than the timeout.
 NCCL_TEST(CommNccl, WorkBeforeItHasTime, 2, SECOND / 2)
 {
@@ -430,7 +418,8 @@ NCCL_TEST(CommNccl, ACallThatFails, 2, 20 * SECOND)
 {
     nccl()->fail("ncclAllReduce", 1, 5);
     EXPECT_OK(all_reduce(rig, 0, 8));
-    COMM_RIG_EXPECT_CAUSE(rig->queues[0], "NCCL 2.28.9", "ncclAllReduce", "the fake's error");
+    COMM_RIG_EXPECT_CAUSE(rig->queues[0], "NCCL 2.28.9", "ncclAllReduce", "the fake's error",
+                          "NCCL_DEBUG");
     nccl()->fail(NULL, 0, 0);
     COMM_RIG_AWAIT_FAILURE(rig->comms[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
                            "NCCL 2.28.9");
@@ -507,17 +496,6 @@ NCCL_ALONE(CommNcclExit, AProcessThatExitsWithout)
         weir_clock_sleep_ns(SECOND / 1000);
 }
 
-static long count_threads(void)
-{
-    long count = 0;
-    DIR *folder = opendir("/proc/self/task");
-    while (folder && readdir(folder))
-        count++;
-    if (folder)
-        closedir(folder);
-    return count;
-}
-
 static void *release_soon(void *user)
 {
     weir_clock_sleep_ns(SECOND / 5);
@@ -541,28 +519,5 @@ WEIR_TEST(CommNccl, ACreationWaitsForManyEnds)
     nccl_create(&rig, 2, 20 * SECOND);
     EXPECT_TRUE(nccl()->live() < 10 + 2);
     pthread_join(thread, NULL);
-    nccl_close(&rig);
-}
-
-// Made and destroyed: no thread and no native object stays.
-WEIR_TEST(CommNccl, FiftyInTurn)
-{
-    struct comm_rig rig;
-    comm_rig_open_ranks(&rig, "", 2);
-    const long before = count_threads();
-    for (int i = 0; i < 50; i++) {
-        nccl_create(&rig, 2, 20 * SECOND);
-        for (uint32_t rank = 0; rank < 2; rank++)
-            EXPECT_OK(all_reduce(&rig, rank, 8));
-        for (uint32_t rank = 0; rank < 2; rank++)
-            EXPECT_OK(weir_queue_sync(rig.queues[rank], GUARD_NS));
-        weir_comm_destroy(&rig.comms[0]), weir_comm_destroy(&rig.comms[1]);
-    }
-    const uint64_t start_ns = weir_clock_now_ns();
-    uint64_t pause_ns = 0;
-    const long workers = 2; // of the queues
-    while (count_threads() > before + workers && weir_clock_pause(start_ns, GUARD_NS, &pause_ns))
-        continue;
-    EXPECT_TRUE(count_threads() <= before + workers);
     nccl_close(&rig);
 }

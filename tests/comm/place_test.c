@@ -34,167 +34,120 @@ static void clear(void)
         unsetenv(variables[i]);
 }
 
-static weir_status create(const char *section, const struct weir_comm_params *params,
-                          weir_comm **out_comm, struct comm_rig *rig)
-{
-    char text[512];
-    snprintf(text, sizeof text, "[comm]\ntransport = fake\n%s\n", section);
-    comm_rig_open(rig, text, 0, WEIR_PLACE_DEVICE);
-    return weir_comm_create(rig->device, params, out_comm);
-}
+// What is set, as "NAME=VALUE NAME=VALUE", in the section [comm] and in the parameters, and what comes of it.
+struct row {
+    const char *set;
+    weir_status status; // WEIR_OK: one rank of one, which joins at once
+    const char *words;
+    const char *section;
+    struct weir_comm_params params;
+};
 
-// The environment names one rank of one, which joins at once.
-static void expect_one(const char *section, const struct weir_comm_params *params)
+static void set_all(const char *text)
 {
-    struct comm_rig rig;
-    weir_comm *comm;
-    EXPECT_OK(create(section, params, &comm, &rig));
-    EXPECT_UINT_EQ(weir_comm_rank(comm), 0);
-    EXPECT_UINT_EQ(weir_comm_count(comm), 1);
-    weir_comm_destroy(&comm);
-    comm_rig_close(&rig);
+    char copy[1024];
+    char *at = copy;
     clear();
-}
-
-// The second rank of two waits for the first, in vain: the message has what the transport was told.
-static void expect_missing(const char *section, const struct weir_comm_params *params,
-                           const char *words)
-{
-    struct comm_rig rig;
-    weir_comm *comm;
-    EXPECT_INT_EQ(create(section, params, &comm, &rig), WEIR_ERROR_COMM);
-    comm_rig_expect_words(&words, 1);
-    comm_rig_close(&rig);
-    clear();
-}
-
-static void expect_refused(const char *section, const struct weir_comm_params *params,
-                           const char *words)
-{
-    struct comm_rig rig;
-    weir_comm *comm;
-    EXPECT_INT_EQ(create(section, params, &comm, &rig), WEIR_ERROR_CONFIG);
-    comm_rig_expect_words(&words, 1);
-    EXPECT_TRUE(comm == NULL);
-    comm_rig_close(&rig);
-    clear();
-}
-
-static void set(const char *name, const char *value)
-{
-    setenv(name, value, 1);
-}
-
-static const struct weir_comm_params soon = {.struct_size = sizeof soon, .timeout_ns = 1};
-
-WEIR_TEST(CommPlace, AloneWithoutALauncher)
-{
-    clear();
-    expect_one("", NULL);
-}
-
-WEIR_TEST(CommPlace, Launchers)
-{
-    clear();
-    set("RANK", "1"), set("WORLD_SIZE", "2");
-    set("MASTER_ADDR", "127.0.0.1"), set("MASTER_PORT", "29500");
-    expect_missing("", &soon, "some of 2 ranks are missing at 'tcp://127.0.0.1:29500'");
-    set("OMPI_COMM_WORLD_RANK", "1"), set("OMPI_COMM_WORLD_SIZE", "3");
-    expect_missing("", &soon, "some of 3 ranks are missing at ''");
-    set("PMI_RANK", "1"), set("PMI_SIZE", "4");
-    set("MASTER_ADDR", "::1"), set("MASTER_PORT", "29500");
-    expect_missing("", &soon, "some of 4 ranks are missing at 'tcp://[::1]:29500'");
-    set("SLURM_PROCID", "1"), set("SLURM_NTASKS", "5");
-    expect_missing("", &soon, "some of 5 ranks");
-}
-
-static void set_slurm(const char *nodes, const char *step)
-{
-    set("SLURM_PROCID", "1"), set("SLURM_NTASKS", "5"), set("SLURM_JOB_ID", "4321007");
-    set("SLURM_STEP_NODELIST", nodes);
-    if (step)
-        set("SLURM_STEP_ID", step);
-}
-
-// The first host of the list, at a port that all ranks compute alike.
-WEIR_TEST(CommPlace, SlurmMeetsAtItsFirstHost)
-{
-    clear();
-    set_slurm("node[1-4,7]", NULL);
-    expect_missing("", &soon, "at 'tcp://node1:16007'");
-    set_slurm("node[07-16]-ib,gpu3", "2");
-    expect_missing("", &soon, "at 'tcp://node07-ib:16209'");
-    set_slurm("gpu3,node[1-4]", "0");
-    expect_missing("", &soon, "at 'tcp://gpu3:16007'");
-    set_slurm("gpu[5,9]", "0");
-    unsetenv("SLURM_STEP_NODELIST"), set("SLURM_JOB_NODELIST", "host1");
-    expect_missing("", &soon, "at 'tcp://host1:16007'");
-    set_slurm("node1", NULL);
-    set("MASTER_ADDR", "127.0.0.1"), set("MASTER_PORT", "29500");
-    expect_missing("", &soon, "at 'tcp://127.0.0.1:29500'");
-    set_slurm("node1", NULL);
-    set("SLURM_PROCID", "0"), set("SLURM_NTASKS", "1");
-    expect_one("", NULL);
-}
-
-WEIR_TEST(CommPlace, SlurmListsThatAreNone)
-{
-    static const char *const lists[] = {"", ",b", "node[1-4", "node[]", "r[1-2]n[1-2]"};
-    clear();
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-        set_slurm(lists[i], NULL);
-        expect_refused("", NULL, "no first host is found in SLURM's list of hosts");
+    snprintf(copy, sizeof copy, "%s", text);
+    for (char *one = strtok_r(copy, " ", &at); one; one = strtok_r(NULL, " ", &at)) {
+        char *value = strchr(one, '=');
+        *value = '\0';
+        setenv(one, value + 1, 1);
     }
 }
 
-// Parameters beat WEIR_COMM_*, which beats the file, which beats launchers.
-WEIR_TEST(CommPlace, Precedence)
+static void expect_row(const struct row *row)
 {
-    static const char file[] = "rank = 1\ncount = 3\nrendezvous = file:from-the-file";
-    const struct weir_comm_params params = {.struct_size = sizeof params,
-                                            .rank = 1,
-                                            .count = 5,
-                                            .rendezvous = "file:from-params",
-                                            .timeout_ns = 1};
+    char text[512];
+    struct comm_rig rig;
+    own_comm comm = NULL;
+    struct weir_comm_params params = row->params;
+    params.struct_size = sizeof params;
+    params.timeout_ns = 1;
+    weir_test_note("%s; %s", row->set, row->words ? row->words : "");
+    set_all(row->set);
+    snprintf(text, sizeof text, "[comm]\ntransport = fake\n%s\n", row->section ? row->section : "");
+    comm_rig_open(&rig, text, 0, WEIR_PLACE_DEVICE);
+    if (row->status == WEIR_OK)
+        params.timeout_ns = 0;
+    EXPECT_INT_EQ(weir_comm_create(rig.device, &params, &comm), row->status);
+    if (row->status < 0) {
+        comm_rig_expect_words(&row->words, 1);
+        EXPECT_TRUE(comm == NULL);
+    } else {
+        EXPECT_UINT_EQ(weir_comm_rank(comm), 0);
+        EXPECT_UINT_EQ(weir_comm_count(comm), 1);
+    }
+    weir_comm_destroy(&comm);
+    comm_rig_close(&rig);
     clear();
-    set("RANK", "1"), set("WORLD_SIZE", "2");
-    set("MASTER_ADDR", "127.0.0.1"), set("MASTER_PORT", "29500");
-    expect_missing(file, &soon, "some of 3 ranks are missing at 'file:from-the-file'");
-    set("WEIR_COMM_RANK", "0"), set("WEIR_COMM_COUNT", "4");
-    set("WEIR_COMM_RENDEZVOUS", "file:from-variable");
-    expect_missing(file, &soon, "some of 4 ranks are missing at 'file:from-variable'");
-    set("WEIR_COMM_RANK", "0"), set("WEIR_COMM_COUNT", "4");
-    expect_missing(file, &params, "some of 5 ranks are missing at 'file:from-params'");
+    weir_test_note(NULL);
 }
 
-WEIR_TEST(CommPlace, Contradictions)
+#define AT_HOST " MASTER_ADDR=127.0.0.1 MASTER_PORT=29500"
+#define SLURM "SLURM_PROCID=1 SLURM_NTASKS=5 SLURM_JOB_ID=4321007 "
+#define FILE_OF_COMM "rank = 1\ncount = 3\nrendezvous = file:from-the-file"
+#define MISSING(text) .status = WEIR_ERROR_COMM, .words = "some of " text
+#define REFUSED(text) .status = WEIR_ERROR_CONFIG, .words = (text)
+
+// The second rank of several waits for the first, in vain: the message has what the transport was told.
+static const struct row rows[] = {
+    {"", .status = WEIR_OK},
+    // Launchers.
+    {"RANK=1 WORLD_SIZE=2" AT_HOST, MISSING("2 ranks are missing at 'tcp://127.0.0.1:29500'")},
+    {"OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=3", MISSING("3 ranks are missing at ''")},
+    {"PMI_RANK=1 PMI_SIZE=4 MASTER_ADDR=::1 MASTER_PORT=29500",
+     MISSING("4 ranks are missing at 'tcp://[::1]:29500'")},
+    {"SLURM_PROCID=1 SLURM_NTASKS=5", MISSING("5 ranks")},
+    // Slurm: the first host of the list, at a port that all ranks compute alike.
+    {SLURM "SLURM_STEP_NODELIST=node[1-4,7]",
+     MISSING("5 ranks are missing at 'tcp://node1:16007'")},
+    {SLURM "SLURM_STEP_NODELIST=node[07-16]-ib,gpu3 SLURM_STEP_ID=2",
+     MISSING("5 ranks are missing at 'tcp://node07-ib:16209'")},
+    {SLURM "SLURM_STEP_NODELIST=gpu3,node[1-4] SLURM_STEP_ID=0",
+     MISSING("5 ranks are missing at 'tcp://gpu3:16007'")},
+    {SLURM "SLURM_JOB_NODELIST=host1 SLURM_STEP_ID=0",
+     MISSING("5 ranks are missing at 'tcp://host1:16007'")},
+    {SLURM "SLURM_STEP_NODELIST=node1" AT_HOST,
+     MISSING("5 ranks are missing at 'tcp://127.0.0.1:29500'")},
+    {"SLURM_PROCID=0 SLURM_NTASKS=1 SLURM_JOB_ID=43 SLURM_STEP_NODELIST=node1", .status = WEIR_OK},
+    {SLURM "SLURM_STEP_NODELIST=", REFUSED("no first host is found")},
+    {SLURM "SLURM_STEP_NODELIST=,b", REFUSED("no first host is found")},
+    {SLURM "SLURM_STEP_NODELIST=node[1-4", REFUSED("no first host is found")},
+    {SLURM "SLURM_STEP_NODELIST=node[]", REFUSED("no first host is found")},
+    {SLURM "SLURM_STEP_NODELIST=r[1-2]n[1-2]",
+     REFUSED("no first host is found in SLURM's list of hosts")},
+    // Parameters beat WEIR_COMM_*, which beats the file, which beats launchers.
+    {"RANK=1 WORLD_SIZE=2" AT_HOST, MISSING("3 ranks are missing at 'file:from-the-file'"),
+     .section = FILE_OF_COMM},
+    {"WEIR_COMM_RANK=0 WEIR_COMM_COUNT=4 WEIR_COMM_RENDEZVOUS=file:from-variable",
+     MISSING("4 ranks are missing at 'file:from-variable'"), .section = FILE_OF_COMM},
+    {"WEIR_COMM_RANK=0 WEIR_COMM_COUNT=4", MISSING("5 ranks are missing at 'file:from-params'"),
+     .section = FILE_OF_COMM, .params = {.rank = 1, .count = 5, .rendezvous = "file:from-params"}},
+    // Contradictions.
+    {"RANK=1", REFUSED("RANK is set, and WORLD_SIZE is not")},
+    {"SLURM_NTASKS=1", REFUSED("SLURM_NTASKS is set, and SLURM_PROCID is not")},
+    {"RANK=one WORLD_SIZE=2", REFUSED("RANK is 'one', which is no number of 32 bits")},
+    {"RANK=0 WORLD_SIZE=4294967296", REFUSED("WORLD_SIZE is '4294967296'")},
+    {"RANK=2 WORLD_SIZE=2", REFUSED("rank 2 of 2 ranks (WORLD_SIZE)")},
+    {"MASTER_ADDR=127.0.0.1", REFUSED("MASTER_ADDR is set, and MASTER_PORT is not")},
+    {"MASTER_PORT=29500", REFUSED("MASTER_PORT is set, and MASTER_ADDR is not")},
+    {"WEIR_COMM_RANK=1", REFUSED("WEIR_COMM_RANK is set, and `count` of [comm] is not")},
+    {"", REFUSED("is set, and `rank` of [comm] is not"), .section = "count = 2"},
+    {"", REFUSED("rank 3 of 2 ranks"), .section = "rank = 3\ncount = 2"},
+    {"", REFUSED("rank 2 of 2 ranks (the parameters)"), .params = {.rank = 2, .count = 2}},
+};
+
+WEIR_TEST(CommPlace, Sources)
 {
     char longer[600];
     memset(longer, 'a', sizeof longer - 1);
     longer[sizeof longer - 1] = '\0';
-    clear();
-    set("RANK", "1");
-    expect_refused("", NULL, "RANK is set, and WORLD_SIZE is not");
-    set("SLURM_NTASKS", "1");
-    expect_refused("", NULL, "SLURM_NTASKS is set, and SLURM_PROCID is not");
-    set("RANK", "one"), set("WORLD_SIZE", "2");
-    expect_refused("", NULL, "RANK is 'one', which is no number of 32 bits");
-    set("RANK", "0"), set("WORLD_SIZE", "4294967296");
-    expect_refused("", NULL, "WORLD_SIZE is '4294967296'");
-    set("RANK", "2"), set("WORLD_SIZE", "2");
-    expect_refused("", NULL, "rank 2 of 2 ranks (WORLD_SIZE)");
-    set("MASTER_ADDR", "127.0.0.1");
-    expect_refused("", NULL, "MASTER_ADDR is set, and MASTER_PORT is not");
-    set("MASTER_PORT", "29500");
-    expect_refused("", NULL, "MASTER_PORT is set, and MASTER_ADDR is not");
-    set("WEIR_COMM_RANK", "1");
-    expect_refused("", NULL, "WEIR_COMM_RANK is set, and `count` of [comm] is not");
-    expect_refused("count = 2", NULL, "is set, and `rank` of [comm] is not");
-    expect_refused("rank = 3\ncount = 2", NULL, "rank 3 of 2 ranks");
-    expect_refused("", WEIR_PARAMS(weir_comm, .rank = 2, .count = 2),
-                   "rank 2 of 2 ranks (the parameters)");
-    expect_refused("", WEIR_PARAMS(weir_comm, .count = 1, .rendezvous = longer),
-                   "has more than 511 bytes");
+    const struct row too_long = {"", REFUSED("has more than 511 bytes"),
+                                 .params = {.count = 1, .rendezvous = longer}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        expect_row(&rows[i]);
+    expect_row(&too_long);
 }
 
 // What weir_open() refuses.
@@ -213,7 +166,7 @@ WEIR_TEST(CommPlace, Section)
     expect_not_opened("[comm]\nranks = 1\n", "unknown key 'ranks' in [comm]; did you mean 'rank'?");
     expect_not_opened("[comm]\ntimeout = 0\n", "'timeout' of [comm] must be from 1 to 86400");
     expect_not_opened("[com]\n", "unknown section [com]; did you mean [comm]?");
-    set("WEIR_COMM_CHECK", "yes");
+    setenv("WEIR_COMM_CHECK", "yes", 1);
     expect_not_opened("", "WEIR_COMM_CHECK: 'check' of [comm] must be 0 or 1, not 'yes'");
 }
 

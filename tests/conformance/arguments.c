@@ -33,10 +33,13 @@ static void expect_bools(const struct bench *x, bool even, bool odd)
         EXPECT_UINT_EQ(out[i], i % 2 ? odd : even);
 }
 
-// One to each integer parameter, at once and from a graph.
+// One to each integer parameter, at once and from a graph; and chars.
 CONFORM(Arguments, Bools)
 {
     own_graph graph = NULL;
+    const struct values values = {0};
+    const char letter = 'x', minus = (char)-3;
+    uint64_t out[12];
     const bool runs = conform_kernels_run(f);
 
     own_bench x = make_bench(f, "store_values", BYTES);
@@ -51,23 +54,8 @@ CONFORM(Arguments, Bools)
     ASSERT_OK(weir_queue_graph(x.queue, graph));
     if (runs)
         expect_bools(&x, true, false);
-    EXPECT_SYNC(x.queue);
-}
-
-CONFORM(Arguments, Chars)
-{
-    const struct values values = {0};
-    const char letter = 'x';
-    const char minus = (char)-3;
-    uint64_t out[12];
-    const bool runs = conform_kernels_run(f);
-
-    own_bench x = make_bench(f, "store_values", BYTES);
-    weir_status status =
-        weir_queue_launch(x.queue, x.kernel, one, one, weir_out(x.a, 0, sizeof out), letter,
-                          (unsigned short)0, 0u, UINT64_C(0), minus, (short)0, 0, INT64_C(0), 0.0f,
-                          weir_value(&values, sizeof values));
-    ASSERT_OK(status);
+    LAUNCH(&x, one, one, weir_out(x.a, 0, sizeof out), letter, (unsigned short)0, 0u, UINT64_C(0),
+           minus, (short)0, 0, INT64_C(0), 0.0f, weir_value(&values, sizeof values));
     ASSERT_OK(weir_download(x.queue, out, x.a, 0, sizeof out));
     if (runs) {
         EXPECT_UINT_EQ(out[0], 'x');
@@ -289,31 +277,6 @@ CONFORM(ArgumentsRefused, Null)
 }
 
 // Offsets.
-
-// Ranges of one buffer, whose offsets are multiples of four bytes and of nothing more.
-CONFORM(Arguments, ByteOffsets)
-{
-    enum {
-        ITEMS = 16,
-        ROUNDS = 5
-    };
-    uint32_t words[ITEMS];
-    const uint32_t start = 1;
-    const bool runs = conform_kernels_run(f);
-
-    if (!f->limits->byte_offsets)
-        CONFORM_SKIP("offsets are multiples of limits.argument_alignment_bytes here");
-    own_bench x = make_bench(f, "add_words", BYTES);
-    ASSERT_OK(weir_queue_fill(x.queue, x.a, 0, BYTES, &start, 4));
-    for (uint32_t i = 0; i < ROUNDS; i++) // sum = 1 + sum
-        for (uint32_t turn = 0; turn < 2; turn++)
-            LAUNCH(&x, one, weir_dim(ITEMS, 1, 1), weir_in(x.a, 4, sizeof words),
-                   weir_in(x.a, turn ? 332 : 204, sizeof words),
-                   weir_out(x.a, turn ? 204 : 332, sizeof words), (uint32_t)ITEMS);
-    ASSERT_OK(weir_download(x.queue, words, x.a, 204, sizeof words));
-    for (int i = 0; i < ITEMS && runs; i++)
-        EXPECT_UINT_EQ(words[i], 1 + 2 * ROUNDS);
-}
 
 // At multiples of 1, 8, 16 and 8 bytes, with local memory of both kinds.
 CONFORM(Arguments, OffsetsOfEveryType)

@@ -302,6 +302,7 @@ static weir_graph *capture_halves(const struct rig *r)
 
 CONFORM(GraphEdit, DisabledNode)
 {
+    const unsigned char pattern[16] = {9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9};
     own_rig r = make_rig(f);
     own_graph graph = capture_halves(&r);
     EXPECT_OK(weir_graph_set_enabled(graph, 1, true)); // as it was
@@ -320,14 +321,8 @@ CONFORM(GraphEdit, DisabledNode)
     launch_and_sync(r.a, graph);
     EXPECT_TRUE(halves_are(&r, 1, 3));
     EXPECT_UINT_EQ(weir_graph_node_count(graph), 3);
-}
 
-// Also where an update makes the driver build its graph again, and with a node of several parts.
-CONFORM(GraphEdit, DisabledNodeAfterARebuild)
-{
-    const unsigned char pattern[16] = {9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9};
-    own_rig r = make_rig(f);
-    own_graph graph = capture_halves(&r);
+    // Also where an update makes the driver build its graph again, and with a node of several parts.
     EXPECT_OK(weir_graph_set_enabled(graph, 1, false));
     EXPECT_OK(weir_graph_set_fill(graph, 0, r.x, 0, SIZE, pattern, 16));
     launch_and_sync(r.a, graph);
@@ -495,22 +490,11 @@ CONFORM(GraphEdit, RowsAndSlices)
     EXPECT_TRUE(boxes_are(&r, 512, 2));
 }
 
-CONFORM(GraphEdit, Refusals)
-{
-    weir_graph *clone = NULL;
-    own_rig r = make_rig(f);
-    own_graph graph = capture_halves(&r);
-    EXPECT_INVALID(weir_graph_set_enabled(graph, 3, false), "the graph has 3");
-    EXPECT_INVALID(weir_graph_set_enabled(NULL, 0, false), "graph");
-    EXPECT_INVALID(weir_graph_clone(NULL, NULL, &clone), "graph");
-    EXPECT_INVALID(weir_graph_clone(graph, NULL, NULL), "out_graph");
-    EXPECT_NULL(clone);
-}
-
 // Updates of one do not change the other.
 CONFORM(GraphEdit, Clone)
 {
     own_graph clone = NULL;
+    weir_graph *none = NULL;
     own_rig r = make_rig(f);
     weir_graph *graph = capture_halves(&r);
     set_fill(graph, 0, r.x, 0, SIZE, 7);
@@ -523,8 +507,12 @@ CONFORM(GraphEdit, Clone)
     EXPECT_TRUE(halves_are(&r, 2, 7));
     launch_and_sync(r.a, clone);
     EXPECT_TRUE(halves_are(&r, 8, 8));
-    EXPECT_INVALID(weir_graph_set_enabled(clone, 9, true), "the graph has 3");
+    EXPECT_INVALID(weir_graph_set_enabled(clone, 3, true), "the graph has 3");
     EXPECT_STR_EQ(weir_last_error()->object, "graph");
+    EXPECT_INVALID(weir_graph_set_enabled(NULL, 0, false), "graph");
+    EXPECT_INVALID(weir_graph_clone(graph, NULL, NULL), "out_graph");
+    EXPECT_INVALID(weir_graph_clone(NULL, NULL, &none), "graph");
+    EXPECT_NULL(none);
     weir_graph_destroy(&graph);
     launch_and_sync(r.b, clone);
     EXPECT_TRUE(halves_are(&r, 8, 8));

@@ -12,47 +12,135 @@ static weir_buffer *make(struct fixture *f, int host)
     return host ? conform_host_buffer(f, SIZE) : conform_device_buffer(f, SIZE);
 }
 
-// Unaligned offsets, to and from both placements.
-CONFORM(Copy, AllPlacements)
+struct size {
+    size_t width;
+    size_t height;
+    size_t depth;
+};
+
+// Whether the box at `dst` holds data set 5 as it lies at `src`, and each other byte of the buffer
+// data set 6.
+static bool holds_box(weir_queue *queue, const struct weir_volume *dst,
+                      const struct weir_volume *src, const struct size *size)
 {
-    own_queue queue = conform_queue(f, "q");
-    for (int from = 0; from < 2; from++) {
-        for (int to = 0; to < 2; to++) {
-            weir_test_note("from %s to %s", from ? "HOST" : "DEVICE", to ? "HOST" : "DEVICE");
-            weir_buffer *src = make(f, from);
-            weir_buffer *dst = make(f, to);
-            conform_write(queue, src, 1);
-            conform_write(queue, dst, 2);
-            ASSERT_OK(weir_queue_copy(queue, dst, 37, src, 1003, 4001));
-            EXPECT_TRUE(conform_holds(queue, dst, 0, 37, 2, 0));
-            EXPECT_TRUE(conform_holds(queue, dst, 37, 4001, 1, 1003));
-            EXPECT_TRUE(conform_holds(queue, dst, 4038, SIZE - 4038, 2, 4038));
-            EXPECT_TRUE(conform_holds(queue, src, 0, SIZE, 1, 0));
-            ASSERT_OK(weir_queue_copy(queue, dst, 0, src, 0, SIZE));
-            EXPECT_TRUE(conform_holds(queue, dst, 0, SIZE, 1, 0));
-            weir_buffer_destroy(&src);
-            weir_buffer_destroy(&dst);
+    unsigned char bytes[SIZE];
+    unsigned char wanted[SIZE];
+    for (size_t i = 0; i < SIZE; i++)
+        wanted[i] = conform_pattern(i, 6);
+    for (size_t z = 0; z < size->depth; z++)
+        for (size_t y = 0; y < size->height; y++)
+            for (size_t x = 0; x < size->width; x++)
+                wanted[dst->offset + z * dst->slice_pitch + y * dst->pitch + x] =
+                    conform_pattern(src->offset + z * src->slice_pitch + y * src->pitch + x, 5);
+    EXPECT_OK(weir_download(queue, bytes, dst->buffer, 0, SIZE));
+    for (size_t i = 0; i < SIZE; i++)
+        if (bytes[i] != wanted[i]) {
+            weir_test_fail(__FILE__, __LINE__, "byte %zu is %u and should be %u", i, bytes[i],
+                           wanted[i]);
+            return false;
         }
-    }
+    return true;
 }
 
+// A copy of one, two or three dimensions.
+static weir_status copy_of(weir_queue *queue, int dimensions, struct weir_volume dst,
+                           struct weir_volume src, struct size size)
+{
+    if (dimensions == 1)
+        return weir_queue_copy(queue, dst.buffer, dst.offset, src.buffer, src.offset, size.width);
+    if (dimensions == 2)
+        return weir_queue_copy_2d(queue, (struct weir_plane){dst.buffer, dst.offset, dst.pitch},
+                                  (struct weir_plane){src.buffer, src.offset, src.pitch},
+                                  size.width, size.height);
+    return weir_queue_copy_3d(queue, dst, src, size.width, size.height, size.depth);
+}
+
+// Buffers of `to` and `from`, 1 for HOST, with a copy between them.
+static void copy_box(struct fixture *f, weir_queue *queue, int to, int from, int dimensions,
+                     struct weir_volume dst, struct weir_volume src, struct size size)
+{
+    dst.buffer = make(f, to);
+    src.buffer = make(f, from);
+    conform_write(queue, src.buffer, 5);
+    conform_write(queue, dst.buffer, 6);
+    EXPECT_OK(copy_of(queue, dimensions, dst, src, size));
+    EXPECT_TRUE(holds_box(queue, &dst, &src, &size));
+    EXPECT_TRUE(conform_holds(queue, src.buffer, 0, SIZE, 5, 0));
+    weir_buffer_destroy(&dst.buffer);
+    weir_buffer_destroy(&src.buffer);
+}
+
+// Unaligned offsets, to and from both placements. Rows with gaps, which stay as they were, and without; the last
+// row needs no whole pitch, and a single one no pitch at all. Slice pitches that are multiples of the pitch, and such
+// that are not; packed rows and slices; slices of one row, and a single slice.
+CONFORM(Copy, AllPlacements)
+{
+    static const struct {
+        int dimensions;
+        struct weir_volume dst;
+        struct weir_volume src;
+        struct size size;
+    } cases[] = {
+        {1, {NULL, 37, 0, 0}, {NULL, 1003, 0, 0}, {4001, 1, 1}},
+        {1, {NULL, 0, 0, 0}, {NULL, 0, 0, 0}, {SIZE, 1, 1}},
+        {2, {NULL, 3, 61, 0}, {NULL, 101, 100, 0}, {61, 40, 1}},
+        {2, {NULL, 101, 100, 0}, {NULL, 3, 61, 0}, {60, 2, 1}},
+        {2, {NULL, 0, 10, 0}, {NULL, SIZE - 210, 100, 0}, {10, 3, 1}},
+        {2, {NULL, SIZE - 10, SIZE_MAX, 0}, {NULL, SIZE - 210, 100, 0}, {10, 1, 1}},
+        {3, {NULL, 7, 50, 500}, {NULL, 3, 40, 320}, {37, 8, 9}},
+        {3, {NULL, 7, 50, 501}, {NULL, 3, 40, 321}, {37, 8, 9}},
+        {3, {NULL, 0, 40, 320}, {NULL, 1000, 40, 320}, {40, 8, 9}},
+        {3, {NULL, 0, 40, 320}, {NULL, 1000, 64, 512}, {40, 8, 9}},
+        {3, {NULL, 131, 64, 640}, {NULL, 1000, 64, 512}, {33, 8, 20}},
+        {3, {NULL, 5, 100, 100}, {NULL, 6, 90, 300}, {90, 1, 60}},
+        {3, {NULL, 5, 100, 0}, {NULL, 6, 90, 1}, {90, 20, 1}},
+        {3, {NULL, SIZE - (2 * 700 + 3 * 100 + 10), 100, 700}, {NULL, 0, 10, 40}, {10, 4, 3}},
+    };
+    own_queue queue = conform_queue(f, "q");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int kind = 0; kind < 4; kind++) {
+            weir_test_note("case %zu, from %s to %s", i, kind & 1 ? "HOST" : "DEVICE",
+                           kind & 2 ? "HOST" : "DEVICE");
+            copy_box(f, queue, kind >> 1, kind & 1, cases[i].dimensions, cases[i].dst, cases[i].src,
+                     cases[i].size);
+        }
+}
+
+// Boxes that lie side by side in one volume: rows, slices or bytes apart.
 CONFORM(Copy, WithinOneBuffer)
 {
+    static const struct {
+        int dimensions;
+        size_t from;
+        size_t to;
+        struct size size;
+    } cases[] = {
+        {1, 0, 5000, {5000, 1, 1}},         {2, 0, 50, {50, 100, 1}},
+        {3, 0, 50, {50, 10, 10}},           // beside each other in each row
+        {3, 0, 5 * 100, {100, 5, 10}},      // rows of each slice
+        {3, 0, 5 * 1000, {100, 10, 5}},     // slices
+        {3, 95, 5 + 300 + 2000, {5, 3, 4}}, // where rows end and begin again
+    };
     own_queue queue = conform_queue(f, "q");
-    for (int host = 0; host < 2; host++) {
-        weir_buffer *buffer = make(f, host);
-        conform_write(queue, buffer, 3);
-        ASSERT_OK(weir_queue_copy(queue, buffer, 5000, buffer, 0, 5000));
-        EXPECT_TRUE(conform_holds(queue, buffer, 5000, 5000, 3, 0));
-        EXPECT_TRUE(conform_holds(queue, buffer, 0, 5000, 3, 0));
-        EXPECT_INVALID(weir_queue_copy(queue, buffer, 10, buffer, 0, 11), "overlap");
-        EXPECT_INVALID(weir_queue_copy(queue, buffer, 0, buffer, 10, 11), "overlap");
-        EXPECT_INVALID(weir_queue_copy(queue, buffer, 7, buffer, 7, 1), "overlap");
-        EXPECT_OK(weir_queue_copy(queue, buffer, 10, buffer, 0, 10));
-        EXPECT_OK(weir_queue_copy(queue, buffer, 7, buffer, 7, 0));
-        EXPECT_SYNC(queue);
-        weir_buffer_destroy(&buffer);
-    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int on_host = 0; on_host < 2; on_host++) {
+            struct weir_volume src = {make(f, on_host), cases[i].from, 100, 1000};
+            const struct weir_volume dst = {src.buffer, cases[i].to, 100, 1000};
+            const struct size *size = &cases[i].size;
+            unsigned char before[SIZE];
+            unsigned char after[SIZE];
+            weir_test_note("case %zu, %s", i, on_host ? "HOST" : "DEVICE");
+            conform_write(queue, src.buffer, 5);
+            ASSERT_OK(weir_download(queue, before, src.buffer, 0, SIZE));
+            ASSERT_OK(copy_of(queue, cases[i].dimensions, dst, src, *size));
+            ASSERT_OK(weir_download(queue, after, src.buffer, 0, SIZE));
+            for (size_t z = 0; z < size->depth; z++)
+                for (size_t y = 0; y < size->height; y++)
+                    memcpy(before + dst.offset + z * 1000 + y * 100,
+                           before + src.offset + z * 1000 + y * 100, size->width);
+            EXPECT_INT_EQ(memcmp(before, after, SIZE), 0);
+            weir_buffer_destroy(&src.buffer);
+        }
 }
 
 // Nothing is copied, but later work is still in order.
@@ -95,58 +183,11 @@ CONFORM(Copy, Refusals)
     EXPECT_INVALID(weir_queue_copy(queue, a, 0, NULL, 0, 1), "src is no buffer");
     EXPECT_INVALID(weir_queue_copy(queue, a, SIZE, b, 0, 1), "dst: 1 bytes at offset 20000");
     EXPECT_INVALID(weir_queue_copy(queue, a, 0, b, SIZE, 1), "src: 1 bytes at offset 20000");
-    EXPECT_SYNC(queue);
-}
-
-CONFORM(Copy2D, AllPlacements)
-{
-    enum {
-        WIDTH = 61,
-        HEIGHT = 40
-    };
-    own_queue queue = conform_queue(f, "q");
-    for (int from = 0; from < 2; from++) {
-        for (int to = 0; to < 2; to++) {
-            weir_test_note("from %s to %s", from ? "HOST" : "DEVICE", to ? "HOST" : "DEVICE");
-            const struct weir_plane src = {make(f, from), 101, 100};
-            const struct weir_plane dst = {make(f, to), 3, WIDTH};
-            conform_write(queue, src.buffer, 5);
-            conform_write(queue, dst.buffer, 6);
-            ASSERT_OK(weir_queue_copy_2d(queue, dst, src, WIDTH, HEIGHT));
-            EXPECT_TRUE(conform_holds(queue, dst.buffer, 0, 3, 6, 0));
-            for (size_t row = 0; row < HEIGHT; row++)
-                ASSERT_TRUE(
-                    conform_holds(queue, dst.buffer, 3 + row * WIDTH, WIDTH, 5, 101 + row * 100));
-            const size_t end = 3 + (size_t)WIDTH * HEIGHT;
-            EXPECT_TRUE(conform_holds(queue, dst.buffer, end, SIZE - end, 6, end));
-            // And back, into rows with gaps, which stay as they were.
-            ASSERT_OK(weir_queue_copy_2d(queue, src, dst, WIDTH - 1, 2));
-            EXPECT_TRUE(conform_holds(queue, src.buffer, 161, 40, 5, 161));
-            weir_buffer *buffers[] = {src.buffer, dst.buffer};
-            weir_buffer_destroy(&buffers[0]);
-            weir_buffer_destroy(&buffers[1]);
-        }
-    }
-}
-
-// The last row does not need a whole pitch, and a single row needs no pitch at
-// all.
-CONFORM(Copy2D, LastRow)
-{
-    own_queue queue = conform_queue(f, "q");
-    own_buffer a = make(f, 0);
-    own_buffer b = make(f, 1);
-    const struct weir_plane src = {a, SIZE - (100 + 100 + 10), 100};
-    const struct weir_plane dst = {b, 0, 10};
-    const struct weir_plane one = {b, SIZE - 10, SIZE_MAX};
-
-    conform_write(queue, a, 7);
-    ASSERT_OK(weir_queue_copy_2d(queue, dst, src, 10, 3));
-    EXPECT_TRUE(conform_holds(queue, b, 20, 10, 7, SIZE - 10));
-    ASSERT_OK(weir_queue_copy_2d(queue, one, src, 10, 1));
-    EXPECT_TRUE(conform_holds(queue, b, SIZE - 10, 10, 7, SIZE - 210));
-    EXPECT_INVALID(weir_queue_copy_2d(queue, dst, src, 10, 4), "do not lie in");
-    EXPECT_INVALID(weir_queue_copy_2d(queue, one, src, 10, 2), "do not lie in");
+    EXPECT_INVALID(weir_queue_copy(queue, b, 10, b, 0, 11), "overlap");
+    EXPECT_INVALID(weir_queue_copy(queue, b, 0, b, 10, 11), "overlap");
+    EXPECT_INVALID(weir_queue_copy(queue, b, 7, b, 7, 1), "overlap");
+    EXPECT_OK(weir_queue_copy(queue, b, 10, b, 0, 10));
+    EXPECT_OK(weir_queue_copy(queue, b, 7, b, 7, 0));
     EXPECT_SYNC(queue);
 }
 
@@ -164,6 +205,7 @@ CONFORM(Copy2D, Refusals)
     const struct weir_plane beside = {a, 50, 100};
     const struct weir_plane across = {a, 45, 100};
     const struct weir_plane slanted = {a, 50, 101};
+    const struct weir_plane last = {b, SIZE - 210, 100};
 
     EXPECT_INVALID(weir_queue_copy_2d(NULL, dst, src, 10, 10), "queue");
     EXPECT_INVALID(weir_queue_copy_2d(queue, none, src, 10, 10), "dst is no buffer");
@@ -174,6 +216,7 @@ CONFORM(Copy2D, Refusals)
     EXPECT_INVALID(weir_queue_copy_2d(queue, wide, src, 10, 3), "dst:");
     EXPECT_INVALID(weir_queue_copy_2d(queue, dst, beyond, 10, 10), "src:");
     EXPECT_INVALID(weir_queue_copy_2d(queue, dst, src, 10, SIZE_MAX), "do not lie in");
+    EXPECT_INVALID(weir_queue_copy_2d(queue, dst, last, 10, 4), "do not lie in");
     // Within one buffer: side by side is fine, on top of each other is not.
     EXPECT_OK(weir_queue_copy_2d(queue, dst, beside, 50, 100));
     EXPECT_INVALID(weir_queue_copy_2d(queue, dst, across, 46, 100), "overlap");
@@ -182,37 +225,54 @@ CONFORM(Copy2D, Refusals)
     EXPECT_SYNC(queue);
 }
 
-CONFORM(Fill, EveryPatternSize)
-{
-    static const unsigned char pattern[16] = {1, 2,  3,  4,  5,  6,  7,  8,
-                                              9, 10, 11, 12, 13, 14, 15, 16};
-    own_queue queue = conform_queue(f, "q");
-    unsigned char *bytes = malloc(SIZE);
+static const unsigned char pattern[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
+static const unsigned char repeated[16] = {9, 8, 7, 6, 9, 8, 7, 6, 9, 8, 7, 6, 9, 8, 7, 6};
 
-    ASSERT_NOT_NULL(bytes);
-    for (int host = 0; host < 2; host++) {
-        for (size_t n = 1; n <= 16; n *= 2) {
-            weir_test_note("%s, pattern of %zu", host ? "HOST" : "DEVICE", n);
-            const size_t offset = 5 * n;
-            const size_t size = 133 * n;
-            weir_buffer *buffer = make(f, host);
-            conform_write(queue, buffer, 8);
-            ASSERT_OK(weir_queue_fill(queue, buffer, offset, size, pattern, n));
-            ASSERT_OK(weir_download(queue, bytes, buffer, 0, SIZE));
-            for (size_t i = 0; i < SIZE; i++)
-                ASSERT_INT_EQ(bytes[i], i < offset || i >= offset + size ? conform_pattern(i, 8)
-                                                                         : pattern[i % n]);
-            weir_buffer_destroy(&buffer);
+// With a pitch of 0, by the fill of one dimension.
+static void fill_rows(weir_queue *queue, struct weir_plane dst, size_t width, size_t height,
+                      const unsigned char *with, size_t size)
+{
+    unsigned char bytes[SIZE];
+    unsigned char wanted[SIZE];
+    for (size_t i = 0; i < SIZE; i++)
+        wanted[i] = conform_pattern(i, 6);
+    for (size_t row = 0; row < height; row++)
+        for (size_t x = 0; x < width; x++)
+            wanted[dst.offset + row * dst.pitch + x] = with[x % size];
+    conform_write(queue, dst.buffer, 6);
+    EXPECT_OK(dst.pitch > 0 ? weir_queue_fill_2d(queue, dst, width, height, with, size)
+                            : weir_queue_fill(queue, dst.buffer, dst.offset, width, with, size));
+    EXPECT_OK(weir_download(queue, bytes, dst.buffer, 0, SIZE));
+    EXPECT_INT_EQ(memcmp(bytes, wanted, SIZE), 0);
+}
+
+// Rows with gaps, which stay as they were, and without; one row, two, and a number that is no power
+// of two.
+CONFORM(Fill2D, EveryPatternSize)
+{
+    own_queue queue = conform_queue(f, "q");
+    weir_buffer *buffers[] = {make(f, 0), make(f, 1)};
+    for (size_t size = 1; size <= 16; size *= 2)
+        for (int kind = 0; kind < 4; kind++) {
+            weir_buffer *buffer = buffers[kind & 1];
+            const unsigned char *with = kind & 2 ? repeated : pattern;
+            weir_test_note("a pattern of %zu bytes, %s", size, kind & 1 ? "HOST" : "DEVICE");
+            fill_rows(queue, (struct weir_plane){buffer, 5 * size, 0}, 133 * size, 1, with, size);
+            fill_rows(queue, (struct weir_plane){buffer, 5 * size, 13 * size}, 9 * size, 77, with,
+                      size);
+            fill_rows(queue, (struct weir_plane){buffer, 0, 16 * size}, 16 * size, 64, with, size);
+            fill_rows(queue, (struct weir_plane){buffer, 48, SIZE_MAX}, 8 * size, 1, with, size);
+            fill_rows(queue, (struct weir_plane){buffer, 16, 640}, 320, 2, with, size);
         }
-    }
-    free(bytes);
+    weir_test_note(NULL);
+    weir_buffer_destroy(&buffers[0]);
+    weir_buffer_destroy(&buffers[1]);
 }
 
 CONFORM(Fill, Refusals)
 {
     own_queue queue = conform_queue(f, "q");
     own_buffer buffer = make(f, 0);
-    const uint64_t pattern[4] = {0};
     static const size_t bad[] = {0, 3, 5, 6, 7, 12, 17, 24, 32, SIZE_MAX};
 
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
@@ -372,114 +432,6 @@ CONFORM(Buffer, HostUse)
     EXPECT_INVALID(weir_host_begin(host, SIZE, 1, WEIR_ACCESS_READ, &part), "do not lie in");
 }
 
-// Boxes, and fills of rows.
-
-struct size {
-    size_t width;
-    size_t height;
-    size_t depth;
-};
-
-// Whether the box at `dst` holds data set 5 as it lies at `src`, and each other byte of the buffer
-// data set 6.
-static bool holds_box(weir_queue *queue, const struct weir_volume *dst,
-                      const struct weir_volume *src, const struct size *size)
-{
-    unsigned char bytes[SIZE];
-    unsigned char wanted[SIZE];
-    for (size_t i = 0; i < SIZE; i++)
-        wanted[i] = conform_pattern(i, 6);
-    for (size_t z = 0; z < size->depth; z++)
-        for (size_t y = 0; y < size->height; y++)
-            for (size_t x = 0; x < size->width; x++)
-                wanted[dst->offset + z * dst->slice_pitch + y * dst->pitch + x] =
-                    conform_pattern(src->offset + z * src->slice_pitch + y * src->pitch + x, 5);
-    EXPECT_OK(weir_download(queue, bytes, dst->buffer, 0, SIZE));
-    for (size_t i = 0; i < SIZE; i++)
-        if (bytes[i] != wanted[i]) {
-            weir_test_fail(__FILE__, __LINE__, "byte %zu is %u and should be %u", i, bytes[i],
-                           wanted[i]);
-            return false;
-        }
-    return true;
-}
-
-// Buffers of `to` and `from`, 1 for HOST, with a copy between them.
-static void copy_box(struct fixture *f, weir_queue *queue, int to, int from, struct weir_volume dst,
-                     struct weir_volume src, struct size size)
-{
-    dst.buffer = make(f, to);
-    src.buffer = make(f, from);
-    conform_write(queue, src.buffer, 5);
-    conform_write(queue, dst.buffer, 6);
-    EXPECT_OK(weir_queue_copy_3d(queue, dst, src, size.width, size.height, size.depth));
-    EXPECT_TRUE(holds_box(queue, &dst, &src, &size));
-    weir_buffer_destroy(&dst.buffer);
-    weir_buffer_destroy(&src.buffer);
-}
-
-// Slice pitches that are multiples of the pitch, and such that are not; packed rows and slices;
-// slices of one row, a single slice, and offsets of every kind.
-CONFORM(Copy3D, AllPlacements)
-{
-    static const struct {
-        struct weir_volume dst;
-        struct weir_volume src;
-        struct size size;
-    } cases[] = {
-        {{NULL, 7, 50, 500}, {NULL, 3, 40, 320}, {37, 8, 9}},
-        {{NULL, 7, 50, 501}, {NULL, 3, 40, 321}, {37, 8, 9}},
-        {{NULL, 0, 40, 320}, {NULL, 1000, 40, 320}, {40, 8, 9}},
-        {{NULL, 0, 40, 320}, {NULL, 1000, 64, 512}, {40, 8, 9}},
-        {{NULL, 131, 64, 640}, {NULL, 1000, 64, 512}, {33, 8, 20}},
-        {{NULL, 5, 100, 100}, {NULL, 6, 90, 300}, {90, 1, 60}},
-        {{NULL, 5, 100, 0}, {NULL, 6, 90, 1}, {90, 20, 1}},
-        {{NULL, SIZE - (2 * 700 + 3 * 100 + 10), 100, 700}, {NULL, 0, 10, 40}, {10, 4, 3}},
-    };
-    own_queue queue = conform_queue(f, "q");
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        for (int kind = 0; kind < 4; kind++) {
-            weir_test_note("case %zu, from %s to %s", i, kind & 1 ? "HOST" : "DEVICE",
-                           kind & 2 ? "HOST" : "DEVICE");
-            copy_box(f, queue, kind >> 1, kind & 1, cases[i].dst, cases[i].src, cases[i].size);
-        }
-}
-
-// Boxes that lie side by side in one volume: rows, slices or bytes apart.
-CONFORM(Copy3D, WithinOneBuffer)
-{
-    static const struct {
-        size_t from;
-        size_t to;
-        struct size size;
-    } cases[] = {
-        {0, 50, {50, 10, 10}},           // beside each other in each row
-        {0, 5 * 100, {100, 5, 10}},      // rows of each slice
-        {0, 5 * 1000, {100, 10, 5}},     // slices
-        {95, 5 + 300 + 2000, {5, 3, 4}}, // where rows end and begin again
-    };
-    own_queue queue = conform_queue(f, "q");
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        for (int on_host = 0; on_host < 2; on_host++) {
-            struct weir_volume src = {make(f, on_host), cases[i].from, 100, 1000};
-            const struct weir_volume dst = {src.buffer, cases[i].to, 100, 1000};
-            const struct size *size = &cases[i].size;
-            unsigned char before[SIZE];
-            unsigned char after[SIZE];
-            weir_test_note("case %zu, %s", i, on_host ? "HOST" : "DEVICE");
-            conform_write(queue, src.buffer, 5);
-            ASSERT_OK(weir_download(queue, before, src.buffer, 0, SIZE));
-            ASSERT_OK(weir_queue_copy_3d(queue, dst, src, size->width, size->height, size->depth));
-            ASSERT_OK(weir_download(queue, after, src.buffer, 0, SIZE));
-            for (size_t z = 0; z < size->depth; z++)
-                for (size_t y = 0; y < size->height; y++)
-                    memcpy(before + dst.offset + z * 1000 + y * 100,
-                           before + src.offset + z * 1000 + y * 100, size->width);
-            EXPECT_INT_EQ(memcmp(before, after, SIZE), 0);
-            weir_buffer_destroy(&src.buffer);
-        }
-}
-
 CONFORM(Copy3D, Refusals)
 {
     own_queue queue = conform_queue(f, "q");
@@ -553,49 +505,6 @@ CONFORM(Copy3D, Overlaps)
                                       (struct weir_volume){a, 49, 100, 0}, 50, 100, 1),
                    "overlap");
     EXPECT_SYNC(queue);
-}
-
-// Fills.
-
-static const unsigned char pattern[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16};
-static const unsigned char repeated[16] = {9, 8, 7, 6, 9, 8, 7, 6, 9, 8, 7, 6, 9, 8, 7, 6};
-
-static void fill_rows(weir_queue *queue, struct weir_plane dst, size_t width, size_t height,
-                      const unsigned char *with, size_t size)
-{
-    unsigned char bytes[SIZE];
-    unsigned char wanted[SIZE];
-    for (size_t i = 0; i < SIZE; i++)
-        wanted[i] = conform_pattern(i, 6);
-    for (size_t row = 0; row < height; row++)
-        for (size_t x = 0; x < width; x++)
-            wanted[dst.offset + row * dst.pitch + x] = with[x % size];
-    conform_write(queue, dst.buffer, 6);
-    EXPECT_OK(weir_queue_fill_2d(queue, dst, width, height, with, size));
-    EXPECT_OK(weir_download(queue, bytes, dst.buffer, 0, SIZE));
-    EXPECT_INT_EQ(memcmp(bytes, wanted, SIZE), 0);
-}
-
-// Rows with gaps, which stay as they were, and without; one row, two, and a number that is no power
-// of two.
-CONFORM(Fill2D, EveryPatternSize)
-{
-    own_queue queue = conform_queue(f, "q");
-    weir_buffer *buffers[] = {make(f, 0), make(f, 1)};
-    for (size_t size = 1; size <= 16; size *= 2)
-        for (int kind = 0; kind < 4; kind++) {
-            weir_buffer *buffer = buffers[kind & 1];
-            const unsigned char *with = kind & 2 ? repeated : pattern;
-            weir_test_note("a pattern of %zu bytes, %s", size, kind & 1 ? "HOST" : "DEVICE");
-            fill_rows(queue, (struct weir_plane){buffer, 5 * size, 13 * size}, 9 * size, 77, with,
-                      size);
-            fill_rows(queue, (struct weir_plane){buffer, 0, 16 * size}, 16 * size, 64, with, size);
-            fill_rows(queue, (struct weir_plane){buffer, 48, SIZE_MAX}, 8 * size, 1, with, size);
-            fill_rows(queue, (struct weir_plane){buffer, 16, 640}, 320, 2, with, size);
-        }
-    weir_test_note(NULL);
-    weir_buffer_destroy(&buffers[0]);
-    weir_buffer_destroy(&buffers[1]);
 }
 
 // Wrapped memory at an address that is no multiple of the pattern's size.

@@ -79,34 +79,26 @@ CONFORM(Event, TimeoutInACircle)
     EXPECT_OK(weir_event_sync(end, HANG_GUARD_NS));
 }
 
-CONFORM(Event, SyncAny)
+CONFORM(Event, Several)
 {
     own_gated a = make_gated(f);
     own_gated b = make_gated(f);
+    const struct weir_event events[] = {a.after, b.after, a.before};
     size_t index = 9;
 
-    const struct weir_event events[] = {a.after, b.after};
     EXPECT_INT_EQ(weir_event_sync_any(events, 2, 0, &index), WEIR_TIMEOUT);
     EXPECT_INT_EQ(weir_event_sync_any(events, 2, WEIR_MS(2), &index), WEIR_TIMEOUT);
     gate_open(b.gate);
     EXPECT_OK(weir_event_sync_any(events, 2, HANG_GUARD_NS, &index));
     EXPECT_UINT_EQ(index, 1);
-    EXPECT_INVALID(weir_event_sync_any(events, 0, 0, &index), "count");
-    EXPECT_INVALID(weir_event_sync_any(NULL, 2, 0, &index), "events");
-    EXPECT_INVALID(weir_event_sync_any(events, 2, 0, NULL), "out_index");
-}
-
-CONFORM(Event, SyncAll)
-{
-    own_gated a = make_gated(f);
-    own_gated b = make_gated(f);
-    const struct weir_event events[] = {a.after, b.after, a.before};
-    gate_open(a.gate);
     EXPECT_INT_EQ(weir_event_sync_all(events, 3, WEIR_MS(2)), WEIR_TIMEOUT);
-    gate_open(b.gate);
+    gate_open(a.gate);
     EXPECT_OK(weir_event_sync_all(events, 3, HANG_GUARD_NS));
     EXPECT_OK(weir_event_sync_all(events, 3, 0));
     EXPECT_OK(weir_event_sync_all(NULL, 0, 0));
+    EXPECT_INVALID(weir_event_sync_any(events, 0, 0, &index), "count");
+    EXPECT_INVALID(weir_event_sync_any(NULL, 2, 0, &index), "events");
+    EXPECT_INVALID(weir_event_sync_any(events, 2, 0, NULL), "out_index");
     EXPECT_INVALID(weir_event_sync_all(NULL, 2, 0), "events");
 }
 
@@ -137,9 +129,13 @@ CONFORM(Event, Descriptor)
         COPIES = 10
     };
     int fds[COPIES];
-    int early;
+    int early, failed;
+    struct weir_event failure;
 
     own_gated gated = make_gated(f);
+    ASSERT_OK(weir_queue_host_call(gated.queue, fail_plainly, NULL));
+    ASSERT_OK(weir_queue_record(gated.queue, &failure));
+    ASSERT_OK(weir_event_fd(failure, &failed));
     const int before = count_inherited();
     for (int i = 0; i < COPIES; i++)
         ASSERT_OK(weir_event_fd(gated.after, &fds[i]));
@@ -152,28 +148,15 @@ CONFORM(Event, Descriptor)
     for (int i = 0; i < COPIES; i++)
         if (i != 1)
             EXPECT_TRUE(readable(fds[i], POLL_GUARD_MS));
+    EXPECT_TRUE(readable(failed, POLL_GUARD_MS));
     EXPECT_OK(weir_event_query(gated.after));
+    EXPECT_INT_EQ(weir_event_query(failure), WEIR_ERROR_HOST_CALL);
     for (int i = 0; i < COPIES; i++)
         if (i != 1)
             close(fds[i]);
     close(early);
+    close(failed);
     EXPECT_INVALID(weir_event_fd(gated.after, NULL), "out_fd");
-}
-
-CONFORM(Event, DescriptorOfAFailedEvent)
-{
-    own_queue queue = conform_queue(f, "q");
-    struct weir_event event;
-    int fd;
-
-    own_gate gate = gate_on(queue);
-    ASSERT_OK(weir_queue_host_call(queue, fail_plainly, NULL));
-    ASSERT_OK(weir_queue_record(queue, &event));
-    ASSERT_OK(weir_event_fd(event, &fd));
-    gate_open(gate);
-    EXPECT_TRUE(readable(fd, POLL_GUARD_MS));
-    close(fd);
-    EXPECT_INT_EQ(weir_event_query(event), WEIR_ERROR_HOST_CALL);
 }
 
 CONFORM(Event, OfAQueueThatIsGone)

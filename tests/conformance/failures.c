@@ -149,33 +149,6 @@ CONFORM(FailedOperation, RefusesSubmissionsUntilRecovery)
     EXPECT_OK(weir_event_query(failing.before));
 }
 
-CONFORM(FailedOperation, RecoveryOfAHealthyQueueDoesNothing)
-{
-    own_queue queue = conform_queue(f, "q");
-    EXPECT_OK(weir_queue_recover(queue));
-    EXPECT_SYNC(queue);
-    EXPECT_INVALID(weir_queue_recover(NULL), "queue");
-}
-
-// A second failure after recovery is its own, not the first one's.
-CONFORM(FailedOperation, ASecondFailureHasItsOwnCause)
-{
-    own_queue queue = conform_queue(f, "twice");
-    WEIR_IGNORE(weir_queue_host_call(queue, fail_plainly, NULL));
-    EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
-    ASSERT_OK(weir_queue_recover(queue));
-    ASSERT_SYNC(queue);
-
-    const int line = __LINE__ + 1;
-    WEIR_IGNORE(weir_queue_host_call(queue, fail_plainly, NULL));
-    EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_HOST_CALL);
-    EXPECT_CAUSE(line, "twice");
-    // The detail of the first failure must not appear.
-    EXPECT_NOT_CONTAINS(weir_last_error()->message, "operation 1 of");
-    ASSERT_OK(weir_queue_recover(queue));
-    EXPECT_SYNC(queue);
-}
-
 static weir_status fail_with_detail(void *unused)
 {
     static const struct weir_error detail = {
@@ -190,15 +163,20 @@ static weir_status fail_with_detail(void *unused)
     return weir_error_set(&detail);
 }
 
+// The cause of a second failure after recovery is its own, not the first one's.
 CONFORM(FailedOperation, KeepsTheDetailOfTheHostCall)
 {
     own_queue queue = conform_queue(f, "burning");
+    conform_fail(queue);
+    ASSERT_OK(weir_queue_recover(queue));
+    ASSERT_SYNC(queue);
     const int line = __LINE__ + 1;
     WEIR_IGNORE(weir_queue_host_call(queue, fail_with_detail, NULL));
     EXPECT_INT_EQ(weir_queue_sync(queue, HANG_GUARD_NS), WEIR_ERROR_IO);
     const struct weir_error *error = weir_last_error();
     EXPECT_CAUSE(line, "burning");
     EXPECT_CONTAINS(error->message, "the disk is on fire");
+    EXPECT_NOT_CONTAINS(error->message, "operation 1 of");
     EXPECT_STR_EQ(error->native_call, "write");
     EXPECT_STR_EQ(error->native_name, "EIO");
     EXPECT_INT_EQ(error->native_code, 5);
@@ -371,7 +349,7 @@ CONFORM(FailedOperation, OfSeveralEvents)
     EXPECT_OK(weir_event_sync_all(&events[2], 1, HANG_GUARD_NS));
 }
 
-// A refused argument submits nothing and does not fail the queue.
+// A refused argument submits nothing and does not fail the queue, which a recovery leaves as it is.
 CONFORM(FailedOperation, ARefusedArgumentIsNone)
 {
     own_queue queue = conform_queue(f, "q");
@@ -384,5 +362,7 @@ CONFORM(FailedOperation, ARefusedArgumentIsNone)
     EXPECT_INVALID(weir_queue_fill(queue, buffer, 0, SIZE, "abc", 3), "pattern");
     ASSERT_OK(weir_queue_record(queue, &second));
     EXPECT_UINT_EQ(second.sequence, first.sequence + 1);
+    EXPECT_OK(weir_queue_recover(queue));
     EXPECT_SYNC(queue);
+    EXPECT_INVALID(weir_queue_recover(NULL), "queue");
 }

@@ -160,7 +160,8 @@ CONFORM(Launch, Offsets)
         REFUSES(&x, "is no multiple of", one, one, weir_out(x.a, step + 2, 64), 0u, 1u);
 }
 
-// Several ranges of one buffer, the first at its beginning, some written.
+// Several ranges of one buffer, the first at its beginning, some written; and at offsets that are multiples of four bytes
+// and of nothing more.
 CONFORM(Launch, RangesOfOneBuffer)
 {
     CONFORM_NEEDS_KERNELS(f);
@@ -171,23 +172,24 @@ CONFORM(Launch, RangesOfOneBuffer)
     const size_t bytes = ITEMS * sizeof(float);
     const size_t step =
         f->limits->argument_alignment_bytes > bytes ? f->limits->argument_alignment_bytes : bytes;
-    const float one_f = 1.0f;
-    const float two_f = 2.0f;
+    const size_t offsets[2][3] = {{0, step, 2 * step}, {4, 204, 332}};
+    const float one_f = 1.0f, two_f = 2.0f;
     float out[ITEMS];
 
     own_bench x = make_bench(f, "vector_add", BYTES);
     ASSERT_UINT_LE(3 * step, BYTES);
-    ASSERT_OK(weir_queue_fill(x.queue, x.a, 0, bytes, &one_f, 4));
-    ASSERT_OK(weir_queue_fill(x.queue, x.a, step, bytes, &two_f, 4));
-    for (int i = 0; i < ROUNDS; i++) {
-        LAUNCH(&x, one, weir_dim(ITEMS, 1, 1), weir_in(x.a, 0, bytes), weir_in(x.a, step, bytes),
-               weir_out(x.a, 2 * step, bytes), (uint32_t)ITEMS);
-        LAUNCH(&x, one, weir_dim(ITEMS, 1, 1), weir_in(x.a, 2 * step, bytes),
-               weir_in(x.a, step, bytes), weir_out(x.a, 0, bytes), (uint32_t)ITEMS);
+    for (int odd = 0; odd <= (f->limits->byte_offsets ? 1 : 0); odd++) {
+        const size_t *at = offsets[odd];
+        ASSERT_OK(weir_queue_fill(x.queue, x.a, at[0], bytes, &one_f, 4));
+        ASSERT_OK(weir_queue_fill(x.queue, x.a, at[1], bytes, &two_f, 4));
+        for (int i = 0; i < 2 * ROUNDS; i++)
+            LAUNCH(&x, one, weir_dim(ITEMS, 1, 1), weir_in(x.a, at[i % 2 ? 2 : 0], bytes),
+                   weir_in(x.a, at[1], bytes), weir_out(x.a, at[i % 2 ? 0 : 2], bytes),
+                   (uint32_t)ITEMS);
+        ASSERT_OK(weir_download(x.queue, out, x.a, at[0], bytes));
+        for (int i = 0; i < ITEMS; i++)
+            ASSERT_DOUBLE_EQ((double)out[i], 1.0 + 4.0 * ROUNDS);
     }
-    ASSERT_OK(weir_download(x.queue, out, x.a, 0, bytes));
-    for (int i = 0; i < ITEMS; i++)
-        ASSERT_DOUBLE_EQ((double)out[i], 1.0 + 4.0 * ROUNDS);
 }
 
 CONFORM(Launch, HostBuffers)

@@ -29,21 +29,28 @@ static weir_status note(weir_queue *queue, weir_buffer *reads, weir_buffer *writ
     return status;
 }
 
+// At once, and in a held queue, which keeps copies.
 CONFORM(Notes, DoNothing)
 {
     own_rig r = make_rig(f);
     struct weir_event before;
     struct weir_event after;
-    fill(r.a, r.y, 0, SIZE, 9);
-    fill(r.a, r.x, 0, SIZE, 7);
-    ASSERT_OK(weir_queue_record(r.a, &before));
-    ASSERT_OK(note(r.a, r.y, r.x));
-    ASSERT_OK(weir_queue_record(r.a, &after));
-    EXPECT_UINT_EQ(after.sequence, before.sequence + 2);
-    ASSERT_OK(weir_queue_copy(r.a, r.host, 0, r.x, 0, SIZE));
-    ASSERT_SYNC(r.a);
-    EXPECT_TRUE(conform_is_filled(r.host, 7));
-    EXPECT_OK(weir_event_query(after));
+    for (unsigned char held = 0; held < 2; held++) {
+        fill(r.a, r.y, 0, SIZE, 9);
+        fill(r.a, r.x, 0, SIZE, 7 + held);
+        own_gate gate = held ? gate_on(r.a) : NULL;
+        ASSERT_OK(weir_queue_record(r.a, &before));
+        for (int i = 0; i < 100; i++)
+            ASSERT_OK(note(r.a, r.y, r.x));
+        ASSERT_OK(weir_queue_record(r.a, &after));
+        EXPECT_UINT_EQ(after.sequence, before.sequence + 101);
+        ASSERT_OK(weir_queue_copy(r.a, r.host, 0, r.x, 0, SIZE));
+        if (held)
+            gate_open(gate);
+        ASSERT_SYNC(r.a);
+        EXPECT_TRUE(conform_is_filled(r.host, 7 + held));
+        EXPECT_OK(weir_event_query(after));
+    }
 }
 
 CONFORM(Notes, NumbersAndTimes)
@@ -140,27 +147,13 @@ CONFORM(Notes, Refusals)
     EXPECT_SYNC(r.a);
 }
 
-// After a host call the queue keeps copies of what comes after.
-CONFORM(Notes, InAHeldQueue)
-{
-    own_rig r = make_rig(f);
-    fill(r.a, r.y, 0, SIZE, 9);
-    fill(r.a, r.x, 0, SIZE, 3);
-    own_gate gate = gate_on(r.a);
-    for (int i = 0; i < 100; i++)
-        ASSERT_OK(note(r.a, r.y, r.x));
-    ASSERT_OK(weir_queue_copy(r.a, r.host, 0, r.x, 0, SIZE));
-    gate_open(gate);
-    ASSERT_SYNC(r.a);
-    EXPECT_TRUE(conform_is_filled(r.host, 3));
-}
-
 // A node that does nothing, between two branches.
 CONFORM(Notes, InAGraph)
 {
     own_rig r = make_rig(f);
     own_graph graph = NULL;
     own_graph clone = NULL;
+    own_graph all = NULL;
     uint64_t number = 1;
     uint32_t node = 7;
     fill(r.a, r.y, 0, SIZE, 9);
@@ -185,19 +178,12 @@ CONFORM(Notes, InAGraph)
         EXPECT_UINT_EQ(conform_bytes(r.host)[0], 2);
         EXPECT_UINT_EQ(conform_bytes(r.host)[SIZE - 1], 1);
     }
-}
-
-// All of a graph may be notes.
-CONFORM(Notes, AGraphOfNotes)
-{
-    own_rig r = make_rig(f);
-    own_graph graph = NULL;
-    fill(r.a, r.y, 0, SIZE, 9);
+    // All of a graph may be notes.
     ASSERT_OK(weir_capture_begin(r.a));
     ASSERT_OK(note(r.a, r.y, r.x));
-    ASSERT_OK(weir_capture_end(r.a, NULL, &graph));
+    ASSERT_OK(weir_capture_end(r.a, NULL, &all));
     for (int i = 0; i < 3; i++)
-        ASSERT_OK(weir_queue_graph(i % 2 ? r.b : r.a, graph));
+        ASSERT_OK(weir_queue_graph(i % 2 ? r.b : r.a, all));
     EXPECT_SYNC(r.a);
     EXPECT_SYNC(r.b);
 }

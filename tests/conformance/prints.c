@@ -110,23 +110,6 @@ static void expect_items(struct printer *p, unsigned first, unsigned count, unsi
     }
 }
 
-CONFORM(Print, AWait)
-{
-    own_printer p = {.program = NULL};
-    int32_t results[ITEMS];
-    CONFORM_NEEDS_KERNELS(f);
-    make_bundled_printer(f, &p);
-    own_queue queue = conform_queue(f, "q");
-    ASSERT_TRUE(take_output(&p));
-    print(&p, queue, 1000, ITEMS);
-    end_output(&p, queue);
-    expect_items(&p, 1000, ITEMS, 1);
-    EXPECT_STR_EQ(p.text, "");
-    ASSERT_OK(weir_download(queue, results, p.results, 0, sizeof results));
-    for (int i = 0; i < ITEMS; i++)
-        EXPECT_TRUE(results[i] >= 0);
-}
-
 CONFORM(Print, AnEventThatIsAskedFor)
 {
     own_printer p = {.program = NULL};
@@ -150,6 +133,7 @@ CONFORM(Print, SeveralQueues)
 {
     own_printer p = {.program = NULL};
     weir_queue *queues[QUEUES];
+    int32_t results[ITEMS];
     CONFORM_NEEDS_KERNELS(f);
     make_bundled_printer(f, &p);
     for (unsigned i = 0; i < QUEUES; i++)
@@ -162,6 +146,10 @@ CONFORM(Print, SeveralQueues)
     end_output(&p, queues[0]);
     for (unsigned i = 0; i < QUEUES; i++) {
         expect_items(&p, 100 * i, ITEMS, 1);
+        ASSERT_OK(
+            weir_download(queues[i], results, p.results, (size_t)i * RESULT_BYTES, sizeof results));
+        for (int item = 0; item < ITEMS; item++)
+            EXPECT_TRUE(results[item] >= 0);
         weir_queue_destroy(&queues[i]);
     }
     EXPECT_STR_EQ(p.text, "");

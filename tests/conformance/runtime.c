@@ -38,25 +38,6 @@ CONFORM(Runtime, Open)
     EXPECT_NULL(report);
 }
 
-// A backend that was tried in vain is in the report, and not in the last error.
-CONFORM(Runtime, AFallbackIsNoError)
-{
-    weir_runtime *runtime;
-    char list[256];
-
-    snprintf(list, sizeof list, "no_such_backend, %s", weir_runtime_backend(f->runtime));
-    weir_error_set(NULL);
-    ASSERT_OK(weir_open(WEIR_PARAMS(weir_open, .backend = list), &runtime));
-    EXPECT_OK(weir_last_error()->status);
-    const weir_load_report *report = weir_runtime_report(runtime);
-    size_t missing = 0;
-    for (size_t i = 0; i < weir_load_report_count(report); i++)
-        if (strcmp(weir_load_report_entry(report, i)->module, "no_such_backend") == 0)
-            missing += weir_load_report_entry(report, i)->outcome == WEIR_LOAD_MISSING;
-    EXPECT_TRUE(missing > 0);
-    ASSERT_OK(weir_close(&runtime));
-}
-
 // Getters return no status; the value that they return for NULL can be printed
 // without a crash.
 CONFORM(Runtime, GettersOfNoObject)

@@ -88,34 +88,34 @@ CONFORM(Semantics, ImpliedWaits)
     EXPECT_SYNC(consumer);
 }
 
-// The producers are not flushed or synced explicitly; a chain of ten passes
-// bytes along.
+// The producers are not flushed or synced explicitly; a chain of a hundred passes bytes along, from the tenth on with
+// host calls in half of them.
 CONFORM(Semantics, ProducerNotFlushed)
 {
     enum {
-        QUEUES = 10
+        QUEUES = 100
     };
     weir_queue *queues[QUEUES];
-    weir_buffer *buffers[QUEUES + 1];
+    own_buffer buffer = conform_host_buffer(f, (QUEUES + 1) * SIZE);
     struct weir_event event;
+    atomic_int count = 0;
 
-    for (int i = 0; i <= QUEUES; i++)
-        buffers[i] = conform_host_buffer(f, SIZE);
     for (size_t i = 0; i < SIZE; i++)
-        conform_bytes(buffers[0])[i] = conform_pattern(i, 1);
-    for (int i = 0; i < QUEUES; i++) {
+        conform_bytes(buffer)[i] = conform_pattern(i, 1);
+    for (size_t i = 0; i < QUEUES; i++) {
         queues[i] = conform_queue(f, "link");
         if (i > 0)
             ASSERT_OK(weir_queue_wait(queues[i], event));
-        ASSERT_OK(weir_queue_copy(queues[i], buffers[i + 1], 0, buffers[i], 0, SIZE));
+        if (i >= 10 && i % 2)
+            ASSERT_OK(weir_queue_host_call(queues[i], count_up, &count));
+        ASSERT_OK(weir_queue_copy(queues[i], buffer, (i + 1) * SIZE, buffer, i * SIZE, SIZE));
         ASSERT_OK(weir_queue_record(queues[i], &event));
     }
     EXPECT_OK(weir_event_sync(event, HANG_GUARD_NS));
-    EXPECT_MEM_EQ(conform_bytes(buffers[QUEUES]), conform_bytes(buffers[0]), SIZE);
+    EXPECT_MEM_EQ(conform_bytes(buffer) + QUEUES * SIZE, conform_bytes(buffer), SIZE);
+    EXPECT_INT_EQ(atomic_load(&count), (QUEUES - 10) / 2);
     for (int i = 0; i < QUEUES; i++)
         weir_queue_destroy(&queues[i]);
-    for (int i = 0; i <= QUEUES; i++)
-        weir_buffer_destroy(&buffers[i]);
 }
 
 // The same for every other way to find out that an event is complete.
@@ -218,25 +218,30 @@ CONFORM(Semantics, TimingIsOneTimeline)
     weir_queue_destroy(&queues[1]);
 }
 
-CONFORM(Semantics, TimingOfAnIncompleteEvent)
+CONFORM(Semantics, TimingOfTwoEvents)
 {
     CONFORM_NEEDS_TIMES(f);
     weir_queue *queue = conform_timed_queue(f, "gated");
-    struct weir_event event;
-    uint64_t time;
+    struct weir_event begin, end;
+    uint64_t times[2];
     int64_t elapsed;
 
     own_gate gate = gate_on(queue);
-    ASSERT_OK(weir_queue_record(queue, &event));
-    EXPECT_INT_EQ(weir_event_time_ns(event, &time), WEIR_NOT_READY);
-    EXPECT_INT_EQ(weir_event_elapsed_ns(event, event, &elapsed), WEIR_NOT_READY);
+    ASSERT_OK(weir_queue_record(queue, &begin));
+    ASSERT_OK(weir_queue_record(queue, &end));
+    EXPECT_INT_EQ(weir_event_time_ns(begin, &times[0]), WEIR_NOT_READY);
+    EXPECT_INT_EQ(weir_event_elapsed_ns(begin, end, &elapsed), WEIR_NOT_READY);
     gate_open(gate);
-    ASSERT_OK(weir_event_sync(event, HANG_GUARD_NS));
-    EXPECT_OK(weir_event_time_ns(event, &time));
-    EXPECT_OK(weir_event_elapsed_ns(event, event, &elapsed));
-    EXPECT_INT_EQ(elapsed, 0);
+    ASSERT_OK(weir_event_sync(end, HANG_GUARD_NS));
+    ASSERT_OK(weir_event_time_ns(begin, &times[0]));
+    ASSERT_OK(weir_event_time_ns(end, &times[1]));
+    EXPECT_OK(weir_event_elapsed_ns(begin, end, &elapsed));
+    EXPECT_INT_EQ(elapsed, (int64_t)(times[1] - times[0]));
+    EXPECT_OK(weir_event_elapsed_ns(end, begin, &elapsed));
+    EXPECT_INT_EQ(elapsed, -(int64_t)(times[1] - times[0]));
     weir_queue_destroy(&queue);
-    EXPECT_REFUSED(weir_event_time_ns(event, &time), WEIR_ERROR_EXPIRED, "gone");
+    EXPECT_REFUSED(weir_event_time_ns(begin, &times[0]), WEIR_ERROR_EXPIRED, "gone");
+    EXPECT_REFUSED(weir_event_elapsed_ns(begin, end, &elapsed), WEIR_ERROR_EXPIRED, "gone");
 }
 
 CONFORM(Semantics, TimingHistory)

@@ -309,27 +309,6 @@ CONFORM(Short, DefaultRuntime)
     EXPECT_OK(weir_device_close(&devices[0]));
 }
 
-CONFORM(Short, TimeBetweenTwoEvents)
-{
-    CONFORM_NEEDS_TIMES(f);
-    weir_queue *queue = conform_timed_queue(f, "timed");
-    struct weir_event begin, end;
-    uint64_t times[2];
-    int64_t elapsed;
-
-    ASSERT_OK(weir_queue_record(queue, &begin));
-    ASSERT_OK(weir_queue_record(queue, &end));
-    ASSERT_OK(weir_event_sync(end, HANG_GUARD_NS));
-    ASSERT_OK(weir_event_time_ns(begin, &times[0]));
-    ASSERT_OK(weir_event_time_ns(end, &times[1]));
-    EXPECT_OK(weir_event_elapsed_ns(begin, end, &elapsed));
-    EXPECT_INT_EQ(elapsed, (int64_t)(times[1] - times[0]));
-    EXPECT_OK(weir_event_elapsed_ns(end, begin, &elapsed));
-    EXPECT_INT_EQ(elapsed, -(int64_t)(times[1] - times[0]));
-    weir_queue_destroy(&queue);
-    EXPECT_REFUSED(weir_event_elapsed_ns(begin, end, &elapsed), WEIR_ERROR_EXPIRED, "gone");
-}
-
 static weir_queue *open_timed(weir_device *device)
 {
     weir_queue *queue = NULL;

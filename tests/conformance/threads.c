@@ -194,36 +194,6 @@ CONFORM(Threads, ErrorsAreTheThreadsOwn)
     EXPECT_SYNC(queue);
 }
 
-// A hundred queues, each waiting for the one before, half of them with a host
-// call.
-CONFORM(Threads, AHundredQueues)
-{
-    enum {
-        QUEUES = 100
-    };
-    weir_queue *queues[QUEUES];
-    own_buffer buffer = conform_host_buffer(f, QUEUES + 1);
-    struct weir_event event;
-    atomic_int count = 0;
-
-    memset(conform_bytes(buffer), 0, QUEUES + 1);
-    conform_bytes(buffer)[0] = 42;
-    for (int i = 0; i < QUEUES; i++) {
-        queues[i] = conform_queue(f, "one of many");
-        if (i > 0)
-            ASSERT_OK(weir_queue_wait(queues[i], event));
-        if (i % 2)
-            ASSERT_OK(weir_queue_host_call(queues[i], count_up, &count));
-        ASSERT_OK(weir_queue_copy(queues[i], buffer, (size_t)i + 1, buffer, (size_t)i, 1));
-        ASSERT_OK(weir_queue_record(queues[i], &event));
-    }
-    ASSERT_OK(weir_event_sync(event, HANG_GUARD_NS));
-    EXPECT_INT_EQ(conform_bytes(buffer)[QUEUES], 42);
-    EXPECT_INT_EQ(atomic_load(&count), QUEUES / 2);
-    for (int i = 0; i < QUEUES; i++)
-        weir_queue_destroy(&queues[i]);
-}
-
 // Threads' default queues: each thread has its own, which is destroyed with the thread
 // or with its device.
 

@@ -260,29 +260,6 @@ RIG_TEST(CudaImages, AreChosenByArchitecture)
     EXPECT_OK(try_images(rig, texts, 4));
 }
 
-// A target with a letter, such as sm_90a, is for devices of just that number, and as good as one
-// without there.
-RIG_TEST(CudaImages, OfOneArchitectureAlone)
-{
-    const struct weir_image good = *weir_test_image();
-    const struct weir_image own = {sizeof own, WEIR_IMAGE_CUBIN, "sm_90a", good.data, good.size};
-    const struct weir_image own_text = {sizeof own, WEIR_IMAGE_PTX, "sm_90a", good.data, good.size};
-    const struct weir_image others[] = {
-        {sizeof own, WEIR_IMAGE_PTX, "sm_89a", good.data, good.size},
-        {sizeof own, WEIR_IMAGE_PTX, "sm_100a", good.data, good.size},
-        {sizeof own, WEIR_IMAGE_CUBIN, "sm_100a", good.data, good.size},
-        {sizeof own, WEIR_IMAGE_CUBIN, "gfx90a", good.data, good.size},
-    };
-    EXPECT_OK(try_images(rig, &own, 1));
-    EXPECT_OK(try_images(rig, &own_text, 1));
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        weir_test_note("%s", others[i].target);
-        EXPECT_FAILURE(try_images(rig, &others[i], 1), WEIR_ERROR_UNSUPPORTED,
-                       "no image for 'Fake GPU 0', which is sm_90");
-        EXPECT_CONTAINS(weir_last_error_text(), others[i].target);
-    }
-}
-
 static char logged[1024];
 
 static void keep_message(void *user, weir_log_level level, const char *source, const char *message)
@@ -317,30 +294,55 @@ RIG_TEST(CudaImages, OfATwin)
                    "it has cubin sm_80, made from a/k.cu");
 }
 
+#define IMAGE(kind, target, text)                                       \
+    {                                                                   \
+        sizeof(struct weir_image), kind, target, text, sizeof(text) - 1 \
+    }
+
+// A target with a letter, such as sm_90a, is for devices of just that number, and as good as one
+// without there.
 RIG_TEST(CudaImages, ThatDoNotFitAreNamed)
 {
-    const struct weir_image foreign[] = {{sizeof(struct weir_image), WEIR_IMAGE_CUBIN, "sm_80", "x",
-                                          1},
-                                         {sizeof(struct weir_image), WEIR_IMAGE_PTX, "sm_100", "x",
-                                          1}};
-    const struct weir_image none = {sizeof(struct weir_image), WEIR_IMAGE_OPENCL_C, "", "x", 1};
-    const struct weir_image broken = {sizeof(struct weir_image), WEIR_IMAGE_CUBIN, "sm_90",
-                                      "nothing", 7};
-    const struct weir_image lacking = {sizeof(struct weir_image), WEIR_IMAGE_CUBIN, "sm_90",
-                                       "fake: vector_add scale", 22};
-    const struct weir_image tomorrow = {sizeof(struct weir_image), WEIR_IMAGE_PTX, "sm_90",
-                                        "// x\n.version 10.1\n", 19};
-    EXPECT_FAILURE(try_images(rig, foreign, 2), WEIR_ERROR_UNSUPPORTED,
-                   "no image for 'Fake GPU 0', which is sm_90; it has "
-                   "cubin sm_80, PTX sm_100");
-    EXPECT_FAILURE(try_images(rig, &none, 1), WEIR_ERROR_UNSUPPORTED,
-                   "bundle 'rig' has no CUDA images");
-    EXPECT_FAILURE(try_images(rig, &broken, 1), WEIR_ERROR_UNSUPPORTED,
-                   "does not take the cubin sm_90 of 'rig'");
-    EXPECT_FAILURE(try_images(rig, &lacking, 1), WEIR_ERROR_NOT_FOUND,
-                   "kernel 'saxpy' is missing from the cubin sm_90 of bundle 'rig'");
-    EXPECT_FAILURE(try_images(rig, &tomorrow, 1), WEIR_ERROR_UNSUPPORTED,
-                   "CUDA 14 built it, and the driver supports CUDA 13.0");
+    static const char other[] = "no image for 'Fake GPU 0', which is sm_90; it has ";
+    static const struct {
+        struct weir_image images[2];
+        weir_status status;
+        const char *parts[2];
+    } cases[] = {
+        {{IMAGE(WEIR_IMAGE_CUBIN, "sm_80", "x"), IMAGE(WEIR_IMAGE_PTX, "sm_100", "x")},
+         WEIR_ERROR_UNSUPPORTED,
+         {other, "cubin sm_80, PTX sm_100"}},
+        {{IMAGE(WEIR_IMAGE_PTX, "sm_89a", "x")}, WEIR_ERROR_UNSUPPORTED, {other, "PTX sm_89a"}},
+        {{IMAGE(WEIR_IMAGE_PTX, "sm_100a", "x")}, WEIR_ERROR_UNSUPPORTED, {other, "PTX sm_100a"}},
+        {{IMAGE(WEIR_IMAGE_CUBIN, "sm_100a", "x")},
+         WEIR_ERROR_UNSUPPORTED,
+         {other, "cubin sm_100a"}},
+        {{IMAGE(WEIR_IMAGE_CUBIN, "gfx90a", "x")}, WEIR_ERROR_UNSUPPORTED, {other, "cubin gfx90a"}},
+        {{IMAGE(WEIR_IMAGE_OPENCL_C, "", "x")},
+         WEIR_ERROR_UNSUPPORTED,
+         {"bundle 'rig' has no CUDA images", ""}},
+        {{IMAGE(WEIR_IMAGE_CUBIN, "sm_90", "nothing")},
+         WEIR_ERROR_UNSUPPORTED,
+         {"does not take the cubin sm_90 of 'rig'", ""}},
+        {{IMAGE(WEIR_IMAGE_CUBIN, "sm_90", "fake: vector_add scale")},
+         WEIR_ERROR_NOT_FOUND,
+         {"kernel 'saxpy' is missing from the cubin sm_90 of bundle 'rig'", ""}},
+        {{IMAGE(WEIR_IMAGE_PTX, "sm_90", "// x\n.version 10.1\n")},
+         WEIR_ERROR_UNSUPPORTED,
+         {"CUDA 14 built it, and the driver supports CUDA 13.0", ""}},
+    };
+    struct weir_image own = *weir_test_image();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        weir_test_note("case %zu", i);
+        EXPECT_FAILURE(try_images(rig, cases[i].images, 1 + (cases[i].images[1].size > 0)),
+                       cases[i].status, cases[i].parts[0]);
+        EXPECT_CONTAINS(weir_last_error_text(), cases[i].parts[1]);
+    }
+    weir_test_note(NULL);
+    own.target = "sm_90a";
+    EXPECT_OK(try_images(rig, &own, 1));
+    own.format = WEIR_IMAGE_PTX;
+    EXPECT_OK(try_images(rig, &own, 1));
 }
 
 // Each array begins at a multiple of 16 bytes, which makes this too large.

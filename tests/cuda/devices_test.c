@@ -168,18 +168,6 @@ RIG_CHILD_TEST(CudaDevices, AProgramIsMadeForAllDevicesOrNone)
     rig_finish(&rig);
 }
 
-RIG_CHILD_TEST(CudaDevices, DeviceIndexOutOfRange)
-{
-    own_runtime runtime = NULL;
-    weir_device *device;
-    setenv("WEIR_TEST_CUDA_DEVICES", "2", 1);
-    ASSERT_OK(rig_open_runtime("", &runtime));
-    EXPECT_INT_EQ(weir_device_open(runtime, WEIR_PARAMS(weir_device, .select = "7"), &device),
-                  WEIR_ERROR_NO_DEVICE);
-    EXPECT_NULL(device);
-    EXPECT_CONTAINS(weir_last_error_text(), "1: Fake GPU 1");
-}
-
 // PTX 9.0 is of CUDA 13.
 RIG_CHILD_TEST(CudaDevices, DriverTooOldForTheImages)
 {

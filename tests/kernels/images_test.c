@@ -191,14 +191,6 @@ static void read_format(struct rig *rig, weir_channel_order order, weir_channel_
     }
 }
 
-WEIR_TEST(Images, ReadsOfFloats)
-{
-    struct rig rig;
-    open_rig(&rig);
-    read_format(&rig, WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT);
-    close_rig(&rig);
-}
-
 WEIR_TEST(Images, ReadsOfFractions)
 {
     struct rig rig;

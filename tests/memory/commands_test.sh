@@ -66,7 +66,7 @@ walk launch 10 '' "$weir" launch -n 3 "$program"
 walk completion 10 '' "$weir" completion bash
 walk bench 20 '' "$weir" bench submit --turns 1 --operations 5
 walk conform 10 '' "$weir" conform --filter 'Copy.*'
-walk train 20 '' "$weir" train ddp --side 8 --hidden 1 --width 16 --batch 8 --steps 2
+walk train 60 '' "$weir" train ddp --side 8 --hidden 1 --width 16 --batch 8 --steps 2
 walk run 20 '' "$weir" run arr-coc --output results "$image"
 walk kernels 8 '' "$weir" kernels check "$source"
 WEIR_PLUGINS=trace WEIR_TRACE_FILE=run.json "$program"

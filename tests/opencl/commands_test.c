@@ -108,19 +108,6 @@ OPENCL_RIG_TEST(OpenclCommands, OfAGraphAreItsWorkAlone)
     opencl_rig_expect_numbers(rig->queues[0], rig->other, 0, 7);
 }
 
-// Nothing comes after the waits, so the record is a command that has them.
-OPENCL_RIG_TEST(OpenclCommands, ARecordAfterWaitsIsAMarker)
-{
-    opencl_rig_launch(rig, rig->queues[1], rig->other, 1);
-    opencl_rig_launch(rig, rig->queues[0], rig->buffer, 2);
-    const long markers = rig->shim->calls(MARKER);
-    EXPECT_OK(weir_queue_wait(rig->queues[1], opencl_rig_record(rig->queues[0])));
-    const struct weir_event after = opencl_rig_record(rig->queues[1]);
-    EXPECT_INT_EQ(rig->shim->calls(MARKER), markers + 1);
-    EXPECT_OK(weir_event_sync(after, WEIR_FOREVER));
-    opencl_rig_expect_numbers(rig->queues[0], rig->buffer, 0, 2);
-}
-
 // Once the list is full, its waits become a barrier.
 OPENCL_RIG_TEST(OpenclCommands, WaitForManyEvents)
 {
@@ -227,25 +214,6 @@ OPENCL_RIG_TEST(OpenclCommands, RecordsWithTimesAfterWaits)
     opencl_rig_expect_works(rig, queues[1], 3);
     weir_queue_destroy(&queues[0]);
     weir_queue_destroy(&queues[1]);
-}
-
-static weir_status see(void *user)
-{
-    *(bool *)user = true;
-    return WEIR_OK;
-}
-
-// The wait is all that is before the call: the queue's thread submits it, and waits for it.
-OPENCL_RIG_TEST(OpenclCommands, AHostCallAfterAWait)
-{
-    bool seen = false;
-    const long barriers = rig->shim->calls(BARRIER);
-    opencl_rig_launch(rig, rig->queues[0], rig->buffer, 3);
-    EXPECT_OK(weir_queue_wait(rig->queues[1], opencl_rig_record(rig->queues[0])));
-    EXPECT_OK(weir_queue_host_call(rig->queues[1], see, &seen));
-    EXPECT_OK(weir_queue_sync(rig->queues[1], WEIR_FOREVER));
-    EXPECT_TRUE(seen);
-    EXPECT_INT_EQ(rig->shim->calls(BARRIER) - barriers, 1);
 }
 
 // Others.

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "tests/opencl/rig.h"
 
@@ -225,27 +224,6 @@ OPENCL_RIG_TEST(OpenclSource, ValuesHaveTheSizesOfTheirTypes)
 }
 
 // The cache of programs on disk.
-
-static void keep_log(void *user, weir_log_level level, const char *source, const char *text)
-{
-    snprintf(user, 512, "%s: %s", source, text);
-}
-
-WEIR_TEST(OpenclCache, ARefusedOneIsAWarning)
-{
-    char log[512] = "";
-    char text[512];
-    own_runtime runtime = NULL;
-    const char *folder = weir_test_temp_dir();
-    ASSERT_INT_EQ(chmod(folder, 0777), 0);
-    snprintf(text, sizeof text, "[weir]\nbackend = opencl\n[opencl]\ncache_dir = %s\n", folder);
-    weir_log_set(keep_log, log, WEIR_LOG_WARNING);
-    EXPECT_OK(weir_open(WEIR_PARAMS(weir_open, .config_path = "test.ini", .config_text = text,
-                                    .module_path = weir_test_runfile("lib/weir")),
-                        &runtime));
-    weir_log_set(NULL, NULL, WEIR_LOG_WARNING);
-    EXPECT_CONTAINS(log, "other users may put their own folders in it");
-}
 
 // Makes a program, and counts the driver's calls about binaries.
 static void count_binaries(unsigned play, long *out_written, long *out_read)

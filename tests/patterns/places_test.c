@@ -155,7 +155,6 @@ WEIR_TEST(PatternPlaces, OfWhatIsLeft)
     weir_pipeline *pipeline;
     weir_loader *loader;
     weir_queue_pool *pool;
-    weir_queue *queue;
     MAKE(weir_pipeline_create(&line, &pipeline));
     expect_left("the queue 'pipeline/stage'");
     ASSERT_OK(weir_pipeline_destroy(&pipeline));
@@ -164,9 +163,7 @@ WEIR_TEST(PatternPlaces, OfWhatIsLeft)
     expect_left("the queue 'frames'");
     expect_left("the buffer 'frames'");
     ASSERT_OK(weir_loader_destroy(&loader));
-    // A queue that is made at its first use has the line of the pool.
     MAKE(weir_queue_pool_create(&queues, &pool));
-    ASSERT_OK(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &queue));
     expect_left("the queue 'pool/normal/0'");
     weir_queue_pool_destroy(&pool);
     rig_close();

@@ -5,10 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weir/weir.h>
-
 #include "core/object/device.h"
-#include "tests/support/test.h"
+#include "tests/plugins/rig.h"
 
 // The counts that were logged, one line per link.
 static struct {
@@ -59,104 +57,19 @@ static int64_t count_of(const char *label, unsigned link, const char *name)
     return found ? strtoll(found + strlen(key), NULL, 10) : 0;
 }
 
-// Opens a chain with `plugins` before the null backend; `section` is the text of
-// [count].
+// Opens a chain; `section` is the text of [count].
 static weir_status open_chain(const char *plugins, const char *section, weir_runtime **out_runtime)
 {
-    char text[512];
-    char path[1024];
-
-    snprintf(text, sizeof text, "[weir]\nbackend = null\nplugins = %s\n[count]\n%s\n", plugins,
-             section);
-    snprintf(path, sizeof path, "%s:%s", weir_test_runfile("tests/plugins/count"),
-             weir_test_runfile("backends/null"));
-    return weir_open(WEIR_PARAMS(weir_open, .config_text = text, .module_path = path), out_runtime);
+    char text[256];
+    snprintf(text, sizeof text, "[count]\n%s", section);
+    return rig_open(plugins, text, out_runtime);
 }
 
-static const struct weir_parameter parameters[] = {
-    {.struct_size = sizeof(struct weir_parameter),
-     .name = "n",
-     .type_name = "int",
-     .kind = WEIR_PARAMETER_VALUE,
-     .scalar = WEIR_SCALAR_I32,
-     .size = 4},
-};
-static const struct weir_kernel_signature signatures[] = {
-    {.struct_size = sizeof(struct weir_kernel_signature),
-     .name = "nothing",
-     .parameters = parameters,
-     .parameter_count = 1},
-};
-static const struct weir_image images[] = {
-    {.struct_size = sizeof(struct weir_image),
-     .format = WEIR_IMAGE_OPENCL_C,
-     .target = "",
-     .data = "",
-     .size = 0},
-};
-static const struct weir_bundle bundle = {
-    .struct_size = sizeof bundle,
-    .name = "nothing",
-    .kernels = signatures,
-    .kernel_count = 1,
-    .images = images,
-    .image_count = 1,
-};
-
-// One of each object of a device.
-struct objects {
-    weir_device *device;
-    weir_queue *queue;
-    weir_buffer *device_buffer;
-    weir_buffer *host_buffer;
-    weir_program *program;
-    weir_kernel *kernel;
-};
-
-static weir_status create_buffers(struct objects *objects)
+// Creates the objects of a rig up to the first failure.
+static weir_status create_objects(struct rig *rig)
 {
-    weir_status status =
-        weir_buffer_create(objects->device,
-                           WEIR_PARAMS(weir_buffer, .label = "device buffer", .size = 256),
-                           &objects->device_buffer);
-    if (status < 0)
-        return status;
-    return weir_buffer_create(objects->device,
-                              WEIR_PARAMS(weir_buffer, .label = "host buffer", .size = 256,
-                                          .placement = WEIR_PLACE_HOST),
-                              &objects->host_buffer);
-}
-
-// Creates them in the order of `struct objects`, up to the first failure.
-static weir_status create_objects(weir_runtime *runtime, struct objects *objects)
-{
-    *objects = (struct objects){0};
-    weir_status status = weir_device_open(runtime, NULL, &objects->device);
-    if (status < 0)
-        return status;
-    status = weir_queue_create(objects->device,
-                               WEIR_PARAMS(weir_queue, .label = "queue", .timing = true),
-                               &objects->queue);
-    if (status < 0)
-        return status;
-    status = create_buffers(objects);
-    if (status < 0)
-        return status;
-    status = weir_program_create(objects->device, WEIR_PARAMS(weir_program, .bundle = &bundle),
-                                 &objects->program);
-    if (status < 0)
-        return status;
-    return weir_kernel_create(objects->program, "nothing", &objects->kernel);
-}
-
-static void destroy_objects(struct objects *objects)
-{
-    weir_kernel_destroy(&objects->kernel);
-    weir_program_destroy(&objects->program);
-    weir_buffer_destroy(&objects->host_buffer);
-    weir_buffer_destroy(&objects->device_buffer);
-    weir_queue_destroy(&objects->queue);
-    EXPECT_OK(weir_device_close(&objects->device));
+    const weir_status status = rig_create(rig);
+    return status == WEIR_OK ? rig_create_kernel(rig) : status;
 }
 
 static weir_status do_nothing(void *user)
@@ -166,11 +79,11 @@ static weir_status do_nothing(void *user)
 
 // A fill, a copy and one of nothing, a launch, a host call, a record, a wait for an event of the same queue, a
 // sync, which records, and one use by the host. All work is complete at the end.
-static void work(struct objects *objects)
+static void work(struct rig *rig)
 {
-    weir_queue *queue = objects->queue;
-    weir_buffer *device = objects->device_buffer;
-    weir_buffer *host = objects->host_buffer;
+    weir_queue *queue = rig->up;
+    weir_buffer *device = rig->memory;
+    weir_buffer *host = rig->frame;
     const uint32_t pattern = 0x03020100u;
     struct weir_event event;
     void *pointer;
@@ -178,7 +91,7 @@ static void work(struct objects *objects)
     EXPECT_OK(weir_queue_fill(queue, device, 0, 256, &pattern, sizeof pattern));
     EXPECT_OK(weir_queue_copy(queue, host, 0, device, 0, 256));
     EXPECT_OK(weir_queue_copy(queue, host, 128, device, 0, 0));
-    EXPECT_OK(weir_queue_launch(queue, objects->kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1), 7));
+    EXPECT_OK(RIG_SPIN(queue, rig));
     EXPECT_OK(weir_queue_host_call(queue, do_nothing, NULL));
     EXPECT_OK(weir_queue_record(queue, &event));
     EXPECT_OK(weir_queue_wait(queue, event));
@@ -198,13 +111,13 @@ static void expect_work_counted(const char *label, unsigned link, int64_t times)
     } rows[] = {
         {"open", 1, 0},           {"device_create", 1, 0},
         {"device_destroy", 1, 0}, {"device_limits", 1, 0},
-        {"queue_create", 1, 0},   {"queue_destroy", 1, 0},
+        {"queue_create", 2, 0},   {"queue_destroy", 2, 0},
         {"buffer_create", 2, 0},  {"buffer_destroy", 2, 0},
         {"program_create", 1, 0}, {"program_destroy", 1, 0},
         {"kernel_create", 1, 0},  {"kernel_destroy", 1, 0},
         {"implied", 0, 1},        {"empty", 0, 1},
         {"queue_submit", 0, 8},   {"mixed", 0, 0},
-        {"host_note", 1, 3}, // begin, end, and the sync's event; the queue's end
+        {"host_note", 1, 3}, // begin, end, and the sync's event; the end of the queue that was used
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -216,26 +129,22 @@ static void expect_work_counted(const char *label, unsigned link, int64_t times)
 
 WEIR_TEST(Chain, TwoChainsAtOnce)
 {
-    weir_runtime *first;
-    weir_runtime *second;
-    struct objects of_first;
-    struct objects of_second;
+    struct rig first = {NULL};
+    struct rig second = {NULL};
 
     forget_lines();
-    ASSERT_OK(open_chain("count", "label = A", &first));
-    ASSERT_OK(open_chain("count, count, count", "label = B", &second));
-    ASSERT_OK(create_objects(first, &of_first));
-    ASSERT_OK(create_objects(second, &of_second));
+    ASSERT_OK(open_chain("count", "label = A", &first.runtime));
+    ASSERT_OK(open_chain("count, count, count", "label = B", &second.runtime));
+    ASSERT_OK(create_objects(&first));
+    ASSERT_OK(create_objects(&second));
     for (size_t i = 0; i < 3; i++) {
-        work(&of_first);
-        work(&of_second);
-        work(&of_second);
+        work(&first);
+        work(&second);
+        work(&second);
     }
-    destroy_objects(&of_first);
-    ASSERT_OK(weir_close(&first));
-    work(&of_second);
-    destroy_objects(&of_second);
-    ASSERT_OK(weir_close(&second));
+    rig_finish(&first);
+    work(&second);
+    rig_finish(&second);
     EXPECT_UINT_EQ(logged.count, 4);
     expect_work_counted("A", 0, 3);
     for (unsigned link = 0; link < 3; link++)
@@ -249,20 +158,17 @@ static void expect_rolled_back(const char *what)
     char section[64];
     char create[64];
     char destroy[64];
-    weir_runtime *runtime;
-    struct objects objects;
+    struct rig rig = {NULL};
 
     weir_test_note("the create of a %s fails", what);
     snprintf(section, sizeof section, "fail_create = %s\nfail_link = 1", what);
     snprintf(create, sizeof create, "%s_create", what);
     snprintf(destroy, sizeof destroy, "%s_destroy", what);
     forget_lines();
-    ASSERT_OK(open_chain("count, count, count", section, &runtime));
-    EXPECT_FAILURE(create_objects(runtime, &objects), WEIR_ERROR_DEVICE,
-                   "link 1 was asked to fail");
+    ASSERT_OK(open_chain("count, count, count", section, &rig.runtime));
+    EXPECT_FAILURE(create_objects(&rig), WEIR_ERROR_DEVICE, "link 1 was asked to fail");
     EXPECT_CONTAINS(weir_last_error()->message, what);
-    destroy_objects(&objects);
-    ASSERT_OK(weir_close(&runtime));
+    rig_finish(&rig);
     EXPECT_INT_EQ(count_of("", 0, create), 1);
     EXPECT_INT_EQ(count_of("", 0, destroy), 1);
     EXPECT_INT_EQ(count_of("", 1, create), 1);
@@ -284,21 +190,19 @@ WEIR_TEST(Chain, RollsBackWhatALinkRefuses)
 // The null backend refuses a signature that a macro makes, after both plugins have forwarded it.
 WEIR_TEST(Chain, RollsBackWhatTheBackendRefuses)
 {
-    weir_runtime *runtime;
-    struct objects objects;
+    struct rig rig = {NULL};
     weir_program *program;
 
     forget_lines();
-    ASSERT_OK(open_chain("count, count", "", &runtime));
-    ASSERT_OK(create_objects(runtime, &objects));
-    EXPECT_INT_EQ(weir_program_create(objects.device,
+    ASSERT_OK(open_chain("count, count", "", &rig.runtime));
+    ASSERT_OK(create_objects(&rig));
+    EXPECT_INT_EQ(weir_program_create(rig.device,
                                       WEIR_PARAMS(weir_program, .source = "#define NONE (void)\n"
                                                                           "kernel void f NONE {}"),
                                       &program),
                   WEIR_ERROR_BUILD);
     EXPECT_NULL(program);
-    destroy_objects(&objects);
-    ASSERT_OK(weir_close(&runtime));
+    rig_finish(&rig);
     for (unsigned link = 0; link < 2; link++) {
         EXPECT_INT_EQ(count_of("", link, "program_create"), 2);
         EXPECT_INT_EQ(count_of("", link, "program_destroy"), 2);
@@ -322,17 +226,15 @@ WEIR_TEST(Chain, ClosesWhatWasOpenWhenAnOpenFails)
 
 WEIR_TEST(Chain, WithoutPluginsThereIsNothingInTheWay)
 {
-    weir_runtime *runtime;
-    struct objects objects;
+    struct rig rig = {NULL};
 
     forget_lines();
-    ASSERT_OK(open_chain("", "label = A", &runtime));
-    ASSERT_OK(create_objects(runtime, &objects));
-    work(&objects);
-    EXPECT_UINT_EQ(objects.device->chain->count, 2); // core's own link and the backend
-    EXPECT_FALSE(objects.device->chain->host_notes);
-    EXPECT_UINT_EQ(weir_load_report_count(weir_runtime_report(runtime)), 2);
-    destroy_objects(&objects);
-    ASSERT_OK(weir_close(&runtime));
+    ASSERT_OK(open_chain("", "", &rig.runtime));
+    ASSERT_OK(create_objects(&rig));
+    work(&rig);
+    EXPECT_UINT_EQ(rig.device->chain->count, 2); // core's own link and the backend
+    EXPECT_FALSE(rig.device->chain->host_notes);
+    EXPECT_UINT_EQ(weir_load_report_count(weir_runtime_report(rig.runtime)), 1);
+    rig_finish(&rig);
     EXPECT_UINT_EQ(logged.count, 0);
 }

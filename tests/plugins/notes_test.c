@@ -6,76 +6,47 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <weir/weir.h>
-
 #include "tests/plugins/notes/notes.h"
-#include "tests/support/test.h"
+#include "tests/plugins/rig.h"
 
 enum {
     SIZE = 64
 };
 
-struct rig {
-    weir_runtime *runtime;
-    weir_device *device;
-    weir_queue *queue;
-    weir_buffer *buffer;
+struct noted {
+    struct rig rig;
     const struct notes *notes;
 };
 
-// `sections` is what follows the names of the plugins.
-static weir_status open_chain(struct rig *rig, const char *plugins, const char *sections)
+static weir_status open_chain(struct noted *noted, const char *plugins, const char *sections)
 {
-    *rig = (struct rig){NULL};
-    char text[256];
-    char path[1024];
-    snprintf(text, sizeof text, "[weir]\nbackend = null\nplugins = %s\n%s\n", plugins, sections);
-    snprintf(path, sizeof path, "%s:%s:%s", weir_test_runfile("tests/plugins/notes"),
-             weir_test_runfile("backends/null"), weir_test_runfile("plugins/check"));
-    weir_status status =
-        weir_open(WEIR_PARAMS(weir_open, .config_text = text, .module_path = path), &rig->runtime);
-    if (status == WEIR_OK)
-        status = weir_device_open(rig->runtime, NULL, &rig->device);
-    if (status == WEIR_OK)
-        status = weir_queue_create(rig->device, NULL, &rig->queue);
-    if (status == WEIR_OK)
-        status =
-            weir_buffer_create(rig->device,
-                               WEIR_PARAMS(weir_buffer, .size = SIZE, .placement = WEIR_PLACE_HOST),
-                               &rig->buffer);
-    if (status == WEIR_OK)
-        rig->notes = weir_runtime_extension(rig->runtime, "notes");
-    return status;
+    *noted = (struct noted){.notes = NULL};
+    const weir_status status = rig_open(plugins, sections, &noted->rig.runtime);
+    noted->notes = weir_runtime_extension(noted->rig.runtime, "notes");
+    return status == WEIR_OK ? rig_create(&noted->rig) : status;
 }
 
-static weir_status open_rig(struct rig *rig, const char *section)
+static weir_status open_rig(struct noted *noted, const char *section)
 {
     char text[128];
     snprintf(text, sizeof text, "[notes]\n%s\n", section);
-    return open_chain(rig, "notes", text);
+    return open_chain(noted, "notes", text);
 }
 
-static void close_rig(struct rig *rig)
-{
-    weir_buffer_destroy(&rig->buffer);
-    weir_queue_destroy(&rig->queue);
-    EXPECT_OK(weir_device_close(&rig->device));
-    EXPECT_OK(weir_close(&rig->runtime));
-}
+#define NOTES_TEST(suite, name, section)                                                  \
+    WEIR_TEST_WITH(suite, name, struct noted, noted, open_rig(noted, section) == WEIR_OK, \
+                   rig_finish(&noted->rig))
 
-#define NOTES_TEST(suite, name, section) \
-    WEIR_TEST_WITH(suite, name, struct rig, rig, open_rig(rig, section) == WEIR_OK, close_rig(rig))
-
-static void expect_complete(const struct rig *rig, size_t index, struct weir_event event,
+static void expect_complete(const struct noted *noted, size_t index, struct weir_event event,
                             uint32_t flags, int line)
 {
-    ASSERT_TRUE(index < rig->notes->count);
-    const struct weir_host_note *note = &rig->notes->list[index];
+    ASSERT_TRUE(index < noted->notes->count);
+    const struct weir_host_note *note = &noted->notes->list[index];
     EXPECT_INT_EQ(note->kind, WEIR_HOST_NOTE_COMPLETE);
     EXPECT_INT_EQ(note->flags, flags);
     EXPECT_INT_EQ(note->line, line);
     EXPECT_STR_EQ(note->file, __FILE__);
-    EXPECT_TRUE(note->u.complete.producer == rig->queue);
+    EXPECT_TRUE(note->u.complete.producer == noted->rig.up);
     EXPECT_TRUE(note->u.complete.event.queue == event.queue);
     EXPECT_TRUE(note->u.complete.event.sequence == event.sequence);
     EXPECT_INT_EQ(note->u.complete.status, WEIR_OK);
@@ -87,10 +58,10 @@ NOTES_TEST(Notes, EachCallAboutAnEvent, "")
     int lines[8];
     size_t index;
     uint64_t time_ns;
-    ASSERT_TRUE(rig->notes != NULL);
+    ASSERT_TRUE(noted->notes != NULL);
     for (size_t i = 0; i < 2; i++)
-        ASSERT_OK(weir_queue_record(rig->queue, &events[i]));
-    EXPECT_UINT_EQ(rig->notes->count, 0);
+        ASSERT_OK(weir_queue_record(noted->rig.up, &events[i]));
+    EXPECT_UINT_EQ(noted->notes->count, 0);
 
     EXPECT_OK(weir_event_sync(events[1], WEIR_FOREVER)), lines[0] = __LINE__;
     EXPECT_OK(weir_event_sync(events[0], WEIR_FOREVER)), lines[1] = __LINE__;
@@ -102,16 +73,16 @@ NOTES_TEST(Notes, EachCallAboutAnEvent, "")
     EXPECT_OK(weir_event_sync(events[1], WEIR_FOREVER - 1)), lines[7] = __LINE__;
 
     const uint32_t waited = WEIR_HOST_NOTE_WAITED;
-    EXPECT_UINT_EQ(rig->notes->count, 9);
-    expect_complete(rig, 0, events[1], waited, lines[0]);
-    expect_complete(rig, 1, events[0], waited, lines[1]);
-    expect_complete(rig, 2, events[0], 0, lines[2]);
-    expect_complete(rig, 3, events[1], 0, lines[3]);
-    expect_complete(rig, 4, events[0], 0, lines[4]);
-    expect_complete(rig, 5, events[0], waited, lines[5]);
-    expect_complete(rig, 6, events[1], waited, lines[5]);
-    expect_complete(rig, 7, events[1], 0, lines[6]);
-    expect_complete(rig, 8, events[1], 0, lines[7]);
+    EXPECT_UINT_EQ(noted->notes->count, 9);
+    expect_complete(noted, 0, events[1], waited, lines[0]);
+    expect_complete(noted, 1, events[0], waited, lines[1]);
+    expect_complete(noted, 2, events[0], 0, lines[2]);
+    expect_complete(noted, 3, events[1], 0, lines[3]);
+    expect_complete(noted, 4, events[0], 0, lines[4]);
+    expect_complete(noted, 5, events[0], waited, lines[5]);
+    expect_complete(noted, 6, events[1], waited, lines[5]);
+    expect_complete(noted, 7, events[1], 0, lines[6]);
+    expect_complete(noted, 8, events[1], 0, lines[7]);
 }
 
 static weir_status fail(void *user)
@@ -123,21 +94,21 @@ static weir_status fail(void *user)
 NOTES_TEST(Notes, FailureAndRecovery, "")
 {
     struct weir_event event;
-    ASSERT_OK(weir_queue_host_call(rig->queue, fail, NULL));
-    WEIR_IGNORE(weir_queue_record(rig->queue, &event));
+    ASSERT_OK(weir_queue_host_call(noted->rig.up, fail, NULL));
+    WEIR_IGNORE(weir_queue_record(noted->rig.up, &event));
     const int line = __LINE__ + 1;
-    const weir_status status = weir_queue_sync(rig->queue, WEIR_FOREVER);
+    const weir_status status = weir_queue_sync(noted->rig.up, WEIR_FOREVER);
     EXPECT_INT_EQ(status, WEIR_ERROR_HOST_CALL);
-    const size_t before = rig->notes->count;
+    const size_t before = noted->notes->count;
     if (before > 0) { // unless the record was refused already
-        EXPECT_INT_EQ(rig->notes->list[0].u.complete.status, WEIR_ERROR_HOST_CALL);
-        EXPECT_INT_EQ(rig->notes->list[0].line, line);
+        EXPECT_INT_EQ(noted->notes->list[0].u.complete.status, WEIR_ERROR_HOST_CALL);
+        EXPECT_INT_EQ(noted->notes->list[0].line, line);
     }
-    EXPECT_OK(weir_queue_recover(rig->queue));
-    ASSERT_UINT_EQ(rig->notes->count, before + 1);
-    EXPECT_INT_EQ(rig->notes->list[before].kind, WEIR_HOST_NOTE_COMPLETE);
-    EXPECT_INT_EQ(rig->notes->list[before].u.complete.status, WEIR_OK);
-    EXPECT_STR_EQ(rig->notes->list[before].file, __FILE__);
+    EXPECT_OK(weir_queue_recover(noted->rig.up));
+    ASSERT_UINT_EQ(noted->notes->count, before + 1);
+    EXPECT_INT_EQ(noted->notes->list[before].kind, WEIR_HOST_NOTE_COMPLETE);
+    EXPECT_INT_EQ(noted->notes->list[before].u.complete.status, WEIR_OK);
+    EXPECT_STR_EQ(noted->notes->list[before].file, __FILE__);
 }
 
 struct late_call {
@@ -166,38 +137,38 @@ static void submit_late(void *user)
 // complete, since it runs still.
 WEIR_TEST(Notes, RecoveryTellsOfWhatHasEnded)
 {
-    struct rig rig = {0};
+    struct noted noted = {.notes = NULL};
     struct late_call late = {0};
     ASSERT_INT_EQ(pipe(late.ends), 0);
-    ASSERT_OK(open_rig(&rig, ""));
-    late.queue = rig.queue;
-    ASSERT_OK(weir_queue_host_call(rig.queue, fail, NULL)); // operation 1
-    while (weir_queue_flush(rig.queue) == WEIR_OK &&
-           weir_queue_fill(rig.queue, rig.buffer, 0, 0, "x", 1) == WEIR_OK) {
+    ASSERT_OK(open_rig(&noted, ""));
+    late.queue = noted.rig.up;
+    ASSERT_OK(weir_queue_host_call(noted.rig.up, fail, NULL)); // operation 1
+    while (weir_queue_flush(noted.rig.up) == WEIR_OK &&
+           weir_queue_fill(noted.rig.up, noted.rig.frame, 0, 0, "x", 1) == WEIR_OK) {
     }
-    *rig.notes->hook = (struct notes_hook){.function = submit_late, .user = &late};
-    EXPECT_OK(weir_queue_recover(rig.queue));
-    *rig.notes->hook = (struct notes_hook){.function = NULL};
+    *noted.notes->hook = (struct notes_hook){.function = submit_late, .user = &late};
+    EXPECT_OK(weir_queue_recover(noted.rig.up));
+    *noted.notes->hook = (struct notes_hook){.function = NULL};
     EXPECT_TRUE(late.submitted);
-    ASSERT_UINT_EQ(rig.notes->count, 1);
-    const struct weir_event told = rig.notes->list[0].u.complete.event;
+    ASSERT_UINT_EQ(noted.notes->count, 1);
+    const struct weir_event told = noted.notes->list[0].u.complete.event;
 
     struct weir_event end;
-    ASSERT_OK(weir_queue_record(rig.queue, &end));
+    ASSERT_OK(weir_queue_record(noted.rig.up, &end));
     EXPECT_INT_EQ(weir_event_query(end), WEIR_NOT_READY);
     EXPECT_TRUE(told.sequence + 2 == end.sequence); // the late call is between them
     ASSERT_INT_EQ(write(late.ends[1], "x", 1), 1);
     EXPECT_OK(weir_event_sync(end, WEIR_FOREVER));
     close(late.ends[0]);
     close(late.ends[1]);
-    close_rig(&rig);
+    rig_finish(&noted.rig);
 }
 
-static void expect_access(const struct rig *rig, size_t index, enum weir_host_note_kind kind,
+static void expect_access(const struct noted *noted, size_t index, enum weir_host_note_kind kind,
                           size_t size, weir_access access)
 {
-    ASSERT_TRUE(index < rig->notes->count);
-    const struct weir_host_note *note = &rig->notes->list[index];
+    ASSERT_TRUE(index < noted->notes->count);
+    const struct weir_host_note *note = &noted->notes->list[index];
     EXPECT_INT_EQ(note->kind, kind);
     EXPECT_STR_EQ(note->file, __FILE__);
     EXPECT_UINT_EQ(note->u.access.size, size);
@@ -207,40 +178,40 @@ static void expect_access(const struct rig *rig, size_t index, enum weir_host_no
 NOTES_TEST(Notes, Accesses, "refused_bytes = 7")
 {
     void *pointer;
-    EXPECT_OK(weir_host_begin(rig->buffer, 8, 16, WEIR_ACCESS_WRITE, &pointer));
-    EXPECT_OK(weir_host_end(rig->buffer, 8, 16, WEIR_ACCESS_WRITE));
-    EXPECT_INT_EQ(weir_host_begin(rig->buffer, 8, 7, WEIR_ACCESS_READ, &pointer),
+    EXPECT_OK(weir_host_begin(noted->rig.frame, 8, 16, WEIR_ACCESS_WRITE, &pointer));
+    EXPECT_OK(weir_host_end(noted->rig.frame, 8, 16, WEIR_ACCESS_WRITE));
+    EXPECT_INT_EQ(weir_host_begin(noted->rig.frame, 8, 7, WEIR_ACCESS_READ, &pointer),
                   WEIR_ERROR_INVALID);
     EXPECT_TRUE(pointer == NULL);
     EXPECT_STR_EQ(weir_last_error()->message, "an access of 7 bytes was to be refused");
-    ASSERT_UINT_EQ(rig->notes->count, 3);
-    expect_access(rig, 0, WEIR_HOST_NOTE_BEGIN, 16, WEIR_ACCESS_WRITE);
-    expect_access(rig, 1, WEIR_HOST_NOTE_END, 16, WEIR_ACCESS_WRITE);
-    EXPECT_TRUE(rig->notes->list[0].u.access.buffer == rig->buffer);
-    EXPECT_UINT_EQ(rig->notes->list[0].u.access.offset, 8);
+    ASSERT_UINT_EQ(noted->notes->count, 3);
+    expect_access(noted, 0, WEIR_HOST_NOTE_BEGIN, 16, WEIR_ACCESS_WRITE);
+    expect_access(noted, 1, WEIR_HOST_NOTE_END, 16, WEIR_ACCESS_WRITE);
+    EXPECT_TRUE(noted->notes->list[0].u.access.buffer == noted->rig.frame);
+    EXPECT_UINT_EQ(noted->notes->list[0].u.access.offset, 8);
 }
 
 // A plugin that refuses a begin which the next link has taken tells that its end.
 WEIR_TEST(Notes, ABeginThatIsRefusedLater)
 {
-    struct rig rig = {0};
+    struct noted noted = {.notes = NULL};
     void *pointer;
-    ASSERT_OK(open_chain(&rig, "check, notes", "[check]\nreport = fail"));
-    EXPECT_OK(weir_queue_fill(rig.queue, rig.buffer, 0, SIZE, "x", 1));
-    EXPECT_INT_EQ(weir_host_begin(rig.buffer, 8, 16, WEIR_ACCESS_READ, &pointer),
+    ASSERT_OK(open_chain(&noted, "check, notes", "[check]\nreport = fail"));
+    EXPECT_OK(weir_queue_fill(noted.rig.up, noted.rig.frame, 0, SIZE, "x", 1));
+    EXPECT_INT_EQ(weir_host_begin(noted.rig.frame, 8, 16, WEIR_ACCESS_READ, &pointer),
                   WEIR_ERROR_INVALID);
     EXPECT_TRUE(pointer == NULL);
     const int line = __LINE__ - 3;
-    ASSERT_UINT_EQ(rig.notes->count, 2);
-    expect_access(&rig, 0, WEIR_HOST_NOTE_BEGIN, 16, WEIR_ACCESS_READ);
-    expect_access(&rig, 1, WEIR_HOST_NOTE_END, 16, WEIR_ACCESS_READ);
-    const struct weir_host_note *end = &rig.notes->list[1];
-    EXPECT_TRUE(end->u.access.buffer == rig.buffer);
+    ASSERT_UINT_EQ(noted.notes->count, 2);
+    expect_access(&noted, 0, WEIR_HOST_NOTE_BEGIN, 16, WEIR_ACCESS_READ);
+    expect_access(&noted, 1, WEIR_HOST_NOTE_END, 16, WEIR_ACCESS_READ);
+    const struct weir_host_note *end = &noted.notes->list[1];
+    EXPECT_TRUE(end->u.access.buffer == noted.rig.frame);
     EXPECT_UINT_EQ(end->u.access.offset, 8);
     EXPECT_INT_EQ(end->flags, 0);
     EXPECT_INT_EQ(end->line, line);
-    EXPECT_OK(weir_queue_sync(rig.queue, WEIR_FOREVER));
-    close_rig(&rig);
+    EXPECT_OK(weir_queue_sync(noted.rig.up, WEIR_FOREVER));
+    rig_finish(&noted.rig);
 }
 
 // The staging memory of both directions, and the syncs on it.
@@ -248,20 +219,20 @@ NOTES_TEST(Notes, UploadsAndDownloads, "")
 {
     char bytes[SIZE] = "some bytes";
     char back[SIZE];
-    EXPECT_OK(weir_upload(rig->queue, rig->buffer, 0, bytes, SIZE));
-    ASSERT_UINT_EQ(rig->notes->count, 3);
-    expect_access(rig, 0, WEIR_HOST_NOTE_BEGIN, SIZE, WEIR_ACCESS_WRITE);
-    expect_access(rig, 1, WEIR_HOST_NOTE_END, SIZE, WEIR_ACCESS_WRITE);
-    EXPECT_INT_EQ(rig->notes->list[2].kind, WEIR_HOST_NOTE_COMPLETE);
-    EXPECT_OK(weir_download(rig->queue, back, rig->buffer, 0, SIZE));
+    EXPECT_OK(weir_upload(noted->rig.up, noted->rig.frame, 0, bytes, SIZE));
+    ASSERT_UINT_EQ(noted->notes->count, 3);
+    expect_access(noted, 0, WEIR_HOST_NOTE_BEGIN, SIZE, WEIR_ACCESS_WRITE);
+    expect_access(noted, 1, WEIR_HOST_NOTE_END, SIZE, WEIR_ACCESS_WRITE);
+    EXPECT_INT_EQ(noted->notes->list[2].kind, WEIR_HOST_NOTE_COMPLETE);
+    EXPECT_OK(weir_download(noted->rig.up, back, noted->rig.frame, 0, SIZE));
     EXPECT_STR_EQ(back, bytes);
-    ASSERT_UINT_EQ(rig->notes->count, 6);
-    EXPECT_INT_EQ(rig->notes->list[3].kind, WEIR_HOST_NOTE_COMPLETE);
-    expect_access(rig, 4, WEIR_HOST_NOTE_BEGIN, SIZE, WEIR_ACCESS_READ);
-    expect_access(rig, 5, WEIR_HOST_NOTE_END, SIZE, WEIR_ACCESS_READ);
+    ASSERT_UINT_EQ(noted->notes->count, 6);
+    EXPECT_INT_EQ(noted->notes->list[3].kind, WEIR_HOST_NOTE_COMPLETE);
+    expect_access(noted, 4, WEIR_HOST_NOTE_BEGIN, SIZE, WEIR_ACCESS_READ);
+    expect_access(noted, 5, WEIR_HOST_NOTE_END, SIZE, WEIR_ACCESS_READ);
     for (size_t i = 0; i < 6; i++)
-        EXPECT_INT_EQ(rig->notes->list[i].flags,
-                      rig->notes->list[i].kind == WEIR_HOST_NOTE_COMPLETE
+        EXPECT_INT_EQ(noted->notes->list[i].flags,
+                      noted->notes->list[i].kind == WEIR_HOST_NOTE_COMPLETE
                           ? WEIR_HOST_NOTE_INTERNAL | WEIR_HOST_NOTE_WAITED
                           : WEIR_HOST_NOTE_INTERNAL);
 }
@@ -269,23 +240,24 @@ NOTES_TEST(Notes, UploadsAndDownloads, "")
 // A refused access of the staging memory is the upload's error, and the next one works.
 NOTES_TEST(Notes, RefusedUpload, "refused_bytes = 7")
 {
-    EXPECT_INT_EQ(weir_upload(rig->queue, rig->buffer, 0, "1234567", 7), WEIR_ERROR_INVALID);
+    EXPECT_INT_EQ(weir_upload(noted->rig.up, noted->rig.frame, 0, "1234567", 7),
+                  WEIR_ERROR_INVALID);
     EXPECT_STR_EQ(weir_last_error()->message, "an access of 7 bytes was to be refused");
-    EXPECT_OK(weir_upload(rig->queue, rig->buffer, 0, "12345678", 8));
+    EXPECT_OK(weir_upload(noted->rig.up, noted->rig.frame, 0, "12345678", 8));
 }
 
 NOTES_TEST(Notes, TheThreadOfDescriptors, "")
 {
     struct weir_event event;
     int fd;
-    ASSERT_OK(weir_queue_record(rig->queue, &event));
+    ASSERT_OK(weir_queue_record(noted->rig.up, &event));
     ASSERT_OK(weir_event_fd(event, &fd));
     struct pollfd waiting = {.fd = fd, .events = POLLIN};
     EXPECT_INT_EQ(poll(&waiting, 1, 60000), 1);
     close(fd);
-    ASSERT_UINT_EQ(rig->notes->count, 1);
-    EXPECT_INT_EQ(rig->notes->list[0].flags, WEIR_HOST_NOTE_INTERNAL);
-    EXPECT_TRUE(rig->notes->list[0].u.complete.event.sequence == event.sequence);
+    ASSERT_UINT_EQ(noted->notes->count, 1);
+    EXPECT_INT_EQ(noted->notes->list[0].flags, WEIR_HOST_NOTE_INTERNAL);
+    EXPECT_TRUE(noted->notes->list[0].u.complete.event.sequence == event.sequence);
 }
 
 // Calls about events of a queue that is gone reach no plugin, so its end is told.
@@ -293,38 +265,38 @@ NOTES_TEST(Notes, ADestroyedQueue, "")
 {
     struct weir_event event;
     weir_queue *queue;
-    ASSERT_OK(weir_queue_create(rig->device, NULL, &queue));
+    ASSERT_OK(weir_queue_create(noted->rig.device, NULL, &queue));
     ASSERT_OK(weir_queue_record(queue, &event));
     weir_queue_destroy(&queue);
     EXPECT_OK(weir_event_sync(event, WEIR_FOREVER));
-    ASSERT_UINT_EQ(rig->notes->count, 1);
-    EXPECT_INT_EQ(rig->notes->list[0].kind, WEIR_HOST_NOTE_COMPLETE);
-    EXPECT_INT_EQ(rig->notes->list[0].flags, WEIR_HOST_NOTE_INTERNAL);
-    EXPECT_TRUE(rig->notes->list[0].u.complete.event.queue == event.queue);
-    EXPECT_TRUE(rig->notes->list[0].u.complete.event.sequence >= event.sequence);
+    ASSERT_UINT_EQ(noted->notes->count, 1);
+    EXPECT_INT_EQ(noted->notes->list[0].kind, WEIR_HOST_NOTE_COMPLETE);
+    EXPECT_INT_EQ(noted->notes->list[0].flags, WEIR_HOST_NOTE_INTERNAL);
+    EXPECT_TRUE(noted->notes->list[0].u.complete.event.queue == event.queue);
+    EXPECT_TRUE(noted->notes->list[0].u.complete.event.sequence >= event.sequence);
 }
 
 // Callers may keep their place to themselves.
 NOTES_TEST(Notes, WithoutPlace, "")
 {
     struct weir_event event;
-    ASSERT_OK(weir_queue_record(rig->queue, &event));
+    ASSERT_OK(weir_queue_record(noted->rig.up, &event));
     EXPECT_OK(weir_event_sync_at(event, WEIR_FOREVER, NULL, 0));
     EXPECT_OK(weir_event_query_at(event, NULL, 0));
     EXPECT_OK(weir_event_error_at(event, NULL, 0));
     EXPECT_OK(weir_event_sync_all_at(&event, 1, WEIR_FOREVER, NULL, 0));
-    EXPECT_OK(weir_queue_recover_at(rig->queue, NULL, 0));
-    ASSERT_UINT_EQ(rig->notes->count, 4);
-    for (size_t i = 0; i < rig->notes->count; i++) {
-        EXPECT_TRUE(rig->notes->list[i].file == NULL);
-        EXPECT_INT_EQ(rig->notes->list[i].line, 0);
+    EXPECT_OK(weir_queue_recover_at(noted->rig.up, NULL, 0));
+    ASSERT_UINT_EQ(noted->notes->count, 4);
+    for (size_t i = 0; i < noted->notes->count; i++) {
+        EXPECT_TRUE(noted->notes->list[i].file == NULL);
+        EXPECT_INT_EQ(noted->notes->list[i].line, 0);
     }
 }
 
 NOTES_TEST(Notes, Extension, "")
 {
-    EXPECT_TRUE(weir_runtime_extension(rig->runtime, "notes") != NULL);
-    EXPECT_TRUE(weir_runtime_extension(rig->runtime, "another") == NULL);
-    EXPECT_TRUE(weir_runtime_extension(rig->runtime, NULL) == NULL);
+    EXPECT_TRUE(weir_runtime_extension(noted->rig.runtime, "notes") != NULL);
+    EXPECT_TRUE(weir_runtime_extension(noted->rig.runtime, "another") == NULL);
+    EXPECT_TRUE(weir_runtime_extension(noted->rig.runtime, NULL) == NULL);
     EXPECT_TRUE(weir_runtime_extension(NULL, "notes") == NULL);
 }

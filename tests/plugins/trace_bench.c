@@ -5,8 +5,7 @@
 //
 // A job of copy, compute, copy through patterns/chunks, in depth-first order, in so many
 // chunks: the time of a run without the plugin, with it, and with it but without CUPTI,
-// interleaved; and the report's figures for the last traced run. Then copies in one
-// direction on four queues, which must not overlap each other. Then the cost of a submit
+// interleaved. Then copies in one direction on four queues, which must not overlap each other. Then the cost of a submit
 // on the null backend. Lines begin with "ok", "FAIL" or "-"; exit status 1 if one
 // failed.
 #include <inttypes.h>
@@ -22,7 +21,6 @@
 #include "base/clock.h"
 #include "kernels/bench/bench.h"
 #include "patterns/chunks.h"
-#include "report/trace.h"
 
 enum {
     TURNS_MOST = 101,
@@ -181,96 +179,9 @@ static double run_once(struct job *job)
     return (double)(weir_clock_now_ns() - before) * 1e-6;
 }
 
-// The report's figures for the last run, whose operations were submitted last.
-
-struct window {
-    uint64_t from_ns;
-    uint64_t to_ns;
-    size_t unfinished;
-    uint64_t dropped;
-    struct weir_trace_clock clock;
-};
-
-static int by_submit(const void *a, const void *b)
-{
-    const struct weir_trace_operation *left = a;
-    const struct weir_trace_operation *right = b;
-    return left->submit_ns < right->submit_ns ? -1 : left->submit_ns > right->submit_ns;
-}
-
-static bool find_window(const char *path, size_t operations, struct window *out_window)
-{
-    struct weir_trace *trace = NULL;
-    char message[512];
-    if (!weir_trace_read(path, NULL, &trace, message, sizeof message)) {
-        say("FAIL", "%s", message);
-        return false;
-    }
-    *out_window = (struct window){.from_ns = UINT64_MAX,
-                                  .unfinished = (size_t)trace->meta.unfinished,
-                                  .dropped = trace->meta.dropped};
-    if (trace->device_count > 0)
-        out_window->clock = trace->devices[0].clock;
-    if (!trace->operations) {
-        weir_trace_destroy(&trace);
-        return false;
-    }
-    qsort(trace->operations, trace->operation_count, sizeof *trace->operations, by_submit);
-    const size_t count = operations < trace->operation_count ? operations : trace->operation_count;
-    for (size_t i = trace->operation_count - count; i < trace->operation_count; i++) {
-        const struct weir_trace_operation *operation = &trace->operations[i];
-        if (operation->timed && operation->start_ns < out_window->from_ns)
-            out_window->from_ns = operation->start_ns;
-        if (operation->timed && operation->end_ns > out_window->to_ns)
-            out_window->to_ns = operation->end_ns;
-    }
-    weir_trace_destroy(&trace);
-    return out_window->to_ns > 0;
-}
-
 static double percent(double share)
 {
     return 100 * share;
-}
-
-static void print_overlap(const weir_report *report, const char *first, const char *second)
-{
-    struct weir_report_overlap overlap;
-    if (weir_report_get_overlap(report, first, second, &overlap) < 0)
-        printf(", %s", weir_last_error_text());
-    else if (!overlap.applies)
-        printf(", %s/%s n/a: %s", first, second, overlap.reason);
-    else
-        printf(", %s/%s %.1f..%.1f %%", first, second, percent(overlap.least),
-               percent(overlap.most));
-}
-
-static void report(const char *path, const char *what, size_t operations, double plain_ms)
-{
-    struct window window;
-    weir_report *made = NULL;
-    if (!find_window(path, operations, &window))
-        return;
-    if (weir_report_read(path,
-                         WEIR_PARAMS(weir_report, .from_ns = window.from_ns, .to_ns = window.to_ns),
-                         &made) < 0) {
-        say("FAIL", "%s", weir_last_error_text());
-        return;
-    }
-    const struct weir_report_summary *summary = weir_report_get_summary(made);
-    printf("-     %s: span %.3f ms", what, (double)summary->span_ns * 1e-6);
-    if (plain_ms > 0)
-        printf(" (plain run %.3f)", plain_ms);
-    printf(", speed-up %.3f..%.3f, span/bound %.3f", summary->speedup_least, summary->speedup_most,
-           summary->bound_distance);
-    print_overlap(made, "copy", "compute");
-    print_overlap(made, "to_device", "to_host");
-    printf("; untimed %zu, dropped %" PRIu64 ", clock: %" PRIu32
-           " pairs, drift %.2f ppm, off %.1f us\n",
-           window.unfinished, window.dropped, window.clock.pairs, window.clock.drift_ppm,
-           (double)window.clock.uncertainty_ns * 1e-3);
-    fflush(stdout);
-    weir_report_destroy(&made);
 }
 
 // The job in chunks.
@@ -307,8 +218,6 @@ static void bench_chunks(uint32_t chunk_count)
             "%" PRIu32 " chunks, %zu MiB, %s: %.3f ms, plain %.3f ms (%.3f..%.3f), ratio %.4f",
             chunk_count, mebibytes, mode_names[mode], traced, plain, times[0][0],
             times[0][turns - 1], traced / plain);
-        snprintf(name, sizeof name, "%" PRIu32 " chunks, %s", chunk_count, mode_names[mode]);
-        report(jobs[mode].path, name, (size_t)chunk_count * 3, plain);
     }
 }
 

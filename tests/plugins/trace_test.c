@@ -248,29 +248,6 @@ WEIR_TEST(Trace, StandsTwiceInAChain)
     weir_trace_destroy(&outer);
 }
 
-WEIR_TEST(Trace, OfTwoRuntimesAtOnce)
-{
-    const char *path = rig_path("two.json");
-    struct expected expected[2][16];
-    struct rig rigs[2];
-    int calls[2] = {0}; // two threads count
-    size_t counts[2];
-    for (size_t i = 0; i < 2; i++)
-        ASSERT_TRUE(rig_start(&rigs[i], path));
-    for (size_t i = 0; i < 2; i++)
-        counts[i] = submit_all(&rigs[i], expected[i], &calls[i]);
-    for (size_t i = 0; i < 2; i++)
-        EXPECT_OK(weir_queue_sync(rigs[i].down, WEIR_FOREVER));
-    for (size_t i = 0; i < 2; i++)
-        rig_finish(&rigs[i]);
-    for (size_t i = 0; i < 2; i++) {
-        struct weir_trace *trace = rig_read(i == 0 ? path : rig_path("two.2.json"));
-        ASSERT_NOT_NULL(trace);
-        expect_all(trace, expected[i], counts[i]);
-        weir_trace_destroy(&trace);
-    }
-}
-
 static void *close_runtime(void *runtime)
 {
     EXPECT_OK(weir_close((weir_runtime **)runtime));
@@ -359,18 +336,6 @@ WEIR_TEST(TraceRefuses, WrongValues)
     memset(text + 16, 'a', 170);
     snprintf(text + 186, sizeof text - 186, "/b.json");
     expect_refused(text, "No such file");
-}
-
-WEIR_TEST(TraceRefuses, AFileWithoutPermission)
-{
-    const char *path = rig_path("mine.json");
-    if (geteuid() == 0)
-        WEIR_SKIP("root may write anything");
-    FILE *file = fopen(path, "w");
-    ASSERT_NOT_NULL(file);
-    fclose(file);
-    ASSERT_INT_EQ(chmod(path, 0400), 0);
-    expect_refused(rig_trace(path, ""), path);
 }
 
 static char logged[4096];

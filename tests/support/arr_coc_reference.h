@@ -21,7 +21,7 @@
 
 #include <stdint.h>
 
-#include "kernels/arr_coc/pack.h"
+#include "pipelines/arr_coc/weights.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -34,16 +34,6 @@ WEIR_TEST(BaseText, SuggestsTheNearest)
     EXPECT_STR_EQ(weir_text_nearest("DEVICE", keys, 5), "device");
 }
 
-WEIR_TEST(BaseText, FindsTheLineThatMatters)
-{
-    const char log[] =
-        "a.cl:1: warning: unused\na.cl:7: error: no such name\na.cl:9: error: again\n";
-    EXPECT_STR_EQ(weir_text_line_with(log, "error:"), strstr(log, "a.cl:7"));
-    EXPECT_STR_EQ(weir_text_line_with(log, "warning"), log);
-    EXPECT_STR_EQ(weir_text_line_with(log, "note"), log);
-    EXPECT_STR_EQ(weir_text_line_with("", "error"), "");
-}
-
 WEIR_TEST(BaseText, AppendStaysInItsBuffer)
 {
     char text[8] = "????";

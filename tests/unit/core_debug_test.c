@@ -1,5 +1,5 @@
 // Debug mode through the public API: objects of every kind that are used after their end, ended twice,
-// or of another kind, and wrapped memory that is unmapped. core_debug_late_test.c has what
+// or of another kind, and wrapped memory that is unmapped. core_process_test.c has what
 // begins without the mode, which stays for the process.
 #define _GNU_SOURCE // RTLD_DEFAULT
 #include <dlfcn.h>
@@ -42,8 +42,8 @@ static bool begin(struct world *world)
 static void end(struct world *world)
 {
     weir_queue_destroy(&world->queue);
-    EXPECT_INT_EQ(weir_device_close(&world->device), WEIR_OK);
-    EXPECT_INT_EQ(weir_close(&world->runtime), WEIR_OK);
+    EXPECT_OK(weir_device_close(&world->device));
+    EXPECT_OK(weir_close(&world->runtime));
 }
 
 #define DEBUG_TEST(suite, name) \
@@ -52,11 +52,10 @@ static void end(struct world *world)
 static weir_buffer *make_buffer(struct world *world, const char *label)
 {
     weir_buffer *buffer = NULL;
-    EXPECT_INT_EQ(weir_buffer_create(world->device,
-                                     WEIR_PARAMS(weir_buffer, .label = label, .size = BYTES,
-                                                 .placement = WEIR_PLACE_HOST),
-                                     &buffer),
-                  WEIR_OK);
+    EXPECT_OK(weir_buffer_create(world->device,
+                                 WEIR_PARAMS(weir_buffer, .label = label, .size = BYTES,
+                                             .placement = WEIR_PLACE_HOST),
+                                 &buffer));
     return buffer;
 }
 
@@ -64,11 +63,11 @@ static weir_buffer *make_buffer(struct world *world, const char *label)
 static weir_graph *capture_fill(struct world *world, weir_buffer *buffer, weir_comm *comm)
 {
     weir_graph *graph = NULL;
-    EXPECT_INT_EQ(weir_capture_begin(world->queue), WEIR_OK);
-    EXPECT_INT_EQ(weir_queue_fill(world->queue, buffer, 0, BYTES, "x", 1), WEIR_OK);
+    EXPECT_OK(weir_capture_begin(world->queue));
+    EXPECT_OK(weir_queue_fill(world->queue, buffer, 0, BYTES, "x", 1));
     if (comm)
-        EXPECT_INT_EQ(weir_queue_barrier(world->queue, comm), WEIR_OK);
-    EXPECT_INT_EQ(weir_capture_end(world->queue, NULL, &graph), WEIR_OK);
+        EXPECT_OK(weir_queue_barrier(world->queue, comm));
+    EXPECT_OK(weir_capture_end(world->queue, NULL, &graph));
     return graph;
 }
 
@@ -88,6 +87,7 @@ static void expect_place(const char *message, const char *verb, int line)
 }
 
 #define REFUSED(call) (weir_error_set(NULL), (call) == WEIR_ERROR_INVALID)
+#define EXPECT_REFUSED(call, part) EXPECT_FAILURE(call, WEIR_ERROR_INVALID, part)
 
 // What a getter that has nothing to give leaves in the thread's error.
 #define EXPECT_REFUSED_GETTER(call, nothing)                          \
@@ -97,16 +97,19 @@ static void expect_place(const char *message, const char *verb, int line)
         EXPECT_INT_EQ(weir_last_error()->status, WEIR_ERROR_INVALID); \
     } while (0)
 
+// What the call, which returns nothing, logs from that level on.
+#define LOGGED(level, call)                                             \
+    (logged[0] = '\0', weir_log_set(note_message, NULL, level), (call), \
+     weir_log_set(NULL, NULL, WEIR_LOG_ERROR))
+
 DEBUG_TEST(Debug, BufferAfterItsEnd)
 {
-    const int made = __LINE__ + 1;
     weir_buffer *gone = NULL, *buffer = make_buffer(world, "frames");
     weir_buffer *source = make_buffer(world, "source");
     gone = buffer;
     const int destroyed = __LINE__ + 1;
     weir_buffer_destroy(&buffer);
     EXPECT_NULL(buffer);
-    (void)made;
 
     ASSERT_TRUE(REFUSED(weir_queue_copy(world->queue, source, 0, gone, 0, 0)));
     const int line = __LINE__ - 1;
@@ -122,8 +125,7 @@ DEBUG_TEST(Debug, BufferAfterItsEnd)
     const struct weir_plane other = {source, 0, 64};
     void *pointer = world;
     uint64_t address = 1;
-    EXPECT_TRUE(REFUSED(weir_queue_copy_2d(world->queue, plane, other, 64, 1)));
-    EXPECT_CONTAINS(weir_last_error()->message, "dst.buffer points to");
+    EXPECT_REFUSED(weir_queue_copy_2d(world->queue, plane, other, 64, 1), "dst.buffer points to");
     EXPECT_TRUE(REFUSED(weir_queue_fill(world->queue, gone, 0, 0, "x", 1)));
     EXPECT_TRUE(REFUSED(weir_host_begin(gone, 0, 1, WEIR_ACCESS_READ, &pointer)));
     EXPECT_NULL(pointer);
@@ -135,31 +137,47 @@ DEBUG_TEST(Debug, BufferAfterItsEnd)
     EXPECT_REFUSED_GETTER(weir_buffer_size(gone), 0);
 
     // A second destroy, through the pointer that was kept.
-    weir_log_set(note_message, NULL, WEIR_LOG_ERROR);
     weir_error_set(NULL);
-    weir_buffer_destroy(&gone);
-    weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
+    LOGGED(WEIR_LOG_ERROR, weir_buffer_destroy(&gone));
     EXPECT_NOT_NULL(gone);
     EXPECT_INT_EQ(weir_last_error()->status, WEIR_ERROR_INVALID);
     EXPECT_CONTAINS(logged, "weir_buffer_destroy: *buffer points to the buffer 'frames'");
     expect_place(logged, "which was destroyed", destroyed);
     EXPECT_CONTAINS(weir_last_error()->remedy, "let one place own the buffer");
-    weir_buffer_destroy(&source);
+
+    // A destroy function that tells no line, as C++ destructors call it.
+    gone = source;
+    weir_buffer_destroy_at(&source, NULL, 0);
+    EXPECT_REFUSED(weir_queue_fill(world->queue, gone, 0, 1, "x", 1), ", which was destroyed");
+    EXPECT_NULL(strstr(weir_last_error()->message, "belongs to"));
 }
 
-// A queue without a label.
-DEBUG_TEST(Debug, QueueAfterItsEnd)
+// A queue, a graph, a pool and a communicator without labels.
+DEBUG_TEST(Debug, OthersAfterTheirEnd)
 {
     struct weir_event event = {1, 1};
+    struct weir_pool_statistics statistics = {.allocations = 1};
     weir_queue *queue = NULL;
+    weir_pool *pool = NULL;
+    weir_comm *comm = NULL, *part = NULL;
+    weir_buffer *buffer = make_buffer(world, "b"), *fresh = buffer;
     const int made = __LINE__ + 1;
-    ASSERT_INT_EQ(weir_queue_create(world->device, NULL, &queue), WEIR_OK);
-    weir_buffer *buffer = make_buffer(world, "b");
+    ASSERT_OK(weir_queue_create(world->device, NULL, &queue));
+    ASSERT_OK(weir_pool_create(world->device, NULL, &pool));
+    ASSERT_OK(weir_comm_create(world->device, NULL, &comm));
+    weir_graph *graph = capture_fill(world, buffer, NULL);
+    ASSERT_NOT_NULL(graph);
     weir_queue *gone = queue;
+    weir_graph *gone_graph = graph;
+    weir_pool *gone_pool = pool;
+    weir_comm *gone_comm = comm;
     weir_queue_destroy(&queue);
-    EXPECT_TRUE(REFUSED(weir_queue_record(gone, &event)));
+    weir_graph_destroy(&graph);
+    weir_pool_destroy(&pool);
+    weir_comm_destroy(&comm);
+
+    EXPECT_REFUSED(weir_queue_record(gone, &event), "queue points to a queue without a label");
     EXPECT_TRUE(event.queue == 0);
-    EXPECT_CONTAINS(weir_last_error()->message, "queue points to a queue without a label");
     expect_place(weir_last_error()->message, "created", made);
     EXPECT_TRUE(REFUSED(weir_queue_sync(gone, WEIR_FOREVER)));
     EXPECT_TRUE(REFUSED(weir_queue_flush(gone)));
@@ -168,71 +186,45 @@ DEBUG_TEST(Debug, QueueAfterItsEnd)
     EXPECT_TRUE(REFUSED(weir_queue_fill(gone, buffer, 0, 1, "x", 1)));
     EXPECT_STR_EQ(weir_queue_label(gone), "");
     EXPECT_REFUSED_GETTER(weir_queue_device(gone), NULL);
-    weir_queue_destroy(&gone);
-    EXPECT_NOT_NULL(gone);
-    weir_buffer_destroy(&buffer);
-}
 
-DEBUG_TEST(Debug, GraphAndPoolAfterTheirEnd)
-{
-    weir_pool *pool = NULL;
-    weir_buffer *buffer = make_buffer(world, "b");
-    weir_buffer *fresh = buffer;
-    weir_graph *graph = capture_fill(world, buffer, NULL);
-    ASSERT_NOT_NULL(graph);
-    weir_graph *gone_graph = graph;
-    weir_graph_destroy(&graph);
-    EXPECT_TRUE(REFUSED(weir_queue_graph(world->queue, gone_graph)));
-    EXPECT_CONTAINS(weir_last_error()->message,
-                    "weir_queue_graph: graph points to a graph without");
+    EXPECT_REFUSED(weir_queue_graph(world->queue, gone_graph),
+                   "weir_queue_graph: graph points to a graph without");
     EXPECT_TRUE(REFUSED(weir_graph_set_fill(gone_graph, 0, buffer, 0, 1, "x", 1)));
     EXPECT_REFUSED_GETTER(weir_graph_node_count(gone_graph), 0);
-    weir_graph_destroy(&gone_graph);
-    EXPECT_NOT_NULL(gone_graph);
 
-    ASSERT_INT_EQ(weir_pool_create(world->device, NULL, &pool), WEIR_OK);
-    weir_pool *gone_pool = pool;
-    struct weir_pool_statistics statistics = {.allocations = 1};
-    weir_pool_destroy(&pool);
-    EXPECT_TRUE(REFUSED(weir_pool_allocate(gone_pool, world->queue, 64, &fresh)));
+    EXPECT_REFUSED(weir_pool_allocate(gone_pool, world->queue, 64, &fresh),
+                   "pool points to a pool without a label");
     EXPECT_NULL(fresh);
-    EXPECT_CONTAINS(weir_last_error()->message, "pool points to a pool without a label");
     EXPECT_TRUE(REFUSED(weir_pool_trim(gone_pool, 0)));
     weir_pool_read_statistics(gone_pool, &statistics);
     EXPECT_TRUE(statistics.allocations == 0);
-    weir_pool_destroy(&gone_pool);
-    EXPECT_NOT_NULL(gone_pool);
-    weir_buffer_destroy(&buffer);
-}
 
-DEBUG_TEST(Debug, CommunicatorAfterItsEnd)
-{
-    weir_comm *comm = NULL, *part = NULL;
-    ASSERT_INT_EQ(weir_comm_create(world->device, NULL, &comm), WEIR_OK);
-    weir_comm *gone = comm;
-    weir_comm_destroy(&comm);
-    EXPECT_TRUE(REFUSED(weir_comm_error(gone)));
-    EXPECT_CONTAINS(weir_last_error()->message, "comm points to a communicator without a label");
-    EXPECT_TRUE(REFUSED(weir_comm_abort(gone, "why")));
-    EXPECT_TRUE(REFUSED(weir_comm_split(gone, 0, 0, NULL, &part)));
-    EXPECT_TRUE(REFUSED(weir_queue_barrier(world->queue, gone)));
-    EXPECT_REFUSED_GETTER(weir_comm_count(gone), 0);
-    weir_comm_destroy(&gone);
-    EXPECT_NOT_NULL(gone);
+    EXPECT_REFUSED(weir_comm_error(gone_comm), "comm points to a communicator without a label");
+    EXPECT_TRUE(REFUSED(weir_comm_abort(gone_comm, "why")));
+    EXPECT_TRUE(REFUSED(weir_comm_split(gone_comm, 0, 0, NULL, &part)));
+    EXPECT_TRUE(REFUSED(weir_queue_barrier(world->queue, gone_comm)));
+    EXPECT_REFUSED_GETTER(weir_comm_count(gone_comm), 0);
+
+    weir_queue_destroy(&gone);
+    weir_graph_destroy(&gone_graph);
+    weir_pool_destroy(&gone_pool);
+    weir_comm_destroy(&gone_comm);
+    EXPECT_TRUE(gone && gone_graph && gone_pool && gone_comm);
+    weir_buffer_destroy(&buffer);
 }
 
 // A graph keeps what it uses, so it can be launched after that was destroyed.
 DEBUG_TEST(Debug, GraphOfWhatWasDestroyed)
 {
     weir_comm *comm = NULL;
-    ASSERT_INT_EQ(weir_comm_create(world->device, NULL, &comm), WEIR_OK);
+    ASSERT_OK(weir_comm_create(world->device, NULL, &comm));
     weir_buffer *buffer = make_buffer(world, "b");
     weir_graph *graph = capture_fill(world, buffer, comm);
     ASSERT_NOT_NULL(graph);
     weir_comm_destroy(&comm);
     weir_buffer_destroy(&buffer);
-    EXPECT_INT_EQ(weir_queue_graph(world->queue, graph), WEIR_OK);
-    EXPECT_INT_EQ(weir_queue_sync(world->queue, WEIR_FOREVER), WEIR_OK);
+    EXPECT_OK(weir_queue_graph(world->queue, graph));
+    EXPECT_OK(weir_queue_sync(world->queue, WEIR_FOREVER));
     weir_graph_destroy(&graph);
 }
 
@@ -246,14 +238,14 @@ WEIR_TEST(Debug, DeviceAndRuntimeAfterTheirEnd)
     weir_runtime *runtime = world.runtime;
     weir_queue_destroy(&world.queue);
     const int closed = __LINE__ + 1;
-    ASSERT_INT_EQ(weir_device_close(&world.device), WEIR_OK);
-    EXPECT_TRUE(REFUSED(weir_queue_create(device, NULL, &queue)));
-    EXPECT_CONTAINS(weir_last_error()->message, "weir_queue_create: device points to the device '");
+    ASSERT_OK(weir_device_close(&world.device));
+    EXPECT_REFUSED(weir_queue_create(device, NULL, &queue),
+                   "weir_queue_create: device points to the device '");
     expect_place(weir_last_error()->message, "which was closed", closed);
     EXPECT_CONTAINS(weir_last_error()->remedy, "move the device's close call after");
     EXPECT_REFUSED_GETTER(weir_device_limits(device), NULL);
     EXPECT_TRUE(REFUSED(weir_device_close(&device)));
-    ASSERT_INT_EQ(weir_close(&world.runtime), WEIR_OK);
+    ASSERT_OK(weir_close(&world.runtime));
     const int closed_runtime = __LINE__ - 1;
     EXPECT_TRUE(REFUSED(weir_device_open(runtime, NULL, &again)));
     expect_place(weir_last_error()->message, "which was closed", closed_runtime);
@@ -269,20 +261,18 @@ WEIR_TEST(Debug, QueueThatWentWithItsDevice)
     struct world world;
     weir_queue *queue = NULL;
     ASSERT_TRUE(begin(&world));
-    ASSERT_INT_EQ(weir_thread_queue(world.device, &queue), WEIR_OK);
+    ASSERT_OK(weir_thread_queue(world.device, &queue));
     end(&world);
-    EXPECT_TRUE(REFUSED(weir_queue_flush(queue)));
-    EXPECT_CONTAINS(weir_last_error()->message,
-                    "the queue 'thread queue', which was destroyed with what it belongs to");
+    EXPECT_REFUSED(weir_queue_flush(queue),
+                   "the queue 'thread queue', which was destroyed with what it belongs to");
 }
 
 DEBUG_TEST(Debug, OfAnotherKind)
 {
     weir_buffer *buffer = make_buffer(world, "frames");
     weir_queue *wrong = (weir_queue *)(void *)buffer;
-    EXPECT_TRUE(REFUSED(weir_queue_flush(wrong)));
-    EXPECT_CONTAINS(weir_last_error()->message,
-                    "weir_queue_flush: queue is to be a queue, and points to the buffer 'frames'");
+    EXPECT_REFUSED(weir_queue_flush(wrong),
+                   "weir_queue_flush: queue is to be a queue, and points to the buffer 'frames'");
     EXPECT_CONTAINS(weir_last_error()->remedy, "remove the cast");
     EXPECT_TRUE(REFUSED(
         weir_queue_copy(world->queue, buffer, 0, (weir_buffer *)(void *)world->device, 0, 1)));
@@ -291,20 +281,9 @@ DEBUG_TEST(Debug, OfAnotherKind)
     EXPECT_UINT_EQ(weir_buffer_size(buffer), BYTES);
 
     int nothing = 0;
-    EXPECT_TRUE(REFUSED(weir_queue_flush((weir_queue *)(void *)&nothing)));
-    EXPECT_CONTAINS(weir_last_error()->message, "points to no object of Weir's");
+    EXPECT_REFUSED(weir_queue_flush((weir_queue *)(void *)&nothing),
+                   "points to no object of Weir's");
     weir_buffer_destroy(&buffer);
-}
-
-// A destroy function that tells no line, as C++ destructors call it.
-DEBUG_TEST(Debug, DestroyedAtNoLine)
-{
-    weir_buffer *buffer = make_buffer(world, "frames");
-    weir_buffer *gone = buffer;
-    weir_buffer_destroy_at(&buffer, NULL, 0);
-    EXPECT_TRUE(REFUSED(weir_queue_fill(world->queue, gone, 0, 1, "x", 1)));
-    EXPECT_CONTAINS(weir_last_error()->message, ", which was destroyed");
-    EXPECT_NULL(strstr(weir_last_error()->message, "belongs to"));
 }
 
 // Of the destroyed objects the last ones are known; the memory of the others is free again.
@@ -321,9 +300,8 @@ DEBUG_TEST(Debug, ForgetsTheOldest)
         weir_buffer_destroy(&buffer);
     }
     weir_queue *queue = NULL; // another size: it does not get that address
-    EXPECT_INT_EQ(weir_queue_create(world->device, NULL, &queue), WEIR_OK);
-    EXPECT_TRUE(REFUSED(weir_queue_fill(world->queue, gone, 0, 1, "x", 1)));
-    EXPECT_CONTAINS(weir_last_error()->message, "no object of Weir's");
+    EXPECT_OK(weir_queue_create(world->device, NULL, &queue));
+    EXPECT_REFUSED(weir_queue_fill(world->queue, gone, 0, 1, "x", 1), "no object of Weir's");
     weir_queue_destroy(&queue);
 }
 
@@ -336,11 +314,10 @@ static void *map(void)
 static weir_buffer *wrap(struct world *world, void *memory)
 {
     weir_buffer *buffer = NULL;
-    EXPECT_INT_EQ(weir_buffer_wrap(world->device,
-                                   WEIR_PARAMS(weir_wrap, .label = "film", .pointer = memory,
-                                               .size = BYTES),
-                                   &buffer),
-                  WEIR_OK);
+    EXPECT_OK(
+        weir_buffer_wrap(world->device,
+                         WEIR_PARAMS(weir_wrap, .label = "film", .pointer = memory, .size = BYTES),
+                         &buffer));
     return buffer;
 }
 
@@ -352,25 +329,23 @@ DEBUG_TEST(Debug, UnmappedMemory)
     weir_buffer *buffer = wrap(world, memory);
     weir_graph *graph = capture_fill(world, buffer, NULL);
     ASSERT_NOT_NULL(graph);
-    ASSERT_INT_EQ(weir_queue_copy(world->queue, buffer, 0, other, 0, BYTES), WEIR_OK);
-    ASSERT_INT_EQ(weir_queue_record(world->queue, &event), WEIR_OK);
-    ASSERT_INT_EQ(weir_queue_sync(world->queue, WEIR_FOREVER), WEIR_OK);
+    ASSERT_OK(weir_queue_copy(world->queue, buffer, 0, other, 0, BYTES));
+    ASSERT_OK(weir_queue_record(world->queue, &event));
+    ASSERT_OK(weir_queue_sync(world->queue, WEIR_FOREVER));
     ASSERT_INT_EQ(munmap(memory, BYTES), 0);
 
-    EXPECT_TRUE(REFUSED(weir_queue_copy(world->queue, other, 0, buffer, 0, BYTES)));
-    EXPECT_CONTAINS(weir_last_error()->message, "is not mapped any more, and the buffer 'film'");
+    EXPECT_REFUSED(weir_queue_copy(world->queue, other, 0, buffer, 0, BYTES),
+                   "is not mapped any more, and the buffer 'film'");
     EXPECT_CONTAINS(weir_last_error()->remedy, "keep the memory until the buffer is destroyed");
     // Calls that may end, or repeat, work which uses it.
     EXPECT_TRUE(REFUSED(weir_event_sync(event, WEIR_FOREVER)));
-    EXPECT_TRUE(REFUSED(weir_queue_graph(world->queue, graph)));
-    EXPECT_CONTAINS(weir_last_error()->message, "weir_queue_graph: memory of the program's");
+    EXPECT_REFUSED(weir_queue_graph(world->queue, graph),
+                   "weir_queue_graph: memory of the program's");
     weir_graph_destroy(&graph);
-    weir_log_set(note_message, NULL, WEIR_LOG_ERROR);
-    weir_buffer_destroy(&buffer);
-    weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
+    LOGGED(WEIR_LOG_ERROR, weir_buffer_destroy(&buffer));
     EXPECT_NULL(buffer);
     EXPECT_CONTAINS(logged, "weir_buffer_destroy: memory of the program's, 4096 bytes at ");
-    EXPECT_INT_EQ(weir_queue_sync(world->queue, WEIR_FOREVER), WEIR_OK);
+    EXPECT_OK(weir_queue_sync(world->queue, WEIR_FOREVER));
     weir_buffer_destroy(&other);
 }
 
@@ -387,18 +362,15 @@ DEBUG_TEST(Debug, WrappedMemoryDestroyedInUse)
     ASSERT_INT_EQ(pipe(ends), 0);
     void *memory = map();
     weir_buffer *buffer = wrap(world, memory);
-    ASSERT_INT_EQ(weir_queue_host_call(world->queue, wait_for_pipe, &ends[0]), WEIR_OK);
-    ASSERT_INT_EQ(weir_queue_fill(world->queue, buffer, 0, BYTES, "x", 1), WEIR_OK);
-    weir_log_set(note_message, NULL, WEIR_LOG_WARNING);
-    logged[0] = '\0';
+    ASSERT_OK(weir_queue_host_call(world->queue, wait_for_pipe, &ends[0]));
+    ASSERT_OK(weir_queue_fill(world->queue, buffer, 0, BYTES, "x", 1));
     const int line = __LINE__ + 1;
-    weir_buffer_destroy(&buffer);
-    weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
+    LOGGED(WEIR_LOG_WARNING, weir_buffer_destroy(&buffer));
     EXPECT_CONTAINS(logged, "the buffer 'film', created at");
     expect_place(logged, "wraps memory of the program's and was destroyed", line);
     EXPECT_CONTAINS(logged, "keep the memory until that work has ended");
     ASSERT_INT_EQ(write(ends[1], "x", 1), 1);
-    EXPECT_INT_EQ(weir_queue_sync(world->queue, WEIR_FOREVER), WEIR_OK);
+    EXPECT_OK(weir_queue_sync(world->queue, WEIR_FOREVER));
     EXPECT_INT_EQ(*(char *)memory, 'x');
     munmap(memory, BYTES);
     close(ends[0]);
@@ -411,13 +383,10 @@ DEBUG_TEST(Debug, WrappedMemoryDestroyedInAGraph)
     weir_buffer *buffer = wrap(world, memory);
     weir_graph *graph = capture_fill(world, buffer, NULL);
     ASSERT_NOT_NULL(graph);
-    weir_log_set(note_message, NULL, WEIR_LOG_WARNING);
-    logged[0] = '\0';
-    weir_buffer_destroy(&buffer);
-    weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
+    LOGGED(WEIR_LOG_WARNING, weir_buffer_destroy(&buffer));
     EXPECT_CONTAINS(logged, "while a graph uses it: keep the memory until the graph is destroyed");
-    EXPECT_INT_EQ(weir_queue_graph(world->queue, graph), WEIR_OK);
-    EXPECT_INT_EQ(weir_queue_sync(world->queue, WEIR_FOREVER), WEIR_OK);
+    EXPECT_OK(weir_queue_graph(world->queue, graph));
+    EXPECT_OK(weir_queue_sync(world->queue, WEIR_FOREVER));
     EXPECT_INT_EQ(*(char *)memory, 'x');
     weir_graph_destroy(&graph);
     munmap(memory, BYTES);
@@ -433,11 +402,11 @@ WEIR_TEST(Debug, FreedMemory)
     ASSERT_TRUE(begin(&world));
     void *memory = malloc(BYTES);
     weir_buffer *buffer = wrap(&world, memory);
-    ASSERT_INT_EQ(weir_queue_fill(world.queue, buffer, 0, BYTES, "x", 1), WEIR_OK);
-    ASSERT_INT_EQ(weir_queue_sync(world.queue, WEIR_FOREVER), WEIR_OK);
+    ASSERT_OK(weir_queue_fill(world.queue, buffer, 0, BYTES, "x", 1));
+    ASSERT_OK(weir_queue_sync(world.queue, WEIR_FOREVER));
     free(memory);
-    EXPECT_TRUE(REFUSED(weir_queue_fill(world.queue, buffer, 0, 1, "x", 1)));
-    EXPECT_CONTAINS(weir_last_error()->message, "was freed, says the address sanitizer");
+    EXPECT_REFUSED(weir_queue_fill(world.queue, buffer, 0, 1, "x", 1),
+                   "was freed, says the address sanitizer");
     weir_buffer_destroy(&buffer);
     end(&world);
 }
@@ -447,9 +416,8 @@ static bool tells_grid(struct world *world, weir_kernel *kernel, weir_buffer *bu
 {
     logged[0] = '\0';
     weir_log_set(note_message, NULL, WEIR_LOG_WARNING);
-    EXPECT_INT_EQ(weir_queue_launch(world->queue, kernel, weir_dim(blocks, 1, 1),
-                                    weir_dim(64, 1, 1), weir_out(buffer, 0, BYTES), 0u, 1024u),
-                  WEIR_OK);
+    EXPECT_OK(weir_queue_launch(world->queue, kernel, weir_dim(blocks, 1, 1), weir_dim(64, 1, 1),
+                                weir_out(buffer, 0, BYTES), 0u, 1024u));
     weir_log_set(NULL, NULL, WEIR_LOG_ERROR);
     return logged[0] != '\0';
 }
@@ -460,11 +428,10 @@ DEBUG_TEST(Debug, GridInWorkItems)
     weir_program *program = NULL;
     weir_kernel *kernel = NULL;
     weir_buffer *buffer = make_buffer(world, "b");
-    ASSERT_INT_EQ(weir_program_create(world->device,
-                                      WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
-                                      &program),
-                  WEIR_OK);
-    ASSERT_INT_EQ(weir_kernel_create(program, "iota", &kernel), WEIR_OK);
+    ASSERT_OK(weir_program_create(world->device,
+                                  WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
+                                  &program));
+    ASSERT_OK(weir_kernel_create(program, "iota", &kernel));
     EXPECT_FALSE(tells_grid(world, kernel, buffer, 1024 / 64));
     EXPECT_FALSE(tells_grid(world, kernel, buffer, 65));        // no multiple of the block
     EXPECT_FALSE(tells_grid(world, kernel, buffer, 2 * BYTES)); // nor were it work-items
@@ -485,32 +452,28 @@ DEBUG_TEST(Debug, ProgramAndKernelAfterTheirEnd)
     weir_program *program = NULL;
     weir_kernel *kernel = NULL, *other = NULL;
     uint32_t items = 1;
-    ASSERT_INT_EQ(weir_program_create(world->device,
-                                      WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
-                                      &program),
-                  WEIR_OK);
+    ASSERT_OK(weir_program_create(world->device,
+                                  WEIR_PARAMS(weir_program, .bundle = &conformance_kernels),
+                                  &program));
     weir_program *gone_program = program;
-    ASSERT_INT_EQ(weir_kernel_create(program, "scale", &kernel), WEIR_OK);
+    ASSERT_OK(weir_kernel_create(program, "scale", &kernel));
     weir_buffer *buffer = make_buffer(world, "b");
     weir_buffer *gone_buffer = buffer;
     weir_kernel *gone_kernel = kernel;
     weir_buffer_destroy(&buffer);
-    EXPECT_TRUE(
-        REFUSED(weir_queue_launch(world->queue, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
-                                  weir_in(gone_buffer, 0, 0), weir_out(gone_buffer, 0, 0), 1.0f)));
-    EXPECT_CONTAINS(weir_last_error()->message,
-                    "weir_queue_launch: argument 0 points to the buffer 'b'");
+    EXPECT_REFUSED(weir_queue_launch(world->queue, kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1),
+                                     weir_in(gone_buffer, 0, 0), weir_out(gone_buffer, 0, 0), 1.0f),
+                   "weir_queue_launch: argument 0 points to the buffer 'b'");
     weir_program_destroy(&program); // the kernel keeps what it needs
-    EXPECT_TRUE(REFUSED(weir_kernel_create(gone_program, "scale", &other)));
-    EXPECT_CONTAINS(weir_last_error()->message,
-                    "program points to the program '//kernels/conformance', created at");
+    EXPECT_REFUSED(weir_kernel_create(gone_program, "scale", &other),
+                   "program points to the program '//kernels/conformance', created at");
     weir_program_destroy(&gone_program);
     EXPECT_NOT_NULL(gone_program);
     EXPECT_NOT_NULL(weir_kernel_get_info(kernel));
     weir_kernel_destroy(&kernel);
-    EXPECT_TRUE(REFUSED(
-        weir_queue_launch(world->queue, gone_kernel, weir_dim(1, 1, 1), weir_dim(1, 1, 1), 1.0f)));
-    EXPECT_CONTAINS(weir_last_error()->message, "kernel points to the kernel 'scale'");
+    EXPECT_REFUSED(weir_queue_launch(world->queue, gone_kernel, weir_dim(1, 1, 1),
+                                     weir_dim(1, 1, 1), 1.0f),
+                   "kernel points to the kernel 'scale'");
     EXPECT_TRUE(REFUSED(weir_kernel_suggest_block(gone_kernel, 0, &items)));
     EXPECT_REFUSED_GETTER(weir_kernel_get_info(gone_kernel), NULL);
     EXPECT_NULL(weir_kernel_on(gone_kernel, world->device));

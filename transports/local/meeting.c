@@ -4,7 +4,6 @@
 #include "transports/local/meeting.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/lookup.h"
 #include "base/text.h"
 
@@ -283,58 +283,29 @@ static bool attend_meeting(struct meeting *meeting)
 
 // Where it is.
 
-// Only this user can have written it, and read it.
-static bool is_private(int file)
-{
-    struct stat state;
-    return fstat(file, &state) == 0 && S_ISREG(state.st_mode) && state.st_uid == geteuid() &&
-           (state.st_mode & 077) == 0;
-}
-
-static ssize_t read_file(const char *path, char *text, size_t size, char *message,
-                         size_t message_size)
-{
-    const int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    ssize_t got = -1;
-    if (file < 0)
-        snprintf(message, message_size, "the secret's file %s cannot be opened: %s", path,
-                 strerror(errno));
-    else if (!is_private(file))
-        snprintf(message, message_size,
-                 "the secret's file %s is not a file that its user alone can read (chmod 600)",
-                 path);
-    else if ((got = read(file, text, size)) < 0)
-        snprintf(message, message_size, "the secret's file %s cannot be read: %s", path,
-                 strerror(errno));
-    if (file >= 0)
-        close(file);
-    return got;
-}
-
 bool local_secret_read(const char *path, struct local_secret *out_secret, char *message,
                        size_t message_size)
 {
-    char text[LOCAL_SECRET_MOST];
     const char *variable = secure_getenv("WEIR_COMM_SECRET");
-    const char *origin = variable ? "WEIR_COMM_SECRET" : path;
-    ssize_t size = 0;
+    void *data = NULL;
+    size_t size = variable ? strlen(variable) : 0;
     *out_secret = (struct local_secret){.is_set = false};
     if (!variable && !path[0])
         return true;
-    if (!variable)
-        size = read_file(path, text, sizeof text, message, message_size);
-    else if ((size = (ssize_t)strlen(variable)) <= (ssize_t)sizeof text)
-        memcpy(text, variable, (size_t)size);
-    if (size < 0)
+    if (!variable &&
+        !weir_file_read_private(path, LOCAL_SECRET_MOST, &data, &size, message, message_size))
         return false;
+    const char *text = variable ? variable : data;
     while (!variable && size > 0 && (text[size - 1] == '\n' || text[size - 1] == '\r'))
         size--;
-    if (size >= LOCAL_SECRET_LEAST && size <= (ssize_t)sizeof text &&
-        local_secret_of(text, (size_t)size, out_secret))
-        return true;
-    snprintf(message, message_size, "the secret of %s has %zd characters, where %d to %d are right",
-             origin, size, LOCAL_SECRET_LEAST, LOCAL_SECRET_MOST);
-    return false;
+    const bool right = size >= LOCAL_SECRET_LEAST && size <= LOCAL_SECRET_MOST &&
+                       local_secret_of(text, size, out_secret);
+    if (!right)
+        snprintf(message, message_size,
+                 "the secret of %s has %zu characters, where %d to %d are right",
+                 variable ? "WEIR_COMM_SECRET" : path, size, LOCAL_SECRET_LEAST, LOCAL_SECRET_MOST);
+    free(data);
+    return right;
 }
 
 // What a rendezvous names.

@@ -176,17 +176,19 @@ static bool read_file(struct local_place *place)
     unsigned number = 0;
     unsigned port = 0;
     unsigned long long token = 0;
+    char end = 0;
     void *data = NULL;
     size_t size = 0;
     const struct local_machine own = local_machine();
     struct local_machine its;
-    if (!weir_file_read_trusted(place->path, FILE_LIMIT, &data, &size, message, sizeof message))
+    if (!weir_file_read_private(place->path, FILE_LIMIT, &data, &size, message, sizeof message))
         return false;
     // A wrong number is a place at which nothing listens. NOLINTNEXTLINE(cert-err34-c)
-    const int read = sscanf(data, "weir-rendezvous 2 %32[0-9a-f] %u %63s %u %64[0-9a-f] %llx",
-                            machine, &number, host, &port, secret, &token);
+    const int read = sscanf(data, "weir-rendezvous 2 %32[0-9a-f] %u %63s %u %64[0-9a-f] %llx%c",
+                            machine, &number, host, &port, secret, &token, &end);
     free(data);
-    if (read != 6 || port > UINT16_MAX || !parse_hex(machine, its.id, sizeof its.id) ||
+    if (read != 7 || end != '\n' || port > UINT16_MAX ||
+        !parse_hex(machine, its.id, sizeof its.id) ||
         !parse_hex(secret, place->secret.key, sizeof place->secret.key))
         return false;
     place->secret.is_set = true;
@@ -205,25 +207,21 @@ static bool is_reachable(const struct local_place *place)
     return place->socket.size > 0 || local_place_network(place);
 }
 
-// Makes a file of this user's at the path, in place of one that is left from a meeting or of none.
-static bool put_file(struct local_place *place, const char *text, bool replaces)
+// Makes a file of this user's at the path, in place of one that is left from a meeting. Before its end is there nothing is
+// believed of it.
+static bool put_file(const struct local_place *place, const char *text, bool replaces)
 {
-    char temporary[sizeof place->path + 32];
-    snprintf(temporary, sizeof temporary, "%s.%ld.%llx", place->path, (long)getpid(),
-             (unsigned long long)place->token);
-    const int file =
-        open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
     const ssize_t size = (ssize_t)strlen(text);
-    bool put = file >= 0 && write(file, text, (size_t)size) == size;
-    if (put && !replaces)
-        put = link(temporary, place->path) == 0;
-    else if (put)
-        put = rename(temporary, place->path) == 0;
+    if (replaces)
+        (void)unlink(place->path);
+    const int file =
+        open(place->path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    const bool put = file >= 0 && write(file, text, (size_t)size) == size;
     const int error = errno;
     if (file >= 0)
         close(file);
-    if (file >= 0 && (!put || !replaces))
-        unlink(temporary);
+    if (file >= 0 && !put)
+        unlink(place->path);
     errno = error;
     return put;
 }

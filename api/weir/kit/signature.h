@@ -37,8 +37,9 @@ void weir_kit_parameter_describe(struct weir_parameter *parameter, bool cuda);
 // parameter list that is made by a macro is not understood, and a name of a type that is a
 // pointer reads as a value. In CUDA C++ a pointer is one to a buffer, and a value of the type
 // `weir_local` stands for local memory. Parameters are described as weir_kit_parameter_describe()
-// does; a structure has the size 0, which the caller fills in from the driver. `grid_barrier` is set
-// for all kernels if the text names weir_grid_barrier().
+// does; a structure has the size 0, which the caller fills in from the driver, unless the text tells
+// it as in `struct pair:16 p`. `grid_barrier` is set for all kernels if the text names
+// weir_grid_barrier().
 //
 // Errors: WEIR_ERROR_BUILD, naming the kernel, the parameter and the line.
 weir_status weir_kit_signatures_read(const struct weir_host *host, const char *source,
@@ -50,28 +51,6 @@ unsigned weir_kit_parameter_line(const char *source, const char *kernel, const c
 
 // The barrier of a cooperative launch, as kernels call it.
 #define WEIR_KIT_GRID_BARRIER "weir_grid_barrier"
-
-// Signatures as text, for drivers that report them only for a program that was just compiled: the
-// text is stored in the cache with the program. Begin with {.host = host}; for each kernel append
-// its line, then a line for each of its parameters.
-struct weir_kit_signature_text {
-    const struct weir_host *host;
-    char *data; // the caller's, to be freed with host->release; NULL: no kernel yet
-    size_t used;
-    size_t capacity;
-    bool failed; // out of memory, or a name is longer than 900 bytes
-};
-
-// Of `kernel` the name, the required block and the number of parameters are stored.
-void weir_kit_signature_text_kernel(struct weir_kit_signature_text *text,
-                                    const struct weir_kernel_signature *kernel);
-void weir_kit_signature_text_parameter(struct weir_kit_signature_text *text,
-                                       const struct weir_parameter *parameter);
-
-// Reads signatures from such a text, with what types' names tell, and `grid_barrier` from `source`,
-// the program's; "" has no kernels. Returns NULL for any other text, or if out of memory.
-struct weir_kit_signatures *weir_kit_signatures_parse(const struct weir_host *host,
-                                                      const char *text, const char *source);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,5 @@
 // The job `comm`: weir bench comm beside NCCL's own calls on CUDA, on the same memory, and MPI's own where the
-// transport is mpi. NCCL has a communicator and streams of its own. Ranks of one process call in a group, as
-// it wants of one thread for several devices.
+// transport is mpi. NCCL has a communicator and a stream of its own.
 #define _GNU_SOURCE // RTLD_NOLOAD
 #include "cli/bench/comm.h"
 
@@ -15,26 +14,22 @@
 static struct comm_raw {
     const char *file; // NULL: the one that is loaded, or the linker's
     struct raw_nccl api;
-    struct {
-        char *src, *dst;
-    } memory[BENCH_RANKS_MAX]; // of the ranks
+    char *src, *dst;
 } raw;
 
 static bool open_nccl(struct comm_bench *b)
 {
+    struct weir_native_buffer src, dst;
     char message[512] = "";
     if (!raw_nccl_open(&raw.api, &b->all, true, raw.file, message, sizeof message)) {
         bench_note("no raw NCCL beside it: %.250s", message);
         return false;
     }
-    for (uint32_t i = 0; i < b->all.local_count; i++) {
-        struct weir_native_buffer src, dst;
-        cli_fine(weir_buffer_get_native(b->all.ranks[i].src, &src));
-        cli_fine(weir_buffer_get_native(b->all.ranks[i].dst, &dst));
-        raw.memory[i].src = (char *)(uintptr_t)src.address;
-        raw.memory[i].dst = (char *)(uintptr_t)dst.address;
-    }
-    bench_note("raw: %s on streams of its own, the same memory", raw.api.name);
+    cli_fine(weir_buffer_get_native(b->all.ranks[0].src, &src));
+    cli_fine(weir_buffer_get_native(b->all.ranks[0].dst, &dst));
+    raw.src = (char *)(uintptr_t)src.address;
+    raw.dst = (char *)(uintptr_t)dst.address;
+    bench_note("raw: %s on a stream of its own, the same memory", raw.api.name);
     return true;
 }
 
@@ -42,76 +37,73 @@ static bool open_nccl(struct comm_bench *b)
 
 static const char *call_name;
 
-static ncclResult_t send(uint32_t rank, size_t at, size_t count, uint32_t peer)
+static ncclResult_t send(size_t at, size_t count, uint32_t peer)
 {
     call_name = "ncclSend";
-    return raw.api.nccl.ncclSend(raw.memory[rank].src + at * sizeof(float), count, ncclFloat32,
-                                 (int)peer, raw.api.ranks[rank].comm, raw.api.ranks[rank].stream);
+    return raw.api.nccl.ncclSend(raw.src + at * sizeof(float), count, ncclFloat32, (int)peer,
+                                 raw.api.comm, raw.api.stream);
 }
 
-static ncclResult_t receive(uint32_t rank, size_t at, size_t count, uint32_t peer)
+static ncclResult_t receive(size_t at, size_t count, uint32_t peer)
 {
     call_name = "ncclRecv";
-    return raw.api.nccl.ncclRecv(raw.memory[rank].dst + at * sizeof(float), count, ncclFloat32,
-                                 (int)peer, raw.api.ranks[rank].comm, raw.api.ranks[rank].stream);
+    return raw.api.nccl.ncclRecv(raw.dst + at * sizeof(float), count, ncclFloat32, (int)peer,
+                                 raw.api.comm, raw.api.stream);
 }
 
-static ncclResult_t all_to_all(uint32_t rank, size_t count, uint32_t ranks)
+static ncclResult_t all_to_all(size_t count, uint32_t ranks)
 {
     ncclResult_t error = ncclSuccess;
     for (uint32_t i = 0; i < ranks && error == ncclSuccess; i++) {
-        error = send(rank, i * count, count, i);
-        error = error ? error : receive(rank, i * count, count, i);
+        error = send(i * count, count, i);
+        error = error ? error : receive(i * count, count, i);
     }
     return error;
 }
 
-static ncclResult_t exchange(uint32_t rank, size_t count, uint32_t own, uint32_t ranks)
+static ncclResult_t exchange(size_t count, uint32_t own, uint32_t ranks)
 {
-    const ncclResult_t error = send(rank, 0, count, (own + 1) % ranks);
-    return error ? error : receive(rank, 0, count, (own + ranks - 1) % ranks);
+    const ncclResult_t error = send(0, count, (own + 1) % ranks);
+    return error ? error : receive(0, count, (own + ranks - 1) % ranks);
 }
 
-static ncclResult_t carry(uint32_t index, const struct comm_row *row)
+static ncclResult_t carry(const struct comm_bench *b, const struct comm_row *row)
 {
     const struct nccl_symbols *nccl = &raw.api.nccl;
-    const struct raw_nccl_rank *rank = &raw.api.ranks[index];
-    char *src = raw.memory[index].src, *dst = raw.memory[index].dst;
+    const ncclComm_t comm = raw.api.comm;
+    const CUstream stream = raw.api.stream;
     const size_t count = row->count;
     const ncclDataType_t type = ncclFloat32;
     const ncclRedOp_t sum = ncclSum;
     switch (row->kind) {
     case WEIR_REDUCE:
         call_name = "ncclReduce";
-        return nccl->ncclReduce(src, dst, count, type, sum, 0, rank->comm, rank->stream);
+        return nccl->ncclReduce(raw.src, raw.dst, count, type, sum, 0, comm, stream);
     case WEIR_BROADCAST:
         call_name = "ncclBroadcast";
-        return nccl->ncclBroadcast(src, dst, count, type, 0, rank->comm, rank->stream);
+        return nccl->ncclBroadcast(raw.src, raw.dst, count, type, 0, comm, stream);
     case WEIR_ALL_GATHER:
         call_name = "ncclAllGather";
-        return nccl->ncclAllGather(src, dst, count, type, rank->comm, rank->stream);
+        return nccl->ncclAllGather(raw.src, raw.dst, count, type, comm, stream);
     case WEIR_REDUCE_SCATTER:
         call_name = "ncclReduceScatter";
-        return nccl->ncclReduceScatter(src, dst, count, type, sum, rank->comm, rank->stream);
+        return nccl->ncclReduceScatter(raw.src, raw.dst, count, type, sum, comm, stream);
     case WEIR_ALL_TO_ALL:
-        return all_to_all(index, count, raw.api.count);
+        return all_to_all(count, b->all.count);
     case WEIR_EXCHANGE:
-        return exchange(index, count, raw.api.first + index, raw.api.count);
+        return exchange(count, b->all.first, b->all.count);
     default:
         call_name = "ncclAllReduce";
-        return nccl->ncclAllReduce(src, dst, count, type, sum, rank->comm, rank->stream);
+        return nccl->ncclAllReduce(raw.src, raw.dst, count, type, sum, comm, stream);
     }
 }
 
 static void submit_nccl(const struct comm_bench *b, const struct comm_row *row)
 {
-    const bool grouped =
-        raw.api.local_count > 1 || row->kind == WEIR_ALL_TO_ALL || row->kind == WEIR_EXCHANGE;
+    const bool grouped = row->kind == WEIR_ALL_TO_ALL || row->kind == WEIR_EXCHANGE;
     ncclResult_t error = grouped ? raw.api.nccl.ncclGroupStart() : ncclSuccess;
-    (void)b;
     call_name = "ncclGroupStart";
-    for (uint32_t i = 0; i < raw.api.local_count && error == ncclSuccess; i++)
-        error = carry(i, row);
+    error = error ? error : carry(b, row);
     const ncclResult_t ended = grouped ? raw.api.nccl.ncclGroupEnd() : ncclSuccess;
     raw_nccl_check(&raw.api, error, call_name);
     raw_nccl_check(&raw.api, ended, "ncclGroupEnd");
@@ -121,11 +113,9 @@ static void submit_nccl(const struct comm_bench *b, const struct comm_row *row)
 static void sync_nccl(const struct comm_bench *b)
 {
     (void)b;
-    for (uint32_t i = 0; i < raw.api.local_count; i++) {
-        CUresult error = raw.api.cu.cuCtxSetCurrent(raw.api.ranks[i].context);
-        error = error ? error : raw.api.cu.cuStreamSynchronize(raw.api.ranks[i].stream);
-        raw_nccl_check_driver(&raw.api, error, "cuStreamSynchronize");
-    }
+    CUresult error = raw.api.cu.cuCtxSetCurrent(raw.api.context);
+    error = error ? error : raw.api.cu.cuStreamSynchronize(raw.api.stream);
+    raw_nccl_check_driver(&raw.api, error, "cuStreamSynchronize");
 }
 
 // MPI, by the library that the transport has started. Its headers are not needed: handles, which are pointers

@@ -170,7 +170,7 @@ static void measure(struct ddp_run *run)
 
 static void plan_of(const struct ddp *ddp, size_t buckets, struct weir_buckets_plan *out_plan)
 {
-    weir_buckets_get_plan(ddp->ranks[0].buckets[buckets], out_plan);
+    weir_buckets_get_plan(ddp->buckets[buckets], out_plan);
 }
 
 static void name_cap(const struct ddp *ddp, size_t buckets, char *text, size_t size)
@@ -295,9 +295,8 @@ static void describe(struct ddp_run *run)
     bench_parameter("layers", (double)ddp->layers);
     bench_parameter("width", (double)ddp->width);
     bench_parameter("gradient_bytes", (double)plan.bytes);
-    bench_note("%u ranks%s; %s, products by %s", (unsigned)ddp->all.count,
-               ddp->all.local_count > 1 ? " in this process" : ", one a process",
-               ddp->bf16 ? "bf16" : "f32", ddp->blas ? "cuBLAS" : "the library's kernels");
+    bench_note("%u ranks; %s, products by %s", (unsigned)ddp->all.count, ddp->bf16 ? "bf16" : "f32",
+               ddp->blas ? "cuBLAS" : "the library's kernels");
     describe_auto(ddp);
     describe_raw(run);
     if (!ddp->computes)
@@ -313,7 +312,7 @@ static void run_ddp(void *user)
     struct ddp_run *run = user;
     struct ddp *ddp = &run->ddp;
     bench.runtime = cli_open(ddp->config);
-    bench_ranks_open(ddp->asked_ranks, &ddp->all);
+    bench_ranks_open(1, &ddp->all);
     bench.silent = ddp->all.first > 0;
     bench.quiet = bench.quiet || bench.silent;
     choose(ddp);
@@ -331,8 +330,7 @@ static int ddp_main(int argc, char **argv)
     static struct ddp_run run = {
         .ddp = {.batches = {.minimum = 1, .maximum = BATCH_MOST},
                 .caps = {.minimum = 1, .maximum = CAP_MOST, .words = cap_words},
-                .element = {.words = elements, .most = 1},
-                .asked_ranks = 2},
+                .element = {.words = elements, .most = 1}},
     };
     static const struct cli_option options[] = {
         {"layers", "N", "layers, all alike (96 with cuBLAS, else 16)", CLI_COUNT, &run.ddp.layers,
@@ -348,8 +346,6 @@ static int ddp_main(int argc, char **argv)
         {"cublas", "F", "the file of cuBLAS; without it, the one that the\nlinker finds", CLI_TEXT,
          &run.ddp.cublas, 0, 0},
         {"nccl", "F", "the same of NCCL, for the raw step", CLI_TEXT, &run.ddp.nccl, 0, 0},
-        {"ranks", "N", "ranks in this process, if no launcher started it (2)", CLI_COUNT,
-         &run.ddp.asked_ranks, 1, BENCH_RANKS_MAX},
         {"seed", "N",
          "of the order in which a turn measures; runs that are\ncompared take other ones (0)",
          CLI_COUNT, &run.ddp.seed, 0, UINT32_MAX},
@@ -358,10 +354,12 @@ static int ddp_main(int argc, char **argv)
     static const struct bench_program program = {
         .group = "jobs",
         .name = "ddp",
-        .about = "Measures a step of data-parallel training: products of matrices forward and "
-                 "backward,\n"
-                 "and the gradients averaged over all ranks in buckets, after the backward pass\n"
-                 "(serial) and beside it (overlapped). Rank 0 prints.\n",
+        .about =
+            "Measures a step of data-parallel training: products of matrices forward and "
+            "backward,\n"
+            "and the gradients averaged over all ranks in buckets, after the backward pass\n"
+            "(serial) and beside it (overlapped). A launcher starts the ranks, one a process,\n"
+            "of which rank 0 prints.\n",
         .options = options,
         .option_count = BENCH_COUNT(options),
         .run = run_ddp,

@@ -27,8 +27,16 @@ enum ddp_way {
 // For people: "overlapped".
 const char *ddp_way_name(enum ddp_way way);
 
-// A rank of this process.
-struct ddp_rank {
+struct ddp {
+    // The command line. 0: by the device.
+    const char *config;
+    const char *cublas; // the file; NULL: the linker's
+    const char *nccl;   // the same, for the raw step
+    uint64_t layers;
+    uint64_t width;
+    uint64_t seed; // of the order in which rows are measured
+
+    struct bench_ranks all; // one of this process
     struct bench_rank *place;
     weir_program *program;
     struct train_engine engine;
@@ -39,20 +47,6 @@ struct ddp_rank {
     struct train_product *forward; // of each layer, and after them:
     struct train_product *back;    // dX; unused of the first layer
     struct train_product *weight;  // dW, with the buckets of each index: [index * layers + layer]
-};
-
-struct ddp {
-    // The command line. 0: by the device.
-    const char *config;
-    const char *cublas; // the file; NULL: the linker's
-    const char *nccl;   // the same, for the raw step
-    uint64_t layers;
-    uint64_t width;
-    uint64_t asked_ranks;
-    uint64_t seed; // of the order in which rows are measured
-
-    struct bench_ranks all;
-    struct ddp_rank ranks[BENCH_RANKS_MAX];
     struct bench_list batches, caps, element;
     bool bf16;
     bool blas;           // products are cuBLAS's
@@ -78,7 +72,7 @@ void ddp_check(struct ddp *ddp);
 
 // ddp_raw.c
 
-// NULL, with the reason in `message`, where there is no NCCL, or the ranks are not one a process.
+// NULL, with the reason in `message`, where there is no NCCL, or no cuBLAS.
 struct ddp_raw *ddp_raw_open(struct ddp *ddp, char *message, size_t size);
 const char *ddp_raw_name(const struct ddp_raw *raw); // "NCCL 2.28.9"
 

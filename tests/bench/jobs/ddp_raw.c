@@ -24,7 +24,7 @@ static void close_raw(void *object, void *with)
 {
     struct ddp_raw *raw = object;
     (void)with;
-    if (raw->api.cu.cuCtxSetCurrent(raw->api.ranks[0].context) != CUDA_SUCCESS)
+    if (raw->api.cu.cuCtxSetCurrent(raw->api.context) != CUDA_SUCCESS)
         return;
     for (size_t i = 0; raw->ready[i]; i++)
         raw->api.cu.cuEventDestroy(raw->ready[i]);
@@ -37,14 +37,12 @@ static void close_raw(void *object, void *with)
 struct ddp_raw *ddp_raw_open(struct ddp *ddp, char *message, size_t size)
 {
     struct ddp_raw *raw = cli_allocate(1, sizeof *raw);
-    const bool alone = ddp->all.local_count == 1;
-    snprintf(message, size, "%s",
-             alone ? "it needs cuBLAS" : "it is for one rank a process, as under weir launch");
-    if (!raw_nccl_open(&raw->api, &ddp->all, alone && ddp->blas, ddp->nccl, message, size))
+    snprintf(message, size, "it needs cuBLAS");
+    if (!raw_nccl_open(&raw->api, &ddp->all, ddp->blas, ddp->nccl, message, size))
         return NULL;
     raw->ready = cli_allocate((size_t)ddp->layers + 1, sizeof *raw->ready);
     cli_own(close_raw, raw, NULL);
-    CU(raw, cuCtxSetCurrent, raw->api.ranks[0].context);
+    CU(raw, cuCtxSetCurrent, raw->api.context);
     CU(raw, cuStreamCreateWithPriority, &raw->compute, CU_STREAM_NON_BLOCKING, 0);
     CU(raw, cuEventCreate, &raw->reduced, CU_EVENT_DISABLE_TIMING);
     for (size_t i = 0; i < ddp->layers; i++)
@@ -63,7 +61,7 @@ static void multiply(const struct ddp *ddp, struct train_product *product)
 {
     const struct weir_native_queue native = {.struct_size = sizeof native,
                                              .api = WEIR_NATIVE_CUDA,
-                                             .context = ddp->raw->api.ranks[0].context,
+                                             .context = ddp->raw->api.context,
                                              .queue = ddp->raw->compute};
     cli_fine(train_blas_multiply(&native, &product->native));
 }
@@ -73,42 +71,38 @@ static void reduce(const struct ddp *ddp, const struct weir_bucket *bucket, uint
     struct ddp_raw *raw = ddp->raw;
     void *address = (void *)(uintptr_t)(base + bucket->offset);
     CU(raw, cuEventRecord, raw->ready[bucket->index], raw->compute);
-    CU(raw, cuStreamWaitEvent, raw->api.ranks[0].stream, raw->ready[bucket->index], 0);
+    CU(raw, cuStreamWaitEvent, raw->api.stream, raw->ready[bucket->index], 0);
     NCCL(raw, ncclAllReduce, address, address, bucket->size / ddp->element_size,
-         ddp->bf16 ? ncclBfloat16 : ncclFloat32, ncclAvg, raw->api.ranks[0].comm,
-         raw->api.ranks[0].stream);
+         ddp->bf16 ? ncclBfloat16 : ncclFloat32, ncclAvg, raw->api.comm, raw->api.stream);
 }
 
-static void go_back(const struct ddp *ddp, const struct ddp_rank *rank, size_t buckets,
-                    uint64_t base)
+static void go_back(const struct ddp *ddp, size_t buckets, uint64_t base)
 {
     struct weir_bucket bucket;
     uint32_t done = 0;
-    cli_fine(weir_buckets_get_bucket(rank->buckets[buckets], 0, &bucket));
+    cli_fine(weir_buckets_get_bucket(ddp->buckets[buckets], 0, &bucket));
     for (size_t i = (size_t)ddp->layers; i-- > 0;) {
-        multiply(ddp, &rank->weight[buckets * ddp->layers + i]);
+        multiply(ddp, &ddp->weight[buckets * ddp->layers + i]);
         if (++done == bucket.first + bucket.count) {
             reduce(ddp, &bucket, base);
             if (i > 0)
-                cli_fine(
-                    weir_buckets_get_bucket(rank->buckets[buckets], bucket.index + 1, &bucket));
+                cli_fine(weir_buckets_get_bucket(ddp->buckets[buckets], bucket.index + 1, &bucket));
         }
         if (i > 0)
-            multiply(ddp, &rank->back[i]);
+            multiply(ddp, &ddp->back[i]);
     }
 }
 
 void ddp_raw_step(const struct ddp *ddp, size_t buckets)
 {
     struct ddp_raw *raw = ddp->raw;
-    const struct ddp_rank *rank = &ddp->ranks[0];
     // The first gradient of the backward pass is the first byte of the buckets.
-    const uint64_t base = rank->weight[buckets * ddp->layers + ddp->layers - 1].native.c;
-    CU(raw, cuCtxSetCurrent, raw->api.ranks[0].context);
+    const uint64_t base = ddp->weight[buckets * ddp->layers + ddp->layers - 1].native.c;
+    CU(raw, cuCtxSetCurrent, raw->api.context);
     for (size_t i = 0; i < ddp->layers; i++)
-        multiply(ddp, &rank->forward[i]);
-    go_back(ddp, rank, buckets, base);
-    CU(raw, cuEventRecord, raw->reduced, raw->api.ranks[0].stream);
+        multiply(ddp, &ddp->forward[i]);
+    go_back(ddp, buckets, base);
+    CU(raw, cuEventRecord, raw->reduced, raw->api.stream);
     CU(raw, cuStreamWaitEvent, raw->compute, raw->reduced, 0);
     CU(raw, cuStreamSynchronize, raw->compute);
 }

@@ -1,4 +1,4 @@
-// The memory of the ranks, one step, and the check of its results.
+// The memory of the rank, one step, and the check of its results.
 #include <math.h>
 #include <string.h>
 
@@ -13,38 +13,38 @@ static size_t gradient_slot(const struct ddp *ddp, size_t layer)
 
 // Opening.
 
-static void close_rank(void *object, void *with)
+static void close_step(void *object, void *with)
 {
-    struct ddp_rank *rank = object;
-    WEIR_IGNORE(weir_queue_sync(rank->place->queue, WEIR_FOREVER));
+    struct ddp *ddp = object;
+    WEIR_IGNORE(weir_queue_sync(ddp->place->queue, WEIR_FOREVER));
     for (size_t k = 0; k < DDP_BUCKETS_MAX; k++)
-        weir_buckets_destroy(&rank->buckets[k]);
-    train_blas_close(&rank->engine.blas);
-    weir_buffer_destroy(&rank->engine.parts);
+        weir_buckets_destroy(&ddp->buckets[k]);
+    train_blas_close(&ddp->engine.blas);
+    weir_buffer_destroy(&ddp->engine.parts);
 }
 
-static void open_rank(struct ddp *ddp, struct ddp_rank *rank)
+static void open_rank(struct ddp *ddp)
 {
     const size_t layers = (size_t)ddp->layers;
     const size_t weight = (size_t)(ddp->width * ddp->width) * ddp->element_size;
     const size_t batch = ddp->batch_max * (size_t)ddp->width * ddp->element_size;
-    weir_device *device = rank->place->device;
-    bench_buffer(device, "ddp/weights", layers * weight, WEIR_PLACE_DEVICE, &rank->weights);
+    weir_device *device = ddp->place->device;
+    bench_buffer(device, "ddp/weights", layers * weight, WEIR_PLACE_DEVICE, &ddp->weights);
     bench_buffer(device, "ddp/activations", (layers + 1) * batch, WEIR_PLACE_DEVICE,
-                 &rank->activations);
-    bench_buffer(device, "ddp/gradients", 3 * batch, WEIR_PLACE_DEVICE, &rank->gradients);
-    rank->forward = cli_allocate((2 + ddp->caps.count) * layers, sizeof *rank->forward);
-    rank->back = rank->forward + layers;
-    rank->weight = rank->back + layers;
-    rank->engine.bf16 = ddp->bf16;
+                 &ddp->activations);
+    bench_buffer(device, "ddp/gradients", 3 * batch, WEIR_PLACE_DEVICE, &ddp->gradients);
+    ddp->forward = cli_allocate((2 + ddp->caps.count) * layers, sizeof *ddp->forward);
+    ddp->back = ddp->forward + layers;
+    ddp->weight = ddp->back + layers;
+    ddp->engine.bf16 = ddp->bf16;
     if (!ddp->blas) {
-        bench_kernel(device, &train_f32_kernels, "product", &rank->program, &rank->engine.product);
-        bench_kernel(device, &train_f32_kernels, "sum_parts", &rank->program,
-                     &rank->engine.sum_parts);
+        bench_kernel(device, &train_f32_kernels, "product", &ddp->program, &ddp->engine.product);
+        bench_kernel(device, &train_f32_kernels, "sum_parts", &ddp->program,
+                     &ddp->engine.sum_parts);
     }
-    cli_own(close_rank, rank, NULL);
+    cli_own(close_step, ddp, NULL);
     if (ddp->blas)
-        cli_fine(train_blas_open(device, ddp->cublas, &rank->engine.blas));
+        cli_fine(train_blas_open(device, ddp->cublas, &ddp->engine.blas));
 }
 
 // A number of --buckets, or `auto`.
@@ -61,6 +61,7 @@ static void make_buckets(struct ddp *ddp, size_t index,
     const struct weir_buckets_params params = {
         .struct_size = sizeof params,
         .label = "ddp",
+        .comm = ddp->place->comm,
         .element = ddp->bf16 ? WEIR_BF16 : WEIR_F32,
         .parameters = parameters,
         .parameter_count = (uint32_t)ddp->layers,
@@ -68,13 +69,7 @@ static void make_buckets(struct ddp *ddp, size_t index,
         .cap_bytes = cap_of(ddp, index),
         .first_bytes = cap_of(ddp, index),
     };
-    weir_comm *comms[BENCH_RANKS_MAX];
-    weir_buckets *made[BENCH_RANKS_MAX];
-    for (uint32_t i = 0; i < ddp->all.local_count; i++)
-        comms[i] = ddp->all.ranks[i].comm;
-    cli_fine(weir_buckets_create_all(&params, comms, ddp->all.local_count, made));
-    for (uint32_t i = 0; i < ddp->all.local_count; i++)
-        ddp->ranks[i].buckets[index] = made[i];
+    cli_fine(weir_buckets_create(&params, &ddp->buckets[index]));
 }
 
 static void make_all_buckets(struct ddp *ddp)
@@ -112,27 +107,27 @@ static void make_numbers(const struct ddp *ddp, void *memory, size_t count, floa
     }
 }
 
-static void upload(struct ddp *ddp, struct ddp_rank *rank, weir_buffer *buffer, size_t at,
-                   const void *memory, size_t count)
+static void upload(struct ddp *ddp, weir_buffer *buffer, size_t at, const void *memory,
+                   size_t count)
 {
-    cli_fine(weir_upload(rank->place->queue, buffer, at * ddp->element_size, memory,
+    cli_fine(weir_upload(ddp->place->queue, buffer, at * ddp->element_size, memory,
                          count * ddp->element_size));
 }
 
 // The weights of all ranks are alike, inputs and losses are not. A product of numbers up to
 // sqrt(3 / width) keeps the size of what it multiplies.
-static void fill_rank(struct ddp *ddp, struct ddp_rank *rank, void *memory)
+static void fill_rank(struct ddp *ddp, void *memory)
 {
     const size_t weight = (size_t)(ddp->width * ddp->width);
     const size_t batch = ddp->batch_max * (size_t)ddp->width;
-    const uint32_t seed = weir_comm_rank(rank->place->comm);
+    const uint32_t seed = weir_comm_rank(ddp->place->comm);
     make_numbers(ddp, memory, weight, sqrtf(3 / (float)ddp->width), 1000);
     for (size_t i = 0; i < ddp->layers; i++)
-        upload(ddp, rank, rank->weights, i * weight, memory, weight);
+        upload(ddp, ddp->weights, i * weight, memory, weight);
     make_numbers(ddp, memory, batch, 1, seed);
-    upload(ddp, rank, rank->activations, 0, memory, batch);
+    upload(ddp, ddp->activations, 0, memory, batch);
     make_numbers(ddp, memory, batch, 1, 500 + seed);
-    upload(ddp, rank, rank->gradients, 0, memory, batch);
+    upload(ddp, ddp->gradients, 0, memory, batch);
 }
 
 void ddp_open(struct ddp *ddp)
@@ -140,12 +135,9 @@ void ddp_open(struct ddp *ddp)
     const size_t weight = (size_t)(ddp->width * ddp->width);
     const size_t batch = ddp->batch_max * (size_t)ddp->width;
     void *memory = cli_allocate(weight > batch ? weight : batch, ddp->element_size);
-    for (uint32_t i = 0; i < ddp->all.local_count; i++) {
-        ddp->ranks[i].place = &ddp->all.ranks[i];
-        open_rank(ddp, &ddp->ranks[i]);
-    }
-    for (uint32_t i = 0; i < ddp->all.local_count; i++)
-        fill_rank(ddp, &ddp->ranks[i], memory);
+    ddp->place = &ddp->all.ranks[0];
+    open_rank(ddp);
+    fill_rank(ddp, memory);
     make_all_buckets(ddp);
 }
 
@@ -159,50 +151,47 @@ static struct train_range matrix(const struct ddp *ddp, weir_buffer *buffer, siz
                                 count * ddp->element_size};
 }
 
-static struct train_range weight_of(const struct ddp *ddp, const struct ddp_rank *rank,
-                                    size_t layer)
+static struct train_range weight_of(const struct ddp *ddp, size_t layer)
 {
     const size_t count = (size_t)(ddp->width * ddp->width);
-    return matrix(ddp, rank->weights, layer, count, count);
+    return matrix(ddp, ddp->weights, layer, count, count);
 }
 
-static struct train_range activation_of(const struct ddp *ddp, const struct ddp_rank *rank,
-                                        size_t layer)
+static struct train_range activation_of(const struct ddp *ddp, size_t layer)
 {
-    return matrix(ddp, rank->activations, layer, ddp->batch_max * (size_t)ddp->width,
+    return matrix(ddp, ddp->activations, layer, ddp->batch_max * (size_t)ddp->width,
                   ddp->batch * (size_t)ddp->width);
 }
 
-static struct train_range gradient_of(const struct ddp *ddp, const struct ddp_rank *rank,
-                                      size_t layer)
+static struct train_range gradient_of(const struct ddp *ddp, size_t layer)
 {
-    return matrix(ddp, rank->gradients, gradient_slot(ddp, layer),
+    return matrix(ddp, ddp->gradients, gradient_slot(ddp, layer),
                   ddp->batch_max * (size_t)ddp->width, ddp->batch * (size_t)ddp->width);
 }
 
-static void describe_layer(const struct ddp *ddp, struct ddp_rank *rank, size_t layer)
+static void describe_layer(const struct ddp *ddp, size_t layer)
 {
     const uint32_t batch = (uint32_t)ddp->batch, width = (uint32_t)ddp->width;
-    rank->forward[layer] = (struct train_product){.a = activation_of(ddp, rank, layer),
-                                                  .b = weight_of(ddp, rank, layer),
-                                                  .c = activation_of(ddp, rank, layer + 1),
-                                                  .m = batch,
-                                                  .n = width,
-                                                  .k = width};
-    rank->back[layer] = (struct train_product){.a = gradient_of(ddp, rank, layer + 1),
-                                               .b = weight_of(ddp, rank, layer),
-                                               .c = gradient_of(ddp, rank, layer),
-                                               .m = batch,
-                                               .n = width,
-                                               .k = width,
-                                               .turned_b = true};
+    ddp->forward[layer] = (struct train_product){.a = activation_of(ddp, layer),
+                                                 .b = weight_of(ddp, layer),
+                                                 .c = activation_of(ddp, layer + 1),
+                                                 .m = batch,
+                                                 .n = width,
+                                                 .k = width};
+    ddp->back[layer] = (struct train_product){.a = gradient_of(ddp, layer + 1),
+                                              .b = weight_of(ddp, layer),
+                                              .c = gradient_of(ddp, layer),
+                                              .m = batch,
+                                              .n = width,
+                                              .k = width,
+                                              .turned_b = true};
     for (size_t i = 0; i < ddp->caps.count; i++) {
         struct weir_bucket_view view;
         WEIR_IGNORE(
-            weir_buckets_get_view(rank->buckets[i], (uint32_t)(ddp->layers - 1 - layer), &view));
-        rank->weight[i * ddp->layers + layer] =
-            (struct train_product){.a = activation_of(ddp, rank, layer),
-                                   .b = gradient_of(ddp, rank, layer + 1),
+            weir_buckets_get_view(ddp->buckets[i], (uint32_t)(ddp->layers - 1 - layer), &view));
+        ddp->weight[i * ddp->layers + layer] =
+            (struct train_product){.a = activation_of(ddp, layer),
+                                   .b = gradient_of(ddp, layer + 1),
                                    .c = {view.buffer, view.offset, view.size},
                                    .m = width,
                                    .n = width,
@@ -211,58 +200,55 @@ static void describe_layer(const struct ddp *ddp, struct ddp_rank *rank, size_t 
     }
 }
 
-static void prepare(struct ddp *ddp, struct ddp_rank *rank)
+static void prepare(struct ddp *ddp)
 {
     struct weir_buffer_params parts = {.struct_size = sizeof parts, .label = "ddp/parts"};
     for (size_t i = 0; i < (2 + ddp->caps.count) * ddp->layers; i++) {
-        const uint64_t bytes = train_product_divide(&rank->forward[i]);
+        const uint64_t bytes = train_product_divide(&ddp->forward[i]);
         parts.size = bytes > parts.size ? (size_t)bytes : parts.size;
-        cli_fine(train_product_prepare(&rank->engine, &rank->forward[i]));
-        rank->forward[i].native.narrow = ddp->bf16;
+        cli_fine(train_product_prepare(&ddp->engine, &ddp->forward[i]));
+        ddp->forward[i].native.narrow = ddp->bf16;
     }
-    weir_buffer_destroy(&rank->engine.parts);
+    weir_buffer_destroy(&ddp->engine.parts);
     if (parts.size > 0 && !ddp->blas)
-        cli_fine(weir_buffer_create(rank->place->device, &parts, &rank->engine.parts));
+        cli_fine(weir_buffer_create(ddp->place->device, &parts, &ddp->engine.parts));
 }
 
 void ddp_set_batch(struct ddp *ddp, size_t batch)
 {
     ddp->batch = batch;
-    for (uint32_t i = 0; i < ddp->all.local_count; i++) {
-        struct ddp_rank *rank = &ddp->ranks[i];
-        for (size_t layer = 0; layer < ddp->layers; layer++)
-            describe_layer(ddp, rank, layer);
-        prepare(ddp, rank);
-    }
+    for (size_t layer = 0; layer < ddp->layers; layer++)
+        describe_layer(ddp, layer);
+    prepare(ddp);
 }
 
 // The step.
 
-static void multiply(struct ddp_rank *rank, struct train_product *product)
+static void multiply(const struct ddp *ddp, struct train_product *product)
 {
-    cli_fine(train_product_submit(&rank->engine, rank->place->queue, product));
+    cli_fine(train_product_submit(&ddp->engine, ddp->place->queue, product));
 }
 
-static void mark(const struct ddp *ddp, struct ddp_rank *rank, size_t buckets, size_t layer)
+static void mark(const struct ddp *ddp, size_t buckets, size_t layer)
 {
-    cli_fine(weir_buckets_ready(rank->buckets[buckets], (uint32_t)(ddp->layers - 1 - layer),
-                                rank->place->queue));
+    cli_fine(weir_buckets_ready(ddp->buckets[buckets], (uint32_t)(ddp->layers - 1 - layer),
+                                ddp->place->queue));
 }
 
-static void compute(const struct ddp *ddp, struct ddp_rank *rank, bool marks, size_t buckets)
+static void compute(const struct ddp *ddp, bool marks, size_t buckets)
 {
     for (size_t i = 0; i < ddp->layers; i++)
-        multiply(rank, &rank->forward[i]);
+        multiply(ddp, &ddp->forward[i]);
     for (size_t i = (size_t)ddp->layers; i-- > 0;) {
-        multiply(rank, &rank->weight[buckets * ddp->layers + i]);
+        multiply(ddp, &ddp->weight[buckets * ddp->layers + i]);
         if (marks)
-            mark(ddp, rank, buckets, i);
+            mark(ddp, buckets, i);
         if (i > 0)
-            multiply(rank, &rank->back[i]);
+            multiply(ddp, &ddp->back[i]);
     }
 }
 
-static void submit(const struct ddp *ddp, struct ddp_rank *rank, enum ddp_way way, size_t buckets)
+static void submit(const struct ddp *ddp, enum ddp_way way, size_t buckets)
 {
     const bool reduces = way != DDP_COMPUTE;
     if (way == DDP_RAW) {
@@ -270,19 +256,18 @@ static void submit(const struct ddp *ddp, struct ddp_rank *rank, enum ddp_way wa
         return;
     }
     if (reduces)
-        cli_fine(weir_buckets_begin(rank->buckets[buckets], true));
+        cli_fine(weir_buckets_begin(ddp->buckets[buckets], true));
     if (way != DDP_COMMUNICATE)
-        compute(ddp, rank, way == DDP_OVERLAPPED, buckets);
+        compute(ddp, way == DDP_OVERLAPPED, buckets);
     for (size_t i = (size_t)ddp->layers; i-- > 0 && reduces && way != DDP_OVERLAPPED;)
-        mark(ddp, rank, buckets, i);
+        mark(ddp, buckets, i);
     if (reduces)
-        cli_fine(weir_buckets_finish(rank->buckets[buckets], rank->place->queue));
+        cli_fine(weir_buckets_finish(ddp->buckets[buckets], ddp->place->queue));
 }
 
-static void run_all(struct ddp *ddp, enum ddp_way way, size_t buckets)
+static void run(struct ddp *ddp, enum ddp_way way, size_t buckets)
 {
-    for (uint32_t i = 0; i < ddp->all.local_count; i++)
-        submit(ddp, &ddp->ranks[i], way, buckets);
+    submit(ddp, way, buckets);
     bench_ranks_sync(&ddp->all);
 }
 
@@ -290,7 +275,7 @@ double ddp_time(struct ddp *ddp, enum ddp_way way, size_t buckets)
 {
     bench_ranks_meet(&ddp->all);
     const uint64_t began_ns = cli_now_ns();
-    run_all(ddp, way, buckets);
+    run(ddp, way, buckets);
     return bench_ranks_slowest(&ddp->all, (double)(cli_now_ns() - began_ns) / 1e6);
 }
 
@@ -331,14 +316,13 @@ static void make_slices(struct ddp *ddp, struct slices *slices)
     slices->bytes = cli_allocate(3 * slices->count, ddp->element_size);
 }
 
-static void read_slices(struct ddp *ddp, struct ddp_rank *rank, size_t buckets,
-                        struct slices *slices)
+static void read_slices(struct ddp *ddp, size_t buckets, struct slices *slices)
 {
     const size_t bytes = slices->count * ddp->element_size;
     for (size_t i = 0; i < 3; i++) {
         const struct train_product *product =
-            &rank->weight[buckets * ddp->layers + slices->layers[i]];
-        cli_fine(weir_download(rank->place->queue, slices->bytes + i * bytes, product->c.buffer,
+            &ddp->weight[buckets * ddp->layers + slices->layers[i]];
+        cli_fine(weir_download(ddp->place->queue, slices->bytes + i * bytes, product->c.buffer,
                                product->c.offset, bytes));
     }
 }
@@ -362,14 +346,11 @@ static void compare_slices(struct ddp *ddp, const struct slices *found, const st
 static void average(struct ddp *ddp)
 {
     const size_t count = (size_t)(ddp->width * ddp->width);
-    for (uint32_t i = 0; i < ddp->all.local_count; i++) {
-        struct ddp_rank *rank = &ddp->ranks[i];
-        for (size_t layer = 0; layer < ddp->layers; layer++) {
-            const struct train_range *c = &rank->weight[layer].c;
-            cli_fine(weir_queue_all_reduce(rank->place->queue, rank->place->comm, c->buffer,
-                                           c->offset, c->buffer, c->offset, count,
-                                           ddp->bf16 ? WEIR_BF16 : WEIR_F32, WEIR_AVERAGE));
-        }
+    for (size_t layer = 0; layer < ddp->layers; layer++) {
+        const struct train_range *c = &ddp->weight[layer].c;
+        cli_fine(weir_queue_all_reduce(ddp->place->queue, ddp->place->comm, c->buffer, c->offset,
+                                       c->buffer, c->offset, count,
+                                       ddp->bf16 ? WEIR_BF16 : WEIR_F32, WEIR_AVERAGE));
     }
     bench_ranks_sync(&ddp->all);
 }
@@ -378,18 +359,14 @@ static void check_way(struct ddp *ddp, enum ddp_way way, size_t buckets,
                       const struct slices *wanted, struct slices *found)
 {
     static const uint16_t nothing = 0xffff; // no number
-    for (uint32_t i = 0; ddp->computes && i < ddp->all.local_count; i++) {
-        struct ddp_rank *rank = &ddp->ranks[i];
-        weir_buffer *gradients = rank->weight[buckets * ddp->layers].c.buffer;
-        cli_fine(weir_queue_fill(rank->place->queue, gradients, 0, weir_buffer_size(gradients),
+    weir_buffer *gradients = ddp->weight[buckets * ddp->layers].c.buffer;
+    if (ddp->computes)
+        cli_fine(weir_queue_fill(ddp->place->queue, gradients, 0, weir_buffer_size(gradients),
                                  &nothing, sizeof nothing));
-    }
     bench_ranks_sync(&ddp->all);
-    run_all(ddp, way, buckets);
-    for (uint32_t i = 0; i < ddp->all.local_count; i++) {
-        read_slices(ddp, &ddp->ranks[i], buckets, found);
-        compare_slices(ddp, found, wanted, ddp_way_name(way), buckets);
-    }
+    run(ddp, way, buckets);
+    read_slices(ddp, buckets, found);
+    compare_slices(ddp, found, wanted, ddp_way_name(way), buckets);
 }
 
 static bool has_numbers(const struct ddp *ddp, const struct slices *slices)
@@ -405,11 +382,11 @@ void ddp_check(struct ddp *ddp)
     struct slices wanted, found;
     make_slices(ddp, &wanted);
     make_slices(ddp, &found);
-    run_all(ddp, DDP_COMPUTE, 0);
-    read_slices(ddp, &ddp->ranks[0], 0, &wanted);
+    run(ddp, DDP_COMPUTE, 0);
+    read_slices(ddp, 0, &wanted);
     ddp->computes = has_numbers(ddp, &wanted);
     average(ddp);
-    read_slices(ddp, &ddp->ranks[0], 0, &wanted);
+    read_slices(ddp, 0, &wanted);
     for (size_t i = 0; i < ddp->caps.count; i++) {
         check_way(ddp, DDP_SERIAL, i, &wanted, &found);
         check_way(ddp, DDP_OVERLAPPED, i, &wanted, &found);

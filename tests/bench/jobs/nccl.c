@@ -32,9 +32,9 @@ static bool load(struct raw_nccl *raw, const char *file, char *message, size_t s
 }
 
 // An id on rank 0, nothing on others.
-static bool make_id(struct raw_nccl *raw, char *message, size_t size)
+static bool make_id(struct raw_nccl *raw, uint32_t rank, char *message, size_t size)
 {
-    const ncclResult_t error = raw->first == 0 ? raw->nccl.ncclGetUniqueId(&raw->id) : ncclSuccess;
+    const ncclResult_t error = rank == 0 ? raw->nccl.ncclGetUniqueId(&raw->id) : ncclSuccess;
     if (error != ncclSuccess)
         snprintf(message, size, "ncclGetUniqueId fails: %s", raw->nccl.ncclGetErrorString(error));
     return error == ncclSuccess;
@@ -52,64 +52,31 @@ static void share(const struct bench_rank *rank, ncclUniqueId *id)
     cli_fine(weir_download(rank->queue, id, *buffer, 0, size));
 }
 
-// Whether all ranks are on CUDA, each on a device of its own.
-static bool take_ranks(struct raw_nccl *raw, const struct bench_ranks *all, char *message,
-                       size_t size)
+static bool make_stream(struct raw_nccl *raw, const struct bench_rank *rank, char *message,
+                        size_t size)
 {
-    raw->first = all->first;
-    raw->count = all->count;
-    raw->local_count = all->local_count;
-    for (uint32_t i = 0; i < all->local_count; i++) {
-        struct weir_native_device device;
-        if (weir_device_get_native(all->ranks[i].device, &device) < 0 ||
-            strcmp(device.api, WEIR_NATIVE_CUDA) != 0) {
-            snprintf(message, size, "the device is none of CUDA");
-            return false;
-        }
-        raw->ranks[i].context = device.context;
-        for (uint32_t k = 0; k < i; k++)
-            if (raw->ranks[k].context == device.context) {
-                snprintf(message, size, "ranks share a device, which NCCL refuses");
-                return false;
-            }
+    struct weir_native_device device;
+    if (weir_device_get_native(rank->device, &device) < 0 ||
+        strcmp(device.api, WEIR_NATIVE_CUDA) != 0) {
+        snprintf(message, size, "the device is none of CUDA");
+        return false;
     }
-    return true;
-}
-
-static bool make_streams(struct raw_nccl *raw, char *message, size_t size)
-{
-    CUresult error = CUDA_SUCCESS;
-    for (uint32_t i = 0; i < raw->local_count && error == CUDA_SUCCESS; i++) {
-        error = raw->cu.cuCtxSetCurrent(raw->ranks[i].context);
-        if (error == CUDA_SUCCESS)
-            error = raw->cu.cuStreamCreateWithPriority(&raw->ranks[i].stream,
-                                                       CU_STREAM_NON_BLOCKING, 0);
-    }
+    raw->context = device.context;
+    CUresult error = raw->cu.cuCtxSetCurrent(raw->context);
+    if (error == CUDA_SUCCESS)
+        error = raw->cu.cuStreamCreateWithPriority(&raw->stream, CU_STREAM_NON_BLOCKING, 0);
     if (error != CUDA_SUCCESS)
         snprintf(message, size, "the driver refused a stream (%d)", (int)error);
     return error == CUDA_SUCCESS;
 }
 
-static ncclResult_t init_ranks(struct raw_nccl *raw)
-{
-    const bool grouped = raw->local_count > 1;
-    ncclResult_t error = grouped ? raw->nccl.ncclGroupStart() : ncclSuccess;
-    for (uint32_t i = 0; i < raw->local_count && error == ncclSuccess; i++) {
-        error =
-            raw->cu.cuCtxSetCurrent(raw->ranks[i].context) ? ncclUnhandledCudaError : ncclSuccess;
-        if (error == ncclSuccess)
-            error = raw->nccl.ncclCommInitRank(&raw->ranks[i].comm, (int)raw->count, raw->id,
-                                               (int)(raw->first + i));
-    }
-    const ncclResult_t ended = grouped ? raw->nccl.ncclGroupEnd() : ncclSuccess;
-    return error ? error : ended;
-}
-
 static bool join(struct raw_nccl *raw, const struct bench_ranks *all, char *message, size_t size)
 {
-    if (all->local_count == 1)
-        share(&all->ranks[0], &raw->id);
-    const ncclResult_t error = init_ranks(raw);
+    share(&all->ranks[0], &raw->id);
+    const ncclResult_t error =
+        raw->cu.cuCtxSetCurrent(raw->context)
+            ? ncclUnhandledCudaError
+            : raw->nccl.ncclCommInitRank(&raw->comm, (int)all->count, raw->id, (int)all->first);
     if (error != ncclSuccess)
         snprintf(message, size, "%s refused a communicator: %s", raw->name,
                  raw->nccl.ncclGetErrorString(error));
@@ -129,21 +96,21 @@ static void close_nccl(void *object, void *with)
 {
     struct raw_nccl *raw = object;
     (void)with;
-    for (uint32_t i = 0; i < raw->local_count; i++) {
-        struct raw_nccl_rank *rank = &raw->ranks[i];
-        if (rank->comm)
-            (raw->failed ? raw->nccl.ncclCommAbort : raw->nccl.ncclCommDestroy)(rank->comm);
-        if (rank->stream && raw->cu.cuCtxSetCurrent(rank->context) == CUDA_SUCCESS)
-            raw->cu.cuStreamDestroy(rank->stream);
-    }
+    if (raw->comm)
+        (raw->failed ? raw->nccl.ncclCommAbort : raw->nccl.ncclCommDestroy)(raw->comm);
+    if (raw->stream && raw->cu.cuCtxSetCurrent(raw->context) == CUDA_SUCCESS)
+        raw->cu.cuStreamDestroy(raw->stream);
 }
 
 bool raw_nccl_open(struct raw_nccl *raw, const struct bench_ranks *all, bool wanted,
                    const char *file, char *message, size_t size)
 {
-    const bool fine = wanted && take_ranks(raw, all, message, size) &&
-                      load(raw, file, message, size) && make_streams(raw, message, size) &&
-                      make_id(raw, message, size);
+    const bool alone = all->local_count == 1;
+    if (wanted && !alone)
+        snprintf(message, size, "it is for one rank a process, as under weir launch or --ranks 1");
+    const bool fine = wanted && alone && load(raw, file, message, size) &&
+                      make_stream(raw, &all->ranks[0], message, size) &&
+                      make_id(raw, all->first, message, size);
     cli_own(close_nccl, raw, NULL);
     if (!agree(all, fine, message, size))
         return false;

@@ -1,5 +1,4 @@
-// NCCL without Weir: a communicator and a stream for each rank of a benchmark that is in this process. Declarations and
-// loaders are those of the backend. Ownership, threads and errors are those of bench.h, unless a comment says
+// NCCL without Weir: a communicator and a stream for the rank of this process. Declarations and loaders are those of the backend. Ownership, threads and errors are those of bench.h, unless a comment says
 // something else.
 #ifndef WEIR_TESTS_BENCH_JOBS_NCCL_H
 #define WEIR_TESTS_BENCH_JOBS_NCCL_H
@@ -8,20 +7,15 @@
 #include "backends/cuda/symbols.h"
 #include "cli/bench/comm.h"
 
-struct raw_nccl_rank {
-    void *context; // that of Weir's device
-    CUstream stream;
-    ncclComm_t comm;
-};
-
 struct raw_nccl {
     struct nccl_symbols nccl;
     struct cu_symbols cu;
     char name[32]; // "NCCL 2.28.9"
-    struct raw_nccl_rank ranks[BENCH_RANKS_MAX];
-    uint32_t local_count, first, count; // as those of `struct bench_ranks`
-    ncclUniqueId id;                    // of rank 0
-    bool failed;                        // NCCL may still wait for what was refused
+    void *context; // that of Weir's device
+    CUstream stream;
+    ncclComm_t comm;
+    ncclUniqueId id; // of rank 0
+    bool failed;     // NCCL may still wait for what was refused
 };
 
 // On all ranks or on none, `wanted` on each. `file` NULL: the libnccl.so.2 that is loaded, else the one that the linker

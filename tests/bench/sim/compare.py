@@ -12,7 +12,7 @@ and the most of the turns; * where the prediction is not between these.
 A figure that only one of the two sides has is listed, and none is left out otherwise; what calls the
 driver itself (raw CUDA) is measured only. Parts that run alone, such as a bare copy, are easy to predict:
 the median is told with them and without. Exit status 1, too, if a figure has no partner, but for those of
-the driver; with --partial that is only told.
+the driver.
 """
 
 import argparse
@@ -154,11 +154,6 @@ def main():
     parser.add_argument("--costs", help="what kernels cost (kernels.ini of the folder)")
     parser.add_argument("--cases", default=os.path.join(here, "cases.txt"))
     parser.add_argument("--only", help="names of cases, with commas between them")
-    parser.add_argument("--worst", type=int, default=0, help="print only so many rows of each case")
-    parser.add_argument("--over", type=float, default=0,
-                        help="print only rows that are so many percent off")
-    parser.add_argument("--partial", action="store_true",
-                        help="figures without a partner are told, but no failure")
     asked = parser.parse_args()
 
     environment = dict(os.environ, WEIR_BACKEND="null", WEIR_PLUGINS="sim",
@@ -183,10 +178,8 @@ def main():
         print(f"{name}: {len(rows)} figures; error: median {percent(errors, 0.5):.1f} %, "
               f"nine in ten below {percent(errors, 0.9):.1f} %, worst {100 * max(errors):.1f} %")
         single += print_single(predicted, measured)
-        shown = sorted(rows, key=lambda row: -abs(row[0]))[:asked.worst] if asked.worst else rows
-        for row in shown:
-            if abs(row[0]) * 100 >= asked.over:
-                print_row(row)
+        for row in rows:
+            print_row(row)
     if failed:
         print(f"not predicted: {', '.join(failed)}")
     if not every:
@@ -194,7 +187,7 @@ def main():
     print_summary(every)
     if single:
         print(f"compare: {single} figures have no partner: they are in no median")
-    return 1 if failed or (single and not asked.partial) else 0
+    return 1 if failed or single else 0
 
 
 if __name__ == "__main__":

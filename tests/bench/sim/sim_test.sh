@@ -58,7 +58,7 @@ done
 
 compare=(python3 "$here/compare.py" "$out" --weir cli/weir --jobs tests/bench/jobs/jobs --cases "$TEST_TMPDIR/cases.txt")
 unset WEIR_SIM_GPU WEIR_PLUGINS WEIR_NULL_DEVICES
-expect_status 0 "${compare[@]}" --worst 2
+expect_status 0 "${compare[@]}"
 expect_contains "$output" "jobs: "
 expect_contains "$output" "graphs: "
 expect_contains "$output" "devices: "
@@ -70,12 +70,10 @@ median, worst = map(float, re.search(r"median ([\d.]+) %, worst ([\d.]+) %", sys
 assert median <= 0.5 and worst <= 2, sys.argv[1]
 TEXT
 # What is far off is told, with the turns' least and most; here there is none, as the last line but one says.
-expect_status 0 "${compare[@]}" --only jobs --over 5
 expect_contains "$output" "more than 10 % off: 0, of which between the least and the most of the turns: 0"
-expect_not_contains "$output" " of ways: "
 # Another GPU is not predicted: a model without signals tells other times.
 sed '/signal_ns/d; s/copy_channels = 3/copy_channels = 0/' "$out/card.ini" >"$TEST_TMPDIR/other.ini"
-expect_status 0 "${compare[@]}" --gpu "$TEST_TMPDIR/other.ini" --only jobs --over 10
+expect_status 0 "${compare[@]}" --gpu "$TEST_TMPDIR/other.ini" --only jobs
 expect_contains "$output" "*  ms of ways: " # (one turn: no prediction is between its least and most)
 expect_not_contains "$output" "graphs: "
 [[ "$output" =~ worst\ ([0-9]+)\.[0-9]\ %$ ]] && [ "${BASH_REMATCH[1]}" -ge 10 ] ||

@@ -5,7 +5,6 @@
 
 #include "base/file.h"
 #include "pipelines/train/data.h"
-#include "tests/support/memory.h"
 #include "tests/support/own.h"
 
 static const struct weir_train_made_params usual = {
@@ -223,38 +222,4 @@ WEIR_TEST(TrainData, RefusesBadFiles)
     expect_bad(open_files(images, sizeof images, two_labels, sizeof two_labels, &data), &data,
                "images: has 3 images, and there are 2 labels");
     expect_bad(open_files(images, sizeof images, labels, 10, &data), &data, "labels: is truncated");
-}
-
-// Memory.
-
-WEIR_TEST(TrainData, EveryAllocationThatFailsIsTold)
-{
-    char message[512];
-    char first[256];
-    char second[256];
-    weir_train_data *data;
-    path_of("images", first, sizeof first);
-    path_of("labels", second, sizeof second);
-    ASSERT_TRUE(weir_file_write(first, images, sizeof images, message, sizeof message));
-    ASSERT_TRUE(weir_file_write(second, labels, sizeof labels, message, sizeof message));
-    for (int files = 0; files < 2; files++) {
-        long number = 0;
-        int refused = 0;
-        bool failed = true;
-        for (; failed; number++) {
-            weir_test_fail_allocation(number);
-            const weir_status status = files ? weir_train_data_open(first, second, &data)
-                                             : weir_train_data_make(&usual, &data);
-            failed = weir_test_allocation_failed();
-            weir_test_fail_allocation(-1);
-            weir_test_note("allocation %ld, files %d", number, files);
-            EXPECT_TRUE(status == WEIR_OK || failed);
-            EXPECT_TRUE(status == WEIR_OK || status == WEIR_ERROR_OUT_OF_MEMORY ||
-                        status == WEIR_ERROR_IO);
-            EXPECT_TRUE((data == NULL) == (status != WEIR_OK));
-            refused += status != WEIR_OK;
-            weir_train_data_destroy(&data);
-        }
-        EXPECT_INT_GE(refused, 2);
-    }
 }

@@ -422,6 +422,57 @@ RIG_TEST(TrainModel, CountsItsWork)
     EXPECT_DOUBLE_EQ(weir_train_model_flop(scene.model, true), 2 * first + 3 * rest);
 }
 
+// What is refused.
+
+static void expect_refused(const struct weir_train_model_params *params, const char *part)
+{
+    weir_train_model *model;
+    EXPECT_INT_EQ(weir_train_model_create(params, &model), WEIR_ERROR_INVALID);
+    EXPECT_NULL(model);
+    EXPECT_CONTAINS(weir_last_error_text(), part);
+}
+
+#define EXPECT_REFUSED(field, value, part)         \
+    do {                                           \
+        struct weir_train_model_params bad = good; \
+        bad.field = (value);                       \
+        expect_refused(&bad, part);                \
+    } while (0)
+
+RIG_TEST(TrainModel, ParamsOutOfRange)
+{
+    const struct weir_train_model_params good = rig_params(rig, RIG_CONVNET, 4);
+    EXPECT_REFUSED(input.width, 0, "the input is 7 x 0 x 2: it is empty");
+    EXPECT_REFUSED(input, ((struct weir_train_shape){65536, 65536, 1}),
+                   "the input is 65536 x 65536 x 1: more than 2147483647 numbers");
+    EXPECT_REFUSED(batch, 0, "the batch is 0; it must be 1 ... 25565281 with 84 numbers");
+    EXPECT_REFUSED(batch, 25565282, "the batch is 25565282");
+    EXPECT_REFUSED(batch, 1000000, "layer 0 has 12000000 places in a batch; 4194240 is the limit");
+}
+
+// A network of a dense layer that may be changed.
+static void expect_layer_refused(const struct rig *rig, const struct weir_train_layer *layer,
+                                 struct weir_train_shape input, uint32_t batch, const char *part)
+{
+    expect_refused(&(struct weir_train_model_params){.label = "net",
+                                                     .device = rig->device,
+                                                     .input = input,
+                                                     .layers = layer,
+                                                     .layer_count = 1,
+                                                     .batch = batch},
+                   part);
+}
+
+RIG_TEST(TrainModel, LayersOutOfRange)
+{
+    const struct weir_train_layer wide = {.kind = WEIR_TRAIN_DENSE, .outputs = 65536};
+    const struct weir_train_shape numbers = {1, 1, 32768};
+    expect_layer_refused(rig, &wide, numbers, 1,
+                         "the weights of layer 0 are more than 2147483647 numbers");
+    const struct weir_train_shape one = {1, 1, 1};
+    expect_layer_refused(rig, &wide, one, 32768, "the inputs or outputs of layer 0 are more than");
+}
+
 // cuBLAS on a device that is none of CUDA's.
 
 WEIR_TEST(TrainBlas, IsForCudaOnly)

@@ -475,17 +475,8 @@ RIG_TEST(SyncBeforeManyUses)
 
 enum {
     STEPS = 14,
-    PROGRAMS = 800
-};
-
-struct step {
-    // 0 to 2: a fill; 3, 4: a copy; 5: the queue is synced; 6: an event is; 16: a wait with a limit,
-    // which is not left out; 17: the host's access; 18: a download; else: a wait
-    int kind;
-    int queue;
-    int other;
-    size_t offset;
-    size_t size;
+    PROGRAMS = 800,
+    STEP_SIZE = 40
 };
 
 static unsigned next_number(unsigned *state, unsigned limit)
@@ -494,53 +485,40 @@ static unsigned next_number(unsigned *state, unsigned limit)
     return (*state >> 16) % limit;
 }
 
-static void make_program(struct step *steps, unsigned seed)
+// A step at that line. A wait with a limit is not left out.
+static void make_step(char text[STEP_SIZE], int line, unsigned *seed)
 {
-    for (int i = 0; i < STEPS; i++) {
-        steps[i].kind = (int)next_number(&seed, 19);
-        steps[i].queue = (int)next_number(&seed, 3);
-        steps[i].other = (steps[i].queue + 1 + (int)next_number(&seed, 2)) % 3;
-        steps[i].offset = (size_t)next_number(&seed, 3) * (SIZE / 4);
-        steps[i].size = (1 + (size_t)next_number(&seed, 2)) * (SIZE / 4);
-    }
-}
-
-static void run_step(struct rig *rig, const struct step *step, int line)
-{
-    weir_queue *queue = rig->queues[step->queue];
-    weir_buffer *buffer = step->other == 0 ? rig->a : rig->b;
-    struct weir_event event;
-    char bytes[SIZE];
-
-    if (step->kind <= 2) {
-        fill(queue, buffer, step->offset, step->size);
-    } else if (step->kind <= 4) {
-        EXPECT_OK(
-            weir_queue_copy(queue, rig->host, step->offset, buffer, step->offset, step->size));
-    } else if (step->kind == 5) {
-        sync_at(queue, line);
-    } else if (step->kind == 6) {
-        EXPECT_OK(weir_queue_record(queue, &event));
-        EXPECT_OK(weir_event_sync_at(event, WEIR_FOREVER, "syncs", line));
-    } else if (step->kind == 16) {
-        EXPECT_OK(weir_queue_sync(queue, WEIR_FOREVER - 1));
-    } else if (step->kind == 17) {
-        use(rig->host, step->other == 0 ? WEIR_ACCESS_READ : WEIR_ACCESS_WRITE);
-    } else if (step->kind == 18) {
-        EXPECT_OK(weir_download(queue, bytes, buffer, step->offset, step->size));
-    } else {
-        wait_for(queue, rig->queues[step->other], line);
-    }
+    static const char *const parts[] = {"", "lo", "hi", "more"};
+    const unsigned kind = next_number(seed, 19), queue = 1 + next_number(seed, 3);
+    const unsigned other = 1 + (queue + next_number(seed, 2)) % 3;
+    const char *part = parts[next_number(seed, 4)];
+    const char buffer = other == 1 ? 'a' : 'b';
+    if (kind <= 2)
+        snprintf(text, STEP_SIZE, "fill %u %c %s", queue, buffer, part);
+    else if (kind <= 4)
+        snprintf(text, STEP_SIZE, "copy %u h %c %s", queue, buffer, part);
+    else if (kind == 5)
+        snprintf(text, STEP_SIZE, "sync %u %d", queue, line);
+    else if (kind == 6)
+        snprintf(text, STEP_SIZE, "record %u, await %d", queue, line);
+    else if (kind == 7)
+        snprintf(text, STEP_SIZE, "record %u, limit", queue);
+    else if (kind == 8)
+        snprintf(text, STEP_SIZE, "use h %c", other == 1 ? 'r' : 'w');
+    else if (kind == 9)
+        snprintf(text, STEP_SIZE, "down %u %c", queue, buffer);
+    else
+        snprintf(text, STEP_SIZE, "wait %u %u %d", queue, other, line);
 }
 
 // Without step `left_out`.
-static void run_program(const struct step *steps, int left_out)
+static void run_program(char steps[STEPS][STEP_SIZE], int left_out)
 {
     struct rig rig;
     rig_open(&rig);
     for (int i = 0; i < STEPS; i++)
         if (i != left_out)
-            run_step(&rig, &steps[i], i + 1);
+            run_text(&rig, steps[i]);
     rig_close(&rig);
 }
 
@@ -550,7 +528,7 @@ static bool is_right(void)
 }
 
 // One after the other. Returns how many there are.
-static int leave_out(const struct step *steps, const char *hints, const char *word)
+static int leave_out(char steps[STEPS][STEP_SIZE], const char *hints, const char *word)
 {
     int count = 0;
     for (const char *at = hints; (at = strstr(at, word)); at = strchr(at, '\n')) {
@@ -563,12 +541,14 @@ static int leave_out(const struct step *steps, const char *hints, const char *wo
 
 WEIR_TEST(CheckHints, RandomProgramsWithoutAWaitThatIsTold)
 {
-    struct step steps[STEPS];
+    char steps[STEPS][STEP_SIZE];
     int right = 0;
     int waits = 0, syncs = 0;
     for (unsigned seed = 1; seed <= PROGRAMS; seed++) {
         static char first[sizeof told];
-        make_program(steps, seed);
+        unsigned state = seed;
+        for (int i = 0; i < STEPS; i++)
+            make_step(steps[i], i + 1, &state);
         run_program(steps, -1);
         if (!is_right())
             continue;

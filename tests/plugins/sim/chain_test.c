@@ -176,8 +176,8 @@ static weir_graph *capture(struct job *job)
     EXPECT_OK(weir_capture_begin(job->queues[0]));
     EXPECT_OK(weir_queue_record(job->queues[0], &fork));
     EXPECT_OK(weir_queue_wait(job->queues[1], fork));
-    EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, 4000));
-    EXPECT_OK(weir_queue_copy(job->queues[1], job->host, CHUNK, job->memory, CHUNK, 3000));
+    EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, 0, job->host, 0, 3000));
+    EXPECT_OK(weir_queue_copy(job->queues[1], job->host, CHUNK, job->memory, CHUNK, 4000));
     EXPECT_OK(weir_queue_record(job->queues[1], &join));
     EXPECT_OK(weir_queue_wait(job->queues[0], join));
     EXPECT_OK(weir_queue_copy(job->queues[0], job->memory, CHUNK, job->memory, 0, 500));

@@ -51,7 +51,7 @@ static void start(struct two *two)
     *two = (struct two){.told = false};
     ASSERT_TRUE(job_start_plain(&two->job,
                                 "submit_copy_ns = 1000\nsubmit_mark_ns = 0\nwait_ns = 200\n"
-                                "wake_ns = 3000\n",
+                                "wake_ns = 3000\npeer_gb_per_s = 1\npull_latency_ns = 30\n",
                                 "fixed"));
     two->sides[0].device = two->job.rig.device;
     ASSERT_OK(weir_device_open(two->job.rig.runtime, &second, &two->sides[1].device));
@@ -209,6 +209,24 @@ HOSTS_TEST(Hosts, AThreadBeginsLate)
     sem_post(&two->turn);
     pthread_join(thread, NULL);
     EXPECT_UINT_EQ(since(two, two->sides[1].last), WAIT + WAKE + SUBMIT + 100);
+}
+
+// How long a copy takes to or from the other device, on a queue of this one.
+static uint64_t copy_between(struct two *two, const struct side *to, const struct side *from)
+{
+    struct side *side = &two->sides[0];
+    struct weir_event before;
+    EXPECT_OK(weir_queue_record(side->queue, &before));
+    EXPECT_OK(weir_queue_copy(side->queue, to->memory, 0, from->memory, 0, 100));
+    EXPECT_OK(weir_queue_record(side->queue, &side->last));
+    const uint64_t end_ns = since(two, side->last);
+    return end_ns - since(two, before) - SUBMIT;
+}
+
+HOSTS_TEST(Hosts, APullHasItsLatency)
+{
+    EXPECT_UINT_EQ(copy_between(two, &two->sides[1], &two->sides[0]), 100);
+    EXPECT_UINT_EQ(copy_between(two, &two->sides[0], &two->sides[1]), 130);
 }
 
 // Two events of one queue, which are asked for in turn: each is complete in the end.

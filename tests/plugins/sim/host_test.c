@@ -4,6 +4,7 @@
 
 #include "tests/plugins/notes/notes.h"
 #include "tests/plugins/sim/job.h"
+#include "tests/support/own.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -223,4 +224,131 @@ JOB_TEST(Legacy, ASyncWaitsForAll, "", "none")
     EXPECT_OK(weir_queue_sync(legacy, WEIR_FOREVER));
     EXPECT_OK(weir_queue_record(job->queues[3], &after));
     EXPECT_UINT_EQ(job_time(after) - from_ns, 2 * (uint64_t)CHUNK);
+}
+
+// What each call costs the host, and what a graph adds.
+
+enum {
+    SPIN_NS = 1000 + 64 * 10 + 3 * 100, // of one block
+};
+
+static weir_status spin(const struct job *job, weir_queue *queue, uint32_t blocks)
+{
+    return weir_queue_launch(queue, job->rig.kernel, weir_dim(blocks, 1, 1), weir_dim(64, 1, 1),
+                             weir_out(job->memory, 0, (size_t)blocks * 256), 7u, (uint64_t)3);
+}
+
+static weir_status do_nothing(void *user)
+{
+    return WEIR_OK;
+}
+
+// Kernels on queue 0, and one on queue 1 after these if it forks.
+static weir_graph *capture_kernels(const struct job *job, int count, bool forks)
+{
+    struct weir_event event;
+    weir_graph *graph = NULL;
+    EXPECT_OK(weir_capture_begin(job->queues[0]));
+    for (int i = 0; i < count; i++)
+        EXPECT_OK(spin(job, job->queues[0], 1));
+    if (forks) {
+        EXPECT_OK(weir_queue_record(job->queues[0], &event));
+        EXPECT_OK(weir_queue_wait(job->queues[1], event));
+        EXPECT_OK(spin(job, job->queues[1], 1));
+        EXPECT_OK(weir_queue_record(job->queues[1], &event));
+        EXPECT_OK(weir_queue_wait(job->queues[0], event));
+    }
+    EXPECT_OK(weir_capture_end(job->queues[0], NULL, &graph));
+    return graph;
+}
+
+// What the host has taken since the last call: a record on a queue without work, and the wait for the one before.
+static uint64_t host_ns(const struct job *job)
+{
+    static uint64_t last_ns;
+    struct weir_event now;
+    EXPECT_OK(weir_queue_record(job->queues[3], &now));
+    const uint64_t before_ns = last_ns;
+    last_ns = job_time(now);
+    return last_ns - before_ns - 7 - 50;
+}
+
+JOB_TEST(Costs, OfEachCall,
+         "submit_kernel_ns = 100\nsubmit_copy_ns = 200\nsubmit_mark_ns = 7\n"
+         "submit_graph_ns = 300\nsubmit_branch_ns = 40\nwait_ns = 50\n",
+         "fixed")
+{
+    weir_queue *queue = job->queues[2];
+    struct weir_event event;
+    own_graph one = capture_kernels(job, 2, false);
+    own_graph two = capture_kernels(job, 2, true);
+    ASSERT_TRUE(one && two);
+    (void)host_ns(job);
+    EXPECT_OK(spin(job, queue, 1));
+    EXPECT_UINT_EQ(host_ns(job), 100);
+    EXPECT_OK(weir_queue_copy(queue, job->memory, 0, job->host, 0, 10));
+    EXPECT_UINT_EQ(host_ns(job), 200);
+    EXPECT_OK(weir_queue_fill(queue, job->memory, 0, 10, "x", 1));
+    EXPECT_UINT_EQ(host_ns(job), 200);
+    EXPECT_OK(weir_queue_host_call(queue, do_nothing, NULL));
+    EXPECT_UINT_EQ(host_ns(job), 7);
+    EXPECT_OK(weir_queue_record(queue, &event));
+    EXPECT_OK(weir_queue_wait(job->queues[1], event));
+    EXPECT_UINT_EQ(host_ns(job), 2 * 7);
+    EXPECT_OK(weir_queue_graph(queue, one));
+    EXPECT_UINT_EQ(host_ns(job), 300);
+    EXPECT_OK(weir_queue_graph(queue, two));
+    EXPECT_UINT_EQ(host_ns(job), 300 + 40);
+}
+
+// From a record to one after the graph.
+static uint64_t length_of(const struct job *job, weir_graph *graph)
+{
+    struct weir_event from, to;
+    EXPECT_OK(weir_queue_copy(job->queues[2], job->memory, 0, job->host, 0, 1000));
+    EXPECT_OK(weir_queue_record(job->queues[2], &from));
+    EXPECT_OK(weir_queue_graph(job->queues[2], graph));
+    EXPECT_OK(weir_queue_record(job->queues[2], &to));
+    const uint64_t from_ns = job_time(from);
+    return job_time(to) - from_ns;
+}
+
+// A graph of several nodes begins later, in place of a signal, and without gaps; one of several branches ends later.
+JOB_TEST(Costs, OfGraphs,
+         "multiprocessors = 16\ngraph_ns = 4000\nsignal_ns = 250\nkernel_gap_ns = 30\nhost_call_ns "
+         "= 60\n",
+         "none")
+{
+    own_graph one = capture_kernels(job, 1, false);
+    own_graph row = capture_kernels(job, 2, false);
+    own_graph fork = capture_kernels(job, 1, true);
+    ASSERT_TRUE(one && row && fork);
+    EXPECT_UINT_EQ(length_of(job, one), 250 + SPIN_NS);
+    EXPECT_UINT_EQ(length_of(job, row), 4000 + 2 * SPIN_NS);
+    EXPECT_UINT_EQ(length_of(job, fork), 4000 + 2 * SPIN_NS + 4000);
+    struct weir_event from, to;
+    EXPECT_OK(weir_queue_record(job->queues[1], &from));
+    EXPECT_OK(weir_queue_host_call(job->queues[1], do_nothing, NULL));
+    EXPECT_OK(weir_queue_record(job->queues[1], &to));
+    const uint64_t from_ns = job_time(from);
+    EXPECT_UINT_EQ(job_time(to) - from_ns, 60);
+}
+
+// A kernel of two times as many blocks as the GPU holds yields a place after half of what a block takes, and ends
+// later by its part of the better one's time.
+JOB_TEST(Costs, OfPlacesThatAreYielded,
+         "multiprocessors = 16\nthreads_per_multiprocessor = 64\ngreatest_priority = -4\n", "none")
+{
+    const uint64_t long_ns = 1000 + 32 * 64 * 10 + 3 * 100, wait_ns = 1 + long_ns / 4;
+    weir_queue *better = create_queue(job, 4);
+    struct weir_event from, end, better_end;
+    EXPECT_OK(weir_queue_record(job->queues[0], &from));
+    EXPECT_OK(spin(job, job->queues[0], 32));
+    EXPECT_OK(weir_queue_record(job->queues[0], &end));
+    EXPECT_OK(spin(job, better, 1));
+    EXPECT_OK(weir_queue_record(better, &better_end));
+    const uint64_t from_ns = job_time(from);
+    EXPECT_UINT_EQ(job_time(better_end) - from_ns, wait_ns + SPIN_NS);
+    EXPECT_UINT_EQ(job_time(end) - from_ns, long_ns + (SPIN_NS + 15) / 16);
+    weir_queue_destroy(&better);
 }
