@@ -647,7 +647,7 @@ static weir_status check_window(const weir_report *report)
                              weir_text_duration(end, (double)report->trace->meta.end_ns));
 }
 
-weir_status weir__measure(weir_report *report)
+static weir_status measure(weir_report *report)
 {
     report->names = weir_names_create();
     if (!report->names || !measure_runs(report))
@@ -658,6 +658,29 @@ weir_status weir__measure(weir_report *report)
     if (!measure_tables(report))
         return WEIR_ERROR_OUT_OF_MEMORY;
     measure_summary(report);
-    return weir__measure_bubbles(report) && weir__measure_path(report) ? WEIR_OK
-                                                                       : WEIR_ERROR_OUT_OF_MEMORY;
+    return weir__measure_path(report) ? WEIR_OK : WEIR_ERROR_OUT_OF_MEMORY;
+}
+
+weir_status weir__report_make(struct weir_trace *trace, const struct weir_report_params *params,
+                              weir_report **out_report)
+{
+    static const struct weir_report_params none = {.struct_size = sizeof none};
+    weir_report *report = calloc(1, sizeof *report);
+    *out_report = NULL;
+    if (!report) {
+        weir_trace_destroy(&trace);
+        return weir__report_fail(WEIR_ERROR_OUT_OF_MEMORY, "", "no memory for a report");
+    }
+    report->trace = trace;
+    report->params = params ? *params : none;
+    const weir_status status = measure(report);
+    if (status == WEIR_OK) {
+        *out_report = report;
+        return WEIR_OK;
+    }
+    weir_report_destroy(&report);
+    return status == WEIR_ERROR_OUT_OF_MEMORY
+               ? weir__report_fail(status, "trace a shorter run, or report on a part of it",
+                                   "no memory for a report")
+               : status;
 }

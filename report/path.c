@@ -9,8 +9,16 @@
 
 // The operations that had to end before another could begin, and descriptions of operations.
 
+struct before {
+    uint64_t submitted; // when the operation was
+    size_t queue;       // the operation before it in its queue, or WEIR_TRACE_NO_INDEX
+    size_t waited;      // the operation that was waited for and ended last
+    size_t wait;        // the index of that wait
+    size_t engine;      // the operation before it on its engine, where that is exclusive
+};
+
 // When an operation ended, 0 for WEIR_TRACE_NO_INDEX.
-static uint64_t weir__operation_end(const weir_report *report, size_t operation)
+static uint64_t operation_end(const weir_report *report, size_t operation)
 {
     if (operation == WEIR_TRACE_NO_INDEX || !report->trace->operations[operation].timed)
         return 0;
@@ -40,13 +48,13 @@ static size_t before_on_engine(const weir_report *report, const struct weir__run
     return report->runs[run->before - 1].operation;
 }
 
-static void weir__before_find(const weir_report *report, const struct weir__run *run,
-                              struct weir__before *out_before)
+static void before_find(const weir_report *report, const struct weir__run *run,
+                        struct before *out_before)
 {
     const struct weir_trace_operation *operation = &report->trace->operations[run->operation];
     const uint64_t handed =
         operation->submit_end_ns > 0 ? operation->submit_end_ns : operation->submit_ns;
-    *out_before = (struct weir__before){
+    *out_before = (struct before){
         // If the driver runs it inside the call, the call's begin counts.
         .submitted = handed <= run->begin ? handed : operation->submit_ns,
         .queue = before_in_queue(report, run->operation),
@@ -56,7 +64,7 @@ static void weir__before_find(const weir_report *report, const struct weir__run 
     for (size_t i = 0; i < operation->wait_count; i++) {
         const size_t other = operation->waits[i].operation;
         if (other == WEIR_TRACE_NO_INDEX || other == run->operation ||
-            weir__operation_end(report, other) <= weir__operation_end(report, out_before->waited))
+            operation_end(report, other) <= operation_end(report, out_before->waited))
             continue;
         out_before->waited = other;
         out_before->wait = i;
@@ -73,8 +81,7 @@ const char *weir__queue_name(const struct weir_trace_queue *queue, char *text, s
 }
 
 // "'scale' on queue 'run'", for sentences. Returns `text`.
-static const char *weir__describe(const weir_report *report, size_t operation, char *text,
-                                  size_t size)
+static const char *describe(const weir_report *report, size_t operation, char *text, size_t size)
 {
     const struct weir_trace_operation *it = &report->trace->operations[operation];
     char title[128];
@@ -165,14 +172,14 @@ static bool book_gap(struct path *path, uint64_t from, uint64_t to, uint64_t sub
 
 // Returns the operation that ended last of those that had to end first; of equal ones a wait, which
 // explains more than a queue. Only runs that begin earlier count, so that the path ends.
-static size_t last_before(const weir_report *report, size_t run, const struct weir__before *before)
+static size_t last_before(const weir_report *report, size_t run, const struct before *before)
 {
     const size_t candidates[] = {before->waited, before->queue, before->engine};
     size_t last = WEIR_TRACE_NO_INDEX;
     for (size_t i = 0; i < sizeof candidates / sizeof *candidates; i++)
         if (candidates[i] != WEIR_TRACE_NO_INDEX && report->run_of[candidates[i]] > 0 &&
             report->run_of[candidates[i]] - 1 < run &&
-            weir__operation_end(report, candidates[i]) > weir__operation_end(report, last))
+            operation_end(report, candidates[i]) > operation_end(report, last))
             last = candidates[i];
     return last;
 }
@@ -206,7 +213,7 @@ static bool walk(weir_report *report, struct path *path, size_t run_index)
         const struct weir__run *run = &report->runs[run_index];
         const struct weir_trace_operation *operation = &report->trace->operations[run->operation];
         const uint64_t begin = run->begin > start ? run->begin : start;
-        struct weir__before before;
+        struct before before;
         if (begin < cursor) {
             if (!book(path, weir_trace_operation_title(operation, text, sizeof text),
                       cursor - begin, operation->bytes))
@@ -216,7 +223,7 @@ static bool walk(weir_report *report, struct path *path, size_t run_index)
         }
         if (cursor <= start)
             return true;
-        weir__before_find(report, run, &before);
+        before_find(report, run, &before);
         const size_t last = last_before(report, run_index, &before);
         size_t next = last == WEIR_TRACE_NO_INDEX ? SIZE_MAX : report->run_of[last] - 1;
         if (next == SIZE_MAX || report->runs[next].end < before.submitted)
@@ -267,7 +274,7 @@ static void judge(struct weir_report_summary *summary, const struct path *path)
                                                     : WEIR_REPORT_MIXED;
 }
 
-bool weir__measure_path(weir_report *report)
+static bool measure_path(weir_report *report)
 {
     struct path path = {.names = weir_names_create()};
     size_t last = SIZE_MAX;
@@ -403,7 +410,7 @@ static void say_submit(const weir_report *report, const struct weir__run *run,
     char late[WEIR_TEXT_QUANTITY_SIZE];
     const uint64_t submit = operation->submit_ns > gap->begin ? operation->submit_ns : gap->begin;
     snprintf(text, size, "%s was submitted %s after the last work had ended%s%.64s",
-             weir__describe(report, run->operation, name, sizeof name),
+             describe(report, run->operation, name, sizeof name),
              weir_text_duration(late, (double)(submit - gap->begin)),
              sync ? "; its thread was in " : "", sync ? sync->name : "");
 }
@@ -413,8 +420,8 @@ static void say_other(const weir_report *report, const struct weir__run *run, si
 {
     char name[224];
     char what[224];
-    weir__describe(report, run->operation, name, sizeof name);
-    weir__describe(report, other, what, sizeof what);
+    describe(report, run->operation, name, sizeof name);
+    describe(report, other, what, sizeof what);
     snprintf(text, size, waited ? "%s waited for %s" : "%s came after %s in its queue", name, what);
 }
 
@@ -424,12 +431,12 @@ static void attribute(const weir_report *report, const struct gap *gap,
 {
     const struct weir__run *run = &report->runs[gap->next];
     const struct weir_trace_operation *operation = &report->trace->operations[run->operation];
-    struct weir__before before;
+    struct before before;
     char name[224];
     char ready_text[WEIR_TEXT_QUANTITY_SIZE];
-    weir__before_find(report, run, &before);
-    const uint64_t waited = weir__operation_end(report, before.waited);
-    const uint64_t queued = weir__operation_end(report, before.queue);
+    before_find(report, run, &before);
+    const uint64_t waited = operation_end(report, before.waited);
+    const uint64_t queued = operation_end(report, before.queue);
     uint64_t ready = before.submitted;
     bubble->cause = WEIR_REPORT_CAUSE_SUBMIT;
     bubble->file = operation->file;
@@ -452,7 +459,7 @@ static void attribute(const weir_report *report, const struct gap *gap,
         bubble->file = operation->file;
         bubble->line = operation->line;
         snprintf(text, size, "%s was free to run %s before it began",
-                 weir__describe(report, run->operation, name, sizeof name),
+                 describe(report, run->operation, name, sizeof name),
                  weir_text_duration(ready_text, (double)(run->begin - free_since)));
     } else if (bubble->cause == WEIR_REPORT_CAUSE_SUBMIT) {
         say_submit(report, run, gap, text, size);
@@ -516,7 +523,8 @@ static bool measure(weir_report *report, bool of_bound)
     return ok;
 }
 
-bool weir__measure_bubbles(weir_report *report)
+bool weir__measure_path(weir_report *report)
 {
-    return measure(report, false) && (report->summary.bound_ns == 0 || measure(report, true));
+    return measure(report, false) && (report->summary.bound_ns == 0 || measure(report, true)) &&
+           measure_path(report);
 }

@@ -518,30 +518,6 @@ weir_status weir__report_fail(weir_status status, const char *remedy, const char
     return weir_error_set(&error);
 }
 
-weir_status weir__report_make(struct weir_trace *trace, const struct weir_report_params *params,
-                              weir_report **out_report)
-{
-    static const struct weir_report_params none = {.struct_size = sizeof none};
-    weir_report *report = calloc(1, sizeof *report);
-    *out_report = NULL;
-    if (!report) {
-        weir_trace_destroy(&trace);
-        return weir__report_fail(WEIR_ERROR_OUT_OF_MEMORY, "", "no memory for a report");
-    }
-    report->trace = trace;
-    report->params = params ? *params : none;
-    const weir_status status = weir__measure(report);
-    if (status == WEIR_OK) {
-        *out_report = report;
-        return WEIR_OK;
-    }
-    weir_report_destroy(&report);
-    return status == WEIR_ERROR_OUT_OF_MEMORY
-               ? weir__report_fail(status, "trace a shorter run, or report on a part of it",
-                                   "no memory for a report")
-               : status;
-}
-
 weir_status weir_report_read(const char *path, const struct weir_report_params *params,
                              weir_report **out_report)
 {

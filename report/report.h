@@ -112,21 +112,8 @@ weir_status weir__report_make(struct weir_trace *trace, const struct weir_report
 weir_status weir__report_fail(weir_status status, const char *remedy, const char *format, ...)
     WEIR_PRINTF(3, 4);
 
-// Fills in the figures of a report that has its trace and params. WEIR_ERROR_OUT_OF_MEMORY comes without a detail.
-weir_status weir__measure(weir_report *report);
-
-// The last parts of the measurement, after runs and tables. False if out of memory.
-bool weir__measure_bubbles(weir_report *report);
+// The last parts of the measurement, after runs and tables: bubbles and the path. False if out of memory.
 bool weir__measure_path(weir_report *report);
-
-// The operations that had to end before a run could begin; for bubbles and the path.
-struct weir__before {
-    uint64_t submitted; // when the operation was
-    size_t queue;       // the operation before it in its queue, or WEIR_TRACE_NO_INDEX
-    size_t waited;      // the operation that was waited for and ended last
-    size_t wait;        // the index of that wait
-    size_t engine;      // the operation before it on its engine, where that is exclusive
-};
 
 // The displayed name of a queue: its label, or "queue 7".
 const char *weir__queue_name(const struct weir_trace_queue *queue, char *text, size_t size);

@@ -13,7 +13,7 @@
 #include "io/image.h"
 #include "patterns/pipeline_group.h"
 #include "pipelines/arr_coc/arr_coc.h"
-#include "pipelines/arr_coc/patches.h"
+#include "pipelines/arr_coc/weights.h"
 
 // What the files of `weir bench arr-coc` share: the benchmark itself.
 
