@@ -1,15 +1,424 @@
 // Detects the kind of a file and passes it to the decoder of that kind. The
 // stream starts at the file's first byte again, so the decoders see the whole
 // file.
+//
+// libpng and libjpeg report errors by longjmp(). Data that must survive it is in a struct that
+// the function with setjmp() gets by pointer, so no local can be clobbered, and one
+// function frees it afterwards, on success and on failure.
 #include "io/image.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <setjmp.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include <jpeglib.h>
+#include <png.h>
+
+#include <jerror.h>
+
 #include "base/file.h"
-#include "io/image_decoder.h"
+#include "base/text.h"
+#include "io/error.h"
+
+// One file that is being decoded. If `rgb` is NULL, only the header is read.
+struct job {
+    const char *path;
+    FILE *stream;
+    uint64_t max_pixels;
+    unsigned char *rgb;
+    size_t capacity;
+    struct weir_io_image_info info;
+    struct weir_io_error *error;
+};
+
+uint64_t weir_io_image_bytes(const struct weir_io_image_info *info)
+{
+    return (uint64_t)info->width * info->height * 3;
+}
+
+bool weir_io_image_check_pixels(const char *path, const struct weir_io_image_info *info,
+                                uint64_t max_pixels, struct weir_io_error *error)
+{
+    uint64_t pixels = (uint64_t)info->width * info->height;
+    if (max_pixels == 0 || pixels <= max_pixels)
+        return true;
+    return weir_io_fail(error, path,
+                        "has %" PRIu32 " x %" PRIu32 " = %" PRIu64
+                        " pixels, above the cap of %" PRIu64
+                        "; scale it down or raise max_pixels in the configuration",
+                        info->width, info->height, pixels, max_pixels);
+}
+
+// Once `job->info` is known: whether the pixels fit the cap and the buffer.
+static bool check_room(const struct job *job)
+{
+    if (!weir_io_image_check_pixels(job->path, &job->info, job->max_pixels, job->error))
+        return false;
+    uint64_t bytes = weir_io_image_bytes(&job->info);
+    if (bytes <= job->capacity)
+        return true;
+    return weir_io_fail(job->error, job->path,
+                        "has %" PRIu32 " x %" PRIu32 " pixels, which take %" PRIu64
+                        " bytes, but its buffer has %zu; did the file change since it was probed?",
+                        job->info.width, job->info.height, bytes, job->capacity);
+}
+
+// PNG. Images are written through the atomic file writer, which remembers its first
+// failure: the rows after it are encoded in vain, but no jump out of the write is
+// needed.
+
+// Of photographs zlib's own level, 6, takes three times as long for files that are a twenty-fifth smaller.
+#define COMPRESSION 4
+
+enum {
+    LIBRARY_TEXT = 96
+};
+
+// An image that is read, or written.
+struct work {
+    struct job *job;        // read
+    weir_file_writer *file; // written
+    jmp_buf escape;
+    png_structp png;
+    png_infop info;
+    bool cut_off;
+    char problem[LIBRARY_TEXT];
+    char warning[LIBRARY_TEXT];
+};
+
+static void on_png_error(png_structp png, png_const_charp text)
+{
+    struct work *work = png_get_error_ptr(png);
+    size_t used = 0;
+    weir_text_append(work->problem, LIBRARY_TEXT, &used, "%s", text);
+    longjmp(work->escape, 1);
+}
+
+// Warnings alone are not errors; the last one often explains the error that follows.
+static void on_png_warning(png_structp png, png_const_charp text)
+{
+    struct work *work = png_get_error_ptr(png);
+    size_t used = 0;
+    weir_text_append(work->warning, LIBRARY_TEXT, &used, "; %s", text);
+}
+
+// --- reading ---
+
+static void on_png_read(png_structp png, png_bytep data, size_t size)
+{
+    struct work *work = png_get_io_ptr(png);
+    if (fread(data, 1, size, work->job->stream) == size)
+        return;
+    work->cut_off = !ferror(work->job->stream);
+    png_error(png, "the file cannot be read");
+}
+
+static void describe_png(struct work *work)
+{
+    static const char *const layouts[] = {
+        [PNG_COLOR_TYPE_GRAY] = "gray",       [PNG_COLOR_TYPE_GRAY_ALPHA] = "gray+alpha",
+        [PNG_COLOR_TYPE_RGB] = "rgb",         [PNG_COLOR_TYPE_RGB_ALPHA] = "rgb+alpha",
+        [PNG_COLOR_TYPE_PALETTE] = "palette",
+    };
+    struct weir_io_image_info *info = &work->job->info;
+    info->width = png_get_image_width(work->png, work->info);
+    info->height = png_get_image_height(work->png, work->info);
+    size_t used = 0;
+    weir_text_append(info->kind, sizeof info->kind, &used, "png %s%d%s%s",
+                     layouts[png_get_color_type(work->png, work->info)],
+                     png_get_bit_depth(work->png, work->info),
+                     png_get_valid(work->png, work->info, PNG_INFO_tRNS) ? "+transparent" : "",
+                     png_get_interlace_type(work->png, work->info) == PNG_INTERLACE_ADAM7
+                         ? ", interlaced"
+                         : "");
+}
+
+// Everything that may jump. Returns false after an error of this file's, without a
+// jump.
+static bool read_png(struct work *work)
+{
+    png_structp png = work->png;
+    // Chunks that do not affect the pixels (gamma, profiles, texts) are skipped
+    // unread.
+    png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, NULL, -1);
+    png_set_crc_action(png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
+    // The caller has its own caps; libpng's would be hit first.
+    png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
+    png_read_info(png, work->info);
+    describe_png(work);
+    if (!work->job->rgb)
+        return true;
+    if (!check_room(work->job))
+        return false;
+
+    const png_color_16 white = {.red = 255, .green = 255, .blue = 255, .gray = 255};
+    png_set_expand(png);
+    png_set_gray_to_rgb(png);
+    png_set_background(png, &white, PNG_BACKGROUND_GAMMA_SCREEN, 0, 1);
+    png_set_scale_16(png);
+    const int passes = png_set_interlace_handling(png);
+    png_read_update_info(png, work->info);
+    for (int pass = 0; pass < passes; pass++)
+        for (size_t y = 0; y < work->job->info.height; y++)
+            png_read_row(png, work->job->rgb + y * work->job->info.width * 3, NULL);
+    png_read_end(png, NULL);
+    return true;
+}
+
+static bool read_png_guarded(struct work *work)
+{
+    if (setjmp(work->escape) == 0)
+        return read_png(work);
+    if (work->cut_off)
+        return weir_io_fail(work->job->error, work->job->path,
+                            "is a truncated PNG: the file ends before the image does");
+    return weir_io_fail(work->job->error, work->job->path, "is a damaged PNG: %s%s", work->problem,
+                        work->warning);
+}
+
+static bool decode_png(struct job *job)
+{
+    struct work work = {.job = job};
+    bool ok = false;
+    work.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &work, on_png_error, on_png_warning);
+    if (work.png)
+        work.info = png_create_info_struct(work.png);
+    if (work.info) {
+        png_set_read_fn(work.png, &work, on_png_read);
+        ok = read_png_guarded(&work);
+    } else {
+        weir_io_fail(job->error, job->path, "cannot be decoded: libpng did not start (memory?)");
+    }
+    png_destroy_read_struct(&work.png, &work.info, NULL);
+    return ok;
+}
+
+// --- writing ---
+
+static void on_png_write(png_structp png, png_bytep data, size_t size)
+{
+    struct work *work = png_get_io_ptr(png);
+    weir_file_writer_append(work->file, data, size);
+}
+
+static void on_png_flush(png_structp png)
+{
+    (void)png;
+}
+
+static bool write_png_guarded(struct work *work, uint32_t width, uint32_t height,
+                              const unsigned char *rgb)
+{
+    if (setjmp(work->escape) != 0)
+        return false;
+    png_set_user_limits(work->png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
+    png_set_write_fn(work->png, work, on_png_write, on_png_flush);
+    png_set_IHDR(work->png, work->info, width, height, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    png_set_compression_level(work->png, COMPRESSION);
+    png_write_info(work->png, work->info);
+    for (size_t y = 0; y < height; y++)
+        png_write_row(work->png, rgb + y * width * 3);
+    png_write_end(work->png, NULL);
+    return true;
+}
+
+bool weir_io_png_write_rgb8(const char *path, uint32_t width, uint32_t height,
+                            const unsigned char *rgb, struct weir_io_error *error)
+{
+    if (width == 0 || height == 0 || width > PNG_UINT_31_MAX || height > PNG_UINT_31_MAX)
+        return weir_io_fail(error, path,
+                            "cannot be written: a PNG has 1 to 2147483647 pixels a side, not "
+                            "%lu x %lu",
+                            (unsigned long)width, (unsigned long)height);
+
+    struct work work = {0};
+    bool ok = false;
+    work.file = weir_file_writer_create(path, error->message, sizeof error->message);
+    if (!work.file)
+        return false;
+    work.png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &work, on_png_error, on_png_warning);
+    if (work.png)
+        work.info = png_create_info_struct(work.png);
+    if (!work.info)
+        weir_io_fail(error, path, "cannot be written: libpng did not start (memory?)");
+    else if (!write_png_guarded(&work, width, height, rgb))
+        weir_io_fail(error, path, "cannot be written as PNG: %s", work.problem);
+    else
+        ok = weir_file_writer_commit(&work.file, error->message, sizeof error->message);
+    png_destroy_write_struct(&work.png, &work.info);
+    weir_file_writer_destroy(&work.file);
+    return ok;
+}
+
+// JPEG. libjpeg's default error manager prints and exits, and calls a file that ends early
+// a warning and paints the rest gray. Ours jumps, prints nothing, and treats every
+// warning as damage except those that do not affect the pixels.
+
+// Each scan goes over all pixels, and takes a few bytes of the file: io/image.h has the limits. Encoders
+// make 20 scans at most.
+enum {
+    SCANS_OF_ANY = 32,
+    SCANS_AT_MOST = 500
+};
+#define SCANNED_PIXELS (UINT64_C(1) << 30)
+
+// Each callback gets a member of cinfo and finds the reader through client_data.
+struct reader {
+    struct job *job;
+    jmp_buf escape;
+    struct jpeg_decompress_struct cinfo;
+    struct jpeg_error_mgr errors;
+    struct jpeg_progress_mgr progress;
+    int scan_limit;
+    bool cut_off;
+    char problem[JMSG_LENGTH_MAX];
+};
+
+static void on_jpeg_error(j_common_ptr cinfo)
+{
+    struct reader *reader = cinfo->client_data;
+    int code = cinfo->err->msg_code;
+    cinfo->err->format_message(cinfo, reader->problem);
+    reader->cut_off = code == JWRN_JPEG_EOF || code == JERR_INPUT_EOF || code == JWRN_HIT_MARKER;
+    longjmp(reader->escape, 1);
+}
+
+// A negative level is a warning. Bytes between markers, which cameras write, and
+// unknown version numbers do not affect the pixels; every other warning means that
+// the pixels are wrong.
+static void on_jpeg_message(j_common_ptr cinfo, int level)
+{
+    int code = cinfo->err->msg_code;
+    bool harmless =
+        code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR;
+    if (level < 0 && !harmless)
+        on_jpeg_error(cinfo);
+}
+
+static void on_jpeg_output(j_common_ptr cinfo)
+{
+    (void)cinfo;
+}
+
+static void on_jpeg_progress(j_common_ptr cinfo)
+{
+    struct reader *reader = cinfo->client_data;
+    if (reader->cinfo.input_scan_number <= reader->scan_limit)
+        return;
+    size_t used = 0;
+    weir_text_append(reader->problem, sizeof reader->problem, &used,
+                     "it has more than the %d scans that one of %u x %u pixels may have; save it "
+                     "again with fewer",
+                     reader->scan_limit, reader->cinfo.image_width, reader->cinfo.image_height);
+    longjmp(reader->escape, 1);
+}
+
+static int scan_limit_of(const struct jpeg_decompress_struct *cinfo)
+{
+    const uint64_t pixels = (uint64_t)cinfo->image_width * cinfo->image_height;
+    const uint64_t scans = SCANNED_PIXELS / pixels;
+    if (scans <= SCANS_OF_ANY)
+        return SCANS_OF_ANY;
+    return scans < SCANS_AT_MOST ? (int)scans : SCANS_AT_MOST;
+}
+
+// Returns the name of the file's colours, or NULL if they cannot be converted.
+static const char *colours_of(const struct jpeg_decompress_struct *cinfo)
+{
+    switch (cinfo->jpeg_color_space) {
+    case JCS_GRAYSCALE:
+        return "gray";
+    case JCS_YCbCr:
+        return "ycc";
+    case JCS_RGB:
+        return "rgb";
+    default:
+        return NULL;
+    }
+}
+
+static bool describe_jpeg(struct reader *reader)
+{
+    const struct jpeg_decompress_struct *cinfo = &reader->cinfo;
+    struct job *job = reader->job;
+    if (cinfo->jpeg_color_space == JCS_CMYK || cinfo->jpeg_color_space == JCS_YCCK)
+        return weir_io_fail(job->error, job->path,
+                            "is a CMYK JPEG, whose colours depend on a printer; "
+                            "convert it to RGB first");
+    const char *colours = colours_of(cinfo);
+    if (!colours)
+        return weir_io_fail(job->error, job->path,
+                            "is a JPEG of %d channels of unknown meaning; gray, YCbCr and RGB "
+                            "are read",
+                            cinfo->num_components);
+    size_t used = 0;
+    job->info.width = cinfo->image_width;
+    job->info.height = cinfo->image_height;
+    weir_text_append(job->info.kind, sizeof job->info.kind, &used, "jpeg %s%s", colours,
+                     cinfo->progressive_mode ? ", progressive" : "");
+    return true;
+}
+
+// Everything that may jump. Returns false after an error of this file's, without a
+// jump.
+static bool read_jpeg(struct reader *reader)
+{
+    j_decompress_ptr cinfo = &reader->cinfo;
+    jpeg_create_decompress(cinfo);
+    cinfo->progress = &reader->progress;
+    jpeg_stdio_src(cinfo, reader->job->stream);
+    jpeg_read_header(cinfo, TRUE);
+    if (!describe_jpeg(reader))
+        return false;
+    if (!reader->job->rgb)
+        return true;
+    if (!check_room(reader->job))
+        return false;
+
+    reader->scan_limit = scan_limit_of(cinfo);
+    cinfo->out_color_space = JCS_RGB;
+    cinfo->dct_method = JDCT_ISLOW;
+    jpeg_start_decompress(cinfo);
+    size_t row_bytes = (size_t)cinfo->output_width * 3;
+    while (cinfo->output_scanline < cinfo->output_height) {
+        JSAMPROW row = reader->job->rgb + cinfo->output_scanline * row_bytes;
+        jpeg_read_scanlines(cinfo, &row, 1);
+    }
+    // Reads up to the end marker: damage before it is an error too.
+    jpeg_finish_decompress(cinfo);
+    return true;
+}
+
+static bool read_jpeg_guarded(struct reader *reader)
+{
+    if (setjmp(reader->escape) == 0)
+        return read_jpeg(reader);
+    if (ferror(reader->job->stream))
+        return weir_io_fail(reader->job->error, reader->job->path, "cannot be read to its end");
+    return weir_io_fail(reader->job->error, reader->job->path, "is a %s JPEG: %s",
+                        reader->cut_off ? "truncated" : "damaged", reader->problem);
+}
+
+static bool decode_jpeg(struct job *job)
+{
+    struct reader reader = {.job = job};
+    reader.cinfo.err = jpeg_std_error(&reader.errors);
+    reader.cinfo.client_data = &reader;
+    reader.errors.error_exit = on_jpeg_error;
+    reader.errors.emit_message = on_jpeg_message;
+    reader.errors.output_message = on_jpeg_output;
+    reader.progress.progress_monitor = on_jpeg_progress;
+    bool ok = read_jpeg_guarded(&reader);
+    jpeg_destroy_decompress(&reader.cinfo);
+    return ok;
+}
+
+// Of either kind.
 
 enum {
     LONGEST_SIGNATURE = 8
@@ -19,13 +428,13 @@ struct format {
     const char *name;
     const char *signature;
     size_t length;
-    bool (*decode)(struct weir_io_image_job *job);
+    bool (*decode)(struct job *job);
 };
 
 // Kinds without a decoder are listed for the message only.
 static const struct format formats[] = {
-    {"PNG", "\x89PNG\r\n\x1a\n", 8, weir_io_png_decode},
-    {"JPEG", "\xff\xd8\xff", 3, weir_io_jpeg_decode},
+    {"PNG", "\x89PNG\r\n\x1a\n", 8, decode_png},
+    {"JPEG", "\xff\xd8\xff", 3, decode_jpeg},
     {"GIF", "GIF8", 4, NULL},
     {"BMP", "BM", 2, NULL},
     {"TIFF", "II*\0", 4, NULL},
@@ -47,7 +456,7 @@ static const struct format *find_format(const char *head, size_t length)
     return NULL;
 }
 
-static bool decode(struct weir_io_image_job *job)
+static bool decode(struct job *job)
 {
     char head[LONGEST_SIGNATURE];
     size_t length = fread(head, 1, sizeof head, job->stream);
@@ -69,7 +478,7 @@ static bool decode(struct weir_io_image_job *job)
     return format->decode(job);
 }
 
-static bool run(struct weir_io_image_job *job, struct weir_io_image_info *out_info)
+static bool run(struct job *job, struct weir_io_image_info *out_info)
 {
     *out_info = (struct weir_io_image_info){0};
     int descriptor = -1;
@@ -90,48 +499,17 @@ static bool run(struct weir_io_image_job *job, struct weir_io_image_info *out_in
     return ok;
 }
 
-uint64_t weir_io_image_bytes(const struct weir_io_image_info *info)
-{
-    return (uint64_t)info->width * info->height * 3;
-}
-
-bool weir_io_image_check_pixels(const char *path, const struct weir_io_image_info *info,
-                                uint64_t max_pixels, struct weir_io_error *error)
-{
-    uint64_t pixels = (uint64_t)info->width * info->height;
-    if (max_pixels == 0 || pixels <= max_pixels)
-        return true;
-    return weir_io_fail(error, path,
-                        "has %" PRIu32 " x %" PRIu32 " = %" PRIu64
-                        " pixels, above the cap of %" PRIu64
-                        "; scale it down or raise max_pixels in the configuration",
-                        info->width, info->height, pixels, max_pixels);
-}
-
-bool weir_io_image_check_room(const struct weir_io_image_job *job)
-{
-    if (!weir_io_image_check_pixels(job->path, &job->info, job->max_pixels, job->error))
-        return false;
-    uint64_t bytes = weir_io_image_bytes(&job->info);
-    if (bytes <= job->capacity)
-        return true;
-    return weir_io_fail(job->error, job->path,
-                        "has %" PRIu32 " x %" PRIu32 " pixels, which take %" PRIu64
-                        " bytes, but its buffer has %zu; did the file change since it was probed?",
-                        job->info.width, job->info.height, bytes, job->capacity);
-}
-
 bool weir_io_image_probe(const char *path, struct weir_io_image_info *out_info,
                          struct weir_io_error *error)
 {
-    struct weir_io_image_job job = {.path = path, .error = error};
+    struct job job = {.path = path, .error = error};
     return run(&job, out_info);
 }
 
 bool weir_io_image_read(const char *path, uint64_t max_pixels, unsigned char *rgb, size_t capacity,
                         struct weir_io_image_info *out_info, struct weir_io_error *error)
 {
-    struct weir_io_image_job job = {
+    struct job job = {
         .path = path,
         .max_pixels = max_pixels,
         .capacity = capacity,

@@ -136,7 +136,14 @@ static uint64_t get_64(const CUpti_Activity *record, size_t at)
     return value;
 }
 
-// The entry of an operation, or NULL if it was dropped.
+static bool is_whole(const struct cu_timed *timed)
+{
+    const unsigned commands = atomic_load_explicit(&timed->commands, memory_order_acquire);
+    return commands > 0 && (commands == CU_NO_COMMANDS || timed->seen >= commands);
+}
+
+// The entry of an operation, or NULL if it was dropped. A collective through the host has one for each of its copies, of which
+// records complete the oldest.
 static struct cu_timed *find_timed(const struct cu_queue *queue, uint64_t sequence)
 {
     struct cu_watch *watch = queue->watch;
@@ -150,8 +157,14 @@ static struct cu_timed *find_timed(const struct cu_queue *queue, uint64_t sequen
         else
             high = middle;
     }
-    struct cu_timed *timed = &watch->ring[low % CU_WATCH_ENTRIES];
-    return low < end && (timed->sequence & SEQUENCE_MASK) == sequence ? timed : NULL;
+    struct cu_timed *timed = NULL;
+    for (; low < end && (!timed || is_whole(timed)); low++) {
+        struct cu_timed *next = &watch->ring[low % CU_WATCH_ENTRIES];
+        if ((next->sequence & SEQUENCE_MASK) != sequence)
+            break;
+        timed = next;
+    }
+    return timed;
 }
 
 // Whether a record of the number PROBE has come since it was forgotten, and its times on the host's
@@ -328,12 +341,6 @@ static void flush_records(const struct cu_queue *queue)
     pthread_mutex_unlock(&records.lock);
     if (due)
         deliver(0);
-}
-
-static bool is_whole(const struct cu_timed *timed)
-{
-    const unsigned commands = atomic_load_explicit(&timed->commands, memory_order_acquire);
-    return commands > 0 && (commands == CU_NO_COMMANDS || timed->seen >= commands);
 }
 
 // What a native call has submitted is not known, so it is over when an operation after it has come.

@@ -5,9 +5,6 @@
 // Reused events are only returned from the ring by the thread that submits, when no event is free.
 // At most two queries find out which part of the ring is complete. Other threads hold an event, by
 // its count of users, while they query it; a held event and all later ones stay in the ring.
-//
-// Events that the driver creates with each record may report a failure at one record only, so each
-// is queried, under the lock, by the first thread that needs to know, unless failures last.
 #include <weir/kit/records.h>
 
 #include <inttypes.h>
@@ -25,8 +22,6 @@
 // many and so on: to create an event takes 0.8 us on an H200, a query 0.2 to 1.2.
 #define FIRST_LOOK 8
 #define LOOKS_ALIKE 8
-// Two queries for each record: the ring shrinks as long as the device keeps up.
-#define ASKED_AT_RECORD 2
 
 static const struct weir_lock_kind records_lock = {"the lock of a queue's records", 0};
 
@@ -50,8 +45,7 @@ struct record_time {
 
 struct weir_kit_records {
     struct weir_kit_records_head head; // of the thread that submits
-    bool reused;    // `ops->create` is set; a copy, as append reads nothing else of the table
-    bool asks_each; // an event may be the only one that tells a failure
+    bool reused; // `ops->create` is set; a copy, as append reads nothing else of the table
     const struct weir_host *host;
     const struct weir_kit_record_ops *ops;
     void *queue;
@@ -70,9 +64,7 @@ struct weir_kit_records {
     size_t capacity;                 // a power of two
     uint64_t recorded;               // records so far
     struct weir_kit_event *returned; // free, but not in the submitter's list yet
-    enum weir_kit_state asked;       // the result of the last query of ask_each()
-    int asked_code;
-    _Atomic uint64_t failed; // the first record that failed; 0: none
+    _Atomic uint64_t failed;         // the first record that failed; 0: none
     int failed_code;
     struct record_time *times; // ring, by the number of the record
     uint32_t history;          // its size; 0: no times
@@ -147,7 +139,6 @@ weir_status weir_kit_records_create(const struct weir_kit_records_params *params
     records->host = host;
     records->ops = params->ops;
     records->reused = params->ops->create != NULL;
-    records->asks_each = !records->reused && !params->failures_last;
     records->queue = params->queue;
     records->capacity = params->depth ? params->depth : DEPTH;
     records->history = params->timing_history;
@@ -264,23 +255,7 @@ static enum weir_kit_state ask(const weir_kit_records *records, size_t index, in
     return records->ops->query(records->queue, record_at(records, index)->event->native, out_code);
 }
 
-// Queries the oldest records that are not known to be complete, at most `limit`, until one is
-// pending. A record whose query fails may still be pending, so it stays.
-static void ask_each(weir_kit_records *records, size_t limit)
-{
-    records->asked = WEIR_KIT_COMPLETE;
-    for (size_t index = count_known(records); index < records->count && limit > 0; limit--) {
-        const uint64_t sequence = record_at(records, index)->sequence;
-        records->asked = ask(records, index++, &records->asked_code);
-        if (records->asked == WEIR_KIT_PENDING || records->asked == WEIR_KIT_UNKNOWN)
-            return;
-        if (records->asked == WEIR_KIT_FAILED)
-            note_failure(records, sequence, records->asked_code);
-        note_complete(records, sequence);
-    }
-}
-
-// Where not each is asked: the number of records at the front that are complete. The driver is queried
+// The number of records at the front that are complete. The driver is queried
 // only if none is known to be, and at most twice: a query takes 1.2 us on an H200, ten times as
 // long as a record.
 static size_t count_complete(const weir_kit_records *records)
@@ -344,24 +319,19 @@ static void reap(weir_kit_records *records)
     if (records->count >= records->reap_at)
         look_later(records);
     weir_lock_take(&records->lock);
-    if (!records->asks_each) {
-        const size_t complete = count_complete(records);
-        if (complete > 0)
-            note_complete(records, record_at(records, complete - 1)->sequence);
-        take_back(records, complete);
-    }
+    const size_t complete = count_complete(records);
+    if (complete > 0)
+        note_complete(records, record_at(records, complete - 1)->sequence);
+    take_back(records, complete);
     take_over(records);
     const size_t left = records->count;
     weir_lock_release(&records->lock);
     records->reap_at = 2 * left > records->reap_least ? 2 * left : records->reap_least;
 }
 
-// Where not each is asked only the submitter moves the ring's ends, so it can read them without the
-// lock.
+// Only the submitter moves the ring's ends, so it can read them without the lock.
 static bool is_worth_it(const weir_kit_records *records)
 {
-    if (records->asks_each)
-        return true;
     return records->count > 0 &&
            (records->count >= records->reap_at ||
             weir_kit_records_completed(records) >= record_at(records, 0)->sequence);
@@ -427,11 +397,6 @@ weir_status weir_kit_records_append(weir_kit_records *records, uint64_t sequence
                                     struct weir_kit_event *event)
 {
     weir_lock_take(&records->lock);
-    if (records->asks_each) {
-        ask_each(records, ASKED_AT_RECORD);
-        take_back(records, count_known(records));
-        take_over(records);
-    }
     const bool fits = records->count < records->capacity || grow(records);
     if (fits) {
         *record_at(records, records->count) = (struct record){sequence, event};
@@ -488,8 +453,10 @@ static weir_status take_answer(weir_kit_records *records, enum weir_kit_state st
     return answer_complete(records, sequence);
 }
 
-static weir_status query_one(weir_kit_records *records, uint64_t sequence)
+weir_status weir_kit_records_query(weir_kit_records *records, uint64_t sequence)
 {
+    if (weir_kit_records_completed(records) >= sequence)
+        return answer_complete(records, sequence);
     int code = 0;
     struct weir_kit_event *event = weir_kit_records_hold(records, sequence);
     if (!event)
@@ -497,29 +464,6 @@ static weir_status query_one(weir_kit_records *records, uint64_t sequence)
     const enum weir_kit_state state = records->ops->query(records->queue, event->native, &code);
     weir_kit_records_release(records, event);
     return take_answer(records, state, code, WEIR_KIT_ASKED, sequence);
-}
-
-static weir_status query_each(weir_kit_records *records, uint64_t sequence)
-{
-    weir_lock_take(&records->lock);
-    ask_each(records, SIZE_MAX);
-    const size_t known = count_known(records);
-    const size_t index = find_record(records, sequence);
-    const bool complete = index < known || index == records->count;
-    const enum weir_kit_state state = records->asked;
-    const int code = records->asked_code;
-    take_back(records, known);
-    weir_lock_release(&records->lock);
-    if (complete)
-        return answer_complete(records, sequence);
-    return take_answer(records, state, code, WEIR_KIT_ASKED, sequence);
-}
-
-weir_status weir_kit_records_query(weir_kit_records *records, uint64_t sequence)
-{
-    if (weir_kit_records_completed(records) >= sequence)
-        return answer_complete(records, sequence);
-    return records->asks_each ? query_each(records, sequence) : query_one(records, sequence);
 }
 
 static weir_status poll_until(weir_kit_records *records, uint64_t sequence, uint64_t timeout_ns)
@@ -535,8 +479,6 @@ static weir_status poll_until(weir_kit_records *records, uint64_t sequence, uint
     }
 }
 
-// Some drivers return from the wait a moment before the event reads complete, so where each record
-// has to be queried, they are queried after the wait too.
 static weir_status wait_in_driver(weir_kit_records *records, uint64_t sequence)
 {
     int code = 0;
@@ -545,14 +487,12 @@ static weir_status wait_in_driver(weir_kit_records *records, uint64_t sequence)
         return weir_kit_records_query(records, sequence);
     const enum weir_kit_state state = records->ops->wait(records->queue, event->native, &code);
     weir_kit_records_release(records, event);
-    if (state != WEIR_KIT_UNKNOWN && records->asks_each)
-        return poll_until(records, sequence, WEIR_FOREVER);
     return take_answer(records, state, code, WEIR_KIT_WAITED, sequence);
 }
 
 weir_status weir_kit_records_wait(weir_kit_records *records, uint64_t sequence, uint64_t timeout_ns)
 {
-    if (timeout_ns == WEIR_FOREVER && records->ops->wait)
+    if (timeout_ns == WEIR_FOREVER)
         return wait_in_driver(records, sequence);
     return poll_until(records, sequence, timeout_ns);
 }

@@ -35,11 +35,12 @@ static weir_status check(const struct ocl_queue *queue, const char *call, cl_int
 // between the queue and the wait list.
 #define ENQUEUE(call, what, size, ...)                                                     \
     do {                                                                                   \
-        const struct ocl_command *command = ocl_command_begin(queue, false);               \
+        const struct ocl_command *command = ocl_command_begin(queue);                      \
         const cl_int code =                                                                \
             queue->device->module->cl.call(queue->queue, __VA_ARGS__, command->wait_count, \
                                            command->waits, command->event);                \
-        return check(queue, #call, ocl_command_end(queue, code, NULL), what, size);        \
+        const cl_int ended = ocl_command_end(queue, code);                                 \
+        return check(queue, ended == code ? #call : "clRetainEvent", ended, what, size);   \
     } while (0)
 
 static char *address(const struct ocl_buffer *buffer, size_t offset)

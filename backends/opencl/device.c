@@ -170,7 +170,7 @@ static void release(struct ocl_device *device)
         module->cl.clReleaseCommandQueue(device->mapper);
     if (device->context)
         module->cl.clReleaseContext(device->context);
-    pthread_mutex_destroy(&device->launches_lock);
+    pthread_mutex_destroy(&device->pending_lock);
     weir_kit_blocks_destroy(&device->spares);
     module->host->release(device);
 }
@@ -185,7 +185,7 @@ weir_status ocl_device_create(const struct weir_link *link, weir_device *object,
         return weir_host_no_memory(module->host, "a device");
 
     pthread_mutex_init(&device->clock.lock, NULL);
-    pthread_mutex_init(&device->launches_lock, NULL);
+    pthread_mutex_init(&device->pending_lock, NULL);
     device->module = module;
     device->listed = &module->listed[setup->index];
     find_abilities(device);

@@ -1,10 +1,10 @@
-// The events that a queue keeps: of launches until it is known how they ended, and of operations until their
+// The events that a queue keeps: of commands until it is known how they ended, and of operations until their
 // times were fetched; and the device's clock.
 //
-// How launches ended. A command that fails need not fail those after it: PoCL runs the queue on, and a
-// marker reads complete. So the event of each launch is kept until a record after it is complete, and
+// How commands ended. One that fails need not fail those after it: PoCL runs the queue on, and a
+// marker reads complete. So the event of each is kept until a record after it is complete, and
 // its status is read then. A queue that waits for another one is only as good as that one, and the front
-// end takes what was waited for as complete without a query; so waits are kept among the launches, and
+// end takes what was waited for as complete without a query; so waits are kept among the commands, and
 // the question follows them.
 //
 // An entry is dropped when it was read. In a queue without records that is done when the list is full, up
@@ -24,23 +24,23 @@
 #include "backends/opencl/opencl.h"
 #include "base/clock.h"
 
-#define LAUNCHES 256    // a power of two
+#define PENDING 256     // a power of two
 #define OPERATIONS 4096 // a power of two
 #define CLOCK_PATIENCE_NS 1000000
 #define CLOCK_PAUSE_NS 20000
 #define CLOCK_TRIES 8
 #define CLOCK_NARROW_NS 10000
 
-// A launch, or a wait for all launches of `producer` up to `until`.
+// A command, or a wait for all commands of `producer` up to `until`.
 struct entry {
     uint64_t sequence;
     uint64_t until;
     cl_event event; // NULL: a wait
-    struct ocl_launches *producer;
+    struct ocl_pending *producer;
 };
 
-struct ocl_launches {
-    struct ocl_device *device; // whose launches_lock guards what follows
+struct ocl_pending {
+    struct ocl_device *device; // whose pending_lock guards what follows
     uint32_t users;            // the queue, and waits of others
     struct entry *entries;     // a ring
     size_t first;
@@ -76,20 +76,20 @@ weir_status ocl_event_error(const struct ocl_module *module, const char *call, c
     return status;
 }
 
-static struct entry *entry_at(const struct ocl_launches *launches, size_t index)
+static struct entry *entry_at(const struct ocl_pending *pending, size_t index)
 {
-    return &launches->entries[(launches->first + index) & (launches->capacity - 1)];
+    return &pending->entries[(pending->first + index) & (pending->capacity - 1)];
 }
 
-static struct entry take_first(struct ocl_launches *launches)
+static struct entry take_first(struct ocl_pending *pending)
 {
-    const struct entry entry = *entry_at(launches, 0);
-    launches->first = (launches->first + 1) & (launches->capacity - 1);
-    launches->count--;
+    const struct entry entry = *entry_at(pending, 0);
+    pending->first = (pending->first + 1) & (pending->capacity - 1);
+    pending->count--;
     return entry;
 }
 
-static void put(struct ocl_launches *launches);
+static void put(struct ocl_pending *pending);
 
 static void drop(const struct ocl_device *device, const struct entry *entry)
 {
@@ -100,34 +100,34 @@ static void drop(const struct ocl_device *device, const struct entry *entry)
 }
 
 // The queue of a list that others still wait for may be gone.
-static void put(struct ocl_launches *launches)
+static void put(struct ocl_pending *pending)
 {
-    const struct weir_host *host = launches->device->module->host;
-    if (--launches->users > 0)
+    const struct weir_host *host = pending->device->module->host;
+    if (--pending->users > 0)
         return;
-    while (launches->count > 0) {
-        const struct entry entry = take_first(launches);
-        drop(launches->device, &entry);
+    while (pending->count > 0) {
+        const struct entry entry = take_first(pending);
+        drop(pending->device, &entry);
     }
-    host->release(launches->entries);
-    host->release(launches);
+    host->release(pending->entries);
+    host->release(pending);
 }
 
 // The question.
 
-static void note(struct ocl_launches *launches, uint64_t sequence, cl_int code, bool unknown)
+static void note(struct ocl_pending *pending, uint64_t sequence, cl_int code, bool unknown)
 {
-    if (launches->failed != 0 && launches->failed <= sequence)
+    if (pending->failed != 0 && pending->failed <= sequence)
         return;
-    launches->failed = sequence;
-    launches->code = code;
-    launches->unknown = unknown;
+    pending->failed = sequence;
+    pending->code = code;
+    pending->unknown = unknown;
 }
 
-// A launch that `ended` may be told to have a moment later than a marker after it.
-static void look(struct ocl_launches *launches, const struct entry *entry, bool ended)
+// A command that `ended` may be told to have a moment later than a marker after it.
+static void look(struct ocl_pending *pending, const struct entry *entry, bool ended)
 {
-    const struct ocl_symbols *cl = &launches->device->module->cl;
+    const struct ocl_symbols *cl = &pending->device->module->cl;
     cl_int state = CL_COMPLETE;
     cl_int code = cl->clGetEventInfo(entry->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state,
                                      &state, NULL);
@@ -137,186 +137,185 @@ static void look(struct ocl_launches *launches, const struct entry *entry, bool 
                                   &state, NULL);
     }
     if (code != CL_SUCCESS)
-        note(launches, entry->sequence, code, true);
+        note(pending, entry->sequence, code, true);
     else if (state < CL_COMPLETE)
-        note(launches, entry->sequence, state, false);
+        note(pending, entry->sequence, state, false);
 }
 
 // A failure passes through a wait.
-static void carry(struct ocl_launches *launches, const struct entry *wait)
+static void carry(struct ocl_pending *pending, const struct entry *wait)
 {
-    const struct ocl_launches *from = wait->producer;
+    const struct ocl_pending *from = wait->producer;
     if (from->failed != 0 && from->failed <= wait->until)
-        note(launches, wait->sequence, from->code, from->unknown);
+        note(pending, wait->sequence, from->code, from->unknown);
 }
 
 // What was waited for was submitted before the wait, so a list that the question comes to again has been read as far
 // as it asks then, and a row of calls is as long as there are queues.
-static void read_entries(struct ocl_launches *launches, uint64_t sequence, uint64_t question,
+static void read_entries(struct ocl_pending *pending, uint64_t sequence, uint64_t question,
                          bool ended)
 {
-    if (launches->question != question) {
-        launches->question = question;
-        launches->reached = 0;
+    if (pending->question != question) {
+        pending->question = question;
+        pending->reached = 0;
     }
-    while (launches->reached < launches->count &&
-           entry_at(launches, launches->reached)->sequence <= sequence) {
+    while (pending->reached < pending->count &&
+           entry_at(pending, pending->reached)->sequence <= sequence) {
         const struct entry entry =
-            ended ? take_first(launches) : *entry_at(launches, launches->reached++);
+            ended ? take_first(pending) : *entry_at(pending, pending->reached++);
         if (entry.event) {
-            look(launches, &entry, ended);
+            look(pending, &entry, ended);
         } else {
             read_entries(entry.producer, entry.until, question, ended);
-            carry(launches, &entry);
+            carry(pending, &entry);
         }
         if (ended)
-            drop(launches->device, &entry);
+            drop(pending->device, &entry);
     }
 }
 
-// Reads the launches up to `sequence`, and those that these came after. Those that have not `ended` all stay in
+// Reads the commands up to `sequence`, and those that these came after. Those that have not `ended` all stay in
 // the lists, and none is waited for. Under the lock.
-static void settle(struct ocl_launches *launches, uint64_t sequence, bool ended)
+static void settle(struct ocl_pending *pending, uint64_t sequence, bool ended)
 {
-    read_entries(launches, sequence, ++launches->device->questions, ended);
+    read_entries(pending, sequence, ++pending->device->questions, ended);
 }
 
 // Keeping.
 
 // Commands of a queue end in order, so what is before one that has ended has ended too.
-static void drop_ended(struct ocl_launches *launches)
+static void drop_ended(struct ocl_pending *pending)
 {
-    const struct ocl_symbols *cl = &launches->device->module->cl;
+    const struct ocl_symbols *cl = &pending->device->module->cl;
     cl_int state = CL_COMPLETE;
-    size_t index = launches->count / 2;
-    while (index > 0 && !entry_at(launches, index)->event)
+    size_t index = pending->count / 2;
+    while (index > 0 && !entry_at(pending, index)->event)
         index--;
-    const struct entry *entry = entry_at(launches, index);
+    const struct entry *entry = entry_at(pending, index);
     if (entry->event &&
         cl->clGetEventInfo(entry->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state,
                            NULL) == CL_SUCCESS &&
         state <= CL_COMPLETE)
-        settle(launches, entry->sequence - 1, true);
+        settle(pending, entry->sequence - 1, true);
 }
 
-static bool grow(struct ocl_launches *launches)
+static bool grow(struct ocl_pending *pending)
 {
-    const struct weir_host *host = launches->device->module->host;
-    struct entry *entries = host->allocate(2 * launches->capacity * sizeof *entries);
+    const struct weir_host *host = pending->device->module->host;
+    struct entry *entries = host->allocate(2 * pending->capacity * sizeof *entries);
     if (!entries)
         return false;
-    for (size_t i = 0; i < launches->count; i++)
-        entries[i] = *entry_at(launches, i);
-    host->release(launches->entries);
-    launches->entries = entries;
-    launches->capacity *= 2;
-    launches->first = 0;
+    for (size_t i = 0; i < pending->count; i++)
+        entries[i] = *entry_at(pending, i);
+    host->release(pending->entries);
+    pending->entries = entries;
+    pending->capacity *= 2;
+    pending->first = 0;
     return true;
 }
 
 // Under the lock.
-static bool append(struct ocl_launches *launches, const struct entry *entry)
+static bool append(struct ocl_pending *pending, const struct entry *entry)
 {
-    if (launches->count == launches->capacity)
-        drop_ended(launches);
-    if (launches->count == launches->capacity && !grow(launches))
+    if (pending->count == pending->capacity)
+        drop_ended(pending);
+    if (pending->count == pending->capacity && !grow(pending))
         return false;
-    *entry_at(launches, launches->count++) = *entry;
+    *entry_at(pending, pending->count++) = *entry;
     return true;
 }
 
-static weir_status refuse(const struct ocl_launches *launches)
+static weir_status refuse(const struct ocl_pending *pending)
 {
-    return weir_host_no_memory(launches->device->module->host, "the launches of a queue");
+    return weir_host_no_memory(pending->device->module->host, "the commands of a queue");
 }
 
-weir_status ocl_launches_keep(struct ocl_queue *queue, uint64_t sequence, cl_event event)
+bool ocl_pending_keep(struct ocl_queue *queue, uint64_t sequence, cl_event event)
 {
-    struct ocl_launches *launches = queue->launches;
-    pthread_mutex_lock(&launches->device->launches_lock);
-    const bool kept = append(launches, &(struct entry){.sequence = sequence, .event = event});
-    pthread_mutex_unlock(&launches->device->launches_lock);
-    if (kept)
+    struct ocl_pending *pending = queue->pending;
+    pthread_mutex_lock(&pending->device->pending_lock);
+    const bool kept = append(pending, &(struct entry){.sequence = sequence, .event = event});
+    pthread_mutex_unlock(&pending->device->pending_lock);
+    if (!kept)
+        pending->device->module->cl.clReleaseEvent(event);
+    return kept;
+}
+
+weir_status ocl_pending_wait(struct ocl_queue *queue, uint64_t sequence, struct ocl_queue *producer,
+                             uint64_t until)
+{
+    struct ocl_pending *pending = queue->pending;
+    if (!pending || producer == queue)
         return WEIR_OK;
-    launches->device->module->cl.clReleaseEvent(event);
-    return refuse(launches);
-}
-
-weir_status ocl_launches_wait(struct ocl_queue *queue, uint64_t sequence,
-                              struct ocl_queue *producer, uint64_t until)
-{
-    struct ocl_launches *launches = queue->launches;
-    if (!launches || producer == queue)
-        return WEIR_OK;
-    pthread_mutex_lock(&launches->device->launches_lock);
-    const bool kept = append(launches, &(struct entry){.sequence = sequence,
-                                                       .until = until,
-                                                       .producer = producer->launches});
+    pthread_mutex_lock(&pending->device->pending_lock);
+    const bool kept = append(pending, &(struct entry){.sequence = sequence,
+                                                      .until = until,
+                                                      .producer = producer->pending});
     if (kept)
-        producer->launches->users++;
-    pthread_mutex_unlock(&launches->device->launches_lock);
-    return kept ? WEIR_OK : refuse(launches);
+        producer->pending->users++;
+    pthread_mutex_unlock(&pending->device->pending_lock);
+    return kept ? WEIR_OK : refuse(pending);
 }
 
-static weir_status create_launches(struct ocl_queue *queue)
+static weir_status create_pending(struct ocl_queue *queue)
 {
     const struct weir_host *host = queue->device->module->host;
     if (queue->device->errors_stay)
         return WEIR_OK;
-    struct ocl_launches *launches = host->allocate(sizeof *launches);
-    struct entry *entries = host->allocate(LAUNCHES * sizeof *entries);
-    if (!launches || !entries) {
-        host->release(launches);
+    struct ocl_pending *pending = host->allocate(sizeof *pending);
+    struct entry *entries = host->allocate(PENDING * sizeof *entries);
+    if (!pending || !entries) {
+        host->release(pending);
         host->release(entries);
-        return weir_host_no_memory(host, "the launches of a queue");
+        return weir_host_no_memory(host, "the commands of a queue");
     }
-    *launches = (struct ocl_launches){
+    *pending = (struct ocl_pending){
         .device = queue->device,
         .users = 1,
         .entries = entries,
-        .capacity = LAUNCHES,
+        .capacity = PENDING,
     };
-    queue->launches = launches;
+    queue->pending = pending;
     return WEIR_OK;
 }
 
 // The work of a queue that is destroyed has ended. Its list is read to the end, for the sake of those that wait for it,
 // and since lists of queues that waited for each other in a circle would keep each other.
-static void finish_launches(struct ocl_queue *queue)
+static void finish_pending(struct ocl_queue *queue)
 {
     struct ocl_device *device = queue->device;
-    if (!queue->launches)
+    if (!queue->pending)
         return;
-    pthread_mutex_lock(&device->launches_lock);
-    settle(queue->launches, UINT64_MAX, true);
-    put(queue->launches);
-    pthread_mutex_unlock(&device->launches_lock);
-    queue->launches = NULL;
+    pthread_mutex_lock(&device->pending_lock);
+    settle(queue->pending, UINT64_MAX, true);
+    put(queue->pending);
+    pthread_mutex_unlock(&device->pending_lock);
+    queue->pending = NULL;
 }
 
-static weir_status report(const struct ocl_module *module, const struct ocl_launches *found)
+static weir_status report(const struct ocl_module *module, const struct ocl_pending *found)
 {
     if (found->unknown)
         return clc_native_error(module->host, "clGetEventInfo", found->code,
-                                "ask how the launches up to operation %" PRIu64 " ended",
+                                "ask how the commands up to operation %" PRIu64 " ended",
                                 found->failed);
-    return ocl_event_error(module, "a launch", found->code,
-                           "operation %" PRIu64 " is a launch that failed, or waits for one",
+    return ocl_event_error(module, "a command of the queue", found->code,
+                           "operation %" PRIu64 " is a command that failed, or waits for one",
                            found->failed);
 }
 
-weir_status ocl_launches_check(struct ocl_queue *queue, uint64_t sequence, bool ended, bool clear)
+weir_status ocl_pending_check(struct ocl_queue *queue, uint64_t sequence, bool ended, bool clear)
 {
-    struct ocl_launches *launches = queue->launches;
-    if (!launches)
+    struct ocl_pending *pending = queue->pending;
+    if (!pending)
         return WEIR_OK;
-    pthread_mutex_lock(&launches->device->launches_lock);
-    settle(launches, sequence, ended);
-    const struct ocl_launches found = *launches;
+    pthread_mutex_lock(&pending->device->pending_lock);
+    settle(pending, sequence, ended);
+    const struct ocl_pending found = *pending;
     const bool failed = found.failed != 0 && found.failed <= sequence;
     if (failed && clear)
-        launches->failed = 0;
-    pthread_mutex_unlock(&launches->device->launches_lock);
+        pending->failed = 0;
+    pthread_mutex_unlock(&pending->device->pending_lock);
     return failed ? report(queue->device->module, &found) : WEIR_OK;
 }
 
@@ -477,13 +476,13 @@ weir_status ocl_queue_times(const struct weir_link *link, weir_queue *object,
 
 weir_status ocl_events_create(struct ocl_queue *queue, bool times)
 {
-    const weir_status status = create_launches(queue);
+    const weir_status status = create_pending(queue);
     return status == WEIR_OK && times ? create_watch(queue) : status;
 }
 
 void ocl_events_finish(struct ocl_queue *queue)
 {
-    finish_launches(queue);
+    finish_pending(queue);
     finish_watch(queue);
 }
 

@@ -369,9 +369,8 @@ static void put_arguments(struct ocl_kernel *kernel, size_t count)
     }
 }
 
-// Stores the event in `*out_event` where it has to be asked how the launch ended.
 static weir_status enqueue_kernel(struct ocl_queue *queue, cl_kernel kernel,
-                                  const struct weir_operation *operation, cl_event *out_event)
+                                  const struct weir_operation *operation)
 {
     const struct ocl_module *module = queue->device->module;
     const struct weir_extent grid = operation->u.launch.grid;
@@ -379,19 +378,18 @@ static weir_status enqueue_kernel(struct ocl_queue *queue, cl_kernel kernel,
     const size_t local[] = {block.x, block.y, block.z};
     const size_t global[] = {(size_t)grid.x * block.x, (size_t)grid.y * block.y,
                              (size_t)grid.z * block.z};
-    const struct ocl_command *command = ocl_command_begin(queue, true);
+    const struct ocl_command *command = ocl_command_begin(queue);
     const cl_int code =
         module->cl.clEnqueueNDRangeKernel(queue->queue, kernel, 3, NULL, global, local,
                                           command->wait_count, command->waits, command->event);
-    const cl_int ended = ocl_command_end(queue, code, out_event);
-    if (code != CL_SUCCESS)
-        return clc_native_error(module->host, "clEnqueueNDRangeKernel", code,
-                                "launch of %" PRIu32 " x %" PRIu32 " x %" PRIu32
-                                " blocks of %" PRIu32 " x %" PRIu32 " x %" PRIu32,
-                                grid.x, grid.y, grid.z, block.x, block.y, block.z);
-    if (ended != CL_SUCCESS)
-        return clc_native_error(module->host, "clRetainEvent", ended, "keep the event of a launch");
-    return WEIR_OK;
+    const cl_int ended = ocl_command_end(queue, code);
+    if (ended == CL_SUCCESS)
+        return WEIR_OK;
+    return clc_native_error(module->host,
+                            ended == code ? "clEnqueueNDRangeKernel" : "clRetainEvent", ended,
+                            "launch of %" PRIu32 " x %" PRIu32 " x %" PRIu32 " blocks of %" PRIu32
+                            " x %" PRIu32 " x %" PRIu32,
+                            grid.x, grid.y, grid.z, block.x, block.y, block.z);
 }
 
 // Arguments belong to the kernel object, so its lock is held from setting them to the enqueueing.
@@ -400,16 +398,15 @@ weir_status ocl_submit_launch(const struct weir_link *link, struct ocl_queue *qu
 {
     struct ocl_kernel *kernel = ocl_kernel_of(link, operation->u.launch.kernel);
     cl_kernel bound;
-    cl_event event = NULL;
 
     pthread_mutex_lock(&kernel->lock);
     weir_status status = bind_arguments(link, kernel, operation->u.launch.arguments,
                                         operation->u.launch.argument_count, &bound);
     if (status == WEIR_OK)
-        status = enqueue_kernel(queue, bound, operation, &event);
+        status = enqueue_kernel(queue, bound, operation);
     put_arguments(kernel, operation->u.launch.argument_count);
     pthread_mutex_unlock(&kernel->lock);
-    return event ? ocl_launches_keep(queue, operation->sequence, event) : status;
+    return status;
 }
 
 // Kernels.

@@ -5,7 +5,7 @@
 //   queue.c      queues: submission, records and waits, flushes, wrapped queues; what a queue's next
 //                command waits for, and the event of its last one
 //   copy.c       copies and fills, by the kinds of memory
-//   events.c     how launches ended, times of operations, and the device's clock
+//   events.c     how commands ended, times of operations, and the device's clock
 //   buffer.c     memory, also the caller's
 //   program.c    building, and the cache of binaries
 //   kernel.c     kernels, launches, and the sub-buffers (views) that are arguments
@@ -81,8 +81,8 @@ struct ocl_device {
     bool bad_group_functions;
     bool keeps_views; // PoCL 7 ends the process if a buffer is used after a view of it was released
     bool errors_stay; // a launch that fails takes all later commands of the context with it
-    pthread_mutex_t launches_lock; // guards the ocl_launches of all queues, and
-    uint64_t questions;            // about them so far
+    pthread_mutex_t pending_lock; // guards the ocl_pending of all queues, and
+    uint64_t questions;           // about them so far
     struct ocl_clock clock;
     weir_kit_blocks *spares; // pinned memory; `native` is the buffer object
 };
@@ -118,8 +118,8 @@ struct ocl_buffer {
     uint64_t clock;
 };
 
-struct ocl_watch;    // events.c
-struct ocl_launches; // events.c
+struct ocl_watch;   // events.c
+struct ocl_pending; // events.c
 
 // A command that is being submitted: what the driver is given beside its own arguments.
 struct ocl_command {
@@ -127,7 +127,6 @@ struct ocl_command {
     const cl_event *waits; // NULL: none
     cl_event *event;       // the place for its event; NULL: it needs none
     cl_event own;
-    bool is_kept; // the list of launches gets the event
     bool is_last; // expected before a record
 };
 
@@ -147,12 +146,13 @@ struct ocl_queue {
     struct ocl_device *device;
     cl_command_queue queue;
     struct ocl_commands commands;
-    struct ocl_watch *watch;       // NULL unless times of operations are wanted
-    struct ocl_launches *launches; // NULL where errors stay
-    cl_mem staging;                // of the thread that submits; NULL until needed
-    _Atomic uint64_t submitted;    // the last operation that was enqueued
-    _Atomic uint64_t flushed;      // the last operation that was flushed
-    atomic_bool failed;            // the front end was told of a failure since the last finish
+    struct ocl_watch *watch;     // NULL unless times of operations are wanted
+    struct ocl_pending *pending; // NULL where errors stay
+    cl_mem staging;              // of the thread that submits; NULL until needed
+    uint64_t sequence;           // of the operation that is submitted
+    _Atomic uint64_t submitted;  // the last operation that was enqueued
+    _Atomic uint64_t flushed;    // the last operation that was flushed
+    atomic_bool failed;          // the front end was told of a failure since the last finish
     weir_kit_records *records;
 };
 
@@ -240,11 +240,9 @@ void ocl_device_text(const struct ocl_symbols *cl, cl_device_id device, cl_devic
 // queue.c
 
 // Begins a command: the driver is called with what is returned, and then ocl_command_end() with its answer.
-const struct ocl_command *ocl_command_begin(struct ocl_queue *queue, bool is_launch);
-// Returns `code`, the driver's answer, or an error of clRetainEvent(). Of a launch it stores the event for
-// ocl_launches_keep() in `*out_kept`, with a reference that is the caller's; NULL there: there is none to be
-// kept. For others `out_kept` is NULL.
-cl_int ocl_command_end(struct ocl_queue *queue, cl_int code, cl_event *out_kept);
+const struct ocl_command *ocl_command_begin(struct ocl_queue *queue);
+// Returns `code`, the driver's answer, or an error of keeping the command's event.
+cl_int ocl_command_end(struct ocl_queue *queue, cl_int code);
 
 // copy.c
 
@@ -258,19 +256,19 @@ weir_status ocl_submit_copy(const struct weir_link *link, struct ocl_queue *queu
 // attempted.
 weir_status ocl_event_error(const struct ocl_module *module, const char *call, cl_int code,
                             const char *format, ...) WEIR_PRINTF(4, 5);
-// Creates what the queue keeps of launches, and with `times` of operations.
+// Creates what the queue keeps of commands, and with `times` of operations.
 weir_status ocl_events_create(struct ocl_queue *queue, bool times);
 // What was not created is passed by.
 void ocl_events_finish(struct ocl_queue *queue);
-// Keeps the event of a launch, and releases it once it was read, or on an error.
-weir_status ocl_launches_keep(struct ocl_queue *queue, uint64_t sequence, cl_event event);
+// Keeps the event of a command, and releases it once it was read, or if out of memory: false.
+bool ocl_pending_keep(struct ocl_queue *queue, uint64_t sequence, cl_event event);
 // Notes that the queue waits for `producer` up to `until`.
-weir_status ocl_launches_wait(struct ocl_queue *queue, uint64_t sequence,
-                              struct ocl_queue *producer, uint64_t until);
-// Reports the first launch that failed, up to `sequence`, here or in a queue that this one waited for. With
-// `ended` all work up to `sequence` has; else launches under way are passed by. With `clear` the failure is
+weir_status ocl_pending_wait(struct ocl_queue *queue, uint64_t sequence, struct ocl_queue *producer,
+                             uint64_t until);
+// Reports the first command that failed, up to `sequence`, here or in a queue that this one waited for. With
+// `ended` all work up to `sequence` has; else commands under way are passed by. With `clear` the failure is
 // forgotten.
-weir_status ocl_launches_check(struct ocl_queue *queue, uint64_t sequence, bool ended, bool clear);
+weir_status ocl_pending_check(struct ocl_queue *queue, uint64_t sequence, bool ended, bool clear);
 
 // Returns the place for the event of the next command of the operation that is being submitted.
 cl_event *ocl_watch_event(const struct ocl_queue *queue);

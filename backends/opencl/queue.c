@@ -14,9 +14,8 @@
 //               gets the waits. Further records take the same event until there is another command.
 //   a command   has an event if it is expected to be the last one before a record: as many commands as
 //               lie between the two records before. A queue that does the same again and again so
-//               makes one event a record; another one pays for a marker here and there, and rows of
-//               launches do not pay for events that are not used. Launches may have one anyway
-//               (events.c), and so have all commands if a plugin wants times too.
+//               makes one event a record; another one pays for a marker here and there. Where errors do not stay
+//               all commands have one anyway (events.c), and so have they if a plugin wants times.
 //
 // Waits become a barrier where there is no next command, or it is not Weir's: when the list is full, in
 // ocl_queue_finish(), and before a native call. A driver that refuses the barrier keeps no queue from its
@@ -36,7 +35,7 @@
 // command or a marker after it.
 //
 // The driver ends a command with an error if an event in its list ended with one. Then the record
-// that took its event fails, and events.c knows which launch was the first cause, since it keeps the
+// that took its event fails, and events.c knows which command was the first cause, since it keeps the
 // wait with the number of its own operation, which came before the command's.
 //
 // Submits are never concurrent, but other threads finish a queue and ask for its handle. The lock is held
@@ -86,30 +85,29 @@ static bool needs_markers(const struct ocl_commands *commands)
     return commands->timing || commands->shared;
 }
 
-const struct ocl_command *ocl_command_begin(struct ocl_queue *queue, bool is_launch)
+const struct ocl_command *ocl_command_begin(struct ocl_queue *queue)
 {
     struct ocl_commands *commands = &queue->commands;
     struct ocl_command *command = &commands->command;
     weir_lock_take(&commands->lock);
-    command->is_kept = is_launch && queue->launches;
     command->is_last = commands->count + 1 == commands->expected && !needs_markers(commands);
     command->own = NULL;
-    command->event = queue->watch                           ? ocl_watch_event(queue)
-                     : command->is_kept || command->is_last ? &command->own
-                                                            : NULL;
+    command->event = queue->watch                         ? ocl_watch_event(queue)
+                     : queue->pending || command->is_last ? &command->own
+                                                          : NULL;
     command->wait_count = commands->wait_count;
     command->waits = commands->wait_count > 0 ? commands->waits : NULL;
     return command;
 }
 
-// The watch, the list of launches and `last` each have a reference to the event; the driver gave one.
+// The watch, the list of commands and `last` each have a reference to the event; the driver gave one.
 static cl_int share_event(struct ocl_queue *queue, const struct ocl_command *command,
                           cl_event *out_kept)
 {
     const struct ocl_symbols *cl = &queue->device->module->cl;
     const cl_event event = command->event ? *command->event : NULL;
     bool is_shared = queue->watch != NULL;
-    if (command->is_kept) {
+    if (queue->pending) {
         const cl_int code = is_shared ? cl->clRetainEvent(event) : CL_SUCCESS;
         if (code != CL_SUCCESS)
             return code;
@@ -122,20 +120,19 @@ static cl_int share_event(struct ocl_queue *queue, const struct ocl_command *com
     return CL_SUCCESS;
 }
 
-cl_int ocl_command_end(struct ocl_queue *queue, cl_int code, cl_event *out_kept)
+cl_int ocl_command_end(struct ocl_queue *queue, cl_int code)
 {
     struct ocl_commands *commands = &queue->commands;
+    cl_event kept = NULL;
     cl_int ended = code;
-    if (out_kept)
-        *out_kept = NULL;
     if (code == CL_SUCCESS) {
         commands->count++;
         drop_waits(queue);
         drop_last(queue);
-        ended = share_event(queue, &commands->command, out_kept);
+        ended = share_event(queue, &commands->command, &kept);
     }
     weir_lock_release(&commands->lock);
-    return ended;
+    return kept && !ocl_pending_keep(queue, queue->sequence, kept) ? CL_OUT_OF_HOST_MEMORY : ended;
 }
 
 // Waits and records.
@@ -396,8 +393,6 @@ static weir_status init_records(struct ocl_queue *queue, bool timing)
         .ops = &ops,
         .queue = queue,
         .timing_history = timing ? OCL_TIMING_HISTORY : 0,
-        // A query takes 1.3 us on NVIDIA's driver, a third of a launch. Of times each is asked anyway.
-        .failures_last = queue->device->errors_stay && !timing,
     };
     return weir_kit_records_create(&params, &queue->records);
 }
@@ -594,7 +589,7 @@ static weir_status submit_record(struct ocl_queue *queue, uint64_t sequence)
 static weir_status submit_wait(struct ocl_queue *queue, uint64_t own, struct ocl_queue *producer,
                                uint64_t sequence)
 {
-    weir_status status = ocl_launches_wait(queue, own, producer, sequence);
+    weir_status status = ocl_pending_wait(queue, own, producer, sequence);
     if (status < 0)
         return status;
     struct weir_kit_event *event = weir_kit_records_hold(producer->records, sequence);
@@ -637,6 +632,7 @@ weir_status ocl_queue_submit(const struct weir_link *link, weir_queue *object,
                              const struct weir_operation *operation)
 {
     struct ocl_queue *queue = ocl_queue_of(link, object);
+    queue->sequence = operation->sequence;
     weir_status status = submit(link, queue, operation);
     if (queue->watch)
         ocl_watch_keep(queue, operation->sequence, status == WEIR_OK);
@@ -649,16 +645,16 @@ weir_status ocl_queue_submit(const struct weir_link *link, weir_queue *object,
 // Ends.
 
 // `status` is that of the record, which may have the event of a command that the driver ended because one
-// that it waited for had failed. Of the two the launch is the cause. The driver may end such a command while
+// that it waited for had failed. Of the two that one is the cause. The driver may end such a command while
 // others before it run.
 static weir_status find_cause(struct ocl_queue *queue, uint64_t sequence, weir_status status)
 {
     if (status > WEIR_OK)
         return status;
-    const weir_status launches = ocl_launches_check(queue, sequence, status == WEIR_OK, false);
-    if (status < 0 || launches < 0)
+    const weir_status pending = ocl_pending_check(queue, sequence, status == WEIR_OK, false);
+    if (status < 0 || pending < 0)
         atomic_store(&queue->failed, true);
-    return launches < 0 ? launches : status;
+    return pending < 0 ? pending : status;
 }
 
 weir_status ocl_event_query(const struct weir_link *link, weir_queue *object, uint64_t sequence)
@@ -704,8 +700,8 @@ weir_status ocl_queue_finish(const struct weir_link *link, weir_queue *object)
     note_flushed(queue, submitted);
     forget_last_failed(queue);
     const weir_status records = weir_kit_records_settle(queue->records);
-    const weir_status launches = ocl_launches_check(queue, submitted, true, true);
+    const weir_status pending = ocl_pending_check(queue, submitted, true, true);
     if (atomic_exchange(&queue->failed, false))
         return WEIR_OK;
-    return launches < 0 ? launches : records;
+    return pending < 0 ? pending : records;
 }

@@ -11,9 +11,9 @@
 #include "cli/bench/work.h"
 #include "cli/runtime/open.h"
 #include "io/image.h"
-#include "patterns/pipeline_group.h"
+#include "patterns/pipeline.h"
 #include "pipelines/arr_coc/arr_coc.h"
-#include "pipelines/arr_coc/patches.h"
+#include "pipelines/arr_coc/weights.h"
 
 // What the files of `weir bench arr-coc` share: the benchmark itself.
 

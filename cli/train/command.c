@@ -325,8 +325,7 @@ static void take_options(struct train_command *command)
                                                                    : 1),
         .seed = o->seed,
         .exact = o->exact,
-        .crop_width = (uint32_t)o->crop,
-        .crop_height = (uint32_t)o->crop,
+        .crop = (uint32_t)o->crop,
         .augment_on_host = o->on_host,
     };
     take_model(command);

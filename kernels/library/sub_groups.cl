@@ -197,6 +197,10 @@ FUNCTION static ulong from_below(uint lanes, ulong bits, uint distance)
         (uint2)(from_below(lanes, parts.x, distance), from_below(lanes, parts.y, distance)));
 }
 
+#define EACH_TYPE(define)                                                                       \
+    define(char) define(uchar) define(short) define(ushort) define(int) define(uint) define(long) \
+        define(ulong) define(half) define(float) define(double)
+
 // The types, as bits and back.
 
 #define BITS_char(value) ((uint)as_uchar(value))
@@ -274,17 +278,7 @@ FUNCTION static ulong from_below(uint lanes, ulong bits, uint distance)
         return FROM_LANE(type, everyone(), value, other);                                 \
     }
 
-SHUFFLES(char)
-SHUFFLES(uchar)
-SHUFFLES(short)
-SHUFFLES(ushort)
-SHUFFLES(int)
-SHUFFLES(uint)
-SHUFFLES(long)
-SHUFFLES(ulong)
-SHUFFLES(half)
-SHUFFLES(float)
-SHUFFLES(double)
+EACH_TYPE(SHUFFLES)
 
 #define BROADCAST_HALVES(name, type, n)                               \
     FUNCTION type##n name(type##n value, uint lane)                   \
@@ -306,17 +300,7 @@ SHUFFLES(double)
     BROADCAST_VECTORS(sub_group_broadcast, type) \
     BROADCAST_VECTORS(sub_group_non_uniform_broadcast, type)
 
-BROADCASTS(char)
-BROADCASTS(uchar)
-BROADCASTS(short)
-BROADCASTS(ushort)
-BROADCASTS(int)
-BROADCASTS(uint)
-BROADCASTS(long)
-BROADCASTS(ulong)
-BROADCASTS(half)
-BROADCASTS(float)
-BROADCASTS(double)
+EACH_TYPE(BROADCASTS)
 
 // Scans take log2(32) steps, from neighbours at growing distances; a reduction is the last lane's.
 // A sub-group that is full is reduced in pairs, so that every lane has the sum without another step.

@@ -1,4 +1,5 @@
-// The weights of the ARR-COC pipeline, read from one safetensors file:
+// The weights of the ARR-COC pipeline, and the rule by which its results are checked. Weights are
+// read from one safetensors file:
 //
 // | tensor | shape |
 // | --- | --- |
@@ -61,6 +62,21 @@ void weir_arr_coc_weights_destroy(weir_arr_coc_weights **weights);
 size_t weir_arr_coc_weights_query_size(const weir_arr_coc_weights *weights);
 
 const struct arr_coc_tensors *weir_arr_coc_weights_tensors(const weir_arr_coc_weights *weights);
+
+// The patches that stage 3 must make of the relevance that stage 2 computed, by
+// docs/arr-coc.md; for checking results. It is exact, so a backend's patches can be compared
+// with those that follow from the backend's own relevance.
+
+enum {
+    WEIR_ARR_COC_SIDE_LEAST = 8,
+    WEIR_ARR_COC_PATCH_NUMBERS = 3 // index, side, first token
+};
+
+// `relevance` has `count` numbers, all of them finite; `budget` is in tokens. `patches` has
+// room for three numbers for each of `count` patches. Stores the number of patches and the
+// number of their tokens. Returns false if out of memory.
+bool weir_arr_coc_expect_patches(const float *relevance, uint32_t count, int64_t budget,
+                                 int32_t *patches, uint32_t *out_count, int64_t *out_tokens);
 
 // Packs the tensors and one query into the `weights` buffer that the kernels read (kernels/arr_coc/README.md).
 // Fills `out_pack` for `query` of `query_size` = D numbers. Sums are in double

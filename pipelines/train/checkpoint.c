@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/siphash.h"
+#include "patterns/fail.h"
 #include "pipelines/train/data.h"
-#include "pipelines/train/model_parts.h"
 #include "pipelines/train/product.h"
 
 enum {
@@ -20,6 +20,7 @@ enum {
 static const char progress_name[] = "progress";
 static const char checksum_name[] = "checksum";
 static const char extra_prefix[] = "program.";
+static const char label[] = "checkpoint";
 
 // What a checkpoint has of the device: buffers with the layout of the parameters, and what their
 // tensors' names end with.
@@ -31,12 +32,18 @@ struct parts {
     float *values[BUFFERS_MAX];       // on the host
 };
 
+// Of a buffer.
+static size_t bytes_of(const struct parts *parts)
+{
+    return weir_buffer_size(parts->buffers[0]);
+}
+
 static void name_tensor(const struct parts *parts, size_t buffer, size_t index,
                         char name[NAME_SIZE])
 {
     const char *ending = parts->endings[buffer];
-    snprintf(name, NAME_SIZE, "%s%s%s", parts->model->parameter[index].name, ending ? "." : "",
-             ending ? ending : "");
+    snprintf(name, NAME_SIZE, "%s%s%s", weir_train_model_parameter(parts->model, index)->name,
+             ending ? "." : "", ending ? ending : "");
 }
 
 static void close_parts(struct parts *parts)
@@ -48,13 +55,14 @@ static void close_parts(struct parts *parts)
 // False if there is no memory; then there is nothing to close.
 static bool open_parts(const weir_train_model *model, struct parts *parts)
 {
-    *parts = (struct parts){.model = model, .count = 1, .buffers = {model->parameters}};
+    *parts =
+        (struct parts){.model = model, .count = 1, .buffers = {weir_train_model_parameters(model)}};
     while (parts->count < BUFFERS_MAX &&
            weir_train_model_state(model, parts->count - 1, &parts->endings[parts->count],
                                   &parts->buffers[parts->count]))
         parts->count++;
     for (size_t i = 0; i < parts->count; i++) {
-        parts->values[i] = calloc(1, model->parameter_bytes);
+        parts->values[i] = calloc(1, bytes_of(parts));
         if (!parts->values[i]) {
             close_parts(parts);
             return false;
@@ -89,15 +97,14 @@ static uint64_t checksum_of(const struct weir_io_tensor *tensors, size_t count)
 static weir_status download(const struct parts *parts, weir_queue *queue)
 {
     for (size_t i = 0; i < parts->count; i++)
-        TRY(weir_download(queue, parts->values[i], parts->buffers[i], 0,
-                          parts->model->parameter_bytes));
+        TRY(weir_download(queue, parts->values[i], parts->buffers[i], 0, bytes_of(parts)));
     return WEIR_OK;
 }
 
 static struct weir_io_tensor tensor_of(const struct parts *parts, size_t buffer, size_t index,
                                        const char *name)
 {
-    const struct weir_train_parameter *p = &parts->model->parameter[index];
+    const struct weir_train_parameter *p = weir_train_model_parameter(parts->model, index);
     return (struct weir_io_tensor){
         .name = name,
         .dtype = WEIR_IO_F32,
@@ -112,7 +119,7 @@ static void list_tensors(const struct parts *parts, const uint64_t *progress,
                          const struct weir_io_tensor *extras, size_t extra_count,
                          char (*names)[NAME_SIZE], struct weir_io_tensor *tensors)
 {
-    const size_t each = 2 * parts->model->layer_count;
+    const size_t each = weir_train_model_parameter_count(parts->model);
     for (size_t i = 0; i < parts->count * each; i++, names++) {
         name_tensor(parts, i / each, i % each, *names);
         *tensors++ = tensor_of(parts, i / each, i % each, *names);
@@ -129,14 +136,15 @@ static void list_tensors(const struct parts *parts, const uint64_t *progress,
 static weir_status write_file(const char *path, const struct parts *parts, const uint64_t *progress,
                               const struct weir_io_tensor *extras, size_t extra_count)
 {
-    const size_t count = parts->count * 2 * parts->model->layer_count + 1 + extra_count;
+    const size_t count =
+        parts->count * weir_train_model_parameter_count(parts->model) + 1 + extra_count;
     struct weir_io_error error;
     uint64_t checksum;
     struct weir_io_tensor *tensors = calloc(count + 1, sizeof *tensors);
     char(*names)[NAME_SIZE] = calloc(count, sizeof *names);
     weir_status status = WEIR_OK;
     if (!tensors || !names) {
-        status = weir__pattern_no_memory(parts->model->label, "a checkpoint");
+        status = weir__pattern_no_memory(label, "a checkpoint");
     } else {
         list_tensors(parts, progress, extras, extra_count, names, tensors);
         checksum = checksum_of(tensors, count);
@@ -161,7 +169,7 @@ weir_status weir_train_checkpoint_write(const char *path, weir_train_model *mode
     const uint64_t words[PROGRESS_WORDS] = {progress->step, progress->seed};
     struct parts parts;
     if (!open_parts(model, &parts))
-        return weir__pattern_no_memory(model->label, "the parameters");
+        return weir__pattern_no_memory(label, "the parameters");
     weir_status status = download(&parts, queue);
     if (status == WEIR_OK)
         status = write_file(path, &parts, words, extras, extra_count);
@@ -195,8 +203,8 @@ static weir_status read_parts(const char *path, const weir_io_safetensors *file,
     struct weir_io_error error;
     char name[NAME_SIZE];
     for (size_t buffer = 0; buffer < parts->count; buffer++)
-        for (size_t i = 0; i < 2 * parts->model->layer_count; i++) {
-            const struct weir_train_parameter *p = &parts->model->parameter[i];
+        for (size_t i = 0; i < weir_train_model_parameter_count(parts->model); i++) {
+            const struct weir_train_parameter *p = weir_train_model_parameter(parts->model, i);
             const float *values;
             name_tensor(parts, buffer, i, name);
             if (!weir_io_safetensors_find(file, name, p->rank, p->shape, &values, &error))
@@ -226,7 +234,7 @@ static weir_status read_progress(const char *path, const weir_io_safetensors *fi
 static bool is_known(const struct parts *parts, const char *name)
 {
     char known[NAME_SIZE];
-    const size_t each = 2 * parts->model->layer_count;
+    const size_t each = weir_train_model_parameter_count(parts->model);
     for (size_t i = 0; i < parts->count * each; i++) {
         name_tensor(parts, i / each, i % each, known);
         if (strcmp(name, known) == 0)
@@ -251,7 +259,7 @@ static weir_status check_names(const char *path, const weir_io_safetensors *file
 static weir_status upload(const struct parts *parts, weir_train_model *model, weir_queue *queue)
 {
     for (size_t i = 0; i < parts->count; i++)
-        TRY(weir_upload(queue, parts->buffers[i], 0, parts->values[i], model->parameter_bytes));
+        TRY(weir_upload(queue, parts->buffers[i], 0, parts->values[i], bytes_of(parts)));
     TRY(weir_train_model_refresh(model, queue));
     return weir_queue_sync(queue, WEIR_FOREVER);
 }
@@ -274,7 +282,7 @@ static weir_status read_file(const char *path, const weir_io_safetensors *file,
 {
     struct parts parts;
     if (!open_parts(model, &parts))
-        return weir__pattern_no_memory(model->label, "the parameters");
+        return weir__pattern_no_memory(label, "the parameters");
     const weir_status status = take_parts(path, file, &parts, model, queue, out_progress);
     close_parts(&parts);
     return status;

@@ -8,7 +8,6 @@
 #include "kernels/augment/augment.h"
 #include "patterns/fail.h"
 #include "patterns/loader.h"
-#include "pipelines/train/augment.h"
 
 enum {
     BLOCK = 64,

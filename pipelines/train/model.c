@@ -1,4 +1,4 @@
-// A model: its sizes and parameters, its passes, its creation and destruction, and where its gradients are.
+// A model: its sizes and parameters, its passes, its creation and destruction, where its gradients are, and its updates.
 #include "pipelines/train/model.h"
 
 #include <inttypes.h>
@@ -11,8 +11,78 @@
 #include "kernels/train/tile.cl.h"
 #include "kernels/train/train_bf16.h"
 #include "kernels/train/train_f32.h"
-#include "pipelines/train/model_parts.h"
 #include "pipelines/train/product.h"
+
+// The kernels, in the order of the table of names.
+enum train_kernel {
+    TRAIN_NARROW,
+    TRAIN_WIDEN,
+    TRAIN_PIECES,
+    TRAIN_UNITE,
+    TRAIN_ACTIVATE,
+    TRAIN_CROSS_ENTROPY,
+    TRAIN_SUM_RESULTS,
+    TRAIN_PRODUCT,
+    TRAIN_SUM_PARTS,
+    TRAIN_COLUMN_SUMS,
+    TRAIN_UPDATE_SGD,
+    TRAIN_UPDATE_ADAM,
+    TRAIN_KERNEL_COUNT
+};
+
+// The kernels' `struct view`. A dense layer has one place, of one piece of one pixel.
+struct train_geometry {
+    uint32_t height, width, channels, side, stride, high, across;
+};
+
+struct train_layer {
+    struct weir_train_layer what;
+    struct train_geometry view;
+    uint32_t depth;     // numbers of a piece
+    uint32_t rows;      // places of all samples
+    uint32_t in_count;  // numbers of all inputs
+    uint32_t out_count; // numbers of all outputs
+    size_t weight_copy; // bytes, where the weight is in `copies`
+
+    weir_buffer *pieces; // NULL: the layer's input is its pieces
+    weir_buffer *output;
+
+    struct train_product forward;   // pieces x weight -> sums
+    struct train_product weight[2]; // pieces' x gradient -> weight's gradient; [1] adds
+    struct train_product back;      // gradient x weight' -> sums
+};
+
+struct weir_train_model {
+    char label[64];
+    weir_device *device;
+    struct weir_train_shape input;
+    size_t layer_count;
+    uint32_t batch;
+    bool bf16;
+    bool forward_only;
+    float grid;
+    weir_train_method method;
+    float momentum;
+    size_t element_bytes;
+    size_t alignment; // of parameters in their buffers
+    size_t parameter_bytes, copy_bytes;
+
+    weir_program *program;
+    weir_kernel *kernels[TRAIN_KERNEL_COUNT];
+    struct train_engine engine;
+
+    weir_buffer *parameters;
+    weir_buffer *copies;    // BF16: of the weights
+    weir_buffer *entry;     // the input as elements
+    weir_buffer *sums;      // of the product under way
+    weir_buffer *deltas[2]; // gradients of outputs: of a layer's and of those before it
+    weir_buffer *results;   // of each sample: loss, right or not
+    weir_buffer *states[2]; // of the method
+
+    struct weir_train_parameter parameter[2 * WEIR_TRAIN_LAYERS_MAX];
+    struct weir_train_view views[2 * WEIR_TRAIN_LAYERS_MAX]; // zeros until they are bound
+    struct train_layer layers[];
+};
 
 // The geometry of a network: sizes of layers and parameters, and the limits on them. Counts of
 // elements are 32-bit integers in the kernels.
@@ -20,27 +90,6 @@
 #define COUNT_MAX INT32_MAX
 // Blocks of a product lie 64 rows apart, and a grid has at most 65,535 of them.
 #define ROWS_MAX 4194240u
-
-size_t weir_train_mlp(uint32_t hidden, uint32_t width, uint32_t classes,
-                      struct weir_train_layer *layers)
-{
-    for (uint32_t i = 0; i < hidden; i++)
-        layers[i] =
-            (struct weir_train_layer){.kind = WEIR_TRAIN_DENSE, .outputs = width, .relu = true};
-    layers[hidden] = (struct weir_train_layer){.kind = WEIR_TRAIN_DENSE, .outputs = classes};
-    return (size_t)hidden + 1;
-}
-
-size_t weir_train_convnet(uint32_t channels, uint32_t classes, struct weir_train_layer *layers)
-{
-    for (uint32_t i = 0; i < 2; i++)
-        layers[i] = (struct weir_train_layer){.kind = WEIR_TRAIN_CONVOLUTION,
-                                              .outputs = channels << i,
-                                              .side = 3,
-                                              .stride = 2,
-                                              .relu = true};
-    return 2 + weir_train_mlp(1, 4 * channels, classes, layers + 2);
-}
 
 static struct train_geometry view_of(const struct weir_train_layer *layer,
                                      const struct weir_train_shape *from)
@@ -159,8 +208,7 @@ static weir_status check_input(const weir_train_model *model)
 }
 
 // Fills layers, parameters and sizes from the params, which are checked.
-static weir_status train_model_lay_out(weir_train_model *model,
-                                       const struct weir_train_model_params *params)
+static weir_status lay_out(weir_train_model *model, const struct weir_train_model_params *params)
 {
     struct weir_train_shape shape = model->input;
     TRY(check_input(model));
@@ -168,6 +216,41 @@ static weir_status train_model_lay_out(weir_train_model *model,
         TRY(set_layer(model, i, &params->layers[i], &shape));
     set_parameters(model);
     return WEIR_OK;
+}
+
+// Where the passes read the weight of layer `index`.
+static struct train_range weight_range(const weir_train_model *model, size_t index)
+{
+    const struct train_layer *layer = &model->layers[index];
+    const size_t count = model->parameter[2 * index].count;
+    if (model->bf16)
+        return (struct train_range){model->copies, layer->weight_copy, count * 2};
+    return (struct train_range){model->parameters, model->parameter[2 * index].offset,
+                                count * sizeof(float)};
+}
+
+static struct train_range gradient_range(const weir_train_model *model, size_t index)
+{
+    return (struct train_range){model->views[index].buffer, model->views[index].offset,
+                                model->parameter[index].count * sizeof(float)};
+}
+
+static struct weir_argument copy_argument(const weir_train_model *model, size_t index)
+{
+    if (!model->bf16 || index % 2)
+        return weir_null();
+    const struct train_range copy = weight_range(model, index / 2);
+    return weir_out(copy.buffer, copy.offset, copy.size);
+}
+
+static const char *state_name(weir_train_method method, size_t index)
+{
+    static const char *const names[][2] = {
+        [WEIR_TRAIN_FIXED] = {NULL, NULL},
+        [WEIR_TRAIN_SGD] = {"momentum", NULL},
+        [WEIR_TRAIN_ADAM] = {"mean", "square"},
+    };
+    return index < 2 ? names[method][index] : NULL;
 }
 
 // Parameters, and what else a model tells.
@@ -212,7 +295,7 @@ weir_status weir_train_model_initialise(weir_train_model *model, weir_queue *que
         weir_upload(queue, model->parameters, 0, values, model->parameter_bytes);
     free(values);
     TRY(status);
-    for (size_t i = 0; train_state_name(model->method, i); i++)
+    for (size_t i = 0; state_name(model->method, i); i++)
         TRY(weir_queue_fill(queue, model->states[i], 0, model->parameter_bytes, &zero,
                             sizeof zero));
     TRY(weir_train_model_refresh(model, queue));
@@ -226,8 +309,7 @@ weir_status weir_train_model_refresh(weir_train_model *model, weir_queue *queue)
         TRY(weir_queue_launch_count(queue, model->kernels[TRAIN_NARROW], weight->count,
                                     weir_in(model->parameters, weight->offset,
                                             weight->count * sizeof(float)),
-                                    train_model_copy_argument(model, 2 * i),
-                                    (uint32_t)weight->count));
+                                    copy_argument(model, 2 * i), (uint32_t)weight->count));
     }
     return WEIR_OK;
 }
@@ -358,7 +440,7 @@ static weir_status submit_bias(weir_train_model *model, weir_queue *queue, size_
     const struct train_layer *layer = &model->layers[index];
     const struct train_columns columns = {
         .from = {delta_of(model, index), 0, bytes_of(model, layer->out_count)},
-        .to = train_model_gradient_range(model, 2 * index + 1),
+        .to = gradient_range(model, 2 * index + 1),
         .rows = layer->rows,
         .columns = layer->what.outputs,
         .add = add,
@@ -462,31 +544,6 @@ static struct train_range elements(const weir_train_model *model, weir_buffer *b
     return (struct train_range){buffer, 0, count * model->element_bytes};
 }
 
-// Where the passes read the weight of layer `index`.
-static struct train_range train_model_weight(const weir_train_model *model, size_t index)
-{
-    const struct train_layer *layer = &model->layers[index];
-    const size_t count = model->parameter[2 * index].count;
-    if (model->bf16)
-        return (struct train_range){model->copies, layer->weight_copy, count * 2};
-    return (struct train_range){model->parameters, model->parameter[2 * index].offset,
-                                count * sizeof(float)};
-}
-
-struct train_range train_model_gradient_range(const weir_train_model *model, size_t index)
-{
-    return (struct train_range){model->views[index].buffer, model->views[index].offset,
-                                model->parameter[index].count * sizeof(float)};
-}
-
-struct weir_argument train_model_copy_argument(const weir_train_model *model, size_t index)
-{
-    if (!model->bf16 || index % 2)
-        return weir_null();
-    const struct train_range copy = train_model_weight(model, index / 2);
-    return weir_out(copy.buffer, copy.offset, copy.size);
-}
-
 // The sizes of the products alone.
 static void measure(weir_train_model *model, struct needs *needs)
 {
@@ -522,7 +579,7 @@ static weir_status prepare(weir_train_model *model)
             elements(model, l->pieces ? l->pieces : input, (size_t)l->rows * l->depth);
         const struct train_range delta =
             elements(model, model->deltas[(model->layer_count - 1 - i) % 2], l->out_count);
-        const struct train_range weight = train_model_weight(model, i);
+        const struct train_range weight = weight_range(model, i);
         l->forward.a = pieces, l->forward.b = weight;
         l->forward.c = (struct train_range){model->sums, 0, (size_t)l->out_count * sizeof(float)};
         for (int add = 0; add < 2; add++)
@@ -561,7 +618,7 @@ static weir_status create_buffers(weir_train_model *model)
         if (table[i].size)
             TRY(create_buffer(model, table[i].what, table[i].size, table[i].out));
     const char *name;
-    for (size_t i = 0; (name = train_state_name(model->method, i)); i++)
+    for (size_t i = 0; (name = state_name(model->method, i)); i++)
         TRY(create_buffer(model, name, model->parameter_bytes, &model->states[i]));
     return WEIR_OK;
 }
@@ -569,7 +626,7 @@ static weir_status create_buffers(weir_train_model *model)
 static weir_status create_parts(weir_train_model *model,
                                 const struct weir_train_model_params *params)
 {
-    TRY(train_model_lay_out(model, params));
+    TRY(lay_out(model, params));
     TRY(create_kernels(model));
     TRY(create_buffers(model));
     if (params->products == WEIR_TRAIN_CUBLAS)
@@ -640,8 +697,70 @@ weir_status weir_train_model_bind(weir_train_model *model, const struct weir_tra
     memcpy(model->views, views, 2 * model->layer_count * sizeof *views);
     for (size_t i = 0; i < model->layer_count; i++)
         for (int add = 0; add < 2; add++) {
-            model->layers[i].weight[add].c = train_model_gradient_range(model, 2 * i);
+            model->layers[i].weight[add].c = gradient_range(model, 2 * i);
             TRY(train_product_prepare(&model->engine, &model->layers[i].weight[add]));
         }
+    return WEIR_OK;
+}
+
+// Updates of the parameters: one launch for each. What depends on the step alone is computed on the host, in
+// float64.
+
+bool weir_train_model_state(const weir_train_model *model, size_t index, const char **out_name,
+                            weir_buffer **out_buffer)
+{
+    *out_name = state_name(model->method, index);
+    *out_buffer = *out_name ? model->states[index] : NULL;
+    return *out_name != NULL;
+}
+
+// The range of a parameter in a buffer with the parameters' layout.
+static struct weir_argument part_of(const struct weir_train_parameter *parameter,
+                                    weir_buffer *buffer)
+{
+    return weir_inout(buffer, parameter->offset, parameter->count * sizeof(float));
+}
+
+static struct weir_argument gradient_of(const weir_train_model *model, size_t index)
+{
+    const struct train_range range = gradient_range(model, index);
+    return weir_in(range.buffer, range.offset, range.size);
+}
+
+static weir_status update_sgd(const weir_train_model *model, weir_queue *queue, size_t index,
+                              const struct weir_train_rates *rates)
+{
+    const struct weir_train_parameter *parameter = &model->parameter[index];
+    return weir_queue_launch_count(queue, model->kernels[TRAIN_UPDATE_SGD], parameter->count,
+                                   part_of(parameter, model->parameters), gradient_of(model, index),
+                                   part_of(parameter, model->states[0]),
+                                   copy_argument(model, index), rates->rate, rates->scale,
+                                   model->momentum, (uint32_t)parameter->count);
+}
+
+static weir_status update_adam(const weir_train_model *model, weir_queue *queue, size_t index,
+                               const struct weir_train_rates *rates)
+{
+    static const float beta1 = 0.9f, beta2 = 0.999f, epsilon = 1e-8f;
+    const struct weir_train_parameter *parameter = &model->parameter[index];
+    const double step = (double)rates->step;
+    const double left1 = 1 - pow((double)beta1, step);
+    const double left2 = 1 - pow((double)beta2, step);
+    return weir_queue_launch_count(queue, model->kernels[TRAIN_UPDATE_ADAM], parameter->count,
+                                   part_of(parameter, model->parameters), gradient_of(model, index),
+                                   part_of(parameter, model->states[0]),
+                                   part_of(parameter, model->states[1]),
+                                   copy_argument(model, index),
+                                   (float)((double)rates->rate / left1), rates->scale, beta1,
+                                   1 - beta1, beta2, 1 - beta2, (float)(1 / left2), epsilon,
+                                   (uint32_t)parameter->count);
+}
+
+weir_status weir_train_model_update(weir_train_model *model, weir_queue *queue,
+                                    const struct weir_train_rates *rates)
+{
+    for (size_t i = 0; i < 2 * model->layer_count; i++)
+        TRY(model->method == WEIR_TRAIN_SGD ? update_sgd(model, queue, i, rates)
+                                            : update_adam(model, queue, i, rates));
     return WEIR_OK;
 }

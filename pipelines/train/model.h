@@ -112,16 +112,6 @@ weir_status weir_train_model_create(const struct weir_train_model_params *params
 // done. With CUBLAS wait for the queues first. NULL and a pointer to NULL are accepted.
 void weir_train_model_destroy(weir_train_model **model);
 
-// Layers for the two kinds of networks, into `layers`; the count of layers is returned.
-//
-// `hidden` dense layers of `width` units, then `classes`. At most WEIR_TRAIN_LAYERS_MAX - 1 hidden
-// ones.
-size_t weir_train_mlp(uint32_t hidden, uint32_t width, uint32_t classes,
-                      struct weir_train_layer *layers);
-// Convolutions of 3 x 3 and stride 2 with `channels` and 2 * `channels` channels, a dense layer of
-// 4 * `channels` units, then `classes`: four layers.
-size_t weir_train_convnet(uint32_t channels, uint32_t classes, struct weir_train_layer *layers);
-
 // A parameter: of layer l the weight is number 2 l and the bias 2 l + 1.
 struct weir_train_parameter {
     char name[32]; // "layer3.weight"

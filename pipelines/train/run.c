@@ -356,8 +356,8 @@ static struct weir_train_augment_params augmentation(const struct weir_train_run
         .width = shape.width,
         .height = shape.height,
         .channels = shape.channels,
-        .out_width = p->crop_width ? p->crop_width : seven_eighths(shape.width),
-        .out_height = p->crop_height ? p->crop_height : seven_eighths(shape.height),
+        .out_width = p->crop ? p->crop : seven_eighths(shape.width),
+        .out_height = p->crop ? p->crop : seven_eighths(shape.height),
         .seed = (uint32_t)p->seed,
         .contrast = 0.2F,
         .brightness = 0.1F,
@@ -369,11 +369,36 @@ static struct weir_train_augment_params augmentation(const struct weir_train_run
 
 // Models.
 
+// Layers for the two kinds of networks, into `layers`; the count of layers is returned.
+
+static size_t mlp(uint32_t hidden, uint32_t width, uint32_t classes,
+                  struct weir_train_layer *layers)
+{
+    for (uint32_t i = 0; i < hidden; i++)
+        layers[i] =
+            (struct weir_train_layer){.kind = WEIR_TRAIN_DENSE, .outputs = width, .relu = true};
+    layers[hidden] = (struct weir_train_layer){.kind = WEIR_TRAIN_DENSE, .outputs = classes};
+    return (size_t)hidden + 1;
+}
+
+// Convolutions of 3 x 3 and stride 2 with `channels` and 2 * `channels` channels, a dense layer of
+// 4 * `channels` units, then `classes`: four layers.
+static size_t convnet(uint32_t channels, uint32_t classes, struct weir_train_layer *layers)
+{
+    for (uint32_t i = 0; i < 2; i++)
+        layers[i] = (struct weir_train_layer){.kind = WEIR_TRAIN_CONVOLUTION,
+                                              .outputs = channels << i,
+                                              .side = 3,
+                                              .stride = 2,
+                                              .relu = true};
+    return 2 + mlp(1, 4 * channels, classes, layers + 2);
+}
+
 static size_t network(const struct weir_train_run_params *p, uint32_t outputs,
                       struct weir_train_layer *layers)
 {
-    return p->network == WEIR_TRAIN_CONVNET ? weir_train_convnet(p->channels, outputs, layers)
-                                            : weir_train_mlp(p->hidden, p->width, outputs, layers);
+    return p->network == WEIR_TRAIN_CONVNET ? convnet(p->channels, outputs, layers)
+                                            : mlp(p->hidden, p->width, outputs, layers);
 }
 
 static struct weir_train_model_params usual(const struct train *train, const char *label,
@@ -390,7 +415,6 @@ static struct weir_train_model_params usual(const struct train *train, const cha
         .element = p->element,
         .products = p->products,
         .grid = p->exact ? GRID : 0,
-        .cublas = p->cublas,
     };
 }
 
@@ -410,8 +434,7 @@ static weir_status create_model(struct train *train)
     const struct weir_train_run_params *p = train->params;
     const uint32_t classes = weir_train_data_classes(p->data);
     const bool head = p->program == WEIR_TRAIN_ENCDEC;
-    const size_t count =
-        head ? weir_train_mlp(1, p->width, classes, layers) : network(p, classes, layers);
+    const size_t count = head ? mlp(1, p->width, classes, layers) : network(p, classes, layers);
     struct weir_train_model_params model = usual(train, head ? "head" : "model", layers, count);
     model.method = p->method;
     model.momentum = p->momentum;

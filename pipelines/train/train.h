@@ -64,7 +64,6 @@ struct weir_train_run_params {
     uint32_t channels; // CONVNET: of its first layer
     weir_train_element element;
     weir_train_products products;
-    const char *cublas;
     bool
         exact; // inputs are integers, activations and their gradients rounded to multiples of 1/64:
                // the bits do not depend on how samples are divided into passes and ranks
@@ -76,9 +75,8 @@ struct weir_train_run_params {
     size_t bucket_bytes; // as weir_buckets_params.cap_bytes
     weir_datatype wire;  // as there
 
-    // AUGMENT: what is cut out, 0: seven eighths of each side; and whether the host does it.
-    uint32_t crop_width;
-    uint32_t crop_height;
+    // AUGMENT: the sides of what is cut out, 0: seven eighths of each; and whether the host does it.
+    uint32_t crop;
     bool augment_on_host;
 
     const char *checkpoint;    // a file; NULL: none

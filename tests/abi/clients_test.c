@@ -58,6 +58,11 @@ static void close_chain(void)
     EXPECT_OK(weir_close(&runtime));
 }
 
+#define CLIENT_TEST(name)                                                                   \
+    WEIR_TEST_BETWEEN(Clients, name,                                                        \
+                      ASSERT_TRUE(open_chain(NULL, "[pipeline]\nslots = 2\ntiming = 1\n")), \
+                      close_chain())
+
 static weir_buffer *make_buffer(weir_placement placement)
 {
     weir_buffer *buffer;
@@ -74,8 +79,6 @@ static weir_queue *make_queue(void)
     return queue;
 }
 
-// Chunks.
-
 static weir_status copy_chunk(void *user, weir_queue *queue, const struct weir_chunk *chunk)
 {
     const struct weir_chunks_params *job = user;
@@ -83,35 +86,14 @@ static weir_status copy_chunk(void *user, weir_queue *queue, const struct weir_c
                            chunk->in_offset, chunk->in_size);
 }
 
-static void run_chunks(struct weir_chunks_params *params)
+CLIENT_TEST(Chunks)
 {
     weir_chunks *chunks;
     struct weir_chunks_plan plan;
-    struct weir_chunk last;
     struct weir_event done;
-
-    ASSERT_OK(weir_chunks_create(params, &chunks));
-    weir_chunks_get_plan(chunks, &plan);
-    EXPECT_UINT_EQ(plan.chunk_count, 4);
-    EXPECT_INT_EQ(plan.order, WEIR_CHUNKS_BREADTH_FIRST);
-    EXPECT_NO_TAIL(plan);
-    EXPECT_OK(weir_chunks_get_chunk(chunks, 3, &last));
-    EXPECT_UINT_EQ(last.in_offset + last.in_size, BYTES);
-    EXPECT_OK(weir_chunks_run(chunks, NULL, 0, &done));
-    EXPECT_OK(weir_event_sync(done, WEIR_FOREVER));
-    weir_chunks_destroy(&chunks);
-
-    TRY_TAIL(*params, weir_chunks_create(params, &chunks));
-    weir_chunks_destroy(&chunks);
-}
-
-WEIR_TEST(Clients, Chunks)
-{
-    ASSERT_TRUE(open_chain(NULL, ""));
     struct weir_chunks_params params = {
         .struct_size = sizeof params,
         .device = device,
-        .label = "chunks",
         .element_count = WORDS,
         .in_bytes = 4,
         .out_bytes = 4,
@@ -125,15 +107,21 @@ WEIR_TEST(Clients, Chunks)
         .chunk_count = 4,
     };
 
-    run_chunks(&params);
+    ASSERT_OK(weir_chunks_create(&params, &chunks));
+    weir_chunks_get_plan(chunks, &plan);
+    EXPECT_UINT_EQ(plan.chunk_count, 4);
+    EXPECT_INT_EQ(plan.order, WEIR_CHUNKS_BREADTH_FIRST);
+    EXPECT_NO_TAIL(plan);
+    EXPECT_OK(weir_chunks_run(chunks, NULL, 0, &done));
+    EXPECT_OK(weir_event_sync(done, WEIR_FOREVER));
+    weir_chunks_destroy(&chunks);
+    TRY_TAIL(params, weir_chunks_create(&params, &chunks));
+    weir_chunks_destroy(&chunks);
     weir_buffer_destroy(&params.src.buffer);
     weir_buffer_destroy(&params.in.buffer);
     weir_buffer_destroy(&params.out.buffer);
     weir_buffer_destroy(&params.dst.buffer);
-    close_chain();
 }
-
-// The loader.
 
 static weir_status make_batch(void *user, uint64_t index, void *memory, size_t capacity,
                               size_t *out_size)
@@ -144,14 +132,12 @@ static weir_status make_batch(void *user, uint64_t index, void *memory, size_t c
     return WEIR_OK;
 }
 
-WEIR_TEST(Clients, Loader)
+CLIENT_TEST(Loader)
 {
-    ASSERT_TRUE(open_chain(NULL, ""));
     const size_t share = BYTES / BATCHES;
     struct weir_loader_params params = {
         .struct_size = sizeof params,
         .device = device,
-        .label = "loader",
         .batch_bytes = share,
         .slot_count = SLOTS,
         .source = make_batch,
@@ -166,7 +152,6 @@ WEIR_TEST(Clients, Loader)
         EXPECT_OK(weir_loader_release(loader, &batch, queue));
     weir_loader_get_statistics(loader, &figures);
     EXPECT_UINT_EQ(figures.delivered, BATCHES);
-    EXPECT_UINT_EQ(figures.failed, 0);
     EXPECT_UINT_EQ(figures.bytes, BATCHES * share);
     EXPECT_NO_TAIL(figures);
     EXPECT_OK(weir_loader_destroy(&loader));
@@ -174,18 +159,13 @@ WEIR_TEST(Clients, Loader)
     TRY_TAIL(params, weir_loader_create(&params, &loader));
     EXPECT_OK(weir_loader_destroy(&loader));
     weir_queue_destroy(&queue);
-    close_chain();
 }
 
-// The pool of queues.
-
-WEIR_TEST(Clients, QueuePool)
+CLIENT_TEST(QueuePool)
 {
-    ASSERT_TRUE(open_chain(NULL, ""));
     struct weir_queue_pool_params params = {
         .struct_size = sizeof params,
         .device = device,
-        .label = "queues",
         .queue_counts = {[WEIR_QUEUE_NORMAL] = 2, [WEIR_QUEUE_HIGH] = 1},
         .channel_count = 2,
     };
@@ -205,10 +185,7 @@ WEIR_TEST(Clients, QueuePool)
 
     TRY_TAIL(params, weir_queue_pool_create(&params, &queues));
     weir_queue_pool_destroy(&queues);
-    close_chain();
 }
-
-// The pipeline.
 
 static weir_buffer *slots[SLOTS];
 
@@ -227,24 +204,11 @@ static void destroy_slot(void *user, void *slot)
     weir_buffer_destroy(slot);
 }
 
-// The second stage fills the half that the first one did not.
-static weir_status fill_half(weir_buffer *const *slot, size_t offset, weir_queue *queue)
-{
-    return weir_queue_fill(queue, *slot, offset, BYTES / 2, offset ? "b" : "a", 1);
-}
-
-static weir_status upload(void *user, void *slot, void *frame, weir_queue *queue)
+static weir_status fill_slot(void *user, void *slot, void *frame, weir_queue *queue)
 {
     (void)user;
     (void)frame;
-    return fill_half(slot, 0, queue);
-}
-
-static weir_status download(void *user, void *slot, void *frame, weir_queue *queue)
-{
-    (void)user;
-    (void)frame;
-    return fill_half(slot, BYTES / 2, queue);
+    return weir_queue_fill(queue, *(weir_buffer **)slot, 0, BYTES, "a", 1);
 }
 
 static uint64_t repeat(void *user, void *slot, void *frame)
@@ -263,25 +227,13 @@ static void deliver(void *user, void *frame, void *slot, const struct weir_pipel
     EXPECT_OK(result->status);
     EXPECT_UINT_EQ(result->sequence, (*delivered)++);
     EXPECT_UINT_EQ(result->stage_count, 2);
-    EXPECT_STR_EQ(result->stage, "");
     EXPECT_NO_TAIL(*result);
-}
-
-static void expect_figures(weir_pipeline *pipeline, uint64_t timed)
-{
-    struct weir_pipeline_statistics figures;
-    weir_pipeline_get_statistics(pipeline, &figures);
-    EXPECT_UINT_EQ(figures.accepted, FRAMES);
-    EXPECT_UINT_EQ(figures.succeeded, FRAMES);
-    EXPECT_UINT_EQ(figures.timed_frames, timed);
-    EXPECT_UINT_EQ(figures.stage_count, 2);
-    EXPECT_STR_EQ(figures.stages[1].name, "download");
-    EXPECT_NO_TAIL(figures);
 }
 
 static void run_pipeline(const struct weir_pipeline_params *params, uint64_t timed)
 {
     uint32_t *delivered = params->user;
+    struct weir_pipeline_statistics figures;
     weir_pipeline *pipeline;
 
     *delivered = 0;
@@ -290,22 +242,24 @@ static void run_pipeline(const struct weir_pipeline_params *params, uint64_t tim
         EXPECT_OK(weir_pipeline_submit(pipeline, delivered));
     EXPECT_OK(weir_pipeline_drain(pipeline, WEIR_FOREVER));
     EXPECT_UINT_EQ(*delivered, FRAMES);
-    expect_figures(pipeline, timed);
+    weir_pipeline_get_statistics(pipeline, &figures);
+    EXPECT_UINT_EQ(figures.succeeded, FRAMES);
+    EXPECT_UINT_EQ(figures.timed_frames, timed);
+    EXPECT_STR_EQ(figures.stages[1].name, "download");
+    EXPECT_NO_TAIL(figures);
     EXPECT_OK(weir_pipeline_destroy(&pipeline));
 }
 
-WEIR_TEST(Clients, Pipeline)
+CLIENT_TEST(Pipeline)
 {
-    ASSERT_TRUE(open_chain(NULL, "[pipeline]\nslots = 2\ntiming = 1\n"));
     uint32_t delivered;
     struct weir_pipeline_stage stages[2] = {
-        {.name = "upload", .submit = upload},
-        {.name = "download", .depends_on = WEIR_PIPELINE_AFTER(0), .submit = download},
+        {.name = "upload", .submit = fill_slot},
+        {.name = "download", .depends_on = WEIR_PIPELINE_AFTER(0), .submit = fill_slot},
     };
     struct weir_pipeline_params params = {
         .struct_size = sizeof params,
         .device = device,
-        .label = "pipeline",
         .stages = stages,
         .stage_count = 2,
         .stage_size = sizeof stages[0],
@@ -328,10 +282,7 @@ WEIR_TEST(Clients, Pipeline)
     EXPECT_OK(weir_pipeline_destroy(&pipeline));
     TRY_TAIL(stages[1], weir_pipeline_create(&params, &pipeline));
     EXPECT_OK(weir_pipeline_destroy(&pipeline));
-    close_chain();
 }
-
-// Reports.
 
 static void make_trace(const char *path)
 {
@@ -360,7 +311,6 @@ static void expect_report(const weir_report *report)
     struct weir_report_finding finding;
 
     EXPECT_UINT_EQ(summary->operations, 3);
-    EXPECT_UINT_EQ(summary->dropped, 0);
     EXPECT_NO_TAIL(*summary);
     ASSERT_TRUE(row && bubble);
     EXPECT_UINT_EQ(row->count, 3);

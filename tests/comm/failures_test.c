@@ -1,9 +1,7 @@
 // Failures of collectives: what every rank is told, and what is refused after them.
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/runtime/runtime.h"
 #include "tests/comm/rig.h"
 
 static weir_status reduce_at(struct comm_rig *rig, uint32_t rank)
@@ -45,37 +43,6 @@ COMM_FAKE_TEST(CommFailures, Abort, "hang_at = 1", 2)
                               "the loss is no number", "failures_test.c:");
     EXPECT_INT_EQ(weir_comm_error(rig->comms[1]), WEIR_ERROR_COMM);
     COMM_RIG_EXPECT_WORDS("the loss is no number");
-}
-
-static struct weir_module_ops null_ops;
-static atomic_bool fails;
-
-static weir_status queue_finish(const struct weir_link *link, weir_queue *queue)
-{
-    return atomic_load(&fails) ? WEIR_ERROR_DEVICE : null_ops.queue_finish(link, queue);
-}
-
-static void take_over(weir_runtime *runtime)
-{
-    static struct weir_module_ops ops;
-    struct weir_link *backend = &runtime->chain.links[runtime->chain.count - 1];
-    null_ops = *backend->ops;
-    ops = null_ops;
-    ops.queue_finish = queue_finish;
-    backend->ops = &ops;
-}
-
-// A module may fail without telling why: the communicator has failed nevertheless.
-COMM_FAKE_TEST(CommFailures, TheDriverFailsWithoutADetail, "", 1)
-{
-    take_over(rig->runtime);
-    atomic_store(&fails, true);
-    EXPECT_OK(reduce_at(rig, 0));
-    EXPECT_INT_EQ(weir_queue_sync(rig->queues[0], WEIR_FOREVER), WEIR_ERROR_DEVICE);
-    atomic_store(&fails, false);
-    EXPECT_INT_EQ(weir_comm_error(rig->comms[0]), WEIR_ERROR_DEVICE);
-    EXPECT_OK(weir_queue_recover(rig->queues[0]));
-    EXPECT_INT_EQ(reduce_at(rig, 0), WEIR_ERROR_DEVICE);
 }
 
 // What is before rank 0's collective fails once the gate is open.

@@ -439,19 +439,6 @@ NCCL_TEST(CommNccl, ARankThatLeaves, 2, 20 * SECOND)
                           "nccl_test.c:");
 }
 
-// A queue that has failed takes no part, and the others hear why.
-NCCL_TEST(CommNccl, AQueueThatHasFailed, 2, 20 * SECOND)
-{
-    struct comm_rig_gate gate = COMM_RIG_GATE;
-    gate.status = WEIR_ERROR_SYSTEM;
-    EXPECT_OK(weir_queue_host_call(rig->queues[0], comm_rig_pass, &gate));
-    EXPECT_OK(all_reduce(rig, 0, 8));
-    EXPECT_OK(all_reduce(rig, 1, 8));
-    comm_rig_open_gate(&gate);
-    COMM_RIG_EXPECT_CAUSE(rig->queues[1], "all-reduce 1 of 'grads'", "rank 0 cannot take part",
-                          "a host call, failed");
-}
-
 // A failure that comes through a wait, when the collective has run already.
 NCCL_TEST(CommNccl, AFailureThroughAWait, 2, 20 * SECOND)
 {

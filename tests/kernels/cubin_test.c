@@ -95,56 +95,50 @@ static struct file make(unsigned abi, unsigned flags, unsigned type, const char 
     return file;
 }
 
-// From memory of just that size, so that the address sanitizer sees what is read beyond it.
-struct image {
+// What was read last.
+static struct {
     const char *format;
     char target[KC_TARGET_SIZE];
-};
+    struct kc_kernels kernels;
+    char message[256];
+} found;
 
-static bool read_file(const struct file *file, struct image *image, struct kc_kernels *entries,
-                      char *message)
+// From memory of just that size, so that the address sanitizer sees what is read beyond it.
+static bool read_file(const struct file *file)
 {
     struct weir_long_text report = {0};
     void *copy = malloc(file->size ? file->size : 1);
-    *image = (struct image){.format = NULL};
-    *entries = (struct kc_kernels){NULL, 0};
+    kc_kernels_finish(&found.kernels);
     if (!copy)
         exit(EXIT_FAILURE);
     memcpy(copy, file->data, file->size);
-    const bool fine =
-        kc_image_read("k.cubin", copy, file->size, &image->format, image->target, entries, &report);
+    const bool fine = kc_image_read("k.cubin", copy, file->size, &found.format, found.target,
+                                    &found.kernels, &report);
     free(copy);
-    snprintf(message, 256, "%s", report.text ? report.text : "");
+    snprintf(found.message, sizeof found.message, "%s", report.text ? report.text : "");
     free(report.text);
     return fine;
 }
 
-static void expect_target(const struct file *file, const char *target)
+static void expect_target(const struct file *file, const char *format, const char *target,
+                          size_t count, unsigned second)
 {
-    struct image image;
-    struct kc_kernels entries;
-    char message[256];
-    if (!read_file(file, &image, &entries, message))
-        weir_test_fail(__FILE__, __LINE__, "%s: %s", target, message);
-    EXPECT_STR_EQ(image.format, WEIR_IMAGE_CUBIN);
-    EXPECT_STR_EQ(image.target, target);
-    ASSERT_UINT_EQ(entries.count, 1);
-    EXPECT_STR_EQ(entries.items[0].name, "k");
-    ASSERT_UINT_EQ(entries.items[0].parameter_count, 2);
-    EXPECT_UINT_EQ(entries.items[0].parameters[0].size, 8);
-    EXPECT_UINT_EQ(entries.items[0].parameters[1].size, 4);
-    kc_kernels_finish(&entries);
+    EXPECT_TRUE(read_file(file));
+    EXPECT_STR_EQ(found.format, format);
+    EXPECT_STR_EQ(found.target, target);
+    ASSERT_UINT_EQ(found.kernels.count, count);
+    const struct kc_kernel *first = &found.kernels.items[0];
+    EXPECT_STR_EQ(first->name, "k");
+    ASSERT_UINT_EQ(first->parameter_count, 2);
+    EXPECT_UINT_EQ(first->parameters[0].size, 8);
+    EXPECT_UINT_EQ(first->parameters[1].size, second);
 }
 
 static void expect_refused(const struct file *file, const char *part)
 {
-    struct image image;
-    struct kc_kernels entries;
-    char message[256];
-    EXPECT_FALSE(read_file(file, &image, &entries, message));
-    EXPECT_CONTAINS(message, "error: k.cubin ");
-    EXPECT_CONTAINS(message, part);
-    kc_kernels_finish(&entries);
+    EXPECT_FALSE(read_file(file));
+    EXPECT_CONTAINS(found.message, "error: k.cubin ");
+    EXPECT_CONTAINS(found.message, part);
 }
 
 // As CUDA 12 and 13 write them.
@@ -152,16 +146,18 @@ static const char no_letter[] = "-arch sm_90 -m 64", letter[] = "-arch sm_90a -m
 
 WEIR_TEST(Cubin, TellsItsGpuAndItsKernels)
 {
-    const struct file files[] = {
-        make(7, 0x5a055a, ET_EXEC, ""),      make(7, 0x5a0d5a, ET_EXEC, ""),
-        make(8, 0x6005a04, ET_EXEC, letter), make(8, 0x6005a04, ET_EXEC, no_letter),
-        make(8, 0x6006402, ET_EXEC, letter),
+    static const struct {
+        unsigned abi, flags;
+        const char *note, *target;
+    } rows[] = {
+        {7, 0x5a055a, "", "sm_90"},       {7, 0x5a0d5a, "", "sm_90a"},
+        {8, 0x6005a04, letter, "sm_90a"}, {8, 0x6005a04, no_letter, "sm_90"},
+        {8, 0x6006402, letter, "sm_100"}, // the note is of something else
     };
-    expect_target(&files[0], "sm_90");
-    expect_target(&files[1], "sm_90a");
-    expect_target(&files[2], "sm_90a");
-    expect_target(&files[3], "sm_90");
-    expect_target(&files[4], "sm_100"); // the note is of something else
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct file file = make(rows[i].abi, rows[i].flags, ET_EXEC, rows[i].note);
+        expect_target(&file, WEIR_IMAGE_CUBIN, rows[i].target, 1, 4);
+    }
 }
 
 WEIR_TEST(Cubin, OfAnotherKindIsRefused)
@@ -206,17 +202,11 @@ WEIR_TEST(Cubin, DamagedInOnePlace)
     for (size_t i = 0; i < whole.size; i++)
         for (size_t v = 0; v < sizeof values; v++) {
             struct file file = whole;
-            struct image image;
-            struct kc_kernels entries;
-            char message[256];
             file.data[i] = values[v];
-            if (read_file(&file, &image, &entries, message)) {
-                taken++;
-            } else {
-                refused++;
-                EXPECT_CONTAINS(message, "error: k.cubin ");
-            }
-            kc_kernels_finish(&entries);
+            const bool fine = read_file(&file);
+            *(fine ? &taken : &refused) += 1;
+            if (!fine)
+                EXPECT_CONTAINS(found.message, "error: k.cubin ");
         }
     EXPECT_TRUE(refused > 0 && taken > 0);
 }
@@ -228,20 +218,11 @@ static const char ptx[] = "// text\n.version 9.0\n.target sm_90a\n.visible .entr
 WEIR_TEST(Ptx, TellsItsGpuAndItsKernels)
 {
     struct file file = {.size = sizeof ptx - 1};
-    struct image image;
-    struct kc_kernels entries;
-    char message[256];
     memcpy(file.data, ptx, sizeof ptx);
-    EXPECT_TRUE(read_file(&file, &image, &entries, message));
-    EXPECT_STR_EQ(image.format, WEIR_IMAGE_PTX);
-    EXPECT_STR_EQ(image.target, "sm_90a");
-    ASSERT_UINT_EQ(entries.count, 3);
-    ASSERT_UINT_EQ(entries.items[0].parameter_count, 2);
-    EXPECT_UINT_EQ(entries.items[0].parameters[0].size, 8);
-    EXPECT_UINT_EQ(entries.items[0].parameters[1].size, 12);
-    EXPECT_STR_EQ(entries.items[1].name, "l");
-    EXPECT_UINT_EQ(entries.items[1].parameter_count + entries.items[2].parameter_count, 0);
-    kc_kernels_finish(&entries);
+    expect_target(&file, WEIR_IMAGE_PTX, "sm_90a", 3, 12);
+    const struct kc_kernel *others = found.kernels.items + 1;
+    EXPECT_STR_EQ(others->name, "l");
+    EXPECT_UINT_EQ(others[0].parameter_count + others[1].parameter_count, 0);
 }
 
 // The driver refuses what is cut off in a kernel; here nothing is read beyond its end.
@@ -251,11 +232,7 @@ WEIR_TEST(Ptx, CutOff)
     const size_t head = (size_t)(strstr(ptx, "sm_9") + 4 - ptx);
     memcpy(file.data, ptx, sizeof ptx);
     for (; file.size < sizeof ptx; file.size++) {
-        struct image image;
-        struct kc_kernels entries;
-        char message[256];
-        EXPECT_INT_EQ(read_file(&file, &image, &entries, message), file.size >= head);
-        EXPECT_TRUE(entries.count <= 3);
-        kc_kernels_finish(&entries);
+        EXPECT_INT_EQ(read_file(&file), file.size >= head);
+        EXPECT_TRUE(found.kernels.count <= 3);
     }
 }

@@ -50,6 +50,9 @@ static void close_rig(struct rig *rig)
     EXPECT_OK(weir_close(&rig->runtime));
 }
 
+#define RIG_TEST(name) \
+    WEIR_TEST_WITH(Images, name, struct rig, rig, (open_rig(rig), true), close_rig(rig))
+
 // What these return is the rig's.
 static weir_kernel *kernel_of(struct rig *rig, const char *name)
 {
@@ -191,33 +194,27 @@ static void read_format(struct rig *rig, weir_channel_order order, weir_channel_
     }
 }
 
-WEIR_TEST(Images, ReadsOfFractions)
+RIG_TEST(ReadsOfFractions)
 {
-    struct rig rig;
-    open_rig(&rig);
     for (size_t o = 0; o < COUNT(orders); o++)
         for (size_t t = 0; t < COUNT(fractions); t++)
             if (is_format(orders[o], fractions[t]))
-                read_format(&rig, orders[o], fractions[t]);
-    close_rig(&rig);
+                read_format(rig, orders[o], fractions[t]);
 }
 
-WEIR_TEST(Images, SamplersOfTheProgram)
+RIG_TEST(SamplersOfTheProgram)
 {
     static const unsigned same[] = {WEIR_ADDRESS_CLAMP | WEIR_FILTER_NEAREST,
                                     WEIR_ADDRESS_CLAMP_TO_EDGE | WEIR_FILTER_LINEAR,
                                     WEIR_COORDS_NORMALIZED | WEIR_ADDRESS_REPEAT |
                                         WEIR_FILTER_LINEAR};
-    struct rig rig;
     struct image image;
-    open_rig(&rig);
     images_make(&image, WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 7, 5, 1);
     for (unsigned which = 0; which < COUNT(same); which++)
-        compare_reads(&rig, "read_constant",
+        compare_reads(rig, "read_constant",
                       &(struct view){.image = &image, .sampler = same[which], .dimensions = 2},
                       which);
     free(image.data);
-    close_rig(&rig);
 }
 
 static void compare_integers(struct rig *rig, const struct image *image, unsigned sampler)
@@ -279,26 +276,23 @@ WEIR_TEST(Images, ReadsOfIntegers)
     with_formats(integers, COUNT(integers), 1, compare_integer_reads);
 }
 
-WEIR_TEST(Images, ReadsOfPlainElements)
+RIG_TEST(ReadsOfPlainElements)
 {
-    struct rig rig;
     uint32_t values[2 * LINE], got[2 * LINE][4];
-    open_rig(&rig);
     for (uint32_t i = 0; i < 2 * LINE; i++)
         values[i] = i * 0x01010101u;
     const struct weir_image_layout layout =
         weir_image_2d(WEIR_ORDER_R, WEIR_CHANNEL_UNSIGNED_INT32, LINE, 1);
-    weir_buffer *pixels = buffer_of(&rig, values, sizeof values);
-    weir_buffer *out = buffer_of(&rig, got, sizeof got);
-    EXPECT_OK(weir_queue_launch(rig.queue, kernel_of(&rig, "read_plain"), weir_dim(2, 1, 1),
+    weir_buffer *pixels = buffer_of(rig, values, sizeof values);
+    weir_buffer *out = buffer_of(rig, got, sizeof got);
+    EXPECT_OK(weir_queue_launch(rig->queue, kernel_of(rig, "read_plain"), weir_dim(2, 1, 1),
                                 weir_dim(LINE, 1, 1), weir_image_in(pixels, 0, &layout),
                                 weir_whole_out(out)));
-    EXPECT_OK(weir_download(rig.queue, got, out, 0, sizeof got));
+    EXPECT_OK(weir_download(rig->queue, got, out, 0, sizeof got));
     for (uint32_t i = 0; i < 2 * LINE; i++) { // from LINE on outside: the last one
         EXPECT_UINT_EQ(got[i][0], values[i < LINE ? i : LINE - 1]);
         EXPECT_UINT_EQ(got[i][3], 1);
     }
-    close_rig(&rig);
 }
 
 // Writes. The kernels write a pixel on each side too, which must not change a byte.
@@ -425,26 +419,23 @@ WEIR_TEST(Images, WritesOfIntegers)
     with_formats(integers, COUNT(integers), 1, compare_integer_writes);
 }
 
-WEIR_TEST(Images, ReadAndWritten)
+RIG_TEST(ReadAndWritten)
 {
-    struct rig rig;
     float values[4][4][4];
-    open_rig(&rig);
     for (int i = 0; i < 64; i++)
         (&values[0][0][0])[i] = (float)i;
     const struct weir_image_layout layout =
         weir_image_2d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 4, 4);
-    weir_buffer *pixels = buffer_of(&rig, values, sizeof values);
-    EXPECT_OK(weir_queue_launch(rig.queue, kernel_of(&rig, "twice"), weir_dim(1, 1, 1),
+    weir_buffer *pixels = buffer_of(rig, values, sizeof values);
+    EXPECT_OK(weir_queue_launch(rig->queue, kernel_of(rig, "twice"), weir_dim(1, 1, 1),
                                 weir_dim(4, 4, 1), weir_image_inout(pixels, 0, &layout)));
-    EXPECT_OK(weir_download(rig.queue, values, pixels, 0, sizeof values));
+    EXPECT_OK(weir_download(rig->queue, values, pixels, 0, sizeof values));
     for (int i = 0; i < 64; i++)
         EXPECT_TRUE((&values[0][0][0])[i] == (float)(2 * i));
-    close_rig(&rig);
 }
 
 // Source at run time has the same images.
-WEIR_TEST(Images, SourceAtRunTime)
+RIG_TEST(SourceAtRunTime)
 {
     static const char source[] =
         "const sampler_t half_way = CLK_NORMALIZED_COORDS_FALSE | CLK_ADDRESS_CLAMP_TO_EDGE |\n"
@@ -456,34 +447,30 @@ WEIR_TEST(Images, SourceAtRunTime)
         "    int2 at = (int2)((int)get_global_id(0), (int)get_global_id(1));\n"
         "    write_imagef(out, at, read_imagef(in, half_way, convert_float2(at) + 1.0f));\n"
         "}\n";
-    struct rig rig;
     unsigned char values[4][4], got[4][4];
-    open_rig(&rig);
-    if (!create(&rig, source, WEIR_OK)) {
-        close_rig(&rig);
+    if (!create(rig, source, WEIR_OK)) {
         WEIR_SKIP("this device compiles no source");
     }
     for (int i = 0; i < 16; i++)
         values[i / 4][i % 4] = (unsigned char)(8 * i);
     const struct weir_image_layout layout =
         weir_image_2d(WEIR_ORDER_R, WEIR_CHANNEL_UNORM_INT8, 4, 4);
-    weir_kernel *kernel = kernel_of(&rig, "shift");
-    weir_buffer *in = buffer_of(&rig, values, sizeof values);
-    weir_buffer *out = buffer_of(&rig, values, sizeof values);
-    EXPECT_OK(weir_queue_launch(rig.queue, kernel, weir_dim(1, 1, 1), weir_dim(4, 4, 1),
+    weir_kernel *kernel = kernel_of(rig, "shift");
+    weir_buffer *in = buffer_of(rig, values, sizeof values);
+    weir_buffer *out = buffer_of(rig, values, sizeof values);
+    EXPECT_OK(weir_queue_launch(rig->queue, kernel, weir_dim(1, 1, 1), weir_dim(4, 4, 1),
                                 weir_image_in(in, 0, &layout), weir_image_out(out, 0, &layout)));
-    EXPECT_OK(weir_download(rig.queue, got, out, 0, sizeof got));
+    EXPECT_OK(weir_download(rig->queue, got, out, 0, sizeof got));
     for (int y = 0; y < 4; y++)
         for (int x = 0; x < 4; x++) // the mean of four pixels
             EXPECT_INT_EQ(got[y][x], (values[y][x] + values[y][x < 3 ? x + 1 : 3] +
                                       values[y < 3 ? y + 1 : 3][x] +
                                       values[y < 3 ? y + 1 : 3][x < 3 ? x + 1 : 3]) /
                                          4);
-    close_rig(&rig);
 }
 
 // What the compiler says does not name the cause.
-WEIR_TEST(Images, HiddenByMacros)
+RIG_TEST(HiddenByMacros)
 {
     static const char *const sources[] = {
         "#define IN read_only image2d_t\n"
@@ -495,72 +482,62 @@ WEIR_TEST(Images, HiddenByMacros)
         "{ *out = read_imagef(in, how, (int2)(0, 0)); }\n",
         "#define KERNEL __kernel\n"
         "KERNEL void k(read_only image2d_t in) { (void)in; }\n"};
-    struct rig rig;
-    open_rig(&rig);
     for (size_t i = 0; i < COUNT(sources); i++) {
-        if (!create(&rig, sources[i], WEIR_ERROR_BUILD)) {
-            close_rig(&rig);
+        if (!create(rig, sources[i], WEIR_ERROR_BUILD)) {
             WEIR_SKIP("this device compiles no source");
         }
         EXPECT_CONTAINS(weir_last_error_text(),
                         "where macros hide '__kernel', 'sampler_t' or a type of images, write "
                         "these out; mend the source");
     }
-    close_rig(&rig);
 }
 
-WEIR_TEST(Images, HalfATurn)
+RIG_TEST(HalfATurn)
 {
     enum {
         SIDE = 8
     };
     const uint32_t width = SIDE, height = SIDE;
     const float sine = 0.0f, cosine = -1.0f;
-    struct rig rig;
     float values[SIDE][SIDE][4], got[SIDE][SIDE][4];
-    open_rig(&rig);
-    weir_queue *queue = rig.queue;
+    weir_queue *queue = rig->queue;
     for (int i = 0; i < SIDE * SIDE * 4; i++)
         (&values[0][0][0])[i] = (float)(i * i);
-    weir_kernel *turn = kernel_of(&rig, "turn");
-    weir_buffer *in = buffer_of(&rig, values, sizeof values);
-    weir_buffer *out = buffer_of(&rig, values, sizeof values);
+    weir_kernel *turn = kernel_of(rig, "turn");
+    weir_buffer *in = buffer_of(rig, values, sizeof values);
+    weir_buffer *out = buffer_of(rig, values, sizeof values);
     const struct weir_image_layout layout =
         weir_image_2d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, width, height);
     EXPECT_OK(weir_queue_launch_global(queue, turn, weir_dim(width, height, 1),
                                        weir_image_in(in, 0, &layout),
                                        weir_image_out(out, 0, &layout), sine, cosine));
-    EXPECT_OK(weir_download(rig.queue, got, out, 0, sizeof got));
+    EXPECT_OK(weir_download(rig->queue, got, out, 0, sizeof got));
     for (int y = 0; y < SIDE; y++)
         for (int x = 0; x < SIDE; x++)
             for (int c = 0; c < 4; c++)
                 EXPECT_TRUE(got[y][x][c] == values[SIDE - 1 - y][SIDE - 1 - x][c]);
-    close_rig(&rig);
 }
 
-WEIR_TEST(Images, SizesAndFormats)
+RIG_TEST(SizesAndFormats)
 {
     static const int32_t wanted[10] = {
         7, 5, 3, 3, 2, 11, 13, WEIR_ORDER_BGRA, WEIR_CHANNEL_UNORM_INT8, 8};
-    struct rig rig;
     int32_t got[10] = {0};
-    open_rig(&rig);
     const struct weir_image_layout solid = weir_image_3d(WEIR_ORDER_R, WEIR_CHANNEL_FLOAT, 7, 5, 3),
                                    array = weir_image_3d(WEIR_ORDER_R, WEIR_CHANNEL_FLOAT, 7, 5, 2),
                                    flat = weir_image_2d(WEIR_ORDER_BGRA, WEIR_CHANNEL_UNORM_INT8,
                                                         11, 13);
     static const char bytes[4096];
-    weir_buffer *pixels = buffer_of(&rig, bytes, sizeof bytes);
-    weir_buffer *out = buffer_of(&rig, got, sizeof got);
+    weir_buffer *pixels = buffer_of(rig, bytes, sizeof bytes);
+    weir_buffer *out = buffer_of(rig, got, sizeof got);
     const struct weir_argument arguments[] = {weir_image_in(pixels, 0, &solid),
                                               weir_image_in(pixels, 0, &array),
                                               weir_image_in(pixels, 0, &flat), weir_whole_out(out)};
-    EXPECT_OK(weir_queue_launch_array(rig.queue, kernel_of(&rig, "tell"), weir_dim(1, 1, 1),
+    EXPECT_OK(weir_queue_launch_array(rig->queue, kernel_of(rig, "tell"), weir_dim(1, 1, 1),
                                       weir_dim(1, 1, 1), arguments, 7));
-    EXPECT_OK(weir_download(rig.queue, got, out, 0, sizeof got));
+    EXPECT_OK(weir_download(rig->queue, got, out, 0, sizeof got));
     for (int i = 0; i < 10; i++)
         EXPECT_INT_EQ(got[i], wanted[i]);
-    close_rig(&rig);
 }
 
 // Bad images.
@@ -575,7 +552,7 @@ static void refused(struct rig *rig, struct weir_argument range, struct weir_arg
     EXPECT_CONTAINS(weir_last_error_text(), sentence);
 }
 
-WEIR_TEST(Images, RefusedLayouts)
+RIG_TEST(RefusedLayouts)
 {
     static const char bytes[1024];
     static const uint32_t rgba = WEIR_ORDER_RGBA | (uint32_t)WEIR_CHANNEL_FLOAT << 16,
@@ -603,19 +580,17 @@ WEIR_TEST(Images, RefusedLayouts)
                                    large = weir_image_2d(WEIR_ORDER_RGBA, WEIR_CHANNEL_FLOAT, 1024,
                                                          1024),
                                    *none = NULL;
-    struct rig rig;
-    open_rig(&rig);
-    kernel_of(&rig, "twice");
-    weir_buffer *pixels = buffer_of(&rig, bytes, sizeof bytes);
+    kernel_of(rig, "twice");
+    weir_buffer *pixels = buffer_of(rig, bytes, sizeof bytes);
     const struct weir_argument whole = weir_whole_inout(pixels);
     for (size_t i = 0; i < COUNT(cases); i++)
-        refused(&rig, whole, weir_value(&cases[i].layout, sizeof cases[i].layout),
+        refused(rig, whole, weir_value(&cases[i].layout, sizeof cases[i].layout),
                 cases[i].sentence);
-    refused(&rig, weir_inout(pixels, 0, 1008), weir_value(&good, sizeof good),
+    refused(rig, weir_inout(pixels, 0, 1008), weir_value(&good, sizeof good),
             "launch: parameter 1, 'image__layout': an image of 1024 bytes in a range of 1008");
-    refused(&rig, weir_null(), weir_value(&good, sizeof good),
+    refused(rig, weir_null(), weir_value(&good, sizeof good),
             "pass a larger range, by weir_image_in()");
-    refused(&rig, whole, // as a vector of as many bytes
+    refused(rig, whole, // as a vector of as many bytes
             (struct weir_argument){.kind = WEIR_PARAMETER_VALUE,
                                    .scalar = WEIR_SCALAR_U32,
                                    .size = sizeof large,
@@ -624,7 +599,6 @@ WEIR_TEST(Images, RefusedLayouts)
             "an image of 16777216 bytes in a range of 1024");
     const struct weir_argument of_none[] = {weir_image_inout(pixels, 0, none)},
                                outside[] = {weir_image_inout(pixels, 0, &high)};
-    refused(&rig, of_none[0], of_none[1], "an empty range");
-    refused(&rig, outside[0], outside[1], "'image__pixels'");
-    close_rig(&rig);
+    refused(rig, of_none[0], of_none[1], "an empty range");
+    refused(rig, outside[0], outside[1], "'image__pixels'");
 }

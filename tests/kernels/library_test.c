@@ -26,14 +26,11 @@ struct run {
     int pocl_before; // the first version of PoCL that ends the process; 0: none
 };
 
-static void make(struct run *run, size_t in_count, size_t out_count)
+static bool make(struct run *run)
 {
-    run->in_count = in_count;
-    run->out_count = out_count;
-    run->in = calloc(in_count, sizeof *run->in);
-    run->out = calloc(out_count, sizeof *run->out);
-    if (!run->in || !run->out)
-        abort();
+    run->in = calloc(run->in_count, sizeof *run->in);
+    run->out = calloc(run->out_count, sizeof *run->out);
+    return run->in && run->out;
 }
 
 static void finish(struct run *run)
@@ -92,11 +89,17 @@ static bool execute(struct run *run)
     return run->out[0] == 1;
 }
 
-#define SKIP_LACKING(run, what)                                     \
-    do {                                                            \
-        finish(run);                                                \
-        WEIR_SKIP("this device's OpenCL C does not have %s", what); \
-    } while (0)
+// A test of one bundle, with so many blocks of work-items, and so many words of arguments and results.
+#define LIBRARY_TEST(name, subject, blocks, items, in_words, out_words) \
+    WEIR_TEST_WITH(Library, name, struct run, run,                      \
+                   (*run = (struct run){.bundle = &library_##subject,   \
+                                        .grid = blocks,                 \
+                                        .block = items,                 \
+                                        .in_count = in_words,           \
+                                        .out_count = out_words},        \
+                    make(run)),                                         \
+                   finish(run))
+#define SKIP_LACKING(what) WEIR_SKIP("this device's OpenCL C does not have %s", what)
 
 static uint32_t next(uint32_t *state)
 {
@@ -133,41 +136,29 @@ enum {
     ITEMS = 16 * 9 * 4
 };
 
-static void fill_ids(struct run *run, const struct weir_bundle *bundle)
+LIBRARY_TEST(WorkItems, work_items, weir_dim(2, 3, 2), weir_dim(8, 3, 2), ITEMS, 1 + 3 * ITEMS)
 {
-    *run = (struct run){.bundle = bundle, .grid = weir_dim(2, 3, 2), .block = weir_dim(8, 3, 2)};
-    make(run, ITEMS, 1 + 3 * ITEMS);
     for (uint32_t i = 0; i < ITEMS; i++)
         run->in[i] = i * 7;
-}
-
-WEIR_TEST(Library, WorkItems)
-{
-    struct run run;
-    fill_ids(&run, &library_work_items);
-    ASSERT_TRUE(execute(&run));
+    ASSERT_TRUE(execute(run));
     for (size_t i = 0; i < ITEMS; i++) {
-        expect("get_global_offset", i, run.out[1 + 3 * i], 0);
-        expect("get_work_dim", i, run.out[2 + 3 * i], 3);
-        expect("a value", i, run.out[3 + 3 * i], (double)i * 7);
+        expect("get_global_offset", i, run->out[1 + 3 * i], 0);
+        expect("get_work_dim", i, run->out[2 + 3 * i], 3);
+        expect("a value", i, run->out[3 + 3 * i], (double)i * 7);
     }
-    finish(&run);
 }
 
-WEIR_TEST(Library, LinearIds)
+LIBRARY_TEST(LinearIds, linear_ids, weir_dim(2, 3, 2), weir_dim(8, 3, 2), ITEMS, 1 + 3 * ITEMS)
 {
-    struct run run;
-    fill_ids(&run, &library_linear_ids);
-    if (!execute(&run))
-        SKIP_LACKING(&run, "get_global_linear_id");
+    if (!execute(run))
+        SKIP_LACKING("get_global_linear_id");
     for (size_t i = 0; i < ITEMS; i++) {
         const size_t x = i % 16, y = i / 16 % 9, z = i / 16 / 9;
-        expect("get_global_linear_id", i, run.out[1 + 3 * i], (double)i);
-        expect("get_local_linear_id", i, run.out[2 + 3 * i],
+        expect("get_global_linear_id", i, run->out[1 + 3 * i], (double)i);
+        expect("get_local_linear_id", i, run->out[2 + 3 * i],
                (double)((z % 2 * 3 + y % 3) * 8 + x % 8));
-        expect("get_enqueued_local_size", i, run.out[3 + 3 * i], 3);
+        expect("get_enqueued_local_size", i, run->out[3 + 3 * i], 3);
     }
-    finish(&run);
 }
 
 // Halves.
@@ -281,17 +272,14 @@ static void fill_halves(struct run *run)
     }
 }
 
-WEIR_TEST(Library, Half)
+LIBRARY_TEST(Half, half, weir_dim(HALVES / 64, 1, 1), weir_dim(64, 1, 1), (size_t)4 * HALVES,
+             1 + (size_t)HALF_RESULTS * HALVES)
 {
-    struct run run = {.bundle = &library_half,
-                      .grid = weir_dim(HALVES / 64, 1, 1),
-                      .block = weir_dim(64, 1, 1)};
-    make(&run, (size_t)4 * HALVES, 1 + (size_t)HALF_RESULTS * HALVES);
-    fill_halves(&run);
-    if (!execute(&run))
-        SKIP_LACKING(&run, "cl_khr_fp16");
+    fill_halves(run);
+    if (!execute(run))
+        SKIP_LACKING("cl_khr_fp16");
     for (size_t i = 0; i < HALVES; i++) {
-        const uint32_t *in = run.in + 4 * i, *got = run.out + 1 + HALF_RESULTS * i;
+        const uint32_t *in = run->in + 4 * i, *got = run->out + 1 + HALF_RESULTS * i;
         if (!isnan(value_of(in[0]))) {
             check_floats(i, in, got);
             check_conversions(i, in, got);
@@ -300,7 +288,6 @@ WEIR_TEST(Library, Half)
                 EXPECT_TRUE(isnan(value_of(got[k])));
         }
     }
-    finish(&run);
 }
 
 // Sub-groups: a block of 80, so that on CUDA the third has 16 work-items.
@@ -390,22 +377,19 @@ static void check_shuffles(const struct group *group, size_t lane, const uint32_
     expect("ballot_exclusive_scan", item, got[22], __builtin_popcount(ballot_of(group, lane)));
 }
 
-WEIR_TEST(Library, SubGroups)
+LIBRARY_TEST(SubGroups, sub_groups, weir_dim(1, 1, 1), weir_dim(GROUP_ITEMS, 1, 1), GROUP_ITEMS,
+             1 + GROUP_RESULTS * GROUP_ITEMS)
 {
-    struct run run = {.bundle = &library_sub_groups,
-                      .grid = weir_dim(1, 1, 1),
-                      .block = weir_dim(GROUP_ITEMS, 1, 1)};
     int32_t values[GROUP_ITEMS];
-    make(&run, GROUP_ITEMS, 1 + GROUP_RESULTS * GROUP_ITEMS);
     uint32_t state = 5;
     for (size_t i = 0; i < GROUP_ITEMS; i++) {
         values[i] = i == 40 ? 7 : (int32_t)(next(&state) % 2000) + 8;
-        run.in[i] = (uint32_t)values[i];
+        run->in[i] = (uint32_t)values[i];
     }
-    if (!execute(&run))
-        SKIP_LACKING(&run, "sub-groups with ballots, shuffles and rotations");
+    if (!execute(run))
+        SKIP_LACKING("sub-groups with ballots, shuffles and rotations");
     for (size_t i = 0; i < GROUP_ITEMS; i++) {
-        const uint32_t *got = run.out + 1 + GROUP_RESULTS * i;
+        const uint32_t *got = run->out + 1 + GROUP_RESULTS * i;
         const size_t lane = i % WARP, first = i - lane;
         const size_t size = GROUP_ITEMS - first < WARP ? GROUP_ITEMS - first : WARP;
         const struct group group = {first, size, values + first};
@@ -417,7 +401,6 @@ WEIR_TEST(Library, SubGroups)
         check_scans(&group, lane, got);
         check_shuffles(&group, lane, got);
     }
-    finish(&run);
 }
 
 // Work-groups of 8 x 5 x 2 work-items, which are three sub-groups, the last of 16.
@@ -447,26 +430,22 @@ static void check_block(const struct group *group, size_t item, const uint32_t *
            least_of(group, item + 1, INT32_MAX));
 }
 
-WEIR_TEST(Library, WorkGroups)
+LIBRARY_TEST(WorkGroups, work_groups, weir_dim(BLOCKS, 1, 1), weir_dim(8, 5, 2),
+             BLOCKS *BLOCK_ITEMS, 1 + BLOCK_RESULTS * BLOCKS * BLOCK_ITEMS)
 {
-    struct run run = {.bundle = &library_work_groups,
-                      .grid = weir_dim(BLOCKS, 1, 1),
-                      .block = weir_dim(8, 5, 2)};
     int32_t values[BLOCKS * BLOCK_ITEMS];
-    make(&run, BLOCKS * BLOCK_ITEMS, 1 + BLOCK_RESULTS * BLOCKS * BLOCK_ITEMS);
     uint32_t state = 9;
     for (size_t i = 0; i < BLOCKS * BLOCK_ITEMS; i++) {
         values[i] = i == 100 ? 7 : (int32_t)(next(&state) % 2000) + 8;
-        run.in[i] = (uint32_t)values[i];
+        run->in[i] = (uint32_t)values[i];
     }
-    if (!execute(&run))
-        SKIP_LACKING(&run, "functions of work-groups");
+    if (!execute(run))
+        SKIP_LACKING("functions of work-groups");
     for (size_t i = 0; i < BLOCKS * BLOCK_ITEMS; i++) {
         const size_t first = i / BLOCK_ITEMS * BLOCK_ITEMS;
         const struct group group = {first, BLOCK_ITEMS, values + first};
-        check_block(&group, i - first, run.out + 1 + BLOCK_RESULTS * i);
+        check_block(&group, i - first, run->out + 1 + BLOCK_RESULTS * i);
     }
-    finish(&run);
 }
 
 // Atomics of OpenCL C 2.0.
@@ -527,57 +506,45 @@ static void check_words(const struct totals *totals, const uint32_t *got)
 }
 
 // Values are below 1000, so that floats add them without rounding.
-WEIR_TEST(Library, Atomics)
+LIBRARY_TEST(Atomics, atomics, weir_dim(ATOMIC_BLOCKS, 1, 1), weir_dim(ATOMIC_BLOCK, 1, 1),
+             ATOMIC_ITEMS, 2 + ATOMIC_WORDS)
 {
-    struct run run = {.bundle = &library_atomics,
-                      .grid = weir_dim(ATOMIC_BLOCKS, 1, 1),
-                      .block = weir_dim(ATOMIC_BLOCK, 1, 1)};
-    make(&run, ATOMIC_ITEMS, 2 + ATOMIC_WORDS);
     uint32_t state = 3;
     for (size_t i = 0; i < ATOMIC_ITEMS; i++)
-        run.in[i] = next(&state) % 990 + 1;
-    run.out[2 + 3] = run.out[2 + 7] = UINT32_MAX;
-    run.out[2 + 6] = run.out[2 + 19] = 0x80000000;
-    if (!execute(&run))
-        SKIP_LACKING(&run, "atomics of OpenCL C 2.0");
-    const struct totals totals = totals_of(run.in);
-    check_words(&totals, run.out + 2);
+        run->in[i] = next(&state) % 990 + 1;
+    run->out[2 + 3] = run->out[2 + 7] = UINT32_MAX;
+    run->out[2 + 6] = run->out[2 + 19] = 0x80000000;
+    if (!execute(run))
+        SKIP_LACKING("atomics of OpenCL C 2.0");
+    const struct totals totals = totals_of(run->in);
+    check_words(&totals, run->out + 2);
     for (size_t i = 0; i < ATOMIC_ITEMS; i++) {
-        expect("atomic_store", i, run.out[2 + 40 + 2 * i], run.in[i]);
-        expect("atomic_compare_exchange_strong", i, run.out[2 + 41 + 2 * i], run.in[i]);
+        expect("atomic_store", i, run->out[2 + 40 + 2 * i], run->in[i]);
+        expect("atomic_compare_exchange_strong", i, run->out[2 + 41 + 2 * i], run->in[i]);
     }
-    finish(&run);
 }
 
 // Pointers to any address space.
 
-WEIR_TEST(Library, Generic)
+LIBRARY_TEST(Generic, generic, weir_dim(2, 1, 1), weir_dim(64, 1, 1), 128, 1 + 6 * 128)
 {
-    enum {
-        COUNT = 128
-    };
-    struct run run = {.bundle = &library_generic,
-                      .pocl_before = 7,
-                      .grid = weir_dim(2, 1, 1),
-                      .block = weir_dim(64, 1, 1)};
-    make(&run, COUNT, 1 + 6 * COUNT);
-    for (uint32_t i = 0; i < COUNT; i++)
-        run.in[i] = 3 * i;
-    if (!execute(&run))
-        SKIP_LACKING(&run, "pointers to any address space");
-    for (size_t i = 0; i < COUNT; i++) {
-        const uint32_t *got = run.out + 1 + 6 * i, v = run.in[i];
+    run->pocl_before = 7;
+    for (uint32_t i = 0; i < run->in_count; i++)
+        run->in[i] = 3 * i;
+    if (!execute(run))
+        SKIP_LACKING("pointers to any address space");
+    for (size_t i = 0; i < run->in_count; i++) {
+        const uint32_t *got = run->out + 1 + 6 * i, v = run->in[i];
         expect("of global memory", i, got[0], 2 * v);
         expect("of private memory", i, got[1], 2 * (v + 1));
         expect("of local memory", i, got[2], 2 * (v + 2));
         expect("of either", i, got[3], 2 * (v + (v % 2 ? 1 : 2)));
         // A processor has one kind of memory: PoCL's functions say yes of each.
-        if (run.pocl)
+        if (run->pocl)
             continue;
         expect("to_global, to_private and to_local", i, got[4], 1 | 4 << 4 | 2 << 8);
         expect("get_fence", i, got[5], v % 2 ? 1 : 3);
     }
-    finish(&run);
 }
 
 // Packed dot products.
@@ -601,23 +568,17 @@ static double saturated(int64_t sum)
     return clamped((double)sum, INT32_MIN, INT32_MAX);
 }
 
-WEIR_TEST(Library, DotProducts)
+LIBRARY_TEST(DotProducts, dot_products, weir_dim(64, 1, 1), weir_dim(64, 1, 1), 3 * 4096,
+             1 + 10 * 4096)
 {
-    enum {
-        COUNT = 4096
-    };
-    struct run run = {.bundle = &library_dot_products,
-                      .grid = weir_dim(COUNT / 64, 1, 1),
-                      .block = weir_dim(64, 1, 1)};
     uint32_t state = 3;
-    make(&run, 3 * COUNT, 1 + 10 * COUNT);
-    for (size_t i = 0; i < run.in_count; i++)
-        run.in[i] = i % 9 == 2 ? 0x7fffff00 : i % 9 == 5 ? 0x80000100 : next(&state);
-    if (!execute(&run))
-        SKIP_LACKING(&run, "packed integer dot products");
-    for (size_t i = 0; i < COUNT; i++) {
-        const uint32_t x = run.in[3 * i], y = run.in[3 * i + 1], sum = run.in[3 * i + 2];
-        const uint32_t *got = run.out + 1 + 10 * i;
+    for (size_t i = 0; i < run->in_count; i++)
+        run->in[i] = i % 9 == 2 ? 0x7fffff00 : i % 9 == 5 ? 0x80000100 : next(&state);
+    if (!execute(run))
+        SKIP_LACKING("packed integer dot products");
+    for (size_t i = 0; i < run->in_count / 3; i++) {
+        const uint32_t x = run->in[3 * i], y = run->in[3 * i + 1], sum = run->in[3 * i + 2];
+        const uint32_t *got = run->out + 1 + 10 * i;
         const int64_t uu = dot_of(x, y, false, false), ss = dot_of(x, y, true, true);
         const int64_t us = dot_of(x, y, false, true), su = dot_of(x, y, true, false);
         expect("uu", i, got[0], (double)uu);
@@ -631,7 +592,6 @@ WEIR_TEST(Library, DotProducts)
         expect("uchar4, char4", i, (int32_t)got[8], (double)us);
         expect("char4, a sum", i, (int32_t)got[9], saturated(ss + (int32_t)sum));
     }
-    finish(&run);
 }
 
 // Atomics of 64 bits.
@@ -641,20 +601,15 @@ static uint64_t *wide(struct run *run)
     return (uint64_t *)(void *)(run->out + 2);
 }
 
-WEIR_TEST(Library, Atomics64)
+LIBRARY_TEST(Atomics64, atomics64, weir_dim(4, 1, 1), weir_dim(64, 1, 1), 256, 2 + 2 * 11)
 {
     enum {
-        COUNT = 256,
         START = 1 << 20
     };
-    struct run run = {.bundle = &library_atomics64,
-                      .grid = weir_dim(4, 1, 1),
-                      .block = weir_dim(64, 1, 1)};
     uint64_t sum = 0, most = 0, all = ~(uint64_t)0, any = 0, odd = START, first_block = 0;
-    make(&run, COUNT, 2 + 2 * 11);
-    for (size_t i = 0; i < COUNT; i++) {
+    for (size_t i = 0; i < run->in_count; i++) {
         const uint64_t value = (uint64_t)(i * 40503 % 65536) << 24;
-        run.in[i] = (uint32_t)(value >> 24);
+        run->in[i] = (uint32_t)(value >> 24);
         sum += value;
         first_block += i < 64 ? value : 0;
         most = value > most ? value : most;
@@ -663,15 +618,22 @@ WEIR_TEST(Library, Atomics64)
         odd ^= value;
     }
     for (size_t i = 0; i < 11; i++)
-        wide(&run)[i] = i == 6 ? ~(uint64_t)0 : START;
-    if (!execute(&run))
-        SKIP_LACKING(&run, "atomics of 64 bits");
-    const uint64_t wanted[] = {START + sum, START - sum, START + COUNT, START - COUNT,
-                               0 - most,    most,        all,           any | START,
-                               odd,         START + sum, first_block};
+        wide(run)[i] = i == 6 ? ~(uint64_t)0 : START;
+    if (!execute(run))
+        SKIP_LACKING("atomics of 64 bits");
+    const uint64_t wanted[] = {START + sum,
+                               START - sum,
+                               START + run->in_count,
+                               START - run->in_count,
+                               0 - most,
+                               most,
+                               all,
+                               any | START,
+                               odd,
+                               START + sum,
+                               first_block};
     for (size_t i = 0; i < 11; i++)
-        if (wide(&run)[i] != wanted[i])
+        if (wide(run)[i] != wanted[i])
             weir_test_fail(__FILE__, __LINE__, "result %zu: %llx, not %llx", i,
-                           (unsigned long long)wide(&run)[i], (unsigned long long)wanted[i]);
-    finish(&run);
+                           (unsigned long long)wide(run)[i], (unsigned long long)wanted[i]);
 }

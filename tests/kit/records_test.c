@@ -1,6 +1,6 @@
 // The ring of records, on a driver that is an array of events: each completes, fails or refuses
-// to answer when the test says so. All kinds are tested: events that are reused, events that are
-// created with each record, and such of which not each is asked.
+// to answer when the test says so. Both kinds are tested: events that are reused, and events that are
+// created with each record.
 #include <weir/kit/records.h>
 
 #include <pthread.h>
@@ -100,13 +100,13 @@ static const struct weir_kit_record_ops reused = {
     .report = report,
 };
 
-// Of one use, the second of a driver whose failures last.
-static const struct weir_kit_record_ops each_once[2] = {
-    {.destroy = destroy, .query = query, .wait = wait_for, .time = time_of, .report = report},
-    {.destroy = destroy, .query = query, .wait = wait_for, .time = time_of, .report = report},
+static const struct weir_kit_record_ops of_one_use = {
+    .destroy = destroy,
+    .query = query,
+    .wait = wait_for,
+    .time = time_of,
+    .report = report,
 };
-#define of_one_use each_once[0]
-#define lasting each_once[1]
 
 static weir_kit_records *make(const struct weir_kit_record_ops *ops, uint32_t depth,
                               uint32_t history)
@@ -117,7 +117,6 @@ static weir_kit_records *make(const struct weir_kit_record_ops *ops, uint32_t de
         .queue = &driver,
         .depth = depth,
         .timing_history = history,
-        .failures_last = ops == &lasting,
     };
     weir_kit_records *records = NULL;
     kit_host_reset();
@@ -163,7 +162,6 @@ static struct event *record(const struct weir_kit_record_ops *ops, weir_kit_reco
     {                                                                  \
         of_each_##name(&reused);                                       \
         of_each_##name(&of_one_use);                                   \
-        of_each_##name(&lasting);                                      \
     }                                                                  \
     static void of_each_##name(const struct weir_kit_record_ops *ops)
 
@@ -175,27 +173,6 @@ TEST_OF_EACH_KIND(WaitsOnTheHost)
     EXPECT_INT_EQ(weir_kit_records_wait(records, 1, 100000), WEIR_TIMEOUT);
     EXPECT_OK(weir_kit_records_wait(records, 1, WEIR_FOREVER));
     EXPECT_OK(weir_kit_records_wait(records, 1, WEIR_FOREVER));
-    end(records);
-}
-
-static void *complete_later(void *event)
-{
-    const struct timespec pause = {.tv_nsec = 5000000};
-    nanosleep(&pause, NULL);
-    ((struct event *)event)->state = WEIR_KIT_COMPLETE;
-    return NULL;
-}
-
-WEIR_TEST(KitRecords, ADriverWithoutABlockingWaitIsPolled)
-{
-    struct weir_kit_record_ops ops = reused;
-    ops.wait = NULL;
-    weir_kit_records *records = make(&ops, 4, 0);
-    struct event *event = record(&ops, records, 1);
-    pthread_t thread;
-    ASSERT_INT_EQ(pthread_create(&thread, NULL, complete_later, event), 0);
-    EXPECT_OK(weir_kit_records_wait(records, 1, WEIR_FOREVER));
-    pthread_join(thread, NULL);
     end(records);
 }
 
@@ -214,25 +191,13 @@ WEIR_TEST(KitRecords, ANewQueueLooksSoonForEventsToUseAgain)
     end(records);
 }
 
-WEIR_TEST(KitRecords, EventsOfOneUseAreGivenBackAsTheyComplete)
-{
-    weir_kit_records *records = make(&of_one_use, 64, 0);
-    for (uint64_t i = 1; i <= 1000; i++) {
-        record(&of_one_use, records, i)->state = WEIR_KIT_COMPLETE;
-        EXPECT_UINT_LE(driver.created - driver.destroyed, 2);
-    }
-    EXPECT_OK(weir_kit_records_query(records, 1000));
-    EXPECT_UINT_EQ(driver.created, driver.destroyed);
-    end(records);
-}
-
-// And those of a driver whose failures last a few at a time, with few questions.
+// A few at a time, with few questions.
 WEIR_TEST(KitRecords, EventsOfOneUseAreGivenBackTogether)
 {
-    weir_kit_records *records = make(&lasting, 64, 0);
+    weir_kit_records *records = make(&of_one_use, 64, 0);
     kit_host()->left = 0;
     for (uint64_t i = 1; i <= 10000; i++) {
-        record(&lasting, records, i)->state = WEIR_KIT_COMPLETE;
+        record(&of_one_use, records, i)->state = WEIR_KIT_COMPLETE;
         EXPECT_UINT_LE(driver.created - driver.destroyed, 16);
     }
     EXPECT_UINT_LT(driver.asked, 3000);
@@ -307,21 +272,6 @@ TEST_OF_EACH_KIND(TheFirstFailureIsReportedUntilItIsSettled)
     EXPECT_INT_EQ(weir_kit_records_settle(records), WEIR_ERROR_DEVICE);
     EXPECT_OK(weir_kit_records_settle(records));
     EXPECT_OK(weir_kit_records_query(records, 4));
-    end(records);
-}
-
-// A failure at a record that was not queried is still found.
-WEIR_TEST(KitRecords, EventsOfOneUseAreAllAskedAbout)
-{
-    weir_kit_records *records = make(&of_one_use, 4, 0);
-    struct event *first = record(&of_one_use, records, 1);
-    struct event *second = record(&of_one_use, records, 2);
-    first->state = WEIR_KIT_FAILED;
-    first->code = -9;
-    second->state = WEIR_KIT_COMPLETE;
-    EXPECT_INT_EQ(weir_kit_records_wait(records, 2, WEIR_FOREVER), WEIR_ERROR_DEVICE);
-    EXPECT_INT_EQ(driver.reported, -9);
-    EXPECT_UINT_EQ(driver.reported_sequence, 1);
     end(records);
 }
 

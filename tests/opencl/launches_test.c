@@ -32,6 +32,20 @@ OPENCL_RIG_TEST(OpenclLaunches, FailureIsSeenByItsQueue)
     opencl_rig_expect_works(rig, rig->queues[0], 7);
 }
 
+// The events of a launch and of a record after it tell nothing of it.
+OPENCL_RIG_TEST(OpenclLaunches, FailureOfACopyIsSeenToo)
+{
+    rig->shim->fail_command("clEnqueueCopyBuffer", 1, -5);
+    opencl_rig_launch(rig, rig->queues[0], rig->buffer, 1);
+    EXPECT_OK(weir_queue_copy(rig->queues[0], rig->other, 0, rig->buffer, 0, OPENCL_RIG_BYTES));
+    opencl_rig_launch(rig, rig->queues[0], rig->buffer, 2);
+    expect_failed(weir_event_sync(opencl_rig_record(rig->queues[0]), WEIR_FOREVER),
+                  "CL_OUT_OF_RESOURCES");
+    EXPECT_CONTAINS(weir_last_error_text(), "operation 2 is a command that failed");
+    EXPECT_OK(weir_queue_recover(rig->queues[0]));
+    opencl_rig_expect_works(rig, rig->queues[0], 7);
+}
+
 // With an error of OpenCL's own, which is named.
 OPENCL_RIG_TEST(OpenclLaunches, FailureIsSeenByAQuery)
 {

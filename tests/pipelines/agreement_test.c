@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipelines/arr_coc/patches.h"
+#include "pipelines/arr_coc/weights.h"
 #include "tests/pipelines/rig.h"
 #include "tests/support/arr_coc_reference.h"
 #include "tests/support/made_images.h"

@@ -114,9 +114,8 @@ static void colours(int size, const double *rgb, double *out_lab, double *out_gr
         double pixel[3] = {rgb[at], rgb[plane + at], rgb[2 * plane + at]};
         double lab[3];
         arr_coc_reference_lab(pixel, lab);
-        for (size_t c = 0; c < 3; c++) {
+        for (size_t c = 0; c < 3; c++)
             out_lab[c * plane + at] = lab[c];
-        }
         out_gray[at] = 0.299 * pixel[0] + 0.587 * pixel[1] + 0.114 * pixel[2];
     }
 }
@@ -198,11 +197,9 @@ void arr_coc_reference_patch_means(const struct arr_coc_reference_dims *dims, co
     for (int index = 0; index < dims->grid * dims->grid; index++) {
         const double *patch = channel + patch_origin(dims, index);
         double sum = 0.0;
-        for (int row = 0; row < side; row++) {
-            for (int column = 0; column < side; column++) {
+        for (int row = 0; row < side; row++)
+            for (int column = 0; column < side; column++)
                 sum += patch[(size_t)row * (size_t)dims->size + (size_t)column];
-            }
-        }
         out[index] = sum / ((double)side * side);
     }
 }
@@ -222,9 +219,8 @@ static double entropy_of(const int64_t bins[BINS], double total)
     double sum = 0.0;
     for (int i = 0; i < BINS; i++) {
         double p = (double)bins[i] / total;
-        if (p > 0.0) {
+        if (p > 0.0)
             sum -= p * log2(p);
-        }
     }
     return sum / 5.0;
 }
@@ -250,9 +246,8 @@ void arr_coc_reference_norm(double *values, int count)
         low = fmin(low, values[i]);
         high = fmax(high, values[i]);
     }
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         values[i] = (values[i] - low) / (high - low + 1e-8);
-    }
 }
 
 // out = weight [rows, columns] times in, plus bias.
@@ -261,26 +256,23 @@ static void linear(const float *weight, const float *bias, int rows, int columns
 {
     for (int row = 0; row < rows; row++) {
         double sum = 0.0;
-        for (int column = 0; column < columns; column++) {
+        for (int column = 0; column < columns; column++)
             sum += (double)weight[(size_t)row * (size_t)columns + (size_t)column] * in[column];
-        }
         out[row] = sum + (double)bias[row];
     }
 }
 
 static void relu(double *values, int count)
 {
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         values[i] = fmax(values[i], 0.0);
-    }
 }
 
 static double dot(const double *a, const double *b, int count)
 {
     double sum = 0.0;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         sum += a[i] * b[i];
-    }
     return sum;
 }
 
@@ -294,9 +286,8 @@ static void participatory(const struct arr_coc_reference_dims *dims,
     double query_length = sqrt(dot(query, query, dims->query));
     for (int i = 0; i < count; i++) {
         double m[ARR_COC_REFERENCE_CHANNELS], h[ARR_COC_REFERENCE_HIDDEN];
-        for (int c = 0; c < ARR_COC_REFERENCE_CHANNELS; c++) {
+        for (int c = 0; c < ARR_COC_REFERENCE_CHANNELS; c++)
             m[c] = means[(size_t)c * (size_t)count + (size_t)i];
-        }
         linear(weights->participatory_0_weight, weights->participatory_0_bias,
                ARR_COC_REFERENCE_HIDDEN, ARR_COC_REFERENCE_CHANNELS, m, h);
         relu(h, ARR_COC_REFERENCE_HIDDEN);
@@ -318,9 +309,8 @@ static void statistics(const double *score, int count, double out[3])
         high = fmax(high, score[i]);
     }
     double mean = sum / count;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < count; i++)
         squares += (score[i] - mean) * (score[i] - mean);
-    }
     out[0] = mean;
     out[1] = high;
     out[2] = count > 1 ? sqrt(squares / (count - 1)) : 0.0;
@@ -334,9 +324,8 @@ static void softmax3(double values[3])
         values[i] = exp(values[i] - high);
         sum += values[i];
     }
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++)
         values[i] /= sum;
-    }
 }
 
 static void balance(const struct arr_coc_reference_dims *dims,
@@ -350,9 +339,8 @@ static void balance(const struct arr_coc_reference_dims *dims,
     int count = dims->grid * dims->grid;
     double *z = scratch((size_t)(FRONT + dims->query), sizeof *z);
     double first[WIDTH], second[WIDTH];
-    for (int s = 0; s < 3; s++) {
+    for (int s = 0; s < 3; s++)
         statistics(scores + (size_t)s * (size_t)count, count, z + 3 * s);
-    }
     memcpy(z + FRONT, query, (size_t)dims->query * sizeof *z);
 
     linear(weights->balancer_0_weight, weights->balancer_0_bias, WIDTH, FRONT + dims->query, z,
@@ -374,9 +362,8 @@ void arr_coc_reference_relevance(const struct arr_coc_reference_dims *dims,
     int count = dims->grid * dims->grid;
     double *means = scratch((size_t)(ARR_COC_REFERENCE_CHANNELS * count), sizeof *means);
     double *q = scratch((size_t)dims->query, sizeof *q);
-    for (int i = 0; i < dims->query; i++) {
+    for (int i = 0; i < dims->query; i++)
         q[i] = (double)query[i];
-    }
     for (int c = 0; c < ARR_COC_REFERENCE_CHANNELS; c++) {
         arr_coc_reference_patch_means(dims, texture + (size_t)c * plane,
                                       means + (size_t)c * (size_t)count);
@@ -448,7 +435,6 @@ static void compress_patch(const struct arr_coc_reference_dims *dims, const doub
 void arr_coc_reference_compress(const struct arr_coc_reference_dims *dims, const double *texture,
                                 const int32_t *patches, int patch_count, double *out_tokens)
 {
-    for (int i = 0; i < patch_count; i++) {
+    for (int i = 0; i < patch_count; i++)
         compress_patch(dims, texture, patches + 3 * (size_t)i, out_tokens);
-    }
 }

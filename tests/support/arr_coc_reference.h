@@ -11,7 +11,7 @@
 // The entropy histogram holds integers; whether a pixel's weight rounds up or down at
 // a tie depends on the last bits of L*, so a float32 backend may put 1/256 of a pixel
 // into the neighbouring bin. Which patches stage 3 takes must be exact, and is that of
-// pipelines/arr_coc/patches.h.
+// pipelines/arr_coc/weights.h.
 //
 // Threads: safe; no state. Memory: a few of them allocate scratch space and end
 // the test program if there is none.

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pipelines/arr_coc/patches.h"
+#include "pipelines/arr_coc/weights.h"
 #include "tests/support/arr_coc_reference.h"
 #include "tests/support/test.h"
 
@@ -65,9 +65,8 @@ WEIR_TEST(ArrCocReferenceTexture, LabOfKnownColours)
 
 static void fill_patch(double *plane, int index, double value)
 {
-    for (int i = 0; i < P * P; i++) {
+    for (int i = 0; i < P * P; i++)
         plane[(index / G * P + i / P) * S + index % G * P + i % P] = value;
-    }
 }
 
 // Patch 0: all on bin 0. Patch 1: all on bin 31. Patch 2: half way between two
@@ -84,9 +83,8 @@ WEIR_TEST(ArrCocReferenceRelevance, EntropyOfSimplePatches)
     EXPECT_DOUBLE_EQ(entropy[1], 0.0);
     EXPECT_NEAR(entropy[2], 1.0 / 5, 1e-12);
     EXPECT_NEAR(entropy[3], 0.8112781244591328 / 5, 1e-12);
-    for (int i = 4; i < PATCHES; i++) {
+    for (int i = 4; i < PATCHES; i++)
         EXPECT_DOUBLE_EQ(entropy[i], 0.0);
-    }
 }
 
 // Weights chosen by hand: the participatory layer passes m[9] (y) and m[10] (x) to
@@ -135,9 +133,8 @@ WEIR_TEST(ArrCocReferenceRelevance, ParticipatoryScoreByHand)
         EXPECT_DOUBLE_EQ(scores[PATCHES + i], 0.0);
         EXPECT_NEAR(scores[2 * PATCHES + i], (1 + y / sqrt(x * x + y * y)) / 2, 1e-14);
     }
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3; i++)
         EXPECT_NEAR(balance[i], 1.0 / 3, 1e-15);
-    }
 }
 
 // 16 pixels in 12 cells of 4/3 pixel: the first is pixel 0 and a third of

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "io/npy.h"
-#include "pipelines/arr_coc/patches.h"
+#include "pipelines/arr_coc/weights.h"
 
 enum {
     SAME = 0,

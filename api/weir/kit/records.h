@@ -16,8 +16,8 @@
 //
 // Native events are reused: when no free event is left, which is every few hundred records, the
 // driver is queried for those that are complete. With a driver that creates an event for each
-// record (no `create`), an event is released as soon as it is known to be complete, and each
-// record queries up to two earlier ones, unless `failures_last` says that this is not needed.
+// record (no `create`), events are released a few at a time, when they are known to be complete. Not each is
+// queried: a failure that one event alone tells is the backend's to keep.
 //
 // Threads: take, append and cancel must be called by the thread that submits to the queue; all
 // others are safe. The ops may be called with a lock of the records held, so they must not take a
@@ -70,8 +70,7 @@ struct weir_kit_record_ops {
     void (*destroy)(void *queue, void *native);
     // M. Must not wait.
     enum weir_kit_state (*query)(void *queue, void *native, int *out_code);
-    // Blocks in the driver until the event is complete. NULL: waits without a timeout poll with
-    // pauses of 2 us to 1 ms, as waits with a timeout always do.
+    // M. Blocks in the driver until the event is complete. Waits with a timeout poll, with pauses of 2 us to 1 ms.
     enum weir_kit_state (*wait)(void *queue, void *native, int *out_code);
     // M with timing. Stores the time of a complete event on the device's timeline, and returns 0
     // or the driver's error, which is reported when that time is requested. `before` is the event
@@ -92,9 +91,6 @@ struct weir_kit_records_params {
     uint32_t depth;
     // The number of records whose times are kept: limits.timing_history. 0: a queue without timing.
     uint32_t timing_history;
-    // Without `create`: after a failure all later events of the driver fail too, so that not each one
-    // has to be queried, and events are released a few at a time.
-    bool failures_last;
 };
 
 // Ownership: the caller's, until weir_kit_records_destroy(), which accepts a pointer to NULL.

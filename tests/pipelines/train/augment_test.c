@@ -1,6 +1,6 @@
 // Augmentation: the kernel's bits are the host's, batches do not matter, and what it makes of an image
 // whose pixels tell where they come from; and images as numbers about 0.
-#include "pipelines/train/augment.h"
+#include "pipelines/train/feed.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -235,9 +235,9 @@ WEIR_TEST(TrainErrors, RefusesACropThatIsTooLarge)
     struct weir_train_run_params params = runs_params(NULL, WEIR_TRAIN_AUGMENT);
     struct runs runs;
     runs_open(&runs, 1);
-    params.crop_width = 9;
+    params.crop = 9;
     expect_refused(&runs, &params, WEIR_ERROR_INVALID,
-                   "9 x 7 pixels cannot be cut out of images of 8 x 8");
+                   "9 x 9 pixels cannot be cut out of images of 8 x 8");
     runs_close(&runs);
 }
 

@@ -288,20 +288,6 @@ WEIR_TEST(CheckFindings, MorePairsThanAreKept)
     EXPECT_CONTAINS(logged, "3 uses in more pairs of lines than the 1000");
 }
 
-WEIR_TEST(CheckFindings, ARefusalIsTheFinding)
-{
-    own_findings findings = create(&strict);
-    struct check_conflict conflict = race();
-    for (int i = 0; i < 2; i++) {
-        memset(&told, 0, sizeof told);
-        EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_ERROR_INVALID);
-        EXPECT_TRUE(strstr(told.message, "read-after-write: the launch of 'blur'") == told.message);
-        EXPECT_STR_EQ(told.remedy, get(findings, 0).remedy);
-    }
-    conflict.finding.kind = WEIR_CHECK_IMPLIED_WAIT;
-    EXPECT_INT_EQ(check_findings_add(findings, &conflict), WEIR_OK);
-}
-
 static void *add_many(void *user)
 {
     struct check_conflict conflict = race();

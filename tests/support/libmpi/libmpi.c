@@ -1,13 +1,221 @@
 // The MPI library of the tests: what the transport calls, between processes that mpirun.sh
 // has started. It moves bytes only when it is called, as MPI may. WEIR_TEST_MPI_FAIL=NAME:N:RANK makes the N-th
 // call of that function fail on that rank.
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "abi.h"
-#include "wire.h"
+// The ABI of the standard, MPI 5.0, as far as the fake has it. Handles are the addresses of the fake's objects.
+
+typedef void *handle;
+
+#define FAKE_WORLD ((void *)(uintptr_t)0x101)
+#define FAKE_BYTE ((void *)(uintptr_t)0x247)
+#define FAKE_RETURN_ERRORS ((void *)(uintptr_t)0x142)
+#define FAKE_ANY_SOURCE (-1)
+#define FAKE_IGNORE NULL
+
+// No header of the library's is here.
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+// Messages between the processes that mpirun.sh has started: a file that all have mapped has a ring of
+// bytes from each to each. All functions are called with wire_lock.
+
+struct wire_head {
+    int comm;
+    int from; // both ranks are those of the world
+    int tag;
+    size_t size;
+};
+
+// One that has come, or is on its way out.
+struct wire_message {
+    struct wire_message *next;
+    struct wire_head head;
+    size_t moved; // of head and bytes
+    int *left;    // of a send: counts down when it has gone; NULL: nothing waits for it
+    char bytes[];
+};
+
+enum {
+    RING = 1 << 16
+};
+
+struct ring {
+    _Atomic size_t written;
+    _Atomic size_t read;
+    char bytes[RING];
+};
+
+struct shared {
+    atomic_int come[2];
+    atomic_int numbers;
+    struct ring rings[]; // from i to j at i * count + j
+};
+
+static pthread_mutex_t wire_lock = PTHREAD_MUTEX_INITIALIZER;
+static int wire_rank;
+static int wire_count;
+static struct shared *shared;
+
+static struct {
+    struct wire_message *first; // on their way out
+    struct wire_message *last;
+    struct wire_message *coming;
+    struct wire_head head; // of the next one
+    size_t head_read;
+} * peers;
+
+// Maps the file that FAKE_MPI names.
+static void wire_open(int rank, int count)
+{
+    const size_t size = sizeof *shared + (size_t)(count * count) * sizeof *shared->rings;
+    const char *path = getenv("FAKE_MPI");
+    const int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    if (file < 0 || ftruncate(file, (off_t)size) != 0)
+        abort();
+    shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    close(file);
+    peers = calloc((size_t)count, sizeof *peers);
+    if (shared == MAP_FAILED || !peers)
+        abort();
+    wire_rank = rank;
+    wire_count = count;
+}
+
+static size_t push(struct ring *ring, const char *from, size_t size)
+{
+    const size_t written = ring->written;
+    const size_t room = RING - (written - ring->read);
+    size = size < room ? size : room;
+    for (size_t i = 0; i < size; i++)
+        ring->bytes[(written + i) % RING] = from[i];
+    ring->written = written + size;
+    return size;
+}
+
+static size_t pull(struct ring *ring, char *to, size_t size)
+{
+    const size_t read = ring->read;
+    const size_t there = ring->written - read;
+    size = size < there ? size : there;
+    for (size_t i = 0; i < size; i++)
+        to[i] = ring->bytes[(read + i) % RING];
+    ring->read = read + size;
+    return size;
+}
+
+static struct wire_message *allocate(const struct wire_head *head)
+{
+    struct wire_message *message = calloc(1, sizeof *message + head->size);
+    if (!message)
+        abort();
+    message->head = *head;
+    return message;
+}
+
+static void wire_send(int to, const struct wire_head *head, const void *bytes, int *left)
+{
+    struct wire_message *message = allocate(head);
+    if (head->size > 0)
+        memcpy(message->bytes, bytes, head->size);
+    message->left = left;
+    if (peers[to].first)
+        peers[to].last->next = message;
+    else
+        peers[to].first = message;
+    peers[to].last = message;
+}
+
+static void move_out(int to)
+{
+    struct ring *ring = &shared->rings[wire_rank * wire_count + to];
+    struct wire_message *message = peers[to].first;
+    while (message) {
+        const size_t head_size = sizeof message->head;
+        if (message->moved < head_size)
+            message->moved += push(ring, (const char *)&message->head + message->moved,
+                                   head_size - message->moved);
+        if (message->moved >= head_size)
+            message->moved += push(ring, message->bytes + (message->moved - head_size),
+                                   head_size + message->head.size - message->moved);
+        if (message->moved < head_size + message->head.size)
+            return;
+        if (message->left)
+            --*message->left;
+        peers[to].first = message->next;
+        free(message);
+        message = peers[to].first;
+    }
+}
+
+// Returns a message that is complete.
+static struct wire_message *move_in(int from)
+{
+    struct ring *ring = &shared->rings[from * wire_count + wire_rank];
+    struct wire_message *message = peers[from].coming;
+    if (!message) {
+        peers[from].head_read += pull(ring, (char *)&peers[from].head + peers[from].head_read,
+                                      sizeof peers[from].head - peers[from].head_read);
+        if (peers[from].head_read < sizeof peers[from].head)
+            return NULL;
+        peers[from].head_read = 0;
+        message = allocate(&peers[from].head);
+    }
+    message->moved +=
+        pull(ring, message->bytes + message->moved, message->head.size - message->moved);
+    const bool complete = message->moved == message->head.size;
+    peers[from].coming = complete ? NULL : message;
+    return complete ? message : NULL;
+}
+
+// Moves what can be moved, and calls arrive() for each message that is complete, which then owns it.
+static void wire_move(void (*arrive)(struct wire_message *message))
+{
+    for (int i = 0; i < wire_count; i++) {
+        struct wire_message *message;
+        move_out(i);
+        while ((message = move_in(i)))
+            arrive(message);
+    }
+}
+
+// Whether all that this process has sent has gone.
+static bool wire_is_idle(void)
+{
+    bool idle = true;
+    for (int i = 0; i < wire_count; i++)
+        idle = idle && !peers[i].first;
+    return idle;
+}
+
+// A number that no other call in any process has had, and the next `count - 1`.
+static int wire_numbers(int count)
+{
+    return atomic_fetch_add(&shared->numbers, count) + 1;
+}
+
+// Counts the processes that have come to `stage` (0 or 1), and returns whether all have.
+static void wire_come(int stage)
+{
+    atomic_fetch_add(&shared->come[stage], 1);
+}
+
+static bool wire_all_have_come(int stage)
+{
+    return shared->come[stage] == wire_count;
+}
+
+// The library.
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -83,27 +83,34 @@ void fake_list_make(struct fake_list *list, cl_command_queue queue, cl_uint coun
 #define BROKEN 16
 static struct {
     pthread_mutex_t lock;
-    long left; // launches until one fails; 0: none does
+    const char *name; // of the commands of which one fails
+    long left;        // commands until it does; 0: none does
     cl_int status;
     cl_event events
         [BROKEN]; // the launch's first; with references, so that no others have their addresses
     size_t count;
 } broken = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-void fake_fail_launch(long n, int status)
+void fake_fail_command(const char *name, long n, int status)
 {
     pthread_mutex_lock(&broken.lock);
     while (broken.count > 0)
         fake_real.clReleaseEvent(broken.events[--broken.count]);
+    broken.name = name;
     broken.left = n;
     broken.status = status;
     pthread_mutex_unlock(&broken.lock);
 }
 
-static bool breaks(void)
+void fake_fail_launch(long n, int status)
+{
+    fake_fail_command("clEnqueueNDRangeKernel", n, status);
+}
+
+static bool breaks(const char *name)
 {
     pthread_mutex_lock(&broken.lock);
-    const bool breaks = broken.left > 0 && --broken.left == 0;
+    const bool breaks = broken.left > 0 && strcmp(broken.name, name) == 0 && --broken.left == 0;
     pthread_mutex_unlock(&broken.lock);
     return breaks;
 }
@@ -161,19 +168,23 @@ static cl_event event_of(cl_int code, const cl_event *event)
 
 // Commands. The three last parameters of all are `count`, `events` and `event`, and `arguments` ends with LIST
 // for the first two. One that is `blocking` flushes its queue.
-#define FORWARD(name, parameters, arguments, blocking)         \
-    EXPORT cl_int name parameters                              \
-    {                                                          \
-        struct fake_list list;                                 \
-        cl_int code = fake_admit(#name);                       \
-        if (code != CL_SUCCESS)                                \
-            return code;                                       \
-        fake_list_make(&list, queue, count, events);           \
-        if (blocking)                                          \
-            open_gate(queue, false);                           \
-        code = fake_real.name arguments;                       \
-        fake_list_finish(&list, count, event_of(code, event)); \
-        return code;                                           \
+#define FORWARD(name, parameters, arguments, blocking)                               \
+    EXPORT cl_int name parameters                                                    \
+    {                                                                                \
+        struct fake_list list;                                                       \
+        cl_int code = fake_admit(#name);                                             \
+        if (code != CL_SUCCESS)                                                      \
+            return code;                                                             \
+        fake_list_make(&list, queue, count, events);                                 \
+        if (blocking)                                                                \
+            open_gate(queue, false);                                                 \
+        const bool is_broken = breaks(#name);                                        \
+        code = is_broken ? fake_real.clEnqueueMarkerWithWaitList(queue, LIST, event) \
+                         : fake_real.name arguments;                                 \
+        if (is_broken && event_of(code, event))                                      \
+            note_launch(*event);                                                     \
+        fake_list_finish(&list, count, event_of(code, event));                       \
+        return code;                                                                 \
     }
 #define FORWARD_ENQUEUE(name, parameters, arguments) FORWARD(name, parameters, arguments, false)
 #define FORWARD_TRANSFER(name, parameters, arguments) FORWARD(name, parameters, arguments, blocking)
@@ -224,7 +235,7 @@ EXPORT cl_int clEnqueueNDRangeKernel(cl_command_queue queue, cl_kernel kernel, c
     if (code != CL_SUCCESS)
         return code;
     fake_list_make(&list, queue, count, events);
-    if (!breaks())
+    if (!breaks("clEnqueueNDRangeKernel"))
         code = fake_real.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local,
                                                 LIST, event);
     else if ((code = fake_real.clEnqueueMarkerWithWaitList(queue, LIST, event)) == CL_SUCCESS &&

@@ -51,6 +51,8 @@ struct weir_test_opencl {
     // commands after it succeed, except those that have the event in their wait lists, or one of such
     // commands. 0: no launch, and one that failed is forgotten.
     void (*fail_launch)(long n, int status);
+    // The same for another command, by the name of its function.
+    void (*fail_command)(const char *name, long n, int status);
     // Devices that are queried from now on do what these bits of weir_test_opencl_play say.
     void (*play)(unsigned bits);
     // Hands a message to the context that was created last, without the user's pointer, as Oclgrind does.

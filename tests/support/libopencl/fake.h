@@ -57,6 +57,7 @@ void fake_list_make(struct fake_list *list, cl_command_queue queue, cl_uint coun
 // `event` is that of the command; NULL: it has none.
 void fake_list_finish(struct fake_list *list, cl_uint count, cl_event event);
 void fake_fail_launch(long n, int status);
+void fake_fail_command(const char *name, long n, int status);
 
 // calls_memory.c
 

@@ -121,6 +121,7 @@ const struct weir_test_opencl weir_test_opencl = {
     .name = calls_name,
     .hide_svm = hide_svm,
     .fail_launch = fake_fail_launch,
+    .fail_command = fake_fail_command,
     .play = play,
     .notice = fake_notice,
     .misused = misused,

@@ -1,4 +1,4 @@
-// What goes wrong between ranks, and what each is told.
+// What goes wrong between ranks, what each is told, and how those go on that are left.
 #include <pthread.h>
 
 #include "base/clock.h"
@@ -541,5 +541,114 @@ WEIR_TEST(Failures, NoMemoryToJoin)
     }
     EXPECT_INT_LT(1, allowed);
     rank_leave(&rank);
+    EXPECT_INT_EQ(ranks_blocks(), 1);
+}
+
+// Groups of the ranks that are left. Those without a rank that is late, killed or stopped are in processes_test.c.
+
+struct plan {
+    uint32_t leaving; // a bit for each rank that leaves before
+    pthread_barrier_t joined;
+};
+
+// The sum over the ranks of a group of 1, of each.
+static weir_status count_ranks(struct rank *rank)
+{
+    int32_t one = 1;
+    int32_t sum = 0;
+    const weir_status status = rank_call(rank, (struct weir_transport_call){.kind = WEIR_ALL_REDUCE,
+                                                                            .element = WEIR_I32,
+                                                                            .reduction = WEIR_SUM,
+                                                                            .count = 1,
+                                                                            .src = &one,
+                                                                            .dst = &sum});
+    return status == WEIR_OK && (uint32_t)sum != rank->count ? WEIR_ERROR_INVALID : status;
+}
+
+static weir_status go_on(struct rank *rank)
+{
+    struct plan *plan = rank->user;
+    pthread_barrier_wait(&plan->joined); // what fails while others join would fail their join
+    if (plan->leaving & 1u << rank->rank)
+        return WEIR_OK;
+    if (plan->leaving && count_ranks(rank) != WEIR_ERROR_COMM)
+        return WEIR_ERROR_INVALID;
+    const weir_status status = rank_shrink(rank, RANKS_PATIENCE);
+    return status == WEIR_OK ? count_ranks(rank) : status;
+}
+
+static void leave_and_go_on(uint32_t count, uint32_t leaving)
+{
+    struct rank ranks[RANKS_MAX];
+    struct plan plan = {.leaving = leaving};
+    uint32_t left = 0;
+    pthread_barrier_init(&plan.joined, NULL, count);
+    ranks_run("file", count, go_on, &plan, ranks);
+    pthread_barrier_destroy(&plan.joined);
+    EXPECT_INT_EQ(ranks_blocks(), 1);
+    for (uint32_t i = 0; i < count; i++) {
+        EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
+        if (!(leaving & 1u << i))
+            EXPECT_UINT_EQ(ranks[i].rank, left++);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (!(leaving & 1u << i))
+            EXPECT_UINT_EQ(ranks[i].count, left);
+}
+
+// The last ones are all that there were: nothing has failed before.
+WEIR_TEST(Shrink, ToThoseThatHaveNotLeft)
+{
+    leave_and_go_on(4, 0x4);
+    leave_and_go_on(5, 0x13);
+    leave_and_go_on(3, 0x3);
+    leave_and_go_on(1, 0);
+    leave_and_go_on(3, 0);
+}
+
+static weir_status shrink_twice(struct rank *rank)
+{
+    pthread_barrier_wait(rank->user); // as above
+    weir_status status = rank_shrink(rank, RANKS_PATIENCE);
+    pthread_barrier_wait(rank->user);
+    if (status == WEIR_OK && rank->rank == 1)
+        return WEIR_OK; // leaves
+    if (status == WEIR_OK && count_ranks(rank) == WEIR_OK)
+        return WEIR_ERROR_INVALID;
+    return status == WEIR_OK ? rank_shrink(rank, RANKS_PATIENCE) : status;
+}
+
+WEIR_TEST(Shrink, Again)
+{
+    struct rank ranks[RANKS_MAX];
+    pthread_barrier_t joined;
+    pthread_barrier_init(&joined, NULL, 3);
+    ranks_run("file", 3, shrink_twice, &joined, ranks);
+    pthread_barrier_destroy(&joined);
+    for (uint32_t i = 0; i < 3; i++)
+        EXPECT_INT_EQ(ranks[i].status, WEIR_OK);
+    EXPECT_UINT_EQ(ranks[0].count, 2);
+    EXPECT_UINT_EQ(ranks[2].rank, 1);
+}
+
+// A rank alone, so that none waits in vain: each allocation fails once, and then all succeeds.
+static weir_status shrink_without_memory(struct rank *rank)
+{
+    weir_status status = WEIR_ERROR_OUT_OF_MEMORY;
+    for (long allowed = 0; status != WEIR_OK && allowed < 20; allowed++) {
+        ranks_fail_after(allowed);
+        status = rank_shrink(rank, RANKS_PATIENCE);
+        ranks_fail_after(-1);
+        if (status != WEIR_OK && status != WEIR_ERROR_OUT_OF_MEMORY)
+            return status;
+    }
+    return status;
+}
+
+WEIR_TEST(Shrink, NoMemory)
+{
+    struct rank ranks[RANKS_MAX];
+    ranks_run("file", 1, shrink_without_memory, NULL, ranks);
+    EXPECT_INT_EQ(ranks[0].status, WEIR_OK);
     EXPECT_INT_EQ(ranks_blocks(), 1);
 }
