@@ -34,16 +34,14 @@ static weir_status write_bytes(void *user)
 // A host call makes the next input while another queue still copies the last one.
 RACE(host_call_writes_too_early, HOST_WRITE)
 {
-    weir_queue *host = race_queue(race, "host"), *copy = race_queue(race, "copy");
-    weir_buffer *in = race_pinned(race, "in", SIZE, 7), *a = race_buffer(race, "a", SIZE, 0);
     struct task task = {.buffer = in, .value = 9};
 
     sem_init(&task.begin, 0, 0);
-    must(weir_queue_copy(copy, a, 0, in, 0, SIZE)); // first
-    mend(race, host, copy);
-    must(weir_queue_host_call(host, write_bytes, &task));
+    must(weir_queue_copy(two, b, 0, in, 0, SIZE)); // first
+    mend(race, one, two);
+    must(weir_queue_host_call(one, write_bytes, &task));
     sem_post(&task.begin);
-    race_expect(race, a, 0, SIZE, 7);
+    race_expect(race, b, 0, SIZE, 7);
     sem_destroy(&task.begin);
 }
 
@@ -63,17 +61,15 @@ static weir_status look_at_bytes(void *user)
 // The callback is on the wrong queue: nothing there comes after the copy.
 RACE(callback_on_the_wrong_queue, HOST_READ)
 {
-    weir_queue *compute = race_queue(race, "compute"), *copy = race_queue(race, "copy");
-    weir_buffer *a = race_buffer(race, "a", SIZE, 7), *out = race_pinned(race, "out", SIZE, 0);
     struct task task = {.race = race, .buffer = out, .value = 7};
 
     sem_init(&task.begin, 0, 0);
-    must(weir_queue_copy(copy, out, 0, a, 0, SIZE)); // first
-    must(weir_queue_host_call(race->mended ? copy : compute, look_at_bytes, &task));
+    must(weir_queue_copy(two, out, 0, a, 0, SIZE)); // first
+    must(weir_queue_host_call(race->mended ? two : one, look_at_bytes, &task));
     sem_post(&task.begin);
     if (!race->mended)
-        must(weir_queue_sync(compute, WEIR_FOREVER));
-    must(weir_queue_sync(copy, WEIR_FOREVER));
+        must(weir_queue_sync(one, WEIR_FOREVER));
+    must(weir_queue_sync(two, WEIR_FOREVER));
     sem_destroy(&task.begin);
 }
 
@@ -89,15 +85,12 @@ static weir_status submit_copy(void *user)
 // what another queue does is not.
 RACE(host_call_submits_a_copy, READ_AFTER_WRITE)
 {
-    weir_queue *one = race_queue(race, "one"), *two = race_queue(race, "two");
-    weir_queue *copy = race_queue(race, "copy");
-    weir_buffer *a = race_buffer(race, "a", SIZE, 0), *b = race_buffer(race, "b", SIZE, 0);
-    struct task task = {.buffer = a, .queue = copy, .dst = b};
+    struct task task = {.buffer = b, .queue = three, .dst = c};
 
-    must(weir_queue_fill(one, a, 0, SIZE, &seven, 1)); // first
+    must(weir_queue_fill(one, b, 0, SIZE, &seven, 1)); // first
     must(weir_queue_host_call(race->mended ? one : two, submit_copy, &task));
     must(weir_queue_sync(race->mended ? one : two, WEIR_FOREVER));
-    race_expect(race, b, 0, SIZE, 7);
+    race_expect(race, c, 0, SIZE, 7);
 }
 
 static weir_status wait_for_begin(void *user)
@@ -119,18 +112,16 @@ static weir_status do_nothing(void *user)
 // host call that has run is known to the program, as far as can be seen.
 RACE(host_call_between_two_queues, WRITE_AFTER_WRITE)
 {
-    weir_queue *one = race_queue(race, "one"), *two = race_queue(race, "two");
-    weir_buffer *a = race_buffer(race, "a", SIZE, 0);
-    struct task task = {.buffer = a};
+    struct task task = {.buffer = b};
 
     sem_init(&task.begin, 0, 0);
     must(weir_queue_host_call(one, wait_for_begin, &task));
-    must(weir_queue_fill(one, a, 0, SIZE, &seven, 1)); // first
+    must(weir_queue_fill(one, b, 0, SIZE, &seven, 1)); // first
     must(weir_queue_host_call(one, do_nothing, NULL));
     mend(race, two, one);
-    must(weir_queue_fill(two, a, 0, SIZE, &nine, 1)); // second
+    must(weir_queue_fill(two, b, 0, SIZE, &nine, 1)); // second
     sem_post(&task.begin);
-    race_expect(race, a, 0, SIZE, 9);
+    race_expect(race, b, 0, SIZE, 9);
     sem_destroy(&task.begin);
 }
 
@@ -145,23 +136,16 @@ static weir_status submit_nothing(const struct weir_native_queue *native, void *
 RACE(native_call_reads_too_early, READ_AFTER_WRITE, .native = true,
      .steady = "the native call of this program submits no work")
 {
-    weir_queue *upload = race_queue(race, "upload"), *library = race_queue(race, "library");
-    weir_buffer *in = race_pinned(race, "in", SIZE, 7);
-    weir_buffer *a = race_buffer(race, "a", SIZE, 0), *c = race_buffer(race, "c", SIZE, 0);
-
-    must(weir_queue_copy(upload, a, 0, in, 0, SIZE)); // first
-    mend(race, library, upload);
-    must(weir_queue_native(library, submit_nothing, NULL, weir_in(a, 0, SIZE), // second
+    must(weir_queue_copy(one, b, 0, in, 0, SIZE)); // first
+    mend(race, two, one);
+    must(weir_queue_native(two, submit_nothing, NULL, weir_in(b, 0, SIZE), // second
                            weir_out(c, 0, SIZE)));
 }
 
 RACE(native_call_is_overwritten, WRITE_AFTER_WRITE, .native = true,
      .steady = "the native call of this program submits no work")
 {
-    weir_queue *library = race_queue(race, "library"), *filler = race_queue(race, "filler");
-    weir_buffer *c = race_buffer(race, "c", SIZE, 0);
-
-    must(weir_queue_native(library, submit_nothing, NULL, weir_out(c, 0, SIZE))); // first
-    mend(race, filler, library);
-    must(weir_queue_fill(filler, c, 0, SIZE, &nine, 1)); // second
+    must(weir_queue_native(one, submit_nothing, NULL, weir_out(b, 0, SIZE))); // first
+    mend(race, two, one);
+    must(weir_queue_fill(two, b, 0, SIZE, &nine, 1)); // second
 }

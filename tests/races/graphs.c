@@ -6,111 +6,98 @@ static const unsigned char seven = 7, nine = 9;
 // Two branches of a capture write the same bytes; the join orders what comes after it only.
 RACE(branches_of_a_capture, WRITE_AFTER_WRITE)
 {
-    weir_queue *trunk = race_queue(race, "trunk"), *branch = race_queue(race, "branch");
-    weir_buffer *a = race_buffer(race, "a", SIZE, 0);
     weir_graph *graph;
 
-    must(weir_capture_begin(trunk));
-    after(branch, trunk);
-    must(weir_queue_fill(trunk, a, 0, SIZE, &seven, 1)); // first
-    mend(race, branch, trunk);
-    must(weir_queue_fill(branch, a, 0, SIZE, &nine, 1)); // second
-    after(trunk, branch);
-    must(weir_capture_end(trunk, NULL, &graph));
-    must(weir_queue_graph(trunk, graph));
-    race_expect(race, a, 0, SIZE, 9);
+    must(weir_capture_begin(one));
+    after(two, one);
+    must(weir_queue_fill(one, b, 0, SIZE, &seven, 1)); // first
+    mend(race, two, one);
+    must(weir_queue_fill(two, b, 0, SIZE, &nine, 1)); // second
+    after(one, two);
+    must(weir_capture_end(one, NULL, &graph));
+    must(weir_queue_graph(one, graph));
+    race_expect(race, b, 0, SIZE, 9);
     weir_graph_destroy(&graph);
 }
 
 // The branch writes what the trunk reads before the join.
 RACE(read_before_the_join, READ_AFTER_WRITE)
 {
-    weir_queue *trunk = race_queue(race, "trunk"), *branch = race_queue(race, "branch");
-    weir_buffer *a = race_buffer(race, "a", SIZE, 0), *b = race_buffer(race, "b", SIZE, 0);
     weir_graph *graph;
 
-    must(weir_capture_begin(trunk));
-    after(branch, trunk);
-    must(weir_queue_fill(branch, a, 0, SIZE, &seven, 1)); // first
-    mend(race, trunk, branch);
-    must(weir_queue_copy(trunk, b, 0, a, 0, SIZE)); // second
-    after(trunk, branch);
-    must(weir_capture_end(trunk, NULL, &graph));
-    must(weir_queue_graph(trunk, graph));
-    race_expect(race, b, 0, SIZE, 7);
+    must(weir_capture_begin(one));
+    after(two, one);
+    must(weir_queue_fill(two, b, 0, SIZE, &seven, 1)); // first
+    mend(race, one, two);
+    must(weir_queue_copy(one, c, 0, b, 0, SIZE)); // second
+    after(one, two);
+    must(weir_capture_end(one, NULL, &graph));
+    must(weir_queue_graph(one, graph));
+    race_expect(race, c, 0, SIZE, 7);
     weir_graph_destroy(&graph);
 }
 
 // The graph's input is filled for the next launch while the last launch still reads it.
 RACE(input_of_a_graph_between_launches, WRITE_AFTER_READ)
 {
-    weir_queue *queue = race_queue(race, "graphs"), *filler = race_queue(race, "filler");
-    weir_buffer *in = race_buffer(race, "in", SIZE, 7), *out = race_buffer(race, "out", SIZE, 0);
     weir_graph *graph;
 
-    must(weir_capture_begin(queue));
-    must(weir_queue_copy(queue, out, 0, in, 0, SIZE)); // first
-    must(weir_capture_end(queue, NULL, &graph));
-    must(weir_queue_graph(queue, graph));
-    mend(race, filler, queue);
-    must(weir_queue_fill(filler, in, 0, SIZE, &nine, 1)); // second
-    race_expect(race, out, 0, SIZE, 7);
+    must(weir_capture_begin(one));
+    must(weir_queue_copy(one, b, 0, a, 0, SIZE)); // first
+    must(weir_capture_end(one, NULL, &graph));
+    must(weir_queue_graph(one, graph));
+    mend(race, two, one);
+    must(weir_queue_fill(two, a, 0, SIZE, &nine, 1)); // second
+    race_expect(race, b, 0, SIZE, 7);
     weir_graph_destroy(&graph);
 }
 
 // The graph is launched before its input is there.
 RACE(graph_before_its_input, READ_AFTER_WRITE)
 {
-    weir_queue *queue = race_queue(race, "graphs"), *upload = race_queue(race, "upload");
-    weir_buffer *in = race_buffer(race, "in", SIZE, 0), *out = race_buffer(race, "out", SIZE, 0);
     weir_graph *graph;
 
-    must(weir_capture_begin(queue));
-    must(weir_queue_copy(queue, out, 0, in, 0, SIZE)); // second
-    must(weir_capture_end(queue, NULL, &graph));
-    must(weir_queue_fill(upload, in, 0, SIZE, &seven, 1)); // first
-    mend(race, queue, upload);
-    must(weir_queue_graph(queue, graph));
-    race_expect(race, out, 0, SIZE, 7);
+    must(weir_capture_begin(one));
+    must(weir_queue_copy(one, c, 0, b, 0, SIZE)); // second
+    must(weir_capture_end(one, NULL, &graph));
+    must(weir_queue_fill(two, b, 0, SIZE, &seven, 1)); // first
+    mend(race, one, two);
+    must(weir_queue_graph(one, graph));
+    race_expect(race, c, 0, SIZE, 7);
     weir_graph_destroy(&graph);
 }
 
 // The host reads a graph's pinned result before the launch is done.
 RACE(host_reads_a_graphs_result, HOST_READ)
 {
-    weir_queue *queue = race_queue(race, "graphs");
-    weir_buffer *in = race_buffer(race, "in", SIZE, 7), *out = race_pinned(race, "out", SIZE, 0);
     weir_graph *graph;
 
-    must(weir_capture_begin(queue));
-    must(weir_queue_copy(queue, out, 0, in, 0, SIZE)); // first
-    must(weir_capture_end(queue, NULL, &graph));
-    must(weir_queue_graph(queue, graph));
+    must(weir_capture_begin(one));
+    must(weir_queue_copy(one, out, 0, a, 0, SIZE)); // first
+    must(weir_capture_end(one, NULL, &graph));
+    must(weir_queue_graph(one, graph));
     if (race->mended)
-        must(weir_queue_sync(queue, WEIR_FOREVER));
+        must(weir_queue_sync(one, WEIR_FOREVER));
     host_sees(race, out, 0, SIZE, 7); // second
-    must(weir_queue_sync(queue, WEIR_FOREVER));
+    must(weir_queue_sync(one, WEIR_FOREVER));
     weir_graph_destroy(&graph);
 }
 
 // Two graphs on two queues: launches of one graph are in order, those of two are not.
 RACE(two_graphs_on_two_queues, READ_AFTER_WRITE)
 {
-    weir_queue *one = race_queue(race, "one"), *two = race_queue(race, "two");
-    weir_buffer *in = race_buffer(race, "in", SIZE, 7), *a = race_buffer(race, "a", SIZE, 0);
-    weir_buffer *out = race_buffer(race, "out", SIZE, 0);
     weir_graph *graphs[2];
 
     must(weir_capture_begin(one));
-    must(weir_queue_copy(one, a, 0, in, 0, SIZE)); // first
+    must(weir_queue_copy(one, b, 0, a, 0, SIZE)); // first
     must(weir_capture_end(one, NULL, &graphs[0]));
     must(weir_capture_begin(two));
-    must(weir_queue_copy(two, out, 0, a, 0, SIZE)); // second
+    must(weir_queue_copy(two, c, 0, b, 0, SIZE)); // second
     must(weir_capture_end(two, NULL, &graphs[1]));
     must(weir_queue_graph(one, graphs[0]));
     mend(race, two, one);
     must(weir_queue_graph(two, graphs[1]));
-    race_expect(race, out, 0, SIZE, 7);
+    race_expect(race, c, 0, SIZE, 7);
     weir_graph_destroy(&graphs[0]);
     weir_graph_destroy(&graphs[1]);
 }
@@ -118,19 +105,17 @@ RACE(two_graphs_on_two_queues, READ_AFTER_WRITE)
 // An update gives the node another source, which another queue still writes.
 RACE(graph_updated_to_a_buffer_in_work, READ_AFTER_WRITE)
 {
-    weir_queue *queue = race_queue(race, "graphs"), *upload = race_queue(race, "upload");
-    weir_buffer *old = race_buffer(race, "old", SIZE, 9), *in = race_buffer(race, "in", SIZE, 0);
-    weir_buffer *out = race_buffer(race, "out", SIZE, 0);
+    weir_buffer *old = race_buffer(race, "old", SIZE, 9);
     weir_graph *graph;
 
-    must(weir_capture_begin(queue));
-    must(weir_queue_copy(queue, out, 0, old, 0, SIZE)); // second
-    must(weir_capture_end(queue, NULL, &graph));
-    must(weir_queue_graph(queue, graph));
-    must(weir_queue_fill(upload, in, 0, SIZE, &seven, 1)); // first
-    must(weir_graph_set_copy(graph, 0, out, 0, in, 0, SIZE));
-    mend(race, queue, upload);
-    must(weir_queue_graph(queue, graph));
-    race_expect(race, out, 0, SIZE, 7);
+    must(weir_capture_begin(one));
+    must(weir_queue_copy(one, c, 0, old, 0, SIZE)); // second
+    must(weir_capture_end(one, NULL, &graph));
+    must(weir_queue_graph(one, graph));
+    must(weir_queue_fill(two, b, 0, SIZE, &seven, 1)); // first
+    must(weir_graph_set_copy(graph, 0, c, 0, b, 0, SIZE));
+    mend(race, one, two);
+    must(weir_queue_graph(one, graph));
+    race_expect(race, c, 0, SIZE, 7);
     weir_graph_destroy(&graph);
 }

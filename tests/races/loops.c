@@ -10,7 +10,7 @@ static const unsigned char nine = 9;
 
 // Three stages with a queue each and buffers for each frame. The published processor has no event
 // between its stages at all.
-RACE(three_stages_without_events, READ_AFTER_WRITE, .kernels = true)
+RACE_OWN(three_stages_without_events, READ_AFTER_WRITE, .kernels = true)
 {
     weir_queue *preprocess = race_queue(race, "preprocess"), *encode = race_queue(race, "encode");
     weir_queue *decode = race_queue(race, "decode");
@@ -31,7 +31,7 @@ RACE(three_stages_without_events, READ_AFTER_WRITE, .kernels = true)
 }
 
 // The same with the first event only.
-RACE(three_stages_with_one_event, READ_AFTER_WRITE, .kernels = true)
+RACE_OWN(three_stages_with_one_event, READ_AFTER_WRITE, .kernels = true)
 {
     weir_queue *preprocess = race_queue(race, "preprocess"), *encode = race_queue(race, "encode");
     weir_queue *decode = race_queue(race, "decode");
@@ -52,7 +52,7 @@ RACE(three_stages_with_one_event, READ_AFTER_WRITE, .kernels = true)
 
 // One image through three queues with events, then a synchronise: right, but for the event after
 // the encoder, which stands before it here.
-RACE(one_image_on_three_queues, READ_AFTER_WRITE, .kernels = true)
+RACE_OWN(one_image_on_three_queues, READ_AFTER_WRITE, .kernels = true)
 {
     weir_queue *preprocess = race_queue(race, "preprocess"), *encode = race_queue(race, "encode");
     weir_queue *decode = race_queue(race, "decode");
@@ -74,7 +74,7 @@ RACE(one_image_on_three_queues, READ_AFTER_WRITE, .kernels = true)
 
 // A loader with a queue for each of two buffers. A buffer is filled again while the consumer still
 // computes on its last batch.
-RACE(prefetch_refills_a_batch_in_use, WRITE_AFTER_READ, .kernels = true)
+RACE_OWN(prefetch_refills_a_batch_in_use, WRITE_AFTER_READ, .kernels = true)
 {
     weir_queue *loads[] = {race_queue(race, "load 0"), race_queue(race, "load 1")};
     weir_queue *train = race_queue(race, "train");
@@ -98,7 +98,7 @@ RACE(prefetch_refills_a_batch_in_use, WRITE_AFTER_READ, .kernels = true)
 }
 
 // A copy of each chunk into host memory that does not wait, and a host that does not either.
-RACE(chunks_read_before_the_synchronise, HOST_READ, .kernels = true)
+RACE_OWN(chunks_read_before_the_synchronise, HOST_READ, .kernels = true)
 {
     weir_queue *queues[] = {race_queue(race, "chunk 0"), race_queue(race, "chunk 1")};
     weir_buffer *in = race_pinned(race, "in", 2 * SIZE, 1),
@@ -116,7 +116,7 @@ RACE(chunks_read_before_the_synchronise, HOST_READ, .kernels = true)
 }
 
 // A frozen encoder and a trained head on two queues: the encoder never waits for the input's copy.
-RACE(encoder_reads_before_the_input_is_copied, READ_AFTER_WRITE, .kernels = true)
+RACE_OWN(encoder_reads_before_the_input_is_copied, READ_AFTER_WRITE, .kernels = true)
 {
     weir_queue *copy = race_queue(race, "copy"), *encode = race_queue(race, "encode");
     weir_queue *head = race_queue(race, "head");
@@ -136,7 +136,7 @@ RACE(encoder_reads_before_the_input_is_copied, READ_AFTER_WRITE, .kernels = true
 
 // The same loop with one buffer for the features, which the next step overwrites while the head
 // still reads it.
-RACE(features_reused_while_the_head_reads, WRITE_AFTER_READ, .kernels = true)
+RACE_OWN(features_reused_while_the_head_reads, WRITE_AFTER_READ, .kernels = true)
 {
     weir_queue *encode = race_queue(race, "encode"), *head = race_queue(race, "head");
     weir_buffer *x = race_buffer(race, "x", 2 * SIZE, 1), *z = race_buffer(race, "z", SIZE, 0);
@@ -155,7 +155,7 @@ RACE(features_reused_while_the_head_reads, WRITE_AFTER_READ, .kernels = true)
 }
 
 // One tensor, updated on two queues: called a false dependency where it was published.
-RACE(shared_tensor_updated_twice, WRITE_AFTER_WRITE, .kernels = true)
+RACE_OWN(shared_tensor_updated_twice, WRITE_AFTER_WRITE, .kernels = true)
 {
     weir_queue *one = race_queue(race, "one"), *two = race_queue(race, "two");
     weir_buffer *shared = race_buffer(race, "shared", SIZE, 1);
@@ -169,7 +169,7 @@ RACE(shared_tensor_updated_twice, WRITE_AFTER_WRITE, .kernels = true)
 
 // A product, its download and the next upload, each on a queue of its own: the download begins
 // before the product is there.
-RACE(download_before_the_product, READ_AFTER_WRITE, .kernels = true)
+RACE_OWN(download_before_the_product, READ_AFTER_WRITE, .kernels = true)
 {
     weir_queue *compute = race_queue(race, "compute"), *down = race_queue(race, "down");
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *c = race_buffer(race, "c", SIZE, 0);
@@ -183,7 +183,7 @@ RACE(download_before_the_product, READ_AFTER_WRITE, .kernels = true)
 }
 
 // … and the upload overwrites the operand that the product reads.
-RACE(upload_over_the_operand, WRITE_AFTER_READ, .kernels = true)
+RACE_OWN(upload_over_the_operand, WRITE_AFTER_READ, .kernels = true)
 {
     weir_queue *compute = race_queue(race, "compute"), *up = race_queue(race, "up");
     weir_buffer *a = race_buffer(race, "a", SIZE, 7), *c = race_buffer(race, "c", SIZE, 0);
@@ -197,7 +197,7 @@ RACE(upload_over_the_operand, WRITE_AFTER_READ, .kernels = true)
 }
 
 // Gradients are reduced on a queue of their own before they are scaled.
-RACE(reduced_before_it_is_scaled, READ_AFTER_WRITE, .kernels = true)
+RACE_OWN(reduced_before_it_is_scaled, READ_AFTER_WRITE, .kernels = true)
 {
     weir_queue *backward = race_queue(race, "backward"), *reduce = race_queue(race, "reduce");
     weir_buffer *gradients = race_buffer(race, "gradients", SIZE, 0);

@@ -3,13 +3,15 @@
 //
 //     RACE(fill_then_copy, READ_AFTER_WRITE)
 //     {
-//         ...
-//         must(weir_queue_fill(filler, a, 0, SIZE, &seven, 1)); // first
+//         must(weir_queue_fill(one, b, 0, SIZE, &seven, 1)); // first
 //         if (race->mended)
-//             after(copier, filler); // a record and a wait
-//         must(weir_queue_copy(copier, b, 0, a, 0, SIZE)); // second
-//         race_expect(race, b, 0, SIZE, 7);
+//             after(two, one); // a record and a wait
+//         must(weir_queue_copy(two, c, 0, b, 0, SIZE)); // second
+//         race_expect(race, c, 0, SIZE, 7);
 //     }
+//
+// A program of RACE() is given three queues and buffers of SIZE bytes, on the device (`a` to `d`) and pinned
+// (`in`, `out`). All bytes of `a` and `in` are 7, those of the others 0. A program of RACE_OWN() makes its own.
 //
 // The broken program has exactly one finding, of the given kind, with the lines marked `first` and
 // `second`. A program with several findings has letters after these words: `// second a, first b`.
@@ -60,7 +62,7 @@ struct race_pair {
 
 // Defines and registers a program; designated members of struct race_pair may follow the kind,
 // which is that of <weir/check.h>.
-#define RACE(name_, ...)                                                           \
+#define RACE_OWN(name_, ...)                                                       \
     static void name_(struct race *race);                                          \
     __attribute__((constructor(RACE_PRIORITY))) static void race_add_##name_(void) \
     {                                                                              \
@@ -72,6 +74,22 @@ struct race_pair {
         race_add(&pair);                                                           \
     }                                                                              \
     static void name_(struct race *race)
+#define RACE(name_, ...)                                                                        \
+    static void name_##_with(struct race *race, RACE_OBJECTS);                                  \
+    RACE_OWN(name_, __VA_ARGS__)                                                                \
+    {                                                                                           \
+        weir_queue *one = race_queue(race, "one"), *two = race_queue(race, "two");              \
+        weir_queue *three = race_queue(race, "three");                                          \
+        weir_buffer *a = race_buffer(race, "a", SIZE, 7), *b = race_buffer(race, "b", SIZE, 0); \
+        weir_buffer *c = race_buffer(race, "c", SIZE, 0), *d = race_buffer(race, "d", SIZE, 0); \
+        weir_buffer *in = race_pinned(race, "in", SIZE, 7),                                     \
+                    *out = race_pinned(race, "out", SIZE, 0);                                   \
+        name_##_with(race, one, two, three, a, b, c, d, in, out);                               \
+    }                                                                                           \
+    static void name_##_with(struct race *race, RACE_OBJECTS)
+#define RACE_OBJECTS                                                                     \
+    weir_queue *one, weir_queue *two, weir_queue *three, weir_buffer *a, weir_buffer *b, \
+        weir_buffer *c, weir_buffer *d, weir_buffer *in, weir_buffer *out
 #define RACE_KIND_(...) .kind = WEIR_CHECK_##__VA_ARGS__
 
 void race_add(struct race_pair *pair);

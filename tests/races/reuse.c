@@ -16,29 +16,28 @@ RACE(slot_of_a_ring, WRITE_AFTER_READ)
         SLOTS = 3,
         FRAMES = 5
     };
-    weir_queue *upload = race_queue(race, "upload"), *download = race_queue(race, "download");
-    weir_buffer *in = race_pinned(race, "in", FRAMES * SIZE, 7);
-    weir_buffer *out = race_pinned(race, "out", FRAMES * SIZE, 0), *slots[SLOTS];
+    weir_buffer *src = race_pinned(race, "src", FRAMES * SIZE, 7);
+    weir_buffer *dst = race_pinned(race, "dst", FRAMES * SIZE, 0), *slots[SLOTS];
     struct weir_event downloaded[SLOTS];
 
-    must(weir_queue_fill(upload, in, SLOTS * SIZE, 2 * SIZE, &nine, 1));
+    must(weir_queue_fill(one, src, SLOTS * SIZE, 2 * SIZE, &nine, 1));
     for (size_t i = 0; i < SLOTS; i++)
         slots[i] = race_buffer(race, "slot", SIZE, 0);
     for (size_t frame = 0; frame < FRAMES; frame++) {
         const size_t i = frame % SLOTS;
         if (race->mended && frame >= SLOTS)
-            must(weir_queue_wait(upload, downloaded[i]));
-        must(weir_queue_copy(upload, slots[i], 0, in, frame * SIZE, SIZE)); // second
-        after(download, upload);
-        must(weir_queue_copy(download, out, frame * SIZE, slots[i], 0, SIZE)); // first
-        must(weir_queue_record(download, &downloaded[i]));
+            must(weir_queue_wait(one, downloaded[i]));
+        must(weir_queue_copy(one, slots[i], 0, src, frame * SIZE, SIZE)); // second
+        after(two, one);
+        must(weir_queue_copy(two, dst, frame * SIZE, slots[i], 0, SIZE)); // first
+        must(weir_queue_record(two, &downloaded[i]));
     }
-    race_expect(race, out, 0, SLOTS * SIZE, 7);
-    race_expect(race, out, SLOTS * SIZE, 2 * SIZE, 9);
+    race_expect(race, dst, 0, SLOTS * SIZE, 7);
+    race_expect(race, dst, SLOTS * SIZE, 2 * SIZE, 9);
 }
 
 // The program waits for the slot before its own: the event's index is off by one.
-RACE(ring_index_off_by_one, WRITE_AFTER_READ)
+RACE_OWN(ring_index_off_by_one, WRITE_AFTER_READ)
 {
     enum {
         SLOTS = 3,
@@ -70,24 +69,22 @@ RACE(ring_index_off_by_one, WRITE_AFTER_READ)
 // Two buffers in turns; the consumer reads the one that is being filled.
 RACE(double_buffer_index_off_by_one, READ_AFTER_WRITE)
 {
-    weir_queue *produce = race_queue(race, "produce"), *consume = race_queue(race, "consume");
     weir_buffer *halves = race_buffer(race, "halves", 2 * SIZE, 0);
-    weir_buffer *out = race_buffer(race, "out", SIZE, 0);
     struct weir_event filled[2];
 
     for (size_t i = 0; i < 2; i++) {
         const unsigned char value = (unsigned char)(i + 1);
-        must(weir_queue_fill(produce, halves, i * SIZE, SIZE, &value, 1)); // first
-        must(weir_queue_record(produce, &filled[i]));
+        must(weir_queue_fill(one, halves, i * SIZE, SIZE, &value, 1)); // first
+        must(weir_queue_record(one, &filled[i]));
     }
-    must(weir_queue_wait(consume, filled[0]));
-    must(weir_queue_copy(consume, out, 0, halves, race->mended ? 0 : SIZE, SIZE)); // second
-    race_expect(race, out, 0, SIZE, race->mended ? 1 : 2);
+    must(weir_queue_wait(two, filled[0]));
+    must(weir_queue_copy(two, b, 0, halves, race->mended ? 0 : SIZE, SIZE)); // second
+    race_expect(race, b, 0, SIZE, race->mended ? 1 : 2);
 }
 
 // The host prepares a frame in the slot's pinned memory when the slot's upload is done: it waits
 // for the upload of another slot.
-RACE(slot_prepared_too_early, HOST_WRITE)
+RACE_OWN(slot_prepared_too_early, HOST_WRITE)
 {
     weir_queue *uploads[] = {race_queue(race, "upload 0"), race_queue(race, "upload 1")};
     weir_buffer *slots[] = {race_pinned(race, "slot 0", SIZE, 0),
@@ -111,16 +108,12 @@ RACE(slot_prepared_too_early, HOST_WRITE)
 RACE(download_of_a_slot, READ_AFTER_WRITE)
 {
     weir_queue *stages[] = {race_queue(race, "blur"), race_queue(race, "sharpen")};
-    weir_queue *download = race_queue(race, "download");
-    weir_buffer *slot = race_buffer(race, "slot", SIZE, 0), *in = race_buffer(race, "in", SIZE, 7);
-    weir_buffer *result = race_buffer(race, "result", SIZE, 0),
-                *out = race_pinned(race, "out", SIZE, 0);
 
-    must(weir_queue_copy(stages[0], slot, 0, in, 0, SIZE));
+    must(weir_queue_copy(stages[0], b, 0, a, 0, SIZE));
     after(stages[1], stages[0]);
-    must(weir_queue_copy(stages[1], result, 0, slot, 0, SIZE)); // first
-    after(download, stages[race->mended ? 1 : 0]);
-    must(weir_queue_copy(download, out, 0, result, 0, SIZE)); // second
+    must(weir_queue_copy(stages[1], c, 0, b, 0, SIZE)); // first
+    after(one, stages[race->mended ? 1 : 0]);
+    must(weir_queue_copy(one, out, 0, c, 0, SIZE)); // second
     race_expect(race, out, 0, SIZE, 7);
 }
 
@@ -137,7 +130,6 @@ static weir_status make_batch(void *user, uint64_t index, void *memory, size_t c
 // the other queue still reads it.
 RACE(batch_released_after_another_queue, WRITE_AFTER_READ)
 {
-    weir_queue *train = race_queue(race, "train"), *idle = race_queue(race, "idle");
     weir_buffer *seen = race_buffer(race, "seen", 4 * SIZE, 0);
     const struct weir_loader_params params = {.struct_size = sizeof params,
                                               .device = race->device,
@@ -149,10 +141,10 @@ RACE(batch_released_after_another_queue, WRITE_AFTER_READ)
     weir_loader *loader;
 
     must(weir_loader_create(&params, &loader));
-    for (must(weir_loader_next(loader, train, &batch)); batch.buffer;
-         must(weir_loader_next(loader, train, &batch))) {
-        must(weir_queue_copy(train, seen, batch.index * SIZE, batch.buffer, 0, SIZE)); // first
-        must(weir_loader_release(loader, &batch, race->mended ? train : idle));
+    for (must(weir_loader_next(loader, one, &batch)); batch.buffer;
+         must(weir_loader_next(loader, one, &batch))) {
+        must(weir_queue_copy(one, seen, batch.index * SIZE, batch.buffer, 0, SIZE)); // first
+        must(weir_loader_release(loader, &batch, race->mended ? one : two));
     }
     for (size_t i = 0; i < 4; i++)
         race_expect(race, seen, i * SIZE, SIZE, (int)i + 1);
@@ -193,7 +185,7 @@ static weir_chunks *make_chunks(struct race *race, struct job *job, weir_buffer 
 }
 
 // The results of a run are copied on, without the event of the run.
-RACE(result_of_chunks_without_their_event, WRITE_AFTER_WRITE)
+RACE_OWN(result_of_chunks_without_their_event, WRITE_AFTER_WRITE)
 {
     weir_queue *clear = race_queue(race, "clear");
     weir_buffer *src = race_pinned(race, "src", 1024, 7), *dst = race_pinned(race, "dst", 1024, 0);
@@ -210,7 +202,7 @@ RACE(result_of_chunks_without_their_event, WRITE_AFTER_WRITE)
 }
 
 // The host fills the source of the next run while the last run still reads it.
-RACE(source_of_chunks_written_too_early, HOST_WRITE)
+RACE_OWN(source_of_chunks_written_too_early, HOST_WRITE)
 {
     weir_buffer *src = race_pinned(race, "src", 1024, 7), *dst = race_pinned(race, "dst", 1024, 0);
     struct job job = {race_buffer(race, "in", 1024, 0), race_buffer(race, "out", 1024, 0)};
@@ -234,16 +226,15 @@ RACE(two_queues_of_a_queue_pool, READ_AFTER_WRITE)
                                                   .device = race->device,
                                                   .label = "requests",
                                                   .queue_counts = {[WEIR_QUEUE_NORMAL] = 2}};
-    weir_buffer *a = race_buffer(race, "a", SIZE, 0), *b = race_buffer(race, "b", SIZE, 0);
     weir_queue_pool *pool;
-    weir_queue *one, *two;
+    weir_queue *left, *right;
 
     must(weir_queue_pool_create(&params, &pool));
-    must(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &one));
-    must(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &two));
-    must(weir_queue_fill(one, a, 0, SIZE, &nine, 1));                  // first
-    must(weir_queue_copy(race->mended ? one : two, b, 0, a, 0, SIZE)); // second
+    must(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &left));
+    must(weir_queue_pool_get(pool, WEIR_QUEUE_NORMAL, &right));
+    must(weir_queue_fill(left, b, 0, SIZE, &nine, 1));                    // first
+    must(weir_queue_copy(race->mended ? left : right, c, 0, b, 0, SIZE)); // second
     must(weir_queue_pool_sync_all(pool, WEIR_FOREVER));
-    race_expect(race, b, 0, SIZE, 9);
+    race_expect(race, c, 0, SIZE, 9);
     weir_queue_pool_destroy(&pool);
 }

@@ -116,11 +116,11 @@ bool marks_read(const struct race_pair *pair, const char *path, struct marks *ou
 {
     FILE *file = fopen(path, "r");
     char text[256];
-    int begun = 0; // the line of the last RACE()
+    int begun = 0; // the line of the last RACE() or RACE_OWN()
 
     *out_marks = (struct marks){.count = 0};
     for (int line = 1; file && fgets(text, sizeof text, file); line++) {
-        if (strncmp(text, "RACE(", 5) == 0)
+        if (strncmp(text, "RACE", 4) == 0)
             begun = line;
         read_line(out_marks, text, line);
         if (strcmp(text, "}\n") != 0 || begun == 0)
